@@ -1,0 +1,35 @@
+# How everything here is compiled: one INTERFACE target carries language level and warnings, and the
+# build tree has the layout of the install tree, so that programs find each other in both alike.
+include(GNUInstallDirs)
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+# Relative run paths: build and install tree may be moved whole.
+set(CMAKE_INSTALL_RPATH "\$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+set(TROUPE_LIBEXEC_DIR ${PROJECT_BINARY_DIR}/libexec/troupe)
+
+add_library(troupe_flags INTERFACE)
+target_include_directories(troupe_flags INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_compile_options(troupe_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wconversion;-Wshadow;-Werror>)
+if(TROUPE_SANITIZE)
+  target_compile_options(troupe_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${TROUPE_SANITIZE};-fno-omit-frame-pointer>)
+  target_link_options(troupe_flags INTERFACE -fsanitize=${TROUPE_SANITIZE})
+endif()
+
+# troupe_library(NAME SOURCES... PUBLIC targets... PRIVATE targets...): one folder, one static library.
+function(troupe_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC troupe_flags ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE})
+endfunction()
