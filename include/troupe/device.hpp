@@ -1,0 +1,142 @@
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <troupe/future.hpp>
+#include <troupe/gpu_ref.hpp>
+#include <troupe/lib/blas.hpp>
+#include <troupe/lib/memory.hpp>
+#include <troupe/lib/rng.hpp>
+#include <troupe/lib/sparse.hpp>
+#include <troupe/lib/vector.hpp>
+
+namespace troupe {
+
+namespace rank {
+class DeviceCore;
+}
+
+/// What is known of a rank's device.
+struct DeviceInfo {
+  std::string engine;  ///< "cuda" or "cpu"
+  std::string name;
+  std::string uuid;
+  std::string bus_id;
+  std::uint64_t memory_bytes = 0;
+  int numa_node = -1;  ///< -1: unknown
+  std::vector<std::pair<std::string, std::string>> libraries;  ///< name and version
+};
+
+/// The GPU of this rank, whatever becomes of the processes that drive it.
+///
+/// Operations are asynchronous and run as if in the order in which they were submitted; nothing needs to be
+/// synchronised. Their futures resolve with an Error when they fail; errors of the arguments are found before
+/// anything is launched. Every function may be called from any thread.
+class Device {
+ public:
+  /// A buffer of `length` elements, uninitialised. Throws Exception (out_of_memory, …).
+  template <Element T>
+  [[nodiscard]] GpuRef<T> alloc(std::int64_t length) {
+    return try_alloc<T>(length).take();
+  }
+  template <Element T>
+  [[nodiscard]] Result<GpuRef<T>> try_alloc(std::int64_t length) {
+    check(length >= 0, "a buffer's length is negative");
+    auto allocation = allocate(static_cast<std::uint64_t>(length), sizeof(T));
+    if (!allocation) return allocation.error();
+    return GpuRef<T>(std::move(allocation->lease), allocation->where, length);
+  }
+  /// Pinned host memory, uninitialised. Throws Exception (out_of_memory).
+  template <Element T>
+  [[nodiscard]] PinnedBuffer<T> pinned(std::size_t length) {
+    auto pin = allocate_pinned(length, sizeof(T)).take();
+    return PinnedBuffer<T>(std::move(pin.lease), reinterpret_cast<T*>(pin.data), length, pin.where);
+  }
+
+  /// Sets every element to `value`.
+  template <Element T>
+  Future<void> fill(const GpuRef<T>& destination, const T& value) {
+    memory::Fill op{dtype_of<T>, static_cast<std::uint64_t>(destination.length()), {}, destination.operand()};
+    std::memcpy(op.pattern, &value, sizeof value);
+    return detail::submit(submitter(), op);
+  }
+  /// Copies all of `source` (device to device).
+  template <Element T>
+  Future<void> copy(const GpuRef<T>& source, const GpuRef<T>& destination) {
+    return detail::submit(submitter(), memory::Copy{dtype_of<T>, source.operand(), destination.operand()});
+  }
+  /// Copies the first destination.length() elements of `source`, which must not change until the future resolves.
+  template <Element T>
+  Future<void> copy(const PinnedBuffer<T>& source, const GpuRef<T>& destination) {
+    return detail::submit(submitter(),
+                          memory::Copy{dtype_of<T>, source.operand(0, static_cast<std::size_t>(destination.length())),
+                                       destination.operand()});
+  }
+  /// Copies all of `source` to the start of `destination`.
+  template <Element T>
+  Future<void> copy(const GpuRef<T>& source, const PinnedBuffer<T>& destination) {
+    return detail::submit(submitter(),
+                          memory::Copy{dtype_of<T>, source.operand(),
+                                       destination.operand(0, static_cast<std::size_t>(source.length()))});
+  }
+  /// Copies from ordinary memory, through pinned staging; `source` may be reused when the call returns.
+  template <Element T>
+  Future<void> upload(std::span<const T> source, const GpuRef<T>& destination) {
+    check(std::ssize(source) == destination.length(), "upload: the lengths differ");
+    return upload_bytes(std::as_bytes(source), destination.operand(), dtype_of<T>);
+  }
+  /// Waits for the contents of `source`. Throws Exception.
+  template <Element T>
+  [[nodiscard]] std::vector<T> download(const GpuRef<T>& source) {
+    std::vector<T> out(static_cast<std::size_t>(source.length()));
+    download_bytes(source.operand(), std::as_writable_bytes(std::span(out)), dtype_of<T>).take();
+    return out;
+  }
+
+  [[nodiscard]] Vector vector() { return Vector(submitter()); }
+  [[nodiscard]] Blas blas() { return Blas(submitter()); }
+  [[nodiscard]] Sparse sparse() { return Sparse(submitter()); }
+  [[nodiscard]] Rng rng() { return Rng(submitter()); }
+
+  /// Does nothing, through the whole path.
+  Future<void> nop() { return detail::submit(submitter(), memory::Nop{}); }
+  /// Lets the device host suffer a real fault when it reaches this command: for tests and drills.
+  Future<void> inject(memory::FaultKind kind) { return detail::submit(submitter(), memory::Fault{{}, kind, 0}); }
+
+  [[nodiscard]] const DeviceInfo& info() const;
+  /// The first error of any command since the last call, also of those whose future nobody kept: like
+  /// cudaGetLastError. Losses by a fault do not count. World::run() looks after every step.
+  [[nodiscard]] Result<void> take_error();
+  /// Bytes of slabs this rank holds.
+  [[nodiscard]] std::uint64_t bytes_held() const;
+  /// Where commands go: for operations that have no typed call here.
+  [[nodiscard]] detail::Submitter& submitter();
+
+  explicit Device(std::shared_ptr<rank::DeviceCore> core) : core_(std::move(core)) {}
+
+ private:
+  struct Allocation {
+    std::shared_ptr<detail::BufferLease> lease;
+    Operand where;
+  };
+  struct Pin {
+    std::shared_ptr<void> lease;
+    std::byte* data = nullptr;
+    Operand where;
+  };
+  friend class rank::DeviceCore;
+
+  Result<Allocation> allocate(std::uint64_t length, std::size_t element);
+  Result<Pin> allocate_pinned(std::uint64_t length, std::size_t element);
+  Future<void> upload_bytes(std::span<const std::byte> source, const Operand& destination, DType dtype);
+  Result<void> download_bytes(const Operand& source, std::span<std::byte> destination, DType dtype);
+
+  std::shared_ptr<rank::DeviceCore> core_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,265 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <coroutine>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <troupe/error.hpp>
+
+namespace troupe {
+
+template <class T> class Future;
+template <class T> class Promise;
+
+namespace detail {
+
+/// Lets a waiting thread do the work it waits for (draining the reply ring) before it sleeps.
+class Progress {
+ public:
+  /// One attempt to advance; cheap, called in a loop, from any thread.
+  virtual void poll() noexcept = 0;
+  /// Announces that the caller goes to sleep: whoever completes the work must wake somebody.
+  virtual void before_sleep() noexcept = 0;
+  /// How long a waiter may spin with poll() before it sleeps; zero when cores are scarce.
+  [[nodiscard]] virtual std::chrono::nanoseconds spin_time() const noexcept = 0;
+
+ protected:
+  ~Progress() = default;
+};
+
+/// The part of a shared state that does not depend on the value. Intrusively counted.
+class StateBase {
+ public:
+  struct Continuation {
+    virtual ~Continuation() = default;
+    virtual void run() noexcept = 0;
+    Continuation* next = nullptr;
+  };
+
+  explicit StateBase(Progress* progress) noexcept : progress_(progress) {}
+  StateBase(const StateBase&) = delete;
+  StateBase& operator=(const StateBase&) = delete;
+
+  [[nodiscard]] bool ready() const noexcept { return ready_.load(std::memory_order_acquire) == kReady; }
+  void wait() noexcept;
+  /// True if ready before the time was over.
+  bool wait_for(std::chrono::nanoseconds time) noexcept;
+  /// Runs `continuation` once, on the resolving thread, or at once if ready. Takes ownership.
+  void attach(Continuation* continuation) noexcept;
+
+  void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+  void release() noexcept {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+ protected:
+  virtual ~StateBase();
+  /// Claims the right to write the value; false if somebody has it already.
+  bool claim() noexcept { return !claimed_.exchange(true, std::memory_order_acq_rel); }
+  void publish() noexcept;
+
+ private:
+  static constexpr std::uint32_t kPending = 0, kReady = 1, kSleeper = 2;  // kSleeper: pending, wake us
+
+  std::atomic<std::uint32_t> references_{1};
+  std::atomic<std::uint32_t> ready_{kPending};
+  std::atomic<bool> claimed_{false};
+  std::atomic<Continuation*> continuations_{nullptr};
+  Progress* progress_;
+};
+
+template <class T>
+class State final : public StateBase {
+ public:
+  using StateBase::StateBase;
+
+  /// Stores the outcome; the first call wins, later ones return false.
+  bool resolve(Result<T> outcome) {
+    if (!claim()) return false;
+    outcome_.emplace(std::move(outcome));
+    publish();
+    return true;
+  }
+  [[nodiscard]] const Result<T>& outcome() const { return *outcome_; }
+
+ private:
+  std::optional<Result<T>> outcome_;
+};
+
+template <class S>
+class StatePtr {
+ public:
+  StatePtr() = default;
+  explicit StatePtr(S* adopted) noexcept : state_(adopted) {}
+  StatePtr(const StatePtr& other) noexcept : state_(other.state_) {
+    if (state_) state_->retain();
+  }
+  StatePtr(StatePtr&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  StatePtr& operator=(StatePtr other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+  }
+  ~StatePtr() {
+    if (state_) state_->release();
+  }
+  S* operator->() const noexcept { return state_; }
+  explicit operator bool() const noexcept { return state_ != nullptr; }
+
+ private:
+  S* state_ = nullptr;
+};
+
+template <class F>
+struct FunctionContinuation final : StateBase::Continuation {
+  explicit FunctionContinuation(F f) : function(std::move(f)) {}
+  void run() noexcept override { function(); }
+  F function;
+};
+
+template <class T, class F>
+struct ThenResult { using type = std::invoke_result_t<F, T>; };
+template <class F>
+struct ThenResult<void, F> { using type = std::invoke_result_t<F>; };
+
+}  // namespace detail
+
+/// The outcome of an asynchronous operation: a value or an Error, delivered once.
+///
+/// Copies share the outcome. A future may be dropped: the operation runs all the same. Every function
+/// may be called from any thread. Also usable as the return type of a coroutine.
+template <class T = void>
+class Future {
+ public:
+  struct promise_type;
+
+  Future() = default;
+  explicit Future(detail::StatePtr<detail::State<T>> state) : state_(std::move(state)) {}
+  /// An already resolved future.
+  Future(Result<T> outcome) : state_(new detail::State<T>(nullptr)) {
+    state_->resolve(std::move(outcome));
+  }
+
+  [[nodiscard]] bool valid() const noexcept { return static_cast<bool>(state_); }
+  [[nodiscard]] bool ready() const noexcept { return state_->ready(); }
+
+  /// Waits (spinning briefly, then sleeping) and returns the value; throws Exception on an error.
+  T get() const { return Result<T>(wait()).take(); }
+  /// Waits and returns the outcome as a value; never throws.
+  const Result<T>& wait() const {
+    state_->wait();
+    return state_->outcome();
+  }
+  /// Waits at most `time`; true if the future is ready then.
+  bool wait_for(std::chrono::nanoseconds time) const { return state_->wait_for(time); }
+
+  /// A future for f(value). Runs on the thread that resolves this future (or here, if it is resolved
+  /// already), so f must not block. An error skips f and is passed on.
+  template <class F>
+  auto then(F f) const -> Future<typename detail::ThenResult<T, F>::type> {
+    using R = typename detail::ThenResult<T, F>::type;
+    detail::StatePtr<detail::State<R>> next(new detail::State<R>(nullptr));
+    on_ready([f = std::move(f), next](const Result<T>& outcome) mutable {
+      if (!outcome.ok()) {
+        next->resolve(outcome.error());
+      } else if constexpr (std::is_void_v<T> && std::is_void_v<R>) {
+        f();
+        next->resolve({});
+      } else if constexpr (std::is_void_v<T>) {
+        next->resolve(f());
+      } else if constexpr (std::is_void_v<R>) {
+        f(*outcome);
+        next->resolve({});
+      } else {
+        next->resolve(f(*outcome));
+      }
+    });
+    return Future<R>(next);
+  }
+
+  /// Calls f(const Result<T>&) once, on the resolving thread or at once; f must neither block nor throw.
+  template <class F>
+  void on_ready(F f) const {
+    auto run = [f = std::move(f), state = state_]() mutable { f(state->outcome()); };
+    state_->attach(new detail::FunctionContinuation<decltype(run)>(std::move(run)));
+  }
+
+  auto operator co_await() const {
+    struct Awaiter {
+      Future future;
+      bool await_ready() const noexcept { return future.ready(); }
+      void await_suspend(std::coroutine_handle<> handle) const {
+        future.on_ready([handle](const Result<T>&) { handle.resume(); });
+      }
+      T await_resume() const { return future.get(); }
+    };
+    return Awaiter{*this};
+  }
+
+ private:
+  detail::StatePtr<detail::State<T>> state_;
+};
+
+/// The writing end of a Future. A promise that dies unresolved resolves with Errc::stopped.
+template <class T = void>
+class Promise {
+ public:
+  /// `progress` (may be null) is polled by threads that wait; it must outlive them.
+  explicit Promise(detail::Progress* progress = nullptr) : state_(new detail::State<T>(progress)) {}
+  Promise(Promise&&) noexcept = default;
+  Promise& operator=(Promise&& other) noexcept {
+    drop();
+    state_ = std::move(other.state_);
+    return *this;
+  }
+  ~Promise() { drop(); }
+
+  [[nodiscard]] Future<T> future() const { return Future<T>(state_); }
+  /// Delivers the outcome; false if one was delivered before.
+  bool resolve(Result<T> outcome) { return state_->resolve(std::move(outcome)); }
+
+ private:
+  void drop() {
+    if (state_ && !state_->ready()) state_->resolve(Error{Errc::stopped, 0, "the promise was dropped"});
+  }
+
+  detail::StatePtr<detail::State<T>> state_;
+};
+
+namespace detail {
+template <class T>
+struct CoroutinePromiseBase {
+  Promise<T> promise;
+  Future<T> get_return_object() { return promise.future(); }
+  std::suspend_never initial_suspend() noexcept { return {}; }
+  std::suspend_never final_suspend() noexcept { return {}; }
+  void unhandled_exception() {
+    try {
+      throw;
+    } catch (const Exception& e) {
+      promise.resolve(e.error());
+    } catch (const std::exception& e) {
+      promise.resolve(Error{Errc::internal, 0, e.what()});
+    }
+  }
+};
+}  // namespace detail
+
+template <class T>
+struct Future<T>::promise_type : detail::CoroutinePromiseBase<T> {
+  void return_value(T value) { this->promise.resolve(std::move(value)); }
+};
+template <>
+struct Future<void>::promise_type : detail::CoroutinePromiseBase<void> {
+  void return_void() { promise.resolve({}); }
+};
+
+/// Resolves when all have: with success, or with the first error in argument order.
+Future<void> when_all(std::vector<Future<void>> futures);
+
+}  // namespace troupe

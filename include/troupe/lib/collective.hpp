@@ -1,0 +1,133 @@
+#pragma once
+
+#include <troupe/lib/operation.hpp>
+
+/// Collectives over the world, with NCCL's semantics: every rank calls the same ones in the same order, counts
+/// are in elements, source and destination may be the same range where NCCL allows it in place.
+/// `World` submits them; a record's header carries the epoch they belong to.
+namespace troupe::collective {
+
+enum class ReduceOp : std::uint32_t { sum, prod, min, max, avg };
+inline constexpr std::size_t kReduceOpCount = 5;
+constexpr std::string_view to_string(ReduceOp op) noexcept {
+  constexpr std::string_view kNames[kReduceOpCount] = {"sum", "prod", "min", "max", "avg"};
+  return kNames[static_cast<std::size_t>(op)];
+}
+
+/// destination[i] = op over ranks of source[i], everywhere
+struct AllReduce {
+  static constexpr std::string_view kName = "collective.all_reduce";
+  static constexpr Lane kLane = Lane::collective;
+  static constexpr DTypes kDTypes = DTypes::reducible();
+
+  OpDType dtype;
+  ReduceOp op{};
+  std::uint32_t reserved = 0;
+  std::uint64_t count = 0;
+  Operand source, destination;
+
+  static constexpr auto kOperands =
+      std::tuple{read("source", &AllReduce::source), write("destination", &AllReduce::destination)};
+  Result<void> check() const;
+};
+
+/// As AllReduce, the result at `root` only; elsewhere the destination is absent
+struct Reduce {
+  static constexpr std::string_view kName = "collective.reduce";
+  static constexpr Lane kLane = Lane::collective;
+  static constexpr DTypes kDTypes = DTypes::reducible();
+
+  OpDType dtype;
+  ReduceOp op{};
+  std::uint32_t root = 0;
+  std::uint64_t count = 0;
+  Operand source, destination;
+
+  static constexpr auto kOperands =
+      std::tuple{read("source", &Reduce::source), write("destination", &Reduce::destination)};
+  Result<void> check() const;
+};
+
+/// data[i] at every rank becomes data[i] of `root`
+struct Broadcast {
+  static constexpr std::string_view kName = "collective.broadcast";
+  static constexpr Lane kLane = Lane::collective;
+  static constexpr DTypes kDTypes = DTypes::all();
+
+  OpDType dtype;
+  std::uint32_t root = 0;
+  std::uint32_t reserved = 0;
+  std::uint64_t count = 0;
+  Operand data;
+
+  static constexpr auto kOperands = std::tuple{update("data", &Broadcast::data)};
+  Result<void> check() const;
+};
+
+/// destination[r * count + i] = source[i] of rank r
+struct AllGather {
+  static constexpr std::string_view kName = "collective.all_gather";
+  static constexpr Lane kLane = Lane::collective;
+  static constexpr DTypes kDTypes = DTypes::all();
+
+  OpDType dtype;
+  std::uint64_t count = 0;  ///< elements per rank
+  Operand source, destination;
+
+  static constexpr auto kOperands =
+      std::tuple{read("source", &AllGather::source), write("destination", &AllGather::destination)};
+  Result<void> check() const;
+};
+
+/// destination[i] = op over ranks of source[rank * count + i]
+struct ReduceScatter {
+  static constexpr std::string_view kName = "collective.reduce_scatter";
+  static constexpr Lane kLane = Lane::collective;
+  static constexpr DTypes kDTypes = DTypes::reducible();
+
+  OpDType dtype;
+  ReduceOp op{};
+  std::uint32_t reserved = 0;
+  std::uint64_t count = 0;  ///< elements per rank
+  Operand source, destination;
+
+  static constexpr auto kOperands =
+      std::tuple{read("source", &ReduceScatter::source), write("destination", &ReduceScatter::destination)};
+  Result<void> check() const;
+};
+
+/// destination[r * count + i] = source[rank * count + i] of rank r; not in place
+struct AllToAll {
+  static constexpr std::string_view kName = "collective.all_to_all";
+  static constexpr Lane kLane = Lane::collective;
+  static constexpr DTypes kDTypes = DTypes::all();
+
+  OpDType dtype;
+  std::uint64_t count = 0;  ///< elements per pair of ranks
+  Operand source, destination;
+
+  static constexpr auto kOperands =
+      std::tuple{read("source", &AllToAll::source), write("destination", &AllToAll::destination)};
+  Result<void> check() const;
+};
+
+/// A group of sends and receives that progress together (ncclGroupStart … ncclGroupEnd); a single send or
+/// receive is a group of one. Messages between a pair of ranks match in the order they stand. Bytes, not elements,
+/// are moved: the lengths of a matching pair must agree.
+struct Exchange {
+  static constexpr std::string_view kName = "collective.exchange";
+  static constexpr Lane kLane = Lane::collective;
+  static constexpr DTypes kDTypes = DTypes::all();
+  static constexpr bool kHasTail = true;
+
+  OpDType dtype;
+
+  static constexpr auto kOperands = std::tuple{};
+  Result<void> check() const { return {}; }
+};
+
+}  // namespace troupe::collective
+
+namespace troupe {
+using collective::ReduceOp;
+}

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <troupe/lib/operation.hpp>
+
+/// Operations on memory itself; `Device::fill` and `Device::copy` submit them.
+namespace troupe::memory {
+
+/// Sets `count` elements to one value, given as the element's bytes.
+struct Fill {
+  static constexpr std::string_view kName = "memory.fill";
+  static constexpr Lane kLane = Lane::memory;
+  static constexpr DTypes kDTypes = DTypes::all();
+
+  OpDType dtype;
+  std::uint64_t count = 0;
+  std::uint8_t pattern[16] = {};  ///< the element, in its first size_of(dtype) bytes
+  Operand destination;
+
+  static constexpr auto kOperands = std::tuple{write("destination", &Fill::destination)};
+  Result<void> check() const;
+};
+
+/// Copies source.bytes bytes; host-to-device, device-to-host or device-to-device as the regions say.
+struct Copy {
+  static constexpr std::string_view kName = "memory.copy";
+  static constexpr Lane kLane = Lane::memory;  ///< copies from and to the host have lanes of their own
+  static constexpr DTypes kDTypes = DTypes::all();
+
+  OpDType dtype;
+  Operand source, destination;
+
+  static constexpr auto kOperands = std::tuple{read("source", &Copy::source), write("destination", &Copy::destination)};
+  Result<void> check() const;
+
+  [[nodiscard]] Lane lane() const noexcept {
+    if ((source.region & kPinnedRegion) != 0) return Lane::host_to_device;
+    return (destination.region & kPinnedRegion) != 0 ? Lane::device_to_host : Lane::memory;
+  }
+};
+
+/// Does nothing: completes when the device host reaches it in program order.
+struct Nop {
+  static constexpr std::string_view kName = "memory.nop";
+  static constexpr Lane kLane = Lane::memory;
+  static constexpr DTypes kDTypes = DTypes::all();
+
+  OpDType dtype;
+
+  static constexpr auto kOperands = std::tuple{};
+  Result<void> check() const { return {}; }
+};
+
+/// The faults that a device host can be told to suffer, for tests and drills.
+enum class FaultKind : std::uint32_t { kill, segv, hang, exit, illegal_address, trap, assertion, misaligned };
+inline constexpr std::size_t kFaultKindCount = 8;
+constexpr std::string_view to_string(FaultKind kind) noexcept {
+  constexpr std::string_view kNames[kFaultKindCount] = {"kill", "segv", "hang", "exit", "illegal-address",
+                                                        "trap", "assert", "misaligned"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+/// Makes the device host suffer a real fault when it reaches this command.
+struct Fault {
+  static constexpr std::string_view kName = "memory.fault";
+  static constexpr Lane kLane = Lane::memory;
+  static constexpr DTypes kDTypes = DTypes::all();
+
+  OpDType dtype;
+  FaultKind kind{};
+  std::uint32_t reserved = 0;
+
+  static constexpr auto kOperands = std::tuple{};
+  Result<void> check() const;
+};
+
+}  // namespace troupe::memory

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <array>
+#include <span>
+
+#include <troupe/future.hpp>
+#include <troupe/gpu_ref.hpp>
+#include <troupe/lib/operation.hpp>
+
+namespace troupe {
+
+/// A factor of an operation: a value, or one element in device memory that is read when the operation runs.
+template <Element T>
+class ScalarArg {
+ public:
+  ScalarArg(std::type_identity_t<T> value) { scalar_.value = static_cast<double>(value); }
+  ScalarArg(const GpuRef<T>& element) { scalar_.device = element.slice(0, 1).operand(); }
+  [[nodiscard]] const Scalar& wire() const noexcept { return scalar_; }
+
+ private:
+  Scalar scalar_;
+};
+
+/// A ScalarArg as a parameter from which T is not deduced: `axpy(2.0, x, y)` takes its T from the vectors.
+template <Element T>
+using Factor = std::type_identity_t<ScalarArg<T>>;
+
+namespace detail {
+
+/// What a command port needs to know of an operation, whatever its type.
+struct CommandView {
+  struct Use {
+    const Operand* operand;
+    Access access;
+  };
+  static constexpr std::size_t kMaxOperands = 8;  ///< beside those in the tail
+
+  std::uint32_t opcode = 0;
+  std::uint32_t epoch = 0;  ///< collectives: the epoch they belong to; others 0
+  std::span<const std::byte> op;
+  std::span<const PeerTransfer> tail;
+  std::array<Use, kMaxOperands> uses{};
+  std::size_t use_count = 0;
+};
+
+/// Takes commands in program order. Any thread may submit; the order is that of the calls.
+class Submitter {
+ public:
+  /// Never blocks for the GPU; blocks while the ring is full. An error is an already resolved future.
+  virtual Future<void> submit(const CommandView& command) = 0;
+
+ protected:
+  ~Submitter() = default;
+};
+
+/// Checks the operation and submits it.
+template <Operation Op>
+Future<void> submit(Submitter& submitter, const Op& op, std::span<const PeerTransfer> tail = {},
+                    std::uint32_t epoch = 0) {
+  if (auto checked = op.check(); !checked) return Future<void>(std::move(checked));
+  CommandView view;
+  view.opcode = opcode_of<Op>;
+  view.epoch = epoch;
+  view.op = std::as_bytes(std::span(&op, 1));
+  view.tail = tail;
+  static_assert(std::tuple_size_v<decltype(Op::kOperands)> <= CommandView::kMaxOperands);
+  for_each_operand(op, {}, [&](std::string_view, const Operand& operand, Access access) {
+    view.uses[view.use_count++] = {&operand, access};
+  });
+  return submitter.submit(view);
+}
+
+}  // namespace detail
+}  // namespace troupe

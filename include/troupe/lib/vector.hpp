@@ -1,0 +1,84 @@
+#pragma once
+
+#include <troupe/lib/operation.hpp>
+#include <troupe/lib/submit.hpp>
+
+/// Elementwise operations on vectors that BLAS lacks. troupe's own kernels.
+namespace troupe::vector {
+
+/// z[i] = x[i] * y[i], i < n.
+struct Multiply {
+  static constexpr std::string_view kName = "vector.multiply";
+  static constexpr Lane kLane = Lane::vector;
+  static constexpr DTypes kDTypes = DTypes::reals();
+
+  OpDType dtype;
+  std::int64_t n = 0;
+  Operand x, y, z;
+
+  static constexpr auto kOperands =
+      std::tuple{read("x", &Multiply::x), read("y", &Multiply::y), write("z", &Multiply::z)};
+  Result<void> check() const;
+};
+
+/// z[i] = x[i] / y[i], i < n, with IEEE semantics for y[i] = 0.
+struct Divide {
+  static constexpr std::string_view kName = "vector.divide";
+  static constexpr Lane kLane = Lane::vector;
+  static constexpr DTypes kDTypes = DTypes::reals();
+
+  OpDType dtype;
+  std::int64_t n = 0;
+  Operand x, y, z;
+
+  static constexpr auto kOperands =
+      std::tuple{read("x", &Divide::x), read("y", &Divide::y), write("z", &Divide::z)};
+  Result<void> check() const;
+};
+
+/// y[i] = alpha x[i] + beta y[i], i < n. With beta = 0 given by value, y need not be initialised.
+struct Axpby {
+  static constexpr std::string_view kName = "vector.axpby";
+  static constexpr Lane kLane = Lane::vector;
+  static constexpr DTypes kDTypes = DTypes::reals();
+
+  OpDType dtype;
+  std::int64_t n = 0;
+  Scalar alpha, beta;
+  Operand x, y;
+
+  static constexpr auto kOperands = std::tuple{read("alpha", &Axpby::alpha), read("beta", &Axpby::beta),
+                                               read("x", &Axpby::x), update("y", &Axpby::y)};
+  Result<void> check() const;
+};
+
+}  // namespace troupe::vector
+
+namespace troupe {
+
+/// Elementwise vector operations; from `device.vector()`. Vectors are contiguous; lengths must agree.
+class Vector {
+ public:
+  explicit Vector(detail::Submitter& submitter) : submitter_(&submitter) {}
+
+  /// z = x .* y
+  template <Real T>
+  Future<void> multiply(const GpuRef<T>& x, const GpuRef<T>& y, const GpuRef<T>& z) {
+    return detail::submit(*submitter_, vector::Multiply{dtype_of<T>, x.length(), x.operand(), y.operand(), z.operand()});
+  }
+  /// z = x ./ y
+  template <Real T>
+  Future<void> divide(const GpuRef<T>& x, const GpuRef<T>& y, const GpuRef<T>& z) {
+    return detail::submit(*submitter_, vector::Divide{dtype_of<T>, x.length(), x.operand(), y.operand(), z.operand()});
+  }
+  /// y = alpha x + beta y
+  template <Real T>
+  Future<void> axpby(Factor<T> alpha, const GpuRef<T>& x, Factor<T> beta, const GpuRef<T>& y) {
+    return detail::submit(*submitter_, vector::Axpby{dtype_of<T>, x.length(), alpha.wire(), beta.wire(), x.operand(), y.operand()});
+  }
+
+ private:
+  detail::Submitter* submitter_;
+};
+
+}  // namespace troupe

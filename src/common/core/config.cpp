@@ -1,0 +1,597 @@
+#include <troupe/config.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/program_options.hpp>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+namespace po = boost::program_options;
+using Value = Config::Value;
+using Layer = std::map<std::string, Value, std::less<>>;
+using Options = std::span<const OptionSpec>;
+
+constexpr const char* kSiteFile = "/etc/troupe/troupe.conf";
+constexpr const char* kCommandLine = "command line";
+constexpr const char* kDefault = "default";
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxQuoted = 80;
+/// TROUPE_ variables that are no options.
+constexpr std::array<std::string_view, 3> kReservedVariables = {
+    "TROUPE_TEST_BACKEND", "TROUPE_SITE_CONFIG", "TROUPE_SHARED"};
+/// Requests to one run of a program, which no file or environment can make.
+constexpr std::array<std::string_view, 3> kRequests = {"help", "version", "print-config"};
+
+template <class... Args>
+Error invalid(fmt::format_string<Args...> format, Args&&... args) {
+  return {Errc::invalid, 0, fmt::format(format, std::forward<Args>(args)...)};
+}
+
+/// Foreign text in a message: it must not break the line or flood it.
+std::string quoted(std::string_view text) {
+  std::string shown{text.substr(0, kMaxQuoted)};
+  for (char& c : shown) {
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+  }
+  return "'" + shown + (text.size() > kMaxQuoted ? "...'" : "'");
+}
+
+bool contains(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string variable_of(std::string_view name) {
+  std::string variable = "TROUPE_";
+  for (const char c : name) {
+    variable += c == '-' ? '_' : (c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c);
+  }
+  return variable;
+}
+
+// --- values -------------------------------------------------------------------------------------
+
+/// The whole of `text` as a number, or nothing.
+template <class T>
+std::optional<T> number(std::string_view text) {
+  T value{};
+  const auto* end = text.data() + text.size();
+  const auto [stop, status] = std::from_chars(text.data(), end, value);
+  if (status != std::errc{} || stop != end) return std::nullopt;
+  return value;
+}
+
+/// Splits "64MiB" into the digits and the unit's factor; a missing unit is `bare`.
+template <class Factor, std::size_t N>
+std::optional<std::pair<std::string_view, Factor>> split_unit(
+    std::string_view text, const std::array<std::pair<std::string_view, Factor>, N>& units,
+    std::optional<Factor> bare) {
+  const auto digits = std::min(text.find_first_not_of("0123456789."), text.size());
+  const auto unit = text.substr(digits);
+  if (digits == 0) return std::nullopt;
+  if (unit.empty() && bare) return std::pair{text, *bare};
+  for (const auto& [name, factor] : units) {
+    if (unit == name) return std::pair{text.substr(0, digits), factor};
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+  static constexpr std::array<std::pair<std::string_view, std::uint64_t>, 5> kUnits = {
+      {{"B", 1},
+       {"KiB", 1ULL << 10},
+       {"MiB", 1ULL << 20},
+       {"GiB", 1ULL << 30},
+       {"TiB", 1ULL << 40}}};
+  const auto parts = split_unit<std::uint64_t>(text, kUnits, 1);
+  if (!parts) return std::nullopt;
+  const auto count = number<std::uint64_t>(parts->first);
+  if (!count || *count > std::numeric_limits<std::uint64_t>::max() / parts->second) {
+    return std::nullopt;
+  }
+  return *count * parts->second;
+}
+
+std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
+  static constexpr std::array<std::pair<std::string_view, double>, 6> kUnits = {
+      {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}}};
+  const auto zero = text == "0" ? std::optional(1.0) : std::nullopt;
+  const auto parts = split_unit<double>(text, kUnits, zero);
+  if (!parts) return std::nullopt;
+  const auto count = number<double>(parts->first);
+  if (!count) return std::nullopt;
+  const double nanoseconds = std::round(*count * parts->second);
+  if (nanoseconds >= 9.2e18) return std::nullopt;
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(nanoseconds));
+}
+
+std::optional<bool> parse_flag(std::string_view text) {
+  static constexpr std::array<std::string_view, 4> kOn = {"on", "true", "yes", "1"};
+  static constexpr std::array<std::string_view, 4> kOff = {"off", "false", "no", "0"};
+  if (contains(kOn, text)) return true;
+  if (contains(kOff, text)) return false;
+  return std::nullopt;
+}
+
+/// The typed value, range checked; the message of an error lacks the source and the key.
+template <class T>
+Result<T> in_range(const OptionSpec& spec, std::string_view text,
+                   std::optional<T> (*parse)(std::string_view), std::string_view kind) {
+  const auto value = parse(text);
+  if (!value && spec.choices.empty()) return invalid("{} is not {}", quoted(text), kind);
+  if (!value) {
+    return invalid("{} is not {} or {}", quoted(text), kind, fmt::join(spec.choices, ", "));
+  }
+  if (!spec.minimum.empty() && *value < parse(spec.minimum).value()) {
+    return invalid("{} is below the minimum {}", quoted(text), spec.minimum);
+  }
+  if (!spec.maximum.empty() && *value > parse(spec.maximum).value()) {
+    return invalid("{} is above the maximum {}", quoted(text), spec.maximum);
+  }
+  return *value;
+}
+
+std::optional<double> parse_real(std::string_view text) {
+  const auto value = number<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
+}
+
+Result<std::vector<std::string>> parse_list(const OptionSpec& spec, std::string_view text) {
+  std::vector<std::string> items;
+  while (!text.empty()) {
+    const auto comma = std::min(text.find(','), text.size());
+    auto item = text.substr(0, comma);
+    if (comma + 1 == text.size()) return invalid("{} ends in a comma", quoted(text));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    item.remove_prefix(std::min(item.find_first_not_of(" \t"), item.size()));
+    item = item.substr(0, item.find_last_not_of(" \t") + 1);
+    if (item.empty()) return invalid("an empty value between commas");
+    if (!spec.choices.empty() &&
+        std::find(spec.choices.begin(), spec.choices.end(), item) == spec.choices.end()) {
+      return invalid("{} is not one of {}", quoted(item), fmt::join(spec.choices, ", "));
+    }
+    items.emplace_back(item);
+  }
+  return items;
+}
+
+/// Moves the outcome of a typed parser into `value`, or returns its error.
+template <class T>
+Result<void> assign(Value& value, Result<T> parsed) {
+  if (!parsed) return parsed.error();
+  value.parsed = std::move(parsed).value();
+  return {};
+}
+
+Result<void> parse_typed(const OptionSpec& spec, Value& value) {
+  const std::string& text = value.text;
+  const bool chosen =
+      std::find(spec.choices.begin(), spec.choices.end(), text) != spec.choices.end();
+  const bool may_be_empty =
+      spec.type == OptionType::list || (spec.type == OptionType::text && spec.choices.empty());
+  if (text.empty() && !may_be_empty && !chosen) return invalid("needs a value");
+  if (chosen && spec.type != OptionType::list) {
+    value.parsed = text;
+    return {};
+  }
+  switch (spec.type) {
+    case OptionType::flag: {
+      const auto on = in_range<bool>(spec, text, parse_flag, "on or off");
+      if (on) value.text = *on ? "on" : "off";
+      return assign(value, on);
+    }
+    case OptionType::integer:
+      return assign(
+          value, in_range<std::int64_t>(spec, text, number<std::int64_t>, "an integer (64 bit)"));
+    case OptionType::real:
+      return assign(value, in_range<double>(spec, text, parse_real, "a number"));
+    case OptionType::bytes:
+      return assign(value,
+                    in_range<std::uint64_t>(spec, text, parse_bytes, "a size such as 64MiB"));
+    case OptionType::duration:
+      return assign(value, in_range<std::chrono::nanoseconds>(spec, text, parse_duration,
+                                                              "a duration such as 500ms or 1.5s"));
+    case OptionType::list: return assign(value, parse_list(spec, text));
+    case OptionType::text: break;
+  }
+  if (!spec.choices.empty()) {
+    return invalid("{} is not one of {}", quoted(text), fmt::join(spec.choices, ", "));
+  }
+  value.parsed = text;
+  return {};
+}
+
+Result<Value> parse_value(const OptionSpec& spec, std::string_view text, std::string source) {
+  const auto first = std::min(text.find_first_not_of(" \t"), text.size());
+  Value value{std::string(text.substr(first, text.find_last_not_of(" \t") + 1 - first)),
+              {},
+              std::move(source)};
+  const auto unprintable = [](unsigned char c) { return c < ' ' || c == '\x7f'; };
+  auto outcome = Result<void>();
+  if (value.text.find('#') != std::string::npos) {
+    outcome = invalid("{} contains '#', which starts a comment", quoted(text));
+  } else if (std::any_of(value.text.begin(), value.text.end(), unprintable)) {
+    outcome = invalid("{} contains a control character", quoted(text));
+  } else {
+    outcome = parse_typed(spec, value);
+  }
+  if (!outcome) return invalid("{}: {}: {}", value.source, spec.name, outcome.error().message);
+  return value;
+}
+
+// --- sources ------------------------------------------------------------------------------------
+
+/// Levenshtein's distance: how many letters to insert, delete or replace.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    auto diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const auto replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
+/// "unknown option --chek; did you mean --check?": `shown` says how a name is written in that
+/// source.
+template <class Shown>
+Error unknown(Options options, std::string_view source, std::string_view what,
+              std::string_view written, Shown shown) {
+  std::string nearest;
+  auto best = std::max<std::size_t>(2, std::min(written.size(), kMaxQuoted) / 4) + 1;
+  for (const auto& option : options) {
+    const auto candidate = shown(option.name);
+    const bool abbreviated = written.size() > 4 && candidate.starts_with(written);
+    const auto steps = abbreviated ? 1 : distance(written.substr(0, kMaxQuoted), candidate);
+    if (steps < best) std::tie(best, nearest) = std::pair(steps, candidate);
+  }
+  auto error = invalid("{}: unknown {} {}", source, what, quoted(written));
+  if (!nearest.empty()) error.message += "; did you mean " + nearest + "?";
+  return error;
+}
+
+const OptionSpec* find(Options options, std::string_view name) {
+  const auto at =
+      std::find_if(options.begin(), options.end(), [&](const auto& o) { return o.name == name; });
+  return at == options.end() ? nullptr : &*at;
+}
+
+/// Adds one occurrence of an option to what its source has said so far.
+Result<void> add(Layer& layer, const OptionSpec& spec, std::string_view text, std::string source) {
+  const auto earlier = layer.find(spec.name);
+  if (earlier == layer.end()) {
+    auto value = parse_value(spec, text, std::move(source));
+    if (!value) return value.error();
+    layer.emplace(spec.name, std::move(value).value());
+    return {};
+  }
+  if (spec.type != OptionType::list) return invalid("{}: {}: given twice", source, spec.name);
+  auto more = parse_value(spec, text, std::move(source));
+  if (!more) return more.error();
+  auto& items = std::get<std::vector<std::string>>(earlier->second.parsed);
+  for (auto& item : std::get<std::vector<std::string>>(more->parsed)) {
+    items.push_back(std::move(item));
+  }
+  earlier->second.text = fmt::format("{}", fmt::join(items, ","));
+  return {};
+}
+
+Result<Layer> read_command_line(int argc, const char* const* argv, Options options) {
+  po::options_description description;
+  for (const auto& option : options) {
+    auto* value = po::value<std::string>();
+    if (option.type == OptionType::flag) value->implicit_value("on");
+    description.add_options()(option.name == "help" ? "help,h" : option.name.c_str(), value);
+  }
+  namespace style = po::command_line_style;
+  po::parsed_options parsed(&description);
+  try {
+    parsed =
+        po::command_line_parser(std::vector<std::string>(argv + std::min(argc, 1), argv + argc))
+            .options(description)
+            .style(style::allow_long | style::long_allow_adjacent | style::long_allow_next |
+                   style::allow_short | style::allow_dash_for_short | style::short_allow_next)
+            .allow_unregistered()
+            .run();
+  } catch (const po::error_with_option_name& error) {
+    return invalid("{}: {}: needs a value", kCommandLine, error.get_option_name());
+  } catch (const po::error& error) {
+    return invalid("{}: {}", kCommandLine, error.what());
+  }
+  // The parser leaves the value out where a flag stands alone.
+  const auto text_of = [](const auto& o) { return o.value.empty() ? "on" : o.value.front(); };
+  Layer layer;
+  for (const auto& option : parsed.options) {
+    // A request for help is answered, whatever else is wrong.
+    if (option.string_key != "help" && option.string_key != "version") continue;
+    auto added = add(layer, *find(options, option.string_key), text_of(option), kCommandLine);
+    if (!added) return added.error();
+    return layer;
+  }
+  for (const auto& option : parsed.options) {
+    if (option.string_key.empty()) {
+      return invalid("{}: unexpected argument {}", kCommandLine, quoted(option.value.front()));
+    }
+    const auto* spec = find(options, option.string_key);
+    if (spec == nullptr) {
+      const auto& written = option.original_tokens.front();
+      return unknown(options, kCommandLine, "option", written.substr(0, written.find('=')),
+                     [](const std::string& name) { return "--" + name; });
+    }
+    if (option.original_tokens.size() > 1 && option.original_tokens[1].starts_with("--")) {
+      return invalid("{}: --{}: needs a value", kCommandLine, spec->name);
+    }
+    auto added = add(layer, *spec, text_of(option), kCommandLine);
+    if (!added) return added.error();
+  }
+  return layer;
+}
+
+Result<Layer> read_environment(Options options) {
+  const auto ours = [](const std::string& variable) {
+    return variable.starts_with("TROUPE_") && !contains(kReservedVariables, variable) ? variable
+                                                                                      : "";
+  };
+  Layer layer;
+  for (const auto& option : po::parse_environment(po::options_description(), ours).options) {
+    const std::string& variable = option.string_key;
+    const auto spec = std::find_if(options.begin(), options.end(),
+                                   [&](const auto& o) { return variable_of(o.name) == variable; });
+    if (spec == options.end()) {
+      return unknown(options, "environment", "variable", variable, variable_of);
+    }
+    const auto source = "environment " + variable;
+    if (contains(kRequests, spec->name)) {
+      return invalid("{}: {} belongs on the command line", source, spec->name);
+    }
+    if (auto added = add(layer, *spec, option.value.at(0), source); !added) return added.error();
+  }
+  return layer;
+}
+
+Result<std::string> read_text(const std::string& path, std::string_view kind) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kMaxFileBytes + 1, '\0');
+  if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!file.is_open() || file.bad()) {
+    const int why = errno;
+    return Error{Errc::io, why, fmt::format("{} {}: {}", kind, quoted(path), std::strerror(why))};
+  }
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > kMaxFileBytes) return invalid("{} {}: larger than 1MiB", kind, quoted(path));
+  return text;
+}
+
+/// `kind` is "file" or "site file". Each line goes to the parser alone, so that errors know its
+/// number.
+Result<Layer> read_file(const std::string& path, std::string_view kind, Options options) {
+  const auto text = read_text(path, kind);
+  if (!text) return text.error();
+  Layer layer;
+  std::istringstream lines(*text);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    const auto source = fmt::format("{} {}:{}", kind, path, number);
+    const auto start = line.find_first_not_of(" \t\r");
+    if (start == std::string::npos || line[start] == '#') continue;
+    std::istringstream single(line);
+    po::parsed_options parsed(nullptr);
+    try {
+      parsed = po::parse_config_file(single, po::options_description(), true);
+    } catch (const po::error&) {
+      parsed.options.clear();
+    }
+    if (parsed.options.empty()) {
+      return invalid("{}: {} is not of the form key = value", source, quoted(line));
+    }
+    const auto& option = parsed.options.front();
+    const auto* spec = find(options, option.string_key);
+    if (spec == nullptr) {
+      return unknown(options, source, "key", option.string_key,
+                     [](const std::string& name) { return name; });
+    }
+    if (spec->name == "config" || contains(kRequests, spec->name)) {
+      return invalid("{}: {} does not belong in a file", source, spec->name);
+    }
+    if (auto added = add(layer, *spec, option.value.at(0), source); !added) return added.error();
+  }
+  return layer;
+}
+
+/// The site file may be missing, unless it was named.
+Result<Layer> read_site_file(Options options) {
+  const char* named = std::getenv("TROUPE_SITE_CONFIG");
+  const std::string path = named != nullptr ? named : kSiteFile;
+  if (path.empty() || (named == nullptr && !std::ifstream(path))) return Layer{};
+  return read_file(path, "site file", options);
+}
+
+}  // namespace
+
+Result<Config> Config::parse(int argc, const char* const* argv,
+                             std::span<const OptionSpec> application) {
+  std::vector<OptionSpec> options(application.begin(), application.end());
+  for (auto& option : runtime_options()) options.push_back(std::move(option));
+  Config config;
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    const auto& option = options[i];
+    check(find(options, option.name) == &option, "two options have the same name: " + option.name);
+    auto value = parse_value(option, option.fallback, kDefault);
+    check(value.ok(),
+          value.ok() ? "" : "an option's default is not valid: " + value.error().message);
+    config.entries_.push_back({option, i >= application.size(), std::move(value).value()});
+  }
+  const auto apply = [&config](Layer& layer) {
+    for (auto& entry : config.entries_) {
+      const auto found = layer.find(entry.spec.name);
+      if (found != layer.end()) entry.value = std::move(found->second);
+    }
+  };
+
+  auto command_line = read_command_line(argc, argv, options);
+  if (!command_line) return command_line.error();
+  if (command_line->contains("help") || command_line->contains("version")) {
+    apply(*command_line);
+    return config;
+  }
+  auto environment = read_environment(options);
+  if (!environment) return environment.error();
+  auto site = read_site_file(options);
+  if (!site) return site.error();
+  Layer file;
+  const auto& naming = command_line->contains("config") ? *command_line : *environment;
+  if (const auto named = naming.find("config");
+      named != naming.end() && !named->second.text.empty()) {
+    auto read = read_file(named->second.text, "file", options);
+    if (!read) return read.error();
+    file = std::move(read).value();
+  }
+  for (auto* layer : {&*site, &file, &*environment, &*command_line}) apply(*layer);
+  return config;
+}
+
+const Config::Entry& Config::entry(std::string_view name) const {
+  const auto at = std::find_if(entries_.begin(), entries_.end(),
+                               [&](const auto& e) { return e.spec.name == name; });
+  check(at != entries_.end(), fmt::format("the option {} is not declared", name));
+  return *at;
+}
+
+template <class T>
+const T& Config::get(std::string_view name) const {
+  const auto* value = std::get_if<T>(&entry(name).value.parsed);
+  check(value != nullptr,
+        fmt::format("the option {} holds {}, which is of another type", name, text(name)));
+  return *value;
+}
+
+bool Config::flag(std::string_view name) const {
+  return get<bool>(name);
+}
+std::int64_t Config::integer(std::string_view name) const {
+  return get<std::int64_t>(name);
+}
+double Config::real(std::string_view name) const {
+  return get<double>(name);
+}
+std::uint64_t Config::bytes(std::string_view name) const {
+  return get<std::uint64_t>(name);
+}
+std::chrono::nanoseconds Config::duration(std::string_view name) const {
+  return get<std::chrono::nanoseconds>(name);
+}
+const std::vector<std::string>& Config::list(std::string_view name) const {
+  return get<std::vector<std::string>>(name);
+}
+const std::string& Config::text(std::string_view name) const {
+  return entry(name).value.text;
+}
+const std::string& Config::source(std::string_view name) const {
+  return entry(name).value.source;
+}
+bool Config::given(std::string_view name) const {
+  return source(name) != kDefault;
+}
+
+std::string Config::help_text(std::string_view program, std::string_view synopsis) const {
+  po::options_description application("Application options", 100, 60);
+  po::options_description runtime("Runtime options", 100, 60);
+  for (const auto& [spec, of_runtime, value] : entries_) {
+    auto& group = of_runtime ? runtime : application;
+    const auto* name = spec.name == "help" ? "help,h" : spec.name.c_str();
+    if (spec.placeholder.empty()) {
+      group.add_options()(name, spec.help.c_str());
+      continue;
+    }
+    auto text = spec.help;
+    if (!spec.fallback.empty()) text += fmt::format(" (default {})", spec.fallback);
+    group.add_options()(name, po::value<std::string>()->value_name(spec.placeholder), text.c_str());
+  }
+  std::ostringstream out;
+  out << "Usage: " << program << " [options]\n" << synopsis << "\n\n";
+  if (!application.options().empty()) out << application << '\n';
+  out << runtime
+      << "\nEvery option NAME can also come from the environment variable TROUPE_NAME (capitals, _ "
+         "for -)"
+      << "\nor from a line 'NAME = value' of the --config file or of " << kSiteFile << ".\n";
+  return out.str();
+}
+
+std::string Config::print() const {
+  std::size_t name_width = 0;
+  std::size_t value_width = 0;
+  const auto printed = [](const Entry& e) {
+    return e.spec.name != "config" && !contains(kRequests, e.spec.name);
+  };
+  for (const auto& e : entries_) {
+    if (!printed(e)) continue;
+    name_width = std::max(name_width, e.spec.name.size());
+    value_width = std::max(value_width, e.value.text.size());
+  }
+  std::string table;
+  for (const auto& e : entries_) {
+    if (!printed(e)) continue;
+    table += fmt::format("{:<{}} = {:<{}}  # {}\n", e.spec.name, name_width, e.value.text,
+                         value_width, e.value.source);
+  }
+  return table;
+}
+
+std::vector<OptionSpec> runtime_options() {
+  using enum OptionType;
+  // A table: name, type, default, placeholder, help, choices, minimum, maximum.
+  // clang-format off
+  return {
+      {"backend", text, "auto", "auto|cpu|cuda",
+       "engine of the device host; auto: cuda where there is a GPU", {"auto", "cpu", "cuda"}},
+      {"isolation", text, "process", "process|thread",
+       "where the device host runs; thread is for debuggers", {"process", "thread"}},
+      {"standby", flag, "on", "on|off", "keep a warm device host ready to take over"},
+      {"device-host", text, "", "PATH",
+       "the device host's executable; empty: the one installed beside the library"},
+      {"slab-size", bytes, "64MiB", "SIZE",
+       "physical device memory is taken in pieces of this size", {}, "2MiB"},
+      {"ring-size", bytes, "4MiB", "SIZE", "size of the command ring", {}, "64KiB", "1GiB"},
+      {"pinned-pool", bytes, "64MiB", "SIZE", "pinned host memory that is kept for reuse"},
+      {"memory-limit", bytes, "0", "SIZE", "the most device memory a rank may take; 0: no limit"},
+      {"completion", text, "event", "event|host_fn|sync",
+       "how the device host learns that work is done", {"event", "host_fn", "sync"}},
+      {"spin", duration, "auto", "TIME|auto",
+       "how long a waiter spins before it sleeps; auto: by the number of cores", {"auto"}},
+      {"heartbeat-timeout", duration, "3s", "TIME",
+       "a device host silent for this long is dead", {}, "1ms"},
+      {"op-timeout", duration, "0s", "TIME", "deadline of an operation; 0: none"},
+      {"phase-timeout", duration, "30s", "TIME", "deadline of each phase of a recovery", {}, "1ms"},
+      {"restart-budget", integer, "3", "N", "restarts allowed within restart-window", {}, "0"},
+      {"restart-window", duration, "60s", "TIME", "the time over which restarts are counted", {}, "1ms"},
+      {"seed", integer, "1", "N", "seed of every random choice", {}, "0"},
+      {"log-level", text, "info", "LEVELS",
+       "trace|debug|info|warn|error|off, also per component: info,world=debug"},
+      {"config", text, "", "FILE", "read settings from FILE"},
+      {"print-config", flag, "off", "", "print every setting and its source, then exit"},
+      {"version", flag, "off", "", "print the version, then exit"},
+      {"help", flag, "off", "", "print this text, then exit"},
+  };
+  // clang-format on
+}
+
+}  // namespace troupe
