@@ -1,0 +1,80 @@
+#pragma once
+
+#include <chrono>
+#include <utility>
+
+#include <troupe/error.hpp>
+#include <troupe/future.hpp>
+
+#include "common/actor/cell.hpp"
+#include "common/actor/reply.hpp"
+
+namespace troupe {
+
+template <class A>
+class Context;
+
+/// True if M is in the closed message set of actor class A.
+template <class A, class M>
+concept Accepts = A::template accepts<M>;
+
+/// The address of an actor of class A. Cheap to copy (one atomic increment), usable from any
+/// thread, also after the actor or its whole system has ended. Survives restarts of the actor. A
+/// may be incomplete where only references are kept.
+///
+/// Messages of one thread to one actor arrive in the order in which they were sent.
+template <class A>
+class ActorRef {
+ public:
+  /// Refers to nobody: answers Errc::stopped.
+  ActorRef() = default;
+
+  /// Sends a message. Errc::would_block if the mailbox is full (it was not sent: try later, or give
+  /// up), Errc::stopped if the actor has ended or the system is shutting down.
+  template <class M>
+  requires Accepts<A, M> Result<void> tell(M message)
+  const {
+    if (!cell_) return Error{Errc::stopped, 0, "no actor"};
+    return typed().tell(std::move(message));
+  }
+
+  /// Sends a question and returns the future answer, which always resolves: with what the handler
+  /// returns or the Error it fails with; Errc::timeout if there is no answer `within` that time
+  /// from now (a question still waiting in the mailbox then is not handled any more); Errc::stopped
+  /// if the actor has ended or ends first; Errc::would_block if the mailbox is full. Resolved on a
+  /// scheduler thread. Do not wait for it in a handler: use Context::pipe().
+  template <Question M>
+  requires Accepts<A, M> Future<typename M::Reply> ask(M message, std::chrono::nanoseconds within)
+  const {
+    if (!cell_) return Future<typename M::Reply>(Error{Errc::stopped, 0, "no actor"});
+    return typed().ask(std::move(message), within);
+  }
+
+  /// Ends the actor after the message it is handling, with its children first. What is in its
+  /// mailbox is dropped, questions answered with Errc::stopped.
+  void stop(Error reason = {Errc::stopped, 0, "asked to stop"}) const {
+    if (cell_) cell_->stop(std::move(reason));
+  }
+
+  /// True if the actor has ended for good.
+  [[nodiscard]] bool ended() const { return !cell_ || cell_->ended(); }
+  /// 0 if this refers to nobody.
+  [[nodiscard]] ActorId id() const noexcept { return cell_ ? cell_->id() : ActorId(); }
+  explicit operator bool() const noexcept { return static_cast<bool>(cell_); }
+  friend bool operator==(const ActorRef& a, const ActorRef& b) noexcept {
+    return a.cell_.get() == b.cell_.get();
+  }
+
+ private:
+  friend class ActorSystem;
+  template <class>
+  friend class Context;
+  explicit ActorRef(detail::CellPtr<detail::Cell> cell) noexcept : cell_(std::move(cell)) {}
+  [[nodiscard]] detail::TypedCell<A>& typed() const noexcept {
+    return static_cast<detail::TypedCell<A>&>(*cell_);
+  }
+
+  detail::CellPtr<detail::Cell> cell_;
+};
+
+}  // namespace troupe
