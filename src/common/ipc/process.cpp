@@ -1,0 +1,124 @@
+#include "common/ipc/process.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "common/ipc/system_error.hpp"
+
+extern char** environ;
+
+namespace troupe::ipc {
+namespace {
+
+/// posix_spawn's attributes and file actions, released on every path.
+struct SpawnSetup {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  SpawnSetup() {
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+  }
+  ~SpawnSetup() {
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+  }
+};
+
+std::vector<char*> environment_without(const std::vector<std::string>& prefixes) {
+  std::vector<char*> kept;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    if (std::none_of(prefixes.begin(), prefixes.end(),
+                     [&](const std::string& prefix) { return text.starts_with(prefix); })) {
+      kept.push_back(*entry);
+    }
+  }
+  kept.push_back(nullptr);
+  return kept;
+}
+
+}  // namespace
+
+ChildProcess::ChildProcess(ChildProcess&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), pidfd_(std::move(other.pidfd_)) {}
+
+ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
+  std::swap(pid_, other.pid_);
+  std::swap(pidfd_, other.pidfd_);
+  return *this;
+}
+
+ChildProcess::~ChildProcess() {
+  if (pid_ < 0) return;
+  kill();
+  reap();
+}
+
+Result<ChildProcess> ChildProcess::spawn(const SpawnOptions& options) {
+  SpawnSetup setup;
+  // Out of the way of the target numbers first, then into place: dup2 clears close-on-exec. The actions run in
+  // the child; the descriptors they name stay open here.
+  const int base = 3 + static_cast<int>(options.descriptors.size());
+  std::vector<UniqueFd> parked;
+  for (int fd : options.descriptors) {
+    parked.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, base));
+    if (!parked.back()) return system_error("fcntl");
+  }
+  for (std::size_t i = 0; i < parked.size(); ++i) {
+    posix_spawn_file_actions_adddup2(&setup.actions, parked[i].get(), 3 + static_cast<int>(i));
+  }
+  posix_spawn_file_actions_addclosefrom_np(&setup.actions, base);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&setup.attributes, &none);
+  posix_spawnattr_setflags(&setup.attributes, POSIX_SPAWN_SETSIGMASK);
+
+  std::vector<char*> arguments{const_cast<char*>(options.program.c_str())};
+  for (const auto& argument : options.arguments) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  auto environment = environment_without(options.strip_environment);
+
+  ChildProcess child;
+  const int error = ::posix_spawn(&child.pid_, options.program.c_str(), &setup.actions, &setup.attributes,
+                                  arguments.data(), environment.data());
+  if (error != 0) {
+    child.pid_ = -1;
+    return system_error("cannot start " + options.program, error);
+  }
+  child.pidfd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, child.pid_, 0)));
+  if (!child.pidfd_) return system_error("pidfd_open");
+  return child;
+}
+
+void ChildProcess::kill() const noexcept {
+  if (pid_ > 0) ::kill(pid_, SIGKILL);
+}
+
+std::string ChildProcess::reap() {
+  if (pid_ < 0) return "not running";
+  int status = 0;
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+  pidfd_.reset();
+  if (WIFSIGNALED(status)) return "killed by signal " + std::to_string(WTERMSIG(status));
+  return "exited with status " + std::to_string(WEXITSTATUS(status));
+}
+
+void die_with_parent(pid_t parent) noexcept {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(0);
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+}
+
+}  // namespace troupe::ipc

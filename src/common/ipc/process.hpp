@@ -1,0 +1,50 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include <troupe/error.hpp>
+
+#include "common/ipc/unique_fd.hpp"
+
+namespace troupe::ipc {
+
+/// What a child is started with.
+struct SpawnOptions {
+  std::string program;                 ///< absolute path
+  std::vector<std::string> arguments;  ///< without argv[0]
+  std::vector<std::string> strip_environment;  ///< prefixes of variables that the child must not see
+  std::vector<int> descriptors;        ///< become 3, 4, 5, … in the child; all others are closed there
+};
+
+/// A child process. It is killed and reaped, if need be, when this object goes.
+///
+/// The child is expected to ask for PR_SET_PDEATHSIG: that signal follows the *thread* that spawned it, so spawn from
+/// a thread that lives as long as the child shall.
+class ChildProcess {
+ public:
+  ChildProcess() = default;
+  ChildProcess(ChildProcess&& other) noexcept;
+  ChildProcess& operator=(ChildProcess&& other) noexcept;
+  ~ChildProcess();
+
+  static Result<ChildProcess> spawn(const SpawnOptions& options);
+
+  [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+  /// Readable once the process has ended.
+  [[nodiscard]] int pidfd() const noexcept { return pidfd_.get(); }
+  void kill() const noexcept;
+  /// Waits for the end; returns how it came: "killed by signal 9", "exited with status 3".
+  std::string reap();
+
+ private:
+  pid_t pid_ = -1;
+  UniqueFd pidfd_;
+};
+
+/// Makes this process die with its parent, and at once if the parent is gone already. No core dumps.
+void die_with_parent(pid_t parent) noexcept;
+
+}  // namespace troupe::ipc

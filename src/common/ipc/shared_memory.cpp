@@ -1,0 +1,50 @@
+#include "common/ipc/shared_memory.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "common/ipc/system_error.hpp"
+
+namespace troupe::ipc {
+
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept
+    : fd_(std::move(other.fd_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+SharedMemory::~SharedMemory() {
+  if (data_ != nullptr) ::munmap(data_, size_);
+}
+
+Result<SharedMemory> SharedMemory::create(const std::string& label, std::size_t bytes) {
+  UniqueFd fd(::memfd_create(label.c_str(), MFD_CLOEXEC));
+  if (!fd) return system_error("memfd_create");
+  if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) return system_error("ftruncate");
+  if (const int error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)); error != 0) {
+    return system_error("posix_fallocate of " + std::to_string(bytes) + " bytes", error);
+  }
+  return map(std::move(fd), bytes);
+}
+
+Result<SharedMemory> SharedMemory::map(UniqueFd fd, std::size_t bytes) {
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return system_error("fstat");
+  if (static_cast<std::size_t>(info.st_size) < bytes) {
+    return Error{Errc::invalid, 0, "a shared-memory segment is shorter than announced"};
+  }
+  void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (address == MAP_FAILED) return system_error("mmap");
+  SharedMemory memory;
+  memory.fd_ = std::move(fd);
+  memory.data_ = static_cast<std::byte*>(address);
+  memory.size_ = bytes;
+  return memory;
+}
+
+}  // namespace troupe::ipc

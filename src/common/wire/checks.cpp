@@ -1,0 +1,260 @@
+#include <string>
+
+#include <troupe/lib/operations.hpp>
+
+// Every operation's check(): its numbers against the lengths of its operands. Both sides of the ring call it:
+// the rank for its user's sake, the device host because it trusts nothing that comes out of shared memory.
+
+namespace troupe {
+namespace {
+
+/// Collects the first thing that is wrong with an operation.
+class Checker {
+ public:
+  Checker(std::string_view op, DType dtype, DTypes allowed) : op_(op), dtype_(dtype) {
+    if (!allowed.has(dtype)) {
+      fail(Errc::unsupported, static_cast<std::size_t>(dtype) < kDTypeCount
+                                  ? "no dtype " + std::string(to_string(dtype))
+                                  : "unknown dtype " + std::to_string(static_cast<unsigned>(dtype)));
+    }
+  }
+
+  Checker& require(bool holds, std::string_view what) {
+    if (!holds) fail(Errc::invalid, std::string(what));
+    return *this;
+  }
+
+  /// `operand` must hold `count` elements of `size` bytes each.
+  Checker& holds(std::string_view name, const Operand& operand, std::int64_t count, std::size_t size) {
+    if (count < 0) {
+      fail(Errc::invalid, std::string(name) + " has a negative length");
+    } else if (!operand.present()) {
+      fail(Errc::invalid, std::string(name) + " is missing");
+    } else if (static_cast<std::uint64_t>(count) > operand.bytes / size) {
+      fail(Errc::invalid, std::string(name) + " needs " + std::to_string(count) + " elements, has " +
+                              std::to_string(operand.bytes / size));
+    } else if (operand.offset % size != 0) {
+      fail(Errc::invalid, std::string(name) + " is not aligned to its element size");
+    }
+    return *this;
+  }
+  Checker& holds(std::string_view name, const Operand& operand, std::int64_t count) {
+    return ok() ? holds(name, operand, count, size_of(dtype_)) : *this;
+  }
+  Checker& holds(std::string_view name, const Operand& operand, std::uint64_t count) {
+    return require(count <= kMaxCount, "count is too large").holds(name, operand, static_cast<std::int64_t>(count));
+  }
+  /// A vector of n elements, `increment` apart.
+  Checker& vector(std::string_view name, const Operand& operand, std::int64_t n, std::int64_t increment) {
+    require(n >= 0 && increment >= 1, "a length is negative or an increment is not positive");
+    if (!ok()) return *this;
+    std::int64_t last = 0;
+    if (n > 0 && (__builtin_mul_overflow(n - 1, increment, &last) || last >= kMaxCount)) {
+      return require(false, "a vector is too long");
+    }
+    return holds(name, operand, n == 0 ? 0 : last + 1);
+  }
+  /// A column-major matrix of rows x columns.
+  Checker& matrix(std::string_view name, const Operand& operand, std::int64_t rows, std::int64_t columns,
+                  std::int64_t leading) {
+    require(rows >= 0 && columns >= 0, "a matrix has a negative extent");
+    require(leading >= std::max<std::int64_t>(1, rows), "a leading dimension is smaller than the number of rows");
+    if (!ok() || rows == 0 || columns == 0) return *this;
+    std::int64_t length = 0;
+    if (__builtin_mul_overflow(columns - 1, leading, &length) || length > kMaxCount - rows) {
+      return require(false, "a matrix is too large");
+    }
+    return holds(name, operand, length + rows);
+  }
+  Checker& scalar(std::string_view name, const Scalar& scalar) {
+    return scalar.device.present() ? holds(name, scalar.device, std::int64_t{1}) : *this;
+  }
+
+  [[nodiscard]] bool ok() const { return result_.ok(); }
+  [[nodiscard]] Result<void> result() const { return result_; }
+
+  static constexpr std::int64_t kMaxCount = std::int64_t{1} << 48;  ///< keeps all byte counts below 2^52
+
+ private:
+  void fail(Errc code, const std::string& what) {
+    if (result_.ok()) result_ = Error{code, 0, std::string(op_) + ": " + what};
+  }
+  std::string_view op_;
+  DType dtype_;
+  Result<void> result_;
+};
+
+template <class Op>
+Checker checker(const Op& op) {
+  return {Op::kName, op.dtype, Op::kDTypes};
+}
+
+bool is_index(DType dtype) { return dtype == DType::i32 || dtype == DType::i64; }
+
+}  // namespace
+
+namespace memory {
+Result<void> Fill::check() const { return checker(*this).holds("destination", destination, count).result(); }
+
+Result<void> Copy::check() const {
+  return checker(*this)
+      .require(source.present() && destination.present(), "an operand is missing")
+      .require(source.bytes == destination.bytes, "source and destination differ in length")
+      .require((source.region & kPinnedRegion) == 0 || (destination.region & kPinnedRegion) == 0,
+               "one side must be device memory")
+      .result();
+}
+
+Result<void> Fault::check() const {
+  return checker(*this).require(static_cast<std::size_t>(kind) < kFaultKindCount, "unknown fault kind").result();
+}
+}  // namespace memory
+
+namespace vector {
+Result<void> Multiply::check() const {
+  return checker(*this).holds("x", x, n).holds("y", y, n).holds("z", z, n).result();
+}
+Result<void> Divide::check() const {
+  return checker(*this).holds("x", x, n).holds("y", y, n).holds("z", z, n).result();
+}
+Result<void> Axpby::check() const {
+  return checker(*this).scalar("alpha", alpha).scalar("beta", beta).holds("x", x, n).holds("y", y, n).result();
+}
+}  // namespace vector
+
+namespace blas {
+Result<void> Axpy::check() const {
+  return checker(*this).scalar("alpha", alpha).vector("x", x, n, incx).vector("y", y, n, incy).result();
+}
+Result<void> Dot::check() const {
+  return checker(*this)
+      .vector("x", x, n, incx)
+      .vector("y", y, n, incy)
+      .holds("result", result, std::int64_t{1})
+      .result();
+}
+Result<void> Nrm2::check() const {
+  return checker(*this).vector("x", x, n, incx).holds("result", result, std::int64_t{1}).result();
+}
+Result<void> Scal::check() const { return checker(*this).scalar("alpha", alpha).vector("x", x, n, incx).result(); }
+Result<void> Copy::check() const { return checker(*this).vector("x", x, n, incx).vector("y", y, n, incy).result(); }
+Result<void> Gemv::check() const {
+  const bool plain = transpose == Transpose::no;
+  return checker(*this)
+      .require(plain || transpose == Transpose::yes, "unknown transposition")
+      .scalar("alpha", alpha)
+      .scalar("beta", beta)
+      .matrix("a", a, m, n, lda)
+      .vector("x", x, plain ? n : m, incx)
+      .vector("y", y, plain ? m : n, incy)
+      .result();
+}
+Result<void> Gemm::check() const {
+  const bool plain_a = transpose_a == Transpose::no, plain_b = transpose_b == Transpose::no;
+  return checker(*this)
+      .require((plain_a || transpose_a == Transpose::yes) && (plain_b || transpose_b == Transpose::yes),
+               "unknown transposition")
+      .scalar("alpha", alpha)
+      .scalar("beta", beta)
+      .matrix("a", a, plain_a ? m : k, plain_a ? k : m, lda)
+      .matrix("b", b, plain_b ? k : n, plain_b ? n : k, ldb)
+      .matrix("c", c, m, n, ldc)
+      .result();
+}
+}  // namespace blas
+
+namespace sparse {
+Result<void> Spmv::check() const {
+  auto checks = checker(*this);
+  checks.require(is_index(index_dtype), "indices must be i32 or i64")
+      .require(rows >= 0 && columns >= 0 && nonzeros >= 0, "a negative extent");
+  if (!checks.ok()) return checks.result();
+  const auto index_size = size_of(index_dtype);
+  if (index_size == 4) {
+    checks.require(nonzeros <= INT32_MAX && rows <= INT32_MAX && columns <= INT32_MAX,
+                   "the matrix is too large for 32-bit indices");
+  }
+  return checks.scalar("alpha", alpha)
+      .scalar("beta", beta)
+      .require(rows < Checker::kMaxCount, "too many rows")
+      .holds("row_begin", row_begin, rows + 1, index_size)
+      .holds("column", column, nonzeros, index_size)
+      .holds("value", value, nonzeros)
+      .holds("x", x, columns)
+      .holds("y", y, rows)
+      .result();
+}
+Result<void> Gather::check() const {
+  auto checks = checker(*this);
+  checks.require(is_index(index_dtype), "indices must be i32 or i64");
+  if (!checks.ok()) return checks.result();
+  return checks.holds("index", index, count, size_of(index_dtype))
+      .holds("source", source, source_length)
+      .holds("destination", destination, count)
+      .result();
+}
+}  // namespace sparse
+
+namespace rng {
+namespace {
+template <class Op>
+Checker random(const Op& op) {
+  auto checks = checker(op);
+  checks.require(op.subsequence < (std::uint64_t{1} << 24), "subsequence must be below 2^24")
+      .require(op.offset < kSubsequenceStride, "offset must be below 2^40")
+      .holds("destination", op.destination, op.n);
+  return checks;
+}
+}  // namespace
+Result<void> Uniform::check() const { return random(*this).result(); }
+Result<void> Normal::check() const {
+  return random(*this).require(n % 2 == 0 && offset % 2 == 0, "length and offset must be even").result();
+}
+}  // namespace rng
+
+namespace collective {
+namespace {
+constexpr std::uint32_t kMaxRanks = 1u << 24;
+bool known(ReduceOp op) { return static_cast<std::size_t>(op) < kReduceOpCount; }
+}  // namespace
+Result<void> AllReduce::check() const {
+  return checker(*this)
+      .require(known(op), "unknown reduction")
+      .holds("source", source, count)
+      .holds("destination", destination, count)
+      .result();
+}
+Result<void> Reduce::check() const {
+  auto checks = checker(*this);
+  checks.require(known(op), "unknown reduction").require(root < kMaxRanks, "root out of range");
+  checks.holds("source", source, count);
+  return (destination.present() ? checks.holds("destination", destination, count) : checks).result();
+}
+Result<void> Broadcast::check() const {
+  return checker(*this).require(root < kMaxRanks, "root out of range").holds("data", data, count).result();
+}
+Result<void> AllGather::check() const {
+  return checker(*this)
+      .holds("source", source, count)
+      .require(destination.present() && destination.bytes % std::max<std::uint64_t>(1, count * size_of(dtype)) == 0,
+               "destination must hold count elements for each rank")
+      .result();
+}
+Result<void> ReduceScatter::check() const {
+  return checker(*this)
+      .require(known(op), "unknown reduction")
+      .holds("destination", destination, count)
+      .require(source.present() && source.bytes % std::max<std::uint64_t>(1, count * size_of(dtype)) == 0,
+               "source must hold count elements for each rank")
+      .result();
+}
+Result<void> AllToAll::check() const {
+  return checker(*this)
+      .holds("source", source, count)
+      .holds("destination", destination, count)
+      .require(source.bytes == destination.bytes, "source and destination differ in length")
+      .result();
+}
+}  // namespace collective
+
+}  // namespace troupe

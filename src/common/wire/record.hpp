@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include <troupe/error.hpp>
+#include <troupe/lib/operations.hpp>
+#include <troupe/lib/submit.hpp>
+
+/// Command and reply records as they stand in the rings, and how untrusted ones are read.
+namespace troupe::wire {
+
+/// A command: this header, the operation's struct, then tail_count PeerTransfers.
+struct CommandHeader {
+  std::uint64_t ticket = 0;
+  std::uint32_t opcode = 0;
+  std::uint32_t epoch = 0;
+  std::uint16_t op_bytes = 0;
+  std::uint16_t tail_count = 0;
+  std::uint32_t cancelled = 0;  ///< 1: the rank has answered it already; to be skipped
+};
+static_assert(sizeof(CommandHeader) == 24);
+
+/// At most this many messages in one grouped point-to-point operation.
+inline constexpr std::uint32_t kMaxTail = 4096;
+
+/// Outcome of the tickets [first_ticket, first_ticket + count), all alike; error text follows.
+struct ReplyHeader {
+  std::uint64_t first_ticket = 0;
+  std::uint32_t count = 0;
+  std::uint32_t code = 0;  ///< Errc
+  std::int32_t native = 0;
+  std::uint32_t text_bytes = 0;
+};
+static_assert(sizeof(ReplyHeader) == 24);
+inline constexpr std::uint32_t kMaxReplyText = 512;
+
+/// Bytes of the record that a command makes.
+inline std::size_t record_bytes(const detail::CommandView& command) noexcept {
+  return sizeof(CommandHeader) + command.op.size() + command.tail.size_bytes();
+}
+
+/// Writes the record; `out` must have record_bytes(command) bytes.
+void encode(const detail::CommandView& command, std::uint64_t ticket, std::span<std::byte> out) noexcept;
+
+/// A command that has been copied out of shared memory and found sound: known opcode, right sizes, check() holds.
+/// Whether its operands lie in mapped regions is for the reader to see. Reusable: keeps its storage.
+class Command {
+ public:
+  /// Reads a record. Errors name what is wrong with it; the object is then not to be used.
+  Result<void> decode(std::span<const std::byte> record);
+
+  [[nodiscard]] const CommandHeader& header() const noexcept { return header_; }
+  [[nodiscard]] std::string_view name() const noexcept { return name_; }
+  [[nodiscard]] std::span<const PeerTransfer> tail() const noexcept { return tail_; }
+
+  /// Calls visit(const Op&) with the operation in its own type.
+  template <class Visit>
+  void visit(Visit&& visitor) const {
+    visit_in(Operations{}, std::forward<Visit>(visitor));
+  }
+  /// Calls visitor(name, operand, access) for each operand.
+  template <class Visit>
+  void for_each_operand(Visit&& visitor) const {
+    visit([&](const auto& op) { troupe::for_each_operand(op, tail_, visitor); });
+  }
+
+ private:
+  template <class... Ops, class Visit>
+  void visit_in(OperationList<Ops...>, Visit&& visitor) const {
+    (void)(... || (header_.opcode == opcode_of<Ops> &&
+                   (visitor(*reinterpret_cast<const Ops*>(storage_.data())), true)));
+  }
+
+  CommandHeader header_;
+  std::string_view name_;
+  std::vector<std::uint64_t> storage_;
+  std::vector<PeerTransfer> tail_;
+};
+
+/// The kName of an opcode, or "unknown".
+std::string_view operation_name(std::uint32_t opcode) noexcept;
+
+}  // namespace troupe::wire
