@@ -1,0 +1,173 @@
+#include "common/wire/control.hpp"
+
+#include "device_host/device_host.hpp"
+
+// Control messages: memory, promotion, communicators, quiescence.
+
+namespace troupe::host {
+
+using wire::Control;
+using wire::ControlKind;
+
+bool DeviceHost::serve_control() {
+  bool any = false;
+  while (!exit_status_) {
+    auto message = wire::receive_control(socket_);
+    if (!message.ok()) {
+      end(wire::kExitOk);  // the rank is gone
+      return true;
+    }
+    if (!*message) break;
+    handle(std::move(**message));
+    any = true;
+  }
+  return any;
+}
+
+void DeviceHost::handle(wire::ControlMessage message) {
+  const auto& head = message.head;
+  switch (head.kind) {
+    case ControlKind::make_slab: return make_slab(head);
+    case ControlKind::map_slab:
+    case ControlKind::map_pinned: return map(std::move(message));
+    case ControlKind::drop_region: return drop(head.region);
+    case ControlKind::promote: return promote(head);
+    case ControlKind::contribute: return contribute(head);
+    case ControlKind::connect: return connect(std::move(message));
+    case ControlKind::quiesce: return quiesce(head);
+    case ControlKind::resume:
+      if (mode_ == Mode::paused) mode_ = Mode::active;
+      return;
+    case ControlKind::suffer: {
+      const auto kind = static_cast<memory::FaultKind>(head.value);
+      suffer(kind);
+      if (lanes_.state(Lane::memory) == Lanes::State::ready) (void)engine_->suffer(kind, Lane::memory);
+      if (auto mark = lanes_.mark(Lane::memory); !mark.ok()) lose(mark.error());
+      return;
+    }
+    case ControlKind::shut_down: return end(wire::kExitOk);
+    default: return;  // ours to send, not to receive
+  }
+}
+
+void DeviceHost::make_slab(const Control& request) {
+  on_helper(request, [this, request]() -> Helpers::Finish {
+    auto slab = std::make_shared<Result<Slab>>(engine_->make_slab(request.bytes));
+    return [this, request, slab] {
+      if (!slab->ok()) return answer(request, slab->error());
+      addresses_.set(request.region, (*slab)->base, request.bytes);
+      send({.kind = ControlKind::slab_made,
+            .region = request.region,
+            .request = request.request,
+            .bytes = request.bytes},
+           {}, (*slab)->fd.get());
+    };
+  });
+}
+
+void DeviceHost::map(wire::ControlMessage message) {
+  const auto head = message.head;
+  const auto fd = std::make_shared<UniqueFd>(std::move(message.fd));
+  const auto map_now = [this, head, fd] {
+    return head.kind == ControlKind::map_slab ? engine_->map_slab(fd->get(), head.bytes)
+                                              : engine_->map_pinned(fd->get(), head.bytes);
+  };
+  if (mode_ == Mode::standby) {  // promotion waits for it anyway, and nothing else runs here
+    auto mapped = map_now();
+    if (mapped.ok()) {
+      addresses_.set(head.region, *mapped, head.bytes);
+    } else if (!promote_failure_) {
+      promote_failure_ = mapped.error();
+    }
+    return answer(head, mapped.ok() ? Result<void>() : Result<void>(mapped.error()));
+  }
+  on_helper(head, [this, head, map_now]() -> Helpers::Finish {
+    auto mapped = map_now();
+    return [this, head, mapped = std::move(mapped)] {
+      if (mapped.ok()) addresses_.set(head.region, *mapped, head.bytes);
+      answer(head, mapped.ok() ? Result<void>() : Result<void>(mapped.error()));
+    };
+  });
+}
+
+void DeviceHost::drop(std::uint32_t region) {
+  lanes_.forget_region(region);
+  addresses_.for_each([&](std::uint32_t id, std::byte* base, std::uint64_t bytes) {
+    if (id != region) return;
+    if ((region & kPinnedRegion) != 0) {
+      engine_->unmap_pinned(base, bytes);
+    } else {
+      engine_->unmap_slab(base, bytes);
+    }
+  });
+  addresses_.erase(region);
+}
+
+void DeviceHost::promote(const Control& request) {
+  if (promote_failure_) return answer(request, *promote_failure_);
+  mode_ = Mode::active;
+  last_progress_ = SteadyClock::time();
+  answer(request, {});
+}
+
+void DeviceHost::contribute(const Control& request) {
+  on_helper(request, [this, request]() -> Helpers::Finish {
+    auto contribution = engine_->contribute(request.rank, request.size);
+    return [this, request, contribution = std::move(contribution)] {
+      if (!contribution.ok()) return answer(request, contribution.error());
+      auto packed = wire::pack_blobs({*contribution});
+      if (!packed.ok()) return answer(request, packed.error());
+      send({.kind = ControlKind::contribution, .request = request.request}, {}, packed->get());
+    };
+  });
+}
+
+void DeviceHost::connect(wire::ControlMessage message) {
+  const auto head = message.head;
+  auto contributions = wire::unpack_blobs(message.fd.get());
+  if (!contributions.ok()) return answer(head, contributions.error());
+  on_helper(head, [this, head, contributions = std::move(*contributions)]() -> Helpers::Finish {
+    auto opened = engine_->open_lane(Lane::collective);
+    auto connected = opened.ok() ? engine_->connect(head.rank, head.size, contributions) : opened;
+    return [this, head, connected = std::move(connected)] {
+      if (connected.ok()) lanes_.set_state(Lane::collective, Lanes::State::ready);
+      if (connected.code() == Errc::device_lost || connected.code() == Errc::device_failed) lose(connected.error());
+      answer(head, connected);
+    };
+  });
+}
+
+void DeviceHost::quiesce(const Control& request) {
+  if (mode_ == Mode::lost) return answer(request, {});  // it can do no more harm
+  if (mode_ == Mode::active) (void)batches_.poll();      // what is done is done
+  if (mode_ != Mode::standby) mode_ = Mode::paused;
+  engine_->abort_communicator();
+  quiescing_ = request;
+}
+
+void DeviceHost::finish_quiesce() {
+  lanes_.all_completed();
+  answer(*std::exchange(quiescing_, std::nullopt), {});
+}
+
+void DeviceHost::answer(const Control& request, const Result<void>& outcome) {
+  if (outcome.ok()) return send({.kind = ControlKind::done, .region = request.region, .request = request.request});
+  send({.kind = ControlKind::failed,
+        .region = request.region,
+        .request = request.request,
+        .code = static_cast<std::uint32_t>(outcome.code()),
+        .native = outcome.error().native},
+       outcome.error().message);
+}
+
+void DeviceHost::send(Control head, std::string_view text, int fd) {
+  if (!wire::send_control(socket_, head, text, fd).ok()) end(wire::kExitOk);  // the rank is gone
+}
+
+void DeviceHost::on_helper(const Control& request, Helpers::Job job) {
+  if (!helpers_.start(std::move(job))) {
+    answer(request, Error{Errc::would_block, 0, "the device host has too many requests under way"});
+  }
+}
+
+}  // namespace troupe::host

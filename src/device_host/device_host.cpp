@@ -1,0 +1,150 @@
+#include "device_host/device_host.hpp"
+
+#include <poll.h>
+#include <time.h>
+
+#include <nlohmann/json.hpp>
+
+#include "common/core/spin.hpp"
+#include "device_host/describe.hpp"
+
+namespace troupe::host {
+namespace {
+
+constexpr auto kIdleBeat = std::chrono::milliseconds(250);  ///< heartbeat while there is nothing to do
+constexpr int kRoundsPerControl = 128;  ///< rounds between looks at the control socket while busy
+constexpr auto kPollPause = std::chrono::microseconds(20);  ///< between looks at the engine once spinning is over
+
+}  // namespace
+
+Result<std::unique_ptr<DeviceHost>> DeviceHost::create(const wire::HostOptions& options) {
+  UniqueFd segment_fd(options.segment_fd);
+  auto head = ipc::SharedMemory::map(UniqueFd(::dup(segment_fd.get())), sizeof(wire::PortHeader));
+  if (!head) return head.error();
+  const auto& header = *reinterpret_cast<const wire::PortHeader*>(head->data());
+  if (header.version != wire::kPortVersion) {
+    return Error{Errc::invalid, 0, "the rank and troupe-device-host are of different versions of troupe"};
+  }
+  auto segment = ipc::SharedMemory::map(std::move(segment_fd),
+                                        wire::port_bytes(header.command_capacity, header.reply_capacity));
+  if (!segment) return segment.error();
+  auto host_fn_bell = ipc::Doorbell::create();
+  if (!host_fn_bell) return host_fn_bell.error();
+  auto helper_bell = ipc::Doorbell::create();
+  if (!helper_bell) return helper_bell.error();
+  auto engine = make_engine({options.device, options.memory_limit, options.threads});
+  if (!engine) return engine.error();
+  return std::unique_ptr<DeviceHost>(new DeviceHost(options, std::move(*segment), std::move(*host_fn_bell),
+                                                    std::move(*helper_bell), std::move(*engine)));
+}
+
+DeviceHost::DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segment, ipc::Doorbell host_fn_bell,
+                       ipc::Doorbell helper_bell, std::unique_ptr<Engine> engine)
+    : options_(options),
+      segment_(std::move(segment)),
+      command_bell_(UniqueFd(options.command_bell_fd)),
+      socket_(UniqueFd(options.socket_fd)),
+      engine_(std::move(engine)),
+      lanes_(*engine_),
+      commands_(&header().command, segment_.data() + wire::kPortDataOffset, header().command_capacity),
+      replies_(ipc::RingProducer(&header().reply, segment_.data() + wire::kPortDataOffset + header().command_capacity,
+                                 header().reply_capacity),
+               ipc::Doorbell(UniqueFd(options.reply_bell_fd))),
+      batches_(*engine_, lanes_, replies_, static_cast<wire::Completion>(options.completion),
+               std::move(host_fn_bell)),
+      helpers_(std::move(helper_bell)) {}
+
+DeviceHost::~DeviceHost() {
+  engine_->abort_communicator();  // a helper may be forming one
+  batches_.discard();
+}
+
+int DeviceHost::run() {
+  beat();
+  send({.kind = wire::ControlKind::ready}, describe(engine_->description()).dump());
+  if (options_.standby != 0) {
+    for (std::size_t i = 0; i < kLaneCount; ++i) open_lane(static_cast<Lane>(i));
+  }
+  last_progress_ = SteadyClock::time();
+  for (int round = 0; !exit_status_; ++round) {
+    bool progress = issue();
+    progress |= complete();
+    progress |= helpers_.run_finished();
+    if (progress) last_progress_ = SteadyClock::time();
+    if (progress ? round % kRoundsPerControl == 0 : true) {
+      beat();
+      if (round % kRoundsPerControl == 0 && serve_control()) continue;
+      if (!progress) wait();
+    }
+  }
+  return *exit_status_;
+}
+
+bool DeviceHost::complete() {
+  if (mode_ == Mode::lost) return false;
+  if (quiescing_) {
+    const auto drained = batches_.drained();
+    if (!drained.ok()) lose(drained.error());
+    if (drained.ok() && !*drained) return false;
+    finish_quiesce();
+    return true;
+  }
+  if (mode_ != Mode::active) return false;
+  const auto answered = batches_.poll();
+  if (answered.ok()) return *answered;
+  if (answered.code() == Errc::peer_lost) {
+    mode_ = Mode::paused;  // until the world quiesces, nothing behind it can be trusted
+    send({.kind = wire::ControlKind::communicator_broken}, answered.error().to_string());
+  } else {
+    lose(answered.error());
+  }
+  return true;
+}
+
+void DeviceHost::wait() {
+  const auto now = SteadyClock::time();
+  if (now - last_progress_ < std::chrono::microseconds(options_.spin_us)) {
+    cpu_relax();
+    return;
+  }
+  replies_.flush();
+  const bool engine_busy = !batches_.empty() && (mode_ == Mode::active || quiescing_);
+  engine_->arm();
+  if (mode_ == Mode::active) commands_.announce_sleep();
+  // Whatever came before the announcements was seen by nobody: look once more.
+  const bool look_again = (mode_ == Mode::active && !commands_.empty() && !batches_.full()) || complete();
+  const bool must_poll = engine_busy && engine_->completion_fd() < 0;
+  if (!look_again) {
+    pollfd fds[] = {{socket_.fd(), POLLIN, 0},
+                    {command_bell_.fd(), POLLIN, 0},
+                    {helpers_.fd(), POLLIN, 0},
+                    {batches_.fd(), POLLIN, 0},
+                    {engine_->completion_fd(), POLLIN, 0}};
+    const auto limit = must_poll ? std::chrono::nanoseconds(kPollPause) : std::chrono::nanoseconds(kIdleBeat);
+    const timespec timeout{.tv_sec = 0, .tv_nsec = limit.count()};
+    ::ppoll(fds, std::size(fds), &timeout, nullptr);
+    if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) serve_control();
+    if (fds[1].revents != 0) command_bell_.clear();
+    if (fds[4].revents != 0) {
+      std::uint64_t count = 0;
+      [[maybe_unused]] const auto taken = ::read(engine_->completion_fd(), &count, sizeof count);
+    }
+    if (fds[3].revents != 0) {
+      std::uint64_t count = 0;
+      [[maybe_unused]] const auto taken = ::read(batches_.fd(), &count, sizeof count);
+    }
+    last_progress_ = (fds[1].revents | fds[4].revents | fds[3].revents) != 0 ? SteadyClock::time() : last_progress_;
+  }
+  commands_.cancel_sleep();
+}
+
+void DeviceHost::lose(const Error& error) {
+  if (mode_ == Mode::lost) return;
+  mode_ = Mode::lost;
+  send({.kind = wire::ControlKind::fatal,
+        .code = static_cast<std::uint32_t>(error.code),
+        .native = error.native},
+       error.message);
+}
+
+}  // namespace troupe::host

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+
+#include "common/core/clock.hpp"
+#include "common/ipc/doorbell.hpp"
+#include "common/ipc/ring.hpp"
+#include "common/ipc/shared_memory.hpp"
+#include "common/wire/control.hpp"
+#include "common/wire/host_options.hpp"
+#include "common/wire/port_layout.hpp"
+#include "common/wire/record.hpp"
+#include "device_host/batches.hpp"
+#include "device_host/engine/engine.hpp"
+#include "device_host/helpers.hpp"
+#include "device_host/lanes.hpp"
+#include "device_host/replies.hpp"
+
+namespace troupe::host {
+
+/// The process (or thread) that owns one CUDA context on behalf of a rank.
+///
+/// One thread, the reactor, goes round: it takes commands from the ring and queues them on the engine's lanes in
+/// program order, answers the batches that are done, serves control messages, and stamps its heartbeat. It never
+/// blocks: what may take long runs on helper threads, and while a library is being made the command that needs it (and
+/// those behind it) waits in the ring. It owns nothing that cannot be made again.
+class DeviceHost {
+ public:
+  /// Takes the descriptors in `options`.
+  static Result<std::unique_ptr<DeviceHost>> create(const wire::HostOptions& options);
+  ~DeviceHost();
+
+  /// Serves until told to end or until the rank is gone; returns the exit status.
+  int run();
+
+ private:
+  enum class Mode {
+    standby,   ///< context and handles ready, owns nothing, the ring is not ours yet
+    active,    ///< issuing
+    paused,    ///< quiescing or quiesced: nothing is issued
+    lost       ///< the context is dead; waiting to be replaced
+  };
+
+  DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segment, ipc::Doorbell host_fn_bell,
+             ipc::Doorbell helper_bell, std::unique_ptr<Engine> engine);
+
+  void beat() { header().heartbeat_ns.store(SteadyClock::time().count(), std::memory_order_release); }
+  [[nodiscard]] wire::PortHeader& header() const {
+    return *reinterpret_cast<wire::PortHeader*>(segment_.data());
+  }
+
+  // issue.cpp
+  bool issue();
+  enum class Step { queued, blocked, ended };
+  Step issue_one(std::span<const std::byte> record);
+  Result<void> execute(Lane lane);
+  bool lane_ready(Lane lane);
+  void open_lane(Lane lane);
+  void suffer(memory::FaultKind kind);
+
+  // control.cpp
+  bool serve_control();
+  void handle(wire::ControlMessage message);
+  void make_slab(const wire::Control& request);
+  void map(wire::ControlMessage message);
+  void drop(std::uint32_t region);
+  void promote(const wire::Control& request);
+  void contribute(const wire::Control& request);
+  void connect(wire::ControlMessage message);
+  void quiesce(const wire::Control& request);
+  void finish_quiesce();
+  void answer(const wire::Control& request, const Result<void>& outcome);
+  void send(wire::Control head, std::string_view text = {}, int fd = -1);
+  /// Runs `job` on a helper; answers `request` with an error if all helpers are busy.
+  void on_helper(const wire::Control& request, Helpers::Job job);
+
+  /// Answers what is done; during quiescence, sees whether all is drained. True if anything changed.
+  bool complete();
+  void lose(const Error& error);
+  void wait();
+  void end(int status) { exit_status_ = status; }
+
+  wire::HostOptions options_;
+  ipc::SharedMemory segment_;
+  ipc::Doorbell command_bell_;
+  ipc::Socket socket_;
+  std::unique_ptr<Engine> engine_;
+  AddressMap addresses_;
+  Lanes lanes_;
+  std::array<std::optional<Error>, kLaneCount> lane_errors_;  ///< why the last attempt to open it failed
+  ipc::RingConsumer commands_;
+  Replies replies_;
+  Batches batches_;
+  wire::Command command_;
+  Mode mode_ = Mode::standby;
+  std::optional<wire::Control> quiescing_;  ///< the request to answer when all lanes are drained
+  std::optional<Error> promote_failure_;
+  std::optional<int> exit_status_;
+  TimePoint last_progress_{};
+  Helpers helpers_;  // last: its threads use the rest
+};
+
+}  // namespace troupe::host

@@ -1,0 +1,87 @@
+#include "device_host/hazards.hpp"
+
+#include <algorithm>
+
+namespace troupe::host {
+namespace {
+
+std::size_t index(Lane lane) { return static_cast<std::size_t>(lane); }
+
+template <class Segments>
+auto first_overlap(Segments& segments, std::uint64_t begin) {
+  auto it = segments.upper_bound(begin);
+  if (it != segments.begin()) {
+    auto before = std::prev(it);
+    if (before->second.end > begin) return before;
+  }
+  return it;
+}
+
+}  // namespace
+
+void HazardTracker::collect(const Operand& operand, Access access, Waits& waits) const {
+  const auto region = regions_.find(operand.region);
+  if (region == regions_.end()) return;
+  const auto end = operand.offset + operand.bytes;
+  for (auto it = first_overlap(region->second, operand.offset);
+       it != region->second.end() && it->first < end; ++it) {
+    const auto& segment = it->second;
+    auto& wait = waits[index(segment.writer_lane)];
+    wait = std::max(wait, segment.writer);
+    if (access == Access::read) continue;
+    for (std::size_t lane = 0; lane < kLaneCount; ++lane) waits[lane] = std::max(waits[lane], segment.readers[lane]);
+  }
+}
+
+void HazardTracker::record(const Operand& operand, Access access, Lane lane, Sequence sequence) {
+  if (operand.bytes == 0) return;
+  auto& segments = regions_[operand.region];
+  const auto begin = operand.offset, end = operand.offset + operand.bytes;
+  split(segments, begin);
+  split(segments, end);
+  if (access != Access::read) {
+    segments.erase(segments.lower_bound(begin), segments.lower_bound(end));
+    segments.emplace(begin, Segment{end, lane, sequence, {}});
+    return;
+  }
+  for (auto at = begin; at < end;) {
+    auto it = segments.lower_bound(at);
+    if (it == segments.end() || it->first > at) {  // a gap: nobody has touched it
+      const auto gap_end = it == segments.end() ? end : std::min(end, it->first);
+      it = segments.emplace(at, Segment{gap_end, lane, 0, {}}).first;
+    }
+    it->second.readers[index(lane)] = sequence;
+    at = it->second.end;
+  }
+}
+
+void HazardTracker::forget(const Waits& completed) {
+  for (auto& [region, segments] : regions_) {
+    std::erase_if(segments, [&](const auto& entry) {
+      const Segment& segment = entry.second;
+      if (segment.writer > completed[index(segment.writer_lane)]) return false;
+      for (std::size_t lane = 0; lane < kLaneCount; ++lane) {
+        if (segment.readers[lane] > completed[lane]) return false;
+      }
+      return true;
+    });
+  }
+}
+
+std::size_t HazardTracker::size() const {
+  std::size_t count = 0;
+  for (const auto& [region, segments] : regions_) count += segments.size();
+  return count;
+}
+
+void HazardTracker::split(Segments& segments, std::uint64_t at) {
+  auto it = segments.upper_bound(at);
+  if (it == segments.begin()) return;
+  --it;
+  if (it->first == at || it->second.end <= at) return;
+  Segment right = it->second;
+  it->second.end = at;
+  segments.emplace(at, right);
+}
+
+}  // namespace troupe::host

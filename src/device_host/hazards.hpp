@@ -1,0 +1,50 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+
+#include <troupe/lib/operation.hpp>
+
+namespace troupe::host {
+
+/// Keeps what one rank submitted equivalent to running it in order, while lanes run concurrently.
+///
+/// Every operation has a place (lane, sequence number). For each range of memory the tracker remembers the place of
+/// the last writer and, per lane, of the last reader since. An operation must wait, on every other lane, for the
+/// newest place it conflicts with: read-after-write, write-after-read, write-after-write. Ranges are split where
+/// accesses overlap in part, so any mix of ranges works. What is known to be complete is forgotten.
+/// One thread.
+class HazardTracker {
+ public:
+  using Sequence = std::uint64_t;  ///< place in a lane, from 1; 0: none
+  /// Per lane, the newest sequence number to wait for.
+  using Waits = std::array<Sequence, kLaneCount>;
+
+  /// Adds to `waits` what an access to the operand has to wait for.
+  void collect(const Operand& operand, Access access, Waits& waits) const;
+  /// Notes the access as made by the operation at (lane, sequence).
+  void record(const Operand& operand, Access access, Lane lane, Sequence sequence);
+  /// All places up to `completed` are done: their traces may go.
+  void forget(const Waits& completed);
+  void forget_region(std::uint32_t region) { regions_.erase(region); }
+  void clear() { regions_.clear(); }
+
+  [[nodiscard]] std::size_t size() const;
+
+ private:
+  struct Segment {
+    std::uint64_t end = 0;
+    Lane writer_lane{};
+    Sequence writer = 0;
+    Waits readers{};
+  };
+  using Segments = std::map<std::uint64_t, Segment>;  ///< by first byte; disjoint
+
+  static void split(Segments& segments, std::uint64_t at);
+
+  std::unordered_map<std::uint32_t, Segments> regions_;
+};
+
+}  // namespace troupe::host

@@ -1,0 +1,40 @@
+#include "device_host/helpers.hpp"
+
+namespace troupe::host {
+
+Helpers::~Helpers() {
+  for (auto& thread : threads_) thread.join();
+}
+
+bool Helpers::start(Job job) {
+  if (threads_.size() >= kMaxJobs) return false;
+  const auto self = threads_.emplace(threads_.end());
+  *self = std::thread([this, self, job = std::move(job)] {
+    auto finish = job();
+    {
+      const std::lock_guard lock(mutex_);
+      finished_.emplace_back(self, std::move(finish));
+    }
+    any_finished_.store(true, std::memory_order_release);
+    bell_.ring();
+  });
+  return true;
+}
+
+bool Helpers::run_finished() {
+  if (!any_finished_.exchange(false, std::memory_order_acquire)) return false;
+  bell_.clear();
+  decltype(finished_) finished;
+  {
+    const std::lock_guard lock(mutex_);
+    finished.swap(finished_);
+  }
+  for (auto& [thread, finish] : finished) {
+    thread->join();
+    threads_.erase(thread);
+    finish();
+  }
+  return !finished.empty();
+}
+
+}  // namespace troupe::host

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <list>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "common/ipc/doorbell.hpp"
+
+namespace troupe::host {
+
+/// Threads for what may block: making libraries, slabs and communicators. A job runs on a thread of its own and returns
+/// what the reactor shall do with its outcome; the reactor calls run_finished() when `bell` is rung.
+/// Jobs are rare, so each has its own thread, and at most kMaxJobs run at a time.
+class Helpers {
+ public:
+  using Finish = std::function<void()>;
+  using Job = std::function<Finish()>;
+  static constexpr std::size_t kMaxJobs = 32;
+
+  explicit Helpers(ipc::Doorbell bell) : bell_(std::move(bell)) {}
+  ~Helpers();
+
+  /// False if kMaxJobs are running.
+  [[nodiscard]] bool start(Job job);
+  /// Runs what finished jobs left to do. True if there was any.
+  bool run_finished();
+  [[nodiscard]] int fd() const noexcept { return bell_.fd(); }
+  [[nodiscard]] std::size_t running() const noexcept { return threads_.size(); }
+
+ private:
+  ipc::Doorbell bell_;
+  std::atomic<bool> any_finished_{false};
+  std::mutex mutex_;
+  std::vector<std::pair<std::list<std::thread>::iterator, Finish>> finished_;
+  std::list<std::thread> threads_;  ///< the reactor's thread only
+};
+
+}  // namespace troupe::host

@@ -1,0 +1,63 @@
+#include <dlfcn.h>
+
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+#include "common/ipc/process.hpp"
+#include "common/wire/host_options.hpp"
+
+// troupe-device-host: started by a rank, never by hand.
+//   troupe-device-host MODULE PARENT_PID DEVICE THREADS STANDBY MEMORY_LIMIT COMPLETION SPIN_US   (descriptors 3..6)
+//   troupe-device-host MODULE --list
+
+namespace {
+
+template <class T>
+bool number(const char* text, T& value) {
+  const char* end = text + std::strlen(text);
+  const auto [parsed, error] = std::from_chars(text, end, value);
+  return error == std::errc{} && parsed == end;
+}
+
+int usage() {
+  std::fprintf(stderr, "troupe-device-host: started by the programs of troupe, not by hand\n");
+  return troupe::wire::kExitUsage;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace troupe::wire;
+  HostOptions options{.segment_fd = 3, .command_bell_fd = 4, .reply_bell_fd = 5, .socket_fd = 6};
+  const bool list = argc == 3 && std::string_view(argv[2]) == "--list";
+  int parent = 0;
+  if (!list) {
+    if (argc != 9 || !number(argv[2], parent) || !number(argv[3], options.device) ||
+        !number(argv[4], options.threads) || !number(argv[5], options.standby) ||
+        !number(argv[6], options.memory_limit) || !number(argv[7], options.completion) ||
+        !number(argv[8], options.spin_us)) {
+      return usage();
+    }
+    troupe::ipc::die_with_parent(parent);
+  }
+  void* module = ::dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+  if (module == nullptr) {
+    std::fprintf(stderr, "troupe-device-host: %s\n", ::dlerror());
+    return kExitNoEngine;
+  }
+  if (list) {
+    static char buffer[1 << 16];
+    const auto list_devices = reinterpret_cast<ListFunction>(::dlsym(module, kListSymbol));
+    if (list_devices == nullptr) return kExitNoEngine;
+    const bool listed = list_devices(buffer, sizeof buffer) >= 0;
+    std::fprintf(listed ? stdout : stderr, "%s\n", buffer);
+    return listed ? kExitOk : kExitNoEngine;
+  }
+  const auto run = reinterpret_cast<RunFunction>(::dlsym(module, kRunSymbol));
+  if (run == nullptr) return kExitNoEngine;
+  // Leave without destructors of the libraries: a lost context makes theirs hang or crash.
+  std::fflush(nullptr);
+  ::_exit(run(&options));
+}

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <string>
+
+#include <troupe/error.hpp>
+
+#include "common/ipc/doorbell.hpp"
+#include "common/ipc/ring.hpp"
+#include "common/wire/record.hpp"
+
+namespace troupe::host {
+
+/// The replies of a device host on their way to the rank: into the ring while it has room, queued here until then.
+/// The reactor's thread only.
+class Replies {
+ public:
+  Replies(ipc::RingProducer ring, ipc::Doorbell bell) : ring_(ring), bell_(std::move(bell)) {}
+
+  /// Tickets [first, first + count) ended like this.
+  void send(std::uint64_t first, std::uint32_t count, const Result<void>& outcome) {
+    waiting_.push_back({first, count, outcome});
+    flush();
+  }
+  /// True once nothing waits for room.
+  bool flush() {
+    bool wake = false;
+    while (!waiting_.empty() && write(waiting_.front(), wake)) waiting_.pop_front();
+    if (wake) bell_.ring();
+    return waiting_.empty();
+  }
+
+ private:
+  struct Reply {
+    std::uint64_t first;
+    std::uint32_t count;
+    Result<void> outcome;
+  };
+
+  bool write(const Reply& reply, bool& wake) {
+    const std::string_view text =
+        reply.outcome.ok() ? std::string_view{}
+                           : std::string_view(reply.outcome.error().message).substr(0, wire::kMaxReplyText);
+    auto room = ring_.reserve(sizeof(wire::ReplyHeader) + text.size());
+    if (!room.ok()) return true;  // the rank's side is nonsense: it will end us, nothing to say it with
+    if (room->empty()) return false;
+    const wire::ReplyHeader header{reply.first, reply.count, static_cast<std::uint32_t>(reply.outcome.code()),
+                                   reply.outcome.ok() ? 0 : reply.outcome.error().native,
+                                   static_cast<std::uint32_t>(text.size())};
+    std::memcpy(room->data(), &header, sizeof header);
+    if (!text.empty()) std::memcpy(room->data() + sizeof header, text.data(), text.size());
+    wake |= ring_.commit();
+    return true;
+  }
+
+  ipc::RingProducer ring_;
+  ipc::Doorbell bell_;
+  std::deque<Reply> waiting_;
+};
+
+}  // namespace troupe::host
