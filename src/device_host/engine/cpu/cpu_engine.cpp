@@ -1,0 +1,249 @@
+#include "device_host/engine/cpu/cpu_engine.hpp"
+
+#include <cblas.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "device_host/engine/cpu/host_info.hpp"
+
+namespace troupe::host::cpu {
+
+CpuEngine::CpuEngine(const EngineOptions& options)
+    : options_(options),
+      description_(describe_host(options.device)),
+      compute_("cpu-compute", signal_),
+      collective_("cpu-collective", signal_) {
+  ::openblas_set_num_threads(std::max(1, options.threads));
+}
+
+CpuEngine::~CpuEngine() {
+  abort_communicator();
+  // Both must skip their work before either is joined: one may wait for a mark of the other.
+  compute_.drop_work();
+  collective_.drop_work();
+}
+
+// Memory.
+
+Result<void> CpuEngine::reserve(std::uint64_t bytes) {
+  const auto total = slab_bytes_.fetch_add(bytes) + bytes;
+  if (options_.memory_limit == 0 || total <= options_.memory_limit) return {};
+  slab_bytes_.fetch_sub(bytes);
+  return Error{Errc::out_of_memory, 0,
+               "slabs of " + std::to_string(total) + " bytes, above the limit of " +
+                   std::to_string(options_.memory_limit)};
+}
+
+Result<std::byte*> CpuEngine::map(int fd, std::uint64_t bytes) {
+  void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (base == MAP_FAILED) {
+    return Error{errno == ENOMEM ? Errc::out_of_memory : Errc::io, errno,
+                 std::string("mmap: ") + std::strerror(errno)};
+  }
+  return static_cast<std::byte*>(base);
+}
+
+Result<Slab> CpuEngine::make_slab(std::uint64_t bytes) {
+  const auto available = available_memory();
+  if (available != 0 && bytes > available) {
+    return Error{Errc::out_of_memory, 0,
+                 "a slab of " + std::to_string(bytes) + " bytes, with " +
+                     std::to_string(available) + " available"};
+  }
+  if (auto reserved = reserve(bytes); !reserved) return reserved.error();
+  const auto refused = [&](const char* what, int number) -> Result<Slab> {
+    slab_bytes_.fetch_sub(bytes);
+    const bool memory = number == ENOMEM || number == ENOSPC || number == EFBIG;
+    return Error{memory ? Errc::out_of_memory : Errc::io, number,
+                 std::string(what) + ": " + std::strerror(number)};
+  };
+  Slab slab;
+  slab.fd.reset(::memfd_create("troupe-slab", MFD_CLOEXEC));
+  if (!slab.fd) return refused("memfd_create", errno);
+  if (::ftruncate(slab.fd.get(), static_cast<::off_t>(bytes)) != 0)
+    return refused("ftruncate", errno);
+  // All pages now: later a lack of them would be a SIGBUS.
+  int allocated = EINTR;
+  while (allocated == EINTR)
+    allocated = ::posix_fallocate(slab.fd.get(), 0, static_cast<::off_t>(bytes));
+  if (allocated != 0) return refused("posix_fallocate", allocated);
+  auto mapped = map(slab.fd.get(), bytes);
+  if (!mapped) {
+    slab_bytes_.fetch_sub(bytes);
+    return mapped.error();
+  }
+  slab.base = *mapped;
+  return slab;
+}
+
+Result<std::byte*> CpuEngine::map_slab(int fd, std::uint64_t bytes) {
+  auto mapped = map(fd, bytes);
+  if (mapped) slab_bytes_.fetch_add(bytes);
+  return mapped;
+}
+
+void CpuEngine::unmap_slab(std::byte* base, std::uint64_t bytes) {
+  ::munmap(base, bytes);
+  slab_bytes_.fetch_sub(bytes);
+}
+
+Result<std::byte*> CpuEngine::map_pinned(int fd, std::uint64_t bytes) {
+  return map(fd, bytes);
+}
+
+void CpuEngine::unmap_pinned(std::byte* base, std::uint64_t bytes) {
+  ::munmap(base, bytes);
+}
+
+// Lanes.
+
+Result<void> CpuEngine::open_lane(Lane) {
+  return {};
+}
+
+MarkState& CpuEngine::state(Mark mark) {
+  check(mark.id < marks_.size() && marks_[mark.id].state != nullptr, "a mark that is not there");
+  return *marks_[mark.id].state;
+}
+
+Result<Mark> CpuEngine::mark(Lane lane) {
+  auto state = std::make_shared<MarkState>();
+  if (auto pushed = worker(lane).push({.lane = lane, .mark = state}); !pushed)
+    return pushed.error();
+  if (free_marks_.empty()) {
+    free_marks_.push_back(static_cast<std::uint32_t>(marks_.size()));
+    marks_.emplace_back();
+  }
+  const auto id = free_marks_.back();
+  free_marks_.pop_back();
+  marks_[id] = {std::move(state), &worker(lane)};
+  return Mark{id};
+}
+
+Result<void> CpuEngine::wait(Lane lane, Mark mark) {
+  if (state(mark).reached.load() != 0 || marks_[mark.id].worker == &worker(lane))
+    return {};  // the queue keeps the order
+  // This cannot deadlock: whatever a queued task waits for was queued before it.
+  return worker(lane).push({.lane = lane, .wait_for = marks_[mark.id].state});
+}
+
+Result<void> CpuEngine::outcome(const MarkState& reached) {
+  if (!reached.failure) return {};
+  return reached.failure->error;
+}
+
+Result<bool> CpuEngine::reached(Mark mark) {
+  const auto& reached = state(mark);
+  if (reached.reached.load() == 0) return false;
+  if (auto result = outcome(reached); !result) {
+    if (marks_[mark.id].worker == &compute_) reached.failure->over->store(true);
+    return result.error();
+  }
+  return true;
+}
+
+void CpuEngine::release(Mark mark) {
+  check(mark.id < marks_.size() && marks_[mark.id].state != nullptr,
+        "release of a mark that is not there");
+  marks_[mark.id] = {};
+  free_marks_.push_back(mark.id);
+}
+
+Result<void> CpuEngine::call_when_reached(Lane lane, void (*done)(void*), void* argument) {
+  return worker(lane).push({.lane = lane, .then = [done, argument] { done(argument); }});
+}
+
+Result<void> CpuEngine::synchronize(Lane lane) {
+  auto place = mark(lane);
+  if (!place) return place.error();
+  state(*place).reached.wait(0);
+  auto result = reached(*place);
+  release(*place);
+  if (!result) return result.error();
+  return {};
+}
+
+Result<void> CpuEngine::submit(const Call& call, std::function<void()> work) {
+  return worker(call.lane()).push({.lane = call.lane(), .work = std::move(work)});
+}
+
+Result<void> CpuEngine::suffer(memory::FaultKind kind, Lane) {
+  return Error{Errc::unsupported, 0,
+               "the cpu engine has no fault '" + std::string(to_string(kind)) + "'"};
+}
+
+// Communicator.
+
+Result<std::vector<std::byte>> CpuEngine::contribute(int rank, int size) {
+  if (size < 1 || rank < 0 || rank >= size) return Error{Errc::invalid, 0, "no such rank"};
+  auto made = std::make_shared<Communicator>(rank, size);
+  if (auto listening = made->listen(); !listening) return listening.error();
+  auto contribution = made->contribution();
+  abort_communicator();
+  const std::lock_guard lock(communicator_mutex_);
+  communicator_ = std::move(made);
+  return contribution;
+}
+
+Result<void> CpuEngine::connect(int rank, int size,
+                                const std::vector<std::vector<std::byte>>& contributions) {
+  std::shared_ptr<Communicator> forming;
+  {
+    const std::lock_guard lock(communicator_mutex_);
+    forming = communicator_;
+    if (!forming || connected_ || forming->rank() != rank || forming->size() != size) {
+      return Error{Errc::invalid, 0,
+                   "connect needs a contribution of the same rank to the same size"};
+    }
+  }
+  auto formed = forming->connect(contributions);
+  const std::lock_guard lock(communicator_mutex_);
+  if (forming->ended()->load()) return Error{Errc::peer_lost, 0, "the communicator was aborted"};
+  if (!formed) {
+    communicator_.reset();
+    return formed;
+  }
+  connected_ = true;
+  return {};
+}
+
+void CpuEngine::abort_communicator() {
+  std::shared_ptr<Communicator> ending;
+  {
+    const std::lock_guard lock(communicator_mutex_);
+    ending = std::exchange(communicator_, nullptr);
+    connected_ = false;
+    if (ending) ending->abort();
+  }
+}
+
+Result<std::shared_ptr<Communicator>> CpuEngine::communicator() {
+  const std::lock_guard lock(communicator_mutex_);
+  if (connected_) return communicator_;
+  return Error{Errc::world_reformed, 0, "there is no communicator"};
+}
+
+}  // namespace troupe::host::cpu
+
+namespace troupe::host {
+
+Result<std::unique_ptr<Engine>> make_engine(const EngineOptions& options) {
+  try {
+    return std::unique_ptr<Engine>(std::make_unique<cpu::CpuEngine>(options));
+  } catch (const Exception& exception) {
+    return exception.error();
+  } catch (const std::exception& exception) {
+    return Error{Errc::library, 0, exception.what()};
+  }
+}
+
+Result<std::vector<DeviceDescription>> list_devices() {
+  return std::vector{cpu::describe_host(0)};
+}
+
+}  // namespace troupe::host

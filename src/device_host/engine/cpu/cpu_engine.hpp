@@ -1,0 +1,136 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device_host/engine/cpu/communicator.hpp"
+#include "device_host/engine/cpu/random.hpp"
+#include "device_host/engine/cpu/worker.hpp"
+#include "device_host/engine/engine.hpp"
+
+namespace troupe::host::cpu {
+
+/// A factor of an operation: a value, or an element that is read when the operation executes.
+template <class T>
+struct Factor {
+  T value{};
+  const T* element = nullptr;
+
+  Factor(const Scalar& scalar, const Call& call)
+      : value(static_cast<T>(scalar.value)),
+        element(scalar.device.present() ? call.at<const T>(scalar.device) : nullptr) {}
+  [[nodiscard]] T get() const { return element != nullptr ? *element : value; }
+  /// Zero, and known to be so from the start.
+  [[nodiscard]] bool is_zero_value() const { return element == nullptr && value == T(0); }
+};
+
+/// Calls visit(T{}) for f32 or f64; other dtypes are unsupported.
+template <class Visit>
+Result<void> with_real(DType dtype, Visit&& visit) {
+  if (dtype == DType::f32) return visit(float{});
+  if (dtype == DType::f64) return visit(double{});
+  return Error{Errc::unsupported, 0, "the operation takes f32 and f64 only"};
+}
+
+/// The engine for hosts without a GPU, and the reference for the other one. Slabs are memfds; one
+/// thread executes all lanes but the collective one, which has a thread of its own, so that
+/// communication overlaps computation and few threads compete where cores are few.
+class CpuEngine final : public Engine {
+ public:
+  /// Throws troupe::Exception: io.
+  explicit CpuEngine(const EngineOptions& options);
+  ~CpuEngine() override;
+
+  [[nodiscard]] const DeviceDescription& description() const override { return description_; }
+
+  Result<Slab> make_slab(std::uint64_t bytes) override;
+  Result<std::byte*> map_slab(int fd, std::uint64_t bytes) override;
+  void unmap_slab(std::byte* base, std::uint64_t bytes) override;
+  Result<std::byte*> map_pinned(int fd, std::uint64_t bytes) override;
+  void unmap_pinned(std::byte* base, std::uint64_t bytes) override;
+
+  Result<void> open_lane(Lane lane) override;
+  Result<Mark> mark(Lane lane) override;
+  Result<void> wait(Lane lane, Mark mark) override;
+  Result<bool> reached(Mark mark) override;
+  void release(Mark mark) override;
+  Result<void> call_when_reached(Lane lane, void (*done)(void*), void* argument) override;
+  Result<void> synchronize(Lane lane) override;
+  [[nodiscard]] int completion_fd() const override { return signal_.fd(); }
+  void arm() override { signal_.arm(); }
+
+  Result<std::vector<std::byte>> contribute(int rank, int size) override;
+  Result<void> connect(int rank, int size,
+                       const std::vector<std::vector<std::byte>>& contributions) override;
+  void abort_communicator() override;
+
+  Result<void> suffer(memory::FaultKind kind, Lane lane) override;
+
+  using Engine::run;
+  Result<void> run(const memory::Fill& op, const Call& call) override;
+  Result<void> run(const memory::Copy& op, const Call& call) override;
+  Result<void> run(const vector::Multiply& op, const Call& call) override;
+  Result<void> run(const vector::Divide& op, const Call& call) override;
+  Result<void> run(const vector::Axpby& op, const Call& call) override;
+  Result<void> run(const blas::Axpy& op, const Call& call) override;
+  Result<void> run(const blas::Dot& op, const Call& call) override;
+  Result<void> run(const blas::Nrm2& op, const Call& call) override;
+  Result<void> run(const blas::Scal& op, const Call& call) override;
+  Result<void> run(const blas::Copy& op, const Call& call) override;
+  Result<void> run(const blas::Gemv& op, const Call& call) override;
+  Result<void> run(const blas::Gemm& op, const Call& call) override;
+  Result<void> run(const sparse::Spmv& op, const Call& call) override;
+  Result<void> run(const sparse::Gather& op, const Call& call) override;
+  Result<void> run(const rng::Uniform& op, const Call& call) override;
+  Result<void> run(const rng::Normal& op, const Call& call) override;
+  Result<void> run(const collective::AllReduce& op, const Call& call) override;
+  Result<void> run(const collective::Reduce& op, const Call& call) override;
+  Result<void> run(const collective::Broadcast& op, const Call& call) override;
+  Result<void> run(const collective::AllGather& op, const Call& call) override;
+  Result<void> run(const collective::ReduceScatter& op, const Call& call) override;
+  Result<void> run(const collective::AllToAll& op, const Call& call) override;
+  Result<void> run(const collective::Exchange& op, const Call& call) override;
+
+ private:
+  [[nodiscard]] Worker& worker(Lane lane) {
+    return lane == Lane::collective ? collective_ : compute_;
+  }
+  [[nodiscard]] MarkState& state(Mark mark);
+  Result<void> submit(const Call& call, std::function<void()> work);
+  /// Queues work(communicator), to be skipped if that communicator has been aborted when its turn
+  /// comes.
+  Result<void> submit_collective(std::function<void(Communicator&)> work);
+  Result<std::shared_ptr<Communicator>> communicator();
+  /// The failure, if the lane's place that `reached` stands for has one.
+  static Result<void> outcome(const MarkState& reached);
+  Result<std::byte*> map(int fd, std::uint64_t bytes);
+  Result<void> reserve(std::uint64_t bytes);
+
+  struct LaneMark {
+    std::shared_ptr<MarkState> state;  // empty: the id is free
+    Worker* worker = nullptr;
+  };
+
+  EngineOptions options_;
+  DeviceDescription description_;
+  std::atomic<std::uint64_t> slab_bytes_ = 0;
+  Random random_;  // the compute worker's
+  CompletionSignal signal_;
+  std::vector<LaneMark> marks_;  // by id
+  std::vector<std::uint32_t> free_marks_;
+
+  std::mutex communicator_mutex_;
+  std::shared_ptr<Communicator> communicator_;
+  bool connected_ = false;
+
+  Worker compute_;
+  Worker collective_;
+};
+
+}  // namespace troupe::host::cpu

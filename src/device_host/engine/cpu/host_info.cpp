@@ -1,0 +1,69 @@
+#include "device_host/engine/cpu/host_info.hpp"
+
+#include <cblas.h>
+#include <gloo/config.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "device_host/engine/cpu/random.hpp"
+
+namespace troupe::host::cpu {
+namespace {
+
+/// What follows "key...: " in a file of such lines; empty if there is none.
+std::string value_of(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(key)) continue;
+    const auto colon = line.find(':');
+    const auto begin = line.find_first_not_of(" \t", colon + 1);
+    if (colon != std::string::npos && begin != std::string::npos) return line.substr(begin);
+  }
+  return {};
+}
+
+std::uint64_t memory_info(const char* key) {
+  const auto text = value_of("/proc/meminfo", key);
+  return text.empty() ? 0 : std::stoull(text) * 1024;
+}
+
+/// FNV-1a of the host's name and its boot id, in hexadecimal.
+std::string host_hash() {
+  char name[HOST_NAME_MAX + 1] = {};
+  ::gethostname(name, HOST_NAME_MAX);
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  std::uint64_t hash = 14695981039346656037u;
+  for (const char c : name + boot) hash = (hash ^ static_cast<std::uint8_t>(c)) * 1099511628211u;
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+  return text;
+}
+
+}  // namespace
+
+std::uint64_t available_memory() {
+  return memory_info("MemAvailable");
+}
+
+DeviceDescription describe_host(int ordinal) {
+  DeviceDescription description;
+  description.engine = "cpu";
+  description.name = value_of("/proc/cpuinfo", "model name");
+  if (description.name.empty()) description.name = "CPU";
+  description.uuid = "CPU-" + host_hash() + "-" + std::to_string(ordinal);
+  description.memory_bytes = memory_info("MemTotal");
+  description.libraries = {
+      {"OpenBLAS", ::openblas_get_config()},
+      {"Gloo", std::to_string(GLOO_VERSION_MAJOR) + "." + std::to_string(GLOO_VERSION_MINOR) + "." +
+                   std::to_string(GLOO_VERSION_PATCH)},
+      {"cuRAND", random_library()},
+  };
+  return description;
+}
+
+}  // namespace troupe::host::cpu

@@ -1,0 +1,207 @@
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "device_host/engine/cpu/mesh.hpp"
+#include "device_host/engine/cpu/network.hpp"
+
+/// How the mesh comes to be: every rank calls the ranks below it and introduces itself with their
+/// token; so each pair of ranks has one connection.
+namespace troupe::host::cpu {
+namespace {
+
+/// What a rank tells the others beforehand.
+struct Invitation {
+  SocketAddress address;
+  std::uint64_t token = 0;
+};
+
+/// The first bytes of a connection.
+struct Hello {
+  std::uint64_t token = 0;  ///< of the rank that is called
+  std::int64_t rank = 0;    ///< of the caller
+};
+
+Error failed(Errc code, const std::string& what) {
+  return {code, errno, what + ": " + std::strerror(errno)};
+}
+
+void set_no_delay(int socket) {
+  const int on = 1;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // without it only slower
+}
+
+}  // namespace
+
+Result<void> Mesh::listen() {
+  auto address = local_address();
+  if (!address) return address.error();
+  listener_.reset(
+      ::socket(address->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!listener_ ||
+      ::bind(listener_.get(), reinterpret_cast<::sockaddr*>(&address->storage), address->length) !=
+          0 ||
+      ::listen(listener_.get(), size) != 0) {
+    return failed(Errc::io, "listening for the other ranks");
+  }
+  if (::getrandom(&token_, sizeof token_, 0) != sizeof token_) return failed(Errc::io, "getrandom");
+  return {};
+}
+
+std::vector<std::byte> Mesh::contribution() const {
+  Invitation invitation;
+  invitation.address.length = sizeof invitation.address.storage;
+  invitation.token = token_;
+  const int named =
+      ::getsockname(listener_.get(), reinterpret_cast<::sockaddr*>(&invitation.address.storage),
+                    &invitation.address.length);
+  check(named == 0, "Mesh::contribution before listen");
+  const auto bytes = std::as_bytes(std::span(&invitation, 1));
+  return {bytes.begin(), bytes.end()};
+}
+
+/// connect() in progress.
+class Mesh::Formation {
+ public:
+  explicit Formation(Mesh& mesh) : mesh_(mesh), missing_(mesh.size - 1) {}
+
+  Result<void> run(const std::vector<std::vector<std::byte>>& contributions) {
+    for (int peer = 0; peer < mesh_.rank; ++peer) {
+      if (auto called = call(peer, contributions[static_cast<std::size_t>(peer)]); !called)
+        return called;
+    }
+    while (missing_ > 0) {
+      if (auto stepped = step(); !stepped) return stepped;
+    }
+    return {};
+  }
+
+ private:
+  /// A connection that is not yet a peer's: a call that is going out, or a caller who has not said
+  /// who it is.
+  struct Pending {
+    UniqueFd socket;
+    int peer = -1;  ///< -1: a caller
+    Hello hello;    ///< to be sent, or what came so far
+    std::size_t done = 0;
+  };
+  static constexpr std::size_t kMaxCallers = 1024;  ///< strangers may call too
+
+  Result<void> call(int peer, const std::vector<std::byte>& contribution) {
+    Invitation invitation;
+    if (contribution.size() != sizeof invitation)
+      return Error{Errc::invalid, 0, "not a contribution of a cpu engine"};
+    std::memcpy(&invitation, contribution.data(), sizeof invitation);
+    Pending pending;
+    pending.socket.reset(::socket(invitation.address.storage.ss_family,
+                                  SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (!pending.socket) return failed(Errc::io, "socket");
+    pending.peer = peer;
+    pending.hello = {invitation.token, mesh_.rank};
+    if (::connect(pending.socket.get(), reinterpret_cast<::sockaddr*>(&invitation.address.storage),
+                  invitation.address.length) != 0 &&
+        errno != EINPROGRESS) {
+      return failed(Errc::peer_lost, "connecting to rank " + std::to_string(peer));
+    }
+    pending_.push_back(std::move(pending));
+    return {};
+  }
+
+  Result<void> step() {
+    std::vector<::pollfd> polled;
+    for (const auto& pending : pending_) {
+      polled.push_back(
+          {pending.socket.get(), static_cast<short>(pending.peer >= 0 ? POLLOUT : POLLIN), 0});
+    }
+    polled.push_back({pending_.size() < kMaxCallers ? mesh_.listener_.get() : -1, POLLIN, 0});
+    polled.push_back({mesh_.wake_.get(), POLLIN, 0});
+    if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR)
+      return failed(Errc::io, "poll");
+    if (mesh_.aborted_.load()) return Error{Errc::peer_lost, 0, "the communicator was aborted"};
+    for (std::size_t i = 0; i < pending_.size(); ++i) {
+      if (polled[i].revents == 0) continue;
+      if (auto advanced = pending_[i].peer >= 0 ? introduce(pending_[i]) : identify(pending_[i]);
+          !advanced) {
+        return advanced;
+      }
+    }
+    std::erase_if(pending_, [](const Pending& pending) { return !pending.socket; });
+    if (polled[polled.size() - 2].revents != 0) accept_callers();
+    return {};
+  }
+
+  void accept_callers() {
+    while (pending_.size() < kMaxCallers) {
+      Pending caller;
+      caller.socket.reset(
+          ::accept4(mesh_.listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (!caller.socket) return;  // none left, or it has given up already
+      pending_.push_back(std::move(caller));
+    }
+  }
+
+  Result<void> introduce(Pending& pending) {
+    const auto sent =
+        ::send(pending.socket.get(), reinterpret_cast<const char*>(&pending.hello) + pending.done,
+               sizeof(Hello) - pending.done, MSG_NOSIGNAL);
+    if (sent < 0) {
+      if (errno == EAGAIN || errno == EINTR) return {};
+      return failed(Errc::peer_lost, "connecting to rank " + std::to_string(pending.peer));
+    }
+    pending.done += static_cast<std::size_t>(sent);
+    if (pending.done == sizeof(Hello)) adopt(pending, pending.peer);
+    return {};
+  }
+
+  /// A caller that hangs up or is none of ours is dropped.
+  Result<void> identify(Pending& pending) {
+    const auto received =
+        ::recv(pending.socket.get(), reinterpret_cast<char*>(&pending.hello) + pending.done,
+               sizeof(Hello) - pending.done, 0);
+    if (received < 0 && (errno == EAGAIN || errno == EINTR)) return {};
+    if (received <= 0) {
+      pending.socket.reset();
+      return {};
+    }
+    pending.done += static_cast<std::size_t>(received);
+    if (pending.done < sizeof(Hello)) return {};
+    const auto peer = pending.hello.rank;
+    if (pending.hello.token != mesh_.token_ || peer <= mesh_.rank || peer >= mesh_.size ||
+        mesh_.peers_[static_cast<std::size_t>(peer)].socket) {
+      pending.socket.reset();
+      return {};
+    }
+    adopt(pending, static_cast<int>(peer));
+    return {};
+  }
+
+  void adopt(Pending& pending, int peer) {
+    set_no_delay(pending.socket.get());
+    const std::lock_guard lock(mesh_.sockets_);
+    mesh_.peers_[static_cast<std::size_t>(peer)].socket = std::move(pending.socket);
+    --missing_;
+  }
+
+  Mesh& mesh_;
+  int missing_;
+  std::vector<Pending> pending_;
+};
+
+Result<void> Mesh::connect(const std::vector<std::vector<std::byte>>& contributions) {
+  if (contributions.size() != static_cast<std::size_t>(size)) {
+    return Error{Errc::invalid, 0, "a contribution of every rank is needed"};
+  }
+  auto formed = Formation(*this).run(contributions);
+  listener_.reset();
+  if (formed && aborted_.load()) hang_up();  // abort() may have come before the last connection
+  return formed;
+}
+
+}  // namespace troupe::host::cpu

@@ -1,0 +1,105 @@
+#include "device_host/engine/cpu/worker.hpp"
+
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <new>
+#include <utility>
+
+namespace troupe::host::cpu {
+namespace {
+
+/// The error of the exception being handled.
+Error current_error() {
+  try {
+    throw;
+  } catch (const Exception& exception) {
+    return exception.error();
+  } catch (const std::bad_alloc&) {
+    return {Errc::out_of_memory, 0, "no memory for the operation's workspace"};
+  } catch (const std::exception& exception) {
+    return {Errc::library, 0, exception.what()};
+  }
+}
+
+}  // namespace
+
+CompletionSignal::CompletionSignal() : fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (!fd_) throw Exception({Errc::io, errno, "eventfd"});
+}
+
+void CompletionSignal::mark_reached() noexcept {
+  if (!armed_.exchange(false)) return;
+  const std::uint64_t one = 1;
+  // Fails only when the counter is full: then the descriptor is readable anyway.
+  [[maybe_unused]] const auto written = ::write(fd_.get(), &one, sizeof one);
+}
+
+Worker::Worker(const char* name, CompletionSignal& signal)
+    : signal_(signal), thread_([this] { loop(); }) {
+  ::pthread_setname_np(thread_.native_handle(), name);
+}
+
+Worker::~Worker() {
+  drop_work();
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+Result<void> Worker::push(Task task) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (queue_.size() >= (task.work ? kWorkLimit : kLimit)) {
+      return Error{Errc::would_block, 0, "the cpu engine's queue is full"};
+    }
+    queue_.push_back(std::move(task));
+    if (queue_.size() > 1) return {};  // the worker is awake
+  }
+  wake_.notify_one();
+  return {};
+}
+
+void Worker::loop() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [this] { return ending_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    Task task = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    execute(task);
+    task = {};  // what the task owned goes before the lock is taken
+    lock.lock();
+  }
+}
+
+void Worker::execute(Task& task) {
+  if (task.wait_for) task.wait_for->reached.wait(0);
+  auto& failure = failures_[static_cast<std::size_t>(task.lane)];
+  if (task.work && !dropping_.load(std::memory_order_relaxed)) {
+    try {
+      task.work();
+    } catch (...) {
+      if (!failure || failure->over->load()) {  // of several, the first is the cause
+        auto over =
+            task.failure_over ? task.failure_over : std::make_shared<std::atomic<bool>>(false);
+        failure = std::make_shared<Failure>(Failure{current_error(), std::move(over)});
+      }
+    }
+  }
+  if (task.then) task.then();
+  if (!task.mark) return;
+  if (failure && failure->over->load()) failure = nullptr;
+  task.mark->failure = failure;
+  task.mark->reached.store(1);
+  task.mark->reached.notify_all();
+  signal_.mark_reached();
+}
+
+}  // namespace troupe::host::cpu

@@ -1,0 +1,216 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cpu_engine_rig.hpp"
+
+namespace troupe::host {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+void expect_sum_works(World& world) {
+  world.on_all([&](int, Rig& rig) {
+    const auto x = rig.put(std::vector<std::int32_t>{1});
+    ASSERT_TRUE(rig.execute(collective::AllReduce{DType::i32, ReduceOp::sum, 0, 1, x, x}));
+    EXPECT_EQ(rig.get<std::int32_t>(x)[0], world.size());
+  });
+}
+
+TEST(CommunicatorEnd, AbortUnblocksAllReduceWithASilentPeer) {
+  World world(3);
+  world.connect();
+  auto& rig = world[0];
+  const auto x = rig.put(std::vector<float>(1 << 20));
+  for (int i = 0; i < 10; ++i)
+    ASSERT_TRUE(rig.queue(collective::AllReduce{DType::f32, ReduceOp::sum, 0, 1 << 20, x, x}));
+  const auto mark = rig.engine->mark(Lane::collective).take();
+  std::this_thread::sleep_for(50ms);
+  EXPECT_FALSE(rig.engine->reached(mark).take());
+  const auto start = Clock::now();
+  rig.engine->abort_communicator();
+  EXPECT_LT(Clock::now() - start, 100ms);
+  ASSERT_TRUE(rig.engine->synchronize(Lane::collective));
+  EXPECT_LT(Clock::now() - start, 500ms);
+  EXPECT_TRUE(rig.engine->reached(mark).take());
+  EXPECT_EQ(rig.queue(collective::AllReduce{DType::f32, ReduceOp::sum, 0, 1, x, x}).code(),
+            Errc::world_reformed);
+  // The others notice, and all can form a new one.
+  world.on_all([&](int rank, Rig& other) {
+    if (rank == 0) return;
+    const auto y = other.put(std::vector<float>(1 << 20));
+    EXPECT_EQ(
+        other.execute(collective::AllReduce{DType::f32, ReduceOp::sum, 0, 1 << 20, y, y}).code(),
+        Errc::peer_lost);
+  });
+  for (int i = 0; i < 3; ++i) {
+    for (int rank = 0; rank < 3; ++rank) world[rank].engine->abort_communicator();
+    world.connect();
+    expect_sum_works(world);
+  }
+}
+
+TEST(CommunicatorEnd, AFailureStaysUntilTheNextCommunicator) {
+  World world(2);
+  world.connect();
+  world[1].engine->abort_communicator();
+  auto& rig = world[0];
+  const auto x = rig.put(std::vector<float>{1});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(rig.execute(collective::AllReduce{DType::f32, ReduceOp::sum, 0, 1, x, x}).code(),
+              Errc::peer_lost);
+    EXPECT_EQ(rig.engine->synchronize(Lane::collective).code(), Errc::peer_lost);
+  }
+  EXPECT_TRUE(rig.engine->synchronize(Lane::blas).ok());
+  world.connect();
+  EXPECT_TRUE(rig.engine->synchronize(Lane::collective).ok());
+  expect_sum_works(world);
+}
+
+TEST(CommunicatorEnd, AbortUnblocksConnect) {
+  World world(3);
+  Contributions contributions;
+  for (int i = 0; i < 3; ++i) contributions.push_back(world[i].engine->contribute(i, 3).take());
+  for (const int rank :
+       {0, 1, 2}) {  // one waits for callers, one for an answer, and one in between
+    std::jthread aborter([&] {
+      std::this_thread::sleep_for(30ms);
+      world[rank].engine->abort_communicator();
+    });
+    const auto start = Clock::now();
+    EXPECT_EQ(world[rank].engine->connect(rank, 3, contributions).code(), Errc::peer_lost);
+    EXPECT_LT(Clock::now() - start, 500ms);
+  }
+  world.connect();
+  expect_sum_works(world);
+}
+
+TEST(CommunicatorEnd, StrangersAtThePortDoNoHarm) {
+  World world(2);
+  Contributions contributions;
+  for (int i = 0; i < 2; ++i) contributions.push_back(world[i].engine->contribute(i, 2).take());
+  // A caller with another world's token: rank 1's introduction to a rank 0 that has been replaced
+  // meanwhile.
+  auto stale = contributions;
+  stale[0].back() ^= std::byte{1};
+  World other(2);
+  other[1].engine->contribute(1, 2).take();
+  std::jthread stranger([&] { (void)other[1].engine->connect(1, 2, stale); });
+  std::this_thread::sleep_for(20ms);
+  world.on_all(
+      [&](int rank, Rig& rig) { EXPECT_TRUE(rig.engine->connect(rank, 2, contributions).ok()); });
+  expect_sum_works(world);
+  other[1].engine->abort_communicator();
+}
+
+#if !defined(__SANITIZE_THREAD__)  // fork and that sanitizer do not go together
+
+/// A rank in a process of its own that takes part in all-reduces without end.
+class ForkedRank {
+ public:
+  ForkedRank(int rank, int size, std::size_t count) : rank_(rank), size_(size), count_(count) {
+    check(::pipe(up_.data()) == 0 && ::pipe(down_.data()) == 0, "pipe");
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      run();
+      ::_exit(0);
+    }
+  }
+  ~ForkedRank() {
+    kill();
+    for (const int fd : {up_[0], up_[1], down_[0], down_[1]}) ::close(fd);
+  }
+  ForkedRank(const ForkedRank&) = delete;
+  ForkedRank& operator=(const ForkedRank&) = delete;
+
+  std::vector<std::byte> contribution() const { return receive(up_[0]); }
+  void begin(const Contributions& contributions) const {
+    for (const auto& contribution : contributions) send(down_[1], contribution);
+  }
+  void kill() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+
+ private:
+  static void send(int fd, const std::vector<std::byte>& bytes) {
+    const auto size = bytes.size();
+    check(::write(fd, &size, sizeof size) == sizeof size &&
+              ::write(fd, bytes.data(), size) == static_cast<::ssize_t>(size),
+          "write");
+  }
+  static std::vector<std::byte> receive(int fd) {
+    std::size_t size = 0;
+    check(::read(fd, &size, sizeof size) == sizeof size, "read");
+    std::vector<std::byte> bytes(size);
+    check(::read(fd, bytes.data(), size) == static_cast<::ssize_t>(size), "read");
+    return bytes;
+  }
+  void run() const {
+    Rig rig(std::uint64_t{64} << 20);
+    send(up_[1], rig.engine->contribute(rank_, size_).take());
+    Contributions contributions;
+    for (int i = 0; i < size_; ++i) contributions.push_back(receive(down_[0]));
+    rig.engine->connect(rank_, size_, contributions).take();
+    const auto x = rig.put(std::vector<float>(count_));
+    while (rig.execute(collective::AllReduce{DType::f32, ReduceOp::max, 0, count_, x, x}).ok()) {
+    }
+    for (;;) ::pause();  // until killed
+  }
+
+  int rank_, size_;
+  std::size_t count_;
+  std::array<int, 2> up_{}, down_{};
+  ::pid_t pid_ = -1;
+};
+
+TEST(CommunicatorEnd, AKilledPeerIsLostWithinMilliseconds) {
+  for (const std::size_t count : {std::size_t{1}, std::size_t{4'000'000}}) {
+    for (int round = 0; round < 5; ++round) {
+      // Rank 2 is not next to rank 0 on the ring: that one learns it through the others.
+      ForkedRank victim(2, 4, count);
+      World survivors(3, std::uint64_t{64} << 20);
+      const std::array<int, 3> ranks = {0, 1, 3};
+      Contributions contributions(4);
+      contributions[2] = victim.contribution();
+      for (int i = 0; i < 3; ++i) {
+        const auto rank = ranks[static_cast<std::size_t>(i)];
+        contributions[static_cast<std::size_t>(rank)] =
+            survivors[i].engine->contribute(rank, 4).take();
+      }
+      victim.begin(contributions);
+      std::atomic<Clock::time_point> killed = Clock::time_point::max();
+      std::jthread killer([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(200 + 37 * round));
+        killed = Clock::now();
+        victim.kill();
+      });
+      survivors.on_all([&](int i, Rig& rig) {
+        const auto rank = ranks[static_cast<std::size_t>(i)];
+        ASSERT_TRUE(rig.engine->connect(rank, 4, contributions));
+        const auto x = rig.put(std::vector<float>(count));
+        Result<void> outcome;
+        while (outcome.ok())
+          outcome = rig.execute(collective::AllReduce{DType::f32, ReduceOp::max, 0, count, x, x});
+        EXPECT_EQ(outcome.code(), Errc::peer_lost) << outcome.error().to_string();
+        EXPECT_LT(Clock::now() - killed.load(), 500ms);
+      });
+    }
+  }
+}
+
+#endif
+
+}  // namespace
+}  // namespace troupe::host
