@@ -1,0 +1,138 @@
+#include "device_host/engine/cuda/cuda_engine.hpp"
+#include "device_host/engine/cuda/status.hpp"
+
+namespace troupe::host::cuda {
+namespace {
+
+/// NCCL's name for a type it reduces.
+Result<ncclDataType_t> nccl_type(DType dtype) {
+  switch (dtype) {
+    case DType::f16: return ncclFloat16;
+    case DType::bf16: return ncclBfloat16;
+    case DType::f32: return ncclFloat32;
+    case DType::f64: return ncclFloat64;
+    case DType::f8e4m3: return ncclFloat8e4m3;
+    case DType::f8e5m2: return ncclFloat8e5m2;
+    case DType::i8: return ncclInt8;
+    case DType::u8: return ncclUint8;
+    case DType::i32: return ncclInt32;
+    case DType::u32: return ncclUint32;
+    case DType::i64: return ncclInt64;
+    case DType::u64: return ncclUint64;
+    case DType::c64:
+    case DType::c128: break;
+  }
+  return Error{Errc::unsupported, 0, "NCCL does not reduce " + std::string(to_string(dtype))};
+}
+
+ncclRedOp_t nccl_op(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum: return ncclSum;
+    case ReduceOp::prod: return ncclProd;
+    case ReduceOp::min: return ncclMin;
+    case ReduceOp::max: return ncclMax;
+    case ReduceOp::avg: return ncclAvg;
+  }
+  return ncclNumOps;  // which NCCL refuses
+}
+
+/// What is only moved is moved as bytes, whatever its type.
+std::size_t bytes_of(std::uint64_t count, DType dtype) {
+  return count * size_of(dtype);
+}
+
+/// Ends a group of sends and receives, in any case: an open group belongs to the thread. `queued`
+/// is what queueing them said.
+Result<void> end_group(ncclResult_t queued) {
+  const auto ended = ncclGroupEnd();
+  if (queued != ncclSuccess) return failure(queued, "ncclSend/ncclRecv");
+  if (ended != ncclSuccess) return failure(ended, "ncclGroupEnd");
+  return {};
+}
+
+}  // namespace
+
+Result<void> CudaEngine::run(const collective::AllReduce& op, const Call& call) {
+  const auto type = nccl_type(op.dtype);
+  if (!type) return type.error();
+  return communicator_.use([&](ncclComm_t comm, int) -> Result<void> {
+    TROUPE_CUDA_TRY(ncclAllReduce(call.at(op.source), call.at(op.destination), op.count, *type,
+                                  nccl_op(op.op), comm, stream(call.lane())));
+    return {};
+  });
+}
+
+Result<void> CudaEngine::run(const collective::Reduce& op, const Call& call) {
+  const auto type = nccl_type(op.dtype);
+  if (!type) return type.error();
+  return communicator_.use([&](ncclComm_t comm, int) -> Result<void> {
+    TROUPE_CUDA_TRY(ncclReduce(call.at(op.source), call.at(op.destination), op.count, *type,
+                               nccl_op(op.op), static_cast<int>(op.root), comm,
+                               stream(call.lane())));
+    return {};
+  });
+}
+
+Result<void> CudaEngine::run(const collective::Broadcast& op, const Call& call) {
+  return communicator_.use([&](ncclComm_t comm, int) -> Result<void> {
+    TROUPE_CUDA_TRY(ncclBroadcast(call.at(op.data), call.at(op.data), bytes_of(op.count, op.dtype),
+                                  ncclInt8, static_cast<int>(op.root), comm, stream(call.lane())));
+    return {};
+  });
+}
+
+Result<void> CudaEngine::run(const collective::AllGather& op, const Call& call) {
+  return communicator_.use([&](ncclComm_t comm, int) -> Result<void> {
+    TROUPE_CUDA_TRY(ncclAllGather(call.at(op.source), call.at(op.destination),
+                                  bytes_of(op.count, op.dtype), ncclInt8, comm,
+                                  stream(call.lane())));
+    return {};
+  });
+}
+
+Result<void> CudaEngine::run(const collective::ReduceScatter& op, const Call& call) {
+  const auto type = nccl_type(op.dtype);
+  if (!type) return type.error();
+  return communicator_.use([&](ncclComm_t comm, int) -> Result<void> {
+    TROUPE_CUDA_TRY(ncclReduceScatter(call.at(op.source), call.at(op.destination), op.count, *type,
+                                      nccl_op(op.op), comm, stream(call.lane())));
+    return {};
+  });
+}
+
+Result<void> CudaEngine::run(const collective::AllToAll& op, const Call& call) {
+  const auto bytes = bytes_of(op.count, op.dtype);
+  const auto* source = call.at(op.source);
+  auto* destination = call.at(op.destination);
+  const auto lane_stream = stream(call.lane());
+  return communicator_.use([&](ncclComm_t comm, int size) -> Result<void> {
+    TROUPE_CUDA_TRY(ncclGroupStart());
+    auto status = ncclSuccess;
+    for (int peer = 0; peer < size && status == ncclSuccess; ++peer) {
+      const auto offset = static_cast<std::size_t>(peer) * bytes;
+      status = ncclSend(source + offset, bytes, ncclInt8, peer, comm, lane_stream);
+      if (status != ncclSuccess) break;
+      status = ncclRecv(destination + offset, bytes, ncclInt8, peer, comm, lane_stream);
+    }
+    return end_group(status);
+  });
+}
+
+Result<void> CudaEngine::run(const collective::Exchange&, const Call& call) {
+  const auto lane_stream = stream(call.lane());
+  return communicator_.use([&](ncclComm_t comm, int) -> Result<void> {
+    TROUPE_CUDA_TRY(ncclGroupStart());
+    auto status = ncclSuccess;
+    for (const auto& part : call.tail()) {
+      const int peer = static_cast<int>(part.peer);
+      status =
+          part.receive != 0
+              ? ncclRecv(call.at(part.data), part.data.bytes, ncclInt8, peer, comm, lane_stream)
+              : ncclSend(call.at(part.data), part.data.bytes, ncclInt8, peer, comm, lane_stream);
+      if (status != ncclSuccess) break;
+    }
+    return end_group(status);
+  });
+}
+
+}  // namespace troupe::host::cuda

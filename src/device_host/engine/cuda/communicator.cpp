@@ -1,0 +1,198 @@
+#include "device_host/engine/cuda/communicator.hpp"
+
+#include <cstring>
+#include <optional>
+#include <system_error>
+#include <thread>
+
+#include "common/core/log.hpp"
+#include "device_host/engine/cuda/handles.hpp"
+#include "device_host/engine/cuda/status.hpp"
+
+namespace troupe::host::cuda {
+namespace {
+
+/// How long an abort waits for a call on the communicator that is about to return, before it takes
+/// it for stuck.
+constexpr std::chrono::milliseconds kLaunchGrace{10};
+constexpr std::chrono::microseconds kPollInterval{20};
+
+Result<std::vector<ncclUniqueId>> ids_of(const std::vector<std::vector<std::byte>>& contributions) {
+  std::vector<ncclUniqueId> ids;
+  for (const auto& contribution : contributions) {
+    if (contribution.empty()) continue;
+    if (contribution.size() != sizeof(ncclUniqueId)) {
+      return Error{Errc::invalid, 0, "a contribution is not an NCCL unique id"};
+    }
+    std::memcpy(&ids.emplace_back(), contribution.data(), sizeof(ncclUniqueId));
+  }
+  if (ids.empty()) return Error{Errc::invalid, 0, "no rank contributed an NCCL unique id"};
+  return ids;
+}
+
+}  // namespace
+
+/// One connect(); what its thread works on.
+struct Communicator::Attempt {
+  Attempt(int rank_, int size_, std::vector<ncclUniqueId> ids_)
+      : rank(rank_), size(size_), ids(std::move(ids_)) {}
+
+  Result<void> initialise();
+  Result<void> warm_up();
+
+  const int rank, size;
+  std::vector<ncclUniqueId> ids;
+  std::atomic<bool> abandoned{false};
+  // The thread's own. Memory is freed after the communicator is given up: freeing waits for what
+  // runs.
+  ncclComm_t handle = nullptr;
+  DeviceMemory cell;
+  Stream stream;
+  std::optional<Result<void>> outcome;  ///< guarded by Shared::state
+};
+
+Result<void> Communicator::Attempt::initialise() {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 1;
+  config.splitShare = 0;
+  if (ids.size() == 1) {
+    TROUPE_CUDA_TRY(ncclCommInitRankConfig(&handle, size, ids.front(), rank, &config));
+  } else {
+    TROUPE_CUDA_TRY(ncclCommInitRankScalable(&handle, size, rank, static_cast<int>(ids.size()),
+                                             ids.data(), &config));
+  }
+  return {};
+}
+
+/// NCCL connects ranks at the first collective: an all-reduce of one float takes that out of the
+/// first real one.
+Result<void> Communicator::Attempt::warm_up() {
+  TROUPE_CUDA_TRY(cudaMalloc(cell.out(), sizeof(float)));
+  TROUPE_CUDA_TRY(cudaStreamCreateWithFlags(stream.out(), cudaStreamNonBlocking));
+  TROUPE_CUDA_TRY(cudaMemsetAsync(cell.get(), 0, sizeof(float), stream.get()));
+  TROUPE_CUDA_TRY(cudaStreamSynchronize(stream.get()));
+  TROUPE_CUDA_PROPAGATE(initialise());
+  TROUPE_CUDA_TRY(
+      ncclAllReduce(cell.get(), cell.get(), 1, ncclFloat32, ncclSum, handle, stream.get()));
+  // Polled, not waited for: a peer that is gone would keep the kernel running for ever.
+  while (!abandoned) {
+    const auto status = cudaStreamQuery(stream.get());
+    if (status == cudaSuccess) return {};
+    if (status != cudaErrorNotReady) return failure(status, "ncclAllReduce");
+    (void)cudaGetLastError();
+    ncclResult_t noticed = ncclSuccess;
+    TROUPE_CUDA_TRY(ncclCommGetAsyncError(handle, &noticed));
+    if (noticed != ncclSuccess && noticed != ncclInProgress) {
+      return failure(noticed, "ncclAllReduce");
+    }
+    std::this_thread::sleep_for(kPollInterval);
+  }
+  return Error{Errc::peer_lost, 0, "the communicator was given up while it was being formed"};
+}
+
+Communicator::Communicator(int device) : shared_(std::make_shared<Shared>(device)) {}
+
+Communicator::~Communicator() {
+  abort();
+  std::unique_lock lock(shared_->state);
+  const bool ended =
+      shared_->changed.wait_for(lock, kEndTimeout, [&] { return shared_->background == 0; });
+  if (!ended) log::warn("engine", "{} communicators are still being given up", shared_->background);
+}
+
+Result<std::vector<std::byte>> Communicator::contribute(int rank) {
+  if (rank % kRanksPerRoot != 0) return std::vector<std::byte>{};
+  ncclUniqueId id{};
+  TROUPE_CUDA_TRY(ncclGetUniqueId(&id));
+  const auto* bytes = reinterpret_cast<const std::byte*>(&id);
+  return std::vector<std::byte>(bytes, bytes + sizeof(id));
+}
+
+Result<void> Communicator::connect(int rank, int size,
+                                   const std::vector<std::vector<std::byte>>& contributions) {
+  auto ids = ids_of(contributions);
+  if (!ids) return ids.error();
+  const auto attempt = std::make_shared<Attempt>(rank, size, std::move(*ids));
+
+  std::unique_lock lock(shared_->state);
+  if (shared_->handle.load() != nullptr || shared_->attempt != nullptr) {
+    return Error{Errc::invalid, 0, "there is a communicator already"};
+  }
+  if (shared_->background >= kMaxBackground) {
+    return Error{Errc::device_lost, 0, "too many communicators of this process are stuck in NCCL"};
+  }
+  try {
+    std::thread(form, shared_, attempt).detach();
+  } catch (const std::system_error& error) {
+    return Error{Errc::library, error.code().value(), std::string("thread: ") + error.what()};
+  }
+  shared_->attempt = attempt;
+  ++shared_->background;
+  shared_->changed.wait(lock, [&] { return attempt->outcome.has_value() || attempt->abandoned; });
+  if (attempt->abandoned) {
+    return Error{Errc::peer_lost, 0, "the communicator was given up while it was being formed"};
+  }
+  return *attempt->outcome;
+}
+
+void Communicator::form(const std::shared_ptr<Shared>& shared,
+                        const std::shared_ptr<Attempt>& attempt) {
+  (void)cudaSetDevice(shared->device);
+  auto outcome = attempt->warm_up();
+  if (!outcome && attempt->handle != nullptr) {
+    (void)ncclCommAbort(std::exchange(attempt->handle, nullptr));
+  }
+  attempt->cell.reset();
+  attempt->stream.reset();
+  std::unique_lock lock(shared->state);
+  if (outcome.ok() && !attempt->abandoned) {
+    shared->size = attempt->size;
+    shared->handle = attempt->handle;
+  } else if (outcome.ok()) {
+    lock.unlock();
+    (void)ncclCommAbort(attempt->handle);
+    lock.lock();
+  }
+  // abort() has taken an abandoned attempt out, and there may be another by now.
+  if (shared->attempt == attempt) shared->attempt = nullptr;
+  attempt->outcome = std::move(outcome);
+  --shared->background;
+  shared->changed.notify_all();
+}
+
+void Communicator::abort() {
+  const std::lock_guard lock(shared_->state);
+  if (shared_->attempt != nullptr) {
+    shared_->attempt->abandoned = true;
+    shared_->attempt = nullptr;
+    shared_->changed.notify_all();
+  }
+  const ncclComm_t handle = shared_->handle.exchange(nullptr);
+  if (handle == nullptr) return;
+  std::thread(give_up, shared_, handle).detach();
+  ++shared_->background;
+}
+
+void Communicator::give_up(const std::shared_ptr<Shared>& shared, ncclComm_t handle) {
+  // No new call can find the handle. One that is under way usually returns at once; one that does
+  // not is waiting for a peer, and only the abort will end it.
+  if (shared->launching.try_lock_for(kLaunchGrace)) shared->launching.unlock();
+  (void)cudaSetDevice(shared->device);
+  (void)ncclCommAbort(handle);
+  const std::lock_guard lock(shared->state);
+  --shared->background;
+  shared->changed.notify_all();
+}
+
+Result<void> Communicator::health() {
+  const std::unique_lock lock(shared_->launching, std::try_to_lock);
+  if (!lock) return {};
+  const ncclComm_t handle = shared_->handle.load();
+  if (handle == nullptr) return {};
+  ncclResult_t noticed = ncclSuccess;
+  TROUPE_CUDA_TRY(ncclCommGetAsyncError(handle, &noticed));
+  if (noticed == ncclSuccess || noticed == ncclInProgress) return {};
+  return failure(noticed, "ncclCommGetAsyncError");
+}
+
+}  // namespace troupe::host::cuda

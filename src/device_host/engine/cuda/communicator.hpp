@@ -1,0 +1,86 @@
+#pragma once
+
+#include <nccl.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <troupe/error.hpp>
+
+namespace troupe::host::cuda {
+
+/// The NCCL communicator of one device, which can be given up at any moment.
+///
+/// It is a blocking one: with blocking = 0 every small collective costs several times as much. A
+/// blocking initialisation, though, cannot be aborted, because its handle is not valid before it
+/// ends. It therefore runs on a thread of its own, connect() only waits for it, and abort() lets
+/// connect() return while the thread is left behind: it ends when NCCL notices that its peers'
+/// sockets are closed, and then frees what it made. A communicator that stands is given up by
+/// ncclCommAbort, on a thread of its own too because that takes half a second to return, although
+/// it takes effect at once. ncclCommDestroy, which waits for peers, is never called. Left-behind
+/// threads are bounded by kMaxBackground.
+class Communicator {
+ public:
+  static constexpr std::size_t kMaxBackground = 8;
+  /// NCCL's bootstrap root serves this many ranks well; larger worlds get one root per so many.
+  static constexpr int kRanksPerRoot = 128;
+  /// How long the destructor waits for threads that are giving communicators up.
+  static constexpr std::chrono::milliseconds kEndTimeout{2000};
+
+  explicit Communicator(int device);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  /// A unique id on every kRanksPerRoot-th rank, nothing on others.
+  static Result<std::vector<std::byte>> contribute(int rank);
+  /// Forms the communicator, connects it with a small all-reduce. Helper thread; blocks until done
+  /// or aborted. Errors: peer_lost if aborted, invalid, device_lost if too many earlier attempts
+  /// are still stuck, NCCL's.
+  Result<void> connect(int rank, int size,
+                       const std::vector<std::vector<std::byte>>& contributions);
+  /// Any thread; does not block. After it there is no communicator, and the collective stream
+  /// drains within milliseconds.
+  void abort();
+
+  /// Calls `work(communicator, ranks)` while no abort frees it. Reactor. Errors: peer_lost if there
+  /// is none.
+  template <class Work>
+  Result<void> use(Work&& work) {
+    const std::lock_guard lock(shared_->launching);
+    const ncclComm_t handle = shared_->handle.load();
+    if (handle == nullptr) return Error{Errc::peer_lost, 0, "no communicator"};
+    return std::forward<Work>(work)(handle, shared_->size.load());
+  }
+  /// What NCCL has noticed by itself, such as a connection that broke. Reactor.
+  Result<void> health();
+
+ private:
+  struct Attempt;
+  /// Outlives the object as long as a left-behind thread needs it.
+  struct Shared {
+    explicit Shared(int device_) : device(device_) {}
+    const int device;
+    /// Held while NCCL is called on `handle`. abort() takes the handle away without it, because
+    /// that call may be the one that will never return.
+    std::timed_mutex launching;
+    std::atomic<ncclComm_t> handle{nullptr};
+    std::atomic<int> size{0};
+    std::mutex state;  ///< guards what follows, and is held while `handle` changes
+    std::shared_ptr<Attempt> attempt;
+    std::size_t background = 0;
+    std::condition_variable changed;
+  };
+  static void form(const std::shared_ptr<Shared>& shared, const std::shared_ptr<Attempt>& attempt);
+  static void give_up(const std::shared_ptr<Shared>& shared, ncclComm_t handle);
+
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace troupe::host::cuda

@@ -1,0 +1,168 @@
+#include "device_host/engine/cuda/cuda_engine.hpp"
+
+#include <fmt/format.h>
+
+#include "device_host/engine/cuda/faults.hpp"
+#include "device_host/engine/cuda/status.hpp"
+
+namespace troupe::host::cuda {
+
+CudaEngine::CudaEngine(const EngineOptions& options, const Driver& api,
+                       DeviceDescription description, const DeviceFacts& facts)
+    : device_(options.device),
+      memory_limit_(options.memory_limit),
+      api_(api),
+      description_(std::move(description)),
+      facts_(facts),
+      rdma_(facts.rdma),
+      communicator_(options.device) {}
+
+CudaEngine::~CudaEngine() {
+  communicator_.abort();
+  forget_matrices(0);
+}
+
+Result<void> CudaEngine::start() {
+  TROUPE_CUDA_TRY(cudaSetDevice(device_));
+  TROUPE_CUDA_TRY(cudaFree(nullptr));
+  TROUPE_CUDA_TRY(kernels::preload());
+  return marks_.start();
+}
+
+void CudaEngine::enter() const {
+  thread_local int current = -1;
+  if (current == device_) return;
+  (void)cudaSetDevice(device_);  // what goes wrong here goes wrong in the call that follows
+  current = device_;
+}
+
+cudaStream_t CudaEngine::stream(Lane lane) const {
+  enter();
+  const auto& state = lanes_[static_cast<std::size_t>(lane)];
+  check(static_cast<bool>(state.stream), "the lane is not open");
+  return state.stream.get();
+}
+
+Result<void> CudaEngine::open_lane(Lane lane) {
+  enter();
+  auto& state = lanes_[static_cast<std::size_t>(lane)];
+  int least = 0, greatest = 0;
+  TROUPE_CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  TROUPE_CUDA_TRY(cudaStreamCreateWithPriority(state.stream.out(), cudaStreamNonBlocking,
+                                               lane == Lane::collective ? greatest : least));
+  TROUPE_CUDA_TRY(cudaMalloc(state.scratch.out(), kScratchBytes));
+  TROUPE_CUDA_TRY(cudaMemsetAsync(state.scratch.get(), 0, kScratchBytes, state.stream.get()));
+  switch (lane) {
+    case Lane::blas: TROUPE_CUDA_PROPAGATE(open_blas()); break;
+    case Lane::sparse: TROUPE_CUDA_PROPAGATE(open_sparse()); break;
+    case Lane::rng: TROUPE_CUDA_PROPAGATE(open_rng()); break;
+    case Lane::memory:
+    case Lane::host_to_device:
+    case Lane::device_to_host:
+    case Lane::vector:
+    case Lane::collective: break;
+  }
+  TROUPE_CUDA_PROPAGATE(warm_up(lane));
+  TROUPE_CUDA_TRY(cudaStreamSynchronize(state.stream.get()));
+  return {};
+}
+
+Result<Mark> CudaEngine::mark(Lane lane) {
+  const auto lane_stream = stream(lane);
+  auto mark = marks_.take(lane);
+  if (!mark) return mark;
+  const auto status = cudaEventRecord(marks_.event(*mark), lane_stream);
+  if (status == cudaSuccess) return mark;
+  marks_.give_back(*mark);
+  return failure(status, "cudaEventRecord");
+}
+
+Result<void> CudaEngine::wait(Lane lane, Mark mark) {
+  TROUPE_CUDA_TRY(cudaStreamWaitEvent(stream(lane), marks_.event(mark), 0));
+  return {};
+}
+
+Result<bool> CudaEngine::reached(Mark mark) {
+  enter();
+  const auto status = cudaEventQuery(marks_.event(mark));
+  if (status == cudaSuccess) return true;
+  if (status != cudaErrorNotReady) return failure(status, "cudaEventQuery");
+  // "Not ready" is recorded as this thread's last error, and some libraries would take it for one.
+  (void)cudaGetLastError();
+  if (marks_.lane(mark) == Lane::collective) TROUPE_CUDA_PROPAGATE(communicator_.health());
+  return false;
+}
+
+void CudaEngine::release(Mark mark) {
+  marks_.give_back(mark);
+}
+
+Result<void> CudaEngine::call_when_reached(Lane lane, void (*done)(void*), void* argument) {
+  TROUPE_CUDA_TRY(cudaLaunchHostFunc(stream(lane), done, argument));
+  return {};
+}
+
+Result<void> CudaEngine::synchronize(Lane lane) {
+  TROUPE_CUDA_TRY(cudaStreamSynchronize(stream(lane)));
+  return {};
+}
+
+Result<void> CudaEngine::suffer(memory::FaultKind kind, Lane lane) {
+  const auto lane_stream = stream(lane);
+  switch (kind) {
+    case memory::FaultKind::illegal_address:
+      TROUPE_CUDA_TRY(faults::illegal_address(lane_stream));
+      return {};
+    case memory::FaultKind::trap: TROUPE_CUDA_TRY(faults::trap(lane_stream)); return {};
+    case memory::FaultKind::assertion: TROUPE_CUDA_TRY(faults::assertion(lane_stream)); return {};
+    case memory::FaultKind::misaligned:
+      TROUPE_CUDA_TRY(
+          faults::misaligned(lane_stream, lanes_[static_cast<std::size_t>(lane)].scratch.get()));
+      return {};
+    case memory::FaultKind::kill:
+    case memory::FaultKind::segv:
+    case memory::FaultKind::hang:
+    case memory::FaultKind::exit: break;
+  }
+  return Error{Errc::unsupported, 0, std::string(to_string(kind)) + " is not a fault of the GPU"};
+}
+
+Result<std::vector<std::byte>> CudaEngine::contribute(int rank, int size) {
+  if (rank < 0 || rank >= size) return Error{Errc::invalid, 0, "rank outside of the world"};
+  enter();
+  return Communicator::contribute(rank);
+}
+
+Result<void> CudaEngine::connect(int rank, int size,
+                                 const std::vector<std::vector<std::byte>>& contributions) {
+  return communicator_.connect(rank, size, contributions);
+}
+
+}  // namespace troupe::host::cuda
+
+namespace troupe::host {
+
+Result<std::unique_ptr<Engine>> make_engine(const EngineOptions& asked) {
+  const auto api = cuda::driver();
+  if (!api) return api.error();
+  const auto count = cuda::count_devices(**api);
+  if (!count) return count.error();
+  if (*count == 0) return Error{Errc::unsupported, 0, "no GPU"};
+  EngineOptions options = asked;
+  options.device %= *count;
+  auto description = cuda::describe_device(**api, options.device);
+  if (!description) return description.error();
+  const auto facts = cuda::facts_of_device(**api, options.device);
+  if (!facts) return facts.error();
+  if (facts->compute_major * 10 + facts->compute_minor < 75 || !facts->shares_memory) {
+    return Error{Errc::unsupported, 0,
+                 fmt::format("{}: compute capability {}.{}, {}: needs 7.5 and shareable memory",
+                             description->name, facts->compute_major, facts->compute_minor,
+                             facts->shares_memory ? "shareable memory" : "no shareable memory")};
+  }
+  auto engine = std::make_unique<cuda::CudaEngine>(options, **api, std::move(*description), *facts);
+  if (auto started = engine->start(); !started) return started.error();
+  return std::unique_ptr<Engine>(std::move(engine));
+}
+
+}  // namespace troupe::host

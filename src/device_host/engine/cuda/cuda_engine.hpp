@@ -1,0 +1,178 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <optional>
+
+#include "device_host/engine/cuda/communicator.hpp"
+#include "device_host/engine/cuda/devices.hpp"
+#include "device_host/engine/cuda/handles.hpp"
+#include "device_host/engine/cuda/kernels.hpp"
+#include "device_host/engine/cuda/marks.hpp"
+#include "device_host/engine/engine.hpp"
+
+namespace troupe::host::cuda {
+
+/// What every lane has: its stream, and some zeroed device memory for factors and for warming up.
+struct LaneState {
+  Stream stream;
+  DeviceMemory scratch;
+};
+inline constexpr std::size_t kScratchBytes = std::size_t{64} << 10;
+
+/// Where a library looks for alpha and beta. Setting it costs a call, so it is remembered.
+enum class ScalarsAt : std::uint8_t { host, device };
+
+struct BlasState {
+  DeviceMemory workspace;
+  BlasHandle handle;
+  ScalarsAt scalars = ScalarsAt::host;
+};
+
+/// What cuSPARSE has prepared for one matrix, and everything that it depends on. Buffer and
+/// generation stand for the contents: another matrix at the same address is another matrix.
+struct PreparedMatrix {
+  struct Key {
+    const void *row_begin, *column, *value;
+    std::int64_t rows, columns, nonzeros;
+    std::uint64_t row_begin_contents, column_contents;
+    DType dtype, index_dtype;
+    bool operator==(const Key&) const = default;
+  };
+  Key key;
+  Matrix matrix;
+  DenseVector x, y;
+  void* workspace = nullptr;  ///< from the stream's pool, given back in stream order
+};
+
+struct SparseState {
+  SparseHandle handle;
+  ScalarsAt scalars = ScalarsAt::host;
+  std::list<PreparedMatrix> prepared;  ///< the most recently used first
+};
+
+struct RngState {
+  Generator generator;
+  std::optional<std::uint64_t> seed;  ///< what the generator is set to
+};
+
+/// The engine on one CUDA device: the primary context, a stream per lane, one handle of each
+/// library. See Engine for who may call what.
+class CudaEngine final : public Engine {
+ public:
+  CudaEngine(const EngineOptions& options, const Driver& api, DeviceDescription description,
+             const DeviceFacts& facts);
+  ~CudaEngine() override;
+  /// Makes the context and what all lanes share.
+  Result<void> start();
+
+  [[nodiscard]] const DeviceDescription& description() const override { return description_; }
+
+  // memory.cpp
+  Result<Slab> make_slab(std::uint64_t bytes) override;
+  Result<std::byte*> map_slab(int fd, std::uint64_t bytes) override;
+  void unmap_slab(std::byte* base, std::uint64_t bytes) override;
+  Result<std::byte*> map_pinned(int fd, std::uint64_t bytes) override;
+  void unmap_pinned(std::byte* base, std::uint64_t bytes) override;
+
+  // cuda_engine.cpp
+  Result<void> open_lane(Lane lane) override;
+  Result<Mark> mark(Lane lane) override;
+  Result<void> wait(Lane lane, Mark mark) override;
+  Result<bool> reached(Mark mark) override;
+  void release(Mark mark) override;
+  Result<void> call_when_reached(Lane lane, void (*done)(void*), void* argument) override;
+  Result<void> synchronize(Lane lane) override;
+  [[nodiscard]] int completion_fd() const override { return -1; }
+  void arm() override {}
+  Result<void> suffer(memory::FaultKind kind, Lane lane) override;
+
+  Result<std::vector<std::byte>> contribute(int rank, int size) override;
+  Result<void> connect(int rank, int size,
+                       const std::vector<std::vector<std::byte>>& contributions) override;
+  void abort_communicator() override { communicator_.abort(); }
+
+  using Engine::run;
+  // vector.cpp
+  Result<void> run(const memory::Fill& op, const Call& call) override;
+  Result<void> run(const memory::Copy& op, const Call& call) override;
+  Result<void> run(const vector::Multiply& op, const Call& call) override;
+  Result<void> run(const vector::Divide& op, const Call& call) override;
+  Result<void> run(const vector::Axpby& op, const Call& call) override;
+  // blas.cpp
+  Result<void> run(const blas::Axpy& op, const Call& call) override;
+  Result<void> run(const blas::Dot& op, const Call& call) override;
+  Result<void> run(const blas::Nrm2& op, const Call& call) override;
+  Result<void> run(const blas::Scal& op, const Call& call) override;
+  Result<void> run(const blas::Copy& op, const Call& call) override;
+  Result<void> run(const blas::Gemv& op, const Call& call) override;
+  Result<void> run(const blas::Gemm& op, const Call& call) override;
+  // sparse.cpp
+  Result<void> run(const sparse::Spmv& op, const Call& call) override;
+  Result<void> run(const sparse::Gather& op, const Call& call) override;
+  // rng.cpp
+  Result<void> run(const rng::Uniform& op, const Call& call) override;
+  Result<void> run(const rng::Normal& op, const Call& call) override;
+  // collective.cpp
+  Result<void> run(const collective::AllReduce& op, const Call& call) override;
+  Result<void> run(const collective::Reduce& op, const Call& call) override;
+  Result<void> run(const collective::Broadcast& op, const Call& call) override;
+  Result<void> run(const collective::AllGather& op, const Call& call) override;
+  Result<void> run(const collective::ReduceScatter& op, const Call& call) override;
+  Result<void> run(const collective::AllToAll& op, const Call& call) override;
+  Result<void> run(const collective::Exchange& op, const Call& call) override;
+
+ private:
+  /// Makes the device current on the calling thread, which costs nothing if it is.
+  void enter() const;
+  /// The stream of an open lane.
+  [[nodiscard]] cudaStream_t stream(Lane lane) const;
+  [[nodiscard]] kernels::Launch launch(Lane lane) const {
+    return {stream(lane), facts_.multiprocessors};
+  }
+
+  // Makes a library's handle on the lane's stream, then runs each operation once on the lane's
+  // scratch memory.
+  Result<void> open_blas();
+  Result<void> open_sparse();
+  Result<void> open_rng();
+  Result<void> warm_up(Lane lane);
+  Result<void> warm_up_blas(const Call& call);
+  Result<void> warm_up_sparse(const Call& call);
+  Result<void> warm_up_rng(const Call& call);
+
+  /// Maps `handle` into new address space, readable and writable by the device.
+  Result<std::byte*> map(CUmemGenericAllocationHandle handle, std::uint64_t bytes);
+  Result<CUmemGenericAllocationHandle> allocate(std::uint64_t bytes);
+  Result<void> reserve_budget(std::uint64_t bytes);
+
+  Result<void> point_blas_at(ScalarsAt where);
+  Result<void> point_sparse_at(ScalarsAt where);
+  Result<PreparedMatrix*> prepare(const sparse::Spmv& op, const PreparedMatrix::Key& key,
+                                  const void* alpha, const void* beta, void* x, void* y);
+  void forget_matrices(std::size_t keep);
+  Result<void> seek(std::uint64_t seed, std::uint64_t subsequence, std::uint64_t offset);
+
+  template <class T>
+  friend class Factors;
+
+  const int device_;
+  const std::uint64_t memory_limit_;
+  const Driver& api_;
+  const DeviceDescription description_;
+  const DeviceFacts facts_;
+
+  std::atomic<std::uint64_t> slab_bytes_{0};
+  std::atomic<bool> rdma_;  ///< cleared if slabs cannot be made for GPUDirect RDMA after all
+
+  std::array<LaneState, kLaneCount> lanes_;
+  MarkPool marks_;
+  BlasState blas_;
+  SparseState sparse_;
+  RngState rng_;
+  Communicator communicator_;  ///< last: it ends first, and with it what streams may wait for
+};
+
+}  // namespace troupe::host::cuda

@@ -1,0 +1,192 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "device_host/engine/cuda/cuda_engine.hpp"
+#include "device_host/engine/cuda/status.hpp"
+
+namespace troupe::host::cuda {
+namespace {
+
+/// Physical memory, until it is released; mappings and exported descriptors keep it alive beyond
+/// that.
+class Allocation {
+ public:
+  Allocation(const Driver& api, CUmemGenericAllocationHandle handle) : api_(api), handle_(handle) {}
+  Allocation(const Allocation&) = delete;
+  Allocation& operator=(const Allocation&) = delete;
+  ~Allocation() { (void)api_.cuMemRelease(handle_); }
+  [[nodiscard]] CUmemGenericAllocationHandle get() const noexcept { return handle_; }
+
+ private:
+  const Driver& api_;
+  CUmemGenericAllocationHandle handle_;
+};
+
+/// Address space and, once there, the mapping in it; undone unless keep() is called.
+class Reservation {
+ public:
+  Reservation(const Driver& api, CUdeviceptr base, std::uint64_t bytes)
+      : api_(api), base_(base), bytes_(bytes) {}
+  Reservation(const Reservation&) = delete;
+  Reservation& operator=(const Reservation&) = delete;
+  ~Reservation() {
+    if (base_ == 0) return;
+    if (mapped_) (void)api_.cuMemUnmap(base_, bytes_);
+    (void)api_.cuMemAddressFree(base_, bytes_);
+  }
+  void mapped() noexcept { mapped_ = true; }
+  CUdeviceptr keep() noexcept { return std::exchange(base_, 0); }
+
+ private:
+  const Driver& api_;
+  CUdeviceptr base_;
+  std::uint64_t bytes_;
+  bool mapped_ = false;
+};
+
+CUmemAllocationProp properties(int device, bool rdma) {
+  CUmemAllocationProp wanted{};
+  wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  wanted.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  wanted.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  wanted.location.id = device;
+  wanted.allocFlags.gpuDirectRDMACapable = rdma ? 1 : 0;
+  return wanted;
+}
+
+Error system_error(const char* call) {
+  return {Errc::io, errno, std::string(call) + ": " + std::strerror(errno)};
+}
+
+}  // namespace
+
+/// Counts the bytes against the limit; the caller takes them off again if it fails.
+Result<void> CudaEngine::reserve_budget(std::uint64_t bytes) {
+  const auto before = slab_bytes_.fetch_add(bytes);
+  if (memory_limit_ == 0 || before + bytes <= memory_limit_) return {};
+  slab_bytes_ -= bytes;
+  return Error{Errc::out_of_memory, 0,
+               fmt::format("a slab of {} bytes on top of {} is beyond the memory limit of {}",
+                           bytes, before, memory_limit_)};
+}
+
+/// Asks for memory that network adapters can reach, if the device offers that and it works.
+Result<CUmemGenericAllocationHandle> CudaEngine::allocate(std::uint64_t bytes) {
+  CUmemGenericAllocationHandle handle = 0;
+  auto status = CUDA_ERROR_NOT_SUPPORTED;
+  if (rdma_) {
+    const auto wanted = properties(device_, true);
+    status = api_.cuMemCreate(&handle, bytes, &wanted, 0);
+    if (status == CUDA_SUCCESS) return handle;
+  }
+  if (status != CUDA_ERROR_OUT_OF_MEMORY) {
+    const auto wanted = properties(device_, false);
+    status = api_.cuMemCreate(&handle, bytes, &wanted, 0);
+    if (status == CUDA_SUCCESS) {
+      rdma_ = false;
+      return handle;
+    }
+  }
+  auto error = failure(status, "cuMemCreate");
+  if (error.code == Errc::out_of_memory) {
+    std::size_t free = 0, total = 0;
+    (void)cudaMemGetInfo(&free, &total);
+    error.message += fmt::format(": asked for {} bytes, free {} of {}", bytes, free, total);
+  }
+  return error;
+}
+
+Result<std::byte*> CudaEngine::map(CUmemGenericAllocationHandle handle, std::uint64_t bytes) {
+  CUdeviceptr base = 0;
+  TROUPE_CUDA_TRY(api_.cuMemAddressReserve(&base, bytes, 0, 0, 0));
+  Reservation reservation(api_, base, bytes);
+  TROUPE_CUDA_TRY(api_.cuMemMap(base, bytes, 0, handle, 0));
+  reservation.mapped();
+  CUmemAccessDesc access{};
+  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  access.location.id = device_;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  TROUPE_CUDA_TRY(api_.cuMemSetAccess(base, bytes, &access, 1));
+  return reinterpret_cast<std::byte*>(reservation.keep());
+}
+
+Result<Slab> CudaEngine::make_slab(std::uint64_t bytes) {
+  enter();
+  const auto wanted = properties(device_, rdma_);
+  std::size_t granularity = 0;
+  TROUPE_CUDA_TRY(api_.cuMemGetAllocationGranularity(&granularity, &wanted,
+                                                     CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
+  if (bytes == 0 || bytes % granularity != 0) {
+    return Error{Errc::invalid, 0,
+                 fmt::format("a slab of {} bytes is no multiple of {}", bytes, granularity)};
+  }
+  TROUPE_CUDA_PROPAGATE(reserve_budget(bytes));
+  auto made = [&]() -> Result<Slab> {
+    const auto handle = allocate(bytes);
+    if (!handle) return handle.error();
+    const Allocation allocation(api_, *handle);
+    int fd = -1;
+    TROUPE_CUDA_TRY(api_.cuMemExportToShareableHandle(&fd, allocation.get(),
+                                                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    Slab slab;
+    slab.fd.reset(fd);
+    if (::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) return system_error("fcntl");
+    const auto base = map(allocation.get(), bytes);
+    if (!base) return base.error();
+    slab.base = *base;
+    return slab;
+  }();
+  if (!made) slab_bytes_ -= bytes;
+  return made;
+}
+
+Result<std::byte*> CudaEngine::map_slab(int fd, std::uint64_t bytes) {
+  enter();
+  TROUPE_CUDA_PROPAGATE(reserve_budget(bytes));
+  auto mapped = [&]() -> Result<std::byte*> {
+    CUmemGenericAllocationHandle handle = 0;
+    auto* const descriptor = reinterpret_cast<void*>(static_cast<std::uintptr_t>(fd));
+    TROUPE_CUDA_TRY(api_.cuMemImportFromShareableHandle(&handle, descriptor,
+                                                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    const Allocation allocation(api_, handle);
+    return map(allocation.get(), bytes);
+  }();
+  if (!mapped) slab_bytes_ -= bytes;
+  return mapped;
+}
+
+void CudaEngine::unmap_slab(std::byte* base, std::uint64_t bytes) {
+  enter();
+  const auto address = reinterpret_cast<CUdeviceptr>(base);
+  (void)api_.cuMemUnmap(address, bytes);
+  (void)api_.cuMemAddressFree(address, bytes);
+  slab_bytes_ -= bytes;
+}
+
+Result<std::byte*> CudaEngine::map_pinned(int fd, std::uint64_t bytes) {
+  enter();
+  void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+  if (base == MAP_FAILED) return system_error("mmap");
+  const auto status =
+      cudaHostRegister(base, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
+  if (status != cudaSuccess) {
+    auto error = failure(status, "cudaHostRegister");
+    error.message += fmt::format(" ({} bytes)", bytes);
+    (void)::munmap(base, bytes);
+    return error;
+  }
+  return static_cast<std::byte*>(base);
+}
+
+void CudaEngine::unmap_pinned(std::byte* base, std::uint64_t bytes) {
+  enter();
+  (void)cudaHostUnregister(base);
+  (void)::munmap(base, bytes);
+}
+
+}  // namespace troupe::host::cuda

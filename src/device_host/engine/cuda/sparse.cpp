@@ -1,0 +1,154 @@
+#include <algorithm>
+
+#include "device_host/engine/cuda/cuda_engine.hpp"
+#include "device_host/engine/cuda/factors.hpp"
+#include "device_host/engine/cuda/status.hpp"
+
+namespace troupe::host::cuda {
+namespace {
+
+/// The one CSR algorithm whose results are the same, bit for bit, in every run: a replay must
+/// repeat the answer.
+constexpr cusparseSpMVAlg_t kAlgorithm = CUSPARSE_SPMV_CSR_ALG2;
+constexpr std::size_t kPreparedMatrices = 64;
+
+cudaDataType value_type(DType dtype) {
+  return dtype == DType::f32 ? CUDA_R_32F : CUDA_R_64F;
+}
+cusparseIndexType_t index_type(DType dtype) {
+  return dtype == DType::i32 ? CUSPARSE_INDEX_32I : CUSPARSE_INDEX_64I;
+}
+
+std::uint64_t contents_of(const Operand& operand) {
+  return std::uint64_t{operand.buffer} << 32 | operand.generation;
+}
+
+}  // namespace
+
+Result<void> CudaEngine::open_sparse() {
+  TROUPE_CUDA_TRY(cusparseCreate(sparse_.handle.out()));
+  TROUPE_CUDA_TRY(cusparseSetStream(sparse_.handle.get(), stream(Lane::sparse)));
+  TROUPE_CUDA_TRY(cusparseSetPointerMode(sparse_.handle.get(), CUSPARSE_POINTER_MODE_HOST));
+  sparse_.scalars = ScalarsAt::host;
+  return {};
+}
+
+Result<void> CudaEngine::point_sparse_at(ScalarsAt where) {
+  enter();
+  check(static_cast<bool>(sparse_.handle), "the sparse lane is not open");
+  if (sparse_.scalars == where) return {};
+  TROUPE_CUDA_TRY(cusparseSetPointerMode(sparse_.handle.get(), where == ScalarsAt::host
+                                                                   ? CUSPARSE_POINTER_MODE_HOST
+                                                                   : CUSPARSE_POINTER_MODE_DEVICE));
+  sparse_.scalars = where;
+  return {};
+}
+
+/// Keeps the `keep` most recently used matrices.
+void CudaEngine::forget_matrices(std::size_t keep) {
+  while (sparse_.prepared.size() > keep) {
+    if (auto* workspace = sparse_.prepared.back().workspace; workspace != nullptr) {
+      (void)cudaFreeAsync(workspace, stream(Lane::sparse));
+    }
+    sparse_.prepared.pop_back();
+  }
+}
+
+/// What is cached for the matrix, made if it is not there, with x and y set to the given vectors.
+Result<PreparedMatrix*> CudaEngine::prepare(const sparse::Spmv& op, const PreparedMatrix::Key& key,
+                                            const void* alpha, const void* beta, void* x, void* y) {
+  auto& cache = sparse_.prepared;
+  const auto found = std::find_if(cache.begin(), cache.end(),
+                                  [&](const PreparedMatrix& entry) { return entry.key == key; });
+  if (found != cache.end()) {
+    cache.splice(cache.begin(), cache, found);
+    TROUPE_CUDA_TRY(cusparseDnVecSetValues(cache.front().x.get(), x));
+    TROUPE_CUDA_TRY(cusparseDnVecSetValues(cache.front().y.get(), y));
+    return &cache.front();
+  }
+
+  PreparedMatrix made;
+  made.key = key;
+  const auto type = value_type(key.dtype);
+  const auto index = index_type(key.index_dtype);
+  TROUPE_CUDA_TRY(cusparseCreateConstCsr(made.matrix.out(), op.rows, op.columns, op.nonzeros,
+                                         key.row_begin, key.column, key.value, index, index,
+                                         CUSPARSE_INDEX_BASE_ZERO, type));
+  TROUPE_CUDA_TRY(cusparseCreateDnVec(made.x.out(), op.columns, x, type));
+  TROUPE_CUDA_TRY(cusparseCreateDnVec(made.y.out(), op.rows, y, type));
+  std::size_t bytes = 0;
+  TROUPE_CUDA_TRY(cusparseSpMV_bufferSize(sparse_.handle.get(), CUSPARSE_OPERATION_NON_TRANSPOSE,
+                                          alpha, made.matrix.get(), made.x.get(), beta,
+                                          made.y.get(), type, kAlgorithm, &bytes));
+  forget_matrices(kPreparedMatrices - 1);
+  if (bytes > 0) {
+    TROUPE_CUDA_TRY(cudaMallocAsync(&made.workspace, bytes, stream(Lane::sparse)));
+  }
+  const auto status = cusparseSpMV_preprocess(
+      sparse_.handle.get(), CUSPARSE_OPERATION_NON_TRANSPOSE, alpha, made.matrix.get(),
+      made.x.get(), beta, made.y.get(), type, kAlgorithm, made.workspace);
+  cache.push_front(std::move(made));
+  if (status != CUSPARSE_STATUS_SUCCESS) {
+    cache.splice(cache.end(), cache, cache.begin());
+    forget_matrices(cache.size() - 1);
+    return failure(status, "cusparseSpMV_preprocess");
+  }
+  return &cache.front();
+}
+
+Result<void> CudaEngine::run(const sparse::Spmv& op, const Call& call) {
+  if (op.rows == 0) return {};
+  return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
+    auto* const y = call.at<T>(op.y);
+    if (op.nonzeros == 0) {
+      const kernels::Factor<T> beta{
+          op.beta.device.present() ? call.at<const T>(op.beta.device) : nullptr,
+          static_cast<T>(op.beta.value)};
+      TROUPE_CUDA_TRY(kernels::scale(launch(call.lane()), op.rows, beta, y));
+      return {};
+    }
+    Factors<T> factors;
+    TROUPE_CUDA_PROPAGATE(factors.resolve(*this, call, {&op.alpha, &op.beta}));
+    TROUPE_CUDA_PROPAGATE(point_sparse_at(factors.where()));
+    const PreparedMatrix::Key key{call.at(op.row_begin),
+                                  call.at(op.column),
+                                  call.at(op.value),
+                                  op.rows,
+                                  op.columns,
+                                  op.nonzeros,
+                                  contents_of(op.row_begin),
+                                  contents_of(op.column),
+                                  op.dtype,
+                                  op.index_dtype};
+    const auto prepared = prepare(op, key, factors[0], factors[1], call.at(op.x), y);
+    if (!prepared) return prepared.error();
+    const auto& entry = **prepared;
+    TROUPE_CUDA_TRY(cusparseSpMV(sparse_.handle.get(), CUSPARSE_OPERATION_NON_TRANSPOSE, factors[0],
+                                 entry.matrix.get(), entry.x.get(), factors[1], entry.y.get(),
+                                 value_type(op.dtype), kAlgorithm, entry.workspace));
+    return {};
+  });
+}
+
+Result<void> CudaEngine::run(const sparse::Gather& op, const Call& call) {
+  if (op.count == 0) return {};
+  enter();
+  check(static_cast<bool>(sparse_.handle), "the sparse lane is not open");
+  return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
+    // cuSPARSE takes the result for a sparse vector, which has no more elements than the dense one;
+    // here indices may repeat. Neither length bounds what is read.
+    const auto length = std::max(op.source_length, op.count);
+    const auto type = value_type(op.dtype);
+    ConstDenseVector source;
+    SparseVector destination;
+    TROUPE_CUDA_TRY(
+        cusparseCreateConstDnVec(source.out(), length, call.at<const T>(op.source), type));
+    TROUPE_CUDA_TRY(cusparseCreateSpVec(destination.out(), length, op.count, call.at(op.index),
+                                        call.at(op.destination), index_type(op.index_dtype),
+                                        CUSPARSE_INDEX_BASE_ZERO, type));
+    TROUPE_CUDA_TRY(cusparseGather(sparse_.handle.get(), source.get(), destination.get()));
+    return {};
+  });
+}
+
+}  // namespace troupe::host::cuda
