@@ -1,0 +1,58 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <troupe/error.hpp>
+#include <troupe/lib/operation.hpp>
+
+namespace troupe::rank {
+
+/// Every buffer of a rank: where it lies, the generation of its contents, the last ticket that named it.
+///
+/// Generations only grow, over the reuse of an entry too, so a reference that outlived its buffer never matches a
+/// later one. Entries have stable addresses; `generation` may be read without the owner's lock.
+class BufferTable {
+ public:
+  static constexpr std::uint32_t kMaxBuffers = 1u << 22;
+
+  struct Entry {
+    std::atomic<std::uint32_t> generation{1};
+    std::uint32_t region = 0;
+    bool live = false;
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t last_ticket = 0;
+  };
+
+  /// Makes an entry; out_of_memory at kMaxBuffers. The caller serialises all non-const functions.
+  Result<std::uint32_t> add(std::uint32_t region, std::uint64_t offset, std::uint64_t bytes);
+  /// The contents are gone: references to them go stale.
+  void lose(std::uint32_t buffer) { at(buffer).generation.fetch_add(1, std::memory_order_acq_rel); }
+  /// The entry may be used again; references still around go stale.
+  void remove(std::uint32_t buffer);
+
+  [[nodiscard]] Entry& at(std::uint32_t buffer) { return chunks_[buffer / kChunk][buffer % kChunk]; }
+  [[nodiscard]] const Entry& at(std::uint32_t buffer) const { return chunks_[buffer / kChunk][buffer % kChunk]; }
+  /// Whether a range names an existing buffer whose contents it has seen, and lies within it.
+  [[nodiscard]] bool current(const Operand& operand) const noexcept {
+    if (operand.buffer >= size_) return false;
+    const auto& entry = at(operand.buffer);
+    return entry.live && entry.generation.load(std::memory_order_relaxed) == operand.generation &&
+           entry.region == operand.region && operand.offset >= entry.offset &&
+           operand.offset + operand.bytes <= entry.offset + entry.bytes;
+  }
+  [[nodiscard]] std::uint32_t size() const noexcept { return size_; }
+
+ private:
+  static constexpr std::uint32_t kChunk = 1024;
+  std::array<std::unique_ptr<Entry[]>, kMaxBuffers / kChunk> chunks_;
+  std::vector<std::uint32_t> free_;
+  std::uint32_t size_ = 0;
+};
+
+}  // namespace troupe::rank

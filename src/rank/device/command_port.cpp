@@ -1,0 +1,289 @@
+#include "rank/device/command_port.hpp"
+
+#include <algorithm>
+#include <thread>
+
+namespace troupe::rank {
+
+thread_local int CommandPort::Passage::depth_ = 0;
+
+Future<void> CommandPort::submit(const detail::CommandView& command) { return submit(command, true); }
+Future<void> CommandPort::try_submit(const detail::CommandView& command) { return submit(command, false); }
+
+Future<void> CommandPort::submit(const detail::CommandView& command, bool wait) {
+  for (auto pause = std::chrono::microseconds(1);; pause = std::min(pause * 2, std::chrono::microseconds(1000))) {
+    {
+      const std::lock_guard lock(submit_mutex_);
+      if (auto admitted = admit(command); !admitted) {
+        note_error(admitted.error());
+        return Future<void>(std::move(admitted));
+      }
+      Future<void> future;
+      if (push(command, future) == Push::done) return future;
+    }
+    if (!wait) return Future<void>(Error{Errc::would_block, 0, "the command ring is full"});
+    poll();  // makes room in the ticket table; the device host makes it in the ring
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+Result<void> CommandPort::admit(const detail::CommandView& command) const {
+  if (gate_ && !Passage::open()) return *gate_;
+  if (command.epoch != 0 && command.epoch != epoch_.load(std::memory_order_acquire)) {
+    return Error{Errc::world_reformed, 0, "a collective of epoch " + std::to_string(command.epoch)};
+  }
+  const auto known = [this](const Operand& operand) {
+    return (operand.region & kPinnedRegion) != 0 || buffers_.current(operand);
+  };
+  for (std::size_t i = 0; i < command.use_count; ++i) {
+    if (!known(*command.uses[i].operand)) return Error{Errc::stale, 0, "a buffer's contents are gone"};
+  }
+  for (const auto& part : command.tail) {
+    if (!known(part.data)) return Error{Errc::stale, 0, "a buffer's contents are gone"};
+  }
+  const auto bytes = wire::record_bytes(command);
+  if (command.tail.size() > wire::kMaxTail || bytes > producer_.max_record()) {
+    return Error{Errc::invalid, 0, "a command of " + std::to_string(bytes) + " bytes does not fit the ring"};
+  }
+  return {};
+}
+
+CommandPort::Push CommandPort::push(const detail::CommandView& command, Future<void>& future) {
+  const auto ticket = tickets_.next();
+  if (ticket == 0) return Push::full;
+  auto room = producer_.reserve(wire::record_bytes(command));
+  if (!room.ok()) {
+    corrupt_.store(true, std::memory_order_release);
+    return Push::full;  // until the host is replaced
+  }
+  if (room->empty()) return Push::full;
+  wire::encode(command, ticket, *room);
+
+  auto& slot = tickets_.slot(ticket);
+  const auto note = [&](const Operand& operand, Access access) {
+    if ((operand.region & kPinnedRegion) != 0) return;
+    buffers_.at(operand.buffer).last_ticket = ticket;
+    if (access != Access::read) tickets_.add_written(slot, operand.buffer);
+  };
+  for (std::size_t i = 0; i < command.use_count; ++i) note(*command.uses[i].operand, command.uses[i].access);
+  for (const auto& part : command.tail) note(part.data, part.receive != 0 ? Access::write : Access::read);
+  detail::StatePtr<detail::State<void>> state(new detail::State<void>(this));
+  future = Future<void>(state);
+  tickets_.open(slot, std::move(state));
+  if (producer_.commit()) link_->command_bell().ring();
+  return Push::done;
+}
+
+void CommandPort::poll() noexcept {
+  Resolved resolved;
+  const std::unique_lock lock(reply_mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  last_poll_ns_.store(SteadyClock::time().count(), std::memory_order_relaxed);
+  drain_locked(resolved);
+}
+
+void CommandPort::drain() {
+  Resolved resolved;
+  const std::lock_guard lock(reply_mutex_);
+  drain_locked(resolved);
+}
+
+void CommandPort::before_sleep() noexcept {
+  const std::lock_guard lock(reply_mutex_);
+  last_poll_ns_.store(0, std::memory_order_relaxed);
+  if (link_) replies_.announce_sleep();  // the next reply rings the bell, and the watcher drains
+}
+
+void CommandPort::drain_locked(Resolved& resolved) {
+  if (!link_) return;
+  bool any = false;
+  for (;;) {
+    const auto record = replies_.front();
+    if (!record.ok()) {
+      corrupt_.store(true, std::memory_order_release);
+      break;
+    }
+    if (record->empty()) break;
+    wire::ReplyHeader reply;
+    if (record->size() < sizeof reply) {
+      corrupt_.store(true, std::memory_order_release);
+      break;
+    }
+    std::memcpy(&reply, record->data(), sizeof reply);
+    Result<void> outcome;
+    if (reply.code != 0) {
+      const auto text = record->subspan(sizeof reply);
+      outcome = Error{reply.code <= static_cast<std::uint32_t>(Errc::internal) ? static_cast<Errc>(reply.code)
+                                                                               : Errc::internal,
+                      reply.native, std::string(reinterpret_cast<const char*>(text.data()), text.size())};
+      note_error(outcome.error());
+    }
+    replies_.pop();
+    if (reply.count > TicketTable::kSlots) {
+      corrupt_.store(true, std::memory_order_release);
+      break;
+    }
+    for (std::uint64_t ticket = reply.first_ticket; ticket < reply.first_ticket + reply.count; ++ticket) {
+      if (tickets_.pending(ticket)) resolved.add(tickets_.close(ticket), outcome);
+    }
+    any = true;
+  }
+  if (any) tickets_.advance();
+}
+
+Result<std::uint32_t> CommandPort::add_buffer(std::uint32_t region, std::uint64_t offset, std::uint64_t bytes) {
+  const std::lock_guard lock(submit_mutex_);
+  return buffers_.add(region, offset, bytes);
+}
+
+void CommandPort::drop_buffer(std::uint32_t buffer) {
+  const std::lock_guard lock(submit_mutex_);
+  dropped_.push_back(buffer);
+}
+
+std::vector<std::pair<std::uint32_t, std::uint64_t>> CommandPort::collect_freed() {
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> freed;
+  const std::lock_guard lock(submit_mutex_);
+  std::erase_if(dropped_, [&](std::uint32_t buffer) {
+    const auto& entry = buffers_.at(buffer);
+    if (entry.last_ticket > tickets_.retired()) return false;
+    freed.emplace_back(entry.region, entry.offset);
+    buffers_.remove(buffer);
+    return true;
+  });
+  return freed;
+}
+
+void CommandPort::attach(std::shared_ptr<HostLink> link) {
+  const std::scoped_lock locks(submit_mutex_, reply_mutex_);
+  producer_ = link->producer();
+  replies_ = link->replies();
+  link_ = std::move(link);
+}
+
+CommandPort::Settled CommandPort::move_to(std::shared_ptr<HostLink> next, const Error& error) {
+  Resolved resolved;
+  const std::scoped_lock locks(submit_mutex_, reply_mutex_);
+  Settled settled;
+  const auto retired = tickets_.retired();
+  drain_locked(resolved);
+  settled.completed = static_cast<std::uint32_t>(tickets_.retired() - retired);
+  fail_in_flight(link_->header().issued_ticket.load(std::memory_order_acquire), error, settled, resolved);
+
+  auto producer = next->producer();
+  auto untaken = link_->untaken();
+  wire::Command command;
+  for (;;) {
+    const auto record = untaken.front();
+    if (!record.ok() || record->empty()) break;
+    const bool sound = command.decode(*record).ok();
+    const auto ticket = command.header().ticket;
+    if (sound && tickets_.pending(ticket)) {
+      if (auto reason = obstacle(command, error)) {
+        fail(ticket, *reason, settled, resolved);
+      } else {
+        auto room = producer.reserve(record->size());
+        check(room.ok() && !room->empty(), "a fresh ring has no room for the commands of its equal");
+        std::memcpy(room->data(), record->data(), record->size());
+        (void)producer.commit();
+        ++settled.resubmitted;
+      }
+    }
+    untaken.skip();
+  }
+  // What the ring did not hold in readable form is in no host's hands.
+  if (corrupt_.load(std::memory_order_acquire) && settled.resubmitted == 0) {
+    fail_in_flight(tickets_.submitted(), error, settled, resolved);
+  }
+  tickets_.advance();
+  corrupt_.store(false, std::memory_order_release);
+  producer_ = producer;
+  replies_ = next->replies();
+  link_ = std::move(next);
+  link_->command_bell().ring();
+  return settled;
+}
+
+CommandPort::Settled CommandPort::settle_in_place(const Error& error) {
+  Resolved resolved;
+  const std::scoped_lock locks(submit_mutex_, reply_mutex_);
+  Settled settled;
+  const auto retired = tickets_.retired();
+  drain_locked(resolved);
+  settled.completed = static_cast<std::uint32_t>(tickets_.retired() - retired);
+  fail_in_flight(link_->header().issued_ticket.load(std::memory_order_acquire), error, settled, resolved);
+  auto untaken = link_->untaken();
+  wire::Command command;
+  for (;;) {
+    const auto record = untaken.front();
+    if (!record.ok() || record->empty()) break;
+    if (command.decode(*record).ok()) {
+      const auto ticket = command.header().ticket;
+      const auto reason = obstacle(command, error);
+      if (reason && tickets_.pending(ticket)) fail(ticket, *reason, settled, resolved);
+      if (!tickets_.pending(ticket)) {
+        auto* header = const_cast<std::byte*>(record->data());
+        const std::uint32_t cancelled = 1;
+        std::memcpy(header + offsetof(wire::CommandHeader, cancelled), &cancelled, sizeof cancelled);
+      } else {
+        ++settled.resubmitted;
+      }
+    }
+    untaken.skip();
+  }
+  tickets_.advance();
+  return settled;
+}
+
+void CommandPort::fail_in_flight(std::uint64_t issued, const Error& error, Settled& settled, Resolved& resolved) {
+  const auto last = std::min(issued, tickets_.submitted());
+  for (auto ticket = tickets_.retired() + 1; ticket <= last; ++ticket) {
+    if (tickets_.pending(ticket)) fail(ticket, error, settled, resolved);
+  }
+}
+
+void CommandPort::fail(std::uint64_t ticket, const Error& error, Settled& settled, Resolved& resolved) {
+  tickets_.for_each_written(ticket, [&](std::uint32_t buffer) {
+    buffers_.lose(buffer);
+    if (std::find(settled.lost_buffers.begin(), settled.lost_buffers.end(), buffer) == settled.lost_buffers.end()) {
+      settled.lost_buffers.push_back(buffer);
+    }
+  });
+  ++settled.failed;
+  resolved.add(tickets_.close(ticket), error);
+}
+
+std::optional<Error> CommandPort::obstacle(const wire::Command& command, const Error& error) const {
+  if (command.header().epoch != 0) return Error{Errc::world_reformed, 0, error.message};
+  bool stale = false;
+  command.for_each_operand([&](std::string_view, const Operand& operand, Access) {
+    stale |= (operand.region & kPinnedRegion) == 0 && !buffers_.current(operand);
+  });
+  if (stale) return Error{Errc::stale, 0, "a buffer that it needs was lost: " + error.message};
+  return std::nullopt;
+}
+
+void CommandPort::note_error(const Error& error) {
+  const std::lock_guard lock(error_mutex_);
+  if (!error_) error_ = error;
+  any_error_.store(true, std::memory_order_release);
+}
+
+std::optional<Error> CommandPort::take_error() {
+  if (!any_error_.load(std::memory_order_acquire)) return std::nullopt;
+  const std::lock_guard lock(error_mutex_);
+  any_error_.store(false, std::memory_order_relaxed);
+  return std::exchange(error_, std::nullopt);
+}
+
+void CommandPort::close_gate(const Error& error) {
+  const std::lock_guard lock(submit_mutex_);
+  gate_ = error;
+}
+
+void CommandPort::open_gate() {
+  const std::lock_guard lock(submit_mutex_);
+  gate_.reset();
+}
+
+}  // namespace troupe::rank

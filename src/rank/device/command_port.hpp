@@ -1,0 +1,157 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include <troupe/ids.hpp>
+#include <troupe/lib/submit.hpp>
+
+#include "common/wire/record.hpp"
+#include "rank/device/buffer_table.hpp"
+#include "rank/device/host_link.hpp"
+#include "rank/device/ticket_table.hpp"
+
+namespace troupe::rank {
+
+/// Where a rank's program becomes commands: validates, numbers, pushes into the ring of the current device host, and
+/// resolves futures as replies come back.
+///
+/// Any thread may submit; the order of the calls is the order of the program. Any thread may drain replies: those
+/// that wait for a future do, and the watcher when nobody waits.
+///
+/// Locks: submit_mutex_ serialises submissions and owns the buffer table and the producing end of the ring;
+/// reply_mutex_ owns the consuming end and the resolution of tickets. Taken in that order where both are.
+class CommandPort final : public detail::Submitter, public detail::Progress {
+ public:
+  explicit CommandPort(std::chrono::nanoseconds spin) : spin_(spin) {}
+
+  // Submitter
+  Future<void> submit(const detail::CommandView& command) override;
+  /// As submit, but answers would_block instead of waiting while the ring or the ticket table is full.
+  Future<void> try_submit(const detail::CommandView& command);
+
+  // Progress
+  void poll() noexcept override;
+  void before_sleep() noexcept override;
+  [[nodiscard]] std::chrono::nanoseconds spin_time() const noexcept override { return spin_; }
+
+  /// Takes the replies there are; for the watcher, which is no waiter.
+  void drain();
+
+  // Buffers: used by Device. Any thread.
+
+  Result<std::uint32_t> add_buffer(std::uint32_t region, std::uint64_t offset, std::uint64_t bytes);
+  /// Frees the buffer once nothing submitted names it any more: then `freed` of collect_freed() returns it.
+  void drop_buffer(std::uint32_t buffer);
+  /// Ranges of dropped buffers that are free now: (region, offset) pairs. Their entries are gone.
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> collect_freed();
+  [[nodiscard]] std::uint32_t generation(std::uint32_t buffer) const {
+    return buffers_.at(buffer).generation.load(std::memory_order_acquire);
+  }
+
+  // Incarnations: used by DeviceActor.
+
+  /// What happened to the commands of a host that stopped.
+  struct Settled {
+    std::uint32_t completed = 0;    ///< answered before the end
+    std::uint32_t failed = 0;       ///< were in flight, or depended on what was
+    std::uint32_t resubmitted = 0;  ///< go on as if nothing had happened
+    std::vector<std::uint32_t> lost_buffers;
+  };
+
+  /// The first device host's rings.
+  void attach(std::shared_ptr<HostLink> link);
+  /// `link` is dead, or lost and silent: its in-flight commands fail with `code`, buffers they were writing go
+  /// stale, and whatever it had not taken moves to `next`, where submissions go from now on.
+  Settled move_to(std::shared_ptr<HostLink> next, const Error& error);
+  /// The current host has drained and issues nothing: its in-flight commands fail with `error`, and what it has not
+  /// taken is kept where it still makes sense.
+  Settled settle_in_place(const Error& error);
+
+  /// Collectives of other epochs fail with world_reformed; 0: all do.
+  void set_epoch(Epoch epoch) { epoch_.store(epoch.value, std::memory_order_release); }
+  /// Closes the port to the program: submissions fail with this error until it is opened. The thread for which
+  /// `Passage` is in force still passes.
+  void close_gate(const Error& error);
+  void open_gate();
+
+  /// While it lives, this thread's submissions pass a closed gate: verification and rollback.
+  class Passage {
+   public:
+    Passage() { ++depth_; }
+    ~Passage() { --depth_; }
+    Passage(const Passage&) = delete;
+    Passage& operator=(const Passage&) = delete;
+    static bool open() { return depth_ > 0; }
+
+   private:
+    static thread_local int depth_;
+  };
+
+  /// The first error of any command since the last call, whether somebody looks at its future or not; losses by
+  /// a fault, which the world deals with, do not count.
+  std::optional<Error> take_error();
+
+  [[nodiscard]] std::uint64_t submitted() const noexcept { return tickets_.submitted(); }
+  [[nodiscard]] std::uint64_t retired() const noexcept { return tickets_.retired(); }
+  /// True while some waiting thread drains the replies itself, so that the watcher need not be woken.
+  [[nodiscard]] bool being_polled() const noexcept {
+    return SteadyClock::time().count() - last_poll_ns_.load(std::memory_order_relaxed) < 200'000;
+  }
+  /// The reply ring is corrupt, or the command ring's head is: the host must be replaced.
+  [[nodiscard]] bool corrupt() const noexcept { return corrupt_.load(std::memory_order_acquire); }
+
+ private:
+  void note_error(const Error& error);
+
+  enum class Push { done, full };
+  Future<void> submit(const detail::CommandView& command, bool wait);
+  Result<void> admit(const detail::CommandView& command) const;
+  Push push(const detail::CommandView& command, Future<void>& future);
+
+  /// Futures to resolve once no lock is held: what waits for them may submit again.
+  class Resolved {
+   public:
+    ~Resolved() {
+      for (auto& [state, outcome] : list_) state->resolve(std::move(outcome));
+    }
+    void add(detail::StatePtr<detail::State<void>> state, const Result<void>& outcome) {
+      list_.emplace_back(std::move(state), outcome);
+    }
+
+   private:
+    std::vector<std::pair<detail::StatePtr<detail::State<void>>, Result<void>>> list_;
+  };
+
+  void drain_locked(Resolved& resolved);
+  void fail_in_flight(std::uint64_t issued, const Error& error, Settled& settled, Resolved& resolved);
+  void fail(std::uint64_t ticket, const Error& error, Settled& settled, Resolved& resolved);
+  /// Why a command that was never issued cannot run any more; nullopt: it can.
+  std::optional<Error> obstacle(const wire::Command& command, const Error& error) const;
+
+  std::chrono::nanoseconds spin_;
+
+  mutable std::mutex submit_mutex_;
+  BufferTable buffers_;
+  ipc::RingProducer producer_;
+  std::optional<Error> gate_;
+  std::vector<std::uint32_t> dropped_;  ///< buffers to free, each once its last ticket is retired
+
+  std::mutex reply_mutex_;
+  ipc::RingConsumer replies_;
+  std::shared_ptr<HostLink> link_;  ///< changed under both locks
+
+  std::mutex error_mutex_;
+  std::optional<Error> error_;          ///< see take_error()
+  std::atomic<bool> any_error_{false};
+
+  TicketTable tickets_;
+  std::atomic<std::uint32_t> epoch_{0};
+  std::atomic<std::int64_t> last_poll_ns_{0};
+  std::atomic<bool> corrupt_{false};
+};
+
+}  // namespace troupe::rank

@@ -1,0 +1,485 @@
+#include "rank/device/device_actor.hpp"
+
+#include <cstdio>
+#include <thread>
+
+#include "common/core/log.hpp"
+
+namespace troupe::rank {
+
+using namespace device_message;
+using wire::Control;
+using wire::ControlKind;
+
+namespace {
+
+constexpr auto kLookEvery = std::chrono::milliseconds(100);
+constexpr auto kStandbyPause = std::chrono::seconds(1);  ///< before a new standby follows one that died
+
+Error down(const Error& cause) { return {Errc::device_lost, cause.native, "the device host died: " + cause.message}; }
+
+}  // namespace
+
+DeviceActor::DeviceActor(DeviceSettings settings, CommandPort* port, std::shared_ptr<Promise<std::string>> described)
+    : settings_(std::move(settings)),
+      port_(port),
+      described_(std::move(described)),
+      budget_(settings_.restart_budget, settings_.restart_window) {}
+
+void DeviceActor::on_start() {
+  const auto self = context().self();
+  // A full mailbox is only a matter of time: the watcher may wait for it.
+  const auto tell = [self](auto message) {
+    for (;;) {
+      auto copy = std::make_unique<decltype(message)>(std::move(message));
+      const auto told = self.tell(std::move(*copy));
+      if (told.code() != Errc::would_block) return;
+      message = std::move(*copy);
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  };
+  auto watcher = Watcher::start(
+      *port_, {.message = [tell](std::uint64_t link,
+                                 wire::ControlMessage message) { tell(FromHost{link, std::move(message)}); },
+               .closed = [tell](std::uint64_t link) { tell(HostClosed{link}); },
+               .exited = [tell](std::uint64_t link) { tell(HostExited{link}); }});
+  if (!watcher) return give_up(watcher.error());
+  watcher_ = std::move(*watcher);
+  auto first = make_incarnation(false);
+  if (!first) return give_up(first.error());
+  active_ = std::move(*first);
+  port_->attach(active_->link);
+  if (auto spawned = spawn(*active_, false); !spawned) return give_up(spawned.error());
+  context().schedule(kLookEvery, Look{});
+}
+
+void DeviceActor::on_stop(const Error&) noexcept {
+  watcher_.reset();
+  requests_.clear();
+  active_.reset();
+  standby_.reset();
+}
+
+// Incarnations
+
+Result<DeviceActor::Incarnation> DeviceActor::make_incarnation(bool spawn_as_standby) {
+  auto link = HostLink::create(settings_.launch, next_link_++);
+  if (!link) return link.error();
+  Incarnation incarnation{.link = std::move(*link)};
+  if (spawn_as_standby) {
+    if (auto spawned = spawn(incarnation, true); !spawned) return spawned.error();
+  }
+  return incarnation;
+}
+
+Result<void> DeviceActor::spawn(Incarnation& incarnation, bool standby) {
+  if (auto spawned = incarnation.link->spawn(standby); !spawned) return spawned;
+  incarnation.spawned_at = context().now();
+  watcher_->add(incarnation.link);
+  log::debug("device", "device host {} started as {} (pid {})", incarnation.link->id(),
+             standby ? "standby" : "active", incarnation.link->pid());
+  return {};
+}
+
+void DeviceActor::raise_standby() {
+  if (!settings_.standby || standby_ || failed_ || context().now() < standby_not_before_) return;
+  auto made = make_incarnation(true);
+  if (!made) {
+    log::warn("device", "no standby: {}", made.error().to_string());
+    standby_not_before_ = context().now() + kStandbyPause;
+    return;
+  }
+  standby_ = std::move(*made);
+}
+
+void DeviceActor::discard(Incarnation& incarnation) {
+  watcher_->remove(incarnation.link->id());
+  incarnation.link->kill();
+  incarnation.link->reap();
+}
+
+void DeviceActor::lose_standby(const Error& error) {
+  log::warn("device", "the standby died: {}", error.to_string());
+  discard(*standby_);
+  standby_.reset();
+  standby_not_before_ = context().now() + kStandbyPause;
+}
+
+// What hosts say
+
+void DeviceActor::on(FromHost from) {
+  auto& head = from.message.head;
+  const bool is_standby = standby_ && standby_->link->id() == from.link;
+  if (!is_standby && !(active_ && active_->link->id() == from.link)) return;
+  auto& incarnation = is_standby ? *standby_ : *active_;
+  switch (head.kind) {
+    case ControlKind::ready:
+      incarnation.ready = true;
+      if (!first_ready_) {
+        first_ready_ = true;
+        described_->resolve(std::move(from.message.text));
+        if (!replacing_) replacing_ = 0;  // the first one needs nobody's order to serve
+      }
+      return advance_replacement();
+    case ControlKind::fatal:
+      if (is_standby) return lose_standby(from.message.error());
+      if (!incarnation.ready && !first_ready_) return give_up(from.message.error());
+      if (from.message.error().code == Errc::device_failed) return give_up(from.message.error());
+      return fault(fault_kind(std::string(to_string(from.message.error().code))), from.message.error());
+    case ControlKind::communicator_broken:
+      if (!is_standby && !fault_) {
+        report(DeviceFault{"communicator", Error{Errc::peer_lost, 0, from.message.text}, context().now(), context().now()});
+      }
+      return;
+    default: break;
+  }
+  const auto it = requests_.find(head.request);
+  if (is_standby || it == requests_.end()) return;
+  const auto answer = std::move(it->second);
+  requests_.erase(it);
+  if (head.kind == ControlKind::failed) {
+    answer(from.message.error());
+  } else {
+    answer(std::move(from.message));
+  }
+}
+
+void DeviceActor::on(HostClosed closed) {
+  if (standby_ && standby_->link->id() == closed.link) return lose_standby({Errc::device_lost, 0, "its socket closed"});
+  if (!active_ || active_->link->id() != closed.link || fault_) return;
+  if (settings_.launch.in_process) {
+    std::fprintf(stderr, "troupe: the device host thread ended; with isolation = thread so must the rank\n");
+    std::_Exit(1);
+  }
+  if (!first_ready_) {
+    if (!active_->ready) return give_up({Errc::device_failed, 0, "the device host ended while it started"});
+  }
+  fault("", {Errc::device_lost, 0, "its process ended"});
+}
+
+void DeviceActor::on(HostExited exited) {
+  if (standby_ && standby_->link->id() == exited.link) return lose_standby({Errc::device_lost, 0, "its process ended"});
+  if (!active_ || active_->link->id() != exited.link) return;
+  active_->exited = true;
+  if (!fault_) on(HostClosed{exited.link});
+  advance_replacement();
+}
+
+void DeviceActor::fault(std::string kind, Error error) {
+  const auto now = context().now();
+  const auto& header = active_->link->header();
+  const TimePoint ordered(header.fault_ns.load(std::memory_order_acquire));
+  const TimePoint beat(header.heartbeat_ns.load(std::memory_order_acquire));
+  const auto struck = ordered.count() != 0 ? ordered : beat.count() != 0 ? beat : now;
+  fault(DeviceFault{std::move(kind), std::move(error), struck, now});
+}
+
+void DeviceActor::fault(DeviceFault what) {
+  if (fault_ || failed_) return;
+  if (settings_.launch.in_process) {
+    std::fprintf(stderr, "troupe: %s; with isolation = thread this ends the rank\n", what.error.to_string().c_str());
+    std::_Exit(1);
+  }
+  log::info("device", "device host {} is lost: {}", active_->link->id(), what.error.to_string());
+  fault_ = what;
+  active_->serving = false;
+  auto requests = std::exchange(requests_, {});
+  for (auto& [id, answer] : requests) answer(down(what.error));
+  if (quiescing_) {
+    report_done(DeviceDone::Order::quiesce, *std::exchange(quiescing_, std::nullopt));
+  }
+  if (replacing_) return advance_replacement();  // the new host died on its way
+  if (!listener_) {
+    replacing_ = 0;
+    return advance_replacement();
+  }
+  report(std::move(what));
+}
+
+std::string DeviceActor::fault_kind(const std::string& ending) const {
+  const auto& header = active_->link->header();
+  if (header.fault_ns.load(std::memory_order_acquire) != 0) {
+    const auto kind = header.fault_kind.load(std::memory_order_relaxed);
+    if (kind < memory::kFaultKindCount) return std::string(to_string(static_cast<memory::FaultKind>(kind)));
+  }
+  if (ending == "killed by signal 9") return "kill";
+  if (ending == "killed by signal 11") return "segv";
+  if (ending.starts_with("exited")) return "exit";
+  return ending;
+}
+
+// Orders
+
+void DeviceActor::on(Quiesce order) {
+  lost_buffers_ = 0;
+  fault_kind_.clear();
+  replacing_.reset();
+  if (failed_) return report(DeviceFailed{*failed_});
+  if (fault_ || !active_->serving) return report_done(DeviceDone::Order::quiesce, order.round);
+  quiescing_ = order.round;
+  quiescing_since_ = context().now();
+  request({.kind = ControlKind::quiesce}, -1, [this, order](Result<wire::ControlMessage> answer) {
+    if (quiescing_ != order.round) return;  // a fault has answered for it
+    quiescing_.reset();
+    if (answer.ok()) {
+      const auto settled = port_->settle_in_place({Errc::world_reformed, 0, "the world is re-formed"});
+      lost_buffers_ += static_cast<std::uint32_t>(settled.lost_buffers.size());
+    }
+    report_done(DeviceDone::Order::quiesce, order.round);
+  });
+}
+
+void DeviceActor::on(Replace order) {
+  if (failed_) return report(DeviceFailed{*failed_});
+  replacing_ = order.round;
+  advance_replacement();
+}
+
+void DeviceActor::advance_replacement() {
+  if (!replacing_ || failed_) return;
+  if (fault_ && !bury()) return;
+  if (failed_) return;
+  if (active_->serving) {
+    (void)wire::send_control(active_->link->socket(), {.kind = ControlKind::resume});
+    return finish_replacement();
+  }
+  if (!active_->link->spawned()) {
+    if (auto spawned = spawn(*active_, false); !spawned) return give_up(spawned.error());
+  }
+  if (active_->ready && !active_->promoting) promote();
+}
+
+bool DeviceActor::bury() {
+  if (!active_->exited) {
+    active_->link->kill();
+    return false;  // HostExited brings us back
+  }
+  auto& old = *active_;
+  const auto ending = old.link->reap();
+  watcher_->remove(old.link->id());
+  fault_kind_ = fault_->kind.empty() ? fault_kind(ending) : fault_->kind;
+  const auto cause = fault_->error;
+  if (!budget_.spend(context().now())) {
+    give_up({Errc::budget_exhausted, cause.native,
+             "more than " + std::to_string(budget_.max_restarts()) + " device hosts lost within " +
+                 std::to_string(std::chrono::duration_cast<std::chrono::seconds>(budget_.window()).count()) +
+                 " s; the last: " + cause.message});
+    return false;
+  }
+  Incarnation next;
+  if (standby_) {
+    next = std::move(*standby_);
+    standby_.reset();
+  } else {
+    auto made = make_incarnation(false);
+    if (!made) {
+      give_up(made.error());
+      return false;
+    }
+    next = std::move(*made);
+  }
+  const auto settled = port_->move_to(next.link, down(cause));
+  lost_buffers_ += static_cast<std::uint32_t>(settled.lost_buffers.size());
+  log::info("device", "device host {} ({}): {} commands failed, {} buffers lost, {} commands go on", old.link->id(),
+            ending, settled.failed, settled.lost_buffers.size(), settled.resubmitted);
+  active_ = std::move(next);
+  fault_.reset();
+  return true;
+}
+
+void DeviceActor::promote() {
+  active_->promoting = true;
+  send_memory(*active_);
+  request({.kind = ControlKind::promote}, -1, [this](Result<wire::ControlMessage> answer) {
+    if (fault_) return;
+    if (!answer.ok()) return fault("promotion", answer.error());
+    active_->serving = true;
+    serve();
+    if (replacing_) finish_replacement();
+  });
+}
+
+void DeviceActor::send_memory(const Incarnation& incarnation) {
+  const auto& socket = incarnation.link->socket();
+  for (const auto& [region, slab] : slabs_) {
+    (void)wire::send_control(socket, {.kind = ControlKind::map_slab, .region = region, .bytes = slab.bytes}, {},
+                             slab.fd.get());
+  }
+  for (const auto& [region, memory] : pinned_) {
+    (void)wire::send_control(socket, {.kind = ControlKind::map_pinned, .region = region, .bytes = memory->size()}, {},
+                             memory->fd());
+  }
+}
+
+void DeviceActor::serve() {
+  for (const auto& [region, wanted] : wanted_slabs_) on(MakeSlab{region, wanted.bytes, wanted.made});
+  if (!listener_) raise_standby();
+}
+
+void DeviceActor::finish_replacement() {
+  const auto round = *std::exchange(replacing_, std::nullopt);
+  report_done(DeviceDone::Order::replace, round);
+}
+
+void DeviceActor::give_up(const Error& error) {
+  if (failed_) return;
+  failed_ = error;
+  log::debug("device", "the device is given up: {}", error.to_string());
+  port_->close_gate(error);
+  if (described_) described_->resolve(error);
+  for (auto& [region, wanted] : wanted_slabs_) wanted.made->resolve(error);
+  wanted_slabs_.clear();
+  report(DeviceFailed{error});
+}
+
+void DeviceActor::on(Contribute order) {
+  if (!active_ || !active_->serving || fault_) return;  // a fault is on its way to whoever waits
+  request({.kind = ControlKind::contribute, .rank = order.rank, .size = order.size}, -1,
+          [this, order](Result<wire::ControlMessage> answer) {
+            if (!answer.ok()) return report_done(DeviceDone::Order::contribute, order.round, answer.error());
+            auto blobs = wire::unpack_blobs(answer->fd.get());
+            if (!blobs.ok()) return report_done(DeviceDone::Order::contribute, order.round, blobs.error());
+            if (blobs->size() != 1) {
+              return report_done(DeviceDone::Order::contribute, order.round,
+                                 Error{Errc::internal, 0, "a malformed contribution"});
+            }
+            report_done(DeviceDone::Order::contribute, order.round, std::move(blobs->front()));
+          });
+}
+
+void DeviceActor::on(Connect order) {
+  if (!active_ || !active_->serving || fault_) return;
+  const auto packed = wire::pack_blobs(*order.contributions);
+  if (!packed.ok()) return report_done(DeviceDone::Order::connect, order.round, packed.error());
+  request({.kind = ControlKind::connect, .rank = order.rank, .size = order.size}, packed->get(),
+          [this, order](Result<wire::ControlMessage> answer) {
+            if (answer.ok()) return report_done(DeviceDone::Order::connect, order.round);
+            report_done(DeviceDone::Order::connect, order.round, answer.error());
+          });
+}
+
+void DeviceActor::on(Suffer suffer) {
+  if (!active_) return;
+  (void)wire::send_control(active_->link->socket(), {.kind = ControlKind::suffer, .value = suffer.kind});
+}
+
+void DeviceActor::on(WorldActive) { raise_standby(); }
+
+bool DeviceActor::on(ShutDown) {
+  for (auto* incarnation : {active_ ? &*active_ : nullptr, standby_ ? &*standby_ : nullptr}) {
+    if (incarnation == nullptr || !incarnation->link->spawned()) continue;
+    watcher_->remove(incarnation->link->id());
+    incarnation->link->kill();  // it owns nothing that has to be put away
+  }
+  active_.reset();
+  standby_.reset();
+  failed_ = Error{Errc::stopped, 0, "the device is shut down"};
+  return true;
+}
+
+// Memory
+
+void DeviceActor::on(MakeSlab make) {
+  wanted_slabs_[make.region] = {make.bytes, make.made};
+  if (failed_) {
+    make.made->resolve(*failed_);
+    wanted_slabs_.erase(make.region);
+    return;
+  }
+  if (!active_->serving || fault_) return;  // made by the next host
+  request({.kind = ControlKind::make_slab, .region = make.region, .bytes = make.bytes}, -1,
+          [this, make](Result<wire::ControlMessage> answer) {
+            if (!answer.ok() && answer.code() == Errc::device_lost) return;  // asked again of the next host
+            wanted_slabs_.erase(make.region);
+            if (!answer.ok()) {
+              make.made->resolve(answer.error());
+              return;
+            }
+            slabs_[make.region] = {std::move(answer->fd), make.bytes};
+            make.made->resolve({});
+          });
+}
+
+void DeviceActor::on(MapPinned map) {
+  pinned_[map.region] = map.memory;
+  if (failed_) {
+    map.mapped->resolve(*failed_);
+    return;
+  }
+  if (!active_->serving || fault_) {  // mapped on promotion
+    map.mapped->resolve({});
+    return;
+  }
+  request({.kind = ControlKind::map_pinned, .region = map.region, .bytes = map.memory->size()}, map.memory->fd(),
+          [this, map](Result<wire::ControlMessage> answer) {
+            if (!answer.ok() && answer.code() != Errc::device_lost) {
+              pinned_.erase(map.region);
+              map.mapped->resolve(answer.error());
+              return;
+            }
+            map.mapped->resolve({});
+          });
+}
+
+void DeviceActor::on(DropRegion drop) {
+  slabs_.erase(drop.region);
+  pinned_.erase(drop.region);
+  if (active_ && active_->serving) {
+    (void)wire::send_control(active_->link->socket(), {.kind = ControlKind::drop_region, .region = drop.region});
+  }
+}
+
+// Bookkeeping
+
+void DeviceActor::request(Control head, int fd, Answer answer) {
+  head.request = next_request_++;
+  requests_.emplace(head.request, std::move(answer));
+  (void)wire::send_control(active_->link->socket(), head, {}, fd);  // a dead socket is seen as HostClosed
+}
+
+void DeviceActor::report(DeviceEvent event) {
+  if (listener_) listener_(std::move(event));
+}
+
+void DeviceActor::report_done(DeviceDone::Order order, std::uint32_t round, Result<std::vector<std::byte>> outcome) {
+  report(DeviceDone{order, round, std::move(outcome), fault_kind_, lost_buffers_});
+}
+
+void DeviceActor::on(Look) {
+  context().schedule(kLookEvery, Look{});
+  if (!active_ || failed_) return;
+  look_at_deadlines();
+  const bool settled = active_->serving && !fault_ && !replacing_ && !quiescing_;
+  if (settled && standby_not_before_ != TimePoint{}) raise_standby();  // one that died is followed by another
+}
+
+void DeviceActor::look_at_deadlines() {
+  if (fault_) return;
+  const auto now = context().now();
+  if (!active_->ready) {
+    if (active_->link->spawned() && now - active_->spawned_at > settings_.start_timeout) {
+      const Error error{Errc::timeout, 0, "the device host did not start within its time"};
+      first_ready_ ? fault("start", error) : give_up(error);
+    }
+    return;
+  }
+  const TimePoint beat(active_->link->header().heartbeat_ns.load(std::memory_order_acquire));
+  if (now - beat > settings_.heartbeat_timeout) {
+    return fault(fault_kind("hang"), {Errc::timeout, 0, "its heartbeat stands still"});
+  }
+  if (quiescing_ && now - quiescing_since_ > settings_.heartbeat_timeout) {
+    return fault("hang", {Errc::timeout, 0, "its lanes do not drain"});
+  }
+  if (port_->corrupt()) return fault("corrupt", {Errc::internal, 0, "its shared memory holds nonsense"});
+  if (settings_.op_timeout.count() == 0 || !active_->serving) return;
+  const auto oldest = port_->retired();
+  if (oldest != watched_ticket_ || oldest == port_->submitted()) {
+    watched_ticket_ = oldest;
+    watched_since_ = now;
+  } else if (now - watched_since_ > settings_.op_timeout) {
+    watched_since_ = now;
+    fault("timeout", {Errc::timeout, 0, "an operation is past its deadline"});
+  }
+}
+
+}  // namespace troupe::rank

@@ -1,0 +1,192 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/actor/actor.hpp"
+#include "common/actor/restart_budget.hpp"
+#include "common/ipc/shared_memory.hpp"
+#include "common/wire/control.hpp"
+#include "rank/device/command_port.hpp"
+#include "rank/device/device_events.hpp"
+#include "rank/device/host_link.hpp"
+#include "rank/device/watcher.hpp"
+
+namespace troupe::rank {
+
+/// What a DeviceActor needs beside its messages; outlives it.
+struct DeviceSettings {
+  HostLaunch launch;
+  bool standby = true;
+  std::chrono::nanoseconds heartbeat_timeout = std::chrono::seconds(3);
+  std::chrono::nanoseconds op_timeout{0};  ///< 0: none
+  std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);
+  int restart_budget = 3;
+  std::chrono::nanoseconds restart_window = std::chrono::seconds(60);
+};
+
+/// Messages of the DeviceActor.
+namespace device_message {
+struct FromHost {
+  std::uint64_t link;
+  wire::ControlMessage message;
+};
+struct HostClosed {
+  std::uint64_t link;
+};
+struct HostExited {
+  std::uint64_t link;
+};
+struct Look {};  ///< time to look at heartbeats and deadlines
+struct Listen {
+  DeviceListener listener;  ///< from now on faults are its business: nothing is replaced unasked
+};
+struct MakeSlab {
+  std::uint32_t region;
+  std::uint64_t bytes;
+  std::shared_ptr<Promise<void>> made;
+};
+struct MapPinned {
+  std::uint32_t region;
+  std::shared_ptr<ipc::SharedMemory> memory;
+  std::shared_ptr<Promise<void>> mapped;
+};
+struct DropRegion {
+  std::uint32_t region;
+};
+struct Quiesce {
+  std::uint32_t round;
+};
+struct Replace {
+  std::uint32_t round;
+};
+struct Contribute {
+  std::uint32_t round;
+  std::int32_t rank, size;
+};
+struct Connect {
+  std::uint32_t round;
+  std::int32_t rank, size;
+  std::shared_ptr<const std::vector<std::vector<std::byte>>> contributions;
+};
+struct Suffer {
+  std::uint32_t kind;  ///< memory::FaultKind, at once
+};
+struct WorldActive {};  ///< the world is formed again: time to raise a new standby
+struct ShutDown {
+  using Reply = bool;
+};
+}  // namespace device_message
+
+/// The stable address of a rank's GPU: spawns and watches its device hosts, keeps what must outlive them, and puts a
+/// new one in the place of a dead one.
+///
+/// It owns the slabs' descriptors and the pinned segments. A dead or lost host is seen by the end of its socket or its
+/// process, by its own word (`fatal`), by a heartbeat that stands still, or by an operation past its deadline. Then the
+/// world is told, and orders quiesce and replace; without a world (no listener) it replaces at once. Replacing is:
+/// kill, reap, move the commands to the next host's ring, let that host map all memory, promote it.
+class DeviceActor
+    : public Actor<DeviceActor, device_message::FromHost, device_message::HostClosed, device_message::HostExited,
+                   device_message::Look, device_message::Listen, device_message::MakeSlab, device_message::MapPinned,
+                   device_message::DropRegion, device_message::Quiesce, device_message::Replace,
+                   device_message::Contribute, device_message::Connect, device_message::Suffer,
+                   device_message::WorldActive, device_message::ShutDown> {
+ public:
+  /// `described` is resolved with the JSON description once the first host is ready, or with its error.
+  DeviceActor(DeviceSettings settings, CommandPort* port, std::shared_ptr<Promise<std::string>> described);
+
+  void on_start() override;
+  void on_stop(const Error& reason) noexcept override;
+
+  void on(device_message::FromHost from);
+  void on(device_message::HostClosed closed);
+  void on(device_message::HostExited exited);
+  void on(device_message::Look);
+  void on(device_message::Listen listen) { listener_ = std::move(listen.listener); }
+  void on(device_message::MakeSlab make);
+  void on(device_message::MapPinned map);
+  void on(device_message::DropRegion drop);
+  void on(device_message::Quiesce order);
+  void on(device_message::Replace order);
+  void on(device_message::Contribute order);
+  void on(device_message::Connect order);
+  void on(device_message::Suffer suffer);
+  void on(device_message::WorldActive);
+  bool on(device_message::ShutDown);
+
+ private:
+  /// One device host and how far it has come.
+  struct Incarnation {
+    std::shared_ptr<HostLink> link;
+    TimePoint spawned_at{};
+    bool ready = false;
+    bool promoting = false;
+    bool serving = false;
+    bool exited = false;
+  };
+  using Answer = std::function<void(Result<wire::ControlMessage>)>;
+
+  Result<Incarnation> make_incarnation(bool spawn_as_standby);
+  Result<void> spawn(Incarnation& incarnation, bool standby);
+  void raise_standby();
+  void discard(Incarnation& incarnation);
+
+  void fault(DeviceFault fault);
+  void fault(std::string kind, Error error);
+  void lose_standby(const Error& error);
+  void advance_replacement();
+  bool bury();
+  void promote();
+  void serve();
+  void finish_replacement();
+  void give_up(const Error& error);
+
+  void request(wire::Control head, int fd, Answer answer);
+  void send_memory(const Incarnation& incarnation);
+  void report(DeviceEvent event);
+  void report_done(DeviceDone::Order order, std::uint32_t round, Result<std::vector<std::byte>> outcome = std::vector<std::byte>{});
+  [[nodiscard]] std::string fault_kind(const std::string& ending) const;
+  void look_at_deadlines();
+
+  DeviceSettings settings_;
+  CommandPort* port_;
+  std::shared_ptr<Promise<std::string>> described_;
+  std::unique_ptr<Watcher> watcher_;
+  DeviceListener listener_;
+  RestartBudget budget_;
+  std::uint64_t next_link_ = 1;
+  std::uint64_t next_request_ = 1;
+
+  std::optional<Incarnation> active_, standby_;
+  std::optional<DeviceFault> fault_;    ///< of the active host
+  std::optional<Error> failed_;         ///< for good
+  std::optional<std::uint32_t> replacing_;  ///< the round that ordered it
+  std::optional<std::uint32_t> quiescing_;
+  TimePoint quiescing_since_{};
+  bool first_ready_ = false;
+  std::string fault_kind_;              ///< of the host replaced in this round
+  std::uint32_t lost_buffers_ = 0;      ///< in this round
+  TimePoint standby_not_before_{};
+
+  struct SlabRequest {
+    std::uint64_t bytes;
+    std::shared_ptr<Promise<void>> made;
+  };
+  struct SlabEntry {
+    UniqueFd fd;
+    std::uint64_t bytes;
+  };
+  std::map<std::uint32_t, SlabEntry> slabs_;
+  std::map<std::uint32_t, std::shared_ptr<ipc::SharedMemory>> pinned_;
+  std::map<std::uint32_t, SlabRequest> wanted_slabs_;  ///< asked for, not made yet
+  std::map<std::uint64_t, Answer> requests_;           ///< to the active host
+
+  std::uint64_t watched_ticket_ = 0;  ///< for op_timeout: the oldest unanswered one at …
+  TimePoint watched_since_{};         ///< … this time
+};
+
+}  // namespace troupe::rank

@@ -1,0 +1,238 @@
+#include "rank/device/device_core.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace troupe::rank {
+namespace {
+
+constexpr std::size_t kStagingBytes = 8u << 20;  ///< of one copy between ordinary and device memory
+
+DeviceInfo parse_info(const std::string& text) {
+  const auto json = nlohmann::json::parse(text);
+  DeviceInfo info{json.at("engine"), json.at("name"),         json.at("uuid"),
+                  json.at("bus_id"), json.at("memory_bytes"), json.at("numa_node"), {}};
+  for (const auto& [name, version] : json.at("libraries").items()) info.libraries.emplace_back(name, version);
+  return info;
+}
+
+std::uint64_t total_bytes(std::uint64_t length, std::size_t element) {
+  std::uint64_t bytes = 0;
+  return __builtin_mul_overflow(length, element, &bytes) ? UINT64_MAX : bytes;
+}
+
+}  // namespace
+
+/// Frees the buffer when the last reference goes, wherever that is.
+class DeviceCore::Lease final : public detail::BufferLease {
+ public:
+  Lease(std::shared_ptr<DeviceCore> core, std::uint32_t buffer) : core_(std::move(core)), buffer_(buffer) {}
+  ~Lease() override { core_->port_.drop_buffer(buffer_); }
+
+  [[nodiscard]] bool valid(std::uint32_t generation) const noexcept override {
+    return core_->port_.generation(buffer_) == generation;
+  }
+  [[nodiscard]] GpuToken token(std::uint32_t generation) const noexcept override {
+    return {.rank = core_->rank_, .device = core_->options_.settings.launch.device, .buffer = buffer_,
+            .generation = generation};
+  }
+  std::uint32_t renew() override { return core_->port_.generation(buffer_); }
+
+ private:
+  std::shared_ptr<DeviceCore> core_;
+  std::uint32_t buffer_;
+};
+
+Result<std::shared_ptr<DeviceCore>> DeviceCore::open(ActorSystem& system, Options options, int rank) {
+  std::shared_ptr<DeviceCore> core(new DeviceCore(std::move(options), rank));
+  auto described = std::make_shared<Promise<std::string>>();
+  const auto description = described->future();
+  core->actor_ = system.spawn<DeviceActor>({.name = "device", .mailbox_capacity = 4096}, core->options_.settings,
+                                           &core->port_, described);
+  if (core->options_.listener) core->tell(device_message::Listen{core->options_.listener});
+  if (const auto& text = description.wait(); !text.ok()) return text.error();
+  core->info_ = parse_info(*description.wait());
+  return core;
+}
+
+DeviceCore::DeviceCore(Options options, int rank)
+    : options_(std::move(options)),
+      rank_(rank),
+      port_(options_.spin),
+      slabs_({.segment_bytes = options_.slab_bytes,
+              .limit = options_.memory_limit,
+              .region_bit = 0,
+              .make = [this](std::uint32_t region, std::uint64_t bytes) { return make_slab(region, bytes); },
+              .drop = [this](std::uint32_t region) { tell(device_message::DropRegion{region}); }}),
+      pinned_({.segment_bytes = options_.pinned_bytes,
+               .limit = 0,
+               .region_bit = kPinnedRegion,
+               .make = [this](std::uint32_t region, std::uint64_t bytes) { return make_pinned(region, bytes); },
+               .drop = [this](std::uint32_t region) { drop_pinned(region); }}) {}
+
+DeviceCore::~DeviceCore() { shut_down(); }
+
+void DeviceCore::shut_down() {
+  if (actor_.ended()) return;
+  port_.close_gate({Errc::stopped, 0, "the runtime has ended"});
+  (void)actor_.ask(device_message::ShutDown{}, std::chrono::seconds(10)).wait();
+  actor_.stop();
+}
+
+// Segments
+
+Result<void> DeviceCore::make_slab(std::uint32_t region, std::uint64_t bytes) {
+  auto made = std::make_shared<Promise<void>>();
+  auto future = made->future();
+  if (auto told = actor_.tell(device_message::MakeSlab{region, bytes, std::move(made)}); !told) return told;
+  return future.wait();
+}
+
+Result<void> DeviceCore::make_pinned(std::uint32_t region, std::uint64_t bytes) {
+  auto memory = ipc::SharedMemory::create("troupe-pinned", bytes);
+  if (!memory) return memory.error();
+  auto shared = std::make_shared<ipc::SharedMemory>(std::move(*memory));
+  auto mapped = std::make_shared<Promise<void>>();
+  auto future = mapped->future();
+  if (auto told = actor_.tell(device_message::MapPinned{region, shared, std::move(mapped)}); !told) return told;
+  if (const auto& outcome = future.wait(); !outcome.ok()) return outcome;
+  const std::lock_guard lock(pinned_mutex_);
+  pinned_memory_.emplace(region, std::move(shared));
+  return {};
+}
+
+void DeviceCore::drop_pinned(std::uint32_t region) {
+  const std::lock_guard lock(pinned_mutex_);
+  pinned_memory_.erase(region);
+  tell(device_message::DropRegion{region});
+}
+
+// Allocation
+
+void DeviceCore::reclaim() {
+  for (const auto& [region, offset] : port_.collect_freed()) slabs_.release({region, offset});
+  std::vector<MemoryPool::Range> rested;
+  {
+    const std::lock_guard lock(pinned_mutex_);
+    const auto retired = port_.retired();
+    std::erase_if(resting_, [&](const Resting& resting) {
+      if (resting.ticket > retired) return false;
+      rested.push_back(resting.range);
+      return true;
+    });
+  }
+  for (const auto& range : rested) pinned_.release(range);
+}
+
+Result<Device::Allocation> DeviceCore::allocate(std::uint64_t length, std::size_t element) {
+  const auto bytes = total_bytes(length, element);
+  reclaim();
+  auto range = slabs_.allocate(bytes);
+  if (!range) return range.error();
+  auto buffer = port_.add_buffer(range->region, range->offset, bytes);
+  if (!buffer) {
+    slabs_.release(*range);
+    return buffer.error();
+  }
+  return Device::Allocation{std::make_shared<Lease>(shared_from_this(), *buffer),
+                            {.region = range->region,
+                             .buffer = *buffer,
+                             .generation = port_.generation(*buffer),
+                             .offset = range->offset,
+                             .bytes = bytes}};
+}
+
+Result<Device::Pin> DeviceCore::allocate_pinned(std::uint64_t length, std::size_t element) {
+  const auto bytes = total_bytes(length, element);
+  reclaim();
+  auto range = pinned_.allocate(bytes);
+  if (!range) return range.error();
+  std::byte* data = nullptr;
+  {
+    const std::lock_guard lock(pinned_mutex_);
+    data = pinned_memory_.at(range->region)->data() + range->offset;
+  }
+  // Copies under way may still use the range when its owner lets go of it.
+  std::shared_ptr<void> lease(data, [core = shared_from_this(), range = *range](void*) {
+    const std::lock_guard lock(core->pinned_mutex_);
+    core->resting_.push_back({core->port_.submitted(), range});
+  });
+  return Device::Pin{std::move(lease), data, {.region = range->region, .offset = range->offset, .bytes = bytes}};
+}
+
+// Copies through staging
+
+Future<void> DeviceCore::upload(std::span<const std::byte> source, const Operand& destination, DType dtype) {
+  std::vector<Future<void>> parts;
+  std::vector<Device::Pin> pins;
+  const auto step = std::min(source.size(), kStagingBytes);
+  for (std::size_t at = 0; at < source.size(); at += step) {
+    const auto bytes = std::min(step, source.size() - at);
+    const auto turn = parts.size() % 2;  // two staging buffers: one is filled while the other is copied
+    if (parts.size() < 2) {
+      auto pin = allocate_pinned(step, 1);
+      if (!pin) return Future<void>(Result<void>(pin.error()));
+      pins.push_back(std::move(*pin));
+    } else {
+      (void)parts[parts.size() - 2].wait();
+    }
+    std::memcpy(pins[turn].data, source.data() + at, bytes);
+    Operand from = pins[turn].where, to = destination;
+    from.bytes = to.bytes = bytes;
+    to.offset += at;
+    parts.push_back(detail::submit(port_, memory::Copy{dtype, from, to}));
+  }
+  return when_all(std::move(parts));
+}
+
+Result<void> DeviceCore::download(const Operand& source, std::span<std::byte> destination, DType dtype) {
+  const auto step = std::min(destination.size(), kStagingBytes);
+  std::vector<Device::Pin> pins;
+  std::vector<Future<void>> parts;
+  const auto fetch = [&](std::size_t part) {
+    const auto at = part * step;
+    Operand from = source, to = pins[part % 2].where;
+    from.bytes = to.bytes = std::min(step, destination.size() - at);
+    from.offset += at;
+    parts.push_back(detail::submit(port_, memory::Copy{dtype, from, to}));
+  };
+  const std::size_t count = step == 0 ? 0 : (destination.size() + step - 1) / step;
+  for (std::size_t part = 0; part < std::min<std::size_t>(2, count); ++part) {
+    auto pin = allocate_pinned(step, 1);
+    if (!pin) return pin.error();
+    pins.push_back(std::move(*pin));
+    fetch(part);
+  }
+  for (std::size_t part = 0; part < count; ++part) {
+    if (const auto& done = parts[part].wait(); !done.ok()) return done;
+    const auto at = part * step;
+    std::memcpy(destination.data() + at, pins[part % 2].data, std::min(step, destination.size() - at));
+    if (part + 2 < count) fetch(part + 2);
+  }
+  return {};
+}
+
+}  // namespace troupe::rank
+
+namespace troupe {
+
+const DeviceInfo& Device::info() const { return core_->info(); }
+Result<void> Device::take_error() {
+  const auto error = core_->port().take_error();
+  return error ? Result<void>(*error) : Result<void>();
+}
+std::uint64_t Device::bytes_held() const { return core_->bytes_held(); }
+detail::Submitter& Device::submitter() { return core_->port(); }
+Result<Device::Allocation> Device::allocate(std::uint64_t length, std::size_t element) {
+  return core_->allocate(length, element);
+}
+Result<Device::Pin> Device::allocate_pinned(std::uint64_t length, std::size_t element) {
+  return core_->allocate_pinned(length, element);
+}
+Future<void> Device::upload_bytes(std::span<const std::byte> source, const Operand& destination, DType dtype) {
+  return core_->upload(source, destination, dtype);
+}
+Result<void> Device::download_bytes(const Operand& source, std::span<std::byte> destination, DType dtype) {
+  return core_->download(source, destination, dtype);
+}
+
+}  // namespace troupe

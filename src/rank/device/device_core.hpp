@@ -1,0 +1,75 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <troupe/device.hpp>
+
+#include "common/actor/actor_system.hpp"
+#include "rank/device/command_port.hpp"
+#include "rank/device/device_actor.hpp"
+#include "rank/device/memory_pool.hpp"
+
+namespace troupe::rank {
+
+/// What stands behind a Device: the port, the pools, and the DeviceActor's address.
+class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
+ public:
+  struct Options {
+    DeviceSettings settings;
+    std::chrono::nanoseconds spin{0};  ///< how long waiters spin before they sleep
+    std::uint64_t slab_bytes = 64u << 20;
+    std::uint64_t pinned_bytes = 64u << 20;
+    std::uint64_t memory_limit = 0;
+    DeviceListener listener;  ///< empty: the device looks after itself
+  };
+
+  /// Starts the first device host and waits until it is ready. Errors: what keeps it from starting.
+  static Result<std::shared_ptr<DeviceCore>> open(ActorSystem& system, Options options, int rank);
+  ~DeviceCore();
+
+  [[nodiscard]] CommandPort& port() noexcept { return port_; }
+  [[nodiscard]] const ActorRef<DeviceActor>& actor() const noexcept { return actor_; }
+  [[nodiscard]] const DeviceInfo& info() const noexcept { return info_; }
+  [[nodiscard]] std::uint64_t bytes_held() const { return slabs_.held(); }
+  /// Sends the device's actor a message; an actor that is gone does not matter.
+  template <class M>
+  void tell(M message) {
+    (void)actor_.tell(std::move(message));
+  }
+  /// Ends the device hosts; the device answers `stopped` from now on.
+  void shut_down();
+
+  Result<Device::Allocation> allocate(std::uint64_t length, std::size_t element);
+  Result<Device::Pin> allocate_pinned(std::uint64_t length, std::size_t element);
+  Future<void> upload(std::span<const std::byte> source, const Operand& destination, DType dtype);
+  Result<void> download(const Operand& source, std::span<std::byte> destination, DType dtype);
+
+ private:
+  class Lease;
+
+  DeviceCore(Options options, int rank);
+  Result<void> make_slab(std::uint32_t region, std::uint64_t bytes);
+  Result<void> make_pinned(std::uint32_t region, std::uint64_t bytes);
+  void drop_pinned(std::uint32_t region);
+  void reclaim();
+
+  Options options_;
+  int rank_;
+  CommandPort port_;
+  ActorRef<DeviceActor> actor_;
+  DeviceInfo info_;
+  MemoryPool slabs_;
+  MemoryPool pinned_;
+  std::mutex pinned_mutex_;
+  std::map<std::uint32_t, std::shared_ptr<ipc::SharedMemory>> pinned_memory_;
+  struct Resting {
+    std::uint64_t ticket;  ///< once this is retired nothing names the range any more
+    MemoryPool::Range range;
+  };
+  std::vector<Resting> resting_;  ///< pinned ranges that were given back
+};
+
+}  // namespace troupe::rank

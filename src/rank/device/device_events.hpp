@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <troupe/error.hpp>
+
+#include "common/core/clock.hpp"
+
+/// What a DeviceActor tells whoever coordinates its GPU with others (the world), and nobody else.
+namespace troupe::rank {
+
+/// The device host is dead, lost its context, hangs, or found its communicator broken.
+struct DeviceFault {
+  std::string kind;  ///< "kill", "segv", "hang", "exit", "illegal-address", …; "communicator"; else the error class
+  Error error;
+  TimePoint struck_at{};    ///< when it happened, as far as can be known
+  TimePoint detected_at{};
+};
+/// The order of this round is carried out; `kind` and `lost_buffers` are what it cost so far.
+struct DeviceDone {
+  enum class Order : std::uint8_t { quiesce, replace, contribute, connect };
+  Order order{};
+  std::uint32_t round = 0;
+  Result<std::vector<std::byte>> outcome = std::vector<std::byte>{};  ///< contribute: the contribution
+  std::string fault_kind;          ///< replace: what had killed the old host, empty if it lives on
+  std::uint32_t lost_buffers = 0;  ///< quiesce, replace: buffers whose contents went
+};
+/// The GPU cannot come back: budget spent, or the hardware failed.
+struct DeviceFailed {
+  Error error;
+};
+
+using DeviceEvent = std::variant<DeviceFault, DeviceDone, DeviceFailed>;
+/// Called on the DeviceActor's thread; must not block.
+using DeviceListener = std::function<void(DeviceEvent)>;
+
+}  // namespace troupe::rank

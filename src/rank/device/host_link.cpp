@@ -1,0 +1,116 @@
+#include "rank/device/host_link.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "common/wire/control.hpp"
+
+namespace troupe::rank {
+namespace {
+
+constexpr std::uint64_t kReplyRingBytes = 1u << 20;
+
+/// What of a job's environment the device host must not see: it is no MPI process.
+const std::vector<std::string> kMpiVariables = {"OMPI_", "PMIX_", "PMI_", "PRTE_", "MPI_", "MV2_", "MPICH_", "I_MPI_"};
+
+}  // namespace
+
+Result<std::shared_ptr<HostLink>> HostLink::create(const HostLaunch& launch, std::uint64_t id) {
+  auto segment = ipc::SharedMemory::create("troupe-port", wire::port_bytes(launch.ring_bytes, kReplyRingBytes));
+  if (!segment) return segment.error();
+  auto command_bell = ipc::Doorbell::create();
+  if (!command_bell) return command_bell.error();
+  auto reply_bell = ipc::Doorbell::create();
+  if (!reply_bell) return reply_bell.error();
+  auto sockets = ipc::Socket::make_pair();
+  if (!sockets) return sockets.error();
+  std::shared_ptr<HostLink> link(new HostLink);
+  link->launch_ = launch;
+  link->id_ = id;
+  link->segment_ = std::move(*segment);
+  link->command_bell_ = std::move(*command_bell);
+  link->reply_bell_ = std::move(*reply_bell);
+  link->socket_ = std::move(sockets->first);
+  link->host_socket_ = std::move(sockets->second);
+  auto& header = link->header();
+  header.version = wire::kPortVersion;
+  header.command_capacity = launch.ring_bytes;
+  header.reply_capacity = kReplyRingBytes;
+  return link;
+}
+
+HostLink::~HostLink() {
+  if (thread_.joinable()) {
+    socket_.close();  // its reactor ends when the rank's end is gone
+    thread_.join();
+  }
+}
+
+wire::HostOptions HostLink::options(bool standby) const {
+  return {.device = launch_.device,
+          .threads = launch_.threads,
+          .standby = standby ? 1 : 0,
+          .in_process = launch_.in_process ? 1 : 0,
+          .memory_limit = launch_.memory_limit,
+          .completion = static_cast<std::uint32_t>(launch_.completion),
+          .spin_us = launch_.spin_us};
+}
+
+Result<void> HostLink::spawn(bool standby) {
+  auto host_options = options(standby);
+  if (launch_.in_process) {
+    void* module = ::dlopen(launch_.module.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (module == nullptr) return Error{Errc::io, 0, ::dlerror()};
+    const auto run = reinterpret_cast<wire::RunFunction>(::dlsym(module, wire::kRunSymbol));
+    if (run == nullptr) return Error{Errc::io, 0, launch_.module + " is not an engine module"};
+    host_options.segment_fd = ::fcntl(segment_.fd(), F_DUPFD_CLOEXEC, 0);
+    host_options.command_bell_fd = ::fcntl(command_bell_.fd(), F_DUPFD_CLOEXEC, 0);
+    host_options.reply_bell_fd = ::fcntl(reply_bell_.fd(), F_DUPFD_CLOEXEC, 0);
+    host_options.socket_fd = host_socket_.release();
+    thread_ = std::thread([run, host_options] { run(&host_options); });
+    spawned_ = true;
+    return {};
+  }
+  ipc::SpawnOptions spawn;
+  spawn.program = launch_.program;
+  spawn.arguments = {launch_.module,
+                     std::to_string(::getpid()),
+                     std::to_string(host_options.device),
+                     std::to_string(host_options.threads),
+                     std::to_string(host_options.standby),
+                     std::to_string(host_options.memory_limit),
+                     std::to_string(host_options.completion),
+                     std::to_string(host_options.spin_us)};
+  spawn.strip_environment = kMpiVariables;
+  spawn.descriptors = {segment_.fd(), command_bell_.fd(), reply_bell_.fd(), host_socket_.fd()};
+  auto child = ipc::ChildProcess::spawn(spawn);
+  if (!child) return child.error();
+  child_ = std::move(*child);
+  host_socket_.close();
+  spawned_ = true;
+  return {};
+}
+
+ipc::RingProducer HostLink::producer() const {
+  auto& head = header();
+  return {&head.command, segment_.data() + wire::kPortDataOffset, launch_.ring_bytes};
+}
+
+ipc::RingConsumer HostLink::replies() const {
+  auto& head = header();
+  return {&head.reply, segment_.data() + wire::kPortDataOffset + launch_.ring_bytes, kReplyRingBytes};
+}
+
+ipc::RingConsumer HostLink::untaken() const {
+  auto& head = header();
+  return {&head.command, segment_.data() + wire::kPortDataOffset, launch_.ring_bytes};
+}
+
+std::string HostLink::reap() {
+  if (!launch_.in_process) return child_.reap();
+  if (thread_.joinable()) thread_.join();
+  return "thread ended";
+}
+
+}  // namespace troupe::rank

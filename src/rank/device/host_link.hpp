@@ -1,0 +1,77 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "common/core/clock.hpp"
+#include "common/ipc/doorbell.hpp"
+#include "common/ipc/process.hpp"
+#include "common/ipc/ring.hpp"
+#include "common/ipc/shared_memory.hpp"
+#include "common/ipc/socket.hpp"
+#include "common/wire/host_options.hpp"
+#include "common/wire/port_layout.hpp"
+
+namespace troupe::rank {
+
+/// How device hosts are started.
+struct HostLaunch {
+  std::string program;  ///< troupe-device-host
+  std::string module;   ///< the engine module it loads
+  bool in_process = false;  ///< isolation = thread
+  int device = 0;
+  int threads = 1;
+  std::uint64_t memory_limit = 0;
+  wire::Completion completion = wire::Completion::event;
+  std::uint32_t spin_us = 0;
+  std::uint64_t ring_bytes = 4u << 20;  ///< of the command ring, a power of two
+};
+
+/// The rank's end of one incarnation of a device host: its rings (there from the start, so that commands can queue
+/// before the process exists), its socket, its process. Made and spawned by one thread.
+class HostLink {
+ public:
+  static Result<std::shared_ptr<HostLink>> create(const HostLaunch& launch, std::uint64_t id);
+  ~HostLink();
+
+  /// Starts the process (or thread). `standby`: it prepares everything ahead of promotion.
+  Result<void> spawn(bool standby);
+  [[nodiscard]] bool spawned() const noexcept { return spawned_; }
+
+  [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
+  [[nodiscard]] wire::PortHeader& header() const noexcept {
+    return *reinterpret_cast<wire::PortHeader*>(segment_.data());
+  }
+  [[nodiscard]] ipc::RingProducer producer() const;
+  [[nodiscard]] ipc::RingConsumer replies() const;
+  /// A reader of the commands that the host has not taken, for when it takes no more.
+  [[nodiscard]] ipc::RingConsumer untaken() const;
+  [[nodiscard]] const ipc::Doorbell& command_bell() const noexcept { return command_bell_; }
+  [[nodiscard]] const ipc::Doorbell& reply_bell() const noexcept { return reply_bell_; }
+  [[nodiscard]] const ipc::Socket& socket() const noexcept { return socket_; }
+  /// Readable once the process has ended; -1 for a thread.
+  [[nodiscard]] int pidfd() const noexcept { return child_.pidfd(); }
+  [[nodiscard]] pid_t pid() const noexcept { return child_.pid(); }
+
+  void kill() const noexcept { child_.kill(); }
+  /// Waits for the end of the process; says how it ended.
+  std::string reap();
+
+ private:
+  HostLink() = default;
+  wire::HostOptions options(bool standby) const;
+
+  HostLaunch launch_;
+  std::uint64_t id_ = 0;
+  bool spawned_ = false;
+  ipc::SharedMemory segment_;
+  ipc::Doorbell command_bell_, reply_bell_;
+  ipc::Socket socket_, host_socket_;
+  ipc::ChildProcess child_;
+  std::thread thread_;  ///< isolation = thread
+};
+
+}  // namespace troupe::rank

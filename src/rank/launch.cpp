@@ -1,0 +1,94 @@
+#include "rank/launch.hpp"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "common/ipc/doorbell.hpp"
+
+namespace troupe::rank {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Where this code itself lies: libtroupe, or the program it is linked into.
+fs::path own_folder() {
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(&cuda_is_possible), &info) == 0 || info.dli_fname == nullptr) return {};
+  std::error_code ignored;
+  return fs::canonical(info.dli_fname, ignored).parent_path();
+}
+
+/// The device-host program: as configured, else in libexec/troupe beside the folder of the library or program.
+fs::path device_host_program(const Config& config) {
+  if (config.given("device-host")) return config.text("device-host");
+  return own_folder().parent_path() / "libexec" / "troupe" / "troupe-device-host";
+}
+
+fs::path module_for(const Config& config, const std::string& backend) {
+  return device_host_program(config).parent_path() / ("troupe-engine-" + backend);
+}
+
+fs::path with_suffix(fs::path path) { return path += ".so"; }
+
+std::chrono::nanoseconds spin_time(const Config& config, int local_size) {
+  if (config.text("spin") != "auto") return config.duration("spin");
+  // A rank has two threads that spin: its own and its device host's reactor.
+  return ipc::usable_cores() >= 3 * local_size ? std::chrono::microseconds(200) : std::chrono::microseconds(0);
+}
+
+}  // namespace
+
+bool cuda_is_possible(const Config& config) {
+  std::error_code ignored;
+  return fs::exists(with_suffix(module_for(config, "cuda")), ignored) && fs::exists("/dev/nvidiactl", ignored);
+}
+
+Result<DeviceCore::Options> device_options(const Config& config, const std::string& backend, int local_rank,
+                                           int local_size) {
+  const auto program = device_host_program(config);
+  const auto module = with_suffix(module_for(config, backend));
+  for (const auto& file : {program, module}) {
+    std::error_code ignored;
+    if (!fs::exists(file, ignored)) {
+      return Error{Errc::io, 0,
+                   file == program ? "there is no device-host program at " + file.string() + " (see --device-host)"
+                                   : "the " + backend + " engine is not installed: no " + file.string()};
+    }
+  }
+  if (::access(program.c_str(), X_OK) != 0) {
+    return Error{Errc::io, 0, "the device-host program " + program.string() + " cannot be executed"};
+  }
+  const auto spin = spin_time(config, local_size);
+  DeviceCore::Options options;
+  options.spin = spin;
+  options.slab_bytes = config.bytes("slab-size");
+  options.pinned_bytes = config.bytes("pinned-pool");
+  options.memory_limit = config.bytes("memory-limit");
+  auto& settings = options.settings;
+  settings.standby = config.flag("standby");
+  settings.heartbeat_timeout = config.duration("heartbeat-timeout");
+  settings.op_timeout = config.duration("op-timeout");
+  settings.restart_budget = static_cast<int>(config.integer("restart-budget"));
+  settings.restart_window = config.duration("restart-window");
+  auto& launch = settings.launch;
+  launch.program = program.string();
+  launch.module = module.string();
+  launch.in_process = config.text("isolation") == "thread";
+  launch.device = local_rank;
+  launch.threads = std::max(1, ipc::usable_cores() / std::max(1, local_size));
+  launch.memory_limit = options.memory_limit;
+  const auto& completion = config.text("completion");
+  launch.completion = completion == "host_fn" ? wire::Completion::host_fn
+                      : completion == "sync"  ? wire::Completion::sync
+                                              : wire::Completion::event;
+  launch.spin_us = static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::microseconds>(spin).count());
+  launch.ring_bytes = 4096;
+  while (launch.ring_bytes < config.bytes("ring-size")) launch.ring_bytes *= 2;
+  if (launch.in_process) settings.standby = false;
+  return options;
+}
+
+}  // namespace troupe::rank

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <mpi.h>
+
+#include "rank/net/mpi_session.hpp"
+
+namespace troupe::rank {
+
+/// The duplicates of MPI_COMM_WORLD: one for host collectives, one for the world's messages.
+struct MpiSession::Communicators {
+  MPI_Comm host = MPI_COMM_NULL;
+  MPI_Comm node = MPI_COMM_NULL;
+  MPI_Comm world = MPI_COMM_NULL;
+};
+
+}  // namespace troupe::rank

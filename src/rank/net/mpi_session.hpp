@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <troupe/error.hpp>
+
+namespace troupe::rank {
+
+/// MPI for the life of a rank: initialised if the program has not done so, finalised by whoever initialised it. Its
+/// communicators are duplicates of MPI_COMM_WORLD, so nothing here can be mixed up with the program's own messages.
+///
+/// The host collectives are for the program's main thread: all ranks call the same ones in the same order.
+class MpiSession {
+ public:
+  /// Errors: Errc::unsupported if MPI has no MPI_THREAD_MULTIPLE.
+  static Result<std::unique_ptr<MpiSession>> open(int* argc, char*** argv);
+  ~MpiSession();
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+  [[nodiscard]] int size() const noexcept { return size_; }
+  [[nodiscard]] int local_rank() const noexcept { return local_rank_; }  ///< among the ranks of this node
+  [[nodiscard]] int local_size() const noexcept { return local_size_; }
+
+  void barrier();
+  /// `all` has room for size() values.
+  void all_gather(std::span<const std::byte> value, std::span<std::byte> all);
+  [[nodiscard]] std::vector<std::string> gather_text(const std::string& text);
+  /// The strings of the ranks of this node, by local rank.
+  [[nodiscard]] std::vector<std::string> gather_local_text(const std::string& text);
+  /// result[r] = what rank r had in outgoing[rank()]
+  [[nodiscard]] std::vector<std::vector<std::byte>> all_to_all(const std::vector<std::vector<std::byte>>& outgoing);
+
+  /// The same on every rank: success, or the error of the lowest rank that has one.
+  [[nodiscard]] Result<void> agree(const Result<void>& outcome);
+
+  /// Ends all ranks, at once, with this exit status.
+  [[noreturn]] static void abort(int status);
+  /// The rank of this process in the session that was open last; 0 before the first one.
+  [[nodiscard]] static int launched_rank();
+  [[nodiscard]] static std::string library_version();
+
+ private:
+  friend class MpiTransport;
+  struct Communicators;
+
+  MpiSession() = default;
+
+  int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1;
+  bool finalise_ = false;
+  std::unique_ptr<Communicators> communicators_;
+};
+
+}  // namespace troupe::rank

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "rank/net/mpi_session.hpp"
+
+namespace troupe::rank {
+
+/// The world's messages over MPI, on a communicator and a thread of their own. Messages between two ranks arrive in
+/// order. While nothing has happened for a while the thread looks at MPI every kIdlePause, so that an idle rank costs
+/// next to nothing; right after traffic it looks at every kBusyPause.
+class MpiTransport {
+ public:
+  static constexpr auto kIdlePause = std::chrono::microseconds(1000);
+  static constexpr auto kBusyPause = std::chrono::microseconds(20);
+  static constexpr auto kBusyTime = std::chrono::milliseconds(100);
+
+  /// Called on the transport's thread, with one message at a time.
+  using Receiver = std::function<void(std::vector<std::byte>)>;
+
+  MpiTransport(MpiSession& session, Receiver receiver);
+  /// Waits until what was sent is on its way, and for all ranks to do the same.
+  ~MpiTransport();
+
+  /// Queues a message; any thread. To this rank itself too.
+  void send(int rank, std::vector<std::byte> bytes);
+
+ private:
+  struct Outgoing {
+    int rank;
+    std::vector<std::byte> bytes;
+  };
+  struct InFlight;
+
+  void run();
+
+  MpiSession* session_;
+  Receiver receiver_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Outgoing> outgoing_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace troupe::rank

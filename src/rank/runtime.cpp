@@ -1,0 +1,178 @@
+#include <troupe/runtime.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <set>
+
+#include "common/actor/production_scheduler.hpp"
+#include "common/core/log.hpp"
+#include "common/core/version.hpp"
+#include "rank/launch.hpp"
+#include "rank/net/mpi_session.hpp"
+#include "rank/world/world_core.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr int kActorWorkers = 2;  // the device's actor and the world's
+
+/// Two ranks of this node on one GPU: Slurm or CUDA_VISIBLE_DEVICES gave them the same, or there are too few.
+Result<void> refuse_shared_gpus(rank::MpiSession& mpi, const DeviceInfo& info) {
+  if (info.engine != "cuda") return {};
+  const auto uuids = mpi.gather_local_text(info.uuid);
+  for (std::size_t i = 0; i < uuids.size(); ++i) {
+    const auto other = std::find(uuids.begin(), uuids.begin() + static_cast<std::ptrdiff_t>(i), uuids[i]);
+    if (other == uuids.begin() + static_cast<std::ptrdiff_t>(i)) continue;
+    const auto distinct = std::set<std::string>(uuids.begin(), uuids.end()).size();
+    return Error{Errc::invalid, 0,
+                 "more ranks than GPUs on a node: " + std::to_string(uuids.size()) + " ranks, " +
+                     std::to_string(distinct) + " GPUs; local ranks " + std::to_string(other - uuids.begin()) +
+                     " and " + std::to_string(i) + " both have " + uuids[i]};
+  }
+  return {};
+}
+
+}  // namespace
+
+struct Runtime::Parts {
+  explicit Parts(const Config& settings) : config(settings) {}
+
+  Config config;
+  std::unique_ptr<rank::MpiSession> mpi;
+  std::unique_ptr<ActorSystem> actors;
+  std::shared_ptr<rank::DeviceCore> device_core;
+  std::shared_ptr<rank::WorldCore> world_core;
+  std::optional<Device> device;
+  std::optional<World> world;
+
+  Result<void> open_device();
+  void open(int* argc, char*** argv);
+
+  ~Parts() {
+    world.reset();
+    world_core.reset();  // waits for all ranks
+    if (device_core) device_core->shut_down();
+    device.reset();
+    device_core.reset();
+    actors.reset();
+  }
+};
+
+Result<void> Runtime::Parts::open_device() {
+  std::string backend = config.text("backend");
+  if (backend == "auto") {
+    const auto possible = mpi->gather_text(rank::cuda_is_possible(config) ? "yes" : "no");
+    backend = std::all_of(possible.begin(), possible.end(), [](const auto& text) { return text == "yes"; }) ? "cuda" : "cpu";
+  }
+  auto options = rank::device_options(config, backend, mpi->local_rank(), mpi->local_size());
+  if (!options) return options.error();
+  auto opened = rank::DeviceCore::open(*actors, std::move(*options), mpi->rank());
+  if (!opened) return opened.error();
+  device_core = std::move(*opened);
+  return {};
+}
+
+void Runtime::Parts::open(int* argc, char*** argv) {
+  auto session = rank::MpiSession::open(argc, argv);
+  if (!session) throw CollectiveException(session.error());
+  mpi = std::move(*session);
+  const auto agree = [this](const Result<void>& outcome) {
+    if (auto agreed = mpi->agree(outcome); !agreed) throw CollectiveException(agreed.error());
+  };
+  agree(log::init(Rank(mpi->rank()), config.text("log-level")));
+  auto scheduler = ProductionScheduler::start({.workers = kActorWorkers});
+  agree(scheduler.ok() ? Result<void>() : Result<void>(scheduler.error()));
+  actors = std::make_unique<ActorSystem>(std::move(*scheduler));
+  agree(open_device());
+  agree(refuse_shared_gpus(*mpi, device_core->info()));
+  auto formed = rank::WorldCore::open(*actors, *mpi, device_core, {.phase_timeout = config.duration("phase-timeout")});
+  agree(formed.ok() ? Result<void>() : Result<void>(formed.error()));
+  world_core = std::move(*formed);
+  device.emplace(device_core);
+  world.emplace(*device, world_core);
+}
+
+Runtime::Runtime(int argc, char** argv, const Config& config) : parts_(std::make_unique<Parts>(config)) {
+  parts_->open(&argc, &argv);
+}
+
+Runtime::Runtime(int argc, char** argv, std::span<const OptionSpec> options)
+    : Runtime(argc, argv, Config::parse(argc, argv, options).take()) {}
+
+Runtime::~Runtime() = default;
+
+Device& Runtime::device() { return *parts_->device; }
+World& Runtime::world() { return *parts_->world; }
+const Config& Runtime::config() const { return parts_->config; }
+
+namespace {
+
+int exit_status(Errc code) {
+  switch (code) {
+    case Errc::invalid:
+    case Errc::unsupported:
+    case Errc::io:
+    case Errc::out_of_memory: return kExitUsage;
+    case Errc::budget_exhausted: return kExitRequeue;
+    default: return kExitFailure;
+  }
+}
+
+/// One line, from rank 0 alone if all ranks have the same to say.
+int complain(const Program& program, const Error& error, int rank, bool everywhere) {
+  if (rank == 0 || !everywhere) {
+    const std::string who = everywhere ? "" : " [rank " + std::to_string(rank) + "]";
+    const bool named = error.code == Errc::invalid || error.code == Errc::io || error.code == Errc::unsupported;
+    std::fprintf(stderr, "%s:%s %s\n", program.name.c_str(), who.c_str(),
+                 named ? error.message.c_str() : error.to_string().c_str());
+    std::fflush(stderr);
+  }
+  return exit_status(error.code);
+}
+
+int run_body(const Program& program, Runtime& runtime, const std::function<int(Runtime&)>& body) {
+  const int rank = runtime.world().rank();
+  try {
+    return body(runtime);
+  } catch (const CollectiveException& e) {
+    return complain(program, e.error(), rank, true);
+  } catch (const Exception& e) {
+    // Only this rank knows: the others would wait for it for ever.
+    rank::MpiSession::abort(complain(program, e.error(), rank, false));
+  } catch (const std::bad_alloc&) {
+    rank::MpiSession::abort(complain(program, {Errc::out_of_memory, 0, "host memory"}, rank, false));
+  }
+}
+
+int answer(const Program& program, const Config& config, bool first) {
+  if (!first) return kExitSuccess;
+  const std::string text = config.wants_help()      ? config.help_text(program.name, program.synopsis)
+                           : config.wants_version() ? program.name + " (troupe) " + std::string(kVersion) + "\n"
+                                                    : config.print();
+  std::fputs(text.c_str(), stdout);
+  return kExitSuccess;
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv, const Program& program, const std::function<int(Runtime&)>& body,
+                const std::function<Result<void>(const Config&)>& check_usage) {
+  auto config = Config::parse(argc, argv, program.options);
+  const bool asks = config.ok() && (config->wants_help() || config->wants_version() || config->wants_print());
+  Result<void> usage = config.ok() ? Result<void>() : Result<void>(config.error());
+  if (usage.ok() && !asks && check_usage) usage = check_usage(*config);
+  if (!usage.ok() || asks) {
+    auto mpi = rank::MpiSession::open(&argc, &argv);
+    const int rank = mpi.ok() ? (*mpi)->rank() : 0;
+    return asks ? answer(program, *config, rank == 0) : complain(program, usage.error(), rank, true);
+  }
+  try {
+    Runtime runtime(argc, argv, *config);
+    return run_body(program, runtime, body);
+  } catch (const Exception& e) {
+    return complain(program, e.error(), rank::MpiSession::launched_rank(), true);
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,125 @@
+#include "rank/world/member.hpp"
+
+namespace troupe::rank {
+
+using Kind = WorldMessage::Kind;
+
+void WorldMember::receive(const WorldMessage& message) {
+  switch (message.kind) {
+    case Kind::order:
+      if (message.round >= round_) carry_out(message);
+      return;
+    case Kind::activate: {
+      if (message.round != round_) return;
+      phase_ = Phase::active;
+      epoch_ = message.epoch;
+      newest_ = message.step;
+      auto reports = decode_reports(message.payload);
+      return actions_->activate(epoch_, message.step, reports.ok() ? std::move(*reports) : std::vector<RecoveryReport>{});
+    }
+    case Kind::stable: return actions_->stable(message.step);
+    case Kind::all_finished:
+      newest_ = -1;  // the next run counts from its own first step
+      return actions_->all_finished();
+    case Kind::stop:
+      return actions_->stop({static_cast<Errc>(message.code), message.native, message.text});
+    default: return;  // a rank's own to say
+  }
+}
+
+void WorldMember::carry_out(const WorldMessage& order) {
+  round_ = order.round;
+  phase_ = order.phase;
+  actions_->strike(phase_);
+  switch (order.phase) {
+    case Phase::quiesce:
+      actions_->close_world();
+      return actions_->quiesce(round_);
+    case Phase::replace: return actions_->replace(round_);
+    case Phase::form: {
+      auto contributions = decode_blobs(order.payload);
+      if (!contributions.ok()) return report_fault("form", contributions.error(), 0);
+      return actions_->connect(round_, std::move(*contributions));
+    }
+    case Phase::verify: return actions_->verify(round_, order.epoch);
+    case Phase::restore: return actions_->restore(round_, order.step);
+    case Phase::active: return;
+  }
+}
+
+void WorldMember::device_event(const DeviceEvent& event) {
+  if (const auto* fault = std::get_if<DeviceFault>(&event)) {
+    const auto detect = fault->detected_at - fault->struck_at;
+    return report_fault(fault->kind, fault->error, std::chrono::duration_cast<std::chrono::microseconds>(detect).count());
+  }
+  if (const auto* failed = std::get_if<DeviceFailed>(&event)) {
+    return actions_->send({.kind = Kind::failed,
+                           .round = round_,
+                           .rank = rank_,
+                           .code = static_cast<std::uint32_t>(failed->error.code),
+                           .native = failed->error.native,
+                           .text = "rank " + std::to_string(rank_) + ": " + failed->error.message});
+  }
+  done(std::get<DeviceDone>(event));
+}
+
+void WorldMember::done(const DeviceDone& event) {
+  if (event.round == 0 || event.round != round_) return;
+  using Order = DeviceDone::Order;
+  if (!event.outcome.ok()) return report_fault(event.order == Order::connect ? "form" : "contribute", event.outcome.error(), 0);
+  if (event.order == Order::quiesce && phase_ == Phase::quiesce) return report_done();
+  if (event.order == Order::replace && phase_ == Phase::replace) {
+    fault_kind_ = event.fault_kind;
+    lost_buffers_ = event.lost_buffers;
+    return actions_->contribute(round_);
+  }
+  if (event.order == Order::contribute && phase_ == Phase::replace) {
+    return report_done({.lost_buffers = lost_buffers_, .step = newest_, .text = fault_kind_, .payload = *event.outcome});
+  }
+  if (event.order == Order::connect && phase_ == Phase::form) return report_done();
+}
+
+void WorldMember::verified(std::uint32_t round, const Result<void>& outcome) {
+  if (round != round_ || phase_ != Phase::verify) return;
+  if (!outcome.ok()) return report_fault("verify", outcome.error(), 0);
+  report_done();
+}
+
+void WorldMember::restored(std::uint32_t round, const Result<void>& outcome, std::int64_t iteration,
+                           std::int64_t repeated) {
+  if (round != round_ || phase_ != Phase::restore) return;
+  if (!outcome.ok()) return report_fault("restore", outcome.error(), 0);
+  report_done({.repeated = repeated, .iteration = iteration});
+}
+
+void WorldMember::committed(std::int64_t step) {
+  newest_ = std::max(newest_, step);
+  actions_->send({.kind = Kind::committed, .round = round_, .epoch = epoch_, .rank = rank_, .step = step});
+}
+
+void WorldMember::finished() {
+  if (phase_ != Phase::active) return;
+  actions_->send({.kind = Kind::finished, .round = round_, .epoch = epoch_, .rank = rank_});
+}
+
+void WorldMember::report_done(WorldMessage message) {
+  message.kind = Kind::done;
+  message.phase = phase_;
+  message.round = round_;
+  message.rank = rank_;
+  actions_->send(message);
+}
+
+void WorldMember::report_fault(std::string kind, const Error& error, std::int64_t detect_us) {
+  actions_->send({.kind = Kind::fault,
+                  .phase = phase_,
+                  .round = round_,
+                  .epoch = epoch_,
+                  .rank = rank_,
+                  .code = static_cast<std::uint32_t>(error.code),
+                  .native = error.native,
+                  .detect_us = detect_us,
+                  .text = std::move(kind)});
+}
+
+}  // namespace troupe::rank

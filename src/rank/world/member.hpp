@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rank/device/device_events.hpp"
+#include "rank/world/message.hpp"
+
+namespace troupe::rank {
+
+/// What a member of the world can do: its device, its program, its line to the supervisor. All return at once; what
+/// takes time comes back as a call to the member.
+class MemberActions {
+ public:
+  virtual ~MemberActions() = default;
+  virtual void send(const WorldMessage& message) = 0;  ///< to the supervisor
+  /// The program's collectives fail from now on (its every submission, if it runs under a checkpoint).
+  virtual void close_world() = 0;
+  virtual void quiesce(std::uint32_t round) = 0;                 ///< -> device_event
+  virtual void replace(std::uint32_t round) = 0;                 ///< -> device_event
+  virtual void contribute(std::uint32_t round) = 0;              ///< -> device_event
+  virtual void connect(std::uint32_t round, std::vector<std::vector<std::byte>> contributions) = 0;  ///< -> device_event
+  virtual void verify(std::uint32_t round, std::uint32_t epoch) = 0;       ///< -> verified
+  virtual void restore(std::uint32_t round, std::int64_t step) = 0;        ///< -> restored
+  virtual void activate(std::uint32_t epoch, std::int64_t stable, std::vector<RecoveryReport> reports) = 0;
+  virtual void stable(std::int64_t step) = 0;
+  virtual void all_finished() = 0;
+  virtual void stop(const Error& error) = 0;
+  /// A fault that was ordered for this phase strikes now, if there is one.
+  virtual void strike(Phase phase) = 0;
+};
+
+/// A rank's part in the protocol that WorldSupervisor drives. Pure, like it: see there.
+class WorldMember {
+ public:
+  WorldMember(int rank, MemberActions* actions) : rank_(rank), actions_(actions) {}
+
+  void receive(const WorldMessage& message);
+  void device_event(const DeviceEvent& event);
+  void verified(std::uint32_t round, const Result<void>& outcome);
+  /// The program is back at the step that was ordered; `iteration` is the one it had been at.
+  void restored(std::uint32_t round, const Result<void>& outcome, std::int64_t iteration, std::int64_t repeated);
+  void committed(std::int64_t step);
+  void finished();
+
+  [[nodiscard]] Phase phase() const noexcept { return phase_; }
+  [[nodiscard]] std::uint32_t epoch() const noexcept { return epoch_; }
+
+ private:
+  void carry_out(const WorldMessage& order);
+  void done(const DeviceDone& event);
+  void report_done(WorldMessage message = {});
+  void report_fault(std::string kind, const Error& error, std::int64_t detect_us);
+
+  int rank_;
+  MemberActions* actions_;
+  Phase phase_ = Phase::replace;  ///< not active before the world is formed
+  std::uint32_t round_ = 0;
+  std::uint32_t epoch_ = 0;
+  std::int64_t newest_ = -1;  ///< the newest commit that is complete here
+  std::string fault_kind_;
+  std::uint32_t lost_buffers_ = 0;
+};
+
+}  // namespace troupe::rank

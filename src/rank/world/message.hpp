@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <troupe/error.hpp>
+
+namespace troupe::rank {
+
+/// The phases of a re-formation, in order. Forming the world for the first time is a re-formation that starts at
+/// `replace`.
+enum class Phase : std::uint32_t { active, quiesce, replace, form, verify, restore };
+inline constexpr std::size_t kPhaseCount = 6;
+std::string_view to_string(Phase phase) noexcept;
+
+/// What ranks and the supervisor say to each other. One struct for all kinds: messages are rare, and an unused field
+/// costs nothing.
+struct WorldMessage {
+  enum class Kind : std::uint32_t {
+    // rank to supervisor
+    fault,      ///< something died; text: the kind; code, native: the error; detect_us
+    done,       ///< the phase of this round is carried out here
+    failed,     ///< this rank's GPU cannot come back; code, native, text
+    committed,  ///< step is committed here
+    finished,   ///< the program's run has ended here
+    // supervisor to rank
+    order,      ///< carry out phase of round; form: payload holds the contributions; restore: step
+    activate,   ///< epoch begins; payload: the reports of this recovery
+    stable,     ///< step is committed everywhere
+    all_finished,
+    stop        ///< the world ends; code, native, text
+  };
+
+  Kind kind{};
+  Phase phase{};
+  std::uint32_t round = 0;
+  std::uint32_t epoch = 0;
+  std::int32_t rank = 0;  ///< who sends
+  std::uint32_t code = 0;  ///< Errc
+  std::int32_t native = 0;
+  std::uint32_t lost_buffers = 0;
+  std::int64_t step = -1;         ///< done(replace): newest commit here, -1: none
+  std::int64_t repeated = 0;      ///< done(restore): steps to be done again
+  std::int64_t iteration = -1;    ///< done(restore): the step that was under way
+  std::int64_t detect_us = 0;     ///< fault: from the strike to its detection
+  std::string text{};
+  std::vector<std::byte> payload{};
+};
+
+/// Plain bytes for the network and back; a malformed message is Errc::invalid.
+std::vector<std::byte> encode(const WorldMessage& message);
+Result<WorldMessage> decode_world_message(std::span<const std::byte> bytes);
+
+/// How one fault was overcome. Times in milliseconds.
+struct RecoveryReport {
+  std::int32_t rank = 0;
+  std::string kind;
+  std::int64_t iteration = -1;
+  std::uint32_t epoch = 0;  ///< the epoch that began after it
+  double detect_ms = 0, quiesce_ms = 0, replace_ms = 0, form_ms = 0, verify_ms = 0, restore_ms = 0, total_ms = 0;
+  std::uint32_t lost_buffers = 0;  ///< on all ranks
+  std::int64_t repeated = 0;
+};
+std::vector<std::byte> encode(const std::vector<RecoveryReport>& reports);
+Result<std::vector<RecoveryReport>> decode_reports(std::span<const std::byte> bytes);
+
+/// Byte strings, in order, as one: the contributions to a communicator.
+std::vector<std::byte> encode(const std::vector<std::vector<std::byte>>& blobs);
+Result<std::vector<std::vector<std::byte>>> decode_blobs(std::span<const std::byte> bytes);
+
+}  // namespace troupe::rank

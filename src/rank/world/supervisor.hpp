@@ -1,0 +1,85 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "common/core/clock.hpp"
+#include "rank/world/message.hpp"
+
+namespace troupe::rank {
+
+/// The coordinator of the world, on rank 0: takes all ranks through the phases of a re-formation in step.
+///
+/// Intuition: a re-formation is a sequence of barriers. The supervisor orders a phase, every rank carries it out and
+/// says done, and only then comes the next one: nobody's device host is killed before all have quiesced, nobody's data is
+/// rolled back before the new communicator is verified. Whatever goes wrong in any phase begins a new *round*, again
+/// with quiesce; answers to older rounds are ignored. Rounds are bounded, and so is the time of each phase.
+///
+/// Model: messages between a pair of processes arrive in order and are not lost while both live (MPI). A rank process
+/// that dies takes the job with it (MPI again); what is recovered here are device hosts and GPUs.
+///
+///     active --fault--> quiesce -> replace -> form -> verify -> restore -> active (epoch + 1)
+///                          ^----------- fault or deadline in any phase ------'
+///
+/// Pure: no I/O, no threads; time is passed in, messages leave through `send`.
+class WorldSupervisor {
+ public:
+  struct Options {
+    int size = 1;
+    std::chrono::nanoseconds phase_timeout = std::chrono::seconds(30);
+    int max_rounds = 16;  ///< in one re-formation
+  };
+  using Send = std::function<void(int rank, const WorldMessage& message)>;
+
+  WorldSupervisor(Options options, Send send);
+
+  /// Forms the world for the first time.
+  void start(TimePoint now);
+  void receive(const WorldMessage& message, TimePoint now);
+  /// To be called now and then: deadlines.
+  void tick(TimePoint now);
+
+  [[nodiscard]] Phase phase() const noexcept { return phase_; }
+  [[nodiscard]] std::uint32_t epoch() const noexcept { return epoch_; }
+  [[nodiscard]] std::uint32_t round() const noexcept { return round_; }
+  [[nodiscard]] bool stopped() const noexcept { return stopped_; }
+
+ private:
+  void fault(const WorldMessage& message, TimePoint now);
+  void begin_round(Phase first, TimePoint now);
+  void enter(Phase phase, TimePoint now);
+  void done(const WorldMessage& message, TimePoint now);
+  void advance(TimePoint now);
+  void activate(TimePoint now);
+  void committed(const WorldMessage& message);
+  void finished(const WorldMessage& message);
+  void stop(Errc code, std::int32_t native, const std::string& text);
+  void broadcast(const WorldMessage& message);
+
+  Options options_;
+  Send send_;
+  Phase phase_ = Phase::active;
+  std::uint32_t epoch_ = 0;
+  std::uint32_t round_ = 0;
+  int rounds_ = 0;  ///< of this re-formation
+  bool stopped_ = false;
+  TimePoint phase_since_{};
+
+  std::vector<bool> acknowledged_;
+  int acknowledgements_ = 0;
+  std::vector<std::vector<std::byte>> contributions_;
+  std::vector<std::int64_t> newest_;  ///< per rank, its newest commit
+  std::int64_t stable_ = -1;
+  std::int64_t target_ = -1;          ///< of the rollback
+  std::vector<bool> finished_;
+
+  // The report of this re-formation.
+  TimePoint began_{};
+  std::vector<RecoveryReport> reports_;  ///< one per fault
+  double phase_ms_[kPhaseCount] = {};
+  std::uint32_t lost_buffers_ = 0;
+};
+
+}  // namespace troupe::rank

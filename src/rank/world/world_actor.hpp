@@ -1,0 +1,82 @@
+#pragma once
+
+#include <optional>
+
+#include "common/actor/actor.hpp"
+#include "rank/world/member.hpp"
+#include "rank/world/supervisor.hpp"
+#include "rank/world/world_core.hpp"
+
+namespace troupe::rank {
+
+/// Messages of the WorldActor.
+namespace world_message {
+struct FromNetwork {
+  std::vector<std::byte> bytes;
+};
+struct FromDevice {
+  DeviceEvent event;
+};
+struct Begin {};  ///< everything is in place: form the world
+struct Verified {
+  std::uint32_t round;
+  Result<void> outcome;
+};
+struct Restored {
+  std::uint32_t round;
+  Result<void> outcome;
+  std::int64_t iteration;
+  std::int64_t repeated;
+};
+struct Committed {
+  std::uint32_t epoch;
+  std::int64_t step;
+};
+struct Finished {
+  std::uint32_t epoch;
+};
+struct Deadline {};  ///< time to look at the supervisor's deadlines
+}  // namespace world_message
+
+/// A rank's place in the world: carries messages between the network, the device, the program and the protocol, which is
+/// in WorldMember and, on rank 0, WorldSupervisor.
+class WorldActor : public Actor<WorldActor, world_message::FromNetwork, world_message::FromDevice, world_message::Begin,
+                                world_message::Verified, world_message::Restored, world_message::Committed,
+                                world_message::Finished, world_message::Deadline>,
+                   private MemberActions {
+ public:
+  WorldActor(WorldCore* core, WorldCore::Options options);
+
+  void on(world_message::FromNetwork message);
+  void on(world_message::FromDevice event) { member_.device_event(event.event); }
+  void on(world_message::Begin);
+  void on(world_message::Verified done);
+  void on(world_message::Restored done) {
+    member_.restored(done.round, done.outcome, done.iteration, done.repeated);
+  }
+  void on(world_message::Committed done);
+  void on(world_message::Finished done);
+  void on(world_message::Deadline);
+
+ private:
+  // MemberActions
+  void send(const WorldMessage& message) override;
+  void close_world() override { core_->close(); }
+  void quiesce(std::uint32_t round) override;
+  void replace(std::uint32_t round) override;
+  void contribute(std::uint32_t round) override;
+  void connect(std::uint32_t round, std::vector<std::vector<std::byte>> contributions) override;
+  void verify(std::uint32_t round, std::uint32_t epoch) override;
+  void restore(std::uint32_t round, std::int64_t step) override { core_->ask_restore(round, step); }
+  void activate(std::uint32_t epoch, std::int64_t stable, std::vector<RecoveryReport> reports) override;
+  void stable(std::int64_t step) override { core_->set_stable(step); }
+  void all_finished() override { core_->set_finished(); }
+  void stop(const Error& error) override { core_->stop(error); }
+  void strike(Phase phase) override;
+
+  WorldCore* core_;
+  WorldMember member_;
+  std::optional<WorldSupervisor> supervisor_;
+};
+
+}  // namespace troupe::rank
