@@ -1,0 +1,113 @@
+#include "options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace troupe::cg {
+namespace {
+
+constexpr std::string_view kPhases[] = {"quiesce", "replace", "form", "verify", "restore"};
+
+Error bad(const std::string& option, const std::string& value, const std::string& why) {
+  return {Errc::invalid, 0, fmt::format("--{} {}: {}", option, value, why)};
+}
+
+bool whole(std::string_view text, std::int64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+Result<std::array<std::int64_t, 3>> parse_stencil(const std::string& text) {
+  std::vector<std::int64_t> points;
+  for (std::size_t at = 0; at <= text.size();) {
+    const auto comma = std::min(text.find(',', at), text.size());
+    std::int64_t value = 0;
+    if (!whole(std::string_view(text).substr(at, comma - at), value) || value < 1) {
+      return bad("stencil", text, "wants NX or NX,NY,NZ, positive whole numbers");
+    }
+    points.push_back(value);
+    at = comma + 1;
+  }
+  if (points.size() == 1) return std::array{points[0], points[0], points[0]};
+  if (points.size() != 3) return bad("stencil", text, "wants one number or three");
+  return std::array{points[0], points[1], points[2]};
+}
+
+Result<OrderedFault> parse_fault(const std::string& text) {
+  const auto wrong = [&](const std::string& why) { return bad("fault", text, fmt::format("{}; the form is KIND@ITERATION:RANK", why)); };
+  const auto at = text.find('@'), colon = text.find(':', at == std::string::npos ? 0 : at);
+  if (at == std::string::npos || colon == std::string::npos) return wrong("'@' or ':' is missing");
+  OrderedFault fault;
+  const auto kind = text.substr(0, at);
+  std::size_t index = 0;
+  while (index < memory::kFaultKindCount && kind != to_string(static_cast<memory::FaultKind>(index))) ++index;
+  if (index == memory::kFaultKindCount) {
+    return wrong(fmt::format("unknown kind '{}' (kill, segv, hang, exit, illegal-address, trap, assert, misaligned)", kind));
+  }
+  fault.kind = static_cast<memory::FaultKind>(index);
+  const auto when = text.substr(at + 1, colon - at - 1);
+  if (std::find(std::begin(kPhases), std::end(kPhases), when) != std::end(kPhases)) {
+    fault.phase = when;
+  } else if (!whole(when, fault.iteration) || fault.iteration < 0) {
+    return wrong(fmt::format("'{}' is neither an iteration nor a phase (quiesce, replace, form, verify, restore)", when));
+  }
+  std::int64_t rank = 0;
+  if (!whole(std::string_view(text).substr(colon + 1), rank) || rank < 0 || rank > INT32_MAX) {
+    return wrong(fmt::format("'{}' is no rank", text.substr(colon + 1)));
+  }
+  fault.rank = static_cast<int>(rank);
+  return fault;
+}
+
+}  // namespace
+
+std::vector<OptionSpec> option_specs() {
+  return {
+      {"matrix", OptionType::text, "", "FILE.mtx", "solve with this Matrix Market file (symmetric positive definite)"},
+      {"stencil", OptionType::text, "", "NX[,NY,NZ]", "solve HPCG's 27-point operator, so many points per rank"},
+      {"precond", OptionType::text, "none", "P", "preconditioner", {"none", "jacobi"}},
+      {"dtype", OptionType::text, "f64", "T", "arithmetic", {"f64", "f32"}},
+      {"tol", OptionType::real, "1e-8", "EPS", "relative residual to reach", {}, "0", "1"},
+      {"max-iter", OptionType::integer, "10000", "N", "give up after so many iterations", {}, "1"},
+      {"check-every", OptionType::integer, "10", "K", "iterations between looks at the residual", {}, "1", "10000"},
+      {"commit-every", OptionType::integer, "50", "K", "iterations between commits of the state", {}, "1"},
+      {"fault", OptionType::list, "", "KIND@ITER:RANK",
+       "let a device host fail for real; KIND: kill, segv, hang, exit, and on a GPU illegal-address, trap, assert, "
+       "misaligned; ITER: an iteration, or a phase of recovery"},
+      {"history", OptionType::flag, "off", "", "report the residual at every check"},
+      {"json", OptionType::text, "", "FILE", "write the report as JSON"},
+  };
+}
+
+Result<Options> parse_options(const Config& config) {
+  Options options;
+  options.matrix = config.text("matrix");
+  const auto& stencil = config.text("stencil");
+  if (options.matrix.empty() == stencil.empty()) {
+    return Error{Errc::invalid, 0, "give either --matrix FILE.mtx or --stencil NX[,NY,NZ]"};
+  }
+  if (!stencil.empty()) {
+    auto points = parse_stencil(stencil);
+    if (!points) return points.error();
+    options.stencil = *points;
+  }
+  options.jacobi = config.text("precond") == "jacobi";
+  options.dtype = config.text("dtype") == "f32" ? DType::f32 : DType::f64;
+  options.tolerance = config.real("tol");
+  options.max_iterations = config.integer("max-iter");
+  options.check_every = config.integer("check-every");
+  options.commit_every = config.integer("commit-every");
+  for (const auto& text : config.list("fault")) {
+    auto fault = parse_fault(text);
+    if (!fault) return fault.error();
+    options.faults.push_back(std::move(*fault));
+  }
+  options.history = config.flag("history");
+  options.json = config.text("json");
+  options.seed = static_cast<std::uint64_t>(config.integer("seed"));
+  return options;
+}
+
+}  // namespace troupe::cg

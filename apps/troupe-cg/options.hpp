@@ -1,0 +1,41 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <troupe/troupe.hpp>
+
+namespace troupe::cg {
+
+/// One ordered fault: `kind@iteration:rank`, or `kind@phase:rank` to strike in that phase of a recovery.
+struct OrderedFault {
+  memory::FaultKind kind{};
+  std::int64_t iteration = -1;  ///< -1: in `phase`
+  std::string phase;
+  int rank = 0;
+};
+
+/// What troupe-cg was asked to do.
+struct Options {
+  std::string matrix;  ///< a Matrix Market file; empty: the stencil
+  std::array<std::int64_t, 3> stencil{};
+  bool jacobi = false;
+  DType dtype = DType::f64;
+  double tolerance = 1e-8;
+  std::int64_t max_iterations = 10000;
+  std::int64_t check_every = 10;
+  std::int64_t commit_every = 50;
+  std::vector<OrderedFault> faults;
+  bool history = false;
+  std::string json;
+  std::uint64_t seed = 1;
+};
+
+/// The command-line options of troupe-cg, without those every troupe program has.
+std::vector<OptionSpec> option_specs();
+/// Errors: Errc::invalid with one line that names the option.
+Result<Options> parse_options(const Config& config);
+
+}  // namespace troupe::cg

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <troupe/troupe.hpp>
+
+#include "options.hpp"
+
+namespace troupe::cg {
+
+/// Everything that is known after a solve; the same on all ranks where it matters, printed by rank 0.
+struct Report {
+  std::string backend, problem;
+  int ranks = 0;
+  std::vector<std::string> devices;  ///< one line per rank
+  std::int64_t rows = 0, nonzeros = 0;
+  std::int64_t iterations = 0;
+  bool converged = false;
+  double relative_residual = 0;       ///< of the recurrence
+  double true_relative_residual = 0;  ///< |b - A x| / |b|, computed from scratch
+  double relative_error = 0;          ///< |x - x_true| / |x_true|
+  std::vector<std::pair<std::int64_t, double>> history;  ///< (iteration, relative residual)
+
+  double setup_seconds = 0;   ///< reading or generating, partitioning
+  double upload_seconds = 0;  ///< to the devices
+  double solve_seconds = 0;   ///< the iterations, recoveries included
+  double verify_seconds = 0;
+
+  // Rank 0's kernels on their own; 0: not measured.
+  double spmv_seconds = 0, spmv_bytes = 0;
+  double copy_seconds = 0, copy_bytes = 0;
+
+  bool jacobi = false;
+  std::size_t element_bytes = 8;
+  std::uint32_t final_epoch = 0;
+  std::vector<Recovery> recoveries;
+
+  /// Floating-point operations of one iteration over all ranks, counted as HPCG does (Dongarra, Heroux, Luszczek,
+  /// IJHPCA 30(1), 2016): 2 per nonzero, 2 n per dot product, vector update or combination.
+  [[nodiscard]] double flops_per_iteration() const;
+  /// Rate over the whole solve, in 1e9 operations per second.
+  [[nodiscard]] double gflops() const;
+};
+
+/// The human-readable report.
+std::string to_text(const Report& report, const Options& options);
+/// Writes the report as JSON. Errors: io.
+Result<void> write_json(const Report& report, const Options& options);
+
+}  // namespace troupe::cg

@@ -1,0 +1,253 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "distributed_matrix.hpp"
+#include "options.hpp"
+#include "report.hpp"
+
+namespace troupe::cg {
+
+inline double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Shown at every check on rank 0: iteration, relative residual.
+using Progress = std::function<void(std::int64_t iteration, double residual)>;
+
+/// The preconditioned conjugate gradient method (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed.,
+/// algorithm 9.1) over all devices of the world, without a host synchronisation but the check every K iterations.
+///
+/// All scalars live on the device. Those of the last K + 1 iterations are kept, three to an iteration (p'Ap, r'z, r'r),
+/// so that a check sees everything that happened since the one before, breakdowns too.
+template <Real T, troupe::Index I>
+class Solver {
+ public:
+  Solver(Runtime& runtime, DistributedMatrix<T, I>& matrix, const Options& options, std::span<const double> right_hand_side,
+         std::span<const double> diagonal)
+      : device_(&runtime.device()),
+        world_(&runtime.world()),
+        matrix_(&matrix),
+        options_(&options),
+        slots_(options.check_every + 1),
+        checkpoint_(runtime.device()) {
+    const auto n = matrix.rows();
+    for (auto* vector : {&b_, &x_, &r_, &p_, &q_}) *vector = device_->template alloc<T>(n);
+    if (options.jacobi) {
+      z_ = device_->template alloc<T>(n);
+      inverse_diagonal_ = device_->template alloc<T>(n);
+    }
+    scalars_ = device_->template alloc<T>(kScalars);
+    history_ = device_->template alloc<T>(3 * slots_);
+    seen_ = device_->template pinned<T>(static_cast<std::size_t>(history_.length()));
+    upload(right_hand_side, b_);
+    if (options.jacobi) {
+      std::vector<double> inverse(diagonal.begin(), diagonal.end());
+      for (auto& value : inverse) value = 1 / value;
+      upload(inverse, inverse_diagonal_);
+    }
+    for (auto* kept : {&x_, &r_, &p_, &history_}) checkpoint_.add(*kept);
+    checkpoint_.add_scratch(q_);
+    checkpoint_.add_scratch(scalars_);
+    if (options.jacobi) checkpoint_.add_scratch(z_);
+    matrix.register_scratch(checkpoint_);
+    for (const auto& fault : options.faults) {
+      if (fault.rank != world_->rank()) continue;
+      if (fault.phase.empty()) {
+        faults_.push_back(fault);
+      } else {
+        world_->inject_in_phase(fault.kind, fault.phase);
+      }
+    }
+  }
+
+  /// Solves; fills the report's solution, timings of solve and verification. `solution` is the known one. Throws
+  /// CollectiveException (invalid) on a breakdown: the matrix is not positive definite.
+  void solve(Report& report, std::span<const double> solution, const Progress& progress) {
+    upload(solution, x_);  // x_ is free until the start
+    device_->blas().dot(x_, x_, scalar(kSolutionNorm));
+    device_->blas().dot(b_, b_, scalar(kRightHandSideNorm));
+    world_->all_reduce(scalars_.slice(kSolutionNorm, 2), ReduceOp::sum);
+    const auto norms = device_->download(scalars_.slice(kSolutionNorm, 2));
+    solution_norm_ = std::sqrt(static_cast<double>(norms[0]));
+    b_norm_ = std::sqrt(static_cast<double>(norms[1]));
+    start();
+    const auto began = std::chrono::steady_clock::now();
+    world_->run(
+        checkpoint_, [&](std::int64_t i) { return step(i, report, solution, progress, began); },
+        {.first_step = 0, .commit_every = options_->commit_every});
+    if (breakdown_ != 0) throw CollectiveException(breakdown_error());
+    const double floor = 1000 * static_cast<double>(std::numeric_limits<T>::epsilon());
+    report.converged = report.converged && report.true_relative_residual <= std::max(10 * options_->tolerance, floor);
+  }
+
+ private:
+  /// Places in scalars_.
+  enum : std::int64_t { kAlpha, kMinusAlpha, kBeta, kSolutionNorm, kRightHandSideNorm, kCheck, kCheck2, kMinusOne, kScalars };
+
+  [[nodiscard]] GpuRef<T> scalar(std::int64_t place) const { return scalars_.slice(place, 1); }
+  [[nodiscard]] GpuRef<T> slot(std::int64_t iteration, std::int64_t place) const {
+    return history_.slice(3 * ((iteration + slots_) % slots_) + place, 1);
+  }
+  /// M^-1 r
+  [[nodiscard]] const GpuRef<T>& z() const { return options_->jacobi ? z_ : r_; }
+  [[nodiscard]] GpuRef<T> pap(std::int64_t i) const { return slot(i, 0); }
+  [[nodiscard]] GpuRef<T> rz(std::int64_t i) const { return slot(i, 1); }
+  [[nodiscard]] GpuRef<T> rr(std::int64_t i) const { return slot(i, 2); }
+
+  void upload(std::span<const double> values, const GpuRef<T>& destination) {
+    if constexpr (std::is_same_v<T, double>) {
+      device_->upload(values, destination).get();
+    } else {
+      const std::vector<T> narrow(values.begin(), values.end());
+      device_->upload(std::span<const T>(narrow), destination).get();
+    }
+  }
+
+  /// x = 0, r = b, p = z = M^-1 r
+  void start() {
+    device_->fill(x_, T(0));
+    device_->fill(history_, T(1));
+    device_->copy(b_, r_);
+    precondition();
+    device_->copy(z(), p_);
+    residual_products(-1);
+    device_->nop().get();
+    (void)device_->download(rz(-1));
+  }
+
+  void precondition() {
+    if (options_->jacobi) device_->vector().multiply(inverse_diagonal_, r_, z_);
+  }
+
+  /// r'z and r'r of iteration i, over all ranks
+  void residual_products(std::int64_t i) {
+    device_->blas().dot(r_, z(), rz(i));
+    if (options_->jacobi) {
+      device_->blas().dot(r_, r_, rr(i));
+      const auto both = history_.slice(3 * ((i + slots_) % slots_) + 1, 2);
+      world_->all_reduce(both, ReduceOp::sum);
+    } else {
+      world_->all_reduce(rz(i), ReduceOp::sum);
+    }
+  }
+
+  void iterate(std::int64_t i) {
+    auto blas = device_->blas();
+    auto vector = device_->vector();
+    matrix_->multiply(p_, q_);
+    strike(i);
+    blas.dot(p_, q_, pap(i));
+    world_->all_reduce(pap(i), ReduceOp::sum);
+    vector.divide(rz(i - 1), pap(i), scalar(kAlpha));
+    device_->fill(scalar(kMinusOne), T(-1));
+    vector.multiply(scalar(kAlpha), scalar(kMinusOne), scalar(kMinusAlpha));
+    blas.axpy(scalar(kMinusAlpha), q_, r_);
+    blas.axpy(scalar(kAlpha), p_, x_);
+    precondition();
+    residual_products(i);
+    vector.divide(rz(i), rz(i - 1), scalar(kBeta));
+    vector.axpby(T(1), z(), scalar(kBeta), p_);
+  }
+
+  void strike(std::int64_t i) {
+    std::erase_if(faults_, [&](const OrderedFault& fault) {
+      if (fault.iteration != i) return false;
+      device_->inject(fault.kind);
+      return true;
+    });
+  }
+
+  Step step(std::int64_t i, Report& report, std::span<const double> solution, const Progress& progress,
+            std::chrono::steady_clock::time_point began) {
+    iterate(i);
+    const bool last = i + 1 >= options_->max_iterations;
+    if ((i + 1) % options_->check_every != 0 && !last) return Step::again;
+    device_->copy(history_, seen_).get();
+    const double residual = look(i, report);
+    progress(i + 1, residual);
+    report.iterations = i + 1;
+    report.relative_residual = residual;
+    report.converged = residual <= options_->tolerance;
+    if (breakdown_ != 0) return Step::done;
+    if (!report.converged && !last) return Step::again;
+    const auto verifying = std::chrono::steady_clock::now();
+    report.solve_seconds = std::chrono::duration<double>(verifying - began).count();
+    verify(report, solution);
+    report.verify_seconds = seconds_since(verifying);
+    return Step::done;
+  }
+
+  /// Reads the scalars since the last check; returns the relative residual after iteration i.
+  double look(std::int64_t i, Report& report) {
+    const auto place = [&](std::int64_t iteration, std::int64_t which) {
+      return static_cast<double>(seen_[static_cast<std::size_t>(3 * ((iteration + slots_) % slots_) + which)]);
+    };
+    const std::int64_t squared = options_->jacobi ? 2 : 1;
+    breakdown_ = 0;
+    for (auto j = std::max<std::int64_t>(0, i - i % options_->check_every); j <= i; ++j) {
+      // Once the residual is at rounding level p may vanish: that is convergence, not breakdown.
+      const bool vanished = place(j - 1, 1) == 0;
+      if (!(place(j, 0) > 0) && !vanished && breakdown_ == 0) {
+        breakdown_ = j + 1;
+        breakdown_value_ = place(j, 0);
+      }
+    }
+    const double residual = std::sqrt(place(i, squared)) / b_norm_;
+    if (options_->history) {
+      // A rollback repeats checks: keep one entry for each.
+      std::erase_if(report.history, [&](const auto& entry) { return entry.first >= i + 1; });
+      report.history.emplace_back(i + 1, residual);
+    }
+    return residual;
+  }
+
+  /// From scratch: q = b - A x, and the distance to the known solution.
+  void verify(Report& report, std::span<const double> solution) {
+    device_->copy(b_, q_);
+    matrix_->multiply(x_, q_, T(-1), T(1));
+    device_->blas().dot(q_, q_, scalar(kCheck));
+    auto& difference = q_;
+    const auto residual = reduced(kCheck);
+    upload(solution, difference);
+    device_->vector().axpby(T(1), x_, T(-1), difference);
+    device_->blas().dot(difference, difference, scalar(kCheck2));
+    report.true_relative_residual = std::sqrt(residual) / b_norm_;
+    report.relative_error = std::sqrt(reduced(kCheck2)) / solution_norm_;
+  }
+
+  double reduced(std::int64_t place) {
+    world_->all_reduce(scalar(place), ReduceOp::sum);
+    return static_cast<double>(device_->download(scalar(place))[0]);
+  }
+
+  [[nodiscard]] Error breakdown_error() const {
+    char value[32];
+    std::snprintf(value, sizeof value, "%.6g", breakdown_value_);
+    return {Errc::invalid, 0,
+            "breakdown in iteration " + std::to_string(breakdown_) + ": p'Ap = " + value +
+                " is not positive: the matrix is not positive definite"};
+  }
+
+  Device* device_;
+  World* world_;
+  DistributedMatrix<T, I>* matrix_;
+  const Options* options_;
+  std::int64_t slots_;
+  GpuRef<T> b_, x_, r_, z_, p_, q_, inverse_diagonal_, scalars_, history_;
+  PinnedBuffer<T> seen_;
+  Checkpoint checkpoint_;
+  std::vector<OrderedFault> faults_;  ///< of this rank, not struck yet
+  double b_norm_ = 0, solution_norm_ = 0;
+  std::int64_t breakdown_ = 0;        ///< the first iteration (from 1) with p'Ap <= 0; 0: none
+  double breakdown_value_ = 0;
+};
+
+}  // namespace troupe::cg

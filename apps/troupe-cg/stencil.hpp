@@ -1,0 +1,57 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <troupe/error.hpp>
+
+#include "partition.hpp"
+
+namespace troupe::cg {
+
+/// The ranks' arrangement in space: rank = x + px * (y + py * z).
+///
+/// Chosen like HPCG's: of all px * py * pz = ranks the one with the smallest sum (least surface),
+/// then with the smallest largest factor, px <= py <= pz. Depends on the number of ranks alone.
+struct ProcessGrid {
+  std::int32_t px = 1, py = 1, pz = 1;
+  static ProcessGrid of(std::int32_t ranks);
+  [[nodiscard]] std::array<std::int32_t, 3> coordinates(std::int32_t rank) const noexcept;
+};
+
+/// The 27-point operator of the HPCG benchmark (Dongarra, Heroux, Luszczek, IJHPCA 30(1), 2016): 26
+/// on the diagonal, -1 for each of up to 26 neighbours, points outside the global grid left out
+/// (Dirichlet). Symmetric positive definite. Every rank has nx * ny * nz points; the ranks form a
+/// ProcessGrid.
+///
+/// Global rows are numbered rank by rank, so rank r owns [r n, (r + 1) n) with n = nx ny nz, which
+/// is what RowBlocks{ranks * n, ranks} says; within a rank x runs fastest, then y, then z.
+struct StencilOptions {
+  std::int64_t nx = 0, ny = 0, nz = 0;  ///< points per rank and axis
+  std::int32_t rank = 0, ranks = 1;
+  std::int32_t threads = 1;             ///< that generate the matrix
+  std::int64_t memory_limit_bytes = 0;  ///< host memory that this rank may use for the result
+};
+
+/// What a stencil problem will need, known before anything is allocated.
+struct StencilSize {
+  std::int64_t rows = 0, interior_rows = 0, halo = 0;
+  std::int64_t own_nonzeros = 0, foreign_nonzeros = 0, global_rows = 0, global_nonzeros = 0;
+
+  [[nodiscard]] bool needs_64_bit() const noexcept;
+  /// Host memory of the LocalProblem with indices of `index_bytes`.
+  [[nodiscard]] std::int64_t bytes(std::int64_t index_bytes) const noexcept;
+};
+
+/// Errc::invalid if a dimension, the thread count or the rank is out of range or the global problem
+/// is too large for 64-bit byte counts; Errc::out_of_memory if it exceeds the memory limit even
+/// with int32 indices.
+Result<StencilSize> stencil_size(const StencilOptions& options);
+
+/// Generates this rank's part directly, without global columns, on options.threads threads. The
+/// same as partition() of the same rows. Errors as stencil_size(), and Errc::invalid if Index is
+/// too narrow.
+template <class Index>
+Result<LocalProblem<Index>> make_stencil_problem(const StencilOptions& options);
+
+}  // namespace troupe::cg
