@@ -1,23 +1,32 @@
 # The install tree: bin/ programs, lib/ libtroupe, libexec/troupe/ the device host and its engines, include/troupe/,
-# share/troupe/ scripts. Programs find each other relative to themselves, so the tree may be moved.
+# share/troupe/ the example of a site file. The same folders everywhere, also where the system's own libraries lie
+# elsewhere: libtroupe looks for libexec/troupe beside its folder. Programs find each other and their libraries
+# relative to themselves, so the tree may be moved.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS troupe EXPORT troupe_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY include/troupe DESTINATION include)
-install(TARGETS troupe-device-host RUNTIME DESTINATION libexec/troupe)
+set(installed_programs troupe-cg troupe-info)
+set(installed_hosts troupe-device-host)
 foreach(engine cpu cuda)
   if(TARGET troupe_module_${engine})
-    install(TARGETS troupe_module_${engine} LIBRARY DESTINATION libexec/troupe)
+    list(APPEND installed_hosts troupe_module_${engine})
   endif()
 endforeach()
-install(TARGETS troupe-cg troupe-info RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# Libraries in other places than the system's (a site's MPI, the CUDA toolkit) are looked for where they were found.
+set_target_properties(troupe ${installed_programs} ${installed_hosts} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+set_target_properties(troupe ${installed_programs} PROPERTIES INSTALL_RPATH "\$ORIGIN/../lib")
+set_target_properties(${installed_hosts} PROPERTIES INSTALL_RPATH "\$ORIGIN/../../lib")
 
-install(EXPORT troupe_targets FILE troupe-targets.cmake NAMESPACE troupe::
-        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/troupe)
+install(TARGETS troupe EXPORT troupe_targets LIBRARY DESTINATION lib)
+install(TARGETS ${installed_programs} RUNTIME DESTINATION bin)
+install(TARGETS ${installed_hosts} RUNTIME DESTINATION libexec/troupe LIBRARY DESTINATION libexec/troupe)
+install(DIRECTORY include/troupe DESTINATION include)
+install(FILES config/troupe.conf.example DESTINATION share/troupe)
+
+install(EXPORT troupe_targets FILE troupe-targets.cmake NAMESPACE troupe:: DESTINATION lib/cmake/troupe)
 configure_package_config_file(cmake/troupe-config.cmake.in ${PROJECT_BINARY_DIR}/generated/troupe-config.cmake
-  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/troupe)
+  INSTALL_DESTINATION lib/cmake/troupe)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/generated/troupe-config-version.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/generated/troupe-config.cmake
               ${PROJECT_BINARY_DIR}/generated/troupe-config-version.cmake
-        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/troupe)
+        DESTINATION lib/cmake/troupe)

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <thread>
 #include <variant>
@@ -84,10 +85,22 @@ std::string describe(const Options& options) {
          " points per rank";
 }
 
+/// Whether somebody watches. mpirun gives its ranks a terminal of their own and copies what they write: then its own
+/// output, that of our parent, is what counts.
+bool on_terminal() {
+  if (::isatty(STDOUT_FILENO) != 1) return false;
+  if (std::getenv("OMPI_COMM_WORLD_RANK") == nullptr) return true;
+  char target[64] = {};
+  const auto link = "/proc/" + std::to_string(::getppid()) + "/fd/1";
+  if (::readlink(link.c_str(), target, sizeof target - 1) < 0) return false;
+  const std::string_view path(target);
+  return path.starts_with("/dev/pts/") || path.starts_with("/dev/tty");
+}
+
 /// One refreshed line on a terminal; elsewhere a plain line now and then.
 Progress make_progress(int rank) {
   if (rank != 0) return [](std::int64_t, double) {};
-  const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  const bool terminal = on_terminal();
   return [terminal, last = Clock::time_point{}](std::int64_t iteration, double residual) mutable {
     const auto now = Clock::now();
     if (now - last < (terminal ? std::chrono::milliseconds(50) : std::chrono::milliseconds(1000))) return;

@@ -39,6 +39,9 @@ class Runtime {
   std::unique_ptr<Parts> parts_;
 };
 
+/// Name and version of the MPI library. Any thread, also before MPI_Init.
+std::string mpi_version();
+
 /// A program's name and what --help says of it.
 struct Program {
   std::string name;

@@ -105,6 +105,7 @@ Runtime::~Runtime() = default;
 Device& Runtime::device() { return *parts_->device; }
 World& Runtime::world() { return *parts_->world; }
 const Config& Runtime::config() const { return parts_->config; }
+std::string mpi_version() { return rank::MpiSession::library_version(); }
 
 namespace {
 

@@ -1,7 +1,7 @@
 #include "common/core/log.hpp"
 
 #include <spdlog/logger.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/sinks/stdout_sinks.h>
 
 #include <algorithm>
 #include <memory>
@@ -20,8 +20,8 @@ using Levels = std::array<std::optional<Level>, kComponents.size()>;
 /// The two outputs, under one lock so that a new rank tag never meets a half-written line.
 struct Outputs {
   std::mutex mutex;
-  spdlog::logger out{"troupe", std::make_shared<spdlog::sinks::stdout_color_sink_st>()};
-  spdlog::logger err{"troupe", std::make_shared<spdlog::sinks::stderr_color_sink_st>()};
+  spdlog::logger out{"troupe", std::make_shared<spdlog::sinks::stdout_sink_st>()};
+  spdlog::logger err{"troupe", std::make_shared<spdlog::sinks::stderr_sink_st>()};
 
   Outputs() {
     for (auto* logger : {&out, &err}) {
@@ -32,7 +32,7 @@ struct Outputs {
     tag("-");
   }
   void tag(const std::string& rank) {
-    for (auto* logger : {&out, &err}) logger->set_pattern("%H:%M:%S.%e %^%L%$ [" + rank + "] %v");
+    for (auto* logger : {&out, &err}) logger->set_pattern("%H:%M:%S.%e %L [" + rank + "] %v");
   }
 };
 

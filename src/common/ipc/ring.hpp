@@ -35,7 +35,7 @@ class RingProducer {
   /// `capacity` is a power of two.
   RingProducer(RingControl* control, std::byte* data, std::uint64_t capacity)
       : control_(control), data_(data), capacity_(capacity), tail_(control->tail.load(std::memory_order_relaxed)),
-        head_(tail_) {}
+        head_(control->head.load(std::memory_order_acquire)) {}
 
   /// The largest record that is sure to fit an empty ring.
   [[nodiscard]] std::uint64_t max_record() const noexcept { return capacity_ / 2 - sizeof(std::uint64_t); }
@@ -94,7 +94,7 @@ class RingConsumer {
     const auto tail = control_->tail.load(std::memory_order_acquire);
     for (;;) {
       if (tail == head_) return std::span<const std::byte>{};
-      if (tail < head_ || tail - head_ > capacity_ || tail % 8 != 0) return corrupt();
+      if (tail < head_ || tail - head_ > capacity_ || tail % 8 != 0 || head_ % 8 != 0) return corrupt();
       const auto offset = head_ & (capacity_ - 1);
       std::uint64_t bytes = 0;
       std::memcpy(&bytes, data_ + offset, sizeof bytes);

@@ -50,11 +50,11 @@ Result<std::optional<Packet>> Socket::receive() const {
   message.msg_controllen = sizeof control;
   ssize_t length = 0;
   do {
+    // ECONNRESET is told once, ahead of what the peer had sent before it went with messages unread.
     length = ::recvmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (length < 0 && errno == EINTR);
+  } while (length < 0 && (errno == EINTR || errno == ECONNRESET));
   if (length < 0) {
     if (errno == EAGAIN || errno == EWOULDBLOCK) return std::optional<Packet>{};
-    if (errno == ECONNRESET) return Error{Errc::stopped, errno, "the other process is gone"};
     return system_error("recvmsg");
   }
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {

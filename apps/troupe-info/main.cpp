@@ -1,0 +1,140 @@
+#include <sched.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include <troupe/lib/operations.hpp>
+#include <troupe/troupe.hpp>
+
+// troupe-info: what a job has to work with, per rank: host, device, binding, versions, operations.
+
+namespace troupe::info {
+namespace {
+
+/// "0-3,8" from this process's affinity mask.
+std::string bound_cores() {
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return "unknown";
+  std::string text;
+  for (int first = 0; first < CPU_SETSIZE; ++first) {
+    if (CPU_ISSET(first, &set) == 0) continue;
+    int last = first;
+    while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &set) != 0) ++last;
+    if (!text.empty()) text += ',';
+    text += first == last ? std::to_string(first) : fmt::format("{}-{}", first, last);
+    first = last;
+  }
+  return text;
+}
+
+/// The NUMA nodes that this process's memory may come from, as the kernel writes them.
+std::string allowed_nodes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    constexpr std::string_view kKey = "Mems_allowed_list:";
+    if (!line.starts_with(kKey)) continue;
+    const auto value = line.find_first_not_of(" \t", kKey.size());
+    return value == std::string::npos ? "" : line.substr(value);
+  }
+  return "unknown";
+}
+
+template <class... Ops>
+nlohmann::json operations(OperationList<Ops...>) {
+  nlohmann::json list = nlohmann::json::object();
+  const auto add = [&](std::string_view name, DTypes dtypes) {
+    nlohmann::json names = nlohmann::json::array();
+    for (std::size_t i = 0; i < kDTypeCount; ++i) {
+      const auto dtype = static_cast<DType>(i);
+      if (dtypes.has(dtype)) names.push_back(std::string(to_string(dtype)));
+    }
+    list[std::string(name)] = names;
+  };
+  (add(Ops::kName, Ops::kDTypes), ...);
+  return list;
+}
+
+nlohmann::json describe_rank(const World& world, const DeviceInfo& device) {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  nlohmann::json libraries = nlohmann::json::object();
+  for (const auto& [name, version] : device.libraries) libraries[name] = version;
+  return {{"rank", world.rank()},
+          {"host", host},
+          {"local_rank", world.local_rank()},
+          {"cores", bound_cores()},
+          {"numa_nodes", allowed_nodes()},
+          {"device",
+           {{"name", device.name},
+            {"uuid", device.uuid},
+            {"bus_id", device.bus_id},
+            {"memory_bytes", device.memory_bytes},
+            {"numa_node", device.numa_node}}},
+          {"engine", device.engine},
+          {"libraries", libraries}};
+}
+
+std::string to_text(const nlohmann::json& all) {
+  std::string text = fmt::format("troupe: {} ranks, engine {}\n", all["ranks"].size(), all["engine"].get<std::string>());
+  for (const auto& rank : all["ranks"]) {
+    const auto& device = rank["device"];
+    const auto bus = device["bus_id"].get<std::string>();
+    text += fmt::format("  rank {:>3}  host {} (local rank {}), cores {}, NUMA nodes {}\n", rank["rank"].get<int>(),
+                        rank["host"].get<std::string>(), rank["local_rank"].get<int>(), rank["cores"].get<std::string>(),
+                        rank["numa_nodes"].get<std::string>());
+    text += fmt::format("            {}  {}  {}{:.1f} GiB, NUMA node {}\n", device["name"].get<std::string>(),
+                        device["uuid"].get<std::string>(), bus.empty() ? "" : "bus " + bus + "  ",
+                        static_cast<double>(device["memory_bytes"].get<std::uint64_t>()) / (1 << 30),
+                        device["numa_node"].get<int>() < 0 ? "unknown" : std::to_string(device["numa_node"].get<int>()));
+  }
+  text += "libraries\n";
+  for (const auto& [name, version] : all["ranks"][0]["libraries"].items()) {
+    text += fmt::format("  {:<16} {}\n", name, version.get<std::string>());
+  }
+  text += fmt::format("  {:<16} {}\n", "MPI", all["mpi"].get<std::string>());
+  text += "operations and their dtypes (the same on every engine)\n";
+  for (const auto& [name, dtypes] : all["operations"].items()) {
+    std::string list;
+    for (const auto& dtype : dtypes) list += " " + dtype.get<std::string>();
+    text += fmt::format("  {:<28}{}\n", name, list);
+  }
+  return text;
+}
+
+int run(Runtime& runtime) {
+  auto& world = runtime.world();
+  const auto texts = world.gather_text(describe_rank(world, runtime.device().info()).dump());
+  Result<void> written;
+  if (world.rank() == 0) {
+    nlohmann::json all = {{"app", "troupe-info"},
+                          {"engine", runtime.device().info().engine},
+                          {"mpi", mpi_version()},
+                          {"operations", operations(Operations{})},
+                          {"ranks", nlohmann::json::array()}};
+    for (const auto& text : texts) all["ranks"].push_back(nlohmann::json::parse(text));
+    std::fputs(to_text(all).c_str(), stdout);
+    if (const auto& file = runtime.config().text("json"); !file.empty()) {
+      std::ofstream out(file);
+      out << all.dump(2) << '\n';
+      out.close();
+      if (!out) written = Error{Errc::io, 0, file + ": cannot be written"};
+    }
+  }
+  world.agree(written);
+  return kExitSuccess;
+}
+
+}  // namespace
+}  // namespace troupe::info
+
+int main(int argc, char** argv) {
+  const troupe::Program program{"troupe-info",
+                                "Shows what a job has to work with: ranks, hosts, devices, binding, versions, operations.",
+                                {{"json", troupe::OptionType::text, "", "FILE", "write the same as JSON"}}};
+  return troupe::run_program(argc, argv, program, troupe::info::run);
+}

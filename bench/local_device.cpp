@@ -1,0 +1,24 @@
+#include "local_device.hpp"
+
+#include "common/actor/production_scheduler.hpp"
+#include "common/core/log.hpp"
+#include "rank/launch.hpp"
+
+namespace troupe::bench {
+
+LocalDevice::LocalDevice(const Config& config, const std::string& backend) {
+  log::init(Rank(0), config.text("log-level")).take();
+  auto options = rank::device_options(config, backend, 0, 1).take();
+  if (!config.given("standby")) options.settings.standby = false;
+  actors_ = std::make_unique<ActorSystem>(ProductionScheduler::start({.workers = 2}).take());
+  core_ = rank::DeviceCore::open(*actors_, std::move(options), 0).take();
+  device_ = std::make_unique<Device>(core_);
+}
+
+LocalDevice::~LocalDevice() {
+  if (core_) core_->shut_down();
+  device_.reset();
+  core_.reset();
+}
+
+}  // namespace troupe::bench

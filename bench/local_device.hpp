@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <troupe/config.hpp>
+#include <troupe/device.hpp>
+
+#include "common/actor/actor_system.hpp"
+#include "rank/device/device_core.hpp"
+
+namespace troupe::bench {
+
+/// A device of this process alone, opened as a rank opens its own: no MPI, no world.
+class LocalDevice {
+ public:
+  /// `backend` is "cpu" or "cuda". Without --standby there is none: it would start up in the middle
+  /// of a measurement. Throws Exception with what keeps the device host from starting.
+  LocalDevice(const Config& config, const std::string& backend);
+  ~LocalDevice();
+  LocalDevice(const LocalDevice&) = delete;
+  LocalDevice& operator=(const LocalDevice&) = delete;
+
+  [[nodiscard]] Device& operator*() noexcept { return *device_; }
+  [[nodiscard]] Device* operator->() noexcept { return device_.get(); }
+
+ private:
+  std::unique_ptr<ActorSystem> actors_;
+  std::shared_ptr<rank::DeviceCore> core_;
+  std::unique_ptr<Device> device_;
+};
+
+}  // namespace troupe::bench

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# Packs the installed programs with the shared libraries they need into dist/troupe-VERSION-ARCH.tar.gz, for Linux
+# machines with Open MPI (and, for GPUs, CUDA and NCCL) that are at least as new as this one.
+#
+#   scripts/bundle.sh [CMAKE-OPTION...]
+#
+# Builds build/release where need be (installing what that needs, as scripts/test.sh does). The tarball has one folder
+# at its top, which may be unpacked anywhere. Not in it, because it must be the target machine's own: the C and C++
+# runtime libraries, MPI, CUDA and NCCL.
+set -euo pipefail
+source "$(dirname "$0")/lib/build.sh"
+source "$root/scripts/lib/packages.sh"
+
+for option in "$@"; do
+  case $option in
+    -h | --help) usage && exit 0 ;;
+    -D*) ;;
+    *) usage >&2 && exit 2 ;;
+  esac
+done
+
+# Libraries of the target machine.
+is_foreign() {
+  case $1 in
+    ld-linux*.so* | libc.so* | libm.so* | libmvec.so* | libdl.so* | libpthread.so* | librt.so* | libresolv.so* | \
+      libutil.so* | libanl.so* | libstdc++.so* | libgcc_s.so*) return 0 ;;
+    libmpi*.so* | libopen-*.so* | libpmix.so* | libprrte.so*) return 0 ;;
+    libcuda*.so* | libcublas*.so* | libcusparse*.so* | libcurand*.so* | libnccl*.so* | libnv*.so*) return 0 ;;
+  esac
+  return 1
+}
+
+needed_by() { readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'; }
+
+# resolve FILE LIBRARY: where the dynamic linker finds what FILE needs.
+resolve() { ldd "$1" | awk -v name="$2" '$1 == name && $2 == "=>" && $3 ~ /^\// { print $3; exit }'; }
+
+# collect FILE LIBRARY-FOLDER: copies what FILE needs, and what that needs. A copy finds its own needs beside itself.
+collect() {
+  local file=$1 folder=$2 library path
+  for library in $(needed_by "$file"); do
+    is_foreign "$library" && continue
+    [[ -e $folder/$library ]] && continue
+    path=$(resolve "$file" "$library")
+    [[ -n $path ]] || die "$file needs $library, which is not to be found"
+    cp -L "$path" "$folder/$library"
+    chmod 755 "$folder/$library"
+    collect "$path" "$folder"
+    patchelf --set-rpath "\$ORIGIN" "$folder/$library"
+    echo "   $library"
+  done
+}
+
+# Every program and library must look for its libraries relative to itself.
+check_run_path() {
+  local file=$1 expected=$2
+  readelf -d "$file" | grep -E '\((RPATH|RUNPATH)\)' | grep -qF "$expected" ||
+    die "$(basename "$file") does not look for libraries in $expected"
+}
+
+find_cuda
+install_packages "${packages_for_building[@]}" libgloo-dev "${packages_for_bundling[@]}"
+# A build folder that is there is taken as it is; a new one builds neither tests nor benchmarks.
+if [[ -f $root/build/release/CMakeCache.txt ]]; then
+  configure release build/release "$@"
+else
+  configure release build/release -DTROUPE_TESTS=OFF -DTROUPE_BENCHMARKS=OFF "$@"
+fi
+build build/release
+
+version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$root/build/release/CMakeCache.txt")
+name=troupe-$version-$(uname -m)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+tree=$work/$name
+
+say "installing into a staging folder"
+cmake --install "$root/build/release" --prefix "$tree" --strip >/dev/null
+cp "$root/LICENSE" "$root/README.md" "$tree/"
+
+say "libraries that go along"
+for file in "$tree"/bin/* "$tree"/lib/libtroupe.so "$tree"/libexec/troupe/*; do
+  [[ $(head -c 4 "$file" | tail -c 3) == ELF ]] && collect "$file" "$tree/lib"
+done
+for file in "$tree"/bin/*; do check_run_path "$file" "\$ORIGIN/../lib"; done
+for file in "$tree"/libexec/troupe/*; do check_run_path "$file" "\$ORIGIN/../../lib"; done
+
+mkdir -p "$root/dist"
+tarball=$root/dist/$name.tar.gz
+tar -C "$work" --owner=0 --group=0 --numeric-owner -czf "$tarball" "$name"
+
+say "trying it out in another folder"
+mkdir "$work/elsewhere"
+tar -C "$work/elsewhere" -xzf "$tarball"
+mpi_environment
+(cd / && env -u LD_LIBRARY_PATH "$work/elsewhere/$name/bin/troupe-info" --help >/dev/null) ||
+  die "the unpacked troupe-info does not run"
+for file in "$work/elsewhere/$name"/lib/*.so* "$work/elsewhere/$name"/libexec/troupe/*; do
+  while read -r library _; do
+    is_foreign "$library" || die "the unpacked $(basename "$file") lacks $library"
+  done < <(env -u LD_LIBRARY_PATH ldd "$file" 2>/dev/null | grep 'not found' || true)
+done
+
+say "dist/$name.tar.gz: $(du -h "$tarball" | cut -f 1) ($(du -sh "$tree" | cut -f 1) unpacked)"

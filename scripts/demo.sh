@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Installs what troupe needs, builds it and shows what it is for: four ranks solve a linear system while the device
+# host of one of them is killed (SIGKILL), and end with the right answer.
+#
+#   scripts/demo.sh [CMAKE-OPTION...]
+#
+# Builds in build/demo. Runs on the GPUs of this machine (up to four, one rank each) if the CUDA toolkit is there,
+# else with the CPU engine. Exit status: 0 if the solution is right and the loss was recovered from, 1 otherwise.
+set -euo pipefail
+source "$(dirname "$0")/lib/build.sh"
+source "$root/scripts/lib/packages.sh"
+
+for option in "$@"; do
+  case $option in
+    -h | --help) usage && exit 0 ;;
+    -D*) ;;
+    *) usage >&2 && exit 2 ;;
+  esac
+done
+
+find_cuda
+mpi_environment
+install_packages "${packages_for_building[@]}" libgloo-dev
+configure release build/demo -DTROUPE_TESTS=OFF -DTROUPE_BENCHMARKS=OFF "$@"
+build build/demo
+
+backend=cpu ranks=4 points=64
+if [[ -e $root/build/demo/libexec/troupe/troupe-engine-cuda.so ]] && (($(gpu_count) > 0)); then
+  backend=cuda points=128 ranks=$(gpu_count)
+  ((ranks > 4)) && ranks=4
+fi
+victim=$((ranks > 1 ? 1 : 0))
+kill_at=50
+
+report=$root/build/demo/report.json
+rm -f "$report"
+command=(mpirun -n "$ranks" --oversubscribe --bind-to none "$root/build/demo/bin/troupe-cg"
+  --stencil "$points" --tol 1e-10 --max-iter 1000 --check-every 5 --commit-every 20
+  --backend "$backend" --fault "kill@$kill_at:$victim" --json "$report")
+say "$ranks ranks solve a linear system; the device host of rank $victim is killed at iteration $kill_at"
+say "${command[*]}"
+status=0
+timeout 300 "${command[@]}" </dev/null || status=$?
+
+# value KEY: of the report, the first (and, but for recoveries, only) one of that name
+value() { sed -n "s/^ *\"$1\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}\$/\1/p" "$report" | head -n 1; }
+
+((status == 0)) || die "troupe-cg ended with status $status"
+[[ -f $report ]] || die "troupe-cg wrote no report"
+[[ $(value converged) == true ]] || die "the solver did not converge"
+recoveries=$(grep -c '"repeated_iterations"' "$report" || true)
+((recoveries == 1)) || die "the report shows $recoveries recoveries instead of 1"
+[[ $(value kind) == kill && $(value rank) == "$victim" ]] || die "the report shows another fault than the one ordered"
+
+LC_ALL=C printf '\n== Shown: the %s device host of rank %s was killed in iteration %s and replaced within %.0f ms, %s
+== iterations were repeated, and the %s ranks went on to the right answer (relative error %.1e).\n' \
+  "$backend" "$(value rank)" "$(value iteration)" "$(value total_ms)" "$(value repeated_iterations)" "$ranks" \
+  "$(value relative_error)"

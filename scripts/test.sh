@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Installs what troupe needs, builds it and runs all of its tests.
+#
+#   scripts/test.sh [CMAKE-OPTION...]
+#
+# 1. packages of Debian 12 or Ubuntu 24.04 that are missing (root or sudo)
+# 2. build/release: everything, with the CUDA engine where the CUDA toolkit is found
+# 3. build/asan: the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
+# 4. build/tsan: the tests of what threads share, under ThreadSanitizer
+# 5. build/release: all of CTest; its summary ends the output
+#
+# The options go to all three configurations, for instance -DTROUPE_ENGINE_CUDA=OFF. With TROUPE_TEST_BACKEND=cuda the
+# tests of step 5 run on this machine's GPUs. Exit status: 0 if everything passed, 1 otherwise.
+set -euo pipefail
+source "$(dirname "$0")/lib/build.sh"
+source "$root/scripts/lib/packages.sh"
+
+for option in "$@"; do
+  case $option in
+    -h | --help) usage && exit 0 ;;
+    -D*) ;;
+    *) usage >&2 && exit 2 ;;
+  esac
+done
+
+readonly shared_by_threads='[Rr]ing|[Mm]ailbox|[Tt]icket|[Cc]ommand_?[Pp]ort|[Aa]ctor|[Ff]uture'
+failures=()
+
+# Kernels that randomise addresses widely leave no room where the sanitizers of g++ 12 and 13 expect it. This is passed
+# on to all children; where it is forbidden (in most containers) it is left out.
+fixed_addresses=(setarch "$(uname -m)" --addr-no-randomize)
+"${fixed_addresses[@]}" true 2>/dev/null || fixed_addresses=(env)
+
+# sanitized PRESET [CTEST-OPTION...]: builds and runs the unit tests of a preset.
+sanitized() {
+  local preset=$1
+  shift
+  configure "$preset" "build/$preset" "${cmake_options[@]}" -DTROUPE_ENGINE_CUDA=OFF &&
+    build "build/$preset" unit_tests &&
+    say "unit tests, preset $preset" &&
+    env -u TROUPE_TEST_BACKEND "${fixed_addresses[@]}" ctest --test-dir "$root/build/$preset" --label-regex '^unit$' \
+      --no-tests=error --output-on-failure --no-label-summary --parallel "$(nproc)" "$@"
+}
+
+cmake_options=(-DTROUPE_TESTS=ON "$@")
+find_cuda
+mpi_environment
+install_packages "${packages_for_building[@]}" "${packages_for_testing[@]}" "${!optional_packages[@]}"
+configure release build/release -DTROUPE_BENCHMARKS=ON "${cmake_options[@]}"
+build build/release
+
+sanitized asan || failures+=("the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer")
+sanitized tsan --tests-regex "$shared_by_threads" || failures+=("the unit tests under ThreadSanitizer")
+
+say "all tests, preset release, backend ${TROUPE_TEST_BACKEND:-cpu}"
+# Tests on GPUs one by one: each wants all of them.
+parallel=$(nproc)
+[[ ${TROUPE_TEST_BACKEND:-cpu} == cuda ]] && parallel=1
+ctest --test-dir "$root/build/release" --no-tests=error --output-on-failure --no-label-summary --parallel "$parallel" ||
+  failures+=("the tests of the release build")
+
+((${#failures[@]} == 0)) || {
+  printf '== FAILED: %s\n' "${failures[@]}" >&2
+  exit 1
+}

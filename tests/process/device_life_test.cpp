@@ -1,0 +1,301 @@
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <set>
+
+#include "common/wire/port_layout.hpp"
+#include "common/wire/record.hpp"
+#include "device_rig.hpp"
+
+// How a device runs and ends: completion strategies, isolation, shared memory that holds nonsense, nothing left
+// behind.
+
+namespace troupe::test {
+namespace {
+
+// Plain operation
+
+/// A chain of dependent operations over several lanes, many times over; the result is known exactly.
+std::string run_chain(Device& device) {
+  constexpr std::int64_t kLength = 10'000;
+  const auto x = device.alloc<double>(kLength), y = device.alloc<double>(kLength), dot = device.alloc<double>(1);
+  const auto host = device.pinned<double>(static_cast<std::size_t>(kLength));
+  for (std::size_t i = 0; i < host.size(); ++i) host[i] = static_cast<double>(i % 7);
+  device.copy(host, x);
+  device.fill(y, 0.0);
+  for (int i = 0; i < 500; ++i) {
+    device.blas().axpy(1.0, x, y);        // y = (i + 1) x
+    device.vector().axpby(0.0, y, 1.0, x);  // x as it was
+  }
+  device.blas().dot(x, y, dot);
+  double expected = 0;
+  for (std::int64_t i = 0; i < kLength; ++i) expected += 500.0 * static_cast<double>((i % 7) * (i % 7));
+  const auto value = device.download(dot)[0];
+  if (value != expected) return "the chain gives " + std::to_string(value) + ", not " + std::to_string(expected);
+  const auto failed = device.take_error();
+  return failed.ok() ? "" : failed.error().to_string();
+}
+
+class Completion : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Every, Completion, ::testing::Values("event", "host_fn", "sync"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(Completion, DeliversEveryOutcome) {
+  DeviceRig rig({"--completion", GetParam()});
+  EXPECT_EQ(run_chain(rig.device()), "");
+  std::vector<Future<void>> futures;
+  for (int i = 0; i < 5000; ++i) futures.push_back(rig.device().nop());
+  EXPECT_TRUE(all_resolved(futures));
+  // And across the death of a host.
+  Counters counters(rig.device(), 4);
+  for (std::size_t i = 0; i < 1000; ++i) counters.add(i % 4);
+  ASSERT_TRUE(kill_active());
+  ASSERT_TRUE(all_resolved(counters.futures()));
+  EXPECT_EQ(counters.disagreement(), "");
+  EXPECT_EQ(run_chain(rig.device()), "");
+}
+
+TEST(Isolation, AThreadDoesTheSameWork) {
+  DeviceRig rig({"--isolation", "thread"});
+  EXPECT_TRUE(hosts().empty());
+  EXPECT_EQ(run_chain(rig.device()), "");
+  const Bystanders bystanders(rig.device(), 1);
+  EXPECT_EQ(bystanders.damage(), "");
+  EXPECT_EQ(not_working(rig.device()), "");
+}
+
+TEST(Standby, OffMeansOneHostAndRecoveryAllTheSame) {
+  DeviceRig rig({"--standby", "off"});
+  const Bystanders bystanders(rig.device(), 2);
+  std::this_thread::sleep_for(300ms);
+  ASSERT_EQ(hosts().size(), 1u);
+  ASSERT_TRUE(kill_active());
+  EXPECT_EQ(bystanders.damage(), "");
+  EXPECT_EQ(not_working(rig.device()), "");
+  EXPECT_EQ(hosts().size(), 1u);
+}
+
+TEST(CommandRing, AFullRingHoldsTheCallerBackAndLosesNothing) {
+  DeviceRig rig({"--ring-size", "64KiB"});
+  Counters counters(rig.device(), 8);
+  for (std::size_t i = 0; i < 40'000; ++i) counters.add(i % 8);
+  ASSERT_TRUE(all_resolved(counters.futures()));
+  EXPECT_EQ(counters.disagreement(), "");
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(counters.failed(i), 0u);
+}
+
+// Shared memory that holds nonsense
+
+/// The port segment of the only device host, as this process has it mapped.
+wire::PortHeader* find_port() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("memfd:troupe-port") == std::string::npos) continue;
+    return reinterpret_cast<wire::PortHeader*>(std::stoull(line, nullptr, 16));
+  }
+  return nullptr;
+}
+
+class Nonsense : public ::testing::Test {
+ protected:
+  DeviceRig rig{{"--standby", "off"}};
+  Device& device = rig.device();
+  Bystanders bystanders{device, 3};
+  pid_t old = hosts().front().pid;
+  wire::PortHeader* port = find_port();
+  std::vector<Future<void>> futures;
+
+  /// Queues commands for a host that is stopped, lets `spoil` loose on the first of them, and lets the host go on.
+  template <class Spoil>
+  void spoil_commands(Spoil spoil) {
+    ASSERT_NE(port, nullptr);
+    device.nop().get();
+    ::kill(old, SIGSTOP);
+    const auto mask = port->command_capacity - 1;
+    auto* commands = reinterpret_cast<std::byte*>(port) + wire::kPortDataOffset;
+    const auto tail = port->command.tail.load();
+    for (int i = 0; i < 50; ++i) futures.push_back(device.nop());
+    ASSERT_LT((tail & mask) + 64 * 50, port->command_capacity) << "no wrap here";
+    spoil(commands + (tail & mask));
+    ::kill(old, SIGCONT);
+  }
+  /// The host is gone, the rank is not, all futures are resolved, and life goes on.
+  void expect_recovery() {
+    EXPECT_TRUE(eventually([this] { return !hosts().empty() && hosts().front().pid != old; })) << "the host lives on";
+    ASSERT_TRUE(all_resolved(futures));
+    for (const auto& future : futures) {
+      if (!future.wait().ok()) {
+        EXPECT_EQ(future.wait().code(), Errc::device_lost);
+      }
+    }
+    EXPECT_EQ(bystanders.damage(), "");
+    EXPECT_EQ(not_working(device), "");
+  }
+};
+
+TEST_F(Nonsense, ARecordThatIsTooLong) {
+  spoil_commands([](std::byte* record) {
+    const std::uint64_t length = std::uint64_t{1} << 60;
+    std::memcpy(record, &length, sizeof length);
+  });
+  expect_recovery();
+}
+
+TEST_F(Nonsense, AnUnknownOperation) {
+  spoil_commands([](std::byte* record) {
+    const std::uint32_t opcode = 0xdeadbeef;
+    std::memcpy(record + 8 + offsetof(wire::CommandHeader, opcode), &opcode, sizeof opcode);
+  });
+  expect_recovery();
+}
+
+TEST_F(Nonsense, AnUnknownOperationInTheMiddle) {
+  spoil_commands([](std::byte* record) {
+    std::uint64_t length = 0;
+    for (int i = 0; i < 25; ++i) {
+      std::memcpy(&length, record, sizeof length);
+      record += 8 + (length + 7) / 8 * 8;
+    }
+    const std::uint32_t opcode = 0xdeadbeef;
+    std::memcpy(record + 8 + offsetof(wire::CommandHeader, opcode), &opcode, sizeof opcode);
+  });
+  expect_recovery();
+}
+
+TEST_F(Nonsense, RandomBytesOverEverything) {
+  spoil_commands([](std::byte* record) {
+    const auto noise = random_bytes(64 * 40, 11);
+    std::memcpy(record, noise.data(), noise.size());
+  });
+  expect_recovery();
+}
+
+TEST_F(Nonsense, AnOperandOutsideItsRegion) {
+  const auto x = device.alloc<double>(1000);
+  device.fill(x, 1.0).get();
+  ::kill(old, SIGSTOP);
+  const auto tail = port->command.tail.load() & (port->command_capacity - 1);
+  futures.push_back(device.fill(x, 2.0));
+  auto* record = reinterpret_cast<std::byte*>(port) + wire::kPortDataOffset + tail + 8;
+  auto* fill = reinterpret_cast<memory::Fill*>(record + sizeof(wire::CommandHeader));
+  fill->destination.offset = std::uint64_t{1} << 40;
+  ::kill(old, SIGCONT);
+  expect_recovery();
+}
+
+TEST_F(Nonsense, ATailThatRunsBackwards) {
+  device.nop().get();
+  ::kill(old, SIGSTOP);
+  for (int i = 0; i < 50; ++i) futures.push_back(device.nop());
+  port->command.tail.store(8);
+  ::kill(old, SIGCONT);
+  port->command.consumer_waits.store(0);
+  (void)device.nop();  // rings the bell
+  expect_recovery();
+}
+
+TEST_F(Nonsense, RepliesThatNobodyCanRead) {
+  for (int i = 0; i < 50; ++i) futures.push_back(device.nop());
+  ASSERT_TRUE(all_resolved(futures));
+  ::kill(old, SIGSTOP);
+  for (int i = 0; i < 50; ++i) futures.push_back(device.nop());
+  port->reply.tail.store(port->reply.tail.load() + (std::uint64_t{1} << 50));
+  ::kill(old, SIGCONT);
+  expect_recovery();
+}
+
+TEST_F(Nonsense, AnAnswerForMoreCommandsThanThereCanBe) {
+  device.nop().get();
+  ::kill(old, SIGSTOP);
+  for (int i = 0; i < 50; ++i) futures.push_back(device.nop());
+  auto* replies = reinterpret_cast<std::byte*>(port) + wire::kPortDataOffset + port->command_capacity;
+  const auto tail = port->reply.tail.load();
+  ASSERT_LT((tail & (port->reply_capacity - 1)) + 64, port->reply_capacity);
+  const wire::ReplyHeader reply{.first_ticket = 1, .count = 0xffffffff, .code = 0};
+  const std::uint64_t length = sizeof reply;
+  std::memcpy(replies + (tail & (port->reply_capacity - 1)), &length, sizeof length);
+  std::memcpy(replies + (tail & (port->reply_capacity - 1)) + 8, &reply, sizeof reply);
+  port->reply.tail.store(tail + 8 + sizeof reply);
+  expect_recovery();  // the host stands still: the rank alone can find out
+}
+
+// Nothing is left
+
+std::set<std::string> names_in(const char* folder) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.insert(entry.path().filename());
+  return names;
+}
+
+/// What the descriptors of this process refer to, but for the listing's own.
+std::multiset<std::string> open_files() {
+  std::multiset<std::string> targets;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const auto target = std::filesystem::read_symlink(entry.path(), gone).string();
+    if (!gone && target.find("/proc/") == std::string::npos) targets.insert(target.substr(0, target.find(':')));
+  }
+  return targets;
+}
+
+TEST(End, LeavesNoProcessNoMemoryAndNoDescriptor) {
+  const auto shared_before = names_in("/dev/shm");
+  { const DeviceRig warm_up; }  // what libraries open once and keep
+  const auto files_before = open_files();
+  for (int round = 0; round < 2; ++round) {
+    DeviceRig rig;
+    const Bystanders bystanders(rig.device(), 4);
+    const auto pinned = rig.device().pinned<double>(1000);
+    ASSERT_TRUE(eventually([] { return hosts().size() == 2; }));
+    ASSERT_TRUE(kill_active());
+    ASSERT_EQ(bystanders.damage(), "");
+  }
+  EXPECT_TRUE(eventually([] { return hosts().empty(); }, 2s));
+  EXPECT_LT(::waitpid(-1, nullptr, WNOHANG), 0) << "a child was not reaped";
+  EXPECT_EQ(names_in("/dev/shm"), shared_before);
+  EXPECT_EQ(open_files(), files_before);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) EXPECT_EQ(line.find("memfd:troupe"), std::string::npos) << line;
+}
+
+TEST(End, ResolvesWhatIsUnderWay) {
+  std::vector<Future<void>> futures;
+  {
+    DeviceRig rig({"--heartbeat-timeout", "60s"});
+    rig.device().inject(memory::FaultKind::hang);
+    for (int i = 0; i < 100; ++i) futures.push_back(rig.device().nop());
+  }
+  ASSERT_TRUE(all_resolved(futures, 5s));
+  for (const auto& future : futures) EXPECT_EQ(future.wait().code(), Errc::stopped);
+}
+
+TEST(End, OfTheRankIsTheEndOfItsDeviceHosts) {
+  int out[2] = {};
+  ASSERT_EQ(::pipe2(out, O_CLOEXEC), 0);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, out[1], 1);
+  char program[] = TROUPE_TEST_RANK_CHILD;
+  char* arguments[] = {program, nullptr};
+  pid_t rank = 0;
+  ASSERT_EQ(::posix_spawn(&rank, program, &actions, nullptr, arguments, environ), 0);
+  posix_spawn_file_actions_destroy(&actions);
+  ::close(out[1]);
+  char ready = 0;
+  ASSERT_EQ(::read(out[0], &ready, 1), 1) << "the rank did not start";
+  const auto its_hosts = hosts_of(rank);
+  ASSERT_EQ(its_hosts.size(), 2u);
+  ::kill(rank, SIGKILL);
+  ::waitpid(rank, nullptr, 0);
+  ::close(out[0]);
+  for (const auto& host : its_hosts) {
+    EXPECT_TRUE(eventually([&] { return ::kill(host.pid, 0) != 0; }, 2s)) << "device host " << host.pid << " lives on";
+  }
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,237 @@
+#pragma once
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <troupe/config.hpp>
+#include <troupe/device.hpp>
+
+#include "common/actor/production_scheduler.hpp"
+#include "rank/launch.hpp"
+
+/// A device without MPI, and eyes on the processes behind it.
+namespace troupe::test {
+
+using namespace std::chrono_literals;
+
+/// Nothing here takes longer unless it hangs.
+inline constexpr auto kDeadline = 30s;
+
+inline std::string backend() {
+  const char* named = std::getenv("TROUPE_TEST_BACKEND");
+  return named != nullptr && *named != '\0' ? named : "cpu";
+}
+inline bool on_cuda() { return backend() == "cuda"; }
+
+/// A device host as the kernel sees it.
+struct HostProcess {
+  pid_t pid = 0;
+  std::uint64_t started = 0;  ///< clock ticks after boot
+};
+
+/// The children of `parent` that are device hosts and not dead, oldest first: the first one is the active one.
+inline std::vector<HostProcess> hosts_of(pid_t parent) {
+  std::vector<HostProcess> hosts;
+  std::error_code gone;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
+    const auto name = entry.path().filename().string();
+    if (!std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; })) continue;
+    std::ifstream file(entry.path() / "stat");
+    std::string line;
+    if (!std::getline(file, line)) continue;
+    // pid (name) state ppid …: the name may hold anything, so count from its end.
+    const auto open = line.find('('), close = line.rfind(')');
+    if (open == std::string::npos || close == std::string::npos) continue;
+    std::istringstream rest(line.substr(close + 2));
+    std::string state, field;
+    pid_t ppid = 0;
+    rest >> state >> ppid;
+    if (ppid != parent || state == "Z" || state == "X") continue;
+    if (!line.substr(open + 1, close - open - 1).starts_with("troupe-device")) continue;
+    for (int i = 5; i < 22; ++i) rest >> field;
+    hosts.push_back({std::stoi(name), 0});
+    rest >> hosts.back().started;
+  }
+  std::sort(hosts.begin(), hosts.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.started, a.pid) < std::pair(b.started, b.pid);
+  });
+  return hosts;
+}
+inline std::vector<HostProcess> hosts() { return hosts_of(::getpid()); }
+
+/// Waits until `condition` holds; false if it does not in time.
+template <class Condition>
+bool eventually(Condition condition, std::chrono::nanoseconds limit = kDeadline) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(1ms);
+  }
+  return true;
+}
+
+/// True if all futures are resolved in time.
+inline bool all_resolved(const std::vector<Future<void>>& futures, std::chrono::nanoseconds limit = kDeadline) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  return std::all_of(futures.begin(), futures.end(), [&](const auto& future) {
+    return future.wait_for(std::max<std::chrono::nanoseconds>(end - std::chrono::steady_clock::now(), 0ns));
+  });
+}
+
+/// Kills the active device host with a real SIGKILL; false if there is none.
+inline bool kill_active() {
+  const auto found = hosts();
+  return !found.empty() && ::kill(found.front().pid, SIGKILL) == 0;
+}
+
+class DeviceRig {
+ public:
+  /// `options` as on a command line.
+  explicit DeviceRig(std::vector<std::string> options = {}) {
+    std::vector<const char*> arguments{"test", "--device-host", TROUPE_TEST_DEVICE_HOST, "--log-level", "error"};
+    for (const auto& option : options) arguments.push_back(option.c_str());
+    const auto config = Config::parse(static_cast<int>(arguments.size()), arguments.data()).take();
+    system_ = std::make_unique<ActorSystem>(ProductionScheduler::start({.workers = 2}).take());
+    core_ = rank::DeviceCore::open(*system_, rank::device_options(config, backend(), 0, 1).take(), 0).take();
+    device_ = std::make_unique<Device>(core_);
+  }
+  ~DeviceRig() {
+    core_->shut_down();
+    device_.reset();
+    core_.reset();
+    system_.reset();
+  }
+  DeviceRig(const DeviceRig&) = delete;
+  DeviceRig& operator=(const DeviceRig&) = delete;
+
+  [[nodiscard]] Device& device() { return *device_; }
+  [[nodiscard]] rank::DeviceCore& core() { return *core_; }
+
+ private:
+  std::unique_ptr<ActorSystem> system_;
+  std::shared_ptr<rank::DeviceCore> core_;
+  std::unique_ptr<Device> device_;
+};
+
+inline std::vector<std::uint8_t> random_bytes(std::size_t count, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::uint8_t> bytes(count);
+  for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random());
+  return bytes;
+}
+
+/// Buffers of many sizes with known contents that nobody writes: they must come through every fault.
+class Bystanders {
+ public:
+  Bystanders(Device& device, std::uint64_t seed) : device_(&device) {
+    for (const std::size_t length : {1u, 3u, 4096u, 100'003u, 3u << 20}) {
+      contents_.push_back(random_bytes(length, seed + length));
+      buffers_.push_back(device.alloc<std::uint8_t>(static_cast<std::int64_t>(length)));
+      device.upload<std::uint8_t>(contents_.back(), buffers_.back()).get();
+    }
+  }
+  /// Empty if every byte is there, else what is wrong.
+  [[nodiscard]] std::string damage() const {
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      const auto name = "buffer of " + std::to_string(contents_[i].size()) + " bytes";
+      if (!buffers_[i].valid()) return name + " is stale";
+      try {
+        if (device_->download(buffers_[i]) != contents_[i]) return name + " has changed";
+      } catch (const Exception& e) {
+        return name + ": " + e.what();
+      }
+    }
+    return {};
+  }
+
+ private:
+  Device* device_;
+  std::vector<std::vector<std::uint8_t>> contents_;
+  std::vector<GpuRef<std::uint8_t>> buffers_;
+};
+
+/// Counters in device memory that operations add one to: an operation that runs twice, or not at all, shows.
+class Counters {
+ public:
+  Counters(Device& device, int count) : device_(&device), one_(device.alloc<double>(1)) {
+    device.fill(one_, 1.0).get();
+    for (int i = 0; i < count; ++i) {
+      cells_.push_back(device.alloc<double>(1));
+      device.fill(cells_.back(), 0.0).get();
+    }
+    outcomes_.resize(cells_.size());
+  }
+  void add(std::size_t cell) { outcomes_[cell].push_back(device_->blas().axpy(1.0, one_, cells_[cell])); }
+  [[nodiscard]] std::vector<Future<void>> futures() const {
+    std::vector<Future<void>> all;
+    for (const auto& list : outcomes_) all.insert(all.end(), list.begin(), list.end());
+    return all;
+  }
+  /// How many operations on a cell failed. All futures must be resolved.
+  [[nodiscard]] std::size_t failed(std::size_t cell) const {
+    return static_cast<std::size_t>(std::count_if(outcomes_[cell].begin(), outcomes_[cell].end(),
+                                                  [](const auto& future) { return !future.wait().ok(); }));
+  }
+  [[nodiscard]] bool stale(std::size_t cell) const { return !cells_[cell].valid(); }
+  /// Empty if the cells are as the outcomes say: a cell of which every operation succeeded is valid and has counted
+  /// each of them once; one of which an operation failed is stale and refuses use.
+  [[nodiscard]] std::string disagreement() const {
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      const auto name = "counter " + std::to_string(i);
+      for (const auto& future : outcomes_[i]) {
+        const auto code = future.wait().code();
+        if (code != Errc::ok && code != Errc::device_lost && code != Errc::stale) {
+          return name + ": " + future.wait().error().to_string();
+        }
+      }
+      if (failed(i) != 0) {
+        if (cells_[i].valid()) return name + " is valid although an operation on it failed";
+        const auto refused = device_->blas().axpy(1.0, one_, cells_[i]);
+        if (!refused.ready() || refused.wait().code() != Errc::stale) return name + " is stale but is used";
+        continue;
+      }
+      if (!cells_[i].valid()) return name + " is stale although all operations on it succeeded";
+      const auto value = device_->download(cells_[i])[0];
+      if (value != static_cast<double>(outcomes_[i].size())) {
+        return name + " is " + std::to_string(value) + " after " + std::to_string(outcomes_[i].size()) + " additions";
+      }
+    }
+    return {};
+  }
+
+ private:
+  Device* device_;
+  GpuRef<double> one_;
+  std::vector<GpuRef<double>> cells_;
+  std::vector<std::vector<Future<void>>> outcomes_;
+};
+
+/// Empty if the device computes: a fill, a kernel of each library that is cheap to open, a copy back.
+inline std::string not_working(Device& device) {
+  try {
+    const auto x = device.alloc<float>(1000), y = device.alloc<float>(1000), dot = device.alloc<float>(1);
+    device.fill(x, 2.0f);
+    device.fill(y, 3.0f);
+    device.blas().axpy(2.0f, x, y);
+    device.vector().multiply(x, y, y);
+    device.blas().dot(x, y, dot);
+    const auto value = device.download(dot)[0];
+    return value == 28000.0f ? "" : "the dot product is " + std::to_string(value) + ", not 28000";
+  } catch (const Exception& e) {
+    return e.what();
+  }
+}
+
+}  // namespace troupe::test

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# install.sh SOURCE-TREE BUILD-TREE CMAKE CXX BUILD-TYPE MPIEXEC: installs troupe, moves the install tree elsewhere,
+# builds the README's program against it as a user would (find_package), and runs it on two ranks. Nothing that the
+# ranks or their device hosts load may come from the build tree.
+set -euo pipefail
+source_tree=$1 build_tree=$2 cmake=$3 cxx=$4 build_type=$5 mpiexec=$6
+here=$(cd "$(dirname "$0")" && pwd)
+fail() { echo "install test: $*" && exit 1; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+"$cmake" --install "$build_tree" --prefix "$work/first" >/dev/null
+mv "$work/first" "$work/moved"
+[[ -z $(find "$work/moved" -type d -empty) ]] || fail "empty folders are installed"
+while IFS= read -r file; do
+  [[ $(head -c 4 "$file" | tail -c 3) == ELF ]] || continue
+  ! readelf -d "$file" | grep -E '\((RPATH|RUNPATH)\)' | grep -F "$build_tree" || fail "$file looks into the build tree"
+done < <(find "$work/moved" -type f)
+! grep -rIlF -e "$build_tree" -e "$work/first" "$work/moved" || fail "the files above name the build tree or the first prefix"
+
+# The program of the README: the first C++ block in it, exactly.
+mkdir "$work/consumer"
+awk '/^```cpp$/ { inside = 1; next } /^```$/ && inside { exit } inside' "$source_tree/README.md" >"$work/consumer/main.cpp"
+lines=$(wc -l <"$work/consumer/main.cpp")
+((lines > 10 && lines <= 35)) || fail "the README's program has $lines lines"
+cp "$here/consumer/CMakeLists.txt" "$work/consumer/"
+"$cmake" -S "$work/consumer" -B "$work/consumer/build" -G Ninja -DCMAKE_BUILD_TYPE="$build_type" \
+  -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror" -DCMAKE_PREFIX_PATH="$work/moved"
+"$cmake" --build "$work/consumer/build"
+
+ranks=2
+export TROUPE_BACKEND=${TROUPE_TEST_BACKEND:-cpu}
+if [[ $TROUPE_BACKEND == cuda ]] && (($(nvidia-smi -L | grep -c '^GPU ') < ranks)); then ranks=1; fi
+unset LD_LIBRARY_PATH TROUPE_TEST_BACKEND
+mkdir "$work/loaded"
+# LD_DEBUG=files writes what each process loads: the ranks, the device hosts, the engines they open.
+run=("$mpiexec" -n "$ranks" --oversubscribe --bind-to none env LD_DEBUG=files LD_DEBUG_OUTPUT="$work/loaded/by")
+output=$(cd "$work" && timeout 120 "${run[@]}" "$work/consumer/build/sum-of-products" --n 64 </dev/null) ||
+  fail "the README's program ended with status $?"
+echo "$output"
+grep -q "^$ranks ranks: the mean is " <<<"$output" || fail "the README's program did not print its result"
+
+loaded=$(sed -n 's/.*calling init: \(.*\)/\1/p' "$work"/loaded/by.* | sort -u)
+for file in lib/libtroupe.so libexec/troupe/troupe-engine-$TROUPE_BACKEND.so; do
+  grep -qF "$work/moved/$file" <<<"$loaded" || fail "$file of the moved tree was not loaded"
+done
+! grep -F "$build_tree/" <<<"$loaded" || fail "the files above were loaded from the build tree"
+hosts=$(grep -lF 'troupe-device-host' "$work"/loaded/by.* | wc -l)
+((hosts >= ranks)) || fail "only $hosts device hosts ran"
+
+(cd / && "$work/moved/bin/troupe-cg" --help >/dev/null) || fail "the moved troupe-cg does not run"
+[[ -z $(find "$work/moved/bin" -name troupe-info) ]] || (cd / && "$work/moved/bin/troupe-info" --help >/dev/null) ||
+  fail "the moved troupe-info does not run"
+echo "install test: passed"

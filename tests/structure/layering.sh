@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# layering.sh SOURCE-TREE: checks every include of the tree against the layers of the architecture. Prints each
+# violation as FILE:LINE: what is wrong, and exits with 1 if there is any.
+#
+#   include/troupe/            the standard library and <troupe/...>
+#   src/common/                no rank/, no device_host/
+#   src/rank/                  no device_host/; MPI in net/ only
+#   src/device_host/           no rank/; CUDA and NCCL in engine/cuda/ only (cuRAND's host generator in engine/cpu/ too);
+#                              the engines know nothing of each other, the rest nothing of either
+#   apps/NAME/                 <troupe/...> and its own headers
+set -euo pipefail
+tree=$(cd "$1" && pwd)
+cd "$tree"
+
+mpi='<(mpi|mpi-ext)\.h>'
+gpu='[<"](cuda|cublas|cusparse|curand|cufft|cusolver|cudnn|nccl|nvrtc|nvml|nvJitLink|nvtx|nvToolsExt|thrust/|cub/|cooperative_groups|library_types\.h|driver_types\.h|device_launch)'
+violations=0
+
+# includes FOLDER: "FILE:LINE:<header>" or "FILE:LINE:"header"" of every include below it
+includes() {
+  [[ -d $1 ]] || { echo "layering: there is no folder $1 in $tree" >&2 && exit 2; }
+  grep -rHnE '^[[:space:]]*#[[:space:]]*include' --include='*.[ch]' --include='*.[ch]pp' --include='*.cu' --include='*.cuh' \
+    --include='*.in' "$1" | sed -E 's/^([^:]*:[0-9]+):[[:space:]]*#[[:space:]]*include[[:space:]]*([<"][^>"]*[>"]).*/\1:\2/'
+}
+
+# forbid FOLDER PATTERN REASON [EXCEPT-FOLDER]: no include below FOLDER may match
+forbid() {
+  local found
+  found=$(includes "$1" | grep -E "^[^:]*:[0-9]+:.*($2)" || true)
+  [[ -z ${4:-} ]] || found=$(grep -vE "^($4)" <<<"$found" || true)
+  report "$found" "$3"
+}
+
+# demand FOLDER PATTERN REASON: every include below FOLDER must match
+demand() { report "$(includes "$1" | grep -vE "^[^:]*:[0-9]+:($2)" || true)" "$3"; }
+
+report() {
+  local line
+  while IFS= read -r line; do
+    [[ -n $line ]] || continue
+    echo "${line%%:[<\"]*}: ${line#*:*:}: $2"
+    violations=$((violations + 1))
+  done <<<"$1"
+}
+
+demand include '<troupe/|<[a-z_0-9]+>' "public headers include the standard library and <troupe/...> only"
+
+forbid src "$mpi" "MPI belongs in src/rank/net" "src/rank/net/"
+forbid apps "$mpi" "applications do not see MPI"
+forbid src "$gpu" "CUDA and NCCL belong in src/device_host/engine/cuda" "src/device_host/engine/cuda/|src/device_host/engine/cpu/[^:]*:[0-9]+:<curand\.h>"
+forbid apps "$gpu" "applications do not see CUDA"
+
+demand src '<|"(common|rank|device_host)/' "includes of our own are rooted at src"
+forbid src/common '"(rank|device_host)/' "common stands below both processes"
+forbid src/rank '"device_host/' "the rank process does not include the device host"
+forbid src/device_host '"rank/' "the device host does not include the rank process"
+forbid src/device_host/engine/cpu '"device_host/engine/cuda/' "the engines know nothing of each other"
+forbid src/device_host/engine/cuda '"device_host/engine/cpu/' "the engines know nothing of each other"
+forbid src/device_host '"device_host/engine/(cpu|cuda)/' "the engines are linked, not included" "src/device_host/engine/(cpu|cuda)/"
+
+demand apps '<|"[^/"]+"' "applications include <troupe/...> and headers of their own folder"
+while IFS=: read -r file line header; do
+  header=${header//\"/}
+  [[ -e ${file%/*}/$header ]] || report "$file:$line:\"$header\"" "an application's header lies in its own folder"
+done < <(includes apps | grep -E ':"[^/"]+"$' || true)
+
+if ((violations > 0)); then
+  echo "layering: $violations violation(s)"
+  exit 1
+fi
+echo "layering: $({ includes include; includes src; includes apps; } | wc -l) includes checked"

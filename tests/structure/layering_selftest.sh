@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# layering_selftest.sh SOURCE-TREE: plants one violation of every rule into a copy of the tree; layering.sh must find
+# each, at its place, and nothing in the copy before.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp -r "$1/include" "$1/src" "$1/apps" "$work/"
+"$here/layering.sh" "$work" >/dev/null || { echo "the tree is not clean to begin with" && exit 1; }
+
+# plant FILE INCLUDE
+plant() {
+  local file=$work/$1 output
+  [[ ! -e $file ]] || { echo "$1 is there already" && exit 1; }
+  printf '// planted\n#include %s\n' "$2" >"$file"
+  if output=$("$here/layering.sh" "$work") || ! grep -qF "$1:2: $2" <<<"$output"; then
+    echo "not found: $2 in $1"
+    echo "$output"
+    exit 1
+  fi
+  rm "$file"
+}
+
+plant include/troupe/planted.hpp '"common/core/clock.hpp"'
+plant include/troupe/planted.hpp '<fmt/format.h>'
+plant include/troupe/planted.hpp '<mpi.h>'
+plant src/common/core/planted.hpp '"rank/world/message.hpp"'
+plant src/common/wire/planted.cpp '"device_host/lanes.hpp"'
+plant src/common/ipc/planted.cpp '<mpi.h>'
+plant src/rank/device/planted.cpp '"device_host/device_host.hpp"'
+plant src/rank/device/planted.cpp '<mpi.h>'
+plant src/rank/world/planted.cpp '<cuda_runtime_api.h>'
+plant src/rank/net/planted.cpp '<nccl.h>'
+plant src/device_host/planted.cpp '"rank/world/message.hpp"'
+plant src/device_host/planted.cpp '<curand.h>'
+plant src/device_host/planted.cpp '"device_host/engine/cuda/status.hpp"'
+plant src/device_host/engine/cpu/planted.cpp '<cublas_v2.h>'
+plant src/device_host/engine/cpu/planted.cpp '"device_host/engine/cuda/status.hpp"'
+plant src/device_host/engine/cuda/planted.cu '"device_host/engine/cpu/mesh.hpp"'
+plant src/device_host/planted.cpp '"lanes.hpp"'
+plant apps/troupe-cg/planted.cpp '"common/core/clock.hpp"'
+plant apps/troupe-cg/planted.cpp '<mpi.h>'
+plant apps/troupe-info/planted.cpp '"stencil.hpp"'
+echo "every planted violation was found"

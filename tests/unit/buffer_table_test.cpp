@@ -1,0 +1,137 @@
+// The buffer table: generations, and what a range must be to name a buffer.
+#include "rank/device/buffer_table.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace troupe::rank {
+namespace {
+
+Operand whole(const BufferTable& table, std::uint32_t buffer) {
+  const auto& entry = table.at(buffer);
+  return {entry.region, buffer, entry.generation.load(), 0, entry.offset, entry.bytes};
+}
+
+TEST(BufferTable, ABufferIsCurrentUntilItsContentsGo) {
+  BufferTable table;
+  const auto buffer = table.add(3, 512, 1024);
+  ASSERT_TRUE(buffer.ok());
+  const auto before = whole(table, *buffer);
+  EXPECT_TRUE(table.current(before));
+  table.lose(*buffer);
+  EXPECT_FALSE(table.current(before));
+  EXPECT_TRUE(table.current(whole(table, *buffer))) << "renewed references name the new contents";
+}
+
+TEST(BufferTable, AReferenceThatOutlivedItsBufferNeverMatchesALaterOne) {
+  BufferTable table;
+  std::set<std::uint32_t> generations;
+  std::vector<Operand> old;
+  std::uint32_t first = 0;
+  for (int i = 0; i < 20; ++i) {
+    const auto buffer = table.add(1, 0, 64);
+    ASSERT_TRUE(buffer.ok());
+    if (i == 0) first = *buffer;
+    ASSERT_EQ(*buffer, first) << "the entry is used again";
+    for (const auto& operand : old) EXPECT_FALSE(table.current(operand));
+    old.push_back(whole(table, *buffer));
+    EXPECT_TRUE(table.current(old.back()));
+    EXPECT_TRUE(generations.insert(old.back().generation).second);
+    table.remove(*buffer);
+    EXPECT_FALSE(table.current(whole(table, *buffer))) << "a removed buffer is not there, whatever the generation";
+  }
+}
+
+TEST(BufferTable, ARangeMustLieWithinItsBuffer) {
+  BufferTable table;
+  const auto buffer = table.add(2, 1000, 100);
+  ASSERT_TRUE(buffer.ok());
+  const auto with = [&](std::uint32_t region, std::uint64_t offset, std::uint64_t bytes) {
+    auto operand = whole(table, *buffer);
+    operand.region = region;
+    operand.offset = offset;
+    operand.bytes = bytes;
+    return table.current(operand);
+  };
+  EXPECT_TRUE(with(2, 1000, 100));
+  EXPECT_TRUE(with(2, 1040, 60));
+  EXPECT_TRUE(with(2, 1100, 0));
+  EXPECT_FALSE(with(3, 1000, 100));
+  EXPECT_FALSE(with(2, 999, 100));
+  EXPECT_FALSE(with(2, 1000, 101));
+  EXPECT_FALSE(with(2, 1041, 60));
+  EXPECT_FALSE(with(2, 1101, 0));
+  EXPECT_FALSE(with(2, 1008, ~std::uint64_t{0} - 7)) << "offset + bytes overflows to a small number";
+  EXPECT_FALSE(with(2, ~std::uint64_t{0} - 7, 16)) << "so does this";
+}
+
+TEST(BufferTable, UnknownIndicesAreNotCurrent) {
+  BufferTable table;
+  EXPECT_FALSE(table.current({}));
+  const auto buffer = table.add(1, 0, 8);
+  ASSERT_TRUE(buffer.ok());
+  auto operand = whole(table, *buffer);
+  for (const auto index : {*buffer + 1, 1024u, BufferTable::kMaxBuffers, ~0u}) {
+    operand.buffer = index;
+    EXPECT_FALSE(table.current(operand)) << index;
+  }
+}
+
+TEST(BufferTable, EntriesKeepTheirAddresses) {
+  BufferTable table;
+  const auto first = table.add(1, 0, 8);
+  ASSERT_TRUE(first.ok());
+  const auto* entry = &table.at(*first);
+  for (int i = 0; i < 5000; ++i) ASSERT_TRUE(table.add(1, 0, 8).ok());
+  EXPECT_EQ(&table.at(*first), entry);
+  EXPECT_EQ(table.size(), 5001u);
+}
+
+TEST(BufferTable, FullIsAnAnswer) {
+  BufferTable table;
+  for (std::uint32_t i = 0; i < BufferTable::kMaxBuffers; ++i) {
+    const auto buffer = table.add(1, i, 1);
+    ASSERT_TRUE(buffer.ok());
+    ASSERT_EQ(*buffer, i);
+  }
+  EXPECT_EQ(table.add(1, 0, 1).code(), Errc::out_of_memory);
+  table.remove(4711);
+  const auto again = table.add(9, 8, 7);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(*again, 4711u);
+  EXPECT_EQ(table.at(4711).region, 9u);
+  EXPECT_EQ(table.at(4711).last_ticket, 0u);
+}
+
+TEST(BufferTable, GenerationsOnlyGrow) {
+  BufferTable table;
+  std::mt19937 random(11);
+  std::vector<std::uint32_t> live, generation(64, 0);
+  for (int i = 0; i < 5000; ++i) {
+    if (live.empty() || (live.size() < 64 && random() % 2 == 0)) {
+      const auto buffer = table.add(1, 0, 8);
+      ASSERT_TRUE(buffer.ok());
+      live.push_back(*buffer);
+    } else {
+      const auto which = random() % live.size();
+      if (random() % 2 == 0) {
+        table.lose(live[which]);
+      } else {
+        table.remove(live[which]);
+        live.erase(live.begin() + static_cast<std::ptrdiff_t>(which));
+      }
+    }
+    for (std::uint32_t buffer = 0; buffer < table.size(); ++buffer) {
+      const auto now = table.at(buffer).generation.load();
+      ASSERT_GE(now, generation[buffer]);
+      generation[buffer] = now;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace troupe::rank

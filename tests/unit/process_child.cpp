@@ -1,0 +1,78 @@
+// What process_test starts: does the one thing its first argument names.
+#include <dirent.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "common/ipc/process.hpp"
+
+extern char** environ;
+
+namespace {
+
+void say(const std::string& text) {
+  if (::write(3, text.data(), text.size()) != static_cast<ssize_t>(text.size())) std::exit(9);
+}
+
+/// The numbers of all open descriptors but that of the listing itself.
+std::string descriptors() {
+  std::string list;
+  DIR* folder = ::opendir("/proc/self/fd");
+  for (int fd = 0; fd < 1024; ++fd) {
+    if (fd != ::dirfd(folder) && ::access(("/proc/self/fd/" + std::to_string(fd)).c_str(), F_OK) == 0) {
+      list += std::to_string(fd) + " ";
+    }
+  }
+  ::closedir(folder);
+  return list;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view mode = argc > 1 ? argv[1] : "";
+  if (mode == "exit" && argc > 2) return std::atoi(argv[2]);
+  if (mode == "wait") {
+    for (;;) ::pause();
+  }
+  if (mode == "environment") {
+    for (char** entry = environ; *entry != nullptr; ++entry) say(std::string(*entry) + "\n");
+    return 0;
+  }
+  if (mode == "descriptors") return say(descriptors()), 0;
+  if (mode == "numbers") {  // each descriptor says which one it is
+    for (int fd = 3; fd < 6; ++fd) {
+      const char digit = static_cast<char>('0' + fd);
+      if (::write(fd, &digit, 1) != 1) return 9;
+    }
+    return 0;
+  }
+  if (mode == "arguments") {
+    for (int i = 2; i < argc; ++i) say(std::string(argv[i]) + "|");
+    return 0;
+  }
+  if (mode == "signals") {
+    sigset_t blocked;
+    ::sigprocmask(SIG_SETMASK, nullptr, &blocked);
+    return ::sigismember(&blocked, SIGTERM) == 1 ? 1 : 0;
+  }
+  if (mode == "orphan") {
+    troupe::ipc::die_with_parent(::getppid() + 1);  // as if the parent had gone and another had taken its place
+    return 7;
+  }
+  if (mode == "family") {  // a child that goes when this process does
+    const pid_t parent = ::getpid();
+    if (::fork() == 0) {
+      troupe::ipc::die_with_parent(parent);
+      say("c");
+      for (;;) ::pause();
+    }
+    for (;;) ::pause();
+  }
+  return 64;
+}

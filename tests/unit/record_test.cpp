@@ -1,0 +1,256 @@
+// Command records: every operation there and back, and what is not one refused.
+#include "common/wire/record.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace troupe::wire {
+namespace {
+
+constexpr std::uint64_t kBytes = 4096;
+
+/// Encodes what is submitted, as a command port does.
+class Recorder final : public detail::Submitter {
+ public:
+  Future<void> submit(const detail::CommandView& command) override {
+    record.resize(record_bytes(command));
+    encode(command, 77, record);
+    return Future<void>(Result<void>());
+  }
+  std::vector<std::byte> record;
+};
+
+void set(Operand& operand, std::uint32_t region) { operand = {region, region + 100, 3, 0, region * 64, kBytes}; }
+void set(Scalar& scalar, std::uint32_t region) { set(scalar.device, region); }
+
+/// An operation that checks out: every operand there, every extent 4.
+template <class Op>
+Op sound() {
+  Op op{};
+  op.dtype = DType::f64;
+  std::uint32_t region = 0;
+  std::apply([&](const auto&... use) { (..., set(op.*(use.member), ++region)); }, Op::kOperands);
+  if constexpr (requires { op.count; }) op.count = 4;
+  if constexpr (requires { op.n; }) op.n = 4;
+  if constexpr (requires { op.m; }) op.m = 4;
+  if constexpr (requires { op.k; }) op.k = 4;
+  if constexpr (requires { op.lda; }) op.lda = 5;
+  if constexpr (requires { op.ldb; }) op.ldb = 6, op.ldc = 7;
+  if constexpr (requires { op.rows; }) op.rows = op.columns = op.nonzeros = 4;
+  if constexpr (requires { op.source_length; }) op.source_length = 4;
+  if constexpr (requires { op.index_dtype; }) op.index_dtype = DType::i32;
+  return op;
+}
+
+std::vector<PeerTransfer> some_tail() {
+  std::vector<PeerTransfer> tail(3);
+  for (std::uint32_t i = 0; i < 3; ++i) set(tail[i].data, i + 1), tail[i].peer = i, tail[i].receive = i % 2;
+  return tail;
+}
+
+template <class Op>
+std::vector<std::byte> record_of(const Op& op) {
+  Recorder recorder;
+  const auto tail = HasTail<Op> ? some_tail() : std::vector<PeerTransfer>{};
+  const auto outcome = detail::submit(recorder, op, tail, 9).wait();
+  EXPECT_TRUE(outcome.ok()) << outcome.error().to_string();
+  return recorder.record;
+}
+
+template <class Op>
+class EveryOperation : public ::testing::Test {};
+template <class... Ops>
+::testing::Types<Ops...> types_of(OperationList<Ops...>);
+TYPED_TEST_SUITE(EveryOperation, decltype(types_of(Operations{})));
+
+using Visited = std::tuple<std::string, std::uint32_t, std::uint64_t, Access>;
+
+template <class Source>
+std::vector<Visited> operands_of(Source&& visit_all) {
+  std::vector<Visited> seen;
+  visit_all([&](std::string_view name, const Operand& operand, Access access) {
+    seen.emplace_back(std::string(name), operand.buffer, operand.offset, access);
+  });
+  return seen;
+}
+
+TYPED_TEST(EveryOperation, ComesBackAsItWasSent) {
+  const auto op = sound<TypeParam>();
+  const auto record = record_of(op);
+  Command command;
+  const auto decoded = command.decode(record);
+  ASSERT_TRUE(decoded.ok()) << decoded.error().to_string();
+  EXPECT_EQ(command.name(), TypeParam::kName);
+  EXPECT_EQ(operation_name(command.header().opcode), TypeParam::kName);
+  EXPECT_EQ(command.header().ticket, 77u);
+  EXPECT_EQ(command.header().epoch, 9u);
+  EXPECT_EQ(command.header().cancelled, 0u);
+  int visits = 0;
+  command.visit([&]<class Op>(const Op& got) {
+    ++visits;
+    if constexpr (std::is_same_v<Op, TypeParam>) {
+      EXPECT_EQ(std::memcmp(&got, &op, sizeof op), 0);
+    } else {
+      ADD_FAILURE() << "visited as " << Op::kName;
+    }
+  });
+  EXPECT_EQ(visits, 1);
+  const auto tail = HasTail<TypeParam> ? some_tail() : std::vector<PeerTransfer>{};
+  ASSERT_EQ(command.tail().size(), tail.size());
+  const auto sent = operands_of([&](auto visit) { for_each_operand(op, tail, visit); });
+  EXPECT_EQ(operands_of([&](auto visit) { command.for_each_operand(visit); }), sent);
+  EXPECT_EQ(sent.size(), std::tuple_size_v<decltype(TypeParam::kOperands)> + tail.size());
+}
+
+TYPED_TEST(EveryOperation, IsRefusedAtAnyOtherLength) {
+  const auto record = record_of(sound<TypeParam>());
+  Command command;
+  for (std::size_t length = 0; length < record.size(); ++length) {
+    EXPECT_EQ(command.decode(std::span(record).first(length)).code(), Errc::invalid) << length;
+  }
+  auto longer = record;
+  longer.resize(record.size() + 8);
+  EXPECT_EQ(command.decode(longer).code(), Errc::invalid);
+}
+
+TYPED_TEST(EveryOperation, IsRefusedWithAWrongHeader) {
+  auto record = record_of(sound<TypeParam>());
+  const auto refused = [&](auto change) {
+    auto wrong = record;
+    CommandHeader header;
+    std::memcpy(&header, wrong.data(), sizeof header);
+    change(header);
+    std::memcpy(wrong.data(), &header, sizeof header);
+    Command command;
+    return command.decode(wrong).code() == Errc::invalid;
+  };
+  EXPECT_TRUE(refused([](auto& header) { header.opcode ^= 1; }));
+  EXPECT_TRUE(refused([](auto& header) { header.op_bytes = static_cast<std::uint16_t>(header.op_bytes + 8); }));
+  EXPECT_TRUE(refused([](auto& header) { ++header.tail_count; }));
+  EXPECT_TRUE(refused([](auto& header) { header.tail_count = 0xffff; }));
+}
+
+TYPED_TEST(EveryOperation, IsRefusedWithADTypeItDoesNotHave) {
+  auto op = sound<TypeParam>();
+  for (unsigned dtype = 0; dtype < 256; ++dtype) {
+    if (TypeParam::kDTypes.has(static_cast<DType>(dtype))) continue;
+    if (TypeParam::kOperands == std::tuple{}) break;  // it touches no elements
+    op.dtype = static_cast<DType>(dtype);
+    EXPECT_EQ(op.check().code(), Errc::unsupported) << dtype;
+  }
+}
+
+void shrink(Operand& operand) { operand.bytes = 7; }
+void shrink(Scalar& scalar) { scalar.device.bytes = 3; }
+
+TYPED_TEST(EveryOperation, IsRefusedIfAnOperandIsTooShort) {
+  std::apply(
+      [](const auto&... use) {
+        const auto one = [](const auto& which) {
+          auto op = sound<TypeParam>();
+          shrink(op.*(which.member));
+          EXPECT_EQ(op.check().code(), Errc::invalid) << which.name;
+        };
+        (..., one(use));
+      },
+      TypeParam::kOperands);
+}
+
+template <class Op, class Change>
+void expect_invalid(Change change, std::string_view what) {
+  auto op = sound<Op>();
+  change(op);
+  EXPECT_EQ(op.check().code(), Errc::invalid) << Op::kName << ": " << what;
+}
+
+TEST(Checks, ExtentsThatDoNotHold) {
+  constexpr auto kHuge = std::int64_t{1} << 62;
+  expect_invalid<blas::Axpy>([](auto& op) { op.n = -1; }, "negative n");
+  expect_invalid<blas::Axpy>([](auto& op) { op.incx = 0; }, "increment 0");
+  expect_invalid<blas::Axpy>([](auto& op) { op.incy = kHuge; }, "n * inc overflows");
+  expect_invalid<blas::Dot>([](auto& op) { op.x.region = 0; }, "missing x");
+  expect_invalid<blas::Dot>([](auto& op) { op.x.offset = 4; }, "misaligned x");
+  expect_invalid<blas::Gemv>([](auto& op) { op.lda = 3; }, "lda < m");
+  expect_invalid<blas::Gemv>([](auto& op) { op.transpose = static_cast<blas::Transpose>(2); }, "transpose");
+  expect_invalid<blas::Gemm>([](auto& op) { op.k = -1; }, "negative k");
+  expect_invalid<blas::Gemm>([](auto& op) { op.n = op.ldb = kHuge, op.k = kHuge; }, "size overflows");
+  expect_invalid<blas::Gemm>([](auto& op) { op.ldc = 200; }, "c too short for ldc");
+  expect_invalid<sparse::Spmv>([](auto& op) { op.index_dtype = DType::u32; }, "index type");
+  expect_invalid<sparse::Spmv>([](auto& op) { op.rows = 1024; }, "row_begin too short");
+  expect_invalid<sparse::Gather>([](auto& op) { op.index_dtype = DType::f32; }, "index type");
+  expect_invalid<rng::Uniform>([](auto& op) { op.subsequence = 1u << 24; }, "subsequence");
+  expect_invalid<rng::Normal>([](auto& op) { op.n = 3; }, "odd n");
+  expect_invalid<memory::Fill>([](auto& op) { op.count = ~std::uint64_t{0}; }, "huge count");
+  expect_invalid<memory::Copy>([](auto& op) { op.source.region = op.destination.region = kPinnedRegion | 1; }, "host to host");
+  expect_invalid<memory::Fault>([](auto& op) { op.kind = static_cast<memory::FaultKind>(8); }, "fault kind");
+  expect_invalid<collective::AllReduce>([](auto& op) { op.op = static_cast<ReduceOp>(5); }, "reduction");
+  expect_invalid<collective::Broadcast>([](auto& op) { op.root = 1u << 24; }, "root");
+  expect_invalid<collective::AllGather>([](auto& op) { op.count = 3; }, "destination is no multiple");
+  expect_invalid<collective::AllGather>([](auto& op) { op.destination.bytes = 0; }, "no room for one rank");
+  expect_invalid<collective::ReduceScatter>([](auto& op) { op.source.bytes = 0; }, "no room for one rank");
+  expect_invalid<collective::AllToAll>([](auto& op) { op.source.bytes /= 2; }, "lengths differ");
+}
+
+TEST(Checks, EmptyWorkIsAllowed) {
+  auto axpy = sound<blas::Axpy>();
+  axpy.n = 0;
+  EXPECT_TRUE(axpy.check().ok());
+  auto gemm = sound<blas::Gemm>();
+  gemm.m = gemm.n = gemm.k = 0;
+  EXPECT_TRUE(gemm.check().ok());
+  auto reduce = sound<collective::Reduce>();
+  reduce.destination = {};
+  EXPECT_TRUE(reduce.check().ok()) << "the result is at the root only";
+}
+
+TEST(Record, ATailHasABound) {
+  std::vector<PeerTransfer> tail(kMaxTail);
+  Recorder recorder;
+  ASSERT_TRUE(detail::submit(recorder, collective::Exchange{DType::f32}, tail, 1).wait().ok());
+  Command command;
+  EXPECT_TRUE(command.decode(recorder.record).ok());
+  tail.emplace_back();
+  ASSERT_TRUE(detail::submit(recorder, collective::Exchange{DType::f32}, tail, 1).wait().ok());
+  EXPECT_EQ(command.decode(recorder.record).code(), Errc::invalid);
+}
+
+TEST(Record, NamesOfUnknownOpcodes) { EXPECT_EQ(operation_name(0), "unknown"); }
+
+/// Changes up to eight bytes of a sound record, or replaces all after the header: decode() must answer, and what it
+/// accepts must be safe to walk.
+template <class... Ops>
+void mutate(OperationList<Ops...>, std::mt19937& random, Command& command, std::uint64_t& refused) {
+  const auto one = [&](const auto& op) {
+    auto record = record_of(op);
+    if (random() % 8 == 0) {
+      for (auto at = sizeof(CommandHeader); at < record.size(); ++at) record[at] = static_cast<std::byte>(random());
+    } else {
+      for (auto left = 1 + random() % 8; left > 0; --left) record[random() % record.size()] = static_cast<std::byte>(random());
+    }
+    if (!command.decode(record).ok()) return void(++refused);
+    command.for_each_operand([](std::string_view name, const Operand&, Access) { EXPECT_FALSE(name.empty()); });
+  };
+  (..., one(sound<Ops>()));
+}
+
+TEST(Record, RandomBytesNeverCrash) {
+  std::uint64_t refused = 0;
+  for (std::uint32_t seed = 1; seed <= 2000 && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    Command command;
+    mutate(Operations{}, random, command, refused);
+    std::vector<std::byte> noise(random() % 600);
+    for (auto& byte : noise) byte = static_cast<std::byte>(random());
+    EXPECT_FALSE(command.decode(noise).ok());
+  }
+  EXPECT_GT(refused, 2000u);
+}
+
+}  // namespace
+}  // namespace troupe::wire

@@ -1,0 +1,400 @@
+// The rings between two processes: against a model, across real processes, and with the other side writing nonsense.
+#include "common/ipc/ring.hpp"
+
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "common/ipc/doorbell.hpp"
+#include "common/ipc/shared_memory.hpp"
+
+namespace troupe::ipc {
+namespace {
+
+/// A ring in heap memory of exactly its size, so that AddressSanitizer sees any step beyond it.
+struct HeapRing {
+  explicit HeapRing(std::uint64_t bytes)
+      : capacity(bytes), control(std::make_unique<RingControl>()), data(std::make_unique<std::byte[]>(bytes)) {}
+  RingProducer producer() { return {control.get(), data.get(), capacity}; }
+  RingConsumer consumer() { return {control.get(), data.get(), capacity}; }
+  void put(std::uint64_t offset, std::uint64_t word) { std::memcpy(data.get() + offset, &word, sizeof word); }
+
+  std::uint64_t capacity;
+  std::unique_ptr<RingControl> control;
+  std::unique_ptr<std::byte[]> data;
+};
+
+std::vector<std::byte> copy_of(std::span<const std::byte> bytes) { return {bytes.begin(), bytes.end()}; }
+
+void push(RingProducer& producer, std::span<const std::byte> record) {
+  auto room = producer.reserve(record.size());
+  ASSERT_TRUE(room.ok() && room->size() == record.size());
+  std::copy(record.begin(), record.end(), room->begin());
+  (void)producer.commit();
+}
+
+TEST(Ring, BehavesLikeABoundedQueue) {
+  std::uint64_t full = 0, popped = 0;
+  for (std::uint32_t seed = 1; seed <= 300 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    HeapRing ring(std::uint64_t{64} << random() % 6);
+    auto producer = ring.producer();
+    auto consumer = ring.consumer();
+    std::deque<std::vector<std::byte>> model;
+    std::uint64_t held = 0;  // bytes the model's records take in the ring, padding included
+    const auto bias = random() % 100;
+    for (int i = 0; i < 1000 && !HasFailure(); ++i) {
+      if (random() % 100 < bias) {
+        std::vector<std::byte> record(1 + random() % producer.max_record());
+        for (auto& byte : record) byte = static_cast<std::byte>(random());
+        const auto need = ring_detail::padded(record.size());
+        auto room = producer.reserve(record.size());
+        ASSERT_TRUE(room.ok());
+        if (room->empty()) {
+          // Refused only for want of room; at worst as much as the record itself is lost by not wrapping.
+          ASSERT_FALSE(model.empty());
+          ASSERT_GT(held + 2 * need, ring.capacity);
+          ++full;
+          continue;
+        }
+        ASSERT_EQ(room->size(), record.size());
+        std::copy(record.begin(), record.end(), room->begin());
+        EXPECT_FALSE(producer.commit()) << "nobody had announced to sleep";
+        held += need;
+        ASSERT_LE(held, ring.capacity);
+        model.push_back(std::move(record));
+      } else {
+        auto record = consumer.front();
+        ASSERT_TRUE(record.ok());
+        ASSERT_EQ(record->empty(), model.empty());
+        ASSERT_EQ(consumer.empty(), model.empty());
+        if (model.empty()) continue;
+        ASSERT_EQ(copy_of(*record), model.front());
+        ASSERT_EQ(copy_of(*consumer.front()), model.front()) << "front() twice is the same record";
+        consumer.pop();
+        held -= ring_detail::padded(model.front().size());
+        model.pop_front();
+        ++popped;
+      }
+    }
+  }
+  EXPECT_GT(full, 1000u) << "the full ring was hardly tried";
+  EXPECT_GT(popped, 10000u);
+}
+
+TEST(Ring, TheLargestRecordFitsAnEmptyRingWhereverItStands) {
+  for (std::uint64_t lead = 1; lead <= 24; ++lead) {
+    HeapRing ring(64);
+    auto producer = ring.producer();
+    auto consumer = ring.consumer();
+    for (int lap = 0; lap < 20; ++lap) {
+      for (const auto bytes : {lead, producer.max_record()}) {
+        auto room = producer.reserve(bytes);
+        ASSERT_TRUE(room.ok() && !room->empty()) << bytes << " bytes in lap " << lap;
+        (void)producer.commit();
+        ASSERT_EQ(consumer.front()->size(), bytes);
+        consumer.pop();
+      }
+    }
+  }
+}
+
+TEST(Ring, CommitWakesASleeperOnce) {
+  HeapRing ring(256);
+  auto producer = ring.producer();
+  auto consumer = ring.consumer();
+  const auto send = [&] {
+    EXPECT_FALSE(producer.reserve(8)->empty());
+    return producer.commit();
+  };
+  EXPECT_FALSE(send());
+  consumer.announce_sleep();
+  EXPECT_TRUE(send());
+  EXPECT_FALSE(send()) << "it has been woken already";
+  consumer.announce_sleep();
+  consumer.cancel_sleep();
+  EXPECT_FALSE(send());
+}
+
+TEST(Ring, SkipReadsAheadWithoutFreeing) {
+  HeapRing ring(64);
+  auto producer = ring.producer();
+  for (int i = 0; i < 4; ++i) {
+    const auto byte = static_cast<std::byte>(i);
+    push(producer, std::span(&byte, 1));
+  }
+  auto reader = ring.consumer();
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_EQ((*reader.front())[0], static_cast<std::byte>(i));
+    reader.skip();
+  }
+  EXPECT_TRUE(reader.front()->empty());
+  EXPECT_TRUE(producer.reserve(1)->empty()) << "nothing was freed";
+  auto owner = ring.consumer();
+  EXPECT_EQ((*owner.front())[0], std::byte{0});
+}
+
+TEST(Ring, AProducerMayTakeOverARingThatIsNotEmpty) {
+  HeapRing ring(64);
+  auto first = ring.producer();
+  for (int i = 0; i < 3; ++i) {
+    const auto byte = static_cast<std::byte>(i);
+    push(first, std::span(&byte, 1));
+  }
+  auto second = ring.producer();
+  EXPECT_FALSE(second.reserve(1)->empty());
+  (void)second.commit();
+  auto room = second.reserve(1);
+  ASSERT_TRUE(room.ok());
+  EXPECT_TRUE(room->empty()) << "it must not overwrite what nobody has read";
+  auto consumer = ring.consumer();
+  EXPECT_EQ((*consumer.front())[0], std::byte{0});
+  consumer.pop();
+  EXPECT_FALSE(second.reserve(1)->empty());
+}
+
+// Two processes. Record i has a length and bytes that both sides can compute.
+
+constexpr std::uint64_t kRecords = 100'000;
+constexpr std::uint64_t kRingBytes = 8192;
+
+struct Stream {
+  explicit Stream(std::uint32_t seed) : random(seed) {}
+  const std::vector<std::byte>& next() {
+    record.resize(8 + random() % 200);
+    const auto salt = random();
+    for (std::size_t i = 0; i < record.size(); ++i) record[i] = static_cast<std::byte>(salt >> i % 4 * 8 ^ i);
+    return record;
+  }
+  std::mt19937 random;
+  std::vector<std::byte> record;
+};
+
+class RingProcesses : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto memory = SharedMemory::create("ring", 4096 + kRingBytes);
+    ASSERT_TRUE(memory.ok());
+    memory_ = std::move(*memory);
+    auto bell = Doorbell::create();
+    ASSERT_TRUE(bell.ok());
+    bell_ = std::move(*bell);
+    data_ = memory_.data() + 4096;
+    control_ = reinterpret_cast<RingControl*>(memory_.data());
+  }
+
+  /// Writes `count` records; false if the ring is called corrupt.
+  bool produce(std::uint64_t count) {
+    RingProducer producer(control_, data_, kRingBytes);
+    Stream stream(5);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto& record = stream.next();
+      auto room = producer.reserve(record.size());
+      while (room.ok() && room->empty()) {
+        ::sched_yield();
+        room = producer.reserve(record.size());
+      }
+      if (!room.ok()) return false;
+      std::copy(record.begin(), record.end(), room->begin());
+      if (producer.commit()) bell_.ring();
+    }
+    return true;
+  }
+
+  /// Reads up to `count` records; returns how many came as they should. Stops early where `wait` is false and
+  /// nothing is there.
+  std::uint64_t consume(RingConsumer& consumer, Stream& stream, std::uint64_t count, bool wait = true) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      auto record = consumer.front();
+      while (record.ok() && record->empty()) {
+        if (!wait) return i;
+        consumer.announce_sleep();
+        if (consumer.empty()) {
+          pollfd bell{bell_.fd(), POLLIN, 0};
+          if (::poll(&bell, 1, 20'000) != 1) return i;  // a lost wake-up
+          bell_.clear();
+        }
+        consumer.cancel_sleep();
+        record = consumer.front();
+      }
+      if (!record.ok() || copy_of(*record) != stream.next()) return i;
+      consumer.pop();
+    }
+    return count;
+  }
+
+  SharedMemory memory_;
+  Doorbell bell_;
+  RingControl* control_ = nullptr;
+  std::byte* data_ = nullptr;
+};
+
+TEST_F(RingProcesses, FromChildToParent) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(produce(kRecords) ? 0 : 1);
+  RingConsumer consumer(control_, data_, kRingBytes);
+  Stream stream(5);
+  EXPECT_EQ(consume(consumer, stream, kRecords), kRecords);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(consumer.empty());
+}
+
+TEST_F(RingProcesses, FromParentToChild) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    RingConsumer consumer(control_, data_, kRingBytes);
+    Stream stream(5);
+    ::_exit(consume(consumer, stream, kRecords) == kRecords ? 0 : 1);
+  }
+  EXPECT_TRUE(produce(kRecords));
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "the child missed a record, or slept through one";
+}
+
+TEST_F(RingProcesses, AKilledProducerLeavesAReadablePrefix) {
+  for (std::uint32_t round = 0; round < 20; ++round) {
+    SetUp();
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(produce(~std::uint64_t{0}) ? 0 : 1);
+    RingConsumer consumer(control_, data_, kRingBytes);
+    Stream stream(5);
+    const std::uint64_t before = 100 + round * 37;
+    ASSERT_EQ(consume(consumer, stream, before), before);
+    ASSERT_EQ(::kill(child, SIGKILL), 0);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "it should have been writing for ever";
+    (void)consume(consumer, stream, ~std::uint64_t{0}, false);
+    const auto end = consumer.front();
+    EXPECT_TRUE(end.ok() && end->empty()) << "what was committed can be read to its end";
+  }
+}
+
+// Nonsense from the other side.
+
+TEST(RingCorruption, AConsumerRefusesImpossibleTails) {
+  for (const std::uint64_t tail : {std::uint64_t{1}, std::uint64_t{12}, std::uint64_t{64 + 8}, std::uint64_t{1} << 63,
+                                   ~std::uint64_t{0}, ~std::uint64_t{7}}) {
+    HeapRing ring(64);
+    auto consumer = ring.consumer();
+    ring.control->tail = tail;
+    EXPECT_EQ(consumer.front().code(), Errc::internal) << tail;
+  }
+  HeapRing ring(64);
+  ring.control->head = 16;
+  auto consumer = ring.consumer();
+  ring.control->tail = 8;
+  EXPECT_EQ(consumer.front().code(), Errc::internal) << "a tail behind the head";
+}
+
+TEST(RingCorruption, AConsumerRefusesImpossibleLengths) {
+  for (const std::uint64_t length : {std::uint64_t{0}, std::uint64_t{9}, std::uint64_t{17}, std::uint64_t{64},
+                                     std::uint64_t{65}, std::uint64_t{1} << 63, ~std::uint64_t{0} - 1, ~std::uint64_t{7}}) {
+    HeapRing ring(64);
+    auto consumer = ring.consumer();
+    ring.put(0, length);
+    ring.control->tail = 16;
+    EXPECT_EQ(consumer.front().code(), Errc::internal) << length;
+  }
+  HeapRing ring(64);
+  ring.control->head = 48;
+  ring.control->tail = 48 + 64;
+  auto consumer = ring.consumer();
+  ring.put(48, 16);
+  EXPECT_EQ(consumer.front().code(), Errc::internal) << "a record across the end of the buffer";
+}
+
+TEST(RingCorruption, AConsumerRefusesImpossibleSkips) {
+  HeapRing ring(64);
+  ring.control->head = 40;
+  ring.control->tail = 48;
+  auto consumer = ring.consumer();
+  ring.put(40, ring_detail::kSkip);
+  EXPECT_EQ(consumer.front().code(), Errc::internal) << "a skip beyond the tail";
+  HeapRing full(64);
+  auto lapping = full.consumer();
+  full.put(0, ring_detail::kSkip);
+  full.control->tail = 64;
+  const auto record = lapping.front();
+  EXPECT_TRUE(!record.ok() || record->empty()) << "a ring of nothing but a skip holds no record";
+}
+
+TEST(RingCorruption, AConsumerThatStartsAtAMisalignedHeadStaysInBounds) {
+  for (std::uint64_t head = 57; head < 64; ++head) {
+    HeapRing ring(64);
+    ring.control->head = head;
+    ring.control->tail = 64;
+    auto consumer = ring.consumer();
+    EXPECT_EQ(consumer.front().code(), Errc::internal) << head;
+  }
+}
+
+/// Two records that take all of a ring of 64 bytes.
+void fill(RingProducer& producer) {
+  for (int i = 0; i < 2; ++i) {
+    const auto room = producer.reserve(24);
+    ASSERT_TRUE(room.ok() && !room->empty());
+    (void)producer.commit();
+  }
+}
+
+TEST(RingCorruption, AProducerRefusesImpossibleHeads) {
+  for (const std::uint64_t head : {std::uint64_t{4}, std::uint64_t{64 + 8}, std::uint64_t{1} << 63, ~std::uint64_t{7}}) {
+    HeapRing ring(64);
+    auto producer = ring.producer();
+    fill(producer);
+    ring.control->head = head;
+    EXPECT_EQ(producer.reserve(24).code(), Errc::internal) << head;
+  }
+  HeapRing ring(64);
+  auto producer = ring.producer();
+  fill(producer);
+  ring.control->head = 64;
+  fill(producer);
+  ring.control->head = 32;
+  EXPECT_EQ(producer.reserve(24).code(), Errc::internal) << "a head that goes back";
+}
+
+TEST(RingCorruption, RandomNonsenseIsAnErrorOrARecordWithinTheRing) {
+  std::uint64_t errors = 0, records = 0;
+  for (std::uint32_t seed = 1; seed <= 20'000 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    HeapRing ring(128);
+    ring.control->head = random() % 4 == 0 ? random() : random() % 32 * 8;
+    ring.control->tail = random() % 4 == 0 ? random() : ring.control->head + random() % 20 * 8;
+    for (std::uint64_t at = 0; at < ring.capacity; at += 8) {
+      const auto kind = random() % 8;
+      ring.put(at, kind == 0 ? ring_detail::kSkip : kind == 1 ? random() : random() % 64);
+    }
+    auto consumer = ring.consumer();
+    for (int i = 0; i < 100; ++i) {
+      const auto record = consumer.front();
+      errors += record.ok() ? 0 : 1;
+      if (!record.ok() || record->empty()) break;
+      ++records;
+      ASSERT_GE(record->data(), ring.data.get());
+      ASSERT_LE(record->data() + record->size(), ring.data.get() + ring.capacity);
+      ASSERT_LT(i, 16) << "more records than the ring can hold";
+      consumer.pop();
+    }
+  }
+  EXPECT_GT(errors, 1000u);
+  EXPECT_GT(records, 1000u);
+}
+
+}  // namespace
+}  // namespace troupe::ipc

@@ -1,0 +1,181 @@
+// The table of unanswered commands: any order of answers, its bound, and its two sides on two threads.
+#include "rank/device/ticket_table.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace troupe::rank {
+namespace {
+
+using State = detail::StatePtr<detail::State<void>>;
+
+State make_state() { return State(new detail::State<void>(nullptr)); }
+
+/// Opens the next ticket, with a future for its outcome.
+std::uint64_t open(TicketTable& table, std::vector<std::uint32_t> written = {}, Future<void>* future = nullptr) {
+  const auto ticket = table.next();
+  if (ticket == 0) return 0;
+  auto& slot = table.slot(ticket);
+  for (const auto buffer : written) table.add_written(slot, buffer);
+  auto state = make_state();
+  if (future != nullptr) *future = Future<void>(state);
+  table.open(slot, std::move(state));
+  return ticket;
+}
+
+std::vector<std::uint32_t> written_by(TicketTable& table, std::uint64_t ticket) {
+  std::vector<std::uint32_t> buffers;
+  table.for_each_written(ticket, [&](std::uint32_t buffer) { buffers.push_back(buffer); });
+  return buffers;
+}
+
+TEST(TicketTable, TicketsAreConsecutiveFromOne) {
+  TicketTable table;
+  EXPECT_EQ(table.submitted(), 0u);
+  for (std::uint64_t i = 1; i <= 5; ++i) EXPECT_EQ(open(table), i);
+  EXPECT_EQ(table.next(), 6u);
+  EXPECT_EQ(table.next(), 6u) << "asking does not take";
+  EXPECT_EQ(table.submitted(), 5u);
+  EXPECT_EQ(table.retired(), 0u);
+}
+
+TEST(TicketTable, RetiresWhatIsClosedWithoutGaps) {
+  TicketTable table;
+  for (int i = 0; i < 5; ++i) open(table);
+  for (const auto ticket : {3u, 2u, 5u}) (void)table.close(ticket);
+  table.advance();
+  EXPECT_EQ(table.retired(), 0u) << "1 is still open";
+  (void)table.close(1);
+  table.advance();
+  EXPECT_EQ(table.retired(), 3u);
+  (void)table.close(4);
+  EXPECT_EQ(table.retired(), 3u) << "only advance() moves it";
+  table.advance();
+  EXPECT_EQ(table.retired(), 5u);
+}
+
+TEST(TicketTable, PendingIsSubmittedAndUnanswered) {
+  TicketTable table;
+  open(table);
+  open(table);
+  (void)table.close(1);
+  for (const auto& [ticket, pending] : {std::pair<std::uint64_t, bool>{0, false}, {1, false}, {2, true}, {3, false},
+                                        {1 + TicketTable::kSlots, false}, {2 + TicketTable::kSlots, false},
+                                        {~std::uint64_t{0}, false}}) {
+    EXPECT_EQ(table.pending(ticket), pending) << ticket;
+  }
+}
+
+TEST(TicketTable, CloseHandsTheFutureOver) {
+  TicketTable table;
+  Future<void> future;
+  const auto ticket = open(table, {}, &future);
+  auto state = table.close(ticket);
+  ASSERT_TRUE(state);
+  EXPECT_FALSE(future.ready());
+  state->resolve(Error{Errc::stale, 0, "x"});
+  EXPECT_EQ(future.wait().code(), Errc::stale);
+}
+
+TEST(TicketTable, RemembersWhatIsWritten) {
+  TicketTable table;
+  for (std::size_t count : {0u, 1u, 3u, 4u, 40u}) {
+    std::vector<std::uint32_t> buffers(count);
+    for (std::uint32_t i = 0; i < count; ++i) buffers[i] = 100 + i;
+    const auto ticket = open(table, buffers);
+    EXPECT_EQ(written_by(table, ticket), buffers);
+    (void)table.close(ticket);
+    EXPECT_TRUE(written_by(table, ticket).empty());
+  }
+}
+
+TEST(TicketTable, FullIsAnAnswerAndSlotsComeBack) {
+  TicketTable table;
+  for (std::uint64_t i = 1; i <= TicketTable::kSlots; ++i) ASSERT_EQ(open(table, {static_cast<std::uint32_t>(i)}), i);
+  EXPECT_EQ(table.next(), 0u);
+  (void)table.close(2);
+  table.advance();
+  EXPECT_EQ(table.next(), 0u) << "the oldest is still open";
+  (void)table.close(1);
+  EXPECT_EQ(table.next(), 0u) << "closed, but not retired";
+  table.advance();
+  EXPECT_EQ(open(table, {7}), TicketTable::kSlots + 1);
+  EXPECT_EQ(open(table, {8}), TicketTable::kSlots + 2);
+  EXPECT_EQ(table.next(), 0u);
+  EXPECT_FALSE(table.pending(1)) << "a late answer to 1 must not hit the ticket in its slot";
+  EXPECT_FALSE(table.pending(2));
+  EXPECT_EQ(written_by(table, TicketTable::kSlots + 1), std::vector<std::uint32_t>{7});
+}
+
+TEST(TicketTable, AnyOrderOfAnswersRetiresAll) {
+  for (std::uint32_t seed = 1; seed <= 100 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    TicketTable table;
+    std::vector<std::uint64_t> unanswered;
+    std::uint64_t submitted = 0;
+    for (int i = 0; i < 500; ++i) {
+      if (random() % 2 == 0) {
+        unanswered.push_back(open(table));
+        ASSERT_EQ(unanswered.back(), ++submitted);
+      } else if (!unanswered.empty()) {
+        const auto which = static_cast<std::ptrdiff_t>(random() % unanswered.size());
+        ASSERT_TRUE(table.pending(unanswered[static_cast<std::size_t>(which)]));
+        ASSERT_TRUE(table.close(unanswered[static_cast<std::size_t>(which)]));
+        unanswered.erase(unanswered.begin() + which);
+        table.advance();
+      }
+      const auto oldest = std::min_element(unanswered.begin(), unanswered.end());
+      ASSERT_EQ(table.retired(), oldest == unanswered.end() ? (unanswered.empty() && table.retired() <= submitted ? table.retired() : 0)
+                                                            : std::min(*oldest - 1, table.retired()));
+    }
+    std::shuffle(unanswered.begin(), unanswered.end(), random);
+    for (const auto ticket : unanswered) (void)table.close(ticket);
+    table.advance();
+    EXPECT_EQ(table.retired(), submitted);
+  }
+}
+
+TEST(TicketTable, OneThreadOpensWhileAnotherAnswers) {
+  constexpr std::uint64_t kTickets = 200'000;  // several times around the table
+  TicketTable table;
+  std::vector<Future<void>> futures(kTickets);
+  std::thread opener([&] {
+    for (std::uint64_t i = 0; i < kTickets;) {
+      const auto buffer = static_cast<std::uint32_t>(i);
+      if (open(table, {buffer, buffer, buffer, buffer}, &futures[i]) != 0) {
+        ++i;
+      } else {
+        std::this_thread::yield();
+      }
+    }
+  });
+  std::mt19937 random(1);
+  while (table.retired() < kTickets) {
+    // Answers a stretch of what is there, back to front.
+    const auto first = table.retired() + 1, end = table.submitted() + 1;
+    if (first == end) {
+      std::this_thread::yield();
+      continue;
+    }
+    const auto last = std::min(end, first + 1 + random() % 64);
+    for (auto ticket = last; ticket-- > first;) {
+      ASSERT_TRUE(table.pending(ticket));
+      ASSERT_EQ(written_by(table, ticket), std::vector<std::uint32_t>(4, static_cast<std::uint32_t>(ticket - 1)));
+      auto state = table.close(ticket);
+      ASSERT_TRUE(state);
+      state->resolve({});
+    }
+    table.advance();
+  }
+  opener.join();
+  for (const auto& future : futures) ASSERT_TRUE(future.ready());
+}
+
+}  // namespace
+}  // namespace troupe::rank
