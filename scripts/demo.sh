@@ -52,7 +52,7 @@ recoveries=$(grep -c '"repeated_iterations"' "$report" || true)
 ((recoveries == 1)) || die "the report shows $recoveries recoveries instead of 1"
 [[ $(value kind) == kill && $(value rank) == "$victim" ]] || die "the report shows another fault than the one ordered"
 
-LC_ALL=C printf '\n== Shown: the %s device host of rank %s was killed in iteration %s and replaced within %.0f ms, %s
-== iterations were repeated, and the %s ranks went on to the right answer (relative error %.1e).\n' \
-  "$backend" "$(value rank)" "$(value iteration)" "$(value total_ms)" "$(value repeated_iterations)" "$ranks" \
-  "$(value relative_error)"
+LC_ALL=C printf '
+== Shown: the device host of rank %s (%s engine) was killed at iteration %s. After %.0f ms the job went on,
+== repeated %s iterations and ended with the right answer (relative error %.1e).
+' "$victim" "$backend" "$kill_at" "$(value total_ms)" "$(value repeated_iterations)" "$(value relative_error)"

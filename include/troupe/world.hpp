@@ -26,8 +26,8 @@ struct Recovery {
   std::uint32_t epoch = 0;   ///< the epoch that began afterwards
   double detect_ms = 0;      ///< from the fault to its detection
   double quiesce_ms = 0;     ///< all ranks stop, end their communicator, drain
-  double replace_ms = 0;     ///< kill and reap, promote, map the slabs; the contributions to the communicator
-  double form_ms = 0;        ///< the new communicator
+  double replace_ms = 0;     ///< a successor is there, and all ranks' contributions to its communicator
+  double form_ms = 0;        ///< the new communicator; beside it: reaping the dead, mapping the slabs, promotion
   double verify_ms = 0;      ///< an all-reduce of known values
   double restore_ms = 0;     ///< rollback to the last commit that all ranks have
   double total_ms = 0;       ///< from the fault to the new epoch

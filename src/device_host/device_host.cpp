@@ -64,6 +64,10 @@ int DeviceHost::run() {
   send({.kind = wire::ControlKind::ready}, describe(engine_->description()).dump());
   if (options_.standby != 0) {
     for (std::size_t i = 0; i < kLaneCount; ++i) open_lane(static_cast<Lane>(i));
+    (void)helpers_.start([this]() -> Helpers::Finish {
+      (void)engine_->prepare_connect();  // forming itself will say what is wrong
+      return [] {};
+    });
   }
   last_progress_ = SteadyClock::time();
   for (int round = 0; !exit_status_; ++round) {

@@ -20,6 +20,7 @@ auto first_overlap(Segments& segments, std::uint64_t begin) {
 }  // namespace
 
 void HazardTracker::collect(const Operand& operand, Access access, Waits& waits) const {
+  if (operand.bytes == 0) return;
   const auto region = regions_.find(operand.region);
   if (region == regions_.end()) return;
   const auto end = operand.offset + operand.bytes;

@@ -50,7 +50,7 @@ class DeviceFault : public ::testing::TestWithParam<Cause> {
   }
 };
 INSTANTIATE_TEST_SUITE_P(Every, DeviceFault, ::testing::ValuesIn(causes()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& tested) { return tested.param.name; });
 
 TEST_P(DeviceFault, WhileIdle) {
   DeviceRig rig({"--heartbeat-timeout", "1s"});

@@ -22,6 +22,7 @@ namespace {
 /// A chain of dependent operations over several lanes, many times over; the result is known exactly.
 std::string run_chain(Device& device) {
   constexpr std::int64_t kLength = 10'000;
+  (void)device.take_error();  // what earlier work left
   const auto x = device.alloc<double>(kLength), y = device.alloc<double>(kLength), dot = device.alloc<double>(1);
   const auto host = device.pinned<double>(static_cast<std::size_t>(kLength));
   for (std::size_t i = 0; i < host.size(); ++i) host[i] = static_cast<double>(i % 7);
@@ -42,7 +43,7 @@ std::string run_chain(Device& device) {
 
 class Completion : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Every, Completion, ::testing::Values("event", "host_fn", "sync"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& tested) { return std::string(tested.param); });
 
 TEST_P(Completion, DeliversEveryOutcome) {
   DeviceRig rig({"--completion", GetParam()});
@@ -128,9 +129,8 @@ class Nonsense : public ::testing::Test {
     EXPECT_TRUE(eventually([this] { return !hosts().empty() && hosts().front().pid != old; })) << "the host lives on";
     ASSERT_TRUE(all_resolved(futures));
     for (const auto& future : futures) {
-      if (!future.wait().ok()) {
-        EXPECT_EQ(future.wait().code(), Errc::device_lost);
-      }
+      const auto code = future.wait().code();  // stale: the operand that was spoiled names no buffer
+      EXPECT_TRUE(code == Errc::ok || code == Errc::device_lost || code == Errc::stale) << to_string(code);
     }
     EXPECT_EQ(bystanders.damage(), "");
     EXPECT_EQ(not_working(device), "");
@@ -193,8 +193,6 @@ TEST_F(Nonsense, ATailThatRunsBackwards) {
   for (int i = 0; i < 50; ++i) futures.push_back(device.nop());
   port->command.tail.store(8);
   ::kill(old, SIGCONT);
-  port->command.consumer_waits.store(0);
-  (void)device.nop();  // rings the bell
   expect_recovery();
 }
 
@@ -204,8 +202,7 @@ TEST_F(Nonsense, RepliesThatNobodyCanRead) {
   ::kill(old, SIGSTOP);
   for (int i = 0; i < 50; ++i) futures.push_back(device.nop());
   port->reply.tail.store(port->reply.tail.load() + (std::uint64_t{1} << 50));
-  ::kill(old, SIGCONT);
-  expect_recovery();
+  expect_recovery();  // the host stands still: the rank alone can find out
 }
 
 TEST_F(Nonsense, AnAnswerForMoreCommandsThanThereCanBe) {
@@ -220,7 +217,7 @@ TEST_F(Nonsense, AnAnswerForMoreCommandsThanThereCanBe) {
   std::memcpy(replies + (tail & (port->reply_capacity - 1)), &length, sizeof length);
   std::memcpy(replies + (tail & (port->reply_capacity - 1)) + 8, &reply, sizeof reply);
   port->reply.tail.store(tail + 8 + sizeof reply);
-  expect_recovery();  // the host stands still: the rank alone can find out
+  expect_recovery();
 }
 
 // Nothing is left
@@ -242,7 +239,18 @@ std::multiset<std::string> open_files() {
   return targets;
 }
 
+/// Mappings of this process that hold device or pinned memory, or rings.
+std::vector<std::string> shared_mappings() {
+  std::vector<std::string> found;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("memfd:troupe") != std::string::npos) found.push_back(line);
+  }
+  return found;
+}
+
 TEST(End, LeavesNoProcessNoMemoryAndNoDescriptor) {
+  ASSERT_TRUE(shared_mappings().empty()) << "this test wants a process of its own";
   const auto shared_before = names_in("/dev/shm");
   { const DeviceRig warm_up; }  // what libraries open once and keep
   const auto files_before = open_files();
@@ -258,8 +266,7 @@ TEST(End, LeavesNoProcessNoMemoryAndNoDescriptor) {
   EXPECT_LT(::waitpid(-1, nullptr, WNOHANG), 0) << "a child was not reaped";
   EXPECT_EQ(names_in("/dev/shm"), shared_before);
   EXPECT_EQ(open_files(), files_before);
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) EXPECT_EQ(line.find("memfd:troupe"), std::string::npos) << line;
+  EXPECT_EQ(shared_mappings(), std::vector<std::string>());
 }
 
 TEST(End, ResolvesWhatIsUnderWay) {

@@ -165,7 +165,6 @@ TEST_F(CudaEngine, DescribesItsDevice) {
   EXPECT_FALSE(description.bus_id.empty());
   EXPECT_EQ(description.libraries.size(), 6u);
   EXPECT_EQ(list_devices().take().at(0).uuid, description.uuid);
-  EXPECT_EQ(make_engine({1000, 0, 1}).code(), Errc::invalid);
 }
 
 TEST_F(CudaEngine, FillsEveryElementSizeAndAlignment) {

@@ -51,7 +51,7 @@ Operation random_operation(std::uint64_t id, std::mt19937& random) {
   Operation operation{id, static_cast<Lane>(random() % kLaneCount), {}};
   for (auto count = 1 + random() % 3; count > 0; --count) {
     Operand operand;
-    operand.region = 1 + random() % kRegions;
+    operand.region = 1 + static_cast<std::uint32_t>(random() % kRegions);
     operand.offset = random() % kRegionBytes;
     operand.bytes = std::min<std::uint64_t>(random() % 17, kRegionBytes - operand.offset);
     operation.uses.push_back({operand, static_cast<Access>(1 + random() % 3)});

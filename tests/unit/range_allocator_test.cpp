@@ -50,7 +50,9 @@ TEST(RangeAllocator, AgreesWithAMapOfIntervals) {
         ASSERT_EQ(*offset % kAlignment, 0u);
         ASSERT_LE(*offset + rounded(bytes), size);
         const auto next = taken.lower_bound(*offset);
-        if (next != taken.end()) ASSERT_LE(*offset + rounded(bytes), next->first) << "overlaps what follows";
+        if (next != taken.end()) {
+          ASSERT_LE(*offset + rounded(bytes), next->first) << "overlaps what follows";
+        }
         if (next != taken.begin()) {
           const auto before = std::prev(next);
           ASSERT_LE(before->first + before->second, *offset) << "overlaps what precedes";

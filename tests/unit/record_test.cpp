@@ -136,10 +136,10 @@ TYPED_TEST(EveryOperation, IsRefusedWithAWrongHeader) {
 }
 
 TYPED_TEST(EveryOperation, IsRefusedWithADTypeItDoesNotHave) {
+  if (std::tuple_size_v<decltype(TypeParam::kOperands)> == 0) return;  // it touches no elements
   auto op = sound<TypeParam>();
   for (unsigned dtype = 0; dtype < 256; ++dtype) {
     if (TypeParam::kDTypes.has(static_cast<DType>(dtype))) continue;
-    if (TypeParam::kOperands == std::tuple{}) break;  // it touches no elements
     op.dtype = static_cast<DType>(dtype);
     EXPECT_EQ(op.check().code(), Errc::unsupported) << dtype;
   }
@@ -151,7 +151,7 @@ void shrink(Scalar& scalar) { scalar.device.bytes = 3; }
 TYPED_TEST(EveryOperation, IsRefusedIfAnOperandIsTooShort) {
   std::apply(
       [](const auto&... use) {
-        const auto one = [](const auto& which) {
+        [[maybe_unused]] const auto one = [](const auto& which) {
           auto op = sound<TypeParam>();
           shrink(op.*(which.member));
           EXPECT_EQ(op.check().code(), Errc::invalid) << which.name;
@@ -161,6 +161,8 @@ TYPED_TEST(EveryOperation, IsRefusedIfAnOperandIsTooShort) {
       TypeParam::kOperands);
 }
 
+constexpr auto kHuge = std::int64_t{1} << 62;
+
 template <class Op, class Change>
 void expect_invalid(Change change, std::string_view what) {
   auto op = sound<Op>();
@@ -169,7 +171,6 @@ void expect_invalid(Change change, std::string_view what) {
 }
 
 TEST(Checks, ExtentsThatDoNotHold) {
-  constexpr auto kHuge = std::int64_t{1} << 62;
   expect_invalid<blas::Axpy>([](auto& op) { op.n = -1; }, "negative n");
   expect_invalid<blas::Axpy>([](auto& op) { op.incx = 0; }, "increment 0");
   expect_invalid<blas::Axpy>([](auto& op) { op.incy = kHuge; }, "n * inc overflows");

@@ -44,6 +44,13 @@ class Checker {
   Checker& holds(std::string_view name, const Operand& operand, std::uint64_t count) {
     return require(count <= kMaxCount, "count is too large").holds(name, operand, static_cast<std::int64_t>(count));
   }
+  /// `operand` must hold `count` elements for each of one or more ranks.
+  Checker& parts(std::string_view name, const Operand& operand, std::uint64_t count) {
+    holds(name, operand, count);
+    if (!ok() || count == 0) return *this;
+    return require(operand.bytes % (count * size_of(dtype_)) == 0,
+                   std::string(name) + " must hold count elements for each rank");
+  }
   /// A vector of n elements, `increment` apart.
   Checker& vector(std::string_view name, const Operand& operand, std::int64_t n, std::int64_t increment) {
     require(n >= 0 && increment >= 1, "a length is negative or an increment is not positive");
@@ -234,24 +241,19 @@ Result<void> Broadcast::check() const {
   return checker(*this).require(root < kMaxRanks, "root out of range").holds("data", data, count).result();
 }
 Result<void> AllGather::check() const {
-  return checker(*this)
-      .holds("source", source, count)
-      .require(destination.present() && destination.bytes % std::max<std::uint64_t>(1, count * size_of(dtype)) == 0,
-               "destination must hold count elements for each rank")
-      .result();
+  return checker(*this).holds("source", source, count).parts("destination", destination, count).result();
 }
 Result<void> ReduceScatter::check() const {
   return checker(*this)
       .require(known(op), "unknown reduction")
       .holds("destination", destination, count)
-      .require(source.present() && source.bytes % std::max<std::uint64_t>(1, count * size_of(dtype)) == 0,
-               "source must hold count elements for each rank")
+      .parts("source", source, count)
       .result();
 }
 Result<void> AllToAll::check() const {
   return checker(*this)
-      .holds("source", source, count)
-      .holds("destination", destination, count)
+      .parts("source", source, count)
+      .parts("destination", destination, count)
       .require(source.bytes == destination.bytes, "source and destination differ in length")
       .result();
 }

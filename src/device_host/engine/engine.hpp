@@ -179,6 +179,9 @@ class Engine : public ExecutesAll<Operations> {
 
   // Communicator. On helper threads; may block. At most one communicator at a time.
 
+  /// Does ahead of time whatever of forming a communicator needs no peer (NCCL: loading its kernels takes longer than
+  /// forming a small communicator). What a standby does while it waits.
+  virtual Result<void> prepare_connect() = 0;
   /// What this rank gives to the forming of a communicator of `size` ranks (NCCL: the unique id from rank 0,
   /// nothing from others; Gloo: this rank's addresses). World gathers all contributions, in rank order.
   virtual Result<std::vector<std::byte>> contribute(int rank, int size) = 0;

@@ -1,10 +1,9 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include <troupe/error.hpp>
@@ -43,8 +42,8 @@ class BufferTable {
     if (operand.buffer >= size_) return false;
     const auto& entry = at(operand.buffer);
     return entry.live && entry.generation.load(std::memory_order_relaxed) == operand.generation &&
-           entry.region == operand.region && operand.offset >= entry.offset &&
-           operand.offset + operand.bytes <= entry.offset + entry.bytes;
+           entry.region == operand.region && operand.offset >= entry.offset && operand.bytes <= entry.bytes &&
+           operand.offset - entry.offset <= entry.bytes - operand.bytes;
   }
   [[nodiscard]] std::uint32_t size() const noexcept { return size_; }
 

@@ -28,6 +28,7 @@ Future<void> CommandPort::submit(const detail::CommandView& command, bool wait) 
 }
 
 Result<void> CommandPort::admit(const detail::CommandView& command) const {
+  if (ended_) return *ended_;
   if (gate_ && !Passage::open()) return *gate_;
   if (command.epoch != 0 && command.epoch != epoch_.load(std::memory_order_acquire)) {
     return Error{Errc::world_reformed, 0, "a collective of epoch " + std::to_string(command.epoch)};
@@ -173,13 +174,18 @@ CommandPort::Settled CommandPort::move_to(std::shared_ptr<HostLink> next, const 
   auto producer = next->producer();
   auto untaken = link_->untaken();
   wire::Command command;
+  // The ring holds all other commands in the order of their tickets. What the dead host spoiled is in nobody's hands:
+  // it fails, and nothing moves twice.
+  auto expected = tickets_.retired() + 1;
   for (;;) {
     const auto record = untaken.front();
     if (!record.ok() || record->empty()) break;
-    const bool sound = command.decode(*record).ok();
+    const bool sound = command.decode(*record).ok() && command.header().cancelled == 0;
     const auto ticket = command.header().ticket;
-    if (sound && tickets_.pending(ticket)) {
-      if (auto reason = obstacle(command, error)) {
+    if (sound && ticket >= expected && tickets_.pending(ticket)) {
+      fail_range(expected, ticket - 1, error, settled, resolved);
+      expected = ticket + 1;
+      if (auto reason = obstacle(command, settled, error)) {
         fail(ticket, *reason, settled, resolved);
       } else {
         auto room = producer.reserve(record->size());
@@ -191,10 +197,7 @@ CommandPort::Settled CommandPort::move_to(std::shared_ptr<HostLink> next, const 
     }
     untaken.skip();
   }
-  // What the ring did not hold in readable form is in no host's hands.
-  if (corrupt_.load(std::memory_order_acquire) && settled.resubmitted == 0) {
-    fail_in_flight(tickets_.submitted(), error, settled, resolved);
-  }
+  fail_range(expected, tickets_.submitted(), error, settled, resolved);
   tickets_.advance();
   corrupt_.store(false, std::memory_order_release);
   producer_ = producer;
@@ -219,7 +222,7 @@ CommandPort::Settled CommandPort::settle_in_place(const Error& error) {
     if (!record.ok() || record->empty()) break;
     if (command.decode(*record).ok()) {
       const auto ticket = command.header().ticket;
-      const auto reason = obstacle(command, error);
+      const auto reason = obstacle(command, settled, error);
       if (reason && tickets_.pending(ticket)) fail(ticket, *reason, settled, resolved);
       if (!tickets_.pending(ticket)) {
         auto* header = const_cast<std::byte*>(record->data());
@@ -235,9 +238,23 @@ CommandPort::Settled CommandPort::settle_in_place(const Error& error) {
   return settled;
 }
 
+void CommandPort::end(const Error& error) {
+  Resolved resolved;
+  const std::scoped_lock locks(submit_mutex_, reply_mutex_);
+  if (!ended_) ended_ = error;
+  drain_locked(resolved);
+  Settled settled;
+  fail_range(tickets_.retired() + 1, tickets_.submitted(), error, settled, resolved);
+  tickets_.advance();
+}
+
 void CommandPort::fail_in_flight(std::uint64_t issued, const Error& error, Settled& settled, Resolved& resolved) {
-  const auto last = std::min(issued, tickets_.submitted());
-  for (auto ticket = tickets_.retired() + 1; ticket <= last; ++ticket) {
+  fail_range(tickets_.retired() + 1, std::min(issued, tickets_.submitted()), error, settled, resolved);
+}
+
+void CommandPort::fail_range(std::uint64_t first, std::uint64_t last, const Error& error, Settled& settled,
+                             Resolved& resolved) {
+  for (auto ticket = first; ticket <= last; ++ticket) {
     if (tickets_.pending(ticket)) fail(ticket, error, settled, resolved);
   }
 }
@@ -253,11 +270,12 @@ void CommandPort::fail(std::uint64_t ticket, const Error& error, Settled& settle
   resolved.add(tickets_.close(ticket), error);
 }
 
-std::optional<Error> CommandPort::obstacle(const wire::Command& command, const Error& error) const {
+std::optional<Error> CommandPort::obstacle(const wire::Command& command, const Settled& settled, const Error& error) {
   if (command.header().epoch != 0) return Error{Errc::world_reformed, 0, error.message};
   bool stale = false;
+  const auto& lost = settled.lost_buffers;
   command.for_each_operand([&](std::string_view, const Operand& operand, Access) {
-    stale |= (operand.region & kPinnedRegion) == 0 && !buffers_.current(operand);
+    stale |= (operand.region & kPinnedRegion) == 0 && std::find(lost.begin(), lost.end(), operand.buffer) != lost.end();
   });
   if (stale) return Error{Errc::stale, 0, "a buffer that it needs was lost: " + error.message};
   return std::nullopt;

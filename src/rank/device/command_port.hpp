@@ -70,6 +70,9 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   /// The current host has drained and issues nothing: its in-flight commands fail with `error`, and what it has not
   /// taken is kept where it still makes sense.
   Settled settle_in_place(const Error& error);
+  /// No host will ever serve this port again: whatever is unanswered, and all that comes, fails with `error`, also
+  /// what would pass a closed gate.
+  void end(const Error& error);
 
   /// Collectives of other epochs fail with world_reformed; 0: all do.
   void set_epoch(Epoch epoch) { epoch_.store(epoch.value, std::memory_order_release); }
@@ -128,9 +131,11 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
 
   void drain_locked(Resolved& resolved);
   void fail_in_flight(std::uint64_t issued, const Error& error, Settled& settled, Resolved& resolved);
+  void fail_range(std::uint64_t first, std::uint64_t last, const Error& error, Settled& settled, Resolved& resolved);
   void fail(std::uint64_t ticket, const Error& error, Settled& settled, Resolved& resolved);
-  /// Why a command that was never issued cannot run any more; nullopt: it can.
-  std::optional<Error> obstacle(const wire::Command& command, const Error& error) const;
+  /// Why a command that was never issued cannot run any more; nullopt: it can. What counts is what the commands before
+  /// it have lost (`settled`), not the generations of now: the loss of one behind it does not concern it.
+  static std::optional<Error> obstacle(const wire::Command& command, const Settled& settled, const Error& error);
 
   std::chrono::nanoseconds spin_;
 
@@ -138,6 +143,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   BufferTable buffers_;
   ipc::RingProducer producer_;
   std::optional<Error> gate_;
+  std::optional<Error> ended_;  ///< see end()
   std::vector<std::uint32_t> dropped_;  ///< buffers to free, each once its last ticket is retired
 
   std::mutex reply_mutex_;

@@ -16,6 +16,18 @@ namespace {
 constexpr auto kLookEvery = std::chrono::milliseconds(100);
 constexpr auto kStandbyPause = std::chrono::seconds(1);  ///< before a new standby follows one that died
 
+/// What to call a loss: the fault that was ordered, else what the ending of the process says.
+std::string fault_kind_of(const wire::PortHeader& header, const std::string& ending) {
+  if (header.fault_ns.load(std::memory_order_acquire) != 0) {
+    const auto kind = header.fault_kind.load(std::memory_order_relaxed);
+    if (kind < memory::kFaultKindCount) return std::string(to_string(static_cast<memory::FaultKind>(kind)));
+  }
+  if (ending == "killed by signal 9") return "kill";
+  if (ending == "killed by signal 11") return "segv";
+  if (ending.starts_with("exited")) return "exit";
+  return ending;
+}
+
 Error down(const Error& cause) { return {Errc::device_lost, cause.native, "the device host died: " + cause.message}; }
 
 }  // namespace
@@ -57,6 +69,7 @@ void DeviceActor::on_stop(const Error&) noexcept {
   watcher_.reset();
   requests_.clear();
   active_.reset();
+  successor_.reset();
   standby_.reset();
 }
 
@@ -98,6 +111,18 @@ void DeviceActor::discard(Incarnation& incarnation) {
   incarnation.link->reap();
 }
 
+DeviceActor::Incarnation* DeviceActor::find(std::uint64_t link) {
+  for (auto* incarnation : {&active_, &successor_, &standby_}) {
+    if (*incarnation && (*incarnation)->link->id() == link) return &**incarnation;
+  }
+  return nullptr;
+}
+
+DeviceActor::Incarnation* DeviceActor::next_in_line() {
+  if (successor_) return &*successor_;
+  return active_ && !fault_ ? &*active_ : nullptr;
+}
+
 void DeviceActor::lose_standby(const Error& error) {
   log::warn("device", "the standby died: {}", error.to_string());
   discard(*standby_);
@@ -108,13 +133,14 @@ void DeviceActor::lose_standby(const Error& error) {
 // What hosts say
 
 void DeviceActor::on(FromHost from) {
-  auto& head = from.message.head;
-  const bool is_standby = standby_ && standby_->link->id() == from.link;
-  if (!is_standby && !(active_ && active_->link->id() == from.link)) return;
-  auto& incarnation = is_standby ? *standby_ : *active_;
+  const auto& head = from.message.head;
+  auto* const incarnation = find(from.link);
+  if (incarnation == nullptr) return;
+  const bool is_standby = standby_ && incarnation == &*standby_;
+  const bool is_successor = successor_ && incarnation == &*successor_;
   switch (head.kind) {
     case ControlKind::ready:
-      incarnation.ready = true;
+      incarnation->ready = true;
       if (!first_ready_) {
         first_ready_ = true;
         described_->resolve(std::move(from.message.text));
@@ -123,19 +149,18 @@ void DeviceActor::on(FromHost from) {
       return advance_replacement();
     case ControlKind::fatal:
       if (is_standby) return lose_standby(from.message.error());
-      if (!incarnation.ready && !first_ready_) return give_up(from.message.error());
-      if (from.message.error().code == Errc::device_failed) return give_up(from.message.error());
+      if (!first_ready_ || from.message.error().code == Errc::device_failed) return give_up(from.message.error());
+      if (is_successor) return lose_successor(from.message.error());
       return fault(fault_kind(std::string(to_string(from.message.error().code))), from.message.error());
     case ControlKind::communicator_broken:
-      if (!is_standby && !fault_) {
-        report(DeviceFault{"communicator", Error{Errc::peer_lost, 0, from.message.text}, context().now(), context().now()});
-      }
-      return;
+      if (fault_ || is_standby) return;  // a loss that is known already
+      return report(
+          DeviceFault{"communicator", Error{Errc::peer_lost, 0, from.message.text}, context().now(), context().now()});
     default: break;
   }
   const auto it = requests_.find(head.request);
-  if (is_standby || it == requests_.end()) return;
-  const auto answer = std::move(it->second);
+  if (it == requests_.end() || it->second.link != from.link) return;
+  const auto answer = std::move(it->second.answer);
   requests_.erase(it);
   if (head.kind == ControlKind::failed) {
     answer(from.message.error());
@@ -145,23 +170,23 @@ void DeviceActor::on(FromHost from) {
 }
 
 void DeviceActor::on(HostClosed closed) {
-  if (standby_ && standby_->link->id() == closed.link) return lose_standby({Errc::device_lost, 0, "its socket closed"});
-  if (!active_ || active_->link->id() != closed.link || fault_) return;
+  const Error gone{Errc::device_lost, 0, "its process ended"};
+  const auto* const incarnation = find(closed.link);
+  if (incarnation == nullptr) return;
+  if (standby_ && incarnation == &*standby_) return lose_standby(gone);
+  if (successor_ && incarnation == &*successor_) return lose_successor(gone);
+  if (fault_) return;
   if (settings_.launch.in_process) {
     std::fprintf(stderr, "troupe: the device host thread ended; with isolation = thread so must the rank\n");
     std::_Exit(1);
   }
-  if (!first_ready_) {
-    if (!active_->ready) return give_up({Errc::device_failed, 0, "the device host ended while it started"});
-  }
-  fault("", {Errc::device_lost, 0, "its process ended"});
+  if (!first_ready_) return give_up({Errc::device_failed, 0, "the device host ended while it started"});
+  fault("", gone);
 }
 
 void DeviceActor::on(HostExited exited) {
-  if (standby_ && standby_->link->id() == exited.link) return lose_standby({Errc::device_lost, 0, "its process ended"});
-  if (!active_ || active_->link->id() != exited.link) return;
-  active_->exited = true;
-  if (!fault_) on(HostClosed{exited.link});
+  if (active_ && active_->link->id() == exited.link) active_->exited = true;
+  on(HostClosed{exited.link});
   advance_replacement();
 }
 
@@ -183,47 +208,55 @@ void DeviceActor::fault(DeviceFault what) {
   log::info("device", "device host {} is lost: {}", active_->link->id(), what.error.to_string());
   fault_ = what;
   active_->serving = false;
-  auto requests = std::exchange(requests_, {});
-  for (auto& [id, answer] : requests) answer(down(what.error));
-  if (quiescing_) {
-    report_done(DeviceDone::Order::quiesce, *std::exchange(quiescing_, std::nullopt));
-  }
-  if (replacing_) return advance_replacement();  // the new host died on its way
-  if (!listener_) {
-    replacing_ = 0;
-    return advance_replacement();
-  }
+  fail_requests(active_->link->id(), down(what.error));
+  if (quiescing_) report_done(DeviceDone::Order::quiesce, *std::exchange(quiescing_, std::nullopt));
+  if (!listener_) replacing_ = 0;
+  if (replacing_) return advance_replacement();  // nobody else's business, or the new host died on its way
   report(std::move(what));
 }
 
+void DeviceActor::lose_successor(const Error& error) {
+  log::info("device", "device host {}, a successor, is lost: {}", successor_->link->id(), error.to_string());
+  const auto link = successor_->link->id();
+  const DeviceFault what{fault_kind_of(successor_->link->header(), "successor"), error, context().now(), context().now()};
+  discard(*successor_);
+  successor_.reset();
+  fail_requests(link, down(error));
+  if (quiescing_) report_done(DeviceDone::Order::quiesce, *std::exchange(quiescing_, std::nullopt));
+  if (replacing_) return advance_replacement();
+  report(what);
+}
+
+void DeviceActor::fail_requests(std::uint64_t link, const Error& error) {
+  std::vector<Answer> answers;
+  std::erase_if(requests_, [&](auto& entry) {
+    if (entry.second.link != link) return false;
+    answers.push_back(std::move(entry.second.answer));
+    return true;
+  });
+  for (auto& answer : answers) answer(error);
+}
+
 std::string DeviceActor::fault_kind(const std::string& ending) const {
-  const auto& header = active_->link->header();
-  if (header.fault_ns.load(std::memory_order_acquire) != 0) {
-    const auto kind = header.fault_kind.load(std::memory_order_relaxed);
-    if (kind < memory::kFaultKindCount) return std::string(to_string(static_cast<memory::FaultKind>(kind)));
-  }
-  if (ending == "killed by signal 9") return "kill";
-  if (ending == "killed by signal 11") return "segv";
-  if (ending.starts_with("exited")) return "exit";
-  return ending;
+  return fault_kind_of(active_->link->header(), ending);
 }
 
 // Orders
 
 void DeviceActor::on(Quiesce order) {
-  lost_buffers_ = 0;
-  fault_kind_.clear();
   replacing_.reset();
+  connected_.reset();
   if (failed_) return report(DeviceFailed{*failed_});
-  if (fault_ || !active_->serving) return report_done(DeviceDone::Order::quiesce, order.round);
+  const auto* const host = next_in_line();
+  if (host == nullptr || !host->ready) return report_done(DeviceDone::Order::quiesce, order.round);
   quiescing_ = order.round;
   quiescing_since_ = context().now();
-  request({.kind = ControlKind::quiesce}, -1, [this, order](Result<wire::ControlMessage> answer) {
+  request(*host, {.kind = ControlKind::quiesce}, -1, [this, order](Result<wire::ControlMessage> answer) {
     if (quiescing_ != order.round) return;  // a fault has answered for it
     quiescing_.reset();
-    if (answer.ok()) {
+    if (answer.ok() && active_->serving) {
       const auto settled = port_->settle_in_place({Errc::world_reformed, 0, "the world is re-formed"});
-      lost_buffers_ += static_cast<std::uint32_t>(settled.lost_buffers.size());
+      report(DeviceLoss{"", static_cast<std::uint32_t>(settled.lost_buffers.size())});
     }
     report_done(DeviceDone::Order::quiesce, order.round);
   });
@@ -232,70 +265,72 @@ void DeviceActor::on(Quiesce order) {
 void DeviceActor::on(Replace order) {
   if (failed_) return report(DeviceFailed{*failed_});
   replacing_ = order.round;
+  if (active_->serving) (void)wire::send_control(active_->link->socket(), {.kind = ControlKind::resume});
   advance_replacement();
 }
 
 void DeviceActor::advance_replacement() {
-  if (!replacing_ || failed_) return;
-  if (fault_ && !bury()) return;
   if (failed_) return;
-  if (active_->serving) {
-    (void)wire::send_control(active_->link->socket(), {.kind = ControlKind::resume});
-    return finish_replacement();
+  if (fault_) {
+    if (!successor_ && (!replacing_ || !choose_successor())) return;
+    if (!active_->exited) {
+      active_->link->kill();  // HostExited brings us back
+    } else {
+      bury();
+    }
   }
-  if (!active_->link->spawned()) {
-    if (auto spawned = spawn(*active_, false); !spawned) return give_up(spawned.error());
-  }
-  if (active_->ready && !active_->promoting) promote();
+  auto& next = successor_ ? *successor_ : *active_;
+  if (!next.ready) return;
+  if (replacing_) report_done(DeviceDone::Order::replace, *std::exchange(replacing_, std::nullopt));
+  if (!fault_ && !active_->serving && !active_->promoting) promote();
 }
 
-bool DeviceActor::bury() {
-  if (!active_->exited) {
-    active_->link->kill();
-    return false;  // HostExited brings us back
-  }
-  auto& old = *active_;
-  const auto ending = old.link->reap();
-  watcher_->remove(old.link->id());
-  fault_kind_ = fault_->kind.empty() ? fault_kind(ending) : fault_->kind;
-  const auto cause = fault_->error;
+bool DeviceActor::choose_successor() {
   if (!budget_.spend(context().now())) {
-    give_up({Errc::budget_exhausted, cause.native,
+    give_up({Errc::budget_exhausted, fault_->error.native,
              "more than " + std::to_string(budget_.max_restarts()) + " device hosts lost within " +
                  std::to_string(std::chrono::duration_cast<std::chrono::seconds>(budget_.window()).count()) +
-                 " s; the last: " + cause.message});
+                 " s; the last: " + fault_->error.message});
     return false;
   }
-  Incarnation next;
   if (standby_) {
-    next = std::move(*standby_);
+    successor_ = std::move(*standby_);
     standby_.reset();
-  } else {
-    auto made = make_incarnation(false);
-    if (!made) {
-      give_up(made.error());
-      return false;
-    }
-    next = std::move(*made);
+    return true;
   }
-  const auto settled = port_->move_to(next.link, down(cause));
-  lost_buffers_ += static_cast<std::uint32_t>(settled.lost_buffers.size());
-  log::info("device", "device host {} ({}): {} commands failed, {} buffers lost, {} commands go on", old.link->id(),
-            ending, settled.failed, settled.lost_buffers.size(), settled.resubmitted);
-  active_ = std::move(next);
-  fault_.reset();
+  auto made = make_incarnation(false);
+  const auto spawned = made.ok() ? spawn(*made, false) : Result<void>(made.error());
+  if (!spawned.ok()) {
+    give_up(spawned.error());
+    return false;
+  }
+  successor_ = std::move(*made);
   return true;
+}
+
+void DeviceActor::bury() {
+  const auto old = active_->link;
+  const auto ending = old->reap();
+  watcher_->remove(old->id());
+  const auto kind = fault_->kind.empty() ? fault_kind(ending) : fault_->kind;
+  const auto settled = port_->move_to(successor_->link, down(fault_->error));
+  report(DeviceLoss{kind, static_cast<std::uint32_t>(settled.lost_buffers.size())});
+  log::info("device", "device host {} ({}): {} commands failed, {} buffers lost, {} commands go on", old->id(), ending,
+            settled.failed, settled.lost_buffers.size(), settled.resubmitted);
+  active_ = std::move(*successor_);
+  successor_.reset();
+  fault_.reset();
 }
 
 void DeviceActor::promote() {
   active_->promoting = true;
   send_memory(*active_);
-  request({.kind = ControlKind::promote}, -1, [this](Result<wire::ControlMessage> answer) {
+  request(*active_, {.kind = ControlKind::promote}, -1, [this](Result<wire::ControlMessage> answer) {
     if (fault_) return;
     if (!answer.ok()) return fault("promotion", answer.error());
     active_->serving = true;
     serve();
-    if (replacing_) finish_replacement();
+    report_connected();
   });
 }
 
@@ -316,16 +351,11 @@ void DeviceActor::serve() {
   if (!listener_) raise_standby();
 }
 
-void DeviceActor::finish_replacement() {
-  const auto round = *std::exchange(replacing_, std::nullopt);
-  report_done(DeviceDone::Order::replace, round);
-}
-
 void DeviceActor::give_up(const Error& error) {
   if (failed_) return;
   failed_ = error;
   log::debug("device", "the device is given up: {}", error.to_string());
-  port_->close_gate(error);
+  port_->end(error);
   if (described_) described_->resolve(error);
   for (auto& [region, wanted] : wanted_slabs_) wanted.made->resolve(error);
   wanted_slabs_.clear();
@@ -333,8 +363,9 @@ void DeviceActor::give_up(const Error& error) {
 }
 
 void DeviceActor::on(Contribute order) {
-  if (!active_ || !active_->serving || fault_) return;  // a fault is on its way to whoever waits
-  request({.kind = ControlKind::contribute, .rank = order.rank, .size = order.size}, -1,
+  const auto* const host = next_in_line();
+  if (host == nullptr || !host->ready) return;  // a fault is on its way to whoever waits
+  request(*host, {.kind = ControlKind::contribute, .rank = order.rank, .size = order.size}, -1,
           [this, order](Result<wire::ControlMessage> answer) {
             if (!answer.ok()) return report_done(DeviceDone::Order::contribute, order.round, answer.error());
             auto blobs = wire::unpack_blobs(answer->fd.get());
@@ -348,14 +379,21 @@ void DeviceActor::on(Contribute order) {
 }
 
 void DeviceActor::on(Connect order) {
-  if (!active_ || !active_->serving || fault_) return;
+  const auto* const host = next_in_line();
+  if (host == nullptr || !host->ready) return;
   const auto packed = wire::pack_blobs(*order.contributions);
   if (!packed.ok()) return report_done(DeviceDone::Order::connect, order.round, packed.error());
-  request({.kind = ControlKind::connect, .rank = order.rank, .size = order.size}, packed->get(),
+  request(*host, {.kind = ControlKind::connect, .rank = order.rank, .size = order.size}, packed->get(),
           [this, order](Result<wire::ControlMessage> answer) {
-            if (answer.ok()) return report_done(DeviceDone::Order::connect, order.round);
-            report_done(DeviceDone::Order::connect, order.round, answer.error());
+            if (!answer.ok()) return report_done(DeviceDone::Order::connect, order.round, answer.error());
+            connected_ = order.round;
+            report_connected();
           });
+}
+
+void DeviceActor::report_connected() {
+  if (!connected_ || !active_->serving) return;
+  report_done(DeviceDone::Order::connect, *std::exchange(connected_, std::nullopt));
 }
 
 void DeviceActor::on(Suffer suffer) {
@@ -366,14 +404,17 @@ void DeviceActor::on(Suffer suffer) {
 void DeviceActor::on(WorldActive) { raise_standby(); }
 
 bool DeviceActor::on(ShutDown) {
-  for (auto* incarnation : {active_ ? &*active_ : nullptr, standby_ ? &*standby_ : nullptr}) {
+  for (auto* incarnation : {active_ ? &*active_ : nullptr, successor_ ? &*successor_ : nullptr,
+                            standby_ ? &*standby_ : nullptr}) {
     if (incarnation == nullptr || !incarnation->link->spawned()) continue;
     watcher_->remove(incarnation->link->id());
     incarnation->link->kill();  // it owns nothing that has to be put away
   }
   active_.reset();
+  successor_.reset();
   standby_.reset();
   failed_ = Error{Errc::stopped, 0, "the device is shut down"};
+  port_->end(*failed_);
   return true;
 }
 
@@ -387,7 +428,7 @@ void DeviceActor::on(MakeSlab make) {
     return;
   }
   if (!active_->serving || fault_) return;  // made by the next host
-  request({.kind = ControlKind::make_slab, .region = make.region, .bytes = make.bytes}, -1,
+  request(*active_, {.kind = ControlKind::make_slab, .region = make.region, .bytes = make.bytes}, -1,
           [this, make](Result<wire::ControlMessage> answer) {
             if (!answer.ok() && answer.code() == Errc::device_lost) return;  // asked again of the next host
             wanted_slabs_.erase(make.region);
@@ -410,7 +451,7 @@ void DeviceActor::on(MapPinned map) {
     map.mapped->resolve({});
     return;
   }
-  request({.kind = ControlKind::map_pinned, .region = map.region, .bytes = map.memory->size()}, map.memory->fd(),
+  request(*active_, {.kind = ControlKind::map_pinned, .region = map.region, .bytes = map.memory->size()}, map.memory->fd(),
           [this, map](Result<wire::ControlMessage> answer) {
             if (!answer.ok() && answer.code() != Errc::device_lost) {
               pinned_.erase(map.region);
@@ -431,10 +472,10 @@ void DeviceActor::on(DropRegion drop) {
 
 // Bookkeeping
 
-void DeviceActor::request(Control head, int fd, Answer answer) {
+void DeviceActor::request(const Incarnation& to, Control head, int fd, Answer answer) {
   head.request = next_request_++;
-  requests_.emplace(head.request, std::move(answer));
-  (void)wire::send_control(active_->link->socket(), head, {}, fd);  // a dead socket is seen as HostClosed
+  requests_.emplace(head.request, Request{to.link->id(), std::move(answer)});
+  (void)wire::send_control(to.link->socket(), head, {}, fd);  // a dead socket is seen as HostClosed
 }
 
 void DeviceActor::report(DeviceEvent event) {
@@ -442,34 +483,33 @@ void DeviceActor::report(DeviceEvent event) {
 }
 
 void DeviceActor::report_done(DeviceDone::Order order, std::uint32_t round, Result<std::vector<std::byte>> outcome) {
-  report(DeviceDone{order, round, std::move(outcome), fault_kind_, lost_buffers_});
+  report(DeviceDone{order, round, std::move(outcome)});
 }
 
 void DeviceActor::on(Look) {
   context().schedule(kLookEvery, Look{});
   if (!active_ || failed_) return;
   look_at_deadlines();
-  const bool settled = active_->serving && !fault_ && !replacing_ && !quiescing_;
+  const bool settled = active_->serving && !fault_ && !replacing_ && !quiescing_ && !connected_;
   if (settled && standby_not_before_ != TimePoint{}) raise_standby();  // one that died is followed by another
 }
 
 void DeviceActor::look_at_deadlines() {
-  if (fault_) return;
   const auto now = context().now();
-  if (!active_->ready) {
-    if (active_->link->spawned() && now - active_->spawned_at > settings_.start_timeout) {
-      const Error error{Errc::timeout, 0, "the device host did not start within its time"};
-      first_ready_ ? fault("start", error) : give_up(error);
-    }
-    return;
-  }
+  const auto too_slow = [&](const Incarnation& host) {
+    return !host.ready && host.link->spawned() && now - host.spawned_at > settings_.start_timeout;
+  };
+  const Error slow{Errc::timeout, 0, "the device host did not start within its time"};
+  const auto stuck = [&] { return quiescing_ && now - quiescing_since_ > settings_.heartbeat_timeout; };
+  if (successor_ && (too_slow(*successor_) || stuck())) return lose_successor(slow);
+  if (fault_) return;
+  if (too_slow(*active_)) return first_ready_ ? fault("start", slow) : give_up(slow);
+  if (!active_->ready) return;
   const TimePoint beat(active_->link->header().heartbeat_ns.load(std::memory_order_acquire));
   if (now - beat > settings_.heartbeat_timeout) {
     return fault(fault_kind("hang"), {Errc::timeout, 0, "its heartbeat stands still"});
   }
-  if (quiescing_ && now - quiescing_since_ > settings_.heartbeat_timeout) {
-    return fault("hang", {Errc::timeout, 0, "its lanes do not drain"});
-  }
+  if (stuck()) return fault("hang", {Errc::timeout, 0, "its lanes do not drain"});
   if (port_->corrupt()) return fault("corrupt", {Errc::internal, 0, "its shared memory holds nonsense"});
   if (settings_.op_timeout.count() == 0 || !active_->serving) return;
   const auto oldest = port_->retired();

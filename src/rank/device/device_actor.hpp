@@ -88,7 +88,9 @@ struct ShutDown {
 /// It owns the slabs' descriptors and the pinned segments. A dead or lost host is seen by the end of its socket or its
 /// process, by its own word (`fatal`), by a heartbeat that stands still, or by an operation past its deadline. Then the
 /// world is told, and orders quiesce and replace; without a world (no listener) it replaces at once. Replacing is:
-/// kill, reap, move the commands to the next host's ring, let that host map all memory, promote it.
+/// choose a successor (the standby), kill the old host and reap it, move the commands to the successor's ring, let it map
+/// all memory, promote it. The successor may take part in forming a communicator before the old host is reaped, which takes
+/// the driver a while: connect is reported as done when both have happened.
 class DeviceActor
     : public Actor<DeviceActor, device_message::FromHost, device_message::HostClosed, device_message::HostExited,
                    device_message::Look, device_message::Listen, device_message::MakeSlab, device_message::MapPinned,
@@ -129,23 +131,33 @@ class DeviceActor
     bool exited = false;
   };
   using Answer = std::function<void(Result<wire::ControlMessage>)>;
+  struct Request {
+    std::uint64_t link;
+    Answer answer;
+  };
 
   Result<Incarnation> make_incarnation(bool spawn_as_standby);
   Result<void> spawn(Incarnation& incarnation, bool standby);
   void raise_standby();
   void discard(Incarnation& incarnation);
+  [[nodiscard]] Incarnation* find(std::uint64_t link);
+  /// The host that communicators are formed with: the one that serves or will.
+  [[nodiscard]] Incarnation* next_in_line();
 
   void fault(DeviceFault fault);
   void fault(std::string kind, Error error);
   void lose_standby(const Error& error);
+  void lose_successor(const Error& error);
+  void fail_requests(std::uint64_t link, const Error& error);
   void advance_replacement();
-  bool bury();
+  bool choose_successor();
+  void bury();
   void promote();
   void serve();
-  void finish_replacement();
+  void report_connected();
   void give_up(const Error& error);
 
-  void request(wire::Control head, int fd, Answer answer);
+  void request(const Incarnation& to, wire::Control head, int fd, Answer answer);
   void send_memory(const Incarnation& incarnation);
   void report(DeviceEvent event);
   void report_done(DeviceDone::Order order, std::uint32_t round, Result<std::vector<std::byte>> outcome = std::vector<std::byte>{});
@@ -162,14 +174,14 @@ class DeviceActor
   std::uint64_t next_request_ = 1;
 
   std::optional<Incarnation> active_, standby_;
+  std::optional<Incarnation> successor_;  ///< of an active host that is faulty and not buried yet
   std::optional<DeviceFault> fault_;    ///< of the active host
   std::optional<Error> failed_;         ///< for good
-  std::optional<std::uint32_t> replacing_;  ///< the round that ordered it
+  std::optional<std::uint32_t> replacing_;  ///< the round that ordered it, until a successor is ready
+  std::optional<std::uint32_t> connected_;  ///< the round whose communicator is formed, until its host serves
   std::optional<std::uint32_t> quiescing_;
   TimePoint quiescing_since_{};
   bool first_ready_ = false;
-  std::string fault_kind_;              ///< of the host replaced in this round
-  std::uint32_t lost_buffers_ = 0;      ///< in this round
   TimePoint standby_not_before_{};
 
   struct SlabRequest {
@@ -183,7 +195,7 @@ class DeviceActor
   std::map<std::uint32_t, SlabEntry> slabs_;
   std::map<std::uint32_t, std::shared_ptr<ipc::SharedMemory>> pinned_;
   std::map<std::uint32_t, SlabRequest> wanted_slabs_;  ///< asked for, not made yet
-  std::map<std::uint64_t, Answer> requests_;           ///< to the active host
+  std::map<std::uint64_t, Request> requests_;
 
   std::uint64_t watched_ticket_ = 0;  ///< for op_timeout: the oldest unanswered one at …
   TimePoint watched_since_{};         ///< … this time

@@ -20,21 +20,24 @@ struct DeviceFault {
   TimePoint struck_at{};    ///< when it happened, as far as can be known
   TimePoint detected_at{};
 };
-/// The order of this round is carried out; `kind` and `lost_buffers` are what it cost so far.
+/// What a fault, or the end of an epoch, cost here.
+struct DeviceLoss {
+  std::string kind;  ///< how the device host died; empty if it lives on
+  std::uint32_t lost_buffers = 0;
+};
+/// The order of this round is carried out.
 struct DeviceDone {
   enum class Order : std::uint8_t { quiesce, replace, contribute, connect };
   Order order{};
   std::uint32_t round = 0;
   Result<std::vector<std::byte>> outcome = std::vector<std::byte>{};  ///< contribute: the contribution
-  std::string fault_kind;          ///< replace: what had killed the old host, empty if it lives on
-  std::uint32_t lost_buffers = 0;  ///< quiesce, replace: buffers whose contents went
 };
 /// The GPU cannot come back: budget spent, or the hardware failed.
 struct DeviceFailed {
   Error error;
 };
 
-using DeviceEvent = std::variant<DeviceFault, DeviceDone, DeviceFailed>;
+using DeviceEvent = std::variant<DeviceFault, DeviceLoss, DeviceDone, DeviceFailed>;
 /// Called on the DeviceActor's thread; must not block.
 using DeviceListener = std::function<void(DeviceEvent)>;
 

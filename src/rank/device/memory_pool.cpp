@@ -1,6 +1,7 @@
 #include "rank/device/memory_pool.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 
 namespace troupe::rank {
@@ -16,12 +17,21 @@ Result<MemoryPool::Range> MemoryPool::allocate(std::uint64_t bytes) {
     if (const auto offset = segment.ranges.allocate(bytes)) return Range{region, *offset};
   }
   if (bytes > (std::uint64_t{1} << 52)) return Error{Errc::out_of_memory, 0, mib(bytes) + " in one buffer"};
-  const auto want = std::max(options_.segment_bytes, (bytes + kGranularity - 1) / kGranularity * kGranularity);
-  if (options_.limit != 0 && want > options_.limit - std::min(held_, options_.limit)) {
+  auto grown = grow(bytes);
+  if (grown.code() == Errc::out_of_memory && drop_empty()) grown = grow(bytes);
+  if (!grown) return grown.error();
+  return Range{*grown, *segments_.at(*grown).ranges.allocate(bytes)};
+}
+
+Result<std::uint32_t> MemoryPool::grow(std::uint64_t bytes) {
+  const auto need = std::max<std::uint64_t>(1, (bytes + kGranularity - 1) / kGranularity) * kGranularity;
+  const auto left = options_.limit == 0 ? UINT64_MAX : options_.limit - std::min(held_, options_.limit);
+  if (need > left) {
     return Error{Errc::out_of_memory, 0,
                  mib(bytes) + " more do not fit: " + mib(held_) + " of the memory limit of " + mib(options_.limit) +
                      " are taken"};
   }
+  const auto want = std::min(std::max(options_.segment_bytes, need), left / kGranularity * kGranularity);
   std::uint32_t id = 0;
   if (free_ids_.empty()) {
     id = next_id_++ | options_.region_bit;
@@ -34,8 +44,26 @@ Result<MemoryPool::Range> MemoryPool::allocate(std::uint64_t bytes) {
     return made.error();
   }
   held_ += want;
-  auto& segment = segments_.emplace(id, Segment{want, RangeAllocator(want)}).first->second;
-  return Range{id, *segment.ranges.allocate(bytes)};
+  segments_.emplace(id, Segment{want, RangeAllocator(want)});
+  return id;
+}
+
+bool MemoryPool::drop_empty() {
+  const auto before = segments_.size();
+  for (auto it = segments_.begin(); it != segments_.end();) {
+    const auto next = std::next(it);
+    if (it->second.ranges.empty()) drop(it);
+    it = next;
+  }
+  return segments_.size() < before;
+}
+
+void MemoryPool::drop(Segments::iterator it) {
+  const auto region = it->first;
+  held_ -= it->second.bytes;
+  segments_.erase(it);
+  free_ids_.push_back(region);
+  options_.drop(region);
 }
 
 void MemoryPool::release(Range range) {
@@ -44,10 +72,7 @@ void MemoryPool::release(Range range) {
   check(it != segments_.end(), "release of a range of no segment");
   it->second.ranges.release(range.offset);
   if (!it->second.ranges.empty() || it->second.bytes <= options_.segment_bytes) return;
-  held_ -= it->second.bytes;
-  segments_.erase(it);
-  free_ids_.push_back(range.region);
-  options_.drop(range.region);
+  drop(it);
 }
 
 std::uint64_t MemoryPool::held() const {

@@ -36,7 +36,8 @@ class MemoryPool {
 
   /// Errors: out_of_memory, with the sizes; what `make` answers.
   Result<Range> allocate(std::uint64_t bytes);
-  /// Gives a range back; a segment of more than the ordinary size goes when it is empty.
+  /// Gives a range back. A segment of more than the ordinary size goes when it is empty, the others when their memory
+  /// is needed.
   void release(Range range);
   /// Bytes of all segments.
   [[nodiscard]] std::uint64_t held() const;
@@ -46,10 +47,17 @@ class MemoryPool {
     std::uint64_t bytes;
     RangeAllocator ranges;
   };
+  using Segments = std::map<std::uint32_t, Segment>;
+
+  /// Makes a segment with room for `bytes`, smaller than an ordinary one where the limit leaves less; its region.
+  Result<std::uint32_t> grow(std::uint64_t bytes);
+  /// True if there was any.
+  bool drop_empty();
+  void drop(Segments::iterator it);
 
   Options options_;
   mutable std::mutex mutex_;
-  std::map<std::uint32_t, Segment> segments_;
+  Segments segments_;
   std::vector<std::uint32_t> free_ids_;
   std::uint32_t next_id_ = 1;
   std::uint64_t held_ = 0;

@@ -60,6 +60,14 @@ void WorldMember::device_event(const DeviceEvent& event) {
                            .native = failed->error.native,
                            .text = "rank " + std::to_string(rank_) + ": " + failed->error.message});
   }
+  if (const auto* loss = std::get_if<DeviceLoss>(&event)) {
+    return actions_->send({.kind = Kind::loss,
+                           .round = round_,
+                           .epoch = epoch_,
+                           .rank = rank_,
+                           .lost_buffers = loss->lost_buffers,
+                           .text = loss->kind});
+  }
   done(std::get<DeviceDone>(event));
 }
 
@@ -68,15 +76,13 @@ void WorldMember::done(const DeviceDone& event) {
   using Order = DeviceDone::Order;
   if (!event.outcome.ok()) return report_fault(event.order == Order::connect ? "form" : "contribute", event.outcome.error(), 0);
   if (event.order == Order::quiesce && phase_ == Phase::quiesce) return report_done();
-  if (event.order == Order::replace && phase_ == Phase::replace) {
-    fault_kind_ = event.fault_kind;
-    lost_buffers_ = event.lost_buffers;
-    return actions_->contribute(round_);
-  }
+  if (event.order == Order::replace && phase_ == Phase::replace) return actions_->contribute(round_);
   if (event.order == Order::contribute && phase_ == Phase::replace) {
-    return report_done({.lost_buffers = lost_buffers_, .step = newest_, .text = fault_kind_, .payload = *event.outcome});
+    return report_done({.step = newest_, .payload = *event.outcome});
   }
-  if (event.order == Order::connect && phase_ == Phase::form) return report_done();
+  if (event.order == Order::connect && phase_ == Phase::form) {
+    return report_done();
+  }
 }
 
 void WorldMember::verified(std::uint32_t round, const Result<void>& outcome) {

@@ -60,8 +60,6 @@ class WorldMember {
   std::uint32_t round_ = 0;
   std::uint32_t epoch_ = 0;
   std::int64_t newest_ = -1;  ///< the newest commit that is complete here
-  std::string fault_kind_;
-  std::uint32_t lost_buffers_ = 0;
 };
 
 }  // namespace troupe::rank

@@ -21,6 +21,7 @@ struct WorldMessage {
   enum class Kind : std::uint32_t {
     // rank to supervisor
     fault,      ///< something died; text: the kind; code, native: the error; detect_us
+    loss,       ///< what it cost; text: how the device host died (empty: it lives), lost_buffers
     done,       ///< the phase of this round is carried out here
     failed,     ///< this rank's GPU cannot come back; code, native, text
     committed,  ///< step is committed here

@@ -31,6 +31,7 @@ void WorldSupervisor::receive(const WorldMessage& message, TimePoint now) {
   if (stopped_ || message.rank < 0 || message.rank >= options_.size) return;
   switch (message.kind) {
     case Kind::fault: return fault(message, now);
+    case Kind::loss: return loss(message);
     case Kind::done: return done(message, now);
     case Kind::failed: return stop(static_cast<Errc>(message.code), message.native, message.text);
     case Kind::committed: return committed(message);
@@ -76,6 +77,14 @@ void WorldSupervisor::fault(const WorldMessage& message, TimePoint now) {
   if (phase_ != Phase::quiesce) begin_round(Phase::quiesce, now);
 }
 
+void WorldSupervisor::loss(const WorldMessage& message) {
+  lost_buffers_ += message.lost_buffers;
+  const auto unnamed = std::find_if(reports_.begin(), reports_.end(), [&](const RecoveryReport& report) {
+    return report.rank == message.rank && report.kind.empty();
+  });
+  if (unnamed != reports_.end()) unnamed->kind = message.text;
+}
+
 void WorldSupervisor::begin_round(Phase first, TimePoint now) {
   ++round_;
   if (++rounds_ > options_.max_rounds) {
@@ -105,10 +114,6 @@ void WorldSupervisor::done(const WorldMessage& message, TimePoint now) {
   if (phase_ == Phase::replace) {
     contributions_[rank] = message.payload;
     newest_[rank] = message.step;
-    lost_buffers_ += message.lost_buffers;
-    for (auto& report : reports_) {
-      if (report.rank == message.rank && report.kind.empty()) report.kind = message.text;
-    }
   }
   if (phase_ == Phase::restore) {
     for (auto& report : reports_) {

@@ -48,6 +48,7 @@ class WorldSupervisor {
 
  private:
   void fault(const WorldMessage& message, TimePoint now);
+  void loss(const WorldMessage& message);
   void begin_round(Phase first, TimePoint now);
   void enter(Phase phase, TimePoint now);
   void done(const WorldMessage& message, TimePoint now);

@@ -90,6 +90,16 @@ Result<void> Communicator::Attempt::warm_up() {
   return Error{Errc::peer_lost, 0, "the communicator was given up while it was being formed"};
 }
 
+Result<void> Communicator::rehearse(int device) {
+  TROUPE_CUDA_TRY(cudaSetDevice(device));
+  ncclUniqueId id{};
+  TROUPE_CUDA_TRY(ncclGetUniqueId(&id));
+  Attempt alone(0, 1, {id});
+  auto outcome = alone.warm_up();
+  if (alone.handle != nullptr) (void)ncclCommDestroy(alone.handle);  // it has no peers
+  return outcome;
+}
+
 Communicator::Communicator(int device) : shared_(std::make_shared<Shared>(device)) {}
 
 Communicator::~Communicator() {

@@ -1,0 +1,171 @@
+// all_reduce through troupe and through NCCL directly, by one program under mpirun.
+//
+//   mpirun -n N collective_bench [--backend cuda] [--json FILE]
+//
+// Pipelined: many queued, one wait, so what counts is throughput. Latency: each one waited for. The
+// time of a measurement is that of the slowest rank. With the cpu engine there is no raw side.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+
+#include <troupe/runtime.hpp>
+
+#include "comparison.hpp"
+#include "raw_collectives.hpp"
+
+namespace troupe::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::vector<OptionSpec> option_specs() {
+  return {
+      {"repetitions", OptionType::integer, "7", "N", "measurements of each side", {}, "1", "1000"},
+      {"count",
+       OptionType::integer,
+       "1000",
+       "N",
+       "small all_reduces per measurement",
+       {},
+       "1",
+       "20000"},
+      {"large",
+       OptionType::bytes,
+       "64MiB",
+       "SIZE",
+       "size of the large all_reduce",
+       {},
+       "8B",
+       "4GiB"},
+      {"large-count",
+       OptionType::integer,
+       "20",
+       "N",
+       "large all_reduces per measurement",
+       {},
+       "1",
+       "1000"},
+      {"json", OptionType::text, "", "FILE", "write the results as JSON"},
+  };
+}
+
+/// Seconds on the slowest rank, from a barrier on.
+double seconds_of(World& world, const std::function<void()>& work) {
+  world.barrier();
+  const auto start = Clock::now();
+  work();
+  const double mine = std::chrono::duration<double>(Clock::now() - start).count();
+  const auto all = world.gather_values(mine);
+  return *std::max_element(all.begin(), all.end());
+}
+
+class Bench {
+ public:
+  explicit Bench(Runtime& runtime)
+      : world_(runtime.world()),
+        device_(runtime.device()),
+        config_(runtime.config()),
+        large_(std::max<std::int64_t>(
+            1, static_cast<std::int64_t>(config_.bytes("large") / sizeof(double)))),
+        data_(device_.alloc<double>(large_)),
+        raw_(RawCollectives::make(world_, device_.info(), large_)) {}
+
+  std::vector<Comparison> run() {
+    const auto count = config_.integer("count");
+    const auto to_us = [](double seconds) { return seconds * 1e6; };
+    const double bytes = static_cast<double>(large_) * sizeof(double);
+    std::vector<Comparison> lines;
+    lines.push_back(compare("all_reduce 8 B pipelined", "us", 1, count, false, to_us));
+    lines.push_back(compare("all_reduce 8 B latency", "us", 1, count, true, to_us));
+    lines.push_back(compare(fmt::format("all_reduce {} B", config_.bytes("large")), "GB/s", large_,
+                            config_.integer("large-count"), false,
+                            [bytes](double seconds) { return bytes / seconds / 1e9; }));
+    return lines;
+  }
+
+ private:
+  /// Sums of zeros stay zeros, however often; what the kernels do does not depend on the values.
+  void through_troupe(std::int64_t elements, std::int64_t count, bool wait_for_each) {
+    const auto part = data_.slice(0, elements);
+    for (std::int64_t i = 1; i < count; ++i) {
+      const auto done = world_.all_reduce(part, ReduceOp::sum);
+      if (wait_for_each) done.get();
+    }
+    world_.all_reduce(part, ReduceOp::sum).get();
+  }
+  void through_library(std::int64_t elements, std::int64_t count, bool wait_for_each) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      raw_->all_reduce(elements);
+      if (wait_for_each) raw_->wait();
+    }
+    raw_->wait();
+  }
+
+  /// `to_value` makes the figure out of the seconds that one all_reduce takes.
+  Comparison compare(std::string name, std::string unit, std::int64_t elements, std::int64_t count,
+                     bool wait_for_each, const std::function<double(double)>& to_value) {
+    const auto ours = [&] { through_troupe(elements, count, wait_for_each); };
+    const auto theirs = [&] { through_library(elements, count, wait_for_each); };
+    const auto value = [&](const std::function<void()>& work) {
+      return to_value(seconds_of(world_, work) / static_cast<double>(count));
+    };
+    device_.fill(data_, 0.0).get();
+    ours();
+    if (raw_) theirs();
+    Comparison line{std::move(name), std::move(unit), {}, {}};
+    for (std::int64_t i = 0; i < config_.integer("repetitions"); ++i) {
+      const bool raw_first = i % 2 == 0;
+      if (raw_ && raw_first) line.raw.push_back(value(theirs));
+      line.ours.push_back(value(ours));
+      if (raw_ && !raw_first) line.raw.push_back(value(theirs));
+    }
+    return line;
+  }
+
+  World& world_;
+  Device& device_;
+  const Config& config_;
+  const std::int64_t large_;  ///< elements
+  const GpuRef<double> data_;
+  const std::unique_ptr<RawCollectives> raw_;
+};
+
+/// Every rank contributes its number: a benchmark of wrong answers is worth nothing.
+Result<void> check_sum(Runtime& runtime) {
+  auto& world = runtime.world();
+  const auto value = runtime.device().alloc<double>(1);
+  runtime.device().fill(value, world.rank() + 1.0);
+  world.all_reduce(value, ReduceOp::sum);
+  const double expected = world.size() * (world.size() + 1) / 2.0;
+  const double got = runtime.device().download(value).front();
+  if (got == expected) return {};
+  return Error{Errc::library, 0, fmt::format("all_reduce gives {} instead of {}", got, expected)};
+}
+
+int run(Runtime& runtime) {
+  auto& world = runtime.world();
+  world.agree(check_sum(runtime));
+  const auto lines = Bench(runtime).run();
+  Result<void> written;
+  if (world.rank() == 0) {
+    print(fmt::format("{} ranks, {}: collectives, medians of {}", world.size(),
+                      runtime.device().info().name, runtime.config().integer("repetitions")),
+          lines);
+    written = write_json(runtime.config().text("json"), lines);
+  }
+  world.agree(written);
+  return kExitSuccess;
+}
+
+}  // namespace
+}  // namespace troupe::bench
+
+int main(int argc, char** argv) {
+  using namespace troupe;
+  const Program program{"collective_bench",
+                        "Measures all_reduce through troupe and through NCCL directly.",
+                        bench::option_specs()};
+  return run_program(argc, argv, program, bench::run);
+}

@@ -1,0 +1,353 @@
+#!/usr/bin/env bash
+# Runs tests, fault drills and benchmarks of a build on this machine's GPUs and prints a table of what came out.
+#
+#   scripts/gpu-check.sh [--quick] [--only GROUP,...] BUILD-FOLDER
+#
+# The build folder needs bin/ and libexec/ alone and may have been built on another machine; the groups conformance,
+# process, mpi and app run through CTest and want its files too, in the place where they were configured. Groups, in
+# this order:
+#   unit         the unit tests of the cuda engine
+#   conformance  every operation against the reference
+#   process      device hosts that die, without MPI
+#   cg           troupe-cg without a fault, with every kind of fault, with two faults
+#   bench        the benchmarks
+#   spmv         troupe-cg --stencil 256 in double precision on one GPU
+#   mpi, app     the tests under mpirun
+# All output goes to OUT_DIR (default: gpu-check.out), with summary.txt and summary.json. Ends within 9 minutes, with
+# --quick (fewer repetitions and smaller problems) within 4: what is not done by then fails. A step that fails stops no
+# other. Exit status: 0 if all steps passed, 1 if not, 2 for bad usage; a figure that misses its target is no failure.
+set -euo pipefail
+source "$(dirname "$0")/lib/build.sh"
+export LC_ALL=C
+
+all_groups=(unit conformance process cg bench spmv mpi app)
+quick=0 only="${all_groups[*]}" build=
+while (($#)); do
+  case $1 in
+    -h | --help) usage && exit 0 ;;
+    --quick) quick=1 ;;
+    --only)
+      [[ $# -ge 2 ]] || { usage >&2 && exit 2; }
+      only=${2//,/ }
+      shift
+      ;;
+    -*) usage >&2 && exit 2 ;;
+    *)
+      [[ -z $build ]] || { usage >&2 && exit 2; }
+      build=$1
+      ;;
+  esac
+  shift
+done
+for group in $only; do
+  [[ " ${all_groups[*]} " == *" $group "* ]] || { echo "gpu-check.sh: unknown group $group" >&2 && exit 2; }
+done
+[[ -n $build && -d $build/bin ]] || { usage >&2 && exit 2; }
+bin=$(cd "$build/bin" && pwd)
+libexec=$(cd "$build" && pwd)/libexec/troupe
+out=${OUT_DIR:-gpu-check.out}
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+gpus=$(gpu_count)
+((gpus > 0)) || die "there is no GPU here"
+
+mpi_environment
+# NVLink multicast keeps state in the switches: what a killed process leaves there can hit others.
+export NCCL_NVLS_ENABLE=${NCCL_NVLS_ENABLE:-0}
+export TROUPE_TEST_BACKEND=cuda
+victim=$((gpus > 1 ? 1 : 0))
+end=$((SECONDS + (quick ? 230 : 530)))
+failures=0 missed=0
+rows=()
+
+wanted() { [[ " $only " == *" $1 "* ]]; }
+on_gpus() { echo mpirun -n "$1" --oversubscribe --bind-to none; }
+
+# row NAME RESULT TARGET MET
+row() { rows+=("$1|$2|$3|$4"); }
+
+# step NAME LIMIT-IN-SECONDS COMMAND...: runs it, its output in NAME.log.
+step() {
+  local name=$1 limit=$2 status=0 started=$SECONDS left=$((end - SECONDS))
+  shift 2
+  if ((left < 2)); then
+    ((failures += 1))
+    row "$name" "FAIL (no time left)" "" ""
+    return 1
+  fi
+  ((limit < left)) || limit=$left
+  say "$name"
+  { printf '$'; printf ' %q' "$@"; echo; } >"$out/$name.log"
+  timeout --kill-after=5 "$limit" "$@" >>"$out/$name.log" 2>&1 </dev/null || status=$?
+  if ((status == 0)); then
+    row "$name" "pass ($((SECONDS - started)) s)" "" ""
+    return 0
+  fi
+  ((failures += 1))
+  ((status == 124 || status == 137)) && status="$status: stopped after $limit s"
+  row "$name" "FAIL (status $status)" "" ""
+  tail -n 12 "$out/$name.log" | sed 's/^/   /'
+  return 1
+}
+
+# reject NAME WHY: the step ended well but did not do what it should.
+reject() {
+  ((failures += 1))
+  [[ ${rows[-1]} != "$1|"* ]] || unset 'rows[-1]'
+  row "$1" "FAIL ($2)" "" ""
+}
+
+# figure NAME VALUE UNIT [OP TARGET]: OP is le (at most) or ge (at least). Without a positive value it is a failure.
+figure() {
+  local name=$1 value=$2 unit=$3 op=${4:-} target=${5:-} met="" sign=""
+  if ! awk -v v="$value" 'BEGIN { exit !(v + 0 > 0) }'; then  # nothing here is ever zero
+    reject "$name" "not measured"
+    return 0
+  fi
+  if [[ -n $op ]]; then
+    [[ $op == le ]] && sign='<=' || sign='>='
+    if awk -v v="$value" -v t="$target" -v op="$op" 'BEGIN { exit !(op == "le" ? v <= t : v >= t) }'; then
+      met=yes
+    else
+      met=NO
+      ((missed += 1))
+    fi
+  fi
+  row "$name" "$(awk -v v="$value" 'BEGIN { printf "%.4g", v }') $unit" "${sign:+$sign $target}" "$met"
+}
+
+# value FILE KEY: of a JSON file with a key a line, the first of that name
+value() { sed -n "s/^ *\"$2\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}\$/\1/p" "$1" | head -n 1; }
+
+# field LINE KEY: of a JSON object on one line
+field() { sed -n "s/.*\"$2\":\"\{0,1\}\([^\",}]*\).*/\1/p" <<<"$1"; }
+
+# median CSV BENCHMARK COLUMN: of what Google Benchmark wrote
+median() {
+  awk -F, -v name="$2" -v column="$3" '
+    { gsub(/"/, "") }
+    $1 == "name" { for (i = 1; i <= NF; ++i) if ($i == column) at = i }
+    at && index($1, name "/") == 1 && $1 ~ /_median$/ { print $at; exit }' "$1"
+}
+
+# ---- tests
+
+# count PATTERN NAME: what the group in the pattern is in the first line of NAME.log that starts so, else 0
+count() { sed -n "s/^$1.*/\1/p" "$out/$2.log" | head -n 1 | grep . || echo 0; }
+
+# program NAME LIMIT COMMAND...: one GoogleTest program. Tests that find no GPU skip themselves, which must not look like
+# success.
+program() {
+  local name=$1 skipped
+  step "$@" --gtest_brief=1 || return 0
+  skipped=$(count '\[  SKIPPED \] \([0-9]*\) test' "$name")
+  if (($(count '\[  PASSED  \] \([0-9]*\) test' "$name") == 0)); then
+    reject "$name" "not one of its tests ran"
+  elif ((skipped > 0)); then
+    row "  skipped" "$skipped tests" "" ""
+  fi
+}
+
+# labelled GROUP LIMIT: the tests with that label of CTest's, where the build folder has its files and is where it was
+# built (or a link is there). Fails if it cannot.
+labelled() {
+  local group=$1 limit=$2 built skipped
+  built=$(sed -n 's/^# Build directory: *//p' "$build/CTestTestfile.cmake" 2>/dev/null | head -n 1)
+  [[ -n $built && $(realpath -q "$built/bin") == "$(realpath "$bin")" ]] && command -v ctest >/dev/null || return 1
+  ctest --test-dir "$built" -N -L "^$group\$" 2>/dev/null | grep -q '^Total Tests: [1-9]' || return 1
+  step "$group" "$limit" ctest --test-dir "$built" -L "^$group\$" --output-on-failure || true
+  row "  of the tests" "$(count '\([0-9]*% tests passed\), ' "$group")" "" ""
+  skipped=$(grep -c '\*\*\*Skipped' "$out/$group.log" || true)
+  ((skipped == 0)) || row "  skipped" "$skipped tests" "" ""
+}
+
+# tests GROUP LIMIT PATTERN...: by label, or else all programs of that name
+tests() {
+  local group=$1 limit=$2 pattern path found=0
+  shift 2
+  wanted "$group" || return 0
+  if labelled "$group" "$limit"; then return 0; fi
+  for pattern in "$@"; do
+    for path in "$bin"/$pattern; do
+      [[ -x $path ]] || continue
+      found=1
+      program "$(basename "$path")" "$limit" "$path"
+    done
+  done
+  ((found)) || row "$group" "none in this build" "" ""
+}
+
+# ---- fault drills
+
+# cg NAME RANKS LIMIT OPTION...: troupe-cg, its report in NAME.json
+cg() {
+  local name=$1 ranks=$2 limit=$3
+  shift 3
+  rm -f "$out/$name.json"
+  # shellcheck disable=SC2046
+  step "$name" "$limit" $(on_gpus "$ranks") "$bin/troupe-cg" --backend cuda --json "$out/$name.json" "$@"
+}
+
+# drill NAME RECOVERIES FAULT...: must end as the run without a fault does.
+drill() {
+  local name=$1 recoveries=$2 report=$out/$1.json seen fault faults=()
+  shift 2
+  for fault in "$@"; do faults+=(--fault "$fault"); done
+  cg "$name" "$gpus" 60 "${problem[@]}" "${faults[@]}" || return 0
+  seen=$(grep -c '"repeated_iterations"' "$report" || true)
+  if ((seen < recoveries)); then
+    reject "$name" "$seen recoveries in its report, not $recoveries"
+  elif [[ $(value "$report" iterations) != "$iterations" ]]; then
+    reject "$name" "$(value "$report" iterations) iterations instead of $iterations"
+  else
+    figure "  recovery" "$(value "$report" total_ms)" "ms ($(value "$report" kind))"
+  fi
+}
+
+fault_drills() {
+  local kind kinds=(kill illegal-address trap assert misaligned segv exit hang)
+  problem=(--stencil $((quick ? 64 : 128)) --tol 1e-10 --max-iter 2000 --check-every 5 --commit-every 20)
+  cg cg-no-fault "$gpus" 60 "${problem[@]}" || return 0
+  iterations=$(value "$out/cg-no-fault.json" iterations)
+  for kind in "${kinds[@]}"; do drill "cg-$kind" 1 "$kind@50:$victim"; done
+  drill cg-two-faults 2 "kill@30:0" "illegal-address@60:$victim"
+  drill cg-fault-in-recovery 1 "kill@50:$victim" "kill@form:0"
+  # shellcheck disable=SC2046
+  step cg-standby-off 60 $(on_gpus "$gpus") "$bin/troupe-cg" --backend cuda "${problem[@]}" --standby off \
+    --fault "trap@50:$victim" || true
+}
+
+# ---- benchmarks
+
+gbench=(--benchmark_repetitions=$((quick ? 3 : 7)) --benchmark_min_time=0.1
+  --benchmark_report_aggregates_only=true --benchmark_out_format=csv)
+
+bench_commands() {
+  local csv=$out/command_bench.csv name
+  step command_bench 60 "$bin/command_bench" "${gbench[@]}" "--benchmark_out=$csv" || return 0
+  for name in tell_nop tell_axpy; do
+    figure "$name, per call" "$(awk -v v="$(median "$csv" $name tell)" 'BEGIN { print v * 1e6 }')" us le 0.1
+  done
+  figure "no-op round trip" "$(median "$csv" nop_round_trip real_time)" us le 1
+  figure "tiny kernel round trip" "$(median "$csv" kernel_round_trip real_time)" us
+}
+
+bench_actors() {
+  local csv=$out/actors_bench.csv name ours theirs
+  step actors_bench 60 "$bin/actors_bench" "${gbench[@]}" "--benchmark_out=$csv" || return 0
+  for name in ping_pong four_to_one; do
+    ours=$(median "$csv" "troupe_$name" items_per_second)
+    theirs=$(median "$csv" "caf_$name" items_per_second)
+    figure "actors $name" "$(awk -v v="$ours" 'BEGIN { print v / 1e6 }')" "M messages/s"
+    [[ -z $theirs ]] ||
+      figure "actors $name, troupe/CAF" "$(awk -v a="$ours" -v b="$theirs" 'BEGIN { print a / b }')" x ge 1.5
+  done
+}
+
+# ratios FILE: a figure for each line of troupe against the library
+ratios() {
+  local line name
+  while read -r line; do
+    name=$(field "$line" name)
+    [[ -n $name ]] || continue
+    case $name in
+      H2D* | D2H*) figure "$name, troupe/raw" "$(field "$line" ratio)" x ge 0.98 ;;
+      "all_reduce 8 B"*) figure "$name, troupe/raw" "$(field "$line" ratio)" x le 1.15 ;;
+      all_reduce*) figure "$name, troupe/raw" "$(field "$line" ratio)" x ;;
+      *) figure "$name, troupe/raw" "$(field "$line" ratio)" x le 1.05 ;;
+    esac
+  done <"$1"
+}
+
+bench_cuda() {
+  local options=(--repetitions $((quick ? 5 : 9)) --json "$out/cuda_raw_bench.json")
+  ((quick)) && options+=(--largest-copy 256MiB)
+  step cuda_raw_bench 120 "$bin/cuda_raw_bench" "${options[@]}" || return 0
+  ratios "$out/cuda_raw_bench.json"
+}
+
+bench_collectives() {
+  # shellcheck disable=SC2046
+  step collective_bench 60 $(on_gpus "$gpus") "$bin/collective_bench" --backend cuda \
+    --repetitions $((quick ? 5 : 9)) --json "$out/collective_bench.json" || return 0
+  ratios "$out/collective_bench.json"
+}
+
+# bench_recovery on|off
+bench_recovery() {
+  local name=recovery_bench-standby-$1 line target
+  # shellcheck disable=SC2046
+  step "$name" 120 $(on_gpus "$gpus") "$bin/recovery_bench" --backend cuda --standby "$1" \
+    --repetitions $((quick ? 2 : 5)) --settle "$([[ $1 == on ]] && echo 2s || echo 200ms)" --json "$out/$name.json" || return 0
+  while read -r line; do
+    [[ $line == *wall_median* ]] || continue
+    case $1:$(field "$line" name) in
+      off:*) target=1300 ;;
+      on:kill*) target=350 ;;
+      *) target=500 ;;
+    esac
+    figure "$(field "$line" name): fault to verified all_reduce" "$(field "$line" wall_median)" ms le $target
+  done <"$out/$name.json"
+}
+
+spmv() {
+  local points=$((quick ? 128 : 256)) spmv copy
+  cg "cg-stencil-$points" 1 180 --stencil $points --dtype f64 --precond none || return 0
+  spmv=$(value "$out/cg-stencil-$points.json" spmv_gb_per_s)
+  copy=$(value "$out/cg-stencil-$points.json" copy_gb_per_s)
+  figure "  SpMV" "$spmv" GB/s
+  figure "  device-to-device copy" "$copy" GB/s
+  figure "  SpMV / copy" "$(awk -v a="$spmv" -v b="$copy" 'BEGIN { print (b > 0 ? a / b : 0) }')" x ge 0.8
+  figure "  solver" "$(value "$out/cg-stencil-$points.json" gflops)" GFLOP/s
+}
+
+# ---- all of it
+
+say "$gpus GPUs, output in $out"
+{
+  date -u
+  uname -a
+  nvidia-smi 2>&1 || true
+  ldd "$libexec/troupe-engine-cuda.so" || true
+} >"$out/machine.txt" 2>&1
+# shellcheck disable=SC2046
+step troupe-info 60 $(on_gpus "$gpus") "$bin/troupe-info" --backend cuda || true
+
+if wanted unit; then
+  for path in "$bin"/cuda_*_test; do program "$(basename "$path")" 120 "$path"; done
+fi
+tests conformance 180 'conformance*_test'
+tests process 180 'device_*_test'
+if wanted cg; then fault_drills; fi
+if wanted bench; then
+  bench_commands
+  bench_actors
+  bench_cuda
+  bench_collectives
+  bench_recovery on
+  bench_recovery off
+fi
+if wanted spmv; then spmv; fi
+tests mpi 180
+tests app 180
+
+{
+  printf '%-62s %-30s %-10s %s\n' step result target met
+  for line in "${rows[@]}"; do
+    IFS='|' read -r name result target met <<<"$line"
+    printf '%-62s %-30s %-10s %s\n' "$name" "$result" "$target" "$met"
+  done
+  printf '%s GPUs, %s s: %s failed, %s figures beyond their targets\n' "$gpus" "$SECONDS" "$failures" "$missed"
+} >"$out/summary.txt"
+{
+  echo "["
+  for i in "${!rows[@]}"; do
+    IFS='|' read -r name result target met <<<"${rows[i]}"
+    printf '{"step": "%s", "result": "%s", "target": "%s", "met": "%s"}%s\n' "$name" "$result" "$target" "$met" \
+      "$( ((i + 1 < ${#rows[@]})) && echo ,)"
+  done
+  echo "]"
+} >"$out/summary.json"
+say "summary"
+cat "$out/summary.txt"
+((failures == 0))

@@ -1,0 +1,140 @@
+#include <complex>
+
+#include "conformance.hpp"
+
+namespace troupe::test {
+namespace {
+
+template <class T>
+class Memory : public ::testing::Test {};
+using Elements = ::testing::Types<Half, BFloat16, float, double, Float8E4M3, Float8E5M2, std::int8_t, std::uint8_t,
+                                  std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, std::complex<float>,
+                                  std::complex<double>>;
+static_assert(std::tuple_size_v<std::tuple<Half, BFloat16, float, double, Float8E4M3, Float8E5M2, std::int8_t,
+                                           std::uint8_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t,
+                                           std::complex<float>, std::complex<double>>> == kDTypeCount);
+TYPED_TEST_SUITE(Memory, Elements);
+
+/// An element whose bytes all differ, so that a misplaced one shows.
+template <class T>
+T element(int seed) {
+  T value;
+  unsigned char bytes[sizeof(T)];
+  for (std::size_t i = 0; i < sizeof bytes; ++i) bytes[i] = static_cast<unsigned char>(static_cast<int>(17 * i) + seed);
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+template <class T>
+bool same(const T& a, const T& b) {
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+TYPED_TEST(Memory, FillSetsEveryElementAndNoOther) {
+  using T = TypeParam;
+  for (const std::int64_t length : {1, 2, 3, 255, 4096, 1'000'003}) {
+    SCOPED_TRACE(length);
+    const auto whole = device().alloc<T>(length + 2);
+    device().fill(whole, element<T>(1));
+    device().fill(whole.slice(1, length), element<T>(2));
+    const auto values = device().download(whole);
+    EXPECT_TRUE(same(values.front(), element<T>(1)));
+    EXPECT_TRUE(same(values.back(), element<T>(1)));
+    std::int64_t wrong = 0;
+    for (std::size_t i = 1; i + 1 < values.size(); ++i) wrong += !same(values[i], element<T>(2));
+    EXPECT_EQ(wrong, 0);
+  }
+}
+
+TYPED_TEST(Memory, CopiesKeepEveryByte) {
+  using T = TypeParam;
+  for (const std::int64_t length : {1, 7, 4097, 300'001}) {
+    SCOPED_TRACE(length);
+    const auto bytes = random_bytes(static_cast<std::size_t>(length) * sizeof(T), 3);
+    const auto there = device().pinned<T>(static_cast<std::size_t>(length));
+    const auto back = device().pinned<T>(static_cast<std::size_t>(length));
+    std::memcpy(there.data(), bytes.data(), bytes.size());
+    std::memset(static_cast<void*>(back.data()), 0, bytes.size());
+    const auto a = device().alloc<T>(length), b = device().alloc<T>(length);
+    device().copy(there, a);
+    device().copy(a, b);
+    device().copy(b, back).get();
+    EXPECT_EQ(std::memcmp(back.data(), bytes.data(), bytes.size()), 0);
+  }
+}
+
+TEST(Copies, OfPartsLandWhereTheyShould) {
+  std::vector<std::int32_t> values(1000);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int32_t>(i);
+  const auto a = put(values), b = put(std::vector<std::int32_t>(1000, -1));
+  device().copy(a.slice(100, 50), b.slice(900, 50));
+  device().copy(a.slice(0, 1), b.slice(0, 1));
+  const auto result = device().download(b);
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const auto expected = i == 0 ? 0 : i >= 900 && i < 950 ? static_cast<std::int32_t>(i) - 800 : -1;
+    ASSERT_EQ(result[i], expected) << i;
+  }
+}
+
+TEST(Copies, ThroughStagingAreWhole) {
+  // Several times the staging pieces, and not a multiple of them.
+  const auto bytes = random_bytes((20u << 20) + 12'345, 5);
+  const auto buffer = device().alloc<std::uint8_t>(std::ssize(bytes));
+  auto source = bytes;
+  const auto uploaded = device().upload<std::uint8_t>(source, buffer);
+  std::fill(source.begin(), source.end(), std::uint8_t{0});  // the caller may reuse it at once
+  EXPECT_TRUE(device().download(buffer) == bytes);
+  EXPECT_TRUE(uploaded.wait().ok());
+}
+
+TEST(Copies, OfNothingAreFine) {
+  const auto empty = device().alloc<double>(0);
+  EXPECT_TRUE(device().upload<double>({}, empty).wait().ok());
+  EXPECT_TRUE(device().download(empty).empty());
+  EXPECT_TRUE(device().fill(empty, 1.0).wait().ok());
+}
+
+TEST(Allocation, RangesDoNotOverlapAndAreReused) {
+  const auto held = device().bytes_held();
+  for (int round = 0; round < 20; ++round) {
+    std::vector<GpuRef<std::int32_t>> buffers;
+    for (int i = 0; i < 100; ++i) {
+      buffers.push_back(device().alloc<std::int32_t>(1 + 977 * i % 10'000));
+      device().fill(buffers.back(), i);
+    }
+    for (int i = 0; i < 100; ++i) {
+      const auto values = device().download(buffers[static_cast<std::size_t>(i)]);
+      ASSERT_EQ(std::count(values.begin(), values.end(), i), std::ssize(values)) << "round " << round << ", buffer " << i;
+    }
+  }
+  EXPECT_LE(device().bytes_held(), held + (128u << 20)) << "freed ranges are not used again";
+}
+
+TEST(Allocation, AFreedBufferIsReusedOnlyAfterTheWorkThatNamesIt) {
+  // Each buffer is dropped while a copy out of it is under way; the next one takes its place and is overwritten.
+  constexpr std::int64_t kLength = 1 << 20;
+  std::vector<PinnedBuffer<std::int32_t>> out;
+  std::vector<Future<void>> futures;
+  for (int i = 0; i < 10; ++i) {
+    const auto buffer = device().alloc<std::int32_t>(kLength);
+    out.push_back(device().pinned<std::int32_t>(static_cast<std::size_t>(kLength)));
+    device().fill(buffer, i);
+    futures.push_back(device().copy(buffer, out.back()));
+  }
+  ASSERT_TRUE(all_resolved(futures));
+  for (int i = 0; i < 10; ++i) {
+    const auto values = out[static_cast<std::size_t>(i)].span();
+    EXPECT_EQ(std::count(values.begin(), values.end(), i), kLength) << i;
+  }
+}
+
+TEST(Allocation, TooMuchIsAnAnswer) {
+  DeviceRig small({"--standby", "off", "--memory-limit", "64MiB"});
+  const auto fits = small.device().alloc<std::uint8_t>(10 << 20);
+  EXPECT_EQ(small.device().try_alloc<std::uint8_t>(100 << 20).code(), Errc::out_of_memory);
+  EXPECT_EQ(small.device().try_alloc<double>(std::int64_t{1} << 60).code(), Errc::out_of_memory);
+  EXPECT_TRUE(small.device().fill(fits, std::uint8_t{1}).wait().ok());
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,188 @@
+#include "conformance.hpp"
+
+namespace troupe::test {
+namespace {
+
+template <class Pair>
+class SparseOps : public ::testing::Test {};
+using RealsAndIndices = ::testing::Types<std::pair<float, std::int32_t>, std::pair<float, std::int64_t>,
+                                         std::pair<double, std::int32_t>, std::pair<double, std::int64_t>>;
+TYPED_TEST_SUITE(SparseOps, RealsAndIndices);
+
+template <class T, class I>
+struct Matrix {
+  std::int64_t rows, columns;
+  std::vector<I> row_begin{0}, column;
+  std::vector<T> value;
+
+  /// Random; some rows empty, one of them dense.
+  Matrix(std::int64_t m, std::int64_t n, std::uint64_t seed) : rows(m), columns(n) {
+    std::mt19937_64 random(seed);
+    for (std::int64_t row = 0; row < m; ++row) {
+      const auto one_in = row == m / 2 ? 1u : row % 5 == 0 ? 1'000'000'000u : 7u;
+      for (std::int64_t c = 0; c < n; ++c) {
+        if (random() % one_in == 0) column.push_back(static_cast<I>(c));
+      }
+      row_begin.push_back(static_cast<I>(column.size()));
+    }
+    value = random_values<T>(std::ssize(column), seed + 1);
+  }
+  [[nodiscard]] CsrMatrix<T, I> on_device() const { return {rows, columns, put(row_begin), put(column), put(value)}; }
+  [[nodiscard]] std::vector<double> times(const std::vector<T>& x) const {
+    std::vector<double> y;
+    for (std::size_t row = 0; row + 1 < row_begin.size(); ++row) {
+      double sum = 0;
+      for (auto at = static_cast<std::size_t>(row_begin[row]); at < static_cast<std::size_t>(row_begin[row + 1]); ++at) {
+        sum += double{value[at]} * double{x[static_cast<std::size_t>(column[at])]};
+      }
+      y.push_back(sum);
+    }
+    return y;
+  }
+};
+
+TYPED_TEST(SparseOps, Spmv) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  struct Shape {
+    std::int64_t m, n;
+  };
+  for (const auto& [m, n] : {Shape{1, 1}, Shape{10, 10}, Shape{300, 170}, Shape{64, 1000}}) {
+    const Matrix<T, I> matrix(m, n, 21);
+    const auto on_device = matrix.on_device();
+    const auto x = random_values<T>(n, 22), y = random_values<T>(m, 23);
+    const auto dx = put(x);
+    const auto product = matrix.times(x);
+    for (const auto alpha_at : {Place::host, Place::device}) {
+      for (const auto beta_at : {Place::host, Place::device}) {
+        SCOPED_TRACE(::testing::Message() << m << "x" << n);
+        const auto dy = put(y);
+        device().sparse().spmv(on_device, dx, dy, scalar(T(2), alpha_at), scalar(T(-0.5), beta_at));
+        std::vector<double> expected;
+        for (std::size_t i = 0; i < product.size(); ++i) expected.push_back(2 * product[i] - 0.5 * double{y[i]});
+        EXPECT_TRUE(close(device().download(dy), expected, static_cast<double>(n), 2));
+      }
+    }
+    const auto undefined = put(std::vector<T>(static_cast<std::size_t>(m), std::numeric_limits<T>::quiet_NaN()));
+    device().sparse().spmv(on_device, dx, undefined);
+    EXPECT_TRUE(close(device().download(undefined), product, static_cast<double>(n), 1)) << "beta = 0 over NaN";
+  }
+}
+
+TYPED_TEST(SparseOps, SpmvSeesChangedValues) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  const Matrix<T, I> matrix(50, 50, 24);
+  const auto on_device = matrix.on_device();
+  const auto x = random_values<T>(50, 25);
+  const auto dx = put(x), dy = device().template alloc<T>(50);
+  device().sparse().spmv(on_device, dx, dy);
+  device().blas().scal(T(3), on_device.value);
+  device().sparse().spmv(on_device, dx, dy);
+  auto expected = matrix.times(x);
+  for (auto& value : expected) value *= 3;
+  EXPECT_TRUE(close(device().download(dy), expected, 50, 3));
+}
+
+TYPED_TEST(SparseOps, SpmvOfAnEmptyMatrix) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  const CsrMatrix<T, I> empty{3, 3, put(std::vector<I>{0, 0, 0, 0}), device().template alloc<I>(0), device().template alloc<T>(0)};
+  const auto x = put(std::vector<T>{1, 2, 3}), y = put(std::vector<T>{4, 5, 6});
+  device().sparse().spmv(empty, x, y, T(1), T(2));
+  EXPECT_EQ(device().download(y), (std::vector<T>{8, 10, 12}));
+}
+
+TYPED_TEST(SparseOps, Gather) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  const auto source = random_values<T>(1000, 26);
+  std::vector<I> index;
+  std::mt19937_64 random(27);
+  for (int i = 0; i < 3000; ++i) index.push_back(static_cast<I>(random() % source.size()));
+  const auto destination = device().template alloc<T>(std::ssize(index));
+  device().sparse().gather(put(source), put(index), destination);
+  std::vector<T> expected;
+  for (const auto i : index) expected.push_back(source[static_cast<std::size_t>(i)]);
+  EXPECT_EQ(device().download(destination), expected);
+}
+
+// Random numbers
+
+template <class T>
+class RngOps : public Typed<T> {};
+TYPED_TEST_SUITE(RngOps, Reals);
+
+constexpr std::int64_t kDraws = 1 << 20;
+
+struct Moments {
+  double mean = 0, deviation = 0, lowest = 0, highest = 0;
+};
+template <class T>
+Moments moments_of(const std::vector<T>& values) {
+  Moments m;
+  double sum = 0, squares = 0;
+  for (const T value : values) sum += double{value}, squares += double{value} * double{value};
+  m.mean = sum / static_cast<double>(values.size());
+  m.deviation = std::sqrt(squares / static_cast<double>(values.size()) - m.mean * m.mean);
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  m.lowest = double{*low};
+  m.highest = double{*high};
+  return m;
+}
+
+TYPED_TEST(RngOps, UniformHasItsMomentsAndRange) {
+  using T = TypeParam;
+  const auto x = device().template alloc<T>(kDraws);
+  device().rng().uniform(x, {.seed = 31});
+  const auto m = moments_of(device().download(x));
+  EXPECT_NEAR(m.mean, 0.5, 0.002);  // seven standard errors
+  EXPECT_NEAR(m.deviation, std::sqrt(1.0 / 12), 0.002);
+  EXPECT_GT(m.lowest, 0.0);
+  EXPECT_LE(m.highest, 1.0);
+  EXPECT_LT(m.lowest, 1e-4);
+  EXPECT_GT(m.highest, 1 - 1e-4);
+}
+
+TYPED_TEST(RngOps, NormalHasItsMoments) {
+  using T = TypeParam;
+  const auto x = device().template alloc<T>(kDraws);
+  device().rng().normal(x, {.seed = 32}, T(3), T(2));
+  const auto m = moments_of(device().download(x));
+  EXPECT_NEAR(m.mean, 3, 0.014);
+  EXPECT_NEAR(m.deviation, 2, 0.01);
+  EXPECT_GT(m.highest, 3 + 2 * 4.0);
+  EXPECT_LT(m.lowest, 3 - 2 * 4.0);
+}
+
+TYPED_TEST(RngOps, TheSameOptionsGiveTheSameNumbersAndOthersGiveOthers) {
+  using T = TypeParam;
+  const auto draw = [](const RandomOptions& options) {
+    const auto x = device().template alloc<T>(1000);
+    device().rng().uniform(x, options);
+    return device().download(x);
+  };
+  const auto distinct = [](const std::vector<T>& a, const std::vector<T>& b) {
+    std::size_t equal = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) equal += a[i] == b[i];
+    return equal < 3;
+  };
+  const auto first = draw({.seed = 33, .subsequence = 4});
+  EXPECT_EQ(draw({.seed = 33, .subsequence = 4}), first);
+  EXPECT_TRUE(distinct(draw({.seed = 34, .subsequence = 4}), first));
+  EXPECT_TRUE(distinct(draw({.seed = 33, .subsequence = 5}), first));
+  EXPECT_TRUE(distinct(draw({.seed = 33, .subsequence = 4, .offset = 2048}), first));
+}
+
+TYPED_TEST(RngOps, AnOffsetSkipsThatManySingles) {
+  using T = TypeParam;
+  if (!std::is_same_v<T, float>) GTEST_SKIP() << "promised for f32 only";
+  const auto whole = device().template alloc<T>(1000), part = device().template alloc<T>(900);
+  device().rng().uniform(whole, {.seed = 35});
+  device().rng().uniform(part, {.seed = 35, .offset = 100});
+  const auto all = device().download(whole);
+  EXPECT_EQ(device().download(part), std::vector<T>(all.begin() + 100, all.end()));
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <troupe/troupe.hpp>
+
+/// What the cases of troupe-mpi-tests share. A case runs on all ranks alike; what it expects and does not find is printed
+/// and counted, and the program's exit status is the world's.
+namespace troupe::test {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+/// Nothing takes longer unless it hangs.
+inline constexpr auto kDeadline = 60s;
+
+/// One rank's view of a case.
+class Context {
+ public:
+  explicit Context(Runtime& runtime) : runtime_(&runtime) {}
+
+  [[nodiscard]] Runtime& runtime() const { return *runtime_; }
+  [[nodiscard]] Device& device() const { return runtime_->device(); }
+  [[nodiscard]] World& world() const { return runtime_->world(); }
+  [[nodiscard]] int rank() const { return world().rank(); }
+  [[nodiscard]] int size() const { return world().size(); }
+  [[nodiscard]] bool first() const { return rank() == 0; }
+
+  void expect(bool holds, const std::string& what) {
+    if (holds) return;
+    if (++failures_ <= 10) std::fprintf(stderr, "[rank %d] FAILED: %s\n", rank(), what.c_str());
+  }
+  /// As expect(); a case that cannot go on ends the whole job.
+  void require(bool holds, const std::string& what) {
+    expect(holds, what);
+    if (!holds) throw Exception({Errc::internal, 0, "the case cannot go on: " + what});
+  }
+  /// A figure for the record: one line from rank 0.
+  void report(const std::string& line) const {
+    if (first()) std::printf("%s\n", line.c_str());
+  }
+  [[nodiscard]] int failures() const { return failures_; }
+
+ private:
+  Runtime* runtime_;
+  int failures_ = 0;
+};
+
+/// Brings the world back after `faults` faults were ordered anywhere: until a collective is verified on all ranks in
+/// one epoch and that many recoveries are known. Returns false past the deadline.
+inline bool settle(Context& c, std::size_t faults) {
+  const auto end = Clock::now() + kDeadline;
+  const auto data = c.device().alloc<std::int64_t>(64);
+  for (;;) {
+    const auto epoch = c.world().wait_active();
+    if (!epoch.ok()) throw CollectiveException(epoch.error());
+    // Everybody in the same epoch before anybody submits: a collective that only some have joined would wait.
+    const auto epochs = c.world().gather_values(epoch->value);
+    bool good = std::all_of(epochs.begin(), epochs.end(), [&](auto e) { return e == epochs.front(); });
+    if (good) {
+      auto mine = data;
+      if (!mine.valid()) mine.renew();
+      c.device().fill<std::int64_t>(mine, c.rank() + 1);
+      const auto reduced = c.world().all_reduce(mine, ReduceOp::sum);
+      c.require(reduced.wait_for(kDeadline), "an all_reduce does not resolve");
+      good = reduced.wait().ok();
+      if (good) {
+        try {
+          const std::int64_t n = c.size(), expected = n * (n + 1) / 2;
+          for (const auto value : c.device().download(mine)) c.expect(value == expected, "a wrong sum after a recovery");
+        } catch (const Exception&) {
+          good = false;  // the next fault came in between
+        }
+      }
+    }
+    good = good && c.world().recoveries().size() >= faults;
+    const auto all = c.world().gather_values(good);
+    if (std::all_of(all.begin(), all.end(), [](bool yes) { return yes; })) return true;
+    const auto late = c.world().gather_values(Clock::now() > end);
+    if (std::any_of(late.begin(), late.end(), [](bool yes) { return yes; })) return false;
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+void collectives(Context& c);
+void reformation(Context& c);
+void phases(Context& c);
+void epochs(Context& c);
+void checkpoint(Context& c);
+void last_step(Context& c);
+void budget(Context& c);
+void idle(Context& c);
+void recovery_time(Context& c);
+
+}  // namespace troupe::test

@@ -1,0 +1,178 @@
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "device_hosts.hpp"
+#include "mpi_tests.hpp"
+
+namespace troupe::test {
+namespace {
+
+using memory::FaultKind;
+
+/// Orders a fault of these ranks' device hosts, of this rank's if it is among them.
+void strike(Context& c, const std::vector<int>& victims, FaultKind kind) {
+  if (std::find(victims.begin(), victims.end(), c.rank()) != victims.end()) c.device().inject(kind);
+}
+
+/// The faults that this engine can suffer.
+std::vector<FaultKind> kinds(Context& c) {
+  std::vector<FaultKind> list{FaultKind::kill, FaultKind::segv, FaultKind::exit, FaultKind::hang};
+  if (c.device().info().engine == "cuda") {
+    list.insert(list.end(), {FaultKind::illegal_address, FaultKind::trap, FaultKind::assertion, FaultKind::misaligned});
+  }
+  return list;
+}
+
+/// Ranks that are there, each once.
+std::vector<int> among(Context& c, std::initializer_list<int> wanted) {
+  std::vector<int> ranks;
+  for (const int rank : wanted) {
+    const int there = rank % c.size();
+    if (std::find(ranks.begin(), ranks.end(), there) == ranks.end()) ranks.push_back(there);
+  }
+  return ranks;
+}
+
+std::size_t known(Context& c) { return c.world().recoveries().size(); }
+
+}  // namespace
+
+/// One, several, rank 0's and all device hosts are lost, idle and in the middle of collectives; whatever the cause, the
+/// world works again afterwards, and data that nobody was writing is intact.
+void reformation(Context& c) {
+  const auto kept = c.device().alloc<std::int64_t>(100'000);
+  c.device().fill<std::int64_t>(kept, 7 + c.rank()).get();
+  std::vector<std::pair<std::vector<int>, FaultKind>> rounds;
+  for (const auto kind : kinds(c)) rounds.push_back({among(c, {c.size() - 1}), kind});
+  rounds.push_back({among(c, {0}), FaultKind::kill});
+  rounds.push_back({among(c, {1, 2}), FaultKind::kill});
+  rounds.push_back({among(c, {0, 1, 2, 3}), FaultKind::kill});
+  for (std::size_t round = 0; round < rounds.size(); ++round) {
+    const auto& [victims, kind] = rounds[round];
+    const auto what = "round " + std::to_string(round) + " (" + std::string(to_string(kind)) + " of " +
+                      std::to_string(victims.size()) + ")";
+    const auto before = known(c);
+    const auto epoch = c.world().epoch();
+    std::vector<Future<void>> futures;
+    const auto data = c.device().alloc<double>(10'000);
+    c.device().fill(data, 1.0);
+    for (int i = 0; i < 20; ++i) {
+      if (i == 10 && round % 2 == 0) strike(c, victims, kind);
+      futures.push_back(c.world().all_reduce(data, ReduceOp::max));
+    }
+    if (round % 2 != 0) strike(c, victims, kind);
+    c.require(settle(c, before + 1), what + ": the world does not come back");
+    for (const auto& future : futures) {
+      c.require(future.wait_for(kDeadline), what + ": a collective does not resolve");
+      const auto code = future.wait().code();
+      c.expect(code == Errc::ok || code == Errc::device_lost || code == Errc::world_reformed || code == Errc::stale,
+               what + ": " + std::string(to_string(code)));
+    }
+    c.expect(c.world().epoch().value > epoch.value, what + ": the epoch did not change");
+    const auto list = c.world().recoveries();
+    for (std::size_t i = before; i < list.size(); ++i) {
+      c.expect(std::find(victims.begin(), victims.end(), list[i].rank) != victims.end(),
+               what + ": rank " + std::to_string(list[i].rank) + " is said to have failed (" + list[i].kind + ")");
+      c.expect(list[i].kind == to_string(kind), what + ": its kind is said to be " + list[i].kind);
+    }
+    // Faults that come together may be overcome together, but each is reported.
+    c.expect(list.size() == before + victims.size(), what + ": " + std::to_string(list.size() - before) + " recoveries reported");
+    c.expect(kept.valid(), what + ": an untouched buffer is stale");
+    const auto values = c.device().download(kept);
+    c.expect(std::count(values.begin(), values.end(), 7 + c.rank()) == kept.length(), what + ": untouched data changed");
+    (void)c.device().take_error();
+  }
+  // The same list everywhere.
+  std::string mine;
+  for (const auto& r : c.world().recoveries()) mine += std::to_string(r.rank) + r.kind + std::to_string(r.epoch) + " ";
+  for (const auto& other : c.world().gather_text(mine)) c.expect(other == mine, "the ranks report different recoveries");
+}
+
+/// A second fault in every phase of the recovery from a first one: of the same rank, of another, of rank 0.
+void phases(Context& c) {
+  for (const std::string phase : {"quiesce", "replace", "form", "verify", "restore"}) {
+    for (const int second : among(c, {0, 1})) {
+      const auto what = "a fault of rank " + std::to_string(second) + " in phase " + phase;
+      const auto before = known(c);
+      if (c.rank() == second) c.expect(c.world().inject_in_phase(FaultKind::kill, phase), "there is no phase " + phase);
+      strike(c, among(c, {0}), FaultKind::kill);
+      c.require(settle(c, before + 1), what + ": the world does not come back");
+      (void)c.device().take_error();
+    }
+  }
+  c.expect(!c.world().inject_in_phase(FaultKind::kill, "lunch"), "there is a phase that there is not");
+}
+
+/// A collective belongs to the epoch that the program has acknowledged.
+void epochs(Context& c) {
+  const auto x = c.device().alloc<float>(100);
+  c.device().fill(x, 1.0f).get();
+  const auto old = c.world().epoch();
+  const auto before = known(c);
+  c.world().barrier();
+  strike(c, among(c, {1}), FaultKind::kill);
+  const auto end = Clock::now() + kDeadline;
+  while (known(c) == before && Clock::now() < end) std::this_thread::sleep_for(1ms);
+  c.require(known(c) > before, "the world does not come back");
+  // The new epoch is there, this program has not asked for it.
+  c.expect(c.world().epoch() == old, "the epoch changed behind the program's back");
+  const auto late = c.world().all_reduce(x, ReduceOp::sum);
+  c.require(late.wait_for(kDeadline), "a collective of an ended epoch does not resolve");
+  c.expect(late.wait().code() == Errc::world_reformed, "a collective of an ended epoch: " + std::string(to_string(late.wait().code())));
+  c.expect(c.device().download(x) == std::vector<float>(100, 1.0f), "what is no collective does not care");
+  const auto now = c.world().wait_active();
+  c.expect(now.ok() && now->value == old.value + 1 && c.world().epoch() == *now, "wait_active() gives the next epoch");
+  c.world().barrier();
+  c.world().all_reduce(x, ReduceOp::sum).get();
+  c.expect(c.device().download(x) == std::vector<float>(100, static_cast<float>(c.size())), "an all_reduce in the new epoch");
+  (void)c.device().take_error();
+}
+
+/// From a SIGKILL to a verified all_reduce.
+void recovery_time(Context& c) {
+  constexpr double kLimitSeconds = 1.0;
+  std::vector<double> seconds;
+  for (int round = 0; round < 3; ++round) {
+    std::this_thread::sleep_for(1500ms);  // the standby is up again
+    const auto before = known(c);
+    c.world().barrier();
+    const auto start = Clock::now();
+    if (c.rank() == c.size() - 1) c.expect(kill_active_host(), "there is no device host to kill");
+    c.require(settle(c, before + 1), "the world does not come back");
+    seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  std::sort(seconds.begin(), seconds.end());
+  char line[128];
+  std::snprintf(line, sizeof line, "kill to verified all_reduce: %.3f s, %.3f s, %.3f s (fastest first)", seconds[0],
+                seconds[1], seconds[2]);
+  c.report(line);
+  c.expect(seconds[1] <= kLimitSeconds, "recovery takes " + std::to_string(seconds[1]) + " s, more than 1 s");
+}
+
+/// Ranks that wait use next to nothing of a core, their device hosts included.
+void idle(Context& c) {
+  constexpr auto kTime = 3s;
+  constexpr double kLimit = 0.05;
+  std::this_thread::sleep_for(1s);  // standbys have settled
+  c.world().barrier();
+  const auto own = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  };
+  const double rank_before = own(), hosts_before = device_host_cpu_seconds();
+  std::this_thread::sleep_for(kTime);
+  const double rank_used = (own() - rank_before) / std::chrono::duration<double>(kTime).count();
+  const double hosts_used = (device_host_cpu_seconds() - hosts_before) / std::chrono::duration<double>(kTime).count();
+  char line[128];
+  std::snprintf(line, sizeof line, "rank %d idle: %.1f %% of a core, its device hosts %.1f %%", c.rank(), 100 * rank_used,
+                100 * hosts_used);
+  for (const auto& text : c.world().gather_text(line)) c.report(text);
+  c.expect(device_host_count() == 2, "an active and a standby device host");
+  c.expect(rank_used + hosts_used < kLimit, std::string(line) + ": more than 5 %");
+}
+
+}  // namespace troupe::test

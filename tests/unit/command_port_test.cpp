@@ -1,0 +1,302 @@
+// The command port of a rank, with the test as its device host: order, back-pressure, errors, stale references, gates.
+#include "rank/device/command_port.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "command_port_rig.hpp"
+#include "rank/device/watcher.hpp"
+
+namespace troupe::rank {
+namespace {
+
+/// Tries a Nop without waiting.
+Future<void> try_nop(CommandPort& port) {
+  struct Trying final : detail::Submitter {
+    explicit Trying(CommandPort& p) : target(&p) {}
+    Future<void> submit(const detail::CommandView& command) override { return target->try_submit(command); }
+    CommandPort* target;
+  } trying(port);
+  return detail::submit(trying, memory::Nop{DType::f64});
+}
+
+TEST(CommandPort, CommandsArriveInOrderAndResolve) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  const auto a = rig.add_buffer();
+  std::vector<Future<void>> futures;
+  for (int i = 0; i < 10; ++i) futures.push_back(i % 2 == 0 ? rig.nop() : rig.fill(rig.operand(a)));
+  host.take(10);
+  EXPECT_FALSE(host.take());
+  for (std::uint64_t i = 0; i < 10; ++i) EXPECT_EQ(host.taken[i], i + 1);
+  EXPECT_EQ(host.command.name(), "memory.fill");
+  ASSERT_TRUE(host.answer(1, 4));
+  rig.port.drain();
+  for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(futures[i].ready(), i < 4) << i;
+  EXPECT_EQ(rig.port.retired(), 4u);
+  ASSERT_TRUE(host.answer(5, 6));
+  for (const auto& future : futures) EXPECT_TRUE(future.wait().ok()) << "whoever waits drains the replies";
+  EXPECT_EQ(rig.port.retired(), 10u);
+}
+
+TEST(CommandPort, AnErrorComesWithItsClassCodeAndText) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  const auto failing = rig.nop(), fine = rig.nop();
+  host.take(2);
+  host.answer(1, 1, Error{Errc::library, 13, "cublasDgemm: execution failed"});
+  host.answer(1, 2);  // the batch, in which it stands too: the first answer holds
+  EXPECT_EQ(failing.wait().code(), Errc::library);
+  EXPECT_EQ(failing.wait().error().native, 13);
+  EXPECT_EQ(failing.wait().error().message, "cublasDgemm: execution failed");
+  EXPECT_TRUE(fine.wait().ok());
+}
+
+TEST(CommandPort, AnswersThatMakeNoSenseHitNobody) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  const auto future = rig.nop();
+  host.answer(0, 1);
+  host.answer(2, 100);
+  host.answer(~std::uint64_t{0} - 3, 10);
+  host.answer(1 + TicketTable::kSlots, 1);
+  rig.port.drain();
+  EXPECT_FALSE(future.ready());
+  EXPECT_FALSE(rig.port.corrupt());
+  host.answer(1, static_cast<std::uint32_t>(TicketTable::kSlots) + 1);
+  rig.port.drain();
+  EXPECT_TRUE(rig.port.corrupt()) << "more tickets than there can be";
+}
+
+TEST(CommandPort, AnUnknownErrorClassIsInternal) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  const auto future = rig.nop();
+  host.answer(1, 1, Error{static_cast<Errc>(99), 0, "?"});
+  EXPECT_EQ(future.wait().code(), Errc::internal);
+}
+
+TEST(CommandPort, AFullRingIsAnAnswerOrAWait) {
+  PortRig rig(4096);
+  HostEnd host(rig.link);
+  std::vector<Future<void>> futures;
+  for (;;) {
+    auto future = try_nop(rig.port);
+    if (future.ready()) {
+      EXPECT_EQ(future.wait().code(), Errc::would_block);
+      break;
+    }
+    futures.push_back(std::move(future));
+  }
+  EXPECT_GT(futures.size(), 50u);
+  EXPECT_EQ(rig.port.submitted(), futures.size()) << "a refused command takes no ticket";
+  std::atomic<bool> submitted{false};
+  std::thread blocked([&] {
+    const auto future = rig.nop();
+    submitted = true;
+    EXPECT_TRUE(future.wait().ok());
+  });
+  EXPECT_FALSE(submitted);
+  while (!submitted) host.take();
+  while (host.take()) {
+  }
+  ASSERT_EQ(host.taken.size(), futures.size() + 1);
+  host.answer(1, static_cast<std::uint32_t>(host.taken.size()));
+  blocked.join();
+  for (const auto& future : futures) EXPECT_TRUE(future.wait().ok());
+}
+
+TEST(CommandPort, AFullTicketTableIsTheSame) {
+  PortRig rig(4u << 20);
+  HostEnd host(rig.link);
+  for (std::uint64_t i = 0; i < TicketTable::kSlots; ++i) ASSERT_FALSE(try_nop(rig.port).ready());
+  EXPECT_EQ(try_nop(rig.port).wait().code(), Errc::would_block);
+  while (host.take()) {
+  }
+  host.answer(1, 5);
+  const auto future = rig.nop();  // finds the answers itself
+  EXPECT_EQ(rig.port.submitted(), TicketTable::kSlots + 1);
+  EXPECT_FALSE(future.ready());
+}
+
+TEST(CommandPort, StaleReferencesAreRefusedBeforeAnythingIsSent) {
+  PortRig rig;
+  const auto a = rig.add_buffer(), b = rig.add_buffer();
+  const auto good = rig.operand(a);
+  const auto wrong = [&](auto change) {
+    auto operand = rig.operand(b);
+    change(operand);
+    EXPECT_EQ(rig.copy(operand, good).wait().code(), Errc::stale);
+    EXPECT_EQ(rig.copy(good, operand).wait().code(), Errc::stale);
+    PeerTransfer transfer{operand, 0, 1};
+    const auto sent = detail::submit(rig.port, collective::Exchange{DType::f64}, {&transfer, 1}, 0);
+    EXPECT_EQ(sent.wait().code(), Errc::stale);
+  };
+  wrong([](Operand& operand) { ++operand.generation; });
+  wrong([](Operand& operand) { --operand.generation; });
+  wrong([](Operand& operand) { operand.region = 2; });
+  wrong([](Operand& operand) { operand.buffer = 55; });
+  wrong([](Operand& operand) { operand.offset += 8; });
+  EXPECT_EQ(rig.port.submitted(), 0u);
+  const auto gone = rig.operand(b);
+  rig.port.drop_buffer(b);
+  EXPECT_EQ(rig.port.collect_freed().size(), 1u);
+  EXPECT_EQ(rig.fill(gone).wait().code(), Errc::stale);
+}
+
+TEST(CommandPort, ABufferIsFreedOnceNothingSubmittedNamesIt) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  const auto a = rig.add_buffer(), b = rig.add_buffer();
+  (void)rig.copy(rig.operand(a), rig.operand(b));
+  (void)rig.fill(rig.operand(b));
+  rig.port.drop_buffer(a);
+  rig.port.drop_buffer(b);
+  EXPECT_TRUE(rig.port.collect_freed().empty());
+  host.take(2);
+  host.answer(2, 1);
+  rig.port.drain();
+  EXPECT_TRUE(rig.port.collect_freed().empty()) << "the first is unanswered";
+  host.answer(1, 1);
+  rig.port.drain();
+  EXPECT_EQ(rig.port.collect_freed().size(), 2u);
+  EXPECT_TRUE(rig.port.collect_freed().empty());
+}
+
+TEST(CommandPort, TooLargeACommandIsInvalid) {
+  PortRig rig(4096);
+  std::vector<PeerTransfer> tail(60);
+  EXPECT_EQ(detail::submit(rig.port, collective::Exchange{DType::f64}, tail, 0).wait().code(), Errc::stale);
+  const auto a = rig.add_buffer();
+  for (auto& part : tail) part.data = rig.operand(a);
+  EXPECT_EQ(detail::submit(rig.port, collective::Exchange{DType::f64}, tail, 0).wait().code(), Errc::invalid);
+}
+
+TEST(CommandPort, AClosedGateLetsPassOnlyWhoHasPassage) {
+  PortRig rig;
+  rig.port.close_gate({Errc::world_reformed, 0, "the world is re-formed"});
+  EXPECT_EQ(rig.nop().wait().code(), Errc::world_reformed);
+  {
+    const CommandPort::Passage passage;
+    EXPECT_FALSE(rig.nop().ready());
+    std::thread([&] { EXPECT_EQ(rig.nop().wait().code(), Errc::world_reformed) << "it is this thread's alone"; }).join();
+  }
+  EXPECT_EQ(rig.nop().wait().code(), Errc::world_reformed);
+  rig.port.open_gate();
+  EXPECT_FALSE(rig.nop().ready());
+  EXPECT_EQ(rig.port.submitted(), 2u);
+}
+
+TEST(CommandPort, CollectivesOfAnotherEpochAreRefused) {
+  PortRig rig;
+  const auto a = rig.add_buffer();
+  const auto reduce = [&](std::uint32_t epoch) {
+    const collective::AllReduce op{DType::f64, ReduceOp::sum, 0, 8, rig.operand(a), rig.operand(a)};
+    return detail::submit(rig.port, op, {}, epoch);
+  };
+  rig.port.set_epoch(Epoch(4));
+  EXPECT_EQ(reduce(3).wait().code(), Errc::world_reformed);
+  EXPECT_EQ(reduce(5).wait().code(), Errc::world_reformed);
+  EXPECT_FALSE(reduce(4).ready());
+  rig.port.set_epoch(Epoch(0));
+  EXPECT_EQ(reduce(4).wait().code(), Errc::world_reformed) << "0: all do";
+  EXPECT_FALSE(rig.nop().ready()) << "other operations have no epoch";
+}
+
+TEST(CommandPort, ACorruptReplyRingIsNoticed) {
+  PortRig rig;
+  (void)rig.nop();
+  rig.link->header().reply.tail = 12;
+  rig.port.drain();
+  EXPECT_TRUE(rig.port.corrupt());
+}
+
+TEST(CommandPort, AContinuationMaySubmitAgain) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  Future<void> second;
+  rig.nop().on_ready([&](const Result<void>&) { second = rig.nop(); });
+  host.take(1);
+  host.answer(1, 1);
+  rig.port.drain();
+  ASSERT_TRUE(second.valid());
+  host.take(1);
+  host.answer(2, 1);
+  EXPECT_TRUE(second.wait().ok());
+}
+
+TEST(CommandPort, FourThreadsKeepTheirOrdersAndAllResolve) {
+  constexpr std::uint64_t kThreads = 4, kEach = 5000;
+  PortRig rig(8192, std::chrono::microseconds(20));  // small: often full
+  const auto a = rig.add_buffer();
+  const auto operand = rig.operand(a);
+  auto watcher = Watcher::start(rig.port, {[](auto, auto&&) {}, [](auto) {}, [](auto) {}});
+  ASSERT_TRUE(watcher.ok());
+  (*watcher)->add(rig.link);
+
+  std::thread serving([&] {
+    HostEnd host(rig.link);
+    std::uint64_t next[kThreads] = {};
+    std::uint64_t first = 1, total = 0;
+    while (total < kThreads * kEach) {
+      std::uint32_t batch = 0;
+      while (batch < 16 && host.take()) {
+        ++batch;
+        host.command.visit([&]<class Op>(const Op& op) {
+          if constexpr (std::is_same_v<Op, memory::Fill>) {
+            std::uint64_t mark[2];
+            std::memcpy(mark, op.pattern, sizeof mark);
+            ASSERT_LT(mark[0], kThreads);
+            EXPECT_EQ(mark[1], next[mark[0]]++) << "thread " << mark[0];
+          }
+        });
+      }
+      if (batch == 0) host.wait(1000);
+      total += batch;
+      while (batch != 0 && !host.answer(first, batch)) std::this_thread::yield();
+      first += batch;
+    }
+  });
+  std::vector<std::thread> threads;
+  std::atomic<std::uint64_t> resolved{0};
+  for (std::uint64_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      Future<void> last;
+      for (std::uint64_t i = 0; i < kEach; ++i) {
+        memory::Fill op{DType::c128, 4, {}, operand};
+        const std::uint64_t mark[2] = {t, i};
+        std::memcpy(op.pattern, mark, sizeof mark);
+        last = detail::submit(rig.port, op);
+        last.on_ready([&](const Result<void>& outcome) { resolved += outcome.ok() ? 1 : 0; });
+        if (i % 100 == t) (void)last.wait();
+      }
+      EXPECT_TRUE(last.wait_for(std::chrono::seconds(30)));
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  serving.join();
+  rig.port.drain();
+  watcher->reset();
+  EXPECT_EQ(resolved, kThreads * kEach);
+  EXPECT_EQ(rig.port.retired(), kThreads * kEach);
+}
+
+TEST(CommandPort, TheWatcherDrainsForWhoOnlyAttachedAContinuation) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  auto watcher = Watcher::start(rig.port, {[](auto, auto&&) {}, [](auto) {}, [](auto) {}});
+  ASSERT_TRUE(watcher.ok());
+  (*watcher)->add(rig.link);
+  for (std::uint64_t i = 1; i <= 200; ++i) {
+    const auto then = rig.nop().then([] {});  // a future that polls nothing itself
+    host.take(1);
+    host.answer(i, 1);
+    ASSERT_TRUE(then.wait_for(std::chrono::seconds(20))) << i;
+  }
+}
+
+}  // namespace
+}  // namespace troupe::rank
