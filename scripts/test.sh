@@ -23,7 +23,8 @@ for option in "$@"; do
   esac
 done
 
-readonly shared_by_threads='[Rr]ing|[Mm]ailbox|[Tt]icket|[Cc]ommand_?[Pp]ort|[Aa]ctor|[Ff]uture'
+# Test suites: rings, mailboxes and actors, tickets, the command port, futures.
+readonly shared_by_threads='^(Ring|Mailbox|Actor|ProductionScheduler|Supervision|Ticket|CommandPort|MoveTo|SettleInPlace|Future|Coroutine|Progress|Threads|WhenAll)'
 failures=()
 
 # Kernels that randomise addresses widely leave no room where the sanitizers of g++ 12 and 13 expect it. This is passed

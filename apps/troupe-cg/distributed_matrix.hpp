@@ -1,22 +1,35 @@
 #pragma once
 
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include <troupe/troupe.hpp>
 
 #include "partition.hpp"
+#include "sell.hpp"
 
 namespace troupe::cg {
 
 /// A rank's part of the matrix on its device, and the way of a product through the world:
-/// gather what others need, exchange it while the own part is multiplied, then add the foreign part.
+/// gather what others need, exchange it while the own part is multiplied, then add the foreign part. The own part is in
+/// sliced ELL form where its rows are even enough, else in CSR; the small foreign part is in CSR.
 template <Real T, troupe::Index I>
 class DistributedMatrix {
  public:
-  /// Uploads the problem's matrix. All ranks call it. Throws Exception.
-  DistributedMatrix(Runtime& runtime, const LocalProblem<I>& problem)
-      : device_(&runtime.device()), world_(&runtime.world()), rows_(problem.rows) {
-    own_ = upload(problem.own);
+  /// Uploads the problem's matrix, converting it on `threads` threads. All ranks call it. Throws Exception.
+  DistributedMatrix(Runtime& runtime, const LocalProblem<I>& problem, std::int32_t threads)
+      : device_(&runtime.device()),
+        world_(&runtime.world()),
+        rows_(problem.rows),
+        own_nonzeros_(problem.own.nonzeros()) {
+    if (const auto slices = slice_offsets(problem.own); !slices.empty()) {
+      own_ = upload_sell(problem.own, slices, threads);
+    } else {
+      own_ = upload(problem.own);
+    }
     plan_exchange(problem);
     if (problem.halo_columns.empty()) return;
     foreign_ = upload(problem.foreign);
@@ -34,7 +47,7 @@ class DistributedMatrix {
   }
   /// The part of multiply() that needs no communication.
   Future<void> multiply_own(const GpuRef<T>& x, const GpuRef<T>& y, T alpha = 1, T beta = 0) {
-    return device_->sparse().spmv(own_, x, y, alpha, beta);
+    return std::visit([&](const auto& own) { return device_->sparse().spmv(own, x, y, alpha, beta); }, own_);
   }
 
   /// Its exchange buffers must be valid again after a rollback.
@@ -44,10 +57,15 @@ class DistributedMatrix {
   }
 
   [[nodiscard]] std::int64_t rows() const { return rows_; }
-  /// Bytes that multiply_own() must move at least: matrix and row offsets once, x once, y once.
+  /// Bytes that a product with the own part in CSR must move at least: nonzeros and row offsets once, x once, y once.
+  /// Counted so in whatever form the part is: padding is not useful work.
   [[nodiscard]] double own_bytes() const {
-    return static_cast<double>(own_.value.bytes() + own_.column.bytes() + own_.row_begin.bytes()) +
+    return static_cast<double>(own_nonzeros_) * (sizeof(T) + sizeof(I)) + static_cast<double>(rows_ + 1) * sizeof(I) +
            2.0 * static_cast<double>(rows_) * sizeof(T);
+  }
+  /// The form of the own part, for people.
+  [[nodiscard]] std::string_view own_format() const {
+    return std::holds_alternative<troupe::SellMatrix<T, I>>(own_) ? "sliced ELL" : "CSR";
   }
 
  private:
@@ -60,6 +78,41 @@ class DistributedMatrix {
     troupe::CsrMatrix<T, I> device_matrix{matrix.rows, matrix.columns, convert<I>(matrix.row_begin),
                                           convert<I>(matrix.column), convert<T>(matrix.value)};
     return device_matrix;
+  }
+  /// Converts and uploads in pieces of as many slices as fit, at least one.
+  troupe::SellMatrix<T, I> upload_sell(const CsrMatrix<I>& matrix, const std::vector<I>& offsets,
+                                       std::int32_t threads) {
+    constexpr std::int64_t kPiece = 1 << 22;
+    const auto offset = [&](std::int64_t slice) {
+      return static_cast<std::int64_t>(offsets[static_cast<std::size_t>(slice)]);
+    };
+    const auto slices = std::ssize(offsets) - 1;
+    troupe::SellMatrix<T, I> sell{matrix.rows,
+                                  matrix.columns,
+                                  matrix.nonzeros(),
+                                  kSliceRows,
+                                  device_->template alloc<I>(slices + 1),
+                                  device_->template alloc<I>(offset(slices)),
+                                  device_->template alloc<T>(offset(slices))};
+    device_->upload(std::span(offsets), sell.slice_begin).get();
+    Array<I> column;
+    Array<T> value;
+    Future<void> columns_there, values_there;
+    for (std::int64_t first = 0, last = 0; first < slices; first = last) {
+      const auto begin = offset(first);
+      while (last < slices && (last == first || offset(last + 1) - begin <= kPiece)) ++last;
+      const auto count = offset(last) - begin;
+      column.resize(static_cast<std::size_t>(count));
+      value.resize(static_cast<std::size_t>(count));
+      fill_slices<I, T>(matrix, offsets, first, last, column, value, threads);
+      // The piece is in staging when upload() returns: the device copies it while the next one is filled.
+      if (columns_there.valid()) columns_there.get(), values_there.get();
+      columns_there = device_->upload(std::span<const I>(column), sell.column.slice(begin, count));
+      values_there = device_->upload(std::span<const T>(value), sell.value.slice(begin, count));
+    }
+    columns_there.get();
+    values_there.get();
+    return sell;
   }
   /// Uploads host values as elements of another type, in pieces, and waits for it.
   template <class To, class From>
@@ -115,8 +168,9 @@ class DistributedMatrix {
 
   Device* device_;
   World* world_;
-  std::int64_t rows_, interior_ = 0;
-  troupe::CsrMatrix<T, I> own_, foreign_;
+  std::int64_t rows_, own_nonzeros_, interior_ = 0;
+  std::variant<troupe::CsrMatrix<T, I>, troupe::SellMatrix<T, I>> own_;
+  troupe::CsrMatrix<T, I> foreign_;
   GpuRef<I> gather_;
   GpuRef<T> outgoing_, halo_;
   std::vector<Part> sends_, receives_;

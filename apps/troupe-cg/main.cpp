@@ -65,7 +65,7 @@ Result<AnyProblem> load(const Options& options, const World& world) {
 template <class T, class I>
 Result<void> check_memory(const LocalProblem<I>& problem, const Options& options, Runtime& runtime) {
   const auto rows = static_cast<std::uint64_t>(problem.rows), halo = static_cast<std::uint64_t>(problem.halo_columns.size());
-  const auto entries = static_cast<std::uint64_t>(problem.own.nonzeros() + problem.foreign.nonzeros());
+  const auto entries = static_cast<std::uint64_t>(stored_entries(problem.own) + problem.foreign.nonzeros());
   // b, x, r, p, q, two copies of x, r, p; with a preconditioner z and the diagonal.
   const std::uint64_t vectors = options.jacobi ? 13 : 11;
   const auto need = entries * (sizeof(T) + sizeof(I)) + 2 * rows * sizeof(I) + vectors * rows * sizeof(T) + 3 * halo * sizeof(T);
@@ -124,6 +124,7 @@ void measure_kernels(Device& device, DistributedMatrix<T, I>& matrix, Report& re
   };
   const auto x = device.alloc<T>(matrix.rows()), y = device.alloc<T>(matrix.rows());
   device.fill(x, T(1));
+  report.spmv_format = matrix.own_format();
   report.spmv_bytes = matrix.own_bytes();
   report.spmv_seconds = timed([&] { return matrix.multiply_own(x, y); });
   // As large as the matrix, within reason, so that neither fits a cache that the other does not fit.
@@ -152,7 +153,7 @@ int solve(Runtime& runtime, const Options& options, const LocalProblem<I>& probl
   std::unique_ptr<Solver<T, I>> solver;
   Result<void> made;
   try {
-    matrix = std::make_unique<DistributedMatrix<T, I>>(runtime, problem);
+    matrix = std::make_unique<DistributedMatrix<T, I>>(runtime, problem, threads);
     solver = std::make_unique<Solver<T, I>>(runtime, *matrix, options, right_hand_side_values, diagonal_values);
     measure_kernels(runtime.device(), *matrix, report);
   } catch (const Exception& e) {

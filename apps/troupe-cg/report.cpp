@@ -49,9 +49,9 @@ std::string to_text(const Report& r, const Options& options) {
        r.iterations > 0 ? 1e3 * r.solve_seconds / static_cast<double>(r.iterations) : 0.0, r.gflops());
   if (r.spmv_seconds > 0 && r.copy_seconds > 0) {
     const double spmv = r.spmv_bytes / r.spmv_seconds / 1e9, copy = r.copy_bytes / r.copy_seconds / 1e9;
-    line("  rank 0's SpMV on its own: {:.1f} GB/s, {:.0f} % of the {:.1f} GB/s of a device-to-device copy", spmv,
-         100 * spmv / copy, copy);
-    line("  (bytes of an SpMV: each matrix entry and row offset once, x once, y written once)");
+    line("  rank 0's SpMV on its own, in {}: {:.1f} GB/s, {:.0f} % of the {:.1f} GB/s of a device-to-device copy",
+         r.spmv_format, spmv, 100 * spmv / copy, copy);
+    line("  (bytes of an SpMV: each nonzero and row offset once, no padding, x once, y written once)");
   }
   line("Recoveries: {} (epoch {} at the end)", r.recoveries.size(), r.final_epoch);
   if (!r.recoveries.empty()) {
@@ -106,6 +106,7 @@ Result<void> write_json(const Report& r, const Options& options) {
                                {"upload_seconds", r.upload_seconds},
                                {"verify_seconds", r.verify_seconds},
                                {"gflops", r.gflops()},
+                               {"spmv_format", r.spmv_format},
                                {"spmv_gb_per_s", r.spmv_seconds > 0 ? r.spmv_bytes / r.spmv_seconds / 1e9 : 0.0},
                                {"copy_gb_per_s", r.copy_seconds > 0 ? r.copy_bytes / r.copy_seconds / 1e9 : 0.0},
                                {"epoch", r.final_epoch},

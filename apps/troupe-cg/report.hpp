@@ -31,6 +31,7 @@ struct Report {
 
   // Rank 0's kernels on their own; 0: not measured.
   double spmv_seconds = 0, spmv_bytes = 0;
+  std::string spmv_format;  ///< "sliced ELL" or "CSR"
   double copy_seconds = 0, copy_bytes = 0;
 
   bool jacobi = false;

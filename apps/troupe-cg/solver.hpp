@@ -201,6 +201,10 @@ class Solver {
       }
     }
     const double residual = std::sqrt(place(i, squared)) / b_norm_;
+    if (!std::isfinite(residual) && breakdown_ == 0) {
+      breakdown_ = i + 1;
+      breakdown_value_ = residual;
+    }
     if (options_->history) {
       // A rollback repeats checks: keep one entry for each.
       std::erase_if(report.history, [&](const auto& entry) { return entry.first >= i + 1; });
@@ -232,8 +236,10 @@ class Solver {
     char value[32];
     std::snprintf(value, sizeof value, "%.6g", breakdown_value_);
     return {Errc::invalid, 0,
-            "breakdown in iteration " + std::to_string(breakdown_) + ": p'Ap = " + value +
-                " is not positive: the matrix is not positive definite"};
+            "breakdown in iteration " + std::to_string(breakdown_) +
+                (std::isfinite(breakdown_value_) ? std::string(": p'Ap = ") + value + " is not positive"
+                                                 : std::string(": the residual is ") + value) +
+                ": the matrix is not positive definite"};
   }
 
   Device* device_;

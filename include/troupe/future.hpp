@@ -74,10 +74,17 @@ class StateBase {
   Progress* progress_;
 };
 
+/// Memory for shared states, recycled by the thread that frees it: a command's future costs no trip to the heap.
+void* allocate_state(std::size_t bytes);
+void free_state(void* memory, std::size_t bytes) noexcept;
+
 template <class T>
 class State final : public StateBase {
  public:
   using StateBase::StateBase;
+
+  static void* operator new(std::size_t bytes) { return allocate_state(bytes); }
+  static void operator delete(void* memory, std::size_t bytes) noexcept { free_state(memory, bytes); }
 
   /// Stores the outcome; the first call wins, later ones return false.
   bool resolve(Result<T> outcome) {

@@ -55,7 +55,11 @@ class DeviceHost {
   bool issue();
   enum class Step { queued, blocked, ended };
   Step issue_one(std::span<const std::byte> record);
-  Result<void> execute(Lane lane);
+  template <class Op>
+  Step issue_as(const Op& op, std::uint64_t ticket);
+  /// The command needs no lane, or failed before it got to one: takes it out of the ring.
+  Step answered(std::uint64_t ticket, const Result<void>& outcome);
+  Step corrupt(const Error& error);
   bool lane_ready(Lane lane);
   void open_lane(Lane lane);
   void suffer(memory::FaultKind kind);

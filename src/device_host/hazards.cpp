@@ -38,6 +38,14 @@ void HazardTracker::record(const Operand& operand, Access access, Lane lane, Seq
   if (operand.bytes == 0) return;
   auto& segments = regions_[operand.region];
   const auto begin = operand.offset, end = operand.offset + operand.bytes;
+  if (const auto same = segments.find(begin); same != segments.end() && same->second.end == end) {
+    if (access == Access::read) {  // the usual case: the range of some earlier access, again
+      same->second.readers[index(lane)] = sequence;
+    } else {
+      same->second = Segment{end, lane, sequence, {}};
+    }
+    return;
+  }
   split(segments, begin);
   split(segments, end);
   if (access != Access::read) {

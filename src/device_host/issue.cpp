@@ -42,74 +42,73 @@ bool DeviceHost::issue() {
 }
 
 DeviceHost::Step DeviceHost::issue_one(std::span<const std::byte> record) {
-  const auto corrupt = [this](const Error& error) {
-    lose(error);
-    end(wire::kExitCorrupt);
-    return Step::ended;
-  };
   if (auto decoded = command_.decode(record); !decoded) return corrupt(decoded.error());
   const auto ticket = command_.header().ticket;
   if (batches_.breaks(ticket)) return Step::blocked;  // the next round opens a new batch
+  if (command_.header().cancelled != 0) return answered(ticket, {});
+  Step step = Step::blocked;
+  command_.visit([&](const auto& op) { step = issue_as(op, ticket); });
+  return step;
+}
 
-  if (command_.header().cancelled != 0) {
-    batches_.add(ticket);
-    commands_.pop();
-    return Step::queued;
-  }
-
+template <class Op>
+DeviceHost::Step DeviceHost::issue_as(const Op& op, std::uint64_t ticket) {
+  const auto each_operand = [&](auto&& visit) { troupe::for_each_operand(op, command_.tail(), visit); };
   bool mapped = true;
-  command_.for_each_operand([&](std::string_view, const Operand& operand, Access) {
+  each_operand([&](std::string_view, const Operand& operand, Access) {
     mapped &= operand.bytes == 0 || addresses_.find(operand) != nullptr;
   });
   if (!mapped && serve_control()) return Step::blocked;  // its mapping is on the way
-  if (!mapped) return corrupt({Errc::internal, 0, std::string(command_.name()) + ": an operand is out of bounds"});
-
-  Lane lane{};
-  bool needs_lane = true;
-  std::optional<memory::FaultKind> fault;
-  command_.visit([&]<class Op>(const Op& op) {
-    lane = lane_of(op);
-    if constexpr (std::is_same_v<Op, memory::Nop>) needs_lane = false;
-    if constexpr (std::is_same_v<Op, memory::Fault>) {
-      fault = op.kind;
-      needs_lane = !process_fault(op.kind);
-    }
-  });
-  if (needs_lane && !lane_ready(lane)) {
-    auto& error = lane_errors_[static_cast<std::size_t>(lane)];
-    if (!error) return Step::blocked;
-    replies_.send(ticket, 1, *error);
-    error.reset();  // the next command makes a new attempt
-    batches_.add(ticket);
-    commands_.pop();
-    return Step::queued;
+  if (!mapped) {
+    header().issued_ticket.store(ticket, std::memory_order_release);  // lest the next host dies of it too
+    return corrupt({Errc::internal, 0, std::string(Op::kName) + ": an operand is out of bounds"});
   }
 
-  header().issued_ticket.store(ticket, std::memory_order_release);
-  if (fault) suffer(*fault);
-  const auto outcome = needs_lane && !(fault && process_fault(*fault)) ? execute(lane) : Result<void>();
-  if (outcome.code() == Errc::would_block) return Step::blocked;
-  if (outcome.code() == Errc::device_lost || outcome.code() == Errc::device_failed) {
-    lose(outcome.error());
-    return Step::ended;
-  }
-  if (!outcome.ok()) replies_.send(ticket, 1, outcome);
-  if (needs_lane && outcome.ok()) {
-    batches_.add(ticket, lane);
+  if constexpr (std::is_same_v<Op, memory::Nop>) {
+    header().issued_ticket.store(ticket, std::memory_order_release);
+    return answered(ticket, {});
   } else {
-    batches_.add(ticket);
+    const auto lane = lane_of(op);
+    if constexpr (std::is_same_v<Op, memory::Fault>) {
+      if (process_fault(op.kind)) {
+        header().issued_ticket.store(ticket, std::memory_order_release);
+        suffer(op.kind);  // does not return
+      }
+    }
+    if (!lane_ready(lane)) {
+      auto& error = lane_errors_[static_cast<std::size_t>(lane)];
+      return error ? answered(ticket, *std::exchange(error, std::nullopt)) : Step::blocked;
+    }
+    header().issued_ticket.store(ticket, std::memory_order_release);
+    if constexpr (std::is_same_v<Op, memory::Fault>) suffer(op.kind);
+    auto outcome = lanes_.order(each_operand, lane);
+    if (outcome.ok()) outcome = engine_->run(op, Call(lane, addresses_, command_.tail()));
+    if (outcome.ok()) {
+      lanes_.queued(each_operand, lane);
+      batches_.add(ticket, lane);
+      commands_.pop();
+      return Step::queued;
+    }
+    if (outcome.code() == Errc::would_block) return Step::blocked;
+    if (outcome.code() == Errc::device_lost || outcome.code() == Errc::device_failed) {
+      lose(outcome.error());
+      return Step::ended;
+    }
+    return answered(ticket, outcome);
   }
+}
+
+DeviceHost::Step DeviceHost::answered(std::uint64_t ticket, const Result<void>& outcome) {
+  if (!outcome.ok()) replies_.send(ticket, 1, outcome);  // the batch's own answer comes too late to count
+  batches_.add(ticket);
   commands_.pop();
   return Step::queued;
 }
 
-Result<void> DeviceHost::execute(Lane lane) {
-  if (auto ordered = lanes_.order(command_, lane); !ordered) return ordered;
-  Result<void> outcome;
-  const Call call(lane, addresses_, command_.tail());
-  command_.visit([&](const auto& op) { outcome = engine_->run(op, call); });
-  if (outcome.ok()) lanes_.queued(command_, lane);
-  return outcome;
+DeviceHost::Step DeviceHost::corrupt(const Error& error) {
+  lose(error);
+  end(wire::kExitCorrupt);
+  return Step::ended;
 }
 
 bool DeviceHost::lane_ready(Lane lane) {

@@ -37,20 +37,21 @@ class Lanes {
   [[nodiscard]] State state(Lane lane) const { return at(lane).state; }
   void set_state(Lane lane, State state) { at(lane).state = state; }
 
-  /// Makes `lane` wait for everything that the command's operands conflict with; call before queueing it.
-  template <class Command>
-  Result<void> order(const Command& command, Lane lane) {
+  /// Makes `lane` wait for everything that a command conflicts with; call before queueing it. `each_operand(visit)`
+  /// calls visit(name, operand, access) for each of its operands.
+  template <class EachOperand>
+  Result<void> order(const EachOperand& each_operand, Lane lane) {
     HazardTracker::Waits waits{};
-    command.for_each_operand([&](std::string_view, const Operand& operand, Access access) {
+    each_operand([&](std::string_view, const Operand& operand, Access access) {
       hazards_.collect(operand, access, waits);
     });
     return wait_for(lane, waits);
   }
   /// Notes that the command has been queued on `lane`.
-  template <class Command>
-  void queued(const Command& command, Lane lane) {
+  template <class EachOperand>
+  void queued(const EachOperand& each_operand, Lane lane) {
     const auto sequence = ++at(lane).issued;
-    command.for_each_operand([&](std::string_view, const Operand& operand, Access access) {
+    each_operand([&](std::string_view, const Operand& operand, Access access) {
       hazards_.record(operand, access, lane, sequence);
     });
   }

@@ -55,10 +55,16 @@ template <class T>
 
 /// A factor by value or as an element in device memory.
 enum class Place { host, device };
+/// One that lives, device memory included, to the end of the call it is made for.
 template <Real T>
-ScalarArg<T> scalar(T value, Place place) {
-  if (place == Place::host) return value;
-  return put(std::vector<T>{value});
+struct PlacedScalar {
+  T value;
+  GpuRef<T> element;
+  operator ScalarArg<T>() const { return element ? ScalarArg<T>(element) : ScalarArg<T>(value); }
+};
+template <Real T>
+PlacedScalar<T> scalar(T value, Place place) {
+  return {value, place == Place::host ? GpuRef<T>() : put(std::vector<T>{value})};
 }
 
 }  // namespace troupe::test

@@ -174,14 +174,12 @@ TYPED_TEST(RngOps, TheSameOptionsGiveTheSameNumbersAndOthersGiveOthers) {
   EXPECT_TRUE(distinct(draw({.seed = 33, .subsequence = 4, .offset = 2048}), first));
 }
 
-TYPED_TEST(RngOps, AnOffsetSkipsThatManySingles) {
-  using T = TypeParam;
-  if (!std::is_same_v<T, float>) GTEST_SKIP() << "promised for f32 only";
-  const auto whole = device().template alloc<T>(1000), part = device().template alloc<T>(900);
+TEST(RngOffsets, AnOffsetSkipsThatManySingles) {
+  const auto whole = device().alloc<float>(1000), part = device().alloc<float>(900);
   device().rng().uniform(whole, {.seed = 35});
   device().rng().uniform(part, {.seed = 35, .offset = 100});
   const auto all = device().download(whole);
-  EXPECT_EQ(device().download(part), std::vector<T>(all.begin() + 100, all.end()));
+  EXPECT_EQ(device().download(part), std::vector<float>(all.begin() + 100, all.end()));
 }
 
 }  // namespace

@@ -31,8 +31,10 @@ T from_double(double value) {
     return {static_cast<std::uint8_t>(narrow<4, 3>(value))};
   } else if constexpr (std::is_same_v<T, Float8E5M2>) {
     return {static_cast<std::uint8_t>(narrow<5, 2>(value))};
-  } else {
+  } else if constexpr (std::is_arithmetic_v<T>) {
     return static_cast<T>(value);
+  } else {
+    return T(static_cast<typename T::value_type>(value));
   }
 }
 

@@ -1,23 +1,21 @@
 #pragma once
 
-#include <chrono>
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <troupe/troupe.hpp>
+
+#include "host_processes.hpp"
 
 /// What the cases of troupe-mpi-tests share. A case runs on all ranks alike; what it expects and does not find is printed
 /// and counted, and the program's exit status is the world's.
 namespace troupe::test {
 
-using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
-
-/// Nothing takes longer unless it hangs.
-inline constexpr auto kDeadline = 60s;
 
 /// One rank's view of a case.
 class Context {
@@ -79,10 +77,10 @@ inline bool settle(Context& c, std::size_t faults) {
       }
     }
     good = good && c.world().recoveries().size() >= faults;
-    const auto all = c.world().gather_values(good);
-    if (std::all_of(all.begin(), all.end(), [](bool yes) { return yes; })) return true;
-    const auto late = c.world().gather_values(Clock::now() > end);
-    if (std::any_of(late.begin(), late.end(), [](bool yes) { return yes; })) return false;
+    const auto all = c.world().gather_values<int>(good);
+    if (std::all_of(all.begin(), all.end(), [](int yes) { return yes != 0; })) return true;
+    const auto late = c.world().gather_values<int>(Clock::now() > end);
+    if (std::any_of(late.begin(), late.end(), [](int yes) { return yes != 0; })) return false;
     std::this_thread::sleep_for(1ms);
   }
 }

@@ -1,9 +1,5 @@
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 
-#include "device_hosts.hpp"
 #include "mpi_tests.hpp"
 
 namespace troupe::test {
@@ -139,7 +135,7 @@ void recovery_time(Context& c) {
     const auto before = known(c);
     c.world().barrier();
     const auto start = Clock::now();
-    if (c.rank() == c.size() - 1) c.expect(kill_active_host(), "there is no device host to kill");
+    if (c.rank() == c.size() - 1) c.expect(kill_active(), "there is no device host to kill");
     c.require(settle(c, before + 1), "the world does not come back");
     seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   }
@@ -157,22 +153,22 @@ void idle(Context& c) {
   constexpr double kLimit = 0.05;
   std::this_thread::sleep_for(1s);  // standbys have settled
   c.world().barrier();
-  const auto own = [] {
-    rusage usage{};
-    ::getrusage(RUSAGE_SELF, &usage);
-    const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
-    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  const auto hosts_used = [] {
+    double seconds = 0;
+    for (const auto& host : hosts()) seconds += cpu_seconds(host.pid);
+    return seconds;
   };
-  const double rank_before = own(), hosts_before = device_host_cpu_seconds();
+  const double rank_before = cpu_seconds(::getpid()), hosts_before = hosts_used();
   std::this_thread::sleep_for(kTime);
-  const double rank_used = (own() - rank_before) / std::chrono::duration<double>(kTime).count();
-  const double hosts_used = (device_host_cpu_seconds() - hosts_before) / std::chrono::duration<double>(kTime).count();
+  const double time = std::chrono::duration<double>(kTime).count();
+  const double rank_share = (cpu_seconds(::getpid()) - rank_before) / time;
+  const double hosts_share = (hosts_used() - hosts_before) / time;
   char line[128];
-  std::snprintf(line, sizeof line, "rank %d idle: %.1f %% of a core, its device hosts %.1f %%", c.rank(), 100 * rank_used,
-                100 * hosts_used);
+  std::snprintf(line, sizeof line, "rank %d idle: %.1f %% of a core, its device hosts %.1f %%", c.rank(), 100 * rank_share,
+                100 * hosts_share);
   for (const auto& text : c.world().gather_text(line)) c.report(text);
-  c.expect(device_host_count() == 2, "an active and a standby device host");
-  c.expect(rank_used + hosts_used < kLimit, std::string(line) + ": more than 5 %");
+  c.expect(hosts().size() == 2, "an active and a standby device host");
+  c.expect(rank_share + hosts_share < kLimit, std::string(line) + ": more than 5 %");
 }
 
 }  // namespace troupe::test

@@ -42,12 +42,6 @@ class DeviceFault : public ::testing::TestWithParam<Cause> {
     EXPECT_TRUE(kill_active());
     return {};
   }
-  static bool replaced(pid_t old) {
-    return eventually([old] {
-      const auto now = hosts();
-      return !now.empty() && now.front().pid != old;
-    });
-  }
 };
 INSTANTIATE_TEST_SUITE_P(Every, DeviceFault, ::testing::ValuesIn(causes()),
                          [](const auto& tested) { return tested.param.name; });
@@ -56,7 +50,7 @@ TEST_P(DeviceFault, WhileIdle) {
   DeviceRig rig({"--heartbeat-timeout", "1s"});
   auto& device = rig.device();
   const Bystanders bystanders(device, 1);
-  const auto old = hosts().front().pid;
+  const auto old = active_host();
   const auto ordered = strike(device);
   ASSERT_TRUE(all_resolved(ordered));
   for (const auto& future : ordered) EXPECT_EQ(future.wait().code(), Errc::device_lost);
@@ -233,7 +227,7 @@ TEST_F(HostLife, DeathOfTheStandbyWhileItStarts) {
     ASSERT_EQ(both.size(), 2u);
     ::kill(both[1].pid, SIGKILL);
     for (std::size_t i = 0; i < 400; ++i) counters.add(i % 4);
-    ASSERT_TRUE(eventually([&] { return hosts().front().pid == both[0].pid && hosts().size() == 1; }));
+    ASSERT_TRUE(eventually([&] { return active_host() == both[0].pid && hosts().size() == 1; }));
   }
   ASSERT_TRUE(all_resolved(counters.futures()));
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(counters.failed(i), 0u) << "the active one noticed";
@@ -263,11 +257,11 @@ TEST_F(HostLife, DeathTwiceInARow) {
   auto& device = rig.device();
   const Bystanders bystanders(device, 8);
   Counters counters(device, 8);
-  const auto first = hosts().front().pid;
+  const auto first = active_host();
   for (std::size_t i = 0; i < 2000; ++i) counters.add(i % 4);
   ASSERT_TRUE(kill_active());
   for (std::size_t i = 0; i < 2000; ++i) counters.add(4 + i % 4);
-  ASSERT_TRUE(eventually([first] { return !hosts().empty() && hosts().front().pid != first; }));
+  ASSERT_TRUE(replaced(first));
   ASSERT_TRUE(kill_active());  // at once: it may be on its way still
   ASSERT_TRUE(all_resolved(counters.futures()));
   EXPECT_EQ(counters.disagreement(), "");
@@ -330,12 +324,12 @@ TEST_F(HostLife, LossesOutsideTheWindowDoNotCount) {
 
 TEST_F(HostLife, AnOperationPastItsDeadlineCostsItsHost) {
   DeviceRig rig({"--op-timeout", "300ms", "--heartbeat-timeout", "60s"});
-  const auto old = hosts().front().pid;
+  const auto old = active_host();
   ASSERT_EQ(not_working(rig.device()), "");
   const auto stuck = rig.device().inject(FaultKind::hang);
   ASSERT_TRUE(stuck.wait_for(10s)) << "long before the heartbeat's deadline";
   EXPECT_EQ(stuck.wait().code(), Errc::device_lost);
-  EXPECT_TRUE(eventually([old] { return !hosts().empty() && hosts().front().pid != old; }));
+  EXPECT_TRUE(replaced(old));
   EXPECT_EQ(not_working(rig.device()), "");
 }
 

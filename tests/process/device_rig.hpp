@@ -1,33 +1,22 @@
 #pragma once
 
-#include <signal.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
+#include <cstring>
 #include <memory>
 #include <random>
-#include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <troupe/config.hpp>
 #include <troupe/device.hpp>
 
 #include "common/actor/production_scheduler.hpp"
+#include "host_processes.hpp"
 #include "rank/launch.hpp"
 
-/// A device without MPI, and eyes on the processes behind it.
+/// A device without MPI, and known contents to find again after a fault.
 namespace troupe::test {
-
-using namespace std::chrono_literals;
-
-/// Nothing here takes longer unless it hangs.
-inline constexpr auto kDeadline = 30s;
 
 inline std::string backend() {
   const char* named = std::getenv("TROUPE_TEST_BACKEND");
@@ -35,65 +24,12 @@ inline std::string backend() {
 }
 inline bool on_cuda() { return backend() == "cuda"; }
 
-/// A device host as the kernel sees it.
-struct HostProcess {
-  pid_t pid = 0;
-  std::uint64_t started = 0;  ///< clock ticks after boot
-};
-
-/// The children of `parent` that are device hosts and not dead, oldest first: the first one is the active one.
-inline std::vector<HostProcess> hosts_of(pid_t parent) {
-  std::vector<HostProcess> hosts;
-  std::error_code gone;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
-    const auto name = entry.path().filename().string();
-    if (!std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; })) continue;
-    std::ifstream file(entry.path() / "stat");
-    std::string line;
-    if (!std::getline(file, line)) continue;
-    // pid (name) state ppid …: the name may hold anything, so count from its end.
-    const auto open = line.find('('), close = line.rfind(')');
-    if (open == std::string::npos || close == std::string::npos) continue;
-    std::istringstream rest(line.substr(close + 2));
-    std::string state, field;
-    pid_t ppid = 0;
-    rest >> state >> ppid;
-    if (ppid != parent || state == "Z" || state == "X") continue;
-    if (!line.substr(open + 1, close - open - 1).starts_with("troupe-device")) continue;
-    for (int i = 5; i < 22; ++i) rest >> field;
-    hosts.push_back({std::stoi(name), 0});
-    rest >> hosts.back().started;
-  }
-  std::sort(hosts.begin(), hosts.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.started, a.pid) < std::pair(b.started, b.pid);
-  });
-  return hosts;
-}
-inline std::vector<HostProcess> hosts() { return hosts_of(::getpid()); }
-
-/// Waits until `condition` holds; false if it does not in time.
-template <class Condition>
-bool eventually(Condition condition, std::chrono::nanoseconds limit = kDeadline) {
-  const auto end = std::chrono::steady_clock::now() + limit;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
-}
-
 /// True if all futures are resolved in time.
 inline bool all_resolved(const std::vector<Future<void>>& futures, std::chrono::nanoseconds limit = kDeadline) {
   const auto end = std::chrono::steady_clock::now() + limit;
   return std::all_of(futures.begin(), futures.end(), [&](const auto& future) {
     return future.wait_for(std::max<std::chrono::nanoseconds>(end - std::chrono::steady_clock::now(), 0ns));
   });
-}
-
-/// Kills the active device host with a real SIGKILL; false if there is none.
-inline bool kill_active() {
-  const auto found = hosts();
-  return !found.empty() && ::kill(found.front().pid, SIGKILL) == 0;
 }
 
 class DeviceRig {

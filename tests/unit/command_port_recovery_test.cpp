@@ -206,6 +206,22 @@ TEST(SettleInPlace, WhatWasCancelledIsNotRevivedByALaterMove) {
   EXPECT_FALSE(second.take());
 }
 
+TEST(End, WhateverIsUnansweredAndWhateverComesFails) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  const auto a = rig.add_buffer();
+  const auto completed = rig.nop(), in_flight = rig.fill(rig.operand(a)), untaken = rig.nop();
+  host.take(2);
+  host.answer(1, 1);
+  rig.port.end({Errc::budget_exhausted, 0, "4 restarts in 60 s"});
+  EXPECT_TRUE(completed.wait().ok());
+  EXPECT_EQ(in_flight.wait().code(), Errc::budget_exhausted);
+  EXPECT_EQ(untaken.wait().code(), Errc::budget_exhausted);
+  const CommandPort::Passage passage;
+  EXPECT_EQ(rig.nop().wait().code(), Errc::budget_exhausted) << "a passage leads nowhere now";
+  EXPECT_EQ(rig.port.retired(), 3u);
+}
+
 /// One random program on a chain of hosts, against the rules written down plainly.
 TEST(MoveTo, RandomProgramsFollowTheRules) {
   for (std::uint32_t seed = 1; seed <= 500 && !testing::Test::HasFailure(); ++seed) {

@@ -105,6 +105,7 @@ TEST(CommandPort, AFullRingIsAnAnswerOrAWait) {
   }
   ASSERT_EQ(host.taken.size(), futures.size() + 1);
   host.answer(1, static_cast<std::uint32_t>(host.taken.size()));
+  rig.port.drain();  // there is no watcher to do it for the sleeping thread
   blocked.join();
   for (const auto& future : futures) EXPECT_TRUE(future.wait().ok());
 }

@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -242,6 +245,141 @@ void check_sparse(Rig& rig) {
 TYPED_TEST(CpuEngineTyped, SparseOperationsFollowTheirDefinition) {
   check_sparse<TypeParam, std::int32_t>(this->rig);
   check_sparse<TypeParam, std::int64_t>(this->rig);
+}
+
+/// Sliced ELL against the rows it is made from: ragged, some empty, a long one, a last slice that
+/// is not full, and slices longer than what the engine sums up at a time.
+template <class T, class I>
+void check_sliced(Rig& rig, std::int64_t rows, std::int64_t slice_rows) {
+  const std::int64_t columns = 90;
+  std::mt19937 generator(21);
+  std::vector<std::vector<std::pair<std::int64_t, T>>> matrix(static_cast<std::size_t>(rows));
+  std::int64_t nonzeros = 0;
+  for (std::size_t row = 0; row < matrix.size(); ++row) {
+    if (row % 7 == 3) continue;
+    for (std::int64_t j = generator() % 4; j < columns; j += row == 5 ? 1 : 1 + generator() % 40) {
+      matrix[row].emplace_back(j, static_cast<T>(generator() % 100) / T(10) - T(5));
+      ++nonzeros;
+    }
+  }
+  std::vector<I> slice_begin = {0}, column;
+  std::vector<T> value;
+  for (std::int64_t first = 0; first < rows; first += slice_rows) {
+    const auto slice =
+        std::span(matrix).subspan(static_cast<std::size_t>(first),
+                                  static_cast<std::size_t>(std::min(slice_rows, rows - first)));
+    std::size_t longest = 0;
+    for (const auto& row : slice) longest = std::max(longest, row.size());
+    for (std::size_t k = 0; k < longest; ++k) {
+      for (std::size_t i = 0; i < static_cast<std::size_t>(slice_rows); ++i) {
+        const bool there = i < slice.size() && k < slice[i].size();
+        column.push_back(there ? static_cast<I>(slice[i][k].first) : I(-1));
+        value.push_back(there ? slice[i][k].second : T(0));
+      }
+    }
+    slice_begin.push_back(static_cast<I>(column.size()));
+  }
+  const auto x = random_values<T>(static_cast<std::size_t>(columns), 22);
+  const auto y = random_values<T>(static_cast<std::size_t>(rows), 23);
+  const auto times = [&](double alpha, double beta) {
+    std::vector<T> result(y.size());
+    for (std::size_t row = 0; row < y.size(); ++row) {
+      double sum = 0;
+      for (const auto& [j, v] : matrix[row]) sum += double(v) * x[static_cast<std::size_t>(j)];
+      result[row] = static_cast<T>(alpha * sum + (beta == 0 ? 0 : beta * y[row]));
+    }
+    return result;
+  };
+  rig.reset();
+  sparse::SpmvSell op{dtype_of<T>,
+                      dtype_of<I>,
+                      rows,
+                      columns,
+                      nonzeros,
+                      static_cast<std::int64_t>(value.size()),
+                      slice_rows,
+                      by_value(2),
+                      by_value(-0.5),
+                      rig.put(slice_begin),
+                      rig.put(column),
+                      rig.put(value),
+                      rig.put(x),
+                      rig.put(y)};
+  ASSERT_TRUE(op.check());
+  ASSERT_TRUE(rig.execute(op));
+  expect_near(rig.get<T>(op.y), times(2, -0.5), 400);
+
+  op.alpha = {rig.put(std::vector<T>{-3}), 99};
+  op.beta = {rig.put(std::vector<T>{0.25}), 99};
+  op.y = rig.put(y);
+  ASSERT_TRUE(rig.execute(op));
+  expect_near(rig.get<T>(op.y), times(-3, 0.25), 400);
+
+  op.beta = {rig.put(std::vector<T>{0}), 99};
+  op.y = rig.put(std::vector<T>(y.size(), std::numeric_limits<T>::quiet_NaN()));
+  ASSERT_TRUE(rig.execute(op));
+  expect_near(rig.get<T>(op.y), times(-3, 0), 400);
+}
+
+TYPED_TEST(CpuEngineTyped, SlicedEllFollowsItsDefinition) {
+  for (const auto& [rows, slice_rows] :
+       {std::pair{96, 32}, {101, 32}, {20, 32}, {50, 1}, {301, 150}}) {
+    SCOPED_TRACE(std::to_string(rows) + " rows, slices of " + std::to_string(slice_rows));
+    check_sliced<TypeParam, std::int32_t>(this->rig, rows, slice_rows);
+    check_sliced<TypeParam, std::int64_t>(this->rig, rows, slice_rows);
+  }
+}
+
+TYPED_TEST(CpuEngineTyped, PaddingOfSlicedEllDoesNotMeetTheVector) {
+  using T = TypeParam;
+  const T infinite = std::numeric_limits<T>::infinity();
+  // The diagonal (0, 2, 3, 4) in slices of three: row 0 has no entry where x is infinite.
+  const sparse::SpmvSell op{dtype_of<T>,
+                            DType::i32,
+                            4,
+                            4,
+                            3,
+                            6,
+                            3,
+                            by_value(1),
+                            by_value(0),
+                            this->rig.put(std::vector<std::int32_t>{0, 3, 6}),
+                            this->rig.put(std::vector<std::int32_t>{-1, 1, 2, 3, -1, -1}),
+                            this->rig.put(std::vector<T>{0, 2, 3, 4, 0, 0}),
+                            this->rig.put(std::vector<T>{infinite, 1, 1, 1}),
+                            this->rig.put(std::vector<T>(4, 7))};
+  ASSERT_TRUE(op.check());
+  ASSERT_TRUE(this->rig.execute(op));
+  EXPECT_EQ(this->rig.template get<T>(op.y), (std::vector<T>{0, 2, 3, 4}));
+
+  auto empty = op;
+  empty.rows = empty.nonzeros = empty.stored = 0;
+  ASSERT_TRUE(empty.check());
+  ASSERT_TRUE(this->rig.execute(empty));
+  EXPECT_EQ(this->rig.template get<T>(op.y), (std::vector<T>{0, 2, 3, 4}));
+}
+
+TEST(SpmvSell, ExtentsThatDoNotHoldAreRefused) {
+  const Operand four{.region = 1, .bytes = 4 * sizeof(double)};
+  const sparse::SpmvSell sound{DType::f64,  DType::i64,  4,    4,    3,    4,    2,
+                               by_value(1), by_value(0), four, four, four, four, four};
+  ASSERT_TRUE(sound.check());
+  const auto refused = [&](auto change) {
+    auto op = sound;
+    change(op);
+    return op.check().code() == Errc::invalid;
+  };
+  EXPECT_TRUE(refused([](auto& op) { op.slice_rows = 0; }));
+  EXPECT_TRUE(refused([](auto& op) { op.slice_rows = 3; })) << "stored is no multiple";
+  EXPECT_TRUE(refused([](auto& op) { op.slice_rows = 1; })) << "five offsets needed";
+  EXPECT_TRUE(refused([](auto& op) { op.nonzeros = 5; })) << "more than is stored";
+  EXPECT_TRUE(refused([](auto& op) { op.nonzeros = -1; }));
+  EXPECT_TRUE(refused([](auto& op) { op.stored = 6; })) << "more than there is room for";
+  EXPECT_TRUE(refused([](auto& op) { op.rows = 0; })) << "entries without a row";
+  EXPECT_TRUE(refused([](auto& op) { op.rows = 5, op.slice_rows = 4; })) << "y too short";
+  EXPECT_TRUE(refused([](auto& op) { op.columns = 5; })) << "x too short";
+  EXPECT_TRUE(refused([](auto& op) { op.index_dtype = DType::u64; }));
+  EXPECT_TRUE(refused([](auto& op) { op.index_dtype = DType::i32, op.columns = INT64_MAX; }));
 }
 
 }  // namespace

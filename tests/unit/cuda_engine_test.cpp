@@ -468,6 +468,116 @@ TYPED_TEST(CudaSparse, AnotherMatrixAtTheSameAddressIsAnother) {
   }
 }
 
+/// A CSR matrix in sliced ELL form.
+template <class T, class I>
+struct Sell {
+  std::vector<I> slice_begin{0};
+  std::vector<I> column;
+  std::vector<T> value;
+
+  Sell(const Csr<T, I>& a, std::int64_t slice_rows) {
+    for (std::int64_t first = 0; first < a.rows; first += slice_rows) {
+      I longest = 0;
+      for (std::int64_t i = 0; i < slice_rows; ++i)
+        longest = std::max(longest, length(a, first + i));
+      for (I k = 0; k < longest; ++k) {
+        for (std::int64_t i = 0; i < slice_rows; ++i) {
+          const bool there = k < length(a, first + i);
+          const auto from =
+              there ? static_cast<std::size_t>(a.row_begin[static_cast<std::size_t>(first + i)] + k)
+                    : 0;
+          column.push_back(there ? a.column[from] : I(-1));
+          value.push_back(there ? a.value[from] : T(0));
+        }
+      }
+      slice_begin.push_back(static_cast<I>(column.size()));
+    }
+  }
+  static I length(const Csr<T, I>& a, std::int64_t row) {
+    if (row >= a.rows) return 0;
+    const auto i = static_cast<std::size_t>(row);
+    return a.row_begin[i + 1] - a.row_begin[i];
+  }
+};
+
+TYPED_TEST(CudaSparse, SlicedEllWithMixedFactorsRepeatsBitForBit) {
+  using T = typename TypeParam::T;
+  using I = typename TypeParam::I;
+  constexpr std::int64_t kColumns = 1500;
+  for (const std::int64_t rows : {2000, 1984, 20}) {  // the last slice is partial in the first
+    for (const std::int64_t slice_rows : {32, 16}) {
+      SCOPED_TRACE(std::to_string(rows) + " rows, slices of " + std::to_string(slice_rows));
+      this->used_ = 0;
+      const Csr<T, I> a(rows, kColumns, 19);
+      const Sell<T, I> sell(a, slice_rows);
+      const auto x = random_values<T>(kColumns, 12);
+      const auto y = random_values<T>(static_cast<std::size_t>(rows), 13);
+      sparse::SpmvSell op{dtype_of<T>,
+                          dtype_of<I>,
+                          rows,
+                          kColumns,
+                          static_cast<std::int64_t>(a.value.size()),
+                          static_cast<std::int64_t>(sell.value.size()),
+                          slice_rows,
+                          {},
+                          {},
+                          this->put(sell.slice_begin),
+                          this->put(sell.column),
+                          this->put(sell.value),
+                          this->put(x),
+                          {}};
+      // Another matrix than the one that was prepared at this address before.
+      op.slice_begin.generation = static_cast<std::uint32_t>(rows * 100 + slice_rows);
+      for (int mix = 0; mix < 4; ++mix) {
+        op.alpha = this->template scalar<T>(1.25, (mix & 1) != 0);
+        op.beta = this->template scalar<T>(-0.5, (mix & 2) != 0);
+        op.y = this->put(y);
+        ASSERT_TRUE(op.check().ok());
+        this->run(op);
+        const auto first = this->template get<T>(op.y);
+        expect_near(first, a.times(x, y, 1.25, -0.5), 10);
+        this->write(op.y, y);
+        this->run(op);
+        const auto second = this->template get<T>(op.y);
+        EXPECT_EQ(std::memcmp(first.data(), second.data(), first.size() * sizeof(T)), 0);
+      }
+      // beta = 0 by value: y is not read.
+      op.alpha = {{}, 1};
+      op.beta = {{}, 0};
+      op.y = this->put(std::vector<T>(y.size(), std::numeric_limits<T>::quiet_NaN()));
+      this->run(op);
+      expect_near(this->template get<T>(op.y), a.times(x, y, 1, 0), 10);
+    }
+  }
+}
+
+TYPED_TEST(CudaSparse, SlicedEllWithoutEntriesScales) {
+  using T = typename TypeParam::T;
+  using I = typename TypeParam::I;
+  // One slice of padding alone, then no matrix at all.
+  sparse::SpmvSell op{dtype_of<T>,
+                      dtype_of<I>,
+                      20,
+                      300,
+                      0,
+                      32,
+                      32,
+                      {{}, 1},
+                      this->template scalar<T>(1.5, true),
+                      this->put(std::vector<I>{0, 32}),
+                      this->put(std::vector<I>(32, -1)),
+                      this->put(std::vector<T>(32, 0)),
+                      this->put(std::vector<T>(300, 1)),
+                      this->put(std::vector<T>(20, 2))};
+  ASSERT_TRUE(op.check().ok());
+  this->run(op);
+  EXPECT_EQ(this->template get<T>(op.y), std::vector<T>(20, T(3)));
+  op.rows = op.stored = 0;
+  ASSERT_TRUE(op.check().ok());
+  this->run(op);
+  EXPECT_EQ(this->template get<T>(op.y), std::vector<T>(20, T(3)));
+}
+
 TYPED_TEST(CudaSparse, EmptyAndManyMatrices) {
   using T = typename TypeParam::T;
   using I = typename TypeParam::I;

@@ -15,9 +15,9 @@ namespace {
 constexpr std::uint64_t kBytes = 4096;
 
 /// Encodes what is submitted, as a command port does.
-class Recorder final : public detail::Submitter {
+class Recorder final : public troupe::detail::Submitter {
  public:
-  Future<void> submit(const detail::CommandView& command) override {
+  Future<void> submit(const troupe::detail::CommandView& command) override {
     record.resize(record_bytes(command));
     encode(command, 77, record);
     return Future<void>(Result<void>());
@@ -44,6 +44,7 @@ Op sound() {
   if constexpr (requires { op.rows; }) op.rows = op.columns = op.nonzeros = 4;
   if constexpr (requires { op.source_length; }) op.source_length = 4;
   if constexpr (requires { op.index_dtype; }) op.index_dtype = DType::i32;
+  if constexpr (requires { op.slice_rows; }) op.slice_rows = 4, op.stored = 8;
   return op;
 }
 
@@ -57,7 +58,7 @@ template <class Op>
 std::vector<std::byte> record_of(const Op& op) {
   Recorder recorder;
   const auto tail = HasTail<Op> ? some_tail() : std::vector<PeerTransfer>{};
-  const auto outcome = detail::submit(recorder, op, tail, 9).wait();
+  const auto outcome = troupe::detail::submit(recorder, op, tail, 9).wait();
   EXPECT_TRUE(outcome.ok()) << outcome.error().to_string();
   return recorder.record;
 }
@@ -212,11 +213,11 @@ TEST(Checks, EmptyWorkIsAllowed) {
 TEST(Record, ATailHasABound) {
   std::vector<PeerTransfer> tail(kMaxTail);
   Recorder recorder;
-  ASSERT_TRUE(detail::submit(recorder, collective::Exchange{DType::f32}, tail, 1).wait().ok());
+  ASSERT_TRUE(troupe::detail::submit(recorder, collective::Exchange{DType::f32}, tail, 1).wait().ok());
   Command command;
   EXPECT_TRUE(command.decode(recorder.record).ok());
   tail.emplace_back();
-  ASSERT_TRUE(detail::submit(recorder, collective::Exchange{DType::f32}, tail, 1).wait().ok());
+  ASSERT_TRUE(troupe::detail::submit(recorder, collective::Exchange{DType::f32}, tail, 1).wait().ok());
   EXPECT_EQ(command.decode(recorder.record).code(), Errc::invalid);
 }
 

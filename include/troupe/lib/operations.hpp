@@ -19,9 +19,9 @@ struct OperationList {
 using Operations =
     OperationList<memory::Fill, memory::Copy, memory::Nop, memory::Fault, vector::Multiply, vector::Divide,
                   vector::Axpby, blas::Axpy, blas::Dot, blas::Nrm2, blas::Scal, blas::Copy, blas::Gemv, blas::Gemm,
-                  sparse::Spmv, sparse::Gather, rng::Uniform, rng::Normal, collective::AllReduce, collective::Reduce,
-                  collective::Broadcast, collective::AllGather, collective::ReduceScatter, collective::AllToAll,
-                  collective::Exchange>;
+                  sparse::Spmv, sparse::SpmvSell, sparse::Gather, rng::Uniform, rng::Normal, collective::AllReduce,
+                  collective::Reduce, collective::Broadcast, collective::AllGather, collective::ReduceScatter,
+                  collective::AllToAll, collective::Exchange>;
 
 namespace detail {
 template <class... Ops>

@@ -3,9 +3,13 @@
 #include <algorithm>
 
 #include "common/actor/system_core.hpp"
+#include "common/core/spin.hpp"
 
 namespace troupe::detail {
 namespace {
+
+/// One to four microseconds: what a sleep and a wake-up cost at least.
+constexpr int kLingerPauses = 64;
 
 thread_local bool tls_inside_a_turn = false;
 
@@ -103,12 +107,12 @@ void Cell::handle(std::unique_ptr<Posted>&& posted) {
 // ------------------------------------------------------------------------------------------------
 
 Turn Cell::run(int budget) noexcept {
-  readiness_.exchange(Readiness::running, std::memory_order_seq_cst);
   tls_inside_a_turn = true;
   if (phase_ == Phase::unborn) {
     phase_ = Phase::restarting;  // no object and no children: settle() makes the first one
     settle();
   }
+  bool consumed_any = false;
   while (budget > 0 && !finished()) {
     if (signalled_.load(std::memory_order_acquire)) {
       if (auto next = next_signal()) {
@@ -118,7 +122,8 @@ Turn Cell::run(int budget) noexcept {
     } else {
       const int consumed = phase_ == Phase::running ? consume(budget) : 0;
       budget -= consumed;
-      if (consumed == 0) break;
+      consumed_any = consumed_any || consumed > 0;
+      if (consumed == 0 && !(consumed_any && linger())) break;
     }
     settle();
   }
@@ -126,17 +131,34 @@ Turn Cell::run(int budget) noexcept {
   if (end_now) finish();
   tls_inside_a_turn = false;
   if (end_now) return Turn::ended;
-  const bool more =
-      signalled_.load(std::memory_order_seq_cst) || (phase_ == Phase::running && mailbox_claimed());
-  if (more) {
+  const auto more = budget > 0 ? Turn::wait : Turn::again;
+  if (has_work()) return more;
+  readiness_.store(Readiness::leaving, std::memory_order_seq_cst);
+  if (has_work()) {  // from one who found this still scheduled
     readiness_.store(Readiness::scheduled, std::memory_order_seq_cst);
-    return budget > 0 ? Turn::wait : Turn::again;
+    return more;
   }
-  auto expected = Readiness::running;
+  auto expected = Readiness::leaving;
   if (readiness_.compare_exchange_strong(expected, Readiness::idle, std::memory_order_seq_cst)) {
     return Turn::idle;  // from here on another thread may run, end and delete this
   }
   return Turn::again;
+}
+
+bool Cell::has_work() const noexcept {
+  return signalled_.load(std::memory_order_seq_cst) ||
+         (phase_ == Phase::running && mailbox_claimed());
+}
+
+/// Waits a moment for the next message where that holds up nobody: to fall asleep and be woken for
+/// it would cost both sides much more. True if there is something to do.
+bool Cell::linger() const noexcept {
+  if (phase_ != Phase::running || !scheduler().may_linger()) return false;
+  for (int i = 0; i < kLingerPauses; ++i) {
+    if (signalled_.load(std::memory_order_relaxed) || mailbox_published()) return true;
+    cpu_relax();
+  }
+  return false;
 }
 
 /// Makes the next object as soon as the last one's children have ended. A constructor that fails is

@@ -133,7 +133,8 @@ class Cell : public Schedulable {
  protected:
   virtual ~Cell() = default;
 
-  /// To be called after a message was put into the mailbox.
+  /// To be called after a message was put into the mailbox. No more than a look at a flag that does
+  /// not change as long as the actor keeps finding work.
   void wake() noexcept {
     if (readiness_.load(std::memory_order_seq_cst) == Readiness::scheduled) return;
     if (readiness_.exchange(Readiness::scheduled, std::memory_order_seq_cst) == Readiness::idle)
@@ -157,11 +158,13 @@ class Cell : public Schedulable {
   virtual std::optional<Error> deliver(Posted& posted) = 0;
   virtual void close_mailbox() = 0;
   virtual bool mailbox_claimed() const noexcept = 0;
+  virtual bool mailbox_published() const noexcept = 0;
 
  private:
-  /// Who may submit: only the one who moves `idle` to `scheduled`. A turn moves `scheduled` to
-  /// `running`, so that it can tell at its end whether something has come meanwhile.
-  enum class Readiness : std::uint8_t { idle, scheduled, running };
+  /// Who may submit: only the one who moves `idle` to `scheduled`. A turn that has run out of work
+  /// moves `scheduled` to `leaving` and looks once more, and to `idle` only if nobody has moved it
+  /// back.
+  enum class Readiness : std::uint8_t { idle, scheduled, leaving };
   enum class Phase : std::uint8_t { unborn, running, restarting, stopping };
   struct Stop {
     Error reason;
@@ -181,6 +184,8 @@ class Cell : public Schedulable {
   void handle(ChildEnded&& child);
   void handle(std::unique_ptr<Posted>&& posted);
   void settle();
+  [[nodiscard]] bool has_work() const noexcept;
+  [[nodiscard]] bool linger() const noexcept;
   [[nodiscard]] bool finished() const noexcept {
     return phase_ == Phase::stopping && children_.empty();
   }

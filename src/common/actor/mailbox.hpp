@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -16,11 +17,13 @@ enum class Push : std::uint8_t { ok, full, closed };
 
 /// A bounded queue of messages: many producers, one consumer, no lock, no allocation per message.
 ///
-/// A ring of slots in the manner of D. Vyukov's bounded queue: each slot carries the turn in which
-/// it may next be written or read, so a producer claims a slot with one compare-exchange on `tail_`
-/// and publishes it with one store. Messages of one producer arrive in the order in which it sent
-/// them. The closing bit lives in `tail_` itself: after close() no claim can succeed, so no message
-/// is ever left behind in a mailbox that nobody reads any more.
+/// A ring of slots. A producer claims a slot with one compare-exchange on `tail_` and publishes it
+/// by storing its number in the slot, so messages of one producer arrive in the order in which it
+/// sent them. That compare-exchange is the only contended write of a push: whether there is room
+/// stands beside `tail_`, in the same cache line, and is only renewed from the consumer's progress
+/// when it is used up; and the consumer tells its progress once per batch. The closing bit lives in
+/// `tail_` itself: after close() no claim can succeed, so no message is ever left behind in a
+/// mailbox that nobody reads any more.
 ///
 /// "Consumer" below is whoever has the actor's turn: one thread at a time, handed over by the
 /// scheduler.
@@ -30,9 +33,9 @@ class Mailbox {
   /// `capacity` is rounded up to a power of two, at least 2.
   explicit Mailbox(std::size_t capacity)
       : mask_(std::bit_ceil(capacity < 2 ? std::size_t{2} : capacity) - 1),
-        slots_(std::make_unique<Slot[]>(mask_ + 1)) {
-    for (std::size_t i = 0; i <= mask_; ++i) slots_[i].turn.store(i, std::memory_order_relaxed);
-  }
+        batch_(std::clamp<std::uint64_t>((mask_ + 1) / 8, 1, kLargestBatch)),
+        slots_(std::make_unique<Slot[]>(mask_ + 1)),
+        room_until_(mask_ + 1) {}
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
   /// No producer may be left.
@@ -42,44 +45,64 @@ class Mailbox {
   }
 
   /// Any thread. Constructs a message from `args`; they are moved from only if the answer is ok.
+  /// `full` may come up to an eighth of the capacity early while the consumer is at work.
   template <class... Args>
   [[nodiscard]] Push push(Args&&... args) noexcept {
     static_assert(std::is_nothrow_constructible_v<T, Args...>,
                   "a claimed slot must be filled: messages need a noexcept move constructor");
     auto tail = tail_.load(std::memory_order_relaxed);
-    for (;;) {
+    for (int failures = 0;; ++failures) {
       if ((tail & kClosed) != 0) return Push::closed;
-      Slot& slot = slots_[tail & mask_];
-      const auto lead = static_cast<std::int64_t>(slot.turn.load(std::memory_order_acquire) - tail);
-      if (lead < 0) return Push::full;
-      if (lead > 0) {
-        tail = tail_.load(std::memory_order_relaxed);
-      } else if (tail_.compare_exchange_weak(tail, tail + 1, std::memory_order_seq_cst,
-                                             std::memory_order_relaxed)) {
+      if (tail >= room_until_.load(std::memory_order_acquire) && !find_room(tail))
+        return Push::full;
+      if (tail_.compare_exchange_strong(tail, tail + 1, std::memory_order_seq_cst,
+                                        std::memory_order_relaxed)) {
+        Slot& slot = slot_of(tail);
         std::construct_at(&slot.value, std::forward<Args>(args)...);
-        slot.turn.store(tail + 1, std::memory_order_release);
+        slot.published.store(tail + 1, std::memory_order_release);
         return Push::ok;
+      }
+      // The failure has brought the line and its value here: one more try at once, after that
+      // whoever has the line may send some more messages before it moves on.
+      if (failures > 0) {
+        for (int i = 0; i < (1 << std::min(failures, kLongestBackoff)); ++i) cpu_relax();
+        tail = tail_.load(std::memory_order_relaxed);
       }
     }
   }
 
-  /// Consumer. Calls `f(T&&)` on the oldest message, in place; its slot is free when f has returned
-  /// or thrown. False if no message is published.
+  /// Consumer. Calls `f(T&&)` on the oldest message, in place; it is gone when f has returned or
+  /// thrown. False if no message is published.
   template <class F>
   bool consume(F&& f) {
-    Slot& slot = slots_[head_ & mask_];
-    if (slot.turn.load(std::memory_order_acquire) != head_ + 1) return false;
+    if (!published()) {
+      free_consumed();
+      return false;
+    }
+    Slot& slot = slot_of(head_);
     struct Release {
       Mailbox& mailbox;
       Slot& slot;
       ~Release() {
         std::destroy_at(&slot.value);
-        slot.turn.store(mailbox.head_ + mailbox.mask_ + 1, std::memory_order_release);
-        ++mailbox.head_;
+        if (++mailbox.head_ - mailbox.freed_ >= mailbox.batch_) mailbox.free_consumed();
       }
     } release{*this, slot};
     std::forward<F>(f)(std::move(slot.value));
     return true;
+  }
+
+  /// Consumer. Gives the slots of all consumed messages back to the producers; to be called before
+  /// it turns to something else. consume() does so once per batch and when it finds nothing.
+  void free_consumed() noexcept {
+    if (freed_ == head_) return;
+    freed_ = head_;
+    progress_.store(head_, std::memory_order_release);
+  }
+
+  /// Consumer. True if consume() will find a message.
+  [[nodiscard]] bool published() const noexcept {
+    return slot_of(head_).published.load(std::memory_order_acquire) == head_ + 1;
   }
 
   /// Consumer. True if a message is published or a producer is just about to publish one.
@@ -110,9 +133,11 @@ class Mailbox {
  private:
   static constexpr std::uint64_t kClosed = std::uint64_t{1} << 63;
   static constexpr std::size_t kCacheLine = 64;
+  static constexpr std::uint64_t kLargestBatch = 64;
+  static constexpr int kLongestBackoff = 4;  ///< 16 pauses: some hundred nanoseconds
 
   struct Slot {
-    std::atomic<std::uint64_t> turn{0};
+    std::atomic<std::uint64_t> published{0};  ///< 1 + the number of the last message put in here
     union {
       T value;
     };
@@ -120,10 +145,31 @@ class Mailbox {
     ~Slot() {}
   };
 
+  [[nodiscard]] Slot& slot_of(std::uint64_t number) const noexcept {
+    return slots_[number & mask_];
+  }
+
+  /// Renews `room_until_`, which by a race may become lower, never too high. False if there is no
+  /// room for message number `tail`.
+  bool find_room(std::uint64_t tail) noexcept {
+    const auto until = progress_.load(std::memory_order_acquire) + mask_ + 1;
+    if (tail >= until) return false;
+    room_until_.store(until, std::memory_order_release);
+    return true;
+  }
+
+  // Never written again.
   const std::size_t mask_;
+  const std::uint64_t batch_;
   const std::unique_ptr<Slot[]> slots_;
+  // The producers'.
   alignas(kCacheLine) std::atomic<std::uint64_t> tail_{0};
+  std::atomic<std::uint64_t> room_until_;
+  // What the consumer tells them: messages before this one are consumed.
+  alignas(kCacheLine) std::atomic<std::uint64_t> progress_{0};
+  // The consumer's own.
   alignas(kCacheLine) std::uint64_t head_ = 0;
+  std::uint64_t freed_ = 0;  ///< the last value of `progress_`
 };
 
 }  // namespace troupe

@@ -13,6 +13,9 @@ constexpr auto kPatrolPeriod = std::chrono::milliseconds(1);
 constexpr auto kLongestSleep = std::chrono::hours(1);
 /// After so many turns out of its own slot a worker looks at the shared queue first.
 constexpr int kLongestStreak = 64;
+/// With fewer cores than this for each worker, or bound to a few, a thread that waits takes the
+/// core from one that works.
+constexpr unsigned kCoresPerWorker = 4;
 
 }  // namespace
 
@@ -40,7 +43,10 @@ Result<std::shared_ptr<ProductionScheduler>> ProductionScheduler::start(Producti
 }
 
 ProductionScheduler::ProductionScheduler(const ProductionOptions& options)
-    : messages_per_turn_(options.messages_per_turn) {
+    : messages_per_turn_(options.messages_per_turn),
+      cores_to_spare_(options.cpuset.empty() &&
+                      std::thread::hardware_concurrency() / kCoresPerWorker >=
+                          static_cast<unsigned>(options.workers)) {
   for (int i = 0; i < options.workers; ++i) {
     workers_.push_back(std::make_unique<Worker>());
     workers_.back()->scheduler = this;
@@ -113,12 +119,14 @@ void ProductionScheduler::submit(Schedulable& job) noexcept {
   if (workers_.size() > 1 && !patrolling_.load(std::memory_order_seq_cst)) call_patrol();
 }
 
-/// An actor that has more to do goes behind the others. The worker itself is about to look at the
-/// queue, so nobody needs to be woken unless there is other work, too.
-void ProductionScheduler::put_back(Worker& self, Schedulable& job) noexcept {
-  const bool other_work = self.next.load(std::memory_order_relaxed) != nullptr ||
-                          queued_.load(std::memory_order_relaxed) > 0;
-  push_shared(job, other_work);
+bool ProductionScheduler::other_work(const Worker& self) const noexcept {
+  return self.next.load(std::memory_order_relaxed) != nullptr ||
+         queued_.load(std::memory_order_relaxed) > 0;
+}
+
+bool ProductionScheduler::may_linger() const noexcept {
+  const auto* self = tls_worker_;
+  return cores_to_spare_ && self != nullptr && self->scheduler == this && !other_work(*self);
 }
 
 void ProductionScheduler::run_worker(Worker& self) {
@@ -139,10 +147,16 @@ void ProductionScheduler::run_worker(Worker& self) {
       streak = 0;
     }
     if (job == nullptr) return;
-    const auto turn = job->run(messages_per_turn_);
-    self.turns.store(self.turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    if (turn == Turn::again || turn == Turn::wait) put_back(self, *job);
-    if (turn == Turn::wait) std::this_thread::yield();
+    for (;;) {
+      const auto turn = job->run(messages_per_turn_);
+      self.turns.store(self.turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      if (turn == Turn::idle || turn == Turn::ended) break;
+      if (turn == Turn::wait) std::this_thread::yield();
+      if (other_work(self)) {  // an actor that has more to do goes behind the others
+        push_shared(*job, true);
+        break;
+      }
+    }
   }
 }
 

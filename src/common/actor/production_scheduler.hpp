@@ -43,6 +43,7 @@ class ProductionScheduler final : public Scheduler {
 
   [[nodiscard]] const Clock& clock() const noexcept override { return clock_; }
   void submit(Schedulable& job) noexcept override;
+  [[nodiscard]] bool may_linger() const noexcept override;
   std::optional<TimerId> schedule(std::chrono::nanoseconds delay,
                                   std::unique_ptr<TimerTask> task) override;
   bool cancel(const TimerId& timer) noexcept override;
@@ -66,12 +67,13 @@ class ProductionScheduler final : public Scheduler {
   Schedulable* pop_locked();
   void push_locked(Schedulable& job, bool wake_a_worker) noexcept;
   void push_shared(Schedulable& job, bool wake_a_worker) noexcept;
-  void put_back(Worker& self, Schedulable& job) noexcept;
+  [[nodiscard]] bool other_work(const Worker& self) const noexcept;
   void run_timers();
   void call_patrol() noexcept;
   bool patrol();
 
   const int messages_per_turn_;
+  const bool cores_to_spare_;
   SteadyClock clock_;
   std::vector<std::unique_ptr<Worker>> workers_;
   static thread_local Worker* tls_worker_;

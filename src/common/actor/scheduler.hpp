@@ -57,6 +57,10 @@ class Scheduler {
   /// Queues `job` for a turn. It must not be queued already, and must live until that turn.
   virtual void submit(Schedulable& job) noexcept = 0;
 
+  /// Asked in a turn that has run out of work: whether it may keep its thread for some microseconds
+  /// to see if more comes.
+  [[nodiscard]] virtual bool may_linger() const noexcept { return false; }
+
   /// Fires `task` once, `delay` from now; nothing if there are too many timers or it has been
   /// stopped.
   virtual std::optional<TimerId> schedule(std::chrono::nanoseconds delay,

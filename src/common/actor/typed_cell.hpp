@@ -139,6 +139,7 @@ class TypedCell final : public Cell {
         failure.reset();
       }
     }
+    mailbox_.free_consumed();
     return consumed;
   }
 
@@ -162,6 +163,7 @@ class TypedCell final : public Cell {
     mailbox_.close([](Envelope&&) {});
   }
   bool mailbox_claimed() const noexcept override { return mailbox_.claimed(); }
+  bool mailbox_published() const noexcept override { return mailbox_.published(); }
 
   std::optional<Error> dispatch(Envelope& envelope) {
     return std::visit(

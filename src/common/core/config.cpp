@@ -43,7 +43,7 @@ Error invalid(fmt::format_string<Args...> format, Args&&... args) {
 }
 
 /// Foreign text in a message: it must not break the line or flood it.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string shown{text.substr(0, kMaxQuoted)};
   for (char& c : shown) {
     if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
@@ -132,15 +132,15 @@ template <class T>
 Result<T> in_range(const OptionSpec& spec, std::string_view text,
                    std::optional<T> (*parse)(std::string_view), std::string_view kind) {
   const auto value = parse(text);
-  if (!value && spec.choices.empty()) return invalid("{} is not {}", quoted(text), kind);
+  if (!value && spec.choices.empty()) return invalid("{} is not {}", in_quotes(text), kind);
   if (!value) {
-    return invalid("{} is not {} or {}", quoted(text), kind, fmt::join(spec.choices, ", "));
+    return invalid("{} is not {} or {}", in_quotes(text), kind, fmt::join(spec.choices, ", "));
   }
   if (!spec.minimum.empty() && *value < parse(spec.minimum).value()) {
-    return invalid("{} is below the minimum {}", quoted(text), spec.minimum);
+    return invalid("{} is below the minimum {}", in_quotes(text), spec.minimum);
   }
   if (!spec.maximum.empty() && *value > parse(spec.maximum).value()) {
-    return invalid("{} is above the maximum {}", quoted(text), spec.maximum);
+    return invalid("{} is above the maximum {}", in_quotes(text), spec.maximum);
   }
   return *value;
 }
@@ -155,14 +155,14 @@ Result<std::vector<std::string>> parse_list(const OptionSpec& spec, std::string_
   while (!text.empty()) {
     const auto comma = std::min(text.find(','), text.size());
     auto item = text.substr(0, comma);
-    if (comma + 1 == text.size()) return invalid("{} ends in a comma", quoted(text));
+    if (comma + 1 == text.size()) return invalid("{} ends in a comma", in_quotes(text));
     text.remove_prefix(std::min(comma + 1, text.size()));
     item.remove_prefix(std::min(item.find_first_not_of(" \t"), item.size()));
     item = item.substr(0, item.find_last_not_of(" \t") + 1);
     if (item.empty()) return invalid("an empty value between commas");
     if (!spec.choices.empty() &&
         std::find(spec.choices.begin(), spec.choices.end(), item) == spec.choices.end()) {
-      return invalid("{} is not one of {}", quoted(item), fmt::join(spec.choices, ", "));
+      return invalid("{} is not one of {}", in_quotes(item), fmt::join(spec.choices, ", "));
     }
     items.emplace_back(item);
   }
@@ -209,7 +209,7 @@ Result<void> parse_typed(const OptionSpec& spec, Value& value) {
     case OptionType::text: break;
   }
   if (!spec.choices.empty()) {
-    return invalid("{} is not one of {}", quoted(text), fmt::join(spec.choices, ", "));
+    return invalid("{} is not one of {}", in_quotes(text), fmt::join(spec.choices, ", "));
   }
   value.parsed = text;
   return {};
@@ -223,9 +223,9 @@ Result<Value> parse_value(const OptionSpec& spec, std::string_view text, std::st
   const auto unprintable = [](unsigned char c) { return c < ' ' || c == '\x7f'; };
   auto outcome = Result<void>();
   if (value.text.find('#') != std::string::npos) {
-    outcome = invalid("{} contains '#', which starts a comment", quoted(text));
+    outcome = invalid("{} contains '#', which starts a comment", in_quotes(text));
   } else if (std::any_of(value.text.begin(), value.text.end(), unprintable)) {
-    outcome = invalid("{} contains a control character", quoted(text));
+    outcome = invalid("{} contains a control character", in_quotes(text));
   } else {
     outcome = parse_typed(spec, value);
   }
@@ -263,7 +263,7 @@ Error unknown(Options options, std::string_view source, std::string_view what,
     const auto steps = abbreviated ? 1 : distance(written.substr(0, kMaxQuoted), candidate);
     if (steps < best) std::tie(best, nearest) = std::pair(steps, candidate);
   }
-  auto error = invalid("{}: unknown {} {}", source, what, quoted(written));
+  auto error = invalid("{}: unknown {} {}", source, what, in_quotes(written));
   if (!nearest.empty()) error.message += "; did you mean " + nearest + "?";
   return error;
 }
@@ -328,7 +328,7 @@ Result<Layer> read_command_line(int argc, const char* const* argv, Options optio
   }
   for (const auto& option : parsed.options) {
     if (option.string_key.empty()) {
-      return invalid("{}: unexpected argument {}", kCommandLine, quoted(option.value.front()));
+      return invalid("{}: unexpected argument {}", kCommandLine, in_quotes(option.value.front()));
     }
     const auto* spec = find(options, option.string_key);
     if (spec == nullptr) {
@@ -374,10 +374,10 @@ Result<std::string> read_text(const std::string& path, std::string_view kind) {
   if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file.is_open() || file.bad()) {
     const int why = errno;
-    return Error{Errc::io, why, fmt::format("{} {}: {}", kind, quoted(path), std::strerror(why))};
+    return Error{Errc::io, why, fmt::format("{} {}: {}", kind, in_quotes(path), std::strerror(why))};
   }
   text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kMaxFileBytes) return invalid("{} {}: larger than 1MiB", kind, quoted(path));
+  if (text.size() > kMaxFileBytes) return invalid("{} {}: larger than 1MiB", kind, in_quotes(path));
   return text;
 }
 
@@ -401,7 +401,7 @@ Result<Layer> read_file(const std::string& path, std::string_view kind, Options 
       parsed.options.clear();
     }
     if (parsed.options.empty()) {
-      return invalid("{}: {} is not of the form key = value", source, quoted(line));
+      return invalid("{}: {} is not of the form key = value", source, in_quotes(line));
     }
     const auto& option = parsed.options.front();
     const auto* spec = find(options, option.string_key);

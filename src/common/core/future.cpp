@@ -25,6 +25,39 @@ void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, const 
 
 }  // namespace
 
+namespace {
+
+/// Freed states of the commonest size, that of a Future<void>, up to kMaxKept of them.
+struct StatePool {
+  static constexpr std::size_t kBytes = sizeof(State<void>);
+  static constexpr std::size_t kMaxKept = 65536;
+  struct Free {
+    Free* next;
+  };
+
+  ~StatePool() {
+    while (head != nullptr) ::operator delete(std::exchange(head, head->next));
+    kept = kMaxKept;  // states freed by destructors that run later go to the heap
+  }
+  Free* head = nullptr;
+  std::size_t kept = 0;
+};
+thread_local StatePool pool;
+
+}  // namespace
+
+void* allocate_state(std::size_t bytes) {
+  if (bytes != StatePool::kBytes || pool.head == nullptr) return ::operator new(bytes);
+  --pool.kept;
+  return std::exchange(pool.head, pool.head->next);
+}
+
+void free_state(void* memory, std::size_t bytes) noexcept {
+  if (bytes != StatePool::kBytes || pool.kept >= StatePool::kMaxKept) return ::operator delete(memory);
+  ++pool.kept;
+  pool.head = new (memory) StatePool::Free{pool.head};
+}
+
 StateBase::~StateBase() {
   auto* node = continuations_.load(std::memory_order_acquire);
   while (node != nullptr && node != closed()) delete std::exchange(node, node->next);

@@ -8,6 +8,8 @@
 
 #include <troupe/error.hpp>
 
+#include "common/ipc/fences.hpp"
+
 /// Variable-length records from one process to another over shared memory: one producer, one consumer, bounded.
 ///
 /// Positions count bytes for ever; a record is a length word and its bytes, padded to eight, never wrapping: where
@@ -65,7 +67,7 @@ class RingProducer {
   [[nodiscard]] bool commit() noexcept {
     tail_ += reserved_;
     control_->tail.store(tail_, std::memory_order_release);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // the store above before the load below
+    light_fence();  // the store above before the load below
     return control_->consumer_waits.load(std::memory_order_relaxed) != 0 &&
            control_->consumer_waits.exchange(0, std::memory_order_acq_rel) != 0;
   }
@@ -91,8 +93,10 @@ class RingConsumer {
   /// The oldest record, in shared memory: copy before checking. Empty if there is none. Errors: `internal` if
   /// the producer has written nonsense.
   Result<std::span<const std::byte>> front() {
-    const auto tail = control_->tail.load(std::memory_order_acquire);
+    // The producer's line is looked at only when all that was seen there is used up: each look costs both sides.
+    if (tail_ == head_) tail_ = control_->tail.load(std::memory_order_acquire);
     for (;;) {
+      const auto tail = tail_;
       if (tail == head_) return std::span<const std::byte>{};
       if (tail < head_ || tail - head_ > capacity_ || tail % 8 != 0 || head_ % 8 != 0) return corrupt();
       const auto offset = head_ & (capacity_ - 1);
@@ -107,6 +111,8 @@ class RingConsumer {
         return corrupt();
       }
       length_ = ring_detail::padded(bytes);
+      __builtin_prefetch(data_ + ((head_ + length_) & (capacity_ - 1)));
+      __builtin_prefetch(data_ + ((head_ + length_ + 64) & (capacity_ - 1)));
       return std::span(data_ + offset + sizeof bytes, bytes);
     }
   }
@@ -125,7 +131,7 @@ class RingConsumer {
   /// Announces that the consumer goes to sleep; look at empty() once more after it.
   void announce_sleep() noexcept {
     control_->consumer_waits.store(1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // the store above before the next look at the tail
+    heavy_fence();  // the store above before the next look at the tail
   }
   void cancel_sleep() noexcept { control_->consumer_waits.store(0, std::memory_order_relaxed); }
 
@@ -136,6 +142,7 @@ class RingConsumer {
   const std::byte* data_ = nullptr;
   std::uint64_t capacity_ = 0;
   std::uint64_t head_ = 0;
+  std::uint64_t tail_ = head_;  ///< last seen
   std::uint64_t length_ = 0;
 };
 

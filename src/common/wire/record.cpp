@@ -22,7 +22,7 @@ Error corrupt(std::string what) { return {Errc::invalid, 0, "corrupt command rec
 
 }  // namespace
 
-void encode(const detail::CommandView& command, std::uint64_t ticket, std::span<std::byte> out) noexcept {
+void encode(const troupe::detail::CommandView& command, std::uint64_t ticket, std::span<std::byte> out) noexcept {
   const CommandHeader header{ticket, command.opcode, command.epoch, static_cast<std::uint16_t>(command.op.size()),
                              static_cast<std::uint16_t>(command.tail.size()), 0};
   std::memcpy(out.data(), &header, sizeof header);
@@ -48,7 +48,6 @@ Result<void> Command::decode(std::span<const std::byte> record) {
     return corrupt(std::string(name_) + " of " + std::to_string(record.size()) + " bytes, expected " +
                    std::to_string(expected));
   }
-  storage_.resize((info.bytes + 7) / 8);
   std::memcpy(storage_.data(), record.data() + sizeof header_, info.bytes);
   tail_.resize(header_.tail_count);
   if (tail_bytes != 0) std::memcpy(tail_.data(), record.data() + sizeof header_ + info.bytes, tail_bytes);

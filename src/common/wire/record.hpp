@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -24,6 +26,15 @@ struct CommandHeader {
 };
 static_assert(sizeof(CommandHeader) == 24);
 
+namespace detail {
+template <class... Ops>
+constexpr std::size_t largest(OperationList<Ops...>) {
+  return std::max({sizeof(Ops)...});
+}
+}  // namespace detail
+/// Bytes of the largest operation.
+inline constexpr std::size_t kMaxOpBytes = detail::largest(Operations{});
+
 /// At most this many messages in one grouped point-to-point operation.
 inline constexpr std::uint32_t kMaxTail = 4096;
 
@@ -39,12 +50,12 @@ static_assert(sizeof(ReplyHeader) == 24);
 inline constexpr std::uint32_t kMaxReplyText = 512;
 
 /// Bytes of the record that a command makes.
-inline std::size_t record_bytes(const detail::CommandView& command) noexcept {
+inline std::size_t record_bytes(const troupe::detail::CommandView& command) noexcept {
   return sizeof(CommandHeader) + command.op.size() + command.tail.size_bytes();
 }
 
 /// Writes the record; `out` must have record_bytes(command) bytes.
-void encode(const detail::CommandView& command, std::uint64_t ticket, std::span<std::byte> out) noexcept;
+void encode(const troupe::detail::CommandView& command, std::uint64_t ticket, std::span<std::byte> out) noexcept;
 
 /// A command that has been copied out of shared memory and found sound: known opcode, right sizes, check() holds.
 /// Whether its operands lie in mapped regions is for the reader to see. Reusable: keeps its storage.
@@ -77,7 +88,7 @@ class Command {
 
   CommandHeader header_;
   std::string_view name_;
-  std::vector<std::uint64_t> storage_;
+  alignas(8) std::array<std::byte, kMaxOpBytes> storage_;
   std::vector<PeerTransfer> tail_;
 };
 

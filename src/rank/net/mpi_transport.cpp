@@ -14,7 +14,10 @@ struct MpiTransport::InFlight {
 MpiTransport::MpiTransport(MpiSession& session, Receiver receiver)
     : session_(&session), receiver_(std::move(receiver)), thread_([this] { run(); }) {}
 
-MpiTransport::~MpiTransport() {
+MpiTransport::~MpiTransport() { leave(); }
+
+void MpiTransport::leave() {
+  if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;

@@ -27,9 +27,10 @@ class MpiTransport {
   using Receiver = std::function<void(std::vector<std::byte>)>;
 
   MpiTransport(MpiSession& session, Receiver receiver);
-  /// Waits until what was sent is on its way, and for all ranks to do the same.
   ~MpiTransport();
 
+  /// Waits until what was sent is on its way, and for all ranks to do the same. What is sent later goes nowhere.
+  void leave();
   /// Queues a message; any thread. To this rank itself too.
   void send(int rank, std::vector<std::byte> bytes);
 

@@ -99,6 +99,8 @@ void WorldMember::restored(std::uint32_t round, const Result<void>& outcome, std
 }
 
 void WorldMember::committed(std::int64_t step) {
+  // Heard of during a re-formation it comes too late: to roll back to an older one, other ranks may have given it up.
+  if (phase_ != Phase::active) return;
   newest_ = std::max(newest_, step);
   actions_->send({.kind = Kind::committed, .round = round_, .epoch = epoch_, .rank = rank_, .step = step});
 }

@@ -56,9 +56,8 @@ void WorldSupervisor::fault(const WorldMessage& message, TimePoint now) {
   // A phase that failed, or peers that are gone, are mostly the echo of a death that is reported a moment before or
   // after: worth a new round, but a fault of their own only if nothing else comes.
   const bool echo = message.kind == Kind::fault && is_echo(message.text);
-  if (echo && phase_ != Phase::active && message.round != round_) return;
+  if (echo && message.round != round_) return;
   if (phase_ == Phase::active) {
-    if (echo && message.epoch != 0 && message.epoch != epoch_) return;
     began_ = now;
     rounds_ = 0;
     reports_.clear();

@@ -1,6 +1,7 @@
 #include "rank/world/world_core.hpp"
 
 #include <algorithm>
+#include <thread>
 
 #include "common/core/log.hpp"
 #include "rank/world/world_actor.hpp"
@@ -55,8 +56,9 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
 }
 
 WorldCore::~WorldCore() {
-  transport_.reset();
+  if (transport_) transport_->leave();  // until all have left the supervisor is needed, and the actors speak
   actor_.stop();
+  while (!actor_.ended()) std::this_thread::sleep_for(std::chrono::microseconds(100));  // a handler may be at work here
 }
 
 // The WorldActor's side

@@ -87,6 +87,7 @@ class CpuEngine final : public Engine {
   Result<void> run(const blas::Gemv& op, const Call& call) override;
   Result<void> run(const blas::Gemm& op, const Call& call) override;
   Result<void> run(const sparse::Spmv& op, const Call& call) override;
+  Result<void> run(const sparse::SpmvSell& op, const Call& call) override;
   Result<void> run(const sparse::Gather& op, const Call& call) override;
   Result<void> run(const rng::Uniform& op, const Call& call) override;
   Result<void> run(const rng::Normal& op, const Call& call) override;

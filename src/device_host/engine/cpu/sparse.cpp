@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <array>
+
 #include "device_host/engine/cpu/cpu_engine.hpp"
 
 namespace troupe::host::cpu {
@@ -29,6 +32,42 @@ void spmv(const Csr<T, I>& a, T alpha, const T* x, T beta, T* y) {
   }
 }
 
+template <class T, class I>
+struct Sell {
+  std::int64_t rows, slice_rows;
+  const I* slice_begin;
+  const I* column;
+  const T* value;
+};
+
+/// y = alpha A x + beta y; y is not read where beta is 0. The inner loop runs down a column of a
+/// slice, without a dependency from one row to the next.
+template <class T, class I>
+void spmv(const Sell<T, I>& a, T alpha, const T* x, T beta, T* y) {
+  constexpr std::int64_t kBlock = 64;  // rows of a slice whose sums stay in the first cache
+  for (std::int64_t first = 0, slice = 0; first < a.rows; first += a.slice_rows, ++slice) {
+    const std::int64_t begin = a.slice_begin[slice], end = a.slice_begin[slice + 1];
+    const std::int64_t rows = std::min(a.slice_rows, a.rows - first);
+    for (std::int64_t block = 0; block < rows; block += kBlock) {
+      const std::int64_t count = std::min(kBlock, rows - block);
+      std::array<T, kBlock> sums{};
+      for (std::int64_t at = begin; at < end; at += a.slice_rows) {
+        const I* const column = a.column + at + block;
+        const T* const value = a.value + at + block;
+        // Padding must not meet x, which may be infinite there.
+        for (std::int64_t i = 0; i < count; ++i) {
+          sums[static_cast<std::size_t>(i)] += column[i] < 0 ? T(0) : value[i] * x[column[i]];
+        }
+      }
+      T* const result = y + first + block;
+      for (std::int64_t i = 0; i < count; ++i) {
+        const T product = alpha * sums[static_cast<std::size_t>(i)];
+        result[i] = beta == T(0) ? product : product + beta * result[i];
+      }
+    }
+  }
+}
+
 }  // namespace
 
 Result<void> CpuEngine::run(const sparse::Spmv& op, const Call& call) {
@@ -38,6 +77,20 @@ Result<void> CpuEngine::run(const sparse::Spmv& op, const Call& call) {
       using I = decltype(zero_index);
       const Csr<T, I> a = {op.rows, call.at<const I>(op.row_begin), call.at<const I>(op.column),
                            call.at<const T>(op.value)};
+      return submit(call, [a, alpha = Factor<T>(op.alpha, call), beta = Factor<T>(op.beta, call),
+                           x = call.at<const T>(op.x),
+                           y = call.at<T>(op.y)] { spmv(a, alpha.get(), x, beta.get(), y); });
+    });
+  });
+}
+
+Result<void> CpuEngine::run(const sparse::SpmvSell& op, const Call& call) {
+  return with_real(op.dtype, [&](auto zero) {
+    return with_index(op.index_dtype, [&](auto zero_index) {
+      using T = decltype(zero);
+      using I = decltype(zero_index);
+      const Sell<T, I> a = {op.rows, op.slice_rows, call.at<const I>(op.slice_begin),
+                            call.at<const I>(op.column), call.at<const T>(op.value)};
       return submit(call, [a, alpha = Factor<T>(op.alpha, call), beta = Factor<T>(op.beta, call),
                            x = call.at<const T>(op.x),
                            y = call.at<T>(op.y)] { spmv(a, alpha.get(), x, beta.get(), y); });

@@ -35,9 +35,10 @@ struct BlasState {
 /// generation stand for the contents: another matrix at the same address is another matrix.
 struct PreparedMatrix {
   struct Key {
-    const void *row_begin, *column, *value;
+    const void *offsets, *column, *value;  ///< offsets: of the rows in CSR, of the slices in ELL
     std::int64_t rows, columns, nonzeros;
-    std::uint64_t row_begin_contents, column_contents;
+    std::int64_t stored, slice_rows;  ///< see sparse::SpmvSell; slice_rows is 0 for CSR
+    std::uint64_t offsets_contents, column_contents;
     DType dtype, index_dtype;
     bool operator==(const Key&) const = default;
   };
@@ -112,6 +113,7 @@ class CudaEngine final : public Engine {
   Result<void> run(const blas::Gemm& op, const Call& call) override;
   // sparse.cpp
   Result<void> run(const sparse::Spmv& op, const Call& call) override;
+  Result<void> run(const sparse::SpmvSell& op, const Call& call) override;
   Result<void> run(const sparse::Gather& op, const Call& call) override;
   // rng.cpp
   Result<void> run(const rng::Uniform& op, const Call& call) override;
@@ -151,8 +153,11 @@ class CudaEngine final : public Engine {
 
   Result<void> point_blas_at(ScalarsAt where);
   Result<void> point_sparse_at(ScalarsAt where);
-  Result<PreparedMatrix*> prepare(const sparse::Spmv& op, const PreparedMatrix::Key& key,
-                                  const void* alpha, const void* beta, void* x, void* y);
+  Result<PreparedMatrix*> prepare(const PreparedMatrix::Key& key, const void* alpha,
+                                  const void* beta, void* x, void* y);
+  /// One product, with the matrix in any form; `op` gives factors and vectors.
+  template <class Op>
+  Result<void> multiply(const Op& op, const PreparedMatrix::Key& key, const Call& call);
   void forget_matrices(std::size_t keep);
   Result<void> seek(std::uint64_t seed, std::uint64_t subsequence, std::uint64_t offset);
 

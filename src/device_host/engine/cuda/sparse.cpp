@@ -7,9 +7,11 @@
 namespace troupe::host::cuda {
 namespace {
 
-/// The one CSR algorithm whose results are the same, bit for bit, in every run: a replay must
-/// repeat the answer.
-constexpr cusparseSpMVAlg_t kAlgorithm = CUSPARSE_SPMV_CSR_ALG2;
+/// For each form the one algorithm whose results are the same, bit for bit, in every run: a replay
+/// must repeat the answer.
+cusparseSpMVAlg_t algorithm(const PreparedMatrix::Key& key) {
+  return key.slice_rows == 0 ? CUSPARSE_SPMV_CSR_ALG2 : CUSPARSE_SPMV_SELL_ALG1;
+}
 constexpr std::size_t kPreparedMatrices = 64;
 
 cudaDataType value_type(DType dtype) {
@@ -21,6 +23,19 @@ cusparseIndexType_t index_type(DType dtype) {
 
 std::uint64_t contents_of(const Operand& operand) {
   return std::uint64_t{operand.buffer} << 32 | operand.generation;
+}
+
+cusparseStatus_t describe(const PreparedMatrix::Key& key, cusparseConstSpMatDescr_t* matrix) {
+  const auto type = value_type(key.dtype);
+  const auto index = index_type(key.index_dtype);
+  if (key.slice_rows == 0) {
+    return cusparseCreateConstCsr(matrix, key.rows, key.columns, key.nonzeros, key.offsets,
+                                  key.column, key.value, index, index, CUSPARSE_INDEX_BASE_ZERO,
+                                  type);
+  }
+  return cusparseCreateConstSlicedEll(matrix, key.rows, key.columns, key.nonzeros, key.stored,
+                                      key.slice_rows, key.offsets, key.column, key.value, index,
+                                      index, CUSPARSE_INDEX_BASE_ZERO, type);
 }
 
 }  // namespace
@@ -55,8 +70,8 @@ void CudaEngine::forget_matrices(std::size_t keep) {
 }
 
 /// What is cached for the matrix, made if it is not there, with x and y set to the given vectors.
-Result<PreparedMatrix*> CudaEngine::prepare(const sparse::Spmv& op, const PreparedMatrix::Key& key,
-                                            const void* alpha, const void* beta, void* x, void* y) {
+Result<PreparedMatrix*> CudaEngine::prepare(const PreparedMatrix::Key& key, const void* alpha,
+                                            const void* beta, void* x, void* y) {
   auto& cache = sparse_.prepared;
   const auto found = std::find_if(cache.begin(), cache.end(),
                                   [&](const PreparedMatrix& entry) { return entry.key == key; });
@@ -70,23 +85,20 @@ Result<PreparedMatrix*> CudaEngine::prepare(const sparse::Spmv& op, const Prepar
   PreparedMatrix made;
   made.key = key;
   const auto type = value_type(key.dtype);
-  const auto index = index_type(key.index_dtype);
-  TROUPE_CUDA_TRY(cusparseCreateConstCsr(made.matrix.out(), op.rows, op.columns, op.nonzeros,
-                                         key.row_begin, key.column, key.value, index, index,
-                                         CUSPARSE_INDEX_BASE_ZERO, type));
-  TROUPE_CUDA_TRY(cusparseCreateDnVec(made.x.out(), op.columns, x, type));
-  TROUPE_CUDA_TRY(cusparseCreateDnVec(made.y.out(), op.rows, y, type));
+  TROUPE_CUDA_TRY(describe(key, made.matrix.out()));
+  TROUPE_CUDA_TRY(cusparseCreateDnVec(made.x.out(), key.columns, x, type));
+  TROUPE_CUDA_TRY(cusparseCreateDnVec(made.y.out(), key.rows, y, type));
   std::size_t bytes = 0;
   TROUPE_CUDA_TRY(cusparseSpMV_bufferSize(sparse_.handle.get(), CUSPARSE_OPERATION_NON_TRANSPOSE,
                                           alpha, made.matrix.get(), made.x.get(), beta,
-                                          made.y.get(), type, kAlgorithm, &bytes));
+                                          made.y.get(), type, algorithm(key), &bytes));
   forget_matrices(kPreparedMatrices - 1);
   if (bytes > 0) {
     TROUPE_CUDA_TRY(cudaMallocAsync(&made.workspace, bytes, stream(Lane::sparse)));
   }
   const auto status = cusparseSpMV_preprocess(
       sparse_.handle.get(), CUSPARSE_OPERATION_NON_TRANSPOSE, alpha, made.matrix.get(),
-      made.x.get(), beta, made.y.get(), type, kAlgorithm, made.workspace);
+      made.x.get(), beta, made.y.get(), type, algorithm(key), made.workspace);
   cache.push_front(std::move(made));
   if (status != CUSPARSE_STATUS_SUCCESS) {
     cache.splice(cache.end(), cache, cache.begin());
@@ -96,7 +108,8 @@ Result<PreparedMatrix*> CudaEngine::prepare(const sparse::Spmv& op, const Prepar
   return &cache.front();
 }
 
-Result<void> CudaEngine::run(const sparse::Spmv& op, const Call& call) {
+template <class Op>
+Result<void> CudaEngine::multiply(const Op& op, const PreparedMatrix::Key& key, const Call& call) {
   if (op.rows == 0) return {};
   return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
     auto* const y = call.at<T>(op.y);
@@ -110,24 +123,48 @@ Result<void> CudaEngine::run(const sparse::Spmv& op, const Call& call) {
     Factors<T> factors;
     TROUPE_CUDA_PROPAGATE(factors.resolve(*this, call, {&op.alpha, &op.beta}));
     TROUPE_CUDA_PROPAGATE(point_sparse_at(factors.where()));
-    const PreparedMatrix::Key key{call.at(op.row_begin),
-                                  call.at(op.column),
-                                  call.at(op.value),
-                                  op.rows,
-                                  op.columns,
-                                  op.nonzeros,
-                                  contents_of(op.row_begin),
-                                  contents_of(op.column),
-                                  op.dtype,
-                                  op.index_dtype};
-    const auto prepared = prepare(op, key, factors[0], factors[1], call.at(op.x), y);
+    const auto prepared = prepare(key, factors[0], factors[1], call.at(op.x), y);
     if (!prepared) return prepared.error();
     const auto& entry = **prepared;
     TROUPE_CUDA_TRY(cusparseSpMV(sparse_.handle.get(), CUSPARSE_OPERATION_NON_TRANSPOSE, factors[0],
                                  entry.matrix.get(), entry.x.get(), factors[1], entry.y.get(),
-                                 value_type(op.dtype), kAlgorithm, entry.workspace));
+                                 value_type(op.dtype), algorithm(key), entry.workspace));
     return {};
   });
+}
+
+Result<void> CudaEngine::run(const sparse::Spmv& op, const Call& call) {
+  return multiply(op,
+                  {.offsets = call.at(op.row_begin),
+                   .column = call.at(op.column),
+                   .value = call.at(op.value),
+                   .rows = op.rows,
+                   .columns = op.columns,
+                   .nonzeros = op.nonzeros,
+                   .stored = op.nonzeros,
+                   .slice_rows = 0,
+                   .offsets_contents = contents_of(op.row_begin),
+                   .column_contents = contents_of(op.column),
+                   .dtype = op.dtype,
+                   .index_dtype = op.index_dtype},
+                  call);
+}
+
+Result<void> CudaEngine::run(const sparse::SpmvSell& op, const Call& call) {
+  return multiply(op,
+                  {.offsets = call.at(op.slice_begin),
+                   .column = call.at(op.column),
+                   .value = call.at(op.value),
+                   .rows = op.rows,
+                   .columns = op.columns,
+                   .nonzeros = op.nonzeros,
+                   .stored = op.stored,
+                   .slice_rows = op.slice_rows,
+                   .offsets_contents = contents_of(op.slice_begin),
+                   .column_contents = contents_of(op.column),
+                   .dtype = op.dtype,
+                   .index_dtype = op.index_dtype},
+                  call);
 }
 
 Result<void> CudaEngine::run(const sparse::Gather& op, const Call& call) {

@@ -110,6 +110,8 @@ Result<void> CudaEngine::warm_up_sparse(const Call& call) {
     for (const auto dtype : kReals) {
       TROUPE_CUDA_PROPAGATE(run(
           sparse::Spmv{dtype, index, 1, 1, 1, {}, {}, rows, zeros, zeros, zeros, result}, call));
+      TROUPE_CUDA_PROPAGATE(run(
+          sparse::SpmvSell{dtype, index, 1, 1, 1, 1, 1, {}, {}, rows, zeros, zeros, zeros, result}, call));
       TROUPE_CUDA_PROPAGATE(run(sparse::Gather{dtype, index, 1, 1, zeros, zeros, result}, call));
     }
   }

@@ -1,0 +1,32 @@
+#!/bin/sh
+# run_mpi.sh MIN MAX STATUS PROGRAM [ARGUMENTS]: PROGRAM under mpirun on MAX ranks; with TROUPE_TEST_BACKEND=cuda on as many
+# as there are GPUs, if that is fewer. Fewer than MIN: skipped (status 77). Succeeds if mpirun ends with STATUS and no
+# device host of this job is left.
+min=$1 max=$2 status=$3
+shift 3
+backend=${TROUPE_TEST_BACKEND:-cpu}
+ranks=$max
+if [ "$backend" = cuda ]; then
+  gpus=$(nvidia-smi -L 2>/dev/null | wc -l)
+  [ "$gpus" -lt "$ranks" ] && ranks=$gpus
+fi
+if [ "$ranks" -lt "$min" ]; then
+  echo "skipped: needs $min ranks, there are $ranks GPUs"
+  exit 77
+fi
+TROUPE_SITE_CONFIG=  # what this machine's site file says is no part of the test
+export TROUPE_SITE_CONFIG
+# The mark in the environment finds the processes of this very job again.
+job=$$.$(date +%s%N)
+mpirun --oversubscribe --bind-to none -n "$ranks" env JOB_OF_TEST="$job" "$@" --backend "$backend"
+got=$?
+if [ "$got" -ne "$status" ]; then
+  echo "the status is $got, not $status" >&2
+  exit 1
+fi
+sleep 0.2
+left=$(grep -lsa "JOB_OF_TEST=$job" /proc/[0-9]*/environ)
+if [ -n "$left" ]; then
+  echo "processes are left: $left" >&2
+  exit 1
+fi

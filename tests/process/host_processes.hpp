@@ -1,0 +1,102 @@
+#pragma once
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+/// Device hosts as the kernel sees them, from outside troupe.
+namespace troupe::test {
+
+using namespace std::chrono_literals;
+
+/// Nothing here takes longer unless it hangs.
+inline constexpr auto kDeadline = 30s;
+
+/// A device host as the kernel sees it.
+struct HostProcess {
+  pid_t pid = 0;
+  std::uint64_t started = 0;  ///< clock ticks after boot
+};
+
+/// The children of `parent` that are device hosts and not dead, oldest first: the first one is the active one.
+inline std::vector<HostProcess> hosts_of(pid_t parent) {
+  std::vector<HostProcess> hosts;
+  std::error_code gone;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
+    const auto name = entry.path().filename().string();
+    if (!std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; })) continue;
+    std::ifstream file(entry.path() / "stat");
+    std::string line;
+    if (!std::getline(file, line)) continue;
+    // pid (name) state ppid …: the name may hold anything, so count from its end.
+    const auto open = line.find('('), close = line.rfind(')');
+    if (open == std::string::npos || close == std::string::npos) continue;
+    std::istringstream rest(line.substr(close + 2));
+    std::string state, field;
+    pid_t ppid = 0;
+    rest >> state >> ppid;
+    if (ppid != parent || state == "Z" || state == "X") continue;
+    if (!line.substr(open + 1, close - open - 1).starts_with("troupe-device")) continue;
+    for (int i = 5; i < 22; ++i) rest >> field;
+    hosts.push_back({std::stoi(name), 0});
+    rest >> hosts.back().started;
+  }
+  std::sort(hosts.begin(), hosts.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.started, a.pid) < std::pair(b.started, b.pid);
+  });
+  return hosts;
+}
+inline std::vector<HostProcess> hosts() { return hosts_of(::getpid()); }
+
+/// Waits until `condition` holds; false if it does not in time.
+template <class Condition>
+bool eventually(Condition condition, std::chrono::nanoseconds limit = kDeadline) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(1ms);
+  }
+  return true;
+}
+
+/// The active device host; 0 if there is none at the moment.
+inline pid_t active_host() {
+  const auto found = hosts();
+  return found.empty() ? 0 : found.front().pid;
+}
+/// True once another device host than `old` is the active one.
+inline bool replaced(pid_t old) {
+  return eventually([old] {
+    const auto now = active_host();
+    return now != 0 && now != old;
+  });
+}
+
+/// Kills the active device host with a real SIGKILL; false if there is none.
+inline bool kill_active() {
+  const auto found = hosts();
+  return !found.empty() && ::kill(found.front().pid, SIGKILL) == 0;
+}
+
+/// CPU time that a process has used, all its threads together.
+inline double cpu_seconds(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  if (!std::getline(file, line)) return 0;
+  std::istringstream rest(line.substr(line.rfind(')') + 2));
+  std::string field;
+  for (int i = 3; i < 14; ++i) rest >> field;  // fields 14 and 15 follow
+  double user = 0, system = 0;
+  rest >> user >> system;
+  return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+}  // namespace troupe::test

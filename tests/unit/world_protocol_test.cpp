@@ -1,0 +1,288 @@
+// The protocol of the world in a seeded simulator: whatever dies and whenever, the world becomes whole again, in step.
+// TROUPE_SEED=n replays one seed with a trace.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "world_simulation.hpp"
+
+namespace troupe::rank {
+namespace {
+
+using Kind = WorldMessage::Kind;
+
+WorldSimulation::Options options_of(std::uint32_t seed) {
+  return {.seed = seed, .ranks = 2 + static_cast<int>(seed * 7 % 15), .trace = std::getenv("TROUPE_SEED") != nullptr};
+}
+
+/// Faults of all sorts within the first two seconds; none later.
+void scatter_faults(WorldSimulation& world, std::uint32_t seed, int ranks) {
+  std::mt19937 random(seed ^ 0x5eedu);
+  const auto some_rank = [&] { return static_cast<int>(random() % static_cast<unsigned>(ranks)); };
+  for (auto faults = random() % 5; faults > 0; --faults) {
+    const Micros when(random() % 2'000'000);
+    switch (random() % 5) {
+      case 0: world.kill_at(when, some_rank()); break;
+      case 1: world.kill_at(when, 0); break;
+      case 2:  // several at once
+        for (auto count = 2 + random() % 3; count > 0; --count) world.kill_at(when + Micros(random() % 100), some_rank());
+        break;
+      case 3: world.break_communicator_at(when, some_rank()); break;
+      default: world.kill_in_phase(some_rank(), static_cast<Phase>(1 + random() % (kPhaseCount - 1))); break;
+    }
+  }
+}
+
+void simulate(std::uint32_t seed) {
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  const auto options = options_of(seed);
+  WorldSimulation world(options);
+  scatter_faults(world, seed, options.ranks);
+  const auto last_fault = [&] { return world.now() > std::chrono::seconds(2); };
+  EXPECT_TRUE(world.run([&] { return last_fault() && world.settled() && world.runs_finished() >= 2; }))
+      << "the world did not come back to work: " << to_string(world.supervisor().phase()) << " in round "
+      << world.supervisor().round() << ", " << world.runs_finished() << " runs finished";
+  EXPECT_LT(world.now(), std::chrono::minutes(10));
+}
+
+TEST(WorldProtocol, WhateverDiesTheWorldBecomesWholeAgain) {
+  if (const char* seed = std::getenv("TROUPE_SEED")) return simulate(static_cast<std::uint32_t>(std::atoi(seed)));
+  for (std::uint32_t seed = 1; seed <= 5000 && !HasFailure(); ++seed) simulate(seed);
+}
+
+TEST(WorldProtocol, WithoutFaultsOneRoundAndOneEpochDo) {
+  for (int ranks = 1; ranks <= 16; ++ranks) {
+    WorldSimulation world({.seed = 7, .ranks = ranks});
+    EXPECT_TRUE(world.run([&] { return world.settled() && world.runs_finished() == 2; })) << ranks << " ranks";
+    EXPECT_EQ(world.supervisor().epoch(), 1u);
+    EXPECT_EQ(world.supervisor().round(), 1u);
+    EXPECT_TRUE(world.reports().empty());
+  }
+}
+
+TEST(WorldProtocol, AFaultInEachPhaseOfARecoveryIsOvercome) {
+  for (std::uint32_t phase = 1; phase < kPhaseCount; ++phase) {
+    for (int rank : {0, 1, 3}) {
+      SCOPED_TRACE(std::string(to_string(static_cast<Phase>(phase))) + ", rank " + std::to_string(rank));
+      WorldSimulation world({.seed = 100 + phase, .ranks = 4});
+      ASSERT_TRUE(world.run([&] { return world.settled(); }));
+      world.kill_at(Micros(1), 2);
+      world.kill_in_phase(rank, static_cast<Phase>(phase));
+      ASSERT_TRUE(world.run([&] { return world.settled() && world.supervisor().epoch() == 2; }));
+      EXPECT_LE(world.supervisor().round(), 4u);
+      std::set<int> reported;
+      for (const auto& report : world.reports()) reported.insert(report.rank);
+      EXPECT_TRUE(reported.contains(2));
+    }
+  }
+}
+
+TEST(WorldProtocol, ADeviceThatFailsForGoodStopsEveryRank) {
+  for (std::uint32_t seed = 1; seed <= 50; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    WorldSimulation world({.seed = seed, .ranks = 5});
+    world.kill_at(Micros(200'000), 1);
+    world.fail_at(Micros(seed * 10'000), 3, {Errc::budget_exhausted, 4, "4 restarts in 60 s"});
+    ASSERT_TRUE(world.run([&] { return world.all_stopped(); }));
+    for (int rank = 0; rank < 5; ++rank) {
+      EXPECT_EQ(world.stop_of(rank).code, Errc::budget_exhausted);
+      EXPECT_EQ(world.stop_of(rank).message, "rank 3: 4 restarts in 60 s");
+    }
+  }
+}
+
+TEST(WorldProtocol, ARankThatNeverAnswersStopsTheWorldWithItsName) {
+  WorldSimulation world({.seed = 3, .ranks = 4});
+  ASSERT_TRUE(world.run([&] { return world.settled(); }));
+  world.mute(2);
+  world.kill_at(Micros(1), 1);
+  ASSERT_TRUE(world.run([&] { return world.all_stopped(); }));
+  EXPECT_EQ(world.stop_of(0).code, Errc::timeout);
+  EXPECT_NE(world.stop_of(0).message.find("rank 2"), std::string::npos) << world.stop_of(0).message;
+  EXPECT_EQ(world.stop_of(0).message.find(", "), std::string::npos) << "the others answered";
+  EXPECT_LT(world.now(), std::chrono::seconds(70)) << "one deadline in quiesce";
+}
+
+// The supervisor alone, by hand.
+
+class ByHand : public ::testing::Test {
+ protected:
+  explicit ByHand(int max_rounds = 16) {
+    supervisor_.emplace(WorldSupervisor::Options{.size = 2, .phase_timeout = std::chrono::seconds(1), .max_rounds = max_rounds},
+                        [this](int rank, const WorldMessage& message) {
+                          if (rank == 0) sent_.push_back(message);
+                        });
+    supervisor_->start(now_);
+  }
+  void from(int rank, WorldMessage message) {
+    message.rank = rank;
+    if (message.round == 0) message.round = supervisor_->round();
+    supervisor_->receive(message, now_);
+  }
+  void fault(int rank, const std::string& kind) { from(rank, {.kind = Kind::fault, .epoch = supervisor_->epoch(), .text = kind}); }
+  /// Both ranks answer until the world is active.
+  void settle(std::int64_t newest_a = -1, std::int64_t newest_b = -1) {
+    while (supervisor_->phase() != Phase::active) {
+      const auto phase = supervisor_->phase();
+      from(0, {.kind = Kind::done, .phase = phase, .step = newest_a, .repeated = 2, .iteration = 8});
+      EXPECT_EQ(supervisor_->phase(), phase) << "one rank's answer is not enough";
+      from(1, {.kind = Kind::done, .phase = phase, .step = newest_b, .repeated = 3, .iteration = 9});
+    }
+  }
+  void commit(int rank, std::int64_t step) { from(rank, {.kind = Kind::committed, .epoch = supervisor_->epoch(), .step = step}); }
+  void finish(int rank) { from(rank, {.kind = Kind::finished, .epoch = supervisor_->epoch()}); }
+  int sent(Kind kind) const {
+    return static_cast<int>(std::count_if(sent_.begin(), sent_.end(), [&](const auto& m) { return m.kind == kind; }));
+  }
+
+  TimePoint now_{};
+  std::vector<WorldMessage> sent_;
+  std::optional<WorldSupervisor> supervisor_;
+};
+
+TEST_F(ByHand, StableIsTheOldestOfTheNewestCommits) {
+  settle();
+  commit(0, 0);
+  commit(0, 10);
+  EXPECT_EQ(sent(Kind::stable), 0);
+  commit(1, 0);
+  ASSERT_EQ(sent_.back().kind, Kind::stable);
+  EXPECT_EQ(sent_.back().step, 0);
+  commit(1, 10);
+  EXPECT_EQ(sent_.back().step, 10);
+  commit(1, 0);
+  EXPECT_EQ(sent(Kind::stable), 2) << "it never goes back";
+  from(1, {.kind = Kind::committed, .epoch = supervisor_->epoch() + 1, .step = 99});
+  from(0, {.kind = Kind::committed, .epoch = supervisor_->epoch() + 1, .step = 99});
+  EXPECT_EQ(sent(Kind::stable), 2) << "of another epoch";
+}
+
+TEST_F(ByHand, RestoresTheNewestCommitThatAllHave) {
+  settle();
+  fault(1, "kill");
+  settle(20, 10);
+  const auto order = std::find_if(sent_.rbegin(), sent_.rend(), [](const auto& m) { return m.kind == Kind::order && m.phase == Phase::restore; });
+  ASSERT_NE(order, sent_.rend());
+  EXPECT_EQ(order->step, 10);
+  EXPECT_EQ(sent_.back().kind, Kind::activate);
+  EXPECT_EQ(sent_.back().step, 10);
+  EXPECT_EQ(sent_.back().epoch, 2u);
+  const auto reports = decode_reports(sent_.back().payload);
+  ASSERT_TRUE(reports.ok());
+  ASSERT_EQ(reports->size(), 1u);
+  EXPECT_EQ(reports->front().rank, 1);
+  EXPECT_EQ(reports->front().kind, "kill");
+  EXPECT_EQ(reports->front().epoch, 2u);
+  EXPECT_EQ(reports->front().iteration, 9);
+  EXPECT_EQ(reports->front().repeated, 3);
+}
+
+TEST_F(ByHand, AFaultBetweenTheRanksEndsMakesAllFinishAgain) {
+  settle();
+  finish(0);
+  fault(1, "kill");
+  finish(1);  // on its way already
+  settle();
+  finish(1);
+  EXPECT_EQ(sent(Kind::all_finished), 0) << "rank 0 was rolled back";
+  finish(0);
+  EXPECT_EQ(sent(Kind::all_finished), 1);
+  commit(0, 0);
+  commit(1, 0);
+  EXPECT_EQ(sent_.back().kind, Kind::stable) << "the next run counts from its own first step";
+}
+
+TEST_F(ByHand, AnEchoIsAFaultOnlyIfNothingElseComes) {
+  settle();
+  fault(0, "communicator");
+  fault(1, "segv");
+  settle();
+  auto reports = decode_reports(sent_.back().payload);
+  ASSERT_EQ(reports->size(), 1u);
+  EXPECT_EQ(reports->front().kind, "segv");
+  fault(0, "communicator");
+  settle();
+  reports = decode_reports(sent_.back().payload);
+  ASSERT_EQ(reports->size(), 1u);
+  EXPECT_EQ(reports->front().kind, "communicator");
+}
+
+TEST_F(ByHand, AnEchoOfAnEarlierRoundChangesNothing) {
+  settle();
+  const auto old = supervisor_->round();
+  fault(1, "kill");
+  settle();
+  const auto round = supervisor_->round();
+  from(0, {.kind = Kind::fault, .round = old, .epoch = 1, .text = "communicator"});
+  EXPECT_EQ(supervisor_->phase(), Phase::active);
+  EXPECT_EQ(supervisor_->round(), round);
+}
+
+TEST_F(ByHand, AnEchoBeforeTheRankHasHeardOfTheNewEpochCounts) {
+  settle();
+  fault(1, "kill");
+  settle();
+  // Rank 0 has restored in this round, but its activation is still on its way to it.
+  from(0, {.kind = Kind::fault, .phase = Phase::restore, .epoch = 1, .text = "communicator"});
+  EXPECT_EQ(supervisor_->phase(), Phase::quiesce) << "its communicator is broken: nobody else will say so";
+}
+
+TEST_F(ByHand, DeadlinesBeginANewRoundAndEndInAStop) {
+  from(0, {.kind = Kind::done, .phase = Phase::replace});
+  supervisor_->tick(now_ += std::chrono::milliseconds(1000));
+  EXPECT_EQ(supervisor_->phase(), Phase::replace) << "not yet";
+  supervisor_->tick(now_ += std::chrono::milliseconds(1));
+  EXPECT_EQ(supervisor_->phase(), Phase::quiesce);
+  from(0, {.kind = Kind::done, .phase = Phase::quiesce});
+  supervisor_->tick(now_ += std::chrono::milliseconds(1001));
+  EXPECT_TRUE(supervisor_->stopped());
+  EXPECT_EQ(sent_.back().kind, Kind::stop);
+  EXPECT_EQ(sent_.back().code, static_cast<std::uint32_t>(Errc::timeout));
+  EXPECT_NE(sent_.back().text.find("waited for rank 1"), std::string::npos) << sent_.back().text;
+  const auto count = sent_.size();
+  fault(0, "kill");
+  supervisor_->tick(now_ += std::chrono::seconds(100));
+  EXPECT_EQ(sent_.size(), count) << "a stopped world says no more";
+}
+
+TEST_F(ByHand, RoundsAreBounded) {
+  settle();
+  for (int i = 0; i < 40 && !supervisor_->stopped(); ++i) {
+    fault(1, "kill");
+    from(0, {.kind = Kind::done, .phase = Phase::quiesce});
+    from(1, {.kind = Kind::done, .phase = Phase::quiesce});
+  }
+  EXPECT_TRUE(supervisor_->stopped());
+  EXPECT_EQ(sent_.back().code, static_cast<std::uint32_t>(Errc::budget_exhausted));
+  EXPECT_LE(supervisor_->round(), 18u);
+}
+
+TEST_F(ByHand, AnswersToAnOlderRoundOrAnotherPhaseDoNotCount) {
+  settle();
+  fault(1, "kill");
+  const auto answer = [&](std::uint32_t round, Phase phase) {
+    from(0, {.kind = Kind::done, .phase = phase, .round = round});
+    from(1, {.kind = Kind::done, .phase = phase, .round = round});
+  };
+  answer(1, Phase::quiesce);
+  answer(2, Phase::replace);
+  EXPECT_EQ(supervisor_->phase(), Phase::quiesce);
+  from(0, {.kind = Kind::done, .phase = Phase::quiesce});
+  from(0, {.kind = Kind::done, .phase = Phase::quiesce});
+  EXPECT_EQ(supervisor_->phase(), Phase::quiesce) << "twice the same rank";
+  answer(2, Phase::quiesce);
+  EXPECT_EQ(supervisor_->phase(), Phase::replace);
+}
+
+TEST_F(ByHand, ForeignRanksAreIgnored) {
+  settle();
+  supervisor_->receive({.kind = Kind::fault, .round = 1, .epoch = 1, .rank = 2, .text = "kill"}, now_);
+  supervisor_->receive({.kind = Kind::fault, .round = 1, .epoch = 1, .rank = -1, .text = "kill"}, now_);
+  EXPECT_EQ(supervisor_->phase(), Phase::active);
+}
+
+}  // namespace
+}  // namespace troupe::rank

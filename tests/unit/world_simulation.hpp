@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <queue>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "rank/world/member.hpp"
+#include "rank/world/supervisor.hpp"
+
+/// A seeded world in one thread: the real protocol, simulated devices and programs, random delays, faults where chance
+/// or the test has them. What must hold at every moment is checked at every moment.
+///
+/// Model: a device dies and its death is detected a while later; its peers may notice broken communicators. Messages
+/// of a pair of ranks keep their order. A program commits step after step as World::run does, in the halves of an A/B
+/// pair, and its commits are told to the member late.
+namespace troupe::rank {
+
+using Micros = std::chrono::microseconds;
+
+class WorldSimulation {
+ public:
+  struct Options {
+    std::uint32_t seed = 1;
+    int ranks = 4;
+    bool trace = false;
+    int max_rounds = 1000;
+    std::int64_t last_step = 6;  ///< each run ends with the commit of this step
+  };
+
+  explicit WorldSimulation(const Options& options);
+  ~WorldSimulation();
+
+  // Faults. Times from now.
+  void kill_at(Micros when, int rank);
+  void break_communicator_at(Micros when, int rank);
+  void kill_in_phase(int rank, Phase phase) { struck_.emplace_back(rank, phase); }
+  void fail_at(Micros when, int rank, const Error& error);
+  /// From now on the rank's device answers no order.
+  void mute(int rank);
+
+  /// Lets time pass until `until` holds; false if the world did not get there within bounds or broke a rule.
+  bool run(const std::function<bool()>& until);
+  /// Every rank is active in one epoch with a live device and an unbroken communicator, and no order is open.
+  [[nodiscard]] bool settled() const;
+  [[nodiscard]] bool all_stopped() const;
+  [[nodiscard]] TimePoint now() const { return now_; }
+  [[nodiscard]] int runs_finished() const { return runs_finished_; }
+  [[nodiscard]] Error stop_of(int rank) const;
+  [[nodiscard]] const WorldSupervisor& supervisor() const { return *supervisor_; }
+  [[nodiscard]] const std::vector<RecoveryReport>& reports() const { return reports_; }
+
+ private:
+  class Node;
+  struct Event {
+    TimePoint at;
+    std::uint64_t order;
+    std::function<void()> run;
+    friend bool operator>(const Event& a, const Event& b) { return std::pair(a.at, a.order) > std::pair(b.at, b.order); }
+  };
+
+  void after(std::chrono::nanoseconds delay, std::function<void()> run);
+  Micros some_time(std::uint32_t limit_us) { return Micros(1 + random_() % limit_us); }
+  bool chance(std::uint32_t percent) { return random_() % 100 < percent; }
+  /// Delivers in order: never before what was sent earlier on the same line.
+  void post(TimePoint& line, std::function<void()> deliver);
+  void violation(const std::string& what);
+  template <class Rule>
+  bool anyone(Rule rule) const;
+  void tick();
+  template <class... Parts>
+  void trace(const char* format, Parts... parts) const;
+
+  Options options_;
+  std::mt19937 random_;
+  TimePoint now_{};
+  std::uint64_t order_ = 0;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::unique_ptr<WorldSupervisor> supervisor_;
+  std::vector<TimePoint> up_, down_;  ///< the lines to and from the supervisor
+  std::vector<std::pair<int, Phase>> struck_;
+  std::uint32_t last_epoch_ = 0;
+  int runs_finished_ = 0;
+  bool broken_ = false;
+  std::vector<RecoveryReport> reports_;
+};
+
+}  // namespace troupe::rank
