@@ -206,7 +206,7 @@ std::int64_t WorldCore::attempt(Checkpoint& checkpoint, const std::function<Step
     const auto answer = step(i);
     if (const auto error = device_->port().take_error()) throw Exception(*error);
     if (answer == Step::done) {
-      finish();
+      finish(checkpoint);
       return i;
     }
     if ((i + 1 - options.first_step) % options.commit_every == 0) commit(checkpoint, i + 1);
@@ -235,9 +235,11 @@ void WorldCore::commit_first(Checkpoint& checkpoint, std::int64_t step) {
   if (!active_ || epoch_ != program_epoch_.load()) throw Exception(kReformed);
 }
 
-void WorldCore::finish() {
-  (void)actor_.tell(world_message::Finished{program_epoch_.load()});
+void WorldCore::finish(const Checkpoint& checkpoint) {
   std::unique_lock lock(mutex_);
+  // A commit on its way must not be taken for one of the next run.
+  changed_.wait(lock, [&] { return stopped_ || !active_ || stable_ >= checkpoint.newest(); });
+  (void)actor_.tell(world_message::Finished{program_epoch_.load()});
   changed_.wait(lock, [&] { return stopped_ || !active_ || finished_; });
   if (finished_) return;
   if (stopped_) throw CollectiveException(*stopped_);

@@ -67,7 +67,7 @@ class WorldCore {
                        const RunOptions& options);
   void commit(Checkpoint& checkpoint, std::int64_t step);
   void commit_first(Checkpoint& checkpoint, std::int64_t step);
-  void finish();
+  void finish(const Checkpoint& checkpoint);
   std::int64_t recover(Checkpoint& checkpoint);
   [[nodiscard]] bool interrupted() const;
 
