@@ -14,12 +14,14 @@
 namespace troupe::cg {
 
 /// A rank's part of the matrix on its device, and the way of a product through the world:
-/// gather what others need, exchange it while the own part is multiplied, then add the foreign part. The own part is in
-/// sliced ELL form where its rows are even enough, else in CSR; the small foreign part is in CSR.
+/// gather what others need, exchange it while the own part is multiplied, then add the foreign
+/// part. The own part is in sliced ELL form where its rows are even enough, else in CSR; the small
+/// foreign part is in CSR.
 template <Real T, troupe::Index I>
 class DistributedMatrix {
  public:
-  /// Uploads the problem's matrix, converting it on `threads` threads. All ranks call it. Throws Exception.
+  /// Uploads the problem's matrix, converting it on `threads` threads. All ranks call it. Throws
+  /// Exception.
   DistributedMatrix(Runtime& runtime, const LocalProblem<I>& problem, std::int32_t threads)
       : device_(&runtime.device()),
         world_(&runtime.world()),
@@ -39,7 +41,8 @@ class DistributedMatrix {
   /// y = alpha A x + beta y. Submits and returns.
   void multiply(const GpuRef<T>& x, const GpuRef<T>& y, T alpha = 1, T beta = 0) {
     if (!sends_.empty()) device_->sparse().gather(x, gather_, outgoing_);
-    if (!sends_.empty() || !receives_.empty()) world_->template exchange<T>(transfers(sends_, outgoing_), transfers(receives_, halo_));
+    if (!sends_.empty() || !receives_.empty())
+      world_->template exchange<T>(transfers(sends_, outgoing_), transfers(receives_, halo_));
     multiply_own(x, y, alpha, beta);
     if (!receives_.empty()) {
       device_->sparse().spmv(foreign_, halo_, y.slice(interior_, rows_ - interior_), alpha, T(1));
@@ -47,7 +50,8 @@ class DistributedMatrix {
   }
   /// The part of multiply() that needs no communication.
   Future<void> multiply_own(const GpuRef<T>& x, const GpuRef<T>& y, T alpha = 1, T beta = 0) {
-    return std::visit([&](const auto& own) { return device_->sparse().spmv(own, x, y, alpha, beta); }, own_);
+    return std::visit(
+        [&](const auto& own) { return device_->sparse().spmv(own, x, y, alpha, beta); }, own_);
   }
 
   /// Its exchange buffers must be valid again after a rollback.
@@ -57,10 +61,11 @@ class DistributedMatrix {
   }
 
   [[nodiscard]] std::int64_t rows() const { return rows_; }
-  /// Bytes that a product with the own part in CSR must move at least: nonzeros and row offsets once, x once, y once.
-  /// Counted so in whatever form the part is: padding is not useful work.
+  /// Bytes that a product with the own part in CSR must move at least: nonzeros and row offsets
+  /// once, x once, y once. Counted so in whatever form the part is: padding is not useful work.
   [[nodiscard]] double own_bytes() const {
-    return static_cast<double>(own_nonzeros_) * (sizeof(T) + sizeof(I)) + static_cast<double>(rows_ + 1) * sizeof(I) +
+    return static_cast<double>(own_nonzeros_) * (sizeof(T) + sizeof(I)) +
+           static_cast<double>(rows_ + 1) * sizeof(I) +
            2.0 * static_cast<double>(rows_) * sizeof(T);
   }
   /// The form of the own part, for people.
@@ -105,7 +110,8 @@ class DistributedMatrix {
       column.resize(static_cast<std::size_t>(count));
       value.resize(static_cast<std::size_t>(count));
       fill_slices<I, T>(matrix, offsets, first, last, column, value, threads);
-      // The piece is in staging when upload() returns: the device copies it while the next one is filled.
+      // The piece is in staging when upload() returns: the device copies it while the next one is
+      // filled.
       if (columns_there.valid()) columns_there.get(), values_there.get();
       columns_there = device_->upload(std::span<const I>(column), sell.column.slice(begin, count));
       values_there = device_->upload(std::span<const T>(value), sell.value.slice(begin, count));
@@ -128,7 +134,8 @@ class DistributedMatrix {
         const auto count = std::min(kPiece, length - at);
         const auto first = values.begin() + at;
         piece.resize(static_cast<std::size_t>(count));
-        std::transform(first, first + count, piece.begin(), [](From value) { return static_cast<To>(value); });
+        std::transform(first, first + count, piece.begin(),
+                       [](From value) { return static_cast<To>(value); });
         device_->upload(std::span<const To>(piece), ref.slice(at, count)).get();
       }
     }
@@ -140,12 +147,14 @@ class DistributedMatrix {
     for (const auto& neighbour : problem.halo) {
       const auto rows = problem.wanted_from(neighbour);
       wanted[static_cast<std::size_t>(neighbour.rank)].assign(rows.begin(), rows.end());
-      receives_.push_back({Rank(neighbour.rank), neighbour.receive_offset, neighbour.receive_count});
+      receives_.push_back(
+          {Rank(neighbour.rank), neighbour.receive_offset, neighbour.receive_count});
     }
     std::vector<Request> requests;
     auto asked = world_->exchange_values(wanted);
     for (std::size_t rank = 0; rank < asked.size(); ++rank) {
-      if (!asked[rank].empty()) requests.push_back({static_cast<std::int32_t>(rank), std::move(asked[rank])});
+      if (!asked[rank].empty())
+        requests.push_back({static_cast<std::int32_t>(rank), std::move(asked[rank])});
     }
     const auto plan = send_plan(problem, requests).take();
     for (const auto& neighbour : plan.neighbours) {
@@ -160,9 +169,11 @@ class DistributedMatrix {
     outgoing_ = device_->template alloc<T>(gather_.length());
   }
 
-  static std::vector<Transfer<T>> transfers(const std::vector<Part>& parts, const GpuRef<T>& buffer) {
+  static std::vector<Transfer<T>> transfers(const std::vector<Part>& parts,
+                                            const GpuRef<T>& buffer) {
     std::vector<Transfer<T>> list;
-    for (const auto& part : parts) list.push_back({buffer.slice(part.offset, part.count), part.peer});
+    for (const auto& part : parts)
+      list.push_back({buffer.slice(part.offset, part.count), part.peer});
     return list;
   }
 

@@ -21,12 +21,14 @@ using AnyProblem = std::variant<LocalProblem<std::int32_t>, LocalProblem<std::in
 
 /// Threads for generating and reading: this rank's share of the cores it may use.
 int host_threads(const World& world) {
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / std::max(1, world.local_size()));
+  return std::max(
+      1, static_cast<int>(std::thread::hardware_concurrency()) / std::max(1, world.local_size()));
 }
 
 /// Host memory that this rank may take: its share of what is available.
 std::int64_t host_memory_limit(const World& world) {
-  const auto available = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
+  const auto available =
+      static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
   return available / std::max(1, world.local_size());
 }
 
@@ -44,8 +46,12 @@ Result<AnyProblem> choose(bool wide, Narrow make_narrow, Wide make_wide) {
 
 Result<AnyProblem> load(const Options& options, const World& world) {
   if (options.matrix.empty()) {
-    const StencilOptions stencil{.nx = options.stencil[0], .ny = options.stencil[1], .nz = options.stencil[2],
-                                 .rank = world.rank(), .ranks = world.size(), .threads = host_threads(world),
+    const StencilOptions stencil{.nx = options.stencil[0],
+                                 .ny = options.stencil[1],
+                                 .nz = options.stencil[2],
+                                 .rank = world.rank(),
+                                 .ranks = world.size(),
+                                 .threads = host_threads(world),
                                  .memory_limit_bytes = host_memory_limit(world)};
     const auto size = stencil_size(stencil);
     if (!size) return size.error();
@@ -63,12 +69,16 @@ Result<AnyProblem> load(const Options& options, const World& world) {
 
 /// The device memory that a solve will take, against what there is, before anything is allocated.
 template <class T, class I>
-Result<void> check_memory(const LocalProblem<I>& problem, const Options& options, Runtime& runtime) {
-  const auto rows = static_cast<std::uint64_t>(problem.rows), halo = static_cast<std::uint64_t>(problem.halo_columns.size());
-  const auto entries = static_cast<std::uint64_t>(stored_entries(problem.own) + problem.foreign.nonzeros());
+Result<void> check_memory(const LocalProblem<I>& problem, const Options& options,
+                          Runtime& runtime) {
+  const auto rows = static_cast<std::uint64_t>(problem.rows),
+             halo = static_cast<std::uint64_t>(problem.halo_columns.size());
+  const auto entries =
+      static_cast<std::uint64_t>(stored_entries(problem.own) + problem.foreign.nonzeros());
   // b, x, r, p, q, two copies of x, r, p; with a preconditioner z and the diagonal.
   const std::uint64_t vectors = options.jacobi ? 13 : 11;
-  const auto need = entries * (sizeof(T) + sizeof(I)) + 2 * rows * sizeof(I) + vectors * rows * sizeof(T) + 3 * halo * sizeof(T);
+  const auto need = entries * (sizeof(T) + sizeof(I)) + 2 * rows * sizeof(I) +
+                    vectors * rows * sizeof(T) + 3 * halo * sizeof(T);
   auto there = runtime.device().info().memory_bytes;
   const auto limit = runtime.config().bytes("memory-limit");
   if (limit != 0) there = std::min(there, limit);
@@ -81,12 +91,12 @@ Result<void> check_memory(const LocalProblem<I>& problem, const Options& options
 std::string describe(const Options& options) {
   if (!options.matrix.empty()) return "matrix " + options.matrix;
   const auto& [nx, ny, nz] = options.stencil;
-  return "27-point stencil, " + std::to_string(nx) + " x " + std::to_string(ny) + " x " + std::to_string(nz) +
-         " points per rank";
+  return "27-point stencil, " + std::to_string(nx) + " x " + std::to_string(ny) + " x " +
+         std::to_string(nz) + " points per rank";
 }
 
-/// Whether somebody watches. mpirun gives its ranks a terminal of their own and copies what they write: then its own
-/// output, that of our parent, is what counts.
+/// Whether somebody watches. mpirun gives its ranks a terminal of their own and copies what they
+/// write: then its own output, that of our parent, is what counts.
 bool on_terminal() {
   if (::isatty(STDOUT_FILENO) != 1) return false;
   if (std::getenv("OMPI_COMM_WORLD_RANK") == nullptr) return true;
@@ -103,15 +113,18 @@ Progress make_progress(int rank) {
   const bool terminal = on_terminal();
   return [terminal, last = Clock::time_point{}](std::int64_t iteration, double residual) mutable {
     const auto now = Clock::now();
-    if (now - last < (terminal ? std::chrono::milliseconds(50) : std::chrono::milliseconds(1000))) return;
+    if (now - last < (terminal ? std::chrono::milliseconds(50) : std::chrono::milliseconds(1000)))
+      return;
     last = now;
-    std::printf(terminal ? "\riteration %8lld  relative residual %.3e " : "iteration %8lld  relative residual %.3e\n",
+    std::printf(terminal ? "\riteration %8lld  relative residual %.3e "
+                         : "iteration %8lld  relative residual %.3e\n",
                 static_cast<long long>(iteration), residual);
     std::fflush(stdout);
   };
 }
 
-/// Rank 0's SpMV and a device-to-device copy, each on its own, repeated for at least a few milliseconds.
+/// Rank 0's SpMV and a device-to-device copy, each on its own, repeated for at least a few
+/// milliseconds.
 template <Real T, troupe::Index I>
 void measure_kernels(Device& device, DistributedMatrix<T, I>& matrix, Report& report) {
   constexpr int kRepeats = 20;
@@ -127,8 +140,10 @@ void measure_kernels(Device& device, DistributedMatrix<T, I>& matrix, Report& re
   report.spmv_format = matrix.own_format();
   report.spmv_bytes = matrix.own_bytes();
   report.spmv_seconds = timed([&] { return matrix.multiply_own(x, y); });
-  // As large as the matrix, within reason, so that neither fits a cache that the other does not fit.
-  const auto length = static_cast<std::int64_t>(std::min(report.spmv_bytes / 2, 1e9) / sizeof(T)) + 1;
+  // As large as the matrix, within reason, so that neither fits a cache that the other does not
+  // fit.
+  const auto length =
+      static_cast<std::int64_t>(std::min(report.spmv_bytes / 2, 1e9) / sizeof(T)) + 1;
   auto from = device.try_alloc<T>(length);
   auto to = device.try_alloc<T>(length);
   if (!from.ok() || !to.ok()) return;
@@ -138,7 +153,8 @@ void measure_kernels(Device& device, DistributedMatrix<T, I>& matrix, Report& re
 }
 
 template <Real T, class I>
-int solve(Runtime& runtime, const Options& options, const LocalProblem<I>& problem, Report& report) {
+int solve(Runtime& runtime, const Options& options, const LocalProblem<I>& problem,
+          Report& report) {
   auto& world = runtime.world();
   world.agree(check_memory<T>(problem, options, runtime));
   const auto threads = host_threads(world);
@@ -154,7 +170,8 @@ int solve(Runtime& runtime, const Options& options, const LocalProblem<I>& probl
   Result<void> made;
   try {
     matrix = std::make_unique<DistributedMatrix<T, I>>(runtime, problem, threads);
-    solver = std::make_unique<Solver<T, I>>(runtime, *matrix, options, right_hand_side_values, diagonal_values);
+    solver = std::make_unique<Solver<T, I>>(runtime, *matrix, options, right_hand_side_values,
+                                            diagonal_values);
     measure_kernels(runtime.device(), *matrix, report);
   } catch (const Exception& e) {
     made = e.error();
@@ -172,7 +189,8 @@ Result<void> check_against_world(const Options& options, const World& world) {
   for (const auto& fault : options.faults) {
     if (fault.rank < world.size()) continue;
     return Error{Errc::invalid, 0,
-                 "--fault: there is no rank " + std::to_string(fault.rank) + " among " + std::to_string(world.size())};
+                 "--fault: there is no rank " + std::to_string(fault.rank) + " among " +
+                     std::to_string(world.size())};
   }
   return {};
 }
@@ -189,8 +207,9 @@ int run(Runtime& runtime) {
   report.element_bytes = size_of(options.dtype);
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
-  report.devices = world.gather_text("rank " + std::to_string(world.rank()) + " on " + host + ": " +
-                                     runtime.device().info().name + " " + runtime.device().info().uuid);
+  report.devices =
+      world.gather_text("rank " + std::to_string(world.rank()) + " on " + host + ": " +
+                        runtime.device().info().name + " " + runtime.device().info().uuid);
 
   const auto start = Clock::now();
   auto problem = load(options, world);
@@ -219,10 +238,11 @@ int run(Runtime& runtime) {
 
 int main(int argc, char** argv) {
   using namespace troupe;
-  const Program program{"troupe-cg",
-                        "Solves a sparse symmetric positive definite system by preconditioned conjugate gradients, "
-                        "distributed over the devices of an MPI job, and outlives faults of the devices.",
-                        cg::option_specs()};
+  const Program program{
+      "troupe-cg",
+      "Solves a sparse symmetric positive definite system by preconditioned conjugate gradients, "
+      "distributed over the devices of an MPI job, and outlives faults of the devices.",
+      cg::option_specs()};
   return run_program(argc, argv, program, cg::run, [](const Config& config) -> Result<void> {
     const auto options = cg::parse_options(config);
     return options.ok() ? Result<void>() : Result<void>(options.error());

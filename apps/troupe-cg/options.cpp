@@ -36,22 +36,30 @@ Result<std::array<std::int64_t, 3>> parse_stencil(const std::string& text) {
 }
 
 Result<OrderedFault> parse_fault(const std::string& text) {
-  const auto wrong = [&](const std::string& why) { return bad("fault", text, fmt::format("{}; the form is KIND@ITERATION:RANK", why)); };
+  const auto wrong = [&](const std::string& why) {
+    return bad("fault", text, fmt::format("{}; the form is KIND@ITERATION:RANK", why));
+  };
   const auto at = text.find('@'), colon = text.find(':', at == std::string::npos ? 0 : at);
   if (at == std::string::npos || colon == std::string::npos) return wrong("'@' or ':' is missing");
   OrderedFault fault;
   const auto kind = text.substr(0, at);
   std::size_t index = 0;
-  while (index < memory::kFaultKindCount && kind != to_string(static_cast<memory::FaultKind>(index))) ++index;
+  while (index < memory::kFaultKindCount &&
+         kind != to_string(static_cast<memory::FaultKind>(index)))
+    ++index;
   if (index == memory::kFaultKindCount) {
-    return wrong(fmt::format("unknown kind '{}' (kill, segv, hang, exit, illegal-address, trap, assert, misaligned)", kind));
+    return wrong(fmt::format(
+        "unknown kind '{}' (kill, segv, hang, exit, illegal-address, trap, assert, misaligned)",
+        kind));
   }
   fault.kind = static_cast<memory::FaultKind>(index);
   const auto when = text.substr(at + 1, colon - at - 1);
   if (std::find(std::begin(kPhases), std::end(kPhases), when) != std::end(kPhases)) {
     fault.phase = when;
   } else if (!whole(when, fault.iteration) || fault.iteration < 0) {
-    return wrong(fmt::format("'{}' is neither an iteration nor a phase (quiesce, replace, form, verify, restore)", when));
+    return wrong(fmt::format(
+        "'{}' is neither an iteration nor a phase (quiesce, replace, form, verify, restore)",
+        when));
   }
   std::int64_t rank = 0;
   if (!whole(std::string_view(text).substr(colon + 1), rank) || rank < 0 || rank > INT32_MAX) {
@@ -65,16 +73,32 @@ Result<OrderedFault> parse_fault(const std::string& text) {
 
 std::vector<OptionSpec> option_specs() {
   return {
-      {"matrix", OptionType::text, "", "FILE.mtx", "solve with this Matrix Market file (symmetric positive definite)"},
-      {"stencil", OptionType::text, "", "NX[,NY,NZ]", "solve HPCG's 27-point operator, so many points per rank"},
+      {"matrix", OptionType::text, "", "FILE.mtx",
+       "solve with this Matrix Market file (symmetric positive definite)"},
+      {"stencil", OptionType::text, "", "NX[,NY,NZ]",
+       "solve HPCG's 27-point operator, so many points per rank"},
       {"precond", OptionType::text, "none", "P", "preconditioner", {"none", "jacobi"}},
       {"dtype", OptionType::text, "f64", "T", "arithmetic", {"f64", "f32"}},
       {"tol", OptionType::real, "1e-8", "EPS", "relative residual to reach", {}, "0", "1"},
       {"max-iter", OptionType::integer, "10000", "N", "give up after so many iterations", {}, "1"},
-      {"check-every", OptionType::integer, "10", "K", "iterations between looks at the residual", {}, "1", "10000"},
-      {"commit-every", OptionType::integer, "50", "K", "iterations between commits of the state", {}, "1"},
+      {"check-every",
+       OptionType::integer,
+       "10",
+       "K",
+       "iterations between looks at the residual",
+       {},
+       "1",
+       "10000"},
+      {"commit-every",
+       OptionType::integer,
+       "50",
+       "K",
+       "iterations between commits of the state",
+       {},
+       "1"},
       {"fault", OptionType::list, "", "KIND@ITER:RANK",
-       "let a device host fail for real; KIND: kill, segv, hang, exit, and on a GPU illegal-address, trap, assert, "
+       "let a device host fail for real; KIND: kill, segv, hang, exit, and on a GPU "
+       "illegal-address, trap, assert, "
        "misaligned; ITER: an iteration, or a phase of recovery"},
       {"history", OptionType::flag, "off", "", "report the residual at every check"},
       {"json", OptionType::text, "", "FILE", "write the report as JSON"},

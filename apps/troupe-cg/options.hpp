@@ -9,7 +9,8 @@
 
 namespace troupe::cg {
 
-/// One ordered fault: `kind@iteration:rank`, or `kind@phase:rank` to strike in that phase of a recovery.
+/// One ordered fault: `kind@iteration:rank`, or `kind@phase:rank` to strike in that phase of a
+/// recovery.
 struct OrderedFault {
   memory::FaultKind kind{};
   std::int64_t iteration = -1;  ///< -1: in `phase`

@@ -18,7 +18,9 @@ double Report::flops_per_iteration() const {
 }
 
 double Report::gflops() const {
-  return solve_seconds > 0 ? flops_per_iteration() * static_cast<double>(iterations) / solve_seconds / 1e9 : 0;
+  return solve_seconds > 0
+             ? flops_per_iteration() * static_cast<double>(iterations) / solve_seconds / 1e9
+             : 0;
 }
 
 std::string to_text(const Report& r, const Options& options) {
@@ -30,39 +32,53 @@ std::string to_text(const Report& r, const Options& options) {
   };
   line("");
   line("troupe-cg: {}", r.problem);
-  line("  rows {}, nonzeros {}, {} ranks, backend {}, {}, preconditioner {}", r.rows, r.nonzeros, r.ranks, r.backend,
-       to_string(options.dtype), r.jacobi ? "jacobi" : "none");
+  line("  rows {}, nonzeros {}, {} ranks, backend {}, {}, preconditioner {}", r.rows, r.nonzeros,
+       r.ranks, r.backend, to_string(options.dtype), r.jacobi ? "jacobi" : "none");
   for (const auto& device : r.devices) line("  {}", device);
   line("Solution");
   line("  {} after {} iterations", r.converged ? "converged" : "NOT converged", r.iterations);
-  line("  relative residual        {:.3e}  (tolerance {:.1e})", r.relative_residual, options.tolerance);
-  line("  true relative residual   {:.3e}  |b - A x| / |b|, from scratch", r.true_relative_residual);
+  line("  relative residual        {:.3e}  (tolerance {:.1e})", r.relative_residual,
+       options.tolerance);
+  line("  true relative residual   {:.3e}  |b - A x| / |b|, from scratch",
+       r.true_relative_residual);
   line("  relative error           {:.3e}  |x - x_true| / |x_true|", r.relative_error);
   if (!r.history.empty()) {
     line("Residual history");
-    for (const auto& [iteration, residual] : r.history) line("  {:>8}  {:.6e}", iteration, residual);
+    for (const auto& [iteration, residual] : r.history)
+      line("  {:>8}  {:.6e}", iteration, residual);
   }
   line("Time");
-  line("  set-up {:.3f} s, upload {:.3f} s, solve {:.3f} s, verification {:.3f} s", r.setup_seconds, r.upload_seconds,
-       r.solve_seconds, r.verify_seconds);
+  line("  set-up {:.3f} s, upload {:.3f} s, solve {:.3f} s, verification {:.3f} s", r.setup_seconds,
+       r.upload_seconds, r.solve_seconds, r.verify_seconds);
   line("  {:.3f} ms per iteration, {:.2f} GFLOP/s (operations counted as in HPCG)",
-       r.iterations > 0 ? 1e3 * r.solve_seconds / static_cast<double>(r.iterations) : 0.0, r.gflops());
+       r.iterations > 0 ? 1e3 * r.solve_seconds / static_cast<double>(r.iterations) : 0.0,
+       r.gflops());
   if (r.spmv_seconds > 0 && r.copy_seconds > 0) {
-    const double spmv = r.spmv_bytes / r.spmv_seconds / 1e9, copy = r.copy_bytes / r.copy_seconds / 1e9;
-    line("  rank 0's SpMV on its own, in {}: {:.1f} GB/s, {:.0f} % of the {:.1f} GB/s of a device-to-device copy",
-         r.spmv_format, spmv, 100 * spmv / copy, copy);
-    line("  (bytes of an SpMV: each nonzero and row offset once, no padding, x once, y written once)");
+    const double spmv = r.spmv_bytes / r.spmv_seconds / 1e9,
+                 copy = r.copy_bytes / r.copy_seconds / 1e9;
+    line(
+        "  rank 0's SpMV on its own, in {}: {:.1f} GB/s, {:.0f} % of the {:.1f} GB/s of a "
+        "device-to-device copy",
+        r.spmv_format, spmv, 100 * spmv / copy, copy);
+    line(
+        "  (bytes of an SpMV: each nonzero and row offset once, no padding, x once, y written "
+        "once)");
   }
   line("Recoveries: {} (epoch {} at the end)", r.recoveries.size(), r.final_epoch);
   if (!r.recoveries.empty()) {
-    line("  {:>4} {:<15} {:>9} {:>6} {:>8} {:>8} {:>8} {:>7} {:>7} {:>8} {:>9} {:>5} {:>9}", "rank", "fault", "iteration",
-         "epoch", "detect", "quiesce", "replace", "form", "verify", "restore", "total/ms", "lost", "repeated");
+    line("  {:>4} {:<15} {:>9} {:>6} {:>8} {:>8} {:>8} {:>7} {:>7} {:>8} {:>9} {:>5} {:>9}", "rank",
+         "fault", "iteration", "epoch", "detect", "quiesce", "replace", "form", "verify", "restore",
+         "total/ms", "lost", "repeated");
     for (const auto& f : r.recoveries) {
-      line("  {:>4} {:<15} {:>9} {:>6} {:>8.1f} {:>8.1f} {:>8.1f} {:>7.1f} {:>7.1f} {:>8.1f} {:>9.1f} {:>5} {:>9}", f.rank,
-           f.kind, f.iteration, f.epoch, f.detect_ms, f.quiesce_ms, f.replace_ms, f.form_ms, f.verify_ms,
-           f.restore_ms, f.total_ms, f.lost_buffers, f.repeated_iterations);
+      line(
+          "  {:>4} {:<15} {:>9} {:>6} {:>8.1f} {:>8.1f} {:>8.1f} {:>7.1f} {:>7.1f} {:>8.1f} "
+          "{:>9.1f} {:>5} {:>9}",
+          f.rank, f.kind, f.iteration, f.epoch, f.detect_ms, f.quiesce_ms, f.replace_ms, f.form_ms,
+          f.verify_ms, f.restore_ms, f.total_ms, f.lost_buffers, f.repeated_iterations);
     }
-    line("  (times in ms; lost: buffers whose contents went, over all ranks; repeated: iterations done again)");
+    line(
+        "  (times in ms; lost: buffers whose contents went, over all ranks; repeated: iterations "
+        "done again)");
   }
   return text;
 }
@@ -86,32 +102,33 @@ Result<void> write_json(const Report& r, const Options& options) {
   }
   nlohmann::json history = nlohmann::json::array();
   for (const auto& [iteration, residual] : r.history) history.push_back({iteration, residual});
-  const nlohmann::json json = {{"app", "troupe-cg"},
-                               {"backend", r.backend},
-                               {"problem", r.problem},
-                               {"ranks", r.ranks},
-                               {"devices", r.devices},
-                               {"dtype", std::string(to_string(options.dtype))},
-                               {"precond", r.jacobi ? "jacobi" : "none"},
-                               {"rows", r.rows},
-                               {"nonzeros", r.nonzeros},
-                               {"iterations", r.iterations},
-                               {"converged", r.converged},
-                               {"tolerance", options.tolerance},
-                               {"relative_residual", r.relative_residual},
-                               {"true_relative_residual", r.true_relative_residual},
-                               {"relative_error", r.relative_error},
-                               {"seconds", r.solve_seconds},
-                               {"setup_seconds", r.setup_seconds},
-                               {"upload_seconds", r.upload_seconds},
-                               {"verify_seconds", r.verify_seconds},
-                               {"gflops", r.gflops()},
-                               {"spmv_format", r.spmv_format},
-                               {"spmv_gb_per_s", r.spmv_seconds > 0 ? r.spmv_bytes / r.spmv_seconds / 1e9 : 0.0},
-                               {"copy_gb_per_s", r.copy_seconds > 0 ? r.copy_bytes / r.copy_seconds / 1e9 : 0.0},
-                               {"epoch", r.final_epoch},
-                               {"history", history},
-                               {"recoveries", recoveries}};
+  const nlohmann::json json = {
+      {"app", "troupe-cg"},
+      {"backend", r.backend},
+      {"problem", r.problem},
+      {"ranks", r.ranks},
+      {"devices", r.devices},
+      {"dtype", std::string(to_string(options.dtype))},
+      {"precond", r.jacobi ? "jacobi" : "none"},
+      {"rows", r.rows},
+      {"nonzeros", r.nonzeros},
+      {"iterations", r.iterations},
+      {"converged", r.converged},
+      {"tolerance", options.tolerance},
+      {"relative_residual", r.relative_residual},
+      {"true_relative_residual", r.true_relative_residual},
+      {"relative_error", r.relative_error},
+      {"seconds", r.solve_seconds},
+      {"setup_seconds", r.setup_seconds},
+      {"upload_seconds", r.upload_seconds},
+      {"verify_seconds", r.verify_seconds},
+      {"gflops", r.gflops()},
+      {"spmv_format", r.spmv_format},
+      {"spmv_gb_per_s", r.spmv_seconds > 0 ? r.spmv_bytes / r.spmv_seconds / 1e9 : 0.0},
+      {"copy_gb_per_s", r.copy_seconds > 0 ? r.copy_bytes / r.copy_seconds / 1e9 : 0.0},
+      {"epoch", r.final_epoch},
+      {"history", history},
+      {"recoveries", recoveries}};
   std::ofstream file(options.json);
   file << json.dump(2) << '\n';
   file.close();

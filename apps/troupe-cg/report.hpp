@@ -11,7 +11,8 @@
 
 namespace troupe::cg {
 
-/// Everything that is known after a solve; the same on all ranks where it matters, printed by rank 0.
+/// Everything that is known after a solve; the same on all ranks where it matters, printed by rank
+/// 0.
 struct Report {
   std::string backend, problem;
   int ranks = 0;
@@ -19,9 +20,9 @@ struct Report {
   std::int64_t rows = 0, nonzeros = 0;
   std::int64_t iterations = 0;
   bool converged = false;
-  double relative_residual = 0;       ///< of the recurrence
-  double true_relative_residual = 0;  ///< |b - A x| / |b|, computed from scratch
-  double relative_error = 0;          ///< |x - x_true| / |x_true|
+  double relative_residual = 0;                          ///< of the recurrence
+  double true_relative_residual = 0;                     ///< |b - A x| / |b|, computed from scratch
+  double relative_error = 0;                             ///< |x - x_true| / |x_true|
   std::vector<std::pair<std::int64_t, double>> history;  ///< (iteration, relative residual)
 
   double setup_seconds = 0;   ///< reading or generating, partitioning
@@ -39,8 +40,9 @@ struct Report {
   std::uint32_t final_epoch = 0;
   std::vector<Recovery> recoveries;
 
-  /// Floating-point operations of one iteration over all ranks, counted as HPCG does (Dongarra, Heroux, Luszczek,
-  /// IJHPCA 30(1), 2016): 2 per nonzero, 2 n per dot product, vector update or combination.
+  /// Floating-point operations of one iteration over all ranks, counted as HPCG does (Dongarra,
+  /// Heroux, Luszczek, IJHPCA 30(1), 2016): 2 per nonzero, 2 n per dot product, vector update or
+  /// combination.
   [[nodiscard]] double flops_per_iteration() const;
   /// Rate over the whole solve, in 1e9 operations per second.
   [[nodiscard]] double gflops() const;

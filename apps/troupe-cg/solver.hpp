@@ -22,16 +22,18 @@ inline double seconds_since(std::chrono::steady_clock::time_point start) {
 /// Shown at every check on rank 0: iteration, relative residual.
 using Progress = std::function<void(std::int64_t iteration, double residual)>;
 
-/// The preconditioned conjugate gradient method (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed.,
-/// algorithm 9.1) over all devices of the world, without a host synchronisation but the check every K iterations.
+/// The preconditioned conjugate gradient method (Saad, Iterative Methods for Sparse Linear Systems,
+/// 2nd ed., algorithm 9.1) over all devices of the world, without a host synchronisation but the
+/// check every K iterations.
 ///
-/// All scalars live on the device. Those of the last K + 1 iterations are kept, three to an iteration (p'Ap, r'z, r'r),
-/// so that a check sees everything that happened since the one before, breakdowns too.
+/// All scalars live on the device. Those of the last K + 1 iterations are kept, three to an
+/// iteration (p'Ap, r'z, r'r), so that a check sees everything that happened since the one before,
+/// breakdowns too.
 template <Real T, troupe::Index I>
 class Solver {
  public:
-  Solver(Runtime& runtime, DistributedMatrix<T, I>& matrix, const Options& options, std::span<const double> right_hand_side,
-         std::span<const double> diagonal)
+  Solver(Runtime& runtime, DistributedMatrix<T, I>& matrix, const Options& options,
+         std::span<const double> right_hand_side, std::span<const double> diagonal)
       : device_(&runtime.device()),
         world_(&runtime.world()),
         matrix_(&matrix),
@@ -68,8 +70,9 @@ class Solver {
     }
   }
 
-  /// Solves; fills the report's solution, timings of solve and verification. `solution` is the known one. Throws
-  /// CollectiveException (invalid) on a breakdown: the matrix is not positive definite.
+  /// Solves; fills the report's solution, timings of solve and verification. `solution` is the
+  /// known one. Throws CollectiveException (invalid) on a breakdown: the matrix is not positive
+  /// definite.
   void solve(Report& report, std::span<const double> solution, const Progress& progress) {
     upload(solution, x_);  // x_ is free until the start
     device_->blas().dot(x_, x_, scalar(kSolutionNorm));
@@ -80,17 +83,28 @@ class Solver {
     b_norm_ = std::sqrt(static_cast<double>(norms[1]));
     start();
     const auto began = std::chrono::steady_clock::now();
-    world_->run(
-        checkpoint_, [&](std::int64_t i) { return step(i, report, solution, progress, began); },
-        {.first_step = 0, .commit_every = options_->commit_every});
+    world_->run(checkpoint_,
+                [&](std::int64_t i) { return step(i, report, solution, progress, began); },
+                {.first_step = 0, .commit_every = options_->commit_every});
     if (breakdown_ != 0) throw CollectiveException(breakdown_error());
     const double floor = 1000 * static_cast<double>(std::numeric_limits<T>::epsilon());
-    report.converged = report.converged && report.true_relative_residual <= std::max(10 * options_->tolerance, floor);
+    report.converged = report.converged &&
+                       report.true_relative_residual <= std::max(10 * options_->tolerance, floor);
   }
 
  private:
   /// Places in scalars_.
-  enum : std::int64_t { kAlpha, kMinusAlpha, kBeta, kSolutionNorm, kRightHandSideNorm, kCheck, kCheck2, kMinusOne, kScalars };
+  enum : std::int64_t {
+    kAlpha,
+    kMinusAlpha,
+    kBeta,
+    kSolutionNorm,
+    kRightHandSideNorm,
+    kCheck,
+    kCheck2,
+    kMinusOne,
+    kScalars
+  };
 
   [[nodiscard]] GpuRef<T> scalar(std::int64_t place) const { return scalars_.slice(place, 1); }
   [[nodiscard]] GpuRef<T> slot(std::int64_t iteration, std::int64_t place) const {
@@ -165,8 +179,8 @@ class Solver {
     });
   }
 
-  Step step(std::int64_t i, Report& report, std::span<const double> solution, const Progress& progress,
-            std::chrono::steady_clock::time_point began) {
+  Step step(std::int64_t i, Report& report, std::span<const double> solution,
+            const Progress& progress, std::chrono::steady_clock::time_point began) {
     iterate(i);
     const bool last = i + 1 >= options_->max_iterations;
     if ((i + 1) % options_->check_every != 0 && !last) return Step::again;
@@ -188,7 +202,8 @@ class Solver {
   /// Reads the scalars since the last check; returns the relative residual after iteration i.
   double look(std::int64_t i, Report& report) {
     const auto place = [&](std::int64_t iteration, std::int64_t which) {
-      return static_cast<double>(seen_[static_cast<std::size_t>(3 * ((iteration + slots_) % slots_) + which)]);
+      return static_cast<double>(
+          seen_[static_cast<std::size_t>(3 * ((iteration + slots_) % slots_) + which)]);
     };
     const std::int64_t squared = options_->jacobi ? 2 : 1;
     breakdown_ = 0;
@@ -235,11 +250,12 @@ class Solver {
   [[nodiscard]] Error breakdown_error() const {
     char value[32];
     std::snprintf(value, sizeof value, "%.6g", breakdown_value_);
-    return {Errc::invalid, 0,
-            "breakdown in iteration " + std::to_string(breakdown_) +
-                (std::isfinite(breakdown_value_) ? std::string(": p'Ap = ") + value + " is not positive"
-                                                 : std::string(": the residual is ") + value) +
-                ": the matrix is not positive definite"};
+    return {
+        Errc::invalid, 0,
+        "breakdown in iteration " + std::to_string(breakdown_) +
+            (std::isfinite(breakdown_value_) ? std::string(": p'Ap = ") + value + " is not positive"
+                                             : std::string(": the residual is ") + value) +
+            ": the matrix is not positive definite"};
   }
 
   Device* device_;
@@ -252,7 +268,7 @@ class Solver {
   Checkpoint checkpoint_;
   std::vector<OrderedFault> faults_;  ///< of this rank, not struck yet
   double b_norm_ = 0, solution_norm_ = 0;
-  std::int64_t breakdown_ = 0;        ///< the first iteration (from 1) with p'Ap <= 0; 0: none
+  std::int64_t breakdown_ = 0;  ///< the first iteration (from 1) with p'Ap <= 0; 0: none
   double breakdown_value_ = 0;
 };
 

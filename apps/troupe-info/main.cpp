@@ -80,17 +80,21 @@ nlohmann::json describe_rank(const World& world, const DeviceInfo& device) {
 }
 
 std::string to_text(const nlohmann::json& all) {
-  std::string text = fmt::format("troupe: {} ranks, engine {}\n", all["ranks"].size(), all["engine"].get<std::string>());
+  std::string text = fmt::format("troupe: {} ranks, engine {}\n", all["ranks"].size(),
+                                 all["engine"].get<std::string>());
   for (const auto& rank : all["ranks"]) {
     const auto& device = rank["device"];
     const auto bus = device["bus_id"].get<std::string>();
-    text += fmt::format("  rank {:>3}  host {} (local rank {}), cores {}, NUMA nodes {}\n", rank["rank"].get<int>(),
-                        rank["host"].get<std::string>(), rank["local_rank"].get<int>(), rank["cores"].get<std::string>(),
+    text += fmt::format("  rank {:>3}  host {} (local rank {}), cores {}, NUMA nodes {}\n",
+                        rank["rank"].get<int>(), rank["host"].get<std::string>(),
+                        rank["local_rank"].get<int>(), rank["cores"].get<std::string>(),
                         rank["numa_nodes"].get<std::string>());
-    text += fmt::format("            {}  {}  {}{:.1f} GiB, NUMA node {}\n", device["name"].get<std::string>(),
-                        device["uuid"].get<std::string>(), bus.empty() ? "" : "bus " + bus + "  ",
-                        static_cast<double>(device["memory_bytes"].get<std::uint64_t>()) / (1 << 30),
-                        device["numa_node"].get<int>() < 0 ? "unknown" : std::to_string(device["numa_node"].get<int>()));
+    text += fmt::format(
+        "            {}  {}  {}{:.1f} GiB, NUMA node {}\n", device["name"].get<std::string>(),
+        device["uuid"].get<std::string>(), bus.empty() ? "" : "bus " + bus + "  ",
+        static_cast<double>(device["memory_bytes"].get<std::uint64_t>()) / (1 << 30),
+        device["numa_node"].get<int>() < 0 ? "unknown"
+                                           : std::to_string(device["numa_node"].get<int>()));
   }
   text += "libraries\n";
   for (const auto& [name, version] : all["ranks"][0]["libraries"].items()) {
@@ -133,8 +137,9 @@ int run(Runtime& runtime) {
 }  // namespace troupe::info
 
 int main(int argc, char** argv) {
-  const troupe::Program program{"troupe-info",
-                                "Shows what a job has to work with: ranks, hosts, devices, binding, versions, operations.",
-                                {{"json", troupe::OptionType::text, "", "FILE", "write the same as JSON"}}};
+  const troupe::Program program{
+      "troupe-info",
+      "Shows what a job has to work with: ranks, hosts, devices, binding, versions, operations.",
+      {{"json", troupe::OptionType::text, "", "FILE", "write the same as JSON"}}};
   return troupe::run_program(argc, argv, program, troupe::info::run);
 }

@@ -12,21 +12,23 @@ namespace troupe {
 
 /// The state of an application: buffers and host values that together make it possible to go on.
 ///
-/// A commit copies the buffers, device to device, into one half of a pair, in turn, and the host values with them; the
-/// other half holds the commit before. The copies are operations like any other: a commit costs the caller nothing
-/// but their submission. One thread at a time.
+/// A commit copies the buffers, device to device, into one half of a pair, in turn, and the host
+/// values with them; the other half holds the commit before. The copies are operations like any
+/// other: a commit costs the caller nothing but their submission. One thread at a time.
 class Checkpoint {
  public:
   explicit Checkpoint(Device& device) : device_(&device) {}
   Checkpoint(const Checkpoint&) = delete;
   Checkpoint& operator=(const Checkpoint&) = delete;
 
-  /// The contents of `buffer` belong to the state. The reference must outlive this; a rollback makes it valid again.
-  /// Throws Exception (out_of_memory): two more buffers of its size are made.
+  /// The contents of `buffer` belong to the state. The reference must outlive this; a rollback
+  /// makes it valid again. Throws Exception (out_of_memory): two more buffers of its size are made.
   template <Element T>
   void add(GpuRef<T>& buffer) {
-    const GpuRef<T> halves[2] = {device_->alloc<T>(buffer.length()), device_->alloc<T>(buffer.length())};
-    add_entry([device = device_, &buffer, halves = std::vector<GpuRef<T>>(halves, halves + 2)](Move move, int half) mutable {
+    const GpuRef<T> halves[2] = {device_->alloc<T>(buffer.length()),
+                                 device_->alloc<T>(buffer.length())};
+    add_entry([device = device_, &buffer, halves = std::vector<GpuRef<T>>(halves, halves + 2)](
+                  Move move, int half) mutable {
       auto& copy = halves[static_cast<std::size_t>(half)];
       if (move == Move::commit) {
         if (!copy.valid()) copy.renew();
@@ -37,7 +39,8 @@ class Checkpoint {
       return device->copy(copy, buffer);
     });
   }
-  /// Room whose contents need not be kept; a rollback makes the reference valid again, its contents undefined.
+  /// Room whose contents need not be kept; a rollback makes the reference valid again, its contents
+  /// undefined.
   template <Element T>
   void add_scratch(GpuRef<T>& buffer) {
     add_entry([&buffer](Move move, int) {
@@ -57,12 +60,13 @@ class Checkpoint {
     });
   }
 
-  /// Submits the copies of the state as it stands after `step`. World::commit() is what applications call.
+  /// Submits the copies of the state as it stands after `step`. World::commit() is what
+  /// applications call.
   Future<void> commit(std::int64_t step);
   /// Goes back to the commit of `step`, one of the last two; waits for it.
   Result<void> rollback(std::int64_t step);
-  /// Before any commit is complete everywhere: forgets the half-made one and makes the references valid that it
-  /// left stale. Never fails.
+  /// Before any commit is complete everywhere: forgets the half-made one and makes the references
+  /// valid that it left stale. Never fails.
   Result<void> forget();
   /// Step of the newest commit that was submitted; -1: none.
   [[nodiscard]] std::int64_t newest() const noexcept { return steps_[current_]; }

@@ -28,15 +28,15 @@ struct DeviceInfo {
   std::string uuid;
   std::string bus_id;
   std::uint64_t memory_bytes = 0;
-  int numa_node = -1;  ///< -1: unknown
+  int numa_node = -1;                                          ///< -1: unknown
   std::vector<std::pair<std::string, std::string>> libraries;  ///< name and version
 };
 
 /// The GPU of this rank, whatever becomes of the processes that drive it.
 ///
-/// Operations are asynchronous and run as if in the order in which they were submitted; nothing needs to be
-/// synchronised. Their futures resolve with an Error when they fail; errors of the arguments are found before
-/// anything is launched. Every function may be called from any thread.
+/// Operations are asynchronous and run as if in the order in which they were submitted; nothing
+/// needs to be synchronised. Their futures resolve with an Error when they fail; errors of the
+/// arguments are found before anything is launched. Every function may be called from any thread.
 class Device {
  public:
   /// A buffer of `length` elements, uninitialised. Throws Exception (out_of_memory, …).
@@ -61,30 +61,36 @@ class Device {
   /// Sets every element to `value`.
   template <Element T>
   Future<void> fill(const GpuRef<T>& destination, const T& value) {
-    memory::Fill op{dtype_of<T>, static_cast<std::uint64_t>(destination.length()), {}, destination.operand()};
+    memory::Fill op{
+        dtype_of<T>, static_cast<std::uint64_t>(destination.length()), {}, destination.operand()};
     std::memcpy(op.pattern, &value, sizeof value);
     return detail::submit(submitter(), op);
   }
   /// Copies all of `source` (device to device).
   template <Element T>
   Future<void> copy(const GpuRef<T>& source, const GpuRef<T>& destination) {
-    return detail::submit(submitter(), memory::Copy{dtype_of<T>, source.operand(), destination.operand()});
+    return detail::submit(submitter(),
+                          memory::Copy{dtype_of<T>, source.operand(), destination.operand()});
   }
-  /// Copies the first destination.length() elements of `source`, which must not change until the future resolves.
+  /// Copies the first destination.length() elements of `source`, which must not change until the
+  /// future resolves.
   template <Element T>
   Future<void> copy(const PinnedBuffer<T>& source, const GpuRef<T>& destination) {
-    return detail::submit(submitter(),
-                          memory::Copy{dtype_of<T>, source.operand(0, static_cast<std::size_t>(destination.length())),
-                                       destination.operand()});
+    return detail::submit(
+        submitter(),
+        memory::Copy{dtype_of<T>, source.operand(0, static_cast<std::size_t>(destination.length())),
+                     destination.operand()});
   }
   /// Copies all of `source` to the start of `destination`.
   template <Element T>
   Future<void> copy(const GpuRef<T>& source, const PinnedBuffer<T>& destination) {
-    return detail::submit(submitter(),
-                          memory::Copy{dtype_of<T>, source.operand(),
-                                       destination.operand(0, static_cast<std::size_t>(source.length()))});
+    return detail::submit(
+        submitter(),
+        memory::Copy{dtype_of<T>, source.operand(),
+                     destination.operand(0, static_cast<std::size_t>(source.length()))});
   }
-  /// Copies from ordinary memory, through pinned staging; `source` may be reused when the call returns.
+  /// Copies from ordinary memory, through pinned staging; `source` may be reused when the call
+  /// returns.
   template <Element T>
   Future<void> upload(std::span<const T> source, const GpuRef<T>& destination) {
     check(std::ssize(source) == destination.length(), "upload: the lengths differ");
@@ -106,11 +112,13 @@ class Device {
   /// Does nothing, through the whole path.
   Future<void> nop() { return detail::submit(submitter(), memory::Nop{}); }
   /// Lets the device host suffer a real fault when it reaches this command: for tests and drills.
-  Future<void> inject(memory::FaultKind kind) { return detail::submit(submitter(), memory::Fault{{}, kind, 0}); }
+  Future<void> inject(memory::FaultKind kind) {
+    return detail::submit(submitter(), memory::Fault{{}, kind, 0});
+  }
 
   [[nodiscard]] const DeviceInfo& info() const;
-  /// The first error of any command since the last call, also of those whose future nobody kept: like
-  /// cudaGetLastError. Losses by a fault do not count. World::run() looks after every step.
+  /// The first error of any command since the last call, also of those whose future nobody kept:
+  /// like cudaGetLastError. Losses by a fault do not count. World::run() looks after every step.
   [[nodiscard]] Result<void> take_error();
   /// Bytes of slabs this rank holds.
   [[nodiscard]] std::uint64_t bytes_held() const;
@@ -133,7 +141,8 @@ class Device {
 
   Result<Allocation> allocate(std::uint64_t length, std::size_t element);
   Result<Pin> allocate_pinned(std::uint64_t length, std::size_t element);
-  Future<void> upload_bytes(std::span<const std::byte> source, const Operand& destination, DType dtype);
+  Future<void> upload_bytes(std::span<const std::byte> source, const Operand& destination,
+                            DType dtype);
   Result<void> download_bytes(const Operand& source, std::span<std::byte> destination, DType dtype);
 
   std::shared_ptr<rank::DeviceCore> core_;

@@ -10,15 +10,36 @@ namespace troupe {
 
 /// The element type of a buffer. On the wire it is a field, never a variant of an operation.
 enum class DType : std::uint8_t {
-  f16, bf16, f32, f64, f8e4m3, f8e5m2, i8, u8, i32, u32, i64, u64, c64, c128
+  f16,
+  bf16,
+  f32,
+  f64,
+  f8e4m3,
+  f8e5m2,
+  i8,
+  u8,
+  i32,
+  u32,
+  i64,
+  u64,
+  c64,
+  c128
 };
 inline constexpr std::size_t kDTypeCount = 14;
 
 /// Host-side storage for the narrow formats; arithmetic on them happens on the device only.
-struct Half { std::uint16_t bits; };
-struct BFloat16 { std::uint16_t bits; };
-struct Float8E4M3 { std::uint8_t bits; };
-struct Float8E5M2 { std::uint8_t bits; };
+struct Half {
+  std::uint16_t bits;
+};
+struct BFloat16 {
+  std::uint16_t bits;
+};
+struct Float8E4M3 {
+  std::uint8_t bits;
+};
+struct Float8E5M2 {
+  std::uint8_t bits;
+};
 
 /// Bytes per element.
 constexpr std::size_t size_of(DType dtype) noexcept {
@@ -28,28 +49,71 @@ constexpr std::size_t size_of(DType dtype) noexcept {
 
 /// "f64", "bf16", "c128", ...
 constexpr std::string_view to_string(DType dtype) noexcept {
-  constexpr std::string_view kNames[kDTypeCount] = {"f16", "bf16", "f32", "f64", "f8e4m3",
-                                                    "f8e5m2", "i8", "u8", "i32", "u32",
-                                                    "i64", "u64", "c64", "c128"};
+  constexpr std::string_view kNames[kDTypeCount] = {"f16",    "bf16", "f32", "f64", "f8e4m3",
+                                                    "f8e5m2", "i8",   "u8",  "i32", "u32",
+                                                    "i64",    "u64",  "c64", "c128"};
   return kNames[static_cast<std::size_t>(dtype)];
 }
 
 namespace detail {
-template <class T> struct DTypeOf;
-template <> struct DTypeOf<Half> { static constexpr DType value = DType::f16; };
-template <> struct DTypeOf<BFloat16> { static constexpr DType value = DType::bf16; };
-template <> struct DTypeOf<float> { static constexpr DType value = DType::f32; };
-template <> struct DTypeOf<double> { static constexpr DType value = DType::f64; };
-template <> struct DTypeOf<Float8E4M3> { static constexpr DType value = DType::f8e4m3; };
-template <> struct DTypeOf<Float8E5M2> { static constexpr DType value = DType::f8e5m2; };
-template <> struct DTypeOf<std::int8_t> { static constexpr DType value = DType::i8; };
-template <> struct DTypeOf<std::uint8_t> { static constexpr DType value = DType::u8; };
-template <> struct DTypeOf<std::int32_t> { static constexpr DType value = DType::i32; };
-template <> struct DTypeOf<std::uint32_t> { static constexpr DType value = DType::u32; };
-template <> struct DTypeOf<std::int64_t> { static constexpr DType value = DType::i64; };
-template <> struct DTypeOf<std::uint64_t> { static constexpr DType value = DType::u64; };
-template <> struct DTypeOf<std::complex<float>> { static constexpr DType value = DType::c64; };
-template <> struct DTypeOf<std::complex<double>> { static constexpr DType value = DType::c128; };
+template <class T>
+struct DTypeOf;
+template <>
+struct DTypeOf<Half> {
+  static constexpr DType value = DType::f16;
+};
+template <>
+struct DTypeOf<BFloat16> {
+  static constexpr DType value = DType::bf16;
+};
+template <>
+struct DTypeOf<float> {
+  static constexpr DType value = DType::f32;
+};
+template <>
+struct DTypeOf<double> {
+  static constexpr DType value = DType::f64;
+};
+template <>
+struct DTypeOf<Float8E4M3> {
+  static constexpr DType value = DType::f8e4m3;
+};
+template <>
+struct DTypeOf<Float8E5M2> {
+  static constexpr DType value = DType::f8e5m2;
+};
+template <>
+struct DTypeOf<std::int8_t> {
+  static constexpr DType value = DType::i8;
+};
+template <>
+struct DTypeOf<std::uint8_t> {
+  static constexpr DType value = DType::u8;
+};
+template <>
+struct DTypeOf<std::int32_t> {
+  static constexpr DType value = DType::i32;
+};
+template <>
+struct DTypeOf<std::uint32_t> {
+  static constexpr DType value = DType::u32;
+};
+template <>
+struct DTypeOf<std::int64_t> {
+  static constexpr DType value = DType::i64;
+};
+template <>
+struct DTypeOf<std::uint64_t> {
+  static constexpr DType value = DType::u64;
+};
+template <>
+struct DTypeOf<std::complex<float>> {
+  static constexpr DType value = DType::c64;
+};
+template <>
+struct DTypeOf<std::complex<double>> {
+  static constexpr DType value = DType::c128;
+};
 }  // namespace detail
 
 /// The DType of a C++ element type.
@@ -58,7 +122,9 @@ inline constexpr DType dtype_of = detail::DTypeOf<std::remove_cv_t<T>>::value;
 
 /// C++ types that can be elements of a buffer.
 template <class T>
-concept Element = requires { detail::DTypeOf<std::remove_cv_t<T>>::value; };
+concept Element = requires {
+  detail::DTypeOf<std::remove_cv_t<T>>::value;
+};
 
 /// f32 and f64: what the BLAS, sparse and rng operations compute in.
 template <class T>

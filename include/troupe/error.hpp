@@ -14,27 +14,28 @@ namespace troupe {
 /// What kind of failure an operation met. The class decides what supervision does with it.
 enum class Errc : std::uint8_t {
   ok = 0,
-  invalid,         ///< the caller's arguments are wrong; nothing was launched
-  unsupported,     ///< the engine has no such operation or dtype; nothing was launched
-  out_of_memory,   ///< device, pinned or host memory does not suffice
-  library,         ///< a library call failed; its actor stays usable
-  stale,           ///< the buffer's contents are gone (freed, or lost with its device host)
-  timeout,         ///< a deadline passed
-  would_block,     ///< a bounded queue is full
-  stopped,         ///< the receiver has ended
-  device_lost,     ///< the CUDA context or its process died while the operation was in flight
-  device_failed,   ///< the GPU itself is unusable (ECC, fallen off the bus); it is excluded
-  world_reformed,  ///< the operation belongs to an epoch that has ended
-  peer_lost,       ///< another rank is gone for good
+  invalid,           ///< the caller's arguments are wrong; nothing was launched
+  unsupported,       ///< the engine has no such operation or dtype; nothing was launched
+  out_of_memory,     ///< device, pinned or host memory does not suffice
+  library,           ///< a library call failed; its actor stays usable
+  stale,             ///< the buffer's contents are gone (freed, or lost with its device host)
+  timeout,           ///< a deadline passed
+  would_block,       ///< a bounded queue is full
+  stopped,           ///< the receiver has ended
+  device_lost,       ///< the CUDA context or its process died while the operation was in flight
+  device_failed,     ///< the GPU itself is unusable (ECC, fallen off the bus); it is excluded
+  world_reformed,    ///< the operation belongs to an epoch that has ended
+  peer_lost,         ///< another rank is gone for good
   budget_exhausted,  ///< more restarts than the budget allows
-  io,              ///< a file or an operating-system call failed
-  internal         ///< troupe broke its own rules: please report
+  io,                ///< a file or an operating-system call failed
+  internal           ///< troupe broke its own rules: please report
 };
 
 /// The lower-case name of an error class, as it appears in messages and JSON.
 std::string_view to_string(Errc code) noexcept;
 
-/// An operating error as a value: class, the native code of the library that failed (0 if none), text.
+/// An operating error as a value: class, the native code of the library that failed (0 if none),
+/// text.
 struct Error {
   Errc code = Errc::internal;
   int native = 0;
@@ -68,7 +69,8 @@ namespace detail {
 /// Aborts with file and line if a programmer's assumption does not hold, in every build type.
 inline void check(bool holds, std::string_view what,
                   const std::source_location& where = std::source_location::current()) {
-  if (!holds) [[unlikely]] detail::check_failed(what, where);
+  if (!holds) [[unlikely]]
+    detail::check_failed(what, where);
 }
 
 /// A value or an Error. Access to what is not there aborts.
@@ -103,7 +105,9 @@ class [[nodiscard]] Result {
     check(!ok(), "Result::error() on a value");
     return *std::get_if<1>(&state_);
   }
-  [[nodiscard]] Errc code() const noexcept { return ok() ? Errc::ok : std::get_if<1>(&state_)->code; }
+  [[nodiscard]] Errc code() const noexcept {
+    return ok() ? Errc::ok : std::get_if<1>(&state_)->code;
+  }
 
   /// The value, or an Exception that carries the error.
   T take() && {
@@ -113,7 +117,8 @@ class [[nodiscard]] Result {
 
  private:
   void require() const {
-    if (!ok()) [[unlikely]] detail::check_failed(error().to_string(), std::source_location::current());
+    if (!ok()) [[unlikely]]
+      detail::check_failed(error().to_string(), std::source_location::current());
   }
   std::variant<T, Error> state_;
 };

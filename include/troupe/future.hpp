@@ -14,8 +14,10 @@
 
 namespace troupe {
 
-template <class T> class Future;
-template <class T> class Promise;
+template <class T>
+class Future;
+template <class T>
+class Promise;
 
 namespace detail {
 
@@ -46,12 +48,18 @@ class StateBase {
   StateBase(const StateBase&) = delete;
   StateBase& operator=(const StateBase&) = delete;
 
-  [[nodiscard]] bool ready() const noexcept { return ready_.load(std::memory_order_acquire) == kReady; }
+  [[nodiscard]] bool ready() const noexcept {
+    return ready_.load(std::memory_order_acquire) == kReady;
+  }
   void wait() noexcept;
   /// True if ready before the time was over.
   bool wait_for(std::chrono::nanoseconds time) noexcept;
   /// Runs `continuation` once, on the resolving thread, or at once if ready. Takes ownership.
   void attach(Continuation* continuation) noexcept;
+
+  /// For whoever makes the state and keeps two references: cheaper than retain().
+  struct TwoReferences {};
+  StateBase(Progress* progress, TwoReferences) noexcept : references_(2), progress_(progress) {}
 
   void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept {
@@ -65,7 +73,8 @@ class StateBase {
   void publish() noexcept;
 
  private:
-  static constexpr std::uint32_t kPending = 0, kReady = 1, kSleeper = 2;  // kSleeper: pending, wake us
+  static constexpr std::uint32_t kPending = 0, kReady = 1,
+                                 kSleeper = 2;  // kSleeper: pending, wake us
 
   std::atomic<std::uint32_t> references_{1};
   std::atomic<std::uint32_t> ready_{kPending};
@@ -74,7 +83,8 @@ class StateBase {
   Progress* progress_;
 };
 
-/// Memory for shared states, recycled by the thread that frees it: a command's future costs no trip to the heap.
+/// Memory for shared states, recycled by the thread that frees it: a command's future costs no trip
+/// to the heap.
 void* allocate_state(std::size_t bytes);
 void free_state(void* memory, std::size_t bytes) noexcept;
 
@@ -84,7 +94,9 @@ class State final : public StateBase {
   using StateBase::StateBase;
 
   static void* operator new(std::size_t bytes) { return allocate_state(bytes); }
-  static void operator delete(void* memory, std::size_t bytes) noexcept { free_state(memory, bytes); }
+  static void operator delete(void* memory, std::size_t bytes) noexcept {
+    free_state(memory, bytes);
+  }
 
   /// Stores the outcome; the first call wins, later ones return false.
   bool resolve(Result<T> outcome) {
@@ -130,16 +142,20 @@ struct FunctionContinuation final : StateBase::Continuation {
 };
 
 template <class T, class F>
-struct ThenResult { using type = std::invoke_result_t<F, T>; };
+struct ThenResult {
+  using type = std::invoke_result_t<F, T>;
+};
 template <class F>
-struct ThenResult<void, F> { using type = std::invoke_result_t<F>; };
+struct ThenResult<void, F> {
+  using type = std::invoke_result_t<F>;
+};
 
 }  // namespace detail
 
 /// The outcome of an asynchronous operation: a value or an Error, delivered once.
 ///
-/// Copies share the outcome. A future may be dropped: the operation runs all the same. Every function
-/// may be called from any thread. Also usable as the return type of a coroutine.
+/// Copies share the outcome. A future may be dropped: the operation runs all the same. Every
+/// function may be called from any thread. Also usable as the return type of a coroutine.
 template <class T = void>
 class Future {
  public:
@@ -165,8 +181,8 @@ class Future {
   /// Waits at most `time`; true if the future is ready then.
   bool wait_for(std::chrono::nanoseconds time) const { return state_->wait_for(time); }
 
-  /// A future for f(value). Runs on the thread that resolves this future (or here, if it is resolved
-  /// already), so f must not block. An error skips f and is passed on.
+  /// A future for f(value). Runs on the thread that resolves this future (or here, if it is
+  /// resolved already), so f must not block. An error skips f and is passed on.
   template <class F>
   auto then(F f) const -> Future<typename detail::ThenResult<T, F>::type> {
     using R = typename detail::ThenResult<T, F>::type;
@@ -189,7 +205,8 @@ class Future {
     return Future<R>(next);
   }
 
-  /// Calls f(const Result<T>&) once, on the resolving thread or at once; f must neither block nor throw.
+  /// Calls f(const Result<T>&) once, on the resolving thread or at once; f must neither block nor
+  /// throw.
   template <class F>
   void on_ready(F f) const {
     auto run = [f = std::move(f), state = state_]() mutable { f(state->outcome()); };
@@ -232,7 +249,8 @@ class Promise {
 
  private:
   void drop() {
-    if (state_ && !state_->ready()) state_->resolve(Error{Errc::stopped, 0, "the promise was dropped"});
+    if (state_ && !state_->ready())
+      state_->resolve(Error{Errc::stopped, 0, "the promise was dropped"});
   }
 
   detail::StatePtr<detail::State<T>> state_;

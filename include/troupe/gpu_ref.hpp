@@ -40,9 +40,10 @@ class BufferLease {
 
 /// A range of elements in GPU memory: a value, sharing ownership of the buffer it lies in.
 ///
-/// A reference goes *stale* when its contents are gone: it was being written (or a submitted command was yet to
-/// write it) when its device host died or its world's epoch ended. Using a stale reference fails with
-/// Errc::stale before anything is launched. Copies and slices of a reference go stale with it. Any thread.
+/// A reference goes *stale* when its contents are gone: it was being written (or a submitted
+/// command was yet to write it) when its device host died or its world's epoch ended. Using a stale
+/// reference fails with Errc::stale before anything is launched. Copies and slices of a reference
+/// go stale with it. Any thread.
 template <Element T>
 class GpuRef {
  public:
@@ -51,7 +52,9 @@ class GpuRef {
   GpuRef() = default;
 
   [[nodiscard]] std::int64_t length() const noexcept { return length_; }
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return static_cast<std::uint64_t>(length_) * sizeof(T); }
+  [[nodiscard]] std::uint64_t bytes() const noexcept {
+    return static_cast<std::uint64_t>(length_) * sizeof(T);
+  }
   [[nodiscard]] explicit operator bool() const noexcept { return lease_ != nullptr; }
   /// False once the contents are gone.
   [[nodiscard]] bool valid() const noexcept { return lease_ && lease_->valid(where_.generation); }
@@ -68,7 +71,8 @@ class GpuRef {
     return part;
   }
 
-  /// After a loss: makes this reference valid again. The contents are undefined until they are written.
+  /// After a loss: makes this reference valid again. The contents are undefined until they are
+  /// written.
   void renew() {
     check(lease_ != nullptr, "renew of an empty GpuRef");
     where_.generation = lease_->renew();
@@ -95,8 +99,8 @@ class GpuRef {
   std::int64_t length_ = 0;
 };
 
-/// Host memory that both the rank and its device host see and that CUDA has registered: copies from and to the
-/// device are one DMA. Move-only; returned to the pool of its device when destroyed.
+/// Host memory that both the rank and its device host see and that CUDA has registered: copies from
+/// and to the device are one DMA. Move-only; returned to the pool of its device when destroyed.
 template <Element T>
 class PinnedBuffer {
  public:

@@ -16,11 +16,12 @@ struct StrongId {
   friend constexpr auto operator<=>(StrongId, StrongId) = default;
 };
 
-using Rank = StrongId<struct RankTag, std::int32_t>;              ///< position in the world, from 0
-using DeviceOrdinal = StrongId<struct DeviceTag, std::int32_t>;   ///< a GPU of this node, from 0
-using Generation = StrongId<struct GenerationTag, std::uint32_t>;  ///< version of a buffer's contents
-using Epoch = StrongId<struct EpochTag, std::uint32_t>;           ///< incarnation of the world, from 1
-using Ticket = StrongId<struct TicketTag, std::uint64_t>;         ///< position in a rank's program, from 1
+using Rank = StrongId<struct RankTag, std::int32_t>;             ///< position in the world, from 0
+using DeviceOrdinal = StrongId<struct DeviceTag, std::int32_t>;  ///< a GPU of this node, from 0
+using Generation =
+    StrongId<struct GenerationTag, std::uint32_t>;         ///< version of a buffer's contents
+using Epoch = StrongId<struct EpochTag, std::uint32_t>;    ///< incarnation of the world, from 1
+using Ticket = StrongId<struct TicketTag, std::uint64_t>;  ///< position in a rank's program, from 1
 
 }  // namespace troupe
 

@@ -15,14 +15,16 @@ namespace troupe {
 inline constexpr int kExitSuccess = 0;
 inline constexpr int kExitFailure = 1;  ///< wrong result, not converged, or an error while running
 inline constexpr int kExitUsage = 2;    ///< bad usage, input or environment
-inline constexpr int kExitRequeue = 75; ///< the restart budget is spent: requeue the job (EX_TEMPFAIL)
+inline constexpr int kExitRequeue =
+    75;  ///< the restart budget is spent: requeue the job (EX_TEMPFAIL)
 
-/// Everything a rank needs: MPI, the configuration, its device, the world. One per process, made and destroyed by
-/// the main thread.
+/// Everything a rank needs: MPI, the configuration, its device, the world. One per process, made
+/// and destroyed by the main thread.
 class Runtime {
  public:
-  /// Initialises MPI (MPI_THREAD_MULTIPLE) unless the program has, reads the configuration, starts the device host
-  /// and forms the world. Throws Exception on every rank with the same error: Errc::invalid for usage, the cause else.
+  /// Initialises MPI (MPI_THREAD_MULTIPLE) unless the program has, reads the configuration, starts
+  /// the device host and forms the world. Throws Exception on every rank with the same error:
+  /// Errc::invalid for usage, the cause else.
   Runtime(int argc, char** argv, std::span<const OptionSpec> options = {});
   /// With a configuration that was parsed before.
   Runtime(int argc, char** argv, const Config& config);
@@ -49,10 +51,11 @@ struct Program {
   std::vector<OptionSpec> options;
 };
 
-/// The main() of an MPI program: parses the options (answering --help, --version and --print-config), runs `check_usage`
-/// if given, makes a Runtime and runs `body`. Errors become one line on rank 0's stderr and the documented exit
-/// status; no rank is left behind.
-int run_program(int argc, char** argv, const Program& program, const std::function<int(Runtime&)>& body,
+/// The main() of an MPI program: parses the options (answering --help, --version and
+/// --print-config), runs `check_usage` if given, makes a Runtime and runs `body`. Errors become one
+/// line on rank 0's stderr and the documented exit status; no rank is left behind.
+int run_program(int argc, char** argv, const Program& program,
+                const std::function<int(Runtime&)>& body,
                 const std::function<Result<void>(const Config&)>& check_usage = {});
 
 }  // namespace troupe

@@ -20,18 +20,20 @@ class WorldCore;
 
 /// How one fault was overcome; times in milliseconds, wall clock.
 struct Recovery {
-  int rank = 0;              ///< whose device host was lost
-  std::string kind;          ///< "kill", "segv", "hang", "exit", "illegal-address", …
+  int rank = 0;                 ///< whose device host was lost
+  std::string kind;             ///< "kill", "segv", "hang", "exit", "illegal-address", …
   std::int64_t iteration = -1;  ///< the step that was under way there; -1: none
-  std::uint32_t epoch = 0;   ///< the epoch that began afterwards
-  double detect_ms = 0;      ///< from the fault to its detection
-  double quiesce_ms = 0;     ///< all ranks stop, end their communicator, drain
-  double replace_ms = 0;     ///< a successor is there, and all ranks' contributions to its communicator
-  double form_ms = 0;        ///< the new communicator; beside it: reaping the dead, mapping the slabs, promotion
-  double verify_ms = 0;      ///< an all-reduce of known values
-  double restore_ms = 0;     ///< rollback to the last commit that all ranks have
-  double total_ms = 0;       ///< from the fault to the new epoch
-  std::uint32_t lost_buffers = 0;       ///< whose contents went, over all ranks
+  std::uint32_t epoch = 0;      ///< the epoch that began afterwards
+  double detect_ms = 0;         ///< from the fault to its detection
+  double quiesce_ms = 0;        ///< all ranks stop, end their communicator, drain
+  double replace_ms =
+      0;  ///< a successor is there, and all ranks' contributions to its communicator
+  double form_ms =
+      0;  ///< the new communicator; beside it: reaping the dead, mapping the slabs, promotion
+  double verify_ms = 0;            ///< an all-reduce of known values
+  double restore_ms = 0;           ///< rollback to the last commit that all ranks have
+  double total_ms = 0;             ///< from the fault to the new epoch
+  std::uint32_t lost_buffers = 0;  ///< whose contents went, over all ranks
   std::int64_t repeated_iterations = 0;
 };
 
@@ -52,58 +54,70 @@ struct Transfer {
 
 /// All ranks and their communicator.
 ///
-/// The world lives in epochs: when a device host is lost anywhere, its communicator is re-formed and a new epoch
-/// begins. A collective belongs to the epoch that the program has last acknowledged, by starting, by wait_active() or
-/// inside run(); one of an ended epoch fails with Errc::world_reformed. Collectives have NCCL's semantics: all ranks
-/// call the same ones in the same order. Every function may be called from any thread, but the order of collectives
-/// is the order of the calls.
+/// The world lives in epochs: when a device host is lost anywhere, its communicator is re-formed
+/// and a new epoch begins. A collective belongs to the epoch that the program has last
+/// acknowledged, by starting, by wait_active() or inside run(); one of an ended epoch fails with
+/// Errc::world_reformed. Collectives have NCCL's semantics: all ranks call the same ones in the
+/// same order. Every function may be called from any thread, but the order of collectives is the
+/// order of the calls.
 class World {
  public:
   [[nodiscard]] int rank() const;
   [[nodiscard]] int size() const;
   [[nodiscard]] int local_rank() const;  ///< among the ranks of this node
   [[nodiscard]] int local_size() const;
-  [[nodiscard]] Epoch epoch() const;     ///< the one the program has acknowledged
+  [[nodiscard]] Epoch epoch() const;  ///< the one the program has acknowledged
 
   /// destination = op over ranks of source
   template <Element T>
   Future<void> all_reduce(const GpuRef<T>& source, const GpuRef<T>& destination, ReduceOp op) {
-    return submit(collective::AllReduce{dtype_of<T>, op, 0, count(source), source.operand(), destination.operand()});
+    return submit(collective::AllReduce{dtype_of<T>, op, 0, count(source), source.operand(),
+                                        destination.operand()});
   }
   /// In place.
   template <Element T>
   Future<void> all_reduce(const GpuRef<T>& data, ReduceOp op) {
     return all_reduce(data, data, op);
   }
-  /// At `root`: destination = op over ranks of source; elsewhere the destination is ignored and may be empty.
+  /// At `root`: destination = op over ranks of source; elsewhere the destination is ignored and may
+  /// be empty.
   template <Element T>
-  Future<void> reduce(const GpuRef<T>& source, const GpuRef<T>& destination, ReduceOp op, Rank root) {
-    return submit(collective::Reduce{dtype_of<T>, op, to_unsigned(root), count(source), source.operand(),
+  Future<void> reduce(const GpuRef<T>& source, const GpuRef<T>& destination, ReduceOp op,
+                      Rank root) {
+    return submit(collective::Reduce{dtype_of<T>, op, to_unsigned(root), count(source),
+                                     source.operand(),
                                      root.value == rank() ? destination.operand() : Operand{}});
   }
   /// data = data of `root`
   template <Element T>
   Future<void> broadcast(const GpuRef<T>& data, Rank root) {
-    return submit(collective::Broadcast{dtype_of<T>, to_unsigned(root), 0, count(data), data.operand()});
+    return submit(
+        collective::Broadcast{dtype_of<T>, to_unsigned(root), 0, count(data), data.operand()});
   }
-  /// destination = the sources of all ranks, in rank order; destination.length() == size() * source.length()
+  /// destination = the sources of all ranks, in rank order; destination.length() == size() *
+  /// source.length()
   template <Element T>
   Future<void> all_gather(const GpuRef<T>& source, const GpuRef<T>& destination) {
     if (destination.length() != size() * source.length()) return mismatch("all_gather");
-    return submit(collective::AllGather{dtype_of<T>, count(source), source.operand(), destination.operand()});
+    return submit(
+        collective::AllGather{dtype_of<T>, count(source), source.operand(), destination.operand()});
   }
-  /// destination = this rank's part of op over ranks of source; source.length() == size() * destination.length()
+  /// destination = this rank's part of op over ranks of source; source.length() == size() *
+  /// destination.length()
   template <Element T>
   Future<void> reduce_scatter(const GpuRef<T>& source, const GpuRef<T>& destination, ReduceOp op) {
     if (source.length() != size() * destination.length()) return mismatch("reduce_scatter");
-    return submit(collective::ReduceScatter{dtype_of<T>, op, 0, count(destination), source.operand(), destination.operand()});
+    return submit(collective::ReduceScatter{dtype_of<T>, op, 0, count(destination),
+                                            source.operand(), destination.operand()});
   }
   /// Part r of destination = part rank() of the source of rank r; both have size() equal parts
   template <Element T>
   Future<void> all_to_all(const GpuRef<T>& source, const GpuRef<T>& destination) {
-    if (source.length() % size() != 0 || source.length() != destination.length()) return mismatch("all_to_all");
-    return submit(collective::AllToAll{dtype_of<T>, count(source) / static_cast<std::uint64_t>(size()), source.operand(),
-                                       destination.operand()});
+    if (source.length() % size() != 0 || source.length() != destination.length())
+      return mismatch("all_to_all");
+    return submit(collective::AllToAll{dtype_of<T>,
+                                       count(source) / static_cast<std::uint64_t>(size()),
+                                       source.operand(), destination.operand()});
   }
   template <Element T>
   Future<void> send(const GpuRef<T>& data, Rank peer) {
@@ -120,25 +134,29 @@ class World {
   Future<void> exchange(std::span<const Transfer<T>> sends, std::span<const Transfer<T>> receives) {
     std::vector<PeerTransfer> tail;
     for (const auto& part : sends) tail.push_back({part.data.operand(), to_unsigned(part.peer), 0});
-    for (const auto& part : receives) tail.push_back({part.data.operand(), to_unsigned(part.peer), 1});
+    for (const auto& part : receives)
+      tail.push_back({part.data.operand(), to_unsigned(part.peer), 1});
     return submit(collective::Exchange{dtype_of<T>}, tail);
   }
 
-  /// Waits until the world is active and acknowledges its epoch: what an application that handles faults itself calls
-  /// after world_reformed or device_lost. Errors: what ended the world.
+  /// Waits until the world is active and acknowledges its epoch: what an application that handles
+  /// faults itself calls after world_reformed or device_lost. Errors: what ended the world.
   Result<Epoch> wait_active();
 
-  /// Runs step(i) for i = first_step, first_step + 1, … until it answers Step::done, on all ranks alike, and commits
-  /// `checkpoint` before the first and after every commit_every-th step. When a device is lost anywhere all ranks go
-  /// back to the last common commit and on from there; references in the checkpoint are valid again then. Inside a
-  /// step, device_lost, world_reformed and stale errors may pass through as exceptions: they end the step, not the run.
-  /// Throws Exception with what cannot be recovered.
-  void run(Checkpoint& checkpoint, const std::function<Step(std::int64_t step)>& step, const RunOptions& options = {});
+  /// Runs step(i) for i = first_step, first_step + 1, … until it answers Step::done, on all ranks
+  /// alike, and commits `checkpoint` before the first and after every commit_every-th step. When a
+  /// device is lost anywhere all ranks go back to the last common commit and on from there;
+  /// references in the checkpoint are valid again then. Inside a step, device_lost, world_reformed
+  /// and stale errors may pass through as exceptions: they end the step, not the run. Throws
+  /// Exception with what cannot be recovered.
+  void run(Checkpoint& checkpoint, const std::function<Step(std::int64_t step)>& step,
+           const RunOptions& options = {});
 
   /// The faults overcome so far, the same on all ranks.
   [[nodiscard]] std::vector<Recovery> recoveries() const;
-  /// Orders a fault of this rank's device host for when it enters that phase ("quiesce", "replace", "form", "verify",
-  /// "restore") of a recovery: for tests and drills. False if there is no such phase.
+  /// Orders a fault of this rank's device host for when it enters that phase ("quiesce", "replace",
+  /// "form", "verify", "restore") of a recovery: for tests and drills. False if there is no such
+  /// phase.
   bool inject_in_phase(memory::FaultKind kind, const std::string& phase);
 
   // Host data, over MPI. All ranks call these, from one thread.
@@ -154,7 +172,8 @@ class World {
   }
   /// result[r] = what rank r had in outgoing[rank()]
   template <class T>
-  [[nodiscard]] std::vector<std::vector<T>> exchange_values(const std::vector<std::vector<T>>& outgoing) {
+  [[nodiscard]] std::vector<std::vector<T>> exchange_values(
+      const std::vector<std::vector<T>>& outgoing) {
     static_assert(std::is_trivially_copyable_v<T>);
     std::vector<std::vector<std::byte>> raw;
     for (const auto& part : outgoing) {
@@ -173,7 +192,8 @@ class World {
   /// Throws on all ranks, with the error of the lowest one that has any.
   void agree(const Result<void>& outcome);
 
-  World(Device device, std::shared_ptr<rank::WorldCore> core) : device_(std::move(device)), core_(std::move(core)) {}
+  World(Device device, std::shared_ptr<rank::WorldCore> core)
+      : device_(std::move(device)), core_(std::move(core)) {}
 
  private:
   template <Element T>
@@ -186,10 +206,12 @@ class World {
     return detail::submit(device_.submitter(), op, tail, epoch().value);
   }
   static Future<void> mismatch(const char* what) {
-    return Future<void>(Error{Errc::invalid, 0, std::string(what) + ": the lengths do not match the world's size"});
+    return Future<void>(
+        Error{Errc::invalid, 0, std::string(what) + ": the lengths do not match the world's size"});
   }
   void host_all_gather(std::span<const std::byte> value, std::span<std::byte> all);
-  std::vector<std::vector<std::byte>> host_all_to_all(const std::vector<std::vector<std::byte>>& outgoing);
+  std::vector<std::vector<std::byte>> host_all_to_all(
+      const std::vector<std::vector<std::byte>>& outgoing);
 
   Device device_;
   std::shared_ptr<rank::WorldCore> core_;

@@ -65,7 +65,8 @@ Result<bool> Batches::poll() {
     for (std::size_t i = 0; i < kLaneCount; ++i) {
       if (batch.marks[i]) lanes_->completed(static_cast<Lane>(i), batch.issued[i]);
     }
-    replies_->send(batch.first, batch.count, outcome.ok() ? Result<void>() : Result<void>(outcome.error()));
+    replies_->send(batch.first, batch.count,
+                   outcome.ok() ? Result<void>() : Result<void>(outcome.error()));
     in_flight_.pop_front();
     any = true;
   }
@@ -76,7 +77,8 @@ Result<bool> Batches::drained() {
   while (!in_flight_.empty()) {
     const auto outcome = done(in_flight_.front());
     if (outcome.ok() && !*outcome) return false;
-    if (outcome.code() == Errc::device_lost || outcome.code() == Errc::device_failed) return outcome;
+    if (outcome.code() == Errc::device_lost || outcome.code() == Errc::device_failed)
+      return outcome;
     in_flight_.pop_front();
   }
   return true;

@@ -41,7 +41,8 @@ void DeviceHost::handle(wire::ControlMessage message) {
     case ControlKind::suffer: {
       const auto kind = static_cast<memory::FaultKind>(head.value);
       suffer(kind);
-      if (lanes_.state(Lane::memory) == Lanes::State::ready) (void)engine_->suffer(kind, Lane::memory);
+      if (lanes_.state(Lane::memory) == Lanes::State::ready)
+        (void)engine_->suffer(kind, Lane::memory);
       if (auto mark = lanes_.mark(Lane::memory); !mark.ok()) lose(mark.error());
       return;
     }
@@ -131,7 +132,8 @@ void DeviceHost::connect(wire::ControlMessage message) {
     auto connected = opened.ok() ? engine_->connect(head.rank, head.size, contributions) : opened;
     return [this, head, connected = std::move(connected)] {
       if (connected.ok()) lanes_.set_state(Lane::collective, Lanes::State::ready);
-      if (connected.code() == Errc::device_lost || connected.code() == Errc::device_failed) lose(connected.error());
+      if (connected.code() == Errc::device_lost || connected.code() == Errc::device_failed)
+        lose(connected.error());
       answer(head, connected);
     };
   });
@@ -139,7 +141,7 @@ void DeviceHost::connect(wire::ControlMessage message) {
 
 void DeviceHost::quiesce(const Control& request) {
   if (mode_ == Mode::lost) return answer(request, {});  // it can do no more harm
-  if (mode_ == Mode::active) (void)batches_.poll();      // what is done is done
+  if (mode_ == Mode::active) (void)batches_.poll();     // what is done is done
   if (mode_ != Mode::standby) mode_ = Mode::paused;
   engine_->abort_communicator();
   quiescing_ = request;
@@ -151,7 +153,8 @@ void DeviceHost::finish_quiesce() {
 }
 
 void DeviceHost::answer(const Control& request, const Result<void>& outcome) {
-  if (outcome.ok()) return send({.kind = ControlKind::done, .region = request.region, .request = request.request});
+  if (outcome.ok())
+    return send({.kind = ControlKind::done, .region = request.region, .request = request.request});
   send({.kind = ControlKind::failed,
         .region = request.region,
         .request = request.request,

@@ -6,7 +6,8 @@
 
 namespace troupe::host {
 
-/// A device description as the JSON that crosses to the rank, with the operations and dtypes there are.
+/// A device description as the JSON that crosses to the rank, with the operations and dtypes there
+/// are.
 nlohmann::json describe(const DeviceDescription& device);
 
 }  // namespace troupe::host

@@ -12,9 +12,18 @@
 namespace troupe::host {
 namespace {
 
-constexpr auto kIdleBeat = std::chrono::milliseconds(250);  ///< heartbeat while there is nothing to do
+constexpr auto kIdleBeat =
+    std::chrono::milliseconds(250);     ///< heartbeat while there is nothing to do
 constexpr int kRoundsPerControl = 128;  ///< rounds between looks at the control socket while busy
-constexpr auto kPollPause = std::chrono::microseconds(20);  ///< between looks at the engine once spinning is over
+constexpr int kGather = 4;              ///< pauses after commands were issued, some 50 to 300 ns
+constexpr int kSpinLooks =
+    16;  ///< looks at the ring between those at everything else, while spinning
+constexpr auto kPollPause =
+    std::chrono::microseconds(20);  ///< between looks at the engine once spinning is over
+
+void relax(int times) {
+  for (int i = 0; i < times; ++i) cpu_relax();
+}
 
 }  // namespace
 
@@ -24,10 +33,11 @@ Result<std::unique_ptr<DeviceHost>> DeviceHost::create(const wire::HostOptions& 
   if (!head) return head.error();
   const auto& header = *reinterpret_cast<const wire::PortHeader*>(head->data());
   if (header.version != wire::kPortVersion) {
-    return Error{Errc::invalid, 0, "the rank and troupe-device-host are of different versions of troupe"};
+    return Error{Errc::invalid, 0,
+                 "the rank and troupe-device-host are of different versions of troupe"};
   }
-  auto segment = ipc::SharedMemory::map(std::move(segment_fd),
-                                        wire::port_bytes(header.command_capacity, header.reply_capacity));
+  auto segment = ipc::SharedMemory::map(
+      std::move(segment_fd), wire::port_bytes(header.command_capacity, header.reply_capacity));
   if (!segment) return segment.error();
   auto host_fn_bell = ipc::Doorbell::create();
   if (!host_fn_bell) return host_fn_bell.error();
@@ -35,22 +45,27 @@ Result<std::unique_ptr<DeviceHost>> DeviceHost::create(const wire::HostOptions& 
   if (!helper_bell) return helper_bell.error();
   auto engine = make_engine({options.device, options.memory_limit, options.threads});
   if (!engine) return engine.error();
-  return std::unique_ptr<DeviceHost>(new DeviceHost(options, std::move(*segment), std::move(*host_fn_bell),
+  return std::unique_ptr<DeviceHost>(new DeviceHost(options, std::move(*segment),
+                                                    std::move(*host_fn_bell),
                                                     std::move(*helper_bell), std::move(*engine)));
 }
 
-DeviceHost::DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segment, ipc::Doorbell host_fn_bell,
-                       ipc::Doorbell helper_bell, std::unique_ptr<Engine> engine)
+DeviceHost::DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segment,
+                       ipc::Doorbell host_fn_bell, ipc::Doorbell helper_bell,
+                       std::unique_ptr<Engine> engine)
     : options_(options),
       segment_(std::move(segment)),
       command_bell_(UniqueFd(options.command_bell_fd)),
       socket_(UniqueFd(options.socket_fd)),
       engine_(std::move(engine)),
       lanes_(*engine_),
-      commands_(&header().command, segment_.data() + wire::kPortDataOffset, header().command_capacity),
-      replies_(ipc::RingProducer(&header().reply, segment_.data() + wire::kPortDataOffset + header().command_capacity,
-                                 header().reply_capacity),
-               ipc::Doorbell(UniqueFd(options.reply_bell_fd))),
+      commands_(&header().command, segment_.data() + wire::kPortDataOffset,
+                header().command_capacity),
+      replies_(
+          ipc::RingProducer(&header().reply,
+                            segment_.data() + wire::kPortDataOffset + header().command_capacity,
+                            header().reply_capacity),
+          ipc::Doorbell(UniqueFd(options.reply_bell_fd))),
       batches_(*engine_, lanes_, replies_, static_cast<wire::Completion>(options.completion),
                std::move(host_fn_bell)),
       helpers_(std::move(helper_bell)) {}
@@ -71,12 +86,16 @@ int DeviceHost::run() {
     });
   }
   last_progress_ = SteadyClock::time();
-  ::prctl(PR_SET_TIMERSLACK, 1000);  // ns: the pauses between looks at the engine are shorter than the default slack
+  ::prctl(PR_SET_TIMERSLACK,
+          1000);  // ns: the pauses between looks at the engine are shorter than the default slack
   for (int round = 0; !exit_status_; ++round) {
-    bool progress = issue();
-    progress |= complete();
+    const bool issued = issue();
+    bool progress = complete() || issued;
     progress |= helpers_.run_finished();
     if (progress) last_progress_ = SteadyClock::time();
+    // Who submits in a burst writes the ring's tail every hundred nanoseconds, and each look at it
+    // from here makes that dearer: let some gather.
+    if (issued && options_.spin_us != 0) relax(kGather);
     if (progress ? round % kRoundsPerControl == 0 : true) {
       beat();
       if (round % kRoundsPerControl == 0 && serve_control()) continue;
@@ -110,7 +129,8 @@ bool DeviceHost::complete() {
 void DeviceHost::wait() {
   const auto now = SteadyClock::time();
   if (now - last_progress_ < std::chrono::microseconds(options_.spin_us)) {
-    cpu_relax();
+    const int looks = batches_.empty() ? kSpinLooks : 1;
+    for (int i = 0; i < looks && commands_.empty(); ++i) cpu_relax();
     return;
   }
   replies_.flush();
@@ -118,7 +138,8 @@ void DeviceHost::wait() {
   engine_->arm();
   if (mode_ == Mode::active) commands_.announce_sleep();
   // Whatever came before the announcements was seen by nobody: look once more.
-  const bool look_again = (mode_ == Mode::active && !commands_.empty() && !batches_.full()) || complete();
+  const bool look_again =
+      (mode_ == Mode::active && !commands_.empty() && !batches_.full()) || complete();
   const bool must_poll = engine_busy && engine_->completion_fd() < 0;
   if (!look_again) {
     pollfd fds[] = {{socket_.fd(), POLLIN, 0},
@@ -126,7 +147,8 @@ void DeviceHost::wait() {
                     {helpers_.fd(), POLLIN, 0},
                     {batches_.fd(), POLLIN, 0},
                     {engine_->completion_fd(), POLLIN, 0}};
-    const auto limit = must_poll ? std::chrono::nanoseconds(kPollPause) : std::chrono::nanoseconds(kIdleBeat);
+    const auto limit =
+        must_poll ? std::chrono::nanoseconds(kPollPause) : std::chrono::nanoseconds(kIdleBeat);
     const timespec timeout{.tv_sec = 0, .tv_nsec = limit.count()};
     ::ppoll(fds, std::size(fds), &timeout, nullptr);
     if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) serve_control();
@@ -139,7 +161,8 @@ void DeviceHost::wait() {
       std::uint64_t count = 0;
       [[maybe_unused]] const auto taken = ::read(batches_.fd(), &count, sizeof count);
     }
-    last_progress_ = (fds[1].revents | fds[4].revents | fds[3].revents) != 0 ? SteadyClock::time() : last_progress_;
+    last_progress_ = (fds[1].revents | fds[4].revents | fds[3].revents) != 0 ? SteadyClock::time()
+                                                                             : last_progress_;
   }
   commands_.cancel_sleep();
 }

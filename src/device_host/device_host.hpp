@@ -22,10 +22,11 @@ namespace troupe::host {
 
 /// The process (or thread) that owns one CUDA context on behalf of a rank.
 ///
-/// One thread, the reactor, goes round: it takes commands from the ring and queues them on the engine's lanes in
-/// program order, answers the batches that are done, serves control messages, and stamps its heartbeat. It never
-/// blocks: what may take long runs on helper threads, and while a library is being made the command that needs it (and
-/// those behind it) waits in the ring. It owns nothing that cannot be made again.
+/// One thread, the reactor, goes round: it takes commands from the ring and queues them on the
+/// engine's lanes in program order, answers the batches that are done, serves control messages, and
+/// stamps its heartbeat. It never blocks: what may take long runs on helper threads, and while a
+/// library is being made the command that needs it (and those behind it) waits in the ring. It owns
+/// nothing that cannot be made again.
 class DeviceHost {
  public:
   /// Takes the descriptors in `options`.
@@ -37,16 +38,18 @@ class DeviceHost {
 
  private:
   enum class Mode {
-    standby,   ///< context and handles ready, owns nothing, the ring is not ours yet
-    active,    ///< issuing
-    paused,    ///< quiescing or quiesced: nothing is issued
-    lost       ///< the context is dead; waiting to be replaced
+    standby,  ///< context and handles ready, owns nothing, the ring is not ours yet
+    active,   ///< issuing
+    paused,   ///< quiescing or quiesced: nothing is issued
+    lost      ///< the context is dead; waiting to be replaced
   };
 
-  DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segment, ipc::Doorbell host_fn_bell,
-             ipc::Doorbell helper_bell, std::unique_ptr<Engine> engine);
+  DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segment,
+             ipc::Doorbell host_fn_bell, ipc::Doorbell helper_bell, std::unique_ptr<Engine> engine);
 
-  void beat() { header().heartbeat_ns.store(SteadyClock::time().count(), std::memory_order_release); }
+  void beat() {
+    header().heartbeat_ns.store(SteadyClock::time().count(), std::memory_order_release);
+  }
   [[nodiscard]] wire::PortHeader& header() const {
     return *reinterpret_cast<wire::PortHeader*>(segment_.data());
   }
@@ -80,7 +83,8 @@ class DeviceHost {
   /// Runs `job` on a helper; answers `request` with an error if all helpers are busy.
   void on_helper(const wire::Control& request, Helpers::Job job);
 
-  /// Answers what is done; during quiescence, sees whether all is drained. True if anything changed.
+  /// Answers what is done; during quiescence, sees whether all is drained. True if anything
+  /// changed.
   bool complete();
   void lose(const Error& error);
   void wait();
@@ -93,7 +97,8 @@ class DeviceHost {
   std::unique_ptr<Engine> engine_;
   AddressMap addresses_;
   Lanes lanes_;
-  std::array<std::optional<Error>, kLaneCount> lane_errors_;  ///< why the last attempt to open it failed
+  std::array<std::optional<Error>, kLaneCount>
+      lane_errors_;  ///< why the last attempt to open it failed
   ipc::RingConsumer commands_;
   Replies replies_;
   Batches batches_;

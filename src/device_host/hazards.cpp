@@ -5,7 +5,9 @@
 namespace troupe::host {
 namespace {
 
-std::size_t index(Lane lane) { return static_cast<std::size_t>(lane); }
+std::size_t index(Lane lane) {
+  return static_cast<std::size_t>(lane);
+}
 
 template <class Segments>
 auto first_overlap(Segments& segments, std::uint64_t begin) {
@@ -30,7 +32,8 @@ void HazardTracker::collect(const Operand& operand, Access access, Waits& waits)
     auto& wait = waits[index(segment.writer_lane)];
     wait = std::max(wait, segment.writer);
     if (access == Access::read) continue;
-    for (std::size_t lane = 0; lane < kLaneCount; ++lane) waits[lane] = std::max(waits[lane], segment.readers[lane]);
+    for (std::size_t lane = 0; lane < kLaneCount; ++lane)
+      waits[lane] = std::max(waits[lane], segment.readers[lane]);
   }
 }
 

@@ -11,11 +11,11 @@ namespace troupe::host {
 
 /// Keeps what one rank submitted equivalent to running it in order, while lanes run concurrently.
 ///
-/// Every operation has a place (lane, sequence number). For each range of memory the tracker remembers the place of
-/// the last writer and, per lane, of the last reader since. An operation must wait, on every other lane, for the
-/// newest place it conflicts with: read-after-write, write-after-read, write-after-write. Ranges are split where
-/// accesses overlap in part, so any mix of ranges works. What is known to be complete is forgotten.
-/// One thread.
+/// Every operation has a place (lane, sequence number). For each range of memory the tracker
+/// remembers the place of the last writer and, per lane, of the last reader since. An operation
+/// must wait, on every other lane, for the newest place it conflicts with: read-after-write,
+/// write-after-read, write-after-write. Ranges are split where accesses overlap in part, so any mix
+/// of ranges works. What is known to be complete is forgotten. One thread.
 class HazardTracker {
  public:
   using Sequence = std::uint64_t;  ///< place in a lane, from 1; 0: none

@@ -22,7 +22,9 @@ bool Helpers::start(Job job) {
 }
 
 bool Helpers::run_finished() {
-  if (!any_finished_.exchange(false, std::memory_order_acquire)) return false;
+  if (!any_finished_.load(std::memory_order_relaxed))
+    return false;  // the reactor asks all the time
+  any_finished_.exchange(false, std::memory_order_acquire);
   bell_.clear();
   decltype(finished_) finished;
   {

@@ -11,9 +11,10 @@
 
 namespace troupe::host {
 
-/// Threads for what may block: making libraries, slabs and communicators. A job runs on a thread of its own and returns
-/// what the reactor shall do with its outcome; the reactor calls run_finished() when `bell` is rung.
-/// Jobs are rare, so each has its own thread, and at most kMaxJobs run at a time.
+/// Threads for what may block: making libraries, slabs and communicators. A job runs on a thread of
+/// its own and returns what the reactor shall do with its outcome; the reactor calls run_finished()
+/// when `bell` is rung. Jobs are rare, so each has its own thread, and at most kMaxJobs run at a
+/// time.
 class Helpers {
  public:
   using Finish = std::function<void()>;

@@ -27,7 +27,8 @@ bool process_fault(memory::FaultKind kind) {
 bool DeviceHost::issue() {
   if (mode_ != Mode::active) return false;
   bool any = false;
-  while (mode_ == Mode::active && !batches_.full() && batches_.open_count() < Batches::kMaxCommands) {
+  while (mode_ == Mode::active && !batches_.full() &&
+         batches_.open_count() < Batches::kMaxCommands) {
     const auto record = commands_.front();
     if (!record.ok()) {
       lose(record.error());
@@ -53,14 +54,17 @@ DeviceHost::Step DeviceHost::issue_one(std::span<const std::byte> record) {
 
 template <class Op>
 DeviceHost::Step DeviceHost::issue_as(const Op& op, std::uint64_t ticket) {
-  const auto each_operand = [&](auto&& visit) { troupe::for_each_operand(op, command_.tail(), visit); };
+  const auto each_operand = [&](auto&& visit) {
+    troupe::for_each_operand(op, command_.tail(), visit);
+  };
   bool mapped = true;
   each_operand([&](std::string_view, const Operand& operand, Access) {
     mapped &= operand.bytes == 0 || addresses_.find(operand) != nullptr;
   });
   if (!mapped && serve_control()) return Step::blocked;  // its mapping is on the way
   if (!mapped) {
-    header().issued_ticket.store(ticket, std::memory_order_release);  // lest the next host dies of it too
+    header().issued_ticket.store(ticket,
+                                 std::memory_order_release);  // lest the next host dies of it too
     return corrupt({Errc::internal, 0, std::string(Op::kName) + ": an operand is out of bounds"});
   }
 
@@ -99,7 +103,8 @@ DeviceHost::Step DeviceHost::issue_as(const Op& op, std::uint64_t ticket) {
 }
 
 DeviceHost::Step DeviceHost::answered(std::uint64_t ticket, const Result<void>& outcome) {
-  if (!outcome.ok()) replies_.send(ticket, 1, outcome);  // the batch's own answer comes too late to count
+  if (!outcome.ok())
+    replies_.send(ticket, 1, outcome);  // the batch's own answer comes too late to count
   batches_.add(ticket);
   commands_.pop();
   return Step::queued;
@@ -113,7 +118,8 @@ DeviceHost::Step DeviceHost::corrupt(const Error& error) {
 
 bool DeviceHost::lane_ready(Lane lane) {
   if (lanes_.state(lane) == Lanes::State::ready) return true;
-  if (lanes_.state(lane) == Lanes::State::absent && !lane_errors_[static_cast<std::size_t>(lane)]) open_lane(lane);
+  if (lanes_.state(lane) == Lanes::State::absent && !lane_errors_[static_cast<std::size_t>(lane)])
+    open_lane(lane);
   return false;
 }
 
@@ -123,7 +129,8 @@ void DeviceHost::open_lane(Lane lane) {
     return [this, lane, opened = std::move(opened)] {
       lanes_.set_state(lane, opened.ok() ? Lanes::State::ready : Lanes::State::absent);
       if (opened.ok()) return;
-      if (opened.code() == Errc::device_lost || opened.code() == Errc::device_failed) return lose(opened.error());
+      if (opened.code() == Errc::device_lost || opened.code() == Errc::device_failed)
+        return lose(opened.error());
       lane_errors_[static_cast<std::size_t>(lane)] = opened.error();
     };
   });

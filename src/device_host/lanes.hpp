@@ -27,8 +27,8 @@ class HeldMark {
 };
 
 /// The library actors' side of the queues: which are open, what stands on them, who waits for whom.
-/// A lane whose library cannot be made fails alone: its commands are answered with the error, and the next one
-/// makes a new attempt. The reactor's thread only.
+/// A lane whose library cannot be made fails alone: its commands are answered with the error, and
+/// the next one makes a new attempt. The reactor's thread only.
 class Lanes {
  public:
   explicit Lanes(Engine& engine) : engine_(&engine) {}
@@ -37,8 +37,8 @@ class Lanes {
   [[nodiscard]] State state(Lane lane) const { return at(lane).state; }
   void set_state(Lane lane, State state) { at(lane).state = state; }
 
-  /// Makes `lane` wait for everything that a command conflicts with; call before queueing it. `each_operand(visit)`
-  /// calls visit(name, operand, access) for each of its operands.
+  /// Makes `lane` wait for everything that a command conflicts with; call before queueing it.
+  /// `each_operand(visit)` calls visit(name, operand, access) for each of its operands.
   template <class EachOperand>
   Result<void> order(const EachOperand& each_operand, Lane lane) {
     HazardTracker::Waits waits{};
@@ -73,10 +73,13 @@ class Lanes {
     HazardTracker::Sequence marked = 0;  ///< what `mark` stands behind
     HazardTracker::Waits waited{};       ///< per other lane, up to where this one waits already
   };
-  static constexpr std::size_t kForgetAbove = 4096;  ///< hazard segments before the done ones are dropped
+  static constexpr std::size_t kForgetAbove =
+      4096;  ///< hazard segments before the done ones are dropped
 
   [[nodiscard]] LaneState& at(Lane lane) { return lanes_[static_cast<std::size_t>(lane)]; }
-  [[nodiscard]] const LaneState& at(Lane lane) const { return lanes_[static_cast<std::size_t>(lane)]; }
+  [[nodiscard]] const LaneState& at(Lane lane) const {
+    return lanes_[static_cast<std::size_t>(lane)];
+  }
   Result<void> wait_for(Lane lane, const HazardTracker::Waits& waits);
 
   Engine* engine_;

@@ -9,8 +9,8 @@
 #include "common/wire/host_options.hpp"
 
 // troupe-device-host: started by a rank, never by hand.
-//   troupe-device-host MODULE PARENT_PID DEVICE THREADS STANDBY MEMORY_LIMIT COMPLETION SPIN_US   (descriptors 3..6)
-//   troupe-device-host MODULE --list
+//   troupe-device-host MODULE PARENT_PID DEVICE THREADS STANDBY MEMORY_LIMIT COMPLETION SPIN_US
+//   (descriptors 3..6) troupe-device-host MODULE --list
 
 namespace {
 

@@ -27,7 +27,8 @@ extern "C" __attribute__((visibility("default"))) int troupe_device_host_run(
   return (*host)->run();
 }
 
-extern "C" __attribute__((visibility("default"))) int troupe_device_host_list(char* buffer, int capacity) {
+extern "C" __attribute__((visibility("default"))) int troupe_device_host_list(char* buffer,
+                                                                              int capacity) {
   const auto devices = troupe::host::list_devices();
   nlohmann::json list = nlohmann::json::array();
   if (devices.ok()) {

@@ -13,8 +13,8 @@
 
 namespace troupe::host {
 
-/// The replies of a device host on their way to the rank: into the ring while it has room, queued here until then.
-/// The reactor's thread only.
+/// The replies of a device host on their way to the rank: into the ring while it has room, queued
+/// here until then. The reactor's thread only.
 class Replies {
  public:
   Replies(ipc::RingProducer ring, ipc::Doorbell bell) : ring_(ring), bell_(std::move(bell)) {}
@@ -41,12 +41,15 @@ class Replies {
 
   bool write(const Reply& reply, bool& wake) {
     const std::string_view text =
-        reply.outcome.ok() ? std::string_view{}
-                           : std::string_view(reply.outcome.error().message).substr(0, wire::kMaxReplyText);
+        reply.outcome.ok()
+            ? std::string_view{}
+            : std::string_view(reply.outcome.error().message).substr(0, wire::kMaxReplyText);
     auto room = ring_.reserve(sizeof(wire::ReplyHeader) + text.size());
-    if (!room.ok()) return true;  // the rank's side is nonsense: it will end us, nothing to say it with
+    if (!room.ok())
+      return true;  // the rank's side is nonsense: it will end us, nothing to say it with
     if (room->empty()) return false;
-    const wire::ReplyHeader header{reply.first, reply.count, static_cast<std::uint32_t>(reply.outcome.code()),
+    const wire::ReplyHeader header{reply.first, reply.count,
+                                   static_cast<std::uint32_t>(reply.outcome.code()),
                                    reply.outcome.ok() ? 0 : reply.outcome.error().native,
                                    static_cast<std::uint32_t>(text.size())};
     std::memcpy(room->data(), &header, sizeof header);

@@ -16,12 +16,15 @@ namespace fs = std::filesystem;
 /// Where this code itself lies: libtroupe, or the program it is linked into.
 fs::path own_folder() {
   Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&cuda_is_possible), &info) == 0 || info.dli_fname == nullptr) return {};
+  if (::dladdr(reinterpret_cast<const void*>(&cuda_is_possible), &info) == 0 ||
+      info.dli_fname == nullptr)
+    return {};
   std::error_code ignored;
   return fs::canonical(info.dli_fname, ignored).parent_path();
 }
 
-/// The device-host program: as configured, else in libexec/troupe beside the folder of the library or program.
+/// The device-host program: as configured, else in libexec/troupe beside the folder of the library
+/// or program.
 fs::path device_host_program(const Config& config) {
   if (config.given("device-host")) return config.text("device-host");
   return own_folder().parent_path() / "libexec" / "troupe" / "troupe-device-host";
@@ -31,35 +34,42 @@ fs::path module_for(const Config& config, const std::string& backend) {
   return device_host_program(config).parent_path() / ("troupe-engine-" + backend);
 }
 
-fs::path with_suffix(fs::path path) { return path += ".so"; }
+fs::path with_suffix(fs::path path) {
+  return path += ".so";
+}
 
 std::chrono::nanoseconds spin_time(const Config& config, int local_size) {
   if (config.text("spin") != "auto") return config.duration("spin");
   // A rank has two threads that spin: its own and its device host's reactor.
-  return ipc::usable_cores() >= 3 * local_size ? std::chrono::microseconds(200) : std::chrono::microseconds(0);
+  return ipc::usable_cores() >= 3 * local_size ? std::chrono::microseconds(200)
+                                               : std::chrono::microseconds(0);
 }
 
 }  // namespace
 
 bool cuda_is_possible(const Config& config) {
   std::error_code ignored;
-  return fs::exists(with_suffix(module_for(config, "cuda")), ignored) && fs::exists("/dev/nvidiactl", ignored);
+  return fs::exists(with_suffix(module_for(config, "cuda")), ignored) &&
+         fs::exists("/dev/nvidiactl", ignored);
 }
 
-Result<DeviceCore::Options> device_options(const Config& config, const std::string& backend, int local_rank,
-                                           int local_size) {
+Result<DeviceCore::Options> device_options(const Config& config, const std::string& backend,
+                                           int local_rank, int local_size) {
   const auto program = device_host_program(config);
   const auto module = with_suffix(module_for(config, backend));
   for (const auto& file : {program, module}) {
     std::error_code ignored;
     if (!fs::exists(file, ignored)) {
-      return Error{Errc::io, 0,
-                   file == program ? "there is no device-host program at " + file.string() + " (see --device-host)"
-                                   : "the " + backend + " engine is not installed: no " + file.string()};
+      return Error{
+          Errc::io, 0,
+          file == program
+              ? "there is no device-host program at " + file.string() + " (see --device-host)"
+              : "the " + backend + " engine is not installed: no " + file.string()};
     }
   }
   if (::access(program.c_str(), X_OK) != 0) {
-    return Error{Errc::io, 0, "the device-host program " + program.string() + " cannot be executed"};
+    return Error{Errc::io, 0,
+                 "the device-host program " + program.string() + " cannot be executed"};
   }
   const auto spin = spin_time(config, local_size);
   DeviceCore::Options options;
@@ -84,7 +94,8 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   launch.completion = completion == "host_fn" ? wire::Completion::host_fn
                       : completion == "sync"  ? wire::Completion::sync
                                               : wire::Completion::event;
-  launch.spin_us = static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::microseconds>(spin).count());
+  launch.spin_us = static_cast<std::uint32_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(spin).count());
   launch.ring_bytes = 4096;
   while (launch.ring_bytes < config.bytes("ring-size")) launch.ring_bytes *= 2;
   if (launch.in_process) settings.standby = false;

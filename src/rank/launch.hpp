@@ -9,12 +9,13 @@
 
 namespace troupe::rank {
 
-/// Which engine "auto" is on this machine: cuda where its module is installed and the NVIDIA driver is loaded.
+/// Which engine "auto" is on this machine: cuda where its module is installed and the NVIDIA driver
+/// is loaded.
 bool cuda_is_possible(const Config& config);
 
-/// The settings of a rank's device from its configuration. `backend` is "cpu" or "cuda". Errors: io if the device-host
-/// program or the engine module is missing.
-Result<DeviceCore::Options> device_options(const Config& config, const std::string& backend, int local_rank,
-                                           int local_size);
+/// The settings of a rank's device from its configuration. `backend` is "cpu" or "cuda". Errors: io
+/// if the device-host program or the engine module is missing.
+Result<DeviceCore::Options> device_options(const Config& config, const std::string& backend,
+                                           int local_rank, int local_size);
 
 }  // namespace troupe::rank

@@ -17,18 +17,21 @@ namespace {
 
 constexpr int kActorWorkers = 2;  // the device's actor and the world's
 
-/// Two ranks of this node on one GPU: Slurm or CUDA_VISIBLE_DEVICES gave them the same, or there are too few.
+/// Two ranks of this node on one GPU: Slurm or CUDA_VISIBLE_DEVICES gave them the same, or there
+/// are too few.
 Result<void> refuse_shared_gpus(rank::MpiSession& mpi, const DeviceInfo& info) {
   if (info.engine != "cuda") return {};
   const auto uuids = mpi.gather_local_text(info.uuid);
   for (std::size_t i = 0; i < uuids.size(); ++i) {
-    const auto other = std::find(uuids.begin(), uuids.begin() + static_cast<std::ptrdiff_t>(i), uuids[i]);
+    const auto other =
+        std::find(uuids.begin(), uuids.begin() + static_cast<std::ptrdiff_t>(i), uuids[i]);
     if (other == uuids.begin() + static_cast<std::ptrdiff_t>(i)) continue;
     const auto distinct = std::set<std::string>(uuids.begin(), uuids.end()).size();
     return Error{Errc::invalid, 0,
                  "more ranks than GPUs on a node: " + std::to_string(uuids.size()) + " ranks, " +
-                     std::to_string(distinct) + " GPUs; local ranks " + std::to_string(other - uuids.begin()) +
-                     " and " + std::to_string(i) + " both have " + uuids[i]};
+                     std::to_string(distinct) + " GPUs; local ranks " +
+                     std::to_string(other - uuids.begin()) + " and " + std::to_string(i) +
+                     " both have " + uuids[i]};
   }
   return {};
 }
@@ -63,7 +66,10 @@ Result<void> Runtime::Parts::open_device() {
   std::string backend = config.text("backend");
   if (backend == "auto") {
     const auto possible = mpi->gather_text(rank::cuda_is_possible(config) ? "yes" : "no");
-    backend = std::all_of(possible.begin(), possible.end(), [](const auto& text) { return text == "yes"; }) ? "cuda" : "cpu";
+    backend = std::all_of(possible.begin(), possible.end(),
+                          [](const auto& text) { return text == "yes"; })
+                  ? "cuda"
+                  : "cpu";
   }
   auto options = rank::device_options(config, backend, mpi->local_rank(), mpi->local_size());
   if (!options) return options.error();
@@ -86,14 +92,16 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   actors = std::make_unique<ActorSystem>(std::move(*scheduler));
   agree(open_device());
   agree(refuse_shared_gpus(*mpi, device_core->info()));
-  auto formed = rank::WorldCore::open(*actors, *mpi, device_core, {.phase_timeout = config.duration("phase-timeout")});
+  auto formed = rank::WorldCore::open(*actors, *mpi, device_core,
+                                      {.phase_timeout = config.duration("phase-timeout")});
   agree(formed.ok() ? Result<void>() : Result<void>(formed.error()));
   world_core = std::move(*formed);
   device.emplace(device_core);
   world.emplace(*device, world_core);
 }
 
-Runtime::Runtime(int argc, char** argv, const Config& config) : parts_(std::make_unique<Parts>(config)) {
+Runtime::Runtime(int argc, char** argv, const Config& config)
+    : parts_(std::make_unique<Parts>(config)) {
   parts_->open(&argc, &argv);
 }
 
@@ -102,10 +110,18 @@ Runtime::Runtime(int argc, char** argv, std::span<const OptionSpec> options)
 
 Runtime::~Runtime() = default;
 
-Device& Runtime::device() { return *parts_->device; }
-World& Runtime::world() { return *parts_->world; }
-const Config& Runtime::config() const { return parts_->config; }
-std::string mpi_version() { return rank::MpiSession::library_version(); }
+Device& Runtime::device() {
+  return *parts_->device;
+}
+World& Runtime::world() {
+  return *parts_->world;
+}
+const Config& Runtime::config() const {
+  return parts_->config;
+}
+std::string mpi_version() {
+  return rank::MpiSession::library_version();
+}
 
 namespace {
 
@@ -124,7 +140,8 @@ int exit_status(Errc code) {
 int complain(const Program& program, const Error& error, int rank, bool everywhere) {
   if (rank == 0 || !everywhere) {
     const std::string who = everywhere ? "" : " [rank " + std::to_string(rank) + "]";
-    const bool named = error.code == Errc::invalid || error.code == Errc::io || error.code == Errc::unsupported;
+    const bool named =
+        error.code == Errc::invalid || error.code == Errc::io || error.code == Errc::unsupported;
     std::fprintf(stderr, "%s:%s %s\n", program.name.c_str(), who.c_str(),
                  named ? error.message.c_str() : error.to_string().c_str());
     std::fflush(stderr);
@@ -142,31 +159,36 @@ int run_body(const Program& program, Runtime& runtime, const std::function<int(R
     // Only this rank knows: the others would wait for it for ever.
     rank::MpiSession::abort(complain(program, e.error(), rank, false));
   } catch (const std::bad_alloc&) {
-    rank::MpiSession::abort(complain(program, {Errc::out_of_memory, 0, "host memory"}, rank, false));
+    rank::MpiSession::abort(
+        complain(program, {Errc::out_of_memory, 0, "host memory"}, rank, false));
   }
 }
 
 int answer(const Program& program, const Config& config, bool first) {
   if (!first) return kExitSuccess;
-  const std::string text = config.wants_help()      ? config.help_text(program.name, program.synopsis)
-                           : config.wants_version() ? program.name + " (troupe) " + std::string(kVersion) + "\n"
-                                                    : config.print();
+  const std::string text = config.wants_help() ? config.help_text(program.name, program.synopsis)
+                           : config.wants_version()
+                               ? program.name + " (troupe) " + std::string(kVersion) + "\n"
+                               : config.print();
   std::fputs(text.c_str(), stdout);
   return kExitSuccess;
 }
 
 }  // namespace
 
-int run_program(int argc, char** argv, const Program& program, const std::function<int(Runtime&)>& body,
+int run_program(int argc, char** argv, const Program& program,
+                const std::function<int(Runtime&)>& body,
                 const std::function<Result<void>(const Config&)>& check_usage) {
   auto config = Config::parse(argc, argv, program.options);
-  const bool asks = config.ok() && (config->wants_help() || config->wants_version() || config->wants_print());
+  const bool asks =
+      config.ok() && (config->wants_help() || config->wants_version() || config->wants_print());
   Result<void> usage = config.ok() ? Result<void>() : Result<void>(config.error());
   if (usage.ok() && !asks && check_usage) usage = check_usage(*config);
   if (!usage.ok() || asks) {
     auto mpi = rank::MpiSession::open(&argc, &argv);
     const int rank = mpi.ok() ? (*mpi)->rank() : 0;
-    return asks ? answer(program, *config, rank == 0) : complain(program, usage.error(), rank, true);
+    return asks ? answer(program, *config, rank == 0)
+                : complain(program, usage.error(), rank, true);
   }
   try {
     Runtime runtime(argc, argv, *config);

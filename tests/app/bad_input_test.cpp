@@ -8,7 +8,8 @@ namespace troupe::test {
 namespace {
 
 /// Expects that the job is refused with one line that contains all of `words`.
-void expect_refused(int ranks, const std::vector<std::string>& arguments, const std::vector<std::string>& words,
+void expect_refused(int ranks, const std::vector<std::string>& arguments,
+                    const std::vector<std::string>& words,
                     const JobOptions& options = {.limit = std::chrono::seconds(20)}) {
   Job job(ranks, arguments, options);
   EXPECT_EQ(job.wait(), 2) << job.out() << job.err();
@@ -16,7 +17,8 @@ void expect_refused(int ranks, const std::vector<std::string>& arguments, const 
   const auto lines = job.complaints();
   EXPECT_EQ(lines.size(), 1u) << job.err();
   for (const auto& line : lines) {
-    for (const auto& word : words) EXPECT_NE(line.find(word), std::string::npos) << "no '" << word << "' in: " << line;
+    for (const auto& word : words)
+      EXPECT_NE(line.find(word), std::string::npos) << "no '" << word << "' in: " << line;
   }
   // Beside mpirun's own block nothing is said: no log lines, no stack traces.
   EXPECT_EQ(job.err().find("Signal"), std::string::npos) << job.err();
@@ -40,8 +42,7 @@ class File : public ::testing::TestWithParam<BadFile> {};
 INSTANTIATE_TEST_SUITE_P(
     Bad, File,
     ::testing::Values(
-        BadFile{"empty", "", ""},
-        BadFile{"no_banner", "3 3 3\n1 1 1\n2 2 1\n3 3 1\n", "1"},
+        BadFile{"empty", "", ""}, BadFile{"no_banner", "3 3 3\n1 1 1\n2 2 1\n3 3 1\n", "1"},
         BadFile{"truncated", kBanner + "3 3 3\n1 1 1\n2 2 1\n", "", true},
         BadFile{"truncated_in_a_line", kBanner + "3 3 3\n1 1 1\n2 2 1\n3 3", "5"},
         BadFile{"too_many_entries", kBanner + "3 3 3\n1 1 1\n2 2 1\n3 3 1\n3 1 1\n", "6"},
@@ -52,10 +53,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"not_a_number", kBanner + "3 3 3\n1 1 1\n2 2 one\n3 3 1\n", "4"},
         BadFile{"not_finite", kBanner + "3 3 3\n1 1 1\n2 2 nan\n3 3 1\n", "4"},
         BadFile{"second_banner", kBanner + "3 3 3\n1 1 1\n" + kBanner + "2 2 1\n3 3 1\n", "4"},
-        BadFile{"complex", "%%MatrixMarket matrix coordinate complex symmetric\n1 1 1\n1 1 1 0\n", "1", true},
+        BadFile{"complex", "%%MatrixMarket matrix coordinate complex symmetric\n1 1 1\n1 1 1 0\n",
+                "1", true},
         BadFile{"pattern", "%%MatrixMarket matrix coordinate pattern symmetric\n1 1 1\n1 1\n", "1"},
         BadFile{"array", "%%MatrixMarket matrix array real general\n1 1\n1\n", "1"},
-        BadFile{"upper_triangle_of_symmetric", kBanner + "3 3 4\n1 1 1\n2 2 1\n3 3 1\n1 3 1\n", "6"},
+        BadFile{"upper_triangle_of_symmetric", kBanner + "3 3 4\n1 1 1\n2 2 1\n3 3 1\n1 3 1\n",
+                "6"},
         BadFile{"not_square", kGeneral + "3 4 3\n1 1 1\n2 2 1\n3 3 1\n", "2"},
         BadFile{"not_symmetric", kGeneral + "3 3 5\n1 1 4\n2 2 4\n3 3 4\n1 2 1\n2 1 2\n", "", true},
         BadFile{"mirror_is_missing", kGeneral + "3 3 4\n1 1 4\n2 2 4\n3 3 4\n1 2 1\n", "6"},
@@ -66,7 +69,8 @@ TEST_P(File, IsRefusedByNameAndLine) {
   const Scratch scratch;
   const auto file = scratch.write("bad.mtx", GetParam().contents);
   const int ranks = GetParam().together ? ranks_here(3) : Job::kNoMpirun;
-  expect_refused(ranks, {"--matrix", file.string()}, {file.string() + (GetParam().line.empty() ? "" : ":" + GetParam().line + ":")});
+  expect_refused(ranks, {"--matrix", file.string()},
+                 {file.string() + (GetParam().line.empty() ? "" : ":" + GetParam().line + ":")});
 }
 
 TEST(FileSystem, WithoutTheFile) {
@@ -75,7 +79,8 @@ TEST(FileSystem, WithoutTheFile) {
 }
 
 TEST(FileSystem, ThatCannotTakeTheReport) {
-  expect_refused(Job::kNoMpirun, {"--stencil", "4", "--json", "/nonexistent/report.json"}, {"/nonexistent/report.json"});
+  expect_refused(Job::kNoMpirun, {"--stencil", "4", "--json", "/nonexistent/report.json"},
+                 {"/nonexistent/report.json"});
 }
 
 // Matrices
@@ -89,7 +94,8 @@ TEST(Matrix, OfFewerRowsThanRanks) {
 
 /// Symmetric with one negative eigenvalue.
 std::string indefinite(int rows) {
-  std::string text = kBanner + std::to_string(rows) + " " + std::to_string(rows) + " " + std::to_string(2 * rows - 1) + "\n";
+  std::string text = kBanner + std::to_string(rows) + " " + std::to_string(rows) + " " +
+                     std::to_string(2 * rows - 1) + "\n";
   for (int i = 1; i <= rows; ++i) {
     text += std::to_string(i) + " " + std::to_string(i) + (i == rows / 2 ? " -50\n" : " 4\n");
     if (i < rows) text += std::to_string(i + 1) + " " + std::to_string(i) + " -1\n";
@@ -101,13 +107,15 @@ TEST(Matrix, ThatIsIndefiniteBreaksDown) {
   const Scratch scratch;
   const auto file = scratch.write("indefinite.mtx", indefinite(200));
   for (const std::string precond : {"none", "jacobi"}) {
-    expect_refused(ranks_here(3), {"--matrix", file.string(), "--precond", precond}, {"p'Ap", "not positive definite", "iteration"});
+    expect_refused(ranks_here(3), {"--matrix", file.string(), "--precond", precond},
+                   {"p'Ap", "not positive definite", "iteration"});
   }
 }
 
 TEST(Matrix, ThatIsNegativeDefiniteBreaksDown) {
   const Scratch scratch;
-  const auto file = scratch.write("negative.mtx", kBanner + "4 4 4\n1 1 -1\n2 2 -2\n3 3 -3\n4 4 -4\n");
+  const auto file =
+      scratch.write("negative.mtx", kBanner + "4 4 4\n1 1 -1\n2 2 -2\n3 3 -3\n4 4 -4\n");
   expect_refused(Job::kNoMpirun, {"--matrix", file.string()}, {"p'Ap", "not positive definite"});
 }
 
@@ -137,8 +145,9 @@ TEST(Usage, UnknownOptionsAndValues) {
 }
 
 TEST(Usage, BadFaults) {
-  for (const std::string fault : {"kill", "kill@5", "kill@5:", "explode@5:0", "kill@lunch:0", "kill@-1:0", "kill@5:-1", "kill@5:x",
-                                  "@5:0", "kill@:0", "kill@5:0:1"}) {
+  for (const std::string fault :
+       {"kill", "kill@5", "kill@5:", "explode@5:0", "kill@lunch:0", "kill@-1:0", "kill@5:-1",
+        "kill@5:x", "@5:0", "kill@:0", "kill@5:0:1"}) {
     SCOPED_TRACE(fault);
     expect_refused(Job::kNoMpirun, {"--stencil", "8", "--fault", fault}, {"--fault", fault});
   }
@@ -156,17 +165,22 @@ TEST(Usage, UnknownConfigurationKeysAndVariables) {
   const auto bad = scratch.write("bad.conf", "stencil = 8\ncheck-every = soon\n");
   expect_refused(Job::kNoMpirun, {"--config", bad.string()}, {bad.string() + ":2", "check-every"});
   expect_refused(Job::kNoMpirun, {"--config", "/nonexistent.conf"}, {"/nonexistent.conf"});
-  expect_refused(Job::kNoMpirun, {"--stencil", "8"}, {"TROUPE_CHECK_EVRY"}, {.environment = {"TROUPE_CHECK_EVRY=3"}, .limit = 20s});
-  expect_refused(Job::kNoMpirun, {"--stencil", "8"}, {"TROUPE_CHECK_EVERY"}, {.environment = {"TROUPE_CHECK_EVERY=soon"}, .limit = 20s});
+  expect_refused(Job::kNoMpirun, {"--stencil", "8"}, {"TROUPE_CHECK_EVRY"},
+                 {.environment = {"TROUPE_CHECK_EVRY=3"}, .limit = 20s});
+  expect_refused(Job::kNoMpirun, {"--stencil", "8"}, {"TROUPE_CHECK_EVERY"},
+                 {.environment = {"TROUPE_CHECK_EVERY=soon"}, .limit = 20s});
 }
 
 // Surroundings
 
 TEST(Surroundings, NoDeviceHostProgram) {
-  expect_refused(2, {"--stencil", "8", "--device-host", "/nonexistent/troupe-device-host"}, {"/nonexistent/troupe-device-host"});
+  expect_refused(2, {"--stencil", "8", "--device-host", "/nonexistent/troupe-device-host"},
+                 {"/nonexistent/troupe-device-host"});
   const Scratch scratch;
-  fs::create_symlink(fs::path(TROUPE_TEST_LIBEXEC) / "troupe-engine-cpu.so", scratch.file("troupe-engine-cpu.so"));
-  fs::create_symlink(fs::path(TROUPE_TEST_LIBEXEC) / "troupe-engine-cuda.so", scratch.file("troupe-engine-cuda.so"));
+  fs::create_symlink(fs::path(TROUPE_TEST_LIBEXEC) / "troupe-engine-cpu.so",
+                     scratch.file("troupe-engine-cpu.so"));
+  fs::create_symlink(fs::path(TROUPE_TEST_LIBEXEC) / "troupe-engine-cuda.so",
+                     scratch.file("troupe-engine-cuda.so"));
   const auto plain = scratch.write("troupe-device-host", "no program\n");
   if (::geteuid() == 0 || ::access(plain.c_str(), X_OK) != 0) {
     expect_refused(2, {"--stencil", "8", "--device-host", plain.string()}, {plain.string()});
@@ -175,7 +189,8 @@ TEST(Surroundings, NoDeviceHostProgram) {
 
 TEST(Surroundings, CudaWithoutAGpu) {
   if (gpu_count() > 0) GTEST_SKIP() << "this machine has GPUs";
-  expect_refused(2, {"--stencil", "8", "--backend", "cuda"}, {"cuda"}, {.limit = 20s, .choose_backend = false});
+  expect_refused(2, {"--stencil", "8", "--backend", "cuda"}, {"cuda"},
+                 {.limit = 20s, .choose_backend = false});
 }
 
 TEST(Surroundings, MoreRanksThanGpus) {
@@ -184,12 +199,14 @@ TEST(Surroundings, MoreRanksThanGpus) {
 }
 
 TEST(Surroundings, MpiWithoutThreads) {
-  expect_refused(2, {"--stencil", "8"}, {"MPI_THREAD_MULTIPLE"},
-                 {.environment = {std::string("LD_PRELOAD=") + TROUPE_TEST_THREAD_SHIM}, .limit = 20s});
+  expect_refused(
+      2, {"--stencil", "8"}, {"MPI_THREAD_MULTIPLE"},
+      {.environment = {std::string("LD_PRELOAD=") + TROUPE_TEST_THREAD_SHIM}, .limit = 20s});
 }
 
 TEST(Surroundings, MemoryThatDoesNotSuffice) {
-  expect_refused(ranks_here(2), {"--stencil", "48", "--memory-limit", "8MiB"}, {"out_of_memory", "MiB"});
+  expect_refused(ranks_here(2), {"--stencil", "48", "--memory-limit", "8MiB"},
+                 {"out_of_memory", "MiB"});
   // More than any machine has, by the host's reckoning.
   expect_refused(Job::kNoMpirun, {"--stencil", "20000"}, {"out_of_memory"});
 }

@@ -27,7 +27,9 @@ inline std::string backend() {
   const char* named = std::getenv("TROUPE_TEST_BACKEND");
   return named != nullptr && *named != '\0' ? named : "cpu";
 }
-inline bool on_cuda() { return backend() == "cuda"; }
+inline bool on_cuda() {
+  return backend() == "cuda";
+}
 
 /// GPUs of this machine.
 inline int gpu_count() {
@@ -35,7 +37,8 @@ inline int gpu_count() {
     int lines = 0;
     if (std::FILE* list = ::popen("nvidia-smi -L 2>/dev/null", "r")) {
       char line[256];
-      while (std::fgets(line, sizeof line, list) != nullptr) lines += std::string(line).starts_with("GPU ");
+      while (std::fgets(line, sizeof line, list) != nullptr)
+        lines += std::string(line).starts_with("GPU ");
       ::pclose(list);
     }
     return lines;
@@ -43,7 +46,9 @@ inline int gpu_count() {
   return count;
 }
 /// How many ranks a job of `wanted` ranks gets here: one GPU each, with the cuda engine.
-inline int ranks_here(int wanted) { return on_cuda() ? std::min(wanted, gpu_count()) : wanted; }
+inline int ranks_here(int wanted) {
+  return on_cuda() ? std::min(wanted, gpu_count()) : wanted;
+}
 
 inline std::string read_file(const fs::path& path) {
   std::ifstream file(path);
@@ -77,25 +82,29 @@ class Scratch {
 
 struct JobOptions {
   std::vector<std::string> environment = {};  ///< "NAME=value", for the ranks
-  std::chrono::seconds limit{60};        ///< then it is killed and counts as hung
-  bool choose_backend = true;            ///< pass --backend as TROUPE_TEST_BACKEND says
+  std::chrono::seconds limit{60};             ///< then it is killed and counts as hung
+  bool choose_backend = true;                 ///< pass --backend as TROUPE_TEST_BACKEND says
 };
 
-/// One run of troupe-cg: under mpirun, or started by itself (an MPI singleton) if `ranks` is kNoMpirun.
+/// One run of troupe-cg: under mpirun, or started by itself (an MPI singleton) if `ranks` is
+/// kNoMpirun.
 class Job {
  public:
   static constexpr int kNoMpirun = 0;
 
-  Job(int ranks, const std::vector<std::string>& arguments, const JobOptions& options = {}) : options_(options) {
+  Job(int ranks, const std::vector<std::string>& arguments, const JobOptions& options = {})
+      : options_(options) {
     static int number = 0;
     mark_ = "JOB_OF_TEST=" + std::to_string(::getpid()) + "." + std::to_string(++number);
-    ::setenv("TROUPE_SITE_CONFIG", "", 1);  // what this machine's site file says is no part of the test
+    ::setenv("TROUPE_SITE_CONFIG", "",
+             1);  // what this machine's site file says is no part of the test
     if (::geteuid() == 0) {
       ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
       ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     }
     std::vector<std::string> words;
-    if (ranks != kNoMpirun) words = {"mpirun", "--oversubscribe", "--bind-to", "none", "-n", std::to_string(ranks)};
+    if (ranks != kNoMpirun)
+      words = {"mpirun", "--oversubscribe", "--bind-to", "none", "-n", std::to_string(ranks)};
     words.insert(words.end(), {"env", mark_});
     words.insert(words.end(), options.environment.begin(), options.environment.end());
     words.push_back(TROUPE_TEST_CG);
@@ -107,8 +116,10 @@ class Job {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, 1, scratch_.file("out").c_str(), O_WRONLY | O_CREAT, 0600);
-    posix_spawn_file_actions_addopen(&actions, 2, scratch_.file("err").c_str(), O_WRONLY | O_CREAT, 0600);
+    posix_spawn_file_actions_addopen(&actions, 1, scratch_.file("out").c_str(), O_WRONLY | O_CREAT,
+                                     0600);
+    posix_spawn_file_actions_addopen(&actions, 2, scratch_.file("err").c_str(), O_WRONLY | O_CREAT,
+                                     0600);
     began_ = std::chrono::steady_clock::now();
     if (::posix_spawnp(&pid_, argv[0], &actions, nullptr, argv.data(), environ) != 0) pid_ = -1;
     posix_spawn_file_actions_destroy(&actions);
@@ -163,7 +174,9 @@ class Job {
       const auto pid = entry.path().filename().string();
       if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
       const auto environment = std::string(1, '\0') + read_file(entry.path() / "environ");
-      if (environment.find(std::string(1, '\0') + mark_ + std::string(1, '\0')) == std::string::npos) continue;
+      if (environment.find(std::string(1, '\0') + mark_ + std::string(1, '\0')) ==
+          std::string::npos)
+        continue;
       if (read_file(entry.path() / "comm").starts_with(name)) found.push_back(std::stoi(pid));
     }
     return found;
@@ -191,7 +204,9 @@ class Job {
 /// The folder of matrices that are not part of this repository; empty if it is not there.
 inline fs::path shared_matrices() {
   const char* named = std::getenv("TROUPE_SHARED");
-  const fs::path folder = (named != nullptr ? fs::path(named) : fs::path(TROUPE_SOURCE_DIR) / ".." / "shared") / "matrices";
+  const fs::path folder =
+      (named != nullptr ? fs::path(named) : fs::path(TROUPE_SOURCE_DIR) / ".." / "shared") /
+      "matrices";
   std::error_code ignored;
   return fs::exists(folder, ignored) ? folder : fs::path();
 }

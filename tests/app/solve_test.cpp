@@ -23,7 +23,8 @@ Arguments operator+(Arguments a, const Arguments& b) {
 Json solve(int ranks, const Arguments& arguments) {
   const Scratch scratch;
   const auto file = scratch.file("report.json");
-  Job job(ranks, arguments + Arguments{"--history", "--json", file.string(), "--log-level", "error"});
+  Job job(ranks,
+          arguments + Arguments{"--history", "--json", file.string(), "--log-level", "error"});
   EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
   EXPECT_TRUE(job.nothing_left());
   EXPECT_EQ(job.err(), "");
@@ -39,8 +40,8 @@ void expect_solution(const Json& report, double tolerance) {
   EXPECT_LE(report["true_relative_residual"].get<double>(), 20 * tolerance);
 }
 
-/// The same iterations, and at every check the same residual: on the cpu engine bit by bit, where reductions may
-/// be ordered otherwise to rounding.
+/// The same iterations, and at every check the same residual: on the cpu engine bit by bit, where
+/// reductions may be ordered otherwise to rounding.
 void expect_same(const Json& a, const Json& b) {
   ASSERT_TRUE(a.contains("history") && b.contains("history"));
   EXPECT_EQ(a["iterations"], b["iterations"]);
@@ -53,7 +54,8 @@ void expect_same(const Json& a, const Json& b) {
   }
 }
 
-void expect_recoveries(const Json& report, const std::vector<std::string>& kinds, std::int64_t commit_every) {
+void expect_recoveries(const Json& report, const std::vector<std::string>& kinds,
+                       std::int64_t commit_every) {
   ASSERT_TRUE(report.contains("recoveries"));
   const auto& list = report["recoveries"];
   std::vector<std::string> seen;
@@ -62,7 +64,8 @@ void expect_recoveries(const Json& report, const std::vector<std::string>& kinds
     seen.push_back(recovery["kind"]);
     EXPECT_GE(recovery["epoch"].get<std::uint32_t>(), epoch);
     epoch = recovery["epoch"];
-    for (const char* phase : {"detect_ms", "quiesce_ms", "replace_ms", "form_ms", "verify_ms", "restore_ms"}) {
+    for (const char* phase :
+         {"detect_ms", "quiesce_ms", "replace_ms", "form_ms", "verify_ms", "restore_ms"}) {
       EXPECT_GE(recovery[phase].get<double>(), 0) << phase;
       EXPECT_LE(recovery[phase].get<double>(), recovery["total_ms"].get<double>() + 0.001) << phase;
     }
@@ -93,32 +96,44 @@ struct Problem {
 class Solve : public ::testing::TestWithParam<Problem> {};
 INSTANTIATE_TEST_SUITE_P(
     Problems, Solve,
-    ::testing::Values(Problem{"bus494_jacobi_4", 4, "494_bus.mtx", {"--precond", "jacobi"}, "1e-8", 120},
-                      Problem{"bus494_plain_3", 3, "494_bus.mtx", {}, "1e-8", 333},
-                      Problem{"bcsstk13_jacobi_4", 4, "bcsstk13.mtx", {"--precond", "jacobi"}, "1e-6", 700},
-                      Problem{"stencil_1", 1, "", {"--stencil", "14"}, "1e-8", 11},
-                      Problem{"stencil_jacobi_3", 3, "", {"--stencil", "12,9,7", "--precond", "jacobi"}, "1e-10", 13},
-                      Problem{"stencil_f32_4", 4, "", {"--stencil", "10", "--dtype", "f32"}, "1e-5", 9},
-                      Problem{"stencil_jacobi_f32_3", 3, "", {"--stencil", "6,8,10", "--precond", "jacobi", "--dtype", "f32"}, "1e-4", 7},
-                      Problem{"stencil_4", 4, "", {"--stencil", "16"}, "1e-9", 17}),
+    ::testing::Values(
+        Problem{"bus494_jacobi_4", 4, "494_bus.mtx", {"--precond", "jacobi"}, "1e-8", 120},
+        Problem{"bus494_plain_3", 3, "494_bus.mtx", {}, "1e-8", 333},
+        Problem{"bcsstk13_jacobi_4", 4, "bcsstk13.mtx", {"--precond", "jacobi"}, "1e-6", 700},
+        Problem{"stencil_1", 1, "", {"--stencil", "14"}, "1e-8", 11},
+        Problem{
+            "stencil_jacobi_3", 3, "", {"--stencil", "12,9,7", "--precond", "jacobi"}, "1e-10", 13},
+        Problem{"stencil_f32_4", 4, "", {"--stencil", "10", "--dtype", "f32"}, "1e-5", 9},
+        Problem{"stencil_jacobi_f32_3",
+                3,
+                "",
+                {"--stencil", "6,8,10", "--precond", "jacobi", "--dtype", "f32"},
+                "1e-4",
+                7},
+        Problem{"stencil_4", 4, "", {"--stencil", "16"}, "1e-9", 17}),
     [](const auto& tested) { return tested.param.name; });
 
 TEST_P(Solve, AFaultDoesNotChangeTheAnswer) {
   const auto& problem = GetParam();
   const int ranks = ranks_here(problem.ranks);
-  auto arguments = problem.arguments + Arguments{"--tol", problem.tolerance, "--check-every", "5", "--commit-every", "20"};
+  auto arguments = problem.arguments + Arguments{"--tol", problem.tolerance, "--check-every",
+                                                 "5",     "--commit-every",  "20"};
   if (!problem.matrix.empty()) {
     const auto folder = shared_matrices();
     if (folder.empty()) GTEST_SKIP() << "there is no folder of shared matrices (TROUPE_SHARED)";
-    arguments = arguments + Arguments{"--matrix", (folder / problem.matrix).string(), "--max-iter", "100000"};
+    arguments = arguments +
+                Arguments{"--matrix", (folder / problem.matrix).string(), "--max-iter", "100000"};
   }
   const double tolerance = std::stod(problem.tolerance);
   const auto calm = solve(ranks, arguments);
   expect_solution(calm, tolerance);
   expect_recoveries(calm, {}, 20);
-  ASSERT_GT(calm["iterations"].get<std::int64_t>(), problem.strike) << "the fault would come too late";
+  ASSERT_GT(calm["iterations"].get<std::int64_t>(), problem.strike)
+      << "the fault would come too late";
   const auto rank = std::to_string(ranks - 1);
-  const auto struck = solve(ranks, arguments + Arguments{"--fault", "kill@" + std::to_string(problem.strike) + ":" + rank});
+  const auto struck =
+      solve(ranks, arguments +
+                       Arguments{"--fault", "kill@" + std::to_string(problem.strike) + ":" + rank});
   expect_solution(struck, tolerance);
   expect_recoveries(struck, {"kill"}, 20);
   expect_same(calm, struck);
@@ -126,8 +141,9 @@ TEST_P(Solve, AFaultDoesNotChangeTheAnswer) {
 
 TEST(Report, HasEverything) {
   const auto report = solve(ranks_here(2), {"--stencil", "8", "--fault", "exit@3:0"});
-  for (const char* key : {"app", "backend", "ranks", "rows", "nonzeros", "iterations", "converged", "relative_residual",
-                          "true_relative_residual", "relative_error", "seconds", "gflops", "recoveries"}) {
+  for (const char* key : {"app", "backend", "ranks", "rows", "nonzeros", "iterations", "converged",
+                          "relative_residual", "true_relative_residual", "relative_error",
+                          "seconds", "gflops", "recoveries"}) {
     EXPECT_TRUE(report.contains(key)) << key;
   }
   EXPECT_EQ(report["app"], "troupe-cg");
@@ -135,8 +151,9 @@ TEST(Report, HasEverything) {
   EXPECT_EQ(report["ranks"], ranks_here(2));
   EXPECT_EQ(report["rows"], 512 * ranks_here(2));
   ASSERT_EQ(report["recoveries"].size(), 1u);
-  for (const char* key : {"rank", "kind", "iteration", "epoch", "detect_ms", "quiesce_ms", "replace_ms", "form_ms",
-                          "verify_ms", "restore_ms", "total_ms", "lost_buffers", "repeated_iterations"}) {
+  for (const char* key :
+       {"rank", "kind", "iteration", "epoch", "detect_ms", "quiesce_ms", "replace_ms", "form_ms",
+        "verify_ms", "restore_ms", "total_ms", "lost_buffers", "repeated_iterations"}) {
     EXPECT_TRUE(report["recoveries"][0].contains(key)) << key;
   }
 }
@@ -147,7 +164,7 @@ struct Drill {
   std::string name;
   std::vector<std::string> faults;  ///< KIND@WHEN:RANK
   Arguments arguments;
-  std::vector<std::string> kinds;   ///< that must be reported; empty: those of `faults`
+  std::vector<std::string> kinds;  ///< that must be reported; empty: those of `faults`
   int commit_every = 8;
 };
 
@@ -178,12 +195,14 @@ std::vector<Drill> drills() {
 }
 
 class Fault : public ::testing::TestWithParam<Drill> {};
-INSTANTIATE_TEST_SUITE_P(Drills, Fault, ::testing::ValuesIn(drills()), [](const auto& tested) { return tested.param.name; });
+INSTANTIATE_TEST_SUITE_P(Drills, Fault, ::testing::ValuesIn(drills()),
+                         [](const auto& tested) { return tested.param.name; });
 
 TEST_P(Fault, IsOvercome) {
   const int ranks = ranks_here(4);
   const Arguments problem{"--stencil", "10", "--check-every", "4", "--tol", "1e-10"};
-  Arguments arguments = problem + Arguments{"--commit-every", std::to_string(GetParam().commit_every)};
+  Arguments arguments =
+      problem + Arguments{"--commit-every", std::to_string(GetParam().commit_every)};
   std::vector<std::string> kinds = GetParam().kinds;
   for (const auto& fault : GetParam().faults) {
     const auto rank = std::stoi(fault.substr(fault.find(':') + 1));
@@ -224,8 +243,10 @@ TEST(Status, OfARunThatDoesNotConvergeIsOne) {
 }
 
 TEST(Status, OfASpentBudgetIsSeventyFive) {
-  Job job(ranks_here(4), {"--stencil", "10", "--restart-budget", "1", "--fault", "kill@3:0", "--fault", "kill@8:0"},
-          {.limit = 20s});
+  Job job(
+      ranks_here(4),
+      {"--stencil", "10", "--restart-budget", "1", "--fault", "kill@3:0", "--fault", "kill@8:0"},
+      {.limit = 20s});
   EXPECT_EQ(job.wait(), 75) << job.out() << job.err();
   ASSERT_EQ(job.complaints().size(), 1u) << job.err();
   EXPECT_NE(job.complaints()[0].find("budget_exhausted"), std::string::npos) << job.complaints()[0];
@@ -234,7 +255,8 @@ TEST(Status, OfASpentBudgetIsSeventyFive) {
 }
 
 TEST(Status, OfBudgetZeroIsSeventyFiveAtTheFirstLoss) {
-  Job job(ranks_here(3), {"--stencil", "10", "--restart-budget", "0", "--fault", "segv@3:0"}, {.limit = 20s});
+  Job job(ranks_here(3), {"--stencil", "10", "--restart-budget", "0", "--fault", "segv@3:0"},
+          {.limit = 20s});
   EXPECT_EQ(job.wait(), 75) << job.out() << job.err();
   EXPECT_EQ(job.complaints().size(), 1u) << job.err();
   EXPECT_TRUE(job.nothing_left());
@@ -242,9 +264,12 @@ TEST(Status, OfBudgetZeroIsSeventyFiveAtTheFirstLoss) {
 
 TEST(Rank, KilledFromOutsideTakesEverythingAlong) {
   const int ranks = ranks_here(3);
-  Job job(ranks, {"--stencil", "24", "--tol", "0", "--max-iter", "100000000", "--precond", "jacobi"}, {.limit = 40s});
+  Job job(ranks,
+          {"--stencil", "24", "--tol", "0", "--max-iter", "100000000", "--precond", "jacobi"},
+          {.limit = 40s});
   const auto end = std::chrono::steady_clock::now() + 20s;
-  while (job.out().find("iteration") == std::string::npos && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(20ms);
+  while (job.out().find("iteration") == std::string::npos && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(20ms);
   const auto its_ranks = job.processes("troupe-cg");
   ASSERT_EQ(its_ranks.size(), static_cast<std::size_t>(ranks)) << job.out() << job.err();
   ASSERT_GE(job.processes("troupe-device").size(), static_cast<std::size_t>(ranks));
@@ -256,7 +281,9 @@ TEST(Rank, KilledFromOutsideTakesEverythingAlong) {
 }
 
 TEST(Questions, AreAnsweredOnce) {
-  for (const auto& [option, answer] : {std::pair{"--help", "--stencil"}, {"--version", "troupe-cg (troupe)"}, {"--print-config", "check-every"}}) {
+  for (const auto& [option, answer] : {std::pair{"--help", "--stencil"},
+                                       {"--version", "troupe-cg (troupe)"},
+                                       {"--print-config", "check-every"}}) {
     Job job(2, {option}, {.limit = 20s});
     EXPECT_EQ(job.wait(), 0) << job.err();
     const auto text = job.out();

@@ -11,7 +11,8 @@ void expect_refused(const Op& op, Errc code = Errc::invalid) {
   ASSERT_TRUE(future.ready()) << Op::kName << " was launched";
   EXPECT_EQ(future.wait().code(), code) << Op::kName;
   if (!future.wait().ok()) {
-    EXPECT_TRUE(future.wait().error().message.starts_with(Op::kName)) << future.wait().error().message;
+    EXPECT_TRUE(future.wait().error().message.starts_with(Op::kName))
+        << future.wait().error().message;
   }
 }
 
@@ -105,21 +106,26 @@ TEST_F(BadArguments, OfBlasLevelsTwoAndThree) {
   expect_refused(Gemm{DType::f64, no, no, 4, 4, 4, 4, 3, 4, one, one, x, x, x});
   expect_refused(Gemm{DType::f64, no, no, 4, 4, 4, 4, 4, 3, one, one, x, x, x});
   expect_refused(Gemm{DType::f64, no, no, 4, -4, 4, 4, 4, 4, one, one, x, x, x});
-  expect_refused(Gemm{DType::f64, static_cast<Transpose>(2), no, 4, 4, 4, 4, 4, 4, one, one, x, x, x});
-  expect_refused(Gemm{DType::f64, no, no, 2, std::int64_t{1} << 62, 2, 2, 2, std::int64_t{1} << 62, one, one, x, x, x});
+  expect_refused(
+      Gemm{DType::f64, static_cast<Transpose>(2), no, 4, 4, 4, 4, 4, 4, one, one, x, x, x});
+  expect_refused(Gemm{DType::f64, no, no, 2, std::int64_t{1} << 62, 2, 2, 2, std::int64_t{1} << 62,
+                      one, one, x, x, x});
   expect_refused(Gemm{DType::f64, no, no, 4, 4, 4, 4, 4, 4, one, one, x, absent, x});
 }
 
 TEST_F(BadArguments, OfSparseOperations) {
   using namespace sparse;
-  expect_refused(Spmv{DType::f64, DType::i32, 16, 16, 16, one, one, i, i, x, x, x});  // 17 row offsets needed
+  expect_refused(
+      Spmv{DType::f64, DType::i32, 16, 16, 16, one, one, i, i, x, x, x});  // 17 row offsets needed
   expect_refused(Spmv{DType::f64, DType::i32, 4, 4, 17, one, one, i, i, x, x, x});
   expect_refused(Spmv{DType::f64, DType::i32, 4, 17, 4, one, one, i, i, x, x, x});
   expect_refused(Spmv{DType::f64, DType::i32, -1, 4, 4, one, one, i, i, x, x, x});
   expect_refused(Spmv{DType::f64, DType::f64, 4, 4, 4, one, one, i, i, x, x, x});
   expect_refused(Spmv{DType::f64, DType::i32, 4, 4, 4, short_scalar, one, i, i, x, x, x});
-  expect_refused(Spmv{DType::f64, DType::i32, 4, std::int64_t{1} << 40, 4, one, one, i, i, x, x, x});
-  expect_refused(Spmv{DType::bf16, DType::i32, 4, 4, 4, one, one, i, i, x, x, x}, Errc::unsupported);
+  expect_refused(
+      Spmv{DType::f64, DType::i32, 4, std::int64_t{1} << 40, 4, one, one, i, i, x, x, x});
+  expect_refused(Spmv{DType::bf16, DType::i32, 4, 4, 4, one, one, i, i, x, x, x},
+                 Errc::unsupported);
   expect_refused(Gather{DType::f64, DType::i32, 17, 16, i, x, x});
   expect_refused(Gather{DType::f64, DType::i32, 4, 17, i, x, x});
   expect_refused(Gather{DType::f64, DType::u8, 4, 4, i, x, x});
@@ -157,12 +163,17 @@ TEST_F(BadArguments, OfBuffersThatAreGone) {
   const auto operand = gone.operand();
   device().fill(gone, 1.0).get();
   gone = GpuRef<double>();
-  for (int round = 0; round < 3; ++round) (void)device().alloc<double>(1);  // lets the table take it back
-  EXPECT_EQ(detail::submit(device().submitter(), memory::Fill{DType::f64, 1, {}, operand}).wait().code(), Errc::stale);
+  for (int round = 0; round < 3; ++round)
+    (void)device().alloc<double>(1);  // lets the table take it back
+  EXPECT_EQ(
+      detail::submit(device().submitter(), memory::Fill{DType::f64, 1, {}, operand}).wait().code(),
+      Errc::stale);
   // A range that reaches out of its buffer is no range of it.
   auto beyond = x;
   beyond.bytes += 4096;
-  EXPECT_EQ(detail::submit(device().submitter(), memory::Fill{DType::f64, 1, {}, beyond}).wait().code(), Errc::stale);
+  EXPECT_EQ(
+      detail::submit(device().submitter(), memory::Fill{DType::f64, 1, {}, beyond}).wait().code(),
+      Errc::stale);
 }
 
 TEST_F(BadArguments, AreRememberedForWhoLooksLater) {
@@ -171,7 +182,8 @@ TEST_F(BadArguments, AreRememberedForWhoLooksLater) {
   auto stale = device().alloc<double>(4);
   auto operand = stale.operand();
   operand.generation += 1;
-  (void)detail::submit(device().submitter(), memory::Fill{DType::f64, 1, {}, operand});  // nobody keeps the future
+  (void)detail::submit(device().submitter(),
+                       memory::Fill{DType::f64, 1, {}, operand});  // nobody keeps the future
   EXPECT_EQ(device().take_error().code(), Errc::stale);
   EXPECT_TRUE(device().take_error().ok()) << "it is taken once";
 }

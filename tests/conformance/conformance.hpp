@@ -10,8 +10,8 @@
 
 #include "device_rig.hpp"
 
-/// What every engine must do, through the public Device API, against references computed here. Which engine runs is
-/// TROUPE_TEST_BACKEND's business.
+/// What every engine must do, through the public Device API, against references computed here.
+/// Which engine runs is TROUPE_TEST_BACKEND's business.
 namespace troupe::test {
 
 /// The device of this program: made on first use, one for all its tests.
@@ -38,17 +38,18 @@ GpuRef<T> put(const std::vector<T>& values) {
   return ref;
 }
 
-/// |actual - expected| <= slack * eps(T) * scale, where `scale` bounds what was added up: the dtype's own rounding,
-/// `terms` of them.
+/// |actual - expected| <= slack * eps(T) * scale, where `scale` bounds what was added up: the
+/// dtype's own rounding, `terms` of them.
 template <class T>
-::testing::AssertionResult close(const std::vector<T>& actual, const std::vector<double>& expected, double terms,
-                                 double scale = 1) {
+::testing::AssertionResult close(const std::vector<T>& actual, const std::vector<double>& expected,
+                                 double terms, double scale = 1) {
   if (actual.size() != expected.size()) return ::testing::AssertionFailure() << "sizes differ";
-  const double tolerance = 2 * (terms + 2) * static_cast<double>(std::numeric_limits<T>::epsilon()) * scale;
+  const double tolerance =
+      2 * (terms + 2) * static_cast<double>(std::numeric_limits<T>::epsilon()) * scale;
   for (std::size_t i = 0; i < actual.size(); ++i) {
     if (std::abs(static_cast<double>(actual[i]) - expected[i]) <= tolerance) continue;
-    return ::testing::AssertionFailure() << "element " << i << " is " << actual[i] << ", not " << expected[i]
-                                         << " within " << tolerance;
+    return ::testing::AssertionFailure() << "element " << i << " is " << actual[i] << ", not "
+                                         << expected[i] << " within " << tolerance;
   }
   return ::testing::AssertionSuccess();
 }

@@ -7,12 +7,15 @@ namespace {
 
 template <class T>
 class Memory : public ::testing::Test {};
-using Elements = ::testing::Types<Half, BFloat16, float, double, Float8E4M3, Float8E5M2, std::int8_t, std::uint8_t,
-                                  std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, std::complex<float>,
-                                  std::complex<double>>;
-static_assert(std::tuple_size_v<std::tuple<Half, BFloat16, float, double, Float8E4M3, Float8E5M2, std::int8_t,
-                                           std::uint8_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t,
-                                           std::complex<float>, std::complex<double>>> == kDTypeCount);
+using Elements =
+    ::testing::Types<Half, BFloat16, float, double, Float8E4M3, Float8E5M2, std::int8_t,
+                     std::uint8_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t,
+                     std::complex<float>, std::complex<double>>;
+static_assert(
+    std::tuple_size_v<std::tuple<Half, BFloat16, float, double, Float8E4M3, Float8E5M2, std::int8_t,
+                                 std::uint8_t, std::int32_t, std::uint32_t, std::int64_t,
+                                 std::uint64_t, std::complex<float>, std::complex<double>>> ==
+    kDTypeCount);
 TYPED_TEST_SUITE(Memory, Elements);
 
 /// An element whose bytes all differ, so that a misplaced one shows.
@@ -20,7 +23,8 @@ template <class T>
 T element(int seed) {
   T value;
   unsigned char bytes[sizeof(T)];
-  for (std::size_t i = 0; i < sizeof bytes; ++i) bytes[i] = static_cast<unsigned char>(static_cast<int>(17 * i) + seed);
+  for (std::size_t i = 0; i < sizeof bytes; ++i)
+    bytes[i] = static_cast<unsigned char>(static_cast<int>(17 * i) + seed);
   std::memcpy(&value, bytes, sizeof value);
   return value;
 }
@@ -71,7 +75,9 @@ TEST(Copies, OfPartsLandWhereTheyShould) {
   device().copy(a.slice(0, 1), b.slice(0, 1));
   const auto result = device().download(b);
   for (std::size_t i = 0; i < result.size(); ++i) {
-    const auto expected = i == 0 ? 0 : i >= 900 && i < 950 ? static_cast<std::int32_t>(i) - 800 : -1;
+    const auto expected = i == 0                ? 0
+                          : i >= 900 && i < 950 ? static_cast<std::int32_t>(i) - 800
+                                                : -1;
     ASSERT_EQ(result[i], expected) << i;
   }
 }
@@ -104,14 +110,16 @@ TEST(Allocation, RangesDoNotOverlapAndAreReused) {
     }
     for (int i = 0; i < 100; ++i) {
       const auto values = device().download(buffers[static_cast<std::size_t>(i)]);
-      ASSERT_EQ(std::count(values.begin(), values.end(), i), std::ssize(values)) << "round " << round << ", buffer " << i;
+      ASSERT_EQ(std::count(values.begin(), values.end(), i), std::ssize(values))
+          << "round " << round << ", buffer " << i;
     }
   }
   EXPECT_LE(device().bytes_held(), held + (128u << 20)) << "freed ranges are not used again";
 }
 
 TEST(Allocation, AFreedBufferIsReusedOnlyAfterTheWorkThatNamesIt) {
-  // Each buffer is dropped while a copy out of it is under way; the next one takes its place and is overwritten.
+  // Each buffer is dropped while a copy out of it is under way; the next one takes its place and is
+  // overwritten.
   constexpr std::int64_t kLength = 1 << 20;
   std::vector<PinnedBuffer<std::int32_t>> out;
   std::vector<Future<void>> futures;

@@ -1,8 +1,8 @@
 #include "conformance.hpp"
 
-// What is submitted behaves as if executed in that order: long random sequences over few, overlapping ranges, on all
-// lanes, against the same sequence done here one after the other. All values are small integers, so the arithmetic is
-// exact and one misplaced operation shows.
+// What is submitted behaves as if executed in that order: long random sequences over few,
+// overlapping ranges, on all lanes, against the same sequence done here one after the other. All
+// values are small integers, so the arithmetic is exact and one misplaced operation shows.
 
 namespace troupe::test {
 namespace {
@@ -32,22 +32,29 @@ class ProgramOrder : public Typed<T> {
       for (auto& value : model.back()) value = static_cast<T>(random() % 8);
       buffers.push_back(put(model.back()));
     }
-    for (std::int64_t i = 0; i < kLength; ++i) host_index.push_back(static_cast<std::int32_t>(random() % kLength));
+    for (std::int64_t i = 0; i < kLength; ++i)
+      host_index.push_back(static_cast<std::int32_t>(random() % kLength));
     index = put(host_index);
   }
   Part part(std::int64_t count) {
-    return {random() % kBuffers, static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(kLength - count + 1))};
+    return {random() % kBuffers,
+            static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(kLength - count + 1))};
   }
-  /// A part that does not overlap `other`: operations whose operands overlap have no defined meaning.
+  /// A part that does not overlap `other`: operations whose operands overlap have no defined
+  /// meaning.
   Part part_apart_from(const Part& other, std::int64_t count) {
     for (;;) {
       const auto chosen = part(count);
-      if (chosen.buffer != other.buffer || std::abs(chosen.first - other.first) >= count) return chosen;
+      if (chosen.buffer != other.buffer || std::abs(chosen.first - other.first) >= count)
+        return chosen;
     }
   }
-  GpuRef<T> on_device(const Part& p, std::int64_t count) const { return buffers[p.buffer].slice(p.first, count); }
+  GpuRef<T> on_device(const Part& p, std::int64_t count) const {
+    return buffers[p.buffer].slice(p.first, count);
+  }
   std::span<T> in_model(const Part& p, std::int64_t count) {
-    return std::span(model[p.buffer]).subspan(static_cast<std::size_t>(p.first), static_cast<std::size_t>(count));
+    return std::span(model[p.buffer])
+        .subspan(static_cast<std::size_t>(p.first), static_cast<std::size_t>(count));
   }
 
   /// One operation, here and there. Values stay below 64: exact in every dtype.
@@ -93,7 +100,8 @@ class ProgramOrder : public Typed<T> {
         // The source is a whole other buffer; the destination may be anything else.
         const auto source = (to.buffer + 1) % kBuffers;
         device().sparse().gather(buffers[source], index.slice(0, count), dto);
-        for (std::size_t i = 0; i < n; ++i) mto[i] = model[source][static_cast<std::size_t>(host_index[i])];
+        for (std::size_t i = 0; i < n; ++i)
+          mto[i] = model[source][static_cast<std::size_t>(host_index[i])];
         break;
       }
       default: {
@@ -112,14 +120,16 @@ class ProgramOrder : public Typed<T> {
   /// Values whose sums may have grown past 32 are replaced by a product with zeros.
   void bound(const Part& p, std::int64_t count) {
     const auto values = in_model(p, count);
-    if (std::none_of(values.begin(), values.end(), [](T value) { return std::abs(value) > 32; })) return;
+    if (std::none_of(values.begin(), values.end(), [](T value) { return std::abs(value) > 32; }))
+      return;
     device().blas().scal(T(0), on_device(p, count));
     std::fill(values.begin(), values.end(), T(0));
   }
   void expect_equal() {
     for (std::size_t i = 0; i < kBuffers; ++i) {
       const auto actual = device().download(buffers[i]);
-      for (std::size_t k = 0; k < actual.size(); ++k) ASSERT_EQ(actual[k], model[i][k]) << "buffer " << i << ", element " << k;
+      for (std::size_t k = 0; k < actual.size(); ++k)
+        ASSERT_EQ(actual[k], model[i][k]) << "buffer " << i << ", element " << k;
     }
   }
 };
@@ -132,7 +142,8 @@ TYPED_TEST(ProgramOrder, OfLongRandomSequencesIsKept) {
     this->prepare(seed);
     for (int i = 0; i < 1500; ++i) {
       this->step();
-      if (i % 500 == 499) this->pinned.clear();  // given back while copies out of them may be under way
+      if (i % 500 == 499)
+        this->pinned.clear();  // given back while copies out of them may be under way
     }
     this->expect_equal();
     if (this->HasFatalFailure()) return;
@@ -141,8 +152,10 @@ TYPED_TEST(ProgramOrder, OfLongRandomSequencesIsKept) {
 
 TYPED_TEST(ProgramOrder, OfDependentChainsAcrossLanesIsKept) {
   using T = TypeParam;
-  // vector -> blas -> sparse -> copy, each reading what the one before wrote; a result that nobody waits for in between.
-  const auto a = device().template alloc<T>(1000), b = device().template alloc<T>(1000), c = device().template alloc<T>(1000);
+  // vector -> blas -> sparse -> copy, each reading what the one before wrote; a result that nobody
+  // waits for in between.
+  const auto a = device().template alloc<T>(1000), b = device().template alloc<T>(1000),
+             c = device().template alloc<T>(1000);
   const auto identity = device().template alloc<std::int32_t>(1000);
   std::vector<std::int32_t> numbers(1000);
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::int32_t>(i);
@@ -150,13 +163,13 @@ TYPED_TEST(ProgramOrder, OfDependentChainsAcrossLanesIsKept) {
   device().fill(a, T(1));
   for (int i = 0; i < 200; ++i) {
     device().fill(b, T(0));
-    device().vector().axpby(T(1), a, T(1), b);       // b = a
-    device().blas().scal(T(-1), b);                  // b = -a
-    device().sparse().gather(b, identity, c);        // c = -a
-    device().blas().scal(T(-1), c);                  // c = a
-    device().copy(c, a);                             // a = a
-    device().vector().multiply(a, a, a);             // stays 1
-    device().fill(c, T(7));                          // must come after the copy
+    device().vector().axpby(T(1), a, T(1), b);  // b = a
+    device().blas().scal(T(-1), b);             // b = -a
+    device().sparse().gather(b, identity, c);   // c = -a
+    device().blas().scal(T(-1), c);             // c = a
+    device().copy(c, a);                        // a = a
+    device().vector().multiply(a, a, a);        // stays 1
+    device().fill(c, T(7));                     // must come after the copy
   }
   EXPECT_EQ(device().download(a), std::vector<T>(1000, T(1)));
   EXPECT_EQ(device().download(b), std::vector<T>(1000, T(-1)));

@@ -5,8 +5,9 @@ namespace {
 
 template <class Pair>
 class SparseOps : public ::testing::Test {};
-using RealsAndIndices = ::testing::Types<std::pair<float, std::int32_t>, std::pair<float, std::int64_t>,
-                                         std::pair<double, std::int32_t>, std::pair<double, std::int64_t>>;
+using RealsAndIndices =
+    ::testing::Types<std::pair<float, std::int32_t>, std::pair<float, std::int64_t>,
+                     std::pair<double, std::int32_t>, std::pair<double, std::int64_t>>;
 TYPED_TEST_SUITE(SparseOps, RealsAndIndices);
 
 template <class T, class I>
@@ -27,12 +28,15 @@ struct Matrix {
     }
     value = random_values<T>(std::ssize(column), seed + 1);
   }
-  [[nodiscard]] CsrMatrix<T, I> on_device() const { return {rows, columns, put(row_begin), put(column), put(value)}; }
+  [[nodiscard]] CsrMatrix<T, I> on_device() const {
+    return {rows, columns, put(row_begin), put(column), put(value)};
+  }
   [[nodiscard]] std::vector<double> times(const std::vector<T>& x) const {
     std::vector<double> y;
     for (std::size_t row = 0; row + 1 < row_begin.size(); ++row) {
       double sum = 0;
-      for (auto at = static_cast<std::size_t>(row_begin[row]); at < static_cast<std::size_t>(row_begin[row + 1]); ++at) {
+      for (auto at = static_cast<std::size_t>(row_begin[row]);
+           at < static_cast<std::size_t>(row_begin[row + 1]); ++at) {
         sum += double{value[at]} * double{x[static_cast<std::size_t>(column[at])]};
       }
       y.push_back(sum);
@@ -59,13 +63,16 @@ TYPED_TEST(SparseOps, Spmv) {
         const auto dy = put(y);
         device().sparse().spmv(on_device, dx, dy, scalar(T(2), alpha_at), scalar(T(-0.5), beta_at));
         std::vector<double> expected;
-        for (std::size_t i = 0; i < product.size(); ++i) expected.push_back(2 * product[i] - 0.5 * double{y[i]});
+        for (std::size_t i = 0; i < product.size(); ++i)
+          expected.push_back(2 * product[i] - 0.5 * double{y[i]});
         EXPECT_TRUE(close(device().download(dy), expected, static_cast<double>(n), 2));
       }
     }
-    const auto undefined = put(std::vector<T>(static_cast<std::size_t>(m), std::numeric_limits<T>::quiet_NaN()));
+    const auto undefined =
+        put(std::vector<T>(static_cast<std::size_t>(m), std::numeric_limits<T>::quiet_NaN()));
     device().sparse().spmv(on_device, dx, undefined);
-    EXPECT_TRUE(close(device().download(undefined), product, static_cast<double>(n), 1)) << "beta = 0 over NaN";
+    EXPECT_TRUE(close(device().download(undefined), product, static_cast<double>(n), 1))
+        << "beta = 0 over NaN";
   }
 }
 
@@ -87,7 +94,8 @@ TYPED_TEST(SparseOps, SpmvSeesChangedValues) {
 TYPED_TEST(SparseOps, SpmvOfAnEmptyMatrix) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
-  const CsrMatrix<T, I> empty{3, 3, put(std::vector<I>{0, 0, 0, 0}), device().template alloc<I>(0), device().template alloc<T>(0)};
+  const CsrMatrix<T, I> empty{3, 3, put(std::vector<I>{0, 0, 0, 0}), device().template alloc<I>(0),
+                              device().template alloc<T>(0)};
   const auto x = put(std::vector<T>{1, 2, 3}), y = put(std::vector<T>{4, 5, 6});
   device().sparse().spmv(empty, x, y, T(1), T(2));
   EXPECT_EQ(device().download(y), (std::vector<T>{8, 10, 12}));

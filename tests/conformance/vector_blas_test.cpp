@@ -39,7 +39,8 @@ TYPED_TEST(VectorOps, AxpbyWithFactorsAnywhere) {
         const auto dx = put(x), dy = put(y);
         device().vector().axpby(scalar(alpha, alpha_at), dx, scalar(beta, beta_at), dy);
         std::vector<double> expected(x.size());
-        for (std::size_t i = 0; i < x.size(); ++i) expected[i] = double{alpha} * double{x[i]} + double{beta} * double{y[i]};
+        for (std::size_t i = 0; i < x.size(); ++i)
+          expected[i] = double{alpha} * double{x[i]} + double{beta} * double{y[i]};
         EXPECT_TRUE(close(device().download(dy), expected, 2)) << n;
       }
     }
@@ -68,7 +69,8 @@ TYPED_TEST(BlasOps, AxpyScalCopy) {
       const T alpha = T(1.5);
       device().blas().axpy(scalar(alpha, place), dx, dy);
       std::vector<double> expected(x.size());
-      for (std::size_t i = 0; i < x.size(); ++i) expected[i] = double{alpha} * double{x[i]} + double{y[i]};
+      for (std::size_t i = 0; i < x.size(); ++i)
+        expected[i] = double{alpha} * double{x[i]} + double{y[i]};
       EXPECT_TRUE(close(device().download(dy), expected, 2));
       device().blas().scal(scalar(alpha, place), dx);
       for (std::size_t i = 0; i < x.size(); ++i) expected[i] = double{alpha} * double{x[i]};
@@ -93,14 +95,16 @@ TYPED_TEST(BlasOps, DotAndNorm) {
       square += double{x[i]} * double{x[i]};
     }
     const auto n_terms = static_cast<double>(n);
-    EXPECT_TRUE(close(device().download(result), {dot, std::sqrt(square)}, std::sqrt(n_terms), std::sqrt(n_terms) + 1));
+    EXPECT_TRUE(close(device().download(result), {dot, std::sqrt(square)}, std::sqrt(n_terms),
+                      std::sqrt(n_terms) + 1));
   }
 }
 
 TYPED_TEST(BlasOps, NormOfLargeElementsDoesNotOverflow) {
   using T = TypeParam;
   const T large = std::numeric_limits<T>::max() / 4;
-  const auto dx = put(std::vector<T>{large, large, large, large}), result = device().template alloc<T>(1);
+  const auto dx = put(std::vector<T>{large, large, large, large}),
+             result = device().template alloc<T>(1);
   device().blas().nrm2(dx, result);
   EXPECT_NEAR(static_cast<double>(device().download(result)[0] / large), 2.0, 1e-6);
 }
@@ -109,8 +113,8 @@ TYPED_TEST(BlasOps, IncrementsSkipElements) {
   using T = TypeParam;
   const auto x = random_values<T>(100, 10), y = random_values<T>(100, 11);
   const auto dx = put(x), dy = put(y);
-  detail::submit(device().submitter(),
-                 blas::Axpy{dtype_of<T>, 20, 3, 5, ScalarArg<T>(T(2)).wire(), dx.operand(), dy.operand()});
+  detail::submit(device().submitter(), blas::Axpy{dtype_of<T>, 20, 3, 5, ScalarArg<T>(T(2)).wire(),
+                                                  dx.operand(), dy.operand()});
   auto expected = std::vector<double>(y.begin(), y.end());
   for (std::size_t i = 0; i < 20; ++i) expected[5 * i] += 2 * double{x[3 * i]};
   EXPECT_TRUE(close(device().download(dy), expected, 2));
@@ -121,23 +125,28 @@ TYPED_TEST(BlasOps, Gemv) {
   struct Shape {
     std::int64_t m, n, extra;
   };
-  for (const auto& [m, n, extra] : {Shape{1, 1, 0}, Shape{5, 3, 0}, Shape{3, 5, 2}, Shape{129, 65, 7}}) {
+  for (const auto& [m, n, extra] :
+       {Shape{1, 1, 0}, Shape{5, 3, 0}, Shape{3, 5, 2}, Shape{129, 65, 7}}) {
     for (const auto transpose : {blas::Transpose::no, blas::Transpose::yes}) {
       for (const auto alpha_at : kPlaces) {
         for (const auto beta_at : kPlaces) {
-          SCOPED_TRACE(::testing::Message() << m << "x" << n << "+" << extra << " transposed " << static_cast<int>(transpose));
+          SCOPED_TRACE(::testing::Message() << m << "x" << n << "+" << extra << " transposed "
+                                            << static_cast<int>(transpose));
           const bool plain = transpose == blas::Transpose::no;
           const auto lda = m + extra, rows = plain ? m : n, inner = plain ? n : m;
-          const auto a = random_values<T>(lda * n, 12), x = random_values<T>(inner, 13), y = random_values<T>(rows, 14);
+          const auto a = random_values<T>(lda * n, 12), x = random_values<T>(inner, 13),
+                     y = random_values<T>(rows, 14);
           const auto da = put(a), dx = put(x), dy = put(y);
-          device().blas().gemv(da, dx, dy, {.m = m, .n = n, .lda = extra == 0 ? 0 : lda, .transpose = transpose},
-                               scalar(T(1.5), alpha_at), scalar(T(-0.5), beta_at));
+          device().blas().gemv(
+              da, dx, dy, {.m = m, .n = n, .lda = extra == 0 ? 0 : lda, .transpose = transpose},
+              scalar(T(1.5), alpha_at), scalar(T(-0.5), beta_at));
           std::vector<double> expected;
           for (std::int64_t i = 0; i < rows; ++i) {
             double sum = 0;
             for (std::int64_t j = 0; j < inner; ++j) {
               const auto at = plain ? j * lda + i : i * lda + j;
-              sum += double{a[static_cast<std::size_t>(at)]} * double{x[static_cast<std::size_t>(j)]};
+              sum +=
+                  double{a[static_cast<std::size_t>(at)]} * double{x[static_cast<std::size_t>(j)]};
             }
             expected.push_back(1.5 * sum - 0.5 * double{y[static_cast<std::size_t>(i)]});
           }
@@ -154,30 +163,43 @@ TYPED_TEST(BlasOps, Gemm) {
     std::int64_t m, n, k, extra;
   };
   using blas::Transpose;
-  for (const auto& [m, n, k, extra] : {Shape{1, 1, 1, 0}, Shape{4, 3, 5, 0}, Shape{7, 9, 2, 3}, Shape{65, 33, 129, 1}}) {
+  for (const auto& [m, n, k, extra] :
+       {Shape{1, 1, 1, 0}, Shape{4, 3, 5, 0}, Shape{7, 9, 2, 3}, Shape{65, 33, 129, 1}}) {
     for (const auto ta : {Transpose::no, Transpose::yes}) {
       for (const auto tb : {Transpose::no, Transpose::yes}) {
         for (const auto alpha_at : kPlaces) {
           for (const auto beta_at : kPlaces) {
-            SCOPED_TRACE(::testing::Message() << m << "x" << n << "x" << k << "+" << extra << " " << static_cast<int>(ta)
-                                              << static_cast<int>(tb));
-            const auto rows_a = ta == Transpose::no ? m : k, columns_a = ta == Transpose::no ? k : m;
-            const auto rows_b = tb == Transpose::no ? k : n, columns_b = tb == Transpose::no ? n : k;
+            SCOPED_TRACE(::testing::Message() << m << "x" << n << "x" << k << "+" << extra << " "
+                                              << static_cast<int>(ta) << static_cast<int>(tb));
+            const auto rows_a = ta == Transpose::no ? m : k,
+                       columns_a = ta == Transpose::no ? k : m;
+            const auto rows_b = tb == Transpose::no ? k : n,
+                       columns_b = tb == Transpose::no ? n : k;
             const auto lda = rows_a + extra, ldb = rows_b + extra, ldc = m + extra;
-            const auto a = random_values<T>(lda * columns_a, 15), b = random_values<T>(ldb * columns_b, 16);
+            const auto a = random_values<T>(lda * columns_a, 15),
+                       b = random_values<T>(ldb * columns_b, 16);
             const auto c = random_values<T>(ldc * n, 17);
             const auto da = put(a), db = put(b), dc = put(c);
             device().blas().gemm(da, db, dc,
-                                 {.m = m, .n = n, .k = k, .lda = lda, .ldb = ldb, .ldc = ldc, .transpose_a = ta, .transpose_b = tb},
+                                 {.m = m,
+                                  .n = n,
+                                  .k = k,
+                                  .lda = lda,
+                                  .ldb = ldb,
+                                  .ldc = ldc,
+                                  .transpose_a = ta,
+                                  .transpose_b = tb},
                                  scalar(T(0.5), alpha_at), scalar(T(2), beta_at));
-            auto expected = std::vector<double>(c.begin(), c.end());  // rows beyond m stay as they are
+            auto expected =
+                std::vector<double>(c.begin(), c.end());  // rows beyond m stay as they are
             for (std::int64_t j = 0; j < n; ++j) {
               for (std::int64_t i = 0; i < m; ++i) {
                 double sum = 0;
                 for (std::int64_t l = 0; l < k; ++l) {
                   const auto in_a = ta == Transpose::no ? l * lda + i : i * lda + l;
                   const auto in_b = tb == Transpose::no ? j * ldb + l : l * ldb + j;
-                  sum += double{a[static_cast<std::size_t>(in_a)]} * double{b[static_cast<std::size_t>(in_b)]};
+                  sum += double{a[static_cast<std::size_t>(in_a)]} *
+                         double{b[static_cast<std::size_t>(in_b)]};
                 }
                 auto& value = expected[static_cast<std::size_t>(j * ldc + i)];
                 value = 0.5 * sum + 2 * value;
@@ -194,7 +216,8 @@ TYPED_TEST(BlasOps, Gemm) {
 TYPED_TEST(BlasOps, BetaZeroIgnoresWhatWasThere) {
   using T = TypeParam;
   const T nan = std::numeric_limits<T>::quiet_NaN();
-  const auto one = put(std::vector<T>{T(3)}), y = put(std::vector<T>{nan}), c = put(std::vector<T>{nan});
+  const auto one = put(std::vector<T>{T(3)}), y = put(std::vector<T>{nan}),
+             c = put(std::vector<T>{nan});
   device().blas().gemv(one, one, y, {.m = 1, .n = 1});
   device().blas().gemm(one, one, c, {.m = 1, .n = 1, .k = 1});
   EXPECT_EQ(device().download(y)[0], T(9));
@@ -205,12 +228,14 @@ TYPED_TEST(BlasOps, AChainWithFactorsMadeOnTheDevice) {
   // x scaled to norm 1, the factor never seen by the host.
   using T = TypeParam;
   const auto x = random_values<T>(1000, 18);
-  const auto dx = put(x), norm = device().template alloc<T>(1), one = put(std::vector<T>{1}), inverse = device().template alloc<T>(1);
+  const auto dx = put(x), norm = device().template alloc<T>(1), one = put(std::vector<T>{1}),
+             inverse = device().template alloc<T>(1);
   device().blas().nrm2(dx, norm);
   device().vector().divide(one, norm, inverse);
   device().blas().scal(inverse, dx);
   device().blas().nrm2(dx, norm);
-  EXPECT_NEAR(static_cast<double>(device().download(norm)[0]), 1.0, 100 * std::numeric_limits<T>::epsilon());
+  EXPECT_NEAR(static_cast<double>(device().download(norm)[0]), 1.0,
+              100 * std::numeric_limits<T>::epsilon());
 }
 
 }  // namespace

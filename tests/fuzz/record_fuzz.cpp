@@ -1,5 +1,5 @@
-// libFuzzer entry: whatever the bytes, a command record is refused or is safe to walk, and a second reading of an
-// accepted one says the same.
+// libFuzzer entry: whatever the bytes, a command record is refused or is safe to walk, and a second
+// reading of an accepted one says the same.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -20,8 +20,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   });
   check(visits == 1, "an opcode names one operation");
   std::size_t operands = 0;
-  command.for_each_operand([&](std::string_view, const troupe::Operand&, troupe::Access) { ++operands; });
-  check(operands <= troupe::detail::CommandView::kMaxOperands + troupe::wire::kMaxTail, "operands are bounded");
+  command.for_each_operand(
+      [&](std::string_view, const troupe::Operand&, troupe::Access) { ++operands; });
+  check(operands <= troupe::detail::CommandView::kMaxOperands + troupe::wire::kMaxTail,
+        "operands are bounded");
   troupe::wire::Command again;
   check(again.decode(record).ok() && again.name() == command.name(), "reading is repeatable");
   return 0;

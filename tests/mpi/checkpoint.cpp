@@ -2,8 +2,8 @@
 
 #include "mpi_tests.hpp"
 
-// World::run with a step whose result is known exactly: whole numbers in f64, none of whose operations may run twice
-// or not at all without showing in the result.
+// World::run with a step whose result is known exactly: whole numbers in f64, none of whose
+// operations may run twice or not at all without showing in the result.
 
 namespace troupe::test {
 namespace {
@@ -17,15 +17,19 @@ struct Strike {
   std::int64_t step;
   int rank;
   FaultKind kind;
-  std::string phase;  ///< beside the fault at `step`, another one in this phase of the recovery; empty: none
+  std::string phase;  ///< beside the fault at `step`, another one in this phase of the recovery;
+                      ///< empty: none
 };
 
-/// A state of device buffers and host values, and its step: x += step + rank; total += sum over ranks of x; the left
-/// neighbour's x is received and added to seen; host values count and hash the steps.
+/// A state of device buffers and host values, and its step: x += step + rank; total += sum over
+/// ranks of x; the left neighbour's x is received and added to seen; host values count and hash the
+/// steps.
 class Machine {
  public:
-  Machine(Context& c, std::vector<Strike> plan) : c_(&c), plan_(std::move(plan)), checkpoint_(c.device()) {
-    for (auto* ref : {&x_, &total_, &seen_, &sum_, &halo_}) *ref = c.device().alloc<double>(kLength);
+  Machine(Context& c, std::vector<Strike> plan)
+      : c_(&c), plan_(std::move(plan)), checkpoint_(c.device()) {
+    for (auto* ref : {&x_, &total_, &seen_, &sum_, &halo_})
+      *ref = c.device().alloc<double>(kLength);
     one_ = c.device().alloc<double>(kLength);
     c.device().fill(one_, 1.0);
     for (auto* ref : {&x_, &total_, &seen_}) {
@@ -40,20 +44,20 @@ class Machine {
   }
 
   void run(std::int64_t steps, std::int64_t commit_every, bool wait_at_the_end) {
-    c_->world().run(
-        checkpoint_,
-        [&](std::int64_t i) {
-          ++executed_;
-          one_step(i);
-          if (i + 1 < steps) return Step::again;
-          if (wait_at_the_end) c_->device().nop().get();
-          return Step::done;
-        },
-        {.first_step = 0, .commit_every = commit_every});
+    c_->world().run(checkpoint_,
+                    [&](std::int64_t i) {
+                      ++executed_;
+                      one_step(i);
+                      if (i + 1 < steps) return Step::again;
+                      if (wait_at_the_end) c_->device().nop().get();
+                      return Step::done;
+                    },
+                    {.first_step = 0, .commit_every = commit_every});
   }
 
   void check(std::int64_t steps, const std::string& what) {
-    const auto n = static_cast<std::int64_t>(c_->size()), me = static_cast<std::int64_t>(c_->rank());
+    const auto n = static_cast<std::int64_t>(c_->size()),
+               me = static_cast<std::int64_t>(c_->rank());
     std::int64_t x = 0, neighbour = 0, total = 0, seen = 0, all = 0;
     std::uint64_t hash = 0;
     const auto left = (me + n - 1) % n;
@@ -68,7 +72,8 @@ class Machine {
     expect_all(x_, x, what + ": x");
     expect_all(total_, total, what + ": the sum over ranks");
     expect_all(seen_, seen, what + ": what came from the neighbour");
-    c_->expect(count_ == steps && hash_ == hash, what + ": the host values are of " + std::to_string(count_) + " steps");
+    c_->expect(count_ == steps && hash_ == hash,
+               what + ": the host values are of " + std::to_string(count_) + " steps");
   }
   [[nodiscard]] std::int64_t executed() const { return executed_; }
 
@@ -88,7 +93,8 @@ class Machine {
     world.all_reduce(x_, sum_, ReduceOp::sum);
     device.blas().axpy(1.0, sum_, total_);
     const int n = c_->size();
-    const Transfer<double> send{x_, Rank((c_->rank() + 1) % n)}, receive{halo_, Rank((c_->rank() + n - 1) % n)};
+    const Transfer<double> send{x_, Rank((c_->rank() + 1) % n)},
+        receive{halo_, Rank((c_->rank() + n - 1) % n)};
     world.exchange<double>({&send, 1}, {&receive, 1});
     device.blas().axpy(1.0, halo_, seen_);
     ++count_;
@@ -97,7 +103,8 @@ class Machine {
   void expect_all(const GpuRef<double>& ref, std::int64_t expected, const std::string& what) {
     const auto values = c_->device().download(ref);
     const auto right = std::count(values.begin(), values.end(), static_cast<double>(expected));
-    c_->expect(right == kLength, what + " is " + std::to_string(values[0]) + ", not " + std::to_string(expected));
+    c_->expect(right == kLength,
+               what + " is " + std::to_string(values[0]) + ", not " + std::to_string(expected));
   }
 
   Context* c_;
@@ -109,27 +116,33 @@ class Machine {
   std::int64_t executed_ = 0;
 };
 
-void run_round(Context& c, const std::vector<Strike>& plan, std::int64_t steps, std::int64_t commit_every, const std::string& what) {
+void run_round(Context& c, const std::vector<Strike>& plan, std::int64_t steps,
+               std::int64_t commit_every, const std::string& what) {
   const auto before = c.world().recoveries().size();
   Machine machine(c, plan);
   machine.run(steps, commit_every, true);
   machine.check(steps, what);
   const auto recovered = c.world().recoveries().size() - before;
-  c.expect((recovered > 0) == !plan.empty(), what + ": " + std::to_string(recovered) + " recoveries");
+  c.expect((recovered > 0) == !plan.empty(),
+           what + ": " + std::to_string(recovered) + " recoveries");
   // A rollback goes back one or two commits at most, whatever the number of faults.
-  const auto limit = steps + static_cast<std::int64_t>(recovered + 1) * (2 * commit_every + 2) + static_cast<std::int64_t>(recovered) * 300;
+  const auto limit = steps + static_cast<std::int64_t>(recovered + 1) * (2 * commit_every + 2) +
+                     static_cast<std::int64_t>(recovered) * 300;
   c.expect(machine.executed() >= steps && machine.executed() <= limit,
-           what + ": " + std::to_string(machine.executed()) + " steps were executed for " + std::to_string(steps));
+           what + ": " + std::to_string(machine.executed()) + " steps were executed for " +
+               std::to_string(steps));
 }
 
 }  // namespace
 
-/// Without faults, then with faults at random: which steps, ranks, kinds and commit distances a seed decides.
+/// Without faults, then with faults at random: which steps, ranks, kinds and commit distances a
+/// seed decides.
 void checkpoint(Context& c) {
   run_round(c, {}, 50, 7, "without faults");
   run_round(c, {}, 3, 100, "without a commit but the first");
   const auto kinds = c.device().info().engine == "cuda"
-                         ? std::vector{FaultKind::kill, FaultKind::exit, FaultKind::illegal_address, FaultKind::trap}
+                         ? std::vector{FaultKind::kill, FaultKind::exit, FaultKind::illegal_address,
+                                       FaultKind::trap}
                          : std::vector{FaultKind::kill, FaultKind::exit, FaultKind::segv};
   const std::string phases[] = {"quiesce", "replace", "form", "verify", "restore"};
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
@@ -139,26 +152,29 @@ void checkpoint(Context& c) {
     std::vector<Strike> plan;
     for (std::uint64_t i = 0, count = 1 + random() % 2; i < count; ++i) {
       plan.push_back({static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(steps)),
-                      static_cast<int>(random() % static_cast<std::uint64_t>(c.size())), kinds[random() % kinds.size()],
+                      static_cast<int>(random() % static_cast<std::uint64_t>(c.size())),
+                      kinds[random() % kinds.size()],
                       seed % 2 == 0 && i == 0 ? phases[random() % 5] : ""});
     }
-    std::string what = "seed " + std::to_string(seed) + " (" + std::to_string(steps) + " steps, commits every " +
-                       std::to_string(commit_every) + ":";
+    std::string what = "seed " + std::to_string(seed) + " (" + std::to_string(steps) +
+                       " steps, commits every " + std::to_string(commit_every) + ":";
     for (const auto& s : plan) {
-      what += " " + std::string(to_string(s.kind)) + "@" + std::to_string(s.step) + ":" + std::to_string(s.rank) +
-              (s.phase.empty() ? "" : "+" + s.phase);
+      what += " " + std::string(to_string(s.kind)) + "@" + std::to_string(s.step) + ":" +
+              std::to_string(s.rank) + (s.phase.empty() ? "" : "+" + s.phase);
     }
     run_round(c, plan, steps, commit_every, what + ")");
   }
 }
 
-/// The corners of a run: the first step, the step after the first commit, the very last step, every rank at once.
+/// The corners of a run: the first step, the step after the first commit, the very last step, every
+/// rank at once.
 void last_step(Context& c) {
   const int last = c.size() - 1;
   run_round(c, {{0, 0, FaultKind::kill, ""}}, 20, 5, "a fault in the first step");
   run_round(c, {{5, last, FaultKind::kill, ""}}, 20, 5, "a fault right after the first commit");
   run_round(c, {{19, last, FaultKind::kill, ""}}, 20, 5, "a fault in the very last step");
-  run_round(c, {{19, 0, FaultKind::exit, ""}}, 20, 100, "a fault in the very last step, nothing committed but the start");
+  run_round(c, {{19, 0, FaultKind::exit, ""}}, 20, 100,
+            "a fault in the very last step, nothing committed but the start");
   std::vector<Strike> all;
   for (int rank = 0; rank < c.size(); ++rank) all.push_back({10, rank, FaultKind::kill, ""});
   run_round(c, all, 20, 3, "all ranks in the same step");

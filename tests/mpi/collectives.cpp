@@ -4,13 +4,14 @@
 
 #include "mpi_tests.hpp"
 
-// Every collective, dtype and reduction against the answer computed here. Values are such that every dtype holds
-// them, their partial sums and products exactly.
+// Every collective, dtype and reduction against the answer computed here. Values are such that
+// every dtype holds them, their partial sums and products exactly.
 
 namespace troupe::test {
 namespace {
 
-/// A small non-negative number as a float of these widths (the value must be exact in them); and back.
+/// A small non-negative number as a float of these widths (the value must be exact in them); and
+/// back.
 template <int kExponent, int kMantissa>
 std::uint32_t narrow(double value) {
   if (value == 0) return 0;
@@ -67,7 +68,8 @@ double reduced(int size, std::int64_t i, ReduceOp op, bool integer) {
 template <class T>
 GpuRef<T> source_of(Context& c, std::int64_t count, ReduceOp op) {
   std::vector<T> values;
-  for (std::int64_t i = 0; i < count; ++i) values.push_back(from_double<T>(contribution(c.rank(), i, op)));
+  for (std::int64_t i = 0; i < count; ++i)
+    values.push_back(from_double<T>(contribution(c.rank(), i, op)));
   auto ref = c.device().alloc<T>(count);
   c.device().upload<T>(values, ref).get();
   return ref;
@@ -79,7 +81,8 @@ void expect_values(Context& c, const GpuRef<T>& ref, const std::string& what,
   const auto values = c.device().download(ref);
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (same(values[i], from_double<T>(expected(static_cast<std::int64_t>(i))))) continue;
-    return c.expect(false, what + " of " + std::string(to_string(dtype_of<T>)) + ": element " + std::to_string(i));
+    return c.expect(false, what + " of " + std::string(to_string(dtype_of<T>)) + ": element " +
+                               std::to_string(i));
   }
 }
 
@@ -129,8 +132,9 @@ void movements(Context& c, std::int64_t count) {
   const auto wide = source_of<T>(c, count * size, ReduceOp::sum);
   const auto dealt = c.device().alloc<T>(count * size);
   c.world().all_to_all(wide, dealt);
-  expect_values(c, dealt, "all_to_all" + name,
-                [&](std::int64_t i) { return value(static_cast<int>(i / count), me * count + i % count); });
+  expect_values(c, dealt, "all_to_all" + name, [&](std::int64_t i) {
+    return value(static_cast<int>(i / count), me * count + i % count);
+  });
   // Everybody with everybody, itself too, two messages to each, of different lengths.
   std::vector<Transfer<T>> sends, receives;
   const auto arrived = c.device().alloc<T>(2 * count * size);
@@ -155,7 +159,8 @@ void ring(Context& c) {
   const int size = c.size(), me = c.rank();
   if (size < 2) return;
   const Rank right((me + 1) % size), left((me + size - 1) % size);
-  const auto token = c.device().alloc<std::int64_t>(1000), next = c.device().alloc<std::int64_t>(1000);
+  const auto token = c.device().alloc<std::int64_t>(1000),
+             next = c.device().alloc<std::int64_t>(1000);
   c.device().fill<std::int64_t>(token, me);
   for (int hop = 0; hop < size; ++hop) {
     if (me == 0) {
@@ -167,7 +172,8 @@ void ring(Context& c) {
     }
     c.device().copy(next, token);
   }
-  for (const auto value : c.device().download(token)) c.expect(value == me, "a token that went round is another");
+  for (const auto value : c.device().download(token))
+    c.expect(value == me, "a token that went round is another");
 }
 
 /// Many collectives in a row without waiting: their order is the program's.
@@ -176,19 +182,23 @@ void stream(Context& c) {
   c.device().fill(x, 1.0);
   double expected = 1;
   for (int i = 0; i < 200; ++i) {
-    c.world().all_reduce(x, y, ReduceOp::sum);                          // y = size * x
-    c.device().vector().axpby(1.0 / c.size(), y, 0.0, x);               // x = x
+    c.world().all_reduce(x, y, ReduceOp::sum);             // y = size * x
+    c.device().vector().axpby(1.0 / c.size(), y, 0.0, x);  // x = x
     c.device().vector().axpby(0.0, y, 1.0, x);
     if (i % 50 == 0) c.device().blas().scal(2.0, x), expected *= 2;
   }
-  for (const double value : c.device().download(x)) c.expect(value == expected, "a stream of collectives went wrong");
+  for (const double value : c.device().download(x))
+    c.expect(value == expected, "a stream of collectives went wrong");
 }
 
 void mismatches(Context& c) {
   const auto a = c.device().alloc<float>(8 * c.size() + 1), b = c.device().alloc<float>(8);
-  c.expect(c.world().all_gather(b, a).wait().code() == Errc::invalid, "all_gather of unequal lengths");
-  c.expect(c.world().reduce_scatter(a, b, ReduceOp::sum).wait().code() == Errc::invalid, "reduce_scatter of unequal lengths");
-  c.expect(c.world().all_to_all(a, b).wait().code() == Errc::invalid, "all_to_all of unequal lengths");
+  c.expect(c.world().all_gather(b, a).wait().code() == Errc::invalid,
+           "all_gather of unequal lengths");
+  c.expect(c.world().reduce_scatter(a, b, ReduceOp::sum).wait().code() == Errc::invalid,
+           "reduce_scatter of unequal lengths");
+  c.expect(c.world().all_to_all(a, b).wait().code() == Errc::invalid,
+           "all_to_all of unequal lengths");
   (void)c.device().take_error();
 }
 
@@ -203,8 +213,9 @@ void for_types(Context& c, void (*)(T...), bool reducible) {
 }  // namespace
 
 void collectives(Context& c) {
-  using Reducible = void (*)(Half, BFloat16, float, double, Float8E4M3, Float8E5M2, std::int8_t, std::uint8_t, std::int32_t,
-                             std::uint32_t, std::int64_t, std::uint64_t);
+  using Reducible =
+      void (*)(Half, BFloat16, float, double, Float8E4M3, Float8E5M2, std::int8_t, std::uint8_t,
+               std::int32_t, std::uint32_t, std::int64_t, std::uint64_t);
   using Complex = void (*)(std::complex<float>, std::complex<double>);
   for_types(c, Reducible{}, true);
   for_types(c, Complex{}, false);

@@ -5,13 +5,20 @@
 int main(int argc, char** argv) {
   using namespace troupe;
   const std::vector<std::pair<std::string, std::function<void(test::Context&)>>> cases = {
-      {"collectives", test::collectives}, {"reformation", test::reformation},     {"phases", test::phases},
-      {"epochs", test::epochs},           {"checkpoint", test::checkpoint},       {"last_step", test::last_step},
-      {"budget", test::budget},           {"idle", test::idle},                   {"recovery_time", test::recovery_time},
+      {"collectives", test::collectives},
+      {"reformation", test::reformation},
+      {"phases", test::phases},
+      {"epochs", test::epochs},
+      {"checkpoint", test::checkpoint},
+      {"last_step", test::last_step},
+      {"budget", test::budget},
+      {"idle", test::idle},
+      {"recovery_time", test::recovery_time},
   };
   std::vector<std::string> names;
   for (const auto& [name, function] : cases) names.push_back(name);
-  const Program program{"troupe-mpi-tests", "Tests of the world under mpirun.",
+  const Program program{"troupe-mpi-tests",
+                        "Tests of the world under mpirun.",
                         {{"case", OptionType::text, names.front(), "NAME", "what to test", names}}};
   return run_program(argc, argv, program, [&](Runtime& runtime) {
     test::Context context(runtime);
@@ -21,8 +28,9 @@ int main(int argc, char** argv) {
     }
     int failures = 0;
     for (const int count : runtime.world().gather_values(context.failures())) failures += count;
-    context.report(name + ": " + (failures == 0 ? "passed" : std::to_string(failures) + " failures") + " on " +
-                   std::to_string(runtime.world().size()) + " ranks, " + runtime.device().info().engine);
+    context.report(
+        name + ": " + (failures == 0 ? "passed" : std::to_string(failures) + " failures") + " on " +
+        std::to_string(runtime.world().size()) + " ranks, " + runtime.device().info().engine);
     return failures == 0 ? kExitSuccess : kExitFailure;
   });
 }

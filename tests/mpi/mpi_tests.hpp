@@ -11,8 +11,8 @@
 
 #include "host_processes.hpp"
 
-/// What the cases of troupe-mpi-tests share. A case runs on all ranks alike; what it expects and does not find is printed
-/// and counted, and the program's exit status is the world's.
+/// What the cases of troupe-mpi-tests share. A case runs on all ranks alike; what it expects and
+/// does not find is printed and counted, and the program's exit status is the world's.
 namespace troupe::test {
 
 using Clock = std::chrono::steady_clock;
@@ -49,17 +49,20 @@ class Context {
   int failures_ = 0;
 };
 
-/// Brings the world back after `faults` faults were ordered anywhere: until a collective is verified on all ranks in
-/// one epoch and that many recoveries are known. Returns false past the deadline.
+/// Brings the world back after `faults` faults were ordered anywhere: until a collective is
+/// verified on all ranks in one epoch and that many recoveries are known. Returns false past the
+/// deadline.
 inline bool settle(Context& c, std::size_t faults) {
   const auto end = Clock::now() + kDeadline;
   const auto data = c.device().alloc<std::int64_t>(64);
   for (;;) {
     const auto epoch = c.world().wait_active();
     if (!epoch.ok()) throw CollectiveException(epoch.error());
-    // Everybody in the same epoch before anybody submits: a collective that only some have joined would wait.
+    // Everybody in the same epoch before anybody submits: a collective that only some have joined
+    // would wait.
     const auto epochs = c.world().gather_values(epoch->value);
-    bool good = std::all_of(epochs.begin(), epochs.end(), [&](auto e) { return e == epochs.front(); });
+    bool good =
+        std::all_of(epochs.begin(), epochs.end(), [&](auto e) { return e == epochs.front(); });
     if (good) {
       auto mine = data;
       if (!mine.valid()) mine.renew();
@@ -70,7 +73,8 @@ inline bool settle(Context& c, std::size_t faults) {
       if (good) {
         try {
           const std::int64_t n = c.size(), expected = n * (n + 1) / 2;
-          for (const auto value : c.device().download(mine)) c.expect(value == expected, "a wrong sum after a recovery");
+          for (const auto value : c.device().download(mine))
+            c.expect(value == expected, "a wrong sum after a recovery");
         } catch (const Exception&) {
           good = false;  // the next fault came in between
         }

@@ -16,7 +16,8 @@ void strike(Context& c, const std::vector<int>& victims, FaultKind kind) {
 std::vector<FaultKind> kinds(Context& c) {
   std::vector<FaultKind> list{FaultKind::kill, FaultKind::segv, FaultKind::exit, FaultKind::hang};
   if (c.device().info().engine == "cuda") {
-    list.insert(list.end(), {FaultKind::illegal_address, FaultKind::trap, FaultKind::assertion, FaultKind::misaligned});
+    list.insert(list.end(), {FaultKind::illegal_address, FaultKind::trap, FaultKind::assertion,
+                             FaultKind::misaligned});
   }
   return list;
 }
@@ -31,12 +32,15 @@ std::vector<int> among(Context& c, std::initializer_list<int> wanted) {
   return ranks;
 }
 
-std::size_t known(Context& c) { return c.world().recoveries().size(); }
+std::size_t known(Context& c) {
+  return c.world().recoveries().size();
+}
 
 }  // namespace
 
-/// One, several, rank 0's and all device hosts are lost, idle and in the middle of collectives; whatever the cause, the
-/// world works again afterwards, and data that nobody was writing is intact.
+/// One, several, rank 0's and all device hosts are lost, idle and in the middle of collectives;
+/// whatever the cause, the world works again afterwards, and data that nobody was writing is
+/// intact.
 void reformation(Context& c) {
   const auto kept = c.device().alloc<std::int64_t>(100'000);
   c.device().fill<std::int64_t>(kept, 7 + c.rank()).get();
@@ -47,8 +51,8 @@ void reformation(Context& c) {
   rounds.push_back({among(c, {0, 1, 2, 3}), FaultKind::kill});
   for (std::size_t round = 0; round < rounds.size(); ++round) {
     const auto& [victims, kind] = rounds[round];
-    const auto what = "round " + std::to_string(round) + " (" + std::string(to_string(kind)) + " of " +
-                      std::to_string(victims.size()) + ")";
+    const auto what = "round " + std::to_string(round) + " (" + std::string(to_string(kind)) +
+                      " of " + std::to_string(victims.size()) + ")";
     const auto before = known(c);
     const auto epoch = c.world().epoch();
     std::vector<Future<void>> futures;
@@ -63,42 +67,51 @@ void reformation(Context& c) {
     for (const auto& future : futures) {
       c.require(future.wait_for(kDeadline), what + ": a collective does not resolve");
       const auto code = future.wait().code();
-      c.expect(code == Errc::ok || code == Errc::device_lost || code == Errc::world_reformed || code == Errc::stale,
+      c.expect(code == Errc::ok || code == Errc::device_lost || code == Errc::world_reformed ||
+                   code == Errc::stale,
                what + ": " + std::string(to_string(code)));
     }
     c.expect(c.world().epoch().value > epoch.value, what + ": the epoch did not change");
     const auto list = c.world().recoveries();
     for (std::size_t i = before; i < list.size(); ++i) {
       c.expect(std::find(victims.begin(), victims.end(), list[i].rank) != victims.end(),
-               what + ": rank " + std::to_string(list[i].rank) + " is said to have failed (" + list[i].kind + ")");
+               what + ": rank " + std::to_string(list[i].rank) + " is said to have failed (" +
+                   list[i].kind + ")");
       c.expect(list[i].kind == to_string(kind), what + ": its kind is said to be " + list[i].kind);
     }
     // Faults that come together may be overcome together, but each is reported.
-    c.expect(list.size() == before + victims.size(), what + ": " + std::to_string(list.size() - before) + " recoveries reported");
+    c.expect(list.size() == before + victims.size(),
+             what + ": " + std::to_string(list.size() - before) + " recoveries reported");
     c.expect(kept.valid(), what + ": an untouched buffer is stale");
     const auto values = c.device().download(kept);
-    c.expect(std::count(values.begin(), values.end(), 7 + c.rank()) == kept.length(), what + ": untouched data changed");
+    c.expect(std::count(values.begin(), values.end(), 7 + c.rank()) == kept.length(),
+             what + ": untouched data changed");
     (void)c.device().take_error();
   }
   // The same list everywhere.
   std::string mine;
-  for (const auto& r : c.world().recoveries()) mine += std::to_string(r.rank) + r.kind + std::to_string(r.epoch) + " ";
-  for (const auto& other : c.world().gather_text(mine)) c.expect(other == mine, "the ranks report different recoveries");
+  for (const auto& r : c.world().recoveries())
+    mine += std::to_string(r.rank) + r.kind + std::to_string(r.epoch) + " ";
+  for (const auto& other : c.world().gather_text(mine))
+    c.expect(other == mine, "the ranks report different recoveries");
 }
 
-/// A second fault in every phase of the recovery from a first one: of the same rank, of another, of rank 0.
+/// A second fault in every phase of the recovery from a first one: of the same rank, of another, of
+/// rank 0.
 void phases(Context& c) {
   for (const std::string phase : {"quiesce", "replace", "form", "verify", "restore"}) {
     for (const int second : among(c, {0, 1})) {
       const auto what = "a fault of rank " + std::to_string(second) + " in phase " + phase;
       const auto before = known(c);
-      if (c.rank() == second) c.expect(c.world().inject_in_phase(FaultKind::kill, phase), "there is no phase " + phase);
+      if (c.rank() == second)
+        c.expect(c.world().inject_in_phase(FaultKind::kill, phase), "there is no phase " + phase);
       strike(c, among(c, {0}), FaultKind::kill);
       c.require(settle(c, before + 1), what + ": the world does not come back");
       (void)c.device().take_error();
     }
   }
-  c.expect(!c.world().inject_in_phase(FaultKind::kill, "lunch"), "there is a phase that there is not");
+  c.expect(!c.world().inject_in_phase(FaultKind::kill, "lunch"),
+           "there is a phase that there is not");
 }
 
 /// A collective belongs to the epoch that the program has acknowledged.
@@ -116,13 +129,17 @@ void epochs(Context& c) {
   c.expect(c.world().epoch() == old, "the epoch changed behind the program's back");
   const auto late = c.world().all_reduce(x, ReduceOp::sum);
   c.require(late.wait_for(kDeadline), "a collective of an ended epoch does not resolve");
-  c.expect(late.wait().code() == Errc::world_reformed, "a collective of an ended epoch: " + std::string(to_string(late.wait().code())));
-  c.expect(c.device().download(x) == std::vector<float>(100, 1.0f), "what is no collective does not care");
+  c.expect(late.wait().code() == Errc::world_reformed,
+           "a collective of an ended epoch: " + std::string(to_string(late.wait().code())));
+  c.expect(c.device().download(x) == std::vector<float>(100, 1.0f),
+           "what is no collective does not care");
   const auto now = c.world().wait_active();
-  c.expect(now.ok() && now->value == old.value + 1 && c.world().epoch() == *now, "wait_active() gives the next epoch");
+  c.expect(now.ok() && now->value == old.value + 1 && c.world().epoch() == *now,
+           "wait_active() gives the next epoch");
   c.world().barrier();
   c.world().all_reduce(x, ReduceOp::sum).get();
-  c.expect(c.device().download(x) == std::vector<float>(100, static_cast<float>(c.size())), "an all_reduce in the new epoch");
+  c.expect(c.device().download(x) == std::vector<float>(100, static_cast<float>(c.size())),
+           "an all_reduce in the new epoch");
   (void)c.device().take_error();
 }
 
@@ -141,10 +158,12 @@ void recovery_time(Context& c) {
   }
   std::sort(seconds.begin(), seconds.end());
   char line[128];
-  std::snprintf(line, sizeof line, "kill to verified all_reduce: %.3f s, %.3f s, %.3f s (fastest first)", seconds[0],
+  std::snprintf(line, sizeof line,
+                "kill to verified all_reduce: %.3f s, %.3f s, %.3f s (fastest first)", seconds[0],
                 seconds[1], seconds[2]);
   c.report(line);
-  c.expect(seconds[1] <= kLimitSeconds, "recovery takes " + std::to_string(seconds[1]) + " s, more than 1 s");
+  c.expect(seconds[1] <= kLimitSeconds,
+           "recovery takes " + std::to_string(seconds[1]) + " s, more than 1 s");
 }
 
 /// Ranks that wait use next to nothing of a core, their device hosts included.
@@ -164,8 +183,8 @@ void idle(Context& c) {
   const double rank_share = (cpu_seconds(::getpid()) - rank_before) / time;
   const double hosts_share = (hosts_used() - hosts_before) / time;
   char line[128];
-  std::snprintf(line, sizeof line, "rank %d idle: %.1f %% of a core, its device hosts %.1f %%", c.rank(), 100 * rank_share,
-                100 * hosts_share);
+  std::snprintf(line, sizeof line, "rank %d idle: %.1f %% of a core, its device hosts %.1f %%",
+                c.rank(), 100 * rank_share, 100 * hosts_share);
   for (const auto& text : c.world().gather_text(line)) c.report(text);
   c.expect(hosts().size() == 2, "an active and a standby device host");
   c.expect(rank_share + hosts_share < kLimit, std::string(line) + ": more than 5 %");

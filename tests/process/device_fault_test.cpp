@@ -5,9 +5,9 @@
 
 #include "device_rig.hpp"
 
-// Device hosts die at every kind of point, of real causes. Each time: all futures resolve in time, what was not being
-// written is intact byte by byte, what was is stale and refuses use, commands that were never issued run exactly
-// once, and the device works afterwards.
+// Device hosts die at every kind of point, of real causes. Each time: all futures resolve in time,
+// what was not being written is intact byte by byte, what was is stale and refuses use, commands
+// that were never issued run exactly once, and the device works afterwards.
 
 namespace troupe::test {
 namespace {
@@ -32,7 +32,9 @@ std::vector<Cause> causes() {
 }
 
 /// Sticky faults are found out some time after they happen, the others at once.
-bool sticky(const Cause& cause) { return cause.kind && *cause.kind >= FaultKind::illegal_address; }
+bool sticky(const Cause& cause) {
+  return cause.kind && *cause.kind >= FaultKind::illegal_address;
+}
 
 class DeviceFault : public ::testing::TestWithParam<Cause> {
  protected:
@@ -166,7 +168,8 @@ TEST_P(DeviceFault, WhileSlabsAreMade) {
       device.fill(buffers[i], static_cast<std::uint8_t>(i + 1)).get();
     }
     const auto contents = device.download(buffers[i]);
-    EXPECT_EQ(std::count(contents.begin(), contents.end(), static_cast<std::uint8_t>(i + 1)), kLength);
+    EXPECT_EQ(std::count(contents.begin(), contents.end(), static_cast<std::uint8_t>(i + 1)),
+              kLength);
   }
   EXPECT_EQ(not_working(device), "");
 }
@@ -204,7 +207,8 @@ TEST_F(HostLife, DeathWhileLibrariesAreOpened) {
     ASSERT_TRUE(all_resolved(futures));
     for (const auto& future : futures) {
       const auto code = future.wait().code();
-      EXPECT_TRUE(code == Errc::ok || code == Errc::device_lost || code == Errc::stale) << future.wait().error().to_string();
+      EXPECT_TRUE(code == Errc::ok || code == Errc::device_lost || code == Errc::stale)
+          << future.wait().error().to_string();
       interrupted += code != Errc::ok;
     }
     EXPECT_EQ(bystanders.damage(), "");

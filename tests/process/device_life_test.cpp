@@ -11,32 +11,36 @@
 #include "common/wire/record.hpp"
 #include "device_rig.hpp"
 
-// How a device runs and ends: completion strategies, isolation, shared memory that holds nonsense, nothing left
-// behind.
+// How a device runs and ends: completion strategies, isolation, shared memory that holds nonsense,
+// nothing left behind.
 
 namespace troupe::test {
 namespace {
 
 // Plain operation
 
-/// A chain of dependent operations over several lanes, many times over; the result is known exactly.
+/// A chain of dependent operations over several lanes, many times over; the result is known
+/// exactly.
 std::string run_chain(Device& device) {
   constexpr std::int64_t kLength = 10'000;
   (void)device.take_error();  // what earlier work left
-  const auto x = device.alloc<double>(kLength), y = device.alloc<double>(kLength), dot = device.alloc<double>(1);
+  const auto x = device.alloc<double>(kLength), y = device.alloc<double>(kLength),
+             dot = device.alloc<double>(1);
   const auto host = device.pinned<double>(static_cast<std::size_t>(kLength));
   for (std::size_t i = 0; i < host.size(); ++i) host[i] = static_cast<double>(i % 7);
   device.copy(host, x);
   device.fill(y, 0.0);
   for (int i = 0; i < 500; ++i) {
-    device.blas().axpy(1.0, x, y);        // y = (i + 1) x
+    device.blas().axpy(1.0, x, y);          // y = (i + 1) x
     device.vector().axpby(0.0, y, 1.0, x);  // x as it was
   }
   device.blas().dot(x, y, dot);
   double expected = 0;
-  for (std::int64_t i = 0; i < kLength; ++i) expected += 500.0 * static_cast<double>((i % 7) * (i % 7));
+  for (std::int64_t i = 0; i < kLength; ++i)
+    expected += 500.0 * static_cast<double>((i % 7) * (i % 7));
   const auto value = device.download(dot)[0];
-  if (value != expected) return "the chain gives " + std::to_string(value) + ", not " + std::to_string(expected);
+  if (value != expected)
+    return "the chain gives " + std::to_string(value) + ", not " + std::to_string(expected);
   const auto failed = device.take_error();
   return failed.ok() ? "" : failed.error().to_string();
 }
@@ -101,7 +105,8 @@ class Nonsense : public ::testing::Test {
   wire::PortHeader* port = find_port();
   std::vector<Future<void>> futures;
 
-  /// Queues commands for a host that is stopped, lets `spoil` loose on the first of them, and lets the host go on.
+  /// Queues commands for a host that is stopped, lets `spoil` loose on the first of them, and lets
+  /// the host go on.
   template <class Spoil>
   void spoil_commands(Spoil spoil) {
     ASSERT_NE(port, nullptr);
@@ -120,8 +125,10 @@ class Nonsense : public ::testing::Test {
     EXPECT_TRUE(replaced(old)) << "the host lives on";
     ASSERT_TRUE(all_resolved(futures));
     for (const auto& future : futures) {
-      const auto code = future.wait().code();  // stale: the operand that was spoiled names no buffer
-      EXPECT_TRUE(code == Errc::ok || code == Errc::device_lost || code == Errc::stale) << to_string(code);
+      const auto code =
+          future.wait().code();  // stale: the operand that was spoiled names no buffer
+      EXPECT_TRUE(code == Errc::ok || code == Errc::device_lost || code == Errc::stale)
+          << to_string(code);
     }
     EXPECT_EQ(bystanders.damage(), "");
     EXPECT_EQ(not_working(device), "");
@@ -200,7 +207,8 @@ TEST_F(Nonsense, AnAnswerForMoreCommandsThanThereCanBe) {
   device.nop().get();
   ::kill(old, SIGSTOP);
   for (int i = 0; i < 50; ++i) futures.push_back(device.nop());
-  auto* replies = reinterpret_cast<std::byte*>(port) + wire::kPortDataOffset + port->command_capacity;
+  auto* replies =
+      reinterpret_cast<std::byte*>(port) + wire::kPortDataOffset + port->command_capacity;
   const auto tail = port->reply.tail.load();
   ASSERT_LT((tail & (port->reply_capacity - 1)) + 64, port->reply_capacity);
   const wire::ReplyHeader reply{.first_ticket = 1, .count = 0xffffffff, .code = 0};
@@ -215,7 +223,8 @@ TEST_F(Nonsense, AnAnswerForMoreCommandsThanThereCanBe) {
 
 std::set<std::string> names_in(const char* folder) {
   std::set<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.insert(entry.path().filename());
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    names.insert(entry.path().filename());
   return names;
 }
 
@@ -225,7 +234,8 @@ std::multiset<std::string> open_files() {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code gone;
     const auto target = std::filesystem::read_symlink(entry.path(), gone).string();
-    if (!gone && target.find("/proc/") == std::string::npos) targets.insert(target.substr(0, target.find(':')));
+    if (!gone && target.find("/proc/") == std::string::npos)
+      targets.insert(target.substr(0, target.find(':')));
   }
   return targets;
 }
@@ -291,7 +301,8 @@ TEST(End, OfTheRankIsTheEndOfItsDeviceHosts) {
   ::waitpid(rank, nullptr, 0);
   ::close(out[0]);
   for (const auto& host : its_hosts) {
-    EXPECT_TRUE(eventually([&] { return ::kill(host.pid, 0) != 0; }, 2s)) << "device host " << host.pid << " lives on";
+    EXPECT_TRUE(eventually([&] { return ::kill(host.pid, 0) != 0; }, 2s))
+        << "device host " << host.pid << " lives on";
   }
 }
 

@@ -22,13 +22,17 @@ inline std::string backend() {
   const char* named = std::getenv("TROUPE_TEST_BACKEND");
   return named != nullptr && *named != '\0' ? named : "cpu";
 }
-inline bool on_cuda() { return backend() == "cuda"; }
+inline bool on_cuda() {
+  return backend() == "cuda";
+}
 
 /// True if all futures are resolved in time.
-inline bool all_resolved(const std::vector<Future<void>>& futures, std::chrono::nanoseconds limit = kDeadline) {
+inline bool all_resolved(const std::vector<Future<void>>& futures,
+                         std::chrono::nanoseconds limit = kDeadline) {
   const auto end = std::chrono::steady_clock::now() + limit;
   return std::all_of(futures.begin(), futures.end(), [&](const auto& future) {
-    return future.wait_for(std::max<std::chrono::nanoseconds>(end - std::chrono::steady_clock::now(), 0ns));
+    return future.wait_for(
+        std::max<std::chrono::nanoseconds>(end - std::chrono::steady_clock::now(), 0ns));
   });
 }
 
@@ -36,11 +40,14 @@ class DeviceRig {
  public:
   /// `options` as on a command line.
   explicit DeviceRig(std::vector<std::string> options = {}) {
-    std::vector<const char*> arguments{"test", "--device-host", TROUPE_TEST_DEVICE_HOST, "--log-level", "error"};
+    std::vector<const char*> arguments{"test", "--device-host", TROUPE_TEST_DEVICE_HOST,
+                                       "--log-level", "error"};
     for (const auto& option : options) arguments.push_back(option.c_str());
     const auto config = Config::parse(static_cast<int>(arguments.size()), arguments.data()).take();
     system_ = std::make_unique<ActorSystem>(ProductionScheduler::start({.workers = 2}).take());
-    core_ = rank::DeviceCore::open(*system_, rank::device_options(config, backend(), 0, 1).take(), 0).take();
+    core_ =
+        rank::DeviceCore::open(*system_, rank::device_options(config, backend(), 0, 1).take(), 0)
+            .take();
     device_ = std::make_unique<Device>(core_);
   }
   ~DeviceRig() {
@@ -68,7 +75,8 @@ inline std::vector<std::uint8_t> random_bytes(std::size_t count, std::uint64_t s
   return bytes;
 }
 
-/// Buffers of many sizes with known contents that nobody writes: they must come through every fault.
+/// Buffers of many sizes with known contents that nobody writes: they must come through every
+/// fault.
 class Bystanders {
  public:
   Bystanders(Device& device, std::uint64_t seed) : device_(&device) {
@@ -98,7 +106,8 @@ class Bystanders {
   std::vector<GpuRef<std::uint8_t>> buffers_;
 };
 
-/// Counters in device memory that operations add one to: an operation that runs twice, or not at all, shows.
+/// Counters in device memory that operations add one to: an operation that runs twice, or not at
+/// all, shows.
 class Counters {
  public:
   Counters(Device& device, int count) : device_(&device), one_(device.alloc<double>(1)) {
@@ -109,7 +118,9 @@ class Counters {
     }
     outcomes_.resize(cells_.size());
   }
-  void add(std::size_t cell) { outcomes_[cell].push_back(device_->blas().axpy(1.0, one_, cells_[cell])); }
+  void add(std::size_t cell) {
+    outcomes_[cell].push_back(device_->blas().axpy(1.0, one_, cells_[cell]));
+  }
   [[nodiscard]] std::vector<Future<void>> futures() const {
     std::vector<Future<void>> all;
     for (const auto& list : outcomes_) all.insert(all.end(), list.begin(), list.end());
@@ -117,12 +128,13 @@ class Counters {
   }
   /// How many operations on a cell failed. All futures must be resolved.
   [[nodiscard]] std::size_t failed(std::size_t cell) const {
-    return static_cast<std::size_t>(std::count_if(outcomes_[cell].begin(), outcomes_[cell].end(),
-                                                  [](const auto& future) { return !future.wait().ok(); }));
+    return static_cast<std::size_t>(
+        std::count_if(outcomes_[cell].begin(), outcomes_[cell].end(),
+                      [](const auto& future) { return !future.wait().ok(); }));
   }
   [[nodiscard]] bool stale(std::size_t cell) const { return !cells_[cell].valid(); }
-  /// Empty if the cells are as the outcomes say: a cell of which every operation succeeded is valid and has counted
-  /// each of them once; one of which an operation failed is stale and refuses use.
+  /// Empty if the cells are as the outcomes say: a cell of which every operation succeeded is valid
+  /// and has counted each of them once; one of which an operation failed is stale and refuses use.
   [[nodiscard]] std::string disagreement() const {
     for (std::size_t i = 0; i < cells_.size(); ++i) {
       const auto name = "counter " + std::to_string(i);
@@ -135,13 +147,15 @@ class Counters {
       if (failed(i) != 0) {
         if (cells_[i].valid()) return name + " is valid although an operation on it failed";
         const auto refused = device_->blas().axpy(1.0, one_, cells_[i]);
-        if (!refused.ready() || refused.wait().code() != Errc::stale) return name + " is stale but is used";
+        if (!refused.ready() || refused.wait().code() != Errc::stale)
+          return name + " is stale but is used";
         continue;
       }
       if (!cells_[i].valid()) return name + " is stale although all operations on it succeeded";
       const auto value = device_->download(cells_[i])[0];
       if (value != static_cast<double>(outcomes_[i].size())) {
-        return name + " is " + std::to_string(value) + " after " + std::to_string(outcomes_[i].size()) + " additions";
+        return name + " is " + std::to_string(value) + " after " +
+               std::to_string(outcomes_[i].size()) + " additions";
       }
     }
     return {};
@@ -154,10 +168,12 @@ class Counters {
   std::vector<std::vector<Future<void>>> outcomes_;
 };
 
-/// Empty if the device computes: a fill, a kernel of each library that is cheap to open, a copy back.
+/// Empty if the device computes: a fill, a kernel of each library that is cheap to open, a copy
+/// back.
 inline std::string not_working(Device& device) {
   try {
-    const auto x = device.alloc<float>(1000), y = device.alloc<float>(1000), dot = device.alloc<float>(1);
+    const auto x = device.alloc<float>(1000), y = device.alloc<float>(1000),
+               dot = device.alloc<float>(1);
     device.fill(x, 2.0f);
     device.fill(y, 3.0f);
     device.blas().axpy(2.0f, x, y);

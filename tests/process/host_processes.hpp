@@ -26,13 +26,15 @@ struct HostProcess {
   std::uint64_t started = 0;  ///< clock ticks after boot
 };
 
-/// The children of `parent` that are device hosts and not dead, oldest first: the first one is the active one.
+/// The children of `parent` that are device hosts and not dead, oldest first: the first one is the
+/// active one.
 inline std::vector<HostProcess> hosts_of(pid_t parent) {
   std::vector<HostProcess> hosts;
   std::error_code gone;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
     const auto name = entry.path().filename().string();
-    if (!std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; })) continue;
+    if (!std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; }))
+      continue;
     std::ifstream file(entry.path() / "stat");
     std::string line;
     if (!std::getline(file, line)) continue;
@@ -54,7 +56,9 @@ inline std::vector<HostProcess> hosts_of(pid_t parent) {
   });
   return hosts;
 }
-inline std::vector<HostProcess> hosts() { return hosts_of(::getpid()); }
+inline std::vector<HostProcess> hosts() {
+  return hosts_of(::getpid());
+}
 
 /// Waits until `condition` holds; false if it does not in time.
 template <class Condition>

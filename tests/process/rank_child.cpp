@@ -2,7 +2,8 @@
 
 #include "device_rig.hpp"
 
-// A rank that has a device, an active and a standby host, and work under way; says so in one byte and waits to be killed.
+// A rank that has a device, an active and a standby host, and work under way; says so in one byte
+// and waits to be killed.
 int main() {
   using namespace troupe::test;
   DeviceRig rig;

@@ -42,7 +42,8 @@ TEST(BufferTable, AReferenceThatOutlivedItsBufferNeverMatchesALaterOne) {
     EXPECT_TRUE(table.current(old.back()));
     EXPECT_TRUE(generations.insert(old.back().generation).second);
     table.remove(*buffer);
-    EXPECT_FALSE(table.current(whole(table, *buffer))) << "a removed buffer is not there, whatever the generation";
+    EXPECT_FALSE(table.current(whole(table, *buffer)))
+        << "a removed buffer is not there, whatever the generation";
   }
 }
 
@@ -65,7 +66,8 @@ TEST(BufferTable, ARangeMustLieWithinItsBuffer) {
   EXPECT_FALSE(with(2, 1000, 101));
   EXPECT_FALSE(with(2, 1041, 60));
   EXPECT_FALSE(with(2, 1101, 0));
-  EXPECT_FALSE(with(2, 1008, ~std::uint64_t{0} - 7)) << "offset + bytes overflows to a small number";
+  EXPECT_FALSE(with(2, 1008, ~std::uint64_t{0} - 7))
+      << "offset + bytes overflows to a small number";
   EXPECT_FALSE(with(2, ~std::uint64_t{0} - 7, 16)) << "so does this";
 }
 

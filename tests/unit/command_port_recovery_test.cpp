@@ -1,5 +1,5 @@
-// What becomes of commands when their device host stops: completed ones stay so, those in flight fail and take what
-// they were writing along, the others go on.
+// What becomes of commands when their device host stops: completed ones stay so, those in flight
+// fail and take what they were writing along, the others go on.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,8 @@ TEST(MoveTo, EveryCommandEndsAsItShould) {
   HostEnd host(rig.link);
   std::vector<std::uint32_t> buffer;
   std::vector<Operand> operand;
-  for (int i = 0; i < 6; ++i) buffer.push_back(rig.add_buffer()), operand.push_back(rig.operand(buffer.back()));
+  for (int i = 0; i < 6; ++i)
+    buffer.push_back(rig.add_buffer()), operand.push_back(rig.operand(buffer.back()));
 
   const auto completed = rig.fill(operand[0]);
   const auto in_flight = rig.copy(operand[0], operand[1]);
@@ -82,7 +83,8 @@ TEST(MoveTo, ACommandIssuedButStillInTheRingWasInFlight) {
 }
 
 TEST(MoveTo, ACommandTakenButNeverIssuedDoesNotHang) {
-  // A command that a host answered with an error and took off the ring, and whose answer died with it.
+  // A command that a host answered with an error and took off the ring, and whose answer died with
+  // it.
   PortRig rig;
   HostEnd host(rig.link);
   const auto a = rig.add_buffer();
@@ -122,7 +124,8 @@ TEST(MoveTo, AReceivingExchangeLosesWhatItReceives) {
   host.take(1);
   const auto settled = rig.port.move_to(make_link(2), kDead);
   EXPECT_EQ(exchanged.wait().code(), Errc::device_lost);
-  EXPECT_EQ(std::set<std::uint32_t>(settled.lost_buffers.begin(), settled.lost_buffers.end()), received);
+  EXPECT_EQ(std::set<std::uint32_t>(settled.lost_buffers.begin(), settled.lost_buffers.end()),
+            received);
 }
 
 TEST(MoveTo, NoSpoiltRingKeepsAFutureFromResolving) {
@@ -134,10 +137,13 @@ TEST(MoveTo, NoSpoiltRingKeepsAFutureFromResolving) {
     const auto a = rig.add_buffer(), b = rig.add_buffer();
     std::vector<Future<void>> futures;
     for (int i = 0; i < 20; ++i) {
-      futures.push_back(i % 3 == 0 ? rig.nop() : rig.copy(rig.operand(i % 2 != 0 ? a : b), rig.operand(i % 2 != 0 ? b : a)));
+      futures.push_back(
+          i % 3 == 0 ? rig.nop()
+                     : rig.copy(rig.operand(i % 2 != 0 ? a : b), rig.operand(i % 2 != 0 ? b : a)));
     }
     host.take(static_cast<int>(random() % 10));
-    for (auto left = 1 + random() % 20; left > 0; --left) host.data()[random() % 4096] = static_cast<std::byte>(random());
+    for (auto left = 1 + random() % 20; left > 0; --left)
+      host.data()[random() % 4096] = static_cast<std::byte>(random());
     if (random() % 4 == 0) host.header().issued_ticket = random();
     if (random() % 4 == 0) host.header().command.head = random() % 512 * 8;
     if (random() % 4 == 0) host.header().command.tail = random();
@@ -152,7 +158,8 @@ TEST(MoveTo, NoSpoiltRingKeepsAFutureFromResolving) {
     EXPECT_TRUE(std::is_sorted(second.taken.begin(), second.taken.end()));
     for (const auto ticket : second.taken) second.answer(ticket, 1);
     rig.port.drain();
-    for (std::size_t i = 0; i < futures.size(); ++i) EXPECT_TRUE(futures[i].ready()) << "command " << i;
+    for (std::size_t i = 0; i < futures.size(); ++i)
+      EXPECT_TRUE(futures[i].ready()) << "command " << i;
     EXPECT_EQ(rig.port.retired(), futures.size());
   }
 }
@@ -181,7 +188,8 @@ TEST(SettleInPlace, InFlightFailsAndTheRestIsKept) {
   EXPECT_EQ(settled.resubmitted, 1u);
   EXPECT_EQ(settled.lost_buffers, (std::vector<std::uint32_t>{a, b}));
   host.take(1);
-  EXPECT_EQ(host.taken, (std::vector<std::uint64_t>{1, 2, 5})) << "the same host passes over what was answered";
+  EXPECT_EQ(host.taken, (std::vector<std::uint64_t>{1, 2, 5}))
+      << "the same host passes over what was answered";
   EXPECT_FALSE(host.take());
   host.answer(3, 3);
   EXPECT_TRUE(kept.wait().ok());
@@ -246,7 +254,9 @@ TEST(MoveTo, RandomProgramsFollowTheRules) {
         const auto from = rig.operand(buffer[source]), to = rig.operand(buffer[destination]);
         program.push_back({source, destination, from, to, rig.copy(from, to), std::nullopt});
       }
-      const auto unended = [&] { return std::count_if(program.begin(), program.end(), [](auto& c) { return !c.ended; }); };
+      const auto unended = [&] {
+        return std::count_if(program.begin(), program.end(), [](auto& c) { return !c.ended; });
+      };
       const auto taking = static_cast<int>(random() % (static_cast<std::size_t>(unended()) + 1));
       host.take(taking);
       for (const auto ticket : host.taken) {
@@ -259,7 +269,8 @@ TEST(MoveTo, RandomProgramsFollowTheRules) {
       for (std::size_t i = 0; i < program.size(); ++i) {
         auto& command = program[i];
         if (command.ended) continue;
-        const bool in_flight = std::find(host.taken.begin(), host.taken.end(), i + 1) != host.taken.end();
+        const bool in_flight =
+            std::find(host.taken.begin(), host.taken.end(), i + 1) != host.taken.end();
         if (!in_flight && !stale(command.from) && !stale(command.to)) continue;
         command.ended = in_flight ? Errc::device_lost : Errc::stale;
         lost.insert(command.to.buffer);
@@ -268,7 +279,8 @@ TEST(MoveTo, RandomProgramsFollowTheRules) {
       for (const auto each : buffer) generations.push_back(rig.port.generation(each));
       link = make_link(host_id);
       const auto settled = rig.port.move_to(link, kDead);
-      EXPECT_EQ(std::set<std::uint32_t>(settled.lost_buffers.begin(), settled.lost_buffers.end()), lost);
+      EXPECT_EQ(std::set<std::uint32_t>(settled.lost_buffers.begin(), settled.lost_buffers.end()),
+                lost);
       EXPECT_EQ(settled.resubmitted, unended());
       for (std::size_t i = 0; i < buffer.size(); ++i) {
         EXPECT_EQ(rig.port.generation(buffer[i]) != generations[i], lost.contains(buffer[i]));
@@ -319,7 +331,10 @@ TEST(MoveTo, WhileFourThreadsSubmit) {
       }
       for (const auto& future : futures) {
         const auto code = future.wait().code();
-        ++(code == Errc::ok ? ok : code == Errc::device_lost ? lost : code == Errc::stale ? stale : other);
+        ++(code == Errc::ok            ? ok
+           : code == Errc::device_lost ? lost
+           : code == Errc::stale       ? stale
+                                       : other);
       }
     });
   }

@@ -16,7 +16,8 @@
 
 namespace troupe::rank {
 
-/// The device host's end of a link, by the book: takes commands, says how far it has issued, answers.
+/// The device host's end of a link, by the book: takes commands, says how far it has issued,
+/// answers.
 class HostEnd {
  public:
   explicit HostEnd(std::shared_ptr<HostLink> link)
@@ -33,7 +34,8 @@ class HostEnd {
       const auto decoded = command.decode(*record);
       EXPECT_TRUE(decoded.ok()) << decoded.error().to_string();
       const bool cancelled = command.header().cancelled != 0;
-      if (!cancelled) header().issued_ticket.store(command.header().ticket, std::memory_order_release);
+      if (!cancelled)
+        header().issued_ticket.store(command.header().ticket, std::memory_order_release);
       commands_.pop();
       if (cancelled) continue;
       taken.push_back(command.header().ticket);
@@ -49,12 +51,14 @@ class HostEnd {
     header().issued_ticket.store(command.header().ticket, std::memory_order_release);
   }
   bool answer(std::uint64_t first, std::uint32_t count, const Result<void>& outcome = {}) {
-    const std::string_view text = outcome.ok() ? std::string_view{} : std::string_view(outcome.error().message);
+    const std::string_view text =
+        outcome.ok() ? std::string_view{} : std::string_view(outcome.error().message);
     auto room = replies_.reserve(sizeof(wire::ReplyHeader) + text.size());
     EXPECT_TRUE(room.ok());
     if (!room.ok() || room->empty()) return false;
     const wire::ReplyHeader reply{first, count, static_cast<std::uint32_t>(outcome.code()),
-                                  outcome.ok() ? 0 : outcome.error().native, static_cast<std::uint32_t>(text.size())};
+                                  outcome.ok() ? 0 : outcome.error().native,
+                                  static_cast<std::uint32_t>(text.size())};
     std::memcpy(room->data(), &reply, sizeof reply);
     if (!text.empty()) std::memcpy(room->data() + sizeof reply, text.data(), text.size());
     if (replies_.commit()) link_->reply_bell().ring();

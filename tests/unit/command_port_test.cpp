@@ -1,4 +1,5 @@
-// The command port of a rank, with the test as its device host: order, back-pressure, errors, stale references, gates.
+// The command port of a rank, with the test as its device host: order, back-pressure, errors, stale
+// references, gates.
 #include "rank/device/command_port.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,9 @@ namespace {
 Future<void> try_nop(CommandPort& port) {
   struct Trying final : detail::Submitter {
     explicit Trying(CommandPort& p) : target(&p) {}
-    Future<void> submit(const detail::CommandView& command) override { return target->try_submit(command); }
+    Future<void> submit(const detail::CommandView& command) override {
+      return target->try_submit(command);
+    }
     CommandPort* target;
   } trying(port);
   return detail::submit(trying, memory::Nop{DType::f64});
@@ -38,7 +41,8 @@ TEST(CommandPort, CommandsArriveInOrderAndResolve) {
   for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(futures[i].ready(), i < 4) << i;
   EXPECT_EQ(rig.port.retired(), 4u);
   ASSERT_TRUE(host.answer(5, 6));
-  for (const auto& future : futures) EXPECT_TRUE(future.wait().ok()) << "whoever waits drains the replies";
+  for (const auto& future : futures)
+    EXPECT_TRUE(future.wait().ok()) << "whoever waits drains the replies";
   EXPECT_EQ(rig.port.retired(), 10u);
 }
 
@@ -170,10 +174,12 @@ TEST(CommandPort, ABufferIsFreedOnceNothingSubmittedNamesIt) {
 TEST(CommandPort, TooLargeACommandIsInvalid) {
   PortRig rig(4096);
   std::vector<PeerTransfer> tail(60);
-  EXPECT_EQ(detail::submit(rig.port, collective::Exchange{DType::f64}, tail, 0).wait().code(), Errc::stale);
+  EXPECT_EQ(detail::submit(rig.port, collective::Exchange{DType::f64}, tail, 0).wait().code(),
+            Errc::stale);
   const auto a = rig.add_buffer();
   for (auto& part : tail) part.data = rig.operand(a);
-  EXPECT_EQ(detail::submit(rig.port, collective::Exchange{DType::f64}, tail, 0).wait().code(), Errc::invalid);
+  EXPECT_EQ(detail::submit(rig.port, collective::Exchange{DType::f64}, tail, 0).wait().code(),
+            Errc::invalid);
 }
 
 TEST(CommandPort, AClosedGateLetsPassOnlyWhoHasPassage) {
@@ -183,7 +189,9 @@ TEST(CommandPort, AClosedGateLetsPassOnlyWhoHasPassage) {
   {
     const CommandPort::Passage passage;
     EXPECT_FALSE(rig.nop().ready());
-    std::thread([&] { EXPECT_EQ(rig.nop().wait().code(), Errc::world_reformed) << "it is this thread's alone"; }).join();
+    std::thread([&] {
+      EXPECT_EQ(rig.nop().wait().code(), Errc::world_reformed) << "it is this thread's alone";
+    }).join();
   }
   EXPECT_EQ(rig.nop().wait().code(), Errc::world_reformed);
   rig.port.open_gate();

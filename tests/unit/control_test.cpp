@@ -34,7 +34,9 @@ class ControlTest : public ::testing::Test {
 TEST_F(ControlTest, EveryKindComesAsItWasSent) {
   for (auto kind = ControlKind::make_slab; kind <= ControlKind::communicator_broken;
        kind = static_cast<ControlKind>(static_cast<std::uint32_t>(kind) + 1)) {
-    const Control sent{kind, 7, 1u << 20, std::uint64_t{1} << 40, -1, 64, 5, static_cast<std::uint32_t>(Errc::device_lost), -700, 0};
+    const Control sent{kind, 7,  1u << 20, std::uint64_t{1} << 40,
+                       -1,   64, 5,        static_cast<std::uint32_t>(Errc::device_lost),
+                       -700, 0};
     ASSERT_TRUE(send_control(near_, sent, "what happened").ok());
     auto got = receive_control(far_);
     ASSERT_TRUE(got.ok() && got->has_value());
@@ -81,7 +83,8 @@ TEST_F(ControlTest, MalformedOnesAreErrors) {
 
 UniqueFd memfd_of(std::span<const std::byte> bytes) {
   UniqueFd fd(::memfd_create("blobs", MFD_CLOEXEC));
-  check(::write(fd.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()), "write");
+  check(::write(fd.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()),
+        "write");
   return fd;
 }
 

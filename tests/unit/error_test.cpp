@@ -74,7 +74,8 @@ TEST(ResultDeathTest, AccessToWhatIsNotThereAborts) {
 
 TEST(CheckDeathTest, SaysWhatAndWhere) {
   check(true, "holds");
-  EXPECT_DEATH(check(false, "the moon is round"), "error_test.cpp:[0-9]+: check failed: the moon is round");
+  EXPECT_DEATH(check(false, "the moon is round"),
+               "error_test.cpp:[0-9]+: check failed: the moon is round");
 }
 
 }  // namespace

@@ -96,7 +96,8 @@ TEST(Future, ThenMapsValuesAndPassesErrorsOn) {
 TEST(Future, ContinuationsRunOnceInTheirOrder) {
   Promise<void> promise;
   std::vector<int> order;
-  for (int i = 0; i < 5; ++i) promise.future().on_ready([&order, i](const Result<void>&) { order.push_back(i); });
+  for (int i = 0; i < 5; ++i)
+    promise.future().on_ready([&order, i](const Result<void>&) { order.push_back(i); });
   promise.resolve({});
   promise.future().on_ready([&order](const Result<void>&) { order.push_back(5); });
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4, 5}));
@@ -142,7 +143,9 @@ TEST(WhenAll, WaitsForAllAndTellsTheFirstErrorInOrder) {
   EXPECT_TRUE(now.wait().ok());
 }
 
-Future<int> sum_of(Future<int> a, Future<int> b) { co_return co_await a + co_await b; }
+Future<int> sum_of(Future<int> a, Future<int> b) {
+  co_return co_await a + co_await b;
+}
 Future<void> twice(Future<int> a, int* out) {
   *out = 2 * co_await a;
   co_await Future<void>(Result<void>());
@@ -165,7 +168,8 @@ TEST(Coroutine, AwaitsValuesAndErrors) {
   EXPECT_EQ(doubled, 8);
 
   const auto failed = sum_of(Future<int>(Result<int>(1)), Future<int>(Result<int>(kLost)));
-  EXPECT_EQ(failed.wait().code(), Errc::device_lost) << "an awaited error ends the coroutine with it";
+  EXPECT_EQ(failed.wait().code(), Errc::device_lost)
+      << "an awaited error ends the coroutine with it";
   EXPECT_EQ(failed.wait().error().native, 700);
   EXPECT_EQ(throws_another().wait().code(), Errc::internal);
 }
@@ -220,7 +224,8 @@ TEST(Threads, EveryKindOfWaiterSeesEveryOutcomeOnce) {
         if (t < 2) {  // two that race to resolve
           wins += promises[round].resolve(i) ? 1 : 0;
         } else {
-          futures[round].on_ready([&](const Result<int>& outcome) { continued += outcome.ok() ? 1 : 0; });
+          futures[round].on_ready(
+              [&](const Result<int>& outcome) { continued += outcome.ok() ? 1 : 0; });
           waited += futures[round].get() == i ? 1 : 0;
         }
       }
@@ -238,7 +243,8 @@ TEST(Threads, SleepersAreWoken) {
     std::vector<std::thread> sleepers;
     std::atomic<int> right{0};
     for (int t = 0; t < 3; ++t) {
-      sleepers.emplace_back([future = promise.future(), &right] { right += future.get() == "morning" ? 1 : 0; });
+      sleepers.emplace_back(
+          [future = promise.future(), &right] { right += future.get() == "morning" ? 1 : 0; });
     }
     if (round % 2 == 0) std::this_thread::yield();
     promise.resolve(std::string("morning"));

@@ -1,5 +1,5 @@
-// Hazard tracking: lanes that respect only the waits it gives compute what a sequential run computes, and it gives no
-// wait that a byte-by-byte model does not ask for.
+// Hazard tracking: lanes that respect only the waits it gives compute what a sequential run
+// computes, and it gives no wait that a byte-by-byte model does not ask for.
 #include "device_host/hazards.hpp"
 
 #include <gtest/gtest.h>
@@ -28,14 +28,17 @@ struct Operation {
 
 using Memory = std::vector<std::uint64_t>;  ///< one word stands for a byte of a region
 
-std::size_t at(const Operand& operand) { return (operand.region - 1) * kRegionBytes + operand.offset; }
+std::size_t at(const Operand& operand) {
+  return (operand.region - 1) * kRegionBytes + operand.offset;
+}
 
 /// What the operation computes from everything it reads.
 std::uint64_t digest(const Operation& operation, const Memory& memory) {
   auto hash = operation.id * 0x9e3779b97f4a7c15u;
   for (const auto& use : operation.uses) {
     if (use.access == Access::write) continue;
-    for (std::size_t i = 0; i < use.operand.bytes; ++i) hash = (hash ^ memory[at(use.operand) + i]) * 0x100000001b3u;
+    for (std::size_t i = 0; i < use.operand.bytes; ++i)
+      hash = (hash ^ memory[at(use.operand) + i]) * 0x100000001b3u;
   }
   return hash;
 }
@@ -43,7 +46,8 @@ std::uint64_t digest(const Operation& operation, const Memory& memory) {
 void store(const Operation& operation, std::uint64_t value, Memory& memory) {
   for (const auto& use : operation.uses) {
     if (use.access == Access::read) continue;
-    for (std::size_t i = 0; i < use.operand.bytes; ++i) memory[at(use.operand) + i] = value += i + 1;
+    for (std::size_t i = 0; i < use.operand.bytes; ++i)
+      memory[at(use.operand) + i] = value += i + 1;
   }
 }
 
@@ -70,7 +74,8 @@ class ByteModel {
         auto& wait = waits[byte.writer_lane];
         wait = std::max(wait, byte.writer);
         if (use.access == Access::read) continue;
-        for (std::size_t lane = 0; lane < kLaneCount; ++lane) waits[lane] = std::max(waits[lane], byte.readers[lane]);
+        for (std::size_t lane = 0; lane < kLaneCount; ++lane)
+          waits[lane] = std::max(waits[lane], byte.readers[lane]);
       }
     }
     return waits;
@@ -95,14 +100,15 @@ class ByteModel {
   std::vector<Byte> bytes_ = std::vector<Byte>(kRegions * kRegionBytes);
 };
 
-/// Lanes that each run in order, and interleave as chance has it. An operation reads when it starts and writes when it
-/// ends.
+/// Lanes that each run in order, and interleave as chance has it. An operation reads when it starts
+/// and writes when it ends.
 class Machine {
  public:
   explicit Machine(bool heed_waits) : heed_waits_(heed_waits) {}
 
   void queue(Operation operation, const HazardTracker::Waits& waits) {
-    lanes_[static_cast<std::size_t>(operation.lane)].push_back({std::move(operation), waits, false, 0});
+    lanes_[static_cast<std::size_t>(operation.lane)].push_back(
+        {std::move(operation), waits, false, 0});
   }
   /// One lane starts or ends its next operation; false if all are idle.
   bool step(std::mt19937& random) {
@@ -111,7 +117,8 @@ class Machine {
     for (std::size_t lane = 0; lane < kLaneCount; ++lane) {
       if (lanes_[lane].empty()) continue;
       idle = false;
-      if (lanes_[lane].front().started || may_start(lanes_[lane].front(), lane)) able.push_back(lane);
+      if (lanes_[lane].front().started || may_start(lanes_[lane].front(), lane))
+        able.push_back(lane);
     }
     if (idle) return false;
     if (able.empty()) {
@@ -219,7 +226,9 @@ HazardTracker::Waits waits_of(const HazardTracker& tracker, const Operand& opera
   return waits;
 }
 constexpr HazardTracker::Waits kNone{};
-std::size_t index(Lane lane) { return static_cast<std::size_t>(lane); }
+std::size_t index(Lane lane) {
+  return static_cast<std::size_t>(lane);
+}
 
 TEST(Hazards, IndependentOperationsDoNotWait) {
   HazardTracker tracker;
@@ -229,7 +238,8 @@ TEST(Hazards, IndependentOperationsDoNotWait) {
   EXPECT_EQ(waits_of(tracker, range(2, 100, 100), Access::update), kNone) << "another region";
   EXPECT_EQ(waits_of(tracker, range(1, 150, 0), Access::write), kNone) << "nothing of it";
   tracker.record(range(1, 300, 50), Access::read, Lane::sparse, 1);
-  EXPECT_EQ(waits_of(tracker, range(1, 300, 50), Access::read), kNone) << "readers do not wait for readers";
+  EXPECT_EQ(waits_of(tracker, range(1, 300, 50), Access::read), kNone)
+      << "readers do not wait for readers";
 }
 
 TEST(Hazards, AccessesConflictAsTheyShould) {
@@ -238,7 +248,8 @@ TEST(Hazards, AccessesConflictAsTheyShould) {
   tracker.record(range(1, 0, 32), Access::read, Lane::sparse, 7);
   auto expected = kNone;
   expected[index(Lane::blas)] = 4;
-  EXPECT_EQ(waits_of(tracker, range(1, 63, 9), Access::read), expected) << "read after write, by one byte";
+  EXPECT_EQ(waits_of(tracker, range(1, 63, 9), Access::read), expected)
+      << "read after write, by one byte";
   EXPECT_EQ(waits_of(tracker, range(1, 32, 8), Access::write), expected) << "write after write";
   expected[index(Lane::sparse)] = 7;
   EXPECT_EQ(waits_of(tracker, range(1, 31, 8), Access::write), expected) << "write after read";

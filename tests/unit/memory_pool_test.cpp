@@ -19,16 +19,16 @@ constexpr std::uint64_t kMiB = 1u << 20;
 class MemoryPoolTest : public ::testing::Test {
  protected:
   MemoryPool pool(std::uint64_t limit, std::uint32_t region_bit = 0) {
-    return MemoryPool({.segment_bytes = 8 * kMiB,
-                       .limit = limit,
-                       .region_bit = region_bit,
-                       .make =
-                           [this](std::uint32_t region, std::uint64_t bytes) -> Result<void> {
-                             if (fails_) return *fails_;
-                             EXPECT_TRUE(segments_.emplace(region, bytes).second) << "region " << region << " exists";
-                             return {};
-                           },
-                       .drop = [this](std::uint32_t region) { EXPECT_EQ(segments_.erase(region), 1u); }});
+    return MemoryPool(
+        {.segment_bytes = 8 * kMiB,
+         .limit = limit,
+         .region_bit = region_bit,
+         .make = [this](std::uint32_t region, std::uint64_t bytes) -> Result<void> {
+           if (fails_) return *fails_;
+           EXPECT_TRUE(segments_.emplace(region, bytes).second) << "region " << region << " exists";
+           return {};
+         },
+         .drop = [this](std::uint32_t region) { EXPECT_EQ(segments_.erase(region), 1u); }});
   }
   std::map<std::uint32_t, std::uint64_t> segments_;
   std::optional<Error> fails_;
@@ -144,7 +144,8 @@ TEST_F(MemoryPoolTest, RandomUseKeepsItsPromises) {
     auto memory = pool(100 * kMiB);
     std::vector<std::pair<MemoryPool::Range, std::uint64_t>> taken;
     for (int i = 0; i < 400 && !HasFailure(); ++i) {
-      fails_ = random() % 20 == 0 ? std::optional(Error{Errc::out_of_memory, 2, "cuMemCreate"}) : std::nullopt;
+      fails_ = random() % 20 == 0 ? std::optional(Error{Errc::out_of_memory, 2, "cuMemCreate"})
+                                  : std::nullopt;
       if (taken.empty() || random() % 2 == 0) {
         const auto bytes = random() % 10 == 0 ? random() % (30 * kMiB) : random() % kMiB;
         const auto range = memory.allocate(bytes);
@@ -152,7 +153,8 @@ TEST_F(MemoryPoolTest, RandomUseKeepsItsPromises) {
         ASSERT_TRUE(segments_.contains(range->region));
         ASSERT_LE(range->offset + bytes, segments_.at(range->region));
         for (const auto& [other, other_bytes] : taken) {
-          ASSERT_TRUE(other.region != range->region || other.offset + other_bytes <= range->offset ||
+          ASSERT_TRUE(other.region != range->region ||
+                      other.offset + other_bytes <= range->offset ||
                       range->offset + bytes <= other.offset);
         }
         taken.emplace_back(*range, bytes);
@@ -183,7 +185,8 @@ TEST_F(MemoryPoolTest, ManyThreads) {
     });
   }
   for (auto& thread : threads) thread.join();
-  for (const auto& [region, bytes] : segments_) EXPECT_EQ(bytes, 8 * kMiB) << "a large segment was left behind";
+  for (const auto& [region, bytes] : segments_)
+    EXPECT_EQ(bytes, 8 * kMiB) << "a large segment was left behind";
 }
 
 }  // namespace

@@ -24,7 +24,8 @@ std::string descriptors() {
   std::string list;
   DIR* folder = ::opendir("/proc/self/fd");
   for (int fd = 0; fd < 1024; ++fd) {
-    if (fd != ::dirfd(folder) && ::access(("/proc/self/fd/" + std::to_string(fd)).c_str(), F_OK) == 0) {
+    if (fd != ::dirfd(folder) &&
+        ::access(("/proc/self/fd/" + std::to_string(fd)).c_str(), F_OK) == 0) {
       list += std::to_string(fd) + " ";
     }
   }
@@ -62,7 +63,8 @@ int main(int argc, char** argv) {
     return ::sigismember(&blocked, SIGTERM) == 1 ? 1 : 0;
   }
   if (mode == "orphan") {
-    troupe::ipc::die_with_parent(::getppid() + 1);  // as if the parent had gone and another had taken its place
+    troupe::ipc::die_with_parent(::getppid() +
+                                 1);  // as if the parent had gone and another had taken its place
     return 7;
   }
   if (mode == "family") {  // a child that goes when this process does

@@ -30,7 +30,8 @@ struct Pipe {
     writing.reset();
     std::string text;
     char part[4096];
-    for (ssize_t got = 0; (got = ::read(reading.get(), part, sizeof part)) > 0;) text.append(part, static_cast<std::size_t>(got));
+    for (ssize_t got = 0; (got = ::read(reading.get(), part, sizeof part)) > 0;)
+      text.append(part, static_cast<std::size_t>(got));
     return text;
   }
   UniqueFd reading, writing;
@@ -43,7 +44,8 @@ bool readable(int fd, int timeout_ms) {
 
 ChildProcess start(std::vector<std::string> arguments, std::vector<int> descriptors = {},
                    std::vector<std::string> strip = {}) {
-  auto child = ChildProcess::spawn({child_program(), std::move(arguments), std::move(strip), std::move(descriptors)});
+  auto child = ChildProcess::spawn(
+      {child_program(), std::move(arguments), std::move(strip), std::move(descriptors)});
   EXPECT_TRUE(child.ok()) << child.error().to_string();
   return child.ok() ? std::move(*child) : ChildProcess();
 }
@@ -106,7 +108,8 @@ TEST(Process, OnlyTheGivenDescriptorsArrive) {
 
 TEST(Process, DescriptorsArriveInOrderWhateverTheirNumbersHere) {
   Pipe a, b, c;
-  // Numbers that collide with the targets 3, 4, 5 in the wrong order, or would be overwritten while being placed.
+  // Numbers that collide with the targets 3, 4, 5 in the wrong order, or would be overwritten while
+  // being placed.
   const int given[3] = {c.writing.get(), a.writing.get(), b.writing.get()};
   auto child = start({"numbers"}, {given[0], given[1], given[2]});
   EXPECT_EQ(c.read_all(), "3");

@@ -44,7 +44,8 @@ TEST(RangeAllocator, AgreesWithAMapOfIntervals) {
       if (taken.empty() || random() % 5 < 3) {
         const auto bytes = random() % (largest + 1);
         const auto offset = allocator.allocate(bytes);
-        ASSERT_EQ(offset.has_value(), largest_gap(taken, size) >= rounded(bytes)) << bytes << " bytes";
+        ASSERT_EQ(offset.has_value(), largest_gap(taken, size) >= rounded(bytes))
+            << bytes << " bytes";
         refused += offset ? 0 : 1;
         if (!offset) continue;
         ASSERT_EQ(*offset % kAlignment, 0u);
@@ -60,7 +61,8 @@ TEST(RangeAllocator, AgreesWithAMapOfIntervals) {
         taken.emplace(*offset, rounded(bytes));
         used += rounded(bytes);
       } else {
-        const auto it = std::next(taken.begin(), static_cast<std::ptrdiff_t>(random() % taken.size()));
+        const auto it =
+            std::next(taken.begin(), static_cast<std::ptrdiff_t>(random() % taken.size()));
         allocator.release(it->first);
         used -= it->second;
         taken.erase(it);
@@ -99,8 +101,9 @@ TEST(RangeAllocator, NothingStillGetsAPlaceOfItsOwn) {
 
 TEST(RangeAllocator, AbsurdSizesAreRefused) {
   RangeAllocator allocator(1024);
-  for (const auto bytes : {std::uint64_t{1025}, std::uint64_t{1} << 63, std::numeric_limits<std::uint64_t>::max(),
-                           std::numeric_limits<std::uint64_t>::max() - kAlignment + 1}) {
+  for (const auto bytes :
+       {std::uint64_t{1025}, std::uint64_t{1} << 63, std::numeric_limits<std::uint64_t>::max(),
+        std::numeric_limits<std::uint64_t>::max() - kAlignment + 1}) {
     EXPECT_FALSE(allocator.allocate(bytes)) << bytes;
   }
   EXPECT_TRUE(allocator.empty());

@@ -25,8 +25,12 @@ class Recorder final : public troupe::detail::Submitter {
   std::vector<std::byte> record;
 };
 
-void set(Operand& operand, std::uint32_t region) { operand = {region, region + 100, 3, 0, region * 64, kBytes}; }
-void set(Scalar& scalar, std::uint32_t region) { set(scalar.device, region); }
+void set(Operand& operand, std::uint32_t region) {
+  operand = {region, region + 100, 3, 0, region * 64, kBytes};
+}
+void set(Scalar& scalar, std::uint32_t region) {
+  set(scalar.device, region);
+}
 
 /// An operation that checks out: every operand there, every extent 4.
 template <class Op>
@@ -50,7 +54,8 @@ Op sound() {
 
 std::vector<PeerTransfer> some_tail() {
   std::vector<PeerTransfer> tail(3);
-  for (std::uint32_t i = 0; i < 3; ++i) set(tail[i].data, i + 1), tail[i].peer = i, tail[i].receive = i % 2;
+  for (std::uint32_t i = 0; i < 3; ++i)
+    set(tail[i].data, i + 1), tail[i].peer = i, tail[i].receive = i % 2;
   return tail;
 }
 
@@ -131,7 +136,8 @@ TYPED_TEST(EveryOperation, IsRefusedWithAWrongHeader) {
     return command.decode(wrong).code() == Errc::invalid;
   };
   EXPECT_TRUE(refused([](auto& header) { header.opcode ^= 1; }));
-  EXPECT_TRUE(refused([](auto& header) { header.op_bytes = static_cast<std::uint16_t>(header.op_bytes + 8); }));
+  EXPECT_TRUE(refused(
+      [](auto& header) { header.op_bytes = static_cast<std::uint16_t>(header.op_bytes + 8); }));
   EXPECT_TRUE(refused([](auto& header) { ++header.tail_count; }));
   EXPECT_TRUE(refused([](auto& header) { header.tail_count = 0xffff; }));
 }
@@ -146,8 +152,12 @@ TYPED_TEST(EveryOperation, IsRefusedWithADTypeItDoesNotHave) {
   }
 }
 
-void shrink(Operand& operand) { operand.bytes = 7; }
-void shrink(Scalar& scalar) { scalar.device.bytes = 3; }
+void shrink(Operand& operand) {
+  operand.bytes = 7;
+}
+void shrink(Scalar& scalar) {
+  scalar.device.bytes = 3;
+}
 
 TYPED_TEST(EveryOperation, IsRefusedIfAnOperandIsTooShort) {
   std::apply(
@@ -178,9 +188,11 @@ TEST(Checks, ExtentsThatDoNotHold) {
   expect_invalid<blas::Dot>([](auto& op) { op.x.region = 0; }, "missing x");
   expect_invalid<blas::Dot>([](auto& op) { op.x.offset = 4; }, "misaligned x");
   expect_invalid<blas::Gemv>([](auto& op) { op.lda = 3; }, "lda < m");
-  expect_invalid<blas::Gemv>([](auto& op) { op.transpose = static_cast<blas::Transpose>(2); }, "transpose");
+  expect_invalid<blas::Gemv>([](auto& op) { op.transpose = static_cast<blas::Transpose>(2); },
+                             "transpose");
   expect_invalid<blas::Gemm>([](auto& op) { op.k = -1; }, "negative k");
-  expect_invalid<blas::Gemm>([](auto& op) { op.n = op.ldb = kHuge, op.k = kHuge; }, "size overflows");
+  expect_invalid<blas::Gemm>([](auto& op) { op.n = op.ldb = kHuge, op.k = kHuge; },
+                             "size overflows");
   expect_invalid<blas::Gemm>([](auto& op) { op.ldc = 200; }, "c too short for ldc");
   expect_invalid<sparse::Spmv>([](auto& op) { op.index_dtype = DType::u32; }, "index type");
   expect_invalid<sparse::Spmv>([](auto& op) { op.rows = 1024; }, "row_begin too short");
@@ -188,13 +200,20 @@ TEST(Checks, ExtentsThatDoNotHold) {
   expect_invalid<rng::Uniform>([](auto& op) { op.subsequence = 1u << 24; }, "subsequence");
   expect_invalid<rng::Normal>([](auto& op) { op.n = 3; }, "odd n");
   expect_invalid<memory::Fill>([](auto& op) { op.count = ~std::uint64_t{0}; }, "huge count");
-  expect_invalid<memory::Copy>([](auto& op) { op.source.region = op.destination.region = kPinnedRegion | 1; }, "host to host");
-  expect_invalid<memory::Fault>([](auto& op) { op.kind = static_cast<memory::FaultKind>(8); }, "fault kind");
-  expect_invalid<collective::AllReduce>([](auto& op) { op.op = static_cast<ReduceOp>(5); }, "reduction");
+  expect_invalid<memory::Copy>(
+      [](auto& op) { op.source.region = op.destination.region = kPinnedRegion | 1; },
+      "host to host");
+  expect_invalid<memory::Fault>([](auto& op) { op.kind = static_cast<memory::FaultKind>(8); },
+                                "fault kind");
+  expect_invalid<collective::AllReduce>([](auto& op) { op.op = static_cast<ReduceOp>(5); },
+                                        "reduction");
   expect_invalid<collective::Broadcast>([](auto& op) { op.root = 1u << 24; }, "root");
-  expect_invalid<collective::AllGather>([](auto& op) { op.count = 3; }, "destination is no multiple");
-  expect_invalid<collective::AllGather>([](auto& op) { op.destination.bytes = 0; }, "no room for one rank");
-  expect_invalid<collective::ReduceScatter>([](auto& op) { op.source.bytes = 0; }, "no room for one rank");
+  expect_invalid<collective::AllGather>([](auto& op) { op.count = 3; },
+                                        "destination is no multiple");
+  expect_invalid<collective::AllGather>([](auto& op) { op.destination.bytes = 0; },
+                                        "no room for one rank");
+  expect_invalid<collective::ReduceScatter>([](auto& op) { op.source.bytes = 0; },
+                                            "no room for one rank");
   expect_invalid<collective::AllToAll>([](auto& op) { op.source.bytes /= 2; }, "lengths differ");
 }
 
@@ -213,29 +232,36 @@ TEST(Checks, EmptyWorkIsAllowed) {
 TEST(Record, ATailHasABound) {
   std::vector<PeerTransfer> tail(kMaxTail);
   Recorder recorder;
-  ASSERT_TRUE(troupe::detail::submit(recorder, collective::Exchange{DType::f32}, tail, 1).wait().ok());
+  ASSERT_TRUE(
+      troupe::detail::submit(recorder, collective::Exchange{DType::f32}, tail, 1).wait().ok());
   Command command;
   EXPECT_TRUE(command.decode(recorder.record).ok());
   tail.emplace_back();
-  ASSERT_TRUE(troupe::detail::submit(recorder, collective::Exchange{DType::f32}, tail, 1).wait().ok());
+  ASSERT_TRUE(
+      troupe::detail::submit(recorder, collective::Exchange{DType::f32}, tail, 1).wait().ok());
   EXPECT_EQ(command.decode(recorder.record).code(), Errc::invalid);
 }
 
-TEST(Record, NamesOfUnknownOpcodes) { EXPECT_EQ(operation_name(0), "unknown"); }
+TEST(Record, NamesOfUnknownOpcodes) {
+  EXPECT_EQ(operation_name(0), "unknown");
+}
 
-/// Changes up to eight bytes of a sound record, or replaces all after the header: decode() must answer, and what it
-/// accepts must be safe to walk.
+/// Changes up to eight bytes of a sound record, or replaces all after the header: decode() must
+/// answer, and what it accepts must be safe to walk.
 template <class... Ops>
 void mutate(OperationList<Ops...>, std::mt19937& random, Command& command, std::uint64_t& refused) {
   const auto one = [&](const auto& op) {
     auto record = record_of(op);
     if (random() % 8 == 0) {
-      for (auto at = sizeof(CommandHeader); at < record.size(); ++at) record[at] = static_cast<std::byte>(random());
+      for (auto at = sizeof(CommandHeader); at < record.size(); ++at)
+        record[at] = static_cast<std::byte>(random());
     } else {
-      for (auto left = 1 + random() % 8; left > 0; --left) record[random() % record.size()] = static_cast<std::byte>(random());
+      for (auto left = 1 + random() % 8; left > 0; --left)
+        record[random() % record.size()] = static_cast<std::byte>(random());
     }
     if (!command.decode(record).ok()) return void(++refused);
-    command.for_each_operand([](std::string_view name, const Operand&, Access) { EXPECT_FALSE(name.empty()); });
+    command.for_each_operand(
+        [](std::string_view name, const Operand&, Access) { EXPECT_FALSE(name.empty()); });
   };
   (..., one(sound<Ops>()));
 }

@@ -1,4 +1,5 @@
-// Rings whose other side writes nonsense: an error, and never a step out of bounds (which AddressSanitizer would see).
+// Rings whose other side writes nonsense: an error, and never a step out of bounds (which
+// AddressSanitizer would see).
 #include <gtest/gtest.h>
 
 #include <random>
@@ -10,8 +11,8 @@ namespace troupe::ipc {
 namespace {
 
 TEST(RingCorruption, AConsumerRefusesImpossibleTails) {
-  for (const std::uint64_t tail : {std::uint64_t{1}, std::uint64_t{12}, std::uint64_t{64 + 8}, std::uint64_t{1} << 63,
-                                   ~std::uint64_t{0}, ~std::uint64_t{7}}) {
+  for (const std::uint64_t tail : {std::uint64_t{1}, std::uint64_t{12}, std::uint64_t{64 + 8},
+                                   std::uint64_t{1} << 63, ~std::uint64_t{0}, ~std::uint64_t{7}}) {
     HeapRing ring(64);
     auto consumer = ring.consumer();
     ring.control->tail = tail;
@@ -25,8 +26,9 @@ TEST(RingCorruption, AConsumerRefusesImpossibleTails) {
 }
 
 TEST(RingCorruption, AConsumerRefusesImpossibleLengths) {
-  for (const std::uint64_t length : {std::uint64_t{0}, std::uint64_t{9}, std::uint64_t{17}, std::uint64_t{64},
-                                     std::uint64_t{65}, std::uint64_t{1} << 63, ~std::uint64_t{0} - 1, ~std::uint64_t{7}}) {
+  for (const std::uint64_t length :
+       {std::uint64_t{0}, std::uint64_t{9}, std::uint64_t{17}, std::uint64_t{64}, std::uint64_t{65},
+        std::uint64_t{1} << 63, ~std::uint64_t{0} - 1, ~std::uint64_t{7}}) {
     HeapRing ring(64);
     auto consumer = ring.consumer();
     ring.put(0, length);
@@ -76,7 +78,8 @@ void fill(RingProducer& producer) {
 }
 
 TEST(RingCorruption, AProducerRefusesImpossibleHeads) {
-  for (const std::uint64_t head : {std::uint64_t{4}, std::uint64_t{64 + 8}, std::uint64_t{1} << 63, ~std::uint64_t{7}}) {
+  for (const std::uint64_t head :
+       {std::uint64_t{4}, std::uint64_t{64 + 8}, std::uint64_t{1} << 63, ~std::uint64_t{7}}) {
     HeapRing ring(64);
     auto producer = ring.producer();
     fill(producer);

@@ -21,7 +21,9 @@
 namespace troupe::ipc {
 namespace {
 
-std::vector<std::byte> copy_of(std::span<const std::byte> bytes) { return {bytes.begin(), bytes.end()}; }
+std::vector<std::byte> copy_of(std::span<const std::byte> bytes) {
+  return {bytes.begin(), bytes.end()};
+}
 
 void push(RingProducer& producer, std::span<const std::byte> record) {
   auto room = producer.reserve(record.size());
@@ -49,7 +51,8 @@ TEST(Ring, BehavesLikeABoundedQueue) {
         auto room = producer.reserve(record.size());
         ASSERT_TRUE(room.ok());
         if (room->empty()) {
-          // Refused only for want of room, where less than the record's own length may be lost by not wrapping.
+          // Refused only for want of room, where less than the record's own length may be lost by
+          // not wrapping.
           const auto used = ring.control->tail - ring.control->head;
           ASSERT_GE(used, held);
           ASSERT_GT(used + need + (need - 8), ring.capacity);
@@ -163,7 +166,8 @@ struct Stream {
   const std::vector<std::byte>& next() {
     record.resize(8 + random() % 200);
     const auto salt = random();
-    for (std::size_t i = 0; i < record.size(); ++i) record[i] = static_cast<std::byte>(salt >> i % 4 * 8 ^ i);
+    for (std::size_t i = 0; i < record.size(); ++i)
+      record[i] = static_cast<std::byte>(salt >> i % 4 * 8 ^ i);
     return record;
   }
   std::mt19937 random;
@@ -201,9 +205,10 @@ class RingProcesses : public ::testing::Test {
     return true;
   }
 
-  /// Reads up to `count` records; returns how many came as they should. Stops early where `wait` is false and
-  /// nothing is there.
-  std::uint64_t consume(RingConsumer& consumer, Stream& stream, std::uint64_t count, bool wait = true) {
+  /// Reads up to `count` records; returns how many came as they should. Stops early where `wait` is
+  /// false and nothing is there.
+  std::uint64_t consume(RingConsumer& consumer, Stream& stream, std::uint64_t count,
+                        bool wait = true) {
     for (std::uint64_t i = 0; i < count; ++i) {
       auto record = consumer.front();
       while (record.ok() && record->empty()) {

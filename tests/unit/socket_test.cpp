@@ -17,7 +17,9 @@
 namespace troupe::ipc {
 namespace {
 
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
 std::string text_of(const Packet& packet) {
   return {reinterpret_cast<const char*>(packet.bytes.data()), packet.bytes.size()};
 }

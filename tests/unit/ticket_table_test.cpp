@@ -1,4 +1,5 @@
-// The table of unanswered commands: any order of answers, its bound, and its two sides on two threads.
+// The table of unanswered commands: any order of answers, its bound, and its two sides on two
+// threads.
 #include "rank/device/ticket_table.hpp"
 
 #include <gtest/gtest.h>
@@ -14,10 +15,13 @@ namespace {
 
 using State = detail::StatePtr<detail::State<void>>;
 
-State make_state() { return State(new detail::State<void>(nullptr)); }
+State make_state() {
+  return State(new detail::State<void>(nullptr));
+}
 
 /// Opens the next ticket, with a future for its outcome.
-std::uint64_t open(TicketTable& table, std::vector<std::uint32_t> written = {}, Future<void>* future = nullptr) {
+std::uint64_t open(TicketTable& table, std::vector<std::uint32_t> written = {},
+                   Future<void>* future = nullptr) {
   const auto ticket = table.next();
   if (ticket == 0) return 0;
   auto& slot = table.slot(ticket);
@@ -64,8 +68,12 @@ TEST(TicketTable, PendingIsSubmittedAndUnanswered) {
   open(table);
   open(table);
   (void)table.close(1);
-  for (const auto& [ticket, pending] : {std::pair<std::uint64_t, bool>{0, false}, {1, false}, {2, true}, {3, false},
-                                        {1 + TicketTable::kSlots, false}, {2 + TicketTable::kSlots, false},
+  for (const auto& [ticket, pending] : {std::pair<std::uint64_t, bool>{0, false},
+                                        {1, false},
+                                        {2, true},
+                                        {3, false},
+                                        {1 + TicketTable::kSlots, false},
+                                        {2 + TicketTable::kSlots, false},
                                         {~std::uint64_t{0}, false}}) {
     EXPECT_EQ(table.pending(ticket), pending) << ticket;
   }
@@ -96,7 +104,8 @@ TEST(TicketTable, RemembersWhatIsWritten) {
 
 TEST(TicketTable, FullIsAnAnswerAndSlotsComeBack) {
   TicketTable table;
-  for (std::uint64_t i = 1; i <= TicketTable::kSlots; ++i) ASSERT_EQ(open(table, {static_cast<std::uint32_t>(i)}), i);
+  for (std::uint64_t i = 1; i <= TicketTable::kSlots; ++i)
+    ASSERT_EQ(open(table, {static_cast<std::uint32_t>(i)}), i);
   EXPECT_EQ(table.next(), 0u);
   (void)table.close(2);
   table.advance();
@@ -165,7 +174,8 @@ TEST(TicketTable, OneThreadOpensWhileAnotherAnswers) {
     const auto last = std::min(end, first + 1 + random() % 64);
     for (auto ticket = last; ticket-- > first;) {
       ASSERT_TRUE(table.pending(ticket));
-      ASSERT_EQ(written_by(table, ticket), std::vector<std::uint32_t>(4, static_cast<std::uint32_t>(ticket - 1)));
+      ASSERT_EQ(written_by(table, ticket),
+                std::vector<std::uint32_t>(4, static_cast<std::uint32_t>(ticket - 1)));
       auto state = table.close(ticket);
       ASSERT_TRUE(state);
       state->resolve({});

@@ -75,14 +75,16 @@ void expect_truncations_refused(const std::vector<std::byte>& bytes, Decode deco
 }
 
 std::vector<RecoveryReport> some_reports() {
-  return {{3, "kill", 17, 2, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 24, 9, 4}, {-1, "", -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, -5}};
+  return {{3, "kill", 17, 2, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 24, 9, 4},
+          {-1, "", -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, -5}};
 }
 
 TEST(WorldMessage, AnyOtherLengthIsAnError) {
   expect_truncations_refused(encode(some_message(0, 0)), decode_world_message);
   expect_truncations_refused(encode(some_reports()), decode_reports);
-  expect_truncations_refused(encode(std::vector<std::vector<std::byte>>{{std::byte{1}}, {}, {std::byte{2}, std::byte{3}}}),
-                             decode_blobs);
+  expect_truncations_refused(
+      encode(std::vector<std::vector<std::byte>>{{std::byte{1}}, {}, {std::byte{2}, std::byte{3}}}),
+      decode_blobs);
 }
 
 TEST(Reports, ComeBack) {
@@ -96,8 +98,10 @@ TEST(Reports, ComeBack) {
     EXPECT_EQ(a.kind, b.kind);
     EXPECT_EQ(a.iteration, b.iteration);
     EXPECT_EQ(a.epoch, b.epoch);
-    const double times_a[] = {a.detect_ms, a.quiesce_ms, a.replace_ms, a.form_ms, a.verify_ms, a.restore_ms, a.total_ms};
-    const double times_b[] = {b.detect_ms, b.quiesce_ms, b.replace_ms, b.form_ms, b.verify_ms, b.restore_ms, b.total_ms};
+    const double times_a[] = {a.detect_ms, a.quiesce_ms, a.replace_ms, a.form_ms,
+                              a.verify_ms, a.restore_ms, a.total_ms};
+    const double times_b[] = {b.detect_ms, b.quiesce_ms, b.replace_ms, b.form_ms,
+                              b.verify_ms, b.restore_ms, b.total_ms};
     for (std::size_t t = 0; t < 7; ++t) EXPECT_EQ(times_a[t], times_b[t]);
     EXPECT_EQ(a.lost_buffers, b.lost_buffers);
     EXPECT_EQ(a.repeated, b.repeated);
@@ -126,7 +130,8 @@ TEST(WorldMessage, RandomBytesNeverCrash) {
     std::vector<std::byte> bytes;
     if (random() % 2 == 0) {
       bytes = encode(some_message(0, 0));
-      for (auto left = 1 + random() % 6; left > 0; --left) bytes[random() % bytes.size()] = static_cast<std::byte>(random());
+      for (auto left = 1 + random() % 6; left > 0; --left)
+        bytes[random() % bytes.size()] = static_cast<std::byte>(random());
     } else {
       std::vector<std::uint64_t> words(random() % 20);
       for (auto& word : words) word = random() % 3 == 0 ? random() : random() % 12;
@@ -149,7 +154,8 @@ TEST(WorldMessage, RandomBytesNeverCrash) {
 
 TEST(Phase, NamesAreTheirOwn) {
   std::set<std::string_view> names;
-  for (std::uint32_t phase = 0; phase < kPhaseCount; ++phase) names.insert(to_string(static_cast<Phase>(phase)));
+  for (std::uint32_t phase = 0; phase < kPhaseCount; ++phase)
+    names.insert(to_string(static_cast<Phase>(phase)));
   EXPECT_EQ(names.size(), kPhaseCount);
   EXPECT_FALSE(names.contains("unknown"));
   EXPECT_EQ(to_string(static_cast<Phase>(99)), "unknown");

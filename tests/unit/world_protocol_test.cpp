@@ -1,5 +1,5 @@
-// The protocol of the world in a seeded simulator: whatever dies and whenever, the world becomes whole again, in step.
-// TROUPE_SEED=n replays one seed with a trace.
+// The protocol of the world in a seeded simulator: whatever dies and whenever, the world becomes
+// whole again, in step. TROUPE_SEED=n replays one seed with a trace.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -15,7 +15,9 @@ namespace {
 using Kind = WorldMessage::Kind;
 
 WorldSimulation::Options options_of(std::uint32_t seed) {
-  return {.seed = seed, .ranks = 2 + static_cast<int>(seed * 7 % 15), .trace = std::getenv("TROUPE_SEED") != nullptr};
+  return {.seed = seed,
+          .ranks = 2 + static_cast<int>(seed * 7 % 15),
+          .trace = std::getenv("TROUPE_SEED") != nullptr};
 }
 
 /// Faults of all sorts within the first two seconds; none later.
@@ -28,10 +30,13 @@ void scatter_faults(WorldSimulation& world, std::uint32_t seed, int ranks) {
       case 0: world.kill_at(when, some_rank()); break;
       case 1: world.kill_at(when, 0); break;
       case 2:  // several at once
-        for (auto count = 2 + random() % 3; count > 0; --count) world.kill_at(when + Micros(random() % 100), some_rank());
+        for (auto count = 2 + random() % 3; count > 0; --count)
+          world.kill_at(when + Micros(random() % 100), some_rank());
         break;
       case 3: world.break_communicator_at(when, some_rank()); break;
-      default: world.kill_in_phase(some_rank(), static_cast<Phase>(1 + random() % (kPhaseCount - 1))); break;
+      default:
+        world.kill_in_phase(some_rank(), static_cast<Phase>(1 + random() % (kPhaseCount - 1)));
+        break;
     }
   }
 }
@@ -42,21 +47,25 @@ void simulate(std::uint32_t seed) {
   WorldSimulation world(options);
   scatter_faults(world, seed, options.ranks);
   const auto last_fault = [&] { return world.now() > std::chrono::seconds(2); };
-  EXPECT_TRUE(world.run([&] { return last_fault() && world.settled() && world.runs_finished() >= 2; }))
-      << "the world did not come back to work: " << to_string(world.supervisor().phase()) << " in round "
-      << world.supervisor().round() << ", " << world.runs_finished() << " runs finished";
+  EXPECT_TRUE(world.run([&] {
+    return last_fault() && world.settled() && world.runs_finished() >= 2;
+  })) << "the world did not come back to work: "
+      << to_string(world.supervisor().phase()) << " in round " << world.supervisor().round() << ", "
+      << world.runs_finished() << " runs finished";
   EXPECT_LT(world.now(), std::chrono::minutes(10));
 }
 
 TEST(WorldProtocol, WhateverDiesTheWorldBecomesWholeAgain) {
-  if (const char* seed = std::getenv("TROUPE_SEED")) return simulate(static_cast<std::uint32_t>(std::atoi(seed)));
+  if (const char* seed = std::getenv("TROUPE_SEED"))
+    return simulate(static_cast<std::uint32_t>(std::atoi(seed)));
   for (std::uint32_t seed = 1; seed <= 5000 && !HasFailure(); ++seed) simulate(seed);
 }
 
 TEST(WorldProtocol, WithoutFaultsOneRoundAndOneEpochDo) {
   for (int ranks = 1; ranks <= 16; ++ranks) {
     WorldSimulation world({.seed = 7, .ranks = ranks});
-    EXPECT_TRUE(world.run([&] { return world.settled() && world.runs_finished() == 2; })) << ranks << " ranks";
+    EXPECT_TRUE(world.run([&] { return world.settled() && world.runs_finished() == 2; }))
+        << ranks << " ranks";
     EXPECT_EQ(world.supervisor().epoch(), 1u);
     EXPECT_EQ(world.supervisor().round(), 1u);
     EXPECT_TRUE(world.reports().empty());
@@ -66,7 +75,8 @@ TEST(WorldProtocol, WithoutFaultsOneRoundAndOneEpochDo) {
 TEST(WorldProtocol, AFaultInEachPhaseOfARecoveryIsOvercome) {
   for (std::uint32_t phase = 1; phase < kPhaseCount; ++phase) {
     for (int rank : {0, 1, 3}) {
-      SCOPED_TRACE(std::string(to_string(static_cast<Phase>(phase))) + ", rank " + std::to_string(rank));
+      SCOPED_TRACE(std::string(to_string(static_cast<Phase>(phase))) + ", rank " +
+                   std::to_string(rank));
       WorldSimulation world({.seed = 100 + phase, .ranks = 4});
       ASSERT_TRUE(world.run([&] { return world.settled(); }));
       world.kill_at(Micros(1), 2);
@@ -111,10 +121,12 @@ TEST(WorldProtocol, ARankThatNeverAnswersStopsTheWorldWithItsName) {
 class ByHand : public ::testing::Test {
  protected:
   explicit ByHand(int max_rounds = 16) {
-    supervisor_.emplace(WorldSupervisor::Options{.size = 2, .phase_timeout = std::chrono::seconds(1), .max_rounds = max_rounds},
-                        [this](int rank, const WorldMessage& message) {
-                          if (rank == 0) sent_.push_back(message);
-                        });
+    supervisor_.emplace(
+        WorldSupervisor::Options{
+            .size = 2, .phase_timeout = std::chrono::seconds(1), .max_rounds = max_rounds},
+        [this](int rank, const WorldMessage& message) {
+          if (rank == 0) sent_.push_back(message);
+        });
     supervisor_->start(now_);
   }
   void from(int rank, WorldMessage message) {
@@ -122,20 +134,27 @@ class ByHand : public ::testing::Test {
     if (message.round == 0) message.round = supervisor_->round();
     supervisor_->receive(message, now_);
   }
-  void fault(int rank, const std::string& kind) { from(rank, {.kind = Kind::fault, .epoch = supervisor_->epoch(), .text = kind}); }
+  void fault(int rank, const std::string& kind) {
+    from(rank, {.kind = Kind::fault, .epoch = supervisor_->epoch(), .text = kind});
+  }
   /// Both ranks answer until the world is active.
   void settle(std::int64_t newest_a = -1, std::int64_t newest_b = -1) {
     while (supervisor_->phase() != Phase::active) {
       const auto phase = supervisor_->phase();
-      from(0, {.kind = Kind::done, .phase = phase, .step = newest_a, .repeated = 2, .iteration = 8});
+      from(0,
+           {.kind = Kind::done, .phase = phase, .step = newest_a, .repeated = 2, .iteration = 8});
       EXPECT_EQ(supervisor_->phase(), phase) << "one rank's answer is not enough";
-      from(1, {.kind = Kind::done, .phase = phase, .step = newest_b, .repeated = 3, .iteration = 9});
+      from(1,
+           {.kind = Kind::done, .phase = phase, .step = newest_b, .repeated = 3, .iteration = 9});
     }
   }
-  void commit(int rank, std::int64_t step) { from(rank, {.kind = Kind::committed, .epoch = supervisor_->epoch(), .step = step}); }
+  void commit(int rank, std::int64_t step) {
+    from(rank, {.kind = Kind::committed, .epoch = supervisor_->epoch(), .step = step});
+  }
   void finish(int rank) { from(rank, {.kind = Kind::finished, .epoch = supervisor_->epoch()}); }
   int sent(Kind kind) const {
-    return static_cast<int>(std::count_if(sent_.begin(), sent_.end(), [&](const auto& m) { return m.kind == kind; }));
+    return static_cast<int>(
+        std::count_if(sent_.begin(), sent_.end(), [&](const auto& m) { return m.kind == kind; }));
   }
 
   TimePoint now_{};
@@ -164,7 +183,9 @@ TEST_F(ByHand, RestoresTheNewestCommitThatAllHave) {
   settle();
   fault(1, "kill");
   settle(20, 10);
-  const auto order = std::find_if(sent_.rbegin(), sent_.rend(), [](const auto& m) { return m.kind == Kind::order && m.phase == Phase::restore; });
+  const auto order = std::find_if(sent_.rbegin(), sent_.rend(), [](const auto& m) {
+    return m.kind == Kind::order && m.phase == Phase::restore;
+  });
   ASSERT_NE(order, sent_.rend());
   EXPECT_EQ(order->step, 10);
   EXPECT_EQ(sent_.back().kind, Kind::activate);
@@ -227,7 +248,8 @@ TEST_F(ByHand, AnEchoBeforeTheRankHasHeardOfTheNewEpochCounts) {
   settle();
   // Rank 0 has restored in this round, but its activation is still on its way to it.
   from(0, {.kind = Kind::fault, .phase = Phase::restore, .epoch = 1, .text = "communicator"});
-  EXPECT_EQ(supervisor_->phase(), Phase::quiesce) << "its communicator is broken: nobody else will say so";
+  EXPECT_EQ(supervisor_->phase(), Phase::quiesce)
+      << "its communicator is broken: nobody else will say so";
 }
 
 TEST_F(ByHand, DeadlinesBeginANewRoundAndEndInAStop) {
@@ -279,8 +301,10 @@ TEST_F(ByHand, AnswersToAnOlderRoundOrAnotherPhaseDoNotCount) {
 
 TEST_F(ByHand, ForeignRanksAreIgnored) {
   settle();
-  supervisor_->receive({.kind = Kind::fault, .round = 1, .epoch = 1, .rank = 2, .text = "kill"}, now_);
-  supervisor_->receive({.kind = Kind::fault, .round = 1, .epoch = 1, .rank = -1, .text = "kill"}, now_);
+  supervisor_->receive({.kind = Kind::fault, .round = 1, .epoch = 1, .rank = 2, .text = "kill"},
+                       now_);
+  supervisor_->receive({.kind = Kind::fault, .round = 1, .epoch = 1, .rank = -1, .text = "kill"},
+                       now_);
   EXPECT_EQ(supervisor_->phase(), Phase::active);
 }
 

@@ -21,9 +21,8 @@ class WorldSimulation::Node final : public MemberActions {
 
   // What the protocol orders.
   void send(const WorldMessage& message) override {
-    world_->post(world_->up_[static_cast<std::size_t>(rank_)], [this, message] {
-      world_->supervisor_->receive(message, world_->now_);
-    });
+    world_->post(world_->up_[static_cast<std::size_t>(rank_)],
+                 [this, message] { world_->supervisor_->receive(message, world_->now_); });
   }
   void close_world() override { accepting_ = false; }
   void quiesce(std::uint32_t round) override {
@@ -36,7 +35,9 @@ class WorldSimulation::Node final : public MemberActions {
   }
   void replace(std::uint32_t round) override {
     order(round);
-    if (round > 1) everyone([&](const Node& node) { return node.quiesced_.contains(round); }, "replace before all have quiesced");
+    if (round > 1)
+      everyone([&](const Node& node) { return node.quiesced_.contains(round); },
+               "replace before all have quiesced");
     replacing_ = round;
     if (!detected_) return work(2000, [this] { replaced(); });
     raise();
@@ -51,11 +52,14 @@ class WorldSimulation::Node final : public MemberActions {
   }
   void connect(std::uint32_t round, std::vector<std::vector<std::byte>> contributions) override {
     order(round);
-    everyone([&](const Node& node) { return node.replaced_.contains(round); }, "form before all are replaced");
-    if (contributions.size() != world_->nodes_.size()) world_->violation("contributions are missing");
+    everyone([&](const Node& node) { return node.replaced_.contains(round); },
+             "form before all are replaced");
+    if (contributions.size() != world_->nodes_.size())
+      world_->violation("contributions are missing");
     for (int peer = 0; peer < static_cast<int>(contributions.size()); ++peer) {
       const auto& name = contributions[static_cast<std::size_t>(peer)];
-      if (name.size() != 8 || std::memcmp(name.data(), &round, 4) != 0 || std::memcmp(name.data() + 4, &peer, 4) != 0) {
+      if (name.size() != 8 || std::memcmp(name.data(), &round, 4) != 0 ||
+          std::memcmp(name.data() + 4, &peer, 4) != 0) {
         world_->violation("a contribution of another round or rank");
       }
     }
@@ -63,7 +67,9 @@ class WorldSimulation::Node final : public MemberActions {
       if (world_->anyone([](const Node& node) { return !node.alive_; })) {
         if (world_->chance(50)) return;  // hangs until it is aborted
         return member_.device_event(
-            DeviceDone{.order = Order::connect, .round = round, .outcome = Error{Errc::library, 2, "a peer is gone"}});
+            DeviceDone{.order = Order::connect,
+                       .round = round,
+                       .outcome = Error{Errc::library, 2, "a peer is gone"}});
       }
       connected_ = true;
       formed_.insert(round);
@@ -72,26 +78,33 @@ class WorldSimulation::Node final : public MemberActions {
   }
   void verify(std::uint32_t round, std::uint32_t epoch) override {
     order(round);
-    everyone([&](const Node& node) { return node.formed_.contains(round); }, "verify before all have formed");
-    if (epoch != world_->last_epoch_ + 1) world_->violation("verify of epoch " + std::to_string(epoch));
+    everyone([&](const Node& node) { return node.formed_.contains(round); },
+             "verify before all have formed");
+    if (epoch != world_->last_epoch_ + 1)
+      world_->violation("verify of epoch " + std::to_string(epoch));
     work(3000, [this, round] {
       const bool peers = !world_->anyone([](const Node& node) { return !node.alive_; });
       if (broken_ || (!peers && world_->chance(60))) return;  // its collective hangs
       if (peers) verified_.insert(round);
-      member_.verified(round, peers ? Result<void>() : Result<void>(Error{Errc::library, 1, "wrong sum"}));
+      member_.verified(round,
+                       peers ? Result<void>() : Result<void>(Error{Errc::library, 1, "wrong sum"}));
     });
   }
   void restore(std::uint32_t round, std::int64_t step) override {
     order(round);
-    everyone([&](const Node& node) { return node.verified_.contains(round); }, "restore before all have verified");
+    everyone([&](const Node& node) { return node.verified_.contains(round); },
+             "restore before all have verified");
     work(8000, [this, round, step] { roll_back(round, step); });
   }
-  void activate(std::uint32_t epoch, std::int64_t stable, std::vector<RecoveryReport> reports) override {
+  void activate(std::uint32_t epoch, std::int64_t stable,
+                std::vector<RecoveryReport> reports) override {
     if (epoch <= epoch_) world_->violation("the epoch goes back");
-    if (epoch != world_->supervisor_->epoch()) world_->violation("active in another epoch than the supervisor's");
+    if (epoch != world_->supervisor_->epoch())
+      world_->violation("active in another epoch than the supervisor's");
     epoch_ = epoch;
     accepting_ = true;
-    everyone([&](const Node& node) { return !node.accepting_ || node.epoch_ == epoch; }, "two epochs accept collectives");
+    everyone([&](const Node& node) { return !node.accepting_ || node.epoch_ == epoch; },
+             "two epochs accept collectives");
     stable_ = stable;
     finishing_ = false;
     if (rank_ == 0) world_->reports_.insert(world_->reports_.end(), reports.begin(), reports.end());
@@ -130,8 +143,10 @@ class WorldSimulation::Node final : public MemberActions {
       detected_ = true;
       world_->trace("rank %d: death detected", rank_);
       if (replacing_ != 0) return raise();  // it died on its way: nobody else's business
-      member_.device_event(DeviceFault{"kill", Error{Errc::device_lost, 9, "killed"}, at, world_->now_});
-      if (member_.phase() == Phase::quiesce && !quiesced_.contains(open_order_)) done(Order::quiesce, open_order_);
+      member_.device_event(
+          DeviceFault{"kill", Error{Errc::device_lost, 9, "killed"}, at, world_->now_});
+      if (member_.phase() == Phase::quiesce && !quiesced_.contains(open_order_))
+        done(Order::quiesce, open_order_);
     });
     for (auto& peer : world_->nodes_) {
       if (peer.get() != this && world_->chance(40)) peer->break_communicator();
@@ -143,8 +158,8 @@ class WorldSimulation::Node final : public MemberActions {
       if (!connected_ || !alive_ || broken_ || work != device_work_) return;
       broken_ = true;
       world_->trace("rank %d: communicator broken", rank_);
-      member_.device_event(
-          DeviceFault{"communicator", Error{Errc::peer_lost, 0, "a peer is gone"}, world_->now_, world_->now_});
+      member_.device_event(DeviceFault{"communicator", Error{Errc::peer_lost, 0, "a peer is gone"},
+                                       world_->now_, world_->now_});
     });
   }
   void fail(const Error& error) { member_.device_event(DeviceFailed{error}); }
@@ -158,11 +173,12 @@ class WorldSimulation::Node final : public MemberActions {
   int rank_;
   WorldMember member_;
   std::optional<Error> stopped_;
-  bool alive_ = true, detected_ = false, connected_ = false, broken_ = false, muted_ = false, accepting_ = false;
-  std::uint32_t incarnation_ = 1;   ///< of the device host
-  std::uint64_t device_work_ = 0;   ///< changes when what is under way is dropped
-  std::uint32_t open_order_ = 0;    ///< round of the newest order
-  std::uint32_t replacing_ = 0;     ///< round of an unanswered replace
+  bool alive_ = true, detected_ = false, connected_ = false, broken_ = false, muted_ = false,
+       accepting_ = false;
+  std::uint32_t incarnation_ = 1;  ///< of the device host
+  std::uint64_t device_work_ = 0;  ///< changes when what is under way is dropped
+  std::uint32_t open_order_ = 0;   ///< round of the newest order
+  std::uint32_t replacing_ = 0;    ///< round of an unanswered replace
   std::set<std::uint32_t> quiesced_, replaced_, formed_, verified_;  ///< in which rounds
   std::uint32_t epoch_ = 0;
   std::int64_t halves_[2] = {-1, -1};  ///< the program's A/B pair
@@ -204,7 +220,9 @@ class WorldSimulation::Node final : public MemberActions {
         const Error aborted{Errc::library, 6, "aborted"};
         using Outcome = Result<std::vector<std::byte>>;
         member_.device_event(DeviceDone{
-            .order = what, .round = round, .outcome = world_->chance(50) ? Outcome(aborted) : Outcome(std::vector<std::byte>{})});
+            .order = what,
+            .round = round,
+            .outcome = world_->chance(50) ? Outcome(aborted) : Outcome(std::vector<std::byte>{})});
       });
     }
   }
@@ -235,7 +253,8 @@ class WorldSimulation::Node final : public MemberActions {
       });
       return;
     }
-    if (complete_ != halves_[current_] || stable_ < complete_) return;  // one under way, or the half still needed
+    if (complete_ != halves_[current_] || stable_ < complete_)
+      return;  // one under way, or the half still needed
     current_ = 1 - current_;
     halves_[current_] = complete_ + 1;
     work(10'000, [this, epoch = epoch_, step = complete_ + 1, run = runs_] {
@@ -254,15 +273,18 @@ class WorldSimulation::Node final : public MemberActions {
       current_ = halves_[0] == step ? 0 : 1;
       halves_[1 - current_] = -1;
     } else {
-      world_->violation("rank " + std::to_string(rank_) + " has no commit of step " + std::to_string(step));
+      world_->violation("rank " + std::to_string(rank_) + " has no commit of step " +
+                        std::to_string(step));
     }
     complete_ = step;
     member_.restored(round, {}, complete_, repeated);
   }
 };
 
-WorldSimulation::WorldSimulation(const Options& options) : options_(options), random_(options.seed) {
-  for (int rank = 0; rank < options.ranks; ++rank) nodes_.push_back(std::make_unique<Node>(this, rank));
+WorldSimulation::WorldSimulation(const Options& options)
+    : options_(options), random_(options.seed) {
+  for (int rank = 0; rank < options.ranks; ++rank)
+    nodes_.push_back(std::make_unique<Node>(this, rank));
   up_.resize(nodes_.size());
   down_.resize(nodes_.size());
   supervisor_ = std::make_unique<WorldSupervisor>(
@@ -277,7 +299,8 @@ WorldSimulation::WorldSimulation(const Options& options) : options_(options), ra
         const auto decoded = decode_world_message(encode(message));
         if (!decoded.ok()) return violation("a message that cannot be read");
         post(down_[static_cast<std::size_t>(rank)], [this, rank, copy = *decoded] {
-          if (!nodes_[static_cast<std::size_t>(rank)]->stopped_) nodes_[static_cast<std::size_t>(rank)]->member_.receive(copy);
+          if (!nodes_[static_cast<std::size_t>(rank)]->stopped_)
+            nodes_[static_cast<std::size_t>(rank)]->member_.receive(copy);
         });
       });
   supervisor_->start(now_);
@@ -303,7 +326,9 @@ void WorldSimulation::break_communicator_at(Micros when, int rank) {
 void WorldSimulation::fail_at(Micros when, int rank, const Error& error) {
   after(when, [this, rank, error] { nodes_[static_cast<std::size_t>(rank)]->fail(error); });
 }
-void WorldSimulation::mute(int rank) { nodes_[static_cast<std::size_t>(rank)]->mute(); }
+void WorldSimulation::mute(int rank) {
+  nodes_[static_cast<std::size_t>(rank)]->mute();
+}
 
 void WorldSimulation::after(std::chrono::nanoseconds delay, std::function<void()> run) {
   events_.push({now_ + delay, ++order_, std::move(run)});
@@ -331,7 +356,8 @@ bool WorldSimulation::run(const std::function<bool()>& until) {
     events_.pop();
     now_ = event.at;
     event.run();
-    if (supervisor_->epoch() < last_epoch_ || supervisor_->epoch() > last_epoch_ + 1) violation("the epoch jumps");
+    if (supervisor_->epoch() < last_epoch_ || supervisor_->epoch() > last_epoch_ + 1)
+      violation("the epoch jumps");
     last_epoch_ = supervisor_->epoch();
   }
   return false;
@@ -345,11 +371,13 @@ bool WorldSimulation::settled() const {
 }
 
 bool WorldSimulation::all_stopped() const {
-  return std::all_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return node->stopped_.has_value(); });
+  return std::all_of(nodes_.begin(), nodes_.end(),
+                     [](const auto& node) { return node->stopped_.has_value(); });
 }
 
 Error WorldSimulation::stop_of(int rank) const {
-  return nodes_[static_cast<std::size_t>(rank)]->stopped_.value_or(Error{Errc::ok, 0, "not stopped"});
+  return nodes_[static_cast<std::size_t>(rank)]->stopped_.value_or(
+      Error{Errc::ok, 0, "not stopped"});
 }
 
 }  // namespace troupe::rank

@@ -13,12 +13,13 @@
 #include "rank/world/member.hpp"
 #include "rank/world/supervisor.hpp"
 
-/// A seeded world in one thread: the real protocol, simulated devices and programs, random delays, faults where chance
-/// or the test has them. What must hold at every moment is checked at every moment.
+/// A seeded world in one thread: the real protocol, simulated devices and programs, random delays,
+/// faults where chance or the test has them. What must hold at every moment is checked at every
+/// moment.
 ///
-/// Model: a device dies and its death is detected a while later; its peers may notice broken communicators. Messages
-/// of a pair of ranks keep their order. A program commits step after step as World::run does, in the halves of an A/B
-/// pair, and its commits are told to the member late.
+/// Model: a device dies and its death is detected a while later; its peers may notice broken
+/// communicators. Messages of a pair of ranks keep their order. A program commits step after step
+/// as World::run does, in the halves of an A/B pair, and its commits are told to the member late.
 namespace troupe::rank {
 
 using Micros = std::chrono::microseconds;
@@ -44,9 +45,11 @@ class WorldSimulation {
   /// From now on the rank's device answers no order.
   void mute(int rank);
 
-  /// Lets time pass until `until` holds; false if the world did not get there within bounds or broke a rule.
+  /// Lets time pass until `until` holds; false if the world did not get there within bounds or
+  /// broke a rule.
   bool run(const std::function<bool()>& until);
-  /// Every rank is active in one epoch with a live device and an unbroken communicator, and no order is open.
+  /// Every rank is active in one epoch with a live device and an unbroken communicator, and no
+  /// order is open.
   [[nodiscard]] bool settled() const;
   [[nodiscard]] bool all_stopped() const;
   [[nodiscard]] TimePoint now() const { return now_; }
@@ -61,7 +64,9 @@ class WorldSimulation {
     TimePoint at;
     std::uint64_t order;
     std::function<void()> run;
-    friend bool operator>(const Event& a, const Event& b) { return std::pair(a.at, a.order) > std::pair(b.at, b.order); }
+    friend bool operator>(const Event& a, const Event& b) {
+      return std::pair(a.at, a.order) > std::pair(b.at, b.order);
+    }
   };
 
   void after(std::chrono::nanoseconds delay, std::function<void()> run);

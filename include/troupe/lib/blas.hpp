@@ -3,8 +3,8 @@
 #include <troupe/lib/operation.hpp>
 #include <troupe/lib/submit.hpp>
 
-/// BLAS level 1 to 3 (reference: https://www.netlib.org/blas). Column-major; increments and leading dimensions
-/// in elements; increments are positive.
+/// BLAS level 1 to 3 (reference: https://www.netlib.org/blas). Column-major; increments and leading
+/// dimensions in elements; increments are positive.
 namespace troupe::blas {
 
 enum class Transpose : std::uint32_t { no, yes };
@@ -136,51 +136,58 @@ struct GemmOptions {
   blas::Transpose transpose_a = blas::Transpose::no, transpose_b = blas::Transpose::no;
 };
 
-/// Dense linear algebra of one device; from `device.blas()`. Results of reductions go to device memory, so
-/// that nothing waits; factors are values or one-element buffers.
+/// Dense linear algebra of one device; from `device.blas()`. Results of reductions go to device
+/// memory, so that nothing waits; factors are values or one-element buffers.
 class Blas {
  public:
   explicit Blas(detail::Submitter& submitter) : submitter_(&submitter) {}
 
   template <Real T>
   Future<void> axpy(Factor<T> alpha, const GpuRef<T>& x, const GpuRef<T>& y) {
-    return detail::submit(*submitter_, blas::Axpy{dtype_of<T>, x.length(), 1, 1, alpha.wire(), x.operand(), y.operand()});
+    return detail::submit(*submitter_, blas::Axpy{dtype_of<T>, x.length(), 1, 1, alpha.wire(),
+                                                  x.operand(), y.operand()});
   }
   template <Real T>
   Future<void> dot(const GpuRef<T>& x, const GpuRef<T>& y, const GpuRef<T>& result) {
-    return detail::submit(*submitter_, blas::Dot{dtype_of<T>, x.length(), 1, 1, x.operand(), y.operand(), result.operand()});
+    return detail::submit(*submitter_, blas::Dot{dtype_of<T>, x.length(), 1, 1, x.operand(),
+                                                 y.operand(), result.operand()});
   }
   template <Real T>
   Future<void> nrm2(const GpuRef<T>& x, const GpuRef<T>& result) {
-    return detail::submit(*submitter_, blas::Nrm2{dtype_of<T>, x.length(), 1, x.operand(), result.operand()});
+    return detail::submit(*submitter_,
+                          blas::Nrm2{dtype_of<T>, x.length(), 1, x.operand(), result.operand()});
   }
   template <Real T>
   Future<void> scal(Factor<T> alpha, const GpuRef<T>& x) {
-    return detail::submit(*submitter_, blas::Scal{dtype_of<T>, x.length(), 1, alpha.wire(), x.operand()});
+    return detail::submit(*submitter_,
+                          blas::Scal{dtype_of<T>, x.length(), 1, alpha.wire(), x.operand()});
   }
   template <Real T>
   Future<void> copy(const GpuRef<T>& x, const GpuRef<T>& y) {
-    return detail::submit(*submitter_, blas::Copy{dtype_of<T>, x.length(), 1, 1, x.operand(), y.operand()});
+    return detail::submit(*submitter_,
+                          blas::Copy{dtype_of<T>, x.length(), 1, 1, x.operand(), y.operand()});
   }
   /// y = alpha op(A) x + beta y
   template <Real T>
-  Future<void> gemv(const GpuRef<T>& a, const GpuRef<T>& x, const GpuRef<T>& y, const GemvOptions& shape,
-                    Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
+  Future<void> gemv(const GpuRef<T>& a, const GpuRef<T>& x, const GpuRef<T>& y,
+                    const GemvOptions& shape, Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
     return detail::submit(*submitter_,
-                          blas::Gemv{dtype_of<T>, shape.transpose, 0, shape.m, shape.n, shape.lda != 0 ? shape.lda : shape.m,
-                                     1, 1, alpha.wire(), beta.wire(), a.operand(), x.operand(), y.operand()});
+                          blas::Gemv{dtype_of<T>, shape.transpose, 0, shape.m, shape.n,
+                                     shape.lda != 0 ? shape.lda : shape.m, 1, 1, alpha.wire(),
+                                     beta.wire(), a.operand(), x.operand(), y.operand()});
   }
   /// C = alpha op(A) op(B) + beta C
   template <Real T>
-  Future<void> gemm(const GpuRef<T>& a, const GpuRef<T>& b, const GpuRef<T>& c, const GemmOptions& shape,
-                    Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
+  Future<void> gemm(const GpuRef<T>& a, const GpuRef<T>& b, const GpuRef<T>& c,
+                    const GemmOptions& shape, Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
     const auto rows_a = shape.transpose_a == blas::Transpose::no ? shape.m : shape.k;
     const auto rows_b = shape.transpose_b == blas::Transpose::no ? shape.k : shape.n;
     return detail::submit(
         *submitter_,
         blas::Gemm{dtype_of<T>, shape.transpose_a, shape.transpose_b, shape.m, shape.n, shape.k,
                    shape.lda != 0 ? shape.lda : rows_a, shape.ldb != 0 ? shape.ldb : rows_b,
-                   shape.ldc != 0 ? shape.ldc : shape.m, alpha.wire(), beta.wire(), a.operand(), b.operand(), c.operand()});
+                   shape.ldc != 0 ? shape.ldc : shape.m, alpha.wire(), beta.wire(), a.operand(),
+                   b.operand(), c.operand()});
   }
 
  private:

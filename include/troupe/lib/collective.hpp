@@ -2,9 +2,9 @@
 
 #include <troupe/lib/operation.hpp>
 
-/// Collectives over the world, with NCCL's semantics: every rank calls the same ones in the same order, counts
-/// are in elements, source and destination may be the same range where NCCL allows it in place.
-/// `World` submits them; a record's header carries the epoch they belong to.
+/// Collectives over the world, with NCCL's semantics: every rank calls the same ones in the same
+/// order, counts are in elements, source and destination may be the same range where NCCL allows it
+/// in place. `World` submits them; a record's header carries the epoch they belong to.
 namespace troupe::collective {
 
 enum class ReduceOp : std::uint32_t { sum, prod, min, max, avg };
@@ -91,8 +91,8 @@ struct ReduceScatter {
   std::uint64_t count = 0;  ///< elements per rank
   Operand source, destination;
 
-  static constexpr auto kOperands =
-      std::tuple{read("source", &ReduceScatter::source), write("destination", &ReduceScatter::destination)};
+  static constexpr auto kOperands = std::tuple{read("source", &ReduceScatter::source),
+                                               write("destination", &ReduceScatter::destination)};
   Result<void> check() const;
 };
 
@@ -111,9 +111,9 @@ struct AllToAll {
   Result<void> check() const;
 };
 
-/// A group of sends and receives that progress together (ncclGroupStart … ncclGroupEnd); a single send or
-/// receive is a group of one. Messages between a pair of ranks match in the order they stand. Bytes, not elements,
-/// are moved: the lengths of a matching pair must agree.
+/// A group of sends and receives that progress together (ncclGroupStart … ncclGroupEnd); a single
+/// send or receive is a group of one. Messages between a pair of ranks match in the order they
+/// stand. Bytes, not elements, are moved: the lengths of a matching pair must agree.
 struct Exchange {
   static constexpr std::string_view kName = "collective.exchange";
   static constexpr Lane kLane = Lane::collective;

@@ -20,16 +20,19 @@ struct Fill {
   Result<void> check() const;
 };
 
-/// Copies source.bytes bytes; host-to-device, device-to-host or device-to-device as the regions say.
+/// Copies source.bytes bytes; host-to-device, device-to-host or device-to-device as the regions
+/// say.
 struct Copy {
   static constexpr std::string_view kName = "memory.copy";
-  static constexpr Lane kLane = Lane::memory;  ///< copies from and to the host have lanes of their own
+  static constexpr Lane kLane =
+      Lane::memory;  ///< copies from and to the host have lanes of their own
   static constexpr DTypes kDTypes = DTypes::all();
 
   OpDType dtype;
   Operand source, destination;
 
-  static constexpr auto kOperands = std::tuple{read("source", &Copy::source), write("destination", &Copy::destination)};
+  static constexpr auto kOperands =
+      std::tuple{read("source", &Copy::source), write("destination", &Copy::destination)};
   Result<void> check() const;
 
   [[nodiscard]] Lane lane() const noexcept {
@@ -51,11 +54,20 @@ struct Nop {
 };
 
 /// The faults that a device host can be told to suffer, for tests and drills.
-enum class FaultKind : std::uint32_t { kill, segv, hang, exit, illegal_address, trap, assertion, misaligned };
+enum class FaultKind : std::uint32_t {
+  kill,
+  segv,
+  hang,
+  exit,
+  illegal_address,
+  trap,
+  assertion,
+  misaligned
+};
 inline constexpr std::size_t kFaultKindCount = 8;
 constexpr std::string_view to_string(FaultKind kind) noexcept {
-  constexpr std::string_view kNames[kFaultKindCount] = {"kill", "segv", "hang", "exit", "illegal-address",
-                                                        "trap", "assert", "misaligned"};
+  constexpr std::string_view kNames[kFaultKindCount] = {
+      "kill", "segv", "hang", "exit", "illegal-address", "trap", "assert", "misaligned"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -24,8 +24,8 @@
 ///       Result<void> check() const;      // extents against Operand::bytes
 ///     };
 ///
-/// From that come the opcode, the wire record, validation on both sides of the ring, hazard tracking,
-/// the lost set after a fault, the trace label and the engine's virtual function.
+/// From that come the opcode, the wire record, validation on both sides of the ring, hazard
+/// tracking, the lost set after a fault, the trace label and the engine's virtual function.
 namespace troupe {
 
 /// What an operation does to an operand.
@@ -52,14 +52,25 @@ struct Scalar {
   double value = 0;
 };
 
-/// The queue of a device host that runs an operation: each is one stream, and all but the copy lanes
-/// belong to the actor of one library. Operations on different lanes overlap unless they depend.
-enum class Lane : std::uint8_t { memory, host_to_device, device_to_host, vector, blas, sparse, rng, collective };
+/// The queue of a device host that runs an operation: each is one stream, and all but the copy
+/// lanes belong to the actor of one library. Operations on different lanes overlap unless they
+/// depend.
+enum class Lane : std::uint8_t {
+  memory,
+  host_to_device,
+  device_to_host,
+  vector,
+  blas,
+  sparse,
+  rng,
+  collective
+};
 inline constexpr std::size_t kLaneCount = 8;
 
 constexpr std::string_view to_string(Lane lane) noexcept {
-  constexpr std::string_view kNames[kLaneCount] = {"memory", "host_to_device", "device_to_host", "vector",
-                                                   "blas", "sparse", "rng", "collective"};
+  constexpr std::string_view kNames[kLaneCount] = {"memory", "host_to_device", "device_to_host",
+                                                   "vector", "blas",           "sparse",
+                                                   "rng",    "collective"};
   return kNames[static_cast<std::size_t>(lane)];
 }
 
@@ -85,11 +96,10 @@ struct DTypes {
   static constexpr DTypes all() { return {(1u << kDTypeCount) - 1}; }
   static constexpr DTypes reals() { return of({DType::f32, DType::f64}); }
   /// What NCCL reduces: every integer and floating type but the complex ones.
-  static constexpr DTypes reducible() {
-    return {all().bits & ~of({DType::c64, DType::c128}).bits};
-  }
+  static constexpr DTypes reducible() { return {all().bits & ~of({DType::c64, DType::c128}).bits}; }
   [[nodiscard]] constexpr bool has(DType dtype) const noexcept {
-    return static_cast<std::size_t>(dtype) < kDTypeCount && (bits >> static_cast<unsigned>(dtype) & 1u) != 0;
+    return static_cast<std::size_t>(dtype) < kDTypeCount &&
+           (bits >> static_cast<unsigned>(dtype) & 1u) != 0;
   }
 };
 
@@ -119,11 +129,17 @@ constexpr auto update(std::string_view name, Member Op::*member) {
   return OperandUse<Op, Member>{name, member, Access::update};
 }
 
-inline const Operand& operand_of(const Operand& operand) noexcept { return operand; }
-inline const Operand& operand_of(const Scalar& scalar) noexcept { return scalar.device; }
+inline const Operand& operand_of(const Operand& operand) noexcept {
+  return operand;
+}
+inline const Operand& operand_of(const Scalar& scalar) noexcept {
+  return scalar.device;
+}
 
 template <class Op>
-concept HasTail = requires { requires Op::kHasTail; };
+concept HasTail = requires {
+  requires Op::kHasTail;
+};
 
 /// Calls visit(name, operand, access) for each operand that is present.
 template <class Op, class Visit>
@@ -136,12 +152,13 @@ void for_each_operand(const Op& op, std::span<const PeerTransfer> tail, Visit&& 
       },
       Op::kOperands);
   if constexpr (HasTail<Op>) {
-    for (const auto& part : tail) visit("transfer", part.data, part.receive != 0 ? Access::write : Access::read);
+    for (const auto& part : tail)
+      visit("transfer", part.data, part.receive != 0 ? Access::write : Access::read);
   }
 }
 
-/// The wire's name for an operation: FNV-1a of kName (http://www.isthe.com/chongo/tech/comp/fnv), proven unique
-/// over all operations at compile time.
+/// The wire's name for an operation: FNV-1a of kName (http://www.isthe.com/chongo/tech/comp/fnv),
+/// proven unique over all operations at compile time.
 template <class Op>
 inline constexpr std::uint32_t opcode_of = [] {
   std::uint32_t hash = 2166136261u;
@@ -150,7 +167,8 @@ inline constexpr std::uint32_t opcode_of = [] {
 }();
 
 template <class Op>
-concept Operation = std::is_trivially_copyable_v<Op> && std::is_standard_layout_v<Op> && requires(const Op& op) {
+concept Operation = std::is_trivially_copyable_v<Op> && std::is_standard_layout_v<Op> &&
+    requires(const Op& op) {
   { Op::kName } -> std::convertible_to<std::string_view>;
   { op.check() } -> std::same_as<Result<void>>;
 };

@@ -3,7 +3,8 @@
 #include <troupe/lib/operation.hpp>
 #include <troupe/lib/submit.hpp>
 
-/// Random numbers: Philox4x32-10 (Salmon et al., SC'11, doi:10.1145/2063384.2063405) as cuRAND orders it.
+/// Random numbers: Philox4x32-10 (Salmon et al., SC'11, doi:10.1145/2063384.2063405) as cuRAND
+/// orders it.
 namespace troupe::rng {
 
 /// destination[i] uniform in (0, 1]
@@ -21,7 +22,8 @@ struct Uniform {
   Result<void> check() const;
 };
 
-/// destination[i] normal with the given mean and standard deviation; n must be even (Box-Muller pairs)
+/// destination[i] normal with the given mean and standard deviation; n must be even (Box-Muller
+/// pairs)
 struct Normal {
   static constexpr std::string_view kName = "rng.normal";
   static constexpr Lane kLane = Lane::rng;
@@ -37,8 +39,8 @@ struct Normal {
   Result<void> check() const;
 };
 
-/// Subsequences are so far apart in the generator's sequence. An f32 number takes one place, an f64 number two: f64
-/// subsequences overlap after 2^39 numbers.
+/// Subsequences are so far apart in the generator's sequence. An f32 number takes one place, an f64
+/// number two: f64 subsequences overlap after 2^39 numbers.
 inline constexpr std::uint64_t kSubsequenceStride = std::uint64_t{1} << 40;
 
 }  // namespace troupe::rng
@@ -49,8 +51,9 @@ namespace troupe {
 struct RandomOptions {
   std::uint64_t seed = 0;
   std::uint64_t subsequence = 0;  ///< below 2^24; give each rank its own
-  /// Where to start in the subsequence, below 2^40; even for `normal`. As cuRAND's generator offset: for f32 and fewer
-  /// than 2^18 numbers it skips that many numbers; elsewhere it gives other numbers, not the same ones shifted.
+  /// Where to start in the subsequence, below 2^40; even for `normal`. As cuRAND's generator
+  /// offset: for f32 and fewer than 2^18 numbers it skips that many numbers; elsewhere it gives
+  /// other numbers, not the same ones shifted.
   std::uint64_t offset = 0;
 };
 
@@ -62,16 +65,18 @@ class Rng {
   /// Uniform in (0, 1].
   template <Real T>
   Future<void> uniform(const GpuRef<T>& destination, const RandomOptions& options) {
-    return detail::submit(*submitter_, rng::Uniform{dtype_of<T>, destination.length(), options.seed,
-                                                    options.subsequence, options.offset, destination.operand()});
+    return detail::submit(*submitter_,
+                          rng::Uniform{dtype_of<T>, destination.length(), options.seed,
+                                       options.subsequence, options.offset, destination.operand()});
   }
   /// Normal; the length must be even.
   template <Real T>
-  Future<void> normal(const GpuRef<T>& destination, const RandomOptions& options, T mean = 0, T deviation = 1) {
-    return detail::submit(*submitter_,
-                          rng::Normal{dtype_of<T>, destination.length(), options.seed, options.subsequence,
-                                      options.offset, static_cast<double>(mean), static_cast<double>(deviation),
-                                      destination.operand()});
+  Future<void> normal(const GpuRef<T>& destination, const RandomOptions& options, T mean = 0,
+                      T deviation = 1) {
+    return detail::submit(
+        *submitter_, rng::Normal{dtype_of<T>, destination.length(), options.seed,
+                                 options.subsequence, options.offset, static_cast<double>(mean),
+                                 static_cast<double>(deviation), destination.operand()});
   }
 
  private:

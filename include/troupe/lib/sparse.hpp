@@ -6,9 +6,10 @@
 /// Sparse matrices in compressed sparse row and in sliced ELL form, zero-based.
 namespace troupe::sparse {
 
-/// y = alpha A x + beta y, A being rows x columns in CSR form. `row_begin` (rows + 1) and `column` (nonzeros)
-/// have `index_dtype` i32 or i64. The engine caches what it prepares for a matrix, by its buffers and shape: the values
-/// may change between calls, a new pattern belongs into new buffers.
+/// y = alpha A x + beta y, A being rows x columns in CSR form. `row_begin` (rows + 1) and `column`
+/// (nonzeros) have `index_dtype` i32 or i64. The engine caches what it prepares for a matrix, by
+/// its buffers and shape: the values may change between calls, a new pattern belongs into new
+/// buffers.
 struct Spmv {
   static constexpr std::string_view kName = "sparse.spmv";
   static constexpr Lane kLane = Lane::sparse;
@@ -20,16 +21,20 @@ struct Spmv {
   Scalar alpha, beta;
   Operand row_begin, column, value, x, y;
 
-  static constexpr auto kOperands = std::tuple{
-      read("alpha", &Spmv::alpha), read("beta", &Spmv::beta),   read("row_begin", &Spmv::row_begin),
-      read("column", &Spmv::column), read("value", &Spmv::value), read("x", &Spmv::x),
-      update("y", &Spmv::y)};
+  static constexpr auto kOperands = std::tuple{read("alpha", &Spmv::alpha),
+                                               read("beta", &Spmv::beta),
+                                               read("row_begin", &Spmv::row_begin),
+                                               read("column", &Spmv::column),
+                                               read("value", &Spmv::value),
+                                               read("x", &Spmv::x),
+                                               update("y", &Spmv::y)};
   Result<void> check() const;
 };
 
-/// y = alpha A x + beta y, A being rows x columns in sliced ELL form, as cuSPARSE defines it: see SellMatrix.
-/// `slice_begin` (slices + 1 entries) and `column` (`stored`) have `index_dtype` i32 or i64; `stored` is the length
-/// of `column` and `value` with their padding. The engine caches as for Spmv.
+/// y = alpha A x + beta y, A being rows x columns in sliced ELL form, as cuSPARSE defines it: see
+/// SellMatrix. `slice_begin` (slices + 1 entries) and `column` (`stored`) have `index_dtype` i32 or
+/// i64; `stored` is the length of `column` and `value` with their padding. The engine caches as for
+/// Spmv.
 struct SpmvSell {
   static constexpr std::string_view kName = "sparse.spmv_sell";
   static constexpr Lane kLane = Lane::sparse;
@@ -41,10 +46,13 @@ struct SpmvSell {
   Scalar alpha, beta;
   Operand slice_begin, column, value, x, y;
 
-  static constexpr auto kOperands = std::tuple{
-      read("alpha", &SpmvSell::alpha), read("beta", &SpmvSell::beta),   read("slice_begin", &SpmvSell::slice_begin),
-      read("column", &SpmvSell::column), read("value", &SpmvSell::value), read("x", &SpmvSell::x),
-      update("y", &SpmvSell::y)};
+  static constexpr auto kOperands = std::tuple{read("alpha", &SpmvSell::alpha),
+                                               read("beta", &SpmvSell::beta),
+                                               read("slice_begin", &SpmvSell::slice_begin),
+                                               read("column", &SpmvSell::column),
+                                               read("value", &SpmvSell::value),
+                                               read("x", &SpmvSell::x),
+                                               update("y", &SpmvSell::y)};
   Result<void> check() const;
 };
 
@@ -59,8 +67,9 @@ struct Gather {
   std::int64_t count = 0, source_length = 0;
   Operand index, source, destination;
 
-  static constexpr auto kOperands = std::tuple{read("index", &Gather::index), read("source", &Gather::source),
-                                               write("destination", &Gather::destination)};
+  static constexpr auto kOperands =
+      std::tuple{read("index", &Gather::index), read("source", &Gather::source),
+                 write("destination", &Gather::destination)};
   Result<void> check() const;
 };
 
@@ -80,13 +89,15 @@ struct CsrMatrix {
   GpuRef<T> value;
 };
 
-/// A matrix in sliced ELL form in device memory: slices of `slice_rows` rows each (32 suits a GPU), every row of a
-/// slice padded to the slice's longest. Faster than CSR where neighbouring rows have about as many nonzeros.
+/// A matrix in sliced ELL form in device memory: slices of `slice_rows` rows each (32 suits a GPU),
+/// every row of a slice padded to the slice's longest. Faster than CSR where neighbouring rows have
+/// about as many nonzeros.
 ///
-/// Slice s starts at slice_begin[s] of `column` and `value`, in elements; slice_begin has one entry more than there are
-/// slices. Within a slice elements are column-major: the first of each row, then the second of each, and so on. So the
-/// k-th of row r is at slice_begin[r / slice_rows] + k * slice_rows + r % slice_rows. Padding has column -1 and value
-/// 0; the last slice is padded to `slice_rows` rows too.
+/// Slice s starts at slice_begin[s] of `column` and `value`, in elements; slice_begin has one entry
+/// more than there are slices. Within a slice elements are column-major: the first of each row,
+/// then the second of each, and so on. So the k-th of row r is at slice_begin[r / slice_rows] + k *
+/// slice_rows + r % slice_rows. Padding has column -1 and value 0; the last slice is padded to
+/// `slice_rows` rows too.
 template <Real T, Index I>
 struct SellMatrix {
   std::int64_t rows = 0, columns = 0, nonzeros = 0;  ///< nonzeros: without padding
@@ -102,27 +113,30 @@ class Sparse {
 
   /// y = alpha A x + beta y
   template <Real T, Index I>
-  Future<void> spmv(const CsrMatrix<T, I>& a, const GpuRef<T>& x, const GpuRef<T>& y, Factor<T> alpha = T(1),
-                    Factor<T> beta = T(0)) {
-    return detail::submit(*submitter_,
-                          sparse::Spmv{dtype_of<T>, dtype_of<I>, a.rows, a.columns, a.value.length(), alpha.wire(),
-                                       beta.wire(), a.row_begin.operand(), a.column.operand(), a.value.operand(),
-                                       x.operand(), y.operand()});
+  Future<void> spmv(const CsrMatrix<T, I>& a, const GpuRef<T>& x, const GpuRef<T>& y,
+                    Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
+    return detail::submit(
+        *submitter_, sparse::Spmv{dtype_of<T>, dtype_of<I>, a.rows, a.columns, a.value.length(),
+                                  alpha.wire(), beta.wire(), a.row_begin.operand(),
+                                  a.column.operand(), a.value.operand(), x.operand(), y.operand()});
   }
   /// y = alpha A x + beta y
   template <Real T, Index I>
-  Future<void> spmv(const SellMatrix<T, I>& a, const GpuRef<T>& x, const GpuRef<T>& y, Factor<T> alpha = T(1),
-                    Factor<T> beta = T(0)) {
-    return detail::submit(*submitter_, sparse::SpmvSell{dtype_of<T>, dtype_of<I>, a.rows, a.columns, a.nonzeros,
-                                                        a.value.length(), a.slice_rows, alpha.wire(), beta.wire(),
-                                                        a.slice_begin.operand(), a.column.operand(),
-                                                        a.value.operand(), x.operand(), y.operand()});
+  Future<void> spmv(const SellMatrix<T, I>& a, const GpuRef<T>& x, const GpuRef<T>& y,
+                    Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
+    return detail::submit(
+        *submitter_,
+        sparse::SpmvSell{dtype_of<T>, dtype_of<I>, a.rows, a.columns, a.nonzeros, a.value.length(),
+                         a.slice_rows, alpha.wire(), beta.wire(), a.slice_begin.operand(),
+                         a.column.operand(), a.value.operand(), x.operand(), y.operand()});
   }
   /// destination[i] = source[index[i]]
   template <Real T, Index I>
-  Future<void> gather(const GpuRef<T>& source, const GpuRef<I>& index, const GpuRef<T>& destination) {
-    return detail::submit(*submitter_, sparse::Gather{dtype_of<T>, dtype_of<I>, index.length(), source.length(),
-                                                      index.operand(), source.operand(), destination.operand()});
+  Future<void> gather(const GpuRef<T>& source, const GpuRef<I>& index,
+                      const GpuRef<T>& destination) {
+    return detail::submit(*submitter_,
+                          sparse::Gather{dtype_of<T>, dtype_of<I>, index.length(), source.length(),
+                                         index.operand(), source.operand(), destination.operand()});
   }
 
  private:

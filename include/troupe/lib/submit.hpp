@@ -9,7 +9,8 @@
 
 namespace troupe {
 
-/// A factor of an operation: a value, or one element in device memory that is read when the operation runs.
+/// A factor of an operation: a value, or one element in device memory that is read when the
+/// operation runs.
 template <Element T>
 class ScalarArg {
  public:
@@ -21,7 +22,8 @@ class ScalarArg {
   Scalar scalar_;
 };
 
-/// A ScalarArg as a parameter from which T is not deduced: `axpy(2.0, x, y)` takes its T from the vectors.
+/// A ScalarArg as a parameter from which T is not deduced: `axpy(2.0, x, y)` takes its T from the
+/// vectors.
 template <Element T>
 using Factor = std::type_identity_t<ScalarArg<T>>;
 
@@ -46,7 +48,8 @@ struct CommandView {
 /// Takes commands in program order. Any thread may submit; the order is that of the calls.
 class Submitter {
  public:
-  /// Never blocks for the GPU; blocks while the ring is full. An error is an already resolved future.
+  /// Never blocks for the GPU; blocks while the ring is full. An error is an already resolved
+  /// future.
   virtual Future<void> submit(const CommandView& command) = 0;
 
  protected:

@@ -47,8 +47,9 @@ struct Axpby {
   Scalar alpha, beta;
   Operand x, y;
 
-  static constexpr auto kOperands = std::tuple{read("alpha", &Axpby::alpha), read("beta", &Axpby::beta),
-                                               read("x", &Axpby::x), update("y", &Axpby::y)};
+  static constexpr auto kOperands =
+      std::tuple{read("alpha", &Axpby::alpha), read("beta", &Axpby::beta), read("x", &Axpby::x),
+                 update("y", &Axpby::y)};
   Result<void> check() const;
 };
 
@@ -56,7 +57,8 @@ struct Axpby {
 
 namespace troupe {
 
-/// Elementwise vector operations; from `device.vector()`. Vectors are contiguous; lengths must agree.
+/// Elementwise vector operations; from `device.vector()`. Vectors are contiguous; lengths must
+/// agree.
 class Vector {
  public:
   explicit Vector(detail::Submitter& submitter) : submitter_(&submitter) {}
@@ -64,17 +66,20 @@ class Vector {
   /// z = x .* y
   template <Real T>
   Future<void> multiply(const GpuRef<T>& x, const GpuRef<T>& y, const GpuRef<T>& z) {
-    return detail::submit(*submitter_, vector::Multiply{dtype_of<T>, x.length(), x.operand(), y.operand(), z.operand()});
+    return detail::submit(*submitter_, vector::Multiply{dtype_of<T>, x.length(), x.operand(),
+                                                        y.operand(), z.operand()});
   }
   /// z = x ./ y
   template <Real T>
   Future<void> divide(const GpuRef<T>& x, const GpuRef<T>& y, const GpuRef<T>& z) {
-    return detail::submit(*submitter_, vector::Divide{dtype_of<T>, x.length(), x.operand(), y.operand(), z.operand()});
+    return detail::submit(*submitter_, vector::Divide{dtype_of<T>, x.length(), x.operand(),
+                                                      y.operand(), z.operand()});
   }
   /// y = alpha x + beta y
   template <Real T>
   Future<void> axpby(Factor<T> alpha, const GpuRef<T>& x, Factor<T> beta, const GpuRef<T>& y) {
-    return detail::submit(*submitter_, vector::Axpby{dtype_of<T>, x.length(), alpha.wire(), beta.wire(), x.operand(), y.operand()});
+    return detail::submit(*submitter_, vector::Axpby{dtype_of<T>, x.length(), alpha.wire(),
+                                                     beta.wire(), x.operand(), y.operand()});
   }
 
  private:

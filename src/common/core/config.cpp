@@ -374,7 +374,8 @@ Result<std::string> read_text(const std::string& path, std::string_view kind) {
   if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file.is_open() || file.bad()) {
     const int why = errno;
-    return Error{Errc::io, why, fmt::format("{} {}: {}", kind, in_quotes(path), std::strerror(why))};
+    return Error{Errc::io, why,
+                 fmt::format("{} {}: {}", kind, in_quotes(path), std::strerror(why))};
   }
   text.resize(static_cast<std::size_t>(file.gcount()));
   if (text.size() > kMaxFileBytes) return invalid("{} {}: larger than 1MiB", kind, in_quotes(path));

@@ -34,7 +34,8 @@ std::string Error::to_string() const {
   return text;
 }
 
-Exception::Exception(Error error) : std::runtime_error(error.to_string()), error_(std::move(error)) {}
+Exception::Exception(Error error)
+    : std::runtime_error(error.to_string()), error_(std::move(error)) {}
 
 namespace detail {
 void check_failed(std::string_view what, const std::source_location& where) {

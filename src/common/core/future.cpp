@@ -8,8 +8,6 @@
 #include <climits>
 #include <ctime>
 
-#include "common/core/spin.hpp"
-
 namespace troupe::detail {
 namespace {
 
@@ -53,7 +51,8 @@ void* allocate_state(std::size_t bytes) {
 }
 
 void free_state(void* memory, std::size_t bytes) noexcept {
-  if (bytes != StatePool::kBytes || pool.kept >= StatePool::kMaxKept) return ::operator delete(memory);
+  if (bytes != StatePool::kBytes || pool.kept >= StatePool::kMaxKept)
+    return ::operator delete(memory);
   ++pool.kept;
   pool.head = new (memory) StatePool::Free{pool.head};
 }
@@ -76,7 +75,6 @@ bool StateBase::wait_for(std::chrono::nanoseconds time) noexcept {
     do {
       progress_->poll();
       if (ready()) return true;
-      cpu_relax();
     } while (std::chrono::steady_clock::now() - start < spin);
     progress_->before_sleep();
     progress_->poll();
@@ -108,8 +106,8 @@ void StateBase::attach(Continuation* continuation) noexcept {
 void StateBase::publish() noexcept {
   retain();  // a continuation may drop the last outside reference
   if (ready_.exchange(kReady, std::memory_order_acq_rel) == kSleeper) {
-    syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&ready_), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr,
-            nullptr, 0);
+    syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&ready_), FUTEX_WAKE_PRIVATE, INT_MAX,
+            nullptr, nullptr, 0);
   }
   auto* newest = continuations_.exchange(closed(), std::memory_order_acq_rel);
   Continuation* oldest = nullptr;  // reverse, so that they run in the order they were attached

@@ -65,8 +65,8 @@ ChildProcess::~ChildProcess() {
 
 Result<ChildProcess> ChildProcess::spawn(const SpawnOptions& options) {
   SpawnSetup setup;
-  // Out of the way of the target numbers first, then into place: dup2 clears close-on-exec. The actions run in
-  // the child; the descriptors they name stay open here.
+  // Out of the way of the target numbers first, then into place: dup2 clears close-on-exec. The
+  // actions run in the child; the descriptors they name stay open here.
   const int base = 3 + static_cast<int>(options.descriptors.size());
   std::vector<UniqueFd> parked;
   for (int fd : options.descriptors) {
@@ -83,13 +83,14 @@ Result<ChildProcess> ChildProcess::spawn(const SpawnOptions& options) {
   posix_spawnattr_setflags(&setup.attributes, POSIX_SPAWN_SETSIGMASK);
 
   std::vector<char*> arguments{const_cast<char*>(options.program.c_str())};
-  for (const auto& argument : options.arguments) arguments.push_back(const_cast<char*>(argument.c_str()));
+  for (const auto& argument : options.arguments)
+    arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   auto environment = environment_without(options.strip_environment);
 
   ChildProcess child;
-  const int error = ::posix_spawn(&child.pid_, options.program.c_str(), &setup.actions, &setup.attributes,
-                                  arguments.data(), environment.data());
+  const int error = ::posix_spawn(&child.pid_, options.program.c_str(), &setup.actions,
+                                  &setup.attributes, arguments.data(), environment.data());
   if (error != 0) {
     child.pid_ = -1;
     return system_error("cannot start " + options.program, error);

@@ -15,14 +15,15 @@ namespace troupe::ipc {
 struct SpawnOptions {
   std::string program;                 ///< absolute path
   std::vector<std::string> arguments;  ///< without argv[0]
-  std::vector<std::string> strip_environment;  ///< prefixes of variables that the child must not see
-  std::vector<int> descriptors;        ///< become 3, 4, 5, … in the child; all others are closed there
+  std::vector<std::string>
+      strip_environment;         ///< prefixes of variables that the child must not see
+  std::vector<int> descriptors;  ///< become 3, 4, 5, … in the child; all others are closed there
 };
 
 /// A child process. It is killed and reaped, if need be, when this object goes.
 ///
-/// The child is expected to ask for PR_SET_PDEATHSIG: that signal follows the *thread* that spawned it, so spawn from
-/// a thread that lives as long as the child shall.
+/// The child is expected to ask for PR_SET_PDEATHSIG: that signal follows the *thread* that spawned
+/// it, so spawn from a thread that lives as long as the child shall.
 class ChildProcess {
  public:
   ChildProcess() = default;
@@ -44,7 +45,8 @@ class ChildProcess {
   UniqueFd pidfd_;
 };
 
-/// Makes this process die with its parent, and at once if the parent is gone already. No core dumps.
+/// Makes this process die with its parent, and at once if the parent is gone already. No core
+/// dumps.
 void die_with_parent(pid_t parent) noexcept;
 
 }  // namespace troupe::ipc

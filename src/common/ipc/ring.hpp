@@ -10,24 +10,29 @@
 
 #include "common/ipc/fences.hpp"
 
-/// Variable-length records from one process to another over shared memory: one producer, one consumer, bounded.
+/// Variable-length records from one process to another over shared memory: one producer, one
+/// consumer, bounded.
 ///
-/// Positions count bytes for ever; a record is a length word and its bytes, padded to eight, never wrapping: where
-/// the rest of the buffer is too short a skip mark fills it. Either side may be killed or write nonsense at any
-/// moment: the other one checks every position and length before it follows them.
+/// Positions count bytes for ever; a record is a length word and its bytes, padded to eight, never
+/// wrapping: where the rest of the buffer is too short a skip mark fills it. Either side may be
+/// killed or write nonsense at any moment: the other one checks every position and length before it
+/// follows them.
 namespace troupe::ipc {
 
 /// The shared part; zero-initialised memory is an empty ring. The writers have a cache line each.
 struct RingControl {
-  alignas(64) std::atomic<std::uint64_t> tail;  ///< written by the producer
-  alignas(64) std::atomic<std::uint64_t> head;  ///< written by the consumer
-  alignas(64) std::atomic<std::uint32_t> consumer_waits;  ///< set by who goes to sleep, cleared by who wakes
+  alignas(64) std::atomic<std::uint64_t> tail;            ///< written by the producer
+  alignas(64) std::atomic<std::uint64_t> head;            ///< written by the consumer
+  alignas(64) std::atomic<std::uint32_t> consumer_waits;  ///< set by who goes to sleep, cleared by
+                                                          ///< who wakes
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 namespace ring_detail {
 inline constexpr std::uint64_t kSkip = ~std::uint64_t{0};
-constexpr std::uint64_t padded(std::uint64_t bytes) { return sizeof(std::uint64_t) + ((bytes + 7) & ~std::uint64_t{7}); }
+constexpr std::uint64_t padded(std::uint64_t bytes) {
+  return sizeof(std::uint64_t) + ((bytes + 7) & ~std::uint64_t{7});
+}
 }  // namespace ring_detail
 
 /// The producing end. Not thread-safe: its owner serialises.
@@ -36,21 +41,27 @@ class RingProducer {
   RingProducer() = default;
   /// `capacity` is a power of two.
   RingProducer(RingControl* control, std::byte* data, std::uint64_t capacity)
-      : control_(control), data_(data), capacity_(capacity), tail_(control->tail.load(std::memory_order_relaxed)),
+      : control_(control),
+        data_(data),
+        capacity_(capacity),
+        tail_(control->tail.load(std::memory_order_relaxed)),
         head_(control->head.load(std::memory_order_acquire)) {}
 
   /// The largest record that is sure to fit an empty ring.
-  [[nodiscard]] std::uint64_t max_record() const noexcept { return capacity_ / 2 - sizeof(std::uint64_t); }
+  [[nodiscard]] std::uint64_t max_record() const noexcept {
+    return capacity_ / 2 - sizeof(std::uint64_t);
+  }
 
-  /// Room for one record of `bytes` <= max_record(); empty while the ring is full. Errors: `internal` if the
-  /// consumer has written nonsense.
+  /// Room for one record of `bytes` <= max_record(); empty while the ring is full. Errors:
+  /// `internal` if the consumer has written nonsense.
   Result<std::span<std::byte>> reserve(std::uint64_t bytes) {
     const auto need = ring_detail::padded(bytes);
     auto offset = tail_ & (capacity_ - 1);
     const auto skip = capacity_ - offset < need ? capacity_ - offset : 0;
     if (tail_ + skip + need - head_ > capacity_) {
       const auto head = control_->head.load(std::memory_order_acquire);
-      if (head < head_ || head > tail_ || head % 8 != 0) return Error{Errc::internal, 0, "a ring's head is corrupt"};
+      if (head < head_ || head > tail_ || head % 8 != 0)
+        return Error{Errc::internal, 0, "a ring's head is corrupt"};
       head_ = head;
       if (tail_ + skip + need - head_ > capacity_) return std::span<std::byte>{};
     }
@@ -88,17 +99,22 @@ class RingConsumer {
  public:
   RingConsumer() = default;
   RingConsumer(RingControl* control, const std::byte* data, std::uint64_t capacity)
-      : control_(control), data_(data), capacity_(capacity), head_(control->head.load(std::memory_order_relaxed)) {}
+      : control_(control),
+        data_(data),
+        capacity_(capacity),
+        head_(control->head.load(std::memory_order_relaxed)) {}
 
-  /// The oldest record, in shared memory: copy before checking. Empty if there is none. Errors: `internal` if
-  /// the producer has written nonsense.
+  /// The oldest record, in shared memory: copy before checking. Empty if there is none. Errors:
+  /// `internal` if the producer has written nonsense.
   Result<std::span<const std::byte>> front() {
-    // The producer's line is looked at only when all that was seen there is used up: each look costs both sides.
+    // The producer's line is looked at only when all that was seen there is used up: each look
+    // costs both sides.
     if (tail_ == head_) tail_ = control_->tail.load(std::memory_order_acquire);
     for (;;) {
       const auto tail = tail_;
       if (tail == head_) return std::span<const std::byte>{};
-      if (tail < head_ || tail - head_ > capacity_ || tail % 8 != 0 || head_ % 8 != 0) return corrupt();
+      if (tail < head_ || tail - head_ > capacity_ || tail % 8 != 0 || head_ % 8 != 0)
+        return corrupt();
       const auto offset = head_ & (capacity_ - 1);
       std::uint64_t bytes = 0;
       std::memcpy(&bytes, data_ + offset, sizeof bytes);
@@ -123,10 +139,13 @@ class RingConsumer {
     control_->head.store(head_, std::memory_order_release);
   }
 
-  /// Goes on to the next record without freeing this one: for reading what another consumer has not taken.
+  /// Goes on to the next record without freeing this one: for reading what another consumer has not
+  /// taken.
   void skip() noexcept { head_ += length_; }
 
-  [[nodiscard]] bool empty() const noexcept { return control_->tail.load(std::memory_order_acquire) == head_; }
+  [[nodiscard]] bool empty() const noexcept {
+    return control_->tail.load(std::memory_order_acquire) == head_;
+  }
 
   /// Announces that the consumer goes to sleep; look at empty() once more after it.
   void announce_sleep() noexcept {

@@ -10,8 +10,8 @@
 
 namespace troupe::ipc {
 
-/// An anonymous shared-memory segment (memfd), mapped read-write. It has no name in any file system: nothing is left
-/// behind however its processes end.
+/// An anonymous shared-memory segment (memfd), mapped read-write. It has no name in any file
+/// system: nothing is left behind however its processes end.
 class SharedMemory {
  public:
   SharedMemory() = default;
@@ -19,8 +19,8 @@ class SharedMemory {
   SharedMemory& operator=(SharedMemory&& other) noexcept;
   ~SharedMemory();
 
-  /// Makes a zero-filled segment whose pages are really there: memory that does not fit is an error here, not a
-  /// SIGBUS later. `label` shows in /proc/PID/maps.
+  /// Makes a zero-filled segment whose pages are really there: memory that does not fit is an error
+  /// here, not a SIGBUS later. `label` shows in /proc/PID/maps.
   static Result<SharedMemory> create(const std::string& label, std::size_t bytes);
   /// Maps a segment received from another process; fails if it is shorter than `bytes`.
   static Result<SharedMemory> map(UniqueFd fd, std::size_t bytes);

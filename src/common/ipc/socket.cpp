@@ -10,7 +10,8 @@ namespace troupe::ipc {
 
 Result<std::pair<Socket, Socket>> Socket::make_pair() {
   int fds[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0) return system_error("socketpair");
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0)
+    return system_error("socketpair");
   return std::pair(Socket(UniqueFd(fds[0])), Socket(UniqueFd(fds[1])));
 }
 
@@ -33,7 +34,8 @@ Result<void> Socket::send(std::span<const std::byte> bytes, int fd) const {
   for (;;) {
     if (::sendmsg(fd_.get(), &message, MSG_NOSIGNAL) >= 0) return {};
     if (errno == EINTR) continue;
-    if (errno == EPIPE || errno == ECONNRESET) return Error{Errc::stopped, errno, "the other process is gone"};
+    if (errno == EPIPE || errno == ECONNRESET)
+      return Error{Errc::stopped, errno, "the other process is gone"};
     return system_error("sendmsg");
   }
 }
@@ -57,7 +59,8 @@ Result<std::optional<Packet>> Socket::receive() const {
     if (errno == EAGAIN || errno == EWOULDBLOCK) return std::optional<Packet>{};
     return system_error("recvmsg");
   }
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
     int fd = -1;
     std::memcpy(&fd, CMSG_DATA(header), sizeof fd);

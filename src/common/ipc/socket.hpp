@@ -18,8 +18,8 @@ struct Packet {
   UniqueFd fd;
 };
 
-/// One end of a Unix socket pair that keeps message boundaries and passes file descriptors. The end of the peer
-/// process, however it came, is seen as Errc::stopped.
+/// One end of a Unix socket pair that keeps message boundaries and passes file descriptors. The end
+/// of the peer process, however it came, is seen as Errc::stopped.
 class Socket {
  public:
   /// Larger messages go through a memfd.
@@ -29,7 +29,8 @@ class Socket {
   explicit Socket(UniqueFd fd) : fd_(std::move(fd)) {}
   static Result<std::pair<Socket, Socket>> make_pair();
 
-  /// Sends one message; `fd` (or -1) is duplicated into the receiver. Blocks while the socket is full.
+  /// Sends one message; `fd` (or -1) is duplicated into the receiver. Blocks while the socket is
+  /// full.
   Result<void> send(std::span<const std::byte> bytes, int fd = -1) const;
   /// The next message; nullopt if there is none now.
   Result<std::optional<Packet>> receive() const;

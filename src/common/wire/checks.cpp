@@ -2,8 +2,9 @@
 
 #include <troupe/lib/operations.hpp>
 
-// Every operation's check(): its numbers against the lengths of its operands. Both sides of the ring call it:
-// the rank for its user's sake, the device host because it trusts nothing that comes out of shared memory.
+// Every operation's check(): its numbers against the lengths of its operands. Both sides of the
+// ring call it: the rank for its user's sake, the device host because it trusts nothing that comes
+// out of shared memory.
 
 namespace troupe {
 namespace {
@@ -13,9 +14,10 @@ class Checker {
  public:
   Checker(std::string_view op, DType dtype, DTypes allowed) : op_(op), dtype_(dtype) {
     if (!allowed.has(dtype)) {
-      fail(Errc::unsupported, static_cast<std::size_t>(dtype) < kDTypeCount
-                                  ? "no dtype " + std::string(to_string(dtype))
-                                  : "unknown dtype " + std::to_string(static_cast<unsigned>(dtype)));
+      fail(Errc::unsupported,
+           static_cast<std::size_t>(dtype) < kDTypeCount
+               ? "no dtype " + std::string(to_string(dtype))
+               : "unknown dtype " + std::to_string(static_cast<unsigned>(dtype)));
     }
   }
 
@@ -25,14 +27,15 @@ class Checker {
   }
 
   /// `operand` must hold `count` elements of `size` bytes each.
-  Checker& holds(std::string_view name, const Operand& operand, std::int64_t count, std::size_t size) {
+  Checker& holds(std::string_view name, const Operand& operand, std::int64_t count,
+                 std::size_t size) {
     if (count < 0) {
       fail(Errc::invalid, std::string(name) + " has a negative length");
     } else if (!operand.present()) {
       fail(Errc::invalid, std::string(name) + " is missing");
     } else if (static_cast<std::uint64_t>(count) > operand.bytes / size) {
-      fail(Errc::invalid, std::string(name) + " needs " + std::to_string(count) + " elements, has " +
-                              std::to_string(operand.bytes / size));
+      fail(Errc::invalid, std::string(name) + " needs " + std::to_string(count) +
+                              " elements, has " + std::to_string(operand.bytes / size));
     } else if (operand.offset % size != 0) {
       fail(Errc::invalid, std::string(name) + " is not aligned to its element size");
     }
@@ -42,7 +45,8 @@ class Checker {
     return ok() ? holds(name, operand, count, size_of(dtype_)) : *this;
   }
   Checker& holds(std::string_view name, const Operand& operand, std::uint64_t count) {
-    return require(count <= kMaxCount, "count is too large").holds(name, operand, static_cast<std::int64_t>(count));
+    return require(count <= kMaxCount, "count is too large")
+        .holds(name, operand, static_cast<std::int64_t>(count));
   }
   /// `operand` must hold `count` elements for each of one or more ranks.
   Checker& parts(std::string_view name, const Operand& operand, std::uint64_t count) {
@@ -52,7 +56,8 @@ class Checker {
                    std::string(name) + " must hold count elements for each rank");
   }
   /// A vector of n elements, `increment` apart.
-  Checker& vector(std::string_view name, const Operand& operand, std::int64_t n, std::int64_t increment) {
+  Checker& vector(std::string_view name, const Operand& operand, std::int64_t n,
+                  std::int64_t increment) {
     require(n >= 0 && increment >= 1, "a length is negative or an increment is not positive");
     if (!ok()) return *this;
     std::int64_t last = 0;
@@ -62,10 +67,11 @@ class Checker {
     return holds(name, operand, n == 0 ? 0 : last + 1);
   }
   /// A column-major matrix of rows x columns.
-  Checker& matrix(std::string_view name, const Operand& operand, std::int64_t rows, std::int64_t columns,
-                  std::int64_t leading) {
+  Checker& matrix(std::string_view name, const Operand& operand, std::int64_t rows,
+                  std::int64_t columns, std::int64_t leading) {
     require(rows >= 0 && columns >= 0, "a matrix has a negative extent");
-    require(leading >= std::max<std::int64_t>(1, rows), "a leading dimension is smaller than the number of rows");
+    require(leading >= std::max<std::int64_t>(1, rows),
+            "a leading dimension is smaller than the number of rows");
     if (!ok() || rows == 0 || columns == 0) return *this;
     std::int64_t length = 0;
     if (__builtin_mul_overflow(columns - 1, leading, &length) || length > kMaxCount - rows) {
@@ -80,7 +86,8 @@ class Checker {
   [[nodiscard]] bool ok() const { return result_.ok(); }
   [[nodiscard]] Result<void> result() const { return result_; }
 
-  static constexpr std::int64_t kMaxCount = std::int64_t{1} << 48;  ///< keeps all byte counts below 2^52
+  static constexpr std::int64_t kMaxCount = std::int64_t{1}
+                                            << 48;  ///< keeps all byte counts below 2^52
 
  private:
   void fail(Errc code, const std::string& what) {
@@ -96,12 +103,16 @@ Checker checker(const Op& op) {
   return {Op::kName, op.dtype, Op::kDTypes};
 }
 
-bool is_index(DType dtype) { return dtype == DType::i32 || dtype == DType::i64; }
+bool is_index(DType dtype) {
+  return dtype == DType::i32 || dtype == DType::i64;
+}
 
 }  // namespace
 
 namespace memory {
-Result<void> Fill::check() const { return checker(*this).holds("destination", destination, count).result(); }
+Result<void> Fill::check() const {
+  return checker(*this).holds("destination", destination, count).result();
+}
 
 Result<void> Copy::check() const {
   return checker(*this)
@@ -113,7 +124,9 @@ Result<void> Copy::check() const {
 }
 
 Result<void> Fault::check() const {
-  return checker(*this).require(static_cast<std::size_t>(kind) < kFaultKindCount, "unknown fault kind").result();
+  return checker(*this)
+      .require(static_cast<std::size_t>(kind) < kFaultKindCount, "unknown fault kind")
+      .result();
 }
 }  // namespace memory
 
@@ -125,13 +138,22 @@ Result<void> Divide::check() const {
   return checker(*this).holds("x", x, n).holds("y", y, n).holds("z", z, n).result();
 }
 Result<void> Axpby::check() const {
-  return checker(*this).scalar("alpha", alpha).scalar("beta", beta).holds("x", x, n).holds("y", y, n).result();
+  return checker(*this)
+      .scalar("alpha", alpha)
+      .scalar("beta", beta)
+      .holds("x", x, n)
+      .holds("y", y, n)
+      .result();
 }
 }  // namespace vector
 
 namespace blas {
 Result<void> Axpy::check() const {
-  return checker(*this).scalar("alpha", alpha).vector("x", x, n, incx).vector("y", y, n, incy).result();
+  return checker(*this)
+      .scalar("alpha", alpha)
+      .vector("x", x, n, incx)
+      .vector("y", y, n, incy)
+      .result();
 }
 Result<void> Dot::check() const {
   return checker(*this)
@@ -143,8 +165,12 @@ Result<void> Dot::check() const {
 Result<void> Nrm2::check() const {
   return checker(*this).vector("x", x, n, incx).holds("result", result, std::int64_t{1}).result();
 }
-Result<void> Scal::check() const { return checker(*this).scalar("alpha", alpha).vector("x", x, n, incx).result(); }
-Result<void> Copy::check() const { return checker(*this).vector("x", x, n, incx).vector("y", y, n, incy).result(); }
+Result<void> Scal::check() const {
+  return checker(*this).scalar("alpha", alpha).vector("x", x, n, incx).result();
+}
+Result<void> Copy::check() const {
+  return checker(*this).vector("x", x, n, incx).vector("y", y, n, incy).result();
+}
 Result<void> Gemv::check() const {
   const bool plain = transpose == Transpose::no;
   return checker(*this)
@@ -159,8 +185,9 @@ Result<void> Gemv::check() const {
 Result<void> Gemm::check() const {
   const bool plain_a = transpose_a == Transpose::no, plain_b = transpose_b == Transpose::no;
   return checker(*this)
-      .require((plain_a || transpose_a == Transpose::yes) && (plain_b || transpose_b == Transpose::yes),
-               "unknown transposition")
+      .require(
+          (plain_a || transpose_a == Transpose::yes) && (plain_b || transpose_b == Transpose::yes),
+          "unknown transposition")
       .scalar("alpha", alpha)
       .scalar("beta", beta)
       .matrix("a", a, plain_a ? m : k, plain_a ? k : m, lda)
@@ -231,16 +258,22 @@ Checker random(const Op& op) {
   return checks;
 }
 }  // namespace
-Result<void> Uniform::check() const { return random(*this).result(); }
+Result<void> Uniform::check() const {
+  return random(*this).result();
+}
 Result<void> Normal::check() const {
-  return random(*this).require(n % 2 == 0 && offset % 2 == 0, "length and offset must be even").result();
+  return random(*this)
+      .require(n % 2 == 0 && offset % 2 == 0, "length and offset must be even")
+      .result();
 }
 }  // namespace rng
 
 namespace collective {
 namespace {
 constexpr std::uint32_t kMaxRanks = 1u << 24;
-bool known(ReduceOp op) { return static_cast<std::size_t>(op) < kReduceOpCount; }
+bool known(ReduceOp op) {
+  return static_cast<std::size_t>(op) < kReduceOpCount;
+}
 }  // namespace
 Result<void> AllReduce::check() const {
   return checker(*this)
@@ -253,13 +286,20 @@ Result<void> Reduce::check() const {
   auto checks = checker(*this);
   checks.require(known(op), "unknown reduction").require(root < kMaxRanks, "root out of range");
   checks.holds("source", source, count);
-  return (destination.present() ? checks.holds("destination", destination, count) : checks).result();
+  return (destination.present() ? checks.holds("destination", destination, count) : checks)
+      .result();
 }
 Result<void> Broadcast::check() const {
-  return checker(*this).require(root < kMaxRanks, "root out of range").holds("data", data, count).result();
+  return checker(*this)
+      .require(root < kMaxRanks, "root out of range")
+      .holds("data", data, count)
+      .result();
 }
 Result<void> AllGather::check() const {
-  return checker(*this).holds("source", source, count).parts("destination", destination, count).result();
+  return checker(*this)
+      .holds("source", source, count)
+      .parts("destination", destination, count)
+      .result();
 }
 Result<void> ReduceScatter::check() const {
   return checker(*this)

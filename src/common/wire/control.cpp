@@ -24,13 +24,15 @@ Result<std::optional<ControlMessage>> receive_control(const ipc::Socket& socket)
   if (!*packet) return std::optional<ControlMessage>{};
   auto& bytes = (*packet)->bytes;
   ControlMessage message;
-  if (bytes.size() < sizeof message.head) return Error{Errc::internal, 0, "a control message is too short"};
+  if (bytes.size() < sizeof message.head)
+    return Error{Errc::internal, 0, "a control message is too short"};
   std::memcpy(&message.head, bytes.data(), sizeof message.head);
   if (message.head.text_bytes != bytes.size() - sizeof message.head ||
       message.head.kind > ControlKind::communicator_broken) {
     return Error{Errc::internal, 0, "a control message is malformed"};
   }
-  message.text.assign(reinterpret_cast<const char*>(bytes.data()) + sizeof message.head, message.head.text_bytes);
+  message.text.assign(reinterpret_cast<const char*>(bytes.data()) + sizeof message.head,
+                      message.head.text_bytes);
   message.fd = std::move((*packet)->fd);
   return std::optional<ControlMessage>(std::move(message));
 }
@@ -66,7 +68,8 @@ Result<std::vector<std::vector<std::byte>>> unpack_blobs(int fd) {
   std::vector<std::byte> packed(static_cast<std::size_t>(info.st_size));
   std::size_t got = 0;
   while (got < packed.size()) {
-    const auto step = ::pread(fd, packed.data() + got, packed.size() - got, static_cast<off_t>(got));
+    const auto step =
+        ::pread(fd, packed.data() + got, packed.size() - got, static_cast<off_t>(got));
     if (step < 0) return ipc::system_error("pread");
     if (step == 0) return malformed;
     got += static_cast<std::size_t>(step);

@@ -11,30 +11,30 @@
 
 #include "common/ipc/socket.hpp"
 
-/// What a rank and its device host say to each other beside the rings: rare, small, in order, each perhaps with a
-/// file descriptor.
+/// What a rank and its device host say to each other beside the rings: rare, small, in order, each
+/// perhaps with a file descriptor.
 namespace troupe::wire {
 
 enum class ControlKind : std::uint32_t {
   // rank to device host
-  make_slab,     ///< region, bytes -> slab_made + fd | failed
-  map_slab,      ///< region, bytes, fd
-  map_pinned,    ///< region, bytes, fd -> done | failed
-  drop_region,   ///< region
-  promote,       ///< from now on serve the command ring -> done | failed (a mapping did)
-  contribute,    ///< rank, size -> contribution + memfd | failed
-  connect,       ///< rank, size, memfd of all contributions -> done | failed
-  quiesce,       ///< stop issuing, abort the communicator, drain -> done
-  resume,        ///< go on issuing after quiesce
-  suffer,        ///< value: FaultKind; at once
-  shut_down,     ///< end in good order
+  make_slab,    ///< region, bytes -> slab_made + fd | failed
+  map_slab,     ///< region, bytes, fd
+  map_pinned,   ///< region, bytes, fd -> done | failed
+  drop_region,  ///< region
+  promote,      ///< from now on serve the command ring -> done | failed (a mapping did)
+  contribute,   ///< rank, size -> contribution + memfd | failed
+  connect,      ///< rank, size, memfd of all contributions -> done | failed
+  quiesce,      ///< stop issuing, abort the communicator, drain -> done
+  resume,       ///< go on issuing after quiesce
+  suffer,       ///< value: FaultKind; at once
+  shut_down,    ///< end in good order
   // device host to rank
-  ready,         ///< context and handles are there; text: the description as JSON
+  ready,  ///< context and handles are there; text: the description as JSON
   slab_made,
   contribution,
-  done,          ///< answers `request`
-  failed,        ///< answers `request`; code, native, text
-  fatal,         ///< the context is lost; code, native, text
+  done,                ///< answers `request`
+  failed,              ///< answers `request`; code, native, text
+  fatal,               ///< the context is lost; code, native, text
   communicator_broken  ///< a collective found its peers gone; text
 };
 
@@ -65,7 +65,8 @@ struct ControlMessage {
 /// Longest text in a message; longer ones are cut.
 inline constexpr std::size_t kMaxControlText = ipc::Socket::kMaxPacket - sizeof(Control);
 
-Result<void> send_control(const ipc::Socket& socket, Control head, std::string_view text = {}, int fd = -1);
+Result<void> send_control(const ipc::Socket& socket, Control head, std::string_view text = {},
+                          int fd = -1);
 /// The next message; nullopt if there is none. A malformed one is Errc::internal.
 Result<std::optional<ControlMessage>> receive_control(const ipc::Socket& socket);
 

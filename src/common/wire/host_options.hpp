@@ -11,8 +11,8 @@ enum class Completion : std::uint32_t {
   sync      ///< wait for each batch before the next: for debugging
 };
 
-/// Everything a device host is started with. Crosses the process boundary as numbers on its command line, and the
-/// module boundary (isolation = thread) as it is.
+/// Everything a device host is started with. Crosses the process boundary as numbers on its command
+/// line, and the module boundary (isolation = thread) as it is.
 struct HostOptions {
   int segment_fd = -1;       ///< the port segment (PortHeader)
   int command_bell_fd = -1;  ///< eventfd: commands wait
@@ -27,11 +27,13 @@ struct HostOptions {
   std::uint32_t spin_us = 0;  ///< how long the reactor spins before it sleeps
 };
 
-/// The one symbol of an engine module: runs a device host until it is told to end; returns its exit status.
+/// The one symbol of an engine module: runs a device host until it is told to end; returns its exit
+/// status.
 inline constexpr const char* kRunSymbol = "troupe_device_host_run";
 using RunFunction = int (*)(const HostOptions*);
 
-/// Writes a JSON array of device descriptions into `buffer`; returns its length, or -1 with an error text in it.
+/// Writes a JSON array of device descriptions into `buffer`; returns its length, or -1 with an
+/// error text in it.
 inline constexpr const char* kListSymbol = "troupe_device_host_list";
 using ListFunction = int (*)(char* buffer, int capacity);
 

@@ -7,15 +7,16 @@
 
 namespace troupe::wire {
 
-/// The start of the shared-memory segment between a rank and one incarnation of its device host; the data of the
-/// command ring and then of the reply ring follow at kPortDataOffset. The rank makes it, zero-filled.
+/// The start of the shared-memory segment between a rank and one incarnation of its device host;
+/// the data of the command ring and then of the reply ring follow at kPortDataOffset. The rank
+/// makes it, zero-filled.
 struct PortHeader {
   std::uint64_t version;
   std::uint64_t command_capacity;  ///< bytes, a power of two
   std::uint64_t reply_capacity;    ///< bytes, a power of two
 
   // Written by the device host, read by the rank.
-  alignas(64) std::atomic<std::int64_t> heartbeat_ns;   ///< when the reactor last went round
+  alignas(64) std::atomic<std::int64_t> heartbeat_ns;  ///< when the reactor last went round
   std::atomic<std::uint64_t> issued_ticket;  ///< everything above was never given to the GPU
   std::atomic<std::int64_t> fault_ns;        ///< when an ordered fault struck; 0: none
   std::atomic<std::uint32_t> fault_kind;     ///< its memory::FaultKind
@@ -28,7 +29,8 @@ inline constexpr std::uint64_t kPortVersion = 1;
 inline constexpr std::uint64_t kPortDataOffset = 4096;
 static_assert(sizeof(PortHeader) <= kPortDataOffset);
 
-inline std::uint64_t port_bytes(std::uint64_t command_capacity, std::uint64_t reply_capacity) noexcept {
+inline std::uint64_t port_bytes(std::uint64_t command_capacity,
+                                std::uint64_t reply_capacity) noexcept {
   return kPortDataOffset + command_capacity + reply_capacity;
 }
 

@@ -55,10 +55,12 @@ inline std::size_t record_bytes(const troupe::detail::CommandView& command) noex
 }
 
 /// Writes the record; `out` must have record_bytes(command) bytes.
-void encode(const troupe::detail::CommandView& command, std::uint64_t ticket, std::span<std::byte> out) noexcept;
+void encode(const troupe::detail::CommandView& command, std::uint64_t ticket,
+            std::span<std::byte> out) noexcept;
 
-/// A command that has been copied out of shared memory and found sound: known opcode, right sizes, check() holds.
-/// Whether its operands lie in mapped regions is for the reader to see. Reusable: keeps its storage.
+/// A command that has been copied out of shared memory and found sound: known opcode, right sizes,
+/// check() holds. Whether its operands lie in mapped regions is for the reader to see. Reusable:
+/// keeps its storage.
 class Command {
  public:
   /// Reads a record. Errors name what is wrong with it; the object is then not to be used.

@@ -13,19 +13,21 @@
 
 #include "common/ipc/unique_fd.hpp"
 
-/// What a device host asks of the hardware. Two engines implement it: `cpu`, the reference, and `cuda`.
+/// What a device host asks of the hardware. Two engines implement it: `cpu`, the reference, and
+/// `cuda`.
 ///
-/// Work is queued on lanes (streams): `run` queues and returns, the operation executes later, in order within its
-/// lane. Order between lanes is made with marks (events): mark(a), then wait(b, mark) lets b go on only after
-/// what stood on a. Unless a function says otherwise, only the reactor's thread calls it and it must not block.
-/// After an error of class device_lost or device_failed the engine is good for nothing but its end.
+/// Work is queued on lanes (streams): `run` queues and returns, the operation executes later, in
+/// order within its lane. Order between lanes is made with marks (events): mark(a), then wait(b,
+/// mark) lets b go on only after what stood on a. Unless a function says otherwise, only the
+/// reactor's thread calls it and it must not block. After an error of class device_lost or
+/// device_failed the engine is good for nothing but its end.
 namespace troupe::host {
 
 /// How the engine is to be made.
 struct EngineOptions {
-  /// Which device, modulo the number of those this process can see: a rank gives its local rank, which is right
-  /// both where all ranks see all GPUs of the node and where each sees only its own. Two ranks that come out on the
-  /// same device are found, and refused, by its UUID.
+  /// Which device, modulo the number of those this process can see: a rank gives its local rank,
+  /// which is right both where all ranks see all GPUs of the node and where each sees only its own.
+  /// Two ranks that come out on the same device are found, and refused, by its UUID.
   int device = 0;
   std::uint64_t memory_limit = 0;  ///< bytes of slabs this rank may have, 0: what there is
   int threads = 1;                 ///< host threads a cpu engine may compute with
@@ -33,13 +35,14 @@ struct EngineOptions {
 
 /// What `troupe-info` prints of a device.
 struct DeviceDescription {
-  std::string engine;   ///< "cpu" or "cuda"
-  std::string name;     ///< "NVIDIA H200"
-  std::string uuid;     ///< "GPU-xxxxxxxx-…"; cpu engine: derived from host and ordinal
-  std::string bus_id;   ///< PCI bus id, empty for the cpu engine
+  std::string engine;  ///< "cpu" or "cuda"
+  std::string name;    ///< "NVIDIA H200"
+  std::string uuid;    ///< "GPU-xxxxxxxx-…"; cpu engine: derived from host and ordinal
+  std::string bus_id;  ///< PCI bus id, empty for the cpu engine
   std::uint64_t memory_bytes = 0;
-  int numa_node = -1;   ///< -1: unknown
-  std::vector<std::pair<std::string, std::string>> libraries;  ///< name and version, in a fixed order
+  int numa_node = -1;  ///< -1: unknown
+  std::vector<std::pair<std::string, std::string>>
+      libraries;  ///< name and version, in a fixed order
 };
 
 /// A place in a lane that other lanes and the reactor can wait for.
@@ -90,8 +93,9 @@ class AddressMap {
   std::vector<Entry> slabs_, pinned_;
 };
 
-/// One operation about to be queued: its lane, its tail and its operands' addresses. The reactor has checked that
-/// every operand lies in a mapped region and that the operation's own check() holds.
+/// One operation about to be queued: its lane, its tail and its operands' addresses. The reactor
+/// has checked that every operand lies in a mapped region and that the operation's own check()
+/// holds.
 class Call {
  public:
   Call(Lane lane, const AddressMap& addresses, std::span<const PeerTransfer> tail)
@@ -111,7 +115,8 @@ class Call {
   std::span<const PeerTransfer> tail_;
 };
 
-/// The engine's function for one operation: queues it on call.lane(). An error means that nothing was queued.
+/// The engine's function for one operation: queues it on call.lane(). An error means that nothing
+/// was queued.
 template <class Op>
 class Executes {
  public:
@@ -143,7 +148,8 @@ class Engine : public ExecutesAll<Operations> {
 
   // Memory. Any thread; may block.
 
-  /// Makes a slab of `bytes` (a multiple of 2 MiB), mapped here, zero-filled or not. Errors: out_of_memory.
+  /// Makes a slab of `bytes` (a multiple of 2 MiB), mapped here, zero-filled or not. Errors:
+  /// out_of_memory.
   virtual Result<Slab> make_slab(std::uint64_t bytes) = 0;
   /// Maps a slab that another process made; does not take the descriptor.
   virtual Result<std::byte*> map_slab(int fd, std::uint64_t bytes) = 0;
@@ -154,57 +160,67 @@ class Engine : public ExecutesAll<Operations> {
 
   // Lanes.
 
-  /// Makes the lane's stream and library handle and warms both up. On a helper thread, once per lane, before
-  /// the first run() on it; may block. Different lanes may be opened at the same time. The collective lane
-  /// makes its stream only: the communicator comes by connect().
+  /// Makes the lane's stream and library handle and warms both up. On a helper thread, once per
+  /// lane, before the first run() on it; may block. Different lanes may be opened at the same time.
+  /// The collective lane makes its stream only: the communicator comes by connect().
   virtual Result<void> open_lane(Lane lane) = 0;
   /// A mark behind everything queued on the lane so far.
   virtual Result<Mark> mark(Lane lane) = 0;
   /// Lets the lane go on only after the mark is reached.
   virtual Result<void> wait(Lane lane, Mark mark) = 0;
-  /// Whether everything before the mark is done; an error if some of it failed (peer_lost for a communicator
-  /// whose peers are gone, device_lost for a sticky error).
+  /// Whether everything before the mark is done; an error if some of it failed (peer_lost for a
+  /// communicator whose peers are gone, device_lost for a sticky error).
   virtual Result<bool> reached(Mark mark) = 0;
   /// Gives the mark back; a lane may still be waiting for it.
   virtual void release(Mark mark) = 0;
-  /// Calls `done` once everything on the lane is reached (completion strategy host_fn). From any thread.
+  /// Calls `done` once everything on the lane is reached (completion strategy host_fn). From any
+  /// thread.
   virtual Result<void> call_when_reached(Lane lane, void (*done)(void*), void* argument) = 0;
   /// Blocks until everything queued on the lane is done (completion strategy sync).
   virtual Result<void> synchronize(Lane lane) = 0;
-  /// An eventfd that becomes readable when some mark may have been reached while arm() was in force;
-  /// -1: the engine has to be polled.
+  /// An eventfd that becomes readable when some mark may have been reached while arm() was in
+  /// force; -1: the engine has to be polled.
   [[nodiscard]] virtual int completion_fd() const = 0;
-  /// Asks for one signal on completion_fd(); the caller then looks at its marks once more before it sleeps.
+  /// Asks for one signal on completion_fd(); the caller then looks at its marks once more before it
+  /// sleeps.
   virtual void arm() = 0;
 
   // Communicator. On helper threads; may block. At most one communicator at a time.
 
-  /// Does ahead of time whatever of forming a communicator needs no peer (NCCL: loading its kernels takes longer than
-  /// forming a small communicator). What a standby does while it waits.
+  /// Does ahead of time whatever of forming a communicator needs no peer (NCCL: loading its kernels
+  /// takes longer than forming a small communicator). What a standby does while it waits.
   virtual Result<void> prepare_connect() = 0;
-  /// What this rank gives to the forming of a communicator of `size` ranks (NCCL: the unique id from rank 0,
-  /// nothing from others; Gloo: this rank's addresses). World gathers all contributions, in rank order.
+  /// What this rank gives to the forming of a communicator of `size` ranks (NCCL: the unique id
+  /// from rank 0, nothing from others; Gloo: this rank's addresses). World gathers all
+  /// contributions, in rank order.
   virtual Result<std::vector<std::byte>> contribute(int rank, int size) = 0;
-  /// Forms the communicator from all contributions and warms it up. Errors: peer_lost, timeout, library.
-  virtual Result<void> connect(int rank, int size, const std::vector<std::vector<std::byte>>& contributions) = 0;
-  /// Ends what is under way on the communicator, at once, from any thread while others use it (also a connect()
-  /// under way): queued collectives are given up, their results undefined, and the lane becomes usable
-  /// again. What cannot be ended without blocking is left to a background thread. No-op without one.
+  /// Forms the communicator from all contributions and warms it up. Errors: peer_lost, timeout,
+  /// library.
+  virtual Result<void> connect(int rank, int size,
+                               const std::vector<std::vector<std::byte>>& contributions) = 0;
+  /// Ends what is under way on the communicator, at once, from any thread while others use it (also
+  /// a connect() under way): queued collectives are given up, their results undefined, and the lane
+  /// becomes usable again. What cannot be ended without blocking is left to a background thread.
+  /// No-op without one.
   virtual void abort_communicator() = 0;
 
-  /// Suffers the sticky fault (illegal_address, trap, assertion, misaligned) on the lane's stream; `unsupported` where
-  /// there is no such thing. The process-level faults are the reactor's own.
+  /// Suffers the sticky fault (illegal_address, trap, assertion, misaligned) on the lane's stream;
+  /// `unsupported` where there is no such thing. The process-level faults are the reactor's own.
   virtual Result<void> suffer(memory::FaultKind kind, Lane lane) = 0;
 
   Result<void> run(const memory::Nop&, const Call&) final { return {}; }
-  Result<void> run(const memory::Fault& op, const Call& call) final { return suffer(op.kind, call.lane()); }
+  Result<void> run(const memory::Fault& op, const Call& call) final {
+    return suffer(op.kind, call.lane());
+  }
   using ExecutesAll<Operations>::run;
 };
 
-/// What an engine's library offers: the one function through which it is made. May block (context creation).
+/// What an engine's library offers: the one function through which it is made. May block (context
+/// creation).
 Result<std::unique_ptr<Engine>> make_engine(const EngineOptions& options);
 
-/// How many devices this process can see and what they are, without making a context where that is possible.
+/// How many devices this process can see and what they are, without making a context where that is
+/// possible.
 Result<std::vector<DeviceDescription>> list_devices();
 
 }  // namespace troupe::host

@@ -2,7 +2,8 @@
 
 namespace troupe::rank {
 
-Result<std::uint32_t> BufferTable::add(std::uint32_t region, std::uint64_t offset, std::uint64_t bytes) {
+Result<std::uint32_t> BufferTable::add(std::uint32_t region, std::uint64_t offset,
+                                       std::uint64_t bytes) {
   std::uint32_t index = 0;
   if (!free_.empty()) {
     index = free_.back();

@@ -11,10 +11,12 @@
 
 namespace troupe::rank {
 
-/// Every buffer of a rank: where it lies, the generation of its contents, the last ticket that named it.
+/// Every buffer of a rank: where it lies, the generation of its contents, the last ticket that
+/// named it.
 ///
-/// Generations only grow, over the reuse of an entry too, so a reference that outlived its buffer never matches a
-/// later one. Entries have stable addresses; `generation` may be read without the owner's lock.
+/// Generations only grow, over the reuse of an entry too, so a reference that outlived its buffer
+/// never matches a later one. Entries have stable addresses; `generation` may be read without the
+/// owner's lock.
 class BufferTable {
  public:
   static constexpr std::uint32_t kMaxBuffers = 1u << 22;
@@ -35,14 +37,19 @@ class BufferTable {
   /// The entry may be used again; references still around go stale.
   void remove(std::uint32_t buffer);
 
-  [[nodiscard]] Entry& at(std::uint32_t buffer) { return chunks_[buffer / kChunk][buffer % kChunk]; }
-  [[nodiscard]] const Entry& at(std::uint32_t buffer) const { return chunks_[buffer / kChunk][buffer % kChunk]; }
+  [[nodiscard]] Entry& at(std::uint32_t buffer) {
+    return chunks_[buffer / kChunk][buffer % kChunk];
+  }
+  [[nodiscard]] const Entry& at(std::uint32_t buffer) const {
+    return chunks_[buffer / kChunk][buffer % kChunk];
+  }
   /// Whether a range names an existing buffer whose contents it has seen, and lies within it.
   [[nodiscard]] bool current(const Operand& operand) const noexcept {
     if (operand.buffer >= size_) return false;
     const auto& entry = at(operand.buffer);
     return entry.live && entry.generation.load(std::memory_order_relaxed) == operand.generation &&
-           entry.region == operand.region && operand.offset >= entry.offset && operand.bytes <= entry.bytes &&
+           entry.region == operand.region && operand.offset >= entry.offset &&
+           operand.bytes <= entry.bytes &&
            operand.offset - entry.offset <= entry.bytes - operand.bytes;
   }
   [[nodiscard]] std::uint32_t size() const noexcept { return size_; }

@@ -7,11 +7,16 @@ namespace troupe::rank {
 
 thread_local int CommandPort::Passage::depth_ = 0;
 
-Future<void> CommandPort::submit(const detail::CommandView& command) { return submit(command, true); }
-Future<void> CommandPort::try_submit(const detail::CommandView& command) { return submit(command, false); }
+Future<void> CommandPort::submit(const detail::CommandView& command) {
+  return submit(command, true);
+}
+Future<void> CommandPort::try_submit(const detail::CommandView& command) {
+  return submit(command, false);
+}
 
 Future<void> CommandPort::submit(const detail::CommandView& command, bool wait) {
-  for (auto pause = std::chrono::microseconds(1);; pause = std::min(pause * 2, std::chrono::microseconds(1000))) {
+  for (auto pause = std::chrono::microseconds(1);;
+       pause = std::min(pause * 2, std::chrono::microseconds(1000))) {
     {
       const std::lock_guard lock(submit_mutex_);
       if (auto admitted = admit(command); !admitted) {
@@ -37,14 +42,16 @@ Result<void> CommandPort::admit(const detail::CommandView& command) const {
     return (operand.region & kPinnedRegion) != 0 || buffers_.current(operand);
   };
   for (std::size_t i = 0; i < command.use_count; ++i) {
-    if (!known(*command.uses[i].operand)) return Error{Errc::stale, 0, "a buffer's contents are gone"};
+    if (!known(*command.uses[i].operand))
+      return Error{Errc::stale, 0, "a buffer's contents are gone"};
   }
   for (const auto& part : command.tail) {
     if (!known(part.data)) return Error{Errc::stale, 0, "a buffer's contents are gone"};
   }
   const auto bytes = wire::record_bytes(command);
   if (command.tail.size() > wire::kMaxTail || bytes > producer_.max_record()) {
-    return Error{Errc::invalid, 0, "a command of " + std::to_string(bytes) + " bytes does not fit the ring"};
+    return Error{Errc::invalid, 0,
+                 "a command of " + std::to_string(bytes) + " bytes does not fit the ring"};
   }
   return {};
 }
@@ -66,11 +73,13 @@ CommandPort::Push CommandPort::push(const detail::CommandView& command, Future<v
     buffers_.at(operand.buffer).last_ticket = ticket;
     if (access != Access::read) tickets_.add_written(slot, operand.buffer);
   };
-  for (std::size_t i = 0; i < command.use_count; ++i) note(*command.uses[i].operand, command.uses[i].access);
-  for (const auto& part : command.tail) note(part.data, part.receive != 0 ? Access::write : Access::read);
-  detail::StatePtr<detail::State<void>> state(new detail::State<void>(this));
-  future = Future<void>(state);
-  tickets_.open(slot, std::move(state));
+  for (std::size_t i = 0; i < command.use_count; ++i)
+    note(*command.uses[i].operand, command.uses[i].access);
+  for (const auto& part : command.tail)
+    note(part.data, part.receive != 0 ? Access::write : Access::read);
+  auto* const state = new detail::State<void>(this, detail::StateBase::TwoReferences{});
+  future = Future<void>(detail::StatePtr<detail::State<void>>(state));
+  tickets_.open(slot, detail::StatePtr<detail::State<void>>(state));
   if (producer_.commit()) link_->command_bell().ring();
   return Push::done;
 }
@@ -114,9 +123,10 @@ void CommandPort::drain_locked(Resolved& resolved) {
     Result<void> outcome;
     if (reply.code != 0) {
       const auto text = record->subspan(sizeof reply);
-      outcome = Error{reply.code <= static_cast<std::uint32_t>(Errc::internal) ? static_cast<Errc>(reply.code)
-                                                                               : Errc::internal,
-                      reply.native, std::string(reinterpret_cast<const char*>(text.data()), text.size())};
+      outcome = Error{
+          reply.code <= static_cast<std::uint32_t>(Errc::internal) ? static_cast<Errc>(reply.code)
+                                                                   : Errc::internal,
+          reply.native, std::string(reinterpret_cast<const char*>(text.data()), text.size())};
       note_error(outcome.error());
     }
     replies_.pop();
@@ -124,7 +134,8 @@ void CommandPort::drain_locked(Resolved& resolved) {
       corrupt_.store(true, std::memory_order_release);
       break;
     }
-    for (std::uint64_t ticket = reply.first_ticket; ticket < reply.first_ticket + reply.count; ++ticket) {
+    for (std::uint64_t ticket = reply.first_ticket; ticket < reply.first_ticket + reply.count;
+         ++ticket) {
       if (tickets_.pending(ticket)) resolved.add(tickets_.close(ticket), outcome);
     }
     any = true;
@@ -132,7 +143,8 @@ void CommandPort::drain_locked(Resolved& resolved) {
   if (any) tickets_.advance();
 }
 
-Result<std::uint32_t> CommandPort::add_buffer(std::uint32_t region, std::uint64_t offset, std::uint64_t bytes) {
+Result<std::uint32_t> CommandPort::add_buffer(std::uint32_t region, std::uint64_t offset,
+                                              std::uint64_t bytes) {
   const std::lock_guard lock(submit_mutex_);
   return buffers_.add(region, offset, bytes);
 }
@@ -169,13 +181,14 @@ CommandPort::Settled CommandPort::move_to(std::shared_ptr<HostLink> next, const 
   const auto retired = tickets_.retired();
   drain_locked(resolved);
   settled.completed = static_cast<std::uint32_t>(tickets_.retired() - retired);
-  fail_in_flight(link_->header().issued_ticket.load(std::memory_order_acquire), error, settled, resolved);
+  fail_in_flight(link_->header().issued_ticket.load(std::memory_order_acquire), error, settled,
+                 resolved);
 
   auto producer = next->producer();
   auto untaken = link_->untaken();
   wire::Command command;
-  // The ring holds all other commands in the order of their tickets. What the dead host spoiled is in nobody's hands:
-  // it fails, and nothing moves twice.
+  // The ring holds all other commands in the order of their tickets. What the dead host spoiled is
+  // in nobody's hands: it fails, and nothing moves twice.
   auto expected = tickets_.retired() + 1;
   for (;;) {
     const auto record = untaken.front();
@@ -189,7 +202,8 @@ CommandPort::Settled CommandPort::move_to(std::shared_ptr<HostLink> next, const 
         fail(ticket, *reason, settled, resolved);
       } else {
         auto room = producer.reserve(record->size());
-        check(room.ok() && !room->empty(), "a fresh ring has no room for the commands of its equal");
+        check(room.ok() && !room->empty(),
+              "a fresh ring has no room for the commands of its equal");
         std::memcpy(room->data(), record->data(), record->size());
         (void)producer.commit();
         ++settled.resubmitted;
@@ -214,7 +228,8 @@ CommandPort::Settled CommandPort::settle_in_place(const Error& error) {
   const auto retired = tickets_.retired();
   drain_locked(resolved);
   settled.completed = static_cast<std::uint32_t>(tickets_.retired() - retired);
-  fail_in_flight(link_->header().issued_ticket.load(std::memory_order_acquire), error, settled, resolved);
+  fail_in_flight(link_->header().issued_ticket.load(std::memory_order_acquire), error, settled,
+                 resolved);
   auto untaken = link_->untaken();
   wire::Command command;
   for (;;) {
@@ -227,7 +242,8 @@ CommandPort::Settled CommandPort::settle_in_place(const Error& error) {
       if (!tickets_.pending(ticket)) {
         auto* header = const_cast<std::byte*>(record->data());
         const std::uint32_t cancelled = 1;
-        std::memcpy(header + offsetof(wire::CommandHeader, cancelled), &cancelled, sizeof cancelled);
+        std::memcpy(header + offsetof(wire::CommandHeader, cancelled), &cancelled,
+                    sizeof cancelled);
       } else {
         ++settled.resubmitted;
       }
@@ -248,21 +264,25 @@ void CommandPort::end(const Error& error) {
   tickets_.advance();
 }
 
-void CommandPort::fail_in_flight(std::uint64_t issued, const Error& error, Settled& settled, Resolved& resolved) {
-  fail_range(tickets_.retired() + 1, std::min(issued, tickets_.submitted()), error, settled, resolved);
+void CommandPort::fail_in_flight(std::uint64_t issued, const Error& error, Settled& settled,
+                                 Resolved& resolved) {
+  fail_range(tickets_.retired() + 1, std::min(issued, tickets_.submitted()), error, settled,
+             resolved);
 }
 
-void CommandPort::fail_range(std::uint64_t first, std::uint64_t last, const Error& error, Settled& settled,
-                             Resolved& resolved) {
+void CommandPort::fail_range(std::uint64_t first, std::uint64_t last, const Error& error,
+                             Settled& settled, Resolved& resolved) {
   for (auto ticket = first; ticket <= last; ++ticket) {
     if (tickets_.pending(ticket)) fail(ticket, error, settled, resolved);
   }
 }
 
-void CommandPort::fail(std::uint64_t ticket, const Error& error, Settled& settled, Resolved& resolved) {
+void CommandPort::fail(std::uint64_t ticket, const Error& error, Settled& settled,
+                       Resolved& resolved) {
   tickets_.for_each_written(ticket, [&](std::uint32_t buffer) {
     buffers_.lose(buffer);
-    if (std::find(settled.lost_buffers.begin(), settled.lost_buffers.end(), buffer) == settled.lost_buffers.end()) {
+    if (std::find(settled.lost_buffers.begin(), settled.lost_buffers.end(), buffer) ==
+        settled.lost_buffers.end()) {
       settled.lost_buffers.push_back(buffer);
     }
   });
@@ -270,12 +290,14 @@ void CommandPort::fail(std::uint64_t ticket, const Error& error, Settled& settle
   resolved.add(tickets_.close(ticket), error);
 }
 
-std::optional<Error> CommandPort::obstacle(const wire::Command& command, const Settled& settled, const Error& error) {
+std::optional<Error> CommandPort::obstacle(const wire::Command& command, const Settled& settled,
+                                           const Error& error) {
   if (command.header().epoch != 0) return Error{Errc::world_reformed, 0, error.message};
   bool stale = false;
   const auto& lost = settled.lost_buffers;
   command.for_each_operand([&](std::string_view, const Operand& operand, Access) {
-    stale |= (operand.region & kPinnedRegion) == 0 && std::find(lost.begin(), lost.end(), operand.buffer) != lost.end();
+    stale |= (operand.region & kPinnedRegion) == 0 &&
+             std::find(lost.begin(), lost.end(), operand.buffer) != lost.end();
   });
   if (stale) return Error{Errc::stale, 0, "a buffer that it needs was lost: " + error.message};
   return std::nullopt;

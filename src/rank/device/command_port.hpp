@@ -16,21 +16,23 @@
 
 namespace troupe::rank {
 
-/// Where a rank's program becomes commands: validates, numbers, pushes into the ring of the current device host, and
-/// resolves futures as replies come back.
+/// Where a rank's program becomes commands: validates, numbers, pushes into the ring of the current
+/// device host, and resolves futures as replies come back.
 ///
-/// Any thread may submit; the order of the calls is the order of the program. Any thread may drain replies: those
-/// that wait for a future do, and the watcher when nobody waits.
+/// Any thread may submit; the order of the calls is the order of the program. Any thread may drain
+/// replies: those that wait for a future do, and the watcher when nobody waits.
 ///
-/// Locks: submit_mutex_ serialises submissions and owns the buffer table and the producing end of the ring;
-/// reply_mutex_ owns the consuming end and the resolution of tickets. Taken in that order where both are.
+/// Locks: submit_mutex_ serialises submissions and owns the buffer table and the producing end of
+/// the ring; reply_mutex_ owns the consuming end and the resolution of tickets. Taken in that order
+/// where both are.
 class CommandPort final : public detail::Submitter, public detail::Progress {
  public:
   explicit CommandPort(std::chrono::nanoseconds spin) : spin_(spin) {}
 
   // Submitter
   Future<void> submit(const detail::CommandView& command) override;
-  /// As submit, but answers would_block instead of waiting while the ring or the ticket table is full.
+  /// As submit, but answers would_block instead of waiting while the ring or the ticket table is
+  /// full.
   Future<void> try_submit(const detail::CommandView& command);
 
   // Progress
@@ -44,7 +46,8 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   // Buffers: used by Device. Any thread.
 
   Result<std::uint32_t> add_buffer(std::uint32_t region, std::uint64_t offset, std::uint64_t bytes);
-  /// Frees the buffer once nothing submitted names it any more: then `freed` of collect_freed() returns it.
+  /// Frees the buffer once nothing submitted names it any more: then `freed` of collect_freed()
+  /// returns it.
   void drop_buffer(std::uint32_t buffer);
   /// Ranges of dropped buffers that are free now: (region, offset) pairs. Their entries are gone.
   std::vector<std::pair<std::uint32_t, std::uint64_t>> collect_freed();
@@ -64,20 +67,21 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
 
   /// The first device host's rings.
   void attach(std::shared_ptr<HostLink> link);
-  /// `link` is dead, or lost and silent: its in-flight commands fail with `code`, buffers they were writing go
-  /// stale, and whatever it had not taken moves to `next`, where submissions go from now on.
+  /// `link` is dead, or lost and silent: its in-flight commands fail with `code`, buffers they were
+  /// writing go stale, and whatever it had not taken moves to `next`, where submissions go from now
+  /// on.
   Settled move_to(std::shared_ptr<HostLink> next, const Error& error);
-  /// The current host has drained and issues nothing: its in-flight commands fail with `error`, and what it has not
-  /// taken is kept where it still makes sense.
+  /// The current host has drained and issues nothing: its in-flight commands fail with `error`, and
+  /// what it has not taken is kept where it still makes sense.
   Settled settle_in_place(const Error& error);
-  /// No host will ever serve this port again: whatever is unanswered, and all that comes, fails with `error`, also
-  /// what would pass a closed gate.
+  /// No host will ever serve this port again: whatever is unanswered, and all that comes, fails
+  /// with `error`, also what would pass a closed gate.
   void end(const Error& error);
 
   /// Collectives of other epochs fail with world_reformed; 0: all do.
   void set_epoch(Epoch epoch) { epoch_.store(epoch.value, std::memory_order_release); }
-  /// Closes the port to the program: submissions fail with this error until it is opened. The thread for which
-  /// `Passage` is in force still passes.
+  /// Closes the port to the program: submissions fail with this error until it is opened. The
+  /// thread for which `Passage` is in force still passes.
   void close_gate(const Error& error);
   void open_gate();
 
@@ -94,13 +98,14 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
     static thread_local int depth_;
   };
 
-  /// The first error of any command since the last call, whether somebody looks at its future or not; losses by
-  /// a fault, which the world deals with, do not count.
+  /// The first error of any command since the last call, whether somebody looks at its future or
+  /// not; losses by a fault, which the world deals with, do not count.
   std::optional<Error> take_error();
 
   [[nodiscard]] std::uint64_t submitted() const noexcept { return tickets_.submitted(); }
   [[nodiscard]] std::uint64_t retired() const noexcept { return tickets_.retired(); }
-  /// True while some waiting thread drains the replies itself, so that the watcher need not be woken.
+  /// True while some waiting thread drains the replies itself, so that the watcher need not be
+  /// woken.
   [[nodiscard]] bool being_polled() const noexcept {
     return SteadyClock::time().count() - last_poll_ns_.load(std::memory_order_relaxed) < 200'000;
   }
@@ -130,12 +135,16 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   };
 
   void drain_locked(Resolved& resolved);
-  void fail_in_flight(std::uint64_t issued, const Error& error, Settled& settled, Resolved& resolved);
-  void fail_range(std::uint64_t first, std::uint64_t last, const Error& error, Settled& settled, Resolved& resolved);
+  void fail_in_flight(std::uint64_t issued, const Error& error, Settled& settled,
+                      Resolved& resolved);
+  void fail_range(std::uint64_t first, std::uint64_t last, const Error& error, Settled& settled,
+                  Resolved& resolved);
   void fail(std::uint64_t ticket, const Error& error, Settled& settled, Resolved& resolved);
-  /// Why a command that was never issued cannot run any more; nullopt: it can. What counts is what the commands before
-  /// it have lost (`settled`), not the generations of now: the loss of one behind it does not concern it.
-  static std::optional<Error> obstacle(const wire::Command& command, const Settled& settled, const Error& error);
+  /// Why a command that was never issued cannot run any more; nullopt: it can. What counts is what
+  /// the commands before it have lost (`settled`), not the generations of now: the loss of one
+  /// behind it does not concern it.
+  static std::optional<Error> obstacle(const wire::Command& command, const Settled& settled,
+                                       const Error& error);
 
   std::chrono::nanoseconds spin_;
 
@@ -143,7 +152,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   BufferTable buffers_;
   ipc::RingProducer producer_;
   std::optional<Error> gate_;
-  std::optional<Error> ended_;  ///< see end()
+  std::optional<Error> ended_;          ///< see end()
   std::vector<std::uint32_t> dropped_;  ///< buffers to free, each once its last ticket is retired
 
   std::mutex reply_mutex_;
@@ -151,7 +160,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   std::shared_ptr<HostLink> link_;  ///< changed under both locks
 
   std::mutex error_mutex_;
-  std::optional<Error> error_;          ///< see take_error()
+  std::optional<Error> error_;  ///< see take_error()
   std::atomic<bool> any_error_{false};
 
   TicketTable tickets_;

@@ -14,13 +14,15 @@ using wire::ControlKind;
 namespace {
 
 constexpr auto kLookEvery = std::chrono::milliseconds(100);
-constexpr auto kStandbyPause = std::chrono::seconds(1);  ///< before a new standby follows one that died
+constexpr auto kStandbyPause =
+    std::chrono::seconds(1);  ///< before a new standby follows one that died
 
 /// What to call a loss: the fault that was ordered, else what the ending of the process says.
 std::string fault_kind_of(const wire::PortHeader& header, const std::string& ending) {
   if (header.fault_ns.load(std::memory_order_acquire) != 0) {
     const auto kind = header.fault_kind.load(std::memory_order_relaxed);
-    if (kind < memory::kFaultKindCount) return std::string(to_string(static_cast<memory::FaultKind>(kind)));
+    if (kind < memory::kFaultKindCount)
+      return std::string(to_string(static_cast<memory::FaultKind>(kind)));
   }
   if (ending == "killed by signal 9") return "kill";
   if (ending == "killed by signal 11") return "segv";
@@ -28,11 +30,14 @@ std::string fault_kind_of(const wire::PortHeader& header, const std::string& end
   return ending;
 }
 
-Error down(const Error& cause) { return {Errc::device_lost, cause.native, "the device host died: " + cause.message}; }
+Error down(const Error& cause) {
+  return {Errc::device_lost, cause.native, "the device host died: " + cause.message};
+}
 
 }  // namespace
 
-DeviceActor::DeviceActor(DeviceSettings settings, CommandPort* port, std::shared_ptr<Promise<std::string>> described)
+DeviceActor::DeviceActor(DeviceSettings settings, CommandPort* port,
+                         std::shared_ptr<Promise<std::string>> described)
     : settings_(std::move(settings)),
       port_(port),
       described_(std::move(described)),
@@ -50,11 +55,13 @@ void DeviceActor::on_start() {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
   };
-  auto watcher = Watcher::start(
-      *port_, {.message = [tell](std::uint64_t link,
-                                 wire::ControlMessage message) { tell(FromHost{link, std::move(message)}); },
-               .closed = [tell](std::uint64_t link) { tell(HostClosed{link}); },
-               .exited = [tell](std::uint64_t link) { tell(HostExited{link}); }});
+  auto watcher =
+      Watcher::start(*port_, {.message =
+                                  [tell](std::uint64_t link, wire::ControlMessage message) {
+                                    tell(FromHost{link, std::move(message)});
+                                  },
+                              .closed = [tell](std::uint64_t link) { tell(HostClosed{link}); },
+                              .exited = [tell](std::uint64_t link) { tell(HostExited{link}); }});
   if (!watcher) return give_up(watcher.error());
   watcher_ = std::move(*watcher);
   auto first = make_incarnation(false);
@@ -149,13 +156,15 @@ void DeviceActor::on(FromHost from) {
       return advance_replacement();
     case ControlKind::fatal:
       if (is_standby) return lose_standby(from.message.error());
-      if (!first_ready_ || from.message.error().code == Errc::device_failed) return give_up(from.message.error());
+      if (!first_ready_ || from.message.error().code == Errc::device_failed)
+        return give_up(from.message.error());
       if (is_successor) return lose_successor(from.message.error());
-      return fault(fault_kind(std::string(to_string(from.message.error().code))), from.message.error());
+      return fault(fault_kind(std::string(to_string(from.message.error().code))),
+                   from.message.error());
     case ControlKind::communicator_broken:
       if (fault_ || is_standby) return;  // a loss that is known already
-      return report(
-          DeviceFault{"communicator", Error{Errc::peer_lost, 0, from.message.text}, context().now(), context().now()});
+      return report(DeviceFault{"communicator", Error{Errc::peer_lost, 0, from.message.text},
+                                context().now(), context().now()});
     default: break;
   }
   const auto it = requests_.find(head.request);
@@ -177,10 +186,12 @@ void DeviceActor::on(HostClosed closed) {
   if (successor_ && incarnation == &*successor_) return lose_successor(gone);
   if (fault_) return;
   if (settings_.launch.in_process) {
-    std::fprintf(stderr, "troupe: the device host thread ended; with isolation = thread so must the rank\n");
+    std::fprintf(
+        stderr, "troupe: the device host thread ended; with isolation = thread so must the rank\n");
     std::_Exit(1);
   }
-  if (!first_ready_) return give_up({Errc::device_failed, 0, "the device host ended while it started"});
+  if (!first_ready_)
+    return give_up({Errc::device_failed, 0, "the device host ended while it started"});
   fault("", gone);
 }
 
@@ -202,7 +213,8 @@ void DeviceActor::fault(std::string kind, Error error) {
 void DeviceActor::fault(DeviceFault what) {
   if (fault_ || failed_) return;
   if (settings_.launch.in_process) {
-    std::fprintf(stderr, "troupe: %s; with isolation = thread this ends the rank\n", what.error.to_string().c_str());
+    std::fprintf(stderr, "troupe: %s; with isolation = thread this ends the rank\n",
+                 what.error.to_string().c_str());
     std::_Exit(1);
   }
   log::info("device", "device host {} is lost: {}", active_->link->id(), what.error.to_string());
@@ -211,18 +223,22 @@ void DeviceActor::fault(DeviceFault what) {
   fail_requests(active_->link->id(), down(what.error));
   if (quiescing_) report_done(DeviceDone::Order::quiesce, *std::exchange(quiescing_, std::nullopt));
   if (!listener_) replacing_ = 0;
-  if (replacing_) return advance_replacement();  // nobody else's business, or the new host died on its way
+  if (replacing_)
+    return advance_replacement();  // nobody else's business, or the new host died on its way
   report(std::move(what));
 }
 
 void DeviceActor::lose_successor(const Error& error) {
-  log::info("device", "device host {}, a successor, is lost: {}", successor_->link->id(), error.to_string());
+  log::info("device", "device host {}, a successor, is lost: {}", successor_->link->id(),
+            error.to_string());
   const auto link = successor_->link->id();
-  const DeviceFault what{fault_kind_of(successor_->link->header(), "successor"), error, context().now(), context().now()};
+  const DeviceFault what{fault_kind_of(successor_->link->header(), "successor"), error,
+                         context().now(), context().now()};
   discard(*successor_);
   successor_.reset();
   fail_requests(link, down(error));
   if (quiescing_) report_done(DeviceDone::Order::quiesce, *std::exchange(quiescing_, std::nullopt));
+  if (!listener_) replacing_ = 0;
   if (replacing_) return advance_replacement();
   report(what);
 }
@@ -251,21 +267,24 @@ void DeviceActor::on(Quiesce order) {
   if (host == nullptr || !host->ready) return report_done(DeviceDone::Order::quiesce, order.round);
   quiescing_ = order.round;
   quiescing_since_ = context().now();
-  request(*host, {.kind = ControlKind::quiesce}, -1, [this, order](Result<wire::ControlMessage> answer) {
-    if (quiescing_ != order.round) return;  // a fault has answered for it
-    quiescing_.reset();
-    if (answer.ok() && active_->serving) {
-      const auto settled = port_->settle_in_place({Errc::world_reformed, 0, "the world is re-formed"});
-      report(DeviceLoss{"", static_cast<std::uint32_t>(settled.lost_buffers.size())});
-    }
-    report_done(DeviceDone::Order::quiesce, order.round);
-  });
+  request(*host, {.kind = ControlKind::quiesce}, -1,
+          [this, order](Result<wire::ControlMessage> answer) {
+            if (quiescing_ != order.round) return;  // a fault has answered for it
+            quiescing_.reset();
+            if (answer.ok() && active_->serving) {
+              const auto settled =
+                  port_->settle_in_place({Errc::world_reformed, 0, "the world is re-formed"});
+              report(DeviceLoss{"", static_cast<std::uint32_t>(settled.lost_buffers.size())});
+            }
+            report_done(DeviceDone::Order::quiesce, order.round);
+          });
 }
 
 void DeviceActor::on(Replace order) {
   if (failed_) return report(DeviceFailed{*failed_});
   replacing_ = order.round;
-  if (active_->serving) (void)wire::send_control(active_->link->socket(), {.kind = ControlKind::resume});
+  if (active_->serving)
+    (void)wire::send_control(active_->link->socket(), {.kind = ControlKind::resume});
   advance_replacement();
 }
 
@@ -289,7 +308,8 @@ bool DeviceActor::choose_successor() {
   if (!budget_.spend(context().now())) {
     give_up({Errc::budget_exhausted, fault_->error.native,
              "more than " + std::to_string(budget_.max_restarts()) + " device hosts lost within " +
-                 std::to_string(std::chrono::duration_cast<std::chrono::seconds>(budget_.window()).count()) +
+                 std::to_string(
+                     std::chrono::duration_cast<std::chrono::seconds>(budget_.window()).count()) +
                  " s; the last: " + fault_->error.message});
     return false;
   }
@@ -315,8 +335,8 @@ void DeviceActor::bury() {
   const auto kind = fault_->kind.empty() ? fault_kind(ending) : fault_->kind;
   const auto settled = port_->move_to(successor_->link, down(fault_->error));
   report(DeviceLoss{kind, static_cast<std::uint32_t>(settled.lost_buffers.size())});
-  log::info("device", "device host {} ({}): {} commands failed, {} buffers lost, {} commands go on", old->id(), ending,
-            settled.failed, settled.lost_buffers.size(), settled.resubmitted);
+  log::info("device", "device host {} ({}): {} commands failed, {} buffers lost, {} commands go on",
+            old->id(), ending, settled.failed, settled.lost_buffers.size(), settled.resubmitted);
   active_ = std::move(*successor_);
   successor_.reset();
   fault_.reset();
@@ -325,29 +345,33 @@ void DeviceActor::bury() {
 void DeviceActor::promote() {
   active_->promoting = true;
   send_memory(*active_);
-  request(*active_, {.kind = ControlKind::promote}, -1, [this](Result<wire::ControlMessage> answer) {
-    if (fault_) return;
-    if (!answer.ok()) return fault("promotion", answer.error());
-    active_->serving = true;
-    serve();
-    report_connected();
-  });
+  request(*active_, {.kind = ControlKind::promote}, -1,
+          [this](Result<wire::ControlMessage> answer) {
+            if (fault_) return;
+            if (!answer.ok()) return fault("promotion", answer.error());
+            active_->serving = true;
+            serve();
+            report_connected();
+          });
 }
 
 void DeviceActor::send_memory(const Incarnation& incarnation) {
   const auto& socket = incarnation.link->socket();
   for (const auto& [region, slab] : slabs_) {
-    (void)wire::send_control(socket, {.kind = ControlKind::map_slab, .region = region, .bytes = slab.bytes}, {},
-                             slab.fd.get());
+    (void)wire::send_control(socket,
+                             {.kind = ControlKind::map_slab, .region = region, .bytes = slab.bytes},
+                             {}, slab.fd.get());
   }
   for (const auto& [region, memory] : pinned_) {
-    (void)wire::send_control(socket, {.kind = ControlKind::map_pinned, .region = region, .bytes = memory->size()}, {},
-                             memory->fd());
+    (void)wire::send_control(
+        socket, {.kind = ControlKind::map_pinned, .region = region, .bytes = memory->size()}, {},
+        memory->fd());
   }
 }
 
 void DeviceActor::serve() {
-  for (const auto& [region, wanted] : wanted_slabs_) on(MakeSlab{region, wanted.bytes, wanted.made});
+  for (const auto& [region, wanted] : wanted_slabs_)
+    on(MakeSlab{region, wanted.bytes, wanted.made});
   if (!listener_) raise_standby();
 }
 
@@ -367,9 +391,11 @@ void DeviceActor::on(Contribute order) {
   if (host == nullptr || !host->ready) return;  // a fault is on its way to whoever waits
   request(*host, {.kind = ControlKind::contribute, .rank = order.rank, .size = order.size}, -1,
           [this, order](Result<wire::ControlMessage> answer) {
-            if (!answer.ok()) return report_done(DeviceDone::Order::contribute, order.round, answer.error());
+            if (!answer.ok())
+              return report_done(DeviceDone::Order::contribute, order.round, answer.error());
             auto blobs = wire::unpack_blobs(answer->fd.get());
-            if (!blobs.ok()) return report_done(DeviceDone::Order::contribute, order.round, blobs.error());
+            if (!blobs.ok())
+              return report_done(DeviceDone::Order::contribute, order.round, blobs.error());
             if (blobs->size() != 1) {
               return report_done(DeviceDone::Order::contribute, order.round,
                                  Error{Errc::internal, 0, "a malformed contribution"});
@@ -383,9 +409,10 @@ void DeviceActor::on(Connect order) {
   if (host == nullptr || !host->ready) return;
   const auto packed = wire::pack_blobs(*order.contributions);
   if (!packed.ok()) return report_done(DeviceDone::Order::connect, order.round, packed.error());
-  request(*host, {.kind = ControlKind::connect, .rank = order.rank, .size = order.size}, packed->get(),
-          [this, order](Result<wire::ControlMessage> answer) {
-            if (!answer.ok()) return report_done(DeviceDone::Order::connect, order.round, answer.error());
+  request(*host, {.kind = ControlKind::connect, .rank = order.rank, .size = order.size},
+          packed->get(), [this, order](Result<wire::ControlMessage> answer) {
+            if (!answer.ok())
+              return report_done(DeviceDone::Order::connect, order.round, answer.error());
             connected_ = order.round;
             report_connected();
           });
@@ -398,10 +425,13 @@ void DeviceActor::report_connected() {
 
 void DeviceActor::on(Suffer suffer) {
   if (!active_) return;
-  (void)wire::send_control(active_->link->socket(), {.kind = ControlKind::suffer, .value = suffer.kind});
+  (void)wire::send_control(active_->link->socket(),
+                           {.kind = ControlKind::suffer, .value = suffer.kind});
 }
 
-void DeviceActor::on(WorldActive) { raise_standby(); }
+void DeviceActor::on(WorldActive) {
+  raise_standby();
+}
 
 bool DeviceActor::on(ShutDown) {
   for (auto* incarnation : {active_ ? &*active_ : nullptr, successor_ ? &*successor_ : nullptr,
@@ -428,9 +458,10 @@ void DeviceActor::on(MakeSlab make) {
     return;
   }
   if (!active_->serving || fault_) return;  // made by the next host
-  request(*active_, {.kind = ControlKind::make_slab, .region = make.region, .bytes = make.bytes}, -1,
-          [this, make](Result<wire::ControlMessage> answer) {
-            if (!answer.ok() && answer.code() == Errc::device_lost) return;  // asked again of the next host
+  request(*active_, {.kind = ControlKind::make_slab, .region = make.region, .bytes = make.bytes},
+          -1, [this, make](Result<wire::ControlMessage> answer) {
+            if (!answer.ok() && answer.code() == Errc::device_lost)
+              return;  // asked again of the next host
             wanted_slabs_.erase(make.region);
             if (!answer.ok()) {
               make.made->resolve(answer.error());
@@ -451,8 +482,9 @@ void DeviceActor::on(MapPinned map) {
     map.mapped->resolve({});
     return;
   }
-  request(*active_, {.kind = ControlKind::map_pinned, .region = map.region, .bytes = map.memory->size()}, map.memory->fd(),
-          [this, map](Result<wire::ControlMessage> answer) {
+  request(*active_,
+          {.kind = ControlKind::map_pinned, .region = map.region, .bytes = map.memory->size()},
+          map.memory->fd(), [this, map](Result<wire::ControlMessage> answer) {
             if (!answer.ok() && answer.code() != Errc::device_lost) {
               pinned_.erase(map.region);
               map.mapped->resolve(answer.error());
@@ -466,7 +498,8 @@ void DeviceActor::on(DropRegion drop) {
   slabs_.erase(drop.region);
   pinned_.erase(drop.region);
   if (active_ && active_->serving) {
-    (void)wire::send_control(active_->link->socket(), {.kind = ControlKind::drop_region, .region = drop.region});
+    (void)wire::send_control(active_->link->socket(),
+                             {.kind = ControlKind::drop_region, .region = drop.region});
   }
 }
 
@@ -482,7 +515,8 @@ void DeviceActor::report(DeviceEvent event) {
   if (listener_) listener_(std::move(event));
 }
 
-void DeviceActor::report_done(DeviceDone::Order order, std::uint32_t round, Result<std::vector<std::byte>> outcome) {
+void DeviceActor::report_done(DeviceDone::Order order, std::uint32_t round,
+                              Result<std::vector<std::byte>> outcome) {
   report(DeviceDone{order, round, std::move(outcome)});
 }
 
@@ -491,7 +525,8 @@ void DeviceActor::on(Look) {
   if (!active_ || failed_) return;
   look_at_deadlines();
   const bool settled = active_->serving && !fault_ && !replacing_ && !quiescing_ && !connected_;
-  if (settled && standby_not_before_ != TimePoint{}) raise_standby();  // one that died is followed by another
+  if (settled && standby_not_before_ != TimePoint{})
+    raise_standby();  // one that died is followed by another
 }
 
 void DeviceActor::look_at_deadlines() {
@@ -500,7 +535,9 @@ void DeviceActor::look_at_deadlines() {
     return !host.ready && host.link->spawned() && now - host.spawned_at > settings_.start_timeout;
   };
   const Error slow{Errc::timeout, 0, "the device host did not start within its time"};
-  const auto stuck = [&] { return quiescing_ && now - quiescing_since_ > settings_.heartbeat_timeout; };
+  const auto stuck = [&] {
+    return quiescing_ && now - quiescing_since_ > settings_.heartbeat_timeout;
+  };
   if (successor_ && (too_slow(*successor_) || stuck())) return lose_successor(slow);
   if (fault_) return;
   if (too_slow(*active_)) return first_ready_ ? fault("start", slow) : give_up(slow);
@@ -510,7 +547,8 @@ void DeviceActor::look_at_deadlines() {
     return fault(fault_kind("hang"), {Errc::timeout, 0, "its heartbeat stands still"});
   }
   if (stuck()) return fault("hang", {Errc::timeout, 0, "its lanes do not drain"});
-  if (port_->corrupt()) return fault("corrupt", {Errc::internal, 0, "its shared memory holds nonsense"});
+  if (port_->corrupt())
+    return fault("corrupt", {Errc::internal, 0, "its shared memory holds nonsense"});
   if (settings_.op_timeout.count() == 0 || !active_->serving) return;
   const auto oldest = port_->retired();
   if (oldest != watched_ticket_ || oldest == port_->submitted()) {

@@ -82,24 +82,28 @@ struct ShutDown {
 };
 }  // namespace device_message
 
-/// The stable address of a rank's GPU: spawns and watches its device hosts, keeps what must outlive them, and puts a
-/// new one in the place of a dead one.
+/// The stable address of a rank's GPU: spawns and watches its device hosts, keeps what must outlive
+/// them, and puts a new one in the place of a dead one.
 ///
-/// It owns the slabs' descriptors and the pinned segments. A dead or lost host is seen by the end of its socket or its
-/// process, by its own word (`fatal`), by a heartbeat that stands still, or by an operation past its deadline. Then the
-/// world is told, and orders quiesce and replace; without a world (no listener) it replaces at once. Replacing is:
-/// choose a successor (the standby), kill the old host and reap it, move the commands to the successor's ring, let it map
-/// all memory, promote it. The successor may take part in forming a communicator before the old host is reaped, which takes
-/// the driver a while: connect is reported as done when both have happened.
+/// It owns the slabs' descriptors and the pinned segments. A dead or lost host is seen by the end
+/// of its socket or its process, by its own word (`fatal`), by a heartbeat that stands still, or by
+/// an operation past its deadline. Then the world is told, and orders quiesce and replace; without
+/// a world (no listener) it replaces at once. Replacing is: choose a successor (the standby), kill
+/// the old host and reap it, move the commands to the successor's ring, let it map all memory,
+/// promote it. The successor may take part in forming a communicator before the old host is reaped,
+/// which takes the driver a while: connect is reported as done when both have happened.
 class DeviceActor
-    : public Actor<DeviceActor, device_message::FromHost, device_message::HostClosed, device_message::HostExited,
-                   device_message::Look, device_message::Listen, device_message::MakeSlab, device_message::MapPinned,
-                   device_message::DropRegion, device_message::Quiesce, device_message::Replace,
-                   device_message::Contribute, device_message::Connect, device_message::Suffer,
-                   device_message::WorldActive, device_message::ShutDown> {
+    : public Actor<DeviceActor, device_message::FromHost, device_message::HostClosed,
+                   device_message::HostExited, device_message::Look, device_message::Listen,
+                   device_message::MakeSlab, device_message::MapPinned, device_message::DropRegion,
+                   device_message::Quiesce, device_message::Replace, device_message::Contribute,
+                   device_message::Connect, device_message::Suffer, device_message::WorldActive,
+                   device_message::ShutDown> {
  public:
-  /// `described` is resolved with the JSON description once the first host is ready, or with its error.
-  DeviceActor(DeviceSettings settings, CommandPort* port, std::shared_ptr<Promise<std::string>> described);
+  /// `described` is resolved with the JSON description once the first host is ready, or with its
+  /// error.
+  DeviceActor(DeviceSettings settings, CommandPort* port,
+              std::shared_ptr<Promise<std::string>> described);
 
   void on_start() override;
   void on_stop(const Error& reason) noexcept override;
@@ -160,7 +164,8 @@ class DeviceActor
   void request(const Incarnation& to, wire::Control head, int fd, Answer answer);
   void send_memory(const Incarnation& incarnation);
   void report(DeviceEvent event);
-  void report_done(DeviceDone::Order order, std::uint32_t round, Result<std::vector<std::byte>> outcome = std::vector<std::byte>{});
+  void report_done(DeviceDone::Order order, std::uint32_t round,
+                   Result<std::vector<std::byte>> outcome = std::vector<std::byte>{});
   [[nodiscard]] std::string fault_kind(const std::string& ending) const;
   void look_at_deadlines();
 
@@ -175,10 +180,12 @@ class DeviceActor
 
   std::optional<Incarnation> active_, standby_;
   std::optional<Incarnation> successor_;  ///< of an active host that is faulty and not buried yet
-  std::optional<DeviceFault> fault_;    ///< of the active host
-  std::optional<Error> failed_;         ///< for good
-  std::optional<std::uint32_t> replacing_;  ///< the round that ordered it, until a successor is ready
-  std::optional<std::uint32_t> connected_;  ///< the round whose communicator is formed, until its host serves
+  std::optional<DeviceFault> fault_;      ///< of the active host
+  std::optional<Error> failed_;           ///< for good
+  std::optional<std::uint32_t>
+      replacing_;  ///< the round that ordered it, until a successor is ready
+  std::optional<std::uint32_t>
+      connected_;  ///< the round whose communicator is formed, until its host serves
   std::optional<std::uint32_t> quiescing_;
   TimePoint quiescing_since_{};
   bool first_ready_ = false;

@@ -9,9 +9,15 @@ constexpr std::size_t kStagingBytes = 8u << 20;  ///< of one copy between ordina
 
 DeviceInfo parse_info(const std::string& text) {
   const auto json = nlohmann::json::parse(text);
-  DeviceInfo info{json.at("engine"), json.at("name"),         json.at("uuid"),
-                  json.at("bus_id"), json.at("memory_bytes"), json.at("numa_node"), {}};
-  for (const auto& [name, version] : json.at("libraries").items()) info.libraries.emplace_back(name, version);
+  DeviceInfo info{json.at("engine"),
+                  json.at("name"),
+                  json.at("uuid"),
+                  json.at("bus_id"),
+                  json.at("memory_bytes"),
+                  json.at("numa_node"),
+                  {}};
+  for (const auto& [name, version] : json.at("libraries").items())
+    info.libraries.emplace_back(name, version);
   return info;
 }
 
@@ -25,14 +31,17 @@ std::uint64_t total_bytes(std::uint64_t length, std::size_t element) {
 /// Frees the buffer when the last reference goes, wherever that is.
 class DeviceCore::Lease final : public detail::BufferLease {
  public:
-  Lease(std::shared_ptr<DeviceCore> core, std::uint32_t buffer) : core_(std::move(core)), buffer_(buffer) {}
+  Lease(std::shared_ptr<DeviceCore> core, std::uint32_t buffer)
+      : core_(std::move(core)), buffer_(buffer) {}
   ~Lease() override { core_->port_.drop_buffer(buffer_); }
 
   [[nodiscard]] bool valid(std::uint32_t generation) const noexcept override {
     return core_->port_.generation(buffer_) == generation;
   }
   [[nodiscard]] GpuToken token(std::uint32_t generation) const noexcept override {
-    return {.rank = core_->rank_, .device = core_->options_.settings.launch.device, .buffer = buffer_,
+    return {.rank = core_->rank_,
+            .device = core_->options_.settings.launch.device,
+            .buffer = buffer_,
             .generation = generation};
   }
   std::uint32_t renew() override { return core_->port_.generation(buffer_); }
@@ -42,12 +51,13 @@ class DeviceCore::Lease final : public detail::BufferLease {
   std::uint32_t buffer_;
 };
 
-Result<std::shared_ptr<DeviceCore>> DeviceCore::open(ActorSystem& system, Options options, int rank) {
+Result<std::shared_ptr<DeviceCore>> DeviceCore::open(ActorSystem& system, Options options,
+                                                     int rank) {
   std::shared_ptr<DeviceCore> core(new DeviceCore(std::move(options), rank));
   auto described = std::make_shared<Promise<std::string>>();
   const auto description = described->future();
-  core->actor_ = system.spawn<DeviceActor>({.name = "device", .mailbox_capacity = 4096}, core->options_.settings,
-                                           &core->port_, described);
+  core->actor_ = system.spawn<DeviceActor>({.name = "device", .mailbox_capacity = 4096},
+                                           core->options_.settings, &core->port_, described);
   if (core->options_.listener) core->tell(device_message::Listen{core->options_.listener});
   if (const auto& text = description.wait(); !text.ok()) return text.error();
   core->info_ = parse_info(*description.wait());
@@ -61,15 +71,19 @@ DeviceCore::DeviceCore(Options options, int rank)
       slabs_({.segment_bytes = options_.slab_bytes,
               .limit = options_.memory_limit,
               .region_bit = 0,
-              .make = [this](std::uint32_t region, std::uint64_t bytes) { return make_slab(region, bytes); },
+              .make = [this](std::uint32_t region,
+                             std::uint64_t bytes) { return make_slab(region, bytes); },
               .drop = [this](std::uint32_t region) { tell(device_message::DropRegion{region}); }}),
       pinned_({.segment_bytes = options_.pinned_bytes,
                .limit = 0,
                .region_bit = kPinnedRegion,
-               .make = [this](std::uint32_t region, std::uint64_t bytes) { return make_pinned(region, bytes); },
+               .make = [this](std::uint32_t region,
+                              std::uint64_t bytes) { return make_pinned(region, bytes); },
                .drop = [this](std::uint32_t region) { drop_pinned(region); }}) {}
 
-DeviceCore::~DeviceCore() { shut_down(); }
+DeviceCore::~DeviceCore() {
+  shut_down();
+}
 
 void DeviceCore::shut_down() {
   if (actor_.ended()) return;
@@ -83,7 +97,8 @@ void DeviceCore::shut_down() {
 Result<void> DeviceCore::make_slab(std::uint32_t region, std::uint64_t bytes) {
   auto made = std::make_shared<Promise<void>>();
   auto future = made->future();
-  if (auto told = actor_.tell(device_message::MakeSlab{region, bytes, std::move(made)}); !told) return told;
+  if (auto told = actor_.tell(device_message::MakeSlab{region, bytes, std::move(made)}); !told)
+    return told;
   return future.wait();
 }
 
@@ -93,7 +108,8 @@ Result<void> DeviceCore::make_pinned(std::uint32_t region, std::uint64_t bytes) 
   auto shared = std::make_shared<ipc::SharedMemory>(std::move(*memory));
   auto mapped = std::make_shared<Promise<void>>();
   auto future = mapped->future();
-  if (auto told = actor_.tell(device_message::MapPinned{region, shared, std::move(mapped)}); !told) return told;
+  if (auto told = actor_.tell(device_message::MapPinned{region, shared, std::move(mapped)}); !told)
+    return told;
   if (const auto& outcome = future.wait(); !outcome.ok()) return outcome;
   const std::lock_guard lock(pinned_mutex_);
   pinned_memory_.emplace(region, std::move(shared));
@@ -156,18 +172,21 @@ Result<Device::Pin> DeviceCore::allocate_pinned(std::uint64_t length, std::size_
     const std::lock_guard lock(core->pinned_mutex_);
     core->resting_.push_back({core->port_.submitted(), range});
   });
-  return Device::Pin{std::move(lease), data, {.region = range->region, .offset = range->offset, .bytes = bytes}};
+  return Device::Pin{
+      std::move(lease), data, {.region = range->region, .offset = range->offset, .bytes = bytes}};
 }
 
 // Copies through staging
 
-Future<void> DeviceCore::upload(std::span<const std::byte> source, const Operand& destination, DType dtype) {
+Future<void> DeviceCore::upload(std::span<const std::byte> source, const Operand& destination,
+                                DType dtype) {
   std::vector<Future<void>> parts;
   std::vector<Device::Pin> pins;
   const auto step = std::min(source.size(), kStagingBytes);
   for (std::size_t at = 0; at < source.size(); at += step) {
     const auto bytes = std::min(step, source.size() - at);
-    const auto turn = parts.size() % 2;  // two staging buffers: one is filled while the other is copied
+    const auto turn =
+        parts.size() % 2;  // two staging buffers: one is filled while the other is copied
     if (parts.size() < 2) {
       auto pin = allocate_pinned(step, 1);
       if (!pin) return Future<void>(Result<void>(pin.error()));
@@ -184,7 +203,8 @@ Future<void> DeviceCore::upload(std::span<const std::byte> source, const Operand
   return when_all(std::move(parts));
 }
 
-Result<void> DeviceCore::download(const Operand& source, std::span<std::byte> destination, DType dtype) {
+Result<void> DeviceCore::download(const Operand& source, std::span<std::byte> destination,
+                                  DType dtype) {
   const auto step = std::min(destination.size(), kStagingBytes);
   std::vector<Device::Pin> pins;
   std::vector<Future<void>> parts;
@@ -205,7 +225,8 @@ Result<void> DeviceCore::download(const Operand& source, std::span<std::byte> de
   for (std::size_t part = 0; part < count; ++part) {
     if (const auto& done = parts[part].wait(); !done.ok()) return done;
     const auto at = part * step;
-    std::memcpy(destination.data() + at, pins[part % 2].data, std::min(step, destination.size() - at));
+    std::memcpy(destination.data() + at, pins[part % 2].data,
+                std::min(step, destination.size() - at));
     if (part + 2 < count) fetch(part + 2);
   }
   return {};
@@ -215,23 +236,31 @@ Result<void> DeviceCore::download(const Operand& source, std::span<std::byte> de
 
 namespace troupe {
 
-const DeviceInfo& Device::info() const { return core_->info(); }
+const DeviceInfo& Device::info() const {
+  return core_->info();
+}
 Result<void> Device::take_error() {
   const auto error = core_->port().take_error();
   return error ? Result<void>(*error) : Result<void>();
 }
-std::uint64_t Device::bytes_held() const { return core_->bytes_held(); }
-detail::Submitter& Device::submitter() { return core_->port(); }
+std::uint64_t Device::bytes_held() const {
+  return core_->bytes_held();
+}
+detail::Submitter& Device::submitter() {
+  return core_->port();
+}
 Result<Device::Allocation> Device::allocate(std::uint64_t length, std::size_t element) {
   return core_->allocate(length, element);
 }
 Result<Device::Pin> Device::allocate_pinned(std::uint64_t length, std::size_t element) {
   return core_->allocate_pinned(length, element);
 }
-Future<void> Device::upload_bytes(std::span<const std::byte> source, const Operand& destination, DType dtype) {
+Future<void> Device::upload_bytes(std::span<const std::byte> source, const Operand& destination,
+                                  DType dtype) {
   return core_->upload(source, destination, dtype);
 }
-Result<void> Device::download_bytes(const Operand& source, std::span<std::byte> destination, DType dtype) {
+Result<void> Device::download_bytes(const Operand& source, std::span<std::byte> destination,
+                                    DType dtype) {
   return core_->download(source, destination, dtype);
 }
 

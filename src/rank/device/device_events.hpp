@@ -15,9 +15,10 @@ namespace troupe::rank {
 
 /// The device host is dead, lost its context, hangs, or found its communicator broken.
 struct DeviceFault {
-  std::string kind;  ///< "kill", "segv", "hang", "exit", "illegal-address", …; "communicator"; else the error class
+  std::string kind;  ///< "kill", "segv", "hang", "exit", "illegal-address", …; "communicator"; else
+                     ///< the error class
   Error error;
-  TimePoint struck_at{};    ///< when it happened, as far as can be known
+  TimePoint struck_at{};  ///< when it happened, as far as can be known
   TimePoint detected_at{};
 };
 /// What a fault, or the end of an epoch, cost here.
@@ -30,7 +31,8 @@ struct DeviceDone {
   enum class Order : std::uint8_t { quiesce, replace, contribute, connect };
   Order order{};
   std::uint32_t round = 0;
-  Result<std::vector<std::byte>> outcome = std::vector<std::byte>{};  ///< contribute: the contribution
+  Result<std::vector<std::byte>> outcome =
+      std::vector<std::byte>{};  ///< contribute: the contribution
 };
 /// The GPU cannot come back: budget spent, or the hardware failed.
 struct DeviceFailed {

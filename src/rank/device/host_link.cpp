@@ -12,12 +12,14 @@ namespace {
 constexpr std::uint64_t kReplyRingBytes = 1u << 20;
 
 /// What of a job's environment the device host must not see: it is no MPI process.
-const std::vector<std::string> kMpiVariables = {"OMPI_", "PMIX_", "PMI_", "PRTE_", "MPI_", "MV2_", "MPICH_", "I_MPI_"};
+const std::vector<std::string> kMpiVariables = {"OMPI_", "PMIX_", "PMI_",   "PRTE_",
+                                                "MPI_",  "MV2_",  "MPICH_", "I_MPI_"};
 
 }  // namespace
 
 Result<std::shared_ptr<HostLink>> HostLink::create(const HostLaunch& launch, std::uint64_t id) {
-  auto segment = ipc::SharedMemory::create("troupe-port", wire::port_bytes(launch.ring_bytes, kReplyRingBytes));
+  auto segment = ipc::SharedMemory::create("troupe-port",
+                                           wire::port_bytes(launch.ring_bytes, kReplyRingBytes));
   if (!segment) return segment.error();
   auto command_bell = ipc::Doorbell::create();
   if (!command_bell) return command_bell.error();
@@ -99,7 +101,8 @@ ipc::RingProducer HostLink::producer() const {
 
 ipc::RingConsumer HostLink::replies() const {
   auto& head = header();
-  return {&head.reply, segment_.data() + wire::kPortDataOffset + launch_.ring_bytes, kReplyRingBytes};
+  return {&head.reply, segment_.data() + wire::kPortDataOffset + launch_.ring_bytes,
+          kReplyRingBytes};
 }
 
 ipc::RingConsumer HostLink::untaken() const {

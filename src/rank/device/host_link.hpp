@@ -19,8 +19,8 @@ namespace troupe::rank {
 
 /// How device hosts are started.
 struct HostLaunch {
-  std::string program;  ///< troupe-device-host
-  std::string module;   ///< the engine module it loads
+  std::string program;      ///< troupe-device-host
+  std::string module;       ///< the engine module it loads
   bool in_process = false;  ///< isolation = thread
   int device = 0;
   int threads = 1;
@@ -30,8 +30,9 @@ struct HostLaunch {
   std::uint64_t ring_bytes = 4u << 20;  ///< of the command ring, a power of two
 };
 
-/// The rank's end of one incarnation of a device host: its rings (there from the start, so that commands can queue
-/// before the process exists), its socket, its process. Made and spawned by one thread.
+/// The rank's end of one incarnation of a device host: its rings (there from the start, so that
+/// commands can queue before the process exists), its socket, its process. Made and spawned by one
+/// thread.
 class HostLink {
  public:
   static Result<std::shared_ptr<HostLink>> create(const HostLaunch& launch, std::uint64_t id);

@@ -7,7 +7,9 @@
 namespace troupe::rank {
 namespace {
 
-std::string mib(std::uint64_t bytes) { return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB"; }
+std::string mib(std::uint64_t bytes) {
+  return std::to_string((bytes + (1u << 20) - 1) >> 20) + " MiB";
+}
 
 }  // namespace
 
@@ -16,7 +18,8 @@ Result<MemoryPool::Range> MemoryPool::allocate(std::uint64_t bytes) {
   for (auto& [region, segment] : segments_) {
     if (const auto offset = segment.ranges.allocate(bytes)) return Range{region, *offset};
   }
-  if (bytes > (std::uint64_t{1} << 52)) return Error{Errc::out_of_memory, 0, mib(bytes) + " in one buffer"};
+  if (bytes > (std::uint64_t{1} << 52))
+    return Error{Errc::out_of_memory, 0, mib(bytes) + " in one buffer"};
   auto grown = grow(bytes);
   if (grown.code() == Errc::out_of_memory && drop_empty()) grown = grow(bytes);
   if (!grown) return grown.error();
@@ -24,14 +27,17 @@ Result<MemoryPool::Range> MemoryPool::allocate(std::uint64_t bytes) {
 }
 
 Result<std::uint32_t> MemoryPool::grow(std::uint64_t bytes) {
-  const auto need = std::max<std::uint64_t>(1, (bytes + kGranularity - 1) / kGranularity) * kGranularity;
-  const auto left = options_.limit == 0 ? UINT64_MAX : options_.limit - std::min(held_, options_.limit);
+  const auto need =
+      std::max<std::uint64_t>(1, (bytes + kGranularity - 1) / kGranularity) * kGranularity;
+  const auto left =
+      options_.limit == 0 ? UINT64_MAX : options_.limit - std::min(held_, options_.limit);
   if (need > left) {
     return Error{Errc::out_of_memory, 0,
-                 mib(bytes) + " more do not fit: " + mib(held_) + " of the memory limit of " + mib(options_.limit) +
-                     " are taken"};
+                 mib(bytes) + " more do not fit: " + mib(held_) + " of the memory limit of " +
+                     mib(options_.limit) + " are taken"};
   }
-  const auto want = std::min(std::max(options_.segment_bytes, need), left / kGranularity * kGranularity);
+  const auto want =
+      std::min(std::max(options_.segment_bytes, need), left / kGranularity * kGranularity);
   std::uint32_t id = 0;
   if (free_ids_.empty()) {
     id = next_id_++ | options_.region_bit;

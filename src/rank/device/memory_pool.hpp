@@ -14,8 +14,8 @@
 
 namespace troupe::rank {
 
-/// Segments (slabs or pinned ones), grown on demand, and the ranges handed out of them. An allocation needs a round trip
-/// to the device host only when a new segment is made. Thread-safe.
+/// Segments (slabs or pinned ones), grown on demand, and the ranges handed out of them. An
+/// allocation needs a round trip to the device host only when a new segment is made. Thread-safe.
 class MemoryPool {
  public:
   /// A range of a segment.
@@ -24,9 +24,10 @@ class MemoryPool {
     std::uint64_t offset = 0;
   };
   struct Options {
-    std::uint64_t segment_bytes = 64u << 20;  ///< of an ordinary segment; larger requests get one of their own
-    std::uint64_t limit = 0;                  ///< bytes of all segments, 0: none
-    std::uint32_t region_bit = 0;             ///< set in every region id
+    std::uint64_t segment_bytes =
+        64u << 20;                 ///< of an ordinary segment; larger requests get one of their own
+    std::uint64_t limit = 0;       ///< bytes of all segments, 0: none
+    std::uint32_t region_bit = 0;  ///< set in every region id
     std::function<Result<void>(std::uint32_t region, std::uint64_t bytes)> make;  ///< may block
     std::function<void(std::uint32_t region)> drop;
   };
@@ -36,8 +37,8 @@ class MemoryPool {
 
   /// Errors: out_of_memory, with the sizes; what `make` answers.
   Result<Range> allocate(std::uint64_t bytes);
-  /// Gives a range back. A segment of more than the ordinary size goes when it is empty, the others when their memory
-  /// is needed.
+  /// Gives a range back. A segment of more than the ordinary size goes when it is empty, the others
+  /// when their memory is needed.
   void release(Range range);
   /// Bytes of all segments.
   [[nodiscard]] std::uint64_t held() const;
@@ -49,7 +50,8 @@ class MemoryPool {
   };
   using Segments = std::map<std::uint32_t, Segment>;
 
-  /// Makes a segment with room for `bytes`, smaller than an ordinary one where the limit leaves less; its region.
+  /// Makes a segment with room for `bytes`, smaller than an ordinary one where the limit leaves
+  /// less; its region.
   Result<std::uint32_t> grow(std::uint64_t bytes);
   /// True if there was any.
   bool drop_empty();

@@ -7,7 +7,9 @@
 
 namespace troupe::rank {
 
-RangeAllocator::RangeAllocator(std::uint64_t bytes) { add_free(0, bytes / kAlignment * kAlignment); }
+RangeAllocator::RangeAllocator(std::uint64_t bytes) {
+  add_free(0, bytes / kAlignment * kAlignment);
+}
 
 std::optional<std::uint64_t> RangeAllocator::allocate(std::uint64_t bytes) {
   if (bytes > UINT64_MAX - kAlignment) return std::nullopt;

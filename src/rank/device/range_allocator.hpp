@@ -8,8 +8,8 @@
 
 namespace troupe::rank {
 
-/// Hands out ranges of one slab: best fit, coalescing on release, aligned to kAlignment. Works on offsets only and
-/// never touches the memory. One thread.
+/// Hands out ranges of one slab: best fit, coalescing on release, aligned to kAlignment. Works on
+/// offsets only and never touches the memory. One thread.
 class RangeAllocator {
  public:
   static constexpr std::uint64_t kAlignment = 512;
@@ -28,9 +28,9 @@ class RangeAllocator {
   void add_free(std::uint64_t offset, std::uint64_t bytes);
   void remove_free(std::map<std::uint64_t, std::uint64_t>::iterator it);
 
-  std::map<std::uint64_t, std::uint64_t> free_;  ///< offset -> bytes
+  std::map<std::uint64_t, std::uint64_t> free_;                ///< offset -> bytes
   std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  ///< (bytes, offset)
-  std::map<std::uint64_t, std::uint64_t> taken_;  ///< offset -> bytes
+  std::map<std::uint64_t, std::uint64_t> taken_;               ///< offset -> bytes
   std::uint64_t used_ = 0;
 };
 

@@ -11,9 +11,9 @@ namespace troupe::rank {
 
 /// The commands that a rank has submitted and that are not answered yet, by ticket.
 ///
-/// Tickets are consecutive. A slot is opened by submitters (serialised by their lock) and resolved by whoever reads
-/// replies (serialised by theirs); retired() is the ticket up to which all are resolved. Bounded: open() answers 0
-/// while the table is full.
+/// Tickets are consecutive. A slot is opened by submitters (serialised by their lock) and resolved
+/// by whoever reads replies (serialised by theirs); retired() is the ticket up to which all are
+/// resolved. Bounded: open() answers 0 while the table is full.
 class TicketTable {
  public:
   static constexpr std::uint64_t kSlots = 32768;
@@ -51,10 +51,12 @@ class TicketTable {
 
   /// Whether the ticket is one that was submitted and is unanswered.
   [[nodiscard]] bool pending(std::uint64_t ticket) const noexcept {
-    return ticket > retired_.load(std::memory_order_relaxed) && ticket <= submitted_.load(std::memory_order_acquire) &&
+    return ticket > retired_.load(std::memory_order_relaxed) &&
+           ticket <= submitted_.load(std::memory_order_acquire) &&
            slots_[ticket % kSlots].open.load(std::memory_order_acquire);
   }
-  /// Takes the slot's future out, for the caller to resolve; the slot is done. Call advance() afterwards.
+  /// Takes the slot's future out, for the caller to resolve; the slot is done. Call advance()
+  /// afterwards.
   detail::StatePtr<detail::State<void>> close(std::uint64_t ticket) {
     auto& slot = slots_[ticket % kSlots];
     auto state = std::move(slot.state);
@@ -73,12 +75,18 @@ class TicketTable {
   void advance() noexcept {
     auto retired = retired_.load(std::memory_order_relaxed);
     const auto submitted = submitted_.load(std::memory_order_acquire);
-    while (retired < submitted && !slots_[(retired + 1) % kSlots].open.load(std::memory_order_acquire)) ++retired;
+    while (retired < submitted &&
+           !slots_[(retired + 1) % kSlots].open.load(std::memory_order_acquire))
+      ++retired;
     retired_.store(retired, std::memory_order_release);
   }
 
-  [[nodiscard]] std::uint64_t retired() const noexcept { return retired_.load(std::memory_order_acquire); }
-  [[nodiscard]] std::uint64_t submitted() const noexcept { return submitted_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::uint64_t retired() const noexcept {
+    return retired_.load(std::memory_order_acquire);
+  }
+  [[nodiscard]] std::uint64_t submitted() const noexcept {
+    return submitted_.load(std::memory_order_acquire);
+  }
 
  private:
   std::unique_ptr<Slot[]> slots_;

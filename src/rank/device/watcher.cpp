@@ -26,11 +26,15 @@ Result<std::unique_ptr<Watcher>> Watcher::start(CommandPort& port, Handlers hand
   if (!epoll) return ipc::system_error("epoll_create1");
   auto wake = ipc::Doorbell::create();
   if (!wake) return wake.error();
-  return std::unique_ptr<Watcher>(new Watcher(port, std::move(handlers), std::move(epoll), std::move(*wake)));
+  return std::unique_ptr<Watcher>(
+      new Watcher(port, std::move(handlers), std::move(epoll), std::move(*wake)));
 }
 
 Watcher::Watcher(CommandPort& port, Handlers handlers, UniqueFd epoll, ipc::Doorbell wake)
-    : port_(&port), handlers_(std::move(handlers)), epoll_(std::move(epoll)), wake_(std::move(wake)) {
+    : port_(&port),
+      handlers_(std::move(handlers)),
+      epoll_(std::move(epoll)),
+      wake_(std::move(wake)) {
   watch(epoll_.get(), wake_.fd(), kWakeKey);
   thread_ = std::thread([this] { run(); });
 }
@@ -92,12 +96,8 @@ void Watcher::serve(std::uint64_t key) {
   }
   switch (static_cast<Source>(key & 3)) {
     case socket: return read_socket(link);
-    case process:
-      unwatch(epoll_.get(), link->pidfd());
-      return handlers_.exited(link->id());
-    case bell:
-      link->reply_bell().clear();
-      return port_->drain();
+    case process: unwatch(epoll_.get(), link->pidfd()); return handlers_.exited(link->id());
+    case bell: link->reply_bell().clear(); return port_->drain();
   }
 }
 

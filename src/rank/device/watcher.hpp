@@ -14,14 +14,15 @@
 
 namespace troupe::rank {
 
-/// The thread that sleeps on all descriptors of a rank's device hosts: control sockets, process ends, reply bells.
-/// It drains replies when no waiting thread does, and hands everything else on.
+/// The thread that sleeps on all descriptors of a rank's device hosts: control sockets, process
+/// ends, reply bells. It drains replies when no waiting thread does, and hands everything else on.
 class Watcher {
  public:
   struct Handlers {
     std::function<void(std::uint64_t link, wire::ControlMessage)> message;
     std::function<void(std::uint64_t link)> closed;  ///< the socket's other end is gone
-    std::function<void(std::uint64_t link)> exited;  ///< the process has ended and can be reaped at once
+    std::function<void(std::uint64_t link)>
+        exited;  ///< the process has ended and can be reaped at once
   };
 
   static Result<std::unique_ptr<Watcher>> start(CommandPort& port, Handlers handlers);

@@ -13,12 +13,14 @@ namespace {
 
 std::atomic<int> last_rank{0};
 
-/// With fewer cores than ranks, a rank that spins in MPI keeps its peers from running: Open MPI yields if told so
-/// before MPI_Init. What the user has set stands.
+/// With fewer cores than ranks, a rank that spins in MPI keeps its peers from running: Open MPI
+/// yields if told so before MPI_Init. What the user has set stands.
 void yield_if_cores_are_scarce() {
-  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_TASKS_PER_NODE", "MPI_LOCALNRANKS"}) {
+  for (const char* name :
+       {"OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_TASKS_PER_NODE", "MPI_LOCALNRANKS"}) {
     const char* ranks = std::getenv(name);
-    if (ranks != nullptr && std::atoi(ranks) > ipc::usable_cores()) ::setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+    if (ranks != nullptr && std::atoi(ranks) > ipc::usable_cores())
+      ::setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   }
 }
 
@@ -30,10 +32,12 @@ std::vector<std::string> gather_text_over(MPI_Comm communicator, const std::stri
   MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, communicator);
   std::exclusive_scan(lengths.begin(), lengths.end(), offsets.begin(), 0);
   std::string all(static_cast<std::size_t>(offsets.back() + lengths.back()), '\0');
-  MPI_Allgatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(), offsets.data(), MPI_CHAR, communicator);
+  MPI_Allgatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(), offsets.data(),
+                 MPI_CHAR, communicator);
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < lengths.size(); ++i) {
-    texts.push_back(all.substr(static_cast<std::size_t>(offsets[i]), static_cast<std::size_t>(lengths[i])));
+    texts.push_back(
+        all.substr(static_cast<std::size_t>(offsets[i]), static_cast<std::size_t>(lengths[i])));
   }
   return texts;
 }
@@ -63,7 +67,8 @@ Result<std::unique_ptr<MpiSession>> MpiSession::open(int* argc, char*** argv) {
   last_rank = session->rank_;
   if (provided < MPI_THREAD_MULTIPLE) {
     return Error{Errc::unsupported, provided,
-                 "MPI provides no MPI_THREAD_MULTIPLE, which troupe needs: use an MPI built with it, or have the "
+                 "MPI provides no MPI_THREAD_MULTIPLE, which troupe needs: use an MPI built with "
+                 "it, or have the "
                  "program initialise MPI with it"};
   }
   return session;
@@ -78,10 +83,13 @@ MpiSession::~MpiSession() {
   if (finalise_) MPI_Finalize();
 }
 
-void MpiSession::barrier() { MPI_Barrier(communicators_->host); }
+void MpiSession::barrier() {
+  MPI_Barrier(communicators_->host);
+}
 
 void MpiSession::all_gather(std::span<const std::byte> value, std::span<std::byte> all) {
-  check(all.size() == value.size() * static_cast<std::size_t>(size_), "all_gather: room for one value per rank");
+  check(all.size() == value.size() * static_cast<std::size_t>(size_),
+        "all_gather: room for one value per rank");
   const int bytes = static_cast<int>(value.size());
   MPI_Allgather(value.data(), bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE, communicators_->host);
 }
@@ -94,27 +102,29 @@ std::vector<std::string> MpiSession::gather_local_text(const std::string& text) 
   return gather_text_over(communicators_->node, text);
 }
 
-std::vector<std::vector<std::byte>> MpiSession::all_to_all(const std::vector<std::vector<std::byte>>& outgoing) {
+std::vector<std::vector<std::byte>> MpiSession::all_to_all(
+    const std::vector<std::vector<std::byte>>& outgoing) {
   check(outgoing.size() == static_cast<std::size_t>(size_), "all_to_all: one part per rank");
   constexpr std::size_t kPiece = std::size_t{1} << 30;  // MPI counts in int
   std::vector<std::uint64_t> send_bytes, receive_bytes(outgoing.size());
   for (const auto& part : outgoing) send_bytes.push_back(part.size());
-  MPI_Alltoall(send_bytes.data(), 1, MPI_UINT64_T, receive_bytes.data(), 1, MPI_UINT64_T, communicators_->host);
+  MPI_Alltoall(send_bytes.data(), 1, MPI_UINT64_T, receive_bytes.data(), 1, MPI_UINT64_T,
+               communicators_->host);
   std::vector<std::vector<std::byte>> incoming(outgoing.size());
   std::vector<MPI_Request> requests;
   for (std::size_t r = 0; r < outgoing.size(); ++r) {
     incoming[r].resize(receive_bytes[r]);
     for (std::size_t at = 0; at < incoming[r].size(); at += kPiece) {
       const auto bytes = static_cast<int>(std::min(kPiece, incoming[r].size() - at));
-      MPI_Irecv(incoming[r].data() + at, bytes, MPI_BYTE, static_cast<int>(r), 0, communicators_->host,
-                &requests.emplace_back());
+      MPI_Irecv(incoming[r].data() + at, bytes, MPI_BYTE, static_cast<int>(r), 0,
+                communicators_->host, &requests.emplace_back());
     }
   }
   for (std::size_t r = 0; r < outgoing.size(); ++r) {
     for (std::size_t at = 0; at < outgoing[r].size(); at += kPiece) {
       const auto bytes = static_cast<int>(std::min(kPiece, outgoing[r].size() - at));
-      MPI_Isend(outgoing[r].data() + at, bytes, MPI_BYTE, static_cast<int>(r), 0, communicators_->host,
-                &requests.emplace_back());
+      MPI_Isend(outgoing[r].data() + at, bytes, MPI_BYTE, static_cast<int>(r), 0,
+                communicators_->host, &requests.emplace_back());
     }
   }
   MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
@@ -126,10 +136,12 @@ Result<void> MpiSession::agree(const Result<void>& outcome) {
     std::uint32_t code;
     std::int32_t native;
   };
-  const Head mine{static_cast<std::uint32_t>(outcome.code()), outcome.ok() ? 0 : outcome.error().native};
+  const Head mine{static_cast<std::uint32_t>(outcome.code()),
+                  outcome.ok() ? 0 : outcome.error().native};
   std::vector<Head> heads(static_cast<std::size_t>(size_));
   all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(heads)));
-  const auto first = std::find_if(heads.begin(), heads.end(), [](const Head& head) { return head.code != 0; });
+  const auto first =
+      std::find_if(heads.begin(), heads.end(), [](const Head& head) { return head.code != 0; });
   if (first == heads.end()) return {};
   const auto texts = gather_text(outcome.ok() ? "" : outcome.error().message);
   const auto rank = static_cast<std::size_t>(first - heads.begin());
@@ -141,7 +153,9 @@ void MpiSession::abort(int status) {
   std::_Exit(status);
 }
 
-int MpiSession::launched_rank() { return last_rank; }
+int MpiSession::launched_rank() {
+  return last_rank;
+}
 
 std::string MpiSession::library_version() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];

@@ -10,10 +10,12 @@
 
 namespace troupe::rank {
 
-/// MPI for the life of a rank: initialised if the program has not done so, finalised by whoever initialised it. Its
-/// communicators are duplicates of MPI_COMM_WORLD, so nothing here can be mixed up with the program's own messages.
+/// MPI for the life of a rank: initialised if the program has not done so, finalised by whoever
+/// initialised it. Its communicators are duplicates of MPI_COMM_WORLD, so nothing here can be mixed
+/// up with the program's own messages.
 ///
-/// The host collectives are for the program's main thread: all ranks call the same ones in the same order.
+/// The host collectives are for the program's main thread: all ranks call the same ones in the same
+/// order.
 class MpiSession {
  public:
   /// Errors: Errc::unsupported if MPI has no MPI_THREAD_MULTIPLE.
@@ -24,7 +26,9 @@ class MpiSession {
 
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return size_; }
-  [[nodiscard]] int local_rank() const noexcept { return local_rank_; }  ///< among the ranks of this node
+  [[nodiscard]] int local_rank() const noexcept {
+    return local_rank_;
+  }  ///< among the ranks of this node
   [[nodiscard]] int local_size() const noexcept { return local_size_; }
 
   void barrier();
@@ -34,7 +38,8 @@ class MpiSession {
   /// The strings of the ranks of this node, by local rank.
   [[nodiscard]] std::vector<std::string> gather_local_text(const std::string& text);
   /// result[r] = what rank r had in outgoing[rank()]
-  [[nodiscard]] std::vector<std::vector<std::byte>> all_to_all(const std::vector<std::vector<std::byte>>& outgoing);
+  [[nodiscard]] std::vector<std::vector<std::byte>> all_to_all(
+      const std::vector<std::vector<std::byte>>& outgoing);
 
   /// The same on every rank: success, or the error of the lowest rank that has one.
   [[nodiscard]] Result<void> agree(const Result<void>& outcome);

@@ -14,7 +14,9 @@ struct MpiTransport::InFlight {
 MpiTransport::MpiTransport(MpiSession& session, Receiver receiver)
     : session_(&session), receiver_(std::move(receiver)), thread_([this] { run(); }) {}
 
-MpiTransport::~MpiTransport() { leave(); }
+MpiTransport::~MpiTransport() {
+  leave();
+}
 
 void MpiTransport::leave() {
   if (!thread_.joinable()) return;
@@ -44,8 +46,10 @@ void MpiTransport::run() {
     bool stop = false;
     {
       std::unique_lock lock(mutex_);
-      const bool busy = !in_flight.empty() || std::chrono::steady_clock::now() - last_traffic < kBusyTime;
-      wake_.wait_for(lock, busy ? kBusyPause : kIdlePause, [&] { return !outgoing_.empty() || (stop_ && leaving == MPI_REQUEST_NULL); });
+      const bool busy =
+          !in_flight.empty() || std::chrono::steady_clock::now() - last_traffic < kBusyTime;
+      wake_.wait_for(lock, busy ? kBusyPause : kIdlePause,
+                     [&] { return !outgoing_.empty() || (stop_ && leaving == MPI_REQUEST_NULL); });
       outgoing.swap(outgoing_);
       stop = stop_;
     }
@@ -56,8 +60,8 @@ void MpiTransport::run() {
         continue;
       }
       auto& flight = in_flight.emplace_back(InFlight{std::move(message.bytes)});
-      MPI_Isend(flight.bytes.data(), static_cast<int>(flight.bytes.size()), MPI_BYTE, message.rank, 0, communicator,
-                &flight.request);
+      MPI_Isend(flight.bytes.data(), static_cast<int>(flight.bytes.size()), MPI_BYTE, message.rank,
+                0, communicator, &flight.request);
     }
     in_flight.remove_if([](InFlight& flight) {
       int done = 0;

@@ -14,9 +14,10 @@
 
 namespace troupe::rank {
 
-/// The world's messages over MPI, on a communicator and a thread of their own. Messages between two ranks arrive in
-/// order. While nothing has happened for a while the thread looks at MPI every kIdlePause, so that an idle rank costs
-/// next to nothing; right after traffic it looks at every kBusyPause.
+/// The world's messages over MPI, on a communicator and a thread of their own. Messages between two
+/// ranks arrive in order. While nothing has happened for a while the thread looks at MPI every
+/// kIdlePause, so that an idle rank costs next to nothing; right after traffic it looks at every
+/// kBusyPause.
 class MpiTransport {
  public:
   static constexpr auto kIdlePause = std::chrono::microseconds(1000);
@@ -29,7 +30,8 @@ class MpiTransport {
   MpiTransport(MpiSession& session, Receiver receiver);
   ~MpiTransport();
 
-  /// Waits until what was sent is on its way, and for all ranks to do the same. What is sent later goes nowhere.
+  /// Waits until what was sent is on its way, and for all ranks to do the same. What is sent later
+  /// goes nowhere.
   void leave();
   /// Queues a message; any thread. To this rank itself too.
   void send(int rank, std::vector<std::byte> bytes);

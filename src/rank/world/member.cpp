@@ -15,7 +15,8 @@ void WorldMember::receive(const WorldMessage& message) {
       epoch_ = message.epoch;
       newest_ = message.step;
       auto reports = decode_reports(message.payload);
-      return actions_->activate(epoch_, message.step, reports.ok() ? std::move(*reports) : std::vector<RecoveryReport>{});
+      return actions_->activate(epoch_, message.step,
+                                reports.ok() ? std::move(*reports) : std::vector<RecoveryReport>{});
     }
     case Kind::stable: return actions_->stable(message.step);
     case Kind::all_finished:
@@ -32,9 +33,7 @@ void WorldMember::carry_out(const WorldMessage& order) {
   phase_ = order.phase;
   actions_->strike(phase_);
   switch (order.phase) {
-    case Phase::quiesce:
-      actions_->close_world();
-      return actions_->quiesce(round_);
+    case Phase::quiesce: actions_->close_world(); return actions_->quiesce(round_);
     case Phase::replace: return actions_->replace(round_);
     case Phase::form: {
       auto contributions = decode_blobs(order.payload);
@@ -50,7 +49,8 @@ void WorldMember::carry_out(const WorldMessage& order) {
 void WorldMember::device_event(const DeviceEvent& event) {
   if (const auto* fault = std::get_if<DeviceFault>(&event)) {
     const auto detect = fault->detected_at - fault->struck_at;
-    return report_fault(fault->kind, fault->error, std::chrono::duration_cast<std::chrono::microseconds>(detect).count());
+    return report_fault(fault->kind, fault->error,
+                        std::chrono::duration_cast<std::chrono::microseconds>(detect).count());
   }
   if (const auto* failed = std::get_if<DeviceFailed>(&event)) {
     return actions_->send({.kind = Kind::failed,
@@ -74,9 +74,12 @@ void WorldMember::device_event(const DeviceEvent& event) {
 void WorldMember::done(const DeviceDone& event) {
   if (event.round == 0 || event.round != round_) return;
   using Order = DeviceDone::Order;
-  if (!event.outcome.ok()) return report_fault(event.order == Order::connect ? "form" : "contribute", event.outcome.error(), 0);
+  if (!event.outcome.ok())
+    return report_fault(event.order == Order::connect ? "form" : "contribute",
+                        event.outcome.error(), 0);
   if (event.order == Order::quiesce && phase_ == Phase::quiesce) return report_done();
-  if (event.order == Order::replace && phase_ == Phase::replace) return actions_->contribute(round_);
+  if (event.order == Order::replace && phase_ == Phase::replace)
+    return actions_->contribute(round_);
   if (event.order == Order::contribute && phase_ == Phase::replace) {
     return report_done({.step = newest_, .payload = *event.outcome});
   }
@@ -99,10 +102,12 @@ void WorldMember::restored(std::uint32_t round, const Result<void>& outcome, std
 }
 
 void WorldMember::committed(std::int64_t step) {
-  // Heard of during a re-formation it comes too late: to roll back to an older one, other ranks may have given it up.
+  // Heard of during a re-formation it comes too late: to roll back to an older one, other ranks may
+  // have given it up.
   if (phase_ != Phase::active) return;
   newest_ = std::max(newest_, step);
-  actions_->send({.kind = Kind::committed, .round = round_, .epoch = epoch_, .rank = rank_, .step = step});
+  actions_->send(
+      {.kind = Kind::committed, .round = round_, .epoch = epoch_, .rank = rank_, .step = step});
 }
 
 void WorldMember::finished() {

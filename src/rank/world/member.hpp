@@ -10,21 +10,24 @@
 
 namespace troupe::rank {
 
-/// What a member of the world can do: its device, its program, its line to the supervisor. All return at once; what
-/// takes time comes back as a call to the member.
+/// What a member of the world can do: its device, its program, its line to the supervisor. All
+/// return at once; what takes time comes back as a call to the member.
 class MemberActions {
  public:
   virtual ~MemberActions() = default;
   virtual void send(const WorldMessage& message) = 0;  ///< to the supervisor
-  /// The program's collectives fail from now on (its every submission, if it runs under a checkpoint).
+  /// The program's collectives fail from now on (its every submission, if it runs under a
+  /// checkpoint).
   virtual void close_world() = 0;
-  virtual void quiesce(std::uint32_t round) = 0;                 ///< -> device_event
-  virtual void replace(std::uint32_t round) = 0;                 ///< -> device_event
-  virtual void contribute(std::uint32_t round) = 0;              ///< -> device_event
-  virtual void connect(std::uint32_t round, std::vector<std::vector<std::byte>> contributions) = 0;  ///< -> device_event
-  virtual void verify(std::uint32_t round, std::uint32_t epoch) = 0;       ///< -> verified
-  virtual void restore(std::uint32_t round, std::int64_t step) = 0;        ///< -> restored
-  virtual void activate(std::uint32_t epoch, std::int64_t stable, std::vector<RecoveryReport> reports) = 0;
+  virtual void quiesce(std::uint32_t round) = 0;     ///< -> device_event
+  virtual void replace(std::uint32_t round) = 0;     ///< -> device_event
+  virtual void contribute(std::uint32_t round) = 0;  ///< -> device_event
+  virtual void connect(std::uint32_t round,
+                       std::vector<std::vector<std::byte>> contributions) = 0;  ///< -> device_event
+  virtual void verify(std::uint32_t round, std::uint32_t epoch) = 0;            ///< -> verified
+  virtual void restore(std::uint32_t round, std::int64_t step) = 0;             ///< -> restored
+  virtual void activate(std::uint32_t epoch, std::int64_t stable,
+                        std::vector<RecoveryReport> reports) = 0;
   virtual void stable(std::int64_t step) = 0;
   virtual void all_finished() = 0;
   virtual void stop(const Error& error) = 0;
@@ -41,7 +44,8 @@ class WorldMember {
   void device_event(const DeviceEvent& event);
   void verified(std::uint32_t round, const Result<void>& outcome);
   /// The program is back at the step that was ordered; `iteration` is the one it had been at.
-  void restored(std::uint32_t round, const Result<void>& outcome, std::int64_t iteration, std::int64_t repeated);
+  void restored(std::uint32_t round, const Result<void>& outcome, std::int64_t iteration,
+                std::int64_t repeated);
   void committed(std::int64_t step);
   void finished();
 

@@ -30,7 +30,8 @@ class Writer {
   std::vector<std::byte> bytes_;
 };
 
-/// Reads what Writer wrote; after the first thing that does not fit, everything reads as zero and ok() is false.
+/// Reads what Writer wrote; after the first thing that does not fit, everything reads as zero and
+/// ok() is false.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -74,7 +75,8 @@ class Reader {
 /// One list of fields serves both directions.
 template <class Archive, class Message>
 void fields(Archive&& field, Message& m) {
-  field(m.kind), field(m.phase), field(m.round), field(m.epoch), field(m.rank), field(m.code), field(m.native);
+  field(m.kind), field(m.phase), field(m.round), field(m.epoch), field(m.rank), field(m.code),
+      field(m.native);
   field(m.lost_buffers), field(m.step), field(m.repeated), field(m.iteration), field(m.detect_us);
   field(m.text), field(m.payload);
 }
@@ -82,17 +84,22 @@ void fields(Archive&& field, Message& m) {
 template <class Archive, class Report>
 void report_fields(Archive&& field, Report& r) {
   field(r.rank), field(r.kind), field(r.iteration), field(r.epoch);
-  field(r.detect_ms), field(r.quiesce_ms), field(r.replace_ms), field(r.form_ms), field(r.verify_ms);
+  field(r.detect_ms), field(r.quiesce_ms), field(r.replace_ms), field(r.form_ms),
+      field(r.verify_ms);
   field(r.restore_ms), field(r.total_ms), field(r.lost_buffers), field(r.repeated);
 }
 
-Error malformed(const char* what) { return {Errc::invalid, 0, std::string("malformed ") + what}; }
+Error malformed(const char* what) {
+  return {Errc::invalid, 0, std::string("malformed ") + what};
+}
 
 }  // namespace
 
 std::string_view to_string(Phase phase) noexcept {
-  constexpr std::string_view kNames[kPhaseCount] = {"active", "quiesce", "replace", "form", "verify", "restore"};
-  return static_cast<std::size_t>(phase) < kPhaseCount ? kNames[static_cast<std::size_t>(phase)] : "unknown";
+  constexpr std::string_view kNames[kPhaseCount] = {"active", "quiesce", "replace",
+                                                    "form",   "verify",  "restore"};
+  return static_cast<std::size_t>(phase) < kPhaseCount ? kNames[static_cast<std::size_t>(phase)]
+                                                       : "unknown";
 }
 
 std::vector<std::byte> encode(const WorldMessage& message) {
@@ -105,7 +112,8 @@ Result<WorldMessage> decode_world_message(std::span<const std::byte> bytes) {
   Reader reader(bytes);
   WorldMessage message;
   fields([&](auto& value) { reader.get(value); }, message);
-  if (!reader.complete() || message.kind > WorldMessage::Kind::stop || message.phase > Phase::restore) {
+  if (!reader.complete() || message.kind > WorldMessage::Kind::stop ||
+      message.phase > Phase::restore) {
     return malformed("control message");
   }
   return message;
@@ -114,7 +122,8 @@ Result<WorldMessage> decode_world_message(std::span<const std::byte> bytes) {
 std::vector<std::byte> encode(const std::vector<RecoveryReport>& reports) {
   Writer writer;
   writer.put(static_cast<std::uint64_t>(reports.size()));
-  for (const auto& report : reports) report_fields([&](const auto& value) { writer.put(value); }, report);
+  for (const auto& report : reports)
+    report_fields([&](const auto& value) { writer.put(value); }, report);
   return writer.take();
 }
 

@@ -9,14 +9,14 @@
 
 namespace troupe::rank {
 
-/// The phases of a re-formation, in order. Forming the world for the first time is a re-formation that starts at
-/// `replace`.
+/// The phases of a re-formation, in order. Forming the world for the first time is a re-formation
+/// that starts at `replace`.
 enum class Phase : std::uint32_t { active, quiesce, replace, form, verify, restore };
 inline constexpr std::size_t kPhaseCount = 6;
 std::string_view to_string(Phase phase) noexcept;
 
-/// What ranks and the supervisor say to each other. One struct for all kinds: messages are rare, and an unused field
-/// costs nothing.
+/// What ranks and the supervisor say to each other. One struct for all kinds: messages are rare,
+/// and an unused field costs nothing.
 struct WorldMessage {
   enum class Kind : std::uint32_t {
     // rank to supervisor
@@ -27,25 +27,25 @@ struct WorldMessage {
     committed,  ///< step is committed here
     finished,   ///< the program's run has ended here
     // supervisor to rank
-    order,      ///< carry out phase of round; form: payload holds the contributions; restore: step
-    activate,   ///< epoch begins; payload: the reports of this recovery
-    stable,     ///< step is committed everywhere
+    order,     ///< carry out phase of round; form: payload holds the contributions; restore: step
+    activate,  ///< epoch begins; payload: the reports of this recovery
+    stable,    ///< step is committed everywhere
     all_finished,
-    stop        ///< the world ends; code, native, text
+    stop  ///< the world ends; code, native, text
   };
 
   Kind kind{};
   Phase phase{};
   std::uint32_t round = 0;
   std::uint32_t epoch = 0;
-  std::int32_t rank = 0;  ///< who sends
+  std::int32_t rank = 0;   ///< who sends
   std::uint32_t code = 0;  ///< Errc
   std::int32_t native = 0;
   std::uint32_t lost_buffers = 0;
-  std::int64_t step = -1;         ///< done(replace): newest commit here, -1: none
-  std::int64_t repeated = 0;      ///< done(restore): steps to be done again
-  std::int64_t iteration = -1;    ///< done(restore): the step that was under way
-  std::int64_t detect_us = 0;     ///< fault: from the strike to its detection
+  std::int64_t step = -1;       ///< done(replace): newest commit here, -1: none
+  std::int64_t repeated = 0;    ///< done(restore): steps to be done again
+  std::int64_t iteration = -1;  ///< done(restore): the step that was under way
+  std::int64_t detect_us = 0;   ///< fault: from the strike to its detection
   std::string text{};
   std::vector<std::byte> payload{};
 };
@@ -60,7 +60,8 @@ struct RecoveryReport {
   std::string kind;
   std::int64_t iteration = -1;
   std::uint32_t epoch = 0;  ///< the epoch that began after it
-  double detect_ms = 0, quiesce_ms = 0, replace_ms = 0, form_ms = 0, verify_ms = 0, restore_ms = 0, total_ms = 0;
+  double detect_ms = 0, quiesce_ms = 0, replace_ms = 0, form_ms = 0, verify_ms = 0, restore_ms = 0,
+         total_ms = 0;
   std::uint32_t lost_buffers = 0;  ///< on all ranks
   std::int64_t repeated = 0;
 };

@@ -9,7 +9,8 @@ using Kind = WorldMessage::Kind;
 namespace {
 
 bool is_echo(const std::string& kind) {
-  return kind == "communicator" || kind == "contribute" || kind == "form" || kind == "verify" || kind == "restore";
+  return kind == "communicator" || kind == "contribute" || kind == "form" || kind == "verify" ||
+         kind == "restore";
 }
 
 }  // namespace
@@ -44,17 +45,20 @@ void WorldSupervisor::tick(TimePoint now) {
   if (stopped_ || phase_ == Phase::active || now - phase_since_ <= options_.phase_timeout) return;
   std::string late;
   for (int rank = 0; rank < options_.size; ++rank) {
-    if (!acknowledged_[static_cast<std::size_t>(rank)]) late += (late.empty() ? "" : ", ") + std::to_string(rank);
+    if (!acknowledged_[static_cast<std::size_t>(rank)])
+      late += (late.empty() ? "" : ", ") + std::to_string(rank);
   }
   if (phase_ == Phase::quiesce || rounds_ >= options_.max_rounds) {
-    return stop(Errc::timeout, 0, "phase " + std::string(to_string(phase_)) + " outlasted its deadline; waited for rank " + late);
+    return stop(Errc::timeout, 0,
+                "phase " + std::string(to_string(phase_)) +
+                    " outlasted its deadline; waited for rank " + late);
   }
   begin_round(Phase::quiesce, now);
 }
 
 void WorldSupervisor::fault(const WorldMessage& message, TimePoint now) {
-  // A phase that failed, or peers that are gone, are mostly the echo of a death that is reported a moment before or
-  // after: worth a new round, but a fault of their own only if nothing else comes.
+  // A phase that failed, or peers that are gone, are mostly the echo of a death that is reported a
+  // moment before or after: worth a new round, but a fault of their own only if nothing else comes.
   const bool echo = message.kind == Kind::fault && is_echo(message.text);
   if (echo && message.round != round_) return;
   if (phase_ == Phase::active) {
@@ -72,29 +76,34 @@ void WorldSupervisor::fault(const WorldMessage& message, TimePoint now) {
     report.detect_ms = static_cast<double>(message.detect_us) / 1000.0;
     reports_.push_back(std::move(report));
   }
-  // While the ranks quiesce, one more fault changes nothing: its rank answers the order all the same.
+  // While the ranks quiesce, one more fault changes nothing: its rank answers the order all the
+  // same.
   if (phase_ != Phase::quiesce) begin_round(Phase::quiesce, now);
 }
 
 void WorldSupervisor::loss(const WorldMessage& message) {
   lost_buffers_ += message.lost_buffers;
-  const auto unnamed = std::find_if(reports_.begin(), reports_.end(), [&](const RecoveryReport& report) {
-    return report.rank == message.rank && report.kind.empty();
-  });
+  const auto unnamed =
+      std::find_if(reports_.begin(), reports_.end(), [&](const RecoveryReport& report) {
+        return report.rank == message.rank && report.kind.empty();
+      });
   if (unnamed != reports_.end()) unnamed->kind = message.text;
 }
 
 void WorldSupervisor::begin_round(Phase first, TimePoint now) {
   ++round_;
   if (++rounds_ > options_.max_rounds) {
-    return stop(Errc::budget_exhausted, 0, "the world could not be re-formed in " + std::to_string(options_.max_rounds) + " rounds");
+    return stop(
+        Errc::budget_exhausted, 0,
+        "the world could not be re-formed in " + std::to_string(options_.max_rounds) + " rounds");
   }
   std::fill(finished_.begin(), finished_.end(), false);
   enter(first, now);
 }
 
 void WorldSupervisor::enter(Phase phase, TimePoint now) {
-  if (phase_ != Phase::active) phase_ms_[static_cast<std::size_t>(phase_)] += to_ms(now - phase_since_);
+  if (phase_ != Phase::active)
+    phase_ms_[static_cast<std::size_t>(phase_)] += to_ms(now - phase_since_);
   phase_ = phase;
   phase_since_ = now;
   std::fill(acknowledged_.begin(), acknowledged_.end(), false);
@@ -152,12 +161,17 @@ void WorldSupervisor::activate(TimePoint now) {
     report.total_ms = report.detect_ms + to_ms(now - began_);
     report.lost_buffers = lost_buffers_;
   }
-  broadcast({.kind = Kind::activate, .round = round_, .epoch = epoch_, .step = stable_, .payload = encode(reports_)});
+  broadcast({.kind = Kind::activate,
+             .round = round_,
+             .epoch = epoch_,
+             .step = stable_,
+             .payload = encode(reports_)});
   reports_.clear();
 }
 
 void WorldSupervisor::committed(const WorldMessage& message) {
-  if (phase_ != Phase::active || message.epoch != epoch_) return;  // the replace phase will say it again
+  if (phase_ != Phase::active || message.epoch != epoch_)
+    return;  // the replace phase will say it again
   auto& newest = newest_[static_cast<std::size_t>(message.rank)];
   newest = std::max(newest, message.step);
   const auto everywhere = *std::min_element(newest_.begin(), newest_.end());
@@ -167,7 +181,8 @@ void WorldSupervisor::committed(const WorldMessage& message) {
 }
 
 void WorldSupervisor::finished(const WorldMessage& message) {
-  if (phase_ != Phase::active || message.epoch != epoch_) return;  // it will be rolled back, and finish again
+  if (phase_ != Phase::active || message.epoch != epoch_)
+    return;  // it will be rolled back, and finish again
   finished_[static_cast<std::size_t>(message.rank)] = true;
   if (!std::all_of(finished_.begin(), finished_.end(), [](bool yes) { return yes; })) return;
   std::fill(finished_.begin(), finished_.end(), false);

@@ -10,15 +10,18 @@
 
 namespace troupe::rank {
 
-/// The coordinator of the world, on rank 0: takes all ranks through the phases of a re-formation in step.
+/// The coordinator of the world, on rank 0: takes all ranks through the phases of a re-formation in
+/// step.
 ///
-/// Intuition: a re-formation is a sequence of barriers. The supervisor orders a phase, every rank carries it out and
-/// says done, and only then comes the next one: nobody's device host is killed before all have quiesced, nobody's data is
-/// rolled back before the new communicator is verified. Whatever goes wrong in any phase begins a new *round*, again
-/// with quiesce; answers to older rounds are ignored. Rounds are bounded, and so is the time of each phase.
+/// Intuition: a re-formation is a sequence of barriers. The supervisor orders a phase, every rank
+/// carries it out and says done, and only then comes the next one: nobody's device host is killed
+/// before all have quiesced, nobody's data is rolled back before the new communicator is verified.
+/// Whatever goes wrong in any phase begins a new *round*, again with quiesce; answers to older
+/// rounds are ignored. Rounds are bounded, and so is the time of each phase.
 ///
-/// Model: messages between a pair of processes arrive in order and are not lost while both live (MPI). A rank process
-/// that dies takes the job with it (MPI again); what is recovered here are device hosts and GPUs.
+/// Model: messages between a pair of processes arrive in order and are not lost while both live
+/// (MPI). A rank process that dies takes the job with it (MPI again); what is recovered here are
+/// device hosts and GPUs.
 ///
 ///     active --fault--> quiesce -> replace -> form -> verify -> restore -> active (epoch + 1)
 ///                          ^----------- fault or deadline in any phase ------'
@@ -73,7 +76,7 @@ class WorldSupervisor {
   std::vector<std::vector<std::byte>> contributions_;
   std::vector<std::int64_t> newest_;  ///< per rank, its newest commit
   std::int64_t stable_ = -1;
-  std::int64_t target_ = -1;          ///< of the rollback
+  std::int64_t target_ = -1;  ///< of the rollback
   std::vector<bool> finished_;
 
   // The report of this re-formation.

@@ -10,10 +10,14 @@ namespace {
 constexpr auto kLookEvery = std::chrono::milliseconds(100);
 }
 
-WorldActor::WorldActor(WorldCore* core, WorldCore::Options options) : core_(core), member_(core->mpi().rank(), this) {
+WorldActor::WorldActor(WorldCore* core, WorldCore::Options options)
+    : core_(core), member_(core->mpi().rank(), this) {
   if (core->mpi().rank() != 0) return;
-  supervisor_.emplace(WorldSupervisor::Options{.size = core->mpi().size(), .phase_timeout = options.phase_timeout},
-                      [core](int rank, const WorldMessage& message) { core->transport_->send(rank, encode(message)); });
+  supervisor_.emplace(
+      WorldSupervisor::Options{.size = core->mpi().size(), .phase_timeout = options.phase_timeout},
+      [core](int rank, const WorldMessage& message) {
+        core->transport_->send(rank, encode(message));
+      });
 }
 
 void WorldActor::on(Begin) {
@@ -48,17 +52,23 @@ void WorldActor::on(Finished done) {
   if (done.epoch == member_.epoch()) member_.finished();
 }
 
-void WorldActor::send(const WorldMessage& message) { core_->transport_->send(0, encode(message)); }
+void WorldActor::send(const WorldMessage& message) {
+  core_->transport_->send(0, encode(message));
+}
 
-void WorldActor::quiesce(std::uint32_t round) { core_->device_->tell(device_message::Quiesce{round}); }
-void WorldActor::replace(std::uint32_t round) { core_->device_->tell(device_message::Replace{round}); }
+void WorldActor::quiesce(std::uint32_t round) {
+  core_->device_->tell(device_message::Quiesce{round});
+}
+void WorldActor::replace(std::uint32_t round) {
+  core_->device_->tell(device_message::Replace{round});
+}
 void WorldActor::contribute(std::uint32_t round) {
   core_->device_->tell(device_message::Contribute{round, core_->mpi().rank(), core_->mpi().size()});
 }
 void WorldActor::connect(std::uint32_t round, std::vector<std::vector<std::byte>> contributions) {
-  core_->device_->tell(
-      device_message::Connect{round, core_->mpi().rank(), core_->mpi().size(),
-                              std::make_shared<const std::vector<std::vector<std::byte>>>(std::move(contributions))});
+  core_->device_->tell(device_message::Connect{
+      round, core_->mpi().rank(), core_->mpi().size(),
+      std::make_shared<const std::vector<std::vector<std::byte>>>(std::move(contributions))});
 }
 
 void WorldActor::verify(std::uint32_t round, std::uint32_t epoch) {
@@ -71,23 +81,28 @@ void WorldActor::verify(std::uint32_t round, std::uint32_t epoch) {
   Device device(core_->device_);
   device.fill<std::int64_t>(probe, core_->mpi().rank() + 1);
   auto reduced = detail::submit(
-      port, collective::AllReduce{DType::i64, ReduceOp::sum, 0, 1, probe.operand(), probe.operand()}, {}, epoch);
+      port,
+      collective::AllReduce{DType::i64, ReduceOp::sum, 0, 1, probe.operand(), probe.operand()}, {},
+      epoch);
   auto fetched = device.copy(probe, core_->probed_);
-  context().pipe(when_all({reduced, fetched}),
-                 [round](const Result<void>& outcome) { return Verified{round, outcome}; });
+  context().pipe(when_all({reduced, fetched}), [round](const Result<void>& outcome) {
+    return Verified{round, outcome};
+  });
 }
 
 void WorldActor::on(Verified done) {
   const std::int64_t size = core_->mpi().size(), expected = size * (size + 1) / 2;
   if (done.outcome.ok() && core_->probed_[0] != expected) {
-    done.outcome = Error{Errc::library, 0,
-                         "the new communicator's all_reduce gives " + std::to_string(core_->probed_[0]) + ", not " +
-                             std::to_string(expected)};
+    done.outcome =
+        Error{Errc::library, 0,
+              "the new communicator's all_reduce gives " + std::to_string(core_->probed_[0]) +
+                  ", not " + std::to_string(expected)};
   }
   member_.verified(done.round, done.outcome);
 }
 
-void WorldActor::activate(std::uint32_t epoch, std::int64_t stable, std::vector<RecoveryReport> reports) {
+void WorldActor::activate(std::uint32_t epoch, std::int64_t stable,
+                          std::vector<RecoveryReport> reports) {
   core_->activate(epoch, stable, reports);
   core_->device_->tell(device_message::WorldActive{});
 }

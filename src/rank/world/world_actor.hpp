@@ -38,12 +38,13 @@ struct Finished {
 struct Deadline {};  ///< time to look at the supervisor's deadlines
 }  // namespace world_message
 
-/// A rank's place in the world: carries messages between the network, the device, the program and the protocol, which is
-/// in WorldMember and, on rank 0, WorldSupervisor.
-class WorldActor : public Actor<WorldActor, world_message::FromNetwork, world_message::FromDevice, world_message::Begin,
-                                world_message::Verified, world_message::Restored, world_message::Committed,
-                                world_message::Finished, world_message::Deadline>,
-                   private MemberActions {
+/// A rank's place in the world: carries messages between the network, the device, the program and
+/// the protocol, which is in WorldMember and, on rank 0, WorldSupervisor.
+class WorldActor
+    : public Actor<WorldActor, world_message::FromNetwork, world_message::FromDevice,
+                   world_message::Begin, world_message::Verified, world_message::Restored,
+                   world_message::Committed, world_message::Finished, world_message::Deadline>,
+      private MemberActions {
  public:
   WorldActor(WorldCore* core, WorldCore::Options options);
 
@@ -68,7 +69,8 @@ class WorldActor : public Actor<WorldActor, world_message::FromNetwork, world_me
   void connect(std::uint32_t round, std::vector<std::vector<std::byte>> contributions) override;
   void verify(std::uint32_t round, std::uint32_t epoch) override;
   void restore(std::uint32_t round, std::int64_t step) override { core_->ask_restore(round, step); }
-  void activate(std::uint32_t epoch, std::int64_t stable, std::vector<RecoveryReport> reports) override;
+  void activate(std::uint32_t epoch, std::int64_t stable,
+                std::vector<RecoveryReport> reports) override;
   void stable(std::int64_t step) override { core_->set_stable(step); }
   void all_finished() override { core_->set_finished(); }
   void stop(const Error& error) override { core_->stop(error); }

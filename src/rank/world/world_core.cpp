@@ -30,7 +30,8 @@ const Error kReformed{Errc::world_reformed, 0, "the world is re-formed"};
 }  // namespace
 
 Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSession& mpi,
-                                                   std::shared_ptr<DeviceCore> device, Options options) {
+                                                   std::shared_ptr<DeviceCore> device,
+                                                   Options options) {
   std::shared_ptr<WorldCore> core(new WorldCore(mpi, std::move(device)));
   Device program(core->device_);
   Result<void> ready;
@@ -41,9 +42,10 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
     ready = e.error();
   }
   if (auto agreed = mpi.agree(ready); !agreed) return agreed.error();
-  core->actor_ = system.spawn<WorldActor>({.name = "world", .mailbox_capacity = 1u << 16}, core.get(), options);
-  core->transport_ = std::make_unique<MpiTransport>(
-      mpi, [actor = core->actor_](std::vector<std::byte> bytes) {
+  core->actor_ = system.spawn<WorldActor>({.name = "world", .mailbox_capacity = 1u << 16},
+                                          core.get(), options);
+  core->transport_ =
+      std::make_unique<MpiTransport>(mpi, [actor = core->actor_](std::vector<std::byte> bytes) {
         (void)actor.tell(world_message::FromNetwork{std::move(bytes)});
       });
   core->device_->tell(device_message::Listen{[actor = core->actor_](DeviceEvent event) {
@@ -56,9 +58,11 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
 }
 
 WorldCore::~WorldCore() {
-  if (transport_) transport_->leave();  // until all have left the supervisor is needed, and the actors speak
+  if (transport_)
+    transport_->leave();  // until all have left the supervisor is needed, and the actors speak
   actor_.stop();
-  while (!actor_.ended()) std::this_thread::sleep_for(std::chrono::microseconds(100));  // a handler may be at work here
+  while (!actor_.ended())
+    std::this_thread::sleep_for(std::chrono::microseconds(100));  // a handler may be at work here
 }
 
 // The WorldActor's side
@@ -85,7 +89,8 @@ void WorldCore::ask_restore(std::uint32_t round, std::int64_t step) {
   (void)actor_.tell(world_message::Restored{round, {}, -1, 0});
 }
 
-void WorldCore::activate(std::uint32_t epoch, std::int64_t stable, const std::vector<RecoveryReport>& reports) {
+void WorldCore::activate(std::uint32_t epoch, std::int64_t stable,
+                         const std::vector<RecoveryReport>& reports) {
   const std::lock_guard lock(mutex_);
   active_ = true;
   epoch_ = epoch;
@@ -93,8 +98,8 @@ void WorldCore::activate(std::uint32_t epoch, std::int64_t stable, const std::ve
   for (const auto& report : reports) {
     recoveries_.push_back(to_recovery(report));
     if (mpi_->rank() == 0) {
-      log::info("world", "epoch {}: rank {} lost its device host ({}), recovered in {:.0f} ms", epoch, report.rank,
-                report.kind, report.total_ms);
+      log::info("world", "epoch {}: rank {} lost its device host ({}), recovered in {:.0f} ms",
+                epoch, report.rank, report.kind, report.total_ms);
     }
   }
   changed_.notify_all();
@@ -132,7 +137,9 @@ std::optional<memory::FaultKind> WorldCore::take_fault(Phase phase) {
   return kind;
 }
 
-void WorldCore::device_event(DeviceEvent event) { (void)actor_.tell(world_message::FromDevice{std::move(event)}); }
+void WorldCore::device_event(DeviceEvent event) {
+  (void)actor_.tell(world_message::FromDevice{std::move(event)});
+}
 
 // The program's thread
 
@@ -159,7 +166,8 @@ bool WorldCore::interrupted() const {
   return stopped_ || !active_ || epoch_ != program_epoch_.load(std::memory_order_relaxed);
 }
 
-void WorldCore::run(Checkpoint& checkpoint, const std::function<Step(std::int64_t)>& step, const RunOptions& options) {
+void WorldCore::run(Checkpoint& checkpoint, const std::function<Step(std::int64_t)>& step,
+                    const RunOptions& options) {
   check(options.commit_every >= 1, "commit_every must be at least 1");
   {
     const std::lock_guard lock(mutex_);
@@ -185,8 +193,9 @@ void WorldCore::run(Checkpoint& checkpoint, const std::function<Step(std::int64_
       attempt(checkpoint, step, from, options);
       return;
     } catch (const Exception& e) {
-      const bool by_fault = e.code() == Errc::device_lost || e.code() == Errc::world_reformed ||
-                            ((e.code() == Errc::stale || e.code() == Errc::peer_lost) && interrupted());
+      const bool by_fault =
+          e.code() == Errc::device_lost || e.code() == Errc::world_reformed ||
+          ((e.code() == Errc::stale || e.code() == Errc::peer_lost) && interrupted());
       if (!by_fault) throw;
       log::debug("world", "the run is interrupted: {}", e.what());
     }
@@ -195,8 +204,9 @@ void WorldCore::run(Checkpoint& checkpoint, const std::function<Step(std::int64_
   }
 }
 
-std::int64_t WorldCore::attempt(Checkpoint& checkpoint, const std::function<Step(std::int64_t)>& step,
-                                std::int64_t from, const RunOptions& options) {
+std::int64_t WorldCore::attempt(Checkpoint& checkpoint,
+                                const std::function<Step(std::int64_t)>& step, std::int64_t from,
+                                const RunOptions& options) {
   for (std::int64_t i = from;; ++i) {
     {
       const std::lock_guard lock(mutex_);
@@ -253,7 +263,8 @@ std::int64_t WorldCore::recover(Checkpoint& checkpoint) {
   iteration = at_step_;
   for (;;) {
     changed_.wait(lock, [&] {
-      return stopped_ || restore_ || (active_ && epoch_ != program_epoch_.load(std::memory_order_relaxed));
+      return stopped_ || restore_ ||
+             (active_ && epoch_ != program_epoch_.load(std::memory_order_relaxed));
     });
     if (stopped_) throw CollectiveException(*stopped_);
     if (restore_) {
@@ -281,16 +292,31 @@ std::int64_t WorldCore::recover(Checkpoint& checkpoint) {
 
 namespace troupe {
 
-int World::rank() const { return core_->mpi().rank(); }
-int World::size() const { return core_->mpi().size(); }
-int World::local_rank() const { return core_->mpi().local_rank(); }
-int World::local_size() const { return core_->mpi().local_size(); }
-Epoch World::epoch() const { return core_->epoch(); }
-Result<Epoch> World::wait_active() { return core_->wait_active(); }
-void World::run(Checkpoint& checkpoint, const std::function<Step(std::int64_t)>& step, const RunOptions& options) {
+int World::rank() const {
+  return core_->mpi().rank();
+}
+int World::size() const {
+  return core_->mpi().size();
+}
+int World::local_rank() const {
+  return core_->mpi().local_rank();
+}
+int World::local_size() const {
+  return core_->mpi().local_size();
+}
+Epoch World::epoch() const {
+  return core_->epoch();
+}
+Result<Epoch> World::wait_active() {
+  return core_->wait_active();
+}
+void World::run(Checkpoint& checkpoint, const std::function<Step(std::int64_t)>& step,
+                const RunOptions& options) {
   core_->run(checkpoint, step, options);
 }
-std::vector<Recovery> World::recoveries() const { return core_->recoveries(); }
+std::vector<Recovery> World::recoveries() const {
+  return core_->recoveries();
+}
 
 bool World::inject_in_phase(memory::FaultKind kind, const std::string& phase) {
   for (std::size_t i = 1; i < rank::kPhaseCount; ++i) {
@@ -301,12 +327,17 @@ bool World::inject_in_phase(memory::FaultKind kind, const std::string& phase) {
   return false;
 }
 
-void World::barrier() { core_->mpi().barrier(); }
-std::vector<std::string> World::gather_text(const std::string& text) { return core_->mpi().gather_text(text); }
+void World::barrier() {
+  core_->mpi().barrier();
+}
+std::vector<std::string> World::gather_text(const std::string& text) {
+  return core_->mpi().gather_text(text);
+}
 void World::host_all_gather(std::span<const std::byte> value, std::span<std::byte> all) {
   core_->mpi().all_gather(value, all);
 }
-std::vector<std::vector<std::byte>> World::host_all_to_all(const std::vector<std::vector<std::byte>>& outgoing) {
+std::vector<std::vector<std::byte>> World::host_all_to_all(
+    const std::vector<std::vector<std::byte>>& outgoing) {
   return core_->mpi().all_to_all(outgoing);
 }
 

@@ -22,49 +22,56 @@ namespace troupe::rank {
 
 class WorldActor;
 
-/// Where the program's thread and the WorldActor meet: what the world is at, what the program is asked to do.
+/// Where the program's thread and the WorldActor meet: what the world is at, what the program is
+/// asked to do.
 class WorldCore {
  public:
   struct Options {
     std::chrono::nanoseconds phase_timeout = std::chrono::seconds(30);
   };
 
-  /// Forms the world: returns once it is active. All ranks call it. The device must have its listener set to
-  /// `listener()`.
+  /// Forms the world: returns once it is active. All ranks call it. The device must have its
+  /// listener set to `listener()`.
   static Result<std::shared_ptr<WorldCore>> open(ActorSystem& system, MpiSession& mpi,
-                                                 std::shared_ptr<DeviceCore> device, Options options);
+                                                 std::shared_ptr<DeviceCore> device,
+                                                 Options options);
   /// Waits for all ranks to leave.
   ~WorldCore();
 
   [[nodiscard]] MpiSession& mpi() const noexcept { return *mpi_; }
-  [[nodiscard]] Epoch epoch() const noexcept { return Epoch(program_epoch_.load(std::memory_order_acquire)); }
+  [[nodiscard]] Epoch epoch() const noexcept {
+    return Epoch(program_epoch_.load(std::memory_order_acquire));
+  }
   /// Tells the WorldActor of the device's fate; any thread.
   void device_event(DeviceEvent event);
 
   // The program's thread.
 
   Result<Epoch> wait_active();
-  void run(Checkpoint& checkpoint, const std::function<Step(std::int64_t)>& step, const RunOptions& options);
+  void run(Checkpoint& checkpoint, const std::function<Step(std::int64_t)>& step,
+           const RunOptions& options);
   [[nodiscard]] std::vector<Recovery> recoveries() const;
   void inject_in_phase(memory::FaultKind kind, Phase phase);
 
  private:
   friend class WorldActor;
 
-  WorldCore(MpiSession& mpi, std::shared_ptr<DeviceCore> device) : mpi_(&mpi), device_(std::move(device)) {}
+  WorldCore(MpiSession& mpi, std::shared_ptr<DeviceCore> device)
+      : mpi_(&mpi), device_(std::move(device)) {}
 
   // The WorldActor's side.
   void close();
   void ask_restore(std::uint32_t round, std::int64_t step);
-  void activate(std::uint32_t epoch, std::int64_t stable, const std::vector<RecoveryReport>& reports);
+  void activate(std::uint32_t epoch, std::int64_t stable,
+                const std::vector<RecoveryReport>& reports);
   void set_stable(std::int64_t step);
   void set_finished();
   void stop(const Error& error);
   std::optional<memory::FaultKind> take_fault(Phase phase);
 
   // run()
-  std::int64_t attempt(Checkpoint& checkpoint, const std::function<Step(std::int64_t)>& step, std::int64_t from,
-                       const RunOptions& options);
+  std::int64_t attempt(Checkpoint& checkpoint, const std::function<Step(std::int64_t)>& step,
+                       std::int64_t from, const RunOptions& options);
   void commit(Checkpoint& checkpoint, std::int64_t step);
   void commit_first(Checkpoint& checkpoint, std::int64_t step);
   void finish(const Checkpoint& checkpoint);

@@ -38,7 +38,8 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  /// Forms a communicator of this process alone and drops it: NCCL's kernels are loaded then. Helper thread.
+  /// Forms a communicator of this process alone and drops it: NCCL's kernels are loaded then.
+  /// Helper thread.
   static Result<void> rehearse(int device);
   /// A unique id on every kRanksPerRoot-th rank, nothing on others.
   static Result<std::vector<std::byte>> contribute(int rank);

@@ -127,7 +127,9 @@ Result<void> CudaEngine::suffer(memory::FaultKind kind, Lane lane) {
   return Error{Errc::unsupported, 0, std::string(to_string(kind)) + " is not a fault of the GPU"};
 }
 
-Result<void> CudaEngine::prepare_connect() { return Communicator::rehearse(device_); }
+Result<void> CudaEngine::prepare_connect() {
+  return Communicator::rehearse(device_);
+}
 
 Result<std::vector<std::byte>> CudaEngine::contribute(int rank, int size) {
   if (rank < 0 || rank >= size) return Error{Errc::invalid, 0, "rank outside of the world"};

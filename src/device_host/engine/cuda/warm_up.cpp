@@ -111,7 +111,8 @@ Result<void> CudaEngine::warm_up_sparse(const Call& call) {
       TROUPE_CUDA_PROPAGATE(run(
           sparse::Spmv{dtype, index, 1, 1, 1, {}, {}, rows, zeros, zeros, zeros, result}, call));
       TROUPE_CUDA_PROPAGATE(run(
-          sparse::SpmvSell{dtype, index, 1, 1, 1, 1, 1, {}, {}, rows, zeros, zeros, zeros, result}, call));
+          sparse::SpmvSell{dtype, index, 1, 1, 1, 1, 1, {}, {}, rows, zeros, zeros, zeros, result},
+          call));
       TROUPE_CUDA_PROPAGATE(run(sparse::Gather{dtype, index, 1, 1, zeros, zeros, result}, call));
     }
   }
