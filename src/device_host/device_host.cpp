@@ -130,7 +130,7 @@ void DeviceHost::wait() {
   const auto now = SteadyClock::time();
   if (now - last_progress_ < std::chrono::microseconds(options_.spin_us)) {
     const int looks = batches_.empty() ? kSpinLooks : 1;
-    for (int i = 0; i < looks && commands_.empty(); ++i) cpu_relax();
+    for (int i = 0; i < looks && (blocked_ || commands_.empty()); ++i) cpu_relax();
     return;
   }
   replies_.flush();
@@ -139,7 +139,7 @@ void DeviceHost::wait() {
   if (mode_ == Mode::active) commands_.announce_sleep();
   // Whatever came before the announcements was seen by nobody: look once more.
   const bool look_again =
-      (mode_ == Mode::active && !commands_.empty() && !batches_.full()) || complete();
+      (mode_ == Mode::active && !blocked_ && !commands_.empty() && !batches_.full()) || complete();
   const bool must_poll = engine_busy && engine_->completion_fd() < 0;
   if (!look_again) {
     pollfd fds[] = {{socket_.fd(), POLLIN, 0},

@@ -35,7 +35,10 @@ bool DeviceHost::issue() {
       end(wire::kExitCorrupt);
       return true;
     }
-    if (record->empty() || issue_one(*record) != Step::queued) break;
+    if (record->empty()) break;
+    const auto step = issue_one(*record);
+    blocked_ = step == Step::blocked && batches_.open_count() == 0;
+    if (step != Step::queued) break;
     any = true;
   }
   if (auto closed = batches_.close(); !closed) lose(closed.error());

@@ -80,12 +80,11 @@ Result<void> Runtime::Parts::open_device() {
 }
 
 void Runtime::Parts::open(int* argc, char*** argv) {
-  auto session = rank::MpiSession::open(argc, argv);
-  if (!session) throw CollectiveException(session.error());
-  mpi = std::move(*session);
+  mpi = rank::MpiSession::open(argc, argv);
   const auto agree = [this](const Result<void>& outcome) {
     if (auto agreed = mpi->agree(outcome); !agreed) throw CollectiveException(agreed.error());
   };
+  agree(mpi->check_threads());
   agree(log::init(Rank(mpi->rank()), config.text("log-level")));
   auto scheduler = ProductionScheduler::start({.workers = kActorWorkers});
   agree(scheduler.ok() ? Result<void>() : Result<void>(scheduler.error()));
@@ -184,17 +183,16 @@ int run_program(int argc, char** argv, const Program& program,
       config.ok() && (config->wants_help() || config->wants_version() || config->wants_print());
   Result<void> usage = config.ok() ? Result<void>() : Result<void>(config.error());
   if (usage.ok() && !asks && check_usage) usage = check_usage(*config);
-  if (!usage.ok() || asks) {
-    auto mpi = rank::MpiSession::open(&argc, &argv);
-    const int rank = mpi.ok() ? (*mpi)->rank() : 0;
-    return asks ? answer(program, *config, rank == 0)
-                : complain(program, usage.error(), rank, true);
-  }
+  // It outlives the Runtime: no rank leaves before rank 0 has said what went wrong, for mpirun
+  // kills the others once one leaves with a status that is not 0.
+  const auto mpi = rank::MpiSession::open(&argc, &argv);
+  if (asks) return answer(program, *config, mpi->rank() == 0);
+  if (!usage.ok()) return complain(program, usage.error(), mpi->rank(), true);
   try {
     Runtime runtime(argc, argv, *config);
     return run_body(program, runtime, body);
   } catch (const Exception& e) {
-    return complain(program, e.error(), rank::MpiSession::launched_rank(), true);
+    return complain(program, e.error(), mpi->rank(), true);
   }
 }
 

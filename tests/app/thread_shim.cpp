@@ -7,3 +7,8 @@ extern "C" int MPI_Init_thread(int* argc, char*** argv, int, int* provided) {
   *provided = MPI_THREAD_SERIALIZED;
   return result;
 }
+
+extern "C" int MPI_Query_thread(int* provided) {
+  *provided = MPI_THREAD_SERIALIZED;
+  return MPI_SUCCESS;
+}

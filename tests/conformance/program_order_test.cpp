@@ -126,6 +126,8 @@ class ProgramOrder : public Typed<T> {
     std::fill(values.begin(), values.end(), T(0));
   }
   void expect_equal() {
+    const auto done = device().take_error();
+    ASSERT_TRUE(done.ok()) << done.error().to_string();
     for (std::size_t i = 0; i < kBuffers; ++i) {
       const auto actual = device().download(buffers[i]);
       for (std::size_t k = 0; k < actual.size(); ++k)

@@ -63,7 +63,7 @@ void reformation(Context& c) {
       futures.push_back(c.world().all_reduce(data, ReduceOp::max));
     }
     if (round % 2 != 0) strike(c, victims, kind);
-    c.require(settle(c, before + 1), what + ": the world does not come back");
+    c.require(settle(c, before + victims.size()), what + ": the world does not come back");
     for (const auto& future : futures) {
       c.require(future.wait_for(kDeadline), what + ": a collective does not resolve");
       const auto code = future.wait().code();

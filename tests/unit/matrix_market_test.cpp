@@ -145,7 +145,7 @@ TEST_F(MatrixMarketTest, RanksTogetherHoldTheWholeMatrix) {
 TEST_F(MatrixMarketTest, EveryMalformedFileIsNamedWithItsLine) {
   expect_invalid("", "1: the file is empty");
   expect_invalid("2 2 1\n1 1 1\n", "1: not a Matrix Market file");
-  expect_invalid("%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 1 1\n",
+  expect_invalid("MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 1 1\n",
                  "1: not a Matrix Market file");
   expect_invalid("\n" + kGeneral + "2 2 1\n1 1 1\n", "1: not a Matrix Market file");
   expect_invalid("%%MatrixMarket matrix coordinate real\n", "1: the banner must be");

@@ -1,7 +1,6 @@
 #include "rank/net/mpi_session.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <numeric>
 
@@ -10,8 +9,6 @@
 
 namespace troupe::rank {
 namespace {
-
-std::atomic<int> last_rank{0};
 
 /// With fewer cores than ranks, a rank that spins in MPI keeps its peers from running: Open MPI
 /// yields if told so before MPI_Init. What the user has set stands.
@@ -44,7 +41,7 @@ std::vector<std::string> gather_text_over(MPI_Comm communicator, const std::stri
 
 }  // namespace
 
-Result<std::unique_ptr<MpiSession>> MpiSession::open(int* argc, char*** argv) {
+std::unique_ptr<MpiSession> MpiSession::open(int* argc, char*** argv) {
   std::unique_ptr<MpiSession> session(new MpiSession);
   int initialised = 0, provided = MPI_THREAD_SINGLE;
   MPI_Initialized(&initialised);
@@ -64,14 +61,15 @@ Result<std::unique_ptr<MpiSession>> MpiSession::open(int* argc, char*** argv) {
   MPI_Comm_size(comms.host, &session->size_);
   MPI_Comm_rank(comms.node, &session->local_rank_);
   MPI_Comm_size(comms.node, &session->local_size_);
-  last_rank = session->rank_;
-  if (provided < MPI_THREAD_MULTIPLE) {
-    return Error{Errc::unsupported, provided,
-                 "MPI provides no MPI_THREAD_MULTIPLE, which troupe needs: use an MPI built with "
-                 "it, or have the "
-                 "program initialise MPI with it"};
-  }
+  session->provided_threads_ = provided;
   return session;
+}
+
+Result<void> MpiSession::check_threads() const {
+  if (provided_threads_ >= MPI_THREAD_MULTIPLE) return {};
+  return Error{Errc::unsupported, provided_threads_,
+               "MPI provides no MPI_THREAD_MULTIPLE, which troupe needs: use an MPI built with it, "
+               "or have the program initialise MPI with it"};
 }
 
 MpiSession::~MpiSession() {
@@ -151,10 +149,6 @@ Result<void> MpiSession::agree(const Result<void>& outcome) {
 void MpiSession::abort(int status) {
   MPI_Abort(MPI_COMM_WORLD, status);
   std::_Exit(status);
-}
-
-int MpiSession::launched_rank() {
-  return last_rank;
 }
 
 std::string MpiSession::library_version() {

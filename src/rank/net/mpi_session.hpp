@@ -18,12 +18,15 @@ namespace troupe::rank {
 /// order.
 class MpiSession {
  public:
-  /// Errors: Errc::unsupported if MPI has no MPI_THREAD_MULTIPLE.
-  static Result<std::unique_ptr<MpiSession>> open(int* argc, char*** argv);
+  /// Initialises MPI unless somebody has; then this session finalises it, which waits for all
+  /// ranks.
+  static std::unique_ptr<MpiSession> open(int* argc, char*** argv);
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
+  /// Errc::unsupported if MPI has no MPI_THREAD_MULTIPLE.
+  [[nodiscard]] Result<void> check_threads() const;
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return size_; }
   [[nodiscard]] int local_rank() const noexcept {
@@ -46,8 +49,6 @@ class MpiSession {
 
   /// Ends all ranks, at once, with this exit status.
   [[noreturn]] static void abort(int status);
-  /// The rank of this process in the session that was open last; 0 before the first one.
-  [[nodiscard]] static int launched_rank();
   [[nodiscard]] static std::string library_version();
 
  private:
@@ -57,6 +58,7 @@ class MpiSession {
   MpiSession() = default;
 
   int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1;
+  int provided_threads_ = 0;
   bool finalise_ = false;
   std::unique_ptr<Communicators> communicators_;
 };

@@ -65,7 +65,12 @@ Result<void> CudaEngine::run(const collective::AllReduce& op, const Call& call) 
 Result<void> CudaEngine::run(const collective::Reduce& op, const Call& call) {
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
-  return communicator_.use([&](ncclComm_t comm, int) -> Result<void> {
+  return communicator_.use([&](ncclComm_t comm, int size) -> Result<void> {
+    if (size == 1) {  // NCCL 2.28 refuses a reduce of one rank
+      TROUPE_CUDA_TRY(ncclAllReduce(call.at(op.source), call.at(op.destination), op.count, *type,
+                                    nccl_op(op.op), comm, stream(call.lane())));
+      return {};
+    }
     TROUPE_CUDA_TRY(ncclReduce(call.at(op.source), call.at(op.destination), op.count, *type,
                                nccl_op(op.op), static_cast<int>(op.root), comm,
                                stream(call.lane())));

@@ -50,16 +50,6 @@ struct VectorTraits {
   static constexpr Type invalid() { return nullptr; }
   static void destroy(Type vector) { (void)cusparseDestroyDnVec(vector); }
 };
-struct ConstVectorTraits {
-  using Type = cusparseConstDnVecDescr_t;
-  static constexpr Type invalid() { return nullptr; }
-  static void destroy(Type vector) { (void)cusparseDestroyDnVec(vector); }
-};
-struct SparseVectorTraits {
-  using Type = cusparseSpVecDescr_t;
-  static constexpr Type invalid() { return nullptr; }
-  static void destroy(Type vector) { (void)cusparseDestroySpVec(vector); }
-};
 struct GeneratorTraits {
   using Type = curandGenerator_t;
   static constexpr Type invalid() { return nullptr; }
@@ -74,8 +64,6 @@ using BlasHandle = Handle<BlasTraits>;
 using SparseHandle = Handle<SparseTraits>;
 using Matrix = Handle<MatrixTraits>;
 using DenseVector = Handle<VectorTraits>;
-using ConstDenseVector = Handle<ConstVectorTraits>;
-using SparseVector = Handle<SparseVectorTraits>;
 using Generator = Handle<GeneratorTraits>;
 
 }  // namespace troupe::host::cuda

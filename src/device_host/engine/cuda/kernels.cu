@@ -162,9 +162,15 @@ cudaError_t load_all(Kernels*... kernels) {
   return status;
 }
 
+template <class T, class I>
+__global__ void gather_kernel(std::uint64_t n, const T* x, const I* index, T* z) {
+  for (auto i = first_index(); i < n; i += index_step()) z[i] = x[index[i]];
+}
+
 template <class T>
 cudaError_t load_typed() {
-  return load_all(zip_kernel<T, Product>, zip_kernel<T, Quotient>, axpby_kernel<T, true, true>,
+  return load_all(gather_kernel<T, std::int32_t>, gather_kernel<T, std::int64_t>,
+                  zip_kernel<T, Product>, zip_kernel<T, Quotient>, axpby_kernel<T, true, true>,
                   axpby_kernel<T, true, false>, axpby_kernel<T, false, true>,
                   axpby_kernel<T, false, false>);
 }
@@ -229,6 +235,19 @@ cudaError_t scale(const Launch& launch, std::int64_t n, Factor<T> beta, T* y) {
                static_cast<const T*>(nullptr), beta, y, packed);
 }
 
+template <class T, class I>
+cudaError_t gather(const Launch& launch, std::int64_t n, const T* x, const I* index, T* z) {
+  if (n <= 0) return cudaSuccess;
+  const auto count = static_cast<std::uint64_t>(n);
+  return queue(launch, count, gather_kernel<T, I>, count, x, index, z);
+}
+
+template cudaError_t gather(const Launch&, std::int64_t, const float*, const std::int32_t*, float*);
+template cudaError_t gather(const Launch&, std::int64_t, const float*, const std::int64_t*, float*);
+template cudaError_t gather(const Launch&, std::int64_t, const double*, const std::int32_t*,
+                            double*);
+template cudaError_t gather(const Launch&, std::int64_t, const double*, const std::int64_t*,
+                            double*);
 template cudaError_t multiply(const Launch&, std::int64_t, const float*, const float*, float*);
 template cudaError_t multiply(const Launch&, std::int64_t, const double*, const double*, double*);
 template cudaError_t divide(const Launch&, std::int64_t, const float*, const float*, float*);
