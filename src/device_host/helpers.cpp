@@ -25,7 +25,6 @@ bool Helpers::run_finished() {
   if (!any_finished_.load(std::memory_order_relaxed))
     return false;  // the reactor asks all the time
   any_finished_.exchange(false, std::memory_order_acquire);
-  bell_.clear();
   decltype(finished_) finished;
   {
     const std::lock_guard lock(mutex_);
@@ -36,6 +35,9 @@ bool Helpers::run_finished() {
     threads_.erase(thread);
     finish();
   }
+  // Only now: a job rings after it has announced itself, and may have done so as late as its join.
+  // Who finishes meanwhile has set the flag that the next round looks at.
+  bell_.clear();
   return !finished.empty();
 }
 

@@ -52,10 +52,22 @@ Result<void> end_group(ncclResult_t queued) {
 
 }  // namespace
 
+/// A reduction over one rank is a copy. NCCL 2.28 refuses an average of integers over one rank.
+template <class Op>
+Result<void> CudaEngine::copy_alone(const Op& op, const Call& call) {
+  const auto* const source = call.at(op.source);
+  auto* const destination = call.at(op.destination);
+  if (source == destination) return {};
+  TROUPE_CUDA_TRY(cudaMemcpyAsync(destination, source, bytes_of(op.count, op.dtype),
+                                  cudaMemcpyDeviceToDevice, stream(call.lane())));
+  return {};
+}
+
 Result<void> CudaEngine::run(const collective::AllReduce& op, const Call& call) {
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
-  return communicator_.use([&](ncclComm_t comm, int) -> Result<void> {
+  return communicator_.use([&](ncclComm_t comm, int size) -> Result<void> {
+    if (size == 1) return copy_alone(op, call);
     TROUPE_CUDA_TRY(ncclAllReduce(call.at(op.source), call.at(op.destination), op.count, *type,
                                   nccl_op(op.op), comm, stream(call.lane())));
     return {};
@@ -66,11 +78,7 @@ Result<void> CudaEngine::run(const collective::Reduce& op, const Call& call) {
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
   return communicator_.use([&](ncclComm_t comm, int size) -> Result<void> {
-    if (size == 1) {  // NCCL 2.28 refuses a reduce of one rank
-      TROUPE_CUDA_TRY(ncclAllReduce(call.at(op.source), call.at(op.destination), op.count, *type,
-                                    nccl_op(op.op), comm, stream(call.lane())));
-      return {};
-    }
+    if (size == 1) return copy_alone(op, call);
     TROUPE_CUDA_TRY(ncclReduce(call.at(op.source), call.at(op.destination), op.count, *type,
                                nccl_op(op.op), static_cast<int>(op.root), comm,
                                stream(call.lane())));
@@ -98,7 +106,8 @@ Result<void> CudaEngine::run(const collective::AllGather& op, const Call& call) 
 Result<void> CudaEngine::run(const collective::ReduceScatter& op, const Call& call) {
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
-  return communicator_.use([&](ncclComm_t comm, int) -> Result<void> {
+  return communicator_.use([&](ncclComm_t comm, int size) -> Result<void> {
+    if (size == 1) return copy_alone(op, call);
     TROUPE_CUDA_TRY(ncclReduceScatter(call.at(op.source), call.at(op.destination), op.count, *type,
                                       nccl_op(op.op), comm, stream(call.lane())));
     return {};

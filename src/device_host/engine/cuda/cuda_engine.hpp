@@ -158,6 +158,8 @@ class CudaEngine final : public Engine {
   /// One product, with the matrix in any form; `op` gives factors and vectors.
   template <class Op>
   Result<void> multiply(const Op& op, const PreparedMatrix::Key& key, const Call& call);
+  template <class Op>
+  Result<void> copy_alone(const Op& op, const Call& call);
   void forget_matrices(std::size_t keep);
   Result<void> seek(std::uint64_t seed, std::uint64_t subsequence, std::uint64_t offset);
 
