@@ -104,7 +104,8 @@ class DeviceHost {
   Batches batches_;
   wire::Command command_;
   Mode mode_ = Mode::standby;
-  bool blocked_ = false;  ///< the oldest command waits for its library, a mapping, or room in the engine
+  bool blocked_ =
+      false;  ///< the oldest command waits for its library, a mapping, or room in the engine
   std::optional<wire::Control> quiescing_;  ///< the request to answer when all lanes are drained
   std::optional<Error> promote_failure_;
   std::optional<int> exit_status_;
