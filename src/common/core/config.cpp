@@ -398,6 +398,8 @@ std::vector<OptionSpec> runtime_options() {
       {"phase-timeout", duration, "30s", "TIME", "deadline of each phase of a recovery", {}, "1ms"},
       {"restart-budget", integer, "3", "N", "restarts allowed within restart-window", {}, "0"},
       {"restart-window", duration, "60s", "TIME", "the time over which restarts are counted", {}, "1ms"},
+      {"bind", text, "auto", "auto|none",
+       "cores for troupe's own threads; auto: of those allowed, the ones near the GPU", {"auto", "none"}},
       {"seed", integer, "1", "N", "seed of every random choice", {}, "0"},
       {"log-level", text, "info", "LEVELS",
        "trace|debug|info|warn|error|off, also per component: info,world=debug"},
