@@ -88,6 +88,20 @@ TEST_F(CudaEngine, CommunicatorOfOne) {
         queue(collective::AllReduce{DType::c64, ReduceOp::sum, 0, 1, source, destination}).code(),
         Errc::unsupported);
 
+    const auto refused = [&](const auto& op) {
+      ASSERT_TRUE(op.check().ok());
+      EXPECT_EQ(queue(op).code(), Errc::invalid) << op.kName;
+    };
+    refused(collective::Reduce{DType::f32, ReduceOp::sum, 0, 1000, source, {}});
+    refused(collective::Reduce{DType::f32, ReduceOp::sum, 1, 1000, source, destination});
+    refused(collective::Broadcast{DType::f32, 1, 0, 1000, source});
+    const PeerTransfer stranger[] = {{source, 1, 0}};
+    EXPECT_EQ(queue(collective::Exchange{DType::f32}, Lane::collective, stranger).code(),
+              Errc::invalid);
+    const PeerTransfer unmatched[] = {{source, 0, 0}};
+    EXPECT_EQ(queue(collective::Exchange{DType::f32}, Lane::collective, unmatched).code(),
+              Errc::invalid);
+
     const auto mark = engine_->mark(Lane::collective).take();
     engine_->abort_communicator();
     engine_->abort_communicator();
