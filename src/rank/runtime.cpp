@@ -115,8 +115,10 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   agree(open_device());
   bind_actors();
   agree(refuse_shared_gpus(*mpi, device_core->info()));
+  const auto& standby = config.text("standby");
   auto formed = rank::WorldCore::open(*actors, *mpi, device_core,
-                                      {.phase_timeout = config.duration("phase-timeout")});
+                                      {.phase_timeout = config.duration("phase-timeout"),
+                                       .standby_world = standby == "world" || standby == "on"});
   agree(formed.ok() ? Result<void>() : Result<void>(formed.error()));
   world_core = std::move(*formed);
   device.emplace(device_core);

@@ -26,8 +26,12 @@ struct WorldMessage {
     failed,     ///< this rank's GPU cannot come back; code, native, text
     committed,  ///< step is committed here
     finished,   ///< the program's run has ended here
+    standby,    ///< this rank's standby is ready (code 0), or lost
+    prepared,   ///< the step (phase) of formation is done by the standby; code, text, payload
     // supervisor to rank
-    order,     ///< carry out phase of round; form: payload holds the contributions; restore: step
+    order,     ///< carry out phase of round; form: payload holds the contributions; restore: step;
+               ///< replace: with a formation, every rank promotes its standby of it
+    prepare,   ///< phase replace: the standby contributes to formation; form: it connects (payload)
     activate,  ///< epoch begins; payload: the reports of this recovery
     stable,    ///< step is committed everywhere
     all_finished,
@@ -42,6 +46,7 @@ struct WorldMessage {
   std::uint32_t code = 0;  ///< Errc
   std::int32_t native = 0;
   std::uint32_t lost_buffers = 0;
+  std::uint32_t formation = 0;  ///< of a standby world, see StandbyWorld
   std::int64_t step = -1;       ///< done(replace): newest commit here, -1: none
   std::int64_t repeated = 0;    ///< done(restore): steps to be done again
   std::int64_t iteration = -1;  ///< done(restore): the step that was under way

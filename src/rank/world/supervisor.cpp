@@ -9,8 +9,8 @@ using Kind = WorldMessage::Kind;
 namespace {
 
 bool is_echo(const std::string& kind) {
-  return kind == "communicator" || kind == "contribute" || kind == "form" || kind == "verify" ||
-         kind == "restore";
+  return kind == "communicator" || kind == "contribute" || kind == "promote" || kind == "form" ||
+         kind == "verify" || kind == "restore";
 }
 
 }  // namespace
@@ -21,7 +21,9 @@ WorldSupervisor::WorldSupervisor(Options options, Send send)
       acknowledged_(static_cast<std::size_t>(options.size)),
       contributions_(static_cast<std::size_t>(options.size)),
       newest_(static_cast<std::size_t>(options.size), -1),
-      finished_(static_cast<std::size_t>(options.size)) {}
+      finished_(static_cast<std::size_t>(options.size)),
+      standby_world_(options.standby, options.size,
+                     [this](const WorldMessage& message) { broadcast(message); }) {}
 
 void WorldSupervisor::start(TimePoint now) {
   began_ = now;
@@ -37,12 +39,16 @@ void WorldSupervisor::receive(const WorldMessage& message, TimePoint now) {
     case Kind::failed: return stop(static_cast<Errc>(message.code), message.native, message.text);
     case Kind::committed: return committed(message);
     case Kind::finished: return finished(message);
+    case Kind::standby:
+    case Kind::prepared: return standby_world_.receive(message, now);
     default: return;  // the supervisor's own to say
   }
 }
 
 void WorldSupervisor::tick(TimePoint now) {
-  if (stopped_ || phase_ == Phase::active || now - phase_since_ <= options_.phase_timeout) return;
+  if (stopped_) return;
+  standby_world_.tick(now);
+  if (phase_ == Phase::active || now - phase_since_ <= options_.phase_timeout) return;
   std::string late;
   for (int rank = 0; rank < options_.size; ++rank) {
     if (!acknowledged_[static_cast<std::size_t>(rank)])
@@ -109,6 +115,11 @@ void WorldSupervisor::enter(Phase phase, TimePoint now) {
   std::fill(acknowledged_.begin(), acknowledged_.end(), false);
   acknowledgements_ = 0;
   WorldMessage order{.kind = Kind::order, .phase = phase, .round = round_, .epoch = epoch_ + 1};
+  if (phase == Phase::quiesce) standby_world_.interrupted();
+  if (phase == Phase::replace) {
+    order.formation = standby_world_.take();
+    promoting_ = order.formation != 0;
+  }
   if (phase == Phase::form) order.payload = encode(contributions_);
   if (phase == Phase::restore) order.step = target_;
   broadcast(order);
@@ -135,7 +146,7 @@ void WorldSupervisor::done(const WorldMessage& message, TimePoint now) {
 void WorldSupervisor::advance(TimePoint now) {
   switch (phase_) {
     case Phase::quiesce: return enter(Phase::replace, now);
-    case Phase::replace: return enter(Phase::form, now);
+    case Phase::replace: return enter(promoting_ ? Phase::verify : Phase::form, now);
     case Phase::form: return enter(Phase::verify, now);
     case Phase::verify:
       target_ = *std::min_element(newest_.begin(), newest_.end());
@@ -167,6 +178,7 @@ void WorldSupervisor::activate(TimePoint now) {
              .step = stable_,
              .payload = encode(reports_)});
   reports_.clear();
+  standby_world_.activated(epoch_, std::vector<bool>(newest_.size(), true));
 }
 
 void WorldSupervisor::committed(const WorldMessage& message) {

@@ -8,16 +8,23 @@ using namespace world_message;
 
 namespace {
 constexpr auto kLookEvery = std::chrono::milliseconds(100);
+
+std::shared_ptr<const std::vector<std::vector<std::byte>>> share(
+    std::vector<std::vector<std::byte>> blobs) {
+  return std::make_shared<const std::vector<std::vector<std::byte>>>(std::move(blobs));
 }
+}  // namespace
 
 WorldActor::WorldActor(WorldCore* core, WorldCore::Options options)
     : core_(core), member_(core->mpi().rank(), this) {
   if (core->mpi().rank() != 0) return;
-  supervisor_.emplace(
-      WorldSupervisor::Options{.size = core->mpi().size(), .phase_timeout = options.phase_timeout},
-      [core](int rank, const WorldMessage& message) {
-        core->transport_->send(rank, encode(message));
-      });
+  supervisor_.emplace(WorldSupervisor::Options{.size = core->mpi().size(),
+                                               .phase_timeout = options.phase_timeout,
+                                               .standby = {.wanted = options.standby_world,
+                                                           .timeout = options.phase_timeout}},
+                      [core](int rank, const WorldMessage& message) {
+                        core->transport_->send(rank, encode(message));
+                      });
 }
 
 void WorldActor::on(Begin) {
@@ -62,13 +69,25 @@ void WorldActor::quiesce(std::uint32_t round) {
 void WorldActor::replace(std::uint32_t round) {
   core_->device_->tell(device_message::Replace{round});
 }
+void WorldActor::promote(std::uint32_t round, std::uint32_t formation) {
+  core_->device_->tell(device_message::Promote{round, formation});
+}
 void WorldActor::contribute(std::uint32_t round) {
-  core_->device_->tell(device_message::Contribute{round, core_->mpi().rank(), core_->mpi().size()});
+  core_->device_->tell(
+      device_message::Contribute{{round, 0}, core_->mpi().rank(), core_->mpi().size()});
 }
 void WorldActor::connect(std::uint32_t round, std::vector<std::vector<std::byte>> contributions) {
   core_->device_->tell(device_message::Connect{
-      round, core_->mpi().rank(), core_->mpi().size(),
-      std::make_shared<const std::vector<std::vector<std::byte>>>(std::move(contributions))});
+      {round, 0}, core_->mpi().rank(), core_->mpi().size(), share(std::move(contributions))});
+}
+void WorldActor::prepare_contribute(std::uint32_t formation) {
+  core_->device_->tell(
+      device_message::Contribute{{0, formation}, core_->mpi().rank(), core_->mpi().size()});
+}
+void WorldActor::prepare_connect(std::uint32_t formation,
+                                 std::vector<std::vector<std::byte>> contributions) {
+  core_->device_->tell(device_message::Connect{
+      {0, formation}, core_->mpi().rank(), core_->mpi().size(), share(std::move(contributions))});
 }
 
 void WorldActor::verify(std::uint32_t round, std::uint32_t epoch) {
