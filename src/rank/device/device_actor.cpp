@@ -75,6 +75,7 @@ void DeviceActor::on_start() {
 void DeviceActor::on_stop(const Error&) noexcept {
   watcher_.reset();
   requests_.clear();
+  retired_.clear();
   active_.reset();
   successor_.reset();
   standby_.reset();
@@ -201,6 +202,11 @@ void DeviceActor::on(HostClosed closed) {
 }
 
 void DeviceActor::on(HostExited exited) {
+  std::erase_if(retired_, [&](Incarnation& host) {
+    if (host.link->id() != exited.link) return false;
+    discard(host);
+    return true;
+  });
   if (active_ && active_->link->id() == exited.link) active_->exited = true;
   on(HostClosed{exited.link});
   advance_replacement();
@@ -313,7 +319,7 @@ void DeviceActor::advance_replacement() {
 
 /// False, and the device is given up, if too many of its hosts were lost.
 bool DeviceActor::spend_restart() {
-  if (handing_over_ || budget_.spend(context().now())) return true;
+  if (budget_.spend(context().now())) return true;
   give_up({Errc::budget_exhausted, fault_->error.native,
            "more than " + std::to_string(budget_.max_restarts()) + " device hosts lost within " +
                std::to_string(
@@ -343,8 +349,7 @@ void DeviceActor::bury() {
   const auto old = active_->link;
   const auto ending = old->reap();
   watcher_->remove(old->id());
-  std::string kind = handing_over_ ? "" : fault_->kind;
-  if (kind.empty() && !handing_over_) kind = fault_kind(ending);
+  const auto kind = fault_->kind.empty() ? fault_kind(ending) : fault_->kind;
   const auto settled = port_->move_to(successor_->link, down(fault_->error));
   report(DeviceLoss{kind, static_cast<std::uint32_t>(settled.lost_buffers.size())});
   log::info("device", "device host {} ({}): {} commands failed, {} buffers lost, {} commands go on",
@@ -352,7 +357,6 @@ void DeviceActor::bury() {
   active_ = std::move(*successor_);
   successor_.reset();
   fault_.reset();
-  handing_over_ = false;
 }
 
 void DeviceActor::promote() {
@@ -407,11 +411,14 @@ void DeviceActor::on(Suffer suffer) {
 
 void DeviceActor::on(WorldActive) {
   world_active_ = true;
+  for (auto& host : retired_) host.link->kill();  // HostExited takes it out
   raise_standby();
   report_standby();
 }
 
 bool DeviceActor::on(ShutDown) {
+  for (auto& host : retired_) discard(host);
+  retired_.clear();
   for (auto* incarnation : {active_ ? &*active_ : nullptr, successor_ ? &*successor_ : nullptr,
                             standby_ ? &*standby_ : nullptr}) {
     if (incarnation == nullptr || !incarnation->link->spawned()) continue;

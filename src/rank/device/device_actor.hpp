@@ -171,6 +171,7 @@ class DeviceActor
   void advance_replacement();
   bool choose_successor();
   bool spend_restart();
+  void hand_over();
   void bury();
   void promote();
   void serve();
@@ -200,7 +201,7 @@ class DeviceActor
   std::optional<Incarnation> active_, standby_;
   std::optional<Incarnation> successor_;  ///< of an active host that is faulty and not buried yet
   std::optional<DeviceFault> fault_;      ///< of the active host
-  bool handing_over_ = false;             ///< fault_ is none: the active host goes in good health
+  std::vector<Incarnation> retired_;      ///< have handed over in good health; end once all is done
   std::optional<Error> failed_;           ///< for good
   std::optional<std::uint32_t>
       replacing_;  ///< the round that ordered it, until a successor is ready

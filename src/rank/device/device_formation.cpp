@@ -1,3 +1,4 @@
+#include "common/core/log.hpp"
 #include "rank/device/device_actor.hpp"
 
 // The DeviceActor's part in forming communicators and in handing over to a standby.
@@ -65,17 +66,27 @@ void DeviceActor::on(Promote order) {
                        Error{Errc::device_lost, 0, "the standby to promote is gone"});
   }
   if (!fault_) {
-    handing_over_ = true;
-    fault_ = DeviceFault{"", Error{Errc::world_reformed, 0, "the world is re-formed"},
-                         context().now(), context().now()};
-    active_->serving = false;
-    fail_requests(active_->link->id(), {Errc::device_lost, 0, "the device host is replaced"});
+    hand_over();
+  } else {
+    if (!spend_restart()) return;
+    successor_ = std::move(*standby_);
+    standby_.reset();
   }
-  if (!spend_restart()) return;
-  successor_ = std::move(*standby_);
-  standby_.reset();
   promoting_ = order.round;
   advance_replacement();
+}
+
+/// The active host is drained and in good health: the standby takes its place at once.
+void DeviceActor::hand_over() {
+  const auto old = active_->link->id();
+  fail_requests(old, {Errc::device_lost, 0, "the device host is replaced"});
+  const auto settled =
+      port_->move_to(standby_->link, {Errc::world_reformed, 0, "the world is re-formed"});
+  report(DeviceLoss{"", static_cast<std::uint32_t>(settled.lost_buffers.size())});
+  log::debug("device", "device host {} hands over: {} commands go on", old, settled.resubmitted);
+  retired_.push_back(std::move(*active_));
+  active_ = std::move(*standby_);
+  standby_.reset();
 }
 
 void DeviceActor::report_serving() {
