@@ -1,5 +1,7 @@
 #include "rank/world/member.hpp"
 
+#include <algorithm>
+
 namespace troupe::rank {
 
 using Kind = WorldMessage::Kind;
@@ -41,7 +43,10 @@ void WorldMember::carry_out(const WorldMessage& order) {
       return actions_->connect(round_, std::move(*contributions));
     }
     case Phase::verify: return actions_->verify(round_, order.epoch);
-    case Phase::restore: return actions_->restore(round_, order.step);
+    case Phase::restore:
+      asked_iteration_ = std::any_of(order.parts.begin(), order.parts.end(),
+                                     [&](const RankPart& part) { return part.rank == rank_; });
+      return actions_->restore(round_, order.step);
     case Phase::active: return;
   }
 }
@@ -81,7 +86,9 @@ void WorldMember::done(const DeviceDone& event) {
   if (event.order == Order::replace && phase_ == Phase::replace)
     return actions_->contribute(round_);
   if (event.order == Order::contribute && phase_ == Phase::replace) {
-    return report_done({.step = newest_, .payload = *event.outcome});
+    WorldMessage message{.step = newest_};
+    if (!event.outcome->empty()) message.parts = {{.rank = rank_, .contribution = *event.outcome}};
+    return report_done(std::move(message));
   }
   if (event.order == Order::connect && phase_ == Phase::form) {
     return report_done();
@@ -98,7 +105,9 @@ void WorldMember::restored(std::uint32_t round, const Result<void>& outcome, std
                            std::int64_t repeated) {
   if (round != round_ || phase_ != Phase::restore) return;
   if (!outcome.ok()) return report_fault("restore", outcome.error(), 0);
-  report_done({.repeated = repeated, .iteration = iteration});
+  WorldMessage message{.repeated = repeated};
+  if (asked_iteration_) message.parts = {{.rank = rank_, .iteration = iteration}};
+  report_done(std::move(message));
 }
 
 void WorldMember::committed(std::int64_t step) {
