@@ -91,8 +91,10 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   actors = std::make_unique<ActorSystem>(std::move(*scheduler));
   agree(open_device());
   agree(refuse_shared_gpus(*mpi, device_core->info()));
+  const auto& standby = config.text("standby");
   auto formed = rank::WorldCore::open(*actors, *mpi, device_core,
-                                      {.phase_timeout = config.duration("phase-timeout")});
+                                      {.phase_timeout = config.duration("phase-timeout"),
+                                       .standby_world = standby == "world" || standby == "on"});
   agree(formed.ok() ? Result<void>() : Result<void>(formed.error()));
   world_core = std::move(*formed);
   device.emplace(device_core);

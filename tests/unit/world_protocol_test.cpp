@@ -26,6 +26,7 @@ void scatter_faults(WorldSimulation& world, std::uint32_t seed, int ranks) {
   const auto some_rank = [&] { return static_cast<int>(random() % static_cast<unsigned>(ranks)); };
   for (auto faults = random() % 5; faults > 0; --faults) {
     const Micros when(random() % 2'000'000);
+    if (random() % 4 == 0) world.lose_standby_at(Micros(random() % 2'000'000), some_rank());
     switch (random() % 5) {
       case 0: world.kill_at(when, some_rank()); break;
       case 1: world.kill_at(when, 0); break;

@@ -259,6 +259,60 @@ TEST_F(Tree, LossesAreSummedUpExceptThoseThatNameADeath) {
   EXPECT_EQ(risen_.back().lost_buffers, 70u);
 }
 
+TEST_F(Tree, StandbysAreReadyTogetherAndLostOneByOne) {
+  build(11);
+  relay(0).down({.kind = Kind::activate, .round = 1, .epoch = 3}, now_);
+  run();
+  const auto standby = [&](int rank, Errc code, std::uint32_t epoch = 3) {
+    say(rank, {.kind = Kind::standby, .epoch = epoch, .code = static_cast<std::uint32_t>(code)});
+  };
+  for (int rank = 0; rank < 10; ++rank) standby(rank, Errc::ok);
+  standby(10, Errc::ok, 2);
+  EXPECT_TRUE(risen_.empty());
+  standby(10, Errc::ok);
+  ASSERT_EQ(risen_.size(), 1u);
+  EXPECT_EQ(risen_.back().covered, 11);
+  standby(7, Errc::device_lost);
+  ASSERT_EQ(risen_.size(), 2u);
+  EXPECT_EQ(risen_.back().rank, 7);
+  EXPECT_EQ(risen_.back().covered, 1);
+  standby(3, Errc::ok);
+  EXPECT_EQ(risen_.size(), 2u) << "rank 7 still has none";
+  standby(7, Errc::ok);
+  ASSERT_EQ(risen_.size(), 3u);
+  EXPECT_EQ(risen_.back().covered, 11);
+}
+
+TEST_F(Tree, AFormationsAnswersAreCombinedAndItsFirstFailureRises) {
+  build(7);
+  const auto prepare = [&](std::uint32_t formation, Phase phase) {
+    relay(0).down({.kind = Kind::prepare, .phase = phase, .formation = formation}, now_);
+    run();
+  };
+  const auto prepared = [&](int rank, std::uint32_t formation, Phase phase, Errc code = Errc::ok) {
+    say(rank, {.kind = Kind::prepared,
+               .phase = phase,
+               .code = static_cast<std::uint32_t>(code),
+               .formation = formation,
+               .parts = {{rank, -1, {std::byte{1}}}}});
+  };
+  prepare(1, Phase::replace);
+  for (int rank = 0; rank < 6; ++rank) prepared(rank, 1, Phase::replace);
+  prepared(6, 0, Phase::replace);
+  prepared(6, 1, Phase::form);
+  EXPECT_TRUE(risen_.empty());
+  prepared(6, 1, Phase::replace);
+  ASSERT_EQ(risen_.size(), 1u);
+  EXPECT_EQ(risen_.back().covered, 7);
+  EXPECT_EQ(risen_.back().parts.size(), 7u);
+  prepare(1, Phase::form);
+  for (int rank = 0; rank < 7; ++rank) prepared(rank, 1, Phase::form, Errc::library);
+  EXPECT_EQ(risen_.size(), 2u);
+  prepare(2, Phase::replace);
+  for (int rank = 0; rank < 7; ++rank) prepared(rank, 2, Phase::replace);
+  EXPECT_EQ(risen_.size(), 3u);
+}
+
 TEST_F(Tree, ThoseThatAreLateAreNamed) {
   build(100);
   order(1, Phase::replace);

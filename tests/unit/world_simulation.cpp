@@ -46,6 +46,69 @@ class WorldSimulation::Node final : public MemberActions {
     if (!detected_) return work(2000, [this] { replaced(); });
     raise();
   }
+  void promote(std::uint32_t round, std::uint32_t formation) override {
+    order(round);
+    everyone([&](const Node& node) { return node.quiesced_.contains(round); },
+             "promotion before all have quiesced");
+    const bool there = standby_ && standby_formation_ == formation;
+    standby_ = false;
+    if (!there) {
+      return member_.device_event(DeviceDone{.order = Order::promote,
+                                             .round = round,
+                                             .outcome = Error{Errc::device_lost, 0, "no standby"}});
+    }
+    // The old host ends, healthy or not, before the memory is mapped.
+    alive_ = false;
+    detected_ = true;  // until the standby is in its place
+    const auto incarnation = ++incarnation_;
+    ++device_work_;
+    world_->after(world_->some_time(100'000), [this, round, incarnation] {
+      if (incarnation != incarnation_ || round != open_order_) return;
+      alive_ = connected_ = true;
+      detected_ = false;
+      formed_.insert(round);
+      replaced_.insert(round);
+      member_.device_event(DeviceDone{.order = Order::promote, .round = round});
+    });
+  }
+  void prepare_contribute(std::uint32_t formation) override {
+    standby_work(3000, [this, formation] {
+      std::vector<std::byte> name(sizeof formation);
+      std::memcpy(name.data(), &formation, sizeof formation);
+      member_.device_event(
+          DeviceDone{.order = Order::contribute, .formation = formation, .outcome = name});
+    });
+  }
+  void prepare_connect(std::uint32_t formation,
+                       std::vector<std::vector<std::byte>> contributions) override {
+    for (const auto& name : contributions) {
+      if (name.size() != sizeof formation ||
+          std::memcmp(name.data(), &formation, sizeof formation) != 0)
+        world_->violation("a contribution of another formation");
+    }
+    standby_work(500'000, [this, formation] {
+      const bool peers = !world_->anyone([](const Node& node) { return !node.standby_; });
+      if (!peers && world_->chance(50)) return;  // hangs
+      if (peers) standby_formation_ = formation;
+      using Outcome = Result<std::vector<std::byte>>;
+      member_.device_event(
+          DeviceDone{.order = Order::connect,
+                     .formation = formation,
+                     .outcome = peers ? Outcome(std::vector<std::byte>())
+                                      : Outcome(Error{Errc::library, 2, "a peer is gone"})});
+    });
+  }
+  void lose_standby() {
+    if (!standby_ || stopped_) return;
+    world_->trace("rank %d: standby lost", rank_);
+    standby_ = false;
+    standby_formation_ = 0;
+    ++standby_work_;
+    world_->after(world_->some_time(50'000), [this] {
+      if (member_.phase() == Phase::active) member_.device_event(DeviceStandby{false});
+      raise_standby();
+    });
+  }
   void contribute(std::uint32_t round) override {
     work(3000, [this, round] {
       std::vector<std::byte> name(sizeof(round) + sizeof(rank_));
@@ -111,6 +174,7 @@ class WorldSimulation::Node final : public MemberActions {
              "two epochs accept collectives");
     stable_ = stable;
     finishing_ = false;
+    raise_standby();
     if (rank_ == 0) world_->reports_.insert(world_->reports_.end(), reports.begin(), reports.end());
     continue_program();
   }
@@ -182,8 +246,11 @@ class WorldSimulation::Node final : public MemberActions {
        accepting_ = false;
   std::uint32_t incarnation_ = 1;  ///< of the device host
   std::uint64_t device_work_ = 0;  ///< changes when what is under way is dropped
-  std::uint32_t open_order_ = 0;   ///< round of the newest order
-  std::uint32_t replacing_ = 0;    ///< round of an unanswered replace
+  bool standby_ = false;
+  std::uint32_t standby_formation_ = 0;  ///< whose communicator it has
+  std::uint64_t standby_work_ = 0;
+  std::uint32_t open_order_ = 0;  ///< round of the newest order
+  std::uint32_t replacing_ = 0;   ///< round of an unanswered replace
   std::set<std::uint32_t> quiesced_, replaced_, formed_, verified_;  ///< in which rounds
   std::uint32_t epoch_ = 0;
   std::int64_t halves_[2] = {-1, -1};  ///< the program's A/B pair
@@ -211,6 +278,21 @@ class WorldSimulation::Node final : public MemberActions {
     if (!alive_ && !detected_) return;  // nobody there, and nobody knows
     world_->after(world_->some_time(limit_us), [this, work = device_work_, then = std::move(then)] {
       if (alive_ && work == device_work_ && !muted_) then();
+    });
+  }
+  void standby_work(std::uint32_t limit_us, std::function<void()> then) {
+    world_->after(world_->some_time(limit_us),
+                  [this, work = standby_work_, then = std::move(then)] {
+                    if (standby_ && work == standby_work_ && !muted_) then();
+                  });
+  }
+  void raise_standby() {
+    world_->after(world_->some_time(400'000), [this, epoch = epoch_] {
+      if (!accepting_ || epoch != epoch_) return;
+      standby_ = true;
+      standby_formation_ = 0;
+      ++standby_work_;
+      member_.device_event(DeviceStandby{true});
     });
   }
   void done(Order what, std::uint32_t round) {
@@ -332,6 +414,9 @@ void WorldSimulation::trace(const char* format, Parts... parts) const {
 
 void WorldSimulation::kill_at(Micros when, int rank) {
   after(when, [this, rank] { nodes_[static_cast<std::size_t>(rank)]->die("killed"); });
+}
+void WorldSimulation::lose_standby_at(Micros when, int rank) {
+  after(when, [this, rank] { nodes_[static_cast<std::size_t>(rank)]->lose_standby(); });
 }
 void WorldSimulation::break_communicator_at(Micros when, int rank) {
   after(when, [this, rank] { nodes_[static_cast<std::size_t>(rank)]->break_communicator(); });

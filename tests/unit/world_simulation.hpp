@@ -43,6 +43,7 @@ class WorldSimulation {
   // Faults. Times from now.
   void kill_at(Micros when, int rank);
   void break_communicator_at(Micros when, int rank);
+  void lose_standby_at(Micros when, int rank);
   void kill_in_phase(int rank, Phase phase) { struck_.emplace_back(rank, phase); }
   void fail_at(Micros when, int rank, const Error& error);
   /// From now on the rank's device answers no order.

@@ -19,13 +19,19 @@ class MemberActions {
   /// The program's collectives fail from now on (its every submission, if it runs under a
   /// checkpoint).
   virtual void close_world() = 0;
-  virtual void quiesce(std::uint32_t round) = 0;     ///< -> device_event
-  virtual void replace(std::uint32_t round) = 0;     ///< -> device_event
-  virtual void contribute(std::uint32_t round) = 0;  ///< -> device_event
+  virtual void quiesce(std::uint32_t round) = 0;  ///< -> device_event
+  virtual void replace(std::uint32_t round) = 0;  ///< -> device_event
+  /// As replace, but with the standby of this formation, also where the device host is healthy.
+  virtual void promote(std::uint32_t round, std::uint32_t formation) = 0;  ///< -> device_event
+  virtual void contribute(std::uint32_t round) = 0;                        ///< -> device_event
   virtual void connect(std::uint32_t round,
                        std::vector<std::vector<std::byte>> contributions) = 0;  ///< -> device_event
-  virtual void verify(std::uint32_t round, std::uint32_t epoch) = 0;            ///< -> verified
-  virtual void restore(std::uint32_t round, std::int64_t step) = 0;             ///< -> restored
+  /// The standby contributes to a formation, and connects.
+  virtual void prepare_contribute(std::uint32_t formation) = 0;  ///< -> device_event
+  virtual void prepare_connect(std::uint32_t formation,
+                               std::vector<std::vector<std::byte>> contributions) = 0;
+  virtual void verify(std::uint32_t round, std::uint32_t epoch) = 0;  ///< -> verified
+  virtual void restore(std::uint32_t round, std::int64_t step) = 0;   ///< -> restored
   virtual void activate(std::uint32_t epoch, std::int64_t stable,
                         std::vector<RecoveryReport> reports) = 0;
   virtual void stable(std::int64_t step) = 0;
@@ -54,6 +60,8 @@ class WorldMember {
 
  private:
   void carry_out(const WorldMessage& order);
+  void prepare(const WorldMessage& order);
+  void prepared(const DeviceDone& event);
   void done(const DeviceDone& event);
   void report_done(WorldMessage message = {});
   void report_fault(std::string kind, const Error& error, std::int64_t detect_us);

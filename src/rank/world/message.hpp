@@ -19,7 +19,7 @@ std::string_view to_string(Phase phase) noexcept;
 struct RankPart {
   std::int32_t rank = 0;
   std::int64_t iteration = -1;            ///< done(restore), if asked: the step under way
-  std::vector<std::byte> contribution{};  ///< done(replace): to the communicator
+  std::vector<std::byte> contribution{};  ///< done(replace), prepared: to the communicator
 };
 
 /// What ranks and the supervisor say to each other. One struct for all kinds: messages are rare,
@@ -33,11 +33,14 @@ struct WorldMessage {
     failed,     ///< this rank's GPU cannot come back; code, native, text
     committed,  ///< step is committed here
     finished,   ///< the program's run has ended here
+    standby,    ///< this rank's standby is ready (code 0), or lost
+    prepared,   ///< the step (phase) of formation is done by the standby; code, text
     late,       ///< a relay has waited for long for the answers of these ranks: parts
     // supervisor to rank
-    order,     ///< carry out phase of round; form: payload holds the contributions; restore: step,
-               ///< parts:
-               ///< the ranks that shall say their iteration
+    order,     ///< carry out phase of round; replace: with a formation, every rank promotes its
+               ///< standby of it; form: payload holds the contributions; restore: step, and in
+               ///< parts the ranks that shall say their iteration
+    prepare,   ///< phase replace: the standby contributes to formation; form: it connects (payload)
     activate,  ///< epoch begins; payload: the reports of this recovery
     stable,    ///< step is committed everywhere
     all_finished,
@@ -49,15 +52,16 @@ struct WorldMessage {
   std::uint32_t round = 0;
   std::uint32_t epoch = 0;
   std::int32_t rank = 0;  ///< who sends
-  /// done, committed, finished: said of the ranks `rank` … `rank + covered - 1`; of many, step is
-  /// the least, repeated the greatest and lost_buffers the sum
+  /// done, committed, finished, standby, prepared: said of the ranks `rank` … `rank + covered - 1`;
+  /// of many, step is the least, repeated the greatest and lost_buffers the sum
   std::int32_t covered = 1;
   std::uint32_t code = 0;  ///< Errc
   std::int32_t native = 0;
   std::uint32_t lost_buffers = 0;
-  std::int64_t step = -1;      ///< done(replace): newest commit here, -1: none
-  std::int64_t repeated = 0;   ///< done(restore): steps to be done again
-  std::int64_t detect_us = 0;  ///< fault: from the strike to its detection
+  std::uint32_t formation = 0;  ///< of a standby world, see StandbyWorld
+  std::int64_t step = -1;       ///< done(replace): newest commit here, -1: none
+  std::int64_t repeated = 0;    ///< done(restore): steps to be done again
+  std::int64_t detect_us = 0;   ///< fault: from the strike to its detection
   std::string text{};
   std::vector<std::byte> payload{};
   std::vector<RankPart> parts{};

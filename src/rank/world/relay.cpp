@@ -57,7 +57,9 @@ WorldRelay::WorldRelay(Options options, Send send, Deliver deliver)
                                                 (options.tree.height(0) + 1)) {
   clear(done_);
   clear(finished_);
+  clear(prepared_);
   commits_begin(-1);
+  standby_ready_.assign(children_.size() + 1, false);
 }
 
 void WorldRelay::down(const WorldMessage& message, TimePoint now) {
@@ -72,6 +74,13 @@ void WorldRelay::down(const WorldMessage& message, TimePoint now) {
       echoes_ = 0;
       clear(finished_);
       commits_begin(message.step);
+      standby_ready_.assign(children_.size() + 1, false);
+      break;
+    case Kind::prepare:
+      formation_ = message.formation;
+      formation_phase_ = message.phase;
+      formation_failed_ = false;
+      clear(prepared_);
       break;
     case Kind::all_finished:
       clear(finished_);
@@ -106,6 +115,8 @@ void WorldRelay::up(WorldMessage message) {
     case Kind::committed:
       if (active) committed(slot_of(message.rank), message);
       return;
+    case Kind::standby: return standby(message);
+    case Kind::prepared: return prepared(std::move(message));
     case Kind::loss:
       if (!message.text.empty()) return rise(message);
       lost_buffers_ += message.lost_buffers;
@@ -129,12 +140,11 @@ void WorldRelay::tick(TimePoint now) {
       .kind = Kind::late, .phase = phase_, .round = round_, .rank = options_.rank, .parts = late_};
   if (!done_.heard[0]) message.parts.push_back({.rank = options_.rank});
   for (std::size_t i = 0; i < children_.size(); ++i) {
-    const int first = children_[i], end = first + options_.tree.subtree(first);
     const bool named = std::any_of(late_.begin(), late_.end(), [&](const RankPart& part) {
-      return part.rank >= first && part.rank < end;
+      return slot_above(part.rank) == static_cast<int>(i) + 1;
     });
     // One that has not even said whom it waits for is itself what is waited for.
-    if (!done_.heard[i + 1] && !named) message.parts.push_back({.rank = first});
+    if (!done_.heard[i + 1] && !named) message.parts.push_back({.rank = children_[i]});
   }
   if (message.parts.size() > kMostLate) message.parts.resize(kMostLate);
   rise(message);
@@ -188,10 +198,41 @@ void WorldRelay::committed(int slot, const WorldMessage& message) {
         .step = everywhere});
 }
 
+/// Good news when all have it, bad news at once.
+void WorldRelay::standby(const WorldMessage& message) {
+  const int slot = slot_above(message.rank);
+  if (slot < 0 || message.epoch != epoch_) return;
+  const bool ready = message.code == static_cast<std::uint32_t>(Errc::ok);
+  standby_ready_[static_cast<std::size_t>(slot)] = ready;
+  if (!ready) return rise(message);
+  if (std::find(standby_ready_.begin(), standby_ready_.end(), false) != standby_ready_.end())
+    return;
+  auto all = message;
+  all.rank = options_.rank;
+  all.covered = covered_;
+  rise(all);
+}
+
+void WorldRelay::prepared(WorldMessage message) {
+  if (message.formation != formation_ || message.phase != formation_phase_) return;
+  if (message.code == static_cast<std::uint32_t>(Errc::ok))
+    return combine(prepared_, slot_of(message.rank), std::move(message));
+  // The formation has failed with the first that says so.
+  if (!std::exchange(formation_failed_, true)) rise(message);
+}
+
 int WorldRelay::slot_of(int rank) const {
+  const int slot = slot_above(rank);
+  return slot > 0 && children_[static_cast<std::size_t>(slot) - 1] != rank ? -1 : slot;
+}
+
+int WorldRelay::slot_above(int rank) const {
   if (rank == options_.rank) return 0;
-  const auto child = std::find(children_.begin(), children_.end(), rank);
-  return child == children_.end() ? -1 : static_cast<int>(child - children_.begin()) + 1;
+  for (std::size_t i = 0; i < children_.size(); ++i) {
+    if (rank >= children_[i] && rank < children_[i] + options_.tree.subtree(children_[i]))
+      return static_cast<int>(i) + 1;
+  }
+  return -1;
 }
 
 }  // namespace troupe::rank

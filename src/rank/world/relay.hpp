@@ -34,12 +34,13 @@ struct WorldTree {
 /// the transport, on every rank.
 ///
 /// Downward a message goes to the children first and then to the rank's own member. Upward, answers
-/// that all ranks give are combined: `done`, `committed` and `finished` leave once, when the whole
-/// subtree has said them, so that no rank, the supervisor's neither, handles more than one per
-/// child. What one rank alone has to say goes up at once: `fault`, `loss` of a device host,
-/// `failed`. Of the faults that are mostly the echo of another one (is_echo) a relay passes on the
-/// first in each phase: it makes the supervisor begin a new round, more would change nothing.
-/// Answers to older rounds are dropped.
+/// that all ranks give are combined: `done`, `committed`, `finished`, `standby` (ready) and
+/// `prepared` leave once, when the whole subtree has said them, so that no rank, the supervisor's
+/// neither, handles more than one per child. What one rank alone has to say goes up at once:
+/// `fault`, `loss` of a device host, `failed`, that a standby is lost or its formation failed. Of
+/// the faults that are mostly the echo of another one (is_echo) a relay passes on the first in each
+/// phase: it makes the supervisor begin a new round, more would change nothing. Answers to older
+/// rounds are dropped.
 ///
 /// The ranks never change and none dies alone (MPI ends the job with it), so the tree needs no
 /// repair. A rank that is late shows in time: a relay that has waited for long says once who is
@@ -83,7 +84,10 @@ class WorldRelay {
   void commits_begin(std::int64_t step);
   void combine(Answers& answers, int slot, WorldMessage&& message);
   void committed(int slot, const WorldMessage& message);
-  [[nodiscard]] int slot_of(int rank) const;  ///< -1: neither this rank nor a child
+  void standby(const WorldMessage& message);
+  void prepared(WorldMessage message);
+  [[nodiscard]] int slot_of(int rank) const;     ///< -1: neither this rank nor a child
+  [[nodiscard]] int slot_above(int rank) const;  ///< the one whose subtree has it; -1: none
   void rise(const WorldMessage& message) { send_(parent_, message); }
 
   Options options_;
@@ -98,12 +102,16 @@ class WorldRelay {
   std::uint32_t epoch_ = 0;
   Phase phase_ = Phase::active;
   TimePoint since_{};
-  Answers done_, finished_;
+  Answers done_, finished_, prepared_;
   std::vector<std::int64_t> newest_;  ///< per slot, the newest commit
   std::int64_t told_ = -1;            ///< the newest commit of the whole subtree
-  std::uint32_t lost_buffers_ = 0;    ///< to be told with the next answer
-  int echoes_ = 0;                    ///< passed on in this phase
-  std::vector<RankPart> late_;        ///< as heard from below, in this phase
+  std::vector<bool> standby_ready_;   ///< per slot, of the whole subtree, in this epoch
+  std::uint32_t formation_ = 0;
+  Phase formation_phase_ = Phase::active;
+  bool formation_failed_ = false;
+  std::uint32_t lost_buffers_ = 0;  ///< to be told with the next answer
+  int echoes_ = 0;                  ///< passed on in this phase
+  std::vector<RankPart> late_;      ///< as heard from below, in this phase
   bool said_late_ = false;
 };
 

@@ -12,7 +12,8 @@ WorldSupervisor::WorldSupervisor(Options options, Broadcast broadcast)
       acknowledged_(static_cast<std::size_t>(options.size)),
       contributions_(static_cast<std::size_t>(options.size)),
       newest_(static_cast<std::size_t>(options.size), -1),
-      finished_(static_cast<std::size_t>(options.size)) {}
+      finished_(static_cast<std::size_t>(options.size)),
+      standby_world_(options.standby, options.size, broadcast_) {}
 
 void WorldSupervisor::start(TimePoint now) {
   began_ = now;
@@ -31,13 +32,17 @@ void WorldSupervisor::receive(const WorldMessage& message, TimePoint now) {
     case Kind::failed: return stop(static_cast<Errc>(message.code), message.native, message.text);
     case Kind::committed: return committed(message);
     case Kind::finished: return finished(message);
+    case Kind::standby:
+    case Kind::prepared: return standby_world_.receive(message, now);
     case Kind::late: return late(message);
     default: return;  // the supervisor's own to say
   }
 }
 
 void WorldSupervisor::tick(TimePoint now) {
-  if (stopped_ || phase_ == Phase::active || now - phase_since_ <= options_.phase_timeout) return;
+  if (stopped_) return;
+  standby_world_.tick(now);
+  if (phase_ == Phase::active || now - phase_since_ <= options_.phase_timeout) return;
   if (phase_ == Phase::quiesce || rounds_ >= options_.max_rounds) {
     return stop(Errc::timeout, 0,
                 "phase " + std::string(to_string(phase_)) +
@@ -100,6 +105,11 @@ void WorldSupervisor::enter(Phase phase, TimePoint now) {
   acknowledgements_ = 0;
   late_.clear();
   WorldMessage order{.kind = Kind::order, .phase = phase, .round = round_, .epoch = epoch_ + 1};
+  if (phase == Phase::quiesce) standby_world_.interrupted();
+  if (phase == Phase::replace) {
+    order.formation = standby_world_.take();
+    promoting_ = order.formation != 0;
+  }
   if (phase == Phase::form) order.payload = encode(contributions_);
   if (phase == Phase::restore) {
     order.step = target_;
@@ -133,7 +143,7 @@ void WorldSupervisor::done(const WorldMessage& message, TimePoint now) {
 void WorldSupervisor::advance(TimePoint now) {
   switch (phase_) {
     case Phase::quiesce: return enter(Phase::replace, now);
-    case Phase::replace: return enter(Phase::form, now);
+    case Phase::replace: return enter(promoting_ ? Phase::verify : Phase::form, now);
     case Phase::form: return enter(Phase::verify, now);
     case Phase::verify:
       target_ = *std::min_element(newest_.begin(), newest_.end());
@@ -165,6 +175,7 @@ void WorldSupervisor::activate(TimePoint now) {
               .step = stable_,
               .payload = encode(reports_)});
   reports_.clear();
+  standby_world_.activated(epoch_, std::vector<bool>(newest_.size(), true));
 }
 
 void WorldSupervisor::committed(const WorldMessage& message) {

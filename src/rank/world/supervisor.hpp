@@ -7,6 +7,7 @@
 
 #include "common/core/clock.hpp"
 #include "rank/world/message.hpp"
+#include "rank/world/standby_world.hpp"
 
 namespace troupe::rank {
 
@@ -24,7 +25,11 @@ namespace troupe::rank {
 /// device hosts and GPUs.
 ///
 ///     active --fault--> quiesce -> replace -> form -> verify -> restore -> active (epoch + 1)
-///                          ^----------- fault or deadline in any phase ------'
+///                          ^          '---------------^                |
+///                          '---- fault or deadline in any phase -------'
+///
+/// Where there is a standby world (see StandbyWorld), replace promotes it on all ranks, healthy
+/// ones too, and form is skipped.
 ///
 /// Pure: no I/O, no threads; time is passed in, messages leave through
 /// `broadcast`. Answers may speak for many ranks (WorldRelay).
@@ -34,6 +39,7 @@ class WorldSupervisor {
     int size = 1;
     std::chrono::nanoseconds phase_timeout = std::chrono::seconds(30);
     int max_rounds = 16;  ///< in one re-formation
+    StandbyWorld::Options standby{};
   };
   /// To all ranks; must not call back.
   using Broadcast = std::function<void(const WorldMessage& message)>;
@@ -50,6 +56,7 @@ class WorldSupervisor {
   [[nodiscard]] std::uint32_t epoch() const noexcept { return epoch_; }
   [[nodiscard]] std::uint32_t round() const noexcept { return round_; }
   [[nodiscard]] bool stopped() const noexcept { return stopped_; }
+  [[nodiscard]] const StandbyWorld& standby_world() const noexcept { return standby_world_; }
 
  private:
   void fault(const WorldMessage& message, TimePoint now);
@@ -82,6 +89,8 @@ class WorldSupervisor {
   std::int64_t stable_ = -1;
   std::int64_t target_ = -1;  ///< of the rollback
   std::vector<bool> finished_;
+  StandbyWorld standby_world_;
+  bool promoting_ = false;  ///< this round's replace promotes the standby world
 
   // The report of this re-formation.
   TimePoint began_{};

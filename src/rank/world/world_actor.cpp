@@ -16,6 +16,10 @@ std::chrono::nanoseconds look_every(std::chrono::nanoseconds phase_timeout) {
                                               std::chrono::milliseconds(100));
 }
 
+std::shared_ptr<const std::vector<std::vector<std::byte>>> share(
+    std::vector<std::vector<std::byte>> blobs) {
+  return std::make_shared<const std::vector<std::vector<std::byte>>>(std::move(blobs));
+}
 }  // namespace
 
 WorldActor::WorldActor(WorldCore* core, WorldCore::Options options)
@@ -30,8 +34,12 @@ WorldActor::WorldActor(WorldCore* core, WorldCore::Options options)
           [this](const WorldMessage& message) { member_.receive(message); }) {
   if (core->mpi().rank() != 0) return;
   supervisor_.emplace(
-      WorldSupervisor::Options{.size = core->mpi().size(), .phase_timeout = options.phase_timeout},
-      // By way of the transport: rank 0 hears it as the others do, after this has returned.
+      WorldSupervisor::Options{
+          .size = core->mpi().size(),
+          .phase_timeout = options.phase_timeout,
+          .standby = {.wanted = options.standby_world, .timeout = options.phase_timeout}},
+      // By way of the transport: rank 0 hears it as the others do, and after this
+      // has returned.
       [core](const WorldMessage& message) { core->transport_->send(0, encode(message)); });
 }
 
@@ -81,13 +89,25 @@ void WorldActor::quiesce(std::uint32_t round) {
 void WorldActor::replace(std::uint32_t round) {
   core_->device_->tell(device_message::Replace{round});
 }
+void WorldActor::promote(std::uint32_t round, std::uint32_t formation) {
+  core_->device_->tell(device_message::Promote{round, formation});
+}
 void WorldActor::contribute(std::uint32_t round) {
-  core_->device_->tell(device_message::Contribute{round, core_->mpi().rank(), core_->mpi().size()});
+  core_->device_->tell(
+      device_message::Contribute{{round, 0}, core_->mpi().rank(), core_->mpi().size()});
 }
 void WorldActor::connect(std::uint32_t round, std::vector<std::vector<std::byte>> contributions) {
   core_->device_->tell(device_message::Connect{
-      round, core_->mpi().rank(), core_->mpi().size(),
-      std::make_shared<const std::vector<std::vector<std::byte>>>(std::move(contributions))});
+      {round, 0}, core_->mpi().rank(), core_->mpi().size(), share(std::move(contributions))});
+}
+void WorldActor::prepare_contribute(std::uint32_t formation) {
+  core_->device_->tell(
+      device_message::Contribute{{0, formation}, core_->mpi().rank(), core_->mpi().size()});
+}
+void WorldActor::prepare_connect(std::uint32_t formation,
+                                 std::vector<std::vector<std::byte>> contributions) {
+  core_->device_->tell(device_message::Connect{
+      {0, formation}, core_->mpi().rank(), core_->mpi().size(), share(std::move(contributions))});
 }
 
 void WorldActor::verify(std::uint32_t round, std::uint32_t epoch) {

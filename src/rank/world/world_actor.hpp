@@ -66,7 +66,11 @@ class WorldActor
   void close_world() override { core_->close(); }
   void quiesce(std::uint32_t round) override;
   void replace(std::uint32_t round) override;
+  void promote(std::uint32_t round, std::uint32_t formation) override;
   void contribute(std::uint32_t round) override;
+  void prepare_contribute(std::uint32_t formation) override;
+  void prepare_connect(std::uint32_t formation,
+                       std::vector<std::vector<std::byte>> contributions) override;
   void connect(std::uint32_t round, std::vector<std::vector<std::byte>> contributions) override;
   void verify(std::uint32_t round, std::uint32_t epoch) override;
   void restore(std::uint32_t round, std::int64_t step) override { core_->ask_restore(round, step); }
