@@ -17,13 +17,17 @@ bool WorldSimulation::anyone(Rule rule) const {
 /// One rank: its device host, its program, and the real member of the protocol.
 class WorldSimulation::Node final : public MemberActions {
  public:
-  Node(WorldSimulation* world, int rank) : world_(world), rank_(rank), member_(rank, this) {}
+  Node(WorldSimulation* world, int rank)
+      : world_(world),
+        rank_(rank),
+        member_(rank, this),
+        relay_(
+            {.rank = rank, .tree = {.size = world->options_.ranks, .radix = world->options_.radix}},
+            [world, rank](int to, const WorldMessage& m) { world->send(rank, to, m); },
+            [this](const WorldMessage& m) { member_.receive(m); }) {}
 
   // What the protocol orders.
-  void send(const WorldMessage& message) override {
-    world_->post(world_->up_[static_cast<std::size_t>(rank_)],
-                 [this, message] { world_->supervisor_->receive(message, world_->now_); });
-  }
+  void send(const WorldMessage& message) override { relay_.up(message); }
   void close_world() override { accepting_ = false; }
   void quiesce(std::uint32_t round) override {
     if (open_order_ != 0) answer_late(open_order_);
@@ -236,6 +240,7 @@ class WorldSimulation::Node final : public MemberActions {
   WorldSimulation* world_;
   int rank_;
   WorldMember member_;
+  WorldRelay relay_;
   std::optional<Error> stopped_;
   bool alive_ = true, detected_ = false, connected_ = false, broken_ = false, muted_ = false,
        accepting_ = false;
@@ -367,29 +372,37 @@ WorldSimulation::WorldSimulation(const Options& options)
     : options_(options), random_(options.seed) {
   for (int rank = 0; rank < options.ranks; ++rank)
     nodes_.push_back(std::make_unique<Node>(this, rank));
-  up_.resize(nodes_.size());
-  down_.resize(nodes_.size());
   supervisor_ = std::make_unique<WorldSupervisor>(
       WorldSupervisor::Options{.size = options.ranks, .max_rounds = options.max_rounds},
-      [this](int rank, const WorldMessage& message) {
-        if (message.kind == Kind::stable) {
-          for (const auto& node : nodes_) {
-            if (node->complete_ < message.step) violation("stable before every rank has committed");
-          }
-        }
-        if (message.kind == Kind::all_finished && rank == 0) ++runs_finished_;
-        const auto decoded = decode_world_message(encode(message));
-        if (!decoded.ok()) return violation("a message that cannot be read");
-        post(down_[static_cast<std::size_t>(rank)], [this, rank, copy = *decoded] {
-          if (!nodes_[static_cast<std::size_t>(rank)]->stopped_)
-            nodes_[static_cast<std::size_t>(rank)]->member_.receive(copy);
-        });
-      });
+      [this](const WorldMessage& message) { announce(message); });
   supervisor_->start(now_);
   after(std::chrono::milliseconds(100), [this] { tick(); });
 }
 
 WorldSimulation::~WorldSimulation() = default;
+
+/// The supervisor's broadcast.
+void WorldSimulation::announce(const WorldMessage& message) {
+  if (message.kind == Kind::stable) {
+    for (const auto& node : nodes_) {
+      if (node->complete_ < message.step) violation("stable before every rank has committed");
+    }
+  }
+  if (message.kind == Kind::all_finished) ++runs_finished_;
+  send(0, 0, message);
+}
+
+/// From rank to rank, or from rank 0's relay to the supervisor.
+void WorldSimulation::send(int from, int to, const WorldMessage& message) {
+  if (to == WorldRelay::kToSupervisor) return supervisor_->receive(message, now_);
+  const auto decoded = decode_world_message(encode(message));
+  if (!decoded.ok()) return violation("a message that cannot be read");
+  post(from, to, [this, to, copy = *decoded] {
+    auto& node = *nodes_[static_cast<std::size_t>(to)];
+    if (copy.kind < Kind::order) return node.relay_.up(copy);
+    if (!node.stopped_) node.relay_.down(copy, now_);
+  });
+}
 
 template <class... Parts>
 void WorldSimulation::trace(const char* format, Parts... parts) const {
@@ -419,7 +432,8 @@ void WorldSimulation::after(std::chrono::nanoseconds delay, std::function<void()
   events_.push({now_ + delay, ++order_, std::move(run)});
 }
 
-void WorldSimulation::post(TimePoint& line, std::function<void()> deliver) {
+void WorldSimulation::post(int from, int to, std::function<void()> deliver) {
+  auto& line = lines_[{from, to}];
   line = std::max(line, now_ + some_time(1000));
   events_.push({line, ++order_, std::move(deliver)});
 }
@@ -431,6 +445,7 @@ void WorldSimulation::violation(const std::string& what) {
 
 void WorldSimulation::tick() {
   supervisor_->tick(now_);
+  for (const auto& node : nodes_) node->relay_.tick(now_);
   after(std::chrono::milliseconds(100), [this] { tick(); });
 }
 

@@ -1,5 +1,7 @@
 #include "rank/world/member.hpp"
 
+#include <algorithm>
+
 namespace troupe::rank {
 
 using Kind = WorldMessage::Kind;
@@ -46,7 +48,10 @@ void WorldMember::carry_out(const WorldMessage& order) {
       return actions_->connect(round_, std::move(*contributions));
     }
     case Phase::verify: return actions_->verify(round_, order.epoch);
-    case Phase::restore: return actions_->restore(round_, order.step);
+    case Phase::restore:
+      asked_iteration_ = std::any_of(order.parts.begin(), order.parts.end(),
+                                     [&](const RankPart& part) { return part.rank == rank_; });
+      return actions_->restore(round_, order.step);
     case Phase::active: return;
   }
 }
@@ -66,7 +71,7 @@ void WorldMember::prepared(const DeviceDone& event) {
       .rank = rank_,
       .formation = event.formation};
   if (event.outcome.ok()) {
-    message.payload = *event.outcome;
+    if (!event.outcome->empty()) message.parts = {{.rank = rank_, .contribution = *event.outcome}};
   } else {
     message.code = static_cast<std::uint32_t>(event.outcome.code());
     message.native = event.outcome.error().native;
@@ -124,7 +129,9 @@ void WorldMember::done(const DeviceDone& event) {
   if (event.order == Order::promote && phase_ == Phase::replace)
     return report_done({.step = newest_});
   if (event.order == Order::contribute && phase_ == Phase::replace) {
-    return report_done({.step = newest_, .payload = *event.outcome});
+    WorldMessage message{.step = newest_};
+    if (!event.outcome->empty()) message.parts = {{.rank = rank_, .contribution = *event.outcome}};
+    return report_done(std::move(message));
   }
   if (event.order == Order::connect && phase_ == Phase::form) {
     return report_done();
@@ -141,7 +148,9 @@ void WorldMember::restored(std::uint32_t round, const Result<void>& outcome, std
                            std::int64_t repeated) {
   if (round != round_ || phase_ != Phase::restore) return;
   if (!outcome.ok()) return report_fault("restore", outcome.error(), 0);
-  report_done({.repeated = repeated, .iteration = iteration});
+  WorldMessage message{.repeated = repeated};
+  if (asked_iteration_) message.parts = {{.rank = rank_, .iteration = iteration}};
+  report_done(std::move(message));
 }
 
 void WorldMember::committed(std::int64_t step) {

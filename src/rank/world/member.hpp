@@ -15,7 +15,7 @@ namespace troupe::rank {
 class MemberActions {
  public:
   virtual ~MemberActions() = default;
-  virtual void send(const WorldMessage& message) = 0;  ///< to the supervisor
+  virtual void send(const WorldMessage& message) = 0;  ///< up, to the supervisor
   /// The program's collectives fail from now on (its every submission, if it runs under a
   /// checkpoint).
   virtual void close_world() = 0;
@@ -71,7 +71,8 @@ class WorldMember {
   Phase phase_ = Phase::replace;  ///< not active before the world is formed
   std::uint32_t round_ = 0;
   std::uint32_t epoch_ = 0;
-  std::int64_t newest_ = -1;  ///< the newest commit that is complete here
+  bool asked_iteration_ = false;  ///< by the order to restore
+  std::int64_t newest_ = -1;      ///< the newest commit that is complete here
 };
 
 }  // namespace troupe::rank

@@ -37,10 +37,10 @@ std::uint32_t StandbyWorld::take() {
 
 void StandbyWorld::receive(const WorldMessage& message, TimePoint now) {
   const auto rank = static_cast<std::size_t>(message.rank);
-  if (!options_.wanted || message.epoch != epoch_ || !members_[rank]) return;
+  if (!options_.wanted || message.epoch != epoch_) return;
   const bool good = message.code == static_cast<std::uint32_t>(Errc::ok);
   if (message.kind == Kind::standby) {
-    ready_[rank] = good;
+    mark(ready_, message, good);
     if (!good && state_ != State::none)
       fail("rank " + std::to_string(rank) + " lost its standby", now);
     return begin_if_ready(now);
@@ -48,10 +48,20 @@ void StandbyWorld::receive(const WorldMessage& message, TimePoint now) {
   const auto stage = message.phase == Phase::form ? State::connecting : State::contributing;
   if (message.formation != formation_ || stage != state_ || answered_[rank]) return;
   if (!good) return fail("rank " + std::to_string(rank) + ": " + message.text, now);
-  answered_[rank] = true;
-  if (stage == State::contributing) contributions_[rank] = message.payload;
+  mark(answered_, message, true);
+  for (const auto& part : message.parts) {
+    if (part.rank >= message.rank && part.rank < message.rank + message.covered)
+      contributions_[static_cast<std::size_t>(part.rank)] = part.contribution;
+  }
   if (answered_ != members_) return;
   step(stage == State::contributing ? State::connecting : State::formed, now);
+}
+
+/// Of the members for which the message speaks.
+void StandbyWorld::mark(std::vector<bool>& ranks, const WorldMessage& message, bool value) {
+  const auto first = static_cast<std::size_t>(message.rank);
+  for (auto i = first; i < first + static_cast<std::size_t>(message.covered); ++i)
+    ranks[i] = value && members_[i];
 }
 
 void StandbyWorld::begin_if_ready(TimePoint now) {

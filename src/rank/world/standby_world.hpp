@@ -50,6 +50,7 @@ class StandbyWorld {
 
  private:
   enum class State { none, contributing, connecting, formed };
+  void mark(std::vector<bool>& ranks, const WorldMessage& message, bool value);
   void begin_if_ready(TimePoint now);
   void step(State state, TimePoint now);
   void fail(const std::string& why, TimePoint now);

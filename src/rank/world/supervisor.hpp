@@ -31,7 +31,8 @@ namespace troupe::rank {
 /// Where there is a standby world (see StandbyWorld), replace promotes it on all ranks, healthy
 /// ones too, and form is skipped.
 ///
-/// Pure: no I/O, no threads; time is passed in, messages leave through `send`.
+/// Pure: no I/O, no threads; time is passed in, messages leave through
+/// `broadcast`. Answers may speak for many ranks (WorldRelay).
 class WorldSupervisor {
  public:
   struct Options {
@@ -40,9 +41,10 @@ class WorldSupervisor {
     int max_rounds = 16;  ///< in one re-formation
     StandbyWorld::Options standby{};
   };
-  using Send = std::function<void(int rank, const WorldMessage& message)>;
+  /// To all ranks; must not call back.
+  using Broadcast = std::function<void(const WorldMessage& message)>;
 
-  WorldSupervisor(Options options, Send send);
+  WorldSupervisor(Options options, Broadcast broadcast);
 
   /// Forms the world for the first time.
   void start(TimePoint now);
@@ -67,10 +69,11 @@ class WorldSupervisor {
   void committed(const WorldMessage& message);
   void finished(const WorldMessage& message);
   void stop(Errc code, std::int32_t native, const std::string& text);
-  void broadcast(const WorldMessage& message);
+  void late(const WorldMessage& message);
+  [[nodiscard]] std::string waited_for() const;
 
   Options options_;
-  Send send_;
+  Broadcast broadcast_;
   Phase phase_ = Phase::active;
   std::uint32_t epoch_ = 0;
   std::uint32_t round_ = 0;
@@ -80,6 +83,7 @@ class WorldSupervisor {
 
   std::vector<bool> acknowledged_;
   int acknowledgements_ = 0;
+  std::vector<int> late_;
   std::vector<std::vector<std::byte>> contributions_;
   std::vector<std::int64_t> newest_;  ///< per rank, its newest commit
   std::int64_t stable_ = -1;
