@@ -24,6 +24,7 @@ std::shared_ptr<const std::vector<std::vector<std::byte>>> share(
 
 WorldActor::WorldActor(WorldCore* core, WorldCore::Options options)
     : core_(core),
+      standby_world_wanted_(options.standby_world),
       look_every_(look_every(options.phase_timeout)),
       member_(core->mpi().rank(), this),
       relay_(
@@ -48,8 +49,17 @@ void WorldActor::on(Begin) {
   context().schedule(look_every_, Deadline{});
 }
 
+void WorldActor::on(FromDevice event) {
+  if (const auto* standby = std::get_if<DeviceStandby>(&event.event))
+    core_->set_standby(standby->ready);
+  member_.device_event(event.event);
+}
+
 void WorldActor::on(Deadline) {
-  if (supervisor_) supervisor_->tick(context().now());
+  if (supervisor_) {
+    supervisor_->tick(context().now());
+    tell_of_standby_world();
+  }
   relay_.tick(context().now());
   context().schedule(look_every_, Deadline{});
 }
@@ -70,9 +80,14 @@ void WorldActor::on(FromNetwork message) {
 void WorldActor::send_on(int to, const WorldMessage& message) {
   if (to == WorldRelay::kToSupervisor) {
     supervisor_->receive(message, context().now());
+    tell_of_standby_world();
   } else {
     core_->transport_->send(to, encode(message));
   }
+}
+
+void WorldActor::tell_of_standby_world() {
+  if (standby_world_wanted_) core_->set_standby_world(supervisor_->standby_world().formed());
 }
 
 void WorldActor::on(Committed done) {

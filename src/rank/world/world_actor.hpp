@@ -50,7 +50,7 @@ class WorldActor
   WorldActor(WorldCore* core, WorldCore::Options options);
 
   void on(world_message::FromNetwork message);
-  void on(world_message::FromDevice event) { member_.device_event(event.event); }
+  void on(world_message::FromDevice event);
   void on(world_message::Begin);
   void on(world_message::Verified done);
   void on(world_message::Restored done) {
@@ -82,8 +82,10 @@ class WorldActor
   void strike(Phase phase) override;
 
   void send_on(int to, const WorldMessage& message);
+  void tell_of_standby_world();
 
   WorldCore* core_;
+  const bool standby_world_wanted_;
   std::chrono::nanoseconds look_every_;
   WorldMember member_;
   WorldRelay relay_;

@@ -53,6 +53,7 @@ class WorldCore {
            const RunOptions& options);
   [[nodiscard]] std::vector<Recovery> recoveries() const;
   void inject_in_phase(memory::FaultKind kind, Phase phase);
+  [[nodiscard]] bool standby_ready() const;
 
  private:
   friend class WorldActor;
@@ -69,6 +70,8 @@ class WorldCore {
   void set_finished();
   void stop(const Error& error);
   std::optional<memory::FaultKind> take_fault(Phase phase);
+  void set_standby(bool ready);
+  void set_standby_world(bool formed);
 
   // run()
   std::int64_t attempt(Checkpoint& checkpoint, const std::function<Step(std::int64_t)>& step,
@@ -90,6 +93,8 @@ class WorldCore {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool active_ = false;
+  bool standby_ = false;              ///< this rank's is ready, in this epoch
+  bool standby_world_formed_ = true;  ///< rank 0 knows; elsewhere, and if not wanted, true
   std::uint32_t epoch_ = 0;
   std::int64_t stable_ = -1;
   bool attached_ = false;  ///< the program is in run(): rollback is its business
