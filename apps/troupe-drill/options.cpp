@@ -89,14 +89,15 @@ std::vector<OptionSpec> option_specs() {
   return {
       {"kinds", OptionType::list, "", "KIND",
        "faults to suffer: kill, segv, hang, exit, and on a GPU illegal-address, trap, assert, "
-       "misaligned; default: kill, and on a GPU these four",
+       "misaligned; default: kill, and on a GPU also these four",
        kind_names()},
       {"phases",
        OptionType::list,
        kNoPhase,
        "PHASE",
        "with each fault another rank suffers the same in this phase of the recovery: quiesce, "
-       "replace, form, verify, restore; none: no second fault",
+       "replace, form, verify, restore; none: no second fault. form and replace want --standby "
+       "local or off",
        {kNoPhase, "quiesce", "replace", "form", "verify", "restore"}},
       {"victim", OptionType::list, "", "RANK|all",
        "ranks whose device hosts suffer the fault, together; default: 1, of a single rank 0"},

@@ -110,6 +110,14 @@ TEST(Drill, RepeatsStepsInARun) {
   EXPECT_GE(number(report["series"][0], "repeated_steps_median"), 1);
 }
 
+TEST(Drill, EndsWhenTheWorldDoes) {
+  Job job(ranks_here(2), {"--restart-budget", "1", "--repetitions", "3", "--kept", "1MiB"});
+  EXPECT_EQ(job.wait(), 75) << job.out() << job.err();
+  ASSERT_EQ(job.complaints().size(), 1u) << job.err();
+  EXPECT_NE(job.complaints()[0].find("budget_exhausted"), std::string::npos) << job.err();
+  EXPECT_TRUE(job.nothing_left());
+}
+
 void expect_refused(int ranks, const Arguments& arguments, const std::vector<std::string>& words) {
   SCOPED_TRACE(words.back());
   Job job(ranks, arguments, {.limit = 20s});
