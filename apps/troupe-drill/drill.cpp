@@ -125,12 +125,19 @@ void Drill::suffer_outside_run() {
       if (step(number) == Step::done) return;
       continue;
     } catch (const Exception& e) {
+      (void)active_epoch();
       if (!is_of_a_fault(e.code())) throw;
     }
     // The first to notice is the device; the world may still seem active for a moment.
-    while (world_.wait_active().take() == epoch && Clock::now() < deadline_)
-      std::this_thread::sleep_for(20us);
+    while (active_epoch() == epoch && Clock::now() < deadline_) std::this_thread::sleep_for(20us);
   }
+}
+
+/// Waits for it. What ends the world ends it for all ranks.
+Epoch Drill::active_epoch() {
+  const auto epoch = world_.wait_active();
+  if (!epoch) throw CollectiveException(epoch.error());
+  return *epoch;
 }
 
 void Drill::suffer_in_run() {

@@ -41,6 +41,7 @@ class Drill {
 
   void suffer_outside_run();
   void suffer_in_run();
+  Epoch active_epoch();
   Step step(std::int64_t number);
   void order_fault();
   void stream();
