@@ -40,17 +40,22 @@ void print(const std::string& title, const std::vector<Comparison>& lines) {
 }
 
 Result<void> write_json(const std::string& path, const std::vector<Comparison>& lines) {
-  if (path.empty()) return {};
-  std::ofstream file(path);
-  file << "[";
-  for (const auto* gap = "\n"; const auto& line : lines) {
+  std::vector<std::string> objects;
+  for (const auto& line : lines) {
     const nlohmann::ordered_json object = {
         {"name", line.name},           {"unit", line.unit},     {"raw", median(line.raw)},
         {"troupe", median(line.ours)}, {"ratio", line.ratio()}, {"raw_values", line.raw},
         {"troupe_values", line.ours}};
-    file << gap << object.dump();
-    gap = ",\n";
+    objects.push_back(object.dump());
   }
+  return write_json_lines(path, objects);
+}
+
+Result<void> write_json_lines(const std::string& path, const std::vector<std::string>& objects) {
+  if (path.empty()) return {};
+  std::ofstream file(path);
+  file << "[";
+  for (std::size_t i = 0; i < objects.size(); ++i) file << (i == 0 ? "\n" : ",\n") << objects[i];
   file << "\n]\n";
   file.close();
   if (!file) return Error{Errc::io, errno, path + ": " + std::strerror(errno)};

@@ -29,4 +29,7 @@ void print(const std::string& title, const std::vector<Comparison>& lines);
 /// values. Does nothing if `path` is empty. Errors: io.
 Result<void> write_json(const std::string& path, const std::vector<Comparison>& lines);
 
+/// Writes `objects` (JSON texts) as an array with one per line. Errors: io.
+Result<void> write_json_lines(const std::string& path, const std::vector<std::string>& objects);
+
 }  // namespace troupe::bench
