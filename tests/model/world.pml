@@ -110,7 +110,7 @@ inline broadcast(what, argument) {
 }
 
 /* What supervisor.cpp does on an event: next(), begin_round(), enter(), activate(). */
-inline take(event) {
+inline take() {
   next = phase;
   if
 #define TROUPE_TRANSITION(from, on_event, into) :: phase == from && event == on_event -> next = into;
@@ -158,54 +158,67 @@ inline take(event) {
   next = 0
 }
 
-inline heard(i) {
+/* What a message from rank `from` means: the event, or none. */
+inline heard() {
   if
   :: kind == done ->
      if
-     :: about_round == round && about == phase -> answered = answered | (1 << i)
+     :: about_round == round && about == phase -> answered = answered | (1 << from)
      :: else -> skip /* of an older round */
      fi;
      if
 #ifdef BROKEN_KILL_EARLY
-     :: phase == quiesce && answered != 0 -> take(all_done)
+     :: phase == quiesce && answered != 0 -> event = all_done
 #endif
-     :: phase == replace && promoting && answered == ALL -> take(all_promoted)
-     :: phase != active && !(phase == replace && promoting) && answered == ALL -> take(all_done)
+     :: phase == replace && promoting && answered == ALL -> event = all_promoted
+     :: phase != active && !(phase == replace && promoting) && answered == ALL -> event = all_done
      :: else -> skip
      fi
-  :: kind == death -> take(fault)
+  :: kind == death -> event = fault
   :: kind == echo ->
      if
-     :: about_round == round -> take(fault)
+     :: about_round == round -> event = fault
      :: else -> skip
      fi
   :: kind == prepared ->
      if
-     :: raising && about == formation -> standbys = standbys | (1 << i)
+     :: raising && about == formation -> standbys = standbys | (1 << from)
      :: else -> skip
      fi
-  :: kind == standby_lost ->
-     standbys = 0;
-     raising = false
+  :: kind == standby_lost -> standbys = 0; raising = false
   fi;
-  kind = 0; about = 0; about_round = 0
+  kind = 0; about = 0; about_round = 0; from = 0
 }
 
 proctype supervisor() {
-  mtype kind;
-  byte about, about_round, next, to;
+  mtype kind, event;
+  byte about, about_round, from, next, to;
   atomic {
     phase = replace;
     round = 1;
     broadcast(order, replace)
   }
   do
-  :: atomic { up[0]?kind, about, about_round -> heard(0) }
-  :: atomic { up[1]?kind, about, about_round -> heard(1) }
-  :: atomic { up[2]?kind, about, about_round -> heard(2) }
+  :: atomic {
+       if
+       :: up[0]?kind, about, about_round -> from = 0; heard()
+       :: up[1]?kind, about, about_round -> from = 1; heard()
+       :: up[2]?kind, about, about_round -> from = 2; heard()
 #if N > 3
-  :: atomic { up[3]?kind, about, about_round -> heard(3) }
+       :: up[3]?kind, about, about_round -> from = 3; heard()
 #endif
+#if SPURIOUS > 0
+       :: spurious > 0 && phase != active && phase != quiesce -> spurious--; event = deadline
+#endif
+       :: EVERY(IS_QUIET) && phase != active -> event = deadline
+       :: EVERY(IS_QUIET) && phase == active -> assert(EVERY(IS_SETTLED))
+       fi;
+       if
+       :: event != 0 -> take()
+       :: else -> skip
+       fi;
+       event = 0
+     }
 #if PREPARES > 0
   :: atomic {
        phase == active && prepares > 0 && standbys == 0 ->
@@ -215,11 +228,6 @@ proctype supervisor() {
        broadcast(prepare, formation)
      }
 #endif
-#if SPURIOUS > 0
-  :: atomic { spurious > 0 && phase != active && phase != quiesce -> spurious--; take(deadline) }
-#endif
-  :: atomic { EVERY(IS_QUIET) && phase != active -> take(deadline) }
-  :: atomic { EVERY(IS_QUIET) && phase == active -> assert(EVERY(IS_SETTLED)) }
   od
 }
 
