@@ -62,8 +62,15 @@ struct Transfer {
 /// order of the calls.
 class World {
  public:
-  [[nodiscard]] int rank() const;
-  [[nodiscard]] int size() const;
+  // In a world that has shrunk the members are numbered anew, in the order of their ranks in the job
+  // (MPI_COMM_WORLD). Rank and size change when the program acknowledges an epoch.
+
+  [[nodiscard]] int rank() const;  ///< -1: a spectator
+  [[nodiscard]] int size() const;  ///< 0: a spectator, which has no part in collectives
+  /// This rank's GPU could not come back, and the world goes on without it (on-loss = shrink).
+  [[nodiscard]] bool spectator() const;
+  /// The rank in the job of a rank of the world.
+  [[nodiscard]] int job_rank(int rank) const;
   [[nodiscard]] int local_rank() const;  ///< among the ranks of this node
   [[nodiscard]] int local_size() const;
   [[nodiscard]] Epoch epoch() const;  ///< the one the program has acknowledged

@@ -157,6 +157,9 @@ class WorldSimulation::Node final : public MemberActions {
                        peers ? Result<void>() : Result<void>(Error{Errc::library, 1, "wrong sum"}));
     });
   }
+  void regroup(std::uint32_t round) override {
+    if (round != open_order_) world_->violation("regroup out of order");
+  }
   void restore(std::uint32_t round, std::int64_t step) override {
     order(round);
     everyone([&](const Node& node) { return node.verified_.contains(round); },

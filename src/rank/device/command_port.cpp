@@ -264,6 +264,15 @@ void CommandPort::end(const Error& error) {
   tickets_.advance();
 }
 
+void CommandPort::begin_again(std::shared_ptr<HostLink> link) {
+  const std::scoped_lock locks(submit_mutex_, reply_mutex_);
+  producer_ = link->producer();
+  replies_ = link->replies();
+  link_ = std::move(link);
+  corrupt_.store(false, std::memory_order_release);
+  ended_.reset();
+}
+
 void CommandPort::fail_in_flight(std::uint64_t issued, const Error& error, Settled& settled,
                                  Resolved& resolved) {
   fail_range(tickets_.retired() + 1, std::min(issued, tickets_.submitted()), error, settled,

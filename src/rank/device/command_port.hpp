@@ -78,6 +78,9 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   /// with `error`, also what would pass a closed gate.
   void end(const Error& error);
 
+  /// After end(): a host serves again. No command is pending; what had been lost stays lost.
+  void begin_again(std::shared_ptr<HostLink> link);
+
   /// Collectives of other epochs fail with world_reformed; 0: all do.
   void set_epoch(Epoch epoch) { epoch_.store(epoch.value, std::memory_order_release); }
   /// Closes the port to the program: submissions fail with this error until it is opened. The

@@ -154,6 +154,7 @@ void DeviceActor::on(FromHost from) {
         (void)self.tell(HostClosed{link});  // the socket's end says it again
       });
       if (is_standby) report_standby();
+      if (reviving_) return revived(true);
       if (!first_ready_) {
         first_ready_ = true;
         described_->resolve(std::move(from.message.text));
@@ -161,6 +162,7 @@ void DeviceActor::on(FromHost from) {
       }
       return advance_replacement();
     case ControlKind::fatal:
+      if (reviving_) return revived(false);
       if (is_standby) return lose_standby(from.message.error());
       if (!first_ready_ || from.message.error().code == Errc::device_failed)
         return give_up(from.message.error());
@@ -190,6 +192,7 @@ void DeviceActor::on(HostClosed closed) {
   if (incarnation == nullptr) return;
   if (standby_ && incarnation == &*standby_) return lose_standby(gone);
   if (successor_ && incarnation == &*successor_) return lose_successor(gone);
+  if (reviving_) return revived(false);
   if (fault_) return;
   if (settings_.launch.in_process) {
     std::fprintf(
@@ -410,10 +413,39 @@ void DeviceActor::on(Suffer suffer) {
 }
 
 void DeviceActor::on(WorldActive) {
+  if (failed_ && !reviving_) {  // the world goes on without this device
+    for (auto* host : {&active_, &successor_, &standby_}) {
+      if (*host) discard(**host);
+      host->reset();
+    }
+    return;
+  }
   world_active_ = true;
   for (auto& host : retired_) host.link->kill();  // HostExited takes it out
   raise_standby();
   report_standby();
+}
+
+void DeviceActor::on(Revive) {
+  if (!failed_ || reviving_ || failed_->code == Errc::stopped) return;
+  auto made = make_incarnation(false);
+  const auto spawned = made.ok() ? spawn(*made, false) : Result<void>(made.error());
+  if (!spawned.ok()) return log::info("device", "no new start: {}", spawned.error().to_string());
+  active_ = std::move(*made);
+  successor_.reset(), standby_.reset();
+  fault_.reset();
+  replacing_.reset(), promoting_.reset(), connected_.reset(), quiescing_.reset();
+  budget_ = RestartBudget(settings_.restart_budget, settings_.restart_window);
+  reviving_ = true;
+}
+
+/// The host of a new start is ready, or has failed like those before.
+void DeviceActor::revived(bool ready) {
+  reviving_ = false;
+  if (!ready) return;
+  failed_.reset();
+  port_->begin_again(active_->link);
+  report(DeviceRevived{});
 }
 
 bool DeviceActor::on(ShutDown) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,6 +36,7 @@ struct WorldMessage {
     finished,   ///< the program's run has ended here
     standby,    ///< this rank's standby is ready (code 0), or lost
     prepared,   ///< the step (phase) of formation is done by the standby; code, text
+    rejoin,     ///< a spectator's GPU is back
     late,       ///< a relay has waited for long for the answers of these ranks: parts
     // supervisor to rank
     order,     ///< carry out phase of round; replace: with a formation, every rank promotes its
@@ -65,10 +67,14 @@ struct WorldMessage {
   std::string text{};
   std::vector<std::byte> payload{};
   std::vector<RankPart> parts{};
+  std::vector<std::int32_t> excluded{};  ///< order, activate: the ranks that are spectators, sorted
 };
 /// Whether a fault of this kind (WorldMessage::text) is mostly the echo of another one: a phase
 /// that failed or a communicator that broke because somebody's device host died.
 bool is_echo(std::string_view fault_kind) noexcept;
+
+/// A step that holds nobody back: of a rank that has no state to roll back, or takes no part.
+inline constexpr std::int64_t kAnyStep = std::numeric_limits<std::int64_t>::max();
 
 /// Plain bytes for the network and back; a malformed message is Errc::invalid.
 std::vector<std::byte> encode(const WorldMessage& message);

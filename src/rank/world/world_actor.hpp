@@ -73,6 +73,7 @@ class WorldActor
                        std::vector<std::vector<std::byte>> contributions) override;
   void connect(std::uint32_t round, std::vector<std::vector<std::byte>> contributions) override;
   void verify(std::uint32_t round, std::uint32_t epoch) override;
+  void regroup(std::uint32_t round) override;
   void restore(std::uint32_t round, std::int64_t step) override { core_->ask_restore(round, step); }
   void activate(std::uint32_t epoch, std::int64_t stable,
                 std::vector<RecoveryReport> reports) override;
@@ -80,10 +81,18 @@ class WorldActor
   void all_finished() override { core_->set_finished(); }
   void stop(const Error& error) override { core_->stop(error); }
   void strike(Phase phase) override;
+  /// This rank's place among the members of the world that is being formed, and their number.
+  [[nodiscard]] std::int32_t place() const;
+  [[nodiscard]] std::int32_t members() const;
+  /// Of all ranks' contributions those of the members.
+  [[nodiscard]] std::shared_ptr<const std::vector<std::vector<std::byte>>> of_members(
+      std::vector<std::vector<std::byte>> contributions) const;
 
   void send_on(int to, const WorldMessage& message);
 
   WorldCore* core_;
+  WorldCore::Options options_;
+  TimePoint revived_at_{};  ///< when a spectator's device was last tried, or its epoch began
   std::chrono::nanoseconds look_every_;
   WorldMember member_;
   WorldRelay relay_;

@@ -90,8 +90,10 @@ void WorldCore::ask_restore(std::uint32_t round, std::int64_t step) {
 }
 
 void WorldCore::activate(std::uint32_t epoch, std::int64_t stable,
-                         const std::vector<RecoveryReport>& reports) {
+                         const std::vector<RecoveryReport>& reports,
+                         const std::vector<std::int32_t>& excluded) {
   const std::lock_guard lock(mutex_);
+  spectator_ = std::binary_search(excluded.begin(), excluded.end(), mpi_->rank());
   active_ = true;
   epoch_ = epoch;
   stable_ = stable;
@@ -147,8 +149,13 @@ Result<Epoch> WorldCore::wait_active() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return stopped_ || active_; });
   if (stopped_) return *stopped_;
-  program_epoch_.store(epoch_, std::memory_order_release);
+  acknowledge();
   return Epoch(epoch_);
+}
+
+void WorldCore::acknowledge() {
+  mpi_->adopt_group(spectator_);
+  program_epoch_.store(epoch_, std::memory_order_release);
 }
 
 std::vector<Recovery> WorldCore::recoveries() const {
@@ -280,7 +287,7 @@ std::int64_t WorldCore::recover(Checkpoint& checkpoint) {
       lock.lock();
       continue;
     }
-    program_epoch_.store(epoch_, std::memory_order_release);
+    acknowledge();
     device_->port().open_gate();
     (void)device_->port().take_error();  // what failed on the way was rolled back
     check(restored.has_value(), "the world became active without a rollback of this rank");
@@ -293,10 +300,18 @@ std::int64_t WorldCore::recover(Checkpoint& checkpoint) {
 namespace troupe {
 
 int World::rank() const {
-  return core_->mpi().rank();
+  return core_->rank();
 }
 int World::size() const {
-  return core_->mpi().size();
+  return core_->size();
+}
+bool World::spectator() const {
+  return core_->rank() < 0;
+}
+int World::job_rank(int rank) const {
+  const auto& group = core_->mpi().group();
+  check(rank >= 0 && rank < size(), "World::job_rank of a rank that the world does not have");
+  return group[static_cast<std::size_t>(rank)];
 }
 int World::local_rank() const {
   return core_->mpi().local_rank();

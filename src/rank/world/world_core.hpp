@@ -29,6 +29,9 @@ class WorldCore {
   struct Options {
     std::chrono::nanoseconds phase_timeout = std::chrono::seconds(30);
     bool standby_world = true;  ///< standbys form a communicator ahead of time
+    bool shrink = false;        ///< go on without a rank whose GPU cannot come back
+    /// How long a rank that is a spectator waits before it tries its GPU again, and between tries.
+    std::chrono::nanoseconds rejoin_after = std::chrono::seconds(60);
   };
 
   /// Forms the world: returns once it is active. All ranks call it. The device must have its
@@ -43,6 +46,9 @@ class WorldCore {
   [[nodiscard]] Epoch epoch() const noexcept {
     return Epoch(program_epoch_.load(std::memory_order_acquire));
   }
+  /// Among the members of the epoch that the program has acknowledged; -1: a spectator.
+  [[nodiscard]] int rank() const noexcept { return mpi_->group_rank(); }
+  [[nodiscard]] int size() const noexcept { return mpi_->group_size(); }
   /// Tells the WorldActor of the device's fate; any thread.
   void device_event(DeviceEvent event);
 
@@ -64,7 +70,8 @@ class WorldCore {
   void close();
   void ask_restore(std::uint32_t round, std::int64_t step);
   void activate(std::uint32_t epoch, std::int64_t stable,
-                const std::vector<RecoveryReport>& reports);
+                const std::vector<RecoveryReport>& reports,
+                const std::vector<std::int32_t>& excluded);
   void set_stable(std::int64_t step);
   void set_finished();
   void stop(const Error& error);
@@ -77,6 +84,8 @@ class WorldCore {
   void commit_first(Checkpoint& checkpoint, std::int64_t step);
   void finish(const Checkpoint& checkpoint);
   std::int64_t recover(Checkpoint& checkpoint);
+  /// The program turns to the newest epoch and its members. With mutex_ held.
+  void acknowledge();
   [[nodiscard]] bool interrupted() const;
 
   MpiSession* mpi_;
@@ -91,6 +100,7 @@ class WorldCore {
   std::condition_variable changed_;
   bool active_ = false;
   std::uint32_t epoch_ = 0;
+  bool spectator_ = false;  ///< in the newest epoch
   std::int64_t stable_ = -1;
   bool attached_ = false;  ///< the program is in run(): rollback is its business
   bool finished_ = false;
