@@ -48,13 +48,15 @@ class WorldCore {
   // The program's thread.
 
   Result<Epoch> wait_active();
-  void run(Checkpoint& checkpoint, const std::function<Step(std::int64_t)>& step,
-           const RunOptions& options);
+  /// Until `step` is committed everywhere. Throws Exception: world_reformed, or what ended the
+  /// world.
+  void wait_stable(std::int64_t step);
   [[nodiscard]] std::vector<Recovery> recoveries() const;
   void inject_in_phase(memory::FaultKind kind, Phase phase);
 
  private:
   friend class WorldActor;
+  friend class RunLoop;
 
   WorldCore(MpiSession& mpi, std::shared_ptr<DeviceCore> device)
       : mpi_(&mpi), device_(std::move(device)) {}
@@ -68,15 +70,6 @@ class WorldCore {
   void set_finished();
   void stop(const Error& error);
   std::optional<memory::FaultKind> take_fault(Phase phase);
-
-  // run()
-  std::int64_t attempt(Checkpoint& checkpoint, const std::function<Step(std::int64_t)>& step,
-                       std::int64_t from, const RunOptions& options);
-  void commit(Checkpoint& checkpoint, std::int64_t step);
-  void commit_first(Checkpoint& checkpoint, std::int64_t step);
-  void finish(const Checkpoint& checkpoint);
-  std::int64_t recover(Checkpoint& checkpoint);
-  [[nodiscard]] bool interrupted() const;
 
   MpiSession* mpi_;
   std::shared_ptr<DeviceCore> device_;
