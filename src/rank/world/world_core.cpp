@@ -4,7 +4,9 @@
 #include <thread>
 
 #include "common/core/log.hpp"
+#include "rank/world/restart.hpp"
 #include "rank/world/run_loop.hpp"
+#include "rank/world/stop_signal.hpp"
 #include "rank/world/world_actor.hpp"
 
 namespace troupe::rank {
@@ -34,6 +36,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
                                                    std::shared_ptr<DeviceCore> device,
                                                    Options options) {
   std::shared_ptr<WorldCore> core(new WorldCore(mpi, std::move(device)));
+  core->save_options_ = options.save;
   Device program(core->device_);
   Result<void> ready;
   try {
@@ -59,6 +62,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
 }
 
 WorldCore::~WorldCore() {
+  if (keeper_) keeper_->close();  // while the world can still say what becomes of its last commit
   if (transport_)
     transport_->leave();  // until all have left the supervisor is needed, and the actors speak
   actor_.stop();
@@ -96,6 +100,7 @@ void WorldCore::activate(std::uint32_t epoch, std::int64_t stable,
   active_ = true;
   epoch_ = epoch;
   stable_ = stable;
+  if (keeper_) keeper_->activated(epoch, stable);
   for (const auto& report : reports) {
     recoveries_.push_back(to_recovery(report));
     if (mpi_->rank() == 0) {
@@ -109,13 +114,20 @@ void WorldCore::activate(std::uint32_t epoch, std::int64_t stable,
 void WorldCore::set_stable(std::int64_t step) {
   const std::lock_guard lock(mutex_);
   stable_ = step;
+  if (keeper_) keeper_->stable(step);
   changed_.notify_all();
+}
+
+void WorldCore::set_stopping(std::int64_t since) {
+  const std::lock_guard lock(mutex_);
+  if (!stopping_since_) stopping_since_ = since;
 }
 
 void WorldCore::set_finished() {
   const std::lock_guard lock(mutex_);
   finished_ = true;
   stable_ = -1;
+  if (stopping_since_) stopping_since_ = -1;  // another run would end with its first commit
   changed_.notify_all();
 }
 
@@ -123,6 +135,7 @@ void WorldCore::stop(const Error& error) {
   const std::lock_guard lock(mutex_);
   stopped_ = error;
   active_ = false;
+  if (keeper_) keeper_->stopped();
   device_->port().set_epoch(Epoch(0));
   device_->port().close_gate(error);
   changed_.notify_all();
@@ -157,6 +170,10 @@ std::vector<Recovery> WorldCore::recoveries() const {
   return recoveries_;
 }
 
+void WorldCore::request_stop() {
+  (void)actor_.tell(world_message::AskToStop{});
+}
+
 void WorldCore::inject_in_phase(memory::FaultKind kind, Phase phase) {
   const std::lock_guard lock(mutex_);
   ordered_faults_.emplace_back(phase, kind);
@@ -167,6 +184,17 @@ void WorldCore::wait_stable(std::int64_t step) {
   changed_.wait(lock, [&] { return stopped_ || !active_ || stable_ >= step; });
   if (stopped_) throw CollectiveException(*stopped_);
   if (!active_ || epoch_ != program_epoch_.load()) throw Exception(kReformed);
+}
+
+bool WorldCore::stopping_after(std::int64_t newest) const {
+  const std::lock_guard lock(mutex_);
+  return stopping_since_ && *stopping_since_ <= newest;
+}
+
+void WorldCore::look_for_stop_signal() {
+  if (signal_passed_on_ || !stop_signal_seen()) return;
+  signal_passed_on_ = true;
+  request_stop();
 }
 
 }  // namespace troupe::rank
@@ -193,7 +221,31 @@ Result<Epoch> World::wait_active() {
 }
 void World::run(Checkpoint& checkpoint, const std::function<Step(std::int64_t)>& step,
                 const RunOptions& options) {
-  rank::RunLoop(*core_, checkpoint, step, options).run();
+  rank::RunLoop(*core_, device_, checkpoint, step, options).run();
+}
+const SaveOptions& World::save_options() const {
+  return core_->save_options();
+}
+Result<std::optional<SavedState>> World::find_state(const SaveOptions& options) {
+  if (options.directory.empty() || options.restart == SaveOptions::kNever)
+    return std::optional<SavedState>();
+  return rank::find_state(core_->mpi(), rank::folder_of(options), options.restart);
+}
+Result<SavedState> World::partner_state() {
+  const auto* const keeper = core_->keeper();
+  return rank::partner_state(core_->mpi(), keeper ? keeper->held() : rank::StateKeeper::Held{});
+}
+void World::load(const SavedState& state, Checkpoint& checkpoint) {
+  agree(rank::load_part(state, rank(), device_, checkpoint));
+}
+void World::request_stop() {
+  core_->request_stop();
+}
+std::int64_t World::restarted_from() const {
+  return core_->restarted_from();
+}
+std::vector<SavedCheckpoint> World::saved_checkpoints() const {
+  return core_->keeper() ? core_->keeper()->saved() : std::vector<SavedCheckpoint>();
 }
 std::vector<Recovery> World::recoveries() const {
   return core_->recoveries();
