@@ -131,8 +131,8 @@ class Saved : public ::testing::Test {
       ASSERT_EQ(calm["history"][index][0], iteration);
       const auto was = calm["history"][index][1].get<double>(), is = entry[1].get<double>();
       // Rounding grows on the way: what matters is where the run goes on.
-      if (iteration <= from + 20 || slack == 0)
-        EXPECT_LE(std::abs(is - was), slack * was) << "iteration " << iteration;
+      if (iteration > from + 20 && slack > 0) continue;
+      EXPECT_LE(std::abs(is - was), slack * was) << "iteration " << iteration;
     }
   }
 
