@@ -84,7 +84,7 @@ void RunLoop::begin_keeping() {
   std::unique_ptr<StateKeeper> keeper;
   if (!save_.directory.empty() || save_.partner) {
     keeper = std::make_unique<StateKeeper>(
-        core_->mpi(), *device_, *checkpoint_,
+        core_->mpi(), core_->device_, core_->program_epoch_.load(), *checkpoint_,
         StateKeeper::Options{
             save_.directory.empty() ? std::filesystem::path() : folder_of(save_).folder(),
             save_.partner});
@@ -274,7 +274,6 @@ void RunLoop::restore(std::unique_lock<std::mutex>& lock, std::optional<std::int
   const auto iteration = core_->at_step_;
   lock.unlock();
   const CommandPort::Passage passage;
-  if (keeper_ != nullptr) keeper_->capture_again();
   // Without a commit everywhere no step has run yet: the state is what it was.
   const auto outcome = order.step >= 0 ? checkpoint_->rollback(order.step) : checkpoint_->forget();
   if (outcome.ok()) restored = order.step;
