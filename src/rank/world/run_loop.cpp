@@ -18,10 +18,9 @@ bool ends_the_world(Errc code) {
 
 }  // namespace
 
-RunLoop::RunLoop(WorldCore& core, Device& device, Checkpoint& checkpoint, const StepFunction& step,
+RunLoop::RunLoop(WorldCore& core, Checkpoint& checkpoint, const StepFunction& step,
                  const RunOptions& options)
     : core_(&core),
-      device_(&device),
       checkpoint_(&checkpoint),
       step_(&step),
       options_(&options),
@@ -122,7 +121,7 @@ void RunLoop::adopt(const SavedState& state) {
   auto& mpi = core_->mpi();
   Result<void> outcome;
   if (state.parts() == mpi.size()) {
-    outcome = load_part(state, mpi.rank(), *device_, *checkpoint_);
+    outcome = load_part(state, mpi.rank(), *checkpoint_);
   } else if (options_->redistribute) {
     try {
       options_->redistribute(state);
