@@ -81,19 +81,19 @@ void RunLoop::check_save_options() {
 void RunLoop::begin_keeping() {
   core_->restarted_from_ = -1;
   std::unique_ptr<StateKeeper> keeper;
-  if (!save_.directory.empty() || save_.partner) {
-    keeper = std::make_unique<StateKeeper>(
-        core_->mpi(), core_->device_, core_->program_epoch_.load(), *checkpoint_,
-        StateKeeper::Options{
-            save_.directory.empty() ? std::filesystem::path() : folder_of(save_).folder(),
-            save_.partner});
-  }
-  keeper_ = keeper.get();
-  {
+  const auto exchange = [&] {
     const std::lock_guard lock(core_->mutex_);
     std::swap(core_->keeper_, keeper);
-  }
-  // The one of the run before ends here.
+    if (core_->keeper_) core_->keeper_->activated(core_->epoch_, -1);
+  };
+  exchange();
+  keeper.reset();  // of the run before: its memory is needed
+  if (save_.directory.empty() && !save_.partner) return;
+  const auto folder = save_.directory.empty() ? std::filesystem::path() : folder_of(save_).folder();
+  keeper = std::make_unique<StateKeeper>(core_->mpi(), core_->device_, *checkpoint_,
+                                         StateKeeper::Options{folder, save_.partner});
+  keeper_ = keeper.get();
+  exchange();
 }
 
 void RunLoop::restart() {

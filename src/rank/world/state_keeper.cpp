@@ -35,7 +35,7 @@ struct StateKeeper::Written {
   double stall_seconds = 0;
 };
 
-StateKeeper::StateKeeper(MpiSession& mpi, std::shared_ptr<DeviceCore> device, std::uint32_t epoch,
+StateKeeper::StateKeeper(MpiSession& mpi, std::shared_ptr<DeviceCore> device,
                          Checkpoint& checkpoint, Options options)
     : mpi_(&mpi),
       checkpoint_(&checkpoint),
@@ -43,8 +43,7 @@ StateKeeper::StateKeeper(MpiSession& mpi, std::shared_ptr<DeviceCore> device, st
       generations_(options.folder),
       options_(std::move(options)),
       table_(lay_out(checkpoint.saved_entries())),
-      device_(std::move(device)),
-      epoch_(epoch) {
+      device_(std::move(device)) {
   if (options_.partner && mpi.size() > 1) {
     const auto partner = partners(nodes_of_ranks(mpi));
     partner_ = partner[static_cast<std::size_t>(mpi.rank())];

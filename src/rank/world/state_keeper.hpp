@@ -42,10 +42,10 @@ class StateKeeper {
     std::shared_ptr<const std::vector<std::byte>> part;
   };
 
-  /// All ranks, from the program's thread, in `epoch`. Throws CollectiveException (out_of_memory):
-  /// pinned memory for the state.
-  StateKeeper(MpiSession& mpi, std::shared_ptr<DeviceCore> device, std::uint32_t epoch,
-              Checkpoint& checkpoint, Options options);
+  /// All ranks, from the program's thread; activated() follows. Throws CollectiveException
+  /// (out_of_memory): pinned memory for the state.
+  StateKeeper(MpiSession& mpi, std::shared_ptr<DeviceCore> device, Checkpoint& checkpoint,
+              Options options);
   ~StateKeeper();
   StateKeeper(const StateKeeper&) = delete;
   StateKeeper& operator=(const StateKeeper&) = delete;
