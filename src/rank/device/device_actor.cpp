@@ -1,5 +1,6 @@
 #include "rank/device/device_actor.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <thread>
 
@@ -490,20 +491,28 @@ void DeviceActor::on(MakeSlab make) {
 }
 
 void DeviceActor::on(MapPinned map) {
-  pinned_[map.region] = map.memory;
+  if (!map.apart) pinned_[map.region] = map.memory;
   if (failed_) {
     map.mapped->resolve(*failed_);
     return;
   }
-  if (!active_->serving || fault_) {  // mapped on promotion
+  if (!active_->serving || fault_) {
+    const Error nobody{Errc::device_lost, 0, "there is no device host to map it"};
+    map.mapped->resolve(map.apart ? Result<void>(nobody) : Result<void>());  // else on promotion
+    return;
+  }
+  auto& has = active_->apart;
+  if (std::find(has.begin(), has.end(), map.region) != has.end()) {
     map.mapped->resolve({});
     return;
   }
+  if (map.apart) has.push_back(map.region);
   request(*active_,
           {.kind = ControlKind::map_pinned, .region = map.region, .bytes = map.memory->size()},
           map.memory->fd(), [this, map](Result<wire::ControlMessage> answer) {
-            if (!answer.ok() && answer.code() != Errc::device_lost) {
+            if (!answer.ok() && (map.apart || answer.code() != Errc::device_lost)) {
               pinned_.erase(map.region);
+              if (active_) std::erase(active_->apart, map.region);
               map.mapped->resolve(answer.error());
               return;
             }
@@ -514,6 +523,7 @@ void DeviceActor::on(MapPinned map) {
 void DeviceActor::on(DropRegion drop) {
   slabs_.erase(drop.region);
   pinned_.erase(drop.region);
+  if (active_) std::erase(active_->apart, drop.region);
   if (active_ && active_->serving) {
     (void)wire::send_control(active_->link->socket(),
                              {.kind = ControlKind::drop_region, .region = drop.region});

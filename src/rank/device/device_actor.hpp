@@ -54,6 +54,9 @@ struct MapPinned {
   std::uint32_t region;
   std::shared_ptr<ipc::SharedMemory> memory;
   std::shared_ptr<Promise<void>> mapped;
+  /// Only in the present host, once; a host that follows it is not given the memory. Fails with
+  /// device_lost where there is no host just now.
+  bool apart = false;
 };
 struct DropRegion {
   std::uint32_t region;
@@ -148,6 +151,7 @@ class DeviceActor
     bool promoting = false;
     bool serving = false;
     bool exited = false;
+    std::vector<std::uint32_t> apart{};  ///< regions that it was given by MapPinned::apart
     std::uint32_t formation = 0;  ///< of the standby world whose communicator it has; 0: none
   };
   using Answer = std::function<void(Result<wire::ControlMessage>)>;

@@ -60,6 +60,7 @@ std::unique_ptr<MpiSession> MpiSession::open(int* argc, char*** argv) {
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.all);
   comms.host = comms.all;
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.world);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms.background);
   MPI_Comm_split_type(comms.all, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comms.node);
   MPI_Comm_rank(comms.all, &session->rank_);
   MPI_Comm_size(comms.all, &session->size_);
@@ -83,6 +84,7 @@ Result<void> MpiSession::check_threads() const {
 MpiSession::~MpiSession() {
   if (communicators_) {
     MPI_Comm_free(&communicators_->node);
+    MPI_Comm_free(&communicators_->background);
     MPI_Comm_free(&communicators_->world);
     for (auto& [communicator, ranks] : communicators_->groups) MPI_Comm_free(&communicator);
     MPI_Comm_free(&communicators_->all);

@@ -66,6 +66,7 @@ class MpiSession {
 
  private:
   friend class MpiTransport;
+  friend class BackgroundExchange;
   struct Communicators;
 
   MpiSession() = default;

@@ -33,6 +33,7 @@ void WorldSupervisor::receive(const WorldMessage& message, TimePoint now) {
     case Kind::rejoin: return rejoin(message, now);
     case Kind::committed: return committed(message);
     case Kind::finished: return finished(message);
+    case Kind::stop_asked: stopping_ = true; return;
     case Kind::standby:
     case Kind::prepared: return standby_world_.receive(message, now);
     case Kind::late: return late(message);
@@ -240,7 +241,11 @@ void WorldSupervisor::committed(const WorldMessage& message) {
   const auto everywhere = *std::min_element(newest_.begin(), newest_.end());
   if (everywhere <= stable_) return;
   stable_ = everywhere;
-  broadcast_({.kind = Kind::stable, .round = round_, .epoch = epoch_, .step = stable_});
+  broadcast_({.kind = Kind::stable,
+              .round = round_,
+              .epoch = epoch_,
+              .step = stable_,
+              .stopping = stopping_ ? 1u : 0u});
 }
 
 void WorldSupervisor::finished(const WorldMessage& message) {
