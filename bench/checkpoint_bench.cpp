@@ -116,7 +116,9 @@ class Bench {
     Checkpoint checkpoint(*device_);
     checkpoint.add("state", state_);
     const auto half = steps / 2;
-    SaveOptions options{.name = "checkpoint_bench", .restart = SaveOptions::kNever};
+    SaveOptions options;
+    options.name = "checkpoint_bench";
+    options.restart = SaveOptions::kNever;
     if (save) {
       options.directory = runtime_->config().text("dir");
       options.every = half;

@@ -87,7 +87,7 @@ struct SaveOptions {
   static constexpr std::int64_t kNewest = -1, kNever = -2;
 
   std::string directory;   ///< seen by all ranks; empty: nothing is written, nothing read
-  std::string name;        ///< the states lie in directory/name
+  std::string name;        ///< the states lie in directory/name; empty: the program's name
   std::int64_t every = 0;  ///< steps between states on disk; 0: only when the run is asked to stop
   /// What the run goes on from: the newest good state there is, no state at all, or that of a step.
   std::int64_t restart = kNewest;

@@ -244,7 +244,9 @@ const SaveOptions& World::save_options() const {
 Result<std::optional<SavedState>> World::find_state(const SaveOptions& options) {
   if (options.directory.empty() || options.restart == SaveOptions::kNever)
     return std::optional<SavedState>();
-  return rank::find_state(core_->mpi(), rank::folder_of(options), options.restart);
+  auto named = options;
+  if (named.name.empty()) named.name = core_->save_options().name;
+  return rank::find_state(core_->mpi(), rank::folder_of(named), named.restart);
 }
 Result<SavedState> World::partner_state() {
   const auto* const keeper = core_->keeper();
