@@ -287,6 +287,7 @@ class WorldSimulation::Node final : public MemberActions {
   /// What the device does next, unless it dies or is stopped before.
   void work(std::uint32_t limit_us, std::function<void()> then) {
     if (!alive_ && !detected_) return;  // nobody there, and nobody knows
+    if (world_->network_.is_slow(rank_)) limit_us *= SimulatedNetwork::kSlowness;
     world_->after(world_->some_time(limit_us), [this, work = device_work_, then = std::move(then)] {
       if (alive_ && work == device_work_ && !muted_) then();
     });
@@ -383,7 +384,12 @@ class WorldSimulation::Node final : public MemberActions {
 };
 
 WorldSimulation::WorldSimulation(const Options& options)
-    : options_(options), random_(options.seed) {
+    : options_(options),
+      random_(options.seed),
+      network_(options.network, &random_,
+               [this](std::chrono::nanoseconds delay, std::function<void()> run) {
+                 after(delay, std::move(run));
+               }) {
   for (int rank = 0; rank < options.ranks; ++rank)
     nodes_.push_back(std::make_unique<Node>(this, rank));
   supervisor_ = std::make_unique<WorldSupervisor>(
@@ -418,7 +424,7 @@ void WorldSimulation::send(int from, int to, const WorldMessage& message) {
   if (to == WorldRelay::kToSupervisor) return supervisor_->receive(message, now_);
   const auto decoded = decode_world_message(encode(message));
   if (!decoded.ok()) return violation("a message that cannot be read");
-  post(from, to, [this, to, copy = *decoded] {
+  network_.send(from, to, [this, to, copy = *decoded] {
     auto& node = *nodes_[static_cast<std::size_t>(to)];
     if (copy.kind < Kind::order) return node.relay_.up(copy);
     if (!node.stopped_) node.relay_.down(copy, now_);
@@ -454,12 +460,6 @@ void WorldSimulation::mute(int rank) {
 
 void WorldSimulation::after(std::chrono::nanoseconds delay, std::function<void()> run) {
   events_.push({now_ + delay, ++order_, std::move(run)});
-}
-
-void WorldSimulation::post(int from, int to, std::function<void()> deliver) {
-  auto& line = lines_[{from, to}];
-  line = std::max(line, now_ + some_time(1000));
-  events_.push({line, ++order_, std::move(deliver)});
 }
 
 void WorldSimulation::violation(const std::string& what) {

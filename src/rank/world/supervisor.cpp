@@ -1,10 +1,26 @@
 #include "rank/world/supervisor.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace troupe::rank {
 
 using Kind = WorldMessage::Kind;
+
+namespace {
+
+enum class Event { all_done, all_promoted, fault, deadline };
+
+/// Where the event leads from this phase; nullopt: nowhere.
+std::optional<Phase> next(Phase from, Event event) {
+#define TROUPE_TRANSITION(phase, on, into) \
+  if (from == Phase::phase && event == Event::on) return Phase::into;
+#include "rank/world/transitions.def"
+#undef TROUPE_TRANSITION
+  return std::nullopt;
+}
+
+}  // namespace
 
 WorldSupervisor::WorldSupervisor(Options options, Broadcast broadcast)
     : options_(options),
@@ -45,12 +61,13 @@ void WorldSupervisor::tick(TimePoint now) {
   if (stopped_) return;
   standby_world_.tick(now);
   if (phase_ == Phase::active || now - phase_since_ <= options_.phase_timeout) return;
-  if (phase_ == Phase::quiesce || rounds_ >= options_.max_rounds) {
+  const auto again = next(phase_, Event::deadline);
+  if (!again || rounds_ >= options_.max_rounds) {
     return stop(Errc::timeout, 0,
                 "phase " + std::string(to_string(phase_)) +
                     " outlasted its deadline; waited for rank " + waited_for());
   }
-  begin_round(Phase::quiesce, now);
+  begin_round(*again, now);
 }
 
 void WorldSupervisor::fault(const WorldMessage& message, TimePoint now) {
@@ -67,9 +84,7 @@ void WorldSupervisor::fault(const WorldMessage& message, TimePoint now) {
     report.detect_ms = static_cast<double>(message.detect_us) / 1000.0;
     reports_.push_back(std::move(report));
   }
-  // While the ranks quiesce, one more fault changes nothing: its rank answers the order all the
-  // same.
-  if (phase_ != Phase::quiesce) begin_round(Phase::quiesce, now);
+  if (const auto first = next(phase_, Event::fault)) begin_round(*first, now);
 }
 
 /// If this is the first that goes wrong in an active world.
@@ -191,17 +206,15 @@ void WorldSupervisor::done(const WorldMessage& message, TimePoint now) {
 }
 
 void WorldSupervisor::advance(TimePoint now) {
-  switch (phase_) {
-    case Phase::quiesce: return enter(Phase::replace, now);
-    case Phase::replace: return enter(promoting_ ? Phase::verify : Phase::form, now);
-    case Phase::form: return enter(Phase::verify, now);
-    case Phase::verify:
-      target_ = *std::min_element(newest_.begin(), newest_.end());
-      if (target_ == kAnyStep) target_ = -1;  // nobody has a state
-      return enter(Phase::restore, now);
-    case Phase::restore: return activate(now);
-    case Phase::active: return;
+  const bool promoted = phase_ == Phase::replace && promoting_;
+  const auto to = next(phase_, promoted ? Event::all_promoted : Event::all_done);
+  if (!to) return;
+  if (phase_ == Phase::verify) {
+    target_ = *std::min_element(newest_.begin(), newest_.end());
+    if (target_ == kAnyStep) target_ = -1;  // nobody has a state
   }
+  if (*to == Phase::active) return activate(now);
+  enter(*to, now);
 }
 
 void WorldSupervisor::activate(TimePoint now) {
