@@ -204,6 +204,11 @@ class World {
   /// phase.
   bool inject_in_phase(memory::FaultKind kind, const std::string& phase);
 
+  /// Whether this rank is ready for the quick way over a loss: its standby is up, and on rank 0,
+  /// with --standby world, the communicator of all standbys too. False while the world re-forms,
+  /// and always with --standby off. The quick way is open when all ranks say so.
+  [[nodiscard]] bool standby_ready() const;
+
   // Host data, over MPI. All ranks call these, from one thread.
 
   void barrier();

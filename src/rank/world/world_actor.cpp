@@ -46,8 +46,17 @@ void WorldActor::on(Begin) {
   context().schedule(look_every_, Deadline{});
 }
 
+void WorldActor::on(FromDevice event) {
+  if (const auto* standby = std::get_if<DeviceStandby>(&event.event))
+    core_->set_standby(standby->ready);
+  member_.device_event(event.event);
+}
+
 void WorldActor::on(Deadline) {
-  if (supervisor_) supervisor_->tick(context().now());
+  if (supervisor_) {
+    supervisor_->tick(context().now());
+    tell_of_standby_world();
+  }
   relay_.tick(context().now());
   if (member_.spectator() && context().now() - revived_at_ > options_.rejoin_after) {
     revived_at_ = context().now();
@@ -72,9 +81,14 @@ void WorldActor::on(FromNetwork message) {
 void WorldActor::send_on(int to, const WorldMessage& message) {
   if (to == WorldRelay::kToSupervisor) {
     supervisor_->receive(message, context().now());
+    tell_of_standby_world();
   } else {
     core_->transport_->send(to, encode(message));
   }
+}
+
+void WorldActor::tell_of_standby_world() {
+  if (options_.standby_world) core_->set_standby_world(supervisor_->standby_world().formed());
 }
 
 void WorldActor::on(Committed done) {

@@ -52,7 +52,7 @@ class WorldActor
   WorldActor(WorldCore* core, WorldCore::Options options);
 
   void on(world_message::FromNetwork message);
-  void on(world_message::FromDevice event) { member_.device_event(event.event); }
+  void on(world_message::FromDevice event);
   void on(world_message::Begin);
   void on(world_message::Verified done);
   void on(world_message::Restored done) {
@@ -93,6 +93,7 @@ class WorldActor
       std::vector<std::vector<std::byte>> contributions) const;
 
   void send_on(int to, const WorldMessage& message);
+  void tell_of_standby_world();
 
   WorldCore* core_;
   WorldCore::Options options_;

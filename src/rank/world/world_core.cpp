@@ -100,6 +100,7 @@ void WorldCore::activate(std::uint32_t epoch, std::int64_t stable,
   const std::lock_guard lock(mutex_);
   spectator_ = std::binary_search(excluded.begin(), excluded.end(), mpi_->rank());
   active_ = true;
+  standby_ = false;  // the device says it again
   epoch_ = epoch;
   stable_ = stable;
   if (keeper_) keeper_->activated(epoch, stable);
@@ -153,6 +154,16 @@ std::optional<memory::FaultKind> WorldCore::take_fault(Phase phase) {
   return kind;
 }
 
+void WorldCore::set_standby(bool ready) {
+  const std::lock_guard lock(mutex_);
+  standby_ = ready;
+}
+
+void WorldCore::set_standby_world(bool formed) {
+  const std::lock_guard lock(mutex_);
+  standby_world_formed_ = formed;
+}
+
 void WorldCore::device_event(DeviceEvent event) {
   (void)actor_.tell(world_message::FromDevice{std::move(event)});
 }
@@ -184,6 +195,11 @@ void WorldCore::request_stop() {
 void WorldCore::inject_in_phase(memory::FaultKind kind, Phase phase) {
   const std::lock_guard lock(mutex_);
   ordered_faults_.emplace_back(phase, kind);
+}
+
+bool WorldCore::standby_ready() const {
+  const std::lock_guard lock(mutex_);
+  return active_ && standby_ && standby_world_formed_;
 }
 
 void WorldCore::wait_stable(std::int64_t step) {
@@ -275,6 +291,10 @@ bool World::inject_in_phase(memory::FaultKind kind, const std::string& phase) {
     return true;
   }
   return false;
+}
+
+bool World::standby_ready() const {
+  return core_->standby_ready();
 }
 
 void World::barrier() {

@@ -72,6 +72,7 @@ class WorldCore {
   /// The run that is under way, or the last one.
   [[nodiscard]] const StateKeeper* keeper() const noexcept { return keeper_.get(); }
   [[nodiscard]] std::int64_t restarted_from() const noexcept { return restarted_from_; }
+  [[nodiscard]] bool standby_ready() const;
 
  private:
   friend class WorldActor;
@@ -91,6 +92,8 @@ class WorldCore {
   void set_finished();
   void stop(const Error& error);
   std::optional<memory::FaultKind> take_fault(Phase phase);
+  void set_standby(bool ready);
+  void set_standby_world(bool formed);
 
   /// The program turns to the newest epoch and its members. With mutex_ held.
   void acknowledge();
@@ -110,6 +113,8 @@ class WorldCore {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool active_ = false;
+  bool standby_ = false;              ///< this rank's is ready, in this epoch
+  bool standby_world_formed_ = true;  ///< rank 0 knows; elsewhere, and if not wanted, true
   std::uint32_t epoch_ = 0;
   bool spectator_ = false;  ///< in the newest epoch
   std::int64_t stable_ = -1;
