@@ -36,6 +36,7 @@ bool DeviceHost::issue() {
       return true;
     }
     if (record->empty()) break;
+    if (!any) flight_.stamp();
     const auto step = issue_one(*record);
     blocked_ = step == Step::blocked && batches_.open_count() == 0;
     if (step != Step::queued) break;
@@ -66,19 +67,18 @@ DeviceHost::Step DeviceHost::issue_as(const Op& op, std::uint64_t ticket) {
   });
   if (!mapped && serve_control()) return Step::blocked;  // its mapping is on the way
   if (!mapped) {
-    header().issued_ticket.store(ticket,
-                                 std::memory_order_release);  // lest the next host dies of it too
+    note_issued(ticket);  // lest the next host dies of it too
     return corrupt({Errc::internal, 0, std::string(Op::kName) + ": an operand is out of bounds"});
   }
 
   if constexpr (std::is_same_v<Op, memory::Nop>) {
-    header().issued_ticket.store(ticket, std::memory_order_release);
+    note_issued(ticket);
     return answered(ticket, {});
   } else {
     const auto lane = lane_of(op);
     if constexpr (std::is_same_v<Op, memory::Fault>) {
       if (process_fault(op.kind)) {
-        header().issued_ticket.store(ticket, std::memory_order_release);
+        note_issued(ticket);
         suffer(op.kind);  // does not return
       }
     }
@@ -86,7 +86,7 @@ DeviceHost::Step DeviceHost::issue_as(const Op& op, std::uint64_t ticket) {
       auto& error = lane_errors_[static_cast<std::size_t>(lane)];
       return error ? answered(ticket, *std::exchange(error, std::nullopt)) : Step::blocked;
     }
-    header().issued_ticket.store(ticket, std::memory_order_release);
+    note_issued(ticket);
     if constexpr (std::is_same_v<Op, memory::Fault>) suffer(op.kind);
     auto outcome = lanes_.order(each_operand, lane);
     if (outcome.ok()) outcome = engine_->run(op, Call(lane, addresses_, command_.tail()));

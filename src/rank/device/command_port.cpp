@@ -80,6 +80,11 @@ CommandPort::Push CommandPort::push(const detail::CommandView& command, Future<v
   auto* const state = new detail::State<void>(this, detail::StateBase::TwoReferences{});
   future = Future<void>(detail::StatePtr<detail::State<void>>(state));
   tickets_.open(slot, detail::StatePtr<detail::State<void>>(state));
+  if (flight_ != nullptr) {
+    // An exchange is the business of some ranks only: it has no place in the world's count.
+    const bool of_world = command.epoch != 0 && command.opcode != opcode_of<collective::Exchange>;
+    flight_->submitted(ticket, command, of_world ? ++collectives_ : 0);
+  }
   if (producer_.commit()) link_->command_bell().ring();
   return Push::done;
 }
@@ -136,7 +141,9 @@ void CommandPort::drain_locked(Resolved& resolved) {
     }
     for (std::uint64_t ticket = reply.first_ticket; ticket < reply.first_ticket + reply.count;
          ++ticket) {
-      if (tickets_.pending(ticket)) resolved.add(tickets_.close(ticket), outcome);
+      if (!tickets_.pending(ticket)) continue;
+      if (flight_ != nullptr && !outcome.ok()) flight_->failed(ticket, outcome.code());
+      resolved.add(tickets_.close(ticket), outcome);
     }
     any = true;
   }
@@ -287,6 +294,7 @@ void CommandPort::fail(std::uint64_t ticket, const Error& error, Settled& settle
     }
   });
   ++settled.failed;
+  if (flight_ != nullptr) flight_->failed(ticket, error.code);
   resolved.add(tickets_.close(ticket), error);
 }
 
@@ -314,6 +322,12 @@ std::optional<Error> CommandPort::take_error() {
   const std::lock_guard lock(error_mutex_);
   any_error_.store(false, std::memory_order_relaxed);
   return std::exchange(error_, std::nullopt);
+}
+
+void CommandPort::set_epoch(Epoch epoch) {
+  const std::lock_guard lock(submit_mutex_);
+  collectives_ = 0;
+  epoch_.store(epoch.value, std::memory_order_release);
 }
 
 void CommandPort::close_gate(const Error& error) {

@@ -11,6 +11,7 @@
 
 #include "common/wire/record.hpp"
 #include "rank/device/buffer_table.hpp"
+#include "rank/device/flight_recorder.hpp"
 #include "rank/device/host_link.hpp"
 #include "rank/device/ticket_table.hpp"
 
@@ -27,7 +28,9 @@ namespace troupe::rank {
 /// where both are.
 class CommandPort final : public detail::Submitter, public detail::Progress {
  public:
-  explicit CommandPort(std::chrono::nanoseconds spin) : spin_(spin) {}
+  /// `flight`, if there is one, records what passes; it outlives the port.
+  explicit CommandPort(std::chrono::nanoseconds spin, FlightRecorder* flight = nullptr)
+      : spin_(spin), flight_(flight) {}
 
   // Submitter
   Future<void> submit(const detail::CommandView& command) override;
@@ -79,7 +82,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   void end(const Error& error);
 
   /// Collectives of other epochs fail with world_reformed; 0: all do.
-  void set_epoch(Epoch epoch) { epoch_.store(epoch.value, std::memory_order_release); }
+  void set_epoch(Epoch epoch);
   /// Closes the port to the program: submissions fail with this error until it is opened. The
   /// thread for which `Passage` is in force still passes.
   void close_gate(const Error& error);
@@ -147,12 +150,14 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
                                        const Error& error);
 
   std::chrono::nanoseconds spin_;
+  FlightRecorder* flight_;
 
   mutable std::mutex submit_mutex_;
   BufferTable buffers_;
   ipc::RingProducer producer_;
   std::optional<Error> gate_;
   std::optional<Error> ended_;          ///< see end()
+  std::uint32_t collectives_ = 0;       ///< of the world, submitted in this epoch
   std::vector<std::uint32_t> dropped_;  ///< buffers to free, each once its last ticket is retired
 
   std::mutex reply_mutex_;

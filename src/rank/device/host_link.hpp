@@ -28,6 +28,7 @@ struct HostLaunch {
   wire::Completion completion = wire::Completion::event;
   std::uint32_t spin_us = 0;
   std::uint64_t ring_bytes = 4u << 20;  ///< of the command ring, a power of two
+  int flight_fd = -1;                   ///< the flight recorder's segment, owned by who launches
 };
 
 /// The rank's end of one incarnation of a device host: its rings (there from the start, so that

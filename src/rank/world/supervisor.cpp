@@ -10,7 +10,7 @@ namespace {
 
 bool is_echo(const std::string& kind) {
   return kind == "communicator" || kind == "contribute" || kind == "form" || kind == "verify" ||
-         kind == "restore";
+         kind == "restore" || kind == "timeout";
 }
 
 }  // namespace
@@ -57,8 +57,9 @@ void WorldSupervisor::tick(TimePoint now) {
 }
 
 void WorldSupervisor::fault(const WorldMessage& message, TimePoint now) {
-  // A phase that failed, or peers that are gone, are mostly the echo of a death that is reported a
-  // moment before or after: worth a new round, but a fault of their own only if nothing else comes.
+  // A phase that failed, peers that are gone or do not come, are mostly the echo of a death that is
+  // reported a moment before or after: worth a new round, but a fault of their own only if nothing
+  // else comes.
   const bool echo = message.kind == Kind::fault && is_echo(message.text);
   if (echo && message.round != round_) return;
   if (phase_ == Phase::active) {
