@@ -111,6 +111,7 @@ class DeviceHost {
   Batches batches_;
   wire::Command command_;
   Mode mode_ = Mode::standby;
+  bool alone_ = false;  ///< the command issued last wants to be alone
   bool blocked_ =
       false;  ///< the oldest command waits for its library, a mapping, or room in the engine
   std::optional<wire::Control> quiescing_;  ///< the request to answer when all lanes are drained

@@ -50,7 +50,11 @@ DeviceHost::Step DeviceHost::issue_one(std::span<const std::byte> record) {
   if (auto decoded = command_.decode(record); !decoded) return corrupt(decoded.error());
   const auto ticket = command_.header().ticket;
   if (batches_.breaks(ticket)) return Step::blocked;  // the next round opens a new batch
-  if (command_.header().cancelled != 0) return answered(ticket, {});
+  const auto flags = command_.header().flags;
+  if ((flags & wire::kCancelled) != 0) return answered(ticket, {});
+  const bool alone = (flags & wire::kAlone) != 0;
+  if ((alone || alone_) && !(batches_.empty() && batches_.open_count() == 0)) return Step::blocked;
+  alone_ = alone;
   Step step = Step::blocked;
   command_.visit([&](const auto& op) { step = issue_as(op, ticket); });
   return step;

@@ -74,6 +74,7 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   const auto spin = spin_time(config, local_size);
   DeviceCore::Options options;
   options.spin = spin;
+  options.replay = config.flag("replay");
   options.slab_bytes = config.bytes("slab-size");
   options.pinned_bytes = config.bytes("pinned-pool");
   options.memory_limit = config.bytes("memory-limit");

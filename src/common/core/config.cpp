@@ -584,6 +584,8 @@ std::vector<OptionSpec> runtime_options() {
       {"phase-timeout", duration, "30s", "TIME", "deadline of each phase of a recovery", {}, "1ms"},
       {"restart-budget", integer, "3", "N", "restarts allowed within restart-window", {}, "0"},
       {"restart-window", duration, "60s", "TIME", "the time over which restarts are counted", {}, "1ms"},
+      {"replay", flag, "on", "on|off",
+       "run again on the next device host what was in flight and can be"},
       {"flight-records", integer, "1024", "N",
        "operations that the flight recorder keeps; 0: it is off", {}, "0", "1048576"},
       {"flight-dir", text, ".", "DIR",

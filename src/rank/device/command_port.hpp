@@ -13,6 +13,7 @@
 #include "rank/device/buffer_table.hpp"
 #include "rank/device/flight_recorder.hpp"
 #include "rank/device/host_link.hpp"
+#include "rank/device/replay.hpp"
 #include "rank/device/ticket_table.hpp"
 
 namespace troupe::rank {
@@ -28,9 +29,12 @@ namespace troupe::rank {
 /// where both are.
 class CommandPort final : public detail::Submitter, public detail::Progress {
  public:
-  /// `flight`, if there is one, records what passes; it outlives the port.
-  explicit CommandPort(std::chrono::nanoseconds spin, FlightRecorder* flight = nullptr)
-      : spin_(spin), flight_(flight) {}
+  struct Options {
+    std::chrono::nanoseconds spin{0};  ///< how long waiters spin before they sleep
+    bool replay = false;               ///< what was in flight may run again: see move_to()
+    FlightRecorder* flight = nullptr;  ///< records what passes; outlives the port
+  };
+  explicit CommandPort(const Options& options) : options_(options) {}
 
   // Submitter
   Future<void> submit(const detail::CommandView& command) override;
@@ -41,7 +45,9 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   // Progress
   void poll() noexcept override;
   void before_sleep() noexcept override;
-  [[nodiscard]] std::chrono::nanoseconds spin_time() const noexcept override { return spin_; }
+  [[nodiscard]] std::chrono::nanoseconds spin_time() const noexcept override {
+    return options_.spin;
+  }
 
   /// Takes the replies there are; for the watcher, which is no waiter.
   void drain();
@@ -65,14 +71,21 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
     std::uint32_t completed = 0;    ///< answered before the end
     std::uint32_t failed = 0;       ///< were in flight, or depended on what was
     std::uint32_t resubmitted = 0;  ///< go on as if nothing had happened
+    std::uint32_t repeated = 0;     ///< of these, may have run before
     std::vector<std::uint32_t> lost_buffers;
+    ByteRanges lost_pinned;  ///< as lost_buffers, for what reads it later in the program
   };
 
   /// The first device host's rings.
   void attach(std::shared_ptr<HostLink> link);
-  /// `link` is dead, or lost and silent: its in-flight commands fail with `code`, buffers they were
-  /// writing go stale, and whatever it had not taken moves to `next`, where submissions go from now
-  /// on.
+  /// The current host is dead, or lost and silent: its in-flight commands fail with `error`,
+  /// buffers they were writing go stale, and whatever it had not taken moves to `next`, where
+  /// submissions go from now on.
+  ///
+  /// With `replay`, unless the gate is closed (then the state is rolled back anyway), in-flight
+  /// commands that ReplayPlan allows move to `next` too. There each runs alone, so that the next
+  /// death names the one that caused it: a command that was in flight at two deaths fails, and its
+  /// neighbours go on. A culprit costs two device hosts.
   Settled move_to(std::shared_ptr<HostLink> next, const Error& error);
   /// The current host has drained and issues nothing: its in-flight commands fail with `error`, and
   /// what it has not taken is kept where it still makes sense.
@@ -138,6 +151,14 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   };
 
   void drain_locked(Resolved& resolved);
+  /// Lets the ring forget what is answered. The submitters' lock.
+  void keep_unanswered() noexcept;
+  /// The ring's positions from the oldest unanswered command on.
+  void bound_unanswered(ipc::RingControl& bounds) const noexcept;
+  /// Whether a command, whose record stands at `position`, may have been issued by the dead host.
+  class InFlight;
+  /// What of it may run again; nullopt: nothing, the ring cannot be trusted.
+  std::optional<ReplayPlan> plan_replay(const InFlight& in_flight) const;
   void fail_in_flight(std::uint64_t issued, const Error& error, Settled& settled,
                       Resolved& resolved);
   void fail_range(std::uint64_t first, std::uint64_t last, const Error& error, Settled& settled,
@@ -149,8 +170,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   static std::optional<Error> obstacle(const wire::Command& command, const Settled& settled,
                                        const Error& error);
 
-  std::chrono::nanoseconds spin_;
-  FlightRecorder* flight_;
+  Options options_;
 
   mutable std::mutex submit_mutex_;
   BufferTable buffers_;

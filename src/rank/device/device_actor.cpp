@@ -340,8 +340,11 @@ void DeviceActor::bury() {
   const auto kind = fault_->kind.empty() ? fault_kind(ending) : fault_->kind;
   const auto settled = port_->move_to(successor_->link, down(fault_->error));
   report(DeviceLoss{kind, static_cast<std::uint32_t>(settled.lost_buffers.size())});
-  log::info("device", "device host {} ({}): {} commands failed, {} buffers lost, {} commands go on",
-            old->id(), ending, settled.failed, settled.lost_buffers.size(), settled.resubmitted);
+  log::info(
+      "device",
+      "device host {} ({}): {} commands failed, {} buffers lost, {} commands go on ({} again)",
+      old->id(), ending, settled.failed, settled.lost_buffers.size(), settled.resubmitted,
+      settled.repeated);
   active_ = std::move(*successor_);
   successor_.reset();
   fault_.reset();

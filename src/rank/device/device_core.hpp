@@ -21,6 +21,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
     DeviceSettings settings;
     FlightRecorder::Options flight;
     std::chrono::nanoseconds spin{0};  ///< how long waiters spin before they sleep
+    bool replay = true;                ///< see CommandPort::move_to
     std::uint64_t slab_bytes = 64u << 20;
     std::uint64_t pinned_bytes = 64u << 20;
     std::uint64_t memory_limit = 0;

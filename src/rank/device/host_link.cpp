@@ -112,6 +112,10 @@ ipc::RingConsumer HostLink::untaken() const {
   return {&head.command, segment_.data() + wire::kPortDataOffset, launch_.ring_bytes};
 }
 
+ipc::RingConsumer HostLink::commands(ipc::RingControl& bounds) const {
+  return {&bounds, segment_.data() + wire::kPortDataOffset, launch_.ring_bytes};
+}
+
 std::string HostLink::reap() {
   if (!launch_.in_process) return child_.reap();
   if (thread_.joinable()) thread_.join();
