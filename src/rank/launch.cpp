@@ -81,7 +81,7 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   options.flight.records = static_cast<std::uint64_t>(config.integer("flight-records"));
   options.flight.directory = config.text("flight-dir");
   auto& settings = options.settings;
-  settings.standby = config.flag("standby");
+  settings.standby = config.text("standby") != "off";
   settings.heartbeat_timeout = config.duration("heartbeat-timeout");
   settings.op_timeout = config.duration("op-timeout");
   settings.restart_budget = static_cast<int>(config.integer("restart-budget"));

@@ -18,7 +18,7 @@ void set_flag(std::byte* record, std::uint32_t flag) {
 }
 
 /// Puts a record of a host that is gone into the ring of the next one.
-void hand_over(std::span<const std::byte> record, bool alone, ipc::RingProducer& producer) {
+void pass_on(std::span<const std::byte> record, bool alone, ipc::RingProducer& producer) {
   auto room = producer.reserve(record.size());
   check(room.ok() && !room->empty(), "a fresh ring has no room for the commands of its equal");
   std::memcpy(room->data(), record.data(), record.size());
@@ -262,6 +262,13 @@ std::optional<ReplayPlan> CommandPort::plan_replay(const InFlight& in_flight) co
   return plan;
 }
 
+void CommandPort::lose_pinned(const wire::Command& command, Settled& settled) {
+  command.for_each_operand([&](std::string_view, const Operand& operand, Access access) {
+    if (access != Access::read && (operand.region & kPinnedRegion) != 0)
+      settled.lost_pinned.add(operand.region, operand.offset, operand.bytes);
+  });
+}
+
 CommandPort::Settled CommandPort::move_to(std::shared_ptr<HostLink> next, const Error& error) {
   Resolved resolved;
   const std::scoped_lock locks(submit_mutex_, reply_mutex_);
@@ -271,6 +278,7 @@ CommandPort::Settled CommandPort::move_to(std::shared_ptr<HostLink> next, const 
   settled.completed = static_cast<std::uint32_t>(tickets_.retired() - retired);
   const InFlight in_flight(link_->header());
   auto plan = plan_replay(in_flight);
+  const bool died = error.code == Errc::device_lost;  // else it hands over in good health
 
   auto producer = next->producer();
   producer.keep_from(producer.position());
@@ -294,19 +302,16 @@ CommandPort::Settled CommandPort::move_to(std::shared_ptr<HostLink> next, const 
     const bool repeats = in_flight.contains(ticket, records.position());
     auto reason = obstacle(command, settled, error);
     if (repeats) {
-      const bool may =
-          plan && !std::exchange(slot.died_in_flight, true) && !reason && plan->runs_again(command);
+      const bool culprit = died && std::exchange(slot.died_in_flight, true);
+      const bool may = plan && !culprit && !reason && plan->runs_again(command);
       reason = may ? std::nullopt : std::optional(error);
     }
     if (reason) {
       fail(ticket, *reason, settled, resolved);
-      command.for_each_operand([&](std::string_view, const Operand& operand, Access access) {
-        if (access != Access::read && (operand.region & kPinnedRegion) != 0)
-          settled.lost_pinned.add(operand.region, operand.offset, operand.bytes);
-      });
+      lose_pinned(command, settled);
     } else {
       slot.position = producer.position();
-      hand_over(*record, repeats, producer);
+      pass_on(*record, repeats && died, producer);
       ++settled.resubmitted;
       settled.repeated += repeats ? 1 : 0;
       if (repeats && options_.flight != nullptr) options_.flight->repeated(ticket);

@@ -155,7 +155,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   void keep_unanswered() noexcept;
   /// The ring's positions from the oldest unanswered command on.
   void bound_unanswered(ipc::RingControl& bounds) const noexcept;
-  /// Whether a command, whose record stands at `position`, may have been issued by the dead host.
+  /// Which commands the host that stopped may have issued.
   class InFlight;
   /// What of it may run again; nullopt: nothing, the ring cannot be trusted.
   std::optional<ReplayPlan> plan_replay(const InFlight& in_flight) const;
@@ -164,6 +164,8 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   void fail_range(std::uint64_t first, std::uint64_t last, const Error& error, Settled& settled,
                   Resolved& resolved);
   void fail(std::uint64_t ticket, const Error& error, Settled& settled, Resolved& resolved);
+  /// Beside fail(): what a command that does not go on would have written to pinned memory.
+  static void lose_pinned(const wire::Command& command, Settled& settled);
   /// Why a command that was never issued cannot run any more; nullopt: it can. What counts is what
   /// the commands before it have lost (`settled`), not the generations of now: the loss of one
   /// behind it does not concern it.

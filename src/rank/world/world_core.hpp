@@ -28,6 +28,7 @@ class WorldCore {
  public:
   struct Options {
     std::chrono::nanoseconds phase_timeout = std::chrono::seconds(30);
+    bool standby_world = true;  ///< standbys form a communicator ahead of time
   };
 
   /// Forms the world: returns once it is active. All ranks call it. The device must have its
