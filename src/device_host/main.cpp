@@ -11,7 +11,7 @@
 
 // troupe-device-host: started by a rank, never by hand.
 //   troupe-device-host MODULE PARENT_PID DEVICE THREADS STANDBY MEMORY_LIMIT COMPLETION SPIN_US
-//   (descriptors 3..6) troupe-device-host MODULE --list
+//   (descriptors 3..7) troupe-device-host MODULE --list
 
 namespace {
 
@@ -31,7 +31,8 @@ int usage() {
 
 int main(int argc, char** argv) {
   using namespace troupe::wire;
-  HostOptions options{.segment_fd = 3, .command_bell_fd = 4, .reply_bell_fd = 5, .socket_fd = 6};
+  HostOptions options{
+      .segment_fd = 3, .command_bell_fd = 4, .reply_bell_fd = 5, .socket_fd = 6, .flight_fd = 7};
   const bool list = argc == 3 && std::string_view(argv[2]) == "--list";
   int parent = 0;
   if (!list) {

@@ -76,9 +76,12 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   const auto spin = spin_time(config, local_size);
   DeviceCore::Options options;
   options.spin = spin;
+  options.replay = config.flag("replay");
   options.slab_bytes = config.bytes("slab-size");
   options.pinned_bytes = config.bytes("pinned-pool");
   options.memory_limit = config.bytes("memory-limit");
+  options.flight.records = static_cast<std::uint64_t>(config.integer("flight-records"));
+  options.flight.directory = config.text("flight-dir");
   auto& settings = options.settings;
   settings.standby = config.text("standby") != "off";
   settings.heartbeat_timeout = config.duration("heartbeat-timeout");

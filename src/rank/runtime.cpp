@@ -1,7 +1,10 @@
 #include <troupe/runtime.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <set>
 
@@ -76,8 +79,16 @@ Result<void> Runtime::Parts::open_device() {
                   ? "cuda"
                   : "cpu";
   }
+  const char* const slurm_job = std::getenv("SLURM_JOB_ID");
+  const auto job =
+      mpi->gather_text(slurm_job != nullptr ? slurm_job : std::to_string(::getpid())).front();
+  const auto clock_offset = mpi->clock_offset();
   auto options = rank::device_options(config, backend, mpi->local_rank(), mpi->local_size());
   if (!options) return options.error();
+  options->flight.job = job;
+  options->flight.rank = mpi->rank();
+  options->flight.size = mpi->size();
+  options->flight.clock_offset_ns = clock_offset.count();
   auto opened = rank::DeviceCore::open(*actors, std::move(*options), mpi->rank());
   if (!opened) return opened.error();
   device_core = std::move(*opened);

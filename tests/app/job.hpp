@@ -98,6 +98,7 @@ class Job {
     mark_ = "JOB_OF_TEST=" + std::to_string(::getpid()) + "." + std::to_string(++number);
     ::setenv("TROUPE_SITE_CONFIG", "",
              1);  // what this machine's site file says is no part of the test
+    ::setenv("TROUPE_FLIGHT_DIR", "none", 1);  // device hosts are lost here on purpose
     if (::geteuid() == 0) {
       ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
       ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);

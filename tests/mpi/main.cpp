@@ -12,6 +12,8 @@ int main(int argc, char** argv) {
       {"checkpoint", test::checkpoint},
       {"last_step", test::last_step},
       {"budget", test::budget},
+      {"absent", test::absent},
+      {"stuck", test::stuck},
       {"idle", test::idle},
       {"recovery_time", test::recovery_time},
       {"saved_states", test::saved_states},

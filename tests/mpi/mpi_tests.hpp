@@ -97,6 +97,8 @@ void epochs(Context& c);
 void checkpoint(Context& c);
 void last_step(Context& c);
 void budget(Context& c);
+void absent(Context& c);
+void stuck(Context& c);
 void idle(Context& c);
 void recovery_time(Context& c);
 void saved_states(Context& c);

@@ -18,6 +18,7 @@ struct HostOptions {
   int command_bell_fd = -1;  ///< eventfd: commands wait
   int reply_bell_fd = -1;    ///< eventfd: replies wait
   int socket_fd = -1;        ///< control messages
+  int flight_fd = -1;        ///< the flight recorder's segment (FlightHeader)
   int device = 0;            ///< ordinal among the visible devices
   int threads = 1;           ///< host threads a cpu engine may compute with
   int standby = 0;           ///< 1: open all lanes ahead of promotion

@@ -55,7 +55,11 @@ class DeviceCore::Lease final : public detail::BufferLease {
 
 Result<std::shared_ptr<DeviceCore>> DeviceCore::open(ActorSystem& system, Options options,
                                                      int rank) {
-  std::shared_ptr<DeviceCore> core(new DeviceCore(std::move(options), rank));
+  auto flight = FlightRecorder::create(options.flight);
+  if (!flight) return flight.error();
+  options.settings.flight = flight->get();
+  options.settings.launch.flight_fd = (*flight)->segment_fd();
+  std::shared_ptr<DeviceCore> core(new DeviceCore(std::move(options), std::move(*flight), rank));
   auto described = std::make_shared<Promise<std::string>>();
   const auto description = described->future();
   core->actor_ = system.spawn<DeviceActor>({.name = "device", .mailbox_capacity = 4096},
@@ -66,10 +70,11 @@ Result<std::shared_ptr<DeviceCore>> DeviceCore::open(ActorSystem& system, Option
   return core;
 }
 
-DeviceCore::DeviceCore(Options options, int rank)
+DeviceCore::DeviceCore(Options options, std::unique_ptr<FlightRecorder> flight, int rank)
     : options_(std::move(options)),
       rank_(rank),
-      port_(options_.spin),
+      flight_(std::move(flight)),
+      port_({.spin = options_.spin, .replay = options_.replay, .flight = flight_.get()}),
       slabs_({.segment_bytes = options_.slab_bytes,
               .limit = options_.memory_limit,
               .region_bit = 0,

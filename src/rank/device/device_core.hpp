@@ -19,7 +19,9 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
  public:
   struct Options {
     DeviceSettings settings;
+    FlightRecorder::Options flight;
     std::chrono::nanoseconds spin{0};  ///< how long waiters spin before they sleep
+    bool replay = true;                ///< see CommandPort::move_to
     std::uint64_t slab_bytes = 64u << 20;
     std::uint64_t pinned_bytes = 64u << 20;
     std::uint64_t memory_limit = 0;
@@ -57,7 +59,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
  private:
   class Lease;
 
-  DeviceCore(Options options, int rank);
+  DeviceCore(Options options, std::unique_ptr<FlightRecorder> flight, int rank);
   Result<void> make_slab(std::uint32_t region, std::uint64_t bytes);
   Result<void> make_pinned(std::uint32_t region, std::uint64_t bytes);
   void drop_pinned(std::uint32_t region);
@@ -65,6 +67,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
 
   Options options_;
   int rank_;
+  std::unique_ptr<FlightRecorder> flight_;
   CommandPort port_;
   ActorRef<DeviceActor> actor_;
   DeviceInfo info_;

@@ -74,6 +74,7 @@ Result<void> HostLink::spawn(bool standby) {
     host_options.segment_fd = ::fcntl(segment_.fd(), F_DUPFD_CLOEXEC, 0);
     host_options.command_bell_fd = ::fcntl(command_bell_.fd(), F_DUPFD_CLOEXEC, 0);
     host_options.reply_bell_fd = ::fcntl(reply_bell_.fd(), F_DUPFD_CLOEXEC, 0);
+    host_options.flight_fd = ::fcntl(launch_.flight_fd, F_DUPFD_CLOEXEC, 0);
     host_options.socket_fd = host_socket_.release();
     thread_ = std::thread([run, host_options] { run(&host_options); });
     spawned_ = true;
@@ -90,7 +91,8 @@ Result<void> HostLink::spawn(bool standby) {
                      std::to_string(host_options.completion),
                      std::to_string(host_options.spin_us)};
   spawn.strip_environment = kMpiVariables;
-  spawn.descriptors = {segment_.fd(), command_bell_.fd(), reply_bell_.fd(), host_socket_.fd()};
+  spawn.descriptors = {segment_.fd(), command_bell_.fd(), reply_bell_.fd(), host_socket_.fd(),
+                       launch_.flight_fd};
   auto child = ipc::ChildProcess::spawn(spawn);
   if (!child) return child.error();
   child_ = std::move(*child);
@@ -122,6 +124,10 @@ ipc::RingConsumer HostLink::replies() const {
 ipc::RingConsumer HostLink::untaken() const {
   auto& head = header();
   return {&head.command, segment_.data() + wire::kPortDataOffset, launch_.ring_bytes};
+}
+
+ipc::RingConsumer HostLink::commands(ipc::RingControl& bounds) const {
+  return {&bounds, segment_.data() + wire::kPortDataOffset, launch_.ring_bytes};
 }
 
 std::string HostLink::reap() {

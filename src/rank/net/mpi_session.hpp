@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -59,6 +60,11 @@ class MpiSession {
 
   /// The same on every rank: success, or the error of the lowest rank that has one.
   [[nodiscard]] Result<void> agree(const Result<void>& outcome);
+
+  /// What this node's clock (SteadyClock) lacks to rank 0's: added to a time of here it gives the
+  /// time there. Good to half the fastest round trip between the nodes; 0 on rank 0's node, for
+  /// ranks of a node share a clock.
+  [[nodiscard]] std::chrono::nanoseconds clock_offset();
 
   /// Ends all ranks, at once, with this exit status.
   [[noreturn]] static void abort(int status);

@@ -122,8 +122,8 @@ Error malformed(const char* what) {
 }  // namespace
 
 bool is_echo(std::string_view fault_kind) noexcept {
-  constexpr std::string_view kEchoes[] = {"communicator", "contribute", "promote",
-                                          "form",         "verify",     "restore"};
+  constexpr std::string_view kEchoes[] = {"communicator", "timeout", "contribute", "promote",
+                                          "form",         "verify",  "restore"};
   return std::find(std::begin(kEchoes), std::end(kEchoes), fault_kind) != std::end(kEchoes);
 }
 

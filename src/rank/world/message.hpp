@@ -72,7 +72,8 @@ struct WorldMessage {
   std::vector<std::int32_t> excluded{};  ///< order, activate: the ranks that are spectators, sorted
 };
 /// Whether a fault of this kind (WorldMessage::text) is mostly the echo of another one: a phase
-/// that failed or a communicator that broke because somebody's device host died.
+/// that failed, a communicator that broke or a collective that did not end because somebody's
+/// device host died. If nothing else comes, it is a fault of its own.
 bool is_echo(std::string_view fault_kind) noexcept;
 
 /// A step that holds nobody back: of a rank that has no state to roll back, or takes no part.

@@ -71,8 +71,9 @@ void WorldSupervisor::tick(TimePoint now) {
 }
 
 void WorldSupervisor::fault(const WorldMessage& message, TimePoint now) {
-  // A phase that failed, or peers that are gone, are mostly the echo of a death that is reported a
-  // moment before or after: worth a new round, but a fault of their own only if nothing else comes.
+  // A phase that failed, peers that are gone or do not come, are mostly the echo of a death that is
+  // reported a moment before or after: worth a new round, but a fault of their own only if nothing
+  // else comes.
   const bool echo = is_echo(message.text);
   if ((echo && message.round != round_) || is_excluded(message.rank)) return;
   begin_report(now);
