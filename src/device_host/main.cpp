@@ -10,6 +10,7 @@
 
 // troupe-device-host: started by a rank, never by hand.
 //   troupe-device-host MODULE PARENT_PID DEVICE THREADS STANDBY MEMORY_LIMIT COMPLETION SPIN_US
+//     INTERFACE
 //   (descriptors 3..6) troupe-device-host MODULE --list
 
 namespace {
@@ -34,12 +35,13 @@ int main(int argc, char** argv) {
   const bool list = argc == 3 && std::string_view(argv[2]) == "--list";
   int parent = 0;
   if (!list) {
-    if (argc != 9 || !number(argv[2], parent) || !number(argv[3], options.device) ||
+    if (argc != 10 || !number(argv[2], parent) || !number(argv[3], options.device) ||
         !number(argv[4], options.threads) || !number(argv[5], options.standby) ||
         !number(argv[6], options.memory_limit) || !number(argv[7], options.completion) ||
-        !number(argv[8], options.spin_us)) {
+        !number(argv[8], options.spin_us) || std::strlen(argv[9]) >= options.interface.size()) {
       return usage();
     }
+    std::strcpy(options.interface.data(), argv[9]);
     troupe::ipc::die_with_parent(parent);
   }
   void* module = ::dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);

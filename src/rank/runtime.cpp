@@ -71,7 +71,10 @@ Result<void> Runtime::Parts::open_device() {
                   ? "cuda"
                   : "cpu";
   }
-  auto options = rank::device_options(config, backend, mpi->local_rank(), mpi->local_size());
+  auto options =
+      rank::device_options(config, backend, mpi->local_rank(),
+                           rank::core_share(mpi->gather_local_text(rank::core_mask()),
+                                            static_cast<std::size_t>(mpi->local_rank())));
   if (!options) return options.error();
   auto opened = rank::DeviceCore::open(*actors, std::move(*options), mpi->rank());
   if (!opened) return opened.error();
