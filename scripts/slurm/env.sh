@@ -106,6 +106,9 @@ describe_job() {
   esac
 }
 
+# report_value FILE KEY: of a program's JSON report, the first member of that name.
+report_value() { sed -n "s/^ *\"$2\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}\$/\1/p" "$1" | head -n 1; }
+
 # Everything above, once per job.
 prepare_job() {
   max_restarts=${TROUPE_JOB_MAX_RESTARTS:-10}

@@ -1,10 +1,12 @@
 #include "rank/launch.hpp"
 
 #include <dlfcn.h>
+#include <net/if.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 
 namespace troupe::rank {
@@ -93,9 +95,9 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
                  "the device-host program " + program.string() + " cannot be executed"};
   }
   const auto& interface = config.text("gloo-interface");
-  if (interface.size() >= wire::HostOptions{}.interface.size()) {
-    return Error{Errc::invalid, 0,
-                 "gloo-interface: no network interface has a name like " + interface};
+  if (!interface.empty() && ::if_nametoindex(interface.c_str()) == 0) {
+    return Error{Errc::invalid, errno,
+                 "gloo-interface: there is no network interface " + interface + " on every host"};
   }
   const auto spin = spin_time(config, cores);
   DeviceCore::Options options;

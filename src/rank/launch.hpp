@@ -24,7 +24,7 @@ int core_share(const std::vector<std::string>& masks, std::size_t rank);
 
 /// The settings of a rank's device from its configuration. `backend` is "cpu" or "cuda", `cores`
 /// the rank's core_share(). Errors: io if the device-host program or the engine module is missing;
-/// invalid for the name of a network interface that cannot be one.
+/// invalid for a network interface that is not there.
 Result<DeviceCore::Options> device_options(const Config& config, const std::string& backend,
                                            int local_rank, int cores);
 
