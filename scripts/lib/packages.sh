@@ -13,6 +13,13 @@ packages_for_bundling=(patchelf)
 declare -A optional_packages=(
   [libgloo-dev]="no CPU engine; only a machine with the CUDA toolkit can build troupe without it"
   [libcaf-dev]="no comparison with CAF among the benchmarks"
+  [slurmctld]="no tests under Slurm"
+  [slurmd]="no tests under Slurm"
+  [slurm-client]="no tests under Slurm"
+  [munge]="no tests under Slurm"
+  [libpmix-dev]="no tests under Slurm; its plugin for MPI opens libpmix.so, which is in this package"
+  [iproute2]="no tests under Slurm nor over several hosts"
+  [shellcheck]="no check of the job scripts"
 )
 
 is_installed() { [[ $(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }

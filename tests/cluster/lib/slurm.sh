@@ -48,7 +48,7 @@ CONF
   echo "Name=gpu File=$folder/dev/gpu[0-$((gpus - 1))]" >"$folder/gres.conf"
   # slurmd loads a plugin for cgroups even where none are used. Only newer ones can be told not to; v1 asks for nothing.
   local plugin=cgroup/v1
-  [[ $(printf '%s\n' 23.11 "$(slurmd -V | awk '{ print $2 }')" | sort -V | head -n 1) != 23.11 ]] || plugin=disabled
+  [[ $(printf '%s\n' 24.05 "$(slurmd -V | awk '{ print $2 }')" | sort -V | head -n 1) != 24.05 ]] || plugin=disabled
   echo "CgroupPlugin=$plugin" >"$folder/cgroup.conf"
 }
 
