@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# shellcheck.sh SOURCE-TREE: shellcheck has nothing to say about the job scripts and the tests of clusters. Exit status 77
+# scripts_check.sh SOURCE-TREE: shellcheck has nothing to say about the job scripts and the tests of clusters. Exit status 77
 # (skipped) where there is no shellcheck.
 set -euo pipefail
 command -v shellcheck >/dev/null || { echo "skipped: shellcheck is not installed" && exit 77; }
