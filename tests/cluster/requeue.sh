@@ -8,22 +8,8 @@ enter_capsule "$@"
 start_slurm 2 4
 export TROUPE_JOB_LAUNCHER=$3
 
-readonly solve=(troupe-cg --stencil 40 --tol 1e-12 --check-every 5 --commit-every 5)
+readonly solve=(-n 2 -- troupe.sbatch troupe-cg --stencil 40 --tol 1e-12 --check-every 5 --commit-every 5)
 
-# submit NAME ARGUMENT...: prints the job's number; its output goes to NAME.txt
-submit() {
-  local name=$1
-  shift
-  sbatch --parsable -n 2 -o "$name.txt" "$scripts/slurm/troupe.sbatch" "$@"
-}
-# ended NAME JOB STATUS RESTARTS: waits for the job; that is how it has to end
-ended() {
-  wait_for_job "$2" 90 "$1.txt"
-  [[ $(job_exit "$2") == "$3" && $(job_restarts "$2") == "$4" ]] || {
-    cat "$1.txt"
-    fail "$1: exit status $(job_exit "$2") after $(job_restarts "$2") restarts, not $3 after $4"
-  }
-}
 # same_answer NAME: the report of that job says what that of the job that was left alone says
 same_answer() {
   local key
@@ -34,7 +20,7 @@ same_answer() {
 }
 state_on_disk() { [[ -n $(find "$1" -type f 2>/dev/null) ]]; }
 
-ended alone "$(submit alone "${solve[@]}" --json alone.json)" 0 0
+succeeds alone "${solve[@]}" --json alone.json
 within 1e-8 "$(value alone.json relative_error)" || fail "the answer is off by $(value alone.json relative_error)"
 note "a job that is left alone: $(value alone.json iterations) iterations"
 
@@ -49,6 +35,6 @@ note "told to leave by USR1: one restart, the same answer"
 job=$(TROUPE_JOB_MAX_RESTARTS=1 submit capped "${solve[@]}" --json capped.json --checkpoint-dir capped \
   --checkpoint-every 5 --restart-budget 0 --fault kill@0:1)
 ended capped "$job" 75 1
-grep -q "1 restarts are as many as TROUPE_JOB_MAX_RESTARTS allows" capped.txt || { cat capped.txt && fail "the cap is not said"; }
+shows capped.txt "1 restarts are as many as TROUPE_JOB_MAX_RESTARTS allows"
 note "a restart budget that is spent at every start: one restart, then status 75"
 note passed

@@ -71,6 +71,13 @@ wait_until() {
   done
 }
 
+# shows FILE PATTERN [COUNT]: so many lines of the file (default: 1) match the extended regular expression
+shows() {
+  local found
+  found=$(grep -cE -- "$2" "$1") || true
+  [[ $found == "${3:-1}" ]] || { cat "$1" && fail "$1: $found lines match '$2', not ${3:-1}"; }
+}
+
 # value FILE KEY: of a report (JSON, one member per line), the first of that name
 value() { sed -n "s/^ *\"$2\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}\$/\1/p" "$1" | head -n 1; }
 

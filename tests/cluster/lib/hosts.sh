@@ -1,5 +1,6 @@
 # shellcheck shell=bash disable=SC2154  # work, here: from common.sh
-# Several hosts on one machine: h1, h2, ... are network namespaces at 10.77.0.1, 10.77.0.2, ... on one bridge. What runs
+# Several hosts on one machine: h1, h2, ... are network namespaces at 10.77.0.1, 10.77.0.2, ... on one bridge, which
+# has 10.77.0.254. What runs
 # on a host has that host's name, /etc/hosts, /dev/shm, System V IPC and processes, so ranks on two hosts share nothing
 # but the network and the file system. To be sourced after common.sh, used within a capsule.
 #
@@ -11,6 +12,7 @@ raise_hosts() {
   local count=$1 i j reason
   reason=$(ip link add bridge0 type bridge 2>&1) || skip "this machine has no network bridges ($reason)"
   ip link set bridge0 up
+  ip addr add 10.77.0.254/24 dev bridge0
   for ((i = 1; i <= count; ++i)); do
     reason=$(ip netns add "h$i" 2>&1) || skip "network namespaces cannot be named here ($reason)"
     ip link add "port$i" type veth peer name eth0 netns "h$i"
