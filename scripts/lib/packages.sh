@@ -4,6 +4,7 @@ packages_for_building=(
   build-essential cmake ninja-build pkg-config
   libopenmpi-dev openmpi-bin                                      # MPI
   libboost-program-options-dev libfmt-dev libhwloc-dev libspdlog-dev nlohmann-json3-dev
+  zlib1g-dev                                                      # checksums
   libopenblas-dev                                                 # the CPU engine, with Gloo
 )
 packages_for_testing=(libgtest-dev libbenchmark-dev)

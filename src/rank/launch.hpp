@@ -5,6 +5,7 @@
 
 #include <troupe/config.hpp>
 #include <troupe/error.hpp>
+#include <troupe/saved_state.hpp>
 
 #include "rank/device/device_core.hpp"
 
@@ -27,5 +28,10 @@ int core_share(const std::vector<std::string>& masks, std::size_t rank);
 /// invalid for a network interface that is not there.
 Result<DeviceCore::Options> device_options(const Config& config, const std::string& backend,
                                            int local_rank, int cores);
+
+/// Where runs keep their state, from the configuration.
+SaveOptions save_options(const Config& config);
+/// The signal by which a run is asked to stop; 0: none.
+int stop_signal(const Config& config);
 
 }  // namespace troupe::rank

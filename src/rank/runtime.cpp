@@ -10,6 +10,7 @@
 #include "common/core/version.hpp"
 #include "rank/launch.hpp"
 #include "rank/net/mpi_session.hpp"
+#include "rank/world/stop_signal.hpp"
 #include "rank/world/world_core.hpp"
 
 namespace troupe {
@@ -59,6 +60,7 @@ struct Runtime::Parts {
     device.reset();
     device_core.reset();
     actors.reset();
+    rank::release_stop_signal();
   }
 };
 
@@ -83,6 +85,7 @@ Result<void> Runtime::Parts::open_device() {
 }
 
 void Runtime::Parts::open(int* argc, char*** argv) {
+  if (const int signal = rank::stop_signal(config)) rank::catch_stop_signal(signal);
   mpi = rank::MpiSession::open(argc, argv);
   const auto agree = [this](const Result<void>& outcome) {
     if (auto agreed = mpi->agree(outcome); !agreed) throw CollectiveException(agreed.error());
@@ -94,8 +97,9 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   actors = std::make_unique<ActorSystem>(std::move(*scheduler));
   agree(open_device());
   agree(refuse_shared_gpus(*mpi, device_core->info()));
-  auto formed = rank::WorldCore::open(*actors, *mpi, device_core,
-                                      {.phase_timeout = config.duration("phase-timeout")});
+  auto formed = rank::WorldCore::open(
+      *actors, *mpi, device_core,
+      {.phase_timeout = config.duration("phase-timeout"), .save = rank::save_options(config)});
   agree(formed.ok() ? Result<void>() : Result<void>(formed.error()));
   world_core = std::move(*formed);
   device.emplace(device_core);
@@ -133,7 +137,8 @@ int exit_status(Errc code) {
     case Errc::unsupported:
     case Errc::io:
     case Errc::out_of_memory: return kExitUsage;
-    case Errc::budget_exhausted: return kExitRequeue;
+    case Errc::budget_exhausted:
+    case Errc::requeue: return kExitRequeue;
     default: return kExitFailure;
   }
 }

@@ -149,6 +149,16 @@ class Job {
     if (WIFEXITED(raw)) status_ = WEXITSTATUS(raw);
     return status_;
   }
+  /// Sends mpirun a signal.
+  void signal(int number) const {
+    if (pid_ > 0) ::kill(pid_, number);
+  }
+  /// Ends all of it at once, as a node's end does.
+  void kill_all() {
+    for (const auto pid : processes("")) ::kill(pid, SIGKILL);
+    signal(SIGKILL);
+    wait();
+  }
   [[nodiscard]] double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
   }

@@ -14,6 +14,9 @@ int main(int argc, char** argv) {
       {"budget", test::budget},
       {"idle", test::idle},
       {"recovery_time", test::recovery_time},
+      {"saved_states", test::saved_states},
+      {"saved_under_fire", test::saved_under_fire},
+      {"stop_requests", test::stop_requests},
   };
   std::vector<std::string> names;
   for (const auto& [name, function] : cases) names.push_back(name);

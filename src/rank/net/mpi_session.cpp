@@ -56,6 +56,7 @@ std::unique_ptr<MpiSession> MpiSession::open(int* argc, char*** argv) {
   auto& comms = *session->communicators_;
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.host);
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.world);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms.background);
   MPI_Comm_split_type(comms.host, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comms.node);
   MPI_Comm_rank(comms.host, &session->rank_);
   MPI_Comm_size(comms.host, &session->size_);
@@ -75,6 +76,7 @@ Result<void> MpiSession::check_threads() const {
 MpiSession::~MpiSession() {
   if (communicators_) {
     MPI_Comm_free(&communicators_->node);
+    MPI_Comm_free(&communicators_->background);
     MPI_Comm_free(&communicators_->world);
     MPI_Comm_free(&communicators_->host);
   }

@@ -53,6 +53,7 @@ class MpiSession {
 
  private:
   friend class MpiTransport;
+  friend class BackgroundExchange;
   struct Communicators;
 
   MpiSession() = default;

@@ -77,7 +77,8 @@ template <class Archive, class Message>
 void fields(Archive&& field, Message& m) {
   field(m.kind), field(m.phase), field(m.round), field(m.epoch), field(m.rank), field(m.code),
       field(m.native);
-  field(m.lost_buffers), field(m.step), field(m.repeated), field(m.iteration), field(m.detect_us);
+  field(m.lost_buffers), field(m.step), field(m.repeated), field(m.iteration), field(m.detect_us),
+      field(m.stopping);
   field(m.text), field(m.payload);
 }
 

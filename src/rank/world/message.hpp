@@ -20,12 +20,13 @@ std::string_view to_string(Phase phase) noexcept;
 struct WorldMessage {
   enum class Kind : std::uint32_t {
     // rank to supervisor
-    fault,      ///< something died; text: the kind; code, native: the error; detect_us
-    loss,       ///< what it cost; text: how the device host died (empty: it lives), lost_buffers
-    done,       ///< the phase of this round is carried out here
-    failed,     ///< this rank's GPU cannot come back; code, native, text
-    committed,  ///< step is committed here
-    finished,   ///< the program's run has ended here
+    fault,       ///< something died; text: the kind; code, native: the error; detect_us
+    loss,        ///< what it cost; text: how the device host died (empty: it lives), lost_buffers
+    done,        ///< the phase of this round is carried out here
+    failed,      ///< this rank's GPU cannot come back; code, native, text
+    committed,   ///< step is committed here
+    finished,    ///< the program's run has ended here
+    stop_asked,  ///< somebody wants the run to end at the commit after the next stable one
     // supervisor to rank
     order,     ///< carry out phase of round; form: payload holds the contributions; restore: step
     activate,  ///< epoch begins; payload: the reports of this recovery
@@ -46,6 +47,7 @@ struct WorldMessage {
   std::int64_t repeated = 0;    ///< done(restore): steps to be done again
   std::int64_t iteration = -1;  ///< done(restore): the step that was under way
   std::int64_t detect_us = 0;   ///< fault: from the strike to its detection
+  std::uint32_t stopping = 0;   ///< stable, activate: 1 once somebody has asked for the run's end
   std::string text{};
   std::vector<std::byte> payload{};
 };

@@ -37,6 +37,7 @@ void WorldSupervisor::receive(const WorldMessage& message, TimePoint now) {
     case Kind::failed: return stop(static_cast<Errc>(message.code), message.native, message.text);
     case Kind::committed: return committed(message);
     case Kind::finished: return finished(message);
+    case Kind::stop_asked: stopping_ = true; return;
     default: return;  // the supervisor's own to say
   }
 }
@@ -165,6 +166,7 @@ void WorldSupervisor::activate(TimePoint now) {
              .round = round_,
              .epoch = epoch_,
              .step = stable_,
+             .stopping = stopping_ ? 1u : 0u,
              .payload = encode(reports_)});
   reports_.clear();
 }
@@ -177,7 +179,11 @@ void WorldSupervisor::committed(const WorldMessage& message) {
   const auto everywhere = *std::min_element(newest_.begin(), newest_.end());
   if (everywhere <= stable_) return;
   stable_ = everywhere;
-  broadcast({.kind = Kind::stable, .round = round_, .epoch = epoch_, .step = stable_});
+  broadcast({.kind = Kind::stable,
+             .round = round_,
+             .epoch = epoch_,
+             .step = stable_,
+             .stopping = stopping_ ? 1u : 0u});
 }
 
 void WorldSupervisor::finished(const WorldMessage& message) {

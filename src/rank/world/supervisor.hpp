@@ -78,6 +78,7 @@ class WorldSupervisor {
   std::int64_t stable_ = -1;
   std::int64_t target_ = -1;  ///< of the rollback
   std::vector<bool> finished_;
+  bool stopping_ = false;  ///< the run is to end at its next commit
 
   // The report of this re-formation.
   TimePoint began_{};
