@@ -90,7 +90,10 @@ find_launcher() {
         die "srun has no MPI plugin '$plugin'; set TROUPE_JOB_MPI_PLUGIN to one of 'srun --mpi=list', or" \
           "TROUPE_JOB_LAUNCHER=mpirun"
       ;;
-    mpirun) command -v mpirun >/dev/null || die "there is no mpirun on PATH, and srun is not to be used: load Open MPI" ;;
+    mpirun)
+      command -v mpirun >/dev/null ||
+        die "there is no mpirun on PATH, and srun has no MPI plugin '$plugin' or is not to be used: load Open MPI"
+      ;;
     *) die "TROUPE_JOB_LAUNCHER is '$launcher', which is neither auto, srun nor mpirun" ;;
   esac
 }
