@@ -105,16 +105,17 @@ job_ended() { [[ $(job_state "$1") =~ ^(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_
 job_exit() { scontrol -o show job "$1" | sed -n 's/.* ExitCode=\([0-9]*\):.*/\1/p'; }
 job_restarts() { scontrol -o show job "$1" | sed -n 's/.* Restarts=\([0-9]*\).*/\1/p'; }
 
-# hurry JOB: Slurm lets a requeued job wait until its credential has expired; it can start before.
-job_waits() { [[ $(job_state "$1") == PENDING ]]; }
-hurry() { scontrol update JobId="$1" StartTime=now; }
-
-# wait_for_job JOB SECONDS OUTPUT: until it has ended; sees to it that it never waits in the queue.
+# wait_for_job JOB SECONDS OUTPUT: until it has ended. Slurm lets a requeued job wait until its credential has expired; it
+# can start before, but a credential of the same second as the end of the last start counts as revoked.
 wait_for_job() {
-  local end=$((SECONDS + $2))
+  local end=$((SECONDS + $2)) waiting_since=
   until job_ended "$1"; do
     ((SECONDS < end)) || { cat "$3" && fail "job $1 is still $(job_state "$1") after $2 s"; }
-    ! job_waits "$1" || hurry "$1" 2>/dev/null || true
+    if [[ $(job_state "$1") != PENDING ]]; then
+      waiting_since=
+    elif ((SECONDS - ${waiting_since:=$SECONDS} >= 2)); then
+      scontrol update JobId="$1" StartTime=now 2>/dev/null || true
+    fi
     sleep 0.2
   done
 }
