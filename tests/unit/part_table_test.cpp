@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <random>
 
@@ -142,7 +143,7 @@ TEST(PartTable, NumbersThatMakeNoSenseAreRefusedWhateverTheChecksum) {
     }
   }
   const auto second_name = kPartHeaderBytes + kPartEntryBytes;
-  char twice[16] = "x";
+  const std::array<char, 16> twice{'x'};
   EXPECT_EQ(verdict_with(second_name, twice), Errc::invalid) << "the same name twice";
 }
 

@@ -27,6 +27,7 @@ WorldMessage some_message(std::uint32_t kind, std::uint32_t phase) {
   m.repeated = std::int64_t{1} << 40;
   m.iteration = 5;
   m.detect_us = -9;
+  m.stopping = 1;
   m.text = std::string("kill\0x", 6);
   m.payload = {std::byte{0}, std::byte{255}, std::byte{7}};
   return m;
@@ -50,6 +51,7 @@ TEST(WorldMessage, EveryFieldComesBack) {
       EXPECT_EQ(got->repeated, sent.repeated);
       EXPECT_EQ(got->iteration, sent.iteration);
       EXPECT_EQ(got->detect_us, sent.detect_us);
+      EXPECT_EQ(got->stopping, sent.stopping);
       EXPECT_EQ(got->text, sent.text);
       EXPECT_EQ(got->payload, sent.payload);
     }

@@ -216,8 +216,8 @@ void StateKeeper::carry_out(const Job& job, bool copied) {
                              seconds(SteadyClock::time() - job.captured_at),
                              outcome->stall_seconds};
   if (mpi_->rank() == 0) {
-    log::info("checkpoint", "step {} is on disk: {} MiB in {:.2f} s", done.step, done.bytes >> 20,
-              done.seconds);
+    log::info("checkpoint", "step {} is on disk: {:.1f} MiB in {:.3f} s", done.step,
+              static_cast<double>(done.bytes) / (1 << 20), done.seconds);
   }
   const std::lock_guard lock(mutex_);
   on_disk_ = job.step;
