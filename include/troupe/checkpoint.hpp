@@ -44,13 +44,16 @@ class Checkpoint {
               !buffer.valid()) {
             buffer.renew();
           }
-          const memory::Copy to_host{dtype_of<T>, copy.operand(), place.pinned},
-              from_host{dtype_of<T>, place.pinned, buffer.operand()};
           switch (move) {
             case Move::commit: return device->copy(buffer, copy);
             case Move::rollback: return device->copy(copy, buffer);
-            case Move::save: return detail::submit(device->submitter(), to_host);
-            case Move::load: return detail::submit(device->submitter(), from_host);
+            case Move::save:
+              return detail::submit(device->submitter(),
+                                    memory::Copy{dtype_of<T>, copy.operand(), place.pinned});
+            case Move::load:
+              return device->upload(std::span(reinterpret_cast<const T*>(place.saved),
+                                              static_cast<std::size_t>(buffer.length())),
+                                    buffer);
             default: return done();
           }
         });
@@ -74,7 +77,7 @@ class Checkpoint {
                 if (move == Move::commit) copy = value;
                 if (move == Move::rollback) value = copy;
                 if (move == Move::save) std::memcpy(place.host, &copy, sizeof copy);
-                if (move == Move::load) std::memcpy(&value, place.host, sizeof value);
+                if (move == Move::load) std::memcpy(&value, place.saved, sizeof value);
                 return done();
               });
   }
@@ -89,7 +92,7 @@ class Checkpoint {
                                                         const Place& place) {
       if (bytes.empty()) return done();
       if (move == Move::prepare) std::memcpy(place.host, bytes.data(), bytes.size());
-      if (move == Move::load && std::memcmp(place.host, bytes.data(), bytes.size()) != 0) {
+      if (move == Move::load && std::memcmp(place.saved, bytes.data(), bytes.size()) != 0) {
         return Future<void>(Error{Errc::invalid, 0, "the state was saved with another " + name});
       }
       return done();
@@ -117,16 +120,17 @@ class Checkpoint {
   /// that commit is no longer there.
   Future<void> save(std::int64_t step, const PinnedBuffer<std::uint8_t>& memory,
                     std::span<const std::uint64_t> offsets);
-  /// Loads the state itself from `memory`; waits for it. Errors: invalid if a constant differs.
-  Result<void> load(const PinnedBuffer<std::uint8_t>& memory,
-                    std::span<const std::uint64_t> offsets);
+  /// Loads an entry of the state itself from the bytes that were saved of it, aligned as its
+  /// elements are; waits for it. Errors: invalid if a constant differs.
+  Result<void> load(std::size_t entry, std::span<const std::byte> saved);
 
  private:
   enum class Move { commit, rollback, forget, prepare, save, load };
-  /// Where an entry lies in pinned memory.
+  /// Where an entry goes to, or comes from.
   struct Place {
-    std::uint8_t* host = nullptr;
-    Operand pinned{};
+    std::uint8_t* host = nullptr;  ///< prepare, save
+    Operand pinned{};              ///< save: the same place
+    const std::byte* saved = nullptr;
   };
   using Entry = std::function<Future<void>(Move, std::size_t half, const Place&)>;
 

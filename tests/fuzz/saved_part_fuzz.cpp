@@ -1,5 +1,6 @@
 // libFuzzer entry: whatever the bytes, a saved part or a manifest is refused or keeps what its
 // table promises.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -142,9 +142,9 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   void fail(std::uint64_t ticket, const Error& error, Settled& settled, Resolved& resolved);
   /// Why a command that was never issued cannot run any more; nullopt: it can. What counts is what
   /// the commands before it have lost (`settled`), not the generations of now: the loss of one
-  /// behind it does not concern it.
+  /// behind it does not concern it. `moves`: to a host that has no memory apart.
   static std::optional<Error> obstacle(const wire::Command& command, const Settled& settled,
-                                       const Error& error);
+                                       const Error& error, bool moves);
 
   std::chrono::nanoseconds spin_;
 

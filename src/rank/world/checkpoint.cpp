@@ -31,8 +31,8 @@ Future<void> Checkpoint::move_all(Move move, std::size_t half,
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const auto bytes = saved_[i].count * saved_[i].element_bytes;
     if (bytes == 0) continue;
-    parts.push_back(
-        entries_[i](move, half, {memory.data() + offsets[i], memory.operand(offsets[i], bytes)}));
+    parts.push_back(entries_[i](
+        move, half, {memory.data() + offsets[i], memory.operand(offsets[i], bytes), nullptr}));
   }
   return when_all(std::move(parts));
 }
@@ -72,9 +72,11 @@ Future<void> Checkpoint::save(std::int64_t step, const PinnedBuffer<std::uint8_t
       Error{Errc::stale, 0, "the commit of step " + std::to_string(step) + " is gone"});
 }
 
-Result<void> Checkpoint::load(const PinnedBuffer<std::uint8_t>& memory,
-                              std::span<const std::uint64_t> offsets) {
-  return move_all(Move::load, 0, memory, offsets).wait();
+Result<void> Checkpoint::load(std::size_t entry, std::span<const std::byte> saved) {
+  check(saved.size() == saved_[entry].count * saved_[entry].element_bytes,
+        "a saved entry of another size");
+  if (saved.empty()) return {};
+  return entries_[entry](Move::load, 0, {.saved = saved.data()}).wait();
 }
 
 }  // namespace troupe

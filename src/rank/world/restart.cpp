@@ -212,31 +212,18 @@ Result<SavedState> partner_state(MpiSession& mpi, const StateKeeper::Held& held)
   return SavedState(std::make_shared<PartnerState>(mpi, held.part, std::move(list)));
 }
 
-Result<void> load_part(const SavedState& state, int part, Device& device, Checkpoint& checkpoint) {
+Result<void> load_part(const SavedState& state, int part, Checkpoint& checkpoint) {
   const auto entries = state.entries(part);
   auto outcome = entries.ok() ? same_entries(*entries, checkpoint) : Result<void>(entries.error());
-  const auto table = lay_out(checkpoint.saved_entries());
-  std::vector<std::uint64_t> offsets;
-  PinnedBuffer<std::uint8_t> memory;
-  try {
-    memory = device.pinned<std::uint8_t>(table.bytes);
-  } catch (const Exception& e) {
-    if (outcome.ok()) outcome = e.error();
-  }
   // Entry by entry, for the sake of host memory; to the end even after an error, for all ranks
   // read.
-  for (const auto& place : table.places) {
-    offsets.push_back(place.offset);
-    const SavedPiece piece{part, place.entry.name, 0, place.entry.count};
+  const auto& wanted = checkpoint.saved_entries();
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const SavedPiece piece{part, wanted[i].name, 0, wanted[i].count};
     const auto bytes = state.read(std::span(&piece, outcome.ok() ? 1u : 0u));
-    if (!outcome.ok()) continue;
-    if (!bytes.ok()) {
-      outcome = bytes.error();
-    } else if (!bytes->front().empty()) {
-      std::memcpy(memory.data() + place.offset, bytes->front().data(), bytes->front().size());
-    }
+    if (outcome.ok()) outcome = bytes.ok() ? checkpoint.load(i, bytes->front()) : bytes.error();
   }
-  return outcome.ok() ? checkpoint.load(memory, offsets) : outcome;
+  return outcome;
 }
 
 }  // namespace troupe::rank

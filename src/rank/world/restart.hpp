@@ -26,6 +26,6 @@ Result<SavedState> partner_state(MpiSession& mpi, const StateKeeper::Held& held)
 
 /// Loads this rank's part into the checkpoint's buffers and values. All ranks call it. Errors, of
 /// this rank alone: invalid (the entries are not those of the checkpoint), io, device_lost, …
-Result<void> load_part(const SavedState& state, int part, Device& device, Checkpoint& checkpoint);
+Result<void> load_part(const SavedState& state, int part, Checkpoint& checkpoint);
 
 }  // namespace troupe::rank

@@ -18,10 +18,9 @@ bool ends_the_world(Errc code) {
 
 }  // namespace
 
-RunLoop::RunLoop(WorldCore& core, Device& device, Checkpoint& checkpoint, const StepFunction& step,
+RunLoop::RunLoop(WorldCore& core, Checkpoint& checkpoint, const StepFunction& step,
                  const RunOptions& options)
     : core_(&core),
-      device_(&device),
       checkpoint_(&checkpoint),
       step_(&step),
       options_(&options),
@@ -82,19 +81,19 @@ void RunLoop::check_save_options() {
 void RunLoop::begin_keeping() {
   core_->restarted_from_ = -1;
   std::unique_ptr<StateKeeper> keeper;
-  if (!save_.directory.empty() || save_.partner) {
-    keeper = std::make_unique<StateKeeper>(
-        core_->mpi(), *device_, *checkpoint_,
-        StateKeeper::Options{
-            save_.directory.empty() ? std::filesystem::path() : folder_of(save_).folder(),
-            save_.partner});
-  }
-  keeper_ = keeper.get();
-  {
+  const auto exchange = [&] {
     const std::lock_guard lock(core_->mutex_);
     std::swap(core_->keeper_, keeper);
-  }
-  // The one of the run before ends here.
+    if (core_->keeper_) core_->keeper_->activated(core_->epoch_, -1);
+  };
+  exchange();
+  keeper.reset();  // of the run before: its memory is needed
+  if (save_.directory.empty() && !save_.partner) return;
+  const auto folder = save_.directory.empty() ? std::filesystem::path() : folder_of(save_).folder();
+  keeper = std::make_unique<StateKeeper>(core_->mpi(), core_->device_, *checkpoint_,
+                                         StateKeeper::Options{folder, save_.partner});
+  keeper_ = keeper.get();
+  exchange();
 }
 
 void RunLoop::restart() {
@@ -122,7 +121,7 @@ void RunLoop::adopt(const SavedState& state) {
   auto& mpi = core_->mpi();
   Result<void> outcome;
   if (state.parts() == mpi.size()) {
-    outcome = load_part(state, mpi.rank(), *device_, *checkpoint_);
+    outcome = load_part(state, mpi.rank(), *checkpoint_);
   } else if (options_->redistribute) {
     try {
       options_->redistribute(state);
@@ -274,7 +273,6 @@ void RunLoop::restore(std::unique_lock<std::mutex>& lock, std::optional<std::int
   const auto iteration = core_->at_step_;
   lock.unlock();
   const CommandPort::Passage passage;
-  if (keeper_ != nullptr) keeper_->capture_again();
   // Without a commit everywhere no step has run yet: the state is what it was.
   const auto outcome = order.step >= 0 ? checkpoint_->rollback(order.step) : checkpoint_->forget();
   if (outcome.ok()) restored = order.step;

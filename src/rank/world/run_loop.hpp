@@ -20,7 +20,7 @@ class RunLoop {
   using StepFunction = std::function<Step(std::int64_t step)>;
 
   /// Everything must outlive the loop.
-  RunLoop(WorldCore& core, Device& device, Checkpoint& checkpoint, const StepFunction& step,
+  RunLoop(WorldCore& core, Checkpoint& checkpoint, const StepFunction& step,
           const RunOptions& options);
   ~RunLoop();
   RunLoop(const RunLoop&) = delete;
@@ -56,7 +56,6 @@ class RunLoop {
   [[nodiscard]] bool interrupted() const;
 
   WorldCore* core_;
-  Device* device_;
   Checkpoint* checkpoint_;
   const StepFunction* step_;
   const RunOptions* options_;

@@ -35,13 +35,15 @@ struct StateKeeper::Written {
   double stall_seconds = 0;
 };
 
-StateKeeper::StateKeeper(MpiSession& mpi, Device& device, Checkpoint& checkpoint, Options options)
+StateKeeper::StateKeeper(MpiSession& mpi, std::shared_ptr<DeviceCore> device,
+                         Checkpoint& checkpoint, Options options)
     : mpi_(&mpi),
       checkpoint_(&checkpoint),
       exchange_(mpi),
       generations_(options.folder),
       options_(std::move(options)),
-      table_(lay_out(checkpoint.saved_entries())) {
+      table_(lay_out(checkpoint.saved_entries())),
+      device_(std::move(device)) {
   if (options_.partner && mpi.size() > 1) {
     const auto partner = partners(nodes_of_ranks(mpi));
     partner_ = partner[static_cast<std::size_t>(mpi.rank())];
@@ -51,15 +53,13 @@ StateKeeper::StateKeeper(MpiSession& mpi, Device& device, Checkpoint& checkpoint
   table_.part = mpi.rank();
   table_.parts = mpi.size();
   for (const auto& place : table_.places) offsets_.push_back(place.offset);
-  Result<void> ready;
-  try {
-    memory_ = device.pinned<std::uint8_t>(table_.bytes);
-    checkpoint.prepare(memory_, offsets_);
-  } catch (const Exception& e) {
-    ready = e.error();
-  }
+  auto pin = device_->allocate_apart(table_.bytes);
+  const auto ready = pin.ok() ? Result<void>() : Result<void>(pin.error());
   // Here all ranks are in step; later only the keepers' threads are.
   if (auto agreed = mpi.agree(ready); !agreed) throw CollectiveException(agreed.error());
+  memory_ = PinnedBuffer<std::uint8_t>(
+      std::move(pin->lease), reinterpret_cast<std::uint8_t*>(pin->data), table_.bytes, pin->where);
+  checkpoint.prepare(memory_, offsets_);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -75,9 +75,10 @@ std::span<std::byte> StateKeeper::image() const {
 
 bool StateKeeper::wait_idle(const std::function<bool()>& interrupted) {
   std::unique_lock lock(mutex_);
-  while (job_) {
+  const auto busy = [&] { return job_ || mapped_in_ != epoch_; };
+  while (busy()) {
     changed_.wait_for(lock, std::chrono::milliseconds(5));
-    if (!job_) break;
+    if (!busy()) break;
     lock.unlock();
     if (interrupted()) return false;
     lock.lock();
@@ -86,19 +87,17 @@ bool StateKeeper::wait_idle(const std::function<bool()>& interrupted) {
 }
 
 void StateKeeper::capture(std::int64_t step, std::uint32_t epoch, bool to_disk, TimePoint since) {
-  auto copies = checkpoint_->save(step, memory_, offsets_);
+  bool mapped = false;
+  {
+    const std::lock_guard lock(mutex_);
+    mapped = mapped_ && mapped_in_ == epoch;
+  }
+  auto copies = mapped ? checkpoint_->save(step, memory_, offsets_)
+                       : Future<void>(Error{Errc::device_lost, 0, "no memory to copy to"});
   const std::lock_guard lock(mutex_);
   check(!job_, "one commit at a time is taken out of GPU memory");
   const auto now = SteadyClock::time();
-  job_ = Job{step, epoch, to_disk, std::move(copies), 0, now, seconds(now - since)};
-  changed_.notify_all();
-}
-
-void StateKeeper::capture_again() {
-  const std::lock_guard lock(mutex_);
-  if (!job_ || !job_->copies.ready() || job_->copies.wait().ok()) return;
-  job_->copies = checkpoint_->save(job_->step, memory_, offsets_);
-  ++job_->attempt;
+  job_ = Job{step, epoch, to_disk, std::move(copies), now, seconds(now - since)};
   changed_.notify_all();
 }
 
@@ -163,8 +162,12 @@ void StateKeeper::stopped() {
 void StateKeeper::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [&] { return job_ || closing_; });
-    if (!job_) return;
+    changed_.wait(lock, [&] { return job_ || closing_ || mapped_in_ != epoch_; });
+    if (!job_ && closing_) return;
+    if (!job_) {
+      map_memory(lock);
+      continue;
+    }
     const auto copied = settle(lock);
     if (copied) {
       const auto job = *job_;
@@ -177,27 +180,27 @@ void StateKeeper::run() {
   }
 }
 
+void StateKeeper::map_memory(std::unique_lock<std::mutex>& lock) {
+  const auto epoch = epoch_;
+  lock.unlock();
+  const auto outcome = device_->map_apart(memory_.operand()).wait();
+  if (!outcome.ok() && outcome.code() != Errc::device_lost)
+    log::error("checkpoint", "the state cannot leave the device: {}", outcome.error().to_string());
+  lock.lock();
+  mapped_in_ = epoch;
+  mapped_ = outcome.ok();
+  changed_.notify_all();
+}
+
 std::optional<bool> StateKeeper::settle(std::unique_lock<std::mutex>& lock) {
-  int looked_at = -1;
-  bool good = false;
-  for (;;) {
-    if (job_->attempt != looked_at) {
-      looked_at = job_->attempt;
-      const auto copies = job_->copies;
-      lock.unlock();
-      good = copies.wait().ok();
-      lock.lock();
-      continue;
-    }
-    if (stable_ >= job_->step) {
-      if (good) return true;
-      if (stopped_ || closing_) return false;                       // nobody will copy again
-      if (epoch_ > job_->epoch && job_->attempt > 0) return false;  // gone, or lost twice
-    } else if (stopped_ || (epoch_ > job_->epoch && epoch_began_ < job_->step)) {
-      return std::nullopt;
-    }
-    changed_.wait(lock);
-  }
+  const auto copies = job_->copies;
+  lock.unlock();
+  const bool good = copies.wait().ok();
+  lock.lock();
+  const auto rolled_back = [&] { return epoch_ > job_->epoch && epoch_began_ < job_->step; };
+  changed_.wait(lock, [&] { return stable_ >= job_->step || stopped_ || rolled_back(); });
+  if (stable_ < job_->step) return std::nullopt;
+  return good;
 }
 
 void StateKeeper::carry_out(const Job& job, bool copied) {

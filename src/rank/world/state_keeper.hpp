@@ -11,6 +11,7 @@
 #include <troupe/checkpoint.hpp>
 
 #include "common/core/clock.hpp"
+#include "rank/device/device_core.hpp"
 #include "rank/net/background.hpp"
 #include "rank/store/generations.hpp"
 #include "rank/store/part_table.hpp"
@@ -28,7 +29,7 @@ namespace troupe::rank {
 /// becomes stable or is rolled back is the same on all ranks, and a rank captures a commit whenever
 /// it submits it. So every keeper deals with exactly the captured commits that became stable, in
 /// order, and may use collectives (of its own communicator); a rank whose copies failed takes part
-/// in them and says so.
+/// in them and says so: a commit that a fault caught on its way out of the device is not saved.
 class StateKeeper {
  public:
   struct Options {
@@ -41,9 +42,10 @@ class StateKeeper {
     std::shared_ptr<const std::vector<std::byte>> part;
   };
 
-  /// All ranks, from the program's thread. Throws Exception (out_of_memory): pinned memory for the
-  /// state.
-  StateKeeper(MpiSession& mpi, Device& device, Checkpoint& checkpoint, Options options);
+  /// All ranks, from the program's thread; activated() follows. Throws CollectiveException
+  /// (out_of_memory): pinned memory for the state.
+  StateKeeper(MpiSession& mpi, std::shared_ptr<DeviceCore> device, Checkpoint& checkpoint,
+              Options options);
   ~StateKeeper();
   StateKeeper(const StateKeeper&) = delete;
   StateKeeper& operator=(const StateKeeper&) = delete;
@@ -55,8 +57,6 @@ class StateKeeper {
   /// Submits the copies of the commit that was submitted just before. Requires that the keeper is
   /// idle. `since`: when the program began to wait for it.
   void capture(std::int64_t step, std::uint32_t epoch, bool to_disk, TimePoint since);
-  /// After a fault, before the rollback: submits copies that failed once more.
-  void capture_again();
   /// Finishes what is under way and ends the keeper's thread. Waits for the world's word on a
   /// commit that is not yet stable.
   void close();
@@ -83,13 +83,14 @@ class StateKeeper {
     std::uint32_t epoch;
     bool to_disk;
     Future<void> copies;
-    int attempt;  ///< of the copies
     TimePoint captured_at;
     double stall_seconds;
   };
   struct Written;
 
   void run();
+  /// Gives the device host of this epoch the pinned memory: it takes a while, and is nobody's wait.
+  void map_memory(std::unique_lock<std::mutex>& lock);
   /// Waits for what becomes of the job: true if its copies are good, false if they are lost,
   /// nullopt if the commit was rolled back.
   std::optional<bool> settle(std::unique_lock<std::mutex>& lock);
@@ -115,12 +116,15 @@ class StateKeeper {
   int partner_ = -1, ward_ = -1;  ///< who keeps this rank's part, whose part is kept here
   PartTable table_;
   std::vector<std::uint64_t> offsets_;
+  std::shared_ptr<DeviceCore> device_;
   PinnedBuffer<std::uint8_t> memory_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Job> job_;
   std::int64_t stable_ = -1;
+  std::uint32_t mapped_in_ = 0;    ///< epoch for which the memory was mapped
+  bool mapped_ = false;            ///< with success
   std::uint32_t epoch_ = 0;        ///< that began last
   std::int64_t epoch_began_ = -1;  ///< at this commit
   bool stopped_ = false, closing_ = false;

@@ -221,7 +221,7 @@ Result<Epoch> World::wait_active() {
 }
 void World::run(Checkpoint& checkpoint, const std::function<Step(std::int64_t)>& step,
                 const RunOptions& options) {
-  rank::RunLoop(*core_, device_, checkpoint, step, options).run();
+  rank::RunLoop(*core_, checkpoint, step, options).run();
 }
 const SaveOptions& World::save_options() const {
   return core_->save_options();
@@ -236,7 +236,7 @@ Result<SavedState> World::partner_state() {
   return rank::partner_state(core_->mpi(), keeper ? keeper->held() : rank::StateKeeper::Held{});
 }
 void World::load(const SavedState& state, Checkpoint& checkpoint) {
-  agree(rank::load_part(state, rank(), device_, checkpoint));
+  agree(rank::load_part(state, rank(), checkpoint));
 }
 void World::request_stop() {
   core_->request_stop();

@@ -30,7 +30,8 @@ class WorldCore {
  public:
   struct Options {
     std::chrono::nanoseconds phase_timeout = std::chrono::seconds(30);
-    SaveOptions save;  ///< of runs that have none of their own
+    bool standby_world = true;  ///< standbys form a communicator ahead of time
+    SaveOptions save;           ///< of runs that have none of their own
   };
 
   /// Forms the world: returns once it is active. All ranks call it. The device must have its
