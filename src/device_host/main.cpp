@@ -11,6 +11,7 @@
 
 // troupe-device-host: started by a rank, never by hand.
 //   troupe-device-host MODULE PARENT_PID DEVICE THREADS STANDBY MEMORY_LIMIT COMPLETION SPIN_US
+//     INTERFACE
 //   (descriptors 3..7) troupe-device-host MODULE --list
 
 namespace {
@@ -36,12 +37,13 @@ int main(int argc, char** argv) {
   const bool list = argc == 3 && std::string_view(argv[2]) == "--list";
   int parent = 0;
   if (!list) {
-    if (argc != 9 || !number(argv[2], parent) || !number(argv[3], options.device) ||
+    if (argc != 10 || !number(argv[2], parent) || !number(argv[3], options.device) ||
         !number(argv[4], options.threads) || !number(argv[5], options.standby) ||
         !number(argv[6], options.memory_limit) || !number(argv[7], options.completion) ||
-        !number(argv[8], options.spin_us)) {
+        !number(argv[8], options.spin_us) || std::strlen(argv[9]) >= options.interface.size()) {
       return usage();
     }
+    std::strcpy(options.interface.data(), argv[9]);
     troupe::ipc::die_with_parent(parent);
     // A launcher's signals to the job are for the ranks; what they mean, a rank decides.
     ::signal(SIGUSR1, SIG_IGN);

@@ -83,7 +83,10 @@ Result<void> Runtime::Parts::open_device() {
   const auto job =
       mpi->gather_text(slurm_job != nullptr ? slurm_job : std::to_string(::getpid())).front();
   const auto clock_offset = mpi->clock_offset();
-  auto options = rank::device_options(config, backend, mpi->local_rank(), mpi->local_size());
+  auto options =
+      rank::device_options(config, backend, mpi->local_rank(),
+                           rank::core_share(mpi->gather_local_text(rank::core_mask()),
+                                            static_cast<std::size_t>(mpi->local_rank())));
   if (!options) return options.error();
   options->flight.job = job;
   options->flight.rank = mpi->rank();

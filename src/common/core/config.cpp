@@ -34,6 +34,8 @@ constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
 /// TROUPE_ variables that are no options.
 constexpr std::array<std::string_view, 3> kReservedVariables = {
     "TROUPE_TEST_BACKEND", "TROUPE_SITE_CONFIG", "TROUPE_SHARED"};
+/// What the variables of the job scripts (scripts/slurm) begin with: they are none of a program's.
+constexpr std::string_view kJobVariables = "TROUPE_JOB_";
 /// Requests to one run of a program, which no file or environment can make.
 constexpr std::array<std::string_view, 3> kRequests = {"help", "version", "print-config"};
 
@@ -161,8 +163,10 @@ Result<Layer> read_command_line(int argc, const char* const* argv, Options optio
 
 Result<Layer> read_environment(Options options) {
   const auto ours = [](const std::string& variable) {
-    return variable.starts_with("TROUPE_") && !contains(kReservedVariables, variable) ? variable
-                                                                                      : "";
+    return variable.starts_with("TROUPE_") && !variable.starts_with(kJobVariables) &&
+                   !contains(kReservedVariables, variable)
+               ? variable
+               : "";
   };
   Layer layer;
   for (const auto& option : po::parse_environment(po::options_description(), ours).options) {
@@ -394,6 +398,8 @@ std::vector<OptionSpec> runtime_options() {
        "how the device host learns that work is done", {"event", "host_fn", "sync"}},
       {"spin", duration, "auto", "TIME|auto",
        "how long a waiter spins before it sleeps; auto: by the number of cores", {"auto"}},
+      {"gloo-interface", text, "", "NAME",
+       "network interface of the cpu engine's collectives; empty: chosen by address"},
       {"heartbeat-timeout", duration, "3s", "TIME",
        "a device host silent for this long is dead", {}, "1ms"},
       {"op-timeout", duration, "0s", "TIME", "deadline of an operation; 0: none"},

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 namespace troupe::wire {
@@ -11,7 +12,7 @@ enum class Completion : std::uint32_t {
   sync      ///< wait for each batch before the next: for debugging
 };
 
-/// Everything a device host is started with. Crosses the process boundary as numbers on its command
+/// Everything a device host is started with. Crosses the process boundary on its command
 /// line, and the module boundary (isolation = thread) as it is.
 struct HostOptions {
   int segment_fd = -1;       ///< the port segment (PortHeader)
@@ -26,6 +27,8 @@ struct HostOptions {
   std::uint64_t memory_limit = 0;
   std::uint32_t completion = 0;
   std::uint32_t spin_us = 0;  ///< how long the reactor spins before it sleeps
+  /// The network interface of a cpu engine's collectives, ended by 0; empty: chosen by itself.
+  std::array<char, 16> interface {};
 };
 
 /// The one symbol of an engine module: runs a device host until it is told to end; returns its exit

@@ -32,6 +32,7 @@ struct EngineOptions {
   int device = 0;
   std::uint64_t memory_limit = 0;  ///< bytes of slabs this rank may have, 0: what there is
   int threads = 1;                 ///< host threads a cpu engine may compute with
+  std::string interface;           ///< network of a cpu engine's collectives; empty: by itself
 };
 
 /// What `troupe-info` prints of a device.

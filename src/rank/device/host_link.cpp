@@ -55,13 +55,16 @@ HostLink::~HostLink() {
 }
 
 wire::HostOptions HostLink::options(bool standby) const {
-  return {.device = launch_.device,
-          .threads = launch_.threads,
-          .standby = standby ? 1 : 0,
-          .in_process = launch_.in_process ? 1 : 0,
-          .memory_limit = launch_.memory_limit,
-          .completion = static_cast<std::uint32_t>(launch_.completion),
-          .spin_us = launch_.spin_us};
+  wire::HostOptions options{.device = launch_.device,
+                            .threads = launch_.threads,
+                            .standby = standby ? 1 : 0,
+                            .in_process = launch_.in_process ? 1 : 0,
+                            .memory_limit = launch_.memory_limit,
+                            .completion = static_cast<std::uint32_t>(launch_.completion),
+                            .spin_us = launch_.spin_us};
+  check(launch_.interface.size() < options.interface.size(), "HostLaunch: interface is too long");
+  launch_.interface.copy(options.interface.data(), options.interface.size() - 1);
+  return options;
 }
 
 Result<void> HostLink::spawn(bool standby) {
@@ -89,7 +92,8 @@ Result<void> HostLink::spawn(bool standby) {
                      std::to_string(host_options.standby),
                      std::to_string(host_options.memory_limit),
                      std::to_string(host_options.completion),
-                     std::to_string(host_options.spin_us)};
+                     std::to_string(host_options.spin_us),
+                     launch_.interface};
   spawn.strip_environment = kMpiVariables;
   spawn.descriptors = {segment_.fd(), command_bell_.fd(), reply_bell_.fd(), host_socket_.fd(),
                        launch_.flight_fd};
