@@ -1,10 +1,10 @@
 # The install tree: bin/ programs, lib/ libtroupe, libexec/troupe/ the device host and its engines, include/troupe/,
-# share/troupe/ the example of a site file. The same folders everywhere, also where the system's own libraries lie
-# elsewhere: libtroupe looks for libexec/troupe beside its folder. Programs find each other and their libraries
-# relative to themselves, so the tree may be moved.
+# share/troupe/ the example of a site file and the job scripts for Slurm. The same folders everywhere, also where the
+# system's own libraries lie elsewhere: libtroupe looks for libexec/troupe beside its folder. Programs find each other and
+# their libraries relative to themselves, so the tree may be moved.
 include(CMakePackageConfigHelpers)
 
-set(installed_programs troupe-cg troupe-drill troupe-info)
+set(installed_programs troupe-cg troupe-drill troupe-flight troupe-info)
 set(installed_hosts troupe-device-host)
 foreach(engine cpu cuda)
   if(TARGET troupe_module_${engine})
@@ -21,6 +21,9 @@ install(TARGETS ${installed_programs} RUNTIME DESTINATION bin)
 install(TARGETS ${installed_hosts} RUNTIME DESTINATION libexec/troupe LIBRARY DESTINATION libexec/troupe)
 install(DIRECTORY include/troupe DESTINATION include)
 install(FILES config/troupe.conf.example DESTINATION share/troupe)
+install(PROGRAMS scripts/slurm/troupe.sbatch scripts/slurm/scaling.sbatch scripts/slurm/drill.sbatch
+        DESTINATION share/troupe/slurm)
+install(FILES scripts/slurm/env.sh DESTINATION share/troupe/slurm)
 
 install(EXPORT troupe_targets FILE troupe-targets.cmake NAMESPACE troupe:: DESTINATION lib/cmake/troupe)
 configure_package_config_file(cmake/troupe-config.cmake.in ${PROJECT_BINARY_DIR}/generated/troupe-config.cmake

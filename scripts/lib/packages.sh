@@ -4,6 +4,7 @@ packages_for_building=(
   build-essential cmake ninja-build pkg-config
   libopenmpi-dev openmpi-bin                                      # MPI
   libboost-program-options-dev libfmt-dev libhwloc-dev libspdlog-dev nlohmann-json3-dev
+  zlib1g-dev                                                      # checksums
   libopenblas-dev                                                 # the CPU engine, with Gloo
 )
 packages_for_testing=(libgtest-dev libbenchmark-dev)
@@ -14,6 +15,13 @@ declare -A optional_packages=(
   [libgloo-dev]="no CPU engine; only a machine with the CUDA toolkit can build troupe without it"
   [spin]="the model of the protocol is not checked"
   [libcaf-dev]="no comparison with CAF among the benchmarks"
+  [slurmctld]="no tests under Slurm"
+  [slurmd]="no tests under Slurm"
+  [slurm-client]="no tests under Slurm"
+  [munge]="no tests under Slurm"
+  [libpmix-dev]="no tests under Slurm; its plugin for MPI opens libpmix.so, which is in this package"
+  [iproute2]="no tests under Slurm nor over several hosts"
+  [shellcheck]="no check of the job scripts"
 )
 
 is_installed() { [[ $(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }

@@ -67,6 +67,7 @@ Result<bool> Batches::poll() {
     }
     replies_->send(batch.first, batch.count,
                    outcome.ok() ? Result<void>() : Result<void>(outcome.error()));
+    flight_->completed(batch.first, batch.count);
     in_flight_.pop_front();
     any = true;
   }

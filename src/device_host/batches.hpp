@@ -8,6 +8,7 @@
 
 #include "common/ipc/doorbell.hpp"
 #include "common/wire/host_options.hpp"
+#include "device_host/flight_log.hpp"
 #include "device_host/lanes.hpp"
 #include "device_host/replies.hpp"
 
@@ -20,11 +21,12 @@ class Batches {
   static constexpr std::uint32_t kMaxCommands = 64;  ///< in one batch
   static constexpr std::size_t kMaxInFlight = 256;
 
-  Batches(Engine& engine, Lanes& lanes, Replies& replies, wire::Completion completion,
-          ipc::Doorbell bell)
+  Batches(Engine& engine, Lanes& lanes, Replies& replies, FlightLog& flight,
+          wire::Completion completion, ipc::Doorbell bell)
       : engine_(&engine),
         lanes_(&lanes),
         replies_(&replies),
+        flight_(&flight),
         completion_(completion),
         bell_(std::move(bell)) {}
 
@@ -82,6 +84,7 @@ class Batches {
   Engine* engine_;
   Lanes* lanes_;
   Replies* replies_;
+  FlightLog* flight_;
   wire::Completion completion_;
   ipc::Doorbell bell_;  ///< rung by host functions
   Batch open_;

@@ -39,22 +39,26 @@ Result<std::unique_ptr<DeviceHost>> DeviceHost::create(const wire::HostOptions& 
   auto segment = ipc::SharedMemory::map(
       std::move(segment_fd), wire::port_bytes(header.command_capacity, header.reply_capacity));
   if (!segment) return segment.error();
+  auto flight = FlightLog::open(options.flight_fd);
+  if (!flight) return flight.error();
   auto host_fn_bell = ipc::Doorbell::create();
   if (!host_fn_bell) return host_fn_bell.error();
   auto helper_bell = ipc::Doorbell::create();
   if (!helper_bell) return helper_bell.error();
-  auto engine = make_engine({options.device, options.memory_limit, options.threads});
+  auto engine = make_engine(
+      {options.device, options.memory_limit, options.threads, options.interface.data()});
   if (!engine) return engine.error();
   return std::unique_ptr<DeviceHost>(new DeviceHost(options, std::move(*segment),
-                                                    std::move(*host_fn_bell),
+                                                    std::move(*flight), std::move(*host_fn_bell),
                                                     std::move(*helper_bell), std::move(*engine)));
 }
 
 DeviceHost::DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segment,
-                       ipc::Doorbell host_fn_bell, ipc::Doorbell helper_bell,
+                       FlightLog flight, ipc::Doorbell host_fn_bell, ipc::Doorbell helper_bell,
                        std::unique_ptr<Engine> engine)
     : options_(options),
       segment_(std::move(segment)),
+      flight_(std::move(flight)),
       command_bell_(UniqueFd(options.command_bell_fd)),
       socket_(UniqueFd(options.socket_fd)),
       engine_(std::move(engine)),
@@ -66,8 +70,8 @@ DeviceHost::DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segme
                             segment_.data() + wire::kPortDataOffset + header().command_capacity,
                             header().reply_capacity),
           ipc::Doorbell(UniqueFd(options.reply_bell_fd))),
-      batches_(*engine_, lanes_, replies_, static_cast<wire::Completion>(options.completion),
-               std::move(host_fn_bell)),
+      batches_(*engine_, lanes_, replies_, flight_,
+               static_cast<wire::Completion>(options.completion), std::move(host_fn_bell)),
       helpers_(std::move(helper_bell)) {}
 
 DeviceHost::~DeviceHost() {

@@ -14,6 +14,7 @@
 #include "common/wire/record.hpp"
 #include "device_host/batches.hpp"
 #include "device_host/engine/engine.hpp"
+#include "device_host/flight_log.hpp"
 #include "device_host/helpers.hpp"
 #include "device_host/lanes.hpp"
 #include "device_host/replies.hpp"
@@ -44,7 +45,7 @@ class DeviceHost {
     lost      ///< the context is dead; waiting to be replaced
   };
 
-  DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segment,
+  DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segment, FlightLog flight,
              ipc::Doorbell host_fn_bell, ipc::Doorbell helper_bell, std::unique_ptr<Engine> engine);
 
   void beat() {
@@ -60,6 +61,11 @@ class DeviceHost {
   Step issue_one(std::span<const std::byte> record);
   template <class Op>
   Step issue_as(const Op& op, std::uint64_t ticket);
+  /// From here on the command was given to the GPU, whatever becomes of it.
+  void note_issued(std::uint64_t ticket) {
+    header().issued_ticket.store(ticket, std::memory_order_release);
+    flight_.issued(ticket);
+  }
   /// The command needs no lane, or failed before it got to one: takes it out of the ring.
   Step answered(std::uint64_t ticket, const Result<void>& outcome);
   Step corrupt(const Error& error);
@@ -92,6 +98,7 @@ class DeviceHost {
 
   wire::HostOptions options_;
   ipc::SharedMemory segment_;
+  FlightLog flight_;
   ipc::Doorbell command_bell_;
   ipc::Socket socket_;
   std::unique_ptr<Engine> engine_;
@@ -104,6 +111,7 @@ class DeviceHost {
   Batches batches_;
   wire::Command command_;
   Mode mode_ = Mode::standby;
+  bool alone_ = false;  ///< the command issued last wants to be alone
   bool blocked_ =
       false;  ///< the oldest command waits for its library, a mapping, or room in the engine
   std::optional<wire::Control> quiescing_;  ///< the request to answer when all lanes are drained

@@ -36,6 +36,7 @@ bool DeviceHost::issue() {
       return true;
     }
     if (record->empty()) break;
+    if (!any) flight_.stamp();
     const auto step = issue_one(*record);
     blocked_ = step == Step::blocked && batches_.open_count() == 0;
     if (step != Step::queued) break;
@@ -49,7 +50,11 @@ DeviceHost::Step DeviceHost::issue_one(std::span<const std::byte> record) {
   if (auto decoded = command_.decode(record); !decoded) return corrupt(decoded.error());
   const auto ticket = command_.header().ticket;
   if (batches_.breaks(ticket)) return Step::blocked;  // the next round opens a new batch
-  if (command_.header().cancelled != 0) return answered(ticket, {});
+  const auto flags = command_.header().flags;
+  if ((flags & wire::kCancelled) != 0) return answered(ticket, {});
+  const bool alone = (flags & wire::kAlone) != 0;
+  if ((alone || alone_) && !(batches_.empty() && batches_.open_count() == 0)) return Step::blocked;
+  alone_ = alone;
   Step step = Step::blocked;
   command_.visit([&](const auto& op) { step = issue_as(op, ticket); });
   return step;
@@ -66,19 +71,18 @@ DeviceHost::Step DeviceHost::issue_as(const Op& op, std::uint64_t ticket) {
   });
   if (!mapped && serve_control()) return Step::blocked;  // its mapping is on the way
   if (!mapped) {
-    header().issued_ticket.store(ticket,
-                                 std::memory_order_release);  // lest the next host dies of it too
+    note_issued(ticket);  // lest the next host dies of it too
     return corrupt({Errc::internal, 0, std::string(Op::kName) + ": an operand is out of bounds"});
   }
 
   if constexpr (std::is_same_v<Op, memory::Nop>) {
-    header().issued_ticket.store(ticket, std::memory_order_release);
+    note_issued(ticket);
     return answered(ticket, {});
   } else {
     const auto lane = lane_of(op);
     if constexpr (std::is_same_v<Op, memory::Fault>) {
       if (process_fault(op.kind)) {
-        header().issued_ticket.store(ticket, std::memory_order_release);
+        note_issued(ticket);
         suffer(op.kind);  // does not return
       }
     }
@@ -86,7 +90,7 @@ DeviceHost::Step DeviceHost::issue_as(const Op& op, std::uint64_t ticket) {
       auto& error = lane_errors_[static_cast<std::size_t>(lane)];
       return error ? answered(ticket, *std::exchange(error, std::nullopt)) : Step::blocked;
     }
-    header().issued_ticket.store(ticket, std::memory_order_release);
+    note_issued(ticket);
     if constexpr (std::is_same_v<Op, memory::Fault>) suffer(op.kind);
     auto outcome = lanes_.order(each_operand, lane);
     if (outcome.ok()) outcome = engine_->run(op, Call(lane, addresses_, command_.tail()));

@@ -1,4 +1,5 @@
 #include <dlfcn.h>
+#include <signal.h>
 
 #include <charconv>
 #include <cstdio>
@@ -10,7 +11,8 @@
 
 // troupe-device-host: started by a rank, never by hand.
 //   troupe-device-host MODULE PARENT_PID DEVICE THREADS STANDBY MEMORY_LIMIT COMPLETION SPIN_US
-//   (descriptors 3..6) troupe-device-host MODULE --list
+//     INTERFACE
+//   (descriptors 3..7) troupe-device-host MODULE --list
 
 namespace {
 
@@ -30,17 +32,22 @@ int usage() {
 
 int main(int argc, char** argv) {
   using namespace troupe::wire;
-  HostOptions options{.segment_fd = 3, .command_bell_fd = 4, .reply_bell_fd = 5, .socket_fd = 6};
+  HostOptions options{
+      .segment_fd = 3, .command_bell_fd = 4, .reply_bell_fd = 5, .socket_fd = 6, .flight_fd = 7};
   const bool list = argc == 3 && std::string_view(argv[2]) == "--list";
   int parent = 0;
   if (!list) {
-    if (argc != 9 || !number(argv[2], parent) || !number(argv[3], options.device) ||
+    if (argc != 10 || !number(argv[2], parent) || !number(argv[3], options.device) ||
         !number(argv[4], options.threads) || !number(argv[5], options.standby) ||
         !number(argv[6], options.memory_limit) || !number(argv[7], options.completion) ||
-        !number(argv[8], options.spin_us)) {
+        !number(argv[8], options.spin_us) || std::strlen(argv[9]) >= options.interface.size()) {
       return usage();
     }
+    std::strcpy(options.interface.data(), argv[9]);
     troupe::ipc::die_with_parent(parent);
+    // A launcher's signals to the job are for the ranks; what they mean, a rank decides.
+    ::signal(SIGUSR1, SIG_IGN);
+    ::signal(SIGUSR2, SIG_IGN);
   }
   void* module = ::dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr) {

@@ -1,12 +1,14 @@
 #include "rank/launch.hpp"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-
-#include "common/ipc/doorbell.hpp"
 
 namespace troupe::rank {
 namespace {
@@ -38,14 +40,36 @@ fs::path with_suffix(fs::path path) {
   return path += ".so";
 }
 
-std::chrono::nanoseconds spin_time(const Config& config, int local_size) {
+std::chrono::nanoseconds spin_time(const Config& config, int cores) {
   if (config.text("spin") != "auto") return config.duration("spin");
   // A rank has two threads that spin: its own and its device host's reactor.
-  return ipc::usable_cores() >= 3 * local_size ? std::chrono::microseconds(200)
-                                               : std::chrono::microseconds(0);
+  return cores >= 3 ? std::chrono::microseconds(200) : std::chrono::microseconds(0);
 }
 
 }  // namespace
+
+std::string core_mask() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return {};
+  std::string mask(CPU_SETSIZE, '0');
+  for (std::size_t core = 0; core < mask.size(); ++core) {
+    if (CPU_ISSET(core, &set) != 0) mask[core] = '1';
+  }
+  return mask;
+}
+
+int core_share(const std::vector<std::string>& masks, std::size_t rank) {
+  double share = 0;
+  for (std::size_t core = 0; core < masks[rank].size(); ++core) {
+    if (masks[rank][core] != '1') continue;
+    share += 1.0 / static_cast<double>(
+                       std::count_if(masks.begin(), masks.end(), [&](const std::string& mask) {
+                         return core < mask.size() && mask[core] == '1';
+                       }));
+  }
+  return std::max(1, static_cast<int>(share + 1e-6));  // thirds do not add up exactly
+}
 
 bool cuda_is_possible(const Config& config) {
   std::error_code ignored;
@@ -54,7 +78,7 @@ bool cuda_is_possible(const Config& config) {
 }
 
 Result<DeviceCore::Options> device_options(const Config& config, const std::string& backend,
-                                           int local_rank, int local_size) {
+                                           int local_rank, int cores) {
   const auto program = device_host_program(config);
   const auto module = with_suffix(module_for(config, backend));
   for (const auto& file : {program, module}) {
@@ -71,12 +95,20 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
     return Error{Errc::io, 0,
                  "the device-host program " + program.string() + " cannot be executed"};
   }
-  const auto spin = spin_time(config, local_size);
+  const auto& interface = config.text("gloo-interface");
+  if (!interface.empty() && ::if_nametoindex(interface.c_str()) == 0) {
+    return Error{Errc::invalid, errno,
+                 "gloo-interface: there is no network interface " + interface + " on every host"};
+  }
+  const auto spin = spin_time(config, cores);
   DeviceCore::Options options;
   options.spin = spin;
+  options.replay = config.flag("replay");
   options.slab_bytes = config.bytes("slab-size");
   options.pinned_bytes = config.bytes("pinned-pool");
   options.memory_limit = config.bytes("memory-limit");
+  options.flight.records = static_cast<std::uint64_t>(config.integer("flight-records"));
+  options.flight.directory = config.text("flight-dir");
   auto& settings = options.settings;
   settings.standby = config.text("standby") != "off";
   settings.heartbeat_timeout = config.duration("heartbeat-timeout");
@@ -87,8 +119,9 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   launch.program = program.string();
   launch.module = module.string();
   launch.in_process = config.text("isolation") == "thread";
+  launch.interface = interface;
   launch.device = local_rank;
-  launch.threads = std::max(1, ipc::usable_cores() / std::max(1, local_size));
+  launch.threads = cores;
   launch.memory_limit = options.memory_limit;
   const auto& completion = config.text("completion");
   launch.completion = completion == "host_fn" ? wire::Completion::host_fn
@@ -100,6 +133,23 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   while (launch.ring_bytes < config.bytes("ring-size")) launch.ring_bytes *= 2;
   if (launch.in_process) settings.standby = false;
   return options;
+}
+
+SaveOptions save_options(const Config& config) {
+  SaveOptions options{.directory = config.text("checkpoint-dir"),
+                      .name = ::program_invocation_short_name,
+                      .every = config.integer("checkpoint-every"),
+                      .partner = config.flag("partner")};
+  const auto& restart = config.text("restart");
+  options.restart = restart == "auto"    ? SaveOptions::kNewest
+                    : restart == "never" ? SaveOptions::kNever
+                                         : config.integer("restart");
+  return options;
+}
+
+int stop_signal(const Config& config) {
+  const auto& name = config.text("stop-signal");
+  return name == "USR1" ? SIGUSR1 : name == "USR2" ? SIGUSR2 : name == "TERM" ? SIGTERM : 0;
 }
 
 }  // namespace troupe::rank

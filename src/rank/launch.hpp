@@ -1,9 +1,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <troupe/config.hpp>
 #include <troupe/error.hpp>
+#include <troupe/saved_state.hpp>
 
 #include "rank/device/device_core.hpp"
 
@@ -13,9 +15,23 @@ namespace troupe::rank {
 /// is loaded.
 bool cuda_is_possible(const Config& config);
 
-/// The settings of a rank's device from its configuration. `backend` is "cpu" or "cuda". Errors: io
-/// if the device-host program or the engine module is missing.
+/// The cores that this process may run on: a '1' or a '0' for each; empty if that is unknown.
+std::string core_mask();
+
+/// How many cores a rank of a node has to itself, given the core_mask() of each rank of that node:
+/// a core that several ranks may run on is divided among them. So it is right where each rank is
+/// bound to cores of its own as well as where all share the node. At least 1.
+int core_share(const std::vector<std::string>& masks, std::size_t rank);
+
+/// The settings of a rank's device from its configuration. `backend` is "cpu" or "cuda", `cores`
+/// the rank's core_share(). Errors: io if the device-host program or the engine module is missing;
+/// invalid for a network interface that is not there.
 Result<DeviceCore::Options> device_options(const Config& config, const std::string& backend,
-                                           int local_rank, int local_size);
+                                           int local_rank, int cores);
+
+/// Where runs keep their state, from the configuration.
+SaveOptions save_options(const Config& config);
+/// The signal by which a run is asked to stop; 0: none.
+int stop_signal(const Config& config);
 
 }  // namespace troupe::rank

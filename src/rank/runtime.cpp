@@ -1,7 +1,10 @@
 #include <troupe/runtime.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <set>
 
@@ -10,6 +13,7 @@
 #include "common/core/version.hpp"
 #include "rank/launch.hpp"
 #include "rank/net/mpi_session.hpp"
+#include "rank/world/stop_signal.hpp"
 #include "rank/world/world_core.hpp"
 
 namespace troupe {
@@ -62,6 +66,7 @@ struct Runtime::Parts {
     device.reset();
     device_core.reset();
     actors.reset();
+    rank::release_stop_signal();
   }
 };
 
@@ -74,8 +79,19 @@ Result<void> Runtime::Parts::open_device() {
                   ? "cuda"
                   : "cpu";
   }
-  auto options = rank::device_options(config, backend, mpi->local_rank(), mpi->local_size());
+  const char* const slurm_job = std::getenv("SLURM_JOB_ID");
+  const auto job =
+      mpi->gather_text(slurm_job != nullptr ? slurm_job : std::to_string(::getpid())).front();
+  const auto clock_offset = mpi->clock_offset();
+  auto options =
+      rank::device_options(config, backend, mpi->local_rank(),
+                           rank::core_share(mpi->gather_local_text(rank::core_mask()),
+                                            static_cast<std::size_t>(mpi->local_rank())));
   if (!options) return options.error();
+  options->flight.job = job;
+  options->flight.rank = mpi->rank();
+  options->flight.size = mpi->size();
+  options->flight.clock_offset_ns = clock_offset.count();
   auto opened = rank::DeviceCore::open(*actors, std::move(*options), mpi->rank());
   if (!opened) return opened.error();
   device_core = std::move(*opened);
@@ -102,6 +118,7 @@ void Runtime::Parts::bind_actors() {
 }
 
 void Runtime::Parts::open(int* argc, char*** argv) {
+  if (const int signal = rank::stop_signal(config)) rank::catch_stop_signal(signal);
   mpi = rank::MpiSession::open(argc, argv);
   const auto agree = [this](const Result<void>& outcome) {
     if (auto agreed = mpi->agree(outcome); !agreed) throw CollectiveException(agreed.error());
@@ -118,7 +135,8 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   const auto& standby = config.text("standby");
   auto formed = rank::WorldCore::open(*actors, *mpi, device_core,
                                       {.phase_timeout = config.duration("phase-timeout"),
-                                       .standby_world = standby == "world" || standby == "on"});
+                                       .standby_world = standby == "world" || standby == "on",
+                                       .save = rank::save_options(config)});
   agree(formed.ok() ? Result<void>() : Result<void>(formed.error()));
   world_core = std::move(*formed);
   device.emplace(device_core);
@@ -159,7 +177,8 @@ int exit_status(Errc code) {
     case Errc::unsupported:
     case Errc::io:
     case Errc::out_of_memory: return kExitUsage;
-    case Errc::budget_exhausted: return kExitRequeue;
+    case Errc::budget_exhausted:
+    case Errc::requeue: return kExitRequeue;
     default: return kExitFailure;
   }
 }

@@ -98,6 +98,7 @@ class Job {
     mark_ = "JOB_OF_TEST=" + std::to_string(::getpid()) + "." + std::to_string(++number);
     ::setenv("TROUPE_SITE_CONFIG", "",
              1);  // what this machine's site file says is no part of the test
+    ::setenv("TROUPE_FLIGHT_DIR", "none", 1);  // device hosts are lost here on purpose
     if (::geteuid() == 0) {
       ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
       ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
@@ -148,6 +149,16 @@ class Job {
     seconds_ = seconds();
     if (WIFEXITED(raw)) status_ = WEXITSTATUS(raw);
     return status_;
+  }
+  /// Sends mpirun a signal.
+  void signal(int number) const {
+    if (pid_ > 0) ::kill(pid_, number);
+  }
+  /// Ends all of it at once, as a node's end does.
+  void kill_all() {
+    for (const auto pid : processes("")) ::kill(pid, SIGKILL);
+    signal(SIGKILL);
+    wait();
   }
   [[nodiscard]] double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();

@@ -12,8 +12,13 @@ int main(int argc, char** argv) {
       {"checkpoint", test::checkpoint},
       {"last_step", test::last_step},
       {"budget", test::budget},
+      {"absent", test::absent},
+      {"stuck", test::stuck},
       {"idle", test::idle},
       {"recovery_time", test::recovery_time},
+      {"saved_states", test::saved_states},
+      {"saved_under_fire", test::saved_under_fire},
+      {"stop_requests", test::stop_requests},
   };
   std::vector<std::string> names;
   for (const auto& [name, function] : cases) names.push_back(name);

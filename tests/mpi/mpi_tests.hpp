@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -96,7 +97,12 @@ void epochs(Context& c);
 void checkpoint(Context& c);
 void last_step(Context& c);
 void budget(Context& c);
+void absent(Context& c);
+void stuck(Context& c);
 void idle(Context& c);
 void recovery_time(Context& c);
+void saved_states(Context& c);
+void saved_under_fire(Context& c);
+void stop_requests(Context& c);
 
 }  // namespace troupe::test

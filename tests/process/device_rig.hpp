@@ -43,6 +43,9 @@ class DeviceRig {
     std::vector<const char*> arguments{"test", "--device-host", TROUPE_TEST_DEVICE_HOST,
                                        "--log-level", "error"};
     for (const auto& option : options) arguments.push_back(option.c_str());
+    // Tests that lose device hosts on purpose need no dumps of it.
+    if (std::find(options.begin(), options.end(), "--flight-dir") == options.end())
+      arguments.insert(arguments.end(), {"--flight-dir", "none"});
     const auto config = Config::parse(static_cast<int>(arguments.size()), arguments.data()).take();
     system_ = std::make_unique<ActorSystem>(ProductionScheduler::start({.workers = 2}).take());
     core_ =

@@ -296,7 +296,8 @@ TEST(MoveTo, RandomProgramsFollowTheRules) {
 
 TEST(MoveTo, WhileFourThreadsSubmit) {
   constexpr int kEach = 3000;
-  PortRig rig(16384, std::chrono::microseconds(10));
+  constexpr std::uint64_t kRing = 1u << 20;  // what is in flight for ever keeps its place in it
+  PortRig rig(kRing, std::chrono::microseconds(10));
   std::atomic<bool> done{false};
   std::atomic<int> ok{0}, lost{0}, stale{0}, other{0};
   auto watcher = Watcher::start(rig.port, {[](auto, auto&&) {}, [](auto) {}, [](auto) {}});
@@ -314,7 +315,7 @@ TEST(MoveTo, WhileFourThreadsSubmit) {
           while (!host.answer(host.taken.back(), 1)) rig.port.drain();
         }
       }
-      const auto old = std::exchange(link, make_link(id, 16384));
+      const auto old = std::exchange(link, make_link(id, kRing));
       (*watcher)->add(link);
       (void)rig.port.move_to(link, kDead);
       (*watcher)->remove(old->id());

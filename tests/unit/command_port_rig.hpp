@@ -33,7 +33,7 @@ class HostEnd {
       if (!record.ok() || record->empty()) return false;
       const auto decoded = command.decode(*record);
       EXPECT_TRUE(decoded.ok()) << decoded.error().to_string();
-      const bool cancelled = command.header().cancelled != 0;
+      const bool cancelled = (command.header().flags & wire::kCancelled) != 0;
       if (!cancelled)
         header().issued_ticket.store(command.header().ticket, std::memory_order_release);
       commands_.pop();
@@ -50,7 +50,11 @@ class HostEnd {
     ASSERT_TRUE(command.decode(*commands_.front()).ok());
     header().issued_ticket.store(command.header().ticket, std::memory_order_release);
   }
-  bool answer(std::uint64_t first, std::uint32_t count, const Result<void>& outcome = {}) {
+  bool answer(std::uint64_t first, std::uint32_t count) {
+    static const Result<void> kSuccess;
+    return answer(first, count, kSuccess);
+  }
+  bool answer(std::uint64_t first, std::uint32_t count, const Result<void>& outcome) {
     const std::string_view text =
         outcome.ok() ? std::string_view{} : std::string_view(outcome.error().message);
     auto room = replies_.reserve(sizeof(wire::ReplyHeader) + text.size());
@@ -100,8 +104,9 @@ inline std::shared_ptr<HostLink> make_link(std::uint64_t id, std::uint64_t ring_
 /// A port with buffers of 64 bytes, one after the other in region 1.
 class PortRig {
  public:
-  explicit PortRig(std::uint64_t ring_bytes = 1u << 16, std::chrono::nanoseconds spin = {})
-      : port(spin), link(make_link(1, ring_bytes)) {
+  explicit PortRig(std::uint64_t ring_bytes = 1u << 16, std::chrono::nanoseconds spin = {},
+                   bool replay = false)
+      : port({.spin = spin, .replay = replay}), link(make_link(1, ring_bytes)) {
     port.attach(link);
   }
 

@@ -216,6 +216,7 @@ TEST_F(ConfigTest, LongOptionsAreNeverGuessed) {
 TEST_F(ConfigTest, UnknownVariables) {
   set("TROUPE_TEST_BACKEND", "cpu");
   set("TROUPE_SHARED", "/somewhere");
+  set("TROUPE_JOB_MAX_RESTARTS", "3");
   set("TROUPELESS", "1");
   EXPECT_TRUE(parse({}).ok());
   set("TROUPE_STEP", "3");

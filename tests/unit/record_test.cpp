@@ -95,7 +95,7 @@ TYPED_TEST(EveryOperation, ComesBackAsItWasSent) {
   EXPECT_EQ(operation_name(command.header().opcode), TypeParam::kName);
   EXPECT_EQ(command.header().ticket, 77u);
   EXPECT_EQ(command.header().epoch, 9u);
-  EXPECT_EQ(command.header().cancelled, 0u);
+  EXPECT_EQ(command.header().flags, 0u);
   int visits = 0;
   command.visit([&]<class Op>(const Op& got) {
     ++visits;

@@ -142,6 +142,21 @@ TEST(WorldProtocol, AFaultInEachPhaseOfARecoveryIsOvercome) {
   }
 }
 
+TEST(WorldProtocol, ARunThatIsAskedToStopEndsWithTheSameCommitOnAllRanks) {
+  for (std::uint32_t seed = 1; seed <= 1000 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    auto options = options_of(seed);
+    options.last_step = 1'000'000;
+    WorldSimulation world(options);
+    if (seed % 4 != 0) scatter_faults(world, seed, options.ranks);
+    const auto asked = Micros(100'000 + seed * 1700);
+    world.ask_to_stop_at(asked, static_cast<int>(seed) % options.ranks);
+    EXPECT_TRUE(world.run([&] { return world.settled() && world.runs_finished() == 1; }));
+    EXPECT_GE(world.now(), TimePoint{asked}) << "nobody had asked";
+    EXPECT_LT(world.last_end(), 1000);
+  }
+}
+
 TEST(WorldProtocol, ADeviceThatFailsForGoodStopsEveryRank) {
   for (std::uint32_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

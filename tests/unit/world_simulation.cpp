@@ -181,6 +181,9 @@ class WorldSimulation::Node final : public MemberActions {
     if (rank_ == 0) world_->reports_.insert(world_->reports_.end(), reports.begin(), reports.end());
     continue_program();
   }
+  void stopping(std::int64_t since) override {
+    if (!stopping_since_) stopping_since_ = since;
+  }
   void stable(std::int64_t step) override {
     world_->trace("rank %d: stable %d", rank_, static_cast<int>(step));
     stable_ = step;
@@ -191,6 +194,8 @@ class WorldSimulation::Node final : public MemberActions {
     halves_[0] = halves_[1] = complete_ = stable_ = -1;  // the next run begins
     current_ = 1;
     finishing_ = false;
+    end_step_ = INT64_MAX;
+    if (stopping_since_) stopping_since_ = -1;
     continue_program();
   }
   void stop(const Error& error) override { stopped_ = error; }
@@ -233,6 +238,7 @@ class WorldSimulation::Node final : public MemberActions {
                                        world_->now_, world_->now_});
     });
   }
+  void ask_to_stop() { member_.ask_to_stop(); }
   void fail(const Error& error) { member_.device_event(DeviceFailed{error}); }
   void mute() { muted_ = true; }
 
@@ -260,6 +266,8 @@ class WorldSimulation::Node final : public MemberActions {
   int current_ = 1;
   std::int64_t complete_ = -1;  ///< its newest commit that is complete
   std::int64_t stable_ = -1;
+  std::optional<std::int64_t> stopping_since_;
+  std::int64_t end_step_ = INT64_MAX;  ///< the commit with which a run ends that was asked to
   bool finishing_ = false;
   int runs_ = 0;
 
@@ -337,7 +345,7 @@ class WorldSimulation::Node final : public MemberActions {
   // The program, as World::run and Checkpoint have it.
   void continue_program() {
     if (!accepting_ || finishing_) return;
-    if (complete_ == world_->options_.last_step && stable_ >= complete_) {
+    if (complete_ == std::min(end_step_, world_->options_.last_step) && stable_ >= complete_) {
       finishing_ = true;
       world_->after(world_->some_time(5000), [this, epoch = epoch_] {
         if (epoch == member_.epoch()) member_.finished();
@@ -346,6 +354,8 @@ class WorldSimulation::Node final : public MemberActions {
     }
     if (complete_ != halves_[current_] || stable_ < complete_)
       return;  // one under way, or the half still needed
+    if (stopping_since_ && *stopping_since_ <= complete_)
+      end_step_ = std::min(end_step_, complete_ + 1);
     current_ = 1 - current_;
     halves_[current_] = complete_ + 1;
     work(10'000, [this, epoch = epoch_, step = complete_ + 1, run = runs_] {
@@ -368,6 +378,7 @@ class WorldSimulation::Node final : public MemberActions {
                         std::to_string(step));
     }
     complete_ = step;
+    end_step_ = INT64_MAX;
     member_.restored(round, {}, complete_, repeated);
   }
 };
@@ -397,7 +408,14 @@ void WorldSimulation::announce(const WorldMessage& message) {
       if (node->complete_ < message.step) violation("stable before every rank has committed");
     }
   }
-  if (message.kind == Kind::all_finished) ++runs_finished_;
+  if (message.kind == Kind::all_finished) {
+    ++runs_finished_;
+    for (const auto& node : nodes_) {
+      if (node->complete_ != nodes_.front()->complete_)
+        violation("the ranks ended their runs at different steps");
+    }
+    last_end_ = nodes_.front()->complete_;
+  }
   send(0, 0, message);
 }
 
@@ -432,6 +450,9 @@ void WorldSimulation::break_communicator_at(Micros when, int rank) {
 }
 void WorldSimulation::fail_at(Micros when, int rank, const Error& error) {
   after(when, [this, rank, error] { nodes_[static_cast<std::size_t>(rank)]->fail(error); });
+}
+void WorldSimulation::ask_to_stop_at(Micros when, int rank) {
+  after(when, [this, rank] { nodes_[static_cast<std::size_t>(rank)]->ask_to_stop(); });
 }
 void WorldSimulation::mute(int rank) {
   nodes_[static_cast<std::size_t>(rank)]->mute();

@@ -47,6 +47,8 @@ class WorldSimulation {
   void lose_standby_at(Micros when, int rank);
   void kill_in_phase(int rank, Phase phase) { struck_.emplace_back(rank, phase); }
   void fail_at(Micros when, int rank, const Error& error);
+  /// The rank asks for the end of the run.
+  void ask_to_stop_at(Micros when, int rank);
   /// From now on the rank's device answers no order.
   void mute(int rank);
 
@@ -59,6 +61,8 @@ class WorldSimulation {
   [[nodiscard]] bool all_stopped() const;
   [[nodiscard]] TimePoint now() const { return now_; }
   [[nodiscard]] int runs_finished() const { return runs_finished_; }
+  /// The step with which the run before ended.
+  [[nodiscard]] std::int64_t last_end() const { return last_end_; }
   [[nodiscard]] Error stop_of(int rank) const;
   [[nodiscard]] const SimulatedNetwork& network() const { return network_; }
   [[nodiscard]] const WorldSupervisor& supervisor() const { return *supervisor_; }
@@ -98,6 +102,7 @@ class WorldSimulation {
   std::vector<std::pair<int, Phase>> struck_;
   std::uint32_t last_epoch_ = 0;
   int runs_finished_ = 0;
+  std::int64_t last_end_ = -1;
   bool broken_ = false;
   std::vector<RecoveryReport> reports_;
 };

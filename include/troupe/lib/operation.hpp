@@ -45,6 +45,8 @@ struct Operand {
 
 /// Pinned segments have this bit set in their region id; slabs do not.
 inline constexpr std::uint32_t kPinnedRegion = 0x8000'0000u;
+/// Pinned segments that a new device host does not map by itself have this bit set as well.
+inline constexpr std::uint32_t kApartRegion = 0x4000'0000u;
 
 /// A factor that is known to the host, or one element in device memory (then `device` is present).
 struct Scalar {

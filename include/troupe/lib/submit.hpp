@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <span>
 
@@ -41,6 +42,8 @@ struct CommandView {
 
   std::uint32_t opcode = 0;
   std::uint32_t epoch = 0;  ///< collectives: the epoch they belong to; others 0
+  std::uint64_t count = 0;  ///< elements, where the operation has such a field
+  std::int32_t peer = -1;   ///< root or only partner of a collective, -1: none
   std::span<const std::byte> op;
   std::span<const PeerTransfer> tail;
   std::array<Use, kMaxOperands> uses{};
@@ -68,6 +71,13 @@ Future<void> submit(Submitter& submitter, const Op& op, std::span<const PeerTran
   view.epoch = epoch;
   view.op = std::as_bytes(std::span(&op, 1));
   view.tail = tail;
+  if constexpr (requires { op.count; }) view.count = op.count;
+  if constexpr (requires { op.root; }) view.peer = static_cast<std::int32_t>(op.root);
+  if (!tail.empty() && std::all_of(tail.begin(), tail.end(), [&](const PeerTransfer& part) {
+        return part.peer == tail.front().peer;
+      })) {
+    view.peer = static_cast<std::int32_t>(tail.front().peer);
+  }
   static_assert(std::tuple_size_v<decltype(Op::kOperands)> <= CommandView::kMaxOperands);
   for_each_operand(op, {}, [&](std::string_view, const Operand& operand, Access access) {
     view.uses[view.use_count++] = {&operand, access};

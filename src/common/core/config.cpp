@@ -34,6 +34,8 @@ constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
 /// TROUPE_ variables that are no options.
 constexpr std::array<std::string_view, 3> kReservedVariables = {
     "TROUPE_TEST_BACKEND", "TROUPE_SITE_CONFIG", "TROUPE_SHARED"};
+/// What the variables of the job scripts (scripts/slurm) begin with: they are none of a program's.
+constexpr std::string_view kJobVariables = "TROUPE_JOB_";
 /// Requests to one run of a program, which no file or environment can make.
 constexpr std::array<std::string_view, 3> kRequests = {"help", "version", "print-config"};
 
@@ -161,8 +163,10 @@ Result<Layer> read_command_line(int argc, const char* const* argv, Options optio
 
 Result<Layer> read_environment(Options options) {
   const auto ours = [](const std::string& variable) {
-    return variable.starts_with("TROUPE_") && !contains(kReservedVariables, variable) ? variable
-                                                                                      : "";
+    return variable.starts_with("TROUPE_") && !variable.starts_with(kJobVariables) &&
+                   !contains(kReservedVariables, variable)
+               ? variable
+               : "";
   };
   Layer layer;
   for (const auto& option : po::parse_environment(po::options_description(), ours).options) {
@@ -394,12 +398,30 @@ std::vector<OptionSpec> runtime_options() {
        "how the device host learns that work is done", {"event", "host_fn", "sync"}},
       {"spin", duration, "auto", "TIME|auto",
        "how long a waiter spins before it sleeps; auto: by the number of cores", {"auto"}},
+      {"gloo-interface", text, "", "NAME",
+       "network interface of the cpu engine's collectives; empty: chosen by address"},
       {"heartbeat-timeout", duration, "3s", "TIME",
        "a device host silent for this long is dead", {}, "1ms"},
       {"op-timeout", duration, "0s", "TIME", "deadline of an operation; 0: none"},
       {"phase-timeout", duration, "30s", "TIME", "deadline of each phase of a recovery", {}, "1ms"},
       {"restart-budget", integer, "3", "N", "restarts allowed within restart-window", {}, "0"},
       {"restart-window", duration, "60s", "TIME", "the time over which restarts are counted", {}, "1ms"},
+      {"checkpoint-dir", text, "", "DIR",
+       "folder, seen by all ranks, in which runs save their state; empty: none"},
+      {"checkpoint-every", integer, "0", "N",
+       "steps between states on disk; 0: only when the run is asked to stop", {}, "0"},
+      {"restart", integer, "auto", "auto|never|STEP",
+       "what a run goes on from; auto: the newest good state in checkpoint-dir", {"auto", "never"}, "0"},
+      {"partner", flag, "off", "on|off",
+       "copy each commit into the host memory of another node's rank"},
+      {"stop-signal", text, "USR1", "USR1|USR2|TERM|none",
+       "on this signal the run saves its state and ends with status 75", {"USR1", "USR2", "TERM", "none"}},
+      {"replay", flag, "on", "on|off",
+       "run again on the next device host what was in flight and can be"},
+      {"flight-records", integer, "1024", "N",
+       "operations that the flight recorder keeps; 0: it is off", {}, "0", "1048576"},
+      {"flight-dir", text, ".", "DIR",
+       "where the flight recorder's dumps go after a fault or SIGUSR2; none: nowhere"},
       {"bind", text, "auto", "auto|none",
        "cores for troupe's own threads; auto: of those allowed, the ones near the GPU", {"auto", "none"}},
       {"seed", integer, "1", "N", "seed of every random choice", {}, "0"},

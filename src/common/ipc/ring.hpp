@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -58,12 +59,12 @@ class RingProducer {
     const auto need = ring_detail::padded(bytes);
     auto offset = tail_ & (capacity_ - 1);
     const auto skip = capacity_ - offset < need ? capacity_ - offset : 0;
-    if (tail_ + skip + need - head_ > capacity_) {
+    if (tail_ + skip + need - std::min(head_, kept_) > capacity_) {
       const auto head = control_->head.load(std::memory_order_acquire);
       if (head < head_ || head > tail_ || head % 8 != 0)
         return Error{Errc::internal, 0, "a ring's head is corrupt"};
       head_ = head;
-      if (tail_ + skip + need - head_ > capacity_) return std::span<std::byte>{};
+      if (tail_ + skip + need - std::min(head_, kept_) > capacity_) return std::span<std::byte>{};
     }
     if (skip != 0) {
       std::memcpy(data_ + offset, &ring_detail::kSkip, sizeof ring_detail::kSkip);
@@ -83,6 +84,12 @@ class RingProducer {
            control_->consumer_waits.exchange(0, std::memory_order_acq_rel) != 0;
   }
 
+  /// Records from this position on stay in the ring although the consumer has taken them, until
+  /// this is called with a later one.
+  void keep_from(std::uint64_t position) noexcept { kept_ = position; }
+  /// Where the next record comes to stand.
+  [[nodiscard]] std::uint64_t position() const noexcept { return tail_; }
+
   [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
 
  private:
@@ -91,6 +98,7 @@ class RingProducer {
   std::uint64_t capacity_ = 0;
   std::uint64_t tail_ = 0;
   std::uint64_t head_ = 0;  ///< last seen
+  std::uint64_t kept_ = ~std::uint64_t{0};
   std::uint64_t reserved_ = 0;
 };
 
@@ -142,6 +150,9 @@ class RingConsumer {
   /// Goes on to the next record without freeing this one: for reading what another consumer has not
   /// taken.
   void skip() noexcept { head_ += length_; }
+
+  /// Where the record that front() returned stands.
+  [[nodiscard]] std::uint64_t position() const noexcept { return head_; }
 
   [[nodiscard]] bool empty() const noexcept {
     return control_->tail.load(std::memory_order_acquire) == head_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 namespace troupe::wire {
@@ -11,13 +12,14 @@ enum class Completion : std::uint32_t {
   sync      ///< wait for each batch before the next: for debugging
 };
 
-/// Everything a device host is started with. Crosses the process boundary as numbers on its command
+/// Everything a device host is started with. Crosses the process boundary on its command
 /// line, and the module boundary (isolation = thread) as it is.
 struct HostOptions {
   int segment_fd = -1;       ///< the port segment (PortHeader)
   int command_bell_fd = -1;  ///< eventfd: commands wait
   int reply_bell_fd = -1;    ///< eventfd: replies wait
   int socket_fd = -1;        ///< control messages
+  int flight_fd = -1;        ///< the flight recorder's segment (FlightHeader)
   int device = 0;            ///< ordinal among the visible devices
   int threads = 1;           ///< host threads a cpu engine may compute with
   int standby = 0;           ///< 1: open all lanes ahead of promotion
@@ -25,6 +27,8 @@ struct HostOptions {
   std::uint64_t memory_limit = 0;
   std::uint32_t completion = 0;
   std::uint32_t spin_us = 0;  ///< how long the reactor spins before it sleeps
+  /// The network interface of a cpu engine's collectives, ended by 0; empty: chosen by itself.
+  std::array<char, 16> interface {};
 };
 
 /// The one symbol of an engine module: runs a device host until it is told to end; returns its exit

@@ -15,6 +15,12 @@
 /// Command and reply records as they stand in the rings, and how untrusted ones are read.
 namespace troupe::wire {
 
+/// Flags of a command.
+inline constexpr std::uint32_t kCancelled = 1;  ///< the rank has answered it already; to be skipped
+/// To be issued when nothing else is in flight, and nothing else until it is done: if the device
+/// host dies meanwhile, it is known of what.
+inline constexpr std::uint32_t kAlone = 2;
+
 /// A command: this header, the operation's struct, then tail_count PeerTransfers.
 struct CommandHeader {
   std::uint64_t ticket = 0;
@@ -22,7 +28,7 @@ struct CommandHeader {
   std::uint32_t epoch = 0;
   std::uint16_t op_bytes = 0;
   std::uint16_t tail_count = 0;
-  std::uint32_t cancelled = 0;  ///< 1: the rank has answered it already; to be skipped
+  std::uint32_t flags = 0;
 };
 static_assert(sizeof(CommandHeader) == 24);
 

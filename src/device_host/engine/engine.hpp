@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -31,6 +32,7 @@ struct EngineOptions {
   int device = 0;
   std::uint64_t memory_limit = 0;  ///< bytes of slabs this rank may have, 0: what there is
   int threads = 1;                 ///< host threads a cpu engine may compute with
+  std::string interface;           ///< network of a cpu engine's collectives; empty: by itself
 };
 
 /// What `troupe-info` prints of a device.
@@ -60,16 +62,16 @@ struct Slab {
 class AddressMap {
  public:
   void set(std::uint32_t region, std::byte* base, std::uint64_t bytes) {
-    auto& list = (region & kPinnedRegion) != 0 ? pinned_ : slabs_;
-    const auto index = region & ~kPinnedRegion;
+    auto& list = lists_[list_of(region)];
+    const auto index = region & ~(kPinnedRegion | kApartRegion);
     if (list.size() <= index) list.resize(index + 1);
     list[index] = {base, bytes};
   }
   void erase(std::uint32_t region) { set(region, nullptr, 0); }
   /// The address of an operand; nullptr if it does not lie within a mapped region.
   [[nodiscard]] std::byte* find(const Operand& operand) const noexcept {
-    const auto& list = (operand.region & kPinnedRegion) != 0 ? pinned_ : slabs_;
-    const auto index = operand.region & ~kPinnedRegion;
+    const auto& list = lists_[list_of(operand.region)];
+    const auto index = operand.region & ~(kPinnedRegion | kApartRegion);
     if (index >= list.size()) return nullptr;
     const auto& entry = list[index];
     if (operand.bytes > entry.bytes || operand.offset > entry.bytes - operand.bytes) return nullptr;
@@ -77,11 +79,11 @@ class AddressMap {
   }
   template <class Visit>
   void for_each(Visit&& visit) const {
-    for (std::uint32_t i = 0; i < slabs_.size(); ++i) {
-      if (slabs_[i].base != nullptr) visit(i, slabs_[i].base, slabs_[i].bytes);
-    }
-    for (std::uint32_t i = 0; i < pinned_.size(); ++i) {
-      if (pinned_[i].base != nullptr) visit(i | kPinnedRegion, pinned_[i].base, pinned_[i].bytes);
+    for (std::uint32_t kind = 0; kind < kKinds; ++kind) {
+      const auto& list = lists_[kind];
+      for (std::uint32_t i = 0; i < list.size(); ++i) {
+        if (list[i].base != nullptr) visit(i | kind << kKindShift, list[i].base, list[i].bytes);
+      }
     }
   }
 
@@ -90,7 +92,12 @@ class AddressMap {
     std::byte* base = nullptr;
     std::uint64_t bytes = 0;
   };
-  std::vector<Entry> slabs_, pinned_;
+  /// The two bits of a region's id that say of which kind it is; ids of each kind begin at 0.
+  static constexpr std::uint32_t kKindShift = 30, kKinds = 4;
+  static_assert(kPinnedRegion == 2u << kKindShift && kApartRegion == 1u << kKindShift);
+  static std::size_t list_of(std::uint32_t region) noexcept { return region >> kKindShift; }
+
+  std::array<std::vector<Entry>, kKinds> lists_;
 };
 
 /// One operation about to be queued: its lane, its tail and its operands' addresses. The reactor

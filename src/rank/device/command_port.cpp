@@ -7,6 +7,27 @@ namespace troupe::rank {
 
 thread_local int CommandPort::Passage::depth_ = 0;
 
+namespace {
+
+void set_flag(std::byte* record, std::uint32_t flag) {
+  auto* const at = record + offsetof(wire::CommandHeader, flags);
+  std::uint32_t flags = 0;
+  std::memcpy(&flags, at, sizeof flags);
+  flags |= flag;
+  std::memcpy(at, &flags, sizeof flags);
+}
+
+/// Puts a record of a host that is gone into the ring of the next one.
+void pass_on(std::span<const std::byte> record, bool alone, ipc::RingProducer& producer) {
+  auto room = producer.reserve(record.size());
+  check(room.ok() && !room->empty(), "a fresh ring has no room for the commands of its equal");
+  std::memcpy(room->data(), record.data(), record.size());
+  if (alone) set_flag(room->data(), wire::kAlone);
+  (void)producer.commit();
+}
+
+}  // namespace
+
 Future<void> CommandPort::submit(const detail::CommandView& command) {
   return submit(command, true);
 }
@@ -59,7 +80,12 @@ Result<void> CommandPort::admit(const detail::CommandView& command) const {
 CommandPort::Push CommandPort::push(const detail::CommandView& command, Future<void>& future) {
   const auto ticket = tickets_.next();
   if (ticket == 0) return Push::full;
-  auto room = producer_.reserve(wire::record_bytes(command));
+  const auto bytes = wire::record_bytes(command);
+  auto room = producer_.reserve(bytes);
+  if (room.ok() && room->empty()) {
+    keep_unanswered();
+    room = producer_.reserve(bytes);
+  }
   if (!room.ok()) {
     corrupt_.store(true, std::memory_order_release);
     return Push::full;  // until the host is replaced
@@ -68,6 +94,8 @@ CommandPort::Push CommandPort::push(const detail::CommandView& command, Future<v
   wire::encode(command, ticket, *room);
 
   auto& slot = tickets_.slot(ticket);
+  slot.position = producer_.position();
+  slot.died_in_flight = false;
   const auto note = [&](const Operand& operand, Access access) {
     if ((operand.region & kPinnedRegion) != 0) return;
     buffers_.at(operand.buffer).last_ticket = ticket;
@@ -80,6 +108,11 @@ CommandPort::Push CommandPort::push(const detail::CommandView& command, Future<v
   auto* const state = new detail::State<void>(this, detail::StateBase::TwoReferences{});
   future = Future<void>(detail::StatePtr<detail::State<void>>(state));
   tickets_.open(slot, detail::StatePtr<detail::State<void>>(state));
+  if (options_.flight != nullptr) {
+    // An exchange is the business of some ranks only: it has no place in the world's count.
+    const bool of_world = command.epoch != 0 && command.opcode != opcode_of<collective::Exchange>;
+    options_.flight->submitted(ticket, command, of_world ? ++collectives_ : 0);
+  }
   if (producer_.commit()) link_->command_bell().ring();
   return Push::done;
 }
@@ -136,7 +169,10 @@ void CommandPort::drain_locked(Resolved& resolved) {
     }
     for (std::uint64_t ticket = reply.first_ticket; ticket < reply.first_ticket + reply.count;
          ++ticket) {
-      if (tickets_.pending(ticket)) resolved.add(tickets_.close(ticket), outcome);
+      if (!tickets_.pending(ticket)) continue;
+      if (options_.flight != nullptr && !outcome.ok())
+        options_.flight->failed(ticket, outcome.code());
+      resolved.add(tickets_.close(ticket), outcome);
     }
     any = true;
   }
@@ -170,8 +206,67 @@ std::vector<std::pair<std::uint32_t, std::uint64_t>> CommandPort::collect_freed(
 void CommandPort::attach(std::shared_ptr<HostLink> link) {
   const std::scoped_lock locks(submit_mutex_, reply_mutex_);
   producer_ = link->producer();
+  producer_.keep_from(producer_.position());
   replies_ = link->replies();
   link_ = std::move(link);
+}
+
+void CommandPort::keep_unanswered() noexcept {
+  const auto oldest = tickets_.retired() + 1;
+  producer_.keep_from(oldest <= tickets_.submitted() ? tickets_.slot(oldest).position
+                                                     : producer_.position());
+}
+
+void CommandPort::bound_unanswered(ipc::RingControl& bounds) const noexcept {
+  const auto oldest = tickets_.retired() + 1;
+  bounds.tail = producer_.position();
+  bounds.head =
+      oldest <= tickets_.submitted() ? tickets_.slot(oldest).position : bounds.tail.load();
+}
+
+/// What the dead host says it issued, and what it is seen to have taken: one of them is enough.
+class CommandPort::InFlight {
+ public:
+  explicit InFlight(const wire::PortHeader& header)
+      : issued_(header.issued_ticket.load(std::memory_order_acquire)),
+        head_(header.command.head.load(std::memory_order_acquire)) {}
+  [[nodiscard]] bool contains(std::uint64_t ticket, std::uint64_t position) const noexcept {
+    return ticket <= issued_ || position < head_;
+  }
+
+ private:
+  std::uint64_t issued_, head_;
+};
+
+std::optional<ReplayPlan> CommandPort::plan_replay(const InFlight& in_flight) const {
+  if (!options_.replay || gate_) return std::nullopt;
+  ReplayPlan plan;
+  ipc::RingControl bounds{};
+  bound_unanswered(bounds);
+  auto records = link_->commands(bounds);
+  wire::Command command;
+  for (auto expected = tickets_.retired() + 1;; ++expected) {
+    const auto record = records.front();
+    if (!record.ok()) return std::nullopt;
+    if (record->empty()) break;
+    if (!command.decode(*record).ok()) return std::nullopt;
+    const auto ticket = command.header().ticket;
+    if (ticket < expected || ticket > tickets_.submitted()) return std::nullopt;
+    for (; expected < ticket; ++expected) {
+      if (tickets_.pending(expected)) return std::nullopt;
+    }
+    if (!in_flight.contains(ticket, records.position())) break;  // nor is any behind it
+    plan.add_in_flight(command);
+    records.skip();
+  }
+  return plan;
+}
+
+void CommandPort::lose_pinned(const wire::Command& command, Settled& settled) {
+  command.for_each_operand([&](std::string_view, const Operand& operand, Access access) {
+    if (access != Access::read && (operand.region & kPinnedRegion) != 0)
+      settled.lost_pinned.add(operand.region, operand.offset, operand.bytes);
+  });
 }
 
 CommandPort::Settled CommandPort::move_to(std::shared_ptr<HostLink> next, const Error& error) {
@@ -181,35 +276,46 @@ CommandPort::Settled CommandPort::move_to(std::shared_ptr<HostLink> next, const 
   const auto retired = tickets_.retired();
   drain_locked(resolved);
   settled.completed = static_cast<std::uint32_t>(tickets_.retired() - retired);
-  fail_in_flight(link_->header().issued_ticket.load(std::memory_order_acquire), error, settled,
-                 resolved);
+  const InFlight in_flight(link_->header());
+  auto plan = plan_replay(in_flight);
+  const bool died = error.code == Errc::device_lost;  // else it hands over in good health
 
   auto producer = next->producer();
-  auto untaken = link_->untaken();
+  producer.keep_from(producer.position());
+  // The ring holds all commands that are not answered, in the order of their tickets. What the dead
+  // host spoiled is in nobody's hands: it fails, and nothing moves twice.
+  ipc::RingControl bounds{};
+  bound_unanswered(bounds);
+  auto records = link_->commands(bounds);
   wire::Command command;
-  // The ring holds all other commands in the order of their tickets. What the dead host spoiled is
-  // in nobody's hands: it fails, and nothing moves twice.
   auto expected = tickets_.retired() + 1;
-  for (;;) {
-    const auto record = untaken.front();
+  for (;; records.skip()) {
+    const auto record = records.front();
     if (!record.ok() || record->empty()) break;
-    const bool sound = command.decode(*record).ok() && command.header().cancelled == 0;
-    const auto ticket = command.header().ticket;
-    if (sound && ticket >= expected && tickets_.pending(ticket)) {
-      fail_range(expected, ticket - 1, error, settled, resolved);
-      expected = ticket + 1;
-      if (auto reason = obstacle(command, settled, error)) {
-        fail(ticket, *reason, settled, resolved);
-      } else {
-        auto room = producer.reserve(record->size());
-        check(room.ok() && !room->empty(),
-              "a fresh ring has no room for the commands of its equal");
-        std::memcpy(room->data(), record->data(), record->size());
-        (void)producer.commit();
-        ++settled.resubmitted;
-      }
+    const bool sound =
+        command.decode(*record).ok() && (command.header().flags & wire::kCancelled) == 0;
+    const auto ticket = sound ? command.header().ticket : 0;
+    if (ticket < expected || !tickets_.pending(ticket)) continue;
+    fail_range(expected, ticket - 1, error, settled, resolved);
+    expected = ticket + 1;
+    auto& slot = tickets_.slot(ticket);
+    const bool repeats = in_flight.contains(ticket, records.position());
+    auto reason = obstacle(command, settled, error, true);
+    if (repeats) {
+      const bool culprit = died && std::exchange(slot.died_in_flight, true);
+      const bool may = plan && !culprit && !reason && plan->runs_again(command);
+      reason = may ? std::nullopt : std::optional(error);
     }
-    untaken.skip();
+    if (reason) {
+      fail(ticket, *reason, settled, resolved);
+      lose_pinned(command, settled);
+    } else {
+      slot.position = producer.position();
+      pass_on(*record, repeats && died, producer);
+      ++settled.resubmitted;
+      settled.repeated += repeats ? 1 : 0;
+      if (repeats && options_.flight != nullptr) options_.flight->repeated(ticket);
+    }
   }
   fail_range(expected, tickets_.submitted(), error, settled, resolved);
   tickets_.advance();
@@ -237,13 +343,10 @@ CommandPort::Settled CommandPort::settle_in_place(const Error& error) {
     if (!record.ok() || record->empty()) break;
     if (command.decode(*record).ok()) {
       const auto ticket = command.header().ticket;
-      const auto reason = obstacle(command, settled, error);
+      const auto reason = obstacle(command, settled, error, false);
       if (reason && tickets_.pending(ticket)) fail(ticket, *reason, settled, resolved);
       if (!tickets_.pending(ticket)) {
-        auto* header = const_cast<std::byte*>(record->data());
-        const std::uint32_t cancelled = 1;
-        std::memcpy(header + offsetof(wire::CommandHeader, cancelled), &cancelled,
-                    sizeof cancelled);
+        set_flag(const_cast<std::byte*>(record->data()), wire::kCancelled);
       } else {
         ++settled.resubmitted;
       }
@@ -296,18 +399,23 @@ void CommandPort::fail(std::uint64_t ticket, const Error& error, Settled& settle
     }
   });
   ++settled.failed;
+  if (options_.flight != nullptr) options_.flight->failed(ticket, error.code);
   resolved.add(tickets_.close(ticket), error);
 }
 
 std::optional<Error> CommandPort::obstacle(const wire::Command& command, const Settled& settled,
-                                           const Error& error) {
+                                           const Error& error, bool moves) {
   if (command.header().epoch != 0) return Error{Errc::world_reformed, 0, error.message};
-  bool stale = false;
+  bool stale = false, apart = false;
   const auto& lost = settled.lost_buffers;
   command.for_each_operand([&](std::string_view, const Operand& operand, Access) {
-    stale |= (operand.region & kPinnedRegion) == 0 &&
-             std::find(lost.begin(), lost.end(), operand.buffer) != lost.end();
+    apart |= (operand.region & kApartRegion) != 0;
+    stale |= (operand.region & kPinnedRegion) != 0
+                 ? settled.lost_pinned.overlaps(operand)
+                 : std::find(lost.begin(), lost.end(), operand.buffer) != lost.end();
   });
+  if (apart && moves)
+    return Error{Errc::device_lost, 0, "memory that the next host lacks: " + error.message};
   if (stale) return Error{Errc::stale, 0, "a buffer that it needs was lost: " + error.message};
   return std::nullopt;
 }
@@ -323,6 +431,12 @@ std::optional<Error> CommandPort::take_error() {
   const std::lock_guard lock(error_mutex_);
   any_error_.store(false, std::memory_order_relaxed);
   return std::exchange(error_, std::nullopt);
+}
+
+void CommandPort::set_epoch(Epoch epoch) {
+  const std::lock_guard lock(submit_mutex_);
+  collectives_ = 0;
+  epoch_.store(epoch.value, std::memory_order_release);
 }
 
 void CommandPort::close_gate(const Error& error) {

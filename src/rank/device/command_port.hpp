@@ -11,7 +11,9 @@
 
 #include "common/wire/record.hpp"
 #include "rank/device/buffer_table.hpp"
+#include "rank/device/flight_recorder.hpp"
 #include "rank/device/host_link.hpp"
+#include "rank/device/replay.hpp"
 #include "rank/device/ticket_table.hpp"
 
 namespace troupe::rank {
@@ -27,7 +29,12 @@ namespace troupe::rank {
 /// where both are.
 class CommandPort final : public detail::Submitter, public detail::Progress {
  public:
-  explicit CommandPort(std::chrono::nanoseconds spin) : spin_(spin) {}
+  struct Options {
+    std::chrono::nanoseconds spin{0};  ///< how long waiters spin before they sleep
+    bool replay = false;               ///< what was in flight may run again: see move_to()
+    FlightRecorder* flight = nullptr;  ///< records what passes; outlives the port
+  };
+  explicit CommandPort(const Options& options) : options_(options) {}
 
   // Submitter
   Future<void> submit(const detail::CommandView& command) override;
@@ -38,7 +45,9 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   // Progress
   void poll() noexcept override;
   void before_sleep() noexcept override;
-  [[nodiscard]] std::chrono::nanoseconds spin_time() const noexcept override { return spin_; }
+  [[nodiscard]] std::chrono::nanoseconds spin_time() const noexcept override {
+    return options_.spin;
+  }
 
   /// Takes the replies there are; for the watcher, which is no waiter.
   void drain();
@@ -62,14 +71,21 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
     std::uint32_t completed = 0;    ///< answered before the end
     std::uint32_t failed = 0;       ///< were in flight, or depended on what was
     std::uint32_t resubmitted = 0;  ///< go on as if nothing had happened
+    std::uint32_t repeated = 0;     ///< of these, may have run before
     std::vector<std::uint32_t> lost_buffers;
+    ByteRanges lost_pinned;  ///< as lost_buffers, for what reads it later in the program
   };
 
   /// The first device host's rings.
   void attach(std::shared_ptr<HostLink> link);
-  /// `link` is dead, or lost and silent: its in-flight commands fail with `code`, buffers they were
-  /// writing go stale, and whatever it had not taken moves to `next`, where submissions go from now
-  /// on.
+  /// The current host is dead, or lost and silent: its in-flight commands fail with `error`,
+  /// buffers they were writing go stale, and whatever it had not taken moves to `next`, where
+  /// submissions go from now on.
+  ///
+  /// With `replay`, unless the gate is closed (then the state is rolled back anyway), in-flight
+  /// commands that ReplayPlan allows move to `next` too. There each runs alone, so that the next
+  /// death names the one that caused it: a command that was in flight at two deaths fails, and its
+  /// neighbours go on. A culprit costs two device hosts.
   Settled move_to(std::shared_ptr<HostLink> next, const Error& error);
   /// The current host has drained and issues nothing: its in-flight commands fail with `error`, and
   /// what it has not taken is kept where it still makes sense.
@@ -82,7 +98,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   void begin_again(std::shared_ptr<HostLink> link);
 
   /// Collectives of other epochs fail with world_reformed; 0: all do.
-  void set_epoch(Epoch epoch) { epoch_.store(epoch.value, std::memory_order_release); }
+  void set_epoch(Epoch epoch);
   /// Closes the port to the program: submissions fail with this error until it is opened. The
   /// thread for which `Passage` is in force still passes.
   void close_gate(const Error& error);
@@ -138,24 +154,35 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   };
 
   void drain_locked(Resolved& resolved);
+  /// Lets the ring forget what is answered. The submitters' lock.
+  void keep_unanswered() noexcept;
+  /// The ring's positions from the oldest unanswered command on.
+  void bound_unanswered(ipc::RingControl& bounds) const noexcept;
+  /// Which commands the host that stopped may have issued.
+  class InFlight;
+  /// What of it may run again; nullopt: nothing, the ring cannot be trusted.
+  std::optional<ReplayPlan> plan_replay(const InFlight& in_flight) const;
   void fail_in_flight(std::uint64_t issued, const Error& error, Settled& settled,
                       Resolved& resolved);
   void fail_range(std::uint64_t first, std::uint64_t last, const Error& error, Settled& settled,
                   Resolved& resolved);
   void fail(std::uint64_t ticket, const Error& error, Settled& settled, Resolved& resolved);
+  /// Beside fail(): what a command that does not go on would have written to pinned memory.
+  static void lose_pinned(const wire::Command& command, Settled& settled);
   /// Why a command that was never issued cannot run any more; nullopt: it can. What counts is what
   /// the commands before it have lost (`settled`), not the generations of now: the loss of one
-  /// behind it does not concern it.
+  /// behind it does not concern it. `moves`: to a host that has no memory apart.
   static std::optional<Error> obstacle(const wire::Command& command, const Settled& settled,
-                                       const Error& error);
+                                       const Error& error, bool moves);
 
-  std::chrono::nanoseconds spin_;
+  Options options_;
 
   mutable std::mutex submit_mutex_;
   BufferTable buffers_;
   ipc::RingProducer producer_;
   std::optional<Error> gate_;
   std::optional<Error> ended_;          ///< see end()
+  std::uint32_t collectives_ = 0;       ///< of the world, submitted in this epoch
   std::vector<std::uint32_t> dropped_;  ///< buffers to free, each once its last ticket is retired
 
   std::mutex reply_mutex_;

@@ -1,5 +1,6 @@
 #include "rank/device/device_actor.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <thread>
 
@@ -41,7 +42,8 @@ DeviceActor::DeviceActor(DeviceSettings settings, CommandPort* port,
     : settings_(std::move(settings)),
       port_(port),
       described_(std::move(described)),
-      budget_(settings_.restart_budget, settings_.restart_window) {}
+      budget_(settings_.restart_budget, settings_.restart_window),
+      overdue_(settings_.restart_budget, settings_.restart_window) {}
 
 void DeviceActor::on_start() {
   const auto self = context().self();
@@ -171,6 +173,7 @@ void DeviceActor::on(FromHost from) {
                    from.message.error());
     case ControlKind::communicator_broken:
       if (fault_ || is_standby) return;  // a loss that is known already
+      record_disturbance("fault: the communicator is broken");
       return report(DeviceFault{"communicator", Error{Errc::peer_lost, 0, from.message.text},
                                 context().now(), context().now()});
     default: break;
@@ -233,6 +236,7 @@ void DeviceActor::fault(DeviceFault what) {
   }
   log::info("device", "device host {} is lost: {}", active_->link->id(), what.error.to_string());
   fault_ = what;
+  record_disturbance("fault: " + what.error.message);
   active_->serving = false;
   fail_requests(active_->link->id(), down(what.error));
   if (quiescing_) report_done(DeviceDone::Order::quiesce, *std::exchange(quiescing_, std::nullopt));
@@ -279,6 +283,7 @@ void DeviceActor::on(Quiesce order) {
   promoting_.reset();
   connected_.reset();
   if (failed_) return report(DeviceFailed{*failed_});
+  record_disturbance("the world is re-formed");
   const auto* const host = next_in_line();
   if (host == nullptr || !host->ready) return report_done(DeviceDone::Order::quiesce, order.round);
   quiescing_ = order.round;
@@ -355,8 +360,11 @@ void DeviceActor::bury() {
   const auto kind = fault_->kind.empty() ? fault_kind(ending) : fault_->kind;
   const auto settled = port_->move_to(successor_->link, down(fault_->error));
   report(DeviceLoss{kind, static_cast<std::uint32_t>(settled.lost_buffers.size())});
-  log::info("device", "device host {} ({}): {} commands failed, {} buffers lost, {} commands go on",
-            old->id(), ending, settled.failed, settled.lost_buffers.size(), settled.resubmitted);
+  log::info(
+      "device",
+      "device host {} ({}): {} commands failed, {} buffers lost, {} commands go on ({} again)",
+      old->id(), ending, settled.failed, settled.lost_buffers.size(), settled.resubmitted,
+      settled.repeated);
   active_ = std::move(*successor_);
   successor_.reset();
   fault_.reset();
@@ -392,7 +400,9 @@ void DeviceActor::send_memory(const Incarnation& incarnation) {
 void DeviceActor::serve() {
   for (const auto& [region, wanted] : wanted_slabs_)
     on(MakeSlab{region, wanted.bytes, wanted.made});
-  if (!listener_) raise_standby();
+  if (listener_) return;
+  disturbed_ = false;
+  raise_standby();
 }
 
 void DeviceActor::give_up(const Error& error) {
@@ -420,6 +430,7 @@ void DeviceActor::on(WorldActive) {
     }
     return;
   }
+  disturbed_ = false;
   world_active_ = true;
   for (auto& host : retired_) host.link->kill();  // HostExited takes it out
   raise_standby();
@@ -490,20 +501,28 @@ void DeviceActor::on(MakeSlab make) {
 }
 
 void DeviceActor::on(MapPinned map) {
-  pinned_[map.region] = map.memory;
+  if (!map.apart) pinned_[map.region] = map.memory;
   if (failed_) {
     map.mapped->resolve(*failed_);
     return;
   }
-  if (!active_->serving || fault_) {  // mapped on promotion
+  if (!active_->serving || fault_) {
+    const Error nobody{Errc::device_lost, 0, "there is no device host to map it"};
+    map.mapped->resolve(map.apart ? Result<void>(nobody) : Result<void>());  // else on promotion
+    return;
+  }
+  auto& has = active_->apart;
+  if (std::find(has.begin(), has.end(), map.region) != has.end()) {
     map.mapped->resolve({});
     return;
   }
+  if (map.apart) has.push_back(map.region);
   request(*active_,
           {.kind = ControlKind::map_pinned, .region = map.region, .bytes = map.memory->size()},
           map.memory->fd(), [this, map](Result<wire::ControlMessage> answer) {
-            if (!answer.ok() && answer.code() != Errc::device_lost) {
+            if (!answer.ok() && (map.apart || answer.code() != Errc::device_lost)) {
               pinned_.erase(map.region);
+              if (active_) std::erase(active_->apart, map.region);
               map.mapped->resolve(answer.error());
               return;
             }
@@ -514,6 +533,7 @@ void DeviceActor::on(MapPinned map) {
 void DeviceActor::on(DropRegion drop) {
   slabs_.erase(drop.region);
   pinned_.erase(drop.region);
+  if (active_) std::erase(active_->apart, drop.region);
   if (active_ && active_->serving) {
     (void)wire::send_control(active_->link->socket(),
                              {.kind = ControlKind::drop_region, .region = drop.region});
@@ -547,6 +567,10 @@ void DeviceActor::on(Look) {
     raise_standby();  // one that died is followed by another
 }
 
+void DeviceActor::record_disturbance(const std::string& what) {
+  if (settings_.flight != nullptr && !std::exchange(disturbed_, true)) settings_.flight->dump(what);
+}
+
 void DeviceActor::look_at_deadlines() {
   const auto now = context().now();
   const auto too_slow = [&](const Incarnation& host) {
@@ -567,14 +591,27 @@ void DeviceActor::look_at_deadlines() {
   if (stuck()) return fault("hang", {Errc::timeout, 0, "its lanes do not drain"});
   if (port_->corrupt())
     return fault("corrupt", {Errc::internal, 0, "its shared memory holds nonsense"});
-  if (settings_.op_timeout.count() == 0 || !active_->serving) return;
+  if (settings_.op_timeout.count() != 0) look_at_operations();
+}
+
+void DeviceActor::look_at_operations() {
+  // A recovery's phases have deadlines of their own.
+  if (!active_->serving || (listener_ && !world_active_)) return;
+  const auto now = context().now();
   const auto oldest = port_->retired();
   if (oldest != watched_ticket_ || oldest == port_->submitted()) {
     watched_ticket_ = oldest;
     watched_since_ = now;
   } else if (now - watched_since_ > settings_.op_timeout) {
     watched_since_ = now;
-    fault("timeout", {Errc::timeout, 0, "an operation is past its deadline"});
+    const Error late{Errc::timeout, 0, "an operation is past its deadline"};
+    if (!listener_) return fault("timeout", late);
+    if (!overdue_.spend(now))
+      return give_up({Errc::budget_exhausted, 0, "too many operations past their deadline"});
+    // Mostly it is a collective that not all ranks have joined. The world aborts the communicator
+    // and lets the lanes drain; the device host is given up only if they do not.
+    record_disturbance("fault: " + late.message);
+    report(DeviceFault{"timeout", late, now, now});
   }
 }
 

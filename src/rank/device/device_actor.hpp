@@ -25,6 +25,7 @@ struct DeviceSettings {
   std::chrono::nanoseconds heartbeat_timeout = std::chrono::seconds(3);
   std::chrono::nanoseconds op_timeout{0};  ///< 0: none
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);
+  FlightRecorder* flight = nullptr;  ///< dumps what led to a fault
   int restart_budget = 3;
   std::chrono::nanoseconds restart_window = std::chrono::seconds(60);
 };
@@ -54,6 +55,9 @@ struct MapPinned {
   std::uint32_t region;
   std::shared_ptr<ipc::SharedMemory> memory;
   std::shared_ptr<Promise<void>> mapped;
+  /// Only in the present host, once; a host that follows it is not given the memory. Fails with
+  /// device_lost where there is no host just now.
+  bool apart = false;
 };
 struct DropRegion {
   std::uint32_t region;
@@ -148,6 +152,7 @@ class DeviceActor
     bool promoting = false;
     bool serving = false;
     bool exited = false;
+    std::vector<std::uint32_t> apart{};  ///< regions that it was given by MapPinned::apart
     std::uint32_t formation = 0;  ///< of the standby world whose communicator it has; 0: none
   };
   using Answer = std::function<void(Result<wire::ControlMessage>)>;
@@ -191,6 +196,9 @@ class DeviceActor
                    Result<std::vector<std::byte>> outcome = std::vector<std::byte>{});
   [[nodiscard]] std::string fault_kind(const std::string& ending) const;
   void look_at_deadlines();
+  void look_at_operations();
+  /// The flight recorder's dump of a disturbance: the first that is asked for shows what led to it.
+  void record_disturbance(const std::string& what);
 
   DeviceSettings settings_;
   CommandPort* port_;
@@ -214,6 +222,7 @@ class DeviceActor
   std::optional<std::uint32_t> promoting_;  ///< the round that ordered promotion, until it serves
   bool world_active_ = false;               ///< as far as this rank has heard
   std::optional<std::uint32_t> quiescing_;
+  bool disturbed_ = false;  ///< since a fault or a quiesce, until all is well again
   TimePoint quiescing_since_{};
   bool first_ready_ = false;
   TimePoint standby_not_before_{};
@@ -231,6 +240,7 @@ class DeviceActor
   std::map<std::uint32_t, SlabRequest> wanted_slabs_;  ///< asked for, not made yet
   std::map<std::uint64_t, Request> requests_;
 
+  RestartBudget overdue_;             ///< operations that may outlast op_timeout
   std::uint64_t watched_ticket_ = 0;  ///< for op_timeout: the oldest unanswered one at …
   TimePoint watched_since_{};         ///< … this time
 };

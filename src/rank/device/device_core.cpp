@@ -55,7 +55,11 @@ class DeviceCore::Lease final : public detail::BufferLease {
 
 Result<std::shared_ptr<DeviceCore>> DeviceCore::open(ActorSystem& system, Options options,
                                                      int rank) {
-  std::shared_ptr<DeviceCore> core(new DeviceCore(std::move(options), rank));
+  auto flight = FlightRecorder::create(options.flight);
+  if (!flight) return flight.error();
+  options.settings.flight = flight->get();
+  options.settings.launch.flight_fd = (*flight)->segment_fd();
+  std::shared_ptr<DeviceCore> core(new DeviceCore(std::move(options), std::move(*flight), rank));
   auto described = std::make_shared<Promise<std::string>>();
   const auto description = described->future();
   core->actor_ = system.spawn<DeviceActor>({.name = "device", .mailbox_capacity = 4096},
@@ -66,10 +70,11 @@ Result<std::shared_ptr<DeviceCore>> DeviceCore::open(ActorSystem& system, Option
   return core;
 }
 
-DeviceCore::DeviceCore(Options options, int rank)
+DeviceCore::DeviceCore(Options options, std::unique_ptr<FlightRecorder> flight, int rank)
     : options_(std::move(options)),
       rank_(rank),
-      port_(options_.spin),
+      flight_(std::move(flight)),
+      port_({.spin = options_.spin, .replay = options_.replay, .flight = flight_.get()}),
       slabs_({.segment_bytes = options_.slab_bytes,
               .limit = options_.memory_limit,
               .region_bit = 0,
@@ -178,6 +183,27 @@ Result<Device::Pin> DeviceCore::allocate_pinned(std::uint64_t length, std::size_
   });
   return Device::Pin{
       std::move(lease), data, {.region = range->region, .offset = range->offset, .bytes = bytes}};
+}
+
+Result<Device::Pin> DeviceCore::allocate_apart(std::uint64_t bytes) {
+  auto memory = ipc::SharedMemory::create("troupe-apart", bytes);
+  if (!memory) return memory.error();
+  auto shared = std::make_shared<ipc::SharedMemory>(std::move(*memory));
+  const std::lock_guard lock(pinned_mutex_);
+  const auto region = kPinnedRegion | kApartRegion | next_apart_++;
+  pinned_memory_.emplace(region, shared);
+  std::shared_ptr<void> lease(
+      shared->data(), [core = shared_from_this(), region](void*) { core->drop_pinned(region); });
+  return Device::Pin{std::move(lease), shared->data(), {.region = region, .bytes = bytes}};
+}
+
+Future<void> DeviceCore::map_apart(const Operand& memory) {
+  auto mapped = std::make_shared<Promise<void>>();
+  const auto future = mapped->future();
+  const std::lock_guard lock(pinned_mutex_);
+  const auto told = actor_.tell(device_message::MapPinned{
+      memory.region, pinned_memory_.at(memory.region), std::move(mapped), true});
+  return told.ok() ? future : Future<void>(told);
 }
 
 // Copies through staging

@@ -19,7 +19,9 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
  public:
   struct Options {
     DeviceSettings settings;
+    FlightRecorder::Options flight;
     std::chrono::nanoseconds spin{0};  ///< how long waiters spin before they sleep
+    bool replay = true;                ///< see CommandPort::move_to
     std::uint64_t slab_bytes = 64u << 20;
     std::uint64_t pinned_bytes = 64u << 20;
     std::uint64_t memory_limit = 0;
@@ -44,13 +46,20 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
 
   Result<Device::Allocation> allocate(std::uint64_t length, std::size_t element);
   Result<Device::Pin> allocate_pinned(std::uint64_t length, std::size_t element);
+  /// Pinned memory that no device host has until map_apart(): for large pieces, whose mapping takes
+  /// seconds and must be no part of a recovery. All commands that name it must have completed when
+  /// it is let go.
+  Result<Device::Pin> allocate_apart(std::uint64_t bytes);
+  /// Maps it in the present device host, beside its work. Errors: device_lost (there is none just
+  /// now), out_of_memory, …
+  Future<void> map_apart(const Operand& memory);
   Future<void> upload(std::span<const std::byte> source, const Operand& destination, DType dtype);
   Result<void> download(const Operand& source, std::span<std::byte> destination, DType dtype);
 
  private:
   class Lease;
 
-  DeviceCore(Options options, int rank);
+  DeviceCore(Options options, std::unique_ptr<FlightRecorder> flight, int rank);
   Result<void> make_slab(std::uint32_t region, std::uint64_t bytes);
   Result<void> make_pinned(std::uint32_t region, std::uint64_t bytes);
   void drop_pinned(std::uint32_t region);
@@ -58,6 +67,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
 
   Options options_;
   int rank_;
+  std::unique_ptr<FlightRecorder> flight_;
   CommandPort port_;
   ActorRef<DeviceActor> actor_;
   DeviceInfo info_;
@@ -69,6 +79,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
     std::uint64_t ticket;  ///< once this is retired nothing names the range any more
     MemoryPool::Range range;
   };
+  std::uint32_t next_apart_ = 0;
   std::vector<Resting> resting_;  ///< pinned ranges that were given back
 };
 

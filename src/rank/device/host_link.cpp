@@ -55,13 +55,16 @@ HostLink::~HostLink() {
 }
 
 wire::HostOptions HostLink::options(bool standby) const {
-  return {.device = launch_.device,
-          .threads = launch_.threads,
-          .standby = standby ? 1 : 0,
-          .in_process = launch_.in_process ? 1 : 0,
-          .memory_limit = launch_.memory_limit,
-          .completion = static_cast<std::uint32_t>(launch_.completion),
-          .spin_us = launch_.spin_us};
+  wire::HostOptions options{.device = launch_.device,
+                            .threads = launch_.threads,
+                            .standby = standby ? 1 : 0,
+                            .in_process = launch_.in_process ? 1 : 0,
+                            .memory_limit = launch_.memory_limit,
+                            .completion = static_cast<std::uint32_t>(launch_.completion),
+                            .spin_us = launch_.spin_us};
+  check(launch_.interface.size() < options.interface.size(), "HostLaunch: interface is too long");
+  launch_.interface.copy(options.interface.data(), options.interface.size() - 1);
+  return options;
 }
 
 Result<void> HostLink::spawn(bool standby) {
@@ -74,6 +77,7 @@ Result<void> HostLink::spawn(bool standby) {
     host_options.segment_fd = ::fcntl(segment_.fd(), F_DUPFD_CLOEXEC, 0);
     host_options.command_bell_fd = ::fcntl(command_bell_.fd(), F_DUPFD_CLOEXEC, 0);
     host_options.reply_bell_fd = ::fcntl(reply_bell_.fd(), F_DUPFD_CLOEXEC, 0);
+    host_options.flight_fd = ::fcntl(launch_.flight_fd, F_DUPFD_CLOEXEC, 0);
     host_options.socket_fd = host_socket_.release();
     thread_ = std::thread([run, host_options] { run(&host_options); });
     spawned_ = true;
@@ -88,9 +92,11 @@ Result<void> HostLink::spawn(bool standby) {
                      std::to_string(host_options.standby),
                      std::to_string(host_options.memory_limit),
                      std::to_string(host_options.completion),
-                     std::to_string(host_options.spin_us)};
+                     std::to_string(host_options.spin_us),
+                     launch_.interface};
   spawn.strip_environment = kMpiVariables;
-  spawn.descriptors = {segment_.fd(), command_bell_.fd(), reply_bell_.fd(), host_socket_.fd()};
+  spawn.descriptors = {segment_.fd(), command_bell_.fd(), reply_bell_.fd(), host_socket_.fd(),
+                       launch_.flight_fd};
   auto child = ipc::ChildProcess::spawn(spawn);
   if (!child) return child.error();
   child_ = std::move(*child);
@@ -122,6 +128,10 @@ ipc::RingConsumer HostLink::replies() const {
 ipc::RingConsumer HostLink::untaken() const {
   auto& head = header();
   return {&head.command, segment_.data() + wire::kPortDataOffset, launch_.ring_bytes};
+}
+
+ipc::RingConsumer HostLink::commands(ipc::RingControl& bounds) const {
+  return {&bounds, segment_.data() + wire::kPortDataOffset, launch_.ring_bytes};
 }
 
 std::string HostLink::reap() {

@@ -28,7 +28,9 @@ struct HostLaunch {
   std::uint64_t memory_limit = 0;
   wire::Completion completion = wire::Completion::event;
   std::uint32_t spin_us = 0;
+  std::string interface;                ///< network of a cpu engine's collectives
   std::uint64_t ring_bytes = 4u << 20;  ///< of the command ring, a power of two
+  int flight_fd = -1;                   ///< the flight recorder's segment, owned by who launches
 };
 
 /// The rank's end of one incarnation of a device host: its rings (there from the start, so that
@@ -51,6 +53,9 @@ class HostLink {
   [[nodiscard]] ipc::RingConsumer replies() const;
   /// A reader of the commands that the host has not taken, for when it takes no more.
   [[nodiscard]] ipc::RingConsumer untaken() const;
+  /// A reader of all commands that are in the ring still, taken or not: `bounds` holds the
+  /// positions of the first one and behind the last.
+  [[nodiscard]] ipc::RingConsumer commands(ipc::RingControl& bounds) const;
   [[nodiscard]] const ipc::Doorbell& command_bell() const noexcept { return command_bell_; }
   [[nodiscard]] const ipc::Doorbell& reply_bell() const noexcept { return reply_bell_; }
   [[nodiscard]] const ipc::Socket& socket() const noexcept { return socket_; }

@@ -23,6 +23,8 @@ class TicketTable {
     std::uint32_t written[3] = {};  ///< buffers the command writes
     std::uint32_t written_count = 0;
     std::vector<std::uint32_t> written_more;
+    std::uint64_t position = 0;   ///< of its record in the command ring; the submitters' own
+    bool died_in_flight = false;  ///< it was in flight when a device host died; likewise
     std::atomic<bool> open{false};
   };
 
@@ -31,6 +33,9 @@ class TicketTable {
   /// The next ticket, or 0 if the table is full. Not yet visible to resolve().
   [[nodiscard]] std::uint64_t next() const noexcept {
     return next_ - retired_.load(std::memory_order_acquire) > kSlots ? 0 : next_;
+  }
+  [[nodiscard]] const Slot& slot(std::uint64_t ticket) const noexcept {
+    return slots_[ticket % kSlots];
   }
   [[nodiscard]] Slot& slot(std::uint64_t ticket) noexcept { return slots_[ticket % kSlots]; }
   /// Notes one buffer that the command under preparation writes.

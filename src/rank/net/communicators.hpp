@@ -11,7 +11,7 @@
 namespace troupe::rank {
 
 /// The duplicates of MPI_COMM_WORLD: one for all ranks' host collectives and those of groups, one
-/// for the world's messages.
+/// for the world's messages, one for what goes on beside the program.
 struct MpiSession::Communicators {
   MPI_Comm all = MPI_COMM_NULL;
   MPI_Comm host = MPI_COMM_NULL;  ///< `all`, or the adopted group's; MPI_COMM_NULL: outside
@@ -21,6 +21,7 @@ struct MpiSession::Communicators {
   std::vector<std::pair<MPI_Comm, std::vector<int>>> groups;
   MPI_Comm node = MPI_COMM_NULL;
   MPI_Comm world = MPI_COMM_NULL;
+  MPI_Comm background = MPI_COMM_NULL;
 };
 
 }  // namespace troupe::rank

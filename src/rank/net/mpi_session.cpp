@@ -1,9 +1,11 @@
 #include "rank/net/mpi_session.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <numeric>
 
+#include "common/core/clock.hpp"
 #include "common/ipc/doorbell.hpp"
 #include "rank/net/communicators.hpp"
 
@@ -60,6 +62,7 @@ std::unique_ptr<MpiSession> MpiSession::open(int* argc, char*** argv) {
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.all);
   comms.host = comms.all;
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.world);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms.background);
   MPI_Comm_split_type(comms.all, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comms.node);
   MPI_Comm_rank(comms.all, &session->rank_);
   MPI_Comm_size(comms.all, &session->size_);
@@ -83,6 +86,7 @@ Result<void> MpiSession::check_threads() const {
 MpiSession::~MpiSession() {
   if (communicators_) {
     MPI_Comm_free(&communicators_->node);
+    MPI_Comm_free(&communicators_->background);
     MPI_Comm_free(&communicators_->world);
     for (auto& [communicator, ranks] : communicators_->groups) MPI_Comm_free(&communicator);
     MPI_Comm_free(&communicators_->all);
@@ -189,6 +193,52 @@ Result<void> MpiSession::agree(const Result<void>& outcome) {
   const auto texts = gather_text(outcome.ok() ? "" : outcome.error().message);
   const auto rank = static_cast<std::size_t>(first - heads.begin());
   return Error{static_cast<Errc>(first->code), first->native, texts[rank]};
+}
+
+namespace {
+
+/// Rank 0 of `leaders` answers; each other one asks in turn. Cristian's method: of several round
+/// trips the fastest says most, and its middle is when the answer was given.
+/// (F. Cristian, "Probabilistic clock synchronization", Distributed Computing 3, 1989)
+std::int64_t offset_to_first(MPI_Comm leaders) {
+  constexpr int kTrips = 16;
+  int rank = 0, size = 1;
+  MPI_Comm_rank(leaders, &rank);
+  MPI_Comm_size(leaders, &size);
+  std::int64_t offset = 0, fastest = INT64_MAX;
+  for (int asking = 1; asking < size; ++asking) {
+    for (int trip = 0; trip < kTrips && (rank == 0 || rank == asking); ++trip) {
+      std::int64_t there = 0;
+      if (rank == 0) {
+        MPI_Recv(&there, 1, MPI_INT64_T, asking, 0, leaders, MPI_STATUS_IGNORE);
+        there = SteadyClock::time().count();
+        MPI_Send(&there, 1, MPI_INT64_T, asking, 0, leaders);
+        continue;
+      }
+      const auto before = SteadyClock::time().count();
+      MPI_Send(&there, 1, MPI_INT64_T, 0, 0, leaders);
+      MPI_Recv(&there, 1, MPI_INT64_T, 0, 0, leaders, MPI_STATUS_IGNORE);
+      const auto after = SteadyClock::time().count();
+      if (after - before >= fastest) continue;
+      fastest = after - before;
+      offset = there - (before + fastest / 2);
+    }
+  }
+  return offset;
+}
+
+}  // namespace
+
+std::chrono::nanoseconds MpiSession::clock_offset() {
+  MPI_Comm leaders = MPI_COMM_NULL;
+  MPI_Comm_split(communicators_->host, local_rank_ == 0 ? 0 : MPI_UNDEFINED, rank_, &leaders);
+  std::int64_t offset = 0;
+  if (leaders != MPI_COMM_NULL) {
+    offset = offset_to_first(leaders);
+    MPI_Comm_free(&leaders);
+  }
+  MPI_Bcast(&offset, 1, MPI_INT64_T, 0, communicators_->node);
+  return std::chrono::nanoseconds(offset);
 }
 
 void MpiSession::abort(int status) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -60,12 +61,18 @@ class MpiSession {
   /// The same on every rank: success, or the error of the lowest rank that has one.
   [[nodiscard]] Result<void> agree(const Result<void>& outcome);
 
+  /// What this node's clock (SteadyClock) lacks to rank 0's: added to a time of here it gives the
+  /// time there. Good to half the fastest round trip between the nodes; 0 on rank 0's node, for
+  /// ranks of a node share a clock.
+  [[nodiscard]] std::chrono::nanoseconds clock_offset();
+
   /// Ends all ranks, at once, with this exit status.
   [[noreturn]] static void abort(int status);
   [[nodiscard]] static std::string library_version();
 
  private:
   friend class MpiTransport;
+  friend class BackgroundExchange;
   struct Communicators;
 
   MpiSession() = default;

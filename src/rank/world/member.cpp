@@ -19,12 +19,15 @@ void WorldMember::receive(const WorldMessage& message) {
       phase_ = Phase::active;
       epoch_ = message.epoch;
       newest_ = spectator_ ? kAnyStep : message.step;
+      if (message.stopping != 0) actions_->stopping(message.step);
       auto reports = decode_reports(message.payload);
       actions_->activate(epoch_, message.step,
                          reports.ok() ? std::move(*reports) : std::vector<RecoveryReport>{});
       return assent();
     }
-    case Kind::stable: return actions_->stable(message.step);
+    case Kind::stable:
+      if (message.stopping != 0) actions_->stopping(message.step);
+      return actions_->stable(message.step);
     case Kind::all_finished:
       newest_ = spectator_ ? kAnyStep : -1;  // the next run counts from its own first step
       actions_->all_finished();
@@ -196,6 +199,10 @@ void WorldMember::committed(std::int64_t step) {
 void WorldMember::finished() {
   if (phase_ != Phase::active) return;
   actions_->send({.kind = Kind::finished, .round = round_, .epoch = epoch_, .rank = rank_});
+}
+
+void WorldMember::ask_to_stop() {
+  actions_->send({.kind = Kind::stop_asked, .round = round_, .epoch = epoch_, .rank = rank_});
 }
 
 void WorldMember::report_done(WorldMessage message) {

@@ -37,6 +37,10 @@ class MemberActions {
   virtual void activate(std::uint32_t epoch, std::int64_t stable,
                         std::vector<RecoveryReport> reports) = 0;
   virtual void stable(std::int64_t step) = 0;
+  /// The run is to end at the first commit after that of step `since`, -1: at the first one. Comes
+  /// before the stable() or activate() of that step, on all ranks alike: a rank commits only once
+  /// it knows its commit before to be stable, so all decide at the same commit.
+  virtual void stopping(std::int64_t since) = 0;
   virtual void all_finished() = 0;
   virtual void stop(const Error& error) = 0;
   /// A fault that was ordered for this phase strikes now, if there is one.
@@ -56,6 +60,7 @@ class WorldMember {
                 std::int64_t repeated);
   void committed(std::int64_t step);
   void finished();
+  void ask_to_stop();
 
   [[nodiscard]] Phase phase() const noexcept { return phase_; }
   [[nodiscard]] std::uint32_t epoch() const noexcept { return epoch_; }

@@ -102,7 +102,8 @@ template <class Archive, class Message>
 void fields(Archive&& field, Message& m) {
   field(m.kind), field(m.phase), field(m.round), field(m.epoch), field(m.rank), field(m.covered),
       field(m.code), field(m.native);
-  field(m.lost_buffers), field(m.formation), field(m.step), field(m.repeated), field(m.detect_us);
+  field(m.lost_buffers), field(m.formation), field(m.step), field(m.repeated), field(m.detect_us),
+      field(m.stopping);
   field(m.text), field(m.payload), field(m.parts), field(m.excluded);
 }
 
@@ -121,8 +122,8 @@ Error malformed(const char* what) {
 }  // namespace
 
 bool is_echo(std::string_view fault_kind) noexcept {
-  constexpr std::string_view kEchoes[] = {"communicator", "contribute", "promote",
-                                          "form",         "verify",     "restore"};
+  constexpr std::string_view kEchoes[] = {"communicator", "timeout", "contribute", "promote",
+                                          "form",         "verify",  "restore"};
   return std::find(std::begin(kEchoes), std::end(kEchoes), fault_kind) != std::end(kEchoes);
 }
 

@@ -113,6 +113,7 @@ class WorldRelay {
   int echoes_ = 0;                  ///< passed on in this phase
   std::vector<RankPart> late_;      ///< as heard from below, in this phase
   bool said_late_ = false;
+  bool stop_asked_ = false;  ///< once is enough
 };
 
 }  // namespace troupe::rank

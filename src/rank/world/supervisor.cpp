@@ -49,6 +49,7 @@ void WorldSupervisor::receive(const WorldMessage& message, TimePoint now) {
     case Kind::rejoin: return rejoin(message, now);
     case Kind::committed: return committed(message);
     case Kind::finished: return finished(message);
+    case Kind::stop_asked: stopping_ = true; return;
     case Kind::standby:
     case Kind::prepared: return standby_world_.receive(message, now);
     case Kind::late: return late(message);
@@ -70,8 +71,9 @@ void WorldSupervisor::tick(TimePoint now) {
 }
 
 void WorldSupervisor::fault(const WorldMessage& message, TimePoint now) {
-  // A phase that failed, or peers that are gone, are mostly the echo of a death that is reported a
-  // moment before or after: worth a new round, but a fault of their own only if nothing else comes.
+  // A phase that failed, peers that are gone or do not come, are mostly the echo of a death that is
+  // reported a moment before or after: worth a new round, but a fault of their own only if nothing
+  // else comes.
   const bool echo = is_echo(message.text);
   if ((echo && message.round != round_) || is_excluded(message.rank)) return;
   begin_report(now);
@@ -253,7 +255,11 @@ void WorldSupervisor::committed(const WorldMessage& message) {
   const auto everywhere = *std::min_element(newest_.begin(), newest_.end());
   if (everywhere <= stable_) return;
   stable_ = everywhere;
-  broadcast_({.kind = Kind::stable, .round = round_, .epoch = epoch_, .step = stable_});
+  broadcast_({.kind = Kind::stable,
+              .round = round_,
+              .epoch = epoch_,
+              .step = stable_,
+              .stopping = stopping_ ? 1u : 0u});
 }
 
 void WorldSupervisor::finished(const WorldMessage& message) {

@@ -104,6 +104,7 @@ class WorldSupervisor {
   std::vector<std::int32_t> excluded_;         ///< spectators, in order, from the next epoch on
   std::vector<std::int32_t> excluded_active_;  ///< of the epoch that is or was active
   std::vector<std::int32_t> rejoining_;
+  bool stopping_ = false;  ///< the run is to end at its next commit
   StandbyWorld standby_world_;
   bool promoting_ = false;  ///< this round's replace promotes the standby world
 

@@ -36,6 +36,7 @@ struct Committed {
 struct Finished {
   std::uint32_t epoch;
 };
+struct AskToStop {};
 struct Deadline {};  ///< time to look at the deadlines
 }  // namespace world_message
 
@@ -44,7 +45,8 @@ struct Deadline {};  ///< time to look at the deadlines
 class WorldActor
     : public Actor<WorldActor, world_message::FromNetwork, world_message::FromDevice,
                    world_message::Begin, world_message::Verified, world_message::Restored,
-                   world_message::Committed, world_message::Finished, world_message::Deadline>,
+                   world_message::Committed, world_message::Finished, world_message::AskToStop,
+                   world_message::Deadline>,
       private MemberActions {
  public:
   WorldActor(WorldCore* core, WorldCore::Options options);
@@ -58,6 +60,7 @@ class WorldActor
   }
   void on(world_message::Committed done);
   void on(world_message::Finished done);
+  void on(world_message::AskToStop) { member_.ask_to_stop(); }
   void on(world_message::Deadline);
 
  private:
@@ -78,6 +81,7 @@ class WorldActor
   void activate(std::uint32_t epoch, std::int64_t stable,
                 std::vector<RecoveryReport> reports) override;
   void stable(std::int64_t step) override { core_->set_stable(step); }
+  void stopping(std::int64_t since) override { core_->set_stopping(since); }
   void all_finished() override { core_->set_finished(); }
   void stop(const Error& error) override { core_->stop(error); }
   void strike(Phase phase) override;

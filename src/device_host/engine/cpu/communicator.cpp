@@ -52,8 +52,8 @@ Communicator::Communicator(int rank, int size) : rank_(rank), size_(size) {
 }
 Communicator::~Communicator() = default;
 
-Result<void> Communicator::listen() {
-  return mesh_ ? mesh_->listen() : Result<void>{};
+Result<void> Communicator::listen(const std::string& interface) {
+  return mesh_ ? mesh_->listen(interface) : Result<void>{};
 }
 
 std::vector<std::byte> Communicator::contribution() const {

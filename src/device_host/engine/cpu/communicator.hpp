@@ -27,8 +27,9 @@ class Communicator {
   Communicator(int rank, int size);
   ~Communicator();
 
-  /// Opens this rank's port. Errors: invalid, io.
-  Result<void> listen();
+  /// Opens this rank's port, on the named network interface or, with no name, on those that peers
+  /// may reach. Errors: invalid, io.
+  Result<void> listen(const std::string& interface);
   [[nodiscard]] std::vector<std::byte> contribution() const;
   /// Blocks until all ranks are connected and have exchanged a first message. Errors: invalid,
   /// peer_lost, io, library.

@@ -182,7 +182,7 @@ Result<void> CpuEngine::suffer(memory::FaultKind kind, Lane) {
 Result<std::vector<std::byte>> CpuEngine::contribute(int rank, int size) {
   if (size < 1 || rank < 0 || rank >= size) return Error{Errc::invalid, 0, "no such rank"};
   auto made = std::make_shared<Communicator>(rank, size);
-  if (auto listening = made->listen(); !listening) return listening.error();
+  if (auto listening = made->listen(options_.interface); !listening) return listening.error();
   auto contribution = made->contribution();
   abort_communicator();
   const std::lock_guard lock(communicator_mutex_);

@@ -16,6 +16,7 @@
 #include <troupe/error.hpp>
 
 #include "common/ipc/unique_fd.hpp"
+#include "device_host/engine/cpu/network.hpp"
 
 /// The TCP connections among the ranks, as a transport for Gloo's algorithms.
 ///
@@ -41,9 +42,10 @@ class Mesh final : public gloo::transport::Context, public std::enable_shared_fr
   Mesh(int rank, int size);
   ~Mesh() override;
 
-  /// Opens the port on which higher ranks will call. Errors: invalid, io.
-  Result<void> listen();
-  /// This rank's address and a token that callers must present.
+  /// Opens the port on which higher ranks will call, on the named network interface or, with no
+  /// name, on those that peers may reach. May block on name resolution. Errors: invalid, io.
+  Result<void> listen(const std::string& interface);
+  /// This rank's addresses and a token that callers must present.
   [[nodiscard]] std::vector<std::byte> contribution() const;
   /// Connects to all peers; blocks until all are there. Errors: invalid, peer_lost, io.
   Result<void> connect(const std::vector<std::vector<std::byte>>& contributions);
@@ -93,6 +95,7 @@ class Mesh final : public gloo::transport::Context, public std::enable_shared_fr
 
   std::vector<Peer> peers_;
   UniqueFd listener_, wake_;
+  std::vector<Address> offers_;
   std::uint64_t token_ = 0;
   std::atomic<bool> aborted_ = false;
   std::mutex sockets_;  // while sockets are being connected: hang_up against connect

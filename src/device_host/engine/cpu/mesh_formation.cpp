@@ -6,8 +6,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <type_traits>
 
 #include "device_host/engine/cpu/mesh.hpp"
 #include "device_host/engine/cpu/network.hpp"
@@ -19,9 +22,12 @@ namespace {
 
 /// What a rank tells the others beforehand.
 struct Invitation {
-  SocketAddress address;
+  std::array<Address, kMaxOffered> addresses{};
+  std::uint32_t offered = 0;
+  std::uint32_t port = 0;
   std::uint64_t token = 0;
 };
+static_assert(std::has_unique_object_representations_v<Invitation>);
 
 /// The first bytes of a connection.
 struct Hello {
@@ -40,14 +46,20 @@ void set_no_delay(int socket) {
 
 }  // namespace
 
-Result<void> Mesh::listen() {
-  auto address = local_address();
-  if (!address) return address.error();
+Result<void> Mesh::listen(const std::string& interface) {
+  auto interfaces = list_interfaces();
+  if (!interfaces) return interfaces.error();
+  auto offers = choose_offers(*interfaces, resolve_own_name(), interface);
+  if (!offers) return offers.error();
+  offers_ = std::move(*offers);
+  // Where there is one address, strangers on other networks need not see the port.
+  const auto address =
+      socket_address(offers_.size() == 1 ? offers_.front() : any_address(offers_.front()), 0);
   listener_.reset(
-      ::socket(address->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+      ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!listener_ ||
-      ::bind(listener_.get(), reinterpret_cast<::sockaddr*>(&address->storage), address->length) !=
-          0 ||
+      ::bind(listener_.get(), reinterpret_cast<const ::sockaddr*>(&address.storage),
+             address.length) != 0 ||
       ::listen(listener_.get(), size) != 0) {
     return failed(Errc::io, "listening for the other ranks");
   }
@@ -57,12 +69,16 @@ Result<void> Mesh::listen() {
 
 std::vector<std::byte> Mesh::contribution() const {
   Invitation invitation;
-  invitation.address.length = sizeof invitation.address.storage;
   invitation.token = token_;
+  invitation.offered = static_cast<std::uint32_t>(offers_.size());
+  std::copy(offers_.begin(), offers_.end(), invitation.addresses.begin());
+  SocketAddress bound;
+  bound.length = sizeof bound.storage;
   const int named =
-      ::getsockname(listener_.get(), reinterpret_cast<::sockaddr*>(&invitation.address.storage),
-                    &invitation.address.length);
+      ::getsockname(listener_.get(), reinterpret_cast<::sockaddr*>(&bound.storage), &bound.length);
   check(named == 0, "Mesh::contribution before listen");
+  // The port lies at the same place for both families.
+  invitation.port = ntohs(reinterpret_cast<const ::sockaddr_in&>(bound.storage).sin_port);
   const auto bytes = std::as_bytes(std::span(&invitation, 1));
   return {bytes.begin(), bytes.end()};
 }
@@ -73,6 +89,9 @@ class Mesh::Formation {
   explicit Formation(Mesh& mesh) : mesh_(mesh), missing_(mesh.size - 1) {}
 
   Result<void> run(const std::vector<std::vector<std::byte>>& contributions) {
+    auto interfaces = list_interfaces();
+    if (!interfaces) return interfaces.error();
+    interfaces_ = std::move(*interfaces);
     for (int peer = 0; peer < mesh_.rank; ++peer) {
       if (auto called = call(peer, contributions[static_cast<std::size_t>(peer)]); !called)
         return called;
@@ -88,27 +107,33 @@ class Mesh::Formation {
   /// who it is.
   struct Pending {
     UniqueFd socket;
-    int peer = -1;  ///< -1: a caller
-    Hello hello;    ///< to be sent, or what came so far
+    int peer = -1;       ///< -1: a caller
+    std::string called;  ///< what is being done, for an error
+    Hello hello;         ///< to be sent, or what came so far
     std::size_t done = 0;
   };
   static constexpr std::size_t kMaxCallers = 1024;  ///< strangers may call too
 
   Result<void> call(int peer, const std::vector<std::byte>& contribution) {
     Invitation invitation;
-    if (contribution.size() != sizeof invitation)
+    if (contribution.size() == sizeof invitation)
+      std::memcpy(&invitation, contribution.data(), sizeof invitation);
+    if (invitation.offered == 0 || invitation.offered > kMaxOffered)
       return Error{Errc::invalid, 0, "not a contribution of a cpu engine"};
-    std::memcpy(&invitation, contribution.data(), sizeof invitation);
+    const auto address = socket_address(
+        choose_route(interfaces_, std::span(invitation.addresses).first(invitation.offered)),
+        static_cast<std::uint16_t>(invitation.port));
     Pending pending;
-    pending.socket.reset(::socket(invitation.address.storage.ss_family,
-                                  SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    pending.socket.reset(
+        ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!pending.socket) return failed(Errc::io, "socket");
     pending.peer = peer;
     pending.hello = {invitation.token, mesh_.rank};
-    if (::connect(pending.socket.get(), reinterpret_cast<::sockaddr*>(&invitation.address.storage),
-                  invitation.address.length) != 0 &&
+    pending.called = "connecting to rank " + std::to_string(peer) + " at " + to_string(address);
+    if (::connect(pending.socket.get(), reinterpret_cast<const ::sockaddr*>(&address.storage),
+                  address.length) != 0 &&
         errno != EINPROGRESS) {
-      return failed(Errc::peer_lost, "connecting to rank " + std::to_string(peer));
+      return failed(Errc::peer_lost, pending.called);
     }
     pending_.push_back(std::move(pending));
     return {};
@@ -153,7 +178,7 @@ class Mesh::Formation {
                sizeof(Hello) - pending.done, MSG_NOSIGNAL);
     if (sent < 0) {
       if (errno == EAGAIN || errno == EINTR) return {};
-      return failed(Errc::peer_lost, "connecting to rank " + std::to_string(pending.peer));
+      return failed(Errc::peer_lost, pending.called);
     }
     pending.done += static_cast<std::size_t>(sent);
     if (pending.done == sizeof(Hello)) adopt(pending, pending.peer);
@@ -191,6 +216,7 @@ class Mesh::Formation {
 
   Mesh& mesh_;
   int missing_;
+  std::vector<Interface> interfaces_;
   std::vector<Pending> pending_;
 };
 

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+
+#include "common/core/ticks.hpp"
+#include "common/ipc/shared_memory.hpp"
+#include "common/wire/flight_layout.hpp"
+
+namespace troupe::host {
+
+/// The device host's pen in the rank's flight recorder. The reactor's thread only; a few stores an
+/// operation.
+class FlightLog {
+ public:
+  /// Takes the descriptor of the rank's segment.
+  static Result<FlightLog> open(int fd) {
+    UniqueFd owned(fd);
+    auto head = ipc::SharedMemory::map(UniqueFd(::dup(owned.get())), sizeof(wire::FlightHeader));
+    if (!head) return head.error();
+    const auto header = *reinterpret_cast<const wire::FlightHeader*>(head->data());
+    if (header.version != wire::kFlightVersion || (header.capacity & (header.capacity - 1)) != 0)
+      return Error{Errc::invalid, 0, "the flight recorder's segment is malformed"};
+    auto segment = ipc::SharedMemory::map(std::move(owned), wire::flight_bytes(header.capacity));
+    if (!segment) return segment.error();
+    FlightLog log;
+    log.segment_ = std::move(*segment);
+    log.capacity_ = header.capacity;
+    return log;
+  }
+
+  /// What is issued from now on is issued now: once a round of the reactor, not once an operation.
+  void stamp() noexcept { now_ = ticks(); }
+  void issued(std::uint64_t ticket) noexcept {
+    if (capacity_ == 0) return;
+    auto& slot = slot_of(ticket);
+    slot.ticket.store(0, std::memory_order_relaxed);
+    slot.issued.store(now_, std::memory_order_relaxed);
+    slot.completed.store(0, std::memory_order_relaxed);
+    slot.ticket.store(ticket, std::memory_order_release);
+  }
+  /// The tickets [first, first + count) were found done now.
+  void completed(std::uint64_t first, std::uint32_t count) noexcept {
+    if (capacity_ == 0) return;
+    const auto now = ticks();
+    for (auto ticket = first; ticket < first + count; ++ticket) {
+      auto& slot = slot_of(ticket);
+      if (slot.ticket.load(std::memory_order_relaxed) == ticket)
+        slot.completed.store(now, std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  FlightLog() = default;
+
+  [[nodiscard]] wire::FlightSlot& slot_of(std::uint64_t ticket) const noexcept {
+    auto* const slots =
+        reinterpret_cast<wire::FlightSlot*>(segment_.data() + wire::kFlightDataOffset);
+    return slots[ticket & (capacity_ - 1)];
+  }
+
+  ipc::SharedMemory segment_;
+  std::uint64_t capacity_ = 0;
+  std::uint64_t now_ = 0;
+};
+
+}  // namespace troupe::host

@@ -1,0 +1,260 @@
+#include "rank/device/flight_recorder.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "common/core/log.hpp"
+#include "common/wire/record.hpp"
+
+namespace troupe::rank {
+namespace {
+
+/// Words of a slot.
+enum Word : std::size_t {
+  kTicket,  ///< stored last; 0: being written
+  kWhat,    ///< opcode, epoch
+  kBytes,
+  kCount,
+  kPeer,       ///< peer, number of the collective
+  kSubmitted,  ///< ticks
+  kFailed,     ///< ticket << 8 | Errc
+  kRepeated    ///< ticket
+};
+
+constexpr std::uint64_t pair_of(std::uint32_t high, std::uint32_t low) {
+  return std::uint64_t{high} << 32 | low;
+}
+
+// SIGUSR2 is the process's, recorders come and go: the one that is there hears it.
+std::atomic<int> signal_bell{-1};
+std::atomic<bool> signalled{false};
+struct sigaction action_before;
+
+void on_signal(int) {
+  const int before = errno;
+  signalled.store(true);
+  const int bell = signal_bell.load();
+  const std::uint64_t one = 1;
+  if (bell >= 0) [[maybe_unused]]
+    const auto written = ::write(bell, &one, sizeof one);
+  errno = before;
+}
+
+/// Takes SIGUSR2 unless the program has a use for it, or another recorder has it.
+bool catch_signal(int bell) {
+  int nobody = -1;
+  if (!signal_bell.compare_exchange_strong(nobody, bell)) return false;
+  ::sigaction(SIGUSR2, nullptr, &action_before);
+  if ((action_before.sa_flags & SA_SIGINFO) == 0 && action_before.sa_handler == SIG_DFL) {
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    ::sigaction(SIGUSR2, &action, nullptr);
+    return true;
+  }
+  signal_bell.store(-1);
+  return false;
+}
+
+void release_signal() {
+  ::sigaction(SIGUSR2, &action_before, nullptr);
+  signal_bell.store(-1);
+}
+
+std::string host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
+nlohmann::json to_json(const FlightRecorder::Record& record) {
+  nlohmann::json json{{"ticket", record.ticket},
+                      {"op", wire::operation_name(record.opcode)},
+                      {"bytes", record.bytes},
+                      {"submitted_ns", record.submitted.count()}};
+  if (record.epoch != 0) json["epoch"] = record.epoch;
+  if (record.count != 0) json["count"] = record.count;
+  if (record.peer >= 0) json["peer"] = record.peer;
+  if (record.collective != 0) json["collective"] = record.collective;
+  if (record.issued.count() != 0) json["issued_ns"] = record.issued.count();
+  if (record.completed.count() != 0) json["completed_ns"] = record.completed.count();
+  if (record.outcome != Errc::ok) json["outcome"] = to_string(record.outcome);
+  if (record.repeated) json["repeated"] = true;
+  return json;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<FlightRecorder>> FlightRecorder::create(Options options) {
+  if (options.records != 0) options.records = std::bit_ceil(options.records);
+  if (options.job.empty()) options.job = std::to_string(::getpid());
+  auto segment = ipc::SharedMemory::create("troupe-flight", wire::flight_bytes(options.records));
+  if (!segment) return segment.error();
+  auto& header = *reinterpret_cast<wire::FlightHeader*>(segment->data());
+  header.version = wire::kFlightVersion;
+  header.capacity = options.records;
+  auto bell = ipc::Doorbell::create();
+  if (!bell) return bell.error();
+  return std::unique_ptr<FlightRecorder>(
+      new FlightRecorder(std::move(options), std::move(*segment), std::move(*bell)));
+}
+
+FlightRecorder::FlightRecorder(Options options, ipc::SharedMemory segment, ipc::Doorbell bell)
+    : options_(std::move(options)),
+      segment_(std::move(segment)),
+      slots_(std::make_unique<Slot[]>(options_.records)),
+      bell_(std::move(bell)) {
+  if (options_.records == 0 || options_.directory == "none") return;
+  catches_signal_ = catch_signal(bell_.fd());
+  writer_ = std::thread([this] { serve(); });
+}
+
+FlightRecorder::~FlightRecorder() {
+  if (catches_signal_) release_signal();
+  ending_.store(true);
+  bell_.ring();
+  if (writer_.joinable()) writer_.join();
+}
+
+void FlightRecorder::submitted(std::uint64_t ticket, const detail::CommandView& command,
+                               std::uint32_t collective) noexcept {
+  if (options_.records == 0) return;
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < command.use_count; ++i) bytes += command.uses[i].operand->bytes;
+  for (const auto& part : command.tail) bytes += part.data.bytes;
+  auto& word = slot_of(ticket).word;
+  const auto set = [&](Word which, std::uint64_t value) {
+    word[which].store(value, std::memory_order_relaxed);
+  };
+  set(kTicket, 0);
+  std::atomic_thread_fence(std::memory_order_release);
+  set(kWhat, pair_of(command.opcode, command.epoch));
+  set(kBytes, bytes);
+  set(kCount, command.count);
+  set(kPeer, pair_of(static_cast<std::uint32_t>(command.peer), collective));
+  set(kSubmitted, ticks());
+  word[kTicket].store(ticket, std::memory_order_release);
+  if (collective != 0) world_.store(pair_of(command.epoch, collective), std::memory_order_relaxed);
+}
+
+void FlightRecorder::failed(std::uint64_t ticket, Errc code) noexcept {
+  if (options_.records == 0) return;
+  slot_of(ticket).word[kFailed].store(ticket << 8 | static_cast<std::uint64_t>(code),
+                                      std::memory_order_relaxed);
+}
+
+void FlightRecorder::repeated(std::uint64_t ticket) noexcept {
+  if (options_.records == 0) return;
+  slot_of(ticket).word[kRepeated].store(ticket, std::memory_order_relaxed);
+}
+
+std::vector<FlightRecorder::Record> FlightRecorder::records() const {
+  const auto* const host_slots =
+      reinterpret_cast<const wire::FlightSlot*>(segment_.data() + wire::kFlightDataOffset);
+  const auto scale = scale_.read();
+  std::vector<Record> records;
+  for (std::uint64_t i = 0; i < options_.records; ++i) {
+    const auto get = [&](Word which) {
+      return slots_[i].word[which].load(std::memory_order_relaxed);
+    };
+    Record record;
+    record.ticket = slots_[i].word[kTicket].load(std::memory_order_acquire);
+    if (record.ticket == 0) continue;
+    record.opcode = static_cast<std::uint32_t>(get(kWhat) >> 32);
+    record.epoch = static_cast<std::uint32_t>(get(kWhat));
+    record.bytes = get(kBytes);
+    record.count = get(kCount);
+    record.peer = static_cast<std::int32_t>(get(kPeer) >> 32);
+    record.collective = static_cast<std::uint32_t>(get(kPeer));
+    record.submitted = scale.time_of(get(kSubmitted));
+    if (get(kFailed) >> 8 == record.ticket) record.outcome = static_cast<Errc>(get(kFailed) & 0xff);
+    record.repeated = get(kRepeated) == record.ticket;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (get(kTicket) != record.ticket) continue;  // a newer operation took the slot meanwhile
+    const auto& host = host_slots[i];
+    if (host.ticket.load(std::memory_order_acquire) == record.ticket) {
+      const auto completed = host.completed.load(std::memory_order_relaxed);
+      record.issued = scale.time_of(host.issued.load(std::memory_order_relaxed));
+      if (completed != 0) record.completed = scale.time_of(completed);
+    }
+    records.push_back(record);
+  }
+  std::sort(records.begin(), records.end(),
+            [](const Record& a, const Record& b) { return a.ticket < b.ticket; });
+  return records;
+}
+
+FlightRecorder::Dump FlightRecorder::take(std::string reason) const {
+  return {std::move(reason), SteadyClock::time(), world_.load(std::memory_order_relaxed),
+          records()};
+}
+
+void FlightRecorder::dump(std::string reason) {
+  if (!writer_.joinable()) return;
+  auto taken = take(std::move(reason));
+  {
+    const std::lock_guard lock(mutex_);
+    asked_ = std::move(taken);
+  }
+  bell_.ring();
+}
+
+void FlightRecorder::serve() {
+  for (;;) {
+    pollfd fd{bell_.fd(), POLLIN, 0};
+    ::poll(&fd, 1, -1);
+    bell_.clear();
+    const bool ending = ending_.load();  // first: what was asked for before the end is written
+    std::optional<Dump> asked;
+    {
+      const std::lock_guard lock(mutex_);
+      asked = std::exchange(asked_, std::nullopt);
+    }
+    if (catches_signal_ && signalled.exchange(false)) asked = take("SIGUSR2");
+    if (asked) write(*asked);
+    if (ending) return;
+  }
+}
+
+void FlightRecorder::write(const Dump& dump) const {
+  namespace fs = std::filesystem;
+  const auto path = fs::path(options_.directory) / ("troupe-flight." + options_.job + "." +
+                                                    std::to_string(options_.rank) + ".json");
+  nlohmann::json json{{"troupe_flight", 1},
+                      {"job", options_.job},
+                      {"rank", options_.rank},
+                      {"size", options_.size},
+                      {"host", host_name()},
+                      {"pid", ::getpid()},
+                      {"reason", dump.reason},
+                      {"time_ns", dump.time.count()},
+                      {"clock_offset_ns", options_.clock_offset_ns},
+                      {"epoch", static_cast<std::uint32_t>(dump.world >> 32)},
+                      {"collectives", static_cast<std::uint32_t>(dump.world)}};
+  auto& records = json["records"] = nlohmann::json::array();
+  for (const auto& record : dump.records) records.push_back(to_json(record));
+  // Whoever reads the file while the job runs finds the old dump or the new one, never half of one.
+  const auto draft = path.string() + ".part";
+  std::ofstream file(draft, std::ios::trunc);
+  file << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+  file.close();
+  std::error_code failed;
+  if (file) fs::rename(draft, path, failed);
+  if (!file || failed) {
+    log::warn("device", "the flight recorder cannot write {}", path.string());
+  } else {
+    log::debug("device", "flight recorder: {} ({})", path.string(), dump.reason);
+  }
+}
+
+}  // namespace troupe::rank

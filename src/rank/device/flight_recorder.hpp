@@ -1,0 +1,108 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <troupe/lib/submit.hpp>
+
+#include "common/core/ticks.hpp"
+#include "common/ipc/doorbell.hpp"
+#include "common/ipc/shared_memory.hpp"
+#include "common/wire/flight_layout.hpp"
+
+namespace troupe::rank {
+
+/// The last operations of a rank: what they are, when they were submitted, issued and completed,
+/// how they ended. Written as they pass, without a lock; dumped as a file when something went
+/// wrong, for troupe-flight to read with those of the other ranks.
+///
+/// What the device host knows it writes into a segment of shared memory that this object owns, so
+/// it is there when the device host is not. One slot per operation, by ticket modulo the number of
+/// records: a reader tells by the ticket whether a slot is what it looks for.
+class FlightRecorder {
+ public:
+  struct Options {
+    std::uint64_t records = 1024;    ///< rounded up to a power of two; 0: nothing is recorded
+    std::string directory = "none";  ///< of the dumps; "none": there are none
+    std::string job;                 ///< in the dumps' names; empty: this process's id
+    int rank = 0, size = 1;
+    std::int64_t clock_offset_ns = 0;  ///< added to this node's clock it gives rank 0's
+  };
+
+  static Result<std::unique_ptr<FlightRecorder>> create(Options options);
+  ~FlightRecorder();
+  FlightRecorder(const FlightRecorder&) = delete;
+  FlightRecorder& operator=(const FlightRecorder&) = delete;
+
+  /// The device hosts' part.
+  [[nodiscard]] int segment_fd() const noexcept { return segment_.fd(); }
+
+  /// A command was pushed. `collective`: its number among the world's collectives of its epoch,
+  /// from 1; 0: it is none. The caller serialises.
+  void submitted(std::uint64_t ticket, const detail::CommandView& command,
+                 std::uint32_t collective) noexcept;
+  /// It ended with an error. Any thread.
+  void failed(std::uint64_t ticket, Errc code) noexcept;
+  /// It goes on on another device host. Any thread.
+  void repeated(std::uint64_t ticket) noexcept;
+
+  /// One record, as a dump holds it; times are 0 where it has not happened.
+  struct Record {
+    std::uint64_t ticket = 0;
+    std::uint32_t opcode = 0, epoch = 0;
+    std::uint64_t bytes = 0, count = 0;
+    std::int32_t peer = -1;
+    std::uint32_t collective = 0;
+    TimePoint submitted{}, issued{}, completed{};
+    Errc outcome = Errc::ok;
+    bool repeated = false;
+  };
+  /// What is recorded now, in the order of submission. Any thread.
+  [[nodiscard]] std::vector<Record> records() const;
+
+  /// Writes a dump of what is recorded now; returns before it is written. Of dumps that are asked
+  /// for while one is being written the last is kept. Any thread.
+  void dump(std::string reason);
+
+ private:
+  static constexpr std::size_t kWords = 8;
+  struct alignas(64) Slot {
+    std::atomic<std::uint64_t> word[kWords];
+  };
+  struct Dump {
+    std::string reason;
+    TimePoint time{};
+    std::uint64_t world = 0;
+    std::vector<Record> records;
+  };
+
+  FlightRecorder(Options options, ipc::SharedMemory segment, ipc::Doorbell bell);
+  [[nodiscard]] Slot& slot_of(std::uint64_t ticket) const noexcept {
+    return slots_[ticket & (options_.records - 1)];
+  }
+  [[nodiscard]] Dump take(std::string reason) const;
+  void serve();
+  void write(const Dump& dump) const;
+
+  Options options_;
+  ipc::SharedMemory segment_;
+  std::unique_ptr<Slot[]> slots_;
+  TickScale scale_;
+  /// Epoch (upper half) and number of the newest of the world's collectives here: it may have left
+  /// the records long ago, while a rank does work of its own.
+  std::atomic<std::uint64_t> world_{0};
+  ipc::Doorbell bell_;  ///< a dump is asked for, SIGUSR2 came, or it is time to end
+  bool catches_signal_ = false;
+  std::atomic<bool> ending_{false};
+  std::mutex mutex_;
+  std::optional<Dump> asked_;
+  std::thread writer_;
+};
+
+}  // namespace troupe::rank

@@ -1,0 +1,150 @@
+// The flight recorder by itself: what it keeps of the commands that pass, beside a device host's
+// part.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include <troupe/lib/operations.hpp>
+
+#include "common/wire/record.hpp"
+#include "device_host/flight_log.hpp"
+#include "rank/device/flight_recorder.hpp"
+
+namespace troupe::rank {
+namespace {
+
+std::unique_ptr<FlightRecorder> recorder(std::uint64_t records, const std::string& directory) {
+  return FlightRecorder::create({.records = records, .directory = directory, .job = "unit"}).take();
+}
+
+/// A device host's pen on the recorder's segment.
+host::FlightLog pen(const FlightRecorder& recorder) {
+  return host::FlightLog::open(::dup(recorder.segment_fd())).take();
+}
+
+detail::CommandView nop() {
+  detail::CommandView view;
+  view.opcode = opcode_of<memory::Nop>;
+  return view;
+}
+
+TEST(FlightRecorder, KeepsWhatAnOperationIs) {
+  const auto flight = recorder(8, "none");
+  const Operand part{1, 1, 1, 0, 0, 512};
+  detail::CommandView view;
+  view.opcode = opcode_of<collective::Reduce>;
+  view.epoch = 3;
+  view.count = 64;
+  view.peer = 2;
+  view.uses[0] = {&part, Access::read};
+  view.uses[1] = {&part, Access::write};
+  view.use_count = 2;
+  const auto before = SteadyClock::time();
+  flight->submitted(1, view, 17);
+  const auto after = SteadyClock::time();
+  const auto records = flight->records();
+  ASSERT_EQ(records.size(), 1u);
+  const auto& record = records[0];
+  EXPECT_EQ(wire::operation_name(record.opcode), "collective.reduce");
+  EXPECT_EQ(record.epoch, 3u);
+  EXPECT_EQ(record.count, 64u);
+  EXPECT_EQ(record.bytes, 1024u);
+  EXPECT_EQ(record.peer, 2);
+  EXPECT_EQ(record.collective, 17u);
+  const TimePoint tolerance = std::chrono::milliseconds(5);  // the counter's rate is just learnt
+  EXPECT_GE(record.submitted, before - tolerance);
+  EXPECT_LE(record.submitted, after + tolerance);
+  EXPECT_EQ(record.issued, TimePoint(0));
+  EXPECT_EQ(record.outcome, Errc::ok);
+}
+
+TEST(FlightRecorder, TheHostsPartOutlivesTheHost) {
+  const auto flight = recorder(8, "none");
+  for (std::uint64_t ticket = 1; ticket <= 4; ++ticket) flight->submitted(ticket, nop(), 0);
+  {
+    auto first = pen(*flight);
+    first.stamp();
+    for (std::uint64_t ticket = 1; ticket <= 3; ++ticket) first.issued(ticket);
+    first.completed(1, 2);
+  }
+  flight->failed(3, Errc::device_lost);
+  flight->repeated(4);
+  {
+    auto second = pen(*flight);
+    second.stamp();
+    second.issued(4);
+  }
+  const auto records = flight->records();
+  ASSERT_EQ(records.size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_NE(records[i].issued, TimePoint(0)) << i;
+    EXPECT_EQ(records[i].completed != TimePoint(0), i < 2) << i;
+    EXPECT_EQ(records[i].outcome, i == 2 ? Errc::device_lost : Errc::ok) << i;
+    EXPECT_EQ(records[i].repeated, i == 3) << i;
+  }
+}
+
+TEST(FlightRecorder, TheOldestGo) {
+  const auto flight = recorder(5, "none");  // becomes 8
+  auto host = pen(*flight);
+  for (std::uint64_t ticket = 1; ticket <= 20; ++ticket) {
+    flight->submitted(ticket, nop(), 0);
+    host.stamp();
+    if (ticket <= 15) host.issued(ticket);
+  }
+  host.completed(1, 14);
+  const auto records = flight->records();
+  ASSERT_EQ(records.size(), 8u);
+  for (const auto& record : records) {
+    EXPECT_EQ(record.ticket, 13 + static_cast<std::uint64_t>(&record - records.data()));
+    EXPECT_EQ(record.issued != TimePoint(0), record.ticket <= 15) << record.ticket;
+    EXPECT_EQ(record.completed != TimePoint(0), record.ticket <= 14) << record.ticket;
+  }
+}
+
+TEST(FlightRecorder, OffIsOff) {
+  const auto flight = recorder(0, "none");
+  auto host = pen(*flight);
+  flight->submitted(1, nop(), 0);
+  flight->failed(1, Errc::library);
+  host.issued(1);
+  host.completed(1, 1);
+  EXPECT_TRUE(flight->records().empty());
+}
+
+TEST(FlightRecorder, ADumpAsksForNothingButAFolder) {
+  const auto flight = recorder(8, "/there/is/no/such/folder");
+  flight->submitted(1, nop(), 0);
+  flight->dump("test");  // a warning in the log, no more
+}
+
+TEST(FlightRecorder, ReadersAndWritersMeet) {
+  const auto flight = recorder(16, "none");
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    auto host = pen(*flight);
+    for (std::uint64_t ticket = 1; ticket <= 200'000; ++ticket) {
+      auto view = nop();
+      view.epoch = static_cast<std::uint32_t>(ticket);
+      view.count = ticket;
+      flight->submitted(ticket, view, static_cast<std::uint32_t>(ticket));
+      host.stamp();
+      host.issued(ticket);
+    }
+    done = true;
+  });
+  while (!done) {
+    for (const auto& record : flight->records()) {
+      ASSERT_EQ(record.count, record.ticket) << "a record of two operations";
+      ASSERT_EQ(record.epoch, record.ticket);
+      ASSERT_EQ(record.collective, record.ticket);
+    }
+  }
+  writer.join();
+}
+
+}  // namespace
+}  // namespace troupe::rank
