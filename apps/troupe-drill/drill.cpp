@@ -142,7 +142,7 @@ Epoch Drill::active_epoch() {
 
 void Drill::suffer_in_run() {
   Checkpoint checkpoint(device_);
-  checkpoint.add(stream_);
+  checkpoint.add("stream", stream_);
   world_.run(checkpoint, [this](std::int64_t number) { return step(number); },
              {.commit_every = kCommitEvery});
 }

@@ -9,6 +9,7 @@
 #include <troupe/troupe.hpp>
 
 #include "drill.hpp"
+#include "larger_worlds.hpp"
 #include "options.hpp"
 #include "report.hpp"
 
@@ -44,7 +45,11 @@ int run(Runtime& runtime) {
     print(to_text(series));
   }
   Result<void> written;
-  if (world.rank() == 0 && !options.json.empty()) written = write_json(all, setting, options);
+  if (world.rank() == 0) {
+    const auto simulated = simulate(all, options);
+    if (!simulated.empty()) print(to_text(simulated));
+    if (!options.json.empty()) written = write_json(all, simulated, setting, options);
+  }
   world.agree(written);
   return intact ? kExitSuccess : kExitFailure;
 }
@@ -58,6 +63,7 @@ int main(int argc, char** argv) {
   // what the log would.
   ::setenv("TROUPE_RESTART_BUDGET", "100000", 0);
   ::setenv("TROUPE_LOG_LEVEL", "error", 0);
+  ::setenv("TROUPE_FLIGHT_DIR", "none", 0);
   const Program program{
       "troupe-drill",
       "Measures recovery: device hosts suffer real faults while all ranks compute; the table and "

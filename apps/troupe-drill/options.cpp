@@ -24,6 +24,10 @@ std::vector<std::string> kind_names() {
   return names;
 }
 
+bool standby_world(const Config& config) {
+  return config.text("standby") == "world" || config.text("standby") == "on";
+}
+
 Error bad(const std::string& option, const std::string& why) {
   return {Errc::invalid, 0, fmt::format("--{}: {}", option, why)};
 }
@@ -70,6 +74,24 @@ Result<std::vector<int>> parse_victims(const Config& config, int ranks) {
   return victims;
 }
 
+/// The simulation is of the standby world's way over the loss of one device host.
+Result<std::vector<int>> parse_world_sizes(const Config& config, std::size_t victims) {
+  constexpr int kLargest = 16'384;
+  std::vector<int> sizes;
+  for (const auto& text : config.list("world-size")) {
+    const auto size = whole(text);
+    if (!size || *size < 2 || *size > kLargest)
+      return bad("world-size", fmt::format("{} is no number from 2 to {}", text, kLargest));
+    sizes.push_back(*size);
+  }
+  const auto& phases = config.list("phases");
+  const bool alone =
+      phases.empty() || std::find(phases.begin(), phases.end(), kNoPhase) != phases.end();
+  if (!sizes.empty() && (victims != 1 || !alone || !standby_world(config)))
+    return bad("world-size", "simulated is one fault alone, with --standby world");
+  return sizes;
+}
+
 /// The next rank that is not struck before it.
 std::optional<int> choose_second(const std::vector<int>& victims, int ranks) {
   for (int i = 1; i < ranks; ++i) {
@@ -77,10 +99,6 @@ std::optional<int> choose_second(const std::vector<int>& victims, int ranks) {
     if (std::find(victims.begin(), victims.end(), rank) == victims.end()) return rank;
   }
   return std::nullopt;
-}
-
-bool standby_world(const Config& config) {
-  return config.text("standby") == "world" || config.text("standby") == "on";
 }
 
 }  // namespace
@@ -125,6 +143,8 @@ std::vector<OptionSpec> option_specs() {
        "64GiB"},
       {"in-run", OptionType::flag, "off", "",
        "suffer the faults in World::run, with a checkpoint, and report the steps repeated"},
+      {"world-size", OptionType::list, "", "N",
+       "simulate the same in worlds of so many ranks too, at most 16384"},
       {"json", OptionType::text, "", "FILE", "write the results as JSON"},
   };
 }
@@ -164,6 +184,9 @@ Result<Options> parse_options(const Config& config, int ranks, const std::string
   options.repetitions = config.integer("repetitions");
   if (config.text("settle") != "auto") options.settle = config.duration("settle");
   options.kept_bytes = config.bytes("kept");
+  auto sizes = parse_world_sizes(config, options.victims.size());
+  if (!sizes) return sizes.error();
+  options.world_sizes = std::move(*sizes);
   options.in_run = config.flag("in-run");
   options.json = config.text("json");
   return options;

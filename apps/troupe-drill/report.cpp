@@ -9,6 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "larger_worlds.hpp"
+
 namespace troupe::drill {
 namespace {
 
@@ -95,7 +97,17 @@ Json to_json(const Series& series, const Setting& setting) {
   return json;
 }
 
+Json to_json(const LargerWorld& world) {
+  return {{"kind", to_string(world.kind)}, {"ranks", world.ranks},
+          {"total_ms", world.total_ms},    {"control_ms", world.control_ms},
+          {"messages", world.messages},    {"most_messages_at_one_rank", world.most_at_one_rank}};
+}
+
 }  // namespace
+
+double Series::median(double Recovery::*time) const {
+  return drill::median(values(*this, [&](const Outcome& o) { return o.sum().*time; }));
+}
 
 std::string policy_of(const Config& config) {
   std::string text;
@@ -138,7 +150,8 @@ std::string to_text(const Series& series) {
   return medians + (kept_intact(series) ? "  intact\n" : "  CHANGED\n") + maxima + "\n";
 }
 
-Result<void> write_json(const std::vector<Series>& series, const Setting& setting,
+Result<void> write_json(const std::vector<Series>& series,
+                        const std::vector<LargerWorld>& simulated, const Setting& setting,
                         const Options& options) {
   const Json header = {{"app", "troupe-drill"},           {"engine", setting.engine},
                        {"device", setting.device},        {"ranks", setting.ranks},
@@ -147,13 +160,21 @@ Result<void> write_json(const std::vector<Series>& series, const Setting& settin
                        {"kept_bytes", options.kept_bytes}};
   auto text = header.dump();
   text.pop_back();  // its closing brace
-  text += ",\n\"series\":[";
-  for (const auto* gap = "\n"; const auto& one : series) {
-    text += gap + to_json(one, setting).dump();
-    gap = ",\n";
-  }
+  const auto append = [&](const char* key, const std::vector<Json>& lines) {
+    text += fmt::format(",\n\"{}\":[", key);
+    for (const auto* gap = "\n"; const auto& line : lines) {
+      text += gap + line.dump();
+      gap = ",\n";
+    }
+    text += "]";
+  };
+  std::vector<Json> measured, larger;
+  for (const auto& one : series) measured.push_back(to_json(one, setting));
+  for (const auto& world : simulated) larger.push_back(to_json(world));
+  append("series", measured);
+  append("simulated", larger);
   std::ofstream file(options.json);
-  file << text << "\n]}\n";
+  file << text << "\n}\n";
   file.close();
   if (!file) return Error{Errc::io, errno, options.json + ": " + std::strerror(errno)};
   return {};

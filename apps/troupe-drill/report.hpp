@@ -10,10 +10,14 @@
 
 namespace troupe::drill {
 
+struct LargerWorld;
+
 /// The outcomes of one attack, of at least one repetition.
 struct Series {
   Attack attack;
   std::vector<Outcome> outcomes;
+
+  [[nodiscard]] double median(double Recovery::*time) const;
 };
 
 /// What all series of a report have in common.
@@ -30,8 +34,9 @@ std::string policy_of(const Config& config);
 std::string heading(const Setting& setting, const Options& options);
 /// A series as two lines of the table: medians, and below them the largest.
 std::string to_text(const Series& series);
-/// Writes all series as JSON, each on a line of its own. Errors: io.
-Result<void> write_json(const std::vector<Series>& series, const Setting& setting,
+/// Writes everything as JSON, each series on a line of its own. Errors: io.
+Result<void> write_json(const std::vector<Series>& series,
+                        const std::vector<LargerWorld>& simulated, const Setting& setting,
                         const Options& options);
 
 }  // namespace troupe::drill

@@ -110,6 +110,29 @@ TEST(Drill, RepeatsStepsInARun) {
   EXPECT_GE(number(report["series"][0], "repeated_steps_median"), 1);
 }
 
+TEST(Drill, SimulatesLargerWorlds) {
+  const auto report = drill(
+      ranks_here(2), {"--repetitions", "1", "--phases", "none,verify", "--world-size", "64,4096"});
+  ASSERT_EQ(report["series"].size(), 2u);
+  ASSERT_EQ(report["simulated"].size(), 2u) << "one for each size, for the fault that comes alone";
+  const auto& small = report["simulated"][0];
+  const auto& large = report["simulated"][1];
+  EXPECT_EQ(number(small, "ranks"), 64);
+  EXPECT_EQ(number(large, "ranks"), 4096);
+  for (const auto* world : {&small, &large}) {
+    EXPECT_EQ(world->value("kind", ""), "kill");
+    EXPECT_GT(number(*world, "control_ms"), 0);
+    // The devices take as long as in the world that was measured.
+    EXPECT_GT(number(*world, "total_ms"), number(report["series"][0], "quiesce_ms_median"));
+    // In every phase every rank is told, and answers.
+    EXPECT_GE(number(*world, "messages"), 8 * (number(*world, "ranks") - 1));
+  }
+  // The tree is deeper; 64 times the ranks are nowhere near 64 times the work for anyone.
+  EXPECT_GT(number(large, "control_ms"), number(small, "control_ms"));
+  EXPECT_LT(number(large, "most_messages_at_one_rank"),
+            4 * number(small, "most_messages_at_one_rank"));
+}
+
 TEST(Drill, EndsWhenTheWorldDoes) {
   Job job(ranks_here(2), {"--restart-budget", "1", "--repetitions", "3", "--kept", "1MiB"});
   EXPECT_EQ(job.wait(), 75) << job.out() << job.err();
@@ -139,6 +162,10 @@ TEST(Usage, WhatCannotBeMeasuredIsRefused) {
   expect_refused(Job::kNoMpirun, {"--victim", "1"}, {"victim", "1"});
   expect_refused(Job::kNoMpirun, {"--victim", "one"}, {"victim", "one"});
   expect_refused(Job::kNoMpirun, {"--phases", "verify"}, {"phases", "verify"});
+  for (const std::string size : {"1", "many", "100000"})
+    expect_refused(Job::kNoMpirun, {"--world-size", size}, {"world-size", size});
+  expect_refused(Job::kNoMpirun, {"--world-size", "8", "--standby", "local"},
+                 {"world-size", "standby"});
   if (!on_cuda()) expect_refused(2, {"--kinds", "trap"}, {"kinds", "trap"});
   expect_refused(Job::kNoMpirun,
                  {"--repetitions", "1", "--kept", "4B", "--json", "/nonexistent/report.json"},

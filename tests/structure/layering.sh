@@ -7,7 +7,8 @@
 #   src/rank/                  no device_host/; MPI in net/ only
 #   src/device_host/           no rank/; CUDA and NCCL in engine/cuda/ only (cuRAND's host generator in engine/cpu/ too);
 #                              the engines know nothing of each other, the rest nothing of either
-#   apps/NAME/                 <troupe/...> and its own headers
+#   src/simulation/            the protocol of rank/world, simulated; nothing else in src/ includes it
+#   apps/NAME/                 <troupe/...>, simulation/ and its own headers
 set -euo pipefail
 tree=$(cd "$1" && pwd)
 cd "$tree"
@@ -50,15 +51,17 @@ forbid apps "$mpi" "applications do not see MPI"
 forbid src "$gpu" "CUDA and NCCL belong in src/device_host/engine/cuda" "src/device_host/engine/cuda/|src/device_host/engine/cpu/[^:]*:[0-9]+:<curand\.h>"
 forbid apps "$gpu" "applications do not see CUDA"
 
-demand src '<|"(common|rank|device_host)/' "includes of our own are rooted at src"
+demand src '<|"(common|rank|device_host|simulation)/' "includes of our own are rooted at src"
 forbid src/common '"(rank|device_host)/' "common stands below both processes"
+forbid src '"simulation/' "the simulation stands above what it simulates" "src/simulation/"
+forbid src/simulation '"device_host/' "what is simulated is the ranks' protocol"
 forbid src/rank '"device_host/' "the rank process does not include the device host"
 forbid src/device_host '"rank/' "the device host does not include the rank process"
 forbid src/device_host/engine/cpu '"device_host/engine/cuda/' "the engines know nothing of each other"
 forbid src/device_host/engine/cuda '"device_host/engine/cpu/' "the engines know nothing of each other"
 forbid src/device_host '"device_host/engine/(cpu|cuda)/' "the engines are linked, not included" "src/device_host/engine/(cpu|cuda)/"
 
-demand apps '<|"[^/"]+"' "applications include <troupe/...> and headers of their own folder"
+demand apps '<|"[^/"]+"|"simulation/' "applications include <troupe/...>, simulation/ and headers of their own folder"
 while IFS=: read -r file line header; do
   header=${header//\"/}
   [[ -e ${file%/*}/$header ]] || report "$file:$line:\"$header\"" "an application's header lies in its own folder"
