@@ -132,7 +132,9 @@ class World {
       ++world->active_;
       world->after(ms(1), [this] { member.device_event(DeviceStandby{true}); });
     }
+    void regroup(std::uint32_t) override {}
     void stable(std::int64_t) override {}
+    void stopping(std::int64_t) override {}
     void all_finished() override {}
     void stop(const Error& error) override { check(false, error.message.c_str()); }
     void strike(Phase) override {}
