@@ -15,7 +15,13 @@
 namespace troupe {
 namespace {
 
-constexpr int kActorWorkers = 2;  // the device's actor and the world's
+constexpr int kActorWorkers = 3;  // the device's actor, the world's and the one of tokens
+
+rank::TokenPath token_path(const std::string& name) {
+  return name == "peer"      ? rank::TokenPath::peer
+         : name == "network" ? rank::TokenPath::network
+                             : rank::TokenPath::peer_or_network;
+}
 
 /// Two ranks of this node on one GPU: Slurm or CUDA_VISIBLE_DEVICES gave them the same, or there
 /// are too few.
@@ -92,7 +98,9 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   agree(open_device());
   agree(refuse_shared_gpus(*mpi, device_core->info()));
   auto formed = rank::WorldCore::open(*actors, *mpi, device_core,
-                                      {.phase_timeout = config.duration("phase-timeout")});
+                                      {.phase_timeout = config.duration("phase-timeout"),
+                                       .tokens = {.path = token_path(config.text("token-path")),
+                                                  .timeout = config.duration("token-timeout")}});
   agree(formed.ok() ? Result<void>() : Result<void>(formed.error()));
   world_core = std::move(*formed);
   device.emplace(device_core);

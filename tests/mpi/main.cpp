@@ -14,6 +14,12 @@ int main(int argc, char** argv) {
       {"budget", test::budget},
       {"idle", test::idle},
       {"recovery_time", test::recovery_time},
+      {"tokens", test::tokens},
+      {"token_order", test::token_order},
+      {"token_faults", test::token_faults},
+      {"token_errors", test::token_errors},
+      {"token_remote", test::token_remote},
+      {"token_timeout", test::token_timeout},
   };
   std::vector<std::string> names;
   for (const auto& [name, function] : cases) names.push_back(name);

@@ -98,5 +98,11 @@ void last_step(Context& c);
 void budget(Context& c);
 void idle(Context& c);
 void recovery_time(Context& c);
+void tokens(Context& c);
+void token_order(Context& c);
+void token_faults(Context& c);
+void token_errors(Context& c);
+void token_remote(Context& c);
+void token_timeout(Context& c);
 
 }  // namespace troupe::test

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -60,16 +61,16 @@ struct Slab {
 class AddressMap {
  public:
   void set(std::uint32_t region, std::byte* base, std::uint64_t bytes) {
-    auto& list = (region & kPinnedRegion) != 0 ? pinned_ : slabs_;
-    const auto index = region & ~kPinnedRegion;
+    auto& list = lists_[kind(region)];
+    const auto index = region & ~kKindBits;
     if (list.size() <= index) list.resize(index + 1);
     list[index] = {base, bytes};
   }
   void erase(std::uint32_t region) { set(region, nullptr, 0); }
   /// The address of an operand; nullptr if it does not lie within a mapped region.
   [[nodiscard]] std::byte* find(const Operand& operand) const noexcept {
-    const auto& list = (operand.region & kPinnedRegion) != 0 ? pinned_ : slabs_;
-    const auto index = operand.region & ~kPinnedRegion;
+    const auto& list = lists_[kind(operand.region)];
+    const auto index = operand.region & ~kKindBits;
     if (index >= list.size()) return nullptr;
     const auto& entry = list[index];
     if (operand.bytes > entry.bytes || operand.offset > entry.bytes - operand.bytes) return nullptr;
@@ -77,11 +78,11 @@ class AddressMap {
   }
   template <class Visit>
   void for_each(Visit&& visit) const {
-    for (std::uint32_t i = 0; i < slabs_.size(); ++i) {
-      if (slabs_[i].base != nullptr) visit(i, slabs_[i].base, slabs_[i].bytes);
-    }
-    for (std::uint32_t i = 0; i < pinned_.size(); ++i) {
-      if (pinned_[i].base != nullptr) visit(i | kPinnedRegion, pinned_[i].base, pinned_[i].bytes);
+    for (std::uint32_t kind = 0; kind < lists_.size(); ++kind) {
+      const auto& list = lists_[kind];
+      for (std::uint32_t i = 0; i < list.size(); ++i) {
+        if (list[i].base != nullptr) visit(i | kind << kKindShift, list[i].base, list[i].bytes);
+      }
     }
   }
 
@@ -90,7 +91,12 @@ class AddressMap {
     std::byte* base = nullptr;
     std::uint64_t bytes = 0;
   };
-  std::vector<Entry> slabs_, pinned_;
+  static constexpr std::uint32_t kKindBits = kPinnedRegion | kForeignRegion;
+  static constexpr std::uint32_t kKindShift = 30;
+  static_assert(kKindBits == 3u << kKindShift);
+  static std::uint32_t kind(std::uint32_t region) noexcept { return region >> kKindShift; }
+
+  std::array<std::vector<Entry>, 4> lists_;  ///< slabs, foreign slabs, pinned segments, none
 };
 
 /// One operation about to be queued: its lane, its tail and its operands' addresses. The reactor
@@ -154,6 +160,11 @@ class Engine : public ExecutesAll<Operations> {
   /// Maps a slab that another process made; does not take the descriptor.
   virtual Result<std::byte*> map_slab(int fd, std::uint64_t bytes) = 0;
   virtual void unmap_slab(std::byte* base, std::uint64_t bytes) = 0;
+  /// Maps a slab of another rank of this node, perhaps on another GPU, for copies by this one; does
+  /// not take the descriptor, nor count towards the memory limit. Errors: `unsupported` where one
+  /// GPU cannot reach the other.
+  virtual Result<std::byte*> map_foreign(int fd, std::uint64_t bytes) = 0;
+  virtual void unmap_foreign(std::byte* base, std::uint64_t bytes) = 0;
   /// Maps and registers a memfd for direct copies.
   virtual Result<std::byte*> map_pinned(int fd, std::uint64_t bytes) = 0;
   virtual void unmap_pinned(std::byte* base, std::uint64_t bytes) = 0;
@@ -209,6 +220,8 @@ class Engine : public ExecutesAll<Operations> {
   virtual Result<void> suffer(memory::FaultKind kind, Lane lane) = 0;
 
   Result<void> run(const memory::Nop&, const Call&) final { return {}; }
+  /// The order among the lanes is all there is to it.
+  Result<void> run(const memory::Fence&, const Call&) final { return {}; }
   Result<void> run(const memory::Fault& op, const Call& call) final {
     return suffer(op.kind, call.lane());
   }

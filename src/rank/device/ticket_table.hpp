@@ -23,6 +23,7 @@ class TicketTable {
     std::uint32_t written[3] = {};  ///< buffers the command writes
     std::uint32_t written_count = 0;
     std::vector<std::uint32_t> written_more;
+    bool quiet = false;  ///< nobody but its submitter wants to know of its failure
     std::atomic<bool> open{false};
   };
 

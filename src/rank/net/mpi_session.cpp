@@ -56,11 +56,15 @@ std::unique_ptr<MpiSession> MpiSession::open(int* argc, char*** argv) {
   auto& comms = *session->communicators_;
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.host);
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.world);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms.tokens);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms.bulk);
   MPI_Comm_split_type(comms.host, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comms.node);
   MPI_Comm_rank(comms.host, &session->rank_);
   MPI_Comm_size(comms.host, &session->size_);
   MPI_Comm_rank(comms.node, &session->local_rank_);
   MPI_Comm_size(comms.node, &session->local_size_);
+  session->node_ = session->rank_;
+  MPI_Bcast(&session->node_, 1, MPI_INT, 0, comms.node);
   session->provided_threads_ = provided;
   return session;
 }
@@ -75,6 +79,8 @@ Result<void> MpiSession::check_threads() const {
 MpiSession::~MpiSession() {
   if (communicators_) {
     MPI_Comm_free(&communicators_->node);
+    MPI_Comm_free(&communicators_->bulk);
+    MPI_Comm_free(&communicators_->tokens);
     MPI_Comm_free(&communicators_->world);
     MPI_Comm_free(&communicators_->host);
   }

@@ -33,6 +33,8 @@ class MpiSession {
     return local_rank_;
   }  ///< among the ranks of this node
   [[nodiscard]] int local_size() const noexcept { return local_size_; }
+  /// The same on all ranks of this node, and on no other.
+  [[nodiscard]] int node() const noexcept { return node_; }
 
   void barrier();
   /// `all` has room for size() values.
@@ -52,12 +54,13 @@ class MpiSession {
   [[nodiscard]] static std::string library_version();
 
  private:
+  friend class MpiBulk;
   friend class MpiTransport;
   struct Communicators;
 
   MpiSession() = default;
 
-  int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1;
+  int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1, node_ = 0;
   int provided_threads_ = 0;
   bool finalise_ = false;
   std::unique_ptr<Communicators> communicators_;

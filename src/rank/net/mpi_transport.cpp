@@ -11,8 +11,11 @@ struct MpiTransport::InFlight {
   MPI_Request request = MPI_REQUEST_NULL;
 };
 
-MpiTransport::MpiTransport(MpiSession& session, Receiver receiver)
-    : session_(&session), receiver_(std::move(receiver)), thread_([this] { run(); }) {}
+MpiTransport::MpiTransport(MpiSession& session, Channel channel, Receiver receiver)
+    : session_(&session),
+      channel_(channel),
+      receiver_(std::move(receiver)),
+      thread_([this] { run(); }) {}
 
 MpiTransport::~MpiTransport() {
   leave();
@@ -37,7 +40,8 @@ void MpiTransport::send(int rank, std::vector<std::byte> bytes) {
 }
 
 void MpiTransport::run() {
-  const auto communicator = session_->communicators_->world;
+  const auto& all = *session_->communicators_;
+  const auto communicator = channel_ == Channel::world ? all.world : all.tokens;
   std::list<InFlight> in_flight;
   auto last_traffic = std::chrono::steady_clock::now();
   MPI_Request leaving = MPI_REQUEST_NULL;  // the barrier of the end

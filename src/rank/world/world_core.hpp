@@ -17,6 +17,7 @@
 #include "rank/net/mpi_transport.hpp"
 #include "rank/world/member.hpp"
 #include "rank/world/supervisor.hpp"
+#include "rank/world/token_router.hpp"
 
 namespace troupe::rank {
 
@@ -28,6 +29,7 @@ class WorldCore {
  public:
   struct Options {
     std::chrono::nanoseconds phase_timeout = std::chrono::seconds(30);
+    TokenRouter::Options tokens;
   };
 
   /// Forms the world: returns once it is active. All ranks call it. The device must have its
@@ -39,6 +41,7 @@ class WorldCore {
   ~WorldCore();
 
   [[nodiscard]] MpiSession& mpi() const noexcept { return *mpi_; }
+  [[nodiscard]] TokenRouter& tokens() const noexcept { return *tokens_; }
   [[nodiscard]] Epoch epoch() const noexcept {
     return Epoch(program_epoch_.load(std::memory_order_acquire));
   }
@@ -80,6 +83,7 @@ class WorldCore {
 
   MpiSession* mpi_;
   std::shared_ptr<DeviceCore> device_;
+  std::shared_ptr<TokenRouter> tokens_;
   std::unique_ptr<MpiTransport> transport_;
   ActorRef<WorldActor> actor_;
   std::atomic<std::uint32_t> program_epoch_{0};
