@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <numeric>
+#include <random>
 
 #include "mpi_tests.hpp"
 
@@ -105,17 +105,20 @@ void token_order(Context& c) {
   const auto copy = c.device().alloc<std::int64_t>(kLength);
   const auto seen = c.device().pinned<std::int64_t>(kLength);
   std::int64_t behind = 0;
+  std::mt19937 random(static_cast<unsigned>(c.rank()));
   for (std::int64_t round = 1; round <= kRounds; ++round) {
     c.device().fill(mine, 2 * round);
     // From here on every rank knows that every other has written this.
     c.world().barrier();
     const auto fetched = c.world().fetch(tokens[static_cast<std::size_t>(other(c))], copy);
-    c.device().copy(copy, seen);  // comes after the fetch, although nobody has waited for it
-    const auto last = c.device().nop();
-    c.device().fill(mine, 2 * round + 1);  // comes before or after the other rank's reading
+    // Comes at any point of the other rank's reading, before and after it too.
+    const auto pause = Clock::now() + std::chrono::microseconds(random() % 2'000);
+    while (Clock::now() < pause) {
+    }
+    c.device().fill(mine, 2 * round + 1);
+    const auto last = c.device().copy(copy, seen);  // after the fetch, which nobody has waited for
     expect_code(c, fetched, Errc::ok, "a fetch of what is overwritten");
     last.get();
-    c.device().nop().get();
     const auto value = seen[0];
     c.expect(value == 2 * round || value == 2 * round + 1,
              "round " + std::to_string(round) + ": version " + std::to_string(value));
