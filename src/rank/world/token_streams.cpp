@@ -31,7 +31,7 @@ InStream::InStream(StreamSlots slots, std::uint64_t total)
 
 std::byte* InStream::place(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (free_.empty() || bytes != std::min(slots_.piece(), to_come_)) return nullptr;
+  if (free_.empty() || to_come_ == 0 || bytes != std::min(slots_.piece(), to_come_)) return nullptr;
   to_come_ -= bytes;
   const auto slot = free_.back();
   free_.pop_back();
