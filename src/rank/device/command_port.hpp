@@ -82,6 +82,8 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   void set_rescue(std::function<void(const Operand& written)> rescue) {
     rescue_ = std::move(rescue);
   }
+  /// A transfer of this rank's program has failed: take_error() shall tell of it as of a command.
+  void report(const Error& error);
   /// The contents of the buffer are gone, unless they are others than this range's already.
   void lose(const Operand& range);
 

@@ -55,6 +55,14 @@ Result<UniqueFd> make_socket() {
   return fd;
 }
 
+/// Who made the other end of the connection; nobody if the kernel does not say.
+ucred credentials(int socket) {
+  ucred who{.pid = -1, .uid = UINT32_MAX, .gid = UINT32_MAX};
+  socklen_t length = sizeof who;
+  (void)::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length);
+  return who;
+}
+
 /// The next message of exactly that size.
 template <class Message>
 Result<ipc::Packet> await(const ipc::Socket& socket, Message& message) {
@@ -128,10 +136,7 @@ void FdExchange::withdraw(std::uint64_t number) {
 }
 
 Result<void> FdExchange::known(const ipc::Socket& socket, int rank) const {
-  ucred who{};
-  socklen_t length = sizeof who;
-  if (::getsockopt(socket.fd(), SOL_SOCKET, SO_PEERCRED, &who, &length) != 0)
-    return ipc::system_error("getsockopt");
+  const auto who = credentials(socket.fd());
   if (rank >= 0 && reaches(rank)) {
     const auto& peer = peers_[static_cast<std::size_t>(rank)];
     if (who.pid == peer.pid && who.uid == peer.uid) return {};
@@ -173,7 +178,9 @@ void FdExchange::serve() {
     if (fds[1].revents != 0) return;
     if (fds[0].revents == 0) continue;
     UniqueFd connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (connection) answer(std::move(connection));
+    // Other users are not even listened to: their silence would cost time.
+    if (connection && credentials(connection.get()).uid == identity_.uid)
+      answer(std::move(connection));
   }
 }
 

@@ -38,6 +38,10 @@ struct TokenParts {
   std::unique_ptr<MpiTransport> transport;
   std::unique_ptr<MpiBulk> bulk;
   InStreams streams;
+  /// Regions whose slabs are no more, and may be another's soon: to be forgotten before the next
+  /// offer.
+  std::mutex dropped_mutex;
+  std::vector<std::uint32_t> dropped_regions;
 };
 
 namespace token_message {
@@ -70,9 +74,8 @@ struct Ask {
   std::vector<std::byte> payload;
   std::function<void(const TransferKey&, const Result<void>&)> done;
 };
-struct SlabDropped {
-  std::uint32_t region;
-};
+/// See TokenParts::dropped_regions.
+struct SlabsDropped {};
 /// The rank is out of the world.
 struct Exclude {
   int rank;
@@ -104,7 +107,7 @@ struct End {
 /// rank to another are handled in the order in which they were made.
 class TokenActor : public Actor<TokenActor, token_message::FromNetwork, token_message::Happened,
                                 token_message::Fetch, token_message::Put, token_message::Ask,
-                                token_message::SlabDropped, token_message::Exclude,
+                                token_message::SlabsDropped, token_message::Exclude,
                                 token_message::Look, token_message::End> {
  public:
   explicit TokenActor(TokenParts* parts);
@@ -115,7 +118,7 @@ class TokenActor : public Actor<TokenActor, token_message::FromNetwork, token_me
   void on(token_message::Fetch fetch);
   void on(token_message::Put put);
   void on(token_message::Ask ask);
-  void on(token_message::SlabDropped dropped);
+  void on(token_message::SlabsDropped) { forget_dropped(); }
   void on(token_message::Exclude exclude);
   void on(token_message::Look);
   bool on(token_message::End);
@@ -209,6 +212,7 @@ class TokenActor : public Actor<TokenActor, token_message::FromNetwork, token_me
                   std::uint64_t bytes);
   /// Calls `made` with what the destination is to be told of where the bytes are.
   void make_offer(const LendingPtr& lending, const std::function<void(const Offer&)>& made);
+  void forget_dropped();
   void share(std::uint32_t region, const std::function<void(const SharedSlabId&)>& shared);
   void taken(const TransferKey& key, const Result<void>& outcome);
   void over(LendingPtr lending, const Result<void>& outcome);

@@ -24,11 +24,16 @@ auto patiently(CommandPort& port, Attempt attempt) {
   }
 }
 
-Done resolving(const std::shared_ptr<Promise<void>>& promise) {
-  return [promise](const Result<void>& outcome) { promise->resolve(outcome); };
+/// Tells the program, also where it has not kept the future.
+Done resolving(CommandPort& port, const std::shared_ptr<Promise<void>>& promise) {
+  return [&port, promise](const Result<void>& outcome) {
+    if (!outcome.ok()) port.report(outcome.error());
+    promise->resolve(outcome);
+  };
 }
 
-Future<void> failed(const Error& error) {
+Future<void> failed(CommandPort& port, const Error& error) {
+  port.report(error);
   return Future<void>(Result<void>(error));
 }
 
@@ -42,24 +47,27 @@ class TokenRouter::Remote final : public detail::Submitter {
 
   Future<void> submit(const detail::CommandView& command) override {
     const auto router = router_.lock();
-    if (!router) return failed({Errc::stopped, 0, "the runtime has ended"});
+    if (!router)
+      return Future<void>(Result<void>(Error{Errc::stopped, 0, "the runtime has ended"}));
+    auto& port = router->parts_.device->port();
     if (rank_ < 0 || rank_ >= router->parts_.size) {
-      return failed(
-          {Errc::peer_lost, 0, "there is no rank " + std::to_string(rank_) + " in the world"});
+      return failed(port, {Errc::peer_lost, 0,
+                           "there is no rank " + std::to_string(rank_) + " in the world"});
     }
     for (std::size_t i = 0; i < command.use_count; ++i) {
       if (command.uses[i].operand->region != (kTokenRegion | static_cast<std::uint32_t>(rank_)))
-        return failed({Errc::invalid, 0, "an operand lies on another device"});
+        return failed(port, {Errc::invalid, 0, "an operand lies on another device"});
     }
     std::vector<std::byte> record(wire::record_bytes(command));
     if (record.size() > kMaxTokenPayload)
-      return failed({Errc::invalid, 0, "the command is too long to travel"});
+      return failed(port, {Errc::invalid, 0, "the command is too long to travel"});
     wire::encode(command, 0, record);
     auto promise = std::make_shared<Promise<void>>();
     auto future = promise->future();
-    router->ask(
-        rank_, {.kind = TokenMessage::Kind::execute}, record,
-        [promise](const TransferKey&, const Result<void>& outcome) { promise->resolve(outcome); });
+    router->ask(rank_, {.kind = TokenMessage::Kind::execute}, record,
+                [done = resolving(port, promise)](const TransferKey&, const Result<void>& outcome) {
+                  done(outcome);
+                });
     return future;
   }
 
@@ -118,8 +126,11 @@ Result<std::shared_ptr<TokenRouter>> TokenRouter::open(ActorSystem& system, MpiS
       mpi, MpiTransport::Channel::tokens, [router = router.get()](std::vector<std::byte> bytes) {
         (void)router->tell(FromNetwork{std::move(bytes)});
       });
-  parts.device->on_slab_dropped(
-      [actor = router->actor_](std::uint32_t region) { (void)actor.tell(SlabDropped{region}); });
+  parts.device->on_slab_dropped([&parts, actor = router->actor_](std::uint32_t region) {
+    const std::lock_guard lock(parts.dropped_mutex);
+    parts.dropped_regions.push_back(region);
+    (void)actor.tell(SlabsDropped{});  // if that does not fit, it is seen at the next offer
+  });
   mpi.barrier();  // everybody listens
   return router;
 }
@@ -163,46 +174,46 @@ Result<Operand> TokenRouter::name(const GpuToken& token, DType dtype) const {
 }
 
 Future<void> TokenRouter::fetch(const GpuToken& token, DType dtype, const Operand& destination) {
-  const auto named = name(token, dtype);
-  if (!named.ok()) return failed(named.error());
-  if (named->bytes != destination.bytes)
-    return failed({Errc::invalid, 0, "source and destination differ in length"});
   auto& port = parts_.device->port();
+  const auto named = name(token, dtype);
+  if (!named.ok()) return failed(port, named.error());
+  if (named->bytes != destination.bytes)
+    return failed(port, {Errc::invalid, 0, "source and destination differ in length"});
   if (token.rank == parts_.rank) {
     const auto source = port.translate(*named);
-    if (!source.ok()) return failed(source.error());
+    if (!source.ok()) return failed(port, source.error());
     return detail::submit(port, memory::Copy{dtype, *source, destination});
   }
   if (auto expected = patiently(port, [&] { return port.expect(destination); }); !expected)
-    return failed(expected.error());
+    return failed(port, expected.error());
   const auto promise = std::make_shared<Promise<void>>(&port);
-  const auto told = tell(Fetch{*named, token.rank, destination, resolving(promise)});
+  const auto told = tell(Fetch{*named, token.rank, destination, resolving(port, promise)});
   if (!told.ok()) {
     port.arrived(destination);
-    return failed(told.error());
+    return failed(port, told.error());
   }
   return promise->future();
 }
 
 Future<void> TokenRouter::put(const Operand& source, DType dtype, const GpuToken& token) {
-  const auto named = name(token, dtype);
-  if (!named.ok()) return failed(named.error());
-  if (named->bytes != source.bytes)
-    return failed({Errc::invalid, 0, "source and destination differ in length"});
   auto& port = parts_.device->port();
+  const auto named = name(token, dtype);
+  if (!named.ok()) return failed(port, named.error());
+  if (named->bytes != source.bytes)
+    return failed(port, {Errc::invalid, 0, "source and destination differ in length"});
   if (token.rank == parts_.rank) {
     const auto destination = port.translate(*named);
-    if (!destination.ok()) return failed(destination.error());
+    if (!destination.ok()) return failed(port, destination.error());
     return detail::submit(port, memory::Copy{dtype, source, *destination});
   }
   auto& loans = parts_.device->loans();
   auto loan = patiently(port, [&] { return loans.begin(source); });
-  if (!loan.ok()) return failed(loan.error());
+  if (!loan.ok()) return failed(port, loan.error());
   const auto promise = std::make_shared<Promise<void>>(&port);
-  const auto told = tell(Put{*loan, source, *named, token.rank, resolving(promise)});
+  const auto told = tell(Put{*loan, source, *named, token.rank, resolving(port, promise)});
   if (!told.ok()) {
     loans.end(*loan);
-    return failed(told.error());
+    return failed(port, told.error());
   }
   return promise->future();
 }

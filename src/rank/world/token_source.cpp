@@ -42,6 +42,7 @@ void TokenActor::make_offer(const LendingPtr& lending,
 
 void TokenActor::share(std::uint32_t region,
                        const std::function<void(const SharedSlabId&)>& shared) {
+  forget_dropped();
   if (const auto it = shared_.find(region); it != shared_.end()) return shared(it->second);
   auto promise = std::make_shared<Promise<device_message::SharedSlab>>();
   const auto slab = promise->future();
@@ -55,15 +56,22 @@ void TokenActor::share(std::uint32_t region,
   });
 }
 
-void TokenActor::on(SlabDropped dropped) {
-  const auto it = shared_.find(dropped.region);
-  if (it == shared_.end()) return;
-  parts_->fds->withdraw(it->second.serial);
-  for (int rank = 0; rank < parts_->size; ++rank) {
-    if (rank != parts_->rank && parts_->fds->reaches(rank))
-      send(rank, {.kind = Kind::slab_gone, .count = it->second.serial});
+void TokenActor::forget_dropped() {
+  std::vector<std::uint32_t> regions;
+  {
+    const std::lock_guard lock(parts_->dropped_mutex);
+    regions.swap(parts_->dropped_regions);
   }
-  shared_.erase(it);
+  for (const auto region : regions) {
+    const auto it = shared_.find(region);
+    if (it == shared_.end()) continue;
+    parts_->fds->withdraw(it->second.serial);
+    for (int rank = 0; rank < parts_->size; ++rank) {
+      if (rank != parts_->rank && parts_->fds->reaches(rank))
+        send(rank, {.kind = Kind::slab_gone, .count = it->second.serial});
+    }
+    shared_.erase(it);
+  }
 }
 
 void TokenActor::taken(const TransferKey& key, const Result<void>& outcome) {
