@@ -27,6 +27,10 @@ endif()
 # g++ 12 sees overlaps in std::string's operator+ that are not there (GCC bug 105651).
 target_compile_options(troupe_flags INTERFACE
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)
+# What is built says "src/..." of itself, not where it was built.
+set(source_prefix_map -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
+target_compile_options(troupe_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:${source_prefix_map}> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${source_prefix_map}>)
 if(TROUPE_SANITIZE)
   target_compile_options(troupe_flags INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${TROUPE_SANITIZE};-fno-omit-frame-pointer>)

@@ -11,13 +11,7 @@ set -euo pipefail
 source "$(dirname "$0")/lib/build.sh"
 source "$root/scripts/lib/packages.sh"
 
-for option in "$@"; do
-  case $option in
-    -h | --help) usage && exit 0 ;;
-    -D*) ;;
-    *) usage >&2 && exit 2 ;;
-  esac
-done
+accept_cmake_options "$@"
 
 # Libraries of the target machine.
 is_foreign() {

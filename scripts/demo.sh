@@ -10,13 +10,7 @@ set -euo pipefail
 source "$(dirname "$0")/lib/build.sh"
 source "$root/scripts/lib/packages.sh"
 
-for option in "$@"; do
-  case $option in
-    -h | --help) usage && exit 0 ;;
-    -D*) ;;
-    *) usage >&2 && exit 2 ;;
-  esac
-done
+accept_cmake_options "$@"
 
 find_cuda
 mpi_environment

@@ -15,13 +15,7 @@ set -euo pipefail
 source "$(dirname "$0")/lib/build.sh"
 source "$root/scripts/lib/packages.sh"
 
-for option in "$@"; do
-  case $option in
-    -h | --help) usage && exit 0 ;;
-    -D*) ;;
-    *) usage >&2 && exit 2 ;;
-  esac
-done
+accept_cmake_options "$@"
 
 # Test suites: rings, mailboxes and actors, tickets, the command port, futures.
 readonly shared_by_threads='^(Ring|Mailbox|Actor|ProductionScheduler|Supervision|Ticket|CommandPort|MoveTo|SettleInPlace|Future|Coroutine|Progress|Threads|WhenAll)'

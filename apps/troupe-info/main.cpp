@@ -59,7 +59,9 @@ nlohmann::json operations(OperationList<Ops...>) {
   return list;
 }
 
-nlohmann::json describe_rank(const World& world, const DeviceInfo& device) {
+nlohmann::json describe_rank(Runtime& runtime) {
+  const auto& world = runtime.world();
+  const auto& device = runtime.device().info();
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
   nlohmann::json libraries = nlohmann::json::object();
@@ -68,6 +70,7 @@ nlohmann::json describe_rank(const World& world, const DeviceInfo& device) {
           {"host", host},
           {"local_rank", world.local_rank()},
           {"cores", bound_cores()},
+          {"actor_cores", runtime.actor_cores()},
           {"numa_nodes", allowed_nodes()},
           {"device",
            {{"name", device.name},
@@ -85,9 +88,11 @@ std::string to_text(const nlohmann::json& all) {
   for (const auto& rank : all["ranks"]) {
     const auto& device = rank["device"];
     const auto bus = device["bus_id"].get<std::string>();
-    text += fmt::format("  rank {:>3}  host {} (local rank {}), cores {}, NUMA nodes {}\n",
+    const auto bound = rank["actor_cores"].get<std::string>();
+    text += fmt::format("  rank {:>3}  host {} (local rank {}), cores {}{}, NUMA nodes {}\n",
                         rank["rank"].get<int>(), rank["host"].get<std::string>(),
                         rank["local_rank"].get<int>(), rank["cores"].get<std::string>(),
+                        bound.empty() ? "" : " (actors " + bound + ")",
                         rank["numa_nodes"].get<std::string>());
     text += fmt::format(
         "            {}  {}  {}{:.1f} GiB, NUMA node {}\n", device["name"].get<std::string>(),
@@ -112,7 +117,7 @@ std::string to_text(const nlohmann::json& all) {
 
 int run(Runtime& runtime) {
   auto& world = runtime.world();
-  const auto texts = world.gather_text(describe_rank(world, runtime.device().info()).dump());
+  const auto texts = world.gather_text(describe_rank(runtime).dump());
   Result<void> written;
   if (world.rank() == 0) {
     nlohmann::json all = {{"app", "troupe-info"},

@@ -35,6 +35,8 @@ class Runtime {
   [[nodiscard]] Device& device();
   [[nodiscard]] World& world();
   [[nodiscard]] const Config& config() const;
+  /// The cores near the GPU that troupe's own threads are bound to, "0-3,8"; empty: not bound.
+  [[nodiscard]] const std::string& actor_cores() const;
 
  private:
   struct Parts;

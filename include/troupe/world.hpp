@@ -200,15 +200,18 @@ class World {
   template <class T>
   [[nodiscard]] std::vector<T> gather_values(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
-    std::vector<T> all(static_cast<std::size_t>(size()));
-    host_all_gather(std::as_bytes(std::span(&value, 1)), std::as_writable_bytes(std::span(all)));
-    return all;
+    const auto ranks = static_cast<std::size_t>(size());
+    const auto all = std::make_unique<T[]>(ranks);  // a std::vector<bool> is no array of bool
+    host_all_gather(std::as_bytes(std::span(&value, 1)),
+                    std::as_writable_bytes(std::span(all.get(), ranks)));
+    return std::vector<T>(all.get(), all.get() + ranks);
   }
   /// result[r] = what rank r had in outgoing[rank()]
   template <class T>
   [[nodiscard]] std::vector<std::vector<T>> exchange_values(
       const std::vector<std::vector<T>>& outgoing) {
     static_assert(std::is_trivially_copyable_v<T>);
+    static_assert(!std::is_same_v<T, bool>, "a std::vector<bool> is no array: exchange bytes");
     std::vector<std::vector<std::byte>> raw;
     for (const auto& part : outgoing) {
       const auto bytes = std::as_bytes(std::span(part));

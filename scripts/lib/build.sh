@@ -12,6 +12,18 @@ die() {
 # The leading comment of a script is its help.
 usage() { sed -n '2,/^[^#]/{/^#/{s/^# \{0,1\}//;p}}' "$0"; }
 
+# accept_cmake_options ARGUMENT...: the help where it is asked for, and nothing else but options for CMake.
+accept_cmake_options() {
+  local option
+  for option in "$@"; do
+    case $option in
+      -h | --help) usage && exit 0 ;;
+      -D*) ;;
+      *) usage >&2 && exit 2 ;;
+    esac
+  done
+}
+
 # How many compilers at once: one per core, but each with a GiB and a half of memory.
 compilers() {
   local cores available

@@ -118,6 +118,7 @@ void DeviceHost::promote(const Control& request) {
 }
 
 void DeviceHost::contribute(const Control& request) {
+  engine_->abort_communicator();  // a standby's, formed ahead of time with standbys that are gone
   on_helper(request, [this, request]() -> Helpers::Finish {
     auto contribution = engine_->contribute(request.rank, request.size);
     return [this, request, contribution = std::move(contribution)] {

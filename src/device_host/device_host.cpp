@@ -77,6 +77,7 @@ DeviceHost::~DeviceHost() {
 
 int DeviceHost::run() {
   beat();
+  header().life.hold();
   send({.kind = wire::ControlKind::ready}, describe(engine_->description()).dump());
   if (options_.standby != 0) {
     for (std::size_t i = 0; i < kLaneCount; ++i) open_lane(static_cast<Lane>(i));

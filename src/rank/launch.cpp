@@ -78,7 +78,7 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   options.pinned_bytes = config.bytes("pinned-pool");
   options.memory_limit = config.bytes("memory-limit");
   auto& settings = options.settings;
-  settings.standby = config.flag("standby");
+  settings.standby = config.text("standby") != "off";
   settings.heartbeat_timeout = config.duration("heartbeat-timeout");
   settings.op_timeout = config.duration("op-timeout");
   settings.restart_budget = static_cast<int>(config.integer("restart-budget"));

@@ -49,13 +49,16 @@ struct Runtime::Parts {
 
   Config config;
   std::unique_ptr<rank::MpiSession> mpi;
+  std::shared_ptr<ProductionScheduler> scheduler;
   std::unique_ptr<ActorSystem> actors;
+  std::string actor_cores;
   std::shared_ptr<rank::DeviceCore> device_core;
   std::shared_ptr<rank::WorldCore> world_core;
   std::optional<Device> device;
   std::optional<World> world;
 
   Result<void> open_device();
+  void bind_actors();
   void open(int* argc, char*** argv);
 
   ~Parts() {
@@ -85,6 +88,25 @@ Result<void> Runtime::Parts::open_device() {
   return {};
 }
 
+/// Where the GPU hangs is known only now that its device host has come up. Threads and device hosts
+/// that actors start from here on inherit the binding.
+void Runtime::Parts::bind_actors() {
+  const int node = device_core->info().numa_node;
+  if (config.text("bind") == "none" || node < 0) return;
+  const auto bind = [&]() -> Result<void> {
+    const auto allowed = allowed_cores();
+    if (!allowed) return allowed.error();
+    const auto binding = CpuBinding::near_node(node, *allowed);
+    if (!binding) return binding.error();
+    if (auto bound = scheduler->bind(*binding); !bound) return bound;
+    actor_cores = binding->list();
+    return {};
+  };
+  if (const auto bound = bind(); !bound) {
+    log::info("runtime", "the actors are not bound near the GPU: {}", bound.error().message);
+  }
+}
+
 void Runtime::Parts::open(int* argc, char*** argv) {
   mpi = rank::MpiSession::open(argc, argv);
   const auto agree = [this](const Result<void>& outcome) {
@@ -92,13 +114,17 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   };
   agree(mpi->check_threads());
   agree(log::init(Rank(mpi->rank()), config.text("log-level")));
-  auto scheduler = ProductionScheduler::start({.workers = kActorWorkers});
-  agree(scheduler.ok() ? Result<void>() : Result<void>(scheduler.error()));
-  actors = std::make_unique<ActorSystem>(std::move(*scheduler));
+  auto started = ProductionScheduler::start({.workers = kActorWorkers});
+  agree(started.ok() ? Result<void>() : Result<void>(started.error()));
+  scheduler = std::move(*started);
+  actors = std::make_unique<ActorSystem>(scheduler);
   agree(open_device());
+  bind_actors();
   agree(refuse_shared_gpus(*mpi, device_core->info()));
+  const auto& standby = config.text("standby");
   auto formed = rank::WorldCore::open(*actors, *mpi, device_core,
                                       {.phase_timeout = config.duration("phase-timeout"),
+                                       .standby_world = standby == "world" || standby == "on",
                                        .tokens = {.path = token_path(config.text("token-path")),
                                                   .timeout = config.duration("token-timeout")}});
   agree(formed.ok() ? Result<void>() : Result<void>(formed.error()));
@@ -125,6 +151,9 @@ World& Runtime::world() {
 }
 const Config& Runtime::config() const {
   return parts_->config;
+}
+const std::string& Runtime::actor_cores() const {
+  return parts_->actor_cores;
 }
 std::string mpi_version() {
   return rank::MpiSession::library_version();

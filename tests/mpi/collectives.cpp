@@ -210,6 +210,18 @@ void for_types(Context& c, void (*)(T...), bool reducible) {
   }
 }
 
+/// Values of the host, over MPI: also bool, whose std::vector is no array.
+void host_values(Context& c) {
+  const auto odd = c.world().gather_values(c.rank() % 2 == 1);
+  const auto squares = c.world().gather_values(std::int64_t{c.rank()} * c.rank());
+  c.require(std::ssize(odd) == c.size() && std::ssize(squares) == c.size(), "values are missing");
+  for (int rank = 0; rank < c.size(); ++rank) {
+    const auto i = static_cast<std::size_t>(rank);
+    c.expect(odd[i] == (rank % 2 == 1), "gather_values of bool");
+    c.expect(squares[i] == std::int64_t{rank} * rank, "gather_values of std::int64_t");
+  }
+}
+
 }  // namespace
 
 void collectives(Context& c) {
@@ -224,6 +236,7 @@ void collectives(Context& c) {
   ring(c);
   stream(c);
   mismatches(c);
+  host_values(c);
 }
 
 }  // namespace troupe::test

@@ -81,10 +81,10 @@ inline bool settle(Context& c, std::size_t faults) {
       }
     }
     good = good && c.world().recoveries().size() >= faults;
-    const auto all = c.world().gather_values<int>(good);
-    if (std::all_of(all.begin(), all.end(), [](int yes) { return yes != 0; })) return true;
-    const auto late = c.world().gather_values<int>(Clock::now() > end);
-    if (std::any_of(late.begin(), late.end(), [](int yes) { return yes != 0; })) return false;
+    const auto all = c.world().gather_values(good);
+    if (std::all_of(all.begin(), all.end(), [](bool yes) { return yes; })) return true;
+    const auto late = c.world().gather_values(Clock::now() > end);
+    if (std::any_of(late.begin(), late.end(), [](bool yes) { return yes; })) return false;
     std::this_thread::sleep_for(1ms);
   }
 }

@@ -16,7 +16,8 @@ while IFS= read -r file; do
   [[ $(head -c 4 "$file" | tail -c 3) == ELF ]] || continue
   ! readelf -d "$file" | grep -E '\((RPATH|RUNPATH)\)' | grep -F "$build_tree" || fail "$file looks into the build tree"
 done < <(find "$work/moved" -type f)
-! grep -rIlF -e "$build_tree" -e "$work/first" "$work/moved" || fail "the files above name the build tree or the first prefix"
+! grep -rlF -e "$build_tree" -e "$source_tree" -e "$work/first" "$work/moved" ||
+  fail "the files above name the build tree, the source tree or the first prefix"
 
 # The program of the README: the first C++ block in it, exactly.
 mkdir "$work/consumer"

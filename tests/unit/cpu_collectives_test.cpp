@@ -258,6 +258,32 @@ TEST(Collective, BadArgumentsAreRefusedAtOnce) {
   EXPECT_EQ(rig.engine->connect(0, 2, {}).code(), Errc::invalid);
 }
 
+TEST(Collective, PartsThatTheWorldDoesNotHaveRoomForAreRefused) {
+  // Records whose own check() holds: what is wrong with them shows only beside the world's size.
+  World world(3);
+  world.connect();
+  world.on_all([&](int rank, Rig& rig) {
+    const auto one = rig.put(std::vector<float>(4)), two = rig.put(std::vector<float>(8));
+    const auto three = rig.put(std::vector<float>(12));
+    const auto refused = [&](const auto& op) {
+      ASSERT_TRUE(op.check().ok());
+      EXPECT_EQ(rig.queue(op).code(), Errc::invalid) << op.kName;
+    };
+    refused(collective::AllGather{DType::f32, 4, one, two});
+    refused(collective::ReduceScatter{DType::f32, ReduceOp::sum, 0, 4, two, one});
+    refused(collective::AllToAll{DType::f32, 4, two, two});
+    refused(collective::Broadcast{DType::f32, 3, 0, 4, one});
+    refused(collective::Reduce{DType::f32, ReduceOp::sum, 3, 4, one, one});
+    const auto own = static_cast<std::uint32_t>(rank);
+    refused(collective::Reduce{DType::f32, ReduceOp::sum, own, 4, one, {}});
+    // Nothing was queued: the world goes on, also with a destination at the root alone.
+    EXPECT_TRUE(rig.execute(collective::AllGather{DType::f32, 4, one, three}).ok());
+    EXPECT_TRUE(rig.execute(collective::Reduce{DType::f32, ReduceOp::sum, 1, 4, one,
+                                               rank == 1 ? two : Operand{}})
+                    .ok());
+  });
+}
+
 TEST(Collective, DifferingLengthsAreAnErrorAndNotACrash) {
   World world(2);
   world.connect();

@@ -25,7 +25,8 @@ WorldMessage some_message(std::uint32_t kind, std::uint32_t phase) {
   m.lost_buffers = 12;
   m.step = -1;
   m.repeated = std::int64_t{1} << 40;
-  m.iteration = 5;
+  m.covered = 6;
+  m.parts = {{3, 17, {std::byte{1}}}, {-1, -1, {}}};
   m.detect_us = -9;
   m.text = std::string("kill\0x", 6);
   m.payload = {std::byte{0}, std::byte{255}, std::byte{7}};
@@ -48,7 +49,13 @@ TEST(WorldMessage, EveryFieldComesBack) {
       EXPECT_EQ(got->lost_buffers, sent.lost_buffers);
       EXPECT_EQ(got->step, sent.step);
       EXPECT_EQ(got->repeated, sent.repeated);
-      EXPECT_EQ(got->iteration, sent.iteration);
+      EXPECT_EQ(got->covered, sent.covered);
+      ASSERT_EQ(got->parts.size(), sent.parts.size());
+      for (std::size_t i = 0; i < sent.parts.size(); ++i) {
+        EXPECT_EQ(got->parts[i].rank, sent.parts[i].rank);
+        EXPECT_EQ(got->parts[i].iteration, sent.parts[i].iteration);
+        EXPECT_EQ(got->parts[i].contribution, sent.parts[i].contribution);
+      }
       EXPECT_EQ(got->detect_us, sent.detect_us);
       EXPECT_EQ(got->text, sent.text);
       EXPECT_EQ(got->payload, sent.payload);
@@ -147,7 +154,7 @@ TEST(WorldMessage, RandomBytesNeverCrash) {
     const auto reports = decode_reports(bytes);
     EXPECT_LE(reports.ok() ? reports->size() : 0, bytes.size());
     const auto blobs = decode_blobs(bytes);
-    EXPECT_LE(blobs.ok() ? blobs->size() : 0, bytes.size());
+    EXPECT_LE(blobs.ok() ? blobs->size() : 0, kMaxRanks);
   }
   EXPECT_GT(refused, 5000u);
 }

@@ -17,13 +17,17 @@ bool WorldSimulation::anyone(Rule rule) const {
 /// One rank: its device host, its program, and the real member of the protocol.
 class WorldSimulation::Node final : public MemberActions {
  public:
-  Node(WorldSimulation* world, int rank) : world_(world), rank_(rank), member_(rank, this) {}
+  Node(WorldSimulation* world, int rank)
+      : world_(world),
+        rank_(rank),
+        member_(rank, this),
+        relay_(
+            {.rank = rank, .tree = {.size = world->options_.ranks, .radix = world->options_.radix}},
+            [world, rank](int to, const WorldMessage& m) { world->send(rank, to, m); },
+            [this](const WorldMessage& m) { member_.receive(m); }) {}
 
   // What the protocol orders.
-  void send(const WorldMessage& message) override {
-    world_->post(world_->up_[static_cast<std::size_t>(rank_)],
-                 [this, message] { world_->supervisor_->receive(message, world_->now_); });
-  }
+  void send(const WorldMessage& message) override { relay_.up(message); }
   void close_world() override { accepting_ = false; }
   void quiesce(std::uint32_t round) override {
     if (open_order_ != 0) answer_late(open_order_);
@@ -41,6 +45,69 @@ class WorldSimulation::Node final : public MemberActions {
     replacing_ = round;
     if (!detected_) return work(2000, [this] { replaced(); });
     raise();
+  }
+  void promote(std::uint32_t round, std::uint32_t formation) override {
+    order(round);
+    everyone([&](const Node& node) { return node.quiesced_.contains(round); },
+             "promotion before all have quiesced");
+    const bool there = standby_ && standby_formation_ == formation;
+    standby_ = false;
+    if (!there) {
+      return member_.device_event(DeviceDone{.order = Order::promote,
+                                             .round = round,
+                                             .outcome = Error{Errc::device_lost, 0, "no standby"}});
+    }
+    // The old host ends, healthy or not, before the memory is mapped.
+    alive_ = false;
+    detected_ = true;  // until the standby is in its place
+    const auto incarnation = ++incarnation_;
+    ++device_work_;
+    world_->after(world_->some_time(100'000), [this, round, incarnation] {
+      if (incarnation != incarnation_ || round != open_order_) return;
+      alive_ = connected_ = true;
+      detected_ = false;
+      formed_.insert(round);
+      replaced_.insert(round);
+      member_.device_event(DeviceDone{.order = Order::promote, .round = round});
+    });
+  }
+  void prepare_contribute(std::uint32_t formation) override {
+    standby_work(3000, [this, formation] {
+      std::vector<std::byte> name(sizeof formation);
+      std::memcpy(name.data(), &formation, sizeof formation);
+      member_.device_event(
+          DeviceDone{.order = Order::contribute, .formation = formation, .outcome = name});
+    });
+  }
+  void prepare_connect(std::uint32_t formation,
+                       std::vector<std::vector<std::byte>> contributions) override {
+    for (const auto& name : contributions) {
+      if (name.size() != sizeof formation ||
+          std::memcmp(name.data(), &formation, sizeof formation) != 0)
+        world_->violation("a contribution of another formation");
+    }
+    standby_work(500'000, [this, formation] {
+      const bool peers = !world_->anyone([](const Node& node) { return !node.standby_; });
+      if (!peers && world_->chance(50)) return;  // hangs
+      if (peers) standby_formation_ = formation;
+      using Outcome = Result<std::vector<std::byte>>;
+      member_.device_event(
+          DeviceDone{.order = Order::connect,
+                     .formation = formation,
+                     .outcome = peers ? Outcome(std::vector<std::byte>())
+                                      : Outcome(Error{Errc::library, 2, "a peer is gone"})});
+    });
+  }
+  void lose_standby() {
+    if (!standby_ || stopped_) return;
+    world_->trace("rank %d: standby lost", rank_);
+    standby_ = false;
+    standby_formation_ = 0;
+    ++standby_work_;
+    world_->after(world_->some_time(50'000), [this] {
+      if (member_.phase() == Phase::active) member_.device_event(DeviceStandby{false});
+      raise_standby();
+    });
   }
   void contribute(std::uint32_t round) override {
     work(3000, [this, round] {
@@ -107,6 +174,7 @@ class WorldSimulation::Node final : public MemberActions {
              "two epochs accept collectives");
     stable_ = stable;
     finishing_ = false;
+    raise_standby();
     if (rank_ == 0) world_->reports_.insert(world_->reports_.end(), reports.begin(), reports.end());
     continue_program();
   }
@@ -172,13 +240,17 @@ class WorldSimulation::Node final : public MemberActions {
   WorldSimulation* world_;
   int rank_;
   WorldMember member_;
+  WorldRelay relay_;
   std::optional<Error> stopped_;
   bool alive_ = true, detected_ = false, connected_ = false, broken_ = false, muted_ = false,
        accepting_ = false;
   std::uint32_t incarnation_ = 1;  ///< of the device host
   std::uint64_t device_work_ = 0;  ///< changes when what is under way is dropped
-  std::uint32_t open_order_ = 0;   ///< round of the newest order
-  std::uint32_t replacing_ = 0;    ///< round of an unanswered replace
+  bool standby_ = false;
+  std::uint32_t standby_formation_ = 0;  ///< whose communicator it has
+  std::uint64_t standby_work_ = 0;
+  std::uint32_t open_order_ = 0;  ///< round of the newest order
+  std::uint32_t replacing_ = 0;   ///< round of an unanswered replace
   std::set<std::uint32_t> quiesced_, replaced_, formed_, verified_;  ///< in which rounds
   std::uint32_t epoch_ = 0;
   std::int64_t halves_[2] = {-1, -1};  ///< the program's A/B pair
@@ -206,6 +278,21 @@ class WorldSimulation::Node final : public MemberActions {
     if (!alive_ && !detected_) return;  // nobody there, and nobody knows
     world_->after(world_->some_time(limit_us), [this, work = device_work_, then = std::move(then)] {
       if (alive_ && work == device_work_ && !muted_) then();
+    });
+  }
+  void standby_work(std::uint32_t limit_us, std::function<void()> then) {
+    world_->after(world_->some_time(limit_us),
+                  [this, work = standby_work_, then = std::move(then)] {
+                    if (standby_ && work == standby_work_ && !muted_) then();
+                  });
+  }
+  void raise_standby() {
+    world_->after(world_->some_time(400'000), [this, epoch = epoch_] {
+      if (!accepting_ || epoch != epoch_) return;
+      standby_ = true;
+      standby_formation_ = 0;
+      ++standby_work_;
+      member_.device_event(DeviceStandby{true});
     });
   }
   void done(Order what, std::uint32_t round) {
@@ -285,29 +372,37 @@ WorldSimulation::WorldSimulation(const Options& options)
     : options_(options), random_(options.seed) {
   for (int rank = 0; rank < options.ranks; ++rank)
     nodes_.push_back(std::make_unique<Node>(this, rank));
-  up_.resize(nodes_.size());
-  down_.resize(nodes_.size());
   supervisor_ = std::make_unique<WorldSupervisor>(
       WorldSupervisor::Options{.size = options.ranks, .max_rounds = options.max_rounds},
-      [this](int rank, const WorldMessage& message) {
-        if (message.kind == Kind::stable) {
-          for (const auto& node : nodes_) {
-            if (node->complete_ < message.step) violation("stable before every rank has committed");
-          }
-        }
-        if (message.kind == Kind::all_finished && rank == 0) ++runs_finished_;
-        const auto decoded = decode_world_message(encode(message));
-        if (!decoded.ok()) return violation("a message that cannot be read");
-        post(down_[static_cast<std::size_t>(rank)], [this, rank, copy = *decoded] {
-          if (!nodes_[static_cast<std::size_t>(rank)]->stopped_)
-            nodes_[static_cast<std::size_t>(rank)]->member_.receive(copy);
-        });
-      });
+      [this](const WorldMessage& message) { announce(message); });
   supervisor_->start(now_);
   after(std::chrono::milliseconds(100), [this] { tick(); });
 }
 
 WorldSimulation::~WorldSimulation() = default;
+
+/// The supervisor's broadcast.
+void WorldSimulation::announce(const WorldMessage& message) {
+  if (message.kind == Kind::stable) {
+    for (const auto& node : nodes_) {
+      if (node->complete_ < message.step) violation("stable before every rank has committed");
+    }
+  }
+  if (message.kind == Kind::all_finished) ++runs_finished_;
+  send(0, 0, message);
+}
+
+/// From rank to rank, or from rank 0's relay to the supervisor.
+void WorldSimulation::send(int from, int to, const WorldMessage& message) {
+  if (to == WorldRelay::kToSupervisor) return supervisor_->receive(message, now_);
+  const auto decoded = decode_world_message(encode(message));
+  if (!decoded.ok()) return violation("a message that cannot be read");
+  post(from, to, [this, to, copy = *decoded] {
+    auto& node = *nodes_[static_cast<std::size_t>(to)];
+    if (copy.kind < Kind::order) return node.relay_.up(copy);
+    if (!node.stopped_) node.relay_.down(copy, now_);
+  });
+}
 
 template <class... Parts>
 void WorldSimulation::trace(const char* format, Parts... parts) const {
@@ -319,6 +414,9 @@ void WorldSimulation::trace(const char* format, Parts... parts) const {
 
 void WorldSimulation::kill_at(Micros when, int rank) {
   after(when, [this, rank] { nodes_[static_cast<std::size_t>(rank)]->die("killed"); });
+}
+void WorldSimulation::lose_standby_at(Micros when, int rank) {
+  after(when, [this, rank] { nodes_[static_cast<std::size_t>(rank)]->lose_standby(); });
 }
 void WorldSimulation::break_communicator_at(Micros when, int rank) {
   after(when, [this, rank] { nodes_[static_cast<std::size_t>(rank)]->break_communicator(); });
@@ -334,7 +432,8 @@ void WorldSimulation::after(std::chrono::nanoseconds delay, std::function<void()
   events_.push({now_ + delay, ++order_, std::move(run)});
 }
 
-void WorldSimulation::post(TimePoint& line, std::function<void()> deliver) {
+void WorldSimulation::post(int from, int to, std::function<void()> deliver) {
+  auto& line = lines_[{from, to}];
   line = std::max(line, now_ + some_time(1000));
   events_.push({line, ++order_, std::move(deliver)});
 }
@@ -346,6 +445,7 @@ void WorldSimulation::violation(const std::string& what) {
 
 void WorldSimulation::tick() {
   supervisor_->tick(now_);
+  for (const auto& node : nodes_) node->relay_.tick(now_);
   after(std::chrono::milliseconds(100), [this] { tick(); });
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <functional>
+#include <map>
 #include <memory>
 #include <queue>
 #include <random>
@@ -11,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "rank/world/member.hpp"
+#include "rank/world/relay.hpp"
 #include "rank/world/supervisor.hpp"
 
 /// A seeded world in one thread: the real protocol, simulated devices and programs, random delays,
@@ -29,6 +31,7 @@ class WorldSimulation {
   struct Options {
     std::uint32_t seed = 1;
     int ranks = 4;
+    int radix = 2;  ///< of the tree
     bool trace = false;
     int max_rounds = 1000;
     std::int64_t last_step = 6;  ///< each run ends with the commit of this step
@@ -40,6 +43,7 @@ class WorldSimulation {
   // Faults. Times from now.
   void kill_at(Micros when, int rank);
   void break_communicator_at(Micros when, int rank);
+  void lose_standby_at(Micros when, int rank);
   void kill_in_phase(int rank, Phase phase) { struck_.emplace_back(rank, phase); }
   void fail_at(Micros when, int rank, const Error& error);
   /// From now on the rank's device answers no order.
@@ -72,8 +76,10 @@ class WorldSimulation {
   void after(std::chrono::nanoseconds delay, std::function<void()> run);
   Micros some_time(std::uint32_t limit_us) { return Micros(1 + random_() % limit_us); }
   bool chance(std::uint32_t percent) { return random_() % 100 < percent; }
-  /// Delivers in order: never before what was sent earlier on the same line.
-  void post(TimePoint& line, std::function<void()> deliver);
+  /// Delivers in order: never before what was sent earlier from this rank to that one.
+  void post(int from, int to, std::function<void()> deliver);
+  void announce(const WorldMessage& message);
+  void send(int from, int to, const WorldMessage& message);
   void violation(const std::string& what);
   template <class Rule>
   bool anyone(Rule rule) const;
@@ -88,7 +94,7 @@ class WorldSimulation {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::unique_ptr<WorldSupervisor> supervisor_;
-  std::vector<TimePoint> up_, down_;  ///< the lines to and from the supervisor
+  std::map<std::pair<int, int>, TimePoint> lines_;  ///< from rank to rank
   std::vector<std::pair<int, Phase>> struck_;
   std::uint32_t last_epoch_ = 0;
   int runs_finished_ = 0;

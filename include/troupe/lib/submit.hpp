@@ -10,7 +10,9 @@
 namespace troupe {
 
 /// A factor of an operation: a value, or one element in device memory that is read when the
-/// operation runs.
+/// operation runs. It names the element and does not own its buffer: the reference must live until
+/// the operation is submitted (else Errc::stale), and need not afterwards, because memory is reused
+/// only once every operation that names it has ended.
 ///
 /// `Ref`: GpuRef<T>, or RemoteRef<T> for operations on another rank's device.
 template <class Ref>

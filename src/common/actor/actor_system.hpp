@@ -38,7 +38,7 @@ namespace troupe {
 ///     ActorRef<Counter> counter_;
 ///   };
 ///
-///   ActorSystem system(ProductionScheduler::start({.workers = 2, .cpuset = "0-3"}).take());
+///   ActorSystem system(ProductionScheduler::start({.workers = 2}).take());
 ///   auto counter = system.spawn<Counter>({.name = "counter", .mailbox_capacity = 1024}, 10);
 ///   if (!counter.tell(Add{1}).ok()) { /* full or ended: the message was not sent */ }
 ///   int total = counter.ask(Total{}, std::chrono::seconds(1)).get();

@@ -4,8 +4,6 @@
 #include <map>
 #include <utility>
 
-#include "common/actor/cpu_binding.hpp"
-
 namespace troupe {
 namespace {
 
@@ -13,7 +11,7 @@ constexpr auto kPatrolPeriod = std::chrono::milliseconds(1);
 constexpr auto kLongestSleep = std::chrono::hours(1);
 /// After so many turns out of its own slot a worker looks at the shared queue first.
 constexpr int kLongestStreak = 64;
-/// With fewer cores than this for each worker, or bound to a few, a thread that waits takes the
+/// With fewer cores than this for each worker a thread that waits takes the
 /// core from one that works.
 constexpr unsigned kCoresPerWorker = 4;
 
@@ -25,28 +23,13 @@ Result<std::shared_ptr<ProductionScheduler>> ProductionScheduler::start(Producti
   if (options.workers < 1 || options.messages_per_turn < 1) {
     return Error{Errc::invalid, 0, "a scheduler needs workers and messages_per_turn of at least 1"};
   }
-  std::optional<CpuBinding> binding;
-  if (!options.cpuset.empty()) {
-    auto parsed = CpuBinding::parse(options.cpuset);
-    if (!parsed.ok()) return parsed.error();
-    binding.emplace(std::move(*parsed));
-  }
-  std::shared_ptr<ProductionScheduler> scheduler(new ProductionScheduler(options));
-  if (binding) {
-    Result<void> bound = binding->bind(scheduler->timer_thread_);
-    for (auto& worker : scheduler->workers_) {
-      if (bound.ok()) bound = binding->bind(worker->thread);
-    }
-    if (!bound.ok()) return bound.error();
-  }
-  return scheduler;
+  return std::shared_ptr<ProductionScheduler>(new ProductionScheduler(options));
 }
 
 ProductionScheduler::ProductionScheduler(const ProductionOptions& options)
     : messages_per_turn_(options.messages_per_turn),
-      cores_to_spare_(options.cpuset.empty() &&
-                      std::thread::hardware_concurrency() / kCoresPerWorker >=
-                          static_cast<unsigned>(options.workers)) {
+      cores_to_spare_(std::thread::hardware_concurrency() / kCoresPerWorker >=
+                      static_cast<unsigned>(options.workers)) {
   for (int i = 0; i < options.workers; ++i) {
     workers_.push_back(std::make_unique<Worker>());
     workers_.back()->scheduler = this;
@@ -59,6 +42,16 @@ ProductionScheduler::ProductionScheduler(const ProductionOptions& options)
 
 ProductionScheduler::~ProductionScheduler() {
   stop();
+}
+
+Result<void> ProductionScheduler::bind(const CpuBinding& binding) {
+  cores_to_spare_.store(binding.count() / kCoresPerWorker >= workers_.size(),
+                        std::memory_order_relaxed);
+  if (auto bound = binding.bind(timer_thread_); !bound) return bound;
+  for (auto& worker : workers_) {
+    if (auto bound = binding.bind(worker->thread); !bound) return bound;
+  }
+  return {};
 }
 
 // ---- the shared queue
@@ -126,7 +119,8 @@ bool ProductionScheduler::other_work(const Worker& self) const noexcept {
 
 bool ProductionScheduler::may_linger() const noexcept {
   const auto* self = tls_worker_;
-  return cores_to_spare_ && self != nullptr && self->scheduler == this && !other_work(*self);
+  return cores_to_spare_.load(std::memory_order_relaxed) && self != nullptr &&
+         self->scheduler == this && !other_work(*self);
 }
 
 void ProductionScheduler::run_worker(Worker& self) {

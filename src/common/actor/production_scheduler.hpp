@@ -7,12 +7,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <thread>
 #include <vector>
 
 #include <troupe/error.hpp>
 
+#include "common/actor/cpu_binding.hpp"
 #include "common/actor/scheduler.hpp"
 #include "common/actor/timer_queue.hpp"
 #include "common/core/clock.hpp"
@@ -22,9 +22,6 @@ namespace troupe {
 struct ProductionOptions {
   int workers = 2;
   int messages_per_turn = 64;  ///< after these, other runnable actors come first
-  /// Cores the workers and the timer thread are bound to, all to all of them, "0-3,8"; empty: not
-  /// bound.
-  std::string cpuset{};
 };
 
 /// Runs actors on a few threads, timers on one more.
@@ -37,9 +34,13 @@ struct ProductionOptions {
 /// but for a timer.
 class ProductionScheduler final : public Scheduler {
  public:
-  /// Errc::invalid for options that make no sense, Errc::io if the threads cannot be bound.
+  /// Errc::invalid for options that make no sense.
   static Result<std::shared_ptr<ProductionScheduler>> start(ProductionOptions options = {});
   ~ProductionScheduler() override;
+
+  /// Binds the workers and the timer thread, all to all cores of `binding`. Any thread, before
+  /// stop(). Errc::io if the operating system refuses.
+  Result<void> bind(const CpuBinding& binding);
 
   [[nodiscard]] const Clock& clock() const noexcept override { return clock_; }
   void submit(Schedulable& job) noexcept override;
@@ -73,7 +74,7 @@ class ProductionScheduler final : public Scheduler {
   bool patrol();
 
   const int messages_per_turn_;
-  const bool cores_to_spare_;
+  std::atomic<bool> cores_to_spare_;
   SteadyClock clock_;
   std::vector<std::unique_ptr<Worker>> workers_;
   static thread_local Worker* tls_worker_;

@@ -6,17 +6,15 @@
 #include <array>
 #include <boost/program_options.hpp>
 #include <cerrno>
-#include <charconv>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <limits>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <sstream>
 #include <utility>
+
+#include "common/core/config_value.hpp"
 
 namespace troupe {
 namespace {
@@ -25,31 +23,19 @@ namespace po = boost::program_options;
 using Value = Config::Value;
 using Layer = std::map<std::string, Value, std::less<>>;
 using Options = std::span<const OptionSpec>;
+using config_value::in_quotes;
+using config_value::invalid;
+using config_value::kMaxQuoted;
 
 constexpr const char* kSiteFile = "/etc/troupe/troupe.conf";
 constexpr const char* kCommandLine = "command line";
 constexpr const char* kDefault = "default";
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
-constexpr std::size_t kMaxQuoted = 80;
 /// TROUPE_ variables that are no options.
 constexpr std::array<std::string_view, 3> kReservedVariables = {
     "TROUPE_TEST_BACKEND", "TROUPE_SITE_CONFIG", "TROUPE_SHARED"};
 /// Requests to one run of a program, which no file or environment can make.
 constexpr std::array<std::string_view, 3> kRequests = {"help", "version", "print-config"};
-
-template <class... Args>
-Error invalid(fmt::format_string<Args...> format, Args&&... args) {
-  return {Errc::invalid, 0, fmt::format(format, std::forward<Args>(args)...)};
-}
-
-/// Foreign text in a message: it must not break the line or flood it.
-std::string in_quotes(std::string_view text) {
-  std::string shown{text.substr(0, kMaxQuoted)};
-  for (char& c : shown) {
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
-  }
-  return "'" + shown + (text.size() > kMaxQuoted ? "...'" : "'");
-}
 
 bool contains(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -62,178 +48,6 @@ std::string variable_of(std::string_view name) {
   }
   return variable;
 }
-
-// --- values -------------------------------------------------------------------------------------
-
-/// The whole of `text` as a number, or nothing.
-template <class T>
-std::optional<T> number(std::string_view text) {
-  T value{};
-  const auto* end = text.data() + text.size();
-  const auto [stop, status] = std::from_chars(text.data(), end, value);
-  if (status != std::errc{} || stop != end) return std::nullopt;
-  return value;
-}
-
-/// Splits "64MiB" into the digits and the unit's factor; a missing unit is `bare`.
-template <class Factor, std::size_t N>
-std::optional<std::pair<std::string_view, Factor>> split_unit(
-    std::string_view text, const std::array<std::pair<std::string_view, Factor>, N>& units,
-    std::optional<Factor> bare) {
-  const auto digits = std::min(text.find_first_not_of("0123456789."), text.size());
-  const auto unit = text.substr(digits);
-  if (digits == 0) return std::nullopt;
-  if (unit.empty() && bare) return std::pair{text, *bare};
-  for (const auto& [name, factor] : units) {
-    if (unit == name) return std::pair{text.substr(0, digits), factor};
-  }
-  return std::nullopt;
-}
-
-std::optional<std::uint64_t> parse_bytes(std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, std::uint64_t>, 5> kUnits = {
-      {{"B", 1},
-       {"KiB", 1ULL << 10},
-       {"MiB", 1ULL << 20},
-       {"GiB", 1ULL << 30},
-       {"TiB", 1ULL << 40}}};
-  const auto parts = split_unit<std::uint64_t>(text, kUnits, 1);
-  if (!parts) return std::nullopt;
-  const auto count = number<std::uint64_t>(parts->first);
-  if (!count || *count > std::numeric_limits<std::uint64_t>::max() / parts->second) {
-    return std::nullopt;
-  }
-  return *count * parts->second;
-}
-
-std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, double>, 6> kUnits = {
-      {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}}};
-  const auto zero = text == "0" ? std::optional(1.0) : std::nullopt;
-  const auto parts = split_unit<double>(text, kUnits, zero);
-  if (!parts) return std::nullopt;
-  const auto count = number<double>(parts->first);
-  if (!count) return std::nullopt;
-  const double nanoseconds = std::round(*count * parts->second);
-  if (nanoseconds >= 9.2e18) return std::nullopt;
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(nanoseconds));
-}
-
-std::optional<bool> parse_flag(std::string_view text) {
-  static constexpr std::array<std::string_view, 4> kOn = {"on", "true", "yes", "1"};
-  static constexpr std::array<std::string_view, 4> kOff = {"off", "false", "no", "0"};
-  if (contains(kOn, text)) return true;
-  if (contains(kOff, text)) return false;
-  return std::nullopt;
-}
-
-/// The typed value, range checked; the message of an error lacks the source and the key.
-template <class T>
-Result<T> in_range(const OptionSpec& spec, std::string_view text,
-                   std::optional<T> (*parse)(std::string_view), std::string_view kind) {
-  const auto value = parse(text);
-  if (!value && spec.choices.empty()) return invalid("{} is not {}", in_quotes(text), kind);
-  if (!value) {
-    return invalid("{} is not {} or {}", in_quotes(text), kind, fmt::join(spec.choices, ", "));
-  }
-  if (!spec.minimum.empty() && *value < parse(spec.minimum).value()) {
-    return invalid("{} is below the minimum {}", in_quotes(text), spec.minimum);
-  }
-  if (!spec.maximum.empty() && *value > parse(spec.maximum).value()) {
-    return invalid("{} is above the maximum {}", in_quotes(text), spec.maximum);
-  }
-  return *value;
-}
-
-std::optional<double> parse_real(std::string_view text) {
-  const auto value = number<double>(text);
-  return value && std::isfinite(*value) ? value : std::nullopt;
-}
-
-Result<std::vector<std::string>> parse_list(const OptionSpec& spec, std::string_view text) {
-  std::vector<std::string> items;
-  while (!text.empty()) {
-    const auto comma = std::min(text.find(','), text.size());
-    auto item = text.substr(0, comma);
-    if (comma + 1 == text.size()) return invalid("{} ends in a comma", in_quotes(text));
-    text.remove_prefix(std::min(comma + 1, text.size()));
-    item.remove_prefix(std::min(item.find_first_not_of(" \t"), item.size()));
-    item = item.substr(0, item.find_last_not_of(" \t") + 1);
-    if (item.empty()) return invalid("an empty value between commas");
-    if (!spec.choices.empty() &&
-        std::find(spec.choices.begin(), spec.choices.end(), item) == spec.choices.end()) {
-      return invalid("{} is not one of {}", in_quotes(item), fmt::join(spec.choices, ", "));
-    }
-    items.emplace_back(item);
-  }
-  return items;
-}
-
-/// Moves the outcome of a typed parser into `value`, or returns its error.
-template <class T>
-Result<void> assign(Value& value, Result<T> parsed) {
-  if (!parsed) return parsed.error();
-  value.parsed = std::move(parsed).value();
-  return {};
-}
-
-Result<void> parse_typed(const OptionSpec& spec, Value& value) {
-  const std::string& text = value.text;
-  const bool chosen =
-      std::find(spec.choices.begin(), spec.choices.end(), text) != spec.choices.end();
-  const bool may_be_empty =
-      spec.type == OptionType::list || (spec.type == OptionType::text && spec.choices.empty());
-  if (text.empty() && !may_be_empty && !chosen) return invalid("needs a value");
-  if (chosen && spec.type != OptionType::list) {
-    value.parsed = text;
-    return {};
-  }
-  switch (spec.type) {
-    case OptionType::flag: {
-      const auto on = in_range<bool>(spec, text, parse_flag, "on or off");
-      if (on) value.text = *on ? "on" : "off";
-      return assign(value, on);
-    }
-    case OptionType::integer:
-      return assign(
-          value, in_range<std::int64_t>(spec, text, number<std::int64_t>, "an integer (64 bit)"));
-    case OptionType::real:
-      return assign(value, in_range<double>(spec, text, parse_real, "a number"));
-    case OptionType::bytes:
-      return assign(value,
-                    in_range<std::uint64_t>(spec, text, parse_bytes, "a size such as 64MiB"));
-    case OptionType::duration:
-      return assign(value, in_range<std::chrono::nanoseconds>(spec, text, parse_duration,
-                                                              "a duration such as 500ms or 1.5s"));
-    case OptionType::list: return assign(value, parse_list(spec, text));
-    case OptionType::text: break;
-  }
-  if (!spec.choices.empty()) {
-    return invalid("{} is not one of {}", in_quotes(text), fmt::join(spec.choices, ", "));
-  }
-  value.parsed = text;
-  return {};
-}
-
-Result<Value> parse_value(const OptionSpec& spec, std::string_view text, std::string source) {
-  const auto first = std::min(text.find_first_not_of(" \t"), text.size());
-  Value value{std::string(text.substr(first, text.find_last_not_of(" \t") + 1 - first)),
-              {},
-              std::move(source)};
-  const auto unprintable = [](unsigned char c) { return c < ' ' || c == '\x7f'; };
-  auto outcome = Result<void>();
-  if (value.text.find('#') != std::string::npos) {
-    outcome = invalid("{} contains '#', which starts a comment", in_quotes(text));
-  } else if (std::any_of(value.text.begin(), value.text.end(), unprintable)) {
-    outcome = invalid("{} contains a control character", in_quotes(text));
-  } else {
-    outcome = parse_typed(spec, value);
-  }
-  if (!outcome) return invalid("{}: {}: {}", value.source, spec.name, outcome.error().message);
-  return value;
-}
-
-// --- sources ------------------------------------------------------------------------------------
 
 /// Levenshtein's distance: how many letters to insert, delete or replace.
 std::size_t distance(std::string_view a, std::string_view b) {
@@ -278,13 +92,13 @@ const OptionSpec* find(Options options, std::string_view name) {
 Result<void> add(Layer& layer, const OptionSpec& spec, std::string_view text, std::string source) {
   const auto earlier = layer.find(spec.name);
   if (earlier == layer.end()) {
-    auto value = parse_value(spec, text, std::move(source));
+    auto value = config_value::parse(spec, text, std::move(source));
     if (!value) return value.error();
     layer.emplace(spec.name, std::move(value).value());
     return {};
   }
   if (spec.type != OptionType::list) return invalid("{}: {}: given twice", source, spec.name);
-  auto more = parse_value(spec, text, std::move(source));
+  auto more = config_value::parse(spec, text, std::move(source));
   if (!more) return more.error();
   auto& items = std::get<std::vector<std::string>>(earlier->second.parsed);
   for (auto& item : std::get<std::vector<std::string>>(more->parsed)) {
@@ -436,7 +250,7 @@ Result<Config> Config::parse(int argc, const char* const* argv,
   for (std::size_t i = 0; i < options.size(); ++i) {
     const auto& option = options[i];
     check(find(options, option.name) == &option, "two options have the same name: " + option.name);
-    auto value = parse_value(option, option.fallback, kDefault);
+    auto value = config_value::parse(option, option.fallback, kDefault);
     check(value.ok(),
           value.ok() ? "" : "an option's default is not valid: " + value.error().message);
     config.entries_.push_back({option, i >= application.size(), std::move(value).value()});
@@ -566,7 +380,9 @@ std::vector<OptionSpec> runtime_options() {
        "engine of the device host; auto: cuda where there is a GPU", {"auto", "cpu", "cuda"}},
       {"isolation", text, "process", "process|thread",
        "where the device host runs; thread is for debuggers", {"process", "thread"}},
-      {"standby", flag, "on", "on|off", "keep a warm device host ready to take over"},
+      {"standby", text, "world", "off|local|world",
+       "a warm device host ready to take over; world (or on): in a communicator formed ahead of time",
+       {"off", "local", "world", "on"}},
       {"device-host", text, "", "PATH",
        "the device host's executable; empty: the one installed beside the library"},
       {"slab-size", bytes, "64MiB", "SIZE",
@@ -589,6 +405,8 @@ std::vector<OptionSpec> runtime_options() {
        "a transfer of a token that makes no progress for this long fails", {}, "1ms"},
       {"restart-budget", integer, "3", "N", "restarts allowed within restart-window", {}, "0"},
       {"restart-window", duration, "60s", "TIME", "the time over which restarts are counted", {}, "1ms"},
+      {"bind", text, "auto", "auto|none",
+       "cores for troupe's own threads; auto: of those allowed, the ones near the GPU", {"auto", "none"}},
       {"seed", integer, "1", "N", "seed of every random choice", {}, "0"},
       {"log-level", text, "info", "LEVELS",
        "trace|debug|info|warn|error|off, also per component: info,world=debug"},

@@ -23,7 +23,7 @@ enum class ControlKind : std::uint32_t {
   map_foreign,  ///< a slab of another rank: region, bytes, fd -> done | failed
   drop_region,  ///< region
   promote,      ///< from now on serve the command ring -> done | failed (a mapping did)
-  contribute,   ///< rank, size -> contribution + memfd | failed
+  contribute,   ///< rank, size -> contribution + memfd | failed; gives up what communicator there is
   connect,      ///< rank, size, memfd of all contributions -> done | failed
   quiesce,      ///< stop issuing, abort the communicator, drain -> done
   resume,       ///< go on issuing after quiesce

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "common/ipc/life_lock.hpp"
 #include "common/ipc/ring.hpp"
 
 namespace troupe::wire {
@@ -21,11 +22,13 @@ struct PortHeader {
   std::atomic<std::int64_t> fault_ns;        ///< when an ordered fault struck; 0: none
   std::atomic<std::uint32_t> fault_kind;     ///< its memory::FaultKind
 
+  ipc::LifeLock life;  ///< held by the reactor, from before `ready` on
+
   ipc::RingControl command;  ///< rank to host
   ipc::RingControl reply;    ///< host to rank
 };
 
-inline constexpr std::uint64_t kPortVersion = 1;
+inline constexpr std::uint64_t kPortVersion = 2;
 inline constexpr std::uint64_t kPortDataOffset = 4096;
 static_assert(sizeof(PortHeader) <= kPortDataOffset);
 

@@ -75,6 +75,7 @@ void DeviceActor::on_start() {
 void DeviceActor::on_stop(const Error&) noexcept {
   watcher_.reset();
   requests_.clear();
+  retired_.clear();
   active_.reset();
   successor_.reset();
   standby_.reset();
@@ -135,6 +136,7 @@ void DeviceActor::lose_standby(const Error& error) {
   discard(*standby_);
   standby_.reset();
   standby_not_before_ = context().now() + kStandbyPause;
+  if (world_active_) report(DeviceStandby{false});
 }
 
 // What hosts say
@@ -148,6 +150,10 @@ void DeviceActor::on(FromHost from) {
   switch (head.kind) {
     case ControlKind::ready:
       incarnation->ready = true;
+      incarnation->link->watch_life([self = context().self(), link = from.link] {
+        (void)self.tell(HostClosed{link});  // the socket's end says it again
+      });
+      if (is_standby) report_standby();
       if (!first_ready_) {
         first_ready_ = true;
         described_->resolve(std::move(from.message.text));
@@ -196,6 +202,11 @@ void DeviceActor::on(HostClosed closed) {
 }
 
 void DeviceActor::on(HostExited exited) {
+  std::erase_if(retired_, [&](Incarnation& host) {
+    if (host.link->id() != exited.link) return false;
+    discard(host);
+    return true;
+  });
   if (active_ && active_->link->id() == exited.link) active_->exited = true;
   on(HostClosed{exited.link});
   advance_replacement();
@@ -260,7 +271,9 @@ std::string DeviceActor::fault_kind(const std::string& ending) const {
 // Orders
 
 void DeviceActor::on(Quiesce order) {
+  world_active_ = false;
   replacing_.reset();
+  promoting_.reset();
   connected_.reset();
   if (failed_) return report(DeviceFailed{*failed_});
   const auto* const host = next_in_line();
@@ -304,15 +317,19 @@ void DeviceActor::advance_replacement() {
   if (!fault_ && !active_->serving && !active_->promoting) promote();
 }
 
+/// False, and the device is given up, if too many of its hosts were lost.
+bool DeviceActor::spend_restart() {
+  if (budget_.spend(context().now())) return true;
+  give_up({Errc::budget_exhausted, fault_->error.native,
+           "more than " + std::to_string(budget_.max_restarts()) + " device hosts lost within " +
+               std::to_string(
+                   std::chrono::duration_cast<std::chrono::seconds>(budget_.window()).count()) +
+               " s; the last: " + fault_->error.message});
+  return false;
+}
+
 bool DeviceActor::choose_successor() {
-  if (!budget_.spend(context().now())) {
-    give_up({Errc::budget_exhausted, fault_->error.native,
-             "more than " + std::to_string(budget_.max_restarts()) + " device hosts lost within " +
-                 std::to_string(
-                     std::chrono::duration_cast<std::chrono::seconds>(budget_.window()).count()) +
-                 " s; the last: " + fault_->error.message});
-    return false;
-  }
+  if (!spend_restart()) return false;
   if (standby_) {
     successor_ = std::move(*standby_);
     standby_.reset();
@@ -351,7 +368,7 @@ void DeviceActor::promote() {
             if (!answer.ok()) return fault("promotion", answer.error());
             active_->serving = true;
             serve();
-            report_connected();
+            report_serving();
           });
 }
 
@@ -391,43 +408,6 @@ void DeviceActor::give_up(const Error& error) {
   report(DeviceFailed{error});
 }
 
-void DeviceActor::on(Contribute order) {
-  const auto* const host = next_in_line();
-  if (host == nullptr || !host->ready) return;  // a fault is on its way to whoever waits
-  request(*host, {.kind = ControlKind::contribute, .rank = order.rank, .size = order.size}, -1,
-          [this, order](Result<wire::ControlMessage> answer) {
-            if (!answer.ok())
-              return report_done(DeviceDone::Order::contribute, order.round, answer.error());
-            auto blobs = wire::unpack_blobs(answer->fd.get());
-            if (!blobs.ok())
-              return report_done(DeviceDone::Order::contribute, order.round, blobs.error());
-            if (blobs->size() != 1) {
-              return report_done(DeviceDone::Order::contribute, order.round,
-                                 Error{Errc::internal, 0, "a malformed contribution"});
-            }
-            report_done(DeviceDone::Order::contribute, order.round, std::move(blobs->front()));
-          });
-}
-
-void DeviceActor::on(Connect order) {
-  const auto* const host = next_in_line();
-  if (host == nullptr || !host->ready) return;
-  const auto packed = wire::pack_blobs(*order.contributions);
-  if (!packed.ok()) return report_done(DeviceDone::Order::connect, order.round, packed.error());
-  request(*host, {.kind = ControlKind::connect, .rank = order.rank, .size = order.size},
-          packed->get(), [this, order](Result<wire::ControlMessage> answer) {
-            if (!answer.ok())
-              return report_done(DeviceDone::Order::connect, order.round, answer.error());
-            connected_ = order.round;
-            report_connected();
-          });
-}
-
-void DeviceActor::report_connected() {
-  if (!connected_ || !active_->serving) return;
-  report_done(DeviceDone::Order::connect, *std::exchange(connected_, std::nullopt));
-}
-
 void DeviceActor::on(Suffer suffer) {
   if (!active_) return;
   (void)wire::send_control(active_->link->socket(),
@@ -435,10 +415,15 @@ void DeviceActor::on(Suffer suffer) {
 }
 
 void DeviceActor::on(WorldActive) {
+  world_active_ = true;
+  for (auto& host : retired_) host.link->kill();  // HostExited takes it out
   raise_standby();
+  report_standby();
 }
 
 bool DeviceActor::on(ShutDown) {
+  for (auto& host : retired_) discard(host);
+  retired_.clear();
   for (auto* incarnation : {active_ ? &*active_ : nullptr, successor_ ? &*successor_ : nullptr,
                             standby_ ? &*standby_ : nullptr}) {
     if (incarnation == nullptr || !incarnation->link->spawned()) continue;
@@ -523,14 +508,15 @@ void DeviceActor::report(DeviceEvent event) {
 
 void DeviceActor::report_done(DeviceDone::Order order, std::uint32_t round,
                               Result<std::vector<std::byte>> outcome) {
-  report(DeviceDone{order, round, std::move(outcome)});
+  report(DeviceDone{.order = order, .round = round, .outcome = std::move(outcome)});
 }
 
 void DeviceActor::on(Look) {
   context().schedule(kLookEvery, Look{});
   if (!active_ || failed_) return;
   look_at_deadlines();
-  const bool settled = active_->serving && !fault_ && !replacing_ && !quiescing_ && !connected_;
+  const bool settled =
+      active_->serving && !fault_ && !replacing_ && !promoting_ && !quiescing_ && !connected_;
   if (settled && standby_not_before_ != TimePoint{})
     raise_standby();  // one that died is followed by another
 }

@@ -81,12 +81,20 @@ struct Quiesce {
 struct Replace {
   std::uint32_t round;
 };
+struct Promote {
+  std::uint32_t round, formation;  ///< the standby of this formation takes over, fault or no fault
+};
+/// What a communicator is formed for: a round of a re-formation, or (formation != 0) a standby
+/// world; then it is the standby that takes part.
+struct Purpose {
+  std::uint32_t round, formation;
+};
 struct Contribute {
-  std::uint32_t round;
+  Purpose purpose;
   std::int32_t rank, size;
 };
 struct Connect {
-  std::uint32_t round;
+  Purpose purpose;
   std::int32_t rank, size;
   std::shared_ptr<const std::vector<std::vector<std::byte>>> contributions;
 };
@@ -109,13 +117,18 @@ struct ShutDown {
 /// the old host and reap it, move the commands to the successor's ring, let it map all memory,
 /// promote it. The successor may take part in forming a communicator before the old host is reaped,
 /// which takes the driver a while: connect is reported as done when both have happened.
+///
+/// A standby may belong to a communicator already, formed ahead of time with the standbys of the
+/// other ranks. Promotion then replaces the active host even if it is healthy: drained, it hands
+/// over its commands and memory and is killed.
 class DeviceActor
     : public Actor<DeviceActor, device_message::FromHost, device_message::HostClosed,
                    device_message::HostExited, device_message::Look, device_message::Listen,
                    device_message::MakeSlab, device_message::MapPinned, device_message::DropRegion,
                    device_message::ShareSlab, device_message::MapForeign, device_message::Quiesce,
-                   device_message::Replace, device_message::Contribute, device_message::Connect,
-                   device_message::Suffer, device_message::WorldActive, device_message::ShutDown> {
+                   device_message::Replace, device_message::Promote, device_message::Contribute,
+                   device_message::Connect, device_message::Suffer, device_message::WorldActive,
+                   device_message::ShutDown> {
  public:
   /// `described` is resolved with the JSON description once the first host is ready, or with its
   /// error.
@@ -137,6 +150,7 @@ class DeviceActor
   void on(device_message::MapForeign map);
   void on(device_message::Quiesce order);
   void on(device_message::Replace order);
+  void on(device_message::Promote order);
   void on(device_message::Contribute order);
   void on(device_message::Connect order);
   void on(device_message::Suffer suffer);
@@ -152,6 +166,7 @@ class DeviceActor
     bool promoting = false;
     bool serving = false;
     bool exited = false;
+    std::uint32_t formation = 0;  ///< of the standby world whose communicator it has; 0: none
   };
   using Answer = std::function<void(Result<wire::ControlMessage>)>;
   struct Request {
@@ -166,6 +181,7 @@ class DeviceActor
   [[nodiscard]] Incarnation* find(std::uint64_t link);
   /// The host that communicators are formed with: the one that serves or will.
   [[nodiscard]] Incarnation* next_in_line();
+  [[nodiscard]] Incarnation* host_for(const device_message::Purpose& purpose);
 
   void fault(DeviceFault fault);
   void fault(std::string kind, Error error);
@@ -174,10 +190,15 @@ class DeviceActor
   void fail_requests(std::uint64_t link, const Error& error);
   void advance_replacement();
   bool choose_successor();
+  bool spend_restart();
+  void hand_over();
   void bury();
   void promote();
   void serve();
-  void report_connected();
+  void report_serving();
+  void report_formed(DeviceDone::Order order, const device_message::Purpose& purpose,
+                     Result<std::vector<std::byte>> outcome);
+  void report_standby();
   void give_up(const Error& error);
 
   void request(const Incarnation& to, wire::Control head, int fd, Answer answer);
@@ -200,11 +221,14 @@ class DeviceActor
   std::optional<Incarnation> active_, standby_;
   std::optional<Incarnation> successor_;  ///< of an active host that is faulty and not buried yet
   std::optional<DeviceFault> fault_;      ///< of the active host
+  std::vector<Incarnation> retired_;      ///< have handed over in good health; end once all is done
   std::optional<Error> failed_;           ///< for good
   std::optional<std::uint32_t>
       replacing_;  ///< the round that ordered it, until a successor is ready
   std::optional<std::uint32_t>
       connected_;  ///< the round whose communicator is formed, until its host serves
+  std::optional<std::uint32_t> promoting_;  ///< the round that ordered promotion, until it serves
+  bool world_active_ = false;               ///< as far as this rank has heard
   std::optional<std::uint32_t> quiescing_;
   TimePoint quiescing_since_{};
   bool first_ready_ = false;

@@ -26,11 +26,12 @@ struct DeviceLoss {
   std::string kind;  ///< how the device host died; empty if it lives on
   std::uint32_t lost_buffers = 0;
 };
-/// The order of this round is carried out.
+/// The order of this round is carried out; or, with a formation, by the standby.
 struct DeviceDone {
-  enum class Order : std::uint8_t { quiesce, replace, contribute, connect };
+  enum class Order : std::uint8_t { quiesce, replace, promote, contribute, connect };
   Order order{};
   std::uint32_t round = 0;
+  std::uint32_t formation = 0;  ///< of contribute and connect: the standby has done it
   Result<std::vector<std::byte>> outcome =
       std::vector<std::byte>{};  ///< contribute: the contribution
 };
@@ -39,7 +40,13 @@ struct DeviceFailed {
   Error error;
 };
 
-using DeviceEvent = std::variant<DeviceFault, DeviceLoss, DeviceDone, DeviceFailed>;
+/// There is a standby, ready to take part in forming a communicator; or there is none any more.
+struct DeviceStandby {
+  bool ready = false;
+};
+
+using DeviceEvent =
+    std::variant<DeviceFault, DeviceLoss, DeviceDone, DeviceFailed, DeviceStandby>;
 /// Called on the DeviceActor's thread; must not block.
 using DeviceListener = std::function<void(DeviceEvent)>;
 

@@ -10,6 +10,8 @@ namespace troupe::rank {
 namespace {
 
 constexpr std::uint64_t kReplyRingBytes = 1u << 20;
+/// How long a link that is given up may wait for the thread that watches a host which does not die.
+constexpr auto kLifeWatch = std::chrono::milliseconds(500);
 
 /// What of a job's environment the device host must not see: it is no MPI process.
 const std::vector<std::string> kMpiVariables = {"OMPI_", "PMIX_", "PMI_",   "PRTE_",
@@ -37,12 +39,15 @@ Result<std::shared_ptr<HostLink>> HostLink::create(const HostLaunch& launch, std
   link->host_socket_ = std::move(sockets->second);
   auto& header = link->header();
   header.version = wire::kPortVersion;
+  header.life.init();
   header.command_capacity = launch.ring_bytes;
   header.reply_capacity = kReplyRingBytes;
   return link;
 }
 
 HostLink::~HostLink() {
+  watching_.store(false);
+  if (life_watch_.joinable()) life_watch_.join();
   if (thread_.joinable()) {
     socket_.close();  // its reactor ends when the rank's end is gone
     thread_.join();
@@ -92,6 +97,15 @@ Result<void> HostLink::spawn(bool standby) {
   host_socket_.close();
   spawned_ = true;
   return {};
+}
+
+void HostLink::watch_life(std::function<void()> died) {
+  if (launch_.in_process) return;
+  life_watch_ = std::thread([this, died = std::move(died)] {
+    while (watching_.load()) {
+      if (header().life.wait_for_end(kLifeWatch) == ipc::LifeLock::Wait::died) return died();
+    }
+  });
 }
 
 ipc::RingProducer HostLink::producer() const {

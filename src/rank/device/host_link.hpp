@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -57,6 +58,10 @@ class HostLink {
   [[nodiscard]] int pidfd() const noexcept { return child_.pidfd(); }
   [[nodiscard]] pid_t pid() const noexcept { return child_.pid(); }
 
+  /// Calls `died`, once and on a thread of the link, as soon as the process is dying; that is
+  /// before it has ended. Once the host is ready; not for a thread.
+  void watch_life(std::function<void()> died);
+
   void kill() const noexcept { child_.kill(); }
   /// Waits for the end of the process; says how it ended.
   std::string reap();
@@ -73,6 +78,8 @@ class HostLink {
   ipc::Socket socket_, host_socket_;
   ipc::ChildProcess child_;
   std::thread thread_;  ///< isolation = thread
+  std::atomic<bool> watching_{true};
+  std::thread life_watch_;
 };
 
 }  // namespace troupe::rank

@@ -1,5 +1,7 @@
 #include "rank/world/member.hpp"
 
+#include <algorithm>
+
 namespace troupe::rank {
 
 using Kind = WorldMessage::Kind;
@@ -8,6 +10,9 @@ void WorldMember::receive(const WorldMessage& message) {
   switch (message.kind) {
     case Kind::order:
       if (message.round >= round_) carry_out(message);
+      return;
+    case Kind::prepare:
+      if (message.epoch == epoch_ && phase_ == Phase::active) prepare(message);
       return;
     case Kind::activate: {
       if (message.round != round_) return;
@@ -34,16 +39,45 @@ void WorldMember::carry_out(const WorldMessage& order) {
   actions_->strike(phase_);
   switch (order.phase) {
     case Phase::quiesce: actions_->close_world(); return actions_->quiesce(round_);
-    case Phase::replace: return actions_->replace(round_);
+    case Phase::replace:
+      if (order.formation != 0) return actions_->promote(round_, order.formation);
+      return actions_->replace(round_);
     case Phase::form: {
       auto contributions = decode_blobs(order.payload);
       if (!contributions.ok()) return report_fault("form", contributions.error(), 0);
       return actions_->connect(round_, std::move(*contributions));
     }
     case Phase::verify: return actions_->verify(round_, order.epoch);
-    case Phase::restore: return actions_->restore(round_, order.step);
+    case Phase::restore:
+      asked_iteration_ = std::any_of(order.parts.begin(), order.parts.end(),
+                                     [&](const RankPart& part) { return part.rank == rank_; });
+      return actions_->restore(round_, order.step);
     case Phase::active: return;
   }
+}
+
+void WorldMember::prepare(const WorldMessage& order) {
+  if (order.phase == Phase::replace) return actions_->prepare_contribute(order.formation);
+  auto contributions = decode_blobs(order.payload);
+  if (contributions.ok()) actions_->prepare_connect(order.formation, std::move(*contributions));
+}
+
+void WorldMember::prepared(const DeviceDone& event) {
+  WorldMessage message{
+      .kind = Kind::prepared,
+      .phase = event.order == DeviceDone::Order::connect ? Phase::form : Phase::replace,
+      .round = round_,
+      .epoch = epoch_,
+      .rank = rank_,
+      .formation = event.formation};
+  if (event.outcome.ok()) {
+    if (!event.outcome->empty()) message.parts = {{.rank = rank_, .contribution = *event.outcome}};
+  } else {
+    message.code = static_cast<std::uint32_t>(event.outcome.code());
+    message.native = event.outcome.error().native;
+    message.text = event.outcome.error().message;
+  }
+  actions_->send(message);
 }
 
 void WorldMember::device_event(const DeviceEvent& event) {
@@ -68,20 +102,36 @@ void WorldMember::device_event(const DeviceEvent& event) {
                            .lost_buffers = loss->lost_buffers,
                            .text = loss->kind});
   }
+  if (const auto* standby = std::get_if<DeviceStandby>(&event)) {
+    const auto code = standby->ready ? Errc::ok : Errc::device_lost;
+    return actions_->send({.kind = Kind::standby,
+                           .round = round_,
+                           .epoch = epoch_,
+                           .rank = rank_,
+                           .code = static_cast<std::uint32_t>(code)});
+  }
   done(std::get<DeviceDone>(event));
 }
 
 void WorldMember::done(const DeviceDone& event) {
-  if (event.round == 0 || event.round != round_) return;
   using Order = DeviceDone::Order;
-  if (!event.outcome.ok())
-    return report_fault(event.order == Order::connect ? "form" : "contribute",
-                        event.outcome.error(), 0);
+  if (event.formation != 0) return prepared(event);
+  if (event.round == 0 || event.round != round_) return;
+  if (!event.outcome.ok()) {
+    const char* const what = event.order == Order::connect   ? "form"
+                             : event.order == Order::promote ? "promote"
+                                                             : "contribute";
+    return report_fault(what, event.outcome.error(), 0);
+  }
   if (event.order == Order::quiesce && phase_ == Phase::quiesce) return report_done();
   if (event.order == Order::replace && phase_ == Phase::replace)
     return actions_->contribute(round_);
+  if (event.order == Order::promote && phase_ == Phase::replace)
+    return report_done({.step = newest_});
   if (event.order == Order::contribute && phase_ == Phase::replace) {
-    return report_done({.step = newest_, .payload = *event.outcome});
+    WorldMessage message{.step = newest_};
+    if (!event.outcome->empty()) message.parts = {{.rank = rank_, .contribution = *event.outcome}};
+    return report_done(std::move(message));
   }
   if (event.order == Order::connect && phase_ == Phase::form) {
     return report_done();
@@ -98,7 +148,9 @@ void WorldMember::restored(std::uint32_t round, const Result<void>& outcome, std
                            std::int64_t repeated) {
   if (round != round_ || phase_ != Phase::restore) return;
   if (!outcome.ok()) return report_fault("restore", outcome.error(), 0);
-  report_done({.repeated = repeated, .iteration = iteration});
+  WorldMessage message{.repeated = repeated};
+  if (asked_iteration_) message.parts = {{.rank = rank_, .iteration = iteration}};
+  report_done(std::move(message));
 }
 
 void WorldMember::committed(std::int64_t step) {

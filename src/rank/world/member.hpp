@@ -15,17 +15,23 @@ namespace troupe::rank {
 class MemberActions {
  public:
   virtual ~MemberActions() = default;
-  virtual void send(const WorldMessage& message) = 0;  ///< to the supervisor
+  virtual void send(const WorldMessage& message) = 0;  ///< up, to the supervisor
   /// The program's collectives fail from now on (its every submission, if it runs under a
   /// checkpoint).
   virtual void close_world() = 0;
-  virtual void quiesce(std::uint32_t round) = 0;     ///< -> device_event
-  virtual void replace(std::uint32_t round) = 0;     ///< -> device_event
-  virtual void contribute(std::uint32_t round) = 0;  ///< -> device_event
+  virtual void quiesce(std::uint32_t round) = 0;  ///< -> device_event
+  virtual void replace(std::uint32_t round) = 0;  ///< -> device_event
+  /// As replace, but with the standby of this formation, also where the device host is healthy.
+  virtual void promote(std::uint32_t round, std::uint32_t formation) = 0;  ///< -> device_event
+  virtual void contribute(std::uint32_t round) = 0;                        ///< -> device_event
   virtual void connect(std::uint32_t round,
                        std::vector<std::vector<std::byte>> contributions) = 0;  ///< -> device_event
-  virtual void verify(std::uint32_t round, std::uint32_t epoch) = 0;            ///< -> verified
-  virtual void restore(std::uint32_t round, std::int64_t step) = 0;             ///< -> restored
+  /// The standby contributes to a formation, and connects.
+  virtual void prepare_contribute(std::uint32_t formation) = 0;  ///< -> device_event
+  virtual void prepare_connect(std::uint32_t formation,
+                               std::vector<std::vector<std::byte>> contributions) = 0;
+  virtual void verify(std::uint32_t round, std::uint32_t epoch) = 0;  ///< -> verified
+  virtual void restore(std::uint32_t round, std::int64_t step) = 0;   ///< -> restored
   virtual void activate(std::uint32_t epoch, std::int64_t stable,
                         std::vector<RecoveryReport> reports) = 0;
   virtual void stable(std::int64_t step) = 0;
@@ -54,6 +60,8 @@ class WorldMember {
 
  private:
   void carry_out(const WorldMessage& order);
+  void prepare(const WorldMessage& order);
+  void prepared(const DeviceDone& event);
   void done(const DeviceDone& event);
   void report_done(WorldMessage message = {});
   void report_fault(std::string kind, const Error& error, std::int64_t detect_us);
@@ -63,7 +71,8 @@ class WorldMember {
   Phase phase_ = Phase::replace;  ///< not active before the world is formed
   std::uint32_t round_ = 0;
   std::uint32_t epoch_ = 0;
-  std::int64_t newest_ = -1;  ///< the newest commit that is complete here
+  bool asked_iteration_ = false;  ///< by the order to restore
+  std::int64_t newest_ = -1;      ///< the newest commit that is complete here
 };
 
 }  // namespace troupe::rank

@@ -1,5 +1,6 @@
 #include "rank/world/message.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 
@@ -19,6 +20,10 @@ class Writer {
   void put(const std::vector<std::byte>& bytes) {
     put(static_cast<std::uint64_t>(bytes.size()));
     raw(bytes.data(), bytes.size());
+  }
+  void put(const std::vector<RankPart>& parts) {
+    put(static_cast<std::uint64_t>(parts.size()));
+    for (const auto& part : parts) put(part.rank), put(part.iteration), put(part.contribution);
   }
   std::vector<std::byte> take() { return std::move(bytes_); }
 
@@ -51,6 +56,14 @@ class Reader {
     const auto part = take();
     bytes.assign(part.begin(), part.end());
   }
+  void get(std::vector<RankPart>& parts) {
+    std::uint64_t count = 0;
+    get(count);
+    for (parts.clear(); parts.size() < count && ok_;) {
+      auto& part = parts.emplace_back();
+      get(part.rank), get(part.iteration), get(part.contribution);
+    }
+  }
   [[nodiscard]] bool ok() const { return ok_; }
   [[nodiscard]] bool complete() const { return ok_ && rest_.empty(); }
   [[nodiscard]] std::size_t left() const { return rest_.size(); }
@@ -75,10 +88,10 @@ class Reader {
 /// One list of fields serves both directions.
 template <class Archive, class Message>
 void fields(Archive&& field, Message& m) {
-  field(m.kind), field(m.phase), field(m.round), field(m.epoch), field(m.rank), field(m.code),
-      field(m.native);
-  field(m.lost_buffers), field(m.step), field(m.repeated), field(m.iteration), field(m.detect_us);
-  field(m.text), field(m.payload);
+  field(m.kind), field(m.phase), field(m.round), field(m.epoch), field(m.rank), field(m.covered),
+      field(m.code), field(m.native);
+  field(m.lost_buffers), field(m.formation), field(m.step), field(m.repeated), field(m.detect_us);
+  field(m.text), field(m.payload), field(m.parts);
 }
 
 template <class Archive, class Report>
@@ -94,6 +107,12 @@ Error malformed(const char* what) {
 }
 
 }  // namespace
+
+bool is_echo(std::string_view fault_kind) noexcept {
+  constexpr std::string_view kEchoes[] = {"communicator", "contribute", "promote",
+                                          "form",         "verify",     "restore"};
+  return std::find(std::begin(kEchoes), std::end(kEchoes), fault_kind) != std::end(kEchoes);
+}
 
 std::string_view to_string(Phase phase) noexcept {
   constexpr std::string_view kNames[kPhaseCount] = {"active", "quiesce", "replace",
@@ -141,17 +160,29 @@ Result<std::vector<RecoveryReport>> decode_reports(std::span<const std::byte> by
 
 std::vector<std::byte> encode(const std::vector<std::vector<std::byte>>& blobs) {
   Writer writer;
+  const auto empty = std::count_if(blobs.begin(), blobs.end(), [](auto& b) { return b.empty(); });
   writer.put(static_cast<std::uint64_t>(blobs.size()));
-  for (const auto& blob : blobs) writer.put(blob);
+  writer.put(static_cast<std::uint64_t>(blobs.size()) - static_cast<std::uint64_t>(empty));
+  for (std::size_t i = 0; i < blobs.size(); ++i) {
+    if (!blobs[i].empty()) writer.put(static_cast<std::uint64_t>(i)), writer.put(blobs[i]);
+  }
   return writer.take();
 }
 
 Result<std::vector<std::vector<std::byte>>> decode_blobs(std::span<const std::byte> bytes) {
   Reader reader(bytes);
-  std::uint64_t count = 0;
-  reader.get(count);
-  std::vector<std::vector<std::byte>> blobs;
-  for (std::uint64_t i = 0; i < count && reader.ok(); ++i) reader.get(blobs.emplace_back());
+  std::uint64_t size = 0, count = 0;
+  reader.get(size), reader.get(count);
+  if (!reader.ok() || size > kMaxRanks || count > size) return malformed("contributions");
+  std::vector<std::vector<std::byte>> blobs(size);
+  for (std::uint64_t i = 0, after = 0; i < count; ++i) {
+    std::uint64_t index = 0;
+    std::vector<std::byte> blob;
+    reader.get(index), reader.get(blob);
+    if (index < after || index >= size || blob.empty()) return malformed("contributions");
+    blobs[index] = std::move(blob);
+    after = index + 1;
+  }
   if (!reader.complete()) return malformed("contributions");
   return blobs;
 }

@@ -15,6 +15,13 @@ enum class Phase : std::uint32_t { active, quiesce, replace, form, verify, resto
 inline constexpr std::size_t kPhaseCount = 6;
 std::string_view to_string(Phase phase) noexcept;
 
+/// What one rank alone has to say in an answer that speaks for many.
+struct RankPart {
+  std::int32_t rank = 0;
+  std::int64_t iteration = -1;            ///< done(restore), if asked: the step under way
+  std::vector<std::byte> contribution{};  ///< done(replace), prepared: to the communicator
+};
+
 /// What ranks and the supervisor say to each other. One struct for all kinds: messages are rare,
 /// and an unused field costs nothing.
 struct WorldMessage {
@@ -26,8 +33,14 @@ struct WorldMessage {
     failed,     ///< this rank's GPU cannot come back; code, native, text
     committed,  ///< step is committed here
     finished,   ///< the program's run has ended here
+    standby,    ///< this rank's standby is ready (code 0), or lost
+    prepared,   ///< the step (phase) of formation is done by the standby; code, text
+    late,       ///< a relay has waited for long for the answers of these ranks: parts
     // supervisor to rank
-    order,     ///< carry out phase of round; form: payload holds the contributions; restore: step
+    order,     ///< carry out phase of round; replace: with a formation, every rank promotes its
+               ///< standby of it; form: payload holds the contributions; restore: step, and in
+               ///< parts the ranks that shall say their iteration
+    prepare,   ///< phase replace: the standby contributes to formation; form: it connects (payload)
     activate,  ///< epoch begins; payload: the reports of this recovery
     stable,    ///< step is committed everywhere
     all_finished,
@@ -38,17 +51,24 @@ struct WorldMessage {
   Phase phase{};
   std::uint32_t round = 0;
   std::uint32_t epoch = 0;
-  std::int32_t rank = 0;   ///< who sends
+  std::int32_t rank = 0;  ///< who sends
+  /// done, committed, finished, standby, prepared: said of the ranks `rank` … `rank + covered - 1`;
+  /// of many, step is the least, repeated the greatest and lost_buffers the sum
+  std::int32_t covered = 1;
   std::uint32_t code = 0;  ///< Errc
   std::int32_t native = 0;
   std::uint32_t lost_buffers = 0;
+  std::uint32_t formation = 0;  ///< of a standby world, see StandbyWorld
   std::int64_t step = -1;       ///< done(replace): newest commit here, -1: none
   std::int64_t repeated = 0;    ///< done(restore): steps to be done again
-  std::int64_t iteration = -1;  ///< done(restore): the step that was under way
   std::int64_t detect_us = 0;   ///< fault: from the strike to its detection
   std::string text{};
   std::vector<std::byte> payload{};
+  std::vector<RankPart> parts{};
 };
+/// Whether a fault of this kind (WorldMessage::text) is mostly the echo of another one: a phase
+/// that failed or a communicator that broke because somebody's device host died.
+bool is_echo(std::string_view fault_kind) noexcept;
 
 /// Plain bytes for the network and back; a malformed message is Errc::invalid.
 std::vector<std::byte> encode(const WorldMessage& message);
@@ -68,7 +88,9 @@ struct RecoveryReport {
 std::vector<std::byte> encode(const std::vector<RecoveryReport>& reports);
 Result<std::vector<RecoveryReport>> decode_reports(std::span<const std::byte> bytes);
 
-/// Byte strings, in order, as one: the contributions to a communicator.
+/// Byte strings, in order, as one: the contributions to a communicator, one per rank. Empty ones
+/// cost nothing: of NCCL's, few are not.
+inline constexpr std::uint64_t kMaxRanks = 1u << 20;
 std::vector<std::byte> encode(const std::vector<std::vector<std::byte>>& blobs);
 Result<std::vector<std::vector<std::byte>>> decode_blobs(std::span<const std::byte> bytes);
 

@@ -6,22 +6,14 @@ namespace troupe::rank {
 
 using Kind = WorldMessage::Kind;
 
-namespace {
-
-bool is_echo(const std::string& kind) {
-  return kind == "communicator" || kind == "contribute" || kind == "form" || kind == "verify" ||
-         kind == "restore";
-}
-
-}  // namespace
-
-WorldSupervisor::WorldSupervisor(Options options, Send send)
+WorldSupervisor::WorldSupervisor(Options options, Broadcast broadcast)
     : options_(options),
-      send_(std::move(send)),
+      broadcast_(std::move(broadcast)),
       acknowledged_(static_cast<std::size_t>(options.size)),
       contributions_(static_cast<std::size_t>(options.size)),
       newest_(static_cast<std::size_t>(options.size), -1),
-      finished_(static_cast<std::size_t>(options.size)) {}
+      finished_(static_cast<std::size_t>(options.size)),
+      standby_world_(options.standby, options.size, broadcast_) {}
 
 void WorldSupervisor::start(TimePoint now) {
   began_ = now;
@@ -29,7 +21,10 @@ void WorldSupervisor::start(TimePoint now) {
 }
 
 void WorldSupervisor::receive(const WorldMessage& message, TimePoint now) {
-  if (stopped_ || message.rank < 0 || message.rank >= options_.size) return;
+  if (stopped_ || message.rank < 0 || message.rank >= options_.size || message.covered < 1 ||
+      message.covered > options_.size - message.rank) {
+    return;
+  }
   switch (message.kind) {
     case Kind::fault: return fault(message, now);
     case Kind::loss: return loss(message);
@@ -37,21 +32,21 @@ void WorldSupervisor::receive(const WorldMessage& message, TimePoint now) {
     case Kind::failed: return stop(static_cast<Errc>(message.code), message.native, message.text);
     case Kind::committed: return committed(message);
     case Kind::finished: return finished(message);
+    case Kind::standby:
+    case Kind::prepared: return standby_world_.receive(message, now);
+    case Kind::late: return late(message);
     default: return;  // the supervisor's own to say
   }
 }
 
 void WorldSupervisor::tick(TimePoint now) {
-  if (stopped_ || phase_ == Phase::active || now - phase_since_ <= options_.phase_timeout) return;
-  std::string late;
-  for (int rank = 0; rank < options_.size; ++rank) {
-    if (!acknowledged_[static_cast<std::size_t>(rank)])
-      late += (late.empty() ? "" : ", ") + std::to_string(rank);
-  }
+  if (stopped_) return;
+  standby_world_.tick(now);
+  if (phase_ == Phase::active || now - phase_since_ <= options_.phase_timeout) return;
   if (phase_ == Phase::quiesce || rounds_ >= options_.max_rounds) {
     return stop(Errc::timeout, 0,
                 "phase " + std::string(to_string(phase_)) +
-                    " outlasted its deadline; waited for rank " + late);
+                    " outlasted its deadline; waited for rank " + waited_for());
   }
   begin_round(Phase::quiesce, now);
 }
@@ -108,34 +103,47 @@ void WorldSupervisor::enter(Phase phase, TimePoint now) {
   phase_since_ = now;
   std::fill(acknowledged_.begin(), acknowledged_.end(), false);
   acknowledgements_ = 0;
+  late_.clear();
   WorldMessage order{.kind = Kind::order, .phase = phase, .round = round_, .epoch = epoch_ + 1};
+  if (phase == Phase::quiesce) standby_world_.interrupted();
+  if (phase == Phase::replace) {
+    order.formation = standby_world_.take();
+    promoting_ = order.formation != 0;
+  }
   if (phase == Phase::form) order.payload = encode(contributions_);
-  if (phase == Phase::restore) order.step = target_;
-  broadcast(order);
+  if (phase == Phase::restore) {
+    order.step = target_;
+    for (const auto& report : reports_) order.parts.push_back({.rank = report.rank});
+  }
+  broadcast_(order);
 }
 
 void WorldSupervisor::done(const WorldMessage& message, TimePoint now) {
-  const auto rank = static_cast<std::size_t>(message.rank);
-  if (message.round != round_ || message.phase != phase_ || acknowledged_[rank]) return;
-  acknowledged_[rank] = true;
-  ++acknowledgements_;
-  if (phase_ == Phase::replace) {
-    contributions_[rank] = message.payload;
-    newest_[rank] = message.step;
+  const auto first = static_cast<std::size_t>(message.rank);
+  const auto end = first + static_cast<std::size_t>(message.covered);
+  if (message.round != round_ || message.phase != phase_ || acknowledged_[first]) return;
+  for (auto rank = first; rank < end; ++rank) {
+    acknowledged_[rank] = true;
+    if (phase_ == Phase::replace) newest_[rank] = message.step;
   }
-  if (phase_ == Phase::restore) {
+  acknowledgements_ += message.covered;
+  lost_buffers_ += message.lost_buffers;
+  for (const auto& part : message.parts) {
+    if (part.rank < message.rank || part.rank >= message.rank + message.covered) continue;
+    if (phase_ == Phase::replace)
+      contributions_[static_cast<std::size_t>(part.rank)] = part.contribution;
     for (auto& report : reports_) {
-      report.repeated = std::max(report.repeated, message.repeated);
-      if (report.rank == message.rank) report.iteration = message.iteration;
+      if (phase_ == Phase::restore && report.rank == part.rank) report.iteration = part.iteration;
     }
   }
+  for (auto& report : reports_) report.repeated = std::max(report.repeated, message.repeated);
   if (acknowledgements_ == options_.size) advance(now);
 }
 
 void WorldSupervisor::advance(TimePoint now) {
   switch (phase_) {
     case Phase::quiesce: return enter(Phase::replace, now);
-    case Phase::replace: return enter(Phase::form, now);
+    case Phase::replace: return enter(promoting_ ? Phase::verify : Phase::form, now);
     case Phase::form: return enter(Phase::verify, now);
     case Phase::verify:
       target_ = *std::min_element(newest_.begin(), newest_.end());
@@ -161,47 +169,62 @@ void WorldSupervisor::activate(TimePoint now) {
     report.total_ms = report.detect_ms + to_ms(now - began_);
     report.lost_buffers = lost_buffers_;
   }
-  broadcast({.kind = Kind::activate,
-             .round = round_,
-             .epoch = epoch_,
-             .step = stable_,
-             .payload = encode(reports_)});
+  broadcast_({.kind = Kind::activate,
+              .round = round_,
+              .epoch = epoch_,
+              .step = stable_,
+              .payload = encode(reports_)});
   reports_.clear();
+  standby_world_.activated(epoch_, std::vector<bool>(newest_.size(), true));
 }
 
 void WorldSupervisor::committed(const WorldMessage& message) {
   if (phase_ != Phase::active || message.epoch != epoch_)
     return;  // the replace phase will say it again
-  auto& newest = newest_[static_cast<std::size_t>(message.rank)];
-  newest = std::max(newest, message.step);
+  const auto first = newest_.begin() + message.rank;
+  std::for_each(first, first + message.covered,
+                [&](std::int64_t& newest) { newest = std::max(newest, message.step); });
   const auto everywhere = *std::min_element(newest_.begin(), newest_.end());
   if (everywhere <= stable_) return;
   stable_ = everywhere;
-  broadcast({.kind = Kind::stable, .round = round_, .epoch = epoch_, .step = stable_});
+  broadcast_({.kind = Kind::stable, .round = round_, .epoch = epoch_, .step = stable_});
 }
 
 void WorldSupervisor::finished(const WorldMessage& message) {
   if (phase_ != Phase::active || message.epoch != epoch_)
     return;  // it will be rolled back, and finish again
-  finished_[static_cast<std::size_t>(message.rank)] = true;
+  std::fill_n(finished_.begin() + message.rank, message.covered, true);
   if (!std::all_of(finished_.begin(), finished_.end(), [](bool yes) { return yes; })) return;
   std::fill(finished_.begin(), finished_.end(), false);
   std::fill(newest_.begin(), newest_.end(), -1);
   stable_ = -1;
-  broadcast({.kind = Kind::all_finished, .round = round_, .epoch = epoch_});
+  broadcast_({.kind = Kind::all_finished, .round = round_, .epoch = epoch_});
+}
+
+void WorldSupervisor::late(const WorldMessage& message) {
+  if (message.round != round_ || message.phase != phase_) return;
+  late_.clear();
+  for (const auto& part : message.parts) late_.push_back(part.rank);
+}
+
+/// The ranks that the last relay to complain has named; where none has, those not heard of.
+std::string WorldSupervisor::waited_for() const {
+  auto ranks = late_;
+  for (int rank = 0; rank < options_.size && late_.empty(); ++rank) {
+    if (!acknowledged_[static_cast<std::size_t>(rank)]) ranks.push_back(rank);
+  }
+  std::string text;
+  for (const int rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
+  return text;
 }
 
 void WorldSupervisor::stop(Errc code, std::int32_t native, const std::string& text) {
   stopped_ = true;
-  broadcast({.kind = Kind::stop,
-             .round = round_,
-             .code = static_cast<std::uint32_t>(code),
-             .native = native,
-             .text = text});
-}
-
-void WorldSupervisor::broadcast(const WorldMessage& message) {
-  for (int rank = 0; rank < options_.size; ++rank) send_(rank, message);
+  broadcast_({.kind = Kind::stop,
+              .round = round_,
+              .code = static_cast<std::uint32_t>(code),
+              .native = native,
+              .text = text});
 }
 
 }  // namespace troupe::rank

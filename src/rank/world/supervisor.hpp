@@ -7,6 +7,7 @@
 
 #include "common/core/clock.hpp"
 #include "rank/world/message.hpp"
+#include "rank/world/standby_world.hpp"
 
 namespace troupe::rank {
 
@@ -24,19 +25,26 @@ namespace troupe::rank {
 /// device hosts and GPUs.
 ///
 ///     active --fault--> quiesce -> replace -> form -> verify -> restore -> active (epoch + 1)
-///                          ^----------- fault or deadline in any phase ------'
+///                          ^          '---------------^                |
+///                          '---- fault or deadline in any phase -------'
 ///
-/// Pure: no I/O, no threads; time is passed in, messages leave through `send`.
+/// Where there is a standby world (see StandbyWorld), replace promotes it on all ranks, healthy
+/// ones too, and form is skipped.
+///
+/// Pure: no I/O, no threads; time is passed in, messages leave through
+/// `broadcast`. Answers may speak for many ranks (WorldRelay).
 class WorldSupervisor {
  public:
   struct Options {
     int size = 1;
     std::chrono::nanoseconds phase_timeout = std::chrono::seconds(30);
     int max_rounds = 16;  ///< in one re-formation
+    StandbyWorld::Options standby{};
   };
-  using Send = std::function<void(int rank, const WorldMessage& message)>;
+  /// To all ranks; must not call back.
+  using Broadcast = std::function<void(const WorldMessage& message)>;
 
-  WorldSupervisor(Options options, Send send);
+  WorldSupervisor(Options options, Broadcast broadcast);
 
   /// Forms the world for the first time.
   void start(TimePoint now);
@@ -48,6 +56,7 @@ class WorldSupervisor {
   [[nodiscard]] std::uint32_t epoch() const noexcept { return epoch_; }
   [[nodiscard]] std::uint32_t round() const noexcept { return round_; }
   [[nodiscard]] bool stopped() const noexcept { return stopped_; }
+  [[nodiscard]] const StandbyWorld& standby_world() const noexcept { return standby_world_; }
 
  private:
   void fault(const WorldMessage& message, TimePoint now);
@@ -60,10 +69,11 @@ class WorldSupervisor {
   void committed(const WorldMessage& message);
   void finished(const WorldMessage& message);
   void stop(Errc code, std::int32_t native, const std::string& text);
-  void broadcast(const WorldMessage& message);
+  void late(const WorldMessage& message);
+  [[nodiscard]] std::string waited_for() const;
 
   Options options_;
-  Send send_;
+  Broadcast broadcast_;
   Phase phase_ = Phase::active;
   std::uint32_t epoch_ = 0;
   std::uint32_t round_ = 0;
@@ -73,11 +83,14 @@ class WorldSupervisor {
 
   std::vector<bool> acknowledged_;
   int acknowledgements_ = 0;
+  std::vector<int> late_;
   std::vector<std::vector<std::byte>> contributions_;
   std::vector<std::int64_t> newest_;  ///< per rank, its newest commit
   std::int64_t stable_ = -1;
   std::int64_t target_ = -1;  ///< of the rollback
   std::vector<bool> finished_;
+  StandbyWorld standby_world_;
+  bool promoting_ = false;  ///< this round's replace promotes the standby world
 
   // The report of this re-formation.
   TimePoint began_{};

@@ -1,5 +1,7 @@
 #include "rank/world/world_actor.hpp"
 
+#include <algorithm>
+
 #include "common/core/log.hpp"
 
 namespace troupe::rank {
@@ -7,28 +9,49 @@ namespace troupe::rank {
 using namespace world_message;
 
 namespace {
-constexpr auto kLookEvery = std::chrono::milliseconds(100);
+
+/// How often deadlines are looked at: many times in a phase, seldom enough to cost nothing.
+std::chrono::nanoseconds look_every(std::chrono::nanoseconds phase_timeout) {
+  return std::clamp<std::chrono::nanoseconds>(phase_timeout / 256, std::chrono::milliseconds(5),
+                                              std::chrono::milliseconds(100));
 }
 
+std::shared_ptr<const std::vector<std::vector<std::byte>>> share(
+    std::vector<std::vector<std::byte>> blobs) {
+  return std::make_shared<const std::vector<std::vector<std::byte>>>(std::move(blobs));
+}
+}  // namespace
+
 WorldActor::WorldActor(WorldCore* core, WorldCore::Options options)
-    : core_(core), member_(core->mpi().rank(), this) {
+    : core_(core),
+      look_every_(look_every(options.phase_timeout)),
+      member_(core->mpi().rank(), this),
+      relay_(
+          {.rank = core->mpi().rank(),
+           .tree = {.size = core->mpi().size()},
+           .phase_timeout = options.phase_timeout},
+          [this](int to, const WorldMessage& message) { send_on(to, message); },
+          [this](const WorldMessage& message) { member_.receive(message); }) {
   if (core->mpi().rank() != 0) return;
   supervisor_.emplace(
-      WorldSupervisor::Options{.size = core->mpi().size(), .phase_timeout = options.phase_timeout},
-      [core](int rank, const WorldMessage& message) {
-        core->transport_->send(rank, encode(message));
-      });
+      WorldSupervisor::Options{
+          .size = core->mpi().size(),
+          .phase_timeout = options.phase_timeout,
+          .standby = {.wanted = options.standby_world, .timeout = options.phase_timeout}},
+      // By way of the transport: rank 0 hears it as the others do, and after this
+      // has returned.
+      [core](const WorldMessage& message) { core->transport_->send(0, encode(message)); });
 }
 
 void WorldActor::on(Begin) {
-  if (!supervisor_) return;
-  supervisor_->start(context().now());
-  context().schedule(kLookEvery, Deadline{});
+  if (supervisor_) supervisor_->start(context().now());
+  context().schedule(look_every_, Deadline{});
 }
 
 void WorldActor::on(Deadline) {
-  supervisor_->tick(context().now());
-  context().schedule(kLookEvery, Deadline{});
+  if (supervisor_) supervisor_->tick(context().now());
+  relay_.tick(context().now());
+  context().schedule(look_every_, Deadline{});
 }
 
 void WorldActor::on(FromNetwork message) {
@@ -36,11 +59,19 @@ void WorldActor::on(FromNetwork message) {
   if (!decoded.ok()) return log::error("world", "{}", decoded.error().to_string());
   using Kind = WorldMessage::Kind;
   if (decoded->kind < Kind::order) {
-    if (supervisor_) supervisor_->receive(*decoded, context().now());
+    relay_.up(*decoded);
   } else {
     log::debug("world", "round {}: {}", decoded->round,
                decoded->kind == Kind::order ? to_string(decoded->phase) : std::string_view("news"));
-    member_.receive(*decoded);
+    relay_.down(*decoded, context().now());
+  }
+}
+
+void WorldActor::send_on(int to, const WorldMessage& message) {
+  if (to == WorldRelay::kToSupervisor) {
+    supervisor_->receive(message, context().now());
+  } else {
+    core_->transport_->send(to, encode(message));
   }
 }
 
@@ -52,23 +83,31 @@ void WorldActor::on(Finished done) {
   if (done.epoch == member_.epoch()) member_.finished();
 }
 
-void WorldActor::send(const WorldMessage& message) {
-  core_->transport_->send(0, encode(message));
-}
-
 void WorldActor::quiesce(std::uint32_t round) {
   core_->device_->tell(device_message::Quiesce{round});
 }
 void WorldActor::replace(std::uint32_t round) {
   core_->device_->tell(device_message::Replace{round});
 }
+void WorldActor::promote(std::uint32_t round, std::uint32_t formation) {
+  core_->device_->tell(device_message::Promote{round, formation});
+}
 void WorldActor::contribute(std::uint32_t round) {
-  core_->device_->tell(device_message::Contribute{round, core_->mpi().rank(), core_->mpi().size()});
+  core_->device_->tell(
+      device_message::Contribute{{round, 0}, core_->mpi().rank(), core_->mpi().size()});
 }
 void WorldActor::connect(std::uint32_t round, std::vector<std::vector<std::byte>> contributions) {
   core_->device_->tell(device_message::Connect{
-      round, core_->mpi().rank(), core_->mpi().size(),
-      std::make_shared<const std::vector<std::vector<std::byte>>>(std::move(contributions))});
+      {round, 0}, core_->mpi().rank(), core_->mpi().size(), share(std::move(contributions))});
+}
+void WorldActor::prepare_contribute(std::uint32_t formation) {
+  core_->device_->tell(
+      device_message::Contribute{{0, formation}, core_->mpi().rank(), core_->mpi().size()});
+}
+void WorldActor::prepare_connect(std::uint32_t formation,
+                                 std::vector<std::vector<std::byte>> contributions) {
+  core_->device_->tell(device_message::Connect{
+      {0, formation}, core_->mpi().rank(), core_->mpi().size(), share(std::move(contributions))});
 }
 
 void WorldActor::verify(std::uint32_t round, std::uint32_t epoch) {

@@ -4,6 +4,7 @@
 
 #include "common/actor/actor.hpp"
 #include "rank/world/member.hpp"
+#include "rank/world/relay.hpp"
 #include "rank/world/supervisor.hpp"
 #include "rank/world/world_core.hpp"
 
@@ -35,11 +36,11 @@ struct Committed {
 struct Finished {
   std::uint32_t epoch;
 };
-struct Deadline {};  ///< time to look at the supervisor's deadlines
+struct Deadline {};  ///< time to look at the deadlines
 }  // namespace world_message
 
 /// A rank's place in the world: carries messages between the network, the device, the program and
-/// the protocol, which is in WorldMember and, on rank 0, WorldSupervisor.
+/// the protocol, which is in WorldMember, WorldRelay and, on rank 0, WorldSupervisor.
 class WorldActor
     : public Actor<WorldActor, world_message::FromNetwork, world_message::FromDevice,
                    world_message::Begin, world_message::Verified, world_message::Restored,
@@ -61,11 +62,15 @@ class WorldActor
 
  private:
   // MemberActions
-  void send(const WorldMessage& message) override;
+  void send(const WorldMessage& message) override { relay_.up(message); }
   void close_world() override { core_->close(); }
   void quiesce(std::uint32_t round) override;
   void replace(std::uint32_t round) override;
+  void promote(std::uint32_t round, std::uint32_t formation) override;
   void contribute(std::uint32_t round) override;
+  void prepare_contribute(std::uint32_t formation) override;
+  void prepare_connect(std::uint32_t formation,
+                       std::vector<std::vector<std::byte>> contributions) override;
   void connect(std::uint32_t round, std::vector<std::vector<std::byte>> contributions) override;
   void verify(std::uint32_t round, std::uint32_t epoch) override;
   void restore(std::uint32_t round, std::int64_t step) override { core_->ask_restore(round, step); }
@@ -76,8 +81,12 @@ class WorldActor
   void stop(const Error& error) override { core_->stop(error); }
   void strike(Phase phase) override;
 
+  void send_on(int to, const WorldMessage& message);
+
   WorldCore* core_;
+  std::chrono::nanoseconds look_every_;
   WorldMember member_;
+  WorldRelay relay_;
   std::optional<WorldSupervisor> supervisor_;
 };
 

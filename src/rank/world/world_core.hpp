@@ -29,6 +29,7 @@ class WorldCore {
  public:
   struct Options {
     std::chrono::nanoseconds phase_timeout = std::chrono::seconds(30);
+    bool standby_world = true;  ///< standbys form a communicator ahead of time
     TokenRouter::Options tokens;
   };
 

@@ -226,14 +226,6 @@ void Communicator::all_to_all(std::size_t bytes, std::byte* source, std::byte* d
   });
 }
 
-bool Communicator::self_messages_match(int rank, const std::vector<Message>& messages) {
-  std::deque<std::size_t> sent, received;
-  for (const auto& message : messages) {
-    if (message.peer == rank) (message.receive ? received : sent).push_back(message.bytes);
-  }
-  return sent == received;
-}
-
 void Communicator::exchange(const std::vector<Message>& messages) {
   std::deque<const Message*> sent, received;
   for (const auto& message : messages) {

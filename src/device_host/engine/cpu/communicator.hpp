@@ -58,8 +58,7 @@ class Communicator {
     int peer = 0;
     bool receive = false;
   };
-  /// Whether the messages of a rank to itself agree in number and lengths.
-  [[nodiscard]] static bool self_messages_match(int rank, const std::vector<Message>& messages);
+  /// Those of a rank to itself must agree in number and lengths.
   void exchange(const std::vector<Message>& messages);
 
  private:

@@ -107,9 +107,10 @@ class CpuEngine final : public Engine {
   }
   [[nodiscard]] MarkState& state(Mark mark);
   Result<void> submit(const Call& call, std::function<void()> work);
-  /// Queues work(communicator), to be skipped if that communicator has been aborted when its turn
-  /// comes.
-  Result<void> submit_collective(std::function<void(Communicator&)> work);
+  /// Queues work(communicator) if check_world() finds no fault in `checked`, the operation or its
+  /// tail; to be skipped if that communicator has been aborted when its turn comes.
+  template <class Checked>
+  Result<void> submit_collective(const Checked& checked, std::function<void(Communicator&)> work);
   Result<std::shared_ptr<Communicator>> communicator();
   /// The failure, if the lane's place that `reached` stands for has one.
   static Result<void> outcome(const MarkState& reached);

@@ -1,5 +1,6 @@
 #include "device_host/engine/cuda/cuda_engine.hpp"
 #include "device_host/engine/cuda/status.hpp"
+#include "device_host/engine/world_bounds.hpp"
 
 namespace troupe::host::cuda {
 namespace {
@@ -66,7 +67,8 @@ Result<void> CudaEngine::copy_alone(const Op& op, const Call& call) {
 Result<void> CudaEngine::run(const collective::AllReduce& op, const Call& call) {
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
-  return communicator_.use([&](ncclComm_t comm, int size) -> Result<void> {
+  return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
+    if (auto fits = check_world(op, rank, size); !fits) return fits;
     if (size == 1) return copy_alone(op, call);
     TROUPE_CUDA_TRY(ncclAllReduce(call.at(op.source), call.at(op.destination), op.count, *type,
                                   nccl_op(op.op), comm, stream(call.lane())));
@@ -77,7 +79,8 @@ Result<void> CudaEngine::run(const collective::AllReduce& op, const Call& call) 
 Result<void> CudaEngine::run(const collective::Reduce& op, const Call& call) {
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
-  return communicator_.use([&](ncclComm_t comm, int size) -> Result<void> {
+  return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
+    if (auto fits = check_world(op, rank, size); !fits) return fits;
     if (size == 1) return copy_alone(op, call);
     TROUPE_CUDA_TRY(ncclReduce(call.at(op.source), call.at(op.destination), op.count, *type,
                                nccl_op(op.op), static_cast<int>(op.root), comm,
@@ -87,7 +90,8 @@ Result<void> CudaEngine::run(const collective::Reduce& op, const Call& call) {
 }
 
 Result<void> CudaEngine::run(const collective::Broadcast& op, const Call& call) {
-  return communicator_.use([&](ncclComm_t comm, int) -> Result<void> {
+  return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
+    if (auto fits = check_world(op, rank, size); !fits) return fits;
     TROUPE_CUDA_TRY(ncclBroadcast(call.at(op.data), call.at(op.data), bytes_of(op.count, op.dtype),
                                   ncclInt8, static_cast<int>(op.root), comm, stream(call.lane())));
     return {};
@@ -95,7 +99,8 @@ Result<void> CudaEngine::run(const collective::Broadcast& op, const Call& call) 
 }
 
 Result<void> CudaEngine::run(const collective::AllGather& op, const Call& call) {
-  return communicator_.use([&](ncclComm_t comm, int) -> Result<void> {
+  return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
+    if (auto fits = check_world(op, rank, size); !fits) return fits;
     TROUPE_CUDA_TRY(ncclAllGather(call.at(op.source), call.at(op.destination),
                                   bytes_of(op.count, op.dtype), ncclInt8, comm,
                                   stream(call.lane())));
@@ -106,7 +111,8 @@ Result<void> CudaEngine::run(const collective::AllGather& op, const Call& call) 
 Result<void> CudaEngine::run(const collective::ReduceScatter& op, const Call& call) {
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
-  return communicator_.use([&](ncclComm_t comm, int size) -> Result<void> {
+  return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
+    if (auto fits = check_world(op, rank, size); !fits) return fits;
     if (size == 1) return copy_alone(op, call);
     TROUPE_CUDA_TRY(ncclReduceScatter(call.at(op.source), call.at(op.destination), op.count, *type,
                                       nccl_op(op.op), comm, stream(call.lane())));
@@ -119,7 +125,8 @@ Result<void> CudaEngine::run(const collective::AllToAll& op, const Call& call) {
   const auto* source = call.at(op.source);
   auto* destination = call.at(op.destination);
   const auto lane_stream = stream(call.lane());
-  return communicator_.use([&](ncclComm_t comm, int size) -> Result<void> {
+  return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
+    if (auto fits = check_world(op, rank, size); !fits) return fits;
     TROUPE_CUDA_TRY(ncclGroupStart());
     auto status = ncclSuccess;
     for (int peer = 0; peer < size && status == ncclSuccess; ++peer) {
@@ -134,7 +141,8 @@ Result<void> CudaEngine::run(const collective::AllToAll& op, const Call& call) {
 
 Result<void> CudaEngine::run(const collective::Exchange&, const Call& call) {
   const auto lane_stream = stream(call.lane());
-  return communicator_.use([&](ncclComm_t comm, int) -> Result<void> {
+  return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
+    if (auto fits = check_world(call.tail(), rank, size); !fits) return fits;
     TROUPE_CUDA_TRY(ncclGroupStart());
     auto status = ncclSuccess;
     for (const auto& part : call.tail()) {

@@ -156,6 +156,7 @@ void Communicator::form(const std::shared_ptr<Shared>& shared,
   attempt->stream.reset();
   std::unique_lock lock(shared->state);
   if (outcome.ok() && !attempt->abandoned) {
+    shared->rank = attempt->rank;
     shared->size = attempt->size;
     shared->handle = attempt->handle;
   } else if (outcome.ok()) {

@@ -52,14 +52,14 @@ class Communicator {
   /// drains within milliseconds.
   void abort();
 
-  /// Calls `work(communicator, ranks)` while no abort frees it. Reactor. Errors: peer_lost if there
-  /// is none.
+  /// Calls `work(communicator, rank, ranks)` while no abort frees it. Reactor. Errors: peer_lost if
+  /// there is none.
   template <class Work>
   Result<void> use(Work&& work) {
     const std::lock_guard lock(shared_->launching);
     const ncclComm_t handle = shared_->handle.load();
     if (handle == nullptr) return Error{Errc::peer_lost, 0, "no communicator"};
-    return std::forward<Work>(work)(handle, shared_->size.load());
+    return std::forward<Work>(work)(handle, shared_->rank.load(), shared_->size.load());
   }
   /// What NCCL has noticed by itself, such as a connection that broke. Reactor.
   Result<void> health();
@@ -74,6 +74,7 @@ class Communicator {
     /// that call may be the one that will never return.
     std::timed_mutex launching;
     std::atomic<ncclComm_t> handle{nullptr};
+    std::atomic<int> rank{0};
     std::atomic<int> size{0};
     std::mutex state;  ///< guards what follows, and is held while `handle` changes
     std::shared_ptr<Attempt> attempt;

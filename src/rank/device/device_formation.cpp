@@ -1,0 +1,98 @@
+#include "common/core/log.hpp"
+#include "rank/device/device_actor.hpp"
+
+// The DeviceActor's part in forming communicators and in handing over to a standby.
+
+namespace troupe::rank {
+
+using namespace device_message;
+using wire::ControlKind;
+
+DeviceActor::Incarnation* DeviceActor::host_for(const Purpose& purpose) {
+  if (purpose.formation == 0) return next_in_line();
+  return standby_ ? &*standby_ : nullptr;
+}
+
+void DeviceActor::report_formed(DeviceDone::Order order, const Purpose& purpose,
+                                Result<std::vector<std::byte>> outcome) {
+  report(DeviceDone{order, purpose.round, purpose.formation, std::move(outcome)});
+}
+
+void DeviceActor::report_standby() {
+  if (world_active_ && standby_ && standby_->ready) report(DeviceStandby{true});
+}
+
+void DeviceActor::on(Contribute order) {
+  auto* const host = host_for(order.purpose);
+  if (host == nullptr || !host->ready) return;  // a loss is on its way to whoever waits
+  host->formation = 0;                          // contributing gives up what there was
+  const auto report = [this, order](Result<std::vector<std::byte>> outcome) {
+    report_formed(DeviceDone::Order::contribute, order.purpose, std::move(outcome));
+  };
+  request(*host, {.kind = ControlKind::contribute, .rank = order.rank, .size = order.size}, -1,
+          [report](Result<wire::ControlMessage> answer) {
+            if (!answer.ok()) return report(answer.error());
+            auto blobs = wire::unpack_blobs(answer->fd.get());
+            if (!blobs.ok()) return report(blobs.error());
+            if (blobs->size() != 1)
+              return report(Error{Errc::internal, 0, "a malformed contribution"});
+            report(std::move(blobs->front()));
+          });
+}
+
+void DeviceActor::on(Connect order) {
+  auto* const host = host_for(order.purpose);
+  if (host == nullptr || !host->ready) return;
+  const auto packed = wire::pack_blobs(*order.contributions);
+  if (!packed.ok()) return report_formed(DeviceDone::Order::connect, order.purpose, packed.error());
+  request(*host, {.kind = ControlKind::connect, .rank = order.rank, .size = order.size},
+          packed->get(),
+          [this, order, link = host->link->id()](Result<wire::ControlMessage> answer) {
+            if (!answer.ok())
+              return report_formed(DeviceDone::Order::connect, order.purpose, answer.error());
+            if (order.purpose.formation == 0) {
+              connected_ = order.purpose.round;
+              return report_serving();
+            }
+            if (auto* const standby = find(link)) standby->formation = order.purpose.formation;
+            report_formed(DeviceDone::Order::connect, order.purpose, std::vector<std::byte>());
+          });
+}
+
+void DeviceActor::on(Promote order) {
+  if (failed_) return report(DeviceFailed{*failed_});
+  if (!standby_ || !standby_->ready || standby_->formation != order.formation || successor_) {
+    return report_done(DeviceDone::Order::promote, order.round,
+                       Error{Errc::device_lost, 0, "the standby to promote is gone"});
+  }
+  if (!fault_) {
+    hand_over();
+  } else {
+    if (!spend_restart()) return;
+    successor_ = std::move(*standby_);
+    standby_.reset();
+  }
+  promoting_ = order.round;
+  advance_replacement();
+}
+
+/// The active host is drained and in good health: the standby takes its place at once.
+void DeviceActor::hand_over() {
+  const auto old = active_->link->id();
+  fail_requests(old, {Errc::device_lost, 0, "the device host is replaced"});
+  const auto settled =
+      port_->move_to(standby_->link, {Errc::world_reformed, 0, "the world is re-formed"});
+  report(DeviceLoss{"", static_cast<std::uint32_t>(settled.lost_buffers.size())});
+  log::debug("device", "device host {} hands over: {} commands go on", old, settled.resubmitted);
+  retired_.push_back(std::move(*active_));
+  active_ = std::move(*standby_);
+  standby_.reset();
+}
+
+void DeviceActor::report_serving() {
+  if (!active_->serving) return;
+  if (promoting_) report_done(DeviceDone::Order::promote, *std::exchange(promoting_, std::nullopt));
+  if (connected_) report_done(DeviceDone::Order::connect, *std::exchange(connected_, std::nullopt));
+}
+
+}  // namespace troupe::rank

@@ -1,0 +1,163 @@
+// The CUDA engine's lanes, communicator and end.
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <thread>
+
+#include "cuda_engine_rig.hpp"
+
+namespace troupe::host {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST_F(CudaEngine, MarksOrderLanes) {
+  constexpr std::int64_t kLength = 8 << 20;
+  const auto x = space(kLength * sizeof(double)), y = space(kLength * sizeof(double));
+  const std::vector<double> one{1};
+  memory::Fill fill{DType::f64, kLength, {}, x};
+  std::memcpy(fill.pattern, one.data(), sizeof(double));
+  run(fill);
+  run(memory::Fill{DType::f64, kLength, {}, y});
+  constexpr int kRounds = 300;
+  for (int i = 0; i < kRounds; ++i) {
+    queue(vector::Axpby{DType::f64, kLength, {{}, 1}, {{}, 1}, x, y}).take();
+  }
+  const auto computed = engine_->mark(Lane::vector).take();
+  engine_->wait(Lane::device_to_host, computed).take();
+  const Operand host{kPinned, 0, 0, 0, 0, sizeof(double)};
+  auto last = y;
+  last.offset += (kLength - 1) * sizeof(double);
+  last.bytes = sizeof(double);
+  queue(memory::Copy{DType::f64, last, host}, Lane::device_to_host).take();
+  const auto copied = engine_->mark(Lane::device_to_host).take();
+  EXPECT_FALSE(engine_->reached(computed).take());  // 300 passes over 128 MiB take a while
+  engine_->release(computed);                       // while the other lane waits for it
+  for (int i = 0; i < 1000; ++i) {                  // and its event is used again meanwhile
+    engine_->release(engine_->mark(Lane::memory).take());
+  }
+  wait_until(copied);
+  engine_->release(copied);
+  double value = 0;
+  std::memcpy(&value, pinned_, sizeof(value));
+  EXPECT_EQ(value, kRounds);
+
+  std::atomic<int> called{0};
+  engine_
+      ->call_when_reached(
+          Lane::vector, [](void* argument) { ++*static_cast<std::atomic<int>*>(argument); },
+          &called)
+      .take();
+  engine_->synchronize(Lane::vector).take();
+  EXPECT_EQ(called, 1);
+  EXPECT_EQ(engine_->suffer(memory::FaultKind::kill, Lane::memory).code(), Errc::unsupported);
+}
+
+TEST_F(CudaEngine, CommunicatorOfOne) {
+  const auto values = random_values<float>(1000, 18);
+  const auto source = put(values), destination = space(source.bytes);
+  const collective::AllReduce all_reduce{DType::f32, ReduceOp::sum, 0, 1000, source, destination};
+  EXPECT_EQ(queue(all_reduce).code(), Errc::peer_lost);
+
+  for (int round = 0; round < 2; ++round) {
+    engine_->connect(0, 1, {engine_->contribute(0, 1).take()}).take();
+    EXPECT_EQ(engine_->connect(0, 1, {engine_->contribute(0, 1).take()}).code(), Errc::invalid);
+    const auto expect_copy = [&] {
+      EXPECT_EQ(get<float>(destination), values);
+      run(memory::Fill{DType::u8, destination.bytes, {}, destination});
+    };
+    run(all_reduce);
+    expect_copy();
+    run(collective::Reduce{DType::f32, ReduceOp::avg, 0, 1000, source, destination});
+    expect_copy();
+    run(collective::AllGather{DType::c64, 500, source, destination});
+    expect_copy();
+    run(collective::ReduceScatter{DType::f32, ReduceOp::max, 0, 1000, source, destination});
+    expect_copy();
+    run(collective::AllToAll{DType::f32, 1000, source, destination});
+    expect_copy();
+    const PeerTransfer self[] = {{source, 0, 0}, {destination, 0, 1}};
+    run(collective::Exchange{DType::f32}, Lane::collective, self);
+    expect_copy();
+    run(collective::Broadcast{DType::f32, 0, 0, 1000, source});
+    EXPECT_EQ(get<float>(source), values);
+    EXPECT_EQ(
+        queue(collective::AllReduce{DType::c64, ReduceOp::sum, 0, 1, source, destination}).code(),
+        Errc::unsupported);
+
+    const auto refused = [&](const auto& op) {
+      ASSERT_TRUE(op.check().ok());
+      EXPECT_EQ(queue(op).code(), Errc::invalid) << op.kName;
+    };
+    refused(collective::Reduce{DType::f32, ReduceOp::sum, 0, 1000, source, {}});
+    refused(collective::Reduce{DType::f32, ReduceOp::sum, 1, 1000, source, destination});
+    refused(collective::Broadcast{DType::f32, 1, 0, 1000, source});
+    const PeerTransfer stranger[] = {{source, 1, 0}};
+    EXPECT_EQ(queue(collective::Exchange{DType::f32}, Lane::collective, stranger).code(),
+              Errc::invalid);
+    const PeerTransfer unmatched[] = {{source, 0, 0}};
+    EXPECT_EQ(queue(collective::Exchange{DType::f32}, Lane::collective, unmatched).code(),
+              Errc::invalid);
+
+    const auto mark = engine_->mark(Lane::collective).take();
+    engine_->abort_communicator();
+    engine_->abort_communicator();
+    EXPECT_EQ(queue(all_reduce).code(), Errc::peer_lost);
+    wait_until(mark);
+    engine_->release(mark);
+  }
+}
+
+/// Makes the engine suffer; ends the process with 0 if the error is of the expected class.
+[[noreturn]] void end_by(Engine& engine, memory::FaultKind kind) {
+  engine.suffer(kind, Lane::vector).take();
+  const auto mark = engine.mark(Lane::vector);
+  auto error = mark.ok() ? Result<bool>(false) : Result<bool>(mark.error());
+  const auto deadline = std::chrono::steady_clock::now() + 10s;
+  while (error.ok() && !*error && std::chrono::steady_clock::now() < deadline) {
+    error = engine.reached(*mark);
+  }
+  const bool lost = error.code() == Errc::device_lost && error.error().native != 0;
+  // From now on every call says so.
+  const bool sticky = engine.synchronize(Lane::memory).code() == Errc::device_lost;
+  if (!error.ok()) std::fprintf(stderr, "%s\n", error.error().to_string().c_str());
+  std::_Exit(lost && sticky ? 0 : 1);
+}
+
+using CudaEngineDeathTest = CudaEngine;
+
+TEST_F(CudaEngineDeathTest, FaultsLoseTheDevice) {
+  // A fresh process each: a fork of this one could not use CUDA.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (const auto kind : {memory::FaultKind::illegal_address, memory::FaultKind::trap,
+                          memory::FaultKind::assertion, memory::FaultKind::misaligned}) {
+    SCOPED_TRACE(to_string(kind));
+    EXPECT_EXIT(end_by(*engine_, kind), testing::ExitedWithCode(0), "device_lost");
+  }
+}
+
+/// A peer that never comes: NCCL would wait for it for ever. In a process of its own, which the
+/// stuck thread ends with.
+TEST_F(CudaEngineDeathTest, FormingCanBeGivenUp) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto give_up = [] {
+    auto forming = std::async(std::launch::async, [] {
+      return engine_->connect(0, 2, {engine_->contribute(0, 2).take(), {}}).code();
+    });
+    std::this_thread::sleep_for(500ms);
+    const auto start = std::chrono::steady_clock::now();
+    engine_->abort_communicator();
+    const bool given_up = forming.get() == Errc::peer_lost;
+    const bool at_once = std::chrono::steady_clock::now() - start < 100ms;
+    // The next one is not hindered.
+    const bool next = engine_->connect(0, 1, {engine_->contribute(0, 1).take()}).ok();
+    std::_Exit(given_up && at_once && next ? 0 : 1);
+  };
+  EXPECT_EXIT(give_up(), testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace troupe::host
