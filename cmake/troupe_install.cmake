@@ -4,7 +4,7 @@
 # relative to themselves, so the tree may be moved.
 include(CMakePackageConfigHelpers)
 
-set(installed_programs troupe-cg troupe-info)
+set(installed_programs troupe-cg troupe-drill troupe-info)
 set(installed_hosts troupe-device-host)
 foreach(engine cpu cuda)
   if(TARGET troupe_module_${engine})

@@ -273,20 +273,22 @@ bench_collectives() {
   ratios "$out/collective_bench.json"
 }
 
-# bench_recovery on|off
+# bench_recovery world|local|off: from a fault to the next verified all_reduce
 bench_recovery() {
-  local name=recovery_bench-standby-$1 line target
+  local name=troupe-drill-standby-$1 line target
   # shellcheck disable=SC2046
-  step "$name" 120 $(on_gpus "$gpus") "$bin/recovery_bench" --backend cuda --standby "$1" \
-    --repetitions $((quick ? 2 : 5)) --settle "$([[ $1 == on ]] && echo 2s || echo 200ms)" --json "$out/$name.json" || return 0
+  step "$name" 120 $(on_gpus "$gpus") "$bin/troupe-drill" --backend cuda --standby "$1" \
+    --repetitions $((quick ? 2 : 5)) --json "$out/$name.json" || return 0
   while read -r line; do
-    [[ $line == *wall_median* ]] || continue
-    case $1:$(field "$line" name) in
-      off:*) target=1300 ;;
-      on:kill*) target=350 ;;
-      *) target=500 ;;
+    [[ $line == *wall_ms_median* ]] || continue
+    case $1:$(field "$line" kind) in
+      world:kill) target=130 ;;
+      world:*) target=300 ;;
+      local:kill) target=350 ;;
+      local:*) target=500 ;;
+      *) target=1300 ;;
     esac
-    figure "$(field "$line" name): fault to verified all_reduce" "$(field "$line" wall_median)" ms le $target
+    figure "$(field "$line" name): fault to verified all_reduce" "$(field "$line" wall_ms_median)" ms le $target
   done <"$out/$name.json"
 }
 
@@ -324,8 +326,7 @@ if wanted bench; then
   bench_actors
   bench_cuda
   bench_collectives
-  bench_recovery on
-  bench_recovery off
+  for standby in world local off; do bench_recovery $standby; done
 fi
 if wanted spmv; then spmv; fi
 tests mpi 180

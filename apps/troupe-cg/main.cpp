@@ -170,8 +170,8 @@ int solve(Runtime& runtime, const Options& options, const LocalProblem<I>& probl
   Result<void> made;
   try {
     matrix = std::make_unique<DistributedMatrix<T, I>>(runtime, problem, threads);
-    solver = std::make_unique<Solver<T, I>>(runtime, *matrix, options, right_hand_side_values,
-                                            diagonal_values);
+    solver = std::make_unique<Solver<T, I>>(runtime, *matrix, problem, options,
+                                            right_hand_side_values, diagonal_values);
     measure_kernels(runtime.device(), *matrix, report);
   } catch (const Exception& e) {
     made = e.error();

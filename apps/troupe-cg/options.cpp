@@ -42,17 +42,13 @@ Result<OrderedFault> parse_fault(const std::string& text) {
   const auto at = text.find('@'), colon = text.find(':', at == std::string::npos ? 0 : at);
   if (at == std::string::npos || colon == std::string::npos) return wrong("'@' or ':' is missing");
   OrderedFault fault;
-  const auto kind = text.substr(0, at);
-  std::size_t index = 0;
-  while (index < memory::kFaultKindCount &&
-         kind != to_string(static_cast<memory::FaultKind>(index)))
-    ++index;
-  if (index == memory::kFaultKindCount) {
+  const auto kind = memory::fault_kind(text.substr(0, at));
+  if (!kind) {
     return wrong(fmt::format(
         "unknown kind '{}' (kill, segv, hang, exit, illegal-address, trap, assert, misaligned)",
-        kind));
+        text.substr(0, at)));
   }
-  fault.kind = static_cast<memory::FaultKind>(index);
+  fault.kind = *kind;
   const auto when = text.substr(at + 1, colon - at - 1);
   if (std::find(std::begin(kPhases), std::end(kPhases), when) != std::end(kPhases)) {
     fault.phase = when;

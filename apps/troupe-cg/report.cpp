@@ -19,7 +19,7 @@ double Report::flops_per_iteration() const {
 
 double Report::gflops() const {
   return solve_seconds > 0
-             ? flops_per_iteration() * static_cast<double>(iterations) / solve_seconds / 1e9
+             ? flops_per_iteration() * static_cast<double>(iterations_done()) / solve_seconds / 1e9
              : 0;
 }
 
@@ -37,6 +37,8 @@ std::string to_text(const Report& r, const Options& options) {
   for (const auto& device : r.devices) line("  {}", device);
   line("Solution");
   line("  {} after {} iterations", r.converged ? "converged" : "NOT converged", r.iterations);
+  if (r.restarted_from >= 0)
+    line("  went on from the saved state of iteration {}", r.restarted_from);
   line("  relative residual        {:.3e}  (tolerance {:.1e})", r.relative_residual,
        options.tolerance);
   line("  true relative residual   {:.3e}  |b - A x| / |b|, from scratch",
@@ -51,7 +53,8 @@ std::string to_text(const Report& r, const Options& options) {
   line("  set-up {:.3f} s, upload {:.3f} s, solve {:.3f} s, verification {:.3f} s", r.setup_seconds,
        r.upload_seconds, r.solve_seconds, r.verify_seconds);
   line("  {:.3f} ms per iteration, {:.2f} GFLOP/s (operations counted as in HPCG)",
-       r.iterations > 0 ? 1e3 * r.solve_seconds / static_cast<double>(r.iterations) : 0.0,
+       r.iterations_done() > 0 ? 1e3 * r.solve_seconds / static_cast<double>(r.iterations_done())
+                               : 0.0,
        r.gflops());
   if (r.spmv_seconds > 0 && r.copy_seconds > 0) {
     const double spmv = r.spmv_bytes / r.spmv_seconds / 1e9,
@@ -63,6 +66,17 @@ std::string to_text(const Report& r, const Options& options) {
     line(
         "  (bytes of an SpMV: each nonzero and row offset once, no padding, x once, y written "
         "once)");
+  }
+  if (!r.checkpoints.empty()) {
+    line("States on disk: {}", r.checkpoints.size());
+    line("  {:>9} {:>10} {:>9} {:>9}", "iteration", "MiB", "ms", "stall/ms");
+    for (const auto& c : r.checkpoints) {
+      line("  {:>9} {:>10.1f} {:>9.1f} {:>9.3f}", c.step, static_cast<double>(c.bytes) / (1 << 20),
+           1e3 * c.seconds, 1e3 * c.stall_seconds);
+    }
+    line(
+        "  (MiB: of all ranks; ms: from the commit until it was complete; stall: of the "
+        "iterations)");
   }
   line("Recoveries: {} (epoch {} at the end)", r.recoveries.size(), r.final_epoch);
   if (!r.recoveries.empty()) {
@@ -100,6 +114,13 @@ Result<void> write_json(const Report& r, const Options& options) {
                           {"lost_buffers", f.lost_buffers},
                           {"repeated_iterations", f.repeated_iterations}});
   }
+  nlohmann::json checkpoints = nlohmann::json::array();
+  for (const auto& c : r.checkpoints) {
+    checkpoints.push_back({{"iteration", c.step},
+                           {"bytes", c.bytes},
+                           {"seconds", c.seconds},
+                           {"stall_seconds", c.stall_seconds}});
+  }
   nlohmann::json history = nlohmann::json::array();
   for (const auto& [iteration, residual] : r.history) history.push_back({iteration, residual});
   const nlohmann::json json = {
@@ -128,7 +149,9 @@ Result<void> write_json(const Report& r, const Options& options) {
       {"copy_gb_per_s", r.copy_seconds > 0 ? r.copy_bytes / r.copy_seconds / 1e9 : 0.0},
       {"epoch", r.final_epoch},
       {"history", history},
-      {"recoveries", recoveries}};
+      {"recoveries", recoveries},
+      {"restarted_from", r.restarted_from},
+      {"checkpoints", checkpoints}};
   std::ofstream file(options.json);
   file << json.dump(2) << '\n';
   file.close();

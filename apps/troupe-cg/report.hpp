@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -39,11 +40,17 @@ struct Report {
   std::size_t element_bytes = 8;
   std::uint32_t final_epoch = 0;
   std::vector<Recovery> recoveries;
+  std::int64_t restarted_from = -1;  ///< the iteration of the saved state; -1: from the start
+  std::vector<SavedCheckpoint> checkpoints;  ///< brought to disk
 
   /// Floating-point operations of one iteration over all ranks, counted as HPCG does (Dongarra,
   /// Heroux, Luszczek, IJHPCA 30(1), 2016): 2 per nonzero, 2 n per dot product, vector update or
   /// combination.
   [[nodiscard]] double flops_per_iteration() const;
+  /// Those of this run: not those before the saved state that it went on from.
+  [[nodiscard]] std::int64_t iterations_done() const {
+    return iterations - std::max<std::int64_t>(0, restarted_from);
+  }
   /// Rate over the whole solve, in 1e9 operations per second.
   [[nodiscard]] double gflops() const;
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -11,6 +12,7 @@
 
 #include "distributed_matrix.hpp"
 #include "options.hpp"
+#include "redistribution.hpp"
 #include "report.hpp"
 
 namespace troupe::cg {
@@ -32,11 +34,16 @@ using Progress = std::function<void(std::int64_t iteration, double residual)>;
 template <Real T, troupe::Index I>
 class Solver {
  public:
-  Solver(Runtime& runtime, DistributedMatrix<T, I>& matrix, const Options& options,
-         std::span<const double> right_hand_side, std::span<const double> diagonal)
+  Solver(Runtime& runtime, DistributedMatrix<T, I>& matrix, const LocalProblem<I>& problem,
+         const Options& options, std::span<const double> right_hand_side,
+         std::span<const double> diagonal)
       : device_(&runtime.device()),
         world_(&runtime.world()),
         matrix_(&matrix),
+        problem_(&problem),
+        mark_{problem.global_rows, problem.global_nonzeros, options.jacobi,
+              static_cast<std::int64_t>(options.seed)},
+        rows_{problem.first_row, problem.rows},
         options_(&options),
         slots_(options.check_every + 1),
         checkpoint_(runtime.device()) {
@@ -55,7 +62,13 @@ class Solver {
       for (auto& value : inverse) value = 1 / value;
       upload(inverse, inverse_diagonal_);
     }
-    for (auto* kept : {&x_, &r_, &p_, &history_}) checkpoint_.add(*kept);
+    checkpoint_.add("x", x_);
+    checkpoint_.add("r", r_);
+    checkpoint_.add("p", p_);
+    checkpoint_.add("scalars", history_);
+    checkpoint_.add_constant<std::int64_t>(kProblemEntry, mark_);
+    checkpoint_.add_constant<std::int64_t>(kRowsEntry, rows_);
+    checkpoint_.add_constant(kRowOrderEntry, std::span<const std::int64_t>(problem.permutation));
     checkpoint_.add_scratch(q_);
     checkpoint_.add_scratch(scalars_);
     if (options.jacobi) checkpoint_.add_scratch(z_);
@@ -85,7 +98,11 @@ class Solver {
     const auto began = std::chrono::steady_clock::now();
     world_->run(checkpoint_,
                 [&](std::int64_t i) { return step(i, report, solution, progress, began); },
-                {.first_step = 0, .commit_every = options_->commit_every});
+                {.first_step = 0,
+                 .commit_every = options_->commit_every,
+                 .redistribute = [this](const SavedState& state) { take_over(state); }});
+    report.restarted_from = world_->restarted_from();
+    report.checkpoints = world_->saved_checkpoints();
     if (breakdown_ != 0) throw CollectiveException(breakdown_error());
     const double floor = 1000 * static_cast<double>(std::numeric_limits<T>::epsilon());
     report.converged = report.converged &&
@@ -135,6 +152,19 @@ class Solver {
     residual_products(-1);
     device_->nop().get();
     (void)device_->download(rz(-1));
+  }
+
+  /// The vectors of this rank's rows from a state that another number of ranks has saved.
+  void take_over(const SavedState& state) {
+    const std::string names[] = {"x", "r", "p"};
+    const auto vectors = redistribute<T>(state, *problem_, mark_, names).take();
+    // The scalars are sums over all ranks: those of any part do.
+    const SavedPiece scalars{0, "scalars", 0, static_cast<std::uint64_t>(history_.length())};
+    const auto values = SavedState::as<T>(state.read({&scalars, 1}).take()[0]);
+    device_->upload(std::span<const T>(values), history_).get();
+    GpuRef<T>* const targets[] = {&x_, &r_, &p_};
+    for (std::size_t i = 0; i < vectors.size(); ++i)
+      device_->upload(std::span<const T>(vectors[i]), *targets[i]).get();
   }
 
   void precondition() {
@@ -261,6 +291,9 @@ class Solver {
   Device* device_;
   World* world_;
   DistributedMatrix<T, I>* matrix_;
+  const LocalProblem<I>* problem_;
+  ProblemMark mark_;
+  std::array<std::int64_t, 2> rows_;
   const Options* options_;
   std::int64_t slots_;
   GpuRef<T> b_, x_, r_, z_, p_, q_, inverse_diagonal_, scalars_, history_;

@@ -1,12 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <troupe/device.hpp>
+#include <troupe/saved_state.hpp>
 
 namespace troupe {
 
@@ -15,6 +19,9 @@ namespace troupe {
 /// A commit copies the buffers, device to device, into one half of a pair, in turn, and the host
 /// values with them; the other half holds the commit before. The copies are operations like any
 /// other: a commit costs the caller nothing but their submission. One thread at a time.
+///
+/// Entries have names, by which they are found again in a saved state: 1 to kSavedNameBytes bytes,
+/// each once, and the same on all ranks.
 class Checkpoint {
  public:
   explicit Checkpoint(Device& device) : device_(&device) {}
@@ -24,44 +31,76 @@ class Checkpoint {
   /// The contents of `buffer` belong to the state. The reference must outlive this; a rollback
   /// makes it valid again. Throws Exception (out_of_memory): two more buffers of its size are made.
   template <Element T>
-  void add(GpuRef<T>& buffer) {
-    const GpuRef<T> halves[2] = {device_->alloc<T>(buffer.length()),
-                                 device_->alloc<T>(buffer.length())};
-    add_entry([device = device_, &buffer, halves = std::vector<GpuRef<T>>(halves, halves + 2)](
-                  Move move, int half) mutable {
-      auto& copy = halves[static_cast<std::size_t>(half)];
-      if (move == Move::commit) {
-        if (!copy.valid()) copy.renew();
-        return device->copy(buffer, copy);
-      }
-      if (move == Move::forget) return Future<void>(Result<void>());
-      if (!buffer.valid()) buffer.renew();
-      return device->copy(copy, buffer);
-    });
+  void add(std::string name, GpuRef<T>& buffer) {
+    const GpuRef<T> made[2] = {device_->alloc<T>(buffer.length()),
+                               device_->alloc<T>(buffer.length())};
+    add_entry(
+        {std::move(name), dtype_of<T>, sizeof(T), static_cast<std::uint64_t>(buffer.length())},
+        [device = device_, &buffer, halves = std::vector<GpuRef<T>>(made, made + 2)](
+            Move move, std::size_t half, const Place& place) mutable {
+          auto& copy = halves[half];
+          if (move == Move::commit && !copy.valid()) copy.renew();
+          if ((move == Move::rollback || move == Move::load || move == Move::forget) &&
+              !buffer.valid()) {
+            buffer.renew();
+          }
+          switch (move) {
+            case Move::commit: return device->copy(buffer, copy);
+            case Move::rollback: return device->copy(copy, buffer);
+            case Move::save:
+              return detail::submit(device->submitter(),
+                                    memory::Copy{dtype_of<T>, copy.operand(), place.pinned});
+            case Move::load:
+              return device->upload(std::span(reinterpret_cast<const T*>(place.saved),
+                                              static_cast<std::size_t>(buffer.length())),
+                                    buffer);
+            default: return done();
+          }
+        });
   }
   /// Room whose contents need not be kept; a rollback makes the reference valid again, its contents
   /// undefined.
   template <Element T>
   void add_scratch(GpuRef<T>& buffer) {
-    add_entry([&buffer](Move move, int) {
-      if (move != Move::commit && !buffer.valid()) buffer.renew();
-      return Future<void>(Result<void>());
+    scratch_.push_back([&buffer] {
+      if (!buffer.valid()) buffer.renew();
     });
   }
   /// A trivially copyable host value that belongs to the state.
   template <class T>
-  void add_value(T& value) {
+  void add_value(std::string name, T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
-    add_entry([&value, halves = std::vector<T>(2)](Move move, int half) mutable {
-      auto& copy = halves[static_cast<std::size_t>(half)];
-      if (move == Move::commit) copy = value;
-      if (move == Move::rollback) value = copy;
-      return Future<void>(Result<void>());
+    add_entry({std::move(name), {}, sizeof(T), 1},
+              [&value, halves = std::vector<T>(2)](Move move, std::size_t half,
+                                                   const Place& place) mutable {
+                auto& copy = halves[half];
+                if (move == Move::commit) copy = value;
+                if (move == Move::rollback) value = copy;
+                if (move == Move::save) std::memcpy(place.host, &copy, sizeof copy);
+                if (move == Move::load) std::memcpy(&value, place.saved, sizeof value);
+                return done();
+              });
+  }
+  /// Host data that stays as it is during the run, and that a saved state needs to be understood,
+  /// such as the numbers of the rows that a rank has. A state that was saved with other data is not
+  /// loaded (invalid). The data must outlive this.
+  template <class T>
+  void add_constant(std::string name, std::span<const T> values) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    add_entry({name, {}, sizeof(T), values.size()}, [name, bytes = std::as_bytes(values)](
+                                                        Move move, std::size_t,
+                                                        const Place& place) {
+      if (bytes.empty()) return done();
+      if (move == Move::prepare) std::memcpy(place.host, bytes.data(), bytes.size());
+      if (move == Move::load && std::memcmp(place.saved, bytes.data(), bytes.size()) != 0) {
+        return Future<void>(Error{Errc::invalid, 0, "the state was saved with another " + name});
+      }
+      return done();
     });
   }
 
-  /// Submits the copies of the state as it stands after `step`. World::commit() is what
-  /// applications call.
+  /// Submits the copies of the state as it stands after `step`. World::run() is what applications
+  /// call.
   Future<void> commit(std::int64_t step);
   /// Goes back to the commit of `step`, one of the last two; waits for it.
   Result<void> rollback(std::int64_t step);
@@ -71,14 +110,40 @@ class Checkpoint {
   /// Step of the newest commit that was submitted; -1: none.
   [[nodiscard]] std::int64_t newest() const noexcept { return steps_[current_]; }
 
+  // Between the state and pinned memory: for those who save and load it.
+
+  /// What a saved part of this state consists of, in order.
+  [[nodiscard]] const std::vector<SavedEntry>& saved_entries() const noexcept { return saved_; }
+  /// Writes what never changes into `memory`, each entry to its offset.
+  void prepare(const PinnedBuffer<std::uint8_t>& memory, std::span<const std::uint64_t> offsets);
+  /// Submits copies of the commit of `step`, one of the last two, to `memory`. Errors: stale if
+  /// that commit is no longer there.
+  Future<void> save(std::int64_t step, const PinnedBuffer<std::uint8_t>& memory,
+                    std::span<const std::uint64_t> offsets);
+  /// Loads an entry of the state itself from the bytes that were saved of it, aligned as its
+  /// elements are; waits for it. Errors: invalid if a constant differs.
+  Result<void> load(std::size_t entry, std::span<const std::byte> saved);
+
  private:
-  enum class Move { commit, rollback, forget };
-  using Entry = std::function<Future<void>(Move, int half)>;
-  void add_entry(Entry entry) { entries_.push_back(std::move(entry)); }
-  Future<void> move_all(Move move, int half);
+  enum class Move { commit, rollback, forget, prepare, save, load };
+  /// Where an entry goes to, or comes from.
+  struct Place {
+    std::uint8_t* host = nullptr;  ///< prepare, save
+    Operand pinned{};              ///< save: the same place
+    const std::byte* saved = nullptr;
+  };
+  using Entry = std::function<Future<void>(Move, std::size_t half, const Place&)>;
+
+  static Future<void> done() { return Future<void>(Result<void>()); }
+  void add_entry(SavedEntry saved, Entry entry);
+  Future<void> move_all(Move move, std::size_t half);
+  Future<void> move_all(Move move, std::size_t half, const PinnedBuffer<std::uint8_t>& memory,
+                        std::span<const std::uint64_t> offsets);
 
   Device* device_;
   std::vector<Entry> entries_;
+  std::vector<SavedEntry> saved_;
+  std::vector<std::function<void()>> scratch_;
   std::int64_t steps_[2] = {-1, -1};
   std::size_t current_ = 1;  ///< the half of the newest commit
 };

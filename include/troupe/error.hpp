@@ -27,6 +27,7 @@ enum class Errc : std::uint8_t {
   world_reformed,    ///< the operation belongs to an epoch that has ended
   peer_lost,         ///< another rank is gone for good
   budget_exhausted,  ///< more restarts than the budget allows
+  requeue,           ///< the run was asked to stop, and has; it goes on from disk when run again
   io,                ///< a file or an operating-system call failed
   internal           ///< troupe broke its own rules: please report
 };

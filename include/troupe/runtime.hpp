@@ -13,10 +13,10 @@ namespace troupe {
 
 /// Exit statuses of troupe's programs.
 inline constexpr int kExitSuccess = 0;
-inline constexpr int kExitFailure = 1;  ///< wrong result, not converged, or an error while running
-inline constexpr int kExitUsage = 2;    ///< bad usage, input or environment
-inline constexpr int kExitRequeue =
-    75;  ///< the restart budget is spent: requeue the job (EX_TEMPFAIL)
+inline constexpr int kExitFailure = 1;   ///< wrong result, not converged, or an error while running
+inline constexpr int kExitUsage = 2;     ///< bad usage, input or environment
+inline constexpr int kExitRequeue = 75;  ///< the restart budget is spent, or the run was asked to
+                                         ///< stop: requeue the job (EX_TEMPFAIL)
 
 /// Everything a rank needs: MPI, the configuration, its device, the world. One per process, made
 /// and destroyed by the main thread.

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include <troupe/ids.hpp>
 #include <troupe/lib/collective.hpp>
 #include <troupe/remote_device.hpp>
+#include <troupe/saved_state.hpp>
 
 namespace troupe {
 
@@ -44,6 +46,12 @@ enum class Step { again, done };
 struct RunOptions {
   std::int64_t first_step = 0;
   std::int64_t commit_every = 50;  ///< steps between commits; at least 1
+  /// Where the state is kept beside GPU memory. None: as the program's options say
+  /// (--checkpoint-dir and so on).
+  std::optional<SaveOptions> save = {};
+  /// Takes over a state that was saved by another number of ranks: sets the buffers and values of
+  /// the checkpoint to this rank's share of it. All ranks are called; exceptions end the run.
+  std::function<void(const SavedState&)> redistribute = {};
 };
 
 /// One message of World::exchange.
@@ -63,8 +71,15 @@ struct Transfer {
 /// order of the calls.
 class World {
  public:
-  [[nodiscard]] int rank() const;
-  [[nodiscard]] int size() const;
+  // In a world that has shrunk the members are numbered anew, in the order of their ranks in the
+  // job (MPI_COMM_WORLD). Rank and size change when the program acknowledges an epoch.
+
+  [[nodiscard]] int rank() const;  ///< -1: a spectator
+  [[nodiscard]] int size() const;  ///< 0: a spectator, which has no part in collectives
+  /// This rank's GPU could not come back, and the world goes on without it (on-loss = shrink).
+  [[nodiscard]] bool spectator() const;
+  /// The rank in the job of a rank of the world.
+  [[nodiscard]] int job_rank(int rank) const;
   [[nodiscard]] int local_rank() const;  ///< among the ranks of this node
   [[nodiscard]] int local_size() const;
   [[nodiscard]] Epoch epoch() const;  ///< the one the program has acknowledged
@@ -181,10 +196,40 @@ class World {
   /// alike, and commits `checkpoint` before the first and after every commit_every-th step. When a
   /// device is lost anywhere all ranks go back to the last common commit and on from there;
   /// references in the checkpoint are valid again then. Inside a step, device_lost, world_reformed
-  /// and stale errors may pass through as exceptions: they end the step, not the run. Throws
-  /// Exception with what cannot be recovered.
+  /// and stale errors may pass through as exceptions: they end the step, not the run.
+  ///
+  /// With a folder to save to (options.save) the run first looks there for a state to go on from:
+  /// its step takes the place of first_step. It does so once for each name, so that of two runs in
+  /// one program the second does not take up the first one's. Commits of every save.every-th step
+  /// are written to disk beside the computation; the next of them waits until the one before is
+  /// there.
+  ///
+  /// Throws Exception with what cannot be recovered; budget_exhausted and requeue mean that the
+  /// program may be run again, and say from which step.
   void run(Checkpoint& checkpoint, const std::function<Step(std::int64_t step)>& step,
            const RunOptions& options = {});
+
+  // States beside GPU memory. run() does all this by itself.
+
+  /// What the program's options say (--checkpoint-dir, --checkpoint-every, --restart, --partner).
+  [[nodiscard]] const SaveOptions& save_options() const;
+  /// The saved state on disk that `options` ask for; nullopt: there is none. All ranks call it and
+  /// get the same. Errors: io (none is good, with the reasons; none of that step).
+  [[nodiscard]] Result<std::optional<SavedState>> find_state(const SaveOptions& options);
+  /// The state that was last complete in the memory of partners. All ranks call it. Errors: invalid
+  /// (there is none).
+  [[nodiscard]] Result<SavedState> partner_state();
+  /// Loads this rank's part of a state that as many ranks have saved. All ranks call it; throws on
+  /// all with the error of the lowest one that has any: invalid (it is not this program's), io, ….
+  void load(const SavedState& state, Checkpoint& checkpoint);
+  /// Asks for the end of run(): all ranks end it at the same commit, the second from now at the
+  /// latest, write the state to disk and throw Errc::requeue. Any thread of any rank. What the
+  /// signal of --stop-signal does.
+  void request_stop();
+  /// The step of the saved state that the last run went on from; -1: none.
+  [[nodiscard]] std::int64_t restarted_from() const;
+  /// What the last run has brought to disk, the same on all ranks once it has ended.
+  [[nodiscard]] std::vector<SavedCheckpoint> saved_checkpoints() const;
 
   /// The faults overcome so far, the same on all ranks.
   [[nodiscard]] std::vector<Recovery> recoveries() const;
@@ -192,6 +237,11 @@ class World {
   /// "form", "verify", "restore") of a recovery: for tests and drills. False if there is no such
   /// phase.
   bool inject_in_phase(memory::FaultKind kind, const std::string& phase);
+
+  /// Whether this rank is ready for the quick way over a loss: its standby is up, and on rank 0,
+  /// with --standby world, the communicator of all standbys too. False while the world re-forms,
+  /// and always with --standby off. The quick way is open when all ranks say so.
+  [[nodiscard]] bool standby_ready() const;
 
   // Host data, over MPI. All ranks call these, from one thread.
 

@@ -4,6 +4,7 @@ packages_for_building=(
   build-essential cmake ninja-build pkg-config
   libopenmpi-dev openmpi-bin                                      # MPI
   libboost-program-options-dev libfmt-dev libhwloc-dev libspdlog-dev nlohmann-json3-dev
+  zlib1g-dev                                                      # checksums
   libopenblas-dev                                                 # the CPU engine, with Gloo
 )
 packages_for_testing=(libgtest-dev libbenchmark-dev)
@@ -12,6 +13,7 @@ packages_for_bundling=(patchelf)
 # What troupe builds without, and what is missing then.
 declare -A optional_packages=(
   [libgloo-dev]="no CPU engine; only a machine with the CUDA toolkit can build troupe without it"
+  [spin]="the model of the protocol is not checked"
   [libcaf-dev]="no comparison with CAF among the benchmarks"
 )
 

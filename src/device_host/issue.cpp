@@ -64,7 +64,7 @@ DeviceHost::Step DeviceHost::issue_as(const Op& op, std::uint64_t ticket) {
   each_operand([&](std::string_view, const Operand& operand, Access) {
     const bool found = operand.bytes == 0 || addresses_.find(operand) != nullptr;
     mapped &= found;
-    foreign |= !found && (operand.region & kForeignRegion) != 0;
+    foreign |= !found && is_foreign(operand.region);
   });
   if (!mapped && serve_control()) return Step::blocked;  // its mapping is on the way
   if (foreign) {  // its owner gave it up, or this host could not map it

@@ -1,4 +1,5 @@
 #include <dlfcn.h>
+#include <signal.h>
 
 #include <charconv>
 #include <cstdio>
@@ -41,6 +42,9 @@ int main(int argc, char** argv) {
       return usage();
     }
     troupe::ipc::die_with_parent(parent);
+    // A launcher's signals to the job are for the ranks; what they mean, a rank decides.
+    ::signal(SIGUSR1, SIG_IGN);
+    ::signal(SIGUSR2, SIG_IGN);
   }
   void* module = ::dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr) {

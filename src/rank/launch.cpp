@@ -1,6 +1,8 @@
 #include "rank/launch.hpp"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -100,6 +102,23 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   while (launch.ring_bytes < config.bytes("ring-size")) launch.ring_bytes *= 2;
   if (launch.in_process) settings.standby = false;
   return options;
+}
+
+SaveOptions save_options(const Config& config) {
+  SaveOptions options{.directory = config.text("checkpoint-dir"),
+                      .name = ::program_invocation_short_name,
+                      .every = config.integer("checkpoint-every"),
+                      .partner = config.flag("partner")};
+  const auto& restart = config.text("restart");
+  options.restart = restart == "auto"    ? SaveOptions::kNewest
+                    : restart == "never" ? SaveOptions::kNever
+                                         : config.integer("restart");
+  return options;
+}
+
+int stop_signal(const Config& config) {
+  const auto& name = config.text("stop-signal");
+  return name == "USR1" ? SIGUSR1 : name == "USR2" ? SIGUSR2 : name == "TERM" ? SIGTERM : 0;
 }
 
 }  // namespace troupe::rank

@@ -4,6 +4,7 @@
 
 #include <troupe/config.hpp>
 #include <troupe/error.hpp>
+#include <troupe/saved_state.hpp>
 
 #include "rank/device/device_core.hpp"
 
@@ -17,5 +18,10 @@ bool cuda_is_possible(const Config& config);
 /// if the device-host program or the engine module is missing.
 Result<DeviceCore::Options> device_options(const Config& config, const std::string& backend,
                                            int local_rank, int local_size);
+
+/// Where runs keep their state, from the configuration.
+SaveOptions save_options(const Config& config);
+/// The signal by which a run is asked to stop; 0: none.
+int stop_signal(const Config& config);
 
 }  // namespace troupe::rank

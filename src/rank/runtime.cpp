@@ -10,6 +10,7 @@
 #include "common/core/version.hpp"
 #include "rank/launch.hpp"
 #include "rank/net/mpi_session.hpp"
+#include "rank/world/stop_signal.hpp"
 #include "rank/world/world_core.hpp"
 
 namespace troupe {
@@ -68,6 +69,7 @@ struct Runtime::Parts {
     device.reset();
     device_core.reset();
     actors.reset();
+    rank::release_stop_signal();
   }
 };
 
@@ -108,6 +110,7 @@ void Runtime::Parts::bind_actors() {
 }
 
 void Runtime::Parts::open(int* argc, char*** argv) {
+  if (const int signal = rank::stop_signal(config)) rank::catch_stop_signal(signal);
   mpi = rank::MpiSession::open(argc, argv);
   const auto agree = [this](const Result<void>& outcome) {
     if (auto agreed = mpi->agree(outcome); !agreed) throw CollectiveException(agreed.error());
@@ -125,6 +128,7 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   auto formed = rank::WorldCore::open(*actors, *mpi, device_core,
                                       {.phase_timeout = config.duration("phase-timeout"),
                                        .standby_world = standby == "world" || standby == "on",
+                                       .save = rank::save_options(config),
                                        .tokens = {.path = token_path(config.text("token-path")),
                                                   .timeout = config.duration("token-timeout")}});
   agree(formed.ok() ? Result<void>() : Result<void>(formed.error()));
@@ -167,7 +171,8 @@ int exit_status(Errc code) {
     case Errc::unsupported:
     case Errc::io:
     case Errc::out_of_memory: return kExitUsage;
-    case Errc::budget_exhausted: return kExitRequeue;
+    case Errc::budget_exhausted:
+    case Errc::requeue: return kExitRequeue;
     default: return kExitFailure;
   }
 }

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-/// Jobs of troupe-cg under mpirun, seen from outside.
+/// Jobs of a program under mpirun, seen from outside.
 namespace troupe::test {
 
 using namespace std::chrono_literals;
@@ -86,7 +86,7 @@ struct JobOptions {
   bool choose_backend = true;                 ///< pass --backend as TROUPE_TEST_BACKEND says
 };
 
-/// One run of troupe-cg: under mpirun, or started by itself (an MPI singleton) if `ranks` is
+/// One run of the program: under mpirun, or started by itself (an MPI singleton) if `ranks` is
 /// kNoMpirun.
 class Job {
  public:
@@ -107,7 +107,7 @@ class Job {
       words = {"mpirun", "--oversubscribe", "--bind-to", "none", "-n", std::to_string(ranks)};
     words.insert(words.end(), {"env", mark_});
     words.insert(words.end(), options.environment.begin(), options.environment.end());
-    words.push_back(TROUPE_TEST_CG);
+    words.push_back(TROUPE_TEST_PROGRAM);
     if (options.choose_backend) words.insert(words.end(), {"--backend", backend()});
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
@@ -149,6 +149,16 @@ class Job {
     if (WIFEXITED(raw)) status_ = WEXITSTATUS(raw);
     return status_;
   }
+  /// Sends mpirun a signal.
+  void signal(int number) const {
+    if (pid_ > 0) ::kill(pid_, number);
+  }
+  /// Ends all of it at once, as a node's end does.
+  void kill_all() {
+    for (const auto pid : processes("")) ::kill(pid, SIGKILL);
+    signal(SIGKILL);
+    wait();
+  }
   [[nodiscard]] double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
   }
@@ -156,12 +166,12 @@ class Job {
   [[nodiscard]] double duration() const { return seconds_; }
   [[nodiscard]] std::string out() const { return read_file(scratch_.file("out")); }
   [[nodiscard]] std::string err() const { return read_file(scratch_.file("err")); }
-  /// The lines of stderr that are troupe-cg's.
+  /// The lines of stderr that are the program's.
   [[nodiscard]] std::vector<std::string> complaints() const {
     std::vector<std::string> lines;
     std::istringstream text(err());
     for (std::string line; std::getline(text, line);) {
-      if (line.starts_with("troupe-cg:")) lines.push_back(line);
+      if (line.starts_with(fs::path(TROUPE_TEST_PROGRAM).filename().string() + ":")) lines.push_back(line);
     }
     return lines;
   }

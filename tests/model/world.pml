@@ -1,35 +1,39 @@
 /* The re-formation protocol: rank 0's supervisor, a member and a device host per rank, messages that
- * keep their order between a pair and nothing else. Device hosts die whenever they like, LOSSES
- * times in all; deaths are noticed late, by others perhaps earlier; work that was given up may be
- * answered all the same, and a phase may be taken for too long (SPURIOUS times) though everyone is
- * at work.
+ * keep their order between a pair and nothing else. Device hosts and standbys die whenever they
+ * like, LOSSES times in all; deaths are noticed late, by others perhaps earlier; collectives with a
+ * dead peer fail or hang; work that was given up may be answered all the same; a standby world may
+ * be raised PREPARES times; and a phase may be taken for too long, SPURIOUS times, though everyone
+ * is at work.
  *
  * Checked in every reachable state:
  *   - nobody's device host is killed before all ranks have quiesced in this round
  *   - a communicator is formed by replaced hosts only, verified when all have formed it, and
  *     nobody restores before all have verified
  *   - no two ranks accept collectives in different epochs
- *   - whatever happened, the run ends with every rank active in the same epoch on a live device host
- *     with a communicator of that epoch (`settled`). Runs do end: each round begins with a fault or
- *     a deadline, and rounds are asserted to be few, so no state comes twice.
+ *   - no deadlock, and when nothing happens any more every rank is active in the same epoch, on a
+ *     live device host with a communicator of this round. Runs do come to that: each round begins
+ *     with a fault or a deadline, and rounds are asserted to be few, so no state comes twice.
  *
  * The supervisor's transitions are those of src/rank/world/transitions.def, the file that
  * supervisor.cpp includes. What is left out: the tree (answers come one by one here), commits, and
- * everything that is not control flow. Each -DBROKEN_... breaks one rule; the tests expect spin to
- * find out.
+ * everything that is not control flow; the simulator has them. Each -DBROKEN_... breaks one rule:
+ * the tests expect spin to find out.
  */
 #ifndef N
 #define N 3
 #endif
 #ifndef LOSSES
-#define LOSSES 2
+#define LOSSES 1
 #endif
 #ifndef SPURIOUS
-#define SPURIOUS 1
+#define SPURIOUS 0
 #endif
-#define MOST_ROUNDS (1 + 2 * (LOSSES + SPURIOUS))
+#ifndef PREPARES
+#define PREPARES 0
+#endif
+#define MOST_ROUNDS (1 + 2 * LOSSES + SPURIOUS)
 
-/* Phases and events, by the names that transitions.def uses. */
+/* Phases, by the names that transitions.def uses. */
 #define active 0
 #define quiesce 1
 #define replace 2
@@ -37,11 +41,12 @@
 #define verify 4
 #define restore 5
 
-mtype = { all_done, fault, deadline }; /* events */
-mtype = { order, activate };           /* down */
-mtype = { done, death, echo };         /* up */
+mtype = { all_done, all_promoted, fault, deadline };             /* events */
+mtype = { order, promote, prepare, activate };                   /* down */
+mtype = { done, death, echo, prepared, standby_lost };           /* up */
 
-chan down[N] = [4] of { mtype, byte, byte };  /* kind, phase, round */
+/* Kind; phase, epoch or formation; round. */
+chan down[N] = [4] of { mtype, byte, byte };
 chan up[N] = [6] of { mtype, byte, byte };
 
 /* The supervisor. */
@@ -49,20 +54,27 @@ byte phase = active;
 byte round = 0;
 byte epoch = 0;
 byte answered = 0; /* a bit per rank */
+bool promoting = false;
+byte formation = 0;
+byte standbys = 0; /* a bit per rank whose standby has formed it; ALL: there is a standby world */
+bool raising = false;
+
 byte losses = LOSSES;
 byte spurious = SPURIOUS;
+byte prepares = PREPARES;
 
 /* Per rank: what the member knows, and its device host. */
 byte member_phase[N] = replace;
 byte member_round[N] = 1;
 byte member_epoch[N];
-byte reached[N] = quiesce; /* the last phase carried out in member_round; at first there is nothing to quiesce */
+byte reached[N] = quiesce; /* the last phase carried out in member_round; at first all are quiet */
 bool accepting[N];
 bool connected[N];  /* to the communicator of member_round */
 bool alive[N] = true;
 bool detected[N];   /* its death */
 bool working[N];    /* at the order of member_phase and member_round */
 byte late_round[N]; /* of work that was given up and is yet to be answered; 0: none */
+byte standby_of[N]; /* the formation that its standby belongs to; 0: none */
 
 #define ALL ((1 << N) - 1)
 #if N == 3
@@ -82,13 +94,13 @@ byte late_round[N]; /* of work that was given up and is yet to be answered; 0: n
 #define TAKES_PART(j) (SAME_ROUND(j) && member_phase[j] >= form && (working[j] || reached[j] >= form))
 #define IS_CONNECTED(j) (SAME_ROUND(j) && connected[j])
 #define SAME_EPOCH(j) (!accepting[j] || member_epoch[j] == member_epoch[i])
-#define IS_SETTLED(j)                                                                   \
-  (alive[j] && accepting[j] && connected[j] && member_phase[j] == active && member_epoch[j] == epoch)
-#define CAN_FORM(i) (EVERY(IS_ALIVE) && EVERY(TAKES_PART))
-#define CAN_VERIFY(i) (EVERY(IS_ALIVE) && EVERY(IS_CONNECTED))
+#define IS_SETTLED(j)                                                                    \
+  (alive[j] && accepting[j] && connected[j] && member_phase[j] == active && \
+   member_epoch[j] == epoch)
 /* Nothing is under way that would come to an end by itself. */
-#define IS_QUIET(j) \
-  (empty(up[j]) && empty(down[j]) && (alive[j] || detected[j]) && !working[j] && !late_round[j])
+#define IS_QUIET(j)                                                              \
+  (empty(up[j]) && empty(down[j]) && (alive[j] || detected[j]) && !working[j] && \
+   late_round[j] == 0)
 
 inline broadcast(what, argument) {
   for (to : 0 .. N - 1) {
@@ -97,70 +109,125 @@ inline broadcast(what, argument) {
   to = 0
 }
 
-/* What supervisor.cpp does in advance(), fault() and tick(). */
-inline take(event) {
+/* What supervisor.cpp does on an event: next(), begin_round(), enter(), activate(). */
+inline take() {
   next = phase;
   if
 #define TROUPE_TRANSITION(from, on_event, into) :: phase == from && event == on_event -> next = into;
 #include "transitions.def"
   :: else -> skip
   fi;
+#ifdef BROKEN_SKIP_VERIFY
+  if
+  :: next == verify -> next = restore
+  :: else -> skip
+  fi;
+#endif
+#ifdef BROKEN_DEAF
+  if
+  :: phase == restore && next == quiesce -> next = phase
+  :: else -> skip
+  fi;
+#endif
   if
   :: next == phase -> assert(event != deadline) /* it would end the world */
   :: next != phase ->
-     if
-     :: next == quiesce -> round++; assert(round <= MOST_ROUNDS)
-     :: else -> skip
-     fi;
      phase = next;
      answered = 0;
      if
-     :: phase == active -> epoch++; broadcast(activate, epoch)
+     :: phase == active ->
+        epoch++;
+        standbys = 0;
+        broadcast(activate, epoch)
+     :: phase == quiesce ->
+        round++;
+        assert(round <= MOST_ROUNDS);
+        raising = false;
+        broadcast(order, phase)
+     :: phase == replace && standbys == ALL ->
+        promoting = true;
+        standbys = 0;
+        broadcast(promote, formation)
+     :: phase == replace && standbys != ALL ->
+        promoting = false;
+        standbys = 0;
+        broadcast(order, phase)
      :: else -> broadcast(order, phase)
      fi
   fi;
   next = 0
 }
 
-inline heard(i) {
+/* What a message from rank `from` means: the event, or none. */
+inline heard() {
   if
   :: kind == done ->
      if
-     :: about_round == round && about == phase -> answered = answered | (1 << i)
-     :: else -> skip /* of an older round, or twice */
+     :: about_round == round && about == phase -> answered = answered | (1 << from)
+     :: else -> skip /* of an older round */
      fi;
      if
-     :: phase != active && answered == ALL -> take(all_done)
+#ifdef BROKEN_KILL_EARLY
+     :: phase == quiesce && answered != 0 -> event = all_done
+#endif
+     :: phase == replace && promoting && answered == ALL -> event = all_promoted
+     :: phase != active && !(phase == replace && promoting) && answered == ALL -> event = all_done
      :: else -> skip
      fi
-  :: kind == death -> take(fault)
+  :: kind == death -> event = fault
   :: kind == echo ->
      if
-     :: about_round == round -> take(fault)
+     :: about_round == round -> event = fault
      :: else -> skip
      fi
+  :: kind == prepared ->
+     if
+     :: raising && about == formation -> standbys = standbys | (1 << from)
+     :: else -> skip
+     fi
+  :: kind == standby_lost -> standbys = 0; raising = false
   fi;
-  kind = 0; about = 0; about_round = 0
+  kind = 0; about = 0; about_round = 0; from = 0
 }
 
 proctype supervisor() {
-  mtype kind;
-  byte about, about_round, next, to;
+  mtype kind, event;
+  byte about, about_round, from, next, to;
   atomic {
     phase = replace;
     round = 1;
     broadcast(order, replace)
   }
   do
-  :: atomic { up[0]?kind, about, about_round -> heard(0) }
-  :: atomic { up[1]?kind, about, about_round -> heard(1) }
-  :: atomic { up[2]?kind, about, about_round -> heard(2) }
+  :: atomic {
+       if
+       :: up[0]?kind, about, about_round -> from = 0; heard()
+       :: up[1]?kind, about, about_round -> from = 1; heard()
+       :: up[2]?kind, about, about_round -> from = 2; heard()
 #if N > 3
-  :: atomic { up[3]?kind, about, about_round -> heard(3) }
+       :: up[3]?kind, about, about_round -> from = 3; heard()
 #endif
-  :: atomic { spurious > 0 && phase != active && phase != quiesce -> spurious--; take(deadline) }
-  :: atomic { EVERY(IS_QUIET) && phase != active -> take(deadline) }
-  :: atomic { EVERY(IS_QUIET) && phase == active -> assert(EVERY(IS_SETTLED)) }
+#if SPURIOUS > 0
+       :: spurious > 0 && phase != active && phase != quiesce -> spurious--; event = deadline
+#endif
+       :: EVERY(IS_QUIET) && phase != active -> event = deadline
+       :: EVERY(IS_QUIET) && phase == active -> assert(EVERY(IS_SETTLED))
+       fi;
+       if
+       :: event != 0 -> take()
+       :: else -> skip
+       fi;
+       event = 0
+     }
+#if PREPARES > 0
+  :: atomic {
+       phase == active && prepares > 0 && standbys == 0 ->
+       prepares--;
+       formation++;
+       raising = true;
+       broadcast(prepare, formation)
+     }
+#endif
   od
 }
 
@@ -174,7 +241,65 @@ inline finished() {
   say(done)
 }
 
-/* A new order while one is at work: the old one is given up, but may be answered all the same. */
+/* What member.cpp does with an order. What was under way is given up, but may be answered all the
+ * same. What a live device host can do alone is done at once, which is no restriction: the answer
+ * may be on its way for long, and a death in between is one before the order came. */
+inline begin(new_phase) {
+  if
+  :: working[i] && about_round != member_round[i] -> late_round[i] = member_round[i]
+  :: true
+  fi;
+  if
+  :: about_round != member_round[i] -> reached[i] = active; connected[i] = false
+  :: else -> skip
+  fi;
+  member_phase[i] = new_phase;
+  member_round[i] = about_round;
+  working[i] = true
+}
+
+inline carry_out() {
+  begin(about);
+  if
+#ifdef BROKEN_STAYS_OPEN
+  :: about == quiesce -> skip
+#else
+  :: about == quiesce -> accepting[i] = false
+#endif
+  :: about == form -> assert(EVERY(IS_REPLACED))
+  :: about == verify -> assert(EVERY(HAS_FORMED))
+  :: about == restore -> assert(EVERY(HAS_VERIFIED))
+  :: else -> skip
+  fi;
+  if
+  :: alive[i] && (about == quiesce || about == replace || about == restore) -> finished()
+  :: else -> skip
+  fi
+}
+
+/* The old device host ends, healthy or not; the standby takes its place and has a communicator. */
+inline carry_out_promotion() {
+  begin(replace);
+  if
+#ifdef BROKEN_STANDBY
+  :: true ->
+     connected[i] = standby_of[i] == about;
+     alive[i] = true;
+     detected[i] = false;
+     finished()
+#endif
+  :: standby_of[i] == about ->
+     assert(EVERY(HAS_QUIESCED));
+     alive[i] = true;
+     detected[i] = false;
+     connected[i] = true;
+     finished();
+     reached[i] = form
+  :: else -> working[i] = false; say(echo)
+  fi;
+  standby_of[i] = 0
+}
+
 inline receive() {
   if
   :: kind == activate && about_round == member_round[i] ->
@@ -182,33 +307,12 @@ inline receive() {
      member_epoch[i] = about;
      accepting[i] = true;
      assert(EVERY(SAME_EPOCH))
-  :: kind == activate && about_round != member_round[i] -> skip
-  :: kind == order && about_round < member_round[i] -> skip
-  :: kind == order && about_round >= member_round[i] ->
-     if
-     :: working[i] && about_round != member_round[i] -> late_round[i] = member_round[i]
-     :: true
-     fi;
-     if
-     :: about_round != member_round[i] -> reached[i] = active; connected[i] = false
-     :: else -> skip
-     fi;
-     member_phase[i] = about;
-     member_round[i] = about_round;
-     working[i] = true;
-     if
-     :: about == quiesce -> accepting[i] = false
-     :: about == form -> assert(EVERY(IS_REPLACED))
-     :: about == verify -> assert(EVERY(HAS_FORMED))
-     :: about == restore -> assert(EVERY(HAS_VERIFIED))
-     :: else -> skip
-     fi;
-     /* At once, which is no restriction: the answer may be on its way for long, and a death in
-      * between is one before the order came. */
-     if
-     :: alive[i] && (about == quiesce || about == replace || about == restore) -> finished()
-     :: else -> skip
-     fi
+  :: kind == order && about_round >= member_round[i] -> carry_out()
+  :: kind == promote && about_round >= member_round[i] -> carry_out_promotion()
+  :: kind == prepare && about_round == member_round[i] && member_phase[i] == active ->
+     standby_of[i] = about;
+     up[i]!prepared, about, about_round
+  :: else -> skip /* of an older round */
   fi;
   kind = 0; about = 0; about_round = 0
 }
@@ -220,7 +324,7 @@ end:
   do
   :: atomic { down[i]?kind, about, about_round -> receive() }
 
-  /* A dead device host has nothing to quiesce; it is killed and reaped, and the standby promoted. */
+  /* A dead device host has nothing to quiesce; it is reaped, and another put in its place. */
   :: atomic { working[i] && member_phase[i] == quiesce && detected[i] -> finished() }
   :: atomic {
        working[i] && member_phase[i] == replace && detected[i] ->
@@ -230,11 +334,14 @@ end:
        finished()
      }
   :: atomic {
-       working[i] && member_phase[i] == form && CAN_FORM(i) ->
+       working[i] && member_phase[i] == form && EVERY(IS_ALIVE) && EVERY(TAKES_PART) ->
        connected[i] = true;
        finished()
      }
-  :: atomic { working[i] && member_phase[i] == verify && CAN_VERIFY(i) -> finished() }
+  :: atomic {
+       working[i] && member_phase[i] == verify && EVERY(IS_ALIVE) && EVERY(IS_CONNECTED) ->
+       finished()
+     }
 
   /* With a peer gone, forming and verifying fail; or hang, until the deadline. */
   :: atomic {
@@ -252,7 +359,11 @@ end:
   :: atomic {
        late_round[i] != 0 ->
        if
+#ifdef BROKEN_LATE
+       :: working[i] -> finished()
+#else
        :: late_round[i] == member_round[i] && working[i] -> finished()
+#endif
        :: else -> skip
        fi;
        late_round[i] = 0
@@ -263,21 +374,31 @@ end:
        detected[i] = true;
        connected[i] = false;
        if
-       :: working[i] && member_phase[i] == replace -> skip /* raised once more: nobody else's business */
-       :: else -> say(death)
+       :: working[i] && member_phase[i] == replace -> skip /* raised once more: no-one's business */
+       :: else -> say(death); working[i] = working[i] && member_phase[i] == quiesce
        fi
      }
   od
 }
 
+inline strike(i) {
+  losses--;
+  if
+  :: alive[i] -> alive[i] = false
+#if PREPARES > 0
+  :: standby_of[i] != 0 -> standby_of[i] = 0; up[i]!standby_lost, 0, 0
+#endif
+  fi
+}
+
 proctype fate() {
 end:
   do
-  :: atomic { losses > 0 && alive[0] -> losses--; alive[0] = false }
-  :: atomic { losses > 0 && alive[1] -> losses--; alive[1] = false }
-  :: atomic { losses > 0 && alive[2] -> losses--; alive[2] = false }
+  :: atomic { losses > 0 && (alive[0] || standby_of[0] != 0) -> strike(0) }
+  :: atomic { losses > 0 && (alive[1] || standby_of[1] != 0) -> strike(1) }
+  :: atomic { losses > 0 && (alive[2] || standby_of[2] != 0) -> strike(2) }
 #if N > 3
-  :: atomic { losses > 0 && alive[3] -> losses--; alive[3] = false }
+  :: atomic { losses > 0 && (alive[3] || standby_of[3] != 0) -> strike(3) }
 #endif
   od
 }

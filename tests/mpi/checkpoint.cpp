@@ -32,14 +32,14 @@ class Machine {
       *ref = c.device().alloc<double>(kLength);
     one_ = c.device().alloc<double>(kLength);
     c.device().fill(one_, 1.0);
-    for (auto* ref : {&x_, &total_, &seen_}) {
-      c.device().fill(*ref, 0.0);
-      checkpoint_.add(*ref);
-    }
+    for (auto* ref : {&x_, &total_, &seen_}) c.device().fill(*ref, 0.0);
+    checkpoint_.add("x", x_);
+    checkpoint_.add("total", total_);
+    checkpoint_.add("seen", seen_);
     checkpoint_.add_scratch(sum_);
     checkpoint_.add_scratch(halo_);
-    checkpoint_.add_value(count_);
-    checkpoint_.add_value(hash_);
+    checkpoint_.add_value("count", count_);
+    checkpoint_.add_value("hash", hash_);
     c.device().nop().get();
   }
 

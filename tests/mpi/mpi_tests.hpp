@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -98,6 +99,9 @@ void last_step(Context& c);
 void budget(Context& c);
 void idle(Context& c);
 void recovery_time(Context& c);
+void saved_states(Context& c);
+void saved_under_fire(Context& c);
+void stop_requests(Context& c);
 void tokens(Context& c);
 void token_order(Context& c);
 void token_faults(Context& c);

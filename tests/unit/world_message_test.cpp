@@ -28,6 +28,7 @@ WorldMessage some_message(std::uint32_t kind, std::uint32_t phase) {
   m.covered = 6;
   m.parts = {{3, 17, {std::byte{1}}}, {-1, -1, {}}};
   m.detect_us = -9;
+  m.stopping = 1;
   m.text = std::string("kill\0x", 6);
   m.payload = {std::byte{0}, std::byte{255}, std::byte{7}};
   return m;
@@ -57,6 +58,7 @@ TEST(WorldMessage, EveryFieldComesBack) {
         EXPECT_EQ(got->parts[i].contribution, sent.parts[i].contribution);
       }
       EXPECT_EQ(got->detect_us, sent.detect_us);
+      EXPECT_EQ(got->stopping, sent.stopping);
       EXPECT_EQ(got->text, sent.text);
       EXPECT_EQ(got->payload, sent.payload);
     }

@@ -1,5 +1,6 @@
 // The protocol of the world in a seeded simulator: whatever dies and whenever, the world becomes
-// whole again, in step. TROUPE_SEED=n replays one seed with a trace.
+// whole again, in step. TROUPE_SIM_SEED=n replays that seed of a test, with a trace:
+//   TROUPE_SIM_SEED=17 world_protocol_test --gtest_filter=WorldProtocol.OnARoughNetworkToo
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -17,14 +18,29 @@ using Kind = WorldMessage::Kind;
 WorldSimulation::Options options_of(std::uint32_t seed) {
   return {.seed = seed,
           .ranks = 2 + static_cast<int>(seed * 7 % 15),
-          .trace = std::getenv("TROUPE_SEED") != nullptr};
+          .trace = std::getenv("TROUPE_SIM_SEED") != nullptr};
+}
+
+/// 4 to 64 ranks; packets are lost, doubled and overtake each other, some ranks are slow.
+WorldSimulation::Options rough_options_of(std::uint32_t seed) {
+  std::mt19937 random(seed ^ 0xbadu);
+  auto options = options_of(seed);
+  options.ranks = 4 + static_cast<int>(random() % 61);
+  options.radix = 2 + static_cast<int>(random() % 3);
+  options.last_step = 3;
+  options.network = {.delay_us = 100 + static_cast<std::uint32_t>(random() % 5000),
+                     .lost_percent = static_cast<std::uint32_t>(random() % 20),
+                     .duplicated_percent = static_cast<std::uint32_t>(random() % 20)};
+  for (auto slow = random() % 3; slow > 0; --slow)
+    options.network.slow.push_back(static_cast<int>(random() % 64));
+  return options;
 }
 
 /// Faults of all sorts within the first two seconds; none later.
 void scatter_faults(WorldSimulation& world, std::uint32_t seed, int ranks) {
   std::mt19937 random(seed ^ 0x5eedu);
   const auto some_rank = [&] { return static_cast<int>(random() % static_cast<unsigned>(ranks)); };
-  for (auto faults = random() % 5; faults > 0; --faults) {
+  for (auto faults = random() % 6; faults > 0; --faults) {
     const Micros when(random() % 2'000'000);
     if (random() % 4 == 0) world.lose_standby_at(Micros(random() % 2'000'000), some_rank());
     switch (random() % 5) {
@@ -42,9 +58,18 @@ void scatter_faults(WorldSimulation& world, std::uint32_t seed, int ranks) {
   }
 }
 
-void simulate(std::uint32_t seed) {
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  const auto options = options_of(seed);
+/// The seeds of a test, or the one to be replayed.
+template <class Simulate>
+void for_each_seed(std::uint32_t count, Simulate simulate) {
+  if (const char* seed = std::getenv("TROUPE_SIM_SEED"))
+    return simulate(static_cast<std::uint32_t>(std::atoi(seed)));
+  for (std::uint32_t seed = 1; seed <= count && !::testing::Test::HasFailure(); ++seed)
+    simulate(seed);
+}
+
+void simulate(std::uint32_t seed, const WorldSimulation::Options& options) {
+  SCOPED_TRACE("seed " + std::to_string(seed) +
+               ", replay with TROUPE_SIM_SEED=" + std::to_string(seed));
   WorldSimulation world(options);
   scatter_faults(world, seed, options.ranks);
   const auto last_fault = [&] { return world.now() > std::chrono::seconds(2); };
@@ -57,9 +82,35 @@ void simulate(std::uint32_t seed) {
 }
 
 TEST(WorldProtocol, WhateverDiesTheWorldBecomesWholeAgain) {
-  if (const char* seed = std::getenv("TROUPE_SEED"))
-    return simulate(static_cast<std::uint32_t>(std::atoi(seed)));
-  for (std::uint32_t seed = 1; seed <= 5000 && !HasFailure(); ++seed) simulate(seed);
+  for_each_seed(5000, [](std::uint32_t seed) { simulate(seed, options_of(seed)); });
+}
+
+TEST(WorldProtocol, OnARoughNetworkToo) {
+  for_each_seed(2000, [](std::uint32_t seed) { simulate(seed, rough_options_of(seed)); });
+}
+
+TEST(WorldProtocol, TheRoughNetworkIsRough) {
+  WorldSimulation world({.seed = 5,
+                         .ranks = 16,
+                         .network = {.lost_percent = 10, .duplicated_percent = 10, .slow = {3}}});
+  EXPECT_TRUE(world.run([&] { return world.settled() && world.runs_finished() == 1; }));
+  EXPECT_GT(world.network().lost(), 10u);
+  EXPECT_GT(world.network().duplicates(), 10u);
+  EXPECT_GT(world.network().overtaken(), 0u);
+}
+
+TEST(WorldProtocol, ASeedReplaysExactly) {
+  for (const std::uint32_t seed : {3u, 77u}) {
+    std::vector<std::int64_t> ends;
+    for (int i = 0; i < 2; ++i) {
+      const auto options = rough_options_of(seed);
+      WorldSimulation world(options);
+      scatter_faults(world, seed, options.ranks);
+      EXPECT_TRUE(world.run([&] { return world.settled() && world.runs_finished() >= 2; }));
+      ends.push_back(world.now().count());
+    }
+    EXPECT_EQ(ends[0], ends[1]);
+  }
 }
 
 TEST(WorldProtocol, WithoutFaultsOneRoundAndOneEpochDo) {
@@ -88,6 +139,21 @@ TEST(WorldProtocol, AFaultInEachPhaseOfARecoveryIsOvercome) {
       for (const auto& report : world.reports()) reported.insert(report.rank);
       EXPECT_TRUE(reported.contains(2));
     }
+  }
+}
+
+TEST(WorldProtocol, ARunThatIsAskedToStopEndsWithTheSameCommitOnAllRanks) {
+  for (std::uint32_t seed = 1; seed <= 1000 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    auto options = options_of(seed);
+    options.last_step = 1'000'000;
+    WorldSimulation world(options);
+    if (seed % 4 != 0) scatter_faults(world, seed, options.ranks);
+    const auto asked = Micros(100'000 + seed * 1700);
+    world.ask_to_stop_at(asked, static_cast<int>(seed) % options.ranks);
+    EXPECT_TRUE(world.run([&] { return world.settled() && world.runs_finished() == 1; }));
+    EXPECT_GE(world.now(), TimePoint{asked}) << "nobody had asked";
+    EXPECT_LT(world.last_end(), 1000);
   }
 }
 

@@ -157,6 +157,9 @@ class WorldSimulation::Node final : public MemberActions {
                        peers ? Result<void>() : Result<void>(Error{Errc::library, 1, "wrong sum"}));
     });
   }
+  void regroup(std::uint32_t round) override {
+    if (round != open_order_) world_->violation("regroup out of order");
+  }
   void restore(std::uint32_t round, std::int64_t step) override {
     order(round);
     everyone([&](const Node& node) { return node.verified_.contains(round); },
@@ -178,6 +181,9 @@ class WorldSimulation::Node final : public MemberActions {
     if (rank_ == 0) world_->reports_.insert(world_->reports_.end(), reports.begin(), reports.end());
     continue_program();
   }
+  void stopping(std::int64_t since) override {
+    if (!stopping_since_) stopping_since_ = since;
+  }
   void stable(std::int64_t step) override {
     world_->trace("rank %d: stable %d", rank_, static_cast<int>(step));
     stable_ = step;
@@ -188,6 +194,8 @@ class WorldSimulation::Node final : public MemberActions {
     halves_[0] = halves_[1] = complete_ = stable_ = -1;  // the next run begins
     current_ = 1;
     finishing_ = false;
+    end_step_ = INT64_MAX;
+    if (stopping_since_) stopping_since_ = -1;
     continue_program();
   }
   void stop(const Error& error) override { stopped_ = error; }
@@ -230,6 +238,7 @@ class WorldSimulation::Node final : public MemberActions {
                                        world_->now_, world_->now_});
     });
   }
+  void ask_to_stop() { member_.ask_to_stop(); }
   void fail(const Error& error) { member_.device_event(DeviceFailed{error}); }
   void mute() { muted_ = true; }
 
@@ -257,6 +266,8 @@ class WorldSimulation::Node final : public MemberActions {
   int current_ = 1;
   std::int64_t complete_ = -1;  ///< its newest commit that is complete
   std::int64_t stable_ = -1;
+  std::optional<std::int64_t> stopping_since_;
+  std::int64_t end_step_ = INT64_MAX;  ///< the commit with which a run ends that was asked to
   bool finishing_ = false;
   int runs_ = 0;
 
@@ -276,6 +287,7 @@ class WorldSimulation::Node final : public MemberActions {
   /// What the device does next, unless it dies or is stopped before.
   void work(std::uint32_t limit_us, std::function<void()> then) {
     if (!alive_ && !detected_) return;  // nobody there, and nobody knows
+    if (world_->network_.is_slow(rank_)) limit_us *= SimulatedNetwork::kSlowness;
     world_->after(world_->some_time(limit_us), [this, work = device_work_, then = std::move(then)] {
       if (alive_ && work == device_work_ && !muted_) then();
     });
@@ -333,7 +345,7 @@ class WorldSimulation::Node final : public MemberActions {
   // The program, as World::run and Checkpoint have it.
   void continue_program() {
     if (!accepting_ || finishing_) return;
-    if (complete_ == world_->options_.last_step && stable_ >= complete_) {
+    if (complete_ == std::min(end_step_, world_->options_.last_step) && stable_ >= complete_) {
       finishing_ = true;
       world_->after(world_->some_time(5000), [this, epoch = epoch_] {
         if (epoch == member_.epoch()) member_.finished();
@@ -342,6 +354,8 @@ class WorldSimulation::Node final : public MemberActions {
     }
     if (complete_ != halves_[current_] || stable_ < complete_)
       return;  // one under way, or the half still needed
+    if (stopping_since_ && *stopping_since_ <= complete_)
+      end_step_ = std::min(end_step_, complete_ + 1);
     current_ = 1 - current_;
     halves_[current_] = complete_ + 1;
     work(10'000, [this, epoch = epoch_, step = complete_ + 1, run = runs_] {
@@ -364,12 +378,18 @@ class WorldSimulation::Node final : public MemberActions {
                         std::to_string(step));
     }
     complete_ = step;
+    end_step_ = INT64_MAX;
     member_.restored(round, {}, complete_, repeated);
   }
 };
 
 WorldSimulation::WorldSimulation(const Options& options)
-    : options_(options), random_(options.seed) {
+    : options_(options),
+      random_(options.seed),
+      network_(options.network, &random_,
+               [this](std::chrono::nanoseconds delay, std::function<void()> run) {
+                 after(delay, std::move(run));
+               }) {
   for (int rank = 0; rank < options.ranks; ++rank)
     nodes_.push_back(std::make_unique<Node>(this, rank));
   supervisor_ = std::make_unique<WorldSupervisor>(
@@ -388,7 +408,14 @@ void WorldSimulation::announce(const WorldMessage& message) {
       if (node->complete_ < message.step) violation("stable before every rank has committed");
     }
   }
-  if (message.kind == Kind::all_finished) ++runs_finished_;
+  if (message.kind == Kind::all_finished) {
+    ++runs_finished_;
+    for (const auto& node : nodes_) {
+      if (node->complete_ != nodes_.front()->complete_)
+        violation("the ranks ended their runs at different steps");
+    }
+    last_end_ = nodes_.front()->complete_;
+  }
   send(0, 0, message);
 }
 
@@ -397,7 +424,7 @@ void WorldSimulation::send(int from, int to, const WorldMessage& message) {
   if (to == WorldRelay::kToSupervisor) return supervisor_->receive(message, now_);
   const auto decoded = decode_world_message(encode(message));
   if (!decoded.ok()) return violation("a message that cannot be read");
-  post(from, to, [this, to, copy = *decoded] {
+  network_.send(from, to, [this, to, copy = *decoded] {
     auto& node = *nodes_[static_cast<std::size_t>(to)];
     if (copy.kind < Kind::order) return node.relay_.up(copy);
     if (!node.stopped_) node.relay_.down(copy, now_);
@@ -424,18 +451,15 @@ void WorldSimulation::break_communicator_at(Micros when, int rank) {
 void WorldSimulation::fail_at(Micros when, int rank, const Error& error) {
   after(when, [this, rank, error] { nodes_[static_cast<std::size_t>(rank)]->fail(error); });
 }
+void WorldSimulation::ask_to_stop_at(Micros when, int rank) {
+  after(when, [this, rank] { nodes_[static_cast<std::size_t>(rank)]->ask_to_stop(); });
+}
 void WorldSimulation::mute(int rank) {
   nodes_[static_cast<std::size_t>(rank)]->mute();
 }
 
 void WorldSimulation::after(std::chrono::nanoseconds delay, std::function<void()> run) {
   events_.push({now_ + delay, ++order_, std::move(run)});
-}
-
-void WorldSimulation::post(int from, int to, std::function<void()> deliver) {
-  auto& line = lines_[{from, to}];
-  line = std::max(line, now_ + some_time(1000));
-  events_.push({line, ++order_, std::move(deliver)});
 }
 
 void WorldSimulation::violation(const std::string& what) {

@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <functional>
-#include <map>
 #include <memory>
 #include <queue>
 #include <random>
@@ -14,6 +13,7 @@
 #include "rank/world/member.hpp"
 #include "rank/world/relay.hpp"
 #include "rank/world/supervisor.hpp"
+#include "simulated_network.hpp"
 
 /// A seeded world in one thread: the real protocol, simulated devices and programs, random delays,
 /// faults where chance or the test has them. What must hold at every moment is checked at every
@@ -31,7 +31,8 @@ class WorldSimulation {
   struct Options {
     std::uint32_t seed = 1;
     int ranks = 4;
-    int radix = 2;  ///< of the tree
+    int radix = 2;                           ///< of the tree
+    SimulatedNetwork::Conditions network{};  ///< the devices of slow ranks are slow too
     bool trace = false;
     int max_rounds = 1000;
     std::int64_t last_step = 6;  ///< each run ends with the commit of this step
@@ -46,6 +47,8 @@ class WorldSimulation {
   void lose_standby_at(Micros when, int rank);
   void kill_in_phase(int rank, Phase phase) { struck_.emplace_back(rank, phase); }
   void fail_at(Micros when, int rank, const Error& error);
+  /// The rank asks for the end of the run.
+  void ask_to_stop_at(Micros when, int rank);
   /// From now on the rank's device answers no order.
   void mute(int rank);
 
@@ -58,7 +61,10 @@ class WorldSimulation {
   [[nodiscard]] bool all_stopped() const;
   [[nodiscard]] TimePoint now() const { return now_; }
   [[nodiscard]] int runs_finished() const { return runs_finished_; }
+  /// The step with which the run before ended.
+  [[nodiscard]] std::int64_t last_end() const { return last_end_; }
   [[nodiscard]] Error stop_of(int rank) const;
+  [[nodiscard]] const SimulatedNetwork& network() const { return network_; }
   [[nodiscard]] const WorldSupervisor& supervisor() const { return *supervisor_; }
   [[nodiscard]] const std::vector<RecoveryReport>& reports() const { return reports_; }
 
@@ -76,8 +82,6 @@ class WorldSimulation {
   void after(std::chrono::nanoseconds delay, std::function<void()> run);
   Micros some_time(std::uint32_t limit_us) { return Micros(1 + random_() % limit_us); }
   bool chance(std::uint32_t percent) { return random_() % 100 < percent; }
-  /// Delivers in order: never before what was sent earlier from this rank to that one.
-  void post(int from, int to, std::function<void()> deliver);
   void announce(const WorldMessage& message);
   void send(int from, int to, const WorldMessage& message);
   void violation(const std::string& what);
@@ -94,10 +98,11 @@ class WorldSimulation {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::unique_ptr<WorldSupervisor> supervisor_;
-  std::map<std::pair<int, int>, TimePoint> lines_;  ///< from rank to rank
+  SimulatedNetwork network_;
   std::vector<std::pair<int, Phase>> struck_;
   std::uint32_t last_epoch_ = 0;
   int runs_finished_ = 0;
+  std::int64_t last_end_ = -1;
   bool broken_ = false;
   std::vector<RecoveryReport> reports_;
 };

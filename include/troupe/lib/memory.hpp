@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include <troupe/lib/operation.hpp>
 
 /// Operations on memory itself; `Device::fill` and `Device::copy` submit them.
@@ -82,6 +84,13 @@ constexpr std::string_view to_string(FaultKind kind) noexcept {
   constexpr std::string_view kNames[kFaultKindCount] = {
       "kill", "segv", "hang", "exit", "illegal-address", "trap", "assert", "misaligned"};
   return kNames[static_cast<std::size_t>(kind)];
+}
+/// The kind of that name; nothing if there is none.
+constexpr std::optional<FaultKind> fault_kind(std::string_view name) noexcept {
+  for (std::size_t i = 0; i < kFaultKindCount; ++i) {
+    if (name == to_string(static_cast<FaultKind>(i))) return static_cast<FaultKind>(i);
+  }
+  return std::nullopt;
 }
 
 /// Makes the device host suffer a real fault when it reaches this command.

@@ -45,9 +45,14 @@ struct Operand {
 
 /// Pinned segments have this bit set in their region id; slabs do not.
 inline constexpr std::uint32_t kPinnedRegion = 0x8000'0000u;
-/// Slabs of other ranks of this node, mapped for reading, have this bit set. Only troupe's own
-/// transfers name them.
-inline constexpr std::uint32_t kForeignRegion = 0x4000'0000u;
+/// Pinned segments that a new device host does not map by itself have this bit set as well.
+inline constexpr std::uint32_t kApartRegion = 0x4000'0000u;
+/// Slabs of other ranks of this node, mapped for reading: this bit without that of pinned segments.
+/// Only troupe's own transfers name them.
+inline constexpr std::uint32_t kForeignRegion = kApartRegion;
+constexpr bool is_foreign(std::uint32_t region) noexcept {
+  return (region & (kPinnedRegion | kForeignRegion)) == kForeignRegion;
+}
 /// The region of an operand that names a buffer of some rank, plus that rank: `offset` counts from
 /// the start of that buffer, `reserved` is the DType. Its owner translates it; no device host ever
 /// sees it.

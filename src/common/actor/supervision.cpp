@@ -19,6 +19,7 @@ Directive default_decider(const Error& error) {
     case Errc::device_lost: return Directive::restart;
     case Errc::device_failed: return Directive::stop;
     case Errc::budget_exhausted:
+    case Errc::requeue:
     case Errc::internal: return Directive::escalate;
   }
   return Directive::escalate;

@@ -21,6 +21,7 @@ std::string_view to_string(Errc code) noexcept {
     case Errc::world_reformed: return "world_reformed";
     case Errc::peer_lost: return "peer_lost";
     case Errc::budget_exhausted: return "budget_exhausted";
+    case Errc::requeue: return "requeue";
     case Errc::io: return "io";
     case Errc::internal: return "internal";
   }

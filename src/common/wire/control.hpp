@@ -23,12 +23,12 @@ enum class ControlKind : std::uint32_t {
   map_foreign,  ///< a slab of another rank: region, bytes, fd -> done | failed
   drop_region,  ///< region
   promote,      ///< from now on serve the command ring -> done | failed (a mapping did)
-  contribute,   ///< rank, size -> contribution + memfd | failed; gives up what communicator there is
-  connect,      ///< rank, size, memfd of all contributions -> done | failed
-  quiesce,      ///< stop issuing, abort the communicator, drain -> done
-  resume,       ///< go on issuing after quiesce
-  suffer,       ///< value: FaultKind; at once
-  shut_down,    ///< end in good order
+  contribute,  ///< rank, size -> contribution + memfd | failed; gives up what communicator there is
+  connect,     ///< rank, size, memfd of all contributions -> done | failed
+  quiesce,     ///< stop issuing, abort the communicator, drain -> done
+  resume,      ///< go on issuing after quiesce
+  suffer,      ///< value: FaultKind; at once
+  shut_down,   ///< end in good order
   // device host to rank
   ready,  ///< context and handles are there; text: the description as JSON
   slab_made,

@@ -61,16 +61,16 @@ struct Slab {
 class AddressMap {
  public:
   void set(std::uint32_t region, std::byte* base, std::uint64_t bytes) {
-    auto& list = lists_[kind(region)];
-    const auto index = region & ~kKindBits;
+    auto& list = lists_[list_of(region)];
+    const auto index = region & ~(kPinnedRegion | kApartRegion);
     if (list.size() <= index) list.resize(index + 1);
     list[index] = {base, bytes};
   }
   void erase(std::uint32_t region) { set(region, nullptr, 0); }
   /// The address of an operand; nullptr if it does not lie within a mapped region.
   [[nodiscard]] std::byte* find(const Operand& operand) const noexcept {
-    const auto& list = lists_[kind(operand.region)];
-    const auto index = operand.region & ~kKindBits;
+    const auto& list = lists_[list_of(operand.region)];
+    const auto index = operand.region & ~(kPinnedRegion | kApartRegion);
     if (index >= list.size()) return nullptr;
     const auto& entry = list[index];
     if (operand.bytes > entry.bytes || operand.offset > entry.bytes - operand.bytes) return nullptr;
@@ -78,7 +78,7 @@ class AddressMap {
   }
   template <class Visit>
   void for_each(Visit&& visit) const {
-    for (std::uint32_t kind = 0; kind < lists_.size(); ++kind) {
+    for (std::uint32_t kind = 0; kind < kKinds; ++kind) {
       const auto& list = lists_[kind];
       for (std::uint32_t i = 0; i < list.size(); ++i) {
         if (list[i].base != nullptr) visit(i | kind << kKindShift, list[i].base, list[i].bytes);
@@ -91,12 +91,12 @@ class AddressMap {
     std::byte* base = nullptr;
     std::uint64_t bytes = 0;
   };
-  static constexpr std::uint32_t kKindBits = kPinnedRegion | kForeignRegion;
-  static constexpr std::uint32_t kKindShift = 30;
-  static_assert(kKindBits == 3u << kKindShift);
-  static std::uint32_t kind(std::uint32_t region) noexcept { return region >> kKindShift; }
+  /// The two bits of a region's id that say of which kind it is; ids of each kind begin at 0.
+  static constexpr std::uint32_t kKindShift = 30, kKinds = 4;
+  static_assert(kPinnedRegion == 2u << kKindShift && kApartRegion == 1u << kKindShift);
+  static std::size_t list_of(std::uint32_t region) noexcept { return region >> kKindShift; }
 
-  std::array<std::vector<Entry>, 4> lists_;  ///< slabs, foreign slabs, pinned segments, none
+  std::array<std::vector<Entry>, kKinds> lists_;
 };
 
 /// One operation about to be queued: its lane, its tail and its operands' addresses. The reactor

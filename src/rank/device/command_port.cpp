@@ -223,7 +223,7 @@ CommandPort::Settled CommandPort::move_to(std::shared_ptr<HostLink> next, const 
     if (sound && ticket >= expected && tickets_.pending(ticket)) {
       fail_range(expected, ticket - 1, error, settled, resolved);
       expected = ticket + 1;
-      if (auto reason = obstacle(command, settled, error)) {
+      if (auto reason = obstacle(command, settled, error, true)) {
         fail(ticket, *reason, settled, resolved);
       } else {
         auto room = producer.reserve(record->size());
@@ -262,7 +262,7 @@ CommandPort::Settled CommandPort::settle_in_place(const Error& error) {
     if (!record.ok() || record->empty()) break;
     if (command.decode(*record).ok()) {
       const auto ticket = command.header().ticket;
-      const auto reason = obstacle(command, settled, error);
+      const auto reason = obstacle(command, settled, error, false);
       if (reason && tickets_.pending(ticket)) fail(ticket, *reason, settled, resolved);
       if (!tickets_.pending(ticket)) {
         auto* header = const_cast<std::byte*>(record->data());
@@ -287,6 +287,15 @@ void CommandPort::end(const Error& error) {
   Settled settled;
   fail_range(tickets_.retired() + 1, tickets_.submitted(), error, settled, resolved);
   tickets_.advance();
+}
+
+void CommandPort::begin_again(std::shared_ptr<HostLink> link) {
+  const std::scoped_lock locks(submit_mutex_, reply_mutex_);
+  producer_ = link->producer();
+  replies_ = link->replies();
+  link_ = std::move(link);
+  corrupt_.store(false, std::memory_order_release);
+  ended_.reset();
 }
 
 void CommandPort::fail_in_flight(std::uint64_t issued, const Error& error, Settled& settled,
@@ -316,14 +325,17 @@ void CommandPort::fail(std::uint64_t ticket, const Error& error, Settled& settle
 }
 
 std::optional<Error> CommandPort::obstacle(const wire::Command& command, const Settled& settled,
-                                           const Error& error) {
+                                           const Error& error, bool moves) {
   if (command.header().epoch != 0) return Error{Errc::world_reformed, 0, error.message};
-  bool stale = false;
+  bool stale = false, apart = false;
   const auto& lost = settled.lost_buffers;
   command.for_each_operand([&](std::string_view, const Operand& operand, Access) {
+    apart |= (operand.region & kPinnedRegion) != 0 && (operand.region & kApartRegion) != 0;
     stale |=
         !in_no_table(operand) && std::find(lost.begin(), lost.end(), operand.buffer) != lost.end();
   });
+  if (apart && moves)
+    return Error{Errc::device_lost, 0, "memory that the next host lacks: " + error.message};
   if (stale) return Error{Errc::stale, 0, "a buffer that it needs was lost: " + error.message};
   return std::nullopt;
 }

@@ -110,6 +110,9 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   /// with `error`, also what would pass a closed gate.
   void end(const Error& error);
 
+  /// After end(): a host serves again. No command is pending; what had been lost stays lost.
+  void begin_again(std::shared_ptr<HostLink> link);
+
   /// Collectives of other epochs fail with world_reformed; 0: all do.
   void set_epoch(Epoch epoch) { epoch_.store(epoch.value, std::memory_order_release); }
   /// Closes the port to the program: submissions fail with this error until it is opened. The
@@ -188,9 +191,9 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   void fail(std::uint64_t ticket, const Error& error, Settled& settled, Resolved& resolved);
   /// Why a command that was never issued cannot run any more; nullopt: it can. What counts is what
   /// the commands before it have lost (`settled`), not the generations of now: the loss of one
-  /// behind it does not concern it.
+  /// behind it does not concern it. `moves`: to a host that has no memory apart.
   static std::optional<Error> obstacle(const wire::Command& command, const Settled& settled,
-                                       const Error& error);
+                                       const Error& error, bool moves);
 
   class Deliveries final : public detail::Submitter {
    public:

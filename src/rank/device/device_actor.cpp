@@ -1,5 +1,6 @@
 #include "rank/device/device_actor.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <thread>
 
@@ -154,6 +155,7 @@ void DeviceActor::on(FromHost from) {
         (void)self.tell(HostClosed{link});  // the socket's end says it again
       });
       if (is_standby) report_standby();
+      if (reviving_) return revived(true);
       if (!first_ready_) {
         first_ready_ = true;
         described_->resolve(std::move(from.message.text));
@@ -161,6 +163,7 @@ void DeviceActor::on(FromHost from) {
       }
       return advance_replacement();
     case ControlKind::fatal:
+      if (reviving_) return revived(false);
       if (is_standby) return lose_standby(from.message.error());
       if (!first_ready_ || from.message.error().code == Errc::device_failed)
         return give_up(from.message.error());
@@ -190,6 +193,7 @@ void DeviceActor::on(HostClosed closed) {
   if (incarnation == nullptr) return;
   if (standby_ && incarnation == &*standby_) return lose_standby(gone);
   if (successor_ && incarnation == &*successor_) return lose_successor(gone);
+  if (reviving_) return revived(false);
   if (fault_) return;
   if (settings_.launch.in_process) {
     std::fprintf(
@@ -415,10 +419,39 @@ void DeviceActor::on(Suffer suffer) {
 }
 
 void DeviceActor::on(WorldActive) {
+  if (failed_ && !reviving_) {  // the world goes on without this device
+    for (auto* host : {&active_, &successor_, &standby_}) {
+      if (*host) discard(**host);
+      host->reset();
+    }
+    return;
+  }
   world_active_ = true;
   for (auto& host : retired_) host.link->kill();  // HostExited takes it out
   raise_standby();
   report_standby();
+}
+
+void DeviceActor::on(Revive) {
+  if (!failed_ || reviving_ || failed_->code == Errc::stopped) return;
+  auto made = make_incarnation(false);
+  const auto spawned = made.ok() ? spawn(*made, false) : Result<void>(made.error());
+  if (!spawned.ok()) return log::info("device", "no new start: {}", spawned.error().to_string());
+  active_ = std::move(*made);
+  successor_.reset(), standby_.reset();
+  fault_.reset();
+  replacing_.reset(), promoting_.reset(), connected_.reset(), quiescing_.reset();
+  budget_ = RestartBudget(settings_.restart_budget, settings_.restart_window);
+  reviving_ = true;
+}
+
+/// The host of a new start is ready, or has failed like those before.
+void DeviceActor::revived(bool ready) {
+  reviving_ = false;
+  if (!ready) return;
+  failed_.reset();
+  port_->begin_again(active_->link);
+  report(DeviceRevived{});
 }
 
 bool DeviceActor::on(ShutDown) {
@@ -463,20 +496,28 @@ void DeviceActor::on(MakeSlab make) {
 }
 
 void DeviceActor::on(MapPinned map) {
-  pinned_[map.region] = map.memory;
+  if (!map.apart) pinned_[map.region] = map.memory;
   if (failed_) {
     map.mapped->resolve(*failed_);
     return;
   }
-  if (!active_->serving || fault_) {  // mapped on promotion
+  if (!active_->serving || fault_) {
+    const Error nobody{Errc::device_lost, 0, "there is no device host to map it"};
+    map.mapped->resolve(map.apart ? Result<void>(nobody) : Result<void>());  // else on promotion
+    return;
+  }
+  auto& has = active_->apart;
+  if (std::find(has.begin(), has.end(), map.region) != has.end()) {
     map.mapped->resolve({});
     return;
   }
+  if (map.apart) has.push_back(map.region);
   request(*active_,
           {.kind = ControlKind::map_pinned, .region = map.region, .bytes = map.memory->size()},
           map.memory->fd(), [this, map](Result<wire::ControlMessage> answer) {
-            if (!answer.ok() && answer.code() != Errc::device_lost) {
+            if (!answer.ok() && (map.apart || answer.code() != Errc::device_lost)) {
               pinned_.erase(map.region);
+              if (active_) std::erase(active_->apart, map.region);
               map.mapped->resolve(answer.error());
               return;
             }
@@ -488,6 +529,7 @@ void DeviceActor::on(DropRegion drop) {
   slabs_.erase(drop.region);
   pinned_.erase(drop.region);
   foreign_.erase(drop.region);
+  if (active_) std::erase(active_->apart, drop.region);
   if (active_ && active_->serving) {
     (void)wire::send_control(active_->link->socket(),
                              {.kind = ControlKind::drop_region, .region = drop.region});

@@ -54,6 +54,9 @@ struct MapPinned {
   std::uint32_t region;
   std::shared_ptr<ipc::SharedMemory> memory;
   std::shared_ptr<Promise<void>> mapped;
+  /// Only in the present host, once; a host that follows it is not given the memory. Fails with
+  /// device_lost where there is no host just now.
+  bool apart = false;
 };
 struct DropRegion {
   std::uint32_t region;
@@ -102,6 +105,7 @@ struct Suffer {
   std::uint32_t kind;  ///< memory::FaultKind, at once
 };
 struct WorldActive {};  ///< the world is formed again: time to raise a new standby
+struct Revive {};       ///< a device that was given up: try once more; a success is reported
 struct ShutDown {
   using Reply = bool;
 };
@@ -128,7 +132,7 @@ class DeviceActor
                    device_message::ShareSlab, device_message::MapForeign, device_message::Quiesce,
                    device_message::Replace, device_message::Promote, device_message::Contribute,
                    device_message::Connect, device_message::Suffer, device_message::WorldActive,
-                   device_message::ShutDown> {
+                   device_message::Revive, device_message::ShutDown> {
  public:
   /// `described` is resolved with the JSON description once the first host is ready, or with its
   /// error.
@@ -155,6 +159,7 @@ class DeviceActor
   void on(device_message::Connect order);
   void on(device_message::Suffer suffer);
   void on(device_message::WorldActive);
+  void on(device_message::Revive);
   bool on(device_message::ShutDown);
 
  private:
@@ -166,6 +171,7 @@ class DeviceActor
     bool promoting = false;
     bool serving = false;
     bool exited = false;
+    std::vector<std::uint32_t> apart{};  ///< regions that it was given by MapPinned::apart
     std::uint32_t formation = 0;  ///< of the standby world whose communicator it has; 0: none
   };
   using Answer = std::function<void(Result<wire::ControlMessage>)>;
@@ -192,6 +198,7 @@ class DeviceActor
   bool choose_successor();
   bool spend_restart();
   void hand_over();
+  void revived(bool ready);
   void bury();
   void promote();
   void serve();
@@ -222,7 +229,8 @@ class DeviceActor
   std::optional<Incarnation> successor_;  ///< of an active host that is faulty and not buried yet
   std::optional<DeviceFault> fault_;      ///< of the active host
   std::vector<Incarnation> retired_;      ///< have handed over in good health; end once all is done
-  std::optional<Error> failed_;           ///< for good
+  std::optional<Error> failed_;           ///< given up
+  bool reviving_ = false;                 ///< a new host starts in spite of it
   std::optional<std::uint32_t>
       replacing_;  ///< the round that ordered it, until a successor is ready
   std::optional<std::uint32_t>

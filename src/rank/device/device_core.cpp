@@ -192,6 +192,27 @@ Result<Device::Pin> DeviceCore::allocate_pinned(std::uint64_t length, std::size_
       std::move(lease), data, {.region = range->region, .offset = range->offset, .bytes = bytes}};
 }
 
+Result<Device::Pin> DeviceCore::allocate_apart(std::uint64_t bytes) {
+  auto memory = ipc::SharedMemory::create("troupe-apart", bytes);
+  if (!memory) return memory.error();
+  auto shared = std::make_shared<ipc::SharedMemory>(std::move(*memory));
+  const std::lock_guard lock(pinned_mutex_);
+  const auto region = kPinnedRegion | kApartRegion | next_apart_++;
+  pinned_memory_.emplace(region, shared);
+  std::shared_ptr<void> lease(
+      shared->data(), [core = shared_from_this(), region](void*) { core->drop_pinned(region); });
+  return Device::Pin{std::move(lease), shared->data(), {.region = region, .bytes = bytes}};
+}
+
+Future<void> DeviceCore::map_apart(const Operand& memory) {
+  auto mapped = std::make_shared<Promise<void>>();
+  const auto future = mapped->future();
+  const std::lock_guard lock(pinned_mutex_);
+  const auto told = actor_.tell(device_message::MapPinned{
+      memory.region, pinned_memory_.at(memory.region), std::move(mapped), true});
+  return told.ok() ? future : Future<void>(told);
+}
+
 // Copies through staging
 
 Future<void> DeviceCore::upload(std::span<const std::byte> source, const Operand& destination,

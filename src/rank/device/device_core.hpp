@@ -53,6 +53,13 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
 
   Result<Device::Allocation> allocate(std::uint64_t length, DType dtype);
   Result<Device::Pin> allocate_pinned(std::uint64_t length, std::size_t element);
+  /// Pinned memory that no device host has until map_apart(): for large pieces, whose mapping takes
+  /// seconds and must be no part of a recovery. All commands that name it must have completed when
+  /// it is let go.
+  Result<Device::Pin> allocate_apart(std::uint64_t bytes);
+  /// Maps it in the present device host, beside its work. Errors: device_lost (there is none just
+  /// now), out_of_memory, …
+  Future<void> map_apart(const Operand& memory);
   Future<void> upload(std::span<const std::byte> source, const Operand& destination, DType dtype);
   Result<void> download(const Operand& source, std::span<std::byte> destination, DType dtype);
 
@@ -82,6 +89,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
     std::uint64_t ticket;  ///< once this is retired nothing names the range any more
     MemoryPool::Range range;
   };
+  std::uint32_t next_apart_ = 0;
   std::vector<Resting> resting_;  ///< pinned ranges that were given back
 };
 

@@ -44,9 +44,11 @@ struct DeviceFailed {
 struct DeviceStandby {
   bool ready = false;
 };
+/// A GPU that had failed has a device host again.
+struct DeviceRevived {};
 
 using DeviceEvent =
-    std::variant<DeviceFault, DeviceLoss, DeviceDone, DeviceFailed, DeviceStandby>;
+    std::variant<DeviceFault, DeviceLoss, DeviceDone, DeviceFailed, DeviceStandby, DeviceRevived>;
 /// Called on the DeviceActor's thread; must not block.
 using DeviceListener = std::function<void(DeviceEvent)>;
 

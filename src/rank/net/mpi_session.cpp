@@ -10,6 +10,9 @@
 namespace troupe::rank {
 namespace {
 
+/// MPI_Comm_create_group's tags: one per round of the world, in a range that every MPI has.
+constexpr int kGroupTags = 32768;
+
 /// With fewer cores than ranks, a rank that spins in MPI keeps its peers from running: Open MPI
 /// yields if told so before MPI_Init. What the user has set stands.
 void yield_if_cores_are_scarce() {
@@ -54,15 +57,21 @@ std::unique_ptr<MpiSession> MpiSession::open(int* argc, char*** argv) {
   }
   session->communicators_ = std::make_unique<Communicators>();
   auto& comms = *session->communicators_;
-  MPI_Comm_dup(MPI_COMM_WORLD, &comms.host);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms.all);
+  comms.host = comms.all;
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.world);
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.tokens);
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.bulk);
-  MPI_Comm_split_type(comms.host, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comms.node);
-  MPI_Comm_rank(comms.host, &session->rank_);
-  MPI_Comm_size(comms.host, &session->size_);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms.background);
+  MPI_Comm_split_type(comms.all, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comms.node);
+  MPI_Comm_rank(comms.all, &session->rank_);
+  MPI_Comm_size(comms.all, &session->size_);
   MPI_Comm_rank(comms.node, &session->local_rank_);
   MPI_Comm_size(comms.node, &session->local_size_);
+  session->group_rank_ = session->rank_;
+  session->group_size_ = session->size_;
+  session->group_.resize(static_cast<std::size_t>(session->size_));
+  std::iota(session->group_.begin(), session->group_.end(), 0);
   session->node_ = session->rank_;
   MPI_Bcast(&session->node_, 1, MPI_INT, 0, comms.node);
   session->provided_threads_ = provided;
@@ -81,25 +90,63 @@ MpiSession::~MpiSession() {
     MPI_Comm_free(&communicators_->node);
     MPI_Comm_free(&communicators_->bulk);
     MPI_Comm_free(&communicators_->tokens);
+    MPI_Comm_free(&communicators_->background);
     MPI_Comm_free(&communicators_->world);
-    MPI_Comm_free(&communicators_->host);
+    for (auto& [communicator, ranks] : communicators_->groups) MPI_Comm_free(&communicator);
+    MPI_Comm_free(&communicators_->all);
   }
   if (finalise_) MPI_Finalize();
 }
 
+void MpiSession::prepare_group(std::vector<int> ranks, int tag) {
+  auto& comms = *communicators_;
+  MPI_Group all = MPI_GROUP_NULL, chosen = MPI_GROUP_NULL;
+  MPI_Comm made = MPI_COMM_NULL;
+  MPI_Comm_group(comms.world, &all);
+  MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &chosen);
+  MPI_Comm_create_group(comms.world, chosen, tag % kGroupTags, &made);
+  MPI_Group_free(&chosen);
+  MPI_Group_free(&all);
+  const std::lock_guard lock(comms.mutex);
+  comms.groups.emplace_back(made, std::move(ranks));
+}
+
+void MpiSession::adopt_group(bool outside) {
+  auto& comms = *communicators_;
+  if (outside) {
+    comms.host = MPI_COMM_NULL;
+    group_rank_ = -1;
+    group_size_ = 0;
+    group_.clear();
+    return;
+  }
+  const std::lock_guard lock(comms.mutex);
+  if (comms.groups.empty() || comms.host == comms.groups.back().first) return;
+  comms.host = comms.groups.back().first;
+  group_ = comms.groups.back().second;
+  MPI_Comm_rank(comms.host, &group_rank_);
+  MPI_Comm_size(comms.host, &group_size_);
+}
+
+MPI_Comm MpiSession::Communicators::host_or_throw() const {
+  if (host != MPI_COMM_NULL) return host;
+  throw Exception(Error{Errc::peer_lost, 0, "a spectator takes no part in host collectives"});
+}
+
 void MpiSession::barrier() {
-  MPI_Barrier(communicators_->host);
+  MPI_Barrier(communicators_->host_or_throw());
 }
 
 void MpiSession::all_gather(std::span<const std::byte> value, std::span<std::byte> all) {
-  check(all.size() == value.size() * static_cast<std::size_t>(size_),
+  check(all.size() == value.size() * static_cast<std::size_t>(group_size_),
         "all_gather: room for one value per rank");
   const int bytes = static_cast<int>(value.size());
-  MPI_Allgather(value.data(), bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE, communicators_->host);
+  MPI_Allgather(value.data(), bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE,
+                communicators_->host_or_throw());
 }
 
 std::vector<std::string> MpiSession::gather_text(const std::string& text) {
-  return gather_text_over(communicators_->host, text);
+  return gather_text_over(communicators_->host_or_throw(), text);
 }
 
 std::vector<std::string> MpiSession::gather_local_text(const std::string& text) {
@@ -108,27 +155,27 @@ std::vector<std::string> MpiSession::gather_local_text(const std::string& text) 
 
 std::vector<std::vector<std::byte>> MpiSession::all_to_all(
     const std::vector<std::vector<std::byte>>& outgoing) {
-  check(outgoing.size() == static_cast<std::size_t>(size_), "all_to_all: one part per rank");
+  const MPI_Comm host = communicators_->host_or_throw();
+  check(outgoing.size() == static_cast<std::size_t>(group_size_), "all_to_all: one part per rank");
   constexpr std::size_t kPiece = std::size_t{1} << 30;  // MPI counts in int
   std::vector<std::uint64_t> send_bytes, receive_bytes(outgoing.size());
   for (const auto& part : outgoing) send_bytes.push_back(part.size());
-  MPI_Alltoall(send_bytes.data(), 1, MPI_UINT64_T, receive_bytes.data(), 1, MPI_UINT64_T,
-               communicators_->host);
+  MPI_Alltoall(send_bytes.data(), 1, MPI_UINT64_T, receive_bytes.data(), 1, MPI_UINT64_T, host);
   std::vector<std::vector<std::byte>> incoming(outgoing.size());
   std::vector<MPI_Request> requests;
   for (std::size_t r = 0; r < outgoing.size(); ++r) {
     incoming[r].resize(receive_bytes[r]);
     for (std::size_t at = 0; at < incoming[r].size(); at += kPiece) {
       const auto bytes = static_cast<int>(std::min(kPiece, incoming[r].size() - at));
-      MPI_Irecv(incoming[r].data() + at, bytes, MPI_BYTE, static_cast<int>(r), 0,
-                communicators_->host, &requests.emplace_back());
+      MPI_Irecv(incoming[r].data() + at, bytes, MPI_BYTE, static_cast<int>(r), 0, host,
+                &requests.emplace_back());
     }
   }
   for (std::size_t r = 0; r < outgoing.size(); ++r) {
     for (std::size_t at = 0; at < outgoing[r].size(); at += kPiece) {
       const auto bytes = static_cast<int>(std::min(kPiece, outgoing[r].size() - at));
-      MPI_Isend(outgoing[r].data() + at, bytes, MPI_BYTE, static_cast<int>(r), 0,
-                communicators_->host, &requests.emplace_back());
+      MPI_Isend(outgoing[r].data() + at, bytes, MPI_BYTE, static_cast<int>(r), 0, host,
+                &requests.emplace_back());
     }
   }
   MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
@@ -142,7 +189,7 @@ Result<void> MpiSession::agree(const Result<void>& outcome) {
   };
   const Head mine{static_cast<std::uint32_t>(outcome.code()),
                   outcome.ok() ? 0 : outcome.error().native};
-  std::vector<Head> heads(static_cast<std::size_t>(size_));
+  std::vector<Head> heads(static_cast<std::size_t>(group_size_));
   all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(heads)));
   const auto first =
       std::find_if(heads.begin(), heads.end(), [](const Head& head) { return head.code != 0; });

@@ -36,8 +36,21 @@ class MpiSession {
   /// The same on all ranks of this node, and on no other.
   [[nodiscard]] int node() const noexcept { return node_; }
 
+  // Groups: the ranks that take part in the host collectives; all of them at first.
+
+  /// Makes the group that adopt_group() turns to. Blocks until all of `ranks` (of MPI_COMM_WORLD's,
+  /// in order, this one among them) have called it with the same tag; any thread.
+  void prepare_group(std::vector<int> ranks, int tag);
+  /// The host collectives are from now on among the prepared group; `outside`: this rank has no
+  /// part in them, they throw peer_lost. The main thread.
+  void adopt_group(bool outside);
+  [[nodiscard]] int group_rank() const noexcept { return group_rank_; }  ///< -1: outside
+  [[nodiscard]] int group_size() const noexcept { return group_size_; }
+  /// Rank in MPI_COMM_WORLD of each member.
+  [[nodiscard]] const std::vector<int>& group() const noexcept { return group_; }
+
   void barrier();
-  /// `all` has room for size() values.
+  /// `all` has room for group_size() values.
   void all_gather(std::span<const std::byte> value, std::span<std::byte> all);
   [[nodiscard]] std::vector<std::string> gather_text(const std::string& text);
   /// The strings of the ranks of this node, by local rank.
@@ -56,11 +69,14 @@ class MpiSession {
  private:
   friend class MpiBulk;
   friend class MpiTransport;
+  friend class BackgroundExchange;
   struct Communicators;
 
   MpiSession() = default;
 
   int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1, node_ = 0;
+  int group_rank_ = 0, group_size_ = 1;
+  std::vector<int> group_;
   int provided_threads_ = 0;
   bool finalise_ = false;
   std::unique_ptr<Communicators> communicators_;

@@ -1,17 +1,46 @@
 #include <troupe/checkpoint.hpp>
 
+#include <algorithm>
+
 namespace troupe {
 
-Future<void> Checkpoint::move_all(Move move, int half) {
+void Checkpoint::add_entry(SavedEntry saved, Entry entry) {
+  check(!saved.name.empty() && saved.name.size() <= kSavedNameBytes &&
+            saved.name.find('\0') == std::string::npos,
+        "the name of a checkpoint's entry is empty or too long");
+  check(std::none_of(saved_.begin(), saved_.end(),
+                     [&](const SavedEntry& other) { return other.name == saved.name; }),
+        "two entries of a checkpoint have the same name");
+  saved_.push_back(std::move(saved));
+  entries_.push_back(std::move(entry));
+}
+
+Future<void> Checkpoint::move_all(Move move, std::size_t half) {
   std::vector<Future<void>> parts;
-  for (auto& entry : entries_) parts.push_back(entry(move, half));
+  for (auto& entry : entries_) parts.push_back(entry(move, half, {}));
+  if (move != Move::commit)
+    for (const auto& renew : scratch_) renew();
+  return when_all(std::move(parts));
+}
+
+Future<void> Checkpoint::move_all(Move move, std::size_t half,
+                                  const PinnedBuffer<std::uint8_t>& memory,
+                                  std::span<const std::uint64_t> offsets) {
+  check(offsets.size() == entries_.size(), "one offset for each entry of a checkpoint");
+  std::vector<Future<void>> parts;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const auto bytes = saved_[i].count * saved_[i].element_bytes;
+    if (bytes == 0) continue;
+    parts.push_back(entries_[i](
+        move, half, {memory.data() + offsets[i], memory.operand(offsets[i], bytes), nullptr}));
+  }
   return when_all(std::move(parts));
 }
 
 Future<void> Checkpoint::commit(std::int64_t step) {
   current_ = 1 - current_;
   steps_[current_] = step;
-  return move_all(Move::commit, static_cast<int>(current_));
+  return move_all(Move::commit, current_);
 }
 
 Result<void> Checkpoint::forget() {
@@ -24,9 +53,30 @@ Result<void> Checkpoint::rollback(std::int64_t step) {
     if (steps_[half] != step || step < 0) continue;
     steps_[1 - half] = -1;
     current_ = half;
-    return move_all(Move::rollback, static_cast<int>(half)).wait();
+    return move_all(Move::rollback, half).wait();
   }
   return Error{Errc::internal, 0, "no commit of step " + std::to_string(step) + " to go back to"};
+}
+
+void Checkpoint::prepare(const PinnedBuffer<std::uint8_t>& memory,
+                         std::span<const std::uint64_t> offsets) {
+  (void)move_all(Move::prepare, 0, memory, offsets);
+}
+
+Future<void> Checkpoint::save(std::int64_t step, const PinnedBuffer<std::uint8_t>& memory,
+                              std::span<const std::uint64_t> offsets) {
+  for (std::size_t half = 0; half < 2; ++half) {
+    if (steps_[half] == step && step >= 0) return move_all(Move::save, half, memory, offsets);
+  }
+  return Future<void>(
+      Error{Errc::stale, 0, "the commit of step " + std::to_string(step) + " is gone"});
+}
+
+Result<void> Checkpoint::load(std::size_t entry, std::span<const std::byte> saved) {
+  check(saved.size() == saved_[entry].count * saved_[entry].element_bytes,
+        "a saved entry of another size");
+  if (saved.empty()) return {};
+  return entries_[entry](Move::load, 0, {.saved = saved.data()}).wait();
 }
 
 }  // namespace troupe

@@ -18,15 +18,20 @@ void WorldMember::receive(const WorldMessage& message) {
       if (message.round != round_) return;
       phase_ = Phase::active;
       epoch_ = message.epoch;
-      newest_ = message.step;
+      newest_ = spectator_ ? kAnyStep : message.step;
+      if (message.stopping != 0) actions_->stopping(message.step);
       auto reports = decode_reports(message.payload);
-      return actions_->activate(epoch_, message.step,
-                                reports.ok() ? std::move(*reports) : std::vector<RecoveryReport>{});
+      actions_->activate(epoch_, message.step,
+                         reports.ok() ? std::move(*reports) : std::vector<RecoveryReport>{});
+      return assent();
     }
-    case Kind::stable: return actions_->stable(message.step);
+    case Kind::stable:
+      if (message.stopping != 0) actions_->stopping(message.step);
+      return actions_->stable(message.step);
     case Kind::all_finished:
-      newest_ = -1;  // the next run counts from its own first step
-      return actions_->all_finished();
+      newest_ = spectator_ ? kAnyStep : -1;  // the next run counts from its own first step
+      actions_->all_finished();
+      return assent();
     case Kind::stop:
       return actions_->stop({static_cast<Errc>(message.code), message.native, message.text});
     default: return;  // a rank's own to say
@@ -36,6 +41,14 @@ void WorldMember::receive(const WorldMessage& message) {
 void WorldMember::carry_out(const WorldMessage& order) {
   round_ = order.round;
   phase_ = order.phase;
+  excluded_ = order.excluded;
+  spectator_ = std::binary_search(excluded_.begin(), excluded_.end(), rank_);
+  if (spectator_) {
+    newest_ = kAnyStep;
+    grouped_.clear();
+    if (phase_ == Phase::quiesce) actions_->close_world();
+    return report_done({.step = kAnyStep});
+  }
   actions_->strike(phase_);
   switch (order.phase) {
     case Phase::quiesce: actions_->close_world(); return actions_->quiesce(round_);
@@ -51,13 +64,31 @@ void WorldMember::carry_out(const WorldMessage& order) {
     case Phase::restore:
       asked_iteration_ = std::any_of(order.parts.begin(), order.parts.end(),
                                      [&](const RankPart& part) { return part.rank == rank_; });
+      if (excluded_ != grouped_) {
+        actions_->regroup(round_);
+        grouped_ = excluded_;
+      }
       return actions_->restore(round_, order.step);
     case Phase::active: return;
   }
 }
 
+void WorldMember::assent() {
+  if (!spectator_) return;
+  for (const auto kind : {Kind::committed, Kind::finished, Kind::standby}) {
+    actions_->send(
+        {.kind = kind, .round = round_, .epoch = epoch_, .rank = rank_, .step = kAnyStep});
+  }
+}
+
 void WorldMember::prepare(const WorldMessage& order) {
-  if (order.phase == Phase::replace) return actions_->prepare_contribute(order.formation);
+  using Order = DeviceDone::Order;
+  const bool contribute = order.phase == Phase::replace;
+  if (spectator_) {
+    return prepared(
+        {.order = contribute ? Order::contribute : Order::connect, .formation = order.formation});
+  }
+  if (contribute) return actions_->prepare_contribute(order.formation);
   auto contributions = decode_blobs(order.payload);
   if (contributions.ok()) actions_->prepare_connect(order.formation, std::move(*contributions));
 }
@@ -81,6 +112,9 @@ void WorldMember::prepared(const DeviceDone& event) {
 }
 
 void WorldMember::device_event(const DeviceEvent& event) {
+  if (std::holds_alternative<DeviceRevived>(event))
+    return actions_->send({.kind = Kind::rejoin, .round = round_, .rank = rank_});
+  if (spectator_) return;  // nobody counts on its device
   if (const auto* fault = std::get_if<DeviceFault>(&event)) {
     const auto detect = fault->detected_at - fault->struck_at;
     return report_fault(fault->kind, fault->error,
@@ -165,6 +199,10 @@ void WorldMember::committed(std::int64_t step) {
 void WorldMember::finished() {
   if (phase_ != Phase::active) return;
   actions_->send({.kind = Kind::finished, .round = round_, .epoch = epoch_, .rank = rank_});
+}
+
+void WorldMember::ask_to_stop() {
+  actions_->send({.kind = Kind::stop_asked, .round = round_, .epoch = epoch_, .rank = rank_});
 }
 
 void WorldMember::report_done(WorldMessage message) {

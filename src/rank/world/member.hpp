@@ -31,10 +31,16 @@ class MemberActions {
   virtual void prepare_connect(std::uint32_t formation,
                                std::vector<std::vector<std::byte>> contributions) = 0;
   virtual void verify(std::uint32_t round, std::uint32_t epoch) = 0;  ///< -> verified
-  virtual void restore(std::uint32_t round, std::int64_t step) = 0;   ///< -> restored
+  /// The members of the next epoch are others than those of the last; comes before restore.
+  virtual void regroup(std::uint32_t round) = 0;
+  virtual void restore(std::uint32_t round, std::int64_t step) = 0;  ///< -> restored
   virtual void activate(std::uint32_t epoch, std::int64_t stable,
                         std::vector<RecoveryReport> reports) = 0;
   virtual void stable(std::int64_t step) = 0;
+  /// The run is to end at the first commit after that of step `since`, -1: at the first one. Comes
+  /// before the stable() or activate() of that step, on all ranks alike: a rank commits only once
+  /// it knows its commit before to be stable, so all decide at the same commit.
+  virtual void stopping(std::int64_t since) = 0;
   virtual void all_finished() = 0;
   virtual void stop(const Error& error) = 0;
   /// A fault that was ordered for this phase strikes now, if there is one.
@@ -54,11 +60,17 @@ class WorldMember {
                 std::int64_t repeated);
   void committed(std::int64_t step);
   void finished();
+  void ask_to_stop();
 
   [[nodiscard]] Phase phase() const noexcept { return phase_; }
   [[nodiscard]] std::uint32_t epoch() const noexcept { return epoch_; }
+  /// The spectators, in order, according to the newest order; see WorldSupervisor.
+  [[nodiscard]] const std::vector<std::int32_t>& excluded() const noexcept { return excluded_; }
+  [[nodiscard]] bool spectator() const noexcept { return spectator_; }
 
  private:
+  /// What a spectator says so that nobody waits for it.
+  void assent();
   void carry_out(const WorldMessage& order);
   void prepare(const WorldMessage& order);
   void prepared(const DeviceDone& event);
@@ -72,7 +84,9 @@ class WorldMember {
   std::uint32_t round_ = 0;
   std::uint32_t epoch_ = 0;
   bool asked_iteration_ = false;  ///< by the order to restore
-  std::int64_t newest_ = -1;      ///< the newest commit that is complete here
+  std::vector<std::int32_t> excluded_, grouped_;
+  bool spectator_ = false;
+  std::int64_t newest_ = -1;  ///< the newest commit that is complete here
 };
 
 }  // namespace troupe::rank

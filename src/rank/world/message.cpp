@@ -25,6 +25,10 @@ class Writer {
     put(static_cast<std::uint64_t>(parts.size()));
     for (const auto& part : parts) put(part.rank), put(part.iteration), put(part.contribution);
   }
+  void put(const std::vector<std::int32_t>& ranks) {
+    put(static_cast<std::uint64_t>(ranks.size()));
+    raw(ranks.data(), ranks.size() * sizeof(std::int32_t));
+  }
   std::vector<std::byte> take() { return std::move(bytes_); }
 
  private:
@@ -64,6 +68,14 @@ class Reader {
       get(part.rank), get(part.iteration), get(part.contribution);
     }
   }
+  void get(std::vector<std::int32_t>& ranks) {
+    std::uint64_t count = 0;
+    get(count);
+    if (!has(count) || !has(count * sizeof(std::int32_t))) return;
+    ranks.resize(count);
+    std::memcpy(ranks.data(), rest_.data(), count * sizeof(std::int32_t));
+    rest_ = rest_.subspan(count * sizeof(std::int32_t));
+  }
   [[nodiscard]] bool ok() const { return ok_; }
   [[nodiscard]] bool complete() const { return ok_ && rest_.empty(); }
   [[nodiscard]] std::size_t left() const { return rest_.size(); }
@@ -90,8 +102,9 @@ template <class Archive, class Message>
 void fields(Archive&& field, Message& m) {
   field(m.kind), field(m.phase), field(m.round), field(m.epoch), field(m.rank), field(m.covered),
       field(m.code), field(m.native);
-  field(m.lost_buffers), field(m.formation), field(m.step), field(m.repeated), field(m.detect_us);
-  field(m.text), field(m.payload), field(m.parts);
+  field(m.lost_buffers), field(m.formation), field(m.step), field(m.repeated), field(m.detect_us),
+      field(m.stopping);
+  field(m.text), field(m.payload), field(m.parts), field(m.excluded);
 }
 
 template <class Archive, class Report>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,15 +28,17 @@ struct RankPart {
 struct WorldMessage {
   enum class Kind : std::uint32_t {
     // rank to supervisor
-    fault,      ///< something died; text: the kind; code, native: the error; detect_us
-    loss,       ///< what it cost; text: how the device host died (empty: it lives), lost_buffers
-    done,       ///< the phase of this round is carried out here
-    failed,     ///< this rank's GPU cannot come back; code, native, text
-    committed,  ///< step is committed here
-    finished,   ///< the program's run has ended here
-    standby,    ///< this rank's standby is ready (code 0), or lost
-    prepared,   ///< the step (phase) of formation is done by the standby; code, text
-    late,       ///< a relay has waited for long for the answers of these ranks: parts
+    fault,       ///< something died; text: the kind; code, native: the error; detect_us
+    loss,        ///< what it cost; text: how the device host died (empty: it lives), lost_buffers
+    done,        ///< the phase of this round is carried out here
+    failed,      ///< this rank's GPU cannot come back; code, native, text
+    committed,   ///< step is committed here
+    finished,    ///< the program's run has ended here
+    standby,     ///< this rank's standby is ready (code 0), or lost
+    prepared,    ///< the step (phase) of formation is done by the standby; code, text
+    rejoin,      ///< a spectator's GPU is back
+    late,        ///< a relay has waited for long for the answers of these ranks: parts
+    stop_asked,  ///< somebody wants the run to end at the commit after the next stable one
     // supervisor to rank
     order,     ///< carry out phase of round; replace: with a formation, every rank promotes its
                ///< standby of it; form: payload holds the contributions; restore: step, and in
@@ -62,13 +65,18 @@ struct WorldMessage {
   std::int64_t step = -1;       ///< done(replace): newest commit here, -1: none
   std::int64_t repeated = 0;    ///< done(restore): steps to be done again
   std::int64_t detect_us = 0;   ///< fault: from the strike to its detection
+  std::uint32_t stopping = 0;   ///< stable, activate: 1 once somebody has asked for the run's end
   std::string text{};
   std::vector<std::byte> payload{};
   std::vector<RankPart> parts{};
+  std::vector<std::int32_t> excluded{};  ///< order, activate: the ranks that are spectators, sorted
 };
 /// Whether a fault of this kind (WorldMessage::text) is mostly the echo of another one: a phase
 /// that failed or a communicator that broke because somebody's device host died.
 bool is_echo(std::string_view fault_kind) noexcept;
+
+/// A step that holds nobody back: of a rank that has no state to roll back, or takes no part.
+inline constexpr std::int64_t kAnyStep = std::numeric_limits<std::int64_t>::max();
 
 /// Plain bytes for the network and back; a malformed message is Errc::invalid.
 std::vector<std::byte> encode(const WorldMessage& message);

@@ -128,6 +128,9 @@ void WorldRelay::up(WorldMessage message) {
       if (message.round == round_ && message.phase == phase_)
         late_.insert(late_.end(), message.parts.begin(), message.parts.end());
       return;
+    case Kind::stop_asked:
+      if (!std::exchange(stop_asked_, true)) rise(message);
+      return;
     default: return rise(message);
   }
 }

@@ -18,7 +18,7 @@ namespace troupe::rank {
 /// `size` or more rank 0 is everyone's parent.
 struct WorldTree {
   int size = 1;
-  int radix = 2;
+  int radix = 8;  ///< the fastest up to 16,384 ranks, see bench/world_scaling
 
   [[nodiscard]] int parent(int rank) const;                 ///< -1: it is the root
   [[nodiscard]] std::vector<int> children(int rank) const;  ///< that of the largest subtree first
@@ -113,6 +113,7 @@ class WorldRelay {
   int echoes_ = 0;                  ///< passed on in this phase
   std::vector<RankPart> late_;      ///< as heard from below, in this phase
   bool said_late_ = false;
+  bool stop_asked_ = false;  ///< once is enough
 };
 
 }  // namespace troupe::rank

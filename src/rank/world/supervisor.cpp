@@ -1,10 +1,26 @@
 #include "rank/world/supervisor.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace troupe::rank {
 
 using Kind = WorldMessage::Kind;
+
+namespace {
+
+enum class Event { all_done, all_promoted, fault, deadline };
+
+/// Where the event leads from this phase; nullopt: nowhere.
+std::optional<Phase> next(Phase from, Event event) {
+#define TROUPE_TRANSITION(phase, on, into) \
+  if (from == Phase::phase && event == Event::on) return Phase::into;
+#include "rank/world/transitions.def"
+#undef TROUPE_TRANSITION
+  return std::nullopt;
+}
+
+}  // namespace
 
 WorldSupervisor::WorldSupervisor(Options options, Broadcast broadcast)
     : options_(options),
@@ -29,9 +45,11 @@ void WorldSupervisor::receive(const WorldMessage& message, TimePoint now) {
     case Kind::fault: return fault(message, now);
     case Kind::loss: return loss(message);
     case Kind::done: return done(message, now);
-    case Kind::failed: return stop(static_cast<Errc>(message.code), message.native, message.text);
+    case Kind::failed: return failed(message, now);
+    case Kind::rejoin: return rejoin(message, now);
     case Kind::committed: return committed(message);
     case Kind::finished: return finished(message);
+    case Kind::stop_asked: stopping_ = true; return;
     case Kind::standby:
     case Kind::prepared: return standby_world_.receive(message, now);
     case Kind::late: return late(message);
@@ -43,26 +61,21 @@ void WorldSupervisor::tick(TimePoint now) {
   if (stopped_) return;
   standby_world_.tick(now);
   if (phase_ == Phase::active || now - phase_since_ <= options_.phase_timeout) return;
-  if (phase_ == Phase::quiesce || rounds_ >= options_.max_rounds) {
+  const auto again = next(phase_, Event::deadline);
+  if (!again || rounds_ >= options_.max_rounds) {
     return stop(Errc::timeout, 0,
                 "phase " + std::string(to_string(phase_)) +
                     " outlasted its deadline; waited for rank " + waited_for());
   }
-  begin_round(Phase::quiesce, now);
+  begin_round(*again, now);
 }
 
 void WorldSupervisor::fault(const WorldMessage& message, TimePoint now) {
   // A phase that failed, or peers that are gone, are mostly the echo of a death that is reported a
   // moment before or after: worth a new round, but a fault of their own only if nothing else comes.
-  const bool echo = message.kind == Kind::fault && is_echo(message.text);
-  if (echo && message.round != round_) return;
-  if (phase_ == Phase::active) {
-    began_ = now;
-    rounds_ = 0;
-    reports_.clear();
-    lost_buffers_ = 0;
-    std::fill(std::begin(phase_ms_), std::end(phase_ms_), 0.0);
-  }
+  const bool echo = is_echo(message.text);
+  if ((echo && message.round != round_) || is_excluded(message.rank)) return;
+  begin_report(now);
   if (!echo && !reports_.empty() && is_echo(reports_.front().kind)) reports_.clear();
   if (!echo || reports_.empty()) {
     RecoveryReport report;
@@ -71,9 +84,57 @@ void WorldSupervisor::fault(const WorldMessage& message, TimePoint now) {
     report.detect_ms = static_cast<double>(message.detect_us) / 1000.0;
     reports_.push_back(std::move(report));
   }
-  // While the ranks quiesce, one more fault changes nothing: its rank answers the order all the
-  // same.
-  if (phase_ != Phase::quiesce) begin_round(Phase::quiesce, now);
+  if (const auto first = next(phase_, Event::fault)) begin_round(*first, now);
+}
+
+/// If this is the first that goes wrong in an active world.
+void WorldSupervisor::begin_report(TimePoint now) {
+  if (phase_ != Phase::active) return;
+  began_ = now;
+  rounds_ = 0;
+  reports_.clear();
+  lost_buffers_ = 0;
+  std::fill(std::begin(phase_ms_), std::end(phase_ms_), 0.0);
+}
+
+void WorldSupervisor::failed(const WorldMessage& message, TimePoint now) {
+  if (is_excluded(message.rank)) return;
+  const bool last = static_cast<int>(excluded_.size()) + 1 == options_.size;
+  if (!options_.shrink || last || epoch_ == 0)
+    return stop(static_cast<Errc>(message.code), message.native, message.text);
+  begin_report(now);
+  const bool known =
+      std::any_of(reports_.begin(), reports_.end(),
+                  [&](const RecoveryReport& report) { return report.rank == message.rank; });
+  if (!known) reports_.push_back({.rank = message.rank, .kind = "failed"});
+  excluded_.insert(std::lower_bound(excluded_.begin(), excluded_.end(), message.rank),
+                   message.rank);
+  (void)standby_world_.take();  // its standby is part of what is formed
+  begin_round(Phase::quiesce, now);
+}
+
+void WorldSupervisor::rejoin(const WorldMessage& message, TimePoint now) {
+  const bool known =
+      std::find(rejoining_.begin(), rejoining_.end(), message.rank) != rejoining_.end();
+  if (!is_excluded(message.rank) || known) return;
+  rejoining_.push_back(message.rank);
+  if (phase_ == Phase::active) admit(now);
+}
+
+/// Those that rejoin are members from the next epoch on, which begins now.
+void WorldSupervisor::admit(TimePoint now) {
+  begin_report(now);
+  for (const auto rank : rejoining_) {
+    reports_.push_back({.rank = rank, .kind = "rejoin"});
+    excluded_.erase(std::find(excluded_.begin(), excluded_.end(), rank));
+  }
+  rejoining_.clear();
+  (void)standby_world_.take();  // made without them
+  begin_round(Phase::quiesce, now);
+}
+
+bool WorldSupervisor::is_excluded(int rank) const {
+  return std::binary_search(excluded_.begin(), excluded_.end(), rank);
 }
 
 void WorldSupervisor::loss(const WorldMessage& message) {
@@ -104,7 +165,11 @@ void WorldSupervisor::enter(Phase phase, TimePoint now) {
   std::fill(acknowledged_.begin(), acknowledged_.end(), false);
   acknowledgements_ = 0;
   late_.clear();
-  WorldMessage order{.kind = Kind::order, .phase = phase, .round = round_, .epoch = epoch_ + 1};
+  WorldMessage order{.kind = Kind::order,
+                     .phase = phase,
+                     .round = round_,
+                     .epoch = epoch_ + 1,
+                     .excluded = excluded_};
   if (phase == Phase::quiesce) standby_world_.interrupted();
   if (phase == Phase::replace) {
     order.formation = standby_world_.take();
@@ -141,24 +206,24 @@ void WorldSupervisor::done(const WorldMessage& message, TimePoint now) {
 }
 
 void WorldSupervisor::advance(TimePoint now) {
-  switch (phase_) {
-    case Phase::quiesce: return enter(Phase::replace, now);
-    case Phase::replace: return enter(promoting_ ? Phase::verify : Phase::form, now);
-    case Phase::form: return enter(Phase::verify, now);
-    case Phase::verify:
-      target_ = *std::min_element(newest_.begin(), newest_.end());
-      return enter(Phase::restore, now);
-    case Phase::restore: return activate(now);
-    case Phase::active: return;
+  const bool promoted = phase_ == Phase::replace && promoting_;
+  const auto to = next(phase_, promoted ? Event::all_promoted : Event::all_done);
+  if (!to) return;
+  if (phase_ == Phase::verify) {
+    target_ = *std::min_element(newest_.begin(), newest_.end());
+    if (target_ == kAnyStep) target_ = -1;  // nobody has a state
   }
+  if (*to == Phase::active) return activate(now);
+  enter(*to, now);
 }
 
 void WorldSupervisor::activate(TimePoint now) {
   phase_ms_[static_cast<std::size_t>(Phase::restore)] += to_ms(now - phase_since_);
   phase_ = Phase::active;
   ++epoch_;
-  std::fill(newest_.begin(), newest_.end(), target_);
-  stable_ = target_;
+  stable_ = excluded_ == excluded_active_ ? target_ : -1;
+  std::fill(newest_.begin(), newest_.end(), stable_);
+  excluded_active_ = excluded_;
   for (auto& report : reports_) {
     report.epoch = epoch_;
     report.quiesce_ms = phase_ms_[static_cast<std::size_t>(Phase::quiesce)];
@@ -173,9 +238,11 @@ void WorldSupervisor::activate(TimePoint now) {
               .round = round_,
               .epoch = epoch_,
               .step = stable_,
-              .payload = encode(reports_)});
+              .payload = encode(reports_),
+              .excluded = excluded_});
   reports_.clear();
   standby_world_.activated(epoch_, std::vector<bool>(newest_.size(), true));
+  if (!rejoining_.empty()) admit(now);
 }
 
 void WorldSupervisor::committed(const WorldMessage& message) {
@@ -187,7 +254,11 @@ void WorldSupervisor::committed(const WorldMessage& message) {
   const auto everywhere = *std::min_element(newest_.begin(), newest_.end());
   if (everywhere <= stable_) return;
   stable_ = everywhere;
-  broadcast_({.kind = Kind::stable, .round = round_, .epoch = epoch_, .step = stable_});
+  broadcast_({.kind = Kind::stable,
+              .round = round_,
+              .epoch = epoch_,
+              .step = stable_,
+              .stopping = stopping_ ? 1u : 0u});
 }
 
 void WorldSupervisor::finished(const WorldMessage& message) {

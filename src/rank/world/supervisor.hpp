@@ -31,6 +31,12 @@ namespace troupe::rank {
 /// Where there is a standby world (see StandbyWorld), replace promotes it on all ranks, healthy
 /// ones too, and form is skipped.
 ///
+/// A rank whose GPU cannot come back ends the world, or (Options::shrink) becomes a *spectator*: it
+/// is told of everything and answers every order at once, so that the tree of messages needs no
+/// repair, but has no part in the communicator. When its GPU is back it rejoins at the next epoch.
+/// An epoch with other members than the one before begins without commits: what was committed
+/// belongs to other ranks' shares.
+///
 /// Pure: no I/O, no threads; time is passed in, messages leave through
 /// `broadcast`. Answers may speak for many ranks (WorldRelay).
 class WorldSupervisor {
@@ -39,6 +45,7 @@ class WorldSupervisor {
     int size = 1;
     std::chrono::nanoseconds phase_timeout = std::chrono::seconds(30);
     int max_rounds = 16;  ///< in one re-formation
+    bool shrink = false;  ///< go on without a rank whose GPU cannot come back
     StandbyWorld::Options standby{};
   };
   /// To all ranks; must not call back.
@@ -61,6 +68,11 @@ class WorldSupervisor {
  private:
   void fault(const WorldMessage& message, TimePoint now);
   void loss(const WorldMessage& message);
+  void failed(const WorldMessage& message, TimePoint now);
+  void rejoin(const WorldMessage& message, TimePoint now);
+  void admit(TimePoint now);
+  void begin_report(TimePoint now);
+  [[nodiscard]] bool is_excluded(int rank) const;
   void begin_round(Phase first, TimePoint now);
   void enter(Phase phase, TimePoint now);
   void done(const WorldMessage& message, TimePoint now);
@@ -89,6 +101,10 @@ class WorldSupervisor {
   std::int64_t stable_ = -1;
   std::int64_t target_ = -1;  ///< of the rollback
   std::vector<bool> finished_;
+  std::vector<std::int32_t> excluded_;         ///< spectators, in order, from the next epoch on
+  std::vector<std::int32_t> excluded_active_;  ///< of the epoch that is or was active
+  std::vector<std::int32_t> rejoining_;
+  bool stopping_ = false;  ///< the run is to end at its next commit
   StandbyWorld standby_world_;
   bool promoting_ = false;  ///< this round's replace promotes the standby world
 

@@ -16,14 +16,11 @@ std::chrono::nanoseconds look_every(std::chrono::nanoseconds phase_timeout) {
                                               std::chrono::milliseconds(100));
 }
 
-std::shared_ptr<const std::vector<std::vector<std::byte>>> share(
-    std::vector<std::vector<std::byte>> blobs) {
-  return std::make_shared<const std::vector<std::vector<std::byte>>>(std::move(blobs));
-}
 }  // namespace
 
 WorldActor::WorldActor(WorldCore* core, WorldCore::Options options)
     : core_(core),
+      options_(options),
       look_every_(look_every(options.phase_timeout)),
       member_(core->mpi().rank(), this),
       relay_(
@@ -37,6 +34,7 @@ WorldActor::WorldActor(WorldCore* core, WorldCore::Options options)
       WorldSupervisor::Options{
           .size = core->mpi().size(),
           .phase_timeout = options.phase_timeout,
+          .shrink = options.shrink,
           .standby = {.wanted = options.standby_world, .timeout = options.phase_timeout}},
       // By way of the transport: rank 0 hears it as the others do, and after this
       // has returned.
@@ -48,9 +46,22 @@ void WorldActor::on(Begin) {
   context().schedule(look_every_, Deadline{});
 }
 
+void WorldActor::on(FromDevice event) {
+  if (const auto* standby = std::get_if<DeviceStandby>(&event.event))
+    core_->set_standby(standby->ready);
+  member_.device_event(event.event);
+}
+
 void WorldActor::on(Deadline) {
-  if (supervisor_) supervisor_->tick(context().now());
+  if (supervisor_) {
+    supervisor_->tick(context().now());
+    tell_of_standby_world();
+  }
   relay_.tick(context().now());
+  if (member_.spectator() && context().now() - revived_at_ > options_.rejoin_after) {
+    revived_at_ = context().now();
+    core_->device_->tell(device_message::Revive{});
+  }
   context().schedule(look_every_, Deadline{});
 }
 
@@ -70,9 +81,14 @@ void WorldActor::on(FromNetwork message) {
 void WorldActor::send_on(int to, const WorldMessage& message) {
   if (to == WorldRelay::kToSupervisor) {
     supervisor_->receive(message, context().now());
+    tell_of_standby_world();
   } else {
     core_->transport_->send(to, encode(message));
   }
+}
+
+void WorldActor::tell_of_standby_world() {
+  if (options_.standby_world) core_->set_standby_world(supervisor_->standby_world().formed());
 }
 
 void WorldActor::on(Committed done) {
@@ -93,21 +109,48 @@ void WorldActor::promote(std::uint32_t round, std::uint32_t formation) {
   core_->device_->tell(device_message::Promote{round, formation});
 }
 void WorldActor::contribute(std::uint32_t round) {
-  core_->device_->tell(
-      device_message::Contribute{{round, 0}, core_->mpi().rank(), core_->mpi().size()});
+  core_->device_->tell(device_message::Contribute{{round, 0}, place(), members()});
 }
 void WorldActor::connect(std::uint32_t round, std::vector<std::vector<std::byte>> contributions) {
   core_->device_->tell(device_message::Connect{
-      {round, 0}, core_->mpi().rank(), core_->mpi().size(), share(std::move(contributions))});
+      {round, 0}, place(), members(), of_members(std::move(contributions))});
 }
 void WorldActor::prepare_contribute(std::uint32_t formation) {
-  core_->device_->tell(
-      device_message::Contribute{{0, formation}, core_->mpi().rank(), core_->mpi().size()});
+  core_->device_->tell(device_message::Contribute{{0, formation}, place(), members()});
 }
 void WorldActor::prepare_connect(std::uint32_t formation,
                                  std::vector<std::vector<std::byte>> contributions) {
   core_->device_->tell(device_message::Connect{
-      {0, formation}, core_->mpi().rank(), core_->mpi().size(), share(std::move(contributions))});
+      {0, formation}, place(), members(), of_members(std::move(contributions))});
+}
+
+std::int32_t WorldActor::place() const {
+  const auto& excluded = member_.excluded();
+  const auto rank = core_->mpi().rank();
+  const auto before = std::lower_bound(excluded.begin(), excluded.end(), rank) - excluded.begin();
+  return rank - static_cast<std::int32_t>(before);
+}
+std::int32_t WorldActor::members() const {
+  return core_->mpi().size() - static_cast<std::int32_t>(member_.excluded().size());
+}
+
+std::shared_ptr<const std::vector<std::vector<std::byte>>> WorldActor::of_members(
+    std::vector<std::vector<std::byte>> contributions) const {
+  const auto& excluded = member_.excluded();
+  for (auto rank = excluded.rbegin(); rank != excluded.rend(); ++rank) {
+    if (*rank < static_cast<std::int32_t>(contributions.size()))
+      contributions.erase(contributions.begin() + *rank);
+  }
+  return std::make_shared<const std::vector<std::vector<std::byte>>>(std::move(contributions));
+}
+
+void WorldActor::regroup(std::uint32_t round) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < core_->mpi().size(); ++rank) {
+    if (!std::binary_search(member_.excluded().begin(), member_.excluded().end(), rank))
+      ranks.push_back(rank);
+  }
+  core_->mpi().prepare_group(std::move(ranks), static_cast<int>(round));
 }
 
 void WorldActor::verify(std::uint32_t round, std::uint32_t epoch) {
@@ -118,7 +161,7 @@ void WorldActor::verify(std::uint32_t round, std::uint32_t epoch) {
   if (!probe.valid()) probe.renew();
   core_->probed_[0] = -1;
   Device device(core_->device_);
-  device.fill<std::int64_t>(probe, core_->mpi().rank() + 1);
+  device.fill<std::int64_t>(probe, place() + 1);
   auto reduced = detail::submit(
       port,
       collective::AllReduce{DType::i64, ReduceOp::sum, 0, 1, probe.operand(), probe.operand()}, {},
@@ -130,7 +173,7 @@ void WorldActor::verify(std::uint32_t round, std::uint32_t epoch) {
 }
 
 void WorldActor::on(Verified done) {
-  const std::int64_t size = core_->mpi().size(), expected = size * (size + 1) / 2;
+  const std::int64_t size = members(), expected = size * (size + 1) / 2;
   if (done.outcome.ok() && core_->probed_[0] != expected) {
     done.outcome =
         Error{Errc::library, 0,
@@ -142,7 +185,8 @@ void WorldActor::on(Verified done) {
 
 void WorldActor::activate(std::uint32_t epoch, std::int64_t stable,
                           std::vector<RecoveryReport> reports) {
-  core_->activate(epoch, stable, reports);
+  core_->activate(epoch, stable, reports, member_.excluded());
+  revived_at_ = context().now();
   core_->device_->tell(device_message::WorldActive{});
 }
 

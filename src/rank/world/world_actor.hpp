@@ -36,6 +36,7 @@ struct Committed {
 struct Finished {
   std::uint32_t epoch;
 };
+struct AskToStop {};
 struct Deadline {};  ///< time to look at the deadlines
 }  // namespace world_message
 
@@ -44,13 +45,14 @@ struct Deadline {};  ///< time to look at the deadlines
 class WorldActor
     : public Actor<WorldActor, world_message::FromNetwork, world_message::FromDevice,
                    world_message::Begin, world_message::Verified, world_message::Restored,
-                   world_message::Committed, world_message::Finished, world_message::Deadline>,
+                   world_message::Committed, world_message::Finished, world_message::AskToStop,
+                   world_message::Deadline>,
       private MemberActions {
  public:
   WorldActor(WorldCore* core, WorldCore::Options options);
 
   void on(world_message::FromNetwork message);
-  void on(world_message::FromDevice event) { member_.device_event(event.event); }
+  void on(world_message::FromDevice event);
   void on(world_message::Begin);
   void on(world_message::Verified done);
   void on(world_message::Restored done) {
@@ -58,6 +60,7 @@ class WorldActor
   }
   void on(world_message::Committed done);
   void on(world_message::Finished done);
+  void on(world_message::AskToStop) { member_.ask_to_stop(); }
   void on(world_message::Deadline);
 
  private:
@@ -73,17 +76,28 @@ class WorldActor
                        std::vector<std::vector<std::byte>> contributions) override;
   void connect(std::uint32_t round, std::vector<std::vector<std::byte>> contributions) override;
   void verify(std::uint32_t round, std::uint32_t epoch) override;
+  void regroup(std::uint32_t round) override;
   void restore(std::uint32_t round, std::int64_t step) override { core_->ask_restore(round, step); }
   void activate(std::uint32_t epoch, std::int64_t stable,
                 std::vector<RecoveryReport> reports) override;
   void stable(std::int64_t step) override { core_->set_stable(step); }
+  void stopping(std::int64_t since) override { core_->set_stopping(since); }
   void all_finished() override { core_->set_finished(); }
   void stop(const Error& error) override { core_->stop(error); }
   void strike(Phase phase) override;
+  /// This rank's place among the members of the world that is being formed, and their number.
+  [[nodiscard]] std::int32_t place() const;
+  [[nodiscard]] std::int32_t members() const;
+  /// Of all ranks' contributions those of the members.
+  [[nodiscard]] std::shared_ptr<const std::vector<std::vector<std::byte>>> of_members(
+      std::vector<std::vector<std::byte>> contributions) const;
 
   void send_on(int to, const WorldMessage& message);
+  void tell_of_standby_world();
 
   WorldCore* core_;
+  WorldCore::Options options_;
+  TimePoint revived_at_{};  ///< when a spectator's device was last tried, or its epoch began
   std::chrono::nanoseconds look_every_;
   WorldMember member_;
   WorldRelay relay_;

@@ -4,6 +4,9 @@
 #include <thread>
 
 #include "common/core/log.hpp"
+#include "rank/world/restart.hpp"
+#include "rank/world/run_loop.hpp"
+#include "rank/world/stop_signal.hpp"
 #include "rank/world/world_actor.hpp"
 
 namespace troupe::rank {
@@ -33,6 +36,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
                                                    std::shared_ptr<DeviceCore> device,
                                                    Options options) {
   std::shared_ptr<WorldCore> core(new WorldCore(mpi, std::move(device)));
+  core->save_options_ = options.save;
   Device program(core->device_);
   Result<void> ready;
   try {
@@ -61,7 +65,8 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
 }
 
 WorldCore::~WorldCore() {
-  if (tokens_) tokens_->end();  // the others' requests are served until they are here too
+  if (tokens_) tokens_->end();    // the others' requests are served until they are here too
+  if (keeper_) keeper_->close();  // while the world can still say what becomes of its last commit
   if (transport_)
     transport_->leave();  // until all have left the supervisor is needed, and the actors speak
   actor_.stop();
@@ -94,11 +99,15 @@ void WorldCore::ask_restore(std::uint32_t round, std::int64_t step) {
 }
 
 void WorldCore::activate(std::uint32_t epoch, std::int64_t stable,
-                         const std::vector<RecoveryReport>& reports) {
+                         const std::vector<RecoveryReport>& reports,
+                         const std::vector<std::int32_t>& excluded) {
   const std::lock_guard lock(mutex_);
+  spectator_ = std::binary_search(excluded.begin(), excluded.end(), mpi_->rank());
   active_ = true;
+  standby_ = false;  // the device says it again
   epoch_ = epoch;
   stable_ = stable;
+  if (keeper_) keeper_->activated(epoch, stable);
   for (const auto& report : reports) {
     recoveries_.push_back(to_recovery(report));
     if (mpi_->rank() == 0) {
@@ -112,13 +121,20 @@ void WorldCore::activate(std::uint32_t epoch, std::int64_t stable,
 void WorldCore::set_stable(std::int64_t step) {
   const std::lock_guard lock(mutex_);
   stable_ = step;
+  if (keeper_) keeper_->stable(step);
   changed_.notify_all();
+}
+
+void WorldCore::set_stopping(std::int64_t since) {
+  const std::lock_guard lock(mutex_);
+  if (!stopping_since_) stopping_since_ = since;
 }
 
 void WorldCore::set_finished() {
   const std::lock_guard lock(mutex_);
   finished_ = true;
   stable_ = -1;
+  if (stopping_since_) stopping_since_ = -1;  // another run would end with its first commit
   changed_.notify_all();
 }
 
@@ -126,6 +142,7 @@ void WorldCore::stop(const Error& error) {
   const std::lock_guard lock(mutex_);
   stopped_ = error;
   active_ = false;
+  if (keeper_) keeper_->stopped();
   device_->port().set_epoch(Epoch(0));
   device_->port().close_gate(error);
   changed_.notify_all();
@@ -141,6 +158,16 @@ std::optional<memory::FaultKind> WorldCore::take_fault(Phase phase) {
   return kind;
 }
 
+void WorldCore::set_standby(bool ready) {
+  const std::lock_guard lock(mutex_);
+  standby_ = ready;
+}
+
+void WorldCore::set_standby_world(bool formed) {
+  const std::lock_guard lock(mutex_);
+  standby_world_formed_ = formed;
+}
+
 void WorldCore::device_event(DeviceEvent event) {
   (void)actor_.tell(world_message::FromDevice{std::move(event)});
 }
@@ -151,8 +178,13 @@ Result<Epoch> WorldCore::wait_active() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return stopped_ || active_; });
   if (stopped_) return *stopped_;
-  program_epoch_.store(epoch_, std::memory_order_release);
+  acknowledge();
   return Epoch(epoch_);
+}
+
+void WorldCore::acknowledge() {
+  mpi_->adopt_group(spectator_);
+  program_epoch_.store(epoch_, std::memory_order_release);
 }
 
 std::vector<Recovery> WorldCore::recoveries() const {
@@ -160,136 +192,36 @@ std::vector<Recovery> WorldCore::recoveries() const {
   return recoveries_;
 }
 
+void WorldCore::request_stop() {
+  (void)actor_.tell(world_message::AskToStop{});
+}
+
 void WorldCore::inject_in_phase(memory::FaultKind kind, Phase phase) {
   const std::lock_guard lock(mutex_);
   ordered_faults_.emplace_back(phase, kind);
 }
 
-bool WorldCore::interrupted() const {
+bool WorldCore::standby_ready() const {
   const std::lock_guard lock(mutex_);
-  return stopped_ || !active_ || epoch_ != program_epoch_.load(std::memory_order_relaxed);
+  return active_ && standby_ && standby_world_formed_;
 }
 
-void WorldCore::run(Checkpoint& checkpoint, const std::function<Step(std::int64_t)>& step,
-                    const RunOptions& options) {
-  check(options.commit_every >= 1, "commit_every must be at least 1");
-  {
-    const std::lock_guard lock(mutex_);
-    check(!attached_, "one run at a time");
-    attached_ = true;
-    finished_ = false;
-    if (!active_) device_->port().close_gate(kReformed);
-  }
-  struct Detach {
-    WorldCore* core;
-    ~Detach() {
-      const std::lock_guard lock(core->mutex_);
-      core->attached_ = false;
-      core->at_step_ = -1;
-    }
-  } detach{this};
-
-  std::int64_t from = options.first_step;
-  for (;;) {
-    try {
-      const bool first = checkpoint.newest() < 0;
-      if (first) commit_first(checkpoint, from);
-      attempt(checkpoint, step, from, options);
-      return;
-    } catch (const Exception& e) {
-      const bool by_fault =
-          e.code() == Errc::device_lost || e.code() == Errc::world_reformed ||
-          ((e.code() == Errc::stale || e.code() == Errc::peer_lost) && interrupted());
-      if (!by_fault) throw;
-      log::debug("world", "the run is interrupted: {}", e.what());
-    }
-    const auto restored = recover(checkpoint);
-    from = restored >= 0 ? restored : options.first_step;
-  }
-}
-
-std::int64_t WorldCore::attempt(Checkpoint& checkpoint,
-                                const std::function<Step(std::int64_t)>& step, std::int64_t from,
-                                const RunOptions& options) {
-  for (std::int64_t i = from;; ++i) {
-    {
-      const std::lock_guard lock(mutex_);
-      at_step_ = i;
-    }
-    if (interrupted()) throw Exception(kReformed);
-    const auto answer = step(i);
-    if (const auto error = device_->port().take_error()) throw Exception(*error);
-    if (answer == Step::done) {
-      finish(checkpoint);
-      return i;
-    }
-    if ((i + 1 - options.first_step) % options.commit_every == 0) commit(checkpoint, i + 1);
-  }
-}
-
-void WorldCore::commit(Checkpoint& checkpoint, std::int64_t step) {
-  // The half to be overwritten holds the commit before the newest: nobody may still need it.
-  if (checkpoint.newest() >= 0) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return stopped_ || !active_ || stable_ >= checkpoint.newest(); });
-    if (stopped_) throw CollectiveException(*stopped_);
-    if (!active_ || epoch_ != program_epoch_.load()) throw Exception(kReformed);
-  }
-  const auto epoch = program_epoch_.load();
-  checkpoint.commit(step).on_ready([actor = actor_, epoch, step](const Result<void>& outcome) {
-    if (outcome.ok()) (void)actor.tell(world_message::Committed{epoch, step});
-  });
-}
-
-void WorldCore::commit_first(Checkpoint& checkpoint, std::int64_t step) {
-  commit(checkpoint, step);
+void WorldCore::wait_stable(std::int64_t step) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return stopped_ || !active_ || stable_ >= step; });
   if (stopped_) throw CollectiveException(*stopped_);
   if (!active_ || epoch_ != program_epoch_.load()) throw Exception(kReformed);
 }
 
-void WorldCore::finish(const Checkpoint& checkpoint) {
-  std::unique_lock lock(mutex_);
-  // A commit on its way must not be taken for one of the next run.
-  changed_.wait(lock, [&] { return stopped_ || !active_ || stable_ >= checkpoint.newest(); });
-  (void)actor_.tell(world_message::Finished{program_epoch_.load()});
-  changed_.wait(lock, [&] { return stopped_ || !active_ || finished_; });
-  if (finished_) return;
-  if (stopped_) throw CollectiveException(*stopped_);
-  throw Exception(kReformed);
+bool WorldCore::stopping_after(std::int64_t newest) const {
+  const std::lock_guard lock(mutex_);
+  return stopping_since_ && *stopping_since_ <= newest;
 }
 
-std::int64_t WorldCore::recover(Checkpoint& checkpoint) {
-  std::int64_t iteration = -1;
-  std::optional<std::int64_t> restored;
-  std::unique_lock lock(mutex_);
-  iteration = at_step_;
-  for (;;) {
-    changed_.wait(lock, [&] {
-      return stopped_ || restore_ ||
-             (active_ && epoch_ != program_epoch_.load(std::memory_order_relaxed));
-    });
-    if (stopped_) throw CollectiveException(*stopped_);
-    if (restore_) {
-      const auto order = *std::exchange(restore_, std::nullopt);
-      lock.unlock();
-      const CommandPort::Passage passage;
-      // Without a commit everywhere no step has run yet: the state is what it was.
-      const auto outcome = order.step >= 0 ? checkpoint.rollback(order.step) : checkpoint.forget();
-      if (outcome.ok()) restored = order.step;
-      if (outcome.code() == Errc::internal) throw Exception(outcome.error());
-      (void)actor_.tell(world_message::Restored{order.round, outcome, iteration,
-                                                std::max<std::int64_t>(0, iteration - order.step)});
-      lock.lock();
-      continue;
-    }
-    program_epoch_.store(epoch_, std::memory_order_release);
-    device_->port().open_gate();
-    (void)device_->port().take_error();  // what failed on the way was rolled back
-    check(restored.has_value(), "the world became active without a rollback of this rank");
-    return *restored;
-  }
+void WorldCore::look_for_stop_signal() {
+  if (signal_passed_on_ || !stop_signal_seen()) return;
+  signal_passed_on_ = true;
+  request_stop();
 }
 
 }  // namespace troupe::rank
@@ -297,10 +229,18 @@ std::int64_t WorldCore::recover(Checkpoint& checkpoint) {
 namespace troupe {
 
 int World::rank() const {
-  return core_->mpi().rank();
+  return core_->rank();
 }
 int World::size() const {
-  return core_->mpi().size();
+  return core_->size();
+}
+bool World::spectator() const {
+  return core_->rank() < 0;
+}
+int World::job_rank(int rank) const {
+  const auto& group = core_->mpi().group();
+  check(rank >= 0 && rank < size(), "World::job_rank of a rank that the world does not have");
+  return group[static_cast<std::size_t>(rank)];
 }
 int World::local_rank() const {
   return core_->mpi().local_rank();
@@ -316,7 +256,33 @@ Result<Epoch> World::wait_active() {
 }
 void World::run(Checkpoint& checkpoint, const std::function<Step(std::int64_t)>& step,
                 const RunOptions& options) {
-  core_->run(checkpoint, step, options);
+  rank::RunLoop(*core_, checkpoint, step, options).run();
+}
+const SaveOptions& World::save_options() const {
+  return core_->save_options();
+}
+Result<std::optional<SavedState>> World::find_state(const SaveOptions& options) {
+  if (options.directory.empty() || options.restart == SaveOptions::kNever)
+    return std::optional<SavedState>();
+  auto named = options;
+  if (named.name.empty()) named.name = core_->save_options().name;
+  return rank::find_state(core_->mpi(), rank::folder_of(named), named.restart);
+}
+Result<SavedState> World::partner_state() {
+  const auto* const keeper = core_->keeper();
+  return rank::partner_state(core_->mpi(), keeper ? keeper->held() : rank::StateKeeper::Held{});
+}
+void World::load(const SavedState& state, Checkpoint& checkpoint) {
+  agree(rank::load_part(state, rank(), checkpoint));
+}
+void World::request_stop() {
+  core_->request_stop();
+}
+std::int64_t World::restarted_from() const {
+  return core_->restarted_from();
+}
+std::vector<SavedCheckpoint> World::saved_checkpoints() const {
+  return core_->keeper() ? core_->keeper()->saved() : std::vector<SavedCheckpoint>();
 }
 std::vector<Recovery> World::recoveries() const {
   return core_->recoveries();
@@ -342,6 +308,10 @@ bool World::inject_in_phase(memory::FaultKind kind, const std::string& phase) {
     return true;
   }
   return false;
+}
+
+bool World::standby_ready() const {
+  return core_->standby_ready();
 }
 
 void World::barrier() {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "rank/net/mpi_session.hpp"
 #include "rank/net/mpi_transport.hpp"
 #include "rank/world/member.hpp"
+#include "rank/world/state_keeper.hpp"
 #include "rank/world/supervisor.hpp"
 #include "rank/world/token_router.hpp"
 
@@ -30,6 +32,10 @@ class WorldCore {
   struct Options {
     std::chrono::nanoseconds phase_timeout = std::chrono::seconds(30);
     bool standby_world = true;  ///< standbys form a communicator ahead of time
+    bool shrink = false;        ///< go on without a rank whose GPU cannot come back
+    /// How long a rank that is a spectator waits before it tries its GPU again, and between tries.
+    std::chrono::nanoseconds rejoin_after = std::chrono::seconds(60);
+    SaveOptions save;  ///< of runs that have none of their own
     TokenRouter::Options tokens;
   };
 
@@ -46,19 +52,34 @@ class WorldCore {
   [[nodiscard]] Epoch epoch() const noexcept {
     return Epoch(program_epoch_.load(std::memory_order_acquire));
   }
+  /// Among the members of the epoch that the program has acknowledged; -1: a spectator.
+  [[nodiscard]] int rank() const noexcept { return mpi_->group_rank(); }
+  [[nodiscard]] int size() const noexcept { return mpi_->group_size(); }
   /// Tells the WorldActor of the device's fate; any thread.
   void device_event(DeviceEvent event);
 
   // The program's thread.
 
   Result<Epoch> wait_active();
-  void run(Checkpoint& checkpoint, const std::function<Step(std::int64_t)>& step,
-           const RunOptions& options);
+  /// Until `step` is committed everywhere. Throws Exception: world_reformed, or what ended the
+  /// world.
+  void wait_stable(std::int64_t step);
+  /// Whether the run ends with the commit that follows that of step `newest`; -1: the first one.
+  [[nodiscard]] bool stopping_after(std::int64_t newest) const;
+  /// Passes the launcher's signal on, once.
+  void look_for_stop_signal();
   [[nodiscard]] std::vector<Recovery> recoveries() const;
   void inject_in_phase(memory::FaultKind kind, Phase phase);
+  void request_stop();
+  [[nodiscard]] const SaveOptions& save_options() const noexcept { return save_options_; }
+  /// The run that is under way, or the last one.
+  [[nodiscard]] const StateKeeper* keeper() const noexcept { return keeper_.get(); }
+  [[nodiscard]] std::int64_t restarted_from() const noexcept { return restarted_from_; }
+  [[nodiscard]] bool standby_ready() const;
 
  private:
   friend class WorldActor;
+  friend class RunLoop;
 
   WorldCore(MpiSession& mpi, std::shared_ptr<DeviceCore> device)
       : mpi_(&mpi), device_(std::move(device)) {}
@@ -67,20 +88,18 @@ class WorldCore {
   void close();
   void ask_restore(std::uint32_t round, std::int64_t step);
   void activate(std::uint32_t epoch, std::int64_t stable,
-                const std::vector<RecoveryReport>& reports);
+                const std::vector<RecoveryReport>& reports,
+                const std::vector<std::int32_t>& excluded);
   void set_stable(std::int64_t step);
+  void set_stopping(std::int64_t since);
   void set_finished();
   void stop(const Error& error);
   std::optional<memory::FaultKind> take_fault(Phase phase);
+  void set_standby(bool ready);
+  void set_standby_world(bool formed);
 
-  // run()
-  std::int64_t attempt(Checkpoint& checkpoint, const std::function<Step(std::int64_t)>& step,
-                       std::int64_t from, const RunOptions& options);
-  void commit(Checkpoint& checkpoint, std::int64_t step);
-  void commit_first(Checkpoint& checkpoint, std::int64_t step);
-  void finish(const Checkpoint& checkpoint);
-  std::int64_t recover(Checkpoint& checkpoint);
-  [[nodiscard]] bool interrupted() const;
+  /// The program turns to the newest epoch and its members. With mutex_ held.
+  void acknowledge();
 
   MpiSession* mpi_;
   std::shared_ptr<DeviceCore> device_;
@@ -90,11 +109,18 @@ class WorldCore {
   std::atomic<std::uint32_t> program_epoch_{0};
   GpuRef<std::int64_t> probe_;  ///< for the verification of a new communicator
   PinnedBuffer<std::int64_t> probed_;
+  SaveOptions save_options_;
+  std::set<std::string> restarted_names_;  ///< of runs that have looked for a state to go on from
+  std::int64_t restarted_from_ = -1;
+  bool signal_passed_on_ = false;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool active_ = false;
+  bool standby_ = false;              ///< this rank's is ready, in this epoch
+  bool standby_world_formed_ = true;  ///< rank 0 knows; elsewhere, and if not wanted, true
   std::uint32_t epoch_ = 0;
+  bool spectator_ = false;  ///< in the newest epoch
   std::int64_t stable_ = -1;
   bool attached_ = false;  ///< the program is in run(): rollback is its business
   bool finished_ = false;
@@ -105,6 +131,8 @@ class WorldCore {
   };
   std::optional<Restore> restore_;
   std::optional<Error> stopped_;
+  std::optional<std::int64_t> stopping_since_;  ///< see MemberActions::stopping
+  std::unique_ptr<StateKeeper> keeper_;         ///< replaced by the program's thread alone
   std::vector<Recovery> recoveries_;
   std::vector<std::pair<Phase, memory::FaultKind>> ordered_faults_;
 };

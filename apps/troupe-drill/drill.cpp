@@ -1,0 +1,214 @@
+#include "drill.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+namespace troupe::drill {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kReducesPerStep = 16;
+constexpr std::int64_t kStepsBefore = 20;
+constexpr std::int64_t kCommitEvery = 8;  ///< of which the steps before the fault are no multiple
+constexpr std::int64_t kStreamLength = 1024;
+constexpr auto kFaultLimit = 60s;   ///< for a fault to have its effect and to be overcome
+constexpr auto kSettleLimit = 60s;  ///< for the standbys to come up
+
+/// What a fault anywhere makes of operations that have nothing to do with it.
+bool is_of_a_fault(Errc code) {
+  return code == Errc::device_lost || code == Errc::world_reformed || code == Errc::stale ||
+         code == Errc::peer_lost;
+}
+
+bool contains(const std::vector<int>& ranks, int rank) {
+  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
+double to_ms(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+}  // namespace
+
+Recovery Outcome::sum() const {
+  Recovery sum;
+  for (std::size_t i = 0; i < recoveries.size(); ++i) {
+    const auto& one = recoveries[i];
+    const bool same_epoch = i > 0 && recoveries[i - 1].epoch == one.epoch;
+    if (same_epoch) {  // several faults, one re-formation
+      const auto& first = recoveries[i - 1];
+      sum.detect_ms += std::max(0.0, one.detect_ms - first.detect_ms);
+      sum.total_ms += std::max(0.0, one.total_ms - first.total_ms);
+      continue;
+    }
+    sum.detect_ms += one.detect_ms;
+    sum.quiesce_ms += one.quiesce_ms;
+    sum.replace_ms += one.replace_ms;
+    sum.form_ms += one.form_ms;
+    sum.verify_ms += one.verify_ms;
+    sum.restore_ms += one.restore_ms;
+    sum.total_ms += one.total_ms;
+    sum.lost_buffers += one.lost_buffers;
+    sum.repeated_iterations += one.repeated_iterations;
+  }
+  return sum;
+}
+
+Drill::Drill(Runtime& runtime, const Options& options)
+    : world_(runtime.world()),
+      device_(runtime.device()),
+      options_(options),
+      is_victim_(contains(options.victims, world_.rank())),
+      is_second_(options.second == world_.rank()),
+      has_standby_(runtime.config().text("standby") != "off"),
+      fault_limit_(kFaultLimit + runtime.config().duration("heartbeat-timeout")),
+      stream_(device_.alloc<double>(kStreamLength)),
+      kept_(device_.alloc<float>(static_cast<std::int64_t>(options.kept_bytes / sizeof(float)))) {
+  keep();
+}
+
+void Drill::settle() {
+  if (options_.settle.has_value()) std::this_thread::sleep_for(*options_.settle);
+  if (options_.settle.has_value() || !has_standby_) return world_.barrier();
+  const auto deadline = Clock::now() + kSettleLimit;
+  for (;;) {
+    const auto ready = world_.gather_values(world_.standby_ready());
+    if (std::find(ready.begin(), ready.end(), false) == ready.end()) return;
+    world_.agree(Clock::now() < deadline
+                     ? Result<void>()
+                     : Error{Errc::timeout, 0,
+                             "the standbys do not come up; --settle TIME does not wait for them"});
+    std::this_thread::sleep_for(2ms);
+  }
+}
+
+Outcome Drill::suffer(const Attack& attack) {
+  const bool second = !attack.phase.empty();
+  reduce_and_verify();
+  kind_ = attack.kind;
+  known_ = world_.recoveries().size();
+  expected_ = known_ + options_.victims.size() + (second ? 1 : 0);
+  failed_ = 0;
+  ordered_.reset();
+  if (second && is_second_) check(world_.inject_in_phase(kind_, attack.phase), "no such phase");
+  // The clocks of nodes differ: each rank's times count from here.
+  world_.barrier();
+  const auto start = Clock::now();
+  deadline_ = start + fault_limit_;
+  options_.in_run ? suffer_in_run() : suffer_outside_run();
+
+  constexpr auto kNever = Clock::duration::max();
+  const auto orders = world_.gather_values(ordered_ ? *ordered_ - start : kNever);
+  const auto ends = world_.gather_values(verified_ - start);
+  Outcome outcome;
+  outcome.wall_ms = to_ms(*std::max_element(ends.begin(), ends.end()) -
+                          *std::min_element(orders.begin(), orders.end()));
+  for (const auto failed : world_.gather_values(failed_)) outcome.failed_commands += failed;
+  for (const bool intact : world_.gather_values(kept_is_intact()))
+    outcome.kept_intact = outcome.kept_intact && intact;
+  const auto recoveries = world_.recoveries();
+  outcome.recoveries.assign(recoveries.begin() + static_cast<std::ptrdiff_t>(known_),
+                            recoveries.end());
+  if (!outcome.kept_intact) keep();
+  return outcome;
+}
+
+/// As a program does that handles faults itself.
+void Drill::suffer_outside_run() {
+  for (std::int64_t number = 0;; ++number) {
+    const auto epoch = world_.epoch();
+    try {
+      if (step(number) == Step::done) return;
+      continue;
+    } catch (const Exception& e) {
+      (void)active_epoch();
+      if (!is_of_a_fault(e.code())) throw;
+    }
+    // The first to notice is the device; the world may still seem active for a moment.
+    while (active_epoch() == epoch && Clock::now() < deadline_) std::this_thread::sleep_for(20us);
+  }
+}
+
+/// Waits for it. What ends the world ends it for all ranks.
+Epoch Drill::active_epoch() {
+  const auto epoch = world_.wait_active();
+  if (!epoch) throw CollectiveException(epoch.error());
+  return *epoch;
+}
+
+void Drill::suffer_in_run() {
+  Checkpoint checkpoint(device_);
+  checkpoint.add(stream_);
+  world_.run(checkpoint, [this](std::int64_t number) { return step(number); },
+             {.commit_every = kCommitEvery});
+}
+
+Step Drill::step(std::int64_t number) {
+  // Of an epoch that this rank has not acknowledged nothing follows: what it submits now fails.
+  const auto overcome = world_.recoveries().size();
+  if (is_victim_ && !ordered_ && (number >= kStepsBefore || overcome > known_)) order_fault();
+  if (overcome >= expected_) {
+    reduce_and_verify();
+    verified_ = Clock::now();
+    return Step::done;
+  }
+  if (Clock::now() > deadline_) {
+    throw Exception(Error{Errc::timeout, 0,
+                          fmt::format("{}: {} of {} faults were noticed and overcome",
+                                      to_string(kind_), overcome - known_, expected_ - known_)});
+  }
+  stream();
+  return Step::again;
+}
+
+void Drill::order_fault() {
+  ordered_ = Clock::now();
+  (void)device_.inject(kind_);
+}
+
+void Drill::stream() {
+  if (!stream_.valid()) stream_.renew();
+  std::vector<Future<void>> futures;
+  for (int i = 0; i < kReducesPerStep; ++i)
+    futures.push_back(world_.all_reduce(stream_, ReduceOp::max));
+  std::optional<Error> first;
+  for (const auto& future : futures) {
+    const auto& outcome = future.wait();
+    if (outcome.ok()) continue;
+    ++failed_;
+    if (!first) first = outcome.error();
+  }
+  if (first) throw Exception(*first);
+}
+
+void Drill::reduce_and_verify() {
+  if (!stream_.valid()) stream_.renew();
+  device_.fill(stream_, world_.rank() + 1.0);
+  const auto reduced = world_.all_reduce(stream_, ReduceOp::sum);
+  const auto values = device_.download(stream_);
+  reduced.get();  // refused, it would have left the values alone
+  const double expected = world_.size() * (world_.size() + 1) / 2.0;
+  for (const double value : values) {
+    if (value == expected) continue;
+    throw Exception(
+        Error{Errc::library, 0, fmt::format("all_reduce gives {} instead of {}", value, expected)});
+  }
+}
+
+void Drill::keep() {
+  if (!kept_.valid()) kept_.renew();
+  device_.rng().uniform(kept_, {.subsequence = static_cast<std::uint64_t>(world_.rank())});
+  kept_values_ = device_.download(kept_);
+}
+
+bool Drill::kept_is_intact() {
+  if (!kept_.valid()) return false;
+  const auto values = device_.download(kept_);
+  return std::memcmp(values.data(), kept_values_.data(), values.size() * sizeof(float)) == 0;
+}
+
+}  // namespace troupe::drill

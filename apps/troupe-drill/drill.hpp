@@ -1,0 +1,70 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include <troupe/troupe.hpp>
+
+#include "options.hpp"
+
+namespace troupe::drill {
+
+/// One repetition of an attack; the same on all ranks.
+struct Outcome {
+  std::vector<Recovery> recoveries;
+  /// From the order of the (first) fault until the last rank has downloaded and checked an
+  /// all_reduce in the world that has overcome all of it. Between nodes as exact as a barrier.
+  double wall_ms = 0;
+  std::int64_t failed_commands = 0;  ///< all_reduces whose futures failed, over all ranks
+  bool kept_intact = true;           ///< on every rank the kept buffer is bit for bit what it was
+
+  /// What the recoveries add up to: times and losses of each epoch once, its slowest detection.
+  [[nodiscard]] Recovery sum() const;
+};
+
+/// Lets device hosts suffer faults while all ranks stream all_reduces, and watches the world
+/// recover. All ranks call these functions alike.
+class Drill {
+ public:
+  /// Throws Exception (out_of_memory).
+  Drill(Runtime& runtime, const Options& options);
+
+  /// Waits until the world is ready for the next fault. Throws Exception (timeout) if the standbys
+  /// do not come up.
+  void settle();
+  /// Throws Exception if the world does not recover or computes wrongly.
+  Outcome suffer(const Attack& attack);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void suffer_outside_run();
+  void suffer_in_run();
+  Epoch active_epoch();
+  Step step(std::int64_t number);
+  void order_fault();
+  void stream();
+  void reduce_and_verify();
+  void keep();
+  [[nodiscard]] bool kept_is_intact();
+
+  World& world_;
+  Device& device_;
+  const Options& options_;
+  const bool is_victim_, is_second_;
+  const bool has_standby_;
+  const std::chrono::nanoseconds fault_limit_;
+  GpuRef<double> stream_;
+  GpuRef<float> kept_;
+  std::vector<float> kept_values_;
+
+  // Of the repetition under way.
+  memory::FaultKind kind_{};
+  std::size_t known_ = 0, expected_ = 0;  ///< recoveries before it and after it
+  std::int64_t failed_ = 0;
+  Clock::time_point deadline_{}, verified_{};
+  std::optional<Clock::time_point> ordered_;
+};
+
+}  // namespace troupe::drill

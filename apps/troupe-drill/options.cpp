@@ -1,0 +1,172 @@
+#include "options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace troupe::drill {
+namespace {
+
+using memory::FaultKind;
+
+const std::string kNoPhase = "none";
+const std::string kAll = "all";
+
+bool needs_gpu(FaultKind kind) {
+  return kind >= FaultKind::illegal_address;
+}
+
+std::vector<std::string> kind_names() {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < memory::kFaultKindCount; ++i)
+    names.emplace_back(to_string(static_cast<FaultKind>(i)));
+  return names;
+}
+
+Error bad(const std::string& option, const std::string& why) {
+  return {Errc::invalid, 0, fmt::format("--{}: {}", option, why)};
+}
+
+std::optional<int> whole(std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < 0) return std::nullopt;
+  return value;
+}
+
+Result<std::vector<FaultKind>> parse_kinds(const Config& config, const std::string& engine) {
+  using enum FaultKind;
+  const auto& names = config.list("kinds");
+  if (names.empty() && engine == "cuda")
+    return std::vector{kill, illegal_address, trap, assertion, misaligned};
+  if (names.empty()) return std::vector{kill};
+  std::vector<FaultKind> kinds;
+  for (const auto& name : names) {
+    const auto kind = *memory::fault_kind(name);  // one of the choices
+    if (needs_gpu(kind) && engine != "cuda")
+      return bad("kinds", fmt::format("{} happens on GPUs only, the engine is {}", name, engine));
+    kinds.push_back(kind);
+  }
+  return kinds;
+}
+
+Result<std::vector<int>> parse_victims(const Config& config, int ranks) {
+  const auto& names = config.list("victim");
+  std::vector<int> victims;
+  if (names.empty()) return std::vector{ranks > 1 ? 1 : 0};
+  for (const auto& name : names) {
+    const auto rank = whole(name);
+    if (name == kAll) {
+      for (int i = 0; i < ranks; ++i) victims.push_back(i);
+    } else if (rank.has_value() && *rank < ranks) {
+      victims.push_back(*rank);
+    } else {
+      return bad("victim", fmt::format("there is no rank {} among {}", name, ranks));
+    }
+  }
+  std::sort(victims.begin(), victims.end());
+  victims.erase(std::unique(victims.begin(), victims.end()), victims.end());
+  return victims;
+}
+
+/// The next rank that is not struck before it.
+std::optional<int> choose_second(const std::vector<int>& victims, int ranks) {
+  for (int i = 1; i < ranks; ++i) {
+    const int rank = (victims.back() + i) % ranks;
+    if (std::find(victims.begin(), victims.end(), rank) == victims.end()) return rank;
+  }
+  return std::nullopt;
+}
+
+bool standby_world(const Config& config) {
+  return config.text("standby") == "world" || config.text("standby") == "on";
+}
+
+}  // namespace
+
+std::vector<OptionSpec> option_specs() {
+  return {
+      {"kinds", OptionType::list, "", "KIND",
+       "faults to suffer: kill, segv, hang, exit, and on a GPU illegal-address, trap, assert, "
+       "misaligned; default: kill, and on a GPU also these four",
+       kind_names()},
+      {"phases",
+       OptionType::list,
+       kNoPhase,
+       "PHASE",
+       "with each fault another rank suffers the same in this phase of the recovery: quiesce, "
+       "replace, form, verify, restore; none: no second fault. form and replace want --standby "
+       "local or off",
+       {kNoPhase, "quiesce", "replace", "form", "verify", "restore"}},
+      {"victim", OptionType::list, "", "RANK|all",
+       "ranks whose device hosts suffer the fault, together; default: 1, of a single rank 0"},
+      {"repetitions",
+       OptionType::integer,
+       "5",
+       "N",
+       "faults of each kind and phase",
+       {},
+       "1",
+       "1000"},
+      {"settle",
+       OptionType::duration,
+       "auto",
+       "TIME",
+       "pause before a fault; auto: until what --standby asks for is up again",
+       {"auto"}},
+      {"kept",
+       OptionType::bytes,
+       "64MiB",
+       "SIZE",
+       "size of the buffer that must survive",
+       {},
+       "4B",
+       "64GiB"},
+      {"in-run", OptionType::flag, "off", "",
+       "suffer the faults in World::run, with a checkpoint, and report the steps repeated"},
+      {"json", OptionType::text, "", "FILE", "write the results as JSON"},
+  };
+}
+
+Result<void> check_options(const Config& config) {
+  if (config.text("isolation") == "thread")
+    return bad("isolation", "with the device host as a thread a fault ends its rank");
+  for (const std::string phase : {"replace", "form"}) {
+    const auto& phases = config.list("phases");
+    if (!standby_world(config) || std::find(phases.begin(), phases.end(), phase) == phases.end())
+      continue;
+    return bad("phases",
+               fmt::format("{}: with --standby world {}; see --standby local", phase,
+                           phase == "form" ? "nothing is formed"
+                                           : "every device host is replaced there anyway"));
+  }
+  return {};
+}
+
+Result<Options> parse_options(const Config& config, int ranks, const std::string& engine) {
+  Options options;
+  const auto kinds = parse_kinds(config, engine);
+  if (!kinds) return kinds.error();
+  auto victims = parse_victims(config, ranks);
+  if (!victims) return victims.error();
+  options.victims = std::move(*victims);
+  options.second = choose_second(options.victims, ranks);
+  auto phases = config.list("phases");
+  if (phases.empty()) phases = {kNoPhase};
+  for (const auto kind : *kinds) {
+    for (const auto& phase : phases) {
+      if (phase != kNoPhase && !options.second)
+        return bad("phases", fmt::format("{}: all ranks are victims already", phase));
+      options.attacks.push_back({kind, phase == kNoPhase ? "" : phase});
+    }
+  }
+  options.repetitions = config.integer("repetitions");
+  if (config.text("settle") != "auto") options.settle = config.duration("settle");
+  options.kept_bytes = config.bytes("kept");
+  options.in_run = config.flag("in-run");
+  options.json = config.text("json");
+  return options;
+}
+
+}  // namespace troupe::drill

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <troupe/troupe.hpp>
+
+namespace troupe::drill {
+
+/// What is measured as one series: faults of this kind, alone or with a second one.
+struct Attack {
+  memory::FaultKind kind = memory::FaultKind::kill;
+  std::string phase;  ///< of the recovery, in which another rank suffers the same; empty: none
+};
+
+struct Options {
+  std::vector<Attack> attacks;
+  std::vector<int> victims;                        ///< ranks that suffer the first fault, together
+  std::optional<int> second;                       ///< the rank that suffers the one in a phase
+  std::int64_t repetitions = 5;                    ///< of each attack
+  std::optional<std::chrono::nanoseconds> settle;  ///< nothing: until the standbys are ready
+  std::uint64_t kept_bytes = 0;
+  bool in_run = false;
+  std::string json;
+};
+
+std::vector<OptionSpec> option_specs();
+
+/// What can be said without a world. Errors: invalid.
+Result<void> check_options(const Config& config);
+/// The options as they apply to a world of `ranks` ranks with that engine. Errors: invalid.
+Result<Options> parse_options(const Config& config, int ranks, const std::string& engine);
+
+}  // namespace troupe::drill

@@ -1,0 +1,162 @@
+#include "report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+namespace troupe::drill {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The settings that decide on the way of a recovery.
+constexpr const char* kPolicies[] = {"standby"};
+
+struct Phase {
+  const char* name;
+  double Recovery::*time;
+};
+constexpr Phase kPhases[] = {{"detect", &Recovery::detect_ms},   {"quiesce", &Recovery::quiesce_ms},
+                             {"replace", &Recovery::replace_ms}, {"form", &Recovery::form_ms},
+                             {"verify", &Recovery::verify_ms},   {"restore", &Recovery::restore_ms},
+                             {"total", &Recovery::total_ms}};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto middle = values.size() / 2;
+  return values.size() % 2 != 0 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+double largest(const std::vector<double>& values) {
+  return *std::max_element(values.begin(), values.end());
+}
+
+template <class Get>
+std::vector<double> values(const Series& series, Get get) {
+  std::vector<double> list;
+  for (const auto& outcome : series.outcomes) list.push_back(static_cast<double>(get(outcome)));
+  return list;
+}
+
+struct Column {
+  std::string name;
+  std::vector<double> values;
+};
+
+std::vector<Column> times(const Series& series) {
+  std::vector<Column> columns;
+  for (const auto& phase : kPhases)
+    columns.push_back(
+        {phase.name, values(series, [&](const Outcome& o) { return o.sum().*phase.time; })});
+  columns.push_back({"wall", values(series, [](const Outcome& o) { return o.wall_ms; })});
+  return columns;
+}
+
+std::vector<Column> losses(const Series& series) {
+  return {{"lost_buffers", values(series, [](const Outcome& o) { return o.sum().lost_buffers; })},
+          {"failed_commands", values(series, [](const Outcome& o) { return o.failed_commands; })},
+          {"repeated_steps",
+           values(series, [](const Outcome& o) { return o.sum().repeated_iterations; })}};
+}
+
+bool kept_intact(const Series& series) {
+  return std::all_of(series.outcomes.begin(), series.outcomes.end(),
+                     [](const Outcome& outcome) { return outcome.kept_intact; });
+}
+
+std::string name_of(const Attack& attack) {
+  const std::string kind(to_string(attack.kind));
+  return attack.phase.empty() ? kind : kind + " in " + attack.phase;
+}
+
+Json to_json(const Series& series, const Setting& setting) {
+  Json json = {{"name", name_of(series.attack) + " " + setting.policy},
+               {"kind", to_string(series.attack.kind)},
+               {"phase", series.attack.phase.empty() ? "none" : series.attack.phase},
+               {"ranks", setting.ranks},
+               {"repetitions", series.outcomes.size()},
+               {"kept_intact", kept_intact(series)}};
+  for (const auto& column : times(series)) {
+    json[column.name + "_ms_median"] = median(column.values);
+    json[column.name + "_ms_max"] = largest(column.values);
+  }
+  for (const auto& column : losses(series)) {
+    json[column.name + "_median"] = median(column.values);
+    json[column.name + "_max"] = largest(column.values);
+  }
+  json["recoveries"] = values(series, [](const Outcome& o) { return o.recoveries.size(); });
+  json["total_ms_values"] = values(series, [](const Outcome& o) { return o.sum().total_ms; });
+  json["wall_ms_values"] = values(series, [](const Outcome& o) { return o.wall_ms; });
+  return json;
+}
+
+}  // namespace
+
+std::string policy_of(const Config& config) {
+  std::string text;
+  for (const auto* policy : kPolicies)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", policy, config.text(policy));
+  return text;
+}
+
+std::string heading(const Setting& setting, const Options& options) {
+  const bool twice = std::any_of(options.attacks.begin(), options.attacks.end(),
+                                 [](const Attack& attack) { return !attack.phase.empty(); });
+  auto text = fmt::format(
+      "\n{} ranks, {}, {}: {} repetitions{}; the fault is rank {}'s{}\n"
+      "times in ms, medians above maxima; wall: from the fault to the last rank's verified "
+      "all_reduce\n"
+      "lost: buffers whose contents went, commands that failed, steps to be repeated; over all "
+      "ranks\n"
+      "  {:<24}",
+      setting.ranks, setting.device, setting.policy, options.repetitions,
+      options.in_run ? " in World::run" : "", fmt::join(options.victims, ", "),
+      twice ? fmt::format(", the one in a phase rank {}'s", options.second.value()) : "", "fault");
+  for (const auto& phase : kPhases) text += fmt::format(" {:>8}", phase.name);
+  return text + fmt::format(" {:>8}  {:>7} {:>8} {:>5}  kept buffer\n", "wall", "buffers",
+                            "commands", "steps");
+}
+
+std::string to_text(const Series& series) {
+  auto medians = fmt::format("  {:<24}", name_of(series.attack));
+  auto maxima = fmt::format("  {:<24}", "");
+  for (const auto& column : times(series)) {
+    medians += fmt::format(" {:>8.1f}", median(column.values));
+    maxima += fmt::format(" {:>8.1f}", largest(column.values));
+  }
+  const auto lost = losses(series);
+  constexpr auto kLosses = "  {:>7} {:>8} {:>5}";
+  medians +=
+      fmt::format(kLosses, median(lost[0].values), median(lost[1].values), median(lost[2].values));
+  maxima += fmt::format(kLosses, largest(lost[0].values), largest(lost[1].values),
+                        largest(lost[2].values));
+  return medians + (kept_intact(series) ? "  intact\n" : "  CHANGED\n") + maxima + "\n";
+}
+
+Result<void> write_json(const std::vector<Series>& series, const Setting& setting,
+                        const Options& options) {
+  const Json header = {{"app", "troupe-drill"},           {"engine", setting.engine},
+                       {"device", setting.device},        {"ranks", setting.ranks},
+                       {"policy", setting.policy},        {"repetitions", options.repetitions},
+                       {"in_run", options.in_run},        {"victims", options.victims},
+                       {"kept_bytes", options.kept_bytes}};
+  auto text = header.dump();
+  text.pop_back();  // its closing brace
+  text += ",\n\"series\":[";
+  for (const auto* gap = "\n"; const auto& one : series) {
+    text += gap + to_json(one, setting).dump();
+    gap = ",\n";
+  }
+  std::ofstream file(options.json);
+  file << text << "\n]}\n";
+  file.close();
+  if (!file) return Error{Errc::io, errno, options.json + ": " + std::strerror(errno)};
+  return {};
+}
+
+}  // namespace troupe::drill

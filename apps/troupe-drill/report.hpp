@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <troupe/troupe.hpp>
+
+#include "drill.hpp"
+#include "options.hpp"
+
+namespace troupe::drill {
+
+/// The outcomes of one attack, of at least one repetition.
+struct Series {
+  Attack attack;
+  std::vector<Outcome> outcomes;
+};
+
+/// What all series of a report have in common.
+struct Setting {
+  int ranks = 0;
+  std::string engine, device;
+  std::string policy;  ///< the settings that decide on the recovery: "standby world"
+};
+
+/// What of the configuration decides on the way of a recovery.
+std::string policy_of(const Config& config);
+
+/// The lines above the table.
+std::string heading(const Setting& setting, const Options& options);
+/// A series as two lines of the table: medians, and below them the largest.
+std::string to_text(const Series& series);
+/// Writes all series as JSON, each on a line of its own. Errors: io.
+Result<void> write_json(const std::vector<Series>& series, const Setting& setting,
+                        const Options& options);
+
+}  // namespace troupe::drill

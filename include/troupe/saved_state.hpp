@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <troupe/dtype.hpp>
+#include <troupe/error.hpp>
+
+namespace troupe {
+
+/// The longest name of an entry of a checkpoint, in bytes.
+inline constexpr std::size_t kSavedNameBytes = 63;
+
+/// One entry of a saved part: what Checkpoint::add and its kin registered under a name.
+struct SavedEntry {
+  std::string name;
+  std::optional<DType> dtype;  ///< of a buffer; none: host data, plain bytes
+  std::uint64_t element_bytes = 1;
+  std::uint64_t count = 0;  ///< elements
+};
+
+/// A range of elements of one entry of one part.
+struct SavedPiece {
+  int part = 0;  ///< the rank that saved it, in the world that saved it
+  std::string entry;
+  std::uint64_t first = 0, count = 0;
+};
+
+namespace detail {
+/// Where the parts of a saved state are.
+class StateSource {
+ public:
+  virtual ~StateSource() = default;
+  [[nodiscard]] virtual std::int64_t step() const = 0;
+  [[nodiscard]] virtual int parts() const = 0;
+  virtual Result<std::vector<SavedEntry>> entries(int part) = 0;
+  virtual Result<std::vector<std::vector<std::byte>>> read(std::span<const SavedPiece> pieces) = 0;
+};
+}  // namespace detail
+
+/// A state that some world saved: all its parts, one per rank of that world, whatever the number of
+/// ranks now. It lies on disk or in the memory of partner ranks; its checksums have been verified.
+///
+/// A program that goes on with another number of ranks reads from it what its rank needs now. The
+/// calls that say so are made by all ranks of the world, one thread each, in the same order.
+class SavedState {
+ public:
+  [[nodiscard]] std::int64_t step() const { return source_->step(); }
+  /// How many ranks saved it.
+  [[nodiscard]] int parts() const { return source_->parts(); }
+  /// The entries of a part. Errors: invalid (no such part), io.
+  [[nodiscard]] Result<std::vector<SavedEntry>> entries(int part) const {
+    return source_->entries(part);
+  }
+  /// The bytes of each piece. All ranks call it, each with what it wants, be it nothing. Errors, of
+  /// this rank alone: invalid (there is no such piece), io.
+  [[nodiscard]] Result<std::vector<std::vector<std::byte>>> read(
+      std::span<const SavedPiece> pieces) const {
+    return source_->read(pieces);
+  }
+  /// Bytes that were read as the values they are.
+  template <class T>
+  [[nodiscard]] static std::vector<T> as(std::span<const std::byte> bytes) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    check(bytes.size() % sizeof(T) == 0, "SavedState::as: no whole number of elements");
+    std::vector<T> values(bytes.size() / sizeof(T));
+    if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+
+  explicit SavedState(std::shared_ptr<detail::StateSource> source) : source_(std::move(source)) {}
+
+ private:
+  std::shared_ptr<detail::StateSource> source_;
+};
+
+/// Where a run keeps its state beside GPU memory, and what it begins with. The same on all ranks.
+struct SaveOptions {
+  /// Values of `restart` that are no step.
+  static constexpr std::int64_t kNewest = -1, kNever = -2;
+
+  std::string directory;   ///< seen by all ranks; empty: nothing is written, nothing read
+  std::string name;        ///< the states lie in directory/name; empty: the program's name
+  std::int64_t every = 0;  ///< steps between states on disk; 0: only when the run is asked to stop
+  /// What the run goes on from: the newest good state there is, no state at all, or that of a step.
+  std::int64_t restart = kNewest;
+  bool partner =
+      false;  ///< copy each commit into the memory of another rank, of another node if so
+};
+
+/// How a state came to disk.
+struct SavedCheckpoint {
+  std::int64_t step = 0;
+  std::uint64_t bytes = 0;  ///< of all ranks
+  double seconds = 0;       ///< from the commit until it was visible
+  double stall_seconds =
+      0;  ///< how long the step loop was held up by it, on the rank where longest
+};
+
+}  // namespace troupe

@@ -1,0 +1,87 @@
+#include "rank/store/part_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "common/ipc/system_error.hpp"
+
+namespace troupe::rank {
+
+using ipc::system_error;
+
+Result<void> write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  constexpr std::size_t kPiece = std::size_t{1} << 30;  // write() takes no more than 2 GiB at once
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!fd) return system_error(path.string());
+  while (!bytes.empty()) {
+    const auto count = ::write(fd.get(), bytes.data(), std::min(kPiece, bytes.size()));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error(path.string());
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+  if (::fsync(fd.get()) != 0) return system_error(path.string());
+  return {};
+}
+
+Error PartFile::wrong(const std::string& what) const {
+  return {Errc::invalid, 0, path_.string() + ": " + what};
+}
+
+Result<PartFile> PartFile::open(const std::filesystem::path& path) {
+  PartFile file;
+  file.path_ = path;
+  file.fd_ = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status {};
+  if (!file.fd_ || ::fstat(file.fd_.get(), &status) != 0) return system_error(path.string());
+  if (!S_ISREG(status.st_mode)) return file.wrong("it is no file");
+  const auto bytes = static_cast<std::uint64_t>(status.st_size);
+  std::vector<std::byte> head(std::min<std::uint64_t>(bytes, kPartHeaderBytes));
+  if (auto done = file.read(0, head); !done) return done.error();
+  const auto size = head_bytes(head);
+  if (!size) return file.wrong(size.error().message);
+  head.resize(std::min(bytes, *size));
+  if (auto done = file.read(0, head); !done) return done.error();
+  auto table = read_table(head, bytes);
+  if (!table) return file.wrong(table.error().message);
+  file.table_ = std::move(*table);
+  return file;
+}
+
+Result<void> PartFile::verify() const {
+  constexpr std::uint64_t kPiece = 4u << 20;
+  std::vector<std::byte> piece;
+  for (const auto& place : table_.places) {
+    std::uint32_t crc = 0;
+    for (std::uint64_t at = 0; at < place.bytes; at += kPiece) {
+      piece.resize(std::min(kPiece, place.bytes - at));
+      if (auto done = read(place.offset + at, piece); !done) return done;
+      crc = checksum(piece, crc);
+    }
+    if (crc != place.crc) return wrong("the checksum of entry " + place.entry.name + " is wrong");
+  }
+  return {};
+}
+
+Result<void> PartFile::load(std::span<std::byte> image) const {
+  check(image.size() == table_.bytes, "PartFile::load: room for the whole part");
+  if (auto done = read(0, image); !done) return done;
+  const auto table = open_image(image);
+  if (!table) return wrong(table.error().message);
+  return {};
+}
+
+Result<void> PartFile::read(std::uint64_t offset, std::span<std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const auto count = ::pread(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error(path_.string());
+    if (count == 0) return wrong("it became shorter while it was read");
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    offset += static_cast<std::uint64_t>(count);
+  }
+  return {};
+}
+
+}  // namespace troupe::rank

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <filesystem>
+#include <span>
+
+#include "common/ipc/unique_fd.hpp"
+#include "rank/store/part_table.hpp"
+
+namespace troupe::rank {
+
+/// Writes a file and waits until it is on disk. Errors: io, out_of_memory (disk full), each naming
+/// the file.
+Result<void> write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
+
+/// A part in a file, open for reading. Everything in the file is checked; errors name the file and
+/// what is wrong: io (cannot be read), invalid (is no good part).
+class PartFile {
+ public:
+  /// Reads and checks header, table and size.
+  static Result<PartFile> open(const std::filesystem::path& path);
+
+  [[nodiscard]] const PartTable& table() const noexcept { return table_; }
+  /// Reads all entries and checks their checksums, piece by piece.
+  [[nodiscard]] Result<void> verify() const;
+  /// Reads the whole part, of table().bytes bytes, and checks it.
+  Result<void> load(std::span<std::byte> image) const;
+  /// Reads `bytes` from an offset in the part.
+  Result<void> read(std::uint64_t offset, std::span<std::byte> bytes) const;
+
+ private:
+  [[nodiscard]] Error wrong(const std::string& what) const;
+
+  std::filesystem::path path_;
+  UniqueFd fd_;
+  PartTable table_;
+};
+
+}  // namespace troupe::rank

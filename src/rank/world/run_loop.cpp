@@ -1,0 +1,285 @@
+#include "rank/world/run_loop.hpp"
+
+#include "common/core/log.hpp"
+#include "rank/world/restart.hpp"
+#include "rank/world/stop_signal.hpp"
+#include "rank/world/world_actor.hpp"
+#include "rank/world/world_core.hpp"
+
+namespace troupe::rank {
+namespace {
+
+const Error kReformed{Errc::world_reformed, 0, "the world is re-formed"};
+
+/// The world has ended, or is about to: on all ranks alike.
+bool ends_the_world(Errc code) {
+  return code == Errc::budget_exhausted || code == Errc::device_failed;
+}
+
+}  // namespace
+
+RunLoop::RunLoop(WorldCore& core, Checkpoint& checkpoint, const StepFunction& step,
+                 const RunOptions& options)
+    : core_(&core),
+      checkpoint_(&checkpoint),
+      step_(&step),
+      options_(&options),
+      save_(options.save.value_or(core.save_options_)),
+      first_(options.first_step),
+      from_(options.first_step) {
+  check(options.commit_every >= 1, "commit_every must be at least 1");
+  if (save_.name.empty()) save_.name = core.save_options_.name;
+  const std::lock_guard lock(core_->mutex_);
+  check(!core_->attached_, "one run at a time");
+  core_->attached_ = true;
+  core_->finished_ = false;
+  if (!core_->active_) core_->device_->port().close_gate(kReformed);
+}
+
+RunLoop::~RunLoop() {
+  const std::lock_guard lock(core_->mutex_);
+  core_->attached_ = false;
+  core_->at_step_ = -1;
+}
+
+bool RunLoop::interrupted() const {
+  const std::lock_guard lock(core_->mutex_);
+  return core_->stopped_ || !core_->active_ ||
+         core_->epoch_ != core_->program_epoch_.load(std::memory_order_relaxed);
+}
+
+void RunLoop::run() {
+  check_save_options();
+  begin_keeping();
+  try {
+    loop();
+  } catch (const CollectiveException& e) {
+    if (!ends_the_world(e.code())) throw;
+    throw CollectiveException(rescue(e.error()));
+  }
+}
+
+// What the run begins with
+
+void RunLoop::check_save_options() {
+  auto& mpi = core_->mpi();
+  const auto text = save_.directory + "/" + save_.name + ", every " + std::to_string(save_.every) +
+                    " steps, restart " + std::to_string(save_.restart) + ", partner " +
+                    std::to_string(static_cast<int>(save_.partner));
+  Result<void> outcome;
+  for (const auto& other : mpi.gather_text(text)) {
+    if (other != text)
+      outcome = Error{Errc::invalid, 0, "the ranks save their state differently: " + text};
+  }
+  if (save_.directory.empty() && save_.every > 0)
+    outcome = Error{Errc::invalid, 0, "there is no folder to save to (--checkpoint-dir)"};
+  if (outcome.ok() && !save_.directory.empty() && mpi.rank() == 0)
+    outcome = folder_of(save_).prepare();
+  if (auto agreed = mpi.agree(outcome); !agreed) throw CollectiveException(agreed.error());
+}
+
+void RunLoop::begin_keeping() {
+  core_->restarted_from_ = -1;
+  std::unique_ptr<StateKeeper> keeper;
+  const auto exchange = [&] {
+    const std::lock_guard lock(core_->mutex_);
+    std::swap(core_->keeper_, keeper);
+    if (core_->keeper_) core_->keeper_->activated(core_->epoch_, -1);
+  };
+  exchange();
+  keeper.reset();  // of the run before: its memory is needed
+  if (save_.directory.empty() && !save_.partner) return;
+  const auto folder = save_.directory.empty() ? std::filesystem::path() : folder_of(save_).folder();
+  keeper = std::make_unique<StateKeeper>(core_->mpi(), core_->device_, *checkpoint_,
+                                         StateKeeper::Options{folder, save_.partner});
+  keeper_ = keeper.get();
+  exchange();
+}
+
+void RunLoop::restart() {
+  restarted_ = true;
+  if (save_.directory.empty() || save_.restart == SaveOptions::kNever ||
+      core_->restarted_names_.contains(save_.name)) {
+    return;
+  }
+  auto found = rank::find_state(core_->mpi(), folder_of(save_), save_.restart);
+  if (!found) throw CollectiveException(found.error());
+  if (*found) {
+    restarted_ = false;  // until it is loaded: a fault on the way leads back here
+    adopt(**found);
+    first_ = from_ = (*found)->step();
+    core_->restarted_from_ = first_;
+    if (core_->mpi().rank() == 0)
+      log::info("checkpoint", "going on from step {}, saved by {} ranks", first_,
+                (*found)->parts());
+  }
+  restarted_ = true;
+  core_->restarted_names_.insert(save_.name);
+}
+
+void RunLoop::adopt(const SavedState& state) {
+  auto& mpi = core_->mpi();
+  Result<void> outcome;
+  if (state.parts() == mpi.size()) {
+    outcome = load_part(state, mpi.rank(), *checkpoint_);
+  } else if (options_->redistribute) {
+    try {
+      options_->redistribute(state);
+    } catch (const Exception& e) {
+      outcome = e.error();
+    }
+  } else {
+    outcome = Error{Errc::invalid, 0,
+                    "the state of step " + std::to_string(state.step()) + " was saved by " +
+                        std::to_string(state.parts()) + " ranks; this program can go on from it " +
+                        "with as many only, not with " + std::to_string(mpi.size()) +
+                        " (--restart never begins anew)"};
+  }
+  if (auto agreed = mpi.agree(outcome); !agreed) throw CollectiveException(agreed.error());
+}
+
+// Steps and commits
+
+void RunLoop::loop() {
+  for (;;) {
+    try {
+      if (!restarted_) restart();
+      if (checkpoint_->newest() < 0) {
+        commit(from_);
+        core_->wait_stable(from_);
+        if (stopping_) stop(from_);
+      }
+      return attempt();
+    } catch (const Exception& e) {
+      const bool by_fault =
+          e.code() == Errc::device_lost || e.code() == Errc::world_reformed ||
+          ((e.code() == Errc::stale || e.code() == Errc::peer_lost) && interrupted()) ||
+          (ends_the_world(e.code()) && interrupted());
+      if (!by_fault) throw;
+      log::debug("world", "the run is interrupted: {}", e.what());
+    }
+    const auto restored = recover();
+    from_ = restored >= 0 ? restored : first_;
+  }
+}
+
+void RunLoop::attempt() {
+  for (std::int64_t i = from_;; ++i) {
+    {
+      const std::lock_guard lock(core_->mutex_);
+      core_->at_step_ = i;
+    }
+    if (interrupted()) throw Exception(kReformed);
+    core_->look_for_stop_signal();
+    const auto answer = (*step_)(i);
+    if (const auto error = core_->device_->port().take_error()) throw Exception(*error);
+    if (answer == Step::done) return finish();
+    if (!commit_is_due(i + 1)) continue;
+    commit(i + 1);
+    if (stopping_) stop(i + 1);
+  }
+}
+
+bool RunLoop::commit_is_due(std::int64_t step) const {
+  return (step - options_->first_step) % options_->commit_every == 0 ||
+         (save_.every > 0 && step % save_.every == 0);
+}
+
+void RunLoop::commit(std::int64_t step) {
+  // The half to be overwritten holds the commit before the newest: nobody may still need it.
+  const auto before = checkpoint_->newest();
+  if (before >= 0) core_->wait_stable(before);
+  stopping_ = core_->stopping_after(before);
+  const bool to_disk = !save_.directory.empty() &&
+                       (stopping_ || (save_.every > 0 && step % save_.every == 0 && step > first_));
+  const bool capture = keeper_ != nullptr && (to_disk || save_.partner);
+  const auto since = SteadyClock::time();
+  // Before the commit: once it is submitted, so must be its copies (see StateKeeper).
+  if (capture) settle_keeper();
+  const auto epoch = core_->program_epoch_.load();
+  checkpoint_->commit(step).on_ready(
+      [actor = core_->actor_, epoch, step](const Result<void>& done) {
+        if (done.ok()) (void)actor.tell(world_message::Committed{epoch, step});
+      });
+  if (capture) keeper_->capture(step, epoch, to_disk, since);
+}
+
+void RunLoop::settle_keeper() {
+  if (keeper_ != nullptr && !keeper_->wait_idle([this] { return interrupted(); }))
+    throw Exception(kReformed);
+}
+
+void RunLoop::finish() {
+  // A commit on its way must not be taken for one of the next run.
+  core_->wait_stable(checkpoint_->newest());
+  settle_keeper();
+  (void)core_->actor_.tell(world_message::Finished{core_->program_epoch_.load()});
+  std::unique_lock lock(core_->mutex_);
+  core_->changed_.wait(lock,
+                       [&] { return core_->stopped_ || !core_->active_ || core_->finished_; });
+  if (core_->finished_) return;
+  if (core_->stopped_) throw CollectiveException(*core_->stopped_);
+  throw Exception(kReformed);
+}
+
+void RunLoop::stop(std::int64_t step) {
+  finish();
+  const auto at = "asked to stop, at step " + std::to_string(step);
+  if (save_.directory.empty())
+    throw CollectiveException({Errc::requeue, 0, at + "; nothing is saved (no --checkpoint-dir)"});
+  const bool saved = keeper_->on_disk() == step;
+  throw CollectiveException(
+      {Errc::requeue, 0, at + (saved ? "; its state is on disk" : "; it could not be saved")});
+}
+
+// Faults
+
+Error RunLoop::rescue(const Error& error) {
+  auto step = core_->restarted_from_;
+  if (keeper_ != nullptr) {
+    keeper_->close();
+    step = std::max(step, keeper_->rescue());
+  }
+  auto told = error;
+  told.message += step >= 0 ? "; the state of step " + std::to_string(step) + " is on disk"
+                            : "; no state is on disk";
+  return told;
+}
+
+std::int64_t RunLoop::recover() {
+  std::optional<std::int64_t> restored;
+  std::unique_lock lock(core_->mutex_);
+  for (;;) {
+    core_->changed_.wait(lock, [&] {
+      return core_->stopped_ || core_->restore_ ||
+             (core_->active_ &&
+              core_->epoch_ != core_->program_epoch_.load(std::memory_order_relaxed));
+    });
+    if (core_->stopped_) throw CollectiveException(*core_->stopped_);
+    if (core_->restore_) {
+      restore(lock, restored);
+      continue;
+    }
+    core_->acknowledge();
+    core_->device_->port().open_gate();
+    (void)core_->device_->port().take_error();  // what failed on the way was rolled back
+    check(restored.has_value(), "the world became active without a rollback of this rank");
+    return *restored;
+  }
+}
+
+void RunLoop::restore(std::unique_lock<std::mutex>& lock, std::optional<std::int64_t>& restored) {
+  const auto order = *std::exchange(core_->restore_, std::nullopt);
+  const auto iteration = core_->at_step_;
+  lock.unlock();
+  const CommandPort::Passage passage;
+  // Without a commit everywhere no step has run yet: the state is what it was.
+  const auto outcome = order.step >= 0 ? checkpoint_->rollback(order.step) : checkpoint_->forget();
+  if (outcome.ok()) restored = order.step;
+  if (outcome.code() == Errc::internal) throw Exception(outcome.error());
+  (void)core_->actor_.tell(world_message::Restored{
+      order.round, outcome, iteration, std::max<std::int64_t>(0, iteration - order.step)});
+  lock.lock();
+}
+
+}  // namespace troupe::rank

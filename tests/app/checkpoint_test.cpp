@@ -1,0 +1,285 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "job.hpp"
+
+// States on disk: jobs that end in every way there is, and others that go on from what they left.
+
+namespace troupe::test {
+namespace {
+
+using Json = nlohmann::json;
+using Arguments = std::vector<std::string>;
+
+Arguments operator+(Arguments a, const Arguments& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+/// The five-point Laplace operator on a square, as a Matrix Market file.
+std::string laplacian(int side) {
+  std::ostringstream text;
+  text << "%%MatrixMarket matrix coordinate real symmetric\n"
+       << side * side << " " << side * side << " " << side * side + 2 * side * (side - 1) << "\n";
+  for (int y = 0; y < side; ++y) {
+    for (int x = 0; x < side; ++x) {
+      const int row = y * side + x + 1;
+      text << row << " " << row << " 4\n";
+      if (x + 1 < side) text << row + 1 << " " << row << " -1\n";
+      if (y + 1 < side) text << row + side << " " << row << " -1\n";
+    }
+  }
+  return text.str();
+}
+
+bool within(std::chrono::seconds limit, const std::function<bool()>& holds) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(5ms);
+  }
+  return true;
+}
+
+class Saved : public ::testing::Test {
+ protected:
+  Saved() : matrix_(scratch_.write("laplace.mtx", laplacian(40))) {}
+
+  [[nodiscard]] Arguments problem(const std::string& tolerance = "1e-10") const {
+    return {"--matrix", matrix_.string(), "--tol", tolerance,   "--check-every",
+            "5",        "--commit-every", "10",    "--history", "--log-level",
+            "warn"};
+  }
+  [[nodiscard]] Arguments endless() const {
+    return problem("0") + Arguments{"--max-iter", "100000000"};
+  }
+  [[nodiscard]] Arguments saving(const std::string& folder) const {
+    return problem() + Arguments{"--checkpoint-dir", scratch_.file(folder).string()};
+  }
+  [[nodiscard]] fs::path states(const std::string& folder) const {
+    return scratch_.file(folder) / "troupe-cg";
+  }
+  [[nodiscard]] std::set<std::string> contents(const std::string& folder) const {
+    std::set<std::string> names;
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(states(folder), none))
+      names.insert(entry.path().filename().string());
+    return names;
+  }
+  /// A copy of the states of a job, for another one to go on from.
+  std::string copy(const std::string& folder) {
+    auto name = folder + "-" + std::to_string(++copies_);
+    fs::copy(scratch_.file(folder), scratch_.file(name), fs::copy_options::recursive);
+    return name;
+  }
+  /// Runs to the end and returns the report; `log` gets what it wrote on stderr.
+  Json solve(int ranks, const Arguments& arguments, std::string* log = nullptr) {
+    const auto file = scratch_.file("report.json");
+    Job job(ranks_here(ranks), arguments + Arguments{"--json", file.string()});
+    EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
+    EXPECT_TRUE(job.nothing_left());
+    if (log != nullptr) {
+      *log = job.err();
+    } else {
+      EXPECT_EQ(job.err(), "");
+    }
+    auto report = Json::parse(read_file(file), nullptr, false);
+    EXPECT_FALSE(report.is_discarded()) << job.out();
+    return report.is_discarded() ? Json::object() : report;
+  }
+  /// Ends with this status and one complaint, which is returned.
+  std::string fail(int ranks, const Arguments& arguments, int status) {
+    Job job(ranks_here(ranks), arguments);
+    EXPECT_EQ(job.wait(), status) << job.out() << job.err();
+    EXPECT_TRUE(job.nothing_left());
+    EXPECT_EQ(job.complaints().size(), 1u) << job.err();
+    return job.complaints().empty() ? "" : job.complaints()[0];
+  }
+  /// A job that is killed as a whole in iteration 75, with states of every 20th on disk.
+  void leave_states(const std::string& folder) {
+    const std::set<std::string> two{"step-40", "step-60"};
+    Job job(ranks_here(4), saving(folder) + Arguments{"--checkpoint-every", "20", "--fault",
+                                                      "hang@75:0", "--heartbeat-timeout", "60s"});
+    EXPECT_TRUE(within(30s, [&] { return contents(folder) == two; })) << job.out() << job.err();
+    job.kill_all();
+    EXPECT_TRUE(job.nothing_left());
+    EXPECT_EQ(contents(folder), two);
+  }
+  /// The same solution as an undisturbed run, in about as many iterations; bit by bit the same way
+  /// there with the same number of ranks on the cpu engine.
+  static void expect_same(const Json& calm, const Json& report, bool same_ranks) {
+    ASSERT_TRUE(report.contains("converged") && calm.contains("history"));
+    EXPECT_TRUE(report["converged"].get<bool>());
+    EXPECT_LE(report["true_relative_residual"].get<double>(), 1e-9);
+    EXPECT_LE(report["relative_error"].get<double>(), 1e-6);
+    const auto expected = calm["iterations"].get<int>(), done = report["iterations"].get<int>();
+    EXPECT_LE(std::abs(done - expected), same_ranks && !on_cuda() ? 0 : 5);
+    const auto from = report["restarted_from"].get<int>();
+    const double slack = same_ranks && !on_cuda() ? 0 : 1e-3;
+    ASSERT_FALSE(report["history"].empty());
+    for (const auto& entry : report["history"]) {
+      const auto iteration = entry[0].get<int>();
+      EXPECT_GT(iteration, from);
+      const auto index = static_cast<std::size_t>(iteration / 5 - 1);
+      if (index >= calm["history"].size()) continue;
+      ASSERT_EQ(calm["history"][index][0], iteration);
+      const auto was = calm["history"][index][1].get<double>(), is = entry[1].get<double>();
+      // Rounding grows on the way: what matters is where the run goes on.
+      if (iteration > from + 20 && slack > 0) continue;
+      EXPECT_LE(std::abs(is - was), slack * was) << "iteration " << iteration;
+    }
+  }
+
+  Scratch scratch_;
+  fs::path matrix_;
+  int copies_ = 0;
+};
+
+TEST_F(Saved, AKilledJobGoesOnWithAsManyRanksAndWithOthers) {
+  const auto calm = solve(4, problem());
+  EXPECT_EQ(calm["restarted_from"], -1);
+  leave_states("killed");
+  for (const int ranks : {4, 2, 3, 1, 5}) {
+    if (ranks_here(ranks) != ranks) continue;
+    SCOPED_TRACE(std::to_string(ranks) + " ranks");
+    const auto report = solve(ranks, saving(copy("killed")));
+    EXPECT_EQ(report["restarted_from"], 60);
+    EXPECT_EQ(report["ranks"], ranks);
+    expect_same(calm, report, ranks == ranks_here(4));
+  }
+}
+
+TEST_F(Saved, WhatIsDamagedIsNamedAndTheOlderStateUsed) {
+  const auto calm = solve(4, problem());
+  leave_states("killed");
+  const auto part = "part-" + std::to_string(ranks_here(4) - 1) + ".troupe";
+
+  const auto shorter = copy("killed");
+  const auto file = states(shorter) / "step-60" / part;
+  fs::resize_file(file, fs::file_size(file) - 1);
+  std::string log;
+  auto report = solve(4, saving(shorter), &log);
+  EXPECT_EQ(report["restarted_from"], 40);
+  expect_same(calm, report, true);
+  EXPECT_NE(log.find(file.string() + ": it has "), std::string::npos) << log;
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
+
+  const auto flipped = copy("killed");
+  const auto data = states(flipped) / "step-60" / "part-0.troupe";
+  auto bytes = read_file(data);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
+  std::ofstream(data, std::ios::binary) << bytes;
+  report = solve(2, saving(copy(flipped)), &log);
+  EXPECT_EQ(report["restarted_from"], 40);
+  EXPECT_NE(log.find("part-0.troupe: the checksum of entry "), std::string::npos) << log;
+
+  // Nothing good is left: better to stop than to begin anew and overwrite what may be repaired.
+  fs::remove(states(flipped) / "step-40" / "manifest.json");
+  const auto complaint = fail(4, saving(flipped), 2);
+  EXPECT_NE(complaint.find("part-0.troupe"), std::string::npos) << complaint;
+  EXPECT_NE(complaint.find("step-40/manifest.json"), std::string::npos) << complaint;
+  EXPECT_EQ(contents(flipped), (std::set<std::string>{"step-40", "step-60"}));
+}
+
+TEST_F(Saved, RestartSaysWhereToGoOnFrom) {
+  leave_states("killed");
+  EXPECT_EQ(solve(4, saving(copy("killed")) + Arguments{"--restart", "40"})["restarted_from"], 40);
+  const auto folder = copy("killed");
+  const auto anew =
+      solve(4, saving(folder) + Arguments{"--restart", "never", "--checkpoint-every", "50"});
+  EXPECT_EQ(anew["restarted_from"], -1);
+  EXPECT_EQ(contents(folder), (std::set<std::string>{"step-50", "step-100"}))
+      << "what an earlier run left is not mixed up with this one's";
+  EXPECT_NE(fail(4, saving("killed") + Arguments{"--restart", "50"}, 2).find("step 50"),
+            std::string::npos);
+  EXPECT_NE(fail(4, saving("killed") + Arguments{"--precond", "jacobi"}, 2).find("problem"),
+            std::string::npos);
+  EXPECT_NE(fail(2, saving("killed") + Arguments{"--dtype", "f32"}, 2).find("step 60"),
+            std::string::npos);
+  EXPECT_NE(fail(2, problem() + Arguments{"--checkpoint-every", "5"}, 2).find("--checkpoint-dir"),
+            std::string::npos);
+}
+
+TEST_F(Saved, TheReportTellsOfStatesOnDisk) {
+  const auto report = solve(4, saving("states") + Arguments{"--checkpoint-every", "15"});
+  const auto& list = report["checkpoints"];
+  ASSERT_EQ(list.size(), (report["iterations"].get<std::size_t>() - 1) / 15);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    EXPECT_EQ(list[i]["iteration"], 15 * (i + 1));
+    // x, r, p and the order of 1600 rows, 8 bytes each, and a little more.
+    EXPECT_GE(list[i]["bytes"].get<int>(), 4 * 8 * 1600);
+    EXPECT_LE(list[i]["bytes"].get<int>(), 4 * 8 * 1600 + 4 * 8192);
+    EXPECT_GT(list[i]["seconds"].get<double>(), 0);
+    EXPECT_LE(list[i]["stall_seconds"].get<double>(), 10);
+  }
+}
+
+TEST_F(Saved, FaultsInBetweenDoNoHarm) {
+  const auto calm = solve(4, problem());
+  const auto arguments = saving("states") + Arguments{"--checkpoint-every", "10"};
+  const auto last = std::to_string(ranks_here(4) - 1);
+  std::string log;
+  const auto report =
+      solve(4,
+            arguments + Arguments{"--fault", "kill@20:0", "--fault", "exit@41:" + last, "--fault",
+                                  "kill@60:0", "--partner", "on"},
+            &log);
+  expect_same(calm, report, true);
+  EXPECT_EQ(report["recoveries"].size(), 3u);
+  const auto newest = "step-" + std::to_string((report["iterations"].get<int>() - 1) / 10 * 10);
+  EXPECT_TRUE(contents("states").contains(newest)) << newest;
+  fs::remove_all(states("states") / newest);
+  expect_same(calm, solve(4, saving("states")), true);
+}
+
+TEST_F(Saved, ASignalSavesTheStateAndEndsWithSeventyFive) {
+  const Arguments folder{"--checkpoint-dir", scratch_.file("states").string()};
+  {
+    Job job(ranks_here(4), endless() + folder);
+    ASSERT_TRUE(within(30s, [&] { return job.out().find("iteration") != std::string::npos; }));
+    job.signal(SIGUSR1);
+    EXPECT_EQ(job.wait(), 75) << job.out() << job.err();
+    EXPECT_TRUE(job.nothing_left());
+    ASSERT_EQ(job.complaints().size(), 1u) << job.err();
+    EXPECT_NE(job.complaints()[0].find("its state is on disk"), std::string::npos);
+  }
+  const auto found = contents("states");
+  ASSERT_EQ(found.size(), 1u);
+  const auto report = solve(3, problem() + folder);
+  EXPECT_EQ("step-" + std::to_string(report["restarted_from"].get<std::int64_t>()), *found.begin());
+  EXPECT_TRUE(report["converged"].get<bool>());
+}
+
+TEST_F(Saved, ASignalWithoutAFolderEndsWithSeventyFiveToo) {
+  Job job(ranks_here(2), endless());
+  ASSERT_TRUE(within(30s, [&] { return job.out().find("iteration") != std::string::npos; }));
+  job.signal(SIGUSR1);
+  EXPECT_EQ(job.wait(), 75) << job.out() << job.err();
+  ASSERT_EQ(job.complaints().size(), 1u) << job.err();
+  EXPECT_NE(job.complaints()[0].find("nothing is saved"), std::string::npos);
+}
+
+TEST_F(Saved, OfASpentBudgetThePartnersCopyRemains) {
+  if (ranks_here(4) < 2) GTEST_SKIP() << "a partner needs two ranks";
+  const auto calm = solve(4, problem());
+  const auto last = std::to_string(ranks_here(4) - 1);
+  const Arguments end{"--restart-budget", "0", "--fault", "kill@75:" + last};
+  const auto lost = fail(4, saving("nothing") + end, 75);
+  EXPECT_NE(lost.find("no state is on disk"), std::string::npos) << lost;
+  EXPECT_EQ(contents("nothing"), std::set<std::string>{});
+
+  const auto kept = fail(4, saving("partner") + end + Arguments{"--partner", "on"}, 75);
+  EXPECT_NE(kept.find("is on disk"), std::string::npos) << kept;
+  const auto report = solve(4, saving("partner"));
+  EXPECT_GE(report["restarted_from"].get<int>(), 50);
+  EXPECT_LE(report["restarted_from"].get<int>(), 70);
+  expect_same(calm, report, true);
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,44 @@
+// libFuzzer entry: whatever the bytes, a saved part or a manifest is refused or keeps what its
+// table promises.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include <troupe/error.hpp>
+
+#include "rank/store/disk_state.hpp"
+#include "rank/store/generations.hpp"
+#include "rank/store/part_table.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using troupe::check;
+  using namespace troupe::rank;
+  const auto bytes = std::as_bytes(std::span(data, size));
+  const auto manifest = parse_manifest(std::string(reinterpret_cast<const char*>(data), size));
+  if (manifest.ok()) {
+    const auto again = parse_manifest(to_json(*manifest));
+    check(again.ok() && *again == *manifest, "a manifest means the same when written anew");
+  }
+  // Without the checksum of the table hardly any input would get past it.
+  std::vector<std::byte> image(bytes.begin(), bytes.end());
+  const auto head = head_bytes(image);
+  if (head.ok() && *head <= image.size()) {
+    constexpr std::byte kZero[4] = {};
+    const auto whole = std::span(image).first(*head);
+    const auto crc = checksum(whole.subspan(12), checksum(kZero, checksum(whole.first(8))));
+    std::copy_n(std::as_bytes(std::span(&crc, 1)).begin(), sizeof crc, image.begin() + 8);
+  }
+  const auto table = read_table(image, image.size());
+  if (!table.ok()) return 0;
+  for (const auto& place : table->places) {
+    check(place.offset <= image.size() && place.bytes <= image.size() - place.offset,
+          "entries lie within the part");
+    check(place.entry.count * place.entry.element_bytes == place.bytes, "sizes agree");
+    const auto range = locate(*table, {0, place.entry.name, 0, place.entry.count});
+    check(range.ok() && range->bytes == place.bytes, "an entry is found by its name");
+  }
+  (void)open_image(image);
+  return 0;
+}

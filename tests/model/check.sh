@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Checks the model of the protocol with spin (https://spinroot.com).
+#
+#   check.sh SOURCE-DIR COMPILER holds|broken [-DNAME=VALUE...]
+#
+# holds: exit status 0 if no reachable state breaks a rule, and all of them were seen. broken: 0 if spin finds a state
+# that does. 77: spin is not installed. A counterexample is printed, its last steps at least.
+set -euo pipefail
+source_dir=$1 compiler=$2 expected=$3
+shift 3
+
+command -v spin >/dev/null || { echo "skipped: spin is not installed (Debian: apt-get install spin)"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+"$compiler" -E -P -x c -I "$source_dir/src/rank/world" "$@" "$source_dir/tests/model/world.pml" -o world.pml
+spin -a world.pml >spin.log || { cat spin.log; exit 1; }
+# COLLAPSE stores states compressed; SAFETY: assertions and deadlocks, for which cycles need no looking for.
+"$compiler" -x c -w -O1 -DSAFETY -DCOLLAPSE -DMEMLIM=2000 pan.c -o pan
+./pan -m100000 -n >pan.log || true
+grep -E 'errors:|states, stored|elapsed|actual memory|Search not completed|assertion violated|invalid end|too small' pan.log || true
+
+if grep -q 'errors: 0' pan.log && ! grep -qE 'not completed|too small|out of memory|max search depth' pan.log; then
+  found=holds
+elif [[ -f world.pml.trail ]]; then
+  found=broken
+  [[ $expected == broken ]] || spin -t -p -g world.pml | tail -n 200
+else
+  cat pan.log
+  found="not decided"
+fi
+echo "the rules: $found; expected: $expected"
+[[ $found == "$expected" ]]

@@ -1,0 +1,220 @@
+#include <cstdlib>
+#include <filesystem>
+
+#include "mpi_tests.hpp"
+
+// States beside GPU memory, through the library: what the applications' tests do not reach.
+
+namespace troupe::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kLength = 3000;
+
+/// A folder that all ranks see, gone when rank 0 lets go of it.
+class SharedFolder {
+ public:
+  explicit SharedFolder(Context& c) : first_(c.first()) {
+    std::string mine;
+    if (first_) {
+      char name[] = "/tmp/troupe-mpi-test-XXXXXX";
+      mine = ::mkdtemp(name);
+    }
+    path_ = c.world().gather_text(mine)[0];
+  }
+  ~SharedFolder() {
+    std::error_code ignored;
+    if (first_) fs::remove_all(path_, ignored);
+  }
+  SharedFolder(const SharedFolder&) = delete;
+  SharedFolder& operator=(const SharedFolder&) = delete;
+  [[nodiscard]] std::string path() const { return path_.string(); }
+
+ private:
+  bool first_;
+  fs::path path_;
+};
+
+/// x += step + rank in every step, whole numbers in f64; counts its steps on the host.
+struct Sum {
+  explicit Sum(Context& context) : c(&context), checkpoint(context.device()) {
+    x = c->device().alloc<double>(kLength);
+    one = c->device().alloc<double>(kLength);
+    c->device().fill(one, 1.0);
+    c->device().fill(x, 0.0);
+    checkpoint.add("x", x);
+    checkpoint.add_value("count", count);
+    c->device().nop().get();
+  }
+  /// The steps it ran through; `at` may do something at each.
+  std::int64_t run(std::int64_t steps, const SaveOptions& save, std::int64_t commit_every,
+                   const std::function<void(std::int64_t)>& at = {}) {
+    std::int64_t executed = 0;
+    c->world().run(checkpoint,
+                   [&](std::int64_t i) {
+                     ++executed;
+                     ++count;
+                     if (at) at(i);
+                     c->device().blas().axpy(static_cast<double>(i + c->rank()), one, x);
+                     if (i + 1 < steps) return Step::again;
+                     c->device().nop().get();
+                     return Step::done;
+                   },
+                   {.commit_every = commit_every, .save = save});
+    return executed;
+  }
+  static double value(std::int64_t steps, int rank) {
+    return static_cast<double>(steps * (steps - 1) / 2 + steps * rank);
+  }
+  void expect(std::int64_t steps, const std::string& what) {
+    const auto values = c->device().download(x);
+    const auto expected = value(steps, c->rank());
+    c->expect(std::count(values.begin(), values.end(), expected) == kLength,
+              what + ": x is " + std::to_string(values[0]) + ", not " + std::to_string(expected));
+    c->expect(count == steps, what + ": " + std::to_string(count) + " steps were counted");
+  }
+
+  Context* c;
+  Checkpoint checkpoint;
+  GpuRef<double> x, one;
+  std::int64_t count = 0;
+};
+
+void expect_pieces(Context& c, const SavedState& state, std::int64_t step,
+                   const std::string& what) {
+  c.require(state.step() == step && state.parts() == c.size(),
+            what + ": it is of step " + std::to_string(state.step()));
+  // Every rank wants something else: of all parts, of its right neighbour's, and the last nothing.
+  std::vector<SavedPiece> pieces;
+  const int next = (c.rank() + 1) % c.size();
+  if (c.rank() == 0) {
+    for (int part = 0; part < state.parts(); ++part) pieces.push_back({part, "x", 17, 5});
+    for (int part = 0; part < state.parts(); ++part) pieces.push_back({part, "count", 0, 1});
+  } else if (c.rank() + 1 < c.size()) {
+    pieces = {{next, "x", 0, kLength}, {next, "x", kLength, 0}};
+  }
+  const auto read = state.read(pieces);
+  c.require(read.ok() && read->size() == pieces.size(), what + ": it cannot be read");
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i].entry == "count") {
+      c.expect(SavedState::as<std::int64_t>((*read)[i]) == std::vector{step}, what + ": count");
+      continue;
+    }
+    const auto values = SavedState::as<double>((*read)[i]);
+    c.expect(values.size() == pieces[i].count, what + ": a piece's length");
+    for (const double value : values)
+      c.expect(value == Sum::value(step, pieces[i].part), what + ": a piece's values");
+  }
+  // An error of one rank alone leaves the others undisturbed.
+  const SavedPiece bad{0, "x", kLength, 1};
+  const auto refused = state.read(std::span(&bad, c.first() ? 1u : 0u));
+  c.expect(refused.ok() != c.first(), what + ": a piece beyond the end");
+}
+
+}  // namespace
+
+/// To disk and to partners in one run; read back from both, whole and in pieces; gone on from.
+void saved_states(Context& c) {
+  const SharedFolder folder(c);
+  const SaveOptions save{.directory = folder.path(), .name = "sum", .every = 6, .partner = true};
+  Sum first(c);
+  first.run(20, save, 4);
+  first.expect(20, "the first run");
+  const auto list = c.world().saved_checkpoints();
+  c.expect(list.size() == 3 && list[2].step == 18, "states of steps 6, 12 and 18 are saved");
+  c.expect(c.world().restarted_from() == -1, "nothing to go on from");
+
+  const auto on_disk = c.world().find_state(save).take();
+  c.require(on_disk.has_value(), "a state is on disk");
+  expect_pieces(c, *on_disk, 18, "the state on disk");
+  if (c.size() > 1) {
+    // Commits are made after every 4th and every 6th step: the newest is that of step 18.
+    expect_pieces(c, c.world().partner_state().take(), 18, "the partners' state");
+  } else {
+    c.expect(c.world().partner_state().code() == Errc::invalid, "one rank has no partner");
+  }
+
+  Sum by_hand(c);
+  c.world().load(*on_disk, by_hand.checkpoint);
+  by_hand.expect(18, "loaded by hand");
+
+  // The name has been looked for in this process: a run of that name begins anew.
+  Sum anew(c);
+  c.expect(anew.run(9, save, 4) == 9, "a second run of the same name begins anew");
+  anew.expect(9, "the second run");
+
+  // As another program would: a state of another folder's name, gone on from.
+  if (c.first()) fs::rename(fs::path(folder.path()) / "sum", fs::path(folder.path()) / "other");
+  c.world().barrier();
+  Sum other(c);
+  const SaveOptions elsewhere{.directory = folder.path(), .name = "other", .every = 6};
+  c.expect(other.run(20, elsewhere, 4) == 14,
+           "the steps before the saved state are not done again");
+  c.expect(c.world().restarted_from() == 6, "it went on from step 6");
+  other.expect(20, "gone on from step 6");
+}
+
+/// Every commit goes to disk and to partners while device hosts die in all sorts of places: the
+/// run's result is right, and so is every state that was left.
+void saved_under_fire(Context& c) {
+  const SharedFolder folder(c);
+  const auto epochs = c.world().recoveries().size();
+  for (int round = 0; round < 4; ++round) {
+    const SaveOptions save{.directory = folder.path(),
+                           .name = "round-" + std::to_string(round),
+                           .every = 3,
+                           .partner = round % 2 == 0};
+    Sum sum(c);
+    std::set<std::int64_t> done;
+    sum.run(40, save, 3, [&](std::int64_t i) {
+      const bool strikes = i == 5 + round || i == 18 || i == 24 + 3 * round;
+      if (!strikes || !done.insert(i).second) return;
+      if (static_cast<int>(i) % c.size() != c.rank()) return;
+      if (i == 18 && round > 1) c.world().inject_in_phase(memory::FaultKind::kill, "restore");
+      c.device().inject(memory::FaultKind::kill);
+    });
+    sum.expect(40, save.name);
+    const auto state = c.world().find_state(save).take();
+    c.require(state.has_value(), save.name + ": a state is on disk");
+    expect_pieces(c, *state, 39, save.name);
+    if (save.partner && c.size() > 1)
+      expect_pieces(c, c.world().partner_state().take(), 39, save.name + ", the partners'");
+  }
+  c.expect(c.world().recoveries().size() >= epochs + 12, "the faults struck");
+}
+
+/// Any rank may ask for the end; all end at the same step, and the program goes on from there.
+void stop_requests(Context& c) {
+  const SharedFolder folder(c);
+  const SaveOptions save{.directory = folder.path(), .name = "stopped"};
+  Sum sum(c);
+  std::int64_t last = -1;
+  Errc code = Errc::ok;
+  try {
+    sum.run(1'000'000, save, 5, [&](std::int64_t i) {
+      last = i + 1;
+      if (i == 52 && c.rank() == c.size() - 1) c.world().request_stop();
+      if (i == 53 && c.first()) c.device().inject(memory::FaultKind::kill);
+    });
+  } catch (const CollectiveException& e) {
+    code = e.code();
+  }
+  c.expect(code == Errc::requeue, "the run ends with requeue");
+  const auto steps = c.world().gather_values(last);
+  for (const auto step : steps) c.expect(step == last, "all ranks end at the same step");
+  const auto state = c.world().find_state(save).take();
+  c.require(state.has_value(), "its state is on disk");
+  expect_pieces(c, *state, last, "the state of the end");
+  // Asked once, the program is to end: another run does so with its first commit.
+  Sum next(c);
+  code = Errc::ok;
+  try {
+    next.run(1'000'000, {}, 5);
+  } catch (const CollectiveException& e) {
+    code = e.code();
+  }
+  c.expect(code == Errc::requeue && next.count == 0, "the next run ends before its first step");
+}
+
+}  // namespace troupe::test
