@@ -144,7 +144,7 @@ void Drill::suffer_in_run() {
   Checkpoint checkpoint(device_);
   checkpoint.add("stream", stream_);
   world_.run(checkpoint, [this](std::int64_t number) { return step(number); },
-             {.commit_every = kCommitEvery});
+             {.commit_every = kCommitEvery, .save = SaveOptions{}});  // nothing to disk
 }
 
 Step Drill::step(std::int64_t number) {

@@ -47,7 +47,7 @@ class Device {
   template <Element T>
   [[nodiscard]] Result<GpuRef<T>> try_alloc(std::int64_t length) {
     check(length >= 0, "a buffer's length is negative");
-    auto allocation = allocate(static_cast<std::uint64_t>(length), sizeof(T));
+    auto allocation = allocate(static_cast<std::uint64_t>(length), dtype_of<T>);
     if (!allocation) return allocation.error();
     return GpuRef<T>(std::move(allocation->lease), allocation->where, length);
   }
@@ -139,7 +139,7 @@ class Device {
   };
   friend class rank::DeviceCore;
 
-  Result<Allocation> allocate(std::uint64_t length, std::size_t element);
+  Result<Allocation> allocate(std::uint64_t length, DType dtype);
   Result<Pin> allocate_pinned(std::uint64_t length, std::size_t element);
   Future<void> upload_bytes(std::span<const std::byte> source, const Operand& destination,
                             DType dtype);

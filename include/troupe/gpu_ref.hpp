@@ -99,6 +99,12 @@ class GpuRef {
   std::int64_t length_ = 0;
 };
 
+/// What the library calls of this rank's own device take: see BasicBlas.
+struct LocalRefs {
+  template <Element T>
+  using To = GpuRef<T>;
+};
+
 /// Host memory that both the rank and its device host see and that CUDA has registered: copies from
 /// and to the device are one DMA. Move-only; returned to the pool of its device when destroyed.
 template <Element T>

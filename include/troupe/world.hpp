@@ -12,6 +12,7 @@
 #include <troupe/device.hpp>
 #include <troupe/ids.hpp>
 #include <troupe/lib/collective.hpp>
+#include <troupe/remote_device.hpp>
 #include <troupe/saved_state.hpp>
 
 namespace troupe {
@@ -70,8 +71,8 @@ struct Transfer {
 /// order of the calls.
 class World {
  public:
-  // In a world that has shrunk the members are numbered anew, in the order of their ranks in the job
-  // (MPI_COMM_WORLD). Rank and size change when the program acknowledges an epoch.
+  // In a world that has shrunk the members are numbered anew, in the order of their ranks in the
+  // job (MPI_COMM_WORLD). Rank and size change when the program acknowledges an epoch.
 
   [[nodiscard]] int rank() const;  ///< -1: a spectator
   [[nodiscard]] int size() const;  ///< 0: a spectator, which has no part in collectives
@@ -153,6 +154,39 @@ class World {
       tail.push_back({part.data.operand(), to_unsigned(part.peer), 1});
     return submit(collective::Exchange{dtype_of<T>}, tail);
   }
+
+  // Buffers of any rank, by token. Transfers are operations in program order on both sides: what
+  // is submitted here later and names the destination (fetch) waits in its submission until the
+  // transfer is under way, and may write the source (put) at once; the owner's side reads the
+  // source as it was when the request came, whatever is written to it meanwhile, and likewise
+  // makes its own later commands on a destination wait. Errors: Errc::stale (the token's buffer
+  // was freed, or lost with its device host), Errc::invalid (the token does not fit its buffer;
+  // lengths or dtypes differ), Errc::peer_lost, Errc::timeout, and what ends the commands of the
+  // device hosts. A destination that may hold part of a transfer that failed is stale.
+
+  /// destination = what the token names, with as many elements.
+  template <Element T>
+  Future<void> fetch(const GpuToken& token, const GpuRef<T>& destination) {
+    return fetch_range(token, dtype_of<T>, destination.operand());
+  }
+  /// As above, into a new buffer.
+  template <Element T>
+  Future<GpuRef<T>> fetch(const GpuToken& token) {
+    if (token.length > kMaxTokenLength)
+      return Future<GpuRef<T>>(Error{Errc::invalid, 0, "the token's length"});
+    auto fresh = device_.try_alloc<T>(static_cast<std::int64_t>(token.length));
+    if (!fresh) return Future<GpuRef<T>>(fresh.error());
+    return fetch(token, *fresh).then([buffer = *fresh] { return buffer; });
+  }
+  /// What the token names = source.
+  template <Element T>
+  Future<void> put(const GpuRef<T>& source, const GpuToken& token) {
+    return put_range(source.operand(), dtype_of<T>, token);
+  }
+  /// Keeps the token's buffer alive; see TokenLease.
+  Future<TokenLease> hold(const GpuToken& token);
+  /// The device of a rank, for library calls on buffers that live there.
+  [[nodiscard]] RemoteDevice device(Rank rank);
 
   /// Waits until the world is active and acknowledges its epoch: what an application that handles
   /// faults itself calls after world_reformed or device_lost. Errors: what ended the world.
@@ -262,6 +296,9 @@ class World {
     return Future<void>(
         Error{Errc::invalid, 0, std::string(what) + ": the lengths do not match the world's size"});
   }
+  static constexpr std::uint64_t kMaxTokenLength = std::uint64_t{1} << 48;
+  Future<void> fetch_range(const GpuToken& token, DType dtype, const Operand& destination);
+  Future<void> put_range(const Operand& source, DType dtype, const GpuToken& token);
   void host_all_gather(std::span<const std::byte> value, std::span<std::byte> all);
   std::vector<std::vector<std::byte>> host_all_to_all(
       const std::vector<std::vector<std::byte>>& outgoing);

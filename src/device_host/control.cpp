@@ -29,7 +29,8 @@ void DeviceHost::handle(wire::ControlMessage message) {
   switch (head.kind) {
     case ControlKind::make_slab: return make_slab(head);
     case ControlKind::map_slab:
-    case ControlKind::map_pinned: return map(std::move(message));
+    case ControlKind::map_pinned:
+    case ControlKind::map_foreign: return map(std::move(message));
     case ControlKind::drop_region: return drop(head.region);
     case ControlKind::promote: return promote(head);
     case ControlKind::contribute: return contribute(head);
@@ -70,14 +71,17 @@ void DeviceHost::map(wire::ControlMessage message) {
   const auto head = message.head;
   const auto fd = std::make_shared<UniqueFd>(std::move(message.fd));
   const auto map_now = [this, head, fd] {
-    return head.kind == ControlKind::map_slab ? engine_->map_slab(fd->get(), head.bytes)
-                                              : engine_->map_pinned(fd->get(), head.bytes);
+    switch (head.kind) {
+      case ControlKind::map_slab: return engine_->map_slab(fd->get(), head.bytes);
+      case ControlKind::map_foreign: return engine_->map_foreign(fd->get(), head.bytes);
+      default: return engine_->map_pinned(fd->get(), head.bytes);
+    }
   };
   if (mode_ == Mode::standby) {  // promotion waits for it anyway, and nothing else runs here
     auto mapped = map_now();
     if (mapped.ok()) {
       addresses_.set(head.region, *mapped, head.bytes);
-    } else if (!promote_failure_) {
+    } else if (!promote_failure_ && head.kind != ControlKind::map_foreign) {
       promote_failure_ = mapped.error();
     }
     return answer(head, mapped.ok() ? Result<void>() : Result<void>(mapped.error()));
@@ -97,6 +101,8 @@ void DeviceHost::drop(std::uint32_t region) {
     if (id != region) return;
     if ((region & kPinnedRegion) != 0) {
       engine_->unmap_pinned(base, bytes);
+    } else if ((region & kForeignRegion) != 0) {
+      engine_->unmap_foreign(base, bytes);
     } else {
       engine_->unmap_slab(base, bytes);
     }

@@ -65,11 +65,17 @@ DeviceHost::Step DeviceHost::issue_as(const Op& op, std::uint64_t ticket) {
   const auto each_operand = [&](auto&& visit) {
     troupe::for_each_operand(op, command_.tail(), visit);
   };
-  bool mapped = true;
+  bool mapped = true, foreign = false;
   each_operand([&](std::string_view, const Operand& operand, Access) {
-    mapped &= operand.bytes == 0 || addresses_.find(operand) != nullptr;
+    const bool found = operand.bytes == 0 || addresses_.find(operand) != nullptr;
+    mapped &= found;
+    foreign |= !found && is_foreign(operand.region);
   });
   if (!mapped && serve_control()) return Step::blocked;  // its mapping is on the way
+  if (foreign) {  // its owner gave it up, or this host could not map it
+    header().issued_ticket.store(ticket, std::memory_order_release);
+    return answered(ticket, Error{Errc::peer_lost, 0, "the other rank's memory is not mapped"});
+  }
   if (!mapped) {
     note_issued(ticket);  // lest the next host dies of it too
     return corrupt({Errc::internal, 0, std::string(Op::kName) + ": an operand is out of bounds"});

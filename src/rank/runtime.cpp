@@ -19,7 +19,13 @@
 namespace troupe {
 namespace {
 
-constexpr int kActorWorkers = 2;  // the device's actor and the world's
+constexpr int kActorWorkers = 3;  // the device's actor, the world's and the one of tokens
+
+rank::TokenPath token_path(const std::string& name) {
+  return name == "peer"      ? rank::TokenPath::peer
+         : name == "network" ? rank::TokenPath::network
+                             : rank::TokenPath::peer_or_network;
+}
 
 /// Two ranks of this node on one GPU: Slurm or CUDA_VISIBLE_DEVICES gave them the same, or there
 /// are too few.
@@ -136,7 +142,9 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   auto formed = rank::WorldCore::open(*actors, *mpi, device_core,
                                       {.phase_timeout = config.duration("phase-timeout"),
                                        .standby_world = standby == "world" || standby == "on",
-                                       .save = rank::save_options(config)});
+                                       .save = rank::save_options(config),
+                                       .tokens = {.path = token_path(config.text("token-path")),
+                                                  .timeout = config.duration("token-timeout")}});
   agree(formed.ok() ? Result<void>() : Result<void>(formed.error()));
   world_core = std::move(*formed);
   device.emplace(device_core);

@@ -19,6 +19,12 @@ int main(int argc, char** argv) {
       {"saved_states", test::saved_states},
       {"saved_under_fire", test::saved_under_fire},
       {"stop_requests", test::stop_requests},
+      {"tokens", test::tokens},
+      {"token_order", test::token_order},
+      {"token_faults", test::token_faults},
+      {"token_errors", test::token_errors},
+      {"token_remote", test::token_remote},
+      {"token_timeout", test::token_timeout},
   };
   std::vector<std::string> names;
   for (const auto& [name, function] : cases) names.push_back(name);

@@ -104,5 +104,11 @@ void recovery_time(Context& c);
 void saved_states(Context& c);
 void saved_under_fire(Context& c);
 void stop_requests(Context& c);
+void tokens(Context& c);
+void token_order(Context& c);
+void token_faults(Context& c);
+void token_errors(Context& c);
+void token_remote(Context& c);
+void token_timeout(Context& c);
 
 }  // namespace troupe::test

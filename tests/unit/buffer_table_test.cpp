@@ -135,5 +135,43 @@ TEST(BufferTable, GenerationsOnlyGrow) {
   }
 }
 
+TEST(BufferTable, TranslatesTokensOrSaysWhatIsWrong) {
+  BufferTable table;
+  const auto buffer = *table.add(3, 4096, 800, DType::f64);
+  const auto generation = table.at(buffer).generation.load();
+  const Operand good{.region = kTokenRegion,
+                     .buffer = buffer,
+                     .generation = generation,
+                     .reserved = static_cast<std::uint32_t>(DType::f64),
+                     .offset = 80,
+                     .bytes = 160};
+  const auto range = table.translate(good);
+  ASSERT_TRUE(range.ok());
+  EXPECT_EQ(range->region, 3u);
+  EXPECT_EQ(range->offset, 4096u + 80);
+  EXPECT_EQ(range->bytes, 160u);
+  EXPECT_EQ(range->reserved, 0u);
+  EXPECT_TRUE(table.current(*range));
+  const auto code = [&](auto change) {
+    auto bad = good;
+    change(bad);
+    return table.translate(bad).code();
+  };
+  EXPECT_EQ(code([](Operand& o) { o.offset = 0, o.bytes = 800; }), Errc::ok);
+  EXPECT_EQ(code([](Operand& o) { o.offset = 800, o.bytes = 0; }), Errc::ok);
+  EXPECT_EQ(code([](Operand& o) { o.offset = 0, o.bytes = 801; }), Errc::invalid);
+  EXPECT_EQ(code([](Operand& o) { o.offset = 641; }), Errc::invalid);
+  EXPECT_EQ(code([](Operand& o) { o.offset = UINT64_MAX - 100; }), Errc::invalid);
+  EXPECT_EQ(code([](Operand& o) { o.bytes = UINT64_MAX; }), Errc::invalid);
+  EXPECT_EQ(code([](Operand& o) { o.reserved = static_cast<std::uint32_t>(DType::i64); }),
+            Errc::invalid);
+  EXPECT_EQ(code([](Operand& o) { o.reserved = 77; }), Errc::invalid);
+  EXPECT_EQ(code([](Operand& o) { o.buffer = 1; }), Errc::stale);
+  EXPECT_EQ(code([](Operand& o) { o.buffer = UINT32_MAX; }), Errc::stale);
+  EXPECT_EQ(code([](Operand& o) { ++o.generation; }), Errc::stale);
+  table.lose(buffer);
+  EXPECT_EQ(table.translate(good).code(), Errc::stale);
+}
+
 }  // namespace
 }  // namespace troupe::rank

@@ -73,7 +73,10 @@ TEST_F(ControlTest, MalformedOnesAreErrors) {
   EXPECT_EQ(verdict({.kind = ControlKind::done, .text_bytes = 1}, ""), Errc::internal);
   EXPECT_EQ(verdict({.kind = ControlKind::done, .text_bytes = 2}, "abc"), Errc::internal);
   EXPECT_EQ(verdict({.kind = ControlKind::done, .text_bytes = ~0u}, "abc"), Errc::internal);
-  EXPECT_EQ(verdict({.kind = static_cast<ControlKind>(18)}, ""), Errc::internal);
+  EXPECT_EQ(verdict({.kind = static_cast<ControlKind>(
+                         static_cast<std::uint32_t>(ControlKind::communicator_broken) + 1)},
+                    ""),
+            Errc::internal);
   EXPECT_EQ(verdict({.kind = static_cast<ControlKind>(~0u)}, ""), Errc::internal);
   ASSERT_TRUE(near_.send(std::vector<std::byte>(sizeof(Control) - 1)).ok());
   EXPECT_EQ(receive_control(far_).code(), Errc::internal);

@@ -138,39 +138,45 @@ struct GemmOptions {
 
 /// Dense linear algebra of one device; from `device.blas()`. Results of reductions go to device
 /// memory, so that nothing waits; factors are values or one-element buffers.
-class Blas {
+template <class Refs>
+class BasicBlas {
  public:
-  explicit Blas(detail::Submitter& submitter) : submitter_(&submitter) {}
+  template <Element T>
+  using Ref = typename Refs::template To<T>;
+  template <Element T>
+  using Factor = FactorOf<Ref<T>>;
+
+  explicit BasicBlas(detail::Submitter& submitter) : submitter_(&submitter) {}
 
   template <Real T>
-  Future<void> axpy(Factor<T> alpha, const GpuRef<T>& x, const GpuRef<T>& y) {
+  Future<void> axpy(Factor<T> alpha, const Ref<T>& x, const Ref<T>& y) {
     return detail::submit(*submitter_, blas::Axpy{dtype_of<T>, x.length(), 1, 1, alpha.wire(),
                                                   x.operand(), y.operand()});
   }
   template <Real T>
-  Future<void> dot(const GpuRef<T>& x, const GpuRef<T>& y, const GpuRef<T>& result) {
+  Future<void> dot(const Ref<T>& x, const Ref<T>& y, const Ref<T>& result) {
     return detail::submit(*submitter_, blas::Dot{dtype_of<T>, x.length(), 1, 1, x.operand(),
                                                  y.operand(), result.operand()});
   }
   template <Real T>
-  Future<void> nrm2(const GpuRef<T>& x, const GpuRef<T>& result) {
+  Future<void> nrm2(const Ref<T>& x, const Ref<T>& result) {
     return detail::submit(*submitter_,
                           blas::Nrm2{dtype_of<T>, x.length(), 1, x.operand(), result.operand()});
   }
   template <Real T>
-  Future<void> scal(Factor<T> alpha, const GpuRef<T>& x) {
+  Future<void> scal(Factor<T> alpha, const Ref<T>& x) {
     return detail::submit(*submitter_,
                           blas::Scal{dtype_of<T>, x.length(), 1, alpha.wire(), x.operand()});
   }
   template <Real T>
-  Future<void> copy(const GpuRef<T>& x, const GpuRef<T>& y) {
+  Future<void> copy(const Ref<T>& x, const Ref<T>& y) {
     return detail::submit(*submitter_,
                           blas::Copy{dtype_of<T>, x.length(), 1, 1, x.operand(), y.operand()});
   }
   /// y = alpha op(A) x + beta y
   template <Real T>
-  Future<void> gemv(const GpuRef<T>& a, const GpuRef<T>& x, const GpuRef<T>& y,
-                    const GemvOptions& shape, Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
+  Future<void> gemv(const Ref<T>& a, const Ref<T>& x, const Ref<T>& y, const GemvOptions& shape,
+                    Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
     return detail::submit(*submitter_,
                           blas::Gemv{dtype_of<T>, shape.transpose, 0, shape.m, shape.n,
                                      shape.lda != 0 ? shape.lda : shape.m, 1, 1, alpha.wire(),
@@ -178,8 +184,8 @@ class Blas {
   }
   /// C = alpha op(A) op(B) + beta C
   template <Real T>
-  Future<void> gemm(const GpuRef<T>& a, const GpuRef<T>& b, const GpuRef<T>& c,
-                    const GemmOptions& shape, Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
+  Future<void> gemm(const Ref<T>& a, const Ref<T>& b, const Ref<T>& c, const GemmOptions& shape,
+                    Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
     const auto rows_a = shape.transpose_a == blas::Transpose::no ? shape.m : shape.k;
     const auto rows_b = shape.transpose_b == blas::Transpose::no ? shape.k : shape.n;
     return detail::submit(
@@ -193,5 +199,7 @@ class Blas {
  private:
   detail::Submitter* submitter_;
 };
+
+using Blas = BasicBlas<LocalRefs>;
 
 }  // namespace troupe

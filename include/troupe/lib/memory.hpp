@@ -55,6 +55,19 @@ struct Nop {
   Result<void> check() const { return {}; }
 };
 
+/// Moves nothing: completes once every earlier command that writes the range has.
+struct Fence {
+  static constexpr std::string_view kName = "memory.fence";
+  static constexpr Lane kLane = Lane::memory;
+  static constexpr DTypes kDTypes = DTypes::all();
+
+  OpDType dtype;
+  Operand range;
+
+  static constexpr auto kOperands = std::tuple{read("range", &Fence::range)};
+  Result<void> check() const;
+};
+
 /// The faults that a device host can be told to suffer, for tests and drills.
 enum class FaultKind : std::uint32_t {
   kill,

@@ -47,6 +47,16 @@ struct Operand {
 inline constexpr std::uint32_t kPinnedRegion = 0x8000'0000u;
 /// Pinned segments that a new device host does not map by itself have this bit set as well.
 inline constexpr std::uint32_t kApartRegion = 0x4000'0000u;
+/// Slabs of other ranks of this node, mapped for reading: this bit without that of pinned segments.
+/// Only troupe's own transfers name them.
+inline constexpr std::uint32_t kForeignRegion = kApartRegion;
+constexpr bool is_foreign(std::uint32_t region) noexcept {
+  return (region & (kPinnedRegion | kForeignRegion)) == kForeignRegion;
+}
+/// The region of an operand that names a buffer of some rank, plus that rank: `offset` counts from
+/// the start of that buffer, `reserved` is the DType. Its owner translates it; no device host ever
+/// sees it.
+inline constexpr std::uint32_t kTokenRegion = 0x2000'0000u;
 
 /// A factor that is known to the host, or one element in device memory (then `device` is present).
 struct Scalar {
@@ -138,6 +148,13 @@ inline const Operand& operand_of(const Scalar& scalar) noexcept {
   return scalar.device;
 }
 
+inline Operand& operand_of(Operand& operand) noexcept {
+  return operand;
+}
+inline Operand& operand_of(Scalar& scalar) noexcept {
+  return scalar.device;
+}
+
 template <class Op>
 concept HasTail = requires {
   requires Op::kHasTail;
@@ -157,6 +174,19 @@ void for_each_operand(const Op& op, std::span<const PeerTransfer> tail, Visit&& 
     for (const auto& part : tail)
       visit("transfer", part.data, part.receive != 0 ? Access::write : Access::read);
   }
+}
+
+/// Calls change(operand) for each operand that is present, until one answers with an error.
+template <class Op, class Change>
+Result<void> change_operands(Op& op, Change&& change) {
+  Result<void> outcome;
+  const auto one = [&](Operand& operand) {
+    if (operand.present()) outcome = change(operand);
+    return outcome.ok();
+  };
+  std::apply([&](const auto&... use) { (void)(... && one(operand_of(op.*(use.member)))); },
+             Op::kOperands);
+  return outcome;
 }
 
 /// The wire's name for an operation: FNV-1a of kName (http://www.isthe.com/chongo/tech/comp/fnv),

@@ -16,13 +16,12 @@ struct OperationList {
 
 /// Every operation there is. Adding one = its struct, its line here, one function per engine, its
 /// line in the conformance tests.
-using Operations =
-    OperationList<memory::Fill, memory::Copy, memory::Nop, memory::Fault, vector::Multiply,
-                  vector::Divide, vector::Axpby, blas::Axpy, blas::Dot, blas::Nrm2, blas::Scal,
-                  blas::Copy, blas::Gemv, blas::Gemm, sparse::Spmv, sparse::SpmvSell,
-                  sparse::Gather, rng::Uniform, rng::Normal, collective::AllReduce,
-                  collective::Reduce, collective::Broadcast, collective::AllGather,
-                  collective::ReduceScatter, collective::AllToAll, collective::Exchange>;
+using Operations = OperationList<
+    memory::Fill, memory::Copy, memory::Nop, memory::Fence, memory::Fault, vector::Multiply,
+    vector::Divide, vector::Axpby, blas::Axpy, blas::Dot, blas::Nrm2, blas::Scal, blas::Copy,
+    blas::Gemv, blas::Gemm, sparse::Spmv, sparse::SpmvSell, sparse::Gather, rng::Uniform,
+    rng::Normal, collective::AllReduce, collective::Reduce, collective::Broadcast,
+    collective::AllGather, collective::ReduceScatter, collective::AllToAll, collective::Exchange>;
 
 namespace detail {
 template <class... Ops>

@@ -58,20 +58,23 @@ struct RandomOptions {
 };
 
 /// Random numbers of one device; from `device.rng()`.
-class Rng {
+template <class Refs>
+class BasicRng {
  public:
-  explicit Rng(detail::Submitter& submitter) : submitter_(&submitter) {}
+  template <Element T>
+  using Ref = typename Refs::template To<T>;
+  explicit BasicRng(detail::Submitter& submitter) : submitter_(&submitter) {}
 
   /// Uniform in (0, 1].
   template <Real T>
-  Future<void> uniform(const GpuRef<T>& destination, const RandomOptions& options) {
+  Future<void> uniform(const Ref<T>& destination, const RandomOptions& options) {
     return detail::submit(*submitter_,
                           rng::Uniform{dtype_of<T>, destination.length(), options.seed,
                                        options.subsequence, options.offset, destination.operand()});
   }
   /// Normal; the length must be even.
   template <Real T>
-  Future<void> normal(const GpuRef<T>& destination, const RandomOptions& options, T mean = 0,
+  Future<void> normal(const Ref<T>& destination, const RandomOptions& options, T mean = 0,
                       T deviation = 1) {
     return detail::submit(
         *submitter_, rng::Normal{dtype_of<T>, destination.length(), options.seed,
@@ -82,5 +85,7 @@ class Rng {
  private:
   detail::Submitter* submitter_;
 };
+
+using Rng = BasicRng<LocalRefs>;
 
 }  // namespace troupe

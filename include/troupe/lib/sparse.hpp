@@ -82,12 +82,15 @@ template <class T>
 concept Index = std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>;
 
 /// A CSR matrix in device memory. `row_begin` has rows + 1 entries and starts at 0.
-template <Real T, Index I>
-struct CsrMatrix {
+template <class Values, class Indices>
+struct BasicCsrMatrix {
   std::int64_t rows = 0, columns = 0;
-  GpuRef<I> row_begin, column;
-  GpuRef<T> value;
+  Indices row_begin, column;
+  Values value;
 };
+
+template <Real T, Index I>
+using CsrMatrix = BasicCsrMatrix<GpuRef<T>, GpuRef<I>>;
 
 /// A matrix in sliced ELL form in device memory: slices of `slice_rows` rows each (32 suits a GPU),
 /// every row of a slice padded to the slice's longest. Faster than CSR where neighbouring rows have
@@ -98,22 +101,31 @@ struct CsrMatrix {
 /// then the second of each, and so on. So the k-th of row r is at slice_begin[r / slice_rows] + k *
 /// slice_rows + r % slice_rows. Padding has column -1 and value 0; the last slice is padded to
 /// `slice_rows` rows too.
-template <Real T, Index I>
-struct SellMatrix {
+template <class Values, class Indices>
+struct BasicSellMatrix {
   std::int64_t rows = 0, columns = 0, nonzeros = 0;  ///< nonzeros: without padding
   std::int64_t slice_rows = 0;
-  GpuRef<I> slice_begin, column;
-  GpuRef<T> value;
+  Indices slice_begin, column;
+  Values value;
 };
 
+template <Real T, Index I>
+using SellMatrix = BasicSellMatrix<GpuRef<T>, GpuRef<I>>;
+
 /// Sparse linear algebra of one device; from `device.sparse()`.
-class Sparse {
+template <class Refs>
+class BasicSparse {
  public:
-  explicit Sparse(detail::Submitter& submitter) : submitter_(&submitter) {}
+  template <Element T>
+  using Ref = typename Refs::template To<T>;
+  template <Element T>
+  using Factor = FactorOf<Ref<T>>;
+
+  explicit BasicSparse(detail::Submitter& submitter) : submitter_(&submitter) {}
 
   /// y = alpha A x + beta y
   template <Real T, Index I>
-  Future<void> spmv(const CsrMatrix<T, I>& a, const GpuRef<T>& x, const GpuRef<T>& y,
+  Future<void> spmv(const BasicCsrMatrix<Ref<T>, Ref<I>>& a, const Ref<T>& x, const Ref<T>& y,
                     Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
     return detail::submit(
         *submitter_, sparse::Spmv{dtype_of<T>, dtype_of<I>, a.rows, a.columns, a.value.length(),
@@ -122,7 +134,7 @@ class Sparse {
   }
   /// y = alpha A x + beta y
   template <Real T, Index I>
-  Future<void> spmv(const SellMatrix<T, I>& a, const GpuRef<T>& x, const GpuRef<T>& y,
+  Future<void> spmv(const BasicSellMatrix<Ref<T>, Ref<I>>& a, const Ref<T>& x, const Ref<T>& y,
                     Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
     return detail::submit(
         *submitter_,
@@ -132,8 +144,7 @@ class Sparse {
   }
   /// destination[i] = source[index[i]]
   template <Real T, Index I>
-  Future<void> gather(const GpuRef<T>& source, const GpuRef<I>& index,
-                      const GpuRef<T>& destination) {
+  Future<void> gather(const Ref<T>& source, const Ref<I>& index, const Ref<T>& destination) {
     return detail::submit(*submitter_,
                           sparse::Gather{dtype_of<T>, dtype_of<I>, index.length(), source.length(),
                                          index.operand(), source.operand(), destination.operand()});
@@ -142,5 +153,7 @@ class Sparse {
  private:
   detail::Submitter* submitter_;
 };
+
+using Sparse = BasicSparse<LocalRefs>;
 
 }  // namespace troupe

@@ -14,21 +14,27 @@ namespace troupe {
 /// operation runs. It names the element and does not own its buffer: the reference must live until
 /// the operation is submitted (else Errc::stale), and need not afterwards, because memory is reused
 /// only once every operation that names it has ended.
-template <Element T>
-class ScalarArg {
+///
+/// `Ref`: GpuRef<T>, or RemoteRef<T> for operations on another rank's device.
+template <class Ref>
+class BasicScalarArg {
  public:
-  ScalarArg(std::type_identity_t<T> value) { scalar_.value = static_cast<double>(value); }
-  ScalarArg(const GpuRef<T>& element) { scalar_.device = element.slice(0, 1).operand(); }
+  using T = typename Ref::value_type;
+  BasicScalarArg(T value) { scalar_.value = static_cast<double>(value); }
+  BasicScalarArg(const Ref& element) { scalar_.device = element.slice(0, 1).operand(); }
   [[nodiscard]] const Scalar& wire() const noexcept { return scalar_; }
 
  private:
   Scalar scalar_;
 };
 
-/// A ScalarArg as a parameter from which T is not deduced: `axpy(2.0, x, y)` takes its T from the
-/// vectors.
 template <Element T>
-using Factor = std::type_identity_t<ScalarArg<T>>;
+using ScalarArg = BasicScalarArg<GpuRef<T>>;
+
+/// A scalar argument as a parameter from which T is not deduced: `axpy(2.0, x, y)` takes its T from
+/// the vectors.
+template <class Ref>
+using FactorOf = std::type_identity_t<BasicScalarArg<Ref>>;
 
 namespace detail {
 
@@ -44,6 +50,7 @@ struct CommandView {
   std::uint32_t epoch = 0;  ///< collectives: the epoch they belong to; others 0
   std::uint64_t count = 0;  ///< elements, where the operation has such a field
   std::int32_t peer = -1;   ///< root or only partner of a collective, -1: none
+  bool quiet = false;  ///< its failure is its submitter's alone: Device::take_error() is silent
   std::span<const std::byte> op;
   std::span<const PeerTransfer> tail;
   std::array<Use, kMaxOperands> uses{};

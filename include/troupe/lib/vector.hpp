@@ -59,25 +59,31 @@ namespace troupe {
 
 /// Elementwise vector operations; from `device.vector()`. Vectors are contiguous; lengths must
 /// agree.
-class Vector {
+template <class Refs>
+class BasicVector {
  public:
-  explicit Vector(detail::Submitter& submitter) : submitter_(&submitter) {}
+  template <Element T>
+  using Ref = typename Refs::template To<T>;
+  template <Element T>
+  using Factor = FactorOf<Ref<T>>;
+
+  explicit BasicVector(detail::Submitter& submitter) : submitter_(&submitter) {}
 
   /// z = x .* y
   template <Real T>
-  Future<void> multiply(const GpuRef<T>& x, const GpuRef<T>& y, const GpuRef<T>& z) {
+  Future<void> multiply(const Ref<T>& x, const Ref<T>& y, const Ref<T>& z) {
     return detail::submit(*submitter_, vector::Multiply{dtype_of<T>, x.length(), x.operand(),
                                                         y.operand(), z.operand()});
   }
   /// z = x ./ y
   template <Real T>
-  Future<void> divide(const GpuRef<T>& x, const GpuRef<T>& y, const GpuRef<T>& z) {
+  Future<void> divide(const Ref<T>& x, const Ref<T>& y, const Ref<T>& z) {
     return detail::submit(*submitter_, vector::Divide{dtype_of<T>, x.length(), x.operand(),
                                                       y.operand(), z.operand()});
   }
   /// y = alpha x + beta y
   template <Real T>
-  Future<void> axpby(Factor<T> alpha, const GpuRef<T>& x, Factor<T> beta, const GpuRef<T>& y) {
+  Future<void> axpby(Factor<T> alpha, const Ref<T>& x, Factor<T> beta, const Ref<T>& y) {
     return detail::submit(*submitter_, vector::Axpby{dtype_of<T>, x.length(), alpha.wire(),
                                                      beta.wire(), x.operand(), y.operand()});
   }
@@ -85,5 +91,7 @@ class Vector {
  private:
   detail::Submitter* submitter_;
 };
+
+using Vector = BasicVector<LocalRefs>;
 
 }  // namespace troupe

@@ -123,6 +123,10 @@ Result<void> Copy::check() const {
       .result();
 }
 
+Result<void> Fence::check() const {
+  return checker(*this).require(range.present(), "the range is missing").result();
+}
+
 Result<void> Fault::check() const {
   return checker(*this)
       .require(static_cast<std::size_t>(kind) < kFaultKindCount, "unknown fault kind")

@@ -20,6 +20,7 @@ enum class ControlKind : std::uint32_t {
   make_slab,    ///< region, bytes -> slab_made + fd | failed
   map_slab,     ///< region, bytes, fd
   map_pinned,   ///< region, bytes, fd -> done | failed
+  map_foreign,  ///< a slab of another rank: region, bytes, fd -> done | failed
   drop_region,  ///< region
   promote,      ///< from now on serve the command ring -> done | failed (a mapping did)
   contribute,  ///< rank, size -> contribution + memfd | failed; gives up what communicator there is

@@ -161,6 +161,11 @@ class Engine : public ExecutesAll<Operations> {
   /// Maps a slab that another process made; does not take the descriptor.
   virtual Result<std::byte*> map_slab(int fd, std::uint64_t bytes) = 0;
   virtual void unmap_slab(std::byte* base, std::uint64_t bytes) = 0;
+  /// Maps a slab of another rank of this node, perhaps on another GPU, for copies by this one; does
+  /// not take the descriptor, nor count towards the memory limit. Errors: `unsupported` where one
+  /// GPU cannot reach the other.
+  virtual Result<std::byte*> map_foreign(int fd, std::uint64_t bytes) = 0;
+  virtual void unmap_foreign(std::byte* base, std::uint64_t bytes) = 0;
   /// Maps and registers a memfd for direct copies.
   virtual Result<std::byte*> map_pinned(int fd, std::uint64_t bytes) = 0;
   virtual void unmap_pinned(std::byte* base, std::uint64_t bytes) = 0;
@@ -216,6 +221,8 @@ class Engine : public ExecutesAll<Operations> {
   virtual Result<void> suffer(memory::FaultKind kind, Lane lane) = 0;
 
   Result<void> run(const memory::Nop&, const Call&) final { return {}; }
+  /// The order among the lanes is all there is to it.
+  Result<void> run(const memory::Fence&, const Call&) final { return {}; }
   Result<void> run(const memory::Fault& op, const Call& call) final {
     return suffer(op.kind, call.lane());
   }

@@ -3,7 +3,7 @@
 namespace troupe::rank {
 
 Result<std::uint32_t> BufferTable::add(std::uint32_t region, std::uint64_t offset,
-                                       std::uint64_t bytes) {
+                                       std::uint64_t bytes, DType dtype) {
   std::uint32_t index = 0;
   if (!free_.empty()) {
     index = free_.back();
@@ -18,6 +18,8 @@ Result<std::uint32_t> BufferTable::add(std::uint32_t region, std::uint64_t offse
   entry.offset = offset;
   entry.bytes = bytes;
   entry.last_ticket = 0;
+  entry.dtype = dtype;
+  entry.dropped = false;
   entry.live = true;
   return index;
 }
@@ -26,6 +28,25 @@ void BufferTable::remove(std::uint32_t buffer) {
   lose(buffer);
   at(buffer).live = false;
   free_.push_back(buffer);
+}
+
+Result<Operand> BufferTable::translate(const Operand& named) const {
+  const Error stale{Errc::stale, 0, "the token's buffer is gone"};
+  if (named.buffer >= size_) return stale;
+  const auto& entry = at(named.buffer);
+  if (!entry.live || (entry.dropped && entry.holds == 0) ||
+      entry.generation.load(std::memory_order_relaxed) != named.generation) {
+    return stale;
+  }
+  if (named.reserved != static_cast<std::uint32_t>(entry.dtype))
+    return Error{Errc::invalid, 0, "the token is of another dtype than its buffer"};
+  if (named.bytes > entry.bytes || named.offset > entry.bytes - named.bytes)
+    return Error{Errc::invalid, 0, "the token's range does not lie within its buffer"};
+  return Operand{.region = entry.region,
+                 .buffer = named.buffer,
+                 .generation = named.generation,
+                 .offset = entry.offset + named.offset,
+                 .bytes = named.bytes};
 }
 
 }  // namespace troupe::rank

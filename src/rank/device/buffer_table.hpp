@@ -25,13 +25,18 @@ class BufferTable {
     std::atomic<std::uint32_t> generation{1};
     std::uint32_t region = 0;
     bool live = false;
+    bool dropped = false;         ///< no reference is left in this rank's program
+    DType dtype = DType::u8;      ///< of its elements
+    std::uint32_t holds = 0;      ///< leases and transfers that keep it from being freed
+    std::uint32_t transfers = 0;  ///< ranges of it that are lent out or expected
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
     std::uint64_t last_ticket = 0;
   };
 
   /// Makes an entry; out_of_memory at kMaxBuffers. The caller serialises all non-const functions.
-  Result<std::uint32_t> add(std::uint32_t region, std::uint64_t offset, std::uint64_t bytes);
+  Result<std::uint32_t> add(std::uint32_t region, std::uint64_t offset, std::uint64_t bytes,
+                            DType dtype = DType::u8);
   /// The contents are gone: references to them go stale.
   void lose(std::uint32_t buffer) { at(buffer).generation.fetch_add(1, std::memory_order_acq_rel); }
   /// The entry may be used again; references still around go stale.
@@ -52,6 +57,9 @@ class BufferTable {
            operand.bytes <= entry.bytes &&
            operand.offset - entry.offset <= entry.bytes - operand.bytes;
   }
+  /// The range that a token's operand names, as it stands in this rank's own records. Errors: stale
+  /// (no such buffer, or other contents), invalid (not within it, or of another dtype).
+  [[nodiscard]] Result<Operand> translate(const Operand& named) const;
   [[nodiscard]] std::uint32_t size() const noexcept { return size_; }
 
  private:

@@ -26,28 +26,46 @@ void pass_on(std::span<const std::byte> record, bool alone, ipc::RingProducer& p
   (void)producer.commit();
 }
 
+/// Pinned memory and other ranks' slabs are in no table of buffers.
+bool in_no_table(const Operand& operand) {
+  return (operand.region & (kPinnedRegion | kForeignRegion)) != 0;
+}
+
 }  // namespace
 
 Future<void> CommandPort::submit(const detail::CommandView& command) {
-  return submit(command, true);
+  return submit(command, Patience::wait, false);
 }
 Future<void> CommandPort::try_submit(const detail::CommandView& command) {
-  return submit(command, false);
+  return submit(command, Patience::give_up, false);
 }
 
-Future<void> CommandPort::submit(const detail::CommandView& command, bool wait) {
+Future<void> CommandPort::refuse(const detail::CommandView& command, Error error) {
+  if (!command.quiet) note_error(error);
+  return Future<void>(Result<void>(std::move(error)));
+}
+
+Future<void> CommandPort::submit(const detail::CommandView& command, Patience patience,
+                                 bool delivers) {
   for (auto pause = std::chrono::microseconds(1);;
        pause = std::min(pause * 2, std::chrono::microseconds(1000))) {
+    Hindrance found;
     {
       const std::lock_guard lock(submit_mutex_);
-      if (auto admitted = admit(command); !admitted) {
-        note_error(admitted.error());
-        return Future<void>(std::move(admitted));
-      }
+      if (auto admitted = admit(command); !admitted) return refuse(command, admitted.error());
+      if (!delivers) found = hindrance(command);
       Future<void> future;
-      if (push(command, future) == Push::done) return future;
+      if (found.way == Way::clear && push(command, future) == Push::done) return future;
     }
-    if (!wait) return Future<void>(Error{Errc::would_block, 0, "the command ring is full"});
+    if (found.way == Way::lent) {
+      rescue_(found.range);
+      continue;
+    }
+    if (patience == Patience::give_up) {
+      return Future<void>(Error{Errc::would_block, 0,
+                                found.way == Way::clear ? "the command ring is full"
+                                                        : "a transfer into a buffer is under way"});
+    }
     poll();  // makes room in the ticket table; the device host makes it in the ring
     std::this_thread::sleep_for(pause);
   }
@@ -60,7 +78,7 @@ Result<void> CommandPort::admit(const detail::CommandView& command) const {
     return Error{Errc::world_reformed, 0, "a collective of epoch " + std::to_string(command.epoch)};
   }
   const auto known = [this](const Operand& operand) {
-    return (operand.region & kPinnedRegion) != 0 || buffers_.current(operand);
+    return in_no_table(operand) || buffers_.current(operand);
   };
   for (std::size_t i = 0; i < command.use_count; ++i) {
     if (!known(*command.uses[i].operand))
@@ -96,8 +114,9 @@ CommandPort::Push CommandPort::push(const detail::CommandView& command, Future<v
   auto& slot = tickets_.slot(ticket);
   slot.position = producer_.position();
   slot.died_in_flight = false;
+  slot.quiet = command.quiet;
   const auto note = [&](const Operand& operand, Access access) {
-    if ((operand.region & kPinnedRegion) != 0) return;
+    if (in_no_table(operand)) return;
     buffers_.at(operand.buffer).last_ticket = ticket;
     if (access != Access::read) tickets_.add_written(slot, operand.buffer);
   };
@@ -160,7 +179,6 @@ void CommandPort::drain_locked(Resolved& resolved) {
           reply.code <= static_cast<std::uint32_t>(Errc::internal) ? static_cast<Errc>(reply.code)
                                                                    : Errc::internal,
           reply.native, std::string(reinterpret_cast<const char*>(text.data()), text.size())};
-      note_error(outcome.error());
     }
     replies_.pop();
     if (reply.count > TicketTable::kSlots) {
@@ -172,6 +190,7 @@ void CommandPort::drain_locked(Resolved& resolved) {
       if (!tickets_.pending(ticket)) continue;
       if (options_.flight != nullptr && !outcome.ok())
         options_.flight->failed(ticket, outcome.code());
+      if (!outcome.ok() && !tickets_.slot(ticket).quiet) note_error(outcome.error());
       resolved.add(tickets_.close(ticket), outcome);
     }
     any = true;
@@ -180,13 +199,14 @@ void CommandPort::drain_locked(Resolved& resolved) {
 }
 
 Result<std::uint32_t> CommandPort::add_buffer(std::uint32_t region, std::uint64_t offset,
-                                              std::uint64_t bytes) {
+                                              std::uint64_t bytes, DType dtype) {
   const std::lock_guard lock(submit_mutex_);
-  return buffers_.add(region, offset, bytes);
+  return buffers_.add(region, offset, bytes, dtype);
 }
 
 void CommandPort::drop_buffer(std::uint32_t buffer) {
   const std::lock_guard lock(submit_mutex_);
+  buffers_.at(buffer).dropped = true;
   dropped_.push_back(buffer);
 }
 
@@ -195,7 +215,7 @@ std::vector<std::pair<std::uint32_t, std::uint64_t>> CommandPort::collect_freed(
   const std::lock_guard lock(submit_mutex_);
   std::erase_if(dropped_, [&](std::uint32_t buffer) {
     const auto& entry = buffers_.at(buffer);
-    if (entry.last_ticket > tickets_.retired()) return false;
+    if (entry.holds != 0 || entry.last_ticket > tickets_.retired()) return false;
     freed.emplace_back(entry.region, entry.offset);
     buffers_.remove(buffer);
     return true;
@@ -409,10 +429,13 @@ std::optional<Error> CommandPort::obstacle(const wire::Command& command, const S
   bool stale = false, apart = false;
   const auto& lost = settled.lost_buffers;
   command.for_each_operand([&](std::string_view, const Operand& operand, Access) {
-    apart |= (operand.region & kApartRegion) != 0;
-    stale |= (operand.region & kPinnedRegion) != 0
-                 ? settled.lost_pinned.overlaps(operand)
-                 : std::find(lost.begin(), lost.end(), operand.buffer) != lost.end();
+    apart |= (operand.region & kPinnedRegion) != 0 && (operand.region & kApartRegion) != 0;
+    if ((operand.region & kPinnedRegion) != 0) {
+      stale |= settled.lost_pinned.overlaps(operand);
+    } else {
+      stale |= !in_no_table(operand) &&
+               std::find(lost.begin(), lost.end(), operand.buffer) != lost.end();
+    }
   });
   if (apart && moves)
     return Error{Errc::device_lost, 0, "memory that the next host lacks: " + error.message};

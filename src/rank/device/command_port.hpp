@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -54,7 +55,8 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
 
   // Buffers: used by Device. Any thread.
 
-  Result<std::uint32_t> add_buffer(std::uint32_t region, std::uint64_t offset, std::uint64_t bytes);
+  Result<std::uint32_t> add_buffer(std::uint32_t region, std::uint64_t offset, std::uint64_t bytes,
+                                   DType dtype = DType::u8);
   /// Frees the buffer once nothing submitted names it any more: then `freed` of collect_freed()
   /// returns it.
   void drop_buffer(std::uint32_t buffer);
@@ -63,6 +65,36 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   [[nodiscard]] std::uint32_t generation(std::uint32_t buffer) const {
     return buffers_.at(buffer).generation.load(std::memory_order_acquire);
   }
+
+  // Transfers between ranks: used by Loans and the token router. Any thread.
+
+  /// As submit, for commands that carry out a transfer: they pass ranges that are expected, and
+  /// whatever becomes of them is nobody else's business (see CommandView::quiet).
+  Future<void> deliver(const detail::CommandView& command);
+  [[nodiscard]] detail::Submitter& deliveries() noexcept { return deliveries_; }
+  /// What a token's operand names here, see BufferTable::translate().
+  Result<Operand> translate(const Operand& named) const;
+  /// Keeps the range's buffer from being freed until release(); stale if it is gone.
+  Result<void> hold(const Operand& range);
+  void release(std::uint32_t buffer);
+  /// The range is about to be written by a transfer: until arrived(), submissions that name bytes
+  /// of it wait. Holds the buffer. Errors: stale; would_block if a transfer into the range is under
+  /// way, or it is lent (the rescue has begun to deal with that: come again).
+  Result<void> expect(const Operand& range);
+  void arrived(const Operand& range);
+  /// The range is about to be read by a transfer: until take_back(), the rescue is called ahead of
+  /// any command that writes bytes of it. Holds the buffer. Errors: as of expect().
+  Result<void> lend(const Operand& range);
+  void take_back(const Operand& range);
+  /// Called with a range that is lent and about to be written, by the thread that writes it; has to
+  /// save the contents elsewhere and take the range back.
+  void set_rescue(std::function<void(const Operand& written)> rescue) {
+    rescue_ = std::move(rescue);
+  }
+  /// A transfer of this rank's program has failed: take_error() shall tell of it as of a command.
+  void report(const Error& error);
+  /// The contents of the buffer are gone, unless they are others than this range's already.
+  void lose(const Operand& range);
 
   // Incarnations: used by DeviceActor.
 
@@ -135,7 +167,21 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   void note_error(const Error& error);
 
   enum class Push { done, full };
-  Future<void> submit(const detail::CommandView& command, bool wait);
+  /// What to do if the command cannot be pushed at once.
+  enum class Patience { wait, give_up };
+  Future<void> submit(const detail::CommandView& command, Patience patience, bool delivers);
+  Future<void> refuse(const detail::CommandView& command, Error error);
+
+  /// What stands in the way of an access to a range.
+  enum class Way { clear, expected, lent };
+  struct Hindrance {
+    Way way = Way::clear;
+    Operand range;  ///< lent: what is about to be written
+  };
+  [[nodiscard]] Way way(const Operand& range, Access access) const;
+  [[nodiscard]] Hindrance hindrance(const detail::CommandView& command) const;
+  Result<void> reserve(std::vector<Operand>& list, const Operand& range, Access access);
+  void give_back(std::vector<Operand>& list, const Operand& range);
   Result<void> admit(const detail::CommandView& command) const;
   Push push(const detail::CommandView& command, Future<void>& future);
 
@@ -175,7 +221,20 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   static std::optional<Error> obstacle(const wire::Command& command, const Settled& settled,
                                        const Error& error, bool moves);
 
+  class Deliveries final : public detail::Submitter {
+   public:
+    explicit Deliveries(CommandPort& port) : port_(&port) {}
+    Future<void> submit(const detail::CommandView& command) override {
+      return port_->deliver(command);
+    }
+
+   private:
+    CommandPort* port_;
+  };
+
   Options options_;
+  Deliveries deliveries_{*this};
+  std::function<void(const Operand&)> rescue_;
 
   mutable std::mutex submit_mutex_;
   BufferTable buffers_;
@@ -184,6 +243,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   std::optional<Error> ended_;          ///< see end()
   std::uint32_t collectives_ = 0;       ///< of the world, submitted in this epoch
   std::vector<std::uint32_t> dropped_;  ///< buffers to free, each once its last ticket is retired
+  std::vector<Operand> expected_, lent_;  ///< ranges under transfer; few
 
   std::mutex reply_mutex_;
   ipc::RingConsumer replies_;

@@ -390,6 +390,11 @@ void DeviceActor::send_memory(const Incarnation& incarnation) {
                              {.kind = ControlKind::map_slab, .region = region, .bytes = slab.bytes},
                              {}, slab.fd.get());
   }
+  for (const auto& [region, slab] : foreign_) {
+    (void)wire::send_control(
+        socket, {.kind = ControlKind::map_foreign, .region = region, .bytes = slab.bytes}, {},
+        slab.fd->get());
+  }
   for (const auto& [region, memory] : pinned_) {
     (void)wire::send_control(
         socket, {.kind = ControlKind::map_pinned, .region = region, .bytes = memory->size()}, {},
@@ -495,7 +500,7 @@ void DeviceActor::on(MakeSlab make) {
               make.made->resolve(answer.error());
               return;
             }
-            slabs_[make.region] = {std::move(answer->fd), make.bytes};
+            slabs_[make.region] = {std::move(answer->fd), make.bytes, next_serial_++};
             make.made->resolve({});
           });
 }
@@ -533,6 +538,7 @@ void DeviceActor::on(MapPinned map) {
 void DeviceActor::on(DropRegion drop) {
   slabs_.erase(drop.region);
   pinned_.erase(drop.region);
+  foreign_.erase(drop.region);
   if (active_) std::erase(active_->apart, drop.region);
   if (active_ && active_->serving) {
     (void)wire::send_control(active_->link->socket(),

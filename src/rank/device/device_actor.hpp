@@ -62,6 +62,23 @@ struct MapPinned {
 struct DropRegion {
   std::uint32_t region;
 };
+/// A slab of this rank, for another rank of the node to map.
+struct SharedSlab {
+  std::shared_ptr<UniqueFd> fd;
+  std::uint64_t serial = 0;  ///< unlike a region, never used again
+  std::uint64_t bytes = 0;
+};
+struct ShareSlab {
+  std::uint32_t region;
+  std::shared_ptr<Promise<SharedSlab>> shared;
+};
+/// Maps a slab of another rank; DropRegion ends it.
+struct MapForeign {
+  std::uint32_t region;
+  std::shared_ptr<UniqueFd> fd;
+  std::uint64_t bytes;
+  std::shared_ptr<Promise<void>> mapped;
+};
 struct Quiesce {
   std::uint32_t round;
 };
@@ -113,9 +130,10 @@ class DeviceActor
     : public Actor<DeviceActor, device_message::FromHost, device_message::HostClosed,
                    device_message::HostExited, device_message::Look, device_message::Listen,
                    device_message::MakeSlab, device_message::MapPinned, device_message::DropRegion,
-                   device_message::Quiesce, device_message::Replace, device_message::Promote,
-                   device_message::Contribute, device_message::Connect, device_message::Suffer,
-                   device_message::WorldActive, device_message::Revive, device_message::ShutDown> {
+                   device_message::ShareSlab, device_message::MapForeign, device_message::Quiesce,
+                   device_message::Replace, device_message::Promote, device_message::Contribute,
+                   device_message::Connect, device_message::Suffer, device_message::WorldActive,
+                   device_message::Revive, device_message::ShutDown> {
  public:
   /// `described` is resolved with the JSON description once the first host is ready, or with its
   /// error.
@@ -133,6 +151,8 @@ class DeviceActor
   void on(device_message::MakeSlab make);
   void on(device_message::MapPinned map);
   void on(device_message::DropRegion drop);
+  void on(device_message::ShareSlab share);
+  void on(device_message::MapForeign map);
   void on(device_message::Quiesce order);
   void on(device_message::Replace order);
   void on(device_message::Promote order);
@@ -234,8 +254,15 @@ class DeviceActor
   struct SlabEntry {
     UniqueFd fd;
     std::uint64_t bytes;
+    std::uint64_t serial;
   };
+  struct ForeignSlab {
+    std::shared_ptr<UniqueFd> fd;
+    std::uint64_t bytes;
+  };
+  std::uint64_t next_serial_ = 1;
   std::map<std::uint32_t, SlabEntry> slabs_;
+  std::map<std::uint32_t, ForeignSlab> foreign_;  ///< of other ranks
   std::map<std::uint32_t, std::shared_ptr<ipc::SharedMemory>> pinned_;
   std::map<std::uint32_t, SlabRequest> wanted_slabs_;  ///< asked for, not made yet
   std::map<std::uint64_t, Request> requests_;

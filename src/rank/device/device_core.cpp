@@ -75,12 +75,18 @@ DeviceCore::DeviceCore(Options options, std::unique_ptr<FlightRecorder> flight, 
       rank_(rank),
       flight_(std::move(flight)),
       port_({.spin = options_.spin, .replay = options_.replay, .flight = flight_.get()}),
+      loans_(port_,
+             [this](std::uint64_t bytes) -> Result<Loans::Fresh> {
+               auto made = allocate(bytes, DType::u8);
+               if (!made) return made.error();
+               return Loans::Fresh{std::move(made->lease), made->where};
+             }),
       slabs_({.segment_bytes = options_.slab_bytes,
               .limit = options_.memory_limit,
               .region_bit = 0,
               .make = [this](std::uint32_t region,
                              std::uint64_t bytes) { return make_slab(region, bytes); },
-              .drop = [this](std::uint32_t region) { tell(device_message::DropRegion{region}); }}),
+              .drop = [this](std::uint32_t region) { drop_slab(region); }}),
       pinned_({.segment_bytes = options_.pinned_bytes,
                .limit = 0,
                .region_bit = kPinnedRegion,
@@ -109,6 +115,12 @@ Result<void> DeviceCore::make_slab(std::uint32_t region, std::uint64_t bytes) {
   if (auto told = actor_.tell(device_message::MakeSlab{region, bytes, std::move(made)}); !told)
     return told;
   return future.wait();
+}
+
+void DeviceCore::drop_slab(std::uint32_t region) {
+  tell(device_message::DropRegion{region});
+  const std::lock_guard lock(dropped_mutex_);
+  if (slab_dropped_) slab_dropped_(region);
 }
 
 Result<void> DeviceCore::make_pinned(std::uint32_t region, std::uint64_t bytes) {
@@ -148,12 +160,12 @@ void DeviceCore::reclaim() {
   for (const auto& range : rested) pinned_.release(range);
 }
 
-Result<Device::Allocation> DeviceCore::allocate(std::uint64_t length, std::size_t element) {
-  const auto bytes = total_bytes(length, element);
+Result<Device::Allocation> DeviceCore::allocate(std::uint64_t length, DType dtype) {
+  const auto bytes = total_bytes(length, size_of(dtype));
   reclaim();
   auto range = slabs_.allocate(bytes);
   if (!range) return range.error();
-  auto buffer = port_.add_buffer(range->region, range->offset, bytes);
+  auto buffer = port_.add_buffer(range->region, range->offset, bytes, dtype);
   if (!buffer) {
     slabs_.release(*range);
     return buffer.error();
@@ -279,8 +291,8 @@ std::uint64_t Device::bytes_held() const {
 detail::Submitter& Device::submitter() {
   return core_->port();
 }
-Result<Device::Allocation> Device::allocate(std::uint64_t length, std::size_t element) {
-  return core_->allocate(length, element);
+Result<Device::Allocation> Device::allocate(std::uint64_t length, DType dtype) {
+  return core_->allocate(length, dtype);
 }
 Result<Device::Pin> Device::allocate_pinned(std::uint64_t length, std::size_t element) {
   return core_->allocate_pinned(length, element);

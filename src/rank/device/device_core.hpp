@@ -10,6 +10,7 @@
 #include "common/actor/actor_system.hpp"
 #include "rank/device/command_port.hpp"
 #include "rank/device/device_actor.hpp"
+#include "rank/device/loans.hpp"
 #include "rank/device/memory_pool.hpp"
 
 namespace troupe::rank {
@@ -33,6 +34,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   ~DeviceCore();
 
   [[nodiscard]] CommandPort& port() noexcept { return port_; }
+  [[nodiscard]] Loans& loans() noexcept { return loans_; }
   [[nodiscard]] const ActorRef<DeviceActor>& actor() const noexcept { return actor_; }
   [[nodiscard]] const DeviceInfo& info() const noexcept { return info_; }
   [[nodiscard]] std::uint64_t bytes_held() const { return slabs_.held(); }
@@ -44,7 +46,14 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   /// Ends the device hosts; the device answers `stopped` from now on.
   void shut_down();
 
-  Result<Device::Allocation> allocate(std::uint64_t length, std::size_t element);
+  /// Called with the region of a slab that is no more, by whatever thread dropped it; must not
+  /// block. Set before there are transfers.
+  void on_slab_dropped(std::function<void(std::uint32_t region)> listener) {
+    const std::lock_guard lock(dropped_mutex_);
+    slab_dropped_ = std::move(listener);
+  }
+
+  Result<Device::Allocation> allocate(std::uint64_t length, DType dtype);
   Result<Device::Pin> allocate_pinned(std::uint64_t length, std::size_t element);
   /// Pinned memory that no device host has until map_apart(): for large pieces, whose mapping takes
   /// seconds and must be no part of a recovery. All commands that name it must have completed when
@@ -62,6 +71,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   DeviceCore(Options options, std::unique_ptr<FlightRecorder> flight, int rank);
   Result<void> make_slab(std::uint32_t region, std::uint64_t bytes);
   Result<void> make_pinned(std::uint32_t region, std::uint64_t bytes);
+  void drop_slab(std::uint32_t region);
   void drop_pinned(std::uint32_t region);
   void reclaim();
 
@@ -71,6 +81,9 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   CommandPort port_;
   ActorRef<DeviceActor> actor_;
   DeviceInfo info_;
+  std::mutex dropped_mutex_;
+  std::function<void(std::uint32_t)> slab_dropped_;
+  Loans loans_;
   MemoryPool slabs_;
   MemoryPool pinned_;
   std::mutex pinned_mutex_;

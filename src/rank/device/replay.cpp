@@ -88,7 +88,8 @@ bool ReplayPlan::runs_again(const wire::Command& command) {
     written = bytes_written(op);
   });
   command.for_each_operand([&](std::string_view, const Operand& operand, Access access) {
-    again = again && (!reads(access) || suspect_.within(renewed_, operand));
+    again = again && (operand.region & kForeignRegion) == 0 &&
+            (!reads(access) || suspect_.within(renewed_, operand));
   });
   if (!again) return false;
   command.for_each_operand([&](std::string_view, const Operand& operand, Access access) {

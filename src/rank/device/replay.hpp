@@ -32,7 +32,7 @@ class ByteRanges {
 /// of them is suspect and has not been *renewed*, written in full by one that ran again before it.
 /// An operand that is updated is an input too, and suspect by its own command: y = a x + y runs
 /// again only behind what made y. Collectives do not run again, their epoch is over; nor do faults
-/// that were ordered.
+/// that were ordered, nor reads of other ranks' memory, which may have changed.
 class ReplayPlan {
  public:
   /// Names every command that was in flight, in any order, before the first question.

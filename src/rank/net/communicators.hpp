@@ -21,6 +21,8 @@ struct MpiSession::Communicators {
   std::vector<std::pair<MPI_Comm, std::vector<int>>> groups;
   MPI_Comm node = MPI_COMM_NULL;
   MPI_Comm world = MPI_COMM_NULL;
+  MPI_Comm tokens = MPI_COMM_NULL;
+  MPI_Comm bulk = MPI_COMM_NULL;
   MPI_Comm background = MPI_COMM_NULL;
 };
 

@@ -62,6 +62,8 @@ std::unique_ptr<MpiSession> MpiSession::open(int* argc, char*** argv) {
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.all);
   comms.host = comms.all;
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.world);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms.tokens);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms.bulk);
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.background);
   MPI_Comm_split_type(comms.all, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comms.node);
   MPI_Comm_rank(comms.all, &session->rank_);
@@ -72,6 +74,8 @@ std::unique_ptr<MpiSession> MpiSession::open(int* argc, char*** argv) {
   session->group_size_ = session->size_;
   session->group_.resize(static_cast<std::size_t>(session->size_));
   std::iota(session->group_.begin(), session->group_.end(), 0);
+  session->node_ = session->rank_;
+  MPI_Bcast(&session->node_, 1, MPI_INT, 0, comms.node);
   session->provided_threads_ = provided;
   return session;
 }
@@ -86,6 +90,8 @@ Result<void> MpiSession::check_threads() const {
 MpiSession::~MpiSession() {
   if (communicators_) {
     MPI_Comm_free(&communicators_->node);
+    MPI_Comm_free(&communicators_->bulk);
+    MPI_Comm_free(&communicators_->tokens);
     MPI_Comm_free(&communicators_->background);
     MPI_Comm_free(&communicators_->world);
     for (auto& [communicator, ranks] : communicators_->groups) MPI_Comm_free(&communicator);

@@ -34,6 +34,8 @@ class MpiSession {
     return local_rank_;
   }  ///< among the ranks of this node
   [[nodiscard]] int local_size() const noexcept { return local_size_; }
+  /// The same on all ranks of this node, and on no other.
+  [[nodiscard]] int node() const noexcept { return node_; }
 
   // Groups: the ranks that take part in the host collectives; all of them at first.
 
@@ -71,13 +73,14 @@ class MpiSession {
   [[nodiscard]] static std::string library_version();
 
  private:
+  friend class MpiBulk;
   friend class MpiTransport;
   friend class BackgroundExchange;
   struct Communicators;
 
   MpiSession() = default;
 
-  int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1;
+  int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1, node_ = 0;
   int group_rank_ = 0, group_size_ = 1;
   std::vector<int> group_;
   int provided_threads_ = 0;

@@ -1,5 +1,7 @@
 #include "rank/net/mpi_transport.hpp"
 
+#include <sys/prctl.h>
+
 #include <list>
 
 #include "rank/net/communicators.hpp"
@@ -11,8 +13,11 @@ struct MpiTransport::InFlight {
   MPI_Request request = MPI_REQUEST_NULL;
 };
 
-MpiTransport::MpiTransport(MpiSession& session, Receiver receiver)
-    : session_(&session), receiver_(std::move(receiver)), thread_([this] { run(); }) {}
+MpiTransport::MpiTransport(MpiSession& session, Channel channel, Receiver receiver)
+    : session_(&session),
+      channel_(channel),
+      receiver_(std::move(receiver)),
+      thread_([this] { run(); }) {}
 
 MpiTransport::~MpiTransport() {
   leave();
@@ -37,7 +42,9 @@ void MpiTransport::send(int rank, std::vector<std::byte> bytes) {
 }
 
 void MpiTransport::run() {
-  const auto communicator = session_->communicators_->world;
+  const auto& all = *session_->communicators_;
+  const auto communicator = channel_ == Channel::world ? all.world : all.tokens;
+  ::prctl(PR_SET_TIMERSLACK, 1000);  // ns: kBusyPause is shorter than the default slack
   std::list<InFlight> in_flight;
   auto last_traffic = std::chrono::steady_clock::now();
   MPI_Request leaving = MPI_REQUEST_NULL;  // the barrier of the end

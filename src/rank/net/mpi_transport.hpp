@@ -14,7 +14,7 @@
 
 namespace troupe::rank {
 
-/// The world's messages over MPI, on a communicator and a thread of their own. Messages between two
+/// Messages of one kind over MPI, on a communicator and a thread of their own. Messages between two
 /// ranks arrive in order. While nothing has happened for a while the thread looks at MPI every
 /// kIdlePause, so that an idle rank costs next to nothing; right after traffic it looks at every
 /// kBusyPause.
@@ -24,10 +24,14 @@ class MpiTransport {
   static constexpr auto kBusyPause = std::chrono::microseconds(20);
   static constexpr auto kBusyTime = std::chrono::milliseconds(100);
 
+  enum class Channel {
+    world,  ///< of the world's protocol
+    tokens  ///< of the token routers
+  };
   /// Called on the transport's thread, with one message at a time.
   using Receiver = std::function<void(std::vector<std::byte>)>;
 
-  MpiTransport(MpiSession& session, Receiver receiver);
+  MpiTransport(MpiSession& session, Channel channel, Receiver receiver);
   ~MpiTransport();
 
   /// Waits until what was sent is on its way, and for all ranks to do the same. What is sent later
@@ -46,6 +50,7 @@ class MpiTransport {
   void run();
 
   MpiSession* session_;
+  Channel channel_;
   Receiver receiver_;
   std::mutex mutex_;
   std::condition_variable wake_;

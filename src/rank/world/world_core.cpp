@@ -46,10 +46,13 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
     ready = e.error();
   }
   if (auto agreed = mpi.agree(ready); !agreed) return agreed.error();
+  auto tokens = TokenRouter::open(system, mpi, core->device_, options.tokens);
+  if (!tokens) return tokens.error();
+  core->tokens_ = std::move(*tokens);
   core->actor_ = system.spawn<WorldActor>({.name = "world", .mailbox_capacity = 1u << 16},
                                           core.get(), options);
-  core->transport_ =
-      std::make_unique<MpiTransport>(mpi, [actor = core->actor_](std::vector<std::byte> bytes) {
+  core->transport_ = std::make_unique<MpiTransport>(
+      mpi, MpiTransport::Channel::world, [actor = core->actor_](std::vector<std::byte> bytes) {
         (void)actor.tell(world_message::FromNetwork{std::move(bytes)});
       });
   core->device_->tell(device_message::Listen{[actor = core->actor_](DeviceEvent event) {
@@ -62,6 +65,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
 }
 
 WorldCore::~WorldCore() {
+  if (tokens_) tokens_->end();    // the others' requests are served until they are here too
   if (keeper_) keeper_->close();  // while the world can still say what becomes of its last commit
   if (transport_)
     transport_->leave();  // until all have left the supervisor is needed, and the actors speak
@@ -282,6 +286,19 @@ std::vector<SavedCheckpoint> World::saved_checkpoints() const {
 }
 std::vector<Recovery> World::recoveries() const {
   return core_->recoveries();
+}
+
+Future<void> World::fetch_range(const GpuToken& token, DType dtype, const Operand& destination) {
+  return core_->tokens().fetch(token, dtype, destination);
+}
+Future<void> World::put_range(const Operand& source, DType dtype, const GpuToken& token) {
+  return core_->tokens().put(source, dtype, token);
+}
+Future<TokenLease> World::hold(const GpuToken& token) {
+  return core_->tokens().hold(token);
+}
+RemoteDevice World::device(Rank rank) {
+  return core_->tokens().device(rank);
 }
 
 bool World::inject_in_phase(memory::FaultKind kind, const std::string& phase) {

@@ -19,6 +19,7 @@
 #include "rank/world/member.hpp"
 #include "rank/world/state_keeper.hpp"
 #include "rank/world/supervisor.hpp"
+#include "rank/world/token_router.hpp"
 
 namespace troupe::rank {
 
@@ -34,7 +35,8 @@ class WorldCore {
     bool shrink = false;        ///< go on without a rank whose GPU cannot come back
     /// How long a rank that is a spectator waits before it tries its GPU again, and between tries.
     std::chrono::nanoseconds rejoin_after = std::chrono::seconds(60);
-    SaveOptions save;           ///< of runs that have none of their own
+    SaveOptions save;  ///< of runs that have none of their own
+    TokenRouter::Options tokens;
   };
 
   /// Forms the world: returns once it is active. All ranks call it. The device must have its
@@ -46,6 +48,7 @@ class WorldCore {
   ~WorldCore();
 
   [[nodiscard]] MpiSession& mpi() const noexcept { return *mpi_; }
+  [[nodiscard]] TokenRouter& tokens() const noexcept { return *tokens_; }
   [[nodiscard]] Epoch epoch() const noexcept {
     return Epoch(program_epoch_.load(std::memory_order_acquire));
   }
@@ -100,6 +103,7 @@ class WorldCore {
 
   MpiSession* mpi_;
   std::shared_ptr<DeviceCore> device_;
+  std::shared_ptr<TokenRouter> tokens_;
   std::unique_ptr<MpiTransport> transport_;
   ActorRef<WorldActor> actor_;
   std::atomic<std::uint32_t> program_epoch_{0};

@@ -92,6 +92,14 @@ void CpuEngine::unmap_slab(std::byte* base, std::uint64_t bytes) {
   slab_bytes_.fetch_sub(bytes);
 }
 
+Result<std::byte*> CpuEngine::map_foreign(int fd, std::uint64_t bytes) {
+  return map(fd, bytes);
+}
+
+void CpuEngine::unmap_foreign(std::byte* base, std::uint64_t bytes) {
+  ::munmap(base, bytes);
+}
+
 Result<std::byte*> CpuEngine::map_pinned(int fd, std::uint64_t bytes) {
   return map(fd, bytes);
 }

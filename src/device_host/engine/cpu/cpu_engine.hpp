@@ -52,6 +52,8 @@ class CpuEngine final : public Engine {
   Result<Slab> make_slab(std::uint64_t bytes) override;
   Result<std::byte*> map_slab(int fd, std::uint64_t bytes) override;
   void unmap_slab(std::byte* base, std::uint64_t bytes) override;
+  Result<std::byte*> map_foreign(int fd, std::uint64_t bytes) override;
+  void unmap_foreign(std::byte* base, std::uint64_t bytes) override;
   Result<std::byte*> map_pinned(int fd, std::uint64_t bytes) override;
   void unmap_pinned(std::byte* base, std::uint64_t bytes) override;
 

@@ -148,24 +148,33 @@ Result<Slab> CudaEngine::make_slab(std::uint64_t bytes) {
 Result<std::byte*> CudaEngine::map_slab(int fd, std::uint64_t bytes) {
   enter();
   TROUPE_CUDA_PROPAGATE(reserve_budget(bytes));
-  auto mapped = [&]() -> Result<std::byte*> {
-    CUmemGenericAllocationHandle handle = 0;
-    auto* const descriptor = reinterpret_cast<void*>(static_cast<std::uintptr_t>(fd));
-    TROUPE_CUDA_TRY(api_.cuMemImportFromShareableHandle(&handle, descriptor,
-                                                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
-    const Allocation allocation(api_, handle);
-    return map(allocation.get(), bytes);
-  }();
+  auto mapped = map_foreign(fd, bytes);
   if (!mapped) slab_bytes_ -= bytes;
   return mapped;
 }
 
 void CudaEngine::unmap_slab(std::byte* base, std::uint64_t bytes) {
+  unmap_foreign(base, bytes);
+  slab_bytes_ -= bytes;
+}
+
+/// Where the memory lies is the allocation's own affair; the mapping gives this device access to
+/// it, over NVLink or PCIe if it is another's.
+Result<std::byte*> CudaEngine::map_foreign(int fd, std::uint64_t bytes) {
+  enter();
+  CUmemGenericAllocationHandle handle = 0;
+  auto* const descriptor = reinterpret_cast<void*>(static_cast<std::uintptr_t>(fd));
+  TROUPE_CUDA_TRY(api_.cuMemImportFromShareableHandle(&handle, descriptor,
+                                                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  const Allocation allocation(api_, handle);
+  return map(allocation.get(), bytes);
+}
+
+void CudaEngine::unmap_foreign(std::byte* base, std::uint64_t bytes) {
   enter();
   const auto address = reinterpret_cast<CUdeviceptr>(base);
   (void)api_.cuMemUnmap(address, bytes);
   (void)api_.cuMemAddressFree(address, bytes);
-  slab_bytes_ -= bytes;
 }
 
 Result<std::byte*> CudaEngine::map_pinned(int fd, std::uint64_t bytes) {

@@ -1,0 +1,180 @@
+// Tokens: fetch and put between two ranks, beside what moves the same bytes without troupe, by one
+// program under mpirun.
+//
+//   mpirun -n 2 token_bench [--backend cuda] [--token-path peer|network] [--size 1GiB] [--json
+//   FILE]
+//
+// Raw is, for --token-path network, one MPI message between host memories; otherwise a copy between
+// the two devices by one process (cudaMemcpyPeerAsync; memcpy with the cpu engine). The time is
+// that of the slowest rank.
+#include <fmt/format.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+
+#include <troupe/runtime.hpp>
+
+#include "comparison.hpp"
+#include "raw_copy.hpp"
+
+namespace troupe::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::vector<OptionSpec> option_specs() {
+  return {
+      {"repetitions", OptionType::integer, "9", "N", "measurements of each side", {}, "1", "1000"},
+      {"size", OptionType::bytes, "1GiB", "SIZE", "bytes of a transfer", {}, "8B", "1GiB"},
+      {"json", OptionType::text, "", "FILE", "write the results as JSON"},
+  };
+}
+
+double seconds_of(World& world, const std::function<void()>& work) {
+  world.barrier();
+  const auto start = Clock::now();
+  work();
+  const double mine = std::chrono::duration<double>(Clock::now() - start).count();
+  const auto all = world.gather_values(mine);
+  return *std::max_element(all.begin(), all.end());
+}
+
+/// One message each way, or one from rank 1 to rank 0, between host memories.
+class RawMessages {
+ public:
+  explicit RawMessages(std::uint64_t bytes) : source_(bytes, 1), destination_(bytes, 2) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &communicator_);
+  }
+  ~RawMessages() { MPI_Comm_free(&communicator_); }
+  RawMessages(const RawMessages&) = delete;
+  RawMessages& operator=(const RawMessages&) = delete;
+
+  void run(int rank, bool both_ways) {
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    const int count = static_cast<int>(source_.size());
+    if (rank == 0 || both_ways)
+      MPI_Irecv(destination_.data(), count, MPI_BYTE, 1 - rank, 0, communicator_, &requests[0]);
+    if (rank == 1 || both_ways)
+      MPI_Isend(source_.data(), count, MPI_BYTE, 1 - rank, 0, communicator_, &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  }
+
+ private:
+  std::vector<char> source_, destination_;
+  MPI_Comm communicator_ = MPI_COMM_NULL;
+};
+
+class Bench {
+ public:
+  explicit Bench(Runtime& runtime)
+      : world_(runtime.world()),
+        config_(runtime.config()),
+        bytes_(config_.bytes("size") / sizeof(double) * sizeof(double)),
+        mine_(runtime.device().alloc<double>(static_cast<std::int64_t>(bytes_ / sizeof(double)))),
+        copy_(runtime.device().alloc<double>(mine_.length())),
+        messages_(bytes_) {
+    runtime.device().fill(mine_, 1.0 + world_.rank());
+    runtime.device().fill(copy_, 0.0).get();
+    tokens_ = world_.gather_values(mine_.token());
+    boxes_ = world_.gather_values(copy_.token());
+    network_ = config_.text("token-path") == "network";
+    if (!network_ && world_.rank() == 0) raw_ = RawCopy::make(runtime.device().info(), bytes_);
+  }
+
+  std::vector<Comparison> run() {
+    const auto other = static_cast<std::size_t>(1 - world_.rank());
+    const bool first = world_.rank() == 0;
+    return {compare(
+                "fetch",
+                [&] {
+                  if (first) world_.fetch(tokens_[other], copy_).get();
+                },
+                false),
+            compare(
+                "put",
+                [&] {
+                  if (!first) world_.put(mine_, boxes_[other]).get();
+                },
+                false),
+            compare(
+                "fetch, both ways", [&] { world_.fetch(tokens_[other], copy_).get(); }, true)};
+  }
+
+ private:
+  void raw(bool both_ways) {
+    if (network_) return messages_.run(world_.rank(), both_ways);
+    if (raw_) raw_->run();
+  }
+
+  Comparison compare(const std::string& what, const std::function<void()>& ours, bool both_ways) {
+    // One process that copies both ways is not what two ranks are to be compared with.
+    const auto there = world_.gather_values<int>(network_ || (raw_ && !both_ways));
+    const bool has_raw = there.front() != 0;
+    const auto speed = [&](const std::function<void()>& work) {
+      return static_cast<double>(bytes_) * (both_ways ? 2 : 1) / seconds_of(world_, work) / 1e9;
+    };
+    const auto theirs = [&] { raw(both_ways); };
+    ours();
+    if (has_raw) theirs();
+    Comparison line{fmt::format("{} {} MiB", what, bytes_ >> 20), "GB/s", {}, {}};
+    for (std::int64_t i = 0; i < config_.integer("repetitions"); ++i) {
+      const bool raw_first = i % 2 == 0;
+      if (has_raw && raw_first) line.raw.push_back(speed(theirs));
+      line.ours.push_back(speed(ours));
+      if (has_raw && !raw_first) line.raw.push_back(speed(theirs));
+    }
+    return line;
+  }
+
+  World& world_;
+  const Config& config_;
+  const std::uint64_t bytes_;
+  const GpuRef<double> mine_, copy_;
+  std::vector<GpuToken> tokens_, boxes_;
+  RawMessages messages_;
+  bool network_ = false;
+  std::unique_ptr<RawCopy> raw_;
+};
+
+/// A benchmark of wrong answers is worth nothing.
+Result<void> check_fetch(Runtime& runtime) {
+  auto& world = runtime.world();
+  const auto value = runtime.device().alloc<double>(1'000'003);
+  runtime.device().fill(value, 1.0 + world.rank());
+  const auto tokens = world.gather_values(value.token());
+  const int other = 1 - world.rank();
+  const auto got = world.fetch<double>(tokens[static_cast<std::size_t>(other)]).get();
+  const auto values = runtime.device().download(got);
+  world.barrier();
+  if (std::count(values.begin(), values.end(), 1.0 + other) == got.length()) return {};
+  return Error{Errc::library, 0, "a fetch gives wrong bytes"};
+}
+
+int run(Runtime& runtime) {
+  auto& world = runtime.world();
+  if (world.size() != 2) world.agree(Error{Errc::invalid, 0, "token_bench wants two ranks"});
+  world.agree(check_fetch(runtime));
+  const auto lines = Bench(runtime).run();
+  Result<void> written;
+  if (world.rank() == 0) {
+    print(fmt::format("{}, token-path {}: medians of {}", runtime.device().info().name,
+                      runtime.config().text("token-path"), runtime.config().integer("repetitions")),
+          lines);
+    written = write_json(runtime.config().text("json"), lines);
+  }
+  world.agree(written);
+  return kExitSuccess;
+}
+
+}  // namespace
+}  // namespace troupe::bench
+
+int main(int argc, char** argv) {
+  using namespace troupe;
+  const Program program{"token_bench",
+                        "Measures fetch and put between two ranks, beside raw copies or messages.",
+                        bench::option_specs()};
+  return run_program(argc, argv, program, bench::run);
+}

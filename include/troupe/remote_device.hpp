@@ -1,0 +1,137 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+#include <troupe/gpu_ref.hpp>
+#include <troupe/lib/blas.hpp>
+#include <troupe/lib/memory.hpp>
+#include <troupe/lib/rng.hpp>
+#include <troupe/lib/sparse.hpp>
+#include <troupe/lib/vector.hpp>
+
+namespace troupe {
+
+/// A range of elements in the memory of another rank's device, named by a token: what the library
+/// calls of a RemoteDevice take. A plain value that keeps nothing alive; whether it names anything
+/// is found by its owner when it is used.
+template <Element T>
+class RemoteRef {
+ public:
+  using value_type = T;
+
+  RemoteRef() = default;
+  /// `token` must be of a buffer of T; its owner answers Errc::invalid if it is not.
+  explicit RemoteRef(const GpuToken& token)
+      : where_{.region = kTokenRegion | static_cast<std::uint32_t>(token.rank),
+               .buffer = token.buffer,
+               .generation = token.generation,
+               .reserved = static_cast<std::uint32_t>(dtype_of<T>)},
+        rank_(token.rank) {
+    // Numbers that do not fit anything name nothing: operations answer that it is missing.
+    if (token.rank < 0 || static_cast<std::uint32_t>(token.rank) >= kTokenRegion ||
+        __builtin_mul_overflow(token.offset, sizeof(T), &where_.offset) ||
+        __builtin_mul_overflow(token.length, sizeof(T), &where_.bytes) ||
+        token.length > static_cast<std::uint64_t>(INT64_MAX)) {
+      where_ = {};
+    }
+  }
+
+  [[nodiscard]] std::int64_t length() const noexcept {
+    return static_cast<std::int64_t>(where_.bytes / sizeof(T));
+  }
+  [[nodiscard]] Rank rank() const noexcept { return Rank(rank_); }
+  /// `count` elements from `first` on; must lie within this range.
+  [[nodiscard]] RemoteRef slice(std::int64_t first, std::int64_t count) const {
+    check(first >= 0 && count >= 0 && count <= length() && first <= length() - count,
+          "RemoteRef::slice out of range");
+    RemoteRef part = *this;
+    part.where_.offset += static_cast<std::uint64_t>(first) * sizeof(T);
+    part.where_.bytes = static_cast<std::uint64_t>(count) * sizeof(T);
+    return part;
+  }
+  /// How the range stands in a record between ranks.
+  [[nodiscard]] const Operand& operand() const noexcept { return where_; }
+
+ private:
+  Operand where_;
+  std::int32_t rank_ = 0;
+};
+
+/// What the library calls of a RemoteDevice take: see BasicBlas.
+struct RemoteRefs {
+  template <Element T>
+  using To = RemoteRef<T>;
+};
+
+/// The device of some rank, this one's or another's: library calls on buffers that live there.
+///
+/// A command travels to the owner as the record it is in a ring; the owner validates it (bounds,
+/// generation, liveness, dtype), submits it in its own program order, and answers. What one rank
+/// asks of another runs in the order in which it asked, transfers included; it is not ordered with
+/// what the owner's own program submits at the same time. Errors: as of a local call, and
+/// Errc::stale (freed, or lost), Errc::invalid (the token does not fit the buffer, or an operand is
+/// not that device's), Errc::peer_lost, Errc::timeout. Any thread.
+class RemoteDevice {
+ public:
+  [[nodiscard]] Rank rank() const noexcept { return rank_; }
+
+  /// Sets every element to `value`.
+  template <Element T>
+  Future<void> fill(const RemoteRef<T>& destination, const T& value) {
+    memory::Fill op{
+        dtype_of<T>, static_cast<std::uint64_t>(destination.length()), {}, destination.operand()};
+    std::memcpy(op.pattern, &value, sizeof value);
+    return detail::submit(*submitter_, op);
+  }
+  /// Copies within that device.
+  template <Element T>
+  Future<void> copy(const RemoteRef<T>& source, const RemoteRef<T>& destination) {
+    return detail::submit(*submitter_,
+                          memory::Copy{dtype_of<T>, source.operand(), destination.operand()});
+  }
+  /// Does nothing, through the whole path.
+  Future<void> nop() { return detail::submit(*submitter_, memory::Nop{}); }
+
+  [[nodiscard]] BasicVector<RemoteRefs> vector() { return BasicVector<RemoteRefs>(*submitter_); }
+  [[nodiscard]] BasicBlas<RemoteRefs> blas() { return BasicBlas<RemoteRefs>(*submitter_); }
+  [[nodiscard]] BasicSparse<RemoteRefs> sparse() { return BasicSparse<RemoteRefs>(*submitter_); }
+  [[nodiscard]] BasicRng<RemoteRefs> rng() { return BasicRng<RemoteRefs>(*submitter_); }
+
+  /// For World.
+  RemoteDevice(Rank rank, std::shared_ptr<detail::Submitter> submitter)
+      : rank_(rank), submitter_(std::move(submitter)) {}
+
+ private:
+  Rank rank_;
+  std::shared_ptr<detail::Submitter> submitter_;
+};
+
+namespace detail {
+class Held {
+ public:
+  virtual ~Held() = default;
+};
+}  // namespace detail
+
+/// A buffer of some rank, kept alive: its owner frees it only when the last copy of this is gone,
+/// or when the rank that holds it has left the world. Any thread.
+class TokenLease {
+ public:
+  TokenLease() = default;
+  [[nodiscard]] explicit operator bool() const noexcept { return held_ != nullptr; }
+  [[nodiscard]] const GpuToken& token() const noexcept { return token_; }
+  /// Lets go ahead of the end.
+  void release() noexcept { held_.reset(); }
+
+  /// For World.
+  TokenLease(const GpuToken& token, std::shared_ptr<detail::Held> held)
+      : token_(token), held_(std::move(held)) {}
+
+ private:
+  GpuToken token_;
+  std::shared_ptr<detail::Held> held_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,122 @@
+#include <algorithm>
+
+#include "rank/device/command_port.hpp"
+
+// Transfers between ranks: ranges that are being read or written from elsewhere, and what that
+// means for the program's own commands.
+
+namespace troupe::rank {
+namespace {
+
+bool overlap(const Operand& a, const Operand& b) {
+  return a.buffer == b.buffer && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+}
+
+bool any_overlap(const std::vector<Operand>& list, const Operand& range) {
+  return std::any_of(list.begin(), list.end(),
+                     [&](const Operand& other) { return overlap(other, range); });
+}
+
+}  // namespace
+
+Future<void> CommandPort::deliver(const detail::CommandView& command) {
+  auto quiet = command;
+  quiet.quiet = true;
+  return submit(quiet, Patience::wait, true);
+}
+
+CommandPort::Way CommandPort::way(const Operand& range, Access access) const {
+  if (any_overlap(expected_, range)) return Way::expected;
+  if (access != Access::read && any_overlap(lent_, range)) return Way::lent;
+  return Way::clear;
+}
+
+CommandPort::Hindrance CommandPort::hindrance(const detail::CommandView& command) const {
+  if (expected_.empty() && lent_.empty()) return {};
+  Hindrance found;
+  const auto look = [&](const Operand& operand, Access access) {
+    if ((operand.region & (kPinnedRegion | kForeignRegion)) != 0) return;
+    if (found.way == Way::expected || buffers_.at(operand.buffer).transfers == 0) return;
+    const auto here = way(operand, access);
+    if (here != Way::clear) found = {here, operand};
+  };
+  for (std::size_t i = 0; i < command.use_count; ++i)
+    look(*command.uses[i].operand, command.uses[i].access);
+  for (const auto& part : command.tail)
+    look(part.data, part.receive != 0 ? Access::write : Access::read);
+  return found;
+}
+
+Result<Operand> CommandPort::translate(const Operand& named) const {
+  const std::lock_guard lock(submit_mutex_);
+  return buffers_.translate(named);
+}
+
+Result<void> CommandPort::hold(const Operand& range) {
+  const std::lock_guard lock(submit_mutex_);
+  if (!buffers_.current(range)) return Error{Errc::stale, 0, "a buffer's contents are gone"};
+  ++buffers_.at(range.buffer).holds;
+  return {};
+}
+
+void CommandPort::release(std::uint32_t buffer) {
+  const std::lock_guard lock(submit_mutex_);
+  --buffers_.at(buffer).holds;
+}
+
+Result<void> CommandPort::reserve(std::vector<Operand>& list, const Operand& range, Access access) {
+  Way found = Way::clear;
+  {
+    const std::lock_guard lock(submit_mutex_);
+    if (ended_) return *ended_;
+    if (!buffers_.current(range)) return Error{Errc::stale, 0, "a buffer's contents are gone"};
+    found = way(range, access);
+    if (found == Way::clear) {
+      list.push_back(range);
+      auto& entry = buffers_.at(range.buffer);
+      ++entry.holds;
+      ++entry.transfers;
+      return {};
+    }
+  }
+  if (found == Way::lent) rescue_(range);
+  return Error{Errc::would_block, 0, "a transfer of the range is under way"};
+}
+
+void CommandPort::give_back(std::vector<Operand>& list, const Operand& range) {
+  const std::lock_guard lock(submit_mutex_);
+  const auto it = std::find_if(list.begin(), list.end(), [&](const Operand& other) {
+    return other.buffer == range.buffer && other.offset == range.offset &&
+           other.bytes == range.bytes;
+  });
+  check(it != list.end(), "a range is given back that was not taken");
+  list.erase(it);
+  auto& entry = buffers_.at(range.buffer);
+  --entry.holds;
+  --entry.transfers;
+}
+
+Result<void> CommandPort::expect(const Operand& range) {
+  return reserve(expected_, range, Access::write);
+}
+void CommandPort::arrived(const Operand& range) {
+  give_back(expected_, range);
+}
+Result<void> CommandPort::lend(const Operand& range) {
+  return reserve(lent_, range, Access::read);
+}
+void CommandPort::take_back(const Operand& range) {
+  give_back(lent_, range);
+}
+
+void CommandPort::report(const Error& error) {
+  if (error.code != Errc::device_lost && error.code != Errc::world_reformed) note_error(error);
+}
+
+void CommandPort::lose(const Operand& range) {
+  const std::lock_guard lock(submit_mutex_);
+  if (buffers_.at(range.buffer).generation.load(std::memory_order_relaxed) == range.generation)
+    buffers_.lose(range.buffer);
+}
+
+}  // namespace troupe::rank

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <troupe/gpu_ref.hpp>
+
+#include "rank/device/command_port.hpp"
+
+namespace troupe::rank {
+
+/// A range of this rank's memory that a transfer reads.
+class Loan {
+ public:
+  /// Resolves once what the program wrote before the loan began is there.
+  [[nodiscard]] const Future<void>& granted() const noexcept { return granted_; }
+
+ private:
+  friend class Loans;
+  Operand lent_;  ///< the range itself
+  Operand now_;   ///< where its contents are: the range, or a copy made of it
+  Future<void> granted_;
+  bool saved_ = false;  ///< `now_` is a copy …
+  Future<void> save_;   ///< … once this has resolved well
+  std::shared_ptr<detail::BufferLease> copy_;
+};
+
+/// Ranges that transfers read while the program goes on.
+///
+/// Each is read as it was when its loan began. Nothing is copied for that, and nobody waits, unless
+/// the program writes the range while it is lent: then, ahead of the write and in program order,
+/// the contents are copied elsewhere on the device and the transfer reads the copy (copy on write).
+/// Making the writer wait for the reader instead would deadlock where the reader's device waits,
+/// say in a collective, for something that the writer's program has yet to submit. A reader that
+/// may have seen the write looks at location() afterwards: if that has changed, it reads again.
+/// Any thread.
+class Loans {
+ public:
+  struct Fresh {
+    std::shared_ptr<detail::BufferLease> lease;
+    Operand where;
+  };
+  using Allocate = std::function<Result<Fresh>(std::uint64_t bytes)>;
+
+  Loans(CommandPort& port, Allocate allocate);
+
+  /// Errors: stale; would_block while a transfer into the range is under way.
+  Result<std::shared_ptr<Loan>> begin(const Operand& range);
+  void end(const std::shared_ptr<Loan>& loan);
+
+  struct Location {
+    Operand where;
+    bool saved = false;
+    Future<void> there;  ///< resolves when the contents are there
+  };
+  [[nodiscard]] Location location(const std::shared_ptr<Loan>& loan) const;
+  /// Copies bytes [offset, offset + bytes) of the range, as it was when the loan began, to pinned
+  /// memory.
+  Future<void> read(const std::shared_ptr<Loan>& loan, std::uint64_t offset,
+                    const Operand& pinned) const;
+
+ private:
+  void rescue(const Operand& written);
+
+  CommandPort* port_;
+  Allocate allocate_;
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<Loan>> loans_;
+};
+
+}  // namespace troupe::rank

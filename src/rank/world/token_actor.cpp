@@ -1,0 +1,380 @@
+#include "rank/world/token_actor.hpp"
+
+#include <algorithm>
+
+#include "common/core/log.hpp"
+#include "common/wire/record.hpp"
+
+// Requests: what this rank asks of others, what others ask of it, and in which order.
+
+namespace troupe::rank {
+
+using namespace token_message;
+
+namespace {
+
+constexpr auto kLookEvery = std::chrono::milliseconds(50);
+
+/// Submits to this rank's own program order, without ever waiting.
+class Guest final : public detail::Submitter {
+ public:
+  explicit Guest(CommandPort& port) : port_(&port) {}
+  Future<void> submit(const detail::CommandView& command) override {
+    auto quiet = command;
+    quiet.quiet = true;  // its failure is the affair of the rank that asked
+    return port_->try_submit(quiet);
+  }
+
+ private:
+  CommandPort* port_;
+};
+
+template <class Op>
+constexpr bool may_be_asked_for() {
+  return Op::kLane != Lane::collective && !std::is_same_v<Op, memory::Fault> &&
+         !std::is_same_v<Op, memory::Fence>;
+}
+
+Error gone(int rank) {
+  return {Errc::peer_lost, 0, "rank " + std::to_string(rank) + " is out of the world"};
+}
+
+}  // namespace
+
+TokenActor::TokenActor(TokenParts* parts)
+    : parts_(parts),
+      excluded_(static_cast<std::size_t>(parts->size)),
+      inbox_(static_cast<std::size_t>(parts->size)),
+      outbox_(static_cast<std::size_t>(parts->size)) {}
+
+void TokenActor::on_start() {
+  context().schedule(kLookEvery, Look{});
+}
+
+void TokenActor::send(int rank, TokenMessage head, std::span<const std::byte> payload) {
+  head.from = parts_->rank;
+  parts_->transport->send(rank, encode(head, payload));
+}
+
+void TokenActor::send_outcome(int rank, Kind kind, const TransferKey& key,
+                              const Result<void>& outcome) {
+  parts_->transport->send(
+      rank, encode(TokenMessage{.kind = kind, .from = parts_->rank, .key = key}, outcome));
+}
+
+// What this rank asks
+
+void TokenActor::request(int owner, const TransferKey& key, Outgoing outgoing) {
+  outgoing.head.key = key;
+  outbox_[static_cast<std::size_t>(owner)].push_back(std::move(outgoing));
+  flush(owner);
+}
+
+void TokenActor::flush(int owner) {
+  auto& box = outbox_[static_cast<std::size_t>(owner)];
+  while (!box.empty() && box.front().ready) {
+    send(owner, box.front().head, box.front().payload);
+    box.pop_front();
+  }
+}
+
+void TokenActor::on(Ask ask) {
+  const auto key = ask.head.kind == Kind::release ? ask.head.key : next_key();
+  if (excluded_[static_cast<std::size_t>(ask.owner)]) {
+    if (ask.done) ask.done(key, gone(ask.owner));
+    return;
+  }
+  if (ask.done) requests_.emplace(key, Request{ask.owner, std::move(ask.done)});
+  request(ask.owner, key, {ask.head, std::move(ask.payload)});
+}
+
+void TokenActor::on(Fetch fetch) {
+  const auto key = next_key();
+  const auto pull = expect(key, fetch.owner, fetch.destination, std::move(fetch.done));
+  if (excluded_[static_cast<std::size_t>(fetch.owner)]) return fail(pull, gone(fetch.owner));
+  request(fetch.owner, key, {{.kind = Kind::fetch, .range = fetch.token}, {}});
+}
+
+void TokenActor::on(Put put) {
+  const auto key = next_key();
+  const auto owner = put.owner;
+  const auto lending = lend(key, owner, put.loan, put.source.bytes);
+  requests_.emplace(
+      key, Request{owner, [done = std::move(put.done)](
+                              const TransferKey&, const Result<void>& outcome) { done(outcome); }});
+  if (excluded_[static_cast<std::size_t>(owner)]) return answered(key, gone(owner));
+  // Takes its place among the requests now and leaves when its source is there.
+  request(owner, key, {{.kind = Kind::put, .range = put.token}, {}, false});
+  then(put.loan->granted(), [this, lending, owner, key](const Result<void>& granted) {
+    auto& box = outbox_[static_cast<std::size_t>(owner)];
+    const auto find = [&box, key] {
+      return std::find_if(box.begin(), box.end(), [&](const auto& out) {
+        return out.head.kind == Kind::put && out.head.key == key;
+      });
+    };
+    if (find() == box.end()) return;
+    if (!granted.ok()) {
+      box.erase(find());
+      flush(owner);
+      return answered(key, granted);
+    }
+    make_offer(lending, [this, owner, find, &box](const Offer& offer) {
+      const auto it = find();
+      if (it == box.end()) return;
+      it->head.offer = offer;
+      it->ready = true;
+      flush(owner);
+    });
+  });
+}
+
+void TokenActor::answered(const TransferKey& key, const Result<void>& outcome) {
+  if (const auto it = lendings_.find(key); it != lendings_.end()) end_lending(it->second);
+  const auto it = requests_.find(key);
+  if (it == requests_.end()) return;
+  const auto done = std::move(it->second.done);
+  requests_.erase(it);
+  done(key, outcome);
+}
+
+// What others ask
+
+void TokenActor::on(FromNetwork message) {
+  auto packet = decode_token_message(message.bytes);
+  if (!packet.ok()) return log::error("net", "{}", packet.error().to_string());
+  const auto& head = packet->head;
+  const auto from = static_cast<std::size_t>(head.from);
+  if (from >= inbox_.size())
+    return log::error("net", "a message of rank {}, which is none", head.from);
+  if (excluded_[from]) return;
+  const auto pull = pulls_.find(head.key);
+  const auto lending = lendings_.find(head.key);
+  if (pull != pulls_.end()) pull->second->progress = context().now();
+  if (lending != lendings_.end()) lending->second->progress = context().now();
+  switch (head.kind) {
+    case Kind::fetch:
+    case Kind::put:
+    case Kind::execute:
+    case Kind::hold:
+    case Kind::release:
+      inbox_[from].push_back({std::move(*packet), std::nullopt});
+      return advance(head.from);
+    case Kind::answer: return answered(head.key, packet->outcome());
+    case Kind::offer:
+      if (pull != pulls_.end() && pull->second->source == head.from)
+        return offered(pull->second, head.offer);
+      return send_outcome(head.from, Kind::taken, head.key,
+                          Error{Errc::stopped, 0, "nobody waits for it"});
+    case Kind::over:
+      if (pull == pulls_.end() || pull->second->source != head.from) return;
+      if (const auto outcome = packet->outcome(); !outcome.ok())
+        return fail(pull->second, outcome.error());
+      return finish(pull->second, {});
+    case Kind::stream: return start_stream(head);
+    case Kind::credit:
+      if (lending == lendings_.end() || !lending->second->stream) return;
+      lending->second->stream->credit =
+          std::min(kStreamPieces, lending->second->stream->credit + head.value);
+      return pump(lending->second);
+    case Kind::taken: return taken(head.key, packet->outcome());
+    case Kind::slab_gone: return unmap({head.from, head.count});
+  }
+}
+
+void TokenActor::advance(int requester) {
+  auto& box = inbox_[static_cast<std::size_t>(requester)];
+  while (!box.empty()) {
+    auto& front = box.front();
+    if (!handle(front.packet)) {
+      if (!front.blocked_since) front.blocked_since = context().now();
+      if (context().now() - *front.blocked_since < parts_->timeout) return;
+      send_outcome(requester, front.packet.head.kind == Kind::fetch ? Kind::over : Kind::answer,
+                   front.packet.head.key,
+                   Error{Errc::timeout, 0, "another transfer is in the way for too long"});
+    }
+    box.pop_front();
+  }
+}
+
+void TokenActor::advance_all() {
+  for (int rank = 0; rank < parts_->size; ++rank) advance(rank);
+}
+
+bool TokenActor::handle(const TokenPacket& packet) {
+  const auto& key = packet.head.key;
+  const bool used = pulls_.contains(key) || lendings_.contains(key) || holds_.contains(key);
+  if (key.requester != packet.head.from || (used && packet.head.kind != Kind::release)) {
+    send_outcome(packet.head.from, Kind::answer, key,
+                 Error{Errc::invalid, 0, "a request under a number that is not its own"});
+    return true;
+  }
+  switch (packet.head.kind) {
+    case Kind::fetch: return handle_fetch(packet.head);
+    case Kind::put: return handle_put(packet.head);
+    case Kind::execute: return handle_execute(packet);
+    case Kind::hold: handle_hold(packet.head); return true;
+    default: handle_release(packet.head.key); return true;
+  }
+}
+
+Result<Operand> TokenActor::translate(const Operand& named) const {
+  if (named.region != (kTokenRegion | static_cast<std::uint32_t>(parts_->rank)))
+    return Error{Errc::invalid, 0, "an operand is not a buffer of this device"};
+  return port().translate(named);
+}
+
+bool TokenActor::handle_fetch(const TokenMessage& message) {
+  const auto range = translate(message.range);
+  auto loan = range.ok() ? parts_->device->loans().begin(*range)
+                         : Result<std::shared_ptr<Loan>>(range.error());
+  if (loan.code() == Errc::would_block) return false;
+  if (!loan.ok()) {
+    send_outcome(message.from, Kind::over, message.key, loan.error());
+    return true;
+  }
+  const auto lending = lend(message.key, message.from, *loan, range->bytes);
+  then((*loan)->granted(), [this, lending](const Result<void>& granted) {
+    if (lending->ended) return;
+    if (!granted.ok()) return over(lending, granted);
+    make_offer(lending, [this, lending](const Offer& offer) {
+      if (lending->ended) return;
+      send(lending->destination, {.kind = Kind::offer, .key = lending->key, .offer = offer});
+    });
+  });
+  return true;
+}
+
+bool TokenActor::handle_put(const TokenMessage& message) {
+  const auto range = translate(message.range);
+  auto expected = range.ok() ? port().expect(*range) : Result<void>(range.error());
+  if (expected.ok() && message.offer.bytes != range->bytes) {
+    port().arrived(*range);
+    expected = Error{Errc::invalid, 0, "source and destination differ in length"};
+  }
+  if (expected.code() == Errc::would_block) return false;
+  if (!expected.ok()) {
+    send_outcome(message.from, Kind::answer, message.key, expected);
+    return true;
+  }
+  const auto pull =
+      expect(message.key, message.from, *range,
+             [this, key = message.key, to = message.from](const Result<void>& outcome) {
+               send_outcome(to, Kind::answer, key, outcome);
+             });
+  offered(pull, message.offer);
+  return true;
+}
+
+bool TokenActor::handle_execute(const TokenPacket& packet) {
+  wire::Command command;
+  auto outcome = command.decode(packet.payload);
+  Future<void> submitted;
+  if (outcome.ok()) {
+    command.visit([&]<class Op>(const Op& op) {
+      if constexpr (may_be_asked_for<Op>()) {
+        auto here = op;
+        outcome = change_operands(here, [&](Operand& operand) -> Result<void> {
+          auto range = translate(operand);
+          if (!range) return range.error();
+          operand = *range;
+          return {};
+        });
+        Guest guest(port());
+        if (outcome.ok()) submitted = detail::submit(guest, here);
+      } else {
+        outcome = Error{Errc::unsupported, 0,
+                        std::string(Op::kName) + " cannot be asked of another rank"};
+      }
+    });
+  }
+  const auto& head = packet.head;
+  if (!outcome.ok()) {
+    send_outcome(head.from, Kind::answer, head.key, outcome);
+    return true;
+  }
+  if (submitted.ready() && submitted.wait().code() == Errc::would_block) return false;
+  then(submitted, [this, to = head.from, key = head.key](const Result<void>& done) {
+    send_outcome(to, Kind::answer, key, done);
+  });
+  return true;
+}
+
+void TokenActor::handle_hold(const TokenMessage& message) {
+  const auto range = translate(message.range);
+  const auto held = range.ok() ? port().hold(*range) : Result<void>(range.error());
+  if (held.ok()) holds_.emplace(message.key, range->buffer);
+  send_outcome(message.from, Kind::answer, message.key, held);
+}
+
+void TokenActor::handle_release(const TransferKey& key) {
+  const auto it = holds_.find(key);
+  if (it == holds_.end()) return;
+  port().release(it->second);
+  holds_.erase(it);
+}
+
+// Ends
+
+void TokenActor::on(Exclude exclude) {
+  const auto rank = static_cast<std::size_t>(exclude.rank);
+  excluded_[rank] = true;
+  inbox_[rank].clear();
+  outbox_[rank].clear();
+  const auto pulls = pulls_;
+  for (const auto& [key, pull] : pulls) {
+    if (pull->source == exclude.rank) fail(pull, gone(exclude.rank));
+  }
+  const auto lendings = lendings_;
+  for (const auto& [key, lending] : lendings) {
+    if (lending->destination == exclude.rank) end_lending(lending);
+  }
+  std::vector<TransferKey> asked;
+  for (const auto& [key, request] : requests_) {
+    if (request.owner == exclude.rank) asked.push_back(key);
+  }
+  for (const auto& key : asked) answered(key, gone(exclude.rank));
+  std::vector<TransferKey> held;
+  for (const auto& [key, buffer] : holds_) {
+    if (key.requester == exclude.rank) held.push_back(key);
+  }
+  for (const auto& key : held) handle_release(key);
+  std::vector<MappingId> mapped;
+  for (const auto& [id, mapping] : mappings_) {
+    if (id.first == exclude.rank) mapped.push_back(id);
+  }
+  for (const auto& id : mapped) unmap(id);
+}
+
+void TokenActor::on(Look) {
+  context().schedule(kLookEvery, Look{});
+  advance_all();
+  const auto late = [this](TimePoint progress) {
+    return context().now() - progress > parts_->timeout;
+  };
+  const auto pulls = pulls_;
+  for (const auto& [key, pull] : pulls) {
+    if (late(pull->progress) && pull->copying == 0)
+      fail(pull, {Errc::timeout, 0, "a transfer makes no progress"});
+  }
+  const auto lendings = lendings_;
+  for (const auto& [key, lending] : lendings) {
+    if (late(lending->progress)) over(lending, Error{Errc::timeout, 0, "nobody takes it"});
+  }
+}
+
+bool TokenActor::on(End) {
+  const Error ended{Errc::stopped, 0, "the runtime has ended"};
+  const auto lendings = lendings_;
+  for (const auto& [key, lending] : lendings) end_lending(lending);
+  const auto pulls = pulls_;
+  for (const auto& [key, pull] : pulls) {
+    pull->copying = 0;  // nobody will hear of them
+    fail(pull, ended);
+  }
+  while (!requests_.empty()) answered(requests_.begin()->first, ended);
+  for (const auto& [key, buffer] : holds_) port().release(buffer);
+  holds_.clear();
+  return true;
+}
+
+}  // namespace troupe::rank

@@ -1,0 +1,249 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include <troupe/device.hpp>
+
+#include "common/actor/actor.hpp"
+#include "rank/device/device_core.hpp"
+#include "rank/net/fd_exchange.hpp"
+#include "rank/net/mpi_bulk.hpp"
+#include "rank/net/mpi_transport.hpp"
+#include "rank/world/token_message.hpp"
+#include "rank/world/token_streams.hpp"
+
+namespace troupe::rank {
+
+/// How the bytes of a transfer go.
+enum class TokenPath {
+  peer_or_network,  ///< as `peer` within a node where the GPUs reach each other, else `network`
+  peer,             ///< the reader maps the other rank's slab; only within a node
+  network           ///< through pinned memory and MPI
+};
+
+/// What a TokenActor works with; outlives it.
+struct TokenParts {
+  int rank = 0;
+  int size = 1;
+  TokenPath path = TokenPath::peer_or_network;
+  std::chrono::nanoseconds timeout{};  ///< of a transfer that makes no progress
+  std::shared_ptr<DeviceCore> device;
+  std::unique_ptr<FdExchange> fds;  ///< empty: no descriptors can be passed
+  std::unique_ptr<MpiTransport> transport;
+  std::unique_ptr<MpiBulk> bulk;
+  InStreams streams;
+  /// Regions whose slabs are no more, and may be another's soon: to be forgotten before the next
+  /// offer.
+  std::mutex dropped_mutex;
+  std::vector<std::uint32_t> dropped_regions;
+};
+
+namespace token_message {
+using Done = std::function<void(const Result<void>&)>;
+
+struct FromNetwork {
+  std::vector<std::byte> bytes;
+};
+/// Something that the actor waited for has happened.
+struct Happened {
+  std::function<void()> what;
+};
+struct Fetch {
+  Operand token;
+  int owner;
+  Operand destination;  ///< expected by the port already
+  Done done;
+};
+struct Put {
+  std::shared_ptr<Loan> loan;
+  Operand source;
+  Operand token;
+  int owner;
+  Done done;
+};
+/// execute, hold or release.
+struct Ask {
+  int owner;
+  TokenMessage head;
+  std::vector<std::byte> payload;
+  std::function<void(const TransferKey&, const Result<void>&)> done;
+};
+/// See TokenParts::dropped_regions.
+struct SlabsDropped {};
+/// The rank is out of the world.
+struct Exclude {
+  int rank;
+};
+struct Look {};
+struct End {
+  using Reply = bool;
+};
+}  // namespace token_message
+
+/// Routes tokens: carries out what this rank asks of others and what others ask of it.
+///
+/// Every transfer is a *pull*: the destination's device host reads the source. On the source's side
+/// the range is lent (see Loans): the transfer sees it as it was when the request was handled,
+/// whatever the program writes meanwhile. On the destination's side the range is expected: the
+/// program's commands that name it wait until it is there. So neither device host ever waits for
+/// another rank, and a transfer cannot deadlock with a collective.
+///
+///     destination                                  source
+///         fetch      ------------------------>   lends the range, waits for its writers
+///                    <------------------------   offer: here it is (slab, offset | network)
+///         maps the slab, copies; or
+///         stream     ------------------------>   pieces through pinned memory and MPI
+///         taken      ------------------------>   was the range written meanwhile? then
+///                    <------------------------   offer: there is a copy of it; else
+///                    <------------------------   over
+///
+/// A put is the same, opened by the source: its request to the owner is the offer. Requests of one
+/// rank to another are handled in the order in which they were made.
+class TokenActor : public Actor<TokenActor, token_message::FromNetwork, token_message::Happened,
+                                token_message::Fetch, token_message::Put, token_message::Ask,
+                                token_message::SlabsDropped, token_message::Exclude,
+                                token_message::Look, token_message::End> {
+ public:
+  explicit TokenActor(TokenParts* parts);
+
+  void on_start() override;
+  void on(token_message::FromNetwork message);
+  void on(token_message::Happened happened) { happened.what(); }
+  void on(token_message::Fetch fetch);
+  void on(token_message::Put put);
+  void on(token_message::Ask ask);
+  void on(token_message::SlabsDropped) { forget_dropped(); }
+  void on(token_message::Exclude exclude);
+  void on(token_message::Look);
+  bool on(token_message::End);
+
+ private:
+  using Kind = TokenMessage::Kind;
+  using Done = token_message::Done;
+
+  /// A transfer at its destination.
+  struct Pull {
+    TransferKey key;
+    int source = 0;
+    Operand destination;
+    Done done;
+    TimePoint progress{};
+    std::uint32_t copying = 0;  ///< copies under way on the device
+    bool touched = false;       ///< the destination may hold part of it
+    bool remapped = false;      ///< a mapping that was lost has been made anew
+    Offer offer;
+    std::shared_ptr<InStream> stream;
+    std::uint64_t copied = 0;     ///< bytes that came over the network and are in place
+    std::optional<Error> failed;  ///< ends it once no copy is under way
+  };
+  /// A transfer at its source.
+  struct Lending {
+    TransferKey key;
+    int destination = 0;
+    std::shared_ptr<Loan> loan;
+    std::uint64_t bytes = 0;
+    TimePoint progress{};
+    bool offered_copy = false;
+    bool ended = false;
+    std::unique_ptr<OutStream> stream;
+  };
+  using PullPtr = std::shared_ptr<Pull>;
+  using LendingPtr = std::shared_ptr<Lending>;
+  struct Request {
+    int owner;
+    std::function<void(const TransferKey&, const Result<void>&)> done;
+  };
+  struct Waiting {
+    TokenPacket packet;
+    std::optional<TimePoint> blocked_since;
+  };
+  struct Outgoing {
+    TokenMessage head;
+    std::vector<std::byte> payload;
+    bool ready = true;
+  };
+  struct SharedSlabId {
+    std::uint64_t serial = 0;
+    std::uint64_t bytes = 0;
+  };
+  struct Mapping {
+    std::uint32_t region = 0;
+    std::uint64_t bytes = 0;
+    std::uint32_t users = 0;
+    bool ready = false;
+    bool gone = false;
+    std::vector<std::function<void(Result<std::uint32_t>)>> waiting;
+  };
+  using MappingId = std::pair<int, std::uint64_t>;  ///< rank and serial
+
+  // token_actor.cpp: requests
+  [[nodiscard]] CommandPort& port() const { return parts_->device->port(); }
+  [[nodiscard]] TransferKey next_key() { return {parts_->rank, 0, next_number_++}; }
+  template <class T, class F>
+  void then(const Future<T>& future, F f) {
+    context().pipe(future, [f = std::move(f)](const Result<T>& outcome) {
+      return token_message::Happened{[f, outcome] { f(outcome); }};
+    });
+  }
+  void send(int rank, TokenMessage head, std::span<const std::byte> payload = {});
+  void send_outcome(int rank, Kind kind, const TransferKey& key, const Result<void>& outcome);
+  void request(int owner, const TransferKey& key, Outgoing outgoing);
+  void flush(int owner);
+  void answered(const TransferKey& key, const Result<void>& outcome);
+  void advance(int requester);
+  void advance_all();
+  /// False: something is in the way, to be tried again.
+  bool handle(const TokenPacket& packet);
+  bool handle_fetch(const TokenMessage& message);
+  bool handle_put(const TokenMessage& message);
+  bool handle_execute(const TokenPacket& packet);
+  void handle_hold(const TokenMessage& message);
+  void handle_release(const TransferKey& key);
+  [[nodiscard]] Result<Operand> translate(const Operand& named) const;
+
+  // token_source.cpp
+  LendingPtr lend(const TransferKey& key, int destination, std::shared_ptr<Loan> loan,
+                  std::uint64_t bytes);
+  /// Calls `made` with what the destination is to be told of where the bytes are.
+  void make_offer(const LendingPtr& lending, const std::function<void(const Offer&)>& made);
+  void forget_dropped();
+  void share(std::uint32_t region, const std::function<void(const SharedSlabId&)>& shared);
+  void taken(const TransferKey& key, const Result<void>& outcome);
+  void over(LendingPtr lending, const Result<void>& outcome);
+  void end_lending(LendingPtr lending);
+  void start_stream(const TokenMessage& message);
+  void pump(const LendingPtr& lending);
+
+  // token_pull.cpp
+  PullPtr expect(const TransferKey& key, int source, const Operand& destination, Done done);
+  void offered(PullPtr pull, const Offer& offer);
+  void copy(const PullPtr& pull, const MappingId& id, std::uint32_t region);
+  void ask_for_stream(const PullPtr& pull);
+  void arrived(const PullPtr& pull, std::uint32_t slot, std::uint64_t bytes);
+  void fail(PullPtr pull, const Error& error);
+  void finish(PullPtr pull, const Result<void>& outcome);
+  void map(const MappingId& id, std::uint64_t bytes,
+           std::function<void(Result<std::uint32_t>)> mapped);
+  void unmap(const MappingId& id);
+
+  TokenParts* parts_;
+  std::uint64_t next_number_ = 1;
+  std::vector<bool> excluded_;
+  std::vector<std::deque<Waiting>> inbox_;    ///< per rank, what it asks of this one
+  std::vector<std::deque<Outgoing>> outbox_;  ///< per rank, what this one asks of it
+  std::map<TransferKey, Request> requests_;   ///< of this rank, not answered
+  std::map<TransferKey, PullPtr> pulls_;
+  std::map<TransferKey, LendingPtr> lendings_;
+  std::map<TransferKey, std::uint32_t> holds_;  ///< of others: the buffer
+  std::map<std::uint32_t, SharedSlabId> shared_;
+  std::map<MappingId, Mapping> mappings_;
+  std::uint32_t next_foreign_ = 1;
+};
+
+}  // namespace troupe::rank

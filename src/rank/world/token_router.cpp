@@ -1,0 +1,254 @@
+#include "rank/world/token_router.hpp"
+
+#include <algorithm>
+#include <thread>
+
+#include "common/core/log.hpp"
+#include "common/wire/record.hpp"
+
+namespace troupe::rank {
+
+using namespace token_message;
+
+namespace {
+
+/// A command naming the range would wait in its submission: so does a transfer of it.
+template <class Attempt>
+auto patiently(CommandPort& port, Attempt attempt) {
+  for (auto pause = std::chrono::microseconds(1);;
+       pause = std::min(pause * 2, std::chrono::microseconds(1000))) {
+    auto outcome = attempt();
+    if (outcome.code() != Errc::would_block) return outcome;
+    port.poll();
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+/// Tells the program, also where it has not kept the future.
+Done resolving(CommandPort& port, const std::shared_ptr<Promise<void>>& promise) {
+  return [&port, promise](const Result<void>& outcome) {
+    if (!outcome.ok()) port.report(outcome.error());
+    promise->resolve(outcome);
+  };
+}
+
+Future<void> failed(CommandPort& port, const Error& error) {
+  port.report(error);
+  return Future<void>(Result<void>(error));
+}
+
+}  // namespace
+
+/// Submits to another rank's device, or by the same way to this one's.
+class TokenRouter::Remote final : public detail::Submitter {
+ public:
+  Remote(std::weak_ptr<TokenRouter> router, int rank) : router_(std::move(router)), rank_(rank) {}
+  virtual ~Remote() = default;
+
+  Future<void> submit(const detail::CommandView& command) override {
+    const auto router = router_.lock();
+    if (!router)
+      return Future<void>(Result<void>(Error{Errc::stopped, 0, "the runtime has ended"}));
+    auto& port = router->parts_.device->port();
+    if (rank_ < 0 || rank_ >= router->parts_.size) {
+      return failed(port, {Errc::peer_lost, 0,
+                           "there is no rank " + std::to_string(rank_) + " in the world"});
+    }
+    for (std::size_t i = 0; i < command.use_count; ++i) {
+      if (command.uses[i].operand->region != (kTokenRegion | static_cast<std::uint32_t>(rank_)))
+        return failed(port, {Errc::invalid, 0, "an operand lies on another device"});
+    }
+    std::vector<std::byte> record(wire::record_bytes(command));
+    if (record.size() > kMaxTokenPayload)
+      return failed(port, {Errc::invalid, 0, "the command is too long to travel"});
+    wire::encode(command, 0, record);
+    auto promise = std::make_shared<Promise<void>>();
+    auto future = promise->future();
+    router->ask(rank_, {.kind = TokenMessage::Kind::execute}, record,
+                [done = resolving(port, promise)](const TransferKey&, const Result<void>& outcome) {
+                  done(outcome);
+                });
+    return future;
+  }
+
+ private:
+  std::weak_ptr<TokenRouter> router_;
+  int rank_;
+};
+
+class TokenRouter::Lease final : public detail::Held {
+ public:
+  Lease(std::weak_ptr<TokenRouter> router, int owner, const TransferKey& key)
+      : router_(std::move(router)), owner_(owner), key_(key) {}
+  ~Lease() override {
+    if (const auto router = router_.lock()) router->release(owner_, key_);
+  }
+
+ private:
+  std::weak_ptr<TokenRouter> router_;
+  int owner_;
+  TransferKey key_;
+};
+
+Result<std::shared_ptr<TokenRouter>> TokenRouter::open(ActorSystem& system, MpiSession& mpi,
+                                                       std::shared_ptr<DeviceCore> device,
+                                                       const Options& options) {
+  std::shared_ptr<TokenRouter> router(new TokenRouter);
+  auto& parts = router->parts_;
+  parts.rank = mpi.rank();
+  parts.size = mpi.size();
+  parts.path = options.path;
+  parts.timeout = options.timeout;
+  parts.device = std::move(device);
+  auto exchange = FdExchange::open(mpi.node());
+  if (!exchange.ok())
+    log::warn("net", "no memory is shared directly: {}", exchange.error().to_string());
+  // A rank without one takes part all the same, and says that it does not listen.
+  const FdIdentity own = exchange.ok() ? (*exchange)->identity() : FdIdentity{};
+  std::vector<FdIdentity> all(static_cast<std::size_t>(mpi.size()));
+  mpi.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
+  if (exchange.ok()) {
+    parts.fds = std::move(*exchange);
+    parts.fds->set_peers(std::move(all), mpi.rank());
+  }
+  router->actor_ =
+      system.spawn<TokenActor>({.name = "tokens", .mailbox_capacity = 1u << 16}, &parts);
+  parts.bulk = std::make_unique<MpiBulk>(
+      mpi,
+      MpiBulk::Receiver{
+          .place = [&parts](int rank, std::uint32_t stream,
+                            std::size_t bytes) { return parts.streams.place(rank, stream, bytes); },
+          .arrived =
+              [&parts](int rank, std::uint32_t stream, std::byte* where, std::size_t bytes) {
+                parts.streams.arrived(rank, stream, where, bytes);
+              }});
+  parts.transport = std::make_unique<MpiTransport>(
+      mpi, MpiTransport::Channel::tokens, [router = router.get()](std::vector<std::byte> bytes) {
+        (void)router->tell(FromNetwork{std::move(bytes)});
+      });
+  parts.device->on_slab_dropped([&parts, actor = router->actor_](std::uint32_t region) {
+    const std::lock_guard lock(parts.dropped_mutex);
+    parts.dropped_regions.push_back(region);
+    (void)actor.tell(SlabsDropped{});  // if that does not fit, it is seen at the next offer
+  });
+  mpi.barrier();  // everybody listens
+  return router;
+}
+
+void TokenRouter::end() {
+  if (!parts_.transport || actor_.ended()) return;
+  parts_.transport->leave();
+  (void)actor_.ask(End{}, std::chrono::seconds(10)).wait();
+  parts_.device->on_slab_dropped(nullptr);
+  parts_.bulk->leave();
+  actor_.stop();
+  while (!actor_.ended()) std::this_thread::sleep_for(std::chrono::microseconds(100));
+}
+
+template <class M>
+Result<void> TokenRouter::tell(const M& message) const {
+  for (;;) {
+    auto told = actor_.tell(message);
+    if (told.code() != Errc::would_block) return told;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
+
+Result<Operand> TokenRouter::name(const GpuToken& token, DType dtype) const {
+  if (token.rank < 0 || token.rank >= parts_.size) {
+    return Error{
+        Errc::peer_lost, 0,
+        "the token is of rank " + std::to_string(token.rank) + ", which is not in the world"};
+  }
+  if (token.dtype != static_cast<std::uint32_t>(dtype))
+    return Error{Errc::invalid, 0, "the token is of another dtype"};
+  Operand named{.region = kTokenRegion | static_cast<std::uint32_t>(token.rank),
+                .buffer = token.buffer,
+                .generation = token.generation,
+                .reserved = token.dtype};
+  if (__builtin_mul_overflow(token.offset, size_of(dtype), &named.offset) ||
+      __builtin_mul_overflow(token.length, size_of(dtype), &named.bytes)) {
+    return Error{Errc::invalid, 0, "the token's range is no range"};
+  }
+  return named;
+}
+
+Future<void> TokenRouter::fetch(const GpuToken& token, DType dtype, const Operand& destination) {
+  auto& port = parts_.device->port();
+  const auto named = name(token, dtype);
+  if (!named.ok()) return failed(port, named.error());
+  if (named->bytes != destination.bytes)
+    return failed(port, {Errc::invalid, 0, "source and destination differ in length"});
+  if (token.rank == parts_.rank) {
+    const auto source = port.translate(*named);
+    if (!source.ok()) return failed(port, source.error());
+    return detail::submit(port, memory::Copy{dtype, *source, destination});
+  }
+  if (auto expected = patiently(port, [&] { return port.expect(destination); }); !expected)
+    return failed(port, expected.error());
+  const auto promise = std::make_shared<Promise<void>>(&port);
+  const auto told = tell(Fetch{*named, token.rank, destination, resolving(port, promise)});
+  if (!told.ok()) {
+    port.arrived(destination);
+    return failed(port, told.error());
+  }
+  return promise->future();
+}
+
+Future<void> TokenRouter::put(const Operand& source, DType dtype, const GpuToken& token) {
+  auto& port = parts_.device->port();
+  const auto named = name(token, dtype);
+  if (!named.ok()) return failed(port, named.error());
+  if (named->bytes != source.bytes)
+    return failed(port, {Errc::invalid, 0, "source and destination differ in length"});
+  if (token.rank == parts_.rank) {
+    const auto destination = port.translate(*named);
+    if (!destination.ok()) return failed(port, destination.error());
+    return detail::submit(port, memory::Copy{dtype, source, *destination});
+  }
+  auto& loans = parts_.device->loans();
+  auto loan = patiently(port, [&] { return loans.begin(source); });
+  if (!loan.ok()) return failed(port, loan.error());
+  const auto promise = std::make_shared<Promise<void>>(&port);
+  const auto told = tell(Put{*loan, source, *named, token.rank, resolving(port, promise)});
+  if (!told.ok()) {
+    loans.end(*loan);
+    return failed(port, told.error());
+  }
+  return promise->future();
+}
+
+void TokenRouter::ask(int owner, TokenMessage head, std::span<const std::byte> payload,
+                      std::function<void(const TransferKey&, const Result<void>&)> done) {
+  const Ask question{owner, head, {payload.begin(), payload.end()}, std::move(done)};
+  if (const auto told = tell(question); !told.ok() && question.done) question.done({}, told);
+}
+
+Future<TokenLease> TokenRouter::hold(const GpuToken& token) {
+  if (token.dtype >= kDTypeCount)
+    return Future<TokenLease>(Error{Errc::invalid, 0, "the token is of no known dtype"});
+  const auto named = name(token, static_cast<DType>(token.dtype));
+  if (!named.ok()) return Future<TokenLease>(named.error());
+  auto promise = std::make_shared<Promise<TokenLease>>();
+  auto future = promise->future();
+  ask(token.rank, {.kind = TokenMessage::Kind::hold, .range = *named}, {},
+      [promise, token, router = weak_from_this()](const TransferKey& key,
+                                                  const Result<void>& outcome) {
+        if (!outcome.ok()) {
+          promise->resolve(outcome.error());
+          return;
+        }
+        promise->resolve(TokenLease(token, std::make_shared<Lease>(router, token.rank, key)));
+      });
+  return future;
+}
+
+void TokenRouter::release(int owner, const TransferKey& key) {
+  ask(owner, {.kind = TokenMessage::Kind::release, .key = key}, {}, nullptr);
+}
+
+RemoteDevice TokenRouter::device(Rank rank) {
+  return RemoteDevice(rank, std::make_shared<Remote>(weak_from_this(), rank.value));
+}
+
+}  // namespace troupe::rank

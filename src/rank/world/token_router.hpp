@@ -1,0 +1,56 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include <troupe/remote_device.hpp>
+
+#include "common/actor/actor_system.hpp"
+#include "rank/world/token_actor.hpp"
+
+namespace troupe::rank {
+
+/// The program's side of tokens; what it does with them is in TokenActor. Any thread.
+class TokenRouter : public std::enable_shared_from_this<TokenRouter> {
+ public:
+  struct Options {
+    TokenPath path = TokenPath::peer_or_network;
+    std::chrono::nanoseconds timeout = std::chrono::seconds(60);
+  };
+
+  /// All ranks call it.
+  static Result<std::shared_ptr<TokenRouter>> open(ActorSystem& system, MpiSession& mpi,
+                                                   std::shared_ptr<DeviceCore> device,
+                                                   const Options& options);
+  /// Waits for all ranks to do the same: until then it serves them. Afterwards everything is
+  /// answered with Errc::stopped.
+  void end();
+  ~TokenRouter() { end(); }
+
+  /// destination = what `token` names. See World::fetch.
+  Future<void> fetch(const GpuToken& token, DType dtype, const Operand& destination);
+  /// What `token` names = source.
+  Future<void> put(const Operand& source, DType dtype, const GpuToken& token);
+  Future<TokenLease> hold(const GpuToken& token);
+  [[nodiscard]] RemoteDevice device(Rank rank);
+  /// The rank has left the world for good: what it was asked fails with peer_lost, what it held is
+  /// let go.
+  void exclude(int rank) { (void)tell(token_message::Exclude{rank}); }
+
+ private:
+  class Remote;
+  class Lease;
+
+  TokenRouter() = default;
+  template <class M>
+  Result<void> tell(const M& message) const;
+  [[nodiscard]] Result<Operand> name(const GpuToken& token, DType dtype) const;
+  void ask(int owner, TokenMessage head, std::span<const std::byte> payload,
+           std::function<void(const TransferKey&, const Result<void>&)> done);
+  void release(int owner, const TransferKey& key);
+
+  TokenParts parts_;
+  ActorRef<TokenActor> actor_;
+};
+
+}  // namespace troupe::rank

@@ -1,0 +1,101 @@
+#include "rank/world/token_streams.hpp"
+
+#include <algorithm>
+
+#include "rank/net/mpi_bulk.hpp"
+
+namespace troupe::rank {
+
+Result<StreamSlots> StreamSlots::make(DeviceCore& device, std::uint64_t total) {
+  StreamSlots slots;
+  slots.piece_ = std::min(kStreamPiece, total);
+  auto pin = device.allocate_pinned(slots.piece_ * kStreamPieces, 1);
+  if (!pin) return pin.error();
+  slots.lease_ = std::move(pin->lease);
+  slots.data_ = pin->data;
+  slots.where_ = pin->where;
+  return slots;
+}
+
+Operand StreamSlots::operand(std::uint32_t slot, std::uint64_t bytes) const {
+  Operand part = where_;
+  part.offset += slot * piece_;
+  part.bytes = bytes;
+  return part;
+}
+
+InStream::InStream(StreamSlots slots, std::uint64_t total)
+    : slots_(std::move(slots)), to_come_(total) {
+  for (std::uint32_t slot = 0; slot < kStreamPieces; ++slot) free_.push_back(slot);
+}
+
+std::byte* InStream::place(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (free_.empty() || to_come_ == 0 || bytes != std::min(slots_.piece(), to_come_)) return nullptr;
+  to_come_ -= bytes;
+  const auto slot = free_.back();
+  free_.pop_back();
+  return slots_.data(slot);
+}
+
+std::uint32_t InStream::slot_of(const std::byte* where) const {
+  return static_cast<std::uint32_t>(static_cast<std::uint64_t>(where - slots_.data(0)) /
+                                    slots_.piece());
+}
+
+void InStream::release(std::uint32_t slot) {
+  const std::lock_guard lock(mutex_);
+  free_.push_back(slot);
+}
+
+bool InStreams::add(int rank, const std::shared_ptr<InStream>& stream, Arrived arrived) {
+  const std::lock_guard lock(mutex_);
+  if (entries_.size() + 1 >= MpiBulk::kStreams) return false;
+  while (entries_.contains(next_)) next_ = next_ % (MpiBulk::kStreams - 1) + 1;
+  stream->number = next_;
+  entries_.emplace(next_, Entry{rank, stream, std::move(arrived)});
+  next_ = next_ % (MpiBulk::kStreams - 1) + 1;
+  return true;
+}
+
+void InStreams::remove(std::uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  const auto it = entries_.find(number);
+  if (it == entries_.end()) return;
+  it->second.removed = true;
+  if (it->second.receiving == 0) entries_.erase(it);
+}
+
+InStreams::Entry* InStreams::find(int rank, std::uint32_t number) {
+  const auto it = entries_.find(number);
+  return it == entries_.end() || it->second.rank != rank ? nullptr : &it->second;
+}
+
+std::byte* InStreams::place(int rank, std::uint32_t number, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  auto* const entry = find(rank, number);
+  if (entry == nullptr || entry->removed) return nullptr;
+  auto* const where = entry->stream->place(bytes);
+  if (where != nullptr) ++entry->receiving;
+  return where;
+}
+
+void InStreams::arrived(int rank, std::uint32_t number, std::byte* where, std::size_t bytes) {
+  Arrived call;
+  std::uint32_t slot = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    auto* const entry = find(rank, number);
+    check(entry != nullptr && entry->receiving > 0, "a piece of a stream that is not there");
+    --entry->receiving;
+    slot = entry->stream->slot_of(where);
+    if (!entry->removed) {
+      call = entry->arrived;
+    } else if (entry->receiving == 0) {
+      entries_.erase(number);
+    }
+  }
+  if (call) call(slot, bytes);
+}
+
+}  // namespace troupe::rank

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <troupe/gpu_ref.hpp>
+
+#include "rank/device/device_core.hpp"
+
+namespace troupe::rank {
+
+/// Of a transfer over the network: this many pieces of this size are under way at a time, at each
+/// end in pinned memory of its own.
+inline constexpr std::uint32_t kStreamPieces = 6;
+inline constexpr std::uint64_t kStreamPiece = 2u << 20;
+
+/// Pinned memory for the pieces of one end of a stream.
+class StreamSlots {
+ public:
+  static Result<StreamSlots> make(DeviceCore& device, std::uint64_t total);
+
+  [[nodiscard]] std::uint64_t piece() const noexcept { return piece_; }
+  [[nodiscard]] std::byte* data(std::uint32_t slot) const { return data_ + slot * piece_; }
+  /// The first `bytes` of a slot.
+  [[nodiscard]] Operand operand(std::uint32_t slot, std::uint64_t bytes) const;
+
+ private:
+  std::shared_ptr<void> lease_;
+  std::byte* data_ = nullptr;
+  Operand where_;
+  std::uint64_t piece_ = 0;
+};
+
+/// The source's end.
+struct OutStream {
+  StreamSlots slots;
+  std::uint32_t number = 0;  ///< the destination's name for it
+  std::uint64_t next = 0;    ///< the first byte that is not on its way
+  std::uint32_t credit = kStreamPieces;
+  std::vector<std::uint32_t> free;
+};
+
+/// The destination's end. Pieces arrive on the network's thread, into slots that are free; the
+/// TokenActor frees them.
+class InStream {
+ public:
+  InStream(StreamSlots slots, std::uint64_t total);
+
+  [[nodiscard]] const StreamSlots& slots() const noexcept { return slots_; }
+  /// The network's thread: the slot for the next piece; nullptr if it is none that was asked for.
+  [[nodiscard]] std::byte* place(std::size_t bytes);
+  /// The network's thread: which slot that was.
+  [[nodiscard]] std::uint32_t slot_of(const std::byte* where) const;
+  void release(std::uint32_t slot);
+
+  std::uint32_t number = 0;  ///< the TokenActor's alone, as the next
+  std::uint64_t landed = 0;  ///< bytes whose copy to the device is submitted
+
+ private:
+  StreamSlots slots_;
+  std::mutex mutex_;
+  std::vector<std::uint32_t> free_;
+  std::uint64_t to_come_;
+};
+
+/// The streams on which something may come, by number. Any thread.
+class InStreams {
+ public:
+  using Arrived = std::function<void(std::uint32_t slot, std::uint64_t bytes)>;
+
+  /// False if all numbers are taken.
+  bool add(int rank, const std::shared_ptr<InStream>& stream, Arrived arrived);
+  void remove(std::uint32_t number);
+
+  // For MpiBulk.
+  std::byte* place(int rank, std::uint32_t number, std::size_t bytes);
+  void arrived(int rank, std::uint32_t number, std::byte* where, std::size_t bytes);
+
+ private:
+  struct Entry {
+    int rank;
+    std::shared_ptr<InStream> stream;
+    Arrived arrived;
+    /// Pieces that are being received: the memory must stay until they are there.
+    std::uint32_t receiving = 0;
+    bool removed = false;
+  };
+  Entry* find(int rank, std::uint32_t number);
+
+  std::mutex mutex_;
+  std::map<std::uint32_t, Entry> entries_;
+  std::uint32_t next_ = 1;
+};
+
+}  // namespace troupe::rank

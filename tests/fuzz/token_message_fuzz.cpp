@@ -1,0 +1,45 @@
+// libFuzzer entry: whatever the bytes, a message between token routers is refused or is safe to
+// act on, a command record in it too, and writing an accepted one gives the same bytes.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <troupe/error.hpp>
+
+#include "common/wire/record.hpp"
+#include "rank/device/buffer_table.hpp"
+#include "rank/world/token_message.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using troupe::check;
+  const auto bytes = std::as_bytes(std::span(data, size));
+  const auto packet = troupe::rank::decode_token_message(bytes);
+  if (!packet.ok()) return 0;
+  check(packet->payload.size() == packet->head.payload_bytes, "the payload is what the head says");
+  check(packet->outcome().ok() == (packet->head.code == 0), "an outcome is a value or an error");
+  const auto again = troupe::rank::encode(packet->head, packet->payload);
+  check(std::equal(again.begin(), again.end(), bytes.begin(), bytes.end()), "there and back");
+
+  troupe::rank::BufferTable table;
+  const auto buffer = table.add(3, 4096, 1 << 20, troupe::DType::f64);
+  check(buffer.ok(), "a table with room");
+  const auto translated = [&](const troupe::Operand& named) {
+    const auto range = table.translate(named);
+    if (range.ok()) check(table.current(*range), "what is accepted lies within its buffer");
+    return range;
+  };
+  (void)translated(packet->head.range);
+  troupe::wire::Command command;
+  if (!command.decode(packet->payload).ok()) return 0;
+  command.visit([&](const auto& op) {
+    auto here = op;
+    (void)troupe::change_operands(here, [&](troupe::Operand& operand) -> troupe::Result<void> {
+      auto range = translated(operand);
+      if (!range.ok()) return range.error();
+      operand = *range;
+      return {};
+    });
+  });
+  return 0;
+}

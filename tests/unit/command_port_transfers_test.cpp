@@ -1,0 +1,195 @@
+// What a transfer between ranks means for the program's own commands.
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "command_port_rig.hpp"
+#include "rank/device/loans.hpp"
+
+namespace troupe::rank {
+namespace {
+
+/// Fills without waiting.
+Future<void> try_fill(CommandPort& port, const Operand& destination) {
+  struct Trying final : detail::Submitter {
+    explicit Trying(CommandPort& p) : target(&p) {}
+    Future<void> submit(const detail::CommandView& command) override {
+      return target->try_submit(command);
+    }
+    CommandPort* target;
+  } trying(port);
+  return detail::submit(trying, memory::Fill{DType::f64, destination.bytes / 8, {}, destination});
+}
+
+Operand part(Operand range, std::uint64_t offset, std::uint64_t bytes) {
+  range.offset += offset;
+  range.bytes = bytes;
+  return range;
+}
+
+bool refused(const Future<void>& future, Errc code) {
+  return future.ready() && future.wait().code() == code;
+}
+
+/// The names of the commands in the ring, in order.
+std::vector<std::string> names(HostEnd& host) {
+  std::vector<std::string> list;
+  while (host.take()) list.emplace_back(host.command.name());
+  return list;
+}
+
+TEST(Transfers, CommandsOnAnExpectedRangeWait) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  const auto a = rig.operand(rig.add_buffer()), b = rig.operand(rig.add_buffer());
+  const auto range = part(a, 16, 16);
+  ASSERT_TRUE(rig.port.expect(range).ok());
+  EXPECT_TRUE(refused(try_fill(rig.port, part(a, 24, 16)), Errc::would_block));
+  EXPECT_TRUE(refused(try_fill(rig.port, a), Errc::would_block));
+  EXPECT_FALSE(try_fill(rig.port, part(a, 0, 16)).ready()) << "beside it";
+  EXPECT_FALSE(try_fill(rig.port, part(a, 32, 32)).ready()) << "beside it";
+  EXPECT_FALSE(try_fill(rig.port, b).ready()) << "another buffer";
+  EXPECT_FALSE(rig.port.take_error()) << "to wait is no error";
+
+  std::thread program([&] { (void)rig.copy(a, b); });  // reads what is expected
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const auto delivered = detail::submit(rig.port.deliveries(), memory::Fence{DType::u8, range});
+  EXPECT_FALSE(delivered.ready()) << "the transfer's own commands pass";
+  rig.port.arrived(range);
+  program.join();
+  EXPECT_EQ(names(host), (std::vector<std::string>{"memory.fill", "memory.fill", "memory.fill",
+                                                   "memory.fence", "memory.copy"}));
+}
+
+TEST(Transfers, OneAtATimeIntoARange) {
+  PortRig rig;
+  const auto a = rig.operand(rig.add_buffer());
+  ASSERT_TRUE(rig.port.expect(part(a, 0, 32)).ok());
+  EXPECT_EQ(rig.port.expect(part(a, 16, 32)).code(), Errc::would_block);
+  EXPECT_EQ(rig.port.lend(part(a, 16, 32)).code(), Errc::would_block);
+  ASSERT_TRUE(rig.port.expect(part(a, 32, 32)).ok());
+  ASSERT_TRUE(rig.port.lend(part(a, 64, 0)).ok()) << "nothing overlaps an empty range";
+  rig.port.arrived(part(a, 0, 32));
+  ASSERT_TRUE(rig.port.lend(part(a, 0, 32)).ok());
+  ASSERT_TRUE(rig.port.lend(part(a, 0, 32)).ok()) << "many may read";
+}
+
+TEST(Transfers, AWriteToALentRangeIsPrecededByItsRescue) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  const auto a = rig.operand(rig.add_buffer()), b = rig.operand(rig.add_buffer());
+  const auto spare = rig.add_buffer();
+  Loans loans(rig.port, [&](std::uint64_t) -> Result<Loans::Fresh> {
+    return Loans::Fresh{nullptr, part(rig.operand(spare), 0, 32)};
+  });
+  const auto loan = loans.begin(part(a, 0, 32));
+  ASSERT_TRUE(loan.ok());
+  (void)rig.copy(a, b);                       // reads: nobody minds
+  (void)try_fill(rig.port, part(a, 32, 32));  // beside it
+  EXPECT_FALSE(loans.location(*loan).saved);
+  EXPECT_EQ(loans.location(*loan).where.buffer, a.buffer);
+  (void)rig.fill(a);
+  EXPECT_TRUE(loans.location(*loan).saved);
+  EXPECT_EQ(loans.location(*loan).where.buffer, spare);
+  (void)rig.fill(a);  // has nothing left to save
+  loans.end(*loan);
+  (void)rig.fill(a);
+  EXPECT_EQ(names(host),
+            (std::vector<std::string>{"memory.fence", "memory.copy", "memory.fill", "memory.copy",
+                                      "memory.fill", "memory.fill", "memory.fill"}));
+}
+
+TEST(Transfers, ARescueThatFindsNoRoomFailsTheLoanAlone) {
+  PortRig rig;
+  const auto a = rig.operand(rig.add_buffer());
+  Loans loans(rig.port, [&](std::uint64_t) -> Result<Loans::Fresh> {
+    return Error{Errc::out_of_memory, 0, "full"};
+  });
+  const auto loan = loans.begin(a);
+  ASSERT_TRUE(loan.ok());
+  EXPECT_FALSE(rig.fill(a).ready()) << "the write goes on";
+  const auto location = loans.location(*loan);
+  ASSERT_TRUE(location.there.ready());
+  EXPECT_EQ(location.there.wait().code(), Errc::out_of_memory);
+  Operand pinned{.region = kPinnedRegion | 1, .offset = 0, .bytes = 64};
+  EXPECT_TRUE(refused(loans.read(*loan, 0, pinned), Errc::out_of_memory));
+  EXPECT_FALSE(rig.port.take_error()) << "the program has done nothing wrong";
+  loans.end(*loan);
+}
+
+TEST(Transfers, WhatIsWrittenByATransferIsSavedFirstToo) {
+  PortRig rig;
+  const auto a = rig.operand(rig.add_buffer());
+  const auto spare = rig.add_buffer();
+  Loans loans(rig.port, [&](std::uint64_t) -> Result<Loans::Fresh> {
+    return Loans::Fresh{nullptr, rig.operand(spare)};
+  });
+  const auto loan = loans.begin(a);
+  ASSERT_TRUE(loan.ok());
+  EXPECT_EQ(rig.port.expect(a).code(), Errc::would_block);
+  EXPECT_TRUE(rig.port.expect(a).ok()) << "the rescue has made way";
+  EXPECT_TRUE(loans.location(*loan).saved);
+  loans.end(*loan);
+}
+
+TEST(Transfers, AHeldBufferIsNotFreed) {
+  PortRig rig;
+  const auto a = rig.operand(rig.add_buffer());
+  ASSERT_TRUE(rig.port.hold(a).ok());
+  rig.port.drop_buffer(a.buffer);
+  EXPECT_TRUE(rig.port.collect_freed().empty());
+  const Operand named{.region = kTokenRegion,
+                      .buffer = a.buffer,
+                      .generation = a.generation,
+                      .reserved = static_cast<std::uint32_t>(DType::u8),
+                      .bytes = 64};
+  EXPECT_TRUE(rig.port.translate(named).ok()) << "its token still names it";
+  rig.port.release(a.buffer);
+  EXPECT_EQ(rig.port.translate(named).code(), Errc::stale);
+  EXPECT_EQ(rig.port.collect_freed().size(), 1u);
+  EXPECT_EQ(rig.port.hold(a).code(), Errc::stale);
+  EXPECT_EQ(rig.port.expect(a).code(), Errc::stale);
+  EXPECT_EQ(rig.port.lend(a).code(), Errc::stale);
+}
+
+TEST(Transfers, ADroppedBufferHasNoToken) {
+  PortRig rig;
+  const auto a = rig.operand(rig.add_buffer());
+  const Operand named{.region = kTokenRegion,
+                      .buffer = a.buffer,
+                      .generation = a.generation,
+                      .reserved = static_cast<std::uint32_t>(DType::u8),
+                      .bytes = 64};
+  ASSERT_TRUE(rig.port.translate(named).ok());
+  rig.port.drop_buffer(a.buffer);
+  EXPECT_EQ(rig.port.translate(named).code(), Errc::stale) << "although it is not collected yet";
+}
+
+TEST(Transfers, LosingConcernsTheContentsThatWereMeant) {
+  PortRig rig;
+  const auto a = rig.operand(rig.add_buffer());
+  rig.port.lose(a);
+  EXPECT_EQ(rig.port.generation(a.buffer), a.generation + 1);
+  rig.port.lose(a);
+  EXPECT_EQ(rig.port.generation(a.buffer), a.generation + 1) << "others by now";
+}
+
+TEST(Transfers, FailuresOfDeliveriesAreQuiet) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  const auto a = rig.operand(rig.add_buffer());
+  const auto quiet = detail::submit(rig.port.deliveries(), memory::Fence{DType::u8, a});
+  host.take(1);
+  ASSERT_TRUE(host.answer(1, 1, Error{Errc::library, 3, "no"}));
+  EXPECT_EQ(quiet.wait().code(), Errc::library);
+  EXPECT_FALSE(rig.port.take_error());
+  const auto loud = rig.fill(a);
+  host.take(1);
+  ASSERT_TRUE(host.answer(2, 1, Error{Errc::library, 3, "no"}));
+  EXPECT_EQ(loud.wait().code(), Errc::library);
+  EXPECT_TRUE(rig.port.take_error());
+}
+
+}  // namespace
+}  // namespace troupe::rank
