@@ -182,7 +182,12 @@ std::vector<Drill> drills() {
       {"often", {"kill@5:2", "kill@9:2", "kill@14:2"}, {}, {}, 3},
   };
   for (const std::string phase : {"quiesce", "replace", "form", "verify", "restore"}) {
-    list.push_back({"in_" + phase, {"kill@12:1", "kill@" + phase + ":2"}, {}, {"kill", "kill"}});
+    // A standby world replaces every device host at once, and nothing is formed.
+    const bool on_the_spot = phase == "replace" || phase == "form";
+    list.push_back({"in_" + phase,
+                    {"kill@12:1", "kill@" + phase + ":2"},
+                    {"--standby", on_the_spot ? "local" : "world"},
+                    {"kill", "kill"}});
   }
   if (on_cuda()) {
     for (const std::string kind : {"illegal-address", "trap", "assert", "misaligned"}) {

@@ -191,11 +191,13 @@ void stop_requests(Context& c) {
   Sum sum(c);
   std::int64_t last = -1;
   Errc code = Errc::ok;
+  bool struck = false;  // once: the step is repeated
   try {
     sum.run(1'000'000, save, 5, [&](std::int64_t i) {
       last = i + 1;
       if (i == 52 && c.rank() == c.size() - 1) c.world().request_stop();
-      if (i == 53 && c.first()) c.device().inject(memory::FaultKind::kill);
+      if (i == 53 && c.first() && !std::exchange(struck, true))
+        c.device().inject(memory::FaultKind::kill);
     });
   } catch (const CollectiveException& e) {
     code = e.code();

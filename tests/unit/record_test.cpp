@@ -160,6 +160,7 @@ void shrink(Scalar& scalar) {
 }
 
 TYPED_TEST(EveryOperation, IsRefusedIfAnOperandIsTooShort) {
+  if (std::is_same_v<TypeParam, memory::Fence>) return;  // of any range
   std::apply(
       [](const auto&... use) {
         [[maybe_unused]] const auto one = [](const auto& which) {
