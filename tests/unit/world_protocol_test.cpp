@@ -171,6 +171,44 @@ TEST(WorldProtocol, ADeviceThatFailsForGoodStopsEveryRank) {
   }
 }
 
+/// Some devices fail for good, others come back, while other faults strike: the world goes on with
+/// those it has and ends with all that came back.
+void shrink_and_grow(std::uint32_t seed) {
+  SCOPED_TRACE("seed " + std::to_string(seed) +
+               ", replay with TROUPE_SIM_SEED=" + std::to_string(seed));
+  auto options = options_of(seed);
+  options.ranks = 3 + static_cast<int>(seed * 11 % 30);
+  options.shrink = true;
+  WorldSimulation world(options);
+  scatter_faults(world, seed, options.ranks);
+  std::mt19937 random(seed ^ 0x5111u);
+  std::set<int> chosen;
+  int gone = 0;
+  for (auto count = 1 + random() % static_cast<unsigned>(options.ranks - 1); count > 0; --count) {
+    const auto rank = static_cast<int>(random() % static_cast<unsigned>(options.ranks));
+    if (!chosen.insert(rank).second) continue;
+    const auto when = 600'000 + random() % 1'400'000;
+    world.fail_at(Micros(when), rank, {Errc::device_failed, 79, "off the bus"});
+    if (random() % 2 == 0) {
+      ++gone;
+    } else {
+      world.revive_at(Micros(when + random() % 1'000'000), rank);
+    }
+  }
+  int runs_before = -1;
+  EXPECT_TRUE(world.run([&] {
+    const bool calm =
+        world.now() > std::chrono::seconds(4) && world.settled() && world.spectators() == gone;
+    if (calm && runs_before < 0) runs_before = world.runs_finished();
+    return calm && world.runs_finished() >= runs_before + 2;
+  })) << to_string(world.supervisor().phase())
+      << ", " << world.spectators() << " spectators, " << gone << " devices gone";
+}
+
+TEST(WorldProtocol, AWorldShrinksAndGrows) {
+  for_each_seed(1500, shrink_and_grow);
+}
+
 TEST(WorldProtocol, ARankThatNeverAnswersStopsTheWorldWithItsName) {
   WorldSimulation world({.seed = 3, .ranks = 4});
   ASSERT_TRUE(world.run([&] { return world.settled(); }));

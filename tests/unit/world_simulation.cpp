@@ -30,6 +30,7 @@ class WorldSimulation::Node final : public MemberActions {
   void send(const WorldMessage& message) override { relay_.up(message); }
   void close_world() override { accepting_ = false; }
   void quiesce(std::uint32_t round) override {
+    if (failed_) return failed(round);
     if (open_order_ != 0) answer_late(open_order_);
     order(round);
     connected_ = broken_ = false;
@@ -38,6 +39,7 @@ class WorldSimulation::Node final : public MemberActions {
     work(20'000, [this, round] { done(Order::quiesce, round); });
   }
   void replace(std::uint32_t round) override {
+    if (failed_) return failed(round);
     order(round);
     if (round > 1)
       everyone([&](const Node& node) { return node.quiesced_.contains(round); },
@@ -47,6 +49,7 @@ class WorldSimulation::Node final : public MemberActions {
     raise();
   }
   void promote(std::uint32_t round, std::uint32_t formation) override {
+    if (failed_) return failed(round);
     order(round);
     everyone([&](const Node& node) { return node.quiesced_.contains(round); },
              "promotion before all have quiesced");
@@ -82,12 +85,14 @@ class WorldSimulation::Node final : public MemberActions {
   void prepare_connect(std::uint32_t formation,
                        std::vector<std::vector<std::byte>> contributions) override {
     for (const auto& name : contributions) {
+      if (name.empty() && !member_.excluded().empty()) continue;  // a spectator's
       if (name.size() != sizeof formation ||
           std::memcmp(name.data(), &formation, sizeof formation) != 0)
         world_->violation("a contribution of another formation");
     }
     standby_work(500'000, [this, formation] {
-      const bool peers = !world_->anyone([](const Node& node) { return !node.standby_; });
+      const bool peers = !world_->anyone(
+          [](const Node& node) { return !node.standby_ && !node.member_.spectator(); });
       if (!peers && world_->chance(50)) return;  // hangs
       if (peers) standby_formation_ = formation;
       using Outcome = Result<std::vector<std::byte>>;
@@ -124,6 +129,7 @@ class WorldSimulation::Node final : public MemberActions {
     if (contributions.size() != world_->nodes_.size())
       world_->violation("contributions are missing");
     for (int peer = 0; peer < static_cast<int>(contributions.size()); ++peer) {
+      if (world_->nodes_[static_cast<std::size_t>(peer)]->member_.spectator()) continue;
       const auto& name = contributions[static_cast<std::size_t>(peer)];
       if (name.size() != 8 || std::memcmp(name.data(), &round, 4) != 0 ||
           std::memcmp(name.data() + 4, &peer, 4) != 0) {
@@ -131,7 +137,7 @@ class WorldSimulation::Node final : public MemberActions {
       }
     }
     work(30'000, [this, round] {
-      if (world_->anyone([](const Node& node) { return !node.alive_; })) {
+      if (world_->anyone([](const Node& node) { return node.missing(); })) {
         if (world_->chance(50)) return;  // hangs until it is aborted
         return member_.device_event(
             DeviceDone{.order = Order::connect,
@@ -150,7 +156,7 @@ class WorldSimulation::Node final : public MemberActions {
     if (epoch != world_->last_epoch_ + 1)
       world_->violation("verify of epoch " + std::to_string(epoch));
     work(3000, [this, round] {
-      const bool peers = !world_->anyone([](const Node& node) { return !node.alive_; });
+      const bool peers = !world_->anyone([](const Node& node) { return node.missing(); });
       if (broken_ || (!peers && world_->chance(60))) return;  // its collective hangs
       if (peers) verified_.insert(round);
       member_.verified(round,
@@ -172,12 +178,13 @@ class WorldSimulation::Node final : public MemberActions {
     if (epoch != world_->supervisor_->epoch())
       world_->violation("active in another epoch than the supervisor's");
     epoch_ = epoch;
-    accepting_ = true;
+    accepting_ = !member_.spectator();
+    if (member_.excluded() != excluded_) start_anew();
     everyone([&](const Node& node) { return !node.accepting_ || node.epoch_ == epoch; },
              "two epochs accept collectives");
     stable_ = stable;
     finishing_ = false;
-    raise_standby();
+    if (accepting_) raise_standby();
     if (rank_ == 0) world_->reports_.insert(world_->reports_.end(), reports.begin(), reports.end());
     continue_program();
   }
@@ -239,10 +246,33 @@ class WorldSimulation::Node final : public MemberActions {
     });
   }
   void ask_to_stop() { member_.ask_to_stop(); }
-  void fail(const Error& error) { member_.device_event(DeviceFailed{error}); }
+  /// For good, or until revive().
+  void fail(const Error& error) {
+    if (failed_ || stopped_ || (epoch_ == 0 && world_->options_.shrink)) return;
+    world_->trace("rank %d: failed", rank_);
+    failed_ = error;
+    alive_ = connected_ = standby_ = false;
+    detected_ = true;
+    replacing_ = 0;
+    ++device_work_, ++standby_work_, ++incarnation_;
+    member_.device_event(DeviceFailed{error});
+  }
+  /// A spectator's device host is there again; one that is not yet a spectator waits.
+  void revive() {
+    if (!failed_ || stopped_) return;
+    if (!member_.spectator() || member_.phase() != Phase::active)
+      return world_->after(Micros(50'000), [this] { revive(); });
+    world_->trace("rank %d: revived", rank_);
+    failed_.reset();
+    alive_ = true;
+    detected_ = false;
+    member_.device_event(DeviceRevived{});
+  }
+  [[nodiscard]] bool missing() const { return !alive_ && !member_.spectator(); }
   void mute() { muted_ = true; }
 
   [[nodiscard]] bool settled() const {
+    if (member_.spectator()) return member_.phase() == Phase::active;
     return accepting_ && alive_ && connected_ && !broken_ && member_.phase() == Phase::active;
   }
 
@@ -251,6 +281,8 @@ class WorldSimulation::Node final : public MemberActions {
   WorldMember member_;
   WorldRelay relay_;
   std::optional<Error> stopped_;
+  std::optional<Error> failed_;         ///< the device is given up
+  std::vector<std::int32_t> excluded_;  ///< of the epoch before
   bool alive_ = true, detected_ = false, connected_ = false, broken_ = false, muted_ = false,
        accepting_ = false;
   std::uint32_t incarnation_ = 1;  ///< of the device host
@@ -275,8 +307,20 @@ class WorldSimulation::Node final : public MemberActions {
   template <class Rule>
   void everyone(Rule rule, const char* what) {
     for (const auto& node : world_->nodes_) {
-      if (!rule(*node)) world_->violation("rank " + std::to_string(rank_) + ": " + what);
+      if (!node->member_.spectator() && !rule(*node))
+        world_->violation("rank " + std::to_string(rank_) + ": " + what);
     }
+  }
+  void failed(std::uint32_t round) {
+    order(round);
+    member_.device_event(DeviceFailed{*failed_});
+  }
+  /// With other members the program begins its run again.
+  void start_anew() {
+    excluded_ = member_.excluded();
+    halves_[0] = halves_[1] = complete_ = -1;
+    current_ = 1;
+    end_step_ = INT64_MAX;
   }
   void order(std::uint32_t round) {
     world_->trace("rank %d: round %u %s", rank_, round, to_string(member_.phase()).data());
@@ -393,7 +437,8 @@ WorldSimulation::WorldSimulation(const Options& options)
   for (int rank = 0; rank < options.ranks; ++rank)
     nodes_.push_back(std::make_unique<Node>(this, rank));
   supervisor_ = std::make_unique<WorldSupervisor>(
-      WorldSupervisor::Options{.size = options.ranks, .max_rounds = options.max_rounds},
+      WorldSupervisor::Options{
+          .size = options.ranks, .max_rounds = options.max_rounds, .shrink = options.shrink},
       [this](const WorldMessage& message) { announce(message); });
   supervisor_->start(now_);
   after(std::chrono::milliseconds(100), [this] { tick(); });
@@ -405,16 +450,20 @@ WorldSimulation::~WorldSimulation() = default;
 void WorldSimulation::announce(const WorldMessage& message) {
   if (message.kind == Kind::stable) {
     for (const auto& node : nodes_) {
-      if (node->complete_ < message.step) violation("stable before every rank has committed");
+      if (!node->member_.spectator() && node->complete_ < message.step)
+        violation("stable before every rank has committed");
     }
   }
   if (message.kind == Kind::all_finished) {
     ++runs_finished_;
+    const Node* first = nullptr;
     for (const auto& node : nodes_) {
-      if (node->complete_ != nodes_.front()->complete_)
+      if (node->member_.spectator()) continue;
+      if (first == nullptr) first = node.get();
+      if (node->complete_ != first->complete_)
         violation("the ranks ended their runs at different steps");
     }
-    last_end_ = nodes_.front()->complete_;
+    if (first != nullptr) last_end_ = first->complete_;
   }
   send(0, 0, message);
 }
@@ -450,6 +499,13 @@ void WorldSimulation::break_communicator_at(Micros when, int rank) {
 }
 void WorldSimulation::fail_at(Micros when, int rank, const Error& error) {
   after(when, [this, rank, error] { nodes_[static_cast<std::size_t>(rank)]->fail(error); });
+}
+void WorldSimulation::revive_at(Micros when, int rank) {
+  after(when, [this, rank] { nodes_[static_cast<std::size_t>(rank)]->revive(); });
+}
+int WorldSimulation::spectators() const {
+  return static_cast<int>(std::count_if(
+      nodes_.begin(), nodes_.end(), [](const auto& node) { return node->member_.spectator(); }));
 }
 void WorldSimulation::ask_to_stop_at(Micros when, int rank) {
   after(when, [this, rank] { nodes_[static_cast<std::size_t>(rank)]->ask_to_stop(); });

@@ -35,6 +35,7 @@ class WorldSimulation {
     SimulatedNetwork::Conditions network{};  ///< the devices of slow ranks are slow too
     bool trace = false;
     int max_rounds = 1000;
+    bool shrink = false;
     std::int64_t last_step = 6;  ///< each run ends with the commit of this step
   };
 
@@ -47,6 +48,8 @@ class WorldSimulation {
   void lose_standby_at(Micros when, int rank);
   void kill_in_phase(int rank, Phase phase) { struck_.emplace_back(rank, phase); }
   void fail_at(Micros when, int rank, const Error& error);
+  void revive_at(Micros when, int rank);
+  [[nodiscard]] int spectators() const;
   /// The rank asks for the end of the run.
   void ask_to_stop_at(Micros when, int rank);
   /// From now on the rank's device answers no order.

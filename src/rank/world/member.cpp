@@ -68,6 +68,9 @@ void WorldMember::carry_out(const WorldMessage& order) {
         actions_->regroup(round_);
         grouped_ = excluded_;
       }
+      // One that has just become a member has nothing to go back to: the new epoch begins anew.
+      if (newest_ == kAnyStep) return actions_->restore(round_, -1);
+      newest_ = std::min(newest_, order.step);  // newer commits are given up
       return actions_->restore(round_, order.step);
     case Phase::active: return;
   }
