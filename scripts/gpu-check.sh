@@ -273,6 +273,31 @@ bench_collectives() {
   ratios "$out/collective_bench.json"
 }
 
+# bench_tokens PATH TARGET: fetch and put between two GPUs beside a raw peer copy, or beside MPI
+bench_tokens() {
+  local name=token_bench-$1
+  # shellcheck disable=SC2046
+  step "$name" 60 $(on_gpus 2) "$bin/token_bench" --backend cuda --token-path "$1" --repetitions 5 \
+    --size $((quick ? 256 : 1024))MiB --json "$out/$name.json" || return 0
+  while read -r line; do
+    [[ $line == *ratio* ]] || continue
+    figure "$1: $(field "$line" name), troupe/raw" "$(field "$line" ratio)" x ge "$2"
+  done <"$out/$name.json"
+}
+
+# bench_checkpoints: a commit, and the stall of the step loop when it goes to disk
+bench_checkpoints() {
+  local name=checkpoint_bench line
+  # shellcheck disable=SC2046
+  step "$name" 120 $(on_gpus 1) "$bin/checkpoint_bench" --backend cuda --repetitions 3 \
+    --size "$( ((quick)) && echo 1GiB || echo 1GiB,10GiB)" --json "$out/$name.json" || return 0
+  while read -r line; do
+    [[ $line == *stall_over_copy* ]] || continue
+    figure "$(field "$line" name): commit" "$(field "$line" commit_median)" ms
+    figure "$(field "$line" name): stall/copy" "$(field "$line" stall_over_copy)" x le 1.2
+  done <"$out/$name.json"
+}
+
 # bench_recovery world|local|off: from a fault to the next verified all_reduce
 bench_recovery() {
   local name=troupe-drill-standby-$1 line target
@@ -327,6 +352,11 @@ if wanted bench; then
   bench_cuda
   bench_collectives
   for standby in world local off; do bench_recovery $standby; done
+  if ((gpus > 1)); then
+    bench_tokens peer 0.9
+    bench_tokens network 0.8
+  fi
+  bench_checkpoints
 fi
 if wanted spmv; then spmv; fi
 tests mpi 180
