@@ -48,9 +48,12 @@ class DeviceRig {
       arguments.insert(arguments.end(), {"--flight-dir", "none"});
     const auto config = Config::parse(static_cast<int>(arguments.size()), arguments.data()).take();
     system_ = std::make_unique<ActorSystem>(ProductionScheduler::start({.workers = 2}).take());
-    core_ =
-        rank::DeviceCore::open(*system_, rank::device_options(config, backend(), 0, 1).take(), 0)
-            .take();
+    core_ = rank::DeviceCore::open(
+                *system_,
+                rank::device_options(config, backend(), 0, rank::core_share({rank::core_mask()}, 0))
+                    .take(),
+                0)
+                .take();
     device_ = std::make_unique<Device>(core_);
   }
   ~DeviceRig() {
