@@ -73,7 +73,8 @@ TEST_F(FlightDump, OnASignal) {
   auto& device = rig.device();
   const auto x = device.alloc<double>(1000);
   for (int i = 0; i < 100; ++i) device.fill(x, 1.0);
-  device.nop().get();
+  device.nop().get();  // which waits for nobody
+  (void)device.download(x);
   const auto old = active_host();
   ASSERT_EQ(::kill(::getpid(), SIGUSR2), 0);
   const auto dump = await("SIGUSR2");
