@@ -14,7 +14,6 @@ using wire::ControlKind;
 
 namespace {
 
-constexpr auto kLookEvery = std::chrono::milliseconds(100);
 constexpr auto kStandbyPause =
     std::chrono::seconds(1);  ///< before a new standby follows one that died
 
@@ -481,71 +480,6 @@ bool DeviceActor::on(ShutDown) {
   return true;
 }
 
-// Memory
-
-void DeviceActor::on(MakeSlab make) {
-  wanted_slabs_[make.region] = {make.bytes, make.made};
-  if (failed_) {
-    make.made->resolve(*failed_);
-    wanted_slabs_.erase(make.region);
-    return;
-  }
-  if (!active_->serving || fault_) return;  // made by the next host
-  request(*active_, {.kind = ControlKind::make_slab, .region = make.region, .bytes = make.bytes},
-          -1, [this, make](Result<wire::ControlMessage> answer) {
-            if (!answer.ok() && answer.code() == Errc::device_lost)
-              return;  // asked again of the next host
-            wanted_slabs_.erase(make.region);
-            if (!answer.ok()) {
-              make.made->resolve(answer.error());
-              return;
-            }
-            slabs_[make.region] = {std::move(answer->fd), make.bytes, next_serial_++};
-            make.made->resolve({});
-          });
-}
-
-void DeviceActor::on(MapPinned map) {
-  if (!map.apart) pinned_[map.region] = map.memory;
-  if (failed_) {
-    map.mapped->resolve(*failed_);
-    return;
-  }
-  if (!active_->serving || fault_) {
-    const Error nobody{Errc::device_lost, 0, "there is no device host to map it"};
-    map.mapped->resolve(map.apart ? Result<void>(nobody) : Result<void>());  // else on promotion
-    return;
-  }
-  auto& has = active_->apart;
-  if (std::find(has.begin(), has.end(), map.region) != has.end()) {
-    map.mapped->resolve({});
-    return;
-  }
-  if (map.apart) has.push_back(map.region);
-  request(*active_,
-          {.kind = ControlKind::map_pinned, .region = map.region, .bytes = map.memory->size()},
-          map.memory->fd(), [this, map](Result<wire::ControlMessage> answer) {
-            if (!answer.ok() && (map.apart || answer.code() != Errc::device_lost)) {
-              pinned_.erase(map.region);
-              if (active_) std::erase(active_->apart, map.region);
-              map.mapped->resolve(answer.error());
-              return;
-            }
-            map.mapped->resolve({});
-          });
-}
-
-void DeviceActor::on(DropRegion drop) {
-  slabs_.erase(drop.region);
-  pinned_.erase(drop.region);
-  foreign_.erase(drop.region);
-  if (active_) std::erase(active_->apart, drop.region);
-  if (active_ && active_->serving) {
-    (void)wire::send_control(active_->link->socket(),
-                             {.kind = ControlKind::drop_region, .region = drop.region});
-  }
-}
-
 // Bookkeeping
 
 void DeviceActor::request(const Incarnation& to, Control head, int fd, Answer answer) {
@@ -561,64 +495,6 @@ void DeviceActor::report(DeviceEvent event) {
 void DeviceActor::report_done(DeviceDone::Order order, std::uint32_t round,
                               Result<std::vector<std::byte>> outcome) {
   report(DeviceDone{.order = order, .round = round, .outcome = std::move(outcome)});
-}
-
-void DeviceActor::on(Look) {
-  context().schedule(kLookEvery, Look{});
-  if (!active_ || failed_) return;
-  look_at_deadlines();
-  const bool settled =
-      active_->serving && !fault_ && !replacing_ && !promoting_ && !quiescing_ && !connected_;
-  if (settled && standby_not_before_ != TimePoint{})
-    raise_standby();  // one that died is followed by another
-}
-
-void DeviceActor::record_disturbance(const std::string& what) {
-  if (settings_.flight != nullptr && !std::exchange(disturbed_, true)) settings_.flight->dump(what);
-}
-
-void DeviceActor::look_at_deadlines() {
-  const auto now = context().now();
-  const auto too_slow = [&](const Incarnation& host) {
-    return !host.ready && host.link->spawned() && now - host.spawned_at > settings_.start_timeout;
-  };
-  const Error slow{Errc::timeout, 0, "the device host did not start within its time"};
-  const auto stuck = [&] {
-    return quiescing_ && now - quiescing_since_ > settings_.heartbeat_timeout;
-  };
-  if (successor_ && (too_slow(*successor_) || stuck())) return lose_successor(slow);
-  if (fault_) return;
-  if (too_slow(*active_)) return first_ready_ ? fault("start", slow) : give_up(slow);
-  if (!active_->ready) return;
-  const TimePoint beat(active_->link->header().heartbeat_ns.load(std::memory_order_acquire));
-  if (now - beat > settings_.heartbeat_timeout) {
-    return fault(fault_kind("hang"), {Errc::timeout, 0, "its heartbeat stands still"});
-  }
-  if (stuck()) return fault("hang", {Errc::timeout, 0, "its lanes do not drain"});
-  if (port_->corrupt())
-    return fault("corrupt", {Errc::internal, 0, "its shared memory holds nonsense"});
-  if (settings_.op_timeout.count() != 0) look_at_operations();
-}
-
-void DeviceActor::look_at_operations() {
-  // A recovery's phases have deadlines of their own.
-  if (!active_->serving || (listener_ && !world_active_)) return;
-  const auto now = context().now();
-  const auto oldest = port_->retired();
-  if (oldest != watched_ticket_ || oldest == port_->submitted()) {
-    watched_ticket_ = oldest;
-    watched_since_ = now;
-  } else if (now - watched_since_ > settings_.op_timeout) {
-    watched_since_ = now;
-    const Error late{Errc::timeout, 0, "an operation is past its deadline"};
-    if (!listener_) return fault("timeout", late);
-    if (!overdue_.spend(now))
-      return give_up({Errc::budget_exhausted, 0, "too many operations past their deadline"});
-    // Mostly it is a collective that not all ranks have joined. The world aborts the communicator
-    // and lets the lanes drain; the device host is given up only if they do not.
-    record_disturbance("fault: " + late.message);
-    report(DeviceFault{"timeout", late, now, now});
-  }
 }
 
 }  // namespace troupe::rank

@@ -164,6 +164,8 @@ class DeviceActor
   bool on(device_message::ShutDown);
 
  private:
+  static constexpr auto kLookEvery = std::chrono::milliseconds(100);  ///< at deadlines
+
   /// One device host and how far it has come.
   struct Incarnation {
     std::shared_ptr<HostLink> link;

@@ -5,7 +5,7 @@
 #include "common/ipc/system_error.hpp"
 #include "rank/device/device_actor.hpp"
 
-// Slabs that cross to other ranks of the node.
+// The memory that outlives device hosts, and slabs that cross to other ranks of the node.
 
 namespace troupe::rank {
 
@@ -47,6 +47,69 @@ void DeviceActor::on(MapForeign map) {
             }
             map.mapped->resolve({});
           });
+}
+
+void DeviceActor::on(MakeSlab make) {
+  wanted_slabs_[make.region] = {make.bytes, make.made};
+  if (failed_) {
+    make.made->resolve(*failed_);
+    wanted_slabs_.erase(make.region);
+    return;
+  }
+  if (!active_->serving || fault_) return;  // made by the next host
+  request(*active_, {.kind = ControlKind::make_slab, .region = make.region, .bytes = make.bytes},
+          -1, [this, make](Result<wire::ControlMessage> answer) {
+            if (!answer.ok() && answer.code() == Errc::device_lost)
+              return;  // asked again of the next host
+            wanted_slabs_.erase(make.region);
+            if (!answer.ok()) {
+              make.made->resolve(answer.error());
+              return;
+            }
+            slabs_[make.region] = {std::move(answer->fd), make.bytes, next_serial_++};
+            make.made->resolve({});
+          });
+}
+
+void DeviceActor::on(MapPinned map) {
+  if (!map.apart) pinned_[map.region] = map.memory;
+  if (failed_) {
+    map.mapped->resolve(*failed_);
+    return;
+  }
+  if (!active_->serving || fault_) {
+    const Error nobody{Errc::device_lost, 0, "there is no device host to map it"};
+    map.mapped->resolve(map.apart ? Result<void>(nobody) : Result<void>());  // else on promotion
+    return;
+  }
+  auto& has = active_->apart;
+  if (std::find(has.begin(), has.end(), map.region) != has.end()) {
+    map.mapped->resolve({});
+    return;
+  }
+  if (map.apart) has.push_back(map.region);
+  request(*active_,
+          {.kind = ControlKind::map_pinned, .region = map.region, .bytes = map.memory->size()},
+          map.memory->fd(), [this, map](Result<wire::ControlMessage> answer) {
+            if (!answer.ok() && (map.apart || answer.code() != Errc::device_lost)) {
+              pinned_.erase(map.region);
+              if (active_) std::erase(active_->apart, map.region);
+              map.mapped->resolve(answer.error());
+              return;
+            }
+            map.mapped->resolve({});
+          });
+}
+
+void DeviceActor::on(DropRegion drop) {
+  slabs_.erase(drop.region);
+  pinned_.erase(drop.region);
+  foreign_.erase(drop.region);
+  if (active_) std::erase(active_->apart, drop.region);
+  if (active_ && active_->serving) {
+    (void)wire::send_control(active_->link->socket(),
+                             {.kind = ControlKind::drop_region, .region = drop.region});
+  }
 }
 
 }  // namespace troupe::rank
