@@ -213,6 +213,9 @@ class DeviceActor
 
   void request(const Incarnation& to, wire::Control head, int fd, Answer answer);
   void send_memory(const Incarnation& incarnation);
+  /// Memory that comes up now is for the active host, which has had all there was; else the next
+  /// one gets it on promotion.
+  [[nodiscard]] bool takes_memory() const { return active_->promoting && !fault_; }
   void report(DeviceEvent event);
   void report_done(DeviceDone::Order order, std::uint32_t round,
                    Result<std::vector<std::byte>> outcome = std::vector<std::byte>{});
