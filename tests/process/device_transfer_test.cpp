@@ -78,7 +78,7 @@ TEST(ForeignMemory, IsMappedReadAndMappedAgainIntoTheNextHost) {
   owner.device().fill(source, 3.0).get();
   const auto slab = share(owner, source.operand());
   EXPECT_GE(slab.bytes, source.operand().offset + source.bytes());
-  const auto destination = reader.device().alloc<double>(kLength);
+  auto destination = reader.device().alloc<double>(kLength);
   const auto region = kForeignRegion | 5;
   const Operand from{.region = region, .offset = source.operand().offset, .bytes = source.bytes()};
   const auto fetch = [&] {
@@ -114,7 +114,10 @@ TEST(ForeignMemory, IsMappedReadAndMappedAgainIntoTheNextHost) {
                 .code(),
             Errc::peer_lost);
   reader.core().tell(rank::device_message::DropRegion{region});
-  EXPECT_TRUE(eventually([&] { return fetch().wait().code() == Errc::peer_lost; }));
+  EXPECT_TRUE(eventually([&] {
+    if (!destination.valid()) destination.renew();  // the kill may have struck late
+    return fetch().wait().code() == Errc::peer_lost;
+  }));
   EXPECT_TRUE(reader.device().take_error().ok());
 }
 
