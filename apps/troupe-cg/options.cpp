@@ -8,7 +8,7 @@
 namespace troupe::cg {
 namespace {
 
-constexpr std::string_view kPhases[] = {"quiesce", "replace", "form", "verify", "restore"};
+constexpr std::string_view kPhases[] = {"halt", "quiesce", "replace", "form", "verify", "restore"};
 
 Error bad(const std::string& option, const std::string& value, const std::string& why) {
   return {Errc::invalid, 0, fmt::format("--{} {}: {}", option, value, why)};
@@ -54,7 +54,7 @@ Result<OrderedFault> parse_fault(const std::string& text) {
     fault.phase = when;
   } else if (!whole(when, fault.iteration) || fault.iteration < 0) {
     return wrong(fmt::format(
-        "'{}' is neither an iteration nor a phase (quiesce, replace, form, verify, restore)",
+        "'{}' is neither an iteration nor a phase (halt, quiesce, replace, form, verify, restore)",
         when));
   }
   std::int64_t rank = 0;

@@ -113,10 +113,11 @@ std::vector<OptionSpec> option_specs() {
        OptionType::list,
        kNoPhase,
        "PHASE",
-       "with each fault another rank suffers the same in this phase of the recovery: quiesce, "
+       "with each fault another rank suffers the same in this phase of the recovery: halt, "
+       "quiesce, "
        "replace, form, verify, restore; none: no second fault. form and replace want --standby "
        "local or off",
-       {kNoPhase, "quiesce", "replace", "form", "verify", "restore"}},
+       {kNoPhase, "halt", "quiesce", "replace", "form", "verify", "restore"}},
       {"victim", OptionType::list, "", "RANK|all",
        "ranks whose device hosts suffer the fault, together; default: 1, of a single rank 0"},
       {"repetitions",

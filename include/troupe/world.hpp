@@ -233,9 +233,9 @@ class World {
 
   /// The faults overcome so far, the same on all ranks.
   [[nodiscard]] std::vector<Recovery> recoveries() const;
-  /// Orders a fault of this rank's device host for when it enters that phase ("quiesce", "replace",
-  /// "form", "verify", "restore") of a recovery: for tests and drills. False if there is no such
-  /// phase.
+  /// Orders a fault of this rank's device host for when it enters that phase ("halt", "quiesce",
+  /// "replace", "form", "verify", "restore") of a recovery: for tests and drills. False if there is
+  /// no such phase.
   bool inject_in_phase(memory::FaultKind kind, const std::string& phase);
 
   /// Whether this rank is ready for the quick way over a loss: its standby is up, and on rank 0,

@@ -35,6 +35,7 @@ void DeviceHost::handle(wire::ControlMessage message) {
     case ControlKind::promote: return promote(head);
     case ControlKind::contribute: return contribute(head);
     case ControlKind::connect: return connect(std::move(message));
+    case ControlKind::halt: halt(); return answer(head, {});
     case ControlKind::quiesce: return quiesce(head);
     case ControlKind::resume:
       if (mode_ == Mode::paused) mode_ = Mode::active;
@@ -146,10 +147,17 @@ void DeviceHost::connect(wire::ControlMessage message) {
   });
 }
 
+/// From now on no collective is answered: a peer may give the communicator up, and what its dying
+/// kernels still send must pass for nobody's result.
+void DeviceHost::halt() {
+  if (mode_ != Mode::active) return;
+  (void)batches_.poll();  // what is done is done
+  mode_ = Mode::paused;
+}
+
 void DeviceHost::quiesce(const Control& request) {
   if (mode_ == Mode::lost) return answer(request, {});  // it can do no more harm
-  if (mode_ == Mode::active) (void)batches_.poll();     // what is done is done
-  if (mode_ != Mode::standby) mode_ = Mode::paused;
+  halt();
   engine_->abort_communicator();
   quiescing_ = request;
 }

@@ -123,7 +123,7 @@ bool DeviceHost::complete() {
   const auto answered = batches_.poll();
   if (answered.ok()) return *answered;
   if (answered.code() == Errc::peer_lost) {
-    mode_ = Mode::paused;  // until the world quiesces, nothing behind it can be trusted
+    mode_ = Mode::paused;  // until the world halts, nothing behind it can be trusted
     send({.kind = wire::ControlKind::communicator_broken}, answered.error().to_string());
   } else {
     lose(answered.error());

@@ -41,7 +41,7 @@ class DeviceHost {
   enum class Mode {
     standby,  ///< context and handles ready, owns nothing, the ring is not ours yet
     active,   ///< issuing
-    paused,   ///< quiescing or quiesced: nothing is issued
+    paused,   ///< halted or quiesced: nothing is issued, nothing answered
     lost      ///< the context is dead; waiting to be replaced
   };
 
@@ -82,6 +82,7 @@ class DeviceHost {
   void promote(const wire::Control& request);
   void contribute(const wire::Control& request);
   void connect(wire::ControlMessage message);
+  void halt();
   void quiesce(const wire::Control& request);
   void finish_quiesce();
   void answer(const wire::Control& request, const Result<void>& outcome);

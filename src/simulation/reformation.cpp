@@ -77,6 +77,7 @@ class World {
 
     void send(const WorldMessage& message) override { relay.up(message); }
     void close_world() override {}
+    void halt(std::uint32_t round) override { done(Order::halt, round, 0); }
     void quiesce(std::uint32_t round) override {
       done(Order::quiesce, round, parameters().quiesce_ms);
     }

@@ -172,7 +172,8 @@ class Job {
     std::vector<std::string> lines;
     std::istringstream text(err());
     for (std::string line; std::getline(text, line);) {
-      if (line.starts_with(fs::path(TROUPE_TEST_PROGRAM).filename().string() + ":")) lines.push_back(line);
+      if (line.starts_with(fs::path(TROUPE_TEST_PROGRAM).filename().string() + ":"))
+        lines.push_back(line);
     }
     return lines;
   }

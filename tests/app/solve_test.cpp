@@ -181,7 +181,7 @@ std::vector<Drill> drills() {
       {"standby_off", {"kill@7:1", "kill@16:0"}, {"--standby", "off"}, {}},
       {"often", {"kill@5:2", "kill@9:2", "kill@14:2"}, {}, {}, 3},
   };
-  for (const std::string phase : {"quiesce", "replace", "form", "verify", "restore"}) {
+  for (const std::string phase : {"halt", "quiesce", "replace", "form", "verify", "restore"}) {
     // A standby world replaces every device host at once, and nothing is formed.
     const bool on_the_spot = phase == "replace" || phase == "form";
     list.push_back({"in_" + phase,

@@ -6,7 +6,8 @@
  * is at work.
  *
  * Checked in every reachable state:
- *   - nobody's device host is killed before all ranks have quiesced in this round
+ *   - nobody gives up its communicator before all ranks have halted in this round, and nobody's
+ *     device host is killed before all have quiesced
  *   - a communicator is formed by replaced hosts only, verified when all have formed it, and
  *     nobody restores before all have verified
  *   - no two ranks accept collectives in different epochs
@@ -35,11 +36,12 @@
 
 /* Phases, by the names that transitions.def uses. */
 #define active 0
-#define quiesce 1
-#define replace 2
-#define form 3
-#define verify 4
-#define restore 5
+#define halt 1
+#define quiesce 2
+#define replace 3
+#define form 4
+#define verify 5
+#define restore 6
 
 mtype = { all_done, all_promoted, fault, deadline };             /* events */
 mtype = { order, promote, prepare, activate };                   /* down */
@@ -87,6 +89,7 @@ byte standby_of[N]; /* the formation that its standby belongs to; 0: none */
 /* One that is in a later round already has been through it. */
 #define HAS_REACHED(j, what) \
   (member_round[j] > member_round[i] || (SAME_ROUND(j) && reached[j] >= what))
+#define HAS_HALTED(j) HAS_REACHED(j, halt)
 #define HAS_QUIESCED(j) HAS_REACHED(j, quiesce)
 #define IS_REPLACED(j) HAS_REACHED(j, replace)
 #define HAS_FORMED(j) HAS_REACHED(j, form)
@@ -125,7 +128,7 @@ inline take() {
 #endif
 #ifdef BROKEN_DEAF
   if
-  :: phase == restore && next == quiesce -> next = phase
+  :: phase == restore && next == halt -> next = phase
   :: else -> skip
   fi;
 #endif
@@ -139,7 +142,7 @@ inline take() {
         epoch++;
         standbys = 0;
         broadcast(activate, epoch)
-     :: phase == quiesce ->
+     :: phase == halt ->
         round++;
         assert(round <= MOST_ROUNDS);
         raising = false;
@@ -169,6 +172,9 @@ inline heard() {
      if
 #ifdef BROKEN_KILL_EARLY
      :: phase == quiesce && answered != 0 -> event = all_done
+#endif
+#ifdef BROKEN_ABORT_EARLY
+     :: phase == halt && answered != 0 -> event = all_done
 #endif
      :: phase == replace && promoting && answered == ALL -> event = all_promoted
      :: phase != active && !(phase == replace && promoting) && answered == ALL -> event = all_done
@@ -208,7 +214,7 @@ proctype supervisor() {
        :: up[3]?kind, about, about_round -> from = 3; heard()
 #endif
 #if SPURIOUS > 0
-       :: spurious > 0 && phase != active && phase != quiesce -> spurious--; event = deadline
+       :: spurious > 0 && phase > quiesce -> spurious--; event = deadline
 #endif
        :: EVERY(IS_QUIET) && phase != active -> event = deadline
        :: EVERY(IS_QUIET) && phase == active -> assert(EVERY(IS_SETTLED))
@@ -262,17 +268,18 @@ inline carry_out() {
   begin(about);
   if
 #ifdef BROKEN_STAYS_OPEN
-  :: about == quiesce -> skip
+  :: about == halt -> skip
 #else
-  :: about == quiesce -> accepting[i] = false
+  :: about == halt -> accepting[i] = false
 #endif
+  :: about == quiesce -> assert(EVERY(HAS_HALTED))
   :: about == form -> assert(EVERY(IS_REPLACED))
   :: about == verify -> assert(EVERY(HAS_FORMED))
   :: about == restore -> assert(EVERY(HAS_VERIFIED))
   :: else -> skip
   fi;
   if
-  :: alive[i] && (about == quiesce || about == replace || about == restore) -> finished()
+  :: alive[i] && about != form && about != verify -> finished()
   :: else -> skip
   fi
 }
@@ -324,8 +331,11 @@ end:
   do
   :: atomic { down[i]?kind, about, about_round -> receive() }
 
-  /* A dead device host has nothing to quiesce; it is reaped, and another put in its place. */
-  :: atomic { working[i] && member_phase[i] == quiesce && detected[i] -> finished() }
+  /* A dead device host has nothing to stop; it is reaped, and another put in its place. */
+  :: atomic {
+       working[i] && (member_phase[i] == halt || member_phase[i] == quiesce) && detected[i] ->
+       finished()
+     }
   :: atomic {
        working[i] && member_phase[i] == replace && detected[i] ->
        assert(EVERY(HAS_QUIESCED));
@@ -375,7 +385,7 @@ end:
        connected[i] = false;
        if
        :: working[i] && member_phase[i] == replace -> skip /* raised once more: no-one's business */
-       :: else -> say(death); working[i] = working[i] && member_phase[i] == quiesce
+       :: else -> say(death); working[i] = working[i] && member_phase[i] <= quiesce
        fi
      }
   od

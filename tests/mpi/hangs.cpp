@@ -33,8 +33,8 @@ void absent(Context& c) {
   (void)c.device().take_error();
 }
 
-/// Lanes that do not drain within the grace period cost the device host, of their rank alone where no
-/// standby world is promoted.
+/// Lanes that do not drain within the grace period cost the device host, of their rank alone where
+/// no standby world is promoted.
 void stuck(Context& c) {
   c.world().barrier();
   const auto before = c.world().recoveries().size();

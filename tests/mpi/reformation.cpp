@@ -53,6 +53,7 @@ void reformation(Context& c) {
     const auto& [victims, kind] = rounds[round];
     const auto what = "round " + std::to_string(round) + " (" + std::string(to_string(kind)) +
                       " of " + std::to_string(victims.size()) + ")";
+    c.world().barrier();  // what the others still check must not fail with the world
     const auto before = known(c);
     const auto epoch = c.world().epoch();
     std::vector<Future<void>> futures;
@@ -99,7 +100,7 @@ void reformation(Context& c) {
 /// A second fault in every phase of the recovery from a first one: of the same rank, of another, of
 /// rank 0.
 void phases(Context& c) {
-  for (const std::string phase : {"quiesce", "replace", "form", "verify", "restore"}) {
+  for (const std::string phase : {"halt", "quiesce", "replace", "form", "verify", "restore"}) {
     for (const int second : among(c, {0, 1})) {
       const auto what = "a fault of rank " + std::to_string(second) + " in phase " + phase;
       const auto before = known(c);

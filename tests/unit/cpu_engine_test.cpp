@@ -83,7 +83,8 @@ TEST(CpuEngineMemory, ASlabOutlivesItsEngine) {
 
 TEST(CpuEngineMemory, TheLimitCountsAllSlabs) {
   constexpr std::uint64_t kPart = 2 << 20;
-  auto engine = make_engine({.device = 0, .memory_limit = 2 * kPart, .threads = 1, .interface = {}}).take();
+  auto engine =
+      make_engine({.device = 0, .memory_limit = 2 * kPart, .threads = 1, .interface = {}}).take();
   auto first = engine->make_slab(kPart).take();
   auto second = engine->make_slab(kPart).take();
   EXPECT_EQ(engine->make_slab(kPart).code(), Errc::out_of_memory);

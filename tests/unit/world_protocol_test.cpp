@@ -353,7 +353,7 @@ TEST_F(ByHand, AnEchoBeforeTheRankHasHeardOfTheNewEpochCounts) {
   settle();
   // Rank 0 has restored in this round, but its activation is still on its way to it.
   from(0, {.kind = Kind::fault, .phase = Phase::restore, .epoch = 1, .text = "communicator"});
-  EXPECT_EQ(supervisor_->phase(), Phase::quiesce)
+  EXPECT_EQ(supervisor_->phase(), Phase::halt)
       << "its communicator is broken: nobody else will say so";
 }
 
@@ -362,8 +362,8 @@ TEST_F(ByHand, DeadlinesBeginANewRoundAndEndInAStop) {
   supervisor_->tick(now_ += std::chrono::milliseconds(1000));
   EXPECT_EQ(supervisor_->phase(), Phase::replace) << "not yet";
   supervisor_->tick(now_ += std::chrono::milliseconds(1));
-  EXPECT_EQ(supervisor_->phase(), Phase::quiesce);
-  from(0, {.kind = Kind::done, .phase = Phase::quiesce});
+  EXPECT_EQ(supervisor_->phase(), Phase::halt);
+  from(0, {.kind = Kind::done, .phase = Phase::halt});
   supervisor_->tick(now_ += std::chrono::milliseconds(1001));
   EXPECT_TRUE(supervisor_->stopped());
   EXPECT_EQ(sent_.back().kind, Kind::stop);
@@ -379,8 +379,10 @@ TEST_F(ByHand, RoundsAreBounded) {
   settle();
   for (int i = 0; i < 40 && !supervisor_->stopped(); ++i) {
     fault(1, "kill");
-    from(0, {.kind = Kind::done, .phase = Phase::quiesce});
-    from(1, {.kind = Kind::done, .phase = Phase::quiesce});
+    for (const auto phase : {Phase::halt, Phase::quiesce}) {
+      from(0, {.kind = Kind::done, .phase = phase});
+      from(1, {.kind = Kind::done, .phase = phase});
+    }
   }
   EXPECT_TRUE(supervisor_->stopped());
   EXPECT_EQ(sent_.back().code, static_cast<std::uint32_t>(Errc::budget_exhausted));
@@ -394,14 +396,14 @@ TEST_F(ByHand, AnswersToAnOlderRoundOrAnotherPhaseDoNotCount) {
     from(0, {.kind = Kind::done, .phase = phase, .round = round});
     from(1, {.kind = Kind::done, .phase = phase, .round = round});
   };
-  answer(1, Phase::quiesce);
+  answer(1, Phase::halt);
   answer(2, Phase::replace);
+  EXPECT_EQ(supervisor_->phase(), Phase::halt);
+  from(0, {.kind = Kind::done, .phase = Phase::halt});
+  from(0, {.kind = Kind::done, .phase = Phase::halt});
+  EXPECT_EQ(supervisor_->phase(), Phase::halt) << "twice the same rank";
+  answer(2, Phase::halt);
   EXPECT_EQ(supervisor_->phase(), Phase::quiesce);
-  from(0, {.kind = Kind::done, .phase = Phase::quiesce});
-  from(0, {.kind = Kind::done, .phase = Phase::quiesce});
-  EXPECT_EQ(supervisor_->phase(), Phase::quiesce) << "twice the same rank";
-  answer(2, Phase::quiesce);
-  EXPECT_EQ(supervisor_->phase(), Phase::replace);
 }
 
 TEST_F(ByHand, ForeignRanksAreIgnored) {

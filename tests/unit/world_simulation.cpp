@@ -29,12 +29,20 @@ class WorldSimulation::Node final : public MemberActions {
   // What the protocol orders.
   void send(const WorldMessage& message) override { relay_.up(message); }
   void close_world() override { accepting_ = false; }
-  void quiesce(std::uint32_t round) override {
+  void halt(std::uint32_t round) override {
     if (failed_) return failed(round);
     if (open_order_ != 0) answer_late(open_order_);
     order(round);
-    connected_ = broken_ = false;
     ++device_work_;  // what was under way ends unanswered
+    if (detected_) return done(Order::halt, round);
+    work(2'000, [this, round] { done(Order::halt, round); });
+  }
+  void quiesce(std::uint32_t round) override {
+    if (failed_) return failed(round);
+    order(round);
+    everyone([&](const Node& node) { return node.halted_.contains(round); },
+             "a communicator is given up before all have halted");
+    connected_ = broken_ = false;
     if (detected_) return done(Order::quiesce, round);
     work(20'000, [this, round] { done(Order::quiesce, round); });
   }
@@ -228,6 +236,8 @@ class WorldSimulation::Node final : public MemberActions {
       if (replacing_ != 0) return raise();  // it died on its way: nobody else's business
       member_.device_event(
           DeviceFault{"kill", Error{Errc::device_lost, 9, "killed"}, at, world_->now_});
+      if (member_.phase() == Phase::halt && !halted_.contains(open_order_))
+        done(Order::halt, open_order_);
       if (member_.phase() == Phase::quiesce && !quiesced_.contains(open_order_))
         done(Order::quiesce, open_order_);
     });
@@ -292,7 +302,7 @@ class WorldSimulation::Node final : public MemberActions {
   std::uint64_t standby_work_ = 0;
   std::uint32_t open_order_ = 0;  ///< round of the newest order
   std::uint32_t replacing_ = 0;   ///< round of an unanswered replace
-  std::set<std::uint32_t> quiesced_, replaced_, formed_, verified_;  ///< in which rounds
+  std::set<std::uint32_t> halted_, quiesced_, replaced_, formed_, verified_;  ///< in which rounds
   std::uint32_t epoch_ = 0;
   std::int64_t halves_[2] = {-1, -1};  ///< the program's A/B pair
   int current_ = 1;
@@ -352,12 +362,14 @@ class WorldSimulation::Node final : public MemberActions {
     });
   }
   void done(Order what, std::uint32_t round) {
+    if (what == Order::halt) halted_.insert(round);
     if (what == Order::quiesce) quiesced_.insert(round);
     member_.device_event(DeviceDone{.order = what, .round = round});
   }
   /// What was ordered in an earlier round may still be answered, by a helper that was at it.
   void answer_late(std::uint32_t round) {
-    for (const auto what : {Order::quiesce, Order::replace, Order::contribute, Order::connect}) {
+    for (const auto what :
+         {Order::halt, Order::quiesce, Order::replace, Order::contribute, Order::connect}) {
       if (!world_->chance(20)) continue;
       world_->after(world_->some_time(100'000), [this, what, round] {
         const Error aborted{Errc::library, 6, "aborted"};

@@ -25,7 +25,8 @@ enum class ControlKind : std::uint32_t {
   promote,      ///< from now on serve the command ring -> done | failed (a mapping did)
   contribute,  ///< rank, size -> contribution + memfd | failed; gives up what communicator there is
   connect,     ///< rank, size, memfd of all contributions -> done | failed
-  quiesce,     ///< stop issuing, abort the communicator, drain -> done
+  halt,        ///< stop issuing and answering -> done
+  quiesce,     ///< the same, abort the communicator, drain -> done
   resume,      ///< go on issuing after quiesce
   suffer,      ///< value: FaultKind; at once
   shut_down,   ///< end in good order

@@ -212,7 +212,8 @@ class Engine : public ExecutesAll<Operations> {
                                const std::vector<std::vector<std::byte>>& contributions) = 0;
   /// Ends what is under way on the communicator, at once, from any thread while others use it (also
   /// a connect() under way): queued collectives are given up, their results undefined, and the lane
-  /// becomes usable again. What cannot be ended without blocking is left to a background thread.
+  /// becomes usable again. What collectives of peers make of it is undefined too: theirs must have
+  /// been given up before. What cannot be ended without blocking is left to a background thread.
   /// No-op without one.
   virtual void abort_communicator() = 0;
 

@@ -240,9 +240,9 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   BufferTable buffers_;
   ipc::RingProducer producer_;
   std::optional<Error> gate_;
-  std::optional<Error> ended_;          ///< see end()
-  std::uint32_t collectives_ = 0;       ///< of the world, submitted in this epoch
-  std::vector<std::uint32_t> dropped_;  ///< buffers to free, each once its last ticket is retired
+  std::optional<Error> ended_;            ///< see end()
+  std::uint32_t collectives_ = 0;         ///< of the world, submitted in this epoch
+  std::vector<std::uint32_t> dropped_;    ///< buffers to free, each once its last ticket is retired
   std::vector<Operand> expected_, lent_;  ///< ranges under transfer; few
 
   std::mutex reply_mutex_;

@@ -238,7 +238,7 @@ void DeviceActor::fault(DeviceFault what) {
   record_disturbance("fault: " + what.error.message);
   active_->serving = false;
   fail_requests(active_->link->id(), down(what.error));
-  if (quiescing_) report_done(DeviceDone::Order::quiesce, *std::exchange(quiescing_, std::nullopt));
+  report_stopped();
   if (!listener_) replacing_ = 0;
   if (replacing_)
     return advance_replacement();  // nobody else's business, or the new host died on its way
@@ -254,7 +254,7 @@ void DeviceActor::lose_successor(const Error& error) {
   discard(*successor_);
   successor_.reset();
   fail_requests(link, down(error));
-  if (quiescing_) report_done(DeviceDone::Order::quiesce, *std::exchange(quiescing_, std::nullopt));
+  report_stopped();
   if (!listener_) replacing_ = 0;
   if (replacing_) return advance_replacement();
   report(what);
@@ -276,28 +276,44 @@ std::string DeviceActor::fault_kind(const std::string& ending) const {
 
 // Orders
 
-void DeviceActor::on(Quiesce order) {
+void DeviceActor::on(Halt order) {
   world_active_ = false;
   replacing_.reset();
   promoting_.reset();
   connected_.reset();
   if (failed_) return report(DeviceFailed{*failed_});
   record_disturbance("the world is re-formed");
+  stop(DeviceDone::Order::halt, order.round);
+}
+
+void DeviceActor::on(Quiesce order) {
+  if (failed_) return report(DeviceFailed{*failed_});
+  stop(DeviceDone::Order::quiesce, order.round);
+}
+
+void DeviceActor::stop(DeviceDone::Order order, std::uint32_t round) {
   const auto* const host = next_in_line();
-  if (host == nullptr || !host->ready) return report_done(DeviceDone::Order::quiesce, order.round);
-  quiescing_ = order.round;
-  quiescing_since_ = context().now();
-  request(*host, {.kind = ControlKind::quiesce}, -1,
-          [this, order](Result<wire::ControlMessage> answer) {
-            if (quiescing_ != order.round) return;  // a fault has answered for it
-            quiescing_.reset();
-            if (answer.ok() && active_->serving) {
+  if (host == nullptr || !host->ready) return report_done(order, round);
+  stopping_ = {order, round};
+  stopping_since_ = context().now();
+  const bool drains = order == DeviceDone::Order::quiesce;
+  request(*host, {.kind = drains ? ControlKind::quiesce : ControlKind::halt}, -1,
+          [this, order, round, drains](Result<wire::ControlMessage> answer) {
+            if (!stopping_ || stopping_->order != order || stopping_->round != round)
+              return;  // a fault has answered for it
+            if (drains && answer.ok() && active_->serving) {
               const auto settled =
                   port_->settle_in_place({Errc::world_reformed, 0, "the world is re-formed"});
               report(DeviceLoss{"", static_cast<std::uint32_t>(settled.lost_buffers.size())});
             }
-            report_done(DeviceDone::Order::quiesce, order.round);
+            report_stopped();
           });
+}
+
+void DeviceActor::report_stopped() {
+  if (!stopping_) return;
+  const auto stopped = *std::exchange(stopping_, std::nullopt);
+  report_done(stopped.order, stopped.round);
 }
 
 void DeviceActor::on(Replace order) {
@@ -449,7 +465,7 @@ void DeviceActor::on(Revive) {
   active_ = std::move(*made);
   successor_.reset(), standby_.reset();
   fault_.reset();
-  replacing_.reset(), promoting_.reset(), connected_.reset(), quiescing_.reset();
+  replacing_.reset(), promoting_.reset(), connected_.reset(), stopping_.reset();
   budget_ = RestartBudget(settings_.restart_budget, settings_.restart_window);
   reviving_ = true;
 }

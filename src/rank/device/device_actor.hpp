@@ -79,6 +79,9 @@ struct MapForeign {
   std::uint64_t bytes;
   std::shared_ptr<Promise<void>> mapped;
 };
+struct Halt {
+  std::uint32_t round;
+};
 struct Quiesce {
   std::uint32_t round;
 };
@@ -117,11 +120,12 @@ struct ShutDown {
 ///
 /// It owns the slabs' descriptors and the pinned segments. A dead or lost host is seen by the end
 /// of its socket or its process, by its own word (`fatal`), by a heartbeat that stands still, or by
-/// an operation past its deadline. Then the world is told, and orders quiesce and replace; without
-/// a world (no listener) it replaces at once. Replacing is: choose a successor (the standby), kill
-/// the old host and reap it, move the commands to the successor's ring, let it map all memory,
-/// promote it. The successor may take part in forming a communicator before the old host is reaped,
-/// which takes the driver a while: connect is reported as done when both have happened.
+/// an operation past its deadline. Then the world is told, and orders halt, quiesce and replace;
+/// without a world (no listener) it replaces at once. Replacing is: choose a successor (the
+/// standby), kill the old host and reap it, move the commands to the successor's ring, let it map
+/// all memory, promote it. The successor may take part in forming a communicator before the old
+/// host is reaped, which takes the driver a while: connect is reported as done when both have
+/// happened.
 ///
 /// A standby may belong to a communicator already, formed ahead of time with the standbys of the
 /// other ranks. Promotion then replaces the active host even if it is healthy: drained, it hands
@@ -130,10 +134,10 @@ class DeviceActor
     : public Actor<DeviceActor, device_message::FromHost, device_message::HostClosed,
                    device_message::HostExited, device_message::Look, device_message::Listen,
                    device_message::MakeSlab, device_message::MapPinned, device_message::DropRegion,
-                   device_message::ShareSlab, device_message::MapForeign, device_message::Quiesce,
-                   device_message::Replace, device_message::Promote, device_message::Contribute,
-                   device_message::Connect, device_message::Suffer, device_message::WorldActive,
-                   device_message::Revive, device_message::ShutDown> {
+                   device_message::ShareSlab, device_message::MapForeign, device_message::Halt,
+                   device_message::Quiesce, device_message::Replace, device_message::Promote,
+                   device_message::Contribute, device_message::Connect, device_message::Suffer,
+                   device_message::WorldActive, device_message::Revive, device_message::ShutDown> {
  public:
   /// `described` is resolved with the JSON description once the first host is ready, or with its
   /// error.
@@ -153,6 +157,7 @@ class DeviceActor
   void on(device_message::DropRegion drop);
   void on(device_message::ShareSlab share);
   void on(device_message::MapForeign map);
+  void on(device_message::Halt order);
   void on(device_message::Quiesce order);
   void on(device_message::Replace order);
   void on(device_message::Promote order);
@@ -197,6 +202,8 @@ class DeviceActor
   void lose_standby(const Error& error);
   void lose_successor(const Error& error);
   void fail_requests(std::uint64_t link, const Error& error);
+  void stop(DeviceDone::Order order, std::uint32_t round);
+  void report_stopped();
   void advance_replacement();
   bool choose_successor();
   bool spend_restart();
@@ -246,9 +253,13 @@ class DeviceActor
       connected_;  ///< the round whose communicator is formed, until its host serves
   std::optional<std::uint32_t> promoting_;  ///< the round that ordered promotion, until it serves
   bool world_active_ = false;               ///< as far as this rank has heard
-  std::optional<std::uint32_t> quiescing_;
+  struct Stopping {
+    DeviceDone::Order order;  ///< halt or quiesce
+    std::uint32_t round;
+  };
+  std::optional<Stopping> stopping_;  ///< what the host has yet to answer
+  TimePoint stopping_since_{};
   bool disturbed_ = false;  ///< since a fault or a quiesce, until all is well again
-  TimePoint quiescing_since_{};
   bool first_ready_ = false;
   TimePoint standby_not_before_{};
 

@@ -11,7 +11,7 @@ void DeviceActor::on(Look) {
   if (!active_ || failed_) return;
   look_at_deadlines();
   const bool settled =
-      active_->serving && !fault_ && !replacing_ && !promoting_ && !quiescing_ && !connected_;
+      active_->serving && !fault_ && !replacing_ && !promoting_ && !stopping_ && !connected_;
   if (settled && standby_not_before_ != TimePoint{})
     raise_standby();  // one that died is followed by another
 }
@@ -27,7 +27,7 @@ void DeviceActor::look_at_deadlines() {
   };
   const Error slow{Errc::timeout, 0, "the device host did not start within its time"};
   const auto stuck = [&] {
-    return quiescing_ && now - quiescing_since_ > settings_.heartbeat_timeout;
+    return stopping_ && now - stopping_since_ > settings_.heartbeat_timeout;
   };
   if (successor_ && (too_slow(*successor_) || stuck())) return lose_successor(slow);
   if (fault_) return;

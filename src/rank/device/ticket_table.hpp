@@ -25,7 +25,7 @@ class TicketTable {
     std::vector<std::uint32_t> written_more;
     std::uint64_t position = 0;   ///< of its record in the command ring; the submitters' own
     bool died_in_flight = false;  ///< it was in flight when a device host died; likewise
-    bool quiet = false;  ///< nobody but its submitter wants to know of its failure
+    bool quiet = false;           ///< nobody but its submitter wants to know of its failure
     std::atomic<bool> open{false};
   };
 

@@ -46,12 +46,13 @@ void WorldMember::carry_out(const WorldMessage& order) {
   if (spectator_) {
     newest_ = kAnyStep;
     grouped_.clear();
-    if (phase_ == Phase::quiesce) actions_->close_world();
+    if (phase_ == Phase::halt) actions_->close_world();
     return report_done({.step = kAnyStep});
   }
   actions_->strike(phase_);
   switch (order.phase) {
-    case Phase::quiesce: actions_->close_world(); return actions_->quiesce(round_);
+    case Phase::halt: actions_->close_world(); return actions_->halt(round_);
+    case Phase::quiesce: return actions_->quiesce(round_);
     case Phase::replace:
       if (order.formation != 0) return actions_->promote(round_, order.formation);
       return actions_->replace(round_);
@@ -160,6 +161,7 @@ void WorldMember::done(const DeviceDone& event) {
                                                              : "contribute";
     return report_fault(what, event.outcome.error(), 0);
   }
+  if (event.order == Order::halt && phase_ == Phase::halt) return report_done();
   if (event.order == Order::quiesce && phase_ == Phase::quiesce) return report_done();
   if (event.order == Order::replace && phase_ == Phase::replace)
     return actions_->contribute(round_);

@@ -19,6 +19,7 @@ class MemberActions {
   /// The program's collectives fail from now on (its every submission, if it runs under a
   /// checkpoint).
   virtual void close_world() = 0;
+  virtual void halt(std::uint32_t round) = 0;     ///< -> device_event
   virtual void quiesce(std::uint32_t round) = 0;  ///< -> device_event
   virtual void replace(std::uint32_t round) = 0;  ///< -> device_event
   /// As replace, but with the standby of this formation, also where the device host is healthy.

@@ -128,8 +128,8 @@ bool is_echo(std::string_view fault_kind) noexcept {
 }
 
 std::string_view to_string(Phase phase) noexcept {
-  constexpr std::string_view kNames[kPhaseCount] = {"active", "quiesce", "replace",
-                                                    "form",   "verify",  "restore"};
+  constexpr std::string_view kNames[kPhaseCount] = {"active", "halt",   "quiesce", "replace",
+                                                    "form",   "verify", "restore"};
   return static_cast<std::size_t>(phase) < kPhaseCount ? kNames[static_cast<std::size_t>(phase)]
                                                        : "unknown";
 }

@@ -12,8 +12,8 @@ namespace troupe::rank {
 
 /// The phases of a re-formation, in order. Forming the world for the first time is a re-formation
 /// that starts at `replace`.
-enum class Phase : std::uint32_t { active, quiesce, replace, form, verify, restore };
-inline constexpr std::size_t kPhaseCount = 6;
+enum class Phase : std::uint32_t { active, halt, quiesce, replace, form, verify, restore };
+inline constexpr std::size_t kPhaseCount = 7;
 std::string_view to_string(Phase phase) noexcept;
 
 /// What one rank alone has to say in an answer that speaks for many.

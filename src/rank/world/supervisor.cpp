@@ -111,7 +111,7 @@ void WorldSupervisor::failed(const WorldMessage& message, TimePoint now) {
   excluded_.insert(std::lower_bound(excluded_.begin(), excluded_.end(), message.rank),
                    message.rank);
   (void)standby_world_.take();  // its standby is part of what is formed
-  begin_round(Phase::quiesce, now);
+  begin_round(Phase::halt, now);
 }
 
 void WorldSupervisor::rejoin(const WorldMessage& message, TimePoint now) {
@@ -131,7 +131,7 @@ void WorldSupervisor::admit(TimePoint now) {
   }
   rejoining_.clear();
   (void)standby_world_.take();  // made without them
-  begin_round(Phase::quiesce, now);
+  begin_round(Phase::halt, now);
 }
 
 bool WorldSupervisor::is_excluded(int rank) const {
@@ -171,7 +171,7 @@ void WorldSupervisor::enter(Phase phase, TimePoint now) {
                      .round = round_,
                      .epoch = epoch_ + 1,
                      .excluded = excluded_};
-  if (phase == Phase::quiesce) standby_world_.interrupted();
+  if (phase == Phase::halt) standby_world_.interrupted();
   if (phase == Phase::replace) {
     order.formation = standby_world_.take();
     promoting_ = order.formation != 0;
@@ -227,7 +227,8 @@ void WorldSupervisor::activate(TimePoint now) {
   excluded_active_ = excluded_;
   for (auto& report : reports_) {
     report.epoch = epoch_;
-    report.quiesce_ms = phase_ms_[static_cast<std::size_t>(Phase::quiesce)];
+    report.quiesce_ms = phase_ms_[static_cast<std::size_t>(Phase::halt)] +
+                        phase_ms_[static_cast<std::size_t>(Phase::quiesce)];
     report.replace_ms = phase_ms_[static_cast<std::size_t>(Phase::replace)];
     report.form_ms = phase_ms_[static_cast<std::size_t>(Phase::form)];
     report.verify_ms = phase_ms_[static_cast<std::size_t>(Phase::verify)];

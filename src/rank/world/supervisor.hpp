@@ -17,16 +17,19 @@ namespace troupe::rank {
 /// Intuition: a re-formation is a sequence of barriers. The supervisor orders a phase, every rank
 /// carries it out and says done, and only then comes the next one: nobody's device host is killed
 /// before all have quiesced, nobody's data is rolled back before the new communicator is verified.
-/// Whatever goes wrong in any phase begins a new *round*, again with quiesce; answers to older
+/// Whatever goes wrong in any phase begins a new *round*, again with halt; answers to older
 /// rounds are ignored. Rounds are bounded, and so is the time of each phase.
 ///
 /// Model: messages between a pair of processes arrive in order and are not lost while both live
 /// (MPI). A rank process that dies takes the job with it (MPI again); what is recovered here are
 /// device hosts and GPUs.
 ///
-///     active --fault--> quiesce -> replace -> form -> verify -> restore -> active (epoch + 1)
-///                          ^          '---------------^                |
-///                          '---- fault or deadline in any phase -------'
+///     active --fault--> halt -> quiesce -> replace -> form -> verify -> restore -> active
+///                        ^                    '---------------^               |  (epoch + 1)
+///                        '-------- fault or deadline in any phase ------------'
+///
+/// Halt comes before quiesce because a rank that gives up a communicator may send garbage to its
+/// peers with its last breath: by then all of them take no result of a collective for good.
 ///
 /// Where there is a standby world (see StandbyWorld), replace promotes it on all ranks, healthy
 /// ones too, and form is skipped.

@@ -99,6 +99,9 @@ void WorldActor::on(Finished done) {
   if (done.epoch == member_.epoch()) member_.finished();
 }
 
+void WorldActor::halt(std::uint32_t round) {
+  core_->device_->tell(device_message::Halt{round});
+}
 void WorldActor::quiesce(std::uint32_t round) {
   core_->device_->tell(device_message::Quiesce{round});
 }

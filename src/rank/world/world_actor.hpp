@@ -67,6 +67,7 @@ class WorldActor
   // MemberActions
   void send(const WorldMessage& message) override { relay_.up(message); }
   void close_world() override { core_->close(); }
+  void halt(std::uint32_t round) override;
   void quiesce(std::uint32_t round) override;
   void replace(std::uint32_t round) override;
   void promote(std::uint32_t round, std::uint32_t formation) override;

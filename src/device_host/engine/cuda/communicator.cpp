@@ -16,10 +16,6 @@ namespace {
 /// it for stuck.
 constexpr std::chrono::milliseconds kLaunchGrace{10};
 constexpr std::chrono::microseconds kPollInterval{20};
-/// An aborted kernel of NCCL goes on posting to its peers, and a peer that has not been told to stop
-/// yet may complete a collective with what it finds. So the abort waits for as long as an order
-/// takes to reach all ranks: a margin, not a proof. (Under World::run such a result is rolled back.)
-constexpr std::chrono::milliseconds kPeersStop{5};
 
 Result<std::vector<ncclUniqueId>> ids_of(const std::vector<std::vector<std::byte>>& contributions) {
   std::vector<ncclUniqueId> ids;
@@ -192,7 +188,6 @@ void Communicator::give_up(const std::shared_ptr<Shared>& shared, ncclComm_t han
   // No new call can find the handle. One that is under way usually returns at once; one that does
   // not is waiting for a peer, and only the abort will end it.
   if (shared->launching.try_lock_for(kLaunchGrace)) shared->launching.unlock();
-  std::this_thread::sleep_for(kPeersStop);
   (void)cudaSetDevice(shared->device);
   (void)ncclCommAbort(handle);
   const std::lock_guard lock(shared->state);
