@@ -210,6 +210,10 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   std::optional<ReplayPlan> plan_replay(const InFlight& in_flight) const;
   void fail_in_flight(std::uint64_t issued, const Error& error, Settled& settled,
                       Resolved& resolved);
+  /// Pinned memory and other ranks' slabs are in no table of buffers.
+  static bool in_no_table(const Operand& operand) {
+    return (operand.region & (kPinnedRegion | kForeignRegion)) != 0;
+  }
   void fail_range(std::uint64_t first, std::uint64_t last, const Error& error, Settled& settled,
                   Resolved& resolved);
   void fail(std::uint64_t ticket, const Error& error, Settled& settled, Resolved& resolved);

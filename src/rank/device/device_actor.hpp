@@ -201,6 +201,7 @@ class DeviceActor
   void fault(std::string kind, Error error);
   void lose_standby(const Error& error);
   void lose_successor(const Error& error);
+  static Error down(const Error& cause);
   void fail_requests(std::uint64_t link, const Error& error);
   void stop(DeviceDone::Order order, std::uint32_t round);
   void report_stopped();

@@ -1,0 +1,70 @@
+#include <troupe/config.hpp>
+
+namespace troupe {
+
+std::vector<OptionSpec> runtime_options() {
+  using enum OptionType;
+  // A table: name, type, default, placeholder, help, choices, minimum, maximum.
+  // clang-format off
+  return {
+      {"backend", text, "auto", "auto|cpu|cuda",
+       "engine of the device host; auto: cuda where there is a GPU", {"auto", "cpu", "cuda"}},
+      {"isolation", text, "process", "process|thread",
+       "where the device host runs; thread is for debuggers", {"process", "thread"}},
+      {"standby", text, "world", "off|local|world",
+       "a warm device host ready to take over; world (or on): in a communicator formed ahead of time",
+       {"off", "local", "world", "on"}},
+      {"device-host", text, "", "PATH",
+       "the device host's executable; empty: the one installed beside the library"},
+      {"slab-size", bytes, "64MiB", "SIZE",
+       "physical device memory is taken in pieces of this size", {}, "2MiB"},
+      {"ring-size", bytes, "4MiB", "SIZE", "size of the command ring", {}, "64KiB", "1GiB"},
+      {"pinned-pool", bytes, "64MiB", "SIZE", "pinned host memory that is kept for reuse"},
+      {"memory-limit", bytes, "0", "SIZE", "the most device memory a rank may take; 0: no limit"},
+      {"completion", text, "event", "event|host_fn|sync",
+       "how the device host learns that work is done", {"event", "host_fn", "sync"}},
+      {"spin", duration, "auto", "TIME|auto",
+       "how long a waiter spins before it sleeps; auto: by the number of cores", {"auto"}},
+      {"gloo-interface", text, "", "NAME",
+       "network interface of the cpu engine's collectives; empty: chosen by address"},
+      {"heartbeat-timeout", duration, "3s", "TIME",
+       "a device host silent for this long is dead", {}, "1ms"},
+      {"op-timeout", duration, "0s", "TIME", "deadline of an operation; 0: none"},
+      {"phase-timeout", duration, "30s", "TIME", "deadline of each phase of a recovery", {}, "1ms"},
+      {"token-path", text, "auto", "auto|peer|network",
+       "how the bytes of a token travel: from GPU to GPU of a node, or over MPI",
+       {"auto", "peer", "network"}},
+      {"token-timeout", duration, "60s", "TIME",
+       "a transfer of a token that makes no progress for this long fails", {}, "1ms"},
+      {"restart-budget", integer, "3", "N", "restarts allowed within restart-window", {}, "0"},
+      {"restart-window", duration, "60s", "TIME", "the time over which restarts are counted", {}, "1ms"},
+      {"checkpoint-dir", text, "", "DIR",
+       "folder, seen by all ranks, in which runs save their state; empty: none"},
+      {"checkpoint-every", integer, "0", "N",
+       "steps between states on disk; 0: only when the run is asked to stop", {}, "0"},
+      {"restart", integer, "auto", "auto|never|STEP",
+       "what a run goes on from; auto: the newest good state in checkpoint-dir", {"auto", "never"}, "0"},
+      {"partner", flag, "off", "on|off",
+       "copy each commit into the host memory of another node's rank"},
+      {"stop-signal", text, "USR1", "USR1|USR2|TERM|none",
+       "on this signal the run saves its state and ends with status 75", {"USR1", "USR2", "TERM", "none"}},
+      {"replay", flag, "on", "on|off",
+       "run again on the next device host what was in flight and can be"},
+      {"flight-records", integer, "1024", "N",
+       "operations that the flight recorder keeps; 0: it is off", {}, "0", "1048576"},
+      {"flight-dir", text, ".", "DIR",
+       "where the flight recorder's dumps go after a fault or SIGUSR2; none: nowhere"},
+      {"bind", text, "auto", "auto|none",
+       "cores for troupe's own threads; auto: of those allowed, the ones near the GPU", {"auto", "none"}},
+      {"seed", integer, "1", "N", "seed of every random choice", {}, "0"},
+      {"log-level", text, "info", "LEVELS",
+       "trace|debug|info|warn|error|off, also per component: info,world=debug"},
+      {"config", text, "", "FILE", "read settings from FILE"},
+      {"print-config", flag, "off", "", "print every setting and its source, then exit"},
+      {"version", flag, "off", "", "print the version, then exit"},
+      {"help", flag, "off", "", "print this text, then exit"},
+  };
+  // clang-format on
+}
+
+}  // namespace troupe

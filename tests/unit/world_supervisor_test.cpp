@@ -1,0 +1,209 @@
+// The supervisor alone, by hand.
+#include "rank/world/supervisor.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::rank {
+namespace {
+
+using Kind = WorldMessage::Kind;
+
+class SupervisorByHand : public ::testing::Test {
+ protected:
+  explicit SupervisorByHand(int max_rounds = 16) {
+    supervisor_.emplace(
+        WorldSupervisor::Options{
+            .size = 2, .phase_timeout = std::chrono::seconds(1), .max_rounds = max_rounds},
+        [this](const WorldMessage& message) { sent_.push_back(message); });
+    supervisor_->start(now_);
+  }
+  void from(int rank, WorldMessage message) {
+    message.rank = rank;
+    if (message.round == 0) message.round = supervisor_->round();
+    supervisor_->receive(message, now_);
+  }
+  void fault(int rank, const std::string& kind) {
+    from(rank, {.kind = Kind::fault, .epoch = supervisor_->epoch(), .text = kind});
+  }
+  /// Both ranks answer until the world is active.
+  void settle(std::int64_t newest_a = -1, std::int64_t newest_b = -1) {
+    while (supervisor_->phase() != Phase::active) {
+      const auto phase = supervisor_->phase();
+      from(
+          0,
+          {.kind = Kind::done, .phase = phase, .step = newest_a, .repeated = 2, .parts = {{0, 8}}});
+      EXPECT_EQ(supervisor_->phase(), phase) << "one rank's answer is not enough";
+      from(
+          1,
+          {.kind = Kind::done, .phase = phase, .step = newest_b, .repeated = 3, .parts = {{1, 9}}});
+    }
+  }
+  void commit(int rank, std::int64_t step) {
+    from(rank, {.kind = Kind::committed, .epoch = supervisor_->epoch(), .step = step});
+  }
+  void finish(int rank) { from(rank, {.kind = Kind::finished, .epoch = supervisor_->epoch()}); }
+  int sent(Kind kind) const {
+    return static_cast<int>(
+        std::count_if(sent_.begin(), sent_.end(), [&](const auto& m) { return m.kind == kind; }));
+  }
+
+  TimePoint now_{};
+  std::vector<WorldMessage> sent_;
+  std::optional<WorldSupervisor> supervisor_;
+};
+
+TEST_F(SupervisorByHand, StableIsTheOldestOfTheNewestCommits) {
+  settle();
+  commit(0, 0);
+  commit(0, 10);
+  EXPECT_EQ(sent(Kind::stable), 0);
+  commit(1, 0);
+  ASSERT_EQ(sent_.back().kind, Kind::stable);
+  EXPECT_EQ(sent_.back().step, 0);
+  commit(1, 10);
+  EXPECT_EQ(sent_.back().step, 10);
+  commit(1, 0);
+  EXPECT_EQ(sent(Kind::stable), 2) << "it never goes back";
+  from(1, {.kind = Kind::committed, .epoch = supervisor_->epoch() + 1, .step = 99});
+  from(0, {.kind = Kind::committed, .epoch = supervisor_->epoch() + 1, .step = 99});
+  EXPECT_EQ(sent(Kind::stable), 2) << "of another epoch";
+}
+
+TEST_F(SupervisorByHand, RestoresTheNewestCommitThatAllHave) {
+  settle();
+  fault(1, "kill");
+  settle(20, 10);
+  const auto order = std::find_if(sent_.rbegin(), sent_.rend(), [](const auto& m) {
+    return m.kind == Kind::order && m.phase == Phase::restore;
+  });
+  ASSERT_NE(order, sent_.rend());
+  EXPECT_EQ(order->step, 10);
+  EXPECT_EQ(sent_.back().kind, Kind::activate);
+  EXPECT_EQ(sent_.back().step, 10);
+  EXPECT_EQ(sent_.back().epoch, 2u);
+  const auto reports = decode_reports(sent_.back().payload);
+  ASSERT_TRUE(reports.ok());
+  ASSERT_EQ(reports->size(), 1u);
+  EXPECT_EQ(reports->front().rank, 1);
+  EXPECT_EQ(reports->front().kind, "kill");
+  EXPECT_EQ(reports->front().epoch, 2u);
+  EXPECT_EQ(reports->front().iteration, 9);
+  EXPECT_EQ(reports->front().repeated, 3);
+}
+
+TEST_F(SupervisorByHand, AFaultBetweenTheRanksEndsMakesAllFinishAgain) {
+  settle();
+  finish(0);
+  fault(1, "kill");
+  finish(1);  // on its way already
+  settle();
+  finish(1);
+  EXPECT_EQ(sent(Kind::all_finished), 0) << "rank 0 was rolled back";
+  finish(0);
+  EXPECT_EQ(sent(Kind::all_finished), 1);
+  commit(0, 0);
+  commit(1, 0);
+  EXPECT_EQ(sent_.back().kind, Kind::stable) << "the next run counts from its own first step";
+}
+
+TEST_F(SupervisorByHand, AnEchoIsAFaultOnlyIfNothingElseComes) {
+  settle();
+  fault(0, "communicator");
+  fault(1, "segv");
+  settle();
+  auto reports = decode_reports(sent_.back().payload);
+  ASSERT_EQ(reports->size(), 1u);
+  EXPECT_EQ(reports->front().kind, "segv");
+  fault(0, "communicator");
+  settle();
+  reports = decode_reports(sent_.back().payload);
+  ASSERT_EQ(reports->size(), 1u);
+  EXPECT_EQ(reports->front().kind, "communicator");
+}
+
+TEST_F(SupervisorByHand, AnEchoOfAnEarlierRoundChangesNothing) {
+  settle();
+  const auto old = supervisor_->round();
+  fault(1, "kill");
+  settle();
+  const auto round = supervisor_->round();
+  from(0, {.kind = Kind::fault, .round = old, .epoch = 1, .text = "communicator"});
+  EXPECT_EQ(supervisor_->phase(), Phase::active);
+  EXPECT_EQ(supervisor_->round(), round);
+}
+
+TEST_F(SupervisorByHand, AnEchoBeforeTheRankHasHeardOfTheNewEpochCounts) {
+  settle();
+  fault(1, "kill");
+  settle();
+  // Rank 0 has restored in this round, but its activation is still on its way to it.
+  from(0, {.kind = Kind::fault, .phase = Phase::restore, .epoch = 1, .text = "communicator"});
+  EXPECT_EQ(supervisor_->phase(), Phase::halt)
+      << "its communicator is broken: nobody else will say so";
+}
+
+TEST_F(SupervisorByHand, DeadlinesBeginANewRoundAndEndInAStop) {
+  from(0, {.kind = Kind::done, .phase = Phase::replace});
+  supervisor_->tick(now_ += std::chrono::milliseconds(1000));
+  EXPECT_EQ(supervisor_->phase(), Phase::replace) << "not yet";
+  supervisor_->tick(now_ += std::chrono::milliseconds(1));
+  EXPECT_EQ(supervisor_->phase(), Phase::halt);
+  from(0, {.kind = Kind::done, .phase = Phase::halt});
+  supervisor_->tick(now_ += std::chrono::milliseconds(1001));
+  EXPECT_TRUE(supervisor_->stopped());
+  EXPECT_EQ(sent_.back().kind, Kind::stop);
+  EXPECT_EQ(sent_.back().code, static_cast<std::uint32_t>(Errc::timeout));
+  EXPECT_NE(sent_.back().text.find("waited for rank 1"), std::string::npos) << sent_.back().text;
+  const auto count = sent_.size();
+  fault(0, "kill");
+  supervisor_->tick(now_ += std::chrono::seconds(100));
+  EXPECT_EQ(sent_.size(), count) << "a stopped world says no more";
+}
+
+TEST_F(SupervisorByHand, RoundsAreBounded) {
+  settle();
+  for (int i = 0; i < 40 && !supervisor_->stopped(); ++i) {
+    fault(1, "kill");
+    for (const auto phase : {Phase::halt, Phase::quiesce}) {
+      from(0, {.kind = Kind::done, .phase = phase});
+      from(1, {.kind = Kind::done, .phase = phase});
+    }
+  }
+  EXPECT_TRUE(supervisor_->stopped());
+  EXPECT_EQ(sent_.back().code, static_cast<std::uint32_t>(Errc::budget_exhausted));
+  EXPECT_LE(supervisor_->round(), 18u);
+}
+
+TEST_F(SupervisorByHand, AnswersToAnOlderRoundOrAnotherPhaseDoNotCount) {
+  settle();
+  fault(1, "kill");
+  const auto answer = [&](std::uint32_t round, Phase phase) {
+    from(0, {.kind = Kind::done, .phase = phase, .round = round});
+    from(1, {.kind = Kind::done, .phase = phase, .round = round});
+  };
+  answer(1, Phase::halt);
+  answer(2, Phase::replace);
+  EXPECT_EQ(supervisor_->phase(), Phase::halt);
+  from(0, {.kind = Kind::done, .phase = Phase::halt});
+  from(0, {.kind = Kind::done, .phase = Phase::halt});
+  EXPECT_EQ(supervisor_->phase(), Phase::halt) << "twice the same rank";
+  answer(2, Phase::halt);
+  EXPECT_EQ(supervisor_->phase(), Phase::quiesce);
+}
+
+TEST_F(SupervisorByHand, ForeignRanksAreIgnored) {
+  settle();
+  supervisor_->receive({.kind = Kind::fault, .round = 1, .epoch = 1, .rank = 2, .text = "kill"},
+                       now_);
+  supervisor_->receive({.kind = Kind::fault, .round = 1, .epoch = 1, .rank = -1, .text = "kill"},
+                       now_);
+  EXPECT_EQ(supervisor_->phase(), Phase::active);
+}
+
+}  // namespace
+}  // namespace troupe::rank
