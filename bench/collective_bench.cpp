@@ -7,18 +7,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 
 #include <troupe/runtime.hpp>
 
-#include "comparison.hpp"
 #include "raw_collectives.hpp"
+#include "world_bench.hpp"
 
 namespace troupe::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 std::vector<OptionSpec> option_specs() {
   return {
@@ -49,16 +46,6 @@ std::vector<OptionSpec> option_specs() {
        "1000"},
       {"json", OptionType::text, "", "FILE", "write the results as JSON"},
   };
-}
-
-/// Seconds on the slowest rank, from a barrier on.
-double seconds_of(World& world, const std::function<void()>& work) {
-  world.barrier();
-  const auto start = Clock::now();
-  work();
-  const double mine = std::chrono::duration<double>(Clock::now() - start).count();
-  const auto all = world.gather_values(mine);
-  return *std::max_element(all.begin(), all.end());
 }
 
 class Bench {
@@ -107,20 +94,14 @@ class Bench {
   Comparison compare(std::string name, std::string unit, std::int64_t elements, std::int64_t count,
                      bool wait_for_each, const std::function<double(double)>& to_value) {
     const auto ours = [&] { through_troupe(elements, count, wait_for_each); };
-    const auto theirs = [&] { through_library(elements, count, wait_for_each); };
+    const std::function<void()> theirs = [&] { through_library(elements, count, wait_for_each); };
     const auto value = [&](const std::function<void()>& work) {
       return to_value(seconds_of(world_, work) / static_cast<double>(count));
     };
     device_.fill(data_, 0.0).get();
-    ours();
-    if (raw_) theirs();
     Comparison line{std::move(name), std::move(unit), {}, {}};
-    for (std::int64_t i = 0; i < config_.integer("repetitions"); ++i) {
-      const bool raw_first = i % 2 == 0;
-      if (raw_ && raw_first) line.raw.push_back(value(theirs));
-      line.ours.push_back(value(ours));
-      if (raw_ && !raw_first) line.raw.push_back(value(theirs));
-    }
+    measure(line, config_.integer("repetitions"), ours, raw_ ? theirs : std::function<void()>(),
+            value);
     return line;
   }
 
@@ -148,14 +129,10 @@ int run(Runtime& runtime) {
   auto& world = runtime.world();
   world.agree(check_sum(runtime));
   const auto lines = Bench(runtime).run();
-  Result<void> written;
-  if (world.rank() == 0) {
-    print(fmt::format("{} ranks, {}: collectives, medians of {}", world.size(),
-                      runtime.device().info().name, runtime.config().integer("repetitions")),
-          lines);
-    written = write_json(runtime.config().text("json"), lines);
-  }
-  world.agree(written);
+  report(runtime,
+         fmt::format("{} ranks, {}: collectives, medians of {}", world.size(),
+                     runtime.device().info().name, runtime.config().integer("repetitions")),
+         lines);
   return kExitSuccess;
 }
 

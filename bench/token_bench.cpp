@@ -11,18 +11,15 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 
 #include <troupe/runtime.hpp>
 
-#include "comparison.hpp"
 #include "raw_copy.hpp"
+#include "world_bench.hpp"
 
 namespace troupe::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 std::vector<OptionSpec> option_specs() {
   return {
@@ -30,15 +27,6 @@ std::vector<OptionSpec> option_specs() {
       {"size", OptionType::bytes, "1GiB", "SIZE", "bytes of a transfer", {}, "8B", "1GiB"},
       {"json", OptionType::text, "", "FILE", "write the results as JSON"},
   };
-}
-
-double seconds_of(World& world, const std::function<void()>& work) {
-  world.barrier();
-  const auto start = Clock::now();
-  work();
-  const double mine = std::chrono::duration<double>(Clock::now() - start).count();
-  const auto all = world.gather_values(mine);
-  return *std::max_element(all.begin(), all.end());
 }
 
 /// One message each way, or one from rank 1 to rank 0, between host memories.
@@ -115,16 +103,9 @@ class Bench {
     const auto speed = [&](const std::function<void()>& work) {
       return static_cast<double>(bytes_) * (both_ways ? 2 : 1) / seconds_of(world_, work) / 1e9;
     };
-    const auto theirs = [&] { raw(both_ways); };
-    ours();
-    if (has_raw) theirs();
     Comparison line{fmt::format("{} {} MiB", what, bytes_ >> 20), "GB/s", {}, {}};
-    for (std::int64_t i = 0; i < config_.integer("repetitions"); ++i) {
-      const bool raw_first = i % 2 == 0;
-      if (has_raw && raw_first) line.raw.push_back(speed(theirs));
-      line.ours.push_back(speed(ours));
-      if (has_raw && !raw_first) line.raw.push_back(speed(theirs));
-    }
+    measure(line, config_.integer("repetitions"), ours,
+            has_raw ? [&] { raw(both_ways); } : std::function<void()>(), speed);
     return line;
   }
 
@@ -157,14 +138,10 @@ int run(Runtime& runtime) {
   if (world.size() != 2) world.agree(Error{Errc::invalid, 0, "token_bench wants two ranks"});
   world.agree(check_fetch(runtime));
   const auto lines = Bench(runtime).run();
-  Result<void> written;
-  if (world.rank() == 0) {
-    print(fmt::format("{}, token-path {}: medians of {}", runtime.device().info().name,
-                      runtime.config().text("token-path"), runtime.config().integer("repetitions")),
-          lines);
-    written = write_json(runtime.config().text("json"), lines);
-  }
-  world.agree(written);
+  report(runtime,
+         fmt::format("{}, token-path {}: medians of {}", runtime.device().info().name,
+                     runtime.config().text("token-path"), runtime.config().integer("repetitions")),
+         lines);
   return kExitSuccess;
 }
 
