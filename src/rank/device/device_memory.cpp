@@ -34,7 +34,7 @@ void DeviceActor::on(MapForeign map) {
     return;
   }
   foreign_[map.region] = {map.fd, map.bytes};
-  if (!active_->serving || fault_) {  // mapped on promotion
+  if (!takes_memory()) {  // mapped on promotion
     map.mapped->resolve({});
     return;
   }
@@ -106,7 +106,7 @@ void DeviceActor::on(DropRegion drop) {
   pinned_.erase(drop.region);
   foreign_.erase(drop.region);
   if (active_) std::erase(active_->apart, drop.region);
-  if (active_ && active_->serving) {
+  if (active_ && takes_memory()) {
     (void)wire::send_control(active_->link->socket(),
                              {.kind = ControlKind::drop_region, .region = drop.region});
   }
