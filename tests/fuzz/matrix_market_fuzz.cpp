@@ -1,14 +1,17 @@
-// libFuzzer entry: whatever the bytes, the reader answers with rows that keep their promises or
+// Whatever the bytes, the reader answers with rows that keep their promises or
 // with an error, and all ranks agree which.
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include <troupe/error.hpp>
 
+#include "fuzz.hpp"
 #include "matrix_market.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -45,4 +48,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   ::close(fd);
   return 0;
+}
+
+std::vector<std::vector<std::byte>> fuzz_seeds() {
+  constexpr std::string_view kMatrices[] = {
+      "%%MatrixMarket matrix coordinate real symmetric\n% a comment\n3 3 4\n1 1 2.0\n2 1 -1\n"
+      "2 2 2e0\n3 3 2\n",
+      "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 4.5\n1 2 1\n2 2 +3.25e-1\n",
+      "%%MatrixMarket matrix coordinate integer symmetric\n2 2 2\n1 1 7\n2 2 9\n",
+      "%%MatrixMarket matrix coordinate pattern symmetric\n2 2 2\n1 1\n2 2\n"};
+  std::vector<std::vector<std::byte>> seeds;
+  for (const auto text : kMatrices) {
+    const auto bytes = std::as_bytes(std::span(text));
+    seeds.emplace_back(bytes.begin(), bytes.end());
+  }
+  return seeds;
 }

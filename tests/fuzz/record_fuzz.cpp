@@ -1,4 +1,4 @@
-// libFuzzer entry: whatever the bytes, a command record is refused or is safe to walk, and a second
+// Whatever the bytes, a command record is refused or is safe to walk, and a second
 // reading of an accepted one says the same.
 #include <cstddef>
 #include <cstdint>
@@ -7,6 +7,8 @@
 #include <troupe/error.hpp>
 
 #include "common/wire/record.hpp"
+#include "fuzz.hpp"
+#include "unit/sound_operations.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using troupe::check;
@@ -27,4 +29,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   troupe::wire::Command again;
   check(again.decode(record).ok() && again.name() == command.name(), "reading is repeatable");
   return 0;
+}
+
+namespace {
+
+template <class... Ops>
+std::vector<std::vector<std::byte>> records(troupe::OperationList<Ops...>) {
+  return {troupe::wire::test::record_of(troupe::wire::test::sound<Ops>())...};
+}
+
+}  // namespace
+
+std::vector<std::vector<std::byte>> fuzz_seeds() {
+  return records(troupe::Operations{});
 }

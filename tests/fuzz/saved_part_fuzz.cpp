@@ -1,4 +1,4 @@
-// libFuzzer entry: whatever the bytes, a saved part or a manifest is refused or keeps what its
+// Whatever the bytes, a saved part or a manifest is refused or keeps what its
 // table promises.
 #include <algorithm>
 #include <cstddef>
@@ -8,6 +8,7 @@
 
 #include <troupe/error.hpp>
 
+#include "fuzz.hpp"
 #include "rank/store/disk_state.hpp"
 #include "rank/store/generations.hpp"
 #include "rank/store/part_table.hpp"
@@ -41,4 +42,26 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   (void)open_image(image);
   return 0;
+}
+
+std::vector<std::vector<std::byte>> fuzz_seeds() {
+  using namespace troupe::rank;
+  std::vector<std::vector<std::byte>> seeds;
+  for (const int parts : {1, 3}) {
+    const troupe::SavedEntry entries[] = {{"x", troupe::DType::f64, 8, 5},
+                                          {"rows", {}, sizeof(std::int64_t), 2},
+                                          {"nothing", troupe::DType::f32, 4, 0}};
+    auto table = lay_out(entries);
+    table.parts = parts;
+    table.step = 40;
+    std::vector<std::byte> image(table.bytes, std::byte{7});
+    seal(table, image);
+    seeds.push_back(std::move(image));
+    Manifest manifest{.step = table.step, .parts = {}};
+    manifest.parts.assign(static_cast<std::size_t>(parts), {table.bytes, table.head_crc});
+    const auto text = to_json(manifest);
+    const auto bytes = std::as_bytes(std::span(text));
+    seeds.emplace_back(bytes.begin(), bytes.end());
+  }
+  return seeds;
 }

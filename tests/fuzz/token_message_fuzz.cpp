@@ -1,4 +1,4 @@
-// libFuzzer entry: whatever the bytes, a message between token routers is refused or is safe to
+// Whatever the bytes, a message between token routers is refused or is safe to
 // act on, a command record in it too, and writing an accepted one gives the same bytes.
 #include <algorithm>
 #include <cstddef>
@@ -8,8 +8,10 @@
 #include <troupe/error.hpp>
 
 #include "common/wire/record.hpp"
+#include "fuzz.hpp"
 #include "rank/device/buffer_table.hpp"
 #include "rank/world/token_message.hpp"
+#include "unit/sound_operations.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using troupe::check;
@@ -42,4 +44,27 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     });
   });
   return 0;
+}
+
+std::vector<std::vector<std::byte>> fuzz_seeds() {
+  using namespace troupe;
+  using rank::TokenMessage;
+  rank::BufferTable table;  // the first buffer of a table is the one that is there
+  const auto buffer = table.add(3, 4096, 1 << 20, DType::f64);
+  check(buffer.ok(), "a table with room");
+  const auto record = wire::test::record_of(wire::test::sound<blas::Axpy>());
+  std::vector<std::vector<std::byte>> seeds;
+  for (std::uint32_t kind = 0; kind <= static_cast<std::uint32_t>(TokenMessage::Kind::slab_gone);
+       ++kind) {
+    TokenMessage head{.kind = static_cast<TokenMessage::Kind>(kind), .from = 1};
+    head.range = {.region = 3,
+                  .buffer = *buffer,
+                  .generation = 1,
+                  .reserved = static_cast<std::uint32_t>(DType::f64),
+                  .bytes = 4096};
+    seeds.push_back(rank::encode(head));
+    seeds.push_back(rank::encode(head, Result<void>(Error{Errc::stale, 2, "it was freed"})));
+    if (head.kind == TokenMessage::Kind::execute) seeds.push_back(rank::encode(head, record));
+  }
+  return seeds;
 }

@@ -147,6 +147,52 @@ TEST_F(SupervisorByHand, AnEchoBeforeTheRankHasHeardOfTheNewEpochCounts) {
       << "its communicator is broken: nobody else will say so";
 }
 
+/// A world with standbys that have formed theirs.
+class WithStandbyWorld : public SupervisorByHand {
+ protected:
+  void form() {
+    settle();
+    for (const int rank : {0, 1})
+      from(rank, {.kind = Kind::standby, .epoch = supervisor_->epoch()});
+    for (const auto phase : {Phase::replace, Phase::form}) {
+      for (const int rank : {0, 1})
+        from(rank, {.kind = Kind::prepared,
+                    .phase = phase,
+                    .epoch = supervisor_->epoch(),
+                    .formation = sent_.back().formation});
+    }
+    ASSERT_TRUE(supervisor_->standby_world().formed());
+  }
+  /// What the ranks are ordered to promote in the replace phase that follows; 0: nothing.
+  std::uint32_t promoted() {
+    while (supervisor_->phase() != Phase::replace) {
+      const auto phase = supervisor_->phase();
+      for (const int rank : {0, 1}) from(rank, {.kind = Kind::done, .phase = phase});
+    }
+    return sent_.back().formation;
+  }
+};
+
+TEST_F(WithStandbyWorld, IsPromotedAfterADeath) {
+  form();
+  fault(1, "kill");
+  EXPECT_NE(promoted(), 0u);
+}
+
+TEST_F(WithStandbyWorld, DeviceHostsThatLiveOnKeepTheirPlaces) {
+  form();
+  fault(1, "timeout");
+  fault(0, "timeout");
+  EXPECT_EQ(promoted(), 0u);
+}
+
+TEST_F(WithStandbyWorld, ADeathBesideADeadlineIsADeath) {
+  form();
+  fault(0, "timeout");
+  fault(1, "hang");
+  EXPECT_NE(promoted(), 0u);
+}
+
 TEST_F(SupervisorByHand, DeadlinesBeginANewRoundAndEndInAStop) {
   from(0, {.kind = Kind::done, .phase = Phase::replace});
   supervisor_->tick(now_ += std::chrono::milliseconds(1000));
