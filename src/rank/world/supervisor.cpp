@@ -173,7 +173,8 @@ void WorldSupervisor::enter(Phase phase, TimePoint now) {
                      .excluded = excluded_};
   if (phase == Phase::halt) standby_world_.interrupted();
   if (phase == Phase::replace) {
-    order.formation = standby_world_.take();
+    const auto formation = standby_world_.take();
+    order.formation = keeps_device_hosts() ? 0 : formation;
     promoting_ = order.formation != 0;
   }
   if (phase == Phase::form) order.payload = encode(contributions_);
@@ -182,6 +183,14 @@ void WorldSupervisor::enter(Phase phase, TimePoint now) {
     for (const auto& report : reports_) order.parts.push_back({.rank = report.rank});
   }
   broadcast_(order);
+}
+
+/// Operations past their deadline, and nothing else: the device hosts live, and what they have in
+/// their contexts is worth more than the time that the standby world would save.
+bool WorldSupervisor::keeps_device_hosts() const {
+  return !reports_.empty() &&
+         std::all_of(reports_.begin(), reports_.end(),
+                     [](const RecoveryReport& report) { return report.kind == "timeout"; });
 }
 
 void WorldSupervisor::done(const WorldMessage& message, TimePoint now) {

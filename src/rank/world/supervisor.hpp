@@ -76,6 +76,7 @@ class WorldSupervisor {
   void admit(TimePoint now);
   void begin_report(TimePoint now);
   [[nodiscard]] bool is_excluded(int rank) const;
+  [[nodiscard]] bool keeps_device_hosts() const;
   void begin_round(Phase first, TimePoint now);
   void enter(Phase phase, TimePoint now);
   void done(const WorldMessage& message, TimePoint now);
