@@ -115,6 +115,7 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   settings.op_timeout = config.duration("op-timeout");
   settings.restart_budget = static_cast<int>(config.integer("restart-budget"));
   settings.restart_window = config.duration("restart-window");
+  settings.asks_to_stop = config.text("on-loss") == "stop";
   auto& launch = settings.launch;
   launch.program = program.string();
   launch.module = module.string();

@@ -142,6 +142,7 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   auto formed = rank::WorldCore::open(*actors, *mpi, device_core,
                                       {.phase_timeout = config.duration("phase-timeout"),
                                        .standby_world = standby == "world" || standby == "on",
+                                       .stop_on_loss = config.text("on-loss") == "stop",
                                        .save = rank::save_options(config),
                                        .tokens = {.path = token_path(config.text("token-path")),
                                                   .timeout = config.duration("token-timeout")}});

@@ -281,5 +281,26 @@ TEST_F(Saved, OfASpentBudgetThePartnersCopyRemains) {
   expect_same(calm, report, true);
 }
 
+/// One device host more than the budget has, for the end.
+TEST_F(Saved, OnLossStopSavesTheStateFirst) {
+  const auto calm = solve(4, problem());
+  const auto last = std::to_string(ranks_here(4) - 1);
+  const Arguments end{"--restart-budget", "0", "--on-loss", "stop", "--fault", "kill@75:" + last};
+  Job job(ranks_here(4), saving("states") + end);
+  EXPECT_EQ(job.wait(), 75) << job.out() << job.err();
+  EXPECT_TRUE(job.nothing_left());
+  ASSERT_EQ(job.complaints().size(), 1u) << job.err();
+  EXPECT_NE(job.complaints()[0].find("its state is on disk"), std::string::npos) << job.err();
+  EXPECT_NE(job.err().find("the restart budget is spent"), std::string::npos) << job.err();
+  const auto report = solve(4, saving("states"));
+  EXPECT_GE(report["restarted_from"].get<int>(), 80);  // the commit of 70 was there already
+  EXPECT_LE(report["restarted_from"].get<int>(), 90);
+  expect_same(calm, report, true);
+
+  // The second fault in a row leaves no time for that.
+  const auto late = fail(4, saving("nothing") + end + Arguments{"--fault", "kill@76:" + last}, 75);
+  EXPECT_NE(late.find("no state is on disk"), std::string::npos) << late;
+}
+
 }  // namespace
 }  // namespace troupe::test

@@ -38,6 +38,10 @@ std::vector<OptionSpec> runtime_options() {
        "a transfer of a token that makes no progress for this long fails", {}, "1ms"},
       {"restart-budget", integer, "3", "N", "restarts allowed within restart-window", {}, "0"},
       {"restart-window", duration, "60s", "TIME", "the time over which restarts are counted", {}, "1ms"},
+      {"on-loss", text, "respawn", "respawn|stop",
+       "what a spent restart-budget means; respawn: the job ends at once, with status 75; stop: it goes on to "
+       "the next commit, saves it in checkpoint-dir and ends with status 75",
+       {"respawn", "stop"}},
       {"checkpoint-dir", text, "", "DIR",
        "folder, seen by all ranks, in which runs save their state; empty: none"},
       {"checkpoint-every", integer, "0", "N",

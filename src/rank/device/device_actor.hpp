@@ -28,6 +28,9 @@ struct DeviceSettings {
   FlightRecorder* flight = nullptr;  ///< dumps what led to a fault
   int restart_budget = 3;
   std::chrono::nanoseconds restart_window = std::chrono::seconds(60);
+  /// When the budget is spent the world is asked to end the run, and gets one device host more to
+  /// do it with.
+  bool asks_to_stop = false;
 };
 
 /// Messages of the DeviceActor.
@@ -208,6 +211,7 @@ class DeviceActor
   void advance_replacement();
   bool choose_successor();
   bool spend_restart();
+  bool ask_to_stop();
   void hand_over();
   void revived(bool ready);
   void bury();
@@ -239,6 +243,7 @@ class DeviceActor
   std::unique_ptr<Watcher> watcher_;
   DeviceListener listener_;
   RestartBudget budget_;
+  bool asked_to_stop_ = false;  ///< the budget was spent, and what was left for the end is too
   std::uint64_t next_link_ = 1;
   std::uint64_t next_request_ = 1;
 

@@ -55,7 +55,7 @@ void DeviceActor::look_at_operations() {
     watched_since_ = now;
     const Error late{Errc::timeout, 0, "an operation is past its deadline"};
     if (!listener_) return fault("timeout", late);
-    if (!overdue_.spend(now))
+    if (!overdue_.spend(now) && !ask_to_stop())
       return give_up({Errc::budget_exhausted, 0, "too many operations past their deadline"});
     // Mostly it is a collective that not all ranks have joined. The world aborts the communicator
     // and lets the lanes drain; the device host is given up only if they do not.

@@ -40,6 +40,9 @@ struct DeviceFailed {
   Error error;
 };
 
+/// The budget is spent, and the run should end while it still can.
+struct DeviceExhausted {};
+
 /// There is a standby, ready to take part in forming a communicator; or there is none any more.
 struct DeviceStandby {
   bool ready = false;
@@ -47,8 +50,8 @@ struct DeviceStandby {
 /// A GPU that had failed has a device host again.
 struct DeviceRevived {};
 
-using DeviceEvent =
-    std::variant<DeviceFault, DeviceLoss, DeviceDone, DeviceFailed, DeviceStandby, DeviceRevived>;
+using DeviceEvent = std::variant<DeviceFault, DeviceLoss, DeviceDone, DeviceFailed, DeviceExhausted,
+                                 DeviceStandby, DeviceRevived>;
 /// Called on the DeviceActor's thread; must not block.
 using DeviceListener = std::function<void(DeviceEvent)>;
 

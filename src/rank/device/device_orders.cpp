@@ -75,13 +75,21 @@ void DeviceActor::advance_replacement() {
 
 /// False, and the device is given up, if too many of its hosts were lost.
 bool DeviceActor::spend_restart() {
-  if (budget_.spend(context().now())) return true;
+  if (budget_.spend(context().now()) || ask_to_stop()) return true;
   give_up({Errc::budget_exhausted, fault_->error.native,
            "more than " + std::to_string(budget_.max_restarts()) + " device hosts lost within " +
                std::to_string(
                    std::chrono::duration_cast<std::chrono::seconds>(budget_.window()).count()) +
                " s; the last: " + fault_->error.message});
   return false;
+}
+
+/// Once, where that is the policy.
+bool DeviceActor::ask_to_stop() {
+  if (!settings_.asks_to_stop || !listener_ || std::exchange(asked_to_stop_, true)) return false;
+  log::warn("device", "the restart budget is spent: the run ends with the next commit");
+  report(DeviceExhausted{});
+  return true;
 }
 
 bool DeviceActor::choose_successor() {
@@ -200,6 +208,7 @@ void DeviceActor::on(Revive) {
   fault_.reset();
   replacing_.reset(), promoting_.reset(), connected_.reset(), stopping_.reset();
   budget_ = RestartBudget(settings_.restart_budget, settings_.restart_window);
+  asked_to_stop_ = false;
   reviving_ = true;
 }
 

@@ -119,6 +119,7 @@ void WorldMember::device_event(const DeviceEvent& event) {
   if (std::holds_alternative<DeviceRevived>(event))
     return actions_->send({.kind = Kind::rejoin, .round = round_, .rank = rank_});
   if (spectator_) return;  // nobody counts on its device
+  if (std::holds_alternative<DeviceExhausted>(event)) return ask_to_stop();
   if (const auto* fault = std::get_if<DeviceFault>(&event)) {
     const auto detect = fault->detected_at - fault->struck_at;
     return report_fault(fault->kind, fault->error,

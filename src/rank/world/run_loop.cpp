@@ -241,6 +241,7 @@ Error RunLoop::rescue(const Error& error) {
     step = std::max(step, keeper_->rescue());
   }
   auto told = error;
+  if (core_->stop_on_loss_ && step >= 0) told.code = Errc::requeue;
   told.message += step >= 0 ? "; the state of step " + std::to_string(step) + " is on disk"
                             : "; no state is on disk";
   return told;

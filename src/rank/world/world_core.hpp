@@ -33,6 +33,7 @@ class WorldCore {
     std::chrono::nanoseconds phase_timeout = std::chrono::seconds(30);
     bool standby_world = true;  ///< standbys form a communicator ahead of time
     bool shrink = false;        ///< go on without a rank whose GPU cannot come back
+    bool stop_on_loss = false;  ///< a run that such a loss ends, with a state on disk, was stopped
     /// How long a rank that is a spectator waits before it tries its GPU again, and between tries.
     std::chrono::nanoseconds rejoin_after = std::chrono::seconds(60);
     SaveOptions save;  ///< of runs that have none of their own
@@ -110,6 +111,7 @@ class WorldCore {
   GpuRef<std::int64_t> probe_;  ///< for the verification of a new communicator
   PinnedBuffer<std::int64_t> probed_;
   SaveOptions save_options_;
+  bool stop_on_loss_ = false;
   std::set<std::string> restarted_names_;  ///< of runs that have looked for a state to go on from
   std::int64_t restarted_from_ = -1;
   bool signal_passed_on_ = false;
