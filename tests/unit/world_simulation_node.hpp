@@ -1,0 +1,133 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+#include "world_simulation.hpp"
+
+namespace troupe::rank {
+
+/// One rank: its device host, its program, and the real member of the protocol.
+class WorldSimulation::Node final : public MemberActions {
+ public:
+  using Order = DeviceDone::Order;
+
+  Node(WorldSimulation* world, int rank)
+      : world_(world),
+        rank_(rank),
+        member_(rank, this),
+        relay_(
+            {.rank = rank, .tree = {.size = world->options_.ranks, .radix = world->options_.radix}},
+            [world, rank](int to, const WorldMessage& m) { world->send(rank, to, m); },
+            [this](const WorldMessage& m) { member_.receive(m); }) {}
+
+  // What the protocol orders.
+  void send(const WorldMessage& message) override { relay_.up(message); }
+  void close_world() override { accepting_ = false; }
+  void halt(std::uint32_t round) override;
+  void quiesce(std::uint32_t round) override;
+  void replace(std::uint32_t round) override;
+  void promote(std::uint32_t round, std::uint32_t formation) override;
+  void prepare_contribute(std::uint32_t formation) override;
+  void prepare_connect(std::uint32_t formation,
+                       std::vector<std::vector<std::byte>> contributions) override;
+  void lose_standby();
+  void contribute(std::uint32_t round) override;
+  void connect(std::uint32_t round, std::vector<std::vector<std::byte>> contributions) override;
+  void verify(std::uint32_t round, std::uint32_t epoch) override;
+  void regroup(std::uint32_t round) override;
+  void restore(std::uint32_t round, std::int64_t step) override;
+  void activate(std::uint32_t epoch, std::int64_t stable,
+                std::vector<RecoveryReport> reports) override;
+  void stopping(std::int64_t since) override;
+  void stable(std::int64_t step) override;
+  void all_finished() override;
+  void stop(const Error& error) override { stopped_ = error; }
+  void strike(Phase phase) override;
+
+  // Faults.
+  void die(const char* kind);
+  void break_communicator();
+  void ask_to_stop() { member_.ask_to_stop(); }
+  /// For good, or until revive().
+  void fail(const Error& error);
+  /// A spectator's device host is there again; one that is not yet a spectator waits.
+  void revive();
+  [[nodiscard]] bool missing() const { return !alive_ && !member_.spectator(); }
+  void mute() { muted_ = true; }
+
+  [[nodiscard]] bool settled() const;
+
+  WorldSimulation* world_;
+  int rank_;
+  WorldMember member_;
+  WorldRelay relay_;
+  std::optional<Error> stopped_;
+  std::optional<Error> failed_;         ///< the device is given up
+  std::vector<std::int32_t> excluded_;  ///< of the epoch before
+  bool alive_ = true, detected_ = false, connected_ = false, broken_ = false, muted_ = false,
+       accepting_ = false;
+  std::uint32_t incarnation_ = 1;  ///< of the device host
+  std::uint64_t device_work_ = 0;  ///< changes when what is under way is dropped
+  bool standby_ = false;
+  std::uint32_t standby_formation_ = 0;  ///< whose communicator it has
+  std::uint64_t standby_work_ = 0;
+  std::uint32_t open_order_ = 0;  ///< round of the newest order
+  std::uint32_t replacing_ = 0;   ///< round of an unanswered replace
+  std::set<std::uint32_t> halted_, quiesced_, replaced_, formed_, verified_;  ///< in which rounds
+  std::uint32_t epoch_ = 0;
+  std::int64_t halves_[2] = {-1, -1};  ///< the program's A/B pair
+  int current_ = 1;
+  std::int64_t complete_ = -1;  ///< its newest commit that is complete
+  std::int64_t stable_ = -1;
+  std::optional<std::int64_t> stopping_since_;
+  std::int64_t end_step_ = INT64_MAX;  ///< the commit with which a run ends that was asked to
+  bool finishing_ = false;
+  int runs_ = 0;
+
+ private:
+  template <class Rule>
+  void everyone(Rule rule, const char* what) {
+    for (const auto& node : world_->nodes_) {
+      if (!node->member_.spectator() && !rule(*node))
+        world_->violation("rank " + std::to_string(rank_) + ": " + what);
+    }
+  }
+  void failed(std::uint32_t round) {
+    order(round);
+    member_.device_event(DeviceFailed{*failed_});
+  }
+  /// With other members the program begins its run again.
+  void start_anew();
+  void order(std::uint32_t round);
+  /// What the device does next, unless it dies or is stopped before.
+  void work(std::uint32_t limit_us, std::function<void()> then);
+  void standby_work(std::uint32_t limit_us, std::function<void()> then);
+  void raise_standby();
+  void done(Order what, std::uint32_t round);
+  /// What was ordered in an earlier round may still be answered, by a helper that was at it.
+  void answer_late(std::uint32_t round);
+  /// A new device host takes the place of a dead one.
+  void raise();
+  void replaced();
+
+  // The program, as World::run and Checkpoint have it.
+  void continue_program();
+  void roll_back(std::uint32_t round, std::int64_t step);
+};
+
+template <class Rule>
+bool WorldSimulation::anyone(Rule rule) const {
+  return std::any_of(nodes_.begin(), nodes_.end(), [&](const auto& node) { return rule(*node); });
+}
+
+template <class... Parts>
+void WorldSimulation::trace(const char* format, Parts... parts) const {
+  if (!options_.trace) return;
+  std::printf("%10.3f ms  ", to_ms(now_));
+  std::printf(format, parts...);
+  std::printf("\n");
+}
+
+}  // namespace troupe::rank
