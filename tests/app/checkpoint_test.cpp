@@ -14,12 +14,6 @@ namespace troupe::test {
 namespace {
 
 using Json = nlohmann::json;
-using Arguments = std::vector<std::string>;
-
-Arguments operator+(Arguments a, const Arguments& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 /// The five-point Laplace operator on a square, as a Matrix Market file.
 std::string laplacian(int side) {

@@ -10,7 +10,6 @@ namespace troupe::test {
 namespace {
 
 using Json = nlohmann::json;
-using Arguments = std::vector<std::string>;
 
 /// Runs a drill to its end; expects success and nothing left. Its report.
 Json drill(int ranks, Arguments arguments) {

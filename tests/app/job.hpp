@@ -23,6 +23,12 @@ namespace troupe::test {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
+using Arguments = std::vector<std::string>;
+inline Arguments operator+(Arguments a, const Arguments& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 inline std::string backend() {
   const char* named = std::getenv("TROUPE_TEST_BACKEND");
   return named != nullptr && *named != '\0' ? named : "cpu";

@@ -12,12 +12,6 @@ namespace troupe::test {
 namespace {
 
 using Json = nlohmann::json;
-using Arguments = std::vector<std::string>;
-
-Arguments operator+(Arguments a, const Arguments& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 /// Runs to the end and returns the report; expects success and nothing left.
 Json solve(int ranks, const Arguments& arguments) {

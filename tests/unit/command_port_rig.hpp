@@ -135,4 +135,17 @@ class PortRig {
   std::uint64_t added_ = 0;
 };
 
+/// Submits an operation without waiting for room.
+template <class Op>
+Future<void> try_submit(CommandPort& port, const Op& op) {
+  struct Trying final : detail::Submitter {
+    explicit Trying(CommandPort& p) : target(&p) {}
+    Future<void> submit(const detail::CommandView& command) override {
+      return target->try_submit(command);
+    }
+    CommandPort* target;
+  } trying(port);
+  return detail::submit(trying, op);
+}
+
 }  // namespace troupe::rank

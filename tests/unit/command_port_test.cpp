@@ -16,14 +16,7 @@ namespace {
 
 /// Tries a Nop without waiting.
 Future<void> try_nop(CommandPort& port) {
-  struct Trying final : detail::Submitter {
-    explicit Trying(CommandPort& p) : target(&p) {}
-    Future<void> submit(const detail::CommandView& command) override {
-      return target->try_submit(command);
-    }
-    CommandPort* target;
-  } trying(port);
-  return detail::submit(trying, memory::Nop{DType::f64});
+  return try_submit(port, memory::Nop{DType::f64});
 }
 
 TEST(CommandPort, CommandsArriveInOrderAndResolve) {

@@ -12,14 +12,7 @@ namespace {
 
 /// Fills without waiting.
 Future<void> try_fill(CommandPort& port, const Operand& destination) {
-  struct Trying final : detail::Submitter {
-    explicit Trying(CommandPort& p) : target(&p) {}
-    Future<void> submit(const detail::CommandView& command) override {
-      return target->try_submit(command);
-    }
-    CommandPort* target;
-  } trying(port);
-  return detail::submit(trying, memory::Fill{DType::f64, destination.bytes / 8, {}, destination});
+  return try_submit(port, memory::Fill{DType::f64, destination.bytes / 8, {}, destination});
 }
 
 Operand part(Operand range, std::uint64_t offset, std::uint64_t bytes) {
