@@ -192,6 +192,33 @@ TEST(ProductionScheduler, AnActorThatNeverRestsDoesNotStarveTheOthers) {
   EXPECT_TRUE(spinner.ended());
 }
 
+/// Says when its object is gone.
+class Mortal : public Actor<Mortal, Spin> {
+ public:
+  explicit Mortal(std::atomic<int>* gone) : gone_(gone) {}
+  ~Mortal() {
+    std::this_thread::sleep_for(5ms);
+    ++*gone_;
+  }
+  void on(Spin) {}
+
+ private:
+  std::atomic<int>* gone_;
+};
+
+TEST(ProductionScheduler, WhoWaitsForAnActorsEndFindsItsObjectGone) {
+  std::atomic<int> gone{0};
+  ActorSystem system(threads(2));
+  for (int round = 1; round <= 20; ++round) {
+    const auto mortal = system.spawn<Mortal>({}, &gone);
+    mortal.tell(Spin{}).take();
+    mortal.stop();
+    mortal.wait_ended();
+    EXPECT_EQ(gone, round);
+    mortal.wait_ended();  // again: at once
+  }
+}
+
 struct Wake {
   std::chrono::nanoseconds after;
 };

@@ -58,6 +58,11 @@ class ActorRef {
 
   /// True if the actor has ended for good.
   [[nodiscard]] bool ended() const { return !cell_ || cell_->ended(); }
+  /// Blocks until the actor has ended for good: its object is gone, no handler is at work. Not for
+  /// actors' own threads.
+  void wait_ended() const {
+    if (cell_) cell_->wait_ended();
+  }
   /// 0 if this refers to nobody.
   [[nodiscard]] ActorId id() const noexcept { return cell_ ? cell_->id() : ActorId(); }
   explicit operator bool() const noexcept { return static_cast<bool>(cell_); }

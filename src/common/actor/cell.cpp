@@ -236,6 +236,7 @@ void Cell::finish() {
   {
     const std::scoped_lock lock(mutex_);
     ended_ = end_reason_;
+    has_ended_.notify_all();
     signals.swap(signals_);
     watchers.swap(watchers_);
     replies.swap(pending_replies_);
@@ -255,11 +256,17 @@ void Cell::refuse(Error reason) {
   parent_ = {};
   const std::scoped_lock lock(mutex_);
   ended_ = std::move(reason);
+  has_ended_.notify_all();
 }
 
 bool Cell::ended() const {
   const std::scoped_lock lock(mutex_);
   return ended_.has_value();
+}
+
+void Cell::wait_ended() const {
+  std::unique_lock lock(mutex_);
+  has_ended_.wait(lock, [&] { return ended_.has_value(); });
 }
 
 // ---- kinship, timers, replies

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
@@ -93,6 +94,7 @@ class Cell : public Schedulable {
   [[nodiscard]] const std::shared_ptr<SystemCore>& shared_core() const noexcept { return core_; }
   [[nodiscard]] Scheduler& scheduler() const noexcept;
   [[nodiscard]] bool ended() const;
+  void wait_ended() const;
 
   /// Ends the actor after the message it is handling.
   void stop(Error reason);
@@ -224,6 +226,7 @@ class Cell : public Schedulable {
   std::map<std::uint64_t, FailReply> pending_replies_;
   std::uint64_t last_reply_key_ = 0;
   std::optional<Error> ended_;
+  mutable std::condition_variable has_ended_;
 };
 
 }  // namespace detail

@@ -1,6 +1,5 @@
 #include "rank/device/device_core.hpp"
 
-#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -103,8 +102,7 @@ void DeviceCore::shut_down() {
   port_.close_gate({Errc::stopped, 0, "the runtime has ended"});
   (void)actor_.ask(device_message::ShutDown{}, std::chrono::seconds(10)).wait();
   actor_.stop();
-  while (!actor_.ended())
-    std::this_thread::sleep_for(std::chrono::microseconds(100));  // it and its watcher use the port
+  actor_.wait_ended();  // it and its watcher use the port
 }
 
 // Segments

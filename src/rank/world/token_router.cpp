@@ -142,7 +142,7 @@ void TokenRouter::end() {
   parts_.device->on_slab_dropped(nullptr);
   parts_.bulk->leave();
   actor_.stop();
-  while (!actor_.ended()) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  actor_.wait_ended();
 }
 
 template <class M>

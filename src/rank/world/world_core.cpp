@@ -1,7 +1,6 @@
 #include "rank/world/world_core.hpp"
 
 #include <algorithm>
-#include <thread>
 
 #include "common/core/log.hpp"
 #include "rank/world/restart.hpp"
@@ -71,8 +70,7 @@ WorldCore::~WorldCore() {
   if (transport_)
     transport_->leave();  // until all have left the supervisor is needed, and the actors speak
   actor_.stop();
-  while (!actor_.ended())
-    std::this_thread::sleep_for(std::chrono::microseconds(100));  // a handler may be at work here
+  actor_.wait_ended();  // a handler may be at work here
 }
 
 // The WorldActor's side
