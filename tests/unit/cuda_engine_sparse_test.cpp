@@ -51,7 +51,26 @@ struct Csr {
 };
 
 template <class Types>
-class CudaSparse : public CudaEngine {};
+class CudaSparse : public CudaEngine {
+ protected:
+  /// y = A x
+  static sparse::Spmv product(std::int64_t rows, std::int64_t columns, std::int64_t nonzeros,
+                              const Operand& row_begin, const Operand& column, const Operand& value,
+                              const Operand& x, const Operand& y) {
+    return {dtype_of<typename Types::T>,
+            dtype_of<typename Types::I>,
+            rows,
+            columns,
+            nonzeros,
+            {{}, 1},
+            {{}, 0},
+            row_begin,
+            column,
+            value,
+            x,
+            y};
+  }
+};
 template <class T_, class I_>
 struct ValueAndIndex {
   using T = T_;
@@ -97,18 +116,7 @@ TYPED_TEST(CudaSparse, SpmvWithMixedFactorsRepeatsBitForBit) {
   a.value = random_values<T>(a.value.size(), 14);
   this->write(values, a.value);
   const auto dy = this->put(y);
-  this->run(sparse::Spmv{dtype_of<T>,
-                         dtype_of<I>,
-                         2000,
-                         1500,
-                         nonzeros,
-                         {{}, 1},
-                         {{}, 0},
-                         rows,
-                         columns,
-                         values,
-                         dx,
-                         dy});
+  this->run(this->product(2000, 1500, nonzeros, rows, columns, values, dx, dy));
   expect_near(this->template get<T>(dy), a.times(x, y, 1, 0), 10);
 }
 
@@ -129,18 +137,7 @@ TYPED_TEST(CudaSparse, AnotherMatrixAtTheSameAddressIsAnother) {
     row_begin.back() = I(kNonzeros);
     this->write(rows, row_begin);
     rows.generation = generation;
-    this->run(sparse::Spmv{dtype_of<T>,
-                           dtype_of<I>,
-                           kRows,
-                           kNonzeros,
-                           kNonzeros,
-                           {{}, 1},
-                           {{}, 0},
-                           rows,
-                           columns,
-                           values,
-                           dx,
-                           dy});
+    this->run(this->product(kRows, kNonzeros, kNonzeros, rows, columns, values, dx, dy));
     std::vector<T> wanted(kRows, 0);
     (generation == 1 ? wanted.front() : wanted.back()) = T(kNonzeros);
     EXPECT_EQ(this->template get<T>(dy), wanted);
@@ -278,8 +275,7 @@ TYPED_TEST(CudaSparse, EmptyAndManyMatrices) {
                            dy});
   }
   EXPECT_EQ(this->template get<T>(dy), std::vector<T>(100, T(4.5)));
-  this->run(sparse::Spmv{
-      dtype_of<T>, dtype_of<I>, 0, 300, 0, {{}, 1}, {{}, 0}, zeros, nothing, nothing, dx, nothing});
+  this->run(this->product(0, 300, 0, zeros, nothing, nothing, dx, nothing));
 
   // More shapes than are cached, twice over.
   const Csr<T, I> a(100, 200, 15);
@@ -288,18 +284,8 @@ TYPED_TEST(CudaSparse, EmptyAndManyMatrices) {
   const auto x = std::vector<T>(300, 1), y = std::vector<T>(100, 0);
   for (int round = 0; round < 2; ++round) {
     for (std::int64_t width = 200; width < 300; ++width) {
-      ASSERT_TRUE(this->queue(sparse::Spmv{dtype_of<T>,
-                                           dtype_of<I>,
-                                           100,
-                                           width,
-                                           static_cast<std::int64_t>(a.value.size()),
-                                           {{}, 1},
-                                           {{}, 0},
-                                           rows,
-                                           columns,
-                                           values,
-                                           dx,
-                                           dy})
+      ASSERT_TRUE(this->queue(this->product(100, width, static_cast<std::int64_t>(a.value.size()),
+                                            rows, columns, values, dx, dy))
                       .ok());
     }
     this->engine_->synchronize(Lane::sparse).take();
