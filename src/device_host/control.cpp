@@ -147,8 +147,8 @@ void DeviceHost::connect(wire::ControlMessage message) {
   });
 }
 
-/// From now on no collective is answered: a peer may give the communicator up, and what its dying
-/// kernels still send must pass for nobody's result.
+/// From now on nothing is answered, collectives above all: a peer may give the communicator up, and
+/// what its dying kernels still send must pass for nobody's result.
 void DeviceHost::halt() {
   if (mode_ != Mode::active) return;
   (void)batches_.poll();  // what is done is done

@@ -200,6 +200,8 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   };
 
   void drain_locked(Resolved& resolved);
+  /// What a host that stopped has answered.
+  Settled take_answers(Resolved& resolved);
   /// Lets the ring forget what is answered. The submitters' lock.
   void keep_unanswered() noexcept;
   /// The ring's positions from the oldest unanswered command on.

@@ -78,13 +78,18 @@ void CommandPort::lose_pinned(const wire::Command& command, Settled& settled) {
   });
 }
 
+CommandPort::Settled CommandPort::take_answers(Resolved& resolved) {
+  const auto retired = tickets_.retired();
+  drain_locked(resolved);
+  Settled settled;
+  settled.completed = static_cast<std::uint32_t>(tickets_.retired() - retired);
+  return settled;
+}
+
 CommandPort::Settled CommandPort::move_to(std::shared_ptr<HostLink> next, const Error& error) {
   Resolved resolved;
   const std::scoped_lock locks(submit_mutex_, reply_mutex_);
-  Settled settled;
-  const auto retired = tickets_.retired();
-  drain_locked(resolved);
-  settled.completed = static_cast<std::uint32_t>(tickets_.retired() - retired);
+  auto settled = take_answers(resolved);
   const InFlight in_flight(link_->header());
   auto plan = plan_replay(in_flight);
   const bool died = error.code == Errc::device_lost;  // else it hands over in good health
@@ -139,10 +144,7 @@ CommandPort::Settled CommandPort::move_to(std::shared_ptr<HostLink> next, const 
 CommandPort::Settled CommandPort::settle_in_place(const Error& error) {
   Resolved resolved;
   const std::scoped_lock locks(submit_mutex_, reply_mutex_);
-  Settled settled;
-  const auto retired = tickets_.retired();
-  drain_locked(resolved);
-  settled.completed = static_cast<std::uint32_t>(tickets_.retired() - retired);
+  auto settled = take_answers(resolved);
   fail_in_flight(link_->header().issued_ticket.load(std::memory_order_acquire), error, settled,
                  resolved);
   auto untaken = link_->untaken();

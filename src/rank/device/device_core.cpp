@@ -1,6 +1,5 @@
 #include "rank/device/device_core.hpp"
 
-
 #include <nlohmann/json.hpp>
 
 namespace troupe::rank {
