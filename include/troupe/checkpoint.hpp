@@ -110,6 +110,9 @@ class Checkpoint {
   /// Step of the newest commit that was submitted; -1: none.
   [[nodiscard]] std::int64_t newest() const noexcept { return steps_[current_]; }
 
+  /// Forgets all entries and commits, and frees the room of the commits.
+  void clear();
+
   // Between the state and pinned memory: for those who save and load it.
 
   /// What a saved part of this state consists of, in order.

@@ -58,7 +58,7 @@ class Exception : public std::runtime_error {
 };
 
 /// An Exception that is thrown on every rank alike: all of them may end in good order.
-class CollectiveException final : public Exception {
+class CollectiveException : public Exception {
  public:
   using Exception::Exception;
 };

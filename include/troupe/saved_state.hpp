@@ -42,6 +42,8 @@ class StateSource {
   [[nodiscard]] virtual int parts() const = 0;
   virtual Result<std::vector<SavedEntry>> entries(int part) = 0;
   virtual Result<std::vector<std::vector<std::byte>>> read(std::span<const SavedPiece> pieces) = 0;
+  /// Answers what other ranks read until none of them does.
+  virtual void serve() {}
 };
 }  // namespace detail
 
@@ -74,6 +76,9 @@ class SavedState {
     if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
     return values;
   }
+
+  /// For World::run: what a rank does once it has read all it wants. All ranks call it.
+  void serve() const { source_->serve(); }
 
   explicit SavedState(std::shared_ptr<detail::StateSource> source) : source_(std::move(source)) {}
 

@@ -52,6 +52,18 @@ struct RunOptions {
   /// Takes over a state that was saved by another number of ranks: sets the buffers and values of
   /// the checkpoint to this rank's share of it. All ranks are called; exceptions end the run.
   std::function<void(const SavedState&)> redistribute = {};
+  /// The world has other members than before (--on-loss shrink, and a rank that is back): makes the
+  /// program's share anew for World::rank() and size() of now, as it was before the first step, and
+  /// adds what belongs to the state to the checkpoint, which is empty again. Called on all members;
+  /// then the newest state that is complete anywhere is loaded or, if as many ranks have not saved
+  /// it, given to `redistribute`. A fault in the meantime ends the call and brings another one:
+  /// host collectives in it must be reached by all members (see World::agree). Without it the run
+  /// of a world that shrinks ends with Errc::requeue.
+  std::function<void()> resized = {};
+  /// What a rank does while it is a spectator: called again and again, and should return soon, for
+  /// in between it is seen whether the rank is back in the world or the run has ended. None: it
+  /// sleeps.
+  std::function<void()> spectate = {};
 };
 
 /// One message of World::exchange.

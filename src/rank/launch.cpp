@@ -137,10 +137,12 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
 }
 
 SaveOptions save_options(const Config& config) {
-  SaveOptions options{.directory = config.text("checkpoint-dir"),
-                      .name = ::program_invocation_short_name,
-                      .every = config.integer("checkpoint-every"),
-                      .partner = config.flag("partner")};
+  SaveOptions options{
+      .directory = config.text("checkpoint-dir"),
+      .name = ::program_invocation_short_name,
+      .every = config.integer("checkpoint-every"),
+      .partner = config.text("partner") == "on" ||
+                 (config.text("partner") == "auto" && config.text("on-loss") == "shrink")};
   const auto& restart = config.text("restart");
   options.restart = restart == "auto"    ? SaveOptions::kNewest
                     : restart == "never" ? SaveOptions::kNever

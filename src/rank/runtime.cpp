@@ -79,15 +79,17 @@ struct Runtime::Parts {
 Result<void> Runtime::Parts::open_device() {
   std::string backend = config.text("backend");
   if (backend == "auto") {
-    const auto possible = mpi->gather_text(rank::cuda_is_possible(config) ? "yes" : "no");
+    const auto possible =
+        mpi->everyone().gather_text(rank::cuda_is_possible(config) ? "yes" : "no");
     backend = std::all_of(possible.begin(), possible.end(),
                           [](const auto& text) { return text == "yes"; })
                   ? "cuda"
                   : "cpu";
   }
   const char* const slurm_job = std::getenv("SLURM_JOB_ID");
-  const auto job =
-      mpi->gather_text(slurm_job != nullptr ? slurm_job : std::to_string(::getpid())).front();
+  const auto job = mpi->everyone()
+                       .gather_text(slurm_job != nullptr ? slurm_job : std::to_string(::getpid()))
+                       .front();
   const auto clock_offset = mpi->clock_offset();
   auto options =
       rank::device_options(config, backend, mpi->local_rank(),
@@ -127,7 +129,8 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   if (const int signal = rank::stop_signal(config)) rank::catch_stop_signal(signal);
   mpi = rank::MpiSession::open(argc, argv);
   const auto agree = [this](const Result<void>& outcome) {
-    if (auto agreed = mpi->agree(outcome); !agreed) throw CollectiveException(agreed.error());
+    if (auto agreed = mpi->everyone().agree(outcome); !agreed)
+      throw CollectiveException(agreed.error());
   };
   agree(mpi->check_threads());
   agree(log::init(Rank(mpi->rank()), config.text("log-level")));
@@ -142,7 +145,9 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   auto formed = rank::WorldCore::open(*actors, *mpi, device_core,
                                       {.phase_timeout = config.duration("phase-timeout"),
                                        .standby_world = standby == "world" || standby == "on",
+                                       .shrink = config.text("on-loss") == "shrink",
                                        .stop_on_loss = config.text("on-loss") == "stop",
+                                       .rejoin_after = config.duration("rejoin-after"),
                                        .save = rank::save_options(config),
                                        .tokens = {.path = token_path(config.text("token-path")),
                                                   .timeout = config.duration("token-timeout")}});
@@ -206,11 +211,11 @@ int complain(const Program& program, const Error& error, int rank, bool everywhe
 }
 
 int run_body(const Program& program, Runtime& runtime, const std::function<int(Runtime&)>& body) {
-  const int rank = runtime.world().rank();
+  const int rank = runtime.world().rank();  // in the job: the world may shrink
   try {
     return body(runtime);
   } catch (const CollectiveException& e) {
-    return complain(program, e.error(), rank, true);
+    return complain(program, e.error(), runtime.world().rank(), true);
   } catch (const Exception& e) {
     // Only this rank knows: the others would wait for it for ever.
     rank::MpiSession::abort(complain(program, e.error(), rank, false));

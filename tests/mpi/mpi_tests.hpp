@@ -104,6 +104,8 @@ void recovery_time(Context& c);
 void saved_states(Context& c);
 void saved_under_fire(Context& c);
 void stop_requests(Context& c);
+void shrink(Context& c);
+void grow(Context& c);
 void tokens(Context& c);
 void token_order(Context& c);
 void token_faults(Context& c);

@@ -4,18 +4,18 @@
 #include <span>
 #include <vector>
 
-#include "rank/net/mpi_session.hpp"
+#include "rank/net/host_group.hpp"
 
 namespace troupe::rank {
 
-/// Exchanges between all ranks beside the program, on a communicator of its own: for one thread of
-/// each rank, which all make the same calls in the same order. Whoever waits sleeps: these threads
-/// must not take the cores from the program.
+/// Exchanges between the ranks of a group beside the program, on a communicator of its own: for one
+/// thread of each rank, which all make the same calls in the same order. Whoever waits sleeps:
+/// these threads must not take the cores from the program.
 class BackgroundExchange {
  public:
-  explicit BackgroundExchange(MpiSession& session) : session_(&session) {}
+  explicit BackgroundExchange(const HostGroup& group) : group_(&group) {}
 
-  /// As MpiSession::all_gather.
+  /// As HostGroup::all_gather.
   void all_gather(std::span<const std::byte> value, std::span<std::byte> all);
   /// Sends `outgoing` to rank `to` and returns what rank `from` sends here. `incoming` is taken for
   /// room that may be used again.
@@ -23,7 +23,7 @@ class BackgroundExchange {
                                std::vector<std::byte> incoming);
 
  private:
-  MpiSession* session_;
+  const HostGroup* group_;
 };
 
 }  // namespace troupe::rank

@@ -48,6 +48,13 @@ Result<void> Checkpoint::forget() {
   return move_all(Move::forget, 0).wait();
 }
 
+void Checkpoint::clear() {
+  entries_.clear();
+  saved_.clear();
+  scratch_.clear();
+  steps_[0] = steps_[1] = -1;
+}
+
 Result<void> Checkpoint::rollback(std::int64_t step) {
   for (std::size_t half = 0; half < 2; ++half) {
     if (steps_[half] != step || step < 0) continue;

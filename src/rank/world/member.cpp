@@ -45,7 +45,7 @@ void WorldMember::carry_out(const WorldMessage& order) {
   spectator_ = std::binary_search(excluded_.begin(), excluded_.end(), rank_);
   if (spectator_) {
     newest_ = kAnyStep;
-    grouped_.clear();
+    grouped_.reset();
     if (phase_ == Phase::halt) actions_->close_world();
     return report_done({.step = kAnyStep});
   }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -85,7 +86,9 @@ class WorldMember {
   std::uint32_t round_ = 0;
   std::uint32_t epoch_ = 0;
   bool asked_iteration_ = false;  ///< by the order to restore
-  std::vector<std::int32_t> excluded_, grouped_;
+  std::vector<std::int32_t> excluded_;
+  /// What excluded_ was at the last regroup(); nullopt: of a spectator, which is in no group.
+  std::optional<std::vector<std::int32_t>> grouped_ = std::vector<std::int32_t>();
   bool spectator_ = false;
   std::int64_t newest_ = -1;  ///< the newest commit that is complete here
 };

@@ -84,6 +84,9 @@ std::vector<std::byte> encode(const WorldMessage& message);
 Result<WorldMessage> decode_world_message(std::span<const std::byte> bytes);
 
 /// How one fault was overcome. Times in milliseconds.
+/// What RecoveryReport::kind says of a rank that becomes a spectator, and of one that rejoins.
+inline constexpr const char *kKindFailed = "failed", *kKindRejoins = "rejoin";
+
 struct RecoveryReport {
   std::int32_t rank = 0;
   std::string kind;

@@ -32,7 +32,7 @@ RunLoop::RunLoop(WorldCore& core, Checkpoint& checkpoint, const StepFunction& st
   const std::lock_guard lock(core_->mutex_);
   check(!core_->attached_, "one run at a time");
   core_->attached_ = true;
-  core_->finished_ = false;
+  number_ = core_->runs_++;
   if (!core_->active_) core_->device_->port().close_gate(kReformed);
 }
 
@@ -48,50 +48,67 @@ bool RunLoop::interrupted() const {
          core_->epoch_ != core_->program_epoch_.load(std::memory_order_relaxed);
 }
 
+bool RunLoop::is_by_fault(Errc code) const {
+  return code == Errc::device_lost || code == Errc::world_reformed || ends_the_world(code) ||
+         ((code == Errc::stale || code == Errc::peer_lost) && interrupted());
+}
+
 void RunLoop::run() {
-  check_save_options();
-  begin_keeping();
   try {
+    if (core_->members().rank() >= 0) {
+      check_save_options();
+      begin_keeping();
+    }
     loop();
-  } catch (const CollectiveException& e) {
+  } catch (const WorldStopped& e) {
+    meet_at_the_end();
     if (!ends_the_world(e.code())) throw;
     throw CollectiveException(rescue(e.error()));
+  } catch (const CollectiveException&) {
+    // The members end alike; for spectators the run has ended too.
+    if (core_->shrink_ && !finished_)
+      (void)core_->actor_.tell(world_message::Finished{core_->program_epoch_.load()});
+    throw;
   }
 }
 
 // What the run begins with
 
 void RunLoop::check_save_options() {
-  auto& mpi = core_->mpi();
+  const auto& members = core_->members();
   const auto text = save_.directory + "/" + save_.name + ", every " + std::to_string(save_.every) +
                     " steps, restart " + std::to_string(save_.restart) + ", partner " +
                     std::to_string(static_cast<int>(save_.partner));
   Result<void> outcome;
-  for (const auto& other : mpi.gather_text(text)) {
+  for (const auto& other : members.gather_text(text)) {
     if (other != text)
       outcome = Error{Errc::invalid, 0, "the ranks save their state differently: " + text};
   }
   if (save_.directory.empty() && save_.every > 0)
     outcome = Error{Errc::invalid, 0, "there is no folder to save to (--checkpoint-dir)"};
-  if (outcome.ok() && !save_.directory.empty() && mpi.rank() == 0)
+  if (outcome.ok() && !save_.directory.empty() && members.rank() == 0)
     outcome = folder_of(save_).prepare();
-  if (auto agreed = mpi.agree(outcome); !agreed) throw CollectiveException(agreed.error());
+  if (auto agreed = members.agree(outcome); !agreed) throw CollectiveException(agreed.error());
 }
 
 void RunLoop::begin_keeping() {
-  core_->restarted_from_ = -1;
+  const bool again = keeper_ != nullptr;
+  if (!again) core_->restarted_from_ = -1;
   std::unique_ptr<StateKeeper> keeper;
   const auto exchange = [&] {
     const std::lock_guard lock(core_->mutex_);
     std::swap(core_->keeper_, keeper);
     if (core_->keeper_) core_->keeper_->activated(core_->epoch_, -1);
   };
-  exchange();
-  keeper.reset();  // of the run before: its memory is needed
-  if (save_.directory.empty() && !save_.partner) return;
+  if (!again) {
+    exchange();
+    keeper.reset();  // of the run before: its memory is needed
+  }
+  if (save_.directory.empty() && !save_.partner && !core_->shrink_) return;
   const auto folder = save_.directory.empty() ? std::filesystem::path() : folder_of(save_).folder();
-  keeper = std::make_unique<StateKeeper>(core_->mpi(), core_->device_, *checkpoint_,
-                                         StateKeeper::Options{folder, save_.partner});
+  const auto nodes = core_->members().gather(core_->mpi().node());
+  keeper = std::make_unique<StateKeeper>(core_->members(), nodes, core_->device_, *checkpoint_,
+                                         StateKeeper::Options{folder, save_.partner, keeper_});
   keeper_ = keeper.get();
   exchange();
 }
@@ -102,14 +119,15 @@ void RunLoop::restart() {
       core_->restarted_names_.contains(save_.name)) {
     return;
   }
-  auto found = rank::find_state(core_->mpi(), folder_of(save_), save_.restart);
+  auto found = find_state(core_->members(), folder_of(save_), save_.restart);
   if (!found) throw CollectiveException(found.error());
   if (*found) {
     restarted_ = false;  // until it is loaded: a fault on the way leads back here
-    adopt(**found);
+    if (auto agreed = core_->members().agree(load(**found)); !agreed)
+      throw CollectiveException(agreed.error());
     first_ = from_ = (*found)->step();
     core_->restarted_from_ = first_;
-    if (core_->mpi().rank() == 0)
+    if (core_->members().rank() == 0)
       log::info("checkpoint", "going on from step {}, saved by {} ranks", first_,
                 (*found)->parts());
   }
@@ -117,25 +135,22 @@ void RunLoop::restart() {
   core_->restarted_names_.insert(save_.name);
 }
 
-void RunLoop::adopt(const SavedState& state) {
-  auto& mpi = core_->mpi();
-  Result<void> outcome;
-  if (state.parts() == mpi.size()) {
-    outcome = load_part(state, mpi.rank(), *checkpoint_);
-  } else if (options_->redistribute) {
-    try {
-      options_->redistribute(state);
-    } catch (const Exception& e) {
-      outcome = e.error();
-    }
-  } else {
-    outcome = Error{Errc::invalid, 0,
-                    "the state of step " + std::to_string(state.step()) + " was saved by " +
-                        std::to_string(state.parts()) + " ranks; this program can go on from it " +
-                        "with as many only, not with " + std::to_string(mpi.size()) +
-                        " (--restart never begins anew)"};
+Result<void> RunLoop::load(const SavedState& state) {
+  const auto& members = core_->members();
+  if (state.parts() == members.size()) return load_part(state, members.rank(), *checkpoint_);
+  if (!options_->redistribute) {
+    return Error{Errc::invalid, 0,
+                 "the state of step " + std::to_string(state.step()) + " was saved by " +
+                     std::to_string(state.parts()) + " ranks; this program can go on from it " +
+                     "with as many only, not with " + std::to_string(members.size()) +
+                     " (--restart never begins anew)"};
   }
-  if (auto agreed = mpi.agree(outcome); !agreed) throw CollectiveException(agreed.error());
+  try {
+    options_->redistribute(state);
+  } catch (const Exception& e) {
+    return e.error();
+  }
+  return {};
 }
 
 // Steps and commits
@@ -143,6 +158,14 @@ void RunLoop::adopt(const SavedState& state) {
 void RunLoop::loop() {
   for (;;) {
     try {
+      if (core_->has_other_members()) {
+        resize();
+        continue;
+      }
+      if (core_->watches()) {
+        if (watch()) return;
+        continue;
+      }
       if (!restarted_) restart();
       if (checkpoint_->newest() < 0) {
         commit(from_);
@@ -151,11 +174,7 @@ void RunLoop::loop() {
       }
       return attempt();
     } catch (const Exception& e) {
-      const bool by_fault =
-          e.code() == Errc::device_lost || e.code() == Errc::world_reformed ||
-          ((e.code() == Errc::stale || e.code() == Errc::peer_lost) && interrupted()) ||
-          (ends_the_world(e.code()) && interrupted());
-      if (!by_fault) throw;
+      if (!is_by_fault(e.code())) throw;
       log::debug("world", "the run is interrupted: {}", e.what());
     }
     const auto restored = recover();
@@ -215,10 +234,11 @@ void RunLoop::finish() {
   settle_keeper();
   (void)core_->actor_.tell(world_message::Finished{core_->program_epoch_.load()});
   std::unique_lock lock(core_->mutex_);
-  core_->changed_.wait(lock,
-                       [&] { return core_->stopped_ || !core_->active_ || core_->finished_; });
-  if (core_->finished_) return;
-  if (core_->stopped_) throw CollectiveException(*core_->stopped_);
+  const auto finished = [&] { return core_->finished_runs_ > number_; };
+  core_->changed_.wait(lock, [&] { return finished() || core_->stopped_ || !core_->active_; });
+  finished_ = finished();
+  if (finished_) return;
+  if (core_->stopped_) throw WorldStopped(*core_->stopped_);
   throw Exception(kReformed);
 }
 
@@ -236,9 +256,20 @@ void RunLoop::stop(std::int64_t step) {
 
 Error RunLoop::rescue(const Error& error) {
   auto step = core_->restarted_from_;
-  if (keeper_ != nullptr) {
-    keeper_->close();
-    step = std::max(step, keeper_->rescue());
+  if (keeper_ != nullptr || core_->shrink_) {
+    if (keeper_ != nullptr) keeper_->close();
+    step = newest_on_disk();
+    const auto& everyone = core_->mpi().everyone();
+    const auto memory = MemoryState::find(everyone, held());
+    if (!save_.directory.empty() && memory.ok() && (*memory)->step() > step) {
+      const StateWriter writer(folder_of(save_), everyone.rank(), everyone.size(),
+                               [&](std::span<const std::byte> value, std::span<std::byte> all) {
+                                 everyone.all_gather(value, all);
+                               });
+      StateWriter::Share share;
+      if ((share.table = (*memory)->own()) != nullptr) share.image = (*memory)->own_image();
+      if (writer.write((*memory)->step(), share)) step = (*memory)->step();
+    }
   }
   auto told = error;
   if (core_->stop_on_loss_ && step >= 0) told.code = Errc::requeue;
@@ -256,17 +287,25 @@ std::int64_t RunLoop::recover() {
              (core_->active_ &&
               core_->epoch_ != core_->program_epoch_.load(std::memory_order_relaxed));
     });
-    if (core_->stopped_) throw CollectiveException(*core_->stopped_);
+    if (core_->stopped_) throw WorldStopped(*core_->stopped_);
     if (core_->restore_) {
       restore(lock, restored);
       continue;
     }
-    core_->acknowledge();
-    core_->device_->port().open_gate();
-    (void)core_->device_->port().take_error();  // what failed on the way was rolled back
-    check(restored.has_value(), "the world became active without a rollback of this rank");
-    return *restored;
+    resume();
+    if (core_->watches() || core_->has_other_members()) return -1;
+    if (restored) return *restored;
+    // It was not asked for, because the state was being dealt out: there is no commit yet.
+    lock.unlock();
+    (void)checkpoint_->forget();
+    return -1;
   }
+}
+
+void RunLoop::resume() {
+  core_->acknowledge();
+  core_->device_->port().open_gate();
+  (void)core_->device_->port().take_error();  // what failed on the way was rolled back
 }
 
 void RunLoop::restore(std::unique_lock<std::mutex>& lock, std::optional<std::int64_t>& restored) {

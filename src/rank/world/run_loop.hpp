@@ -8,9 +8,10 @@
 #include <troupe/checkpoint.hpp>
 #include <troupe/world.hpp>
 
+#include "rank/world/state_keeper.hpp"
+
 namespace troupe::rank {
 
-class StateKeeper;
 class WorldCore;
 
 /// One World::run: steps and commits, the way back to the last common commit after a fault, and the
@@ -31,11 +32,12 @@ class RunLoop {
 
  private:
   void check_save_options();
+  /// The members' keepers of the state, which go on from what those before them have.
   void begin_keeping();
   void loop();
   /// Loads what was saved, if anything was and this run is to go on from it.
   void restart();
-  void adopt(const SavedState& state);
+  Result<void> load(const SavedState& state);
   void attempt();
   /// True if the step that comes next follows a commit.
   [[nodiscard]] bool commit_is_due(std::int64_t step) const;
@@ -51,9 +53,40 @@ class RunLoop {
   /// Takes part in the recovery that is under way, or in several; the step to go on from, -1: the
   /// first.
   std::int64_t recover();
+  /// The program goes on in the newest epoch. With the core's mutex held.
+  void resume();
   void restore(std::unique_lock<std::mutex>& lock, std::optional<std::int64_t>& restored);
   /// The world is not in the epoch that the program has acknowledged.
   [[nodiscard]] bool interrupted() const;
+  /// What is overcome by going back to the last commit.
+  [[nodiscard]] bool is_by_fault(Errc code) const;
+
+  // resize.cpp: a world that goes on with other members
+
+  struct Standing;
+
+  /// Turns all ranks of the job to the members of the acknowledged epoch, together, and deals the
+  /// state out to them. Throws world_reformed if a newer epoch is to come first.
+  void resize();
+  /// All ranks of the job say where they are. nullopt: some have not yet seen this epoch. Throws
+  /// world_reformed (others have seen a newer one), WorldStopped.
+  std::optional<Standing> meet();
+  void meet_at_the_end();
+  /// Throws on all ranks alike: world_reformed if a fault came in between on any of them.
+  void agree(const Result<void>& outcome);
+  /// What the old members have goes where it outlives their keepers: the state of the commit of
+  /// this step, which all of them have in GPU memory; -1: none.
+  void secure(std::int64_t commit);
+  Result<void> rebuild();
+  /// The newest that is complete in memory or on disk; nullopt: none.
+  std::optional<SavedState> newest_state();
+  Result<void> deal_out(const std::optional<SavedState>& state);
+  /// The newest step that this run knows to be on disk, on any rank; -1: none.
+  [[nodiscard]] std::int64_t newest_on_disk() const;
+  [[nodiscard]] HeldPart held() const { return keeper_ != nullptr ? keeper_->held() : HeldPart{}; }
+  /// The time of a rank that is out of the world. True: the run has ended; false: a new epoch
+  /// began.
+  bool watch();
 
   WorldCore* core_;
   Checkpoint* checkpoint_;
@@ -65,6 +98,10 @@ class RunLoop {
   std::int64_t first_;             ///< the step that the run began with
   std::int64_t from_;              ///< the step to go on from
   bool stopping_ = false;          ///< the newest commit is the last
+  std::uint32_t number_ = 0;       ///< of this run in the program
+  bool finished_ = false;          ///< on all ranks
+  bool secured_ = false;           ///< see secure(); until resize() has succeeded
+  bool met_at_the_end_ = false;
 };
 
 }  // namespace troupe::rank

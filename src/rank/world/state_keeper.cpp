@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "common/core/log.hpp"
-#include "rank/store/part_file.hpp"
 #include "rank/store/partners.hpp"
 
 namespace troupe::rank {
@@ -13,50 +12,38 @@ double seconds(TimePoint time) {
   return std::chrono::duration<double>(time).count();
 }
 
-/// Ranks of one node name it by the same number: the lowest rank on it.
-std::vector<int> nodes_of_ranks(MpiSession& mpi) {
-  const auto here = mpi.gather_local_text(std::to_string(mpi.rank()));
-  int lowest = mpi.rank();
-  for (const auto& rank : here) lowest = std::min(lowest, std::stoi(rank));
-  std::vector<int> nodes(static_cast<std::size_t>(mpi.size()));
-  mpi.all_gather(std::as_bytes(std::span(&lowest, 1)), std::as_writable_bytes(std::span(nodes)));
-  return nodes;
-}
-
 }  // namespace
 
-/// What a rank says of its part.
-struct StateKeeper::Written {
-  std::uint32_t ok = 0;
-  std::int32_t part = -1;
-  std::uint64_t bytes = 0;
-  std::uint32_t crc = 0;
-  std::uint32_t reserved = 0;
-  double stall_seconds = 0;
-};
-
-StateKeeper::StateKeeper(MpiSession& mpi, std::shared_ptr<DeviceCore> device,
-                         Checkpoint& checkpoint, Options options)
-    : mpi_(&mpi),
+StateKeeper::StateKeeper(const HostGroup& members, std::span<const int> nodes,
+                         std::shared_ptr<DeviceCore> device, Checkpoint& checkpoint,
+                         const Options& options)
+    : members_(&members),
       checkpoint_(&checkpoint),
-      exchange_(mpi),
-      generations_(options.folder),
-      options_(std::move(options)),
+      exchange_(members),
+      writer_(Generations(options.folder), members.rank(), members.size(),
+              [this](std::span<const std::byte> value, std::span<std::byte> all) {
+                exchange_.all_gather(value, all);
+              }),
       table_(lay_out(checkpoint.saved_entries())),
       device_(std::move(device)) {
-  if (options_.partner && mpi.size() > 1) {
-    const auto partner = partners(nodes_of_ranks(mpi));
-    partner_ = partner[static_cast<std::size_t>(mpi.rank())];
-    ward_ =
-        static_cast<int>(std::find(partner.begin(), partner.end(), mpi.rank()) - partner.begin());
+  if (options.partner && members.size() > 1) {
+    const auto partner = partners(nodes);
+    partner_ = partner[static_cast<std::size_t>(members.rank())];
+    ward_ = static_cast<int>(std::find(partner.begin(), partner.end(), members.rank()) -
+                             partner.begin());
   }
-  table_.part = mpi.rank();
-  table_.parts = mpi.size();
+  if (options.before != nullptr) {
+    held_ = options.before->held();
+    on_disk_ = options.before->on_disk();
+    saved_ = options.before->saved();
+  }
+  table_.part = members.rank();
+  table_.parts = members.size();
   for (const auto& place : table_.places) offsets_.push_back(place.offset);
   auto pin = device_->allocate_apart(table_.bytes);
   const auto ready = pin.ok() ? Result<void>() : Result<void>(pin.error());
   // Here all ranks are in step; later only the keepers' threads are.
-  if (auto agreed = mpi.agree(ready); !agreed) throw CollectiveException(agreed.error());
+  if (auto agreed = members.agree(ready); !agreed) throw CollectiveException(agreed.error());
   memory_ = PinnedBuffer<std::uint8_t>(
       std::move(pin->lease), reinterpret_cast<std::uint8_t*>(pin->data), table_.bytes, pin->where);
   checkpoint.prepare(memory_, offsets_);
@@ -110,14 +97,24 @@ void StateKeeper::close() {
   if (thread_.joinable()) thread_.join();
 }
 
-std::int64_t StateKeeper::rescue() {
-  const auto held = this->held();
-  if (held.step <= on_disk() || generations_.folder().empty()) return on_disk();
-  const auto table = open_image(*held.part);
-  if (!table.ok())
-    log::error("checkpoint", "the partner copy is damaged: {}", table.error().message);
-  if (write_state(held.step, table.ok() ? &*table : nullptr, *held.part, 0)) on_disk_ = held.step;
-  return on_disk();
+Result<void> StateKeeper::take(std::int64_t step) {
+  {
+    const std::lock_guard lock(mutex_);
+    check(!job_, "a commit is still on its way out of GPU memory");
+    if (!mapped_ || mapped_in_ != epoch_)
+      return Error{Errc::device_lost, 0, "no memory to copy to"};
+  }
+  if (auto copied = checkpoint_->save(step, memory_, offsets_).wait(); !copied) return copied;
+  table_.step = step;
+  seal(table_, image());
+  return {};
+}
+
+void StateKeeper::hold() {
+  const auto part = image();
+  auto copy = std::make_shared<std::vector<std::byte>>(part.begin(), part.end());
+  const std::lock_guard lock(mutex_);
+  held_ = {table_.step, std::move(copy)};
 }
 
 std::int64_t StateKeeper::on_disk() const {
@@ -130,7 +127,7 @@ std::vector<SavedCheckpoint> StateKeeper::saved() const {
   return saved_;
 }
 
-StateKeeper::Held StateKeeper::held() const {
+HeldPart StateKeeper::held() const {
   const std::lock_guard lock(mutex_);
   return held_;
 }
@@ -184,7 +181,10 @@ void StateKeeper::map_memory(std::unique_lock<std::mutex>& lock) {
   const auto epoch = epoch_;
   lock.unlock();
   const auto outcome = device_->map_apart(memory_.operand()).wait();
-  if (!outcome.ok() && outcome.code() != Errc::device_lost)
+  const bool gone = outcome.code() == Errc::device_lost ||
+                    outcome.code() == Errc::budget_exhausted ||
+                    outcome.code() == Errc::device_failed;  // as others say
+  if (!outcome.ok() && !gone)
     log::error("checkpoint", "the state cannot leave the device: {}", outcome.error().to_string());
   lock.lock();
   mapped_in_ = epoch;
@@ -213,12 +213,13 @@ void StateKeeper::carry_out(const Job& job, bool copied) {
   const auto part = copied ? std::span<const std::byte>(image()) : std::span<const std::byte>();
   if (partner_ >= 0) give_to_partner(job.step, part);
   if (!job.to_disk) return;
-  const auto outcome = write_state(job.step, copied ? &table_ : nullptr, part, job.stall_seconds);
+  const auto outcome =
+      writer_.write(job.step, {copied ? &table_ : nullptr, part, !copied, job.stall_seconds});
   if (!outcome) return;
   const SavedCheckpoint done{job.step, outcome->bytes,
                              seconds(SteadyClock::time() - job.captured_at),
                              outcome->stall_seconds};
-  if (mpi_->rank() == 0) {
+  if (members_->rank() == 0) {
     log::info("checkpoint", "step {} is on disk: {:.1f} MiB in {:.3f} s", done.step,
               static_cast<double>(done.bytes) / (1 << 20), done.seconds);
   }
@@ -230,7 +231,7 @@ void StateKeeper::carry_out(const Job& job, bool copied) {
 void StateKeeper::give_to_partner(std::int64_t step, std::span<const std::byte> image) {
   auto received = exchange_.shift(image, partner_, ward_, std::move(spare_));
   const std::uint8_t mine = !image.empty() && !received.empty();
-  std::vector<std::uint8_t> all(static_cast<std::size_t>(mpi_->size()));
+  std::vector<std::uint8_t> all(static_cast<std::size_t>(members_->size()));
   exchange_.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
   if (std::find(all.begin(), all.end(), 0) != all.end()) {
     spare_ = std::move(received);
@@ -241,55 +242,6 @@ void StateKeeper::give_to_partner(std::int64_t step, std::span<const std::byte> 
   auto before = std::const_pointer_cast<std::vector<std::byte>>(std::exchange(held_.part, nullptr));
   spare_ = before && before.use_count() == 1 ? std::move(*before) : std::vector<std::byte>();
   held_ = {step, std::make_shared<std::vector<std::byte>>(std::move(received))};
-}
-
-std::optional<StateKeeper::Outcome> StateKeeper::write_state(std::int64_t step,
-                                                             const PartTable* table,
-                                                             std::span<const std::byte> image,
-                                                             double stall_seconds) {
-  Written mine{.stall_seconds = stall_seconds};
-  if (table != nullptr) {
-    const auto written = write_part(*table, image);
-    if (!written.ok()) log::error("checkpoint", "{}", written.error().to_string());
-    mine = {written.ok(), table->part, table->bytes, table->head_crc, 0, stall_seconds};
-  }
-  std::vector<Written> all(static_cast<std::size_t>(mpi_->size()));
-  exchange_.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
-  const std::uint8_t there = mpi_->rank() == 0 && publish(step, all);
-  std::vector<std::uint8_t> outcomes(all.size());
-  exchange_.all_gather(std::as_bytes(std::span(&there, 1)),
-                       std::as_writable_bytes(std::span(outcomes)));
-  if (outcomes[0] == 0) return std::nullopt;
-  Outcome outcome{};
-  for (const auto& part : all) {
-    outcome.bytes += part.bytes;
-    outcome.stall_seconds = std::max(outcome.stall_seconds, part.stall_seconds);
-  }
-  return outcome;
-}
-
-Result<void> StateKeeper::write_part(const PartTable& table, std::span<const std::byte> image) {
-  const auto path = generations_.begin(table.step, table.part);
-  return path.ok() ? write_file(*path, image) : Result<void>(path.error());
-}
-
-bool StateKeeper::publish(std::int64_t step, const std::vector<Written>& written) {
-  Manifest manifest{step, std::vector<Manifest::Part>(written.size())};
-  Result<void> outcome;
-  for (std::size_t rank = 0; rank < written.size(); ++rank) {
-    const auto& part = written[rank];
-    if (part.ok == 0) {
-      outcome = Error{Errc::io, 0, "rank " + std::to_string(rank) + " could not write its part"};
-    } else {
-      manifest.parts[static_cast<std::size_t>(part.part)] = {part.bytes, part.crc};
-    }
-  }
-  if (outcome.ok()) outcome = generations_.publish(manifest);
-  if (outcome.ok()) return true;
-  log::error("checkpoint", "the state of step {} is not on disk: {}", step,
-             outcome.error().message);
-  generations_.abandon(step);
-  return false;
 }
 
 }  // namespace troupe::rank

@@ -13,8 +13,9 @@
 #include "common/core/clock.hpp"
 #include "rank/device/device_core.hpp"
 #include "rank/net/background.hpp"
-#include "rank/store/generations.hpp"
 #include "rank/store/part_table.hpp"
+#include "rank/world/memory_state.hpp"
+#include "rank/world/state_writer.hpp"
 
 namespace troupe::rank {
 
@@ -35,17 +36,14 @@ class StateKeeper {
   struct Options {
     std::filesystem::path folder;  ///< empty: nothing is written
     bool partner = false;
+    /// Of this rank's keeper before: what it has held and brought to disk counts as this one's.
+    const StateKeeper* before = nullptr;
   };
-  /// A copy in the memory of this rank of another one's part.
-  struct Held {
-    std::int64_t step = -1;  ///< -1: none that is complete on all ranks
-    std::shared_ptr<const std::vector<std::byte>> part;
-  };
-
-  /// All ranks, from the program's thread; activated() follows. Throws CollectiveException
-  /// (out_of_memory): pinned memory for the state.
-  StateKeeper(MpiSession& mpi, std::shared_ptr<DeviceCore> device, Checkpoint& checkpoint,
-              Options options);
+  /// For the members of the world, all of them, from the program's thread; activated() follows.
+  /// `nodes`: of each member the node, by any number. Throws CollectiveException (out_of_memory):
+  /// pinned memory for the state.
+  StateKeeper(const HostGroup& members, std::span<const int> nodes,
+              std::shared_ptr<DeviceCore> device, Checkpoint& checkpoint, const Options& options);
   ~StateKeeper();
   StateKeeper(const StateKeeper&) = delete;
   StateKeeper& operator=(const StateKeeper&) = delete;
@@ -60,14 +58,16 @@ class StateKeeper {
   /// Finishes what is under way and ends the keeper's thread. Waits for the world's word on a
   /// commit that is not yet stable.
   void close();
-  /// The run cannot go on: writes what partners hold, if that is newer than what is on disk. All
-  /// ranks, after close(). The step that is on disk now, -1: none.
-  std::int64_t rescue();
+  /// Takes this rank's part of the commit of `step`, one of the last two, into host memory; hold()
+  /// then keeps it in the place of what was held. Requires that the keeper is idle. Errors: those
+  /// of the copies.
+  Result<void> take(std::int64_t step);
+  void hold();
   /// Step of the newest state that this run has written, -1: none. The same on all ranks while the
   /// keeper is idle.
   [[nodiscard]] std::int64_t on_disk() const;
   [[nodiscard]] std::vector<SavedCheckpoint> saved() const;
-  [[nodiscard]] Held held() const;
+  [[nodiscard]] HeldPart held() const;
 
   // The WorldActor's thread.
 
@@ -86,7 +86,6 @@ class StateKeeper {
     TimePoint captured_at;
     double stall_seconds;
   };
-  struct Written;
 
   void run();
   /// Gives the device host of this epoch the pinned memory: it takes a while, and is nobody's wait.
@@ -96,23 +95,12 @@ class StateKeeper {
   std::optional<bool> settle(std::unique_lock<std::mutex>& lock);
   void carry_out(const Job& job, bool copied);
   void give_to_partner(std::int64_t step, std::span<const std::byte> image);
-  /// All ranks: this one's part goes to disk (nullptr: it has none), and when all are there they
-  /// become visible. The state's bytes on all ranks; nullopt if it did not come about.
-  struct Outcome {
-    std::uint64_t bytes;
-    double stall_seconds;
-  };
-  std::optional<Outcome> write_state(std::int64_t step, const PartTable* table,
-                                     std::span<const std::byte> image, double stall_seconds);
-  Result<void> write_part(const PartTable& table, std::span<const std::byte> image);
-  bool publish(std::int64_t step, const std::vector<Written>& written);
   [[nodiscard]] std::span<std::byte> image() const;
 
-  MpiSession* mpi_;
+  const HostGroup* members_;
   Checkpoint* checkpoint_;
   BackgroundExchange exchange_;
-  Generations generations_;
-  Options options_;
+  StateWriter writer_;
   int partner_ = -1, ward_ = -1;  ///< who keeps this rank's part, whose part is kept here
   PartTable table_;
   std::vector<std::uint64_t> offsets_;
@@ -130,7 +118,7 @@ class StateKeeper {
   bool stopped_ = false, closing_ = false;
   std::int64_t on_disk_ = -1;
   std::vector<SavedCheckpoint> saved_;
-  Held held_;
+  HeldPart held_;
   std::vector<std::byte> spare_;  ///< memory of the copy before
   std::thread thread_;
 };

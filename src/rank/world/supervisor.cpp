@@ -104,10 +104,14 @@ void WorldSupervisor::failed(const WorldMessage& message, TimePoint now) {
   if (!options_.shrink || last || epoch_ == 0)
     return stop(static_cast<Errc>(message.code), message.native, message.text);
   begin_report(now);
-  const bool known =
-      std::any_of(reports_.begin(), reports_.end(),
-                  [&](const RecoveryReport& report) { return report.rank == message.rank; });
-  if (!known) reports_.push_back({.rank = message.rank, .kind = "failed"});
+  const auto known =
+      std::find_if(reports_.begin(), reports_.end(),
+                   [&](const RecoveryReport& report) { return report.rank == message.rank; });
+  if (known != reports_.end()) {
+    known->kind = kKindFailed;
+  } else {
+    reports_.push_back({.rank = message.rank, .kind = kKindFailed});
+  }
   excluded_.insert(std::lower_bound(excluded_.begin(), excluded_.end(), message.rank),
                    message.rank);
   (void)standby_world_.take();  // its standby is part of what is formed
@@ -126,7 +130,7 @@ void WorldSupervisor::rejoin(const WorldMessage& message, TimePoint now) {
 void WorldSupervisor::admit(TimePoint now) {
   begin_report(now);
   for (const auto rank : rejoining_) {
-    reports_.push_back({.rank = rank, .kind = "rejoin"});
+    reports_.push_back({.rank = rank, .kind = kKindRejoins});
     excluded_.erase(std::find(excluded_.begin(), excluded_.end(), rank));
   }
   rejoining_.clear();

@@ -315,32 +315,43 @@ void TokenActor::handle_release(const TransferKey& key) {
 
 // Ends
 
-void TokenActor::on(Exclude exclude) {
-  const auto rank = static_cast<std::size_t>(exclude.rank);
-  excluded_[rank] = true;
-  inbox_[rank].clear();
-  outbox_[rank].clear();
+void TokenActor::on(const SetExcluded& set) {
+  const auto is_out = [&](int rank) {
+    return std::find(set.ranks.begin(), set.ranks.end(), rank) != set.ranks.end();
+  };
+  const bool alone = is_out(parts_->rank);  // out of the world itself
+  for (int rank = 0; rank < parts_->size; ++rank) {
+    const bool out = rank != parts_->rank && (alone || is_out(rank));
+    const bool was_out = excluded_[static_cast<std::size_t>(rank)];
+    excluded_[static_cast<std::size_t>(rank)] = out;
+    if (out && !was_out) exclude(rank);
+  }
+}
+
+void TokenActor::exclude(int rank) {
+  inbox_[static_cast<std::size_t>(rank)].clear();
+  outbox_[static_cast<std::size_t>(rank)].clear();
   const auto pulls = pulls_;
   for (const auto& [key, pull] : pulls) {
-    if (pull->source == exclude.rank) fail(pull, gone(exclude.rank));
+    if (pull->source == rank) fail(pull, gone(rank));
   }
   const auto lendings = lendings_;
   for (const auto& [key, lending] : lendings) {
-    if (lending->destination == exclude.rank) end_lending(lending);
+    if (lending->destination == rank) end_lending(lending);
   }
   std::vector<TransferKey> asked;
   for (const auto& [key, request] : requests_) {
-    if (request.owner == exclude.rank) asked.push_back(key);
+    if (request.owner == rank) asked.push_back(key);
   }
-  for (const auto& key : asked) answered(key, gone(exclude.rank));
+  for (const auto& key : asked) answered(key, gone(rank));
   std::vector<TransferKey> held;
   for (const auto& [key, buffer] : holds_) {
-    if (key.requester == exclude.rank) held.push_back(key);
+    if (key.requester == rank) held.push_back(key);
   }
   for (const auto& key : held) handle_release(key);
   std::vector<MappingId> mapped;
   for (const auto& [id, mapping] : mappings_) {
-    if (id.first == exclude.rank) mapped.push_back(id);
+    if (id.first == rank) mapped.push_back(id);
   }
   for (const auto& id : mapped) unmap(id);
 }

@@ -76,9 +76,9 @@ struct Ask {
 };
 /// See TokenParts::dropped_regions.
 struct SlabsDropped {};
-/// The rank is out of the world.
-struct Exclude {
-  int rank;
+/// The ranks that are out of the world, all of them.
+struct SetExcluded {
+  std::vector<std::int32_t> ranks;
 };
 struct Look {};
 struct End {
@@ -107,7 +107,7 @@ struct End {
 /// rank to another are handled in the order in which they were made.
 class TokenActor : public Actor<TokenActor, token_message::FromNetwork, token_message::Happened,
                                 token_message::Fetch, token_message::Put, token_message::Ask,
-                                token_message::SlabsDropped, token_message::Exclude,
+                                token_message::SlabsDropped, token_message::SetExcluded,
                                 token_message::Look, token_message::End> {
  public:
   explicit TokenActor(TokenParts* parts);
@@ -119,7 +119,7 @@ class TokenActor : public Actor<TokenActor, token_message::FromNetwork, token_me
   void on(token_message::Put put);
   void on(token_message::Ask ask);
   void on(token_message::SlabsDropped) { forget_dropped(); }
-  void on(token_message::Exclude exclude);
+  void on(const token_message::SetExcluded& set);
   void on(token_message::Look);
   bool on(token_message::End);
 
@@ -183,6 +183,7 @@ class TokenActor : public Actor<TokenActor, token_message::FromNetwork, token_me
   using MappingId = std::pair<int, std::uint64_t>;  ///< rank and serial
 
   // token_actor.cpp: requests
+  void exclude(int rank);
   [[nodiscard]] CommandPort& port() const { return parts_->device->port(); }
   [[nodiscard]] TransferKey next_key() { return {parts_->rank, 0, next_number_++}; }
   template <class T, class F>

@@ -42,7 +42,8 @@ Future<void> failed(CommandPort& port, const Error& error) {
 /// Submits to another rank's device, or by the same way to this one's.
 class TokenRouter::Remote final : public detail::Submitter {
  public:
-  Remote(std::weak_ptr<TokenRouter> router, int rank) : router_(std::move(router)), rank_(rank) {}
+  Remote(std::weak_ptr<TokenRouter> router, Rank rank, int owner)
+      : router_(std::move(router)), rank_(rank), owner_(owner) {}
   virtual ~Remote() = default;
 
   Future<void> submit(const detail::CommandView& command) override {
@@ -50,12 +51,12 @@ class TokenRouter::Remote final : public detail::Submitter {
     if (!router)
       return Future<void>(Result<void>(Error{Errc::stopped, 0, "the runtime has ended"}));
     auto& port = router->parts_.device->port();
-    if (rank_ < 0 || rank_ >= router->parts_.size) {
+    if (owner_ < 0) {
       return failed(port, {Errc::peer_lost, 0,
-                           "there is no rank " + std::to_string(rank_) + " in the world"});
+                           "there is no rank " + std::to_string(rank_.value) + " in the world"});
     }
     for (std::size_t i = 0; i < command.use_count; ++i) {
-      if (command.uses[i].operand->region != (kTokenRegion | static_cast<std::uint32_t>(rank_)))
+      if (command.uses[i].operand->region != (kTokenRegion | static_cast<std::uint32_t>(owner_)))
         return failed(port, {Errc::invalid, 0, "an operand lies on another device"});
     }
     std::vector<std::byte> record(wire::record_bytes(command));
@@ -64,7 +65,7 @@ class TokenRouter::Remote final : public detail::Submitter {
     wire::encode(command, 0, record);
     auto promise = std::make_shared<Promise<void>>();
     auto future = promise->future();
-    router->ask(rank_, {.kind = TokenMessage::Kind::execute}, record,
+    router->ask(owner_, {.kind = TokenMessage::Kind::execute}, record,
                 [done = resolving(port, promise)](const TransferKey&, const Result<void>& outcome) {
                   done(outcome);
                 });
@@ -73,7 +74,8 @@ class TokenRouter::Remote final : public detail::Submitter {
 
  private:
   std::weak_ptr<TokenRouter> router_;
-  int rank_;
+  Rank rank_;
+  int owner_;
 };
 
 class TokenRouter::Lease final : public detail::Held {
@@ -106,7 +108,8 @@ Result<std::shared_ptr<TokenRouter>> TokenRouter::open(ActorSystem& system, MpiS
   // A rank without one takes part all the same, and says that it does not listen.
   const FdIdentity own = exchange.ok() ? (*exchange)->identity() : FdIdentity{};
   std::vector<FdIdentity> all(static_cast<std::size_t>(mpi.size()));
-  mpi.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
+  mpi.everyone().all_gather(std::as_bytes(std::span(&own, 1)),
+                            std::as_writable_bytes(std::span(all)));
   if (exchange.ok()) {
     parts.fds = std::move(*exchange);
     parts.fds->set_peers(std::move(all), mpi.rank());
@@ -131,7 +134,7 @@ Result<std::shared_ptr<TokenRouter>> TokenRouter::open(ActorSystem& system, MpiS
     parts.dropped_regions.push_back(region);
     (void)actor.tell(SlabsDropped{});  // if that does not fit, it is seen at the next offer
   });
-  mpi.barrier();  // everybody listens
+  mpi.everyone().barrier();  // everybody listens
   return router;
 }
 
@@ -247,8 +250,12 @@ void TokenRouter::release(int owner, const TransferKey& key) {
   ask(owner, {.kind = TokenMessage::Kind::release, .key = key}, {}, nullptr);
 }
 
-RemoteDevice TokenRouter::device(Rank rank) {
-  return RemoteDevice(rank, std::make_shared<Remote>(weak_from_this(), rank.value));
+void TokenRouter::set_excluded(const std::vector<std::int32_t>& ranks) {
+  (void)tell(SetExcluded{ranks});
+}
+
+RemoteDevice TokenRouter::device(Rank rank, int owner) {
+  return RemoteDevice(rank, std::make_shared<Remote>(weak_from_this(), rank, owner));
 }
 
 }  // namespace troupe::rank

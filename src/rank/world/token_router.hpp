@@ -32,10 +32,11 @@ class TokenRouter : public std::enable_shared_from_this<TokenRouter> {
   /// What `token` names = source.
   Future<void> put(const Operand& source, DType dtype, const GpuToken& token);
   Future<TokenLease> hold(const GpuToken& token);
-  [[nodiscard]] RemoteDevice device(Rank rank);
-  /// The rank has left the world for good: what it was asked fails with peer_lost, what it held is
-  /// let go.
-  void exclude(int rank) { (void)tell(token_message::Exclude{rank}); }
+  /// The device of the rank `owner` of the job, which the program calls `rank`; -1: there is none.
+  [[nodiscard]] RemoteDevice device(Rank rank, int owner);
+  /// These ranks are out of the world: what they were and are asked fails with peer_lost, what they
+  /// held is let go. The others are in it, be it again.
+  void set_excluded(const std::vector<std::int32_t>& ranks);
 
  private:
   class Remote;

@@ -49,6 +49,9 @@ void WorldActor::on(Begin) {
 void WorldActor::on(FromDevice event) {
   if (const auto* standby = std::get_if<DeviceStandby>(&event.event))
     core_->set_standby(standby->ready);
+  const auto* const failed = std::get_if<DeviceFailed>(&event.event);
+  if (failed != nullptr && options_.shrink && !member_.spectator())
+    log::warn("world", "the world goes on without this rank: {}", failed->error.to_string());
   member_.device_event(event.event);
 }
 
@@ -58,7 +61,8 @@ void WorldActor::on(Deadline) {
     tell_of_standby_world();
   }
   relay_.tick(context().now());
-  if (member_.spectator() && context().now() - revived_at_ > options_.rejoin_after) {
+  if (member_.spectator() && options_.rejoin_after.count() != 0 &&
+      context().now() - revived_at_ > options_.rejoin_after) {
     revived_at_ = context().now();
     core_->device_->tell(device_message::Revive{});
   }
@@ -148,12 +152,13 @@ std::shared_ptr<const std::vector<std::vector<std::byte>>> WorldActor::of_member
 }
 
 void WorldActor::regroup(std::uint32_t round) {
+  if (member_.excluded().empty()) return core_->regroup(nullptr);
   std::vector<int> ranks;
   for (int rank = 0; rank < core_->mpi().size(); ++rank) {
     if (!std::binary_search(member_.excluded().begin(), member_.excluded().end(), rank))
       ranks.push_back(rank);
   }
-  core_->mpi().prepare_group(std::move(ranks), static_cast<int>(round));
+  core_->regroup(core_->mpi().make_group(std::move(ranks), static_cast<int>(round)));
 }
 
 void WorldActor::verify(std::uint32_t round, std::uint32_t epoch) {

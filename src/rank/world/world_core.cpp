@@ -37,6 +37,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
   std::shared_ptr<WorldCore> core(new WorldCore(mpi, std::move(device)));
   core->save_options_ = options.save;
   core->stop_on_loss_ = options.stop_on_loss;
+  core->shrink_ = options.shrink;
   Device program(core->device_);
   Result<void> ready;
   try {
@@ -45,7 +46,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
   } catch (const Exception& e) {
     ready = e.error();
   }
-  if (auto agreed = mpi.agree(ready); !agreed) return agreed.error();
+  if (auto agreed = mpi.everyone().agree(ready); !agreed) return agreed.error();
   auto tokens = TokenRouter::open(system, mpi, core->device_, options.tokens);
   if (!tokens) return tokens.error();
   core->tokens_ = std::move(*tokens);
@@ -58,7 +59,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
   core->device_->tell(device_message::Listen{[actor = core->actor_](DeviceEvent event) {
     (void)actor.tell(world_message::FromDevice{std::move(event)});
   }});
-  mpi.barrier();  // every transport listens
+  mpi.everyone().barrier();  // every transport listens
   (void)core->actor_.tell(world_message::Begin{});
   if (auto formed = core->wait_active(); !formed) return formed.error();
   return core;
@@ -78,7 +79,6 @@ WorldCore::~WorldCore() {
 void WorldCore::close() {
   const std::lock_guard lock(mutex_);
   active_ = false;
-  finished_ = false;
   restore_.reset();
   device_->port().set_epoch(Epoch(0));
   if (attached_) device_->port().close_gate(kReformed);
@@ -88,7 +88,8 @@ void WorldCore::close() {
 void WorldCore::ask_restore(std::uint32_t round, std::int64_t step) {
   {
     const std::lock_guard lock(mutex_);
-    if (attached_) {
+    // Without the members' state there is nothing to go back to.
+    if (attached_ && !watches_ && !has_other_members()) {
       restore_ = Restore{round, step};
       changed_.notify_all();
       return;
@@ -102,6 +103,12 @@ void WorldCore::activate(std::uint32_t epoch, std::int64_t stable,
                          const std::vector<std::int32_t>& excluded) {
   const std::lock_guard lock(mutex_);
   spectator_ = std::binary_search(excluded.begin(), excluded.end(), mpi_->rank());
+  newest_group_ = spectator_ ? &nobody_ : group_;
+  if (excluded != excluded_) {
+    ++newest_membership_;
+    excluded_ = excluded;
+    tokens_->set_excluded(excluded);
+  }
   active_ = true;
   standby_ = false;  // the device says it again
   epoch_ = epoch;
@@ -109,10 +116,12 @@ void WorldCore::activate(std::uint32_t epoch, std::int64_t stable,
   if (keeper_) keeper_->activated(epoch, stable);
   for (const auto& report : reports) {
     recoveries_.push_back(to_recovery(report));
-    if (mpi_->rank() == 0) {
-      log::info("world", "epoch {}: rank {} lost its device host ({}), recovered in {:.0f} ms",
-                epoch, report.rank, report.kind, report.total_ms);
-    }
+    if (mpi_->rank() != 0) continue;
+    const std::string_view what = report.kind == kKindFailed    ? "is out of the world"
+                                  : report.kind == kKindRejoins ? "is back in the world"
+                                                                : "lost its device host";
+    log::info("world", "epoch {}: rank {} {} ({}), recovered in {:.0f} ms", epoch, report.rank,
+              what, report.kind, report.total_ms);
   }
   changed_.notify_all();
 }
@@ -131,7 +140,7 @@ void WorldCore::set_stopping(std::int64_t since) {
 
 void WorldCore::set_finished() {
   const std::lock_guard lock(mutex_);
-  finished_ = true;
+  ++finished_runs_;
   stable_ = -1;
   if (stopping_since_) stopping_since_ = -1;  // another run would end with its first commit
   changed_.notify_all();
@@ -167,6 +176,12 @@ void WorldCore::set_standby_world(bool formed) {
   standby_world_formed_ = formed;
 }
 
+void WorldCore::regroup(std::shared_ptr<const HostGroup> group) {
+  const std::lock_guard lock(mutex_);
+  group_ = group ? group.get() : &mpi_->everyone();
+  if (group) groups_.push_back(std::move(group));
+}
+
 void WorldCore::device_event(DeviceEvent event) {
   (void)actor_.tell(world_message::FromDevice{std::move(event)});
 }
@@ -178,12 +193,21 @@ Result<Epoch> WorldCore::wait_active() {
   changed_.wait(lock, [&] { return stopped_ || active_; });
   if (stopped_) return *stopped_;
   acknowledge();
+  members_ = acknowledged_group_;
+  settled_membership_ = membership_;
   return Epoch(epoch_);
 }
 
 void WorldCore::acknowledge() {
-  mpi_->adopt_group(spectator_);
+  membership_ = newest_membership_;
+  acknowledged_group_ = newest_group_;
+  watches_ = spectator_;
   program_epoch_.store(epoch_, std::memory_order_release);
+}
+
+void WorldCore::turn_to_members() {
+  const std::lock_guard lock(mutex_);
+  members_ = acknowledged_group_;
 }
 
 std::vector<Recovery> WorldCore::recoveries() const {
@@ -208,7 +232,7 @@ bool WorldCore::standby_ready() const {
 void WorldCore::wait_stable(std::int64_t step) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return stopped_ || !active_ || stable_ >= step; });
-  if (stopped_) throw CollectiveException(*stopped_);
+  if (stopped_) throw WorldStopped(*stopped_);
   if (!active_ || epoch_ != program_epoch_.load()) throw Exception(kReformed);
 }
 
@@ -228,18 +252,17 @@ void WorldCore::look_for_stop_signal() {
 namespace troupe {
 
 int World::rank() const {
-  return core_->rank();
+  return core_->members().rank();
 }
 int World::size() const {
-  return core_->size();
+  return core_->members().rank() < 0 ? 0 : core_->members().size();
 }
 bool World::spectator() const {
-  return core_->rank() < 0;
+  return core_->members().rank() < 0;
 }
 int World::job_rank(int rank) const {
-  const auto& group = core_->mpi().group();
   check(rank >= 0 && rank < size(), "World::job_rank of a rank that the world does not have");
-  return group[static_cast<std::size_t>(rank)];
+  return core_->members().ranks()[static_cast<std::size_t>(rank)];
 }
 int World::local_rank() const {
   return core_->mpi().local_rank();
@@ -265,11 +288,14 @@ Result<std::optional<SavedState>> World::find_state(const SaveOptions& options) 
     return std::optional<SavedState>();
   auto named = options;
   if (named.name.empty()) named.name = core_->save_options().name;
-  return rank::find_state(core_->mpi(), rank::folder_of(named), named.restart);
+  return rank::find_state(core_->members(), rank::folder_of(named), named.restart);
 }
 Result<SavedState> World::partner_state() {
   const auto* const keeper = core_->keeper();
-  return rank::partner_state(core_->mpi(), keeper ? keeper->held() : rank::StateKeeper::Held{});
+  auto found =
+      rank::MemoryState::find(core_->members(), keeper ? keeper->held() : rank::HeldPart{});
+  if (!found) return found.error();
+  return SavedState(std::move(*found));
 }
 void World::load(const SavedState& state, Checkpoint& checkpoint) {
   agree(rank::load_part(state, rank(), checkpoint));
@@ -297,7 +323,8 @@ Future<TokenLease> World::hold(const GpuToken& token) {
   return core_->tokens().hold(token);
 }
 RemoteDevice World::device(Rank rank) {
-  return core_->tokens().device(rank);
+  const bool known = rank.value >= 0 && rank.value < size();
+  return core_->tokens().device(rank, known ? job_rank(rank.value) : -1);
 }
 
 bool World::inject_in_phase(memory::FaultKind kind, const std::string& phase) {
@@ -314,21 +341,21 @@ bool World::standby_ready() const {
 }
 
 void World::barrier() {
-  core_->mpi().barrier();
+  core_->members().barrier();
 }
 std::vector<std::string> World::gather_text(const std::string& text) {
-  return core_->mpi().gather_text(text);
+  return core_->members().gather_text(text);
 }
 void World::host_all_gather(std::span<const std::byte> value, std::span<std::byte> all) {
-  core_->mpi().all_gather(value, all);
+  core_->members().all_gather(value, all);
 }
 std::vector<std::vector<std::byte>> World::host_all_to_all(
     const std::vector<std::vector<std::byte>>& outgoing) {
-  return core_->mpi().all_to_all(outgoing);
+  return core_->members().all_to_all(outgoing);
 }
 
 void World::agree(const Result<void>& outcome) {
-  const auto agreed = core_->mpi().agree(outcome);
+  const auto agreed = core_->members().agree(outcome);
   if (!agreed.ok()) throw CollectiveException(agreed.error());
 }
 

@@ -25,6 +25,12 @@ namespace troupe::rank {
 
 class WorldActor;
 
+/// What has ended the world: thrown on all ranks.
+class WorldStopped : public CollectiveException {
+ public:
+  using CollectiveException::CollectiveException;
+};
+
 /// Where the program's thread and the WorldActor meet: what the world is at, what the program is
 /// asked to do.
 class WorldCore {
@@ -34,7 +40,8 @@ class WorldCore {
     bool standby_world = true;  ///< standbys form a communicator ahead of time
     bool shrink = false;        ///< go on without a rank whose GPU cannot come back
     bool stop_on_loss = false;  ///< a run that such a loss ends, with a state on disk, was stopped
-    /// How long a rank that is a spectator waits before it tries its GPU again, and between tries.
+    /// How long a rank that is a spectator waits before it tries its GPU again, and between tries;
+    /// 0: for ever.
     std::chrono::nanoseconds rejoin_after = std::chrono::seconds(60);
     SaveOptions save;  ///< of runs that have none of their own
     TokenRouter::Options tokens;
@@ -53,9 +60,8 @@ class WorldCore {
   [[nodiscard]] Epoch epoch() const noexcept {
     return Epoch(program_epoch_.load(std::memory_order_acquire));
   }
-  /// Among the members of the epoch that the program has acknowledged; -1: a spectator.
-  [[nodiscard]] int rank() const noexcept { return mpi_->group_rank(); }
-  [[nodiscard]] int size() const noexcept { return mpi_->group_size(); }
+  /// The ranks that the program has turned to, of an epoch that it has acknowledged.
+  [[nodiscard]] const HostGroup& members() const noexcept { return *members_; }
   /// Tells the WorldActor of the device's fate; any thread.
   void device_event(DeviceEvent event);
 
@@ -80,10 +86,21 @@ class WorldCore {
 
  private:
   friend class WorldActor;
+
+  /// What has ended the world: thrown on all ranks.
+  class WorldStopped : public CollectiveException {
+   public:
+    using CollectiveException::CollectiveException;
+  };
   friend class RunLoop;
 
   WorldCore(MpiSession& mpi, std::shared_ptr<DeviceCore> device)
-      : mpi_(&mpi), device_(std::move(device)) {}
+      : mpi_(&mpi),
+        device_(std::move(device)),
+        members_(&mpi.everyone()),
+        group_(members_),
+        newest_group_(members_),
+        acknowledged_group_(members_) {}
 
   // The WorldActor's side.
   void close();
@@ -98,9 +115,19 @@ class WorldCore {
   std::optional<memory::FaultKind> take_fault(Phase phase);
   void set_standby(bool ready);
   void set_standby_world(bool formed);
+  /// The members of the epoch that is being formed; nullptr: all ranks.
+  void regroup(std::shared_ptr<const HostGroup> group);
 
-  /// The program turns to the newest epoch and its members. With mutex_ held.
+  // The program's thread.
+
+  /// The program turns to the newest epoch. With mutex_ held.
   void acknowledge();
+  /// The members of the acknowledged epoch are not those that the program has turned to.
+  [[nodiscard]] bool has_other_members() const { return membership_ != settled_membership_; }
+  /// The program turns to the members of the acknowledged epoch.
+  void turn_to_members();
+  /// The acknowledged epoch goes on without this rank.
+  [[nodiscard]] bool watches() const noexcept { return watches_; }
 
   MpiSession* mpi_;
   std::shared_ptr<DeviceCore> device_;
@@ -112,6 +139,9 @@ class WorldCore {
   PinnedBuffer<std::int64_t> probed_;
   SaveOptions save_options_;
   bool stop_on_loss_ = false;
+  bool shrink_ = false;
+  const HostGroup nobody_;
+  const HostGroup* members_;
   std::set<std::string> restarted_names_;  ///< of runs that have looked for a state to go on from
   std::int64_t restarted_from_ = -1;
   bool signal_passed_on_ = false;
@@ -123,9 +153,19 @@ class WorldCore {
   bool standby_world_formed_ = true;  ///< rank 0 knows; elsewhere, and if not wanted, true
   std::uint32_t epoch_ = 0;
   bool spectator_ = false;  ///< in the newest epoch
+  /// Epochs so far that began with other members than the one before: of the newest epoch, of the
+  /// acknowledged one, and of that whose members the program works with.
+  std::uint32_t newest_membership_ = 0, membership_ = 0, settled_membership_ = 0;
+  std::vector<std::int32_t> excluded_;
+  bool watches_ = false;
+  /// To the end, when all free them together: another member may still be about to use one.
+  std::vector<std::shared_ptr<const HostGroup>> groups_;
+  const HostGroup* group_;         ///< of the newest regroup()
+  const HostGroup* newest_group_;  ///< of the newest epoch
+  const HostGroup* acknowledged_group_;
   std::int64_t stable_ = -1;
   bool attached_ = false;  ///< the program is in run(): rollback is its business
-  bool finished_ = false;
+  std::uint32_t runs_ = 0, finished_runs_ = 0;  ///< begun here; ended on all ranks
   std::int64_t at_step_ = -1;
   struct Restore {
     std::uint32_t round;

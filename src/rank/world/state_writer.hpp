@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "rank/store/generations.hpp"
+#include "rank/store/part_table.hpp"
+
+namespace troupe::rank {
+
+/// Brings states to disk, all ranks of a group together: each writes its part, and once all are
+/// there the first makes them visible.
+class StateWriter {
+ public:
+  /// Gathers a value of every rank of the group.
+  using AllGather = std::function<void(std::span<const std::byte> value, std::span<std::byte> all)>;
+
+  StateWriter(Generations generations, int rank, int size, AllGather all_gather)
+      : generations_(std::move(generations)),
+        rank_(rank),
+        size_(size),
+        all_gather_(std::move(all_gather)) {}
+
+  /// What a rank has of a state.
+  struct Share {
+    const PartTable* table = nullptr;  ///< nullptr: nothing
+    std::span<const std::byte> image{};
+    bool lost = false;         ///< it should have a part
+    double stall_seconds = 0;  ///< how long the program was held up by it
+  };
+  struct Outcome {
+    std::uint64_t bytes;   ///< of all parts
+    double stall_seconds;  ///< the longest
+  };
+  /// All ranks call it. nullopt on all of them if the state did not come about: the log says why.
+  [[nodiscard]] std::optional<Outcome> write(std::int64_t step, const Share& share) const;
+
+  [[nodiscard]] const Generations& generations() const noexcept { return generations_; }
+
+ private:
+  struct Written;
+
+  [[nodiscard]] Written write_part(const Share& share) const;
+  [[nodiscard]] bool publish(std::int64_t step, const std::vector<Written>& written) const;
+
+  Generations generations_;
+  int rank_, size_;
+  AllGather all_gather_;
+};
+
+}  // namespace troupe::rank
