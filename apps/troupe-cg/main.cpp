@@ -1,7 +1,9 @@
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <thread>
 #include <variant>
@@ -44,27 +46,36 @@ Result<AnyProblem> choose(bool wide, Narrow make_narrow, Wide make_wide) {
   return AnyProblem(std::move(*problem));
 }
 
-Result<AnyProblem> load(const Options& options, const World& world) {
-  if (options.matrix.empty()) {
-    const StencilOptions stencil{.nx = options.stencil[0],
-                                 .ny = options.stencil[1],
-                                 .nz = options.stencil[2],
-                                 .rank = world.rank(),
-                                 .ranks = world.size(),
-                                 .threads = host_threads(world),
-                                 .memory_limit_bytes = host_memory_limit(world)};
-    const auto size = stencil_size(stencil);
-    if (!size) return size.error();
-    return choose(
-        size->needs_64_bit(), [&] { return make_stencil_problem<std::int32_t>(stencil); },
-        [&] { return make_stencil_problem<std::int64_t>(stencil); });
-  }
-  auto rows = read_matrix_market(options.matrix, world.rank(), world.size());
+template <class Read>
+Result<AnyProblem> load_rows(const World& world, Read read) {
+  auto rows = read();
   if (!rows) return rows.error();
   const RowBlocks blocks{rows->global_rows, world.size()};
   return choose(
       needs_64_bit(*rows), [&] { return partition<std::int32_t>(*rows, blocks, world.rank()); },
       [&] { return partition<std::int64_t>(*rows, blocks, world.rank()); });
+}
+
+/// This rank's part. The stencil is made for `ranks` ranks, though others may go on with it.
+Result<AnyProblem> load(const Options& options, const World& world, int ranks) {
+  if (!options.matrix.empty()) {
+    return load_rows(
+        world, [&] { return read_matrix_market(options.matrix, world.rank(), world.size()); });
+  }
+  StencilOptions stencil{.nx = options.stencil[0],
+                         .ny = options.stencil[1],
+                         .nz = options.stencil[2],
+                         .ranks = ranks,
+                         .threads = host_threads(world),
+                         .memory_limit_bytes = host_memory_limit(world)};
+  if (world.size() != ranks)
+    return load_rows(world, [&] { return stencil_rows(stencil, world.rank(), world.size()); });
+  stencil.rank = world.rank();
+  const auto size = stencil_size(stencil);
+  if (!size) return size.error();
+  return choose(
+      size->needs_64_bit(), [&] { return make_stencil_problem<std::int32_t>(stencil); },
+      [&] { return make_stencil_problem<std::int64_t>(stencil); });
 }
 
 /// The device memory that a solve will take, against what there is, before anything is allocated.
@@ -108,8 +119,7 @@ bool on_terminal() {
 }
 
 /// One refreshed line on a terminal; elsewhere a plain line now and then.
-Progress make_progress(int rank) {
-  if (rank != 0) return [](std::int64_t, double) {};
+Progress make_progress() {
   const bool terminal = on_terminal();
   return [terminal, last = Clock::time_point{}](std::int64_t iteration, double residual) mutable {
     const auto now = Clock::now();
@@ -123,66 +133,107 @@ Progress make_progress(int rank) {
   };
 }
 
-/// Rank 0's SpMV and a device-to-device copy, each on its own, repeated for at least a few
-/// milliseconds.
-template <Real T, troupe::Index I>
-void measure_kernels(Device& device, DistributedMatrix<T, I>& matrix, Report& report) {
-  constexpr int kRepeats = 20;
-  const auto timed = [&](auto submit) {
-    submit().get();
-    const auto start = Clock::now();
-    for (int i = 1; i < kRepeats; ++i) submit();
-    submit().get();
-    return seconds_since(start) / kRepeats;
-  };
-  const auto x = device.alloc<T>(matrix.rows()), y = device.alloc<T>(matrix.rows());
-  device.fill(x, T(1));
-  report.spmv_format = matrix.own_format();
-  report.spmv_bytes = matrix.own_bytes();
-  report.spmv_seconds = timed([&] { return matrix.multiply_own(x, y); });
-  // As large as the matrix, within reason, so that neither fits a cache that the other does not
-  // fit.
-  const auto length =
-      static_cast<std::int64_t>(std::min(report.spmv_bytes / 2, 1e9) / sizeof(T)) + 1;
-  auto from = device.try_alloc<T>(length);
-  auto to = device.try_alloc<T>(length);
-  if (!from.ok() || !to.ok()) return;
-  device.fill(*from, T(1));
-  report.copy_bytes = 2.0 * static_cast<double>(from->bytes());
-  report.copy_seconds = timed([&] { return device.copy(*from, *to); });
-}
-
-template <Real T, class I>
-int solve(Runtime& runtime, const Options& options, const LocalProblem<I>& problem,
-          Report& report) {
-  auto& world = runtime.world();
-  world.agree(check_memory<T>(problem, options, runtime));
+/// This rank's share of the problem, on its device and as it is before the first iteration. All
+/// ranks call it. Throws CollectiveException, or on a fault Exception.
+std::unique_ptr<Share> share_out(Solve& solve) {
+  auto& world = solve.runtime->world();
+  const auto& options = *solve.options;
+  auto& report = *solve.report;
   const auto threads = host_threads(world);
   const auto start = Clock::now();
-  const auto solution = known_solution(problem, options.seed, threads);
-  const auto right_hand_side_values = right_hand_side(problem, options.seed, threads);
-  const auto diagonal_values = diagonal(problem);
+  auto problem = load(options, world, report.ranks);
+  world.agree(problem.ok() ? Result<void>() : Result<void>(problem.error()));
   report.setup_seconds += seconds_since(start);
+  return std::visit(
+      [&]<class I>(LocalProblem<I>& local) {
+        report.rows = local.global_rows;
+        report.nonzeros = local.global_nonzeros;
+        const auto uploading = Clock::now();
+        std::unique_ptr<Share> share;
+        const auto make = [&]<Real T>(T) -> Result<void> {
+          if (auto enough = check_memory<T>(local, options, *solve.runtime); !enough) return enough;
+          share = std::make_unique<Solver<T, I>>(solve, std::move(local), threads);
+          return {};
+        };
+        Result<void> made;
+        try {
+          made = options.dtype == DType::f32 ? make(float{}) : make(double{});
+        } catch (const Exception& e) {
+          made = e.error();
+        }
+        world.agree(made);
+        report.upload_seconds += seconds_since(uploading);
+        return share;
+      },
+      *problem);
+}
 
-  const auto uploading = Clock::now();
-  std::unique_ptr<DistributedMatrix<T, I>> matrix;
-  std::unique_ptr<Solver<T, I>> solver;
-  Result<void> made;
+Error breakdown_error(const Solve& solve) {
+  char value[32];
+  std::snprintf(value, sizeof value, "%.6g", solve.breakdown_value);
+  return {Errc::invalid, 0,
+          "breakdown in iteration " + std::to_string(solve.breakdown) +
+              (std::isfinite(solve.breakdown_value)
+                   ? std::string(": p'Ap = ") + value + " is not positive"
+                   : std::string(": the residual is ") + value) +
+              ": the matrix is not positive definite"};
+}
+
+/// Solves and fills the report. Throws CollectiveException (invalid) on a breakdown.
+void solve(Solve& solve) {
+  auto& world = solve.runtime->world();
+  auto& report = *solve.report;
+  auto share = share_out(solve);
+  Checkpoint checkpoint(solve.runtime->device());
+  const auto begin = [&] {
+    share->start();
+    share->add_to(checkpoint);
+  };
+  Result<void> begun;
   try {
-    matrix = std::make_unique<DistributedMatrix<T, I>>(runtime, problem, threads);
-    solver = std::make_unique<Solver<T, I>>(runtime, *matrix, problem, options,
-                                            right_hand_side_values, diagonal_values);
-    measure_kernels(runtime.device(), *matrix, report);
+    share->measure_kernels();
+    begin();
   } catch (const Exception& e) {
-    made = e.error();
+    begun = e.error();
   }
-  world.agree(made);
-  report.upload_seconds = seconds_since(uploading);
-  world.barrier();
-  solver->solve(report, solution, make_progress(world.rank()));
+  world.agree(begun);
+  solve.began = Clock::now();
+  world.run(checkpoint, [&](std::int64_t i) { return share->step(i); },
+            {.commit_every = solve.options->commit_every,
+             .redistribute = [&](const SavedState& state) { share->take_over(state); },
+             .resized =
+                 [&] {
+                   share.reset();  // its memory is needed
+                   share = share_out(solve);
+                   begin();
+                 }});
+  report.restarted_from = world.restarted_from();
+  report.checkpoints = world.saved_checkpoints();
+  report.final_ranks = world.size();
   report.final_epoch = world.epoch().value;
   report.recoveries = world.recoveries();
-  return report.converged ? kExitSuccess : kExitFailure;
+  if (world.spectator()) return;  // the others have the result
+  if (solve.breakdown != 0) throw CollectiveException(breakdown_error(solve));
+  const double epsilon = solve.options->dtype == DType::f32
+                             ? std::numeric_limits<float>::epsilon()
+                             : std::numeric_limits<double>::epsilon();
+  report.converged =
+      report.converged &&
+      report.true_relative_residual <= std::max(10 * solve.options->tolerance, 1000 * epsilon);
+}
+
+/// This rank's; those that wait for a phase of a recovery are the world's from now on.
+std::vector<OrderedFault> faults_of_this_rank(const Options& options, World& world) {
+  std::vector<OrderedFault> faults;
+  for (const auto& fault : options.faults) {
+    if (fault.rank != world.rank()) continue;
+    if (fault.phase.empty()) {
+      faults.push_back(fault);
+    } else {
+      world.inject_in_phase(fault.kind, fault.phase);
+    }
+  }
+  return faults;
 }
 
 Result<void> check_against_world(const Options& options, const World& world) {
@@ -211,18 +262,9 @@ int run(Runtime& runtime) {
       world.gather_text("rank " + std::to_string(world.rank()) + " on " + host + ": " +
                         runtime.device().info().name + " " + runtime.device().info().uuid);
 
-  const auto start = Clock::now();
-  auto problem = load(options, world);
-  world.agree(problem.ok() ? Result<void>() : Result<void>(problem.error()));
-  report.setup_seconds = seconds_since(start);
-  const int status = std::visit(
-      [&](const auto& local) {
-        report.rows = local.global_rows;
-        report.nonzeros = local.global_nonzeros;
-        return options.dtype == DType::f32 ? solve<float>(runtime, options, local, report)
-                                           : solve<double>(runtime, options, local, report);
-      },
-      *problem);
+  Solve work{&runtime, &options, &report, make_progress(), faults_of_this_rank(options, world)};
+  solve(work);
+  if (world.spectator()) return kExitSuccess;
   Result<void> written;
   if (world.rank() == 0) {
     std::fputs(to_text(report, options).c_str(), stdout);
@@ -230,7 +272,7 @@ int run(Runtime& runtime) {
     if (!options.json.empty()) written = write_json(report, options);
   }
   world.agree(written);
-  return status;
+  return report.converged ? kExitSuccess : kExitFailure;
 }
 
 }  // namespace

@@ -78,6 +78,7 @@ std::string to_text(const Report& r, const Options& options) {
         "  (MiB: of all ranks; ms: from the commit until it was complete; stall: of the "
         "iterations)");
   }
+  if (r.final_ranks != r.ranks) line("Ranks at the end: {} of {}", r.final_ranks, r.ranks);
   line("Recoveries: {} (epoch {} at the end)", r.recoveries.size(), r.final_epoch);
   if (!r.recoveries.empty()) {
     line("  {:>4} {:<15} {:>9} {:>6} {:>8} {:>8} {:>8} {:>7} {:>7} {:>8} {:>9} {:>5} {:>9}", "rank",
@@ -128,6 +129,7 @@ Result<void> write_json(const Report& r, const Options& options) {
       {"backend", r.backend},
       {"problem", r.problem},
       {"ranks", r.ranks},
+      {"final_ranks", r.final_ranks},
       {"devices", r.devices},
       {"dtype", std::string(to_string(options.dtype))},
       {"precond", r.jacobi ? "jacobi" : "none"},

@@ -17,6 +17,7 @@ namespace troupe::cg {
 struct Report {
   std::string backend, problem;
   int ranks = 0;
+  int final_ranks = 0;               ///< fewer, if the world has shrunk
   std::vector<std::string> devices;  ///< one line per rank
   std::int64_t rows = 0, nonzeros = 0;
   std::int64_t iterations = 0;

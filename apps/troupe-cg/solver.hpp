@@ -24,6 +24,37 @@ inline double seconds_since(std::chrono::steady_clock::time_point start) {
 /// Shown at every check on rank 0: iteration, relative residual.
 using Progress = std::function<void(std::int64_t iteration, double residual)>;
 
+/// What one solve has over all its shares: a world that loses ranks deals the problem out anew.
+struct Solve {
+  Runtime* runtime;
+  const Options* options;
+  Report* report;
+  Progress progress;
+  std::vector<OrderedFault> faults;  ///< of this rank, not struck yet
+  std::chrono::steady_clock::time_point began{};
+  std::int64_t breakdown = 0;  ///< the first iteration (from 1) with p'Ap <= 0; 0: none
+  double breakdown_value = 0;
+};
+
+/// A rank's share of a solve, whatever its numbers and indices are.
+class Share {
+ public:
+  Share() = default;
+  virtual ~Share() = default;
+  Share(const Share&) = delete;
+  Share& operator=(const Share&) = delete;
+
+  /// The state before the first iteration; all ranks.
+  virtual void start() = 0;
+  virtual void add_to(Checkpoint& checkpoint) = 0;
+  /// This rank's rows from a state that another number of ranks has saved.
+  virtual void take_over(const SavedState& state) = 0;
+  /// Iteration i, from 0.
+  virtual Step step(std::int64_t i) = 0;
+  /// This rank's SpMV on its own, and a copy within the device, into the report.
+  virtual void measure_kernels() = 0;
+};
+
 /// The preconditioned conjugate gradient method (Saad, Iterative Methods for Sparse Linear Systems,
 /// 2nd ed., algorithm 9.1) over all devices of the world, without a host synchronisation but the
 /// check every K iterations.
@@ -32,81 +63,127 @@ using Progress = std::function<void(std::int64_t iteration, double residual)>;
 /// iteration (p'Ap, r'z, r'r), so that a check sees everything that happened since the one before,
 /// breakdowns too.
 template <Real T, troupe::Index I>
-class Solver {
+class Solver final : public Share {
  public:
-  Solver(Runtime& runtime, DistributedMatrix<T, I>& matrix, const LocalProblem<I>& problem,
-         const Options& options, std::span<const double> right_hand_side,
-         std::span<const double> diagonal)
-      : device_(&runtime.device()),
-        world_(&runtime.world()),
-        matrix_(&matrix),
-        problem_(&problem),
-        mark_{problem.global_rows, problem.global_nonzeros, options.jacobi,
-              static_cast<std::int64_t>(options.seed)},
-        rows_{problem.first_row, problem.rows},
-        options_(&options),
-        slots_(options.check_every + 1),
-        checkpoint_(runtime.device()) {
-    const auto n = matrix.rows();
+  /// `threads`: on the host. Throws Exception.
+  Solver(Solve& solve, LocalProblem<I> problem, std::int32_t threads)
+      : solve_(&solve),
+        device_(&solve.runtime->device()),
+        world_(&solve.runtime->world()),
+        problem_(std::move(problem)),
+        matrix_(*solve.runtime, problem_, threads),
+        mark_{problem_.global_rows, problem_.global_nonzeros, solve.options->jacobi,
+              static_cast<std::int64_t>(solve.options->seed)},
+        rows_{problem_.first_row, problem_.rows},
+        options_(solve.options),
+        slots_(options_->check_every + 1),
+        solution_(known_solution(problem_, options_->seed, threads)) {
+    const auto n = matrix_.rows();
     for (auto* vector : {&b_, &x_, &r_, &p_, &q_}) *vector = device_->template alloc<T>(n);
-    if (options.jacobi) {
+    if (options_->jacobi) {
       z_ = device_->template alloc<T>(n);
       inverse_diagonal_ = device_->template alloc<T>(n);
     }
     scalars_ = device_->template alloc<T>(kScalars);
     history_ = device_->template alloc<T>(3 * slots_);
     seen_ = device_->template pinned<T>(static_cast<std::size_t>(history_.length()));
-    upload(right_hand_side, b_);
-    if (options.jacobi) {
-      std::vector<double> inverse(diagonal.begin(), diagonal.end());
+    upload(right_hand_side(problem_, options_->seed, threads), b_);
+    if (options_->jacobi) {
+      auto inverse = diagonal(problem_);
       for (auto& value : inverse) value = 1 / value;
       upload(inverse, inverse_diagonal_);
     }
-    checkpoint_.add("x", x_);
-    checkpoint_.add("r", r_);
-    checkpoint_.add("p", p_);
-    checkpoint_.add("scalars", history_);
-    checkpoint_.add_constant<std::int64_t>(kProblemEntry, mark_);
-    checkpoint_.add_constant<std::int64_t>(kRowsEntry, rows_);
-    checkpoint_.add_constant(kRowOrderEntry, std::span<const std::int64_t>(problem.permutation));
-    checkpoint_.add_scratch(q_);
-    checkpoint_.add_scratch(scalars_);
-    if (options.jacobi) checkpoint_.add_scratch(z_);
-    matrix.register_scratch(checkpoint_);
-    for (const auto& fault : options.faults) {
-      if (fault.rank != world_->rank()) continue;
-      if (fault.phase.empty()) {
-        faults_.push_back(fault);
-      } else {
-        world_->inject_in_phase(fault.kind, fault.phase);
-      }
-    }
   }
 
-  /// Solves; fills the report's solution, timings of solve and verification. `solution` is the
-  /// known one. Throws CollectiveException (invalid) on a breakdown: the matrix is not positive
-  /// definite.
-  void solve(Report& report, std::span<const double> solution, const Progress& progress) {
-    upload(solution, x_);  // x_ is free until the start
+  void add_to(Checkpoint& checkpoint) override {
+    checkpoint.add("x", x_);
+    checkpoint.add("r", r_);
+    checkpoint.add("p", p_);
+    checkpoint.add("scalars", history_);
+    checkpoint.add_constant<std::int64_t>(kProblemEntry, mark_);
+    checkpoint.add_constant<std::int64_t>(kRowsEntry, rows_);
+    checkpoint.add_constant(kRowOrderEntry, std::span<const std::int64_t>(problem_.permutation));
+    checkpoint.add_scratch(q_);
+    checkpoint.add_scratch(scalars_);
+    if (options_->jacobi) checkpoint.add_scratch(z_);
+    matrix_.register_scratch(checkpoint);
+  }
+
+  /// x = 0, r = b, p = z = M^-1 r; and the norms that everything is measured by.
+  void start() override {
+    upload(solution_, x_);
     device_->blas().dot(x_, x_, scalar(kSolutionNorm));
     device_->blas().dot(b_, b_, scalar(kRightHandSideNorm));
     world_->all_reduce(scalars_.slice(kSolutionNorm, 2), ReduceOp::sum);
     const auto norms = device_->download(scalars_.slice(kSolutionNorm, 2));
     solution_norm_ = std::sqrt(static_cast<double>(norms[0]));
     b_norm_ = std::sqrt(static_cast<double>(norms[1]));
-    start();
-    const auto began = std::chrono::steady_clock::now();
-    world_->run(checkpoint_,
-                [&](std::int64_t i) { return step(i, report, solution, progress, began); },
-                {.first_step = 0,
-                 .commit_every = options_->commit_every,
-                 .redistribute = [this](const SavedState& state) { take_over(state); }});
-    report.restarted_from = world_->restarted_from();
-    report.checkpoints = world_->saved_checkpoints();
-    if (breakdown_ != 0) throw CollectiveException(breakdown_error());
-    const double floor = 1000 * static_cast<double>(std::numeric_limits<T>::epsilon());
-    report.converged = report.converged &&
-                       report.true_relative_residual <= std::max(10 * options_->tolerance, floor);
+    device_->fill(x_, T(0));
+    device_->fill(history_, T(1));
+    device_->copy(b_, r_);
+    precondition();
+    device_->copy(z(), p_);
+    residual_products(-1);
+    device_->nop().get();
+    (void)device_->download(rz(-1));
+  }
+
+  void take_over(const SavedState& state) override {
+    const std::string names[] = {"x", "r", "p"};
+    const auto vectors = redistribute<T>(state, problem_, mark_, names).take();
+    // The scalars are sums over all ranks: those of any part do.
+    const SavedPiece scalars{0, "scalars", 0, static_cast<std::uint64_t>(history_.length())};
+    const auto values = SavedState::as<T>(state.read({&scalars, 1}).take()[0]);
+    device_->upload(std::span<const T>(values), history_).get();
+    GpuRef<T>* const targets[] = {&x_, &r_, &p_};
+    for (std::size_t i = 0; i < vectors.size(); ++i)
+      device_->upload(std::span<const T>(vectors[i]), *targets[i]).get();
+  }
+
+  Step step(std::int64_t i) override {
+    auto& report = *solve_->report;
+    iterate(i);
+    const bool last = i + 1 >= options_->max_iterations;
+    if ((i + 1) % options_->check_every != 0 && !last) return Step::again;
+    device_->copy(history_, seen_).get();
+    const double residual = look(i);
+    if (world_->rank() == 0) solve_->progress(i + 1, residual);
+    report.iterations = i + 1;
+    report.relative_residual = residual;
+    report.converged = residual <= options_->tolerance;
+    if (solve_->breakdown != 0) return Step::done;
+    if (!report.converged && !last) return Step::again;
+    const auto verifying = std::chrono::steady_clock::now();
+    report.solve_seconds = std::chrono::duration<double>(verifying - solve_->began).count();
+    verify();
+    report.verify_seconds = seconds_since(verifying);
+    return Step::done;
+  }
+
+  void measure_kernels() override {
+    constexpr int kRepeats = 20;
+    auto& report = *solve_->report;
+    const auto timed = [&](auto submit) {
+      submit().get();
+      const auto start = std::chrono::steady_clock::now();
+      for (int i = 1; i < kRepeats; ++i) submit();
+      submit().get();
+      return seconds_since(start) / kRepeats;
+    };
+    device_->fill(x_, T(1));
+    report.spmv_format = matrix_.own_format();
+    report.spmv_bytes = matrix_.own_bytes();
+    report.spmv_seconds = timed([&] { return matrix_.multiply_own(x_, q_); });
+    // As large as the matrix, within reason, so that neither fits a cache that the other does not
+    // fit.
+    const auto length =
+        static_cast<std::int64_t>(std::min(report.spmv_bytes / 2, 1e9) / sizeof(T)) + 1;
+    auto from = device_->template try_alloc<T>(length);
+    auto to = device_->template try_alloc<T>(length);
+    if (!from.ok() || !to.ok()) return;
+    device_->fill(*from, T(1));
+    report.copy_bytes = 2.0 * static_cast<double>(from->bytes());
+    report.copy_seconds = timed([&] { return device_->copy(*from, *to); });
   }
 
  private:
@@ -142,31 +219,6 @@ class Solver {
     }
   }
 
-  /// x = 0, r = b, p = z = M^-1 r
-  void start() {
-    device_->fill(x_, T(0));
-    device_->fill(history_, T(1));
-    device_->copy(b_, r_);
-    precondition();
-    device_->copy(z(), p_);
-    residual_products(-1);
-    device_->nop().get();
-    (void)device_->download(rz(-1));
-  }
-
-  /// The vectors of this rank's rows from a state that another number of ranks has saved.
-  void take_over(const SavedState& state) {
-    const std::string names[] = {"x", "r", "p"};
-    const auto vectors = redistribute<T>(state, *problem_, mark_, names).take();
-    // The scalars are sums over all ranks: those of any part do.
-    const SavedPiece scalars{0, "scalars", 0, static_cast<std::uint64_t>(history_.length())};
-    const auto values = SavedState::as<T>(state.read({&scalars, 1}).take()[0]);
-    device_->upload(std::span<const T>(values), history_).get();
-    GpuRef<T>* const targets[] = {&x_, &r_, &p_};
-    for (std::size_t i = 0; i < vectors.size(); ++i)
-      device_->upload(std::span<const T>(vectors[i]), *targets[i]).get();
-  }
-
   void precondition() {
     if (options_->jacobi) device_->vector().multiply(inverse_diagonal_, r_, z_);
   }
@@ -186,7 +238,7 @@ class Solver {
   void iterate(std::int64_t i) {
     auto blas = device_->blas();
     auto vector = device_->vector();
-    matrix_->multiply(p_, q_);
+    matrix_.multiply(p_, q_);
     strike(i);
     blas.dot(p_, q_, pap(i));
     world_->all_reduce(pap(i), ReduceOp::sum);
@@ -202,53 +254,35 @@ class Solver {
   }
 
   void strike(std::int64_t i) {
-    std::erase_if(faults_, [&](const OrderedFault& fault) {
+    std::erase_if(solve_->faults, [&](const OrderedFault& fault) {
       if (fault.iteration != i) return false;
       device_->inject(fault.kind);
       return true;
     });
   }
 
-  Step step(std::int64_t i, Report& report, std::span<const double> solution,
-            const Progress& progress, std::chrono::steady_clock::time_point began) {
-    iterate(i);
-    const bool last = i + 1 >= options_->max_iterations;
-    if ((i + 1) % options_->check_every != 0 && !last) return Step::again;
-    device_->copy(history_, seen_).get();
-    const double residual = look(i, report);
-    progress(i + 1, residual);
-    report.iterations = i + 1;
-    report.relative_residual = residual;
-    report.converged = residual <= options_->tolerance;
-    if (breakdown_ != 0) return Step::done;
-    if (!report.converged && !last) return Step::again;
-    const auto verifying = std::chrono::steady_clock::now();
-    report.solve_seconds = std::chrono::duration<double>(verifying - began).count();
-    verify(report, solution);
-    report.verify_seconds = seconds_since(verifying);
-    return Step::done;
-  }
-
   /// Reads the scalars since the last check; returns the relative residual after iteration i.
-  double look(std::int64_t i, Report& report) {
+  double look(std::int64_t i) {
+    auto& report = *solve_->report;
     const auto place = [&](std::int64_t iteration, std::int64_t which) {
       return static_cast<double>(
           seen_[static_cast<std::size_t>(3 * ((iteration + slots_) % slots_) + which)]);
     };
     const std::int64_t squared = options_->jacobi ? 2 : 1;
-    breakdown_ = 0;
+    auto& breakdown = solve_->breakdown;
+    breakdown = 0;
     for (auto j = std::max<std::int64_t>(0, i - i % options_->check_every); j <= i; ++j) {
       // Once the residual is at rounding level p may vanish: that is convergence, not breakdown.
       const bool vanished = place(j - 1, 1) == 0;
-      if (!(place(j, 0) > 0) && !vanished && breakdown_ == 0) {
-        breakdown_ = j + 1;
-        breakdown_value_ = place(j, 0);
+      if (!(place(j, 0) > 0) && !vanished && breakdown == 0) {
+        breakdown = j + 1;
+        solve_->breakdown_value = place(j, 0);
       }
     }
     const double residual = std::sqrt(place(i, squared)) / b_norm_;
-    if (!std::isfinite(residual) && breakdown_ == 0) {
-      breakdown_ = i + 1;
-      breakdown_value_ = residual;
+    if (!std::isfinite(residual) && breakdown == 0) {
+      breakdown = i + 1;
+      solve_->breakdown_value = residual;
     }
     if (options_->history) {
       // A rollback repeats checks: keep one entry for each.
@@ -259,13 +293,14 @@ class Solver {
   }
 
   /// From scratch: q = b - A x, and the distance to the known solution.
-  void verify(Report& report, std::span<const double> solution) {
+  void verify() {
+    auto& report = *solve_->report;
     device_->copy(b_, q_);
-    matrix_->multiply(x_, q_, T(-1), T(1));
+    matrix_.multiply(x_, q_, T(-1), T(1));
     device_->blas().dot(q_, q_, scalar(kCheck));
     auto& difference = q_;
     const auto residual = reduced(kCheck);
-    upload(solution, difference);
+    upload(solution_, difference);
     device_->vector().axpby(T(1), x_, T(-1), difference);
     device_->blas().dot(difference, difference, scalar(kCheck2));
     report.true_relative_residual = std::sqrt(residual) / b_norm_;
@@ -277,32 +312,19 @@ class Solver {
     return static_cast<double>(device_->download(scalar(place))[0]);
   }
 
-  [[nodiscard]] Error breakdown_error() const {
-    char value[32];
-    std::snprintf(value, sizeof value, "%.6g", breakdown_value_);
-    return {
-        Errc::invalid, 0,
-        "breakdown in iteration " + std::to_string(breakdown_) +
-            (std::isfinite(breakdown_value_) ? std::string(": p'Ap = ") + value + " is not positive"
-                                             : std::string(": the residual is ") + value) +
-            ": the matrix is not positive definite"};
-  }
-
+  Solve* solve_;
   Device* device_;
   World* world_;
-  DistributedMatrix<T, I>* matrix_;
-  const LocalProblem<I>* problem_;
+  LocalProblem<I> problem_;
+  DistributedMatrix<T, I> matrix_;
   ProblemMark mark_;
   std::array<std::int64_t, 2> rows_;
   const Options* options_;
   std::int64_t slots_;
+  Array<double> solution_;  ///< the known one
   GpuRef<T> b_, x_, r_, z_, p_, q_, inverse_diagonal_, scalars_, history_;
   PinnedBuffer<T> seen_;
-  Checkpoint checkpoint_;
-  std::vector<OrderedFault> faults_;  ///< of this rank, not struck yet
   double b_norm_ = 0, solution_norm_ = 0;
-  std::int64_t breakdown_ = 0;  ///< the first iteration (from 1) with p'Ap <= 0; 0: none
-  double breakdown_value_ = 0;
 };
 
 }  // namespace troupe::cg

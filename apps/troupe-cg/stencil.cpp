@@ -322,6 +322,55 @@ Result<LocalProblem<Index>> make_stencil_problem(const StencilOptions& options) 
   }
 }
 
+Result<LocalRows> stencil_rows(const StencilOptions& whole, std::int32_t rank, std::int32_t ranks) {
+  check(rank >= 0 && rank < ranks, "stencil_rows() of a rank that there is not");
+  const auto size = stencil_size(whole);
+  if (!size) return size.error();
+  const RowBlocks blocks{size->global_rows, ranks};
+  LocalRows local;
+  local.first_row = blocks.first(rank);
+  local.rows = blocks.count(rank);
+  local.global_rows = size->global_rows;
+  local.global_nonzeros = size->global_nonzeros;
+  // A column and a value to an entry, and partition() makes as much again.
+  const std::int64_t needed = local.rows * 27 * 32;
+  if (needed > whole.memory_limit_bytes) {
+    return Error{Errc::out_of_memory, 0,
+                 "stencil: " + std::to_string(needed) + " bytes of host memory needed, " +
+                     std::to_string(whole.memory_limit_bytes) + " allowed"};
+  }
+  const auto grid = ProcessGrid::of(whole.ranks);
+  const std::array<std::int64_t, 3> box{whole.nx, whole.ny, whole.nz},
+      points{box[0] * grid.px, box[1] * grid.py, box[2] * grid.pz};
+  const auto row_of = [&](std::int64_t x, std::int64_t y, std::int64_t z) {
+    const auto owner = x / box[0] + grid.px * (y / box[1] + grid.py * (z / box[2]));
+    return owner * size->rows + x % box[0] + box[0] * (y % box[1] + box[1] * (z % box[2]));
+  };
+  local.row_begin.push_back(0);
+  std::vector<std::int64_t> columns;
+  for (auto row = local.first_row; row < local.first_row + local.rows; ++row) {
+    const auto where = grid.coordinates(static_cast<std::int32_t>(row / size->rows));
+    const auto inside = row % size->rows;
+    const auto x = where[0] * box[0] + inside % box[0],
+               y = where[1] * box[1] + inside / box[0] % box[1],
+               z = where[2] * box[2] + inside / box[0] / box[1];
+    columns.clear();
+    for (auto cz = std::max<std::int64_t>(0, z - 1); cz <= std::min(points[2] - 1, z + 1); ++cz) {
+      for (auto cy = std::max<std::int64_t>(0, y - 1); cy <= std::min(points[1] - 1, y + 1); ++cy) {
+        for (auto cx = std::max<std::int64_t>(0, x - 1); cx <= std::min(points[0] - 1, x + 1); ++cx)
+          columns.push_back(row_of(cx, cy, cz));
+      }
+    }
+    std::sort(columns.begin(), columns.end());
+    for (const auto column : columns) {
+      local.column.push_back(column);
+      local.value.push_back(column == row ? 26 : -1);
+    }
+    local.row_begin.push_back(static_cast<std::int64_t>(local.column.size()));
+  }
+  return local;
+}
+
 template Result<LocalProblem<std::int32_t>> make_stencil_problem(const StencilOptions&);
 template Result<LocalProblem<std::int64_t>> make_stencil_problem(const StencilOptions&);
 

@@ -54,4 +54,10 @@ Result<StencilSize> stencil_size(const StencilOptions& options);
 template <class Index>
 Result<LocalProblem<Index>> make_stencil_problem(const StencilOptions& options);
 
+/// The rows that RowBlocks{global rows, ranks} gives to `rank`, of the problem that `whole` makes
+/// on whole.ranks ranks (whole.rank does not matter): for partition(), where other ranks than those
+/// that the problem was made for go on with it. Slower than make_stencil_problem(), on one thread.
+/// Errors as stencil_size().
+Result<LocalRows> stencil_rows(const StencilOptions& whole, std::int32_t rank, std::int32_t ranks);
+
 }  // namespace troupe::cg

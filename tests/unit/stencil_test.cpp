@@ -103,6 +103,44 @@ TEST(StencilTest, DirectGenerationEqualsThePartitionOfTheGlobalMatrix) {
   expect_equals_partition<std::int32_t>({5, 5, 5, 0, 8, 16, kPlenty});
 }
 
+/// Dealt out to other ranks it is the same matrix.
+TEST(StencilTest, RowsForAnyNumberOfRanksAreThoseOfTheWhole) {
+  for (const std::int32_t made_for : {1, 3, 4, 8}) {
+    StencilOptions options{3, 2, 4, 0, made_for, 1, kPlenty};
+    LocalRows whole;
+    whole.row_begin.push_back(0);
+    for (options.rank = 0; options.rank < options.ranks; ++options.rank) {
+      const auto part = reference_rows(options);
+      const auto before = whole.row_begin.back();
+      for (std::size_t i = 1; i < part.row_begin.size(); ++i)
+        whole.row_begin.push_back(before + part.row_begin[i]);
+      whole.column.insert(whole.column.end(), part.column.begin(), part.column.end());
+      whole.value.insert(whole.value.end(), part.value.begin(), part.value.end());
+    }
+    options.rank = 0;
+    for (const std::int32_t ranks : {1, 2, 3, 5}) {
+      SCOPED_TRACE(std::to_string(made_for) + " ranks' on " + std::to_string(ranks));
+      LocalRows dealt;
+      dealt.row_begin.push_back(0);
+      for (std::int32_t rank = 0; rank < ranks; ++rank) {
+        const auto part = stencil_rows(options, rank, ranks).take();
+        EXPECT_EQ(part.first_row, static_cast<std::int64_t>(dealt.row_begin.size()) - 1);
+        EXPECT_EQ(part.rows, static_cast<std::int64_t>(part.row_begin.size()) - 1);
+        EXPECT_EQ(part.global_nonzeros, static_cast<std::int64_t>(whole.column.size()));
+        const auto before = dealt.row_begin.back();
+        for (std::size_t i = 1; i < part.row_begin.size(); ++i)
+          dealt.row_begin.push_back(before + part.row_begin[i]);
+        dealt.column.insert(dealt.column.end(), part.column.begin(), part.column.end());
+        dealt.value.insert(dealt.value.end(), part.value.begin(), part.value.end());
+      }
+      EXPECT_EQ(dealt.row_begin, whole.row_begin);
+      EXPECT_EQ(dealt.column, whole.column);
+      EXPECT_EQ(dealt.value, whole.value);
+    }
+  }
+  EXPECT_EQ(stencil_rows({100, 100, 100, 0, 4, 1, 1000}, 0, 3).code(), Errc::out_of_memory);
+}
+
 TEST(StencilTest, IsSymmetricWithTheRowSumsOfTheBoundary) {
   StencilOptions options{3, 2, 4, 0, 6, 2, kPlenty};
   std::map<std::pair<std::int64_t, std::int64_t>, double> all;
