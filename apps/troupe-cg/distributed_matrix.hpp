@@ -27,12 +27,13 @@ class DistributedMatrix {
         world_(&runtime.world()),
         rows_(problem.rows),
         own_nonzeros_(problem.own.nonzeros()) {
+    // First, before a device can fail on some ranks: all take part in it.
+    plan_exchange(problem);
     if (const auto slices = slice_offsets(problem.own); !slices.empty()) {
       own_ = upload_sell(problem.own, slices, threads);
     } else {
       own_ = upload(problem.own);
     }
-    plan_exchange(problem);
     if (problem.halo_columns.empty()) return;
     foreign_ = upload(problem.foreign);
     interior_ = problem.interior_rows;

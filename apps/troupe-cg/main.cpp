@@ -148,16 +148,18 @@ std::unique_ptr<Share> share_out(Solve& solve) {
       [&]<class I>(LocalProblem<I>& local) {
         report.rows = local.global_rows;
         report.nonzeros = local.global_nonzeros;
+        const bool narrow = options.dtype == DType::f32;
+        world.agree(narrow ? check_memory<float>(local, options, *solve.runtime)
+                           : check_memory<double>(local, options, *solve.runtime));
         const auto uploading = Clock::now();
         std::unique_ptr<Share> share;
-        const auto make = [&]<Real T>(T) -> Result<void> {
-          if (auto enough = check_memory<T>(local, options, *solve.runtime); !enough) return enough;
-          share = std::make_unique<Solver<T, I>>(solve, std::move(local), threads);
-          return {};
-        };
         Result<void> made;
         try {
-          made = options.dtype == DType::f32 ? make(float{}) : make(double{});
+          if (narrow) {
+            share = std::make_unique<Solver<float, I>>(solve, std::move(local), threads);
+          } else {
+            share = std::make_unique<Solver<double, I>>(solve, std::move(local), threads);
+          }
         } catch (const Exception& e) {
           made = e.error();
         }
