@@ -272,7 +272,7 @@ Error RunLoop::rescue(const Error& error) {
     }
   }
   auto told = error;
-  if (core_->stop_on_loss_ && step >= 0) told.code = Errc::requeue;
+  if ((core_->stop_on_loss_ || core_->shrink_) && step >= 0) told.code = Errc::requeue;
   told.message += step >= 0 ? "; the state of step " + std::to_string(step) + " is on disk"
                             : "; no state is on disk";
   return told;
