@@ -15,8 +15,9 @@ constexpr int kReducesPerStep = 16;
 constexpr std::int64_t kStepsBefore = 20;
 constexpr std::int64_t kCommitEvery = 8;  ///< of which the steps before the fault are no multiple
 constexpr std::int64_t kStreamLength = 1024;
-constexpr auto kFaultLimit = 60s;   ///< for a fault to have its effect and to be overcome
-constexpr auto kSettleLimit = 60s;  ///< for the standbys to come up
+constexpr auto kFaultLimit = 60s;    ///< for a fault to have its effect and to be overcome
+constexpr auto kSettleLimit = 60s;   ///< for the standbys to come up
+constexpr auto kRejoins = "rejoin";  ///< Recovery::kind of a rank that is back
 
 /// What a fault anywhere makes of operations that have nothing to do with it.
 bool is_of_a_fault(Errc code) {
@@ -66,6 +67,7 @@ Drill::Drill(Runtime& runtime, const Options& options)
       is_second_(options.second == world_.rank()),
       has_standby_(runtime.config().text("standby") != "off"),
       fault_limit_(kFaultLimit + runtime.config().duration("heartbeat-timeout")),
+      all_ranks_(world_.size()),
       stream_(device_.alloc<double>(kStreamLength)),
       kept_(device_.alloc<float>(static_cast<std::int64_t>(options.kept_bytes / sizeof(float)))) {
   keep();
@@ -92,27 +94,41 @@ Outcome Drill::suffer(const Attack& attack) {
   kind_ = attack.kind;
   known_ = world_.recoveries().size();
   expected_ = known_ + options_.victims.size() + (second ? 1 : 0);
-  failed_ = 0;
+  failed_ = failed_before_ = 0;
+  goes_out_ = options_.shrinks && (is_victim_ || (second && is_second_));
   ordered_.reset();
+  verified_ = {};
+  longest_pause_ = {};
   if (second && is_second_) check(world_.inject_in_phase(kind_, attack.phase), "no such phase");
   // The clocks of nodes differ: each rank's times count from here.
   world_.barrier();
   const auto start = Clock::now();
   deadline_ = start + fault_limit_;
   options_.in_run ? suffer_in_run() : suffer_outside_run();
+  if (goes_out_) failed_before_ = failed_;
 
   constexpr auto kNever = Clock::duration::max();
   const auto orders = world_.gather_values(ordered_ ? *ordered_ - start : kNever);
-  const auto ends = world_.gather_values(verified_ - start);
+  // Who was out of the world has verified nothing.
+  const auto ends = world_.gather_values(verified_ == Clock::time_point{} ? Clock::duration{}
+                                                                          : verified_ - start);
   Outcome outcome;
   outcome.wall_ms = to_ms(*std::max_element(ends.begin(), ends.end()) -
                           *std::min_element(orders.begin(), orders.end()));
-  for (const auto failed : world_.gather_values(failed_)) outcome.failed_commands += failed;
+  came_back_ = {};
+  for (const auto failed : world_.gather_values(failed_before_)) outcome.failed_commands += failed;
+  for (const auto failed : world_.gather_values(failed_ - failed_before_))
+    came_back_.failed_commands += failed;
+  for (const auto pause : world_.gather_values(longest_pause_))
+    came_back_.wall_ms = std::max(came_back_.wall_ms, to_ms(pause));
   for (const bool intact : world_.gather_values(kept_is_intact()))
     outcome.kept_intact = outcome.kept_intact && intact;
+  came_back_.kept_intact = outcome.kept_intact;
   const auto recoveries = world_.recoveries();
-  outcome.recoveries.assign(recoveries.begin() + static_cast<std::ptrdiff_t>(known_),
-                            recoveries.end());
+  for (auto one = recoveries.begin() + static_cast<std::ptrdiff_t>(known_); one != recoveries.end();
+       ++one) {
+    (one->kind == kRejoins ? came_back_ : outcome).recoveries.push_back(*one);
+  }
   if (!outcome.kept_intact) keep();
   return outcome;
 }
@@ -143,25 +159,55 @@ Epoch Drill::active_epoch() {
 void Drill::suffer_in_run() {
   Checkpoint checkpoint(device_);
   checkpoint.add("stream", stream_);
+  SaveOptions save;  // nothing to disk
+  save.partner = world_.save_options().partner;
   world_.run(checkpoint, [this](std::int64_t number) { return step(number); },
-             {.commit_every = kCommitEvery, .save = SaveOptions{}});  // nothing to disk
+             {.commit_every = kCommitEvery,
+              .save = save,
+              .redistribute = [this](const SavedState& state) { take_over(state); },
+              .resized =
+                  [&] {
+                    if (!stream_.valid()) stream_.renew();
+                    checkpoint.add("stream", stream_);
+                  }});
+}
+
+/// Every rank has the same.
+void Drill::take_over(const SavedState& state) {
+  const SavedPiece piece{0, "stream", 0, static_cast<std::uint64_t>(kStreamLength)};
+  const auto values = SavedState::as<double>(state.read({&piece, 1}).take()[0]);
+  device_.upload(std::span<const double>(values), stream_).get();
 }
 
 Step Drill::step(std::int64_t number) {
   // Of an epoch that this rank has not acknowledged nothing follows: what it submits now fails.
   const auto overcome = world_.recoveries().size();
   if (is_victim_ && !ordered_ && (number >= kStepsBefore || overcome > known_)) order_fault();
-  if (overcome >= expected_) {
-    reduce_and_verify();
-    verified_ = Clock::now();
-    return Step::done;
-  }
+  if (overcome >= expected_) return wait_for_all();
   if (Clock::now() > deadline_) {
     throw Exception(Error{Errc::timeout, 0,
                           fmt::format("{}: {} of {} faults were noticed and overcome",
                                       to_string(kind_), overcome - known_, expected_ - known_)});
   }
   stream();
+  return Step::again;
+}
+
+Step Drill::wait_for_all() {
+  const auto now = Clock::now();
+  if (verified_ != Clock::time_point{} && streamed_ != Clock::time_point{})
+    longest_pause_ = std::max(longest_pause_, now - streamed_);
+  reduce_and_verify();
+  streamed_ = Clock::now();
+  if (verified_ == Clock::time_point{} && !goes_out_) {
+    verified_ = streamed_;
+    failed_before_ = failed_;
+  }
+  if (world_.size() == all_ranks_) return Step::done;
+  if (now > deadline_) {
+    throw Exception(
+        Error{Errc::timeout, 0, "the lost ranks do not come back (see --rejoin-after)"});
+  }
   return Step::again;
 }
 

@@ -33,8 +33,11 @@ class Drill {
   /// Waits until the world is ready for the next fault. Throws Exception (timeout) if the standbys
   /// do not come up.
   void settle();
-  /// Throws Exception if the world does not recover or computes wrongly.
+  /// Throws Exception if the world does not recover or computes wrongly. In a world that shrinks it
+  /// goes on until the lost ranks are back.
   Outcome suffer(const Attack& attack);
+  /// How they came back, the last time: the wall clock is then the pause in the step loop.
+  [[nodiscard]] const Outcome& came_back() const { return came_back_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -43,6 +46,9 @@ class Drill {
   void suffer_in_run();
   Epoch active_epoch();
   Step step(std::int64_t number);
+  /// After everything is overcome: done when all ranks are in the world.
+  Step wait_for_all();
+  void take_over(const SavedState& state);
   void order_fault();
   void stream();
   void reduce_and_verify();
@@ -55,6 +61,7 @@ class Drill {
   const bool is_victim_, is_second_;
   const bool has_standby_;
   const std::chrono::nanoseconds fault_limit_;
+  const int all_ranks_;
   GpuRef<double> stream_;
   GpuRef<float> kept_;
   std::vector<float> kept_values_;
@@ -65,6 +72,11 @@ class Drill {
   std::int64_t failed_ = 0;
   Clock::time_point deadline_{}, verified_{};
   std::optional<Clock::time_point> ordered_;
+  Clock::time_point streamed_{};     ///< the last time that all went well
+  Clock::duration longest_pause_{};  ///< since the faults were overcome
+  bool goes_out_ = false;            ///< this rank is out of the world for a while
+  std::int64_t failed_before_ = 0;   ///< commands until then
+  Outcome came_back_;
 };
 
 }  // namespace troupe::drill

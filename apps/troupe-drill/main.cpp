@@ -36,13 +36,18 @@ int run(Runtime& runtime) {
   std::vector<Series> all;
   bool intact = true;
   for (const auto& attack : options.attacks) {
-    auto& series = all.emplace_back(Series{attack, {}});
+    Series losses{attack, {}}, returns{attack, {}, true};
     for (std::int64_t i = 0; i < options.repetitions; ++i) {
       drill.settle();
-      series.outcomes.push_back(drill.suffer(attack));
-      intact = intact && series.outcomes.back().kept_intact;
+      losses.outcomes.push_back(drill.suffer(attack));
+      returns.outcomes.push_back(drill.came_back());
+      intact = intact && losses.outcomes.back().kept_intact;
     }
-    print(to_text(series));
+    for (auto* series : {&losses, &returns}) {
+      if (series->back && !options.shrinks) continue;
+      print(to_text(*series));
+      all.push_back(std::move(*series));
+    }
   }
   Result<void> written;
   if (world.rank() == 0) {
@@ -59,9 +64,12 @@ int run(Runtime& runtime) {
 
 int main(int argc, char** argv) {
   using namespace troupe;
-  // This program's own defaults: it lives on what the budget is there to stop, and its table says
-  // what the log would.
-  ::setenv("TROUPE_RESTART_BUDGET", "100000", 0);
+  // This program's own defaults: it lives on what the budget is there to stop, or on its end, and
+  // its table says what the log would.
+  const auto asked = Config::parse(argc, argv, drill::option_specs());
+  const bool shrinks = asked.ok() && asked->text("on-loss") == "shrink";
+  ::setenv("TROUPE_RESTART_BUDGET", shrinks ? "0" : "100000", 0);
+  ::setenv("TROUPE_REJOIN_AFTER", "100ms", 0);
   ::setenv("TROUPE_LOG_LEVEL", "error", 0);
   ::setenv("TROUPE_FLIGHT_DIR", "none", 0);
   const Program program{

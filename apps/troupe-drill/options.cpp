@@ -153,6 +153,8 @@ std::vector<OptionSpec> option_specs() {
 Result<void> check_options(const Config& config) {
   if (config.text("isolation") == "thread")
     return bad("isolation", "with the device host as a thread a fault ends its rank");
+  if (config.text("on-loss") == "shrink" && !config.flag("in-run"))
+    return bad("on-loss", "shrink: with --in-run, which makes the shares anew");
   for (const std::string phase : {"replace", "form"}) {
     const auto& phases = config.list("phases");
     if (!standby_world(config) || std::find(phases.begin(), phases.end(), phase) == phases.end())
@@ -189,6 +191,10 @@ Result<Options> parse_options(const Config& config, int ranks, const std::string
   if (!sizes) return sizes.error();
   options.world_sizes = std::move(*sizes);
   options.in_run = config.flag("in-run");
+  options.shrinks = config.text("on-loss") == "shrink";
+  const auto struck =
+      static_cast<int>(options.victims.size()) + (phases == std::vector{kNoPhase} ? 0 : 1);
+  if (options.shrinks && struck >= ranks) return bad("on-loss", "shrink: a rank must be left");
   options.json = config.text("json");
   return options;
 }

@@ -23,6 +23,7 @@ struct Options {
   std::optional<std::chrono::nanoseconds> settle;  ///< nothing: until the standbys are ready
   std::uint64_t kept_bytes = 0;
   bool in_run = false;
+  bool shrinks = false;  ///< the world goes on without those that are struck, until they are back
   std::vector<int> world_sizes;  ///< to be simulated
   std::string json;
 };

@@ -16,9 +16,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The settings that decide on the way of a recovery.
-constexpr const char* kPolicies[] = {"standby"};
-
 struct Phase {
   const char* name;
   double Recovery::*time;
@@ -71,13 +68,15 @@ bool kept_intact(const Series& series) {
                      [](const Outcome& outcome) { return outcome.kept_intact; });
 }
 
-std::string name_of(const Attack& attack) {
+std::string name_of(const Series& series) {
+  const auto& attack = series.attack;
   const std::string kind(to_string(attack.kind));
-  return attack.phase.empty() ? kind : kind + " in " + attack.phase;
+  return (attack.phase.empty() ? kind : kind + " in " + attack.phase) +
+         (series.back ? ", back" : "");
 }
 
 Json to_json(const Series& series, const Setting& setting) {
-  Json json = {{"name", name_of(series.attack) + " " + setting.policy},
+  Json json = {{"name", name_of(series) + " " + setting.policy},
                {"kind", to_string(series.attack.kind)},
                {"phase", series.attack.phase.empty() ? "none" : series.attack.phase},
                {"ranks", setting.ranks},
@@ -110,10 +109,8 @@ double Series::median(double Recovery::*time) const {
 }
 
 std::string policy_of(const Config& config) {
-  std::string text;
-  for (const auto* policy : kPolicies)
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", policy, config.text(policy));
-  return text;
+  const bool shrinks = config.text("on-loss") == "shrink";
+  return "standby " + config.text("standby") + (shrinks ? ", on-loss shrink" : "");
 }
 
 std::string heading(const Setting& setting, const Options& options) {
@@ -135,7 +132,7 @@ std::string heading(const Setting& setting, const Options& options) {
 }
 
 std::string to_text(const Series& series) {
-  auto medians = fmt::format("  {:<24}", name_of(series.attack));
+  auto medians = fmt::format("  {:<24}", name_of(series));
   auto maxima = fmt::format("  {:<24}", "");
   for (const auto& column : times(series)) {
     medians += fmt::format(" {:>8.1f}", median(column.values));

@@ -16,6 +16,7 @@ struct LargerWorld;
 struct Series {
   Attack attack;
   std::vector<Outcome> outcomes;
+  bool back = false;  ///< not of the loss, but of the return of the lost ranks
 
   [[nodiscard]] double median(double Recovery::*time) const;
 };

@@ -80,6 +80,26 @@ TEST(Drill, MeasuresEachKindOnItsOwn) {
   }
 }
 
+/// Two ranks are lost for good, one of them in the recovery from the other's loss, and come back.
+TEST(Drill, LostRanksGoAndComeBack) {
+  const int ranks = ranks_here(4);
+  if (ranks < 3) GTEST_SKIP() << "a rank must be left";
+  const auto report = drill(
+      ranks, {"--on-loss", "shrink", "--in-run", "--phases", "none,quiesce", "--repetitions", "2"});
+  ASSERT_EQ(report["series"].size(), on_cuda() ? 20u : 4u);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const auto& series = report["series"][i];
+    SCOPED_TRACE(series.value("name", "unnamed"));
+    const bool back = i % 2 != 0;
+    EXPECT_EQ(series.value("name", "").find(", back") != std::string::npos, back);
+    EXPECT_NE(series.value("name", "").find("on-loss shrink"), std::string::npos);
+    EXPECT_TRUE(series.value("kept_intact", false));
+    for (const auto& count : series["recoveries"]) EXPECT_EQ(count.get<int>(), i < 2 ? 1 : 2);
+    EXPECT_GT(number(series, "quiesce_ms_median"), 0);
+    EXPECT_GT(number(series, "wall_ms_median"), 0);
+  }
+}
+
 TEST(Drill, HasASecondFaultInEachPhase) {
   if (ranks_here(3) < 2) GTEST_SKIP() << "needs 2 ranks";
   const auto report =
@@ -165,6 +185,7 @@ TEST(Usage, WhatCannotBeMeasuredIsRefused) {
     expect_refused(Job::kNoMpirun, {"--world-size", size}, {"world-size", size});
   expect_refused(Job::kNoMpirun, {"--world-size", "8", "--standby", "local"},
                  {"world-size", "standby"});
+  expect_refused(Job::kNoMpirun, {"--on-loss", "shrink"}, {"on-loss", "in-run"});
   if (!on_cuda()) expect_refused(2, {"--kinds", "trap"}, {"kinds", "trap"});
   expect_refused(Job::kNoMpirun,
                  {"--repetitions", "1", "--kept", "4B", "--json", "/nonexistent/report.json"},

@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
       {"saved_under_fire", test::saved_under_fire},
       {"stop_requests", test::stop_requests},
       {"shrink", test::shrink},
+      {"shrink_by_hand", test::shrink_by_hand},
       {"grow", test::grow},
       {"tokens", test::tokens},
       {"token_order", test::token_order},

@@ -201,6 +201,38 @@ void shrink(Context& c) {
   (void)c.device().take_error();
 }
 
+/// A program that handles faults itself sees the members change when it acknowledges an epoch.
+void shrink_by_hand(Context& c) {
+  const int me = c.rank(), all = c.size();
+  const auto ones = c.device().alloc<std::int64_t>(16);
+  c.device().fill<std::int64_t>(ones, 1).get();
+  c.world().barrier();
+  if (me == 1) c.device().inject(FaultKind::kill);
+  const auto end = Clock::now() + kDeadline;
+  const auto epoch = c.world().epoch();
+  while (c.world().epoch() == epoch && Clock::now() < end) {
+    (void)c.world().wait_active();
+    std::this_thread::sleep_for(1ms);
+  }
+  c.require(c.world().epoch() != epoch, "the loss goes unnoticed");
+  c.expect(c.world().spectator() == (me == 1), "the wrong rank is a spectator");
+  (void)c.device().take_error();
+  if (c.world().spectator()) {
+    c.expect(c.device().nop().wait().code() == Errc::budget_exhausted,
+             "a lost device does not say why");
+    return;
+  }
+  c.expect(c.size() == all - 1 && c.rank() == (me == 0 ? 0 : me - 1), "rank and size are not new");
+  for (int i = 0; i < 3; ++i) {
+    auto sum = c.device().alloc<std::int64_t>(16);
+    c.world().all_reduce(ones, sum, ReduceOp::sum).get();
+    for (const auto value : c.device().download(sum))
+      c.expect(value == all - 1, "a sum over " + std::to_string(value) + " ranks");
+  }
+  c.expect(c.world().gather_values(me).size() == static_cast<std::size_t>(all) - 1,
+           "the host collectives have other members");
+}
+
 /// A rank that was lost comes back: the world grows again, with the data.
 void grow(Context& c) {
   const int me = c.rank(), all = c.size();

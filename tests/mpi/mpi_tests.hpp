@@ -105,6 +105,7 @@ void saved_states(Context& c);
 void saved_under_fire(Context& c);
 void stop_requests(Context& c);
 void shrink(Context& c);
+void shrink_by_hand(Context& c);
 void grow(Context& c);
 void tokens(Context& c);
 void token_order(Context& c);

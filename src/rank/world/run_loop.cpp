@@ -318,7 +318,8 @@ void RunLoop::restore(std::unique_lock<std::mutex>& lock, std::optional<std::int
   if (outcome.ok()) restored = order.step;
   if (outcome.code() == Errc::internal) throw Exception(outcome.error());
   (void)core_->actor_.tell(world_message::Restored{
-      order.round, outcome, iteration, std::max<std::int64_t>(0, iteration - order.step)});
+      order.round, outcome, iteration,
+      std::max<std::int64_t>(0, iteration - (order.step >= 0 ? order.step : first_))});
   lock.lock();
 }
 
