@@ -3,16 +3,18 @@
  * like, LOSSES times in all; deaths are noticed late, by others perhaps earlier; collectives with a
  * dead peer fail or hang; work that was given up may be answered all the same; a standby world may
  * be raised PREPARES times; and a phase may be taken for too long, SPURIOUS times, though everyone
- * is at work.
+ * is at work. GONE times a device that died does not come back: the world goes on without its rank,
+ * a spectator; REJOINS times such a device is there again.
  *
  * Checked in every reachable state:
  *   - nobody gives up its communicator before all ranks have halted in this round, and nobody's
- *     device host is killed before all have quiesced
+ *     device host is killed before all have quiesced (all members of the world that is to come)
  *   - a communicator is formed by replaced hosts only, verified when all have formed it, and
  *     nobody restores before all have verified
  *   - no two ranks accept collectives in different epochs
- *   - no deadlock, and when nothing happens any more every rank is active in the same epoch, on a
- *     live device host with a communicator of this round. Runs do come to that: each round begins
+ *   - no deadlock, and when nothing happens any more every rank is active in the same epoch, each
+ *     member on a live device host with a communicator of this round, and no spectator accepts
+ *     collectives. Runs do come to that: each round begins
  *     with a fault or a deadline, and rounds are asserted to be few, so no state comes twice.
  *
  * The supervisor's transitions are those of src/rank/world/transitions.def, the file that
@@ -32,7 +34,13 @@
 #ifndef PREPARES
 #define PREPARES 0
 #endif
-#define MOST_ROUNDS (1 + 2 * LOSSES + SPURIOUS)
+#ifndef GONE
+#define GONE 0
+#endif
+#ifndef REJOINS
+#define REJOINS 0
+#endif
+#define MOST_ROUNDS (1 + 2 * LOSSES + SPURIOUS + GONE + REJOINS)
 
 /* Phases, by the names that transitions.def uses. */
 #define active 0
@@ -43,12 +51,12 @@
 #define verify 5
 #define restore 6
 
-mtype = { all_done, all_promoted, fault, deadline };             /* events */
+mtype = { all_done, all_promoted, fault, deadline, members };    /* events */
 mtype = { order, promote, prepare, activate };                   /* down */
-mtype = { done, death, echo, prepared, standby_lost };           /* up */
+mtype = { done, death, echo, prepared, standby_lost, failed, rejoin }; /* up */
 
-/* Kind; phase, epoch or formation; round. */
-chan down[N] = [4] of { mtype, byte, byte };
+/* Kind; phase, epoch or formation; round; downwards the spectators, a bit per rank. */
+chan down[N] = [4] of { mtype, byte, byte, byte };
 chan up[N] = [6] of { mtype, byte, byte };
 
 /* The supervisor. */
@@ -60,7 +68,11 @@ bool promoting = false;
 byte formation = 0;
 byte standbys = 0; /* a bit per rank whose standby has formed it; ALL: there is a standby world */
 bool raising = false;
+byte without = 0;   /* the spectators of the world that is, or is being formed */
+byte rejoining = 0; /* those that are to be members again */
 
+byte goners = GONE;
+byte rejoins = REJOINS;
 byte losses = LOSSES;
 byte spurious = SPURIOUS;
 byte prepares = PREPARES;
@@ -77,6 +89,8 @@ bool detected[N];   /* its death */
 bool working[N];    /* at the order of member_phase and member_round */
 byte late_round[N]; /* of work that was given up and is yet to be answered; 0: none */
 byte standby_of[N]; /* the formation that its standby belongs to; 0: none */
+bool gone[N];       /* given up */
+byte out[N];        /* the spectators, as its newest order says */
 
 #define ALL ((1 << N) - 1)
 #if N == 3
@@ -84,22 +98,27 @@ byte standby_of[N]; /* the formation that its standby belongs to; 0: none */
 #else
 #define EVERY(x) (x(0) && x(1) && x(2) && x(3))
 #endif
-#define IS_ALIVE(j) alive[j]
+/* Of ranks that i must not count on; then of i itself. */
+#define IS_OUT(j) ((out[i] >> j) & 1)
+#define I_AM_OUT ((out[i] >> i) & 1)
+#define IS_ALIVE(j) (IS_OUT(j) || alive[j])
 #define SAME_ROUND(j) (member_round[j] == member_round[i])
 /* One that is in a later round already has been through it. */
 #define HAS_REACHED(j, what) \
-  (member_round[j] > member_round[i] || (SAME_ROUND(j) && reached[j] >= what))
+  (IS_OUT(j) || member_round[j] > member_round[i] || (SAME_ROUND(j) && reached[j] >= what))
 #define HAS_HALTED(j) HAS_REACHED(j, halt)
 #define HAS_QUIESCED(j) HAS_REACHED(j, quiesce)
 #define IS_REPLACED(j) HAS_REACHED(j, replace)
 #define HAS_FORMED(j) HAS_REACHED(j, form)
 #define HAS_VERIFIED(j) HAS_REACHED(j, verify)
-#define TAKES_PART(j) (SAME_ROUND(j) && member_phase[j] >= form && (working[j] || reached[j] >= form))
-#define IS_CONNECTED(j) (SAME_ROUND(j) && connected[j])
+#define TAKES_PART(j)                                \
+  (IS_OUT(j) || (SAME_ROUND(j) && member_phase[j] >= form && \
+                 (working[j] || reached[j] >= form)))
+#define IS_CONNECTED(j) (IS_OUT(j) || (SAME_ROUND(j) && connected[j]))
 #define SAME_EPOCH(j) (!accepting[j] || member_epoch[j] == member_epoch[i])
 #define IS_SETTLED(j)                                                                    \
-  (alive[j] && accepting[j] && connected[j] && member_phase[j] == active && \
-   member_epoch[j] == epoch)
+  (member_phase[j] == active && member_epoch[j] == epoch &&                              \
+   (((without >> j) & 1) -> !accepting[j] : (alive[j] && accepting[j] && connected[j])))
 /* Nothing is under way that would come to an end by itself. */
 #define IS_QUIET(j)                                                              \
   (empty(up[j]) && empty(down[j]) && (alive[j] || detected[j]) && !working[j] && \
@@ -107,15 +126,30 @@ byte standby_of[N]; /* the formation that its standby belongs to; 0: none */
 
 inline broadcast(what, argument) {
   for (to : 0 .. N - 1) {
-    down[to]!what, argument, round
+    down[to]!what, argument, round, without
   }
   to = 0
+}
+
+inline begin_round() {
+  round++;
+  assert(round <= MOST_ROUNDS);
+  raising = false;
+  broadcast(order, phase)
+}
+
+/* Those that rejoin are members from the next epoch on; the standby world was made without them. */
+inline admit() {
+  without = without & ~rejoining;
+  rejoining = 0;
+  standbys = 0
 }
 
 /* What supervisor.cpp does on an event: next(), begin_round(), enter(), activate(). */
 inline take() {
   next = phase;
   if
+  :: event == members -> next = halt /* in any phase: they change */
 #define TROUPE_TRANSITION(from, on_event, into) :: phase == from && event == on_event -> next = into;
 #include "transitions.def"
   :: else -> skip
@@ -133,20 +167,20 @@ inline take() {
   fi;
 #endif
   if
-  :: next == phase -> assert(event != deadline) /* it would end the world */
-  :: next != phase ->
+  :: next == phase && event != members -> assert(event != deadline) /* it would end the world */
+  :: next != phase || event == members ->
      phase = next;
      answered = 0;
      if
      :: phase == active ->
         epoch++;
         standbys = 0;
-        broadcast(activate, epoch)
-     :: phase == halt ->
-        round++;
-        assert(round <= MOST_ROUNDS);
-        raising = false;
-        broadcast(order, phase)
+        broadcast(activate, epoch);
+        if
+        :: rejoining != 0 -> admit(); phase = halt; begin_round()
+        :: else -> skip
+        fi
+     :: phase == halt -> begin_round()
      :: phase == replace && standbys == ALL ->
         promoting = true;
         standbys = 0;
@@ -160,6 +194,8 @@ inline take() {
   fi;
   next = 0
 }
+
+#define IS_EXCLUDED ((without >> from) & 1)
 
 /* What a message from rank `from` means: the event, or none. */
 inline heard() {
@@ -180,10 +216,33 @@ inline heard() {
      :: phase != active && !(phase == replace && promoting) && answered == ALL -> event = all_done
      :: else -> skip
      fi
-  :: kind == death -> event = fault
+  :: kind == death ->
+     if
+     :: !IS_EXCLUDED -> event = fault
+     :: else -> skip
+     fi
   :: kind == echo ->
      if
-     :: about_round == round -> event = fault
+     :: about_round == round && !IS_EXCLUDED -> event = fault
+     :: else -> skip
+     fi
+  :: kind == failed ->
+     if
+#ifdef BROKEN_NO_ROUND
+     :: !IS_EXCLUDED && phase != active -> without = without | (1 << from); answered = answered | (1 << from)
+     :: !IS_EXCLUDED && phase == active -> without = without | (1 << from); standbys = 0; event = members
+#else
+     :: !IS_EXCLUDED -> without = without | (1 << from); standbys = 0; event = members
+#endif
+     :: else -> skip
+     fi
+  :: kind == rejoin ->
+     if
+     :: IS_EXCLUDED -> rejoining = rejoining | (1 << from)
+     :: else -> skip
+     fi;
+     if
+     :: rejoining != 0 && phase == active -> admit(); event = members
      :: else -> skip
      fi
   :: kind == prepared ->
@@ -261,11 +320,22 @@ inline begin(new_phase) {
   fi;
   member_phase[i] = new_phase;
   member_round[i] = about_round;
+  out[i] = now_out;
   working[i] = true
 }
 
-inline carry_out() {
-  begin(about);
+/* A spectator answers every order at once; so, in its way, does a rank whose device is given up. */
+inline carry_out_nothing() {
+  if
+  :: I_AM_OUT ->
+     accepting[i] = false;
+     connected[i] = false;
+     finished()
+  :: else -> working[i] = false; say(failed)
+  fi
+}
+
+inline carry_out_as_member() {
   if
 #ifdef BROKEN_STAYS_OPEN
   :: about == halt -> skip
@@ -284,10 +354,19 @@ inline carry_out() {
   fi
 }
 
+inline carry_out() {
+  begin(about);
+  if
+  :: I_AM_OUT || gone[i] -> carry_out_nothing()
+  :: else -> carry_out_as_member()
+  fi
+}
+
 /* The old device host ends, healthy or not; the standby takes its place and has a communicator. */
 inline carry_out_promotion() {
   begin(replace);
   if
+  :: I_AM_OUT || gone[i] -> carry_out_nothing()
 #ifdef BROKEN_STANDBY
   :: true ->
      connected[i] = standby_of[i] == about;
@@ -295,7 +374,7 @@ inline carry_out_promotion() {
      detected[i] = false;
      finished()
 #endif
-  :: standby_of[i] == about ->
+  :: !I_AM_OUT && !gone[i] && standby_of[i] == about ->
      assert(EVERY(HAS_QUIESCED));
      alive[i] = true;
      detected[i] = false;
@@ -312,24 +391,27 @@ inline receive() {
   :: kind == activate && about_round == member_round[i] ->
      member_phase[i] = active;
      member_epoch[i] = about;
-     accepting[i] = true;
+     accepting[i] = !I_AM_OUT;
      assert(EVERY(SAME_EPOCH))
   :: kind == order && about_round >= member_round[i] -> carry_out()
   :: kind == promote && about_round >= member_round[i] -> carry_out_promotion()
   :: kind == prepare && about_round == member_round[i] && member_phase[i] == active ->
-     standby_of[i] = about;
+     if
+     :: !I_AM_OUT -> standby_of[i] = about
+     :: else -> skip
+     fi;
      up[i]!prepared, about, about_round
   :: else -> skip /* of an older round */
   fi;
-  kind = 0; about = 0; about_round = 0
+  kind = 0; about = 0; about_round = 0; now_out = 0
 }
 
 proctype rank(byte i) {
   mtype kind;
-  byte about, about_round;
+  byte about, about_round, now_out;
 end:
   do
-  :: atomic { down[i]?kind, about, about_round -> receive() }
+  :: atomic { down[i]?kind, about, about_round, now_out -> receive() }
 
   /* A dead device host has nothing to stop; it is reaped, and another put in its place. */
   :: atomic {
@@ -338,11 +420,35 @@ end:
      }
   :: atomic {
        working[i] && member_phase[i] == replace && detected[i] ->
-       assert(EVERY(HAS_QUIESCED));
+       if
+       :: true ->
+          assert(EVERY(HAS_QUIESCED));
+          alive[i] = true;
+          detected[i] = false;
+          finished()
+#if GONE > 0
+       :: goners > 0 -> goners--; gone[i] = true; working[i] = false; say(failed)
+#endif
+       fi
+     }
+#if GONE > 0
+  /* Known as gone at once; or given up long ago, and there again. */
+  :: atomic {
+       detected[i] && !gone[i] && !I_AM_OUT && goners > 0 && member_phase[i] != replace ->
+       goners--;
+       gone[i] = true;
+       working[i] = false;
+       say(failed)
+     }
+  :: atomic {
+       gone[i] && I_AM_OUT && member_phase[i] == active && rejoins > 0 ->
+       rejoins--;
+       gone[i] = false;
        alive[i] = true;
        detected[i] = false;
-       finished()
+       say(rejoin)
      }
+#endif
   :: atomic {
        working[i] && member_phase[i] == form && EVERY(IS_ALIVE) && EVERY(TAKES_PART) ->
        connected[i] = true;
@@ -385,6 +491,7 @@ end:
        connected[i] = false;
        if
        :: working[i] && member_phase[i] == replace -> skip /* raised once more: no-one's business */
+       :: I_AM_OUT -> skip /* nobody counts on it */
        :: else -> say(death); working[i] = working[i] && member_phase[i] <= quiesce
        fi
      }
