@@ -44,9 +44,10 @@ Result<OrderedFault> parse_fault(const std::string& text) {
   OrderedFault fault;
   const auto kind = memory::fault_kind(text.substr(0, at));
   if (!kind) {
-    return wrong(fmt::format(
-        "unknown kind '{}' (kill, segv, hang, exit, illegal-address, trap, assert, misaligned)",
-        text.substr(0, at)));
+    return wrong(
+        fmt::format("unknown kind '{}' (kill, segv, hang, exit, device-failure, illegal-address, "
+                    "trap, assert, misaligned)",
+                    text.substr(0, at)));
   }
   fault.kind = *kind;
   const auto when = text.substr(at + 1, colon - at - 1);
@@ -93,9 +94,10 @@ std::vector<OptionSpec> option_specs() {
        {},
        "1"},
       {"fault", OptionType::list, "", "KIND@ITER:RANK",
-       "let a device host fail for real; KIND: kill, segv, hang, exit, and on a GPU "
-       "illegal-address, trap, assert, "
-       "misaligned; ITER: an iteration, or a phase of recovery"},
+       "let a device host fail for real; KIND: kill, segv, hang, exit, device-failure (the device "
+       "is "
+       "given up), and on a GPU illegal-address, trap, assert, misaligned; ITER: an iteration, or "
+       "a phase of recovery"},
       {"history", OptionType::flag, "off", "", "report the residual at every check"},
       {"json", OptionType::text, "", "FILE", "write the report as JSON"},
   };

@@ -106,8 +106,9 @@ std::optional<int> choose_second(const std::vector<int>& victims, int ranks) {
 std::vector<OptionSpec> option_specs() {
   return {
       {"kinds", OptionType::list, "", "KIND",
-       "faults to suffer: kill, segv, hang, exit, and on a GPU illegal-address, trap, assert, "
-       "misaligned; default: kill, and on a GPU also these four",
+       "faults to suffer: kill, segv, hang, exit, with --on-loss shrink device-failure, and on a "
+       "GPU "
+       "illegal-address, trap, assert, misaligned; default: kill, and on a GPU also these four",
        kind_names()},
       {"phases",
        OptionType::list,
@@ -155,6 +156,12 @@ Result<void> check_options(const Config& config) {
     return bad("isolation", "with the device host as a thread a fault ends its rank");
   if (config.text("on-loss") == "shrink" && !config.flag("in-run"))
     return bad("on-loss", "shrink: with --in-run, which makes the shares anew");
+  const auto& kinds = config.list("kinds");
+  const std::string failure(to_string(FaultKind::device_failure));
+  if (config.text("on-loss") != "shrink" &&
+      std::find(kinds.begin(), kinds.end(), failure) != kinds.end()) {
+    return bad("kinds", failure + ": it ends the world, but with --on-loss shrink");
+  }
   for (const std::string phase : {"replace", "form"}) {
     const auto& phases = config.list("phases");
     if (!standby_world(config) || std::find(phases.begin(), phases.end(), phase) == phases.end())

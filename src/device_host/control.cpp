@@ -43,6 +43,7 @@ void DeviceHost::handle(wire::ControlMessage message) {
     case ControlKind::suffer: {
       const auto kind = static_cast<memory::FaultKind>(head.value);
       suffer(kind);
+      if (mode_ == Mode::lost) return;
       if (lanes_.state(Lane::memory) == Lanes::State::ready)
         (void)engine_->suffer(kind, Lane::memory);
       if (auto mark = lanes_.mark(Lane::memory); !mark.ok()) lose(mark.error());

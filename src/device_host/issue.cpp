@@ -19,7 +19,7 @@ Lane lane_of(const Op& op) {
 
 bool process_fault(memory::FaultKind kind) {
   using enum memory::FaultKind;
-  return kind == kill || kind == segv || kind == hang || kind == exit;
+  return kind == kill || kind == segv || kind == hang || kind == exit || kind == device_failure;
 }
 
 }  // namespace
@@ -89,7 +89,8 @@ DeviceHost::Step DeviceHost::issue_as(const Op& op, std::uint64_t ticket) {
     if constexpr (std::is_same_v<Op, memory::Fault>) {
       if (process_fault(op.kind)) {
         note_issued(ticket);
-        suffer(op.kind);  // does not return
+        suffer(op.kind);
+        return Step::ended;
       }
     }
     if (!lane_ready(lane)) {
@@ -162,6 +163,8 @@ void DeviceHost::suffer(memory::FaultKind kind) {
     case memory::FaultKind::hang:
       for (;;) ::pause();
     case memory::FaultKind::exit: ::_exit(wire::kExitFaultDrill);
+    case memory::FaultKind::device_failure:
+      return lose({Errc::device_failed, 0, "the device has failed, as was ordered"});
     default: break;  // a sticky one: the engine's
   }
 }

@@ -186,6 +186,7 @@ TEST(Usage, WhatCannotBeMeasuredIsRefused) {
   expect_refused(Job::kNoMpirun, {"--world-size", "8", "--standby", "local"},
                  {"world-size", "standby"});
   expect_refused(Job::kNoMpirun, {"--on-loss", "shrink"}, {"on-loss", "in-run"});
+  expect_refused(Job::kNoMpirun, {"--kinds", "device-failure"}, {"kinds", "on-loss shrink"});
   if (!on_cuda()) expect_refused(2, {"--kinds", "trap"}, {"kinds", "trap"});
   expect_refused(Job::kNoMpirun,
                  {"--repetitions", "1", "--kept", "4B", "--json", "/nonexistent/report.json"},

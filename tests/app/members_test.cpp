@@ -85,6 +85,26 @@ TEST_F(Members, ASmallerWorldCanBeAskedToStop) {
   EXPECT_EQ(solve(4, saving("states"))["converged"], true);
 }
 
+/// A GPU that is gone for good: by default the end of the job.
+TEST_F(Members, AFailedDeviceIsNotReplaced) {
+  const auto calm = solve(4, problem());
+  const Arguments broken{"--fault", "device-failure@75:" + std::to_string(last())};
+  const auto end = fail(4, problem() + broken, 1);
+  EXPECT_NE(end.find("rank " + std::to_string(last())), std::string::npos) << end;
+  EXPECT_NE(end.find("device_failed"), std::string::npos) << end;
+
+  const Arguments every{"--checkpoint-every", "20"};
+  const auto stop = fail(4, saving("states") + every + broken + Arguments{"--on-loss", "stop"}, 75);
+  EXPECT_NE(stop.find("the state of step 60 is on disk"), std::string::npos) << stop;
+  expect_same(calm, solve(4, saving("states")), true);
+
+  if (ranks_here(4) < 2) return;
+  std::string log;
+  const auto report = solve(4, problem() + broken + Arguments{"--on-loss", "shrink"}, &log);
+  expect_same(calm, report, false);
+  EXPECT_EQ(report["final_ranks"], ranks_here(4) - 1);
+}
+
 /// Nobody is left to go on; what they had is brought to disk by ranks without a device.
 TEST_F(Members, WhenTheLastIsLostTheStateIsSaved) {
   const auto calm = solve(4, problem());

@@ -16,10 +16,11 @@ using memory::FaultKind;
 constexpr std::int64_t kGlobal = 60'000;  ///< elements over all ranks
 constexpr std::int64_t kCommitEvery = 10;
 
-/// A rank of the job loses its device host at a step, once.
+/// A rank of the job loses its device for good at a step, once.
 struct Loss {
   std::int64_t step;
   int job_rank;
+  FaultKind kind = FaultKind::kill;
 };
 
 /// A vector that is dealt out in blocks, and a sum over all of it that every rank has: in step i
@@ -130,7 +131,7 @@ class Blocks {
     device.blas().axpy(static_cast<double>(i), one_, x_);
     std::erase_if(plan_, [&](const Loss& loss) {
       if (loss.step != i) return false;
-      if (loss.job_rank == me_) device.inject(FaultKind::kill);
+      if (loss.job_rank == me_) device.inject(loss.kind);
       return true;
     });
     device.blas().axpy(1.0, index_, x_);
@@ -165,7 +166,7 @@ void shrink(Context& c) {
   const int me = c.rank(), all = c.size();
   const auto token = c.device().alloc<double>(8).token();
   const auto tokens = c.world().gather_values(token);
-  Blocks blocks(c, {{37, all - 1}, {63, 0}});
+  Blocks blocks(c, {{37, all - 1}, {63, 0, FaultKind::device_failure}});
   blocks.run([](std::int64_t step) { return step + 1 == 100; });
   const bool out = me == 0 || me == all - 1;
   c.expect(c.world().spectator() == out, "the wrong ranks are spectators");
@@ -236,7 +237,7 @@ void shrink_by_hand(Context& c) {
 /// A rank that was lost comes back: the world grows again, with the data.
 void grow(Context& c) {
   const int me = c.rank(), all = c.size();
-  Blocks blocks(c, {{37, all - 1}, {38, 1}});
+  Blocks blocks(c, {{37, all - 1}, {38, 1, FaultKind::device_failure}});
   blocks.run([&](std::int64_t step) { return step >= 60 && c.size() == all; });
   c.expect(!c.world().spectator() && c.size() == all && c.rank() == me,
            "the world is not what it was");

@@ -1,5 +1,8 @@
 #include "world_simulation.hpp"
 
+#include <algorithm>
+#include <set>
+
 #include "world_simulation_node.hpp"
 
 namespace troupe::rank {
@@ -43,6 +46,16 @@ void WorldSimulation::announce(const WorldMessage& message) {
         violation("the ranks ended their runs at different steps");
     }
     if (first != nullptr) last_end_ = first->complete_;
+  }
+  if (message.kind == Kind::activate) {
+    // A group is made by its members together: none may have been left out, or wait for the others.
+    std::set<std::uint32_t> rounds;
+    for (std::size_t rank = 0; rank < nodes_.size(); ++rank) {
+      const auto& out = message.excluded;
+      if (!std::binary_search(out.begin(), out.end(), static_cast<std::int32_t>(rank)))
+        rounds.insert(nodes_[rank]->grouped_in_);
+    }
+    if (rounds.size() > 1) violation("the members have made their group in different rounds");
   }
   send(0, 0, message);
 }

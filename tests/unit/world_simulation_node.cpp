@@ -159,6 +159,7 @@ void WorldSimulation::Node::verify(std::uint32_t round, std::uint32_t epoch) {
 
 void WorldSimulation::Node::regroup(std::uint32_t round) {
   if (round != open_order_) world_->violation("regroup out of order");
+  grouped_in_ = round;
 }
 
 void WorldSimulation::Node::restore(std::uint32_t round, std::int64_t step) {

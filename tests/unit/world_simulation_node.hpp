@@ -74,6 +74,7 @@ class WorldSimulation::Node final : public MemberActions {
   std::uint32_t standby_formation_ = 0;  ///< whose communicator it has
   std::uint64_t standby_work_ = 0;
   std::uint32_t open_order_ = 0;  ///< round of the newest order
+  std::uint32_t grouped_in_ = 0;  ///< the round of the newest regroup()
   std::uint32_t replacing_ = 0;   ///< round of an unanswered replace
   std::set<std::uint32_t> halted_, quiesced_, replaced_, formed_, verified_;  ///< in which rounds
   std::uint32_t epoch_ = 0;

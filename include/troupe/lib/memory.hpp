@@ -68,21 +68,25 @@ struct Fence {
   Result<void> check() const;
 };
 
-/// The faults that a device host can be told to suffer, for tests and drills.
+/// The faults that a device host can be told to suffer, for tests and drills. device_failure: it
+/// says of its device what it says after an uncorrectable memory error, and the device is given up;
+/// all others are real.
 enum class FaultKind : std::uint32_t {
   kill,
   segv,
   hang,
   exit,
+  device_failure,
   illegal_address,
   trap,
   assertion,
   misaligned
 };
-inline constexpr std::size_t kFaultKindCount = 8;
+inline constexpr std::size_t kFaultKindCount = 9;
 constexpr std::string_view to_string(FaultKind kind) noexcept {
-  constexpr std::string_view kNames[kFaultKindCount] = {
-      "kill", "segv", "hang", "exit", "illegal-address", "trap", "assert", "misaligned"};
+  constexpr std::string_view kNames[kFaultKindCount] = {"kill", "segv",           "hang",
+                                                        "exit", "device-failure", "illegal-address",
+                                                        "trap", "assert",         "misaligned"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 /// The kind of that name; nothing if there is none.

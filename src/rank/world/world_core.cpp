@@ -147,13 +147,17 @@ void WorldCore::set_finished() {
 }
 
 void WorldCore::stop(const Error& error) {
-  const std::lock_guard lock(mutex_);
-  stopped_ = error;
-  active_ = false;
-  if (keeper_) keeper_->stopped();
-  device_->port().set_epoch(Epoch(0));
-  device_->port().close_gate(error);
-  changed_.notify_all();
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = error;
+    active_ = false;
+    if (keeper_) keeper_->stopped();
+    device_->port().set_epoch(Epoch(0));
+    device_->port().close_gate(error);
+    changed_.notify_all();
+  }
+  // A collective with a rank that is gone would never end. Unlocked: whoever waits is told here.
+  device_->port().end(error);
 }
 
 std::optional<memory::FaultKind> WorldCore::take_fault(Phase phase) {

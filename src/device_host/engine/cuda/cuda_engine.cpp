@@ -122,7 +122,8 @@ Result<void> CudaEngine::suffer(memory::FaultKind kind, Lane lane) {
     case memory::FaultKind::kill:
     case memory::FaultKind::segv:
     case memory::FaultKind::hang:
-    case memory::FaultKind::exit: break;
+    case memory::FaultKind::exit:
+    case memory::FaultKind::device_failure: break;
   }
   return Error{Errc::unsupported, 0, std::string(to_string(kind)) + " is not a fault of the GPU"};
 }
