@@ -317,6 +317,18 @@ bench_recovery() {
   done <"$out/$name.json"
 }
 
+# bench_losses: a rank is lost for good and comes back
+bench_losses() {
+  local name=troupe-drill-shrink line
+  # shellcheck disable=SC2046
+  step "$name" 120 $(on_gpus "$gpus") "$bin/troupe-drill" --backend cuda --on-loss shrink --in-run \
+    --kinds kill,illegal-address,device-failure --repetitions $((quick ? 2 : 5)) --json "$out/$name.json" || return 0
+  while read -r line; do
+    [[ $line == *wall_ms_median* ]] || continue
+    figure "$(field "$line" name): until the members compute" "$(field "$line" wall_ms_median)" ms
+  done <"$out/$name.json"
+}
+
 spmv() {
   local points=$((quick ? 128 : 256)) spmv copy
   cg "cg-stencil-$points" 1 180 --stencil $points --dtype f64 --precond none || return 0
@@ -353,6 +365,7 @@ if wanted bench; then
   bench_collectives
   for standby in world local off; do bench_recovery $standby; done
   if ((gpus > 1)); then
+    bench_losses
     bench_tokens peer 0.9
     bench_tokens network 0.8
   fi

@@ -32,6 +32,29 @@ void absent(Context& c) {
   (void)c.device().take_error();
 }
 
+/// After an absence the way over the loss of a device host is as quick as ever.
+void loss_after_absence(Context& c) {
+  absent(c);
+  const auto before = c.world().recoveries().size();
+  const auto end = Clock::now() + kDeadline;
+  for (;;) {
+    const auto ready = c.world().gather_values(c.world().standby_ready());
+    if (std::find(ready.begin(), ready.end(), false) == ready.end()) break;
+    const auto late = c.world().gather_values(Clock::now() > end);
+    c.require(std::find(late.begin(), late.end(), true) == late.end(),
+              "the standbys do not come up again");
+    std::this_thread::sleep_for(1ms);
+  }
+  if (c.rank() == c.size() - 1) c.device().inject(memory::FaultKind::kill);
+  c.require(settle(c, before + 1), "the world does not come back from a loss after that");
+  const auto loss = c.world().recoveries().back();
+  c.expect(loss.kind == "kill", "the loss is said to be " + loss.kind);
+  const bool promoted = c.runtime().config().text("standby") == "world";
+  c.expect((loss.form_ms == 0) == promoted,
+           "forming the communicator took " + std::to_string(loss.form_ms) + " ms");
+  (void)c.device().take_error();
+}
+
 /// Lanes that do not drain within the grace period cost the device host, of their rank alone where
 /// no standby world is promoted.
 void stuck(Context& c) {

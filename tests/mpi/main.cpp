@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
       {"last_step", test::last_step},
       {"budget", test::budget},
       {"absent", test::absent},
+      {"loss_after_absence", test::loss_after_absence},
       {"stuck", test::stuck},
       {"idle", test::idle},
       {"recovery_time", test::recovery_time},

@@ -98,6 +98,7 @@ void checkpoint(Context& c);
 void last_step(Context& c);
 void budget(Context& c);
 void absent(Context& c);
+void loss_after_absence(Context& c);
 void stuck(Context& c);
 void idle(Context& c);
 void recovery_time(Context& c);

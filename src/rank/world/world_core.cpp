@@ -197,7 +197,7 @@ Result<Epoch> WorldCore::wait_active() {
   changed_.wait(lock, [&] { return stopped_ || active_; });
   if (stopped_) return *stopped_;
   acknowledge();
-  members_ = acknowledged_group_;
+  turn_to_members();
   settled_membership_ = membership_;
   return Epoch(epoch_);
 }
@@ -207,11 +207,6 @@ void WorldCore::acknowledge() {
   acknowledged_group_ = newest_group_;
   watches_ = spectator_;
   program_epoch_.store(epoch_, std::memory_order_release);
-}
-
-void WorldCore::turn_to_members() {
-  const std::lock_guard lock(mutex_);
-  members_ = acknowledged_group_;
 }
 
 std::vector<Recovery> WorldCore::recoveries() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -61,7 +62,7 @@ class WorldCore {
     return Epoch(program_epoch_.load(std::memory_order_acquire));
   }
   /// The ranks that the program has turned to, of an epoch that it has acknowledged.
-  [[nodiscard]] const HostGroup& members() const noexcept { return *members_; }
+  [[nodiscard]] const HostGroup& members() const noexcept { return *members_.load(); }
   /// Tells the WorldActor of the device's fate; any thread.
   void device_event(DeviceEvent event);
 
@@ -125,7 +126,7 @@ class WorldCore {
   /// The members of the acknowledged epoch are not those that the program has turned to.
   [[nodiscard]] bool has_other_members() const { return membership_ != settled_membership_; }
   /// The program turns to the members of the acknowledged epoch.
-  void turn_to_members();
+  void turn_to_members() { members_ = acknowledged_group_; }
   /// The acknowledged epoch goes on without this rank.
   [[nodiscard]] bool watches() const noexcept { return watches_; }
 
@@ -141,7 +142,7 @@ class WorldCore {
   bool stop_on_loss_ = false;
   bool shrink_ = false;
   const HostGroup nobody_;
-  const HostGroup* members_;
+  std::atomic<const HostGroup*> members_;  ///< written by the program's thread
   std::set<std::string> restarted_names_;  ///< of runs that have looked for a state to go on from
   std::int64_t restarted_from_ = -1;
   bool signal_passed_on_ = false;
