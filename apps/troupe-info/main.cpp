@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -59,6 +62,21 @@ nlohmann::json operations(OperationList<Ops...>) {
   return list;
 }
 
+/// Until the standbys of all ranks are up and have their communicator, so that their memory is
+/// known; some seconds at most.
+void await_standbys(Runtime& runtime) {
+  auto& world = runtime.world();
+  if (runtime.config().text("standby") == "off" || runtime.config().text("isolation") == "thread")
+    return;
+  for (const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);;) {
+    const auto ready =
+        world.gather_values(world.standby_ready() && world.standby_memory().has_value());
+    const auto late = world.gather_values(std::chrono::steady_clock::now() > end);
+    if (std::find(ready.begin(), ready.end(), false) == ready.end() || late[0]) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
 nlohmann::json describe_rank(Runtime& runtime) {
   const auto& world = runtime.world();
   const auto& device = runtime.device().info();
@@ -77,6 +95,7 @@ nlohmann::json describe_rank(Runtime& runtime) {
             {"uuid", device.uuid},
             {"bus_id", device.bus_id},
             {"memory_bytes", device.memory_bytes},
+            {"standby_bytes", world.standby_memory().value_or(0)},
             {"numa_node", device.numa_node}}},
           {"engine", device.engine},
           {"libraries", libraries}};
@@ -87,6 +106,7 @@ std::string to_text(const nlohmann::json& all) {
                                  all["engine"].get<std::string>());
   for (const auto& rank : all["ranks"]) {
     const auto& device = rank["device"];
+    const auto standby = device["standby_bytes"].get<std::uint64_t>();
     const auto bus = device["bus_id"].get<std::string>();
     const auto bound = rank["actor_cores"].get<std::string>();
     text += fmt::format("  rank {:>3}  host {} (local rank {}), cores {}{}, NUMA nodes {}\n",
@@ -95,9 +115,10 @@ std::string to_text(const nlohmann::json& all) {
                         bound.empty() ? "" : " (actors " + bound + ")",
                         rank["numa_nodes"].get<std::string>());
     text += fmt::format(
-        "            {}  {}  {}{:.1f} GiB, NUMA node {}\n", device["name"].get<std::string>(),
+        "            {}  {}  {}{:.1f} GiB{}, NUMA node {}\n", device["name"].get<std::string>(),
         device["uuid"].get<std::string>(), bus.empty() ? "" : "bus " + bus + "  ",
         static_cast<double>(device["memory_bytes"].get<std::uint64_t>()) / (1 << 30),
+        standby == 0 ? "" : fmt::format(", standby {} MiB", standby >> 20),
         device["numa_node"].get<int>() < 0 ? "unknown"
                                            : std::to_string(device["numa_node"].get<int>()));
   }
@@ -117,6 +138,7 @@ std::string to_text(const nlohmann::json& all) {
 
 int run(Runtime& runtime) {
   auto& world = runtime.world();
+  await_standbys(runtime);
   const auto texts = world.gather_text(describe_rank(runtime).dump());
   Result<void> written;
   if (world.rank() == 0) {

@@ -254,6 +254,10 @@ class World {
   /// with --standby world, the communicator of all standbys too. False while the world re-forms,
   /// and always with --standby off. The quick way is open when all ranks say so.
   [[nodiscard]] bool standby_ready() const;
+  /// Bytes of the device's memory (the host's, with the CPU engine) that this rank's first standby
+  /// took, with its communicator once that was formed; nullopt: not known, or no standby. Measured
+  /// as what was free before and after, so what other processes took meanwhile counts too.
+  [[nodiscard]] std::optional<std::uint64_t> standby_memory() const;
 
   // Host data, over MPI. All ranks call these, from one thread.
 

@@ -49,6 +49,12 @@ void DeviceHost::handle(wire::ControlMessage message) {
       if (auto mark = lanes_.mark(Lane::memory); !mark.ok()) lose(mark.error());
       return;
     }
+    case ControlKind::free_memory:
+      return on_helper(head, [this, request = head]() -> Helpers::Finish {
+        return [this, request, free = engine_->free_memory()] {
+          send({.kind = ControlKind::done, .request = request.request, .bytes = free});
+        };
+      });
     case ControlKind::shut_down: return end(wire::kExitOk);
     default: return;  // ours to send, not to receive
   }

@@ -45,6 +45,12 @@ void loss_after_absence(Context& c) {
               "the standbys do not come up again");
     std::this_thread::sleep_for(1ms);
   }
+  const auto memory = c.world().standby_memory();
+  c.expect(memory.has_value(), "nobody knows what the standby takes");
+  if (c.device().info().engine == "cuda") {
+    c.expect(memory.value_or(0) > 50u << 20 && memory.value_or(0) < 8ull << 30,
+             "the standby takes " + std::to_string(memory.value_or(0)) + " bytes");
+  }
   if (c.rank() == c.size() - 1) c.device().inject(memory::FaultKind::kill);
   c.require(settle(c, before + 1), "the world does not come back from a loss after that");
   const auto loss = c.world().recoveries().back();

@@ -29,7 +29,8 @@ enum class ControlKind : std::uint32_t {
   quiesce,     ///< the same, abort the communicator, drain -> done
   resume,      ///< go on issuing after quiesce
   suffer,      ///< value: FaultKind; at once
-  shut_down,   ///< end in good order
+  free_memory,  ///< -> done: bytes of device memory that are free
+  shut_down,    ///< end in good order
   // device host to rank
   ready,  ///< context and handles are there; text: the description as JSON
   slab_made,

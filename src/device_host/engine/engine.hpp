@@ -155,6 +155,9 @@ class Engine : public ExecutesAll<Operations> {
 
   // Memory. Any thread; may block.
 
+  /// Bytes of the device's memory that nobody has taken; 0: unknown.
+  [[nodiscard]] virtual std::uint64_t free_memory() = 0;
+
   /// Makes a slab of `bytes` (a multiple of 2 MiB), mapped here, zero-filled or not. Errors:
   /// out_of_memory.
   virtual Result<Slab> make_slab(std::uint64_t bytes) = 0;

@@ -99,6 +99,7 @@ Result<void> DeviceActor::spawn(Incarnation& incarnation, bool standby) {
 
 void DeviceActor::raise_standby() {
   if (!settings_.standby || standby_ || failed_ || context().now() < standby_not_before_) return;
+  measure_standby(false, [] {});
   auto made = make_incarnation(true);
   if (!made) {
     log::warn("device", "no standby: {}", made.error().to_string());

@@ -221,6 +221,9 @@ class DeviceActor
   void report_formed(DeviceDone::Order order, const device_message::Purpose& purpose,
                      Result<std::vector<std::byte>> outcome);
   void report_standby();
+  /// Asks the active host for the free memory, before the first standby is raised and after; calls
+  /// `then` in the end.
+  void measure_standby(bool raised, const std::function<void()>& then);
   void give_up(const Error& error);
 
   void request(const Incarnation& to, wire::Control head, int fd, Answer answer);
@@ -268,6 +271,9 @@ class DeviceActor
   bool disturbed_ = false;  ///< since a fault or a quiesce, until all is well again
   bool first_ready_ = false;
   TimePoint standby_not_before_{};
+  /// Bytes that nobody but slabs had taken before the first standby came up.
+  std::optional<std::uint64_t> before_standby_;
+  bool standby_measured_ = false;  ///< asked for, with the first one
 
   struct SlabRequest {
     std::uint64_t bytes;

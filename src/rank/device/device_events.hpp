@@ -47,11 +47,16 @@ struct DeviceExhausted {};
 struct DeviceStandby {
   bool ready = false;
 };
+/// What the first standby, with its communicator where it has one, takes of the device's memory:
+/// what is free less than before, beside new slabs.
+struct DeviceStandbyMemory {
+  std::uint64_t bytes = 0;
+};
 /// A GPU that had failed has a device host again.
 struct DeviceRevived {};
 
 using DeviceEvent = std::variant<DeviceFault, DeviceLoss, DeviceDone, DeviceFailed, DeviceExhausted,
-                                 DeviceStandby, DeviceRevived>;
+                                 DeviceStandby, DeviceStandbyMemory, DeviceRevived>;
 /// Called on the DeviceActor's thread; must not block.
 using DeviceListener = std::function<void(DeviceEvent)>;
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "common/core/log.hpp"
 #include "rank/device/device_actor.hpp"
 
@@ -19,7 +21,28 @@ void DeviceActor::report_formed(DeviceDone::Order order, const Purpose& purpose,
 }
 
 void DeviceActor::report_standby() {
-  if (world_active_ && standby_ && standby_->ready) report(DeviceStandby{true});
+  if (!world_active_ || !standby_ || !standby_->ready) return;
+  report(DeviceStandby{true});
+  measure_standby(true, [] {});
+}
+
+void DeviceActor::measure_standby(bool raised, const std::function<void()>& then) {
+  // Later ones come up while hosts that have handed over are on their way out.
+  const bool later = !raised && std::exchange(standby_measured_, true);
+  if (later) before_standby_.reset();
+  if (!active_ || !active_->serving || later || (raised && !before_standby_)) return then();
+  std::uint64_t slabs = 0;
+  for (const auto& [region, slab] : slabs_) slabs += slab.bytes;
+  request(
+      *active_, {.kind = ControlKind::free_memory}, -1,
+      [this, raised, slabs, then](Result<wire::ControlMessage> answer) {
+        const auto free = answer.ok() ? answer->head.bytes : 0;
+        if (!raised) before_standby_ = free + slabs;
+        if (free == 0) before_standby_.reset();  // nobody knows
+        if (raised && before_standby_)
+          report(DeviceStandbyMemory{*before_standby_ - std::min(*before_standby_, free + slabs)});
+        then();
+      });
 }
 
 void DeviceActor::on(Contribute order) {
@@ -55,7 +78,9 @@ void DeviceActor::on(Connect order) {
               return report_serving();
             }
             if (auto* const standby = find(link)) standby->formation = order.purpose.formation;
-            report_formed(DeviceDone::Order::connect, order.purpose, std::vector<std::byte>());
+            measure_standby(true, [this, order] {
+              report_formed(DeviceDone::Order::connect, order.purpose, std::vector<std::byte>());
+            });
           });
 }
 

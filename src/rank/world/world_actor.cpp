@@ -47,6 +47,8 @@ void WorldActor::on(Begin) {
 }
 
 void WorldActor::on(FromDevice event) {
+  if (const auto* memory = std::get_if<DeviceStandbyMemory>(&event.event))
+    return core_->set_standby_memory(memory->bytes);
   if (const auto* standby = std::get_if<DeviceStandby>(&event.event))
     core_->set_standby(standby->ready);
   const auto* const failed = std::get_if<DeviceFailed>(&event.event);

@@ -339,6 +339,10 @@ bool World::standby_ready() const {
   return core_->standby_ready();
 }
 
+std::optional<std::uint64_t> World::standby_memory() const {
+  return core_->standby_memory();
+}
+
 void World::barrier() {
   core_->members().barrier();
 }

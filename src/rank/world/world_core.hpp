@@ -84,6 +84,10 @@ class WorldCore {
   [[nodiscard]] const StateKeeper* keeper() const noexcept { return keeper_.get(); }
   [[nodiscard]] std::int64_t restarted_from() const noexcept { return restarted_from_; }
   [[nodiscard]] bool standby_ready() const;
+  [[nodiscard]] std::optional<std::uint64_t> standby_memory() const {
+    const std::lock_guard lock(mutex_);
+    return standby_memory_;
+  }
 
  private:
   friend class WorldActor;
@@ -116,6 +120,10 @@ class WorldCore {
   std::optional<memory::FaultKind> take_fault(Phase phase);
   void set_standby(bool ready);
   void set_standby_world(bool formed);
+  void set_standby_memory(std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    standby_memory_ = bytes;
+  }
   /// The members of the epoch that is being formed; nullptr: all ranks.
   void regroup(std::shared_ptr<const HostGroup> group);
 
@@ -150,6 +158,7 @@ class WorldCore {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool active_ = false;
+  std::optional<std::uint64_t> standby_memory_;
   bool standby_ = false;              ///< this rank's is ready, in this epoch
   bool standby_world_formed_ = true;  ///< rank 0 knows; elsewhere, and if not wanted, true
   std::uint32_t epoch_ = 0;

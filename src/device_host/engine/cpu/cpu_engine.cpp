@@ -180,6 +180,10 @@ Result<void> CpuEngine::submit(const Call& call, std::function<void()> work) {
   return worker(call.lane()).push({.lane = call.lane(), .work = std::move(work)});
 }
 
+std::uint64_t CpuEngine::free_memory() {
+  return available_memory();
+}
+
 Result<void> CpuEngine::suffer(memory::FaultKind kind, Lane) {
   return Error{Errc::unsupported, 0,
                "the cpu engine has no fault '" + std::string(to_string(kind)) + "'"};

@@ -68,6 +68,7 @@ class CpuEngine final : public Engine {
   void arm() override { signal_.arm(); }
 
   Result<void> prepare_connect() override { return {}; }
+  std::uint64_t free_memory() override;
   Result<std::vector<std::byte>> contribute(int rank, int size) override;
   Result<void> connect(int rank, int size,
                        const std::vector<std::vector<std::byte>>& contributions) override;

@@ -93,6 +93,7 @@ class CudaEngine final : public Engine {
   Result<void> suffer(memory::FaultKind kind, Lane lane) override;
 
   Result<void> prepare_connect() override;
+  std::uint64_t free_memory() override;
   Result<std::vector<std::byte>> contribute(int rank, int size) override;
   Result<void> connect(int rank, int size,
                        const std::vector<std::vector<std::byte>>& contributions) override;

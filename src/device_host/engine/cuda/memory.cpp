@@ -115,6 +115,12 @@ Result<std::byte*> CudaEngine::map(CUmemGenericAllocationHandle handle, std::uin
   return reinterpret_cast<std::byte*>(reservation.keep());
 }
 
+std::uint64_t CudaEngine::free_memory() {
+  enter();
+  std::size_t free = 0, total = 0;
+  return cudaMemGetInfo(&free, &total) == cudaSuccess ? free : 0;
+}
+
 Result<Slab> CudaEngine::make_slab(std::uint64_t bytes) {
   enter();
   const auto wanted = properties(device_, rdma_);
