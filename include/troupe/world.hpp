@@ -216,6 +216,10 @@ class World {
   /// are written to disk beside the computation; the next of them waits until the one before is
   /// there.
   ///
+  /// With --on-loss shrink the run goes on without a rank whose device cannot come back, as
+  /// RunOptions::resized says. On that rank, a spectator from then on, run() returns when the
+  /// others have ended theirs, or takes part again when the device is back.
+  ///
   /// Throws Exception with what cannot be recovered; budget_exhausted and requeue mean that the
   /// program may be run again, and say from which step.
   void run(Checkpoint& checkpoint, const std::function<Step(std::int64_t step)>& step,
