@@ -152,8 +152,9 @@ TEST(Checks, ExtentsThatDoNotHold) {
   expect_invalid<memory::Copy>(
       [](auto& op) { op.source.region = op.destination.region = kPinnedRegion | 1; },
       "host to host");
-  expect_invalid<memory::Fault>([](auto& op) { op.kind = static_cast<memory::FaultKind>(8); },
-                                "fault kind");
+  expect_invalid<memory::Fault>(
+      [](auto& op) { op.kind = static_cast<memory::FaultKind>(memory::kFaultKindCount); },
+      "fault kind");
   expect_invalid<collective::AllReduce>([](auto& op) { op.op = static_cast<ReduceOp>(5); },
                                         "reduction");
   expect_invalid<collective::Broadcast>([](auto& op) { op.root = 1u << 24; }, "root");
