@@ -143,7 +143,6 @@ std::unique_ptr<Share> share_out(Solve& solve) {
   const auto start = Clock::now();
   auto problem = load(options, world, report.ranks);
   world.agree(problem.ok() ? Result<void>() : Result<void>(problem.error()));
-  report.setup_seconds += seconds_since(start);
   return std::visit(
       [&]<class I>(LocalProblem<I>& local) {
         report.rows = local.global_rows;
@@ -151,14 +150,19 @@ std::unique_ptr<Share> share_out(Solve& solve) {
         const bool narrow = options.dtype == DType::f32;
         world.agree(narrow ? check_memory<float>(local, options, *solve.runtime)
                            : check_memory<double>(local, options, *solve.runtime));
+        HostVectors vectors{known_solution(local, options.seed, threads),
+                            right_hand_side(local, options.seed, threads), diagonal(local)};
+        report.setup_seconds += seconds_since(start);
         const auto uploading = Clock::now();
         std::unique_ptr<Share> share;
         Result<void> made;
         try {
           if (narrow) {
-            share = std::make_unique<Solver<float, I>>(solve, std::move(local), threads);
+            share = std::make_unique<Solver<float, I>>(solve, std::move(local), std::move(vectors),
+                                                       threads);
           } else {
-            share = std::make_unique<Solver<double, I>>(solve, std::move(local), threads);
+            share = std::make_unique<Solver<double, I>>(solve, std::move(local), std::move(vectors),
+                                                        threads);
           }
         } catch (const Exception& e) {
           made = e.error();

@@ -36,6 +36,11 @@ struct Solve {
   double breakdown_value = 0;
 };
 
+/// What the host makes of a problem: see partition.hpp.
+struct HostVectors {
+  Array<double> solution, right_hand_side, diagonal;
+};
+
 /// A rank's share of a solve, whatever its numbers and indices are.
 class Share {
  public:
@@ -66,7 +71,7 @@ template <Real T, troupe::Index I>
 class Solver final : public Share {
  public:
   /// `threads`: on the host. Throws Exception.
-  Solver(Solve& solve, LocalProblem<I> problem, std::int32_t threads)
+  Solver(Solve& solve, LocalProblem<I> problem, HostVectors vectors, std::int32_t threads)
       : solve_(&solve),
         device_(&solve.runtime->device()),
         world_(&solve.runtime->world()),
@@ -77,7 +82,7 @@ class Solver final : public Share {
         rows_{problem_.first_row, problem_.rows},
         options_(solve.options),
         slots_(options_->check_every + 1),
-        solution_(known_solution(problem_, options_->seed, threads)) {
+        solution_(std::move(vectors.solution)) {
     const auto n = matrix_.rows();
     for (auto* vector : {&b_, &x_, &r_, &p_, &q_}) *vector = device_->template alloc<T>(n);
     if (options_->jacobi) {
@@ -87,11 +92,10 @@ class Solver final : public Share {
     scalars_ = device_->template alloc<T>(kScalars);
     history_ = device_->template alloc<T>(3 * slots_);
     seen_ = device_->template pinned<T>(static_cast<std::size_t>(history_.length()));
-    upload(right_hand_side(problem_, options_->seed, threads), b_);
+    upload(vectors.right_hand_side, b_);
     if (options_->jacobi) {
-      auto inverse = diagonal(problem_);
-      for (auto& value : inverse) value = 1 / value;
-      upload(inverse, inverse_diagonal_);
+      for (auto& value : vectors.diagonal) value = 1 / value;
+      upload(vectors.diagonal, inverse_diagonal_);
     }
   }
 

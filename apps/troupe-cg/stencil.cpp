@@ -347,6 +347,9 @@ Result<LocalRows> stencil_rows(const StencilOptions& whole, std::int32_t rank, s
     return owner * size->rows + x % box[0] + box[0] * (y % box[1] + box[1] * (z % box[2]));
   };
   local.row_begin.push_back(0);
+  local.row_begin.reserve(at(local.rows) + 1);
+  local.column.reserve(at(27 * local.rows));
+  local.value.reserve(at(27 * local.rows));
   std::vector<std::int64_t> columns;
   for (auto row = local.first_row; row < local.first_row + local.rows; ++row) {
     const auto where = grid.coordinates(static_cast<std::int32_t>(row / size->rows));

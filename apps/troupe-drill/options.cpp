@@ -106,8 +106,7 @@ std::optional<int> choose_second(const std::vector<int>& victims, int ranks) {
 std::vector<OptionSpec> option_specs() {
   return {
       {"kinds", OptionType::list, "", "KIND",
-       "faults to suffer: kill, segv, hang, exit, with --on-loss shrink device-failure, and on a "
-       "GPU "
+       "faults to suffer: kill, segv, hang, exit, with --on-loss shrink device-failure, on a GPU "
        "illegal-address, trap, assert, misaligned; default: kill, and on a GPU also these four",
        kind_names()},
       {"phases",

@@ -86,8 +86,7 @@ class Blocks {
     first_ = kGlobal * me / n;
     const auto count = kGlobal * (me + 1) / n - first_;
     range_ = {first_, count};
-    for (auto* ref : {&x_, &index_}) *ref = device.alloc<double>(count);
-    for (auto* ref : {&one_}) *ref = device.alloc<double>(count);
+    for (auto* ref : {&x_, &index_, &one_}) *ref = device.alloc<double>(count);
     for (auto* ref : {&part_, &total_}) *ref = device.alloc<double>(1);
     std::vector<double> numbers(static_cast<std::size_t>(count));
     std::iota(numbers.begin(), numbers.end(), static_cast<double>(first_));

@@ -41,12 +41,12 @@ void RunLoop::resize() {
          "the world has lost a rank, and this program cannot go on with fewer (see --on-loss)"}));
   }
   core_->turn_to_members();
-  agree(rebuild());
+  require(rebuild());
   const auto state = newest_state();
-  agree(deal_out(state));
+  require(deal_out(state));
   {
     const std::lock_guard lock(core_->mutex_);
-    core_->settled_membership_ = core_->membership_;
+    core_->settle();
   }
   secured_ = false;
   first_ = from_ = state ? state->step() : options_->first_step;
@@ -59,10 +59,11 @@ void RunLoop::resize() {
 
 std::optional<RunLoop::Standing> RunLoop::meet() {
   Standing mine{.epoch = core_->epoch().value, .restarted = restarted_};
-  if (core_->members().rank() < 0)
+  if (core_->members().rank() < 0) {
     mine.commit = kAnyStep;
-  else if (!secured_ && !core_->watches())
+  } else if (!secured_ && !core_->watches()) {
     mine.commit = checkpoint_->newest();
+  }
   auto all = mine;
   bool together = true, at_the_end = false;
   for (const auto& other : core_->mpi().everyone().gather(mine)) {
@@ -89,13 +90,17 @@ void RunLoop::meet_at_the_end() {
   met_at_the_end_ = true;
 }
 
-void RunLoop::agree(const Result<void>& outcome) {
+Result<void> RunLoop::agree(const Result<void>& outcome) const {
   const auto& everyone = core_->mpi().everyone();
   const auto faults =
       everyone.gather(static_cast<std::uint8_t>(!outcome.ok() && is_by_fault(outcome.code())));
   if (std::find(faults.begin(), faults.end(), 1) != faults.end())
     throw Exception({Errc::world_reformed, 0, "a fault while the world's members change"});
-  if (auto agreed = everyone.agree(outcome); !agreed) throw CollectiveException(agreed.error());
+  return everyone.agree(outcome);
+}
+
+void RunLoop::require(const Result<void>& outcome) const {
+  if (auto agreed = agree(outcome); !agreed) throw CollectiveException(agreed.error());
 }
 
 void RunLoop::secure(std::int64_t commit) {
@@ -104,13 +109,16 @@ void RunLoop::secure(std::int64_t commit) {
   if (taken) {
     try {
       settle_keeper();
-      outcome = keeper_->take(commit);
+      outcome = keeper_->take(commit, core_->epoch().value);
     } catch (const Exception& e) {
       outcome = e.error();
     }
   }
-  agree(outcome);
-  if (taken) keeper_->hold();
+  const auto everywhere = agree(outcome);
+  if (taken && everywhere.ok()) keeper_->hold();
+  if (!everywhere.ok() && core_->mpi().rank() == 0)
+    log::warn("checkpoint", "the commit of step {} cannot be dealt out: {}", commit,
+              everywhere.error().to_string());
   if (keeper_ != nullptr) keeper_->close();
 }
 

@@ -72,10 +72,14 @@ class RunLoop {
   /// world_reformed (others have seen a newer one), WorldStopped.
   std::optional<Standing> meet();
   void meet_at_the_end();
-  /// Throws on all ranks alike: world_reformed if a fault came in between on any of them.
-  void agree(const Result<void>& outcome);
+  /// Success, or the error of the lowest rank that has one. Throws world_reformed on all ranks if a
+  /// fault came in between on any of them.
+  [[nodiscard]] Result<void> agree(const Result<void>& outcome) const;
+  /// Throws what agree() returns.
+  void require(const Result<void>& outcome) const;
   /// What the old members have goes where it outlives their keepers: the state of the commit of
-  /// this step, which all of them have in GPU memory; -1: none.
+  /// this step, which all of them have in GPU memory; -1: none. Where that cannot be, what partners
+  /// or the disk have must do.
   void secure(std::int64_t commit);
   Result<void> rebuild();
   /// The newest that is complete in memory or on disk; nullopt: none.

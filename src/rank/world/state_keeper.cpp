@@ -74,13 +74,9 @@ bool StateKeeper::wait_idle(const std::function<bool()>& interrupted) {
 }
 
 void StateKeeper::capture(std::int64_t step, std::uint32_t epoch, bool to_disk, TimePoint since) {
-  bool mapped = false;
-  {
-    const std::lock_guard lock(mutex_);
-    mapped = mapped_ && mapped_in_ == epoch;
-  }
-  auto copies = mapped ? checkpoint_->save(step, memory_, offsets_)
-                       : Future<void>(Error{Errc::device_lost, 0, "no memory to copy to"});
+  const auto there = memory_in(epoch);
+  auto copies =
+      there.ok() ? checkpoint_->save(step, memory_, offsets_) : Future<void>(there.error());
   const std::lock_guard lock(mutex_);
   check(!job_, "one commit at a time is taken out of GPU memory");
   const auto now = SteadyClock::time();
@@ -97,13 +93,14 @@ void StateKeeper::close() {
   if (thread_.joinable()) thread_.join();
 }
 
-Result<void> StateKeeper::take(std::int64_t step) {
-  {
-    const std::lock_guard lock(mutex_);
-    check(!job_, "a commit is still on its way out of GPU memory");
-    if (!mapped_ || mapped_in_ != epoch_)
-      return Error{Errc::device_lost, 0, "no memory to copy to"};
-  }
+Result<void> StateKeeper::memory_in(std::uint32_t epoch) const {
+  const std::lock_guard lock(mutex_);
+  return mapped_in_ == epoch ? mapped_
+                             : Error{Errc::device_lost, 0, "the epoch of the memory is over"};
+}
+
+Result<void> StateKeeper::take(std::int64_t step, std::uint32_t epoch) {
+  if (auto there = memory_in(epoch); !there) return there;
   if (auto copied = checkpoint_->save(step, memory_, offsets_).wait(); !copied) return copied;
   table_.step = step;
   seal(table_, image());
@@ -188,7 +185,7 @@ void StateKeeper::map_memory(std::unique_lock<std::mutex>& lock) {
     log::error("checkpoint", "the state cannot leave the device: {}", outcome.error().to_string());
   lock.lock();
   mapped_in_ = epoch;
-  mapped_ = outcome.ok();
+  mapped_ = outcome;
   changed_.notify_all();
 }
 

@@ -61,7 +61,7 @@ class StateKeeper {
   /// Takes this rank's part of the commit of `step`, one of the last two, into host memory; hold()
   /// then keeps it in the place of what was held. Requires that the keeper is idle. Errors: those
   /// of the copies.
-  Result<void> take(std::int64_t step);
+  Result<void> take(std::int64_t step, std::uint32_t epoch);
   void hold();
   /// Step of the newest state that this run has written, -1: none. The same on all ranks while the
   /// keeper is idle.
@@ -93,6 +93,8 @@ class StateKeeper {
   /// Waits for what becomes of the job: true if its copies are good, false if they are lost,
   /// nullopt if the commit was rolled back.
   std::optional<bool> settle(std::unique_lock<std::mutex>& lock);
+  /// Whether copies submitted in this epoch have memory to go to.
+  [[nodiscard]] Result<void> memory_in(std::uint32_t epoch) const;
   void carry_out(const Job& job, bool copied);
   void give_to_partner(std::int64_t step, std::span<const std::byte> image);
   [[nodiscard]] std::span<std::byte> image() const;
@@ -112,7 +114,7 @@ class StateKeeper {
   std::optional<Job> job_;
   std::int64_t stable_ = -1;
   std::uint32_t mapped_in_ = 0;    ///< epoch for which the memory was mapped
-  bool mapped_ = false;            ///< with success
+  Result<void> mapped_;            ///< what came of it
   std::uint32_t epoch_ = 0;        ///< that began last
   std::int64_t epoch_began_ = -1;  ///< at this commit
   bool stopped_ = false, closing_ = false;

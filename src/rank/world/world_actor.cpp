@@ -51,9 +51,7 @@ void WorldActor::on(FromDevice event) {
     return core_->set_standby_memory(memory->bytes);
   if (const auto* standby = std::get_if<DeviceStandby>(&event.event))
     core_->set_standby(standby->ready);
-  const auto* const failed = std::get_if<DeviceFailed>(&event.event);
-  if (failed != nullptr && options_.shrink && !member_.spectator())
-    log::warn("world", "the world goes on without this rank: {}", failed->error.to_string());
+  if (const auto* failed = std::get_if<DeviceFailed>(&event.event)) failed_ = failed->error;
   member_.device_event(event.event);
 }
 
@@ -195,6 +193,9 @@ void WorldActor::on(Verified done) {
 
 void WorldActor::activate(std::uint32_t epoch, std::int64_t stable,
                           std::vector<RecoveryReport> reports) {
+  if (member_.spectator() && failed_)
+    log::warn("world", "the world goes on without this rank: {}", failed_->to_string());
+  failed_.reset();
   core_->activate(epoch, stable, reports, member_.excluded());
   revived_at_ = context().now();
   core_->device_->tell(device_message::WorldActive{});

@@ -98,7 +98,8 @@ class WorldActor
 
   WorldCore* core_;
   WorldCore::Options options_;
-  TimePoint revived_at_{};  ///< when a spectator's device was last tried, or its epoch began
+  TimePoint revived_at_{};       ///< when a spectator's device was last tried, or its epoch began
+  std::optional<Error> failed_;  ///< why the device was given up, until an epoch begins
   std::chrono::nanoseconds look_every_;
   WorldMember member_;
   WorldRelay relay_;

@@ -89,7 +89,7 @@ void WorldCore::ask_restore(std::uint32_t round, std::int64_t step) {
   {
     const std::lock_guard lock(mutex_);
     // Without the members' state there is nothing to go back to.
-    if (attached_ && !watches_ && !has_other_members()) {
+    if (attached_ && !watches() && !has_other_members()) {
       restore_ = Restore{round, step};
       changed_.notify_all();
       return;
@@ -102,10 +102,9 @@ void WorldCore::activate(std::uint32_t epoch, std::int64_t stable,
                          const std::vector<RecoveryReport>& reports,
                          const std::vector<std::int32_t>& excluded) {
   const std::lock_guard lock(mutex_);
-  spectator_ = std::binary_search(excluded.begin(), excluded.end(), mpi_->rank());
-  newest_group_ = spectator_ ? &nobody_ : group_;
   if (excluded != excluded_) {
-    ++newest_membership_;
+    const bool out = std::binary_search(excluded.begin(), excluded.end(), mpi_->rank());
+    newest_ = {newest_.number + 1, out ? &nobody_ : forming_};
     excluded_ = excluded;
     tokens_->set_excluded(excluded);
   }
@@ -182,7 +181,7 @@ void WorldCore::set_standby_world(bool formed) {
 
 void WorldCore::regroup(std::shared_ptr<const HostGroup> group) {
   const std::lock_guard lock(mutex_);
-  group_ = group ? group.get() : &mpi_->everyone();
+  forming_ = group ? group.get() : &mpi_->everyone();
   if (group) groups_.push_back(std::move(group));
 }
 
@@ -198,14 +197,12 @@ Result<Epoch> WorldCore::wait_active() {
   if (stopped_) return *stopped_;
   acknowledge();
   turn_to_members();
-  settled_membership_ = membership_;
+  settle();
   return Epoch(epoch_);
 }
 
 void WorldCore::acknowledge() {
-  membership_ = newest_membership_;
-  acknowledged_group_ = newest_group_;
-  watches_ = spectator_;
+  acknowledged_ = newest_;
   program_epoch_.store(epoch_, std::memory_order_release);
 }
 
@@ -254,7 +251,7 @@ int World::rank() const {
   return core_->members().rank();
 }
 int World::size() const {
-  return core_->members().rank() < 0 ? 0 : core_->members().size();
+  return core_->members().size();
 }
 bool World::spectator() const {
   return core_->members().rank() < 0;

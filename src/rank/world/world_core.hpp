@@ -91,21 +91,22 @@ class WorldCore {
 
  private:
   friend class WorldActor;
-
-  /// What has ended the world: thrown on all ranks.
-  class WorldStopped : public CollectiveException {
-   public:
-    using CollectiveException::CollectiveException;
-  };
   friend class RunLoop;
+
+  /// Who is in the world.
+  struct Membership {
+    std::uint32_t number = 0;          ///< counts the changes
+    const HostGroup* group = nullptr;  ///< nobody_ where this rank is out
+    [[nodiscard]] bool spectator() const noexcept { return group->rank() < 0; }
+  };
 
   WorldCore(MpiSession& mpi, std::shared_ptr<DeviceCore> device)
       : mpi_(&mpi),
         device_(std::move(device)),
         members_(&mpi.everyone()),
-        group_(members_),
-        newest_group_(members_),
-        acknowledged_group_(members_) {}
+        forming_(&mpi.everyone()),
+        newest_{0, &mpi.everyone()},
+        acknowledged_(newest_) {}
 
   // The WorldActor's side.
   void close();
@@ -132,11 +133,13 @@ class WorldCore {
   /// The program turns to the newest epoch. With mutex_ held.
   void acknowledge();
   /// The members of the acknowledged epoch are not those that the program has turned to.
-  [[nodiscard]] bool has_other_members() const { return membership_ != settled_membership_; }
+  [[nodiscard]] bool has_other_members() const { return acknowledged_.number != settled_; }
   /// The program turns to the members of the acknowledged epoch.
-  void turn_to_members() { members_ = acknowledged_group_; }
+  void turn_to_members() { members_ = acknowledged_.group; }
+  /// The program has made its share among them. With mutex_ held.
+  void settle() { settled_ = acknowledged_.number; }
   /// The acknowledged epoch goes on without this rank.
-  [[nodiscard]] bool watches() const noexcept { return watches_; }
+  [[nodiscard]] bool watches() const noexcept { return acknowledged_.spectator(); }
 
   MpiSession* mpi_;
   std::shared_ptr<DeviceCore> device_;
@@ -162,17 +165,12 @@ class WorldCore {
   bool standby_ = false;              ///< this rank's is ready, in this epoch
   bool standby_world_formed_ = true;  ///< rank 0 knows; elsewhere, and if not wanted, true
   std::uint32_t epoch_ = 0;
-  bool spectator_ = false;  ///< in the newest epoch
-  /// Epochs so far that began with other members than the one before: of the newest epoch, of the
-  /// acknowledged one, and of that whose members the program works with.
-  std::uint32_t newest_membership_ = 0, membership_ = 0, settled_membership_ = 0;
-  std::vector<std::int32_t> excluded_;
-  bool watches_ = false;
   /// To the end, when all free them together: another member may still be about to use one.
   std::vector<std::shared_ptr<const HostGroup>> groups_;
-  const HostGroup* group_;         ///< of the newest regroup()
-  const HostGroup* newest_group_;  ///< of the newest epoch
-  const HostGroup* acknowledged_group_;
+  const HostGroup* forming_;            ///< of the newest regroup()
+  std::vector<std::int32_t> excluded_;  ///< from the newest epoch
+  Membership newest_, acknowledged_;    ///< of the newest epoch, of the acknowledged one
+  std::uint32_t settled_ = 0;           ///< number of that which the program works with
   std::int64_t stable_ = -1;
   bool attached_ = false;  ///< the program is in run(): rollback is its business
   std::uint32_t runs_ = 0, finished_runs_ = 0;  ///< begun here; ended on all ranks

@@ -49,6 +49,7 @@ class CpuEngine final : public Engine {
 
   [[nodiscard]] const DeviceDescription& description() const override { return description_; }
 
+  std::uint64_t free_memory() override;
   Result<Slab> make_slab(std::uint64_t bytes) override;
   Result<std::byte*> map_slab(int fd, std::uint64_t bytes) override;
   void unmap_slab(std::byte* base, std::uint64_t bytes) override;
@@ -68,7 +69,6 @@ class CpuEngine final : public Engine {
   void arm() override { signal_.arm(); }
 
   Result<void> prepare_connect() override { return {}; }
-  std::uint64_t free_memory() override;
   Result<std::vector<std::byte>> contribute(int rank, int size) override;
   Result<void> connect(int rank, int size,
                        const std::vector<std::vector<std::byte>>& contributions) override;

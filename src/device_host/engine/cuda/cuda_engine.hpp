@@ -72,6 +72,7 @@ class CudaEngine final : public Engine {
   [[nodiscard]] const DeviceDescription& description() const override { return description_; }
 
   // memory.cpp
+  std::uint64_t free_memory() override;
   Result<Slab> make_slab(std::uint64_t bytes) override;
   Result<std::byte*> map_slab(int fd, std::uint64_t bytes) override;
   void unmap_slab(std::byte* base, std::uint64_t bytes) override;
@@ -93,7 +94,6 @@ class CudaEngine final : public Engine {
   Result<void> suffer(memory::FaultKind kind, Lane lane) override;
 
   Result<void> prepare_connect() override;
-  std::uint64_t free_memory() override;
   Result<std::vector<std::byte>> contribute(int rank, int size) override;
   Result<void> connect(int rank, int size,
                        const std::vector<std::vector<std::byte>>& contributions) override;
