@@ -26,6 +26,9 @@ bool DeviceHost::serve_control() {
 
 void DeviceHost::handle(wire::ControlMessage message) {
   const auto& head = message.head;
+  if (const auto whole = message.check_descriptor(); !whole.ok()) {
+    return head.kind == ControlKind::connect ? answer(head, whole) : mapped(head, whole.error());
+  }
   switch (head.kind) {
     case ControlKind::make_slab: return make_slab(head);
     case ControlKind::map_slab:
@@ -85,22 +88,21 @@ void DeviceHost::map(wire::ControlMessage message) {
       default: return engine_->map_pinned(fd->get(), head.bytes);
     }
   };
-  if (mode_ == Mode::standby) {  // promotion waits for it anyway, and nothing else runs here
-    auto mapped = map_now();
-    if (mapped.ok()) {
-      addresses_.set(head.region, *mapped, head.bytes);
-    } else if (!promote_failure_ && head.kind != ControlKind::map_foreign) {
-      promote_failure_ = mapped.error();
-    }
-    return answer(head, mapped.ok() ? Result<void>() : Result<void>(mapped.error()));
-  }
+  // Promotion waits for it anyway, and nothing else runs on a standby.
+  if (mode_ == Mode::standby) return mapped(head, map_now());
   on_helper(head, [this, head, map_now]() -> Helpers::Finish {
-    auto mapped = map_now();
-    return [this, head, mapped = std::move(mapped)] {
-      if (mapped.ok()) addresses_.set(head.region, *mapped, head.bytes);
-      answer(head, mapped.ok() ? Result<void>() : Result<void>(mapped.error()));
-    };
+    return [this, head, address = map_now()] { mapped(head, address); };
   });
+}
+
+void DeviceHost::mapped(const Control& request, const Result<std::byte*>& address) {
+  if (address.ok()) {
+    addresses_.set(request.region, *address, request.bytes);
+  } else if (mode_ == Mode::standby && !promote_failure_ &&
+             request.kind != ControlKind::map_foreign) {
+    promote_failure_ = address.error();
+  }
+  answer(request, address.ok() ? Result<void>() : Result<void>(address.error()));
 }
 
 void DeviceHost::drop(std::uint32_t region) {

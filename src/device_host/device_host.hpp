@@ -78,6 +78,8 @@ class DeviceHost {
   void handle(wire::ControlMessage message);
   void make_slab(const wire::Control& request);
   void map(wire::ControlMessage message);
+  /// Answers a request to map. What fails on a standby fails its promotion.
+  void mapped(const wire::Control& request, const Result<std::byte*>& address);
   void drop(std::uint32_t region);
   void promote(const wire::Control& request);
   void contribute(const wire::Control& request);

@@ -311,6 +311,16 @@ TEST(End, OfTheRankIsTheEndOfItsDeviceHosts) {
   }
 }
 
+TEST(Descriptors, TooFewOfThemRefuseMemoryAndLoseNone) {
+  char program[] = TROUPE_TEST_RANK_CHILD, descriptors[] = "descriptors";
+  char* arguments[] = {program, descriptors, nullptr};
+  pid_t rank = 0;
+  ASSERT_EQ(::posix_spawn(&rank, program, nullptr, nullptr, arguments, environ), 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(rank, &status, 0), rank);
+  EXPECT_EQ(status, 0) << "see above";
+}
+
 // Last, because a device host that was a thread leaves its mappings in this process.
 TEST(Isolation, AThreadDoesTheSameWork) {
   DeviceRig rig({"--isolation", "thread"});

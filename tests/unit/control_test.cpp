@@ -51,6 +51,24 @@ TEST_F(ControlTest, EveryKindComesAsItWasSent) {
   EXPECT_FALSE(receive_control(far_)->has_value());
 }
 
+TEST_F(ControlTest, AMissingDescriptorIsAnError) {
+  for (const auto kind :
+       {ControlKind::map_slab, ControlKind::map_pinned, ControlKind::map_foreign,
+        ControlKind::connect, ControlKind::slab_made, ControlKind::contribution}) {
+    ControlMessage message;
+    message.head.kind = kind;
+    EXPECT_EQ(message.check_descriptor().code(), Errc::internal);
+    message.fd_lost = true;
+    EXPECT_EQ(message.check_descriptor().code(), Errc::out_of_memory);
+    message.fd_lost = false;
+    message.fd.reset(::memfd_create("there", MFD_CLOEXEC));
+    EXPECT_TRUE(message.check_descriptor().ok());
+  }
+  ControlMessage without;
+  without.head.kind = ControlKind::promote;
+  EXPECT_TRUE(without.check_descriptor().ok());
+}
+
 TEST_F(ControlTest, ADescriptorComesAlong) {
   auto blobs = pack_blobs({std::vector<std::byte>(3, std::byte{9})});
   ASSERT_TRUE(blobs.ok());

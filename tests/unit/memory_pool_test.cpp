@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <random>
@@ -18,13 +19,15 @@ constexpr std::uint64_t kMiB = 1u << 20;
 /// Segments that exist as numbers only.
 class MemoryPoolTest : public ::testing::Test {
  protected:
-  MemoryPool pool(std::uint64_t limit, std::uint32_t region_bit = 0) {
+  MemoryPool pool(std::uint64_t limit, std::uint32_t region_bit = 0, std::uint64_t largest = 0) {
     return MemoryPool(
         {.segment_bytes = 8 * kMiB,
+         .largest_segment_bytes = largest,
          .limit = limit,
          .region_bit = region_bit,
          .make = [this](std::uint32_t region, std::uint64_t bytes) -> Result<void> {
            if (fails_) return *fails_;
+           if (bytes > there_is_) return Error{Errc::out_of_memory, 2, "not so much in one piece"};
            EXPECT_TRUE(segments_.emplace(region, bytes).second) << "region " << region << " exists";
            return {};
          },
@@ -32,6 +35,7 @@ class MemoryPoolTest : public ::testing::Test {
   }
   std::map<std::uint32_t, std::uint64_t> segments_;
   std::optional<Error> fails_;
+  std::uint64_t there_is_ = UINT64_MAX;  ///< for one segment
 };
 
 TEST_F(MemoryPoolTest, GrowsWhenItMust) {
@@ -84,6 +88,59 @@ TEST_F(MemoryPoolTest, RegionsCarryTheirBit) {
     EXPECT_NE(range->region & 0x8000'0000u, 0u);
   }
   EXPECT_EQ(segments_.size(), 3u);
+}
+
+TEST_F(MemoryPoolTest, MuchMemoryTakesFewSegments) {
+  auto memory = pool(0, 0, 2048 * kMiB);
+  constexpr std::uint64_t kMuch = 100 * 1024 * kMiB;
+  for (std::uint64_t taken = 0; taken < kMuch; taken += 4 * kMiB)
+    ASSERT_TRUE(memory.allocate(4 * kMiB).ok());
+  EXPECT_LE(segments_.size(), 100u) << "not the 12,800 that 8 MiB each would be";
+  EXPECT_LE(memory.held(), kMuch + 2048 * kMiB);
+  for (const auto& [region, bytes] : segments_) EXPECT_LE(bytes, 2048 * kMiB);
+}
+
+TEST_F(MemoryPoolTest, LittleMemoryIsTakenInSmallPieces) {
+  auto memory = pool(0, 0, 2048 * kMiB);
+  std::uint64_t taken = 0;
+  while (taken < 1024 * kMiB) {
+    ASSERT_TRUE(memory.allocate(kMiB).ok());
+    taken += kMiB;
+    ASSERT_LE(memory.held(), std::max(taken + taken / 3, taken + 8 * kMiB)) << taken;
+  }
+}
+
+TEST_F(MemoryPoolTest, ADeviceThatIsNearlyFullGivesSmallerSegments) {
+  auto memory = pool(0, 0, 2048 * kMiB);
+  for (std::uint64_t taken = 0; taken < 800 * kMiB || taken < memory.held(); taken += 8 * kMiB)
+    ASSERT_TRUE(memory.allocate(8 * kMiB).ok());  // until all segments are full
+  there_is_ = 9 * kMiB;
+  const auto last = memory.allocate(9 * kMiB);
+  EXPECT_EQ(last.code(), Errc::out_of_memory) << "would be 10 MiB";
+  const auto fits = memory.allocate(7 * kMiB);
+  ASSERT_TRUE(fits.ok());
+  EXPECT_LE(segments_.at(fits->region), 9 * kMiB);
+}
+
+TEST_F(MemoryPoolTest, OneOfTheLargerSegmentsStaysForReuse) {
+  auto memory = pool(0, 0, 2048 * kMiB);
+  std::vector<MemoryPool::Range> taken;
+  while (memory.held() < 1024 * kMiB) taken.push_back(*memory.allocate(8 * kMiB));
+  const auto small = [&] {
+    return static_cast<std::uint64_t>(
+        std::count_if(segments_.begin(), segments_.end(),
+                      [](const auto& segment) { return segment.second == 8 * kMiB; }));
+  };
+  const auto before = small();
+  ASSERT_LT(before, segments_.size() - 1);
+  for (const auto& range : taken) memory.release(range);
+  EXPECT_EQ(small(), before);
+  EXPECT_EQ(segments_.size(), before + 1);
+  const auto held = memory.held();
+  const auto again = memory.allocate(8 * kMiB);
+  ASSERT_TRUE(again.ok());
+  memory.release(*again);
+  EXPECT_EQ(memory.held(), held);
 }
 
 TEST_F(MemoryPoolTest, TheLimitIsAnAnswerWithTheSizes) {
@@ -141,7 +198,7 @@ TEST_F(MemoryPoolTest, RandomUseKeepsItsPromises) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     segments_.clear();
-    auto memory = pool(100 * kMiB);
+    auto memory = pool(100 * kMiB, 0, 32 * kMiB);
     std::vector<std::pair<MemoryPool::Range, std::uint64_t>> taken;
     for (int i = 0; i < 400 && !HasFailure(); ++i) {
       fails_ = random() % 20 == 0 ? std::optional(Error{Errc::out_of_memory, 2, "cuMemCreate"})

@@ -4,15 +4,19 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <thread>
+
+#include "common/ipc/descriptors.hpp"
 
 namespace troupe::ipc {
 namespace {
@@ -69,6 +73,57 @@ TEST_F(SocketTest, PassesADescriptorThatDoesNotLeakIntoChildren) {
   EXPECT_EQ(std::string_view(text, 4), "slab");
   EXPECT_NE(::fcntl((*packet)->fd.get(), F_GETFD) & FD_CLOEXEC, 0);
   EXPECT_FALSE((*right_.receive())->fd);
+}
+
+/// The soft limit of descriptors, for as long as this lives.
+class DescriptorLimit {
+ public:
+  explicit DescriptorLimit(rlim_t limit) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit low{limit, before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &low);
+  }
+  ~DescriptorLimit() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  DescriptorLimit(const DescriptorLimit&) = delete;
+  DescriptorLimit& operator=(const DescriptorLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(SocketTest, ADescriptorThatDoesNotFitIsTold) {
+  const UniqueFd memory(::memfd_create("passed", MFD_CLOEXEC));
+  ASSERT_TRUE(left_.send(bytes_of("take this"), memory.get()).ok());
+  ASSERT_TRUE(left_.send(bytes_of("and this"), memory.get()).ok());
+  {
+    const DescriptorLimit none(0);
+    auto packet = right_.receive();
+    ASSERT_TRUE(packet.ok() && packet->has_value());
+    EXPECT_EQ(text_of(**packet), "take this");
+    EXPECT_FALSE((*packet)->fd);
+    EXPECT_TRUE((*packet)->fd_lost);
+  }
+  auto packet = right_.receive();
+  ASSERT_TRUE(packet.ok() && packet->has_value());
+  EXPECT_TRUE((*packet)->fd);
+  EXPECT_FALSE((*packet)->fd_lost);
+}
+
+TEST_F(SocketTest, DescriptorsAreKeptForWhatMustNotFail) {
+  EXPECT_TRUE(keep_descriptors(8).ok());
+  const DescriptorLimit few(static_cast<rlim_t>(left_.fd()) + 4);
+  const auto refused = keep_descriptors(8);
+  ASSERT_EQ(refused.code(), Errc::out_of_memory);
+  for (const auto* word : {"RLIMIT_NOFILE", "ulimit", "--slab-size"})
+    EXPECT_NE(refused.error().message.find(word), std::string::npos) << refused.error().message;
+}
+
+TEST_F(SocketTest, TheLimitOfDescriptorsIsRaisedToTheHardOne) {
+  const DescriptorLimit few(static_cast<rlim_t>(left_.fd()) + 4);
+  raise_descriptor_limit();
+  rlimit now{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &now), 0);
+  EXPECT_EQ(now.rlim_cur, std::min<rlim_t>(now.rlim_max, 1u << 20));
 }
 
 TEST_F(SocketTest, AMessageLeftUnreadGivesItsDescriptorBack) {

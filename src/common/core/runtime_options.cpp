@@ -17,7 +17,8 @@ std::vector<OptionSpec> runtime_options() {
       {"device-host", text, "", "PATH",
        "the device host's executable; empty: the one installed beside the library"},
       {"slab-size", bytes, "64MiB", "SIZE",
-       "physical device memory is taken in pieces of this size", {}, "2MiB"},
+       "the first pieces of physical device memory; the more is held, the larger are the next, up to "
+       "2GiB", {}, "2MiB"},
       {"ring-size", bytes, "4MiB", "SIZE", "size of the command ring", {}, "64KiB", "1GiB"},
       {"pinned-pool", bytes, "64MiB", "SIZE", "pinned host memory that is kept for reuse"},
       {"memory-limit", bytes, "0", "SIZE", "the most device memory a rank may take; 0: no limit"},

@@ -66,6 +66,7 @@ Result<std::optional<Packet>> Socket::receive() const {
     std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
     packet.fd.reset(fd);
   }
+  packet.fd_lost = (message.msg_flags & MSG_CTRUNC) != 0 && !packet.fd;
   if (length == 0) return Error{Errc::stopped, 0, "the other process is gone"};
   packet.bytes.resize(static_cast<std::size_t>(length));
   return std::optional<Packet>(std::move(packet));

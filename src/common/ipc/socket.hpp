@@ -16,6 +16,7 @@ namespace troupe::ipc {
 struct Packet {
   std::vector<std::byte> bytes;
   UniqueFd fd;
+  bool fd_lost = false;  ///< one came along, and this process may have no more of them
 };
 
 /// One end of a Unix socket pair that keeps message boundaries and passes file descriptors. The end

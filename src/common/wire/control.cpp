@@ -5,9 +5,32 @@
 
 #include <cstring>
 
+#include "common/ipc/descriptors.hpp"
 #include "common/ipc/system_error.hpp"
 
 namespace troupe::wire {
+
+namespace {
+
+bool brings_descriptor(ControlKind kind) {
+  switch (kind) {
+    case ControlKind::map_slab:
+    case ControlKind::map_pinned:
+    case ControlKind::map_foreign:
+    case ControlKind::connect:
+    case ControlKind::slab_made:
+    case ControlKind::contribution: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+Result<void> ControlMessage::check_descriptor() const {
+  if (fd || !brings_descriptor(head.kind)) return {};
+  if (fd_lost) return ipc::no_descriptor_left("a descriptor between a rank and its device host");
+  return Error{Errc::internal, 0, "a control message came without its descriptor"};
+}
 
 Result<void> send_control(const ipc::Socket& socket, Control head, std::string_view text, int fd) {
   text = text.substr(0, kMaxControlText);
@@ -34,6 +57,7 @@ Result<std::optional<ControlMessage>> receive_control(const ipc::Socket& socket)
   message.text.assign(reinterpret_cast<const char*>(bytes.data()) + sizeof message.head,
                       message.head.text_bytes);
   message.fd = std::move((*packet)->fd);
+  message.fd_lost = (*packet)->fd_lost;
   return std::optional<ControlMessage>(std::move(message));
 }
 

@@ -60,7 +60,10 @@ struct ControlMessage {
   Control head;
   std::string text;
   UniqueFd fd;
+  bool fd_lost = false;  ///< there was one, and this process may have no more of them
 
+  /// An error if a message of this kind must bring a descriptor and there is none.
+  [[nodiscard]] Result<void> check_descriptor() const;
   /// The error that a `failed` or `fatal` message carries.
   [[nodiscard]] Error error() const { return {static_cast<Errc>(head.code), head.native, text}; }
 };

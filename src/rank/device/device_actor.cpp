@@ -178,6 +178,8 @@ void DeviceActor::on(FromHost from) {
   requests_.erase(it);
   if (head.kind == ControlKind::failed) {
     answer(from.message.error());
+  } else if (const auto whole = from.message.check_descriptor(); !whole.ok()) {
+    answer(whole.error());
   } else {
     answer(std::move(from.message));
   }

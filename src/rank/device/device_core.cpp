@@ -2,9 +2,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/ipc/descriptors.hpp"
+
 namespace troupe::rank {
 namespace {
 
+/// A slab costs the rank a descriptor; a larger one leaves less for others on the GPU.
+constexpr std::uint64_t kLargestSlab = std::uint64_t{2} << 30;
 constexpr std::size_t kStagingBytes = 8u << 20;  ///< of one copy between ordinary and device memory
 
 DeviceInfo parse_info(const std::string& text) {
@@ -53,6 +57,7 @@ class DeviceCore::Lease final : public detail::BufferLease {
 
 Result<std::shared_ptr<DeviceCore>> DeviceCore::open(ActorSystem& system, Options options,
                                                      int rank) {
+  ipc::raise_descriptor_limit();  // device hosts inherit it
   auto flight = FlightRecorder::create(options.flight);
   if (!flight) return flight.error();
   options.settings.flight = flight->get();
@@ -80,6 +85,7 @@ DeviceCore::DeviceCore(Options options, std::unique_ptr<FlightRecorder> flight, 
                return Loans::Fresh{std::move(made->lease), made->where};
              }),
       slabs_({.segment_bytes = options_.slab_bytes,
+              .largest_segment_bytes = kLargestSlab,
               .limit = options_.memory_limit,
               .region_bit = 0,
               .make = [this](std::uint32_t region,
@@ -121,6 +127,7 @@ void DeviceCore::drop_slab(std::uint32_t region) {
 }
 
 Result<void> DeviceCore::make_pinned(std::uint32_t region, std::uint64_t bytes) {
+  if (auto kept = ipc::keep_descriptors(kReservedDescriptors); !kept) return kept;
   auto memory = ipc::SharedMemory::create("troupe-pinned", bytes);
   if (!memory) return memory.error();
   auto shared = std::make_shared<ipc::SharedMemory>(std::move(*memory));
@@ -195,6 +202,7 @@ Result<Device::Pin> DeviceCore::allocate_pinned(std::uint64_t length, std::size_
 }
 
 Result<Device::Pin> DeviceCore::allocate_apart(std::uint64_t bytes) {
+  if (auto kept = ipc::keep_descriptors(kReservedDescriptors); !kept) return kept.error();
   auto memory = ipc::SharedMemory::create("troupe-apart", bytes);
   if (!memory) return memory.error();
   auto shared = std::make_shared<ipc::SharedMemory>(std::move(*memory));

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "common/ipc/descriptors.hpp"
 #include "common/ipc/system_error.hpp"
 #include "rank/device/device_actor.hpp"
 
@@ -18,6 +19,10 @@ void DeviceActor::on(ShareSlab share) {
     share.shared->resolve(Error{Errc::stale, 0, "the slab is gone"});
     return;
   }
+  if (const auto kept = ipc::keep_descriptors(kReservedDescriptors); !kept.ok()) {
+    share.shared->resolve(kept.error());
+    return;
+  }
   const auto& slab = it->second;
   UniqueFd fd(::fcntl(slab.fd.get(), F_DUPFD_CLOEXEC, 0));
   if (!fd) {
@@ -31,6 +36,10 @@ void DeviceActor::on(ShareSlab share) {
 void DeviceActor::on(MapForeign map) {
   if (failed_) {
     map.mapped->resolve(*failed_);
+    return;
+  }
+  if (auto kept = ipc::keep_descriptors(kReservedDescriptors); !kept.ok()) {
+    map.mapped->resolve(std::move(kept));
     return;
   }
   foreign_[map.region] = {map.fd, map.bytes};
@@ -50,6 +59,12 @@ void DeviceActor::on(MapForeign map) {
 }
 
 void DeviceActor::on(MakeSlab make) {
+  if (!wanted_slabs_.contains(make.region)) {  // else it is asked for again, in a recovery
+    if (auto kept = ipc::keep_descriptors(kReservedDescriptors); !kept.ok()) {
+      make.made->resolve(std::move(kept));
+      return;
+    }
+  }
   wanted_slabs_[make.region] = {make.bytes, make.made};
   if (failed_) {
     make.made->resolve(*failed_);
@@ -63,6 +78,8 @@ void DeviceActor::on(MakeSlab make) {
               return;  // asked again of the next host
             wanted_slabs_.erase(make.region);
             if (!answer.ok()) {
+              // The host has it where only its descriptor was lost.
+              on(DropRegion{make.region});
               make.made->resolve(answer.error());
               return;
             }

@@ -18,6 +18,11 @@
 
 namespace troupe::rank {
 
+/// Descriptors of the rank that must be free while nothing is being replaced: a device host takes
+/// six and five more while it is spawned; in a recovery a successor and a standby are started, and
+/// their communicator is formed, while dumps and saved states are written.
+inline constexpr unsigned kReservedDescriptors = 32;
+
 /// How device hosts are started.
 struct HostLaunch {
   std::string program;      ///< troupe-device-host

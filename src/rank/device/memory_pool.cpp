@@ -26,6 +26,12 @@ Result<MemoryPool::Range> MemoryPool::allocate(std::uint64_t bytes) {
   return Range{*grown, *segments_.at(*grown).ranges.allocate(bytes)};
 }
 
+std::uint64_t MemoryPool::ordinary_bytes() const {
+  auto bytes = options_.segment_bytes;
+  while (bytes <= options_.largest_segment_bytes / 2 && bytes <= held_ / 8) bytes *= 2;
+  return bytes;
+}
+
 Result<std::uint32_t> MemoryPool::grow(std::uint64_t bytes) {
   const auto need =
       std::max<std::uint64_t>(1, (bytes + kGranularity - 1) / kGranularity) * kGranularity;
@@ -36,8 +42,8 @@ Result<std::uint32_t> MemoryPool::grow(std::uint64_t bytes) {
                  mib(bytes) + " more do not fit: " + mib(held_) + " of the memory limit of " +
                      mib(options_.limit) + " are taken"};
   }
-  const auto want =
-      std::min(std::max(options_.segment_bytes, need), left / kGranularity * kGranularity);
+  const auto ordinary = ordinary_bytes();
+  auto want = std::min(std::max(ordinary, need), left / kGranularity * kGranularity);
   std::uint32_t id = 0;
   if (free_ids_.empty()) {
     id = next_id_++ | options_.region_bit;
@@ -45,12 +51,17 @@ Result<std::uint32_t> MemoryPool::grow(std::uint64_t bytes) {
     id = free_ids_.back();
     free_ids_.pop_back();
   }
-  if (auto made = options_.make(id, want); !made) {
+  auto made = options_.make(id, want);
+  while (made.code() == Errc::out_of_memory && want > need) {
+    want = std::max(want / 2 / kGranularity * kGranularity, need);
+    made = options_.make(id, want);
+  }
+  if (!made) {
     free_ids_.push_back(id);
     return made.error();
   }
   held_ += want;
-  segments_.emplace(id, Segment{want, RangeAllocator(want)});
+  segments_.emplace(id, Segment{want, need <= ordinary, RangeAllocator(want)});
   return id;
 }
 
@@ -77,8 +88,19 @@ void MemoryPool::release(Range range) {
   const auto it = segments_.find(range.region);
   check(it != segments_.end(), "release of a range of no segment");
   it->second.ranges.release(range.offset);
-  if (!it->second.ranges.empty() || it->second.bytes <= options_.segment_bytes) return;
-  drop(it);
+  const auto& segment = it->second;
+  if (!segment.ranges.empty()) return;
+  // One larger segment stays empty, so that a buffer that comes and goes at its edge is cheap.
+  const bool spare =
+      is_spare(segment) && std::any_of(segments_.begin(), segments_.end(), [&](const auto& other) {
+        return &other.second != &segment && is_spare(other.second);
+      });
+  if (!segment.ordinary || spare) drop(it);
+}
+
+/// An empty one of those that came later.
+bool MemoryPool::is_spare(const Segment& segment) const {
+  return segment.ordinary && segment.ranges.empty() && segment.bytes > options_.segment_bytes;
 }
 
 std::uint64_t MemoryPool::held() const {

@@ -24,8 +24,11 @@ class MemoryPool {
     std::uint64_t offset = 0;
   };
   struct Options {
-    std::uint64_t segment_bytes =
-        64u << 20;                 ///< of an ordinary segment; larger requests get one of their own
+    std::uint64_t segment_bytes = 64u << 20;  ///< of the first ones
+    /// The next segment is up to a quarter of what is held, so that much memory takes few of them,
+    /// but no larger than this (0: all are as the first ones). Larger requests get one of their
+    /// own.
+    std::uint64_t largest_segment_bytes = 0;
     std::uint64_t limit = 0;       ///< bytes of all segments, 0: none
     std::uint32_t region_bit = 0;  ///< set in every region id
     std::function<Result<void>(std::uint32_t region, std::uint64_t bytes)> make;  ///< may block
@@ -37,8 +40,9 @@ class MemoryPool {
 
   /// Errors: out_of_memory, with the sizes; what `make` answers.
   Result<Range> allocate(std::uint64_t bytes);
-  /// Gives a range back. A segment of more than the ordinary size goes when it is empty, the others
-  /// when their memory is needed.
+  /// Gives a range back. An empty segment goes at once if it was made for one large request, or if
+  /// it is larger than the first ones and another such is empty; others go when their memory is
+  /// needed.
   void release(Range range);
   /// Bytes of all segments.
   [[nodiscard]] std::uint64_t held() const;
@@ -46,13 +50,16 @@ class MemoryPool {
  private:
   struct Segment {
     std::uint64_t bytes;
+    bool ordinary;  ///< not made for one large request
     RangeAllocator ranges;
   };
   using Segments = std::map<std::uint32_t, Segment>;
 
-  /// Makes a segment with room for `bytes`, smaller than an ordinary one where the limit leaves
-  /// less; its region.
+  /// Makes a segment with room for `bytes`, smaller than an ordinary one where the limit or the
+  /// device leaves less; its region.
   Result<std::uint32_t> grow(std::uint64_t bytes);
+  [[nodiscard]] std::uint64_t ordinary_bytes() const;
+  [[nodiscard]] bool is_spare(const Segment& segment) const;
   /// True if there was any.
   bool drop_empty();
   void drop(Segments::iterator it);

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "common/core/log.hpp"
+#include "common/ipc/descriptors.hpp"
 #include "common/ipc/system_error.hpp"
 
 namespace troupe::rank {
@@ -166,6 +167,7 @@ Result<UniqueFd> FdExchange::take(int rank, std::uint64_t number) const {
   Answer answer;
   auto packet = await(socket, answer);
   if (!packet) return packet.error();
+  if (packet->fd_lost) return ipc::no_descriptor_left("memory of another rank");
   if (answer.code != 0 || !packet->fd)
     return Error{Errc::stale, 0, "the other rank does not give its memory away"};
   return std::move(packet->fd);
