@@ -64,7 +64,10 @@ TEST_F(Saved, RestartSaysWhereToGoOnFrom) {
             std::string::npos);
   EXPECT_NE(fail(4, saving("killed") + Arguments{"--precond", "jacobi"}, 2).find("problem"),
             std::string::npos);
-  EXPECT_NE(fail(2, saving("killed") + Arguments{"--dtype", "f32"}, 2).find("step 60"),
+  // Fewer ranks read the state piece by piece, as many take their parts as they are.
+  const int all = ranks_here(4), fewer = (all + 1) / 2;
+  EXPECT_NE(fail(fewer, saving("killed") + Arguments{"--dtype", "f32"}, 2)
+                .find(fewer < all ? "step 60" : "not this program's"),
             std::string::npos);
   EXPECT_NE(fail(2, problem() + Arguments{"--checkpoint-every", "5"}, 2).find("--checkpoint-dir"),
             std::string::npos);
@@ -106,8 +109,8 @@ TEST_F(Saved, ASignalSavesTheStateAndEndsWithSeventyFive) {
   const Arguments folder{"--checkpoint-dir", scratch_.file("states").string()};
   {
     Job job(ranks_here(4), endless() + folder);
-    ASSERT_TRUE(within(30s, [&] { return job.out().find("iteration") != std::string::npos; }));
-    job.signal(SIGUSR1);
+    ASSERT_TRUE(within(60s, [&] { return job.out().find("iteration") != std::string::npos; }));
+    stop(job, ranks_here(4));
     EXPECT_EQ(job.wait(), 75) << job.out() << job.err();
     EXPECT_TRUE(job.nothing_left());
     ASSERT_EQ(job.complaints().size(), 1u) << job.err();
@@ -122,8 +125,8 @@ TEST_F(Saved, ASignalSavesTheStateAndEndsWithSeventyFive) {
 
 TEST_F(Saved, ASignalWithoutAFolderEndsWithSeventyFiveToo) {
   Job job(ranks_here(2), endless());
-  ASSERT_TRUE(within(30s, [&] { return job.out().find("iteration") != std::string::npos; }));
-  job.signal(SIGUSR1);
+  ASSERT_TRUE(within(60s, [&] { return job.out().find("iteration") != std::string::npos; }));
+  stop(job, ranks_here(2));
   EXPECT_EQ(job.wait(), 75) << job.out() << job.err();
   ASSERT_EQ(job.complaints().size(), 1u) << job.err();
   EXPECT_NE(job.complaints()[0].find("nothing is saved"), std::string::npos);

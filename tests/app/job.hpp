@@ -160,6 +160,19 @@ class Job {
   void signal(int number) const {
     if (pid_ > 0) ::kill(pid_, number);
   }
+  /// True if it has not ended when so much time has passed.
+  [[nodiscard]] bool runs_on_for(std::chrono::seconds time) const {
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (std::chrono::steady_clock::now() < end &&
+           seconds() < static_cast<double>(options_.limit.count())) {
+      siginfo_t ended{};
+      if (::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+          ended.si_pid != 0)
+        return false;
+      std::this_thread::sleep_for(5ms);
+    }
+    return seconds() < static_cast<double>(options_.limit.count());
+  }
   /// Ends all of it at once, as a node's end does.
   void kill_all() {
     for (const auto pid : processes("")) ::kill(pid, SIGKILL);

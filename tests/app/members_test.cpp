@@ -74,10 +74,12 @@ TEST_F(Members, TheStencilStaysWhatItWas) {
 TEST_F(Members, ASmallerWorldCanBeAskedToStop) {
   if (ranks_here(4) < 2) GTEST_SKIP() << "a rank is lost";
   const auto calm = solve(4, problem());
-  Job job(ranks_here(4), endless() + losing({{75, last()}}) +
-                             Arguments{"--checkpoint-dir", scratch_.file("states").string()});
-  ASSERT_TRUE(within(30s, [&] { return job.err().find("goes on without") != std::string::npos; }));
-  job.signal(SIGUSR1);
+  const Arguments loss{"--on-loss", "shrink",  "--rejoin-after",
+                       "0s",        "--fault", "device-failure@75:" + std::to_string(last())};
+  Job job(ranks_here(4),
+          endless(95) + loss + Arguments{"--checkpoint-dir", scratch_.file("states").string()});
+  ASSERT_TRUE(within(60s, [&] { return job.err().find("goes on without") != std::string::npos; }));
+  stop(job, ranks_here(4));
   EXPECT_EQ(job.wait(), 75) << job.out() << job.err();
   EXPECT_TRUE(job.nothing_left());
   ASSERT_EQ(job.complaints().size(), 1u) << job.err();

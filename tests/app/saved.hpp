@@ -44,13 +44,46 @@ class Saved : public ::testing::Test {
  protected:
   Saved() : matrix_(scratch_.write("laplace.mtx", laplacian(40))) {}
 
-  [[nodiscard]] Arguments problem(const std::string& tolerance = "1e-10") const {
-    return {"--matrix", matrix_.string(), "--tol", tolerance,   "--check-every",
+  [[nodiscard]] Arguments problem() const {
+    return {"--matrix", matrix_.string(), "--tol", "1e-10",     "--check-every",
             "5",        "--commit-every", "10",    "--history", "--log-level",
             "warn"};
   }
-  [[nodiscard]] Arguments endless() const {
-    return problem("0") + Arguments{"--max-iter", "100000000"};
+  /// A run that does not end by itself, be the machine fast or slow: in this iteration rank 0's
+  /// device host stands still.
+  [[nodiscard]] Arguments endless(int iteration = 75) const {
+    fs::create_directory(dumps());
+    return problem() + Arguments{"--fault",
+                                 "hang@" + std::to_string(iteration) + ":0",
+                                 "--heartbeat-timeout",
+                                 "100s",
+                                 "--restart-budget",
+                                 "1000",
+                                 "--flight-dir",
+                                 dumps().string()};
+  }
+  /// Sends an endless run, whose ranks all compute, SIGUSR1 by way of mpirun, and lets it go on to
+  /// its end.
+  void stop(Job& job, int ranks) const {
+    for (const auto& file : fs::directory_iterator(dumps())) fs::remove(file);
+    job.signal(SIGUSR1);
+    // Where the second signal has arrived, so has the first.
+    job.signal(SIGUSR2);
+    ASSERT_TRUE(within(60s, [&] { return signalled() == ranks; })) << job.out() << job.err();
+    // Another device host does not stand still, but the one that is killed may not have done so
+    // yet.
+    do {
+      for (const auto pid : job.processes("troupe-device")) ::kill(pid, SIGKILL);
+    } while (job.runs_on_for(10s));
+  }
+  [[nodiscard]] fs::path dumps() const { return scratch_.file("dumps"); }
+  /// Ranks whose flight recorder has been asked for its dump.
+  [[nodiscard]] int signalled() const {
+    int count = 0;
+    for (const auto& file : fs::directory_iterator(dumps()))
+      count += file.path().extension() == ".json" &&
+               read_file(file).find("\"SIGUSR2\"") != std::string::npos;
+    return count;
   }
   [[nodiscard]] Arguments saving(const std::string& folder) const {
     return problem() + Arguments{"--checkpoint-dir", scratch_.file(folder).string()};
