@@ -1,15 +1,19 @@
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "common/ipc/descriptors.hpp"
 #include "cpu_engine_rig.hpp"
 
 namespace troupe::host {
@@ -110,6 +114,44 @@ TEST(CommunicatorEnd, StrangersAtThePortDoNoHarm) {
       [&](int rank, Rig& rig) { EXPECT_TRUE(rig.engine->connect(rank, 2, contributions).ok()); });
   expect_sum_works(world);
   other[1].engine->abort_communicator();
+}
+
+/// The port on which this process listens.
+sockaddr_in listening_address() {
+  sockaddr_in address{};
+  for (int fd = 3; fd < 1024; ++fd) {
+    int listens = 0;
+    socklen_t length = sizeof listens;
+    if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0 || listens == 0)
+      continue;
+    length = sizeof address;
+    if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0 &&
+        address.sin_family == AF_INET)
+      break;
+  }
+  if (address.sin_addr.s_addr == INADDR_ANY) address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+TEST(CommunicatorEnd, CallersThatSayNothingKeepNobodyOut) {
+  constexpr int kCallers = 1500;
+  ipc::raise_descriptor_limit();
+  if (!ipc::keep_descriptors(2 * kCallers + 200).ok()) GTEST_SKIP() << "too few descriptors";
+  World world(2);
+  Contributions contributions{world[0].engine->contribute(0, 2).take()};
+  const auto address = listening_address();
+  ASSERT_NE(address.sin_port, 0);
+  std::vector<UniqueFd> callers;
+  for (int i = 0; i < kCallers; ++i) {
+    callers.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    const int called = ::connect(callers.back().get(), reinterpret_cast<const sockaddr*>(&address),
+                                 sizeof address);
+    ASSERT_TRUE(called == 0 || errno == EINPROGRESS) << i;
+  }
+  contributions.push_back(world[1].engine->contribute(1, 2).take());
+  world.on_all(
+      [&](int rank, Rig& rig) { EXPECT_TRUE(rig.engine->connect(rank, 2, contributions).ok()); });
+  expect_sum_works(world);
 }
 
 #if !defined(__SANITIZE_THREAD__)  // fork and that sanitizer do not go together

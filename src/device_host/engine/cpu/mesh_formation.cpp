@@ -60,7 +60,7 @@ Result<void> Mesh::listen(const std::string& interface) {
   if (!listener_ ||
       ::bind(listener_.get(), reinterpret_cast<const ::sockaddr*>(&address.storage),
              address.length) != 0 ||
-      ::listen(listener_.get(), size) != 0) {
+      ::listen(listener_.get(), SOMAXCONN) != 0) {
     return failed(Errc::io, "listening for the other ranks");
   }
   if (::getrandom(&token_, sizeof token_, 0) != sizeof token_) return failed(Errc::io, "getrandom");
@@ -112,7 +112,9 @@ class Mesh::Formation {
     Hello hello;         ///< to be sent, or what came so far
     std::size_t done = 0;
   };
-  static constexpr std::size_t kMaxCallers = 1024;  ///< strangers may call too
+  /// Strangers may call too, and say nothing. A rank that calls introduces itself at once, so
+  /// beyond so many connections the one that has waited longest makes way.
+  static constexpr std::size_t kMaxPending = 1024;
 
   Result<void> call(int peer, const std::vector<std::byte>& contribution) {
     Invitation invitation;
@@ -145,7 +147,7 @@ class Mesh::Formation {
       polled.push_back(
           {pending.socket.get(), static_cast<short>(pending.peer >= 0 ? POLLOUT : POLLIN), 0});
     }
-    polled.push_back({pending_.size() < kMaxCallers ? mesh_.listener_.get() : -1, POLLIN, 0});
+    polled.push_back({mesh_.listener_.get(), POLLIN, 0});
     polled.push_back({mesh_.wake_.get(), POLLIN, 0});
     if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR)
       return failed(Errc::io, "poll");
@@ -158,18 +160,34 @@ class Mesh::Formation {
       }
     }
     std::erase_if(pending_, [](const Pending& pending) { return !pending.socket; });
-    if (polled[polled.size() - 2].revents != 0) accept_callers();
-    return {};
+    return polled[polled.size() - 2].revents != 0 ? accept_callers() : Result<void>();
   }
 
-  void accept_callers() {
-    while (pending_.size() < kMaxCallers) {
+  Result<void> accept_callers() {
+    for (std::size_t i = 0; i < kMaxPending; ++i) {  // then those who have spoken have a turn
       Pending caller;
       caller.socket.reset(
           ::accept4(mesh_.listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-      if (!caller.socket) return;  // none left, or it has given up already
+      if (!caller.socket) {
+        const bool full = errno == EMFILE || errno == ENFILE;
+        if (full && drop_oldest_caller()) continue;
+        return full ? failed(Errc::io, "accepting a rank") : Result<void>();  // none is left
+      }
+      if (auto heard = identify(caller); !heard) return heard;
+      if (!caller.socket) continue;
+      if (pending_.size() >= kMaxPending) drop_oldest_caller();
       pending_.push_back(std::move(caller));
     }
+    return {};
+  }
+
+  /// False if nobody is waited for but ranks that are called.
+  bool drop_oldest_caller() {
+    const auto oldest = std::find_if(pending_.begin(), pending_.end(),
+                                     [](const Pending& pending) { return pending.peer < 0; });
+    if (oldest == pending_.end()) return false;
+    pending_.erase(oldest);
+    return true;
   }
 
   Result<void> introduce(Pending& pending) {
