@@ -87,6 +87,21 @@ TEST_F(FlightDump, OnASignal) {
   EXPECT_EQ(active_host(), old);
 }
 
+// A folder in which others can write too, such as /tmp: what they leave there is not followed.
+TEST_F(FlightDump, FollowsNoLinks) {
+  const auto name = "troupe-flight." + std::to_string(::getpid()) + ".0.json";
+  const auto precious = folder_ / "precious";
+  std::ofstream(precious) << "mine";
+  for (const auto* ending : {"", ".part"}) fs::create_symlink(precious, folder_ / (name + ending));
+  DeviceRig rig({"--flight-dir", folder_.string()});
+  ASSERT_EQ(::kill(::getpid(), SIGUSR2), 0);
+  ASSERT_TRUE(eventually([&] { return !fs::is_symlink(folder_ / name); }));
+  EXPECT_EQ(await("SIGUSR2").at("rank"), 0);
+  std::string contents;
+  std::ifstream(precious) >> contents;
+  EXPECT_EQ(contents, "mine");
+}
+
 TEST_F(FlightDump, NoneMeansNone) {
   const auto before = fs::current_path();
   fs::current_path(folder_);

@@ -1,5 +1,6 @@
 #include "rank/device/flight_recorder.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -10,7 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -70,6 +71,20 @@ bool catch_signal(int bell) {
 void release_signal() {
   ::sigaction(SIGUSR2, &action_before, nullptr);
   signal_bell.store(-1);
+}
+
+/// The folder may be one in which others can write, and a name there a link that somebody has left
+/// to a file of ours: what is there is removed, not written to.
+bool write_new(const std::string& path, std::string_view text) {
+  (void)::unlink(path.c_str());
+  const UniqueFd file(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+  while (file && !text.empty()) {
+    const auto written = ::write(file.get(), text.data(), text.size());
+    if (written < 0 && errno != EINTR) return false;
+    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return static_cast<bool>(file);
 }
 
 std::string host_name() {
@@ -245,12 +260,11 @@ void FlightRecorder::write(const Dump& dump) const {
   for (const auto& record : dump.records) records.push_back(to_json(record));
   // Whoever reads the file while the job runs finds the old dump or the new one, never half of one.
   const auto draft = path.string() + ".part";
-  std::ofstream file(draft, std::ios::trunc);
-  file << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
-  file.close();
+  const auto text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
   std::error_code failed;
-  if (file) fs::rename(draft, path, failed);
-  if (!file || failed) {
+  const bool written = write_new(draft, text);
+  if (written) fs::rename(draft, path, failed);
+  if (!written || failed) {
     log::warn("device", "the flight recorder cannot write {}", path.string());
   } else {
     log::debug("device", "flight recorder: {} ({})", path.string(), dump.reason);
