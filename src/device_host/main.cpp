@@ -1,5 +1,4 @@
 #include <dlfcn.h>
-#include <signal.h>
 
 #include <charconv>
 #include <cstdio>
@@ -45,9 +44,7 @@ int main(int argc, char** argv) {
     }
     std::strcpy(options.interface.data(), argv[9]);
     troupe::ipc::die_with_parent(parent);
-    // A launcher's signals to the job are for the ranks; what they mean, a rank decides.
-    ::signal(SIGUSR1, SIG_IGN);
-    ::signal(SIGUSR2, SIG_IGN);
+    troupe::ipc::ignore_job_signals();
   }
   void* module = ::dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr) {

@@ -311,6 +311,20 @@ TEST(End, OfTheRankIsTheEndOfItsDeviceHosts) {
   }
 }
 
+// As to every process of a job, by a launcher or from a terminal.
+TEST(JobSignals, AreNotTheDeviceHosts) {
+  DeviceRig rig;
+  ASSERT_TRUE(eventually([] { return hosts().size() == 2; }));
+  const auto before = hosts();
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) {
+    for (const auto& host : before) ASSERT_EQ(::kill(host.pid, signal), 0);
+  }
+  EXPECT_EQ(not_working(rig.device()), "");
+  const auto after = hosts();
+  ASSERT_EQ(after.size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(after[i].pid, before[i].pid);
+}
+
 TEST(Descriptors, TooFewOfThemRefuseMemoryAndLoseNone) {
   char program[] = TROUPE_TEST_RANK_CHILD, descriptors[] = "descriptors";
   char* arguments[] = {program, descriptors, nullptr};

@@ -133,6 +133,19 @@ TEST(Process, BlockedSignalsAreNotInherited) {
   ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, &before, nullptr), 0);
 }
 
+TEST(Process, ASignalToTheJobWaitsUntilItIsIgnored) {
+  Pipe pipe;
+  SpawnOptions options{.program = child_program(),
+                       .arguments = {"job-signals"},
+                       .strip_environment = {},
+                       .descriptors = {pipe.writing.get()},
+                       .blocks_job_signals = true};
+  auto child = ChildProcess::spawn(options).take();
+  for (const int signal : kJobSignals) ASSERT_EQ(::kill(child.pid(), signal), 0);
+  EXPECT_EQ(pipe.read_all(), "ignored");
+  EXPECT_EQ(child.reap(), "exited with status 0");
+}
+
 TEST(Process, GoesWithItsOwner) {
   Pipe pipe;
   pid_t pid = -1;

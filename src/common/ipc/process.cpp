@@ -77,9 +77,12 @@ Result<ChildProcess> ChildProcess::spawn(const SpawnOptions& options) {
     posix_spawn_file_actions_adddup2(&setup.actions, parked[i].get(), 3 + static_cast<int>(i));
   }
   posix_spawn_file_actions_addclosefrom_np(&setup.actions, base);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&setup.attributes, &none);
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  if (options.blocks_job_signals) {
+    for (const int signal : kJobSignals) sigaddset(&blocked, signal);
+  }
+  posix_spawnattr_setsigmask(&setup.attributes, &blocked);
   posix_spawnattr_setflags(&setup.attributes, POSIX_SPAWN_SETSIGMASK);
 
   std::vector<char*> arguments{const_cast<char*>(options.program.c_str())};
@@ -113,6 +116,16 @@ std::string ChildProcess::reap() {
   pidfd_.reset();
   if (WIFSIGNALED(status)) return "killed by signal " + std::to_string(WTERMSIG(status));
   return "exited with status " + std::to_string(WEXITSTATUS(status));
+}
+
+void ignore_job_signals() noexcept {
+  sigset_t ignored;
+  sigemptyset(&ignored);
+  for (const int signal : kJobSignals) {
+    ::signal(signal, SIG_IGN);
+    sigaddset(&ignored, signal);
+  }
+  ::sigprocmask(SIG_UNBLOCK, &ignored, nullptr);
 }
 
 void die_with_parent(pid_t parent) noexcept {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <string>
@@ -11,6 +12,10 @@
 
 namespace troupe::ipc {
 
+/// Signals that a launcher sends to every process of a job, or a terminal to a process group. What
+/// they mean is for the ranks to decide; their device hosts end with them anyway.
+inline constexpr int kJobSignals[] = {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+
 /// What a child is started with.
 struct SpawnOptions {
   std::string program;                 ///< absolute path
@@ -18,6 +23,8 @@ struct SpawnOptions {
   std::vector<std::string>
       strip_environment;         ///< prefixes of variables that the child must not see
   std::vector<int> descriptors;  ///< become 3, 4, 5, … in the child; all others are closed there
+  /// Starts with kJobSignals blocked, until it calls ignore_job_signals().
+  bool blocks_job_signals = false;
 };
 
 /// A child process. It is killed and reaped, if need be, when this object goes.
@@ -44,6 +51,9 @@ class ChildProcess {
   pid_t pid_ = -1;
   UniqueFd pidfd_;
 };
+
+/// Ignores kJobSignals from now on.
+void ignore_job_signals() noexcept;
 
 /// Makes this process die with its parent, and at once if the parent is gone already. No core
 /// dumps.

@@ -97,6 +97,7 @@ Result<void> HostLink::spawn(bool standby) {
   spawn.strip_environment = kMpiVariables;
   spawn.descriptors = {segment_.fd(), command_bell_.fd(), reply_bell_.fd(), host_socket_.fd(),
                        launch_.flight_fd};
+  spawn.blocks_job_signals = true;
   auto child = ipc::ChildProcess::spawn(spawn);
   if (!child) return child.error();
   child_ = std::move(*child);
