@@ -10,40 +10,9 @@
 set -euo pipefail
 source "$(dirname "$0")/lib/build.sh"
 source "$root/scripts/lib/packages.sh"
+source "$root/scripts/lib/libraries.sh"
 
 accept_cmake_options "$@"
-
-# Libraries of the target machine.
-is_foreign() {
-  case $1 in
-    ld-linux*.so* | libc.so* | libm.so* | libmvec.so* | libdl.so* | libpthread.so* | librt.so* | libresolv.so* | \
-      libutil.so* | libanl.so* | libstdc++.so* | libgcc_s.so*) return 0 ;;
-    libmpi*.so* | libopen-*.so* | libpmix.so* | libprrte.so*) return 0 ;;
-    libcuda*.so* | libcublas*.so* | libcusparse*.so* | libcurand*.so* | libnccl*.so* | libnv*.so*) return 0 ;;
-  esac
-  return 1
-}
-
-needed_by() { readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'; }
-
-# resolve FILE LIBRARY: where the dynamic linker finds what FILE needs.
-resolve() { ldd "$1" | awk -v name="$2" '$1 == name && $2 == "=>" && $3 ~ /^\// { print $3; exit }'; }
-
-# collect FILE LIBRARY-FOLDER: copies what FILE needs, and what that needs. A copy finds its own needs beside itself.
-collect() {
-  local file=$1 folder=$2 library path
-  for library in $(needed_by "$file"); do
-    is_foreign "$library" && continue
-    [[ -e $folder/$library ]] && continue
-    path=$(resolve "$file" "$library")
-    [[ -n $path ]] || die "$file needs $library, which is not to be found"
-    cp -L "$path" "$folder/$library"
-    chmod 755 "$folder/$library"
-    collect "$path" "$folder"
-    patchelf --set-rpath "\$ORIGIN" "$folder/$library"
-    echo "   $library"
-  done
-}
 
 # Every program and library must look for its libraries relative to itself.
 check_run_path() {

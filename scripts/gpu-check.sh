@@ -1,34 +1,43 @@
 #!/usr/bin/env bash
-# Runs tests, fault drills and benchmarks of a build on this machine's GPUs and prints a table of what came out.
+# Runs tests, fault drills and benchmarks of a build on this machine's GPUs, and ends with a table of what passed.
 #
-#   scripts/gpu-check.sh [--quick] [--only GROUP,...] BUILD-FOLDER
+#   scripts/gpu-check.sh [--quick] [--only GROUP,...] [--tests REGEX] [--seconds N] BUILD-FOLDER
 #
-# The build folder needs bin/ and libexec/ alone and may have been built on another machine; the groups conformance,
-# process, mpi and app run through CTest and want its files too, in the place where they were configured. Groups, in
-# this order:
+# Groups, in this order:
 #   unit         the unit tests of the cuda engine
 #   conformance  every operation against the reference
 #   process      device hosts that die, without MPI
 #   cg           troupe-cg without a fault, with every kind of fault, with two faults
 #   bench        the benchmarks
 #   spmv         troupe-cg --stencil 256 in double precision on one GPU
+#   hosts        two hosts of one GPU each: collectives, tokens, recovery, with figures (needs 2 GPUs)
 #   mpi, app     the tests under mpirun
-# All output goes to OUT_DIR (default: gpu-check.out), with summary.txt and summary.json. Ends within 9 minutes, with
-# --quick (fewer repetitions and smaller problems) within 4: what is not done by then fails. A step that fails stops no
-# other. Exit status: 0 if all steps passed, 1 if not, 2 for bad usage; a figure that misses its target is no failure.
+#
+# --only runs some of the groups, --tests only those tests of unit, conformance, process, mpi and app whose names match,
+# --quick repeats less often and takes smaller problems. Every step has a limit of its own; --seconds N ends all of them
+# after so long, and what is not done by then has failed. A step that fails stops no other. Without --quick the groups take
+# about 20 minutes on two GPUs: unit, conformance, process, cg and spmv 4 together, bench 5, hosts 2, mpi 4, app 6.
+#
+# The build folder must be in the place where it was configured, its sources too; for another machine, scripts/pack-tests.sh
+# packs them. All output goes to OUT_DIR (default: gpu-check.out), with summary.txt and summary.json. Exit status: 0 if all
+# steps passed, 1 if not, 2 for bad usage; a figure that misses its target is no failure.
 set -euo pipefail
 source "$(dirname "$0")/lib/build.sh"
 export LC_ALL=C
 
-all_groups=(unit conformance process cg bench spmv mpi app)
-quick=0 only="${all_groups[*]}" build=
+all_groups=(unit conformance process cg bench spmv hosts mpi app)
+quick=0 only="${all_groups[*]}" build='' matching=. seconds=''
 while (($#)); do
   case $1 in
     -h | --help) usage && exit 0 ;;
     --quick) quick=1 ;;
-    --only)
+    --only | --tests | --seconds)
       [[ $# -ge 2 ]] || { usage >&2 && exit 2; }
-      only=${2//,/ }
+      case $1 in
+        --only) only=${2//,/ } ;;
+        --tests) matching=$2 ;;
+        --seconds) seconds=$2 ;;
+      esac
       shift
       ;;
     -*) usage >&2 && exit 2 ;;
@@ -42,9 +51,9 @@ done
 for group in $only; do
   [[ " ${all_groups[*]} " == *" $group "* ]] || { echo "gpu-check.sh: unknown group $group" >&2 && exit 2; }
 done
-[[ -n $build && -d $build/bin ]] || { usage >&2 && exit 2; }
-bin=$(cd "$build/bin" && pwd)
-libexec=$(cd "$build" && pwd)/libexec/troupe
+[[ ${seconds:-1} =~ ^[1-9][0-9]*$ && -n $build && -d $build/bin ]] || { usage >&2 && exit 2; }
+build=$(cd "$build" && pwd)
+bin=$build/bin
 out=${OUT_DIR:-gpu-check.out}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
@@ -56,52 +65,53 @@ mpi_environment
 export NCCL_NVLS_ENABLE=${NCCL_NVLS_ENABLE:-0}
 export TROUPE_TEST_BACKEND=cuda
 victim=$((gpus > 1 ? 1 : 0))
-end=$((SECONDS + (quick ? 230 : 530)))
+end=$((SECONDS + ${seconds:-1000000}))
 failures=0 missed=0
-rows=()
+steps=() figures=()  # "name|result|seconds", "name|value|target|met"
 
 wanted() { [[ " $only " == *" $1 "* ]]; }
 on_gpus() { echo mpirun -n "$1" --oversubscribe --bind-to none; }
 
-# row NAME RESULT TARGET MET
-row() { rows+=("$1|$2|$3|$4"); }
-
-# step NAME LIMIT-IN-SECONDS COMMAND...: runs it, its output in NAME.log.
+# step NAME LIMIT-IN-SECONDS COMMAND...: runs it, its output in NAME.log. Status 77 of it: skipped.
 step() {
-  local name=$1 limit=$2 status=0 started=$SECONDS left=$((end - SECONDS))
+  local name=$1 limit=$2 status=0 started=$SECONDS left=$((end - SECONDS)) result
   shift 2
   if ((left < 2)); then
     ((failures += 1))
-    row "$name" "FAIL (no time left)" "" ""
+    steps+=("$name|FAIL: no time left|")
     return 1
   fi
   ((limit < left)) || limit=$left
   say "$name"
   { printf '$'; printf ' %q' "$@"; echo; } >"$out/$name.log"
   timeout --kill-after=5 "$limit" "$@" >>"$out/$name.log" 2>&1 </dev/null || status=$?
-  if ((status == 0)); then
-    row "$name" "pass ($((SECONDS - started)) s)" "" ""
-    return 0
-  fi
+  case $status in
+    0) result=pass ;;
+    77) result="skipped: $(tail -n 1 "$out/$name.log")" ;;
+    124 | 137) result="FAIL: stopped after $limit s" ;;
+    *) result="FAIL: status $status" ;;
+  esac
+  steps+=("$name|$result|$((SECONDS - started))")
+  [[ $result == FAIL* ]] || return "$status"
   ((failures += 1))
-  ((status == 124 || status == 137)) && status="$status: stopped after $limit s"
-  row "$name" "FAIL (status $status)" "" ""
   tail -n 12 "$out/$name.log" | sed 's/^/   /'
   return 1
 }
 
-# reject NAME WHY: the step ended well but did not do what it should.
+# reject WHY: the last step ended well but did not do what it should.
 reject() {
+  local name seconds
+  IFS='|' read -r name _ seconds <<<"${steps[-1]}"
   ((failures += 1))
-  [[ ${rows[-1]} != "$1|"* ]] || unset 'rows[-1]'
-  row "$1" "FAIL ($2)" "" ""
+  steps[-1]="$name|FAIL: $1|$seconds"
 }
 
-# figure NAME VALUE UNIT [OP TARGET]: OP is le (at most) or ge (at least). Without a positive value it is a failure.
+# figure NAME VALUE UNIT [OP TARGET]: of the last step. OP is le (at most) or ge (at least). Nothing here is ever zero:
+# without a positive value it was not measured, and the step has failed.
 figure() {
   local name=$1 value=$2 unit=$3 op=${4:-} target=${5:-} met="" sign=""
-  if ! awk -v v="$value" 'BEGIN { exit !(v + 0 > 0) }'; then  # nothing here is ever zero
-    reject "$name" "not measured"
+  if ! awk -v v="$value" 'BEGIN { exit !(v + 0 > 0) }'; then
+    reject "$name was not measured"
     return 0
   fi
   if [[ -n $op ]]; then
@@ -113,14 +123,14 @@ figure() {
       ((missed += 1))
     fi
   fi
-  row "$name" "$(awk -v v="$value" 'BEGIN { printf "%.4g", v }') $unit" "${sign:+$sign $target}" "$met"
+  figures+=("$name|$(awk -v v="$value" 'BEGIN { printf "%.4g", v }') $unit|${sign:+$sign $target}|$met")
 }
 
 # value FILE KEY: of a JSON file with a key a line, the first of that name
 value() { sed -n "s/^ *\"$2\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}\$/\1/p" "$1" | head -n 1; }
 
-# field LINE KEY: of a JSON object on one line
-field() { sed -n "s/.*\"$2\":\"\{0,1\}\([^\",}]*\).*/\1/p" <<<"$1"; }
+# field LINE KEY: of a JSON object on one line, text or number
+field() { sed -n -e "s/.*\"$2\":\"\([^\"]*\)\".*/\1/p" -e t -e "s/.*\"$2\":\([^\",}]*\).*/\1/p" <<<"$1"; }
 
 # median CSV BENCHMARK COLUMN: of what Google Benchmark wrote
 median() {
@@ -132,49 +142,22 @@ median() {
 
 # ---- tests
 
-# count PATTERN NAME: what the group in the pattern is in the first line of NAME.log that starts so, else 0
-count() { sed -n "s/^$1.*/\1/p" "$out/$2.log" | head -n 1 | grep . || echo 0; }
-
-# program NAME LIMIT COMMAND...: one GoogleTest program. Tests that find no GPU skip themselves, which must not look like
-# success.
-program() {
-  local name=$1 skipped
-  step "$@" --gtest_brief=1 || return 0
-  skipped=$(count '\[  SKIPPED \] \([0-9]*\) test' "$name")
-  if (($(count '\[  PASSED  \] \([0-9]*\) test' "$name") == 0)); then
-    reject "$name" "not one of its tests ran"
-  elif ((skipped > 0)); then
-    row "  skipped" "$skipped tests" "" ""
-  fi
-}
-
-# labelled GROUP LIMIT: the tests with that label of CTest's, where the build folder has its files and is where it was
-# built (or a link is there). Fails if it cannot.
-labelled() {
-  local group=$1 limit=$2 built skipped
-  built=$(sed -n 's/^# Build directory: *//p' "$build/CTestTestfile.cmake" 2>/dev/null | head -n 1)
-  [[ -n $built && $(realpath -q "$built/bin") == "$(realpath "$bin")" ]] && command -v ctest >/dev/null || return 1
-  ctest --test-dir "$built" -N -L "^$group\$" 2>/dev/null | grep -q '^Total Tests: [1-9]' || return 1
-  step "$group" "$limit" ctest --test-dir "$built" -L "^$group\$" --output-on-failure || true
-  row "  of the tests" "$(count '\([0-9]*% tests passed\), ' "$group")" "" ""
-  skipped=$(grep -c '\*\*\*Skipped' "$out/$group.log" || true)
-  ((skipped == 0)) || row "  skipped" "$skipped tests" "" ""
-}
-
-# tests GROUP LIMIT PATTERN...: by label, or else all programs of that name
+# tests GROUP LIMIT [REGEX]: those with that label, and with a name that matches, by CTest
 tests() {
-  local group=$1 limit=$2 pattern path found=0
-  shift 2
+  local group=$1 limit=$2 log=$out/$1.log skipped names
   wanted "$group" || return 0
-  if labelled "$group" "$limit"; then return 0; fi
-  for pattern in "$@"; do
-    for path in "$bin"/$pattern; do
-      [[ -x $path ]] || continue
-      found=1
-      program "$(basename "$path")" "$limit" "$path"
-    done
-  done
-  ((found)) || row "$group" "none in this build" "" ""
+  local select=(ctest --test-dir "$build" -L "^$group\$" -R "${3:-$matching}")
+  [[ $("${select[@]}" -N 2>/dev/null) =~ 'Total Tests: '[1-9] ]] || {
+    steps+=("$group|no such tests in this build|")
+    return 0
+  }
+  step "$group" "$limit" "${select[@]}" --output-on-failure --timeout 180 || true
+  names=$(sed -n 's/^\t *[0-9]* - \(.*\) (\(Failed\|Timeout\|Not Run\|SEGFAULT\|Subprocess.*\)).*/\1/p' "$log")
+  while read -r name; do [[ -z $name ]] || steps+=("  $name|FAIL|"); done <<<"$names"
+  skipped=$(grep -c '\*\*\*Skipped' "$log" || true)
+  ((skipped == 0)) || steps+=("  of these|$skipped skipped|")
+  # Tests that find no GPU skip themselves, which must not look like success.
+  grep -q ' Passed ' "$log" || [[ ${steps[-1]} == *FAIL* ]] || reject "not one of its tests ran"
 }
 
 # ---- fault drills
@@ -196,11 +179,11 @@ drill() {
   cg "$name" "$gpus" 60 "${problem[@]}" "${faults[@]}" || return 0
   seen=$(grep -c '"repeated_iterations"' "$report" || true)
   if ((seen < recoveries)); then
-    reject "$name" "$seen recoveries in its report, not $recoveries"
+    reject "$seen recoveries in its report, not $recoveries"
   elif [[ $(value "$report" iterations) != "$iterations" ]]; then
-    reject "$name" "$(value "$report" iterations) iterations instead of $iterations"
+    reject "$(value "$report" iterations) iterations instead of $iterations"
   else
-    figure "  recovery" "$(value "$report" total_ms)" "ms ($(value "$report" kind))"
+    figure "$name, recovery" "$(value "$report" total_ms)" "ms ($(value "$report" kind))"
   fi
 }
 
@@ -281,7 +264,11 @@ bench_tokens() {
     --size $((quick ? 256 : 1024))MiB --json "$out/$name.json" || return 0
   while read -r line; do
     [[ $line == *ratio* ]] || continue
-    figure "$1: $(field "$line" name), troupe/raw" "$(field "$line" ratio)" x ge "$2"
+    if [[ $(field "$line" raw) == 0.0 ]]; then  # both ways at once over NVLink
+      figure "$1: $(field "$line" name)" "$(field "$line" troupe)" "$(field "$line" unit)"
+    else
+      figure "$1: $(field "$line" name), troupe/raw" "$(field "$line" ratio)" x ge "$2"
+    fi
   done <"$out/$name.json"
 }
 
@@ -334,10 +321,25 @@ spmv() {
   cg "cg-stencil-$points" 1 180 --stencil $points --dtype f64 --precond none || return 0
   spmv=$(value "$out/cg-stencil-$points.json" spmv_gb_per_s)
   copy=$(value "$out/cg-stencil-$points.json" copy_gb_per_s)
-  figure "  SpMV" "$spmv" GB/s
-  figure "  device-to-device copy" "$copy" GB/s
-  figure "  SpMV / copy" "$(awk -v a="$spmv" -v b="$copy" 'BEGIN { print (b > 0 ? a / b : 0) }')" x ge 0.8
-  figure "  solver" "$(value "$out/cg-stencil-$points.json" gflops)" GFLOP/s
+  figure "SpMV" "$spmv" GB/s
+  figure "device-to-device copy" "$copy" GB/s
+  figure "SpMV / copy" "$(awk -v a="$spmv" -v b="$copy" 'BEGIN { print (b > 0 ? a / b : 0) }')" x ge 0.8
+  figure "solver" "$(value "$out/cg-stencil-$points.json" gflops)" GFLOP/s
+}
+
+# ---- several hosts
+
+hosts() {
+  local line
+  if ((gpus < 2)); then
+    steps+=("hosts|skipped: two hosts need two GPUs|")
+    return 0
+  fi
+  # shellcheck disable=SC2154  # root: from build.sh
+  step hosts 540 "$root/tests/cluster/gpu_hosts.sh" "$bin" "$root/scripts" "$out" || return 0
+  while read -r line; do
+    figure "hosts: $(field "$line" name)" "$(field "$line" value)" "$(field "$line" unit)"
+  done <"$out/hosts.json"
 }
 
 # ---- all of it
@@ -347,16 +349,14 @@ say "$gpus GPUs, output in $out"
   date -u
   uname -a
   nvidia-smi 2>&1 || true
-  ldd "$libexec/troupe-engine-cuda.so" || true
+  ldd "$build/libexec/troupe/troupe-engine-cuda.so" || true
 } >"$out/machine.txt" 2>&1
 # shellcheck disable=SC2046
 step troupe-info 60 $(on_gpus "$gpus") "$bin/troupe-info" --backend cuda || true
 
-if wanted unit; then
-  for path in "$bin"/cuda_*_test; do program "$(basename "$path")" 120 "$path"; done
-fi
-tests conformance 180 'conformance*_test'
-tests process 180 'device_*_test'
+if [[ $matching == . ]]; then tests unit 120 '[Cc]uda'; else tests unit 120; fi
+tests conformance 180
+tests process 400
 if wanted cg; then fault_drills; fi
 if wanted bench; then
   bench_commands
@@ -372,26 +372,42 @@ if wanted bench; then
   bench_checkpoints
 fi
 if wanted spmv; then spmv; fi
-tests mpi 180
-tests app 180
+if wanted hosts; then hosts; fi
+tests mpi 570
+tests app 570
 
+# json ARRAY-NAME KEY...: the lines of that array, whose parts are the values of these keys
+json() {
+  local -n lines=$1
+  local keys=("${@:2}") parts line i n
+  for ((n = 0; n < ${#lines[@]}; ++n)); do
+    IFS='|' read -r -a parts <<<"${lines[n]}"
+    line=''
+    for i in "${!keys[@]}"; do line+=${line:+, }"\"${keys[i]}\": \"${parts[i]:-}\""; done
+    printf '    {%s}%s\n' "$line" "$( ((n + 1 < ${#lines[@]})) && echo ,)"
+  done
+}
 {
-  printf '%-62s %-30s %-10s %s\n' step result target met
-  for line in "${rows[@]}"; do
-    IFS='|' read -r name result target met <<<"$line"
-    printf '%-62s %-30s %-10s %s\n' "$name" "$result" "$target" "$met"
+  printf '{\n  "gpus": %s, "seconds": %s, "failed": %s, "missed": %s,\n' "$gpus" "$SECONDS" "$failures" "$missed"
+  printf '  "steps": [\n%s\n  ],\n' "$(json steps step result seconds)"
+  printf '  "figures": [\n%s\n  ]\n}\n' "$(json figures figure value target met)"
+} >"$out/summary.json"
+{
+  if ((${#figures[@]})); then
+    printf '%-62s %-22s %-9s %s\n' figure value target met
+    for line in "${figures[@]}"; do
+      IFS='|' read -r name result target met <<<"$line"
+      printf '%-62s %-22s %-9s %s\n' "$name" "$result" "$target" "$met"
+    done
+    echo
+  fi
+  printf '%-34s %4s  %s\n' step s result
+  for line in "${steps[@]}"; do
+    IFS='|' read -r name result seconds <<<"$line"
+    printf '%-34s %4s  %s\n' "$name" "$seconds" "$result"
   done
   printf '%s GPUs, %s s: %s failed, %s figures beyond their targets\n' "$gpus" "$SECONDS" "$failures" "$missed"
 } >"$out/summary.txt"
-{
-  echo "["
-  for i in "${!rows[@]}"; do
-    IFS='|' read -r name result target met <<<"${rows[i]}"
-    printf '{"step": "%s", "result": "%s", "target": "%s", "met": "%s"}%s\n' "$name" "$result" "$target" "$met" \
-      "$( ((i + 1 < ${#rows[@]})) && echo ,)"
-  done
-  echo "]"
-} >"$out/summary.json"
 say "summary"
 cat "$out/summary.txt"
 ((failures == 0))
