@@ -53,11 +53,12 @@ void DeviceHost::handle(wire::ControlMessage message) {
       return;
     }
     case ControlKind::free_memory:
-      return on_helper(head, [this, request = head]() -> Helpers::Finish {
+      on_helper(head, [this, request = head]() -> Helpers::Finish {
         return [this, request, free = engine_->free_memory()] {
           send({.kind = ControlKind::done, .request = request.request, .bytes = free});
         };
       });
+      return;
     case ControlKind::shut_down: return end(wire::kExitOk);
     default: return;  // ours to send, not to receive
   }
@@ -128,6 +129,7 @@ void DeviceHost::promote(const Control& request) {
 }
 
 void DeviceHost::contribute(const Control& request) {
+  drop_held_connect();
   engine_->abort_communicator();  // a standby's, formed ahead of time with standbys that are gone
   on_helper(request, [this, request]() -> Helpers::Finish {
     auto contribution = engine_->contribute(request.rank, request.size);
@@ -141,19 +143,40 @@ void DeviceHost::contribute(const Control& request) {
 }
 
 void DeviceHost::connect(wire::ControlMessage message) {
+  drop_held_connect();
+  const auto state = lanes_.state(Lane::collective);
+  if (state == Lanes::State::opening) {  // a lane is opened once
+    held_connect_ = std::move(message);
+    return;
+  }
+  const bool opens = state == Lanes::State::absent;
   const auto head = message.head;
   auto contributions = wire::unpack_blobs(message.fd.get());
   if (!contributions.ok()) return answer(head, contributions.error());
-  on_helper(head, [this, head, contributions = std::move(*contributions)]() -> Helpers::Finish {
-    auto opened = engine_->open_lane(Lane::collective);
-    auto connected = opened.ok() ? engine_->connect(head.rank, head.size, contributions) : opened;
-    return [this, head, connected = std::move(connected)] {
-      if (connected.ok()) lanes_.set_state(Lane::collective, Lanes::State::ready);
-      if (connected.code() == Errc::device_lost || connected.code() == Errc::device_failed)
-        lose(connected.error());
-      answer(head, connected);
-    };
-  });
+  const bool started = on_helper(
+      head, [this, head, opens, contributions = std::move(*contributions)]() -> Helpers::Finish {
+        auto opened = opens ? engine_->open_lane(Lane::collective) : Result<void>();
+        const bool open = opened.ok();
+        auto connected = open ? engine_->connect(head.rank, head.size, contributions) : opened;
+        return [this, head, opens, open, connected = std::move(connected)] {
+          if (connected.code() == Errc::device_lost || connected.code() == Errc::device_failed)
+            lose(connected.error());
+          answer(head, connected);
+          if (opens) collective_lane_opened(open);
+        };
+      });
+  if (started && opens) lanes_.set_state(Lane::collective, Lanes::State::opening);
+}
+
+void DeviceHost::collective_lane_opened(bool open) {
+  lanes_.set_state(Lane::collective, open ? Lanes::State::ready : Lanes::State::absent);
+  if (held_connect_) connect(*std::exchange(held_connect_, std::nullopt));
+}
+
+void DeviceHost::drop_held_connect() {
+  if (!held_connect_) return;
+  const auto held = std::exchange(held_connect_, std::nullopt)->head;
+  answer(held, Error{Errc::peer_lost, 0, "the communicator was given up before it was formed"});
 }
 
 /// From now on nothing is answered, collectives above all: a peer may give the communicator up, and
@@ -167,6 +190,7 @@ void DeviceHost::halt() {
 void DeviceHost::quiesce(const Control& request) {
   if (mode_ == Mode::lost) return answer(request, {});  // it can do no more harm
   halt();
+  drop_held_connect();
   engine_->abort_communicator();
   quiescing_ = request;
 }
@@ -191,10 +215,10 @@ void DeviceHost::send(Control head, std::string_view text, int fd) {
   if (!wire::send_control(socket_, head, text, fd).ok()) end(wire::kExitOk);  // the rank is gone
 }
 
-void DeviceHost::on_helper(const Control& request, Helpers::Job job) {
-  if (!helpers_.start(std::move(job))) {
-    answer(request, Error{Errc::would_block, 0, "the device host has too many requests under way"});
-  }
+bool DeviceHost::on_helper(const Control& request, Helpers::Job job) {
+  if (helpers_.start(std::move(job))) return true;
+  answer(request, Error{Errc::would_block, 0, "the device host has too many requests under way"});
+  return false;
 }
 
 }  // namespace troupe::host

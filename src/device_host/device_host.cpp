@@ -123,12 +123,16 @@ bool DeviceHost::complete() {
   const auto answered = batches_.poll();
   if (answered.ok()) return *answered;
   if (answered.code() == Errc::peer_lost) {
-    mode_ = Mode::paused;  // until the world halts, nothing behind it can be trusted
-    send({.kind = wire::ControlKind::communicator_broken}, answered.error().to_string());
+    break_communicator(answered.error());
   } else {
     lose(answered.error());
   }
   return true;
+}
+
+void DeviceHost::break_communicator(const Error& error) {
+  mode_ = Mode::paused;  // until the world halts, nothing behind it can be trusted
+  send({.kind = wire::ControlKind::communicator_broken}, error.to_string());
 }
 
 void DeviceHost::wait() {

@@ -84,18 +84,22 @@ class DeviceHost {
   void promote(const wire::Control& request);
   void contribute(const wire::Control& request);
   void connect(wire::ControlMessage message);
+  void collective_lane_opened(bool open);
+  /// Answers a request to connect that still waits for its lane.
+  void drop_held_connect();
   void halt();
   void quiesce(const wire::Control& request);
   void finish_quiesce();
   void answer(const wire::Control& request, const Result<void>& outcome);
   void send(wire::Control head, std::string_view text = {}, int fd = -1);
-  /// Runs `job` on a helper; answers `request` with an error if all helpers are busy.
-  void on_helper(const wire::Control& request, Helpers::Job job);
+  /// Runs `job` on a helper. False if all helpers are busy: `request` is answered with an error.
+  bool on_helper(const wire::Control& request, Helpers::Job job);
 
   /// Answers what is done; during quiescence, sees whether all is drained. True if anything
   /// changed.
   bool complete();
   void lose(const Error& error);
+  void break_communicator(const Error& error);
   void wait();
   void end(int status) { exit_status_ = status; }
 
@@ -118,6 +122,7 @@ class DeviceHost {
   bool blocked_ =
       false;  ///< the oldest command waits for its library, a mapping, or room in the engine
   std::optional<wire::Control> quiescing_;  ///< the request to answer when all lanes are drained
+  std::optional<wire::ControlMessage> held_connect_;  ///< until the collective lane is open
   std::optional<Error> promote_failure_;
   std::optional<int> exit_status_;
   TimePoint last_progress_{};

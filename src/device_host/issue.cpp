@@ -107,6 +107,14 @@ DeviceHost::Step DeviceHost::issue_as(const Op& op, std::uint64_t ticket) {
       commands_.pop();
       return Step::queued;
     }
+    if (outcome.code() == Errc::peer_lost) {
+      // Part of it may run until the communicator is aborted: it is in flight, and unanswered.
+      lanes_.queued(each_operand, lane);
+      batches_.add(ticket, lane);
+      commands_.pop();
+      break_communicator(outcome.error());
+      return Step::ended;
+    }
     if (outcome.code() == Errc::would_block) return Step::blocked;
     if (outcome.code() == Errc::device_lost || outcome.code() == Errc::device_failed) {
       lose(outcome.error());
@@ -141,11 +149,13 @@ void DeviceHost::open_lane(Lane lane) {
   const bool started = helpers_.start([this, lane]() -> Helpers::Finish {
     auto opened = engine_->open_lane(lane);
     return [this, lane, opened = std::move(opened)] {
+      if (opened.code() == Errc::device_lost || opened.code() == Errc::device_failed) {
+        lose(opened.error());
+      } else if (!opened.ok()) {
+        lane_errors_[static_cast<std::size_t>(lane)] = opened.error();
+      }
+      if (lane == Lane::collective) return collective_lane_opened(opened.ok());
       lanes_.set_state(lane, opened.ok() ? Lanes::State::ready : Lanes::State::absent);
-      if (opened.ok()) return;
-      if (opened.code() == Errc::device_lost || opened.code() == Errc::device_failed)
-        return lose(opened.error());
-      lane_errors_[static_cast<std::size_t>(lane)] = opened.error();
     };
   });
   if (started) lanes_.set_state(lane, Lanes::State::opening);

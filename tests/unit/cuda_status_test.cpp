@@ -101,6 +101,20 @@ TEST(CudaStatus, LibraryClasses) {
   EXPECT_EQ(classify(ncclSystemError), Errc::library);
 }
 
+// A kernel of NCCL's goes on until the communicator is aborted, whatever the error is called: it
+// must never pass for one failed call whose memory is free again.
+TEST(CudaStatus, ACommunicatorsErrorsAreTheCommunicators) {
+  for (int number = 1; number < ncclNumResults; ++number) {
+    const auto code = static_cast<ncclResult_t>(number);
+    const bool refused = code == ncclInvalidArgument || code == ncclInvalidUsage;
+    const auto broken = code == ncclInProgress ? Errc::ok : Errc::peer_lost;
+    EXPECT_EQ(classify_noticed(code), broken) << number;
+    EXPECT_EQ(classify_call(code), refused ? Errc::invalid : broken) << number;
+  }
+  EXPECT_EQ(classify_noticed(ncclSuccess), Errc::ok);
+  EXPECT_EQ(classify_call(ncclSuccess), Errc::ok);
+}
+
 TEST(CudaStatus, NativeCodeAndTextAreKept) {
   const auto error = error_of(cudaErrorIllegalAddress, "cudaEventQuery(marks.event(mark))");
   EXPECT_EQ(error.code, Errc::device_lost);

@@ -123,7 +123,8 @@ class Call {
 };
 
 /// The engine's function for one operation: queues it on call.lane(). An error means that nothing
-/// was queued.
+/// was queued, but for peer_lost: the communicator broke, and part of the operation may run until
+/// the communicator is aborted.
 template <class Op>
 class Executes {
  public:

@@ -46,8 +46,8 @@ std::size_t bytes_of(std::uint64_t count, DType dtype) {
 /// is what queueing them said.
 Result<void> end_group(ncclResult_t queued) {
   const auto ended = ncclGroupEnd();
-  if (queued != ncclSuccess) return failure(queued, "ncclSend/ncclRecv");
-  if (ended != ncclSuccess) return failure(ended, "ncclGroupEnd");
+  if (queued != ncclSuccess) return failure(queued, "ncclSend/ncclRecv", classify_call(queued));
+  if (ended != ncclSuccess) return failure(ended, "ncclGroupEnd", classify_noticed(ended));
   return {};
 }
 
@@ -70,7 +70,7 @@ Result<void> CudaEngine::run(const collective::AllReduce& op, const Call& call) 
   return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
     if (auto fits = check_world(op, rank, size); !fits) return fits;
     if (size == 1) return copy_alone(op, call);
-    TROUPE_CUDA_TRY(ncclAllReduce(call.at(op.source), call.at(op.destination), op.count, *type,
+    TROUPE_NCCL_TRY(ncclAllReduce(call.at(op.source), call.at(op.destination), op.count, *type,
                                   nccl_op(op.op), comm, stream(call.lane())));
     return {};
   });
@@ -82,7 +82,7 @@ Result<void> CudaEngine::run(const collective::Reduce& op, const Call& call) {
   return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
     if (auto fits = check_world(op, rank, size); !fits) return fits;
     if (size == 1) return copy_alone(op, call);
-    TROUPE_CUDA_TRY(ncclReduce(call.at(op.source), call.at(op.destination), op.count, *type,
+    TROUPE_NCCL_TRY(ncclReduce(call.at(op.source), call.at(op.destination), op.count, *type,
                                nccl_op(op.op), static_cast<int>(op.root), comm,
                                stream(call.lane())));
     return {};
@@ -92,7 +92,7 @@ Result<void> CudaEngine::run(const collective::Reduce& op, const Call& call) {
 Result<void> CudaEngine::run(const collective::Broadcast& op, const Call& call) {
   return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
     if (auto fits = check_world(op, rank, size); !fits) return fits;
-    TROUPE_CUDA_TRY(ncclBroadcast(call.at(op.data), call.at(op.data), bytes_of(op.count, op.dtype),
+    TROUPE_NCCL_TRY(ncclBroadcast(call.at(op.data), call.at(op.data), bytes_of(op.count, op.dtype),
                                   ncclInt8, static_cast<int>(op.root), comm, stream(call.lane())));
     return {};
   });
@@ -101,7 +101,7 @@ Result<void> CudaEngine::run(const collective::Broadcast& op, const Call& call) 
 Result<void> CudaEngine::run(const collective::AllGather& op, const Call& call) {
   return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
     if (auto fits = check_world(op, rank, size); !fits) return fits;
-    TROUPE_CUDA_TRY(ncclAllGather(call.at(op.source), call.at(op.destination),
+    TROUPE_NCCL_TRY(ncclAllGather(call.at(op.source), call.at(op.destination),
                                   bytes_of(op.count, op.dtype), ncclInt8, comm,
                                   stream(call.lane())));
     return {};
@@ -114,7 +114,7 @@ Result<void> CudaEngine::run(const collective::ReduceScatter& op, const Call& ca
   return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
     if (auto fits = check_world(op, rank, size); !fits) return fits;
     if (size == 1) return copy_alone(op, call);
-    TROUPE_CUDA_TRY(ncclReduceScatter(call.at(op.source), call.at(op.destination), op.count, *type,
+    TROUPE_NCCL_TRY(ncclReduceScatter(call.at(op.source), call.at(op.destination), op.count, *type,
                                       nccl_op(op.op), comm, stream(call.lane())));
     return {};
   });
@@ -127,7 +127,7 @@ Result<void> CudaEngine::run(const collective::AllToAll& op, const Call& call) {
   const auto lane_stream = stream(call.lane());
   return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
     if (auto fits = check_world(op, rank, size); !fits) return fits;
-    TROUPE_CUDA_TRY(ncclGroupStart());
+    TROUPE_NCCL_TRY(ncclGroupStart());
     auto status = ncclSuccess;
     for (int peer = 0; peer < size && status == ncclSuccess; ++peer) {
       const auto offset = static_cast<std::size_t>(peer) * bytes;
@@ -143,7 +143,7 @@ Result<void> CudaEngine::run(const collective::Exchange&, const Call& call) {
   const auto lane_stream = stream(call.lane());
   return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
     if (auto fits = check_world(call.tail(), rank, size); !fits) return fits;
-    TROUPE_CUDA_TRY(ncclGroupStart());
+    TROUPE_NCCL_TRY(ncclGroupStart());
     auto status = ncclSuccess;
     for (const auto& part : call.tail()) {
       const int peer = static_cast<int>(part.peer);

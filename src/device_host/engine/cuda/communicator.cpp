@@ -72,7 +72,7 @@ Result<void> Communicator::Attempt::warm_up() {
   TROUPE_CUDA_TRY(cudaMemsetAsync(cell.get(), 0, sizeof(float), stream.get()));
   TROUPE_CUDA_TRY(cudaStreamSynchronize(stream.get()));
   TROUPE_CUDA_PROPAGATE(initialise());
-  TROUPE_CUDA_TRY(
+  TROUPE_NCCL_TRY(
       ncclAllReduce(cell.get(), cell.get(), 1, ncclFloat32, ncclSum, handle, stream.get()));
   // Polled, not waited for: a peer that is gone would keep the kernel running for ever.
   while (!abandoned) {
@@ -81,10 +81,9 @@ Result<void> Communicator::Attempt::warm_up() {
     if (status != cudaErrorNotReady) return failure(status, "ncclAllReduce");
     (void)cudaGetLastError();
     ncclResult_t noticed = ncclSuccess;
-    TROUPE_CUDA_TRY(ncclCommGetAsyncError(handle, &noticed));
-    if (noticed != ncclSuccess && noticed != ncclInProgress) {
-      return failure(noticed, "ncclAllReduce");
-    }
+    TROUPE_NCCL_TRY(ncclCommGetAsyncError(handle, &noticed));
+    if (const auto code = classify_noticed(noticed); code != Errc::ok)
+      return failure(noticed, "ncclAllReduce", code);
     std::this_thread::sleep_for(kPollInterval);
   }
   return Error{Errc::peer_lost, 0, "the communicator was given up while it was being formed"};
@@ -201,9 +200,11 @@ Result<void> Communicator::health() {
   const ncclComm_t handle = shared_->handle.load();
   if (handle == nullptr) return {};
   ncclResult_t noticed = ncclSuccess;
-  TROUPE_CUDA_TRY(ncclCommGetAsyncError(handle, &noticed));
-  if (noticed == ncclSuccess || noticed == ncclInProgress) return {};
-  return failure(noticed, "ncclCommGetAsyncError");
+  const auto asked = ncclCommGetAsyncError(handle, &noticed);
+  if (asked != ncclSuccess) noticed = asked;
+  if (const auto code = classify_noticed(noticed); code != Errc::ok)
+    return failure(noticed, "ncclCommGetAsyncError", code);
+  return {};
 }
 
 }  // namespace troupe::host::cuda

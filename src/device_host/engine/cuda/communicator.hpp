@@ -52,16 +52,17 @@ class Communicator {
   /// drains within milliseconds.
   void abort();
 
-  /// Calls `work(communicator, rank, ranks)` while no abort frees it. Reactor. Errors: peer_lost if
-  /// there is none.
+  /// Calls `work(communicator, rank, ranks)` while no abort frees it. Reactor. Errors:
+  /// world_reformed if there is none.
   template <class Work>
   Result<void> use(Work&& work) {
     const std::lock_guard lock(shared_->launching);
     const ncclComm_t handle = shared_->handle.load();
-    if (handle == nullptr) return Error{Errc::peer_lost, 0, "no communicator"};
+    if (handle == nullptr) return Error{Errc::world_reformed, 0, "there is no communicator"};
     return std::forward<Work>(work)(handle, shared_->rank.load(), shared_->size.load());
   }
-  /// What NCCL has noticed by itself, such as a connection that broke. Reactor.
+  /// What NCCL has noticed by itself, such as a connection that broke: whatever it is, peer_lost,
+  /// or the sticky error of the context behind it. Reactor.
   Result<void> health();
 
  private:

@@ -1,6 +1,7 @@
 #include "device_host/engine/cuda/status.hpp"
 
 #include <string>
+#include <utility>
 
 namespace troupe::host::cuda {
 namespace {
@@ -157,6 +158,20 @@ Errc classify(ncclResult_t code) noexcept {
   }
 }
 
+Errc classify_call(ncclResult_t code) noexcept {
+  switch (code) {
+    case ncclSuccess:
+    case ncclInProgress: return Errc::ok;
+    case ncclInvalidArgument:
+    case ncclInvalidUsage: return Errc::invalid;
+    default: return Errc::peer_lost;
+  }
+}
+
+Errc classify_noticed(ncclResult_t code) noexcept {
+  return code == ncclSuccess || code == ncclInProgress ? Errc::ok : Errc::peer_lost;
+}
+
 Error error_of(cudaError_t code, std::string_view call) {
   return make_error(code, call, cudaGetErrorString(code));
 }
@@ -198,6 +213,11 @@ Error failure(curandStatus_t code, std::string_view call) {
 }
 Error failure(ncclResult_t code, std::string_view call) {
   return prefer_context(error_of(code, call));
+}
+Error failure(ncclResult_t code, std::string_view call, Errc on_communicator) {
+  auto error = error_of(code, call);
+  error.code = on_communicator;
+  return prefer_context(std::move(error));
 }
 
 }  // namespace troupe::host::cuda

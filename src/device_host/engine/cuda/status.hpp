@@ -25,7 +25,14 @@ Errc classify(CUresult code) noexcept;
 Errc classify(cublasStatus_t code) noexcept;
 Errc classify(cusparseStatus_t code) noexcept;
 Errc classify(curandStatus_t code) noexcept;
+/// Of calls that make no use of a communicator.
 Errc classify(ncclResult_t code) noexcept;
+/// Of a call on a communicator. What NCCL refuses before it launches anything is the caller's
+/// error; after anything else, be it called a system error, an internal one or CUDA's, the
+/// communicator is broken (peer_lost), and what was launched on it may run until it is aborted.
+Errc classify_call(ncclResult_t code) noexcept;
+/// Of what a communicator has noticed by itself (ncclCommGetAsyncError): ok, or it is broken.
+Errc classify_noticed(ncclResult_t code) noexcept;
 
 /// The error for a status code: class, native code, "cudaEventQuery: an illegal memory access was
 /// encountered". `call` may be the call's source text: its name is what stands before the first
@@ -46,6 +53,9 @@ Error failure(cublasStatus_t code, std::string_view call);
 Error failure(cusparseStatus_t code, std::string_view call);
 Error failure(curandStatus_t code, std::string_view call);
 Error failure(ncclResult_t code, std::string_view call);
+/// The same of a status on a communicator, of the class that classify_call() or classify_noticed()
+/// gives.
+Error failure(ncclResult_t code, std::string_view call, Errc on_communicator);
 
 }  // namespace troupe::host::cuda
 
@@ -55,6 +65,14 @@ Error failure(ncclResult_t code, std::string_view call);
   do {                                                                            \
     if (const auto status_ = (call); static_cast<int>(status_) != 0) [[unlikely]] \
       return ::troupe::host::cuda::failure(status_, #call);                       \
+  } while (false)
+
+/// The same for a call on a communicator.
+#define TROUPE_NCCL_TRY(call)                                                             \
+  do {                                                                                    \
+    if (const auto status_ = (call); status_ != ncclSuccess) [[unlikely]]                 \
+      return ::troupe::host::cuda::failure(status_, #call,                                \
+                                           ::troupe::host::cuda::classify_call(status_)); \
   } while (false)
 
 /// The same for a call that returns a Result.

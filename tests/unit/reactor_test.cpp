@@ -1,0 +1,247 @@
+// The reactor of a device host, with an engine that does what the test says.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "device_host/device_host.hpp"
+
+namespace troupe::host {
+namespace {
+
+/// What the engine does, and what was asked of it.
+struct Script {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool lanes_open = true;  ///< else opening one takes until they do
+  int opened = 0;          ///< how often the collective lane was
+  int aborted = 0;
+  Result<void> collective;  ///< what queueing a collective says
+  std::atomic<bool> reached{false};
+
+  template <class Change>
+  void change(Change change_it) {
+    const std::lock_guard lock(mutex);
+    change_it();
+    changed.notify_all();
+  }
+  template <class Condition>
+  bool await(Condition holds) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, std::chrono::seconds(30), holds);
+  }
+};
+Script* script = nullptr;
+
+template <class Base, class... Ops>
+struct Runs : Base {
+  using Base::run;
+};
+template <class Base, class Op, class... Rest>
+struct Runs<Base, Op, Rest...> : Runs<Base, Rest...> {
+  using Runs<Base, Rest...>::run;
+  Result<void> run(const Op&, const Call& call) override {
+    return call.lane() == Lane::collective ? script->collective : Result<void>();
+  }
+};
+/// Those that an engine does not run.
+template <class Base, class... Rest>
+struct Runs<Base, memory::Nop, Rest...> : Runs<Base, Rest...> {
+  using Runs<Base, Rest...>::run;
+};
+template <class Base, class... Rest>
+struct Runs<Base, memory::Fence, Rest...> : Runs<Base, Rest...> {
+  using Runs<Base, Rest...>::run;
+};
+template <class Base, class... Rest>
+struct Runs<Base, memory::Fault, Rest...> : Runs<Base, Rest...> {
+  using Runs<Base, Rest...>::run;
+};
+template <class List>
+struct RunsAll;
+template <class... Ops>
+struct RunsAll<OperationList<Ops...>> : Runs<Engine, Ops...> {};
+
+class ScriptedEngine final : public RunsAll<Operations> {
+ public:
+  const DeviceDescription& description() const override { return description_; }
+  std::uint64_t free_memory() override { return 1; }
+  Result<Slab> make_slab(std::uint64_t bytes) override {
+    Slab slab;
+    slab.fd.reset(::memfd_create("slab", MFD_CLOEXEC));
+    memory_.emplace_back(bytes);
+    slab.base = memory_.back().data();
+    return slab;
+  }
+  Result<std::byte*> map_slab(int, std::uint64_t) override { return unsupported(); }
+  void unmap_slab(std::byte*, std::uint64_t) override {}
+  Result<std::byte*> map_foreign(int, std::uint64_t) override { return unsupported(); }
+  void unmap_foreign(std::byte*, std::uint64_t) override {}
+  Result<std::byte*> map_pinned(int, std::uint64_t) override { return unsupported(); }
+  void unmap_pinned(std::byte*, std::uint64_t) override {}
+
+  Result<void> open_lane(Lane lane) override {
+    if (lane != Lane::collective) return {};
+    script->change([] { ++script->opened; });
+    script->await([] { return script->lanes_open; });
+    return {};
+  }
+  Result<Mark> mark(Lane) override { return Mark{1}; }
+  Result<void> wait(Lane, Mark) override { return {}; }
+  Result<bool> reached(Mark) override { return script->reached.load(); }
+  void release(Mark) override {}
+  Result<void> call_when_reached(Lane, void (*)(void*), void*) override { return unsupported(); }
+  Result<void> synchronize(Lane) override { return {}; }
+  int completion_fd() const override { return -1; }
+  void arm() override {}
+
+  Result<void> prepare_connect() override { return {}; }
+  Result<std::vector<std::byte>> contribute(int, int) override { return std::vector<std::byte>(); }
+  Result<void> connect(int, int, const std::vector<std::vector<std::byte>>&) override { return {}; }
+  void abort_communicator() override {
+    script->change([] { ++script->aborted; });
+  }
+  Result<void> suffer(memory::FaultKind, Lane) override { return unsupported(); }
+
+ private:
+  static Error unsupported() { return {Errc::unsupported, 0, "no part of the test"}; }
+  DeviceDescription description_{"scripted", "nothing", "", "", 0, -1, {}};
+  std::vector<std::vector<std::byte>> memory_;
+};
+
+/// The rank's end of a device host that is a thread.
+class Reactor : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kRing = 1u << 16;
+
+  Reactor() {
+    script = &script_;
+    segment_ = ipc::SharedMemory::create("port", wire::port_bytes(kRing, kRing)).take();
+    auto flight = ipc::SharedMemory::create("flight", wire::flight_bytes(0)).take();
+    reinterpret_cast<wire::FlightHeader*>(flight.data())->version = wire::kFlightVersion;
+    header().version = wire::kPortVersion;
+    header().life.init();
+    header().command_capacity = header().reply_capacity = kRing;
+    auto sockets = ipc::Socket::make_pair().take();
+    socket_ = std::move(sockets.first);
+    const auto command_bell = ipc::Doorbell::create().take(),
+               reply_bell = ipc::Doorbell::create().take();
+    const wire::HostOptions options{.segment_fd = ::dup(segment_.fd()),
+                                    .command_bell_fd = ::dup(command_bell.fd()),
+                                    .reply_bell_fd = ::dup(reply_bell.fd()),
+                                    .socket_fd = sockets.second.release(),
+                                    .flight_fd = ::dup(flight.fd()),
+                                    .in_process = 1};
+    host_ = DeviceHost::create(options).take();
+    thread_ = std::thread([this] { (void)host_->run(); });
+    EXPECT_EQ(receive().head.kind, wire::ControlKind::ready);
+    EXPECT_EQ(ask({.kind = wire::ControlKind::promote}).head.kind, wire::ControlKind::done);
+    EXPECT_EQ(ask({.kind = wire::ControlKind::make_slab, .region = 1, .bytes = 2u << 20}).head.kind,
+              wire::ControlKind::slab_made);
+  }
+  ~Reactor() override {
+    script_.change([this] { script_.lanes_open = true; });
+    script_.reached.store(true);
+    socket_.close();
+    thread_.join();
+    host_.reset();
+  }
+
+  [[nodiscard]] wire::PortHeader& header() const {
+    return *reinterpret_cast<wire::PortHeader*>(segment_.data());
+  }
+  void send(const wire::Control& message, int fd = -1) {
+    EXPECT_TRUE(wire::send_control(socket_, message, {}, fd).ok());
+  }
+  wire::ControlMessage receive() {
+    pollfd readable{socket_.fd(), POLLIN, 0};
+    EXPECT_EQ(::poll(&readable, 1, 30'000), 1) << "nothing comes";
+    auto message = wire::receive_control(socket_);
+    EXPECT_TRUE(message.ok() && message->has_value());
+    return message.ok() && *message ? std::move(**message) : wire::ControlMessage();
+  }
+  /// The answer, which must be the next message.
+  wire::ControlMessage ask(wire::Control message) {
+    message.request = ++requests_;
+    send(message);
+    auto answer = receive();
+    EXPECT_EQ(answer.head.request, message.request);
+    return answer;
+  }
+  void submit_all_reduce() {
+    const Operand x{.region = 1, .buffer = 1, .bytes = 64};
+    const collective::AllReduce op{DType::f32, ReduceOp::sum, 0, 16, x, x};
+    const wire::CommandHeader head{.ticket = ++tickets_,
+                                   .opcode = opcode_of<collective::AllReduce>,
+                                   .epoch = 1,
+                                   .op_bytes = sizeof op};
+    ipc::RingProducer ring(&header().command, segment_.data() + wire::kPortDataOffset, kRing);
+    const auto room = ring.reserve(sizeof head + sizeof op);
+    ASSERT_TRUE(room.ok() && !room->empty());
+    std::memcpy(room->data(), &head, sizeof head);
+    std::memcpy(room->data() + sizeof head, &op, sizeof op);
+    (void)ring.commit();  // the reactor looks often enough without its bell
+  }
+  [[nodiscard]] bool answered() const {
+    return !ipc::RingConsumer(&header().reply, segment_.data() + wire::kPortDataOffset + kRing,
+                              kRing)
+                .empty();
+  }
+
+  Script script_;
+  ipc::SharedMemory segment_;
+  ipc::Socket socket_;
+  std::unique_ptr<DeviceHost> host_;
+  std::thread thread_;
+  std::uint64_t requests_ = 0, tickets_ = 0;
+};
+
+// Part of it may run on, and use its memory: it is answered by nobody, and waited for.
+TEST_F(Reactor, ACollectiveThatBreaksTheCommunicatorIsInFlightUntilDrained) {
+  script_.collective = Error{Errc::peer_lost, 2, "ncclAllReduce: unhandled system error"};
+  submit_all_reduce();
+  const auto said = receive();
+  EXPECT_EQ(said.head.kind, wire::ControlKind::communicator_broken);
+  EXPECT_NE(said.text.find("unhandled system error"), std::string::npos) << said.text;
+  send({.kind = wire::ControlKind::quiesce, .request = ++requests_});
+  ASSERT_TRUE(script_.await([this] { return script_.aborted > 0; }));
+  EXPECT_EQ(ask({.kind = wire::ControlKind::free_memory}).head.kind, wire::ControlKind::done)
+      << "quiesced before the lane was drained";
+  script_.reached.store(true);
+  const auto quiesced = receive();
+  EXPECT_EQ(quiesced.head.kind, wire::ControlKind::done);
+  EXPECT_EQ(quiesced.head.request, requests_ - 1);
+  EXPECT_FALSE(answered());
+}
+
+TEST_F(Reactor, OpensTheCollectiveLaneOnce) {
+  script_.change([this] { script_.lanes_open = false; });
+  submit_all_reduce();
+  ASSERT_TRUE(script_.await([this] { return script_.opened == 1; }));
+  const auto contributions = wire::pack_blobs({{}}).take();
+  const auto request = ++requests_;
+  send({.kind = wire::ControlKind::connect, .request = request, .rank = 0, .size = 1},
+       contributions.get());
+  EXPECT_EQ(ask({.kind = wire::ControlKind::free_memory}).head.kind, wire::ControlKind::done);
+  script_.change([this] { script_.lanes_open = true; });
+  const auto connected = receive();
+  EXPECT_EQ(connected.head.kind, wire::ControlKind::done);
+  EXPECT_EQ(connected.head.request, request);
+  EXPECT_EQ(script_.opened, 1);
+  script_.reached.store(true);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> make_engine(const EngineOptions&) {
+  return std::unique_ptr<Engine>(std::make_unique<ScriptedEngine>());
+}
+
+}  // namespace troupe::host
