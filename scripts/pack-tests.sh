@@ -3,11 +3,11 @@
 #
 #   scripts/pack-tests.sh BUILD-FOLDER [ARCHIVE]
 #
-# ARCHIVE (default: dist/troupe-tests.tar.xz) gets the programs and tests, stripped, CTest's files, the scripts, and the
+# ARCHIVE (default: dist/troupe-tests.tar.gz) gets the programs and tests, stripped, CTest's files, the scripts, and the
 # shared libraries that they need. The machine brings the C and C++ runtime libraries, Open MPI, and for GPUs CUDA and
 # NCCL, all at least as new as here. There:
 #
-#   tar -xJf troupe-tests.tar.xz && troupe-tests/run scripts/gpu-check.sh --only unit,process build/release
+#   tar -xzf troupe-tests.tar.gz && troupe-tests/run scripts/gpu-check.sh --only unit,process build/release
 #
 # `run` makes links where the build was configured, so that CTest finds what it looks for, and runs its arguments in the
 # unpacked folder.
@@ -21,7 +21,7 @@ esac
 [[ $# -ge 1 && $# -le 2 && -f $1/CTestTestfile.cmake ]] || { usage >&2 && exit 2; }
 build=$(cd "$1" && pwd)
 # shellcheck disable=SC2154  # root: from build.sh
-archive=$(realpath -m "${2:-$root/dist/troupe-tests.tar.xz}")
+archive=$(realpath -m "${2:-$root/dist/troupe-tests.tar.gz}")
 sources=$(sed -n 's/^# Source directory: *//p' "$build/CTestTestfile.cmake")
 [[ $build == "$sources"/* ]] || die "the build folder $build does not lie within its sources, $sources"
 [[ $(sed -n 's/^# Build directory: *//p' "$build/CTestTestfile.cmake") == "$build" ]] || die "$build was configured elsewhere"
@@ -68,5 +68,5 @@ RUN
 chmod +x "$tree/run"
 
 mkdir -p "$(dirname "$archive")"
-tar -C "$work" --owner=0 --group=0 --numeric-owner -cf - troupe-tests | xz -T0 -3 >"$archive"
+tar -C "$work" --owner=0 --group=0 --numeric-owner -cf - troupe-tests | gzip >"$archive"
 say "$archive: $(du -h "$archive" | cut -f 1) ($(du -sh "$tree" | cut -f 1) unpacked)"
