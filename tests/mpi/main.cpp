@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
       {"token_errors", test::token_errors},
       {"token_remote", test::token_remote},
       {"token_timeout", test::token_timeout},
+      {"token_pieces", test::token_pieces},
   };
   std::vector<std::string> names;
   for (const auto& [name, function] : cases) names.push_back(name);

@@ -114,5 +114,6 @@ void token_faults(Context& c);
 void token_errors(Context& c);
 void token_remote(Context& c);
 void token_timeout(Context& c);
+void token_pieces(Context& c);
 
 }  // namespace troupe::test

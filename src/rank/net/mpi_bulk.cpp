@@ -2,7 +2,6 @@
 
 #include <sys/prctl.h>
 
-#include <algorithm>
 #include <chrono>
 #include <vector>
 
@@ -87,13 +86,8 @@ bool MpiBulk::receive(std::list<InFlight>& in_flight) {
 bool MpiBulk::finish(std::list<InFlight>& in_flight, const Receiver& receiver) {
   bool any = false;
   for (auto it = in_flight.begin(); it != in_flight.end();) {
-    // A later piece of a stream may be there before an earlier one: it waits for its turn.
-    const bool in_turn =
-        it->sent || std::none_of(in_flight.begin(), it, [&](const InFlight& other) {
-          return !other.sent && other.rank == it->rank && other.stream == it->stream;
-        });
     int done = 0;
-    if (in_turn) MPI_Test(&it->request, &done, MPI_STATUS_IGNORE);
+    MPI_Test(&it->request, &done, MPI_STATUS_IGNORE);
     if (done == 0) {
       ++it;
       continue;

@@ -135,11 +135,13 @@ void TokenActor::pump(const LendingPtr& lending) {
     stream.free.pop_back();
     --stream.credit;
     const auto bytes = std::min(stream.slots.piece(), lending->bytes - stream.next);
+    const PieceLabel piece{lending->key, stream.next, bytes};
     const auto read =
         parts_->device->loans().read(lending->loan, stream.next, stream.slots.operand(slot, bytes));
     stream.next += bytes;
-    // The lending, and with it the pinned memory, stays until the last of these is done.
-    then(read, [this, lending, slot, bytes](const Result<void>& there) {
+    // The lending, and with it the pinned memory, stays until the last of these is done. They come
+    // in any order: futures that resolve together are answered by whatever thread gets to them.
+    then(read, [this, lending, slot, piece](const Result<void>& there) {
       if (lending->ended) return;
       if (!there.ok()) return over(lending, there);
       Promise<void> sent;
@@ -147,8 +149,9 @@ void TokenActor::pump(const LendingPtr& lending) {
         lending->stream->free.push_back(slot);
         if (!lending->ended) pump(lending);
       });
-      parts_->bulk->send(lending->destination, lending->stream->number,
-                         lending->stream->slots.data(slot), bytes,
+      const auto& slots = lending->stream->slots;
+      parts_->bulk->send(lending->destination, lending->stream->number, slots.data(slot),
+                         slots.label(slot, piece),
                          [lending, sent = std::make_shared<Promise<void>>(std::move(sent))] {
                            sent->resolve({});
                          });
