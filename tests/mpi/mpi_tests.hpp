@@ -115,5 +115,7 @@ void token_errors(Context& c);
 void token_remote(Context& c);
 void token_timeout(Context& c);
 void token_pieces(Context& c);
+void silent_rank(Context& c);
+void silent_rank_in_run(Context& c);
 
 }  // namespace troupe::test

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/core/log.hpp"
+#include "rank/exit_status.hpp"
 #include "rank/world/restart.hpp"
 #include "rank/world/run_loop.hpp"
 #include "rank/world/stop_signal.hpp"
@@ -38,6 +39,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
   core->save_options_ = options.save;
   core->stop_on_loss_ = options.stop_on_loss;
   core->shrink_ = options.shrink;
+  core->phase_timeout_ = options.phase_timeout;
   Device program(core->device_);
   Result<void> ready;
   try {
@@ -157,6 +159,19 @@ void WorldCore::stop(const Error& error) {
   }
   // A collective with a rank that is gone would never end. Unlocked: whoever waits is told here.
   device_->port().end(error);
+  transport_->watch(phase_timeout_, [error](const std::vector<int>& ranks, bool again) {
+    forsake(error, ranks, again);
+  });
+}
+
+void WorldCore::forsake(const Error& error, const std::vector<int>& ranks, bool again) {
+  // The program, on its own thread, may be waiting for them in a host collective.
+  if (again) MpiSession::abort(exit_status(error.code));
+  std::string names;
+  for (const int rank : ranks) names += (names.empty() ? "" : ", ") + std::to_string(rank);
+  log::warn("world", "the job ends without waiting for rank{} {}, silent since it was stopped: {}",
+            ranks.size() == 1 ? "" : "s", names, error.to_string());
+  MpiSession::forsake();
 }
 
 std::optional<memory::FaultKind> WorldCore::take_fault(Phase phase) {
