@@ -15,6 +15,7 @@
 #include "rank/net/fd_exchange.hpp"
 #include "rank/net/mpi_bulk.hpp"
 #include "rank/net/mpi_transport.hpp"
+#include "rank/world/shared_slabs.hpp"
 #include "rank/world/token_message.hpp"
 #include "rank/world/token_streams.hpp"
 
@@ -168,10 +169,6 @@ class TokenActor : public Actor<TokenActor, token_message::FromNetwork, token_me
     std::vector<std::byte> payload;
     bool ready = true;
   };
-  struct SharedSlabId {
-    std::uint64_t serial = 0;
-    std::uint64_t bytes = 0;
-  };
   struct Mapping {
     std::uint32_t region = 0;
     std::uint64_t bytes = 0;
@@ -214,7 +211,7 @@ class TokenActor : public Actor<TokenActor, token_message::FromNetwork, token_me
   /// Calls `made` with what the destination is to be told of where the bytes are.
   void make_offer(const LendingPtr& lending, const std::function<void(const Offer&)>& made);
   void forget_dropped();
-  void share(std::uint32_t region, const std::function<void(const SharedSlabId&)>& shared);
+  void share(std::uint32_t region, const std::function<void(const SharedSlabs::Id&)>& shared);
   void taken(const TransferKey& key, const Result<void>& outcome);
   void over(LendingPtr lending, const Result<void>& outcome);
   void end_lending(LendingPtr lending);
@@ -242,7 +239,7 @@ class TokenActor : public Actor<TokenActor, token_message::FromNetwork, token_me
   std::map<TransferKey, PullPtr> pulls_;
   std::map<TransferKey, LendingPtr> lendings_;
   std::map<TransferKey, std::uint32_t> holds_;  ///< of others: the buffer
-  std::map<std::uint32_t, SharedSlabId> shared_;
+  SharedSlabs shared_;
   std::map<MappingId, Mapping> mappings_;
   std::uint32_t next_foreign_ = 1;
 };
