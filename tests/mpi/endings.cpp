@@ -21,6 +21,8 @@ void stop_one(Context& c) {
 void silent_rank(Context& c) {
   stop_one(c);
   while (c.world().wait_active().ok()) std::this_thread::sleep_for(1ms);
+  const auto nop = c.world().device(Rank(2)).nop();  // of a rank that will never answer
+  c.require(nop.wait_for(kDeadline), "what is asked of a silent rank does not resolve");
   throw CollectiveException(c.world().wait_active().error());
 }
 

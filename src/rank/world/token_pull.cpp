@@ -48,8 +48,8 @@ void TokenActor::copy(const PullPtr& pull, const MappingId& id, std::uint32_t re
   ++mappings_.at(id).users;
   ++pull->copying;
   pull->touched = true;
-  const auto copied =
-      detail::submit(port().deliveries(), memory::Copy{DType::u8, from, pull->destination});
+  auto deliveries = port().deliveries(pull->key.epoch);
+  const auto copied = detail::submit(deliveries, memory::Copy{DType::u8, from, pull->destination});
   then(copied, [this, pull, id](const Result<void>& outcome) {
     auto& mapping = mappings_.at(id);
     --mapping.users;
@@ -99,9 +99,9 @@ void TokenActor::arrived(const PullPtr& pull, std::uint32_t slot, std::uint64_t 
   to.bytes = piece->bytes;
   ++pull->copying;
   pull->touched = true;
+  auto deliveries = port().deliveries(pull->key.epoch);
   const auto copied = detail::submit(
-      port().deliveries(),
-      memory::Copy{DType::u8, pull->stream->slots().operand(slot, to.bytes), to});
+      deliveries, memory::Copy{DType::u8, pull->stream->slots().operand(slot, to.bytes), to});
   then(copied, [this, pull, slot, bytes = to.bytes](const Result<void>& outcome) {
     --pull->copying;
     pull->progress = context().now();

@@ -49,7 +49,8 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
     ready = e.error();
   }
   if (auto agreed = mpi.everyone().agree(ready); !agreed) return agreed.error();
-  auto tokens = TokenRouter::open(system, mpi, core->device_, options.tokens);
+  auto tokens = TokenRouter::open(system, mpi, core->device_, options.tokens,
+                                  [core = core.get()] { return core->attached_.load(); });
   if (!tokens) return tokens.error();
   core->tokens_ = std::move(*tokens);
   core->actor_ = system.spawn<WorldActor>({.name = "world", .mailbox_capacity = 1u << 16},
@@ -83,6 +84,7 @@ void WorldCore::close() {
   active_ = false;
   restore_.reset();
   device_->port().set_epoch(Epoch(0));
+  tokens_->end_epoch(epoch_, kReformed);
   if (attached_) device_->port().close_gate(kReformed);
   changed_.notify_all();
 }
@@ -155,6 +157,7 @@ void WorldCore::stop(const Error& error) {
     if (keeper_) keeper_->stopped();
     device_->port().set_epoch(Epoch(0));
     device_->port().close_gate(error);
+    tokens_->end_epoch(token_message::kNoMoreEpochs, error);
     changed_.notify_all();
   }
   // A collective with a rank that is gone would never end. Unlocked: whoever waits is told here.
@@ -219,6 +222,7 @@ Result<Epoch> WorldCore::wait_active() {
 void WorldCore::acknowledge() {
   acknowledged_ = newest_;
   program_epoch_.store(epoch_, std::memory_order_release);
+  tokens_->begin_epoch(epoch_);
 }
 
 std::vector<Recovery> WorldCore::recoveries() const {

@@ -175,7 +175,7 @@ class WorldCore {
   Membership newest_, acknowledged_;    ///< of the newest epoch, of the acknowledged one
   std::uint32_t settled_ = 0;           ///< number of that which the program works with
   std::int64_t stable_ = -1;
-  bool attached_ = false;  ///< the program is in run(): rollback is its business
+  std::atomic<bool> attached_{false};  ///< the program is in run(): rollback is its business
   std::uint32_t runs_ = 0, finished_runs_ = 0;  ///< begun here; ended on all ranks
   std::int64_t at_step_ = -1;
   struct Restore {
