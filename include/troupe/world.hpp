@@ -175,6 +175,9 @@ class World {
   // was freed, or lost with its device host), Errc::invalid (the token does not fit its buffer;
   // lengths or dtypes differ), Errc::peer_lost, Errc::timeout, and what ends the commands of the
   // device hosts. A destination that may hold part of a transfer that failed is stale.
+  // What is asked of another rank belongs to the epoch that the program has acknowledged: it fails
+  // with Errc::world_reformed once that has ended anywhere, and waits for an owner whose program
+  // has yet to turn to it (inside run(), or by wait_active()).
 
   /// destination = what the token names, with as many elements.
   template <Element T>
@@ -201,7 +204,8 @@ class World {
   [[nodiscard]] RemoteDevice device(Rank rank);
 
   /// Waits until the world is active and acknowledges its epoch: what an application that handles
-  /// faults itself calls after world_reformed or device_lost. Errors: what ended the world.
+  /// faults itself calls after world_reformed or device_lost, on all ranks: from then on the
+  /// others' requests of that epoch are served. Errors: what ended the world.
   Result<Epoch> wait_active();
 
   /// Runs step(i) for i = first_step, first_step + 1, … until it answers Step::done, on all ranks

@@ -11,6 +11,7 @@
 #include "common/actor/production_scheduler.hpp"
 #include "common/core/log.hpp"
 #include "common/core/version.hpp"
+#include "rank/exit_status.hpp"
 #include "rank/launch.hpp"
 #include "rank/net/mpi_session.hpp"
 #include "rank/world/stop_signal.hpp"
@@ -185,18 +186,6 @@ std::string mpi_version() {
 
 namespace {
 
-int exit_status(Errc code) {
-  switch (code) {
-    case Errc::invalid:
-    case Errc::unsupported:
-    case Errc::io:
-    case Errc::out_of_memory: return kExitUsage;
-    case Errc::budget_exhausted:
-    case Errc::requeue: return kExitRequeue;
-    default: return kExitFailure;
-  }
-}
-
 /// One line, from rank 0 alone if all ranks have the same to say.
 int complain(const Program& program, const Error& error, int rank, bool everywhere) {
   if (rank == 0 || !everywhere) {
@@ -207,7 +196,7 @@ int complain(const Program& program, const Error& error, int rank, bool everywhe
                  named ? error.message.c_str() : error.to_string().c_str());
     std::fflush(stderr);
   }
-  return exit_status(error.code);
+  return rank::exit_status(error.code);
 }
 
 int run_body(const Program& program, Runtime& runtime, const std::function<int(Runtime&)>& body) {
@@ -250,12 +239,15 @@ int run_program(int argc, char** argv, const Program& program,
   const auto mpi = rank::MpiSession::open(&argc, &argv);
   if (asks) return answer(program, *config, mpi->rank() == 0);
   if (!usage.ok()) return complain(program, usage.error(), mpi->rank(), true);
+  int status = kExitSuccess;
   try {
     Runtime runtime(argc, argv, *config);
-    return run_body(program, runtime, body);
+    status = run_body(program, runtime, body);
   } catch (const Exception& e) {
-    return complain(program, e.error(), mpi->rank(), true);
+    status = complain(program, e.error(), mpi->rank(), true);
   }
+  if (rank::MpiSession::forsaken()) rank::MpiSession::abort(status);
+  return status;
 }
 
 }  // namespace troupe

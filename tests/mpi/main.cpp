@@ -29,6 +29,11 @@ int main(int argc, char** argv) {
       {"token_errors", test::token_errors},
       {"token_remote", test::token_remote},
       {"token_timeout", test::token_timeout},
+      {"token_pieces", test::token_pieces},
+      {"token_rollback", test::token_rollback},
+      {"token_epochs", test::token_epochs},
+      {"silent_rank", test::silent_rank},
+      {"silent_rank_in_run", test::silent_rank_in_run},
   };
   std::vector<std::string> names;
   for (const auto& [name, function] : cases) names.push_back(name);

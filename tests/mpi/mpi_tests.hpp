@@ -114,5 +114,10 @@ void token_faults(Context& c);
 void token_errors(Context& c);
 void token_remote(Context& c);
 void token_timeout(Context& c);
+void token_pieces(Context& c);
+void token_rollback(Context& c);
+void token_epochs(Context& c);
+void silent_rank(Context& c);
+void silent_rank_in_run(Context& c);
 
 }  // namespace troupe::test

@@ -37,7 +37,7 @@ void token_faults(Context& c) {
   for (int round = 0; round < kRounds; ++round) {
     const auto what = "round " + std::to_string(round);
     const int victim = static_cast<int>(random()) & (c.size() - 1);
-    const auto pause = std::chrono::microseconds(random() % 20'000);
+    const auto pause = std::chrono::microseconds(random() % 150'000);
     for (auto* buffer : {&source, &fetched, &box}) {
       if (!buffer->valid()) buffer->renew();
     }

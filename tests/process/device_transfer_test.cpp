@@ -136,52 +136,116 @@ TEST(ForeignMemory, SerialsAreNeverUsedAgain) {
   EXPECT_EQ(none.wait().code(), Errc::stale);
 }
 
-TEST(Streams, TakeThePiecesThatWereAskedForAndNoOthers) {
-  using namespace rank;
-  DeviceRig rig;
-  constexpr std::uint64_t kTotal = 3 * kStreamPiece + 1000;
-  InStreams streams;
-  const auto stream =
-      std::make_shared<InStream>(StreamSlots::make(rig.core(), kTotal).take(), kTotal);
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> arrived;
-  ASSERT_TRUE(streams.add(4, stream, [&](std::uint32_t slot, std::uint64_t bytes) {
-    arrived.emplace_back(slot, bytes);
-  }));
-  const auto number = stream->number;
-  EXPECT_EQ(streams.place(4, number + 1, kStreamPiece), nullptr) << "no such stream";
-  EXPECT_EQ(streams.place(3, number, kStreamPiece), nullptr) << "of another rank";
-  EXPECT_EQ(streams.place(4, number, kStreamPiece - 1), nullptr) << "of another size";
-  for (int i = 0; i < 3; ++i) {
-    auto* const where = streams.place(4, number, kStreamPiece);
-    ASSERT_NE(where, nullptr);
-    std::memset(where, i, kStreamPiece);
-    streams.arrived(4, number, where, kStreamPiece);
+constexpr rank::TransferKey kKey{.requester = 1, .number = 77};
+
+/// A message as the source sends it, put where the destination wants it; false: it wants none.
+bool deliver(rank::InStreams& streams, const rank::InStream& stream, const rank::PieceLabel& label,
+             std::byte content) {
+  const auto bytes = label.bytes + sizeof label;
+  auto* const where = streams.place(4, stream.number, bytes);
+  if (where == nullptr) return false;
+  std::memset(where, static_cast<int>(content), label.bytes);
+  EXPECT_EQ(stream.slots().label(stream.slots().slot_of(where), label), bytes);
+  streams.arrived(4, stream.number, where, bytes);
+  return true;
+}
+
+/// A stream of three pieces and a shorter one, and what has arrived on it.
+struct Inbound {
+  explicit Inbound(DeviceRig& rig)
+      : stream(std::make_shared<rank::InStream>(rank::StreamSlots::make(rig.core(), kTotal).take(),
+                                                kKey, kTotal)) {
+    EXPECT_TRUE(streams.add(4, stream, [this](std::uint32_t slot, std::uint64_t bytes) {
+      arrived.emplace_back(slot, bytes);
+    }));
   }
-  EXPECT_EQ(streams.place(4, number, kStreamPiece), nullptr) << "the last piece is shorter";
-  auto* const last = streams.place(4, number, 1000);
-  ASSERT_NE(last, nullptr);
-  EXPECT_EQ(streams.place(4, number, 0), nullptr);
-  // Given up while a piece is being received: it lands where it was to land, and is forgotten.
-  streams.remove(number);
-  std::memset(last, 9, 1000);
-  streams.arrived(4, number, last, 1000);
-  EXPECT_EQ(streams.place(4, number, 1), nullptr);
-  EXPECT_EQ(arrived.size(), 3u);
+  bool piece(std::uint64_t offset, std::uint64_t bytes, std::byte content = {},
+             rank::TransferKey key = kKey) {
+    return deliver(streams, *stream, {key, offset, bytes}, content);
+  }
+  /// What the newest message is taken for.
+  Result<rank::PieceLabel> accept() {
+    return stream->accept(arrived.back().first, arrived.back().second);
+  }
+
+  static constexpr std::uint64_t kPiece = rank::kStreamPiece;
+  static constexpr std::uint64_t kTotal = 3 * kPiece + 1000;
+  rank::InStreams streams;
+  std::shared_ptr<rank::InStream> stream;
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> arrived;
+};
+
+TEST(Streams, PiecesAreWhatTheySayInWhateverOrderTheyCome) {
+  DeviceRig rig;
+  Inbound in(rig);
+  std::vector<std::byte> whole(Inbound::kTotal);
+  for (const std::uint64_t piece : {3, 1, 0, 2}) {
+    const auto offset = piece * Inbound::kPiece;
+    const auto bytes = std::min(Inbound::kPiece, Inbound::kTotal - offset);
+    ASSERT_TRUE(in.piece(offset, bytes, std::byte(10 + piece)));
+    const auto label = in.accept();
+    ASSERT_TRUE(label.ok()) << label.error().to_string();
+    ASSERT_EQ(label->offset, offset);
+    ASSERT_EQ(label->bytes, bytes);
+    std::memcpy(whole.data() + offset, in.stream->slots().data(in.arrived.back().first), bytes);
+  }
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    ASSERT_EQ(whole[i], std::byte(10 + i / Inbound::kPiece)) << i;
+}
+
+TEST(Streams, TakeEveryByteOnceAndNoOthers) {
+  DeviceRig rig;
+  Inbound in(rig);
+  const auto number = in.stream->number;
+  const auto full = Inbound::kPiece + sizeof(rank::PieceLabel);
+  EXPECT_EQ(in.streams.place(4, number + 1, full), nullptr) << "no such stream";
+  EXPECT_EQ(in.streams.place(3, number, full), nullptr) << "of another rank";
+  EXPECT_EQ(in.streams.place(4, number, full - 1), nullptr) << "of another size";
+  EXPECT_EQ(in.streams.place(4, number, 1), nullptr) << "without a label";
+  const auto refused = [&](std::uint64_t offset, std::uint64_t bytes,
+                           rank::TransferKey key = kKey) {
+    EXPECT_TRUE(in.piece(offset, bytes, {}, key));
+    EXPECT_EQ(in.accept().code(), Errc::invalid) << offset;
+    in.stream->release(in.arrived.back().first);
+  };
+  auto other = kKey;
+  other.number += 1;
+  refused(0, Inbound::kPiece, other);  // late, of a transfer that had the number before
+  refused(1, Inbound::kPiece);
+  refused(Inbound::kTotal, 1000);
+  refused(3 * Inbound::kPiece, Inbound::kPiece);
+  refused(0, 1000);
+  refused(UINT64_MAX / Inbound::kPiece * Inbound::kPiece, Inbound::kPiece);
+  ASSERT_TRUE(in.piece(Inbound::kPiece, Inbound::kPiece));
+  EXPECT_TRUE(in.accept().ok());
+  refused(Inbound::kPiece, Inbound::kPiece);  // twice
+}
+
+TEST(Streams, APieceOfAStreamThatIsGivenUpIsForgotten) {
+  DeviceRig rig;
+  Inbound in(rig);
+  const auto bytes = 1000 + sizeof(rank::PieceLabel);
+  auto* const where = in.streams.place(4, in.stream->number, bytes);
+  ASSERT_NE(where, nullptr);
+  in.streams.remove(in.stream->number);  // it lands where it was to land
+  std::memset(where, 9, bytes);
+  in.streams.arrived(4, in.stream->number, where, bytes);
+  EXPECT_EQ(in.streams.place(4, in.stream->number, bytes), nullptr);
+  EXPECT_TRUE(in.arrived.empty());
 }
 
 TEST(Streams, HaveNoMorePiecesUnderWayThanSlots) {
-  using namespace rank;
   DeviceRig rig;
-  constexpr std::uint64_t kTotal = 100 * kStreamPiece;
-  InStream stream(StreamSlots::make(rig.core(), kTotal).take(), kTotal);
+  Inbound in(rig);
+  const auto bytes = Inbound::kPiece + sizeof(rank::PieceLabel);
   std::byte* where = nullptr;
-  for (std::uint32_t i = 0; i < kStreamPieces; ++i) {
-    where = stream.place(kStreamPiece);
+  for (std::uint32_t i = 0; i < rank::kStreamPieces; ++i) {
+    where = in.stream->place(bytes);
     ASSERT_NE(where, nullptr);
   }
-  EXPECT_EQ(stream.place(kStreamPiece), nullptr);
-  stream.release(stream.slot_of(where));
-  EXPECT_EQ(stream.place(kStreamPiece), where);
+  EXPECT_EQ(in.stream->place(bytes), nullptr);
+  in.stream->release(in.stream->slots().slot_of(where));
+  EXPECT_EQ(in.stream->place(bytes), where);
 }
 
 }  // namespace

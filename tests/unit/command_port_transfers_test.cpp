@@ -126,6 +126,30 @@ TEST(Transfers, WhatIsWrittenByATransferIsSavedFirstToo) {
   loans.end(*loan);
 }
 
+TEST(Transfers, WhatIsAskedForInAnEpochComesNotBehindItsEnd) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  const auto a = rig.operand(rig.add_buffer()), b = rig.operand(rig.add_buffer());
+  const auto deliver = [&](std::uint32_t epoch) {
+    auto deliveries = rig.port.deliveries(epoch);
+    return detail::submit(deliveries, memory::Copy{DType::f64, a, b});
+  };
+  rig.port.set_epoch(Epoch(3));
+  const auto in_time = deliver(3);
+  EXPECT_FALSE(in_time.ready());
+  EXPECT_TRUE(refused(deliver(2), Errc::world_reformed));
+  EXPECT_TRUE(refused(deliver(4), Errc::world_reformed));
+  rig.port.set_epoch(Epoch(0));  // the world is re-formed
+  EXPECT_TRUE(refused(deliver(3), Errc::world_reformed));
+  rig.port.set_epoch(Epoch(4));
+  EXPECT_TRUE(refused(deliver(3), Errc::world_reformed));
+  EXPECT_FALSE(deliver(4).ready());
+  EXPECT_FALSE(rig.port.take_error()) << "it is the affair of whoever asked";
+  // What was submitted in time goes on, ahead of whatever comes later, as any other command.
+  EXPECT_EQ(rig.port.settle_in_place({Errc::world_reformed, 0, "re-formed"}).resubmitted, 2u);
+  EXPECT_FALSE(in_time.ready());
+}
+
 TEST(Transfers, AHeldBufferIsNotFreed) {
   PortRig rig;
   const auto a = rig.operand(rig.add_buffer());

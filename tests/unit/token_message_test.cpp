@@ -17,7 +17,7 @@ using Kind = TokenMessage::Kind;
 TokenMessage some_message(Kind kind) {
   return {.kind = kind,
           .from = 3,
-          .key = {.requester = 7, .number = 0xffff'ffff'ffff},
+          .key = {.requester = 7, .epoch = 21, .number = 0xffff'ffff'ffff},
           .range = {.region = kTokenRegion | 5,
                     .buffer = 9,
                     .generation = 11,

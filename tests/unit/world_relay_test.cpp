@@ -134,6 +134,17 @@ TEST_F(Tree, AnOrderReachesEveryMemberOnce) {
   EXPECT_EQ(delivered_[36].size(), 1u) << "of an older round";
 }
 
+TEST_F(Tree, TheEndIsToldWithoutRelays) {
+  build(37, 3);
+  relay(0).down({.kind = Kind::stop}, now_);
+  std::erase_if(queue_, [](const Sent& sent) { return sent.to == 3 || sent.to == 9; });  // silent
+  run();
+  for (int rank = 0; rank < size_; ++rank) {
+    const auto heard = delivered_[static_cast<std::size_t>(rank)].size();
+    EXPECT_EQ(heard, rank == 3 || rank == 9 ? 0u : 1u) << rank;
+  }
+}
+
 TEST_F(Tree, AnswersAreCombinedIntoOne) {
   for (const int size : {1, 2, 13, 64}) {
     relays_.clear(), delivered_.clear(), risen_.clear();

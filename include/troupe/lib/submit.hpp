@@ -48,6 +48,9 @@ struct CommandView {
 
   std::uint32_t opcode = 0;
   std::uint32_t epoch = 0;  ///< collectives: the epoch they belong to; others 0
+  /// What transfers and other ranks want done: the epoch in which it may still be submitted; others
+  /// 0. What has been submitted no longer depends on it.
+  std::uint32_t within = 0;
   std::uint64_t count = 0;  ///< elements, where the operation has such a field
   std::int32_t peer = -1;   ///< root or only partner of a collective, -1: none
   bool quiet = false;  ///< its failure is its submitter's alone: Device::take_error() is silent

@@ -48,8 +48,12 @@ Future<void> CommandPort::submit(const detail::CommandView& command, Patience pa
 Result<void> CommandPort::admit(const detail::CommandView& command) const {
   if (ended_) return *ended_;
   if (gate_ && !Passage::open()) return *gate_;
-  if (command.epoch != 0 && command.epoch != epoch_.load(std::memory_order_acquire)) {
+  const auto epoch = epoch_.load(std::memory_order_acquire);
+  if (command.epoch != 0 && command.epoch != epoch)
     return Error{Errc::world_reformed, 0, "a collective of epoch " + std::to_string(command.epoch)};
+  if (command.within != 0 && command.within != epoch) {
+    return Error{Errc::world_reformed, 0,
+                 "a request of epoch " + std::to_string(command.within) + ", which has ended"};
   }
   const auto known = [this](const Operand& operand) {
     return in_no_table(operand) || buffers_.current(operand);

@@ -68,10 +68,21 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
 
   // Transfers between ranks: used by Loans and the token router. Any thread.
 
-  /// As submit, for commands that carry out a transfer: they pass ranges that are expected, and
-  /// whatever becomes of them is nobody else's business (see CommandView::quiet).
-  Future<void> deliver(const detail::CommandView& command);
+  /// For commands that carry out a transfer: they pass ranges that are expected, and whatever
+  /// becomes of them is nobody else's business (see CommandView::quiet).
+  class Deliveries final : public detail::Submitter {
+   public:
+    Deliveries(CommandPort& port, std::uint32_t within) : port_(&port), within_(within) {}
+    Future<void> submit(const detail::CommandView& command) override;
+
+   private:
+    CommandPort* port_;
+    std::uint32_t within_;
+  };
   [[nodiscard]] detail::Submitter& deliveries() noexcept { return deliveries_; }
+  /// Of a transfer that writes here: they fail with world_reformed once that epoch has ended, so
+  /// that none comes behind the rollback.
+  [[nodiscard]] Deliveries deliveries(std::uint32_t epoch) noexcept { return {*this, epoch}; }
   /// What a token's operand names here, see BufferTable::translate().
   Result<Operand> translate(const Operand& named) const;
   /// Keeps the range's buffer from being freed until release(); stale if it is gone.
@@ -129,7 +140,8 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   /// After end(): a host serves again. No command is pending; what had been lost stays lost.
   void begin_again(std::shared_ptr<HostLink> link);
 
-  /// Collectives of other epochs fail with world_reformed; 0: all do.
+  /// Collectives of other epochs, and what was asked for in them from elsewhere, fail with
+  /// world_reformed; 0: all do.
   void set_epoch(Epoch epoch);
   /// Closes the port to the program: submissions fail with this error until it is opened. The
   /// thread for which `Passage` is in force still passes.
@@ -227,19 +239,8 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   static std::optional<Error> obstacle(const wire::Command& command, const Settled& settled,
                                        const Error& error, bool moves);
 
-  class Deliveries final : public detail::Submitter {
-   public:
-    explicit Deliveries(CommandPort& port) : port_(&port) {}
-    Future<void> submit(const detail::CommandView& command) override {
-      return port_->deliver(command);
-    }
-
-   private:
-    CommandPort* port_;
-  };
-
   Options options_;
-  Deliveries deliveries_{*this};
+  Deliveries deliveries_{*this, 0};
   std::function<void(const Operand&)> rescue_;
 
   mutable std::mutex submit_mutex_;

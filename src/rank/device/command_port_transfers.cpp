@@ -19,10 +19,11 @@ bool any_overlap(const std::vector<Operand>& list, const Operand& range) {
 
 }  // namespace
 
-Future<void> CommandPort::deliver(const detail::CommandView& command) {
+Future<void> CommandPort::Deliveries::submit(const detail::CommandView& command) {
   auto quiet = command;
   quiet.quiet = true;
-  return submit(quiet, Patience::wait, true);
+  quiet.within = within_;
+  return port_->submit(quiet, Patience::wait, true);
 }
 
 CommandPort::Way CommandPort::way(const Operand& range, Access access) const {

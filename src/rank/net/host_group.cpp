@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "rank/net/communicators.hpp"
+#include "rank/net/mpi_session.hpp"
 
 namespace troupe::rank {
 
@@ -15,7 +16,7 @@ HostGroup::HostGroup(std::vector<int> ranks, std::unique_ptr<Communicators> comm
 }
 
 HostGroup::~HostGroup() {
-  if (communicators_->host == MPI_COMM_NULL) return;
+  if (communicators_->host == MPI_COMM_NULL || MpiSession::forsaken()) return;
   MPI_Comm_free(&communicators_->background);
   MPI_Comm_free(&communicators_->host);
 }

@@ -2,7 +2,6 @@
 
 #include <sys/prctl.h>
 
-#include <algorithm>
 #include <chrono>
 #include <vector>
 
@@ -14,6 +13,7 @@ namespace {
 constexpr auto kPause = std::chrono::microseconds(5);  // between looks while there is traffic …
 constexpr auto kQuietPause = std::chrono::microseconds(100);  // … and while none has come for …
 constexpr auto kQuietAfter = std::chrono::milliseconds(2);    // … this long
+constexpr auto kIdlePause = std::chrono::milliseconds(50);    // while none is to come
 
 }  // namespace
 
@@ -87,13 +87,8 @@ bool MpiBulk::receive(std::list<InFlight>& in_flight) {
 bool MpiBulk::finish(std::list<InFlight>& in_flight, const Receiver& receiver) {
   bool any = false;
   for (auto it = in_flight.begin(); it != in_flight.end();) {
-    // A later piece of a stream may be there before an earlier one: it waits for its turn.
-    const bool in_turn =
-        it->sent || std::none_of(in_flight.begin(), it, [&](const InFlight& other) {
-          return !other.sent && other.rank == it->rank && other.stream == it->stream;
-        });
     int done = 0;
-    if (in_turn) MPI_Test(&it->request, &done, MPI_STATUS_IGNORE);
+    MPI_Test(&it->request, &done, MPI_STATUS_IGNORE);
     if (done == 0) {
       ++it;
       continue;
@@ -122,7 +117,8 @@ void MpiBulk::run() {
       std::unique_lock lock(mutex_);
       const auto due = [&] { return !outgoing_.empty() || stop_; };
       if (in_flight.empty() && attended_ == 0 && !stop_) {
-        wake_.wait(lock, [&] { return due() || attended_ != 0; });
+        // A piece of a transfer that was given up may still come, and holds up its sender.
+        wake_.wait_for(lock, kIdlePause, [&] { return due() || attended_ != 0; });
         last_traffic = std::chrono::steady_clock::now();
       } else if (outgoing_.empty()) {
         const bool quiet = std::chrono::steady_clock::now() - last_traffic > kQuietAfter;
@@ -141,6 +137,7 @@ void MpiBulk::run() {
     traffic |= receive(in_flight);
     traffic |= finish(in_flight, receiver_);
     if (traffic) last_traffic = std::chrono::steady_clock::now();
+    if (stop && MpiSession::forsaken()) return;
     if (!stop || !in_flight.empty()) continue;
     // All ranks leave together: a piece on its way must still find its receiver.
     if (leaving == MPI_REQUEST_NULL) MPI_Ibarrier(communicator, &leaving);

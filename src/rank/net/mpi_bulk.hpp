@@ -17,8 +17,8 @@ namespace troupe::rank {
 /// Large pieces of host memory over MPI, on a communicator and a thread of their own: from where
 /// they lie to where the receiver wants them, without a copy in between that is ours.
 ///
-/// A piece belongs to a stream, numbered by its receiver; pieces of one stream from one rank arrive
-/// in order. MPI wants to be asked again and again, which costs a core: the thread does that while
+/// A piece belongs to a stream, numbered by its receiver; pieces of one stream arrive in any order.
+/// MPI wants to be asked again and again, which costs a core: the thread does that while
 /// something is being sent or `attend` says that something will come, and sleeps otherwise.
 class MpiBulk {
  public:
@@ -27,7 +27,7 @@ class MpiBulk {
 
   /// Both are called on this object's thread.
   struct Receiver {
-    /// Where the next piece of a stream shall go; nullptr: nobody wants it.
+    /// Where a piece of a stream shall go; nullptr: nobody wants it.
     std::function<std::byte*(int rank, std::uint32_t stream, std::size_t bytes)> place;
     std::function<void(int rank, std::uint32_t stream, std::byte* where, std::size_t bytes)>
         arrived;

@@ -1,6 +1,7 @@
 #include "rank/net/mpi_session.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <numeric>
@@ -93,6 +94,7 @@ Result<void> MpiSession::check_threads() const {
 
 MpiSession::~MpiSession() {
   everyone_.reset();
+  if (forsaken()) return;  // what frees communicators, or finalises, may wait for all ranks
   if (communicators_) {
     for (auto* communicator : {&communicators_->node, &communicators_->bulk,
                                &communicators_->tokens, &communicators_->world}) {
@@ -163,6 +165,17 @@ std::chrono::nanoseconds MpiSession::clock_offset() {
   }
   MPI_Bcast(&offset, 1, MPI_INT64_T, 0, communicators_->node);
   return std::chrono::nanoseconds(offset);
+}
+
+namespace {
+std::atomic<bool> others_forsaken{false};
+}  // namespace
+
+void MpiSession::forsake() noexcept {
+  others_forsaken = true;
+}
+bool MpiSession::forsaken() noexcept {
+  return others_forsaken;
 }
 
 void MpiSession::abort(int status) {

@@ -49,6 +49,11 @@ class MpiSession {
   /// ranks of a node share a clock.
   [[nodiscard]] std::chrono::nanoseconds clock_offset();
 
+  /// Some rank will never come again: nobody waits for the others any more, and MPI is left as it
+  /// is, not finalised. Of this process, for good; any thread.
+  static void forsake() noexcept;
+  [[nodiscard]] static bool forsaken() noexcept;
+
   /// Ends all ranks, at once, with this exit status.
   [[noreturn]] static void abort(int status);
   [[nodiscard]] static std::string library_version();

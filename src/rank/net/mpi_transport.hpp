@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -34,9 +35,15 @@ class MpiTransport {
   MpiTransport(MpiSession& session, Channel channel, Receiver receiver);
   ~MpiTransport();
 
-  /// Waits until what was sent is on its way, and for all ranks to do the same. What is sent later
-  /// goes nowhere.
+  /// Waits until what was sent is on its way, and for all ranks to do the same, unless the others
+  /// are forsaken (MpiSession::forsake). What is sent later goes nowhere.
   void leave();
+  /// From now on the other ranks are asked whether they are there, which their transports answer
+  /// whatever else they do. `lost` is called, on the transport's thread, with those that have been
+  /// silent for `patience`, and with the same ones again after as much time once more: once each.
+  /// Any thread; the first call counts.
+  void watch(std::chrono::nanoseconds patience,
+             std::function<void(const std::vector<int>& ranks, bool again)> lost);
   /// Queues a message; any thread. To this rank itself too.
   void send(int rank, std::vector<std::byte> bytes);
 
@@ -45,9 +52,12 @@ class MpiTransport {
     int rank;
     std::vector<std::byte> bytes;
   };
-  struct InFlight;
+  struct Watch;
+  struct Traffic;
 
   void run();
+  void look_at_others(Traffic& traffic);
+  bool receive(Traffic& traffic);
 
   MpiSession* session_;
   Channel channel_;
@@ -56,6 +66,7 @@ class MpiTransport {
   std::condition_variable wake_;
   std::deque<Outgoing> outgoing_;
   bool stop_ = false;
+  std::unique_ptr<Watch> watch_;  ///< set once
   std::thread thread_;
 };
 

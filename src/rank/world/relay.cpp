@@ -88,7 +88,13 @@ void WorldRelay::down(const WorldMessage& message, TimePoint now) {
       break;
     default: break;
   }
-  for (const int child : children_) send_(child, message);
+  if (message.kind == Kind::stop) {
+    // Straight to everybody: one that relays may be the very reason.
+    for (int rank = 1; options_.rank == 0 && rank < options_.tree.size; ++rank)
+      send_(rank, message);
+  } else {
+    for (const int child : children_) send_(child, message);
+  }
   deliver_(message);
 }
 

@@ -33,7 +33,8 @@ struct WorldTree {
 /// The part of one rank in the tree. Stands between the protocol (WorldSupervisor, WorldMember) and
 /// the transport, on every rank.
 ///
-/// Downward a message goes to the children first and then to the rank's own member. Upward, answers
+/// Downward a message goes to the children first and then to the rank's own member; that the world
+/// has ended the root tells everybody itself. Upward, answers
 /// that all ranks give are combined: `done`, `committed`, `finished`, `standby` (ready) and
 /// `prepared` leave once, when the whole subtree has said them, so that no rank, the supervisor's
 /// neither, handles more than one per child. What one rank alone has to say goes up at once:

@@ -13,30 +13,26 @@ using namespace token_message;
 
 namespace {
 
-constexpr auto kLookEvery = std::chrono::milliseconds(50);
-
 /// Submits to this rank's own program order, without ever waiting.
 class Guest final : public detail::Submitter {
  public:
-  explicit Guest(CommandPort& port) : port_(&port) {}
+  Guest(CommandPort& port, std::uint32_t epoch) : port_(&port), epoch_(epoch) {}
   Future<void> submit(const detail::CommandView& command) override {
     auto quiet = command;
     quiet.quiet = true;  // its failure is the affair of the rank that asked
+    quiet.within = epoch_;
     return port_->try_submit(quiet);
   }
 
  private:
   CommandPort* port_;
+  std::uint32_t epoch_;
 };
 
 template <class Op>
 constexpr bool may_be_asked_for() {
   return Op::kLane != Lane::collective && !std::is_same_v<Op, memory::Fault> &&
          !std::is_same_v<Op, memory::Fence>;
-}
-
-Error gone(int rank) {
-  return {Errc::peer_lost, 0, "rank " + std::to_string(rank) + " is out of the world"};
 }
 
 }  // namespace
@@ -78,10 +74,17 @@ void TokenActor::flush(int owner) {
   }
 }
 
+std::optional<Error> TokenActor::obstacle(std::uint32_t epoch, int owner) const {
+  if (epoch <= ended_) return why_ended_;
+  if (excluded_[static_cast<std::size_t>(owner)]) return gone(owner);
+  return std::nullopt;
+}
+
 void TokenActor::on(Ask ask) {
-  const auto key = ask.head.kind == Kind::release ? ask.head.key : next_key();
-  if (excluded_[static_cast<std::size_t>(ask.owner)]) {
-    if (ask.done) ask.done(key, gone(ask.owner));
+  if (ask.head.kind == Kind::release) return request(ask.owner, ask.head.key, {ask.head, {}});
+  const auto key = next_key(ask.epoch);
+  if (const auto error = obstacle(ask.epoch, ask.owner)) {
+    if (ask.done) ask.done(key, *error);
     return;
   }
   if (ask.done) requests_.emplace(key, Request{ask.owner, std::move(ask.done)});
@@ -89,20 +92,20 @@ void TokenActor::on(Ask ask) {
 }
 
 void TokenActor::on(Fetch fetch) {
-  const auto key = next_key();
+  const auto key = next_key(fetch.epoch);
   const auto pull = expect(key, fetch.owner, fetch.destination, std::move(fetch.done));
-  if (excluded_[static_cast<std::size_t>(fetch.owner)]) return fail(pull, gone(fetch.owner));
+  if (const auto error = obstacle(fetch.epoch, fetch.owner)) return fail(pull, *error);
   request(fetch.owner, key, {{.kind = Kind::fetch, .range = fetch.token}, {}});
 }
 
 void TokenActor::on(Put put) {
-  const auto key = next_key();
+  const auto key = next_key(put.epoch);
   const auto owner = put.owner;
   const auto lending = lend(key, owner, put.loan, put.source.bytes);
   requests_.emplace(
       key, Request{owner, [done = std::move(put.done)](
                               const TransferKey&, const Result<void>& outcome) { done(outcome); }});
-  if (excluded_[static_cast<std::size_t>(owner)]) return answered(key, gone(owner));
+  if (const auto error = obstacle(put.epoch, owner)) return answered(key, *error);
   // Takes its place among the requests now and leaves when its source is there.
   request(owner, key, {{.kind = Kind::put, .range = put.token}, {}, false});
   then(put.loan->granted(), [this, lending, owner, key](const Result<void>& granted) {
@@ -146,7 +149,8 @@ void TokenActor::on(FromNetwork message) {
   const auto from = static_cast<std::size_t>(head.from);
   if (from >= inbox_.size())
     return log::error("net", "a message of rank {}, which is none", head.from);
-  if (excluded_[from]) return;
+  // One that is out may be back in an epoch that this rank has yet to hear of: its requests wait.
+  if (excluded_[from] && head.kind > Kind::release) return;
   const auto pull = pulls_.find(head.key);
   const auto lending = lendings_.find(head.key);
   if (pull != pulls_.end()) pull->second->progress = context().now();
@@ -188,9 +192,14 @@ void TokenActor::advance(int requester) {
     if (!handle(front.packet)) {
       if (!front.blocked_since) front.blocked_since = context().now();
       if (context().now() - *front.blocked_since < parts_->timeout) return;
-      send_outcome(requester, front.packet.head.kind == Kind::fetch ? Kind::over : Kind::answer,
-                   front.packet.head.key,
-                   Error{Errc::timeout, 0, "another transfer is in the way for too long"});
+      const auto& head = front.packet.head;
+      const auto me = "rank " + std::to_string(parts_->rank);
+      refuse(head, {Errc::timeout, 0,
+                    head.key.epoch > epoch_
+                        ? me + "'s program has not turned to epoch " +
+                              std::to_string(head.key.epoch) + " (World::wait_active)"
+                        : "on " + me + " another transfer of buffer " +
+                              std::to_string(head.range.buffer) + " is in the way for too long"});
     }
     box.pop_front();
   }
@@ -200,6 +209,11 @@ void TokenActor::advance_all() {
   for (int rank = 0; rank < parts_->size; ++rank) advance(rank);
 }
 
+void TokenActor::refuse(const TokenMessage& request, const Error& error) {
+  const auto kind = request.kind == Kind::fetch ? Kind::over : Kind::answer;
+  if (request.kind != Kind::release) send_outcome(request.from, kind, request.key, error);
+}
+
 bool TokenActor::handle(const TokenPacket& packet) {
   const auto& key = packet.head.key;
   const bool used = pulls_.contains(key) || lendings_.contains(key) || holds_.contains(key);
@@ -207,6 +221,19 @@ bool TokenActor::handle(const TokenPacket& packet) {
     send_outcome(packet.head.from, Kind::answer, key,
                  Error{Errc::invalid, 0, "a request under a number that is not its own"});
     return true;
+  }
+  if (packet.head.kind != Kind::release) {
+    if (key.epoch <= ended_ || key.epoch < epoch_) {
+      refuse(packet.head, {Errc::world_reformed, 0,
+                           "rank " + std::to_string(parts_->rank) + " has left epoch " +
+                               std::to_string(key.epoch) + ", in which this was asked"});
+      return true;
+    }
+    if (key.epoch > epoch_) return false;
+    if (excluded_[static_cast<std::size_t>(packet.head.from)]) {
+      refuse(packet.head, gone(parts_->rank));
+      return true;
+    }
   }
   switch (packet.head.kind) {
     case Kind::fetch: return handle_fetch(packet.head);
@@ -219,7 +246,8 @@ bool TokenActor::handle(const TokenPacket& packet) {
 
 Result<Operand> TokenActor::translate(const Operand& named) const {
   if (named.region != (kTokenRegion | static_cast<std::uint32_t>(parts_->rank)))
-    return Error{Errc::invalid, 0, "an operand is not a buffer of this device"};
+    return Error{Errc::invalid, 0,
+                 "an operand is not a buffer of rank " + std::to_string(parts_->rank)};
   return port().translate(named);
 }
 
@@ -229,7 +257,7 @@ bool TokenActor::handle_fetch(const TokenMessage& message) {
                          : Result<std::shared_ptr<Loan>>(range.error());
   if (loan.code() == Errc::would_block) return false;
   if (!loan.ok()) {
-    send_outcome(message.from, Kind::over, message.key, loan.error());
+    refuse(message, loan.error());
     return true;
   }
   const auto lending = lend(message.key, message.from, *loan, range->bytes);
@@ -249,11 +277,14 @@ bool TokenActor::handle_put(const TokenMessage& message) {
   auto expected = range.ok() ? port().expect(*range) : Result<void>(range.error());
   if (expected.ok() && message.offer.bytes != range->bytes) {
     port().arrived(*range);
-    expected = Error{Errc::invalid, 0, "source and destination differ in length"};
+    expected = Error{Errc::invalid, 0,
+                     "a put of " + std::to_string(message.offer.bytes) + " bytes into " +
+                         std::to_string(range->bytes) + " bytes of buffer " +
+                         std::to_string(range->buffer)};
   }
   if (expected.code() == Errc::would_block) return false;
   if (!expected.ok()) {
-    send_outcome(message.from, Kind::answer, message.key, expected);
+    refuse(message, expected.error());
     return true;
   }
   const auto pull =
@@ -279,7 +310,7 @@ bool TokenActor::handle_execute(const TokenPacket& packet) {
           operand = *range;
           return {};
         });
-        Guest guest(port());
+        Guest guest(port(), packet.head.key.epoch);
         if (outcome.ok()) submitted = detail::submit(guest, here);
       } else {
         outcome = Error{Errc::unsupported, 0,
@@ -311,81 +342,6 @@ void TokenActor::handle_release(const TransferKey& key) {
   if (it == holds_.end()) return;
   port().release(it->second);
   holds_.erase(it);
-}
-
-// Ends
-
-void TokenActor::on(const SetExcluded& set) {
-  const auto is_out = [&](int rank) {
-    return std::find(set.ranks.begin(), set.ranks.end(), rank) != set.ranks.end();
-  };
-  const bool alone = is_out(parts_->rank);  // out of the world itself
-  for (int rank = 0; rank < parts_->size; ++rank) {
-    const bool out = rank != parts_->rank && (alone || is_out(rank));
-    const bool was_out = excluded_[static_cast<std::size_t>(rank)];
-    excluded_[static_cast<std::size_t>(rank)] = out;
-    if (out && !was_out) exclude(rank);
-  }
-}
-
-void TokenActor::exclude(int rank) {
-  inbox_[static_cast<std::size_t>(rank)].clear();
-  outbox_[static_cast<std::size_t>(rank)].clear();
-  const auto pulls = pulls_;
-  for (const auto& [key, pull] : pulls) {
-    if (pull->source == rank) fail(pull, gone(rank));
-  }
-  const auto lendings = lendings_;
-  for (const auto& [key, lending] : lendings) {
-    if (lending->destination == rank) end_lending(lending);
-  }
-  std::vector<TransferKey> asked;
-  for (const auto& [key, request] : requests_) {
-    if (request.owner == rank) asked.push_back(key);
-  }
-  for (const auto& key : asked) answered(key, gone(rank));
-  std::vector<TransferKey> held;
-  for (const auto& [key, buffer] : holds_) {
-    if (key.requester == rank) held.push_back(key);
-  }
-  for (const auto& key : held) handle_release(key);
-  std::vector<MappingId> mapped;
-  for (const auto& [id, mapping] : mappings_) {
-    if (id.first == rank) mapped.push_back(id);
-  }
-  for (const auto& id : mapped) unmap(id);
-}
-
-void TokenActor::on(Look) {
-  context().schedule(kLookEvery, Look{});
-  advance_all();
-  const auto late = [this](TimePoint progress) {
-    return context().now() - progress > parts_->timeout;
-  };
-  const auto pulls = pulls_;
-  for (const auto& [key, pull] : pulls) {
-    if (late(pull->progress) && pull->copying == 0)
-      fail(pull, {Errc::timeout, 0, "a transfer makes no progress"});
-  }
-  const auto lendings = lendings_;
-  for (const auto& [key, lending] : lendings) {
-    if (late(lending->progress)) over(lending, Error{Errc::timeout, 0, "nobody takes it"});
-  }
-}
-
-bool TokenActor::on(End) {
-  const Error ended{Errc::stopped, 0, "the runtime has ended"};
-  const auto lendings = lendings_;
-  for (const auto& [key, lending] : lendings) end_lending(lending);
-  const auto pulls = pulls_;
-  for (const auto& [key, pull] : pulls) {
-    pull->copying = 0;  // nobody will hear of them
-    fail(pull, ended);
-  }
-  while (!requests_.empty()) answered(requests_.begin()->first, ended);
-  for (const auto& [key, buffer] : holds_) port().release(buffer);
-  holds_.clear();
-  return true;
 }
 
 }  // namespace troupe::rank

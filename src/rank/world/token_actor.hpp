@@ -15,6 +15,7 @@
 #include "rank/net/fd_exchange.hpp"
 #include "rank/net/mpi_bulk.hpp"
 #include "rank/net/mpi_transport.hpp"
+#include "rank/world/shared_slabs.hpp"
 #include "rank/world/token_message.hpp"
 #include "rank/world/token_streams.hpp"
 
@@ -55,12 +56,14 @@ struct Happened {
   std::function<void()> what;
 };
 struct Fetch {
+  std::uint32_t epoch;
   Operand token;
   int owner;
   Operand destination;  ///< expected by the port already
   Done done;
 };
 struct Put {
+  std::uint32_t epoch;
   std::shared_ptr<Loan> loan;
   Operand source;
   Operand token;
@@ -69,6 +72,7 @@ struct Put {
 };
 /// execute, hold or release.
 struct Ask {
+  std::uint32_t epoch;
   int owner;
   TokenMessage head;
   std::vector<std::byte> payload;
@@ -80,6 +84,17 @@ struct SlabsDropped {};
 struct SetExcluded {
   std::vector<std::int32_t> ranks;
 };
+/// The program turns to this epoch.
+struct EpochBegun {
+  std::uint32_t epoch;
+};
+/// What belongs to this epoch, or to one before, fails with that error. kNoMoreEpochs: whatever is
+/// asked for, too.
+struct EpochEnded {
+  std::uint32_t epoch;
+  Error why;
+};
+inline constexpr auto kNoMoreEpochs = UINT32_MAX;
 struct Look {};
 struct End {
   using Reply = bool;
@@ -105,9 +120,17 @@ struct End {
 ///
 /// A put is the same, opened by the source: its request to the owner is the offer. Requests of one
 /// rank to another are handled in the order in which they were made.
+///
+/// A request belongs to the epoch that the program which makes it has acknowledged, and is handled
+/// while the owner's program is in the same one. One of an epoch that the owner's program has yet
+/// to turn to waits for that: ahead of the owner's rollback it would be undone, and nobody would
+/// ask again. One of an epoch that has ended is refused: behind the rollback it would be done
+/// twice. Transfers end with their epoch. What this actor has not yet been told of the end of an
+/// epoch does no harm, because the port knows it first: see CommandView::within.
 class TokenActor : public Actor<TokenActor, token_message::FromNetwork, token_message::Happened,
                                 token_message::Fetch, token_message::Put, token_message::Ask,
                                 token_message::SlabsDropped, token_message::SetExcluded,
+                                token_message::EpochBegun, token_message::EpochEnded,
                                 token_message::Look, token_message::End> {
  public:
   explicit TokenActor(TokenParts* parts);
@@ -120,6 +143,8 @@ class TokenActor : public Actor<TokenActor, token_message::FromNetwork, token_me
   void on(token_message::Ask ask);
   void on(token_message::SlabsDropped) { forget_dropped(); }
   void on(const token_message::SetExcluded& set);
+  void on(const token_message::EpochBegun& begun);
+  void on(const token_message::EpochEnded& ended);
   void on(token_message::Look);
   bool on(token_message::End);
 
@@ -168,10 +193,6 @@ class TokenActor : public Actor<TokenActor, token_message::FromNetwork, token_me
     std::vector<std::byte> payload;
     bool ready = true;
   };
-  struct SharedSlabId {
-    std::uint64_t serial = 0;
-    std::uint64_t bytes = 0;
-  };
   struct Mapping {
     std::uint32_t region = 0;
     std::uint64_t bytes = 0;
@@ -183,9 +204,12 @@ class TokenActor : public Actor<TokenActor, token_message::FromNetwork, token_me
   using MappingId = std::pair<int, std::uint64_t>;  ///< rank and serial
 
   // token_actor.cpp: requests
-  void exclude(int rank);
   [[nodiscard]] CommandPort& port() const { return parts_->device->port(); }
-  [[nodiscard]] TransferKey next_key() { return {parts_->rank, 0, next_number_++}; }
+  [[nodiscard]] TransferKey next_key(std::uint32_t epoch) {
+    return {parts_->rank, epoch, next_number_++};
+  }
+  /// Why nothing of this epoch can be asked of `owner`; nullopt: it can.
+  [[nodiscard]] std::optional<Error> obstacle(std::uint32_t epoch, int owner) const;
   template <class T, class F>
   void then(const Future<T>& future, F f) {
     context().pipe(future, [f = std::move(f)](const Result<T>& outcome) {
@@ -201,6 +225,7 @@ class TokenActor : public Actor<TokenActor, token_message::FromNetwork, token_me
   void advance_all();
   /// False: something is in the way, to be tried again.
   bool handle(const TokenPacket& packet);
+  void refuse(const TokenMessage& request, const Error& error);
   bool handle_fetch(const TokenMessage& message);
   bool handle_put(const TokenMessage& message);
   bool handle_execute(const TokenPacket& packet);
@@ -208,13 +233,18 @@ class TokenActor : public Actor<TokenActor, token_message::FromNetwork, token_me
   void handle_release(const TransferKey& key);
   [[nodiscard]] Result<Operand> translate(const Operand& named) const;
 
+  // token_ends.cpp
+  void exclude(int rank);
+  [[nodiscard]] static Error gone(int rank);
+  static constexpr auto kLookEvery = std::chrono::milliseconds(50);
+
   // token_source.cpp
   LendingPtr lend(const TransferKey& key, int destination, std::shared_ptr<Loan> loan,
                   std::uint64_t bytes);
   /// Calls `made` with what the destination is to be told of where the bytes are.
   void make_offer(const LendingPtr& lending, const std::function<void(const Offer&)>& made);
   void forget_dropped();
-  void share(std::uint32_t region, const std::function<void(const SharedSlabId&)>& shared);
+  void share(std::uint32_t region, const std::function<void(const SharedSlabs::Id&)>& shared);
   void taken(const TransferKey& key, const Result<void>& outcome);
   void over(LendingPtr lending, const Result<void>& outcome);
   void end_lending(LendingPtr lending);
@@ -235,6 +265,9 @@ class TokenActor : public Actor<TokenActor, token_message::FromNetwork, token_me
 
   TokenParts* parts_;
   std::uint64_t next_number_ = 1;
+  std::uint32_t epoch_ = 0;  ///< that the program has acknowledged
+  std::uint32_t ended_ = 0;  ///< the newest epoch that has ended …
+  Error why_ended_;          ///< … and why
   std::vector<bool> excluded_;
   std::vector<std::deque<Waiting>> inbox_;    ///< per rank, what it asks of this one
   std::vector<std::deque<Outgoing>> outbox_;  ///< per rank, what this one asks of it
@@ -242,7 +275,7 @@ class TokenActor : public Actor<TokenActor, token_message::FromNetwork, token_me
   std::map<TransferKey, PullPtr> pulls_;
   std::map<TransferKey, LendingPtr> lendings_;
   std::map<TransferKey, std::uint32_t> holds_;  ///< of others: the buffer
-  std::map<std::uint32_t, SharedSlabId> shared_;
+  SharedSlabs shared_;
   std::map<MappingId, Mapping> mappings_;
   std::uint32_t next_foreign_ = 1;
 };

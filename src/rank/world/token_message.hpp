@@ -10,10 +10,11 @@
 
 namespace troupe::rank {
 
-/// A request of one rank to another, and all that is said about it: numbered by whoever asks.
+/// A request of one rank to another, and all that is said about it: numbered by whoever asks, and
+/// of the epoch that the asking program had acknowledged.
 struct TransferKey {
   std::int32_t requester = 0;
-  std::uint32_t reserved = 0;
+  std::uint32_t epoch = 0;
   std::uint64_t number = 0;
 
   friend constexpr auto operator<=>(const TransferKey&, const TransferKey&) = default;

@@ -48,8 +48,8 @@ void TokenActor::copy(const PullPtr& pull, const MappingId& id, std::uint32_t re
   ++mappings_.at(id).users;
   ++pull->copying;
   pull->touched = true;
-  const auto copied =
-      detail::submit(port().deliveries(), memory::Copy{DType::u8, from, pull->destination});
+  auto deliveries = port().deliveries(pull->key.epoch);
+  const auto copied = detail::submit(deliveries, memory::Copy{DType::u8, from, pull->destination});
   then(copied, [this, pull, id](const Result<void>& outcome) {
     auto& mapping = mappings_.at(id);
     --mapping.users;
@@ -70,7 +70,7 @@ void TokenActor::ask_for_stream(const PullPtr& pull) {
   auto slots = StreamSlots::make(*parts_->device, pull->destination.bytes);
   if (!slots.ok()) return fail(pull, slots.error());
   const auto piece = slots->piece();
-  pull->stream = std::make_shared<InStream>(std::move(*slots), pull->destination.bytes);
+  pull->stream = std::make_shared<InStream>(std::move(*slots), pull->key, pull->destination.bytes);
   const auto self = context().self();
   const bool added = parts_->streams.add(
       pull->source, pull->stream,
@@ -92,15 +92,17 @@ void TokenActor::ask_for_stream(const PullPtr& pull) {
 
 void TokenActor::arrived(const PullPtr& pull, std::uint32_t slot, std::uint64_t bytes) {
   if (pull->failed || !pull->stream) return;
+  const auto piece = pull->stream->accept(slot, bytes);
+  if (!piece.ok()) return fail(pull, piece.error());
   Operand to = pull->destination;
-  to.offset += pull->stream->landed;
-  to.bytes = bytes;
-  pull->stream->landed += bytes;
+  to.offset += piece->offset;
+  to.bytes = piece->bytes;
   ++pull->copying;
   pull->touched = true;
+  auto deliveries = port().deliveries(pull->key.epoch);
   const auto copied = detail::submit(
-      port().deliveries(), memory::Copy{DType::u8, pull->stream->slots().operand(slot, bytes), to});
-  then(copied, [this, pull, slot, bytes](const Result<void>& outcome) {
+      deliveries, memory::Copy{DType::u8, pull->stream->slots().operand(slot, to.bytes), to});
+  then(copied, [this, pull, slot, bytes = to.bytes](const Result<void>& outcome) {
     --pull->copying;
     pull->progress = context().now();
     if (pull->failed) return fail(pull, *pull->failed);

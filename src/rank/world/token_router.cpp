@@ -24,12 +24,10 @@ auto patiently(CommandPort& port, Attempt attempt) {
   }
 }
 
-/// Tells the program, also where it has not kept the future.
-Done resolving(CommandPort& port, const std::shared_ptr<Promise<void>>& promise) {
-  return [&port, promise](const Result<void>& outcome) {
-    if (!outcome.ok()) port.report(outcome.error());
-    promise->resolve(outcome);
-  };
+Error differ(const char* what, std::uint64_t source, std::uint64_t destination) {
+  return {Errc::invalid, 0,
+          std::string(what) + ": a source of " + std::to_string(source) + " and a destination of " +
+              std::to_string(destination) + " bytes"};
 }
 
 Future<void> failed(CommandPort& port, const Error& error) {
@@ -57,18 +55,21 @@ class TokenRouter::Remote final : public detail::Submitter {
     }
     for (std::size_t i = 0; i < command.use_count; ++i) {
       if (command.uses[i].operand->region != (kTokenRegion | static_cast<std::uint32_t>(owner_)))
-        return failed(port, {Errc::invalid, 0, "an operand lies on another device"});
+        return failed(port, {Errc::invalid, 0,
+                             "operand " + std::to_string(i) + " of a command for rank " +
+                                 std::to_string(owner_) + " does not lie there"});
     }
     std::vector<std::byte> record(wire::record_bytes(command));
     if (record.size() > kMaxTokenPayload)
-      return failed(port, {Errc::invalid, 0, "the command is too long to travel"});
+      return failed(port,
+                    {Errc::invalid, 0,
+                     "a command of " + std::to_string(record.size()) + " bytes cannot travel"});
     wire::encode(command, 0, record);
     auto promise = std::make_shared<Promise<void>>();
     auto future = promise->future();
     router->ask(owner_, {.kind = TokenMessage::Kind::execute}, record,
-                [done = resolving(port, promise)](const TransferKey&, const Result<void>& outcome) {
-                  done(outcome);
-                });
+                [done = router->resolving(promise)](
+                    const TransferKey&, const Result<void>& outcome) { done(outcome); });
     return future;
   }
 
@@ -94,8 +95,9 @@ class TokenRouter::Lease final : public detail::Held {
 
 Result<std::shared_ptr<TokenRouter>> TokenRouter::open(ActorSystem& system, MpiSession& mpi,
                                                        std::shared_ptr<DeviceCore> device,
-                                                       const Options& options) {
+                                                       const Options& options, InRun in_run) {
   std::shared_ptr<TokenRouter> router(new TokenRouter);
+  router->in_run_ = std::move(in_run);
   auto& parts = router->parts_;
   parts.rank = mpi.rank();
   parts.size = mpi.size();
@@ -164,14 +166,18 @@ Result<Operand> TokenRouter::name(const GpuToken& token, DType dtype) const {
         "the token is of rank " + std::to_string(token.rank) + ", which is not in the world"};
   }
   if (token.dtype != static_cast<std::uint32_t>(dtype))
-    return Error{Errc::invalid, 0, "the token is of another dtype"};
+    return Error{Errc::invalid, 0,
+                 "the token of buffer " + std::to_string(token.buffer) + " of rank " +
+                     std::to_string(token.rank) + " is not of " + std::string(to_string(dtype))};
   Operand named{.region = kTokenRegion | static_cast<std::uint32_t>(token.rank),
                 .buffer = token.buffer,
                 .generation = token.generation,
                 .reserved = token.dtype};
   if (__builtin_mul_overflow(token.offset, size_of(dtype), &named.offset) ||
       __builtin_mul_overflow(token.length, size_of(dtype), &named.bytes)) {
-    return Error{Errc::invalid, 0, "the token's range is no range"};
+    return Error{Errc::invalid, 0,
+                 "a token of " + std::to_string(token.length) + " elements from " +
+                     std::to_string(token.offset) + " on names no range"};
   }
   return named;
 }
@@ -181,7 +187,7 @@ Future<void> TokenRouter::fetch(const GpuToken& token, DType dtype, const Operan
   const auto named = name(token, dtype);
   if (!named.ok()) return failed(port, named.error());
   if (named->bytes != destination.bytes)
-    return failed(port, {Errc::invalid, 0, "source and destination differ in length"});
+    return failed(port, differ("fetch", named->bytes, destination.bytes));
   if (token.rank == parts_.rank) {
     const auto source = port.translate(*named);
     if (!source.ok()) return failed(port, source.error());
@@ -190,7 +196,7 @@ Future<void> TokenRouter::fetch(const GpuToken& token, DType dtype, const Operan
   if (auto expected = patiently(port, [&] { return port.expect(destination); }); !expected)
     return failed(port, expected.error());
   const auto promise = std::make_shared<Promise<void>>(&port);
-  const auto told = tell(Fetch{*named, token.rank, destination, resolving(port, promise)});
+  const auto told = tell(Fetch{epoch_, *named, token.rank, destination, resolving(promise)});
   if (!told.ok()) {
     port.arrived(destination);
     return failed(port, told.error());
@@ -202,8 +208,7 @@ Future<void> TokenRouter::put(const Operand& source, DType dtype, const GpuToken
   auto& port = parts_.device->port();
   const auto named = name(token, dtype);
   if (!named.ok()) return failed(port, named.error());
-  if (named->bytes != source.bytes)
-    return failed(port, {Errc::invalid, 0, "source and destination differ in length"});
+  if (named->bytes != source.bytes) return failed(port, differ("put", source.bytes, named->bytes));
   if (token.rank == parts_.rank) {
     const auto destination = port.translate(*named);
     if (!destination.ok()) return failed(port, destination.error());
@@ -213,7 +218,7 @@ Future<void> TokenRouter::put(const Operand& source, DType dtype, const GpuToken
   auto loan = patiently(port, [&] { return loans.begin(source); });
   if (!loan.ok()) return failed(port, loan.error());
   const auto promise = std::make_shared<Promise<void>>(&port);
-  const auto told = tell(Put{*loan, source, *named, token.rank, resolving(port, promise)});
+  const auto told = tell(Put{epoch_, *loan, source, *named, token.rank, resolving(promise)});
   if (!told.ok()) {
     loans.end(*loan);
     return failed(port, told.error());
@@ -223,7 +228,7 @@ Future<void> TokenRouter::put(const Operand& source, DType dtype, const GpuToken
 
 void TokenRouter::ask(int owner, TokenMessage head, std::span<const std::byte> payload,
                       std::function<void(const TransferKey&, const Result<void>&)> done) {
-  const Ask question{owner, head, {payload.begin(), payload.end()}, std::move(done)};
+  const Ask question{epoch_, owner, head, {payload.begin(), payload.end()}, std::move(done)};
   if (const auto told = tell(question); !told.ok() && question.done) question.done({}, told);
 }
 
@@ -248,6 +253,30 @@ Future<TokenLease> TokenRouter::hold(const GpuToken& token) {
 
 void TokenRouter::release(int owner, const TransferKey& key) {
   ask(owner, {.kind = TokenMessage::Kind::release, .key = key}, {}, nullptr);
+}
+
+Done TokenRouter::resolving(const std::shared_ptr<Promise<void>>& promise) {
+  return [this, promise, repeated = in_run_()](const Result<void>& outcome) {
+    auto& port = parts_.device->port();
+    if (outcome.code() == Errc::device_lost || outcome.code() == Errc::world_reformed) {
+      // Unlike a command of this rank's own it leaves nothing stale here by which it would be
+      // known.
+      if (!repeated)
+        port.report({Errc::peer_lost, 0, "asked of another rank: " + outcome.error().to_string()});
+    } else if (!outcome.ok()) {
+      port.report(outcome.error());
+    }
+    promise->resolve(outcome);
+  };
+}
+
+void TokenRouter::begin_epoch(std::uint32_t epoch) {
+  epoch_ = epoch;
+  (void)tell(EpochBegun{epoch});
+}
+
+void TokenRouter::end_epoch(std::uint32_t epoch, const Error& why) {
+  (void)tell(EpochEnded{epoch, why});
 }
 
 void TokenRouter::set_excluded(const std::vector<std::int32_t>& ranks) {

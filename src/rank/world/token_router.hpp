@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 
@@ -18,10 +19,13 @@ class TokenRouter : public std::enable_shared_from_this<TokenRouter> {
     std::chrono::nanoseconds timeout = std::chrono::seconds(60);
   };
 
+  /// Whether the program is in a run, which a fault takes back to a commit.
+  using InRun = std::function<bool()>;
+
   /// All ranks call it.
   static Result<std::shared_ptr<TokenRouter>> open(ActorSystem& system, MpiSession& mpi,
                                                    std::shared_ptr<DeviceCore> device,
-                                                   const Options& options);
+                                                   const Options& options, InRun in_run);
   /// Waits for all ranks to do the same: until then it serves them. Afterwards everything is
   /// answered with Errc::stopped.
   void end();
@@ -34,6 +38,11 @@ class TokenRouter : public std::enable_shared_from_this<TokenRouter> {
   Future<TokenLease> hold(const GpuToken& token);
   /// The device of the rank `owner` of the job, which the program calls `rank`; -1: there is none.
   [[nodiscard]] RemoteDevice device(Rank rank, int owner);
+  /// The program turns to this epoch: what it asks for from now on belongs to it.
+  void begin_epoch(std::uint32_t epoch);
+  /// What was asked for in this epoch or before, here and elsewhere, fails with `why`, unless it is
+  /// done.
+  void end_epoch(std::uint32_t epoch, const Error& why);
   /// These ranks are out of the world: what they were and are asked fails with peer_lost, what they
   /// held is let go. The others are in it, be it again.
   void set_excluded(const std::vector<std::int32_t>& ranks);
@@ -41,6 +50,7 @@ class TokenRouter : public std::enable_shared_from_this<TokenRouter> {
  private:
   class Remote;
   class Lease;
+  using Done = token_message::Done;
 
   TokenRouter() = default;
   template <class M>
@@ -49,7 +59,11 @@ class TokenRouter : public std::enable_shared_from_this<TokenRouter> {
   void ask(int owner, TokenMessage head, std::span<const std::byte> payload,
            std::function<void(const TransferKey&, const Result<void>&)> done);
   void release(int owner, const TransferKey& key);
+  /// Tells the program, also where it has not kept the future.
+  [[nodiscard]] Done resolving(const std::shared_ptr<Promise<void>>& promise);
 
+  std::atomic<std::uint32_t> epoch_{0};
+  InRun in_run_;
   TokenParts parts_;
   ActorRef<TokenActor> actor_;
 };

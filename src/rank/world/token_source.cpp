@@ -32,7 +32,7 @@ void TokenActor::make_offer(const LendingPtr& lending,
   }
   then(location.there, [this, lending, location, network, made](const Result<void>& there) {
     if (!there.ok()) return over(lending, there);
-    share(location.where.region, [location, network, made](const SharedSlabId& slab) {
+    share(location.where.region, [location, network, made](const SharedSlabs::Id& slab) {
       made(slab.serial == 0
                ? network
                : Offer{slab.serial, slab.bytes, location.where.offset, location.where.bytes});
@@ -41,17 +41,19 @@ void TokenActor::make_offer(const LendingPtr& lending,
 }
 
 void TokenActor::share(std::uint32_t region,
-                       const std::function<void(const SharedSlabId&)>& shared) {
+                       const std::function<void(const SharedSlabs::Id&)>& shared) {
   forget_dropped();
-  if (const auto it = shared_.find(region); it != shared_.end()) return shared(it->second);
+  if (const auto known = shared_.find(region)) return shared(*known);
   auto promise = std::make_shared<Promise<device_message::SharedSlab>>();
   const auto slab = promise->future();
   parts_->device->tell(device_message::ShareSlab{region, std::move(promise)});
-  then(slab, [this, region, shared](const Result<device_message::SharedSlab>& given) {
+  then(slab, [this, region, shared,
+              asked = shared_.now()](const Result<device_message::SharedSlab>& given) {
     if (!given.ok()) return shared({});
-    const SharedSlabId id{given->serial, given->bytes};
+    forget_dropped();
+    const SharedSlabs::Id id{given->serial, given->bytes};
+    if (!shared_.add(region, id, asked)) return share(region, shared);
     parts_->fds->offer(given->serial, given->fd);
-    shared_[region] = id;
     shared(id);
   });
 }
@@ -63,14 +65,13 @@ void TokenActor::forget_dropped() {
     regions.swap(parts_->dropped_regions);
   }
   for (const auto region : regions) {
-    const auto it = shared_.find(region);
-    if (it == shared_.end()) continue;
-    parts_->fds->withdraw(it->second.serial);
+    const auto known = shared_.drop(region);
+    if (!known) continue;
+    parts_->fds->withdraw(known->serial);
     for (int rank = 0; rank < parts_->size; ++rank) {
       if (rank != parts_->rank && parts_->fds->reaches(rank))
-        send(rank, {.kind = Kind::slab_gone, .count = it->second.serial});
+        send(rank, {.kind = Kind::slab_gone, .count = known->serial});
     }
-    shared_.erase(it);
   }
 }
 
@@ -79,8 +80,12 @@ void TokenActor::taken(const TransferKey& key, const Result<void>& outcome) {
   if (it == lendings_.end()) return;
   const auto lending = it->second;
   if (!outcome.ok()) return end_lending(lending);  // the other side has failed it already
-  const bool written = parts_->device->loans().location(lending->loan).saved;
-  if (lending->stream || !written || lending->offered_copy) return over(lending, {});
+  const auto location = parts_->device->loans().location(lending->loan);
+  if (!location.saved) return over(lending, {});
+  if (lending->stream || lending->offered_copy) {  // right if the copy that was read is
+    return then(location.there,
+                [this, lending](const Result<void>& there) { over(lending, there); });
+  }
   // The range was written while it was read: what was read may be a mixture.
   make_offer(lending, [this, lending](const Offer& offer) {
     if (lending->ended) return;
@@ -135,11 +140,13 @@ void TokenActor::pump(const LendingPtr& lending) {
     stream.free.pop_back();
     --stream.credit;
     const auto bytes = std::min(stream.slots.piece(), lending->bytes - stream.next);
+    const PieceLabel piece{lending->key, stream.next, bytes};
     const auto read =
         parts_->device->loans().read(lending->loan, stream.next, stream.slots.operand(slot, bytes));
     stream.next += bytes;
-    // The lending, and with it the pinned memory, stays until the last of these is done.
-    then(read, [this, lending, slot, bytes](const Result<void>& there) {
+    // The lending, and with it the pinned memory, stays until the last of these is done. They come
+    // in any order: futures that resolve together are answered by whatever thread gets to them.
+    then(read, [this, lending, slot, piece](const Result<void>& there) {
       if (lending->ended) return;
       if (!there.ok()) return over(lending, there);
       Promise<void> sent;
@@ -147,8 +154,9 @@ void TokenActor::pump(const LendingPtr& lending) {
         lending->stream->free.push_back(slot);
         if (!lending->ended) pump(lending);
       });
-      parts_->bulk->send(lending->destination, lending->stream->number,
-                         lending->stream->slots.data(slot), bytes,
+      const auto& slots = lending->stream->slots;
+      parts_->bulk->send(lending->destination, lending->stream->number, slots.data(slot),
+                         slots.label(slot, piece),
                          [lending, sent = std::make_shared<Promise<void>>(std::move(sent))] {
                            sent->resolve({});
                          });

@@ -1,15 +1,18 @@
 #include "rank/world/token_streams.hpp"
 
-#include <algorithm>
+#include <cstring>
+#include <string>
 
 #include "rank/net/mpi_bulk.hpp"
 
 namespace troupe::rank {
 
 Result<StreamSlots> StreamSlots::make(DeviceCore& device, std::uint64_t total) {
+  constexpr std::uint64_t kAlignment = 256;
   StreamSlots slots;
   slots.piece_ = std::min(kStreamPiece, total);
-  auto pin = device.allocate_pinned(slots.piece_ * kStreamPieces, 1);
+  slots.stride_ = (slots.piece_ + sizeof(PieceLabel) + kAlignment - 1) / kAlignment * kAlignment;
+  auto pin = device.allocate_pinned(slots.stride_ * kStreamPieces, 1);
   if (!pin) return pin.error();
   slots.lease_ = std::move(pin->lease);
   slots.data_ = pin->data;
@@ -19,28 +22,55 @@ Result<StreamSlots> StreamSlots::make(DeviceCore& device, std::uint64_t total) {
 
 Operand StreamSlots::operand(std::uint32_t slot, std::uint64_t bytes) const {
   Operand part = where_;
-  part.offset += slot * piece_;
+  part.offset += slot * stride_;
   part.bytes = bytes;
   return part;
 }
 
-InStream::InStream(StreamSlots slots, std::uint64_t total)
-    : slots_(std::move(slots)), to_come_(total) {
+std::uint32_t StreamSlots::slot_of(const std::byte* where) const {
+  return static_cast<std::uint32_t>(static_cast<std::uint64_t>(where - data_) / stride_);
+}
+
+std::size_t StreamSlots::label(std::uint32_t slot, const PieceLabel& label) const {
+  std::memcpy(data(slot) + label.bytes, &label, sizeof label);
+  return label.bytes + sizeof label;
+}
+
+InStream::InStream(StreamSlots slots, const TransferKey& key, std::uint64_t total)
+    : slots_(std::move(slots)),
+      key_(key),
+      total_(total),
+      here_((total + slots_.piece() - 1) / slots_.piece()) {
   for (std::uint32_t slot = 0; slot < kStreamPieces; ++slot) free_.push_back(slot);
 }
 
 std::byte* InStream::place(std::size_t bytes) {
+  const auto last = length_at((here_.size() - 1) * slots_.piece());
+  if (bytes != slots_.piece() + sizeof(PieceLabel) && bytes != last + sizeof(PieceLabel))
+    return nullptr;
   const std::lock_guard lock(mutex_);
-  if (free_.empty() || to_come_ == 0 || bytes != std::min(slots_.piece(), to_come_)) return nullptr;
-  to_come_ -= bytes;
+  if (free_.empty()) return nullptr;
   const auto slot = free_.back();
   free_.pop_back();
   return slots_.data(slot);
 }
 
-std::uint32_t InStream::slot_of(const std::byte* where) const {
-  return static_cast<std::uint32_t>(static_cast<std::uint64_t>(where - slots_.data(0)) /
-                                    slots_.piece());
+Result<PieceLabel> InStream::accept(std::uint32_t slot, std::size_t bytes) {
+  const auto wrong = [this](const std::string& what) {
+    return Error{Errc::invalid, 0,
+                 "rank " + std::to_string(key_.requester) + "'s transfer " +
+                     std::to_string(key_.number) + " over the network: " + what};
+  };
+  PieceLabel label;
+  std::memcpy(&label, slots_.data(slot) + bytes - sizeof label, sizeof label);
+  if (label.key != key_) return wrong("a piece of another one");
+  if (label.offset >= total_ || label.offset % slots_.piece() != 0 ||
+      label.bytes != length_at(label.offset) || label.bytes + sizeof label != bytes)
+    return wrong("bytes from " + std::to_string(label.offset) + " that are no piece of it");
+  const auto piece = label.offset / slots_.piece();
+  if (here_[piece]) return wrong("the bytes from " + std::to_string(label.offset) + " came twice");
+  here_[piece] = true;
+  return label;
 }
 
 void InStream::release(std::uint32_t slot) {
@@ -88,7 +118,7 @@ void InStreams::arrived(int rank, std::uint32_t number, std::byte* where, std::s
     auto* const entry = find(rank, number);
     check(entry != nullptr && entry->receiving > 0, "a piece of a stream that is not there");
     --entry->receiving;
-    slot = entry->stream->slot_of(where);
+    slot = entry->stream->slots().slot_of(where);
     if (!entry->removed) {
       call = entry->arrived;
     } else if (entry->receiving == 0) {

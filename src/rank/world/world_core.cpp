@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/core/log.hpp"
+#include "rank/exit_status.hpp"
 #include "rank/world/restart.hpp"
 #include "rank/world/run_loop.hpp"
 #include "rank/world/stop_signal.hpp"
@@ -38,6 +39,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
   core->save_options_ = options.save;
   core->stop_on_loss_ = options.stop_on_loss;
   core->shrink_ = options.shrink;
+  core->phase_timeout_ = options.phase_timeout;
   Device program(core->device_);
   Result<void> ready;
   try {
@@ -47,7 +49,8 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
     ready = e.error();
   }
   if (auto agreed = mpi.everyone().agree(ready); !agreed) return agreed.error();
-  auto tokens = TokenRouter::open(system, mpi, core->device_, options.tokens);
+  auto tokens = TokenRouter::open(system, mpi, core->device_, options.tokens,
+                                  [core = core.get()] { return core->attached_.load(); });
   if (!tokens) return tokens.error();
   core->tokens_ = std::move(*tokens);
   core->actor_ = system.spawn<WorldActor>({.name = "world", .mailbox_capacity = 1u << 16},
@@ -81,6 +84,7 @@ void WorldCore::close() {
   active_ = false;
   restore_.reset();
   device_->port().set_epoch(Epoch(0));
+  tokens_->end_epoch(epoch_, kReformed);
   if (attached_) device_->port().close_gate(kReformed);
   changed_.notify_all();
 }
@@ -153,10 +157,24 @@ void WorldCore::stop(const Error& error) {
     if (keeper_) keeper_->stopped();
     device_->port().set_epoch(Epoch(0));
     device_->port().close_gate(error);
+    tokens_->end_epoch(token_message::kNoMoreEpochs, error);
     changed_.notify_all();
   }
   // A collective with a rank that is gone would never end. Unlocked: whoever waits is told here.
   device_->port().end(error);
+  transport_->watch(phase_timeout_, [error](const std::vector<int>& ranks, bool again) {
+    forsake(error, ranks, again);
+  });
+}
+
+void WorldCore::forsake(const Error& error, const std::vector<int>& ranks, bool again) {
+  // The program, on its own thread, may be waiting for them in a host collective.
+  if (again) MpiSession::abort(exit_status(error.code));
+  std::string names;
+  for (const int rank : ranks) names += (names.empty() ? "" : ", ") + std::to_string(rank);
+  log::warn("world", "the job ends without waiting for rank{} {}, silent since it was stopped: {}",
+            ranks.size() == 1 ? "" : "s", names, error.to_string());
+  MpiSession::forsake();
 }
 
 std::optional<memory::FaultKind> WorldCore::take_fault(Phase phase) {
@@ -204,6 +222,7 @@ Result<Epoch> WorldCore::wait_active() {
 void WorldCore::acknowledge() {
   acknowledged_ = newest_;
   program_epoch_.store(epoch_, std::memory_order_release);
+  tokens_->begin_epoch(epoch_);
 }
 
 std::vector<Recovery> WorldCore::recoveries() const {

@@ -118,6 +118,8 @@ class WorldCore {
   void set_stopping(std::int64_t since);
   void set_finished();
   void stop(const Error& error);
+  /// The job ends without these ranks, which do not answer; at once if it is said `again`.
+  static void forsake(const Error& error, const std::vector<int>& ranks, bool again);
   std::optional<memory::FaultKind> take_fault(Phase phase);
   void set_standby(bool ready);
   void set_standby_world(bool formed);
@@ -152,6 +154,7 @@ class WorldCore {
   SaveOptions save_options_;
   bool stop_on_loss_ = false;
   bool shrink_ = false;
+  std::chrono::nanoseconds phase_timeout_{};
   const HostGroup nobody_;
   std::atomic<const HostGroup*> members_;  ///< written by the program's thread
   std::set<std::string> restarted_names_;  ///< of runs that have looked for a state to go on from
@@ -172,7 +175,7 @@ class WorldCore {
   Membership newest_, acknowledged_;    ///< of the newest epoch, of the acknowledged one
   std::uint32_t settled_ = 0;           ///< number of that which the program works with
   std::int64_t stable_ = -1;
-  bool attached_ = false;  ///< the program is in run(): rollback is its business
+  std::atomic<bool> attached_{false};  ///< the program is in run(): rollback is its business
   std::uint32_t runs_ = 0, finished_runs_ = 0;  ///< begun here; ended on all ranks
   std::int64_t at_step_ = -1;
   struct Restore {

@@ -1,0 +1,47 @@
+#include <unistd.h>
+
+#include <csignal>
+
+#include "mpi_tests.hpp"
+
+namespace troupe::test {
+namespace {
+
+/// Rank 2 stands still from here on, and a device host is lost: no order to halt is answered by
+/// all.
+void stop_one(Context& c) {
+  c.world().barrier();
+  if (c.rank() == 2) ::kill(::getpid(), SIGSTOP);
+  if (c.first()) c.device().inject(memory::FaultKind::kill);
+}
+
+}  // namespace
+
+/// A job that has ended ends, although a rank does not answer.
+void silent_rank(Context& c) {
+  stop_one(c);
+  while (c.world().wait_active().ok()) std::this_thread::sleep_for(1ms);
+  const auto nop = c.world().device(Rank(2)).nop();  // of a rank that will never answer
+  c.require(nop.wait_for(kDeadline), "what is asked of a silent rank does not resolve");
+  throw CollectiveException(c.world().wait_active().error());
+}
+
+/// The same in a run, whose ranks meet when the world ends.
+void silent_rank_in_run(Context& c) {
+  auto data = c.device().alloc<double>(1000);
+  c.device().fill(data, 1.0);
+  Checkpoint state(c.device());
+  state.add("data", data);
+  RunOptions options;
+  options.resized = [] {};
+  c.world().run(
+      state,
+      [&](std::int64_t step) {
+        if (step == 3) stop_one(c);
+        c.world().all_reduce(data, ReduceOp::max).get();
+        return Step::again;
+      },
+      options);
+}
+
+}  // namespace troupe::test
