@@ -66,18 +66,31 @@ Result<OrderedFault> parse_fault(const std::string& text) {
   return fault;
 }
 
+/// An option that does not change what the state of an iteration is.
+OptionSpec on_the_way(OptionSpec option) {
+  option.shapes_result = false;
+  return option;
+}
+
 }  // namespace
 
 std::vector<OptionSpec> option_specs() {
   return {
-      {"matrix", OptionType::text, "", "FILE.mtx",
+      {"matrix", OptionType::file, "", "FILE.mtx",
        "solve with this Matrix Market file (symmetric positive definite)"},
       {"stencil", OptionType::text, "", "NX[,NY,NZ]",
        "solve HPCG's 27-point operator, so many points per rank"},
       {"precond", OptionType::text, "none", "P", "preconditioner", {"none", "jacobi"}},
       {"dtype", OptionType::text, "f64", "T", "arithmetic", {"f64", "f32"}},
-      {"tol", OptionType::real, "1e-8", "EPS", "relative residual to reach", {}, "0", "1"},
-      {"max-iter", OptionType::integer, "10000", "N", "give up after so many iterations", {}, "1"},
+      on_the_way(
+          {"tol", OptionType::real, "1e-8", "EPS", "relative residual to reach", {}, "0", "1"}),
+      on_the_way({"max-iter",
+                  OptionType::integer,
+                  "10000",
+                  "N",
+                  "give up after so many iterations",
+                  {},
+                  "1"}),
       {"check-every",
        OptionType::integer,
        "10",
@@ -86,20 +99,20 @@ std::vector<OptionSpec> option_specs() {
        {},
        "1",
        "10000"},
-      {"commit-every",
-       OptionType::integer,
-       "50",
-       "K",
-       "iterations between commits of the state",
-       {},
-       "1"},
-      {"fault", OptionType::list, "", "KIND@ITER:RANK",
-       "let a device host fail for real; KIND: kill, segv, hang, exit, device-failure (the device "
-       "is "
-       "given up), and on a GPU illegal-address, trap, assert, misaligned; ITER: an iteration, or "
-       "a phase of recovery"},
-      {"history", OptionType::flag, "off", "", "report the residual at every check"},
-      {"json", OptionType::text, "", "FILE", "write the report as JSON"},
+      on_the_way({"commit-every",
+                  OptionType::integer,
+                  "50",
+                  "K",
+                  "iterations between commits of the state",
+                  {},
+                  "1"}),
+      on_the_way(
+          {"fault", OptionType::list, "", "KIND@ITER:RANK",
+           "let a device host fail for real; KIND: kill, segv, hang, exit, device-failure (the "
+           "device is given up), and on a GPU illegal-address, trap, assert, misaligned; ITER: an "
+           "iteration, or a phase of recovery"}),
+      on_the_way({"history", OptionType::flag, "off", "", "report the residual at every check"}),
+      on_the_way({"json", OptionType::text, "", "FILE", "write the report as JSON"}),
   };
 }
 

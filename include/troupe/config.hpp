@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@ enum class OptionType : std::uint8_t {
   integer,   ///< plain decimal, 64 bit
   real,      ///< finite decimal
   text,      ///< anything, or one of `choices`
+  file,      ///< the path of a file that the program reads
   list,      ///< texts: the option may be repeated, and a comma separates values
   bytes,     ///< a size: 4096, 64MiB, 2GiB (B, KiB, MiB, GiB, TiB)
   duration,  ///< a time that is not negative: 500ms, 1.5s (ns, us, ms, s, min, h), or 0
@@ -36,6 +38,9 @@ struct OptionSpec {
   std::vector<std::string> choices = {};
   std::string minimum = {};  ///< empty: none
   std::string maximum = {};  ///< empty: none
+  /// A saved state of a run with another value is another problem's, and is not taken up. False for
+  /// options that say how long to go on, how to do it, or what to print.
+  bool shapes_result = true;
 };
 
 /// The options that every troupe program has.
@@ -78,6 +83,12 @@ class Config {
   [[nodiscard]] bool wants_help() const { return flag("help"); }
   [[nodiscard]] bool wants_version() const { return flag("version"); }
   [[nodiscard]] bool wants_print() const { return flag("print-config"); }
+  /// The options that shape the result, as they are set: "--precond" and so on. Not those whose
+  /// type is file.
+  [[nodiscard]] std::map<std::string, std::string> shaping() const;
+  /// Of those whose type is file the paths, unless they are empty.
+  [[nodiscard]] std::map<std::string, std::string> shaping_files() const;
+
   /// What --help prints; `synopsis` is one sentence on what the program does.
   [[nodiscard]] std::string help_text(std::string_view program, std::string_view synopsis) const;
   /// What --print-config prints: "key = value  # source" lines that are a valid --config file.

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -98,6 +99,12 @@ struct SaveOptions {
   std::int64_t restart = kNewest;
   bool partner =
       false;  ///< copy each commit into the memory of another rank, of another node if so
+  /// What the result depends on, by name: a state that was saved with other values is another
+  /// problem's, and is not taken up. The options of the program that shape its result come by
+  /// themselves (OptionSpec::shapes_result). What the first member says counts.
+  std::map<std::string, std::string> fingerprint = {};
+  /// Files that the result depends on, by name: their contents count, not where they lie.
+  std::map<std::string, std::string> inputs = {};
 };
 
 /// How a state came to disk.

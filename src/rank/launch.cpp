@@ -142,7 +142,9 @@ SaveOptions save_options(const Config& config) {
       .name = ::program_invocation_short_name,
       .every = config.integer("checkpoint-every"),
       .partner = config.text("partner") == "on" ||
-                 (config.text("partner") == "auto" && config.text("on-loss") == "shrink")};
+                 (config.text("partner") == "auto" && config.text("on-loss") == "shrink"),
+      .fingerprint = config.shaping(),
+      .inputs = config.shaping_files()};
   const auto& restart = config.text("restart");
   options.restart = restart == "auto"    ? SaveOptions::kNewest
                     : restart == "never" ? SaveOptions::kNever

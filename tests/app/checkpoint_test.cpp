@@ -123,13 +123,108 @@ TEST_F(Saved, ASignalSavesTheStateAndEndsWithSeventyFive) {
   EXPECT_TRUE(report["converged"].get<bool>());
 }
 
-TEST_F(Saved, ASignalWithoutAFolderEndsWithSeventyFiveToo) {
+/// Nothing is there to go on from: to requeue the job would be to lose its work again and again.
+TEST_F(Saved, ASignalWithoutAFolderEndsWithOne) {
   Job job(ranks_here(2), endless());
-  ASSERT_TRUE(within(60s, [&] { return job.out().find("iteration") != std::string::npos; }));
+  ASSERT_TRUE(under_way(job));
   stop(job, ranks_here(2));
-  EXPECT_EQ(job.wait(), 75) << job.out() << job.err();
+  EXPECT_EQ(job.wait(), 1) << job.out() << job.err();
   ASSERT_EQ(job.complaints().size(), 1u) << job.err();
   EXPECT_NE(job.complaints()[0].find("nothing is saved"), std::string::npos);
+}
+
+TEST_F(Saved, AStateThatDoesNotReachTheDiskIsNotToldOf) {
+  const SmallDisk disk(scratch_.file("disk"), "1m");
+  if (!disk.mounted()) GTEST_SKIP() << "a small file system cannot be mounted here";
+  const auto stopped = [&](int status) {
+    Job job(ranks_here(2), endless() + Arguments{"--checkpoint-dir", disk.file("").string()});
+    EXPECT_TRUE(under_way(job)) << job.out() << job.err();
+    if (status != 0) disk.fill();
+    job.signal(SIGUSR1);
+    EXPECT_EQ(job.wait(), status == 0 ? 75 : status) << job.out() << job.err();
+    EXPECT_EQ(job.err().find("out_of_memory"), std::string::npos) << job.err();
+    EXPECT_EQ(status != 0, job.err().find("No space left on device") != std::string::npos)
+        << job.err();
+    EXPECT_EQ(job.complaints().size(), 1u) << job.err();
+    fs::remove(disk.file("filler"));
+    return job.complaints().empty() ? "" : job.complaints()[0];
+  };
+  EXPECT_NE(stopped(1).find("could not be saved, and no other is on disk"), std::string::npos);
+  EXPECT_NE(stopped(0).find("its state is on disk"), std::string::npos);
+  // There is the older one to go on from.
+  const auto older = stopped(75);
+  EXPECT_NE(older.find("its state could not be saved, that of step "), std::string::npos) << older;
+}
+
+TEST_F(Saved, TheRoomThatStatesNeedIsLookedForFirst) {
+  {
+    const SmallDisk disk(scratch_.file("tiny"), "32k");
+    if (!disk.mounted()) GTEST_SKIP() << "a small file system cannot be mounted here";
+    const auto complaint =
+        fail(2, problem() + Arguments{"--checkpoint-dir", disk.file("").string()}, 2);
+    EXPECT_NE(complaint.find("a state takes 0.1 MiB, and there is room for 0.0 MiB"),
+              std::string::npos)
+        << complaint;
+  }
+  const SmallDisk disk(scratch_.file("small"), "140k");
+  std::string log;
+  const auto report = solve(
+      2,
+      problem() + Arguments{"--checkpoint-dir", disk.file("").string(), "--checkpoint-every", "20"},
+      &log);
+  EXPECT_TRUE(report["converged"].get<bool>());
+  EXPECT_NE(log.find("the newest two states and one being written take"), std::string::npos) << log;
+  EXPECT_NE(log.find("No space left on device"), std::string::npos) << log;
+  EXPECT_EQ(report["checkpoints"].size(), 2u) << "what had been written stays";
+}
+
+TEST_F(Saved, AFolderThatCannotBeWrittenIsOneLine) {
+  const SmallDisk disk(scratch_.file("disk"), "1m");
+  if (!disk.mounted()) GTEST_SKIP() << "a small file system cannot be mounted here";
+  fs::create_directory(disk.file("troupe-cg"));
+  disk.make_read_only();
+  const auto complaint =
+      fail(2, problem() + Arguments{"--checkpoint-dir", disk.file("").string()}, 2);
+  EXPECT_NE(complaint.find("Read-only file system; states cannot be saved there"),
+            std::string::npos)
+      << complaint;
+}
+
+TEST_F(Saved, AnotherJobInTheSameFolderIsRefused) {
+  const std::set<std::string> two{"step-40", "step-60"};
+  Job job(ranks_here(2), saving("one") + Arguments{"--checkpoint-every", "20", "--fault",
+                                                   "hang@75:0", "--heartbeat-timeout", "60s"});
+  ASSERT_TRUE(within(30s, [&] { return contents("one") == two; })) << job.out() << job.err();
+  const auto complaint = fail(2, saving("one"), 2);
+  EXPECT_NE(complaint.find("another job saves its states there (process "), std::string::npos)
+      << complaint;
+  EXPECT_EQ(contents("one"), two);
+  // The lock of a job that was killed is none.
+  job.kill_all();
+  EXPECT_TRUE(job.nothing_left());
+  EXPECT_EQ(solve(2, saving("one"))["restarted_from"], 60);
+}
+
+/// Names and sizes of the state's entries match in all of these.
+TEST_F(Saved, AnotherProblemsStateIsNotTakenUp) {
+  leave_states("killed");
+  const auto complains = [&](const Arguments& more, const std::string& what) {
+    const auto complaint = fail(2, saving("killed") + more, 2);
+    EXPECT_NE(complaint.find("is of another problem: " + what), std::string::npos) << complaint;
+    EXPECT_NE(complaint.find("--restart never"), std::string::npos) << complaint;
+  };
+  complains({"--precond", "jacobi"}, "--precond was none and is jacobi ");
+  complains({"--seed", "7"}, "--seed was 1 and is 7 ");
+  complains({"--dtype", "f32"}, "--dtype was f64 and is f32 ");
+  auto other = laplacian(40);
+  other.replace(other.rfind(" 4\n"), 3, " 5\n");
+  scratch_.write("laplace.mtx", other);
+  complains({}, "--matrix was a file of ");
+  // Where it lies does not matter, nor what does not shape the state of an iteration.
+  scratch_.write("laplace.mtx", laplacian(40));
+  matrix_ = scratch_.write("same.mtx", laplacian(40));
+  const auto report = solve(2, saving("killed") + Arguments{"--max-iter", "5000"});
+  EXPECT_EQ(report["restarted_from"], 60);
 }
 
 TEST_F(Saved, OfASpentBudgetThePartnersCopyRemains) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 
 #include <cmath>
 #include <functional>
@@ -38,6 +39,37 @@ inline bool within(std::chrono::seconds limit, const std::function<bool()>& hold
   }
   return true;
 }
+
+/// A file system in memory, of a given size, as long as it lives. Needs privileges.
+class SmallDisk {
+ public:
+  SmallDisk(const fs::path& where, const std::string& size) : where_(where) {
+    fs::create_directory(where);
+    mounted_ = ::mount("tmpfs", where.c_str(), "tmpfs", 0, ("size=" + size).c_str()) == 0;
+  }
+  ~SmallDisk() {
+    if (mounted_) ::umount2(where_.c_str(), MNT_DETACH);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+  [[nodiscard]] bool mounted() const { return mounted_; }
+  [[nodiscard]] fs::path file(const std::string& name) const { return where_ / name; }
+  /// From now on nothing can be written.
+  void make_read_only() const {
+    ::mount("tmpfs", where_.c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, nullptr);
+  }
+  /// Takes all room that is left.
+  void fill() const {
+    std::ofstream filler(file("filler"), std::ios::binary);
+    const std::string page(4096, 'x');
+    while (filler.write(page.data(), static_cast<std::streamsize>(page.size())).flush()) {
+    }
+  }
+
+ private:
+  fs::path where_;
+  bool mounted_ = false;
+};
 
 /// Jobs of troupe-cg that solve the same system, with states that they leave and take up.
 class Saved : public ::testing::Test {
@@ -94,8 +126,10 @@ class Saved : public ::testing::Test {
   [[nodiscard]] std::set<std::string> contents(const std::string& folder) const {
     std::set<std::string> names;
     std::error_code none;
-    for (const auto& entry : fs::directory_iterator(states(folder), none))
-      names.insert(entry.path().filename().string());
+    for (const auto& entry : fs::directory_iterator(states(folder), none)) {
+      const auto name = entry.path().filename().string();
+      if (name != "lock") names.insert(name);
+    }
     return names;
   }
   /// A copy of the states of a job, for another one to go on from.
@@ -118,6 +152,10 @@ class Saved : public ::testing::Test {
     auto report = Json::parse(read_file(file), nullptr, false);
     EXPECT_FALSE(report.is_discarded()) << job.out();
     return report.is_discarded() ? Json::object() : report;
+  }
+  /// Waits until the job iterates.
+  static bool under_way(const Job& job) {
+    return within(30s, [&] { return job.out().find("iteration") != std::string::npos; });
   }
   /// Ends with this status and one complaint, which is returned.
   std::string fail(int ranks, const Arguments& arguments, int status) {

@@ -57,7 +57,7 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
     std::vector<std::byte> image(table.bytes, std::byte{7});
     seal(table, image);
     seeds.push_back(std::move(image));
-    Manifest manifest{.step = table.step, .parts = {}};
+    Manifest manifest{.step = table.step, .parts = {}, .fingerprint = {{"--n", "5"}, {"x", ""}}};
     manifest.parts.assign(static_cast<std::size_t>(parts), {table.bytes, table.head_crc});
     const auto text = to_json(manifest);
     const auto bytes = std::as_bytes(std::span(text));

@@ -216,7 +216,7 @@ void stop_requests(Context& c) {
   } catch (const CollectiveException& e) {
     code = e.code();
   }
-  c.expect(code == Errc::requeue && next.count == 0, "the next run ends before its first step");
+  c.expect(code == Errc::stopped && next.count == 0, "the next run ends before its first step");
 }
 
 }  // namespace troupe::test

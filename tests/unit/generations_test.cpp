@@ -2,14 +2,19 @@
 #include "rank/store/generations.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <random>
 #include <sstream>
+#include <thread>
 
 #include "rank/store/disk_state.hpp"
 #include "rank/store/partners.hpp"
+#include "rank/store/state_folder.hpp"
 
 namespace troupe::rank {
 namespace {
@@ -37,7 +42,7 @@ class GenerationsTest : public ::testing::Test {
   }
   /// Writes the parts of a state, all but the publishing.
   Manifest write(std::int64_t step, int parts) {
-    Manifest manifest{step, {}};
+    Manifest manifest{step, {}, {}};
     for (int part = 0; part < parts; ++part) {
       const auto data = values(step, part);
       const SavedEntry entry{"v", DType::i32, 4, data.size()};
@@ -120,6 +125,39 @@ TEST_F(GenerationsTest, ARunThatBeganAnewReplacesTheLaterStatesOfAnother) {
   EXPECT_EQ(std::distance(fs::directory_iterator(states_.folder()), fs::directory_iterator()), 1);
 }
 
+/// Whoever looks, or goes on after a crash, finds the old state or the new one, never neither.
+TEST_F(GenerationsTest, AStateIsThereWhileItIsReplaced) {
+  save(10, 1);
+  std::atomic<bool> done = false;
+  int looked = 0, missed = 0;
+  std::thread reader([&] {
+    while (!done) {
+      ++looked;
+      missed += !fs::exists(manifest_path(10));
+    }
+  });
+  for (int round = 0; round < 100; ++round) save(10, 1);
+  done = true;
+  reader.join();
+  EXPECT_GT(looked, 0);
+  EXPECT_EQ(missed, 0) << "of " << looked;
+  EXPECT_EQ(states_.steps(), Steps{10});
+  EXPECT_EQ(wrong(10), "");
+}
+
+/// Where two folders cannot be exchanged at once, a crash may leave the old state beside its place.
+TEST_F(GenerationsTest, AStateWhoseSuccessorNeverCameIsBroughtBack) {
+  save(5, 1);
+  save(10, 1);
+  write(10, 1);
+  const auto state = manifest_path(10).parent_path();
+  fs::rename(state, state.string() + ".old.tmp");
+  ASSERT_TRUE(states_.prepare().ok());
+  EXPECT_EQ(states_.steps(), (Steps{10, 5}));
+  EXPECT_EQ(wrong(10), "");
+  EXPECT_EQ(std::distance(fs::directory_iterator(states_.folder()), fs::directory_iterator()), 2);
+}
+
 TEST_F(GenerationsTest, WhatWasLeftHalfWrittenGoes) {
   save(10, 2);
   write(20, 2);
@@ -137,6 +175,25 @@ TEST_F(GenerationsTest, OtherFoldersAndFilesAreNoStates) {
        {"step-", "step-x", "step--3", "step-007", "step-9999999999999999999", "a"})
     fs::create_directory(states_.folder() / name);
   EXPECT_EQ(states_.steps(), Steps{10});
+}
+
+TEST_F(GenerationsTest, ReadingManyPartsTakesFewDescriptors) {
+  constexpr int kParts = 100;
+  const auto open_files = [] {
+    return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator());
+  };
+  save(10, kParts);
+  DiskState state(states_, *states_.manifest(10));
+  const auto before = open_files();
+  for (int round = 0; round < 2; ++round) {
+    for (int part = 0; part < kParts; ++part) {
+      ASSERT_TRUE(state.verify(part).ok());
+      const SavedPiece piece{part, "v", 0, 1};
+      ASSERT_EQ(SavedState::as<std::int32_t>(state.read(std::span(&piece, 1))->front()),
+                std::vector{values(10, part)[0]});
+    }
+  }
+  EXPECT_LE(open_files() - before, 16);
 }
 
 TEST_F(GenerationsTest, EveryTruncationOfAPartIsSeen) {
@@ -220,24 +277,95 @@ TEST_F(GenerationsTest, ADamagedManifestIsSeen) {
 }
 
 TEST(Manifest, NonsenseIsRefused) {
-  for (const char* text :
-       {"", "null", "[]", "{}", "{\"format\":1}",
-        "{\"format\":2,\"step\":1,\"ranks\":0,\"parts\":[]}",
-        "{\"format\":1,\"step\":-1,\"ranks\":0,\"parts\":[]}",
-        "{\"format\":1,\"step\":1,\"ranks\":0,\"parts\":[]}",
-        "{\"format\":1,\"step\":1,\"ranks\":1,\"parts\":[1]}",
-        "{\"format\":1,\"step\":1,\"ranks\":1,\"parts\":[{}]}",
-        "{\"format\":1,\"step\":1e3,\"ranks\":1,\"parts\":[{\"file\":\"part-0.troupe\",\"bytes\":1,"
-        "\"crc32\":1}]}",
-        "{\"format\":1,\"step\":1,\"ranks\":1,\"parts\":[{\"file\":\"../"
-        "x\",\"bytes\":1,\"crc32\":1}]}",
-        "{\"format\":1,\"step\":1,\"ranks\":1,\"parts\":[{\"file\":\"part-0.troupe\",\"bytes\":1,"
-        "\"crc32\":4294967296}]}"}) {
+  for (const char* text : {"", "null", "[]", "{}", "{\"format\":2}", "{\"format\":1}"})
     EXPECT_EQ(parse_manifest(text).code(), Errc::invalid) << text;
-  }
-  const Manifest one{1, {{1, 2}}};
-  EXPECT_EQ(*parse_manifest(to_json(one)), one);
   EXPECT_EQ(parse_manifest(std::string(100'000, '[')).code(), Errc::invalid);
+  // What follows is refused for its checksum if for nothing else.
+  const Manifest one{1, {{1, 2}}, {{"--n", "5"}}};
+  const auto good = to_json(one);
+  EXPECT_EQ(*parse_manifest(good), one);
+  for (const auto& [what, by] : {std::pair{"\"step\": 1", "\"step\": -1"},
+                                 {"\"step\": 1", "\"step\": 1e3"},
+                                 {"\"step\": 1", "\"step\": 2"},
+                                 {"\"ranks\": 1", "\"ranks\": 0"},
+                                 {"\"format\": 2", "\"format\": 3"},
+                                 {"part-0.troupe", "../x"},
+                                 {"\"bytes\": 1", "\"bytes\": 3"},
+                                 {"\"crc32\": 2", "\"crc32\": 4294967296"},
+                                 {"\"--n\": \"5\"", "\"--n\": 5"},
+                                 {"\"--n\": \"5\"", "\"--n\": \"6\""},
+                                 {"\"--n\": \"5\"", ""},
+                                 {"fingerprint", "fingerprant"}}) {
+    auto bad = good;
+    ASSERT_NE(bad.find(what), std::string::npos) << what;
+    bad.replace(bad.find(what), std::string(what).size(), by);
+    EXPECT_EQ(parse_manifest(bad).code(), Errc::invalid) << bad;
+  }
+}
+
+TEST_F(GenerationsTest, AStateTellsOfTheProblemThatItIsOf) {
+  const Fingerprint mine{{"--n", "5"}, {"--name", "\xff\xfe \"quoted\"\n"}, {"--x", ""}};
+  states_ = Generations(states_.folder(), mine);
+  save(10, 1);
+  const auto saved = states_.manifest(10)->fingerprint;
+  EXPECT_EQ(difference(saved, states_.fingerprint()), "") << "whatever its bytes are";
+  EXPECT_EQ(difference(saved, Generations({}, mine).fingerprint()), "");
+  auto other = states_.fingerprint();
+  other["--n"] = "6";
+  EXPECT_EQ(difference(saved, other), "--n was 5 and is 6");
+  other = states_.fingerprint();
+  other["--x"] = "new";
+  EXPECT_EQ(difference(saved, other), "--x was empty and is new");
+  other.erase("--x");
+  EXPECT_EQ(difference(saved, other), "--x was empty and is not there");
+  other["--x"] = "";
+  other["--y"] = "1";
+  EXPECT_EQ(difference(saved, other), "--y was not there and is 1");
+}
+
+TEST_F(GenerationsTest, AFileCountsByItsContents) {
+  const auto write_text = [&](const char* name, const std::string& contents) {
+    std::ofstream(root_ / name, std::ios::binary) << contents;
+    return root_ / name;
+  };
+  std::string large(5'000'000, 'a');
+  const auto one = contents_of(write_text("one", large)).take();
+  EXPECT_EQ(contents_of(write_text("two", large)).take(), one) << "not by its name";
+  large[2'500'000] = 'b';
+  EXPECT_NE(contents_of(write_text("one", large)).take(), one);
+  EXPECT_EQ(contents_of(write_text("empty", "")).take(), "a file of 0 bytes with checksum 0");
+  EXPECT_EQ(contents_of(root_ / "missing").code(), Errc::io);
+  // Of a very large one (this has a hole and takes no room) begin and end count, and much between.
+  const auto vast = write_text("vast", "begin");
+  fs::resize_file(vast, (std::uint64_t{3} << 30) + 12'345);
+  const auto before = contents_of(vast).take();
+  std::fstream(vast, std::ios::in | std::ios::out | std::ios::binary)
+      .seekp(-1, std::ios::end)
+      .put('x');
+  EXPECT_NE(contents_of(vast).take(), before);
+}
+
+TEST_F(GenerationsTest, AFolderIsOneJobs) {
+  const auto folder = root_ / "locked";
+  auto first = FolderLock::take(folder, "process 1 on here");
+  ASSERT_TRUE(first.ok()) << first.error().message;
+  const auto second = FolderLock::take(folder, "process 2 on there");
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.code(), Errc::io);
+  EXPECT_NE(second.error().message.find(folder.string() + ": another job"), std::string::npos);
+  EXPECT_NE(second.error().message.find("(process 1 on here)"), std::string::npos);
+  *first = FolderLock();
+  EXPECT_TRUE(FolderLock::take(folder, "process 3").ok());
+  std::ofstream(root_ / "file") << "x";
+  EXPECT_EQ(FolderLock::take(root_ / "file", "process 4").code(), Errc::io);
+}
+
+TEST_F(GenerationsTest, RoomForAStateIsLookedFor) {
+  EXPECT_TRUE(check_room(root_, 1).ok());
+  const auto none = check_room(root_, UINT64_MAX / 4);
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.code(), Errc::io);
+  EXPECT_NE(none.error().message.find("a state takes "), std::string::npos);
 }
 
 TEST_F(GenerationsTest, PiecesOutsideOfAnEntryAreRefused) {
@@ -259,6 +387,27 @@ TEST_F(GenerationsTest, AFolderThatCannotBeWrittenIsAnError) {
   EXPECT_EQ(states.prepare().code(), Errc::io);
   EXPECT_EQ(states.begin(1, 0).code(), Errc::io);
   EXPECT_EQ(states.steps(), Steps{});
+}
+
+TEST(WriteFile, AFullDiskIsAFailedFile) {
+  const std::vector<std::byte> bytes(4096);
+  const auto written = write_file("/dev/full", bytes);
+  ASSERT_FALSE(written.ok());
+  EXPECT_EQ(written.code(), Errc::io);
+  EXPECT_EQ(written.error().native, ENOSPC);
+  EXPECT_NE(written.error().message.find("/dev/full: "), std::string::npos);
+}
+
+TEST_F(GenerationsTest, AFileThatMayNotBecomeSoLargeIsAFailedFile) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{4096, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const auto written = write_file(root_ / "large", std::vector<std::byte>(10'000));
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ASSERT_FALSE(written.ok());
+  EXPECT_EQ(written.code(), Errc::io);
+  EXPECT_EQ(written.error().native, EFBIG);
 }
 
 TEST(Partners, AreOnAnotherNodeWhereThereIsOne) {

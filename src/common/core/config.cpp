@@ -331,6 +331,24 @@ bool Config::given(std::string_view name) const {
   return source(name) != kDefault;
 }
 
+std::map<std::string, std::string> Config::shaping() const {
+  std::map<std::string, std::string> values;
+  for (const auto& e : entries_) {
+    if (e.spec.shapes_result && e.spec.type != OptionType::file)
+      values.emplace("--" + e.spec.name, e.value.text);
+  }
+  return values;
+}
+
+std::map<std::string, std::string> Config::shaping_files() const {
+  std::map<std::string, std::string> paths;
+  for (const auto& e : entries_) {
+    if (e.spec.shapes_result && e.spec.type == OptionType::file && !e.value.text.empty())
+      paths.emplace("--" + e.spec.name, e.value.text);
+  }
+  return paths;
+}
+
 std::string Config::help_text(std::string_view program, std::string_view synopsis) const {
   po::options_description application("Application options", 100, 60);
   po::options_description runtime("Runtime options", 100, 60);

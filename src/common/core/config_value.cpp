@@ -131,8 +131,8 @@ Result<void> parse_typed(const OptionSpec& spec, Value& value) {
   const std::string& text = value.text;
   const bool chosen =
       std::find(spec.choices.begin(), spec.choices.end(), text) != spec.choices.end();
-  const bool may_be_empty =
-      spec.type == OptionType::list || (spec.type == OptionType::text && spec.choices.empty());
+  const bool may_be_empty = spec.type == OptionType::list || spec.type == OptionType::file ||
+                            (spec.type == OptionType::text && spec.choices.empty());
   if (text.empty() && !may_be_empty && !chosen) return invalid("needs a value");
   if (chosen && spec.type != OptionType::list) {
     value.parsed = text;
@@ -156,7 +156,8 @@ Result<void> parse_typed(const OptionSpec& spec, Value& value) {
       return assign(value, in_range<std::chrono::nanoseconds>(spec, text, parse_duration,
                                                               "a duration such as 500ms or 1.5s"));
     case OptionType::list: return assign(value, parse_list(spec, text));
-    case OptionType::text: break;
+    case OptionType::text:
+    case OptionType::file: break;
   }
   if (!spec.choices.empty()) {
     return invalid("{} is not one of {}", in_quotes(text), fmt::join(spec.choices, ", "));

@@ -6,7 +6,7 @@ std::vector<OptionSpec> runtime_options() {
   using enum OptionType;
   // A table: name, type, default, placeholder, help, choices, minimum, maximum.
   // clang-format off
-  return {
+  std::vector<OptionSpec> options = {
       {"backend", text, "auto", "auto|cpu|cuda",
        "engine of the device host; auto: cuda where there is a GPU", {"auto", "cpu", "cuda"}},
       {"isolation", text, "process", "process|thread",
@@ -74,6 +74,9 @@ std::vector<OptionSpec> runtime_options() {
       {"help", flag, "off", "", "print this text, then exit"},
   };
   // clang-format on
+  // The others say where and how to compute, not what.
+  for (auto& option : options) option.shapes_result = option.name == "seed";
+  return options;
 }
 
 }  // namespace troupe

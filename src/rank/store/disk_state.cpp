@@ -16,10 +16,10 @@ Result<PieceRange> locate(const PartTable& table, const SavedPiece& piece) {
                     piece.count * entry.element_bytes};
 }
 
-Result<const PartFile*> DiskState::open(int part) {
+Result<std::shared_ptr<const PartFile>> DiskState::open(int part) {
   if (part < 0 || part >= parts())
     return Error{Errc::invalid, 0, "the saved state has no part " + std::to_string(part)};
-  if (const auto it = open_.find(part); it != open_.end()) return &it->second;
+  if (const auto it = open_.find(part); it != open_.end()) return it->second;
   const auto path = generations_.part(step(), part);
   auto file = PartFile::open(path);
   if (!file) return file.error();
@@ -29,7 +29,11 @@ Result<const PartFile*> DiskState::open(int part) {
       table.bytes != promised.bytes || table.head_crc != promised.crc) {
     return Error{Errc::invalid, 0, path.string() + ": it is not the part that its manifest names"};
   }
-  return &open_.emplace(part, std::move(*file)).first->second;
+  // Readers go from part to part: which one is let go hardly matters.
+  if (open_.size() == kMostOpen) open_.erase(open_.begin());
+  auto opened = std::make_shared<const PartFile>(std::move(*file));
+  open_.emplace(part, opened);
+  return opened;
 }
 
 Result<std::vector<SavedEntry>> DiskState::entries(int part) {

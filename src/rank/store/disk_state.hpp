@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 
 #include <troupe/saved_state.hpp>
 
@@ -9,8 +10,9 @@
 
 namespace troupe::rank {
 
-/// A saved state on disk. Parts are opened when they are first asked for, and held against the
-/// manifest then: parts of different states do not make one.
+/// A saved state on disk. Parts are opened when they are asked for, and compared with the manifest
+/// then: parts of different states do not make one. Few stay open at a time, however many ranks
+/// saved the state.
 class DiskState final : public detail::StateSource {
  public:
   DiskState(Generations generations, Manifest manifest)
@@ -24,11 +26,13 @@ class DiskState final : public detail::StateSource {
   Result<void> verify(int part);
 
  private:
-  Result<const PartFile*> open(int part);
+  static constexpr std::size_t kMostOpen = 8;
+
+  Result<std::shared_ptr<const PartFile>> open(int part);
 
   Generations generations_;
   Manifest manifest_;
-  std::map<int, PartFile> open_;
+  std::map<int, std::shared_ptr<const PartFile>> open_;
 };
 
 /// Where a piece lies in its part. Errors: invalid.

@@ -1,6 +1,7 @@
 #include "rank/store/generations.hpp"
 
 #include <fcntl.h>
+#include <stdio.h>
 
 #include <algorithm>
 #include <charconv>
@@ -11,19 +12,22 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/ipc/system_error.hpp"
 #include "common/ipc/unique_fd.hpp"
 #include "rank/store/part_file.hpp"
+#include "rank/store/part_table.hpp"
 
 namespace troupe::rank {
 
 namespace fs = std::filesystem;
-using ipc::system_error;
 
 namespace {
 
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kUnfinished = ".tmp";
+/// A state that makes room for another of its step, where the two cannot be exchanged at once.
+constexpr std::string_view kReplaced = ".old.tmp";
+/// A state that is being removed: it goes as a whole, at once.
+constexpr std::string_view kRemoved = ".gone.tmp";
 constexpr const char* kManifest = "manifest.json";
 constexpr std::size_t kMaxManifestBytes = std::size_t{256} << 20;
 constexpr std::uint64_t kMaxParts = 1u << 24;
@@ -43,7 +47,7 @@ std::optional<std::int64_t> step_of(const std::string& name) {
 
 Result<void> sync_folder(const fs::path& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd || ::fsync(fd.get()) != 0) return system_error(path.string());
+  if (!fd || ::fsync(fd.get()) != 0) return file_error(path);
   return {};
 }
 
@@ -51,19 +55,60 @@ Error failed(const fs::path& path, const std::error_code& error) {
   return {Errc::io, error.value(), path.string() + ": " + error.message()};
 }
 
+fs::path with(fs::path path, std::string_view suffix) {
+  return path += suffix;
+}
+
+/// Puts the folder `from` in the place of `to`, which may be there already; what was there is
+/// removed. At no time is there neither; see prepare() for file systems that cannot exchange.
+Result<void> put_in_place(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  if (!fs::exists(to, error)) {
+    fs::rename(from, to, error);
+    return error ? Result<void>(failed(from, error)) : Result<void>();
+  }
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return {};
+  if (errno != EINVAL && errno != ENOSYS) return file_error(to);
+  const auto aside = with(to, kReplaced);
+  fs::remove_all(aside, error);
+  fs::rename(to, aside, error);
+  if (error) return failed(to, error);
+  fs::rename(from, to, error);
+  return error ? Result<void>(failed(from, error)) : Result<void>();
+}
+
 }  // namespace
 
-std::string to_json(const Manifest& manifest) {
+namespace {
+
+/// Of all that a manifest says but this.
+std::uint32_t checksum_of(const nlohmann::ordered_json& json) {
+  const auto text = json.dump();
+  return checksum(std::as_bytes(std::span(text)));
+}
+
+/// All of it but its checksum.
+nlohmann::ordered_json body_of(const Manifest& manifest) {
   nlohmann::ordered_json parts = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < manifest.parts.size(); ++i) {
     parts.push_back({{"file", "part-" + std::to_string(i) + ".troupe"},
                      {"bytes", manifest.parts[i].bytes},
                      {"crc32", manifest.parts[i].crc}});
   }
-  const nlohmann::ordered_json json = {{"format", 1},
-                                       {"step", manifest.step},
-                                       {"ranks", manifest.parts.size()},
-                                       {"parts", std::move(parts)}};
+  nlohmann::ordered_json fingerprint = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : manifest.fingerprint) fingerprint[name] = value;
+  return {{"format", 2},
+          {"step", manifest.step},
+          {"ranks", manifest.parts.size()},
+          {"fingerprint", std::move(fingerprint)},
+          {"parts", std::move(parts)}};
+}
+
+}  // namespace
+
+std::string to_json(const Manifest& manifest) {
+  auto json = body_of(manifest);
+  json["crc32"] = checksum_of(json);
   return json.dump(1) + "\n";
 }
 
@@ -78,14 +123,20 @@ Result<Manifest> parse_manifest(const std::string& text) {
     const auto value = it->get<std::uint64_t>();
     return value <= limit ? std::optional(value) : std::nullopt;
   };
-  if (number(json, "format", 1) != 1u) return wrong("its format is not 1");
+  if (number(json, "format", 2) != 2u) return wrong("its format is not 2");
   const auto step = number(json, "step", INT64_MAX), ranks = number(json, "ranks", kMaxParts);
   const auto parts = json.find("parts");
   if (!step || !ranks || *ranks < 1 || parts == json.end() || !parts->is_array() ||
       parts->size() != *ranks) {
     return wrong("step, ranks or parts are missing or contradict each other");
   }
-  Manifest manifest{static_cast<std::int64_t>(*step), {}};
+  Manifest manifest{static_cast<std::int64_t>(*step), {}, {}};
+  const auto fingerprint = json.find("fingerprint");
+  if (fingerprint == json.end() || !fingerprint->is_object()) return wrong("it has no fingerprint");
+  for (const auto& [name, value] : fingerprint->items()) {
+    if (!value.is_string()) return wrong("its fingerprint is malformed");
+    manifest.fingerprint.emplace(name, value.get<std::string>());
+  }
   for (const auto& part : *parts) {
     if (!part.is_object()) return wrong("a part is no object");
     const auto bytes = number(part, "bytes", INT64_MAX), crc = number(part, "crc32", UINT32_MAX);
@@ -96,6 +147,8 @@ Result<Manifest> parse_manifest(const std::string& text) {
     }
     manifest.parts.push_back({*bytes, static_cast<std::uint32_t>(*crc)});
   }
+  if (number(json, "crc32", UINT32_MAX) != checksum_of(body_of(manifest)))
+    return wrong("its checksum is wrong");
   return manifest;
 }
 
@@ -118,7 +171,14 @@ Result<void> Generations::prepare() const {
     if (name.starts_with(kPrefix) && name.ends_with(kUnfinished)) leftovers.push_back(it->path());
   }
   for (const auto& leftover : leftovers) {
-    if (!error) fs::remove_all(leftover, error);
+    if (error) break;
+    const auto name = leftover.string();
+    const fs::path replaced = name.substr(0, name.size() - kReplaced.size());
+    if (name.ends_with(kReplaced) && !fs::exists(replaced, error)) {
+      fs::rename(leftover, replaced, error);  // its successor never came: it still counts
+    } else {
+      fs::remove_all(leftover, error);
+    }
   }
   return error ? Result<void>(failed(folder_, error)) : Result<void>();
 }
@@ -139,9 +199,10 @@ Result<Manifest> Generations::manifest(std::int64_t step) const {
   const auto bytes = fs::file_size(path, error);
   if (error) return failed(path, error);
   std::string text(std::min<std::uintmax_t>(bytes, kMaxManifestBytes), '\0');
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file) return system_error(path.string());
+  if (!file) return file_error(path, errno != 0 ? errno : EIO);
   auto manifest = parse_manifest(text);
   if (!manifest) return Error{Errc::invalid, 0, path.string() + ": " + manifest.error().message};
   if (manifest->step != step)
@@ -156,32 +217,25 @@ Result<fs::path> Generations::begin(std::int64_t step, int part) const {
   return unfinished(step) / this->part(step, part).filename();
 }
 
-Result<void> Generations::publish(const Manifest& manifest) const {
+Result<void> Generations::publish(Manifest manifest) const {
+  manifest.fingerprint = fingerprint_;
   const auto from = unfinished(manifest.step), to = part(manifest.step, 0).parent_path();
   const auto text = to_json(manifest);
   if (auto done = write_file(from / kManifest, std::as_bytes(std::span(text))); !done) return done;
   if (auto done = sync_folder(from); !done) return done;
-  std::error_code error;
-  if (fs::exists(to, error)) {
-    // From a run that this one has not continued. A folder cannot replace one that is not empty.
-    const auto aside = fs::path(to) += std::string(".old") + std::string(kUnfinished);
-    fs::remove_all(aside, error);
-    fs::rename(to, aside, error);
-    if (error) return failed(to, error);
-  }
-  fs::rename(from, to, error);
-  if (error) return failed(from, error);
+  if (auto done = put_in_place(from, to); !done) return done;
   if (auto done = sync_folder(folder_); !done) return done;
-  // Only now that the newest is there to stay may others go.
-  std::vector<std::int64_t> keep{manifest.step};
+  // Only now that the newest is there to stay may others go. They disappear as a whole first:
+  // removing large files takes a while, and nobody shall find half a state.
+  std::error_code ignored;
+  std::vector<fs::path> leave{from, with(to, kReplaced)};
+  int older = 0;
   for (const auto step : steps()) {
-    if (step >= manifest.step || keep.size() > 1) {
-      if (step != manifest.step) fs::remove_all(part(step, 0).parent_path(), error);
-    } else {
-      keep.push_back(step);
-    }
+    if (step == manifest.step || (step < manifest.step && older++ == 0)) continue;
+    const auto state = part(step, 0).parent_path();
+    fs::rename(state, leave.emplace_back(with(state, kRemoved)), ignored);
   }
-  fs::remove_all(fs::path(to) += std::string(".old") + std::string(kUnfinished), error);
+  for (const auto& folder : leave) fs::remove_all(folder, ignored);
   return {};
 }
 

@@ -1,27 +1,56 @@
 #include "rank/store/part_file.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-
-#include "common/ipc/system_error.hpp"
+#include <cstring>
 
 namespace troupe::rank {
+namespace {
 
-using ipc::system_error;
+/// Without it a write beyond RLIMIT_FSIZE would end the process: while it lives the signal that the
+/// kernel sends to the writing thread is held back, and then dropped.
+class NoFileSizeSignal {
+ public:
+  NoFileSizeSignal() {
+    ::sigemptyset(&signal_);
+    ::sigaddset(&signal_, SIGXFSZ);
+    ::pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+  }
+  ~NoFileSizeSignal() {
+    const timespec at_once{};
+    while (::sigtimedwait(&signal_, nullptr, &at_once) > 0) {
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoFileSizeSignal(const NoFileSizeSignal&) = delete;
+  NoFileSizeSignal& operator=(const NoFileSizeSignal&) = delete;
+
+ private:
+  sigset_t signal_{}, before_{};
+};
+
+}  // namespace
+
+Error file_error(const std::filesystem::path& path, int error) {
+  return {Errc::io, error, path.string() + ": " + std::strerror(error)};
+}
 
 Result<void> write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
   constexpr std::size_t kPiece = std::size_t{1} << 30;  // write() takes no more than 2 GiB at once
+  const NoFileSizeSignal held_back;
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!fd) return system_error(path.string());
+  if (!fd) return file_error(path);
   while (!bytes.empty()) {
     const auto count = ::write(fd.get(), bytes.data(), std::min(kPiece, bytes.size()));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return system_error(path.string());
+    if (count < 0) return file_error(path);
+    if (count == 0) return file_error(path, ENOSPC);  // no progress, and no reason given
     bytes = bytes.subspan(static_cast<std::size_t>(count));
   }
-  if (::fsync(fd.get()) != 0) return system_error(path.string());
+  if (::fsync(fd.get()) != 0) return file_error(path);
   return {};
 }
 
@@ -34,7 +63,7 @@ Result<PartFile> PartFile::open(const std::filesystem::path& path) {
   file.path_ = path;
   file.fd_ = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
-  if (!file.fd_ || ::fstat(file.fd_.get(), &status) != 0) return system_error(path.string());
+  if (!file.fd_ || ::fstat(file.fd_.get(), &status) != 0) return file_error(path);
   if (!S_ISREG(status.st_mode)) return file.wrong("it is no file");
   const auto bytes = static_cast<std::uint64_t>(status.st_size);
   std::vector<std::byte> head(std::min<std::uint64_t>(bytes, kPartHeaderBytes));
@@ -76,7 +105,7 @@ Result<void> PartFile::read(std::uint64_t offset, std::span<std::byte> bytes) co
   while (!bytes.empty()) {
     const auto count = ::pread(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return system_error(path_.string());
+    if (count < 0) return file_error(path_);
     if (count == 0) return wrong("it became shorter while it was read");
     bytes = bytes.subspan(static_cast<std::size_t>(count));
     offset += static_cast<std::uint64_t>(count);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cerrno>
 #include <filesystem>
 #include <span>
 
@@ -8,8 +9,11 @@
 
 namespace troupe::rank {
 
-/// Writes a file and waits until it is on disk. Errors: io, out_of_memory (disk full), each naming
-/// the file.
+/// The error of a failed call on a file, from errno: io, whatever the call lacked. A full disk is
+/// no lack of memory.
+Error file_error(const std::filesystem::path& path, int error = errno);
+
+/// Writes a file and waits until it is on disk. Errors: io, naming the file.
 Result<void> write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
 /// A part in a file, open for reading. Everything in the file is checked; errors name the file and

@@ -145,7 +145,7 @@ std::optional<SavedState> RunLoop::newest_state() {
   auto memory = MemoryState::find(everyone, held());
   if (memory.ok() && (*memory)->step() >= on_disk) return SavedState(std::move(*memory));
   if (on_disk < 0) return std::nullopt;
-  auto found = find_state(everyone, folder_of(save_), on_disk);
+  auto found = find_state(everyone, states_, on_disk);
   if (!found) throw CollectiveException(found.error());
   return *found;
 }

@@ -72,8 +72,41 @@ Result<void> same_entries(const std::vector<SavedEntry>& saved, const Checkpoint
 
 }  // namespace
 
-Generations folder_of(const SaveOptions& options) {
-  return Generations(std::filesystem::path(options.directory) / options.name);
+SaveOptions with_defaults(SaveOptions options, const SaveOptions& program) {
+  if (options.name.empty()) options.name = program.name;
+  options.fingerprint.insert(program.fingerprint.begin(), program.fingerprint.end());
+  options.inputs.insert(program.inputs.begin(), program.inputs.end());
+  return options;
+}
+
+std::filesystem::path folder_of(const SaveOptions& options) {
+  return std::filesystem::path(options.directory) / options.name;
+}
+
+Result<Fingerprint> fingerprint_of(const SaveOptions& options) {
+  Fingerprint fingerprint = options.fingerprint;
+  for (const auto& [name, path] : options.inputs) {
+    auto contents = contents_of(path);
+    if (!contents) return contents.error();
+    fingerprint[name] = std::move(*contents);
+  }
+  return fingerprint;
+}
+
+Result<Generations> states_of(const HostGroup& group, const SaveOptions& options) {
+  auto mine = group.rank() == 0 ? fingerprint_of(options) : Result<Fingerprint>(Fingerprint());
+  const auto good = mine.ok() ? Result<void>() : Result<void>(mine.error());
+  if (auto agreed = group.agree(good); !agreed) return agreed.error();
+  std::string text;
+  for (const auto& [name, value] : *mine) text += name + '\0' + value + '\0';
+  text = group.gather_text(text)[0];
+  Fingerprint all;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto middle = text.find('\0', at), end = text.find('\0', middle + 1);
+    all.emplace(text.substr(at, middle - at), text.substr(middle + 1, end - middle - 1));
+    at = end + 1;
+  }
+  return Generations(folder_of(options), all);
 }
 
 Result<std::optional<SavedState>> find_state(const HostGroup& group, const Generations& generations,
@@ -83,6 +116,13 @@ Result<std::optional<SavedState>> find_state(const HostGroup& group, const Gener
   for (const auto& candidate : list) {
     std::vector<std::string> bad{candidate.problem};
     if (candidate.manifest) {
+      const auto other = difference(candidate.manifest->fingerprint, generations.fingerprint());
+      if (!other.empty()) {
+        return Error{Errc::invalid, 0,
+                     "the state of step " + std::to_string(candidate.step) + " in " +
+                         generations.folder().string() + " is of another problem: " + other +
+                         " (--restart never begins anew; or choose another --checkpoint-dir)"};
+      }
       auto state = std::make_shared<DiskState>(generations, *candidate.manifest);
       bad = problems(group, *state);
       if (bad.empty()) return std::optional(SavedState(state));

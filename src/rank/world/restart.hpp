@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <optional>
 
 #include <troupe/checkpoint.hpp>
@@ -10,13 +11,24 @@
 
 namespace troupe::rank {
 
+/// What `options` leave open comes from the program's own.
+SaveOptions with_defaults(SaveOptions options, const SaveOptions& program);
+
 /// Where the states that `options` speak of lie.
-Generations folder_of(const SaveOptions& options);
+std::filesystem::path folder_of(const SaveOptions& options);
+
+/// The fingerprint of a run with these options, with what their input files hold. Errors: io.
+Result<Fingerprint> fingerprint_of(const SaveOptions& options);
+
+/// The states that `options` speak of. All of the group call it: the fingerprint is that of the
+/// first. Errors, the same on all: io (an input file cannot be read).
+Result<Generations> states_of(const HostGroup& group, const SaveOptions& options);
 
 /// Looks for a saved state on disk that is good as a whole: that of step `wanted`, or with
 /// SaveOptions::kNewest the newest; what is damaged costs a line of log and the one before it is
 /// taken. All of the group call it and get the same answer; each checks its share of the files.
-/// nullopt: nothing has been saved. Errors: io, with what is wrong with each state.
+/// nullopt: nothing has been saved. Errors: io, with what is wrong with each state; invalid, if the
+/// state is of another problem (its fingerprint is not that of `generations`).
 Result<std::optional<SavedState>> find_state(const HostGroup& group, const Generations& generations,
                                              std::int64_t wanted);
 

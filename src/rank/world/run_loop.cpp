@@ -1,7 +1,12 @@
 #include "rank/world/run_loop.hpp"
 
+#include <unistd.h>
+
+#include <algorithm>
+
 #include "common/core/log.hpp"
 #include "rank/world/restart.hpp"
+#include "rank/world/state_costs.hpp"
 #include "rank/world/stop_signal.hpp"
 #include "rank/world/world_actor.hpp"
 #include "rank/world/world_core.hpp"
@@ -16,6 +21,13 @@ bool ends_the_world(Errc code) {
   return code == Errc::budget_exhausted || code == Errc::device_failed;
 }
 
+/// This process, to those that run another job in the same folder.
+std::string whoami() {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  return std::string("process ") + std::to_string(::getpid()) + " on " + host;
+}
+
 }  // namespace
 
 RunLoop::RunLoop(WorldCore& core, Checkpoint& checkpoint, const StepFunction& step,
@@ -24,11 +36,10 @@ RunLoop::RunLoop(WorldCore& core, Checkpoint& checkpoint, const StepFunction& st
       checkpoint_(&checkpoint),
       step_(&step),
       options_(&options),
-      save_(options.save.value_or(core.save_options_)),
+      save_(with_defaults(options.save.value_or(core.save_options_), core.save_options_)),
       first_(options.first_step),
       from_(options.first_step) {
   check(options.commit_every >= 1, "commit_every must be at least 1");
-  if (save_.name.empty()) save_.name = core.save_options_.name;
   const std::lock_guard lock(core_->mutex_);
   check(!core_->attached_, "one run at a time");
   core_->attached_ = true;
@@ -40,6 +51,10 @@ RunLoop::~RunLoop() {
   const std::lock_guard lock(core_->mutex_);
   core_->attached_ = false;
   core_->at_step_ = -1;
+}
+
+bool RunLoop::keeps() const {
+  return !save_.directory.empty() || save_.partner || core_->shrink_;
 }
 
 bool RunLoop::interrupted() const {
@@ -57,7 +72,12 @@ void RunLoop::run() {
   try {
     if (core_->members().rank() >= 0) {
       check_save_options();
+      check_room();
       begin_keeping();
+    } else if (!save_.directory.empty()) {
+      // It may be a member later, or what is left to write the state.
+      const auto fingerprint = fingerprint_of(save_);
+      states_ = Generations(folder_of(save_), fingerprint.ok() ? *fingerprint : save_.fingerprint);
     }
     loop();
   } catch (const WorldStopped& e) {
@@ -86,9 +106,28 @@ void RunLoop::check_save_options() {
   }
   if (save_.directory.empty() && save_.every > 0)
     outcome = Error{Errc::invalid, 0, "there is no folder to save to (--checkpoint-dir)"};
-  if (outcome.ok() && !save_.directory.empty() && members.rank() == 0)
-    outcome = folder_of(save_).prepare();
+  if (outcome.ok() && !save_.directory.empty() && members.rank() == 0) {
+    auto lock = FolderLock::take(folder_of(save_), whoami());
+    outcome = lock.ok() ? Generations(folder_of(save_)).prepare() : Result<void>(lock.error());
+    if (lock.ok()) folder_lock_ = std::move(*lock);
+  }
   if (auto agreed = members.agree(outcome); !agreed) throw CollectiveException(agreed.error());
+  if (save_.directory.empty()) return;
+  auto states = states_of(members, save_);
+  if (!states) throw CollectiveException(states.error());
+  states_ = std::move(*states);
+}
+
+void RunLoop::check_room() {
+  const auto& members = core_->members();
+  const auto costs = measure_costs(members, *checkpoint_);
+  Result<void> outcome;
+  if (!save_.directory.empty() && members.rank() == 0)
+    outcome = rank::check_room(states_.folder(), costs.whole);
+  if (auto agreed = members.agree(outcome); !agreed) throw CollectiveException(agreed.error());
+  const auto line = describe(costs, save_, keeps());
+  if (members.rank() == 0 && std::exchange(core_->costs_told_, line) != line)
+    log::info("checkpoint", "{}", line);
 }
 
 void RunLoop::begin_keeping() {
@@ -104,11 +143,10 @@ void RunLoop::begin_keeping() {
     exchange();
     keeper.reset();  // of the run before: its memory is needed
   }
-  if (save_.directory.empty() && !save_.partner && !core_->shrink_) return;
-  const auto folder = save_.directory.empty() ? std::filesystem::path() : folder_of(save_).folder();
+  if (!keeps()) return;
   const auto nodes = core_->members().gather(core_->mpi().node());
   keeper = std::make_unique<StateKeeper>(core_->members(), nodes, core_->device_, *checkpoint_,
-                                         StateKeeper::Options{folder, save_.partner, keeper_});
+                                         StateKeeper::Options{states_, save_.partner, keeper_});
   keeper_ = keeper.get();
   exchange();
 }
@@ -119,7 +157,7 @@ void RunLoop::restart() {
       core_->restarted_names_.contains(save_.name)) {
     return;
   }
-  auto found = find_state(core_->members(), folder_of(save_), save_.restart);
+  auto found = find_state(core_->members(), states_, save_.restart);
   if (!found) throw CollectiveException(found.error());
   if (*found) {
     restarted_ = false;  // until it is loaded: a fault on the way leads back here
@@ -245,11 +283,20 @@ void RunLoop::finish() {
 void RunLoop::stop(std::int64_t step) {
   finish();
   const auto at = "asked to stop, at step " + std::to_string(step);
+  // Without anything to go on from, to run the job again is to begin anew: that is no success of a
+  // kind, and the one who asked shall know.
   if (save_.directory.empty())
-    throw CollectiveException({Errc::requeue, 0, at + "; nothing is saved (no --checkpoint-dir)"});
-  const bool saved = keeper_->on_disk() == step;
+    throw CollectiveException({Errc::stopped, 0, at + "; nothing is saved (no --checkpoint-dir)"});
+  const auto newest = std::max(core_->restarted_from_, keeper_->on_disk());
+  if (newest < 0) {
+    throw CollectiveException(
+        {Errc::stopped, 0, at + "; its state could not be saved, and no other is on disk"});
+  }
   throw CollectiveException(
-      {Errc::requeue, 0, at + (saved ? "; its state is on disk" : "; it could not be saved")});
+      {Errc::requeue, 0,
+       at + (newest == step ? "; its state is on disk"
+                            : "; its state could not be saved, that of step " +
+                                  std::to_string(newest) + " is on disk")});
 }
 
 // Faults
@@ -262,7 +309,7 @@ Error RunLoop::rescue(const Error& error) {
     const auto& everyone = core_->mpi().everyone();
     const auto memory = MemoryState::find(everyone, held());
     if (!save_.directory.empty() && memory.ok() && (*memory)->step() > step) {
-      const StateWriter writer(folder_of(save_), everyone.rank(), everyone.size(),
+      const StateWriter writer(states_, everyone.rank(), everyone.size(),
                                [&](std::span<const std::byte> value, std::span<std::byte> all) {
                                  everyone.all_gather(value, all);
                                });

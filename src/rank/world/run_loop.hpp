@@ -8,6 +8,7 @@
 #include <troupe/checkpoint.hpp>
 #include <troupe/world.hpp>
 
+#include "rank/store/state_folder.hpp"
 #include "rank/world/state_keeper.hpp"
 
 namespace troupe::rank {
@@ -32,6 +33,10 @@ class RunLoop {
 
  private:
   void check_save_options();
+  /// Whether there is room for the states; and what they cost, told once.
+  void check_room();
+  /// Whether the state is taken out of GPU memory at all.
+  [[nodiscard]] bool keeps() const;
   /// The members' keepers of the state, which go on from what those before them have.
   void begin_keeping();
   void loop();
@@ -97,6 +102,8 @@ class RunLoop {
   const StepFunction* step_;
   const RunOptions* options_;
   SaveOptions save_;
+  Generations states_{std::filesystem::path()};
+  FolderLock folder_lock_;         ///< of the first member
   StateKeeper* keeper_ = nullptr;  ///< nullptr: the state stays in GPU memory
   bool restarted_ = false;         ///< restart() is done
   std::int64_t first_;             ///< the step that the run began with

@@ -20,7 +20,7 @@ StateKeeper::StateKeeper(const HostGroup& members, std::span<const int> nodes,
     : members_(&members),
       checkpoint_(&checkpoint),
       exchange_(members),
-      writer_(Generations(options.folder), members.rank(), members.size(),
+      writer_(options.states, members.rank(), members.size(),
               [this](std::span<const std::byte> value, std::span<std::byte> all) {
                 exchange_.all_gather(value, all);
               }),

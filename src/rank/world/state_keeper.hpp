@@ -34,7 +34,7 @@ namespace troupe::rank {
 class StateKeeper {
  public:
   struct Options {
-    std::filesystem::path folder;  ///< empty: nothing is written
+    Generations states{std::filesystem::path()};  ///< where to; nothing is written without a folder
     bool partner = false;
     /// Of this rank's keeper before: what it has held and brought to disk counts as this one's.
     const StateKeeper* before = nullptr;

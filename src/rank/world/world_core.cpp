@@ -301,9 +301,10 @@ const SaveOptions& World::save_options() const {
 Result<std::optional<SavedState>> World::find_state(const SaveOptions& options) {
   if (options.directory.empty() || options.restart == SaveOptions::kNever)
     return std::optional<SavedState>();
-  auto named = options;
-  if (named.name.empty()) named.name = core_->save_options().name;
-  return rank::find_state(core_->members(), rank::folder_of(named), named.restart);
+  const auto wanted = rank::with_defaults(options, core_->save_options());
+  const auto states = rank::states_of(core_->members(), wanted);
+  if (!states) return states.error();
+  return rank::find_state(core_->members(), *states, wanted.restart);
 }
 Result<SavedState> World::partner_state() {
   const auto* const keeper = core_->keeper();

@@ -159,6 +159,7 @@ class WorldCore {
   std::atomic<const HostGroup*> members_;  ///< written by the program's thread
   std::set<std::string> restarted_names_;  ///< of runs that have looked for a state to go on from
   std::int64_t restarted_from_ = -1;
+  std::string costs_told_;  ///< of the state of the last run
   bool signal_passed_on_ = false;
 
   mutable std::mutex mutex_;
