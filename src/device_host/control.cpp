@@ -147,8 +147,6 @@ void DeviceHost::connect(wire::ControlMessage message) {
     auto connected = opened.ok() ? engine_->connect(head.rank, head.size, contributions) : opened;
     return [this, head, connected = std::move(connected)] {
       if (connected.ok()) lanes_.set_state(Lane::collective, Lanes::State::ready);
-      if (connected.code() == Errc::device_lost || connected.code() == Errc::device_failed)
-        lose(connected.error());
       answer(head, connected);
     };
   });
@@ -175,6 +173,8 @@ void DeviceHost::finish_quiesce() {
 }
 
 void DeviceHost::answer(const Control& request, const Result<void>& outcome) {
+  if (outcome.code() == Errc::device_lost || outcome.code() == Errc::device_failed)
+    lose(outcome.error());
   if (outcome.ok())
     return send({.kind = ControlKind::done, .region = request.region, .request = request.request});
   send({.kind = ControlKind::failed,
