@@ -26,8 +26,9 @@ auto patiently(CommandPort& port, Attempt attempt) {
 
 /// Tells the program, also where it has not kept the future.
 Done resolving(CommandPort& port, const std::shared_ptr<Promise<void>>& promise) {
-  return [&port, promise](const Result<void>& outcome) {
-    if (!outcome.ok()) port.report(outcome.error());
+  return [request = std::make_shared<CommandPort::Request>(port),
+          promise](const Result<void>& outcome) {
+    request->end(outcome);
     promise->resolve(outcome);
   };
 }
