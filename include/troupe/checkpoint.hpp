@@ -40,7 +40,7 @@ class Checkpoint {
             Move move, std::size_t half, const Place& place) mutable {
           auto& copy = halves[half];
           if (move == Move::commit && !copy.valid()) copy.renew();
-          if ((move == Move::rollback || move == Move::load || move == Move::forget) &&
+          if ((move == Move::rollback || move == Move::load || move == Move::renew) &&
               !buffer.valid()) {
             buffer.renew();
           }
@@ -104,9 +104,11 @@ class Checkpoint {
   Future<void> commit(std::int64_t step);
   /// Goes back to the commit of `step`, one of the last two; waits for it.
   Result<void> rollback(std::int64_t step);
-  /// Before any commit is complete everywhere: forgets the half-made one and makes the references
-  /// valid that it left stale. Never fails.
-  Result<void> forget();
+  /// Before any commit is complete everywhere: forgets the half-made one. The state is what it was,
+  /// and what of it is stale stays stale.
+  void forget();
+  /// Before the state is loaded: makes its references valid, their contents undefined.
+  void renew();
   /// Step of the newest commit that was submitted; -1: none.
   [[nodiscard]] std::int64_t newest() const noexcept { return steps_[current_]; }
 
@@ -128,7 +130,7 @@ class Checkpoint {
   Result<void> load(std::size_t entry, std::span<const std::byte> saved);
 
  private:
-  enum class Move { commit, rollback, forget, prepare, save, load };
+  enum class Move { commit, rollback, renew, prepare, save, load };
   /// Where an entry goes to, or comes from.
   struct Place {
     std::uint8_t* host = nullptr;  ///< prepare, save

@@ -159,8 +159,6 @@ void DeviceHost::connect(wire::ControlMessage message) {
         const bool open = opened.ok();
         auto connected = open ? engine_->connect(head.rank, head.size, contributions) : opened;
         return [this, head, opens, open, connected = std::move(connected)] {
-          if (connected.code() == Errc::device_lost || connected.code() == Errc::device_failed)
-            lose(connected.error());
           answer(head, connected);
           if (opens) collective_lane_opened(open);
         };
@@ -201,6 +199,8 @@ void DeviceHost::finish_quiesce() {
 }
 
 void DeviceHost::answer(const Control& request, const Result<void>& outcome) {
+  if (outcome.code() == Errc::device_lost || outcome.code() == Errc::device_failed)
+    lose(outcome.error());
   if (outcome.ok())
     return send({.kind = ControlKind::done, .region = request.region, .request = request.request});
   send({.kind = ControlKind::failed,

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <fmt/format.h>
+
 namespace troupe::rank {
 namespace {
 
@@ -134,6 +136,26 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   while (launch.ring_bytes < config.bytes("ring-size")) launch.ring_bytes *= 2;
   if (launch.in_process) settings.standby = false;
   return options;
+}
+
+Result<void> check_deadlines(const Config& config) {
+  const auto longer = [&](const char* name, const char* than, const char* why) -> Result<void> {
+    const auto limit = config.duration(name), least = config.duration(than);
+    if (limit > least || limit.count() == 0) return {};
+    const auto seconds = [](std::chrono::nanoseconds time) {
+      return fmt::format("{:g} s", std::chrono::duration<double>(time).count());
+    };
+    return Error{Errc::invalid, 0,
+                 fmt::format("{} = {} must be longer than {} = {}: {}", name, seconds(limit), than,
+                             seconds(least), why)};
+  };
+  if (auto order = longer("phase-timeout", "heartbeat-timeout",
+                          "a device host that hangs in a recovery has to be found in time");
+      !order) {
+    return order;
+  }
+  return longer("token-timeout", "heartbeat-timeout",
+                "a transfer has to outlast the discovery that a device host hangs");
 }
 
 SaveOptions save_options(const Config& config) {

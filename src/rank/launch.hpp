@@ -29,6 +29,10 @@ int core_share(const std::vector<std::string>& masks, std::size_t rank);
 Result<DeviceCore::Options> device_options(const Config& config, const std::string& backend,
                                            int local_rank, int cores);
 
+/// Deadlines that contradict one another, of which one would end a job that another is there to
+/// save, are Errc::invalid.
+Result<void> check_deadlines(const Config& config);
+
 /// Where runs keep their state, from the configuration.
 SaveOptions save_options(const Config& config);
 /// The signal by which a run is asked to stop; 0: none.

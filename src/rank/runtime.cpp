@@ -20,6 +20,8 @@
 namespace troupe {
 namespace {
 
+/// How long a rank that has failed waits for others to end as well.
+constexpr std::chrono::seconds kEndPatience{10};
 constexpr int kActorWorkers = 3;  // the device's actor, the world's and the one of tokens
 
 rank::TokenPath token_path(const std::string& name) {
@@ -133,6 +135,7 @@ void Runtime::Parts::open(int* argc, char*** argv) {
     if (auto agreed = mpi->everyone().agree(outcome); !agreed)
       throw CollectiveException(agreed.error());
   };
+  agree(rank::check_deadlines(config));
   agree(mpi->check_threads());
   agree(log::init(Rank(mpi->rank()), config.text("log-level")));
   auto started = ProductionScheduler::start({.workers = kActorWorkers});
@@ -214,6 +217,19 @@ int run_body(const Program& program, Runtime& runtime, const std::function<int(R
   }
 }
 
+/// A rank that ends with a status of its own, while others wait for it, ends the job.
+int end_body(const Program& program, rank::MpiSession& mpi, int status) {
+  const auto patience = status == kExitSuccess ? std::chrono::seconds(0) : kEndPatience;
+  if (mpi.all_have_ended(patience) || status == kExitSuccess) return status;
+  std::fprintf(
+      stderr,
+      "%s: [rank %d] this rank's program has ended with status %d, that of others has not: "
+      "the job ends\n",
+      program.name.c_str(), mpi.rank(), status);
+  std::fflush(stderr);
+  rank::MpiSession::abort(status);
+}
+
 int answer(const Program& program, const Config& config, bool first) {
   if (!first) return kExitSuccess;
   const std::string text = config.wants_help() ? config.help_text(program.name, program.synopsis)
@@ -242,7 +258,7 @@ int run_program(int argc, char** argv, const Program& program,
   int status = kExitSuccess;
   try {
     Runtime runtime(argc, argv, *config);
-    status = run_body(program, runtime, body);
+    status = end_body(program, *mpi, run_body(program, runtime, body));
   } catch (const Exception& e) {
     status = complain(program, e.error(), mpi->rank(), true);
   }

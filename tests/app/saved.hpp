@@ -168,8 +168,10 @@ class Saved : public ::testing::Test {
   /// A job that is killed as a whole in iteration 75, with states of every 20th on disk.
   void leave_states(const std::string& folder) {
     const std::set<std::string> two{"step-40", "step-60"};
-    Job job(ranks_here(4), saving(folder) + Arguments{"--checkpoint-every", "20", "--fault",
-                                                      "hang@75:0", "--heartbeat-timeout", "60s"});
+    Job job(ranks_here(4),
+            saving(folder) + Arguments{"--checkpoint-every", "20", "--fault", "hang@75:0",
+                                       "--heartbeat-timeout", "60s", "--phase-timeout", "70s",
+                                       "--token-timeout", "70s"});
     EXPECT_TRUE(within(30s, [&] { return contents(folder) == two; })) << job.out() << job.err();
     job.kill_all();
     EXPECT_TRUE(job.nothing_left());

@@ -43,14 +43,12 @@ class Machine {
     c.device().nop().get();
   }
 
-  void run(std::int64_t steps, std::int64_t commit_every, bool wait_at_the_end) {
+  void run(std::int64_t steps, std::int64_t commit_every) {
     c_->world().run(checkpoint_,
                     [&](std::int64_t i) {
                       ++executed_;
                       one_step(i);
-                      if (i + 1 < steps) return Step::again;
-                      if (wait_at_the_end) c_->device().nop().get();
-                      return Step::done;
+                      return i + 1 < steps ? Step::again : Step::done;
                     },
                     {.first_step = 0, .commit_every = commit_every});
   }
@@ -120,7 +118,7 @@ void run_round(Context& c, const std::vector<Strike>& plan, std::int64_t steps,
                std::int64_t commit_every, const std::string& what) {
   const auto before = c.world().recoveries().size();
   Machine machine(c, plan);
-  machine.run(steps, commit_every, true);
+  machine.run(steps, commit_every);
   machine.check(steps, what);
   const auto recovered = c.world().recoveries().size() - before;
   c.expect((recovered > 0) == !plan.empty(),
@@ -184,7 +182,7 @@ void last_step(Context& c) {
 /// One loss more than the budget allows ends the program; run_program() turns that into its status.
 void budget(Context& c) {
   Machine machine(c, {{3, 0, FaultKind::kill, ""}, {6, 0, FaultKind::kill, ""}});
-  machine.run(20, 2, true);
+  machine.run(20, 2);
   c.expect(false, "the run outlived its budget");
 }
 

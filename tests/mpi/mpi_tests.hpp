@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <set>
 #include <string>
@@ -90,12 +92,42 @@ inline bool settle(Context& c, std::size_t faults) {
   }
 }
 
+/// A folder that all ranks see, gone when rank 0 lets go of it.
+class SharedFolder {
+ public:
+  explicit SharedFolder(Context& c) : first_(c.first()) {
+    std::string mine;
+    if (first_) {
+      char name[] = "/tmp/troupe-mpi-test-XXXXXX";
+      mine = ::mkdtemp(name);
+    }
+    path_ = c.world().gather_text(mine)[0];
+  }
+  ~SharedFolder() {
+    std::error_code ignored;
+    if (first_) std::filesystem::remove_all(path_, ignored);
+  }
+  SharedFolder(const SharedFolder&) = delete;
+  SharedFolder& operator=(const SharedFolder&) = delete;
+  [[nodiscard]] std::string path() const { return path_.string(); }
+
+ private:
+  bool first_;
+  std::filesystem::path path_;
+};
+
 void collectives(Context& c);
 void reformation(Context& c);
 void phases(Context& c);
 void epochs(Context& c);
 void checkpoint(Context& c);
 void last_step(Context& c);
+void failed_commit(Context& c);
+void left_run(Context& c);
+void last_error(Context& c);
+void last_read(Context& c);
+void full_ring(Context& c);
+void early_return(Context& c);
 void budget(Context& c);
 void absent(Context& c);
 void loss_after_absence(Context& c);

@@ -12,30 +12,6 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kLength = 3000;
 
-/// A folder that all ranks see, gone when rank 0 lets go of it.
-class SharedFolder {
- public:
-  explicit SharedFolder(Context& c) : first_(c.first()) {
-    std::string mine;
-    if (first_) {
-      char name[] = "/tmp/troupe-mpi-test-XXXXXX";
-      mine = ::mkdtemp(name);
-    }
-    path_ = c.world().gather_text(mine)[0];
-  }
-  ~SharedFolder() {
-    std::error_code ignored;
-    if (first_) fs::remove_all(path_, ignored);
-  }
-  SharedFolder(const SharedFolder&) = delete;
-  SharedFolder& operator=(const SharedFolder&) = delete;
-  [[nodiscard]] std::string path() const { return path_.string(); }
-
- private:
-  bool first_;
-  fs::path path_;
-};
-
 /// x += step + rank in every step, whole numbers in f64; counts its steps on the host.
 struct Sum {
   explicit Sum(Context& context) : c(&context), checkpoint(context.device()) {

@@ -286,6 +286,23 @@ TEST(End, ResolvesWhatIsUnderWay) {
   for (const auto& future : futures) EXPECT_EQ(future.wait().code(), Errc::stopped);
 }
 
+/// What was asked of a device host that never answers is answered for it when it is given up.
+TEST(End, OfADeviceLeavesNoPromiseBehind) {
+  DeviceRig rig({"--heartbeat-timeout", "60s"});
+  const auto memory = rig.core().allocate_apart(1 << 20);
+  ASSERT_TRUE(memory.ok());
+  ASSERT_EQ(::kill(active_host(), SIGSTOP), 0);
+  const auto mapped = rig.core().map_apart(memory->where);
+  wire::ControlMessage failure;
+  failure.head = {.kind = wire::ControlKind::fatal,
+                  .code = static_cast<std::uint32_t>(Errc::device_failed)};
+  failure.text = "off the bus";
+  rig.core().tell(rank::device_message::FromHost{
+      1, std::make_shared<wire::ControlMessage>(std::move(failure))});
+  ASSERT_TRUE(mapped.wait_for(kDeadline)) << "whoever waits for it waits for ever";
+  EXPECT_EQ(mapped.wait().code(), Errc::device_failed);
+}
+
 TEST(End, OfTheRankIsTheEndOfItsDeviceHosts) {
   int out[2] = {};
   ASSERT_EQ(::pipe2(out, O_CLOEXEC), 0);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/actor/actor_system.hpp"
+#include "common/actor/patient_tell.hpp"
 
 namespace troupe {
 namespace {
@@ -24,11 +25,6 @@ constexpr auto kPatience = 60s;
 std::shared_ptr<Scheduler> threads(int workers, int messages_per_turn = 64) {
   return ProductionScheduler::start({.workers = workers, .messages_per_turn = messages_per_turn})
       .take();
-}
-
-template <class A, class M>
-void tell_patiently(const ActorRef<A>& to, M message) {
-  while (to.tell(message).code() == Errc::would_block) std::this_thread::yield();
 }
 
 struct Add {
@@ -49,6 +45,47 @@ class Adder : public Actor<Adder, Add, Sum> {
   std::atomic<int>* alive_;
   long sum_ = 0;
 };
+
+struct Letter {
+  std::shared_ptr<std::string> text;
+};
+class Reader : public Actor<Reader, Letter> {
+ public:
+  Reader(std::latch* go_on, std::atomic<int>* whole) : go_on_(go_on), whole_(whole) {}
+  void on(Letter letter) {
+    go_on_->wait();
+    if (letter.text && *letter.text == "a descriptor, say") whole_->fetch_add(1);
+  }
+
+ private:
+  std::latch* go_on_;
+  std::atomic<int>* whole_;
+};
+
+TEST(PatientTell, AMessageThatFindsTheMailboxFullArrivesWhole) {
+  std::latch go_on(1);
+  std::atomic<int> whole{0};
+  ActorSystem system(threads(1));
+  const auto reader =
+      system.spawn<Reader>({.name = "reader", .mailbox_capacity = 2}, &go_on, &whole);
+  constexpr int kLetters = 10;
+  std::atomic<int> sent{0};
+  std::jthread sender([&] {
+    for (int i = 0; i < kLetters; ++i) {
+      const Letter letter{std::make_shared<std::string>("a descriptor, say")};
+      EXPECT_TRUE(tell_patiently(reader, letter).ok());
+      sent.fetch_add(1);
+    }
+  });
+  // Until it has been refused at least once: the mailbox is full.
+  while (reader.tell(Letter{}).code() != Errc::would_block) std::this_thread::yield();
+  go_on.count_down();
+  sender.join();
+  while (whole.load() < kLetters) std::this_thread::yield();
+  reader.stop();
+  reader.wait_ended();
+  EXPECT_EQ(tell_patiently(reader, Letter{}).code(), Errc::stopped);
+}
 
 TEST(ProductionScheduler, RefusesOptionsThatMakeNoSense) {
   EXPECT_EQ(ProductionScheduler::start({.workers = 0}).code(), Errc::invalid);
@@ -91,7 +128,7 @@ TEST(ProductionScheduler, ThousandsOfActorsFromFourThreads) {
     for (int sender = 0; sender < kThreads; ++sender) {
       senders.emplace_back([&] {
         for (int i = 0; i < kEach; ++i) {
-          for (const auto& adder : adders) tell_patiently(adder, Add{1});
+          for (const auto& adder : adders) (void)tell_patiently(adder, Add{1});
         }
       });
     }
@@ -321,8 +358,8 @@ TEST(ProductionScheduler, RestartsUnderLoadLoseNoQuestion) {
   for (int i = 0; i < 3; ++i) {
     senders.emplace_back([&] {
       for (int n = 0; n < 300; ++n) {
-        tell_patiently(crashing, Crash{});
-        tell_patiently(crashing, Add{1});
+        (void)tell_patiently(crashing, Crash{});
+        (void)tell_patiently(crashing, Add{1});
         if (crashing.ask(Sum{}, kPatience).wait().ok()) answered.fetch_add(1);
       }
     });

@@ -99,7 +99,7 @@ TEST_F(ConfigTest, RuntimeOptionsAreThere) {
   EXPECT_EQ(config.bytes("ring-size"), 4U << 20);
   EXPECT_EQ(config.bytes("memory-limit"), 0U);
   EXPECT_EQ(config.text("spin"), "auto");
-  EXPECT_EQ(config.duration("op-timeout"), nanoseconds(0));
+  EXPECT_EQ(config.duration("op-timeout"), std::chrono::minutes(10));
   EXPECT_EQ(config.duration("restart-window"), std::chrono::minutes(1));
   EXPECT_EQ(config.integer("restart-budget"), 3);
   EXPECT_EQ(good({"--spin", "20us"}).duration("spin"), std::chrono::microseconds(20));

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "rank/launch.hpp"
 
@@ -33,6 +34,26 @@ TEST(CoreShare, IsNeverNothing) {
 TEST(CoreMask, IsOfThisProcess) {
   const auto mask = core_mask();
   EXPECT_GT(std::count(mask.begin(), mask.end(), '1'), 0);
+}
+
+Result<void> deadlines(std::vector<const char*> options) {
+  options.insert(options.begin(), "test");
+  return check_deadlines(Config::parse(static_cast<int>(options.size()), options.data()).take());
+}
+
+TEST(Deadlines, ThoseThatContradictOneAnotherAreRefused) {
+  EXPECT_TRUE(deadlines({}).ok()) << "the defaults";
+  const auto phase = deadlines({"--phase-timeout", "3s"});
+  EXPECT_EQ(phase.code(), Errc::invalid);
+  EXPECT_EQ(phase.error().message,
+            "phase-timeout = 3 s must be longer than heartbeat-timeout = 3 s: a device host that "
+            "hangs in a recovery has to be found in time");
+  EXPECT_EQ(deadlines({"--token-timeout", "2.5s"}).code(), Errc::invalid);
+  EXPECT_EQ(deadlines({"--heartbeat-timeout", "60s"}).code(), Errc::invalid);
+  EXPECT_TRUE(
+      deadlines({"--heartbeat-timeout", "60s", "--phase-timeout", "61s", "--token-timeout", "61s"})
+          .ok());
+  EXPECT_TRUE(deadlines({"--op-timeout", "0s"}).ok()) << "none is no contradiction";
 }
 
 }  // namespace

@@ -179,6 +179,7 @@ void shrink_and_grow(std::uint32_t seed) {
   auto options = options_of(seed);
   options.ranks = 3 + static_cast<int>(seed * 11 % 30);
   options.shrink = true;
+  options.one_root = seed % 2 == 0;
   WorldSimulation world(options);
   scatter_faults(world, seed, options.ranks);
   std::mt19937 random(seed ^ 0x5111u);
@@ -207,6 +208,20 @@ void shrink_and_grow(std::uint32_t seed) {
 
 TEST(WorldProtocol, AWorldShrinksAndGrows) {
   for_each_seed(1500, shrink_and_grow);
+}
+
+TEST(WorldProtocol, AFirstRankThatComesBackAloneNamesTheCommunicator) {
+  for_each_seed(200, [](std::uint32_t seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    auto options = options_of(seed);
+    options.ranks += 1;
+    options.shrink = options.one_root = true;
+    WorldSimulation world(options);
+    world.fail_at(Micros(600'000), 0, {Errc::device_failed, 79, "off the bus"});
+    ASSERT_TRUE(world.run([&] { return world.settled() && world.spectators() == 1; }));
+    world.revive_at(Micros(1), 0);
+    EXPECT_TRUE(world.run([&] { return world.settled() && world.spectators() == 0; }));
+  });
 }
 
 TEST(WorldProtocol, ARankThatNeverAnswersStopsTheWorldWithItsName) {

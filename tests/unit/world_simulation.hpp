@@ -36,6 +36,7 @@ class WorldSimulation {
     bool trace = false;
     int max_rounds = 1000;
     bool shrink = false;
+    bool one_root = false;  ///< only the first member contributes to a communicator, as NCCL has it
     std::int64_t last_step = 6;  ///< each run ends with the commit of this step
   };
 

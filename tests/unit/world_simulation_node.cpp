@@ -111,8 +111,17 @@ void WorldSimulation::Node::contribute(std::uint32_t round) {
     std::vector<std::byte> name(sizeof(round) + sizeof(rank_));
     std::memcpy(name.data(), &round, sizeof round);
     std::memcpy(name.data() + sizeof round, &rank_, sizeof rank_);
+    if (world_->options_.one_root && first_member() != rank_) name.clear();
     member_.device_event(DeviceDone{.order = Order::contribute, .round = round, .outcome = name});
   });
+}
+
+/// Of the world that is being formed.
+int WorldSimulation::Node::first_member() const {
+  const auto& out = member_.excluded();
+  int first = 0;
+  while (std::binary_search(out.begin(), out.end(), first)) ++first;
+  return first;
 }
 
 void WorldSimulation::Node::connect(std::uint32_t round,
@@ -124,6 +133,10 @@ void WorldSimulation::Node::connect(std::uint32_t round,
   for (int peer = 0; peer < static_cast<int>(contributions.size()); ++peer) {
     if (world_->nodes_[static_cast<std::size_t>(peer)]->member_.spectator()) continue;
     const auto& name = contributions[static_cast<std::size_t>(peer)];
+    if (world_->options_.one_root && first_member() != peer) {
+      if (!name.empty()) world_->violation("two ranks name the communicator");
+      continue;
+    }
     if (name.size() != 8 || std::memcmp(name.data(), &round, 4) != 0 ||
         std::memcmp(name.data() + 4, &peer, 4) != 0) {
       world_->violation("a contribution of another round or rank");

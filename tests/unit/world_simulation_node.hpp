@@ -102,6 +102,7 @@ class WorldSimulation::Node final : public MemberActions {
   /// With other members the program begins its run again.
   void start_anew();
   void order(std::uint32_t round);
+  [[nodiscard]] int first_member() const;
   /// What the device does next, unless it dies or is stopped before.
   void work(std::uint32_t limit_us, std::function<void()> then);
   void standby_work(std::uint32_t limit_us, std::function<void()> then);

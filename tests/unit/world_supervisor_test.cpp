@@ -193,6 +193,41 @@ TEST_F(WithStandbyWorld, ADeathBesideADeadlineIsADeath) {
   EXPECT_NE(promoted(), 0u);
 }
 
+TEST_F(SupervisorByHand, ACommunicatorHasTheContributionsOfItsOwnRoundAlone) {
+  supervisor_.emplace(WorldSupervisor::Options{.size = 3, .shrink = true},
+                      [this](const WorldMessage& message) { sent_.push_back(message); });
+  supervisor_->start(now_);
+  std::vector<std::size_t> roots;
+  std::byte id{0};
+  const auto form = [&] {
+    while (supervisor_->phase() != Phase::active) {
+      const auto order = sent_.back();
+      if (order.phase == Phase::form) {
+        const auto blobs = decode_blobs(order.payload);
+        ASSERT_TRUE(blobs.ok());
+        roots.push_back(0);
+        for (const auto& blob : *blobs) roots.back() += blob.empty() ? 0 : 1;
+      }
+      const auto& out = order.excluded;
+      const int first = std::binary_search(out.begin(), out.end(), 0) ? 1 : 0;
+      for (int rank = 0; rank < 3; ++rank) {
+        WorldMessage done{.kind = Kind::done, .phase = order.phase};
+        if (order.phase == Phase::replace && rank == first) {
+          id = static_cast<std::byte>(std::to_integer<int>(id) + 1);
+          done.parts = {{.rank = rank, .contribution = {id}}};
+        }
+        from(rank, done);
+      }
+    }
+  };
+  form();
+  from(0, {.kind = Kind::failed, .text = "gone"});
+  form();
+  from(0, {.kind = Kind::rejoin});
+  form();
+  EXPECT_EQ(roots, (std::vector<std::size_t>{1, 1, 1}));
+}
+
 TEST_F(SupervisorByHand, DeadlinesBeginANewRoundAndEndInAStop) {
   from(0, {.kind = Kind::done, .phase = Phase::replace});
   supervisor_->tick(now_ += std::chrono::milliseconds(1000));

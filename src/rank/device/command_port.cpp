@@ -15,7 +15,7 @@ Future<void> CommandPort::try_submit(const detail::CommandView& command) {
 }
 
 Future<void> CommandPort::refuse(const detail::CommandView& command, Error error) {
-  if (!command.quiet) note_error(error);
+  if (!command.quiet) outcomes_.refused(submitted(), error);
   return Future<void>(Result<void>(std::move(error)));
 }
 
@@ -29,7 +29,12 @@ Future<void> CommandPort::submit(const detail::CommandView& command, Patience pa
       if (auto admitted = admit(command); !admitted) return refuse(command, admitted.error());
       if (!delivers) found = hindrance(command);
       Future<void> future;
-      if (found.way == Way::clear && push(command, future) == Push::done) return future;
+      const bool its_turn = Passage::open() || !passage_waits_;
+      if (its_turn && found.way == Way::clear && push(command, future) == Push::done) {
+        if (Passage::open()) passage_waits_ = false;
+        return future;
+      }
+      if (found.way == Way::clear && Passage::open()) passage_waits_ = true;
     }
     if (found.way == Way::lent) {
       rescue_(found.range);
@@ -168,12 +173,38 @@ void CommandPort::drain_locked(Resolved& resolved) {
       if (!tickets_.pending(ticket)) continue;
       if (options_.flight != nullptr && !outcome.ok())
         options_.flight->failed(ticket, outcome.code());
-      if (!outcome.ok() && !tickets_.slot(ticket).quiet) note_error(outcome.error());
+      if (!outcome.ok() && !tickets_.slot(ticket).quiet)
+        outcomes_.command_failed(ticket, outcome.error());
       resolved.add(tickets_.close(ticket), outcome);
     }
     any = true;
   }
-  if (any) tickets_.advance();
+  if (any) advance(resolved);
+}
+
+void CommandPort::advance(Resolved& resolved) {
+  tickets_.advance();
+  for (auto& [state, outcome] : outcomes_.ready(tickets_.retired()))
+    resolved.add(std::move(state), outcome);
+}
+
+CommandPort::Fence CommandPort::fence() {
+  Resolved resolved;
+  Fence fence;
+  const std::scoped_lock locks(submit_mutex_, reply_mutex_);
+  auto* const state = new detail::State<void>(this, detail::StateBase::TwoReferences{});
+  fence.reached = Future<void>(OutcomeLog::State(state));
+  fence.place = outcomes_.add_fence(tickets_.submitted(), OutcomeLog::State(state));
+  advance(resolved);
+  return fence;
+}
+
+void CommandPort::Request::end(const Result<void>& outcome) {
+  if (std::exchange(ended_, true)) return;
+  port_->outcomes_.end_request(entry_, outcome);
+  Resolved resolved;
+  const std::lock_guard lock(port_->reply_mutex_);
+  port_->advance(resolved);
 }
 
 Result<std::uint32_t> CommandPort::add_buffer(std::uint32_t region, std::uint64_t offset,
@@ -215,28 +246,21 @@ void CommandPort::keep_unanswered() noexcept {
                                                      : producer_.position());
 }
 
-void CommandPort::note_error(const Error& error) {
-  const std::lock_guard lock(error_mutex_);
-  if (!error_) error_ = error;
-  any_error_.store(true, std::memory_order_release);
-}
-
-std::optional<Error> CommandPort::take_error() {
-  if (!any_error_.load(std::memory_order_acquire)) return std::nullopt;
-  const std::lock_guard lock(error_mutex_);
-  any_error_.store(false, std::memory_order_relaxed);
-  return std::exchange(error_, std::nullopt);
-}
-
 void CommandPort::set_epoch(Epoch epoch) {
   const std::lock_guard lock(submit_mutex_);
   collectives_ = 0;
+  passage_waits_ = false;
   epoch_.store(epoch.value, std::memory_order_release);
 }
 
 void CommandPort::close_gate(const Error& error) {
   const std::lock_guard lock(submit_mutex_);
   gate_ = error;
+}
+
+bool CommandPort::closed() const {
+  const std::lock_guard lock(submit_mutex_);
+  return gate_ || ended_;
 }
 
 void CommandPort::open_gate() {

@@ -14,6 +14,7 @@
 #include "rank/device/buffer_table.hpp"
 #include "rank/device/flight_recorder.hpp"
 #include "rank/device/host_link.hpp"
+#include "rank/device/outcome_log.hpp"
 #include "rank/device/replay.hpp"
 #include "rank/device/ticket_table.hpp"
 
@@ -102,8 +103,25 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   void set_rescue(std::function<void(const Operand& written)> rescue) {
     rescue_ = std::move(rescue);
   }
-  /// A transfer of this rank's program has failed: take_error() shall tell of it as of a command.
-  void report(const Error& error);
+  /// A request of this rank's program to another rank, from when it is made: as a command, it holds
+  /// up the fences behind it, and take_error() tells of its failure.
+  class Request {
+   public:
+    explicit Request(CommandPort& port)
+        : port_(&port), entry_(port.outcomes_.begin_request(port.submitted())) {}
+    ~Request() { end({}); }
+    Request(const Request&) = delete;
+    Request& operator=(const Request&) = delete;
+    /// The first call counts.
+    void end(const Result<void>& outcome);
+
+   private:
+    CommandPort* port_;
+    OutcomeLog::Request entry_;
+    bool ended_ = false;
+  };
+  /// A request that failed before it was made.
+  void report(const Error& error) { outcomes_.refused(submitted(), error); }
   /// The contents of the buffer are gone, unless they are others than this range's already.
   void lose(const Operand& range);
 
@@ -147,8 +165,11 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   /// thread for which `Passage` is in force still passes.
   void close_gate(const Error& error);
   void open_gate();
+  /// No submission of the program passes: the gate is closed, or no host will ever serve.
+  [[nodiscard]] bool closed() const;
 
-  /// While it lives, this thread's submissions pass a closed gate: verification and rollback.
+  /// While it lives, this thread's submissions pass a closed gate: verification and rollback. Where
+  /// there is no room for one of them, it gets the next.
   class Passage {
    public:
     Passage() { ++depth_; }
@@ -161,9 +182,19 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
     static thread_local int depth_;
   };
 
-  /// The first error of any command since the last call, whether somebody looks at its future or
-  /// not; losses by a fault, which the world deals with, do not count.
-  std::optional<Error> take_error();
+  /// The error that is first in the program among those since the last call, whether somebody looks
+  /// at its future or not; losses by a fault, which the world deals with, do not count.
+  std::optional<Error> take_error() { return outcomes_.take_error(); }
+
+  struct Fence {
+    ProgramPlace place;
+    Future<void> reached;
+  };
+  /// Everything that was submitted or asked of other ranks so far. `reached` resolves when all of
+  /// it has ended: with success, or with an error if anything of it failed or was lost by a fault.
+  Fence fence();
+  /// The program has gone back to this place: what failed behind it is done again.
+  void forget_since(ProgramPlace place) { outcomes_.forget_since(place, submitted()); }
 
   [[nodiscard]] std::uint64_t submitted() const noexcept { return tickets_.submitted(); }
   [[nodiscard]] std::uint64_t retired() const noexcept { return tickets_.retired(); }
@@ -176,8 +207,6 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   [[nodiscard]] bool corrupt() const noexcept { return corrupt_.load(std::memory_order_acquire); }
 
  private:
-  void note_error(const Error& error);
-
   enum class Push { done, full };
   /// What to do if the command cannot be pushed at once.
   enum class Patience { wait, give_up };
@@ -212,6 +241,8 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   };
 
   void drain_locked(Resolved& resolved);
+  /// Everything that is answered is accounted for: ends the fences that waited for it.
+  void advance(Resolved& resolved);
   /// What a host that stopped has answered.
   Settled take_answers(Resolved& resolved);
   /// Lets the ring forget what is answered. The submitters' lock.
@@ -247,6 +278,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   BufferTable buffers_;
   ipc::RingProducer producer_;
   std::optional<Error> gate_;
+  bool passage_waits_ = false;            ///< for room, see Passage
   std::optional<Error> ended_;            ///< see end()
   std::uint32_t collectives_ = 0;         ///< of the world, submitted in this epoch
   std::vector<std::uint32_t> dropped_;    ///< buffers to free, each once its last ticket is retired
@@ -256,10 +288,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   ipc::RingConsumer replies_;
   std::shared_ptr<HostLink> link_;  ///< changed under both locks
 
-  std::mutex error_mutex_;
-  std::optional<Error> error_;  ///< see take_error()
-  std::atomic<bool> any_error_{false};
-
+  OutcomeLog outcomes_;
   TicketTable tickets_;
   std::atomic<std::uint32_t> epoch_{0};
   std::atomic<std::int64_t> last_poll_ns_{0};

@@ -132,7 +132,7 @@ CommandPort::Settled CommandPort::move_to(std::shared_ptr<HostLink> next, const 
     }
   }
   fail_range(expected, tickets_.submitted(), error, settled, resolved);
-  tickets_.advance();
+  advance(resolved);
   corrupt_.store(false, std::memory_order_release);
   producer_ = producer;
   replies_ = next->replies();
@@ -164,7 +164,7 @@ CommandPort::Settled CommandPort::settle_in_place(const Error& error) {
     }
     untaken.skip();
   }
-  tickets_.advance();
+  advance(resolved);
   return settled;
 }
 
@@ -175,7 +175,7 @@ void CommandPort::end(const Error& error) {
   drain_locked(resolved);
   Settled settled;
   fail_range(tickets_.retired() + 1, tickets_.submitted(), error, settled, resolved);
-  tickets_.advance();
+  advance(resolved);
 }
 
 void CommandPort::begin_again(std::shared_ptr<HostLink> link) {
@@ -210,6 +210,7 @@ void CommandPort::fail(std::uint64_t ticket, const Error& error, Settled& settle
     }
   });
   ++settled.failed;
+  outcomes_.command_lost(ticket, error);
   if (options_.flight != nullptr) options_.flight->failed(ticket, error.code);
   resolved.add(tickets_.close(ticket), error);
 }

@@ -110,10 +110,6 @@ void CommandPort::take_back(const Operand& range) {
   give_back(lent_, range);
 }
 
-void CommandPort::report(const Error& error) {
-  if (error.code != Errc::device_lost && error.code != Errc::world_reformed) note_error(error);
-}
-
 void CommandPort::lose(const Operand& range) {
   const std::lock_guard lock(submit_mutex_);
   if (buffers_.at(range.buffer).generation.load(std::memory_order_relaxed) == range.generation)

@@ -1,7 +1,6 @@
 #include "rank/device/device_actor.hpp"
 
-#include <thread>
-
+#include "common/actor/patient_tell.hpp"
 #include "common/core/log.hpp"
 
 namespace troupe::rank {
@@ -41,22 +40,15 @@ DeviceActor::DeviceActor(DeviceSettings settings, CommandPort* port,
 void DeviceActor::on_start() {
   const auto self = context().self();
   // A full mailbox is only a matter of time: the watcher may wait for it.
-  const auto tell = [self](auto message) {
-    for (;;) {
-      auto copy = std::make_unique<decltype(message)>(std::move(message));
-      const auto told = self.tell(std::move(*copy));
-      if (told.code() != Errc::would_block) return;
-      message = std::move(*copy);
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
-    }
-  };
-  auto watcher =
-      Watcher::start(*port_, {.message =
-                                  [tell](std::uint64_t link, wire::ControlMessage message) {
-                                    tell(FromHost{link, std::move(message)});
-                                  },
-                              .closed = [tell](std::uint64_t link) { tell(HostClosed{link}); },
-                              .exited = [tell](std::uint64_t link) { tell(HostExited{link}); }});
+  const auto tell = [self](const auto& message) { (void)tell_patiently(self, message); };
+  auto watcher = Watcher::start(
+      *port_,
+      {.message =
+           [tell](std::uint64_t link, wire::ControlMessage message) {
+             tell(FromHost{link, std::make_shared<wire::ControlMessage>(std::move(message))});
+           },
+       .closed = [tell](std::uint64_t link) { tell(HostClosed{link}); },
+       .exited = [tell](std::uint64_t link) { tell(HostExited{link}); }});
   if (!watcher) return give_up(watcher.error());
   watcher_ = std::move(*watcher);
   auto first = make_incarnation(false);
@@ -109,7 +101,9 @@ void DeviceActor::raise_standby() {
   standby_ = std::move(*made);
 }
 
+/// Whatever still waits for this host to answer is told that it will not.
 void DeviceActor::discard(Incarnation& incarnation) {
+  fail_requests(incarnation.link->id(), {Errc::device_lost, 0, "the device host is given up"});
   watcher_->remove(incarnation.link->id());
   incarnation.link->kill();
   incarnation.link->reap();
@@ -138,7 +132,7 @@ void DeviceActor::lose_standby(const Error& error) {
 // What hosts say
 
 void DeviceActor::on(FromHost from) {
-  const auto& head = from.message.head;
+  const auto& head = from.message->head;
   auto* const incarnation = find(from.link);
   if (incarnation == nullptr) return;
   const bool is_standby = standby_ && incarnation == &*standby_;
@@ -153,22 +147,22 @@ void DeviceActor::on(FromHost from) {
       if (reviving_) return revived(true);
       if (!first_ready_) {
         first_ready_ = true;
-        described_->resolve(std::move(from.message.text));
+        described_->resolve(std::move(from.message->text));
         if (!replacing_) replacing_ = 0;  // the first one needs nobody's order to serve
       }
       return advance_replacement();
     case ControlKind::fatal:
       if (reviving_) return revived(false);
-      if (is_standby) return lose_standby(from.message.error());
-      if (!first_ready_ || from.message.error().code == Errc::device_failed)
-        return give_up(from.message.error());
-      if (is_successor) return lose_successor(from.message.error());
-      return fault(fault_kind(std::string(to_string(from.message.error().code))),
-                   from.message.error());
+      if (is_standby) return lose_standby(from.message->error());
+      if (!first_ready_ || from.message->error().code == Errc::device_failed)
+        return give_up(from.message->error());
+      if (is_successor) return lose_successor(from.message->error());
+      return fault(fault_kind(std::string(to_string(from.message->error().code))),
+                   from.message->error());
     case ControlKind::communicator_broken:
       if (fault_ || is_standby) return;  // a loss that is known already
       record_disturbance("fault: the communicator is broken");
-      return report(DeviceFault{"communicator", Error{Errc::peer_lost, 0, from.message.text},
+      return report(DeviceFault{"communicator", Error{Errc::peer_lost, 0, from.message->text},
                                 context().now(), context().now()});
     default: break;
   }
@@ -177,11 +171,11 @@ void DeviceActor::on(FromHost from) {
   const auto answer = std::move(it->second.answer);
   requests_.erase(it);
   if (head.kind == ControlKind::failed) {
-    answer(from.message.error());
-  } else if (const auto whole = from.message.check_descriptor(); !whole.ok()) {
+    answer(from.message->error());
+  } else if (const auto whole = from.message->check_descriptor(); !whole.ok()) {
     answer(whole.error());
   } else {
-    answer(std::move(from.message));
+    answer(std::move(*from.message));
   }
 }
 

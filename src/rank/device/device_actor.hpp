@@ -37,7 +37,7 @@ struct DeviceSettings {
 namespace device_message {
 struct FromHost {
   std::uint64_t link;
-  wire::ControlMessage message;
+  std::shared_ptr<wire::ControlMessage> message;
 };
 struct HostClosed {
   std::uint64_t link;

@@ -9,6 +9,7 @@ namespace {
 
 /// A slab costs the rank a descriptor; a larger one leaves less for others on the GPU.
 constexpr std::uint64_t kLargestSlab = std::uint64_t{2} << 30;
+constexpr int kReadAttempts = 16;  ///< of a read, each but the last cut off by a fault
 constexpr std::size_t kStagingBytes = 8u << 20;  ///< of one copy between ordinary and device memory
 
 DeviceInfo parse_info(const std::string& text) {
@@ -252,6 +253,15 @@ Future<void> DeviceCore::upload(std::span<const std::byte> source, const Operand
 
 Result<void> DeviceCore::download(const Operand& source, std::span<std::byte> destination,
                                   DType dtype) {
+  for (int attempt = 1;; ++attempt) {
+    auto outcome = download_once(source, destination, dtype);
+    const bool cut = outcome.code() == Errc::device_lost || outcome.code() == Errc::world_reformed;
+    if (!cut || attempt == kReadAttempts || port_.closed()) return outcome;
+  }
+}
+
+Result<void> DeviceCore::download_once(const Operand& source, std::span<std::byte> destination,
+                                       DType dtype) {
   const auto step = std::min(destination.size(), kStagingBytes);
   std::vector<Device::Pin> pins;
   std::vector<Future<void>> parts;

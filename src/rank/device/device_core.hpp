@@ -63,9 +63,11 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   /// now), out_of_memory, …
   Future<void> map_apart(const Operand& memory);
   Future<void> upload(std::span<const std::byte> source, const Operand& destination, DType dtype);
+  /// What a fault cuts off is done again, unless the program is to go back anyway.
   Result<void> download(const Operand& source, std::span<std::byte> destination, DType dtype);
 
  private:
+  Result<void> download_once(const Operand& source, std::span<std::byte> destination, DType dtype);
   class Lease;
 
   DeviceCore(Options options, std::unique_ptr<FlightRecorder> flight, int rank);

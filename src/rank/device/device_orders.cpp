@@ -175,6 +175,9 @@ void DeviceActor::give_up(const Error& error) {
   for (auto& [region, wanted] : wanted_slabs_) wanted.made->resolve(error);
   wanted_slabs_.clear();
   report(DeviceFailed{error});
+  std::vector<std::uint64_t> links;
+  for (const auto& [number, request] : requests_) links.push_back(request.link);
+  for (const auto link : links) fail_requests(link, error);
 }
 
 void DeviceActor::on(Suffer suffer) {
@@ -224,16 +227,17 @@ void DeviceActor::revived(bool ready) {
 bool DeviceActor::on(ShutDown) {
   for (auto& host : retired_) discard(host);
   retired_.clear();
+  failed_ = Error{Errc::stopped, 0, "the device is shut down"};
   for (auto* incarnation : {active_ ? &*active_ : nullptr, successor_ ? &*successor_ : nullptr,
                             standby_ ? &*standby_ : nullptr}) {
     if (incarnation == nullptr || !incarnation->link->spawned()) continue;
+    fail_requests(incarnation->link->id(), *failed_);
     watcher_->remove(incarnation->link->id());
     incarnation->link->kill();  // it owns nothing that has to be put away
   }
   active_.reset();
   successor_.reset();
   standby_.reset();
-  failed_ = Error{Errc::stopped, 0, "the device is shut down"};
   port_->end(*failed_);
   return true;
 }

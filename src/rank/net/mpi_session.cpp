@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <numeric>
+#include <thread>
 
 #include "common/core/clock.hpp"
 #include "common/ipc/doorbell.hpp"
@@ -70,6 +71,7 @@ std::unique_ptr<MpiSession> MpiSession::open(int* argc, char*** argv) {
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.world);
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.tokens);
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.bulk);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms.end);
   MPI_Comm_split_type(comms.world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comms.node);
   MPI_Comm_rank(comms.world, &session->rank_);
   MPI_Comm_size(comms.world, &session->size_);
@@ -96,7 +98,9 @@ MpiSession::~MpiSession() {
   everyone_.reset();
   if (forsaken()) return;  // what frees communicators, or finalises, may wait for all ranks
   if (communicators_) {
-    for (auto* communicator : {&communicators_->node, &communicators_->bulk,
+    if (communicators_->ending != MPI_REQUEST_NULL)
+      MPI_Wait(&communicators_->ending, MPI_STATUS_IGNORE);
+    for (auto* communicator : {&communicators_->end, &communicators_->node, &communicators_->bulk,
                                &communicators_->tokens, &communicators_->world}) {
       MPI_Comm_free(communicator);
     }
@@ -176,6 +180,20 @@ void MpiSession::forsake() noexcept {
 }
 bool MpiSession::forsaken() noexcept {
   return others_forsaken;
+}
+
+bool MpiSession::all_have_ended(std::chrono::nanoseconds limit) {
+  constexpr std::chrono::milliseconds kLook{1};
+  auto& comms = *communicators_;
+  MPI_Ibarrier(comms.end, &comms.ending);
+  const auto until = SteadyClock::time() + limit;
+  for (;;) {
+    int ended = 0;
+    MPI_Test(&comms.ending, &ended, MPI_STATUS_IGNORE);
+    if (ended != 0) return true;
+    if (SteadyClock::time() >= until) return false;
+    std::this_thread::sleep_for(kLook);
+  }
 }
 
 void MpiSession::abort(int status) {

@@ -54,6 +54,9 @@ class MpiSession {
   static void forsake() noexcept;
   [[nodiscard]] static bool forsaken() noexcept;
 
+  /// This rank's program has ended. Waits for that of all others, so long at most: false if some
+  /// have not. The main thread, once.
+  [[nodiscard]] bool all_have_ended(std::chrono::nanoseconds limit);
   /// Ends all ranks, at once, with this exit status.
   [[noreturn]] static void abort(int status);
   [[nodiscard]] static std::string library_version();

@@ -19,7 +19,7 @@ Future<void> Checkpoint::move_all(Move move, std::size_t half) {
   std::vector<Future<void>> parts;
   for (auto& entry : entries_) parts.push_back(entry(move, half, {}));
   if (move != Move::commit)
-    for (const auto& renew : scratch_) renew();
+    for (const auto& make_valid : scratch_) make_valid();
   return when_all(std::move(parts));
 }
 
@@ -43,9 +43,13 @@ Future<void> Checkpoint::commit(std::int64_t step) {
   return move_all(Move::commit, current_);
 }
 
-Result<void> Checkpoint::forget() {
+void Checkpoint::forget() {
   steps_[0] = steps_[1] = -1;
-  return move_all(Move::forget, 0).wait();
+  for (const auto& make_valid : scratch_) make_valid();
+}
+
+void Checkpoint::renew() {
+  (void)move_all(Move::renew, 0);
 }
 
 void Checkpoint::clear() {

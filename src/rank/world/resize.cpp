@@ -127,10 +127,10 @@ Result<void> RunLoop::rebuild() {
   checkpoint_->clear();
   try {
     options_->resized();
+    return settle_commands();
   } catch (const Exception& e) {
     return e.error();
   }
-  return {};
 }
 
 std::int64_t RunLoop::newest_on_disk() const {
@@ -170,7 +170,7 @@ bool RunLoop::watch() {
     if (core_->finished_runs_ > number_) return true;
     if (core_->stopped_) throw WorldStopped(*core_->stopped_);
     if (core_->active_ && core_->epoch_ != core_->program_epoch_.load(std::memory_order_relaxed)) {
-      resume();
+      resume(-1);
       return false;
     }
     if (!options_->spectate) {

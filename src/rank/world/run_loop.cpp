@@ -16,6 +16,8 @@ namespace {
 
 const Error kReformed{Errc::world_reformed, 0, "the world is re-formed"};
 
+constexpr auto kLook = std::chrono::milliseconds(5);  ///< between looks at the world, in waits
+
 /// The world has ended, or is about to: on all ranks alike.
 bool ends_the_world(Errc code) {
   return code == Errc::budget_exhausted || code == Errc::device_failed;
@@ -40,17 +42,33 @@ RunLoop::RunLoop(WorldCore& core, Checkpoint& checkpoint, const StepFunction& st
       first_(options.first_step),
       from_(options.first_step) {
   check(options.commit_every >= 1, "commit_every must be at least 1");
-  const std::lock_guard lock(core_->mutex_);
-  check(!core_->attached_, "one run at a time");
-  core_->attached_ = true;
-  number_ = core_->runs_++;
-  if (!core_->active_) core_->device_->port().close_gate(kReformed);
 }
 
 RunLoop::~RunLoop() {
+  if (!attached_) return;
   const std::lock_guard lock(core_->mutex_);
   core_->attached_ = false;
   core_->at_step_ = -1;
+  if (core_->stopped_) return;
+  core_->device_->port().open_gate();
+  if (const auto order = std::exchange(core_->restore_, std::nullopt))
+    (void)core_->actor_.tell(world_message::Restored{order->round, {}, -1, 0});
+}
+
+void RunLoop::attach() {
+  core_->end_abandoned_runs();
+  auto& port = core_->device_->port();
+  // What was submitted before may run again on the next device host, but is not the run's to
+  // repeat: it ends before a fault means that the run goes back.
+  (void)port.fence().reached.wait();
+  const std::lock_guard lock(core_->mutex_);
+  check(!core_->attached_, "one run at a time");
+  core_->attached_ = attached_ = true;
+  core_->commit_error_.reset();
+  number_ = core_->runs_++;
+  if (!core_->active_) port.close_gate(kReformed);
+  began_ = port.fence().place;
+  port.forget_since(began_);
 }
 
 bool RunLoop::keeps() const {
@@ -69,6 +87,7 @@ bool RunLoop::is_by_fault(Errc code) const {
 }
 
 void RunLoop::run() {
+  attach();
   try {
     if (core_->members().rank() >= 0) {
       check_save_options();
@@ -87,7 +106,7 @@ void RunLoop::run() {
   } catch (const CollectiveException&) {
     // The members end alike; for spectators the run has ended too.
     if (core_->shrink_ && !finished_)
-      (void)core_->actor_.tell(world_message::Finished{core_->program_epoch_.load()});
+      (void)core_->actor_.tell(world_message::Finished{core_->program_epoch_.load(), number_});
     throw;
   }
 }
@@ -161,6 +180,7 @@ void RunLoop::restart() {
   if (!found) throw CollectiveException(found.error());
   if (*found) {
     restarted_ = false;  // until it is loaded: a fault on the way leads back here
+    checkpoint_->renew();
     if (auto agreed = core_->members().agree(load(**found)); !agreed)
       throw CollectiveException(agreed.error());
     first_ = from_ = (*found)->step();
@@ -175,7 +195,10 @@ void RunLoop::restart() {
 
 Result<void> RunLoop::load(const SavedState& state) {
   const auto& members = core_->members();
-  if (state.parts() == members.size()) return load_part(state, members.rank(), *checkpoint_);
+  if (state.parts() == members.size()) {
+    auto loaded = load_part(state, members.rank(), *checkpoint_);
+    return loaded.ok() ? settle_commands() : loaded;
+  }
   if (!options_->redistribute) {
     return Error{Errc::invalid, 0,
                  "the state of step " + std::to_string(state.step()) + " was saved by " +
@@ -185,10 +208,10 @@ Result<void> RunLoop::load(const SavedState& state) {
   }
   try {
     options_->redistribute(state);
+    return settle_commands();
   } catch (const Exception& e) {
     return e.error();
   }
-  return {};
 }
 
 // Steps and commits
@@ -229,12 +252,24 @@ void RunLoop::attempt() {
     if (interrupted()) throw Exception(kReformed);
     core_->look_for_stop_signal();
     const auto answer = (*step_)(i);
-    if (const auto error = core_->device_->port().take_error()) throw Exception(*error);
+    throw_error();
     if (answer == Step::done) return finish();
     if (!commit_is_due(i + 1)) continue;
     commit(i + 1);
     if (stopping_) stop(i + 1);
   }
+}
+
+void RunLoop::throw_error() {
+  if (const auto error = core_->device_->port().take_error()) throw Exception(*error);
+}
+
+Result<void> RunLoop::settle_commands() {
+  const auto reached = core_->device_->port().fence().reached;
+  while (!reached.wait_for(kLook)) {
+    if (interrupted()) return kReformed;
+  }
+  return reached.wait();
 }
 
 bool RunLoop::commit_is_due(std::int64_t step) const {
@@ -254,9 +289,14 @@ void RunLoop::commit(std::int64_t step) {
   // Before the commit: once it is submitted, so must be its copies (see StateKeeper).
   if (capture) settle_keeper();
   const auto epoch = core_->program_epoch_.load();
-  checkpoint_->commit(step).on_ready(
-      [actor = core_->actor_, epoch, step](const Result<void>& done) {
-        if (done.ok()) (void)actor.tell(world_message::Committed{epoch, step});
+  auto copied = checkpoint_->commit(step);
+  // The commit counts if nothing before it has failed, also of what ends after its copies.
+  const auto fence = core_->device_->port().fence();
+  if (committed_.size() == 2) committed_.erase(committed_.begin());
+  committed_.push_back({step, fence.place});
+  when_all({std::move(copied), fence.reached})
+      .on_ready([actor = core_->actor_, epoch, step, run = number_](const Result<void>& done) {
+        (void)actor.tell(world_message::Committed{epoch, run, step, done});
       });
   if (capture) keeper_->capture(step, epoch, to_disk, since);
 }
@@ -267,13 +307,20 @@ void RunLoop::settle_keeper() {
 }
 
 void RunLoop::finish() {
+  const auto settled = settle_commands();
+  throw_error();
+  if (!settled.ok()) throw Exception(settled.error());
   // A commit on its way must not be taken for one of the next run.
   core_->wait_stable(checkpoint_->newest());
   settle_keeper();
-  (void)core_->actor_.tell(world_message::Finished{core_->program_epoch_.load()});
+  throw_error();
+  (void)core_->actor_.tell(world_message::Finished{core_->program_epoch_.load(), number_});
   std::unique_lock lock(core_->mutex_);
   const auto finished = [&] { return core_->finished_runs_ > number_; };
-  core_->changed_.wait(lock, [&] { return finished() || core_->stopped_ || !core_->active_; });
+  core_->changed_.wait(lock, [&] {
+    return finished() || core_->stopped_ || !core_->active_ ||
+           core_->epoch_ != core_->program_epoch_.load();
+  });
   finished_ = finished();
   if (finished_) return;
   if (core_->stopped_) throw WorldStopped(*core_->stopped_);
@@ -339,20 +386,26 @@ std::int64_t RunLoop::recover() {
       restore(lock, restored);
       continue;
     }
-    resume();
+    resume(restored.value_or(-1));
     if (core_->watches() || core_->has_other_members()) return -1;
     if (restored) return *restored;
     // It was not asked for, because the state was being dealt out: there is no commit yet.
     lock.unlock();
-    (void)checkpoint_->forget();
+    checkpoint_->forget();
     return -1;
   }
 }
 
-void RunLoop::resume() {
+void RunLoop::resume(std::int64_t step) {
   core_->acknowledge();
-  core_->device_->port().open_gate();
-  (void)core_->device_->port().take_error();  // what failed on the way was rolled back
+  core_->commit_error_.reset();
+  const auto at = std::find_if(committed_.begin(), committed_.end(),
+                               [&](const Committed& commit) { return commit.step == step; });
+  const auto place = at != committed_.end() ? at->place : began_;
+  committed_.erase(at != committed_.end() ? at + 1 : committed_.begin(), committed_.end());
+  auto& port = core_->device_->port();
+  port.forget_since(place);
+  port.open_gate();
 }
 
 void RunLoop::restore(std::unique_lock<std::mutex>& lock, std::optional<std::int64_t>& restored) {
@@ -361,7 +414,12 @@ void RunLoop::restore(std::unique_lock<std::mutex>& lock, std::optional<std::int
   lock.unlock();
   const CommandPort::Passage passage;
   // Without a commit everywhere no step has run yet: the state is what it was.
-  const auto outcome = order.step >= 0 ? checkpoint_->rollback(order.step) : checkpoint_->forget();
+  Result<void> outcome;
+  if (order.step >= 0) {
+    outcome = checkpoint_->rollback(order.step);
+  } else {
+    checkpoint_->forget();
+  }
   if (outcome.ok()) restored = order.step;
   if (outcome.code() == Errc::internal) throw Exception(outcome.error());
   (void)core_->actor_.tell(world_message::Restored{

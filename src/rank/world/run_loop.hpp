@@ -24,6 +24,7 @@ class RunLoop {
   /// Everything must outlive the loop.
   RunLoop(WorldCore& core, Checkpoint& checkpoint, const StepFunction& step,
           const RunOptions& options);
+  /// Opens the gate again if an exception leaves the run in the middle of a re-formation.
   ~RunLoop();
   RunLoop(const RunLoop&) = delete;
   RunLoop& operator=(const RunLoop&) = delete;
@@ -32,6 +33,8 @@ class RunLoop {
   void run();
 
  private:
+  /// The run takes faults into its hands.
+  void attach();
   void check_save_options();
   /// Whether there is room for the states; and what they cost, told once.
   void check_room();
@@ -49,7 +52,12 @@ class RunLoop {
   void commit(std::int64_t step);
   /// Waits until nothing is under way to disk or to a partner.
   void settle_keeper();
-  /// Ends the run on all ranks together.
+  /// Throws what the steps have left behind that nobody has taken.
+  void throw_error();
+  /// Until everything that was submitted so far has ended. Errors: of the first of it that failed
+  /// or was lost; world_reformed.
+  [[nodiscard]] Result<void> settle_commands();
+  /// Ends the run on all ranks together, once all that it has submitted has ended well.
   void finish();
   /// After the commit of a run that was asked to stop: throws requeue.
   [[noreturn]] void stop(std::int64_t step);
@@ -58,8 +66,9 @@ class RunLoop {
   /// Takes part in the recovery that is under way, or in several; the step to go on from, -1: the
   /// first.
   std::int64_t recover();
-  /// The program goes on in the newest epoch. With the core's mutex held.
-  void resume();
+  /// The program goes on in the newest epoch, at the commit of `step`; -1: where the run began.
+  /// With the core's mutex held.
+  void resume(std::int64_t step);
   void restore(std::unique_lock<std::mutex>& lock, std::optional<std::int64_t>& restored);
   /// The world is not in the epoch that the program has acknowledged.
   [[nodiscard]] bool interrupted() const;
@@ -110,8 +119,15 @@ class RunLoop {
   std::int64_t from_;              ///< the step to go on from
   bool stopping_ = false;          ///< the newest commit is the last
   std::uint32_t number_ = 0;       ///< of this run in the program
-  bool finished_ = false;          ///< on all ranks
-  bool secured_ = false;           ///< see secure(); until resize() has succeeded
+  bool attached_ = false;
+  ProgramPlace began_;  ///< the place of the run's begin in the program
+  struct Committed {
+    std::int64_t step;
+    ProgramPlace place;
+  };
+  std::vector<Committed> committed_;  ///< the last two
+  bool finished_ = false;             ///< on all ranks
+  bool secured_ = false;              ///< see secure(); until resize() has succeeded
   bool met_at_the_end_ = false;
 };
 

@@ -180,6 +180,8 @@ void WorldSupervisor::enter(Phase phase, TimePoint now) {
     const auto formation = standby_world_.take();
     order.formation = keeps_device_hosts() ? 0 : formation;
     promoting_ = order.formation != 0;
+    // Not every member contributes: what one gave to a communicator before would count as well.
+    std::fill(contributions_.begin(), contributions_.end(), std::vector<std::byte>());
   }
   if (phase == Phase::form) order.payload = encode(contributions_);
   if (phase == Phase::restore) {

@@ -256,16 +256,15 @@ void TokenRouter::release(int owner, const TransferKey& key) {
 }
 
 Done TokenRouter::resolving(const std::shared_ptr<Promise<void>>& promise) {
-  return [this, promise, repeated = in_run_()](const Result<void>& outcome) {
-    auto& port = parts_.device->port();
-    if (outcome.code() == Errc::device_lost || outcome.code() == Errc::world_reformed) {
-      // Unlike a command of this rank's own it leaves nothing stale here by which it would be
-      // known.
-      if (!repeated)
-        port.report({Errc::peer_lost, 0, "asked of another rank: " + outcome.error().to_string()});
-    } else if (!outcome.ok()) {
-      port.report(outcome.error());
-    }
+  return [request = std::make_shared<CommandPort::Request>(parts_.device->port()), promise,
+          repeated = in_run_()](const Result<void>& outcome) {
+    // Unlike a command of this rank's own, what another rank has lost leaves nothing stale here by
+    // which it would be known; unless a run goes back and asks again, the program must hear of it.
+    const bool lost = outcome.code() == Errc::device_lost || outcome.code() == Errc::world_reformed;
+    request->end(lost && !repeated
+                     ? Error{Errc::peer_lost, 0,
+                             "asked of another rank: " + outcome.error().to_string()}
+                     : outcome);
     promise->resolve(outcome);
   };
 }

@@ -1,6 +1,7 @@
 #include "rank/world/world_actor.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "common/core/log.hpp"
 
@@ -15,6 +16,22 @@ std::chrono::nanoseconds look_every(std::chrono::nanoseconds phase_timeout) {
   return std::clamp<std::chrono::nanoseconds>(phase_timeout / 256, std::chrono::milliseconds(5),
                                               std::chrono::milliseconds(100));
 }
+
+constexpr auto kLookForRoom = std::chrono::milliseconds(1);  ///< between tries with a full ring
+
+/// Submits what is not the program's business, and waits for nothing.
+class OfTheWorld final : public detail::Submitter {
+ public:
+  explicit OfTheWorld(CommandPort& port) : port_(&port) {}
+  Future<void> submit(const detail::CommandView& command) override {
+    auto own = command;
+    own.quiet = true;
+    return port_->try_submit(own);
+  }
+
+ private:
+  CommandPort* port_;
+};
 
 }  // namespace
 
@@ -96,10 +113,17 @@ void WorldActor::tell_of_standby_world() {
 }
 
 void WorldActor::on(Committed done) {
-  if (done.epoch == member_.epoch()) member_.committed(done.step);
+  if (done.epoch != member_.epoch() || member_.phase() != Phase::active) return;
+  // The run was left, and ended, before its last commit was complete.
+  if (finished_ && finished_->epoch == done.epoch && finished_->run >= done.run) return;
+  if (done.outcome.ok()) return member_.committed(done.step);
+  const auto code = done.outcome.code();
+  if (code != Errc::device_lost && code != Errc::world_reformed)  // else the world re-forms
+    core_->fail_commit(done.outcome.error());
 }
 
 void WorldActor::on(Finished done) {
+  finished_ = done;
   if (done.epoch == member_.epoch()) member_.finished();
 }
 
@@ -162,20 +186,46 @@ void WorldActor::regroup(std::uint32_t round) {
 }
 
 void WorldActor::verify(std::uint32_t round, std::uint32_t epoch) {
-  const CommandPort::Passage passage;
-  auto& port = core_->device_->port();
-  auto& probe = core_->probe_;
-  port.set_epoch(Epoch(epoch));
-  if (!probe.valid()) probe.renew();
+  core_->device_->port().set_epoch(Epoch(epoch));
+  if (!core_->probe_.valid()) core_->probe_.renew();
   core_->probed_[0] = -1;
-  Device device(core_->device_);
-  device.fill<std::int64_t>(probe, place() + 1);
-  auto reduced = detail::submit(
-      port,
-      collective::AllReduce{DType::i64, ReduceOp::sum, 0, 1, probe.operand(), probe.operand()}, {},
-      epoch);
-  auto fetched = device.copy(probe, core_->probed_);
-  context().pipe(when_all({reduced, fetched}), [round](const Result<void>& outcome) {
+  verification_ = {round, epoch, {}};
+  on(VerifyOn{round});
+}
+
+/// A full ring is no reason to wait in here: the supervisor, on rank 0, must hear of a device host
+/// that dies with it.
+void WorldActor::on(VerifyOn next) {
+  if (next.round != verification_.round || member_.phase() != Phase::verify) return;
+  const CommandPort::Passage passage;
+  OfTheWorld port(core_->device_->port());
+  const auto probe = core_->probe_.operand();
+  auto& commands = verification_.commands;
+  const auto submit_next = [&] {
+    switch (commands.size()) {
+      case 0: {
+        const std::int64_t value = place() + 1;
+        memory::Fill fill{DType::i64, 1, {}, probe};
+        std::memcpy(fill.pattern, &value, sizeof value);
+        return detail::submit(port, fill);
+      }
+      case 1:
+        return detail::submit(port,
+                              collective::AllReduce{DType::i64, ReduceOp::sum, 0, 1, probe, probe},
+                              {}, verification_.epoch);
+      default:
+        return detail::submit(port, memory::Copy{DType::i64, probe, core_->probed_.operand()});
+    }
+  };
+  while (commands.size() < 3) {
+    auto submitted = submit_next();
+    if (submitted.ready() && submitted.wait().code() == Errc::would_block) {
+      (void)context().schedule(kLookForRoom, next);
+      return;
+    }
+    commands.push_back(std::move(submitted));
+  }
+  context().pipe(when_all(std::move(commands)), [round = next.round](const Result<void>& outcome) {
     return Verified{round, outcome};
   });
 }

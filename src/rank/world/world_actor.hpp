@@ -30,13 +30,17 @@ struct Restored {
   std::int64_t repeated;
 };
 struct Committed {
-  std::uint32_t epoch;
+  std::uint32_t epoch, run;
   std::int64_t step;
+  Result<void> outcome;  ///< success: all before the commit has ended well
 };
 struct Finished {
-  std::uint32_t epoch;
+  std::uint32_t epoch, run;
 };
 struct AskToStop {};
+struct VerifyOn {
+  std::uint32_t round;
+};                   ///< there may be room for the next of its commands
 struct Deadline {};  ///< time to look at the deadlines
 }  // namespace world_message
 
@@ -46,7 +50,7 @@ class WorldActor
     : public Actor<WorldActor, world_message::FromNetwork, world_message::FromDevice,
                    world_message::Begin, world_message::Verified, world_message::Restored,
                    world_message::Committed, world_message::Finished, world_message::AskToStop,
-                   world_message::Deadline>,
+                   world_message::VerifyOn, world_message::Deadline>,
       private MemberActions {
  public:
   WorldActor(WorldCore* core, WorldCore::Options options);
@@ -61,6 +65,7 @@ class WorldActor
   void on(world_message::Committed done);
   void on(world_message::Finished done);
   void on(world_message::AskToStop) { member_.ask_to_stop(); }
+  void on(world_message::VerifyOn next);
   void on(world_message::Deadline);
 
  private:
@@ -101,6 +106,12 @@ class WorldActor
   TimePoint revived_at_{};       ///< when a spectator's device was last tried, or its epoch began
   std::optional<Error> failed_;  ///< why the device was given up, until an epoch begins
   std::chrono::nanoseconds look_every_;
+  struct Verification {
+    std::uint32_t round = 0, epoch = 0;
+    std::vector<Future<void>> commands;  ///< that are submitted
+  };
+  Verification verification_;
+  std::optional<world_message::Finished> finished_;  ///< the newest
   WorldMember member_;
   WorldRelay relay_;
   std::optional<WorldSupervisor> supervisor_;

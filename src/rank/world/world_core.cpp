@@ -69,7 +69,8 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
 }
 
 WorldCore::~WorldCore() {
-  if (tokens_) tokens_->end();    // the others' requests are served until they are here too
+  if (tokens_) tokens_->end();  // the others' requests are served until they are here too
+  if (keeper_) end_abandoned_runs();
   if (keeper_) keeper_->close();  // while the world can still say what becomes of its last commit
   if (transport_)
     transport_->leave();  // until all have left the supervisor is needed, and the actors speak
@@ -145,7 +146,14 @@ void WorldCore::set_finished() {
   const std::lock_guard lock(mutex_);
   ++finished_runs_;
   stable_ = -1;
+  if (keeper_) keeper_->stopped();            // what is not stable now never will be
   if (stopping_since_) stopping_since_ = -1;  // another run would end with its first commit
+  changed_.notify_all();
+}
+
+void WorldCore::fail_commit(const Error& error) {
+  const std::lock_guard lock(mutex_);
+  if (!commit_error_) commit_error_ = error;
   changed_.notify_all();
 }
 
@@ -246,9 +254,25 @@ bool WorldCore::standby_ready() const {
 
 void WorldCore::wait_stable(std::int64_t step) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return stopped_ || !active_ || stable_ >= step; });
+  const auto reformed = [&] { return !active_ || epoch_ != program_epoch_.load(); };
+  changed_.wait(lock, [&] { return stopped_ || reformed() || stable_ >= step || commit_error_; });
   if (stopped_) throw WorldStopped(*stopped_);
-  if (!active_ || epoch_ != program_epoch_.load()) throw Exception(kReformed);
+  if (reformed()) throw Exception(kReformed);
+  if (stable_ >= step) return;
+  (void)device_->port().take_error();  // it is told here
+  throw Exception(*commit_error_);
+}
+
+void WorldCore::end_abandoned_runs() {
+  std::unique_lock lock(mutex_);
+  while (finished_runs_ < runs_) {
+    changed_.wait(lock, [&] { return stopped_ || active_; });
+    if (stopped_) return;
+    const auto epoch = epoch_;
+    (void)actor_.tell(world_message::Finished{epoch, runs_ - 1});
+    changed_.wait(
+        lock, [&] { return stopped_ || !active_ || epoch_ != epoch || finished_runs_ == runs_; });
+  }
 }
 
 bool WorldCore::stopping_after(std::int64_t newest) const {

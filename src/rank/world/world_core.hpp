@@ -72,6 +72,9 @@ class WorldCore {
   /// Until `step` is committed everywhere. Throws Exception: world_reformed, or what ended the
   /// world.
   void wait_stable(std::int64_t step);
+  /// Runs that were left by an exception end on all ranks, so that the next one begins with nothing
+  /// of theirs. Returns early if the world has ended.
+  void end_abandoned_runs();
   /// Whether the run ends with the commit that follows that of step `newest`; -1: the first one.
   [[nodiscard]] bool stopping_after(std::int64_t newest) const;
   /// Passes the launcher's signal on, once.
@@ -117,6 +120,7 @@ class WorldCore {
   void set_stable(std::int64_t step);
   void set_stopping(std::int64_t since);
   void set_finished();
+  void fail_commit(const Error& error);
   void stop(const Error& error);
   /// The job ends without these ranks, which do not answer; at once if it is said `again`.
   static void forsake(const Error& error, const std::vector<int>& ranks, bool again);
@@ -176,6 +180,7 @@ class WorldCore {
   Membership newest_, acknowledged_;    ///< of the newest epoch, of the acknowledged one
   std::uint32_t settled_ = 0;           ///< number of that which the program works with
   std::int64_t stable_ = -1;
+  std::optional<Error> commit_error_;  ///< why a commit of this run will never be stable
   std::atomic<bool> attached_{false};  ///< the program is in run(): rollback is its business
   std::uint32_t runs_ = 0, finished_runs_ = 0;  ///< begun here; ended on all ranks
   std::int64_t at_step_ = -1;

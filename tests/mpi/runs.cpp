@@ -1,0 +1,200 @@
+#include <atomic>
+
+#include "mpi_tests.hpp"
+
+// How runs end, and what of them counts: errors, exceptions of the program's own, the last step.
+
+namespace troupe::test {
+namespace {
+
+using memory::FaultKind;
+
+constexpr std::int64_t kLength = 1000;
+
+std::string told(const Result<void>& outcome) {
+  return outcome.ok() ? "success" : outcome.error().to_string();
+}
+
+/// x += 1 in every step, behind work that keeps the device busy.
+struct Counter {
+  explicit Counter(Context& context) : c(&context), checkpoint(context.device()) {
+    auto& device = c->device();
+    x = device.alloc<double>(kLength);
+    one = device.alloc<double>(kLength);
+    busy = device.alloc<double>(400 * kLength);
+    device.fill(x, 0.0);
+    device.fill(one, 1.0);
+    checkpoint.add("x", x);
+    checkpoint.add_scratch(busy);
+  }
+  void step() {
+    for (int k = 0; k < 10; ++k) c->device().fill(busy, static_cast<double>(k));
+    c->device().blas().axpy(1.0, one, x);
+  }
+  /// The error with which the run ends; success if it ends well.
+  Result<void> run(std::int64_t steps, const std::function<void(std::int64_t)>& at,
+                   const RunOptions& options = {.commit_every = 10}) {
+    try {
+      c->world().run(
+          checkpoint,
+          [&](std::int64_t i) {
+            step();
+            if (at) at(i);
+            return i + 1 < steps ? Step::again : Step::done;
+          },
+          options);
+    } catch (const Exception& e) {
+      return e.error();
+    }
+    return {};
+  }
+  void expect(std::int64_t steps, const std::string& what) {
+    const auto values = c->device().download(x);
+    c->expect(std::count(values.begin(), values.end(), static_cast<double>(steps)) == kLength,
+              what + ": x is " + std::to_string(values[0]));
+  }
+
+  Context* c;
+  Checkpoint checkpoint;
+  GpuRef<double> x, one, busy;
+};
+
+}  // namespace
+
+/// A command that fails and whose future nobody keeps, right before a commit: the commit does not
+/// count, whether or not a fault follows, and the error is told.
+void failed_commit(Context& c) {
+  const SharedFolder folder(c);
+  for (const bool fault : {false, true}) {
+    const std::string what = fault ? "fault" : "no-fault";
+    Counter counter(c);
+    const auto save = SaveOptions{.directory = folder.path(), .name = what, .every = 10};
+    const auto outcome = counter.run(30,
+                                     [&](std::int64_t i) {
+                                       if (i == 19) (void)c.world().broadcast(counter.x, Rank(99));
+                                       if (fault && i == 20 && c.first())
+                                         c.device().inject(FaultKind::kill);
+                                     },
+                                     {.commit_every = 10, .save = save});
+    c.expect(!outcome.ok(), what + ": the run ends well");
+    c.expect(outcome.code() != Errc::device_lost && outcome.code() != Errc::world_reformed,
+             what + ": it ends with " + told(outcome));
+    (void)c.world().wait_active();
+    // Afterwards the next run begins anew, and takes nothing of this one for its own.
+    (void)c.device().take_error();
+    Counter next(c);
+    const auto ended = next.run(12, {}, {.commit_every = 5, .save = SaveOptions{}});
+    c.expect(ended.ok(), what + ": the next run ends with " + told(ended));
+    next.expect(12, what + ": the next run");
+    const auto found = c.world().find_state(save);
+    c.require(found.ok(), what + ": the folder of states cannot be read");
+    c.expect(!*found || (*found)->step() <= 10,
+             what + ": the state of a commit that failed is on disk");
+  }
+}
+
+/// An exception of the program's own leaves run() while the world is re-formed.
+void left_run(Context& c) {
+  struct Mine {};
+  Counter counter(c);
+  const auto before = c.world().recoveries().size();
+  bool left = false;
+  try {
+    (void)counter.run(100, [&](std::int64_t i) {
+      // A rank that was between two steps is taken back first: no other is there any more.
+      if (c.world().recoveries().size() > before) throw Mine();
+      if (i == 15 && c.first()) c.device().inject(FaultKind::kill);
+      if (i >= 15 && !c.world().all_reduce(counter.one, ReduceOp::max).wait().ok()) throw Mine();
+    });
+  } catch (const Mine&) {
+    left = true;
+  }
+  c.expect(left, "the program's own exception does not come out of the run");
+  c.require(settle(c, before + 1), "the world does not come back");
+  if (!counter.x.valid()) counter.x.renew();
+  if (!counter.one.valid()) counter.one.renew();
+  (void)c.device().take_error();
+  const auto filled = c.device().fill(counter.x, 0.0);
+  c.expect(filled.wait().ok(), "nothing can be submitted any more");
+  c.device().fill(counter.one, 1.0);
+  Counter next(c);
+  // The second run has fewer commits than the first had: those must not be taken for its own.
+  const auto outcome = next.run(25, [&, struck = false](std::int64_t i) mutable {
+    if (i == 3 && !std::exchange(struck, true) && c.first()) c.device().inject(FaultKind::kill);
+  });
+  c.expect(outcome.ok(), "the next run ends with " + told(outcome));
+  next.expect(25, "the next run");
+}
+
+/// What fails in the very last step is told by run().
+void last_error(Context& c) {
+  Counter counter(c);
+  const auto outcome = counter.run(15, [&](std::int64_t i) {
+    if (i == 14) (void)c.world().send(counter.x, Rank(99));
+  });
+  c.expect(!outcome.ok(), "a run whose last step fails ends well");
+  (void)c.device().take_error();
+}
+
+/// Losses right at the end and right behind a run: its result is there all the same.
+void last_read(Context& c) {
+  for (int round = 0; round < 6; ++round) {
+    const auto what = "round " + std::to_string(round);
+    Counter counter(c);
+    // Two device hosts die in the last step, with its work still to come.
+    const auto outcome = counter.run(15, [&, struck = false](std::int64_t i) mutable {
+      if (i != 14 || std::exchange(struck, true) || round % 2 != 0) return;
+      if (c.rank() < 2) c.device().inject(FaultKind::kill);
+      counter.c->device().fill(counter.busy, 1.0);
+    });
+    c.expect(outcome.ok(), what + ": " + told(outcome));
+    if (c.rank() == round % c.size()) c.device().inject(FaultKind::kill);
+    try {
+      counter.expect(15, what);
+    } catch (const Exception& e) {
+      c.expect(false, what + ": a download behind the run fails with " + e.error().to_string());
+    }
+    c.require(settle(c, c.world().recoveries().size()), what + ": the world does not come back");
+    (void)c.device().take_error();
+    c.world().barrier();
+  }
+}
+
+/// A rank that leaves with a status of its own while the others wait for it ends the job with it.
+void early_return(Context& c) {
+  if (c.rank() == c.size() - 1) return;
+  c.world().barrier();  // in which it never arrives
+}
+
+/// A full command ring keeps no recovery from going on, nor a second fault in it from being met.
+void full_ring(Context& c) {
+  const auto y = c.device().alloc<float>(1 << 20);
+  std::atomic<bool> stop{false};
+  std::thread busy;
+  if (c.first()) {
+    busy = std::thread([&] {
+      auto mine = y;
+      while (!stop) {
+        if (!mine.valid()) mine.renew();
+        (void)c.device().fill(mine, 1.0f);
+      }
+    });
+  }
+  const auto before = c.world().recoveries().size();
+  c.world().barrier();
+  if (c.first()) {
+    c.world().inject_in_phase(FaultKind::kill, "verify");
+    c.device().inject(FaultKind::kill);
+  }
+  const bool back = eventually([&] { return c.world().recoveries().size() >= before + 1; });
+  stop = true;
+  if (!back) {
+    std::fprintf(stderr, "[rank %d] FAILED: the world does not come back\n", c.rank());
+    std::_Exit(1);  // the ring stays full
+  }
+  if (busy.joinable()) busy.join();
+  c.require(settle(c, before + 1), "the world does not work");
+  (void)c.device().take_error();
+}
+
+}  // namespace troupe::test

@@ -1,0 +1,189 @@
+// What has failed, by place in the program: fences, errors, and the way back to a fence.
+#include "rank/device/outcome_log.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "command_port_rig.hpp"
+
+namespace troupe::rank {
+namespace {
+
+const Error kWrong{Errc::invalid, 0, "wrong"};
+
+TEST(OutcomeLog, AFenceHoldsIfAllBeforeItHasEndedWell) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  const auto before = rig.nop();
+  const auto fence = rig.port.fence();
+  const auto behind = rig.nop();
+  host.take(2);
+  host.answer(2, 1, kWrong);
+  rig.port.drain();
+  EXPECT_FALSE(fence.reached.ready()) << "its command has not ended";
+  host.answer(1, 1);
+  rig.port.drain();
+  ASSERT_TRUE(fence.reached.ready());
+  EXPECT_TRUE(fence.reached.wait().ok()) << "what fails behind it is none of its business";
+  EXPECT_EQ(behind.wait().code(), Errc::invalid);
+  EXPECT_TRUE(rig.port.fence().reached.ready()) << "nothing is under way";
+}
+
+TEST(OutcomeLog, AFenceFailsWithACommandBeforeItThatEndsLater) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  (void)rig.nop();  // its future is dropped
+  const auto copies = rig.nop();
+  const auto fence = rig.port.fence();
+  host.take(2);
+  host.answer(2, 1);  // answers come in any order
+  rig.port.drain();
+  EXPECT_TRUE(copies.wait().ok());
+  EXPECT_FALSE(fence.reached.ready());
+  host.answer(1, 1, kWrong);
+  rig.port.drain();
+  EXPECT_EQ(fence.reached.wait().code(), Errc::invalid);
+  EXPECT_TRUE(rig.port.take_error());
+}
+
+TEST(OutcomeLog, RefusalsStandWhereTheyWereSubmitted) {
+  PortRig rig;
+  const auto gone = rig.operand(rig.add_buffer());
+  auto lost = gone;
+  lost.generation += 1;
+  EXPECT_TRUE(rig.port.fence().reached.wait().ok());
+  EXPECT_EQ(rig.fill(lost).wait().code(), Errc::stale);
+  EXPECT_EQ(rig.port.fence().reached.wait().code(), Errc::stale)
+      << "also where no ticket lies between them";
+}
+
+TEST(OutcomeLog, ALossBreaksFencesAndIsNoError) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  (void)rig.nop();
+  const auto fence = rig.port.fence();
+  host.take(1);
+  (void)rig.port.move_to(make_link(2), {Errc::device_lost, 9, "killed"});
+  EXPECT_EQ(fence.reached.wait().code(), Errc::device_lost);
+  EXPECT_FALSE(rig.port.take_error());
+}
+
+TEST(OutcomeLog, WhatAClosedGateRefusesIsNoError) {
+  PortRig rig;
+  rig.port.close_gate({Errc::world_reformed, 0, "closed"});
+  EXPECT_EQ(rig.nop().wait().code(), Errc::world_reformed);
+  EXPECT_FALSE(rig.port.take_error());
+}
+
+TEST(OutcomeLog, TheWayBackForgetsWhatIsDoneAgain) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  const auto commit = rig.port.fence();
+  (void)rig.nop();
+  const auto late = rig.nop();
+  host.take(2);
+  host.answer(1, 1, kWrong);
+  rig.port.drain();
+  rig.port.forget_since(commit.place);
+  EXPECT_FALSE(rig.port.take_error());
+  host.answer(2, 1, kWrong);
+  rig.port.drain();
+  EXPECT_EQ(late.wait().code(), Errc::invalid);
+  EXPECT_FALSE(rig.port.take_error()) << "it belongs to what was given up, though it ended later";
+  EXPECT_TRUE(rig.port.fence().reached.wait().ok());
+  (void)rig.nop();
+  host.take(1);
+  host.answer(3, 1, kWrong);
+  rig.port.drain();
+  EXPECT_TRUE(rig.port.take_error()) << "what is done again counts";
+}
+
+TEST(OutcomeLog, TheWayBackKeepsWhatFailedBeforeIt) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  (void)rig.nop();
+  const auto commit = rig.port.fence();
+  host.take(1);
+  host.answer(1, 1, kWrong);
+  rig.port.drain();
+  rig.port.forget_since(commit.place);
+  EXPECT_TRUE(rig.port.take_error());
+}
+
+TEST(OutcomeLog, FencesWaitForRequestsToOtherRanks) {
+  PortRig rig;
+  auto request = std::make_shared<CommandPort::Request>(rig.port);
+  const auto fence = rig.port.fence();
+  CommandPort::Request later(rig.port);
+  EXPECT_FALSE(fence.reached.ready());
+  request->end(kWrong);
+  EXPECT_EQ(fence.reached.wait().code(), Errc::invalid);
+  EXPECT_TRUE(rig.port.take_error());
+  const auto next = rig.port.fence();
+  later.end({});
+  EXPECT_TRUE(next.reached.wait().ok());
+}
+
+TEST(OutcomeLog, RequestsOfWhatWasGivenUpHoldNothingUp) {
+  PortRig rig;
+  const auto commit = rig.port.fence();
+  CommandPort::Request abandoned(rig.port);
+  rig.port.forget_since(commit.place);
+  EXPECT_TRUE(rig.port.fence().reached.ready());
+  abandoned.end(kWrong);
+  EXPECT_FALSE(rig.port.take_error());
+}
+
+/// Random programs with answers in random order: every fence says what a plain list says.
+TEST(OutcomeLog, AgreesWithAPlainList) {
+  for (std::uint32_t seed = 1; seed <= 300; ++seed) {
+    std::mt19937 random(seed);
+    OutcomeLog log;
+    struct Command {
+      bool ended = false, failed = false;
+    };
+    std::vector<Command> commands;
+    struct Fence {
+      std::size_t commands;
+      Future<void> reached;
+    };
+    std::vector<Fence> fences;
+    const auto publish = [&] {
+      std::uint64_t retired = 0;
+      while (retired < commands.size() && commands[retired].ended) ++retired;
+      for (auto& [state, outcome] : log.ready(retired)) state->resolve(outcome);
+    };
+    for (int i = 0; i < 60; ++i) {
+      const auto choice = random() % 10;
+      if (choice < 4) {
+        commands.emplace_back();
+      } else if (choice < 6) {
+        auto* const state = new detail::State<void>(nullptr, detail::StateBase::TwoReferences{});
+        fences.push_back({commands.size(), Future<void>(OutcomeLog::State(state))});
+        (void)log.add_fence(commands.size(), OutcomeLog::State(state));
+      } else if (!commands.empty()) {
+        const auto at = random() % commands.size();
+        if (commands[at].ended) continue;
+        commands[at] = {true, random() % 8 == 0};
+        if (commands[at].failed) log.command_failed(at + 1, kWrong);
+      }
+      publish();
+      for (const auto& fence : fences) {
+        bool ended = true, failed = false;
+        for (std::size_t at = 0; at < fence.commands; ++at) {
+          ended &= commands[at].ended;
+          failed |= commands[at].failed;
+        }
+        ASSERT_EQ(fence.reached.ready(), ended) << "seed " << seed;
+        if (!ended) continue;
+        ASSERT_EQ(fence.reached.wait().ok(), !failed) << "seed " << seed;
+      }
+    }
+    for (std::size_t at = 0; at < commands.size(); ++at) commands[at].ended = true;
+    publish();
+  }
+}
+
+}  // namespace
+}  // namespace troupe::rank
