@@ -179,6 +179,14 @@ TEST_F(BadArguments, OfBuffersThatAreGone) {
 TEST_F(BadArguments, AreRememberedForWhoLooksLater) {
   (void)device().take_error();
   EXPECT_TRUE(device().take_error().ok());
+  // Whatever refuses it: the operation's own checks too, and what never becomes a command.
+  device().blas().dot(ref, ref.slice(0, 4), ref.slice(0, 1));
+  EXPECT_EQ(device().take_error().code(), Errc::invalid);
+  (void)detail::submit(device().submitter(), memory::Fill{DType::f64, 17, {}, x});
+  EXPECT_EQ(device().take_error().code(), Errc::invalid);
+  device().upload(std::span<const double>(), ref);
+  EXPECT_EQ(device().take_error().code(), Errc::invalid);
+  EXPECT_EQ(device().unread_errors().count, 0u);
   auto stale = device().alloc<double>(4);
   auto operand = stale.operand();
   operand.generation += 1;

@@ -63,6 +63,9 @@ class Submitter {
   /// Never blocks for the GPU; blocks while the ring is full. An error is an already resolved
   /// future.
   virtual Future<void> submit(const CommandView& command) = 0;
+  /// For a command that cannot even be submitted: the already resolved future of its error, which
+  /// counts as that of any other command.
+  virtual Future<void> refuse(Error error) = 0;
 
  protected:
   ~Submitter() = default;
@@ -72,7 +75,7 @@ class Submitter {
 template <Operation Op>
 Future<void> submit(Submitter& submitter, const Op& op, std::span<const PeerTransfer> tail = {},
                     std::uint32_t epoch = 0) {
-  if (auto checked = op.check(); !checked) return Future<void>(std::move(checked));
+  if (const auto checked = op.check(); !checked) return submitter.refuse(checked.error());
   CommandView view;
   view.opcode = opcode_of<Op>;
   view.epoch = epoch;

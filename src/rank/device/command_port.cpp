@@ -14,11 +14,6 @@ Future<void> CommandPort::try_submit(const detail::CommandView& command) {
   return submit(command, Patience::give_up, false);
 }
 
-Future<void> CommandPort::refuse(const detail::CommandView& command, Error error) {
-  if (!command.quiet) note_error(error);
-  return Future<void>(Result<void>(std::move(error)));
-}
-
 Future<void> CommandPort::submit(const detail::CommandView& command, Patience patience,
                                  bool delivers) {
   for (auto pause = std::chrono::microseconds(1);;
@@ -26,7 +21,8 @@ Future<void> CommandPort::submit(const detail::CommandView& command, Patience pa
     Hindrance found;
     {
       const std::lock_guard lock(submit_mutex_);
-      if (auto admitted = admit(command); !admitted) return refuse(command, admitted.error());
+      if (auto admitted = admit(command); !admitted)
+        return command.quiet ? Future<void>(std::move(admitted)) : refuse(admitted.error());
       if (!delivers) found = hindrance(command);
       Future<void> future;
       if (found.way == Way::clear && push(command, future) == Push::done) return future;
@@ -164,8 +160,9 @@ void CommandPort::drain_locked(Resolved& resolved) {
       if (!tickets_.pending(ticket)) continue;
       if (options_.flight != nullptr && !outcome.ok())
         options_.flight->failed(ticket, outcome.code());
-      if (!outcome.ok() && !tickets_.slot(ticket).quiet) note_error(outcome.error());
-      resolved.add(tickets_.close(ticket), outcome);
+      const bool counts = !outcome.ok() && !tickets_.slot(ticket).quiet;
+      resolved.add(tickets_.close(ticket),
+                   counts ? Result<void>(ledger_.enter(outcome.error())) : outcome);
     }
     any = true;
   }
@@ -209,19 +206,6 @@ void CommandPort::keep_unanswered() noexcept {
   const auto oldest = tickets_.retired() + 1;
   producer_.keep_from(oldest <= tickets_.submitted() ? tickets_.slot(oldest).position
                                                      : producer_.position());
-}
-
-void CommandPort::note_error(const Error& error) {
-  const std::lock_guard lock(error_mutex_);
-  if (!error_) error_ = error;
-  any_error_.store(true, std::memory_order_release);
-}
-
-std::optional<Error> CommandPort::take_error() {
-  if (!any_error_.load(std::memory_order_acquire)) return std::nullopt;
-  const std::lock_guard lock(error_mutex_);
-  any_error_.store(false, std::memory_order_relaxed);
-  return std::exchange(error_, std::nullopt);
 }
 
 void CommandPort::set_epoch(Epoch epoch) {

@@ -12,6 +12,7 @@
 
 #include "common/wire/record.hpp"
 #include "rank/device/buffer_table.hpp"
+#include "rank/device/error_ledger.hpp"
 #include "rank/device/flight_recorder.hpp"
 #include "rank/device/host_link.hpp"
 #include "rank/device/replay.hpp"
@@ -39,6 +40,9 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
 
   // Submitter
   Future<void> submit(const detail::CommandView& command) override;
+  Future<void> refuse(Error error) override {
+    return Future<void>(Result<void>(ledger_.enter(std::move(error))));
+  }
   /// As submit, but answers would_block instead of waiting while the ring or the ticket table is
   /// full.
   Future<void> try_submit(const detail::CommandView& command);
@@ -92,7 +96,8 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
     rescue_ = std::move(rescue);
   }
   /// A transfer of this rank's program has failed: take_error() shall tell of it as of a command.
-  void report(const Error& error);
+  /// Returns what its future shall hold.
+  [[nodiscard]] Error report(const Error& error);
   /// The contents of the buffer are gone, unless they are others than this range's already.
   void lose(const Operand& range);
 
@@ -151,7 +156,8 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
 
   /// The first error of any command since the last call, whether somebody looks at its future or
   /// not; losses by a fault, which the world deals with, do not count.
-  std::optional<Error> take_error();
+  std::optional<Error> take_error() { return ledger_.take(); }
+  [[nodiscard]] ErrorLedger& ledger() noexcept { return ledger_; }
 
   [[nodiscard]] std::uint64_t submitted() const noexcept { return tickets_.submitted(); }
   [[nodiscard]] std::uint64_t retired() const noexcept { return tickets_.retired(); }
@@ -164,13 +170,10 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   [[nodiscard]] bool corrupt() const noexcept { return corrupt_.load(std::memory_order_acquire); }
 
  private:
-  void note_error(const Error& error);
-
   enum class Push { done, full };
   /// What to do if the command cannot be pushed at once.
   enum class Patience { wait, give_up };
   Future<void> submit(const detail::CommandView& command, Patience patience, bool delivers);
-  Future<void> refuse(const detail::CommandView& command, Error error);
 
   /// What stands in the way of an access to a range.
   enum class Way { clear, expected, lent };
@@ -233,6 +236,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
     Future<void> submit(const detail::CommandView& command) override {
       return port_->deliver(command);
     }
+    Future<void> refuse(Error error) override { return Future<void>(std::move(error)); }
 
    private:
     CommandPort* port_;
@@ -255,9 +259,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   ipc::RingConsumer replies_;
   std::shared_ptr<HostLink> link_;  ///< changed under both locks
 
-  std::mutex error_mutex_;
-  std::optional<Error> error_;  ///< see take_error()
-  std::atomic<bool> any_error_{false};
+  ErrorLedger ledger_;
 
   TicketTable tickets_;
   std::atomic<std::uint32_t> epoch_{0};

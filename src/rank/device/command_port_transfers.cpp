@@ -109,8 +109,9 @@ void CommandPort::take_back(const Operand& range) {
   give_back(lent_, range);
 }
 
-void CommandPort::report(const Error& error) {
-  if (error.code != Errc::device_lost && error.code != Errc::world_reformed) note_error(error);
+Error CommandPort::report(const Error& error) {
+  const bool lost = error.code == Errc::device_lost || error.code == Errc::world_reformed;
+  return lost ? error : ledger_.enter(error);
 }
 
 void CommandPort::lose(const Operand& range) {

@@ -43,6 +43,8 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   void tell(M message) {
     (void)actor_.tell(std::move(message));
   }
+  /// Waits until every command that was submitted so far has ended.
+  void wait_retired();
   /// Ends the device hosts; the device answers `stopped` from now on.
   void shut_down();
 

@@ -24,6 +24,7 @@ class Guest final : public detail::Submitter {
     quiet.quiet = true;  // its failure is the affair of the rank that asked
     return port_->try_submit(quiet);
   }
+  Future<void> refuse(Error error) override { return Future<void>(std::move(error)); }
 
  private:
   CommandPort* port_;

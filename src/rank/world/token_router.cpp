@@ -27,14 +27,12 @@ auto patiently(CommandPort& port, Attempt attempt) {
 /// Tells the program, also where it has not kept the future.
 Done resolving(CommandPort& port, const std::shared_ptr<Promise<void>>& promise) {
   return [&port, promise](const Result<void>& outcome) {
-    if (!outcome.ok()) port.report(outcome.error());
-    promise->resolve(outcome);
+    promise->resolve(outcome.ok() ? outcome : Result<void>(port.report(outcome.error())));
   };
 }
 
 Future<void> failed(CommandPort& port, const Error& error) {
-  port.report(error);
-  return Future<void>(Result<void>(error));
+  return Future<void>(Result<void>(port.report(error)));
 }
 
 }  // namespace
@@ -64,12 +62,17 @@ class TokenRouter::Remote final : public detail::Submitter {
       return failed(port, {Errc::invalid, 0, "the command is too long to travel"});
     wire::encode(command, 0, record);
     auto promise = std::make_shared<Promise<void>>();
-    auto future = promise->future();
+    auto future = router->await(promise->future());
     router->ask(owner_, {.kind = TokenMessage::Kind::execute}, record,
                 [done = resolving(port, promise)](const TransferKey&, const Result<void>& outcome) {
                   done(outcome);
                 });
     return future;
+  }
+  Future<void> refuse(Error error) override {
+    const auto router = router_.lock();
+    return router ? router->parts_.device->port().refuse(std::move(error))
+                  : Future<void>(std::move(error));
   }
 
  private:
@@ -195,7 +198,7 @@ Future<void> TokenRouter::fetch(const GpuToken& token, DType dtype, const Operan
     port.arrived(destination);
     return failed(port, told.error());
   }
-  return promise->future();
+  return await(promise->future());
 }
 
 Future<void> TokenRouter::put(const Operand& source, DType dtype, const GpuToken& token) {
@@ -218,7 +221,7 @@ Future<void> TokenRouter::put(const Operand& source, DType dtype, const GpuToken
     loans.end(*loan);
     return failed(port, told.error());
   }
-  return promise->future();
+  return await(promise->future());
 }
 
 void TokenRouter::ask(int owner, TokenMessage head, std::span<const std::byte> payload,
@@ -228,22 +231,42 @@ void TokenRouter::ask(int owner, TokenMessage head, std::span<const std::byte> p
 }
 
 Future<TokenLease> TokenRouter::hold(const GpuToken& token) {
+  auto& port = parts_.device->port();
   if (token.dtype >= kDTypeCount)
-    return Future<TokenLease>(Error{Errc::invalid, 0, "the token is of no known dtype"});
+    return Future<TokenLease>(port.report({Errc::invalid, 0, "the token is of no known dtype"}));
   const auto named = name(token, static_cast<DType>(token.dtype));
-  if (!named.ok()) return Future<TokenLease>(named.error());
+  if (!named.ok()) return Future<TokenLease>(port.report(named.error()));
   auto promise = std::make_shared<Promise<TokenLease>>();
   auto future = promise->future();
   ask(token.rank, {.kind = TokenMessage::Kind::hold, .range = *named}, {},
-      [promise, token, router = weak_from_this()](const TransferKey& key,
-                                                  const Result<void>& outcome) {
+      [&port, promise, token, router = weak_from_this()](const TransferKey& key,
+                                                         const Result<void>& outcome) {
         if (!outcome.ok()) {
-          promise->resolve(outcome.error());
+          promise->resolve(port.report(outcome.error()));
           return;
         }
         promise->resolve(TokenLease(token, std::make_shared<Lease>(router, token.rank, key)));
       });
+  (void)await(future.then([](const TokenLease&) {}));
   return future;
+}
+
+Future<void> TokenRouter::await(const Future<void>& future) {
+  const std::lock_guard lock(unanswered_mutex_);
+  if (unanswered_.size() >= clean_at_) {
+    std::erase_if(unanswered_, [](const auto& one) { return one.ready(); });
+    clean_at_ = 2 * unanswered_.size() + 64;
+  }
+  return unanswered_.emplace_back(future);
+}
+
+void TokenRouter::wait_answered() {
+  std::vector<Future<void>> unanswered;
+  {
+    const std::lock_guard lock(unanswered_mutex_);
+    unanswered = unanswered_;
+  }
+  for (const auto& one : unanswered) one.wait_ready();
 }
 
 void TokenRouter::release(int owner, const TransferKey& key) {

@@ -2,6 +2,8 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <vector>
 
 #include <troupe/remote_device.hpp>
 
@@ -32,6 +34,8 @@ class TokenRouter : public std::enable_shared_from_this<TokenRouter> {
   /// What `token` names = source.
   Future<void> put(const Operand& source, DType dtype, const GpuToken& token);
   Future<TokenLease> hold(const GpuToken& token);
+  /// Waits for the end of all that was asked for so far.
+  void wait_answered();
   /// The device of the rank `owner` of the job, which the program calls `rank`; -1: there is none.
   [[nodiscard]] RemoteDevice device(Rank rank, int owner);
   /// These ranks are out of the world: what they were and are asked fails with peer_lost, what they
@@ -49,6 +53,12 @@ class TokenRouter : public std::enable_shared_from_this<TokenRouter> {
   void ask(int owner, TokenMessage head, std::span<const std::byte> payload,
            std::function<void(const TransferKey&, const Result<void>&)> done);
   void release(int owner, const TransferKey& key);
+  /// See wait_answered(). Returns its argument.
+  Future<void> await(const Future<void>& future);
+
+  std::mutex unanswered_mutex_;
+  std::vector<Future<void>> unanswered_;  ///< and some that are answered
+  std::size_t clean_at_ = 64;
 
   TokenParts parts_;
   ActorRef<TokenActor> actor_;

@@ -69,6 +69,11 @@ class WorldCore {
   // The program's thread.
 
   Result<Epoch> wait_active();
+  /// Until everything that this rank has submitted or asked of others has ended.
+  void wait_done() {
+    tokens_->wait_answered();
+    device_->wait_retired();
+  }
   /// Until `step` is committed everywhere. Throws Exception: world_reformed, or what ended the
   /// world.
   void wait_stable(std::int64_t step);
