@@ -99,8 +99,11 @@ class World {
   /// destination = op over ranks of source
   template <Element T>
   Future<void> all_reduce(const GpuRef<T>& source, const GpuRef<T>& destination, ReduceOp op) {
-    return submit(collective::AllReduce{dtype_of<T>, op, 0, count(source), source.operand(),
-                                        destination.operand()});
+    return detail::submit_exact(device_.submitter(),
+                                collective::AllReduce{dtype_of<T>, op, 0, count(source),
+                                                      source.operand(), destination.operand()},
+                                {{"destination", destination.length(), source.length()}},
+                                epoch().value);
   }
   /// In place.
   template <Element T>
@@ -112,9 +115,13 @@ class World {
   template <Element T>
   Future<void> reduce(const GpuRef<T>& source, const GpuRef<T>& destination, ReduceOp op,
                       Rank root) {
-    return submit(collective::Reduce{dtype_of<T>, op, to_unsigned(root), count(source),
-                                     source.operand(),
-                                     root.value == rank() ? destination.operand() : Operand{}});
+    const bool here = root.value == rank();
+    return detail::submit_exact(
+        device_.submitter(),
+        collective::Reduce{dtype_of<T>, op, to_unsigned(root), count(source), source.operand(),
+                           here ? destination.operand() : Operand{}},
+        {{"destination", here ? destination.length() : source.length(), source.length()}},
+        epoch().value);
   }
   /// data = data of `root`
   template <Element T>

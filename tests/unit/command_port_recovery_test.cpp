@@ -250,7 +250,7 @@ TEST(MoveTo, RandomProgramsFollowTheRules) {
       HostEnd host(link);
       const auto fresh = 1 + random() % 12;
       for (std::size_t i = 0; i < fresh; ++i) {
-        const std::size_t source = random() % 5, destination = random() % 5;
+        const std::size_t source = random() % 5, destination = (source + 1 + random() % 4) % 5;
         const auto from = rig.operand(buffer[source]), to = rig.operand(buffer[destination]);
         program.push_back({source, destination, from, to, rig.copy(from, to), std::nullopt});
       }

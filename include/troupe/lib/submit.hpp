@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <span>
+#include <string>
 
 #include <troupe/future.hpp>
 #include <troupe/gpu_ref.hpp>
 #include <troupe/lib/operation.hpp>
+#include <troupe/lib/overlap.hpp>
 
 namespace troupe {
 
@@ -76,6 +79,7 @@ template <Operation Op>
 Future<void> submit(Submitter& submitter, const Op& op, std::span<const PeerTransfer> tail = {},
                     std::uint32_t epoch = 0) {
   if (const auto checked = op.check(); !checked) return submitter.refuse(checked.error());
+  if (const auto apart = check_overlap(op, tail); !apart) return submitter.refuse(apart.error());
   CommandView view;
   view.opcode = opcode_of<Op>;
   view.epoch = epoch;
@@ -93,6 +97,27 @@ Future<void> submit(Submitter& submitter, const Op& op, std::span<const PeerTran
     view.uses[view.use_count++] = {&operand, access};
   });
   return submitter.submit(view);
+}
+
+/// How long an argument is, and how long it must be.
+struct Length {
+  std::string_view name;
+  std::int64_t is = 0, needed = 0;
+};
+
+/// For calls whose arguments have certain lengths, be it that of one another, where the operation
+/// itself needs that much and would leave the rest alone.
+template <Operation Op>
+Future<void> submit_exact(Submitter& submitter, const Op& op, std::initializer_list<Length> lengths,
+                          std::uint32_t epoch = 0) {
+  for (const auto& one : lengths) {
+    if (one.is == one.needed) continue;
+    return submitter.refuse({Errc::invalid, 0,
+                             std::string(Op::kName) + ": " + std::string(one.name) + " has " +
+                                 std::to_string(one.is) + " elements, not " +
+                                 std::to_string(one.needed)});
+  }
+  return submit(submitter, op, {}, epoch);
 }
 
 }  // namespace detail
