@@ -39,17 +39,20 @@ struct DeviceInfo {
 /// arguments are found before anything is launched. Every function may be called from any thread.
 class Device {
  public:
-  /// A buffer of `length` elements, uninitialised. Throws Exception (out_of_memory, …).
+  /// A buffer of `length` elements, uninitialised; messages call it `name`. Throws Exception
+  /// (out_of_memory, …).
   template <Element T>
-  [[nodiscard]] GpuRef<T> alloc(std::int64_t length) {
-    return try_alloc<T>(length).take();
+  [[nodiscard]] GpuRef<T> alloc(std::int64_t length, std::string_view name = {}) {
+    return try_alloc<T>(length, name).take();
   }
   template <Element T>
-  [[nodiscard]] Result<GpuRef<T>> try_alloc(std::int64_t length) {
+  [[nodiscard]] Result<GpuRef<T>> try_alloc(std::int64_t length, std::string_view name = {}) {
     check(length >= 0, "a buffer's length is negative");
     auto allocation = allocate(static_cast<std::uint64_t>(length), dtype_of<T>);
     if (!allocation) return allocation.error();
-    return GpuRef<T>(std::move(allocation->lease), allocation->where, length);
+    GpuRef<T> made(std::move(allocation->lease), allocation->where, length);
+    if (!name.empty()) made.set_name(name);
+    return made;
   }
   /// Pinned host memory, uninitialised. Throws Exception (out_of_memory).
   template <Element T>

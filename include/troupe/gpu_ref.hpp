@@ -5,6 +5,7 @@
 #include <source_location>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <troupe/dtype.hpp>
 #include <troupe/error.hpp>
@@ -47,6 +48,7 @@ class BufferLease {
   [[nodiscard]] virtual GpuToken token(std::uint32_t generation) const noexcept = 0;
   /// The generation of the contents from now on: what is there now counts as valid.
   virtual std::uint32_t renew() = 0;
+  virtual void set_name(std::string_view name) = 0;
 };
 }  // namespace detail
 
@@ -90,6 +92,12 @@ class GpuRef {
   void renew() {
     check(lease_ != nullptr, "renew of an empty GpuRef");
     where_.generation = lease_->renew();
+  }
+
+  /// What messages call the buffer that this range lies in, beside its number.
+  void set_name(std::string_view name) const {
+    check(lease_ != nullptr, "set_name of an empty GpuRef");
+    lease_->set_name(name);
   }
 
   [[nodiscard]] GpuToken token() const noexcept {

@@ -46,6 +46,7 @@ struct CommandView {
   struct Use {
     const Operand* operand;
     Access access;
+    std::string_view name;
   };
   static constexpr std::size_t kMaxOperands = 8;  ///< beside those in the tail
 
@@ -93,8 +94,8 @@ Future<void> submit(Submitter& submitter, const Op& op, std::span<const PeerTran
     view.peer = static_cast<std::int32_t>(tail.front().peer);
   }
   static_assert(std::tuple_size_v<decltype(Op::kOperands)> <= CommandView::kMaxOperands);
-  for_each_operand(op, {}, [&](std::string_view, const Operand& operand, Access access) {
-    view.uses[view.use_count++] = {&operand, access};
+  for_each_operand(op, {}, [&](std::string_view name, const Operand& operand, Access access) {
+    view.uses[view.use_count++] = {&operand, access, name};
   });
   return submitter.submit(view);
 }

@@ -45,17 +45,24 @@ Result<void> CommandPort::admit(const detail::CommandView& command) const {
   if (ended_) return *ended_;
   if (gate_ && !Passage::open()) return *gate_;
   if (command.epoch != 0 && command.epoch != epoch_.load(std::memory_order_acquire)) {
-    return Error{Errc::world_reformed, 0, "a collective of epoch " + std::to_string(command.epoch)};
+    return Error{Errc::world_reformed, 0,
+                 std::string(wire::operation_name(command.opcode)) + ": its epoch, " +
+                     std::to_string(command.epoch) + ", has ended: call World::wait_active()"};
   }
   const auto known = [this](const Operand& operand) {
     return in_no_table(operand) || buffers_.current(operand);
   };
+  const auto stale = [&](std::string_view name, const Operand& operand) {
+    return Error{Errc::stale, 0,
+                 std::string(wire::operation_name(command.opcode)) + ": " + std::string(name) +
+                     ": " + buffers_.explain(operand)};
+  };
   for (std::size_t i = 0; i < command.use_count; ++i) {
-    if (!known(*command.uses[i].operand))
-      return Error{Errc::stale, 0, "a buffer's contents are gone"};
+    const auto& use = command.uses[i];
+    if (!known(*use.operand)) return stale(use.name, *use.operand);
   }
   for (const auto& part : command.tail) {
-    if (!known(part.data)) return Error{Errc::stale, 0, "a buffer's contents are gone"};
+    if (!known(part.data)) return stale(part.receive != 0 ? "receives" : "sends", part.data);
   }
   const auto bytes = wire::record_bytes(command);
   if (command.tail.size() > wire::kMaxTail || bytes > producer_.max_record()) {
@@ -173,6 +180,11 @@ Result<std::uint32_t> CommandPort::add_buffer(std::uint32_t region, std::uint64_
                                               std::uint64_t bytes, DType dtype) {
   const std::lock_guard lock(submit_mutex_);
   return buffers_.add(region, offset, bytes, dtype);
+}
+
+void CommandPort::name_buffer(std::uint32_t buffer, std::string_view name) {
+  const std::lock_guard lock(submit_mutex_);
+  buffers_.at(buffer).name = name;
 }
 
 void CommandPort::drop_buffer(std::uint32_t buffer) {

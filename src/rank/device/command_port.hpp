@@ -61,6 +61,8 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
 
   Result<std::uint32_t> add_buffer(std::uint32_t region, std::uint64_t offset, std::uint64_t bytes,
                                    DType dtype = DType::u8);
+  /// What messages call the buffer, beside its number.
+  void name_buffer(std::uint32_t buffer, std::string_view name);
   /// Frees the buffer once nothing submitted names it any more: then `freed` of collect_freed()
   /// returns it.
   void drop_buffer(std::uint32_t buffer);
@@ -211,6 +213,8 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   void bound_unanswered(ipc::RingControl& bounds) const noexcept;
   /// Which commands the host that stopped may have issued.
   class InFlight;
+  /// The error of the commands that were in flight in a host that died: with their names.
+  Error with_what_ran(const Error& error, const InFlight& in_flight) const;
   /// What of it may run again; nullopt: nothing, the ring cannot be trusted.
   std::optional<ReplayPlan> plan_replay(const InFlight& in_flight) const;
   void fail_in_flight(std::uint64_t issued, const Error& error, Settled& settled,

@@ -46,6 +46,7 @@ class DeviceCore::Lease final : public detail::BufferLease {
             .generation = generation};
   }
   std::uint32_t renew() override { return core_->port_.generation(buffer_); }
+  void set_name(std::string_view name) override { core_->port_.name_buffer(buffer_, name); }
 
  private:
   std::shared_ptr<DeviceCore> core_;
