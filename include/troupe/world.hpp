@@ -99,7 +99,7 @@ class World {
   /// destination = op over ranks of source
   template <Element T>
   Future<void> all_reduce(const GpuRef<T>& source, const GpuRef<T>& destination, ReduceOp op) {
-    return detail::submit_exact(device_.submitter(),
+    return detail::submit_exact(collectives(),
                                 collective::AllReduce{dtype_of<T>, op, 0, count(source),
                                                       source.operand(), destination.operand()},
                                 {{"destination", destination.length(), source.length()}},
@@ -117,7 +117,7 @@ class World {
                       Rank root) {
     const bool here = root.value == rank();
     return detail::submit_exact(
-        device_.submitter(),
+        collectives(),
         collective::Reduce{dtype_of<T>, op, to_unsigned(root), count(source), source.operand(),
                            here ? destination.operand() : Operand{}},
         {{"destination", here ? destination.length() : source.length(), source.length()}},
@@ -173,7 +173,8 @@ class World {
     for (const auto& part : sends) tail.push_back({part.data.operand(), to_unsigned(part.peer), 0});
     for (const auto& part : receives)
       tail.push_back({part.data.operand(), to_unsigned(part.peer), 1});
-    return submit(collective::Exchange{dtype_of<T>}, tail);
+    return detail::submit(device_.submitter(), collective::Exchange{dtype_of<T>}, tail,
+                          epoch().value);
   }
 
   // Buffers of any rank, by token. Transfers are operations in program order on both sides: what
@@ -321,16 +322,18 @@ class World {
   }
   static std::uint32_t to_unsigned(Rank rank) { return static_cast<std::uint32_t>(rank.value); }
   template <class Op>
-  Future<void> submit(const Op& op, std::span<const PeerTransfer> tail = {}) {
-    return detail::submit(device_.submitter(), op, tail, epoch().value);
+  Future<void> submit(const Op& op) {
+    return detail::submit(collectives(), op, {}, epoch().value);
   }
   Future<void> mismatch(const char* what, std::int64_t source, std::int64_t destination) {
-    return device_.submitter().refuse(
+    return collectives().refuse(
         {Errc::invalid, 0,
          std::string("collective.") + what + ": a source of " + std::to_string(source) +
              " and a destination of " + std::to_string(destination) +
              " elements do not fit a world of " + std::to_string(size()) + " ranks"});
   }
+  /// Where collectives go that all ranks take part in.
+  detail::Submitter& collectives();
   static constexpr std::uint64_t kMaxTokenLength = std::uint64_t{1} << 48;
   Future<void> fetch_range(const GpuToken& token, DType dtype, const Operand& destination);
   Future<void> put_range(const Operand& source, DType dtype, const GpuToken& token);

@@ -149,6 +149,7 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   auto formed = rank::WorldCore::open(*actors, *mpi, device_core,
                                       {.phase_timeout = config.duration("phase-timeout"),
                                        .standby_world = standby == "world" || standby == "on",
+                                       .check_collectives = config.text("check") == "collectives",
                                        .shrink = config.text("on-loss") == "shrink",
                                        .stop_on_loss = config.text("on-loss") == "stop",
                                        .rejoin_after = config.duration("rejoin-after"),

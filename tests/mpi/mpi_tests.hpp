@@ -91,6 +91,7 @@ inline bool settle(Context& c, std::size_t faults) {
 }
 
 void collectives(Context& c);
+void collective_check(Context& c);
 void reformation(Context& c);
 void phases(Context& c);
 void epochs(Context& c);

@@ -18,12 +18,13 @@ struct HostGroup::Communicators {
 };
 
 /// Those of this node, and the duplicates of MPI_COMM_WORLD for what speaks on its own thread: one
-/// for the world's messages, two for those and the bytes of tokens.
+/// for the world's messages, two for those and the bytes of tokens, one for the collective check.
 struct MpiSession::Communicators {
   MPI_Comm node = MPI_COMM_NULL;
   MPI_Comm world = MPI_COMM_NULL;
   MPI_Comm tokens = MPI_COMM_NULL;
   MPI_Comm bulk = MPI_COMM_NULL;
+  MPI_Comm checks = MPI_COMM_NULL;
 };
 
 std::vector<std::string> gather_text_over(MPI_Comm communicator, const std::string& text);

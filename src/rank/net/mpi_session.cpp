@@ -69,6 +69,7 @@ std::unique_ptr<MpiSession> MpiSession::open(int* argc, char*** argv) {
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.world);
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.tokens);
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.bulk);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms.checks);
   MPI_Comm_split_type(comms.world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comms.node);
   MPI_Comm_rank(comms.world, &session->rank_);
   MPI_Comm_size(comms.world, &session->size_);
@@ -94,8 +95,9 @@ Result<void> MpiSession::check_threads() const {
 MpiSession::~MpiSession() {
   everyone_.reset();
   if (communicators_) {
-    for (auto* communicator : {&communicators_->node, &communicators_->bulk,
-                               &communicators_->tokens, &communicators_->world}) {
+    for (auto* communicator :
+         {&communicators_->node, &communicators_->checks, &communicators_->bulk,
+          &communicators_->tokens, &communicators_->world}) {
       MPI_Comm_free(communicator);
     }
   }

@@ -43,7 +43,9 @@ void MpiTransport::send(int rank, std::vector<std::byte> bytes) {
 
 void MpiTransport::run() {
   const auto& all = *session_->communicators_;
-  const auto communicator = channel_ == Channel::world ? all.world : all.tokens;
+  const auto communicator = channel_ == Channel::world    ? all.world
+                            : channel_ == Channel::tokens ? all.tokens
+                                                          : all.checks;
   ::prctl(PR_SET_TIMERSLACK, 1000);  // ns: kBusyPause is shorter than the default slack
   std::list<InFlight> in_flight;
   auto last_traffic = std::chrono::steady_clock::now();

@@ -50,6 +50,12 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
   auto tokens = TokenRouter::open(system, mpi, core->device_, options.tokens);
   if (!tokens) return tokens.error();
   core->tokens_ = std::move(*tokens);
+  if (options.check_collectives) {
+    core->check_ = std::make_unique<CollectiveCheck>(mpi, core->device_->port(),
+                                                     [c = core.get()]() -> CollectiveCheck::Place {
+                                                       return {c->epoch().value, &c->members()};
+                                                     });
+  }
   core->actor_ = system.spawn<WorldActor>({.name = "world", .mailbox_capacity = 1u << 16},
                                           core.get(), options);
   core->transport_ = std::make_unique<MpiTransport>(
@@ -66,7 +72,8 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
 }
 
 WorldCore::~WorldCore() {
-  if (tokens_) tokens_->end();    // the others' requests are served until they are here too
+  if (tokens_) tokens_->end();  // the others' requests are served until they are here too
+  if (check_) check_->leave();
   if (keeper_) keeper_->close();  // while the world can still say what becomes of its last commit
   if (transport_)
     transport_->leave();  // until all have left the supervisor is needed, and the actors speak
@@ -81,6 +88,7 @@ void WorldCore::close() {
   active_ = false;
   restore_.reset();
   device_->port().set_epoch(Epoch(0));
+  if (check_) check_->close(epoch_);
   if (attached_) device_->port().close_gate(kReformed);
   changed_.notify_all();
 }
@@ -153,6 +161,7 @@ void WorldCore::stop(const Error& error) {
     if (keeper_) keeper_->stopped();
     device_->port().set_epoch(Epoch(0));
     device_->port().close_gate(error);
+    if (check_) check_->close(epoch_);
     changed_.notify_all();
   }
   // A collective with a rank that is gone would never end. Unlocked: whoever waits is told here.
@@ -248,6 +257,9 @@ void WorldCore::look_for_stop_signal() {
 
 namespace troupe {
 
+detail::Submitter& World::collectives() {
+  return core_->collectives();
+}
 int World::rank() const {
   return core_->members().rank();
 }
