@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
       return usage();
     }
     std::strcpy(options.interface.data(), argv[9]);
-    troupe::ipc::die_with_parent(parent);
+    troupe::ipc::die_with_rank(parent);
     // A launcher's signals to the job are for the ranks; what they mean, a rank decides.
     ::signal(SIGUSR1, SIG_IGN);
     ::signal(SIGUSR2, SIG_IGN);

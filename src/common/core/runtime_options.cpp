@@ -15,7 +15,7 @@ std::vector<OptionSpec> runtime_options() {
        "a warm device host ready to take over; world (or on): in a communicator formed ahead of time",
        {"off", "local", "world", "on"}},
       {"device-host", text, "", "PATH",
-       "the device host's executable; empty: the one installed beside the library"},
+       "the device host's executable, or a wrapper that runs it; empty: the one installed beside the library"},
       {"slab-size", bytes, "64MiB", "SIZE",
        "physical device memory is taken in pieces of this size", {}, "2MiB"},
       {"ring-size", bytes, "4MiB", "SIZE", "size of the command ring", {}, "64KiB", "1GiB"},
