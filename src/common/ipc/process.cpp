@@ -127,14 +127,17 @@ void die_with_parent(pid_t parent) noexcept {
 void die_with_rank(pid_t rank) noexcept {
   const auto parent = ::getppid();
   if (parent != rank) {
+    if (::kill(rank, 0) != 0) ::_exit(0);  // the rank has gone, and with it the wrapper perhaps
     const int life = static_cast<int>(::syscall(SYS_pidfd_open, rank, 0));
-    if (life < 0) ::_exit(0);  // the rank has gone, and with it the wrapper perhaps
-    std::thread([life] {
-      pollfd end{life, POLLIN, 0};
-      while (::poll(&end, 1, -1) < 0) {
-      }
-      ::kill(::getpid(), SIGKILL);
-    }).detach();
+    // Some tools do not know this call: then the end of the rank's socket must do.
+    if (life >= 0) {
+      std::thread([life] {
+        pollfd end{life, POLLIN, 0};
+        while (::poll(&end, 1, -1) < 0) {
+        }
+        ::kill(::getpid(), SIGKILL);
+      }).detach();
+    }
   }
   die_with_parent(parent);
 }
