@@ -174,15 +174,34 @@ std::unique_ptr<Share> share_out(Solve& solve) {
       *problem);
 }
 
+std::string in_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
 Error breakdown_error(const Solve& solve) {
-  char value[32];
-  std::snprintf(value, sizeof value, "%.6g", solve.breakdown_value);
+  const auto where = "breakdown in iteration " + std::to_string(solve.breakdown);
+  if (std::isfinite(solve.breakdown_value)) {
+    return {Errc::invalid, 0,
+            where + ": p'Ap = " + in_text(solve.breakdown_value) +
+                " is not positive: the matrix is not positive definite"};
+  }
   return {Errc::invalid, 0,
-          "breakdown in iteration " + std::to_string(solve.breakdown) +
-              (std::isfinite(solve.breakdown_value)
-                   ? std::string(": p'Ap = ") + value + " is not positive"
-                   : std::string(": the residual is ") + value) +
-              ": the matrix is not positive definite"};
+          where + ": p'Ap or the residual is " + in_text(solve.breakdown_value) + ", after " +
+              in_text(solve.breakdown_residual) +
+              ": the matrix is not positive definite, or its numbers overflow"};
+}
+
+/// What kept a solve from ending well that came down to rounding.
+std::string stagnation(const Solve& solve) {
+  const auto residual = in_text(solve.breakdown_residual);
+  auto text = "stagnated in iteration " + std::to_string(solve.breakdown) +
+              ": the relative residual was down to " + residual + ", ";
+  if (solve.breakdown_residual > solve.options->tolerance)
+    return text + "and rounding allows no less; --tol is " + in_text(solve.options->tolerance);
+  return text + "which is within --tol, but the next check was after iteration " +
+         std::to_string(solve.report->iterations) + ": --check-every 1 ends there";
 }
 
 /// Solves and fills the report. Throws CollectiveException (invalid) on a breakdown.
@@ -219,6 +238,7 @@ void solve(Solve& solve) {
   report.final_epoch = world.epoch().value;
   report.recoveries = world.recoveries();
   if (world.spectator()) return;  // the others have the result
+  if (solve.stagnated()) return;
   if (solve.breakdown != 0) throw CollectiveException(breakdown_error(solve));
   const double epsilon = solve.options->dtype == DType::f32
                              ? std::numeric_limits<float>::epsilon()
@@ -271,6 +291,10 @@ int run(Runtime& runtime) {
   Solve work{&runtime, &options, &report, make_progress(), faults_of_this_rank(options, world)};
   solve(work);
   if (world.spectator()) return kExitSuccess;
+  if (work.stagnated()) {
+    if (world.rank() == 0) std::fprintf(stderr, "troupe-cg: %s\n", stagnation(work).c_str());
+    return kExitFailure;
+  }
   Result<void> written;
   if (world.rank() == 0) {
     std::fputs(to_text(report, options).c_str(), stdout);

@@ -32,8 +32,17 @@ struct Solve {
   Progress progress;
   std::vector<OrderedFault> faults;  ///< of this rank, not struck yet
   std::chrono::steady_clock::time_point began{};
-  std::int64_t breakdown = 0;  ///< the first iteration (from 1) with p'Ap <= 0; 0: none
-  double breakdown_value = 0;
+  /// The first iteration (from 1) that came to nothing: p'Ap was not positive. 0: none
+  std::int64_t breakdown = 0;
+  double breakdown_value = 0;     ///< p'Ap, or the residual that is not finite
+  double breakdown_residual = 0;  ///< the relative residual before it
+
+  /// The residual was down to rounding: what p'Ap is then says nothing about the matrix.
+  [[nodiscard]] bool stagnated() const {
+    const double epsilon = options->dtype == DType::f32 ? std::numeric_limits<float>::epsilon()
+                                                        : std::numeric_limits<double>::epsilon();
+    return breakdown != 0 && breakdown_residual <= 10 * epsilon;
+  }
 };
 
 /// What the host makes of a problem: see partition.hpp.
@@ -275,19 +284,20 @@ class Solver final : public Share {
     const std::int64_t squared = options_->jacobi ? 2 : 1;
     auto& breakdown = solve_->breakdown;
     breakdown = 0;
+    const auto relative = [&](std::int64_t iteration) {
+      return std::sqrt(place(iteration, squared)) / b_norm_;
+    };
+    const auto note = [&](std::int64_t iteration, double value) {
+      if (breakdown != 0) return;
+      breakdown = iteration + 1;
+      solve_->breakdown_value = value;
+      solve_->breakdown_residual = relative(iteration - 1);
+    };
     for (auto j = std::max<std::int64_t>(0, i - i % options_->check_every); j <= i; ++j) {
-      // Once the residual is at rounding level p may vanish: that is convergence, not breakdown.
-      const bool vanished = place(j - 1, 1) == 0;
-      if (!(place(j, 0) > 0) && !vanished && breakdown == 0) {
-        breakdown = j + 1;
-        solve_->breakdown_value = place(j, 0);
-      }
+      if (!(place(j, 0) > 0)) note(j, place(j, 0));
     }
-    const double residual = std::sqrt(place(i, squared)) / b_norm_;
-    if (!std::isfinite(residual) && breakdown == 0) {
-      breakdown = i + 1;
-      solve_->breakdown_value = residual;
-    }
+    const double residual = relative(i);
+    if (!std::isfinite(residual)) note(i, residual);
     if (options_->history) {
       // A rollback repeats checks: keep one entry for each.
       std::erase_if(report.history, [&](const auto& entry) { return entry.first >= i + 1; });

@@ -28,10 +28,12 @@ class Checkpoint {
   Checkpoint(const Checkpoint&) = delete;
   Checkpoint& operator=(const Checkpoint&) = delete;
 
-  /// The contents of `buffer` belong to the state. The reference must outlive this; a rollback
-  /// makes it valid again. Throws Exception (out_of_memory): two more buffers of its size are made.
+  /// The contents of `buffer`, which messages call `name` from now on, belong to the state. The
+  /// reference must outlive this; a rollback makes it valid again. Throws Exception
+  /// (out_of_memory): two more buffers of its size are made.
   template <Element T>
   void add(std::string name, GpuRef<T>& buffer) {
+    buffer.set_name(name);
     const GpuRef<T> made[2] = {device_->alloc<T>(buffer.length()),
                                device_->alloc<T>(buffer.length())};
     add_entry(

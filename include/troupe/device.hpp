@@ -39,17 +39,20 @@ struct DeviceInfo {
 /// arguments are found before anything is launched. Every function may be called from any thread.
 class Device {
  public:
-  /// A buffer of `length` elements, uninitialised. Throws Exception (out_of_memory, …).
+  /// A buffer of `length` elements, uninitialised; messages call it `name`. Throws Exception
+  /// (out_of_memory, …).
   template <Element T>
-  [[nodiscard]] GpuRef<T> alloc(std::int64_t length) {
-    return try_alloc<T>(length).take();
+  [[nodiscard]] GpuRef<T> alloc(std::int64_t length, std::string_view name = {}) {
+    return try_alloc<T>(length, name).take();
   }
   template <Element T>
-  [[nodiscard]] Result<GpuRef<T>> try_alloc(std::int64_t length) {
+  [[nodiscard]] Result<GpuRef<T>> try_alloc(std::int64_t length, std::string_view name = {}) {
     check(length >= 0, "a buffer's length is negative");
     auto allocation = allocate(static_cast<std::uint64_t>(length), dtype_of<T>);
     if (!allocation) return allocation.error();
-    return GpuRef<T>(std::move(allocation->lease), allocation->where, length);
+    GpuRef<T> made(std::move(allocation->lease), allocation->where, length);
+    if (!name.empty()) made.set_name(name);
+    return made;
   }
   /// Pinned host memory, uninitialised. Throws Exception (out_of_memory).
   template <Element T>
@@ -76,6 +79,8 @@ class Device {
   /// future resolves.
   template <Element T>
   Future<void> copy(const PinnedBuffer<T>& source, const GpuRef<T>& destination) {
+    if (static_cast<std::int64_t>(source.size()) < destination.length())
+      return too_short("pinned source", source.size(), destination.length());
     return detail::submit(
         submitter(),
         memory::Copy{dtype_of<T>, source.operand(0, static_cast<std::size_t>(destination.length())),
@@ -84,16 +89,20 @@ class Device {
   /// Copies all of `source` to the start of `destination`.
   template <Element T>
   Future<void> copy(const GpuRef<T>& source, const PinnedBuffer<T>& destination) {
+    if (static_cast<std::int64_t>(destination.size()) < source.length())
+      return too_short("pinned destination", destination.size(), source.length());
     return detail::submit(
         submitter(),
         memory::Copy{dtype_of<T>, source.operand(),
                      destination.operand(0, static_cast<std::size_t>(source.length()))});
   }
   /// Copies from ordinary memory, through pinned staging; `source` may be reused when the call
-  /// returns.
+  /// returns. It must be as long as `destination`.
   template <Element T>
-  Future<void> upload(std::span<const T> source, const GpuRef<T>& destination) {
-    check(std::ssize(source) == destination.length(), "upload: the lengths differ");
+  Future<void> upload(std::span<const T> source, const GpuRef<T>& destination,
+                      const std::source_location& where = std::source_location::current()) {
+    if (std::ssize(source) != destination.length())
+      return wrong_upload(source.size(), destination.length(), where);
     return upload_bytes(std::as_bytes(source), destination.operand(), dtype_of<T>);
   }
   /// Waits for the contents of `source`. Throws Exception.
@@ -117,9 +126,14 @@ class Device {
   }
 
   [[nodiscard]] const DeviceInfo& info() const;
-  /// The first error of any command since the last call, also of those whose future nobody kept:
-  /// like cudaGetLastError. Losses by a fault do not count. World::run() looks after every step.
+  /// The first error of any command since the last call, like cudaGetLastError: wrong arguments,
+  /// failed operations, transfers and remote operations, whether their futures were kept, read or
+  /// dropped. Losses by a fault do not count. World::run() looks after every step.
   [[nodiscard]] Result<void> take_error();
+  /// Those errors that nobody has read, neither by the future (see Future) nor by take_error().
+  /// World::wait_active() forgives those of commands that a loss has ended or kept from running.
+  /// run_program() ends a program that has left any with status 1.
+  [[nodiscard]] UnreadErrors unread_errors() const;
   /// Bytes of slabs this rank holds.
   [[nodiscard]] std::uint64_t bytes_held() const;
   /// Where commands go: for operations that have no typed call here.
@@ -139,6 +153,9 @@ class Device {
   };
   friend class rank::DeviceCore;
 
+  Future<void> too_short(const char* what, std::size_t has, std::int64_t needed);
+  Future<void> wrong_upload(std::size_t source, std::int64_t destination,
+                            const std::source_location& where);
   Result<Allocation> allocate(std::uint64_t length, DType dtype);
   Result<Pin> allocate_pinned(std::uint64_t length, std::size_t element);
   Future<void> upload_bytes(std::span<const std::byte> source, const Operand& destination,

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <source_location>
 #include <stdexcept>
@@ -41,9 +43,18 @@ struct Error {
   Errc code = Errc::internal;
   int native = 0;
   std::string message;
+  /// Whether a future has delivered this error, or a copy of it, to the program: see
+  /// Device::unread_errors(). None: troupe keeps no account of it.
+  std::shared_ptr<std::atomic<bool>> read = nullptr;
 
   /// "device_lost: cuEventQuery: an illegal memory access was encountered (700)".
   [[nodiscard]] std::string to_string() const;
+};
+
+/// Errors that no part of the program was told of, see Device::unread_errors().
+struct UnreadErrors {
+  std::uint64_t count = 0;
+  Error first;  ///< if there is any
 };
 
 /// What `Future::get()`, `co_await` and the `Runtime` constructor throw.

@@ -88,6 +88,10 @@ class StateBase {
 void* allocate_state(std::size_t bytes);
 void free_state(void* memory, std::size_t bytes) noexcept;
 
+inline void set_read(const Error& error, bool read) noexcept {
+  if (error.read) error.read->store(read, std::memory_order_release);
+}
+
 template <class T>
 class State final : public StateBase {
  public:
@@ -106,6 +110,12 @@ class State final : public StateBase {
     return true;
   }
   [[nodiscard]] const Result<T>& outcome() const { return *outcome_; }
+  /// The outcome, for the program: an error counts as read from now on.
+  const Result<T>& read() const {
+    if (!outcome_->ok()) [[unlikely]]
+      set_read(outcome_->error(), true);
+    return *outcome_;
+  }
 
  private:
   std::optional<Result<T>> outcome_;
@@ -154,8 +164,13 @@ struct ThenResult<void, F> {
 
 /// The outcome of an asynchronous operation: a value or an Error, delivered once.
 ///
-/// Copies share the outcome. A future may be dropped: the operation runs all the same. Every
-/// function may be called from any thread. Also usable as the return type of a coroutine.
+/// Copies share the outcome. A future may be dropped: the operation runs all the same, and its
+/// error is told by Device::take_error(). Every function may be called from any thread. Also usable
+/// as the return type of a coroutine.
+///
+/// An error is *read* once get(), wait(), co_await or a function given to on_ready() has had it.
+/// Where it is only passed on, by then(), by when_all() or by a coroutine that it leaves, it is
+/// read when the next future is.
 template <class T = void>
 class Future {
  public:
@@ -176,8 +191,10 @@ class Future {
   /// Waits and returns the outcome as a value; never throws.
   const Result<T>& wait() const {
     state_->wait();
-    return state_->outcome();
+    return state_->read();
   }
+  /// Waits, and leaves the outcome unread.
+  void wait_ready() const { state_->wait(); }
   /// Waits at most `time`; true if the future is ready then.
   bool wait_for(std::chrono::nanoseconds time) const { return state_->wait_for(time); }
 
@@ -187,7 +204,8 @@ class Future {
   auto then(F f) const -> Future<typename detail::ThenResult<T, F>::type> {
     using R = typename detail::ThenResult<T, F>::type;
     detail::StatePtr<detail::State<R>> next(new detail::State<R>(nullptr));
-    on_ready([f = std::move(f), next](const Result<T>& outcome) mutable {
+    attach([f = std::move(f), next, state = state_]() mutable {
+      const Result<T>& outcome = state->outcome();
       if (!outcome.ok()) {
         next->resolve(outcome.error());
       } else if constexpr (std::is_void_v<T> && std::is_void_v<R>) {
@@ -209,8 +227,7 @@ class Future {
   /// throw.
   template <class F>
   void on_ready(F f) const {
-    auto run = [f = std::move(f), state = state_]() mutable { f(state->outcome()); };
-    state_->attach(new detail::FunctionContinuation<decltype(run)>(std::move(run)));
+    attach([f = std::move(f), state = state_]() mutable { f(state->read()); });
   }
 
   auto operator co_await() const {
@@ -218,7 +235,7 @@ class Future {
       Future future;
       bool await_ready() const noexcept { return future.ready(); }
       void await_suspend(std::coroutine_handle<> handle) const {
-        future.on_ready([handle](const Result<T>&) { handle.resume(); });
+        future.attach([handle] { handle.resume(); });
       }
       T await_resume() const { return future.get(); }
     };
@@ -226,6 +243,13 @@ class Future {
   }
 
  private:
+  friend Future<void> when_all(std::vector<Future<void>> futures);
+
+  template <class F>
+  void attach(F f) const {
+    state_->attach(new detail::FunctionContinuation<F>(std::move(f)));
+  }
+
   detail::StatePtr<detail::State<T>> state_;
 };
 
@@ -267,6 +291,7 @@ struct CoroutinePromiseBase {
     try {
       throw;
     } catch (const Exception& e) {
+      set_read(e.error(), false);
       promise.resolve(e.error());
     } catch (const std::exception& e) {
       promise.resolve(Error{Errc::internal, 0, e.what()});
@@ -284,7 +309,8 @@ struct Future<void>::promise_type : detail::CoroutinePromiseBase<void> {
   void return_void() { promise.resolve({}); }
 };
 
-/// Resolves when all have: with success, or with the first error in argument order.
+/// Resolves when all have: with success, or with the first error in argument order. That one speaks
+/// for the others, which count as read.
 Future<void> when_all(std::vector<Future<void>> futures);
 
 }  // namespace troupe

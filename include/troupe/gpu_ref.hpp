@@ -2,7 +2,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <source_location>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include <troupe/dtype.hpp>
 #include <troupe/error.hpp>
@@ -27,6 +30,16 @@ struct GpuToken {
 static_assert(sizeof(GpuToken) == 40 && std::is_trivially_copyable_v<GpuToken>);
 
 namespace detail {
+/// Aborts, with the caller's line and the numbers, if these elements do not lie within `length`.
+inline void check_slice(std::string_view what, std::int64_t first, std::int64_t count,
+                        std::int64_t length, const std::source_location& where) {
+  if (first >= 0 && count >= 0 && count <= length && first <= length - count) [[likely]]
+    return;
+  check_failed(std::string(what) + ": " + std::to_string(count) + " elements from " +
+                   std::to_string(first) + " on are not all within " + std::to_string(length),
+               where);
+}
+
 /// A buffer of the rank's table; freed when the last reference is gone.
 class BufferLease {
  public:
@@ -35,6 +48,7 @@ class BufferLease {
   [[nodiscard]] virtual GpuToken token(std::uint32_t generation) const noexcept = 0;
   /// The generation of the contents from now on: what is there now counts as valid.
   virtual std::uint32_t renew() = 0;
+  virtual void set_name(std::string_view name) = 0;
 };
 }  // namespace detail
 
@@ -61,8 +75,10 @@ class GpuRef {
   [[nodiscard]] Generation generation() const noexcept { return Generation(where_.generation); }
 
   /// `count` elements from `first` on; must lie within this range.
-  [[nodiscard]] GpuRef slice(std::int64_t first, std::int64_t count) const {
-    check(first >= 0 && count >= 0 && first + count <= length_, "GpuRef::slice out of range");
+  [[nodiscard]] GpuRef slice(
+      std::int64_t first, std::int64_t count,
+      const std::source_location& where = std::source_location::current()) const {
+    detail::check_slice("slice", first, count, length_, where);
     GpuRef part = *this;
     part.where_.offset += static_cast<std::uint64_t>(first) * sizeof(T);
     part.where_.bytes = static_cast<std::uint64_t>(count) * sizeof(T);
@@ -76,6 +92,12 @@ class GpuRef {
   void renew() {
     check(lease_ != nullptr, "renew of an empty GpuRef");
     where_.generation = lease_->renew();
+  }
+
+  /// What messages call the buffer that this range lies in, beside its number.
+  void set_name(std::string_view name) const {
+    check(lease_ != nullptr, "set_name of an empty GpuRef");
+    lease_->set_name(name);
   }
 
   [[nodiscard]] GpuToken token() const noexcept {
@@ -117,8 +139,12 @@ class PinnedBuffer {
   [[nodiscard]] T& operator[](std::size_t i) const noexcept { return data_[i]; }
   [[nodiscard]] const Operand& operand() const noexcept { return where_; }
   /// The first `count` elements, as an operand.
-  [[nodiscard]] Operand operand(std::size_t first, std::size_t count) const {
-    check(first + count <= length_, "PinnedBuffer::operand out of range");
+  [[nodiscard]] Operand operand(
+      std::size_t first, std::size_t count,
+      const std::source_location& where = std::source_location::current()) const {
+    detail::check_slice("operand", static_cast<std::int64_t>(first),
+                        static_cast<std::int64_t>(count), static_cast<std::int64_t>(length_),
+                        where);
     Operand part = where_;
     part.offset += first * sizeof(T);
     part.bytes = count * sizeof(T);

@@ -43,9 +43,10 @@ class RemoteRef {
   }
   [[nodiscard]] Rank rank() const noexcept { return Rank(rank_); }
   /// `count` elements from `first` on; must lie within this range.
-  [[nodiscard]] RemoteRef slice(std::int64_t first, std::int64_t count) const {
-    check(first >= 0 && count >= 0 && count <= length() && first <= length() - count,
-          "RemoteRef::slice out of range");
+  [[nodiscard]] RemoteRef slice(
+      std::int64_t first, std::int64_t count,
+      const std::source_location& where = std::source_location::current()) const {
+    detail::check_slice("slice", first, count, length(), where);
     RemoteRef part = *this;
     part.where_.offset += static_cast<std::uint64_t>(first) * sizeof(T);
     part.where_.bytes = static_cast<std::uint64_t>(count) * sizeof(T);

@@ -18,6 +18,8 @@ inline constexpr int kExitUsage = 2;     ///< bad usage, input or environment
 inline constexpr int kExitRequeue = 75;  ///< the restart budget is spent, or the run was asked to
                                          ///< stop: requeue the job (EX_TEMPFAIL)
 
+struct Program;
+
 /// Everything a rank needs: MPI, the configuration, its device, the world. One per process, made
 /// and destroyed by the main thread.
 class Runtime {
@@ -39,6 +41,10 @@ class Runtime {
   [[nodiscard]] const std::string& actor_cores() const;
 
  private:
+  friend int run_program(int argc, char** argv, const Program& program,
+                         const std::function<int(Runtime&)>& body,
+                         const std::function<Result<void>(const Config&)>& check_usage);
+
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };
@@ -56,6 +62,11 @@ struct Program {
 /// The main() of an MPI program: parses the options (answering --help, --version and
 /// --print-config), runs `check_usage` if given, makes a Runtime and runs `body`. Errors become one
 /// line on rank 0's stderr and the documented exit status; no rank is left behind.
+///
+/// An exception that leaves `body` ends the job, on all ranks: with one line, and with status 1
+/// where it is none of troupe's. A body that returns 0 is waited for: everything that it submitted
+/// ends first. If any rank then has errors that nobody read (Device::unread_errors()), the first
+/// becomes a line and the status is 1.
 int run_program(int argc, char** argv, const Program& program,
                 const std::function<int(Runtime&)>& body,
                 const std::function<Result<void>(const Config&)>& check_usage = {});

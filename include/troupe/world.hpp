@@ -99,8 +99,11 @@ class World {
   /// destination = op over ranks of source
   template <Element T>
   Future<void> all_reduce(const GpuRef<T>& source, const GpuRef<T>& destination, ReduceOp op) {
-    return submit(collective::AllReduce{dtype_of<T>, op, 0, count(source), source.operand(),
-                                        destination.operand()});
+    return detail::submit_exact(collectives(),
+                                collective::AllReduce{dtype_of<T>, op, 0, count(source),
+                                                      source.operand(), destination.operand()},
+                                {{"destination", destination.length(), source.length()}},
+                                epoch().value);
   }
   /// In place.
   template <Element T>
@@ -112,9 +115,13 @@ class World {
   template <Element T>
   Future<void> reduce(const GpuRef<T>& source, const GpuRef<T>& destination, ReduceOp op,
                       Rank root) {
-    return submit(collective::Reduce{dtype_of<T>, op, to_unsigned(root), count(source),
-                                     source.operand(),
-                                     root.value == rank() ? destination.operand() : Operand{}});
+    const bool here = root.value == rank();
+    return detail::submit_exact(
+        collectives(),
+        collective::Reduce{dtype_of<T>, op, to_unsigned(root), count(source), source.operand(),
+                           here ? destination.operand() : Operand{}},
+        {{"destination", here ? destination.length() : source.length(), source.length()}},
+        epoch().value);
   }
   /// data = data of `root`
   template <Element T>
@@ -126,7 +133,8 @@ class World {
   /// source.length()
   template <Element T>
   Future<void> all_gather(const GpuRef<T>& source, const GpuRef<T>& destination) {
-    if (destination.length() != size() * source.length()) return mismatch("all_gather");
+    if (destination.length() != size() * source.length())
+      return mismatch("all_gather", source.length(), destination.length());
     return submit(
         collective::AllGather{dtype_of<T>, count(source), source.operand(), destination.operand()});
   }
@@ -134,15 +142,16 @@ class World {
   /// destination.length()
   template <Element T>
   Future<void> reduce_scatter(const GpuRef<T>& source, const GpuRef<T>& destination, ReduceOp op) {
-    if (source.length() != size() * destination.length()) return mismatch("reduce_scatter");
+    if (source.length() != size() * destination.length())
+      return mismatch("reduce_scatter", source.length(), destination.length());
     return submit(collective::ReduceScatter{dtype_of<T>, op, 0, count(destination),
                                             source.operand(), destination.operand()});
   }
   /// Part r of destination = part rank() of the source of rank r; both have size() equal parts
   template <Element T>
   Future<void> all_to_all(const GpuRef<T>& source, const GpuRef<T>& destination) {
-    if (source.length() % size() != 0 || source.length() != destination.length())
-      return mismatch("all_to_all");
+    if (size() == 0 || source.length() % size() != 0 || source.length() != destination.length())
+      return mismatch("all_to_all", source.length(), destination.length());
     return submit(collective::AllToAll{dtype_of<T>,
                                        count(source) / static_cast<std::uint64_t>(size()),
                                        source.operand(), destination.operand()});
@@ -164,7 +173,8 @@ class World {
     for (const auto& part : sends) tail.push_back({part.data.operand(), to_unsigned(part.peer), 0});
     for (const auto& part : receives)
       tail.push_back({part.data.operand(), to_unsigned(part.peer), 1});
-    return submit(collective::Exchange{dtype_of<T>}, tail);
+    return detail::submit(device_.submitter(), collective::Exchange{dtype_of<T>}, tail,
+                          epoch().value);
   }
 
   // Buffers of any rank, by token. Transfers are operations in program order on both sides: what
@@ -187,10 +197,13 @@ class World {
   /// As above, into a new buffer.
   template <Element T>
   Future<GpuRef<T>> fetch(const GpuToken& token) {
+    const auto refuse = [this](Error error) {
+      return device_.submitter().refuse(std::move(error)).then([] { return GpuRef<T>(); });
+    };
     if (token.length > kMaxTokenLength)
-      return Future<GpuRef<T>>(Error{Errc::invalid, 0, "the token's length"});
+      return refuse({Errc::invalid, 0, "fetch: the token's length is impossible"});
     auto fresh = device_.try_alloc<T>(static_cast<std::int64_t>(token.length));
-    if (!fresh) return Future<GpuRef<T>>(fresh.error());
+    if (!fresh) return refuse(fresh.error());
     return fetch(token, *fresh).then([buffer = *fresh] { return buffer; });
   }
   /// What the token names = source.
@@ -314,13 +327,18 @@ class World {
   }
   static std::uint32_t to_unsigned(Rank rank) { return static_cast<std::uint32_t>(rank.value); }
   template <class Op>
-  Future<void> submit(const Op& op, std::span<const PeerTransfer> tail = {}) {
-    return detail::submit(device_.submitter(), op, tail, epoch().value);
+  Future<void> submit(const Op& op) {
+    return detail::submit(collectives(), op, {}, epoch().value);
   }
-  static Future<void> mismatch(const char* what) {
-    return Future<void>(
-        Error{Errc::invalid, 0, std::string(what) + ": the lengths do not match the world's size"});
+  Future<void> mismatch(const char* what, std::int64_t source, std::int64_t destination) {
+    return collectives().refuse(
+        {Errc::invalid, 0,
+         std::string("collective.") + what + ": a source of " + std::to_string(source) +
+             " and a destination of " + std::to_string(destination) +
+             " elements do not fit a world of " + std::to_string(size()) + " ranks"});
   }
+  /// Where collectives go that all ranks take part in.
+  detail::Submitter& collectives();
   static constexpr std::uint64_t kMaxTokenLength = std::uint64_t{1} << 48;
   Future<void> fetch_range(const GpuToken& token, DType dtype, const Operand& destination);
   Future<void> put_range(const Operand& source, DType dtype, const GpuToken& token);

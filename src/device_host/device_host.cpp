@@ -82,6 +82,7 @@ DeviceHost::~DeviceHost() {
 int DeviceHost::run() {
   beat();
   header().life.hold();
+  header().host_pid.store(::getpid());
   send({.kind = wire::ControlKind::ready}, describe(engine_->description()).dump());
   if (options_.standby != 0) {
     for (std::size_t i = 0; i < kLaneCount; ++i) open_lane(static_cast<Lane>(i));

@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
       return usage();
     }
     std::strcpy(options.interface.data(), argv[9]);
-    troupe::ipc::die_with_parent(parent);
+    troupe::ipc::die_with_rank(parent);
     troupe::ipc::ignore_job_signals();
   }
   void* module = ::dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);

@@ -27,19 +27,24 @@ fs::path own_folder() {
   return fs::canonical(info.dli_fname, ignored).parent_path();
 }
 
+fs::path installed() {
+  return own_folder().parent_path() / "libexec" / "troupe";
+}
+
 /// The device-host program: as configured, else in libexec/troupe beside the folder of the library
 /// or program.
 fs::path device_host_program(const Config& config) {
   if (config.given("device-host")) return config.text("device-host");
-  return own_folder().parent_path() / "libexec" / "troupe" / "troupe-device-host";
+  return installed() / "troupe-device-host";
 }
 
+/// The engine beside the device host, or where a wrapper is named that lies elsewhere, the
+/// installed one.
 fs::path module_for(const Config& config, const std::string& backend) {
-  return device_host_program(config).parent_path() / ("troupe-engine-" + backend);
-}
-
-fs::path with_suffix(fs::path path) {
-  return path += ".so";
+  const auto name = "troupe-engine-" + backend + ".so";
+  auto beside = device_host_program(config).parent_path() / name;
+  std::error_code ignored;
+  return fs::exists(beside, ignored) ? beside : installed() / name;
 }
 
 std::chrono::nanoseconds spin_time(const Config& config, int cores) {
@@ -75,14 +80,13 @@ int core_share(const std::vector<std::string>& masks, std::size_t rank) {
 
 bool cuda_is_possible(const Config& config) {
   std::error_code ignored;
-  return fs::exists(with_suffix(module_for(config, "cuda")), ignored) &&
-         fs::exists("/dev/nvidiactl", ignored);
+  return fs::exists(module_for(config, "cuda"), ignored) && fs::exists("/dev/nvidiactl", ignored);
 }
 
 Result<DeviceCore::Options> device_options(const Config& config, const std::string& backend,
                                            int local_rank, int cores) {
   const auto program = device_host_program(config);
-  const auto module = with_suffix(module_for(config, backend));
+  const auto module = module_for(config, backend);
   for (const auto& file : {program, module}) {
     std::error_code ignored;
     if (!fs::exists(file, ignored)) {

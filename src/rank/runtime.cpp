@@ -5,8 +5,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <set>
+#include <typeinfo>
+
+#include <boost/core/demangle.hpp>
 
 #include "common/actor/production_scheduler.hpp"
 #include "common/core/log.hpp"
@@ -149,6 +153,7 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   auto formed = rank::WorldCore::open(*actors, *mpi, device_core,
                                       {.phase_timeout = config.duration("phase-timeout"),
                                        .standby_world = standby == "world" || standby == "on",
+                                       .check_collectives = config.text("check") == "collectives",
                                        .shrink = config.text("on-loss") == "shrink",
                                        .stop_on_loss = config.text("on-loss") == "stop",
                                        .rejoin_after = config.duration("rejoin-after"),
@@ -189,44 +194,82 @@ std::string mpi_version() {
 
 namespace {
 
-/// One line, from rank 0 alone if all ranks have the same to say.
-int complain(const Program& program, const Error& error, int rank, bool everywhere) {
-  if (rank == 0 || !everywhere) {
-    const std::string who = everywhere ? "" : " [rank " + std::to_string(rank) + "]";
-    const bool named =
-        error.code == Errc::invalid || error.code == Errc::io || error.code == Errc::unsupported;
-    std::fprintf(stderr, "%s:%s %s\n", program.name.c_str(), who.c_str(),
-                 named ? error.message.c_str() : error.to_string().c_str());
-    std::fflush(stderr);
-  }
+void say(const Program& program, const std::string& line) {
+  std::fprintf(stderr, "%s: %s\n", program.name.c_str(), line.c_str());
+  std::fflush(stderr);
+}
+
+std::string name_of(int rank) {
+  return "[rank " + std::to_string(rank) + "] ";
+}
+
+std::string line_of(const Error& error) {
+  const bool named =
+      error.code == Errc::invalid || error.code == Errc::io || error.code == Errc::unsupported;
+  return named ? error.message : error.to_string();
+}
+
+/// One line, from rank 0: all ranks have the same to say.
+int complain(const Program& program, const Error& error, int rank) {
+  if (rank == 0) say(program, line_of(error));
   return rank::exit_status(error.code);
 }
 
-int run_body(const Program& program, Runtime& runtime, const std::function<int(Runtime&)>& body) {
-  const int rank = runtime.world().rank();  // in the job: the world may shrink
+/// The exception that is being handled is known to this rank alone: the others would wait for it
+/// for ever. One line, and the end of the job.
+[[noreturn]] void end_the_job(const Program& program, int rank) {
+  const auto end = [&](const std::string& line, int status) {
+    say(program, name_of(rank) + line);
+    rank::MpiSession::abort(status);
+  };
   try {
-    return body(runtime);
-  } catch (const CollectiveException& e) {
-    return complain(program, e.error(), runtime.world().rank(), true);
+    throw;
   } catch (const Exception& e) {
-    // Only this rank knows: the others would wait for it for ever.
-    rank::MpiSession::abort(complain(program, e.error(), rank, false));
+    end(line_of(e.error()), rank::exit_status(e.code()));
   } catch (const std::bad_alloc&) {
-    rank::MpiSession::abort(
-        complain(program, {Errc::out_of_memory, 0, "host memory"}, rank, false));
+    end("out_of_memory: host memory", rank::exit_status(Errc::out_of_memory));
+  } catch (const std::exception& e) {
+    end("the program ended with an exception: " + boost::core::demangle(typeid(e).name()) + ": " +
+            e.what(),
+        kExitFailure);
+  } catch (...) {
+    end("the program ended with an exception that is no std::exception", kExitFailure);
   }
+  std::abort();  // not reached
+}
+
+std::string line_of(const UnreadErrors& errors) {
+  if (errors.count == 0) return {};
+  return (errors.count == 1 ? std::string("a command failed, and nobody read its error: ")
+                            : std::to_string(errors.count) +
+                                  " commands failed, and nobody read their errors; the first: ") +
+         errors.first.to_string();
+}
+
+/// What failed on any rank without a reader: one line, from rank 0. All ranks call it. False if
+/// there is nothing.
+bool tell_unread(const Program& program, const UnreadErrors& errors,
+                 const rank::HostGroup& everyone) {
+  const auto lines = everyone.gather_text(line_of(errors));
+  const auto empty = [](const auto& line) { return line.empty(); };
+  const auto first = std::find_if_not(lines.begin(), lines.end(), empty);
+  if (first == lines.end()) return false;
+  const auto others = std::count_if(first + 1, lines.end(), std::not_fn(empty));
+  if (everyone.rank() == 0) {
+    say(program, name_of(static_cast<int>(first - lines.begin())) + *first +
+                     (others == 0 ? ""
+                                  : " (and errors on " + std::to_string(others) + " other rank" +
+                                        (others == 1 ? ")" : "s)")));
+  }
+  return true;
 }
 
 /// A rank that ends with a status of its own, while others wait for it, ends the job.
-int end_body(const Program& program, rank::MpiSession& mpi, int status) {
+void end_body(const Program& program, rank::MpiSession& mpi, int status) {
   const auto patience = status == kExitSuccess ? std::chrono::seconds(0) : kEndPatience;
-  if (mpi.all_have_ended(patience) || status == kExitSuccess) return status;
-  std::fprintf(
-      stderr,
-      "%s: [rank %d] this rank's program has ended with status %d, that of others has not: "
-      "the job ends\n",
-      program.name.c_str(), mpi.rank(), status);
-  std::fflush(stderr);
+  if (mpi.all_have_ended(patience) || status == kExitSuccess) return;
+  say(program, name_of(mpi.rank()) + "this rank's program has ended with status " +
+                   std::to_string(status) + ", that of others has not: the job ends");
   rank::MpiSession::abort(status);
 }
 
@@ -254,13 +297,26 @@ int run_program(int argc, char** argv, const Program& program,
   // kills the others once one leaves with a status that is not 0.
   const auto mpi = rank::MpiSession::open(&argc, &argv);
   if (asks) return answer(program, *config, mpi->rank() == 0);
-  if (!usage.ok()) return complain(program, usage.error(), mpi->rank(), true);
+  if (!usage.ok()) return complain(program, usage.error(), mpi->rank());
   int status = kExitSuccess;
   try {
     Runtime runtime(argc, argv, *config);
-    status = end_body(program, *mpi, run_body(program, runtime, body));
+    try {
+      status = body(runtime);
+      if (status == kExitSuccess) runtime.parts_->world_core->wait_done();
+      const auto unread = runtime.device().unread_errors();
+      end_body(program, *mpi, status);
+      if (tell_unread(program, unread, mpi->everyone()) && status == kExitSuccess)
+        status = kExitFailure;
+    } catch (const CollectiveException& e) {  // the others end as well
+      status = complain(program, e.error(), runtime.world().rank());
+    } catch (...) {
+      end_the_job(program, mpi->rank());
+    }
   } catch (const Exception& e) {
-    status = complain(program, e.error(), mpi->rank(), true);
+    status = complain(program, e.error(), mpi->rank());
+  } catch (...) {
+    end_the_job(program, mpi->rank());
   }
   if (rank::MpiSession::forsaken()) rank::MpiSession::abort(status);
   return status;

@@ -119,6 +119,31 @@ TEST(Matrix, ThatIsNegativeDefiniteBreaksDown) {
   expect_refused(Job::kNoMpirun, {"--matrix", file.string()}, {"p'Ap", "not positive definite"});
 }
 
+/// Past rounding the numbers of the method say nothing about the matrix, which is as good as any.
+TEST(Matrix, ThatIsSolvedAsWellAsRoundingAllowsIsNotBlamed) {
+  const Scratch scratch;
+  const auto identity =
+      scratch.write("identity.mtx", kBanner + "4 4 4\n1 1 1\n2 2 1\n3 3 1\n4 4 1\n");
+  struct Case {
+    std::vector<std::string> arguments, words;
+  };
+  const std::vector<Case> cases = {
+      {{"--matrix", identity.string(), "--precond", "none"}, {"down to 0", "--check-every 1"}},
+      {{"--stencil", "8", "--tol", "1e-300", "--max-iter", "100000"}, {"--tol is 1e-300"}},
+      {{"--stencil", "8", "--tol", "1e-30", "--max-iter", "100000", "--dtype", "f32"},
+       {"relative residual was down to"}}};
+  for (const auto& one : cases) {
+    Job job(ranks_here(2), one.arguments);
+    EXPECT_EQ(job.wait(), 1) << job.out() << job.err();
+    const auto lines = job.complaints();
+    ASSERT_EQ(lines.size(), 1u) << job.err();
+    EXPECT_EQ(lines[0].find("positive definite"), std::string::npos) << lines[0];
+    EXPECT_NE(lines[0].find("stagnated in iteration"), std::string::npos) << lines[0];
+    for (const auto& word : one.words)
+      EXPECT_NE(lines[0].find(word), std::string::npos) << lines[0];
+  }
+}
+
 // Usage
 
 TEST(Usage, UnknownOptionsAndValues) {

@@ -6,6 +6,7 @@ int main(int argc, char** argv) {
   using namespace troupe;
   const std::vector<std::pair<std::string, std::function<void(test::Context&)>>> cases = {
       {"collectives", test::collectives},
+      {"collective_check", test::collective_check},
       {"reformation", test::reformation},
       {"phases", test::phases},
       {"epochs", test::epochs},

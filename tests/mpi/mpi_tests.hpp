@@ -117,6 +117,7 @@ class SharedFolder {
 };
 
 void collectives(Context& c);
+void collective_check(Context& c);
 void reformation(Context& c);
 void phases(Context& c);
 void epochs(Context& c);

@@ -49,7 +49,9 @@ class FlightDump : public ::testing::Test {
 };
 
 TEST_F(FlightDump, AfterADeathShowsWhatLedToIt) {
+  folder_ /= "made-when-needed";
   DeviceRig rig({"--flight-dir", folder_.string()});
+  EXPECT_FALSE(fs::exists(folder_)) << "nothing has happened yet";
   auto& device = rig.device();
   const auto x = device.alloc<double>(1000);
   device.fill(x, 1.0).get();
@@ -66,6 +68,7 @@ TEST_F(FlightDump, AfterADeathShowsWhatLedToIt) {
   EXPECT_TRUE(faults[0].contains("issued_ns")) << "the dead host's own word is kept";
   EXPECT_FALSE(faults[0].contains("completed_ns"));
   EXPECT_EQ(not_working(device), "");
+  folder_ = folder_.parent_path();
 }
 
 TEST_F(FlightDump, OnASignal) {

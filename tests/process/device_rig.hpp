@@ -40,8 +40,9 @@ class DeviceRig {
  public:
   /// `options` as on a command line.
   explicit DeviceRig(std::vector<std::string> options = {}) {
-    std::vector<const char*> arguments{"test", "--device-host", TROUPE_TEST_DEVICE_HOST,
-                                       "--log-level", "error"};
+    std::vector<const char*> arguments{"test", "--log-level", "error"};
+    if (std::find(options.begin(), options.end(), "--device-host") == options.end())
+      arguments.insert(arguments.end(), {"--device-host", TROUPE_TEST_DEVICE_HOST});
     for (const auto& option : options) arguments.push_back(option.c_str());
     // Tests that lose device hosts on purpose need no dumps of it.
     if (std::find(options.begin(), options.end(), "--flight-dir") == options.end())

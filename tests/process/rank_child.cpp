@@ -60,10 +60,10 @@ int run_short_of_descriptors() {
 }  // namespace
 
 // A rank that has a device, an active and a standby host, and work under way; says so in one byte
-// and waits to be killed. With the argument `descriptors`: see above.
+// and waits to be killed. Its arguments are options; with the argument `descriptors`: see above.
 int main(int argc, char** argv) try {
   if (argc > 1 && std::string_view(argv[1]) == "descriptors") return run_short_of_descriptors();
-  DeviceRig rig;
+  DeviceRig rig({argv + 1, argv + argc});
   const Bystanders bystanders(rig.device(), 1);
   if (!eventually([] { return hosts().size() == 2; })) return 1;
   std::putchar('r');

@@ -22,7 +22,7 @@ TEST(BufferTable, ABufferIsCurrentUntilItsContentsGo) {
   ASSERT_TRUE(buffer.ok());
   const auto before = whole(table, *buffer);
   EXPECT_TRUE(table.current(before));
-  table.lose(*buffer);
+  table.lose(*buffer, Errc::device_lost);
   EXPECT_FALSE(table.current(before));
   EXPECT_TRUE(table.current(whole(table, *buffer))) << "renewed references name the new contents";
 }
@@ -121,7 +121,7 @@ TEST(BufferTable, GenerationsOnlyGrow) {
     } else {
       const auto which = random() % live.size();
       if (random() % 2 == 0) {
-        table.lose(live[which]);
+        table.lose(live[which], Errc::device_lost);
       } else {
         table.remove(live[which]);
         live.erase(live.begin() + static_cast<std::ptrdiff_t>(which));
@@ -169,8 +169,32 @@ TEST(BufferTable, TranslatesTokensOrSaysWhatIsWrong) {
   EXPECT_EQ(code([](Operand& o) { o.buffer = 1; }), Errc::stale);
   EXPECT_EQ(code([](Operand& o) { o.buffer = UINT32_MAX; }), Errc::stale);
   EXPECT_EQ(code([](Operand& o) { ++o.generation; }), Errc::stale);
-  table.lose(buffer);
+  table.lose(buffer, Errc::device_lost);
   EXPECT_EQ(table.translate(good).code(), Errc::stale);
+}
+
+TEST(BufferTable, SaysWhichBufferAndWhatBecameOfIt) {
+  BufferTable table;
+  const auto buffer = *table.add(1, 0, 800, DType::f64);
+  const Operand range{1, buffer, table.at(buffer).generation, 0, 0, 800};
+  table.at(buffer).name = "residual";
+  EXPECT_EQ(table.describe(range), "buffer 0 (residual, 100 of f64)");
+  auto beyond = range;
+  beyond.bytes = 808;
+  EXPECT_NE(table.explain(beyond).find("does not lie within buffer 0 (residual"), std::string::npos)
+      << table.explain(beyond);
+  table.lose(buffer, Errc::device_lost);
+  EXPECT_NE(table.explain(range).find("lost with a device host"), std::string::npos);
+  EXPECT_NE(table.explain(range).find("left out of the checkpoint"), std::string::npos);
+  const Operand second{1, buffer, table.at(buffer).generation, 0, 0, 800};
+  table.lose(buffer, Errc::world_reformed);
+  EXPECT_NE(table.explain(second).find("lost with an epoch"), std::string::npos);
+  const Operand third{1, buffer, table.at(buffer).generation, 0, 0, 800};
+  table.remove(buffer);
+  EXPECT_EQ(table.explain(third), "buffer 0 was freed");
+  ASSERT_EQ(*table.add(1, 0, 800, DType::i32), buffer);
+  EXPECT_EQ(table.explain(third), "buffer 0 was freed") << "another one has its number";
+  EXPECT_EQ(table.describe(third), "buffer 0 (200 of i32)") << "and no name";
 }
 
 }  // namespace

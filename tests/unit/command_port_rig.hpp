@@ -143,6 +143,7 @@ Future<void> try_submit(CommandPort& port, const Op& op) {
     Future<void> submit(const detail::CommandView& command) override {
       return target->try_submit(command);
     }
+    Future<void> refuse(Error error) override { return target->refuse(std::move(error)); }
     CommandPort* target;
   } trying(port);
   return detail::submit(trying, op);

@@ -61,6 +61,97 @@ TYPED_TEST(EveryOperation, ComesBackAsItWasSent) {
   EXPECT_EQ(sent.size(), std::tuple_size_v<decltype(TypeParam::kOperands)> + tail.size());
 }
 
+/// What both sides of the ring say to an operation: the rank before it submits, the device host
+/// when it reads the record.
+template <class Op>
+Errc judged(const Op& op) {
+  Recorder recorder;
+  const auto submitted = troupe::detail::submit(recorder, op).wait().code();
+  auto record = record_of(sound<Op>());
+  std::memcpy(record.data() + sizeof(CommandHeader), &op, sizeof op);
+  Command command;
+  EXPECT_EQ(command.decode(record).code(), submitted) << "the two sides differ";
+  return submitted;
+}
+
+TYPED_TEST(EveryOperation, HasWhatItWritesForItselfOrInPlaceAsItDeclares) {
+  using Op = TypeParam;
+  if constexpr (std::tuple_size_v<decltype(Op::kOperands)> != 0) {
+    std::apply(
+        [](const auto&... use) {
+          const auto pair = [](const auto& one, const auto& other) {
+            if (one.name == other.name || one.access == Access::read) return;
+            const auto rules = troupe::detail::in_place_rules<Op>();
+            const auto rule = std::find_if(rules.begin(), rules.end(), [&](const InPlace& r) {
+              return (r.one == one.name && r.other == other.name) ||
+                     (r.one == other.name && r.other == one.name);
+            });
+            auto op = sound<Op>();
+            auto& moved = operand_of(op.*(one.member));
+            const auto& fixed = operand_of(op.*(other.member));
+            const auto what = std::string(Op::kName) + ": " + std::string(one.name) + " and " +
+                              std::string(other.name);
+            moved = fixed;
+            EXPECT_EQ(judged(op), rule == rules.end() ? Errc::invalid : Errc::ok) << what;
+            moved.offset = fixed.offset + fixed.bytes - 64;
+            EXPECT_EQ(judged(op), Errc::invalid) << what << " overlap in part";
+            moved.offset = fixed.offset + fixed.bytes;
+            EXPECT_EQ(judged(op), Errc::ok) << what << " lie side by side";
+          };
+          const auto with_all = [&](const auto& one) { (..., pair(one, use)); };
+          (..., with_all(use));
+        },
+        Op::kOperands);
+  }
+}
+
+TEST(Overlap, APartOfAGatheredRangeIsAPart) {
+  collective::AllGather op = sound<collective::AllGather>();
+  op.source = op.destination;
+  op.source.bytes = op.destination.bytes / 4;
+  for (const std::uint64_t part : {0, 1, 3}) {
+    op.source.offset = op.destination.offset + part * op.source.bytes;
+    EXPECT_EQ(judged(op), Errc::ok) << part;
+  }
+  op.source.offset = op.destination.offset + op.source.bytes / 2;
+  EXPECT_EQ(judged(op), Errc::invalid) << "between two parts";
+}
+
+TEST(Overlap, OperandsOfOtherRanksOverlapWithinTheirBuffer) {
+  auto op = sound<memory::Copy>();
+  op.source = {kTokenRegion | 1u, 7, 1, 0, 0, 64};
+  op.destination = op.source;
+  EXPECT_EQ(judged(op), Errc::invalid);
+  op.destination.buffer = 8;
+  EXPECT_EQ(judged(op), Errc::ok);
+}
+
+TEST(Overlap, WhatIsReceivedLiesApartFromAllElseOfAnExchange) {
+  const Operand base{1, 2, 3, 0, 0, 4096};
+  const auto part = [&](std::uint64_t offset, std::uint64_t bytes, std::uint32_t receive) {
+    PeerTransfer one{base, 0, receive};
+    one.data.offset = offset;
+    one.data.bytes = bytes;
+    return one;
+  };
+  const auto says = [](std::vector<PeerTransfer> tail) {
+    Recorder recorder;
+    return troupe::detail::submit(recorder, collective::Exchange{DType::f64}, tail).wait().code();
+  };
+  EXPECT_EQ(says({part(0, 64, 0), part(0, 64, 0), part(32, 64, 0)}), Errc::ok) << "sent twice";
+  EXPECT_EQ(says({part(0, 64, 0), part(64, 64, 1), part(128, 8, 1)}), Errc::ok);
+  EXPECT_EQ(says({part(0, 64, 1), part(0, 64, 0)}), Errc::invalid);
+  EXPECT_EQ(says({part(0, 64, 1), part(56, 64, 1)}), Errc::invalid);
+  EXPECT_EQ(says({part(0, 1024, 0), part(8, 8, 0), part(512, 8, 1)}), Errc::invalid)
+      << "within a long one that came first";
+  EXPECT_EQ(says({part(0, 1024, 1), part(8, 0, 0), part(2048, 8, 0)}), Errc::ok) << "nothing";
+  std::vector<PeerTransfer> many;
+  for (std::uint64_t i = 0; i < 1000; ++i) many.push_back(part(64 * i, 64, i % 2));
+  EXPECT_EQ(says(many), Errc::ok);
+  many.push_back(part(64 * 500 + 8, 8, 1));
+  EXPECT_EQ(says(many), Errc::invalid);
+}
+
 TYPED_TEST(EveryOperation, IsRefusedAtAnyOtherLength) {
   const auto record = record_of(sound<TypeParam>());
   Command command;

@@ -19,6 +19,7 @@ class Recorder final : public troupe::detail::Submitter {
     encode(command, 77, record);
     return Future<void>(Result<void>());
   }
+  Future<void> refuse(Error error) override { return Future<void>(std::move(error)); }
   std::vector<std::byte> record;
 };
 

@@ -22,6 +22,7 @@ struct Axpy {
 
   static constexpr auto kOperands =
       std::tuple{read("alpha", &Axpy::alpha), read("x", &Axpy::x), update("y", &Axpy::y)};
+  static constexpr auto kInPlace = std::array{InPlace{"x", "y"}};
   Result<void> check() const;
 };
 
@@ -137,7 +138,9 @@ struct GemmOptions {
 };
 
 /// Dense linear algebra of one device; from `device.blas()`. Results of reductions go to device
-/// memory, so that nothing waits; factors are values or one-element buffers.
+/// memory, so that nothing waits; factors are values or one-element buffers. Vectors of one call
+/// are of the same length, unless its options say how long they are; what is written overlaps no
+/// argument, but for `axpy`, whose x and y may be the same range.
 template <class Refs>
 class BasicBlas {
  public:
@@ -150,13 +153,17 @@ class BasicBlas {
 
   template <Real T>
   Future<void> axpy(Factor<T> alpha, const Ref<T>& x, const Ref<T>& y) {
-    return detail::submit(*submitter_, blas::Axpy{dtype_of<T>, x.length(), 1, 1, alpha.wire(),
-                                                  x.operand(), y.operand()});
+    return detail::submit_exact(
+        *submitter_,
+        blas::Axpy{dtype_of<T>, x.length(), 1, 1, alpha.wire(), x.operand(), y.operand()},
+        {{"y", y.length(), x.length()}});
   }
   template <Real T>
   Future<void> dot(const Ref<T>& x, const Ref<T>& y, const Ref<T>& result) {
-    return detail::submit(*submitter_, blas::Dot{dtype_of<T>, x.length(), 1, 1, x.operand(),
-                                                 y.operand(), result.operand()});
+    return detail::submit_exact(
+        *submitter_,
+        blas::Dot{dtype_of<T>, x.length(), 1, 1, x.operand(), y.operand(), result.operand()},
+        {{"y", y.length(), x.length()}});
   }
   template <Real T>
   Future<void> nrm2(const Ref<T>& x, const Ref<T>& result) {
@@ -170,8 +177,9 @@ class BasicBlas {
   }
   template <Real T>
   Future<void> copy(const Ref<T>& x, const Ref<T>& y) {
-    return detail::submit(*submitter_,
-                          blas::Copy{dtype_of<T>, x.length(), 1, 1, x.operand(), y.operand()});
+    return detail::submit_exact(*submitter_,
+                                blas::Copy{dtype_of<T>, x.length(), 1, 1, x.operand(), y.operand()},
+                                {{"y", y.length(), x.length()}});
   }
   /// y = alpha op(A) x + beta y
   template <Real T>

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <troupe/lib/operation.hpp>
+#include <troupe/lib/overlap.hpp>
 
 /// Collectives over the world, with NCCL's semantics: every rank calls the same ones in the same
-/// order, counts are in elements, source and destination may be the same range where NCCL allows it
-/// in place. `World` submits them; a record's header carries the epoch they belong to.
+/// order, counts are in elements, source and destination share memory only where NCCL allows it in
+/// place. `World` submits them; a record's header carries the epoch they belong to.
 namespace troupe::collective {
 
 enum class ReduceOp : std::uint32_t { sum, prod, min, max, avg };
@@ -28,6 +29,7 @@ struct AllReduce {
 
   static constexpr auto kOperands =
       std::tuple{read("source", &AllReduce::source), write("destination", &AllReduce::destination)};
+  static constexpr auto kInPlace = std::array{InPlace{"source", "destination"}};
   Result<void> check() const;
 };
 
@@ -45,6 +47,7 @@ struct Reduce {
 
   static constexpr auto kOperands =
       std::tuple{read("source", &Reduce::source), write("destination", &Reduce::destination)};
+  static constexpr auto kInPlace = std::array{InPlace{"source", "destination"}};
   Result<void> check() const;
 };
 
@@ -64,7 +67,8 @@ struct Broadcast {
   Result<void> check() const;
 };
 
-/// destination[r * count + i] = source[i] of rank r
+/// destination[r * count + i] = source[i] of rank r. In place: source is this rank's part of
+/// destination
 struct AllGather {
   static constexpr std::string_view kName = "collective.all_gather";
   static constexpr Lane kLane = Lane::collective;
@@ -76,10 +80,12 @@ struct AllGather {
 
   static constexpr auto kOperands =
       std::tuple{read("source", &AllGather::source), write("destination", &AllGather::destination)};
+  static constexpr auto kInPlace = std::array{InPlace{"source", "destination", InPlace::How::part}};
   Result<void> check() const;
 };
 
-/// destination[i] = op over ranks of source[rank * count + i]
+/// destination[i] = op over ranks of source[rank * count + i]. In place: destination is this rank's
+/// part of source
 struct ReduceScatter {
   static constexpr std::string_view kName = "collective.reduce_scatter";
   static constexpr Lane kLane = Lane::collective;
@@ -93,6 +99,7 @@ struct ReduceScatter {
 
   static constexpr auto kOperands = std::tuple{read("source", &ReduceScatter::source),
                                                write("destination", &ReduceScatter::destination)};
+  static constexpr auto kInPlace = std::array{InPlace{"source", "destination", InPlace::How::part}};
   Result<void> check() const;
 };
 

@@ -20,12 +20,14 @@
 ///       static constexpr Lane kLane = Lane::blas;
 ///       static constexpr DTypes kDTypes = DTypes::reals();
 ///       OpDType dtype; std::int64_t n; … Operand x, y;
-///       static constexpr auto kOperands = std::tuple{read(&Axpy::x), update(&Axpy::y)};
+///       static constexpr auto kOperands = std::tuple{read("x", &Axpy::x), update("y", &Axpy::y)};
+///       static constexpr auto kInPlace = std::array{InPlace{"x", "y"}};  // see overlap.hpp
 ///       Result<void> check() const;      // extents against Operand::bytes
 ///     };
 ///
-/// From that come the opcode, the wire record, validation on both sides of the ring, hazard
-/// tracking, the lost set after a fault, the trace label and the engine's virtual function.
+/// Without kInPlace what is written overlaps no other operand. From that come the opcode, the wire
+/// record, validation on both sides of the ring, hazard tracking, the lost set after a fault, the
+/// trace label and the engine's virtual function.
 namespace troupe {
 
 /// What an operation does to an operand.

@@ -112,7 +112,8 @@ struct BasicSellMatrix {
 template <Real T, Index I>
 using SellMatrix = BasicSellMatrix<GpuRef<T>, GpuRef<I>>;
 
-/// Sparse linear algebra of one device; from `device.sparse()`.
+/// Sparse linear algebra of one device; from `device.sparse()`. What is written overlaps no
+/// argument.
 template <class Refs>
 class BasicSparse {
  public:
@@ -127,27 +128,37 @@ class BasicSparse {
   template <Real T, Index I>
   Future<void> spmv(const BasicCsrMatrix<Ref<T>, Ref<I>>& a, const Ref<T>& x, const Ref<T>& y,
                     Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
-    return detail::submit(
-        *submitter_, sparse::Spmv{dtype_of<T>, dtype_of<I>, a.rows, a.columns, a.value.length(),
-                                  alpha.wire(), beta.wire(), a.row_begin.operand(),
-                                  a.column.operand(), a.value.operand(), x.operand(), y.operand()});
+    return detail::submit_exact(
+        *submitter_,
+        sparse::Spmv{dtype_of<T>, dtype_of<I>, a.rows, a.columns, a.value.length(), alpha.wire(),
+                     beta.wire(), a.row_begin.operand(), a.column.operand(), a.value.operand(),
+                     x.operand(), y.operand()},
+        {{"row_begin", a.row_begin.length(), a.rows + 1},
+         {"column", a.column.length(), a.value.length()},
+         {"x", x.length(), a.columns},
+         {"y", y.length(), a.rows}});
   }
   /// y = alpha A x + beta y
   template <Real T, Index I>
   Future<void> spmv(const BasicSellMatrix<Ref<T>, Ref<I>>& a, const Ref<T>& x, const Ref<T>& y,
                     Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
-    return detail::submit(
+    return detail::submit_exact(
         *submitter_,
         sparse::SpmvSell{dtype_of<T>, dtype_of<I>, a.rows, a.columns, a.nonzeros, a.value.length(),
                          a.slice_rows, alpha.wire(), beta.wire(), a.slice_begin.operand(),
-                         a.column.operand(), a.value.operand(), x.operand(), y.operand()});
+                         a.column.operand(), a.value.operand(), x.operand(), y.operand()},
+        {{"column", a.column.length(), a.value.length()},
+         {"x", x.length(), a.columns},
+         {"y", y.length(), a.rows}});
   }
   /// destination[i] = source[index[i]]
   template <Real T, Index I>
   Future<void> gather(const Ref<T>& source, const Ref<I>& index, const Ref<T>& destination) {
-    return detail::submit(*submitter_,
-                          sparse::Gather{dtype_of<T>, dtype_of<I>, index.length(), source.length(),
-                                         index.operand(), source.operand(), destination.operand()});
+    return detail::submit_exact(
+        *submitter_,
+        sparse::Gather{dtype_of<T>, dtype_of<I>, index.length(), source.length(), index.operand(),
+                       source.operand(), destination.operand()},
+        {{"destination", destination.length(), index.length()}});
   }
 
  private:

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <span>
+#include <string>
 
 #include <troupe/future.hpp>
 #include <troupe/gpu_ref.hpp>
 #include <troupe/lib/operation.hpp>
+#include <troupe/lib/overlap.hpp>
 
 namespace troupe {
 
@@ -43,6 +46,7 @@ struct CommandView {
   struct Use {
     const Operand* operand;
     Access access;
+    std::string_view name;
   };
   static constexpr std::size_t kMaxOperands = 8;  ///< beside those in the tail
 
@@ -66,6 +70,9 @@ class Submitter {
   /// Never blocks for the GPU; blocks while the ring is full. An error is an already resolved
   /// future.
   virtual Future<void> submit(const CommandView& command) = 0;
+  /// For a command that cannot even be submitted: the already resolved future of its error, which
+  /// counts as that of any other command.
+  virtual Future<void> refuse(Error error) = 0;
 
  protected:
   ~Submitter() = default;
@@ -75,7 +82,8 @@ class Submitter {
 template <Operation Op>
 Future<void> submit(Submitter& submitter, const Op& op, std::span<const PeerTransfer> tail = {},
                     std::uint32_t epoch = 0) {
-  if (auto checked = op.check(); !checked) return Future<void>(std::move(checked));
+  if (const auto checked = op.check(); !checked) return submitter.refuse(checked.error());
+  if (const auto apart = check_overlap(op, tail); !apart) return submitter.refuse(apart.error());
   CommandView view;
   view.opcode = opcode_of<Op>;
   view.epoch = epoch;
@@ -89,10 +97,31 @@ Future<void> submit(Submitter& submitter, const Op& op, std::span<const PeerTran
     view.peer = static_cast<std::int32_t>(tail.front().peer);
   }
   static_assert(std::tuple_size_v<decltype(Op::kOperands)> <= CommandView::kMaxOperands);
-  for_each_operand(op, {}, [&](std::string_view, const Operand& operand, Access access) {
-    view.uses[view.use_count++] = {&operand, access};
+  for_each_operand(op, {}, [&](std::string_view name, const Operand& operand, Access access) {
+    view.uses[view.use_count++] = {&operand, access, name};
   });
   return submitter.submit(view);
+}
+
+/// How long an argument is, and how long it must be.
+struct Length {
+  std::string_view name;
+  std::int64_t is = 0, needed = 0;
+};
+
+/// For calls whose arguments have certain lengths, be it that of one another, where the operation
+/// itself needs that much and would leave the rest alone.
+template <Operation Op>
+Future<void> submit_exact(Submitter& submitter, const Op& op, std::initializer_list<Length> lengths,
+                          std::uint32_t epoch = 0) {
+  for (const auto& one : lengths) {
+    if (one.is == one.needed) continue;
+    return submitter.refuse({Errc::invalid, 0,
+                             std::string(Op::kName) + ": " + std::string(one.name) + " has " +
+                                 std::to_string(one.is) + " elements, not " +
+                                 std::to_string(one.needed)});
+  }
+  return submit(submitter, op, {}, epoch);
 }
 
 }  // namespace detail

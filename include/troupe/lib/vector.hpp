@@ -18,6 +18,7 @@ struct Multiply {
 
   static constexpr auto kOperands =
       std::tuple{read("x", &Multiply::x), read("y", &Multiply::y), write("z", &Multiply::z)};
+  static constexpr auto kInPlace = std::array{InPlace{"x", "z"}, InPlace{"y", "z"}};
   Result<void> check() const;
 };
 
@@ -33,6 +34,7 @@ struct Divide {
 
   static constexpr auto kOperands =
       std::tuple{read("x", &Divide::x), read("y", &Divide::y), write("z", &Divide::z)};
+  static constexpr auto kInPlace = std::array{InPlace{"x", "z"}, InPlace{"y", "z"}};
   Result<void> check() const;
 };
 
@@ -50,6 +52,7 @@ struct Axpby {
   static constexpr auto kOperands =
       std::tuple{read("alpha", &Axpby::alpha), read("beta", &Axpby::beta), read("x", &Axpby::x),
                  update("y", &Axpby::y)};
+  static constexpr auto kInPlace = std::array{InPlace{"x", "y"}};
   Result<void> check() const;
 };
 
@@ -57,8 +60,8 @@ struct Axpby {
 
 namespace troupe {
 
-/// Elementwise vector operations; from `device.vector()`. Vectors are contiguous; lengths must
-/// agree.
+/// Elementwise vector operations; from `device.vector()`. Vectors are contiguous and of the same
+/// length. The result may be the very range of an argument, and else overlaps none.
 template <class Refs>
 class BasicVector {
  public:
@@ -72,23 +75,31 @@ class BasicVector {
   /// z = x .* y
   template <Real T>
   Future<void> multiply(const Ref<T>& x, const Ref<T>& y, const Ref<T>& z) {
-    return detail::submit(*submitter_, vector::Multiply{dtype_of<T>, x.length(), x.operand(),
-                                                        y.operand(), z.operand()});
+    return elementwise<vector::Multiply>(x, y, z);
   }
   /// z = x ./ y
   template <Real T>
   Future<void> divide(const Ref<T>& x, const Ref<T>& y, const Ref<T>& z) {
-    return detail::submit(*submitter_, vector::Divide{dtype_of<T>, x.length(), x.operand(),
-                                                      y.operand(), z.operand()});
+    return elementwise<vector::Divide>(x, y, z);
   }
   /// y = alpha x + beta y
   template <Real T>
   Future<void> axpby(Factor<T> alpha, const Ref<T>& x, Factor<T> beta, const Ref<T>& y) {
-    return detail::submit(*submitter_, vector::Axpby{dtype_of<T>, x.length(), alpha.wire(),
-                                                     beta.wire(), x.operand(), y.operand()});
+    return detail::submit_exact(
+        *submitter_,
+        vector::Axpby{dtype_of<T>, x.length(), alpha.wire(), beta.wire(), x.operand(), y.operand()},
+        {{"y", y.length(), x.length()}});
   }
 
  private:
+  template <class Op, class V>
+  Future<void> elementwise(const V& x, const V& y, const V& z) {
+    return detail::submit_exact(
+        *submitter_,
+        Op{dtype_of<typename V::value_type>, x.length(), x.operand(), y.operand(), z.operand()},
+        {{"y", y.length(), x.length()}, {"z", z.length(), x.length()}});
+  }
+
   detail::Submitter* submitter_;
 };
 

@@ -140,13 +140,15 @@ Future<void> when_all(std::vector<Future<void>> futures) {
   auto result = joint->promise.future();
   const auto count = joint->parts.size();  // the last continuation clears the vector
   for (std::size_t i = 0; i < count; ++i) {
-    joint->parts[i].on_ready([joint](const Result<void>&) {
+    joint->parts[i].attach([joint] {
       if (joint->left.fetch_sub(1) != 1) return;
       Result<void> outcome;
       for (const auto& part : joint->parts) {
-        if (part.wait().ok()) continue;
-        outcome = part.wait();
-        break;
+        if (outcome.ok()) {
+          outcome = part.state_->outcome();
+        } else {
+          (void)part.wait();
+        }
       }
       joint->promise.resolve(std::move(outcome));
       joint->parts.clear();

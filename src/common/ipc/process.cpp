@@ -1,6 +1,7 @@
 #include "common/ipc/process.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/prctl.h>
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "common/ipc/system_error.hpp"
@@ -133,6 +135,24 @@ void die_with_parent(pid_t parent) noexcept {
   if (::getppid() != parent) ::_exit(0);
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
+}
+
+void die_with_rank(pid_t rank) noexcept {
+  const auto parent = ::getppid();
+  if (parent != rank) {
+    if (::kill(rank, 0) != 0) ::_exit(0);  // the rank has gone, and with it the wrapper perhaps
+    const int life = static_cast<int>(::syscall(SYS_pidfd_open, rank, 0));
+    // Some tools do not know this call: then the end of the rank's socket must do.
+    if (life >= 0) {
+      std::thread([life] {
+        pollfd end{life, POLLIN, 0};
+        while (::poll(&end, 1, -1) < 0) {
+        }
+        ::kill(::getpid(), SIGKILL);
+      }).detach();
+    }
+  }
+  die_with_parent(parent);
 }
 
 }  // namespace troupe::ipc

@@ -29,8 +29,9 @@ struct SpawnOptions {
 
 /// A child process. It is killed and reaped, if need be, when this object goes.
 ///
-/// The child is expected to ask for PR_SET_PDEATHSIG: that signal follows the *thread* that spawned
-/// it, so spawn from a thread that lives as long as the child shall.
+/// The child is expected to ask for PR_SET_PDEATHSIG, and so to go with a wrapper that is killed:
+/// that signal follows the *thread* that spawned it, so spawn from a thread that lives as long as
+/// the child shall.
 class ChildProcess {
  public:
   ChildProcess() = default;
@@ -58,5 +59,8 @@ void ignore_job_signals() noexcept;
 /// Makes this process die with its parent, and at once if the parent is gone already. No core
 /// dumps.
 void die_with_parent(pid_t parent) noexcept;
+/// The same for a process that `rank` has started itself or through a wrapper that stays, such as a
+/// debugger: it dies with either.
+void die_with_rank(pid_t rank) noexcept;
 
 }  // namespace troupe::ipc

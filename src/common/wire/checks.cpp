@@ -115,9 +115,12 @@ Result<void> Fill::check() const {
 }
 
 Result<void> Copy::check() const {
-  return checker(*this)
-      .require(source.present() && destination.present(), "an operand is missing")
-      .require(source.bytes == destination.bytes, "source and destination differ in length")
+  auto checks = checker(*this);
+  if (source.bytes != destination.bytes) {
+    checks.require(false, "the source has " + std::to_string(source.bytes) +
+                              " bytes, the destination " + std::to_string(destination.bytes));
+  }
+  return checks.require(source.present() && destination.present(), "an operand is missing")
       .require((source.region & kPinnedRegion) == 0 || (destination.region & kPinnedRegion) == 0,
                "one side must be device memory")
       .result();

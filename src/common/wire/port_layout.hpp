@@ -26,6 +26,9 @@ struct PortHeader {
 
   ipc::RingControl command;  ///< rank to host
   ipc::RingControl reply;    ///< host to rank
+
+  /// Written by the device host before `ready`: the process that was started may be its wrapper.
+  std::atomic<std::int32_t> host_pid;
 };
 
 inline constexpr std::uint64_t kPortVersion = 2;

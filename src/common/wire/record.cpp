@@ -63,7 +63,10 @@ Result<void> Command::decode(std::span<const std::byte> record) {
     std::memcpy(tail_.data(), record.data() + sizeof header_ + info.bytes, tail_bytes);
 
   Result<void> outcome;
-  visit([&](const auto& op) { outcome = op.check(); });
+  visit([&](const auto& op) {
+    outcome = op.check();
+    if (outcome.ok()) outcome = troupe::detail::check_overlap(op, tail_);
+  });
   return outcome;
 }
 

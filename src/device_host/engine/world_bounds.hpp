@@ -33,6 +33,16 @@ inline Result<void> check_room(const char* name, const Operand& operand, DType d
                    " bytes"};
 }
 
+/// In place `part` is this rank's of the parts that `whole` holds.
+inline Result<void> check_part(const Operand& part, const Operand& whole, DType dtype,
+                               std::uint64_t count, int rank) {
+  const auto own = whole.offset + static_cast<std::uint64_t>(rank) * count * size_of(dtype);
+  if (!troupe::detail::overlap(part, whole) || part.offset == own) return {};
+  return Error{Errc::invalid, 0,
+               "source and destination overlap, and the shorter is not the part of rank " +
+                   std::to_string(rank) + " of the longer"};
+}
+
 inline Result<void> check_world(const collective::AllReduce&, int, int) {
   return {};
 }
@@ -44,11 +54,13 @@ inline Result<void> check_world(const collective::Reduce& op, int rank, int size
 inline Result<void> check_world(const collective::Broadcast& op, int, int size) {
   return check_rank("root", op.root, size);
 }
-inline Result<void> check_world(const collective::AllGather& op, int, int size) {
-  return check_room("destination", op.destination, op.dtype, op.count, size);
+inline Result<void> check_world(const collective::AllGather& op, int rank, int size) {
+  auto room = check_room("destination", op.destination, op.dtype, op.count, size);
+  return room.ok() ? check_part(op.source, op.destination, op.dtype, op.count, rank) : room;
 }
-inline Result<void> check_world(const collective::ReduceScatter& op, int, int size) {
-  return check_room("source", op.source, op.dtype, op.count, size);
+inline Result<void> check_world(const collective::ReduceScatter& op, int rank, int size) {
+  auto room = check_room("source", op.source, op.dtype, op.count, size);
+  return room.ok() ? check_part(op.destination, op.source, op.dtype, op.count, rank) : room;
 }
 inline Result<void> check_world(const collective::AllToAll& op, int, int size) {
   if (auto room = check_room("source", op.source, op.dtype, op.count, size); !room) return room;

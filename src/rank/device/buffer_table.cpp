@@ -21,13 +21,47 @@ Result<std::uint32_t> BufferTable::add(std::uint32_t region, std::uint64_t offse
   entry.dtype = dtype;
   entry.dropped = false;
   entry.live = true;
+  entry.name.clear();
   return index;
 }
 
+void BufferTable::lose(std::uint32_t buffer, Errc by) {
+  auto& entry = at(buffer);
+  entry.lost_generation = entry.generation.fetch_add(1, std::memory_order_acq_rel);
+  entry.lost_by = by;
+}
+
 void BufferTable::remove(std::uint32_t buffer) {
-  lose(buffer);
+  lose(buffer, Errc::ok);
   at(buffer).live = false;
   free_.push_back(buffer);
+}
+
+std::string BufferTable::describe(const Operand& operand) const {
+  auto text = "buffer " + std::to_string(operand.buffer);
+  if (operand.buffer >= size_ || !at(operand.buffer).live) return text;
+  const auto& entry = at(operand.buffer);
+  return text + " (" + (entry.name.empty() ? "" : entry.name + ", ") +
+         std::to_string(entry.bytes / size_of(entry.dtype)) + " of " +
+         std::string(to_string(entry.dtype)) + ")";
+}
+
+std::string BufferTable::explain(const Operand& operand) const {
+  const bool known = operand.buffer < size_;
+  const auto generation = known ? at(operand.buffer).generation.load(std::memory_order_relaxed) : 0;
+  if (!known || !at(operand.buffer).live || generation < operand.generation)
+    return "buffer " + std::to_string(operand.buffer) + " was freed";
+  const auto what = describe(operand);
+  if (generation == operand.generation) return "the range does not lie within " + what;
+  const auto& entry = at(operand.buffer);
+  if (entry.lost_generation < operand.generation || entry.lost_by == Errc::ok)
+    return "buffer " + std::to_string(operand.buffer) + " was freed";
+  const auto* const how = entry.lost_by == Errc::device_lost      ? "were lost with a device host"
+                          : entry.lost_by == Errc::world_reformed ? "were lost with an epoch"
+                                                                  : "were lost";
+  return "the contents of " + what + " " + how +
+         ": in World::run, was it left out of the checkpoint (add, add_scratch)? Elsewhere renew() "
+         "the reference and write it again";
 }
 
 Result<Operand> BufferTable::translate(const Operand& named) const {

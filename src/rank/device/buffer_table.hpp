@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <troupe/error.hpp>
@@ -32,13 +33,16 @@ class BufferTable {
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
     std::uint64_t last_ticket = 0;
+    std::string name;                   ///< the program's; may be empty
+    std::uint32_t lost_generation = 0;  ///< the newest one that is gone, and by what
+    Errc lost_by = Errc::ok;            ///< ok: it was freed
   };
 
   /// Makes an entry; out_of_memory at kMaxBuffers. The caller serialises all non-const functions.
   Result<std::uint32_t> add(std::uint32_t region, std::uint64_t offset, std::uint64_t bytes,
                             DType dtype = DType::u8);
-  /// The contents are gone: references to them go stale.
-  void lose(std::uint32_t buffer) { at(buffer).generation.fetch_add(1, std::memory_order_acq_rel); }
+  /// The contents are gone, by an error of this class: references to them go stale.
+  void lose(std::uint32_t buffer, Errc by);
   /// The entry may be used again; references still around go stale.
   void remove(std::uint32_t buffer);
 
@@ -57,6 +61,10 @@ class BufferTable {
            operand.bytes <= entry.bytes &&
            operand.offset - entry.offset <= entry.bytes - operand.bytes;
   }
+  /// Which buffer a range names, for messages: "buffer 7 (x, 1000 of f64)".
+  [[nodiscard]] std::string describe(const Operand& operand) const;
+  /// Why a range is not current(), and what to do.
+  [[nodiscard]] std::string explain(const Operand& operand) const;
   /// The range that a token's operand names, as it stands in this rank's own records. Errors: stale
   /// (no such buffer, or other contents), invalid (not within it, or of another dtype).
   [[nodiscard]] Result<Operand> translate(const Operand& named) const;

@@ -14,11 +14,6 @@ Future<void> CommandPort::try_submit(const detail::CommandView& command) {
   return submit(command, Patience::give_up, false);
 }
 
-Future<void> CommandPort::refuse(const detail::CommandView& command, Error error) {
-  if (!command.quiet) outcomes_.refused(submitted(), error);
-  return Future<void>(Result<void>(std::move(error)));
-}
-
 Future<void> CommandPort::submit(const detail::CommandView& command, Patience patience,
                                  bool delivers) {
   for (auto pause = std::chrono::microseconds(1);;
@@ -26,7 +21,8 @@ Future<void> CommandPort::submit(const detail::CommandView& command, Patience pa
     Hindrance found;
     {
       const std::lock_guard lock(submit_mutex_);
-      if (auto admitted = admit(command); !admitted) return refuse(command, admitted.error());
+      if (auto admitted = admit(command); !admitted)
+        return command.quiet ? Future<void>(std::move(admitted)) : refuse(admitted.error());
       if (!delivers) found = hindrance(command);
       Future<void> future;
       const bool its_turn = Passage::open() || !passage_waits_;
@@ -54,8 +50,11 @@ Result<void> CommandPort::admit(const detail::CommandView& command) const {
   if (ended_) return *ended_;
   if (gate_ && !Passage::open()) return *gate_;
   const auto epoch = epoch_.load(std::memory_order_acquire);
-  if (command.epoch != 0 && command.epoch != epoch)
-    return Error{Errc::world_reformed, 0, "a collective of epoch " + std::to_string(command.epoch)};
+  if (command.epoch != 0 && command.epoch != epoch) {
+    return Error{Errc::world_reformed, 0,
+                 std::string(wire::operation_name(command.opcode)) + ": its epoch, " +
+                     std::to_string(command.epoch) + ", has ended: call World::wait_active()"};
+  }
   if (command.within != 0 && command.within != epoch) {
     return Error{Errc::world_reformed, 0,
                  "a request of epoch " + std::to_string(command.within) + ", which has ended"};
@@ -63,12 +62,17 @@ Result<void> CommandPort::admit(const detail::CommandView& command) const {
   const auto known = [this](const Operand& operand) {
     return in_no_table(operand) || buffers_.current(operand);
   };
+  const auto stale = [&](std::string_view name, const Operand& operand) {
+    return Error{Errc::stale, 0,
+                 std::string(wire::operation_name(command.opcode)) + ": " + std::string(name) +
+                     ": " + buffers_.explain(operand)};
+  };
   for (std::size_t i = 0; i < command.use_count; ++i) {
-    if (!known(*command.uses[i].operand))
-      return Error{Errc::stale, 0, "a buffer's contents are gone"};
+    const auto& use = command.uses[i];
+    if (!known(*use.operand)) return stale(use.name, *use.operand);
   }
   for (const auto& part : command.tail) {
-    if (!known(part.data)) return Error{Errc::stale, 0, "a buffer's contents are gone"};
+    if (!known(part.data)) return stale(part.receive != 0 ? "receives" : "sends", part.data);
   }
   const auto bytes = wire::record_bytes(command);
   if (command.tail.size() > wire::kMaxTail || bytes > producer_.max_record()) {
@@ -173,9 +177,12 @@ void CommandPort::drain_locked(Resolved& resolved) {
       if (!tickets_.pending(ticket)) continue;
       if (options_.flight != nullptr && !outcome.ok())
         options_.flight->failed(ticket, outcome.code());
-      if (!outcome.ok() && !tickets_.slot(ticket).quiet)
+      if (!outcome.ok() && !tickets_.slot(ticket).quiet) {
         outcomes_.command_failed(ticket, outcome.error());
-      resolved.add(tickets_.close(ticket), outcome);
+        resolved.add(tickets_.close(ticket), ledger_.enter(outcome.error(), {ticket, 0}));
+      } else {
+        resolved.add(tickets_.close(ticket), outcome);
+      }
     }
     any = true;
   }
@@ -199,18 +206,47 @@ CommandPort::Fence CommandPort::fence() {
   return fence;
 }
 
-void CommandPort::Request::end(const Result<void>& outcome) {
-  if (std::exchange(ended_, true)) return;
+Result<void> CommandPort::Request::end(const Result<void>& outcome) {
+  if (std::exchange(ended_, true)) return outcome;
   port_->outcomes_.end_request(entry_, outcome);
-  Resolved resolved;
-  const std::lock_guard lock(port_->reply_mutex_);
-  port_->advance(resolved);
+  {
+    Resolved resolved;
+    const std::lock_guard lock(port_->reply_mutex_);
+    port_->advance(resolved);
+  }
+  if (outcome.ok() || OutcomeLog::is_loss(outcome.code())) return outcome;
+  return port_->ledger_.enter(outcome.error(), entry_.place);
+}
+
+Future<void> CommandPort::refuse(Error error) {
+  const auto place = outcomes_.refused(submitted(), error);
+  return Future<void>(Result<void>(ledger_.enter(std::move(error), place)));
+}
+
+Error CommandPort::report(const Error& error) {
+  const auto place = outcomes_.refused(submitted(), error);
+  return OutcomeLog::is_loss(error.code) ? error : ledger_.enter(error, place);
+}
+
+std::optional<Error> CommandPort::take_error() {
+  ledger_.mark_all_read();
+  return outcomes_.take_error();
+}
+
+void CommandPort::forget_since(ProgramPlace place) {
+  outcomes_.forget_since(place, submitted());
+  ledger_.forget_since(place);
 }
 
 Result<std::uint32_t> CommandPort::add_buffer(std::uint32_t region, std::uint64_t offset,
                                               std::uint64_t bytes, DType dtype) {
   const std::lock_guard lock(submit_mutex_);
   return buffers_.add(region, offset, bytes, dtype);
+}
+
+void CommandPort::name_buffer(std::uint32_t buffer, std::string_view name) {
+  const std::lock_guard lock(submit_mutex_);
+  buffers_.at(buffer).name = name;
 }
 
 void CommandPort::drop_buffer(std::uint32_t buffer) {

@@ -12,6 +12,7 @@
 
 #include "common/wire/record.hpp"
 #include "rank/device/buffer_table.hpp"
+#include "rank/device/error_ledger.hpp"
 #include "rank/device/flight_recorder.hpp"
 #include "rank/device/host_link.hpp"
 #include "rank/device/outcome_log.hpp"
@@ -40,6 +41,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
 
   // Submitter
   Future<void> submit(const detail::CommandView& command) override;
+  Future<void> refuse(Error error) override;
   /// As submit, but answers would_block instead of waiting while the ring or the ticket table is
   /// full.
   Future<void> try_submit(const detail::CommandView& command);
@@ -58,6 +60,8 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
 
   Result<std::uint32_t> add_buffer(std::uint32_t region, std::uint64_t offset, std::uint64_t bytes,
                                    DType dtype = DType::u8);
+  /// What messages call the buffer, beside its number.
+  void name_buffer(std::uint32_t buffer, std::string_view name);
   /// Frees the buffer once nothing submitted names it any more: then `freed` of collect_freed()
   /// returns it.
   void drop_buffer(std::uint32_t buffer);
@@ -75,6 +79,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
    public:
     Deliveries(CommandPort& port, std::uint32_t within) : port_(&port), within_(within) {}
     Future<void> submit(const detail::CommandView& command) override;
+    Future<void> refuse(Error error) override { return Future<void>(std::move(error)); }
 
    private:
     CommandPort* port_;
@@ -109,19 +114,19 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
    public:
     explicit Request(CommandPort& port)
         : port_(&port), entry_(port.outcomes_.begin_request(port.submitted())) {}
-    ~Request() { end({}); }
+    ~Request() { (void)end({}); }
     Request(const Request&) = delete;
     Request& operator=(const Request&) = delete;
-    /// The first call counts.
-    void end(const Result<void>& outcome);
+    /// The first call counts. Returns what the request's future shall hold.
+    [[nodiscard]] Result<void> end(const Result<void>& outcome);
 
    private:
     CommandPort* port_;
     OutcomeLog::Request entry_;
     bool ended_ = false;
   };
-  /// A request that failed before it was made.
-  void report(const Error& error) { outcomes_.refused(submitted(), error); }
+  /// A request that failed before it was made. Returns what its future shall hold.
+  [[nodiscard]] Error report(const Error& error);
   /// The contents of the buffer are gone, unless they are others than this range's already.
   void lose(const Operand& range);
 
@@ -183,8 +188,10 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   };
 
   /// The error that is first in the program among those since the last call, whether somebody looks
-  /// at its future or not; losses by a fault, which the world deals with, do not count.
-  std::optional<Error> take_error() { return outcomes_.take_error(); }
+  /// at its future or not; losses by a fault, which the world deals with, do not count. All that
+  /// has failed so far counts as read.
+  std::optional<Error> take_error();
+  [[nodiscard]] ErrorLedger& ledger() noexcept { return ledger_; }
 
   struct Fence {
     ProgramPlace place;
@@ -194,7 +201,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   /// it has ended: with success, or with an error if anything of it failed or was lost by a fault.
   Fence fence();
   /// The program has gone back to this place: what failed behind it is done again.
-  void forget_since(ProgramPlace place) { outcomes_.forget_since(place, submitted()); }
+  void forget_since(ProgramPlace place);
 
   [[nodiscard]] std::uint64_t submitted() const noexcept { return tickets_.submitted(); }
   [[nodiscard]] std::uint64_t retired() const noexcept { return tickets_.retired(); }
@@ -211,7 +218,6 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   /// What to do if the command cannot be pushed at once.
   enum class Patience { wait, give_up };
   Future<void> submit(const detail::CommandView& command, Patience patience, bool delivers);
-  Future<void> refuse(const detail::CommandView& command, Error error);
 
   /// What stands in the way of an access to a range.
   enum class Way { clear, expected, lent };
@@ -251,6 +257,8 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   void bound_unanswered(ipc::RingControl& bounds) const noexcept;
   /// Which commands the host that stopped may have issued.
   class InFlight;
+  /// The error of the commands that were in flight in a host that died: with their names.
+  Error with_what_ran(const Error& error, const InFlight& in_flight) const;
   /// What of it may run again; nullopt: nothing, the ring cannot be trusted.
   std::optional<ReplayPlan> plan_replay(const InFlight& in_flight) const;
   void fail_in_flight(std::uint64_t issued, const Error& error, Settled& settled,
@@ -289,6 +297,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   std::shared_ptr<HostLink> link_;  ///< changed under both locks
 
   OutcomeLog outcomes_;
+  ErrorLedger ledger_;
   TicketTable tickets_;
   std::atomic<std::uint32_t> epoch_{0};
   std::atomic<std::int64_t> last_poll_ns_{0};

@@ -71,6 +71,32 @@ std::optional<ReplayPlan> CommandPort::plan_replay(const InFlight& in_flight) co
   return plan;
 }
 
+Error CommandPort::with_what_ran(const Error& error, const InFlight& in_flight) const {
+  ipc::RingControl bounds{};
+  bound_unanswered(bounds);
+  auto records = link_->commands(bounds);
+  wire::Command command;
+  std::string oldest;
+  std::size_t others = 0;
+  for (;; records.skip()) {
+    const auto record = records.front();
+    if (!record.ok() || record->empty() || !command.decode(*record).ok()) break;
+    const auto ticket = command.header().ticket;
+    if (!in_flight.contains(ticket, records.position())) break;
+    if (!tickets_.pending(ticket)) continue;
+    if (oldest.empty()) {
+      oldest = std::string(command.name()) + " (ticket " + std::to_string(ticket) + ")";
+    } else {
+      ++others;
+    }
+  }
+  if (oldest.empty()) return error;
+  auto told = error;
+  told.message += "; in flight: " + oldest +
+                  (others == 0 ? "" : " and " + std::to_string(others) + " behind it");
+  return told;
+}
+
 void CommandPort::lose_pinned(const wire::Command& command, Settled& settled) {
   command.for_each_operand([&](std::string_view, const Operand& operand, Access access) {
     if (access != Access::read && (operand.region & kPinnedRegion) != 0)
@@ -86,13 +112,14 @@ CommandPort::Settled CommandPort::take_answers(Resolved& resolved) {
   return settled;
 }
 
-CommandPort::Settled CommandPort::move_to(std::shared_ptr<HostLink> next, const Error& error) {
+CommandPort::Settled CommandPort::move_to(std::shared_ptr<HostLink> next, const Error& cause) {
   Resolved resolved;
   const std::scoped_lock locks(submit_mutex_, reply_mutex_);
   auto settled = take_answers(resolved);
   const InFlight in_flight(link_->header());
   auto plan = plan_replay(in_flight);
-  const bool died = error.code == Errc::device_lost;  // else it hands over in good health
+  const bool died = cause.code == Errc::device_lost;  // else it hands over in good health
+  const auto error = died ? with_what_ran(cause, in_flight) : cause;
 
   auto producer = next->producer();
   producer.keep_from(producer.position());
@@ -203,7 +230,7 @@ void CommandPort::fail_range(std::uint64_t first, std::uint64_t last, const Erro
 void CommandPort::fail(std::uint64_t ticket, const Error& error, Settled& settled,
                        Resolved& resolved) {
   tickets_.for_each_written(ticket, [&](std::uint32_t buffer) {
-    buffers_.lose(buffer);
+    buffers_.lose(buffer, error.code);
     if (std::find(settled.lost_buffers.begin(), settled.lost_buffers.end(), buffer) ==
         settled.lost_buffers.end()) {
       settled.lost_buffers.push_back(buffer);
@@ -218,20 +245,24 @@ void CommandPort::fail(std::uint64_t ticket, const Error& error, Settled& settle
 std::optional<Error> CommandPort::obstacle(const wire::Command& command, const Settled& settled,
                                            const Error& error, bool moves) {
   if (command.header().epoch != 0) return Error{Errc::world_reformed, 0, error.message};
-  bool stale = false, apart = false;
+  std::string stale;
+  bool apart = false;
   const auto& lost = settled.lost_buffers;
-  command.for_each_operand([&](std::string_view, const Operand& operand, Access) {
+  command.for_each_operand([&](std::string_view name, const Operand& operand, Access) {
     apart |= (operand.region & kPinnedRegion) != 0 && (operand.region & kApartRegion) != 0;
-    if ((operand.region & kPinnedRegion) != 0) {
-      stale |= settled.lost_pinned.overlaps(operand);
-    } else {
-      stale |= !in_no_table(operand) &&
-               std::find(lost.begin(), lost.end(), operand.buffer) != lost.end();
-    }
+    const bool gone = (operand.region & kPinnedRegion) != 0
+                          ? settled.lost_pinned.overlaps(operand)
+                          : !in_no_table(operand) &&
+                                std::find(lost.begin(), lost.end(), operand.buffer) != lost.end();
+    if (gone && stale.empty()) stale = name;
   });
   if (apart && moves)
     return Error{Errc::device_lost, 0, "memory that the next host lacks: " + error.message};
-  if (stale) return Error{Errc::stale, 0, "a buffer that it needs was lost: " + error.message};
+  if (!stale.empty()) {
+    return Error{Errc::stale, 0,
+                 std::string(command.name()) + ": the contents of " + stale +
+                     " were lost: " + error.message};
+  }
   return std::nullopt;
 }
 

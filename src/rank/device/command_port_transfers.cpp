@@ -55,7 +55,7 @@ Result<Operand> CommandPort::translate(const Operand& named) const {
 
 Result<void> CommandPort::hold(const Operand& range) {
   const std::lock_guard lock(submit_mutex_);
-  if (!buffers_.current(range)) return Error{Errc::stale, 0, "a buffer's contents are gone"};
+  if (!buffers_.current(range)) return Error{Errc::stale, 0, buffers_.explain(range)};
   ++buffers_.at(range.buffer).holds;
   return {};
 }
@@ -70,7 +70,7 @@ Result<void> CommandPort::reserve(std::vector<Operand>& list, const Operand& ran
   {
     const std::lock_guard lock(submit_mutex_);
     if (ended_) return *ended_;
-    if (!buffers_.current(range)) return Error{Errc::stale, 0, "a buffer's contents are gone"};
+    if (!buffers_.current(range)) return Error{Errc::stale, 0, buffers_.explain(range)};
     found = way(range, access);
     if (found == Way::clear) {
       list.push_back(range);
@@ -113,7 +113,7 @@ void CommandPort::take_back(const Operand& range) {
 void CommandPort::lose(const Operand& range) {
   const std::lock_guard lock(submit_mutex_);
   if (buffers_.at(range.buffer).generation.load(std::memory_order_relaxed) == range.generation)
-    buffers_.lose(range.buffer);
+    buffers_.lose(range.buffer, Errc::stale);
 }
 
 }  // namespace troupe::rank

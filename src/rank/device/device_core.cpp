@@ -50,6 +50,7 @@ class DeviceCore::Lease final : public detail::BufferLease {
             .generation = generation};
   }
   std::uint32_t renew() override { return core_->port_.generation(buffer_); }
+  void set_name(std::string_view name) override { core_->port_.name_buffer(buffer_, name); }
 
  private:
   std::shared_ptr<DeviceCore> core_;
@@ -237,10 +238,10 @@ Future<void> DeviceCore::upload(std::span<const std::byte> source, const Operand
         parts.size() % 2;  // two staging buffers: one is filled while the other is copied
     if (parts.size() < 2) {
       auto pin = allocate_pinned(step, 1);
-      if (!pin) return Future<void>(Result<void>(pin.error()));
+      if (!pin) return port_.refuse(pin.error());
       pins.push_back(std::move(*pin));
     } else {
-      (void)parts[parts.size() - 2].wait();
+      parts[parts.size() - 2].wait_ready();
     }
     std::memcpy(pins[turn].data, source.data() + at, bytes);
     Operand from = pins[turn].where, to = destination;
@@ -299,6 +300,23 @@ const DeviceInfo& Device::info() const {
 Result<void> Device::take_error() {
   const auto error = core_->port().take_error();
   return error ? Result<void>(*error) : Result<void>();
+}
+Future<void> Device::too_short(const char* what, std::size_t has, std::int64_t needed) {
+  return submitter().refuse({Errc::invalid, 0,
+                             std::string("memory.copy: the ") + what + " has " +
+                                 std::to_string(has) + " elements, " + std::to_string(needed) +
+                                 " are needed"});
+}
+Future<void> Device::wrong_upload(std::size_t source, std::int64_t destination,
+                                  const std::source_location& where) {
+  return submitter().refuse({Errc::invalid, 0,
+                             "upload: the source has " + std::to_string(source) +
+                                 " elements, the destination " + std::to_string(destination) +
+                                 " (" + where.file_name() + ":" + std::to_string(where.line()) +
+                                 ")"});
+}
+UnreadErrors Device::unread_errors() const {
+  return core_->port().ledger().unread();
 }
 std::uint64_t Device::bytes_held() const {
   return core_->bytes_held();

@@ -105,8 +105,9 @@ void DeviceActor::on(Promote order) {
 void DeviceActor::hand_over() {
   const auto old = active_->link->id();
   fail_requests(old, {Errc::device_lost, 0, "the device host is replaced"});
-  const auto settled =
-      port_->move_to(standby_->link, {Errc::world_reformed, 0, "the world is re-formed"});
+  const auto settled = port_->move_to(
+      standby_->link,
+      {Errc::world_reformed, 0, "the world is re-formed: call World::wait_active()"});
   report(DeviceLoss{"", static_cast<std::uint32_t>(settled.lost_buffers.size())});
   log::debug("device", "device host {} hands over: {} commands go on", old, settled.resubmitted);
   retired_.push_back(std::move(*active_));

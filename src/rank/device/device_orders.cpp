@@ -35,8 +35,8 @@ void DeviceActor::stop(DeviceDone::Order order, std::uint32_t round) {
             if (!stopping_ || stopping_->order != order || stopping_->round != round)
               return;  // a fault has answered for it
             if (drains && answer.ok() && active_->serving) {
-              const auto settled =
-                  port_->settle_in_place({Errc::world_reformed, 0, "the world is re-formed"});
+              const auto settled = port_->settle_in_place(
+                  {Errc::world_reformed, 0, "the world is re-formed: call World::wait_active()"});
               report(DeviceLoss{"", static_cast<std::uint32_t>(settled.lost_buffers.size())});
             }
             report_stopped();

@@ -258,6 +258,8 @@ void FlightRecorder::write(const Dump& dump) const {
                       {"collectives", static_cast<std::uint32_t>(dump.world)}};
   auto& records = json["records"] = nlohmann::json::array();
   for (const auto& record : dump.records) records.push_back(to_json(record));
+  std::error_code ignored;  // what is missing shows when the file is opened
+  fs::create_directories(options_.directory, ignored);
   // Whoever reads the file while the job runs finds the old dump or the new one, never half of one.
   const auto draft = path.string() + ".part";
   const auto text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';

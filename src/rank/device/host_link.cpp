@@ -1,7 +1,10 @@
 #include "rank/device/host_link.hpp"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/wire/control.hpp"
@@ -12,6 +15,7 @@ namespace {
 constexpr std::uint64_t kReplyRingBytes = 1u << 20;
 /// How long a link that is given up may wait for the thread that watches a host which does not die.
 constexpr auto kLifeWatch = std::chrono::milliseconds(500);
+constexpr int kHostEnd = 5000;  ///< ms: a host whose wrapper has ended is gone by then
 
 /// What of a job's environment the device host must not see: it is no MPI process.
 const std::vector<std::string> kMpiVariables = {"OMPI_", "PMIX_", "PMI_",   "PRTE_",
@@ -108,6 +112,9 @@ Result<void> HostLink::spawn(bool standby) {
 
 void HostLink::watch_life(std::function<void()> died) {
   if (launch_.in_process) return;
+  const auto host = header().host_pid.load();
+  if (host > 0 && host != child_.pid())
+    host_pidfd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, host, 0)));
   life_watch_ = std::thread([this, died = std::move(died)] {
     while (watching_.load()) {
       if (header().life.wait_for_end(kLifeWatch) == ipc::LifeLock::Wait::died) return died();
@@ -136,7 +143,15 @@ ipc::RingConsumer HostLink::commands(ipc::RingControl& bounds) const {
 }
 
 std::string HostLink::reap() {
-  if (!launch_.in_process) return child_.reap();
+  if (!launch_.in_process) {
+    auto ending = child_.reap();
+    if (host_pidfd_) {  // it dies with the wrapper, and may be at it
+      pollfd end{host_pidfd_.get(), POLLIN, 0};
+      while (::poll(&end, 1, kHostEnd) < 0 && errno == EINTR) {
+      }
+    }
+    return ending;
+  }
   if (thread_.joinable()) thread_.join();
   return "thread ended";
 }

@@ -68,12 +68,12 @@ class HostLink {
   [[nodiscard]] int pidfd() const noexcept { return child_.pidfd(); }
   [[nodiscard]] pid_t pid() const noexcept { return child_.pid(); }
 
-  /// Calls `died`, once and on a thread of the link, as soon as the process is dying; that is
-  /// before it has ended. Once the host is ready; not for a thread.
+  /// Calls `died`, once and on a thread of the link, as soon as the host is dying; that is before
+  /// its process has ended. Once the host is ready; not for a thread.
   void watch_life(std::function<void()> died);
 
   void kill() const noexcept { child_.kill(); }
-  /// Waits for the end of the process; says how it ended.
+  /// Waits for the end of the process, behind a wrapper of the host too; says how it ended.
   std::string reap();
 
  private:
@@ -86,8 +86,9 @@ class HostLink {
   ipc::SharedMemory segment_;
   ipc::Doorbell command_bell_, reply_bell_;
   ipc::Socket socket_, host_socket_;
-  ipc::ChildProcess child_;
-  std::thread thread_;  ///< isolation = thread
+  ipc::ChildProcess child_;  ///< the host, or the wrapper that runs it
+  UniqueFd host_pidfd_;      ///< behind a wrapper: the host, once it is ready
+  std::thread thread_;       ///< isolation = thread
   std::atomic<bool> watching_{true};
   std::thread life_watch_;
 };

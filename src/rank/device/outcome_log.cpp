@@ -15,13 +15,14 @@ void OutcomeLog::note(ProgramPlace place, const Error& error, bool loss) {
   if (!first || place < first->place) first = {place, error};
 }
 
-void OutcomeLog::refused(std::uint64_t submitted, const Error& error) {
+ProgramPlace OutcomeLog::refused(std::uint64_t submitted, const Error& error) {
   ProgramPlace place{submitted, 0};
   {
     const std::lock_guard lock(mutex_);
     place.fences = fences_added_;
   }
   note(place, error, is_loss(error.code));
+  return place;
 }
 
 OutcomeLog::Request OutcomeLog::begin_request(std::uint64_t submitted) {

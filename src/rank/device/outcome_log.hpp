@@ -49,8 +49,10 @@ class OutcomeLog {
     note({ticket, 0}, error, is_loss(error.code));
   }
   void command_lost(std::uint64_t ticket, const Error& error) { note({ticket, 0}, error, true); }
-  /// Something was refused, behind the command with this ticket.
-  void refused(std::uint64_t submitted, const Error& error);
+  /// Something was refused, behind the command with this ticket. Its place.
+  ProgramPlace refused(std::uint64_t submitted, const Error& error);
+  /// What recovery deals with.
+  [[nodiscard]] static bool is_loss(Errc code) noexcept;
 
   /// A request behind the command with this ticket; fences wait for its end.
   Request begin_request(std::uint64_t submitted);
@@ -78,7 +80,6 @@ class OutcomeLog {
     ProgramPlace place;
     State state;
   };
-  static bool is_loss(Errc code) noexcept;
   void note(ProgramPlace place, const Error& error, bool loss);
   [[nodiscard]] bool forgotten(ProgramPlace place) const {
     return place > forgotten_from_ && place <= forgotten_to_;

@@ -72,6 +72,7 @@ std::unique_ptr<MpiSession> MpiSession::open(int* argc, char*** argv) {
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.tokens);
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.bulk);
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.end);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms.checks);
   MPI_Comm_split_type(comms.world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comms.node);
   MPI_Comm_rank(comms.world, &session->rank_);
   MPI_Comm_size(comms.world, &session->size_);
@@ -100,7 +101,7 @@ MpiSession::~MpiSession() {
   if (communicators_) {
     if (communicators_->ending != MPI_REQUEST_NULL)
       MPI_Wait(&communicators_->ending, MPI_STATUS_IGNORE);
-    for (auto* communicator : {&communicators_->end, &communicators_->node, &communicators_->bulk,
+    for (auto* communicator : {&communicators_->end, &communicators_->node, &communicators_->checks, &communicators_->bulk,
                                &communicators_->tokens, &communicators_->world}) {
       MPI_Comm_free(communicator);
     }

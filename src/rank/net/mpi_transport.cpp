@@ -130,7 +130,9 @@ bool MpiTransport::receive(Traffic& traffic) {
 void MpiTransport::run() {
   ::prctl(PR_SET_TIMERSLACK, 1000);  // ns: kBusyPause is shorter than the default slack
   const auto& all = *session_->communicators_;
-  Traffic traffic{channel_ == Channel::world ? all.world : all.tokens};
+  Traffic traffic{channel_ == Channel::world    ? all.world
+                  : channel_ == Channel::tokens ? all.tokens
+                                                : all.checks};
   auto& in_flight = traffic.in_flight;
   auto last_traffic = std::chrono::steady_clock::now();
   MPI_Request leaving = MPI_REQUEST_NULL;  // the barrier of the end

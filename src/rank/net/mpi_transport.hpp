@@ -26,8 +26,9 @@ class MpiTransport {
   static constexpr auto kBusyTime = std::chrono::milliseconds(100);
 
   enum class Channel {
-    world,  ///< of the world's protocol
-    tokens  ///< of the token routers
+    world,   ///< of the world's protocol
+    tokens,  ///< of the token routers
+    checks   ///< of the collective check
   };
   /// Called on the transport's thread, with one message at a time.
   using Receiver = std::function<void(std::vector<std::byte>)>;

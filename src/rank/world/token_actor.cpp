@@ -23,6 +23,7 @@ class Guest final : public detail::Submitter {
     quiet.within = epoch_;
     return port_->try_submit(quiet);
   }
+  Future<void> refuse(Error error) override { return Future<void>(std::move(error)); }
 
  private:
   CommandPort* port_;

@@ -31,8 +31,7 @@ Error differ(const char* what, std::uint64_t source, std::uint64_t destination) 
 }
 
 Future<void> failed(CommandPort& port, const Error& error) {
-  port.report(error);
-  return Future<void>(Result<void>(error));
+  return Future<void>(Result<void>(port.report(error)));
 }
 
 }  // namespace
@@ -71,6 +70,11 @@ class TokenRouter::Remote final : public detail::Submitter {
                 [done = router->resolving(promise)](
                     const TransferKey&, const Result<void>& outcome) { done(outcome); });
     return future;
+  }
+  Future<void> refuse(Error error) override {
+    const auto router = router_.lock();
+    return router ? router->parts_.device->port().refuse(std::move(error))
+                  : Future<void>(std::move(error));
   }
 
  private:
@@ -233,19 +237,18 @@ void TokenRouter::ask(int owner, TokenMessage head, std::span<const std::byte> p
 }
 
 Future<TokenLease> TokenRouter::hold(const GpuToken& token) {
+  auto& port = parts_.device->port();
   if (token.dtype >= kDTypeCount)
-    return Future<TokenLease>(Error{Errc::invalid, 0, "the token is of no known dtype"});
+    return Future<TokenLease>(port.report({Errc::invalid, 0, "the token is of no known dtype"}));
   const auto named = name(token, static_cast<DType>(token.dtype));
-  if (!named.ok()) return Future<TokenLease>(named.error());
+  if (!named.ok()) return Future<TokenLease>(port.report(named.error()));
   auto promise = std::make_shared<Promise<TokenLease>>();
   auto future = promise->future();
   ask(token.rank, {.kind = TokenMessage::Kind::hold, .range = *named}, {},
-      [promise, token, router = weak_from_this()](const TransferKey& key,
-                                                  const Result<void>& outcome) {
-        if (!outcome.ok()) {
-          promise->resolve(outcome.error());
-          return;
-        }
+      [request = std::make_shared<CommandPort::Request>(port), promise, token,
+       router = weak_from_this()](const TransferKey& key, const Result<void>& outcome) {
+        const auto told = request->end(outcome);
+        if (!told.ok()) return (void)promise->resolve(told.error());
         promise->resolve(TokenLease(token, std::make_shared<Lease>(router, token.rank, key)));
       });
   return future;
@@ -261,11 +264,12 @@ Done TokenRouter::resolving(const std::shared_ptr<Promise<void>>& promise) {
     // Unlike a command of this rank's own, what another rank has lost leaves nothing stale here by
     // which it would be known; unless a run goes back and asks again, the program must hear of it.
     const bool lost = outcome.code() == Errc::device_lost || outcome.code() == Errc::world_reformed;
-    request->end(lost && !repeated
-                     ? Error{Errc::peer_lost, 0,
-                             "asked of another rank: " + outcome.error().to_string()}
-                     : outcome);
-    promise->resolve(outcome);
+    if (!lost || repeated) return (void)promise->resolve(request->end(outcome));
+    const auto told = request->end(
+        Error{Errc::peer_lost, 0, "asked of another rank: " + outcome.error().to_string()});
+    auto error = outcome.error();
+    error.read = told.error().read;
+    promise->resolve(std::move(error));
   };
 }
 

@@ -28,6 +28,7 @@ class OfTheWorld final : public detail::Submitter {
     own.quiet = true;
     return port_->try_submit(own);
   }
+  Future<void> refuse(Error error) override { return Future<void>(std::move(error)); }
 
  private:
   CommandPort* port_;

@@ -53,6 +53,12 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
                                   [core = core.get()] { return core->attached_.load(); });
   if (!tokens) return tokens.error();
   core->tokens_ = std::move(*tokens);
+  if (options.check_collectives) {
+    core->check_ = std::make_unique<CollectiveCheck>(mpi, core->device_->port(),
+                                                     [c = core.get()]() -> CollectiveCheck::Place {
+                                                       return {c->epoch().value, &c->members()};
+                                                     });
+  }
   core->actor_ = system.spawn<WorldActor>({.name = "world", .mailbox_capacity = 1u << 16},
                                           core.get(), options);
   core->transport_ = std::make_unique<MpiTransport>(
@@ -71,6 +77,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
 WorldCore::~WorldCore() {
   if (tokens_) tokens_->end();  // the others' requests are served until they are here too
   if (keeper_) end_abandoned_runs();
+  if (check_) check_->leave();
   if (keeper_) keeper_->close();  // while the world can still say what becomes of its last commit
   if (transport_)
     transport_->leave();  // until all have left the supervisor is needed, and the actors speak
@@ -86,6 +93,7 @@ void WorldCore::close() {
   restore_.reset();
   device_->port().set_epoch(Epoch(0));
   tokens_->end_epoch(epoch_, kReformed);
+  if (check_) check_->close(epoch_);
   if (attached_) device_->port().close_gate(kReformed);
   changed_.notify_all();
 }
@@ -166,6 +174,7 @@ void WorldCore::stop(const Error& error) {
     device_->port().set_epoch(Epoch(0));
     device_->port().close_gate(error);
     tokens_->end_epoch(token_message::kNoMoreEpochs, error);
+    if (check_) check_->close(epoch_);
     changed_.notify_all();
   }
   // A collective with a rank that is gone would never end. Unlocked: whoever waits is told here.
@@ -224,6 +233,7 @@ Result<Epoch> WorldCore::wait_active() {
   acknowledge();
   turn_to_members();
   settle();
+  device_->port().ledger().forgive_losses();
   return Epoch(epoch_);
 }
 
@@ -290,6 +300,9 @@ void WorldCore::look_for_stop_signal() {
 
 namespace troupe {
 
+detail::Submitter& World::collectives() {
+  return core_->collectives();
+}
 int World::rank() const {
   return core_->members().rank();
 }

@@ -17,6 +17,7 @@
 #include "rank/device/device_core.hpp"
 #include "rank/net/mpi_session.hpp"
 #include "rank/net/mpi_transport.hpp"
+#include "rank/world/collective_check.hpp"
 #include "rank/world/member.hpp"
 #include "rank/world/state_keeper.hpp"
 #include "rank/world/supervisor.hpp"
@@ -39,6 +40,7 @@ class WorldCore {
   struct Options {
     std::chrono::nanoseconds phase_timeout = std::chrono::seconds(30);
     bool standby_world = true;  ///< standbys form a communicator ahead of time
+    bool check_collectives = false;
     bool shrink = false;        ///< go on without a rank whose GPU cannot come back
     bool stop_on_loss = false;  ///< a run that such a loss ends, with a state on disk, was stopped
     /// How long a rank that is a spectator waits before it tries its GPU again, and between tries;
@@ -58,6 +60,10 @@ class WorldCore {
 
   [[nodiscard]] MpiSession& mpi() const noexcept { return *mpi_; }
   [[nodiscard]] TokenRouter& tokens() const noexcept { return *tokens_; }
+  /// Where the program's collectives go.
+  [[nodiscard]] detail::Submitter& collectives() noexcept {
+    return check_ ? static_cast<detail::Submitter&>(*check_) : device_->port();
+  }
   [[nodiscard]] Epoch epoch() const noexcept {
     return Epoch(program_epoch_.load(std::memory_order_acquire));
   }
@@ -69,6 +75,8 @@ class WorldCore {
   // The program's thread.
 
   Result<Epoch> wait_active();
+  /// Until everything that this rank has submitted or asked of others has ended.
+  void wait_done() { device_->port().fence().reached.wait_ready(); }
   /// Until `step` is committed everywhere. Throws Exception: world_reformed, or what ended the
   /// world.
   void wait_stable(std::int64_t step);
@@ -151,6 +159,7 @@ class WorldCore {
   std::shared_ptr<DeviceCore> device_;
   std::shared_ptr<TokenRouter> tokens_;
   std::unique_ptr<MpiTransport> transport_;
+  std::unique_ptr<CollectiveCheck> check_;  ///< empty: not wanted
   ActorRef<WorldActor> actor_;
   std::atomic<std::uint32_t> program_epoch_{0};
   GpuRef<std::int64_t> probe_;  ///< for the verification of a new communicator

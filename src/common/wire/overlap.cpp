@@ -1,0 +1,78 @@
+#include <troupe/lib/overlap.hpp>
+
+#include <algorithm>
+#include <vector>
+
+namespace troupe::detail {
+namespace {
+
+std::string place(const Operand& range) {
+  return "[" + std::to_string(range.offset) + ", " + std::to_string(range.offset + range.bytes) +
+         ")";
+}
+
+bool same(const Operand& a, const Operand& b) {
+  return a.offset == b.offset && a.bytes == b.bytes;
+}
+
+bool is_part(const Operand& part, const Operand& whole) {
+  return part.bytes != 0 && part.offset >= whole.offset &&
+         part.offset + part.bytes <= whole.offset + whole.bytes &&
+         (part.offset - whole.offset) % part.bytes == 0;
+}
+
+Error refused(std::string_view operation, const NamedRange& a, const NamedRange& b,
+              std::string_view remedy) {
+  const auto& written = a.written ? a : b;
+  const auto& other = a.written ? b : a;
+  return {Errc::invalid, 0,
+          std::string(operation) + ": " + std::string(written.name) + ", which is written, and " +
+              std::string(other.name) + " overlap (bytes " + place(*written.range) + " and " +
+              place(*other.range) + "): " + std::string(remedy)};
+}
+
+}  // namespace
+
+Result<void> judge_overlap(std::string_view operation, const NamedRange& a, const NamedRange& b,
+                           std::span<const InPlace> rules) {
+  const auto rule = std::find_if(rules.begin(), rules.end(), [&](const InPlace& one) {
+    return (one.one == a.name && one.other == b.name) || (one.one == b.name && one.other == a.name);
+  });
+  if (rule == rules.end()) return refused(operation, a, b, "they must lie apart");
+  if (rule->how == InPlace::How::same) {
+    if (same(*a.range, *b.range)) return {};
+    return refused(operation, a, b, "they must be the same range or lie apart");
+  }
+  if (is_part(*a.range, *b.range) || is_part(*b.range, *a.range)) return {};
+  return refused(operation, a, b, "in place one is this rank's part of the other");
+}
+
+Result<void> check_transfers(std::string_view operation, std::span<const PeerTransfer> tail) {
+  std::vector<NamedRange> sorted;
+  sorted.reserve(tail.size());
+  for (const auto& part : tail) {
+    const bool received = part.receive != 0;
+    if (part.data.bytes != 0)
+      sorted.push_back({received ? "what is received" : "what is sent", &part.data, received});
+  }
+  std::sort(sorted.begin(), sorted.end(), [](const NamedRange& a, const NamedRange& b) {
+    return std::pair(a.range->region, a.range->offset) <
+           std::pair(b.range->region, b.range->offset);
+  });
+  // The range that reaches furthest so far, and the furthest of those that are written.
+  const NamedRange *any = nullptr, *written = nullptr;
+  const auto further = [](const NamedRange* than, const NamedRange& range) {
+    return than == nullptr || than->range->region != range.range->region ||
+           than->range->offset + than->range->bytes < range.range->offset + range.range->bytes;
+  };
+  for (const auto& range : sorted) {
+    const auto* const before = range.written ? any : written;
+    if (before != nullptr && overlap(*before->range, *range.range))
+      return refused(operation, *before, range, "they must lie apart");
+    if (further(any, range)) any = &range;
+    if (range.written && further(written, range)) written = &range;
+  }
+  return {};
+}
+
+}  // namespace troupe::detail

@@ -1,0 +1,75 @@
+#include "rank/device/error_ledger.hpp"
+
+#include <utility>
+
+namespace troupe::rank {
+namespace {
+
+bool by_loss(const Error& error) {
+  return error.code == Errc::device_lost || error.code == Errc::world_reformed ||
+         error.code == Errc::stale || error.code == Errc::peer_lost;
+}
+
+void count(UnreadErrors& errors, const Error& error) {
+  if (errors.count++ == 0) errors.first = error;
+}
+
+}  // namespace
+
+Error ErrorLedger::enter(Error error, ProgramPlace place) {
+  const std::lock_guard lock(mutex_);
+  error.read = std::make_shared<std::atomic<bool>>(false);
+  open_.push_back({error, place});
+  if (open_.size() < settle_at_) return error;
+  settle();
+  settle_at_ = 2 * open_.size() + 64;
+  return error;
+}
+
+void ErrorLedger::settle() {
+  std::erase_if(open_, [this](const Entry& entry) {
+    const auto& error = entry.error;
+    if (error.read.use_count() > 1) return false;  // a future holds it
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (error.read->load(std::memory_order_relaxed)) return true;
+    if (by_loss(error)) {
+      count(lost_by_loss_, error);
+    } else {
+      if (lost_.count == 0) lost_place_ = entry.place;
+      count(lost_, error);
+    }
+    return true;
+  });
+}
+
+void ErrorLedger::mark_all_read() {
+  const std::lock_guard lock(mutex_);
+  open_.clear();
+  lost_ = lost_by_loss_ = {};
+}
+
+void ErrorLedger::forgive_losses() {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(open_, [](const Entry& entry) { return by_loss(entry.error); });
+  lost_by_loss_ = {};
+}
+
+void ErrorLedger::forget_since(ProgramPlace place) {
+  forgive_losses();
+  const std::lock_guard lock(mutex_);
+  std::erase_if(open_, [&](const Entry& entry) { return entry.place > place; });
+  if (lost_place_ > place) lost_ = {};
+}
+
+UnreadErrors ErrorLedger::unread() {
+  const std::lock_guard lock(mutex_);
+  auto unread = lost_;
+  for (const auto& entry : open_) {
+    if (!entry.error.read->load(std::memory_order_acquire)) count(unread, entry.error);
+  }
+  if (unread.count == 0) unread.first = lost_by_loss_.first;
+  unread.count += lost_by_loss_.count;
+  return unread;
+}
+
+}  // namespace troupe::rank

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include <troupe/error.hpp>
+
+#include "rank/device/outcome_log.hpp"
+
+namespace troupe::rank {
+
+/// What has failed, and what of it the program knows.
+///
+/// A program may drop any future. So errors are entered here before they go into one, with a mark
+/// that the future sets when the program reads it. Any thread.
+class ErrorLedger {
+ public:
+  /// Enters an error of what stands at this place of the program. Returns it with its mark: this is
+  /// what the future shall hold.
+  [[nodiscard]] Error enter(Error error, ProgramPlace place);
+  /// All errors so far count as read.
+  void mark_all_read();
+  /// The program has gone back to this place, and does again what failed behind it. Losses do not
+  /// matter any more.
+  void forget_since(ProgramPlace place);
+  /// Errors of commands that a loss has ended, or kept from running, count as read.
+  void forgive_losses();
+  [[nodiscard]] UnreadErrors unread();
+
+ private:
+  /// Forgets the errors that no future holds any more; counts those of them that were not read.
+  void settle();
+
+  struct Entry {
+    Error error;
+    ProgramPlace place;
+  };
+
+  std::mutex mutex_;
+  std::vector<Entry> open_;     ///< the program may still read them, or has
+  std::size_t settle_at_ = 64;  ///< as many open ones
+  ProgramPlace lost_place_;     ///< of the first of lost_
+  UnreadErrors lost_;           ///< that nobody can read any more
+  UnreadErrors lost_by_loss_;   ///< of these, what forgive_losses() is about
+};
+
+}  // namespace troupe::rank

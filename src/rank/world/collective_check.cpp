@@ -1,0 +1,158 @@
+#include "rank/world/collective_check.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/core/log.hpp"
+#include "common/wire/record.hpp"
+
+namespace troupe::rank {
+namespace {
+
+constexpr auto kPatience = std::chrono::seconds(60);  ///< before it is said that ranks are missing
+
+/// The fixed part of a message.
+struct Head {
+  std::uint64_t number = 0;
+  std::uint32_t epoch = 0;
+  std::uint32_t verdict = 0;
+  std::uint32_t members = 0;
+  std::int32_t rank = 0;
+  std::int32_t job_rank = 0;
+  std::uint32_t reserved = 0;
+};
+
+template <class Op>
+std::string describe(const Op& op) {
+  std::string text(Op::kName);
+  if constexpr (requires { op.count; }) {
+    text += " of " + std::to_string(op.count) + " " + std::string(to_string(DType(op.dtype)));
+  }
+  if constexpr (requires { op.op; }) text += ", " + std::string(to_string(op.op));
+  if constexpr (requires { op.root; }) text += ", root " + std::to_string(op.root);
+  return text;
+}
+
+std::string describe(const detail::CommandView& command) {
+  std::vector<std::byte> record(wire::record_bytes(command));
+  wire::encode(command, 0, record);
+  wire::Command decoded;
+  std::string text;
+  if (decoded.decode(record).ok()) decoded.visit([&](const auto& op) { text = describe(op); });
+  return text;
+}
+
+}  // namespace
+
+CollectiveCheck::CollectiveCheck(MpiSession& mpi, detail::Submitter& target, Look look)
+    : target_(&target),
+      look_(std::move(look)),
+      job_rank_(mpi.rank()),
+      transport_(mpi, MpiTransport::Channel::checks,
+                 [this](const std::vector<std::byte>& bytes) { received(decode(bytes)); }) {}
+
+std::vector<std::byte> CollectiveCheck::encode(const Message& message) {
+  const Head head{message.key.second,
+                  message.key.first,
+                  message.verdict ? 1u : 0u,
+                  message.members,
+                  message.rank,
+                  message.job_rank,
+                  0};
+  std::vector<std::byte> bytes(sizeof head + message.text.size());
+  std::memcpy(bytes.data(), &head, sizeof head);
+  std::memcpy(bytes.data() + sizeof head, message.text.data(), message.text.size());
+  return bytes;
+}
+
+CollectiveCheck::Message CollectiveCheck::decode(const std::vector<std::byte>& bytes) {
+  Head head;
+  check(bytes.size() >= sizeof head, "a message of the collective check is too short");
+  std::memcpy(&head, bytes.data(), sizeof head);
+  return {{head.epoch, head.number},
+          head.verdict != 0,
+          head.members,
+          head.rank,
+          head.job_rank,
+          std::string(reinterpret_cast<const char*>(bytes.data()) + sizeof head,
+                      bytes.size() - sizeof head)};
+}
+
+CollectiveCheck::Key CollectiveCheck::announce(const Place& place, std::string text) {
+  last_ = {place.epoch, last_.first == place.epoch ? last_.second + 1 : 1};
+  transport_.send(0, encode({last_, false, static_cast<std::uint32_t>(place.members->size()),
+                             place.members->rank(), job_rank_, std::move(text)}));
+  return last_;
+}
+
+Future<void> CollectiveCheck::submit(const detail::CommandView& command) {
+  const std::lock_guard one_at_a_time(calls_mutex_);
+  const auto place = look_();
+  if (command.epoch != place.epoch || place.members->size() < 2) return target_->submit(command);
+  const auto text = describe(command);
+  std::unique_lock lock(mutex_);
+  if (closed_ >= place.epoch) {
+    lock.unlock();
+    return target_->submit(command);  // which says what has ended it
+  }
+  const auto key = announce(place, text);
+  const auto decided = [&] {
+    return closed_ >= place.epoch || (verdict_.verdict && verdict_.key == key);
+  };
+  while (!changed_.wait_for(lock, kPatience, decided)) {
+    log::warn("world", "{} (collective {} of epoch {}) waits for other ranks to call it", text,
+              key.second, key.first);
+  }
+  const auto wrong = closed_ >= place.epoch ? std::string() : verdict_.text;
+  lock.unlock();
+  return wrong.empty() ? target_->submit(command) : target_->refuse({Errc::invalid, 0, wrong});
+}
+
+Future<void> CollectiveCheck::refuse(Error error) {
+  const std::lock_guard one_at_a_time(calls_mutex_);
+  const auto place = look_();
+  if (place.members->size() >= 2) announce(place, "a call that is refused: " + error.message);
+  return target_->refuse(std::move(error));
+}
+
+void CollectiveCheck::close(std::uint32_t epoch) {
+  const std::lock_guard lock(mutex_);
+  closed_ = std::max(closed_, epoch);
+  changed_.notify_all();
+}
+
+void CollectiveCheck::received(const Message& message) {
+  if (!message.verdict) return judge(message);
+  const std::lock_guard lock(mutex_);
+  verdict_ = message;
+  changed_.notify_all();
+}
+
+void CollectiveCheck::judge(const Message& call) {
+  calls_.erase(calls_.begin(), calls_.lower_bound({call.key.first, 0}));  // of epochs that are over
+  auto& calls = calls_[call.key];
+  calls.push_back(call);
+  if (calls.size() < call.members) return;
+  std::map<std::string, std::vector<std::int32_t>> ranks;
+  for (const auto& one : calls) ranks[one.text].push_back(one.rank);
+  Message verdict{call.key, true, call.members, 0, 0, {}};
+  if (ranks.size() > 1) {
+    verdict.text = "the ranks call different collectives";
+    char separator = ':';
+    for (auto& [text, callers] : ranks) {
+      std::sort(callers.begin(), callers.end());
+      verdict.text += std::exchange(separator, ';') + std::string(" rank");
+      for (std::size_t i = 0; i < callers.size(); ++i)
+        verdict.text +=
+            (i == 0 ? (callers.size() > 1 ? "s " : " ") : ", ") + std::to_string(callers[i]);
+      verdict.text += ": " + text;
+    }
+    verdict.text += " (collective " + std::to_string(call.key.second) + " of epoch " +
+                    std::to_string(call.key.first) + ")";
+  }
+  const auto bytes = encode(verdict);
+  for (const auto& one : calls) transport_.send(one.job_rank, bytes);
+  calls_.erase(call.key);
+}
+
+}  // namespace troupe::rank

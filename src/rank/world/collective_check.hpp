@@ -1,0 +1,86 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <troupe/lib/submit.hpp>
+
+#include "rank/net/host_group.hpp"
+#include "rank/net/mpi_transport.hpp"
+
+namespace troupe::rank {
+
+/// Compares the collectives of all ranks before they run (--check collectives).
+///
+/// Collectives that differ in kind, length, dtype, reduction or root do not fail by themselves:
+/// they give wrong numbers, or wait for ever. So each rank tells rank 0 of the job what it is about
+/// to call, and waits for the verdict, which comes when all members have said theirs. If they
+/// differ the call fails on all of them with the same error, and nothing is launched. This costs a
+/// message there and one back per collective, in the submission.
+///
+/// Sends and receives (World::exchange) concern some ranks only and do not come here.
+class CollectiveCheck final : public detail::Submitter {
+ public:
+  /// What the program works with now.
+  struct Place {
+    std::uint32_t epoch = 0;
+    const HostGroup* members = nullptr;
+  };
+  using Look = std::function<Place()>;
+
+  /// All ranks make one. `target` gets what has been found alike; it outlives this.
+  CollectiveCheck(MpiSession& mpi, detail::Submitter& target, Look look);
+
+  Future<void> submit(const detail::CommandView& command) override;
+  /// The other ranks are told that this one's call is wrong.
+  Future<void> refuse(Error error) override;
+
+  /// Epochs up to this one have ended: whoever waits for a verdict in one goes on without.
+  void close(std::uint32_t epoch);
+  /// All ranks call it, at the end.
+  void leave() { transport_.leave(); }
+
+ private:
+  /// Which collective: its epoch, and its number in that from 1.
+  using Key = std::pair<std::uint32_t, std::uint64_t>;
+  struct Message {
+    Key key{};
+    bool verdict = false;
+    std::uint32_t members = 0;  ///< as many take part
+    std::int32_t rank = 0;      ///< of the sender, in the world
+    std::int32_t job_rank = 0;
+    std::string text;  ///< what is called; of a verdict: the error, empty: all is well
+  };
+
+  static std::vector<std::byte> encode(const Message& message);
+  static Message decode(const std::vector<std::byte>& bytes);
+  /// Tells rank 0 of the next collective.
+  Key announce(const Place& place, std::string text);
+  void received(const Message& message);
+  /// On rank 0.
+  void judge(const Message& call);
+
+  detail::Submitter* target_;
+  Look look_;
+  int job_rank_;
+
+  std::mutex calls_mutex_;  ///< one collective at a time: their order is that of the calls
+  Key last_{};
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint32_t closed_ = 0;
+  Message verdict_;  ///< the newest
+
+  std::map<Key, std::vector<Message>> calls_;  ///< on rank 0, the transport's thread
+  MpiTransport transport_;
+};
+
+}  // namespace troupe::rank
