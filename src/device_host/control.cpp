@@ -46,7 +46,11 @@ void DeviceHost::handle(wire::ControlMessage message) {
       if (mode_ == Mode::lost) return;
       if (lanes_.state(Lane::memory) == Lanes::State::ready)
         (void)engine_->suffer(kind, Lane::memory);
-      if (auto mark = lanes_.mark(Lane::memory); !mark.ok()) lose(mark.error());
+      if (auto mark = engine_->mark(Lane::memory); mark.ok()) {
+        engine_->release(*mark);
+      } else {
+        lose(mark.error());
+      }
       return;
     }
     case ControlKind::free_memory:
@@ -143,7 +147,7 @@ void DeviceHost::connect(wire::ControlMessage message) {
   auto contributions = wire::unpack_blobs(message.fd.get());
   if (!contributions.ok()) return answer(head, contributions.error());
   on_helper(head, [this, head, contributions = std::move(*contributions)]() -> Helpers::Finish {
-    auto opened = engine_->open_lane(Lane::collective);
+    auto opened = engine_->open_queue(Lane::collective);
     auto connected = opened.ok() ? engine_->connect(head.rank, head.size, contributions) : opened;
     return [this, head, connected = std::move(connected)] {
       if (connected.ok()) lanes_.set_state(Lane::collective, Lanes::State::ready);
@@ -170,7 +174,7 @@ void DeviceHost::quiesce(const Control& request) {
 }
 
 void DeviceHost::finish_quiesce() {
-  lanes_.all_completed();
+  lanes_.complete_all();
   answer(*std::exchange(quiescing_, std::nullopt), {});
 }
 

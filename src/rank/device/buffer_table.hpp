@@ -11,8 +11,8 @@
 
 namespace troupe::rank {
 
-/// Every buffer of a rank: where it lies, the generation of its contents, the last ticket that
-/// named it.
+/// Every buffer of a rank: where it lies, the generation of its contents, how many unanswered
+/// commands name it.
 ///
 /// Generations only grow, over the reuse of an entry too, so a reference that outlived its buffer
 /// never matches a later one. Entries have stable addresses; `generation` may be read without the
@@ -31,7 +31,8 @@ class BufferTable {
     std::uint32_t transfers = 0;  ///< ranges of it that are lent out or expected
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t last_ticket = 0;
+    /// Times that unanswered commands name it: counted up by who submits, down by who answers.
+    std::atomic<std::uint32_t> uses{0};
   };
 
   /// Makes an entry; out_of_memory at kMaxBuffers. The caller serialises all non-const functions.
