@@ -1,5 +1,6 @@
 #include "device_host/batches.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -12,88 +13,206 @@ bool ends_the_host(Errc code) {
 
 }  // namespace
 
-Result<void> Batches::close() {
-  if (open_.count == 0) return {};
-  Batch batch = std::move(open_);
-  open_ = Batch{};
-  if (completion_ == wire::Completion::host_fn) {
-    batch.host_fns = std::make_unique<std::atomic<int>>(__builtin_popcount(batch.lanes));
+bool Batches::empty() const {
+  const auto nothing = [](const auto& batches) { return batches.empty(); };
+  const auto unused = [](const Batch& batch) { return batch.runs.empty(); };
+  return std::all_of(in_flight_.begin(), in_flight_.end(), nothing) &&
+         std::all_of(open_.begin(), open_.end(), unused);
+}
+
+void Batches::extend(std::vector<Run>& runs, std::uint64_t ticket) {
+  if (!runs.empty() && runs.back().first + runs.back().count == ticket) {
+    ++runs.back().count;
+  } else {
+    runs.push_back({ticket, 1});
   }
-  for (std::size_t i = 0; i < kLaneCount; ++i) {
-    if ((batch.lanes >> i & 1u) == 0) continue;
-    const auto lane = static_cast<Lane>(i);
-    batch.issued[i] = lanes_->issued(lane);
-    if (completion_ == wire::Completion::sync) {
-      if (auto synced = engine_->synchronize(lane); !synced) return synced;
-    }
-    auto mark = lanes_->mark(lane);
-    if (!mark) return mark.error();
-    batch.marks[i] = *mark;
-    if (batch.host_fns) {
-      auto call = std::make_unique<HostFnCall>(HostFnCall{batch.host_fns.get(), &bell_});
-      const auto run = [](void* argument) {
-        const std::unique_ptr<HostFnCall> own(static_cast<HostFnCall*>(argument));
-        const auto* bell = own->bell;
-        own->left->fetch_sub(1, std::memory_order_acq_rel);
-        bell->ring();
-      };
-      if (auto queued = engine_->call_when_reached(lane, run, call.get()); !queued) return queued;
-      (void)call.release();
-    }
+}
+
+void Batches::add(std::uint64_t ticket, Queue queue, const Lanes::Waits& waits) {
+  auto& batch = open_[queue.index()];
+  extend(batch.runs, ticket);
+  for (std::size_t i = 0; i < kQueueCount; ++i) batch.needs[i] = std::max(batch.needs[i], waits[i]);
+  batch.needs[queue.index()] = 0;  // the queue's own order
+  batch.issued = lanes_->issued(queue);
+  ++open_count_;
+}
+
+void Batches::add(std::uint64_t ticket) {
+  extend(ended_, ticket);
+  ++open_count_;
+}
+
+const Batches::Batch* Batches::covering(Queue queue, Lanes::Sequence sequence) const {
+  const auto& batches = in_flight_[queue.index()];
+  const auto it = std::partition_point(batches.begin(), batches.end(),
+                                       [&](const Batch& batch) { return batch.issued < sequence; });
+  return it == batches.end() ? nullptr : &*it;
+}
+
+Result<void> Batches::order(Queue queue, const Lanes::Waits& waits) {
+  // What stands before a command that waits for other ranks is not to be answered with it.
+  if (queue.lane == Lane::collective) {
+    if (auto closed = close(queue); !closed) return closed;
   }
-  in_flight_.push_back(std::move(batch));
+  for (std::size_t i = 0; i < kQueueCount; ++i) {
+    const auto other = Queue::at(i);
+    if (other == queue || waits[i] <= lanes_->completed(other) ||
+        waits[i] <= lanes_->waited(queue, other)) {
+      continue;
+    }
+    if (lanes_->stands_for_peers(other, waits[i])) {
+      if (auto closed = close(queue); !closed) return closed;
+    }
+    const auto* batch = covering(other, waits[i]);
+    if (batch == nullptr) {
+      if (auto closed = close(other); !closed) return closed;
+      batch = covering(other, waits[i]);
+      check(batch != nullptr, "a command waits for one that was not issued");
+    }
+    if (auto waited = engine_->wait(queue, batch->mark.get()); !waited) return waited;
+    lanes_->set_waited(queue, other, batch->issued);
+  }
   return {};
 }
 
-Result<bool> Batches::done(Batch& batch) {
-  if (batch.host_fns && batch.host_fns->load(std::memory_order_acquire) != 0) return false;
-  for (auto& mark : batch.marks) {
-    if (!mark) continue;
-    auto reached = engine_->reached(mark->get());
-    if (!reached || !*reached) return reached;
+Result<void> Batches::close_all() {
+  open_count_ = 0;
+  for (std::size_t i = 0; i < kQueueCount; ++i) {
+    if (in_flight_[i].size() >= kMaxInFlight) continue;  // it grows on until there is room
+    if (auto closed = close(Queue::at(i)); !closed) return closed;
   }
+  publish();
+  return {};
+}
+
+Result<void> Batches::close(Queue queue) {
+  auto& open = open_[queue.index()];
+  if (open.runs.empty()) return {};
+  Batch batch = std::exchange(open, Batch{});
+  if (completion_ == wire::Completion::sync) {
+    if (auto synced = engine_->synchronize(queue); !synced) return synced;
+  }
+  auto mark = engine_->mark(queue);
+  if (!mark) return mark.error();
+  batch.mark = HeldMark(*engine_, *mark);
+  if (completion_ == wire::Completion::host_fn) {
+    if (auto called = call_back(queue, batch); !called) return called;
+  }
+  in_flight_[queue.index()].push_back(std::move(batch));
+  return {};
+}
+
+Result<void> Batches::call_back(Queue queue, Batch& batch) {
+  auto reached = std::make_unique<std::atomic<bool>>(false);
+  auto call = std::make_unique<HostFnCall>(HostFnCall{reached.get(), &bell_});
+  const auto run = [](void* argument) {
+    const std::unique_ptr<HostFnCall> own(static_cast<HostFnCall*>(argument));
+    const auto* bell = own->bell;
+    own->reached->store(true, std::memory_order_release);
+    bell->ring();
+  };
+  if (auto queued = engine_->call_when_reached(queue, run, call.get()); !queued) return queued;
+  (void)call.release();
+  batch.host_fn = std::move(reached);
+  return {};
+}
+
+bool Batches::has_what_it_needs(const Batch& batch) const {
+  for (std::size_t i = 0; i < kQueueCount; ++i) {
+    if (batch.needs[i] > lanes_->completed(Queue::at(i))) return false;
+  }
+  return true;
+}
+
+Result<bool> Batches::done(const Batch& batch) const {
+  if (batch.host_fn && !batch.host_fn->load(std::memory_order_acquire)) return false;
+  return engine_->reached(batch.mark.get());
+}
+
+Result<bool> Batches::answer_front(std::size_t index) {
+  auto& batches = in_flight_[index];
+  if (batches.empty() || !has_what_it_needs(batches.front())) return false;
+  auto& batch = batches.front();
+  const auto outcome = done(batch);
+  if (outcome.ok() && !*outcome) return false;
+  if (!outcome.ok() && ends_the_host(outcome.code())) return outcome;
+  lanes_->complete(Queue::at(index), batch.issued);
+  if (outcome.ok()) {
+    ended_.insert(ended_.end(), batch.runs.begin(), batch.runs.end());
+  } else {
+    publish();  // what it needed is answered before it
+    for (const auto& run : batch.runs) replies_->send(run.first, run.count, outcome.error());
+  }
+  for (const auto& run : batch.runs) flight_->completed(run.first, run.count);
+  batches.pop_front();
   return true;
 }
 
 Result<bool> Batches::poll() {
   bool any = false;
-  while (!in_flight_.empty()) {
-    auto& batch = in_flight_.front();
-    const auto outcome = done(batch);
-    if (outcome.ok() && !*outcome) break;
-    if (!outcome.ok() && ends_the_host(outcome.code())) return outcome;
-    for (std::size_t i = 0; i < kLaneCount; ++i) {
-      if (batch.marks[i]) lanes_->completed(static_cast<Lane>(i), batch.issued[i]);
+  Result<void> failure;
+  for (bool again = true; again && failure.ok();) {
+    again = false;
+    for (std::size_t i = 0; i < kQueueCount && failure.ok(); ++i) {
+      for (;;) {
+        const auto answered = answer_front(i);
+        if (!answered.ok()) failure = answered.error();
+        if (!answered.ok() || !*answered) break;
+        again = any = true;
+      }
     }
-    replies_->send(batch.first, batch.count,
-                   outcome.ok() ? Result<void>() : Result<void>(outcome.error()));
-    flight_->completed(batch.first, batch.count);
-    in_flight_.pop_front();
-    any = true;
   }
+  publish();
+  if (!failure.ok()) return failure.error();
   return any;
 }
 
-Result<bool> Batches::drained() {
-  while (!in_flight_.empty()) {
-    const auto outcome = done(in_flight_.front());
-    if (outcome.ok() && !*outcome) return false;
-    if (outcome.code() == Errc::device_lost || outcome.code() == Errc::device_failed)
-      return outcome;
-    in_flight_.pop_front();
+void Batches::publish() {
+  if (ended_.empty()) return;
+  // By ticket: whatever a command depends on has a lower one.
+  std::sort(ended_.begin(), ended_.end(),
+            [](const Run& a, const Run& b) { return a.first < b.first; });
+  Run merged = ended_.front();
+  for (std::size_t i = 1; i < ended_.size(); ++i) {
+    if (ended_[i].first == merged.first + merged.count) {
+      merged.count += ended_[i].count;
+      continue;
+    }
+    replies_->send(merged.first, merged.count, {});
+    merged = ended_[i];
   }
-  return true;
+  replies_->send(merged.first, merged.count, {});
+  ended_.clear();
+}
+
+Result<bool> Batches::drained() {
+  bool all = true;
+  for (std::size_t i = 0; i < kQueueCount; ++i) {
+    if (auto closed = close(Queue::at(i)); !closed) return closed.error();
+    auto& batches = in_flight_[i];
+    while (!batches.empty()) {
+      const auto outcome = done(batches.front());
+      if (outcome.ok() && !*outcome) break;
+      if (outcome.code() == Errc::device_lost || outcome.code() == Errc::device_failed)
+        return outcome;
+      batches.pop_front();
+    }
+    all &= batches.empty();
+  }
+  return all;
 }
 
 void Batches::discard() {
-  // Host functions still hold their counters: they run when the drained stream gets there.
-  for (auto& batch : in_flight_) {
-    while (batch.host_fns && batch.host_fns->load(std::memory_order_acquire) != 0) {
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
+  // Host functions still hold their flags: they run when the drained stream gets there.
+  for (auto& batches : in_flight_) {
+    for (auto& batch : batches) {
+      while (batch.host_fn && !batch.host_fn->load(std::memory_order_acquire))
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
+    batches.clear();
   }
-  in_flight_.clear();
-  open_ = Batch{};
+  for (auto& batch : open_) batch = Batch{};
+  ended_.clear();
 }
 
 }  // namespace troupe::host

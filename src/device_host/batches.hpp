@@ -5,21 +5,50 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <vector>
 
 #include "common/ipc/doorbell.hpp"
 #include "common/wire/host_options.hpp"
+#include "device_host/engine/engine.hpp"
 #include "device_host/flight_log.hpp"
 #include "device_host/lanes.hpp"
 #include "device_host/replies.hpp"
 
 namespace troupe::host {
 
-/// Commands that were issued together and complete together: one mark per lane they touched.
-/// Batches are answered in order. The reactor's thread only.
+/// A mark of the engine, given back with its owner.
+class HeldMark {
+ public:
+  HeldMark() = default;
+  HeldMark(Engine& engine, Mark mark) : engine_(&engine), mark_(mark) {}
+  HeldMark(HeldMark&& other) noexcept
+      : engine_(std::exchange(other.engine_, nullptr)), mark_(other.mark_) {}
+  HeldMark& operator=(HeldMark&& other) noexcept {
+    std::swap(engine_, other.engine_);
+    std::swap(mark_, other.mark_);
+    return *this;
+  }
+  ~HeldMark() {
+    if (engine_ != nullptr) engine_->release(mark_);
+  }
+  [[nodiscard]] Mark get() const noexcept { return mark_; }
+
+ private:
+  Engine* engine_ = nullptr;
+  Mark mark_;
+};
+
+/// Commands of one queue that were issued together and are answered together, because one mark
+/// stands behind them. The reactor's thread only.
+///
+/// Batches of different queues are answered independently, each as soon as it has ended, but never
+/// before what its commands had to wait for: whoever knows the answers knows that a command that is
+/// answered has nothing unanswered that it depends on. For that a batch ends wherever another queue
+/// begins to wait for it, and remembers what it waits for itself.
 class Batches {
  public:
-  static constexpr std::uint32_t kMaxCommands = 64;  ///< in one batch
-  static constexpr std::size_t kMaxInFlight = 256;
+  static constexpr std::uint32_t kMaxCommands = 64;  ///< issued between two calls of close_all()
+  static constexpr std::size_t kMaxInFlight = 64;    ///< batches of a queue, unless others wait
 
   Batches(Engine& engine, Lanes& lanes, Replies& replies, FlightLog& flight,
           wire::Completion completion, ipc::Doorbell bell)
@@ -30,25 +59,22 @@ class Batches {
         completion_(completion),
         bell_(std::move(bell)) {}
 
-  [[nodiscard]] bool full() const { return in_flight_.size() >= kMaxInFlight; }
-  [[nodiscard]] bool empty() const { return in_flight_.empty(); }
+  [[nodiscard]] bool empty() const;
   [[nodiscard]] int fd() const noexcept { return bell_.fd(); }
+  /// Commands since the last close_all().
+  [[nodiscard]] std::uint32_t open_count() const noexcept { return open_count_; }
 
-  /// The command with this ticket was queued on `lane`.
-  void add(std::uint64_t ticket, Lane lane) {
-    extend(ticket);
-    open_.lanes |= 1u << static_cast<unsigned>(lane);
-  }
-  /// The command with this ticket needs no lane, or was answered already.
-  void add(std::uint64_t ticket) { extend(ticket); }
-  [[nodiscard]] std::uint32_t open_count() const { return open_.count; }
-  /// True if `ticket` cannot join the open batch because it does not follow it.
-  [[nodiscard]] bool breaks(std::uint64_t ticket) const {
-    return open_.count != 0 && ticket != open_.first + open_.count;
-  }
+  /// Makes the queue wait for what a command must wait for that is to be queued on it.
+  Result<void> order(Queue queue, const Lanes::Waits& waits);
+  /// The command with this ticket was queued there.
+  void add(std::uint64_t ticket, Queue queue, const Lanes::Waits& waits);
+  /// The command with this ticket needs no queue and has ended well.
+  void add(std::uint64_t ticket);
 
-  /// Ends the open batch: marks the lanes it touched. An error is the engine's (device_lost, …).
-  Result<void> close();
+  /// Ends the open batches. An error is the engine's (device_lost, …).
+  Result<void> close_all();
+  /// Ends the open batch of one queue, whatever is in flight there.
+  Result<void> close(Queue queue);
 
   /// Answers batches that are done. True if any was. An error of class device_lost, device_failed
   /// or peer_lost is returned and its batch kept unanswered; any other fails its batch alone.
@@ -61,25 +87,33 @@ class Batches {
   void discard();
 
  private:
-  struct Batch {
+  /// Consecutive tickets.
+  struct Run {
     std::uint64_t first = 0;
     std::uint32_t count = 0;
-    std::uint32_t lanes = 0;
-    std::array<std::shared_ptr<HeldMark>, kLaneCount> marks{};
-    std::array<HazardTracker::Sequence, kLaneCount> issued{};
-    std::unique_ptr<std::atomic<int>>
-        host_fns;  ///< host functions that have yet to run (completion host_fn)
+  };
+  struct Batch {
+    std::vector<Run> runs;
+    Lanes::Waits needs{};        ///< what its commands had to wait for
+    Lanes::Sequence issued = 0;  ///< the place of its last command
+    HeldMark mark;
+    std::unique_ptr<std::atomic<bool>> host_fn;  ///< has run (completion host_fn)
   };
   struct HostFnCall {
-    std::atomic<int>* left;
+    std::atomic<bool>* reached;
     const ipc::Doorbell* bell;
   };
 
-  void extend(std::uint64_t ticket) {
-    if (open_.count == 0) open_.first = ticket;
-    ++open_.count;
-  }
-  Result<bool> done(Batch& batch);
+  static void extend(std::vector<Run>& runs, std::uint64_t ticket);
+  /// The oldest batch in flight that ends at this place or behind it; nullptr: it is still open.
+  const Batch* covering(Queue queue, Lanes::Sequence sequence) const;
+  Result<void> call_back(Queue queue, Batch& batch);
+  [[nodiscard]] bool has_what_it_needs(const Batch& batch) const;
+  Result<bool> done(const Batch& batch) const;
+  /// Answers the oldest batch of the queue if it is done.
+  Result<bool> answer_front(std::size_t index);
+  /// Sends what has ended well and is not sent yet.
+  void publish();
 
   Engine* engine_;
   Lanes* lanes_;
@@ -87,8 +121,10 @@ class Batches {
   FlightLog* flight_;
   wire::Completion completion_;
   ipc::Doorbell bell_;  ///< rung by host functions
-  Batch open_;
-  std::deque<Batch> in_flight_;
+  std::array<Batch, kQueueCount> open_;
+  std::array<std::deque<Batch>, kQueueCount> in_flight_;
+  std::uint32_t open_count_ = 0;
+  std::vector<Run> ended_;  ///< well, not sent yet
 };
 
 }  // namespace troupe::host

@@ -49,7 +49,11 @@ void DeviceHost::handle(wire::ControlMessage message) {
       if (mode_ == Mode::lost) return;
       if (lanes_.state(Lane::memory) == Lanes::State::ready)
         (void)engine_->suffer(kind, Lane::memory);
-      if (auto mark = lanes_.mark(Lane::memory); !mark.ok()) lose(mark.error());
+      if (auto mark = engine_->mark(Lane::memory); mark.ok()) {
+        engine_->release(*mark);
+      } else {
+        lose(mark.error());
+      }
       return;
     }
     case ControlKind::free_memory:
@@ -155,7 +159,7 @@ void DeviceHost::connect(wire::ControlMessage message) {
   if (!contributions.ok()) return answer(head, contributions.error());
   const bool started = on_helper(
       head, [this, head, opens, contributions = std::move(*contributions)]() -> Helpers::Finish {
-        auto opened = opens ? engine_->open_lane(Lane::collective) : Result<void>();
+        auto opened = opens ? engine_->open_queue(Lane::collective) : Result<void>();
         const bool open = opened.ok();
         auto connected = open ? engine_->connect(head.rank, head.size, contributions) : opened;
         return [this, head, opens, open, connected = std::move(connected)] {
@@ -194,7 +198,7 @@ void DeviceHost::quiesce(const Control& request) {
 }
 
 void DeviceHost::finish_quiesce() {
-  lanes_.all_completed();
+  lanes_.complete_all();
   answer(*std::exchange(quiescing_, std::nullopt), {});
 }
 

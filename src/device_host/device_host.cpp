@@ -62,7 +62,6 @@ DeviceHost::DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segme
       command_bell_(UniqueFd(options.command_bell_fd)),
       socket_(UniqueFd(options.socket_fd)),
       engine_(std::move(engine)),
-      lanes_(*engine_),
       commands_(&header().command, segment_.data() + wire::kPortDataOffset,
                 header().command_capacity),
       replies_(
@@ -85,7 +84,7 @@ int DeviceHost::run() {
   header().host_pid.store(::getpid());
   send({.kind = wire::ControlKind::ready}, describe(engine_->description()).dump());
   if (options_.standby != 0) {
-    for (std::size_t i = 0; i < kLaneCount; ++i) open_lane(static_cast<Lane>(i));
+    for (std::size_t i = 0; i < kLaneCount; ++i) open_queue(static_cast<Lane>(i));
     (void)helpers_.start([this]() -> Helpers::Finish {
       (void)engine_->prepare_connect();  // forming itself will say what is wrong
       return [] {};
@@ -148,8 +147,7 @@ void DeviceHost::wait() {
   engine_->arm();
   if (mode_ == Mode::active) commands_.announce_sleep();
   // Whatever came before the announcements was seen by nobody: look once more.
-  const bool look_again =
-      (mode_ == Mode::active && !blocked_ && !commands_.empty() && !batches_.full()) || complete();
+  const bool look_again = (mode_ == Mode::active && !blocked_ && !commands_.empty()) || complete();
   const bool must_poll = engine_busy && engine_->completion_fd() < 0;
   if (!look_again) {
     pollfd fds[] = {{socket_.fd(), POLLIN, 0},

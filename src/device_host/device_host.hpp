@@ -24,10 +24,10 @@ namespace troupe::host {
 /// The process (or thread) that owns one CUDA context on behalf of a rank.
 ///
 /// One thread, the reactor, goes round: it takes commands from the ring and queues them on the
-/// engine's lanes in program order, answers the batches that are done, serves control messages, and
-/// stamps its heartbeat. It never blocks: what may take long runs on helper threads, and while a
-/// library is being made the command that needs it (and those behind it) waits in the ring. It owns
-/// nothing that cannot be made again.
+/// engine's queues in program order, answers the batches that are done, serves control messages,
+/// and stamps its heartbeat. It never blocks: what may take long runs on helper threads, and while
+/// a library is being made the command that needs it (and those behind it) waits in the ring. It
+/// owns nothing that cannot be made again.
 class DeviceHost {
  public:
   /// Takes the descriptors in `options`.
@@ -69,8 +69,8 @@ class DeviceHost {
   /// The command needs no lane, or failed before it got to one: takes it out of the ring.
   Step answered(std::uint64_t ticket, const Result<void>& outcome);
   Step corrupt(const Error& error);
-  bool lane_ready(Lane lane);
-  void open_lane(Lane lane);
+  bool queue_ready(Queue queue);
+  void open_queue(Queue queue);
   void suffer(memory::FaultKind kind);
 
   // control.cpp
@@ -111,7 +111,7 @@ class DeviceHost {
   std::unique_ptr<Engine> engine_;
   AddressMap addresses_;
   Lanes lanes_;
-  std::array<std::optional<Error>, kLaneCount>
+  std::array<std::optional<Error>, kQueueCount>
       lane_errors_;  ///< why the last attempt to open it failed
   ipc::RingConsumer commands_;
   Replies replies_;

@@ -5,10 +5,6 @@
 namespace troupe::host {
 namespace {
 
-std::size_t index(Lane lane) {
-  return static_cast<std::size_t>(lane);
-}
-
 template <class Segments>
 auto first_overlap(Segments& segments, std::uint64_t begin) {
   auto it = segments.upper_bound(begin);
@@ -29,23 +25,22 @@ void HazardTracker::collect(const Operand& operand, Access access, Waits& waits)
   for (auto it = first_overlap(region->second, operand.offset);
        it != region->second.end() && it->first < end; ++it) {
     const auto& segment = it->second;
-    auto& wait = waits[index(segment.writer_lane)];
+    auto& wait = waits[segment.writer_queue.index()];
     wait = std::max(wait, segment.writer);
     if (access == Access::read) continue;
-    for (std::size_t lane = 0; lane < kLaneCount; ++lane)
-      waits[lane] = std::max(waits[lane], segment.readers[lane]);
+    for (std::size_t i = 0; i < kQueueCount; ++i) waits[i] = std::max(waits[i], segment.readers[i]);
   }
 }
 
-void HazardTracker::record(const Operand& operand, Access access, Lane lane, Sequence sequence) {
+void HazardTracker::record(const Operand& operand, Access access, Queue queue, Sequence sequence) {
   if (operand.bytes == 0) return;
   auto& segments = regions_[operand.region];
   const auto begin = operand.offset, end = operand.offset + operand.bytes;
   if (const auto same = segments.find(begin); same != segments.end() && same->second.end == end) {
     if (access == Access::read) {  // the usual case: the range of some earlier access, again
-      same->second.readers[index(lane)] = sequence;
+      same->second.readers[queue.index()] = sequence;
     } else {
-      same->second = Segment{end, lane, sequence, {}};
+      same->second = Segment{end, queue, sequence, {}};
     }
     return;
   }
@@ -53,16 +48,16 @@ void HazardTracker::record(const Operand& operand, Access access, Lane lane, Seq
   split(segments, end);
   if (access != Access::read) {
     segments.erase(segments.lower_bound(begin), segments.lower_bound(end));
-    segments.emplace(begin, Segment{end, lane, sequence, {}});
+    segments.emplace(begin, Segment{end, queue, sequence, {}});
     return;
   }
   for (auto at = begin; at < end;) {
     auto it = segments.lower_bound(at);
     if (it == segments.end() || it->first > at) {  // a gap: nobody has touched it
       const auto gap_end = it == segments.end() ? end : std::min(end, it->first);
-      it = segments.emplace(at, Segment{gap_end, lane, 0, {}}).first;
+      it = segments.emplace(at, Segment{gap_end, queue, 0, {}}).first;
     }
-    it->second.readers[index(lane)] = sequence;
+    it->second.readers[queue.index()] = sequence;
     at = it->second.end;
   }
 }
@@ -71,9 +66,9 @@ void HazardTracker::forget(const Waits& completed) {
   for (auto& [region, segments] : regions_) {
     std::erase_if(segments, [&](const auto& entry) {
       const Segment& segment = entry.second;
-      if (segment.writer > completed[index(segment.writer_lane)]) return false;
-      for (std::size_t lane = 0; lane < kLaneCount; ++lane) {
-        if (segment.readers[lane] > completed[lane]) return false;
+      if (segment.writer > completed[segment.writer_queue.index()]) return false;
+      for (std::size_t i = 0; i < kQueueCount; ++i) {
+        if (segment.readers[i] > completed[i]) return false;
       }
       return true;
     });

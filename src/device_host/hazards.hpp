@@ -5,27 +5,27 @@
 #include <map>
 #include <unordered_map>
 
-#include <troupe/lib/operation.hpp>
+#include "device_host/queue.hpp"
 
 namespace troupe::host {
 
-/// Keeps what one rank submitted equivalent to running it in order, while lanes run concurrently.
+/// Keeps what one rank submitted equivalent to running it in order, while queues run concurrently.
 ///
-/// Every operation has a place (lane, sequence number). For each range of memory the tracker
-/// remembers the place of the last writer and, per lane, of the last reader since. An operation
-/// must wait, on every other lane, for the newest place it conflicts with: read-after-write,
+/// Every operation has a place (queue, sequence number). For each range of memory the tracker
+/// remembers the place of the last writer and, per queue, of the last reader since. An operation
+/// must wait, on every other queue, for the newest place it conflicts with: read-after-write,
 /// write-after-read, write-after-write. Ranges are split where accesses overlap in part, so any mix
 /// of ranges works. What is known to be complete is forgotten. One thread.
 class HazardTracker {
  public:
-  using Sequence = std::uint64_t;  ///< place in a lane, from 1; 0: none
-  /// Per lane, the newest sequence number to wait for.
-  using Waits = std::array<Sequence, kLaneCount>;
+  using Sequence = std::uint64_t;  ///< place in a queue, from 1; 0: none
+  /// By index of the queue, the newest sequence number to wait for.
+  using Waits = std::array<Sequence, kQueueCount>;
 
   /// Adds to `waits` what an access to the operand has to wait for.
   void collect(const Operand& operand, Access access, Waits& waits) const;
-  /// Notes the access as made by the operation at (lane, sequence).
-  void record(const Operand& operand, Access access, Lane lane, Sequence sequence);
+  /// Notes the access as made by the operation at (queue, sequence).
+  void record(const Operand& operand, Access access, Queue queue, Sequence sequence);
   /// All places up to `completed` are done: their traces may go.
   void forget(const Waits& completed);
   void forget_region(std::uint32_t region) { regions_.erase(region); }
@@ -36,7 +36,7 @@ class HazardTracker {
  private:
   struct Segment {
     std::uint64_t end = 0;
-    Lane writer_lane{};
+    Queue writer_queue;
     Sequence writer = 0;
     Waits readers{};
   };

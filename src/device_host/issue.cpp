@@ -8,6 +8,10 @@
 namespace troupe::host {
 namespace {
 
+/// Commands on a queue that wait for other ranks: beyond that the next one waits in the ring. A
+/// stream of CUDA's takes some 1,000 launches; then a launch blocks, and with it the reactor.
+constexpr Lanes::Sequence kMaxForPeers = 512;
+
 template <class Op>
 Lane lane_of(const Op& op) {
   if constexpr (requires { op.lane(); }) {
@@ -27,8 +31,7 @@ bool process_fault(memory::FaultKind kind) {
 bool DeviceHost::issue() {
   if (mode_ != Mode::active) return false;
   bool any = false;
-  while (mode_ == Mode::active && !batches_.full() &&
-         batches_.open_count() < Batches::kMaxCommands) {
+  while (mode_ == Mode::active && batches_.open_count() < Batches::kMaxCommands) {
     const auto record = commands_.front();
     if (!record.ok()) {
       lose(record.error());
@@ -42,18 +45,17 @@ bool DeviceHost::issue() {
     if (step != Step::queued) break;
     any = true;
   }
-  if (auto closed = batches_.close(); !closed) lose(closed.error());
+  if (auto closed = batches_.close_all(); !closed) lose(closed.error());
   return any;
 }
 
 DeviceHost::Step DeviceHost::issue_one(std::span<const std::byte> record) {
   if (auto decoded = command_.decode(record); !decoded) return corrupt(decoded.error());
   const auto ticket = command_.header().ticket;
-  if (batches_.breaks(ticket)) return Step::blocked;  // the next round opens a new batch
   const auto flags = command_.header().flags;
   if ((flags & wire::kCancelled) != 0) return answered(ticket, {});
   const bool alone = (flags & wire::kAlone) != 0;
-  if ((alone || alone_) && !(batches_.empty() && batches_.open_count() == 0)) return Step::blocked;
+  if ((alone || alone_) && !batches_.empty()) return Step::blocked;
   alone_ = alone;
   Step step = Step::blocked;
   command_.visit([&](const auto& op) { step = issue_as(op, ticket); });
@@ -93,24 +95,30 @@ DeviceHost::Step DeviceHost::issue_as(const Op& op, std::uint64_t ticket) {
         return Step::ended;
       }
     }
-    if (!lane_ready(lane)) {
-      auto& error = lane_errors_[static_cast<std::size_t>(lane)];
+    const auto waits = lanes_.waits_of(each_operand);
+    const auto queue = lanes_.queue_of(lane, waits);
+    if (!queue_ready(queue)) {
+      auto& error = lane_errors_[queue.index()];
       return error ? answered(ticket, *std::exchange(error, std::nullopt)) : Step::blocked;
+    }
+    if (lanes_.waits_for_peers(queue, waits) &&
+        lanes_.issued(queue) - lanes_.completed(queue) >= kMaxForPeers) {
+      return Step::blocked;
     }
     note_issued(ticket);
     if constexpr (std::is_same_v<Op, memory::Fault>) suffer(op.kind);
-    auto outcome = lanes_.order(each_operand, lane);
-    if (outcome.ok()) outcome = engine_->run(op, Call(lane, addresses_, command_.tail()));
+    auto outcome = batches_.order(queue, waits);
+    if (outcome.ok()) outcome = engine_->run(op, Call(queue, addresses_, command_.tail()));
     if (outcome.ok()) {
-      lanes_.queued(each_operand, lane);
-      batches_.add(ticket, lane);
+      lanes_.queued(each_operand, queue, waits);
+      batches_.add(ticket, queue, waits);
       commands_.pop();
       return Step::queued;
     }
     if (outcome.code() == Errc::peer_lost) {
       // Part of it may run until the communicator is aborted: it is in flight, and unanswered.
-      lanes_.queued(each_operand, lane);
-      batches_.add(ticket, lane);
+      lanes_.queued(each_operand, queue, waits);
+      batches_.add(ticket, queue, waits);
       commands_.pop();
       break_communicator(outcome.error());
       return Step::ended;
@@ -125,9 +133,11 @@ DeviceHost::Step DeviceHost::issue_as(const Op& op, std::uint64_t ticket) {
 }
 
 DeviceHost::Step DeviceHost::answered(std::uint64_t ticket, const Result<void>& outcome) {
-  if (!outcome.ok())
-    replies_.send(ticket, 1, outcome);  // the batch's own answer comes too late to count
-  batches_.add(ticket);
+  if (outcome.ok()) {
+    batches_.add(ticket);
+  } else {
+    replies_.send(ticket, 1, outcome);
+  }
   commands_.pop();
   return Step::queued;
 }
@@ -138,27 +148,29 @@ DeviceHost::Step DeviceHost::corrupt(const Error& error) {
   return Step::ended;
 }
 
-bool DeviceHost::lane_ready(Lane lane) {
-  if (lanes_.state(lane) == Lanes::State::ready) return true;
-  if (lanes_.state(lane) == Lanes::State::absent && !lane_errors_[static_cast<std::size_t>(lane)])
-    open_lane(lane);
+bool DeviceHost::queue_ready(Queue queue) {
+  if (lanes_.state(queue) == Lanes::State::ready) return true;
+  if (lanes_.state(queue) == Lanes::State::absent && !lane_errors_[queue.index()])
+    open_queue(queue);
   return false;
 }
 
-void DeviceHost::open_lane(Lane lane) {
-  const bool started = helpers_.start([this, lane]() -> Helpers::Finish {
-    auto opened = engine_->open_lane(lane);
-    return [this, lane, opened = std::move(opened)] {
+void DeviceHost::open_queue(Queue queue) {
+  const bool started = helpers_.start([this, queue]() -> Helpers::Finish {
+    auto opened = engine_->open_queue(queue);
+    return [this, queue, opened = std::move(opened)] {
       if (opened.code() == Errc::device_lost || opened.code() == Errc::device_failed) {
         lose(opened.error());
+      } else if (!opened.ok() && queue.detour) {
+        lanes_.give_up_detour(queue.lane);
       } else if (!opened.ok()) {
-        lane_errors_[static_cast<std::size_t>(lane)] = opened.error();
+        lane_errors_[queue.index()] = opened.error();
       }
-      if (lane == Lane::collective) return collective_lane_opened(opened.ok());
-      lanes_.set_state(lane, opened.ok() ? Lanes::State::ready : Lanes::State::absent);
+      if (queue.lane == Lane::collective) return collective_lane_opened(opened.ok());
+      lanes_.set_state(queue, opened.ok() ? Lanes::State::ready : Lanes::State::absent);
     };
   });
-  if (started) lanes_.set_state(lane, Lanes::State::opening);
+  if (started) lanes_.set_state(queue, Lanes::State::opening);
 }
 
 void DeviceHost::suffer(memory::FaultKind kind) {

@@ -4,46 +4,43 @@
 
 namespace troupe::host {
 
-Result<void> Lanes::wait_for(Lane lane, const HazardTracker::Waits& waits) {
-  auto& own = at(lane);
-  for (std::size_t i = 0; i < kLaneCount; ++i) {
-    const auto other = static_cast<Lane>(i);
-    if (other == lane || waits[i] <= own.waited[i] || waits[i] <= completed_[i]) continue;
-    auto& source = lanes_[i];
-    if (source.marked < waits[i]) {
-      auto held = mark(other);
-      if (!held) return held.error();
-    }
-    if (auto waited = engine_->wait(lane, source.mark->get()); !waited) return waited;
-    own.waited[i] = source.marked;
+bool Lanes::stands_for_peers(Queue queue, Sequence sequence) const {
+  if (sequence <= completed(queue)) return false;
+  const auto first = at(queue).first_for_peers;
+  return first != 0 && sequence >= first;
+}
+
+bool Lanes::waits_for_peers(Queue queue, const Waits& waits) const {
+  if (queue.lane == Lane::collective) return true;
+  if (stands_for_peers(queue, at(queue).issued)) return true;
+  for (std::size_t i = 0; i < kQueueCount; ++i) {
+    if (waits[i] != 0 && stands_for_peers(Queue::at(i), waits[i])) return true;
   }
-  return {};
+  return false;
 }
 
-Result<std::shared_ptr<HeldMark>> Lanes::mark(Lane lane) {
-  auto& state = at(lane);
-  if (state.mark && state.marked == state.issued) return state.mark;
-  auto mark = engine_->mark(lane);
-  if (!mark) return mark.error();
-  state.mark = std::make_shared<HeldMark>(*engine_, *mark);
-  state.marked = state.issued;
-  return state.mark;
+Queue Lanes::queue_of(Lane lane, const Waits& waits) const {
+  const Queue own(lane), detour(lane, true);
+  // Collectives keep one order, which is that of all ranks.
+  if (lane == Lane::collective || at(own).no_detour) return own;
+  return waits_for_peers(own, waits) && !waits_for_peers(detour, waits) ? detour : own;
 }
 
-void Lanes::completed(Lane lane, HazardTracker::Sequence sequence) {
-  auto& done = completed_[static_cast<std::size_t>(lane)];
+void Lanes::complete(Queue queue, Sequence sequence) {
+  auto& done = completed_[queue.index()];
   done = std::max(done, sequence);
+  // Behind one that waits for peers all do: nothing else takes the queue meanwhile.
+  if (done >= at(queue).issued) at(queue).first_for_peers = 0;
   if (--forget_countdown_ == 0) {
     hazards_.forget(completed_);
     forget_countdown_ = kForgetAbove;
   }
 }
 
-void Lanes::all_completed() {
-  for (std::size_t i = 0; i < kLaneCount; ++i) {
-    completed_[i] = lanes_[i].issued;
-    lanes_[i].mark.reset();
-    lanes_[i].marked = 0;
+void Lanes::complete_all() {
+  for (std::size_t i = 0; i < kQueueCount; ++i) {
+    completed_[i] = queues_[i].issued;
+    queues_[i].first_for_peers = 0;
   }
   hazards_.clear();
 }

@@ -1,90 +1,91 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
-#include <memory>
-#include <vector>
 
-#include <troupe/error.hpp>
-
-#include "device_host/engine/engine.hpp"
 #include "device_host/hazards.hpp"
 
 namespace troupe::host {
 
-/// A mark of the engine that several may hold.
-class HeldMark {
- public:
-  HeldMark(Engine& engine, Mark mark) : engine_(&engine), mark_(mark) {}
-  HeldMark(const HeldMark&) = delete;
-  HeldMark& operator=(const HeldMark&) = delete;
-  ~HeldMark() { engine_->release(mark_); }
-  [[nodiscard]] Mark get() const noexcept { return mark_; }
-
- private:
-  Engine* engine_;
-  Mark mark_;
-};
-
-/// The library actors' side of the queues: which are open, what stands on them, who waits for whom.
-/// A lane whose library cannot be made fails alone: its commands are answered with the error, and
-/// the next one makes a new attempt. The reactor's thread only.
+/// The queues' side of the order: which are open, what stands on them, what a command has to wait
+/// for and which queue it takes. A queue whose library cannot be made fails alone: its commands are
+/// answered with the error, and the next one makes a new attempt. The reactor's thread only.
+///
+/// A collective waits for other ranks, maybe for long, and so does every command that depends on
+/// one and every command behind such a command on its queue. No other command may wait with them:
+/// while commands of a lane wait for peers, those that do not depend on any collective take the
+/// lane's detour, which nothing that waits for peers ever takes.
 class Lanes {
  public:
-  explicit Lanes(Engine& engine) : engine_(&engine) {}
+  using Sequence = HazardTracker::Sequence;
+  using Waits = HazardTracker::Waits;
 
   enum class State { absent, opening, ready };
-  [[nodiscard]] State state(Lane lane) const { return at(lane).state; }
-  void set_state(Lane lane, State state) { at(lane).state = state; }
+  [[nodiscard]] State state(Queue queue) const { return at(queue).state; }
+  void set_state(Queue queue, State state) { at(queue).state = state; }
+  /// The lane's detour cannot be opened: all of its commands take the lane's own queue.
+  void give_up_detour(Lane lane) { at(lane).no_detour = true; }
 
-  /// Makes `lane` wait for everything that a command conflicts with; call before queueing it.
-  /// `each_operand(visit)` calls visit(name, operand, access) for each of its operands.
+  /// What a command has to wait for, by queue. `each_operand(visit)` calls visit(name, operand,
+  /// access) for each of its operands.
   template <class EachOperand>
-  Result<void> order(const EachOperand& each_operand, Lane lane) {
-    HazardTracker::Waits waits{};
+  [[nodiscard]] Waits waits_of(const EachOperand& each_operand) const {
+    Waits waits{};
     each_operand([&](std::string_view, const Operand& operand, Access access) {
       hazards_.collect(operand, access, waits);
     });
-    return wait_for(lane, waits);
+    return waits;
   }
-  /// Notes that the command has been queued on `lane`.
-  template <class EachOperand>
-  void queued(const EachOperand& each_operand, Lane lane) {
-    const auto sequence = ++at(lane).issued;
-    each_operand([&](std::string_view, const Operand& operand, Access access) {
-      hazards_.record(operand, access, lane, sequence);
-    });
-  }
+  /// The queue of its lane that a command with these waits takes.
+  [[nodiscard]] Queue queue_of(Lane lane, const Waits& waits) const;
+  /// Whether a command with these waits waits for other ranks on this queue.
+  [[nodiscard]] bool waits_for_peers(Queue queue, const Waits& waits) const;
+  /// Whether this place is not done and waits for other ranks.
+  [[nodiscard]] bool stands_for_peers(Queue queue, Sequence sequence) const;
 
-  /// A mark behind everything on the lane; shared if nothing was queued since the last one.
-  Result<std::shared_ptr<HeldMark>> mark(Lane lane);
-  [[nodiscard]] HazardTracker::Sequence issued(Lane lane) const { return at(lane).issued; }
-  /// Everything up to `sequence` on the lane is done.
-  void completed(Lane lane, HazardTracker::Sequence sequence);
+  /// Notes that the command has been queued; its place there.
+  template <class EachOperand>
+  Sequence queued(const EachOperand& each_operand, Queue queue, const Waits& waits) {
+    const bool peers = waits_for_peers(queue, waits);
+    auto& state = at(queue);
+    const auto sequence = ++state.issued;
+    if (peers && state.first_for_peers == 0) state.first_for_peers = sequence;
+    each_operand([&](std::string_view, const Operand& operand, Access access) {
+      hazards_.record(operand, access, queue, sequence);
+    });
+    return sequence;
+  }
+  [[nodiscard]] Sequence issued(Queue queue) const { return at(queue).issued; }
+  [[nodiscard]] Sequence completed(Queue queue) const { return completed_[queue.index()]; }
+
+  /// The queue waits for its other one up to there already; 0: not at all.
+  [[nodiscard]] Sequence waited(Queue queue, Queue other) const {
+    return at(queue).waited[other.index()];
+  }
+  void set_waited(Queue queue, Queue other, Sequence sequence) {
+    at(queue).waited[other.index()] = sequence;
+  }
+  /// Everything up to `sequence` on the queue is done.
+  void complete(Queue queue, Sequence sequence);
   void forget_region(std::uint32_t region) { hazards_.forget_region(region); }
   /// After a drain: nothing is queued anywhere.
-  void all_completed();
+  void complete_all();
 
  private:
-  struct LaneState {
+  struct QueueState {
     State state = State::absent;
-    HazardTracker::Sequence issued = 0;
-    std::shared_ptr<HeldMark> mark;
-    HazardTracker::Sequence marked = 0;  ///< what `mark` stands behind
-    HazardTracker::Waits waited{};       ///< per other lane, up to where this one waits already
+    bool no_detour = false;
+    Sequence issued = 0;
+    Sequence first_for_peers = 0;  ///< of those that wait for peers; 0: none does
+    Waits waited{};                ///< per other queue, up to where this one waits already
   };
   static constexpr std::size_t kForgetAbove =
-      4096;  ///< hazard segments before the done ones are dropped
+      4096;  ///< completions before the traces of what is done are dropped
 
-  [[nodiscard]] LaneState& at(Lane lane) { return lanes_[static_cast<std::size_t>(lane)]; }
-  [[nodiscard]] const LaneState& at(Lane lane) const {
-    return lanes_[static_cast<std::size_t>(lane)];
-  }
-  Result<void> wait_for(Lane lane, const HazardTracker::Waits& waits);
+  [[nodiscard]] QueueState& at(Queue queue) { return queues_[queue.index()]; }
+  [[nodiscard]] const QueueState& at(Queue queue) const { return queues_[queue.index()]; }
 
-  Engine* engine_;
-  std::array<LaneState, kLaneCount> lanes_;
-  HazardTracker::Waits completed_{};
+  std::array<QueueState, kQueueCount> queues_;
+  Waits completed_{};
   HazardTracker hazards_;
   std::size_t forget_countdown_ = kForgetAbove;
 };

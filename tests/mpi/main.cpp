@@ -23,6 +23,8 @@ int main(int argc, char** argv) {
       {"loss_after_absence", test::loss_after_absence},
       {"stuck", test::stuck},
       {"idle", test::idle},
+      {"independence", test::independence},
+      {"long_wait", test::long_wait},
       {"recovery_time", test::recovery_time},
       {"saved_states", test::saved_states},
       {"saved_under_fire", test::saved_under_fire},

@@ -134,6 +134,8 @@ void absent(Context& c);
 void loss_after_absence(Context& c);
 void stuck(Context& c);
 void idle(Context& c);
+void independence(Context& c);
+void long_wait(Context& c);
 void recovery_time(Context& c);
 void saved_states(Context& c);
 void saved_under_fire(Context& c);

@@ -88,6 +88,45 @@ TEST(MoveTo, EveryCommandEndsAsItShould) {
   EXPECT_EQ(rig.port.retired(), 7u);
 }
 
+TEST(MoveTo, ACommandWhoseRecordHasLeftTheRingGoesOn) {
+  PortRig rig(4096, {}, true);
+  HostEnd host(rig.link);
+  const auto a = rig.operand(rig.add_buffer()), b = rig.operand(rig.add_buffer());
+  const auto stuck = rig.fill(a);
+  host.take(1);
+  for (int i = 0; i < 1000; ++i) {
+    (void)rig.nop();
+    host.take(1);
+    host.answer(host.taken.back(), 1);
+    rig.port.drain();
+  }
+  const auto untaken = rig.copy(a, b);
+  auto next = make_link(2, 4096);
+  EXPECT_EQ(rig.port.move_to(next, kDead).resubmitted, 2u);
+  HostEnd second(next);
+  ASSERT_TRUE(second.take());
+  EXPECT_EQ(second.command.name(), "memory.fill");
+  EXPECT_EQ(second.taken, std::vector<std::uint64_t>{1});
+  ASSERT_TRUE(second.take());
+  EXPECT_EQ(second.command.name(), "memory.copy");
+  for (const auto ticket : second.taken) second.answer(ticket, 1);
+  EXPECT_TRUE(stuck.wait().ok());
+  EXPECT_TRUE(untaken.wait().ok());
+}
+
+TEST(MoveTo, AnswersOutOfOrderStand) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  const auto a = rig.operand(rig.add_buffer()), b = rig.operand(rig.add_buffer());
+  const auto first = rig.fill(a), second = rig.fill(b);
+  host.take(2);
+  host.answer(2, 1);
+  const auto settled = rig.port.move_to(make_link(2), kDead);
+  EXPECT_EQ(first.wait().code(), Errc::device_lost);
+  EXPECT_TRUE(second.wait().ok());
+  EXPECT_EQ(settled.lost_buffers, std::vector<std::uint32_t>{a.buffer});
+}
+
 TEST(MoveTo, ACommandIssuedButStillInTheRingWasInFlight) {
   PortRig rig;
   HostEnd host(rig.link);
@@ -220,6 +259,25 @@ TEST(SettleInPlace, InFlightFailsAndTheRestIsKept) {
   EXPECT_EQ(rig.port.retired(), 5u);
 }
 
+TEST(SettleInPlace, PinnedMemoryThatWasNotWrittenIsNotRead) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  const auto a = rig.operand(rig.add_buffer()), b = rig.operand(rig.add_buffer()),
+             c = rig.operand(rig.add_buffer());
+  const Operand pinned{.region = kPinnedRegion | 1, .offset = 0, .bytes = 64};
+  auto other = pinned;
+  other.offset = 64;
+  const auto down = rig.copy(a, pinned);
+  const auto up = rig.copy(pinned, b), again = rig.copy(b, other), from_it = rig.copy(other, c);
+  host.take(1);
+  const auto settled = rig.port.settle_in_place(kReformed);
+  EXPECT_EQ(down.wait().code(), Errc::world_reformed);
+  EXPECT_EQ(up.wait().code(), Errc::stale) << "it would have read what was never copied";
+  EXPECT_EQ(again.wait().code(), Errc::stale);
+  EXPECT_EQ(from_it.wait().code(), Errc::stale);
+  EXPECT_EQ(settled.lost_buffers, (std::vector<std::uint32_t>{b.buffer, c.buffer}));
+}
+
 TEST(SettleInPlace, WhatWasCancelledIsNotRevivedByALaterMove) {
   PortRig rig;
   HostEnd host(rig.link);
@@ -251,6 +309,28 @@ TEST(End, WhateverIsUnansweredAndWhateverComesFails) {
   const CommandPort::Passage passage;
   EXPECT_EQ(rig.nop().wait().code(), Errc::budget_exhausted) << "a passage leads nowhere now";
   EXPECT_EQ(rig.port.retired(), 3u);
+}
+
+TEST(BeginAgain, KeepsWhatIsUnanswered) {
+  PortRig rig(4096);
+  rig.port.end({Errc::stopped, 0, "no device"});
+  const auto link = make_link(2, 4096);
+  rig.port.begin_again(link);
+  HostEnd host(link);
+  std::vector<Future<void>> taken;
+  for (int i = 0; i < 60; ++i) {
+    taken.push_back(rig.nop());
+    host.take(1);
+  }
+  const auto untaken = rig.fill(rig.operand(rig.add_buffer()));
+  const auto next = make_link(3, 4096);
+  const auto settled = rig.port.move_to(next, kDead);
+  EXPECT_EQ(settled.failed, 60u);
+  EXPECT_EQ(settled.resubmitted, 1u);
+  HostEnd second(next);
+  ASSERT_TRUE(second.take());
+  second.answer(second.taken.back(), 1);
+  EXPECT_TRUE(untaken.wait().ok());
 }
 
 /// One random program on a chain of hosts, against the rules written down plainly.

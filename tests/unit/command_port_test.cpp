@@ -114,14 +114,58 @@ TEST(CommandPort, AFullRingIsAnAnswerOrAWait) {
 TEST(CommandPort, AFullTicketTableIsTheSame) {
   PortRig rig(4u << 20);
   HostEnd host(rig.link);
-  for (std::uint64_t i = 0; i < TicketTable::kSlots; ++i) ASSERT_FALSE(try_nop(rig.port).ready());
+  for (std::uint64_t i = 0; i < TicketTable::kMaxOpen; ++i) ASSERT_FALSE(try_nop(rig.port).ready());
   EXPECT_EQ(try_nop(rig.port).wait().code(), Errc::would_block);
   while (host.take()) {
   }
   host.answer(1, 5);
   const auto future = rig.nop();  // finds the answers itself
-  EXPECT_EQ(rig.port.submitted(), TicketTable::kSlots + 1);
+  EXPECT_EQ(rig.port.submitted(), TicketTable::kMaxOpen + 1);
   EXPECT_FALSE(future.ready());
+}
+
+TEST(CommandPort, AnAnswerThatDoesNotComeHoldsUpNobody) {
+  PortRig rig(4096);
+  HostEnd host(rig.link);
+  const auto a = rig.add_buffer(), b = rig.add_buffer(), c = rig.add_buffer();
+  const auto stuck = rig.copy(rig.operand(b), rig.operand(a));
+  host.take(1);
+  for (int i = 0; i < 1000; ++i) {  // many times around the ring
+    const auto other = try_submit(rig.port, memory::Fill{DType::f64, 8, {}, rig.operand(c)});
+    ASSERT_FALSE(other.ready()) << "command " << i << ": " << other.wait().error().to_string();
+    host.take(1);
+    host.answer(host.taken.back(), 1);
+    rig.port.drain();
+    ASSERT_TRUE(other.ready());
+  }
+  for (const auto buffer : {a, b, c}) rig.port.drop_buffer(buffer);
+  using Freed = std::vector<std::pair<std::uint32_t, std::uint64_t>>;
+  EXPECT_EQ(rig.port.collect_freed(), (Freed{{1, 128}})) << "the others are still in use";
+  EXPECT_FALSE(stuck.ready());
+  host.answer(1, 1);
+  rig.port.drain();
+  EXPECT_TRUE(stuck.wait().ok());
+  EXPECT_EQ(rig.port.collect_freed(), (Freed{{1, 0}, {1, 64}}));
+}
+
+TEST(CommandPort, PinnedMemoryIsInUseUntilItsLastCommandIsAnswered) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  const auto a = rig.operand(rig.add_buffer());
+  const Operand pinned{.region = kPinnedRegion | 1, .offset = 64, .bytes = 64};
+  auto below = pinned, half = pinned;
+  below.offset = 0;
+  half.bytes = 32;
+  std::vector<Future<void>> copies{rig.copy(a, pinned), rig.copy(a, below), rig.copy(a, pinned)};
+  host.take(3);
+  EXPECT_EQ(rig.port.users_of(half), (std::vector<std::uint64_t>{1, 3}));
+  host.answer(3, 1);
+  rig.port.drain();
+  EXPECT_EQ(rig.port.users_of(half), std::vector<std::uint64_t>{1});
+  EXPECT_TRUE(rig.port.pending(1));
+  host.answer(1, 2);
+  rig.port.drain();
+  EXPECT_TRUE(rig.port.users_of(half).empty());
 }
 
 TEST(CommandPort, StaleReferencesAreRefusedBeforeAnythingIsSent) {

@@ -48,7 +48,7 @@ template <class Base, class Op, class... Rest>
 struct Runs<Base, Op, Rest...> : Runs<Base, Rest...> {
   using Runs<Base, Rest...>::run;
   Result<void> run(const Op&, const Call& call) override {
-    return call.lane() == Lane::collective ? script->collective : Result<void>();
+    return call.queue().lane == Lane::collective ? script->collective : Result<void>();
   }
 };
 /// Those that an engine does not run.
@@ -87,18 +87,18 @@ class ScriptedEngine final : public RunsAll<Operations> {
   Result<std::byte*> map_pinned(int, std::uint64_t) override { return unsupported(); }
   void unmap_pinned(std::byte*, std::uint64_t) override {}
 
-  Result<void> open_lane(Lane lane) override {
-    if (lane != Lane::collective) return {};
+  Result<void> open_queue(Queue queue) override {
+    if (queue.lane != Lane::collective) return {};
     script->change([] { ++script->opened; });
     script->await([] { return script->lanes_open; });
     return {};
   }
-  Result<Mark> mark(Lane) override { return Mark{1}; }
-  Result<void> wait(Lane, Mark) override { return {}; }
+  Result<Mark> mark(Queue) override { return Mark{1}; }
+  Result<void> wait(Queue, Mark) override { return {}; }
   Result<bool> reached(Mark) override { return script->reached.load(); }
   void release(Mark) override {}
-  Result<void> call_when_reached(Lane, void (*)(void*), void*) override { return unsupported(); }
-  Result<void> synchronize(Lane) override { return {}; }
+  Result<void> call_when_reached(Queue, void (*)(void*), void*) override { return unsupported(); }
+  Result<void> synchronize(Queue) override { return {}; }
   int completion_fd() const override { return -1; }
   void arm() override {}
 
@@ -108,7 +108,7 @@ class ScriptedEngine final : public RunsAll<Operations> {
   void abort_communicator() override {
     script->change([] { ++script->aborted; });
   }
-  Result<void> suffer(memory::FaultKind, Lane) override { return unsupported(); }
+  Result<void> suffer(memory::FaultKind, Queue) override { return unsupported(); }
 
  private:
   static Error unsupported() { return {Errc::unsupported, 0, "no part of the test"}; }

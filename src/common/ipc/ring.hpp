@@ -87,6 +87,8 @@ class RingProducer {
   /// Records from this position on stay in the ring although the consumer has taken them, until
   /// this is called with a later one.
   void keep_from(std::uint64_t position) noexcept { kept_ = position; }
+  /// Up to where the consumer was last seen to have taken the records.
+  [[nodiscard]] std::uint64_t consumed() const noexcept { return head_; }
   /// Where the next record comes to stand.
   [[nodiscard]] std::uint64_t position() const noexcept { return tail_; }
 

@@ -13,15 +13,16 @@
 #include <troupe/lib/operations.hpp>
 
 #include "common/ipc/unique_fd.hpp"
+#include "device_host/queue.hpp"
 
 /// What a device host asks of the hardware. Two engines implement it: `cpu`, the reference, and
 /// `cuda`.
 ///
-/// Work is queued on lanes (streams): `run` queues and returns, the operation executes later, in
-/// order within its lane. Order between lanes is made with marks (events): mark(a), then wait(b,
-/// mark) lets b go on only after what stood on a. Unless a function says otherwise, only the
-/// reactor's thread calls it and it must not block. After an error of class device_lost or
-/// device_failed the engine is good for nothing but its end.
+/// Work is queued on queues (streams): `run` queues and returns, the operation executes later, in
+/// order within its queue. Order between queues is made with marks (events): mark(a), then wait(b,
+/// mark) lets b go on only after what stood on a. A queue that waits holds up no other one. Unless
+/// a function says otherwise, only the reactor's thread calls it and it must not block. After an
+/// error of class device_lost or device_failed the engine is good for nothing but its end.
 namespace troupe::host {
 
 /// How the engine is to be made.
@@ -47,7 +48,7 @@ struct DeviceDescription {
       libraries;  ///< name and version, in a fixed order
 };
 
-/// A place in a lane that other lanes and the reactor can wait for.
+/// A place in a queue that other queues and the reactor can wait for.
 struct Mark {
   std::uint32_t id = 0;
 };
@@ -100,15 +101,15 @@ class AddressMap {
   std::array<std::vector<Entry>, kKinds> lists_;
 };
 
-/// One operation about to be queued: its lane, its tail and its operands' addresses. The reactor
+/// One operation about to be queued: its queue, its tail and its operands' addresses. The reactor
 /// has checked that every operand lies in a mapped region and that the operation's own check()
 /// holds.
 class Call {
  public:
-  Call(Lane lane, const AddressMap& addresses, std::span<const PeerTransfer> tail)
-      : lane_(lane), addresses_(&addresses), tail_(tail) {}
+  Call(Queue queue, const AddressMap& addresses, std::span<const PeerTransfer> tail)
+      : queue_(queue), addresses_(&addresses), tail_(tail) {}
 
-  [[nodiscard]] Lane lane() const noexcept { return lane_; }
+  [[nodiscard]] Queue queue() const noexcept { return queue_; }
   [[nodiscard]] std::span<const PeerTransfer> tail() const noexcept { return tail_; }
   /// The operand's address in this process.
   template <class T = std::byte>
@@ -117,12 +118,12 @@ class Call {
   }
 
  private:
-  Lane lane_;
+  Queue queue_;
   const AddressMap* addresses_;
   std::span<const PeerTransfer> tail_;
 };
 
-/// The engine's function for one operation: queues it on call.lane(). An error means that nothing
+/// The engine's function for one operation: queues it on call.queue(). An error means that nothing
 /// was queued, but for peer_lost: the communicator broke, and part of the operation may run until
 /// the communicator is aborted.
 template <class Op>
@@ -174,26 +175,26 @@ class Engine : public ExecutesAll<Operations> {
   virtual Result<std::byte*> map_pinned(int fd, std::uint64_t bytes) = 0;
   virtual void unmap_pinned(std::byte* base, std::uint64_t bytes) = 0;
 
-  // Lanes.
+  // Queues.
 
-  /// Makes the lane's stream and library handle and warms both up. On a helper thread, once per
-  /// lane, before the first run() on it; may block. Different lanes may be opened at the same time.
-  /// The collective lane makes its stream only: the communicator comes by connect().
-  virtual Result<void> open_lane(Lane lane) = 0;
-  /// A mark behind everything queued on the lane so far.
-  virtual Result<Mark> mark(Lane lane) = 0;
-  /// Lets the lane go on only after the mark is reached.
-  virtual Result<void> wait(Lane lane, Mark mark) = 0;
+  /// Makes the queue's stream and library handle and warms both up. On a helper thread, once per
+  /// queue, before the first run() on it; may block. Different queues may be opened at the same
+  /// time. The collective lane makes its stream only: the communicator comes by connect().
+  virtual Result<void> open_queue(Queue queue) = 0;
+  /// A mark behind everything queued on the queue so far.
+  virtual Result<Mark> mark(Queue queue) = 0;
+  /// Lets the queue go on only after the mark is reached.
+  virtual Result<void> wait(Queue queue, Mark mark) = 0;
   /// Whether everything before the mark is done; an error if some of it failed (peer_lost for a
   /// communicator whose peers are gone, device_lost for a sticky error).
   virtual Result<bool> reached(Mark mark) = 0;
-  /// Gives the mark back; a lane may still be waiting for it.
+  /// Gives the mark back; a queue may still be waiting for it.
   virtual void release(Mark mark) = 0;
-  /// Calls `done` once everything on the lane is reached (completion strategy host_fn). From any
+  /// Calls `done` once everything on the queue is reached (completion strategy host_fn). From any
   /// thread.
-  virtual Result<void> call_when_reached(Lane lane, void (*done)(void*), void* argument) = 0;
-  /// Blocks until everything queued on the lane is done (completion strategy sync).
-  virtual Result<void> synchronize(Lane lane) = 0;
+  virtual Result<void> call_when_reached(Queue queue, void (*done)(void*), void* argument) = 0;
+  /// Blocks until everything queued on the queue is done (completion strategy sync).
+  virtual Result<void> synchronize(Queue queue) = 0;
   /// An eventfd that becomes readable when some mark may have been reached while arm() was in
   /// force; -1: the engine has to be polled.
   [[nodiscard]] virtual int completion_fd() const = 0;
@@ -221,15 +222,15 @@ class Engine : public ExecutesAll<Operations> {
   /// No-op without one.
   virtual void abort_communicator() = 0;
 
-  /// Suffers the sticky fault (illegal_address, trap, assertion, misaligned) on the lane's stream;
+  /// Suffers the sticky fault (illegal_address, trap, assertion, misaligned) on the queue's stream;
   /// `unsupported` where there is no such thing. The process-level faults are the reactor's own.
-  virtual Result<void> suffer(memory::FaultKind kind, Lane lane) = 0;
+  virtual Result<void> suffer(memory::FaultKind kind, Queue queue) = 0;
 
   Result<void> run(const memory::Nop&, const Call&) final { return {}; }
-  /// The order among the lanes is all there is to it.
+  /// The order among the queues is all there is to it.
   Result<void> run(const memory::Fence&, const Call&) final { return {}; }
   Result<void> run(const memory::Fault& op, const Call& call) final {
-    return suffer(op.kind, call.lane());
+    return suffer(op.kind, call.queue());
   }
   using ExecutesAll<Operations>::run;
 };

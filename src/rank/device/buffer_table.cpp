@@ -17,7 +17,6 @@ Result<std::uint32_t> BufferTable::add(std::uint32_t region, std::uint64_t offse
   entry.region = region;
   entry.offset = offset;
   entry.bytes = bytes;
-  entry.last_ticket = 0;
   entry.dtype = dtype;
   entry.dropped = false;
   entry.live = true;

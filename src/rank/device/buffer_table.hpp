@@ -12,8 +12,8 @@
 
 namespace troupe::rank {
 
-/// Every buffer of a rank: where it lies, the generation of its contents, the last ticket that
-/// named it.
+/// Every buffer of a rank: where it lies, the generation of its contents, how many unanswered
+/// commands name it.
 ///
 /// Generations only grow, over the reuse of an entry too, so a reference that outlived its buffer
 /// never matches a later one. Entries have stable addresses; `generation` may be read without the
@@ -32,7 +32,8 @@ class BufferTable {
     std::uint32_t transfers = 0;  ///< ranges of it that are lent out or expected
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t last_ticket = 0;
+    /// Times that unanswered commands name it: counted up by who submits, down by who answers.
+    std::atomic<std::uint32_t> uses{0};
     std::string name;                   ///< the program's; may be empty
     std::uint32_t lost_generation = 0;  ///< the newest one that is gone, and by what
     Errc lost_by = Errc::ok;            ///< ok: it was freed

@@ -84,11 +84,13 @@ Result<void> CommandPort::admit(const detail::CommandView& command) const {
 
 CommandPort::Push CommandPort::push(const detail::CommandView& command, Future<void>& future) {
   const auto ticket = tickets_.next();
-  if (ticket == 0) return Push::full;
   const auto bytes = wire::record_bytes(command);
+  // All that is unanswered must fit into the ring of another host.
+  const auto in_ring = ipc::ring_detail::padded(bytes);
+  if (ticket == 0 || tickets_.open_bytes() + in_ring > producer_.capacity()) return Push::full;
   auto room = producer_.reserve(bytes);
   if (room.ok() && room->empty()) {
-    keep_unanswered();
+    save_taken();
     room = producer_.reserve(bytes);
   }
   if (!room.ok()) {
@@ -99,18 +101,15 @@ CommandPort::Push CommandPort::push(const detail::CommandView& command, Future<v
   wire::encode(command, ticket, *room);
 
   auto& slot = tickets_.slot(ticket);
+  slot.bytes = in_ring;
   slot.position = producer_.position();
+  slot.record.clear();
   slot.died_in_flight = false;
   slot.quiet = command.quiet;
-  const auto note = [&](const Operand& operand, Access access) {
-    if (in_no_table(operand)) return;
-    buffers_.at(operand.buffer).last_ticket = ticket;
-    if (access != Access::read) tickets_.add_written(slot, operand.buffer);
-  };
   for (std::size_t i = 0; i < command.use_count; ++i)
-    note(*command.uses[i].operand, command.uses[i].access);
+    note_use(slot, ticket, *command.uses[i].operand, command.uses[i].access);
   for (const auto& part : command.tail)
-    note(part.data, part.receive != 0 ? Access::write : Access::read);
+    note_use(slot, ticket, part.data, part.receive != 0 ? Access::write : Access::read);
   auto* const state = new detail::State<void>(this, detail::StateBase::TwoReferences{});
   future = Future<void>(detail::StatePtr<detail::State<void>>(state));
   tickets_.open(slot, detail::StatePtr<detail::State<void>>(state));
@@ -121,6 +120,39 @@ CommandPort::Push CommandPort::push(const detail::CommandView& command, Future<v
   }
   if (producer_.commit()) link_->command_bell().ring();
   return Push::done;
+}
+
+void CommandPort::note_use(TicketTable::Slot& slot, std::uint64_t ticket, const Operand& operand,
+                           Access access) {
+  if ((operand.region & kPinnedRegion) != 0) {
+    if (pinned_uses_.size() >= pinned_uses_limit_) {
+      std::erase_if(pinned_uses_, [&](const auto& use) { return !tickets_.pending(use.first); });
+      pinned_uses_limit_ = std::max(kPinnedUses, 2 * pinned_uses_.size());
+    }
+    pinned_uses_.emplace_back(ticket, operand);
+  } else if (!in_no_table(operand)) {
+    buffers_.at(operand.buffer).uses.fetch_add(1, std::memory_order_relaxed);
+    tickets_.add_named(slot, operand.buffer, access != Access::read);
+  }
+}
+
+std::vector<std::uint64_t> CommandPort::users_of(const Operand& pinned) {
+  std::vector<std::uint64_t> users;
+  const std::lock_guard lock(submit_mutex_);
+  for (const auto& [ticket, used] : pinned_uses_) {
+    const bool overlaps = used.region == pinned.region &&
+                          used.offset < pinned.offset + pinned.bytes &&
+                          pinned.offset < used.offset + used.bytes;
+    if (overlaps && tickets_.pending(ticket)) users.push_back(ticket);
+  }
+  return users;
+}
+
+detail::StatePtr<detail::State<void>> CommandPort::close(std::uint64_t ticket) {
+  tickets_.for_each_named(ticket, [&](std::uint32_t buffer, bool) {
+    buffers_.at(buffer).uses.fetch_sub(1, std::memory_order_release);
+  });
+  return tickets_.close(ticket);
 }
 
 void CommandPort::poll() noexcept {
@@ -179,9 +211,9 @@ void CommandPort::drain_locked(Resolved& resolved) {
         options_.flight->failed(ticket, outcome.code());
       if (!outcome.ok() && !tickets_.slot(ticket).quiet) {
         outcomes_.command_failed(ticket, outcome.error());
-        resolved.add(tickets_.close(ticket), ledger_.enter(outcome.error(), {ticket, 0}));
+        resolved.add(close(ticket), ledger_.enter(outcome.error(), {ticket, 0}));
       } else {
-        resolved.add(tickets_.close(ticket), outcome);
+        resolved.add(close(ticket), outcome);
       }
     }
     any = true;
@@ -260,7 +292,7 @@ std::vector<std::pair<std::uint32_t, std::uint64_t>> CommandPort::collect_freed(
   const std::lock_guard lock(submit_mutex_);
   std::erase_if(dropped_, [&](std::uint32_t buffer) {
     const auto& entry = buffers_.at(buffer);
-    if (entry.holds != 0 || entry.last_ticket > tickets_.retired()) return false;
+    if (entry.holds != 0 || entry.uses.load(std::memory_order_acquire) != 0) return false;
     freed.emplace_back(entry.region, entry.offset);
     buffers_.remove(buffer);
     return true;
@@ -270,16 +302,35 @@ std::vector<std::pair<std::uint32_t, std::uint64_t>> CommandPort::collect_freed(
 
 void CommandPort::attach(std::shared_ptr<HostLink> link) {
   const std::scoped_lock locks(submit_mutex_, reply_mutex_);
+  turn_to(std::move(link));
+}
+
+void CommandPort::turn_to(std::shared_ptr<HostLink> link) {
   producer_ = link->producer();
   producer_.keep_from(producer_.position());
+  first_in_ring_ = tickets_.submitted() + 1;
   replies_ = link->replies();
   link_ = std::move(link);
 }
 
-void CommandPort::keep_unanswered() noexcept {
-  const auto oldest = tickets_.retired() + 1;
-  producer_.keep_from(oldest <= tickets_.submitted() ? tickets_.slot(oldest).position
-                                                     : producer_.position());
+void CommandPort::save_taken() {
+  const auto taken = producer_.consumed();
+  for (; first_in_ring_ <= tickets_.submitted(); ++first_in_ring_) {
+    if (!tickets_.pending(first_in_ring_)) continue;
+    auto& slot = tickets_.slot(first_in_ring_);
+    if (slot.position >= taken) break;
+    if (const auto record = record_of(slot); record.ok())
+      slot.record.assign(record->begin(), record->end());
+  }
+  producer_.keep_from(taken);
+}
+
+Result<std::span<const std::byte>> CommandPort::record_of(const TicketTable::Slot& slot) const {
+  if (!slot.record.empty()) return std::span<const std::byte>(slot.record);
+  ipc::RingControl bounds{};
+  bounds.head = slot.position;
+  bounds.tail = producer_.position();
+  return link_->commands(bounds).front();
 }
 
 void CommandPort::set_epoch(Epoch epoch) {

@@ -203,6 +203,11 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   /// The program has gone back to this place: what failed behind it is done again.
   void forget_since(ProgramPlace place);
 
+  /// The unanswered commands that name bytes of a range of pinned memory.
+  [[nodiscard]] std::vector<std::uint64_t> users_of(const Operand& pinned);
+  [[nodiscard]] bool pending(std::uint64_t ticket) const noexcept {
+    return tickets_.pending(ticket);
+  }
   [[nodiscard]] std::uint64_t submitted() const noexcept { return tickets_.submitted(); }
   [[nodiscard]] std::uint64_t retired() const noexcept { return tickets_.retired(); }
   /// True while some waiting thread drains the replies itself, so that the watcher need not be
@@ -251,24 +256,29 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   void advance(Resolved& resolved);
   /// What a host that stopped has answered.
   Settled take_answers(Resolved& resolved);
-  /// Lets the ring forget what is answered. The submitters' lock.
-  void keep_unanswered() noexcept;
-  /// The ring's positions from the oldest unanswered command on.
-  void bound_unanswered(ipc::RingControl& bounds) const noexcept;
+  void turn_to(std::shared_ptr<HostLink> link);
+  /// Notes what the command with this ticket names, until it is answered.
+  void note_use(TicketTable::Slot& slot, std::uint64_t ticket, const Operand& operand,
+                Access access);
+  /// The command is answered: what it names is free of it. Its future, to be resolved.
+  detail::StatePtr<detail::State<void>> close(std::uint64_t ticket);
+  /// Takes the records of unanswered commands that the host has taken out of the ring, which has
+  /// room again then. The submitters' lock.
+  void save_taken();
+  /// An unanswered command's record, wherever it is now.
+  [[nodiscard]] Result<std::span<const std::byte>> record_of(const TicketTable::Slot& slot) const;
+  /// Reads it; false if it was spoilt.
+  bool read(std::uint64_t ticket, wire::Command& command) const;
   /// Which commands the host that stopped may have issued.
   class InFlight;
   /// The error of the commands that were in flight in a host that died: with their names.
   Error with_what_ran(const Error& error, const InFlight& in_flight) const;
   /// What of it may run again; nullopt: nothing, the ring cannot be trusted.
   std::optional<ReplayPlan> plan_replay(const InFlight& in_flight) const;
-  void fail_in_flight(std::uint64_t issued, const Error& error, Settled& settled,
-                      Resolved& resolved);
   /// Pinned memory and other ranks' slabs are in no table of buffers.
   static bool in_no_table(const Operand& operand) {
     return (operand.region & (kPinnedRegion | kForeignRegion)) != 0;
   }
-  void fail_range(std::uint64_t first, std::uint64_t last, const Error& error, Settled& settled,
-                  Resolved& resolved);
   void fail(std::uint64_t ticket, const Error& error, Settled& settled, Resolved& resolved);
   /// Beside fail(): what a command that does not go on would have written to pinned memory.
   static void lose_pinned(const wire::Command& command, Settled& settled);
@@ -291,6 +301,11 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   std::uint32_t collectives_ = 0;         ///< of the world, submitted in this epoch
   std::vector<std::uint32_t> dropped_;    ///< buffers to free, each once its last ticket is retired
   std::vector<Operand> expected_, lent_;  ///< ranges under transfer; few
+  std::uint64_t first_in_ring_ = 1;       ///< tickets below have left the ring; see save_taken()
+  /// What commands name of pinned memory, by ticket; some of them may be answered.
+  std::vector<std::pair<std::uint64_t, Operand>> pinned_uses_;
+  static constexpr std::size_t kPinnedUses = 64;
+  std::size_t pinned_uses_limit_ = kPinnedUses;  ///< then those that are answered go
 
   std::mutex reply_mutex_;
   ipc::RingConsumer replies_;

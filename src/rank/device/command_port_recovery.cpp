@@ -26,13 +26,6 @@ void pass_on(std::span<const std::byte> record, bool alone, ipc::RingProducer& p
 
 }  // namespace
 
-void CommandPort::bound_unanswered(ipc::RingControl& bounds) const noexcept {
-  const auto oldest = tickets_.retired() + 1;
-  bounds.tail = producer_.position();
-  bounds.head =
-      oldest <= tickets_.submitted() ? tickets_.slot(oldest).position : bounds.tail.load();
-}
-
 /// What the dead host says it issued, and what it is seen to have taken: one of them is enough.
 class CommandPort::InFlight {
  public:
@@ -47,43 +40,31 @@ class CommandPort::InFlight {
   std::uint64_t issued_, head_;
 };
 
+bool CommandPort::read(std::uint64_t ticket, wire::Command& command) const {
+  const auto record = record_of(tickets_.slot(ticket));
+  return record.ok() && !record->empty() && command.decode(*record).ok() &&
+         command.header().ticket == ticket && (command.header().flags & wire::kCancelled) == 0;
+}
+
 std::optional<ReplayPlan> CommandPort::plan_replay(const InFlight& in_flight) const {
   if (!options_.replay || gate_) return std::nullopt;
   ReplayPlan plan;
-  ipc::RingControl bounds{};
-  bound_unanswered(bounds);
-  auto records = link_->commands(bounds);
   wire::Command command;
-  for (auto expected = tickets_.retired() + 1;; ++expected) {
-    const auto record = records.front();
-    if (!record.ok()) return std::nullopt;
-    if (record->empty()) break;
-    if (!command.decode(*record).ok()) return std::nullopt;
-    const auto ticket = command.header().ticket;
-    if (ticket < expected || ticket > tickets_.submitted()) return std::nullopt;
-    for (; expected < ticket; ++expected) {
-      if (tickets_.pending(expected)) return std::nullopt;
-    }
-    if (!in_flight.contains(ticket, records.position())) break;  // nor is any behind it
+  for (const auto ticket : tickets_.all_pending()) {
+    if (!in_flight.contains(ticket, tickets_.slot(ticket).position)) continue;
+    if (!read(ticket, command)) return std::nullopt;
     plan.add_in_flight(command);
-    records.skip();
   }
   return plan;
 }
 
 Error CommandPort::with_what_ran(const Error& error, const InFlight& in_flight) const {
-  ipc::RingControl bounds{};
-  bound_unanswered(bounds);
-  auto records = link_->commands(bounds);
   wire::Command command;
   std::string oldest;
   std::size_t others = 0;
-  for (;; records.skip()) {
-    const auto record = records.front();
-    if (!record.ok() || record->empty() || !command.decode(*record).ok()) break;
-    const auto ticket = command.header().ticket;
-    if (!in_flight.contains(ticket, records.position())) break;
-    if (!tickets_.pending(ticket)) continue;
+  for (const auto ticket : tickets_.all_pending()) {
+    if (!in_flight.contains(ticket, tickets_.slot(ticket).position)) break;
+    if (!read(ticket, command)) continue;
     if (oldest.empty()) {
       oldest = std::string(command.name()) + " (ticket " + std::to_string(ticket) + ")";
     } else {
@@ -122,25 +103,15 @@ CommandPort::Settled CommandPort::move_to(std::shared_ptr<HostLink> next, const 
   const auto error = died ? with_what_ran(cause, in_flight) : cause;
 
   auto producer = next->producer();
-  producer.keep_from(producer.position());
-  // The ring holds all commands that are not answered, in the order of their tickets. What the dead
-  // host spoiled is in nobody's hands: it fails, and nothing moves twice.
-  ipc::RingControl bounds{};
-  bound_unanswered(bounds);
-  auto records = link_->commands(bounds);
+  // What the dead host spoiled is in nobody's hands: it fails.
   wire::Command command;
-  auto expected = tickets_.retired() + 1;
-  for (;; records.skip()) {
-    const auto record = records.front();
-    if (!record.ok() || record->empty()) break;
-    const bool sound =
-        command.decode(*record).ok() && (command.header().flags & wire::kCancelled) == 0;
-    const auto ticket = sound ? command.header().ticket : 0;
-    if (ticket < expected || !tickets_.pending(ticket)) continue;
-    fail_range(expected, ticket - 1, error, settled, resolved);
-    expected = ticket + 1;
+  for (const auto ticket : tickets_.all_pending()) {
     auto& slot = tickets_.slot(ticket);
-    const bool repeats = in_flight.contains(ticket, records.position());
+    if (!read(ticket, command)) {
+      fail(ticket, error, settled, resolved);
+      continue;
+    }
+    const bool repeats = in_flight.contains(ticket, slot.position);
     auto reason = obstacle(command, settled, error, true);
     if (repeats) {
       const bool culprit = died && std::exchange(slot.died_in_flight, true);
@@ -151,19 +122,21 @@ CommandPort::Settled CommandPort::move_to(std::shared_ptr<HostLink> next, const 
       fail(ticket, *reason, settled, resolved);
       lose_pinned(command, settled);
     } else {
-      slot.position = producer.position();
-      pass_on(*record, repeats && died, producer);
+      const auto position = producer.position();
+      pass_on(*record_of(slot), repeats && died, producer);
+      slot.position = position;
+      slot.record.clear();
       ++settled.resubmitted;
       settled.repeated += repeats ? 1 : 0;
       if (repeats && options_.flight != nullptr) options_.flight->repeated(ticket);
     }
   }
-  fail_range(expected, tickets_.submitted(), error, settled, resolved);
   advance(resolved);
   corrupt_.store(false, std::memory_order_release);
+  turn_to(std::move(next));
   producer_ = producer;
-  replies_ = next->replies();
-  link_ = std::move(next);
+  producer_.keep_from(0);
+  first_in_ring_ = tickets_.retired() + 1;
   link_->command_bell().ring();
   return settled;
 }
@@ -172,17 +145,24 @@ CommandPort::Settled CommandPort::settle_in_place(const Error& error) {
   Resolved resolved;
   const std::scoped_lock locks(submit_mutex_, reply_mutex_);
   auto settled = take_answers(resolved);
-  fail_in_flight(link_->header().issued_ticket.load(std::memory_order_acquire), error, settled,
-                 resolved);
-  auto untaken = link_->untaken();
+  const auto issued = link_->header().issued_ticket.load(std::memory_order_acquire);
   wire::Command command;
+  for (const auto ticket : tickets_.all_pending()) {
+    if (ticket > issued) break;
+    if (read(ticket, command)) lose_pinned(command, settled);
+    fail(ticket, error, settled, resolved);
+  }
+  auto untaken = link_->untaken();
   for (;;) {
     const auto record = untaken.front();
     if (!record.ok() || record->empty()) break;
     if (command.decode(*record).ok()) {
       const auto ticket = command.header().ticket;
       const auto reason = obstacle(command, settled, error, false);
-      if (reason && tickets_.pending(ticket)) fail(ticket, *reason, settled, resolved);
+      if (reason && tickets_.pending(ticket)) {
+        fail(ticket, *reason, settled, resolved);
+        lose_pinned(command, settled);
+      }
       if (!tickets_.pending(ticket)) {
         set_flag(const_cast<std::byte*>(record->data()), wire::kCancelled);
       } else {
@@ -201,35 +181,21 @@ void CommandPort::end(const Error& error) {
   if (!ended_) ended_ = error;
   drain_locked(resolved);
   Settled settled;
-  fail_range(tickets_.retired() + 1, tickets_.submitted(), error, settled, resolved);
+  for (const auto ticket : tickets_.all_pending()) fail(ticket, error, settled, resolved);
   advance(resolved);
 }
 
 void CommandPort::begin_again(std::shared_ptr<HostLink> link) {
   const std::scoped_lock locks(submit_mutex_, reply_mutex_);
-  producer_ = link->producer();
-  replies_ = link->replies();
-  link_ = std::move(link);
+  turn_to(std::move(link));
   corrupt_.store(false, std::memory_order_release);
   ended_.reset();
 }
 
-void CommandPort::fail_in_flight(std::uint64_t issued, const Error& error, Settled& settled,
-                                 Resolved& resolved) {
-  fail_range(tickets_.retired() + 1, std::min(issued, tickets_.submitted()), error, settled,
-             resolved);
-}
-
-void CommandPort::fail_range(std::uint64_t first, std::uint64_t last, const Error& error,
-                             Settled& settled, Resolved& resolved) {
-  for (auto ticket = first; ticket <= last; ++ticket) {
-    if (tickets_.pending(ticket)) fail(ticket, error, settled, resolved);
-  }
-}
-
 void CommandPort::fail(std::uint64_t ticket, const Error& error, Settled& settled,
                        Resolved& resolved) {
-  tickets_.for_each_written(ticket, [&](std::uint32_t buffer) {
+  tickets_.for_each_named(ticket, [&](std::uint32_t buffer, bool written) {
+    if (!written) return;
     buffers_.lose(buffer, error.code);
     if (std::find(settled.lost_buffers.begin(), settled.lost_buffers.end(), buffer) ==
         settled.lost_buffers.end()) {
@@ -239,7 +205,7 @@ void CommandPort::fail(std::uint64_t ticket, const Error& error, Settled& settle
   ++settled.failed;
   outcomes_.command_lost(ticket, error);
   if (options_.flight != nullptr) options_.flight->failed(ticket, error.code);
-  resolved.add(tickets_.close(ticket), error);
+  resolved.add(close(ticket), error);
 }
 
 std::optional<Error> CommandPort::obstacle(const wire::Command& command, const Settled& settled,

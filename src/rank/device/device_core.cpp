@@ -1,4 +1,5 @@
 #include "rank/device/device_core.hpp"
+#include <algorithm>
 
 #include <nlohmann/json.hpp>
 
@@ -156,9 +157,9 @@ void DeviceCore::reclaim() {
   std::vector<MemoryPool::Range> rested;
   {
     const std::lock_guard lock(pinned_mutex_);
-    const auto retired = port_.retired();
+    const auto pending = [&](std::uint64_t ticket) { return port_.pending(ticket); };
     std::erase_if(resting_, [&](const Resting& resting) {
-      if (resting.ticket > retired) return false;
+      if (std::any_of(resting.users.begin(), resting.users.end(), pending)) return false;
       rested.push_back(resting.range);
       return true;
     });
@@ -195,12 +196,13 @@ Result<Device::Pin> DeviceCore::allocate_pinned(std::uint64_t length, std::size_
     data = pinned_memory_.at(range->region)->data() + range->offset;
   }
   // Copies under way may still use the range when its owner lets go of it.
-  std::shared_ptr<void> lease(data, [core = shared_from_this(), range = *range](void*) {
+  const Operand where{.region = range->region, .offset = range->offset, .bytes = bytes};
+  std::shared_ptr<void> lease(data, [core = shared_from_this(), range = *range, where](void*) {
+    auto users = core->port_.users_of(where);
     const std::lock_guard lock(core->pinned_mutex_);
-    core->resting_.push_back({core->port_.submitted(), range});
+    core->resting_.push_back({std::move(users), range});
   });
-  return Device::Pin{
-      std::move(lease), data, {.region = range->region, .offset = range->offset, .bytes = bytes}};
+  return Device::Pin{std::move(lease), data, where};
 }
 
 Result<Device::Pin> DeviceCore::allocate_apart(std::uint64_t bytes) {

@@ -91,7 +91,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   std::mutex pinned_mutex_;
   std::map<std::uint32_t, std::shared_ptr<ipc::SharedMemory>> pinned_memory_;
   struct Resting {
-    std::uint64_t ticket;  ///< once this is retired nothing names the range any more
+    std::vector<std::uint64_t> users;  ///< once these are answered nothing names the range
     MemoryPool::Range range;
   };
   std::uint32_t next_apart_ = 0;

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -11,84 +13,122 @@ namespace troupe::rank {
 
 /// The commands that a rank has submitted and that are not answered yet, by ticket.
 ///
-/// Tickets are consecutive. A slot is opened by submitters (serialised by their lock) and resolved
-/// by whoever reads replies (serialised by theirs); retired() is the ticket up to which all are
-/// resolved. Bounded: open() answers 0 while the table is full.
+/// Answers come in any order. A slot is opened by submitters (serialised by their lock) and closed
+/// by whoever reads replies (serialised by theirs). Tickets grow; the number of one whose slot is
+/// still taken by an old one is left out, so that a command that is answered late holds up no
+/// other. Bounded: next() answers 0 while kMaxOpen commands are unanswered.
 class TicketTable {
  public:
   static constexpr std::uint64_t kSlots = 32768;
+  static constexpr std::uint64_t kMaxOpen = kSlots / 2;  ///< so a free slot is never far
 
   struct Slot {
     detail::StatePtr<detail::State<void>> state;
-    std::uint32_t written[3] = {};  ///< buffers the command writes
-    std::uint32_t written_count = 0;
-    std::vector<std::uint32_t> written_more;
-    std::uint64_t position = 0;   ///< of its record in the command ring; the submitters' own
-    bool died_in_flight = false;  ///< it was in flight when a device host died; likewise
-    bool quiet = false;           ///< nobody but its submitter wants to know of its failure
+    std::uint64_t ticket = 0;  ///< whose slot it is, or was last
+    /// Buffers that the command names, each as often as it does; kWritten is set in those that it
+    /// writes.
+    std::uint32_t named[4] = {};
+    std::uint32_t named_count = 0;
+    std::vector<std::uint32_t> named_more;
+    std::uint64_t bytes = 0;        ///< of its record, as a ring counts them
+    std::uint64_t position = 0;     ///< of its record in the command ring; the submitters' own
+    std::vector<std::byte> record;  ///< the record itself once it has left the ring; likewise
+    bool died_in_flight = false;    ///< it was in flight when a device host died; likewise
+    bool quiet = false;             ///< nobody but its submitter wants to know of its failure
     std::atomic<bool> open{false};
   };
+  static constexpr std::uint32_t kWritten = 0x8000'0000u;
 
   TicketTable() : slots_(std::make_unique<Slot[]>(kSlots)) {}
 
-  /// The next ticket, or 0 if the table is full. Not yet visible to resolve().
-  [[nodiscard]] std::uint64_t next() const noexcept {
-    return next_ - retired_.load(std::memory_order_acquire) > kSlots ? 0 : next_;
+  /// The next ticket, or 0 if the table is full. Not yet visible to pending().
+  [[nodiscard]] std::uint64_t next() noexcept {
+    if (open_count_.load(std::memory_order_acquire) >= kMaxOpen) return 0;
+    while (slot(next_).open.load(std::memory_order_acquire)) ++next_;
+    return next_;
   }
   [[nodiscard]] const Slot& slot(std::uint64_t ticket) const noexcept {
     return slots_[ticket % kSlots];
   }
   [[nodiscard]] Slot& slot(std::uint64_t ticket) noexcept { return slots_[ticket % kSlots]; }
-  /// Notes one buffer that the command under preparation writes.
-  void add_written(Slot& slot, std::uint32_t buffer) {
-    if (slot.written_count < 3) {
-      slot.written[slot.written_count] = buffer;
+  /// Notes one buffer that the command under preparation names.
+  void add_named(Slot& slot, std::uint32_t buffer, bool written) {
+    const auto entry = buffer | (written ? kWritten : 0);
+    if (slot.named_count < std::size(slot.named)) {
+      slot.named[slot.named_count] = entry;
     } else {
-      slot.written_more.push_back(buffer);
+      slot.named_more.push_back(entry);
     }
-    ++slot.written_count;
+    ++slot.named_count;
   }
   /// The ticket that next() returned is in use from now on.
   void open(Slot& slot, detail::StatePtr<detail::State<void>> state) {
     slot.state = std::move(state);
+    slot.ticket = next_;
+    open_count_.fetch_add(1, std::memory_order_relaxed);
+    open_bytes_.fetch_add(slot.bytes, std::memory_order_relaxed);
     slot.open.store(true, std::memory_order_release);
     submitted_.store(next_++, std::memory_order_release);
   }
 
   /// Whether the ticket is one that was submitted and is unanswered.
   [[nodiscard]] bool pending(std::uint64_t ticket) const noexcept {
-    return ticket > retired_.load(std::memory_order_relaxed) &&
-           ticket <= submitted_.load(std::memory_order_acquire) &&
-           slots_[ticket % kSlots].open.load(std::memory_order_acquire);
+    const auto& at = slot(ticket);
+    return at.open.load(std::memory_order_acquire) && at.ticket == ticket;
+  }
+  /// Every ticket that is unanswered, in order. The submitters' lock and that of those who close.
+  [[nodiscard]] std::vector<std::uint64_t> all_pending() const {
+    std::vector<std::uint64_t> tickets;
+    const auto last = submitted(), oldest = retired();
+    if (last - oldest <= kSlots) {
+      for (auto ticket = oldest + 1; ticket <= last; ++ticket) {
+        if (pending(ticket)) tickets.push_back(ticket);
+      }
+      return tickets;
+    }
+    for (std::uint64_t i = 0; i < kSlots; ++i) {
+      if (slots_[i].open.load(std::memory_order_acquire)) tickets.push_back(slots_[i].ticket);
+    }
+    std::sort(tickets.begin(), tickets.end());
+    return tickets;
   }
   /// Takes the slot's future out, for the caller to resolve; the slot is done. Call advance()
   /// afterwards.
   detail::StatePtr<detail::State<void>> close(std::uint64_t ticket) {
-    auto& slot = slots_[ticket % kSlots];
-    auto state = std::move(slot.state);
-    slot.written_count = 0;
-    slot.written_more.clear();
-    slot.open.store(false, std::memory_order_release);
+    auto& at = slot(ticket);
+    auto state = std::move(at.state);
+    at.named_count = 0;
+    at.named_more.clear();
+    open_count_.fetch_sub(1, std::memory_order_relaxed);
+    open_bytes_.fetch_sub(at.bytes, std::memory_order_relaxed);
+    at.open.store(false, std::memory_order_release);
     return state;
   }
+  /// Calls visit(buffer, written) for each buffer that the command names.
   template <class Visit>
-  void for_each_written(std::uint64_t ticket, Visit&& visit) {
-    auto& slot = slots_[ticket % kSlots];
-    for (std::uint32_t i = 0; i < slot.written_count && i < 3; ++i) visit(slot.written[i]);
-    for (auto buffer : slot.written_more) visit(buffer);
+  void for_each_named(std::uint64_t ticket, Visit&& visit) const {
+    const auto& at = slot(ticket);
+    const auto tell = [&](std::uint32_t entry) {
+      visit(entry & ~kWritten, (entry & kWritten) != 0);
+    };
+    for (std::uint32_t i = 0; i < at.named_count && i < std::size(at.named); ++i) tell(at.named[i]);
+    for (const auto entry : at.named_more) tell(entry);
   }
-  /// Moves retired() over everything that is closed.
+  /// Moves retired() over everything that is answered.
   void advance() noexcept {
     auto retired = retired_.load(std::memory_order_relaxed);
     const auto submitted = submitted_.load(std::memory_order_acquire);
-    while (retired < submitted &&
-           !slots_[(retired + 1) % kSlots].open.load(std::memory_order_acquire))
-      ++retired;
+    while (retired < submitted && !pending(retired + 1)) ++retired;
     retired_.store(retired, std::memory_order_release);
   }
 
+  /// The ticket up to which all are answered.
   [[nodiscard]] std::uint64_t retired() const noexcept {
     return retired_.load(std::memory_order_acquire);
+  }
+  /// Bytes of the records of all that is unanswered.
+  [[nodiscard]] std::uint64_t open_bytes() const noexcept {
+    return open_bytes_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] std::uint64_t submitted() const noexcept {
     return submitted_.load(std::memory_order_acquire);
@@ -99,6 +139,8 @@ class TicketTable {
   std::uint64_t next_ = 1;
   std::atomic<std::uint64_t> submitted_{0};
   std::atomic<std::uint64_t> retired_{0};
+  std::atomic<std::uint64_t> open_count_{0};
+  std::atomic<std::uint64_t> open_bytes_{0};
 };
 
 }  // namespace troupe::rank

@@ -16,7 +16,7 @@ Result<void> CpuEngine::submit_collective(const Checked& checked,
     if (!communicator->ended()->load()) work(*communicator);
   };
   return collective_.push(
-      {.lane = Lane::collective, .work = std::move(execute), .failure_over = std::move(over)});
+      {.queue = Lane::collective, .work = std::move(execute), .failure_over = std::move(over)});
 }
 
 Result<void> CpuEngine::run(const collective::AllReduce& op, const Call& call) {

@@ -19,13 +19,18 @@ CpuEngine::CpuEngine(const EngineOptions& options)
       compute_("cpu-compute", signal_),
       collective_("cpu-collective", signal_) {
   ::openblas_set_num_threads(std::max(1, options.threads));
+  compute_.set_listener([this] { collective_.look_again(); });
+  collective_.set_listener([this] { compute_.look_again(); });
 }
 
 CpuEngine::~CpuEngine() {
   abort_communicator();
-  // Both must skip their work before either is joined: one may wait for a mark of the other.
+  // Both must skip their work before either is joined, for one may wait for a mark of the other;
+  // and both must be there until both are joined, for each tells the other.
   compute_.drop_work();
   collective_.drop_work();
+  compute_.finish();
+  collective_.finish();
 }
 
 // Memory.
@@ -110,7 +115,7 @@ void CpuEngine::unmap_pinned(std::byte* base, std::uint64_t bytes) {
 
 // Lanes.
 
-Result<void> CpuEngine::open_lane(Lane) {
+Result<void> CpuEngine::open_queue(Queue) {
   return {};
 }
 
@@ -119,9 +124,9 @@ MarkState& CpuEngine::state(Mark mark) {
   return *marks_[mark.id].state;
 }
 
-Result<Mark> CpuEngine::mark(Lane lane) {
+Result<Mark> CpuEngine::mark(Queue queue) {
   auto state = std::make_shared<MarkState>();
-  if (auto pushed = worker(lane).push({.lane = lane, .mark = state}); !pushed)
+  if (auto pushed = worker(queue).push({.queue = queue, .mark = state}); !pushed)
     return pushed.error();
   if (free_marks_.empty()) {
     free_marks_.push_back(static_cast<std::uint32_t>(marks_.size()));
@@ -129,15 +134,15 @@ Result<Mark> CpuEngine::mark(Lane lane) {
   }
   const auto id = free_marks_.back();
   free_marks_.pop_back();
-  marks_[id] = {std::move(state), &worker(lane)};
+  marks_[id] = {std::move(state), queue};
   return Mark{id};
 }
 
-Result<void> CpuEngine::wait(Lane lane, Mark mark) {
-  if (state(mark).reached.load() != 0 || marks_[mark.id].worker == &worker(lane))
+Result<void> CpuEngine::wait(Queue queue, Mark mark) {
+  if (state(mark).reached.load() != 0 || marks_[mark.id].queue == queue)
     return {};  // the queue keeps the order
   // This cannot deadlock: whatever a queued task waits for was queued before it.
-  return worker(lane).push({.lane = lane, .wait_for = marks_[mark.id].state});
+  return worker(queue).push({.queue = queue, .wait_for = marks_[mark.id].state});
 }
 
 Result<void> CpuEngine::outcome(const MarkState& reached) {
@@ -149,7 +154,7 @@ Result<bool> CpuEngine::reached(Mark mark) {
   const auto& reached = state(mark);
   if (reached.reached.load() == 0) return false;
   if (auto result = outcome(reached); !result) {
-    if (marks_[mark.id].worker == &compute_) reached.failure->over->store(true);
+    if (marks_[mark.id].queue.lane != Lane::collective) reached.failure->over->store(true);
     return result.error();
   }
   return true;
@@ -162,12 +167,12 @@ void CpuEngine::release(Mark mark) {
   free_marks_.push_back(mark.id);
 }
 
-Result<void> CpuEngine::call_when_reached(Lane lane, void (*done)(void*), void* argument) {
-  return worker(lane).push({.lane = lane, .then = [done, argument] { done(argument); }});
+Result<void> CpuEngine::call_when_reached(Queue queue, void (*done)(void*), void* argument) {
+  return worker(queue).push({.queue = queue, .then = [done, argument] { done(argument); }});
 }
 
-Result<void> CpuEngine::synchronize(Lane lane) {
-  auto place = mark(lane);
+Result<void> CpuEngine::synchronize(Queue queue) {
+  auto place = mark(queue);
   if (!place) return place.error();
   state(*place).reached.wait(0);
   auto result = reached(*place);
@@ -177,14 +182,14 @@ Result<void> CpuEngine::synchronize(Lane lane) {
 }
 
 Result<void> CpuEngine::submit(const Call& call, std::function<void()> work) {
-  return worker(call.lane()).push({.lane = call.lane(), .work = std::move(work)});
+  return worker(call.queue()).push({.queue = call.queue(), .work = std::move(work)});
 }
 
 std::uint64_t CpuEngine::free_memory() {
   return available_memory();
 }
 
-Result<void> CpuEngine::suffer(memory::FaultKind kind, Lane) {
+Result<void> CpuEngine::suffer(memory::FaultKind kind, Queue) {
   return Error{Errc::unsupported, 0,
                "the cpu engine has no fault '" + std::string(to_string(kind)) + "'"};
 }

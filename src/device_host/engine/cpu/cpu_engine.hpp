@@ -39,7 +39,7 @@ Result<void> with_real(DType dtype, Visit&& visit) {
 }
 
 /// The engine for hosts without a GPU, and the reference for the other one. Slabs are memfds; one
-/// thread executes all lanes but the collective one, which has a thread of its own, so that
+/// thread executes all queues but the collective one, which has a thread of its own, so that
 /// communication overlaps computation and few threads compete where cores are few.
 class CpuEngine final : public Engine {
  public:
@@ -58,13 +58,13 @@ class CpuEngine final : public Engine {
   Result<std::byte*> map_pinned(int fd, std::uint64_t bytes) override;
   void unmap_pinned(std::byte* base, std::uint64_t bytes) override;
 
-  Result<void> open_lane(Lane lane) override;
-  Result<Mark> mark(Lane lane) override;
-  Result<void> wait(Lane lane, Mark mark) override;
+  Result<void> open_queue(Queue queue) override;
+  Result<Mark> mark(Queue queue) override;
+  Result<void> wait(Queue queue, Mark mark) override;
   Result<bool> reached(Mark mark) override;
   void release(Mark mark) override;
-  Result<void> call_when_reached(Lane lane, void (*done)(void*), void* argument) override;
-  Result<void> synchronize(Lane lane) override;
+  Result<void> call_when_reached(Queue queue, void (*done)(void*), void* argument) override;
+  Result<void> synchronize(Queue queue) override;
   [[nodiscard]] int completion_fd() const override { return signal_.fd(); }
   void arm() override { signal_.arm(); }
 
@@ -74,7 +74,7 @@ class CpuEngine final : public Engine {
                        const std::vector<std::vector<std::byte>>& contributions) override;
   void abort_communicator() override;
 
-  Result<void> suffer(memory::FaultKind kind, Lane lane) override;
+  Result<void> suffer(memory::FaultKind kind, Queue queue) override;
 
   using Engine::run;
   Result<void> run(const memory::Fill& op, const Call& call) override;
@@ -103,8 +103,8 @@ class CpuEngine final : public Engine {
   Result<void> run(const collective::Exchange& op, const Call& call) override;
 
  private:
-  [[nodiscard]] Worker& worker(Lane lane) {
-    return lane == Lane::collective ? collective_ : compute_;
+  [[nodiscard]] Worker& worker(Queue queue) {
+    return queue.lane == Lane::collective ? collective_ : compute_;
   }
   [[nodiscard]] MarkState& state(Mark mark);
   Result<void> submit(const Call& call, std::function<void()> work);
@@ -113,14 +113,14 @@ class CpuEngine final : public Engine {
   template <class Checked>
   Result<void> submit_collective(const Checked& checked, std::function<void(Communicator&)> work);
   Result<std::shared_ptr<Communicator>> communicator();
-  /// The failure, if the lane's place that `reached` stands for has one.
+  /// The failure, if the queue's place that `reached` stands for has one.
   static Result<void> outcome(const MarkState& reached);
   Result<std::byte*> map(int fd, std::uint64_t bytes);
   Result<void> reserve(std::uint64_t bytes);
 
-  struct LaneMark {
+  struct QueueMark {
     std::shared_ptr<MarkState> state;  // empty: the id is free
-    Worker* worker = nullptr;
+    Queue queue;
   };
 
   EngineOptions options_;
@@ -128,7 +128,7 @@ class CpuEngine final : public Engine {
   std::atomic<std::uint64_t> slab_bytes_ = 0;
   Random random_;  // the compute worker's
   CompletionSignal signal_;
-  std::vector<LaneMark> marks_;  // by id
+  std::vector<QueueMark> marks_;  // by id
   std::vector<std::uint32_t> free_marks_;
 
   std::mutex communicator_mutex_;

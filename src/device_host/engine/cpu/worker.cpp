@@ -44,6 +44,11 @@ Worker::Worker(const char* name, CompletionSignal& signal)
 
 Worker::~Worker() {
   drop_work();
+  finish();
+}
+
+void Worker::finish() {
+  if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
@@ -55,23 +60,47 @@ Worker::~Worker() {
 Result<void> Worker::push(Task task) {
   {
     const std::lock_guard lock(mutex_);
-    if (queue_.size() >= (task.work ? kWorkLimit : kLimit)) {
+    if (waiting_ >= (task.work ? kWorkLimit : kLimit)) {
       return Error{Errc::would_block, 0, "the cpu engine's queue is full"};
     }
-    queue_.push_back(std::move(task));
-    if (queue_.size() > 1) return {};  // the worker is awake
+    queues_[task.queue.index()].push_back({pushed_++, std::move(task)});
+    if (++waiting_ > 1 && !stalled_.load(std::memory_order_relaxed)) return {};  // it is awake
   }
   wake_.notify_one();
   return {};
 }
 
+void Worker::look_again() noexcept {
+  if (!stalled_.load()) return;  // it sees the mark without being told
+  { const std::lock_guard lock(mutex_); }
+  wake_.notify_one();
+}
+
+std::deque<Worker::Waiting>* Worker::next() {
+  std::deque<Waiting>* oldest = nullptr;
+  for (auto& queue : queues_) {
+    if (queue.empty() || (oldest != nullptr && oldest->front().number < queue.front().number))
+      continue;
+    const auto& mark = queue.front().task.wait_for;
+    if (!mark || mark->reached.load() != 0) oldest = &queue;
+  }
+  return oldest;
+}
+
 void Worker::loop() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return ending_ || !queue_.empty(); });
-    if (queue_.empty()) return;
-    Task task = std::move(queue_.front());
-    queue_.pop_front();
+    std::deque<Waiting>* queue = nullptr;
+    wake_.wait(lock, [&] {
+      stalled_.store(true);  // before the look at the marks: see look_again()
+      queue = next();
+      return queue != nullptr || (ending_ && waiting_ == 0);
+    });
+    stalled_.store(false);
+    if (queue == nullptr) return;
+    Task task = std::move(queue->front().task);
+    queue->pop_front();
+    --waiting_;
     lock.unlock();
     execute(task);
     task = {};  // what the task owned goes before the lock is taken
@@ -80,8 +109,7 @@ void Worker::loop() {
 }
 
 void Worker::execute(Task& task) {
-  if (task.wait_for) task.wait_for->reached.wait(0);
-  auto& failure = failures_[static_cast<std::size_t>(task.lane)];
+  auto& failure = failures_[task.queue.index()];
   if (task.work && !dropping_.load(std::memory_order_relaxed)) {
     try {
       task.work();
@@ -99,6 +127,7 @@ void Worker::execute(Task& task) {
   task.mark->failure = failure;
   task.mark->reached.store(1);
   task.mark->reached.notify_all();
+  if (listener_) listener_();
   signal_.mark_reached();
 }
 

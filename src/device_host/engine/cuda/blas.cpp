@@ -46,26 +46,28 @@ std::int64_t leading(std::int64_t dimension) {
 
 }  // namespace
 
-Result<void> CudaEngine::open_blas() {
-  TROUPE_CUDA_TRY(cublasCreate(blas_.handle.out()));
-  TROUPE_CUDA_TRY(cudaMalloc(blas_.workspace.out(), kWorkspaceBytes));
+Result<void> CudaEngine::open_blas(Queue queue) {
+  auto& state = blas(queue);
+  TROUPE_CUDA_TRY(cublasCreate(state.handle.out()));
+  TROUPE_CUDA_TRY(cudaMalloc(state.workspace.out(), kWorkspaceBytes));
   // In this order: setting the stream takes the workspace away.
-  TROUPE_CUDA_TRY(cublasSetStream(blas_.handle.get(), stream(Lane::blas)));
-  TROUPE_CUDA_TRY(cublasSetWorkspace(blas_.handle.get(), blas_.workspace.get(), kWorkspaceBytes));
-  TROUPE_CUDA_TRY(cublasSetPointerMode(blas_.handle.get(), CUBLAS_POINTER_MODE_HOST));
-  blas_.scalars = ScalarsAt::host;
+  TROUPE_CUDA_TRY(cublasSetStream(state.handle.get(), stream(queue)));
+  TROUPE_CUDA_TRY(cublasSetWorkspace(state.handle.get(), state.workspace.get(), kWorkspaceBytes));
+  TROUPE_CUDA_TRY(cublasSetPointerMode(state.handle.get(), CUBLAS_POINTER_MODE_HOST));
+  state.scalars = ScalarsAt::host;
   return {};
 }
 
-Result<void> CudaEngine::point_blas_at(ScalarsAt where) {
+Result<cublasHandle_t> CudaEngine::blas_at(Queue queue, ScalarsAt where) {
   enter();
-  check(static_cast<bool>(blas_.handle), "the blas lane is not open");
-  if (blas_.scalars == where) return {};
-  TROUPE_CUDA_TRY(cublasSetPointerMode(blas_.handle.get(), where == ScalarsAt::host
-                                                               ? CUBLAS_POINTER_MODE_HOST
-                                                               : CUBLAS_POINTER_MODE_DEVICE));
-  blas_.scalars = where;
-  return {};
+  auto& state = blas(queue);
+  check(static_cast<bool>(state.handle), "the blas lane is not open");
+  const auto handle = state.handle.get();
+  if (state.scalars == where) return handle;
+  TROUPE_CUDA_TRY(cublasSetPointerMode(
+      handle, where == ScalarsAt::host ? CUBLAS_POINTER_MODE_HOST : CUBLAS_POINTER_MODE_DEVICE));
+  state.scalars = where;
+  return handle;
 }
 
 Result<void> CudaEngine::run(const blas::Axpy& op, const Call& call) {
@@ -73,9 +75,10 @@ Result<void> CudaEngine::run(const blas::Axpy& op, const Call& call) {
   return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
     Factors<T> factors;
     TROUPE_CUDA_PROPAGATE(factors.resolve(*this, call, {&op.alpha}));
-    TROUPE_CUDA_PROPAGATE(point_blas_at(factors.where()));
-    TROUPE_CUDA_TRY(Cublas<T>::axpy(blas_.handle.get(), op.n, factors[0], call.at<const T>(op.x),
-                                    op.incx, call.at<T>(op.y), op.incy));
+    const auto handle = blas_at(call.queue(), factors.where());
+    if (!handle) return handle.error();
+    TROUPE_CUDA_TRY(Cublas<T>::axpy(*handle, op.n, factors[0], call.at<const T>(op.x), op.incx,
+                                    call.at<T>(op.y), op.incy));
     return {};
   });
 }
@@ -83,11 +86,12 @@ Result<void> CudaEngine::run(const blas::Axpy& op, const Call& call) {
 Result<void> CudaEngine::run(const blas::Dot& op, const Call& call) {
   return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
     if (op.n == 0) {
-      TROUPE_CUDA_TRY(cudaMemsetAsync(call.at(op.result), 0, sizeof(T), stream(call.lane())));
+      TROUPE_CUDA_TRY(cudaMemsetAsync(call.at(op.result), 0, sizeof(T), stream(call.queue())));
       return {};
     }
-    TROUPE_CUDA_PROPAGATE(point_blas_at(ScalarsAt::device));
-    TROUPE_CUDA_TRY(Cublas<T>::dot(blas_.handle.get(), op.n, call.at<const T>(op.x), op.incx,
+    const auto handle = blas_at(call.queue(), ScalarsAt::device);
+    if (!handle) return handle.error();
+    TROUPE_CUDA_TRY(Cublas<T>::dot(*handle, op.n, call.at<const T>(op.x), op.incx,
                                    call.at<const T>(op.y), op.incy, call.at<T>(op.result)));
     return {};
   });
@@ -96,12 +100,13 @@ Result<void> CudaEngine::run(const blas::Dot& op, const Call& call) {
 Result<void> CudaEngine::run(const blas::Nrm2& op, const Call& call) {
   return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
     if (op.n == 0) {
-      TROUPE_CUDA_TRY(cudaMemsetAsync(call.at(op.result), 0, sizeof(T), stream(call.lane())));
+      TROUPE_CUDA_TRY(cudaMemsetAsync(call.at(op.result), 0, sizeof(T), stream(call.queue())));
       return {};
     }
-    TROUPE_CUDA_PROPAGATE(point_blas_at(ScalarsAt::device));
-    TROUPE_CUDA_TRY(Cublas<T>::nrm2(blas_.handle.get(), op.n, call.at<const T>(op.x), op.incx,
-                                    call.at<T>(op.result)));
+    const auto handle = blas_at(call.queue(), ScalarsAt::device);
+    if (!handle) return handle.error();
+    TROUPE_CUDA_TRY(
+        Cublas<T>::nrm2(*handle, op.n, call.at<const T>(op.x), op.incx, call.at<T>(op.result)));
     return {};
   });
 }
@@ -111,20 +116,20 @@ Result<void> CudaEngine::run(const blas::Scal& op, const Call& call) {
   return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
     Factors<T> factors;
     TROUPE_CUDA_PROPAGATE(factors.resolve(*this, call, {&op.alpha}));
-    TROUPE_CUDA_PROPAGATE(point_blas_at(factors.where()));
-    TROUPE_CUDA_TRY(
-        Cublas<T>::scal(blas_.handle.get(), op.n, factors[0], call.at<T>(op.x), op.incx));
+    const auto handle = blas_at(call.queue(), factors.where());
+    if (!handle) return handle.error();
+    TROUPE_CUDA_TRY(Cublas<T>::scal(*handle, op.n, factors[0], call.at<T>(op.x), op.incx));
     return {};
   });
 }
 
 Result<void> CudaEngine::run(const blas::Copy& op, const Call& call) {
   if (op.n == 0) return {};
-  enter();
-  check(static_cast<bool>(blas_.handle), "the blas lane is not open");
+  const auto handle = blas_at(call.queue(), blas(call.queue()).scalars);  // it has no factors
+  if (!handle) return handle.error();
   return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
-    TROUPE_CUDA_TRY(Cublas<T>::copy(blas_.handle.get(), op.n, call.at<const T>(op.x), op.incx,
-                                    call.at<T>(op.y), op.incy));
+    TROUPE_CUDA_TRY(
+        Cublas<T>::copy(*handle, op.n, call.at<const T>(op.x), op.incx, call.at<T>(op.y), op.incy));
     return {};
   });
 }
@@ -134,10 +139,11 @@ Result<void> CudaEngine::run(const blas::Gemv& op, const Call& call) {
   return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
     Factors<T> factors;
     TROUPE_CUDA_PROPAGATE(factors.resolve(*this, call, {&op.alpha, &op.beta}));
-    TROUPE_CUDA_PROPAGATE(point_blas_at(factors.where()));
-    TROUPE_CUDA_TRY(Cublas<T>::gemv(
-        blas_.handle.get(), operation(op.transpose), op.m, op.n, factors[0], call.at<const T>(op.a),
-        leading(op.lda), call.at<const T>(op.x), op.incx, factors[1], call.at<T>(op.y), op.incy));
+    const auto handle = blas_at(call.queue(), factors.where());
+    if (!handle) return handle.error();
+    TROUPE_CUDA_TRY(Cublas<T>::gemv(*handle, operation(op.transpose), op.m, op.n, factors[0],
+                                    call.at<const T>(op.a), leading(op.lda), call.at<const T>(op.x),
+                                    op.incx, factors[1], call.at<T>(op.y), op.incy));
     return {};
   });
 }
@@ -147,11 +153,12 @@ Result<void> CudaEngine::run(const blas::Gemm& op, const Call& call) {
   return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
     Factors<T> factors;
     TROUPE_CUDA_PROPAGATE(factors.resolve(*this, call, {&op.alpha, &op.beta}));
-    TROUPE_CUDA_PROPAGATE(point_blas_at(factors.where()));
-    TROUPE_CUDA_TRY(Cublas<T>::gemm(
-        blas_.handle.get(), operation(op.transpose_a), operation(op.transpose_b), op.m, op.n, op.k,
-        factors[0], call.at<const T>(op.a), leading(op.lda), call.at<const T>(op.b),
-        leading(op.ldb), factors[1], call.at<T>(op.c), leading(op.ldc)));
+    const auto handle = blas_at(call.queue(), factors.where());
+    if (!handle) return handle.error();
+    TROUPE_CUDA_TRY(Cublas<T>::gemm(*handle, operation(op.transpose_a), operation(op.transpose_b),
+                                    op.m, op.n, op.k, factors[0], call.at<const T>(op.a),
+                                    leading(op.lda), call.at<const T>(op.b), leading(op.ldb),
+                                    factors[1], call.at<T>(op.c), leading(op.ldc)));
     return {};
   });
 }

@@ -60,7 +60,7 @@ Result<void> CudaEngine::copy_alone(const Op& op, const Call& call) {
   auto* const destination = call.at(op.destination);
   if (source == destination) return {};
   TROUPE_CUDA_TRY(cudaMemcpyAsync(destination, source, bytes_of(op.count, op.dtype),
-                                  cudaMemcpyDeviceToDevice, stream(call.lane())));
+                                  cudaMemcpyDeviceToDevice, stream(call.queue())));
   return {};
 }
 
@@ -71,7 +71,7 @@ Result<void> CudaEngine::run(const collective::AllReduce& op, const Call& call) 
     if (auto fits = check_world(op, rank, size); !fits) return fits;
     if (size == 1) return copy_alone(op, call);
     TROUPE_NCCL_TRY(ncclAllReduce(call.at(op.source), call.at(op.destination), op.count, *type,
-                                  nccl_op(op.op), comm, stream(call.lane())));
+                                  nccl_op(op.op), comm, stream(call.queue())));
     return {};
   });
 }
@@ -84,7 +84,7 @@ Result<void> CudaEngine::run(const collective::Reduce& op, const Call& call) {
     if (size == 1) return copy_alone(op, call);
     TROUPE_NCCL_TRY(ncclReduce(call.at(op.source), call.at(op.destination), op.count, *type,
                                nccl_op(op.op), static_cast<int>(op.root), comm,
-                               stream(call.lane())));
+                               stream(call.queue())));
     return {};
   });
 }
@@ -93,7 +93,7 @@ Result<void> CudaEngine::run(const collective::Broadcast& op, const Call& call) 
   return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
     if (auto fits = check_world(op, rank, size); !fits) return fits;
     TROUPE_NCCL_TRY(ncclBroadcast(call.at(op.data), call.at(op.data), bytes_of(op.count, op.dtype),
-                                  ncclInt8, static_cast<int>(op.root), comm, stream(call.lane())));
+                                  ncclInt8, static_cast<int>(op.root), comm, stream(call.queue())));
     return {};
   });
 }
@@ -103,7 +103,7 @@ Result<void> CudaEngine::run(const collective::AllGather& op, const Call& call) 
     if (auto fits = check_world(op, rank, size); !fits) return fits;
     TROUPE_NCCL_TRY(ncclAllGather(call.at(op.source), call.at(op.destination),
                                   bytes_of(op.count, op.dtype), ncclInt8, comm,
-                                  stream(call.lane())));
+                                  stream(call.queue())));
     return {};
   });
 }
@@ -115,7 +115,7 @@ Result<void> CudaEngine::run(const collective::ReduceScatter& op, const Call& ca
     if (auto fits = check_world(op, rank, size); !fits) return fits;
     if (size == 1) return copy_alone(op, call);
     TROUPE_NCCL_TRY(ncclReduceScatter(call.at(op.source), call.at(op.destination), op.count, *type,
-                                      nccl_op(op.op), comm, stream(call.lane())));
+                                      nccl_op(op.op), comm, stream(call.queue())));
     return {};
   });
 }
@@ -124,23 +124,23 @@ Result<void> CudaEngine::run(const collective::AllToAll& op, const Call& call) {
   const auto bytes = bytes_of(op.count, op.dtype);
   const auto* source = call.at(op.source);
   auto* destination = call.at(op.destination);
-  const auto lane_stream = stream(call.lane());
+  const auto its_stream = stream(call.queue());
   return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
     if (auto fits = check_world(op, rank, size); !fits) return fits;
     TROUPE_NCCL_TRY(ncclGroupStart());
     auto status = ncclSuccess;
     for (int peer = 0; peer < size && status == ncclSuccess; ++peer) {
       const auto offset = static_cast<std::size_t>(peer) * bytes;
-      status = ncclSend(source + offset, bytes, ncclInt8, peer, comm, lane_stream);
+      status = ncclSend(source + offset, bytes, ncclInt8, peer, comm, its_stream);
       if (status != ncclSuccess) break;
-      status = ncclRecv(destination + offset, bytes, ncclInt8, peer, comm, lane_stream);
+      status = ncclRecv(destination + offset, bytes, ncclInt8, peer, comm, its_stream);
     }
     return end_group(status);
   });
 }
 
 Result<void> CudaEngine::run(const collective::Exchange&, const Call& call) {
-  const auto lane_stream = stream(call.lane());
+  const auto its_stream = stream(call.queue());
   return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
     if (auto fits = check_world(call.tail(), rank, size); !fits) return fits;
     TROUPE_NCCL_TRY(ncclGroupStart());
@@ -149,8 +149,8 @@ Result<void> CudaEngine::run(const collective::Exchange&, const Call& call) {
       const int peer = static_cast<int>(part.peer);
       status =
           part.receive != 0
-              ? ncclRecv(call.at(part.data), part.data.bytes, ncclInt8, peer, comm, lane_stream)
-              : ncclSend(call.at(part.data), part.data.bytes, ncclInt8, peer, comm, lane_stream);
+              ? ncclRecv(call.at(part.data), part.data.bytes, ncclInt8, peer, comm, its_stream)
+              : ncclSend(call.at(part.data), part.data.bytes, ncclInt8, peer, comm, its_stream);
       if (status != ncclSuccess) break;
     }
     return end_group(status);

@@ -19,7 +19,7 @@ CudaEngine::CudaEngine(const EngineOptions& options, const Driver& api,
 
 CudaEngine::~CudaEngine() {
   communicator_.abort();
-  forget_matrices(0);
+  for (const bool detour : {false, true}) forget_matrices({Lane::sparse, detour}, 0);
 }
 
 Result<void> CudaEngine::start() {
@@ -36,49 +36,49 @@ void CudaEngine::enter() const {
   current = device_;
 }
 
-cudaStream_t CudaEngine::stream(Lane lane) const {
+cudaStream_t CudaEngine::stream(Queue queue) const {
   enter();
-  const auto& state = lanes_[static_cast<std::size_t>(lane)];
-  check(static_cast<bool>(state.stream), "the lane is not open");
+  const auto& state = queues_[queue.index()];
+  check(static_cast<bool>(state.stream), "the queue is not open");
   return state.stream.get();
 }
 
-Result<void> CudaEngine::open_lane(Lane lane) {
+Result<void> CudaEngine::open_queue(Queue queue) {
   enter();
-  auto& state = lanes_[static_cast<std::size_t>(lane)];
+  auto& state = queues_[queue.index()];
   int least = 0, greatest = 0;
   TROUPE_CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &greatest));
   TROUPE_CUDA_TRY(cudaStreamCreateWithPriority(state.stream.out(), cudaStreamNonBlocking,
-                                               lane == Lane::collective ? greatest : least));
+                                               queue.lane == Lane::collective ? greatest : least));
   TROUPE_CUDA_TRY(cudaMalloc(state.scratch.out(), kScratchBytes));
   TROUPE_CUDA_TRY(cudaMemsetAsync(state.scratch.get(), 0, kScratchBytes, state.stream.get()));
-  switch (lane) {
-    case Lane::blas: TROUPE_CUDA_PROPAGATE(open_blas()); break;
-    case Lane::sparse: TROUPE_CUDA_PROPAGATE(open_sparse()); break;
-    case Lane::rng: TROUPE_CUDA_PROPAGATE(open_rng()); break;
+  switch (queue.lane) {
+    case Lane::blas: TROUPE_CUDA_PROPAGATE(open_blas(queue)); break;
+    case Lane::sparse: TROUPE_CUDA_PROPAGATE(open_sparse(queue)); break;
+    case Lane::rng: TROUPE_CUDA_PROPAGATE(open_rng(queue)); break;
     case Lane::memory:
     case Lane::host_to_device:
     case Lane::device_to_host:
     case Lane::vector:
     case Lane::collective: break;
   }
-  TROUPE_CUDA_PROPAGATE(warm_up(lane));
+  TROUPE_CUDA_PROPAGATE(warm_up(queue));
   TROUPE_CUDA_TRY(cudaStreamSynchronize(state.stream.get()));
   return {};
 }
 
-Result<Mark> CudaEngine::mark(Lane lane) {
-  const auto lane_stream = stream(lane);
-  auto mark = marks_.take(lane);
+Result<Mark> CudaEngine::mark(Queue queue) {
+  const auto its_stream = stream(queue);
+  auto mark = marks_.take(queue);
   if (!mark) return mark;
-  const auto status = cudaEventRecord(marks_.event(*mark), lane_stream);
+  const auto status = cudaEventRecord(marks_.event(*mark), its_stream);
   if (status == cudaSuccess) return mark;
   marks_.give_back(*mark);
   return failure(status, "cudaEventRecord");
 }
 
-Result<void> CudaEngine::wait(Lane lane, Mark mark) {
-  TROUPE_CUDA_TRY(cudaStreamWaitEvent(stream(lane), marks_.event(mark), 0));
+Result<void> CudaEngine::wait(Queue queue, Mark mark) {
+  TROUPE_CUDA_TRY(cudaStreamWaitEvent(stream(queue), marks_.event(mark), 0));
   return {};
 }
 
@@ -89,7 +89,7 @@ Result<bool> CudaEngine::reached(Mark mark) {
   if (status != cudaErrorNotReady) return failure(status, "cudaEventQuery");
   // "Not ready" is recorded as this thread's last error, and some libraries would take it for one.
   (void)cudaGetLastError();
-  if (marks_.lane(mark) == Lane::collective) TROUPE_CUDA_PROPAGATE(communicator_.health());
+  if (marks_.queue(mark).lane == Lane::collective) TROUPE_CUDA_PROPAGATE(communicator_.health());
   return false;
 }
 
@@ -97,27 +97,26 @@ void CudaEngine::release(Mark mark) {
   marks_.give_back(mark);
 }
 
-Result<void> CudaEngine::call_when_reached(Lane lane, void (*done)(void*), void* argument) {
-  TROUPE_CUDA_TRY(cudaLaunchHostFunc(stream(lane), done, argument));
+Result<void> CudaEngine::call_when_reached(Queue queue, void (*done)(void*), void* argument) {
+  TROUPE_CUDA_TRY(cudaLaunchHostFunc(stream(queue), done, argument));
   return {};
 }
 
-Result<void> CudaEngine::synchronize(Lane lane) {
-  TROUPE_CUDA_TRY(cudaStreamSynchronize(stream(lane)));
+Result<void> CudaEngine::synchronize(Queue queue) {
+  TROUPE_CUDA_TRY(cudaStreamSynchronize(stream(queue)));
   return {};
 }
 
-Result<void> CudaEngine::suffer(memory::FaultKind kind, Lane lane) {
-  const auto lane_stream = stream(lane);
+Result<void> CudaEngine::suffer(memory::FaultKind kind, Queue queue) {
+  const auto its_stream = stream(queue);
   switch (kind) {
     case memory::FaultKind::illegal_address:
-      TROUPE_CUDA_TRY(faults::illegal_address(lane_stream));
+      TROUPE_CUDA_TRY(faults::illegal_address(its_stream));
       return {};
-    case memory::FaultKind::trap: TROUPE_CUDA_TRY(faults::trap(lane_stream)); return {};
-    case memory::FaultKind::assertion: TROUPE_CUDA_TRY(faults::assertion(lane_stream)); return {};
+    case memory::FaultKind::trap: TROUPE_CUDA_TRY(faults::trap(its_stream)); return {};
+    case memory::FaultKind::assertion: TROUPE_CUDA_TRY(faults::assertion(its_stream)); return {};
     case memory::FaultKind::misaligned:
-      TROUPE_CUDA_TRY(
-          faults::misaligned(lane_stream, lanes_[static_cast<std::size_t>(lane)].scratch.get()));
+      TROUPE_CUDA_TRY(faults::misaligned(its_stream, queues_[queue.index()].scratch.get()));
       return {};
     case memory::FaultKind::kill:
     case memory::FaultKind::segv:

@@ -15,8 +15,8 @@
 
 namespace troupe::host::cuda {
 
-/// What every lane has: its stream, and some zeroed device memory for factors and for warming up.
-struct LaneState {
+/// What every queue has: its stream, and some zeroed device memory for factors and for warming up.
+struct QueueState {
   Stream stream;
   DeviceMemory scratch;
 };
@@ -59,8 +59,8 @@ struct RngState {
   std::optional<std::uint64_t> seed;  ///< what the generator is set to
 };
 
-/// The engine on one CUDA device: the primary context, a stream per lane, one handle of each
-/// library. See Engine for who may call what.
+/// The engine on one CUDA device: the primary context, a stream per queue, and one handle of each
+/// library per queue of its lane. See Engine for who may call what.
 class CudaEngine final : public Engine {
  public:
   CudaEngine(const EngineOptions& options, const Driver& api, DeviceDescription description,
@@ -82,16 +82,16 @@ class CudaEngine final : public Engine {
   void unmap_pinned(std::byte* base, std::uint64_t bytes) override;
 
   // cuda_engine.cpp
-  Result<void> open_lane(Lane lane) override;
-  Result<Mark> mark(Lane lane) override;
-  Result<void> wait(Lane lane, Mark mark) override;
+  Result<void> open_queue(Queue queue) override;
+  Result<Mark> mark(Queue queue) override;
+  Result<void> wait(Queue queue, Mark mark) override;
   Result<bool> reached(Mark mark) override;
   void release(Mark mark) override;
-  Result<void> call_when_reached(Lane lane, void (*done)(void*), void* argument) override;
-  Result<void> synchronize(Lane lane) override;
+  Result<void> call_when_reached(Queue queue, void (*done)(void*), void* argument) override;
+  Result<void> synchronize(Queue queue) override;
   [[nodiscard]] int completion_fd() const override { return -1; }
   void arm() override {}
-  Result<void> suffer(memory::FaultKind kind, Lane lane) override;
+  Result<void> suffer(memory::FaultKind kind, Queue queue) override;
 
   Result<void> prepare_connect() override;
   Result<std::vector<std::byte>> contribute(int rank, int size) override;
@@ -133,18 +133,18 @@ class CudaEngine final : public Engine {
  private:
   /// Makes the device current on the calling thread, which costs nothing if it is.
   void enter() const;
-  /// The stream of an open lane.
-  [[nodiscard]] cudaStream_t stream(Lane lane) const;
-  [[nodiscard]] kernels::Launch launch(Lane lane) const {
-    return {stream(lane), facts_.multiprocessors};
+  /// The stream of an open queue.
+  [[nodiscard]] cudaStream_t stream(Queue queue) const;
+  [[nodiscard]] kernels::Launch launch(Queue queue) const {
+    return {stream(queue), facts_.multiprocessors};
   }
 
-  // Makes a library's handle on the lane's stream, then runs each operation once on the lane's
+  // Makes a library's handle on the queue's stream, then runs each operation once on the queue's
   // scratch memory.
-  Result<void> open_blas();
-  Result<void> open_sparse();
-  Result<void> open_rng();
-  Result<void> warm_up(Lane lane);
+  Result<void> open_blas(Queue queue);
+  Result<void> open_sparse(Queue queue);
+  Result<void> open_rng(Queue queue);
+  Result<void> warm_up(Queue queue);
   Result<void> warm_up_blas(const Call& call);
   Result<void> warm_up_sparse(const Call& call);
   Result<void> warm_up_rng(const Call& call);
@@ -154,17 +154,22 @@ class CudaEngine final : public Engine {
   Result<CUmemGenericAllocationHandle> allocate(std::uint64_t bytes);
   Result<void> reserve_budget(std::uint64_t bytes);
 
-  Result<void> point_blas_at(ScalarsAt where);
-  Result<void> point_sparse_at(ScalarsAt where);
-  Result<PreparedMatrix*> prepare(const PreparedMatrix::Key& key, const void* alpha,
+  [[nodiscard]] BlasState& blas(Queue queue) { return blas_[queue.detour ? 1 : 0]; }
+  [[nodiscard]] SparseState& sparse(Queue queue) { return sparse_[queue.detour ? 1 : 0]; }
+  [[nodiscard]] RngState& rng(Queue queue) { return rng_[queue.detour ? 1 : 0]; }
+  /// The handle of an open queue, told where the factors of the next call are.
+  Result<cublasHandle_t> blas_at(Queue queue, ScalarsAt where);
+  Result<void> point_sparse_at(Queue queue, ScalarsAt where);
+  Result<PreparedMatrix*> prepare(Queue queue, const PreparedMatrix::Key& key, const void* alpha,
                                   const void* beta, void* x, void* y);
   /// One product, with the matrix in any form; `op` gives factors and vectors.
   template <class Op>
   Result<void> multiply(const Op& op, const PreparedMatrix::Key& key, const Call& call);
   template <class Op>
   Result<void> copy_alone(const Op& op, const Call& call);
-  void forget_matrices(std::size_t keep);
-  Result<void> seek(std::uint64_t seed, std::uint64_t subsequence, std::uint64_t offset);
+  void forget_matrices(Queue queue, std::size_t keep);
+  Result<curandGenerator_t> seek(Queue queue, std::uint64_t seed, std::uint64_t subsequence,
+                                 std::uint64_t offset);
 
   template <class T>
   friend class Factors;
@@ -178,11 +183,12 @@ class CudaEngine final : public Engine {
   std::atomic<std::uint64_t> slab_bytes_{0};
   std::atomic<bool> rdma_;  ///< cleared if slabs cannot be made for GPUDirect RDMA after all
 
-  std::array<LaneState, kLaneCount> lanes_;
+  std::array<QueueState, kQueueCount> queues_;
   MarkPool marks_;
-  BlasState blas_;
-  SparseState sparse_;
-  RngState rng_;
+  // The lane's own queue, its detour.
+  std::array<BlasState, 2> blas_;
+  std::array<SparseState, 2> sparse_;
+  std::array<RngState, 2> rng_;
   Communicator communicator_;  ///< last: it ends first, and with it what streams may wait for
 };
 

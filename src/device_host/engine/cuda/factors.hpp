@@ -17,7 +17,7 @@ Result<void> for_real(DType dtype, F&& f) {
 }
 
 /// The factors of one call as the libraries want them: all in host memory or all in device memory.
-/// Where an operation mixes both, the values are written to the lane's scratch memory in stream
+/// Where an operation mixes both, the values are written to the queue's scratch memory in stream
 /// order, so an earlier call that still reads them there is not disturbed.
 template <class T>
 class Factors {
@@ -34,13 +34,12 @@ class Factors {
       ++i;
     }
     if (where_ == ScalarsAt::host) return {};
-    auto* const cells =
-        static_cast<T*>(engine.lanes_[static_cast<std::size_t>(call.lane())].scratch.get());
+    auto* const cells = static_cast<T*>(engine.queues_[call.queue().index()].scratch.get());
     for (i = 0; i < scalars.size(); ++i) {
       if (device_[i] != nullptr) continue;
       std::array<std::uint8_t, 16> pattern{};
       std::memcpy(pattern.data(), &host_[i], sizeof(T));
-      TROUPE_CUDA_TRY(kernels::fill(engine.launch(call.lane()), cells + i, pattern, sizeof(T), 1));
+      TROUPE_CUDA_TRY(kernels::fill(engine.launch(call.queue()), cells + i, pattern, sizeof(T), 1));
       device_[i] = cells + i;
     }
     return {};

@@ -9,12 +9,12 @@ Result<void> MarkPool::start() {
   return {};
 }
 
-Result<Mark> MarkPool::take(Lane lane) {
+Result<Mark> MarkPool::take(Queue queue) {
   if (free_.empty()) TROUPE_CUDA_PROPAGATE(grow());
   const Mark mark = free_.back();
   free_.pop_back();
   auto& entry = entries_[mark.id - 1];
-  entry.lane = lane;
+  entry.queue = queue;
   entry.taken = true;
   return mark;
 }

@@ -16,17 +16,17 @@ class MarkPool {
 
   /// Makes the first events.
   Result<void> start();
-  /// An event for a mark on `lane`; more are made if none is free.
-  Result<Mark> take(Lane lane);
+  /// An event for a mark on `queue`; more are made if none is free.
+  Result<Mark> take(Queue queue);
   void give_back(Mark mark);
 
   [[nodiscard]] cudaEvent_t event(Mark mark) const { return entry(mark).event.get(); }
-  [[nodiscard]] Lane lane(Mark mark) const { return entry(mark).lane; }
+  [[nodiscard]] Queue queue(Mark mark) const { return entry(mark).queue; }
 
  private:
   struct Entry {
     Event event;
-    Lane lane{};
+    Queue queue;
     bool taken = false;
   };
   Result<void> grow();

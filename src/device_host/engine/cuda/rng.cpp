@@ -23,44 +23,50 @@ curandStatus_t generate_normal(curandGenerator_t generator, double* out, std::si
 
 }  // namespace
 
-Result<void> CudaEngine::open_rng() {
-  TROUPE_CUDA_TRY(curandCreateGenerator(rng_.generator.out(), CURAND_RNG_PSEUDO_PHILOX4_32_10));
-  TROUPE_CUDA_TRY(curandSetStream(rng_.generator.get(), stream(Lane::rng)));
-  rng_.seed.reset();
+Result<void> CudaEngine::open_rng(Queue queue) {
+  auto& state = rng(queue);
+  TROUPE_CUDA_TRY(curandCreateGenerator(state.generator.out(), CURAND_RNG_PSEUDO_PHILOX4_32_10));
+  TROUPE_CUDA_TRY(curandSetStream(state.generator.get(), stream(queue)));
+  state.seed.reset();
   return {};
 }
 
 /// Puts the generator where the numbers start. The position is absolute and set every time: where a
 /// call leaves it depends on type and length, so only so is a number a function of seed,
 /// subsequence, offset and index.
-Result<void> CudaEngine::seek(std::uint64_t seed, std::uint64_t subsequence, std::uint64_t offset) {
+Result<curandGenerator_t> CudaEngine::seek(Queue queue, std::uint64_t seed,
+                                           std::uint64_t subsequence, std::uint64_t offset) {
   enter();
-  check(static_cast<bool>(rng_.generator), "the rng lane is not open");
-  if (rng_.seed != seed) {
-    rng_.seed.reset();
-    TROUPE_CUDA_TRY(curandSetPseudoRandomGeneratorSeed(rng_.generator.get(), seed));
-    rng_.seed = seed;
+  auto& state = rng(queue);
+  check(static_cast<bool>(state.generator), "the rng lane is not open");
+  const auto generator = state.generator.get();
+  if (state.seed != seed) {
+    state.seed.reset();
+    TROUPE_CUDA_TRY(curandSetPseudoRandomGeneratorSeed(generator, seed));
+    state.seed = seed;
   }
-  TROUPE_CUDA_TRY(curandSetGeneratorOffset(rng_.generator.get(),
-                                           subsequence * rng::kSubsequenceStride + offset));
-  return {};
+  TROUPE_CUDA_TRY(
+      curandSetGeneratorOffset(generator, subsequence * troupe::rng::kSubsequenceStride + offset));
+  return generator;
 }
 
 Result<void> CudaEngine::run(const rng::Uniform& op, const Call& call) {
   if (op.n == 0) return {};
-  TROUPE_CUDA_PROPAGATE(seek(op.seed, op.subsequence, op.offset));
+  const auto generator = seek(call.queue(), op.seed, op.subsequence, op.offset);
+  if (!generator) return generator.error();
   return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
-    TROUPE_CUDA_TRY(generate_uniform(rng_.generator.get(), call.at<T>(op.destination),
-                                     static_cast<std::size_t>(op.n)));
+    TROUPE_CUDA_TRY(
+        generate_uniform(*generator, call.at<T>(op.destination), static_cast<std::size_t>(op.n)));
     return {};
   });
 }
 
 Result<void> CudaEngine::run(const rng::Normal& op, const Call& call) {
   if (op.n == 0) return {};
-  TROUPE_CUDA_PROPAGATE(seek(op.seed, op.subsequence, op.offset));
+  const auto generator = seek(call.queue(), op.seed, op.subsequence, op.offset);
+  if (!generator) return generator.error();
   return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
-    TROUPE_CUDA_TRY(generate_normal(rng_.generator.get(), call.at<T>(op.destination),
+    TROUPE_CUDA_TRY(generate_normal(*generator, call.at<T>(op.destination),
                                     static_cast<std::size_t>(op.n), op.mean, op.deviation));
     return {};
   });

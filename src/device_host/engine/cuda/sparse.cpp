@@ -40,39 +40,43 @@ cusparseStatus_t describe(const PreparedMatrix::Key& key, cusparseConstSpMatDesc
 
 }  // namespace
 
-Result<void> CudaEngine::open_sparse() {
-  TROUPE_CUDA_TRY(cusparseCreate(sparse_.handle.out()));
-  TROUPE_CUDA_TRY(cusparseSetStream(sparse_.handle.get(), stream(Lane::sparse)));
-  TROUPE_CUDA_TRY(cusparseSetPointerMode(sparse_.handle.get(), CUSPARSE_POINTER_MODE_HOST));
-  sparse_.scalars = ScalarsAt::host;
+Result<void> CudaEngine::open_sparse(Queue queue) {
+  auto& state = sparse(queue);
+  TROUPE_CUDA_TRY(cusparseCreate(state.handle.out()));
+  TROUPE_CUDA_TRY(cusparseSetStream(state.handle.get(), stream(queue)));
+  TROUPE_CUDA_TRY(cusparseSetPointerMode(state.handle.get(), CUSPARSE_POINTER_MODE_HOST));
+  state.scalars = ScalarsAt::host;
   return {};
 }
 
-Result<void> CudaEngine::point_sparse_at(ScalarsAt where) {
+Result<void> CudaEngine::point_sparse_at(Queue queue, ScalarsAt where) {
   enter();
-  check(static_cast<bool>(sparse_.handle), "the sparse lane is not open");
-  if (sparse_.scalars == where) return {};
-  TROUPE_CUDA_TRY(cusparseSetPointerMode(sparse_.handle.get(), where == ScalarsAt::host
-                                                                   ? CUSPARSE_POINTER_MODE_HOST
-                                                                   : CUSPARSE_POINTER_MODE_DEVICE));
-  sparse_.scalars = where;
+  auto& state = sparse(queue);
+  check(static_cast<bool>(state.handle), "the sparse lane is not open");
+  if (state.scalars == where) return {};
+  TROUPE_CUDA_TRY(cusparseSetPointerMode(state.handle.get(), where == ScalarsAt::host
+                                                                 ? CUSPARSE_POINTER_MODE_HOST
+                                                                 : CUSPARSE_POINTER_MODE_DEVICE));
+  state.scalars = where;
   return {};
 }
 
 /// Keeps the `keep` most recently used matrices.
-void CudaEngine::forget_matrices(std::size_t keep) {
-  while (sparse_.prepared.size() > keep) {
-    if (auto* workspace = sparse_.prepared.back().workspace; workspace != nullptr) {
-      (void)cudaFreeAsync(workspace, stream(Lane::sparse));
+void CudaEngine::forget_matrices(Queue queue, std::size_t keep) {
+  auto& cache = sparse(queue).prepared;
+  while (cache.size() > keep) {
+    if (auto* workspace = cache.back().workspace; workspace != nullptr) {
+      (void)cudaFreeAsync(workspace, stream(queue));
     }
-    sparse_.prepared.pop_back();
+    cache.pop_back();
   }
 }
 
 /// What is cached for the matrix, made if it is not there, with x and y set to the given vectors.
-Result<PreparedMatrix*> CudaEngine::prepare(const PreparedMatrix::Key& key, const void* alpha,
-                                            const void* beta, void* x, void* y) {
-  auto& cache = sparse_.prepared;
+Result<PreparedMatrix*> CudaEngine::prepare(Queue queue, const PreparedMatrix::Key& key,
+                                            const void* alpha, const void* beta, void* x, void* y) {
+  const auto handle = sparse(queue).handle.get();
+  auto& cache = sparse(queue).prepared;
   const auto found = std::find_if(cache.begin(), cache.end(),
                                   [&](const PreparedMatrix& entry) { return entry.key == key; });
   if (found != cache.end()) {
@@ -89,20 +93,20 @@ Result<PreparedMatrix*> CudaEngine::prepare(const PreparedMatrix::Key& key, cons
   TROUPE_CUDA_TRY(cusparseCreateDnVec(made.x.out(), key.columns, x, type));
   TROUPE_CUDA_TRY(cusparseCreateDnVec(made.y.out(), key.rows, y, type));
   std::size_t bytes = 0;
-  TROUPE_CUDA_TRY(cusparseSpMV_bufferSize(sparse_.handle.get(), CUSPARSE_OPERATION_NON_TRANSPOSE,
-                                          alpha, made.matrix.get(), made.x.get(), beta,
-                                          made.y.get(), type, algorithm(key), &bytes));
-  forget_matrices(kPreparedMatrices - 1);
+  TROUPE_CUDA_TRY(cusparseSpMV_bufferSize(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, alpha,
+                                          made.matrix.get(), made.x.get(), beta, made.y.get(), type,
+                                          algorithm(key), &bytes));
+  forget_matrices(queue, kPreparedMatrices - 1);
   if (bytes > 0) {
-    TROUPE_CUDA_TRY(cudaMallocAsync(&made.workspace, bytes, stream(Lane::sparse)));
+    TROUPE_CUDA_TRY(cudaMallocAsync(&made.workspace, bytes, stream(queue)));
   }
-  const auto status = cusparseSpMV_preprocess(
-      sparse_.handle.get(), CUSPARSE_OPERATION_NON_TRANSPOSE, alpha, made.matrix.get(),
-      made.x.get(), beta, made.y.get(), type, algorithm(key), made.workspace);
+  const auto status = cusparseSpMV_preprocess(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, alpha,
+                                              made.matrix.get(), made.x.get(), beta, made.y.get(),
+                                              type, algorithm(key), made.workspace);
   cache.push_front(std::move(made));
   if (status != CUSPARSE_STATUS_SUCCESS) {
     cache.splice(cache.end(), cache, cache.begin());
-    forget_matrices(cache.size() - 1);
+    forget_matrices(queue, cache.size() - 1);
     return failure(status, "cusparseSpMV_preprocess");
   }
   return &cache.front();
@@ -117,18 +121,19 @@ Result<void> CudaEngine::multiply(const Op& op, const PreparedMatrix::Key& key, 
       const kernels::Factor<T> beta{
           op.beta.device.present() ? call.at<const T>(op.beta.device) : nullptr,
           static_cast<T>(op.beta.value)};
-      TROUPE_CUDA_TRY(kernels::scale(launch(call.lane()), op.rows, beta, y));
+      TROUPE_CUDA_TRY(kernels::scale(launch(call.queue()), op.rows, beta, y));
       return {};
     }
     Factors<T> factors;
     TROUPE_CUDA_PROPAGATE(factors.resolve(*this, call, {&op.alpha, &op.beta}));
-    TROUPE_CUDA_PROPAGATE(point_sparse_at(factors.where()));
-    const auto prepared = prepare(key, factors[0], factors[1], call.at(op.x), y);
+    TROUPE_CUDA_PROPAGATE(point_sparse_at(call.queue(), factors.where()));
+    const auto prepared = prepare(call.queue(), key, factors[0], factors[1], call.at(op.x), y);
     if (!prepared) return prepared.error();
     const auto& entry = **prepared;
-    TROUPE_CUDA_TRY(cusparseSpMV(sparse_.handle.get(), CUSPARSE_OPERATION_NON_TRANSPOSE, factors[0],
-                                 entry.matrix.get(), entry.x.get(), factors[1], entry.y.get(),
-                                 value_type(op.dtype), algorithm(key), entry.workspace));
+    TROUPE_CUDA_TRY(cusparseSpMV(sparse(call.queue()).handle.get(),
+                                 CUSPARSE_OPERATION_NON_TRANSPOSE, factors[0], entry.matrix.get(),
+                                 entry.x.get(), factors[1], entry.y.get(), value_type(op.dtype),
+                                 algorithm(key), entry.workspace));
     return {};
   });
 }
@@ -173,10 +178,10 @@ Result<void> CudaEngine::run(const sparse::Gather& op, const Call& call) {
     const auto* const source = call.at<const T>(op.source);
     auto* const destination = call.at<T>(op.destination);
     if (op.index_dtype.value == DType::i32) {
-      TROUPE_CUDA_TRY(kernels::gather(launch(call.lane()), op.count, source,
+      TROUPE_CUDA_TRY(kernels::gather(launch(call.queue()), op.count, source,
                                       call.at<const std::int32_t>(op.index), destination));
     } else {
-      TROUPE_CUDA_TRY(kernels::gather(launch(call.lane()), op.count, source,
+      TROUPE_CUDA_TRY(kernels::gather(launch(call.queue()), op.count, source,
                                       call.at<const std::int64_t>(op.index), destination));
     }
     return {};

@@ -26,7 +26,7 @@ kernels::Factor<T> factor(const Scalar& scalar, const Call& call) {
 Result<void> CudaEngine::run(const memory::Fill& op, const Call& call) {
   std::array<std::uint8_t, 16> pattern{};
   std::copy(std::begin(op.pattern), std::end(op.pattern), pattern.begin());
-  TROUPE_CUDA_TRY(kernels::fill(launch(call.lane()), call.at(op.destination), pattern,
+  TROUPE_CUDA_TRY(kernels::fill(launch(call.queue()), call.at(op.destination), pattern,
                                 size_of(op.dtype), op.count));
   return {};
 }
@@ -34,13 +34,13 @@ Result<void> CudaEngine::run(const memory::Fill& op, const Call& call) {
 Result<void> CudaEngine::run(const memory::Copy& op, const Call& call) {
   if (op.source.bytes == 0) return {};
   TROUPE_CUDA_TRY(cudaMemcpyAsync(call.at(op.destination), call.at(op.source), op.source.bytes,
-                                  kind_of(op), stream(call.lane())));
+                                  kind_of(op), stream(call.queue())));
   return {};
 }
 
 Result<void> CudaEngine::run(const vector::Multiply& op, const Call& call) {
   return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
-    TROUPE_CUDA_TRY(kernels::multiply(launch(call.lane()), op.n, call.at<const T>(op.x),
+    TROUPE_CUDA_TRY(kernels::multiply(launch(call.queue()), op.n, call.at<const T>(op.x),
                                       call.at<const T>(op.y), call.at<T>(op.z)));
     return {};
   });
@@ -48,7 +48,7 @@ Result<void> CudaEngine::run(const vector::Multiply& op, const Call& call) {
 
 Result<void> CudaEngine::run(const vector::Divide& op, const Call& call) {
   return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
-    TROUPE_CUDA_TRY(kernels::divide(launch(call.lane()), op.n, call.at<const T>(op.x),
+    TROUPE_CUDA_TRY(kernels::divide(launch(call.queue()), op.n, call.at<const T>(op.x),
                                     call.at<const T>(op.y), call.at<T>(op.z)));
     return {};
   });
@@ -56,7 +56,7 @@ Result<void> CudaEngine::run(const vector::Divide& op, const Call& call) {
 
 Result<void> CudaEngine::run(const vector::Axpby& op, const Call& call) {
   return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
-    TROUPE_CUDA_TRY(kernels::axpby(launch(call.lane()), op.n, factor<T>(op.alpha, call),
+    TROUPE_CUDA_TRY(kernels::axpby(launch(call.queue()), op.n, factor<T>(op.alpha, call),
                                    call.at<const T>(op.x), factor<T>(op.beta, call),
                                    call.at<T>(op.y)));
     return {};

@@ -2,7 +2,7 @@
 #include "device_host/engine/cuda/status.hpp"
 
 /// Libraries load their kernels when these are first launched, which takes milliseconds. So each
-/// operation of a lane runs once, on zeros, before the lane is in use.
+/// operation of a queue runs once, on zeros, before the queue is in use.
 namespace troupe::host::cuda {
 namespace {
 
@@ -26,14 +26,13 @@ Scalar in_memory(DType dtype) {
 
 }  // namespace
 
-Result<void> CudaEngine::warm_up(Lane lane) {
+Result<void> CudaEngine::warm_up(Queue queue) {
   AddressMap addresses;
-  auto* const scratch =
-      static_cast<std::byte*>(lanes_[static_cast<std::size_t>(lane)].scratch.get());
+  auto* const scratch = static_cast<std::byte*>(queues_[queue.index()].scratch.get());
   addresses.set(kScratchRegion, scratch, kScratchBytes);
-  const Call call(lane, addresses, {});
+  const Call call(queue, addresses, {});
   const auto x = part(1), y = part(2), z = part(3);
-  switch (lane) {
+  switch (queue.lane) {
     case Lane::memory:
       TROUPE_CUDA_PROPAGATE(run(memory::Fill{DType::f64, 64, {}, x}, call));
       return run(memory::Copy{DType::f64, x, y}, call);
@@ -43,10 +42,11 @@ Result<void> CudaEngine::warm_up(Lane lane) {
       TROUPE_CUDA_TRY(cudaMallocHost(pinned.out(), kPartBytes));
       addresses.set(kPinnedRegion | 1, static_cast<std::byte*>(pinned.get()), kPartBytes);
       const Operand host{kPinnedRegion | 1, 0, 0, 0, 0, kPartBytes};
-      TROUPE_CUDA_PROPAGATE(run(lane == Lane::host_to_device ? memory::Copy{DType::f64, host, x}
-                                                             : memory::Copy{DType::f64, x, host},
+      TROUPE_CUDA_PROPAGATE(run(queue.lane == Lane::host_to_device
+                                    ? memory::Copy{DType::f64, host, x}
+                                    : memory::Copy{DType::f64, x, host},
                                 call));
-      return synchronize(lane);
+      return synchronize(queue);
     }
     case Lane::vector:
       for (const auto dtype : kReals) {
@@ -59,10 +59,10 @@ Result<void> CudaEngine::warm_up(Lane lane) {
       DeviceMemory matrix;
       constexpr std::uint64_t kBytes = sizeof(double) * kMatrixOrder * kMatrixOrder;
       TROUPE_CUDA_TRY(cudaMalloc(matrix.out(), kBytes));
-      TROUPE_CUDA_TRY(cudaMemsetAsync(matrix.get(), 0, kBytes, stream(lane)));
+      TROUPE_CUDA_TRY(cudaMemsetAsync(matrix.get(), 0, kBytes, stream(queue)));
       addresses.set(kMatrixRegion, static_cast<std::byte*>(matrix.get()), kBytes);
       TROUPE_CUDA_PROPAGATE(warm_up_blas(call));
-      return synchronize(lane);
+      return synchronize(queue);
     }
     case Lane::sparse: return warm_up_sparse(call);
     case Lane::rng: return warm_up_rng(call);
@@ -116,7 +116,7 @@ Result<void> CudaEngine::warm_up_sparse(const Call& call) {
       TROUPE_CUDA_PROPAGATE(run(sparse::Gather{dtype, index, 1, 1, zeros, zeros, result}, call));
     }
   }
-  forget_matrices(0);
+  forget_matrices(call.queue(), 0);
   return {};
 }
 

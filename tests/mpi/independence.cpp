@@ -1,0 +1,105 @@
+#include "mpi_tests.hpp"
+
+namespace troupe::test {
+namespace {
+
+/// A buffer for each part of the case; all of them known to all ranks by token.
+struct Buffers {
+  explicit Buffers(Context& c)
+      : reduced(c.device().alloc<double>(1000)),
+        reader(c.device().alloc<double>(1000)),
+        x(c.device().alloc<double>(1000)),
+        y(c.device().alloc<double>(1000)) {
+    for (const auto& buffer : {reduced, reader, x, y})
+      c.device().fill(buffer, 1.0 + c.rank()).get();
+  }
+  GpuRef<double> reduced, reader, x, y;
+};
+
+}  // namespace
+
+/// While a collective waits for the last rank, whatever does not depend on it goes on: local
+/// operations, also of a library whose queue has commands that wait for the collective, and what
+/// the last rank asks of the others by token. Only a message behind all that lets the last rank
+/// join, so a command that waited with the others would end in the time-out of this case.
+void independence(Context& c) {
+  auto& device = c.device();
+  auto& world = c.world();
+  Buffers own(c);
+  const auto xs = world.gather_values(own.x.token()), ys = world.gather_values(own.y.token());
+  const auto done = [&](const Future<void>& future, const std::string& what) {
+    c.require(future.wait_for(kDeadline), what + " waits for a collective");
+    c.expect(future.wait().ok(), what + " fails");
+  };
+  const Rank last(c.size() - 1);
+  const bool joins_late = c.rank() == last.value;
+  Future<void> reduced, reads, scaled, filled;
+  if (!joins_late) {
+    reduced = world.all_reduce(own.reduced, ReduceOp::sum);
+    reads = device.copy(own.reduced, own.reader);
+    scaled = device.blas().scal(2.0, own.reader);
+    done(device.fill(own.y, 5.0), "a fill behind a copy of the result");
+    done(device.blas().axpy(1.0, own.x, own.y), "a sum behind a scaling of the result");
+    const auto got = device.download(own.y);
+    c.expect(got.front() == 6.0 + c.rank() && got.back() == got.front(), "a wrong sum");
+    c.expect(!reduced.ready() && !reads.ready() && !scaled.ready(),
+             "a collective ended without its last rank");
+  }
+  world.barrier();
+  if (joins_late) {
+    const auto mine = device.alloc<double>(1000);
+    for (int r = 0; r < last.value; ++r) {
+      const auto at = static_cast<std::size_t>(r);
+      done(world.fetch(ys[at], mine), "a fetch");
+      c.expect(device.download(mine).front() == 6.0 + r, "a fetch brings something else");
+      done(world.put(own.y, ys[at]), "a put");
+      done(world.device(Rank(r)).blas().axpy(1.0, RemoteRef<double>(xs[at]),
+                                             RemoteRef<double>(ys[at])),
+           "a remote operation");
+    }
+  }
+  world.barrier();
+  if (!joins_late) {
+    c.expect(device.download(own.y).front() == 1.0 + c.rank() + c.size(),
+             "what was put and added is something else");
+    c.expect(!reduced.ready(), "a collective ended without its last rank");
+  }
+  world.barrier();
+  if (joins_late) reduced = world.all_reduce(own.reduced, ReduceOp::sum);
+  done(reduced, "an all_reduce that all ranks have joined");
+  const double expected = c.size() * (c.size() + 1) / 2;
+  c.expect(device.download(own.reduced).front() == expected, "a wrong sum over the ranks");
+  if (!joins_late) {
+    done(scaled, "what reads the result");
+    c.expect(device.download(own.reader).front() == 2 * expected, "the result is read too early");
+  }
+}
+
+/// A collective that waits keeps neither the ring nor the table of commands from being used again
+/// and again.
+void long_wait(Context& c) {
+  auto& device = c.device();
+  auto& world = c.world();
+  const auto reduced = device.alloc<double>(1000), x = device.alloc<double>(8);
+  device.fill(reduced, 1.0).get();
+  Future<void> sum;
+  if (!c.first()) {
+    sum = world.all_reduce(reduced, ReduceOp::sum);
+    for (int i = 0; i < 100'000; ++i) {
+      const auto filled = device.fill(x, static_cast<double>(i));
+      if (i % 1000 != 999) continue;
+      c.require(filled.wait_for(kDeadline), "a fill waits for a collective");
+      c.expect(filled.wait().ok(), "a fill fails");
+      const auto scratch = device.alloc<double>(1000);  // is freed while the collective waits
+      device.fill(scratch, 1.0);
+    }
+    c.expect(!sum.ready(), "a collective ended without its first rank");
+    c.expect(device.download(x).front() == 99'999.0, "the last fill is not there");
+  }
+  world.barrier();
+  if (c.first()) sum = world.all_reduce(reduced, ReduceOp::sum);
+  c.require(sum.wait_for(kDeadline), "an all_reduce that all ranks have joined does not end");
+  c.expect(device.download(reduced).front() == c.size(), "a wrong sum over the ranks");
+}
+
+}  // namespace troupe::test
