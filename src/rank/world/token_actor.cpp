@@ -50,13 +50,12 @@ void TokenActor::on_start() {
 
 void TokenActor::send(int rank, TokenMessage head, std::span<const std::byte> payload) {
   head.from = parts_->rank;
-  parts_->transport->send(rank, encode(head, payload));
+  parts_->send(rank, encode(head, payload));
 }
 
 void TokenActor::send_outcome(int rank, Kind kind, const TransferKey& key,
                               const Result<void>& outcome) {
-  parts_->transport->send(
-      rank, encode(TokenMessage{.kind = kind, .from = parts_->rank, .key = key}, outcome));
+  parts_->send(rank, encode(TokenMessage{.kind = kind, .from = parts_->rank, .key = key}, outcome));
 }
 
 // What this rank asks

@@ -14,7 +14,6 @@
 #include "rank/device/device_core.hpp"
 #include "rank/net/fd_exchange.hpp"
 #include "rank/net/mpi_bulk.hpp"
-#include "rank/net/mpi_transport.hpp"
 #include "rank/world/shared_slabs.hpp"
 #include "rank/world/token_message.hpp"
 #include "rank/world/token_streams.hpp"
@@ -36,7 +35,7 @@ struct TokenParts {
   std::chrono::nanoseconds timeout{};  ///< of a transfer that makes no progress
   std::shared_ptr<DeviceCore> device;
   std::unique_ptr<FdExchange> fds;  ///< empty: no descriptors can be passed
-  std::unique_ptr<MpiTransport> transport;
+  std::function<void(int rank, std::vector<std::byte> message)> send;  ///< to its TokenActor
   std::unique_ptr<MpiBulk> bulk;
   InStreams streams;
   /// Regions whose slabs are no more, and may be another's soon: to be forgotten before the next

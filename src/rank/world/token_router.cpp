@@ -108,6 +108,9 @@ Result<std::shared_ptr<TokenRouter>> TokenRouter::open(ActorSystem& system, MpiS
   parts.path = options.path;
   parts.timeout = options.timeout;
   parts.device = std::move(device);
+  parts.send = [router = router.get()](int rank, std::vector<std::byte> message) {
+    router->transport_->send(rank, std::move(message));
+  };
   auto exchange = FdExchange::open(mpi.node());
   if (!exchange.ok())
     log::warn("net", "no memory is shared directly: {}", exchange.error().to_string());
@@ -131,7 +134,7 @@ Result<std::shared_ptr<TokenRouter>> TokenRouter::open(ActorSystem& system, MpiS
               [&parts](int rank, std::uint32_t stream, std::byte* where, std::size_t bytes) {
                 parts.streams.arrived(rank, stream, where, bytes);
               }});
-  parts.transport = std::make_unique<MpiTransport>(
+  router->transport_ = std::make_unique<MpiTransport>(
       mpi, MpiTransport::Channel::tokens, [router = router.get()](std::vector<std::byte> bytes) {
         (void)router->tell(FromNetwork{std::move(bytes)});
       });
@@ -145,8 +148,8 @@ Result<std::shared_ptr<TokenRouter>> TokenRouter::open(ActorSystem& system, MpiS
 }
 
 void TokenRouter::end() {
-  if (!parts_.transport || actor_.ended()) return;
-  parts_.transport->leave();
+  if (!transport_ || actor_.ended()) return;
+  transport_->leave();
   (void)actor_.ask(End{}, std::chrono::seconds(10)).wait();
   parts_.device->on_slab_dropped(nullptr);
   parts_.bulk->leave();

@@ -7,6 +7,7 @@
 #include <troupe/remote_device.hpp>
 
 #include "common/actor/actor_system.hpp"
+#include "rank/net/mpi_transport.hpp"
 #include "rank/world/token_actor.hpp"
 
 namespace troupe::rank {
@@ -65,6 +66,7 @@ class TokenRouter : public std::enable_shared_from_this<TokenRouter> {
   std::atomic<std::uint32_t> epoch_{0};
   InRun in_run_;
   TokenParts parts_;
+  std::unique_ptr<MpiTransport> transport_;
   ActorRef<TokenActor> actor_;
 };
 
