@@ -20,6 +20,7 @@ Result<std::uint32_t> BufferTable::add(std::uint32_t region, std::uint64_t offse
   entry.last_ticket = 0;
   entry.dtype = dtype;
   entry.dropped = false;
+  entry.written = entry.known = false;
   entry.live = true;
   return index;
 }

@@ -91,8 +91,11 @@ CommandPort::Push CommandPort::push(const detail::CommandView& command, Future<v
   slot.quiet = command.quiet;
   const auto note = [&](const Operand& operand, Access access) {
     if (in_no_table(operand)) return;
-    buffers_.at(operand.buffer).last_ticket = ticket;
-    if (access != Access::read) tickets_.add_written(slot, operand.buffer);
+    auto& entry = buffers_.at(operand.buffer);
+    entry.last_ticket = ticket;
+    if (access == Access::read) return;
+    entry.written = entry.written || entry.known;
+    tickets_.add_written(slot, operand.buffer);
   };
   for (std::size_t i = 0; i < command.use_count; ++i)
     note(*command.uses[i].operand, command.uses[i].access);
@@ -195,6 +198,30 @@ std::vector<std::pair<std::uint32_t, std::uint64_t>> CommandPort::collect_freed(
     return true;
   });
   return freed;
+}
+
+void CommandPort::forget_writes() {
+  const std::lock_guard lock(submit_mutex_);
+  for (std::uint32_t i = 0; i < buffers_.size(); ++i) {
+    auto& entry = buffers_.at(i);
+    entry.written = entry.known = false;
+  }
+}
+
+void CommandPort::know_buffers() {
+  const std::lock_guard lock(submit_mutex_);
+  for (std::uint32_t i = 0; i < buffers_.size(); ++i) buffers_.at(i).known = buffers_.at(i).live;
+}
+
+std::vector<CommandPort::Written> CommandPort::writes() const {
+  std::vector<Written> list;
+  const std::lock_guard lock(submit_mutex_);
+  for (std::uint32_t i = 0; i < buffers_.size(); ++i) {
+    const auto& entry = buffers_.at(i);
+    if (entry.written && entry.live && !entry.dropped)
+      list.push_back({i, entry.bytes, entry.dtype});
+  }
+  return list;
 }
 
 void CommandPort::attach(std::shared_ptr<HostLink> link) {
