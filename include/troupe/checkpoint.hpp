@@ -17,8 +17,9 @@ namespace troupe {
 /// The state of an application: buffers and host values that together make it possible to go on.
 ///
 /// A commit copies the buffers, device to device, into one half of a pair, in turn, and the host
-/// values with them; the other half holds the commit before. The copies are operations like any
-/// other: a commit costs the caller nothing but their submission. One thread at a time.
+/// values with them; the other half holds the commit before. So a checkpoint takes twice the memory
+/// of its buffers, beside the buffers themselves. The copies are operations like any other: a
+/// commit costs the caller nothing but their submission. One thread at a time.
 ///
 /// Entries have names, by which they are found again in a saved state: 1 to kSavedNameBytes bytes,
 /// each once, and the same on all ranks.
@@ -52,6 +53,11 @@ class Checkpoint {
             case Move::save:
               return detail::submit(device->submitter(),
                                     memory::Copy{dtype_of<T>, copy.operand(), place.pinned});
+            case Move::look: {
+              const auto values = device->download(buffer);
+              std::memcpy(place.host, values.data(), values.size() * sizeof(T));
+              return done();
+            }
             case Move::load:
               return device->upload(std::span(reinterpret_cast<const T*>(place.saved),
                                               static_cast<std::size_t>(buffer.length())),
@@ -59,6 +65,7 @@ class Checkpoint {
             default: return done();
           }
         });
+    named_.push_back([&buffer] { return buffer.operand().buffer; });
   }
   /// Room whose contents need not be kept; a rollback makes the reference valid again, its contents
   /// undefined.
@@ -67,6 +74,7 @@ class Checkpoint {
     scratch_.push_back([&buffer] {
       if (!buffer.valid()) buffer.renew();
     });
+    named_.push_back([&buffer] { return buffer.operand().buffer; });
   }
   /// A trivially copyable host value that belongs to the state.
   template <class T>
@@ -79,6 +87,7 @@ class Checkpoint {
                 if (move == Move::commit) copy = value;
                 if (move == Move::rollback) value = copy;
                 if (move == Move::save) std::memcpy(place.host, &copy, sizeof copy);
+                if (move == Move::look) std::memcpy(place.host, &value, sizeof value);
                 if (move == Move::load) std::memcpy(&value, place.saved, sizeof value);
                 return done();
               });
@@ -93,7 +102,8 @@ class Checkpoint {
                                                         Move move, std::size_t,
                                                         const Place& place) {
       if (bytes.empty()) return done();
-      if (move == Move::prepare) std::memcpy(place.host, bytes.data(), bytes.size());
+      if (move == Move::prepare || move == Move::look)
+        std::memcpy(place.host, bytes.data(), bytes.size());
       if (move == Move::load && std::memcmp(place.saved, bytes.data(), bytes.size()) != 0) {
         return Future<void>(Error{Errc::invalid, 0, "the state was saved with another " + name});
       }
@@ -131,11 +141,18 @@ class Checkpoint {
   /// elements are; waits for it. Errors: invalid if a constant differs.
   Result<void> load(std::size_t entry, std::span<const std::byte> saved);
 
+  // For those who look at the state itself, as it stands.
+
+  /// The bytes of an entry; waits for them. Errors: those of a download.
+  [[nodiscard]] Result<std::vector<std::byte>> contents(std::size_t entry);
+  /// The buffers that add() and add_scratch() have named, by their place in the rank's table.
+  [[nodiscard]] std::vector<std::uint32_t> buffers() const;
+
  private:
-  enum class Move { commit, rollback, renew, prepare, save, load };
+  enum class Move { commit, rollback, renew, prepare, save, load, look };
   /// Where an entry goes to, or comes from.
   struct Place {
-    std::uint8_t* host = nullptr;  ///< prepare, save
+    std::uint8_t* host = nullptr;  ///< prepare, save, look
     Operand pinned{};              ///< save: the same place
     const std::byte* saved = nullptr;
   };
@@ -151,6 +168,7 @@ class Checkpoint {
   std::vector<Entry> entries_;
   std::vector<SavedEntry> saved_;
   std::vector<std::function<void()>> scratch_;
+  std::vector<std::function<std::uint32_t()>> named_;
   std::int64_t steps_[2] = {-1, -1};
   std::size_t current_ = 1;  ///< the half of the newest commit
 };

@@ -257,8 +257,8 @@ class World {
   /// all with the error of the lowest one that has any: invalid (it is not this program's), io, ….
   void load(const SavedState& state, Checkpoint& checkpoint);
   /// Asks for the end of run(): all ranks end it at the same commit, the second from now at the
-  /// latest, write the state to disk and throw Errc::requeue. Any thread of any rank. What the
-  /// signal of --stop-signal does.
+  /// latest, write the state to disk and throw Errc::requeue, or Errc::stopped if there is no state
+  /// on disk to go on from. Any thread of any rank. What the signal of --stop-signal does.
   void request_stop();
   /// The step of the saved state that the last run went on from; -1: none.
   [[nodiscard]] std::int64_t restarted_from() const;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -101,6 +102,13 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
     return Error{Errc::io, 0,
                  "the device-host program " + program.string() + " cannot be executed"};
   }
+  if (config.flag("rehearse")) {
+    if (config.text("isolation") == "thread")
+      return Error{Errc::invalid, 0, "--rehearse kills device hosts: it wants --isolation process"};
+    if (config.text("on-loss") == "shrink")
+      return Error{Errc::invalid, 0,
+                   "--rehearse is of a world that keeps its ranks: not with --on-loss shrink"};
+  }
   const auto& interface = config.text("gloo-interface");
   if (!interface.empty() && ::if_nametoindex(interface.c_str()) == 0) {
     return Error{Errc::invalid, errno,
@@ -119,7 +127,9 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   settings.standby = config.text("standby") != "off";
   settings.heartbeat_timeout = config.duration("heartbeat-timeout");
   settings.op_timeout = config.duration("op-timeout");
-  settings.restart_budget = static_cast<int>(config.integer("restart-budget"));
+  settings.restart_budget = config.flag("rehearse")
+                                ? std::numeric_limits<int>::max()  // they are ordered by the run
+                                : static_cast<int>(config.integer("restart-budget"));
   settings.restart_window = config.duration("restart-window");
   settings.asks_to_stop = config.text("on-loss") == "stop";
   auto& launch = settings.launch;
@@ -176,6 +186,12 @@ SaveOptions save_options(const Config& config) {
                     : restart == "never" ? SaveOptions::kNever
                                          : config.integer("restart");
   return options;
+}
+
+std::optional<Rehearsal::Options> rehearsal_options(const Config& config) {
+  if (!config.flag("rehearse")) return std::nullopt;
+  return Rehearsal::Options{config.real("rehearse-tolerance"),
+                            static_cast<std::uint64_t>(config.integer("seed"))};
 }
 
 int stop_signal(const Config& config) {

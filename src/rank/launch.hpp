@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include <troupe/saved_state.hpp>
 
 #include "rank/device/device_core.hpp"
+#include "rank/world/rehearsal.hpp"
 
 namespace troupe::rank {
 
@@ -25,7 +27,7 @@ int core_share(const std::vector<std::string>& masks, std::size_t rank);
 
 /// The settings of a rank's device from its configuration. `backend` is "cpu" or "cuda", `cores`
 /// the rank's core_share(). Errors: io if the device-host program or the engine module is missing;
-/// invalid for a network interface that is not there.
+/// invalid for a network interface that is not there, and for settings that exclude one another.
 Result<DeviceCore::Options> device_options(const Config& config, const std::string& backend,
                                            int local_rank, int cores);
 
@@ -35,6 +37,8 @@ Result<void> check_deadlines(const Config& config);
 
 /// Where runs keep their state, from the configuration.
 SaveOptions save_options(const Config& config);
+/// How runs are rehearsed; nullopt: they are not.
+std::optional<Rehearsal::Options> rehearsal_options(const Config& config);
 /// The signal by which a run is asked to stop; 0: none.
 int stop_signal(const Config& config);
 

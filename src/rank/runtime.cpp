@@ -158,6 +158,7 @@ void Runtime::Parts::open(int* argc, char*** argv) {
                                        .stop_on_loss = config.text("on-loss") == "stop",
                                        .rejoin_after = config.duration("rejoin-after"),
                                        .save = rank::save_options(config),
+                                       .rehearsal = rank::rehearsal_options(config),
                                        .tokens = {.path = token_path(config.text("token-path")),
                                                   .timeout = config.duration("token-timeout")}});
   agree(formed.ok() ? Result<void>() : Result<void>(formed.error()));

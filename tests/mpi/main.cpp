@@ -29,6 +29,8 @@ int main(int argc, char** argv) {
       {"saved_states", test::saved_states},
       {"saved_under_fire", test::saved_under_fire},
       {"stop_requests", test::stop_requests},
+      {"rehearsal", test::rehearsal},
+      {"rehearsal_within", test::rehearsal_within},
       {"shrink", test::shrink},
       {"shrink_by_hand", test::shrink_by_hand},
       {"grow", test::grow},

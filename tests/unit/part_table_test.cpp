@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <array>
 #include <cstring>
 #include <random>
+
+#include "rank/store/compare.hpp"
 
 namespace troupe::rank {
 namespace {
@@ -160,6 +164,45 @@ TEST(PartTable, RandomBytesNeitherCrashNorPass) {
       EXPECT_EQ(open_image(bad).code(), Errc::invalid);
     }
   }
+}
+
+template <class T>
+std::optional<Difference> compared(std::optional<DType> dtype, std::vector<T> before,
+                                   std::vector<T> after, double tolerance = 0) {
+  const SavedEntry entry{"e", dtype, sizeof(T), before.size()};
+  return compare(entry, std::as_bytes(std::span(before)), std::as_bytes(std::span(after)),
+                 tolerance);
+}
+
+TEST(Compare, TheFirstElementThatDiffersIsNamed) {
+  EXPECT_FALSE(compared<double>(DType::f64, {1, 2, 3}, {1, 2, 3}));
+  EXPECT_FALSE(compared<double>(DType::f64, {}, {}));
+  const auto difference = compared<double>(DType::f64, {1, 2, 3, 4}, {1, 2.5, 3, -4});
+  ASSERT_TRUE(difference);
+  EXPECT_EQ(difference->first, 1u);
+  EXPECT_EQ(difference->count, 2u);
+  EXPECT_EQ(difference->before, "2");
+  EXPECT_EQ(difference->after, "2.5");
+  EXPECT_EQ(compared<std::int32_t>(DType::i32, {7, -7}, {7, -8})->after, "-8");
+  EXPECT_EQ(compared<std::uint8_t>(DType::u8, {200}, {201})->before, "200");
+  EXPECT_EQ(compared<std::uint16_t>(DType::f16, {0x3c00}, {0xc500})->after, "-5");
+  EXPECT_EQ(compared<std::uint16_t>(DType::bf16, {0x3f80}, {0x4040})->after, "3");
+  using Complex = std::array<float, 2>;
+  EXPECT_EQ((compared<Complex>(DType::c64, {Complex{1, 2}}, {Complex{1, 3}})->after), "1 + i 3");
+  EXPECT_EQ(compared<std::uint32_t>({}, {0x01020304}, {0x05020304})->after, "0x04030205");
+}
+
+TEST(Compare, AToleranceIsOfTheLargestValue) {
+  const std::vector<float> before{1000, 1e-3f}, after{1000, 2e-3f};
+  EXPECT_TRUE(compared<float>(DType::f32, before, after));
+  EXPECT_FALSE(compared<float>(DType::f32, before, after, 1e-5));
+  EXPECT_TRUE(compared<float>(DType::f32, before, after, 1e-8));
+  EXPECT_TRUE(compared<std::int64_t>(DType::i64, {1'000'000}, {1'000'001}, 0.1)) << "whole numbers";
+  EXPECT_TRUE(compared<std::int64_t>({}, {1'000'000}, {1'000'001}, 0.1)) << "host values";
+  const double nan = std::nan("");
+  EXPECT_FALSE(compared<double>(DType::f64, {nan, 1}, {nan, 1}, 0.1));
+  EXPECT_TRUE(compared<double>(DType::f64, {nan, 1}, {1, 1}, 0.1));
+  EXPECT_TRUE(compared<double>(DType::f64, {1, 1}, {HUGE_VAL, 1}, 0.1));
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ Result<std::uint32_t> BufferTable::add(std::uint32_t region, std::uint64_t offse
   entry.bytes = bytes;
   entry.dtype = dtype;
   entry.dropped = false;
+  entry.written = entry.known = false;
   entry.live = true;
   entry.name.clear();
   return index;

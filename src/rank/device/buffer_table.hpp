@@ -27,6 +27,8 @@ class BufferTable {
     std::uint32_t region = 0;
     bool live = false;
     bool dropped = false;         ///< no reference is left in this rank's program
+    bool known = false;           ///< see CommandPort::know_buffers()
+    bool written = false;         ///< by a command submitted since then
     DType dtype = DType::u8;      ///< of its elements
     std::uint32_t holds = 0;      ///< leases and transfers that keep it from being freed
     std::uint32_t transfers = 0;  ///< ranges of it that are lent out or expected

@@ -131,7 +131,9 @@ void CommandPort::note_use(TicketTable::Slot& slot, std::uint64_t ticket, const 
     }
     pinned_uses_.emplace_back(ticket, operand);
   } else if (!in_no_table(operand)) {
-    buffers_.at(operand.buffer).uses.fetch_add(1, std::memory_order_relaxed);
+    auto& entry = buffers_.at(operand.buffer);
+    entry.uses.fetch_add(1, std::memory_order_relaxed);
+    entry.written = entry.written || (access != Access::read && entry.known);
     tickets_.add_named(slot, operand.buffer, access != Access::read);
   }
 }
@@ -298,6 +300,30 @@ std::vector<std::pair<std::uint32_t, std::uint64_t>> CommandPort::collect_freed(
     return true;
   });
   return freed;
+}
+
+void CommandPort::forget_writes() {
+  const std::lock_guard lock(submit_mutex_);
+  for (std::uint32_t i = 0; i < buffers_.size(); ++i) {
+    auto& entry = buffers_.at(i);
+    entry.written = entry.known = false;
+  }
+}
+
+void CommandPort::know_buffers() {
+  const std::lock_guard lock(submit_mutex_);
+  for (std::uint32_t i = 0; i < buffers_.size(); ++i) buffers_.at(i).known = buffers_.at(i).live;
+}
+
+std::vector<CommandPort::Written> CommandPort::writes() const {
+  std::vector<Written> list;
+  const std::lock_guard lock(submit_mutex_);
+  for (std::uint32_t i = 0; i < buffers_.size(); ++i) {
+    const auto& entry = buffers_.at(i);
+    if (entry.written && entry.live && !entry.dropped)
+      list.push_back({i, entry.bytes, entry.dtype});
+  }
+  return list;
 }
 
 void CommandPort::attach(std::shared_ptr<HostLink> link) {

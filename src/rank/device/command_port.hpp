@@ -71,6 +71,21 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
     return buffers_.at(buffer).generation.load(std::memory_order_acquire);
   }
 
+  // For the rehearsal of a run: which buffers its steps write.
+
+  struct Written {
+    std::uint32_t index;
+    std::uint64_t bytes;
+    DType dtype;
+  };
+  /// Nothing counts as written.
+  void forget_writes();
+  /// From now on what commands write of the buffers that there are now counts. Those made later do
+  /// not, until the next call.
+  void know_buffers();
+  /// The buffers of which something counts as written, as far as they are still in use.
+  [[nodiscard]] std::vector<Written> writes() const;
+
   // Transfers between ranks: used by Loans and the token router. Any thread.
 
   /// For commands that carry out a transfer: they pass ranges that are expected, and whatever

@@ -90,19 +90,23 @@ Result<void> check_room(const fs::path& folder, std::uint64_t bytes) {
     return Error{
         Errc::io, 0,
         fmt::format("{}: a state takes {}, and there is room for {} (see --checkpoint-dir)",
-                    folder.string(), in_mebibytes(bytes), in_mebibytes(free))};
+                    folder.string(), in_words(bytes), in_words(free))};
   }
   const auto room = free + held_by(folder);
   if (room / 3 < bytes) {
     log::warn("checkpoint",
               "{}: the newest two states and one being written take {}, and there is room for {}",
-              folder.string(), in_mebibytes(3 * bytes), in_mebibytes(room));
+              folder.string(), in_words(3 * bytes), in_words(room));
   }
   return {};
 }
 
-std::string in_mebibytes(std::uint64_t bytes) {
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+std::string in_words(std::uint64_t bytes) {
+  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
+  return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
 }  // namespace troupe::rank

@@ -34,7 +34,7 @@ class FolderLock {
 /// are at times: the newest two, and the one being written. Errors: io, if not even one more fits.
 Result<void> check_room(const std::filesystem::path& folder, std::uint64_t bytes);
 
-/// "12.3 MiB"
-std::string in_mebibytes(std::uint64_t bytes);
+/// A number of bytes: "12.3 MiB".
+std::string in_words(std::uint64_t bytes);
 
 }  // namespace troupe::rank

@@ -56,6 +56,7 @@ void Checkpoint::clear() {
   entries_.clear();
   saved_.clear();
   scratch_.clear();
+  named_.clear();
   steps_[0] = steps_[1] = -1;
 }
 
@@ -81,6 +82,25 @@ Future<void> Checkpoint::save(std::int64_t step, const PinnedBuffer<std::uint8_t
   }
   return Future<void>(
       Error{Errc::stale, 0, "the commit of step " + std::to_string(step) + " is gone"});
+}
+
+Result<std::vector<std::byte>> Checkpoint::contents(std::size_t entry) {
+  std::vector<std::byte> bytes(saved_[entry].count * saved_[entry].element_bytes);
+  if (bytes.empty()) return bytes;
+  try {
+    auto* const host = reinterpret_cast<std::uint8_t*>(bytes.data());
+    if (auto looked = entries_[entry](Move::look, 0, {.host = host}).wait(); !looked)
+      return looked.error();
+  } catch (const Exception& e) {
+    return e.error();
+  }
+  return bytes;
+}
+
+std::vector<std::uint32_t> Checkpoint::buffers() const {
+  std::vector<std::uint32_t> list;
+  for (const auto& name : named_) list.push_back(name());
+  return list;
 }
 
 Result<void> Checkpoint::load(std::size_t entry, std::span<const std::byte> saved) {

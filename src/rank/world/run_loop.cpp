@@ -93,6 +93,7 @@ void RunLoop::run() {
       check_save_options();
       check_room();
       begin_keeping();
+      if (core_->rehearsal_) rehearsal_.emplace(*core_, *checkpoint_, *core_->rehearsal_);
     } else if (!save_.directory.empty()) {
       // It may be a member later, or what is left to write the state.
       const auto fingerprint = fingerprint_of(save_);
@@ -235,7 +236,10 @@ void RunLoop::loop() {
       }
       return attempt();
     } catch (const Exception& e) {
-      if (!is_by_fault(e.code())) throw;
+      if (!is_by_fault(e.code())) {
+        if (rehearsal_ && e.code() == Errc::stale) throw Exception(rehearsal_->explain(e.error()));
+        throw;
+      }
       log::debug("world", "the run is interrupted: {}", e.what());
     }
     const auto restored = recover();
@@ -244,6 +248,7 @@ void RunLoop::loop() {
 }
 
 void RunLoop::attempt() {
+  if (rehearsal_) rehearsal_->resume(from_);
   for (std::int64_t i = from_;; ++i) {
     {
       const std::lock_guard lock(core_->mutex_);
@@ -251,11 +256,15 @@ void RunLoop::attempt() {
     }
     if (interrupted()) throw Exception(kReformed);
     core_->look_for_stop_signal();
+    if (rehearsal_) rehearsal_->before_step(i);
     const auto answer = (*step_)(i);
     throw_error();
+    const bool ends = answer == Step::done || commit_is_due(i + 1);
+    if (rehearsal_ && ends && rehearsal_->end(i + 1)) return finish();
     if (answer == Step::done) return finish();
-    if (!commit_is_due(i + 1)) continue;
+    if (!ends) continue;
     commit(i + 1);
+    if (rehearsal_) rehearsal_->begin(i + 1);
     if (stopping_) stop(i + 1);
   }
 }
@@ -322,7 +331,11 @@ void RunLoop::finish() {
            core_->epoch_ != core_->program_epoch_.load();
   });
   finished_ = finished();
-  if (finished_) return;
+  if (finished_) {
+    lock.unlock();
+    if (rehearsal_) rehearsal_->conclude();
+    return;
+  }
   if (core_->stopped_) throw WorldStopped(*core_->stopped_);
   throw Exception(kReformed);
 }

@@ -9,6 +9,7 @@
 #include <troupe/world.hpp>
 
 #include "rank/store/state_folder.hpp"
+#include "rank/world/rehearsal.hpp"
 #include "rank/world/state_keeper.hpp"
 
 namespace troupe::rank {
@@ -114,6 +115,7 @@ class RunLoop {
   Generations states_{std::filesystem::path()};
   FolderLock folder_lock_;         ///< of the first member
   StateKeeper* keeper_ = nullptr;  ///< nullptr: the state stays in GPU memory
+  std::optional<Rehearsal> rehearsal_;
   bool restarted_ = false;         ///< restart() is done
   std::int64_t first_;             ///< the step that the run began with
   std::int64_t from_;              ///< the step to go on from

@@ -26,13 +26,12 @@ StateCosts measure_costs(const HostGroup& group, const Checkpoint& checkpoint) {
 std::string describe(const StateCosts& costs, const SaveOptions& save, bool apart) {
   auto text = fmt::format(
       "the state takes {} on {} rank{}; its last two commits take {} more device memory on a rank",
-      in_mebibytes(costs.whole), costs.ranks, costs.ranks == 1 ? "" : "s",
-      in_mebibytes(2 * costs.buffers));
-  if (apart) text += fmt::format(", {} of pinned host memory", in_mebibytes(costs.part));
+      in_words(costs.whole), costs.ranks, costs.ranks == 1 ? "" : "s", in_words(2 * costs.buffers));
+  if (apart) text += fmt::format(", {} of pinned host memory", in_words(costs.part));
   if (save.partner && costs.ranks > 1)
-    text += fmt::format(", {} of host memory for a partner", in_mebibytes(2 * costs.part));
+    text += fmt::format(", {} of host memory for a partner", in_words(2 * costs.part));
   if (!save.directory.empty())
-    text += fmt::format("; on disk at most {}", in_mebibytes(3 * costs.whole));
+    text += fmt::format("; on disk at most {}", in_words(3 * costs.whole));
   return text;
 }
 

@@ -37,6 +37,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
                                                    Options options) {
   std::shared_ptr<WorldCore> core(new WorldCore(mpi, std::move(device)));
   core->save_options_ = options.save;
+  core->rehearsal_ = options.rehearsal;
   core->stop_on_loss_ = options.stop_on_loss;
   core->shrink_ = options.shrink;
   core->phase_timeout_ = options.phase_timeout;

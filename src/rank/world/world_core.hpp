@@ -19,6 +19,7 @@
 #include "rank/net/mpi_transport.hpp"
 #include "rank/world/collective_check.hpp"
 #include "rank/world/member.hpp"
+#include "rank/world/rehearsal.hpp"
 #include "rank/world/state_keeper.hpp"
 #include "rank/world/supervisor.hpp"
 #include "rank/world/token_router.hpp"
@@ -46,7 +47,8 @@ class WorldCore {
     /// How long a rank that is a spectator waits before it tries its GPU again, and between tries;
     /// 0: for ever.
     std::chrono::nanoseconds rejoin_after = std::chrono::seconds(60);
-    SaveOptions save;  ///< of runs that have none of their own
+    SaveOptions save;                                  ///< of runs that have none of their own
+    std::optional<Rehearsal::Options> rehearsal = {};  ///< runs are rehearsed
     TokenRouter::Options tokens;
   };
 
@@ -102,6 +104,7 @@ class WorldCore {
 
  private:
   friend class WorldActor;
+  friend class Rehearsal;
   friend class RunLoop;
 
   /// Who is in the world.
@@ -165,6 +168,7 @@ class WorldCore {
   GpuRef<std::int64_t> probe_;  ///< for the verification of a new communicator
   PinnedBuffer<std::int64_t> probed_;
   SaveOptions save_options_;
+  std::optional<Rehearsal::Options> rehearsal_;
   bool stop_on_loss_ = false;
   bool shrink_ = false;
   std::chrono::nanoseconds phase_timeout_{};
