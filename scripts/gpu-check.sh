@@ -352,9 +352,7 @@ say "$gpus GPUs, output in $out"
 # shellcheck disable=SC2046
 step troupe-info 60 $(on_gpus "$gpus") "$bin/troupe-info" --backend cuda || true
 
-if wanted unit; then
-  for path in "$bin"/cuda_*_test; do program "$(basename "$path")" 120 "$path"; done
-fi
+if wanted unit; then program unit_engine_cuda 120 "$bin/unit_engine_cuda"; fi
 tests conformance 180 'conformance*_test'
 tests process 180 'device_*_test'
 if wanted cg; then fault_drills; fi
