@@ -6,7 +6,7 @@
 # 1. packages of Debian 12 or Ubuntu 24.04 that are missing (root or sudo)
 # 2. build/release: everything, with the CUDA engine where the CUDA toolkit is found
 # 3. build/asan: the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
-# 4. build/tsan: the tests of what threads share, under ThreadSanitizer
+# 4. build/tsan: the unit tests of what threads share, under ThreadSanitizer
 # 5. build/release: all of CTest; its summary ends the output
 #
 # The options go to all three configurations, for instance -DTROUPE_ENGINE_CUDA=OFF. With TROUPE_TEST_BACKEND=cuda the
@@ -17,8 +17,6 @@ source "$root/scripts/lib/packages.sh"
 
 accept_cmake_options "$@"
 
-# Test suites: rings, mailboxes and actors, tickets, the command port, futures.
-readonly shared_by_threads='^(Ring|Mailbox|Actor|ProductionScheduler|Supervision|Ticket|CommandPort|MoveTo|SettleInPlace|Future|Coroutine|Progress|Threads|WhenAll)'
 failures=()
 
 # Kernels that randomise addresses widely leave no room where the sanitizers of g++ 12 and 13 expect it. This is passed
@@ -26,15 +24,14 @@ failures=()
 fixed_addresses=(setarch "$(uname -m)" --addr-no-randomize)
 "${fixed_addresses[@]}" true 2>/dev/null || fixed_addresses=(env)
 
-# sanitized PRESET [CTEST-OPTION...]: builds and runs the unit tests of a preset.
+# sanitized PRESET TARGET LABEL: builds and runs the unit tests with a label; the target is all of them.
 sanitized() {
-  local preset=$1
-  shift
+  local preset=$1 target=$2 label=$3
   configure "$preset" "build/$preset" "${cmake_options[@]}" -DTROUPE_ENGINE_CUDA=OFF &&
-    build "build/$preset" unit_tests &&
+    build "build/$preset" "$target" &&
     say "unit tests, preset $preset" &&
-    env -u TROUPE_TEST_BACKEND "${fixed_addresses[@]}" ctest --test-dir "$root/build/$preset" --label-regex '^unit$' \
-      --no-tests=error --output-on-failure --no-label-summary --parallel "$(nproc)" "$@"
+    env -u TROUPE_TEST_BACKEND "${fixed_addresses[@]}" ctest --test-dir "$root/build/$preset" --label-regex "^$label\$" \
+      --no-tests=error --output-on-failure --no-label-summary --parallel "$(nproc)"
 }
 
 cmake_options=(-DTROUPE_TESTS=ON "$@")
@@ -44,8 +41,8 @@ install_packages "${packages_for_building[@]}" "${packages_for_testing[@]}" "${!
 configure release build/release -DTROUPE_BENCHMARKS=ON "${cmake_options[@]}"
 build build/release
 
-sanitized asan || failures+=("the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer")
-sanitized tsan --tests-regex "$shared_by_threads" || failures+=("the unit tests under ThreadSanitizer")
+sanitized asan unit_tests unit || failures+=("the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer")
+sanitized tsan unit_tests_of_threads threads || failures+=("the unit tests under ThreadSanitizer")
 
 say "all tests, preset release, backend ${TROUPE_TEST_BACKEND:-cpu}"
 # Tests on GPUs one by one: each wants all of them.
