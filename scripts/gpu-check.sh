@@ -354,7 +354,7 @@ say "$gpus GPUs, output in $out"
 # shellcheck disable=SC2046
 step troupe-info 60 $(on_gpus "$gpus") "$bin/troupe-info" --backend cuda || true
 
-if wanted unit; then program unit_engine_cuda 120 "$bin/unit_engine_cuda"; fi
+if [[ $matching == . ]]; then tests unit 120 '[Cc]uda'; else tests unit 120; fi
 tests conformance 180
 tests process 400
 if wanted cg; then fault_drills; fi

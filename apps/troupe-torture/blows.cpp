@@ -1,0 +1,101 @@
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "runner.hpp"
+
+// Faults of all kinds: commands, signals from outside, processes that stand still for a while.
+
+extern char** environ;
+
+namespace troupe::torture {
+namespace {
+
+constexpr const char* kPhases[] = {"halt", "quiesce", "replace", "form", "verify", "restore"};
+
+/// This rank's device hosts, oldest first: the active one, the standby.
+std::vector<pid_t> device_hosts() {
+  std::vector<std::pair<std::uint64_t, pid_t>> found;
+  std::error_code gone;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
+    const auto name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream file(entry.path() / "stat");
+    std::string line;
+    if (!std::getline(file, line)) continue;
+    // pid (name) state ppid …: the name may hold anything, so count from its end.
+    const auto open = line.find('('), close = line.rfind(')');
+    if (close == std::string::npos || line.compare(open + 1, 13, "troupe-device") != 0) continue;
+    std::istringstream rest(line.substr(close + 2));
+    std::string state, field;
+    pid_t parent = 0;
+    rest >> state >> parent;
+    if (parent != ::getpid() || state == "Z" || state == "X") continue;
+    for (int i = 5; i < 22; ++i) rest >> field;
+    std::uint64_t started = 0;
+    rest >> started;
+    found.emplace_back(started, static_cast<pid_t>(std::stol(name)));
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<pid_t> hosts;
+  for (const auto& [started, pid] : found) hosts.push_back(pid);
+  return hosts;
+}
+
+/// A rank cannot wake itself: a shell that outlives the call does.
+void freeze_self(std::uint64_t microseconds) {
+  const auto order = fmt::format("(kill -STOP {0}; sleep {1}; kill -CONT {0}) > /dev/null 2>&1 &",
+                                 ::getpid(), static_cast<double>(microseconds) * 1e-6);
+  std::string shell = "/bin/sh", option = "-c", text = order;
+  char* arguments[] = {shell.data(), option.data(), text.data(), nullptr};
+  pid_t pid = 0;
+  if (::posix_spawn(&pid, "/bin/sh", nullptr, nullptr, arguments, environ) != 0) return;
+  int status = 0;
+  (void)::waitpid(pid, &status, 0);
+}
+
+}  // namespace
+
+Future<void> Runner::strike(const Operation& op) {
+  ++tally_.blows;
+  const auto hosts = op.blow >= Blow::kill_active ? device_hosts() : std::vector<pid_t>();
+  switch (op.blow) {
+    case Blow::inject: return device_.inject(op.fault);
+    case Blow::phase:
+      (void)world_.inject_in_phase(op.fault, kPhases[op.data % std::size(kPhases)]);
+      return device_.inject(op.fault);
+    case Blow::kill_active:
+      if (!hosts.empty()) ::kill(hosts.front(), SIGKILL);
+      break;
+    case Blow::kill_standby:
+      if (hosts.size() > 1) ::kill(hosts.back(), SIGKILL);
+      break;
+    case Blow::freeze_host: {
+      if (hosts.empty()) break;
+      ::kill(hosts.front(), SIGSTOP);
+      const std::lock_guard lock(mutex_);
+      helpers_.emplace_back([pid = hosts.front(), time = op.data] {
+        std::this_thread::sleep_for(std::chrono::microseconds(time));
+        ::kill(pid, SIGCONT);
+      });
+      break;
+    }
+    case Blow::freeze_rank: freeze_self(op.data); break;
+  }
+  return {};
+}
+
+void Runner::end_blows() {
+  std::vector<std::jthread> helpers;
+  const std::lock_guard lock(mutex_);
+  helpers.swap(helpers_);
+}
+
+}  // namespace troupe::torture

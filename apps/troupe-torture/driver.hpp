@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <troupe/config.hpp>
+
+namespace troupe::torture {
+
+/// How a job is started, beside its seed.
+struct JobSpec {
+  int ranks = 2;
+  std::vector<std::string> options;
+  bool may_end_early = false;  ///< status 75 is a good end
+  int kills = 0;               ///< the job is killed and started again so often
+  enum class Disk { good, full, read_only } disk = Disk::good;
+};
+
+/// Draws the job of a seed.
+JobSpec draw_job(std::uint64_t seed, const Config& config);
+
+/// What the program does without mpirun: starts jobs, one after the other, until the time is over
+/// or one has found something. The exit status.
+int drive(const Config& config, const std::string& executable);
+
+}  // namespace troupe::torture

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <variant>
+#include <vector>
+
+#include <troupe/troupe.hpp>
+
+#include "program.hpp"
+
+namespace troupe::torture {
+
+/// A buffer of any dtype, in the order of DType.
+using AnyRef =
+    std::variant<GpuRef<Half>, GpuRef<BFloat16>, GpuRef<float>, GpuRef<double>, GpuRef<Float8E4M3>,
+                 GpuRef<Float8E5M2>, GpuRef<std::int8_t>, GpuRef<std::uint8_t>,
+                 GpuRef<std::int32_t>, GpuRef<std::uint32_t>, GpuRef<std::int64_t>,
+                 GpuRef<std::uint64_t>, GpuRef<std::complex<float>>, GpuRef<std::complex<double>>>;
+static_assert(std::variant_size_v<AnyRef> == kDTypeCount);
+
+/// Calls visit(T{}) with the C++ type of a dtype.
+template <class Visit>
+decltype(auto) with_type(DType dtype, Visit&& visit) {
+  switch (dtype) {
+    case DType::f16: return visit(Half{});
+    case DType::bf16: return visit(BFloat16{});
+    case DType::f32: return visit(float{});
+    case DType::f64: return visit(double{});
+    case DType::f8e4m3: return visit(Float8E4M3{});
+    case DType::f8e5m2: return visit(Float8E5M2{});
+    case DType::i8: return visit(std::int8_t{});
+    case DType::u8: return visit(std::uint8_t{});
+    case DType::i32: return visit(std::int32_t{});
+    case DType::u32: return visit(std::uint32_t{});
+    case DType::i64: return visit(std::int64_t{});
+    case DType::u64: return visit(std::uint64_t{});
+    case DType::c64: return visit(std::complex<float>{});
+    case DType::c128: break;
+  }
+  return visit(std::complex<double>{});
+}
+
+/// Tokens of all buffers of all ranks.
+using Tokens = std::vector<std::vector<GpuToken>>;
+
+/// What was seen of a buffer, or is about to be: looked at once the thread is through.
+struct Seen {
+  const Operation* op = nullptr;
+  std::vector<std::byte> bytes;                             ///< a download
+  std::function<std::vector<std::byte>()> later = nullptr;  ///< or how to get at them
+  Future<void> future{};
+};
+
+/// Carries out operations on one rank, by the calls that programs make. Each of its threads has a
+/// Thread of its own.
+class Hands {
+ public:
+  Hands(Runtime& runtime, const Program& program)
+      : world_(runtime.world()), device_(runtime.device()), program_(program) {}
+
+  /// What a thread has in its hands while it runs.
+  struct Thread {
+    std::vector<Seen> seen;
+    std::vector<std::shared_ptr<void>> kept;  ///< pinned memory and leases
+  };
+
+  /// Allocates a buffer, or allocates it anew. Throws Exception.
+  void allocate(int buffer);
+  void free_all() { refs_.clear(); }
+  [[nodiscard]] AnyRef& ref(int buffer) { return refs_[static_cast<std::size_t>(buffer)]; }
+  [[nodiscard]] bool valid(int buffer);
+  void renew(int buffer);
+  [[nodiscard]] GpuToken token(int buffer);
+  /// Of the whole of it; resolves when the device has it.
+  Future<void> upload(int buffer, const std::vector<std::byte>& bytes);
+  /// Throws Exception.
+  [[nodiscard]] std::vector<std::byte> download(const Slice& slice);
+
+  void set_tokens(Tokens tokens, GpuToken freed) {
+    tokens_ = std::move(tokens);
+    freed_ = freed;
+  }
+  [[nodiscard]] GpuToken token_of(const Slice& slice) const;
+
+  /// Submits; the future of what looks at contents comes with an entry in `thread.seen`. Throws
+  /// Exception where the call does (download).
+  Future<void> submit(const Operation& op, Thread& thread);
+
+ private:
+  template <class T>
+  GpuRef<T> here(const Slice& slice) {
+    return std::get<GpuRef<T>>(ref(slice.buffer)).slice(slice.first, slice.count);
+  }
+  Future<void> submit_memory(const Operation& op, Thread& thread);
+  Future<void> submit_collective(const Operation& op);
+  Future<void> submit_transfer(const Operation& op, Thread& thread);
+  Future<void> submit_wrong(const Operation& op);
+  Future<void> submit_arithmetic(const Operation& op);
+  Future<void> submit_remote_memory(const Operation& op);
+
+  World& world_;
+  Device& device_;
+  const Program& program_;
+  std::vector<AnyRef> refs_;
+  Tokens tokens_;
+  GpuToken freed_{};
+};
+
+}  // namespace troupe::torture

@@ -1,0 +1,348 @@
+#include "oracle.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "random.hpp"
+#include "values.hpp"
+
+namespace troupe::torture {
+
+const std::vector<std::byte>& RandomTable::numbers(DType dtype, bool normal,
+                                                   std::uint64_t set) const {
+  const std::size_t group = (dtype == DType::f64 ? 2u : 0u) + (normal ? 1u : 0u);
+  return sets.at(group * kSets + static_cast<std::size_t>(set));
+}
+
+std::vector<std::byte> constant_of(const Operation& op, Contents contents, std::int64_t count) {
+  const auto size = size_of(op.dtype);
+  std::vector<std::byte> element(size), out(static_cast<std::size_t>(count) * size);
+  if (contents == Contents::bits)
+    element = random_bytes(op.data, size);
+  else
+    store(op.dtype, element.data(), op.alpha);
+  for (std::size_t i = 0; i < out.size(); i += size)
+    std::memcpy(out.data() + i, element.data(), size);
+  return out;
+}
+
+std::vector<std::byte> uploaded_by(const Operation& op, Contents contents, std::int64_t count) {
+  const auto n = static_cast<std::size_t>(count);
+  return contents == Contents::bits ? random_bytes(op.data, n * size_of(op.dtype))
+                                    : random_integers(op.dtype, op.data, n);
+}
+
+std::int64_t first_difference(const BufferSpec& spec, const std::vector<std::byte>& a,
+                              const std::vector<std::byte>& b) {
+  if (a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0) return -1;
+  const auto size = size_of(spec.dtype);
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); i += size) {
+    if (std::memcmp(a.data() + i, b.data() + i, size) == 0) continue;
+    const bool zeros = spec.contents == Contents::integers && load(spec.dtype, a.data() + i) == 0 &&
+                       load(spec.dtype, b.data() + i) == 0;
+    if (!zeros) return static_cast<std::int64_t>(i / size);
+  }
+  return a.size() == b.size() ? -1 : static_cast<std::int64_t>(std::min(a.size(), b.size()) / size);
+}
+
+Oracle::Oracle(const Program& program, const RandomTable& random)
+    : program_(program), random_(random), memory_(static_cast<std::size_t>(program.ranks)) {
+  for (int rank = 0; rank < program.ranks; ++rank) {
+    memory_[static_cast<std::size_t>(rank)].resize(program.buffers.size());
+    for (int b = 0; b < static_cast<int>(program.buffers.size()); ++b) reset(rank, b, 0);
+  }
+}
+
+std::vector<std::byte> Oracle::initial(const Program& program, int rank, int buffer,
+                                       std::uint64_t version) {
+  const auto& spec = program.buffers[static_cast<std::size_t>(buffer)];
+  const auto count = static_cast<std::size_t>(spec.length);
+  const auto seed =
+      derive(derive(program.seed, static_cast<std::uint64_t>(buffer * 64 + rank)), version);
+  if (spec.contents == Contents::bits) return random_bytes(seed, count * size_of(spec.dtype));
+  if (spec.contents == Contents::integers) return random_integers(spec.dtype, seed, count);
+  std::vector<std::byte> bytes(count * size_of(spec.dtype));
+  for (std::size_t i = 0; i < count; ++i)
+    store(spec.dtype, bytes.data() + i * size_of(spec.dtype), static_cast<double>(spec.indices[i]));
+  return bytes;
+}
+
+void Oracle::reset(int rank, int buffer, std::uint64_t version) {
+  at(rank, buffer) = {initial(program_, rank, buffer, version), false, false};
+}
+
+const std::vector<std::byte>& Oracle::contents(int rank, int buffer) const {
+  return at(rank, buffer).bytes;
+}
+bool Oracle::unsure(int rank, int buffer) const {
+  return at(rank, buffer).unsure;
+}
+bool Oracle::may_be_stale(int rank, int buffer) const {
+  return at(rank, buffer).may_be_stale;
+}
+void Oracle::set(int rank, int buffer, double value) {
+  const auto length = program_.buffers[static_cast<std::size_t>(buffer)].length;
+  for (std::int64_t i = 0; i < length; ++i) put({rank, buffer, 0, length}, i, value);
+}
+
+// Elements
+
+double Oracle::get(const Slice& slice, std::int64_t i) const {
+  const auto type = dtype(slice);
+  return load(type, at(slice.rank, slice.buffer).bytes.data() +
+                        static_cast<std::size_t>(slice.first + i) * size_of(type));
+}
+
+void Oracle::put(const Slice& slice, std::int64_t i, double value) {
+  const auto type = dtype(slice);
+  if (value != std::floor(value) || std::abs(value) > exact_limit(type)) {
+    inexact_ = std::to_string(value) + " is no exact " +
+               std::string(torture::to_string(Kind::fill)) + " of " +
+               std::string(troupe::to_string(type));
+    return;
+  }
+  store(type,
+        at(slice.rank, slice.buffer).bytes.data() +
+            static_cast<std::size_t>(slice.first + i) * size_of(type),
+        value);
+}
+
+std::vector<std::byte> Oracle::read(const Slice& slice) const {
+  const auto size = size_of(dtype(slice));
+  const auto& bytes = at(slice.rank, slice.buffer).bytes;
+  const auto first =
+      bytes.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(slice.first) * size);
+  return {first, first + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(slice.count) * size)};
+}
+
+void Oracle::write(const Slice& slice, const std::vector<std::byte>& bytes) {
+  std::memcpy(at(slice.rank, slice.buffer).bytes.data() +
+                  static_cast<std::size_t>(slice.first) * size_of(dtype(slice)),
+              bytes.data(), bytes.size());
+}
+
+// Operations
+
+void Oracle::apply(const Round& round, std::size_t step, const OutcomeOf& outcome,
+                   const Look& look) {
+  const auto& scripts = round.scripts[step];
+  // Threads have nothing in common but what nobody writes, so each is followed on its own; where
+  // its ranks meet in a collective, all of them have come as far.
+  for (std::size_t thread = 0; thread < scripts[0].size(); ++thread) {
+    std::vector<std::size_t> next(scripts.size(), 0);
+    for (;;) {
+      std::uint32_t first = UINT32_MAX;
+      for (std::size_t rank = 0; rank < scripts.size(); ++rank) {
+        const auto& script = scripts[rank][thread];
+        for (; next[rank] < script.size() && !is_collective(script[next[rank]].kind); ++next[rank])
+          apply_one(script[next[rank]], outcome(script[next[rank]]), look);
+        if (next[rank] < script.size()) first = std::min(first, script[next[rank]].id);
+      }
+      if (first == UINT32_MAX) break;
+      std::vector<const Operation*> parts;
+      for (std::size_t rank = 0; rank < scripts.size(); ++rank) {
+        const auto& script = scripts[rank][thread];
+        if (next[rank] < script.size() && script[next[rank]].id == first)
+          parts.push_back(&script[next[rank]++]);
+      }
+      collective(parts, outcome);
+    }
+  }
+}
+
+void Oracle::apply_one(const Operation& op, Outcome outcome, const Look& look) {
+  const auto& to = written(op);
+  if (outcome != Outcome::done) {
+    if (!to.present()) return;
+    auto& memory = at(to.rank, to.buffer);
+    memory.may_be_stale = true;
+    memory.unsure = memory.unsure || outcome == Outcome::unsure;
+    return;
+  }
+  switch (op.kind) {
+    case Kind::download:
+    case Kind::to_pinned:
+    case Kind::fetch_new: return look(op, read(op.at[0]));
+    default: return compute(op);
+  }
+}
+
+void Oracle::compute(const Operation& op) {
+  const auto& a = op.at[0];
+  const auto& b = op.at[1];
+  const auto& c = op.at[2];
+  const auto alpha = op.alpha_at.present() ? get(op.alpha_at, 0) : op.alpha;
+  const auto contents_of = [&](const Slice& slice) {
+    return program_.buffers[static_cast<std::size_t>(slice.buffer)].contents;
+  };
+  switch (op.kind) {
+    case Kind::fill:
+    case Kind::replace: return write(a, constant_of(op, contents_of(a), a.count));
+    case Kind::upload:
+    case Kind::from_pinned: return write(a, uploaded_by(op, contents_of(a), a.count));
+    case Kind::copy:
+    case Kind::blas_copy:
+    case Kind::fetch:
+    case Kind::put: return move(a, b);
+    case Kind::multiply:
+      for (std::int64_t i = 0; i < a.count; ++i) put(c, i, get(a, i) * get(b, i));
+      return;
+    case Kind::divide:
+      for (std::int64_t i = 0; i < a.count; ++i) put(c, i, get(a, i) / get(b, i));
+      return;
+    case Kind::axpby:
+    case Kind::axpy:
+      for (std::int64_t i = 0; i < a.count; ++i) {
+        const auto old = op.kind == Kind::axpy ? get(b, i) : op.beta * get(b, i);
+        put(b, i, alpha * get(a, i) + old);
+      }
+      return;
+    case Kind::scal:
+      for (std::int64_t i = 0; i < a.count; ++i) put(a, i, alpha * get(a, i));
+      return;
+    case Kind::dot:
+    case Kind::nrm2: {
+      double sum = 0;
+      for (std::int64_t i = 0; i < a.count; ++i)
+        sum += get(a, i) * get(op.kind == Kind::dot ? b : a, i);
+      return op.kind == Kind::dot ? put(c, 0, sum) : put(b, 0, std::sqrt(sum));
+    }
+    case Kind::gemv:
+    case Kind::gemm: return product(op);
+    case Kind::spmv:
+    case Kind::spmv_sell:
+    case Kind::gather: return sparse(op);
+    case Kind::uniform:
+    case Kind::normal:
+      if (random_.supported) write(a, random_.numbers(op.dtype, op.kind == Kind::normal, op.data));
+      return;
+    default: return;
+  }
+}
+
+void Oracle::product(const Operation& op) {
+  const auto& [a, b, c, unused_d, unused_e] = op.at;
+  (void)unused_d, (void)unused_e;
+  const bool matrix = op.kind == Kind::gemm;
+  // gemv: y = op(A) x with A m x n; as a product, op(A) has `rows` rows and `inner` columns.
+  const auto rows = matrix ? op.m : op.transpose_a ? op.n : op.m;
+  const auto inner = matrix ? op.k : op.transpose_a ? op.m : op.n;
+  const auto columns = matrix ? op.n : 1;
+  std::vector<double> result;
+  for (std::int64_t j = 0; j < columns; ++j) {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      double sum = 0;
+      for (std::int64_t l = 0; l < inner; ++l) {
+        const auto from_a = op.transpose_a ? get(a, l + i * inner) : get(a, i + l * rows);
+        sum += from_a * (op.transpose_b ? get(b, j + l * columns) : get(b, l + j * inner));
+      }
+      result.push_back(op.alpha * sum + op.beta * get(c, i + j * rows));
+    }
+  }
+  for (std::int64_t i = 0; i < std::ssize(result); ++i)
+    put(c, i, result[static_cast<std::size_t>(i)]);
+}
+
+void Oracle::sparse(const Operation& op) {
+  const auto& [value, x, y, begin, column] = op.at;
+  const auto index = [&](const Slice& slice, std::int64_t i) {
+    return static_cast<std::int64_t>(get(slice, i));
+  };
+  if (op.kind == Kind::gather) {
+    for (std::int64_t i = 0; i < begin.count; ++i) put(x, i, get(value, index(begin, i)));
+    return;
+  }
+  for (std::int64_t row = 0; row < op.m; ++row) {
+    double sum = 0;
+    if (op.kind == Kind::spmv) {
+      for (auto j = index(begin, row); j < index(begin, row + 1); ++j)
+        sum += get(value, j) * get(x, index(column, j));
+    } else {
+      const auto slice = row / op.k;
+      for (auto j = index(begin, slice) + row % op.k; j < index(begin, slice + 1); j += op.k)
+        sum += get(value, j) * get(x, index(column, j));
+    }
+    put(y, row, op.alpha * sum + op.beta * get(y, row));
+  }
+}
+
+// Collectives
+
+void Oracle::collective(const std::vector<const Operation*>& parts, const OutcomeOf& outcome) {
+  // All results are of what was there before any of them is written: it may be in place.
+  std::vector<std::vector<std::byte>> results;
+  for (const auto* part : parts) results.push_back(result_of(parts, *part));
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto& to = written(*parts[i]);
+    if (!to.present() || results[i].empty()) continue;
+    if (outcome(*parts[i]) == Outcome::done)
+      write(to, results[i]);
+    else
+      at(to.rank, to.buffer).may_be_stale = true;
+  }
+}
+
+std::vector<std::byte> Oracle::result_of(const std::vector<const Operation*>& parts,
+                                         const Operation& mine) const {
+  const auto source_of = [&](int rank) -> const Slice& {
+    for (const auto* part : parts) {
+      if (part->rank == rank) return part->at[0];
+    }
+    return mine.at[0];
+  };
+  const auto ranks = static_cast<int>(parts.size());
+  switch (mine.kind) {
+    case Kind::all_reduce: return reduced(parts, 0, mine.at[0].count);
+    case Kind::reduce:
+      return mine.rank == mine.peer ? reduced(parts, 0, mine.at[0].count)
+                                    : std::vector<std::byte>();
+    case Kind::reduce_scatter:
+      return reduced(parts, mine.rank * mine.at[1].count, mine.at[1].count);
+    case Kind::broadcast: return read(source_of(mine.peer));
+    case Kind::exchange: return read(source_of((mine.rank - mine.peer + ranks) % ranks));
+    case Kind::receive: return read(source_of(mine.peer));
+    case Kind::all_gather:
+    case Kind::all_to_all: {
+      std::vector<std::byte> all;
+      const auto count = mine.at[1].count / ranks;
+      for (int rank = 0; rank < ranks; ++rank) {
+        auto from = source_of(rank);
+        if (mine.kind == Kind::all_to_all) from.first += mine.rank * count;
+        from.count = count;
+        const auto part = read(from);
+        all.insert(all.end(), part.begin(), part.end());
+      }
+      return all;
+    }
+    default: return {};
+  }
+}
+
+std::vector<std::byte> Oracle::reduced(const std::vector<const Operation*>& parts,
+                                       std::int64_t first, std::int64_t count) const {
+  const auto& op = *parts[0];
+  const auto size = size_of(op.dtype);
+  std::vector<std::byte> out(static_cast<std::size_t>(count) * size);
+  for (std::int64_t i = 0; i < count; ++i) {
+    double value = get(op.at[0], first + i);
+    for (std::size_t p = 1; p < parts.size(); ++p) {
+      const auto next = get(parts[p]->at[0], first + i);
+      switch (op.reduce) {
+        case ReduceOp::sum:
+        case ReduceOp::avg: value += next; break;
+        case ReduceOp::prod: value *= next; break;
+        case ReduceOp::min: value = std::min(value, next); break;
+        case ReduceOp::max: value = std::max(value, next); break;
+      }
+    }
+    if (op.reduce == ReduceOp::avg) value /= static_cast<double>(parts.size());
+    if (value != std::floor(value) || std::abs(value) > exact_limit(op.dtype))
+      inexact_ = "a reduction gives " + std::to_string(value);
+    else
+      store(op.dtype, out.data() + static_cast<std::size_t>(i) * size, value);
+  }
+  return out;
+}
+
+}  // namespace troupe::torture

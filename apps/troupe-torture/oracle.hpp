@@ -1,0 +1,106 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "program.hpp"
+
+namespace troupe::torture {
+
+/// Random numbers as the engine made them in quiet, before the first program: they are compared
+/// with themselves, everywhere and after every fault.
+struct RandomTable {
+  bool supported = false;
+  /// numbers(dtype, normal, set): kRandomCount elements
+  std::vector<std::vector<std::byte>> sets;
+  [[nodiscard]] const std::vector<std::byte>& numbers(DType dtype, bool normal,
+                                                      std::uint64_t set) const;
+  static constexpr std::size_t kSets = 6;
+  static constexpr std::int64_t kCount = 64;
+};
+
+/// What became of an operation.
+enum class Outcome : std::uint8_t {
+  done,     ///< its future holds a value, or nobody looked and it had to
+  refused,  ///< it failed and changed nothing, or its range is stale
+  unsure    ///< on another rank's device: it may have been done although it failed here
+};
+
+/// Says what every element of every buffer of every rank must be: host arrays and program order,
+/// one element at a time.
+class Oracle {
+ public:
+  Oracle(const Program& program, const RandomTable& random);
+
+  /// The contents a buffer starts with, or gets anew after a loss; `version` tells these apart.
+  [[nodiscard]] static std::vector<std::byte> initial(const Program& program, int rank, int buffer,
+                                                      std::uint64_t version);
+  void reset(int rank, int buffer, std::uint64_t version);
+
+  using OutcomeOf = std::function<Outcome(const Operation&)>;
+  /// Called with each operation that looks at contents, and what it has to see.
+  using Look = std::function<void(const Operation&, const std::vector<std::byte>& seen)>;
+  /// Carries out a step of a round on all ranks.
+  void apply(const Round& round, std::size_t step, const OutcomeOf& outcome, const Look& look);
+
+  [[nodiscard]] const std::vector<std::byte>& contents(int rank, int buffer) const;
+  /// Sets the whole of a buffer to a value.
+  void set(int rank, int buffer, double value);
+  /// Whether the contents are not known: an operation of unsure outcome wrote them.
+  [[nodiscard]] bool unsure(int rank, int buffer) const;
+  /// Whether a failed operation wrote it, so that it may be stale. Cleared by reset().
+  [[nodiscard]] bool may_be_stale(int rank, int buffer) const;
+  /// What failed until now explains nothing that comes.
+  void forgive(int rank, int buffer) { at(rank, buffer).may_be_stale = false; }
+  /// A value that is not exact has come up: the program is none (after operations were left out).
+  [[nodiscard]] const std::optional<std::string>& inexact() const { return inexact_; }
+
+ private:
+  struct Memory {
+    std::vector<std::byte> bytes;
+    bool unsure = false, may_be_stale = false;
+  };
+
+  Memory& at(int rank, int buffer) {
+    return memory_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(buffer)];
+  }
+  [[nodiscard]] const Memory& at(int rank, int buffer) const {
+    return memory_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(buffer)];
+  }
+  [[nodiscard]] DType dtype(const Slice& slice) const {
+    return program_.buffers[static_cast<std::size_t>(slice.buffer)].dtype;
+  }
+  [[nodiscard]] double get(const Slice& slice, std::int64_t i) const;
+  void put(const Slice& slice, std::int64_t i, double value);
+  [[nodiscard]] std::vector<std::byte> read(const Slice& slice) const;
+  void write(const Slice& slice, const std::vector<std::byte>& bytes);
+  void move(const Slice& from, const Slice& to) { write(to, read(from)); }
+
+  void apply_one(const Operation& op, Outcome outcome, const Look& look);
+  void compute(const Operation& op);
+  void product(const Operation& op);
+  void sparse(const Operation& op);
+  void collective(const std::vector<const Operation*>& parts, const OutcomeOf& outcome);
+  [[nodiscard]] std::vector<std::byte> result_of(const std::vector<const Operation*>& parts,
+                                                 const Operation& mine) const;
+  [[nodiscard]] std::vector<std::byte> reduced(const std::vector<const Operation*>& parts,
+                                               std::int64_t first, std::int64_t count) const;
+
+  Program const& program_;
+  const RandomTable& random_;
+  std::vector<std::vector<Memory>> memory_;
+  mutable std::optional<std::string> inexact_;
+};
+
+/// What fill and its kin write: `count` elements as the operation says.
+std::vector<std::byte> constant_of(const Operation& op, Contents contents, std::int64_t count);
+/// What an upload brings.
+std::vector<std::byte> uploaded_by(const Operation& op, Contents contents, std::int64_t count);
+/// Whether two ranges are equal: bit for bit, but that zeros have no sign where it is arithmetic
+/// that made them. The first element that differs; -1: none.
+std::int64_t first_difference(const BufferSpec& spec, const std::vector<std::byte>& a,
+                              const std::vector<std::byte>& b);
+
+}  // namespace troupe::torture

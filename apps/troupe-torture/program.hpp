@@ -1,0 +1,209 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <troupe/dtype.hpp>
+#include <troupe/error.hpp>
+#include <troupe/lib/collective.hpp>
+#include <troupe/lib/memory.hpp>
+
+/// What a seed stands for: a program for all ranks, as data. Every rank makes the same one, so that
+/// each knows what every other does; the runner carries out its own rank's part, the oracle all of
+/// it on host arrays.
+///
+/// A program has buffers and rounds. Buffer i has the same dtype and length on every rank. In a
+/// round each buffer belongs to one thread of one rank, its own or another, or is only read; so the
+/// order of the operations within each thread determines all values.
+namespace troupe::torture {
+
+/// What happens to the elements of a buffer.
+enum class Contents : std::uint8_t {
+  integers,  ///< small integers, so that arithmetic is exact in every dtype
+  bits,      ///< anything: moved only
+  indices    ///< never written: row starts, columns and indices of sparse operations
+};
+
+struct BufferSpec {
+  DType dtype = DType::f32;
+  std::int64_t length = 0;
+  Contents contents = Contents::integers;
+  std::vector<std::int64_t> indices;  ///< what an index buffer holds
+};
+
+/// A range of elements of a buffer of some rank.
+struct Slice {
+  int rank = -1;
+  int buffer = -1;  ///< -1: absent
+  std::int64_t first = 0, count = 0;
+  [[nodiscard]] bool present() const noexcept { return buffer >= 0; }
+};
+
+enum class Kind : std::uint8_t {
+  fill,         ///< at[0] = alpha, or bits from `data`
+  copy,         ///< at[1] = at[0]
+  upload,       ///< at[0] = host data from `data`
+  download,     ///< the contents of at[0] are looked at
+  to_pinned,    ///< the same through pinned memory
+  from_pinned,  ///< as upload, through pinned memory
+  replace,      ///< the buffer of at[0] is freed and made anew; then filled with alpha
+  multiply,     ///< at[2] = at[0] .* at[1]
+  divide,       ///< at[2] = at[0] ./ at[1]
+  axpby,        ///< at[1] = alpha at[0] + beta at[1]
+  axpy,         ///< at[1] = alpha at[0] + at[1]
+  dot,          ///< at[2] = at[0] . at[1]
+  nrm2,         ///< at[1] = |at[0]|
+  scal,         ///< at[0] = alpha at[0]
+  blas_copy,    ///< at[1] = at[0]
+  gemv,         ///< at[2] = alpha op(at[0]) at[1] + beta at[2]
+  gemm,         ///< at[2] = alpha op(at[0]) op(at[1]) + beta at[2]
+  spmv,  ///< at[2] = alpha A at[1] + beta at[2]; A: values at[0], row starts at[3], columns at[4]
+  spmv_sell,   ///< the same, A in sliced ELL form
+  gather,      ///< at[1] = at[0][at[3]]
+  uniform,     ///< at[0] = random numbers
+  normal,      ///< at[0] = random numbers
+  all_reduce,  ///< at[1] = op over ranks of at[0]
+  reduce,
+  broadcast,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  exchange,   ///< to the rank `shift` behind, at[0]; from the one before, into at[1]
+  send,       ///< at[0] to `peer`
+  receive,    ///< at[0] from `peer`
+  fetch,      ///< at[1] = at[0] of another rank
+  fetch_new,  ///< at[0] of another rank into a new buffer, which is looked at
+  put,        ///< at[1] of another rank = at[0]
+  hold,       ///< a lease of at[0], for as long as the thread runs
+  nop,
+  pause,  ///< the thread sleeps for `data` microseconds
+  fault,  ///< the device host of this rank suffers `fault`
+  wrong   ///< a call that must be refused: see Wrong
+};
+inline constexpr std::size_t kKindCount = static_cast<std::size_t>(Kind::wrong) + 1;
+std::string_view to_string(Kind kind) noexcept;
+/// Whether all ranks of the world, or some, do it together.
+constexpr bool is_collective(Kind kind) noexcept {
+  return kind >= Kind::all_reduce && kind <= Kind::receive;
+}
+constexpr bool is_transfer(Kind kind) noexcept {
+  return kind == Kind::fetch || kind == Kind::fetch_new || kind == Kind::put;
+}
+
+/// Calls with wrong arguments. They change nothing and say so.
+enum class Wrong : std::uint8_t {
+  short_destination,  ///< an axpy whose y is shorter than x
+  gather_lengths,     ///< an all_gather whose lengths do not fit the world
+  token_dtype,        ///< a fetch from a token of another dtype
+  token_length,       ///< a fetch of another length
+  no_such_rank,       ///< a remote operation on a rank that is not there
+  freed_token,        ///< a fetch from a buffer that was freed
+  odd_normal,         ///< an odd number of normal random numbers
+  root                ///< a broadcast from a rank that is not there: found by the device host
+};
+inline constexpr std::size_t kWrongCount = static_cast<std::size_t>(Wrong::root) + 1;
+std::string_view to_string(Wrong wrong) noexcept;
+
+/// What a thread does with the future of an operation.
+enum class Await : std::uint8_t { now, later, drop, callback, chain, coroutine };
+
+/// Faults beside those that a device host is told to suffer.
+enum class Blow : std::uint8_t {
+  inject,        ///< Operation::fault as a command
+  phase,         ///< the same in phase `data` of the next recovery
+  kill_active,   ///< SIGKILL to the device host from outside
+  kill_standby,  ///< SIGKILL to the standby
+  freeze_host,   ///< SIGSTOP, and SIGCONT after `data` microseconds
+  freeze_rank    ///< the same for a whole rank
+};
+
+struct Operation {
+  std::uint32_t id = 0;  ///< of the program, from 0; parts of one collective share it
+  Kind kind = Kind::nop;
+  int rank = 0;  ///< whose program it is in
+  int thread = 0;
+  int target = 0;  ///< on whose device it runs
+  DType dtype = DType::f32;
+  std::array<Slice, 5> at{};
+  double alpha = 1, beta = 0;
+  Slice alpha_at{};  ///< alpha is this element of device memory, if present
+  std::int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+  ReduceOp reduce = ReduceOp::sum;
+  int peer = 0;  ///< root, shift or partner
+  std::uint64_t data = 0;
+  Await await = Await::later;
+  Wrong wrong{};
+  Blow blow{};
+  memory::FaultKind fault{};
+};
+
+/// The slice that the operation writes; absent if there is none.
+const Slice& written(const Operation& op) noexcept;
+/// "rank 1, thread 0: 17 axpy f32 [3: 5+10] [4: 0+10]"
+std::string describe(const Operation& op);
+
+/// To whom a buffer belongs in a round, told of buffer i of any rank r.
+struct Owner {
+  bool shared = false;  ///< nobody writes it, all may read it
+  int shift = 0;        ///< it belongs to rank (r + shift) % ranks …
+  int thread = 0;       ///< … and this thread of it
+};
+
+enum class RoundKind : std::uint8_t {
+  free,      ///< threads submit, faults are seen as errors of futures
+  run,       ///< within World::run, where faults are not seen
+  held,      ///< one rank joins a collective only after a message of the others
+  versions,  ///< fetches of buffers that their owners write at the same time
+  failing,   ///< World::run whose last command before a commit fails: the run must not end well
+  slabs      ///< many buffers of a slab each
+};
+inline constexpr std::size_t kRoundKindCount = static_cast<std::size_t>(RoundKind::slabs) + 1;
+std::string_view to_string(RoundKind kind) noexcept;
+
+struct Round {
+  RoundKind kind = RoundKind::free;
+  bool left_out = false;
+  std::vector<Owner> owners;  ///< per buffer
+  int threads = 1;
+  std::int64_t steps = 1;         ///< run: steps
+  std::int64_t commit_every = 1;  ///< run: steps between commits
+  std::int64_t stop_at = -1;      ///< run: the step at which its end is asked for; -1: none
+  int special = 0;                ///< held: the rank that comes late; slabs: how many
+  /// By step (one unless it is a run), rank and thread.
+  std::vector<std::vector<std::vector<std::vector<Operation>>>> scripts;
+};
+
+struct Program {
+  std::uint64_t seed = 0;
+  int ranks = 1;
+  bool stormy = false;  ///< faults are ordered in it
+  std::vector<BufferSpec> buffers;
+  std::vector<Round> rounds;
+  std::uint32_t operations = 0;  ///< ids in use
+
+  /// FNV-1a over everything: ranks compare it.
+  [[nodiscard]] std::uint64_t fingerprint() const;
+};
+
+/// What a seed is turned into, beside the seed.
+struct Recipe {
+  int ranks = 1;
+  std::int64_t operations = 1000;
+  std::string engine = "cpu";
+  bool faults = true;
+  bool in_run_only = false;  ///< every round is a run: for jobs that are stopped and restarted
+  bool isolated = true;      ///< device hosts are processes, so that they can be lost
+  bool collectives = true, tokens = true;
+  std::set<RoundKind> rounds{};        ///< empty: all kinds
+  std::set<std::uint32_t> left_out{};  ///< operations that are not carried out
+};
+
+/// The program of a seed.
+Program generate(std::uint64_t seed, const Recipe& recipe);
+
+}  // namespace troupe::torture

@@ -1,0 +1,257 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "random.hpp"
+#include "runner.hpp"
+
+// Rounds within World::run: whatever strikes, their end is that of a run without faults.
+
+namespace troupe::torture {
+namespace {
+
+/// How a run keeps its state, from its seed.
+struct Keeping {
+  bool waits_at_end = false;  ///< the last step waits for what it submitted
+  bool partner = false;
+  std::int64_t every = 0;
+};
+
+Keeping keeping_of(const Program& program, const Round& round) {
+  Random random(
+      derive(program.seed, static_cast<std::uint64_t>(round.steps * 100 + round.commit_every)));
+  return {.waits_at_end = random.one_in(2),
+          .partner = program.ranks > 1 && random.one_in(3),
+          .every = random.one_in(2) ? 0 : round.commit_every * random.between(1, 3)};
+}
+
+/// Whether ranks ask things of one another's devices in it.
+bool crosses_ranks(const Round& round) {
+  for (const auto& step : round.scripts) {
+    for (const auto& rank : step) {
+      for (const auto& script : rank) {
+        for (const auto& op : script) {
+          if (op.target != op.rank || is_transfer(op.kind) || op.kind == Kind::hold) return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+bool ends_world(Errc code) {
+  return code == Errc::budget_exhausted || code == Errc::device_failed;
+}
+
+void add_all(Checkpoint& state, Hands& hands, std::size_t buffers) {
+  for (int b = 0; b < static_cast<int>(buffers); ++b) {
+    std::visit([&](auto& one) { state.add(fmt::format("buffer {}", b), one); }, hands.ref(b));
+  }
+}
+
+}  // namespace
+
+void Runner::play_run(const Round& round) {
+  ++tally_.runs;
+  // What the run must come to, and what its steps see on the way.
+  std::vector<std::vector<std::byte>> before;
+  for (int b = 0; b < static_cast<int>(program_->buffers.size()); ++b)
+    before.push_back(oracle_->contents(rank_, b));
+  looks_.clear();
+  for (std::size_t s = 0; s < round.scripts.size(); ++s) {
+    oracle_->apply(
+        round, s, [](const Operation&) { return Outcome::done; },
+        [&](const Operation& op, const std::vector<std::byte>& expected) {
+          if (op.rank == rank_) looks_.emplace_back(op.id, expected);
+        });
+  }
+  stop_asked_ = false;
+  saves_ = !conduct_.folder.empty();
+  for (bool again = true; again;) {
+    again = false;
+    Checkpoint state(device_);
+    add_all(state, *hands_, program_->buffers.size());
+    state.add_scratch(meeting_), state.add_scratch(own_tokens_), state.add_scratch(all_tokens_);
+    try {
+      run_once(round, state);
+    } catch (const Exception& e) {
+      const bool stopped = conduct_.resume && e.code() == Errc::requeue && round.stop_at >= 0;
+      if (stopped || ends_world(e.code())) throw;  // the end of the job, which may be run again
+      again = saves_ && conduct_.disk_fails && e.code() == Errc::io;
+      if (!again) throw Finding(std::string("run() fails: ") + e.what());
+    }
+    if (!again) break;
+    saves_ = false;  // the folder is no good
+    for (int b = 0; b < static_cast<int>(before.size()); ++b) {
+      if (!hands_->valid(b)) hands_->renew(b);
+      hands_->upload(b, before[static_cast<std::size_t>(b)]).get();
+    }
+  }
+  end_blows();
+  looks_.clear();
+  at(where() + ", compared");
+  if (stormy_) settle();
+  verify();
+  if (auto told = device_.take_error(); !told.ok() && !stormy_ && random_.supported)
+    throw Finding("after run() take_error() tells of " + told.error().to_string());
+  if (rank_ == 0 && !conduct_.folder.empty() && !conduct_.resume) {
+    std::error_code ignored;
+    std::filesystem::remove_all(conduct_.folder + "/" + save_options(round).name, ignored);
+  }
+}
+
+SaveOptions Runner::save_options(const Round& round) const {
+  const auto keeping = keeping_of(*program_, round);
+  SaveOptions save;
+  save.directory = saves_ ? conduct_.folder : "";
+  save.name = fmt::format("seed-{}-{}", program_->seed, tally_.rounds);
+  save.every = saves_ ? keeping.every : 0;
+  save.restart = conduct_.resume ? SaveOptions::kNewest : SaveOptions::kNever;
+  save.partner = keeping.partner;
+  return save;
+}
+
+void Runner::run_once(const Round& round, Checkpoint& state) {
+  const auto keeping = keeping_of(*program_, round);
+  const auto save = save_options(round);
+  const bool crosses = crosses_ranks(round);
+  tokens_epoch_ = {};
+  world_.run(
+      state,
+      [&](std::int64_t number) {
+        advance();
+        const auto due = [&](std::int64_t i) {
+          return i % round.commit_every == 0 || (save.every > 0 && i % save.every == 0);
+        };
+        const bool last = number + 1 == round.steps;
+        if (crosses && tokens_epoch_ != world_.epoch()) exchange_tokens_on_device();
+        // What a rank asks of another's device belongs to the commits of both: it comes behind the
+        // commit before it, and is done when the next is due.
+        if (crosses && due(number)) meet();
+        play_step(
+            round.scripts[static_cast<std::size_t>(number)][static_cast<std::size_t>(rank_)][0]);
+        if (crosses && (due(number + 1) || last)) fence();
+        if (last && keeping.waits_at_end) meet();
+        if (conduct_.resume && number == round.stop_at && !stop_asked_ && rank_ == 0) {
+          stop_asked_ = true;
+          world_.request_stop();
+        }
+        return last ? Step::done : Step::again;
+      },
+      {.commit_every = round.commit_every, .save = save});
+}
+
+/// In a run there is no host barrier, because a fault may keep a rank from it: the ranks meet in a
+/// collective, which a fault ends.
+void Runner::meet() {
+  device_.fill(meeting_, 1.0);
+  world_.all_reduce(meeting_, ReduceOp::sum).get();
+}
+
+void Runner::fence() {
+  for (int other = 0; other < ranks_; ++other) {
+    if (other != rank_) world_.device(Rank(other)).nop().get();
+  }
+  meet();
+}
+
+/// After a rollback buffers may have other generations.
+void Runner::exchange_tokens_on_device() {
+  std::array<GpuToken, 64> mine{};
+  for (int b = 0; b < static_cast<int>(program_->buffers.size()); ++b)
+    mine[static_cast<std::size_t>(b)] = hands_->token(b);
+  const auto epoch = world_.epoch();
+  const auto bytes = std::as_bytes(std::span(mine));
+  device_.upload<std::uint8_t>({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()},
+                               own_tokens_);
+  const auto gathered = world_.all_gather(own_tokens_, all_tokens_);
+  const auto all = device_.download(all_tokens_);
+  gathered.get();
+  Tokens tokens(static_cast<std::size_t>(ranks_), std::vector<GpuToken>(mine.size()));
+  for (std::size_t r = 0; r < tokens.size(); ++r)
+    std::memcpy(tokens[r].data(), all.data() + r * bytes.size(), bytes.size());
+  hands_->set_tokens(std::move(tokens), GpuToken{});
+  tokens_epoch_ = epoch;
+}
+
+void Runner::play_step(const std::vector<Operation>& script) {
+  Hands::Thread in_hand;
+  std::vector<std::pair<const Operation*, Future<void>>> pending;
+  const auto demand = [&](const Operation& op, const Future<void>& future) {
+    wait(future, describe(op));
+    const auto& outcome = future.wait();
+    if (outcome.ok() || (outcome.code() == Errc::unsupported && !random_.supported)) return;
+    if (is_of_a_fault(outcome.code()) || outcome.code() == Errc::peer_lost)
+      throw Exception(outcome.error());  // the step ends, the run repeats it
+    throw Finding("in a step it fails: " + describe(op) + ": " + outcome.error().to_string());
+  };
+  for (const auto& op : script) {
+    advance();
+    if (op.kind == Kind::pause) {
+      std::this_thread::sleep_for(std::chrono::microseconds(op.data));
+      continue;
+    }
+    if (op.kind == Kind::fault) {
+      if (struck_.insert(op.id).second) (void)strike(op);
+      continue;
+    }
+    const auto future = hands_->submit(op, in_hand);
+    ++tally_.operations;
+    if (op.await == Await::now) demand(op, future);
+    if (op.await != Await::now && op.await != Await::drop) pending.emplace_back(&op, future);
+  }
+  for (const auto& [op, future] : pending) demand(*op, future);
+  for (auto& one : in_hand.seen) {
+    if (one.future.valid()) demand(*one.op, one.future);
+    if (one.later) one.bytes = one.later();
+    for (const auto& [id, expected] : looks_) {
+      if (id == one.op->id) compare(*one.op, falsified(std::move(one.bytes)), expected);
+    }
+  }
+}
+
+/// A command fails, and only the device host finds out, late: before a commit, with or without a
+/// fault behind it, or in the last step. The run must not end as if nothing had been.
+void Runner::play_failing(const Round& round) {
+  const std::int64_t every = 1 + round.special % 5, steps = 2 * every + 1;
+  const bool at_end = round.special % 3 == 0, struck = program_->stormy && !at_end;
+  const auto fails_at = at_end ? steps - 1 : every - 1;
+  auto room = device_.alloc<double>(400'000);
+  auto state_of_it = device_.alloc<double>(500);
+  device_.fill(state_of_it, 0.0).get();
+  world_.barrier();
+  Checkpoint state(device_);
+  state.add("state", state_of_it), state.add_scratch(room), state.add_scratch(meeting_);
+  Errc code = Errc::ok;
+  bool failed = false, dealt = false;
+  try {
+    world_.run(state,
+               [&](std::int64_t number) {
+                 advance();
+                 for (int i = 0; i < round.special; ++i) device_.fill(room, static_cast<double>(i));
+                 device_.vector().axpby(1.0, room.slice(0, 500), 1.0, state_of_it);
+                 if (number == fails_at && !std::exchange(failed, true))
+                   world_.broadcast(state_of_it, Rank(ranks_ + 91));
+                 if (struck && number == every && !std::exchange(dealt, true)) {
+                   if (rank_ == 0) (void)device_.inject(memory::FaultKind::kill);
+                   meet();
+                 }
+                 return number + 1 == steps ? Step::done : Step::again;
+               },
+               {.commit_every = every, .save = SaveOptions{}});
+  } catch (const Exception& e) {
+    code = e.code();
+  }
+  if (code == Errc::ok)
+    throw Finding(
+        "run() ends well although a command before a commit has failed (a broadcast from "
+        "a rank that is not there)");
+  if (code != Errc::invalid && code != Errc::library)
+    throw Finding("a failing command ends run() with " + std::string(troupe::to_string(code)));
+  settle();
+  (void)device_.take_error();
+}
+
+}  // namespace troupe::torture

@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "random.hpp"
+#include "runner.hpp"
+
+// Rounds with a plot of their own.
+
+namespace troupe::torture {
+
+/// Each rank writes versions of a buffer, whole ones, while the rank before it fetches it again and
+/// again: what comes is one version as a whole, and none that is older than what came before.
+void Runner::play_versions(const Round& round) {
+  Random random(derive(program_->seed, static_cast<std::uint64_t>(tally_.rounds)));
+  const auto length =
+      random.one_in(4) ? random.between(100'000, 2'000'000) : random.between(1, 20'000);
+  const auto mine = device_.alloc<double>(length), copy = device_.alloc<double>(length);
+  device_.fill(mine, 0.0).get();
+  const auto tokens = world_.gather_values(mine.token());
+  const auto& source = tokens[static_cast<std::size_t>((rank_ + 1) % ranks_)];
+  world_.barrier();
+  std::exception_ptr failure;
+  std::jthread writer([&] {
+    try {
+      for (int version = 1; version <= round.special; ++version) {
+        const auto filled = device_.fill(mine, static_cast<double>(version));
+        if (version % 4 == 0) wait(filled, "a fill of what is being fetched");
+        if (version % 8 == 0) std::this_thread::yield();
+        check_outcome({}, version % 4 == 0 ? filled.wait() : Result<void>());
+      }
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  });
+  double newest = 0;
+  for (int i = 0; i < std::max(4, round.special / 4); ++i) {
+    advance();
+    const auto fetched = world_.fetch(source, copy);
+    ++tally_.operations;
+    wait(fetched, fmt::format("a fetch of {} elements that are being written", length));
+    check_outcome({}, fetched.wait());
+    if (!fetched.wait().ok()) break;
+    const auto values = device_.download(copy);
+    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    if (*least != *most || *least < newest || *most > round.special)
+      throw Finding(
+          fmt::format("WRONG CONTENTS: a fetch of {} elements while version {} and later "
+                      "ones are written brings {} to {}",
+                      length, newest, *least, *most));
+    newest = *least;
+  }
+  tally_.operations += round.special;
+  writer.join();
+  if (failure) std::rethrow_exception(failure);
+  world_.barrier();
+  if (any_rank(suspicious_)) {
+    settle();
+    check_recoveries();
+  }
+}
+
+/// More buffers of a slab each than a process has descriptors by habit; then a device host is lost.
+void Runner::play_slabs(const Round& round) {
+  const auto slab = static_cast<std::int64_t>(runtime_.config().bytes("slab-size"));
+  std::vector<GpuRef<std::int32_t>> buffers;
+  for (int i = 0; i < round.special; ++i) {
+    advance();
+    auto made = device_.try_alloc<std::int32_t>(slab / 4);
+    if (!made.ok()) {
+      if (made.code() == Errc::out_of_memory) break;  // the limit is told of, that is all right
+      throw Finding("a buffer of a slab: " + made.error().to_string());
+    }
+    buffers.push_back(*made);
+    const auto filled = device_.fill(*made, i);
+    ++tally_.operations;
+    wait(filled, "a fill of a new slab");
+    check_outcome({}, filled.wait());
+  }
+  world_.barrier();
+  if (program_->stormy && rank_ == round.special % ranks_) {
+    ++tally_.blows;
+    wait(device_.inject(memory::FaultKind::kill), "a fault that was ordered");
+  }
+  settle();
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    if (!buffers[i].valid())
+      throw Finding(fmt::format("slab {} of {} is lost with a device host that did not write it", i,
+                                buffers.size()));
+    const auto end = buffers[i].slice(buffers[i].length() - 3, 3);
+    if (device_.download(end) != std::vector<std::int32_t>(3, static_cast<std::int32_t>(i)))
+      throw Finding(fmt::format("WRONG CONTENTS: slab {} of {}", i, buffers.size()));
+  }
+  world_.barrier();
+}
+
+}  // namespace troupe::torture

@@ -1,0 +1,44 @@
+#include <gtest/gtest.h>
+
+#include "job.hpp"
+
+// troupe-torture as its users run it: it passes, it can fail, and what fails is made smaller.
+
+namespace troupe::test {
+namespace {
+
+const Arguments kQuiet{"--seed",   "1",   "--faults",   "off", "--rounds",     "free",
+                       "--tokens", "off", "--programs", "2",   "--operations", "300"};
+
+TEST(Torture, ProgramsGiveWhatTheOracleSays) {
+  Job job(ranks_here(2), kQuiet, {.limit = 120s});
+  EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
+  EXPECT_NE(job.out().find("nothing wrong"), std::string::npos) << job.out();
+  EXPECT_TRUE(job.nothing_left());
+}
+
+/// One flipped byte in one download ends the job, with the line that replays it.
+TEST(Torture, AFlippedByteIsFound) {
+  Job job(ranks_here(2), kQuiet + Arguments{"--spoil", "20"}, {.limit = 120s});
+  EXPECT_EQ(job.wait(), 1) << job.out();
+  EXPECT_NE(job.err().find("WRONG CONTENTS"), std::string::npos) << job.err();
+  EXPECT_NE(job.err().find("replay: mpirun -n"), std::string::npos) << job.err();
+  EXPECT_TRUE(job.nothing_left());
+}
+
+/// Without mpirun it starts jobs itself. What it finds there it makes smaller: the falsified
+/// download is of the final look at all buffers, for which no operation is needed.
+TEST(Torture, AFailingProgramIsMadeSmaller) {
+  Job job(Job::kNoMpirun,
+          {"--seed", "1", "--faults", "off", "--rounds", "free", "--tokens", "off", "--ranks", "1",
+           "--operations", "60", "--spoil", "3", "--reduce", "on"},
+          {.limit = 170s});
+  EXPECT_EQ(job.wait(), 1) << job.err();
+  EXPECT_NE(job.err().find("WRONG CONTENTS"), std::string::npos) << job.err();
+  EXPECT_NE(job.out().find("reduced, in "), std::string::npos) << job.out();
+  EXPECT_NE(job.out().find("--leave-out 0-"), std::string::npos) << job.out();
+  EXPECT_TRUE(job.nothing_left());
+}
+
+}  // namespace
+}  // namespace troupe::test

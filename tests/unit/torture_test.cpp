@@ -1,0 +1,250 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "oracle.hpp"
+#include "program.hpp"
+#include "reduce.hpp"
+#include "values.hpp"
+
+// The parts of troupe-torture that need no device: what a seed makes, what it must come to, and how
+// a failing program is made smaller.
+
+namespace troupe::torture {
+namespace {
+
+RandomTable random_numbers() {
+  RandomTable table;
+  table.supported = true;
+  for (int group = 0; group < 4; ++group) {
+    for (std::size_t set = 0; set < RandomTable::kSets; ++set) {
+      table.sets.push_back(random_bytes(
+          set + 1, static_cast<std::size_t>(RandomTable::kCount) * (group < 2 ? 4 : 8)));
+    }
+  }
+  return table;
+}
+
+template <class Visit>
+void for_each_operation(const Program& program, Visit&& visit) {
+  for (const auto& round : program.rounds) {
+    for (const auto& step : round.scripts) {
+      for (const auto& rank : step) {
+        for (const auto& script : rank) {
+          for (const auto& op : script) visit(round, op);
+        }
+      }
+    }
+  }
+}
+
+const auto kAllDone = [](const Operation&) { return Outcome::done; };
+const auto kNobodyLooks = [](const Operation&, const std::vector<std::byte>&) {};
+
+TEST(Torture, OneSeedMakesOneProgram) {
+  for (std::uint64_t seed = 1; seed < 20; ++seed) {
+    const Recipe recipe{.ranks = 3, .operations = 500};
+    const auto print = generate(seed, recipe).fingerprint();
+    EXPECT_EQ(generate(seed, recipe).fingerprint(), print);
+    EXPECT_NE(generate(seed + 1, recipe).fingerprint(), print);
+    EXPECT_NE(generate(seed, {.ranks = 2, .operations = 500}).fingerprint(), print);
+  }
+}
+
+/// What a program may do, seeds do sooner or later.
+TEST(Torture, EverythingTakesPart) {
+  std::set<Kind> kinds;
+  std::set<RoundKind> rounds;
+  std::set<DType> dtypes;
+  std::set<Wrong> wrongs;
+  std::set<Blow> blows;
+  std::set<Await> awaits;
+  bool remote = false, big = false;
+  for (std::uint64_t seed = 1; seed < 120; ++seed) {
+    const auto program = generate(seed, {.ranks = 2, .operations = 1000});
+    for (const auto& round : program.rounds) rounds.insert(round.kind);
+    for (const auto& buffer : program.buffers) {
+      dtypes.insert(buffer.dtype);
+      big = big || buffer.length * 4 > std::int64_t{4} << 20;
+    }
+    for_each_operation(program, [&](const Round&, const Operation& op) {
+      kinds.insert(op.kind);
+      awaits.insert(op.await);
+      if (op.kind == Kind::wrong) wrongs.insert(op.wrong);
+      if (op.kind == Kind::fault) blows.insert(op.blow);
+      remote = remote || op.target != op.rank;
+    });
+  }
+  EXPECT_EQ(kinds.size(), kKindCount);
+  EXPECT_EQ(rounds.size(), kRoundKindCount);
+  EXPECT_EQ(dtypes.size(), kDTypeCount);
+  EXPECT_EQ(wrongs.size(), kWrongCount - 1);  // `root` is what a round of its own is about
+  EXPECT_EQ(blows.size(), 6u);
+  EXPECT_EQ(awaits.size(), 6u);
+  EXPECT_TRUE(remote);
+  EXPECT_TRUE(big);
+}
+
+/// Values are determined only if nobody writes what another thread uses.
+TEST(Torture, NobodyTouchesWhatAnotherThreadWrites) {
+  for (std::uint64_t seed = 1; seed < 60; ++seed) {
+    const auto program = generate(seed, {.ranks = 4, .operations = 600});
+    for_each_operation(program, [&](const Round& round, const Operation& op) {
+      if (op.kind == Kind::wrong) return;  // writes nothing
+      const auto owned = [&](const Slice& slice) {
+        const auto& owner = round.owners[static_cast<std::size_t>(slice.buffer)];
+        return !owner.shared && owner.thread == op.thread &&
+               (slice.rank + owner.shift) % program.ranks == op.rank;
+      };
+      for (const auto& slice : op.at) {
+        if (!slice.present()) continue;
+        const auto& spec = program.buffers[static_cast<std::size_t>(slice.buffer)];
+        ASSERT_GE(slice.first, 0) << describe(op);
+        ASSERT_LE(slice.first + slice.count, spec.length) << describe(op);
+        ASSERT_TRUE(owned(slice) || round.owners[static_cast<std::size_t>(slice.buffer)].shared)
+            << describe(op);
+      }
+      if (written(op).present()) {
+        ASSERT_TRUE(owned(written(op))) << describe(op);
+      }
+    });
+  }
+}
+
+TEST(Torture, AllValuesAreExact) {
+  const auto random = random_numbers();
+  for (std::uint64_t seed = 1; seed < 40; ++seed) {
+    const auto program = generate(seed, {.ranks = 2, .operations = 2000});
+    Oracle oracle(program, random);
+    for (const auto& round : program.rounds) {
+      for (std::size_t step = 0; step < round.scripts.size(); ++step)
+        oracle.apply(round, step, kAllDone, kNobodyLooks);
+    }
+    EXPECT_FALSE(oracle.inexact()) << "seed " << seed << ": " << *oracle.inexact();
+  }
+}
+
+TEST(Torture, EveryDTypeHasItsSmallIntegers) {
+  for (std::size_t i = 0; i < kDTypeCount; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    const auto most = std::min(exact_limit(dtype), 300.0);
+    for (double value = has_sign(dtype) ? -most : 0; value <= most && most > 0; ++value) {
+      std::byte element[16] = {};
+      store(dtype, element, value);
+      ASSERT_EQ(load(dtype, element), value) << to_string(dtype);
+    }
+  }
+  // Published encodings: IEEE 754 binary16 and OCP 8-bit floating point.
+  std::uint16_t half = 0;
+  std::uint8_t e4m3 = 0, e5m2 = 0;
+  store(DType::f16, reinterpret_cast<std::byte*>(&half), -2);
+  store(DType::f8e4m3, reinterpret_cast<std::byte*>(&e4m3), 3);
+  store(DType::f8e5m2, reinterpret_cast<std::byte*>(&e5m2), 1);
+  EXPECT_EQ(half, 0xc000);
+  EXPECT_EQ(e4m3, 0x44);
+  EXPECT_EQ(e5m2, 0x3c);
+}
+
+/// A program of two operations by hand.
+struct ByHand {
+  Program program;
+  Round round;
+  ByHand() {
+    program.ranks = 2;
+    program.buffers = {{DType::f64, 100, Contents::integers, {}},
+                       {DType::f64, 100, Contents::integers, {}}};
+    round.owners.resize(2);
+    round.scripts.assign(1, std::vector<std::vector<std::vector<Operation>>>(
+                                2, std::vector<std::vector<Operation>>(1)));
+  }
+  Operation& add(int rank, Kind kind) {
+    auto& op = round.scripts[0][static_cast<std::size_t>(rank)][0].emplace_back();
+    op.kind = kind;
+    op.rank = op.target = rank;
+    op.dtype = DType::f64;
+    return op;
+  }
+  [[nodiscard]] static double element(const Oracle& oracle, int rank, int buffer, std::size_t i) {
+    return load(DType::f64, oracle.contents(rank, buffer).data() + 8 * i);
+  }
+};
+
+TEST(Torture, TheOracleFollowsProgramOrderAndRanks) {
+  ByHand hand;
+  for (int rank = 0; rank < 2; ++rank) {
+    auto& fill = hand.add(rank, Kind::fill);
+    fill.id = static_cast<std::uint32_t>(rank), fill.alpha = 1 + rank,
+    fill.at[0] = {rank, 0, 0, 100};
+    auto& reduce = hand.add(rank, Kind::all_reduce);
+    reduce.id = 5, reduce.at[0] = {rank, 0, 10, 4}, reduce.at[1] = {rank, 1, 20, 4};
+  }
+  const auto random = random_numbers();
+  Oracle oracle(hand.program, random);
+  const auto before = ByHand::element(oracle, 1, 1, 24);
+  oracle.apply(hand.round, 0, kAllDone, kNobodyLooks);
+  EXPECT_EQ(ByHand::element(oracle, 0, 0, 99), 1);
+  EXPECT_EQ(ByHand::element(oracle, 1, 0, 0), 2);
+  EXPECT_EQ(ByHand::element(oracle, 0, 1, 20), 3);
+  EXPECT_EQ(ByHand::element(oracle, 1, 1, 23), 3);
+  EXPECT_EQ(ByHand::element(oracle, 1, 1, 24), before);
+}
+
+TEST(Torture, WhatFailedHasNoEffectAndMayBeStale) {
+  ByHand hand;
+  auto& first = hand.add(0, Kind::fill);
+  first.id = 0, first.alpha = 2, first.at[0] = {0, 0, 0, 100};
+  auto& second = hand.add(0, Kind::scal);
+  second.id = 1, second.alpha = 3, second.at[0] = {0, 0, 0, 100};
+  const auto random = random_numbers();
+  Oracle oracle(hand.program, random);
+  oracle.apply(
+      hand.round, 0,
+      [](const Operation& op) { return op.id == 1 ? Outcome::refused : Outcome::done; },
+      kNobodyLooks);
+  EXPECT_EQ(ByHand::element(oracle, 0, 0, 50), 2);
+  EXPECT_TRUE(oracle.may_be_stale(0, 0));
+  EXPECT_FALSE(oracle.may_be_stale(0, 1));
+  EXPECT_FALSE(oracle.unsure(0, 0));
+}
+
+TEST(Torture, ASingleBitIsSeen) {
+  const BufferSpec spec{DType::i32, 50, Contents::integers, {}};
+  const auto bytes = random_integers(DType::i32, 3, 50);
+  auto other = bytes;
+  EXPECT_EQ(first_difference(spec, bytes, other), -1);
+  other[4 * 33] ^= std::byte{1};
+  EXPECT_EQ(first_difference(spec, bytes, other), 33);
+}
+
+TEST(Torture, ReducingKeepsWhatIsNeededAndNoMore) {
+  int runs = 0;
+  const auto left_out = reduce(200, [&](const std::vector<bool>& out) {
+    ++runs;
+    return !out[17] && !out[18] && !out[140];
+  });
+  for (std::size_t i = 0; i < left_out.size(); ++i)
+    EXPECT_EQ(left_out[i], i != 17 && i != 18 && i != 140) << i;
+  EXPECT_LT(runs, 200);
+  EXPECT_EQ(to_ranges({true, true, false, true, false, true}), "0-1,3,5");
+}
+
+/// What is left out is not there, and nothing else has changed.
+TEST(Torture, LeftOutOperationsAreNotCarriedOut) {
+  const Recipe all{.ranks = 2, .operations = 300};
+  Recipe less = all;
+  for (std::uint32_t id = 10; id < 60; ++id) less.left_out.insert(id);
+  std::size_t before = 0, after = 0;
+  for_each_operation(generate(4, all), [&](const Round&, const Operation& op) {
+    before += less.left_out.contains(op.id) ? 0 : 1;
+  });
+  for_each_operation(generate(4, less), [&](const Round&, const Operation& op) {
+    EXPECT_FALSE(less.left_out.contains(op.id));
+    ++after;
+  });
+  EXPECT_EQ(before, after);
+}
+
+}  // namespace
+}  // namespace troupe::torture
