@@ -115,10 +115,18 @@ TEST(FlightRecorder, OffIsOff) {
   EXPECT_TRUE(flight->records().empty());
 }
 
-TEST(FlightRecorder, ADumpAsksForNothingButAFolder) {
-  const auto flight = recorder(8, "/there/is/no/such/folder");
-  flight->submitted(1, nop(), 0);
-  flight->dump("test");  // a warning in the log, no more
+TEST(FlightRecorder, ADumpWithoutAFolderIsAWarning) {
+  const std::string folder = "/there/is/no/such/folder";
+  testing::internal::CaptureStderr();
+  {
+    const auto flight = recorder(8, folder);
+    flight->submitted(1, nop(), 0);
+    flight->dump("test");
+  }  // whatever was asked for is written before the end
+  const auto said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("cannot write " + folder + "/troupe-flight.unit.0.json"), std::string::npos)
+      << said;
+  EXPECT_FALSE(std::filesystem::exists("/there"));
 }
 
 TEST(FlightRecorder, ReadersAndWritersMeet) {

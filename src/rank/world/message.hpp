@@ -21,6 +21,8 @@ struct RankPart {
   std::int32_t rank = 0;
   std::int64_t iteration = -1;            ///< done(restore), if asked: the step under way
   std::vector<std::byte> contribution{};  ///< done(replace), prepared: to the communicator
+
+  friend bool operator==(const RankPart&, const RankPart&) = default;
 };
 
 /// What ranks and the supervisor say to each other. One struct for all kinds: messages are rare,
