@@ -16,7 +16,6 @@ int main(int argc, char** argv) {
       {"loss_after_absence", test::loss_after_absence},
       {"stuck", test::stuck},
       {"idle", test::idle},
-      {"recovery_time", test::recovery_time},
       {"saved_states", test::saved_states},
       {"saved_under_fire", test::saved_under_fire},
       {"stop_requests", test::stop_requests},

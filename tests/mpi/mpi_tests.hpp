@@ -101,7 +101,6 @@ void absent(Context& c);
 void loss_after_absence(Context& c);
 void stuck(Context& c);
 void idle(Context& c);
-void recovery_time(Context& c);
 void saved_states(Context& c);
 void saved_under_fire(Context& c);
 void stop_requests(Context& c);
