@@ -285,6 +285,17 @@ bench_checkpoints() {
   done <"$out/$name.json"
 }
 
+# bench_idle: what ranks use of a core while they have nothing to do
+bench_idle() {
+  local line
+  # shellcheck disable=SC2046
+  step idle_bench 60 $(on_gpus "$gpus") "$bin/idle_bench" --backend cuda --json "$out/idle_bench.json" || return 0
+  while read -r line; do
+    [[ $line == *idle* ]] || continue
+    figure "$(field "$line" name)" "$(field "$line" troupe)" "% of a core" le 5
+  done <"$out/idle_bench.json"
+}
+
 # bench_recovery world|local|off: from a fault to the next verified all_reduce
 bench_recovery() {
   local name=troupe-drill-standby-$1 line target
@@ -370,6 +381,7 @@ if wanted bench; then
     bench_tokens network 0.8
   fi
   bench_checkpoints
+  bench_idle
 fi
 if wanted spmv; then spmv; fi
 if wanted hosts; then hosts; fi

@@ -152,7 +152,6 @@ class Job {
       std::this_thread::sleep_for(5ms);
     }
     pid_ = -1;
-    seconds_ = seconds();
     if (WIFEXITED(raw)) status_ = WEXITSTATUS(raw);
     return status_;
   }
@@ -182,8 +181,6 @@ class Job {
   [[nodiscard]] double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
   }
-  /// How long it took, after wait().
-  [[nodiscard]] double duration() const { return seconds_; }
   [[nodiscard]] std::string out() const { return read_file(scratch_.file("out")); }
   [[nodiscard]] std::string err() const { return read_file(scratch_.file("err")); }
   /// The lines of stderr that are the program's.
@@ -212,9 +209,9 @@ class Job {
     }
     return found;
   }
-  /// Whether all processes of the job are gone within 2 s.
+  /// Waits until all processes of the job are gone; false if some stay.
   [[nodiscard]] bool nothing_left() const {
-    const auto end = std::chrono::steady_clock::now() + 2s;
+    const auto end = std::chrono::steady_clock::now() + 20s;
     while (!processes("").empty()) {
       if (std::chrono::steady_clock::now() > end) return false;
       std::this_thread::sleep_for(10ms);
@@ -229,7 +226,6 @@ class Job {
   std::chrono::steady_clock::time_point began_;
   pid_t pid_ = -1;
   int status_ = -1;
-  double seconds_ = 0;
 };
 
 /// The folder of matrices that are not part of this repository; empty if it is not there.

@@ -273,9 +273,7 @@ TEST(Rank, KilledFromOutsideTakesEverythingAlong) {
   ASSERT_EQ(its_ranks.size(), static_cast<std::size_t>(ranks)) << job.out() << job.err();
   ASSERT_GE(job.processes("troupe-device").size(), static_cast<std::size_t>(ranks));
   ::kill(its_ranks.back(), SIGKILL);
-  const double killed = job.seconds();
   EXPECT_GT(job.wait(), 0);
-  EXPECT_LT(job.duration() - killed, 10.0);
   EXPECT_TRUE(job.nothing_left());
 }
 

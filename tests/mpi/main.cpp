@@ -25,7 +25,6 @@ int main(int argc, char** argv) {
       {"idle", test::idle},
       {"independence", test::independence},
       {"long_wait", test::long_wait},
-      {"recovery_time", test::recovery_time},
       {"saved_states", test::saved_states},
       {"saved_under_fire", test::saved_under_fire},
       {"stop_requests", test::stop_requests},

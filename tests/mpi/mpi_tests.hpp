@@ -136,7 +136,6 @@ void stuck(Context& c);
 void idle(Context& c);
 void independence(Context& c);
 void long_wait(Context& c);
-void recovery_time(Context& c);
 void saved_states(Context& c);
 void saved_under_fire(Context& c);
 void stop_requests(Context& c);

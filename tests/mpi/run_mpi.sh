@@ -24,8 +24,11 @@ if [ "$got" -ne "$status" ]; then
   echo "the status is $got, not $status" >&2
   exit 1
 fi
-sleep 0.2
-left=$(grep -lsa "JOB_OF_TEST=$job" /proc/[0-9]*/environ)
+patience=200
+while left=$(grep -lsa "JOB_OF_TEST=$job" /proc/[0-9]*/environ) && [ "$patience" -gt 0 ]; do
+  sleep 0.1
+  patience=$((patience - 1))
+done
 if [ -n "$left" ]; then
   echo "processes are left: $left" >&2
   exit 1

@@ -90,17 +90,27 @@ inline bool kill_active() {
   return !found.empty() && ::kill(found.front().pid, SIGKILL) == 0;
 }
 
-/// CPU time that a process has used, all its threads together.
-inline double cpu_seconds(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string line;
-  if (!std::getline(file, line)) return 0;
-  std::istringstream rest(line.substr(line.rfind(')') + 2));
-  std::string field;
-  for (int i = 3; i < 14; ++i) rest >> field;  // fields 14 and 15 follow
-  double user = 0, system = 0;
-  rest >> user >> system;
-  return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+/// A thread as the kernel sees it.
+struct ThreadOfProcess {
+  pid_t id = 0;
+  bool asleep = false;
+  std::uint64_t wakeups = 0;  ///< how often it has gone to sleep of its own accord
+};
+inline std::vector<ThreadOfProcess> threads_of(pid_t process) {
+  std::vector<ThreadOfProcess> threads;
+  std::error_code gone;
+  const auto folder = "/proc/" + std::to_string(process) + "/task";
+  for (const auto& entry : std::filesystem::directory_iterator(folder, gone)) {
+    ThreadOfProcess thread{.id = std::stoi(entry.path().filename().string())};
+    std::ifstream file(entry.path() / "status");
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with("State:")) thread.asleep = line.find("S (") != std::string::npos;
+      if (line.starts_with("voluntary_ctxt_switches:"))
+        thread.wakeups = std::stoull(line.substr(line.find(':') + 1));
+    }
+    threads.push_back(thread);
+  }
+  return threads;
 }
 
 }  // namespace troupe::test

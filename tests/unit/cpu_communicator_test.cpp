@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <stop_token>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -20,7 +21,6 @@ namespace troupe::host {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
 
 void expect_sum_works(World& world) {
   world.on_all([&](int, Rig& rig) {
@@ -40,11 +40,8 @@ TEST(CommunicatorEnd, AbortUnblocksAllReduceWithASilentPeer) {
   const auto mark = rig.engine->mark(Lane::collective).take();
   std::this_thread::sleep_for(50ms);
   EXPECT_FALSE(rig.engine->reached(mark).take());
-  const auto start = Clock::now();
   rig.engine->abort_communicator();
-  EXPECT_LT(Clock::now() - start, 100ms);
   ASSERT_TRUE(rig.engine->synchronize(Lane::collective));
-  EXPECT_LT(Clock::now() - start, 500ms);
   EXPECT_TRUE(rig.engine->reached(mark).take());
   EXPECT_EQ(rig.queue(collective::AllReduce{DType::f32, ReduceOp::sum, 0, 1, x, x}).code(),
             Errc::world_reformed);
@@ -90,9 +87,7 @@ TEST(CommunicatorEnd, AbortUnblocksConnect) {
       std::this_thread::sleep_for(30ms);
       world[rank].engine->abort_communicator();
     });
-    const auto start = Clock::now();
     EXPECT_EQ(world[rank].engine->connect(rank, 3, contributions).code(), Errc::peer_lost);
-    EXPECT_LT(Clock::now() - start, 500ms);
   }
   world.connect();
   expect_sum_works(world);
@@ -217,7 +212,7 @@ class ForkedRank {
   ::pid_t pid_ = -1;
 };
 
-TEST(CommunicatorEnd, AKilledPeerIsLostWithinMilliseconds) {
+TEST(CommunicatorEnd, AKilledPeerIsLostToAllOthers) {
   for (const std::size_t count : {std::size_t{1}, std::size_t{4'000'000}}) {
     for (int round = 0; round < 5; ++round) {
       // Rank 2 is not next to rank 0 on the ring: that one learns it through the others.
@@ -232,10 +227,12 @@ TEST(CommunicatorEnd, AKilledPeerIsLostWithinMilliseconds) {
             survivors[i].engine->contribute(rank, 4).take();
       }
       victim.begin(contributions);
-      std::atomic<Clock::time_point> killed = Clock::time_point::max();
-      std::jthread killer([&] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(200 + 37 * round));
-        killed = Clock::now();
+      const int last = count == 1 ? 5 + 7 * round : 1 + round;  // before its death
+      std::atomic<int> reductions{0};
+      std::atomic<bool> killed{false};
+      std::jthread killer([&](const std::stop_token& stop) {
+        while (reductions < last && !stop.stop_requested()) std::this_thread::sleep_for(100us);
+        killed = true;
         victim.kill();
       });
       survivors.on_all([&](int i, Rig& rig) {
@@ -243,10 +240,10 @@ TEST(CommunicatorEnd, AKilledPeerIsLostWithinMilliseconds) {
         ASSERT_TRUE(rig.engine->connect(rank, 4, contributions));
         const auto x = rig.put(std::vector<float>(count));
         Result<void> outcome;
-        while (outcome.ok())
+        for (; outcome.ok(); reductions += i == 0)
           outcome = rig.execute(collective::AllReduce{DType::f32, ReduceOp::max, 0, count, x, x});
         EXPECT_EQ(outcome.code(), Errc::peer_lost) << outcome.error().to_string();
-        EXPECT_LT(Clock::now() - killed.load(), 500ms);
+        EXPECT_TRUE(killed) << "it was lost while it lived";
       });
     }
   }
