@@ -221,6 +221,15 @@ TEST_F(Reactor, ACollectiveThatBreaksTheCommunicatorIsInFlightUntilDrained) {
   EXPECT_FALSE(answered());
 }
 
+TEST_F(Reactor, RefusesMemoryThatComesWithoutItsDescriptor) {
+  for (const auto kind : {wire::ControlKind::map_slab, wire::ControlKind::map_pinned,
+                          wire::ControlKind::map_foreign, wire::ControlKind::connect}) {
+    const auto answer = ask({.kind = kind, .region = 2, .bytes = 2u << 20});
+    EXPECT_EQ(answer.head.kind, wire::ControlKind::failed);
+    EXPECT_EQ(answer.error().message, "a control message came without its descriptor");
+  }
+}
+
 TEST_F(Reactor, OpensTheCollectiveLaneOnce) {
   script_.change([this] { script_.lanes_open = false; });
   submit_all_reduce();
