@@ -21,6 +21,7 @@
 #include "rank/world/state_keeper.hpp"
 #include "rank/world/supervisor.hpp"
 #include "rank/world/token_router.hpp"
+#include "rank/world/whereabouts.hpp"
 
 namespace troupe::rank {
 
@@ -44,6 +45,8 @@ class WorldCore {
     /// How long a rank that is a spectator waits before it tries its GPU again, and between tries;
     /// 0: for ever.
     std::chrono::nanoseconds rejoin_after = std::chrono::seconds(60);
+    /// Without progress for so long a rank asks who waits for whom; 0: never.
+    std::chrono::nanoseconds stall_report = std::chrono::seconds(60);
     SaveOptions save;  ///< of runs that have none of their own
     TokenRouter::Options tokens;
   };
@@ -57,6 +60,7 @@ class WorldCore {
   ~WorldCore();
 
   [[nodiscard]] MpiSession& mpi() const noexcept { return *mpi_; }
+  [[nodiscard]] Whereabouts& whereabouts() noexcept { return whereabouts_; }
   [[nodiscard]] TokenRouter& tokens() const noexcept { return *tokens_; }
   [[nodiscard]] Epoch epoch() const noexcept {
     return Epoch(program_epoch_.load(std::memory_order_acquire));
@@ -147,6 +151,7 @@ class WorldCore {
 
   MpiSession* mpi_;
   std::shared_ptr<DeviceCore> device_;
+  Whereabouts whereabouts_;
   std::shared_ptr<TokenRouter> tokens_;
   std::unique_ptr<MpiTransport> transport_;
   ActorRef<WorldActor> actor_;
