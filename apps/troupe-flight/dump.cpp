@@ -35,6 +35,7 @@ Dump read_json(const nlohmann::json& json) {
   dump.job = json.at("job");
   dump.host = json.at("host");
   dump.reason = json.at("reason");
+  dump.whereabouts = json.value("whereabouts", std::string());
   dump.rank = json.at("rank");
   dump.size = json.at("size");
   dump.time_ns = json.at("time_ns").get<std::int64_t>() + offset_ns;

@@ -25,6 +25,7 @@ struct Operation {
 /// What one rank has dumped.
 struct Dump {
   std::string file, job, host, reason;
+  std::string whereabouts;  ///< of the rank's program; empty: not known
   int rank = 0, size = 1;
   std::int64_t time_ns = 0;           ///< when, on rank 0's clock
   std::uint32_t epoch = 0;            ///< of the newest of the world's collectives here …

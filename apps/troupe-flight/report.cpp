@@ -108,7 +108,8 @@ std::string to_text(const std::vector<Dump>& dumps, const Analysis& analysis, st
   auto text = fmt::format("job {}: dumps of {} of {} ranks\n", dumps.front().job, dumps.size(),
                           dumps.front().size);
   for (const auto& dump : dumps)
-    text += fmt::format("  rank {:>4} on {}: {}\n", dump.rank, dump.host, dump.reason);
+    text += fmt::format("  rank {:>4} on {}: {}{}{}\n", dump.rank, dump.host, dump.reason,
+                        dump.whereabouts.empty() ? "" : "; ", dump.whereabouts);
   if (!analysis.no_dump.empty())
     text += fmt::format("  no dump of {}: it may be what the others wait for\n",
                         list(analysis.no_dump));
@@ -159,6 +160,7 @@ std::string to_json(const std::vector<Dump>& dumps, const Analysis& analysis, st
     json["ranks"].push_back({{"rank", dumps[i].rank},
                              {"host", dumps[i].host},
                              {"reason", dumps[i].reason},
+                             {"whereabouts", dumps[i].whereabouts},
                              {"time_ns", dumps[i].time_ns},
                              {"unfinished", open != nullptr ? to_json(*open) : nullptr},
                              {"operations", operations}});

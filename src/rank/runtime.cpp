@@ -157,6 +157,7 @@ void Runtime::Parts::open(int* argc, char*** argv) {
                                        .shrink = config.text("on-loss") == "shrink",
                                        .stop_on_loss = config.text("on-loss") == "stop",
                                        .rejoin_after = config.duration("rejoin-after"),
+                                       .stall_report = config.duration("stall-report"),
                                        .save = rank::save_options(config),
                                        .rehearsal = rank::rehearsal_options(config),
                                        .tokens = {.path = token_path(config.text("token-path")),

@@ -61,6 +61,27 @@ void loss_after_absence(Context& c) {
   (void)c.device().take_error();
 }
 
+/// A fault beside a collective whose peer never comes. On a GPU no call reports it before that
+/// collective ends, which the deadline of operations sees to.
+void hidden_fault(Context& c) {
+  c.world().barrier();
+  const auto before = c.world().recoveries().size();
+  const auto kept = c.device().alloc<double>(1000), data = c.device().alloc<double>(1000);
+  c.device().fill(kept, 5.0).get();
+  c.device().fill(data, 1.0).get();
+  const bool gpu = c.device().info().engine == "cuda";
+  if (c.first()) {
+    const auto reduced = c.world().all_reduce(data, ReduceOp::sum);
+    c.device().inject(gpu ? memory::FaultKind::illegal_address : memory::FaultKind::kill);
+    c.require(reduced.wait_for(kDeadline), "the collective does not resolve");
+    c.expect(!reduced.wait().ok(), "a collective of one rank alone succeeds");
+  }
+  c.require(settle(c, before + 1), "the world does not come back");
+  c.expect(c.device().download(kept) == std::vector<double>(1000, 5.0),
+           "what nobody was writing has changed");
+  (void)c.device().take_error();
+}
+
 /// Lanes that do not drain within the grace period cost the device host, of their rank alone where
 /// no standby world is promoted.
 void stuck(Context& c) {

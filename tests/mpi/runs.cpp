@@ -166,6 +166,22 @@ void early_return(Context& c) {
   c.world().barrier();  // in which it never arrives
 }
 
+/// The last rank ends its run before the others: that can never end well, and is said.
+void disagreement(Context& c) {
+  Counter counter(c);
+  const auto outcome = counter.run(c.rank() == c.size() - 1 ? 13 : 100, {});
+  // The world has ended: on all ranks alike.
+  throw CollectiveException(outcome.ok() ? Error{Errc::internal, 0, "the run ends well"}
+                                         : outcome.error());
+}
+
+/// The last rank comes late to a host collective.
+void late_to_barrier(Context& c) {
+  c.world().barrier();
+  if (c.rank() == c.size() - 1) std::this_thread::sleep_for(3s);
+  c.world().barrier();
+}
+
 /// A full command ring keeps no recovery from going on, nor a second fault in it from being met.
 void full_ring(Context& c) {
   const auto y = c.device().alloc<float>(1 << 20);

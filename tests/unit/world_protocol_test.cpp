@@ -224,6 +224,32 @@ TEST(WorldProtocol, AFirstRankThatComesBackAloneNamesTheCommunicator) {
   });
 }
 
+/// Whoever does not answer an inquiry is named by it, and nobody else; faults meanwhile or not.
+TEST(WorldProtocol, AnInquiryNamesWhoDoesNotAnswer) {
+  for_each_seed(500, [](std::uint32_t seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const auto options = seed % 2 == 0 ? options_of(seed) : rough_options_of(seed);
+    WorldSimulation world(options);
+    ASSERT_TRUE(world.run([&] { return world.settled(); }));
+    const int silent = static_cast<int>(seed) % options.ranks;
+    const bool one_is = seed % 3 != 0;
+    if (one_is) world.mute(silent);
+    for (int i = 0; i < 3; ++i)
+      world.stall_at(Micros(1 + i * 50), static_cast<int>(seed + i * 7) % options.ranks);
+    if (seed % 5 == 0) world.kill_at(Micros(100), (silent + 1) % options.ranks);
+    ASSERT_TRUE(world.run([&] { return !world.findings().empty(); }));
+    const auto& text = world.findings().front().text;
+    const auto named = "rank " + std::to_string(silent) + ": no answer";
+    // A device host that is dead for a while keeps its rank from nothing in the real world; here
+    // it answers for the program too.
+    if (seed % 5 != 0) {
+      EXPECT_EQ(text.find("no answer") != std::string::npos, one_is) << text;
+      EXPECT_EQ(text.ends_with(named), one_is) << text;
+    }
+    EXPECT_FALSE(world.findings().front().error);
+  });
+}
+
 TEST(WorldProtocol, ARankThatNeverAnswersStopsTheWorldWithItsName) {
   WorldSimulation world({.seed = 3, .ranks = 4});
   ASSERT_TRUE(world.run([&] { return world.settled(); }));

@@ -22,6 +22,8 @@ WorldSimulation::WorldSimulation(const Options& options)
       WorldSupervisor::Options{
           .size = options.ranks, .max_rounds = options.max_rounds, .shrink = options.shrink},
       [this](const WorldMessage& message) { announce(message); });
+  inquiry_ = std::make_unique<Inquiry>(options.ranks,
+                                       [this](const WorldMessage& message) { announce(message); });
   supervisor_->start(now_);
   after(std::chrono::milliseconds(100), [this] { tick(); });
 }
@@ -62,7 +64,10 @@ void WorldSimulation::announce(const WorldMessage& message) {
 
 /// From rank to rank, or from rank 0's relay to the supervisor.
 void WorldSimulation::send(int from, int to, const WorldMessage& message) {
-  if (to == WorldRelay::kToSupervisor) return supervisor_->receive(message, now_);
+  if (to == WorldRelay::kToSupervisor) {
+    const bool asks = message.kind == Kind::stalled || message.kind == Kind::standing;
+    return asks ? inquiry_->receive(message, now_) : supervisor_->receive(message, now_);
+  }
   const auto decoded = decode_world_message(encode(message));
   if (!decoded.ok()) return violation("a message that cannot be read");
   network_.send(from, to, [this, to, copy = *decoded] {
@@ -98,6 +103,12 @@ void WorldSimulation::mute(int rank) {
   nodes_[static_cast<std::size_t>(rank)]->mute();
 }
 
+void WorldSimulation::stall_at(Micros when, int rank) {
+  after(when, [this, rank] {
+    nodes_[static_cast<std::size_t>(rank)]->relay_.up({.kind = Kind::stalled, .rank = rank});
+  });
+}
+
 void WorldSimulation::after(std::chrono::nanoseconds delay, std::function<void()> run) {
   events_.push({now_ + delay, ++order_, std::move(run)});
 }
@@ -109,6 +120,7 @@ void WorldSimulation::violation(const std::string& what) {
 
 void WorldSimulation::tick() {
   supervisor_->tick(now_);
+  if (auto finding = inquiry_->tick(now_)) findings_.push_back(std::move(*finding));
   for (const auto& node : nodes_) node->relay_.tick(now_);
   after(std::chrono::milliseconds(100), [this] { tick(); });
 }

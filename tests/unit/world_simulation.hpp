@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "rank/world/inquiry.hpp"
 #include "rank/world/member.hpp"
 #include "rank/world/relay.hpp"
 #include "rank/world/supervisor.hpp"
@@ -55,6 +56,9 @@ class WorldSimulation {
   void ask_to_stop_at(Micros when, int rank);
   /// From now on the rank's device answers no order.
   void mute(int rank);
+  /// The rank makes no progress, and says so.
+  void stall_at(Micros when, int rank);
+  [[nodiscard]] const std::vector<Inquiry::Finding>& findings() const { return findings_; }
 
   /// Lets time pass until `until` holds; false if the world did not get there within bounds or
   /// broke a rule.
@@ -102,6 +106,8 @@ class WorldSimulation {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::unique_ptr<WorldSupervisor> supervisor_;
+  std::unique_ptr<Inquiry> inquiry_;
+  std::vector<Inquiry::Finding> findings_;
   SimulatedNetwork network_;
   std::vector<std::pair<int, Phase>> struck_;
   std::uint32_t last_epoch_ = 0;

@@ -219,6 +219,16 @@ void WorldSimulation::Node::all_finished() {
   continue_program();
 }
 
+void WorldSimulation::Node::answer(std::uint32_t inquiry) {
+  work(50'000, [this, inquiry] {
+    relay_.up({.kind = WorldMessage::Kind::standing,
+               .rank = rank_,
+               .formation = inquiry,
+               .step = complete_,
+               .text = "at work"});
+  });
+}
+
 void WorldSimulation::Node::strike(Phase phase) {
   auto& struck = world_->struck_;
   const auto it = std::find(struck.begin(), struck.end(), std::pair(rank_, phase));

@@ -44,6 +44,7 @@ class WorldSimulation::Node final : public MemberActions {
   void stable(std::int64_t step) override;
   void all_finished() override;
   void stop(const Error& error) override { stopped_ = error; }
+  void answer(std::uint32_t inquiry) override;
   void strike(Phase phase) override;
 
   // Faults.

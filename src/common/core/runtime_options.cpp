@@ -35,6 +35,8 @@ std::vector<OptionSpec> runtime_options() {
        {"none", "collectives"}},
       {"op-timeout", duration, "600s", "TIME",
        "deadline of an operation, collectives above all; 0: none"},
+      {"stall-report", duration, "60s", "TIME",
+       "after so long without progress a line says who waits for whom; 0: never"},
       {"phase-timeout", duration, "30s", "TIME", "deadline of each phase of a recovery", {}, "1ms"},
       {"token-path", text, "auto", "auto|peer|network",
        "how the bytes of a token travel: from GPU to GPU of a node, or over MPI",

@@ -34,6 +34,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   ~DeviceCore();
 
   [[nodiscard]] CommandPort& port() noexcept { return port_; }
+  [[nodiscard]] FlightRecorder& flight() noexcept { return *flight_; }
   [[nodiscard]] Loans& loans() noexcept { return loans_; }
   [[nodiscard]] const ActorRef<DeviceActor>& actor() const noexcept { return actor_; }
   [[nodiscard]] const DeviceInfo& info() const noexcept { return info_; }

@@ -1,3 +1,4 @@
+#include "common/core/log.hpp"
 #include "rank/device/device_actor.hpp"
 
 // The DeviceActor's clock: hosts that do not start, beat or drain, operations that do not end.
@@ -53,7 +54,11 @@ void DeviceActor::look_at_operations() {
     watched_since_ = now;
   } else if (now - watched_since_ > settings_.op_timeout) {
     watched_since_ = now;
-    const Error late{Errc::timeout, 0, "an operation is past its deadline"};
+    const auto what =
+        settings_.flight != nullptr ? settings_.flight->describe(oldest + 1) : std::string();
+    const Error late{Errc::timeout, 0,
+                     (what.empty() ? "an operation" : what) + " is past its deadline (op-timeout)"};
+    log::warn("device", "{}", late.message);
     if (!listener_) return fault("timeout", late);
     if (!overdue_.spend(now) && !ask_to_stop())
       return give_up({Errc::budget_exhausted, 0, "too many operations past their deadline"});

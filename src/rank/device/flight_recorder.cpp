@@ -209,9 +209,29 @@ std::vector<FlightRecorder::Record> FlightRecorder::records() const {
   return records;
 }
 
-FlightRecorder::Dump FlightRecorder::take(std::string reason) const {
-  return {std::move(reason), SteadyClock::time(), world_.load(std::memory_order_relaxed),
-          records()};
+FlightRecorder::Dump FlightRecorder::take(std::string reason) {
+  Dump dump{std::move(reason),
+            SteadyClock::time(),
+            world_.load(std::memory_order_relaxed),
+            records(),
+            {}};
+  const std::lock_guard lock(mutex_);
+  if (whereabouts_) dump.whereabouts = whereabouts_();
+  return dump;
+}
+
+std::string FlightRecorder::describe(std::uint64_t ticket) const {
+  for (const auto& record : records()) {
+    if (record.ticket != ticket) continue;
+    std::string text(wire::operation_name(record.opcode));
+    if (record.count != 0) text += " of " + std::to_string(record.count) + " elements";
+    if (record.collective != 0) {
+      text += " (collective " + std::to_string(record.collective) + " of epoch " +
+              std::to_string(record.epoch) + ")";
+    }
+    return text;
+  }
+  return {};
 }
 
 void FlightRecorder::dump(std::string reason) {
@@ -252,6 +272,7 @@ void FlightRecorder::write(const Dump& dump) const {
                       {"host", host_name()},
                       {"pid", ::getpid()},
                       {"reason", dump.reason},
+                      {"whereabouts", dump.whereabouts},
                       {"time_ns", dump.time.count()},
                       {"clock_offset_ns", options_.clock_offset_ns},
                       {"epoch", static_cast<std::uint32_t>(dump.world >> 32)},

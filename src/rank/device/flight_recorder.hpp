@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -66,6 +67,15 @@ class FlightRecorder {
   /// What is recorded now, in the order of submission. Any thread.
   [[nodiscard]] std::vector<Record> records() const;
 
+  /// The command with this ticket in words, with its collective's place among the world's; empty:
+  /// it is not recorded. Any thread.
+  [[nodiscard]] std::string describe(std::uint64_t ticket) const;
+
+  /// Says where the rank's program is, for the dumps. Any thread; nullptr: nobody knows.
+  void set_whereabouts(std::function<std::string()> where) {
+    const std::lock_guard lock(mutex_);
+    whereabouts_ = std::move(where);
+  }
   /// Writes a dump of what is recorded now; returns before it is written. Of dumps that are asked
   /// for while one is being written the last is kept. Any thread.
   void dump(std::string reason);
@@ -80,13 +90,14 @@ class FlightRecorder {
     TimePoint time{};
     std::uint64_t world = 0;
     std::vector<Record> records;
+    std::string whereabouts;
   };
 
   FlightRecorder(Options options, ipc::SharedMemory segment, ipc::Doorbell bell);
   [[nodiscard]] Slot& slot_of(std::uint64_t ticket) const noexcept {
     return slots_[ticket & (options_.records - 1)];
   }
-  [[nodiscard]] Dump take(std::string reason) const;
+  [[nodiscard]] Dump take(std::string reason);
   void serve();
   void write(const Dump& dump) const;
 
@@ -101,6 +112,7 @@ class FlightRecorder {
   bool catches_signal_ = false;
   std::atomic<bool> ending_{false};
   std::mutex mutex_;
+  std::function<std::string()> whereabouts_;
   std::optional<Dump> asked_;
   std::thread writer_;
 };

@@ -32,6 +32,7 @@ void WorldMember::receive(const WorldMessage& message) {
       newest_ = spectator_ ? kAnyStep : -1;  // the next run counts from its own first step
       actions_->all_finished();
       return assent();
+    case Kind::inquire: return actions_->answer(message.formation);
     case Kind::stop:
       return actions_->stop({static_cast<Errc>(message.code), message.native, message.text});
     default: return;  // a rank's own to say

@@ -45,6 +45,8 @@ class MemberActions {
   virtual void stopping(std::int64_t since) = 0;
   virtual void all_finished() = 0;
   virtual void stop(const Error& error) = 0;
+  /// Says where the program is.
+  virtual void answer(std::uint32_t inquiry) = 0;
   /// A fault that was ordered for this phase strikes now, if there is one.
   virtual void strike(Phase phase) = 0;
 };

@@ -40,6 +40,9 @@ struct WorldMessage {
     prepared,    ///< the step (phase) of formation is done by the standby; code, text
     rejoin,      ///< a spectator's GPU is back
     late,        ///< a relay has waited for long for the answers of these ranks: parts
+    stalled,     ///< this rank makes no progress
+    standing,    ///< where its program is: text, step; detect_us: for how long it has waited;
+                 ///< repeated: 1 if it has ended its run; formation: of the inquiry
     stop_asked,  ///< somebody wants the run to end at the commit after the next stable one
     // supervisor to rank
     order,     ///< carry out phase of round; replace: with a formation, every rank promotes its
@@ -48,6 +51,7 @@ struct WorldMessage {
     prepare,   ///< phase replace: the standby contributes to formation; form: it connects (payload)
     activate,  ///< epoch begins; payload: the reports of this recovery
     stable,    ///< step is committed everywhere
+    inquire,   ///< every rank says where it is; formation: the inquiry's number
     all_finished,
     stop  ///< the world ends; code, native, text
   };

@@ -49,6 +49,7 @@ RunLoop::~RunLoop() {
   const std::lock_guard lock(core_->mutex_);
   core_->attached_ = false;
   core_->at_step_ = -1;
+  core_->whereabouts_.set_step(-1);
   if (core_->stopped_) return;
   core_->device_->port().open_gate();
   if (const auto order = std::exchange(core_->restore_, std::nullopt))
@@ -253,6 +254,7 @@ void RunLoop::attempt() {
     {
       const std::lock_guard lock(core_->mutex_);
       core_->at_step_ = i;
+      core_->whereabouts_.set_step(i);
     }
     if (interrupted()) throw Exception(kReformed);
     core_->look_for_stop_signal();
@@ -274,6 +276,7 @@ void RunLoop::throw_error() {
 }
 
 Result<void> RunLoop::settle_commands() {
+  const Whereabouts::Wait wait(core_->whereabouts_, "World::run for this rank's own commands");
   const auto reached = core_->device_->port().fence().reached;
   while (!reached.wait_for(kLook)) {
     if (interrupted()) return kReformed;
@@ -324,6 +327,8 @@ void RunLoop::finish() {
   settle_keeper();
   throw_error();
   (void)core_->actor_.tell(world_message::Finished{core_->program_epoch_.load(), number_});
+  const Whereabouts::Wait wait(core_->whereabouts_, "World::run for the other ranks' end of it",
+                               true);
   std::unique_lock lock(core_->mutex_);
   const auto finished = [&] { return core_->finished_runs_ > number_; };
   core_->changed_.wait(lock, [&] {
@@ -386,6 +391,7 @@ Error RunLoop::rescue(const Error& error) {
 }
 
 std::int64_t RunLoop::recover() {
+  const Whereabouts::Wait wait(core_->whereabouts_, "World::run for a recovery");
   std::optional<std::int64_t> restored;
   std::unique_lock lock(core_->mutex_);
   for (;;) {

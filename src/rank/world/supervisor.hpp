@@ -59,6 +59,8 @@ class WorldSupervisor {
   /// Forms the world for the first time.
   void start(TimePoint now);
   void receive(const WorldMessage& message, TimePoint now);
+  /// Ends the world with what can never go on.
+  void end(const Error& error) { stop(error.code, error.native, error.message); }
   /// To be called now and then: deadlines.
   void tick(TimePoint now);
 

@@ -46,7 +46,8 @@ WorldActor::WorldActor(WorldCore* core, WorldCore::Options options)
            .tree = {.size = core->mpi().size()},
            .phase_timeout = options.phase_timeout},
           [this](int to, const WorldMessage& message) { send_on(to, message); },
-          [this](const WorldMessage& message) { member_.receive(message); }) {
+          [this](const WorldMessage& message) { member_.receive(message); }),
+      report_at_(options.stall_report) {
   if (core->mpi().rank() != 0) return;
   supervisor_.emplace(
       WorldSupervisor::Options{
@@ -57,6 +58,9 @@ WorldActor::WorldActor(WorldCore* core, WorldCore::Options options)
       // By way of the transport: rank 0 hears it as the others do, and after this
       // has returned.
       [core](const WorldMessage& message) { core->transport_->send(0, encode(message)); });
+  inquiry_.emplace(core->mpi().size(), [core](const WorldMessage& message) {
+    core->transport_->send(0, encode(message));
+  });
 }
 
 void WorldActor::on(Begin) {
@@ -77,8 +81,10 @@ void WorldActor::on(Deadline) {
   if (supervisor_) {
     supervisor_->tick(context().now());
     tell_of_standby_world();
+    report_inquiry();
   }
   relay_.tick(context().now());
+  look_at_progress();
   if (member_.spectator() && options_.rejoin_after.count() != 0 &&
       context().now() - revived_at_ > options_.rejoin_after) {
     revived_at_ = context().now();
@@ -101,7 +107,11 @@ void WorldActor::on(FromNetwork message) {
 }
 
 void WorldActor::send_on(int to, const WorldMessage& message) {
-  if (to == WorldRelay::kToSupervisor) {
+  using Kind = WorldMessage::Kind;
+  if (to == WorldRelay::kToSupervisor &&
+      (message.kind == Kind::stalled || message.kind == Kind::standing)) {
+    inquiry_->receive(message, context().now());
+  } else if (to == WorldRelay::kToSupervisor) {
     supervisor_->receive(message, context().now());
     tell_of_standby_world();
   } else {
@@ -250,6 +260,59 @@ void WorldActor::activate(std::uint32_t epoch, std::int64_t stable,
   core_->activate(epoch, stable, reports, member_.excluded());
   revived_at_ = context().now();
   core_->device_->tell(device_message::WorldActive{});
+}
+
+// Progress
+
+std::chrono::nanoseconds WorldActor::waited() const {
+  const auto now = SteadyClock::time();
+  const auto since = core_->whereabouts_.now().since;
+  const auto program = since == TimePoint{} ? std::chrono::nanoseconds{} : now - since;
+  const auto commands =
+      retired_since_ == TimePoint{} ? std::chrono::nanoseconds{} : now - retired_since_;
+  return std::max(program, commands);
+}
+
+void WorldActor::look_at_progress() {
+  const auto& port = core_->device_->port();
+  const auto retired = port.retired();
+  if (retired != retired_ || retired == port.submitted() || retired_since_ == TimePoint{})
+    retired_since_ = SteadyClock::time();
+  if (retired == port.submitted()) retired_since_ = {};
+  retired_ = retired;
+  const auto wait = waited();
+  if (wait < options_.stall_report) report_at_ = options_.stall_report;
+  // A recovery's phases have deadlines of their own, which say who is late.
+  if (options_.stall_report.count() == 0 || wait < report_at_ || member_.phase() != Phase::active)
+    return;
+  report_at_ = 2 * wait;
+  relay_.up({.kind = WorldMessage::Kind::stalled, .rank = core_->mpi().rank()});
+}
+
+void WorldActor::answer(std::uint32_t inquiry) {
+  const auto where = core_->whereabouts_.now();
+  auto text = member_.spectator() ? "out of the world, " + where.text : where.text;
+  const auto& port = core_->device_->port();
+  const auto oldest = port.retired() + 1;
+  if (oldest <= port.submitted()) {
+    const auto command = core_->device_->flight().describe(oldest);
+    text += command.empty() ? "" : ", its device in " + command;
+  }
+  core_->device_->flight().dump("no progress");
+  relay_.up({.kind = WorldMessage::Kind::standing,
+             .rank = core_->mpi().rank(),
+             .formation = inquiry,
+             .step = where.step,
+             .repeated = where.ended_run ? 1 : 0,
+             .detect_us = std::chrono::duration_cast<std::chrono::microseconds>(waited()).count(),
+             .text = text});
+}
+
+void WorldActor::report_inquiry() {
+  const auto finding = inquiry_->tick(context().now());
+  if (!finding) return;
+  log::warn("world", "{}", finding->text);
+  if (finding->error) supervisor_->end(*finding->error);
 }
 
 void WorldActor::strike(Phase phase) {

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "common/actor/actor.hpp"
+#include "rank/world/inquiry.hpp"
 #include "rank/world/member.hpp"
 #include "rank/world/relay.hpp"
 #include "rank/world/supervisor.hpp"
@@ -90,6 +91,7 @@ class WorldActor
   void stopping(std::int64_t since) override { core_->set_stopping(since); }
   void all_finished() override { core_->set_finished(); }
   void stop(const Error& error) override { core_->stop(error); }
+  void answer(std::uint32_t inquiry) override;
   void strike(Phase phase) override;
   /// This rank's place among the members of the world that is being formed, and their number.
   [[nodiscard]] std::int32_t place() const;
@@ -98,6 +100,10 @@ class WorldActor
   [[nodiscard]] std::shared_ptr<const std::vector<std::vector<std::byte>>> of_members(
       std::vector<std::vector<std::byte>> contributions) const;
 
+  void look_at_progress();
+  /// How long the program has waited, or its oldest command.
+  [[nodiscard]] std::chrono::nanoseconds waited() const;
+  void report_inquiry();
   void send_on(int to, const WorldMessage& message);
   void tell_of_standby_world();
 
@@ -115,6 +121,10 @@ class WorldActor
   WorldMember member_;
   WorldRelay relay_;
   std::optional<WorldSupervisor> supervisor_;
+  std::optional<Inquiry> inquiry_;      ///< on rank 0
+  std::uint64_t retired_ = 0;           ///< commands, …
+  TimePoint retired_since_{};           ///< … not more since then while some were under way
+  std::chrono::nanoseconds report_at_;  ///< the wait after which the next report is due
 };
 
 }  // namespace troupe::rank

@@ -71,11 +71,15 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
   }});
   mpi.everyone().barrier();  // every transport listens
   (void)core->actor_.tell(world_message::Begin{});
+  core->device_->flight().set_whereabouts(
+      [core = core.get()] { return core->whereabouts_.now().text; });
   if (auto formed = core->wait_active(); !formed) return formed.error();
   return core;
 }
 
 WorldCore::~WorldCore() {
+  device_->flight().set_whereabouts(nullptr);
+  const Whereabouts::Wait wait(whereabouts_, "the end of the program");
   if (tokens_) tokens_->end();  // the others' requests are served until they are here too
   if (keeper_) end_abandoned_runs();
   if (check_) check_->leave();
@@ -228,6 +232,7 @@ void WorldCore::device_event(DeviceEvent event) {
 // The program's thread
 
 Result<Epoch> WorldCore::wait_active() {
+  const Whereabouts::Wait wait(whereabouts_, "World::wait_active");
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return stopped_ || active_; });
   if (stopped_) return *stopped_;
@@ -264,6 +269,8 @@ bool WorldCore::standby_ready() const {
 }
 
 void WorldCore::wait_stable(std::int64_t step) {
+  const Whereabouts::Wait wait(whereabouts_,
+                               "World::run for the commit of step " + std::to_string(step));
   std::unique_lock lock(mutex_);
   const auto reformed = [&] { return !active_ || epoch_ != program_epoch_.load(); };
   changed_.wait(lock, [&] { return stopped_ || reformed() || stable_ >= step || commit_error_; });
@@ -275,6 +282,7 @@ void WorldCore::wait_stable(std::int64_t step) {
 }
 
 void WorldCore::end_abandoned_runs() {
+  const Whereabouts::Wait wait(whereabouts_, "World::run for the end of the run before");
   std::unique_lock lock(mutex_);
   while (finished_runs_ < runs_) {
     changed_.wait(lock, [&] { return stopped_ || active_; });
@@ -398,21 +406,37 @@ std::optional<std::uint64_t> World::standby_memory() const {
   return core_->standby_memory();
 }
 
+namespace {
+
+/// Numbered, so that it shows which of them a rank has not reached.
+rank::Whereabouts::Wait host_call(rank::WorldCore& core, const char* name) {
+  auto& where = core.whereabouts();
+  return {where,
+          std::string(name) + " (host collective " + std::to_string(where.next_host_call()) + ")"};
+}
+
+}  // namespace
+
 void World::barrier() {
+  const auto wait = host_call(*core_, "barrier");
   core_->members().barrier();
 }
 std::vector<std::string> World::gather_text(const std::string& text) {
+  const auto wait = host_call(*core_, "gather_text");
   return core_->members().gather_text(text);
 }
 void World::host_all_gather(std::span<const std::byte> value, std::span<std::byte> all) {
+  const auto wait = host_call(*core_, "gather_values");
   core_->members().all_gather(value, all);
 }
 std::vector<std::vector<std::byte>> World::host_all_to_all(
     const std::vector<std::vector<std::byte>>& outgoing) {
+  const auto wait = host_call(*core_, "exchange_values");
   return core_->members().all_to_all(outgoing);
 }
 
 void World::agree(const Result<void>& outcome) {
+  const auto wait = host_call(*core_, "agree");
   const auto agreed = core_->members().agree(outcome);
   if (!agreed.ok()) throw CollectiveException(agreed.error());
 }

@@ -23,6 +23,7 @@
 #include "rank/world/state_keeper.hpp"
 #include "rank/world/supervisor.hpp"
 #include "rank/world/token_router.hpp"
+#include "rank/world/whereabouts.hpp"
 
 namespace troupe::rank {
 
@@ -47,6 +48,8 @@ class WorldCore {
     /// How long a rank that is a spectator waits before it tries its GPU again, and between tries;
     /// 0: for ever.
     std::chrono::nanoseconds rejoin_after = std::chrono::seconds(60);
+    /// Without progress for so long a rank asks who waits for whom; 0: never.
+    std::chrono::nanoseconds stall_report = std::chrono::seconds(60);
     SaveOptions save;                                  ///< of runs that have none of their own
     std::optional<Rehearsal::Options> rehearsal = {};  ///< runs are rehearsed
     TokenRouter::Options tokens;
@@ -61,6 +64,7 @@ class WorldCore {
   ~WorldCore();
 
   [[nodiscard]] MpiSession& mpi() const noexcept { return *mpi_; }
+  [[nodiscard]] Whereabouts& whereabouts() noexcept { return whereabouts_; }
   [[nodiscard]] TokenRouter& tokens() const noexcept { return *tokens_; }
   /// Where the program's collectives go.
   [[nodiscard]] detail::Submitter& collectives() noexcept {
@@ -160,6 +164,7 @@ class WorldCore {
 
   MpiSession* mpi_;
   std::shared_ptr<DeviceCore> device_;
+  Whereabouts whereabouts_;
   std::shared_ptr<TokenRouter> tokens_;
   std::unique_ptr<MpiTransport> transport_;
   std::unique_ptr<CollectiveCheck> check_;  ///< empty: not wanted

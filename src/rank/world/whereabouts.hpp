@@ -1,0 +1,83 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <list>
+#include <mutex>
+#include <string>
+
+#include "common/core/clock.hpp"
+
+namespace troupe::rank {
+
+/// Where a rank's program is, for whoever wonders why nothing goes on. Any thread.
+class Whereabouts {
+ public:
+  struct Standing {
+    std::string text{};      ///< "in step 41 of a run"
+    TimePoint since{};       ///< when it began to wait; 0: it does not
+    std::int64_t step = -1;  ///< of the run; -1: in none
+    bool ended_run = false;  ///< it waits for the others to end their runs too
+  };
+
+  /// The program waits for other ranks while this lives.
+  class Wait {
+   public:
+    Wait(Whereabouts& where, std::string what, bool ended_run = false) : where_(&where) {
+      const std::lock_guard lock(where_->mutex_);
+      entry_ = where_->waits_.insert(where_->waits_.end(),
+                                     {std::move(what), SteadyClock::time(), ended_run});
+    }
+    ~Wait() {
+      const std::lock_guard lock(where_->mutex_);
+      where_->waits_.erase(entry_);
+    }
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
+
+   private:
+    friend class Whereabouts;
+    struct Entry {
+      std::string what;
+      TimePoint since;
+      bool ended_run;
+    };
+    Whereabouts* where_;
+    std::list<Entry>::iterator entry_;
+  };
+
+  /// -1: the run has ended, or is left.
+  void set_step(std::int64_t step) {
+    const std::lock_guard lock(mutex_);
+    step_ = step;
+  }
+  /// The number of the host collective that begins, from 1.
+  std::uint64_t next_host_call() {
+    const std::lock_guard lock(mutex_);
+    return ++host_calls_;
+  }
+  [[nodiscard]] Standing now() const {
+    const std::lock_guard lock(mutex_);
+    Standing standing{.step = step_};
+    const auto in_run = step_ < 0 ? std::string() : "step " + std::to_string(step_) + " of a run";
+    if (waits_.empty()) {
+      standing.text = in_run.empty() ? "at work outside of runs and host collectives, after " +
+                                           std::to_string(host_calls_) + " of these"
+                                     : "at work in " + in_run;
+      return standing;
+    }
+    const auto& oldest = waits_.front();
+    standing.text = "waiting in " + oldest.what + (in_run.empty() ? "" : ", in " + in_run);
+    standing.since = oldest.since;
+    standing.ended_run = oldest.ended_run;
+    return standing;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::list<Wait::Entry> waits_;  ///< the oldest first
+  std::int64_t step_ = -1;
+  std::uint64_t host_calls_ = 0;
+};
+
+}  // namespace troupe::rank

@@ -1,0 +1,89 @@
+// Who waits for whom: what rank 0 makes of the ranks' answers.
+#include "rank/world/inquiry.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe::rank {
+namespace {
+
+using Kind = WorldMessage::Kind;
+
+class InquiryTest : public ::testing::Test {
+ protected:
+  void stalled(int rank) { inquiry_.receive({.kind = Kind::stalled, .rank = rank}, now_); }
+  void standing(int rank, const std::string& text, std::int64_t step = -1, bool ended = false) {
+    inquiry_.receive({.kind = Kind::standing,
+                      .rank = rank,
+                      .formation = sent_.empty() ? 0 : sent_.back().formation,
+                      .step = step,
+                      .repeated = ended ? 1 : 0,
+                      .detect_us = 61'500'000,
+                      .text = text},
+                     now_);
+  }
+
+  TimePoint now_{};
+  std::vector<WorldMessage> sent_;
+  Inquiry inquiry_{4, [this](const WorldMessage& message) { sent_.push_back(message); }};
+};
+
+TEST_F(InquiryTest, SaysWhoIsWhere) {
+  EXPECT_FALSE(inquiry_.tick(now_));
+  stalled(2);
+  stalled(3);
+  ASSERT_EQ(sent_.size(), 1u) << "one inquiry at a time";
+  EXPECT_EQ(sent_[0].kind, Kind::inquire);
+  for (const int rank : {0, 2, 3}) standing(rank, "waiting in barrier");
+  EXPECT_FALSE(inquiry_.tick(now_)) << "not all have answered";
+  standing(1, "at work in step 7 of a run", 7);
+  const auto finding = inquiry_.tick(now_);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->text,
+            "no progress for 61 s: rank 1: at work in step 7 of a run; ranks 0, 2, 3: waiting in "
+            "barrier");
+  EXPECT_FALSE(finding->error);
+  EXPECT_FALSE(inquiry_.tick(now_)) << "said once";
+  stalled(0);
+  EXPECT_EQ(sent_.size(), 2u) << "and asked again if it lasts";
+}
+
+TEST_F(InquiryTest, NamesWhoDoesNotAnswer) {
+  stalled(0);
+  for (const int rank : {0, 1, 3}) standing(rank, "waiting in barrier");
+  now_ += Inquiry::kPatience;
+  const auto finding = inquiry_.tick(now_);
+  ASSERT_TRUE(finding);
+  EXPECT_TRUE(finding->text.ends_with("; rank 2: no answer")) << finding->text;
+}
+
+TEST_F(InquiryTest, AnswersToAnOlderInquiryDoNotCount) {
+  stalled(0);
+  now_ += Inquiry::kPatience;
+  ASSERT_TRUE(inquiry_.tick(now_));
+  stalled(0);
+  inquiry_.receive({.kind = Kind::standing, .rank = 1, .formation = 1, .text = "late"}, now_);
+  now_ += Inquiry::kPatience;
+  const auto finding = inquiry_.tick(now_);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->text.find("late"), std::string::npos);
+}
+
+TEST_F(InquiryTest, RanksThatDisagreeOnTheEndOfARunCanNeverGoOn) {
+  stalled(0);
+  standing(0, "waiting for the end", 9, true);
+  standing(1, "at work", 9);
+  standing(2, "at work", 4);
+  standing(3, "waiting", 12);
+  const auto finding = inquiry_.tick(now_);
+  ASSERT_TRUE(finding && finding->error);
+  EXPECT_EQ(finding->error->code, Errc::invalid);
+  EXPECT_NE(finding->error->message.find("rank 0 has ended it with step 9, rank 3 is at step 12"),
+            std::string::npos)
+      << finding->error->message;
+  stalled(0);
+  for (const int rank : {0, 1, 2, 3}) standing(rank, "waiting", 9, rank < 2);
+  EXPECT_FALSE(inquiry_.tick(now_)->error) << "ranks that come later are no disagreement";
+}
+
+}  // namespace
+}  // namespace troupe::rank
