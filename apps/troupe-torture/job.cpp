@@ -115,7 +115,7 @@ troupe::Program this_program() {
            {"minutes", OptionType::real, "0", "N", "go on with further seeds for so long", {}, "0"},
            {"faults", OptionType::flag, "on", "on|off", "let device hosts and ranks suffer faults"},
            {"rounds", OptionType::list, "", "KIND,...",
-            "only rounds of these kinds: free, run, held, versions, failing, slabs"},
+            "only rounds of these kinds: free, run, held, versions, failing, slabs, pieces"},
            {"collectives", OptionType::flag, "on", "on|off", "let programs have collectives"},
            {"tokens", OptionType::flag, "on", "on|off",
             "let ranks use one another's buffers and devices"},
@@ -181,6 +181,7 @@ int run_job(Runtime& runtime) {
                         .folder = config.text("folder"),
                         .resume = config.flag("resume"),
                         .disk_fails = config.flag("disk-fails"),
+                        .collectives = config.flag("collectives"),
                         .spoil = config.integer("spoil")};
   const auto recipe = recipe_of(config, world.size(), runtime.device().info().engine);
   Runner runner(runtime, conduct);

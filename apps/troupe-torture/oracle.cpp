@@ -270,13 +270,17 @@ void Oracle::sparse(const Operation& op) {
 // Collectives
 
 void Oracle::collective(const std::vector<const Operation*>& parts, const OutcomeOf& outcome) {
-  // All results are of what was there before any of them is written: it may be in place.
+  // All results are of what was there before any of them is written: it may be in place. Where it
+  // failed, a source may not be what it should have been.
   std::vector<std::vector<std::byte>> results;
-  for (const auto* part : parts) results.push_back(result_of(parts, *part));
+  for (const auto* part : parts) {
+    const bool done = outcome(*part) == Outcome::done;
+    results.push_back(done ? result_of(parts, *part) : std::vector<std::byte>());
+  }
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto& to = written(*parts[i]);
-    if (!to.present() || results[i].empty()) continue;
-    if (outcome(*parts[i]) == Outcome::done)
+    if (!to.present()) continue;
+    if (!results[i].empty())
       write(to, results[i]);
     else
       at(to.rank, to.buffer).may_be_stale = true;

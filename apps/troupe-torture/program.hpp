@@ -160,9 +160,10 @@ enum class RoundKind : std::uint8_t {
   held,      ///< one rank joins a collective only after a message of the others
   versions,  ///< fetches of buffers that their owners write at the same time
   failing,   ///< World::run whose last command before a commit fails: the run must not end well
-  slabs      ///< many buffers of a slab each
+  slabs,     ///< many buffers of a slab each
+  pieces     ///< transfers of many pieces, while all threads wait for something
 };
-inline constexpr std::size_t kRoundKindCount = static_cast<std::size_t>(RoundKind::slabs) + 1;
+inline constexpr std::size_t kRoundKindCount = static_cast<std::size_t>(RoundKind::pieces) + 1;
 std::string_view to_string(RoundKind kind) noexcept;
 
 struct Round {

@@ -12,10 +12,13 @@
 namespace troupe::torture {
 namespace {
 
+constexpr std::size_t kFlags = 62;  ///< behind the buffers' tokens
+
 /// How a run keeps its state, from its seed.
 struct Keeping {
   bool waits_at_end = false;  ///< the last step waits for what it submitted
   bool partner = false;
+  bool meets_by_puts = false;  ///< not in collectives
   std::int64_t every = 0;
 };
 
@@ -24,6 +27,7 @@ Keeping keeping_of(const Program& program, const Round& round) {
       derive(program.seed, static_cast<std::uint64_t>(round.steps * 100 + round.commit_every)));
   return {.waits_at_end = random.one_in(2),
           .partner = program.ranks > 1 && random.one_in(3),
+          .meets_by_puts = random.one_in(2),
           .every = random.one_in(2) ? 0 : round.commit_every * random.between(1, 3)};
 }
 
@@ -74,6 +78,7 @@ void Runner::play_run(const Round& round) {
     Checkpoint state(device_);
     add_all(state, *hands_, program_->buffers.size());
     state.add_scratch(meeting_), state.add_scratch(own_tokens_), state.add_scratch(all_tokens_);
+    state.add_scratch(flags_);
     try {
       run_once(round, state);
     } catch (const Exception& e) {
@@ -92,6 +97,7 @@ void Runner::play_run(const Round& round) {
   end_blows();
   looks_.clear();
   at(where() + ", compared");
+  meets_by_puts_ = false;
   if (stormy_) settle();
   verify();
   if (auto told = device_.take_error(); !told.ok() && !stormy_ && random_.supported)
@@ -118,6 +124,7 @@ void Runner::run_once(const Round& round, Checkpoint& state) {
   const auto save = save_options(round);
   const bool crosses = crosses_ranks(round);
   tokens_epoch_ = {};
+  meets_by_puts_ = crosses && (keeping.meets_by_puts || !conduct_.collectives);
   world_.run(
       state,
       [&](std::int64_t number) {
@@ -133,7 +140,7 @@ void Runner::run_once(const Round& round, Checkpoint& state) {
         play_step(
             round.scripts[static_cast<std::size_t>(number)][static_cast<std::size_t>(rank_)][0]);
         if (crosses && (due(number + 1) || last)) fence();
-        if (last && keeping.waits_at_end) meet();
+        if (last && keeping.waits_at_end && !crosses) meet();
         if (conduct_.resume && number == round.stop_at && !stop_asked_ && rank_ == 0) {
           stop_asked_ = true;
           world_.request_stop();
@@ -146,8 +153,32 @@ void Runner::run_once(const Round& round, Checkpoint& state) {
 /// In a run there is no host barrier, because a fault may keep a rank from it: the ranks meet in a
 /// collective, which a fault ends.
 void Runner::meet() {
+  if (meets_by_puts_) return meet_by_puts();
   device_.fill(meeting_, 1.0);
   world_.all_reduce(meeting_, ReduceOp::sum).get();
+}
+
+/// The same without a collective: each rank leaves a number with all others, and looks at its own
+/// memory until all have left theirs.
+void Runner::meet_by_puts() {
+  const auto number = static_cast<double>(++meetings_);
+  device_.fill(meeting_, number);
+  for (int other = 0; other < ranks_; ++other) {
+    if (other == rank_) continue;
+    auto token = flags_of_[static_cast<std::size_t>(other)];
+    token.offset += static_cast<std::uint64_t>(rank_), token.length = 1;
+    world_.put(meeting_.slice(0, 1), token).get();
+  }
+  const auto end = Clock::now() + conduct_.deadline;
+  for (bool all = false; !all;) {
+    const auto flags = device_.download(flags_);
+    all = true;
+    for (int other = 0; other < ranks_; ++other)
+      all = all && (other == rank_ || flags[static_cast<std::size_t>(other)] >= number);
+    if (!all && Clock::now() > end)
+      throw Finding("a rank does not come to where all leave a number with the others");
+    if (!all) std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
 }
 
 void Runner::fence() {
@@ -162,6 +193,9 @@ void Runner::exchange_tokens_on_device() {
   std::array<GpuToken, 64> mine{};
   for (int b = 0; b < static_cast<int>(program_->buffers.size()); ++b)
     mine[static_cast<std::size_t>(b)] = hands_->token(b);
+  device_.fill(flags_, 0.0);
+  mine[kFlags] = flags_.token();
+  meetings_ = 0;
   const auto epoch = world_.epoch();
   const auto bytes = std::as_bytes(std::span(mine));
   device_.upload<std::uint8_t>({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()},
@@ -172,6 +206,8 @@ void Runner::exchange_tokens_on_device() {
   Tokens tokens(static_cast<std::size_t>(ranks_), std::vector<GpuToken>(mine.size()));
   for (std::size_t r = 0; r < tokens.size(); ++r)
     std::memcpy(tokens[r].data(), all.data() + r * bytes.size(), bytes.size());
+  flags_of_.clear();
+  for (const auto& list : tokens) flags_of_.push_back(list[kFlags]);
   hands_->set_tokens(std::move(tokens), GpuToken{});
   tokens_epoch_ = epoch;
 }

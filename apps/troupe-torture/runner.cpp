@@ -59,6 +59,7 @@ Runner::Runner(Runtime& runtime, const Conduct& conduct)
       meeting_(device_.alloc<double>(8)),
       own_tokens_(device_.alloc<std::uint8_t>(64 * sizeof(GpuToken))),
       all_tokens_(device_.alloc<std::uint8_t>(64 * sizeof(GpuToken) * ranks_)) {
+  flags_ = device_.alloc<double>(ranks_);
   device_.fill(meeting_, 1.0).get();
   // What the random numbers are, in quiet.
   const auto make = [&]<class T>(T, bool normal, std::uint64_t set) {
@@ -137,6 +138,7 @@ void Runner::run(const Program& program) {
       case RoundKind::versions: play_versions(round); break;
       case RoundKind::failing: play_failing(round); break;
       case RoundKind::slabs: play_slabs(round); break;
+      case RoundKind::pieces: play_pieces(round); break;
     }
     if (oracle_->inexact())
       throw Finding("the program has no exact values: " + *oracle_->inexact());

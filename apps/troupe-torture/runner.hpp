@@ -29,6 +29,7 @@ struct Conduct {
   std::string folder;       ///< for saved states; empty: none are saved
   bool resume = false;      ///< runs go on from the states there
   bool disk_fails = false;  ///< states need not come to disk
+  bool collectives = true;  ///< else ranks meet without
   std::int64_t spoil = -1;  ///< the download to be falsified, to show that it is found; -1: none
 };
 
@@ -114,12 +115,14 @@ class Runner {
   void play_step(const std::vector<Operation>& script);
   void exchange_tokens_on_device();
   void meet();
+  void meet_by_puts();
   void fence();
   void play_failing(const Round& round);
 
   // scenes.cpp
   void play_versions(const Round& round);
   void play_slabs(const Round& round);
+  void play_pieces(const Round& round);
 
   Runtime& runtime_;
   World& world_;
@@ -145,6 +148,10 @@ class Runner {
   GpuRef<double> meeting_;
   GpuRef<std::uint8_t> own_tokens_, all_tokens_;
   Epoch tokens_epoch_{};
+  GpuRef<double> flags_;            ///< see meet_by_puts()
+  std::vector<GpuToken> flags_of_;  ///< of all ranks
+  std::int64_t meetings_ = 0;       ///< in this epoch
+  bool meets_by_puts_ = false;
   bool stop_asked_ = false;
   bool saves_ = true;  ///< the run under way writes states
 

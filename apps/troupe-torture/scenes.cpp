@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "random.hpp"
 #include "runner.hpp"
+#include "values.hpp"
 
 // Rounds with a plot of their own.
 
@@ -54,6 +56,63 @@ void Runner::play_versions(const Round& round) {
   writer.join();
   if (failure) std::rethrow_exception(failure);
   world_.barrier();
+  if (any_rank(suspicious_)) {
+    settle();
+    check_recoveries();
+  }
+}
+
+/// Fetches and puts of many pieces, each element another, while threads on all ranks wait for small
+/// things: whoever waits carries out what is due, so many threads have a part in each transfer.
+void Runner::play_pieces(const Round& round) {
+  const auto seed = derive(program_->seed, static_cast<std::uint64_t>(tally_.rounds));
+  const auto length = Random(seed).between(2, 16) * (std::int64_t{2} << 20) / 8 / ranks_ * 2 + 5;
+  const auto contents = [&](int rank) {
+    const auto bytes = random_bytes(derive(seed, static_cast<std::uint64_t>(rank)),
+                                    static_cast<std::size_t>(length) * 8);
+    std::vector<std::uint64_t> values(static_cast<std::size_t>(length));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  };
+  const int next = (rank_ + 1) % ranks_;
+  const auto mine = contents(rank_), expected = contents(next);
+  const auto source = device_.alloc<std::uint64_t>(length),
+             fetched = device_.alloc<std::uint64_t>(length);
+  device_.upload<std::uint64_t>(mine, source).get();
+  const auto sources = world_.gather_values(source.token());
+  world_.barrier();
+  std::atomic<bool> over{false};
+  std::vector<std::jthread> busy;
+  for (int t = 0; t < round.threads; ++t) {
+    busy.emplace_back([&] {
+      const auto small = device_.alloc<float>(256);
+      while (!over) {
+        Future<void> last;
+        for (int i = 0; i < 40; ++i) last = device_.fill(small, 1.0f);
+        (void)last.wait();
+      }
+    });
+  }
+  std::string wrong;
+  for (int i = 0; i < 4 + round.special / 4 && wrong.empty(); ++i) {
+    advance();
+    ++tally_.operations;
+    device_.fill(fetched, std::uint64_t{0});
+    const auto transfer = world_.fetch(sources[static_cast<std::size_t>(next)], fetched);
+    wait(transfer, fmt::format("a fetch of {} elements", length));
+    check_outcome({}, transfer.wait());
+    if (!transfer.wait().ok()) break;
+    const auto values = device_.download(fetched);
+    const auto [a, b] = std::mismatch(values.begin(), values.end(), expected.begin());
+    if (a != values.end())
+      wrong = fmt::format(
+          "WRONG CONTENTS: fetch {} of {} elements of 8 bytes succeeds, and element {} is wrong", i,
+          length, a - values.begin());
+  }
+  if (!wrong.empty()) throw Finding(wrong);
+  world_.barrier();
+  over = true;
+  busy.clear();
   if (any_rank(suspicious_)) {
     settle();
     check_recoveries();

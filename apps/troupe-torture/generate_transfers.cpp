@@ -1,0 +1,210 @@
+#include "generator.hpp"
+
+#include <algorithm>
+
+// What goes between ranks, and what must go wrong.
+
+namespace troupe::torture {
+namespace {
+
+constexpr Weight kTransferWeights[] = {
+    {Kind::fetch, 8}, {Kind::put, 6}, {Kind::fetch_new, 3}, {Kind::hold, 1}};
+constexpr Weight kCollectiveWeights[] = {
+    {Kind::all_reduce, 6},     {Kind::reduce, 2},     {Kind::broadcast, 3}, {Kind::all_gather, 2},
+    {Kind::reduce_scatter, 2}, {Kind::all_to_all, 2}, {Kind::exchange, 3},  {Kind::send, 2}};
+
+}  // namespace
+
+void Generator::add_transfer(int rank, int thread) {
+  auto op = begin(draw(random_, kTransferWeights), rank, thread);
+  const int other = other_than(rank);
+  if (big_ >= 0 && random_.one_in(12)) return add_big_transfer(op, other);
+  const bool put = op.kind == Kind::put;
+  const int there = put ? pick_any(op, other, true) : pick_any(op, other, false);
+  if (there < 0) return;
+  op.dtype = spec(there).dtype;
+  if (op.kind == Kind::hold || op.kind == Kind::fetch_new) {
+    op.at[0] = part(other, there, draw_count(spec(there).length));
+    return emit(op);
+  }
+  const int here =
+      pick(op, rank, op.dtype, spec(there).contents, !put,
+           other == rank ? std::initializer_list<int>{there} : std::initializer_list<int>{});
+  if (here < 0) return;
+  const auto count = draw_count(std::min(spec(here).length, spec(there).length));
+  op.at[put ? 0 : 1] = part(rank, here, count);
+  op.at[put ? 1 : 0] = part(other, there, count);
+  grows(op.at[1], bound(op.at[0]));
+  emit(op);
+}
+
+void Generator::add_big_transfer(Operation& op, int other) {
+  op.dtype = spec(big_).dtype;
+  op.kind = owns(op, other, big_) && random_.one_in(2) ? Kind::put : Kind::fetch;
+  if (other == op.rank || !may_read(op, other, big_) || !owns(op, op.rank, big_ + 1)) return;
+  const auto count = random_.one_in(2) ? spec(big_).length : spec(big_).length / 2 + 1;
+  const bool put = op.kind == Kind::put;
+  op.at[put ? 0 : 1] = part(op.rank, big_ + 1, count);
+  op.at[put ? 1 : 0] = part(other, big_, count);
+  emit(op);
+}
+
+void Generator::add_collective() {
+  auto op = begin(draw(random_, kCollectiveWeights), 0, 0);
+  const bool reduces =
+      op.kind == Kind::all_reduce || op.kind == Kind::reduce || op.kind == Kind::reduce_scatter;
+  // The owners are the same on all ranks, so rank 0 stands for all.
+  const auto local = [&](int b) {
+    const auto& owner = round_->owners[static_cast<std::size_t>(b)];
+    return !owner.shared && owner.shift == 0 && owner.thread == 0 && !is_big(b) &&
+           (!reduces || spec(b).contents == Contents::integers);
+  };
+  std::vector<std::pair<int, int>> pairs;
+  for (int a = 0; a < static_cast<int>(program_.buffers.size()); ++a) {
+    for (int b = 0; local(a) && b < static_cast<int>(program_.buffers.size()); ++b) {
+      if (a != b && local(b) && spec(a).dtype == spec(b).dtype &&
+          spec(a).contents == spec(b).contents)
+        pairs.emplace_back(a, b);
+    }
+  }
+  if (pairs.empty()) return;
+  const auto [from, to] = random_.of(pairs);
+  op.dtype = spec(from).dtype;
+  switch (op.kind) {
+    case Kind::all_reduce:
+    case Kind::reduce:
+    case Kind::reduce_scatter: return add_reduction(op, from, to);
+    case Kind::send: return add_message(op, from, to);
+    default: return add_movement(op, from, to);
+  }
+}
+
+void Generator::add_reduction(Operation& op, int from, int to) {
+  const bool scatter = op.kind == Kind::reduce_scatter, in_place = !scatter && random_.one_in(3);
+  op.reduce = static_cast<ReduceOp>(random_.below(4));  // avg: see below
+  op.peer = static_cast<int>(random_.below(ranks_));
+  const auto most = std::min(spec(to).length, spec(from).length / (scatter ? ranks_ : 1));
+  const auto count = draw_count(most);
+  std::vector<Operation> all;
+  double sum = 0, product = 1, largest = 0;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    op.rank = op.target = rank;
+    op.at[0] = part(rank, from, count * (scatter ? ranks_ : 1));
+    op.at[1] = in_place ? op.at[0] : part(rank, to, count);
+    sum += bound(op.at[0]), product *= bound(op.at[0]);
+    largest = std::max(largest, bound(op.at[0]));
+    all.push_back(op);
+  }
+  auto result = op.reduce == ReduceOp::sum ? sum : op.reduce == ReduceOp::prod ? product : largest;
+  // An average is exact where all have the same, and powers of two divide it.
+  const bool averages = (ranks_ & (ranks_ - 1)) == 0 && random_.one_in(5);
+  if (averages && average_fits(op)) {
+    op.reduce = ReduceOp::avg, result = kSmall;
+    const auto value = small(op.dtype);
+    for (auto& one : all) {
+      auto filled = begin(Kind::fill, one.rank, one.thread);
+      filled.dtype = one.dtype, filled.alpha = value, filled.at[0] = one.at[0];
+      grows(filled.at[0], kSmall);
+      emit(filled);
+    }
+  } else if (result > exact_limit(op.dtype)) {
+    for (int rank = 0; rank < ranks_; ++rank) {
+      op.rank = rank;
+      reset(op, rank, from);
+    }
+    return;
+  }
+  const auto id = next_id_++;
+  for (auto& one : all) {
+    one.id = id, one.reduce = op.reduce;
+    grows(one.at[1], result);
+    emit(one);
+  }
+}
+
+void Generator::add_movement(Operation& op, int from, int to) {
+  const int n = ranks_;
+  op.peer = static_cast<int>(random_.below(ranks_));
+  if (op.kind == Kind::exchange)
+    op.peer = ranks_ == 1 ? 0 : static_cast<int>(random_.between(1, n - 1));
+  if (op.kind == Kind::exchange && ranks_ == 1) return;
+  const bool gathers = op.kind == Kind::all_gather, swaps = op.kind == Kind::all_to_all;
+  const auto most =
+      std::min(spec(from).length / (swaps ? n : 1), spec(to).length / (gathers || swaps ? n : 1));
+  const auto count = draw_count(most);
+  double largest = 0;
+  std::vector<Operation> all;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    op.rank = op.target = rank;
+    op.at[0] = part(rank, from, count * (swaps ? n : 1));
+    if (op.kind != Kind::broadcast) op.at[1] = part(rank, to, count * (gathers || swaps ? n : 1));
+    largest = std::max(largest, bound(op.at[0]));
+    all.push_back(op);
+  }
+  for (auto& one : all) {
+    grows(one.kind == Kind::broadcast ? one.at[0] : one.at[1], largest);
+    emit(one);
+  }
+}
+
+void Generator::add_message(Operation& op, int from, int to) {
+  if (ranks_ == 1) return;
+  const int sender = static_cast<int>(random_.below(ranks_)), receiver = other_than(sender);
+  const auto count = draw_count(std::min(spec(from).length, spec(to).length));
+  op.rank = op.target = sender, op.peer = receiver;
+  op.at[0] = part(sender, from, count);
+  const auto largest = bound(op.at[0]);
+  emit(op);
+  op.kind = Kind::receive, op.rank = op.target = receiver, op.peer = sender;
+  op.at[0] = part(receiver, to, count);
+  grows(op.at[0], largest);
+  emit(op);
+}
+
+void Generator::add_wrong(int rank, int thread) {
+  auto op = begin(Kind::wrong, rank, thread);
+  op.wrong = static_cast<Wrong>(random_.below(static_cast<std::int64_t>(Wrong::root)));
+  op.dtype = DType::f64;
+  const int other = other_than(rank);
+  const int to = pick(op, rank, op.dtype, Contents::integers, true);
+  const int from =
+      pick(op, other, op.dtype, Contents::integers, false,
+           other == rank ? std::initializer_list<int>{to} : std::initializer_list<int>{});
+  if (to < 0 || from < 0) return;
+  if (op.wrong == Wrong::short_destination && other != rank) op.target = rank;
+  op.at[0] = part(other, from, 40);
+  op.at[1] = part(rank, to, 20);
+  emit(op);
+}
+
+void Generator::add_blow() {
+  using memory::FaultKind;
+  auto op = begin(Kind::fault, static_cast<int>(random_.below(ranks_)),
+                  static_cast<int>(random_.below(round_->threads)));
+  std::vector<FaultKind> kinds{FaultKind::kill, FaultKind::kill, FaultKind::segv, FaultKind::exit,
+                               FaultKind::hang};
+  if (recipe_.engine == "cuda") {
+    kinds = {FaultKind::kill,
+             FaultKind::segv,
+             FaultKind::exit,
+             FaultKind::hang,
+             FaultKind::illegal_address,
+             FaultKind::trap,
+             FaultKind::assertion,
+             FaultKind::misaligned};
+  }
+  op.fault = random_.of(kinds);
+  const auto n = random_.below(12);
+  op.blow = n < 6    ? Blow::inject
+            : n < 8  ? Blow::phase
+            : n < 9  ? Blow::kill_active
+            : n < 10 ? Blow::kill_standby
+            : n < 11 ? Blow::freeze_host
+                     : Blow::freeze_rank;
+  op.data = op.blow == Blow::phase ? static_cast<std::uint64_t>(random_.below(6))
+                                   : static_cast<std::uint64_t>(random_.between(100, 200'000));
+  op.await = Await::later;
+  emit(op);
+}
+
+}  // namespace troupe::torture

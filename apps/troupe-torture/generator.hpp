@@ -1,0 +1,166 @@
+#pragma once
+
+#include <vector>
+
+#include "oracle.hpp"
+#include "program.hpp"
+#include "random.hpp"
+#include "values.hpp"
+
+namespace troupe::torture {
+
+inline constexpr std::int64_t kVector = 96;  ///< every buffer has at least so many elements
+
+/// What an operation of a family is drawn with: how many of a hundred or so.
+struct Weight {
+  Kind kind;
+  int weight;
+};
+template <std::size_t N>
+Kind draw(Random& random, const Weight (&weights)[N]) {
+  int sum = 0;
+  for (const auto& weight : weights) sum += weight.weight;
+  auto left = random.below(sum);
+  for (const auto& weight : weights) {
+    if ((left -= weight.weight) < 0) return weight.kind;
+  }
+  return Kind::nop;
+}
+
+/// Makes the program of a seed: draws, and keeps account of how large the values may be by then.
+class Generator {
+ public:
+  Generator(std::uint64_t seed, const Recipe& recipe);
+
+  Program make();
+
+ private:
+  // Buffers
+
+  void add(DType dtype, std::int64_t length, Contents contents,
+           std::vector<std::int64_t> indices = {});
+
+  void make_buffers();
+
+  /// The pattern of a sparse matrix, as many entries in each row, in both forms.
+  void make_matrix();
+
+  /// Transfers of these take many pieces; they cost time, so they are rare.
+  void make_big();
+
+  [[nodiscard]] const BufferSpec& spec(int buffer) const;
+  [[nodiscard]] bool is_big(int buffer) const { return big_ >= 0 && buffer >= big_; }
+
+  // Rounds
+
+  RoundKind draw_kind();
+
+  void make_round();
+
+  void deal_buffers(Round& round);
+
+  void empty_scripts(Round& round, std::int64_t steps, int threads);
+
+  std::int64_t draw_length();
+
+  void make_free(Round& round);
+
+  void make_held(Round& round);
+
+  void make_run(Round& round);
+
+  // Operations
+
+  void add_operations(std::int64_t count, bool collectives, bool struck);
+
+  int other_than(int rank);
+
+  Operation begin(Kind kind, int rank, int thread);
+
+  void emit(const Operation& op);
+
+  [[nodiscard]] bool owns(const Operation& op, int device, int buffer) const;
+  [[nodiscard]] bool may_read(const Operation& op, int device, int buffer) const;
+
+  /// A buffer of `device` of that kind, which the operation's thread may read or write; -1: none.
+  int pick(const Operation& op, int device, DType dtype, Contents contents, bool to_write,
+           std::initializer_list<int> but = {});
+  /// Any buffer of `device` but those of indices.
+  int pick_any(const Operation& op, int device, bool to_write);
+  /// A part of the buffer with `count` elements, or with any number.
+  Slice part(int device, int buffer, std::int64_t count);
+  std::int64_t draw_count(std::int64_t most);
+
+  double& bound(const Slice& slice);
+  /// What `slice` holds from now on is at most `largest`, beside what else the buffer holds: the
+  /// operation may fail.
+  void grows(const Slice& slice, double largest);
+  /// Whether results up to `largest` are exact; else the buffer is filled anew instead.
+  bool fits(const Operation& op, const Slice& slice, double largest);
+  void reset(const Operation& like, int device, int buffer);
+  double small(DType dtype);
+  DType draw_real() { return random_.one_in(2) ? DType::f32 : DType::f64; }
+
+  void add_kernel(Kind kind, int rank, int thread, int target);
+
+  void add_constant(Operation& op);
+
+  void add_look(Operation& op);
+
+  void add_replace(Operation& op);
+
+  void add_copy(Operation& op, bool real_only);
+
+  void add_random(Operation& op);
+
+  /// A factor: a value, or an element of device memory.
+  void draw_alpha(Operation& op, std::initializer_list<int> but);
+  double alpha_bound(const Operation& op);
+
+  void add_vector(Operation& op);
+
+  /// Exact by construction: at[1] is filled with a power of two, at[0] has been multiplied by it.
+  void add_division(Operation& op);
+
+  /// The norm of k * k equal numbers is an integer.
+  void add_norm(Operation& op);
+
+  void add_product(Operation& op);
+
+  void add_sparse(Operation& op);
+
+  // Between ranks
+
+  void add_transfer(int rank, int thread);
+
+  void add_big_transfer(Operation& op, int other);
+
+  void add_collective();
+
+  void add_reduction(Operation& op, int from, int to);
+  bool average_fits(const Operation& op) const { return 2.0 * ranks_ <= exact_limit(op.dtype); }
+
+  void add_movement(Operation& op, int from, int to);
+
+  void add_message(Operation& op, int from, int to);
+
+  // What must go wrong
+
+  void add_wrong(int rank, int thread);
+
+  void add_blow();
+
+  Recipe recipe_;
+  Random random_;
+  int ranks_;
+  Program program_;
+  Round* round_ = nullptr;
+  std::size_t step_ = 0;
+  std::uint32_t next_id_ = 0;
+  std::int64_t made_ = 0;
+  std::vector<std::vector<double>> bounds_;  ///< per rank and buffer: magnitude of what it holds
+  int matrix_ = -1, big_ = -1;               ///< the first buffer of its kind
+  std::int64_t big_bytes_ = 0, rows_ = 0, columns_ = 0, per_row_ = 0, slice_rows_ = 0;
+};
+
+}  // namespace troupe::torture
