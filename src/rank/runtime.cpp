@@ -303,18 +303,20 @@ int run_program(int argc, char** argv, const Program& program,
   int status = kExitSuccess;
   try {
     Runtime runtime(argc, argv, *config);
+    UnreadErrors unread;
     try {
       status = body(runtime);
       if (status == kExitSuccess) runtime.parts_->world_core->wait_done();
-      const auto unread = runtime.device().unread_errors();
-      end_body(program, *mpi, status);
-      if (tell_unread(program, unread, mpi->everyone()) && status == kExitSuccess)
-        status = kExitFailure;
-    } catch (const CollectiveException& e) {  // the others end as well
+      unread = runtime.device().unread_errors();
+    } catch (const CollectiveException& e) {  // the others end as well, spectators without it
       status = complain(program, e.error(), runtime.world().rank());
     } catch (...) {
       end_the_job(program, mpi->rank());
     }
+    if (rank::MpiSession::forsaken()) rank::MpiSession::abort(status);
+    end_body(program, *mpi, status);
+    if (tell_unread(program, unread, mpi->everyone()) && status == kExitSuccess)
+      status = kExitFailure;
   } catch (const Exception& e) {
     status = complain(program, e.error(), mpi->rank());
   } catch (...) {

@@ -62,6 +62,8 @@ int act(Runtime& runtime, const std::string& what) {
       return step == 5 ? Step::done : Step::again;
     });
   }
+  // As members do, while spectators return.
+  if (what == "collective" && !last) throw CollectiveException({Errc::invalid, 0, "all know"});
   if (what == "exception" && last) throw std::out_of_range("the index is 9");
   if (what == "no-exception" && last) throw 17;
   if (what == "upload") {

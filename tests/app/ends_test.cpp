@@ -24,6 +24,7 @@ INSTANTIATE_TEST_SUITE_P(
         Ending{"unread-failing", 7, {"[rank 1] 3 commands failed"}},
         Ending{"unread-token", 1, {"[rank 1] 4 commands failed"}},
         Ending{"in-run", 2, {"blas.dot: y has 6 elements, not 4"}},
+        Ending{"collective", 2, {"all know"}},
         Ending{"exception", 1, {"[rank 1]", "std::out_of_range", "the index is 9"}},
         Ending{"no-exception", 1, {"[rank 1]", "no std::exception"}},
         Ending{"upload", 2, {"5 elements", "4", "ends.cpp:"}}),
