@@ -69,9 +69,13 @@ class ActorRig {
     tell(FromNetwork{rank::encode(head, payload)});
   }
   /// Another rank wants a buffer of rank 0 to be kept; the request's number.
-  TransferKey ask_to_hold(int requester, std::uint32_t epoch, const GpuRef<double>& buffer) {
+  TransferKey ask_to_hold(int requester, std::uint32_t epoch, const GpuRef<double>& buffer,
+                          std::uint32_t commits = 0) {
     const TransferKey key{requester, epoch, next_++};
-    hear({.kind = Kind::hold, .key = key, .range = RemoteRef<double>(buffer.token()).operand()});
+    hear({.kind = Kind::hold,
+          .key = key,
+          .range = RemoteRef<double>(buffer.token()).operand(),
+          .value = commits});
     return key;
   }
   /// What is said about a request, as soon as it is.
@@ -127,6 +131,26 @@ TEST(TokenEpochs, ARequestIsServedInItsOwnEpochAlone) {
   EXPECT_EQ(rig.answer(missed).code(), Errc::world_reformed);
 }
 
+TEST(TokenEpochs, ARequestMadeBehindACommitWaitsForTheOwners) {
+  ActorRig rig;
+  const auto buffer = rig.device().alloc<double>(100);
+  rig.begin(3);
+  rig.tell(Committed{3, 1});
+  EXPECT_TRUE(rig.answer(rig.ask_to_hold(1, 3, buffer, 0)).ok());
+  EXPECT_TRUE(rig.answer(rig.ask_to_hold(1, 3, buffer, 1)).ok());
+  const auto early = rig.ask_to_hold(1, 3, buffer, 2), next = rig.ask_to_hold(1, 4, buffer, 1);
+  EXPECT_TRUE(rig.waits(early));
+  rig.tell(Committed{3, 2});
+  EXPECT_TRUE(rig.answer(early).ok());
+  rig.end(3);
+  rig.begin(4);  // which counts anew
+  EXPECT_TRUE(rig.waits(next));
+  rig.tell(Committed{3, 9});
+  EXPECT_TRUE(rig.waits(next));
+  rig.tell(Committed{4, 1});
+  EXPECT_TRUE(rig.answer(next).ok());
+}
+
 TEST(TokenEpochs, TheRequestOfARankThatIsBackMayComeAheadOfThatNews) {
   ActorRig rig;
   const auto buffer = rig.device().alloc<double>(100);
@@ -169,7 +193,7 @@ TEST(TokenEpochs, TransfersEndWithTheirEpochAndGiveWhatTheyHoldBack) {
   there.rank = 1;
   Promise<void> done;
   const auto ended = done.future();
-  rig.tell(Fetch{3, RemoteRef<double>(there).operand(), 1, fetched.operand(),
+  rig.tell(Fetch{3, 0, RemoteRef<double>(there).operand(), 1, fetched.operand(),
                  [shared = std::make_shared<Promise<void>>(std::move(done))](
                      const Result<void>& outcome) { shared->resolve(outcome); }});
   const TransferKey put{1, 3, 1000}, fetch{2, 3, 1001};

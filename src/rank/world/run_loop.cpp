@@ -310,6 +310,7 @@ void RunLoop::commit(std::int64_t step) {
       .on_ready([actor = core_->actor_, epoch, step, run = number_](const Result<void>& done) {
         (void)actor.tell(world_message::Committed{epoch, run, step, done});
       });
+  core_->tokens_->committed(epoch);
   if (capture) keeper_->capture(step, epoch, to_disk, since);
 }
 

@@ -95,7 +95,8 @@ void TokenActor::on(Fetch fetch) {
   const auto key = next_key(fetch.epoch);
   const auto pull = expect(key, fetch.owner, fetch.destination, std::move(fetch.done));
   if (const auto error = obstacle(fetch.epoch, fetch.owner)) return fail(pull, *error);
-  request(fetch.owner, key, {{.kind = Kind::fetch, .range = fetch.token}, {}});
+  request(fetch.owner, key,
+          {{.kind = Kind::fetch, .range = fetch.token, .value = fetch.commits}, {}});
 }
 
 void TokenActor::on(Put put) {
@@ -107,7 +108,7 @@ void TokenActor::on(Put put) {
                               const TransferKey&, const Result<void>& outcome) { done(outcome); }});
   if (const auto error = obstacle(put.epoch, owner)) return answered(key, *error);
   // Takes its place among the requests now and leaves when its source is there.
-  request(owner, key, {{.kind = Kind::put, .range = put.token}, {}, false});
+  request(owner, key, {{.kind = Kind::put, .range = put.token, .value = put.commits}, {}, false});
   then(put.loan->granted(), [this, lending, owner, key](const Result<void>& granted) {
     auto& box = outbox_[static_cast<std::size_t>(owner)];
     const auto find = [&box, key] {
@@ -194,12 +195,14 @@ void TokenActor::advance(int requester) {
       if (context().now() - *front.blocked_since < parts_->timeout) return;
       const auto& head = front.packet.head;
       const auto me = "rank " + std::to_string(parts_->rank);
-      refuse(head, {Errc::timeout, 0,
-                    head.key.epoch > epoch_
-                        ? me + "'s program has not turned to epoch " +
-                              std::to_string(head.key.epoch) + " (World::wait_active)"
-                        : "on " + me + " another transfer of buffer " +
-                              std::to_string(head.range.buffer) + " is in the way for too long"});
+      refuse(head,
+             {Errc::timeout, 0,
+              head.key.epoch > epoch_ ? me + "'s program has not turned to epoch " +
+                                            std::to_string(head.key.epoch) + " (World::wait_active)"
+              : head.value > commits_
+                  ? me + "'s program has not come to the commit behind which this was asked"
+                  : "on " + me + " another transfer of buffer " +
+                        std::to_string(head.range.buffer) + " is in the way for too long"});
     }
     box.pop_front();
   }
@@ -229,7 +232,7 @@ bool TokenActor::handle(const TokenPacket& packet) {
                                std::to_string(key.epoch) + ", in which this was asked"});
       return true;
     }
-    if (key.epoch > epoch_) return false;
+    if (key.epoch > epoch_ || packet.head.value > commits_) return false;
     if (excluded_[static_cast<std::size_t>(packet.head.from)]) {
       refuse(packet.head, gone(parts_->rank));
       return true;

@@ -56,6 +56,7 @@ struct Happened {
 };
 struct Fetch {
   std::uint32_t epoch;
+  std::uint32_t commits;
   Operand token;
   int owner;
   Operand destination;  ///< expected by the port already
@@ -63,6 +64,7 @@ struct Fetch {
 };
 struct Put {
   std::uint32_t epoch;
+  std::uint32_t commits;
   std::shared_ptr<Loan> loan;
   Operand source;
   Operand token;
@@ -86,6 +88,11 @@ struct SetExcluded {
 /// The program turns to this epoch.
 struct EpochBegun {
   std::uint32_t epoch;
+};
+/// The copies of a commit are submitted, the `number`th of its epoch.
+struct Committed {
+  std::uint32_t epoch;
+  std::uint32_t number;
 };
 /// What belongs to this epoch, or to one before, fails with that error. kNoMoreEpochs: whatever is
 /// asked for, too.
@@ -124,13 +131,16 @@ struct End {
 /// while the owner's program is in the same one. One of an epoch that the owner's program has yet
 /// to turn to waits for that: ahead of the owner's rollback it would be undone, and nobody would
 /// ask again. One of an epoch that has ended is refused: behind the rollback it would be done
-/// twice. Transfers end with their epoch. What this actor has not yet been told of the end of an
-/// epoch does no harm, because the port knows it first: see CommandView::within.
-class TokenActor : public Actor<TokenActor, token_message::FromNetwork, token_message::Happened,
-                                token_message::Fetch, token_message::Put, token_message::Ask,
-                                token_message::SlabsDropped, token_message::SetExcluded,
-                                token_message::EpochBegun, token_message::EpochEnded,
-                                token_message::Look, token_message::End> {
+/// twice. In the same way a request made behind a commit waits until the owner's program has made
+/// its own: ahead of that it would be part of it, and be done again after a rollback. Transfers end
+/// with their epoch. What this actor has not yet been told of the end of an epoch does no harm,
+/// because the port knows it first: see CommandView::within.
+class TokenActor
+    : public Actor<TokenActor, token_message::FromNetwork, token_message::Happened,
+                   token_message::Fetch, token_message::Put, token_message::Ask,
+                   token_message::SlabsDropped, token_message::SetExcluded,
+                   token_message::EpochBegun, token_message::Committed, token_message::EpochEnded,
+                   token_message::Look, token_message::End> {
  public:
   explicit TokenActor(TokenParts* parts);
 
@@ -143,6 +153,7 @@ class TokenActor : public Actor<TokenActor, token_message::FromNetwork, token_me
   void on(token_message::SlabsDropped) { forget_dropped(); }
   void on(const token_message::SetExcluded& set);
   void on(const token_message::EpochBegun& begun);
+  void on(const token_message::Committed& committed);
   void on(const token_message::EpochEnded& ended);
   void on(token_message::Look);
   bool on(token_message::End);
@@ -264,9 +275,10 @@ class TokenActor : public Actor<TokenActor, token_message::FromNetwork, token_me
 
   TokenParts* parts_;
   std::uint64_t next_number_ = 1;
-  std::uint32_t epoch_ = 0;  ///< that the program has acknowledged
-  std::uint32_t ended_ = 0;  ///< the newest epoch that has ended …
-  Error why_ended_;          ///< … and why
+  std::uint32_t epoch_ = 0;    ///< that the program has acknowledged
+  std::uint32_t commits_ = 0;  ///< of that epoch, that the program has made
+  std::uint32_t ended_ = 0;    ///< the newest epoch that has ended …
+  Error why_ended_;            ///< … and why
   std::vector<bool> excluded_;
   std::vector<std::deque<Waiting>> inbox_;    ///< per rank, what it asks of this one
   std::vector<std::deque<Outgoing>> outbox_;  ///< per rank, what this one asks of it

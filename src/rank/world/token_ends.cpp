@@ -14,7 +14,15 @@ Error TokenActor::gone(int rank) {
 }
 
 void TokenActor::on(const EpochBegun& begun) {
-  epoch_ = std::max(epoch_, begun.epoch);
+  if (begun.epoch <= epoch_) return;
+  epoch_ = begun.epoch;
+  commits_ = 0;
+  advance_all();
+}
+
+void TokenActor::on(const Committed& committed) {
+  if (committed.epoch != epoch_) return;
+  commits_ = committed.number;
   advance_all();
 }
 

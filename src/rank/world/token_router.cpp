@@ -203,7 +203,8 @@ Future<void> TokenRouter::fetch(const GpuToken& token, DType dtype, const Operan
   if (auto expected = patiently(port, [&] { return port.expect(destination); }); !expected)
     return failed(port, expected.error());
   const auto promise = std::make_shared<Promise<void>>(&port);
-  const auto told = tell(Fetch{epoch_, *named, token.rank, destination, resolving(promise)});
+  const auto told =
+      tell(Fetch{epoch_, commits_, *named, token.rank, destination, resolving(promise)});
   if (!told.ok()) {
     port.arrived(destination);
     return failed(port, told.error());
@@ -225,7 +226,8 @@ Future<void> TokenRouter::put(const Operand& source, DType dtype, const GpuToken
   auto loan = patiently(port, [&] { return loans.begin(source); });
   if (!loan.ok()) return failed(port, loan.error());
   const auto promise = std::make_shared<Promise<void>>(&port);
-  const auto told = tell(Put{epoch_, *loan, source, *named, token.rank, resolving(promise)});
+  const auto told =
+      tell(Put{epoch_, commits_, *loan, source, *named, token.rank, resolving(promise)});
   if (!told.ok()) {
     loans.end(*loan);
     return failed(port, told.error());
@@ -235,6 +237,7 @@ Future<void> TokenRouter::put(const Operand& source, DType dtype, const GpuToken
 
 void TokenRouter::ask(int owner, TokenMessage head, std::span<const std::byte> payload,
                       std::function<void(const TransferKey&, const Result<void>&)> done) {
+  if (head.kind != TokenMessage::Kind::release) head.value = commits_;
   const Ask question{epoch_, owner, head, {payload.begin(), payload.end()}, std::move(done)};
   if (const auto told = tell(question); !told.ok() && question.done) question.done({}, told);
 }
@@ -277,8 +280,14 @@ Done TokenRouter::resolving(const std::shared_ptr<Promise<void>>& promise) {
 }
 
 void TokenRouter::begin_epoch(std::uint32_t epoch) {
-  epoch_ = epoch;
+  if (epoch_.exchange(epoch) != epoch) commits_ = 0;
   (void)tell(EpochBegun{epoch});
+}
+
+void TokenRouter::committed(std::uint32_t epoch) {
+  if (epoch != epoch_) return;
+  (void)tell(Committed{epoch, commits_ + 1});
+  ++commits_;
 }
 
 void TokenRouter::end_epoch(std::uint32_t epoch, const Error& why) {

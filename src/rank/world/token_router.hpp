@@ -41,6 +41,9 @@ class TokenRouter : public std::enable_shared_from_this<TokenRouter> {
   [[nodiscard]] RemoteDevice device(Rank rank, int owner);
   /// The program turns to this epoch: what it asks for from now on belongs to it.
   void begin_epoch(std::uint32_t epoch);
+  /// The copies of a commit of this epoch are submitted: what is asked for from now on comes behind
+  /// the owners' commits too. The program's thread.
+  void committed(std::uint32_t epoch);
   /// What was asked for in this epoch or before, here and elsewhere, fails with `why`, unless it is
   /// done.
   void end_epoch(std::uint32_t epoch, const Error& why);
@@ -64,6 +67,7 @@ class TokenRouter : public std::enable_shared_from_this<TokenRouter> {
   [[nodiscard]] Done resolving(const std::shared_ptr<Promise<void>>& promise);
 
   std::atomic<std::uint32_t> epoch_{0};
+  std::atomic<std::uint32_t> commits_{0};  ///< of this epoch
   InRun in_run_;
   TokenParts parts_;
   std::unique_ptr<MpiTransport> transport_;
