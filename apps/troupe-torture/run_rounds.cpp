@@ -230,7 +230,11 @@ void Runner::play_step(const std::vector<Operation>& script) {
       continue;
     }
     if (op.kind == Kind::fault) {
-      if (struck_.insert(op.id).second) (void)strike(op);
+      if (!struck_.insert(op.id).second) continue;
+      (void)strike(op);
+      // Work on the host: what the step asks of other ranks then comes late, maybe behind a
+      // rollback.
+      std::this_thread::sleep_for(std::chrono::microseconds(op.data % 40'000));
       continue;
     }
     const auto future = hands_->submit(op, in_hand);
