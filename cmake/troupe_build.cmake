@@ -27,7 +27,7 @@ endif()
 # g++ 12 sees overlaps and overflows in std::string's operator+ that are not there (GCC bug 105651), and warns of them even
 # in the system's headers once these are precompiled.
 target_compile_options(troupe_flags INTERFACE
-  "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict;-Wno-stringop-overflow;-Wno-array-bounds>")
+  "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict;-Wno-stringop-overflow;-Wno-stringop-overread;-Wno-array-bounds>")
 # What is built says "src/..." of itself, not where it was built.
 set(source_prefix_map -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
 target_compile_options(troupe_flags INTERFACE

@@ -112,6 +112,7 @@ class World {
     void regroup(std::uint32_t) override {}  // nobody is excluded
     void stopping(std::int64_t) override {}
     void strike(Phase) override {}
+    void answer(std::uint32_t) override {}  // nobody stalls
 
     [[nodiscard]] const Parameters& parameters() const { return world->parameters_; }
     static Nanos ms(double value) { return Nanos(static_cast<std::int64_t>(value * 1e6)); }

@@ -136,11 +136,12 @@ TEST_F(Saved, ASignalWithoutAFolderEndsWithOne) {
 TEST_F(Saved, AStateThatDoesNotReachTheDiskIsNotToldOf) {
   const SmallDisk disk(scratch_.file("disk"), "1m");
   if (!disk.mounted()) GTEST_SKIP() << "a small file system cannot be mounted here";
-  const auto stopped = [&](int status) {
-    Job job(ranks_here(2), endless() + Arguments{"--checkpoint-dir", disk.file("").string()});
+  const auto stopped = [&](int status, int iteration = 75) {
+    Job job(ranks_here(2),
+            endless(iteration) + Arguments{"--checkpoint-dir", disk.file("").string()});
     EXPECT_TRUE(under_way(job)) << job.out() << job.err();
     if (status != 0) disk.fill();
-    job.signal(SIGUSR1);
+    stop(job, ranks_here(2));
     EXPECT_EQ(job.wait(), status == 0 ? 75 : status) << job.out() << job.err();
     EXPECT_EQ(job.err().find("out_of_memory"), std::string::npos) << job.err();
     EXPECT_EQ(status != 0, job.err().find("No space left on device") != std::string::npos)
@@ -152,7 +153,7 @@ TEST_F(Saved, AStateThatDoesNotReachTheDiskIsNotToldOf) {
   EXPECT_NE(stopped(1).find("could not be saved, and no other is on disk"), std::string::npos);
   EXPECT_NE(stopped(0).find("its state is on disk"), std::string::npos);
   // There is the older one to go on from.
-  const auto older = stopped(75);
+  const auto older = stopped(75, 95);  // the state that is there is of step 90 at the most
   EXPECT_NE(older.find("its state could not be saved, that of step "), std::string::npos) << older;
 }
 
@@ -191,8 +192,10 @@ TEST_F(Saved, AFolderThatCannotBeWrittenIsOneLine) {
 
 TEST_F(Saved, AnotherJobInTheSameFolderIsRefused) {
   const std::set<std::string> two{"step-40", "step-60"};
-  Job job(ranks_here(2), saving("one") + Arguments{"--checkpoint-every", "20", "--fault",
-                                                   "hang@75:0", "--heartbeat-timeout", "60s"});
+  Job job(ranks_here(2),
+          saving("one") + Arguments{"--checkpoint-every", "20", "--fault", "hang@75:0",
+                                    "--heartbeat-timeout", "60s", "--phase-timeout", "70s",
+                                    "--token-timeout", "70s"});
   ASSERT_TRUE(within(30s, [&] { return contents("one") == two; })) << job.out() << job.err();
   const auto complaint = fail(2, saving("one"), 2);
   EXPECT_NE(complaint.find("another job saves its states there (process "), std::string::npos)

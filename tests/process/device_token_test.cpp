@@ -22,7 +22,7 @@ using rank::TokenPacket;
 using rank::TransferKey;
 using Kind = TokenMessage::Kind;
 
-constexpr Error kReformed() {
+Error kReformed() {
   return {Errc::world_reformed, 0, "the world is re-formed"};
 }
 

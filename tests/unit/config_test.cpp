@@ -206,8 +206,8 @@ TEST_F(ConfigTest, UnknownKeys) {
 }
 
 TEST_F(ConfigTest, LongOptionsAreNeverGuessed) {
-  EXPECT_EQ(bad({"--check", "3"}),
-            "command line: unknown option '--check'; did you mean --check-every?");
+  EXPECT_EQ(bad({"--check-ever", "3"}),
+            "command line: unknown option '--check-ever'; did you mean --check-every?");
   EXPECT_EQ(bad({"--step", "3"}), "command line: unknown option '--step'; did you mean --steps?");
 }
 

@@ -116,7 +116,7 @@ TEST(FlightRecorder, OffIsOff) {
 }
 
 TEST(FlightRecorder, ADumpWithoutAFolderIsAWarning) {
-  const std::string folder = "/there/is/no/such/folder";
+  const std::string folder = "/dev/null/is/no/folder";
   testing::internal::CaptureStderr();
   {
     const auto flight = recorder(8, folder);
@@ -126,7 +126,6 @@ TEST(FlightRecorder, ADumpWithoutAFolderIsAWarning) {
   const auto said = testing::internal::GetCapturedStderr();
   EXPECT_NE(said.find("cannot write " + folder + "/troupe-flight.unit.0.json"), std::string::npos)
       << said;
-  EXPECT_FALSE(std::filesystem::exists("/there"));
 }
 
 TEST(FlightRecorder, ReadersAndWritersMeet) {

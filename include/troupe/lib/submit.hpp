@@ -46,7 +46,7 @@ struct CommandView {
   struct Use {
     const Operand* operand;
     Access access;
-    std::string_view name;
+    std::string_view name = {};
   };
   static constexpr std::size_t kMaxOperands = 8;  ///< beside those in the tail
 

@@ -211,8 +211,8 @@ void CommandPort::drain_locked(Resolved& resolved) {
       if (!tickets_.pending(ticket)) continue;
       if (options_.flight != nullptr && !outcome.ok())
         options_.flight->failed(ticket, outcome.code());
-      if (!outcome.ok() && !tickets_.slot(ticket).quiet) {
-        outcomes_.command_failed(ticket, outcome.error());
+      if (!outcome.ok() && !tickets_.slot(ticket).quiet &&
+          outcomes_.command_failed(ticket, outcome.error())) {
         resolved.add(close(ticket), ledger_.enter(outcome.error(), {ticket, 0}));
       } else {
         resolved.add(close(ticket), outcome);
@@ -242,13 +242,13 @@ CommandPort::Fence CommandPort::fence() {
 
 Result<void> CommandPort::Request::end(const Result<void>& outcome) {
   if (std::exchange(ended_, true)) return outcome;
-  port_->outcomes_.end_request(entry_, outcome);
+  const bool counts = port_->outcomes_.end_request(entry_, outcome);
   {
     Resolved resolved;
     const std::lock_guard lock(port_->reply_mutex_);
     port_->advance(resolved);
   }
-  if (outcome.ok() || OutcomeLog::is_loss(outcome.code())) return outcome;
+  if (outcome.ok() || !counts || OutcomeLog::is_loss(outcome.code())) return outcome;
   return port_->ledger_.enter(outcome.error(), entry_.place);
 }
 

@@ -295,9 +295,10 @@ class DeviceActor
   std::map<std::uint32_t, SlabRequest> wanted_slabs_;  ///< asked for, not made yet
   std::map<std::uint64_t, Request> requests_;
 
-  RestartBudget overdue_;             ///< operations that may outlast op_timeout
-  std::uint64_t watched_ticket_ = 0;  ///< for op_timeout: the oldest unanswered one at …
-  TimePoint watched_since_{};         ///< … this time
+  RestartBudget overdue_;  ///< operations that may outlast op_timeout
+  /// For op_timeout: the oldest unanswered one at …
+  std::uint64_t watched_ticket_ = ~std::uint64_t{0};
+  TimePoint watched_since_{};  ///< … this time
 };
 
 }  // namespace troupe::rank

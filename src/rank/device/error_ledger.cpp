@@ -1,5 +1,7 @@
 #include "rank/device/error_ledger.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace troupe::rank {
@@ -35,17 +37,29 @@ void ErrorLedger::settle() {
     if (by_loss(error)) {
       count(lost_by_loss_, error);
     } else {
-      if (lost_.count == 0) lost_place_ = entry.place;
-      count(lost_, error);
+      lose(entry);
     }
     return true;
   });
 }
 
+void ErrorLedger::lose(const Entry& entry) {
+  constexpr std::size_t kPlaces = 64;
+  const auto at = std::upper_bound(
+      lost_.begin(), lost_.end(), entry.place,
+      [](const ProgramPlace& place, const Lost& lost) { return place < lost.place; });
+  if (at != lost_.begin() && (std::prev(at)->place == entry.place || lost_.size() >= kPlaces)) {
+    count(std::prev(at)->errors, entry.error);
+  } else {
+    count(lost_.insert(at, {entry.place, {}})->errors, entry.error);
+  }
+}
+
 void ErrorLedger::mark_all_read() {
   const std::lock_guard lock(mutex_);
   open_.clear();
-  lost_ = lost_by_loss_ = {};
+  lost_.clear();
+  lost_by_loss_ = {};
 }
 
 void ErrorLedger::forgive_losses() {
@@ -58,12 +72,16 @@ void ErrorLedger::forget_since(ProgramPlace place) {
   forgive_losses();
   const std::lock_guard lock(mutex_);
   std::erase_if(open_, [&](const Entry& entry) { return entry.place > place; });
-  if (lost_place_ > place) lost_ = {};
+  std::erase_if(lost_, [&](const Lost& lost) { return lost.place > place; });
 }
 
 UnreadErrors ErrorLedger::unread() {
   const std::lock_guard lock(mutex_);
-  auto unread = lost_;
+  UnreadErrors unread;
+  for (const auto& lost : lost_) {
+    if (unread.count == 0) unread.first = lost.errors.first;
+    unread.count += lost.errors.count;
+  }
   for (const auto& entry : open_) {
     if (!entry.error.read->load(std::memory_order_acquire)) count(unread, entry.error);
   }

@@ -31,18 +31,23 @@ class ErrorLedger {
  private:
   /// Forgets the errors that no future holds any more; counts those of them that were not read.
   void settle();
-
   struct Entry {
     Error error;
     ProgramPlace place;
   };
+  void lose(const Entry& entry);
 
   std::mutex mutex_;
   std::vector<Entry> open_;     ///< the program may still read them, or has
   std::size_t settle_at_ = 64;  ///< as many open ones
-  ProgramPlace lost_place_;     ///< of the first of lost_
-  UnreadErrors lost_;           ///< that nobody can read any more
-  UnreadErrors lost_by_loss_;   ///< of these, what forgive_losses() is about
+  struct Lost {
+    ProgramPlace place;
+    UnreadErrors errors;
+  };
+  /// That nobody can read any more, in the order of the program; many of them count together, at
+  /// the place of the first.
+  std::vector<Lost> lost_;
+  UnreadErrors lost_by_loss_;  ///< of these, what forgive_losses() is about
 };
 
 }  // namespace troupe::rank

@@ -8,11 +8,12 @@ bool OutcomeLog::is_loss(Errc code) noexcept {
          code == Errc::budget_exhausted || code == Errc::stopped;
 }
 
-void OutcomeLog::note(ProgramPlace place, const Error& error, bool loss) {
+bool OutcomeLog::note(ProgramPlace place, const Error& error, bool loss) {
   const std::lock_guard lock(mutex_);
-  if (forgotten(place)) return;
+  if (forgotten(place)) return false;
   auto& first = loss ? loss_ : error_;
   if (!first || place < first->place) first = {place, error};
+  return true;
 }
 
 ProgramPlace OutcomeLog::refused(std::uint64_t submitted, const Error& error) {
@@ -21,7 +22,7 @@ ProgramPlace OutcomeLog::refused(std::uint64_t submitted, const Error& error) {
     const std::lock_guard lock(mutex_);
     place.fences = fences_added_;
   }
-  note(place, error, is_loss(error.code));
+  (void)note(place, error, is_loss(error.code));
   return place;
 }
 
@@ -30,10 +31,12 @@ OutcomeLog::Request OutcomeLog::begin_request(std::uint64_t submitted) {
   return *requests_.insert({{submitted, fences_added_}, next_request_++}).first;
 }
 
-void OutcomeLog::end_request(const Request& request, const Result<void>& outcome) {
-  if (!outcome.ok()) note(request.place, outcome.error(), is_loss(outcome.code()));
+bool OutcomeLog::end_request(const Request& request, const Result<void>& outcome) {
+  const bool counts =
+      outcome.ok() || note(request.place, outcome.error(), is_loss(outcome.code()));
   const std::lock_guard lock(mutex_);
   requests_.erase(request);
+  return counts;
 }
 
 ProgramPlace OutcomeLog::add_fence(std::uint64_t submitted, State state) {

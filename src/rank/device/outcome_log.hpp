@@ -44,11 +44,14 @@ class OutcomeLog {
     friend auto operator<=>(const Request&, const Request&) = default;
   };
 
-  /// The command with this ticket has failed, or was lost by a fault.
-  void command_failed(std::uint64_t ticket, const Error& error) {
-    note({ticket, 0}, error, is_loss(error.code));
+  /// The command with this ticket has failed, or was lost by a fault. False if the program has gone
+  /// back to before it, and need not hear of it.
+  bool command_failed(std::uint64_t ticket, const Error& error) {
+    return note({ticket, 0}, error, is_loss(error.code));
   }
-  void command_lost(std::uint64_t ticket, const Error& error) { note({ticket, 0}, error, true); }
+  void command_lost(std::uint64_t ticket, const Error& error) {
+    (void)note({ticket, 0}, error, true);
+  }
   /// Something was refused, behind the command with this ticket. Its place.
   ProgramPlace refused(std::uint64_t submitted, const Error& error);
   /// What recovery deals with.
@@ -56,7 +59,8 @@ class OutcomeLog {
 
   /// A request behind the command with this ticket; fences wait for its end.
   Request begin_request(std::uint64_t submitted);
-  void end_request(const Request& request, const Result<void>& outcome);
+  /// False as of command_failed().
+  bool end_request(const Request& request, const Result<void>& outcome);
 
   /// Everything up to now, the newest command being `submitted`. `state` is handed out by ready()
   /// once all of it has ended.
@@ -80,7 +84,7 @@ class OutcomeLog {
     ProgramPlace place;
     State state;
   };
-  void note(ProgramPlace place, const Error& error, bool loss);
+  bool note(ProgramPlace place, const Error& error, bool loss);
   [[nodiscard]] bool forgotten(ProgramPlace place) const {
     return place > forgotten_from_ && place <= forgotten_to_;
   }

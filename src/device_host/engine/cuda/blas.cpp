@@ -49,7 +49,7 @@ std::int64_t leading(std::int64_t dimension) {
 Result<void> CudaEngine::open_blas(Queue queue) {
   auto& state = blas(queue);
   TROUPE_CUDA_TRY(cublasCreate(state.handle.out()));
-  TROUPE_CUDA_TRY(cudaMalloc(state.workspace.out(), kWorkspaceBytes));
+  TROUPE_CUDA_TRY(reserve(queue, state.workspace, kWorkspaceBytes));
   // In this order: setting the stream takes the workspace away.
   TROUPE_CUDA_TRY(cublasSetStream(state.handle.get(), stream(queue)));
   TROUPE_CUDA_TRY(cublasSetWorkspace(state.handle.get(), state.workspace.get(), kWorkspaceBytes));

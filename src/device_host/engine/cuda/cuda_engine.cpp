@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "device_host/engine/cuda/faults.hpp"
 #include "device_host/engine/cuda/status.hpp"
 
@@ -50,7 +52,7 @@ Result<void> CudaEngine::open_queue(Queue queue) {
   TROUPE_CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &greatest));
   TROUPE_CUDA_TRY(cudaStreamCreateWithPriority(state.stream.out(), cudaStreamNonBlocking,
                                                queue.lane == Lane::collective ? greatest : least));
-  TROUPE_CUDA_TRY(cudaMalloc(state.scratch.out(), kScratchBytes));
+  TROUPE_CUDA_TRY(reserve(queue, state.scratch, kScratchBytes));
   TROUPE_CUDA_TRY(cudaMemsetAsync(state.scratch.get(), 0, kScratchBytes, state.stream.get()));
   switch (queue.lane) {
     case Lane::blas: TROUPE_CUDA_PROPAGATE(open_blas(queue)); break;
@@ -62,9 +64,17 @@ Result<void> CudaEngine::open_queue(Queue queue) {
     case Lane::vector:
     case Lane::collective: break;
   }
-  TROUPE_CUDA_PROPAGATE(warm_up(queue));
+  // A detour is opened while a collective waits for its peers, and must not wait with it: what
+  // warms up frees memory, which waits for all that runs. The lane's own queue has loaded the
+  // kernels.
+  if (!queue.detour) TROUPE_CUDA_PROPAGATE(warm_up(queue));
   TROUPE_CUDA_TRY(cudaStreamSynchronize(state.stream.get()));
   return {};
+}
+
+cudaError_t CudaEngine::reserve(Queue queue, DeviceMemory& memory, std::size_t bytes) const {
+  if (!queue.detour) return cudaMalloc(memory.out(), bytes);
+  return cudaMallocAsync(memory.out(), bytes, stream(queue));  // which waits for nothing that runs
 }
 
 Result<Mark> CudaEngine::mark(Queue queue) {
@@ -147,6 +157,10 @@ Result<void> CudaEngine::connect(int rank, int size,
 namespace troupe::host {
 
 Result<std::unique_ptr<Engine>> make_engine(const EngineOptions& asked) {
+  // Streams share the connections to the GPU, eight unless this says otherwise (CUDA C++
+  // Programming Guide, environment variables), and a stream that waits holds up those it shares one
+  // with.
+  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   const auto api = cuda::driver();
   if (!api) return api.error();
   const auto count = cuda::count_devices(**api);

@@ -144,6 +144,8 @@ class CudaEngine final : public Engine {
   Result<void> open_blas(Queue queue);
   Result<void> open_sparse(Queue queue);
   Result<void> open_rng(Queue queue);
+  /// Device memory of an open queue's own.
+  cudaError_t reserve(Queue queue, DeviceMemory& memory, std::size_t bytes) const;
   Result<void> warm_up(Queue queue);
   Result<void> warm_up_blas(const Call& call);
   Result<void> warm_up_sparse(const Call& call);
