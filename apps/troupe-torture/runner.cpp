@@ -174,9 +174,8 @@ void Runner::play_free(const Round& round) {
   world_.barrier();
   std::exception_ptr failure;
   {
-    std::vector<std::jthread> threads;
-    for (int t = 0; t < round.threads; ++t) {
-      threads.emplace_back([&, t] {
+    const auto play = [&](int t) {
+      return std::jthread([&, t] {
         try {
           play_thread(round, static_cast<std::size_t>(t), codes);
         } catch (...) {
@@ -184,13 +183,17 @@ void Runner::play_free(const Round& round) {
           failure = std::current_exception();
         }
       });
-    }
+    };
+    // Who waits for the collective, and may do so in its script, ends last.
+    std::jthread waits;
+    std::vector<std::jthread> threads;
     const bool held = round.kind == RoundKind::held, late = held && rank_ == round.special;
-    if (held && !late) play_thread(round, static_cast<std::size_t>(round.threads), codes);
+    if (held && !late) waits = play(round.threads);
+    for (int t = 0; t < round.threads; ++t) threads.push_back(play(t));
     if (held) {
       threads.clear();  // nothing of theirs may depend on the collective
       world_.barrier();
-      if (late) play_thread(round, static_cast<std::size_t>(round.threads), codes);
+      if (late) waits = play(round.threads);
     }
   }
   if (failure) std::rethrow_exception(failure);

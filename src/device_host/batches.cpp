@@ -39,6 +39,7 @@ void Batches::add(std::uint64_t ticket, Queue queue, const Lanes::Waits& waits) 
 
 void Batches::add(std::uint64_t ticket) {
   extend(ended_, ticket);
+  flight_->completed(ticket, 1);
   ++open_count_;
 }
 
@@ -89,7 +90,8 @@ Result<void> Batches::close(Queue queue) {
   auto& open = open_[queue.index()];
   if (open.runs.empty()) return {};
   Batch batch = std::exchange(open, Batch{});
-  if (completion_ == wire::Completion::sync) {
+  // To wait for other ranks here would stop the heart of a host that is well.
+  if (completion_ == wire::Completion::sync && !lanes_->stands_for_peers(queue, batch.issued)) {
     if (auto synced = engine_->synchronize(queue); !synced) return synced;
   }
   auto mark = engine_->mark(queue);

@@ -83,8 +83,9 @@ int DeviceHost::run() {
   header().life.hold();
   header().host_pid.store(::getpid());
   send({.kind = wire::ControlKind::ready}, describe(engine_->description()).dump());
+  // Before there are collectives: see open_lane().
+  for (std::size_t i = 0; i < kLaneCount; ++i) open_lane(static_cast<Lane>(i));
   if (options_.standby != 0) {
-    for (std::size_t i = 0; i < kLaneCount; ++i) open_queue(static_cast<Lane>(i));
     (void)helpers_.start([this]() -> Helpers::Finish {
       (void)engine_->prepare_connect();  // forming itself will say what is wrong
       return [] {};

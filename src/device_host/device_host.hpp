@@ -69,8 +69,8 @@ class DeviceHost {
   /// The command needs no lane, or failed before it got to one: takes it out of the ring.
   Step answered(std::uint64_t ticket, const Result<void>& outcome);
   Step corrupt(const Error& error);
-  bool queue_ready(Queue queue);
-  void open_queue(Queue queue);
+  bool lane_ready(Lane lane);
+  void open_lane(Lane lane);
   void suffer(memory::FaultKind kind);
 
   // control.cpp
@@ -111,7 +111,7 @@ class DeviceHost {
   std::unique_ptr<Engine> engine_;
   AddressMap addresses_;
   Lanes lanes_;
-  std::array<std::optional<Error>, kQueueCount>
+  std::array<std::optional<Error>, kLaneCount>
       lane_errors_;  ///< why the last attempt to open it failed
   ipc::RingConsumer commands_;
   Replies replies_;

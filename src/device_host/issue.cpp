@@ -97,14 +97,14 @@ DeviceHost::Step DeviceHost::issue_as(const Op& op, std::uint64_t ticket) {
     }
     const auto waits = lanes_.waits_of(each_operand);
     const auto queue = lanes_.queue_of(lane, waits);
-    if (!queue_ready(queue)) {
-      auto& error = lane_errors_[queue.index()];
+    if (!lane_ready(lane)) {
+      auto& error = lane_errors_[static_cast<std::size_t>(lane)];
       return error ? answered(ticket, *std::exchange(error, std::nullopt)) : Step::blocked;
     }
-    if (lanes_.waits_for_peers(queue, waits) &&
-        lanes_.issued(queue) - lanes_.completed(queue) >= kMaxForPeers) {
-      return Step::blocked;
-    }
+    // cuRAND is told where its numbers begin once its stream is empty, and blocks until then: with
+    // a collective before it the reactor's heart would stop.
+    const bool full = lanes_.issued(queue) - lanes_.completed(queue) >= kMaxForPeers;
+    if ((full || lane == Lane::rng) && lanes_.waits_for_peers(queue, waits)) return Step::blocked;
     note_issued(ticket);
     if constexpr (std::is_same_v<Op, memory::Fault>) suffer(op.kind);
     auto outcome = batches_.order(queue, waits);
@@ -148,29 +148,32 @@ DeviceHost::Step DeviceHost::corrupt(const Error& error) {
   return Step::ended;
 }
 
-bool DeviceHost::queue_ready(Queue queue) {
-  if (lanes_.state(queue) == Lanes::State::ready) return true;
-  if (lanes_.state(queue) == Lanes::State::absent && !lane_errors_[queue.index()])
-    open_queue(queue);
+bool DeviceHost::lane_ready(Lane lane) {
+  if (lanes_.state(lane) == Lanes::State::ready) return true;
+  if (lanes_.state(lane) == Lanes::State::absent && !lane_errors_[static_cast<std::size_t>(lane)])
+    open_lane(lane);
   return false;
 }
 
-void DeviceHost::open_queue(Queue queue) {
-  const bool started = helpers_.start([this, queue]() -> Helpers::Finish {
-    auto opened = engine_->open_queue(queue);
-    return [this, queue, opened = std::move(opened)] {
+void DeviceHost::open_lane(Lane lane) {
+  const bool started = helpers_.start([this, lane]() -> Helpers::Finish {
+    auto opened = engine_->open_queue(lane);
+    // Its detour at once: what a library does when it is opened may wait for all that runs, and by
+    // the time that the detour is needed that is a collective.
+    const auto beside = opened.ok() && lane != Lane::collective ? engine_->open_queue({lane, true})
+                                                                : Result<void>();
+    return [this, lane, opened = std::move(opened), beside] {
       if (opened.code() == Errc::device_lost || opened.code() == Errc::device_failed) {
         lose(opened.error());
-      } else if (!opened.ok() && queue.detour) {
-        lanes_.give_up_detour(queue.lane);
       } else if (!opened.ok()) {
-        lane_errors_[queue.index()] = opened.error();
+        lane_errors_[static_cast<std::size_t>(lane)] = opened.error();
       }
-      if (queue.lane == Lane::collective) return collective_lane_opened(opened.ok());
-      lanes_.set_state(queue, opened.ok() ? Lanes::State::ready : Lanes::State::absent);
+      if (lane == Lane::collective) return collective_lane_opened(opened.ok());
+      lanes_.set_state(lane, opened.ok() ? Lanes::State::ready : Lanes::State::absent);
+      if (!beside.ok()) lanes_.give_up_detour(lane);
     };
   });
-  if (started) lanes_.set_state(queue, Lanes::State::opening);
+  if (started) lanes_.set_state(lane, Lanes::State::opening);
 }
 
 void DeviceHost::suffer(memory::FaultKind kind) {

@@ -20,8 +20,8 @@ class Lanes {
   using Waits = HazardTracker::Waits;
 
   enum class State { absent, opening, ready };
-  [[nodiscard]] State state(Queue queue) const { return at(queue).state; }
-  void set_state(Queue queue, State state) { at(queue).state = state; }
+  [[nodiscard]] State state(Lane lane) const { return at(lane).state; }
+  void set_state(Lane lane, State state) { at(lane).state = state; }
   /// The lane's detour cannot be opened: all of its commands take the lane's own queue.
   void give_up_detour(Lane lane) { at(lane).no_detour = true; }
 

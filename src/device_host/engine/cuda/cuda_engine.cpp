@@ -64,17 +64,15 @@ Result<void> CudaEngine::open_queue(Queue queue) {
     case Lane::vector:
     case Lane::collective: break;
   }
-  // A detour is opened while a collective waits for its peers, and must not wait with it: what
-  // warms up frees memory, which waits for all that runs. The lane's own queue has loaded the
-  // kernels.
+  // The lane's own queue has loaded the kernels.
   if (!queue.detour) TROUPE_CUDA_PROPAGATE(warm_up(queue));
   TROUPE_CUDA_TRY(cudaStreamSynchronize(state.stream.get()));
   return {};
 }
 
 cudaError_t CudaEngine::reserve(Queue queue, DeviceMemory& memory, std::size_t bytes) const {
-  if (!queue.detour) return cudaMalloc(memory.out(), bytes);
-  return cudaMallocAsync(memory.out(), bytes, stream(queue));  // which waits for nothing that runs
+  // In the order of the stream: it waits for nothing else that runs.
+  return cudaMallocAsync(memory.out(), bytes, stream(queue));
 }
 
 Result<Mark> CudaEngine::mark(Queue queue) {

@@ -15,10 +15,12 @@
 
 namespace troupe::host::cuda {
 
-/// What every queue has: its stream, and some zeroed device memory for factors and for warming up.
+/// What every queue has: its stream, some zeroed device memory for factors and for warming up, and
+/// for the latter some pinned memory where it copies from or to it.
 struct QueueState {
   Stream stream;
   DeviceMemory scratch;
+  HostMemory pinned;
 };
 inline constexpr std::size_t kScratchBytes = std::size_t{64} << 10;
 

@@ -1,6 +1,9 @@
 #include "device_host/engine/cuda/cuda_engine.hpp"
 #include "device_host/engine/cuda/status.hpp"
 
+/// No memory is given back on the way but in the order of the stream: to free it at once would wait
+/// for all that runs, such as a collective whose peers have yet to come.
+///
 /// Libraries load their kernels when these are first launched, which takes milliseconds. So each
 /// operation of a queue runs once, on zeros, before the queue is in use.
 namespace troupe::host::cuda {
@@ -38,7 +41,7 @@ Result<void> CudaEngine::warm_up(Queue queue) {
       return run(memory::Copy{DType::f64, x, y}, call);
     case Lane::host_to_device:
     case Lane::device_to_host: {
-      HostMemory pinned;
+      auto& pinned = queues_[queue.index()].pinned;
       TROUPE_CUDA_TRY(cudaMallocHost(pinned.out(), kPartBytes));
       addresses.set(kPinnedRegion | 1, static_cast<std::byte*>(pinned.get()), kPartBytes);
       const Operand host{kPinnedRegion | 1, 0, 0, 0, 0, kPartBytes};
@@ -56,13 +59,14 @@ Result<void> CudaEngine::warm_up(Queue queue) {
       }
       return {};
     case Lane::blas: {
-      DeviceMemory matrix;
+      void* matrix = nullptr;
       constexpr std::uint64_t kBytes = sizeof(double) * kMatrixOrder * kMatrixOrder;
-      TROUPE_CUDA_TRY(cudaMalloc(matrix.out(), kBytes));
-      TROUPE_CUDA_TRY(cudaMemsetAsync(matrix.get(), 0, kBytes, stream(queue)));
-      addresses.set(kMatrixRegion, static_cast<std::byte*>(matrix.get()), kBytes);
+      TROUPE_CUDA_TRY(cudaMallocAsync(&matrix, kBytes, stream(queue)));
+      TROUPE_CUDA_TRY(cudaMemsetAsync(matrix, 0, kBytes, stream(queue)));
+      addresses.set(kMatrixRegion, static_cast<std::byte*>(matrix), kBytes);
       TROUPE_CUDA_PROPAGATE(warm_up_blas(call));
-      return synchronize(queue);
+      TROUPE_CUDA_TRY(cudaFreeAsync(matrix, stream(queue)));
+      return {};
     }
     case Lane::sparse: return warm_up_sparse(call);
     case Lane::rng: return warm_up_rng(call);
