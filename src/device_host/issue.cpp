@@ -107,6 +107,9 @@ DeviceHost::Step DeviceHost::issue_as(const Op& op, std::uint64_t ticket) {
     if ((full || lane == Lane::rng) && lanes_.waits_for_peers(queue, waits)) return Step::blocked;
     note_issued(ticket);
     if constexpr (std::is_same_v<Op, memory::Fault>) suffer(op.kind);
+    each_operand([&](std::string_view, const Operand& operand, Access access) {
+      if (access != Access::read) engine_->overwrites(operand);
+    });
     auto outcome = batches_.order(queue, waits);
     if (outcome.ok()) outcome = engine_->run(op, Call(queue, addresses_, command_.tail()));
     if (outcome.ok()) {

@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "conformance.hpp"
 
 namespace troupe::test {
@@ -89,6 +91,30 @@ TYPED_TEST(SparseOps, SpmvSeesChangedValues) {
   auto expected = matrix.times(x);
   for (auto& value : expected) value *= 3;
   EXPECT_TRUE(close(device().download(dy), expected, 50, 3));
+}
+
+/// The same buffers, another pattern: what an engine has prepared for the one is void.
+TYPED_TEST(SparseOps, SpmvSeesAChangedPattern) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  constexpr std::int64_t kRows = 4000;
+  const auto x = random_values<T>(kRows, 31);
+  // As many elements as rows: one in each row, then all in the last one.
+  Matrix<T, I> matrix(1, kRows, 32);
+  matrix.rows = kRows;
+  matrix.column.resize(kRows);
+  std::iota(matrix.column.begin(), matrix.column.end(), I{0});
+  matrix.row_begin.resize(kRows + 1);
+  std::iota(matrix.row_begin.begin(), matrix.row_begin.end(), I{0});
+  matrix.value = random_values<T>(kRows, 33);
+  const auto on_device = matrix.on_device();
+  const auto dx = put(x), dy = put(x);
+  device().sparse().spmv(on_device, dx, dy);
+  EXPECT_TRUE(close(device().download(dy), matrix.times(x), 1, 1));
+  std::fill(matrix.row_begin.begin(), matrix.row_begin.end() - 1, I{0});
+  device().upload(std::span<const I>(matrix.row_begin), on_device.row_begin);
+  device().sparse().spmv(on_device, dx, dy);
+  EXPECT_TRUE(close(device().download(dy), matrix.times(x), static_cast<double>(kRows), 1));
 }
 
 TYPED_TEST(SparseOps, SpmvOfAnEmptyMatrix) {

@@ -181,6 +181,9 @@ class Engine : public ExecutesAll<Operations> {
   /// queue, before the first run() on it; may block. Different queues may be opened at the same
   /// time. The collective lane makes its stream only: the communicator comes by connect().
   virtual Result<void> open_queue(Queue queue) = 0;
+  /// A command that writes this range is about to be queued: what the engine has prepared from its
+  /// contents is void.
+  virtual void overwrites(const Operand&) {}
   /// A mark behind everything queued on the queue so far.
   virtual Result<Mark> mark(Queue queue) = 0;
   /// Lets the queue go on only after the mark is reached.

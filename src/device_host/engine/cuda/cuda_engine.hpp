@@ -45,6 +45,7 @@ struct PreparedMatrix {
     bool operator==(const Key&) const = default;
   };
   Key key;
+  std::array<Operand, 2> structure;  ///< offsets and columns: written anew they are another matrix
   Matrix matrix;
   DenseVector x, y;
   void* workspace = nullptr;  ///< from the stream's pool, given back in stream order
@@ -85,6 +86,7 @@ class CudaEngine final : public Engine {
 
   // cuda_engine.cpp
   Result<void> open_queue(Queue queue) override;
+  void overwrites(const Operand& range) override;
   Result<Mark> mark(Queue queue) override;
   Result<void> wait(Queue queue, Mark mark) override;
   Result<bool> reached(Mark mark) override;

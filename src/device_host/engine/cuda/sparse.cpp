@@ -25,6 +25,13 @@ std::uint64_t contents_of(const Operand& operand) {
   return std::uint64_t{operand.buffer} << 32 | operand.generation;
 }
 
+const Operand& offsets_of(const sparse::Spmv& op) {
+  return op.row_begin;
+}
+const Operand& offsets_of(const sparse::SpmvSell& op) {
+  return op.slice_begin;
+}
+
 cusparseStatus_t describe(const PreparedMatrix::Key& key, cusparseConstSpMatDescr_t* matrix) {
   const auto type = value_type(key.dtype);
   const auto index = index_type(key.index_dtype);
@@ -59,6 +66,21 @@ Result<void> CudaEngine::point_sparse_at(Queue queue, ScalarsAt where) {
                                                                  : CUSPARSE_POINTER_MODE_DEVICE));
   state.scalars = where;
   return {};
+}
+
+void CudaEngine::overwrites(const Operand& range) {
+  const auto overlaps = [&](const Operand& other) {
+    return other.region == range.region && other.offset < range.offset + range.bytes &&
+           range.offset < other.offset + other.bytes;
+  };
+  for (const bool detour : {false, true}) {
+    const Queue queue(Lane::sparse, detour);
+    std::erase_if(sparse(queue).prepared, [&](const PreparedMatrix& entry) {
+      if (!overlaps(entry.structure[0]) && !overlaps(entry.structure[1])) return false;
+      if (entry.workspace != nullptr) (void)cudaFreeAsync(entry.workspace, stream(queue));
+      return true;
+    });
+  }
 }
 
 /// Keeps the `keep` most recently used matrices.
@@ -129,7 +151,8 @@ Result<void> CudaEngine::multiply(const Op& op, const PreparedMatrix::Key& key, 
     TROUPE_CUDA_PROPAGATE(point_sparse_at(call.queue(), factors.where()));
     const auto prepared = prepare(call.queue(), key, factors[0], factors[1], call.at(op.x), y);
     if (!prepared) return prepared.error();
-    const auto& entry = **prepared;
+    auto& entry = **prepared;
+    entry.structure = {offsets_of(op), op.column};
     TROUPE_CUDA_TRY(cusparseSpMV(sparse(call.queue()).handle.get(),
                                  CUSPARSE_OPERATION_NON_TRANSPOSE, factors[0], entry.matrix.get(),
                                  entry.x.get(), factors[1], entry.y.get(), value_type(op.dtype),
