@@ -61,8 +61,8 @@ class CudaEngine : public testing::Test {
     // Opening lanes at the same time is part of the contract.
     std::vector<std::future<Result<void>>> opened;
     for (std::size_t i = 0; i < kLaneCount; ++i) {
-      opened.push_back(
-          std::async(std::launch::async, [i] { return engine_->open_queue(static_cast<Lane>(i)); }));
+      opened.push_back(std::async(std::launch::async,
+                                  [i] { return engine_->open_queue(static_cast<Lane>(i)); }));
     }
     for (auto& lane : opened) lane.get().take();
     slab_ = new Slab(engine_->make_slab(kSlabBytes).take());

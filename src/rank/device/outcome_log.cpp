@@ -32,8 +32,7 @@ OutcomeLog::Request OutcomeLog::begin_request(std::uint64_t submitted) {
 }
 
 bool OutcomeLog::end_request(const Request& request, const Result<void>& outcome) {
-  const bool counts =
-      outcome.ok() || note(request.place, outcome.error(), is_loss(outcome.code()));
+  const bool counts = outcome.ok() || note(request.place, outcome.error(), is_loss(outcome.code()));
   const std::lock_guard lock(mutex_);
   requests_.erase(request);
   return counts;

@@ -18,8 +18,8 @@ struct HostGroup::Communicators {
 };
 
 /// Those of this node, and the duplicates of MPI_COMM_WORLD for what speaks on its own thread: one
-/// for the world's messages, two for those and the bytes of tokens, one for the collective check, one
-/// for the end of the job.
+/// for the world's messages, two for those and the bytes of tokens, one for the collective check,
+/// one for the end of the job.
 struct MpiSession::Communicators {
   MPI_Comm node = MPI_COMM_NULL;
   MPI_Comm world = MPI_COMM_NULL;

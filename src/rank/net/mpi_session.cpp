@@ -101,8 +101,9 @@ MpiSession::~MpiSession() {
   if (communicators_) {
     if (communicators_->ending != MPI_REQUEST_NULL)
       MPI_Wait(&communicators_->ending, MPI_STATUS_IGNORE);
-    for (auto* communicator : {&communicators_->end, &communicators_->node, &communicators_->checks, &communicators_->bulk,
-                               &communicators_->tokens, &communicators_->world}) {
+    for (auto* communicator :
+         {&communicators_->end, &communicators_->node, &communicators_->checks,
+          &communicators_->bulk, &communicators_->tokens, &communicators_->world}) {
       MPI_Comm_free(communicator);
     }
   }

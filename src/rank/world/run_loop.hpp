@@ -116,11 +116,11 @@ class RunLoop {
   FolderLock folder_lock_;         ///< of the first member
   StateKeeper* keeper_ = nullptr;  ///< nullptr: the state stays in GPU memory
   std::optional<Rehearsal> rehearsal_;
-  bool restarted_ = false;         ///< restart() is done
-  std::int64_t first_;             ///< the step that the run began with
-  std::int64_t from_;              ///< the step to go on from
-  bool stopping_ = false;          ///< the newest commit is the last
-  std::uint32_t number_ = 0;       ///< of this run in the program
+  bool restarted_ = false;    ///< restart() is done
+  std::int64_t first_;        ///< the step that the run began with
+  std::int64_t from_;         ///< the step to go on from
+  bool stopping_ = false;     ///< the newest commit is the last
+  std::uint32_t number_ = 0;  ///< of this run in the program
   bool attached_ = false;
   ProgramPlace began_;  ///< the place of the run's begin in the program
   struct Committed {
