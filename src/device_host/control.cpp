@@ -199,6 +199,7 @@ void DeviceHost::quiesce(const Control& request) {
 
 void DeviceHost::finish_quiesce() {
   lanes_.complete_all();
+  set_aside_.clear();
   answer(*std::exchange(quiescing_, std::nullopt), {});
 }
 

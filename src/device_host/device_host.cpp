@@ -98,7 +98,10 @@ int DeviceHost::run() {
     const bool issued = issue();
     bool progress = complete() || issued;
     progress |= helpers_.run_finished();
-    if (progress) last_progress_ = SteadyClock::time();
+    if (progress) {
+      last_progress_ = SteadyClock::time();
+      set_aside_due_ = true;
+    }
     // Who submits in a burst writes the ring's tail every hundred nanoseconds, and each look at it
     // from here makes that dearer: let some gather.
     if (issued && options_.spin_us != 0) relax(kGather);

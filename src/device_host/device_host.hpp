@@ -18,6 +18,7 @@
 #include "device_host/helpers.hpp"
 #include "device_host/lanes.hpp"
 #include "device_host/replies.hpp"
+#include "device_host/set_aside.hpp"
 
 namespace troupe::host {
 
@@ -25,9 +26,9 @@ namespace troupe::host {
 ///
 /// One thread, the reactor, goes round: it takes commands from the ring and queues them on the
 /// engine's queues in program order, answers the batches that are done, serves control messages,
-/// and stamps its heartbeat. It never blocks: what may take long runs on helper threads, and while
-/// a library is being made the command that needs it (and those behind it) waits in the ring. It
-/// owns nothing that cannot be made again.
+/// and stamps its heartbeat. It never blocks: what may take long runs on helper threads, while a
+/// library is being made the command that needs it (and those behind it) waits in the ring, and
+/// what would block until other ranks come is set aside. It owns nothing that cannot be made again.
 class DeviceHost {
  public:
   /// Takes the descriptors in `options`.
@@ -57,17 +58,29 @@ class DeviceHost {
 
   // issue.cpp
   bool issue();
+  /// Queues what was set aside and can be queued now. True if anything was.
+  bool issue_set_aside();
   enum class Step { queued, blocked, ended };
-  Step issue_one(std::span<const std::byte> record);
+  enum class Source { ring, set_aside };
+  Step issue_one(std::span<const std::byte> record, Source source);
   template <class Op>
-  Step issue_as(const Op& op, std::uint64_t ticket);
-  /// From here on the command was given to the GPU, whatever becomes of it.
+  Step issue_as(const Op& op, std::span<const std::byte> record, Source source);
+  /// The command leaves the ring, whatever becomes of it.
+  void note_taken(std::uint64_t ticket) {
+    auto& newest = header().issued_ticket;
+    if (ticket > newest.load(std::memory_order_relaxed))
+      newest.store(ticket, std::memory_order_release);
+  }
+  /// From here on the command was given to the GPU.
   void note_issued(std::uint64_t ticket) {
-    header().issued_ticket.store(ticket, std::memory_order_release);
+    note_taken(ticket);
     flight_.issued(ticket);
   }
-  /// The command needs no lane, or failed before it got to one: takes it out of the ring.
-  Step answered(std::uint64_t ticket, const Result<void>& outcome);
+  void take(Source source) {
+    if (source == Source::ring) commands_.pop();
+  }
+  /// The command needs no lane, or failed before it got to one.
+  Step answered(std::uint64_t ticket, Source source, const Result<void>& outcome);
   Step corrupt(const Error& error);
   bool lane_ready(Lane lane);
   void open_lane(Lane lane);
@@ -117,6 +130,8 @@ class DeviceHost {
   Replies replies_;
   Batches batches_;
   wire::Command command_;
+  SetAside set_aside_;
+  bool set_aside_due_ = false;  ///< something has changed since they were offered last
   Mode mode_ = Mode::standby;
   bool alone_ = false;  ///< the command issued last wants to be alone
   bool blocked_ =

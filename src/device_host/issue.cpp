@@ -8,8 +8,8 @@
 namespace troupe::host {
 namespace {
 
-/// Commands on a queue that wait for other ranks: beyond that the next one waits in the ring. A
-/// stream of CUDA's takes some 1,000 launches; then a launch blocks, and with it the reactor.
+/// Commands on a queue that wait for other ranks: beyond that the next one is set aside. A stream
+/// of CUDA's takes some 1,000 launches; then a launch blocks, and with it the reactor.
 constexpr Lanes::Sequence kMaxForPeers = 512;
 
 template <class Op>
@@ -30,7 +30,7 @@ bool process_fault(memory::FaultKind kind) {
 
 bool DeviceHost::issue() {
   if (mode_ != Mode::active) return false;
-  bool any = false;
+  bool any = std::exchange(set_aside_due_, false) && issue_set_aside();
   while (mode_ == Mode::active && batches_.open_count() < Batches::kMaxCommands) {
     const auto record = commands_.front();
     if (!record.ok()) {
@@ -40,7 +40,7 @@ bool DeviceHost::issue() {
     }
     if (record->empty()) break;
     if (!any) flight_.stamp();
-    const auto step = issue_one(*record);
+    const auto step = issue_one(*record, Source::ring);
     blocked_ = step == Step::blocked && batches_.open_count() == 0;
     if (step != Step::queued) break;
     any = true;
@@ -49,21 +49,30 @@ bool DeviceHost::issue() {
   return any;
 }
 
-DeviceHost::Step DeviceHost::issue_one(std::span<const std::byte> record) {
+bool DeviceHost::issue_set_aside() {
+  return set_aside_.offer([this](std::span<const std::byte> record) {
+    return mode_ == Mode::active && issue_one(record, Source::set_aside) == Step::queued;
+  });
+}
+
+DeviceHost::Step DeviceHost::issue_one(std::span<const std::byte> record, Source source) {
   if (auto decoded = command_.decode(record); !decoded) return corrupt(decoded.error());
   const auto ticket = command_.header().ticket;
   const auto flags = command_.header().flags;
-  if ((flags & wire::kCancelled) != 0) return answered(ticket, {});
+  if ((flags & wire::kCancelled) != 0) return answered(ticket, source, {});
   const bool alone = (flags & wire::kAlone) != 0;
-  if ((alone || alone_) && !batches_.empty()) return Step::blocked;
+  const bool first = source == Source::set_aside || set_aside_.empty();
+  if ((alone || alone_) && !(batches_.empty() && first)) return Step::blocked;
   alone_ = alone;
   Step step = Step::blocked;
-  command_.visit([&](const auto& op) { step = issue_as(op, ticket); });
+  command_.visit([&](const auto& op) { step = issue_as(op, record, source); });
   return step;
 }
 
 template <class Op>
-DeviceHost::Step DeviceHost::issue_as(const Op& op, std::uint64_t ticket) {
+DeviceHost::Step DeviceHost::issue_as(const Op& op, std::span<const std::byte> record,
+                                      Source source) {
+  const auto ticket = command_.header().ticket;
   const auto each_operand = [&](auto&& visit) {
     troupe::for_each_operand(op, command_.tail(), visit);
   };
@@ -75,8 +84,9 @@ DeviceHost::Step DeviceHost::issue_as(const Op& op, std::uint64_t ticket) {
   });
   if (!mapped && serve_control()) return Step::blocked;  // its mapping is on the way
   if (foreign) {  // its owner gave it up, or this host could not map it
-    header().issued_ticket.store(ticket, std::memory_order_release);
-    return answered(ticket, Error{Errc::peer_lost, 0, "the other rank's memory is not mapped"});
+    note_taken(ticket);
+    return answered(ticket, source,
+                    Error{Errc::peer_lost, 0, "the other rank's memory is not mapped"});
   }
   if (!mapped) {
     note_issued(ticket);  // lest the next host dies of it too
@@ -85,7 +95,7 @@ DeviceHost::Step DeviceHost::issue_as(const Op& op, std::uint64_t ticket) {
 
   if constexpr (std::is_same_v<Op, memory::Nop>) {
     note_issued(ticket);
-    return answered(ticket, {});
+    return answered(ticket, source, {});
   } else {
     const auto lane = lane_of(op);
     if constexpr (std::is_same_v<Op, memory::Fault>) {
@@ -99,12 +109,21 @@ DeviceHost::Step DeviceHost::issue_as(const Op& op, std::uint64_t ticket) {
     const auto queue = lanes_.queue_of(lane, waits);
     if (!lane_ready(lane)) {
       auto& error = lane_errors_[static_cast<std::size_t>(lane)];
-      return error ? answered(ticket, *std::exchange(error, std::nullopt)) : Step::blocked;
+      return error ? answered(ticket, source, *std::exchange(error, std::nullopt)) : Step::blocked;
     }
     // cuRAND is told where its numbers begin once its stream is empty, and blocks until then: with
     // a collective before it the reactor's heart would stop.
     const bool full = lanes_.issued(queue) - lanes_.completed(queue) >= kMaxForPeers;
-    if ((full || lane == Lane::rng) && lanes_.waits_for_peers(queue, waits)) return Step::blocked;
+    const bool blocks = (full || lane == Lane::rng) && lanes_.waits_for_peers(queue, waits);
+    if (source == Source::set_aside) {
+      if (blocks) return Step::blocked;
+    } else if (blocks || set_aside_.before(each_operand, lane == Lane::collective) != 0) {
+      if (set_aside_.full()) return Step::blocked;
+      set_aside_.add(record, each_operand, lane == Lane::collective);
+      note_taken(ticket);
+      commands_.pop();
+      return Step::queued;
+    }
     note_issued(ticket);
     if constexpr (std::is_same_v<Op, memory::Fault>) suffer(op.kind);
     each_operand([&](std::string_view, const Operand& operand, Access access) {
@@ -115,14 +134,14 @@ DeviceHost::Step DeviceHost::issue_as(const Op& op, std::uint64_t ticket) {
     if (outcome.ok()) {
       lanes_.queued(each_operand, queue, waits);
       batches_.add(ticket, queue, waits);
-      commands_.pop();
+      take(source);
       return Step::queued;
     }
     if (outcome.code() == Errc::peer_lost) {
       // Part of it may run until the communicator is aborted: it is in flight, and unanswered.
       lanes_.queued(each_operand, queue, waits);
       batches_.add(ticket, queue, waits);
-      commands_.pop();
+      take(source);
       break_communicator(outcome.error());
       return Step::ended;
     }
@@ -131,17 +150,18 @@ DeviceHost::Step DeviceHost::issue_as(const Op& op, std::uint64_t ticket) {
       lose(outcome.error());
       return Step::ended;
     }
-    return answered(ticket, outcome);
+    return answered(ticket, source, outcome);
   }
 }
 
-DeviceHost::Step DeviceHost::answered(std::uint64_t ticket, const Result<void>& outcome) {
+DeviceHost::Step DeviceHost::answered(std::uint64_t ticket, Source source,
+                                      const Result<void>& outcome) {
   if (outcome.ok()) {
     batches_.add(ticket);
   } else {
     replies_.send(ticket, 1, outcome);
   }
-  commands_.pop();
+  take(source);
   return Step::queued;
 }
 

@@ -8,12 +8,14 @@ struct Buffers {
   explicit Buffers(Context& c)
       : reduced(c.device().alloc<double>(1000)),
         reader(c.device().alloc<double>(1000)),
+        drawn(c.device().alloc<double>(1000)),
+        drawn_twice(c.device().alloc<double>(1000)),
         x(c.device().alloc<double>(1000)),
         y(c.device().alloc<double>(1000)) {
-    for (const auto& buffer : {reduced, reader, x, y})
+    for (const auto& buffer : {reduced, reader, drawn, drawn_twice, x, y})
       c.device().fill(buffer, 1.0 + c.rank()).get();
   }
-  GpuRef<double> reduced, reader, x, y;
+  GpuRef<double> reduced, reader, drawn, drawn_twice, x, y;
 };
 
 }  // namespace
@@ -38,6 +40,10 @@ void independence(Context& c) {
     reduced = world.all_reduce(own.reduced, ReduceOp::sum);
     reads = device.copy(own.reduced, own.reader);
     scaled = device.blas().scal(2.0, own.reader);
+    // Random numbers in place of the result: cuRAND would block until it is there.
+    device.copy(own.reduced, own.drawn);
+    device.rng().uniform(own.drawn, {.seed = 7});
+    device.blas().axpy(2.0, own.drawn, own.drawn_twice);
     done(device.fill(own.y, 5.0), "a fill behind a copy of the result");
     done(device.blas().axpy(1.0, own.x, own.y), "a sum behind a scaling of the result");
     const auto got = device.download(own.y);
@@ -72,6 +78,10 @@ void independence(Context& c) {
   if (!joins_late) {
     done(scaled, "what reads the result");
     c.expect(device.download(own.reader).front() == 2 * expected, "the result is read too early");
+    device.rng().uniform(own.x, {.seed = 7});
+    const auto drawn = device.download(own.drawn), twice = device.download(own.drawn_twice);
+    c.expect(drawn == device.download(own.x), "random numbers are overwritten by the result");
+    c.expect(twice.front() == 1.0 + c.rank() + 2 * drawn.front(), "they are read too early");
   }
 }
 

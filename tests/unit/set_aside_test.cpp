@@ -1,0 +1,126 @@
+// What waits beside the ring: whatever conflicts with it stays behind it, nothing else does.
+#include "device_host/set_aside.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+namespace troupe::host {
+namespace {
+
+using Uses = std::vector<std::pair<Operand, Access>>;
+
+Operand range(std::uint64_t begin, std::uint64_t bytes) {
+  return {1, 0, 0, 0, begin, bytes};
+}
+
+class SetAsideTest : public testing::Test {
+ protected:
+  static auto each(const Uses& uses) {
+    return [&uses](auto&& visit) {
+      for (const auto& [operand, access] : uses) visit("", operand, access);
+    };
+  }
+  void add(int number, const Uses& uses, bool collective = false) {
+    const auto byte = static_cast<std::byte>(number);
+    set_aside_.add({&byte, 1}, each(uses), collective);
+  }
+  [[nodiscard]] bool held(const Uses& uses, bool collective = false) const {
+    return set_aside_.before(each(uses), collective) != 0;
+  }
+  /// Offers all; those in `blocked` cannot be queued. The numbers that were.
+  std::vector<int> offer(const std::vector<int>& blocked = {}) {
+    std::vector<int> queued;
+    set_aside_.offer([&](std::span<const std::byte> record) {
+      const int number = static_cast<int>(record[0]);
+      if (std::find(blocked.begin(), blocked.end(), number) != blocked.end()) return false;
+      queued.push_back(number);
+      return true;
+    });
+    return queued;
+  }
+
+  SetAside set_aside_;
+};
+
+TEST_F(SetAsideTest, HoldsWhatConflictsWithItAndNothingElse) {
+  EXPECT_FALSE(held({{range(0, 64), Access::write}}));
+  add(1, {{range(0, 64), Access::read}, {range(64, 64), Access::write}});
+  EXPECT_FALSE(held({{range(0, 64), Access::read}}));
+  EXPECT_TRUE(held({{range(32, 8), Access::write}}));
+  EXPECT_TRUE(held({{range(100, 1), Access::read}}));
+  EXPECT_FALSE(held({{range(128, 64), Access::update}}));
+  EXPECT_EQ(offer(), (std::vector{1}));
+  EXPECT_FALSE(held({{range(64, 64), Access::write}}));
+  EXPECT_TRUE(set_aside_.empty());
+}
+
+TEST_F(SetAsideTest, WhatDependsOnABlockedOneStays) {
+  add(1, {{range(0, 8), Access::write}});
+  add(2, {{range(0, 8), Access::read}, {range(8, 8), Access::write}});
+  add(3, {{range(16, 8), Access::write}});
+  EXPECT_EQ(offer({1}), (std::vector{3}));
+  EXPECT_TRUE(held({{range(8, 8), Access::read}})) << "2 is forgotten";
+  EXPECT_FALSE(held({{range(16, 8), Access::read}}));
+  EXPECT_EQ(offer({2}), (std::vector{1}));
+  EXPECT_TRUE(held({{range(0, 8), Access::write}})) << "2 still reads it";
+  EXPECT_FALSE(held({{range(0, 8), Access::read}}));
+  EXPECT_EQ(offer(), (std::vector{2}));
+}
+
+TEST_F(SetAsideTest, CollectivesKeepTheirOrder) {
+  add(1, {{range(0, 8), Access::update}}, true);
+  EXPECT_TRUE(held({{range(64, 8), Access::update}}, true));
+  EXPECT_FALSE(held({{range(64, 8), Access::update}}, false));
+  add(2, {{range(64, 8), Access::update}}, true);
+  EXPECT_EQ(offer({1}), (std::vector<int>{}));
+  EXPECT_EQ(offer(), (std::vector{1, 2}));
+}
+
+// Whatever is blocked when: two that conflict are queued in program order.
+TEST_F(SetAsideTest, ConflictsAreQueuedInProgramOrder) {
+  std::mt19937 random(8);
+  const auto below = [&](std::uint32_t n) { return static_cast<std::uint64_t>(random() % n); };
+  std::vector<Uses> program;
+  std::vector<int> order;
+  for (int i = 0; i < 200; ++i) {
+    Uses uses;
+    for (int k = 0; k < 2; ++k) {
+      const auto access = below(2) == 0 ? Access::read : Access::write;
+      uses.emplace_back(range(below(60), 1 + below(6)), access);
+    }
+    program.push_back(uses);
+    std::vector<int> blocked;
+    for (int b = 0; b <= i; ++b) {
+      if (below(3) != 0) blocked.push_back(b);
+    }
+    for (const int number : offer(blocked)) order.push_back(number);
+    if (held(uses) || below(3) == 0) {
+      add(i, uses);
+    } else {
+      order.push_back(i);
+    }
+  }
+  for (const int number : offer()) order.push_back(number);
+  ASSERT_EQ(order.size(), program.size());
+  int overtakings = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    for (std::size_t k = i + 1; k < order.size(); ++k) {
+      if (order[k] > order[i]) continue;  // the later one of the program comes later
+      for (const auto& [a, a_access] : program[static_cast<std::size_t>(order[i])]) {
+        for (const auto& [b, b_access] : program[static_cast<std::size_t>(order[k])]) {
+          if (a_access == Access::read && b_access == Access::read) continue;
+          const bool overlap = a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+          EXPECT_FALSE(overlap) << order[i] << " before " << order[k];
+        }
+      }
+      ++overtakings;
+    }
+  }
+  EXPECT_GT(overtakings, 100) << "nothing was queued out of order";
+}
+
+}  // namespace
+}  // namespace troupe::host
