@@ -19,9 +19,10 @@ constexpr std::uint64_t kMiB = 1u << 20;
 /// Segments that exist as numbers only.
 class MemoryPoolTest : public ::testing::Test {
  protected:
-  MemoryPool pool(std::uint64_t limit, std::uint32_t region_bit = 0, std::uint64_t largest = 0) {
+  MemoryPool pool(std::uint64_t limit, std::uint32_t region_bit = 0, std::uint64_t largest = 0,
+                  std::uint64_t segment = 8 * kMiB) {
     return MemoryPool(
-        {.segment_bytes = 8 * kMiB,
+        {.segment_bytes = segment,
          .largest_segment_bytes = largest,
          .limit = limit,
          .region_bit = region_bit,
@@ -108,6 +109,13 @@ TEST_F(MemoryPoolTest, LittleMemoryIsTakenInSmallPieces) {
     taken += kMiB;
     ASSERT_LE(memory.held(), std::max(taken + taken / 3, taken + 8 * kMiB)) << taken;
   }
+}
+
+TEST_F(MemoryPoolTest, ASegmentSizeOfNothingIsTheSmallestThereIs) {
+  auto memory = pool(0, 0, 64 * kMiB, 0);
+  ASSERT_TRUE(memory.allocate(1).ok());
+  ASSERT_TRUE(memory.allocate(3 * kMiB).ok());
+  EXPECT_EQ(memory.held(), 6 * kMiB);
 }
 
 TEST_F(MemoryPoolTest, ADeviceThatIsNearlyFullGivesSmallerSegments) {

@@ -27,7 +27,7 @@ Result<MemoryPool::Range> MemoryPool::allocate(std::uint64_t bytes) {
 }
 
 std::uint64_t MemoryPool::ordinary_bytes() const {
-  auto bytes = options_.segment_bytes;
+  auto bytes = std::max(options_.segment_bytes, kGranularity);
   while (bytes <= options_.largest_segment_bytes / 2 && bytes <= held_ / 8) bytes *= 2;
   return bytes;
 }
