@@ -202,7 +202,9 @@ void Runner::play_free(const Round& round) {
   std::vector<Codes> all(static_cast<std::size_t>(ranks_), Codes(first, end));
   const auto texts = world_.gather_text(codes.text());
   for (std::size_t r = 0; r < texts.size(); ++r) all[r].assign(texts[r]);
-  const bool faulty = any_rank(suspicious_ || stormy_);
+  const auto told = device_.take_error();
+  const bool disturbed = world_.recoveries().size() > known_ || is_of_a_fault(told.code());
+  const bool faulty = any_rank(suspicious_ || stormy_ || disturbed);
   if (faulty) {
     settle();
     check_recoveries();
@@ -224,7 +226,7 @@ void Runner::play_free(const Round& round) {
   looks_.clear();
   verify();
   if (!faulty) {
-    if (auto told = device_.take_error(); !told.ok() && !told.error().message.empty()) {
+    if (!told.ok() && !told.error().message.empty()) {
       // Wrong calls of the round are told of here; nothing else is.
       bool wrong = false;
       for (const auto& script : round.scripts[0][static_cast<std::size_t>(rank_)]) {

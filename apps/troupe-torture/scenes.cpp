@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -119,12 +120,24 @@ void Runner::play_pieces(const Round& round) {
   }
 }
 
+namespace {
+
+/// How many slabs a rank may fill: with the cpu engine they are this machine's memory, an eighth of
+/// which all ranks may take together.
+std::int64_t most_slabs(std::int64_t slab, int ranks) {
+  const auto all = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
+  return std::max<std::int64_t>(4, all / 8 / ranks / slab);
+}
+
+}  // namespace
+
 /// More buffers of a slab each than a process has descriptors by habit; then a device host is lost.
 void Runner::play_slabs(const Round& round) {
   const auto slab = static_cast<std::int64_t>(runtime_.config().bytes("slab-size"));
   std::vector<GpuRef<std::int32_t>> buffers;
   std::vector<bool> written;
-  for (int i = 0; i < round.special; ++i) {
+  const auto count = std::min<std::int64_t>(round.special, most_slabs(slab, ranks_));
+  for (int i = 0; i < count; ++i) {
     advance();
     auto made = device_.try_alloc<std::int32_t>(slab / 4);
     if (!made.ok()) {

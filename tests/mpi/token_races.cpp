@@ -126,6 +126,58 @@ void token_rollback(Context& c) {
   c.world().barrier();
 }
 
+/// What a rank asks of another before its own commit is part of the other's commit too, however early
+/// that one is ready for it: behind it a rollback would take back what nobody asks for again.
+void token_commits(Context& c) {
+  constexpr std::int64_t kSteps = 8, kStruckIn = 4;
+  const bool asks = c.first();
+  const int owner = c.size() - 1;
+  auto y = c.device().alloc<double>(1000), beat = c.device().alloc<double>(1000);
+  const auto ones = c.device().alloc<double>(1000), mine = c.device().alloc<double>(1000);
+  auto box = c.device().alloc<double>(1000);
+  c.device().fill(y, 0.0);
+  c.device().fill(box, 0.0);
+  c.device().fill(ones, 1.0).get();
+  struct Tokens {
+    GpuToken y, ones, box;
+  };
+  const auto all = c.world().gather_values(Tokens{y.token(), ones.token(), box.token()});
+  const auto& theirs = all[static_cast<std::size_t>(owner)];
+  Checkpoint state(c.device());
+  state.add("y", y);
+  state.add("box", box);
+  state.add_scratch(beat);
+  bool struck = false;
+  c.world().run(state,
+                [&](std::int64_t step) {
+                  c.device().fill(beat, 1.0);
+                  c.world().all_reduce(beat, ReduceOp::max).get();
+                  if (asks) {
+                    std::this_thread::sleep_for(20ms);  // the owner is at its commit by then
+                    c.device().fill(mine, static_cast<double>(step));
+                    c.world().put(mine, theirs.box).get();
+                    c.world()
+                        .device(Rank(owner))
+                        .blas()
+                        .axpy(1.0, RemoteRef<double>(theirs.ones), RemoteRef<double>(theirs.y))
+                        .get();
+                  } else if (c.rank() == owner && step == kStruckIn && !struck) {
+                    struck = true;
+                    std::this_thread::sleep_for(10ms);  // the commit before is stable by then
+                    c.device().inject(memory::FaultKind::kill);
+                  }
+                  return step + 1 == kSteps ? Step::done : Step::again;
+                },
+                {.commit_every = 1});
+  c.expect(c.world().recoveries().size() == 1, "there was no recovery");
+  if (c.rank() == owner) {
+    const auto sum = c.device().download(y)[0], put = c.device().download(box)[0];
+    c.expect(sum == kSteps, "y is " + std::to_string(sum) + ", not " + std::to_string(kSteps));
+    c.expect(put == kSteps - 1, "what was put last is of step " + std::to_string(put));
+  }
+  c.world().barrier();
+}
+
 /// Programs that handle faults themselves: what is asked of a rank waits until its program has
 /// turned to the asking one's epoch, and is refused, and told, once it has left that epoch.
 void token_epochs(Context& c) {

@@ -26,6 +26,7 @@ TokenMessage some_message(Kind kind) {
                     .bytes = 64},
           .offer = {.slab = 12, .slab_bytes = 1u << 26, .offset = 512, .bytes = 64},
           .count = 99,
+          .behind = commit_number(3, 70),
           .value = 17,
           .code = 5,
           .native = -700};
@@ -33,6 +34,12 @@ TokenMessage some_message(Kind kind) {
 
 bool same(const TokenMessage& a, const TokenMessage& b) {
   return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+TEST(TokenMessage, CommitsAreNumberedInTheOrderInWhichTheyAreMade) {
+  EXPECT_GT(commit_number(0, 0), 0u);
+  EXPECT_GT(commit_number(0, 1), commit_number(0, 0));
+  EXPECT_GT(commit_number(1, 0), commit_number(0, 1'000'000'000));
 }
 
 TEST(TokenMessage, EveryFieldComesBack) {

@@ -189,29 +189,33 @@ TEST_F(Tree, AnswersOfAnOlderRoundOrAnotherPhaseOrTwiceDoNotCount) {
   EXPECT_EQ(risen(Kind::done), 1);
 }
 
-TEST_F(Tree, CommitsRiseWhenTheWholeSubtreeHasThem) {
-  build(5);
-  order(1, Phase::restore);
-  relay(0).down({.kind = Kind::activate, .round = 1, .epoch = 1, .step = 3}, now_);
-  run();
-  const auto commit = [&](int rank, std::int64_t step, std::uint32_t epoch = 1) {
-    say(rank, {.kind = Kind::committed, .round = 1, .epoch = epoch, .step = step});
-  };
-  for (int rank = 0; rank < 4; ++rank) commit(rank, 5);
-  commit(4, 99, 0);
-  EXPECT_TRUE(risen_.empty());
-  commit(4, 4);
-  ASSERT_EQ(risen_.size(), 1u);
-  EXPECT_EQ(risen_.back().step, 4);
-  EXPECT_EQ(risen_.back().covered, 5);
-  commit(4, 5);
-  EXPECT_EQ(risen_.back().step, 5);
-  commit(2, 5);
-  EXPECT_EQ(risen_.size(), 2u) << "nothing new";
-  relay(0).down({.kind = Kind::all_finished, .round = 1, .epoch = 1}, now_);
-  run();
-  for (int rank = 0; rank < 5; ++rank) commit(rank, 0);
-  EXPECT_EQ(risen_.size(), 3u) << "the next run counts from its own first step";
+TEST_F(Tree, CommitsAndFlushesRiseWhenTheWholeSubtreeHasThem) {
+  for (const auto kind : {Kind::committed, Kind::flushed}) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    risen_.clear();
+    build(5);
+    order(1, Phase::restore);
+    relay(0).down({.kind = Kind::activate, .round = 1, .epoch = 1, .step = 3}, now_);
+    run();
+    const auto commit = [&](int rank, std::int64_t step, std::uint32_t epoch = 1) {
+      say(rank, {.kind = kind, .round = 1, .epoch = epoch, .step = step});
+    };
+    for (int rank = 0; rank < 4; ++rank) commit(rank, 5);
+    commit(4, 99, 0);
+    EXPECT_TRUE(risen_.empty());
+    commit(4, 4);
+    ASSERT_EQ(risen_.size(), 1u);
+    EXPECT_EQ(risen_.back().step, 4);
+    EXPECT_EQ(risen_.back().covered, 5);
+    commit(4, 5);
+    EXPECT_EQ(risen_.back().step, 5);
+    commit(2, 5);
+    EXPECT_EQ(risen_.size(), 2u) << "nothing new";
+    relay(0).down({.kind = Kind::all_finished, .round = 1, .epoch = 1}, now_);
+    run();
+    for (int rank = 0; rank < 5; ++rank) commit(rank, 0);
+    EXPECT_EQ(risen_.size(), 3u) << "the next run counts from its own first step";
+  }
 }
 
 TEST_F(Tree, FinishedOfAnEpochIsCombined) {

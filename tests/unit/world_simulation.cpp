@@ -32,6 +32,12 @@ WorldSimulation::~WorldSimulation() = default;
 
 /// The supervisor's broadcast.
 void WorldSimulation::announce(const WorldMessage& message) {
+  if (message.kind == Kind::all_flushed) {
+    for (const auto& node : nodes_) {
+      if (!node->member_.spectator() && node->flushed_ < message.step)
+        violation("all flushed before every rank is");
+    }
+  }
   if (message.kind == Kind::stable) {
     for (const auto& node : nodes_) {
       if (!node->member_.spectator() && node->complete_ < message.step)

@@ -192,7 +192,7 @@ void WorldSimulation::Node::activate(std::uint32_t epoch, std::int64_t stable,
   if (member_.excluded() != excluded_) start_anew();
   everyone([&](const Node& node) { return !node.accepting_ || node.epoch_ == epoch; },
            "two epochs accept collectives");
-  stable_ = stable;
+  flushed_ = all_flushed_ = stable_ = stable;
   finishing_ = false;
   if (accepting_) raise_standby();
   if (rank_ == 0) world_->reports_.insert(world_->reports_.end(), reports.begin(), reports.end());
@@ -203,6 +203,12 @@ void WorldSimulation::Node::stopping(std::int64_t since) {
   if (!stopping_since_) stopping_since_ = since;
 }
 
+void WorldSimulation::Node::all_flushed(std::int64_t step) {
+  world_->trace("rank %d: all flushed %d", rank_, static_cast<int>(step));
+  all_flushed_ = step;
+  continue_program();
+}
+
 void WorldSimulation::Node::stable(std::int64_t step) {
   world_->trace("rank %d: stable %d", rank_, static_cast<int>(step));
   stable_ = step;
@@ -211,7 +217,8 @@ void WorldSimulation::Node::stable(std::int64_t step) {
 
 void WorldSimulation::Node::all_finished() {
   ++runs_;
-  halves_[0] = halves_[1] = complete_ = stable_ = -1;  // the next run begins
+  halves_[0] = halves_[1] = complete_ = -1;  // the next run begins
+  flushed_ = all_flushed_ = stable_ = -1;
   current_ = 1;
   finishing_ = false;
   end_step_ = INT64_MAX;
@@ -391,6 +398,13 @@ void WorldSimulation::Node::continue_program() {
     return;  // one under way, or the half still needed
   if (stopping_since_ && *stopping_since_ <= complete_)
     end_step_ = std::min(end_step_, complete_ + 1);
+  if (flushed_ <= complete_) {
+    flushed_ = complete_ + 1;
+    world_->after(world_->some_time(2000), [this, epoch = epoch_, step = flushed_] {
+      if (epoch == member_.epoch()) member_.flushed(step);
+    });
+  }
+  if (all_flushed_ <= complete_) return;
   current_ = 1 - current_;
   halves_[current_] = complete_ + 1;
   work(10'000, [this, epoch = epoch_, step = complete_ + 1, run = runs_] {

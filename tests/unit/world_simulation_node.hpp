@@ -41,6 +41,7 @@ class WorldSimulation::Node final : public MemberActions {
   void activate(std::uint32_t epoch, std::int64_t stable,
                 std::vector<RecoveryReport> reports) override;
   void stopping(std::int64_t since) override;
+  void all_flushed(std::int64_t step) override;
   void stable(std::int64_t step) override;
   void all_finished() override;
   void stop(const Error& error) override { stopped_ = error; }
@@ -82,6 +83,8 @@ class WorldSimulation::Node final : public MemberActions {
   std::int64_t halves_[2] = {-1, -1};  ///< the program's A/B pair
   int current_ = 1;
   std::int64_t complete_ = -1;  ///< its newest commit that is complete
+  std::int64_t flushed_ = -1;      ///< the newest commit before which its requests are said done
+  std::int64_t all_flushed_ = -1;  ///< … and those of all
   std::int64_t stable_ = -1;
   std::optional<std::int64_t> stopping_since_;
   std::int64_t end_step_ = INT64_MAX;  ///< the commit with which a run ends that was asked to

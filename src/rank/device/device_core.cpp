@@ -45,6 +45,7 @@ class DeviceCore::Lease final : public detail::BufferLease {
     return core_->port_.generation(buffer_) == generation;
   }
   [[nodiscard]] GpuToken token(std::uint32_t generation) const noexcept override {
+    core_->has_tokens_.store(true, std::memory_order_relaxed);
     return {.rank = core_->rank_,
             .device = core_->options_.settings.launch.device,
             .buffer = buffer_,

@@ -34,6 +34,8 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   ~DeviceCore();
 
   [[nodiscard]] CommandPort& port() noexcept { return port_; }
+  /// Whether other ranks may name any of this device's buffers: a token was made of one.
+  [[nodiscard]] bool has_tokens() const noexcept { return has_tokens_.load(); }
   [[nodiscard]] FlightRecorder& flight() noexcept { return *flight_; }
   [[nodiscard]] Loans& loans() noexcept { return loans_; }
   [[nodiscard]] const ActorRef<DeviceActor>& actor() const noexcept { return actor_; }
@@ -82,6 +84,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   int rank_;
   std::unique_ptr<FlightRecorder> flight_;
   CommandPort port_;
+  std::atomic<bool> has_tokens_{false};
   ActorRef<DeviceActor> actor_;
   DeviceInfo info_;
   std::mutex dropped_mutex_;

@@ -25,6 +25,7 @@ void WorldMember::receive(const WorldMessage& message) {
                          reports.ok() ? std::move(*reports) : std::vector<RecoveryReport>{});
       return assent();
     }
+    case Kind::all_flushed: return actions_->all_flushed(message.step);
     case Kind::stable:
       if (message.stopping != 0) actions_->stopping(message.step);
       return actions_->stable(message.step);
@@ -80,7 +81,7 @@ void WorldMember::carry_out(const WorldMessage& order) {
 
 void WorldMember::assent() {
   if (!spectator_) return;
-  for (const auto kind : {Kind::committed, Kind::finished, Kind::standby}) {
+  for (const auto kind : {Kind::flushed, Kind::committed, Kind::finished, Kind::standby}) {
     actions_->send(
         {.kind = kind, .round = round_, .epoch = epoch_, .rank = rank_, .step = kAnyStep});
   }
@@ -192,6 +193,12 @@ void WorldMember::restored(std::uint32_t round, const Result<void>& outcome, std
   WorldMessage message{.repeated = repeated};
   if (asked_iteration_) message.parts = {{.rank = rank_, .iteration = iteration}};
   report_done(std::move(message));
+}
+
+void WorldMember::flushed(std::int64_t step) {
+  if (phase_ != Phase::active) return;
+  actions_->send(
+      {.kind = Kind::flushed, .round = round_, .epoch = epoch_, .rank = rank_, .step = step});
 }
 
 void WorldMember::committed(std::int64_t step) {

@@ -38,6 +38,7 @@ class MemberActions {
   virtual void restore(std::uint32_t round, std::int64_t step) = 0;  ///< -> restored
   virtual void activate(std::uint32_t epoch, std::int64_t stable,
                         std::vector<RecoveryReport> reports) = 0;
+  virtual void all_flushed(std::int64_t step) = 0;
   virtual void stable(std::int64_t step) = 0;
   /// The run is to end at the first commit after that of step `since`, -1: at the first one. Comes
   /// before the stable() or activate() of that step, on all ranks alike: a rank commits only once
@@ -62,6 +63,8 @@ class WorldMember {
   /// The program is back at the step that was ordered; `iteration` is the one it had been at.
   void restored(std::uint32_t round, const Result<void>& outcome, std::int64_t iteration,
                 std::int64_t repeated);
+  /// What this rank asked of others before the commit of this step is done.
+  void flushed(std::int64_t step);
   void committed(std::int64_t step);
   void finished();
   void ask_to_stop();

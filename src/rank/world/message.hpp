@@ -34,6 +34,7 @@ struct WorldMessage {
     loss,        ///< what it cost; text: how the device host died (empty: it lives), lost_buffers
     done,        ///< the phase of this round is carried out here
     failed,      ///< this rank's GPU cannot come back; code, native, text
+    flushed,     ///< what this rank asked of others before the commit of step is done
     committed,   ///< step is committed here
     finished,    ///< the program's run has ended here
     standby,     ///< this rank's standby is ready (code 0), or lost
@@ -50,8 +51,9 @@ struct WorldMessage {
                ///< parts the ranks that shall say their iteration
     prepare,   ///< phase replace: the standby contributes to formation; form: it connects (payload)
     activate,  ///< epoch begins; payload: the reports of this recovery
-    stable,    ///< step is committed everywhere
-    inquire,   ///< every rank says where it is; formation: the inquiry's number
+    all_flushed,  ///< all ranks are flushed for the commit of step
+    stable,       ///< step is committed everywhere
+    inquire,      ///< every rank says where it is; formation: the inquiry's number
     all_finished,
     stop  ///< the world ends; code, native, text
   };
@@ -61,8 +63,8 @@ struct WorldMessage {
   std::uint32_t round = 0;
   std::uint32_t epoch = 0;
   std::int32_t rank = 0;  ///< who sends
-  /// done, committed, finished, standby, prepared: said of the ranks `rank` … `rank + covered - 1`;
-  /// of many, step is the least, repeated the greatest and lost_buffers the sum
+  /// done, flushed, committed, finished, standby, prepared: said of the ranks `rank` … `rank +
+  /// covered - 1`; of many, step is the least, repeated the greatest and lost_buffers the sum
   std::int32_t covered = 1;
   std::uint32_t code = 0;  ///< Errc
   std::int32_t native = 0;

@@ -118,8 +118,11 @@ void WorldRelay::up(WorldMessage message) {
     case Kind::finished:
       if (active) combine(finished_, slot_of(message.rank), std::move(message));
       return;
+    case Kind::flushed:
+      if (active) progress(flushed_, slot_of(message.rank), message);
+      return;
     case Kind::committed:
-      if (active) committed(slot_of(message.rank), message);
+      if (active) progress(committed_, slot_of(message.rank), message);
       return;
     case Kind::standby: return standby(message);
     case Kind::prepared: return prepared(std::move(message));
@@ -188,23 +191,20 @@ void WorldRelay::combine(Answers& answers, int slot, WorldMessage&& message) {
 }
 
 void WorldRelay::commits_begin(std::int64_t step) {
-  newest_.assign(children_.size() + 1, step);
-  told_ = step;
+  flushed_.begin(children_.size() + 1, step);
+  committed_.begin(children_.size() + 1, step);
 }
 
-void WorldRelay::committed(int slot, const WorldMessage& message) {
+void WorldRelay::progress(LeastStep& steps, int slot, const WorldMessage& message) {
   if (slot < 0) return;
-  auto& newest = newest_[static_cast<std::size_t>(slot)];
-  newest = std::max(newest, message.step);
-  const auto everywhere = *std::min_element(newest_.begin(), newest_.end());
-  if (everywhere <= told_) return;
-  told_ = everywhere;
-  rise({.kind = Kind::committed,
+  const auto everywhere = steps.say(static_cast<std::size_t>(slot), 1, message.step);
+  if (!everywhere) return;
+  rise({.kind = message.kind,
         .round = message.round,
         .epoch = epoch_,
         .rank = options_.rank,
         .covered = covered_,
-        .step = everywhere});
+        .step = *everywhere});
 }
 
 /// Good news when all have it, bad news at once.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/core/clock.hpp"
+#include "rank/world/least_step.hpp"
 #include "rank/world/message.hpp"
 
 namespace troupe::rank {
@@ -35,13 +36,13 @@ struct WorldTree {
 ///
 /// Downward a message goes to the children first and then to the rank's own member; that the world
 /// has ended the root tells everybody itself. Upward, answers
-/// that all ranks give are combined: `done`, `committed`, `finished`, `standby` (ready) and
-/// `prepared` leave once, when the whole subtree has said them, so that no rank, the supervisor's
-/// neither, handles more than one per child. What one rank alone has to say goes up at once:
-/// `fault`, `loss` of a device host, `failed`, that a standby is lost or its formation failed. Of
-/// the faults that are mostly the echo of another one (is_echo) a relay passes on the first in each
-/// phase: it makes the supervisor begin a new round, more would change nothing. Answers to older
-/// rounds are dropped.
+/// that all ranks give are combined: `done`, `flushed`, `committed`, `finished`, `standby` (ready)
+/// and `prepared` leave once, when the whole subtree has said them, so that no rank, the
+/// supervisor's neither, handles more than one per child. What one rank alone has to say goes up at
+/// once: `fault`, `loss` of a device host, `failed`, that a standby is lost or its formation
+/// failed. Of the faults that are mostly the echo of another one (is_echo) a relay passes on the
+/// first in each phase: it makes the supervisor begin a new round, more would change nothing.
+/// Answers to older rounds are dropped.
 ///
 /// The ranks never change and none dies alone (MPI ends the job with it), so the tree needs no
 /// repair. A rank that is late shows in time: a relay that has waited for long says once who is
@@ -84,7 +85,8 @@ class WorldRelay {
   void order(const WorldMessage& order, TimePoint now);
   void commits_begin(std::int64_t step);
   void combine(Answers& answers, int slot, WorldMessage&& message);
-  void committed(int slot, const WorldMessage& message);
+  /// Passes `message` on for the whole subtree, once all of it is that far.
+  void progress(LeastStep& steps, int slot, const WorldMessage& message);
   void standby(const WorldMessage& message);
   void prepared(WorldMessage message);
   [[nodiscard]] int slot_of(int rank) const;     ///< -1: neither this rank nor a child
@@ -104,9 +106,8 @@ class WorldRelay {
   Phase phase_ = Phase::active;
   TimePoint since_{};
   Answers done_, finished_, prepared_;
-  std::vector<std::int64_t> newest_;  ///< per slot, the newest commit
-  std::int64_t told_ = -1;            ///< the newest commit of the whole subtree
-  std::vector<bool> standby_ready_;   ///< per slot, of the whole subtree, in this epoch
+  LeastStep flushed_, committed_;    ///< of this rank and its children
+  std::vector<bool> standby_ready_;  ///< per slot, of the whole subtree, in this epoch
   std::uint32_t formation_ = 0;
   Phase formation_phase_ = Phase::active;
   bool formation_failed_ = false;

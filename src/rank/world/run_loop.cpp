@@ -298,9 +298,10 @@ void RunLoop::commit(std::int64_t step) {
                        (stopping_ || (save_.every > 0 && step % save_.every == 0 && step > first_));
   const bool capture = keeper_ != nullptr && (to_disk || save_.partner);
   const auto since = SteadyClock::time();
+  const auto epoch = core_->program_epoch_.load();
+  flush(step, epoch);
   // Before the commit: once it is submitted, so must be its copies (see StateKeeper).
   if (capture) settle_keeper();
-  const auto epoch = core_->program_epoch_.load();
   auto copied = checkpoint_->commit(step);
   // The commit counts if nothing before it has failed, also of what ends after its copies.
   const auto fence = core_->device_->port().fence();
@@ -310,8 +311,17 @@ void RunLoop::commit(std::int64_t step) {
       .on_ready([actor = core_->actor_, epoch, step, run = number_](const Result<void>& done) {
         (void)actor.tell(world_message::Committed{epoch, run, step, done});
       });
-  core_->tokens_->committed(epoch);
+  core_->tokens_->committed(epoch, commit_number(number_, step));
   if (capture) keeper_->capture(step, epoch, to_disk, since);
+}
+
+void RunLoop::flush(std::int64_t step, std::uint32_t epoch) {
+  if (core_->members().size() == 1) return;
+  core_->tokens_->flush().on_ready(
+      [actor = core_->actor_, epoch, step, run = number_](const Result<void>&) {
+        (void)actor.tell(world_message::Flushed{epoch, run, step});
+      });
+  if (core_->device_->has_tokens()) core_->wait_all_flushed(step);
 }
 
 void RunLoop::settle_keeper() {

@@ -52,6 +52,9 @@ class RunLoop {
   [[nodiscard]] bool commit_is_due(std::int64_t step) const;
   void commit(std::int64_t step);
   /// Waits until nothing is under way to disk or to a partner.
+  /// What other ranks have asked of this one before their commits of this step is part of its own.
+  /// Only ranks whose buffers others can name wait for that. May throw kReformed.
+  void flush(std::int64_t step, std::uint32_t epoch);
   void settle_keeper();
   /// Throws what the steps have left behind that nobody has taken.
   void throw_error();

@@ -29,7 +29,9 @@ WorldSupervisor::WorldSupervisor(Options options, Broadcast broadcast)
       contributions_(static_cast<std::size_t>(options.size)),
       newest_(static_cast<std::size_t>(options.size), -1),
       finished_(static_cast<std::size_t>(options.size)),
-      standby_world_(options.standby, options.size, broadcast_) {}
+      standby_world_(options.standby, options.size, broadcast_) {
+  flushed_.begin(newest_.size(), -1);
+}
 
 void WorldSupervisor::start(TimePoint now) {
   began_ = now;
@@ -47,6 +49,7 @@ void WorldSupervisor::receive(const WorldMessage& message, TimePoint now) {
     case Kind::done: return done(message, now);
     case Kind::failed: return failed(message, now);
     case Kind::rejoin: return rejoin(message, now);
+    case Kind::flushed: return flushed(message);
     case Kind::committed: return committed(message);
     case Kind::finished: return finished(message);
     case Kind::stop_asked: stopping_ = true; return;
@@ -239,6 +242,7 @@ void WorldSupervisor::activate(TimePoint now) {
   ++epoch_;
   stable_ = excluded_ == excluded_active_ ? target_ : -1;
   std::fill(newest_.begin(), newest_.end(), stable_);
+  flushed_.begin(newest_.size(), stable_);
   excluded_active_ = excluded_;
   for (auto& report : reports_) {
     report.epoch = epoch_;
@@ -260,6 +264,14 @@ void WorldSupervisor::activate(TimePoint now) {
   reports_.clear();
   standby_world_.activated(epoch_, std::vector<bool>(newest_.size(), true));
   if (!rejoining_.empty()) admit(now);
+}
+
+void WorldSupervisor::flushed(const WorldMessage& message) {
+  if (phase_ != Phase::active || message.epoch != epoch_) return;  // the commit will be made again
+  const auto everywhere = flushed_.say(static_cast<std::size_t>(message.rank),
+                                       static_cast<std::size_t>(message.covered), message.step);
+  if (!everywhere) return;
+  broadcast_({.kind = Kind::all_flushed, .round = round_, .epoch = epoch_, .step = *everywhere});
 }
 
 void WorldSupervisor::committed(const WorldMessage& message) {
@@ -285,6 +297,7 @@ void WorldSupervisor::finished(const WorldMessage& message) {
   if (!std::all_of(finished_.begin(), finished_.end(), [](bool yes) { return yes; })) return;
   std::fill(finished_.begin(), finished_.end(), false);
   std::fill(newest_.begin(), newest_.end(), -1);
+  flushed_.begin(newest_.size(), -1);
   stable_ = -1;
   broadcast_({.kind = Kind::all_finished, .round = round_, .epoch = epoch_});
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/core/clock.hpp"
+#include "rank/world/least_step.hpp"
 #include "rank/world/message.hpp"
 #include "rank/world/standby_world.hpp"
 
@@ -84,6 +85,7 @@ class WorldSupervisor {
   void done(const WorldMessage& message, TimePoint now);
   void advance(TimePoint now);
   void activate(TimePoint now);
+  void flushed(const WorldMessage& message);
   void committed(const WorldMessage& message);
   void finished(const WorldMessage& message);
   void stop(Errc code, std::int32_t native, const std::string& text);
@@ -103,6 +105,7 @@ class WorldSupervisor {
   int acknowledgements_ = 0;
   std::vector<int> late_;
   std::vector<std::vector<std::byte>> contributions_;
+  LeastStep flushed_;
   std::vector<std::int64_t> newest_;  ///< per rank, its newest commit
   std::int64_t stable_ = -1;
   std::int64_t target_ = -1;  ///< of the rollback

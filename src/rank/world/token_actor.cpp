@@ -96,7 +96,7 @@ void TokenActor::on(Fetch fetch) {
   const auto pull = expect(key, fetch.owner, fetch.destination, std::move(fetch.done));
   if (const auto error = obstacle(fetch.epoch, fetch.owner)) return fail(pull, *error);
   request(fetch.owner, key,
-          {{.kind = Kind::fetch, .range = fetch.token, .value = fetch.commits}, {}});
+          {{.kind = Kind::fetch, .range = fetch.token, .behind = fetch.behind}, {}});
 }
 
 void TokenActor::on(Put put) {
@@ -108,7 +108,7 @@ void TokenActor::on(Put put) {
                               const TransferKey&, const Result<void>& outcome) { done(outcome); }});
   if (const auto error = obstacle(put.epoch, owner)) return answered(key, *error);
   // Takes its place among the requests now and leaves when its source is there.
-  request(owner, key, {{.kind = Kind::put, .range = put.token, .value = put.commits}, {}, false});
+  request(owner, key, {{.kind = Kind::put, .range = put.token, .behind = put.behind}, {}, false});
   then(put.loan->granted(), [this, lending, owner, key](const Result<void>& granted) {
     auto& box = outbox_[static_cast<std::size_t>(owner)];
     const auto find = [&box, key] {
@@ -139,6 +139,7 @@ void TokenActor::answered(const TransferKey& key, const Result<void>& outcome) {
   const auto done = std::move(it->second.done);
   requests_.erase(it);
   done(key, outcome);
+  flushed();
 }
 
 // What others ask
@@ -199,7 +200,7 @@ void TokenActor::advance(int requester) {
              {Errc::timeout, 0,
               head.key.epoch > epoch_ ? me + "'s program has not turned to epoch " +
                                             std::to_string(head.key.epoch) + " (World::wait_active)"
-              : head.value > commits_
+              : head.behind > committed_
                   ? me + "'s program has not come to the commit behind which this was asked"
                   : "on " + me + " another transfer of buffer " +
                         std::to_string(head.range.buffer) + " is in the way for too long"});
@@ -232,7 +233,7 @@ bool TokenActor::handle(const TokenPacket& packet) {
                                std::to_string(key.epoch) + ", in which this was asked"});
       return true;
     }
-    if (key.epoch > epoch_ || packet.head.value > commits_) return false;
+    if (key.epoch > epoch_ || packet.head.behind > committed_) return false;
     if (excluded_[static_cast<std::size_t>(packet.head.from)]) {
       refuse(packet.head, gone(parts_->rank));
       return true;

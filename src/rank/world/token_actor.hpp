@@ -56,7 +56,7 @@ struct Happened {
 };
 struct Fetch {
   std::uint32_t epoch;
-  std::uint32_t commits;
+  std::uint64_t behind;  ///< this commit of the program
   Operand token;
   int owner;
   Operand destination;  ///< expected by the port already
@@ -64,7 +64,7 @@ struct Fetch {
 };
 struct Put {
   std::uint32_t epoch;
-  std::uint32_t commits;
+  std::uint64_t behind;  ///< this commit of the program
   std::shared_ptr<Loan> loan;
   Operand source;
   Operand token;
@@ -89,10 +89,14 @@ struct SetExcluded {
 struct EpochBegun {
   std::uint32_t epoch;
 };
-/// The copies of a commit are submitted, the `number`th of its epoch.
+/// The copies of a commit are submitted; its number is commit_number()'s.
 struct Committed {
   std::uint32_t epoch;
-  std::uint32_t number;
+  std::uint64_t number;
+};
+/// Resolves `answered` once all that this rank has asked for until now is answered.
+struct Flush {
+  std::shared_ptr<Promise<void>> answered;
 };
 /// What belongs to this epoch, or to one before, fails with that error. kNoMoreEpochs: whatever is
 /// asked for, too.
@@ -132,15 +136,17 @@ struct End {
 /// to turn to waits for that: ahead of the owner's rollback it would be undone, and nobody would
 /// ask again. One of an epoch that has ended is refused: behind the rollback it would be done
 /// twice. In the same way a request made behind a commit waits until the owner's program has made
-/// its own: ahead of that it would be part of it, and be done again after a rollback. Transfers end
-/// with their epoch. What this actor has not yet been told of the end of an epoch does no harm,
-/// because the port knows it first: see CommandView::within.
+/// its own: ahead of that it would be part of it, and be done again after a rollback. One that is
+/// made ahead of a commit is done before the owner commits (World::run waits for that, see Flush):
+/// behind it a rollback would undo it for good. Transfers end with their epoch. What this actor has
+/// not yet been told of the end of an epoch does no harm, because the port knows it first: see
+/// CommandView::within.
 class TokenActor
     : public Actor<TokenActor, token_message::FromNetwork, token_message::Happened,
                    token_message::Fetch, token_message::Put, token_message::Ask,
                    token_message::SlabsDropped, token_message::SetExcluded,
-                   token_message::EpochBegun, token_message::Committed, token_message::EpochEnded,
-                   token_message::Look, token_message::End> {
+                   token_message::EpochBegun, token_message::Committed, token_message::Flush,
+                   token_message::EpochEnded, token_message::Look, token_message::End> {
  public:
   explicit TokenActor(TokenParts* parts);
 
@@ -154,6 +160,7 @@ class TokenActor
   void on(const token_message::SetExcluded& set);
   void on(const token_message::EpochBegun& begun);
   void on(const token_message::Committed& committed);
+  void on(const token_message::Flush& flush);
   void on(const token_message::EpochEnded& ended);
   void on(token_message::Look);
   bool on(token_message::End);
@@ -244,6 +251,8 @@ class TokenActor
   [[nodiscard]] Result<Operand> translate(const Operand& named) const;
 
   // token_ends.cpp
+  /// Tells whoever waits for that of requests that are answered.
+  void flushed();
   void exclude(int rank);
   [[nodiscard]] static Error gone(int rank);
   static constexpr auto kLookEvery = std::chrono::milliseconds(50);
@@ -275,14 +284,19 @@ class TokenActor
 
   TokenParts* parts_;
   std::uint64_t next_number_ = 1;
-  std::uint32_t epoch_ = 0;    ///< that the program has acknowledged
-  std::uint32_t commits_ = 0;  ///< of that epoch, that the program has made
-  std::uint32_t ended_ = 0;    ///< the newest epoch that has ended …
-  Error why_ended_;            ///< … and why
+  std::uint32_t epoch_ = 0;      ///< that the program has acknowledged
+  std::uint64_t committed_ = 0;  ///< the newest commit of the program in that epoch
+  std::uint32_t ended_ = 0;      ///< the newest epoch that has ended …
+  Error why_ended_;              ///< … and why
   std::vector<bool> excluded_;
   std::vector<std::deque<Waiting>> inbox_;    ///< per rank, what it asks of this one
   std::vector<std::deque<Outgoing>> outbox_;  ///< per rank, what this one asks of it
   std::map<TransferKey, Request> requests_;   ///< of this rank, not answered
+  struct Flushing {
+    std::uint64_t end;  ///< all numbers below
+    std::shared_ptr<Promise<void>> answered;
+  };
+  std::vector<Flushing> flushings_;
   std::map<TransferKey, PullPtr> pulls_;
   std::map<TransferKey, LendingPtr> lendings_;
   std::map<TransferKey, std::uint32_t> holds_;  ///< of others: the buffer

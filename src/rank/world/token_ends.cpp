@@ -16,14 +16,31 @@ Error TokenActor::gone(int rank) {
 void TokenActor::on(const EpochBegun& begun) {
   if (begun.epoch <= epoch_) return;
   epoch_ = begun.epoch;
-  commits_ = 0;
+  committed_ = 0;
   advance_all();
 }
 
 void TokenActor::on(const Committed& committed) {
   if (committed.epoch != epoch_) return;
-  commits_ = committed.number;
+  committed_ = committed.number;
   advance_all();
+}
+
+void TokenActor::on(const Flush& flush) {
+  flushings_.push_back({next_number_, flush.answered});
+  flushed();
+}
+
+void TokenActor::flushed() {
+  if (flushings_.empty()) return;
+  std::uint64_t oldest = next_number_;
+  for (const auto& [key, request] : requests_) oldest = std::min(oldest, key.number);
+  for (const auto& [key, pull] : pulls_) {
+    if (key.requester == parts_->rank) oldest = std::min(oldest, key.number);
+  }
+  std::erase_if(flushings_, [oldest](Flushing& flushing) {
+    return flushing.end <= oldest && (flushing.answered->resolve({}), true);
+  });
 }
 
 void TokenActor::on(const EpochEnded& ended) {

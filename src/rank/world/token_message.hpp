@@ -59,6 +59,8 @@ struct TokenMessage {
   Operand range{};  ///< as a token names it
   Offer offer{};
   std::uint64_t count = 0;
+  /// A request: the commit of the asking program behind which it was made, see commit_number().
+  std::uint64_t behind = 0;
   std::uint32_t value = 0;
   std::uint32_t code = 0;  ///< Errc
   std::int32_t native = 0;
@@ -74,6 +76,11 @@ struct TokenPacket {
   /// What code, native and text say.
   [[nodiscard]] Result<void> outcome() const;
 };
+
+/// A commit of World::run as all ranks number it; greater than those before it. 0: none.
+constexpr std::uint64_t commit_number(std::uint32_t run, std::int64_t step) noexcept {
+  return ((std::uint64_t{run} + 1) << 40) + static_cast<std::uint64_t>(step) + 1;
+}
 
 /// At most this much follows a message.
 inline constexpr std::size_t kMaxTokenPayload = 64 * 1024;

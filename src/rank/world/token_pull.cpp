@@ -133,6 +133,7 @@ void TokenActor::finish(PullPtr pull, const Result<void>& outcome) {
   port().arrived(pull->destination);
   if (!outcome.ok() && !pull->failed) pull->failed = outcome.error();
   pull->done(outcome);
+  flushed();
   advance_all();
 }
 

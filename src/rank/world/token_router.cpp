@@ -204,7 +204,7 @@ Future<void> TokenRouter::fetch(const GpuToken& token, DType dtype, const Operan
     return failed(port, expected.error());
   const auto promise = std::make_shared<Promise<void>>(&port);
   const auto told =
-      tell(Fetch{epoch_, commits_, *named, token.rank, destination, resolving(promise)});
+      tell(Fetch{epoch_, behind(), *named, token.rank, destination, resolving(promise)});
   if (!told.ok()) {
     port.arrived(destination);
     return failed(port, told.error());
@@ -227,7 +227,7 @@ Future<void> TokenRouter::put(const Operand& source, DType dtype, const GpuToken
   if (!loan.ok()) return failed(port, loan.error());
   const auto promise = std::make_shared<Promise<void>>(&port);
   const auto told =
-      tell(Put{epoch_, commits_, *loan, source, *named, token.rank, resolving(promise)});
+      tell(Put{epoch_, behind(), *loan, source, *named, token.rank, resolving(promise)});
   if (!told.ok()) {
     loans.end(*loan);
     return failed(port, told.error());
@@ -237,7 +237,7 @@ Future<void> TokenRouter::put(const Operand& source, DType dtype, const GpuToken
 
 void TokenRouter::ask(int owner, TokenMessage head, std::span<const std::byte> payload,
                       std::function<void(const TransferKey&, const Result<void>&)> done) {
-  if (head.kind != TokenMessage::Kind::release) head.value = commits_;
+  if (head.kind != TokenMessage::Kind::release) head.behind = behind();
   const Ask question{epoch_, owner, head, {payload.begin(), payload.end()}, std::move(done)};
   if (const auto told = tell(question); !told.ok() && question.done) question.done({}, told);
 }
@@ -280,14 +280,21 @@ Done TokenRouter::resolving(const std::shared_ptr<Promise<void>>& promise) {
 }
 
 void TokenRouter::begin_epoch(std::uint32_t epoch) {
-  if (epoch_.exchange(epoch) != epoch) commits_ = 0;
+  if (epoch_.exchange(epoch) != epoch) committed_ = 0;
   (void)tell(EpochBegun{epoch});
 }
 
-void TokenRouter::committed(std::uint32_t epoch) {
+void TokenRouter::committed(std::uint32_t epoch, std::uint64_t number) {
   if (epoch != epoch_) return;
-  (void)tell(Committed{epoch, commits_ + 1});
-  ++commits_;
+  (void)tell(Committed{epoch, number});
+  committed_ = number;
+}
+
+Future<void> TokenRouter::flush() {
+  const auto answered = std::make_shared<Promise<void>>();
+  auto future = answered->future();
+  const auto told = tell(Flush{answered});
+  return told.ok() ? future : Future<void>(told);
 }
 
 void TokenRouter::end_epoch(std::uint32_t epoch, const Error& why) {

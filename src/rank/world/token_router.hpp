@@ -42,8 +42,10 @@ class TokenRouter : public std::enable_shared_from_this<TokenRouter> {
   /// The program turns to this epoch: what it asks for from now on belongs to it.
   void begin_epoch(std::uint32_t epoch);
   /// The copies of a commit of this epoch are submitted: what is asked for from now on comes behind
-  /// the owners' commits too. The program's thread.
-  void committed(std::uint32_t epoch);
+  /// the owners' commits too. Its number is commit_number()'s. The program's thread.
+  void committed(std::uint32_t epoch, std::uint64_t number);
+  /// Resolves once all that this rank has asked for until now is answered, well or not.
+  Future<void> flush();
   /// What was asked for in this epoch or before, here and elsewhere, fails with `why`, unless it is
   /// done.
   void end_epoch(std::uint32_t epoch, const Error& why);
@@ -57,6 +59,8 @@ class TokenRouter : public std::enable_shared_from_this<TokenRouter> {
   using Done = token_message::Done;
 
   TokenRouter() = default;
+  /// The commit behind which the program asks now.
+  [[nodiscard]] std::uint64_t behind() const { return in_run_() ? committed_.load() : 0; }
   template <class M>
   Result<void> tell(const M& message) const;
   [[nodiscard]] Result<Operand> name(const GpuToken& token, DType dtype) const;
@@ -67,7 +71,7 @@ class TokenRouter : public std::enable_shared_from_this<TokenRouter> {
   [[nodiscard]] Done resolving(const std::shared_ptr<Promise<void>>& promise);
 
   std::atomic<std::uint32_t> epoch_{0};
-  std::atomic<std::uint32_t> commits_{0};  ///< of this epoch
+  std::atomic<std::uint64_t> committed_{0};  ///< the newest commit of this epoch
   InRun in_run_;
   TokenParts parts_;
   std::unique_ptr<MpiTransport> transport_;

@@ -123,10 +123,18 @@ void WorldActor::tell_of_standby_world() {
   if (options_.standby_world) core_->set_standby_world(supervisor_->standby_world().formed());
 }
 
+bool WorldActor::counts(std::uint32_t epoch, std::uint32_t run) const {
+  if (epoch != member_.epoch() || member_.phase() != Phase::active) return false;
+  // Else the run was left, and ended, before its last commit was complete.
+  return !finished_ || finished_->epoch != epoch || finished_->run < run;
+}
+
+void WorldActor::on(Flushed done) {
+  if (counts(done.epoch, done.run)) member_.flushed(done.step);
+}
+
 void WorldActor::on(Committed done) {
-  if (done.epoch != member_.epoch() || member_.phase() != Phase::active) return;
-  // The run was left, and ended, before its last commit was complete.
-  if (finished_ && finished_->epoch == done.epoch && finished_->run >= done.run) return;
+  if (!counts(done.epoch, done.run)) return;
   if (done.outcome.ok()) return member_.committed(done.step);
   const auto code = done.outcome.code();
   if (code != Errc::device_lost && code != Errc::world_reformed)  // else the world re-forms

@@ -35,6 +35,11 @@ struct Committed {
   std::int64_t step;
   Result<void> outcome;  ///< success: all before the commit has ended well
 };
+/// All that was asked of others before the commit of this step is answered.
+struct Flushed {
+  std::uint32_t epoch, run;
+  std::int64_t step;
+};
 struct Finished {
   std::uint32_t epoch, run;
 };
@@ -50,8 +55,8 @@ struct Deadline {};  ///< time to look at the deadlines
 class WorldActor
     : public Actor<WorldActor, world_message::FromNetwork, world_message::FromDevice,
                    world_message::Begin, world_message::Verified, world_message::Restored,
-                   world_message::Committed, world_message::Finished, world_message::AskToStop,
-                   world_message::VerifyOn, world_message::Deadline>,
+                   world_message::Flushed, world_message::Committed, world_message::Finished,
+                   world_message::AskToStop, world_message::VerifyOn, world_message::Deadline>,
       private MemberActions {
  public:
   WorldActor(WorldCore* core, WorldCore::Options options);
@@ -63,6 +68,7 @@ class WorldActor
   void on(world_message::Restored done) {
     member_.restored(done.round, done.outcome, done.iteration, done.repeated);
   }
+  void on(world_message::Flushed done);
   void on(world_message::Committed done);
   void on(world_message::Finished done);
   void on(world_message::AskToStop) { member_.ask_to_stop(); }
@@ -87,6 +93,7 @@ class WorldActor
   void restore(std::uint32_t round, std::int64_t step) override { core_->ask_restore(round, step); }
   void activate(std::uint32_t epoch, std::int64_t stable,
                 std::vector<RecoveryReport> reports) override;
+  void all_flushed(std::int64_t step) override { core_->set_all_flushed(step); }
   void stable(std::int64_t step) override { core_->set_stable(step); }
   void stopping(std::int64_t since) override { core_->set_stopping(since); }
   void all_finished() override { core_->set_finished(); }
@@ -106,6 +113,8 @@ class WorldActor
   void report_inquiry();
   void send_on(int to, const WorldMessage& message);
   void tell_of_standby_world();
+  /// Whether word from this run, in this epoch, still counts.
+  [[nodiscard]] bool counts(std::uint32_t epoch, std::uint32_t run) const;
 
   WorldCore* core_;
   WorldCore::Options options_;

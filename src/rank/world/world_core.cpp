@@ -129,7 +129,7 @@ void WorldCore::activate(std::uint32_t epoch, std::int64_t stable,
   active_ = true;
   standby_ = false;  // the device says it again
   epoch_ = epoch;
-  stable_ = stable;
+  all_flushed_ = stable_ = stable;
   if (keeper_) keeper_->activated(epoch, stable);
   for (const auto& report : reports) {
     recoveries_.push_back(to_recovery(report));
@@ -140,6 +140,12 @@ void WorldCore::activate(std::uint32_t epoch, std::int64_t stable,
     log::info("world", "epoch {}: rank {} {} ({}), recovered in {:.0f} ms", epoch, report.rank,
               what, report.kind, report.total_ms);
   }
+  changed_.notify_all();
+}
+
+void WorldCore::set_all_flushed(std::int64_t step) {
+  const std::lock_guard lock(mutex_);
+  all_flushed_ = step;
   changed_.notify_all();
 }
 
@@ -158,7 +164,7 @@ void WorldCore::set_stopping(std::int64_t since) {
 void WorldCore::set_finished() {
   const std::lock_guard lock(mutex_);
   ++finished_runs_;
-  stable_ = -1;
+  all_flushed_ = stable_ = -1;
   if (keeper_) keeper_->stopped();            // what is not stable now never will be
   if (stopping_since_) stopping_since_ = -1;  // another run would end with its first commit
   changed_.notify_all();
@@ -279,6 +285,17 @@ void WorldCore::wait_stable(std::int64_t step) {
   if (stable_ >= step) return;
   (void)device_->port().take_error();  // it is told here
   throw Exception(*commit_error_);
+}
+
+void WorldCore::wait_all_flushed(std::int64_t step) {
+  const Whereabouts::Wait wait(
+      whereabouts_,
+      "World::run for the requests before the commit of step " + std::to_string(step));
+  std::unique_lock lock(mutex_);
+  const auto reformed = [&] { return !active_ || epoch_ != program_epoch_.load(); };
+  changed_.wait(lock, [&] { return stopped_ || reformed() || all_flushed_ >= step; });
+  if (stopped_) throw WorldStopped(*stopped_);
+  if (reformed()) throw Exception(kReformed);
 }
 
 void WorldCore::end_abandoned_runs() {

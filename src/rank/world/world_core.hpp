@@ -86,6 +86,9 @@ class WorldCore {
   /// Until `step` is committed everywhere. Throws Exception: world_reformed, or what ended the
   /// world.
   void wait_stable(std::int64_t step);
+  /// Until what all ranks have asked of others before the commit of this step is done. Throws
+  /// Exception: world_reformed, or what ended the world.
+  void wait_all_flushed(std::int64_t step);
   /// Runs that were left by an exception end on all ranks, so that the next one begins with nothing
   /// of theirs. Returns early if the world has ended.
   void end_abandoned_runs();
@@ -132,6 +135,7 @@ class WorldCore {
   void activate(std::uint32_t epoch, std::int64_t stable,
                 const std::vector<RecoveryReport>& reports,
                 const std::vector<std::int32_t>& excluded);
+  void set_all_flushed(std::int64_t step);
   void set_stable(std::int64_t step);
   void set_stopping(std::int64_t since);
   void set_finished();
@@ -197,6 +201,7 @@ class WorldCore {
   std::vector<std::int32_t> excluded_;  ///< from the newest epoch
   Membership newest_, acknowledged_;    ///< of the newest epoch, of the acknowledged one
   std::uint32_t settled_ = 0;           ///< number of that which the program works with
+  std::int64_t all_flushed_ = -1;
   std::int64_t stable_ = -1;
   std::optional<Error> commit_error_;  ///< why a commit of this run will never be stable
   std::atomic<bool> attached_{false};  ///< the program is in run(): rollback is its business
