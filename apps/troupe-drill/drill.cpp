@@ -99,6 +99,7 @@ Outcome Drill::suffer(const Attack& attack) {
   ordered_.reset();
   verified_ = {};
   longest_pause_ = {};
+  streamed_ = Clock::now();
   if (second && is_second_) check(world_.inject_in_phase(kind_, attack.phase), "no such phase");
   // The clocks of nodes differ: each rank's times count from here.
   world_.barrier();
@@ -195,7 +196,9 @@ Step Drill::step(std::int64_t number) {
 
 Step Drill::wait_for_all() {
   const auto now = Clock::now();
-  if (verified_ != Clock::time_point{} && streamed_ != Clock::time_point{})
+  const bool all_are_here = world_.size() == all_ranks_;
+  // The first pause is the loss's alone, unless the lost ranks are back at its end.
+  if (!goes_out_ && (verified_ != Clock::time_point{} || all_are_here))
     longest_pause_ = std::max(longest_pause_, now - streamed_);
   reduce_and_verify();
   streamed_ = Clock::now();
@@ -203,7 +206,7 @@ Step Drill::wait_for_all() {
     verified_ = streamed_;
     failed_before_ = failed_;
   }
-  if (world_.size() == all_ranks_) return Step::done;
+  if (all_are_here) return Step::done;
   if (now > deadline_) {
     throw Exception(
         Error{Errc::timeout, 0, "the lost ranks do not come back (see --rejoin-after)"});
@@ -229,6 +232,7 @@ void Drill::stream() {
     if (!first) first = outcome.error();
   }
   if (first) throw Exception(*first);
+  streamed_ = Clock::now();
 }
 
 void Drill::reduce_and_verify() {

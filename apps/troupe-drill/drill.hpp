@@ -36,7 +36,8 @@ class Drill {
   /// Throws Exception if the world does not recover or computes wrongly. In a world that shrinks it
   /// goes on until the lost ranks are back.
   Outcome suffer(const Attack& attack);
-  /// How they came back, the last time: the wall clock is then the pause in the step loop.
+  /// How they came back, the last time: the wall clock is then the pause in the step loop. It began
+  /// with the fault if they were back before the smaller world had done a step.
   [[nodiscard]] const Outcome& came_back() const { return came_back_; }
 
  private:
@@ -73,7 +74,7 @@ class Drill {
   Clock::time_point deadline_{}, verified_{};
   std::optional<Clock::time_point> ordered_;
   Clock::time_point streamed_{};     ///< the last time that all went well
-  Clock::duration longest_pause_{};  ///< since the faults were overcome
+  Clock::duration longest_pause_{};  ///< that a return was part of
   bool goes_out_ = false;            ///< this rank is out of the world for a while
   std::int64_t failed_before_ = 0;   ///< commands until then
   Outcome came_back_;

@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
       {"shrink", test::shrink},
       {"shrink_by_hand", test::shrink_by_hand},
       {"grow", test::grow},
+      {"rejoin_after", test::rejoin_after},
       {"tokens", test::tokens},
       {"token_order", test::token_order},
       {"token_faults", test::token_faults},

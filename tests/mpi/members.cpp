@@ -233,6 +233,27 @@ void shrink_by_hand(Context& c) {
            "the host collectives have other members");
 }
 
+/// A rank that is lost late in a job tries its device as late as one that is lost early.
+void rejoin_after(Context& c) {
+  const auto after = c.runtime().config().duration("rejoin-after");
+  std::this_thread::sleep_for(after);
+  c.world().barrier();
+  const auto lost = Clock::now();
+  if (c.rank() == 1) c.device().inject(FaultKind::kill);
+  const auto is_back = [&] {
+    const auto list = c.world().recoveries();
+    return std::any_of(list.begin(), list.end(), [](const auto& r) { return r.kind == "rejoin"; });
+  };
+  while (!is_back() && Clock::now() - lost < after + kDeadline) {
+    std::this_thread::sleep_for(1ms);
+    (void)c.world().wait_active();
+  }
+  c.expect(is_back(), "the lost rank does not come back");
+  c.expect(Clock::now() - lost >= after, "the lost rank has not waited with its return");
+  c.require(settle(c, 2), "the world is not whole again");
+  (void)c.device().take_error();
+}
+
 /// Ranks that were lost come back: the world grows again, with the data.
 void grow(Context& c) {
   const int me = c.rank(), all = c.size();

@@ -147,6 +147,7 @@ void rehearsal_within(Context& c);
 void shrink(Context& c);
 void shrink_by_hand(Context& c);
 void grow(Context& c);
+void rejoin_after(Context& c);
 void tokens(Context& c);
 void token_order(Context& c);
 void token_faults(Context& c);

@@ -19,7 +19,7 @@ struct HostGroup::Communicators {
 
 /// Those of this node, and the duplicates of MPI_COMM_WORLD for what speaks on its own thread: one
 /// for the world's messages, two for those and the bytes of tokens, one for the collective check,
-/// one for the end of the job.
+/// one for the end of the job, one for making groups.
 struct MpiSession::Communicators {
   MPI_Comm node = MPI_COMM_NULL;
   MPI_Comm world = MPI_COMM_NULL;
@@ -28,6 +28,10 @@ struct MpiSession::Communicators {
   MPI_Comm end = MPI_COMM_NULL;
   MPI_Request ending = MPI_REQUEST_NULL;  ///< see MpiSession::all_have_ended()
   MPI_Comm checks = MPI_COMM_NULL;
+  /// For making groups alone. Open MPI sends what MPI_Comm_create_group exchanges with the tag that
+  /// it is given, so on a communicator that a transport probes the messages for a rank that is late
+  /// would be taken for the transport's, and lost.
+  MPI_Comm groups = MPI_COMM_NULL;
 };
 
 std::vector<std::string> gather_text_over(MPI_Comm communicator, const std::string& text);

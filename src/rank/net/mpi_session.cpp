@@ -73,6 +73,7 @@ std::unique_ptr<MpiSession> MpiSession::open(int* argc, char*** argv) {
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.bulk);
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.end);
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.checks);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms.groups);
   MPI_Comm_split_type(comms.world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comms.node);
   MPI_Comm_rank(comms.world, &session->rank_);
   MPI_Comm_size(comms.world, &session->size_);
@@ -101,9 +102,9 @@ MpiSession::~MpiSession() {
   if (communicators_) {
     if (communicators_->ending != MPI_REQUEST_NULL)
       MPI_Wait(&communicators_->ending, MPI_STATUS_IGNORE);
-    for (auto* communicator :
-         {&communicators_->end, &communicators_->node, &communicators_->checks,
-          &communicators_->bulk, &communicators_->tokens, &communicators_->world}) {
+    for (auto* communicator : {&communicators_->end, &communicators_->node, &communicators_->groups,
+                               &communicators_->checks, &communicators_->bulk,
+                               &communicators_->tokens, &communicators_->world}) {
       MPI_Comm_free(communicator);
     }
   }
@@ -114,9 +115,9 @@ std::shared_ptr<const HostGroup> MpiSession::make_group(std::vector<int> ranks, 
   const auto& comms = *communicators_;
   MPI_Group all = MPI_GROUP_NULL, chosen = MPI_GROUP_NULL;
   auto made = std::make_unique<HostGroup::Communicators>();
-  MPI_Comm_group(comms.world, &all);
+  MPI_Comm_group(comms.groups, &all);
   MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &chosen);
-  MPI_Comm_create_group(comms.world, chosen, tag % kGroupTags, &made->host);
+  MPI_Comm_create_group(comms.groups, chosen, tag % kGroupTags, &made->host);
   MPI_Comm_dup(made->host, &made->background);
   MPI_Group_free(&chosen);
   MPI_Group_free(&all);

@@ -85,8 +85,9 @@ void WorldActor::on(Deadline) {
   }
   relay_.tick(context().now());
   look_at_progress();
-  if (member_.spectator() && options_.rejoin_after.count() != 0 &&
-      context().now() - revived_at_ > options_.rejoin_after) {
+  // Of an epoch that has begun: a rank is called spectator as soon as the world is halted for it.
+  if (member_.spectator() && member_.phase() == Phase::active &&
+      options_.rejoin_after.count() != 0 && context().now() - revived_at_ > options_.rejoin_after) {
     revived_at_ = context().now();
     core_->device_->tell(device_message::Revive{});
   }
