@@ -106,6 +106,7 @@ class World {
       ++world->active_;
       world->after(ms(1), [this] { member.device_event(DeviceStandby{true}); });
     }
+    void all_flushed(std::int64_t) override {}
     void stable(std::int64_t) override {}
     void all_finished() override {}
     void stop(const Error& error) override { check(false, error.message.c_str()); }
