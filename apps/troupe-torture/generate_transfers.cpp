@@ -194,6 +194,7 @@ void Generator::add_blow() {
              FaultKind::misaligned};
   }
   op.fault = random_.of(kinds);
+  const bool in_run = round_->kind == RoundKind::run;
   const auto n = random_.below(12);
   op.blow = n < 6    ? Blow::inject
             : n < 8  ? Blow::phase
@@ -203,8 +204,13 @@ void Generator::add_blow() {
                      : Blow::freeze_rank;
   op.data = op.blow == Blow::phase ? static_cast<std::uint64_t>(random_.below(6))
                                    : static_cast<std::uint64_t>(random_.between(100, 200'000));
-  op.await = Await::later;
+  op.await = in_run ? Await::drop : Await::later;
   emit(op);
+  if (!in_run) return;
+  // Work on the host: what the step asks of other ranks then comes late, maybe behind a rollback.
+  auto pause = begin(Kind::pause, op.rank, op.thread);
+  pause.data = static_cast<std::uint64_t>(random_.below(40'000));
+  emit(pause);
 }
 
 }  // namespace troupe::torture

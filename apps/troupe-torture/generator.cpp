@@ -128,9 +128,7 @@ void Generator::make_round() {
   Round round;
   round.kind = draw_kind();
   if (round.kind == RoundKind::held && ranks_ == 1) round.kind = RoundKind::free;
-  round.threads = round.kind == RoundKind::run || round.kind == RoundKind::failing
-                      ? 1
-                      : static_cast<int>(random_.between(1, 4));
+  round.threads = round.kind == RoundKind::failing ? 1 : static_cast<int>(random_.between(1, 4));
   deal_buffers(round);
   switch (round.kind) {
     case RoundKind::free: make_free(round); break;
@@ -205,7 +203,7 @@ void Generator::make_run(Round& round) {
   round.steps = random_.between(2, 30);
   round.commit_every = random_.between(1, 8);
   if (random_.one_in(4)) round.stop_at = random_.below(round.steps);
-  empty_scripts(round, round.steps, 1);
+  empty_scripts(round, round.steps, round.threads);
   const auto in_step = random_.between(2, 20) * ranks_;
   const bool struck = program_.stormy && random_.one_in(2);
   const auto victim = random_.below(round.steps);

@@ -47,18 +47,18 @@ Result<std::set<RoundKind>> parse_rounds(const std::vector<std::string>& list) {
 /// a deadline that a program could set.
 class Watchdog {
  public:
-  Watchdog(const Runner& runner, std::chrono::nanoseconds limit,
+  Watchdog(const Account& account, std::chrono::nanoseconds limit,
            std::function<void(const std::string&)> told)
-      : thread_([&runner, limit, told = std::move(told)](const std::stop_token& stop) {
-          auto seen = runner.progress();
+      : thread_([&account, limit, told = std::move(told)](const std::stop_token& stop) {
+          auto seen = account.progress();
           auto since = Clock::now();
           while (!stop.stop_requested()) {
             std::this_thread::sleep_for(100ms);
-            if (const auto now = runner.progress(); now != seen) {
+            if (const auto now = account.progress(); now != seen) {
               seen = now, since = Clock::now();
             } else if (Clock::now() - since > limit) {
               told(fmt::format("no progress for {} s in {}",
-                               std::chrono::duration<double>(limit).count(), runner.where()));
+                               std::chrono::duration<double>(limit).count(), account.where()));
             }
           }
         }) {}
@@ -181,15 +181,15 @@ int run_job(Runtime& runtime) {
                         .folder = config.text("folder"),
                         .resume = config.flag("resume"),
                         .disk_fails = config.flag("disk-fails"),
-                        .collectives = config.flag("collectives"),
-                        .spoil = config.integer("spoil")};
+                        .collectives = config.flag("collectives")};
   const auto recipe = recipe_of(config, world.size(), runtime.device().info().engine);
-  Runner runner(runtime, conduct);
+  Account account(config.integer("spoil"));
+  Runner runner(runtime, conduct, account);
   std::atomic<std::uint64_t> seed{first};
   const auto tell = [&](const std::string& what) {
     report(world, replay_line(runtime, seed), what);
   };
-  const Watchdog watchdog(runner, 3 * conduct.deadline, tell);
+  const Watchdog watchdog(account, 3 * conduct.deadline, tell);
   const auto until = start + std::chrono::duration<double>(60 * config.real("minutes"));
   try {
     for (;;) {
@@ -203,24 +203,23 @@ int run_job(Runtime& runtime) {
   } catch (const CollectiveException& e) {
     // The restart budget may be part of what is tried; the status says what became of the job.
     if (e.code() == Errc::budget_exhausted || e.code() == Errc::requeue) throw;
-    tell(fmt::format("an error that nobody expects in {}: {}", runner.where(), e.what()));
+    tell(fmt::format("an error that nobody expects in {}: {}", account.where(), e.what()));
   } catch (const Exception& e) {
-    tell(fmt::format("an error that nobody expects in {}: {}", runner.where(), e.what()));
+    tell(fmt::format("an error that nobody expects in {}: {}", account.where(), e.what()));
   } catch (const Finding& e) {
-    tell(fmt::format("{}, in {}, after {} operations of this rank", e.what(), runner.where(),
-                     runner.tally().operations));
+    tell(fmt::format("{}, in {}, after {} operations of this rank", e.what(), account.where(),
+                     account.operations()));
   }
-  const auto& tally = runner.tally();
   std::int64_t operations = 0;
-  for (const auto one : world.gather_values(tally.operations)) operations += one;
+  for (const auto one : world.gather_values(account.operations())) operations += one;
   const auto seconds = std::chrono::duration<double>(Clock::now() - start).count();
   if (world.rank() == 0) {
     std::printf(
-        "seeds %llu to %llu on %d ranks: %lld rounds, %lld operations (%.0f per second), %zu "
+        "seeds %llu to %llu on %d ranks: %lld operations (%.0f per second), %zu "
         "recoveries; nothing wrong\n",
         static_cast<unsigned long long>(first), static_cast<unsigned long long>(seed.load()),
-        world.size(), static_cast<long long>(tally.rounds), static_cast<long long>(operations),
-        static_cast<double>(operations) / seconds, world.recoveries().size());
+        world.size(), static_cast<long long>(operations), static_cast<double>(operations) / seconds,
+        world.recoveries().size());
     std::fflush(stdout);
   }
   return kExitSuccess;

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <future>
 
+#include "account.hpp"
 #include "oracle.hpp"
 #include "program.hpp"
 #include "reduce.hpp"
+#include "threads.hpp"
 #include "values.hpp"
 
 // The parts of troupe-torture that need no device: what a seed makes, what it must come to, and how
@@ -62,6 +65,7 @@ TEST(Torture, EverythingTakesPart) {
   std::set<Blow> blows;
   std::set<Await> awaits;
   bool remote = false, big = false;
+  std::set<int> threads_of_runs;
   for (std::uint64_t seed = 1; seed < 120; ++seed) {
     const auto program = generate(seed, {.ranks = 2, .operations = 1000});
     for (const auto& round : program.rounds) rounds.insert(round.kind);
@@ -69,7 +73,8 @@ TEST(Torture, EverythingTakesPart) {
       dtypes.insert(buffer.dtype);
       big = big || buffer.length * 4 > std::int64_t{4} << 20;
     }
-    for_each_operation(program, [&](const Round&, const Operation& op) {
+    for_each_operation(program, [&](const Round& round, const Operation& op) {
+      if (round.kind == RoundKind::run) threads_of_runs.insert(op.thread);
       kinds.insert(op.kind);
       awaits.insert(op.await);
       if (op.kind == Kind::wrong) wrongs.insert(op.wrong);
@@ -83,6 +88,7 @@ TEST(Torture, EverythingTakesPart) {
   EXPECT_EQ(wrongs.size(), kWrongCount - 1);  // `root` is what a round of its own is about
   EXPECT_EQ(blows.size(), 6u);
   EXPECT_EQ(awaits.size(), 6u);
+  EXPECT_EQ(threads_of_runs.size(), 4u);
   EXPECT_TRUE(remote);
   EXPECT_TRUE(big);
 }
@@ -207,6 +213,26 @@ TEST(Torture, WhatFailedHasNoEffectAndMayBeStale) {
   EXPECT_TRUE(oracle.may_be_stale(0, 0));
   EXPECT_FALSE(oracle.may_be_stale(0, 1));
   EXPECT_FALSE(oracle.unsure(0, 0));
+}
+
+/// What is wrong comes before the errors that other threads have of it, whichever was first.
+TEST(Torture, AFindingOfAThreadIsNotLostAmongErrors) {
+  for (const bool late : {false, true}) {
+    Threads threads;
+    std::promise<void> thrown;
+    threads.start([&] {
+      if (late) thrown.get_future().wait();
+      throw Finding("wrong");
+    });
+    threads.start([&] {
+      thrown.set_value();
+      throw std::runtime_error("an error");
+    });
+    EXPECT_THROW(threads.join(), Finding);
+  }
+  Threads quiet;
+  quiet.start([] {});
+  EXPECT_NO_THROW(quiet.join());
 }
 
 TEST(Torture, ASingleBitIsSeen) {
