@@ -24,6 +24,7 @@ struct Conduct {
   bool resume = false;      ///< runs go on from the states there
   bool disk_fails = false;  ///< states need not come to disk
   bool collectives = true;  ///< else ranks meet without
+  bool rejoins = false;     ///< ranks that are lost for good come back after a while
 };
 
 /// Carries out programs, one after the other, and compares all that can be seen with the oracle.

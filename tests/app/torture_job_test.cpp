@@ -26,6 +26,36 @@ TEST(Torture, AFlippedByteIsFound) {
   EXPECT_TRUE(job.nothing_left());
 }
 
+TEST(Torture, ADescriptorThatIsLeftOpenIsFound) {
+  Job job(ranks_here(2), kQuiet + Arguments{"--leak", "on", "--deadline", "5s"}, {.limit = 120s});
+  EXPECT_EQ(job.wait(), 1) << job.out();
+  EXPECT_NE(job.err().find("LEFT OPEN: the rank has open: "), std::string::npos) << job.err();
+  EXPECT_TRUE(job.nothing_left());
+}
+
+/// Ranks are lost for good and come back, and the data are dealt out each time.
+const Arguments kMembers{"--seed",           "4", "--operations",   "300",  "--on-loss", "shrink",
+                         "--restart-budget", "0", "--rejoin-after", "200ms"};
+
+TEST(Torture, AWorldShrinksAndGrowsWithWhatTheOracleSays) {
+  if (ranks_here(3) < 3) GTEST_SKIP() << "ranks are lost";
+  Job job(3, kMembers, {.limit = 170s});
+  EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
+  EXPECT_EQ(job.out().find(" 0 ranks lost"), std::string::npos) << job.out();
+  EXPECT_EQ(job.out().find(" 0 back"), std::string::npos) << job.out();
+  EXPECT_NE(job.out().find("nothing wrong"), std::string::npos) << job.out();
+  EXPECT_TRUE(job.nothing_left());
+}
+
+/// A flipped byte in what is dealt out after a loss ends the job.
+TEST(Torture, AFlippedByteInAShareIsFound) {
+  if (ranks_here(3) < 3) GTEST_SKIP() << "ranks are lost";
+  Job job(3, kMembers + Arguments{"--spoil", "5"}, {.limit = 170s});
+  EXPECT_EQ(job.wait(), 1) << job.out();
+  EXPECT_NE(job.err().find("WRONG CONTENTS"), std::string::npos) << job.err();
+  EXPECT_TRUE(job.nothing_left());
+}
+
 /// Without mpirun it starts jobs itself. What it finds there it makes smaller: the falsified
 /// download is of the final look at all buffers, for which no operation is needed.
 TEST(Torture, AFailingProgramIsMadeSmaller) {

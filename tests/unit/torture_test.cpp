@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -6,6 +8,7 @@
 #include <future>
 
 #include "account.hpp"
+#include "holdings.hpp"
 #include "oracle.hpp"
 #include "program.hpp"
 #include "reduce.hpp"
@@ -83,7 +86,7 @@ TEST(Torture, EverythingTakesPart) {
     });
   }
   EXPECT_EQ(kinds.size(), kKindCount);
-  EXPECT_EQ(rounds.size(), kRoundKindCount);
+  EXPECT_EQ(rounds.size(), kRoundKindCount - 1);  // members: see below
   EXPECT_EQ(dtypes.size(), kDTypeCount);
   EXPECT_EQ(wrongs.size(), kWrongCount - 1);  // `root` is what a round of its own is about
   EXPECT_EQ(blows.size(), 6u);
@@ -254,6 +257,78 @@ TEST(Torture, ReducingKeepsWhatIsNeededAndNoMore) {
     EXPECT_EQ(left_out[i], i != 17 && i != 18 && i != 140) << i;
   EXPECT_LT(runs, 200);
   EXPECT_EQ(to_ranges({true, true, false, true, false, true}), "0-1,3,5");
+}
+
+/// In a world that shrinks nothing is drawn that parts could not do wherever they are.
+TEST(Torture, ProgramsOfMembersKeepToWhatPartsCanDo) {
+  std::set<Kind> collectives;
+  bool waits = false, struck = false, fails_for_good = false;
+  for (std::uint64_t seed = 1; seed < 60; ++seed) {
+    const auto program = generate(seed, {.ranks = 3, .operations = 500, .shrinks = true});
+    for (const auto& round : program.rounds) {
+      ASSERT_EQ(round.kind, RoundKind::members);
+      waits = waits || round.special != 0;
+    }
+    for_each_operation(program, [&](const Round&, const Operation& op) {
+      if (is_collective(op.kind)) collectives.insert(op.kind);
+      ASSERT_TRUE(op.kind != Kind::hold && op.kind != Kind::replace && op.kind != Kind::wrong);
+      if (op.kind == Kind::all_reduce) {
+        ASSERT_EQ(op.reduce, ReduceOp::sum);
+      }
+      struck = struck || op.kind == Kind::fault;
+      fails_for_good = fails_for_good ||
+                       (op.kind == Kind::fault && op.fault == memory::FaultKind::device_failure);
+    });
+  }
+  EXPECT_EQ(collectives, (std::set<Kind>{Kind::all_reduce, Kind::broadcast}));
+  EXPECT_TRUE(waits && struck && fails_for_good);
+}
+
+TEST(Torture, FaultsComeAtThreeLevels) {
+  const auto blows = [](Faults level) {
+    std::size_t stormy = 0, most = 0;
+    for (std::uint64_t seed = 1; seed < 40; ++seed) {
+      const auto program = generate(seed, {.ranks = 2, .operations = 500, .faults = level});
+      stormy += program.stormy ? 1 : 0;
+      for (const auto& round : program.rounds) {
+        for (const auto& step : round.scripts) {
+          std::size_t here = 0;
+          for (const auto& rank : step) {
+            for (const auto& script : rank)
+              here += static_cast<std::size_t>(
+                  std::count_if(script.begin(), script.end(),
+                                [](const auto& op) { return op.kind == Kind::fault; }));
+          }
+          most = std::max(most, here);
+        }
+      }
+    }
+    return std::pair(stormy, most);
+  };
+  EXPECT_EQ(blows(Faults::none), std::pair(std::size_t{0}, std::size_t{0}));
+  EXPECT_LT(blows(Faults::some).first, 39u);
+  EXPECT_EQ(blows(Faults::some).second, 2u);
+  EXPECT_EQ(blows(Faults::many), std::pair(std::size_t{39}, std::size_t{4}));
+}
+
+TEST(Torture, WhatIsLeftOpenIsFoundByKind) {
+  EXPECT_EQ(kind_of("socket:[123]"), "socket");
+  EXPECT_EQ(kind_of("anon_inode:[eventfd]"), "[eventfd]");
+  EXPECT_EQ(kind_of("/memfd:troupe-slab (deleted)"), "/memfd:troupe-slab");
+  EXPECT_EQ(kind_of("/dev/shm/open_mpi.0000"), "/dev/shm");
+  EXPECT_EQ(kind_of("/tmp/some/file"), "file");
+  const auto before = holdings_of(::getpid());
+  EXPECT_EQ(grown(before, holdings_of(::getpid()), {}), "");
+  const int event = ::eventfd(0, EFD_CLOEXEC);
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::pipe(ends), 0);
+  const auto after = holdings_of(::getpid());
+  const auto text = grown(before, after, {});
+  EXPECT_NE(text.find("[eventfd]"), std::string::npos) << text;
+  EXPECT_NE(text.find("pipe"), std::string::npos) << text;
+  EXPECT_EQ(grown(before, after, {"[eventfd]", "pipe"}), "");
+  for (const int fd : {event, ends[0], ends[1]}) ::close(fd);
+  EXPECT_EQ(grown(before, holdings_of(::getpid()), {}), "");
 }
 
 /// What is left out is not there, and nothing else has changed.
