@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,5 +22,8 @@ std::string kind_of(const std::string& link);
 /// `may_grow` names are passed over. Empty: nothing.
 std::string grown(const Holdings& then, const Holdings& now,
                   const std::vector<std::string>& may_grow);
+
+/// Entries of /dev/shm that no process has open or mapped.
+std::set<std::string> forgotten_in_dev_shm();
 
 }  // namespace troupe::torture

@@ -218,7 +218,6 @@ int run_job(Runtime& runtime) {
   auto& world = runtime.world();
   const auto& config = runtime.config();
   const auto first = static_cast<std::uint64_t>(config.integer("seed"));
-  const auto start = Clock::now();
   const Conduct conduct{.deadline = config.duration("deadline"),
                         .folder = config.text("folder"),
                         .resume = config.flag("resume"),
@@ -235,6 +234,7 @@ int run_job(Runtime& runtime) {
   };
   const Watchdog watchdog(account, 3 * conduct.deadline, tell);
   Leaks leaks(runtime, conduct.deadline);
+  const auto start = Clock::now();
   const auto until = start + std::chrono::duration<double>(60 * config.real("minutes"));
   try {
     for (;;) {

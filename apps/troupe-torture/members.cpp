@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 // Shares of a program, and what a run does with them; see members_step.cpp for the steps.
 
@@ -80,6 +81,10 @@ void Members::play_round(const Round& round) {
   }
   blows_.end();
   hands_.clear();
+  if (!conduct_.folder.empty() && world_.rank() == 0) {
+    std::error_code ignored;
+    std::filesystem::remove_all(conduct_.folder + "/" + save_options(round).name, ignored);
+  }
   (void)device_.take_error();
 }
 

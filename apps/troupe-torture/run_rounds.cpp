@@ -81,7 +81,8 @@ void Runner::play_run(const Round& round) {
     try {
       run_once(round, state);
     } catch (const Exception& e) {
-      const bool stopped = conduct_.resume && e.code() == Errc::requeue && round.stop_at >= 0;
+      // Asked for in this run, or in the one before, which ended first.
+      const bool stopped = conduct_.resume && e.code() == Errc::requeue;
       if (stopped || ends_world(e.code())) throw;  // the end of the job, which may be run again
       again = saves_ && conduct_.disk_fails && e.code() == Errc::io;
       if (!again) throw Finding(std::string("run() fails: ") + e.what());
@@ -139,7 +140,9 @@ void Runner::run_once(const Round& round, Checkpoint& state) {
         play_step(round.scripts[static_cast<std::size_t>(number)][static_cast<std::size_t>(rank_)]);
         if (crosses && (due(number + 1) || last)) fence();
         if (last && keeping.waits_at_end && !crosses) meet();
-        if (conduct_.resume && number == round.stop_at && !stop_asked_ && rank_ == 0) {
+        // The run ends at the second commit from now, if it lasts so long; else the next one would.
+        const bool in_time = number + 2 * round.commit_every < round.steps;
+        if (conduct_.resume && number == round.stop_at && in_time && !stop_asked_ && rank_ == 0) {
           stop_asked_ = true;
           world_.request_stop();
         }

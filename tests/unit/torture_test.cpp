@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -329,6 +330,17 @@ TEST(Torture, WhatIsLeftOpenIsFoundByKind) {
   EXPECT_EQ(grown(before, after, {"[eventfd]", "pipe"}), "");
   for (const int fd : {event, ends[0], ends[1]}) ::close(fd);
   EXPECT_EQ(grown(before, holdings_of(::getpid()), {}), "");
+}
+
+TEST(Torture, AnEntryOfDevShmIsForgottenOnceNobodyHasIt) {
+  const auto path = "/dev/shm/troupe-torture-test-" + std::to_string(::getpid());
+  const int fd = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+  if (fd < 0) GTEST_SKIP() << "no /dev/shm";
+  EXPECT_FALSE(forgotten_in_dev_shm().contains(path));
+  ::close(fd);
+  EXPECT_TRUE(forgotten_in_dev_shm().contains(path));
+  ::unlink(path.c_str());
+  EXPECT_FALSE(forgotten_in_dev_shm().contains(path));
 }
 
 /// What is left out is not there, and nothing else has changed.
