@@ -9,7 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "runner.hpp"
+#include "blows.hpp"
 
 // Faults of all kinds: commands, signals from outside, processes that stand still for a while.
 
@@ -20,7 +20,20 @@ namespace {
 
 constexpr const char* kPhases[] = {"halt", "quiesce", "replace", "form", "verify", "restore"};
 
-/// This rank's device hosts, oldest first: the active one, the standby.
+/// A rank cannot wake itself: a shell that outlives the call does.
+void freeze_self(std::uint64_t microseconds) {
+  const auto order = fmt::format("(kill -STOP {0}; sleep {1}; kill -CONT {0}) > /dev/null 2>&1 &",
+                                 ::getpid(), static_cast<double>(microseconds) * 1e-6);
+  std::string shell = "/bin/sh", option = "-c", text = order;
+  char* arguments[] = {shell.data(), option.data(), text.data(), nullptr};
+  pid_t pid = 0;
+  if (::posix_spawn(&pid, "/bin/sh", nullptr, nullptr, arguments, environ) != 0) return;
+  int status = 0;
+  (void)::waitpid(pid, &status, 0);
+}
+
+}  // namespace
+
 std::vector<pid_t> device_hosts() {
   std::vector<std::pair<std::uint64_t, pid_t>> found;
   std::error_code gone;
@@ -49,22 +62,15 @@ std::vector<pid_t> device_hosts() {
   return hosts;
 }
 
-/// A rank cannot wake itself: a shell that outlives the call does.
-void freeze_self(std::uint64_t microseconds) {
-  const auto order = fmt::format("(kill -STOP {0}; sleep {1}; kill -CONT {0}) > /dev/null 2>&1 &",
-                                 ::getpid(), static_cast<double>(microseconds) * 1e-6);
-  std::string shell = "/bin/sh", option = "-c", text = order;
-  char* arguments[] = {shell.data(), option.data(), text.data(), nullptr};
-  pid_t pid = 0;
-  if (::posix_spawn(&pid, "/bin/sh", nullptr, nullptr, arguments, environ) != 0) return;
-  int status = 0;
-  (void)::waitpid(pid, &status, 0);
+Future<void> Blows::strike(const Operation& op) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!dealt_.insert(op.id).second) return {};
+  }
+  return deal(op);
 }
 
-}  // namespace
-
-Future<void> Runner::strike(const Operation& op) {
-  ++tally_.blows;
+Future<void> Blows::deal(const Operation& op) {
   const auto hosts = op.blow >= Blow::kill_active ? device_hosts() : std::vector<pid_t>();
   switch (op.blow) {
     case Blow::inject: return device_.inject(op.fault);
@@ -92,7 +98,7 @@ Future<void> Runner::strike(const Operation& op) {
   return {};
 }
 
-void Runner::end_blows() {
+void Blows::end() {
   std::vector<std::jthread> helpers;
   const std::lock_guard lock(mutex_);
   helpers.swap(helpers_);

@@ -11,6 +11,8 @@
 #include <system_error>
 #include <thread>
 
+#include "holdings.hpp"
+
 extern char** environ;
 
 namespace troupe::torture {
@@ -30,8 +32,9 @@ std::string read_file(const std::filesystem::path& path) {
 
 Child::Child(const std::vector<std::string>& arguments, const std::filesystem::path& folder,
              const std::string& mark)
-    : folder_(folder), mark_("TORTURE_JOB=" + mark) {
+    : folder_(folder), mark_("TORTURE_JOB=" + mark), forgotten_(forgotten_in_dev_shm()) {
   const auto output = (folder / "output").string(), temporary = (folder / "tmp").string();
+  std::filesystem::remove_all(temporary);  // of a job that was killed, see left_behind()
   std::filesystem::create_directories(temporary);
   std::vector<std::string> texts{"mpirun"};
   texts.insert(texts.end(), arguments.begin(), arguments.end());
@@ -131,6 +134,9 @@ std::string Child::left_behind() const {
     // After SIGKILL mpirun's own files stay, with no one to remove them.
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ / "tmp", gone)) {
       if (status_ < 128 && entry.is_regular_file(gone)) left += " file " + entry.path().string();
+    }
+    for (const auto& entry : forgotten_in_dev_shm()) {
+      if (status_ < 128 && !forgotten_.contains(entry)) left += " " + entry;
     }
     if (left.empty() || Clock::now() > end) return left;
     std::this_thread::sleep_for(50ms);

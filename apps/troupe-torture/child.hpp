@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,8 @@ class Child {
   bool ends_within(std::chrono::nanoseconds time);
   /// SIGKILL to mpirun: the ranks find out.
   void kill();
-  /// What is left of the job after its end: processes, files. Empty: nothing. Waits for a while.
+  /// What is left of the job after its end: processes, files, entries of /dev/shm that nobody has
+  /// any more. Empty: nothing. Waits for a while.
   [[nodiscard]] std::string left_behind() const;
 
  private:
@@ -39,6 +41,7 @@ class Child {
 
   std::filesystem::path folder_;
   std::string mark_;
+  std::set<std::string> forgotten_;  ///< entries of /dev/shm that were nobody's before
   int pid_ = -1, status_ = -1;
 };
 

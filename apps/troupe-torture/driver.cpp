@@ -117,6 +117,10 @@ Verdict run_job_of(std::uint64_t seed, std::int64_t programs, const JobSpec& spe
     }
     if (const auto left = child.left_behind(); !left.empty())
       return {false, "the job leaves behind:" + left, command};
+    // Whoever goes on from states of a job has need of them; else a run that has ended has none.
+    const bool keeps = spec.kills > 0 || disk_fails || ended.status != 0;
+    if (!keeps && !std::filesystem::is_empty(folder.states()))
+      return {false, "the job leaves states behind", command};
     std::fputs(ended.output.c_str(), stdout);
     return {};
   }
@@ -198,10 +202,21 @@ JobSpec draw_job(std::uint64_t seed, const Config& config) {
     option("rounds", "run");
     option("resume", "on");
     spec.kills = static_cast<int>(random.between(1, 3));
+  } else if (spec.ranks > 1 && random.one_in(10)) {
+    option("on-loss", "shrink");
+    option("restart-budget", std::to_string(random.below(2)));
+    choose("rejoin-after", {"0s", "200ms", "1s"});
+    choose("partner", {"", "", "off"});
+    spec.may_end_early = true;  // nobody may be left
   } else if (random.one_in(12)) {
     spec.disk = random.one_in(2) ? JobSpec::Disk::full : JobSpec::Disk::read_only;
   }
-  if (random.one_in(20)) {
+  if (random.one_in(8)) option("faults", "many");
+  const auto is_set = [&](const char* name) {
+    return std::find(spec.options.begin(), spec.options.end(), "--" + std::string(name)) !=
+           spec.options.end();
+  };
+  if (!is_set("on-loss") && !is_set("faults") && random.one_in(20)) {
     option("isolation", "thread");
     option("faults", "off");
   }

@@ -59,7 +59,8 @@ void Generator::add_look(Operation& op) {
 }
 
 void Generator::add_replace(Operation& op) {
-  const int b = round_->kind == RoundKind::run ? -1 : pick_any(op, op.target, true);
+  // A rank that is alone fetches its own buffers by their tokens, which end with them.
+  const int b = in_run() || ranks_ == 1 ? -1 : pick_any(op, op.target, true);
   if (b < 0 || !owns(op, op.rank, b) || round_->owners[static_cast<std::size_t>(b)].shift != 0)
     return;
   op.dtype = spec(b).dtype;

@@ -13,10 +13,16 @@ constexpr Weight kCollectiveWeights[] = {
     {Kind::all_reduce, 6},     {Kind::reduce, 2},     {Kind::broadcast, 3}, {Kind::all_gather, 2},
     {Kind::reduce_scatter, 2}, {Kind::all_to_all, 2}, {Kind::exchange, 3},  {Kind::send, 2}};
 
+bool is_real(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f64;
+}
+
 }  // namespace
 
 void Generator::add_transfer(int rank, int thread) {
   auto op = begin(draw(random_, kTransferWeights), rank, thread);
+  // A lease of a rank that is lost is no lease any more.
+  if (op.kind == Kind::hold && recipe_.shrinks) op.kind = Kind::fetch;
   const int other = other_than(rank);
   if (big_ >= 0 && random_.one_in(12)) return add_big_transfer(op, other);
   const bool put = op.kind == Kind::put;
@@ -51,13 +57,15 @@ void Generator::add_big_transfer(Operation& op, int other) {
 
 void Generator::add_collective() {
   auto op = begin(draw(random_, kCollectiveWeights), 0, 0);
+  if (recipe_.shrinks && op.kind != Kind::broadcast) op.kind = Kind::all_reduce;
   const bool reduces =
       op.kind == Kind::all_reduce || op.kind == Kind::reduce || op.kind == Kind::reduce_scatter;
   // The owners are the same on all ranks, so rank 0 stands for all.
   const auto local = [&](int b) {
     const auto& owner = round_->owners[static_cast<std::size_t>(b)];
     return !owner.shared && owner.shift == 0 && owner.thread == 0 && !is_big(b) &&
-           (!reduces || spec(b).contents == Contents::integers);
+           (!reduces || spec(b).contents == Contents::integers) &&
+           (!reduces || !recipe_.shrinks || is_real(spec(b).dtype));
   };
   std::vector<std::pair<int, int>> pairs;
   for (int a = 0; a < static_cast<int>(program_.buffers.size()); ++a) {
@@ -82,6 +90,7 @@ void Generator::add_collective() {
 void Generator::add_reduction(Operation& op, int from, int to) {
   const bool scatter = op.kind == Kind::reduce_scatter, in_place = !scatter && random_.one_in(3);
   op.reduce = static_cast<ReduceOp>(random_.below(4));  // avg: see below
+  if (recipe_.shrinks) op.reduce = ReduceOp::sum;
   op.peer = static_cast<int>(random_.below(ranks_));
   const auto most = std::min(spec(to).length, spec(from).length / (scatter ? ranks_ : 1));
   const auto count = draw_count(most);
@@ -97,7 +106,7 @@ void Generator::add_reduction(Operation& op, int from, int to) {
   }
   auto result = op.reduce == ReduceOp::sum ? sum : op.reduce == ReduceOp::prod ? product : largest;
   // An average is exact where all have the same, and powers of two divide it.
-  const bool averages = (ranks_ & (ranks_ - 1)) == 0 && random_.one_in(5);
+  const bool averages = !recipe_.shrinks && (ranks_ & (ranks_ - 1)) == 0 && random_.one_in(5);
   if (averages && average_fits(op)) {
     op.reduce = ReduceOp::avg, result = kSmall;
     const auto value = small(op.dtype);
@@ -193,18 +202,25 @@ void Generator::add_blow() {
              FaultKind::assertion,
              FaultKind::misaligned};
   }
+  // A GPU that is gone for good ends the world, unless it goes on with fewer ranks.
+  if (recipe_.shrinks) kinds.push_back(FaultKind::device_failure);
   op.fault = random_.of(kinds);
   const auto n = random_.below(12);
   op.blow = n < 6    ? Blow::inject
-            : n < 8  ? Blow::phase
+            : n < 8  ? (recipe_.shrinks ? Blow::inject : Blow::phase)
             : n < 9  ? Blow::kill_active
             : n < 10 ? Blow::kill_standby
             : n < 11 ? Blow::freeze_host
                      : Blow::freeze_rank;
   op.data = op.blow == Blow::phase ? static_cast<std::uint64_t>(random_.below(6))
                                    : static_cast<std::uint64_t>(random_.between(100, 200'000));
-  op.await = Await::later;
+  op.await = in_run() ? Await::drop : Await::later;
   emit(op);
+  if (!in_run()) return;
+  // Work on the host: what the step asks of other ranks then comes late, maybe behind a rollback.
+  auto pause = begin(Kind::pause, op.rank, op.thread);
+  pause.data = static_cast<std::uint64_t>(random_.below(40'000));
+  emit(pause);
 }
 
 }  // namespace troupe::torture

@@ -30,7 +30,8 @@ Generator::Generator(std::uint64_t seed, const Recipe& recipe)
     : recipe_(recipe), random_(derive(seed, 1)), ranks_(recipe.ranks) {
   program_.seed = seed;
   program_.ranks = ranks_;
-  program_.stormy = recipe.faults && recipe.isolated && random_.one_in(2);
+  program_.stormy = recipe.faults != Faults::none && recipe.isolated &&
+                    (recipe.faults == Faults::many || random_.one_in(2));
 }
 
 Program Generator::make() {
@@ -60,7 +61,7 @@ void Generator::make_buffers() {
     add(dtype, length + random_.below(50), contents);
   }
   make_matrix();
-  if (random_.one_in(6)) make_big();
+  if (!recipe_.shrinks && random_.one_in(6)) make_big();
 }
 
 void Generator::make_matrix() {
@@ -105,6 +106,7 @@ const BufferSpec& Generator::spec(int buffer) const {
 }
 
 RoundKind Generator::draw_kind() {
+  if (recipe_.shrinks) return RoundKind::members;
   for (;;) {
     RoundKind kind = RoundKind::free;
     const auto n = random_.below(100);
@@ -128,14 +130,13 @@ void Generator::make_round() {
   Round round;
   round.kind = draw_kind();
   if (round.kind == RoundKind::held && ranks_ == 1) round.kind = RoundKind::free;
-  round.threads = round.kind == RoundKind::run || round.kind == RoundKind::failing
-                      ? 1
-                      : static_cast<int>(random_.between(1, 4));
+  round.threads = round.kind == RoundKind::failing ? 1 : static_cast<int>(random_.between(1, 4));
   deal_buffers(round);
   switch (round.kind) {
     case RoundKind::free: make_free(round); break;
     case RoundKind::held: make_held(round); break;
     case RoundKind::run: make_run(round); break;
+    case RoundKind::members: make_members(round); break;
     case RoundKind::versions:
     case RoundKind::pieces:
     case RoundKind::failing: round.special = static_cast<int>(random_.between(5, 40)); break;
@@ -179,7 +180,7 @@ std::int64_t Generator::draw_length() {
 
 void Generator::make_free(Round& round) {
   empty_scripts(round, 1, round.threads);
-  const bool struck = program_.stormy && random_.one_in(2);
+  const bool struck = draw_struck();
   add_operations(draw_length(), true, struck);
 }
 
@@ -205,17 +206,35 @@ void Generator::make_run(Round& round) {
   round.steps = random_.between(2, 30);
   round.commit_every = random_.between(1, 8);
   if (random_.one_in(4)) round.stop_at = random_.below(round.steps);
-  empty_scripts(round, round.steps, 1);
+  empty_scripts(round, round.steps, round.threads);
   const auto in_step = random_.between(2, 20) * ranks_;
-  const bool struck = program_.stormy && random_.one_in(2);
+  const bool struck = draw_struck();
   const auto victim = random_.below(round.steps);
   for (step_ = 0; step_ < static_cast<std::size_t>(round.steps); ++step_)
     add_operations(in_step, true, struck && std::cmp_equal(step_, victim));
 }
 
+/// The rest of the world, and who was lost before and is back, go on from the last commit: so there
+/// are more commits, and fewer steps, than in other runs.
+void Generator::make_members(Round& round) {
+  round.steps = random_.between(2, 12);
+  round.commit_every = random_.between(1, 4);
+  round.special = random_.one_in(2) ? 1 : 0;
+  empty_scripts(round, round.steps, round.threads);
+  const auto in_step = random_.between(2, 12) * ranks_;
+  const auto victim = draw_struck() ? random_.below(round.steps) : -1;
+  for (step_ = 0; step_ < static_cast<std::size_t>(round.steps); ++step_)
+    add_operations(in_step, true, std::cmp_equal(step_, victim));
+}
+
+bool Generator::draw_struck() {
+  return program_.stormy && (recipe_.faults == Faults::many || random_.one_in(2));
+}
+
 void Generator::add_operations(std::int64_t count, bool collectives, bool struck) {
   const auto blow_at = struck ? random_.below(count) : -1;
-  const auto blows = random_.one_in(3) ? 2 : 1;
+  const bool many = recipe_.faults == Faults::many;
+  const auto blows = many ? random_.between(1, 4) : random_.one_in(3) ? 2 : 1;
   for (std::int64_t i = 0; i < count; ++i) {
     if (i == blow_at) {
       for (int b = 0; b < blows; ++b) add_blow();
@@ -229,7 +248,7 @@ void Generator::add_operations(std::int64_t count, bool collectives, bool struck
       add_transfer(rank, thread);
     else if (n < 34 && recipe_.tokens)
       add_kernel(draw(random_, kRemoteWeights), rank, thread, other_than(rank));
-    else if (n < 36 && round_->kind != RoundKind::run)
+    else if (n < 36 && !in_run())
       add_wrong(rank, thread);
     else
       add_kernel(draw(random_, kLocalWeights), rank, thread, rank);

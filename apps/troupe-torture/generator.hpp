@@ -69,6 +69,14 @@ class Generator {
 
   void make_run(Round& round);
 
+  void make_members(Round& round);
+
+  /// Whether a round gets blows.
+  bool draw_struck();
+  [[nodiscard]] bool in_run() const {
+    return round_->kind == RoundKind::run || round_->kind == RoundKind::members;
+  }
+
   // Operations
 
   void add_operations(std::int64_t count, bool collectives, bool struck);

@@ -163,7 +163,7 @@ GpuToken Hands::token_of(const Slice& slice) const {
 
 Future<void> Hands::submit(const Operation& op, Thread& thread) {
   if (op.kind == Kind::nop)
-    return op.target == op.rank ? device_.nop() : world_.device(Rank(op.target)).nop();
+    return op.target == op.rank ? device_.nop() : device_of(op.target).nop();
   if (op.kind == Kind::wrong) return submit_wrong(op);
   if (is_collective(op.kind)) return submit_collective(op);
   if (is_transfer(op.kind) || op.kind == Kind::hold) return submit_transfer(op, thread);
@@ -207,7 +207,7 @@ Future<void> Hands::submit_memory(const Operation& op, Thread& thread) {
 }
 
 Future<void> Hands::submit_remote_memory(const Operation& op) {
-  auto remote = world_.device(Rank(op.target));
+  auto remote = device_of(op.target);
   return with_type(op.dtype, [&](auto zero) -> Future<void> {
     using T = decltype(zero);
     const RemoteRef<T> at(token_of(op.at[0]));
@@ -228,7 +228,7 @@ Future<void> Hands::submit_arithmetic(const Operation& op) {
                  device_.vector(), device_.blas(), device_.sparse(), device_.rng(), find, index)
           .submit(op, index_dtype);
     }
-    auto remote = world_.device(Rank(op.target));
+    auto remote = device_of(op.target);
     const auto find = [this](const Slice& slice) { return RemoteRef<T>(token_of(slice)); };
     const auto index = [this]<class I>(const Slice& slice, I) {
       return RemoteRef<I>(token_of(slice));

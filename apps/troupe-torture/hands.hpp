@@ -82,6 +82,8 @@ class Hands {
     freed_ = freed;
   }
   [[nodiscard]] GpuToken token_of(const Slice& slice) const;
+  /// Which rank of the world is where a program's rank is; else they are the same.
+  void set_homes(std::vector<int> homes) { homes_ = std::move(homes); }
 
   /// Submits; the future of what looks at contents comes with an entry in `thread.seen`. Throws
   /// Exception where the call does (download).
@@ -91,6 +93,9 @@ class Hands {
   template <class T>
   GpuRef<T> here(const Slice& slice) {
     return std::get<GpuRef<T>>(ref(slice.buffer)).slice(slice.first, slice.count);
+  }
+  [[nodiscard]] RemoteDevice device_of(int rank) {
+    return world_.device(Rank(homes_.empty() ? rank : homes_[static_cast<std::size_t>(rank)]));
   }
   Future<void> submit_memory(const Operation& op, Thread& thread);
   Future<void> submit_collective(const Operation& op);
@@ -105,6 +110,7 @@ class Hands {
   std::vector<AnyRef> refs_;
   Tokens tokens_;
   GpuToken freed_{};
+  std::vector<int> homes_;
 };
 
 }  // namespace troupe::torture

@@ -1,5 +1,6 @@
 #include "job.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -7,6 +8,8 @@
 #include <exception>
 #include <thread>
 
+#include "leaks.hpp"
+#include "members.hpp"
 #include "program.hpp"
 #include "runner.hpp"
 
@@ -47,18 +50,18 @@ Result<std::set<RoundKind>> parse_rounds(const std::vector<std::string>& list) {
 /// a deadline that a program could set.
 class Watchdog {
  public:
-  Watchdog(const Runner& runner, std::chrono::nanoseconds limit,
+  Watchdog(const Account& account, std::chrono::nanoseconds limit,
            std::function<void(const std::string&)> told)
-      : thread_([&runner, limit, told = std::move(told)](const std::stop_token& stop) {
-          auto seen = runner.progress();
+      : thread_([&account, limit, told = std::move(told)](const std::stop_token& stop) {
+          auto seen = account.progress();
           auto since = Clock::now();
           while (!stop.stop_requested()) {
             std::this_thread::sleep_for(100ms);
-            if (const auto now = runner.progress(); now != seen) {
+            if (const auto now = account.progress(); now != seen) {
               seen = now, since = Clock::now();
             } else if (Clock::now() - since > limit) {
               told(fmt::format("no progress for {} s in {}",
-                               std::chrono::duration<double>(limit).count(), runner.where()));
+                               std::chrono::duration<double>(limit).count(), account.where()));
             }
           }
         }) {}
@@ -78,11 +81,30 @@ class Watchdog {
   std::_Exit(kExitFailure);
 }
 
+/// What was done: one line of rank 0.
+void print_summary(World& world, std::uint64_t first, std::uint64_t last, const Account& account,
+                   std::chrono::duration<double> time) {
+  std::int64_t operations = 0;
+  for (const auto one : world.gather_values(account.operations())) operations += one;
+  if (world.rank() != 0) return;
+  std::size_t losses = 0, returns = 0;
+  const auto recoveries = world.recoveries();
+  for (const auto& recovery : recoveries) {
+    losses += recovery.kind == "failed" ? 1 : 0;
+    returns += recovery.kind == "rejoin" ? 1 : 0;
+  }
+  fmt::print(
+      "seeds {} to {} on {} ranks: {} operations ({:.0f} per second), {} recoveries, {} ranks "
+      "lost, "
+      "{} back; nothing wrong\n",
+      first, last, world.size(), operations, static_cast<double>(operations) / time.count(),
+      recoveries.size(), losses, returns);
+  std::fflush(stdout);
+}
+
 /// The command line that brings the same program again.
-std::string replay_line(const Runtime& runtime, std::uint64_t seed) {
-  const auto& config = runtime.config();
-  std::string line = fmt::format("mpirun -n {} troupe-torture --seed {} --programs 1",
-                                 const_cast<Runtime&>(runtime).world().size(), seed);
+std::string replay_line(const Config& config, int ranks, std::uint64_t seed) {
+  auto line = fmt::format("mpirun -n {} troupe-torture --seed {} --programs 1", ranks, seed);
   for (const auto& option : this_program().options) {
     if (option.name == "seed" || option.name == "programs" || option.name == "minutes" ||
         option.name == "ranks" || option.name == "reduce")
@@ -113,9 +135,16 @@ troupe::Program this_program() {
             {},
             "1"},
            {"minutes", OptionType::real, "0", "N", "go on with further seeds for so long", {}, "0"},
-           {"faults", OptionType::flag, "on", "on|off", "let device hosts and ranks suffer faults"},
+           {"faults",
+            OptionType::text,
+            "on",
+            "LEVEL",
+            "what device hosts and ranks suffer: off, nothing; on, faults in half of the programs; "
+            "many, several at once in every round",
+            {"off", "on", "many"}},
            {"rounds", OptionType::list, "", "KIND,...",
-            "only rounds of these kinds: free, run, held, versions, failing, slabs, pieces"},
+            "only rounds of these kinds: free, run, held, versions, failing, slabs, pieces; with "
+            "--on-loss shrink all are of the kind members"},
            {"collectives", OptionType::flag, "on", "on|off", "let programs have collectives"},
            {"tokens", OptionType::flag, "on", "on|off",
             "let ranks use one another's buffers and devices"},
@@ -151,21 +180,34 @@ troupe::Program this_program() {
             "N",
             "falsify the Nth download: shows that it is found",
             {},
-            "-1"}}};
+            "-1"},
+           {"leak", OptionType::flag, "off", "on|off",
+            "each program keeps a descriptor open: shows that it is found"}}};
 }
 
 Result<void> check_options(const Config& config) {
   if (const auto ids = parse_ids(config.list("leave-out")); !ids) return ids.error();
-  if (const auto kinds = parse_rounds(config.list("rounds")); !kinds) return kinds.error();
+  const auto kinds = parse_rounds(config.list("rounds"));
+  if (!kinds) return kinds.error();
+  const bool shrinks = config.text("on-loss") == "shrink";
+  if (kinds->contains(RoundKind::members) && !shrinks)
+    return Error{Errc::invalid, 0, "--rounds members: with --on-loss shrink"};
+  // Who is out of the world would not learn whether there is another program.
+  if (shrinks && config.real("minutes") > 0)
+    return Error{Errc::invalid, 0, "--minutes: with --on-loss shrink only without mpirun"};
   return {};
 }
 
 Recipe recipe_of(const Config& config, int ranks, const std::string& engine) {
+  const auto faults = config.text("faults");
   return {.ranks = ranks,
           .operations = config.integer("operations"),
           .engine = engine,
-          .faults = config.flag("faults"),
+          .faults = faults == "off"    ? Faults::none
+                    : faults == "many" ? Faults::many
+                                       : Faults::some,
           .isolated = config.text("isolation") == "process",
+          .shrinks = config.text("on-loss") == "shrink",
           .collectives = config.flag("collectives"),
           .tokens = config.flag("tokens"),
           .rounds = parse_rounds(config.list("rounds")).take(),
@@ -176,53 +218,48 @@ int run_job(Runtime& runtime) {
   auto& world = runtime.world();
   const auto& config = runtime.config();
   const auto first = static_cast<std::uint64_t>(config.integer("seed"));
-  const auto start = Clock::now();
   const Conduct conduct{.deadline = config.duration("deadline"),
                         .folder = config.text("folder"),
                         .resume = config.flag("resume"),
                         .disk_fails = config.flag("disk-fails"),
                         .collectives = config.flag("collectives"),
-                        .spoil = config.integer("spoil")};
+                        .rejoins = config.duration("rejoin-after").count() != 0};
   const auto recipe = recipe_of(config, world.size(), runtime.device().info().engine);
-  Runner runner(runtime, conduct);
+  Account account(config.integer("spoil"));
+  Runner runner(runtime, conduct, account);
+  Members members(runtime, conduct, account, runner.random());
   std::atomic<std::uint64_t> seed{first};
-  const auto tell = [&](const std::string& what) {
-    report(world, replay_line(runtime, seed), what);
+  const auto tell = [&, ranks = world.size()](const std::string& what) {
+    report(world, replay_line(config, ranks, seed), what);
   };
-  const Watchdog watchdog(runner, 3 * conduct.deadline, tell);
+  const Watchdog watchdog(account, 3 * conduct.deadline, tell);
+  Leaks leaks(runtime, conduct.deadline);
+  const auto start = Clock::now();
   const auto until = start + std::chrono::duration<double>(60 * config.real("minutes"));
   try {
     for (;;) {
-      runner.run(generate(seed, recipe));
-      const bool more = seed + 1 - first < static_cast<std::uint64_t>(config.integer("programs")) ||
-                        Clock::now() < until;
-      // Clocks differ: rank 0's decides.
-      if (!world.gather_values(more)[0]) break;
+      const auto program = generate(seed, recipe);
+      recipe.shrinks ? members.run(program) : runner.run(program);
+      account.at(fmt::format("seed {}: looking for what it has left open", seed.load()));
+      if (config.flag("leak")) (void)::open("/dev/null", O_RDONLY | O_CLOEXEC);
+      leaks.check();
+      bool more = seed + 1 - first < static_cast<std::uint64_t>(config.integer("programs"));
+      // Clocks differ: rank 0's decides. In a world that shrinks there is none (see check_options).
+      if (!recipe.shrinks) more = world.gather_values(more || Clock::now() < until)[0];
+      if (!more) break;
       ++seed;
     }
   } catch (const CollectiveException& e) {
     // The restart budget may be part of what is tried; the status says what became of the job.
     if (e.code() == Errc::budget_exhausted || e.code() == Errc::requeue) throw;
-    tell(fmt::format("an error that nobody expects in {}: {}", runner.where(), e.what()));
+    tell(fmt::format("an error that nobody expects in {}: {}", account.where(), e.what()));
   } catch (const Exception& e) {
-    tell(fmt::format("an error that nobody expects in {}: {}", runner.where(), e.what()));
+    tell(fmt::format("an error that nobody expects in {}: {}", account.where(), e.what()));
   } catch (const Finding& e) {
-    tell(fmt::format("{}, in {}, after {} operations of this rank", e.what(), runner.where(),
-                     runner.tally().operations));
+    tell(fmt::format("{}, in {}, after {} operations of this rank", e.what(), account.where(),
+                     account.operations()));
   }
-  const auto& tally = runner.tally();
-  std::int64_t operations = 0;
-  for (const auto one : world.gather_values(tally.operations)) operations += one;
-  const auto seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  if (world.rank() == 0) {
-    std::printf(
-        "seeds %llu to %llu on %d ranks: %lld rounds, %lld operations (%.0f per second), %zu "
-        "recoveries; nothing wrong\n",
-        static_cast<unsigned long long>(first), static_cast<unsigned long long>(seed.load()),
-        world.size(), static_cast<long long>(tally.rounds), static_cast<long long>(operations),
-        static_cast<double>(operations) / seconds, world.recoveries().size());
-    std::fflush(stdout);
-  }
+  if (!world.spectator()) print_summary(world, first, seed, account, Clock::now() - start);
   return kExitSuccess;
 }
 

@@ -81,11 +81,6 @@ bool Oracle::unsure(int rank, int buffer) const {
 bool Oracle::may_be_stale(int rank, int buffer) const {
   return at(rank, buffer).may_be_stale;
 }
-void Oracle::doubt_all() {
-  for (auto& rank : memory_) {
-    for (auto& memory : rank) memory.unsure = memory.may_be_stale = true;
-  }
-}
 void Oracle::set(int rank, int buffer, double value) {
   const auto length = program_.buffers[static_cast<std::size_t>(buffer)].length;
   for (std::int64_t i = 0; i < length; ++i) put({rank, buffer, 0, length}, i, value);

@@ -52,8 +52,6 @@ class Oracle {
   [[nodiscard]] bool unsure(int rank, int buffer) const;
   /// Whether a failed operation wrote it, so that it may be stale. Cleared by reset().
   [[nodiscard]] bool may_be_stale(int rank, int buffer) const;
-  /// Nothing is known of any contents until they are given anew.
-  void doubt_all();
   /// What failed until now explains nothing that comes.
   void forgive(int rank, int buffer) { at(rank, buffer).may_be_stale = false; }
   /// A value that is not exact has come up: the program is none (after operations were left out).

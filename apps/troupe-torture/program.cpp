@@ -16,8 +16,8 @@ constexpr std::string_view kKinds[kKindCount] = {
 constexpr std::string_view kWrongs[kWrongCount] = {
     "short_destination", "gather_lengths", "token_dtype", "token_length",
     "no_such_rank",      "freed_token",    "odd_normal",  "root"};
-constexpr std::string_view kRounds[kRoundKindCount] = {"free",    "run",   "held",  "versions",
-                                                       "failing", "slabs", "pieces"};
+constexpr std::string_view kRounds[kRoundKindCount] = {"free",    "run",   "held",   "versions",
+                                                       "failing", "slabs", "pieces", "members"};
 constexpr Slice kNothing{};
 
 /// FNV-1a over numbers.

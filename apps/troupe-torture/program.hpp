@@ -161,9 +161,10 @@ enum class RoundKind : std::uint8_t {
   versions,  ///< fetches of buffers that their owners write at the same time
   failing,   ///< World::run whose last command before a commit fails: the run must not end well
   slabs,     ///< many buffers of a slab each
-  pieces     ///< transfers of many pieces, while all threads wait for something
+  pieces,    ///< transfers of many pieces, while all threads wait for something
+  members    ///< a run in a world that loses ranks for good and gets them back
 };
-inline constexpr std::size_t kRoundKindCount = static_cast<std::size_t>(RoundKind::pieces) + 1;
+inline constexpr std::size_t kRoundKindCount = static_cast<std::size_t>(RoundKind::members) + 1;
 std::string_view to_string(RoundKind kind) noexcept;
 
 struct Round {
@@ -174,7 +175,7 @@ struct Round {
   std::int64_t steps = 1;         ///< run: steps
   std::int64_t commit_every = 1;  ///< run: steps between commits
   std::int64_t stop_at = -1;      ///< run: the step at which its end is asked for; -1: none
-  int special = 0;                ///< held: the rank that comes late; slabs: how many
+  int special = 0;  ///< held: the rank that comes late; slabs: how many; members: waits for all
   /// By step (one unless it is a run), rank and thread.
   std::vector<std::vector<std::vector<std::vector<Operation>>>> scripts;
 };
@@ -191,14 +192,21 @@ struct Program {
   [[nodiscard]] std::uint64_t fingerprint() const;
 };
 
+/// How many of a job's programs suffer faults.
+enum class Faults : std::uint8_t {
+  none,
+  some,  ///< half of the programs, in half of their rounds, one or two at a time
+  many   ///< all programs, in all of their rounds, up to four at a time
+};
+
 /// What a seed is turned into, beside the seed.
 struct Recipe {
   int ranks = 1;
   std::int64_t operations = 1000;
   std::string engine = "cpu";
-  bool faults = true;
-  bool in_run_only = false;  ///< every round is a run: for jobs that are stopped and restarted
-  bool isolated = true;      ///< device hosts are processes, so that they can be lost
+  Faults faults = Faults::some;
+  bool isolated = true;  ///< device hosts are processes, so that they can be lost
+  bool shrinks = false;  ///< the world goes on without ranks that are lost: rounds of members only
   bool collectives = true, tokens = true;
   std::set<RoundKind> rounds{};        ///< empty: all kinds
   std::set<std::uint32_t> left_out{};  ///< operations that are not carried out

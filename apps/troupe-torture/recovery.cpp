@@ -37,12 +37,12 @@ bool Runner::settled_now() {
 }
 
 void Runner::settle() {
-  at(where() + ", settling");
+  account_.at(account_.where() + ", settling");
   const auto end = Clock::now() + conduct_.deadline;
   while (!settled_now()) {
     if (any_rank(Clock::now() > end)) throw Finding("the world does not come back after faults");
     std::this_thread::sleep_for(2ms);
-    advance();
+    account_.advance();
   }
 }
 
@@ -58,13 +58,6 @@ void Runner::check_recoveries() {
     by_clock = by_clock && list[i].kind == "hang";
   }
   if (by_clock) {
-    if (!stormy_) {
-      ++tally_.disturbances;
-      // What became of operations whose futures were dropped nobody knows: in calm they had to end
-      // well.
-      oracle_->doubt_all();
-      looks_.clear();
-    }
     stormy_ = true;
     return;
   }
@@ -77,12 +70,12 @@ void Runner::check_recoveries() {
   }
 }
 
-std::string Runner::stale_buffers() {
-  std::string stale(program_->buffers.size(), 'v');
+std::string Runner::lost_buffers() {
+  std::string lost(program_->buffers.size(), kThere);
   for (int b = 0; b < static_cast<int>(program_->buffers.size()); ++b) {
-    if (!hands_->valid(b)) stale[static_cast<std::size_t>(b)] = 's';
+    if (!hands_->valid(b) || oracle_->unsure(rank_, b)) lost[static_cast<std::size_t>(b)] = kLost;
   }
-  return stale;
+  return lost;
 }
 
 /// All that is valid is what the oracle says; what is not may be so. False: a fault came between.
@@ -100,7 +93,7 @@ bool Runner::try_verify() {
     if (oracle_->unsure(rank_, b)) continue;
     std::vector<std::byte> bytes;
     try {
-      bytes = falsified(hands_->download({rank_, b, 0, spec.length}));
+      bytes = account_.seen(hands_->download({rank_, b, 0, spec.length}));
     } catch (const Exception& e) {
       if (!is_of_a_fault(e.code()))
         throw Finding(fmt::format("buffer {} of rank {} cannot be read: {}", b, rank_, e.what()));
@@ -123,12 +116,11 @@ bool Runner::try_verify() {
   return true;
 }
 
-/// Gives everything that was lost contents anew. False: a fault came between.
-bool Runner::repair(const std::string& stale) {
+/// False: a fault came between.
+bool Runner::try_write(const std::string& lost) {
   try {
-    for (int b = 0; b < static_cast<int>(stale.size()); ++b) {
-      const bool lost = stale[static_cast<std::size_t>(b)] == 's';
-      if (!lost && !oracle_->unsure(rank_, b)) continue;
+    for (int b = 0; b < static_cast<int>(lost.size()); ++b) {
+      if (lost[static_cast<std::size_t>(b)] != kLost) continue;
       if (!hands_->valid(b)) hands_->renew(b);
       hands_->upload(b, Oracle::initial(*program_, rank_, b, version_)).get();
     }
@@ -139,8 +131,26 @@ bool Runner::repair(const std::string& stale) {
   return true;
 }
 
-void Runner::verify() {
+void Runner::write_anew(const std::string& lost) {
   ++version_;
+  const auto end = Clock::now() + 2 * conduct_.deadline;
+  const auto all = world_.gather_text(lost);
+  while (any_rank(!try_write(lost))) {
+    settle();
+    check_recoveries();
+    if (any_rank(Clock::now() > end)) throw Finding("lost buffers cannot be written anew");
+  }
+  for (int r = 0; r < ranks_; ++r) {
+    for (int b = 0; b < static_cast<int>(lost.size()); ++b) {
+      if (all[static_cast<std::size_t>(r)][static_cast<std::size_t>(b)] == kLost)
+        oracle_->reset(r, b, version_);
+      else
+        oracle_->forgive(r, b);
+    }
+  }
+}
+
+void Runner::verify() {
   const auto end = Clock::now() + 2 * conduct_.deadline;
   // A fault may show late, and strike again what is being looked at.
   while (any_rank(!try_verify())) {
@@ -148,22 +158,7 @@ void Runner::verify() {
     check_recoveries();
     if (any_rank(Clock::now() > end)) throw Finding("the contents cannot be read");
   }
-  auto stale = stale_buffers();
-  const auto all = world_.gather_text(stale);
-  while (any_rank(!repair(stale))) {
-    settle();
-    check_recoveries();
-    if (any_rank(Clock::now() > end)) throw Finding("lost buffers cannot be written anew");
-  }
-  for (int r = 0; r < ranks_; ++r) {
-    for (int b = 0; b < static_cast<int>(stale.size()); ++b) {
-      const bool lost = all[static_cast<std::size_t>(r)][static_cast<std::size_t>(b)] == 's';
-      if (lost || oracle_->unsure(r, b))
-        oracle_->reset(r, b, version_);
-      else
-        oracle_->forgive(r, b);
-    }
-  }
+  write_anew(lost_buffers());
 }
 
 }  // namespace troupe::torture

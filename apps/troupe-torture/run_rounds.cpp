@@ -58,7 +58,6 @@ void add_all(Checkpoint& state, Hands& hands, std::size_t buffers) {
 }  // namespace
 
 void Runner::play_run(const Round& round) {
-  ++tally_.runs;
   // What the run must come to, and what its steps see on the way.
   std::vector<std::vector<std::byte>> before;
   for (int b = 0; b < static_cast<int>(program_->buffers.size()); ++b)
@@ -68,7 +67,7 @@ void Runner::play_run(const Round& round) {
     oracle_->apply(
         round, s, [](const Operation&) { return Outcome::done; },
         [&](const Operation& op, const std::vector<std::byte>& expected) {
-          if (op.rank == rank_) looks_.emplace_back(op.id, expected);
+          if (op.rank == rank_) looks_[op.id] = expected;
         });
   }
   stop_asked_ = false;
@@ -82,7 +81,8 @@ void Runner::play_run(const Round& round) {
     try {
       run_once(round, state);
     } catch (const Exception& e) {
-      const bool stopped = conduct_.resume && e.code() == Errc::requeue && round.stop_at >= 0;
+      // Asked for in this run, or in the one before, which ended first.
+      const bool stopped = conduct_.resume && e.code() == Errc::requeue;
       if (stopped || ends_world(e.code())) throw;  // the end of the job, which may be run again
       again = saves_ && conduct_.disk_fails && e.code() == Errc::io;
       if (!again) throw Finding(std::string("run() fails: ") + e.what());
@@ -94,9 +94,9 @@ void Runner::play_run(const Round& round) {
       hands_->upload(b, before[static_cast<std::size_t>(b)]).get();
     }
   }
-  end_blows();
+  blows_.end();
   looks_.clear();
-  at(where() + ", compared");
+  account_.at(account_.where() + ", compared");
   meets_by_puts_ = false;
   if (stormy_) settle();
   verify();
@@ -112,7 +112,7 @@ SaveOptions Runner::save_options(const Round& round) const {
   const auto keeping = keeping_of(*program_, round);
   SaveOptions save;
   save.directory = saves_ ? conduct_.folder : "";
-  save.name = fmt::format("seed-{}-{}", program_->seed, tally_.rounds);
+  save.name = fmt::format("seed-{}-{}", program_->seed, round_);
   save.every = saves_ ? keeping.every : 0;
   save.restart = conduct_.resume ? SaveOptions::kNewest : SaveOptions::kNever;
   save.partner = keeping.partner;
@@ -128,7 +128,7 @@ void Runner::run_once(const Round& round, Checkpoint& state) {
   world_.run(
       state,
       [&](std::int64_t number) {
-        advance();
+        account_.advance();
         const auto due = [&](std::int64_t i) {
           return i % round.commit_every == 0 || (save.every > 0 && i % save.every == 0);
         };
@@ -137,11 +137,12 @@ void Runner::run_once(const Round& round, Checkpoint& state) {
         // What a rank asks of another's device belongs to the commits of both: it comes behind the
         // commit before it, and is done when the next is due.
         if (crosses && due(number)) meet();
-        play_step(
-            round.scripts[static_cast<std::size_t>(number)][static_cast<std::size_t>(rank_)][0]);
+        play_step(round.scripts[static_cast<std::size_t>(number)][static_cast<std::size_t>(rank_)]);
         if (crosses && (due(number + 1) || last)) fence();
         if (last && keeping.waits_at_end && !crosses) meet();
-        if (conduct_.resume && number == round.stop_at && !stop_asked_ && rank_ == 0) {
+        // The run ends at the second commit from now, if it lasts so long; else the next one would.
+        const bool in_time = number + 2 * round.commit_every < round.steps;
+        if (conduct_.resume && number == round.stop_at && in_time && !stop_asked_ && rank_ == 0) {
           stop_asked_ = true;
           world_.request_stop();
         }
@@ -212,44 +213,27 @@ void Runner::exchange_tokens_on_device() {
   tokens_epoch_ = epoch;
 }
 
-void Runner::play_step(const std::vector<Operation>& script) {
-  Hands::Thread in_hand;
-  std::vector<std::pair<const Operation*, Future<void>>> pending;
-  const auto demand = [&](const Operation& op, const Future<void>& future) {
-    wait(future, describe(op));
-    const auto& outcome = future.wait();
-    if (outcome.ok() || (outcome.code() == Errc::unsupported && !random_.supported)) return;
-    if (is_of_a_fault(outcome.code()) || outcome.code() == Errc::peer_lost)
-      throw Exception(outcome.error());  // the step ends, the run repeats it
-    throw Finding("in a step it fails: " + describe(op) + ": " + outcome.error().to_string());
-  };
-  for (const auto& op : script) {
-    advance();
-    if (op.kind == Kind::pause) {
-      std::this_thread::sleep_for(std::chrono::microseconds(op.data));
-      continue;
-    }
-    if (op.kind == Kind::fault) {
-      if (!struck_.insert(op.id).second) continue;
-      (void)strike(op);
-      // Work on the host: what the step asks of other ranks then comes late, maybe behind a
-      // rollback.
-      std::this_thread::sleep_for(std::chrono::microseconds(op.data % 40'000));
-      continue;
-    }
-    const auto future = hands_->submit(op, in_hand);
-    ++tally_.operations;
-    if (op.await == Await::now) demand(op, future);
-    if (op.await != Await::now && op.await != Await::drop) pending.emplace_back(&op, future);
-  }
-  for (const auto& [op, future] : pending) demand(*op, future);
-  for (auto& one : in_hand.seen) {
-    if (one.future.valid()) demand(*one.op, one.future);
-    if (one.later) one.bytes = one.later();
-    for (const auto& [id, expected] : looks_) {
-      if (id == one.op->id) compare(*one.op, falsified(std::move(one.bytes)), expected);
-    }
-  }
+void Runner::play_step(const std::vector<std::vector<Operation>>& scripts) {
+  const Listener listener{
+      .outcome = [this](const Operation& op, const Result<void>& outcome) { demand(op, outcome); },
+      .saw =
+          [this](const Operation& op, std::vector<std::byte> bytes) {
+            const auto expected = looks_.find(op.id);
+            if (expected != looks_.end()) compare(op, bytes, expected->second);
+          }};
+  Threads threads;
+  for (const auto& script : scripts)
+    threads.start([&] { player_.play(script, *hands_, listener); });
+  threads.join();
+}
+
+/// Faults end the step, and the run repeats it; nothing else may go wrong.
+void Runner::demand(const Operation& op, const Result<void>& outcome) const {
+  const auto code = outcome.code();
+  const bool draws = op.kind == Kind::uniform || op.kind == Kind::normal;
+  if (outcome.ok() || (draws && code == Errc::unsupported && !random_.supported)) return;
+  if (is_of_a_fault(code) || code == Errc::peer_lost) throw Exception(outcome.error());
+  throw Finding("in a step it fails: " + describe(op) + ": " + outcome.error().to_string());
 }
 
 /// A command fails, and only the device host finds out, late: before a commit, with or without a
@@ -270,7 +254,7 @@ void Runner::play_failing(const Round& round) {
   try {
     world_.run(state,
                [&](std::int64_t number) {
-                 advance();
+                 account_.advance();
                  if (dealt) goes_back_to = std::min(goes_back_to, number);
                  for (int i = 0; i < round.special; ++i) device_.fill(room, static_cast<double>(i));
                  device_.vector().axpby(1.0, room.slice(0, 500), 1.0, state_of_it);

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <exception>
+#include <set>
 
 #include "random.hpp"
 
@@ -20,11 +20,6 @@ bool answers(Wrong wrong, Errc code) {
     case Wrong::root: return code == Errc::invalid || code == Errc::library;
     default: return code == Errc::invalid;
   }
-}
-
-/// A coroutine that awaits the operation.
-Future<void> await(Future<void> future) {
-  co_await future;
 }
 
 /// The ids of the round's operations: first and one past the last.
@@ -45,17 +40,16 @@ std::pair<std::uint32_t, std::uint32_t> ids_of(const Round& round) {
 
 }  // namespace
 
-bool is_of_a_fault(Errc code) {
-  return code == Errc::device_lost || code == Errc::world_reformed || code == Errc::stale;
-}
-
-Runner::Runner(Runtime& runtime, const Conduct& conduct)
+Runner::Runner(Runtime& runtime, const Conduct& conduct, Account& account)
     : runtime_(runtime),
       world_(runtime.world()),
       device_(runtime.device()),
       conduct_(conduct),
       rank_(world_.rank()),
       ranks_(world_.size()),
+      account_(account),
+      blows_(runtime),
+      player_(account, blows_, conduct.deadline),
       meeting_(device_.alloc<double>(8)),
       own_tokens_(device_.alloc<std::uint8_t>(64 * sizeof(GpuToken))),
       all_tokens_(device_.alloc<std::uint8_t>(64 * sizeof(GpuToken) * ranks_)) {
@@ -82,22 +76,6 @@ Runner::Runner(Runtime& runtime, const Conduct& conduct)
   (void)device_.take_error();
 }
 
-std::string Runner::where() const {
-  const std::lock_guard lock(where_mutex_);
-  return where_;
-}
-void Runner::at(std::string where) {
-  const std::lock_guard lock(where_mutex_);
-  where_ = std::move(where);
-  advance();
-}
-
-void Runner::wait(const Future<void>& future, const std::string& what) const {
-  if (!future.wait_for(conduct_.deadline))
-    throw Finding(fmt::format("it does not resolve within {} s: {}",
-                              std::chrono::duration<double>(conduct_.deadline).count(), what));
-}
-
 bool Runner::any_rank(bool mine) {
   const auto all = world_.gather_values(mine);
   return std::find(all.begin(), all.end(), true) != all.end();
@@ -114,7 +92,7 @@ void Runner::begin(const Program& program) {
   suspicious_ = false;
   suspicion_.clear();
   version_ = 0;
-  struck_.clear();
+  blows_.begin();
   hands_ = std::make_unique<Hands>(runtime_, program);
   oracle_ = std::make_unique<Oracle>(program, random_);
   (void)device_.take_error();
@@ -125,12 +103,12 @@ void Runner::begin(const Program& program) {
 }
 
 void Runner::run(const Program& program) {
-  at(fmt::format("seed {}: making its buffers", program.seed));
+  account_.at(fmt::format("seed {}: making its buffers", program.seed));
   begin(program);
-  for (std::size_t i = 0; i < program.rounds.size(); ++i) {
-    const auto& round = program.rounds[i];
+  for (round_ = 0; round_ < program.rounds.size(); ++round_) {
+    const auto& round = program.rounds[round_];
     if (round.left_out) continue;
-    at(fmt::format("seed {}, round {} ({})", program.seed, i, to_string(round.kind)));
+    account_.at(fmt::format("seed {}, round {} ({})", program.seed, round_, to_string(round.kind)));
     switch (round.kind) {
       case RoundKind::free:
       case RoundKind::held: play_free(round); break;
@@ -139,18 +117,17 @@ void Runner::run(const Program& program) {
       case RoundKind::failing: play_failing(round); break;
       case RoundKind::slabs: play_slabs(round); break;
       case RoundKind::pieces: play_pieces(round); break;
+      case RoundKind::members: break;  // see Members
     }
     if (oracle_->inexact())
       throw Finding("the program has no exact values: " + *oracle_->inexact());
-    ++tally_.rounds;
   }
   if (stormy_) {
     settle();
     check_recoveries();
   }
-  at(fmt::format("seed {}: freeing its buffers", program.seed));
+  account_.at(fmt::format("seed {}: freeing its buffers", program.seed));
   hands_.reset();
-  ++tally_.programs;
 }
 
 // Rounds in which faults are seen
@@ -171,33 +148,25 @@ void Runner::play_free(const Round& round) {
   exchange_tokens();
   const auto [first, end] = ids_of(round);
   Codes codes(first, end);
+  const bool hears_all = stormy_;
   world_.barrier();
-  std::exception_ptr failure;
   {
     const auto play = [&](int t) {
-      return std::jthread([&, t] {
-        try {
-          play_thread(round, static_cast<std::size_t>(t), codes);
-        } catch (...) {
-          const std::lock_guard lock(mutex_);
-          failure = std::current_exception();
-        }
-      });
+      return [&, t] { play_thread(round, static_cast<std::size_t>(t), codes); };
     };
     // Who waits for the collective, and may do so in its script, ends last.
-    std::jthread waits;
-    std::vector<std::jthread> threads;
+    Threads waits, threads;
     const bool held = round.kind == RoundKind::held, late = held && rank_ == round.special;
-    if (held && !late) waits = play(round.threads);
-    for (int t = 0; t < round.threads; ++t) threads.push_back(play(t));
+    if (held && !late) waits.start(play(round.threads));
+    for (int t = 0; t < round.threads; ++t) threads.start(play(t));
+    threads.join();
     if (held) {
-      threads.clear();  // nothing of theirs may depend on the collective
-      world_.barrier();
-      if (late) waits = play(round.threads);
+      world_.barrier();  // nothing of the threads may depend on the collective
+      if (late) waits.start(play(round.threads));
     }
+    waits.join();
   }
-  if (failure) std::rethrow_exception(failure);
-  end_blows();
+  blows_.end();
   // What became of it on all ranks.
   std::vector<Codes> all(static_cast<std::size_t>(ranks_), Codes(first, end));
   const auto texts = world_.gather_text(codes.text());
@@ -209,7 +178,12 @@ void Runner::play_free(const Round& round) {
     settle();
     check_recoveries();
   }
-  at(where() + ", compared");
+  // A fault that nobody ordered: what became of operations whose futures were dropped is not known.
+  if (stormy_ && !hears_all) {
+    looks_.clear();
+    return write_anew(std::string(program_->buffers.size(), kLost));
+  }
+  account_.at(account_.where() + ", compared");
   oracle_->apply(
       round, 0,
       [&](const Operation& op) {
@@ -219,9 +193,8 @@ void Runner::play_free(const Round& round) {
       },
       [&](const Operation& op, const std::vector<std::byte>& expected) {
         if (op.rank != rank_) return;
-        for (const auto& [id, bytes] : looks_) {
-          if (id == op.id) return compare(op, bytes, expected);
-        }
+        const auto seen = looks_.find(op.id);
+        if (seen != looks_.end()) compare(op, seen->second, expected);
       });
   looks_.clear();
   verify();
@@ -241,77 +214,38 @@ void Runner::play_free(const Round& round) {
 }
 
 void Runner::play_thread(const Round& round, std::size_t thread, Codes& codes) {
-  Hands::Thread in_hand;
-  play_script(round.scripts[0][static_cast<std::size_t>(rank_)][thread], in_hand, codes);
+  const auto& script = round.scripts[0][static_cast<std::size_t>(rank_)][thread];
+  player_.play(script, *hands_,
+               {.outcome =
+                    [&](const Operation& op, const Result<void>& outcome) {
+                      {
+                        const std::lock_guard lock(mutex_);
+                        codes.set(op.id, outcome.code());
+                      }
+                      check_outcome(op, outcome);
+                    },
+                .saw =
+                    [&](const Operation& op, std::vector<std::byte> bytes) {
+                      const std::lock_guard lock(mutex_);
+                      looks_[op.id] = std::move(bytes);
+                    },
+                .hears_all = stormy_});
+  wait_for_others(script);
 }
 
-void Runner::play_script(const std::vector<Operation>& script, Hands::Thread& in_hand,
-                         Codes& codes) {
-  std::vector<std::pair<const Operation*, Future<void>>> pending;
-  std::set<int> asked;  // ranks whose devices were asked for something that nobody waits for
+void Runner::wait_for_others(const std::vector<Operation>& script) {
+  std::set<int> asked;
   for (const auto& op : script) {
-    advance();
-    if (op.kind == Kind::pause) {
-      std::this_thread::sleep_for(std::chrono::microseconds(op.data));
-      continue;
-    }
-    if (op.kind == Kind::fault) {
-      if (const auto struck = strike(op); struck.valid()) pending.emplace_back(&op, struck);
-      continue;
-    }
-    Future<void> future;
-    try {
-      future = hands_->submit(op, in_hand);
-    } catch (const Exception& e) {
-      note(op, Result<void>(e.error()), codes);
-      if (op.kind == Kind::replace && !is_of_a_fault(e.code()))
-        throw Finding(describe(op) + ": " + e.what());
-      continue;
-    }
-    future = watch(op, future, codes);
-    const auto& to = written(op);
-    if (op.target != op.rank) asked.insert(op.target);
-    if (op.kind == Kind::put) asked.insert(to.rank);
-    if (op.await == Await::now) wait(future, describe(op));
-    if (op.await == Await::drop && !stormy_) continue;
-    pending.emplace_back(&op, future);
+    asked.insert(op.target);
+    if (op.kind == Kind::put) asked.insert(written(op).rank);
   }
+  asked.erase(rank_);
   for (const int other : asked) {
-    if (other == rank_) continue;
     // Others' devices do in order what this rank asks of them: behind this it is all there.
     const auto behind = world_.device(Rank(other)).nop();
     wait(behind, fmt::format("a nop on rank {}, behind all else", other));
-    note({}, behind.wait(), codes);
+    check_outcome({}, behind.wait());
   }
-  for (const auto& [op, future] : pending) {
-    wait(future, describe(*op));
-    note(*op, future.wait(), codes);
-  }
-  look(in_hand.seen, codes);
-}
-
-Future<void> Runner::watch(const Operation& op, const Future<void>& future, Codes& codes) {
-  switch (op.await) {
-    case Await::callback: {
-      Promise<void> promise;
-      auto told = promise.future();
-      future.on_ready([promise = std::make_shared<Promise<void>>(std::move(promise))](
-                          const Result<void>& outcome) { promise->resolve(outcome); });
-      return told;
-    }
-    case Await::chain: return when_all({future.then([] {}), future});
-    case Await::coroutine: return await(future);
-    default: (void)codes; return future;
-  }
-}
-
-void Runner::note(const Operation& op, const Result<void>& outcome, Codes& codes) {
-  if (op.kind != Kind::nop || op.id != 0) {
-    const std::lock_guard lock(mutex_);
-    codes.set(op.id, outcome.code());
-    ++tally_.operations;
-  }
-  check_outcome(op, outcome);
 }
 
 void Runner::check_outcome(const Operation& op, const Result<void>& outcome) {
@@ -331,27 +265,6 @@ void Runner::check_outcome(const Operation& op, const Result<void>& outcome) {
   if (!is_of_a_fault(code)) throw Finding("it fails: " + what);
   const std::lock_guard lock(mutex_);
   if (!suspicious_.exchange(true)) suspicion_ = what;
-}
-
-void Runner::look(std::vector<Seen>& seen, Codes& codes) {
-  for (auto& one : seen) {
-    if (one.future.valid() && !one.future.wait().ok()) continue;
-    try {
-      if (one.later) one.bytes = one.later();
-    } catch (const Exception& e) {
-      note(*one.op, Result<void>(e.error()), codes);
-      continue;
-    }
-    const std::lock_guard lock(mutex_);
-    looks_.emplace_back(one.op->id, falsified(std::move(one.bytes)));
-  }
-  seen.clear();
-}
-
-std::vector<std::byte> Runner::falsified(std::vector<std::byte> bytes) {
-  if (downloads_.fetch_add(1) == conduct_.spoil && !bytes.empty()) bytes.back() ^= std::byte{0x41};
-  ++tally_.downloads;
-  return bytes;
 }
 
 void Runner::compare(const Operation& op, const std::vector<std::byte>& seen,

@@ -15,7 +15,7 @@ namespace troupe::torture {
 /// Each rank writes versions of a buffer, whole ones, while the rank before it fetches it again and
 /// again: what comes is one version as a whole, and none that is older than what came before.
 void Runner::play_versions(const Round& round) {
-  Random random(derive(program_->seed, static_cast<std::uint64_t>(tally_.rounds)));
+  Random random(derive(program_->seed, round_));
   const auto length =
       random.one_in(4) ? random.between(100'000, 2'000'000) : random.between(1, 20'000);
   const auto mine = device_.alloc<double>(length), copy = device_.alloc<double>(length);
@@ -38,9 +38,9 @@ void Runner::play_versions(const Round& round) {
   });
   double newest = 0;
   for (int i = 0; i < std::max(4, round.special / 4); ++i) {
-    advance();
+    account_.advance();
     const auto fetched = world_.fetch(source, copy);
-    ++tally_.operations;
+    account_.count_operations();
     wait(fetched, fmt::format("a fetch of {} elements that are being written", length));
     check_outcome({}, fetched.wait());
     if (!fetched.wait().ok()) break;
@@ -53,7 +53,7 @@ void Runner::play_versions(const Round& round) {
                       length, newest, *least, *most));
     newest = *least;
   }
-  tally_.operations += round.special;
+  account_.count_operations(round.special);
   writer.join();
   if (failure) std::rethrow_exception(failure);
   world_.barrier();
@@ -66,7 +66,7 @@ void Runner::play_versions(const Round& round) {
 /// Fetches and puts of many pieces, each element another, while threads on all ranks wait for small
 /// things: whoever waits carries out what is due, so many threads have a part in each transfer.
 void Runner::play_pieces(const Round& round) {
-  const auto seed = derive(program_->seed, static_cast<std::uint64_t>(tally_.rounds));
+  const auto seed = derive(program_->seed, round_);
   const auto length = Random(seed).between(2, 16) * (std::int64_t{2} << 20) / 8 / ranks_ * 2 + 5;
   const auto contents = [&](int rank) {
     const auto bytes = random_bytes(derive(seed, static_cast<std::uint64_t>(rank)),
@@ -96,8 +96,8 @@ void Runner::play_pieces(const Round& round) {
   }
   std::string wrong;
   for (int i = 0; i < 4 + round.special / 4 && wrong.empty(); ++i) {
-    advance();
-    ++tally_.operations;
+    account_.advance();
+    account_.count_operations();
     device_.fill(fetched, std::uint64_t{0});
     const auto transfer = world_.fetch(sources[static_cast<std::size_t>(next)], fetched);
     wait(transfer, fmt::format("a fetch of {} elements", length));
@@ -138,7 +138,7 @@ void Runner::play_slabs(const Round& round) {
   std::vector<bool> written;
   const auto count = std::min<std::int64_t>(round.special, most_slabs(slab, ranks_));
   for (int i = 0; i < count; ++i) {
-    advance();
+    account_.advance();
     auto made = device_.try_alloc<std::int32_t>(slab / 4);
     if (!made.ok()) {
       if (made.code() == Errc::out_of_memory) break;  // the limit is told of, that is all right
@@ -146,7 +146,7 @@ void Runner::play_slabs(const Round& round) {
     }
     buffers.push_back(*made);
     const auto filled = device_.fill(*made, i);
-    ++tally_.operations;
+    account_.count_operations();
     wait(filled, "a fill of a new slab");
     check_outcome({}, filled.wait());
     written.push_back(
@@ -154,7 +154,6 @@ void Runner::play_slabs(const Round& round) {
   }
   world_.barrier();
   if (program_->stormy && rank_ == round.special % ranks_) {
-    ++tally_.blows;
     wait(device_.inject(memory::FaultKind::kill), "a fault that was ordered");
   }
   settle();

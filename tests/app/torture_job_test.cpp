@@ -26,6 +26,35 @@ TEST(Torture, AFlippedByteIsFound) {
   EXPECT_TRUE(job.nothing_left());
 }
 
+TEST(Torture, ADescriptorThatIsLeftOpenIsFound) {
+  Job job(ranks_here(2), kQuiet + Arguments{"--leak", "on", "--deadline", "5s"}, {.limit = 120s});
+  EXPECT_EQ(job.wait(), 1) << job.out();
+  EXPECT_NE(job.err().find("LEFT OPEN: the rank has open: "), std::string::npos) << job.err();
+  EXPECT_TRUE(job.nothing_left());
+}
+
+/// A rank is lost for good, and its part of the data is dealt out to the others.
+const Arguments kLoss{"--seed",           "79", "--operations",   "150", "--on-loss", "shrink",
+                      "--restart-budget", "0",  "--rejoin-after", "0s"};
+
+TEST(Torture, AWorldShrinksWithWhatTheOracleSays) {
+  if (ranks_here(3) < 3) GTEST_SKIP() << "a rank is lost";
+  Job job(3, kLoss, {.limit = 170s});
+  EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
+  EXPECT_NE(job.out().find("on 2 ranks"), std::string::npos) << job.out();
+  EXPECT_NE(job.out().find("1 ranks lost, 0 back; nothing wrong"), std::string::npos) << job.out();
+  EXPECT_TRUE(job.nothing_left());
+}
+
+/// A flipped byte in what is dealt out after a loss ends the job.
+TEST(Torture, AFlippedByteInAShareIsFound) {
+  if (ranks_here(3) < 3) GTEST_SKIP() << "ranks are lost";
+  Job job(3, kLoss + Arguments{"--spoil", "5"}, {.limit = 170s});
+  EXPECT_EQ(job.wait(), 1) << job.out();
+  EXPECT_NE(job.err().find("WRONG CONTENTS"), std::string::npos) << job.err();
+  EXPECT_TRUE(job.nothing_left());
+}
+
 /// Without mpirun it starts jobs itself. What it finds there it makes smaller: the falsified
 /// download is of the final look at all buffers, for which no operation is needed.
 TEST(Torture, AFailingProgramIsMadeSmaller) {

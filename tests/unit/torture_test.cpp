@@ -1,12 +1,19 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <future>
 
+#include "account.hpp"
+#include "holdings.hpp"
 #include "oracle.hpp"
 #include "program.hpp"
 #include "reduce.hpp"
+#include "threads.hpp"
 #include "values.hpp"
 
 // The parts of troupe-torture that need no device: what a seed makes, what it must come to, and how
@@ -62,6 +69,7 @@ TEST(Torture, EverythingTakesPart) {
   std::set<Blow> blows;
   std::set<Await> awaits;
   bool remote = false, big = false;
+  std::set<int> threads_of_runs;
   for (std::uint64_t seed = 1; seed < 120; ++seed) {
     const auto program = generate(seed, {.ranks = 2, .operations = 1000});
     for (const auto& round : program.rounds) rounds.insert(round.kind);
@@ -69,7 +77,8 @@ TEST(Torture, EverythingTakesPart) {
       dtypes.insert(buffer.dtype);
       big = big || buffer.length * 4 > std::int64_t{4} << 20;
     }
-    for_each_operation(program, [&](const Round&, const Operation& op) {
+    for_each_operation(program, [&](const Round& round, const Operation& op) {
+      if (round.kind == RoundKind::run) threads_of_runs.insert(op.thread);
       kinds.insert(op.kind);
       awaits.insert(op.await);
       if (op.kind == Kind::wrong) wrongs.insert(op.wrong);
@@ -78,11 +87,12 @@ TEST(Torture, EverythingTakesPart) {
     });
   }
   EXPECT_EQ(kinds.size(), kKindCount);
-  EXPECT_EQ(rounds.size(), kRoundKindCount);
+  EXPECT_EQ(rounds.size(), kRoundKindCount - 1);  // members: see below
   EXPECT_EQ(dtypes.size(), kDTypeCount);
   EXPECT_EQ(wrongs.size(), kWrongCount - 1);  // `root` is what a round of its own is about
   EXPECT_EQ(blows.size(), 6u);
   EXPECT_EQ(awaits.size(), 6u);
+  EXPECT_EQ(threads_of_runs.size(), 4u);
   EXPECT_TRUE(remote);
   EXPECT_TRUE(big);
 }
@@ -209,6 +219,26 @@ TEST(Torture, WhatFailedHasNoEffectAndMayBeStale) {
   EXPECT_FALSE(oracle.unsure(0, 0));
 }
 
+/// What is wrong comes before the errors that other threads have of it, whichever was first.
+TEST(Torture, AFindingOfAThreadIsNotLostAmongErrors) {
+  for (const bool late : {false, true}) {
+    Threads threads;
+    std::promise<void> thrown;
+    threads.start([&] {
+      if (late) thrown.get_future().wait();
+      throw Finding("wrong");
+    });
+    threads.start([&] {
+      thrown.set_value();
+      throw std::runtime_error("an error");
+    });
+    EXPECT_THROW(threads.join(), Finding);
+  }
+  Threads quiet;
+  quiet.start([] {});
+  EXPECT_NO_THROW(quiet.join());
+}
+
 TEST(Torture, ASingleBitIsSeen) {
   const BufferSpec spec{DType::i32, 50, Contents::integers, {}};
   const auto bytes = random_integers(DType::i32, 3, 50);
@@ -228,6 +258,89 @@ TEST(Torture, ReducingKeepsWhatIsNeededAndNoMore) {
     EXPECT_EQ(left_out[i], i != 17 && i != 18 && i != 140) << i;
   EXPECT_LT(runs, 200);
   EXPECT_EQ(to_ranges({true, true, false, true, false, true}), "0-1,3,5");
+}
+
+/// In a world that shrinks nothing is drawn that parts could not do wherever they are.
+TEST(Torture, ProgramsOfMembersKeepToWhatPartsCanDo) {
+  std::set<Kind> collectives;
+  bool waits = false, struck = false, fails_for_good = false;
+  for (std::uint64_t seed = 1; seed < 60; ++seed) {
+    const auto program = generate(seed, {.ranks = 3, .operations = 500, .shrinks = true});
+    for (const auto& round : program.rounds) {
+      ASSERT_EQ(round.kind, RoundKind::members);
+      waits = waits || round.special != 0;
+    }
+    for_each_operation(program, [&](const Round&, const Operation& op) {
+      if (is_collective(op.kind)) collectives.insert(op.kind);
+      ASSERT_TRUE(op.kind != Kind::hold && op.kind != Kind::replace && op.kind != Kind::wrong);
+      if (op.kind == Kind::all_reduce) {
+        ASSERT_EQ(op.reduce, ReduceOp::sum);
+      }
+      struck = struck || op.kind == Kind::fault;
+      fails_for_good = fails_for_good ||
+                       (op.kind == Kind::fault && op.fault == memory::FaultKind::device_failure);
+    });
+  }
+  EXPECT_EQ(collectives, (std::set<Kind>{Kind::all_reduce, Kind::broadcast}));
+  EXPECT_TRUE(waits && struck && fails_for_good);
+}
+
+TEST(Torture, FaultsComeAtThreeLevels) {
+  const auto blows = [](Faults level) {
+    std::size_t stormy = 0, most = 0;
+    for (std::uint64_t seed = 1; seed < 40; ++seed) {
+      const auto program = generate(seed, {.ranks = 2, .operations = 500, .faults = level});
+      stormy += program.stormy ? 1 : 0;
+      for (const auto& round : program.rounds) {
+        for (const auto& step : round.scripts) {
+          std::size_t here = 0;
+          for (const auto& rank : step) {
+            for (const auto& script : rank)
+              here += static_cast<std::size_t>(
+                  std::count_if(script.begin(), script.end(),
+                                [](const auto& op) { return op.kind == Kind::fault; }));
+          }
+          most = std::max(most, here);
+        }
+      }
+    }
+    return std::pair(stormy, most);
+  };
+  EXPECT_EQ(blows(Faults::none), std::pair(std::size_t{0}, std::size_t{0}));
+  EXPECT_LT(blows(Faults::some).first, 39u);
+  EXPECT_EQ(blows(Faults::some).second, 2u);
+  EXPECT_EQ(blows(Faults::many), std::pair(std::size_t{39}, std::size_t{4}));
+}
+
+TEST(Torture, WhatIsLeftOpenIsFoundByKind) {
+  EXPECT_EQ(kind_of("socket:[123]"), "socket");
+  EXPECT_EQ(kind_of("anon_inode:[eventfd]"), "[eventfd]");
+  EXPECT_EQ(kind_of("/memfd:troupe-slab (deleted)"), "/memfd:troupe-slab");
+  EXPECT_EQ(kind_of("/dev/shm/open_mpi.0000"), "/dev/shm");
+  EXPECT_EQ(kind_of("/tmp/some/file"), "file");
+  const auto before = holdings_of(::getpid());
+  EXPECT_EQ(grown(before, holdings_of(::getpid()), {}), "");
+  const int event = ::eventfd(0, EFD_CLOEXEC);
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::pipe(ends), 0);
+  const auto after = holdings_of(::getpid());
+  const auto text = grown(before, after, {});
+  EXPECT_NE(text.find("[eventfd]"), std::string::npos) << text;
+  EXPECT_NE(text.find("pipe"), std::string::npos) << text;
+  EXPECT_EQ(grown(before, after, {"[eventfd]", "pipe"}), "");
+  for (const int fd : {event, ends[0], ends[1]}) ::close(fd);
+  EXPECT_EQ(grown(before, holdings_of(::getpid()), {}), "");
+}
+
+TEST(Torture, AnEntryOfDevShmIsForgottenOnceNobodyHasIt) {
+  const auto path = "/dev/shm/troupe-torture-test-" + std::to_string(::getpid());
+  const int fd = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+  if (fd < 0) GTEST_SKIP() << "no /dev/shm";
+  EXPECT_FALSE(forgotten_in_dev_shm().contains(path));
+  ::close(fd);
+  EXPECT_TRUE(forgotten_in_dev_shm().contains(path));
+  ::unlink(path.c_str());
+  EXPECT_FALSE(forgotten_in_dev_shm().contains(path));
 }
 
 /// What is left out is not there, and nothing else has changed.

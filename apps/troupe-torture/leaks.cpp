@@ -1,0 +1,60 @@
+#include "leaks.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "account.hpp"
+#include "blows.hpp"
+
+namespace troupe::torture {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+const std::vector<std::string> kMemory{"/memfd:troupe-slab", "/memfd:troupe-pinned",
+                                       "/memfd:troupe-apart"};
+constexpr std::size_t kDeviceHosts = 2;  ///< the active one and the standby
+
+Holdings of_device_hosts() {
+  Holdings most;
+  for (const auto pid : device_hosts()) {
+    for (const auto& [kind, count] : holdings_of(pid)) most[kind] = std::max(most[kind], count);
+  }
+  return most;
+}
+
+}  // namespace
+
+Leaks::Leaks(Runtime& runtime, std::chrono::nanoseconds patience) : patience_(patience) {
+  const auto end = Clock::now() + patience_;
+  const bool rises = runtime.config().text("standby") != "off";
+  while (rises && !runtime.world().standby_ready() && Clock::now() < end)
+    std::this_thread::sleep_for(5ms);
+  rank_ = holdings_of(::getpid());
+  device_host_ = of_device_hosts();
+}
+
+std::string Leaks::found() const {
+  auto text = grown(rank_, holdings_of(::getpid()), kMemory);
+  if (!text.empty()) text = "the rank has open: " + text;
+  const auto host = grown(device_host_, of_device_hosts(), {});
+  if (!host.empty()) text += (text.empty() ? "" : "; ") + ("a device host has open: " + host);
+  if (const auto hosts = device_hosts().size(); hosts > kDeviceHosts)
+    text += (text.empty() ? "" : "; ") + std::to_string(hosts) + " device hosts are there";
+  return text;
+}
+
+void Leaks::check() {
+  const auto end = Clock::now() + patience_;
+  auto text = found();
+  while (!text.empty() && Clock::now() < end) {
+    std::this_thread::sleep_for(20ms);
+    text = found();
+  }
+  if (!text.empty()) throw Finding("LEFT OPEN: " + text);
+}
+
+}  // namespace troupe::torture

@@ -1,0 +1,91 @@
+#include "player.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe::torture {
+namespace {
+
+/// A coroutine that awaits the operation.
+Future<void> await(Future<void> future) {
+  co_await future;
+}
+
+/// The future that is waited for in the place of the operation's own.
+Future<void> watched(const Operation& op, const Future<void>& future) {
+  switch (op.await) {
+    case Await::callback: {
+      Promise<void> promise;
+      auto told = promise.future();
+      future.on_ready([promise = std::make_shared<Promise<void>>(std::move(promise))](
+                          const Result<void>& outcome) { promise->resolve(outcome); });
+      return told;
+    }
+    case Await::chain: return when_all({future.then([] {}), future});
+    case Await::coroutine: return await(future);
+    default: return future;
+  }
+}
+
+}  // namespace
+
+bool is_of_a_fault(Errc code) {
+  return code == Errc::device_lost || code == Errc::world_reformed || code == Errc::stale;
+}
+
+void Player::wait(const Future<void>& future, const std::string& what) const {
+  if (!future.wait_for(deadline_))
+    throw Finding(fmt::format("it does not resolve within {} s: {}",
+                              std::chrono::duration<double>(deadline_).count(), what));
+}
+
+void Player::play(std::span<const Operation> script, Hands& hands, const Listener& listener) const {
+  Hands::Thread in_hand;
+  std::vector<std::pair<const Operation*, Future<void>>> pending;
+  const auto end = [&](const Operation& op, const Future<void>& future) {
+    wait(future, describe(op));
+    listener.outcome(op, future.wait());
+  };
+  for (const auto& op : script) {
+    account_.advance();
+    if (op.kind == Kind::pause) {
+      std::this_thread::sleep_for(std::chrono::microseconds(op.data));
+      continue;
+    }
+    account_.count_operations();
+    Future<void> future;
+    try {
+      future = op.kind == Kind::fault ? blows_.strike(op) : hands.submit(op, in_hand);
+    } catch (const Exception& e) {
+      listener.outcome(op, e.error());
+      continue;
+    }
+    if (!future.valid() || (op.await == Await::drop && !listener.hears_all)) continue;
+    future = watched(op, future);
+    if (op.await == Await::now)
+      end(op, future);
+    else
+      pending.emplace_back(&op, future);
+  }
+  for (const auto& [op, future] : pending) end(*op, future);
+  look(in_hand.seen, listener);
+}
+
+void Player::look(std::vector<Seen>& seen, const Listener& listener) const {
+  for (auto& one : seen) {
+    if (one.future.valid()) {
+      // Who looks waits for it, whatever else the script does with the future.
+      wait(one.future, describe(*one.op));
+      listener.outcome(*one.op, one.future.wait());
+      if (!one.future.wait().ok()) continue;
+    }
+    try {
+      if (one.later) one.bytes = one.later();
+    } catch (const Exception& e) {
+      listener.outcome(*one.op, e.error());
+      continue;
+    }
+    listener.saw(*one.op, account_.seen(std::move(one.bytes)));
+  }
+}
+
+}  // namespace troupe::torture
