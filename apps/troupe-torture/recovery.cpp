@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runner.hpp"
+#include "values.hpp"
 
 // After faults: the world works again, and what must be there is there.
 
@@ -51,12 +52,8 @@ void Runner::settle() {
 void Runner::check_recoveries() {
   if (program_->stormy) return;
   const auto list = world_.recoveries();
-  std::string kinds;
   bool by_clock = list.size() > known_;
-  for (std::size_t i = known_; i < list.size(); ++i) {
-    kinds += fmt::format(" {} of rank {}", list[i].kind, list[i].rank);
-    by_clock = by_clock && list[i].kind == "hang";
-  }
+  for (std::size_t i = known_; i < list.size(); ++i) by_clock = by_clock && list[i].kind == "hang";
   if (by_clock) {
     stormy_ = true;
     return;
@@ -65,7 +62,7 @@ void Runner::check_recoveries() {
     const std::lock_guard lock(mutex_);
     if (suspicious_)
       throw Finding(
-          fmt::format("without any fault it fails: {} (recoveries:{})", suspicion_, kinds));
+          fmt::format("without any fault it fails: {} (recoveries:{})", suspicion_, recoveries()));
     std::this_thread::sleep_for(5s);  // another rank has more to say
   }
 }
@@ -76,6 +73,14 @@ std::string Runner::lost_buffers() {
     if (!hands_->valid(b) || oracle_->unsure(rank_, b)) lost[static_cast<std::size_t>(b)] = kLost;
   }
   return lost;
+}
+
+std::string Runner::recoveries() const {
+  std::string text;
+  const auto list = world_.recoveries();
+  for (std::size_t i = std::min(known_, list.size()); i < list.size(); ++i)
+    text += fmt::format(" {} of rank {}", list[i].kind, list[i].rank);
+  return text.empty() ? " none" : text;
 }
 
 /// All that is valid is what the oracle says; what is not may be so. False: a fault came between.
@@ -109,9 +114,14 @@ bool Runner::try_verify() {
     std::int64_t wrong = 0;
     for (std::size_t i = 0; i + size <= bytes.size(); i += size)
       wrong += std::memcmp(bytes.data() + i, expected.data() + i, size) != 0 ? 1 : 0;
-    throw Finding(fmt::format(
-        "WRONG CONTENTS: buffer {} of rank {} ({} {}): {} elements are wrong, the first is {}", b,
-        rank_, spec.length, troupe::to_string(spec.dtype), wrong, difference));
+    throw Finding(
+        fmt::format("WRONG CONTENTS: buffer {} of rank {} ({} {}): {} elements are wrong, the "
+                    "first is {}: {}, not "
+                    "{}; recoveries:{}",
+                    b, rank_, spec.length, troupe::to_string(spec.dtype), wrong, difference,
+                    load(spec.dtype, bytes.data() + static_cast<std::size_t>(difference) * size),
+                    load(spec.dtype, expected.data() + static_cast<std::size_t>(difference) * size),
+                    recoveries()));
   }
   return true;
 }

@@ -134,11 +134,9 @@ void Runner::run_once(const Round& round, Checkpoint& state) {
         };
         const bool last = number + 1 == round.steps;
         if (crosses && tokens_epoch_ != world_.epoch()) exchange_tokens_on_device();
-        // What a rank asks of another's device belongs to the commits of both: it comes behind the
-        // commit before it, and is done when the next is due.
-        if (crosses && due(number)) meet();
+        if (meets_by_puts_ && due(number)) meet();
         play_step(round.scripts[static_cast<std::size_t>(number)][static_cast<std::size_t>(rank_)]);
-        if (crosses && (due(number + 1) || last)) fence();
+        if (meets_by_puts_ && (due(number + 1) || last)) fence();
         if (last && keeping.waits_at_end && !crosses) meet();
         // The run ends at the second commit from now, if it lasts so long; else the next one would.
         const bool in_time = number + 2 * round.commit_every < round.steps;

@@ -82,6 +82,8 @@ class Runner {
   void write_anew(const std::string& lost);
   bool try_write(const std::string& lost);
   static constexpr char kLost = 'l', kThere = 't';
+  /// Those since the program began, as text.
+  [[nodiscard]] std::string recoveries() const;
   void check_recoveries();
   [[nodiscard]] bool any_rank(bool mine);
 
