@@ -160,12 +160,18 @@ void Oracle::apply_one(const Operation& op, Outcome outcome, const Look& look) {
     memory.unsure = memory.unsure || outcome == Outcome::unsure;
     return;
   }
+  const auto of_unsure = [this](const Slice& slice) {
+    return slice.present() && at(slice.rank, slice.buffer).unsure;
+  };
+  const bool unknown = of_unsure(op.alpha_at) || std::any_of(op.at.begin(), op.at.end(), of_unsure);
   switch (op.kind) {
     case Kind::download:
     case Kind::to_pinned:
-    case Kind::fetch_new: return look(op, read(op.at[0]));
-    default: return compute(op);
+    case Kind::fetch_new: return unknown ? void() : look(op, read(op.at[0]));
+    default: break;
   }
+  if (unknown && to.present()) at(to.rank, to.buffer).unsure = true;
+  if (!unknown) compute(op);
 }
 
 void Oracle::compute(const Operation& op) {
@@ -273,6 +279,12 @@ void Oracle::collective(const std::vector<const Operation*>& parts, const Outcom
   // All results are of what was there before any of them is written: it may be in place. Where it
   // failed, a source may not be what it should have been.
   std::vector<std::vector<std::byte>> results;
+  // What a rank with a fault has brought is not known either: what failed there may have been done.
+  const bool doubtful = std::any_of(parts.begin(), parts.end(), [this](const Operation* part) {
+    if (!part->at[0].present()) return false;
+    const auto& source = at(part->at[0].rank, part->at[0].buffer);
+    return source.unsure || source.may_be_stale;
+  });
   for (const auto* part : parts) {
     const bool done = outcome(*part) == Outcome::done;
     results.push_back(done ? result_of(parts, *part) : std::vector<std::byte>());
@@ -280,10 +292,12 @@ void Oracle::collective(const std::vector<const Operation*>& parts, const Outcom
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto& to = written(*parts[i]);
     if (!to.present()) continue;
+    auto& memory = at(to.rank, to.buffer);
+    memory.unsure = memory.unsure || doubtful;
     if (!results[i].empty())
       write(to, results[i]);
     else
-      at(to.rank, to.buffer).may_be_stale = true;
+      memory.may_be_stale = true;
   }
 }
 

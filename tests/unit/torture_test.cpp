@@ -219,6 +219,29 @@ TEST(Torture, WhatFailedHasNoEffectAndMayBeStale) {
   EXPECT_FALSE(oracle.unsure(0, 0));
 }
 
+// What failed on one rank may have been done all the same: the others' results of it are unknown.
+TEST(Torture, ResultsOfWhatFailedElsewhereAreNotKnown) {
+  ByHand hand;
+  for (int rank = 0; rank < 2; ++rank) {
+    auto& fill = hand.add(rank, Kind::fill);
+    fill.id = static_cast<std::uint32_t>(rank), fill.alpha = 1 + rank,
+    fill.at[0] = {rank, 0, 0, 100};
+    auto& reduce = hand.add(rank, Kind::all_reduce);
+    reduce.id = 5, reduce.at[0] = {rank, 0, 10, 4}, reduce.at[1] = {rank, 1, 20, 4};
+  }
+  auto& copy = hand.add(0, Kind::copy);
+  copy.id = 6, copy.at[0] = {0, 1, 20, 4}, copy.at[1] = {0, 0, 0, 4};
+  const auto random = random_numbers();
+  Oracle oracle(hand.program, random);
+  oracle.apply(
+      hand.round, 0,
+      [](const Operation& op) { return op.id == 1 ? Outcome::refused : Outcome::done; },
+      kNobodyLooks);
+  EXPECT_TRUE(oracle.unsure(0, 1)) << "rank 1 may have brought either";
+  EXPECT_TRUE(oracle.unsure(0, 0)) << "copied from it";
+  EXPECT_FALSE(oracle.unsure(1, 0));
+}
+
 /// What is wrong comes before the errors that other threads have of it, whichever was first.
 TEST(Torture, AFindingOfAThreadIsNotLostAmongErrors) {
   for (const bool late : {false, true}) {
