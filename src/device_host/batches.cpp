@@ -187,6 +187,16 @@ void Batches::publish() {
   ended_.clear();
 }
 
+Result<void> Batches::health() const {
+  for (const auto& batches : in_flight_) {
+    if (batches.empty()) continue;
+    const auto outcome = engine_->reached(batches.front().mark.get());
+    if (outcome.code() == Errc::device_lost || outcome.code() == Errc::device_failed)
+      return outcome.error();
+  }
+  return {};
+}
+
 Result<bool> Batches::drained() {
   bool all = true;
   for (std::size_t i = 0; i < kQueueCount; ++i) {

@@ -80,6 +80,10 @@ class Batches {
   /// or peer_lost is returned and its batch kept unanswered; any other fails its batch alone.
   Result<bool> poll();
 
+  /// What the engine says of what is in flight, of which nothing is answered. Errors: device_lost,
+  /// device_failed.
+  [[nodiscard]] Result<void> health() const;
+
   /// Whether all batches are done, well or not. Answers none: what they wrote is not to be trusted.
   /// Errors: device_lost, device_failed.
   Result<bool> drained();

@@ -50,7 +50,7 @@ void DeviceHost::handle(wire::ControlMessage message) {
       if (lanes_.state(Lane::memory) == Lanes::State::ready)
         (void)engine_->suffer(kind, Lane::memory);
       if (auto mark = engine_->mark(Lane::memory); mark.ok()) {
-        engine_->release(*mark);
+        behind_fault_.emplace(*engine_, *mark);
       } else {
         lose(mark.error());
       }
@@ -185,8 +185,10 @@ void DeviceHost::drop_held_connect() {
 /// what its dying kernels still send must pass for nobody's result.
 void DeviceHost::halt() {
   if (mode_ != Mode::active) return;
-  (void)batches_.poll();  // what is done is done
+  const auto polled = batches_.poll();  // what is done is done
   mode_ = Mode::paused;
+  if (polled.code() == Errc::device_lost || polled.code() == Errc::device_failed)
+    lose(polled.error());
 }
 
 void DeviceHost::quiesce(const Control& request) {

@@ -116,6 +116,7 @@ int DeviceHost::run() {
 
 bool DeviceHost::complete() {
   if (mode_ == Mode::lost) return false;
+  if (look_for_loss()) return true;
   if (quiescing_) {
     const auto drained = batches_.drained();
     if (!drained.ok()) lose(drained.error());
@@ -134,6 +135,20 @@ bool DeviceHost::complete() {
   return true;
 }
 
+bool DeviceHost::look_for_loss() {
+  Result<void> health;
+  if (behind_fault_) {
+    const auto reached = engine_->reached(behind_fault_->get());
+    if (reached.ok() && *reached) behind_fault_.reset();
+    if (!reached.ok()) health = reached.error();
+  }
+  if (health.ok() && mode_ == Mode::paused && !quiescing_) health = batches_.health();
+  if (health.ok()) return false;
+  behind_fault_.reset();
+  lose(health.error());
+  return true;
+}
+
 void DeviceHost::break_communicator(const Error& error) {
   mode_ = Mode::paused;  // until the world halts, nothing behind it can be trusted
   send({.kind = wire::ControlKind::communicator_broken}, error.to_string());
@@ -147,7 +162,7 @@ void DeviceHost::wait() {
     return;
   }
   replies_.flush();
-  const bool engine_busy = !batches_.empty() && (mode_ == Mode::active || quiescing_);
+  const bool engine_busy = mode_ != Mode::lost && (!batches_.empty() || behind_fault_);
   engine_->arm();
   if (mode_ == Mode::active) commands_.announce_sleep();
   // Whatever came before the announcements was seen by nobody: look once more.

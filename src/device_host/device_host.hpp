@@ -111,6 +111,8 @@ class DeviceHost {
   /// Answers what is done; during quiescence, sees whether all is drained. True if anything
   /// changed.
   bool complete();
+  /// Loses the device if it is lost by what nobody answers. True if it is.
+  bool look_for_loss();
   void lose(const Error& error);
   void break_communicator(const Error& error);
   void wait();
@@ -136,6 +138,7 @@ class DeviceHost {
   bool alone_ = false;  ///< the command issued last wants to be alone
   bool blocked_ =
       false;  ///< the oldest command waits for its library, a mapping, or room in the engine
+  std::optional<HeldMark> behind_fault_;    ///< one that was ordered, until it shows
   std::optional<wire::Control> quiescing_;  ///< the request to answer when all lanes are drained
   std::optional<wire::ControlMessage> held_connect_;  ///< until the collective lane is open
   std::optional<Error> promote_failure_;

@@ -23,7 +23,9 @@ struct Script {
   bool lanes_open = true;  ///< else opening one takes until they do
   int opened = 0;          ///< how often the collective lane was
   int aborted = 0;
-  Result<void> collective;  ///< what queueing a collective says
+  int queued = 0;             ///< commands
+  Result<void> collective;    ///< what queueing a collective says
+  std::optional<Error> lost;  ///< what every look at a mark says
   std::atomic<bool> reached{false};
 
   template <class Change>
@@ -48,6 +50,7 @@ template <class Base, class Op, class... Rest>
 struct Runs<Base, Op, Rest...> : Runs<Base, Rest...> {
   using Runs<Base, Rest...>::run;
   Result<void> run(const Op&, const Call& call) override {
+    script->change([] { ++script->queued; });
     return call.queue().lane == Lane::collective ? script->collective : Result<void>();
   }
 };
@@ -95,7 +98,11 @@ class ScriptedEngine final : public RunsAll<Operations> {
   }
   Result<Mark> mark(Queue) override { return Mark{1}; }
   Result<void> wait(Queue, Mark) override { return {}; }
-  Result<bool> reached(Mark) override { return script->reached.load(); }
+  Result<bool> reached(Mark) override {
+    const std::lock_guard lock(script->mutex);
+    if (script->lost) return *script->lost;
+    return script->reached.load();
+  }
   void release(Mark) override {}
   Result<void> call_when_reached(Queue, void (*)(void*), void*) override { return unsupported(); }
   Result<void> synchronize(Queue) override { return {}; }
@@ -229,6 +236,26 @@ TEST_F(Reactor, RefusesMemoryThatComesWithoutItsDescriptor) {
     EXPECT_EQ(answer.head.kind, wire::ControlKind::failed);
     EXPECT_EQ(answer.error().message, "a control message came without its descriptor");
   }
+}
+
+// Nothing is answered by then, and whoever waits for a heart to stop waits for seconds.
+TEST_F(Reactor, ALossIsToldOfWhileTheWorldIsHalted) {
+  submit_all_reduce();
+  ASSERT_TRUE(script_.await([this] { return script_.queued > 0; }));
+  EXPECT_EQ(ask({.kind = wire::ControlKind::halt}).head.kind, wire::ControlKind::done);
+  script_.change([this] { script_.lost = Error{Errc::device_lost, 700, "an illegal address"}; });
+  const auto said = receive();
+  EXPECT_EQ(said.head.kind, wire::ControlKind::fatal);
+  EXPECT_NE(said.text.find("an illegal address"), std::string::npos) << said.text;
+  EXPECT_FALSE(answered());
+}
+
+TEST_F(Reactor, AFaultThatWasOrderedShowsAlthoughNothingElseRuns) {
+  send({.kind = wire::ControlKind::suffer,
+        .value = static_cast<std::uint32_t>(memory::FaultKind::trap)});
+  EXPECT_EQ(ask({.kind = wire::ControlKind::free_memory}).head.kind, wire::ControlKind::done);
+  script_.change([this] { script_.lost = Error{Errc::device_lost, 719, "a launch has failed"}; });
+  EXPECT_EQ(receive().head.kind, wire::ControlKind::fatal);
 }
 
 class SlowReactor : public Reactor {
