@@ -70,12 +70,12 @@ class ActorRig {
   }
   /// Another rank wants a buffer of rank 0 to be kept; the request's number.
   TransferKey ask_to_hold(int requester, std::uint32_t epoch, const GpuRef<double>& buffer,
-                          std::uint32_t commits = 0) {
+                          std::uint64_t commit = 0) {
     const TransferKey key{requester, epoch, next_++};
     hear({.kind = Kind::hold,
           .key = key,
           .range = RemoteRef<double>(buffer.token()).operand(),
-          .value = commits});
+          .behind = commit});
     return key;
   }
   /// What is said about a request, as soon as it is.
