@@ -304,6 +304,16 @@ void token_remote(Context& c) {
   auto own = c.world().device(Rank(c.rank()));
   expect_code(c, own.fill(RemoteRef<double>(x.token()), 7.0), Errc::ok, "an own remote fill");
   is(x, 7.0, "an own remote fill");
+  // It is in program order with what goes by references, and with transfers of this rank's own.
+  const auto copy = c.device().alloc<double>(x.length());
+  for (int i = 0; i < 50; ++i) {
+    c.device().fill(x, 0.0);
+    own.fill(RemoteRef<double>(x.token()), i + 1.0);
+    c.world().fetch(x.token(), copy);
+    own.blas().scal(2.0, RemoteRef<double>(copy.token()));
+    const auto got = c.device().download(copy);
+    c.expect(got.front() == 2 * (i + 1.0) && got.back() == got.front(), "own commands overtake");
+  }
   const auto random = c.device().alloc<double>(1000);
   expect_code(c, own.rng().uniform(RemoteRef<double>(random.token()), {.seed = 3}), Errc::ok,
               "rng");

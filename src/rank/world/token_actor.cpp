@@ -36,7 +36,39 @@ constexpr bool may_be_asked_for() {
          !std::is_same_v<Op, memory::Fence>;
 }
 
+/// What a token's operand names on this rank.
+Result<Operand> translated(const Operand& named, int rank, const CommandPort& port) {
+  if (named.region != (kTokenRegion | static_cast<std::uint32_t>(rank)))
+    return Error{Errc::invalid, 0, "an operand is not a buffer of rank " + std::to_string(rank)};
+  return port.translate(named);
+}
+
 }  // namespace
+
+Result<Future<void>> submit_named(std::span<const std::byte> record, int rank,
+                                  const CommandPort& port, detail::Submitter& submitter) {
+  wire::Command command;
+  if (auto decoded = command.decode(record); !decoded) return decoded.error();
+  Result<void> named;
+  Future<void> submitted;
+  command.visit([&]<class Op>(const Op& op) {
+    if constexpr (may_be_asked_for<Op>()) {
+      auto here = op;
+      named = change_operands(here, [&](Operand& operand) -> Result<void> {
+        auto range = translated(operand, rank, port);
+        if (!range) return range.error();
+        operand = *range;
+        return {};
+      });
+      if (named.ok()) submitted = detail::submit(submitter, here);
+    } else {
+      named =
+          Error{Errc::unsupported, 0, std::string(Op::kName) + " cannot be asked of another rank"};
+    }
+  });
+  if (!named) return named.error();
+  return submitted;
+}
 
 TokenActor::TokenActor(TokenParts* parts)
     : parts_(parts),
@@ -249,10 +281,7 @@ bool TokenActor::handle(const TokenPacket& packet) {
 }
 
 Result<Operand> TokenActor::translate(const Operand& named) const {
-  if (named.region != (kTokenRegion | static_cast<std::uint32_t>(parts_->rank)))
-    return Error{Errc::invalid, 0,
-                 "an operand is not a buffer of rank " + std::to_string(parts_->rank)};
-  return port().translate(named);
+  return translated(named, parts_->rank, port());
 }
 
 bool TokenActor::handle_fetch(const TokenMessage& message) {
@@ -301,34 +330,15 @@ bool TokenActor::handle_put(const TokenMessage& message) {
 }
 
 bool TokenActor::handle_execute(const TokenPacket& packet) {
-  wire::Command command;
-  auto outcome = command.decode(packet.payload);
-  Future<void> submitted;
-  if (outcome.ok()) {
-    command.visit([&]<class Op>(const Op& op) {
-      if constexpr (may_be_asked_for<Op>()) {
-        auto here = op;
-        outcome = change_operands(here, [&](Operand& operand) -> Result<void> {
-          auto range = translate(operand);
-          if (!range) return range.error();
-          operand = *range;
-          return {};
-        });
-        Guest guest(port(), packet.head.key.epoch);
-        if (outcome.ok()) submitted = detail::submit(guest, here);
-      } else {
-        outcome = Error{Errc::unsupported, 0,
-                        std::string(Op::kName) + " cannot be asked of another rank"};
-      }
-    });
-  }
+  Guest guest(port(), packet.head.key.epoch);
+  const auto submitted = submit_named(packet.payload, parts_->rank, port(), guest);
   const auto& head = packet.head;
-  if (!outcome.ok()) {
-    send_outcome(head.from, Kind::answer, head.key, outcome);
+  if (!submitted.ok()) {
+    send_outcome(head.from, Kind::answer, head.key, submitted.error());
     return true;
   }
-  if (submitted.ready() && submitted.wait().code() == Errc::would_block) return false;
-  then(submitted, [this, to = head.from, key = head.key](const Result<void>& done) {
+  if (submitted->ready() && submitted->wait().code() == Errc::would_block) return false;
+  then(*submitted, [this, to = head.from, key = head.key](const Result<void>& done) {
     send_outcome(to, Kind::answer, key, done);
   });
   return true;

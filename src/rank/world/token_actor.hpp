@@ -111,6 +111,11 @@ struct End {
 };
 }  // namespace token_message
 
+/// Submits a command whose operands are named as tokens name them to this rank's device, in the
+/// place of whoever asks. An error: it names what is not there, or cannot be asked for.
+Result<Future<void>> submit_named(std::span<const std::byte> record, int rank,
+                                  const CommandPort& port, detail::Submitter& submitter);
+
 /// Routes tokens: carries out what this rank asks of others and what others ask of it.
 ///
 /// Every transfer is a *pull*: the destination's device host reads the source. On the source's side

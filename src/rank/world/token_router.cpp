@@ -36,7 +36,7 @@ Future<void> failed(CommandPort& port, const Error& error) {
 
 }  // namespace
 
-/// Submits to another rank's device, or by the same way to this one's.
+/// Submits to another rank's device, or to this one's, in its own program's order.
 class TokenRouter::Remote final : public detail::Submitter {
  public:
   Remote(std::weak_ptr<TokenRouter> router, Rank rank, int owner)
@@ -64,6 +64,10 @@ class TokenRouter::Remote final : public detail::Submitter {
                     {Errc::invalid, 0,
                      "a command of " + std::to_string(record.size()) + " bytes cannot travel"});
     wire::encode(command, 0, record);
+    if (owner_ == router->parts_.rank) {
+      auto submitted = submit_named(record, owner_, port, port);
+      return submitted.ok() ? *submitted : failed(port, submitted.error());
+    }
     auto promise = std::make_shared<Promise<void>>();
     auto future = promise->future();
     router->ask(owner_, {.kind = TokenMessage::Kind::execute}, record,
