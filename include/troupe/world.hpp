@@ -187,7 +187,8 @@ class World {
   // device hosts. A destination that may hold part of a transfer that failed is stale.
   // What is asked of another rank belongs to the epoch that the program has acknowledged: it fails
   // with Errc::world_reformed once that has ended anywhere, and waits for an owner whose program
-  // has yet to turn to it (inside run(), or by wait_active()).
+  // has yet to turn to it (inside run(), or by wait_active()). Inside run() what is asked before a
+  // commit is part of the owner's commit of that step too, and what is asked behind it is not.
 
   /// destination = what the token names, with as many elements.
   template <Element T>
