@@ -12,7 +12,6 @@ using namespace std::chrono_literals;
 
 Step Members::step(const Round& round, std::int64_t number) {
   account_.advance();
-  const auto due = [&](std::int64_t i) { return i % round.commit_every == 0; };
   if (number == 0) write_first();
   if (checked_ != world_.epoch()) {
     if (number > 0) check(round, number);
@@ -20,10 +19,8 @@ Step Members::step(const Round& round, std::int64_t number) {
     checked_ = world_.epoch();
   }
   if (number < round.steps) {
-    // What a member asks of another's device belongs to the commits of both: see Runner::run_once.
-    if (due(number)) meet();
     play(round, number);
-    if (due(number + 1) || number + 1 == round.steps) fence();
+    if (number + 1 == round.steps) fence();
     return Step::again;
   }
   if (number == round.steps) check(round, number);
