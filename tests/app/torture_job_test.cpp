@@ -46,6 +46,17 @@ TEST(Torture, AWorldShrinksWithWhatTheOracleSays) {
   EXPECT_TRUE(job.nothing_left());
 }
 
+/// The rank comes back, and the data are dealt out once more.
+TEST(Torture, AWorldGrowsAgainWithWhatTheOracleSays) {
+  if (ranks_here(3) < 3) GTEST_SKIP() << "a rank is lost";
+  auto arguments = kLoss;
+  arguments.back() = "200ms";
+  Job job(3, arguments, {.limit = 170s});
+  EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
+  EXPECT_NE(job.out().find("1 ranks lost, 1 back; nothing wrong"), std::string::npos) << job.out();
+  EXPECT_TRUE(job.nothing_left());
+}
+
 /// A flipped byte in what is dealt out after a loss ends the job.
 TEST(Torture, AFlippedByteInAShareIsFound) {
   if (ranks_here(3) < 3) GTEST_SKIP() << "ranks are lost";
