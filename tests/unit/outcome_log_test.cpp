@@ -47,6 +47,25 @@ TEST(OutcomeLog, AFenceFailsWithACommandBeforeItThatEndsLater) {
   EXPECT_TRUE(rig.port.take_error());
 }
 
+// Else a commit behind the command would count because the program has looked at the error.
+TEST(OutcomeLog, AFenceFailsAlthoughTheErrorBeforeItWasTaken) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  (void)rig.nop();  // its future is dropped
+  (void)rig.nop();
+  const auto fence = rig.port.fence();
+  host.take(2);
+  host.answer(1, 1, kWrong);
+  rig.port.drain();
+  EXPECT_FALSE(fence.reached.ready());
+  EXPECT_TRUE(rig.port.take_error());
+  const auto behind = rig.port.fence();
+  host.answer(2, 1);
+  rig.port.drain();
+  EXPECT_EQ(fence.reached.wait().code(), Errc::invalid);
+  EXPECT_TRUE(behind.reached.wait().ok()) << "the error was known before it";
+}
+
 TEST(OutcomeLog, RefusalsStandWhereTheyWereSubmitted) {
   PortRig rig;
   const auto gone = rig.operand(rig.add_buffer());

@@ -55,7 +55,8 @@ OutcomeLog::Ready OutcomeLog::ready(std::uint64_t retired) {
     auto& fence = fences_.front();
     const bool waits = !requests_.empty() && requests_.begin()->place <= fence.place;
     if (fence.place.ticket > retired || waits) break;
-    list.emplace_back(std::move(fence.state), before(fence.place));
+    list.emplace_back(std::move(fence.state),
+                      fence.failed ? Result<void>(*fence.failed) : before(fence.place));
     fences_.erase(fences_.begin());
   }
   any_fence_.store(!fences_.empty(), std::memory_order_release);
@@ -82,6 +83,9 @@ void OutcomeLog::forget_since(ProgramPlace place, std::uint64_t submitted) {
 std::optional<Error> OutcomeLog::take_error() {
   const std::lock_guard lock(mutex_);
   if (!error_) return std::nullopt;
+  for (auto& fence : fences_) {
+    if (error_->place <= fence.place && !fence.failed) fence.failed = error_->error;
+  }
   auto error = std::move(error_->error);
   error_.reset();
   return error;

@@ -72,7 +72,8 @@ class OutcomeLog {
   /// will fail in between is done again, and no loss matters any more.
   void forget_since(ProgramPlace place, std::uint64_t submitted);
 
-  /// The error that is first in the program among those since the last call.
+  /// The error that is first in the program among those since the last call. Fences behind it that
+  /// are waiting fail with it all the same.
   std::optional<Error> take_error();
 
  private:
@@ -83,6 +84,7 @@ class OutcomeLog {
   struct Fence {
     ProgramPlace place;
     State state;
+    std::optional<Error> failed{};  ///< by an error that was taken since
   };
   bool note(ProgramPlace place, const Error& error, bool loss);
   [[nodiscard]] bool forgotten(ProgramPlace place) const {
