@@ -126,8 +126,8 @@ void token_rollback(Context& c) {
   c.world().barrier();
 }
 
-/// What a rank asks of another before its own commit is part of the other's commit too, however early
-/// that one is ready for it: behind it a rollback would take back what nobody asks for again.
+/// What a rank asks of another before its own commit is part of the other's commit too, however
+/// early that one is ready for it: behind it a rollback would take back what nobody asks for again.
 void token_commits(Context& c) {
   constexpr std::int64_t kSteps = 8, kStruckIn = 4;
   const bool asks = c.first();

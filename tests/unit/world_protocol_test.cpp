@@ -96,10 +96,9 @@ TEST(WorldProtocol, OnARoughNetworkToo) {
 TEST(WorldProtocol, TheRoughNetworkIsRough) {
   std::uint64_t overtaken = 0;
   for (const std::uint32_t seed : {5u, 6u, 7u, 8u}) {
-    WorldSimulation world(
-        {.seed = seed,
-         .ranks = 16,
-         .network = {.lost_percent = 10, .duplicated_percent = 10, .slow = {3}}});
+    WorldSimulation world({.seed = seed,
+                           .ranks = 16,
+                           .network = {.lost_percent = 10, .duplicated_percent = 10, .slow = {3}}});
     EXPECT_TRUE(world.run([&] { return world.settled() && world.runs_finished() == 1; }));
     EXPECT_GT(world.network().lost(), 10u);
     EXPECT_GT(world.network().duplicates(), 10u);

@@ -82,7 +82,7 @@ class WorldSimulation::Node final : public MemberActions {
   std::uint32_t epoch_ = 0;
   std::int64_t halves_[2] = {-1, -1};  ///< the program's A/B pair
   int current_ = 1;
-  std::int64_t complete_ = -1;  ///< its newest commit that is complete
+  std::int64_t complete_ = -1;     ///< its newest commit that is complete
   std::int64_t flushed_ = -1;      ///< the newest commit before which its requests are said done
   std::int64_t all_flushed_ = -1;  ///< … and those of all
   std::int64_t stable_ = -1;
