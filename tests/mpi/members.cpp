@@ -268,8 +268,7 @@ void grow(Context& c) {
   const auto of_kind = [&](const std::string& kind) {
     return std::count_if(list.begin(), list.end(), [&](const auto& r) { return r.kind == kind; });
   };
-  // One that is lost while the world re-forms for another has no report of its own.
-  c.expect(of_kind("failed") >= 1 && of_kind("rejoin") >= std::ssize(losses),
+  c.expect(of_kind("failed") >= std::ssize(losses) && of_kind("rejoin") == of_kind("failed"),
            std::to_string(of_kind("failed")) + " ranks were lost, " +
                std::to_string(of_kind("rejoin")) + " came back");
   for (const auto steps : c.world().gather_values(blocks.steps()))

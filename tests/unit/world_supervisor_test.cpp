@@ -228,6 +228,31 @@ TEST_F(SupervisorByHand, ACommunicatorHasTheContributionsOfItsOwnRoundAlone) {
   EXPECT_EQ(roots, (std::vector<std::size_t>{1, 1, 1}));
 }
 
+// An echo goes when its cause is heard of; what else has happened by then stays in the report.
+TEST_F(SupervisorByHand, ALossIsReportedWhateverIsHeardBeforeAndAfterIt) {
+  supervisor_.emplace(WorldSupervisor::Options{.size = 3, .shrink = true},
+                      [this](const WorldMessage& message) { sent_.push_back(message); });
+  supervisor_->start(now_);
+  const auto form = [&] {
+    while (supervisor_->phase() != Phase::active) {
+      const auto phase = supervisor_->phase();
+      for (int rank = 0; rank < 3; ++rank) from(rank, {.kind = Kind::done, .phase = phase});
+    }
+  };
+  form();
+  fault(0, "communicator");
+  from(2, {.kind = Kind::failed, .text = "gone"});
+  fault(1, "kill");
+  form();
+  const auto reports = decode_reports(sent_.back().payload);
+  ASSERT_TRUE(reports.ok());
+  ASSERT_EQ(reports->size(), 2u);
+  EXPECT_EQ(reports->at(0).rank, 2);
+  EXPECT_EQ(reports->at(0).kind, kKindFailed);
+  EXPECT_EQ(reports->at(1).rank, 1);
+  EXPECT_EQ(reports->at(1).kind, "kill");
+}
+
 TEST_F(SupervisorByHand, DeadlinesBeginANewRoundAndEndInAStop) {
   from(0, {.kind = Kind::done, .phase = Phase::replace});
   supervisor_->tick(now_ += std::chrono::milliseconds(1000));

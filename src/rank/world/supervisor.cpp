@@ -80,7 +80,7 @@ void WorldSupervisor::fault(const WorldMessage& message, TimePoint now) {
   const bool echo = is_echo(message.text);
   if ((echo && message.round != round_) || is_excluded(message.rank)) return;
   begin_report(now);
-  if (!echo && !reports_.empty() && is_echo(reports_.front().kind)) reports_.clear();
+  if (!echo) drop_echoes();
   if (!echo || reports_.empty()) {
     RecoveryReport report;
     report.rank = message.rank;
@@ -89,6 +89,10 @@ void WorldSupervisor::fault(const WorldMessage& message, TimePoint now) {
     reports_.push_back(std::move(report));
   }
   if (const auto first = next(phase_, Event::fault)) begin_round(*first, now);
+}
+
+void WorldSupervisor::drop_echoes() {
+  std::erase_if(reports_, [](const RecoveryReport& report) { return is_echo(report.kind); });
 }
 
 /// If this is the first that goes wrong in an active world.
@@ -115,6 +119,7 @@ void WorldSupervisor::failed(const WorldMessage& message, TimePoint now) {
   } else {
     reports_.push_back({.rank = message.rank, .kind = kKindFailed});
   }
+  drop_echoes();
   excluded_.insert(std::lower_bound(excluded_.begin(), excluded_.end(), message.rank),
                    message.rank);
   (void)standby_world_.take();  // its standby is part of what is formed

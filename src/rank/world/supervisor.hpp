@@ -78,6 +78,8 @@ class WorldSupervisor {
   void rejoin(const WorldMessage& message, TimePoint now);
   void admit(TimePoint now);
   void begin_report(TimePoint now);
+  /// Something has come of which they are the echo.
+  void drop_echoes();
   [[nodiscard]] bool is_excluded(int rank) const;
   [[nodiscard]] bool keeps_device_hosts() const;
   void begin_round(Phase first, TimePoint now);

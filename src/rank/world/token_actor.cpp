@@ -171,7 +171,7 @@ void TokenActor::answered(const TransferKey& key, const Result<void>& outcome) {
   const auto done = std::move(it->second.done);
   requests_.erase(it);
   done(key, outcome);
-  flushed();
+  own_request_ended(key);
 }
 
 // What others ask

@@ -256,8 +256,8 @@ class TokenActor
   [[nodiscard]] Result<Operand> translate(const Operand& named) const;
 
   // token_ends.cpp
-  /// Tells whoever waits for that of requests that are answered.
-  void flushed();
+  /// Tells whoever waits for the last of them.
+  void own_request_ended(const TransferKey& key);
   void exclude(int rank);
   [[nodiscard]] static Error gone(int rank);
   static constexpr auto kLookEvery = std::chrono::milliseconds(50);
@@ -298,7 +298,8 @@ class TokenActor
   std::vector<std::deque<Outgoing>> outbox_;  ///< per rank, what this one asks of it
   std::map<TransferKey, Request> requests_;   ///< of this rank, not answered
   struct Flushing {
-    std::uint64_t end;  ///< all numbers below
+    std::uint64_t end;  ///< waits for all numbers below …
+    std::size_t left;   ///< … of which so many are open
     std::shared_ptr<Promise<void>> answered;
   };
   std::vector<Flushing> flushings_;

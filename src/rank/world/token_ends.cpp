@@ -27,19 +27,19 @@ void TokenActor::on(const Committed& committed) {
 }
 
 void TokenActor::on(const Flush& flush) {
-  flushings_.push_back({next_number_, flush.answered});
-  flushed();
+  const auto own = std::count_if(pulls_.begin(), pulls_.end(), [this](const auto& pull) {
+    return pull.first.requester == parts_->rank;
+  });
+  const auto left = requests_.size() + static_cast<std::size_t>(own);
+  if (left == 0) return (void)flush.answered->resolve({});
+  flushings_.push_back({next_number_, left, flush.answered});
 }
 
-void TokenActor::flushed() {
-  if (flushings_.empty()) return;
-  std::uint64_t oldest = next_number_;
-  for (const auto& [key, request] : requests_) oldest = std::min(oldest, key.number);
-  for (const auto& [key, pull] : pulls_) {
-    if (key.requester == parts_->rank) oldest = std::min(oldest, key.number);
-  }
-  std::erase_if(flushings_, [oldest](Flushing& flushing) {
-    return flushing.end <= oldest && (flushing.answered->resolve({}), true);
+void TokenActor::own_request_ended(const TransferKey& key) {
+  std::erase_if(flushings_, [&key](Flushing& flushing) {
+    if (key.number >= flushing.end || --flushing.left != 0) return false;
+    flushing.answered->resolve({});
+    return true;
   });
 }
 

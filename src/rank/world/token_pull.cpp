@@ -133,7 +133,7 @@ void TokenActor::finish(PullPtr pull, const Result<void>& outcome) {
   port().arrived(pull->destination);
   if (!outcome.ok() && !pull->failed) pull->failed = outcome.error();
   pull->done(outcome);
-  flushed();
+  if (pull->key.requester == parts_->rank) own_request_ended(pull->key);
   advance_all();
 }
 
