@@ -7,6 +7,21 @@
 #include "values.hpp"
 
 namespace troupe::torture {
+
+std::vector<GpuToken> gather_tokens(World& world, Device& device, std::span<const GpuToken> mine,
+                                    const GpuRef<std::uint8_t>& own,
+                                    const GpuRef<std::uint8_t>& all) {
+  const auto bytes = std::as_bytes(mine);
+  device.upload<std::uint8_t>({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()},
+                              own);
+  const auto gathered = world.all_gather(own, all);
+  const auto seen = device.download(all);
+  gathered.get();
+  std::vector<GpuToken> tokens(seen.size() / sizeof(GpuToken));
+  std::memcpy(tokens.data(), seen.data(), seen.size());
+  return tokens;
+}
+
 namespace {
 
 template <class T>

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <mutex>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -43,6 +44,12 @@ decltype(auto) with_type(DType dtype, Visit&& visit) {
 
 /// Tokens of all buffers of all ranks.
 using Tokens = std::vector<std::vector<GpuToken>>;
+
+/// The tokens of every member, as many of each, one member after the other. By a collective, which
+/// a fault ends, instead of a host exchange; `own` and `all` are room for them. Throws Exception.
+std::vector<GpuToken> gather_tokens(World& world, Device& device, std::span<const GpuToken> mine,
+                                    const GpuRef<std::uint8_t>& own,
+                                    const GpuRef<std::uint8_t>& all);
 
 /// What was seen of a buffer, or is about to be: looked at once the thread is through.
 struct Seen {

@@ -164,18 +164,14 @@ void Members::exchange_tokens() {
     for (int b = 0; b < static_cast<int>(program_->buffers.size()); ++b)
       mine[static_cast<std::size_t>(part * kTokens + b)] = hands->token(b);
   }
-  const auto bytes = std::as_bytes(std::span(mine));
-  device_.upload<std::uint8_t>({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()},
-                               own_tokens_);
-  const auto gathered = world_.all_gather(own_tokens_, all_tokens_);
-  const auto all = device_.download(all_tokens_);
-  gathered.get();
-  Tokens tokens(parts, std::vector<GpuToken>(kTokens));
-  const auto row = sizeof(GpuToken) * kTokens;
+  const auto all = gather_tokens(world_, device_, mine, own_tokens_, all_tokens_);
+  Tokens tokens(parts);
   for (std::size_t part = 0; part < parts; ++part) {
     const auto owner = static_cast<std::size_t>(
         Share::owner(static_cast<int>(part), world_.size(), program_->ranks));
-    std::memcpy(tokens[part].data(), all.data() + owner * bytes.size() + part * row, row);
+    const auto first =
+        all.begin() + static_cast<std::ptrdiff_t>(owner * mine.size() + part * kTokens);
+    tokens[part].assign(first, first + kTokens);
   }
   for (const auto& [part, hands] : hands_) hands->set_tokens(tokens, GpuToken{});
 }

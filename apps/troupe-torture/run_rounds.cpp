@@ -196,15 +196,10 @@ void Runner::exchange_tokens_on_device() {
   mine[kFlags] = flags_.token();
   meetings_ = 0;
   const auto epoch = world_.epoch();
-  const auto bytes = std::as_bytes(std::span(mine));
-  device_.upload<std::uint8_t>({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()},
-                               own_tokens_);
-  const auto gathered = world_.all_gather(own_tokens_, all_tokens_);
-  const auto all = device_.download(all_tokens_);
-  gathered.get();
-  Tokens tokens(static_cast<std::size_t>(ranks_), std::vector<GpuToken>(mine.size()));
-  for (std::size_t r = 0; r < tokens.size(); ++r)
-    std::memcpy(tokens[r].data(), all.data() + r * bytes.size(), bytes.size());
+  const auto all = gather_tokens(world_, device_, mine, own_tokens_, all_tokens_);
+  Tokens tokens;
+  for (auto it = all.begin(); it != all.end(); it += std::ssize(mine))
+    tokens.emplace_back(it, it + std::ssize(mine));
   flags_of_.clear();
   for (const auto& list : tokens) flags_of_.push_back(list[kFlags]);
   hands_->set_tokens(std::move(tokens), GpuToken{});

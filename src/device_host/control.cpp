@@ -192,8 +192,8 @@ void DeviceHost::halt() {
 }
 
 void DeviceHost::quiesce(const Control& request) {
-  if (mode_ == Mode::lost) return answer(request, {});  // it can do no more harm
   halt();
+  if (mode_ == Mode::lost) return answer(request, {});  // it can do no more harm
   drop_held_connect();
   engine_->abort_communicator();
   quiescing_ = request;

@@ -116,7 +116,6 @@ int DeviceHost::run() {
 
 bool DeviceHost::complete() {
   if (mode_ == Mode::lost) return false;
-  if (look_for_loss()) return true;
   if (quiescing_) {
     const auto drained = batches_.drained();
     if (!drained.ok()) lose(drained.error());
@@ -124,6 +123,7 @@ bool DeviceHost::complete() {
     finish_quiesce();
     return true;
   }
+  if (look_for_loss()) return true;
   if (mode_ != Mode::active) return false;
   const auto answered = batches_.poll();
   if (answered.ok()) return *answered;
@@ -142,7 +142,7 @@ bool DeviceHost::look_for_loss() {
     if (reached.ok() && *reached) behind_fault_.reset();
     if (!reached.ok()) health = reached.error();
   }
-  if (health.ok() && mode_ == Mode::paused && !quiescing_) health = batches_.health();
+  if (health.ok() && mode_ == Mode::paused) health = batches_.health();
   if (health.ok()) return false;
   behind_fault_.reset();
   lose(health.error());

@@ -176,6 +176,16 @@ struct ByHand {
     op.dtype = DType::f64;
     return op;
   }
+  /// On both ranks; the fills have the ids 0 and 1.
+  void add_fills_and_a_sum() {
+    for (int rank = 0; rank < 2; ++rank) {
+      auto& fill = add(rank, Kind::fill);
+      fill.id = static_cast<std::uint32_t>(rank), fill.alpha = 1 + rank,
+      fill.at[0] = {rank, 0, 0, 100};
+      auto& reduce = add(rank, Kind::all_reduce);
+      reduce.id = 5, reduce.at[0] = {rank, 0, 10, 4}, reduce.at[1] = {rank, 1, 20, 4};
+    }
+  }
   [[nodiscard]] static double element(const Oracle& oracle, int rank, int buffer, std::size_t i) {
     return load(DType::f64, oracle.contents(rank, buffer).data() + 8 * i);
   }
@@ -183,13 +193,7 @@ struct ByHand {
 
 TEST(Torture, TheOracleFollowsProgramOrderAndRanks) {
   ByHand hand;
-  for (int rank = 0; rank < 2; ++rank) {
-    auto& fill = hand.add(rank, Kind::fill);
-    fill.id = static_cast<std::uint32_t>(rank), fill.alpha = 1 + rank,
-    fill.at[0] = {rank, 0, 0, 100};
-    auto& reduce = hand.add(rank, Kind::all_reduce);
-    reduce.id = 5, reduce.at[0] = {rank, 0, 10, 4}, reduce.at[1] = {rank, 1, 20, 4};
-  }
+  hand.add_fills_and_a_sum();
   const auto random = random_numbers();
   Oracle oracle(hand.program, random);
   const auto before = ByHand::element(oracle, 1, 1, 24);
@@ -222,13 +226,7 @@ TEST(Torture, WhatFailedHasNoEffectAndMayBeStale) {
 // What failed on one rank may have been done all the same: the others' results of it are unknown.
 TEST(Torture, ResultsOfWhatFailedElsewhereAreNotKnown) {
   ByHand hand;
-  for (int rank = 0; rank < 2; ++rank) {
-    auto& fill = hand.add(rank, Kind::fill);
-    fill.id = static_cast<std::uint32_t>(rank), fill.alpha = 1 + rank,
-    fill.at[0] = {rank, 0, 0, 100};
-    auto& reduce = hand.add(rank, Kind::all_reduce);
-    reduce.id = 5, reduce.at[0] = {rank, 0, 10, 4}, reduce.at[1] = {rank, 1, 20, 4};
-  }
+  hand.add_fills_and_a_sum();
   auto& copy = hand.add(0, Kind::copy);
   copy.id = 6, copy.at[0] = {0, 1, 20, 4}, copy.at[1] = {0, 0, 0, 4};
   const auto random = random_numbers();
