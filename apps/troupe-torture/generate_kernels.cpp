@@ -158,7 +158,7 @@ void Generator::add_division(Operation& op) {
 void Generator::add_norm(Operation& op) {
   op.dtype = draw_real();
   const int x = pick(op, op.target, op.dtype, Contents::integers, true);
-  const int to = pick(op, op.target, op.dtype, Contents::integers, true, {x});
+  const int to = pick(op, op.target, op.dtype, Contents::rounded, true);
   if (x < 0 || to < 0) return;
   const auto root = random_.between(1, 9);
   auto filled = begin(Kind::fill, op.rank, op.thread);

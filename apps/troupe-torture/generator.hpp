@@ -130,7 +130,7 @@ class Generator {
   /// Exact by construction: at[1] is filled with a power of two, at[0] has been multiplied by it.
   void add_division(Operation& op);
 
-  /// The norm of k * k equal numbers is an integer.
+  /// The norm of k * k equal numbers is an integer, but cuBLAS's is so to within rounding only.
   void add_norm(Operation& op);
 
   void add_product(Operation& op);

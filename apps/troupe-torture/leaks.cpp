@@ -14,8 +14,9 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
+/// Memory is kept for reuse. A GPU's slab is a descriptor of the last of these.
 const std::vector<std::string> kMemory{"/memfd:troupe-slab", "/memfd:troupe-pinned",
-                                       "/memfd:troupe-apart"};
+                                       "/memfd:troupe-apart", "/dev/nvidiactl"};
 constexpr std::size_t kDeviceHosts = 2;  ///< the active one and the standby
 
 Holdings of_device_hosts() {
@@ -40,7 +41,10 @@ Leaks::Leaks(Runtime& runtime, std::chrono::nanoseconds patience) : patience_(pa
 std::string Leaks::found() const {
   auto text = grown(rank_, holdings_of(::getpid()), kMemory);
   if (!text.empty()) text = "the rank has open: " + text;
-  const auto host = grown(device_host_, of_device_hosts(), {});
+  // NCCL connects ranks when they first exchange something.
+  const bool on_gpu = device_host_.contains("/dev/nvidiactl");
+  const auto host = grown(device_host_, of_device_hosts(),
+                          on_gpu ? std::vector<std::string>{"socket"} : std::vector<std::string>());
   if (!host.empty()) text += (text.empty() ? "" : "; ") + ("a device host has open: " + host);
   if (const auto hosts = device_hosts().size(); hosts > kDeviceHosts)
     text += (text.empty() ? "" : "; ") + std::to_string(hosts) + " device hosts are there";

@@ -39,9 +39,11 @@ std::int64_t first_difference(const BufferSpec& spec, const std::vector<std::byt
   const auto size = size_of(spec.dtype);
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); i += size) {
     if (std::memcmp(a.data() + i, b.data() + i, size) == 0) continue;
-    const bool zeros = spec.contents == Contents::integers && load(spec.dtype, a.data() + i) == 0 &&
-                       load(spec.dtype, b.data() + i) == 0;
-    if (!zeros) return static_cast<std::int64_t>(i / size);
+    const double x = load(spec.dtype, a.data() + i), y = load(spec.dtype, b.data() + i);
+    const bool zeros = spec.contents == Contents::integers && x == 0 && y == 0;
+    const bool near = spec.contents == Contents::rounded &&
+                      std::abs(x - y) * exact_limit(spec.dtype) <= kRoundings * std::abs(y);
+    if (!zeros && !near) return static_cast<std::int64_t>(i / size);
   }
   return a.size() == b.size() ? -1 : static_cast<std::int64_t>(std::min(a.size(), b.size()) / size);
 }
@@ -61,7 +63,7 @@ std::vector<std::byte> Oracle::initial(const Program& program, int rank, int buf
   const auto seed =
       derive(derive(program.seed, static_cast<std::uint64_t>(buffer * 64 + rank)), version);
   if (spec.contents == Contents::bits) return random_bytes(seed, count * size_of(spec.dtype));
-  if (spec.contents == Contents::integers) return random_integers(spec.dtype, seed, count);
+  if (spec.contents != Contents::indices) return random_integers(spec.dtype, seed, count);
   std::vector<std::byte> bytes(count * size_of(spec.dtype));
   for (std::size_t i = 0; i < count; ++i)
     store(spec.dtype, bytes.data() + i * size_of(spec.dtype), static_cast<double>(spec.indices[i]));

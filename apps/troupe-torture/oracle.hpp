@@ -98,8 +98,11 @@ class Oracle {
 std::vector<std::byte> constant_of(const Operation& op, Contents contents, std::int64_t count);
 /// What an upload brings.
 std::vector<std::byte> uploaded_by(const Operation& op, Contents contents, std::int64_t count);
+/// By how many times its last place's worth a rounded number may differ.
+inline constexpr double kRoundings = 16;
 /// Whether two ranges are equal: bit for bit, but that zeros have no sign where it is arithmetic
-/// that made them. The first element that differs; -1: none.
+/// that made them, and that rounded numbers may differ by kRoundings times the last place's worth.
+/// The first element that differs; -1: none.
 std::int64_t first_difference(const BufferSpec& spec, const std::vector<std::byte>& a,
                               const std::vector<std::byte>& b);
 

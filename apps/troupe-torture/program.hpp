@@ -24,6 +24,7 @@ namespace troupe::torture {
 /// What happens to the elements of a buffer.
 enum class Contents : std::uint8_t {
   integers,  ///< small integers, so that arithmetic is exact in every dtype
+  rounded,   ///< integers to within rounding, as a library makes them of a square root: moved only
   bits,      ///< anything: moved only
   indices    ///< never written: row starts, columns and indices of sparse operations
 };
