@@ -115,7 +115,7 @@ void DeviceHost::drop(std::uint32_t region) {
   addresses_.for_each([&](std::uint32_t id, std::byte* base, std::uint64_t bytes) {
     if (id != region) return;
     if ((region & kPinnedRegion) != 0) {
-      engine_->unmap_pinned(base, bytes);
+      dropped_pinned_.emplace_back(base, bytes);
     } else if ((region & kForeignRegion) != 0) {
       engine_->unmap_foreign(base, bytes);
     } else {
@@ -123,6 +123,15 @@ void DeviceHost::drop(std::uint32_t region) {
     }
   });
   addresses_.erase(region);
+  unmap_dropped();
+}
+
+void DeviceHost::unmap_dropped() {
+  const bool may_block =
+      lanes_.issued(Lane::collective) != lanes_.completed(Lane::collective) || opening_links_;
+  if (may_block) return;
+  for (const auto& [base, bytes] : dropped_pinned_) engine_->unmap_pinned(base, bytes);
+  dropped_pinned_.clear();
 }
 
 void DeviceHost::promote(const Control& request) {

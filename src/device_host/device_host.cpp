@@ -76,6 +76,7 @@ DeviceHost::DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segme
 DeviceHost::~DeviceHost() {
   engine_->abort_communicator();  // a helper may be forming one
   batches_.discard();
+  for (const auto& [base, bytes] : dropped_pinned_) engine_->unmap_pinned(base, bytes);
 }
 
 int DeviceHost::run() {
@@ -98,6 +99,7 @@ int DeviceHost::run() {
     const bool issued = issue();
     bool progress = complete() || issued;
     progress |= helpers_.run_finished();
+    if (!dropped_pinned_.empty()) unmap_dropped();
     if (progress) {
       last_progress_ = SteadyClock::time();
       set_aside_due_ = true;

@@ -84,6 +84,8 @@ class DeviceHost {
   Step corrupt(const Error& error);
   bool lane_ready(Lane lane);
   void open_lane(Lane lane);
+  /// Has a helper connect this rank with peers; no collective is queued meanwhile.
+  void open_links(std::vector<Link> links);
   void suffer(memory::FaultKind kind);
 
   // control.cpp
@@ -94,6 +96,9 @@ class DeviceHost {
   /// Answers a request to map. What fails on a standby fails its promotion.
   void mapped(const wire::Control& request, const Result<std::byte*>& address);
   void drop(std::uint32_t region);
+  /// To unmap pinned memory waits for all that runs (cudaHostUnregister does), so it is done when
+  /// no collective does.
+  void unmap_dropped();
   void promote(const wire::Control& request);
   void contribute(const wire::Control& request);
   void connect(wire::ControlMessage message);
@@ -133,6 +138,8 @@ class DeviceHost {
   Batches batches_;
   wire::Command command_;
   SetAside set_aside_;
+  bool opening_links_ = false;
+  std::vector<std::pair<std::byte*, std::uint64_t>> dropped_pinned_;
   bool set_aside_due_ = false;  ///< something has changed since they were offered last
   Mode mode_ = Mode::standby;
   bool alone_ = false;  ///< the command issued last wants to be alone

@@ -114,12 +114,22 @@ DeviceHost::Step DeviceHost::issue_as(const Op& op, std::span<const std::byte> r
     // cuRAND is told where its numbers begin once its stream is empty, and blocks until then: with
     // a collective before it the reactor's heart would stop.
     const bool full = lanes_.issued(queue) - lanes_.completed(queue) >= kMaxForPeers;
-    const bool blocks = (full || lane == Lane::rng) && lanes_.waits_for_peers(queue, waits);
+    bool blocks = (full || lane == Lane::rng) && lanes_.waits_for_peers(queue, waits);
+    const Call call(queue, addresses_, command_.tail());
+    std::vector<Link> links;
+    if (lane == Lane::collective) {
+      if constexpr (requires { engine_->new_links(op, call); }) {
+        if (!opening_links_) links = engine_->new_links(op, call);
+      }
+      blocks |= opening_links_ || !links.empty();
+    }
     if (source == Source::set_aside) {
+      if (!links.empty()) open_links(std::move(links));
       if (blocks) return Step::blocked;
     } else if (blocks || set_aside_.before(each_operand, lane == Lane::collective) != 0) {
       if (set_aside_.full()) return Step::blocked;
       set_aside_.add(record, each_operand, lane == Lane::collective);
+      set_aside_due_ = true;
       note_taken(ticket);
       commands_.pop();
       return Step::queued;
@@ -130,7 +140,7 @@ DeviceHost::Step DeviceHost::issue_as(const Op& op, std::span<const std::byte> r
       if (access != Access::read) engine_->overwrites(operand);
     });
     auto outcome = batches_.order(queue, waits);
-    if (outcome.ok()) outcome = engine_->run(op, Call(queue, addresses_, command_.tail()));
+    if (outcome.ok()) outcome = engine_->run(op, call);
     if (outcome.ok()) {
       lanes_.queued(each_operand, queue, waits);
       batches_.add(ticket, queue, waits);
@@ -197,6 +207,21 @@ void DeviceHost::open_lane(Lane lane) {
     };
   });
   if (started) lanes_.set_state(lane, Lanes::State::opening);
+}
+
+void DeviceHost::open_links(std::vector<Link> links) {
+  opening_links_ = helpers_.start([this, links = std::move(links)]() -> Helpers::Finish {
+    auto opened = engine_->open_links(links);
+    return [this, opened = std::move(opened)] {
+      opening_links_ = false;
+      if (opened.ok() || opened.code() == Errc::world_reformed) return;
+      if (opened.code() == Errc::device_lost || opened.code() == Errc::device_failed) {
+        lose(opened.error());
+      } else if (mode_ == Mode::active) {
+        break_communicator(opened.error());
+      }
+    };
+  });
 }
 
 void DeviceHost::suffer(memory::FaultKind kind) {

@@ -85,6 +85,45 @@ void independence(Context& c) {
   }
 }
 
+/// The first message between two ranks, which is when NCCL connects them, holds up nothing on the
+/// sender while the receiver has not come: it still serves what the receiver asks of it before.
+void first_message(Context& c) {
+  auto& device = c.device();
+  auto& world = c.world();
+  const auto data = device.alloc<double>(1000), own = device.alloc<double>(1000);
+  device.fill(data, 1.0 + c.rank()).get();
+  device.fill(own, 1.0 + c.rank()).get();
+  const auto all = world.gather_values(data.token());
+  const auto done = [&](const Future<void>& future, const std::string& what) {
+    c.require(future.wait_for(kDeadline), what + " waits for a message");
+    c.expect(future.wait().ok(), what + " fails");
+  };
+  const Rank last(c.size() - 1);
+  const auto got = device.alloc<double>(1000);
+  for (int round = 0; round < 2; ++round) {  // and one behind it, between ranks that are connected
+    Future<void> message;
+    if (c.first()) message = world.send(own, last);
+    if (c.rank() == last.value) {
+      for (int r = 0; r < last.value; ++r) {
+        done(world.fetch(all[static_cast<std::size_t>(r)], got), "a fetch");
+        c.expect(device.download(got).front() == 1.0 + r, "a fetch brings something else");
+      }
+    }
+    world.barrier();
+    if (c.rank() == last.value) message = world.receive(got, Rank(0));
+    if (c.first() || c.rank() == last.value) done(message, "a message with both its ranks");
+    if (c.rank() == last.value)
+      c.expect(device.download(got).front() == 1.0, "a message brings something else");
+  }
+  const auto parts = device.alloc<double>(static_cast<std::size_t>(c.size()));
+  const auto whole = device.alloc<double>(static_cast<std::size_t>(c.size()));
+  device.fill(parts, 1.0 + c.rank()).get();
+  done(world.all_to_all(parts, whole), "an all_to_all");
+  const auto values = device.download(whole);
+  for (int r = 0; r < c.size(); ++r)
+    c.expect(values[static_cast<std::size_t>(r)] == 1.0 + r, "an all_to_all brings something else");
+}
+
 /// A collective that waits keeps neither the ring nor the table of commands from being used again
 /// and again.
 void long_wait(Context& c) {

@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
       {"stuck", test::stuck},
       {"idle", test::idle},
       {"independence", test::independence},
+      {"first_message", test::first_message},
       {"long_wait", test::long_wait},
       {"saved_states", test::saved_states},
       {"saved_under_fire", test::saved_under_fire},

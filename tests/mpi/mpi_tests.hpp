@@ -138,6 +138,7 @@ void hidden_fault(Context& c);
 void stuck(Context& c);
 void idle(Context& c);
 void independence(Context& c);
+void first_message(Context& c);
 void long_wait(Context& c);
 void saved_states(Context& c);
 void saved_under_fire(Context& c);

@@ -56,6 +56,54 @@ TEST_F(CudaEngine, MarksOrderLanes) {
   EXPECT_EQ(engine_->suffer(memory::FaultKind::kill, Lane::memory).code(), Errc::unsupported);
 }
 
+/// Streams share connections to the GPU, and what waits at the head of one holds up those behind
+/// it: never the detours.
+TEST_F(CudaEngine, DetoursGoOnWhileAllLanesWait) {
+  constexpr int kEach = 20;
+  const auto x = space(4096);
+  const memory::Fill fill{DType::u8, 4096, {1}, x};
+  const auto queue_fills = [&](Queue queue) {
+    for (int i = 0; i < kEach; ++i) engine_->run(fill, Call(queue, addresses_, {})).take();
+  };
+  for (std::size_t i = 0; i < kLaneCount;
+       ++i) {  // now: to make a library may wait for all that runs
+    if (static_cast<Lane>(i) != Lane::collective)
+      engine_->open_queue({static_cast<Lane>(i), true}).take();
+  }
+  std::atomic<bool> released{false};
+  engine_
+      ->call_when_reached(
+          Lane::collective, [](void* flag) { static_cast<std::atomic<bool>*>(flag)->wait(false); },
+          &released)
+      .take();
+  queue_fills(Lane::collective);
+  const auto behind = engine_->mark(Lane::collective).take();
+  for (std::size_t i = 0; i < kLaneCount; ++i) {
+    const auto lane = static_cast<Lane>(i);
+    if (lane == Lane::collective) continue;
+    engine_->wait(lane, behind).take();
+    queue_fills(lane);
+  }
+  for (std::size_t i = 0; i < kLaneCount; ++i) {
+    const Queue detour{static_cast<Lane>(i), true};
+    if (detour.lane == Lane::collective) continue;
+    queue_fills(detour);
+    const auto done = engine_->mark(detour).take();
+    const auto deadline = std::chrono::steady_clock::now() + 10s;
+    bool reached = false;
+    while (!reached && std::chrono::steady_clock::now() < deadline)
+      reached = engine_->reached(done).take();
+    EXPECT_TRUE(reached) << i;
+    engine_->release(done);
+  }
+  EXPECT_FALSE(engine_->reached(behind).take());
+  released = true;
+  released.notify_all();
+  wait_until(behind);
+  for (std::size_t i = 0; i < kLaneCount; ++i) engine_->synchronize(static_cast<Lane>(i)).take();
+  engine_->release(behind);
+}
+
 TEST_F(CudaEngine, CommunicatorOfOne) {
   const auto values = random_values<float>(1000, 18);
   const auto source = put(values), destination = space(source.bytes);

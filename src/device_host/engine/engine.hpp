@@ -101,6 +101,13 @@ class AddressMap {
   std::array<std::vector<Entry>, kKinds> lists_;
 };
 
+/// That a rank sends to another, or receives from it.
+struct Link {
+  std::uint32_t peer = 0;
+  bool receive = false;
+  friend bool operator==(const Link&, const Link&) = default;
+};
+
 /// One operation about to be queued: its queue, its tail and its operands' addresses. The reactor
 /// has checked that every operand lies in a mapped region and that the operation's own check()
 /// holds.
@@ -176,6 +183,16 @@ class Engine : public ExecutesAll<Operations> {
   virtual void unmap_pinned(std::byte* base, std::uint64_t bytes) = 0;
 
   // Queues.
+
+  /// The links that the command is the first to use. NCCL connects two ranks when the first message
+  /// between them is queued, and blocks until both have got there: where this is not empty, run()
+  /// must not be called before open_links() has ended. Reactor; not during open_links().
+  virtual std::vector<Link> new_links(const collective::AllToAll&, const Call&) { return {}; }
+  virtual std::vector<Link> new_links(const collective::Exchange&, const Call&) { return {}; }
+  /// Connects this rank with its peers, who do the same for their next command. Helper thread;
+  /// blocks until they have come or the communicator is aborted; meanwhile nothing may be run on
+  /// the collective lane. Errors: world_reformed if it was aborted, NCCL's.
+  virtual Result<void> open_links(const std::vector<Link>&) { return {}; }
 
   /// Makes the queue's stream and library handle and warms both up. On a helper thread, once per
   /// queue, before the first run() on it; may block. Different queues may be opened at the same

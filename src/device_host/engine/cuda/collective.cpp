@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "device_host/engine/cuda/cuda_engine.hpp"
 #include "device_host/engine/cuda/status.hpp"
 #include "device_host/engine/world_bounds.hpp"
@@ -155,6 +157,42 @@ Result<void> CudaEngine::run(const collective::Exchange&, const Call& call) {
     }
     return end_group(status);
   });
+}
+
+std::vector<Link> CudaEngine::new_links(const collective::AllToAll& op, const Call&) {
+  std::vector<Link> links;
+  (void)communicator_.use([&](ncclComm_t, int rank, int size) -> Result<void> {
+    if (!check_world(op, rank, size).ok()) return {};  // run() will say so
+    for (int peer = 0; peer < size; ++peer) {
+      if (peer != rank) add_if_closed(links, {static_cast<std::uint32_t>(peer), false});
+      if (peer != rank) add_if_closed(links, {static_cast<std::uint32_t>(peer), true});
+    }
+    return {};
+  });
+  return links;
+}
+
+std::vector<Link> CudaEngine::new_links(const collective::Exchange&, const Call& call) {
+  std::vector<Link> links;
+  (void)communicator_.use([&](ncclComm_t, int rank, int size) -> Result<void> {
+    if (!check_world(call.tail(), rank, size).ok()) return {};  // run() will say so
+    for (const auto& part : call.tail()) {
+      if (part.peer != static_cast<std::uint32_t>(rank))
+        add_if_closed(links, {part.peer, part.receive != 0});
+    }
+    return {};
+  });
+  return links;
+}
+
+void CudaEngine::add_if_closed(std::vector<Link>& links, const Link& link) const {
+  if (communicator_.is_open(link) || std::find(links.begin(), links.end(), link) != links.end())
+    return;
+  links.push_back(link);
+}
+
+Result<void> CudaEngine::open_links(const std::vector<Link>& links) {
+  return communicator_.open(links, stream({Lane::collective}));
 }
 
 }  // namespace troupe::host::cuda

@@ -30,6 +30,31 @@ Result<std::vector<ncclUniqueId>> ids_of(const std::vector<std::vector<std::byte
   return ids;
 }
 
+std::size_t place_of(const Link& link) {
+  return 2 * std::size_t{link.peer} + (link.receive ? 1 : 0);
+}
+
+/// A byte over each of the links, in one group.
+Result<void> send_a_byte(const std::vector<Link>& links, ncclComm_t comm, cudaStream_t stream) {
+  void* cells = nullptr;
+  TROUPE_CUDA_TRY(cudaMallocAsync(&cells, 2, stream));
+  auto* const sent = static_cast<std::byte*>(cells);
+  auto* const received = sent + 1;
+  TROUPE_NCCL_TRY(ncclGroupStart());
+  auto queued = ncclSuccess;
+  for (const auto& [peer, receive] : links) {
+    const int rank = static_cast<int>(peer);
+    queued = receive ? ncclRecv(received, 1, ncclInt8, rank, comm, stream)
+                     : ncclSend(sent, 1, ncclInt8, rank, comm, stream);
+    if (queued != ncclSuccess) break;
+  }
+  const auto ended = ncclGroupEnd();
+  (void)cudaFreeAsync(cells, stream);
+  TROUPE_NCCL_TRY(queued);
+  TROUPE_NCCL_TRY(ended);
+  return {};
+}
+
 }  // namespace
 
 /// One connect(); what its thread works on.
@@ -157,6 +182,7 @@ void Communicator::form(const std::shared_ptr<Shared>& shared,
   if (outcome.ok() && !attempt->abandoned) {
     shared->rank = attempt->rank;
     shared->size = attempt->size;
+    ++shared->formed;
     shared->handle = attempt->handle;
   } else if (outcome.ok()) {
     lock.unlock();
@@ -192,6 +218,28 @@ void Communicator::give_up(const std::shared_ptr<Shared>& shared, ncclComm_t han
   const std::lock_guard lock(shared->state);
   --shared->background;
   shared->changed.notify_all();
+}
+
+bool Communicator::is_open(const Link& link) const {
+  const auto at = place_of(link);
+  return shared_->open_on == shared_->formed && at < shared_->open.size() && shared_->open[at];
+}
+
+Result<void> Communicator::open(const std::vector<Link>& links, cudaStream_t stream) {
+  (void)cudaSetDevice(shared_->device);
+  return use([&](ncclComm_t comm, int, int size) -> Result<void> {
+    const auto formed = shared_->formed.load();
+    const auto opened = send_a_byte(links, comm, stream);
+    // What a call says that an abort has ended is of no interest.
+    if (shared_->handle.load() != comm || shared_->formed != formed) {
+      return Error{Errc::world_reformed, 0, "the communicator was given up"};
+    }
+    if (!opened.ok()) return opened;
+    if (std::exchange(shared_->open_on, formed) != formed) shared_->open.clear();
+    shared_->open.resize(2 * static_cast<std::size_t>(size));
+    for (const auto& link : links) shared_->open[place_of(link)] = true;
+    return {};
+  });
 }
 
 Result<void> Communicator::health() {

@@ -6,12 +6,15 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 #include <troupe/error.hpp>
+
+#include "device_host/engine/engine.hpp"
 
 namespace troupe::host::cuda {
 
@@ -61,6 +64,12 @@ class Communicator {
     if (handle == nullptr) return Error{Errc::world_reformed, 0, "there is no communicator"};
     return std::forward<Work>(work)(handle, shared_->rank.load(), shared_->size.load());
   }
+  /// Whether the link has been opened on this communicator. Within use() only.
+  [[nodiscard]] bool is_open(const Link& link) const;
+  /// Opens links by a byte over each of them, in one group on the stream. Helper thread; blocks
+  /// until the peers have come or the communicator is given up. Errors: world_reformed if there is
+  /// none, or none any more; NCCL's.
+  Result<void> open(const std::vector<Link>& links, cudaStream_t stream);
   /// What NCCL has noticed by itself, such as a connection that broke: whatever it is, peer_lost,
   /// or the sticky error of the context behind it. Reactor.
   Result<void> health();
@@ -77,7 +86,10 @@ class Communicator {
     std::atomic<ncclComm_t> handle{nullptr};
     std::atomic<int> rank{0};
     std::atomic<int> size{0};
-    std::mutex state;  ///< guards what follows, and is held while `handle` changes
+    std::atomic<std::uint64_t> formed{0};  ///< which communicator `handle` is
+    std::vector<bool> open;                ///< links, two of each rank; guarded by launching
+    std::uint64_t open_on = 0;  ///< the communicator on which they are; guarded by launching
+    std::mutex state;           ///< guards what follows, and is held while `handle` changes
     std::shared_ptr<Attempt> attempt;
     std::size_t background = 0;
     std::condition_variable changed;

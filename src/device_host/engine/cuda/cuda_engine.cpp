@@ -8,6 +8,17 @@
 #include "device_host/engine/cuda/status.hpp"
 
 namespace troupe::host::cuda {
+namespace {
+
+cudaError_t make_stream(Stream& stream, bool urgent) {
+  int least = 0, greatest = 0;
+  const auto known = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+  return known == cudaSuccess ? cudaStreamCreateWithPriority(stream.out(), cudaStreamNonBlocking,
+                                                             urgent ? greatest : least)
+                              : known;
+}
+
+}  // namespace
 
 CudaEngine::CudaEngine(const EngineOptions& options, const Driver& api,
                        DeviceDescription description, const DeviceFacts& facts)
@@ -28,6 +39,10 @@ Result<void> CudaEngine::start() {
   TROUPE_CUDA_TRY(cudaSetDevice(device_));
   TROUPE_CUDA_TRY(cudaFree(nullptr));
   TROUPE_CUDA_TRY(kernels::preload());
+  TROUPE_CUDA_TRY(faults::preload());
+  TROUPE_CUDA_TRY(make_stream(detour_, false));
+  for (std::size_t i = 0; i < kLaneCount; ++i)
+    TROUPE_CUDA_TRY(make_stream(streams_[i], static_cast<Lane>(i) == Lane::collective));
   return marks_.start();
 }
 
@@ -41,19 +56,16 @@ void CudaEngine::enter() const {
 cudaStream_t CudaEngine::stream(Queue queue) const {
   enter();
   const auto& state = queues_[queue.index()];
-  check(static_cast<bool>(state.stream), "the queue is not open");
-  return state.stream.get();
+  check(state.stream != nullptr, "the queue is not open");
+  return state.stream;
 }
 
 Result<void> CudaEngine::open_queue(Queue queue) {
   enter();
   auto& state = queues_[queue.index()];
-  int least = 0, greatest = 0;
-  TROUPE_CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &greatest));
-  TROUPE_CUDA_TRY(cudaStreamCreateWithPriority(state.stream.out(), cudaStreamNonBlocking,
-                                               queue.lane == Lane::collective ? greatest : least));
+  state.stream = queue.detour ? detour_.get() : streams_[queue.index()].get();
   TROUPE_CUDA_TRY(reserve(queue, state.scratch, kScratchBytes));
-  TROUPE_CUDA_TRY(cudaMemsetAsync(state.scratch.get(), 0, kScratchBytes, state.stream.get()));
+  TROUPE_CUDA_TRY(cudaMemsetAsync(state.scratch.get(), 0, kScratchBytes, state.stream));
   switch (queue.lane) {
     case Lane::blas: TROUPE_CUDA_PROPAGATE(open_blas(queue)); break;
     case Lane::sparse: TROUPE_CUDA_PROPAGATE(open_sparse(queue)); break;
@@ -66,7 +78,7 @@ Result<void> CudaEngine::open_queue(Queue queue) {
   }
   // The lane's own queue has loaded the kernels.
   if (!queue.detour) TROUPE_CUDA_PROPAGATE(warm_up(queue));
-  TROUPE_CUDA_TRY(cudaStreamSynchronize(state.stream.get()));
+  TROUPE_CUDA_TRY(cudaStreamSynchronize(state.stream));
   return {};
 }
 
@@ -155,10 +167,9 @@ Result<void> CudaEngine::connect(int rank, int size,
 namespace troupe::host {
 
 Result<std::unique_ptr<Engine>> make_engine(const EngineOptions& asked) {
-  // Streams share the connections to the GPU, eight unless this says otherwise (CUDA C++
-  // Programming Guide, environment variables), and a stream that waits holds up those it shares one
-  // with.
-  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  // NCCL would connect the ranks for each algorithm when a collective first uses it, and block the
+  // reactor until all have got there. (Messages are connected by open_links().)
+  ::setenv("NCCL_RUNTIME_CONNECT", "0", 0);
   const auto api = cuda::driver();
   if (!api) return api.error();
   const auto count = cuda::count_devices(**api);

@@ -15,10 +15,10 @@
 
 namespace troupe::host::cuda {
 
-/// What every queue has: its stream, some zeroed device memory for factors and for warming up, and
+/// What every queue has: a stream, some zeroed device memory for factors and for warming up, and
 /// for the latter some pinned memory where it copies from or to it.
 struct QueueState {
-  Stream stream;
+  cudaStream_t stream = nullptr;  ///< nullptr: not open
   DeviceMemory scratch;
   HostMemory pinned;
 };
@@ -102,6 +102,9 @@ class CudaEngine final : public Engine {
   Result<void> connect(int rank, int size,
                        const std::vector<std::vector<std::byte>>& contributions) override;
   void abort_communicator() override { communicator_.abort(); }
+  std::vector<Link> new_links(const collective::AllToAll& op, const Call& call) override;
+  std::vector<Link> new_links(const collective::Exchange& op, const Call& call) override;
+  Result<void> open_links(const std::vector<Link>& links) override;
 
   using Engine::run;
   // vector.cpp
@@ -171,6 +174,7 @@ class CudaEngine final : public Engine {
   /// One product, with the matrix in any form; `op` gives factors and vectors.
   template <class Op>
   Result<void> multiply(const Op& op, const PreparedMatrix::Key& key, const Call& call);
+  void add_if_closed(std::vector<Link>& links, const Link& link) const;
   template <class Op>
   Result<void> copy_alone(const Op& op, const Call& call);
   void forget_matrices(Queue queue, std::size_t keep);
@@ -189,6 +193,9 @@ class CudaEngine final : public Engine {
   std::atomic<std::uint64_t> slab_bytes_{0};
   std::atomic<bool> rdma_;  ///< cleared if slabs cannot be made for GPUDirect RDMA after all
 
+  /// All detours share one: what takes a detour waits for nobody for long.
+  Stream detour_;
+  std::array<Stream, kLaneCount> streams_;  ///< the lanes' own
   std::array<QueueState, kQueueCount> queues_;
   MarkPool marks_;
   // The lane's own queue, its detour.

@@ -33,6 +33,14 @@ unsigned long long* pointer_to(unsigned long long address) {
 
 }  // namespace
 
+cudaError_t preload() {
+  cudaFuncAttributes attributes;
+  auto status = cudaFuncGetAttributes(&attributes, store_kernel);
+  if (status == cudaSuccess) status = cudaFuncGetAttributes(&attributes, trap_kernel);
+  if (status == cudaSuccess) status = cudaFuncGetAttributes(&attributes, assertion_kernel);
+  return status;
+}
+
 cudaError_t illegal_address(cudaStream_t stream) {
   constexpr unsigned long long kFirstPage = 64;  // never mapped, and aligned
   return queue(stream, store_kernel, pointer_to(kFirstPage));

@@ -6,6 +6,9 @@
 /// error shows when the stream reaches the kernel.
 namespace troupe::host::cuda::faults {
 
+/// Loads them: to load a kernel waits for those that run, such as a collective's.
+cudaError_t preload();
+
 /// Stores through a pointer to unmapped memory: cudaErrorIllegalAddress.
 cudaError_t illegal_address(cudaStream_t stream);
 /// Executes a trap, which ends the kernel: cudaErrorLaunchFailure or cudaErrorIllegalInstruction.
