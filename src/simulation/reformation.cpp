@@ -110,7 +110,7 @@ class World {
     void stable(std::int64_t) override {}
     void all_finished() override {}
     void stop(const Error& error) override { check(false, error.message.c_str()); }
-    void regroup(std::uint32_t) override {}  // nobody is excluded
+    void regroup(std::uint32_t round) override { (void)member.regrouped(round); }  // nobody is out
     void stopping(std::int64_t) override {}
     void strike(Phase) override {}
     void answer(std::uint32_t) override {}  // nobody stalls

@@ -173,6 +173,17 @@ void WorldSimulation::Node::verify(std::uint32_t round, std::uint32_t epoch) {
 void WorldSimulation::Node::regroup(std::uint32_t round) {
   if (round != open_order_) world_->violation("regroup out of order");
   grouped_in_ = round;
+  await_group(round);
+}
+
+/// A group is made once all of its ranks have got there, and they may have gone on since.
+void WorldSimulation::Node::await_group(std::uint32_t round) {
+  const bool made = !world_->anyone(
+      [&](const Node& node) { return !node.member_.spectator() && node.grouped_in_ < round; });
+  world_->after(world_->some_time(5'000), [this, round, made] {
+    if (!made) return await_group(round);
+    (void)member_.regrouped(round);
+  });
 }
 
 void WorldSimulation::Node::restore(std::uint32_t round, std::int64_t step) {

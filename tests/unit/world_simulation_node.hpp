@@ -37,6 +37,7 @@ class WorldSimulation::Node final : public MemberActions {
   void connect(std::uint32_t round, std::vector<std::vector<std::byte>> contributions) override;
   void verify(std::uint32_t round, std::uint32_t epoch) override;
   void regroup(std::uint32_t round) override;
+  void await_group(std::uint32_t round);
   void restore(std::uint32_t round, std::int64_t step) override;
   void activate(std::uint32_t epoch, std::int64_t stable,
                 std::vector<RecoveryReport> reports) override;

@@ -48,6 +48,7 @@ void WorldMember::carry_out(const WorldMessage& order) {
   if (spectator_) {
     newest_ = kAnyStep;
     grouped_.reset();
+    regrouping_ = 0;
     if (phase_ == Phase::halt) actions_->close_world();
     return report_done({.step = kAnyStep});
   }
@@ -67,16 +68,31 @@ void WorldMember::carry_out(const WorldMessage& order) {
     case Phase::restore:
       asked_iteration_ = std::any_of(order.parts.begin(), order.parts.end(),
                                      [&](const RankPart& part) { return part.rank == rank_; });
+      restore_step_ = order.step;
       if (excluded_ != grouped_) {
-        actions_->regroup(round_);
         grouped_ = excluded_;
+        regrouping_ = round_;
+        actions_->regroup(round_);
+      } else if (regrouping_ == 0) {
+        restore();
       }
-      // One that has just become a member has nothing to go back to: the new epoch begins anew.
-      if (newest_ == kAnyStep) return actions_->restore(round_, -1);
-      newest_ = std::min(newest_, order.step);  // newer commits are given up
-      return actions_->restore(round_, order.step);
+      return;
     case Phase::active: return;
   }
+}
+
+bool WorldMember::regrouped(std::uint32_t round) {
+  if (round != regrouping_) return false;
+  regrouping_ = 0;
+  if (phase_ == Phase::restore) restore();
+  return true;
+}
+
+void WorldMember::restore() {
+  // One that has just become a member has nothing to go back to: the new epoch begins anew.
+  if (newest_ == kAnyStep) return actions_->restore(round_, -1);
+  newest_ = std::min(newest_, restore_step_);  // newer commits are given up
+  actions_->restore(round_, restore_step_);
 }
 
 void WorldMember::assent() {

@@ -34,7 +34,7 @@ class MemberActions {
                                std::vector<std::vector<std::byte>> contributions) = 0;
   virtual void verify(std::uint32_t round, std::uint32_t epoch) = 0;  ///< -> verified
   /// The members of the next epoch are others than those of the last; comes before restore.
-  virtual void regroup(std::uint32_t round) = 0;
+  virtual void regroup(std::uint32_t round) = 0;                     ///< -> regrouped
   virtual void restore(std::uint32_t round, std::int64_t step) = 0;  ///< -> restored
   virtual void activate(std::uint32_t epoch, std::int64_t stable,
                         std::vector<RecoveryReport> reports) = 0;
@@ -60,6 +60,8 @@ class WorldMember {
   void receive(const WorldMessage& message);
   void device_event(const DeviceEvent& event);
   void verified(std::uint32_t round, const Result<void>& outcome);
+  /// The group ordered in this round is made. False if another one is wanted by now.
+  bool regrouped(std::uint32_t round);
   /// The program is back at the step that was ordered; `iteration` is the one it had been at.
   void restored(std::uint32_t round, const Result<void>& outcome, std::int64_t iteration,
                 std::int64_t repeated);
@@ -79,6 +81,7 @@ class WorldMember {
   /// What a spectator says so that nobody waits for it.
   void assent();
   void carry_out(const WorldMessage& order);
+  void restore();
   void prepare(const WorldMessage& order);
   void prepared(const DeviceDone& event);
   void done(const DeviceDone& event);
@@ -90,10 +93,12 @@ class WorldMember {
   Phase phase_ = Phase::replace;  ///< not active before the world is formed
   std::uint32_t round_ = 0;
   std::uint32_t epoch_ = 0;
-  bool asked_iteration_ = false;  ///< by the order to restore
+  bool asked_iteration_ = false;    ///< by the order to restore
+  std::int64_t restore_step_ = -1;  ///< the order's
   std::vector<std::int32_t> excluded_;
   /// What excluded_ was at the last regroup(); nullopt: of a spectator, which is in no group.
   std::optional<std::vector<std::int32_t>> grouped_ = std::vector<std::int32_t>();
+  std::uint32_t regrouping_ = 0;  ///< the round of a regroup() that is not answered; 0: none
   bool spectator_ = false;
   std::int64_t newest_ = -1;  ///< the newest commit that is complete here
 };

@@ -196,13 +196,17 @@ std::shared_ptr<const std::vector<std::vector<std::byte>>> WorldActor::of_member
 }
 
 void WorldActor::regroup(std::uint32_t round) {
-  if (member_.excluded().empty()) return core_->regroup(nullptr);
+  if (member_.excluded().empty()) return on(Regrouped{round, nullptr});
   std::vector<int> ranks;
   for (int rank = 0; rank < core_->mpi().size(); ++rank) {
     if (!std::binary_search(member_.excluded().begin(), member_.excluded().end(), rank))
       ranks.push_back(rank);
   }
-  core_->regroup(core_->mpi().make_group(std::move(ranks), static_cast<int>(round)));
+  core_->make_group(std::move(ranks), round);
+}
+
+void WorldActor::on(Regrouped done) {
+  core_->regroup(std::move(done.group), member_.regrouped(done.round));
 }
 
 void WorldActor::verify(std::uint32_t round, std::uint32_t epoch) {

@@ -24,6 +24,10 @@ struct Verified {
   std::uint32_t round;
   Result<void> outcome;
 };
+struct Regrouped {
+  std::uint32_t round;
+  std::shared_ptr<const HostGroup> group;
+};
 struct Restored {
   std::uint32_t round;
   Result<void> outcome;
@@ -54,9 +58,10 @@ struct Deadline {};  ///< time to look at the deadlines
 /// the protocol, which is in WorldMember, WorldRelay and, on rank 0, WorldSupervisor.
 class WorldActor
     : public Actor<WorldActor, world_message::FromNetwork, world_message::FromDevice,
-                   world_message::Begin, world_message::Verified, world_message::Restored,
-                   world_message::Flushed, world_message::Committed, world_message::Finished,
-                   world_message::AskToStop, world_message::VerifyOn, world_message::Deadline>,
+                   world_message::Begin, world_message::Verified, world_message::Regrouped,
+                   world_message::Restored, world_message::Flushed, world_message::Committed,
+                   world_message::Finished, world_message::AskToStop, world_message::VerifyOn,
+                   world_message::Deadline>,
       private MemberActions {
  public:
   WorldActor(WorldCore* core, WorldCore::Options options);
@@ -65,6 +70,7 @@ class WorldActor
   void on(world_message::FromDevice event);
   void on(world_message::Begin);
   void on(world_message::Verified done);
+  void on(world_message::Regrouped done);
   void on(world_message::Restored done) {
     member_.restored(done.round, done.outcome, done.iteration, done.repeated);
   }

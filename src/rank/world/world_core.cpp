@@ -88,6 +88,7 @@ WorldCore::~WorldCore() {
     transport_->leave();  // until all have left the supervisor is needed, and the actors speak
   actor_.stop();
   actor_.wait_ended();  // a handler may be at work here
+  for (auto& maker : group_makers_) MpiSession::forsaken() ? maker.detach() : maker.join();
 }
 
 // The WorldActor's side
@@ -106,8 +107,9 @@ void WorldCore::close() {
 void WorldCore::ask_restore(std::uint32_t round, std::int64_t step) {
   {
     const std::lock_guard lock(mutex_);
-    // Without the members' state there is nothing to go back to.
-    if (attached_ && !watches() && !has_other_members()) {
+    // Without the members' state there is nothing to go back to: that of the members before is
+    // still needed, for theirs is made from it.
+    if (attached_ && !watches() && newest_.number == settled_) {
       restore_ = Restore{round, step};
       changed_.notify_all();
       return;
@@ -225,9 +227,16 @@ void WorldCore::set_standby_world(bool formed) {
   standby_world_formed_ = formed;
 }
 
-void WorldCore::regroup(std::shared_ptr<const HostGroup> group) {
+void WorldCore::make_group(std::vector<int> ranks, std::uint32_t round) {
+  group_makers_.emplace_back([actor = actor_, mpi = mpi_, ranks = std::move(ranks), round] {
+    (void)actor.tell(
+        world_message::Regrouped{round, mpi->make_group(ranks, static_cast<int>(round))});
+  });
+}
+
+void WorldCore::regroup(std::shared_ptr<const HostGroup> group, bool current) {
   const std::lock_guard lock(mutex_);
-  forming_ = group ? group.get() : &mpi_->everyone();
+  if (current) forming_ = group ? group.get() : &mpi_->everyone();
   if (group) groups_.push_back(std::move(group));
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <troupe/checkpoint.hpp>
@@ -150,8 +151,12 @@ class WorldCore {
     const std::lock_guard lock(mutex_);
     standby_memory_ = bytes;
   }
-  /// The members of the epoch that is being formed; nullptr: all ranks.
-  void regroup(std::shared_ptr<const HostGroup> group);
+  /// Makes the group of these ranks, on a thread of its own because that waits for all of them; the
+  /// actor hears of it.
+  void make_group(std::vector<int> ranks, std::uint32_t round);
+  /// The members of the epoch that is being formed, nullptr: all ranks; or, if that is not
+  /// `current` any more, a group to be kept, because to free it waits for all of its ranks.
+  void regroup(std::shared_ptr<const HostGroup> group, bool current);
 
   // The program's thread.
 
@@ -197,10 +202,11 @@ class WorldCore {
   std::uint32_t epoch_ = 0;
   /// To the end, when all free them together: another member may still be about to use one.
   std::vector<std::shared_ptr<const HostGroup>> groups_;
-  const HostGroup* forming_;            ///< of the newest regroup()
-  std::vector<std::int32_t> excluded_;  ///< from the newest epoch
-  Membership newest_, acknowledged_;    ///< of the newest epoch, of the acknowledged one
-  std::uint32_t settled_ = 0;           ///< number of that which the program works with
+  const HostGroup* forming_;               ///< of the newest regroup()
+  std::vector<std::thread> group_makers_;  ///< the actor's
+  std::vector<std::int32_t> excluded_;     ///< from the newest epoch
+  Membership newest_, acknowledged_;       ///< of the newest epoch, of the acknowledged one
+  std::uint32_t settled_ = 0;              ///< number of that which the program works with
   std::int64_t all_flushed_ = -1;
   std::int64_t stable_ = -1;
   std::optional<Error> commit_error_;  ///< why a commit of this run will never be stable
