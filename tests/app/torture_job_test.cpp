@@ -34,7 +34,7 @@ TEST(Torture, ADescriptorThatIsLeftOpenIsFound) {
 }
 
 /// A rank is lost for good, and its part of the data is dealt out to the others.
-const Arguments kLoss{"--seed",           "79", "--operations",   "150", "--on-loss", "shrink",
+const Arguments kLoss{"--seed",           "75", "--operations",   "150", "--on-loss", "shrink",
                       "--restart-budget", "0",  "--rejoin-after", "0s"};
 
 TEST(Torture, AWorldShrinksWithWhatTheOracleSays) {
@@ -71,7 +71,7 @@ TEST(Torture, AFlippedByteInAShareIsFound) {
 TEST(Torture, AFailingProgramIsMadeSmaller) {
   Job job(Job::kNoMpirun,
           {"--seed", "1", "--faults", "off", "--rounds", "free", "--tokens", "off", "--ranks", "1",
-           "--operations", "60", "--spoil", "3", "--reduce", "on"},
+           "--operations", "15", "--spoil", "3", "--reduce", "on"},
           {.limit = 170s});
   EXPECT_EQ(job.wait(), 1) << job.err();
   EXPECT_NE(job.err().find("WRONG CONTENTS"), std::string::npos) << job.err();
