@@ -242,18 +242,24 @@ void Runner::play_failing(const Round& round) {
   Checkpoint state(device_);
   state.add("state", state_of_it), state.add_scratch(room), state.add_scratch(meeting_);
   Errc code = Errc::ok;
-  bool failed = false, dealt = false;
-  auto goes_back_to = steps;  // behind the fault
+  const auto epoch = world_.epoch();
+  bool gave = false, undone = false;  // the command that fails; by going back to before it
+  std::int64_t last = -1;
   try {
     world_.run(state,
                [&](std::int64_t number) {
                  account_.advance();
-                 if (dealt) goes_back_to = std::min(goes_back_to, number);
+                 undone |= number <= last && number <= fails_at;
+                 last = number;
                  for (int i = 0; i < round.special; ++i) device_.fill(room, static_cast<double>(i));
                  device_.vector().axpby(1.0, room.slice(0, 500), 1.0, state_of_it);
-                 if (number == fails_at && !std::exchange(failed, true))
+                 // Whoever is interrupted before these does not do them either when all go back.
+                 const bool first_time = world_.epoch() == epoch;
+                 if (first_time && number == fails_at) {
+                   gave = true;
                    world_.broadcast(state_of_it, Rank(ranks_ + 91));
-                 if (struck && number == every && !std::exchange(dealt, true)) {
+                 }
+                 if (first_time && struck && number == every) {
                    if (rank_ == 0) (void)device_.inject(memory::FaultKind::kill);
                    meet();
                  }
@@ -264,7 +270,7 @@ void Runner::play_failing(const Round& round) {
     code = e.code();
   }
   // A run that goes back to before the command does its step again, without it this time.
-  const bool done_again = code == Errc::ok && goes_back_to <= fails_at;
+  const bool done_again = code == Errc::ok && (undone || !gave);
   if (code == Errc::ok && !done_again)
     throw Finding(
         "run() ends well although a command before a commit has failed (a broadcast from "
