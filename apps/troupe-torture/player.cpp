@@ -29,7 +29,8 @@ Future<void> watched(const Operation& op, const Future<void>& future) {
 }  // namespace
 
 bool is_of_a_fault(Errc code) {
-  return code == Errc::device_lost || code == Errc::world_reformed || code == Errc::stale;
+  return code == Errc::device_lost || code == Errc::world_reformed || code == Errc::stale ||
+         code == Errc::budget_exhausted;
 }
 
 void Player::wait(const Future<void>& future, const std::string& what) const {
