@@ -48,7 +48,7 @@ demand include '<troupe/|<[a-z_0-9]+>' "public headers include the standard libr
 
 forbid src "$mpi" "MPI belongs in src/rank/net" "src/rank/net/"
 forbid apps "$mpi" "applications do not see MPI"
-forbid src "$gpu" "CUDA and NCCL belong in src/device_host/engine/cuda" "src/device_host/engine/cuda/|src/device_host/engine/cpu/[^:]*:[0-9]+:<curand\.h>"
+forbid src "$gpu" "CUDA and NCCL belong in src/device_host/engine/cuda" "src/device_host/engine/cuda/"
 forbid apps "$gpu" "applications do not see CUDA"
 
 demand src '<|"(common|rank|device_host|simulation)/' "includes of our own are rooted at src"

@@ -1,9 +1,6 @@
 #include "device_host/engine/cpu/random.hpp"
 
-#ifdef TROUPE_HAVE_CURAND
-#include <curand.h>
 #include <dlfcn.h>
-#endif
 
 #include <type_traits>
 
@@ -11,26 +8,34 @@
 
 namespace troupe::host::cpu {
 
-#ifdef TROUPE_HAVE_CURAND
-
 namespace {
 
-/// The part of libcurand that is used. Loaded, not linked: this engine runs where there is no CUDA.
+/// The part of libcurand's binary interface that is used. Loaded, not linked: this engine is built
+/// and runs where there is no CUDA.
 struct Curand {
-  decltype(&::curandCreateGeneratorHost) create = nullptr;
-  decltype(&::curandDestroyGenerator) destroy = nullptr;
-  decltype(&::curandSetPseudoRandomGeneratorSeed) set_seed = nullptr;
-  decltype(&::curandSetGeneratorOffset) set_offset = nullptr;
-  decltype(&::curandGenerateUniform) uniform_f32 = nullptr;
-  decltype(&::curandGenerateUniformDouble) uniform_f64 = nullptr;
-  decltype(&::curandGenerateNormal) normal_f32 = nullptr;
-  decltype(&::curandGenerateNormalDouble) normal_f64 = nullptr;
-  decltype(&::curandGetVersion) get_version = nullptr;
+  using Handle = void*;
+  using Status = int;
+  static constexpr Status kSuccess = 0;
+  static constexpr int kPhilox = 161;  // CURAND_RNG_PSEUDO_PHILOX4_32_10
+
+  Status (*create)(Handle* handle, int type) = nullptr;
+  Status (*destroy)(Handle handle) = nullptr;
+  Status (*set_seed)(Handle handle, unsigned long long seed) = nullptr;
+  Status (*set_offset)(Handle handle, unsigned long long offset) = nullptr;
+  Status (*uniform_f32)(Handle handle, float* to, std::size_t n) = nullptr;
+  Status (*uniform_f64)(Handle handle, double* to, std::size_t n) = nullptr;
+  Status (*normal_f32)(Handle handle, float* to, std::size_t n, float mean,
+                       float deviation) = nullptr;
+  Status (*normal_f64)(Handle handle, double* to, std::size_t n, double mean,
+                       double deviation) = nullptr;
+  Status (*get_version)(int* version) = nullptr;
   bool loaded = false;
 
   Curand() {
     void* library = ::dlopen("libcurand.so.10", RTLD_NOW | RTLD_LOCAL);
+#ifdef TROUPE_CURAND_LIBRARY  // where the build has found one
     if (library == nullptr) library = ::dlopen(TROUPE_CURAND_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+#endif
     if (library == nullptr) return;
     loaded = find(library, "curandCreateGeneratorHost", create) &&
              find(library, "curandDestroyGenerator", destroy) &&
@@ -54,17 +59,15 @@ const Curand& curand() {
   return library;
 }
 
-void require(::curandStatus_t status, const char* what) {
-  if (status != CURAND_STATUS_SUCCESS) throw Exception({Errc::library, status, what});
+void require(Curand::Status status, const char* what) {
+  if (status != Curand::kSuccess) throw Exception({Errc::library, status, what});
 }
 
 }  // namespace
 
 struct Random::Generator {
-  ::curandGenerator_t handle = nullptr;
-  Generator() {
-    require(curand().create(&handle, CURAND_RNG_PSEUDO_PHILOX4_32_10), "curandCreateGeneratorHost");
-  }
+  Curand::Handle handle = nullptr;
+  Generator() { require(curand().create(&handle, Curand::kPhilox), "curandCreateGeneratorHost"); }
   ~Generator() { curand().destroy(handle); }
   Generator(const Generator&) = delete;
   Generator& operator=(const Generator&) = delete;
@@ -108,31 +111,11 @@ void Random::normal(const RandomRange& range, T mean, T deviation, T* destinatio
 
 std::string random_library() {
   int version = 0;
-  if (!curand().loaded || curand().get_version(&version) != CURAND_STATUS_SUCCESS)
+  if (!curand().loaded || curand().get_version(&version) != Curand::kSuccess)
     return "own Philox4x32-10";
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 100) + "." +
          std::to_string(version % 100);
 }
-
-#else
-
-struct Random::Generator {};
-
-template <class T>
-void Random::uniform(const RandomRange& range, T* destination) {
-  Philox(range.seed, range.position).uniform(destination, range.n);
-}
-
-template <class T>
-void Random::normal(const RandomRange& range, T mean, T deviation, T* destination) {
-  Philox(range.seed, range.position).normal(destination, range.n, mean, deviation);
-}
-
-std::string random_library() {
-  return "own Philox4x32-10";
-}
-
-#endif
 
 Random::Random() = default;
 Random::~Random() = default;
