@@ -76,7 +76,6 @@ DeviceHost::DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segme
 DeviceHost::~DeviceHost() {
   engine_->abort_communicator();  // a helper may be forming one
   batches_.discard();
-  for (const auto& [base, bytes] : dropped_pinned_) engine_->unmap_pinned(base, bytes);
 }
 
 int DeviceHost::run() {

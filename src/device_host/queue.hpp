@@ -6,9 +6,9 @@
 
 namespace troupe::host {
 
-/// One stream of an engine. Each lane has two: the one that it is named after, and a detour for
-/// commands that must not stand behind one that waits for other ranks. What is queued on one queue
-/// executes in order.
+/// Each lane has two: the one that it is named after, and a detour for commands that must not stand
+/// behind one that waits for other ranks. What is queued on one queue executes in order; an engine
+/// may put all detours on one stream.
 struct Queue {
   Lane lane{};
   bool detour = false;

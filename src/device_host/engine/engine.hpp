@@ -194,9 +194,9 @@ class Engine : public ExecutesAll<Operations> {
   /// the collective lane. Errors: world_reformed if it was aborted, NCCL's.
   virtual Result<void> open_links(const std::vector<Link>&) { return {}; }
 
-  /// Makes the queue's stream and library handle and warms both up. On a helper thread, once per
+  /// Makes the queue's library handle and warms it up. On a helper thread, once per
   /// queue, before the first run() on it; may block. Different queues may be opened at the same
-  /// time. The collective lane makes its stream only: the communicator comes by connect().
+  /// time. The collective lane's communicator comes by connect().
   virtual Result<void> open_queue(Queue queue) = 0;
   /// A command that writes this range is about to be queued: what the engine has prepared from its
   /// contents is void.
