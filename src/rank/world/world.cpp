@@ -1,0 +1,141 @@
+#include <troupe/world.hpp>
+
+#include "rank/world/restart.hpp"
+#include "rank/world/run_loop.hpp"
+#include "rank/world/world_core.hpp"
+
+namespace troupe {
+
+detail::Submitter& World::collectives() {
+  return core_->collectives();
+}
+int World::rank() const {
+  return core_->members().rank();
+}
+int World::size() const {
+  return core_->members().size();
+}
+bool World::spectator() const {
+  return core_->members().rank() < 0;
+}
+int World::job_rank(int rank) const {
+  check(rank >= 0 && rank < size(), "World::job_rank of a rank that the world does not have");
+  return core_->members().ranks()[static_cast<std::size_t>(rank)];
+}
+int World::local_rank() const {
+  return core_->mpi().local_rank();
+}
+int World::local_size() const {
+  return core_->mpi().local_size();
+}
+Epoch World::epoch() const {
+  return core_->epoch();
+}
+Result<Epoch> World::wait_active() {
+  return core_->wait_active();
+}
+void World::run(Checkpoint& checkpoint, const std::function<Step(std::int64_t)>& step,
+                const RunOptions& options) {
+  rank::RunLoop(*core_, checkpoint, step, options).run();
+}
+const SaveOptions& World::save_options() const {
+  return core_->save_options();
+}
+Result<std::optional<SavedState>> World::find_state(const SaveOptions& options) {
+  if (options.directory.empty() || options.restart == SaveOptions::kNever)
+    return std::optional<SavedState>();
+  const auto wanted = rank::with_defaults(options, core_->save_options());
+  const auto states = rank::states_of(core_->members(), wanted);
+  if (!states) return states.error();
+  return rank::find_state(core_->members(), *states, wanted.restart);
+}
+Result<SavedState> World::partner_state() {
+  const auto* const keeper = core_->keeper();
+  auto found =
+      rank::MemoryState::find(core_->members(), keeper ? keeper->held() : rank::HeldPart{});
+  if (!found) return found.error();
+  return SavedState(std::move(*found));
+}
+void World::load(const SavedState& state, Checkpoint& checkpoint) {
+  agree(rank::load_part(state, rank(), checkpoint));
+}
+void World::request_stop() {
+  core_->request_stop();
+}
+std::int64_t World::restarted_from() const {
+  return core_->restarted_from();
+}
+std::vector<SavedCheckpoint> World::saved_checkpoints() const {
+  return core_->keeper() ? core_->keeper()->saved() : std::vector<SavedCheckpoint>();
+}
+std::vector<Recovery> World::recoveries() const {
+  return core_->recoveries();
+}
+
+Future<void> World::fetch_range(const GpuToken& token, DType dtype, const Operand& destination) {
+  return core_->tokens().fetch(token, dtype, destination);
+}
+Future<void> World::put_range(const Operand& source, DType dtype, const GpuToken& token) {
+  return core_->tokens().put(source, dtype, token);
+}
+Future<TokenLease> World::hold(const GpuToken& token) {
+  return core_->tokens().hold(token);
+}
+RemoteDevice World::device(Rank rank) {
+  const bool known = rank.value >= 0 && rank.value < size();
+  return core_->tokens().device(rank, known ? job_rank(rank.value) : -1);
+}
+
+bool World::inject_in_phase(memory::FaultKind kind, const std::string& phase) {
+  for (std::size_t i = 1; i < rank::kPhaseCount; ++i) {
+    if (phase != to_string(static_cast<rank::Phase>(i))) continue;
+    core_->inject_in_phase(kind, static_cast<rank::Phase>(i));
+    return true;
+  }
+  return false;
+}
+
+bool World::standby_ready() const {
+  return core_->standby_ready();
+}
+
+std::optional<std::uint64_t> World::standby_memory() const {
+  return core_->standby_memory();
+}
+
+namespace {
+
+/// Numbered, so that it shows which of them a rank has not reached.
+rank::Whereabouts::Wait host_call(rank::WorldCore& core, const char* name) {
+  auto& where = core.whereabouts();
+  return {where,
+          std::string(name) + " (host collective " + std::to_string(where.next_host_call()) + ")"};
+}
+
+}  // namespace
+
+void World::barrier() {
+  const auto wait = host_call(*core_, "barrier");
+  core_->members().barrier();
+}
+std::vector<std::string> World::gather_text(const std::string& text) {
+  const auto wait = host_call(*core_, "gather_text");
+  return core_->members().gather_text(text);
+}
+void World::host_all_gather(std::span<const std::byte> value, std::span<std::byte> all) {
+  const auto wait = host_call(*core_, "gather_values");
+  core_->members().all_gather(value, all);
+}
+std::vector<std::vector<std::byte>> World::host_all_to_all(
+    const std::vector<std::vector<std::byte>>& outgoing) {
+  const auto wait = host_call(*core_, "exchange_values");
+  return core_->members().all_to_all(outgoing);
+}
+
+void World::agree(const Result<void>& outcome) {
+  const auto wait = host_call(*core_, "agree");
+  const auto agreed = core_->members().agree(outcome);
+  if (!agreed.ok()) throw CollectiveException(agreed.error());
+}
+
+}  // namespace troupe
