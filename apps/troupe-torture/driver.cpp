@@ -204,7 +204,7 @@ JobSpec draw_job(std::uint64_t seed, const Config& config) {
     spec.kills = static_cast<int>(random.between(1, 3));
   } else if (spec.ranks > 1 && random.one_in(10)) {
     option("on-loss", "shrink");
-    option("restart-budget", std::to_string(random.below(2)));
+    if (!spec.may_end_early) option("restart-budget", std::to_string(random.below(2)));
     choose("rejoin-after", {"0s", "200ms", "1s"});
     choose("partner", {"", "", "off"});
     spec.may_end_early = true;  // nobody may be left
