@@ -39,7 +39,7 @@ tree=$work/$name
 
 say "installing into a staging folder"
 cmake --install "$root/build/release" --prefix "$tree" --strip >/dev/null
-cp "$root/LICENSE" "$root/README.md" "$tree/"
+cp -a "$root/LICENSE" "$root/README.md" "$root/docs" "$tree/"
 
 say "libraries that go along"
 for file in "$tree"/bin/* "$tree"/lib/libtroupe.so "$tree"/libexec/troupe/*; do

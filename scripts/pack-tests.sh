@@ -33,7 +33,7 @@ to=$tree/${build#"$sources"/}
 mkdir -p "$to/needed"
 
 say "programs, tests, CTest's files, libraries that go along"
-cp -a "$sources"/{scripts,tests,config,README.md,LICENSE} "$tree/"
+cp -a "$sources"/{scripts,tests,config,docs,README.md,LICENSE} "$tree/"
 (cd "$build" && find . -name CTestTestfile.cmake -o -name '*_include.cmake' -o -name '*_tests.cmake') |
   tar -C "$build" -cf - -T - | tar -C "$to" -xf -
 (cd "$build" && find bin lib libexec tests -type f -print0) | while IFS= read -r -d '' file; do
