@@ -52,7 +52,8 @@ void Generator::make_buffers() {
   for (const auto dtype : {DType::f32, DType::f64}) {
     for (int i = 0; i < 5; ++i) add(dtype, random_.between(kVector, 600), Contents::integers);
     for (int i = 0; i < 2; ++i) add(dtype, random_.between(kVector, 300), Contents::bits);
-    for (int i = 0; i < 2; ++i) add(dtype, random_.between(1, 100), Contents::rounded);
+    for (int i = 0; i < 2; ++i)  // all_to_all wants an element for each rank
+      add(dtype, std::max<std::int64_t>(ranks_, random_.between(1, 100)), Contents::rounded);
   }
   for (int i = 0; i < 4; ++i) {
     const auto dtype = random_.of(kAll);
