@@ -1,10 +1,39 @@
 #include "common/wire/control.hpp"
 
+#include <algorithm>
+#include <cstring>
+
 #include "device_host/device_host.hpp"
 
 // Control messages: memory, promotion, communicators, quiescence.
 
 namespace troupe::host {
+namespace {
+
+using Blob = std::vector<std::byte>;
+
+/// What a rank contributes to a communicator: its card for the rendezvous, then what the engine has
+/// to say.
+Blob with_card(const Rendezvous::Card& card, const Blob& contribution) {
+  Blob both(sizeof card + contribution.size());
+  std::memcpy(both.data(), &card, sizeof card);
+  std::copy(contribution.begin(), contribution.end(), both.begin() + sizeof card);
+  return both;
+}
+
+/// Takes the cards off the contributions.
+Result<std::vector<Rendezvous::Card>> take_cards(std::vector<Blob>& contributions) {
+  std::vector<Rendezvous::Card> cards;
+  for (auto& both : contributions) {
+    if (both.size() < sizeof(Rendezvous::Card))
+      return Error{Errc::invalid, 0, "a contribution to the communicator is too short"};
+    std::memcpy(&cards.emplace_back(), both.data(), sizeof(Rendezvous::Card));
+    both.erase(both.begin(), both.begin() + sizeof(Rendezvous::Card));
+  }
+  return cards;
+}
+
+}  // namespace
 
 using wire::Control;
 using wire::ControlKind;
@@ -142,17 +171,25 @@ void DeviceHost::promote(const Control& request) {
 }
 
 void DeviceHost::contribute(const Control& request) {
-  drop_held_connect();
-  engine_->abort_communicator();  // a standby's, formed ahead of time with standbys that are gone
-  on_helper(request, [this, request]() -> Helpers::Finish {
+  abandon_communicator();  // a standby's, formed ahead of time with standbys that are gone
+  auto rendezvous = Rendezvous::open();
+  if (!rendezvous.ok()) return answer(request, rendezvous.error());
+  rendezvous_ = std::move(*rendezvous);
+  on_helper(request, [this, request, card = rendezvous_->card()]() -> Helpers::Finish {
     auto contribution = engine_->contribute(request.rank, request.size);
-    return [this, request, contribution = std::move(contribution)] {
+    return [this, request, card, contribution = std::move(contribution)] {
       if (!contribution.ok()) return answer(request, contribution.error());
-      auto packed = wire::pack_blobs({*contribution});
+      auto packed = wire::pack_blobs({with_card(card, *contribution)});
       if (!packed.ok()) return answer(request, packed.error());
       send({.kind = ControlKind::contribution, .request = request.request}, {}, packed->get());
     };
   });
+}
+
+void DeviceHost::abandon_communicator() {
+  drop_held_connect();
+  engine_->abort_communicator();
+  rendezvous_.reset();
 }
 
 void DeviceHost::connect(wire::ControlMessage message) {
@@ -166,6 +203,9 @@ void DeviceHost::connect(wire::ControlMessage message) {
   const auto head = message.head;
   auto contributions = wire::unpack_blobs(message.fd.get());
   if (!contributions.ok()) return answer(head, contributions.error());
+  const auto cards = take_cards(*contributions);
+  if (!cards.ok()) return answer(head, cards.error());
+  if (rendezvous_) rendezvous_->meet(head.rank, *cards);
   const bool started = on_helper(
       head, [this, head, opens, contributions = std::move(*contributions)]() -> Helpers::Finish {
         auto opened = opens ? engine_->open_queue(Lane::collective) : Result<void>();
@@ -203,8 +243,7 @@ void DeviceHost::halt() {
 void DeviceHost::quiesce(const Control& request) {
   halt();
   if (mode_ == Mode::lost) return answer(request, {});  // it can do no more harm
-  drop_held_connect();
-  engine_->abort_communicator();
+  abandon_communicator();
   quiescing_ = request;
 }
 

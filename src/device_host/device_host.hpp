@@ -17,6 +17,7 @@
 #include "device_host/flight_log.hpp"
 #include "device_host/helpers.hpp"
 #include "device_host/lanes.hpp"
+#include "device_host/rendezvous.hpp"
 #include "device_host/replies.hpp"
 #include "device_host/set_aside.hpp"
 
@@ -101,6 +102,8 @@ class DeviceHost {
   void unmap_dropped();
   void promote(const wire::Control& request);
   void contribute(const wire::Control& request);
+  /// Gives the communicator up, or the forming of one.
+  void abandon_communicator();
   void connect(wire::ControlMessage message);
   void collective_lane_opened(bool open);
   /// Answers a request to connect that still waits for its lane.
@@ -138,6 +141,7 @@ class DeviceHost {
   Batches batches_;
   wire::Command command_;
   SetAside set_aside_;
+  std::unique_ptr<Rendezvous> rendezvous_;  ///< of the communicator, or of the one to come
   bool opening_links_ = false;
   std::vector<std::pair<std::byte*, std::uint64_t>> dropped_pinned_;
   bool set_aside_due_ = false;  ///< something has changed since they were offered last

@@ -12,6 +12,10 @@ namespace {
 /// of CUDA's takes some 1,000 launches; then a launch blocks, and with it the reactor.
 constexpr Lanes::Sequence kMaxForPeers = 512;
 
+/// For the other ranks of a host before a collective is set aside: some 10 us. Ranks in step need
+/// no more than one of them needs to launch a collective.
+constexpr int kLooksForOthers = 250;
+
 template <class Op>
 Lane lane_of(const Op& op) {
   if constexpr (requires { op.lane(); }) {
@@ -20,6 +24,13 @@ Lane lane_of(const Op& op) {
     return Op::kLane;
   }
 }
+
+/// The operations that ranks run together.
+template <class Op>
+constexpr bool is_collective = [] {
+  if constexpr (requires { Op::kLane; }) return Op::kLane == Lane::collective;
+  return false;
+}();
 
 bool process_fault(memory::FaultKind kind) {
   using enum memory::FaultKind;
@@ -111,24 +122,35 @@ DeviceHost::Step DeviceHost::issue_as(const Op& op, std::span<const std::byte> r
       auto& error = lane_errors_[static_cast<std::size_t>(lane)];
       return error ? answered(ticket, source, *std::exchange(error, std::nullopt)) : Step::blocked;
     }
+    const bool collective = lane == Lane::collective;
+    const bool behind_others =
+        source == Source::ring && set_aside_.before(each_operand, collective) != 0;
     // cuRAND is told where its numbers begin once its stream is empty, and blocks until then: with
     // a collective before it the reactor's heart would stop.
     const bool full = lanes_.issued(queue) - lanes_.completed(queue) >= kMaxForPeers;
-    bool blocks = (full || lane == Lane::rng) && lanes_.waits_for_peers(queue, waits);
+    bool blocks =
+        behind_others || ((full || lane == Lane::rng) && lanes_.waits_for_peers(queue, waits));
+    if constexpr (is_collective<Op>) {
+      if (!blocks && rendezvous_) {
+        const int looks = options_.spin_us != 0 ? kLooksForOthers : 1;
+        const auto met = rendezvous_->arrive(ticket, op, command_.tail(), looks);
+        if (!met.ok()) return answered(ticket, source, met.error());
+        blocks = !*met;
+      }
+    }
     const Call call(queue, addresses_, command_.tail());
     std::vector<Link> links;
-    if (lane == Lane::collective) {
-      if constexpr (requires { engine_->new_links(op, call); }) {
-        if (!opening_links_) links = engine_->new_links(op, call);
-      }
-      blocks |= opening_links_ || !links.empty();
+    if constexpr (requires { engine_->new_links(op, call); }) {
+      if (!blocks && !opening_links_) links = engine_->new_links(op, call);
     }
-    if (source == Source::set_aside) {
+    blocks |= (collective && opening_links_) || !links.empty();
+    if (blocks && source == Source::set_aside) {
       if (!links.empty()) open_links(std::move(links));
-      if (blocks) return Step::blocked;
-    } else if (blocks || set_aside_.before(each_operand, lane == Lane::collective) != 0) {
+      return Step::blocked;
+    }
+    if (blocks) {
       if (set_aside_.full()) return Step::blocked;
-      set_aside_.add(record, each_operand, lane == Lane::collective);
+      set_aside_.add(record, each_operand, collective);
       set_aside_due_ = true;
       note_taken(ticket);
       commands_.pop();

@@ -40,8 +40,9 @@ class SetAside {
     each_operand([&](std::string_view, const Operand& operand, Access access) {
       hazards_.collect(operand, access, waits);
     });
-    return collective ? std::max(waits[kPlace.index()], newest_collective())
-                      : waits[kPlace.index()];
+    const auto newest =
+        collective ? std::max(waits[kPlace.index()], newest_collective()) : waits[kPlace.index()];
+    return newest < entries_.front().number ? 0 : newest;
   }
 
   template <class EachOperand>
@@ -62,17 +63,19 @@ class SetAside {
   /// returns true are gone. True if any is.
   template <class QueueIt>
   bool offer(const QueueIt& queue_it) {
-    bool any = false;
+    bool any = false, any_behind_others = false;
     for (auto it = entries_.begin(); it != entries_.end();) {
       const bool free = it->behind < entries_.front().number;
       if (free && queue_it(std::span<const std::byte>(it->record))) {
+        any_behind_others |= it != entries_.begin();
         it = entries_.erase(it);
         any = true;
       } else {
         ++it;
       }
     }
-    if (any) note_all();
+    // Of those that left from the front the numbers say so.
+    if (any_behind_others || (any && entries_.empty())) note_all();
     return any;
   }
   void clear();

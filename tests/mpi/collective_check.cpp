@@ -1,12 +1,16 @@
 #include "mpi_tests.hpp"
 
 namespace troupe::test {
+namespace {
 
-/// With --check collectives: calls that differ between the ranks fail on all of them, with one
-/// error that names the ranks and what each calls; nothing is launched, and the next collective
-/// works.
-void collective_check(Context& c) {
-  constexpr std::int64_t n = 64;
+constexpr std::int64_t n = 64;
+
+}  // namespace
+
+/// Calls that differ between the ranks fail on all of them, with one error that names the ranks and
+/// what each calls; nothing is launched, and the next collective works. That needs no option among
+/// ranks of one host.
+void collective_differences(Context& c) {
   const auto a = c.device().alloc<double>(n), b = c.device().alloc<double>(n);
   const auto narrow = c.device().alloc<float>(n);
   const bool odd = c.rank() == 1;
@@ -42,7 +46,27 @@ void collective_check(Context& c) {
                     {"rank 1: collective.broadcast of 64 f64, root 1", "root 0"});
   expect_difference(odd ? world.broadcast(a, Rank(0)) : world.all_reduce(a, ReduceOp::sum),
                     {"rank 1: collective.broadcast", "collective.all_reduce"});
-  // One rank's call is refused for itself: it says why, and the others do not wait for it.
+  c.expect(c.device().take_error().code() == Errc::invalid, "take_error() has not heard of it");
+
+  const auto theirs = c.rank() < 2 ? Rank(1 - c.rank()) : Rank(c.rank());
+  if (c.rank() >= 2) return;
+  // Messages, too, must be as long as they are expected to be.
+  const auto message = odd ? world.receive(b.slice(0, n / 2), theirs) : world.send(b, theirs);
+  c.require(message.wait_for(kDeadline), "a message that is too long does not resolve");
+  const auto text = message.wait().ok() ? "ok" : message.wait().error().message;
+  c.expect(
+      message.wait().code() == Errc::invalid &&
+          text.find("rank 0 sends 512 bytes to rank 1, which expects 256") != std::string::npos,
+      "a message that is too long: " + text);
+}
+
+/// With --check collectives all that is compared before it is submitted, also between hosts; and if
+/// one rank's call is refused for itself, it says why, and the others do not wait for it.
+void collective_check(Context& c) {
+  collective_differences(c);
+  const auto a = c.device().alloc<double>(n), b = c.device().alloc<double>(n);
+  const bool odd = c.rank() == 1;
+  auto& world = c.world();
   const auto mixed = world.all_reduce(a, odd ? b.slice(0, 1) : b, ReduceOp::sum);
   c.require(mixed.wait_for(kDeadline), "a collective that one rank refuses does not resolve");
   const auto& outcome = mixed.wait();

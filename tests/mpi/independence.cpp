@@ -124,6 +124,61 @@ void first_message(Context& c) {
     c.expect(values[static_cast<std::size_t>(r)] == 1.0 + r, "an all_to_all brings something else");
 }
 
+/// Libraries load what they run when it is used first, and CUDA then waits for whatever runs on the
+/// GPU. Shapes, types and formats that nobody has used before are used while the others wait in a
+/// collective for the last rank, which comes only once all that is done.
+void first_use(Context& c) {
+  auto& device = c.device();
+  auto& world = c.world();
+  const auto reduced = device.alloc<double>(1000);
+  device.fill(reduced, 1.0).get();
+  const bool joins_late = c.rank() == c.size() - 1;
+  Future<void> sum;
+  if (!joins_late) sum = world.all_reduce(reduced, ReduceOp::sum);
+  const auto uploaded = [&]<class E>(const std::vector<E>& values) {
+    const auto buffer = device.alloc<E>(static_cast<std::int64_t>(values.size()));
+    device.upload(std::span(values), buffer).get();
+    return buffer;
+  };
+  const auto use = [&]<class T>(T one) {
+    const std::int64_t shapes[][3] = {
+        {7, 1, 1}, {1, 7, 3}, {33, 5, 129}, {130, 70, 257}, {640, 300, 64}};
+    for (const auto& [m, n, k] : shapes) {
+      const auto a = device.alloc<T>(m * k), b = device.alloc<T>(k * n),
+                 ab = device.alloc<T>(m * n);
+      const auto x = device.alloc<T>(k), y = device.alloc<T>(m);
+      for (const auto& ones : {a, b, x, y}) device.fill(ones, one);
+      device.blas().gemv(a, x, y, {.m = m, .n = k});
+      device.blas().gemv(a, y, x, {.m = m, .n = k, .transpose = blas::Transpose::yes});
+      device.blas().gemm(a, b, ab, {.m = m, .n = n, .k = k});
+      device.blas().gemm(a, b, ab, {.m = m, .n = n, .k = k, .transpose_a = blas::Transpose::yes});
+      const auto last = device.blas().gemm(
+          a, b, ab, {.m = m, .n = n, .k = k, .transpose_b = blas::Transpose::yes});
+      c.require(last.wait_for(kDeadline), "a product waits for a collective");
+      c.expect(device.download(ab) == std::vector<T>(static_cast<std::size_t>(m * n), T(k)),
+               "a product of ones is wrong");
+      c.expect(device.download(x)[0] == T(m * k), "a product with a vector is wrong");
+    }
+    const std::int64_t rows = 100;
+    std::vector<std::int32_t> begin, column;
+    for (std::int32_t i = 0; i <= rows; ++i) begin.push_back(i);
+    for (std::int32_t i = 0; i < rows; ++i) column.push_back(i);
+    const CsrMatrix<T, std::int32_t> matrix{rows, rows, uploaded(begin), uploaded(column),
+                                            uploaded(std::vector<T>(rows, T(2)))};
+    const auto x = uploaded(std::vector<T>(rows, T(3))), y = device.alloc<T>(rows);
+    const auto spmv = device.sparse().spmv(matrix, x, y);
+    c.require(spmv.wait_for(kDeadline), "a sparse product waits for a collective");
+    c.expect(device.download(y) == std::vector<T>(rows, T(6)), "a sparse product is wrong");
+  };
+  use(1.0f);
+  use(1.0);
+  if (!joins_late) c.expect(!sum.ready(), "a collective ended without its last rank");
+  world.barrier();
+  if (joins_late) sum = world.all_reduce(reduced, ReduceOp::sum);
+  c.require(sum.wait_for(kDeadline), "a collective that all have joined does not end");
+  c.expect(device.download(reduced).front() == c.size(), "a wrong sum over the ranks");
+}
+
 /// A collective that waits keeps neither the ring nor the table of commands from being used again
 /// and again.
 void long_wait(Context& c) {

@@ -7,6 +7,7 @@ int main(int argc, char** argv) {
   const std::vector<std::pair<std::string, std::function<void(test::Context&)>>> cases = {
       {"collectives", test::collectives},
       {"collective_check", test::collective_check},
+      {"collective_differences", test::collective_differences},
       {"reformation", test::reformation},
       {"phases", test::phases},
       {"epochs", test::epochs},
@@ -28,6 +29,7 @@ int main(int argc, char** argv) {
       {"idle", test::idle},
       {"independence", test::independence},
       {"first_message", test::first_message},
+      {"first_use", test::first_use},
       {"long_wait", test::long_wait},
       {"saved_states", test::saved_states},
       {"saved_under_fire", test::saved_under_fire},

@@ -118,6 +118,7 @@ class SharedFolder {
 
 void collectives(Context& c);
 void collective_check(Context& c);
+void collective_differences(Context& c);
 void reformation(Context& c);
 void phases(Context& c);
 void epochs(Context& c);
@@ -139,6 +140,7 @@ void stuck(Context& c);
 void idle(Context& c);
 void independence(Context& c);
 void first_message(Context& c);
+void first_use(Context& c);
 void long_wait(Context& c);
 void saved_states(Context& c);
 void saved_under_fire(Context& c);

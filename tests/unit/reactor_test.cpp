@@ -266,7 +266,10 @@ class SlowReactor : public Reactor {
 // Both the start of the device host and connect want it.
 TEST_F(SlowReactor, OpensTheCollectiveLaneOnce) {
   ASSERT_TRUE(script_.await([this] { return script_.opened == 1; }));
-  const auto contributions = wire::pack_blobs({{}}).take();
+  const auto contribution = ask({.kind = wire::ControlKind::contribute, .rank = 0, .size = 1});
+  ASSERT_EQ(contribution.head.kind, wire::ControlKind::contribution);
+  const auto contributions =
+      wire::pack_blobs(wire::unpack_blobs(contribution.fd.get()).take()).take();
   const auto request = ++requests_;
   send({.kind = wire::ControlKind::connect, .request = request, .rank = 0, .size = 1},
        contributions.get());

@@ -31,7 +31,8 @@ std::vector<OptionSpec> runtime_options() {
       {"heartbeat-timeout", duration, "3s", "TIME",
        "a device host silent for this long is dead", {}, "500ms"},
       {"check", text, "none", "none|collectives",
-       "collectives: compare what the ranks call before each collective; one that differs fails",
+       "collectives: compare what the ranks of all hosts call before each collective; those of one "
+       "host always are compared",
        {"none", "collectives"}},
       {"op-timeout", duration, "600s", "TIME",
        "deadline of an operation, collectives above all; 0: none"},

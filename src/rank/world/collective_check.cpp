@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "common/core/log.hpp"
+#include "common/wire/collective_call.hpp"
 #include "common/wire/record.hpp"
 
 namespace troupe::rank {
@@ -22,23 +23,13 @@ struct Head {
   std::uint32_t reserved = 0;
 };
 
-template <class Op>
-std::string describe(const Op& op) {
-  std::string text(Op::kName);
-  if constexpr (requires { op.count; }) {
-    text += " of " + std::to_string(op.count) + " " + std::string(to_string(DType(op.dtype)));
-  }
-  if constexpr (requires { op.op; }) text += ", " + std::string(to_string(op.op));
-  if constexpr (requires { op.root; }) text += ", root " + std::to_string(op.root);
-  return text;
-}
-
 std::string describe(const detail::CommandView& command) {
   std::vector<std::byte> record(wire::record_bytes(command));
   wire::encode(command, 0, record);
   wire::Command decoded;
   std::string text;
-  if (decoded.decode(record).ok()) decoded.visit([&](const auto& op) { text = describe(op); });
+  if (decoded.decode(record).ok())
+    decoded.visit([&](const auto& op) { text = to_string(wire::call_of(op)); });
   return text;
 }
 
@@ -133,22 +124,15 @@ void CollectiveCheck::judge(const Message& call) {
   auto& calls = calls_[call.key];
   calls.push_back(call);
   if (calls.size() < call.members) return;
-  std::map<std::string, std::vector<std::int32_t>> ranks;
-  for (const auto& one : calls) ranks[one.text].push_back(one.rank);
   Message verdict{call.key, true, call.members, 0, 0, {}};
-  if (ranks.size() > 1) {
-    verdict.text = "the ranks call different collectives";
-    char separator = ':';
-    for (auto& [text, callers] : ranks) {
-      std::sort(callers.begin(), callers.end());
-      verdict.text += std::exchange(separator, ';') + std::string(" rank");
-      for (std::size_t i = 0; i < callers.size(); ++i)
-        verdict.text +=
-            (i == 0 ? (callers.size() > 1 ? "s " : " ") : ", ") + std::to_string(callers[i]);
-      verdict.text += ": " + text;
-    }
-    verdict.text += " (collective " + std::to_string(call.key.second) + " of epoch " +
-                    std::to_string(call.key.first) + ")";
+  const bool alike = std::all_of(calls.begin(), calls.end(),
+                                 [&](const Message& one) { return one.text == call.text; });
+  if (!alike) {
+    std::vector<std::pair<int, std::string>> by_rank;
+    for (const auto& one : calls) by_rank.emplace_back(one.rank, one.text);
+    verdict.text = wire::describe_difference(std::move(by_rank)) + " (collective " +
+                   std::to_string(call.key.second) + " of epoch " + std::to_string(call.key.first) +
+                   ")";
   }
   const auto bytes = encode(verdict);
   for (const auto& one : calls) transport_.send(one.job_rank, bytes);

@@ -17,13 +17,15 @@
 
 namespace troupe::rank {
 
-/// Compares the collectives of all ranks before they run (--check collectives).
+/// Compares the collectives of all ranks before they are submitted (--check collectives).
 ///
 /// Collectives that differ in kind, length, dtype, reduction or root do not fail by themselves:
-/// they give wrong numbers, or wait for ever. So each rank tells rank 0 of the job what it is about
-/// to call, and waits for the verdict, which comes when all members have said theirs. If they
-/// differ the call fails on all of them with the same error, and nothing is launched. This costs a
-/// message there and one back per collective, in the submission.
+/// they give wrong numbers, or wait for ever. Ranks of one host find out where their device hosts
+/// meet (see Rendezvous); this is for ranks of several hosts, and for calls that some of them
+/// refuse. Each rank tells rank 0 of the job what it is about to call, and waits for the verdict,
+/// which comes when all members have said theirs. If they differ the call fails on all of them with
+/// the same error, and nothing is launched. This costs a message there and one back per collective,
+/// in the submission.
 ///
 /// Sends and receives (World::exchange) concern some ranks only and do not come here.
 class CollectiveCheck final : public detail::Submitter {
