@@ -78,6 +78,9 @@ void Generator::add_collective() {
   if (pairs.empty()) return;
   const auto [from, to] = random_.of(pairs);
   op.dtype = spec(from).dtype;
+  const bool may_differ = recipe_.compares && !recipe_.shrinks && !in_run() && ranks_ > 1 &&
+                          op.dtype == DType::f64 && spec(to).length >= 20;
+  if (may_differ && random_.one_in(4)) return add_difference(op, to);
   switch (op.kind) {
     case Kind::all_reduce:
     case Kind::reduce:
@@ -184,6 +187,17 @@ void Generator::add_wrong(int rank, int thread) {
   op.at[0] = part(other, from, 40);
   op.at[1] = part(rank, to, 20);
   emit(op);
+}
+
+void Generator::add_difference(Operation& op, int to) {
+  op.kind = Kind::wrong, op.wrong = Wrong::differs;
+  op.peer = static_cast<int>(random_.below(ranks_));  // the one
+  op.data = static_cast<std::uint64_t>(random_.below(3));
+  for (int rank = 0; rank < ranks_; ++rank) {
+    op.rank = op.target = rank;
+    op.at[1] = part(rank, to, 20);
+    emit(op);
+  }
 }
 
 void Generator::add_blow() {

@@ -155,6 +155,8 @@ class Generator {
   // What must go wrong
 
   void add_wrong(int rank, int thread);
+  /// The collective, but one rank says something else.
+  void add_difference(Operation& op, int to);
 
   void add_blow();
 

@@ -321,6 +321,12 @@ Future<void> Hands::submit_wrong(const Operation& op) {
       return world_.fetch(freed_, here_to.slice(0, static_cast<std::int64_t>(freed_.length)));
     case Wrong::odd_normal: return device_.rng().normal(here_to.slice(0, 3), {.seed = 1});
     case Wrong::root: break;
+    case Wrong::differs: {
+      const bool odd = op.rank == op.peer;
+      if (odd && op.data == 0) return world_.broadcast(here_to, Rank(0));
+      if (odd && op.data == 1) return world_.all_reduce(here_to.slice(0, 19), ReduceOp::sum);
+      return world_.all_reduce(here_to, odd ? ReduceOp::max : ReduceOp::sum);
+    }
   }
   return world_.broadcast(here_to, Rank(program_.ranks + 91));
 }

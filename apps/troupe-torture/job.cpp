@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "leaks.hpp"
@@ -214,6 +217,17 @@ Recipe recipe_of(const Config& config, int ranks, const std::string& engine) {
           .left_out = parse_ids(config.list("leave-out")).take()};
 }
 
+/// Whether all ranks are on one host, for the kernel and for the network.
+bool on_one_host(World& world) {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  std::error_code ignored;
+  const auto network = std::filesystem::read_symlink("/proc/self/ns/net", ignored).string();
+  const auto hosts = world.gather_text(boot + network);
+  return std::all_of(hosts.begin(), hosts.end(),
+                     [&](const auto& host) { return host == hosts[0]; });
+}
+
 int run_job(Runtime& runtime) {
   auto& world = runtime.world();
   const auto& config = runtime.config();
@@ -224,7 +238,8 @@ int run_job(Runtime& runtime) {
                         .disk_fails = config.flag("disk-fails"),
                         .collectives = config.flag("collectives"),
                         .rejoins = config.duration("rejoin-after").count() != 0};
-  const auto recipe = recipe_of(config, world.size(), runtime.device().info().engine);
+  auto recipe = recipe_of(config, world.size(), runtime.device().info().engine);
+  recipe.compares = config.text("check") == "collectives" || on_one_host(world);
   Account account(config.integer("spoil"));
   Runner runner(runtime, conduct, account);
   Members members(runtime, conduct, account, runner.random());

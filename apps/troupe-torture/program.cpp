@@ -14,8 +14,8 @@ constexpr std::string_view kKinds[kKindCount] = {
     "receive",   "fetch",      "fetch_new",      "put",        "hold",       "nop",
     "pause",     "fault",      "wrong"};
 constexpr std::string_view kWrongs[kWrongCount] = {
-    "short_destination", "gather_lengths", "token_dtype", "token_length",
-    "no_such_rank",      "freed_token",    "odd_normal",  "root"};
+    "short_destination", "gather_lengths", "token_dtype", "token_length", "no_such_rank",
+    "freed_token",       "odd_normal",     "root",        "differs"};
 constexpr std::string_view kRounds[kRoundKindCount] = {"free",    "run",   "held",   "versions",
                                                        "failing", "slabs", "pieces", "members"};
 constexpr Slice kNothing{};
@@ -83,6 +83,8 @@ const Slice& written(const Operation& op) noexcept {
     case Kind::fetch:
     case Kind::put: return op.at[1];
     case Kind::reduce: return op.rank == op.peer ? op.at[1] : kNothing;
+    // Until ranks have compared what they call, a fault takes what they were about to write.
+    case Kind::wrong: return op.wrong == Wrong::differs ? op.at[1] : kNothing;
     case Kind::multiply:
     case Kind::divide:
     case Kind::dot:

@@ -104,9 +104,10 @@ enum class Wrong : std::uint8_t {
   no_such_rank,       ///< a remote operation on a rank that is not there
   freed_token,        ///< a fetch from a buffer that was freed
   odd_normal,         ///< an odd number of normal random numbers
-  root                ///< a broadcast from a rank that is not there: found by the device host
+  root,               ///< a broadcast from a rank that is not there: found by the device host
+  differs             ///< a collective in which one rank says something else than the others
 };
-inline constexpr std::size_t kWrongCount = static_cast<std::size_t>(Wrong::root) + 1;
+inline constexpr std::size_t kWrongCount = static_cast<std::size_t>(Wrong::differs) + 1;
 std::string_view to_string(Wrong wrong) noexcept;
 
 /// What a thread does with the future of an operation.
@@ -209,6 +210,7 @@ struct Recipe {
   bool isolated = true;  ///< device hosts are processes, so that they can be lost
   bool shrinks = false;  ///< the world goes on without ranks that are lost: rounds of members only
   bool collectives = true, tokens = true;
+  bool compares = true;                ///< ranks find out if they call different collectives
   std::set<RoundKind> rounds{};        ///< empty: all kinds
   std::set<std::uint32_t> left_out{};  ///< operations that are not carried out
 };

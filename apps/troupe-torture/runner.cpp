@@ -189,6 +189,9 @@ void Runner::play_free(const Round& round) {
       [&](const Operation& op) {
         const auto code = all[static_cast<std::size_t>(op.rank)].of(op.id);
         if (code == Codes::kUnknown || static_cast<Errc>(code) == Errc::ok) return Outcome::done;
+        // Refused as it should be; a fault may have come first.
+        if (op.kind == Kind::wrong && answers(op.wrong, static_cast<Errc>(code)))
+          return Outcome::done;
         return op.target != op.rank || op.kind == Kind::put ? Outcome::unsure : Outcome::refused;
       },
       [&](const Operation& op, const std::vector<std::byte>& expected) {
