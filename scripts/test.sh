@@ -7,7 +7,7 @@
 # 2. build/release: everything, with the CUDA engine where the CUDA toolkit is found
 # 3. build/asan: the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 # 4. build/tsan: the unit tests of what threads share, under ThreadSanitizer
-# 5. build/release: all of CTest; its summary ends the output
+# 5. build/release: all of CTest, three minutes of random programs among them; its summary ends the output
 #
 # The options go to all three configurations, for instance -DTROUPE_ENGINE_CUDA=OFF. With TROUPE_TEST_BACKEND=cuda the
 # tests of step 5 run on this machine's GPUs. Exit status: 0 if everything passed, 1 otherwise.
@@ -50,9 +50,7 @@ say "all tests, preset release, backend ${TROUPE_TEST_BACKEND:-cpu}"
 # Tests on GPUs one by one: each wants all of them.
 parallel=$(nproc)
 [[ ${TROUPE_TEST_BACKEND:-cpu} == cuda ]] && parallel=1
-# Without the label torture, three minutes of random programs: by hand, ctest -L torture
-ctest --test-dir "$root/build/release" --label-exclude '^torture$' --no-tests=error --output-on-failure \
-  --no-label-summary --parallel "$parallel" ||
+ctest --test-dir "$root/build/release" --no-tests=error --output-on-failure --no-label-summary --parallel "$parallel" ||
   failures+=("the tests of the release build")
 
 ((${#failures[@]} == 0)) || {
