@@ -36,13 +36,14 @@ int main(int argc, char** argv) {
   const bool list = argc == 3 && std::string_view(argv[2]) == "--list";
   int parent = 0;
   if (!list) {
-    if (argc != 10 || !number(argv[2], parent) || !number(argv[3], options.device) ||
+    if (argc != 11 || !number(argv[2], parent) || !number(argv[3], options.device) ||
         !number(argv[4], options.threads) || !number(argv[5], options.standby) ||
         !number(argv[6], options.memory_limit) || !number(argv[7], options.completion) ||
-        !number(argv[8], options.spin_us) || std::strlen(argv[9]) >= options.interface.size()) {
+        !number(argv[8], options.spin_us) || !number(argv[9], options.other_hosts) ||
+        std::strlen(argv[10]) >= options.interface.size()) {
       return usage();
     }
-    std::strcpy(options.interface.data(), argv[9]);
+    std::strcpy(options.interface.data(), argv[10]);
     troupe::ipc::die_with_rank(parent);
     troupe::ipc::ignore_job_signals();
   }

@@ -103,6 +103,9 @@ Result<void> Runtime::Parts::open_device() {
                            rank::core_share(mpi->gather_local_text(rank::core_mask()),
                                             static_cast<std::size_t>(mpi->local_rank())));
   if (!options) return options.error();
+  // NCCL_HOSTID lets ranks of one host be on several for NCCL, and for the rendezvous.
+  options->settings.launch.other_hosts =
+      mpi->local_size() < mpi->size() || std::getenv("NCCL_HOSTID") != nullptr;
   options->flight.job = job;
   options->flight.rank = mpi->rank();
   options->flight.size = mpi->size();

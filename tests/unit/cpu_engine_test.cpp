@@ -83,8 +83,12 @@ TEST(CpuEngineMemory, ASlabOutlivesItsEngine) {
 
 TEST(CpuEngineMemory, TheLimitCountsAllSlabs) {
   constexpr std::uint64_t kPart = 2 << 20;
-  auto engine =
-      make_engine({.device = 0, .memory_limit = 2 * kPart, .threads = 1, .interface = {}}).take();
+  auto engine = make_engine({.device = 0,
+                             .memory_limit = 2 * kPart,
+                             .threads = 1,
+                             .interface = {},
+                             .other_hosts = false})
+                    .take();
   auto first = engine->make_slab(kPart).take();
   auto second = engine->make_slab(kPart).take();
   EXPECT_EQ(engine->make_slab(kPart).code(), Errc::out_of_memory);
@@ -101,8 +105,14 @@ TEST(CpuEngineMemory, MoreThanThereIsIsRefused) {
 }
 
 TEST(CpuEngineDescription, NamesItsLibrariesAndTellsOrdinalsApart) {
-  auto first = make_engine({.device = 0, .memory_limit = 0, .threads = 1, .interface = {}}).take();
-  auto second = make_engine({.device = 1, .memory_limit = 0, .threads = 1, .interface = {}}).take();
+  auto first =
+      make_engine(
+          {.device = 0, .memory_limit = 0, .threads = 1, .interface = {}, .other_hosts = false})
+          .take();
+  auto second =
+      make_engine(
+          {.device = 1, .memory_limit = 0, .threads = 1, .interface = {}, .other_hosts = false})
+          .take();
   const auto& description = first->description();
   EXPECT_EQ(description.engine, "cpu");
   EXPECT_FALSE(description.name.empty());

@@ -27,6 +27,7 @@ struct HostOptions {
   std::uint64_t memory_limit = 0;
   std::uint32_t completion = 0;
   std::uint32_t spin_us = 0;  ///< how long the reactor spins before it sleeps
+  int other_hosts = 0;        ///< 1: some ranks of the job are on other hosts
   /// The network interface of a cpu engine's collectives, ended by 0; empty: chosen by itself.
   std::array<char, 16> interface {};
 };

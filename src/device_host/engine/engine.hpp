@@ -34,6 +34,9 @@ struct EngineOptions {
   std::uint64_t memory_limit = 0;  ///< bytes of slabs this rank may have, 0: what there is
   int threads = 1;                 ///< host threads a cpu engine may compute with
   std::string interface;           ///< network of a cpu engine's collectives; empty: by itself
+  /// There are ranks that collectives do not wait for before they are launched (see Rendezvous), so
+  /// that what is launched may wait for them on the device.
+  bool other_hosts = false;
 };
 
 /// What `troupe-info` prints of a device.

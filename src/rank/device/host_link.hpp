@@ -33,6 +33,7 @@ struct HostLaunch {
   std::uint64_t memory_limit = 0;
   wire::Completion completion = wire::Completion::event;
   std::uint32_t spin_us = 0;
+  bool other_hosts = false;             ///< some ranks of the job are on other hosts
   std::string interface;                ///< network of a cpu engine's collectives
   std::uint64_t ring_bytes = 4u << 20;  ///< of the command ring, a power of two
   int flight_fd = -1;                   ///< the flight recorder's segment, owned by who launches

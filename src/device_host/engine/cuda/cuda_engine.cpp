@@ -170,6 +170,7 @@ Result<std::unique_ptr<Engine>> make_engine(const EngineOptions& asked) {
   // NCCL would connect the ranks for each algorithm when a collective first uses it, and block the
   // reactor until all have got there. (Messages are connected by open_links().)
   ::setenv("NCCL_RUNTIME_CONNECT", "0", 0);
+  if (asked.other_hosts) cuda::enough_connections();
   const auto api = cuda::driver();
   if (!api) return api.error();
   const auto count = cuda::count_devices(**api);

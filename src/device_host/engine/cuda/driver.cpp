@@ -12,10 +12,8 @@
 namespace troupe::host::cuda {
 namespace {
 
-/// A stream whose work waits takes one of the connections to the GPU, and if there are too few,
-/// streams that could go on share one with it and do not (CUDA C++ Programming Guide, environment
-/// variables). Behind a collective that waits for its peers wait the streams of all lanes, its own
-/// among them, and up to two of NCCL's; the detour must have one of its own. Not more, because each
+/// Behind a collective that waits for its peers wait the streams of all lanes, its own among them,
+/// and up to two of NCCL's; the detour must have a connection of its own. Not more, because each
 /// costs 9 ms when the process ends, which a recovery waits for.
 constexpr std::size_t kConnections = kLaneCount + 4;
 
@@ -54,8 +52,6 @@ Result<Driver> load() {
   if (!complete) {
     return Error{Errc::unsupported, 0, std::string("NVIDIA driver too old: ") + ::dlerror()};
   }
-  // CUDA reads it here.
-  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(kConnections).c_str(), 0);
   const auto status = api.cuInit(0);
   if (status == CUDA_ERROR_NO_DEVICE) {
     return Error{Errc::unsupported, static_cast<int>(status), "no GPU"};
@@ -65,6 +61,10 @@ Result<Driver> load() {
 }
 
 }  // namespace
+
+void enough_connections() {
+  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(kConnections).c_str(), 0);
+}
 
 Result<const Driver*> driver() {
   static const Result<Driver> loaded = load();

@@ -31,6 +31,12 @@ struct Driver {
   PFN_cuMemSetAccess_v10020 cuMemSetAccess;
 };
 
+/// For processes whose commands may wait on the GPU for other ranks. A stream whose work waits
+/// takes one of the connections to the GPU, and if there are too few, streams that could go on
+/// share one with it and do not (CUDA C++ Programming Guide, environment variables). Before
+/// driver(), which is when CUDA reads it; no effect where CUDA_DEVICE_MAX_CONNECTIONS is set.
+void enough_connections();
+
 /// The driver, loaded and initialised (cuInit); valid until the process ends. Makes no context. Any
 /// thread. Errors: Errc::unsupported "no NVIDIA driver: …" or "no GPU"; what cuInit reports
 /// otherwise.
