@@ -172,9 +172,17 @@ JobSpec draw_job(std::uint64_t seed, const Config& config) {
   const auto ranks = config.integer("ranks");
   static const std::vector<int> kRanks{1, 2, 2, 2, 2, 3, 3, 4, 4, 2, 3, 5, 6, 8};
   spec.ranks = ranks > 0 ? static_cast<int>(ranks) : random.of(kRanks);
+  const auto place_of = [&](const char* name) {
+    return std::find(spec.options.begin(), spec.options.end(), "--" + std::string(name));
+  };
+  // What is drawn last counts.
   const auto option = [&](const char* name, const std::string& value) {
-    if (config.source(name) != "command line")
+    if (config.source(name) == "command line") return;
+    if (const auto place = place_of(name); place != spec.options.end()) {
+      place[1] = value;
+    } else {
       spec.options.insert(spec.options.end(), {"--" + std::string(name), value});
+    }
   };
   const auto choose = [&](const char* name, std::initializer_list<const char*> values) {
     const std::vector<const char*> list(values);
@@ -212,10 +220,7 @@ JobSpec draw_job(std::uint64_t seed, const Config& config) {
     spec.disk = random.one_in(2) ? JobSpec::Disk::full : JobSpec::Disk::read_only;
   }
   if (random.one_in(8)) option("faults", "many");
-  const auto is_set = [&](const char* name) {
-    return std::find(spec.options.begin(), spec.options.end(), "--" + std::string(name)) !=
-           spec.options.end();
-  };
+  const auto is_set = [&](const char* name) { return place_of(name) != spec.options.end(); };
   if (!is_set("on-loss") && !is_set("faults") && random.one_in(20)) {
     option("isolation", "thread");
     option("faults", "off");
