@@ -62,7 +62,10 @@ int main(int argc, char** argv) {
   }
   const auto run = reinterpret_cast<RunFunction>(::dlsym(module, kRunSymbol));
   if (run == nullptr) return kExitNoEngine;
+  const int status = run(&options);
+  // Tools that run this process take their last data from it as it exits in the ordinary way.
+  if (status == kExitOk && ::getppid() != parent) std::exit(status);
   // Leave without destructors of the libraries: a lost context makes theirs hang or crash.
   std::fflush(nullptr);
-  ::_exit(run(&options));
+  ::_exit(status);
 }

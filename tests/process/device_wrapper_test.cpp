@@ -85,6 +85,22 @@ TEST(Wrapped, ByAToolThatStaysWhenItHasEnded) {
   expect_that_losses_are_overcome(Wrapper("kill -STOP $$"));
 }
 
+TEST(Wrapped, ByAToolThatWritesItsResultsAtTheEnd) {
+  const Wrapper wrapper("sleep 0.5\necho $status > \"$0.$$\"");
+  std::vector<pid_t> wrappers;
+  {
+    DeviceRig rig(wrapper.options());
+    EXPECT_EQ(not_working(rig.device()), "");
+    ASSERT_TRUE(eventually([] { return wrapped_hosts(::getpid()).size() == 2; }));
+    for (const auto& one : hosts()) wrappers.push_back(one.pid);
+  }
+  for (const auto pid : wrappers) {
+    std::string status;
+    std::ifstream(wrapper.program() + "." + std::to_string(pid)) >> status;
+    EXPECT_EQ(status, "0") << "the wrapper was killed before it could write, or its host was";
+  }
+}
+
 TEST(Wrapped, HostsEndWithTheirRank) {
   const Wrapper wrapper("");
   int out[2];

@@ -15,7 +15,8 @@ std::vector<OptionSpec> runtime_options() {
        "a warm device host ready to take over; world (or on): in a communicator formed ahead of time",
        {"off", "local", "world", "on"}},
       {"device-host", text, "", "PATH",
-       "the device host's executable, or a wrapper that runs it; empty: the one installed beside the library"},
+       "the device host's executable, or a wrapper that runs it (gdb, perf, compute-sanitizer), which has 20 s to "
+       "end when the program ends; empty: the one installed beside the library"},
       {"slab-size", bytes, "64MiB", "SIZE",
        "the first pieces of physical device memory; the more is held, the larger are the next, up to "
        "2GiB", {}, "2MiB"},

@@ -109,7 +109,8 @@ DeviceCore::~DeviceCore() {
 void DeviceCore::shut_down() {
   if (actor_.ended()) return;
   port_.close_gate({Errc::stopped, 0, "the runtime has ended"});
-  (void)actor_.ask(device_message::ShutDown{}, std::chrono::seconds(10)).wait();
+  constexpr auto patience = HostLink::kWrapperEnd + std::chrono::seconds(10);
+  (void)actor_.ask(device_message::ShutDown{}, patience).wait();
   actor_.stop();
   actor_.wait_ended();  // it and its watcher use the port
 }

@@ -228,13 +228,20 @@ bool DeviceActor::on(ShutDown) {
   for (auto& host : retired_) discard(host);
   retired_.clear();
   failed_ = Error{Errc::stopped, 0, "the device is shut down"};
-  for (auto* incarnation : {active_ ? &*active_ : nullptr, successor_ ? &*successor_ : nullptr,
-                            standby_ ? &*standby_ : nullptr}) {
-    if (incarnation == nullptr || !incarnation->link->spawned()) continue;
-    fail_requests(incarnation->link->id(), *failed_);
-    watcher_->remove(incarnation->link->id());
-    incarnation->link->kill();  // it owns nothing that has to be put away
+  std::vector<HostLink*> links;
+  for (const auto* incarnation :
+       {active_ ? &*active_ : nullptr, successor_ ? &*successor_ : nullptr,
+        standby_ ? &*standby_ : nullptr}) {
+    if (incarnation != nullptr && incarnation->link->spawned())
+      links.push_back(incarnation->link.get());
   }
+  for (auto* link : links) {
+    fail_requests(link->id(), *failed_);
+    watcher_->remove(link->id());
+    link->dismiss();
+  }
+  const auto dismissed = SteadyClock::time();
+  for (auto* link : links) link->await_wrapper(dismissed);
   active_.reset();
   successor_.reset();
   standby_.reset();

@@ -144,6 +144,23 @@ ipc::RingConsumer HostLink::commands(ipc::RingControl& bounds) const {
   return {&bounds, segment_.data() + wire::kPortDataOffset, launch_.ring_bytes};
 }
 
+void HostLink::dismiss() const noexcept {
+  if (!host_pidfd_ || !wire::send_control(socket_, {.kind = wire::ControlKind::shut_down}).ok())
+    kill();
+}
+
+void HostLink::await_wrapper(TimePoint since) const noexcept {
+  if (!host_pidfd_) return;
+  pollfd end{child_.pidfd(), POLLIN, 0};
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(since + kWrapperEnd -
+                                                                            SteadyClock::time());
+    const int ended = ::poll(&end, 1, std::max(0, static_cast<int>(left.count())));
+    if (ended >= 0 || errno != EINTR) break;
+  }
+  kill();
+}
+
 std::string HostLink::reap() {
   if (!launch_.in_process) {
     auto ending = child_.reap();

@@ -74,6 +74,13 @@ class HostLink {
   void watch_life(std::function<void()> died);
 
   void kill() const noexcept { child_.kill(); }
+  /// How long a wrapper has to end once its host has.
+  static constexpr std::chrono::seconds kWrapperEnd{20};
+  /// Ends a host that has served to the end of the program: at once, it has nothing to put away. Of
+  /// one that runs in a wrapper the host alone, because a profiler or debugger writes its results
+  /// then; await_wrapper() kills the wrapper if it has not ended `since` + kWrapperEnd.
+  void dismiss() const noexcept;
+  void await_wrapper(TimePoint since) const noexcept;
   /// Waits for the end of the process, behind a wrapper of the host too; says how it ended.
   std::string reap();
 
