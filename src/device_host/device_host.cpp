@@ -169,8 +169,8 @@ void DeviceHost::wait() {
   if (mode_ == Mode::active) commands_.announce_sleep();
   if (rendezvous_) rendezvous_->announce_sleep();
   // Whatever came before the announcements was seen by nobody: look once more.
-  const bool look_again = (mode_ == Mode::active && !blocked_ && !commands_.empty()) ||
-                          (rendezvous_ && rendezvous_->ready()) || complete();
+  const bool more = (!blocked_ && !commands_.empty()) || (rendezvous_ && rendezvous_->ready());
+  const bool look_again = (mode_ == Mode::active && more) || complete();
   const bool must_poll = engine_busy && engine_->completion_fd() < 0;
   if (!look_again) {
     pollfd fds[] = {{socket_.fd(), POLLIN, 0},
@@ -193,6 +193,7 @@ void DeviceHost::wait() {
       std::uint64_t count = 0;
       [[maybe_unused]] const auto taken = ::read(batches_.fd(), &count, sizeof count);
     }
+    if (fds[5].revents != 0 && rendezvous_) rendezvous_->clear();
     if ((fds[1].revents | fds[3].revents | fds[4].revents | fds[5].revents) != 0)
       last_progress_ = SteadyClock::time();
   }

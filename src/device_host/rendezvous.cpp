@@ -222,8 +222,10 @@ void Rendezvous::announce_sleep() {
 }
 
 void Rendezvous::cancel_sleep() {
-  if (own().asleep.load(std::memory_order_relaxed) == 0) return;
   own().asleep.store(0, std::memory_order_relaxed);
+}
+
+void Rendezvous::clear() const noexcept {
   std::array<char, 64> rung{};
   while (::read(bell_.get(), rung.data(), rung.size()) > 0) continue;
 }

@@ -72,8 +72,9 @@ class Rendezvous {
   /// Whether the command that arrived last has waited and need not any more.
   [[nodiscard]] bool ready() const { return waiting_ && all_here(); }
 
-  /// Readable when somebody has arrived while this member slept.
+  /// Readable when somebody has arrived while this member slept, or since; until clear().
   [[nodiscard]] int fd() const noexcept { return bell_.get(); }
+  void clear() const noexcept;
   /// Before the reactor sleeps; if ready() is true afterwards it must not.
   void announce_sleep();
   void cancel_sleep();

@@ -95,10 +95,12 @@ if [[ $way == namespaces ]]; then
 fi
 
 many=(--restart-budget 1000)
-for name in collectives reformation checkpoint absent tokens token_order token_faults token_errors token_remote grow; do
+for name in collectives collective_check reformation checkpoint absent hidden_fault independence tokens token_order \
+  token_faults token_errors token_remote grow; do
   options=("${many[@]}")
   [[ $name == token_faults ]] && options+=(--replay off)  # else nothing that is written is lost
-  [[ $name == absent ]] && options=(--op-timeout 1s --heartbeat-timeout 1s)
+  [[ $name == collective_check ]] && options=(--check collectives)
+  [[ $name == absent || $name == hidden_fault ]] && options=(--op-timeout 1s --heartbeat-timeout 1s)
   [[ $name == grow ]] && options=(--on-loss shrink --restart-budget 0 --rejoin-after 200ms)
   succeeds "$name" troupe-mpi-tests --case "$name" "${options[@]}"
 done

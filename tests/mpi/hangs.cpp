@@ -61,8 +61,9 @@ void loss_after_absence(Context& c) {
   (void)c.device().take_error();
 }
 
-/// A fault beside a collective whose peer never comes. On a GPU no call reports it before that
-/// collective ends, which the deadline of operations sees to.
+/// A fault beside a collective whose peer never comes. Ranks of one host do not launch it; between
+/// hosts it runs, and on a GPU no call reports the fault before it ends, which the deadline of
+/// operations sees to.
 void hidden_fault(Context& c) {
   c.world().barrier();
   const auto before = c.world().recoveries().size();
