@@ -47,8 +47,8 @@ sanitized asan unit_tests unit || failures+=("the unit tests under AddressSaniti
 GTEST_FILTER=$shared_by_threads sanitized tsan unit_tests_of_threads threads || failures+=("the unit tests under ThreadSanitizer")
 
 say "all tests, preset release, backend ${TROUPE_TEST_BACKEND:-cpu}"
-# Tests on GPUs one by one: each wants all of them.
-parallel=$(nproc)
+# Most tests wait more than they compute. On GPUs one by one: each wants all of them.
+parallel=$((($(nproc) * 3 + 1) / 2))
 [[ ${TROUPE_TEST_BACKEND:-cpu} == cuda ]] && parallel=1
 ctest --test-dir "$root/build/release" --no-tests=error --output-on-failure --no-label-summary --parallel "$parallel" ||
   failures+=("the tests of the release build")

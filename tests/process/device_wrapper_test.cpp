@@ -82,7 +82,7 @@ TEST(Wrapped, ByAScriptThatWaitsForIt) {
 }
 
 TEST(Wrapped, ByAToolThatStaysWhenItHasEnded) {
-  expect_that_losses_are_overcome(Wrapper("kill -STOP $$"));
+  expect_that_losses_are_overcome(Wrapper("[ $status = 0 ] || kill -STOP $$"));
 }
 
 TEST(Wrapped, ByAToolThatWritesItsResultsAtTheEnd) {
