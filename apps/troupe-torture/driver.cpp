@@ -224,6 +224,9 @@ JobSpec draw_job(std::uint64_t seed, const Config& config) {
   if (!is_set("on-loss") && !is_set("faults") && random.one_in(20)) {
     option("isolation", "thread");
     option("faults", "off");
+    // There a heartbeat that is late ends the rank.
+    option("heartbeat-timeout", "50s");
+    option("phase-timeout", "55s");
   }
   return spec;
 }

@@ -131,7 +131,7 @@ submit() {
 
 # ended NAME JOB [STATUS [RESTARTS]]: waits for the job; that is how it has to end (default: status 0, no restart)
 ended() {
-  wait_for_job "$2" 90 "$1.txt"
+  wait_for_job "$2" 300 "$1.txt"
   [[ $(job_exit "$2") == "${3:-0}" && $(job_restarts "$2") == "${4:-0}" ]] || {
     cat "$1.txt"
     fail "$1: exit status $(job_exit "$2") after $(job_restarts "$2") restarts, not ${3:-0} after ${4:-0}"
