@@ -5,12 +5,9 @@ namespace {
 
 constexpr std::int64_t n = 64;
 
-}  // namespace
-
 /// Calls that differ between the ranks fail on all of them, with one error that names the ranks and
-/// what each calls; nothing is launched, and the next collective works. That needs no option among
-/// ranks of one host.
-void collective_differences(Context& c) {
+/// what each calls; nothing is launched, and the next collective works.
+void call_what_differs(Context& c) {
   const auto a = c.device().alloc<double>(n), b = c.device().alloc<double>(n);
   const auto narrow = c.device().alloc<float>(n);
   const bool odd = c.rank() == 1;
@@ -47,11 +44,19 @@ void collective_differences(Context& c) {
   expect_difference(odd ? world.broadcast(a, Rank(0)) : world.all_reduce(a, ReduceOp::sum),
                     {"rank 1: collective.broadcast", "collective.all_reduce"});
   c.expect(c.device().take_error().code() == Errc::invalid, "take_error() has not heard of it");
+}
 
-  const auto theirs = c.rank() < 2 ? Rank(1 - c.rank()) : Rank(c.rank());
+}  // namespace
+
+/// Among ranks of one host that needs no option, and messages, too, must be as long as they are
+/// expected to be.
+void collective_differences(Context& c) {
+  call_what_differs(c);
   if (c.rank() >= 2) return;
-  // Messages, too, must be as long as they are expected to be.
-  const auto message = odd ? world.receive(b.slice(0, n / 2), theirs) : world.send(b, theirs);
+  const auto data = c.device().alloc<double>(n);
+  c.device().fill(data, 1.0);
+  const auto message =
+      c.first() ? c.world().send(data, Rank(1)) : c.world().receive(data.slice(0, n / 2), Rank(0));
   c.require(message.wait_for(kDeadline), "a message that is too long does not resolve");
   const auto text = message.wait().ok() ? "ok" : message.wait().error().message;
   c.expect(
@@ -63,7 +68,7 @@ void collective_differences(Context& c) {
 /// With --check collectives all that is compared before it is submitted, also between hosts; and if
 /// one rank's call is refused for itself, it says why, and the others do not wait for it.
 void collective_check(Context& c) {
-  collective_differences(c);
+  call_what_differs(c);
   const auto a = c.device().alloc<double>(n), b = c.device().alloc<double>(n);
   const bool odd = c.rank() == 1;
   auto& world = c.world();
