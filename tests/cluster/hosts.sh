@@ -7,7 +7,7 @@ source "$here/lib/hosts.sh"
 enter_capsule "$@"
 
 # Cases of troupe-mpi-tests that must pass across hosts as they do on one.
-readonly cases=(collectives reformation checkpoint tokens token_order token_faults token_errors token_remote
+readonly cases=(collectives collective_check reformation checkpoint tokens token_order token_faults token_errors token_remote
   shrink grow)
 readonly solve=(troupe-cg --stencil 12 --tol 1e-10 --check-every 5 --commit-every 10)
 
@@ -28,6 +28,7 @@ note "2 x 2 ranks, each host with local ranks of its own"
 
 for name in "${cases[@]}"; do
   options=(--restart-budget 1000)
+  [[ $name == collective_check ]] && options=(--check collectives)
   [[ $name == token_faults ]] && options+=(--replay off) # else nothing that is written is lost
   [[ $name == shrink ]] && options=(--on-loss shrink --restart-budget 0 --rejoin-after 0s)
   [[ $name == grow ]] && options=(--on-loss shrink --restart-budget 0 --rejoin-after 200ms)

@@ -36,7 +36,7 @@ unset LD_LIBRARY_PATH TROUPE_TEST_BACKEND
 mkdir "$work/loaded"
 # LD_DEBUG=files writes what each process loads: the ranks, the device hosts, the engines they open.
 run=("$mpiexec" -n "$ranks" --oversubscribe --bind-to none env LD_DEBUG=files LD_DEBUG_OUTPUT="$work/loaded/by")
-output=$(cd "$work" && timeout 120 "${run[@]}" "$work/consumer/build/sum-of-products" --n 64 </dev/null) ||
+output=$(cd "$work" && timeout 300 "${run[@]}" "$work/consumer/build/sum-of-products" --n 64 </dev/null) ||
   fail "the README's program ended with status $?"
 echo "$output"
 grep -q "^$ranks ranks: the mean is " <<<"$output" || fail "the README's program did not print its result"

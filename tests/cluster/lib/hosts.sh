@@ -40,7 +40,7 @@ on_host() {
   "$here/lib/launch_agent" "$host" "$(printf '%q ' "$@")"
 }
 
-# mpirun_on RANKS-PER-HOST HOSTS PROGRAM...: mpirun, started on h1, over h1..hN; at most MPIRUN_LIMIT seconds (60)
+# mpirun_on RANKS-PER-HOST HOSTS PROGRAM...: mpirun, started on h1, over h1..hN; at most MPIRUN_LIMIT seconds (300)
 mpirun_on() {
   local per_host=$1 count=$2 list='' i
   shift 2
@@ -50,5 +50,5 @@ mpirun_on() {
   on_host h1 env OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$here/lib/launch_agent" OMPI_MCA_plm_rsh_no_tree_spawn=1 \
     OMPI_MCA_orte_leave_session_attached=1 \
     OMPI_MCA_oob_tcp_if_include=eth0 OMPI_MCA_btl_tcp_if_include=eth0 OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,vader,self \
-    timeout --signal=KILL "${MPIRUN_LIMIT:-60}" mpirun --host "$list" -n $((per_host * count)) --bind-to none "$@" </dev/null
+    timeout --signal=KILL "${MPIRUN_LIMIT:-300}" mpirun --host "$list" -n $((per_host * count)) --bind-to none "$@" </dev/null
 }
