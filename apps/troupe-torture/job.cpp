@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -217,13 +218,15 @@ Recipe recipe_of(const Config& config, int ranks, const std::string& engine) {
           .left_out = parse_ids(config.list("leave-out")).take()};
 }
 
-/// Whether all ranks are on one host, for the kernel and for the network.
+/// Whether all ranks are on one host, for the kernel, the network and NCCL: then their device hosts
+/// compare what they call.
 bool on_one_host(World& world) {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   std::error_code ignored;
   const auto network = std::filesystem::read_symlink("/proc/self/ns/net", ignored).string();
-  const auto hosts = world.gather_text(boot + network);
+  const char* const named = std::getenv("NCCL_HOSTID");
+  const auto hosts = world.gather_text(boot + network + (named != nullptr ? named : ""));
   return std::all_of(hosts.begin(), hosts.end(),
                      [&](const auto& host) { return host == hosts[0]; });
 }

@@ -87,7 +87,7 @@ void Rendezvous::meet(int rank, std::span<const Card> cards) {
   rank_ = rank;
   const auto here = [&](const Card& card) { return card.host == card_.host; };
   if (std::count_if(cards.begin(), cards.end(), here) > std::ptrdiff_t{kMaxMembers})
-    return log::warn("device",
+    return log::warn("host",
                      "more than {} ranks on this host: collectives do not wait for them "
                      "before they are launched",
                      kMaxMembers);
