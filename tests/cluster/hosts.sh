@@ -38,7 +38,7 @@ done
 
 succeeds plain mpirun_on 1 3 "${solve[@]}" --json plain.json
 succeeds fault mpirun_on 1 3 "${solve[@]}" --json fault.json --fault kill@15:1 --fault kill@25:2
-shows fault.json '"repeated_iterations"' 2
+shows fault.json '"kind": "kill"' 2
 for key in iterations relative_residual; do
   [[ $(value plain.json "$key") == "$(value fault.json "$key")" ]] ||
     fail "$key: $(value plain.json "$key") without faults, $(value fault.json "$key") with them"

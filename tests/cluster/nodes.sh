@@ -19,7 +19,7 @@ for launcher in srun mpirun; do
   report=cg-$launcher.json
   succeeds "cg-$launcher" "${two_per_node[@]}" -- \
     troupe.sbatch troupe-cg --stencil 12 --check-every 5 --commit-every 5 --fault kill@10:3 --json "$report"
-  shows "$report" '"repeated_iterations"'
+  shows "$report" '"kind": "kill"'  # a host that stands still may cost more recoveries
   within 1e-5 "$(value "$report" relative_error)" || fail "the answer is off by $(value "$report" relative_error)"
   note "$launcher: 2 x 2 ranks, a device host killed, the right answer"
 done
