@@ -208,28 +208,29 @@ std::string stagnation(const Solve& solve) {
 void solve(Solve& solve) {
   auto& world = solve.runtime->world();
   auto& report = *solve.report;
-  auto share = share_out(solve);
+  std::unique_ptr<Share> share;
   Checkpoint checkpoint(solve.runtime->device());
+  const auto make_share = [&] {
+    share.reset();  // its memory is needed
+    share = share_out(solve);
+  };
   const auto begin = [&] {
     share->start();
     share->add_to(checkpoint);
   };
-  Result<void> begun;
-  try {
-    share->measure_kernels();
-    begin();
-  } catch (const Exception& e) {
-    begun = e.error();
-  }
-  world.agree(begun);
-  solve.began = Clock::now();
   world.run(checkpoint, [&](std::int64_t i) { return share->step(i); },
             {.commit_every = solve.options->commit_every,
+             .prepare =
+                 [&] {
+                   make_share();
+                   share->measure_kernels();
+                   begin();
+                   solve.began = Clock::now();
+                 },
              .redistribute = [&](const SavedState& state) { share->take_over(state); },
              .resized =
                  [&] {
-                   share.reset();  // its memory is needed
-                   share = share_out(solve);
+                   make_share();
                    begin();
                  }});
   report.restarted_from = world.restarted_from();

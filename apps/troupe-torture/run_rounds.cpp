@@ -20,6 +20,8 @@ struct Keeping {
   bool partner = false;
   bool meets_by_puts = false;  ///< not in collectives
   std::int64_t every = 0;
+  bool prepares = false;  ///< makes what it begins with itself
+  bool struck = false;    ///< a fault in the midst of that
 };
 
 Keeping keeping_of(const Program& program, const Round& round) {
@@ -28,7 +30,9 @@ Keeping keeping_of(const Program& program, const Round& round) {
   return {.waits_at_end = random.one_in(2),
           .partner = program.ranks > 1 && random.one_in(3),
           .meets_by_puts = random.one_in(2),
-          .every = random.one_in(2) ? 0 : round.commit_every * random.between(1, 3)};
+          .every = random.one_in(2) ? 0 : round.commit_every * random.between(1, 3),
+          .prepares = random.one_in(2),
+          .struck = program.stormy && random.one_in(2)};
 }
 
 /// Whether ranks ask things of one another's devices in it.
@@ -75,11 +79,9 @@ void Runner::play_run(const Round& round) {
   for (bool again = true; again;) {
     again = false;
     Checkpoint state(device_);
-    add_all(state, *hands_, program_->buffers.size());
-    state.add_scratch(meeting_), state.add_scratch(own_tokens_), state.add_scratch(all_tokens_);
-    state.add_scratch(flags_);
+    if (!keeping_of(*program_, round).prepares) add_to(state);
     try {
-      run_once(round, state);
+      run_once(round, state, before);
     } catch (const Exception& e) {
       // Asked for in this run, or in the one before, which ended first.
       const bool stopped = conduct_.resume && e.code() == Errc::requeue;
@@ -100,6 +102,7 @@ void Runner::play_run(const Round& round) {
   meets_by_puts_ = false;
   if (stormy_) settle();
   verify();
+  check_sums();
   if (auto told = device_.take_error(); !told.ok() && !stormy_ && random_.supported)
     throw Finding("after run() take_error() tells of " + told.error().to_string());
   if (rank_ == 0 && !conduct_.folder.empty() && !conduct_.resume) {
@@ -119,11 +122,53 @@ SaveOptions Runner::save_options(const Round& round) const {
   return save;
 }
 
-void Runner::run_once(const Round& round, Checkpoint& state) {
+void Runner::add_to(Checkpoint& state) {
+  add_all(state, *hands_, program_->buffers.size());
+  state.add_scratch(meeting_), state.add_scratch(own_tokens_), state.add_scratch(all_tokens_);
+  state.add_scratch(flags_);
+}
+
+/// Writes what the run begins with, and looks at no future.
+void Runner::prepare(Checkpoint& state, const std::vector<std::vector<std::byte>>& contents,
+                     bool struck) {
+  for (int b = 0; b < static_cast<int>(contents.size()); ++b) {
+    if (!hands_->valid(b)) hands_->renew(b);
+    (void)hands_->upload(b, contents[static_cast<std::size_t>(b)]);
+  }
+  if (struck) device_.inject(memory::FaultKind::kill);
+  sums_ = device_.alloc<double>(100);
+  device_.fill(sums_, rank_ + 1.0);
+  if (conduct_.collectives) world_.all_reduce(sums_, ReduceOp::sum);
+  add_to(state);
+  state.add("sums", sums_);
+}
+
+/// What prepare() has left in them, however often it was called.
+void Runner::check_sums() {
+  auto sums = std::exchange(sums_, {});
+  if (!sums.valid()) return;
+  const double expected = conduct_.collectives ? ranks_ * (ranks_ + 1) / 2 : rank_ + 1;
+  try {
+    for (const auto value : device_.download(sums)) {
+      if (value != expected) {
+        throw Finding(fmt::format("a sum over the ranks from the begin of a run is {}, not {}",
+                                  value, expected));
+      }
+    }
+  } catch (const Exception& e) {
+    if (!stormy_ || !is_of_a_fault(e.code())) throw;
+  }
+}
+
+void Runner::run_once(const Round& round, Checkpoint& state,
+                      const std::vector<std::vector<std::byte>>& contents) {
   const auto keeping = keeping_of(*program_, round);
   const auto save = save_options(round);
   const bool crosses = crosses_ranks(round);
   tokens_epoch_ = {};
+  bool struck = keeping.struck &&
+                rank_ == static_cast<int>(program_->seed % static_cast<std::uint64_t>(ranks_));
+  const auto make = [&] { prepare(state, contents, std::exchange(struck, false)); };
   meets_by_puts_ = crosses && (keeping.meets_by_puts || !conduct_.collectives);
   world_.run(
       state,
@@ -146,7 +191,9 @@ void Runner::run_once(const Round& round, Checkpoint& state) {
         }
         return last ? Step::done : Step::again;
       },
-      {.commit_every = round.commit_every, .save = save});
+      {.commit_every = round.commit_every,
+       .prepare = keeping.prepares ? std::function<void()>(make) : nullptr,
+       .save = save});
 }
 
 /// In a run there is no host barrier, because a fault may keep a rank from it: the ranks meet in a

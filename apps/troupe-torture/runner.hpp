@@ -89,7 +89,11 @@ class Runner {
 
   // run_rounds.cpp: within World::run
   void play_run(const Round& round);
-  void run_once(const Round& round, Checkpoint& state);
+  void add_to(Checkpoint& state);
+  void prepare(Checkpoint& state, const std::vector<std::vector<std::byte>>& contents, bool struck);
+  void check_sums();
+  void run_once(const Round& round, Checkpoint& state,
+                const std::vector<std::vector<std::byte>>& contents);
   [[nodiscard]] SaveOptions save_options(const Round& round) const;
   void play_step(const std::vector<std::vector<Operation>>& scripts);
   void demand(const Operation& op, const Result<void>& outcome) const;
@@ -128,6 +132,7 @@ class Runner {
   /// By operation: in a run what it has to see, else what it has seen; under mutex_ then.
   std::map<std::uint32_t, std::vector<std::byte>> looks_;
   GpuRef<double> meeting_;
+  GpuRef<double> sums_;  ///< see prepare()
   GpuRef<std::uint8_t> own_tokens_, all_tokens_;
   Epoch tokens_epoch_{};
   GpuRef<double> flags_;            ///< see meet_by_puts()

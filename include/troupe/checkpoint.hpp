@@ -67,8 +67,8 @@ class Checkpoint {
         });
     named_.push_back([&buffer] { return buffer.operand().buffer; });
   }
-  /// Room whose contents need not be kept; a rollback makes the reference valid again, its contents
-  /// undefined.
+  /// Room whose contents need not be kept; a rollback, and the begin of a run, make the reference
+  /// valid again, its contents undefined.
   template <Element T>
   void add_scratch(GpuRef<T>& buffer) {
     scratch_.push_back([&buffer] {

@@ -46,6 +46,11 @@ enum class Step { again, done };
 struct RunOptions {
   std::int64_t first_step = 0;
   std::int64_t commit_every = 50;  ///< steps between commits; at least 1
+  /// Makes the state that the run begins with, and adds what belongs to it to the checkpoint, which
+  /// is empty. Called on all members; a fault in the meantime ends the call and brings another one:
+  /// host collectives in it must be reached by all members (see World::agree). None: it is there
+  /// already.
+  std::function<void()> prepare = {};
   /// Where the state is kept beside GPU memory. None: as the program's options say
   /// (--checkpoint-dir and so on).
   std::optional<SaveOptions> save = {};
@@ -227,6 +232,10 @@ class World {
   /// device is lost anywhere all ranks go back to the last common commit and on from there;
   /// references in the checkpoint are valid again then. Inside a step, device_lost, world_reformed
   /// and stale errors may pass through as exceptions: they end the step, not the run.
+  ///
+  /// What the run begins with must be whole: what was submitted before it and has failed, or was
+  /// undone by a fault that wait_active() has not acknowledged, is an error on all ranks. A fault
+  /// in RunOptions::prepare is overcome.
   ///
   /// With a folder to save to (options.save) the run first looks there for a state to go on from:
   /// its step takes the place of first_step. It does so once for each name, so that of two runs in

@@ -1,4 +1,5 @@
 #include <atomic>
+#include <thread>
 
 #include "mpi_tests.hpp"
 
@@ -96,6 +97,126 @@ void failed_commit(Context& c) {
     c.expect(!*found || (*found)->step() <= 10,
              what + ": the state of a commit that failed is on disk");
   }
+}
+
+/// A fault before run() undoes some of what the run begins with, and nobody looks at a future: the
+/// run does not begin with the rest.
+void lost_before_run(Context& c) {
+  auto& device = c.device();
+  const std::int64_t ranks = c.size(), all = ranks * (ranks + 1) / 2;
+  Checkpoint checkpoint(device);
+  auto x = device.alloc<std::int64_t>(kLength);
+  checkpoint.add("x", x);
+  const auto make = [&] {
+    device.fill<std::int64_t>(x, c.rank() + 1);
+    c.world().all_reduce(x, ReduceOp::sum);
+  };
+  const auto run = [&]() -> Result<void> {
+    try {
+      c.world().run(checkpoint,
+                    [&](std::int64_t i) {
+                      c.world().all_reduce(x, ReduceOp::max);
+                      return i < 5 ? Step::again : Step::done;
+                    },
+                    {.commit_every = 2});
+    } catch (const Exception& e) {
+      return e.error();
+    }
+    return {};
+  };
+  const auto strike = [&] {
+    const auto before = c.world().recoveries().size();
+    c.world().barrier();
+    if (c.first()) (void)device.inject(FaultKind::kill).wait();
+    while (c.world().recoveries().size() == before)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    c.world().barrier();
+  };
+  const auto expect_sums = [&](const std::string& what) {
+    const auto values = device.download(x);
+    c.expect(std::count(values.begin(), values.end(), all) == kLength,
+             what + ": x is " + std::to_string(values[0]));
+  };
+  // The collective is of an epoch that has ended: it is refused.
+  strike();
+  make();
+  auto outcome = run();
+  c.expect(outcome.code() == Errc::device_lost || outcome.code() == Errc::world_reformed,
+           "a run begins with what a fault has spoilt, and ends with " + told(outcome));
+  c.expect(outcome.ok() || outcome.error().message.find("wait_active") != std::string::npos,
+           "the error does not say what to do: " + told(outcome));
+  // Who has acknowledged the fault makes it again.
+  c.require(settle(c, c.world().recoveries().size()), "the world does not come back");
+  if (!x.valid()) x.renew();
+  make();
+  outcome = run();
+  c.expect(outcome.ok(), "a run after wait_active() ends with " + told(outcome));
+  expect_sums("after wait_active()");
+  // An error is no fault, and ends the run on all ranks.
+  if (c.first()) (void)c.world().send(x, Rank(99));
+  outcome = run();
+  c.expect(outcome.code() == Errc::invalid, "a run behind an error ends with " + told(outcome));
+  outcome = run();
+  c.expect(outcome.ok(), "the run after the error was told ends with " + told(outcome));
+}
+
+/// Faults while the program makes what the run begins with: it makes it again.
+void fault_in_prepare(Context& c) {
+  auto& device = c.device();
+  const std::int64_t ranks = c.size(), all = ranks * (ranks + 1) / 2;
+  Checkpoint checkpoint(device);
+  GpuRef<std::int64_t> x;
+  const auto before = c.world().recoveries().size();
+  int tries = 0;
+  c.world().run(checkpoint,
+                [&](std::int64_t i) {
+                  c.world().all_reduce(x, ReduceOp::max);
+                  return i < 5 ? Step::again : Step::done;
+                },
+                {.commit_every = 2, .prepare = [&] {
+                   const int number = tries++;
+                   x = device.alloc<std::int64_t>(kLength);
+                   checkpoint.add("x", x);
+                   if (number == 0 && c.first()) device.inject(FaultKind::kill);
+                   device.fill<std::int64_t>(x, c.rank() + 1);
+                   if (number == 1 && c.rank() == c.size() - 1) device.inject(FaultKind::kill);
+                   c.world().all_reduce(x, ReduceOp::sum);
+                 }});
+  c.expect(tries >= 3, "two faults, and it is made " + std::to_string(tries) + " times");
+  c.expect(c.world().recoveries().size() == before + 2, "not two recoveries");
+  const auto values = device.download(x);
+  c.expect(std::count(values.begin(), values.end(), all) == kLength,
+           "x is " + std::to_string(values[0]));
+  // What it throws of its own ends the run on all ranks.
+  try {
+    c.world().run(checkpoint, [](std::int64_t) { return Step::done; }, {.prepare = [&] {
+                    if (c.first())
+                      throw Exception({Errc::invalid, 0, "the first does not want to"});
+                  }});
+    c.expect(false, "an exception in prepare does not end the run");
+  } catch (const CollectiveException& e) {
+    c.expect(e.code() == Errc::invalid, std::string("an exception in prepare: ") + e.what());
+  }
+}
+
+/// Two runs with one checkpoint: the second goes back to commits of its own.
+void run_twice(Context& c) {
+  Counter counter(c);
+  auto outcome = counter.run(14, {}, {.commit_every = 5});
+  c.expect(outcome.ok(), "the first run ends with " + told(outcome));
+  counter.expect(14, "after the first run");
+  for (const std::int64_t at : {0, 2, 8}) {
+    bool struck = false;
+    outcome = counter.run(12,
+                          [&](std::int64_t i) {
+                            if (i == at && !std::exchange(struck, true) && c.first())
+                              c.device().inject(FaultKind::kill);
+                          },
+                          {.commit_every = 5});
+    c.expect(outcome.ok(), "a run with its checkpoint ends with " + told(outcome));
+    c.require(settle(c, c.world().recoveries().size()), "the world does not come back");
+  }
+  counter.expect(14 + 3 * 12, "after the other runs");
 }
 
 /// An exception of the program's own leaves run() while the world is re-formed.

@@ -130,6 +130,32 @@ TEST(OutcomeLog, TheWayBackKeepsWhatFailedBeforeIt) {
   EXPECT_TRUE(rig.port.take_error());
 }
 
+TEST(OutcomeLog, AKnownLossAndWhatItHasSpoiltBreakNothingAnyMore) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  (void)rig.nop();
+  (void)rig.nop();
+  host.take(2);
+  host.answer(1, 1, Error{Errc::world_reformed, 0, "the epoch has ended"});
+  host.answer(2, 1, Error{Errc::stale, 0, "what it read was lost"});
+  rig.port.drain();
+  EXPECT_FALSE(rig.port.fence().reached.wait().ok());
+  rig.port.forgive_losses();
+  EXPECT_TRUE(rig.port.fence().reached.wait().ok());
+  EXPECT_FALSE(rig.port.take_error());
+  (void)rig.nop();
+  (void)rig.nop();
+  host.take(2);
+  host.answer(3, 1, Error{Errc::stale, 0, "what it read was lost"});
+  host.answer(4, 1, kWrong);
+  rig.port.drain();
+  rig.port.forgive_losses();
+  EXPECT_EQ(rig.port.fence().reached.wait().code(), Errc::invalid) << "that was no loss";
+  const auto told = rig.port.take_error();
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->code, Errc::invalid);
+}
+
 TEST(OutcomeLog, FencesWaitForRequestsToOtherRanks) {
   PortRig rig;
   auto request = std::make_shared<CommandPort::Request>(rig.port);

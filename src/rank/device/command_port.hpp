@@ -217,6 +217,8 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   Fence fence();
   /// The program has gone back to this place: what failed behind it is done again.
   void forget_since(ProgramPlace place);
+  /// The program knows of the losses so far, and deals with them.
+  void forgive_losses();
 
   /// The unanswered commands that name bytes of a range of pinned memory.
   [[nodiscard]] std::vector<std::uint64_t> users_of(const Operand& pinned);

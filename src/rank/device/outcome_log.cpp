@@ -11,7 +11,8 @@ bool OutcomeLog::is_loss(Errc code) noexcept {
 bool OutcomeLog::note(ProgramPlace place, const Error& error, bool loss) {
   const std::lock_guard lock(mutex_);
   if (forgotten(place)) return false;
-  auto& first = loss ? loss_ : error_;
+  const bool spoilt = error.code == Errc::stale || error.code == Errc::peer_lost;
+  auto& first = loss ? loss_ : spoilt ? spoilt_ : error_;
   if (!first || place < first->place) first = {place, error};
   return true;
 }
@@ -65,6 +66,7 @@ OutcomeLog::Ready OutcomeLog::ready(std::uint64_t retired) {
 
 Result<void> OutcomeLog::before(ProgramPlace place) const {
   if (error_ && error_->place <= place) return error_->error;
+  if (spoilt_ && spoilt_->place <= place) return spoilt_->error;
   if (loss_ && loss_->place <= place) return loss_->error;
   return {};
 }
@@ -76,19 +78,27 @@ void OutcomeLog::forget_since(ProgramPlace place, std::uint64_t submitted) {
   forgotten_from_ = place;
   forgotten_to_ = {submitted, fences_added_++};
   if (error_ && forgotten(error_->place)) error_.reset();
+  if (spoilt_ && forgotten(spoilt_->place)) spoilt_.reset();
   loss_.reset();
   std::erase_if(requests_, [&](const Request& request) { return forgotten(request.place); });
 }
 
+void OutcomeLog::forgive_losses() {
+  const std::lock_guard lock(mutex_);
+  spoilt_.reset();
+  loss_.reset();
+}
+
 std::optional<Error> OutcomeLog::take_error() {
   const std::lock_guard lock(mutex_);
-  if (!error_) return std::nullopt;
+  auto first = std::exchange(error_, std::nullopt);
+  auto spoilt = std::exchange(spoilt_, std::nullopt);
+  if (spoilt && (!first || spoilt->place < first->place)) first = std::move(spoilt);
+  if (!first) return std::nullopt;
   for (auto& fence : fences_) {
-    if (error_->place <= fence.place && !fence.failed) fence.failed = error_->error;
+    if (first->place <= fence.place && !fence.failed) fence.failed = first->error;
   }
-  auto error = std::move(error_->error);
-  error_.reset();
-  return error;
+  return std::move(first->error);
 }
 
 }  // namespace troupe::rank

@@ -30,7 +30,8 @@ struct ProgramPlace {
 /// Three kinds of things fail: commands, at the place of their ticket; submissions that are
 /// refused; and requests to other ranks, which have no ticket here, at the place where they were
 /// made. A failure is an *error*, of which the program must hear, or a *loss* by a fault, which
-/// recovery deals with: a loss only breaks the fences behind it.
+/// recovery deals with: a loss only breaks the fences behind it. What a loss has spoilt (stale,
+/// peer_lost) is an error too, until the program says that it knows of the loss.
 ///
 /// Any thread. Resolves nothing itself: what has become ready is handed out, to be resolved without
 /// locks.
@@ -72,6 +73,9 @@ class OutcomeLog {
   /// will fail in between is done again, and no loss matters any more.
   void forget_since(ProgramPlace place, std::uint64_t submitted);
 
+  /// The program knows of the losses so far and of what they have spoilt, and deals with it.
+  void forgive_losses();
+
   /// The error that is first in the program among those since the last call. Fences behind it that
   /// are waiting fail with it all the same.
   std::optional<Error> take_error();
@@ -95,10 +99,10 @@ class OutcomeLog {
   std::mutex mutex_;
   std::uint64_t fences_added_ = 0;
   std::uint64_t next_request_ = 0;
-  std::optional<Failure> error_, loss_;  ///< the first in the program
-  std::set<Request> requests_;           ///< under way
-  std::vector<Fence> fences_;            ///< in the order of the program
-  std::atomic<bool> any_fence_{false};   ///< there are some, or are about to be
+  std::optional<Failure> error_, spoilt_, loss_;  ///< the first in the program
+  std::set<Request> requests_;                    ///< under way
+  std::vector<Fence> fences_;                     ///< in the order of the program
+  std::atomic<bool> any_fence_{false};            ///< there are some, or are about to be
   ProgramPlace forgotten_from_, forgotten_to_;
 };
 

@@ -15,19 +15,6 @@
 // try.
 
 namespace troupe::rank {
-namespace {
-
-constexpr std::int64_t kTheEnd = -1;  ///< in the place of an epoch: the world has ended
-
-}  // namespace
-
-/// What a rank says when all meet, and what comes of it for all.
-struct RunLoop::Standing {
-  std::int64_t epoch = kTheEnd;  ///< that it has acknowledged
-  /// The step of its commit in GPU memory; -1: none that can be had; kAnyStep: it was no member.
-  std::int64_t commit = -1;
-  std::int64_t restarted = 0;  ///< it has looked for a state to begin with
-};
 
 void RunLoop::resize() {
   const auto standing = meet();
@@ -41,7 +28,7 @@ void RunLoop::resize() {
          "the world has lost a rank, and this program cannot go on with fewer (see --on-loss)"}));
   }
   core_->turn_to_members();
-  require(rebuild());
+  require(core_->watches() ? Result<void>() : make_share(options_->resized));
   const auto state = newest_state();
   require(deal_out(state));
   {
@@ -86,7 +73,8 @@ std::optional<RunLoop::Standing> RunLoop::meet() {
 }
 
 void RunLoop::meet_at_the_end() {
-  if (core_->shrink_ && !met_at_the_end_) (void)core_->mpi().everyone().gather(Standing{});
+  if ((core_->shrink_ || preparing_) && !met_at_the_end_)
+    (void)core_->mpi().everyone().gather(Standing{});
   met_at_the_end_ = true;
 }
 
@@ -122,11 +110,11 @@ void RunLoop::secure(std::int64_t commit) {
   if (keeper_ != nullptr) keeper_->close();
 }
 
-Result<void> RunLoop::rebuild() {
-  if (core_->watches()) return {};
+Result<void> RunLoop::make_share(const std::function<void()>& make) {
   checkpoint_->clear();
   try {
-    options_->resized();
+    make();
+    checkpoint_->forget();  // scratch that was lost on the way is of use again
     return settle_commands();
   } catch (const Exception& e) {
     return e.error();

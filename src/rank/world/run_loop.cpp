@@ -55,12 +55,16 @@ RunLoop::~RunLoop() {
     (void)core_->actor_.tell(world_message::Restored{order->round, {}, -1, 0});
 }
 
-void RunLoop::attach() {
+Result<void> RunLoop::attach() {
   core_->end_abandoned_runs();
   auto& port = core_->device_->port();
   // What was submitted before may run again on the next device host, but is not the run's to
   // repeat: it ends before a fault means that the run goes back.
-  (void)port.fence().reached.wait();
+  const auto before = [&] {
+    const Whereabouts::Wait wait(core_->whereabouts_,
+                                 "World::run for what was submitted before it");
+    return port.fence().reached.wait();
+  }();
   const std::lock_guard lock(core_->mutex_);
   check(!core_->attached_, "one run at a time");
   core_->attached_ = attached_ = true;
@@ -69,6 +73,8 @@ void RunLoop::attach() {
   if (!core_->active_) port.close_gate(kReformed);
   began_ = port.fence().place;
   port.forget_since(began_);
+  checkpoint_->forget();  // what a run before has committed
+  return before;
 }
 
 bool RunLoop::keeps() const {
@@ -87,17 +93,22 @@ bool RunLoop::is_by_fault(Errc code) const {
 }
 
 void RunLoop::run() {
-  attach();
+  const auto before = attach();
   try {
-    if (core_->members().rank() >= 0) {
+    const bool member = core_->members().rank() >= 0;
+    if (member) {
+      check_begin(before);
       check_save_options();
-      check_room();
-      begin_keeping();
-      if (core_->rehearsal_) rehearsal_.emplace(*core_, *checkpoint_, *core_->rehearsal_);
     } else if (!save_.directory.empty()) {
       // It may be a member later, or what is left to write the state.
       const auto fingerprint = fingerprint_of(save_);
       states_ = Generations(folder_of(save_), fingerprint.ok() ? *fingerprint : save_.fingerprint);
+    }
+    if (options_->prepare) prepare();
+    if (member && !core_->has_other_members()) {  // else resize() does it
+      check_room();
+      begin_keeping();
+      if (core_->rehearsal_) rehearsal_.emplace(*core_, *checkpoint_, *core_->rehearsal_);
     }
     loop();
   } catch (const WorldStopped& e) {
@@ -113,6 +124,40 @@ void RunLoop::run() {
 }
 
 // What the run begins with
+
+void RunLoop::check_begin(const Result<void>& before) {
+  auto outcome = before;
+  if (ends_the_world(before.code())) outcome = {};  // which says so itself
+  if (!outcome.ok() && OutcomeLog::is_loss(outcome.code())) {
+    outcome = Error{outcome.code(), outcome.error().native,
+                    "a fault has undone some of what was submitted before World::run: call " +
+                        std::string("World::wait_active() and do it again, or do it in "
+                                    "RunOptions::prepare: ") +
+                        outcome.error().message};
+  } else if (!outcome.ok()) {
+    (void)core_->device_->port().take_error();  // it is told here
+  }
+  if (auto agreed = core_->members().agree(outcome); !agreed)
+    throw CollectiveException(agreed.error());
+}
+
+void RunLoop::prepare() {
+  for (preparing_ = true; preparing_;) {
+    try {
+      if (core_->has_other_members()) {
+        preparing_ = false;
+      } else if (meet()) {
+        require(core_->watches() ? Result<void>() : make_share(options_->prepare));
+        preparing_ = false;
+      }
+      continue;
+    } catch (const Exception& e) {
+      if (!is_by_fault(e.code())) throw;
+      log::debug("world", "the run's begin is interrupted: {}", e.what());
+    }
+    (void)recover();
+  }
+}
 
 void RunLoop::check_save_options() {
   const auto& members = core_->members();

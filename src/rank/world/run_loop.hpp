@@ -34,8 +34,13 @@ class RunLoop {
   void run();
 
  private:
-  /// The run takes faults into its hands.
-  void attach();
+  /// The run takes faults into its hands. What became of all that was submitted before.
+  Result<void> attach();
+  /// Throws on all members if anything has failed on any of them, or was lost, that the state of
+  /// the run's begin may be made of.
+  void check_begin(const Result<void>& before);
+  /// Has the program make that state, where it does so within the run: as often as faults undo it.
+  void prepare();
   void check_save_options();
   /// Whether there is room for the states; and what they cost, told once.
   void check_room();
@@ -81,7 +86,14 @@ class RunLoop {
 
   // resize.cpp: a world that goes on with other members
 
-  struct Standing;
+  static constexpr std::int64_t kTheEnd = -1;  ///< in the place of an epoch: the world has ended
+  /// What a rank says when all meet, and what comes of it for all.
+  struct Standing {
+    std::int64_t epoch = kTheEnd;  ///< that it has acknowledged
+    /// The step of its commit in GPU memory; -1: none that can be had; kAnyStep: it was no member.
+    std::int64_t commit = -1;
+    std::int64_t restarted = 0;  ///< it has looked for a state to begin with
+  };
 
   /// Turns all ranks of the job to the members of the acknowledged epoch, together, and deals the
   /// state out to them. Throws world_reformed if a newer epoch is to come first.
@@ -99,7 +111,8 @@ class RunLoop {
   /// this step, which all of them have in GPU memory; -1: none. Where that cannot be, what partners
   /// or the disk have must do.
   void secure(std::int64_t commit);
-  Result<void> rebuild();
+  /// Has the program make its share.
+  Result<void> make_share(const std::function<void()>& make);
   /// The newest that is complete in memory or on disk; nullopt: none.
   std::optional<SavedState> newest_state();
   Result<void> deal_out(const std::optional<SavedState>& state);
@@ -119,6 +132,7 @@ class RunLoop {
   FolderLock folder_lock_;         ///< of the first member
   StateKeeper* keeper_ = nullptr;  ///< nullptr: the state stays in GPU memory
   std::optional<Rehearsal> rehearsal_;
+  bool preparing_ = false;    ///< the ranks meet before each try of prepare()
   bool restarted_ = false;    ///< restart() is done
   std::int64_t first_;        ///< the step that the run began with
   std::int64_t from_;         ///< the step to go on from

@@ -252,7 +252,7 @@ Result<Epoch> WorldCore::wait_active() {
   acknowledge();
   turn_to_members();
   settle();
-  device_->port().ledger().forgive_losses();
+  device_->port().forgive_losses();
   return Epoch(epoch_);
 }
 
