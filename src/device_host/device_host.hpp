@@ -66,6 +66,9 @@ class DeviceHost {
   Step issue_one(std::span<const std::byte> record, Source source);
   template <class Op>
   Step issue_as(const Op& op, std::span<const std::byte> record, Source source);
+  /// Whether what a collective names is there in the communicator's world. Errors: invalid.
+  template <class Op>
+  [[nodiscard]] Result<void> fits_world(const Op& op) const;
   /// The command leaves the ring, whatever becomes of it.
   void note_taken(std::uint64_t ticket) {
     auto& newest = header().issued_ticket;

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "device_host/device_host.hpp"
+#include "device_host/engine/world_bounds.hpp"
 
 // Commands: from the ring to the engine's lanes.
 
@@ -131,7 +132,10 @@ DeviceHost::Step DeviceHost::issue_as(const Op& op, std::span<const std::byte> r
     bool blocks =
         behind_others || ((full || lane == Lane::rng) && lanes_.waits_for_peers(queue, waits));
     if constexpr (is_collective<Op>) {
-      if (!blocks && rendezvous_) {
+      if (const auto fits = fits_world(op); !fits.ok() && !blocks) {
+        if (rendezvous_->refuse(op)) return answered(ticket, source, fits.error());
+        blocks = true;
+      } else if (!blocks && rendezvous_) {
         const int looks = options_.spin_us != 0 ? kLooksForOthers : 1;
         const auto met = rendezvous_->arrive(ticket, op, command_.tail(), looks);
         if (!met.ok()) return answered(ticket, source, met.error());
@@ -184,6 +188,15 @@ DeviceHost::Step DeviceHost::issue_as(const Op& op, std::span<const std::byte> r
     }
     return answered(ticket, source, outcome);
   }
+}
+
+template <class Op>
+Result<void> DeviceHost::fits_world(const Op& op) const {
+  if constexpr (!std::is_same_v<Op, collective::Exchange>) {
+    if (rendezvous_ && rendezvous_->size() != 0)
+      return check_world(op, rendezvous_->rank(), rendezvous_->size());
+  }
+  return {};
 }
 
 DeviceHost::Step DeviceHost::answered(std::uint64_t ticket, Source source,

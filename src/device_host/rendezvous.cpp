@@ -85,6 +85,7 @@ Result<Rendezvous::Member> Rendezvous::reach(int rank, std::size_t place, const 
 
 void Rendezvous::meet(int rank, std::span<const Card> cards) {
   rank_ = rank;
+  size_ = static_cast<int>(cards.size());
   const auto here = [&](const Card& card) { return card.host == card_.host; };
   if (std::count_if(cards.begin(), cards.end(), here) > std::ptrdiff_t{kMaxMembers})
     return log::warn("host",
@@ -122,6 +123,7 @@ void Rendezvous::announce(const wire::CollectiveCall& call) {
   words[0].store(std::uint64_t{call.opcode} << 32 | call.dtype, std::memory_order_relaxed);
   words[1].store(std::uint64_t{call.op} << 32 | call.root, std::memory_order_relaxed);
   words[2].store(call.count, std::memory_order_relaxed);
+  words[3].store(call.refused, std::memory_order_relaxed);
   shared.came.store(number, std::memory_order_release);
   tell();
 }
@@ -130,7 +132,7 @@ wire::CollectiveCall Rendezvous::read(const Call& call) {
   const auto word = [&](std::size_t i) { return call.words[i].load(std::memory_order_relaxed); };
   const auto high = [](std::uint64_t both) { return static_cast<std::uint32_t>(both >> 32); };
   const auto low = [](std::uint64_t both) { return static_cast<std::uint32_t>(both); };
-  return {high(word(0)), low(word(0)), high(word(1)), low(word(1)), word(2)};
+  return {high(word(0)), low(word(0)), high(word(1)), low(word(1)), low(word(3)), word(2)};
 }
 
 void Rendezvous::announce(std::span<const PeerTransfer> messages) {
@@ -171,6 +173,12 @@ bool Rendezvous::all_here() const {
     const auto& theirs = members_[message.member].shared().messages[place_][side(!message.receive)];
     return theirs.count.load(std::memory_order_acquire) >= message.number;
   });
+}
+
+bool Rendezvous::all_came_before() {
+  collective_ = true;
+  waiting_ = !all_here();
+  return !waiting_;
 }
 
 Result<bool> Rendezvous::pass() {

@@ -69,6 +69,21 @@ class Rendezvous {
     }
     return pass();
   }
+  /// The command with this ticket is the next on the communicator, and wrong on this rank, which
+  /// does not launch it: none of the others may. False: it is too early to say so to them, for some
+  /// have not come to the one before; ready() tells when they have.
+  template <class Op>
+  bool refuse(const Op& op) {
+    if (!all_came_before()) return false;
+    auto call = wire::call_of(op);
+    call.refused = 1;
+    announce(call);
+    waiting_ = false;
+    return true;
+  }
+  /// Ranks of the communicator; 0: it is not formed.
+  [[nodiscard]] int size() const noexcept { return size_; }
+  [[nodiscard]] int rank() const noexcept { return rank_; }
   /// Whether the command that arrived last has waited and need not any more.
   [[nodiscard]] bool ready() const { return waiting_ && all_here(); }
 
@@ -87,7 +102,7 @@ class Rendezvous {
     std::array<std::atomic<std::uint64_t>, kKept> bytes{};  ///< of message n: [n % kKept]
   };
   struct Call {
-    std::array<std::atomic<std::uint64_t>, 3> words{};
+    std::array<std::atomic<std::uint64_t>, 4> words{};
   };
   struct Shared {
     std::array<std::uint64_t, 2> cookie{};
@@ -122,6 +137,9 @@ class Rendezvous {
   /// Wakes those that sleep.
   void tell() const;
   [[nodiscard]] bool all_here() const;
+  /// All are as far as this member's last collective, which it need not have waited for; else it
+  /// waits for that.
+  bool all_came_before();
   Result<bool> pass();
   [[nodiscard]] Result<void> compare() const;
   [[nodiscard]] Result<void> compare(const Awaited& message) const;
@@ -131,6 +149,7 @@ class Rendezvous {
   ipc::SharedMemory memory_;
   UniqueFd bell_;
   int rank_ = 0;
+  int size_ = 0;                 ///< of the communicator
   std::size_t place_ = 0;        ///< among the members of this host
   std::vector<Member> members_;  ///< the others on this host
 

@@ -99,6 +99,32 @@ TEST_F(RendezvousTest, AllAreToldTheSameOfWhatDiffers) {
             "rank 1: collective.broadcast of 64 f32, root 1");
 }
 
+TEST_F(RendezvousTest, WhatOneRefusesIsLaunchedByNobody) {
+  collective::Broadcast broadcast;
+  broadcast.dtype = OpDType(DType::f32);
+  broadcast.count = 64;
+  broadcast.root = 7;
+  EXPECT_TRUE(ranks_[1]->refuse(broadcast)) << "it waits for nobody";
+  EXPECT_FALSE(ranks_[1]->refuse(broadcast)) << "the others have not seen the one before";
+  EXPECT_FALSE(ranks_[1]->ready());
+  EXPECT_FALSE(passes(0, 1, broadcast));
+  for (const std::size_t rank : {2u, 0u}) {
+    const auto met = arrive(rank, 1, broadcast);
+    ASSERT_EQ(met.code(), Errc::invalid);
+    EXPECT_EQ(met.error().message,
+              "the ranks call different collectives: "
+              "ranks 0, 2: collective.broadcast of 64 f32, root 7; "
+              "rank 1: collective.broadcast of 64 f32, root 7, refused there");
+  }
+  EXPECT_TRUE(ranks_[1]->ready());
+  EXPECT_TRUE(ranks_[1]->refuse(broadcast));
+  EXPECT_TRUE(ranks_[0]->refuse(broadcast));
+  EXPECT_TRUE(ranks_[2]->refuse(broadcast));
+  EXPECT_FALSE(passes(0, 3, all_reduce(1)));
+  EXPECT_FALSE(passes(1, 3, all_reduce(1)));
+  EXPECT_TRUE(passes(2, 3, all_reduce(1)));
+}
+
 TEST_F(RendezvousTest, MessagesWaitForTheirOtherSideOnly) {
   const collective::Exchange exchange;
   EXPECT_FALSE(passes(0, 1, exchange, {message(1, false, 100)}));

@@ -16,6 +16,7 @@ std::string to_string(const CollectiveCall& call) {
   if (call.op < collective::kReduceOpCount)
     text += ", " + std::string(collective::to_string(static_cast<ReduceOp>(call.op)));
   if (call.root != CollectiveCall::kNone) text += ", root " + std::to_string(call.root);
+  if (call.refused != 0) text += ", refused there";
   return text;
 }
 

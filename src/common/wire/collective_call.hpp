@@ -17,6 +17,7 @@ struct CollectiveCall {
   std::uint32_t dtype = kNone;
   std::uint32_t op = kNone;    ///< ReduceOp
   std::uint32_t root = kNone;  ///< rank
+  std::uint32_t refused = 0;   ///< 1: the rank finds its own arguments wrong, and takes no part
   std::uint64_t count = 0;     ///< elements
 
   bool operator==(const CollectiveCall&) const = default;
