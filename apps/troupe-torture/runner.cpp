@@ -119,8 +119,10 @@ void Runner::run(const Program& program) {
       case RoundKind::pieces: play_pieces(round); break;
       case RoundKind::members: break;  // see Members
     }
-    if (oracle_->inexact())
-      throw Finding("the program has no exact values: " + *oracle_->inexact());
+    if (!oracle_->inexact()) continue;
+    // What a fault has left out may change a value from which the rest was to be exact.
+    if (stormy_) break;
+    throw Finding("the program has no exact values: " + *oracle_->inexact());
   }
   if (stormy_) {
     settle();

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/ipc/mapped_files.hpp"
 #include "common/wire/control.hpp"
 
 namespace troupe::rank {
@@ -144,12 +145,30 @@ ipc::RingConsumer HostLink::commands(ipc::RingControl& bounds) const {
   return {&bounds, segment_.data() + wire::kPortDataOffset, launch_.ring_bytes};
 }
 
-void HostLink::dismiss() const noexcept {
+void HostLink::note_files() noexcept {
+  const auto host = header().host_pid.load();
+  if (launch_.in_process || host <= 0) return;
+  auto files = ipc::mapped_files(host, ipc::kFilesOfNccl);
+  if (!files.empty()) files_ = std::move(files);
+}
+
+void HostLink::remove_files() noexcept {
+  for (const auto& file : files_) ::unlink(file.c_str());
+  files_.clear();
+}
+
+void HostLink::kill() noexcept {
+  note_files();
+  child_.kill();
+  remove_files();
+}
+
+void HostLink::dismiss() noexcept {
   if (!host_pidfd_ || !wire::send_control(socket_, {.kind = wire::ControlKind::shut_down}).ok())
     kill();
 }
 
-void HostLink::await_wrapper(TimePoint since) const noexcept {
+void HostLink::await_wrapper(TimePoint since) noexcept {
   if (!host_pidfd_) return;
   pollfd end{child_.pidfd(), POLLIN, 0};
   for (;;) {
@@ -164,6 +183,7 @@ void HostLink::await_wrapper(TimePoint since) const noexcept {
 std::string HostLink::reap() {
   if (!launch_.in_process) {
     auto ending = child_.reap();
+    remove_files();
     if (host_pidfd_) {  // it dies with the wrapper, and may be at it
       pollfd end{host_pidfd_.get(), POLLIN, 0};
       while (::poll(&end, 1, kHostEnd) < 0 && errno == EINTR) {

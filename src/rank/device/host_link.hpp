@@ -73,20 +73,24 @@ class HostLink {
   /// its process has ended. Once the host is ready; not for a thread.
   void watch_life(std::function<void()> died);
 
-  void kill() const noexcept { child_.kill(); }
+  void kill() noexcept;
+  /// Notes what NCCL has in shared memory there: its names go with the process, which mostly ends
+  /// by a signal and would leave them behind. When a communicator is formed, and before kill().
+  void note_files() noexcept;
   /// How long a wrapper has to end once its host has.
   static constexpr std::chrono::seconds kWrapperEnd{20};
   /// Ends a host that has served to the end of the program: at once, it has nothing to put away. Of
   /// one that runs in a wrapper the host alone, because a profiler or debugger writes its results
   /// then; await_wrapper() kills the wrapper if it has not ended `since` + kWrapperEnd.
-  void dismiss() const noexcept;
-  void await_wrapper(TimePoint since) const noexcept;
+  void dismiss() noexcept;
+  void await_wrapper(TimePoint since) noexcept;
   /// Waits for the end of the process, behind a wrapper of the host too; says how it ended.
   std::string reap();
 
  private:
   HostLink() = default;
   wire::HostOptions options(bool standby) const;
+  void remove_files() noexcept;
 
   HostLaunch launch_;
   std::uint64_t id_ = 0;
@@ -94,9 +98,10 @@ class HostLink {
   ipc::SharedMemory segment_;
   ipc::Doorbell command_bell_, reply_bell_;
   ipc::Socket socket_, host_socket_;
-  ipc::ChildProcess child_;  ///< the host, or the wrapper that runs it
-  UniqueFd host_pidfd_;      ///< behind a wrapper: the host, once it is ready
-  std::thread thread_;       ///< isolation = thread
+  ipc::ChildProcess child_;         ///< the host, or the wrapper that runs it
+  std::vector<std::string> files_;  ///< see note_files()
+  UniqueFd host_pidfd_;             ///< behind a wrapper: the host, once it is ready
+  std::thread thread_;              ///< isolation = thread
   std::atomic<bool> watching_{true};
   std::thread life_watch_;
 };

@@ -1,12 +1,7 @@
 #include "device_host/engine/cuda/communicator.hpp"
 
-#include <unistd.h>
-
 #include <cstring>
-#include <fstream>
 #include <optional>
-#include <set>
-#include <string>
 #include <system_error>
 #include <thread>
 
@@ -33,17 +28,6 @@ Result<std::vector<ncclUniqueId>> ids_of(const std::vector<std::vector<std::byte
   }
   if (ids.empty()) return Error{Errc::invalid, 0, "no rank contributed an NCCL unique id"};
   return ids;
-}
-
-/// The files of NCCL's that this process has mapped and that still have a name.
-std::set<std::string> files_of_nccl() {
-  std::set<std::string> files;
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    const auto path = line.find("/dev/shm/nccl-");
-    if (path != std::string::npos && !line.ends_with(" (deleted)")) files.insert(line.substr(path));
-  }
-  return files;
 }
 
 std::size_t place_of(const Link& link) {
@@ -112,14 +96,13 @@ Result<void> Communicator::Attempt::warm_up() {
   TROUPE_CUDA_TRY(cudaStreamCreateWithFlags(stream.out(), cudaStreamNonBlocking));
   TROUPE_CUDA_TRY(cudaMemsetAsync(cell.get(), 0, sizeof(float), stream.get()));
   TROUPE_CUDA_TRY(cudaStreamSynchronize(stream.get()));
-  const auto files_before = files_of_nccl();
   TROUPE_CUDA_PROPAGATE(initialise());
   TROUPE_NCCL_TRY(
       ncclAllReduce(cell.get(), cell.get(), 1, ncclFloat32, ncclSum, handle, stream.get()));
   // Polled, not waited for: a peer that is gone would keep the kernel running for ever.
   while (!abandoned) {
     const auto status = cudaStreamQuery(stream.get());
-    if (status == cudaSuccess) break;
+    if (status == cudaSuccess) return {};
     if (status != cudaErrorNotReady) return failure(status, "ncclAllReduce");
     (void)cudaGetLastError();
     ncclResult_t noticed = ncclSuccess;
@@ -128,15 +111,7 @@ Result<void> Communicator::Attempt::warm_up() {
       return failure(noticed, "ncclAllReduce", code);
     std::this_thread::sleep_for(kPollInterval);
   }
-  if (abandoned)
-    return Error{Errc::peer_lost, 0, "the communicator was given up while it was being formed"};
-  // All ranks are connected, whatever they will call (NCCL_RUNTIME_CONNECT), and have opened what
-  // they share. NCCL takes the names of these files away when a communicator is destroyed, but
-  // device hosts mostly end by a signal, and would leave 33 MiB each behind.
-  for (const auto& file : files_of_nccl()) {
-    if (!files_before.contains(file)) ::unlink(file.c_str());
-  }
-  return {};
+  return Error{Errc::peer_lost, 0, "the communicator was given up while it was being formed"};
 }
 
 Result<void> Communicator::rehearse(int device) {
