@@ -67,7 +67,8 @@ struct Counter {
 void failed_commit(Context& c) {
   const SharedFolder folder(c);
   for (const bool fault : {false, true}) {
-    if (fault && c.size() > 1) continue;  // it may reach some ranks before the error, some behind it
+    if (fault && c.size() > 1)
+      continue;  // it may reach some ranks before the error, some behind it
     const std::string what = fault ? "fault" : "no-fault";
     Counter counter(c);
     bool struck = false;  // the run may end before
