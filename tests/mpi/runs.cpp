@@ -147,6 +147,9 @@ void lost_before_run(Context& c) {
            "a run begins with what a fault has spoilt, and ends with " + told(outcome));
   c.expect(outcome.ok() || outcome.error().message.find("wait_active") != std::string::npos,
            "the error does not say what to do: " + told(outcome));
+  outcome = run();
+  c.expect(outcome.code() == Errc::device_lost || outcome.code() == Errc::world_reformed,
+           "the next run begins with it, and ends with " + told(outcome));
   // Who has acknowledged the fault makes it again.
   c.require(settle(c, c.world().recoveries().size()), "the world does not come back");
   if (!x.valid()) x.renew();

@@ -9,7 +9,7 @@ namespace {
 
 bool by_loss(const Error& error) {
   return error.code == Errc::device_lost || error.code == Errc::world_reformed ||
-         error.code == Errc::stale || error.code == Errc::peer_lost;
+         OutcomeLog::is_spoilt(error.code);
 }
 
 void count(UnreadErrors& errors, const Error& error) {

@@ -11,8 +11,7 @@ bool OutcomeLog::is_loss(Errc code) noexcept {
 bool OutcomeLog::note(ProgramPlace place, const Error& error, bool loss) {
   const std::lock_guard lock(mutex_);
   if (forgotten(place)) return false;
-  const bool spoilt = error.code == Errc::stale || error.code == Errc::peer_lost;
-  auto& first = loss ? loss_ : spoilt ? spoilt_ : error_;
+  auto& first = loss ? loss_ : is_spoilt(error.code) ? spoilt_ : error_;
   if (!first || place < first->place) first = {place, error};
   return true;
 }

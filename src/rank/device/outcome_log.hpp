@@ -57,6 +57,10 @@ class OutcomeLog {
   ProgramPlace refused(std::uint64_t submitted, const Error& error);
   /// What recovery deals with.
   [[nodiscard]] static bool is_loss(Errc code) noexcept;
+  /// What fails because of a loss elsewhere.
+  [[nodiscard]] static bool is_spoilt(Errc code) noexcept {
+    return code == Errc::stale || code == Errc::peer_lost;
+  }
 
   /// A request behind the command with this ticket; fences wait for its end.
   Request begin_request(std::uint64_t submitted);

@@ -81,6 +81,10 @@ class RunLoop {
   void restore(std::unique_lock<std::mutex>& lock, std::optional<std::int64_t>& restored);
   /// The world is not in the epoch that the program has acknowledged.
   [[nodiscard]] bool interrupted() const;
+  /// The world has ended, or is about to: on all ranks alike.
+  static bool ends_the_world(Errc code) {
+    return code == Errc::budget_exhausted || code == Errc::device_failed;
+  }
   /// What is overcome by going back to the last commit.
   [[nodiscard]] bool is_by_fault(Errc code) const;
 
