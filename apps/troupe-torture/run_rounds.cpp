@@ -277,11 +277,13 @@ void Runner::demand(const Operation& op, const Result<void>& outcome) const {
 }
 
 /// A command fails, and only the device host finds out, late: before a commit, with or without a
-/// fault behind it, or in the last step. The run must not end as if nothing had been.
+/// fault behind it, or in the last step. Or one rank alone throws an error of its own there. The
+/// run must not end as if nothing had been.
 void Runner::play_failing(const Round& round) {
   const std::int64_t every = 1 + round.special % 5, steps = 2 * every + 1;
   const bool at_end = round.special % 3 == 0, struck = program_->stormy && !at_end;
   const auto fails_at = at_end ? steps - 1 : every - 1;
+  const bool alone = round.special % 4 == 1, fails = !alone || rank_ == round.special % ranks_;
   auto room = device_.alloc<double>(400'000);
   auto state_of_it = device_.alloc<double>(500);
   device_.fill(state_of_it, 0.0).get();
@@ -302,13 +304,14 @@ void Runner::play_failing(const Round& round) {
                  device_.vector().axpby(1.0, room.slice(0, 500), 1.0, state_of_it);
                  // Whoever is interrupted before these does not do them either when all go back.
                  const bool first_time = world_.epoch() == epoch;
-                 if (first_time && number == fails_at) {
+                 if (first_time && number == fails_at && fails) {
                    gave = true;
+                   if (alone) throw Exception({Errc::invalid, 0, "an error of one rank alone"});
                    world_.broadcast(state_of_it, Rank(ranks_ + 91));
                  }
                  if (first_time && struck && number == every) {
                    if (rank_ == 0) (void)device_.inject(memory::FaultKind::kill);
-                   meet();
+                   if (!alone) meet();  // else one is not there any more
                  }
                  return number + 1 == steps ? Step::done : Step::again;
                },

@@ -24,7 +24,8 @@ class WorldCore;
 /// How one fault was overcome; times in milliseconds, wall clock.
 struct Recovery {
   int rank = 0;                 ///< whose device host was lost
-  std::string kind;             ///< "kill", "segv", "hang", "exit", "illegal-address", …
+  std::string kind;             ///< "kill", "segv", "hang", "exit", "illegal-address", …;
+                                ///< "left": none was lost, the rank left World::run by an error
   std::int64_t iteration = -1;  ///< the step that was under way there; -1: none
   std::uint32_t epoch = 0;      ///< the epoch that began afterwards
   double detect_ms = 0;         ///< from the fault to its detection
@@ -246,6 +247,11 @@ class World {
   /// With --on-loss shrink the run goes on without a rank whose device cannot come back, as
   /// RunOptions::resized says. On that rank, a spectator from then on, run() returns when the
   /// others have ended theirs, or takes part again when the device is back.
+  ///
+  /// What a step throws of its own ends the run on all ranks, and the epoch with it, for what they
+  /// have submitted by then differs: the others throw a CollectiveException of the same code that
+  /// names the rank (peer_lost where it was no Exception). All do so once the next epoch has begun,
+  /// as if wait_active() had been called.
   ///
   /// Throws Exception with what cannot be recovered; budget_exhausted and requeue mean that the
   /// program may be run again, and say from which step.

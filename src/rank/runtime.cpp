@@ -251,11 +251,10 @@ std::string line_of(const UnreadErrors& errors) {
          errors.first.to_string();
 }
 
-/// What failed on any rank without a reader: one line, from rank 0. All ranks call it. False if
-/// there is nothing.
-bool tell_unread(const Program& program, const UnreadErrors& errors,
-                 const rank::HostGroup& everyone) {
-  const auto lines = everyone.gather_text(line_of(errors));
+/// What any rank alone has to say at the end, empty if nothing: one line, from rank 0. All ranks
+/// call it. False if there is nothing.
+bool tell(const Program& program, const std::string& mine, const rank::HostGroup& everyone) {
+  const auto lines = everyone.gather_text(mine);
   const auto empty = [](const auto& line) { return line.empty(); };
   const auto first = std::find_if_not(lines.begin(), lines.end(), empty);
   if (first == lines.end()) return false;
@@ -306,11 +305,14 @@ int run_program(int argc, char** argv, const Program& program,
   int status = kExitSuccess;
   try {
     Runtime runtime(argc, argv, *config);
-    UnreadErrors unread;
+    std::string unsaid;  // what rank 0 may not know of
     try {
       status = body(runtime);
       if (status == kExitSuccess) runtime.parts_->world_core->wait_done();
-      unread = runtime.device().unread_errors();
+      unsaid = line_of(runtime.device().unread_errors());
+    } catch (const rank::RunLeft& e) {  // unless the rank that left has ended the job by then
+      status = rank::exit_status(e.code());
+      unsaid = line_of(e.error());
     } catch (const CollectiveException& e) {  // the others end as well, spectators without it
       status = complain(program, e.error(), runtime.world().rank());
     } catch (...) {
@@ -318,8 +320,7 @@ int run_program(int argc, char** argv, const Program& program,
     }
     if (rank::MpiSession::forsaken()) rank::MpiSession::abort(status);
     end_body(program, *mpi, status);
-    if (tell_unread(program, unread, mpi->everyone()) && status == kExitSuccess)
-      status = kExitFailure;
+    if (tell(program, unsaid, mpi->everyone()) && status == kExitSuccess) status = kExitFailure;
   } catch (const Exception& e) {
     status = complain(program, e.error(), mpi->rank());
   } catch (...) {

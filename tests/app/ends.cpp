@@ -62,6 +62,20 @@ int act(Runtime& runtime, const std::string& what) {
       return step == 5 ? Step::done : Step::again;
     });
   }
+  if (what == "run-exception" || what == "run-left") {
+    Checkpoint checkpoint(runtime.device());
+    const auto run = [&] {
+      world.run(checkpoint, [&](std::int64_t step) {
+        if (last && step == 3) throw std::out_of_range("the step is 3");
+        return Step::again;
+      });
+    };
+    try {
+      run();
+    } catch (const std::out_of_range&) {
+      if (what == "run-exception") throw;
+    }
+  }
   // As members do, while spectators return.
   if (what == "collective" && !last) throw CollectiveException({Errc::invalid, 0, "all know"});
   if (what == "exception" && last) throw std::out_of_range("the index is 9");

@@ -26,6 +26,8 @@ INSTANTIATE_TEST_SUITE_P(
         Ending{"in-run", 2, {"blas.dot: y has 6 elements, not 4"}},
         Ending{"collective", 2, {"all know"}},
         Ending{"exception", 1, {"[rank 1]", "std::out_of_range", "the index is 9"}},
+        Ending{"run-exception", 1, {"[rank 1]", "std::out_of_range", "the step is 3"}},
+        Ending{"run-left", 1, {"[rank 0]", "rank 1 has left the run: the step is 3"}},
         Ending{"no-exception", 1, {"[rank 1]", "no std::exception"}},
         Ending{"upload", 2, {"5 elements", "4", "ends.cpp:"}}),
     [](const auto& test) {

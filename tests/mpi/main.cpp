@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
       {"checkpoint", test::checkpoint},
       {"last_step", test::last_step},
       {"failed_commit", test::failed_commit},
+      {"left_alone", test::left_alone},
       {"left_run", test::left_run},
       {"last_error", test::last_error},
       {"run_twice", test::run_twice},

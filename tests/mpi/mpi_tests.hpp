@@ -125,6 +125,7 @@ void epochs(Context& c);
 void checkpoint(Context& c);
 void last_step(Context& c);
 void failed_commit(Context& c);
+void left_alone(Context& c);
 void left_run(Context& c);
 void last_error(Context& c);
 void run_twice(Context& c);

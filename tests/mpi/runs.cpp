@@ -67,8 +67,6 @@ struct Counter {
 void failed_commit(Context& c) {
   const SharedFolder folder(c);
   for (const bool fault : {false, true}) {
-    if (fault && c.size() > 1)
-      continue;  // it may reach some ranks before the error, some behind it
     const std::string what = fault ? "fault" : "no-fault";
     Counter counter(c);
     bool struck = false;  // the run may end before
@@ -224,19 +222,53 @@ void run_twice(Context& c) {
   counter.expect(14 + 3 * 12, "after the other runs");
 }
 
-/// An exception of the program's own leaves run() while the world is re-formed.
+/// The last rank alone leaves run() by an error of its own, while the others wait for its commits,
+/// or, with a fault behind the error, are taken back: theirs ends at once.
+void left_alone(Context& c) {
+  for (const bool fault : {false, true}) {
+    const std::string what = fault ? "fault" : "no-fault";
+    const bool last = c.rank() == c.size() - 1;
+    const auto before = c.world().recoveries().size();
+    Counter counter(c);
+    const auto outcome = counter.run(1000, [&](std::int64_t i) {
+      if (i != 15 || !last) return;
+      if (fault) c.device().inject(FaultKind::kill);
+      throw Exception({Errc::unsupported, 0, "of its own"});
+    });
+    c.expect(outcome.code() == Errc::unsupported, what + ": it ends with " + told(outcome));
+    const auto by = "rank " + std::to_string(c.size() - 1) + " has left the run: of its own";
+    c.expect(last || outcome.error().message == by, what + ": it ends with " + told(outcome));
+    const auto& list = c.world().recoveries();
+    c.expect(list.size() > before && std::any_of(list.begin(), list.end(),
+                                                 [](const auto& r) { return r.kind == "left"; }),
+             what + ": no recovery is of the kind left");
+    (void)c.device().take_error();
+    Counter next(c);
+    const auto ended = next.run(25, {});
+    c.expect(ended.ok(), what + ": the next run ends with " + told(ended));
+    next.expect(25, what + ": the next run");
+  }
+}
+
+/// An exception of the program's own leaves run() on all ranks while the world is re-formed.
 void left_run(Context& c) {
   struct Mine {};
   Counter counter(c);
   const auto before = c.world().recoveries().size();
   bool left = false;
   try {
-    (void)counter.run(100, [&](std::int64_t i) {
-      // A rank that was between two steps is taken back first: no other is there any more.
-      if (c.world().recoveries().size() > before) throw Mine();
-      if (i == 15 && c.first()) c.device().inject(FaultKind::kill);
-      if (i >= 15 && !c.world().all_reduce(counter.one, ReduceOp::max).wait().ok()) throw Mine();
-    });
+    // Whoever hears of another rank's exception before it has thrown its own ends with that.
+    left = !counter
+                .run(100,
+                     [&](std::int64_t i) {
+                       // A rank that was between two steps is taken back first: no other is there
+                       // any more.
+                       if (c.world().recoveries().size() > before) throw Mine();
+                       if (i == 15 && c.first()) c.device().inject(FaultKind::kill);
+                       if (i >= 15 && !c.world().all_reduce(counter.one, ReduceOp::max).wait().ok())
+                         throw Mine();
+                     })
+                .ok();
   } catch (const Mine&) {
     left = true;
   }

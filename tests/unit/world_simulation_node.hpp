@@ -45,6 +45,7 @@ class WorldSimulation::Node final : public MemberActions {
   void all_flushed(std::int64_t step) override;
   void stable(std::int64_t step) override;
   void all_finished() override;
+  void run_left(std::int64_t, int, const Error&) override {}  // no program has errors of its own
   void stop(const Error& error) override { stopped_ = error; }
   void answer(std::uint32_t inquiry) override;
   void strike(Phase phase) override;

@@ -111,6 +111,35 @@ TEST_F(SupervisorByHand, AFaultBetweenTheRanksEndsMakesAllFinishAgain) {
   EXPECT_EQ(sent_.back().kind, Kind::stable) << "the next run counts from its own first step";
 }
 
+TEST_F(SupervisorByHand, ARunThatARankLeavesIsToldOnceInWhateverPhase) {
+  settle();
+  const auto leave = [&](int rank, std::int64_t run) {
+    from(rank, {.kind = Kind::left,
+                .code = static_cast<std::uint32_t>(Errc::unsupported),
+                .step = run,
+                .text = "why"});
+  };
+  leave(1, 4);
+  ASSERT_EQ(sent_.back().kind, Kind::run_left);
+  EXPECT_EQ(sent_.back().rank, 1);
+  EXPECT_EQ(sent_.back().step, 4);
+  EXPECT_EQ(sent_.back().code, static_cast<std::uint32_t>(Errc::unsupported));
+  EXPECT_EQ(sent_.back().text, "why");
+  EXPECT_EQ(supervisor_->phase(), Phase::halt) << "the ranks have left it at different places";
+  leave(0, 4);
+  EXPECT_EQ(sent(Kind::run_left), 1);
+  settle();
+  EXPECT_EQ(supervisor_->epoch(), 2u);
+  const auto reports = decode_reports(sent_.back().payload);
+  ASSERT_EQ(reports->size(), 1u);
+  EXPECT_EQ(reports->front().kind, "left");
+  fault(0, "kill");
+  leave(0, 5);
+  EXPECT_EQ(sent(Kind::run_left), 2);
+  settle();
+  EXPECT_EQ(supervisor_->epoch(), 3u) << "the fault's recovery is enough";
+}
+
 TEST_F(SupervisorByHand, AnEchoIsAFaultOnlyIfNothingElseComes) {
   settle();
   fault(0, "communicator");

@@ -33,6 +33,9 @@ void WorldMember::receive(const WorldMessage& message) {
       newest_ = spectator_ ? kAnyStep : -1;  // the next run counts from its own first step
       actions_->all_finished();
       return assent();
+    case Kind::run_left:
+      return actions_->run_left(message.step, message.rank,
+                                {static_cast<Errc>(message.code), message.native, message.text});
     case Kind::inquire: return actions_->answer(message.formation);
     case Kind::stop:
       return actions_->stop({static_cast<Errc>(message.code), message.native, message.text});
@@ -229,6 +232,17 @@ void WorldMember::committed(std::int64_t step) {
 void WorldMember::finished() {
   if (phase_ != Phase::active) return;
   actions_->send({.kind = Kind::finished, .round = round_, .epoch = epoch_, .rank = rank_});
+}
+
+void WorldMember::left(std::int64_t run, const Error& error) {
+  actions_->send({.kind = Kind::left,
+                  .round = round_,
+                  .epoch = epoch_,
+                  .rank = rank_,
+                  .code = static_cast<std::uint32_t>(error.code),
+                  .native = error.native,
+                  .step = run,
+                  .text = error.message});
 }
 
 void WorldMember::ask_to_stop() {

@@ -45,6 +45,9 @@ class MemberActions {
   /// it knows its commit before to be stable, so all decide at the same commit.
   virtual void stopping(std::int64_t since) = 0;
   virtual void all_finished() = 0;
+  /// A rank has left its run of this number by an error of its own, and the epoch has ended. No
+  /// epoch begins before it is told.
+  virtual void run_left(std::int64_t run, int rank, const Error& error) = 0;
   virtual void stop(const Error& error) = 0;
   /// Says where the program is.
   virtual void answer(std::uint32_t inquiry) = 0;
@@ -69,6 +72,7 @@ class WorldMember {
   void flushed(std::int64_t step);
   void committed(std::int64_t step);
   void finished();
+  void left(std::int64_t run, const Error& error);
   void ask_to_stop();
 
   [[nodiscard]] Phase phase() const noexcept { return phase_; }

@@ -37,6 +37,8 @@ struct WorldMessage {
     flushed,     ///< what this rank asked of others before the commit of step is done
     committed,   ///< step is committed here
     finished,    ///< the program's run has ended here
+    left,        ///< its run number step has ended with an error of this rank's own; code, native,
+                 ///< text
     standby,     ///< this rank's standby is ready (code 0), or lost
     prepared,    ///< the step (phase) of formation is done by the standby; code, text
     rejoin,      ///< a spectator's GPU is back
@@ -55,7 +57,8 @@ struct WorldMessage {
     stable,       ///< step is committed everywhere
     inquire,      ///< every rank says where it is; formation: the inquiry's number
     all_finished,
-    stop  ///< the world ends; code, native, text
+    run_left,  ///< a rank has left its run (as in left); the epoch has ended
+    stop       ///< the world ends; code, native, text
   };
 
   Kind kind{};
@@ -91,10 +94,11 @@ inline constexpr std::int64_t kAnyStep = std::numeric_limits<std::int64_t>::max(
 std::vector<std::byte> encode(const WorldMessage& message);
 Result<WorldMessage> decode_world_message(std::span<const std::byte> bytes);
 
-/// How one fault was overcome. Times in milliseconds.
-/// What RecoveryReport::kind says of a rank that becomes a spectator, and of one that rejoins.
-inline constexpr const char *kKindFailed = "failed", *kKindRejoins = "rejoin";
+/// What RecoveryReport::kind says of a rank that becomes a spectator, of one that rejoins, and of
+/// one that has left its run by an error of its own.
+inline constexpr const char *kKindFailed = "failed", *kKindRejoins = "rejoin", *kKindLeft = "left";
 
+/// How one fault was overcome. Times in milliseconds.
 struct RecoveryReport {
   std::int32_t rank = 0;
   std::string kind;

@@ -63,8 +63,9 @@ std::optional<RunLoop::Standing> RunLoop::meet() {
   if (at_the_end) {
     met_at_the_end_ = true;
     std::unique_lock lock(core_->mutex_);
-    core_->changed_.wait(lock, [&] { return core_->stopped_.has_value(); });
-    throw WorldStopped(*core_->stopped_);
+    core_->changed_.wait(lock, [&] { return core_->stopped_ || core_->is_left(); });
+    if (core_->stopped_) throw WorldStopped(*core_->stopped_);
+    throw RunLeft(core_->left_->error);
   }
   if (mine.epoch < all.epoch) throw Exception({Errc::world_reformed, 0, "the world is re-formed"});
   if (!together) return std::nullopt;
@@ -118,6 +119,8 @@ Result<void> RunLoop::make_share(const std::function<void()>& make) {
     return settle_commands();
   } catch (const Exception& e) {
     return e.error();
+  } catch (const std::exception& e) {  // the others wait in here for this rank's outcome
+    return Error{Errc::invalid, 0, std::string("the program has thrown: ") + e.what()};
   }
 }
 
@@ -157,6 +160,7 @@ bool RunLoop::watch() {
   for (;;) {
     if (core_->finished_runs_ > number_) return true;
     if (core_->stopped_) throw WorldStopped(*core_->stopped_);
+    if (core_->is_left()) throw RunLeft(core_->left_->error);
     if (core_->active_ && core_->epoch_ != core_->program_epoch_.load(std::memory_order_relaxed)) {
       resume(-1);
       return false;

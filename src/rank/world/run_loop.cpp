@@ -28,8 +28,8 @@ RunLoop::RunLoop(WorldCore& core, Checkpoint& checkpoint, const StepFunction& st
   check(options.commit_every >= 1, "commit_every must be at least 1");
 }
 
-RunLoop::~RunLoop() {
-  if (!attached_) return;
+void RunLoop::detach() {
+  if (!std::exchange(attached_, false)) return;
   const std::lock_guard lock(core_->mutex_);
   core_->attached_ = false;
   core_->at_step_ = -1;
@@ -68,8 +68,7 @@ bool RunLoop::keeps() const {
 
 bool RunLoop::interrupted() const {
   const std::lock_guard lock(core_->mutex_);
-  return core_->stopped_ || !core_->active_ ||
-         core_->epoch_ != core_->program_epoch_.load(std::memory_order_relaxed);
+  return core_->stopped_ || core_->is_interrupted();
 }
 
 bool RunLoop::is_by_fault(Errc code) const {
@@ -100,12 +99,40 @@ void RunLoop::run() {
     meet_at_the_end();
     if (!ends_the_world(e.code())) throw;
     throw CollectiveException(rescue(e.error()));
+  } catch (const RunLeft&) {
+    follow();
+    throw;
   } catch (const CollectiveException&) {
     // The members end alike; for spectators the run has ended too.
     if (core_->shrink_ && !finished_)
       (void)core_->actor_.tell(world_message::Finished{core_->program_epoch_.load(), number_});
     throw;
+  } catch (const Exception& e) {
+    leave(e.error());
+    throw;
+  } catch (const std::exception& e) {
+    leave({Errc::peer_lost, 0, e.what()});
+    throw;
+  } catch (...) {
+    leave({Errc::peer_lost, 0, "its step has thrown what is no std::exception"});
+    throw;
   }
+}
+
+void RunLoop::leave(const Error& error) {
+  (void)core_->actor_.tell(world_message::Left{number_, error});
+  {
+    const Whereabouts::Wait wait(core_->whereabouts_, "World::run, which it leaves");
+    std::unique_lock lock(core_->mutex_);
+    core_->changed_.wait(lock, [&] { return core_->stopped_ || core_->is_left(); });
+  }
+  follow();
+}
+
+void RunLoop::follow() {
+  detach();
+  meet_at_the_end();
+  (void)core_->wait_active();  // what has ended the world is told by whatever comes next
 }
 
 // Steps and commits
@@ -234,10 +261,8 @@ void RunLoop::finish() {
                                true);
   std::unique_lock lock(core_->mutex_);
   const auto finished = [&] { return core_->finished_runs_ > number_; };
-  core_->changed_.wait(lock, [&] {
-    return finished() || core_->stopped_ || !core_->active_ ||
-           core_->epoch_ != core_->program_epoch_.load();
-  });
+  core_->changed_.wait(lock,
+                       [&] { return finished() || core_->stopped_ || core_->is_interrupted(); });
   finished_ = finished();
   if (finished_) {
     lock.unlock();

@@ -25,8 +25,7 @@ class RunLoop {
   /// Everything must outlive the loop.
   RunLoop(WorldCore& core, Checkpoint& checkpoint, const StepFunction& step,
           const RunOptions& options);
-  /// Opens the gate again if an exception leaves the run in the middle of a re-formation.
-  ~RunLoop();
+  ~RunLoop() { detach(); }
   RunLoop(const RunLoop&) = delete;
   RunLoop& operator=(const RunLoop&) = delete;
 
@@ -36,6 +35,8 @@ class RunLoop {
  private:
   /// The run takes faults into its hands. What became of all that was submitted before.
   Result<void> attach();
+  /// The world takes faults into its hands again, also in the middle of a re-formation.
+  void detach();
   /// Throws on all members if anything has failed on any of them, or was lost, that the state of
   /// the run's begin may be made of.
   void check_begin(const Result<void>& before);
@@ -56,11 +57,15 @@ class RunLoop {
   /// True if the step that comes next follows a commit.
   [[nodiscard]] bool commit_is_due(std::int64_t step) const;
   void commit(std::int64_t step);
-  /// Waits until nothing is under way to disk or to a partner.
   /// What other ranks have asked of this one before their commits of this step is part of its own.
   /// Only ranks whose buffers others can name wait for that. May throw kReformed.
   void flush(std::int64_t step, std::uint32_t epoch);
+  /// Waits until nothing is under way to disk or to a partner.
   void settle_keeper();
+  /// Tells the other ranks that this one leaves the run by an error that they do not know of.
+  void leave(const Error& error);
+  /// A rank has left the run, this one or another: the program goes on in the epoch that follows.
+  void follow();
   /// Throws what the steps have left behind that nobody has taken.
   void throw_error();
   /// Until everything that was submitted so far has ended. Errors: of the first of it that failed
@@ -79,7 +84,7 @@ class RunLoop {
   /// With the core's mutex held.
   void resume(std::int64_t step);
   void restore(std::unique_lock<std::mutex>& lock, std::optional<std::int64_t>& restored);
-  /// The world is not in the epoch that the program has acknowledged.
+  /// The world is not in the epoch that the program has acknowledged, or a rank has left the run.
   [[nodiscard]] bool interrupted() const;
   /// The world has ended, or is about to: on all ranks alike.
   static bool ends_the_world(Errc code) {

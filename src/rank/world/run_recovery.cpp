@@ -38,11 +38,12 @@ std::int64_t RunLoop::recover() {
   std::unique_lock lock(core_->mutex_);
   for (;;) {
     core_->changed_.wait(lock, [&] {
-      return core_->stopped_ || core_->restore_ ||
+      return core_->stopped_ || core_->is_left() || core_->restore_ ||
              (core_->active_ &&
               core_->epoch_ != core_->program_epoch_.load(std::memory_order_relaxed));
     });
     if (core_->stopped_) throw WorldStopped(*core_->stopped_);
+    if (core_->is_left()) throw RunLeft(core_->left_->error);
     if (core_->restore_) {
       restore(lock, restored);
       continue;

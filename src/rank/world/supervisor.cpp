@@ -52,6 +52,7 @@ void WorldSupervisor::receive(const WorldMessage& message, TimePoint now) {
     case Kind::flushed: return flushed(message);
     case Kind::committed: return committed(message);
     case Kind::finished: return finished(message);
+    case Kind::left: return left(message, now);
     case Kind::stop_asked: stopping_ = true; return;
     case Kind::standby:
     case Kind::prepared: return standby_world_.receive(message, now);
@@ -305,6 +306,25 @@ void WorldSupervisor::finished(const WorldMessage& message) {
   flushed_.begin(newest_.size(), -1);
   stable_ = -1;
   broadcast_({.kind = Kind::all_finished, .round = round_, .epoch = epoch_});
+}
+
+/// The ranks leave the run at different places: collectives of some wait for others that will never
+/// give them, or would meet their next ones. So the epoch ends.
+void WorldSupervisor::left(const WorldMessage& message, TimePoint now) {
+  if (message.step <= left_) return;
+  left_ = message.step;
+  begin_report(now);
+  drop_echoes();
+  reports_.push_back({.rank = message.rank, .kind = kKindLeft});
+  if (const auto first = next(phase_, Event::fault)) begin_round(*first, now);
+  broadcast_({.kind = Kind::run_left,
+              .round = round_,
+              .epoch = epoch_,
+              .rank = message.rank,
+              .code = message.code,
+              .native = message.native,
+              .step = message.step,
+              .text = message.text});
 }
 
 void WorldSupervisor::late(const WorldMessage& message) {

@@ -90,6 +90,7 @@ class WorldSupervisor {
   void flushed(const WorldMessage& message);
   void committed(const WorldMessage& message);
   void finished(const WorldMessage& message);
+  void left(const WorldMessage& message, TimePoint now);
   void stop(Errc code, std::int32_t native, const std::string& text);
   void late(const WorldMessage& message);
   [[nodiscard]] std::string waited_for() const;
@@ -112,6 +113,7 @@ class WorldSupervisor {
   std::int64_t stable_ = -1;
   std::int64_t target_ = -1;  ///< of the rollback
   std::vector<bool> finished_;
+  std::int64_t left_ = -1;                     ///< the newest run that a rank has left
   std::vector<std::int32_t> excluded_;         ///< spectators, in order, from the next epoch on
   std::vector<std::int32_t> excluded_active_;  ///< of the epoch that is or was active
   std::vector<std::int32_t> rejoining_;

@@ -47,6 +47,11 @@ struct Flushed {
 struct Finished {
   std::uint32_t epoch, run;
 };
+/// The program has left its run by an error of its own.
+struct Left {
+  std::uint32_t run;
+  Error error;
+};
 struct AskToStop {};
 struct VerifyOn {
   std::uint32_t round;
@@ -60,8 +65,8 @@ class WorldActor
     : public Actor<WorldActor, world_message::FromNetwork, world_message::FromDevice,
                    world_message::Begin, world_message::Verified, world_message::Regrouped,
                    world_message::Restored, world_message::Flushed, world_message::Committed,
-                   world_message::Finished, world_message::AskToStop, world_message::VerifyOn,
-                   world_message::Deadline>,
+                   world_message::Finished, world_message::Left, world_message::AskToStop,
+                   world_message::VerifyOn, world_message::Deadline>,
       private MemberActions {
  public:
   WorldActor(WorldCore* core, WorldCore::Options options);
@@ -77,6 +82,7 @@ class WorldActor
   void on(world_message::Flushed done);
   void on(world_message::Committed done);
   void on(world_message::Finished done);
+  void on(world_message::Left run) { member_.left(run.run, run.error); }
   void on(world_message::AskToStop) { member_.ask_to_stop(); }
   void on(world_message::VerifyOn next);
   void on(world_message::Deadline);
@@ -103,6 +109,9 @@ class WorldActor
   void stable(std::int64_t step) override { core_->set_stable(step); }
   void stopping(std::int64_t since) override { core_->set_stopping(since); }
   void all_finished() override { core_->set_finished(); }
+  void run_left(std::int64_t run, int rank, const Error& error) override {
+    core_->set_left(run, rank, error);
+  }
   void stop(const Error& error) override { core_->stop(error); }
   void answer(std::uint32_t inquiry) override;
   void strike(Phase phase) override;

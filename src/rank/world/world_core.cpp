@@ -136,6 +136,7 @@ void WorldCore::activate(std::uint32_t epoch, std::int64_t stable,
     if (mpi_->rank() != 0) continue;
     const std::string_view what = report.kind == kKindFailed    ? "is out of the world"
                                   : report.kind == kKindRejoins ? "is back in the world"
+                                  : report.kind == kKindLeft    ? "has left its run"
                                                                 : "lost its device host";
     log::info("world", "epoch {}: rank {} {} ({}), recovered in {:.0f} ms", epoch, report.rank,
               what, report.kind, report.total_ms);
@@ -167,6 +168,13 @@ void WorldCore::set_finished() {
   all_flushed_ = stable_ = -1;
   if (keeper_) keeper_->stopped();            // what is not stable now never will be
   if (stopping_since_) stopping_since_ = -1;  // another run would end with its first commit
+  changed_.notify_all();
+}
+
+void WorldCore::set_left(std::int64_t run, int rank, const Error& error) {
+  const std::lock_guard lock(mutex_);
+  const auto text = "rank " + std::to_string(rank) + " has left the run: " + error.message;
+  left_ = Left{run, {error.code, error.native, text}};
   changed_.notify_all();
 }
 
@@ -285,10 +293,10 @@ void WorldCore::wait_stable(std::int64_t step) {
   const Whereabouts::Wait wait(whereabouts_,
                                "World::run for the commit of step " + std::to_string(step));
   std::unique_lock lock(mutex_);
-  const auto reformed = [&] { return !active_ || epoch_ != program_epoch_.load(); };
-  changed_.wait(lock, [&] { return stopped_ || reformed() || stable_ >= step || commit_error_; });
+  changed_.wait(lock,
+                [&] { return stopped_ || is_interrupted() || stable_ >= step || commit_error_; });
   if (stopped_) throw WorldStopped(*stopped_);
-  if (reformed()) throw Exception(kReformed);
+  if (is_interrupted()) throw Exception(kReformed);
   if (stable_ >= step) return;
   (void)device_->port().take_error();  // it is told here
   throw Exception(*commit_error_);
@@ -299,10 +307,9 @@ void WorldCore::wait_all_flushed(std::int64_t step) {
       whereabouts_,
       "World::run for the requests before the commit of step " + std::to_string(step));
   std::unique_lock lock(mutex_);
-  const auto reformed = [&] { return !active_ || epoch_ != program_epoch_.load(); };
-  changed_.wait(lock, [&] { return stopped_ || reformed() || all_flushed_ >= step; });
+  changed_.wait(lock, [&] { return stopped_ || is_interrupted() || all_flushed_ >= step; });
   if (stopped_) throw WorldStopped(*stopped_);
-  if (reformed()) throw Exception(kReformed);
+  if (is_interrupted()) throw Exception(kReformed);
 }
 
 void WorldCore::end_abandoned_runs() {

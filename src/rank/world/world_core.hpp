@@ -36,6 +36,12 @@ class WorldStopped : public CollectiveException {
   using CollectiveException::CollectiveException;
 };
 
+/// A rank has left a run by an error of its own, which it tells itself: thrown on the others.
+class RunLeft : public CollectiveException {
+ public:
+  using CollectiveException::CollectiveException;
+};
+
 /// Where the program's thread and the WorldActor meet: what the world is at, what the program is
 /// asked to do.
 class WorldCore {
@@ -140,6 +146,8 @@ class WorldCore {
   void set_stable(std::int64_t step);
   void set_stopping(std::int64_t since);
   void set_finished();
+  /// The run of this number has ended, for a rank has left it; and so has its epoch.
+  void set_left(std::int64_t run, int rank, const Error& error);
   void fail_commit(const Error& error);
   void stop(const Error& error);
   /// The job ends without these ranks, which do not answer; at once if it is said `again`.
@@ -160,6 +168,13 @@ class WorldCore {
 
   // The program's thread.
 
+  /// Why the run that is under way cannot go on: it is for RunLoop::recover() to see what to do.
+  /// With mutex_ held.
+  [[nodiscard]] bool is_interrupted() const {
+    return !active_ || epoch_ != program_epoch_.load() || is_left();
+  }
+  /// A rank has left the newest run. With mutex_ held.
+  [[nodiscard]] bool is_left() const { return left_ && left_->run + 1 == runs_; }
   /// The program turns to the newest epoch. With mutex_ held.
   void acknowledge();
   /// The members of the acknowledged epoch are not those that the program has turned to.
@@ -212,6 +227,11 @@ class WorldCore {
   std::optional<Error> commit_error_;  ///< why a commit of this run will never be stable
   std::atomic<bool> attached_{false};  ///< the program is in run(): rollback is its business
   std::uint32_t runs_ = 0, finished_runs_ = 0;  ///< begun here; ended on all ranks
+  struct Left {
+    std::int64_t run;
+    Error error;
+  };
+  std::optional<Left> left_;  ///< the newest run that a rank has left by an error of its own
   std::int64_t at_step_ = -1;
   struct Restore {
     std::uint32_t round;
