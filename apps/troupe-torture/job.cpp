@@ -58,12 +58,13 @@ class Watchdog {
            std::function<void(const std::string&)> told)
       : thread_([&account, limit, told = std::move(told)](const std::stop_token& stop) {
           auto seen = account.progress();
-          auto since = Clock::now();
+          std::chrono::nanoseconds quiet{};
           while (!stop.stop_requested()) {
-            std::this_thread::sleep_for(100ms);
+            std::this_thread::sleep_for(kSlice);
+            quiet += kSlice;
             if (const auto now = account.progress(); now != seen) {
-              seen = now, since = Clock::now();
-            } else if (Clock::now() - since > limit) {
+              seen = now, quiet = {};
+            } else if (quiet > limit) {
               told(fmt::format("no progress for {} s in {}",
                                std::chrono::duration<double>(limit).count(), account.where()));
             }

@@ -34,9 +34,11 @@ bool is_of_a_fault(Errc code) {
 }
 
 void Player::wait(const Future<void>& future, const std::string& what) const {
-  if (!future.wait_for(deadline_))
-    throw Finding(fmt::format("it does not resolve within {} s: {}",
-                              std::chrono::duration<double>(deadline_).count(), what));
+  for (std::chrono::nanoseconds waited{}; !future.wait_for(kSlice); waited += kSlice) {
+    if (waited > deadline_)
+      throw Finding(fmt::format("it does not resolve within {} s: {}",
+                                std::chrono::duration<double>(deadline_).count(), what));
+  }
 }
 
 void Player::play(std::span<const Operation> script, Hands& hands, const Listener& listener) const {

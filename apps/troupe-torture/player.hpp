@@ -16,6 +16,10 @@ namespace troupe::torture {
 
 using Clock = std::chrono::steady_clock;
 
+/// Deadlines are counted in waits of this length: while the whole machine stands still, as virtual
+/// ones do, no time passes.
+constexpr std::chrono::milliseconds kSlice{100};
+
 /// What an outcome by a fault looks like to a program.
 bool is_of_a_fault(Errc code);
 
