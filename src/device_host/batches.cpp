@@ -105,17 +105,16 @@ Result<void> Batches::close(Queue queue) {
 }
 
 Result<void> Batches::call_back(Queue queue, Batch& batch) {
-  auto reached = std::make_unique<std::atomic<bool>>(false);
-  auto call = std::make_unique<HostFnCall>(HostFnCall{reached.get(), &bell_});
+  auto call = std::make_unique<HostFnCall>();
+  call->bell = &bell_;
   const auto run = [](void* argument) {
-    const std::unique_ptr<HostFnCall> own(static_cast<HostFnCall*>(argument));
-    const auto* bell = own->bell;
-    own->reached->store(true, std::memory_order_release);
+    auto& own = *static_cast<HostFnCall*>(argument);
+    const auto* bell = own.bell;
+    own.has_run.store(true, std::memory_order_release);  // the batch, and it, may be gone now
     bell->ring();
   };
   if (auto queued = engine_->call_when_reached(queue, run, call.get()); !queued) return queued;
-  (void)call.release();
-  batch.host_fn = std::move(reached);
+  batch.host_fn = std::move(call);
   return {};
 }
 
@@ -127,8 +126,11 @@ bool Batches::has_what_it_needs(const Batch& batch) const {
 }
 
 Result<bool> Batches::done(const Batch& batch) const {
-  if (batch.host_fn && !batch.host_fn->load(std::memory_order_acquire)) return false;
-  return engine_->reached(batch.mark.get());
+  auto reached = engine_->reached(batch.mark.get());
+  // In a context with an error no host function runs any more: the mark alone tells of it.
+  const bool over = !reached.ok() && ends_the_host(reached.code());
+  if (!over && batch.awaits_host_fn()) return false;
+  return reached;
 }
 
 Result<bool> Batches::answer_front(std::size_t index) {
@@ -207,6 +209,7 @@ Result<bool> Batches::drained() {
       if (outcome.ok() && !*outcome) break;
       if (outcome.code() == Errc::device_lost || outcome.code() == Errc::device_failed)
         return outcome;
+      if (batches.front().awaits_host_fn()) break;
       batches.pop_front();
     }
     all &= batches.empty();
@@ -215,10 +218,10 @@ Result<bool> Batches::drained() {
 }
 
 void Batches::discard() {
-  // Host functions still hold their flags: they run when the drained stream gets there.
+  // Host functions run when the drained stream gets there, unless the context is lost.
   for (auto& batches : in_flight_) {
     for (auto& batch : batches) {
-      while (batch.host_fn && !batch.host_fn->load(std::memory_order_acquire))
+      while (batch.awaits_host_fn() && engine_->reached(batch.mark.get()).ok())
         std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
     batches.clear();

@@ -96,16 +96,21 @@ class Batches {
     std::uint64_t first = 0;
     std::uint32_t count = 0;
   };
+  struct HostFnCall {
+    std::atomic<bool> has_run{false};
+    const ipc::Doorbell* bell = nullptr;
+  };
   struct Batch {
     std::vector<Run> runs;
     Lanes::Waits needs{};        ///< what its commands had to wait for
     Lanes::Sequence issued = 0;  ///< the place of its last command
     HeldMark mark;
-    std::unique_ptr<std::atomic<bool>> host_fn;  ///< has run (completion host_fn)
-  };
-  struct HostFnCall {
-    std::atomic<bool>* reached;
-    const ipc::Doorbell* bell;
+    std::unique_ptr<HostFnCall> host_fn;  ///< completion host_fn
+
+    /// It still refers to the batch.
+    [[nodiscard]] bool awaits_host_fn() const {
+      return host_fn && !host_fn->has_run.load(std::memory_order_acquire);
+    }
   };
 
   static void extend(std::vector<Run>& runs, std::uint64_t ticket);

@@ -64,6 +64,18 @@ TEST_P(Completion, DeliversEveryOutcome) {
   EXPECT_EQ(run_chain(rig.device()), "");
 }
 
+TEST_P(Completion, TellsOfAStickyFaultWithNothingBehindIt) {
+  if (!on_cuda()) GTEST_SKIP() << "the cpu engine has no sticky faults";
+  DeviceRig rig({"--completion", GetParam()});
+  auto& device = rig.device();
+  const auto x = device.alloc<double>(1000);
+  std::vector<Future<void>> futures;
+  futures.push_back(device.fill(x, 1.0));
+  futures.push_back(device.inject(memory::FaultKind::misaligned));
+  ASSERT_TRUE(all_resolved(futures));
+  EXPECT_EQ(run_chain(device), "");
+}
+
 TEST(Standby, OffMeansOneHostAndRecoveryAllTheSame) {
   DeviceRig rig({"--standby", "off"});
   const Bystanders bystanders(rig.device(), 2);

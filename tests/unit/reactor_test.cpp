@@ -104,7 +104,8 @@ class ScriptedEngine final : public RunsAll<Operations> {
     return script->reached.load();
   }
   void release(Mark) override {}
-  Result<void> call_when_reached(Queue, void (*)(void*), void*) override { return unsupported(); }
+  /// Never runs one: as in a context with an error.
+  Result<void> call_when_reached(Queue, void (*)(void*), void*) override { return {}; }
   Result<void> synchronize(Queue) override { return {}; }
   int completion_fd() const override { return -1; }
   void arm() override {}
@@ -128,7 +129,7 @@ class Reactor : public ::testing::Test {
  protected:
   static constexpr std::uint64_t kRing = 1u << 16;
 
-  explicit Reactor(bool lanes_open = true) {
+  explicit Reactor(bool lanes_open = true, wire::Completion completion = wire::Completion::event) {
     script = &script_;
     script_.lanes_open = lanes_open;
     segment_ = ipc::SharedMemory::create("port", wire::port_bytes(kRing, kRing)).take();
@@ -146,7 +147,8 @@ class Reactor : public ::testing::Test {
                                     .reply_bell_fd = ::dup(reply_bell.fd()),
                                     .socket_fd = sockets.second.release(),
                                     .flight_fd = ::dup(flight.fd()),
-                                    .in_process = 1};
+                                    .in_process = 1,
+                                    .completion = static_cast<std::uint32_t>(completion)};
     host_ = DeviceHost::create(options).take();
     thread_ = std::thread([this] { (void)host_->run(); });
     EXPECT_EQ(receive().head.kind, wire::ControlKind::ready);
@@ -255,6 +257,29 @@ TEST_F(Reactor, AFaultThatWasOrderedShowsAlthoughNothingElseRuns) {
         .value = static_cast<std::uint32_t>(memory::FaultKind::trap)});
   EXPECT_EQ(ask({.kind = wire::ControlKind::free_memory}).head.kind, wire::ControlKind::done);
   script_.change([this] { script_.lost = Error{Errc::device_lost, 719, "a launch has failed"}; });
+  EXPECT_EQ(receive().head.kind, wire::ControlKind::fatal);
+}
+
+class ReactorWithHostFunctions : public Reactor {
+ protected:
+  ReactorWithHostFunctions() : Reactor(true, wire::Completion::host_fn) {}
+};
+
+// No host function runs behind an error, and nothing else is submitted that could meet it.
+TEST_F(ReactorWithHostFunctions, TellsOfALossAlthoughNoneRuns) {
+  submit_all_reduce();
+  ASSERT_TRUE(script_.await([this] { return script_.queued > 0; }));
+  script_.change([this] { script_.lost = Error{Errc::device_lost, 716, "a misaligned address"}; });
+  EXPECT_EQ(receive().head.kind, wire::ControlKind::fatal);
+  EXPECT_FALSE(answered());
+}
+
+TEST_F(ReactorWithHostFunctions, TellsOfALossWhileItQuiesces) {
+  submit_all_reduce();
+  ASSERT_TRUE(script_.await([this] { return script_.queued > 0; }));
+  send({.kind = wire::ControlKind::quiesce, .request = ++requests_});
+  ASSERT_TRUE(script_.await([this] { return script_.aborted > 0; }));
+  script_.change([this] { script_.lost = Error{Errc::device_lost, 716, "a misaligned address"}; });
   EXPECT_EQ(receive().head.kind, wire::ControlKind::fatal);
 }
 
