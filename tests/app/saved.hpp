@@ -109,6 +109,7 @@ class Saved : public ::testing::Test {
     // Another device host does not stand still, but the one that is killed may not have done so
     // yet.
     do {
+      job.signal(SIGUSR1);  // to ask again changes nothing; mpirun may have lost the first
       for (const auto pid : job.processes("troupe-device")) ::kill(pid, SIGKILL);
     } while (job.runs_on_for(10s));
   }
