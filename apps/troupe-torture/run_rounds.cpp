@@ -318,6 +318,7 @@ void Runner::play_failing(const Round& round) {
                {.commit_every = every, .save = SaveOptions{}});
   } catch (const Exception& e) {
     code = e.code();
+    if (code == Errc::budget_exhausted) throw;
   }
   // A run that goes back to before the command does its step again, without it this time.
   const bool done_again = code == Errc::ok && (undone || !gave);
@@ -328,6 +329,8 @@ void Runner::play_failing(const Round& round) {
   if (!done_again && code != Errc::invalid && code != Errc::library)
     throw Finding("a failing command ends run() with " + std::string(troupe::to_string(code)));
   settle();
+  if (any_rank(code != Errc::ok) && code == Errc::ok)
+    throw Finding("run() ends well here, and with an error on another rank");
   (void)device_.take_error();
 }
 
