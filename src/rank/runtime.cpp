@@ -268,12 +268,15 @@ bool tell(const Program& program, const std::string& mine, const rank::HostGroup
   return true;
 }
 
-/// A rank that ends with a status of its own, while others wait for it, ends the job.
-void end_body(const Program& program, rank::MpiSession& mpi, int status) {
+/// A rank that ends with a status of its own, while others wait for it, ends the job. `unsaid`:
+/// what would be said once all have ended.
+void end_body(const Program& program, rank::MpiSession& mpi, int status,
+              const std::string& unsaid) {
   const auto patience = status == kExitSuccess ? std::chrono::seconds(0) : kEndPatience;
   if (mpi.all_have_ended(patience) || status == kExitSuccess) return;
   say(program, name_of(mpi.rank()) + "this rank's program has ended with status " +
-                   std::to_string(status) + ", that of others has not: the job ends");
+                   std::to_string(status) + ", that of others has not: the job ends" +
+                   (unsaid.empty() ? "" : " (" + unsaid + ")"));
   rank::MpiSession::abort(status);
 }
 
@@ -319,7 +322,7 @@ int run_program(int argc, char** argv, const Program& program,
       end_the_job(program, mpi->rank());
     }
     if (rank::MpiSession::forsaken()) rank::MpiSession::abort(status);
-    end_body(program, *mpi, status);
+    end_body(program, *mpi, status, unsaid);
     if (tell(program, unsaid, mpi->everyone()) && status == kExitSuccess) status = kExitFailure;
   } catch (const Exception& e) {
     status = complain(program, e.error(), mpi->rank());
