@@ -238,10 +238,11 @@ void left_alone(Context& c) {
     c.expect(outcome.code() == Errc::unsupported, what + ": it ends with " + told(outcome));
     const auto by = "rank " + std::to_string(c.size() - 1) + " has left the run: of its own";
     c.expect(last || outcome.error().message == by, what + ": it ends with " + told(outcome));
-    const auto& list = c.world().recoveries();
-    c.expect(list.size() > before && std::any_of(list.begin(), list.end(),
-                                                 [](const auto& r) { return r.kind == "left"; }),
-             what + ": no recovery is of the kind left");
+    const auto list = c.world().recoveries();
+    const auto is_left = [](const Recovery& recovery) { return recovery.kind == "left"; };
+    c.expect(
+        std::count_if(list.begin() + static_cast<std::ptrdiff_t>(before), list.end(), is_left) == 1,
+        what + ": not one recovery is of the kind left");
     (void)c.device().take_error();
     Counter next(c);
     const auto ended = next.run(25, {});
