@@ -71,12 +71,4 @@ mpi_environment() {
 }
 
 # How many GPUs a program started here may use.
-gpu_count() {
-  if [[ -n ${CUDA_VISIBLE_DEVICES+set} ]]; then
-    tr ',' '\n' <<<"$CUDA_VISIBLE_DEVICES" | grep -c . || true
-  elif command -v nvidia-smi >/dev/null; then
-    (nvidia-smi -L 2>/dev/null || true) | grep -c '^GPU ' || true
-  else
-    echo 0
-  fi
-}
+gpu_count() { "$root/scripts/lib/gpu_count.sh"; }

@@ -37,9 +37,13 @@ inline bool on_cuda() {
   return backend() == "cuda";
 }
 
-/// GPUs of this machine.
+/// GPUs that a program may use here.
 inline int gpu_count() {
   static const int count = [] {
+    if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible != nullptr) {
+      const std::string list = visible;
+      return list.empty() ? 0 : static_cast<int>(std::count(list.begin(), list.end(), ',')) + 1;
+    }
     int lines = 0;
     if (std::FILE* list = ::popen("nvidia-smi -L 2>/dev/null", "r")) {
       char line[256];

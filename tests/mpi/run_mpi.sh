@@ -1,13 +1,13 @@
 #!/bin/sh
 # run_mpi.sh MIN MAX STATUS PROGRAM [ARGUMENTS]: PROGRAM under mpirun on MAX ranks; with TROUPE_TEST_BACKEND=cuda on as many
-# as there are GPUs, if that is fewer. Fewer than MIN: skipped (status 77). Succeeds if mpirun ends with STATUS and no
+# as there are GPUs to be seen, if that is fewer. Fewer than MIN: skipped (status 77). Succeeds if mpirun ends with STATUS and no
 # device host of this job is left.
 min=$1 max=$2 status=$3
 shift 3
 backend=${TROUPE_TEST_BACKEND:-cpu}
 ranks=$max
 if [ "$backend" = cuda ]; then
-  gpus=$(nvidia-smi -L 2>/dev/null | wc -l)
+  gpus=$("$(dirname "$0")/../../scripts/lib/gpu_count.sh")
   [ "$gpus" -lt "$ranks" ] && ranks=$gpus
 fi
 if [ "$ranks" -lt "$min" ]; then

@@ -49,6 +49,19 @@ std::vector<pid_t> wrapped_hosts(pid_t rank) {
   return found;
 }
 
+/// True once the rank knows `host` by a pidfd: once it has been ready. One that is still starting is
+/// killed at the end, with its wrapper.
+bool known(pid_t host) {
+  std::error_code gone;
+  for (const auto& entry : fs::directory_iterator("/proc/self/fdinfo", gone)) {
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);) {
+      if (line == "Pid:\t" + std::to_string(host)) return true;
+    }
+  }
+  return false;
+}
+
 bool gone(pid_t pid) {
   return eventually([pid] { return ::kill(pid, 0) != 0; }, 10s);
 }
@@ -91,7 +104,10 @@ TEST(Wrapped, ByAToolThatWritesItsResultsAtTheEnd) {
   {
     DeviceRig rig(wrapper.options());
     EXPECT_EQ(not_working(rig.device()), "");
-    ASSERT_TRUE(eventually([] { return wrapped_hosts(::getpid()).size() == 2; }));
+    ASSERT_TRUE(eventually([] {
+      const auto both = wrapped_hosts(::getpid());
+      return both.size() == 2 && std::all_of(both.begin(), both.end(), known);
+    }));
     for (const auto& one : hosts()) wrappers.push_back(one.pid);
   }
   for (const auto pid : wrappers) {

@@ -31,7 +31,7 @@ cp "$here/consumer/CMakeLists.txt" "$work/consumer/"
 
 ranks=2
 export TROUPE_BACKEND=${TROUPE_TEST_BACKEND:-cpu}
-if [[ $TROUPE_BACKEND == cuda ]] && (($(nvidia-smi -L | grep -c '^GPU ') < ranks)); then ranks=1; fi
+if [[ $TROUPE_BACKEND == cuda ]] && (($("$source_tree/scripts/lib/gpu_count.sh") < ranks)); then ranks=1; fi
 unset LD_LIBRARY_PATH TROUPE_TEST_BACKEND
 mkdir "$work/loaded"
 # LD_DEBUG=files writes what each process loads: the ranks, the device hosts, the engines they open.
