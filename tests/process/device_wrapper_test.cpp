@@ -49,8 +49,8 @@ std::vector<pid_t> wrapped_hosts(pid_t rank) {
   return found;
 }
 
-/// True once the rank knows `host` by a pidfd: once it has been ready. One that is still starting is
-/// killed at the end, with its wrapper.
+/// True once the rank knows `host` by a pidfd: once it has been ready. One that is still starting
+/// is killed at the end, with its wrapper.
 bool known(pid_t host) {
   std::error_code gone;
   for (const auto& entry : fs::directory_iterator("/proc/self/fdinfo", gone)) {
