@@ -234,7 +234,8 @@ void Runner::fence() {
   meet();
 }
 
-/// After a rollback buffers may have other generations.
+/// At the begin of a run, and behind each rollback as a meeting of all: the tokens of the begin are
+/// good then too.
 void Runner::exchange_tokens_on_device() {
   std::array<GpuToken, 64> mine{};
   for (int b = 0; b < static_cast<int>(program_->buffers.size()); ++b)
@@ -244,13 +245,13 @@ void Runner::exchange_tokens_on_device() {
   meetings_ = 0;
   const auto epoch = world_.epoch();
   const auto all = gather_tokens(world_, device_, mine, own_tokens_, all_tokens_);
+  if (std::exchange(tokens_epoch_, epoch) != Epoch{}) return;
   Tokens tokens;
   for (auto it = all.begin(); it != all.end(); it += std::ssize(mine))
     tokens.emplace_back(it, it + std::ssize(mine));
   flags_of_.clear();
   for (const auto& list : tokens) flags_of_.push_back(list[kFlags]);
   hands_->set_tokens(std::move(tokens), GpuToken{});
-  tokens_epoch_ = epoch;
 }
 
 void Runner::play_step(const std::vector<std::vector<Operation>>& scripts) {

@@ -30,8 +30,9 @@ class Checkpoint {
   Checkpoint& operator=(const Checkpoint&) = delete;
 
   /// The contents of `buffer`, which messages call `name` from now on, belong to the state. The
-  /// reference must outlive this; a rollback makes it valid again. Throws Exception
-  /// (out_of_memory): two more buffers of its size are made.
+  /// reference must outlive this; a rollback makes it valid again, and with a reference to the
+  /// whole of a buffer also its copies, slices and tokens. Throws Exception (out_of_memory): two
+  /// more buffers of its size are made.
   template <Element T>
   void add(std::string name, GpuRef<T>& buffer) {
     buffer.set_name(name);
@@ -43,10 +44,7 @@ class Checkpoint {
             Move move, std::size_t half, const Place& place) mutable {
           auto& copy = halves[half];
           if (move == Move::commit && !copy.valid()) copy.renew();
-          if ((move == Move::rollback || move == Move::load || move == Move::renew) &&
-              !buffer.valid()) {
-            buffer.renew();
-          }
+          if (move == Move::rollback || move == Move::load || move == Move::renew) buffer.restore();
           switch (move) {
             case Move::commit: return device->copy(buffer, copy);
             case Move::rollback: return device->copy(copy, buffer);
@@ -68,12 +66,10 @@ class Checkpoint {
     named_.push_back([&buffer] { return buffer.operand().buffer; });
   }
   /// Room whose contents need not be kept; a rollback, and the begin of a run, make the reference
-  /// valid again, its contents undefined.
+  /// valid again, and with it what add() says, the contents undefined.
   template <Element T>
   void add_scratch(GpuRef<T>& buffer) {
-    scratch_.push_back([&buffer] {
-      if (!buffer.valid()) buffer.renew();
-    });
+    scratch_.push_back([&buffer] { buffer.restore(); });
     named_.push_back([&buffer] { return buffer.operand().buffer; });
   }
   /// A trivially copyable host value that belongs to the state.

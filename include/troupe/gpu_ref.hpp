@@ -48,6 +48,9 @@ class BufferLease {
   [[nodiscard]] virtual GpuToken token(std::uint32_t generation) const noexcept = 0;
   /// The generation of the contents from now on: what is there now counts as valid.
   virtual std::uint32_t renew() = 0;
+  /// All references to the buffer are valid again; false, and nothing done, if `where` is not the
+  /// whole of it.
+  virtual bool restore(const Operand& where) = 0;
   virtual void set_name(std::string_view name) = 0;
 };
 }  // namespace detail
@@ -56,8 +59,9 @@ class BufferLease {
 ///
 /// A reference goes *stale* when its contents are gone: it was being written (or a submitted
 /// command was yet to write it) when its device host died or its world's epoch ended. Using a stale
-/// reference fails with Errc::stale before anything is launched. Copies and slices of a reference
-/// go stale with it. Any thread.
+/// reference fails with Errc::stale before anything is launched. Copies, slices and tokens of a
+/// reference go stale with it; World::run makes them valid again with what its Checkpoint holds.
+/// Any thread.
 template <Element T>
 class GpuRef {
  public:
@@ -92,6 +96,13 @@ class GpuRef {
   void renew() {
     check(lease_ != nullptr, "renew of an empty GpuRef");
     where_.generation = lease_->renew();
+  }
+
+  /// For Checkpoint: all of this range is written anew. Makes every reference to the buffer valid
+  /// again, copies, slices and tokens too; this one alone if it is not the whole of the buffer.
+  void restore() {
+    check(lease_ != nullptr, "restore of an empty GpuRef");
+    if (!lease_->restore(where_) && !valid()) renew();
   }
 
   /// What messages call the buffer that this range lies in, beside its number.

@@ -53,6 +53,7 @@ int main(int argc, char** argv) {
       {"token_pieces", test::token_pieces},
       {"token_rollback", test::token_rollback},
       {"token_commits", test::token_commits},
+      {"kept_references", test::kept_references},
       {"token_epochs", test::token_epochs},
       {"silent_rank", test::silent_rank},
       {"silent_rank_in_run", test::silent_rank_in_run},

@@ -164,6 +164,7 @@ void token_timeout(Context& c);
 void token_pieces(Context& c);
 void token_rollback(Context& c);
 void token_commits(Context& c);
+void kept_references(Context& c);
 void token_epochs(Context& c);
 void silent_rank(Context& c);
 void silent_rank_in_run(Context& c);

@@ -178,6 +178,63 @@ void token_commits(Context& c) {
   c.world().barrier();
 }
 
+/// Slices, copies and tokens that were made before a run are as good behind its rollback as the
+/// references in the checkpoint, although what they name was lost at the fault.
+void kept_references(Context& c) {
+  constexpr std::int64_t kSteps = 6, kStruckIn = 3;
+  constexpr int kInFlight = 200;
+  const auto next = static_cast<std::size_t>((c.rank() + 1) % c.size());
+  auto y = c.device().alloc<double>(200'000), room = c.device().alloc<double>(100);
+  const auto ones = c.device().alloc<double>(200'000);
+  c.device().fill(y, 0.0);
+  c.device().fill(room, 0.0);
+  c.device().fill(ones, 1.0).get();
+  const auto copy = y, end = y.slice(199'900, 100);
+  struct Tokens {
+    GpuToken y, room;
+  };
+  const auto all = c.world().gather_values(Tokens{y.token(), room.slice(10, 20).token()});
+  Checkpoint state(c.device());
+  state.add("y", y);
+  state.add_scratch(room);
+  bool struck = false;
+  c.world().run(state,
+                [&](std::int64_t step) {
+                  if (step == kStruckIn && c.first() && !struck) {
+                    struck = true;
+                    // In place, so that they cannot run again; those in flight lose y and room.
+                    for (int i = 0; i < kInFlight; ++i) {
+                      c.device().blas().axpy(1.0, ones, y);
+                      c.device().blas().axpy(1.0, ones.slice(0, 100), room);
+                    }
+                    c.device().inject(memory::FaultKind::kill);
+                  }
+                  c.device().blas().axpy(1.0, ones, copy);
+                  c.device().fill(room, static_cast<double>(step));
+                  c.device().blas().axpy(1.0, ones.slice(0, 100), end);
+                  const auto met = c.device().alloc<double>(1);
+                  c.device().fill(met, 1.0);
+                  c.world().all_reduce(met, ReduceOp::sum).get();
+                  c.world().put(ones.slice(0, 20), all[next].room).get();
+                  c.world()
+                      .device(Rank(static_cast<int>(next)))
+                      .blas()
+                      .scal(2.0, RemoteRef<double>(all[next].room))
+                      .get();
+                  c.world().all_reduce(met, ReduceOp::sum).get();
+                  c.expect(c.device().download(room.slice(9, 2)) ==
+                               std::vector<double>{static_cast<double>(step), 2.0},
+                           "what came by a token");
+                  return step + 1 == kSteps ? Step::done : Step::again;
+                },
+                {.commit_every = 2});
+  c.expect(c.world().recoveries().size() == 1, "there was no recovery");
+  const auto result = c.device().download(y);
+  c.expect(result.front() == kSteps && result.back() == 2 * kSteps,
+           "y is " + std::to_string(result.front()) + " and " + std::to_string(result.back()));
+  c.world().barrier();
+}
+
 /// Programs that handle faults themselves: what is asked of a rank waits until its program has
 /// turned to the asking one's epoch, and is refused, and told, once it has left that epoch.
 void token_epochs(Context& c) {

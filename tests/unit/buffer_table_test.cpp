@@ -135,6 +135,40 @@ TEST(BufferTable, GenerationsOnlyGrow) {
   }
 }
 
+TEST(BufferTable, RestoredItIsValidForAllItsReferencesAndForNoEarlierBuffers) {
+  BufferTable table;
+  const auto buffer = *table.add(1, 0, 80, DType::f64);
+  const auto earlier = whole(table, buffer);
+  table.remove(buffer);
+  ASSERT_EQ(*table.add(1, 0, 80, DType::f64), buffer);
+  const auto first = whole(table, buffer);
+  table.lose(buffer, Errc::device_lost);
+  const auto second = whole(table, buffer);
+  table.lose(buffer, Errc::world_reformed);
+  EXPECT_FALSE(table.current(first));
+  EXPECT_FALSE(table.current(second));
+  table.restore(buffer);
+  auto token = first;
+  token.region = kTokenRegion, token.reserved = static_cast<std::uint32_t>(DType::f64);
+  EXPECT_TRUE(table.current(first));
+  EXPECT_TRUE(table.current(second));
+  EXPECT_TRUE(table.current(whole(table, buffer)));
+  EXPECT_TRUE(table.translate(token).ok());
+  EXPECT_FALSE(table.current(earlier));
+  EXPECT_EQ(table.explain(earlier), "buffer 0 was freed");
+  auto later = whole(table, buffer);
+  ++later.generation;
+  EXPECT_FALSE(table.current(later));
+  table.lose(buffer, Errc::device_lost);
+  EXPECT_FALSE(table.current(first)) << "lost anew";
+  EXPECT_EQ(table.translate(token).code(), Errc::stale);
+  table.restore(buffer);
+  table.remove(buffer);
+  ASSERT_EQ(*table.add(1, 0, 80, DType::f64), buffer);
+  EXPECT_FALSE(table.current(first)) << "another one has its number";
+  EXPECT_EQ(table.translate(token).code(), Errc::stale);
+}
+
 TEST(BufferTable, TranslatesTokensOrSaysWhatIsWrong) {
   BufferTable table;
   const auto buffer = *table.add(3, 4096, 800, DType::f64);

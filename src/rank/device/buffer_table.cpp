@@ -21,14 +21,21 @@ Result<std::uint32_t> BufferTable::add(std::uint32_t region, std::uint64_t offse
   entry.dropped = false;
   entry.written = entry.known = false;
   entry.live = true;
+  entry.first_generation = entry.generation.load(std::memory_order_relaxed);
   entry.name.clear();
   return index;
 }
 
 void BufferTable::lose(std::uint32_t buffer, Errc by) {
   auto& entry = at(buffer);
-  entry.lost_generation = entry.generation.fetch_add(1, std::memory_order_acq_rel);
+  entry.lost_generation = entry.generation.fetch_add(1, std::memory_order_relaxed);
+  entry.valid_since.store(entry.lost_generation + 1, std::memory_order_release);
   entry.lost_by = by;
+}
+
+void BufferTable::restore(std::uint32_t buffer) {
+  auto& entry = at(buffer);
+  entry.valid_since.store(entry.first_generation, std::memory_order_release);
 }
 
 void BufferTable::remove(std::uint32_t buffer) {
@@ -48,14 +55,14 @@ std::string BufferTable::describe(const Operand& operand) const {
 
 std::string BufferTable::explain(const Operand& operand) const {
   const bool known = operand.buffer < size_;
-  const auto generation = known ? at(operand.buffer).generation.load(std::memory_order_relaxed) : 0;
-  if (!known || !at(operand.buffer).live || generation < operand.generation)
+  if (!known || !at(operand.buffer).live ||
+      operand.generation < at(operand.buffer).first_generation ||
+      operand.generation > at(operand.buffer).generation.load(std::memory_order_relaxed)) {
     return "buffer " + std::to_string(operand.buffer) + " was freed";
+  }
   const auto what = describe(operand);
-  if (generation == operand.generation) return "the range does not lie within " + what;
+  if (valid(operand.buffer, operand.generation)) return "the range does not lie within " + what;
   const auto& entry = at(operand.buffer);
-  if (entry.lost_generation < operand.generation || entry.lost_by == Errc::ok)
-    return "buffer " + std::to_string(operand.buffer) + " was freed";
   const auto* const how = entry.lost_by == Errc::device_lost      ? "were lost with a device host"
                           : entry.lost_by == Errc::world_reformed ? "were lost with an epoch"
                                                                   : "were lost";
@@ -68,10 +75,8 @@ Result<Operand> BufferTable::translate(const Operand& named) const {
   const Error stale{Errc::stale, 0, "the token's buffer is gone"};
   if (named.buffer >= size_) return stale;
   const auto& entry = at(named.buffer);
-  if (!entry.live || (entry.dropped && entry.holds == 0) ||
-      entry.generation.load(std::memory_order_relaxed) != named.generation) {
+  if (!entry.live || (entry.dropped && entry.holds == 0) || !valid(named.buffer, named.generation))
     return stale;
-  }
   if (named.reserved != static_cast<std::uint32_t>(entry.dtype))
     return Error{Errc::invalid, 0, "the token is of another dtype than its buffer"};
   if (named.bytes > entry.bytes || named.offset > entry.bytes - named.bytes)

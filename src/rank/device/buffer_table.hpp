@@ -16,14 +16,17 @@ namespace troupe::rank {
 /// commands name it.
 ///
 /// Generations only grow, over the reuse of an entry too, so a reference that outlived its buffer
-/// never matches a later one. Entries have stable addresses; `generation` may be read without the
-/// owner's lock.
+/// never matches a later one. A reference is valid from the buffer's oldest valid generation on:
+/// that is its newest after a loss, and its first again when the whole of it has been restored.
+/// Entries have stable addresses; the generations may be read without the owner's lock.
 class BufferTable {
  public:
   static constexpr std::uint32_t kMaxBuffers = 1u << 22;
 
   struct Entry {
-    std::atomic<std::uint32_t> generation{1};
+    std::atomic<std::uint32_t> generation{1};   ///< the newest
+    std::atomic<std::uint32_t> valid_since{1};  ///< the oldest that references may have
+    std::uint32_t first_generation = 1;         ///< of this buffer
     std::uint32_t region = 0;
     bool live = false;
     bool dropped = false;         ///< no reference is left in this rank's program
@@ -46,6 +49,8 @@ class BufferTable {
                             DType dtype = DType::u8);
   /// The contents are gone, by an error of this class: references to them go stale.
   void lose(std::uint32_t buffer, Errc by);
+  /// All of the contents are there again, or count as such: so are all references to the buffer.
+  void restore(std::uint32_t buffer);
   /// The entry may be used again; references still around go stale.
   void remove(std::uint32_t buffer);
 
@@ -55,11 +60,17 @@ class BufferTable {
   [[nodiscard]] const Entry& at(std::uint32_t buffer) const {
     return chunks_[buffer / kChunk][buffer % kChunk];
   }
+  /// Whether a reference of this generation to an entry is valid.
+  [[nodiscard]] bool valid(std::uint32_t buffer, std::uint32_t generation) const noexcept {
+    const auto& entry = at(buffer);
+    return generation >= entry.valid_since.load(std::memory_order_acquire) &&
+           generation <= entry.generation.load(std::memory_order_relaxed);
+  }
   /// Whether a range names an existing buffer whose contents it has seen, and lies within it.
   [[nodiscard]] bool current(const Operand& operand) const noexcept {
     if (operand.buffer >= size_) return false;
     const auto& entry = at(operand.buffer);
-    return entry.live && entry.generation.load(std::memory_order_relaxed) == operand.generation &&
+    return entry.live && valid(operand.buffer, operand.generation) &&
            entry.region == operand.region && operand.offset >= entry.offset &&
            operand.bytes <= entry.bytes &&
            operand.offset - entry.offset <= entry.bytes - operand.bytes;

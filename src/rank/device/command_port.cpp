@@ -288,6 +288,14 @@ void CommandPort::name_buffer(std::uint32_t buffer, std::string_view name) {
   buffers_.at(buffer).name = name;
 }
 
+bool CommandPort::restore_buffer(const Operand& where) {
+  const std::lock_guard lock(submit_mutex_);
+  const auto& entry = buffers_.at(where.buffer);
+  if (where.offset != entry.offset || where.bytes != entry.bytes) return false;
+  buffers_.restore(where.buffer);
+  return true;
+}
+
 void CommandPort::drop_buffer(std::uint32_t buffer) {
   const std::lock_guard lock(submit_mutex_);
   buffers_.at(buffer).dropped = true;

@@ -70,6 +70,12 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   [[nodiscard]] std::uint32_t generation(std::uint32_t buffer) const {
     return buffers_.at(buffer).generation.load(std::memory_order_acquire);
   }
+  /// Whether a reference of this generation to the buffer is valid.
+  [[nodiscard]] bool valid(std::uint32_t buffer, std::uint32_t generation) const noexcept {
+    return buffers_.valid(buffer, generation);
+  }
+  /// See detail::BufferLease::restore().
+  bool restore_buffer(const Operand& where);
 
   // For the rehearsal of a run: which buffers its steps write.
 

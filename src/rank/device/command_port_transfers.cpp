@@ -112,8 +112,7 @@ void CommandPort::take_back(const Operand& range) {
 
 void CommandPort::lose(const Operand& range) {
   const std::lock_guard lock(submit_mutex_);
-  if (buffers_.at(range.buffer).generation.load(std::memory_order_relaxed) == range.generation)
-    buffers_.lose(range.buffer, Errc::stale);
+  if (buffers_.valid(range.buffer, range.generation)) buffers_.lose(range.buffer, Errc::stale);
 }
 
 }  // namespace troupe::rank

@@ -42,7 +42,7 @@ class DeviceCore::Lease final : public detail::BufferLease {
   ~Lease() override { core_->port_.drop_buffer(buffer_); }
 
   [[nodiscard]] bool valid(std::uint32_t generation) const noexcept override {
-    return core_->port_.generation(buffer_) == generation;
+    return core_->port_.valid(buffer_, generation);
   }
   [[nodiscard]] GpuToken token(std::uint32_t generation) const noexcept override {
     core_->has_tokens_.store(true, std::memory_order_relaxed);
@@ -52,6 +52,7 @@ class DeviceCore::Lease final : public detail::BufferLease {
             .generation = generation};
   }
   std::uint32_t renew() override { return core_->port_.generation(buffer_); }
+  bool restore(const Operand& where) override { return core_->port_.restore_buffer(where); }
   void set_name(std::string_view name) override { core_->port_.name_buffer(buffer_, name); }
 
  private:
