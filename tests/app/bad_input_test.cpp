@@ -73,7 +73,8 @@ TEST_P(File, IsRefusedByNameAndLine) {
 }
 
 TEST(FileSystem, WithoutTheFile) {
-  expect_refused(2, {"--matrix", "/nonexistent/matrix.mtx"}, {"/nonexistent/matrix.mtx"});
+  expect_refused(ranks_here(2), {"--matrix", "/nonexistent/matrix.mtx"},
+                 {"/nonexistent/matrix.mtx"});
   expect_refused(Job::kNoMpirun, {"--matrix", "/tmp"}, {"/tmp"});
 }
 

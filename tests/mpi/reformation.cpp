@@ -163,7 +163,10 @@ void idle(Context& c) {
     for (const auto process : processes) {
       for (const auto& thread : threads_of(process)) {
         if (thread.asleep) seen_asleep.insert(thread.id);
-        if (!seen_asleep.contains(thread.id)) awake += " " + std::to_string(thread.id);
+        if (!seen_asleep.contains(thread.id)) {
+          awake += " " + thread.name + "(" + std::to_string(thread.id) + " of " +
+                   std::to_string(process) + ")";
+        }
       }
     }
     return awake.empty();

@@ -93,6 +93,7 @@ inline bool kill_active() {
 /// A thread as the kernel sees it.
 struct ThreadOfProcess {
   pid_t id = 0;
+  std::string name;
   bool asleep = false;
   std::uint64_t wakeups = 0;  ///< how often it has gone to sleep of its own accord
 };
@@ -104,6 +105,7 @@ inline std::vector<ThreadOfProcess> threads_of(pid_t process) {
     ThreadOfProcess thread{.id = std::stoi(entry.path().filename().string())};
     std::ifstream file(entry.path() / "status");
     for (std::string line; std::getline(file, line);) {
+      if (line.starts_with("Name:")) thread.name = line.substr(line.find_last_of("\t ") + 1);
       if (line.starts_with("State:")) thread.asleep = line.find("S (") != std::string::npos;
       if (line.starts_with("voluntary_ctxt_switches:"))
         thread.wakeups = std::stoull(line.substr(line.find(':') + 1));
