@@ -26,6 +26,7 @@ sources=$(sed -n 's/^# Source directory: *//p' "$build/CTestTestfile.cmake")
 [[ $build == "$sources"/* ]] || die "the build folder $build does not lie within its sources, $sources"
 [[ $(sed -n 's/^# Build directory: *//p' "$build/CTestTestfile.cmake") == "$build" ]] || die "$build was configured elsewhere"
 
+command -v patchelf >/dev/null || die "needs patchelf (apt-get install patchelf)"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 tree=$work/troupe-tests

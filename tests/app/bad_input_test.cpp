@@ -135,8 +135,16 @@ TEST(Matrix, ThatIsSolvedAsWellAsRoundingAllowsIsNotBlamed) {
        {"relative residual was down to"}}};
   for (const auto& one : cases) {
     Job job(ranks_here(2), one.arguments);
-    EXPECT_EQ(job.wait(), 1) << job.out() << job.err();
+    const auto status = job.wait();
     const auto lines = job.complaints();
+    // How this machine rounds decides whether the squares of the residual come to nothing in an
+    // iteration that is looked at: then it has converged.
+    if (status == 0 && one.arguments[0] == "--stencil") {
+      EXPECT_NE(job.out().find("relative residual        0.000e+00"), std::string::npos);
+      EXPECT_TRUE(lines.empty()) << job.err();
+      continue;
+    }
+    EXPECT_EQ(status, 1) << job.out() << job.err();
     ASSERT_EQ(lines.size(), 1u) << job.err();
     EXPECT_EQ(lines[0].find("positive definite"), std::string::npos) << lines[0];
     EXPECT_NE(lines[0].find("stagnated in iteration"), std::string::npos) << lines[0];

@@ -71,6 +71,7 @@ void hidden_fault(Context& c) {
   c.device().fill(kept, 5.0).get();
   c.device().fill(data, 1.0).get();
   const bool gpu = c.device().info().engine == "cuda";
+  c.world().barrier();  // a re-formation refuses fills
   if (c.first()) {
     const auto reduced = c.world().all_reduce(data, ReduceOp::sum);
     c.device().inject(gpu ? memory::FaultKind::illegal_address : memory::FaultKind::kill);

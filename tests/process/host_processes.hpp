@@ -102,7 +102,8 @@ inline std::vector<ThreadOfProcess> threads_of(pid_t process) {
   std::error_code gone;
   const auto folder = "/proc/" + std::to_string(process) + "/task";
   for (const auto& entry : std::filesystem::directory_iterator(folder, gone)) {
-    ThreadOfProcess thread{.id = std::stoi(entry.path().filename().string())};
+    ThreadOfProcess thread;
+    thread.id = std::stoi(entry.path().filename().string());
     std::ifstream file(entry.path() / "status");
     for (std::string line; std::getline(file, line);) {
       if (line.starts_with("Name:")) thread.name = line.substr(line.find_last_of("\t ") + 1);
