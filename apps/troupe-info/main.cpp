@@ -47,18 +47,16 @@ std::string allowed_nodes() {
   return "unknown";
 }
 
-template <class... Ops>
-nlohmann::json operations(OperationList<Ops...>) {
+nlohmann::json operations() {
   nlohmann::json list = nlohmann::json::object();
-  const auto add = [&](std::string_view name, DTypes dtypes) {
+  for (const auto* info : all_operations()) {
     nlohmann::json names = nlohmann::json::array();
     for (std::size_t i = 0; i < kDTypeCount; ++i) {
       const auto dtype = static_cast<DType>(i);
-      if (dtypes.has(dtype)) names.push_back(std::string(to_string(dtype)));
+      if (info->dtypes.has(dtype)) names.push_back(std::string(to_string(dtype)));
     }
-    list[std::string(name)] = names;
-  };
-  (add(Ops::kName, Ops::kDTypes), ...);
+    list[std::string(info->name)] = names;
+  }
   return list;
 }
 
@@ -145,7 +143,7 @@ int run(Runtime& runtime) {
     nlohmann::json all = {{"app", "troupe-info"},
                           {"engine", runtime.device().info().engine},
                           {"mpi", mpi_version()},
-                          {"operations", operations(Operations{})},
+                          {"operations", operations()},
                           {"ranks", nlohmann::json::array()}};
     for (const auto& text : texts) all["ranks"].push_back(nlohmann::json::parse(text));
     std::fputs(to_text(all).c_str(), stdout);

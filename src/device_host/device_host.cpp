@@ -36,6 +36,8 @@ Result<std::unique_ptr<DeviceHost>> DeviceHost::create(const wire::HostOptions& 
     return Error{Errc::invalid, 0,
                  "the rank and troupe-device-host are of different versions of troupe"};
   }
+  if (auto same = wire::compare_stamps(header.libraries, "troupe-device-host", "the rank"); !same)
+    return same.error();
   auto segment = ipc::SharedMemory::map(
       std::move(segment_fd), wire::port_bytes(header.command_capacity, header.reply_capacity));
   if (!segment) return segment.error();

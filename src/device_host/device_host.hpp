@@ -64,11 +64,14 @@ class DeviceHost {
   enum class Step { queued, blocked, ended };
   enum class Source { ring, set_aside };
   Step issue_one(std::span<const std::byte> record, Source source);
-  template <class Op>
-  Step issue_as(const Op& op, std::span<const std::byte> record, Source source);
+  /// What to do with command_ if not all of its operands are mapped; nothing: they are.
+  std::optional<Step> check_mapped(Source source);
+  Step issue_on_lane(std::span<const std::byte> record, Source source);
+  /// Queues command_ on the engine.
+  Result<void> run(const Call& call);
   /// Whether what a collective names is there in the communicator's world. Errors: invalid.
-  template <class Op>
-  [[nodiscard]] Result<void> fits_world(const Op& op) const;
+  /// Whether command_ is right for the world that it is for. Errors: invalid.
+  [[nodiscard]] Result<void> fits_world() const;
   /// The command leaves the ring, whatever becomes of it.
   void note_taken(std::uint64_t ticket) {
     auto& newest = header().issued_ticket;

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include "device_host/device_host.hpp"
-#include "device_host/engine/world_bounds.hpp"
 
 // Commands: from the ring to the engine's lanes.
 
@@ -16,22 +15,6 @@ constexpr Lanes::Sequence kMaxForPeers = 512;
 /// For the other ranks of a host before a collective is set aside: some 10 us. Ranks in step need
 /// no more than one of them needs to launch a collective.
 constexpr int kLooksForOthers = 250;
-
-template <class Op>
-Lane lane_of(const Op& op) {
-  if constexpr (requires { op.lane(); }) {
-    return op.lane();
-  } else {
-    return Op::kLane;
-  }
-}
-
-/// The operations that ranks run together.
-template <class Op>
-constexpr bool is_collective = [] {
-  if constexpr (requires { Op::kLane; }) return Op::kLane == Lane::collective;
-  return false;
-}();
 
 bool process_fault(memory::FaultKind kind) {
   using enum memory::FaultKind;
@@ -76,127 +59,127 @@ DeviceHost::Step DeviceHost::issue_one(std::span<const std::byte> record, Source
   const bool first = source == Source::set_aside || set_aside_.empty();
   if ((alone || alone_) && !(batches_.empty() && first)) return Step::blocked;
   alone_ = alone;
-  Step step = Step::blocked;
-  command_.visit([&](const auto& op) { step = issue_as(op, record, source); });
-  return step;
+  if (const auto unmapped = check_mapped(source)) return *unmapped;
+  if (command_.as<memory::Nop>() != nullptr) {
+    note_issued(ticket);
+    return answered(ticket, source, {});
+  }
+  const auto* const fault = command_.as<memory::Fault>();
+  if (fault != nullptr && process_fault(fault->kind)) {
+    note_issued(ticket);
+    suffer(fault->kind);
+    return Step::ended;
+  }
+  return issue_on_lane(record, source);
 }
 
-template <class Op>
-DeviceHost::Step DeviceHost::issue_as(const Op& op, std::span<const std::byte> record,
-                                      Source source) {
+std::optional<DeviceHost::Step> DeviceHost::check_mapped(Source source) {
   const auto ticket = command_.header().ticket;
-  const auto each_operand = [&](auto&& visit) {
-    troupe::for_each_operand(op, command_.tail(), visit);
-  };
   bool mapped = true, foreign = false;
-  each_operand([&](std::string_view, const Operand& operand, Access) {
-    const bool found = operand.bytes == 0 || addresses_.find(operand) != nullptr;
+  for (const auto& use : command_.operands()) {
+    const bool found = use.range->bytes == 0 || addresses_.find(*use.range) != nullptr;
     mapped &= found;
-    foreign |= !found && is_foreign(operand.region);
-  });
-  if (!mapped && serve_control()) return Step::blocked;  // its mapping is on the way
-  if (foreign) {  // its owner gave it up, or this host could not map it
+    foreign |= !found && is_foreign(use.range->region);
+  }
+  if (mapped) return std::nullopt;
+  if (serve_control()) return Step::blocked;  // its mapping is on the way
+  if (foreign) {                              // its owner gave it up, or this host could not map it
     note_taken(ticket);
     return answered(ticket, source,
                     Error{Errc::peer_lost, 0, "the other rank's memory is not mapped"});
   }
-  if (!mapped) {
-    note_issued(ticket);  // lest the next host dies of it too
-    return corrupt({Errc::internal, 0, std::string(Op::kName) + ": an operand is out of bounds"});
-  }
-
-  if constexpr (std::is_same_v<Op, memory::Nop>) {
-    note_issued(ticket);
-    return answered(ticket, source, {});
-  } else {
-    const auto lane = lane_of(op);
-    if constexpr (std::is_same_v<Op, memory::Fault>) {
-      if (process_fault(op.kind)) {
-        note_issued(ticket);
-        suffer(op.kind);
-        return Step::ended;
-      }
-    }
-    const auto waits = lanes_.waits_of(each_operand);
-    const auto queue = lanes_.queue_of(lane, waits);
-    if (!lane_ready(lane)) {
-      auto& error = lane_errors_[static_cast<std::size_t>(lane)];
-      return error ? answered(ticket, source, *std::exchange(error, std::nullopt)) : Step::blocked;
-    }
-    const bool collective = lane == Lane::collective;
-    const bool behind_others =
-        source == Source::ring && set_aside_.before(each_operand, collective) != 0;
-    // cuRAND is told where its numbers begin once its stream is empty, and blocks until then: with
-    // a collective before it the reactor's heart would stop.
-    const bool full = lanes_.issued(queue) - lanes_.completed(queue) >= kMaxForPeers;
-    bool blocks =
-        behind_others || ((full || lane == Lane::rng) && lanes_.waits_for_peers(queue, waits));
-    if constexpr (is_collective<Op>) {
-      if (const auto fits = fits_world(op); !fits.ok() && !blocks) {
-        if (rendezvous_->refuse(op)) return answered(ticket, source, fits.error());
-        blocks = true;
-      } else if (!blocks && rendezvous_) {
-        const int looks = options_.spin_us != 0 ? kLooksForOthers : 1;
-        const auto met = rendezvous_->arrive(ticket, op, command_.tail(), looks);
-        if (!met.ok()) return answered(ticket, source, met.error());
-        blocks = !*met;
-      }
-    }
-    const Call call(queue, addresses_, command_.tail());
-    std::vector<Link> links;
-    if constexpr (requires { engine_->new_links(op, call); }) {
-      if (!blocks && !opening_links_) links = engine_->new_links(op, call);
-    }
-    blocks |= (collective && opening_links_) || !links.empty();
-    if (blocks && source == Source::set_aside) {
-      if (!links.empty()) open_links(std::move(links));
-      return Step::blocked;
-    }
-    if (blocks) {
-      if (set_aside_.full()) return Step::blocked;
-      set_aside_.add(record, each_operand, collective);
-      set_aside_due_ = true;
-      note_taken(ticket);
-      commands_.pop();
-      return Step::queued;
-    }
-    note_issued(ticket);
-    if constexpr (std::is_same_v<Op, memory::Fault>) suffer(op.kind);
-    each_operand([&](std::string_view, const Operand& operand, Access access) {
-      if (access != Access::read) engine_->overwrites(operand);
-    });
-    auto outcome = batches_.order(queue, waits);
-    if (outcome.ok()) outcome = engine_->run(op, call);
-    if (outcome.ok()) {
-      lanes_.queued(each_operand, queue, waits);
-      batches_.add(ticket, queue, waits);
-      take(source);
-      return Step::queued;
-    }
-    if (outcome.code() == Errc::peer_lost) {
-      // Part of it may run until the communicator is aborted: it is in flight, and unanswered.
-      lanes_.queued(each_operand, queue, waits);
-      batches_.add(ticket, queue, waits);
-      take(source);
-      break_communicator(outcome.error());
-      return Step::ended;
-    }
-    if (outcome.code() == Errc::would_block) return Step::blocked;
-    if (outcome.code() == Errc::device_lost || outcome.code() == Errc::device_failed) {
-      lose(outcome.error());
-      return Step::ended;
-    }
-    return answered(ticket, source, outcome);
-  }
+  note_issued(ticket);  // lest the next host dies of it too
+  return corrupt(
+      {Errc::internal, 0, std::string(command_.name()) + ": an operand is out of bounds"});
 }
 
-template <class Op>
-Result<void> DeviceHost::fits_world(const Op& op) const {
-  if constexpr (!std::is_same_v<Op, collective::Exchange>) {
-    if (rendezvous_ && rendezvous_->size() != 0)
-      return check_world(op, rendezvous_->rank(), rendezvous_->size());
+DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record, Source source) {
+  const auto ticket = command_.header().ticket;
+  const auto& info = command_.info();
+  const auto operands = command_.operands();
+  const auto lane = info.lane(command_.op());
+  const auto waits = lanes_.waits_of(operands);
+  const auto queue = lanes_.queue_of(lane, waits);
+  if (!lane_ready(lane)) {
+    auto& error = lane_errors_[static_cast<std::size_t>(lane)];
+    return error ? answered(ticket, source, *std::exchange(error, std::nullopt)) : Step::blocked;
   }
-  return {};
+  const bool collective = info.traits.collective;
+  const bool behind_others = source == Source::ring && set_aside_.before(operands, collective) != 0;
+  // To queue it would block with a collective before it: the reactor's heart would stop.
+  const bool full = lanes_.issued(queue) - lanes_.completed(queue) >= kMaxForPeers;
+  bool blocks =
+      behind_others || ((full || info.traits.blocking) && lanes_.waits_for_peers(queue, waits));
+  if (collective) {
+    if (const auto fits = fits_world(); !fits.ok() && !blocks) {
+      if (rendezvous_->refuse(info, command_.op())) return answered(ticket, source, fits.error());
+      blocks = true;
+    } else if (!blocks && rendezvous_) {
+      const auto met = rendezvous_->arrive(ticket, info, command_.op(), command_.tail(),
+                                           options_.spin_us != 0 ? kLooksForOthers : 1);
+      if (!met.ok()) return answered(ticket, source, met.error());
+      blocks = !*met;
+    }
+  }
+  const Call call(queue, addresses_, command_.tail());
+  std::vector<Link> links;
+  if (collective && !blocks && !opening_links_)
+    links = engine_->new_links(info, command_.op(), call);
+  blocks |= (collective && opening_links_) || !links.empty();
+  if (blocks && source == Source::set_aside) {
+    if (!links.empty()) open_links(std::move(links));
+    return Step::blocked;
+  }
+  if (blocks) {
+    if (set_aside_.full()) return Step::blocked;
+    set_aside_.add(record, operands, collective);
+    set_aside_due_ = true;
+    note_taken(ticket);
+    commands_.pop();
+    return Step::queued;
+  }
+  note_issued(ticket);
+  for (const auto& use : operands) {
+    if (use.access != Access::read) engine_->overwrites(*use.range);
+  }
+  auto outcome = batches_.order(queue, waits);
+  if (outcome.ok()) outcome = run(call);
+  if (outcome.ok()) {
+    lanes_.queued(operands, queue, waits);
+    batches_.add(ticket, queue, waits);
+    take(source);
+    return Step::queued;
+  }
+  if (outcome.code() == Errc::peer_lost) {
+    // Part of it may run until the communicator is aborted: it is in flight, and unanswered.
+    lanes_.queued(operands, queue, waits);
+    batches_.add(ticket, queue, waits);
+    take(source);
+    break_communicator(outcome.error());
+    return Step::ended;
+  }
+  if (outcome.code() == Errc::would_block) return Step::blocked;
+  if (outcome.code() == Errc::device_lost || outcome.code() == Errc::device_failed) {
+    lose(outcome.error());
+    return Step::ended;
+  }
+  return answered(ticket, source, outcome);
+}
+
+Result<void> DeviceHost::run(const Call& call) {
+  // The order among the queues is all there is to a fence.
+  if (command_.as<memory::Fence>() != nullptr) return {};
+  if (const auto* fault = command_.as<memory::Fault>(); fault != nullptr) {
+    suffer(fault->kind);
+    return engine_->suffer(fault->kind, call.queue());
+  }
+  return engine_->run(command_.info(), command_.op(), call);
+}
+
+Result<void> DeviceHost::fits_world() const {
+  const auto check_world = command_.info().check_world;
+  if (check_world == nullptr || !rendezvous_ || rendezvous_->size() == 0) return {};
+  return check_world(command_.op(), rendezvous_->rank(), rendezvous_->size());
 }
 
 DeviceHost::Step DeviceHost::answered(std::uint64_t ticket, Source source,

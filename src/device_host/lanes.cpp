@@ -19,6 +19,22 @@ bool Lanes::waits_for_peers(Queue queue, const Waits& waits) const {
   return false;
 }
 
+Lanes::Waits Lanes::waits_of(std::span<const OperandUse> operands) const {
+  Waits waits{};
+  for (const auto& use : operands) hazards_.collect(*use.range, use.access, waits);
+  return waits;
+}
+
+Lanes::Sequence Lanes::queued(std::span<const OperandUse> operands, Queue queue,
+                              const Waits& waits) {
+  const bool peers = waits_for_peers(queue, waits);
+  auto& state = at(queue);
+  const auto sequence = ++state.issued;
+  if (peers && state.first_for_peers == 0) state.first_for_peers = sequence;
+  for (const auto& use : operands) hazards_.record(*use.range, use.access, queue, sequence);
+  return sequence;
+}
+
 Queue Lanes::queue_of(Lane lane, const Waits& waits) const {
   const Queue own(lane), detour(lane, true);
   // Collectives keep one order, which is that of all ranks.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 
 #include "device_host/hazards.hpp"
 
@@ -25,16 +26,8 @@ class Lanes {
   /// The lane's detour cannot be opened: all of its commands take the lane's own queue.
   void give_up_detour(Lane lane) { at(lane).no_detour = true; }
 
-  /// What a command has to wait for, by queue. `each_operand(visit)` calls visit(name, operand,
-  /// access) for each of its operands.
-  template <class EachOperand>
-  [[nodiscard]] Waits waits_of(const EachOperand& each_operand) const {
-    Waits waits{};
-    each_operand([&](std::string_view, const Operand& operand, Access access) {
-      hazards_.collect(operand, access, waits);
-    });
-    return waits;
-  }
+  /// What a command with these operands has to wait for, by queue.
+  [[nodiscard]] Waits waits_of(std::span<const OperandUse> operands) const;
   /// The queue of its lane that a command with these waits takes.
   [[nodiscard]] Queue queue_of(Lane lane, const Waits& waits) const;
   /// Whether a command with these waits waits for other ranks on this queue.
@@ -43,17 +36,7 @@ class Lanes {
   [[nodiscard]] bool stands_for_peers(Queue queue, Sequence sequence) const;
 
   /// Notes that the command has been queued; its place there.
-  template <class EachOperand>
-  Sequence queued(const EachOperand& each_operand, Queue queue, const Waits& waits) {
-    const bool peers = waits_for_peers(queue, waits);
-    auto& state = at(queue);
-    const auto sequence = ++state.issued;
-    if (peers && state.first_for_peers == 0) state.first_for_peers = sequence;
-    each_operand([&](std::string_view, const Operand& operand, Access access) {
-      hazards_.record(operand, access, queue, sequence);
-    });
-    return sequence;
-  }
+  Sequence queued(std::span<const OperandUse> operands, Queue queue, const Waits& waits);
   [[nodiscard]] Sequence issued(Queue queue) const { return at(queue).issued; }
   [[nodiscard]] Sequence completed(Queue queue) const { return completed_[queue.index()]; }
 

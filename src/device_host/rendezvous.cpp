@@ -13,6 +13,7 @@
 #include <string>
 
 #include "common/core/log.hpp"
+#include "common/core/spin.hpp"
 #include "common/ipc/system_error.hpp"
 
 namespace troupe::host {
@@ -120,9 +121,10 @@ void Rendezvous::announce(const wire::CollectiveCall& call) {
   auto& shared = own();
   const auto number = shared.came.load(std::memory_order_relaxed) + 1;
   auto& words = shared.calls[number % 2].words;
-  words[0].store(std::uint64_t{call.opcode} << 32 | call.dtype, std::memory_order_relaxed);
-  words[1].store(std::uint64_t{call.op} << 32 | call.root, std::memory_order_relaxed);
-  words[2].store(call.count, std::memory_order_relaxed);
+  const auto& [dtype, reduction, root, count] = call.agreement;
+  words[0].store(std::uint64_t{call.opcode} << 32 | dtype, std::memory_order_relaxed);
+  words[1].store(std::uint64_t{reduction} << 32 | root, std::memory_order_relaxed);
+  words[2].store(count, std::memory_order_relaxed);
   words[3].store(call.refused, std::memory_order_relaxed);
   shared.came.store(number, std::memory_order_release);
   tell();
@@ -132,7 +134,7 @@ wire::CollectiveCall Rendezvous::read(const Call& call) {
   const auto word = [&](std::size_t i) { return call.words[i].load(std::memory_order_relaxed); };
   const auto high = [](std::uint64_t both) { return static_cast<std::uint32_t>(both >> 32); };
   const auto low = [](std::uint64_t both) { return static_cast<std::uint32_t>(both); };
-  return {high(word(0)), low(word(0)), high(word(1)), low(word(1)), low(word(3)), word(2)};
+  return {high(word(0)), low(word(3)), {low(word(0)), high(word(1)), low(word(1)), word(2)}};
 }
 
 void Rendezvous::announce(std::span<const PeerTransfer> messages) {
@@ -173,6 +175,30 @@ bool Rendezvous::all_here() const {
     const auto& theirs = members_[message.member].shared().messages[place_][side(!message.receive)];
     return theirs.count.load(std::memory_order_acquire) >= message.number;
   });
+}
+
+Result<bool> Rendezvous::arrive(std::uint64_t ticket, const OperationInfo& info,
+                                const std::byte* op, std::span<const PeerTransfer> tail,
+                                int looks) {
+  if (ticket != ticket_) {
+    begin(ticket);
+    if (info.agreement != nullptr) {
+      announce(wire::call_of(info, op));
+    } else {
+      announce(tail);
+    }
+    for (int i = 1; i < looks && !all_here(); ++i) cpu_relax();
+  }
+  return pass();
+}
+
+bool Rendezvous::refuse(const OperationInfo& info, const std::byte* op) {
+  if (!all_came_before()) return false;
+  auto call = wire::call_of(info, op);
+  call.refused = 1;
+  announce(call);
+  waiting_ = false;
+  return true;
 }
 
 bool Rendezvous::all_came_before() {

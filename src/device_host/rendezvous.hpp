@@ -10,7 +10,6 @@
 
 #include <troupe/error.hpp>
 
-#include "common/core/spin.hpp"
 #include "common/ipc/shared_memory.hpp"
 #include "common/ipc/unique_fd.hpp"
 #include "common/wire/collective_call.hpp"
@@ -55,32 +54,12 @@ class Rendezvous {
   /// True if all whom it concerns here are as far, or get there while this looks `looks` times.
   /// Errors: invalid if they call something else; all of them find the same error, and none may
   /// launch.
-  template <class Op>
-  Result<bool> arrive(std::uint64_t ticket, const Op& op, std::span<const PeerTransfer> tail,
-                      int looks = 1) {
-    if (ticket != ticket_) {
-      begin(ticket);
-      if constexpr (std::is_same_v<Op, collective::Exchange>) {
-        announce(tail);
-      } else {
-        announce(wire::call_of(op));
-      }
-      for (int i = 1; i < looks && !all_here(); ++i) cpu_relax();
-    }
-    return pass();
-  }
-  /// The command with this ticket is the next on the communicator, and wrong on this rank, which
-  /// does not launch it: none of the others may. False: it is too early to say so to them, for some
-  /// have not come to the one before; ready() tells when they have.
-  template <class Op>
-  bool refuse(const Op& op) {
-    if (!all_came_before()) return false;
-    auto call = wire::call_of(op);
-    call.refused = 1;
-    announce(call);
-    waiting_ = false;
-    return true;
-  }
+  Result<bool> arrive(std::uint64_t ticket, const OperationInfo& info, const std::byte* op,
+                      std::span<const PeerTransfer> tail, int looks = 1);
+  /// The command is the next on the communicator, and wrong on this rank, which does not launch it:
+  /// none of the others may. False: it is too early to say so to them, for some have not come to
+  /// the one before; ready() tells when they have.
+  bool refuse(const OperationInfo& info, const std::byte* op);
   /// Ranks of the communicator; 0: it is not formed.
   [[nodiscard]] int size() const noexcept { return size_; }
   [[nodiscard]] int rank() const noexcept { return rank_; }

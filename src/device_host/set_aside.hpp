@@ -33,31 +33,10 @@ class SetAside {
 
   /// The newest entry that a command must stay behind: one that it conflicts with, or, among
   /// collectives, any other, because these keep one order. 0: none.
-  template <class EachOperand>
-  [[nodiscard]] Number before(const EachOperand& each_operand, bool collective) const {
-    if (entries_.empty()) return 0;
-    HazardTracker::Waits waits{};
-    each_operand([&](std::string_view, const Operand& operand, Access access) {
-      hazards_.collect(operand, access, waits);
-    });
-    const auto newest =
-        collective ? std::max(waits[kPlace.index()], newest_collective()) : waits[kPlace.index()];
-    return newest < entries_.front().number ? 0 : newest;
-  }
+  [[nodiscard]] Number before(std::span<const OperandUse> operands, bool collective) const;
 
-  template <class EachOperand>
-  void add(std::span<const std::byte> record, const EachOperand& each_operand, bool collective) {
-    Entry entry{.number = ++newest_,
-                .behind = before(each_operand, collective),
-                .collective = collective,
-                .record = {record.begin(), record.end()},
-                .uses = {}};
-    each_operand([&](std::string_view, const Operand& operand, Access access) {
-      entry.uses.emplace_back(operand, access);
-    });
-    note(entry);
-    entries_.push_back(std::move(entry));
-  }
+  void add(std::span<const std::byte> record, std::span<const OperandUse> operands,
+           bool collective);
 
   /// Offers those that wait for no other entry to `queue_it(record)`, in order; those for which it
   /// returns true are gone. True if any is.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <optional>
 #include <set>
@@ -15,6 +16,7 @@
 #include "common/actor/production_scheduler.hpp"
 #include "common/core/log.hpp"
 #include "common/core/version.hpp"
+#include "common/wire/library_stamps.hpp"
 #include "rank/exit_status.hpp"
 #include "rank/launch.hpp"
 #include "rank/net/mpi_session.hpp"
@@ -32,6 +34,18 @@ rank::TokenPath token_path(const std::string& name) {
   return name == "peer"      ? rank::TokenPath::peer
          : name == "network" ? rank::TokenPath::network
                              : rank::TokenPath::peer_or_network;
+}
+
+/// Whether all ranks have the same operations as rank 0. Errors: invalid.
+Result<void> compare_libraries(const rank::MpiSession& mpi) {
+  const auto own = wire::library_stamps();
+  std::string text(sizeof(wire::LibraryStamps), '\0');
+  if (own.ok()) std::memcpy(text.data(), own->data(), text.size());
+  const auto of_rank_0 = mpi.everyone().gather_text(text).front();
+  if (!own) return own.error();
+  wire::LibraryStamps stamps;
+  std::memcpy(stamps.data(), of_rank_0.data(), sizeof stamps);
+  return wire::compare_stamps(stamps, "rank " + std::to_string(mpi.rank()), "rank 0");
 }
 
 /// Two ranks of this node on one GPU: Slurm or CUDA_VISIBLE_DEVICES gave them the same, or there
@@ -145,6 +159,7 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   agree(rank::check_deadlines(config));
   agree(mpi->check_threads());
   agree(log::init(Rank(mpi->rank()), config.text("log-level")));
+  agree(compare_libraries(*mpi));
   auto started = ProductionScheduler::start({.workers = kActorWorkers});
   agree(started.ok() ? Result<void>() : Result<void>(started.error()));
   scheduler = std::move(*started);

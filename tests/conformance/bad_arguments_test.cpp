@@ -1,3 +1,5 @@
+#include <troupe/lib/collective.hpp>
+
 #include "conformance.hpp"
 
 // Wrong arguments are answered at once, by the caller's side, and launch nothing.

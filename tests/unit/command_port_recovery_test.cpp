@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include <troupe/lib/collective.hpp>
+
 #include "command_port_rig.hpp"
 #include "rank/device/watcher.hpp"
 

@@ -31,6 +31,7 @@ class HostEnd {
       const auto record = commands_.front();
       EXPECT_TRUE(record.ok());
       if (!record.ok() || record->empty()) return false;
+      taken_record.assign(record->begin(), record->end());
       const auto decoded = command.decode(*record);
       EXPECT_TRUE(decoded.ok()) << decoded.error().to_string();
       const bool cancelled = (command.header().flags & wire::kCancelled) != 0;
@@ -84,8 +85,9 @@ class HostEnd {
   }
   [[nodiscard]] wire::PortHeader& header() const { return link_->header(); }
 
-  wire::Command command;             ///< the one taken last
-  std::vector<std::uint64_t> taken;  ///< tickets, in order
+  wire::Command command;                ///< the one taken last
+  std::vector<std::byte> taken_record;  ///< the command's
+  std::vector<std::uint64_t> taken;     ///< tickets, in order
 
  private:
   std::shared_ptr<HostLink> link_;

@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include <troupe/lib/collective.hpp>
+
 #include "command_port_rig.hpp"
 #include "rank/device/watcher.hpp"
 
@@ -295,14 +297,12 @@ TEST(CommandPort, FourThreadsKeepTheirOrdersAndAllResolve) {
       std::uint32_t batch = 0;
       while (batch < 16 && host.take()) {
         ++batch;
-        host.command.visit([&]<class Op>(const Op& op) {
-          if constexpr (std::is_same_v<Op, memory::Fill>) {
-            std::uint64_t mark[2];
-            std::memcpy(mark, op.pattern, sizeof mark);
-            ASSERT_LT(mark[0], kThreads);
-            EXPECT_EQ(mark[1], next[mark[0]]++) << "thread " << mark[0];
-          }
-        });
+        const auto* const fill = host.command.as<memory::Fill>();
+        ASSERT_NE(fill, nullptr);
+        std::uint64_t mark[2];
+        std::memcpy(mark, fill->pattern, sizeof mark);
+        ASSERT_LT(mark[0], kThreads);
+        EXPECT_EQ(mark[1], next[mark[0]]++) << "thread " << mark[0];
       }
       if (batch == 0) host.wait(1000);
       total += batch;

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include <troupe/lib/operations.hpp>
+
 #include "device_host/engine/engine.hpp"
 
 /// What the tests of the cpu engine share.

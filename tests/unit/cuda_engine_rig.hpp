@@ -16,6 +16,8 @@
 #include <thread>
 #include <vector>
 
+#include <troupe/lib/operations.hpp>
+
 #include "device_host/engine/engine.hpp"
 
 /// What the tests of the CUDA engine share. They are skipped where there is no GPU.

@@ -26,29 +26,23 @@ host::FlightLog pen(const FlightRecorder& recorder) {
 }
 
 detail::CommandView nop() {
-  detail::CommandView view;
-  view.opcode = opcode_of<memory::Nop>;
-  return view;
+  static const memory::Nop op{};
+  return {info_of<memory::Nop>, std::as_bytes(std::span(&op, 1))};
 }
 
 TEST(FlightRecorder, KeepsWhatAnOperationIs) {
   const auto flight = recorder(8, "none");
   const Operand part{1, 1, 1, 0, 0, 512};
-  detail::CommandView view;
-  view.opcode = opcode_of<collective::Reduce>;
-  view.epoch = 3;
-  view.count = 64;
-  view.peer = 2;
-  view.uses[0] = {&part, Access::read};
-  view.uses[1] = {&part, Access::write};
-  view.use_count = 2;
+  const collective::Reduce reduce{DType::f64, ReduceOp::sum, 2, 64, part, part};
+  const detail::CommandView view(info_of<collective::Reduce>, std::as_bytes(std::span(&reduce, 1)),
+                                 {}, 3);
   const auto before = SteadyClock::time();
   flight->submitted(1, view, 17);
   const auto after = SteadyClock::time();
   const auto records = flight->records();
   ASSERT_EQ(records.size(), 1u);
   const auto& record = records[0];
-  EXPECT_EQ(wire::operation_name(record.opcode), "collective.reduce");
+  EXPECT_EQ(operation_name(record.opcode), "collective.reduce");
   EXPECT_EQ(record.epoch, 3u);
   EXPECT_EQ(record.count, 64u);
   EXPECT_EQ(record.bytes, 1024u);
@@ -134,9 +128,10 @@ TEST(FlightRecorder, ReadersAndWritersMeet) {
   std::thread writer([&] {
     auto host = pen(*flight);
     for (std::uint64_t ticket = 1; ticket <= 200'000; ++ticket) {
-      auto view = nop();
+      collective::Broadcast op;
+      op.count = ticket;
+      detail::CommandView view(info_of<collective::Broadcast>, std::as_bytes(std::span(&op, 1)));
       view.epoch = static_cast<std::uint32_t>(ticket);
-      view.count = ticket;
       flight->submitted(ticket, view, static_cast<std::uint32_t>(ticket));
       host.stamp();
       host.issued(ticket);

@@ -23,12 +23,11 @@ class LanesTest : public testing::Test {
  protected:
   /// Queues a command of the lane; the queue that it took.
   Queue submit(Lane lane, const std::vector<Use>& uses) {
-    const auto each_operand = [&](auto&& visit) {
-      for (const auto& use : uses) visit("", use.operand, use.access);
-    };
-    const auto waits = lanes_.waits_of(each_operand);
+    std::vector<OperandUse> operands;
+    for (const auto& use : uses) operands.push_back({&use.operand, use.access, ""});
+    const auto waits = lanes_.waits_of(operands);
     const auto queue = lanes_.queue_of(lane, waits);
-    lanes_.queued(each_operand, queue, waits);
+    lanes_.queued(operands, queue, waits);
     return queue;
   }
   Queue all_reduce(std::uint64_t number) {

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include <troupe/lib/collective.hpp>
+
 #include "device_host/device_host.hpp"
 
 namespace troupe::host {
@@ -42,38 +44,12 @@ struct Script {
 };
 Script* script = nullptr;
 
-template <class Base, class... Ops>
-struct Runs : Base {
-  using Base::run;
-};
-template <class Base, class Op, class... Rest>
-struct Runs<Base, Op, Rest...> : Runs<Base, Rest...> {
-  using Runs<Base, Rest...>::run;
-  Result<void> run(const Op&, const Call& call) override {
+class ScriptedEngine final : public Engine {
+ public:
+  Result<void> run(const OperationInfo&, const std::byte*, const Call& call) override {
     script->change([] { ++script->queued; });
     return call.queue().lane == Lane::collective ? script->collective : Result<void>();
   }
-};
-/// Those that an engine does not run.
-template <class Base, class... Rest>
-struct Runs<Base, memory::Nop, Rest...> : Runs<Base, Rest...> {
-  using Runs<Base, Rest...>::run;
-};
-template <class Base, class... Rest>
-struct Runs<Base, memory::Fence, Rest...> : Runs<Base, Rest...> {
-  using Runs<Base, Rest...>::run;
-};
-template <class Base, class... Rest>
-struct Runs<Base, memory::Fault, Rest...> : Runs<Base, Rest...> {
-  using Runs<Base, Rest...>::run;
-};
-template <class List>
-struct RunsAll;
-template <class... Ops>
-struct RunsAll<OperationList<Ops...>> : Runs<Engine, Ops...> {};
-
-class ScriptedEngine final : public RunsAll<Operations> {
- public:
   const DeviceDescription& description() const override { return description_; }
   std::uint64_t free_memory() override { return 1; }
   Result<Slab> make_slab(std::uint64_t bytes) override {

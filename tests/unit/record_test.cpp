@@ -16,130 +16,127 @@ namespace {
 
 using namespace test;
 
-template <class Op>
-class EveryOperation : public ::testing::Test {};
-template <class... Ops>
-::testing::Types<Ops...> types_of(OperationList<Ops...>);
-TYPED_TEST_SUITE(EveryOperation, decltype(types_of(Operations{})));
-
-/// A sound record of each operation.
-struct Sample {
-  std::string_view name;
-  std::vector<std::byte> record;
-};
-template <class... Ops>
-std::vector<Sample> samples_of(OperationList<Ops...>) {
-  return {Sample{Ops::kName, record_of(sound<Ops>())}...};
+/// Calls test(info, op) with a sound operation of each kind; failures name it.
+template <class Test>
+void each_operation(Test test) {
+  for (const auto& [info, op] : samples()) {
+    SCOPED_TRACE(std::string(info->name));
+    test(*info, op);
+  }
 }
-const std::vector<Sample>& samples() {
-  static const auto all = samples_of(Operations{});
+
+/// Where, for whom and how.
+std::vector<std::tuple<std::uint32_t, std::uint64_t, Access>> places(
+    std::span<const OperandUse> uses) {
+  std::vector<std::tuple<std::uint32_t, std::uint64_t, Access>> all;
+  for (const auto& use : uses) all.emplace_back(use.range->buffer, use.range->offset, use.access);
   return all;
 }
 
-using Visited = std::tuple<std::string, std::uint32_t, std::uint64_t, Access>;
+TEST(EveryOperation, HasASample) {
+  for (const auto* info : all_operations()) {
+    EXPECT_TRUE(std::any_of(samples().begin(), samples().end(), [&](const Sample& sample) {
+      return sample.info->opcode == info->opcode;
+    })) << info->name;
+  }
+}
 
-template <class Source>
-std::vector<Visited> operands_of(Source&& visit_all) {
-  std::vector<Visited> seen;
-  visit_all([&](std::string_view name, const Operand& operand, Access access) {
-    seen.emplace_back(std::string(name), operand.buffer, operand.offset, access);
+TEST(EveryOperation, ComesBackAsItWasSent) {
+  each_operation([](const OperationInfo& info, const std::vector<std::byte>& op) {
+    const auto record = record_of(info, op);
+    Command command;
+    const auto decoded = command.decode(record);
+    ASSERT_TRUE(decoded.ok()) << decoded.error().to_string();
+    EXPECT_EQ(command.name(), info.name);
+    EXPECT_EQ(operation_name(command.header().opcode), info.name);
+    EXPECT_EQ(command.header().ticket, 77u);
+    EXPECT_EQ(command.header().epoch, 9u);
+    EXPECT_EQ(command.header().flags, 0u);
+    EXPECT_EQ(std::memcmp(command.op(), op.data(), op.size()), 0);
+    const auto tail = info.tail ? some_tail() : std::vector<PeerTransfer>{};
+    ASSERT_EQ(command.tail().size(), tail.size());
+    const troupe::detail::CommandView sent(info, op, tail);
+    EXPECT_EQ(sent.uses().size(), info.operands.size());
+    EXPECT_EQ(places(command.operands().first(sent.uses().size())), places(sent.uses()));
+    ASSERT_EQ(command.operands().size(), info.operands.size() + tail.size());
+    for (std::size_t i = 0; i < tail.size(); ++i) {
+      const auto& use = command.operands()[info.operands.size() + i];
+      EXPECT_EQ(use.range->buffer, tail[i].data.buffer);
+      EXPECT_EQ(use.access, tail[i].receive != 0 ? Access::write : Access::read);
+    }
   });
-  return seen;
 }
 
-/// What visit() shows of a command; apart from the tests of each operation, so that it is made once
-/// and not for each.
-struct Shown {
-  int visits = 0;
-  std::string name;
-  std::vector<std::byte> bytes;
-};
-Shown shown(const Command& command) {
-  Shown all;
-  command.visit([&]<class Op>(const Op& op) {
-    ++all.visits;
-    all.name = Op::kName;
-    all.bytes.resize(sizeof op);
-    std::memcpy(all.bytes.data(), &op, sizeof op);
+TEST(EveryOperation, SaysOfNothingThatItWritesMoreThanItHas) {
+  each_operation([](const OperationInfo& info, const std::vector<std::byte>& op) {
+    for (const auto& operand : info.operands) {
+      const auto access = info.access(op.data(), operand);
+      EXPECT_TRUE(access != Access::write || info.written(op.data(), operand) <= 4096)
+          << operand.name;
+      EXPECT_EQ(access == Access::read, operand.access == Access::read) << operand.name;
+    }
   });
-  return all;
-}
-std::vector<Visited> operands_shown(const Command& command) {
-  return operands_of([&](auto visit) { command.for_each_operand(visit); });
 }
 
-TYPED_TEST(EveryOperation, ComesBackAsItWasSent) {
-  const auto op = sound<TypeParam>();
-  const auto record = record_of(op);
-  Command command;
-  const auto decoded = command.decode(record);
-  ASSERT_TRUE(decoded.ok()) << decoded.error().to_string();
-  EXPECT_EQ(command.name(), TypeParam::kName);
-  EXPECT_EQ(operation_name(command.header().opcode), TypeParam::kName);
-  EXPECT_EQ(command.header().ticket, 77u);
-  EXPECT_EQ(command.header().epoch, 9u);
-  EXPECT_EQ(command.header().flags, 0u);
-  const auto got = shown(command);
-  EXPECT_EQ(got.visits, 1);
-  EXPECT_EQ(got.name, TypeParam::kName);
-  ASSERT_EQ(got.bytes.size(), sizeof op);
-  EXPECT_EQ(std::memcmp(got.bytes.data(), &op, sizeof op), 0);
-  const auto tail = HasTail<TypeParam> ? some_tail() : std::vector<PeerTransfer>{};
-  ASSERT_EQ(command.tail().size(), tail.size());
-  const auto sent = operands_of([&](auto visit) { for_each_operand(op, tail, visit); });
-  EXPECT_EQ(operands_shown(command), sent);
-  EXPECT_EQ(sent.size(), std::tuple_size_v<decltype(TypeParam::kOperands)> + tail.size());
+TEST(Access, WithBetaZeroWhatIsWrittenIsNotRead) {
+  const auto of_c = [](const blas::Gemm& op) {
+    return std::pair(info_of<blas::Gemm>.access(reinterpret_cast<const std::byte*>(&op),
+                                                info_of<blas::Gemm>.operands.back()),
+                     info_of<blas::Gemm>.written(reinterpret_cast<const std::byte*>(&op),
+                                                 info_of<blas::Gemm>.operands.back()));
+  };
+  auto gemm = sound<blas::Gemm>();
+  EXPECT_EQ(of_c(gemm).first, Access::update) << "beta is in device memory: nobody knows it";
+  gemm.beta = {};
+  EXPECT_EQ(of_c(gemm).first, Access::write);
+  EXPECT_EQ(of_c(gemm).second, 0u) << "there are gaps between the columns";
+  gemm.ldc = gemm.m;
+  EXPECT_EQ(of_c(gemm).second, 4u * 4u * 8u);
+  gemm.beta.value = 1e-300;
+  EXPECT_EQ(of_c(gemm).first, Access::update);
 }
 
 /// What both sides of the ring say to an operation: the rank before it submits, the device host
 /// when it reads the record.
-template <class Op>
-Errc judged(const Op& op) {
+Errc judged(const OperationInfo& info, std::span<const std::byte> op) {
   Recorder recorder;
-  const auto submitted = troupe::detail::submit(recorder, op).wait().code();
-  auto record = record_of(sound<Op>());
-  std::memcpy(record.data() + sizeof(CommandHeader), &op, sizeof op);
+  const auto submitted = troupe::detail::submit(recorder, info, op).wait().code();
+  const auto sample = std::find_if(samples().begin(), samples().end(),
+                                   [&](const Sample& one) { return one.info == &info; });
+  auto record = record_of(info, sample->op);
+  std::memcpy(record.data() + sizeof(CommandHeader), op.data(), op.size());
   Command command;
   EXPECT_EQ(command.decode(record).code(), submitted) << "the two sides differ";
   return submitted;
 }
+template <Operation Op>
+Errc judged(const Op& op) {
+  return judged(info_of<Op>, std::as_bytes(std::span(&op, 1)));
+}
 
-TYPED_TEST(EveryOperation, HasWhatItWritesForItselfOrInPlaceAsItDeclares) {
-  using Op = TypeParam;
-  struct Use {
-    std::string_view name;
-    Access access;
-    Operand& (*in)(Op& op);
-  };
-  std::vector<Use> uses;
-  [&]<std::size_t... I>(std::index_sequence<I...>) {
-    (..., uses.push_back({std::get<I>(Op::kOperands).name, std::get<I>(Op::kOperands).access,
-                          [](Op& op) -> Operand& {
-                            return operand_of(op.*(std::get<I>(Op::kOperands).member));
-                          }}));
-  }
-  (std::make_index_sequence<std::tuple_size_v<decltype(Op::kOperands)>>());
-  const auto rules = troupe::detail::in_place_rules<Op>();
-  for (const auto& one : uses) {
-    for (const auto& other : uses) {
-      if (one.name == other.name || one.access == Access::read) continue;
-      const bool in_place = std::any_of(rules.begin(), rules.end(), [&](const InPlace& rule) {
-        return (rule.one == one.name && rule.other == other.name) ||
-               (rule.one == other.name && rule.other == one.name);
-      });
-      auto op = sound<Op>();
-      auto& moved = one.in(op);
-      const auto& fixed = other.in(op);
-      const auto what =
-          std::string(Op::kName) + ": " + std::string(one.name) + " and " + std::string(other.name);
-      moved = fixed;
-      EXPECT_EQ(judged(op), in_place ? Errc::ok : Errc::invalid) << what;
-      moved.offset = fixed.offset + fixed.bytes - 64;
-      EXPECT_EQ(judged(op), Errc::invalid) << what << " overlap in part";
-      moved.offset = fixed.offset + fixed.bytes;
-      EXPECT_EQ(judged(op), Errc::ok) << what << " lie side by side";
+TEST(EveryOperation, HasWhatItWritesForItselfOrInPlaceAsItDeclares) {
+  each_operation([](const OperationInfo& info, const std::vector<std::byte>& sample) {
+    for (const auto& one : info.operands) {
+      for (const auto& other : info.operands) {
+        if (one.name == other.name || one.access == Access::read) continue;
+        const bool in_place =
+            std::any_of(info.in_place.begin(), info.in_place.end(), [&](const InPlace& rule) {
+              return (rule.one == one.name && rule.other == other.name) ||
+                     (rule.one == other.name && rule.other == one.name);
+            });
+        auto op = sample;
+        auto& moved = info.operand(op.data(), one);
+        const auto& fixed = info.operand(op.data(), other);
+        const auto what = std::string(one.name) + " and " + std::string(other.name);
+        moved = fixed;
+        EXPECT_EQ(judged(info, op), in_place ? Errc::ok : Errc::invalid) << what;
+        moved.offset = fixed.offset + fixed.bytes - 64;
+        EXPECT_EQ(judged(info, op), Errc::invalid) << what << " overlap in part";
+        moved.offset = fixed.offset + fixed.bytes;
+        EXPECT_EQ(judged(info, op), Errc::ok) << what << " lie side by side";
+      }
     }
-  }
+  });
 }
 
 TEST(Overlap, APartOfAGatheredRangeIsAPart) {
@@ -191,7 +188,9 @@ TEST(Overlap, WhatIsReceivedLiesApartFromAllElseOfAnExchange) {
 
 TEST(Record, IsRefusedAtAnyOtherLength) {
   Command command;
-  for (const auto& [name, record] : samples()) {
+  for (const auto& [info, op] : samples()) {
+    const auto name = info->name;
+    const auto record = record_of(*info, op);
     for (std::size_t length = 0; length < record.size(); ++length) {
       EXPECT_EQ(command.decode(std::span(record).first(length)).code(), Errc::invalid)
           << name << ", " << length;
@@ -203,7 +202,9 @@ TEST(Record, IsRefusedAtAnyOtherLength) {
 }
 
 TEST(Record, IsRefusedWithAWrongHeader) {
-  for (const auto& [name, record] : samples()) {
+  for (const auto& [info, op] : samples()) {
+    const auto name = info->name;
+    const auto record = record_of(*info, op);
     const auto refused = [&record](void (*change)(CommandHeader&)) {
       auto wrong = record;
       CommandHeader header;
@@ -222,35 +223,26 @@ TEST(Record, IsRefusedWithAWrongHeader) {
   }
 }
 
-TYPED_TEST(EveryOperation, IsRefusedWithADTypeItDoesNotHave) {
-  if (std::tuple_size_v<decltype(TypeParam::kOperands)> == 0) return;  // it touches no elements
-  auto op = sound<TypeParam>();
-  for (unsigned dtype = 0; dtype < 256; ++dtype) {
-    if (TypeParam::kDTypes.has(static_cast<DType>(dtype))) continue;
-    op.dtype = static_cast<DType>(dtype);
-    EXPECT_EQ(op.check().code(), Errc::unsupported) << dtype;
-  }
+TEST(EveryOperation, IsRefusedWithADTypeItDoesNotHave) {
+  each_operation([](const OperationInfo& info, std::vector<std::byte> op) {
+    if (info.operands.empty()) return;  // it touches no elements
+    for (unsigned dtype = 0; dtype < 256; ++dtype) {
+      if (info.dtypes.has(static_cast<DType>(dtype))) continue;
+      op[0] = static_cast<std::byte>(dtype);  // where all operations have it
+      EXPECT_EQ(info.check(op.data()).code(), Errc::unsupported) << dtype;
+    }
+  });
 }
 
-void shrink(Operand& operand) {
-  operand.bytes = 7;
-}
-void shrink(Scalar& scalar) {
-  scalar.device.bytes = 3;
-}
-
-TYPED_TEST(EveryOperation, IsRefusedIfAnOperandIsTooShort) {
-  if (std::is_same_v<TypeParam, memory::Fence>) return;  // of any range
-  std::apply(
-      [](const auto&... use) {
-        [[maybe_unused]] const auto one = [](const auto& which) {
-          auto op = sound<TypeParam>();
-          shrink(op.*(which.member));
-          EXPECT_EQ(op.check().code(), Errc::invalid) << which.name;
-        };
-        (..., one(use));
-      },
-      TypeParam::kOperands);
+TEST(EveryOperation, IsRefusedIfAnOperandIsTooShort) {
+  each_operation([](const OperationInfo& info, const std::vector<std::byte>& sample) {
+    if (info.opcode == opcode_of<memory::Fence>) return;  // of any range
+    for (const auto& operand : info.operands) {
+      auto op = sample;
+      info.operand(op.data(), operand).bytes = 3;
+      EXPECT_EQ(info.check(op.data()).code(), Errc::invalid) << operand.name;
+    }
+  });
 }
 
 constexpr auto kHuge = std::int64_t{1} << 62;
@@ -331,8 +323,12 @@ TEST(Record, NamesOfUnknownOpcodes) {
 /// Changes up to eight bytes of a sound record, or replaces all after the header: decode() must
 /// answer, and what it accepts must be safe to walk.
 void mutate(std::mt19937& random, Command& command, std::uint64_t& refused) {
-  for (const auto& sample : samples()) {
-    auto record = sample.record;
+  static const auto sound_records = [] {
+    std::vector<std::vector<std::byte>> all;
+    for (const auto& [info, op] : samples()) all.push_back(record_of(*info, op));
+    return all;
+  }();
+  for (auto record : sound_records) {
     if (random() % 8 == 0) {
       for (auto at = sizeof(CommandHeader); at < record.size(); ++at)
         record[at] = static_cast<std::byte>(random());
@@ -344,8 +340,7 @@ void mutate(std::mt19937& random, Command& command, std::uint64_t& refused) {
       ++refused;
       continue;
     }
-    command.for_each_operand(
-        [](std::string_view name, const Operand&, Access) { EXPECT_FALSE(name.empty()); });
+    for (const auto& use : command.operands()) EXPECT_FALSE(use.name.empty());
   }
 }
 

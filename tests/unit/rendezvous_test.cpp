@@ -6,6 +6,8 @@
 
 #include <thread>
 
+#include <troupe/lib/collective.hpp>
+
 namespace troupe::host {
 namespace {
 
@@ -47,7 +49,11 @@ class RendezvousTest : public testing::Test {
   template <class Op>
   Result<bool> arrive(std::size_t rank, std::uint64_t ticket, const Op& op,
                       const std::vector<PeerTransfer>& tail = {}) {
-    return ranks_[rank]->arrive(ticket, op, tail);
+    return ranks_[rank]->arrive(ticket, info_of<Op>, reinterpret_cast<const std::byte*>(&op), tail);
+  }
+  template <class Op>
+  bool refuse(std::size_t rank, const Op& op) {
+    return ranks_[rank]->refuse(info_of<Op>, reinterpret_cast<const std::byte*>(&op));
   }
   template <class Op>
   bool passes(std::size_t rank, std::uint64_t ticket, const Op& op,
@@ -104,8 +110,8 @@ TEST_F(RendezvousTest, WhatOneRefusesIsLaunchedByNobody) {
   broadcast.dtype = OpDType(DType::f32);
   broadcast.count = 64;
   broadcast.root = 7;
-  EXPECT_TRUE(ranks_[1]->refuse(broadcast)) << "it waits for nobody";
-  EXPECT_FALSE(ranks_[1]->refuse(broadcast)) << "the others have not seen the one before";
+  EXPECT_TRUE(refuse(1, broadcast)) << "it waits for nobody";
+  EXPECT_FALSE(refuse(1, broadcast)) << "the others have not seen the one before";
   EXPECT_FALSE(ranks_[1]->ready());
   EXPECT_FALSE(passes(0, 1, broadcast));
   for (const std::size_t rank : {2u, 0u}) {
@@ -117,9 +123,9 @@ TEST_F(RendezvousTest, WhatOneRefusesIsLaunchedByNobody) {
               "rank 1: collective.broadcast of 64 f32, root 7, refused there");
   }
   EXPECT_TRUE(ranks_[1]->ready());
-  EXPECT_TRUE(ranks_[1]->refuse(broadcast));
-  EXPECT_TRUE(ranks_[0]->refuse(broadcast));
-  EXPECT_TRUE(ranks_[2]->refuse(broadcast));
+  EXPECT_TRUE(refuse(1, broadcast));
+  EXPECT_TRUE(refuse(0, broadcast));
+  EXPECT_TRUE(refuse(2, broadcast));
   EXPECT_FALSE(passes(0, 3, all_reduce(1)));
   EXPECT_FALSE(passes(1, 3, all_reduce(1)));
   EXPECT_TRUE(passes(2, 3, all_reduce(1)));

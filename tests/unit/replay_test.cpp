@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <random>
 #include <vector>
 
 #include <troupe/lib/blas.hpp>
+#include <troupe/lib/collective.hpp>
 
 #include "command_port_rig.hpp"
 #include "rank/device/replay.hpp"
@@ -201,11 +203,7 @@ TEST(Replay, ManyMoreCommandsThanTheRingHolds) {
   const auto submit_all = [&] {
     for (;;) {
       const memory::Fill op{DType::f64, 8, {}, a};
-      detail::CommandView view;
-      view.opcode = opcode_of<memory::Fill>;
-      view.op = std::as_bytes(std::span(&op, 1));
-      view.uses[view.use_count++] = {&op.destination, Access::write};
-      auto future = rig.port.try_submit(view);
+      auto future = rig.port.try_submit({info_of<memory::Fill>, std::as_bytes(std::span(&op, 1))});
       if (future.ready() && future.wait().code() == Errc::would_block) return;
       futures.push_back(std::move(future));
     }
@@ -240,20 +238,17 @@ class Model {
   using Memory = std::array<std::array<double, kElements>, kBuffers>;
 
   static void run(const wire::Command& command, Memory& memory) {
-    command.visit([&](const auto& op) {
-      using Op = std::remove_cvref_t<decltype(op)>;
-      if constexpr (std::is_same_v<Op, memory::Fill>) {
-        double value = 0;
-        std::memcpy(&value, op.pattern, sizeof value);
-        memory[buffer(op.destination)].fill(value);
-      } else if constexpr (std::is_same_v<Op, memory::Copy>) {
-        memory[buffer(op.destination)] = memory[buffer(op.source)];
-      } else if constexpr (std::is_same_v<Op, blas::Axpy>) {
-        auto& y = memory[buffer(op.y)];
-        const auto x = memory[buffer(op.x)];
-        for (std::size_t i = 0; i < kElements; ++i) y[i] += x[i];
-      }
-    });
+    if (const auto* fill = command.as<memory::Fill>()) {
+      double value = 0;
+      std::memcpy(&value, fill->pattern, sizeof value);
+      memory[buffer(fill->destination)].fill(value);
+    } else if (const auto* copy = command.as<memory::Copy>()) {
+      memory[buffer(copy->destination)] = memory[buffer(copy->source)];
+    } else if (const auto* axpy = command.as<blas::Axpy>()) {
+      auto& y = memory[buffer(axpy->y)];
+      const auto x = memory[buffer(axpy->x)];
+      for (std::size_t i = 0; i < kElements; ++i) y[i] += x[i];
+    }
   }
   static std::size_t buffer(const Operand& operand) { return operand.offset / 64; }
 };
@@ -296,18 +291,16 @@ TEST(Replay, RandomProgramsOnHostsThatDie) {
       }
       // The GPU: takes some, runs some of what it took in any order that its hazards allow, some of
       // those in part.
-      std::vector<wire::Command> taken;
+      std::deque<wire::Command> taken;
       const bool last = host_id == 5;
       for (auto left = last ? 1000 : random() % 20; left > 0 && host.take(); --left)
-        taken.push_back(host.command);
+        taken.emplace_back().decode(host.taken_record).take();
       std::array<bool, Model::kBuffers> blocked{};
       std::uint64_t answered = 0;
       bool in_order = true;
       for (const auto& each : taken) {
         bool may_run = true;
-        each.for_each_operand([&](std::string_view, const Operand& at, Access) {
-          may_run &= !blocked[Model::buffer(at)];
-        });
+        for (const auto& use : each.operands()) may_run &= !blocked[Model::buffer(*use.range)];
         const auto fate = last ? 0 : random() % 3;
         if (may_run && fate != 2) {
           const auto before = actual;
@@ -319,9 +312,7 @@ TEST(Replay, RandomProgramsOnHostsThatDie) {
         }
         if (!may_run || fate != 0) {
           in_order = false;
-          each.for_each_operand([&](std::string_view, const Operand& at, Access) {
-            blocked[Model::buffer(at)] = true;
-          });
+          for (const auto& use : each.operands()) blocked[Model::buffer(*use.range)] = true;
         } else if (in_order) {
           answered = each.header().ticket;
         }

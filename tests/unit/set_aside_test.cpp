@@ -18,10 +18,10 @@ Operand range(std::uint64_t begin, std::uint64_t bytes) {
 
 class SetAsideTest : public testing::Test {
  protected:
-  static auto each(const Uses& uses) {
-    return [&uses](auto&& visit) {
-      for (const auto& [operand, access] : uses) visit("", operand, access);
-    };
+  static std::vector<OperandUse> each(const Uses& uses) {
+    std::vector<OperandUse> operands;
+    for (const auto& [operand, access] : uses) operands.push_back({&operand, access, ""});
+    return operands;
   }
   void add(int number, const Uses& uses, bool collective = false) {
     const auto byte = static_cast<std::byte>(number);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <troupe/lib/operation.hpp>
 #include <troupe/lib/submit.hpp>
 
 /// BLAS level 1 to 3 (reference: https://www.netlib.org/blas). Column-major; increments and leading
@@ -14,6 +13,7 @@ struct Axpy {
   static constexpr std::string_view kName = "blas.axpy";
   static constexpr Lane kLane = Lane::blas;
   static constexpr DTypes kDTypes = DTypes::reals();
+  static constexpr Traits kTraits = kComputes;
 
   OpDType dtype;
   std::int64_t n = 0, incx = 1, incy = 1;
@@ -31,6 +31,7 @@ struct Dot {
   static constexpr std::string_view kName = "blas.dot";
   static constexpr Lane kLane = Lane::blas;
   static constexpr DTypes kDTypes = DTypes::reals();
+  static constexpr Traits kTraits = kComputes;
 
   OpDType dtype;
   std::int64_t n = 0, incx = 1, incy = 1;
@@ -39,6 +40,7 @@ struct Dot {
   static constexpr auto kOperands =
       std::tuple{read("x", &Dot::x), read("y", &Dot::y), write("result", &Dot::result)};
   Result<void> check() const;
+  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept { return size_of(dtype); }
 };
 
 /// result[0] = sqrt(x . x), without overflow for large elements
@@ -46,6 +48,7 @@ struct Nrm2 {
   static constexpr std::string_view kName = "blas.nrm2";
   static constexpr Lane kLane = Lane::blas;
   static constexpr DTypes kDTypes = DTypes::reals();
+  static constexpr Traits kTraits = kComputes;
 
   OpDType dtype;
   std::int64_t n = 0, incx = 1;
@@ -53,6 +56,7 @@ struct Nrm2 {
 
   static constexpr auto kOperands = std::tuple{read("x", &Nrm2::x), write("result", &Nrm2::result)};
   Result<void> check() const;
+  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept { return size_of(dtype); }
 };
 
 /// x = alpha x
@@ -60,6 +64,7 @@ struct Scal {
   static constexpr std::string_view kName = "blas.scal";
   static constexpr Lane kLane = Lane::blas;
   static constexpr DTypes kDTypes = DTypes::reals();
+  static constexpr Traits kTraits = kComputes;
 
   OpDType dtype;
   std::int64_t n = 0, incx = 1;
@@ -75,6 +80,7 @@ struct Copy {
   static constexpr std::string_view kName = "blas.copy";
   static constexpr Lane kLane = Lane::blas;
   static constexpr DTypes kDTypes = DTypes::reals();
+  static constexpr Traits kTraits = kComputes;
 
   OpDType dtype;
   std::int64_t n = 0, incx = 1, incy = 1;
@@ -89,6 +95,7 @@ struct Gemv {
   static constexpr std::string_view kName = "blas.gemv";
   static constexpr Lane kLane = Lane::blas;
   static constexpr DTypes kDTypes = DTypes::reals();
+  static constexpr Traits kTraits = kComputes;
 
   OpDType dtype;
   Transpose transpose{};
@@ -101,6 +108,15 @@ struct Gemv {
       std::tuple{read("alpha", &Gemv::alpha), read("beta", &Gemv::beta), read("a", &Gemv::a),
                  read("x", &Gemv::x), update("y", &Gemv::y)};
   Result<void> check() const;
+  /// With beta = 0 given by value, what stood in y is not read.
+  [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
+    return &range == &y && beta.is_zero() ? Access::write : declared;
+  }
+  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
+    return incy == 1
+               ? static_cast<std::uint64_t>(transpose == Transpose::no ? m : n) * size_of(dtype)
+               : 0;
+  }
 };
 
 /// C = alpha op(A) op(B) + beta C, op(A) being m x k, op(B) k x n, C m x n
@@ -108,6 +124,7 @@ struct Gemm {
   static constexpr std::string_view kName = "blas.gemm";
   static constexpr Lane kLane = Lane::blas;
   static constexpr DTypes kDTypes = DTypes::reals();
+  static constexpr Traits kTraits = kComputes;
 
   OpDType dtype;
   Transpose transpose_a{}, transpose_b{};
@@ -119,7 +136,17 @@ struct Gemm {
       std::tuple{read("alpha", &Gemm::alpha), read("beta", &Gemm::beta), read("a", &Gemm::a),
                  read("b", &Gemm::b), update("c", &Gemm::c)};
   Result<void> check() const;
+  /// With beta = 0 given by value, what stood in c is not read.
+  [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
+    return &range == &c && beta.is_zero() ? Access::write : declared;
+  }
+  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
+    return ldc == m ? static_cast<std::uint64_t>(m * n) * size_of(dtype) : 0;
+  }
 };
+
+inline const Library kLibrary{&info_of<Axpy>, &info_of<Dot>,  &info_of<Nrm2>, &info_of<Scal>,
+                              &info_of<Copy>, &info_of<Gemv>, &info_of<Gemm>};
 
 }  // namespace troupe::blas
 

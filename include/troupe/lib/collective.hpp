@@ -1,7 +1,8 @@
 #pragma once
 
-#include <troupe/lib/operation.hpp>
-#include <troupe/lib/overlap.hpp>
+#include <optional>
+
+#include <troupe/lib/operation_info.hpp>
 
 /// Collectives over the world, with NCCL's semantics: every rank calls the same ones in the same
 /// order, counts are in elements, source and destination share memory only where NCCL allows it in
@@ -15,11 +16,19 @@ constexpr std::string_view to_string(ReduceOp op) noexcept {
   return kNames[static_cast<std::size_t>(op)];
 }
 
+constexpr Agreement agreed(DType dtype, std::uint64_t count,
+                           std::optional<ReduceOp> reduction = std::nullopt,
+                           std::uint32_t root = Agreement::kNone) noexcept {
+  return {static_cast<std::uint32_t>(dtype),
+          reduction ? static_cast<std::uint32_t>(*reduction) : Agreement::kNone, root, count};
+}
+
 /// destination[i] = op over ranks of source[i], everywhere
 struct AllReduce {
   static constexpr std::string_view kName = "collective.all_reduce";
   static constexpr Lane kLane = Lane::collective;
   static constexpr DTypes kDTypes = DTypes::reducible();
+  static constexpr Traits kTraits = {.collective = true};
 
   OpDType dtype;
   ReduceOp op{};
@@ -31,6 +40,8 @@ struct AllReduce {
       std::tuple{read("source", &AllReduce::source), write("destination", &AllReduce::destination)};
   static constexpr auto kInPlace = std::array{InPlace{"source", "destination"}};
   Result<void> check() const;
+  [[nodiscard]] Agreement agreement() const noexcept { return agreed(dtype, count, op); }
+  [[nodiscard]] Result<void> check_world(int rank, int size) const;
 };
 
 /// As AllReduce, the result at `root` only; elsewhere the destination is absent
@@ -38,6 +49,7 @@ struct Reduce {
   static constexpr std::string_view kName = "collective.reduce";
   static constexpr Lane kLane = Lane::collective;
   static constexpr DTypes kDTypes = DTypes::reducible();
+  static constexpr Traits kTraits = {.collective = true};
 
   OpDType dtype;
   ReduceOp op{};
@@ -49,6 +61,8 @@ struct Reduce {
       std::tuple{read("source", &Reduce::source), write("destination", &Reduce::destination)};
   static constexpr auto kInPlace = std::array{InPlace{"source", "destination"}};
   Result<void> check() const;
+  [[nodiscard]] Agreement agreement() const noexcept { return agreed(dtype, count, op, root); }
+  [[nodiscard]] Result<void> check_world(int rank, int size) const;
 };
 
 /// data[i] at every rank becomes data[i] of `root`
@@ -56,6 +70,7 @@ struct Broadcast {
   static constexpr std::string_view kName = "collective.broadcast";
   static constexpr Lane kLane = Lane::collective;
   static constexpr DTypes kDTypes = DTypes::all();
+  static constexpr Traits kTraits = {.collective = true};
 
   OpDType dtype;
   std::uint32_t root = 0;
@@ -65,6 +80,10 @@ struct Broadcast {
 
   static constexpr auto kOperands = std::tuple{update("data", &Broadcast::data)};
   Result<void> check() const;
+  [[nodiscard]] Agreement agreement() const noexcept {
+    return agreed(dtype, count, std::nullopt, root);
+  }
+  [[nodiscard]] Result<void> check_world(int rank, int size) const;
 };
 
 /// destination[r * count + i] = source[i] of rank r. In place: source is this rank's part of
@@ -73,6 +92,7 @@ struct AllGather {
   static constexpr std::string_view kName = "collective.all_gather";
   static constexpr Lane kLane = Lane::collective;
   static constexpr DTypes kDTypes = DTypes::all();
+  static constexpr Traits kTraits = {.collective = true};
 
   OpDType dtype;
   std::uint64_t count = 0;  ///< elements per rank
@@ -82,6 +102,8 @@ struct AllGather {
       std::tuple{read("source", &AllGather::source), write("destination", &AllGather::destination)};
   static constexpr auto kInPlace = std::array{InPlace{"source", "destination", InPlace::How::part}};
   Result<void> check() const;
+  [[nodiscard]] Agreement agreement() const noexcept { return agreed(dtype, count); }
+  [[nodiscard]] Result<void> check_world(int rank, int size) const;
 };
 
 /// destination[i] = op over ranks of source[rank * count + i]. In place: destination is this rank's
@@ -90,6 +112,7 @@ struct ReduceScatter {
   static constexpr std::string_view kName = "collective.reduce_scatter";
   static constexpr Lane kLane = Lane::collective;
   static constexpr DTypes kDTypes = DTypes::reducible();
+  static constexpr Traits kTraits = {.collective = true};
 
   OpDType dtype;
   ReduceOp op{};
@@ -101,6 +124,8 @@ struct ReduceScatter {
                                                write("destination", &ReduceScatter::destination)};
   static constexpr auto kInPlace = std::array{InPlace{"source", "destination", InPlace::How::part}};
   Result<void> check() const;
+  [[nodiscard]] Agreement agreement() const noexcept { return agreed(dtype, count, op); }
+  [[nodiscard]] Result<void> check_world(int rank, int size) const;
 };
 
 /// destination[r * count + i] = source[rank * count + i] of rank r; not in place
@@ -108,6 +133,7 @@ struct AllToAll {
   static constexpr std::string_view kName = "collective.all_to_all";
   static constexpr Lane kLane = Lane::collective;
   static constexpr DTypes kDTypes = DTypes::all();
+  static constexpr Traits kTraits = {.collective = true};
 
   OpDType dtype;
   std::uint64_t count = 0;  ///< elements per pair of ranks
@@ -116,6 +142,8 @@ struct AllToAll {
   static constexpr auto kOperands =
       std::tuple{read("source", &AllToAll::source), write("destination", &AllToAll::destination)};
   Result<void> check() const;
+  [[nodiscard]] Agreement agreement() const noexcept { return agreed(dtype, count); }
+  [[nodiscard]] Result<void> check_world(int rank, int size) const;
 };
 
 /// A group of sends and receives that progress together (ncclGroupStart … ncclGroupEnd); a single
@@ -125,6 +153,7 @@ struct Exchange {
   static constexpr std::string_view kName = "collective.exchange";
   static constexpr Lane kLane = Lane::collective;
   static constexpr DTypes kDTypes = DTypes::all();
+  static constexpr Traits kTraits = {.collective = true};
   static constexpr bool kHasTail = true;
 
   OpDType dtype;
@@ -132,6 +161,14 @@ struct Exchange {
   static constexpr auto kOperands = std::tuple{};
   Result<void> check() const { return {}; }
 };
+
+/// The messages of an exchange; those of a rank to itself must agree in number and lengths. Errors:
+/// invalid.
+Result<void> check_world(std::span<const PeerTransfer> messages, int rank, int size);
+
+inline const Library kLibrary{&info_of<AllReduce>, &info_of<Reduce>,        &info_of<Broadcast>,
+                              &info_of<AllGather>, &info_of<ReduceScatter>, &info_of<AllToAll>,
+                              &info_of<Exchange>};
 
 }  // namespace troupe::collective
 

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include <troupe/lib/operation.hpp>
+#include <troupe/lib/operation_info.hpp>
 
 /// Operations on memory itself; `Device::fill` and `Device::copy` submit them.
 namespace troupe::memory {
@@ -12,6 +12,7 @@ struct Fill {
   static constexpr std::string_view kName = "memory.fill";
   static constexpr Lane kLane = Lane::memory;
   static constexpr DTypes kDTypes = DTypes::all();
+  static constexpr Traits kTraits = kComputes;
 
   OpDType dtype;
   std::uint64_t count = 0;
@@ -20,6 +21,9 @@ struct Fill {
 
   static constexpr auto kOperands = std::tuple{write("destination", &Fill::destination)};
   Result<void> check() const;
+  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
+    return count * size_of(dtype);
+  }
 };
 
 /// Copies source.bytes bytes; host-to-device, device-to-host or device-to-device as the regions
@@ -29,6 +33,7 @@ struct Copy {
   static constexpr Lane kLane =
       Lane::memory;  ///< copies from and to the host have lanes of their own
   static constexpr DTypes kDTypes = DTypes::all();
+  static constexpr Traits kTraits = kComputes;
 
   OpDType dtype;
   Operand source, destination;
@@ -36,6 +41,7 @@ struct Copy {
   static constexpr auto kOperands =
       std::tuple{read("source", &Copy::source), write("destination", &Copy::destination)};
   Result<void> check() const;
+  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept { return source.bytes; }
 
   [[nodiscard]] Lane lane() const noexcept {
     if ((source.region & kPinnedRegion) != 0) return Lane::host_to_device;
@@ -48,6 +54,7 @@ struct Nop {
   static constexpr std::string_view kName = "memory.nop";
   static constexpr Lane kLane = Lane::memory;
   static constexpr DTypes kDTypes = DTypes::all();
+  static constexpr Traits kTraits = kComputes;
 
   OpDType dtype;
 
@@ -60,6 +67,7 @@ struct Fence {
   static constexpr std::string_view kName = "memory.fence";
   static constexpr Lane kLane = Lane::memory;
   static constexpr DTypes kDTypes = DTypes::all();
+  static constexpr Traits kTraits = {.repeatable = true};
 
   OpDType dtype;
   Operand range;
@@ -110,5 +118,8 @@ struct Fault {
   static constexpr auto kOperands = std::tuple{};
   Result<void> check() const;
 };
+
+inline const Library kLibrary{&info_of<Fill>, &info_of<Copy>, &info_of<Nop>, &info_of<Fence>,
+                              &info_of<Fault>};
 
 }  // namespace troupe::memory

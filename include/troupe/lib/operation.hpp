@@ -19,15 +19,26 @@
 ///       static constexpr std::string_view kName = "blas.axpy";
 ///       static constexpr Lane kLane = Lane::blas;
 ///       static constexpr DTypes kDTypes = DTypes::reals();
+///       static constexpr Traits kTraits = kComputes;
 ///       OpDType dtype; std::int64_t n; … Operand x, y;
 ///       static constexpr auto kOperands = std::tuple{read("x", &Axpy::x), update("y", &Axpy::y)};
 ///       static constexpr auto kInPlace = std::array{InPlace{"x", "y"}};  // see overlap.hpp
 ///       Result<void> check() const;      // extents against Operand::bytes
 ///     };
 ///
-/// Without kInPlace what is written overlaps no other operand. From that come the opcode, the wire
-/// record, validation on both sides of the ring, hazard tracking, the lost set after a fault, the
-/// trace label and the engine's virtual function.
+/// What decides whether results are right is declared, and is the safe answer where it is not:
+/// without kTraits nothing is ever run again or on behalf of another rank, without kInPlace what is
+/// written overlaps no other operand. May be declared beside:
+///
+///     Access access(const Operand&, Access declared) const;  // beta = 0: write, not update
+///     std::uint64_t written(const Operand&) const;  // bytes surely overwritten, from its start
+///     Lane lane() const;                            // where it is not always the same
+///     Agreement agreement() const;                  // collectives: what all ranks say alike
+///     Result<void> check_world(int rank, int size) const;  // collectives: against the world
+///
+/// From that a table is made (operation_info.hpp), and all else works on the table: the wire
+/// record, validation on both sides of the ring, hazard tracking, the lost set after a fault,
+/// replay, tokens, the trace label.
 namespace troupe {
 
 /// What an operation does to an operand.
@@ -43,6 +54,13 @@ struct Operand {
   std::uint64_t bytes = 0;
 
   [[nodiscard]] constexpr bool present() const noexcept { return region != 0; }
+};
+
+/// An operand of a command.
+struct OperandUse {
+  const Operand* range = nullptr;
+  Access access{};
+  std::string_view name;
 };
 
 /// Pinned segments have this bit set in their region id; slabs do not.
@@ -64,6 +82,9 @@ inline constexpr std::uint32_t kTokenRegion = 0x2000'0000u;
 struct Scalar {
   Operand device{};
   double value = 0;
+
+  /// Zero, and known to be so before the operation runs.
+  [[nodiscard]] constexpr bool is_zero() const noexcept { return !device.present() && value == 0; }
 };
 
 /// The queue of a device host that runs an operation: each is one stream, and all but the copy
@@ -87,6 +108,31 @@ constexpr std::string_view to_string(Lane lane) noexcept {
                                                    "rng",    "collective"};
   return kNames[static_cast<std::size_t>(lane)];
 }
+
+/// What may be done with an operation beside running it once, in its place.
+struct Traits {
+  /// From the same inputs it makes the same outputs, and does nothing else: after a fault it may
+  /// run again.
+  bool repeatable = false;
+  bool remote = false;      ///< other ranks may ask for it, see RemoteDevice
+  bool collective = false;  ///< all ranks of an epoch run it together, in one order
+  /// To queue it may block until everything before it on its queue is done.
+  bool blocking = false;
+};
+/// Those of an operation that computes its outputs from its inputs.
+inline constexpr Traits kComputes{.repeatable = true, .remote = true};
+
+/// What all ranks must say alike of a collective: everything but where their own data is.
+struct Agreement {
+  static constexpr std::uint32_t kNone = ~0u;  ///< the operation has no such argument
+
+  std::uint32_t dtype = kNone;
+  std::uint32_t reduction = kNone;  ///< ReduceOp
+  std::uint32_t root = kNone;       ///< rank
+  std::uint64_t count = 0;          ///< elements
+
+  bool operator==(const Agreement&) const = default;
+};
 
 /// A DType on the wire, padded to eight bytes.
 struct alignas(8) OpDType {
@@ -125,74 +171,39 @@ struct PeerTransfer {
 };
 
 template <class Op, class Member>
-struct OperandUse {
+struct DeclaredOperand {
   std::string_view name;
   Member Op::*member;
   Access access;
 };
 template <class Op, class Member>
 constexpr auto read(std::string_view name, Member Op::*member) {
-  return OperandUse<Op, Member>{name, member, Access::read};
+  return DeclaredOperand<Op, Member>{name, member, Access::read};
 }
 template <class Op, class Member>
 constexpr auto write(std::string_view name, Member Op::*member) {
-  return OperandUse<Op, Member>{name, member, Access::write};
+  return DeclaredOperand<Op, Member>{name, member, Access::write};
 }
 template <class Op, class Member>
 constexpr auto update(std::string_view name, Member Op::*member) {
-  return OperandUse<Op, Member>{name, member, Access::update};
+  return DeclaredOperand<Op, Member>{name, member, Access::update};
 }
 
-inline const Operand& operand_of(const Operand& operand) noexcept {
+constexpr const Operand& operand_of(const Operand& operand) noexcept {
   return operand;
 }
-inline const Operand& operand_of(const Scalar& scalar) noexcept {
+constexpr const Operand& operand_of(const Scalar& scalar) noexcept {
+  return scalar.device;
+}
+constexpr Operand& operand_of(Operand& operand) noexcept {
+  return operand;
+}
+constexpr Operand& operand_of(Scalar& scalar) noexcept {
   return scalar.device;
 }
 
-inline Operand& operand_of(Operand& operand) noexcept {
-  return operand;
-}
-inline Operand& operand_of(Scalar& scalar) noexcept {
-  return scalar.device;
-}
-
-template <class Op>
-concept HasTail = requires {
-  requires Op::kHasTail;
-};
-
-/// Calls visit(name, operand, access) for each operand that is present.
-template <class Op, class Visit>
-void for_each_operand(const Op& op, std::span<const PeerTransfer> tail, Visit&& visit) {
-  std::apply(
-      [&](const auto&... use) {
-        (..., (operand_of(op.*(use.member)).present()
-                   ? visit(use.name, operand_of(op.*(use.member)), use.access)
-                   : void()));
-      },
-      Op::kOperands);
-  if constexpr (HasTail<Op>) {
-    for (const auto& part : tail)
-      visit("transfer", part.data, part.receive != 0 ? Access::write : Access::read);
-  }
-}
-
-/// Calls change(operand) for each operand that is present, until one answers with an error.
-template <class Op, class Change>
-Result<void> change_operands(Op& op, Change&& change) {
-  Result<void> outcome;
-  const auto one = [&](Operand& operand) {
-    if (operand.present()) outcome = change(operand);
-    return outcome.ok();
-  };
-  std::apply([&](const auto&... use) { (void)(... && one(operand_of(op.*(use.member)))); },
-             Op::kOperands);
-  return outcome;
-}
-
-/// The wire's name for an operation: FNV-1a of kName (http://www.isthe.com/chongo/tech/comp/fnv),
-/// proven unique over all operations at compile time.
+/// The wire's name for an operation: FNV-1a of kName (http://www.isthe.com/chongo/tech/comp/fnv).
+/// Two operations with the same one cannot be registered in one process.
 template <class Op>
 inline constexpr std::uint32_t opcode_of = [] {
   std::uint32_t hash = 2166136261u;
@@ -202,7 +213,8 @@ inline constexpr std::uint32_t opcode_of = [] {
 
 template <class Op>
 concept Operation = std::is_trivially_copyable_v<Op> && std::is_standard_layout_v<Op> &&
-    requires(const Op& op) {
+                        alignof(Op) == 8 &&
+                    sizeof(Op) % 8 == 0 && requires(const Op& op) {
   { Op::kName } -> std::convertible_to<std::string_view>;
   { op.check() } -> std::same_as<Result<void>>;
 };

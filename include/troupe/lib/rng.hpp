@@ -1,6 +1,5 @@
 #pragma once
 
-#include <troupe/lib/operation.hpp>
 #include <troupe/lib/submit.hpp>
 
 /// Random numbers: Philox4x32-10 (Salmon et al., SC'11, doi:10.1145/2063384.2063405) as cuRAND
@@ -12,6 +11,7 @@ struct Uniform {
   static constexpr std::string_view kName = "rng.uniform";
   static constexpr Lane kLane = Lane::rng;
   static constexpr DTypes kDTypes = DTypes::reals();
+  static constexpr Traits kTraits = {.repeatable = true, .remote = true, .blocking = true};
 
   OpDType dtype;
   std::int64_t n = 0;
@@ -20,6 +20,9 @@ struct Uniform {
 
   static constexpr auto kOperands = std::tuple{write("destination", &Uniform::destination)};
   Result<void> check() const;
+  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
+    return static_cast<std::uint64_t>(n) * size_of(dtype);
+  }
 };
 
 /// destination[i] normal with the given mean and standard deviation; n must be even (Box-Muller
@@ -28,6 +31,7 @@ struct Normal {
   static constexpr std::string_view kName = "rng.normal";
   static constexpr Lane kLane = Lane::rng;
   static constexpr DTypes kDTypes = DTypes::reals();
+  static constexpr Traits kTraits = {.repeatable = true, .remote = true, .blocking = true};
 
   OpDType dtype;
   std::int64_t n = 0;
@@ -37,11 +41,16 @@ struct Normal {
 
   static constexpr auto kOperands = std::tuple{write("destination", &Normal::destination)};
   Result<void> check() const;
+  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
+    return static_cast<std::uint64_t>(n) * size_of(dtype);
+  }
 };
 
 /// Subsequences are so far apart in the generator's sequence. An f32 number takes one place, an f64
 /// number two: f64 subsequences overlap after 2^39 numbers.
 inline constexpr std::uint64_t kSubsequenceStride = std::uint64_t{1} << 40;
+
+inline const Library kLibrary{&info_of<Uniform>, &info_of<Normal>};
 
 }  // namespace troupe::rng
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <troupe/lib/operation.hpp>
 #include <troupe/lib/submit.hpp>
 
 /// Sparse matrices in compressed sparse row and in sliced ELL form, zero-based.
@@ -14,6 +13,7 @@ struct Spmv {
   static constexpr std::string_view kName = "sparse.spmv";
   static constexpr Lane kLane = Lane::sparse;
   static constexpr DTypes kDTypes = DTypes::reals();
+  static constexpr Traits kTraits = kComputes;
 
   OpDType dtype;
   OpDType index_dtype;
@@ -29,6 +29,13 @@ struct Spmv {
                                                read("x", &Spmv::x),
                                                update("y", &Spmv::y)};
   Result<void> check() const;
+  /// With beta = 0 given by value, what stood in y is not read.
+  [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
+    return &range == &y && beta.is_zero() ? Access::write : declared;
+  }
+  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
+    return static_cast<std::uint64_t>(rows) * size_of(dtype);
+  }
 };
 
 /// y = alpha A x + beta y, A being rows x columns in sliced ELL form, as cuSPARSE defines it: see
@@ -39,6 +46,7 @@ struct SpmvSell {
   static constexpr std::string_view kName = "sparse.spmv_sell";
   static constexpr Lane kLane = Lane::sparse;
   static constexpr DTypes kDTypes = DTypes::reals();
+  static constexpr Traits kTraits = kComputes;
 
   OpDType dtype;
   OpDType index_dtype;
@@ -54,6 +62,13 @@ struct SpmvSell {
                                                read("x", &SpmvSell::x),
                                                update("y", &SpmvSell::y)};
   Result<void> check() const;
+  /// With beta = 0 given by value, what stood in y is not read.
+  [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
+    return &range == &y && beta.is_zero() ? Access::write : declared;
+  }
+  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
+    return static_cast<std::uint64_t>(rows) * size_of(dtype);
+  }
 };
 
 /// destination[i] = source[index[i]], i < count; indices i32 or i64.
@@ -61,6 +76,7 @@ struct Gather {
   static constexpr std::string_view kName = "sparse.gather";
   static constexpr Lane kLane = Lane::sparse;
   static constexpr DTypes kDTypes = DTypes::reals();
+  static constexpr Traits kTraits = kComputes;
 
   OpDType dtype;
   OpDType index_dtype;
@@ -71,7 +87,12 @@ struct Gather {
       std::tuple{read("index", &Gather::index), read("source", &Gather::source),
                  write("destination", &Gather::destination)};
   Result<void> check() const;
+  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
+    return static_cast<std::uint64_t>(count) * size_of(dtype);
+  }
 };
+
+inline const Library kLibrary{&info_of<Spmv>, &info_of<SpmvSell>, &info_of<Gather>};
 
 }  // namespace troupe::sparse
 

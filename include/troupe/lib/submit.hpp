@@ -1,15 +1,14 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <initializer_list>
 #include <span>
-#include <string>
+#include <string_view>
 
 #include <troupe/future.hpp>
 #include <troupe/gpu_ref.hpp>
 #include <troupe/lib/operation.hpp>
-#include <troupe/lib/overlap.hpp>
+#include <troupe/lib/operation_info.hpp>
 
 namespace troupe {
 
@@ -41,27 +40,29 @@ using FactorOf = std::type_identity_t<BasicScalarArg<Ref>>;
 
 namespace detail {
 
-/// What a command port needs to know of an operation, whatever its type.
+/// What a command port needs to know of a command. `op`: the operation's bytes, aligned to 8; they
+/// and the tail must outlive it.
 struct CommandView {
-  struct Use {
-    const Operand* operand;
-    Access access;
-    std::string_view name = {};
-  };
-  static constexpr std::size_t kMaxOperands = 8;  ///< beside those in the tail
+  CommandView(const OperationInfo& its_info, std::span<const std::byte> its_op,
+              std::span<const PeerTransfer> its_tail = {}, std::uint32_t its_epoch = 0) noexcept;
 
-  std::uint32_t opcode = 0;
-  std::uint32_t epoch = 0;  ///< collectives: the epoch they belong to; others 0
+  const OperationInfo* info;
+  std::span<const std::byte> op;
+  std::span<const PeerTransfer> tail;
+  std::uint32_t epoch;  ///< collectives: the epoch they belong to; others 0
   /// What transfers and other ranks want done: the epoch in which it may still be submitted; others
   /// 0. What has been submitted no longer depends on it.
   std::uint32_t within = 0;
-  std::uint64_t count = 0;  ///< elements, where the operation has such a field
-  std::int32_t peer = -1;   ///< root or only partner of a collective, -1: none
   bool quiet = false;  ///< its failure is its submitter's alone: Device::take_error() is silent
-  std::span<const std::byte> op;
-  std::span<const PeerTransfer> tail;
-  std::array<Use, kMaxOperands> uses{};
-  std::size_t use_count = 0;
+
+  /// The operands that are present, without the tail's.
+  [[nodiscard]] std::span<const OperandUse> uses() const noexcept {
+    return {uses_.data(), use_count_};
+  }
+
+ private:
+  std::array<OperandUse, OperationInfo::kMaxOperands> uses_{};
+  std::size_t use_count_ = 0;
 };
 
 /// Takes commands in program order. Any thread may submit; the order is that of the calls.
@@ -78,29 +79,14 @@ class Submitter {
   ~Submitter() = default;
 };
 
-/// Checks the operation and submits it.
+/// Checks the operation and submits it. `op`: its bytes, aligned to 8.
+Future<void> submit(Submitter& submitter, const OperationInfo& info, std::span<const std::byte> op,
+                    std::span<const PeerTransfer> tail = {}, std::uint32_t epoch = 0);
+
 template <Operation Op>
 Future<void> submit(Submitter& submitter, const Op& op, std::span<const PeerTransfer> tail = {},
                     std::uint32_t epoch = 0) {
-  if (const auto checked = op.check(); !checked) return submitter.refuse(checked.error());
-  if (const auto apart = check_overlap(op, tail); !apart) return submitter.refuse(apart.error());
-  CommandView view;
-  view.opcode = opcode_of<Op>;
-  view.epoch = epoch;
-  view.op = std::as_bytes(std::span(&op, 1));
-  view.tail = tail;
-  if constexpr (requires { op.count; }) view.count = op.count;
-  if constexpr (requires { op.root; }) view.peer = static_cast<std::int32_t>(op.root);
-  if (!tail.empty() && std::all_of(tail.begin(), tail.end(), [&](const PeerTransfer& part) {
-        return part.peer == tail.front().peer;
-      })) {
-    view.peer = static_cast<std::int32_t>(tail.front().peer);
-  }
-  static_assert(std::tuple_size_v<decltype(Op::kOperands)> <= CommandView::kMaxOperands);
-  for_each_operand(op, {}, [&](std::string_view name, const Operand& operand, Access access) {
-    view.uses[view.use_count++] = {&operand, access, name};
-  });
-  return submitter.submit(view);
+  return submit(submitter, info_of<Op>, std::as_bytes(std::span(&op, 1)), tail, epoch);
 }
 
 /// How long an argument is, and how long it must be.
@@ -111,17 +97,15 @@ struct Length {
 
 /// For calls whose arguments have certain lengths, be it that of one another, where the operation
 /// itself needs that much and would leave the rest alone.
+Future<void> submit_exact(Submitter& submitter, const OperationInfo& info,
+                          std::span<const std::byte> op, std::span<const Length> lengths,
+                          std::uint32_t epoch);
+
 template <Operation Op>
 Future<void> submit_exact(Submitter& submitter, const Op& op, std::initializer_list<Length> lengths,
                           std::uint32_t epoch = 0) {
-  for (const auto& one : lengths) {
-    if (one.is == one.needed) continue;
-    return submitter.refuse({Errc::invalid, 0,
-                             std::string(Op::kName) + ": " + std::string(one.name) + " has " +
-                                 std::to_string(one.is) + " elements, not " +
-                                 std::to_string(one.needed)});
-  }
-  return submit(submitter, op, {}, epoch);
+  return submit_exact(submitter, info_of<Op>, std::as_bytes(std::span(&op, 1)),
+                      {lengths.begin(), lengths.size()}, epoch);
 }
 
 }  // namespace detail

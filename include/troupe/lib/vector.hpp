@@ -1,6 +1,5 @@
 #pragma once
 
-#include <troupe/lib/operation.hpp>
 #include <troupe/lib/submit.hpp>
 
 /// Elementwise operations on vectors that BLAS lacks. troupe's own kernels.
@@ -11,6 +10,7 @@ struct Multiply {
   static constexpr std::string_view kName = "vector.multiply";
   static constexpr Lane kLane = Lane::vector;
   static constexpr DTypes kDTypes = DTypes::reals();
+  static constexpr Traits kTraits = kComputes;
 
   OpDType dtype;
   std::int64_t n = 0;
@@ -20,6 +20,9 @@ struct Multiply {
       std::tuple{read("x", &Multiply::x), read("y", &Multiply::y), write("z", &Multiply::z)};
   static constexpr auto kInPlace = std::array{InPlace{"x", "z"}, InPlace{"y", "z"}};
   Result<void> check() const;
+  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
+    return static_cast<std::uint64_t>(n) * size_of(dtype);
+  }
 };
 
 /// z[i] = x[i] / y[i], i < n, with IEEE semantics for y[i] = 0.
@@ -27,6 +30,7 @@ struct Divide {
   static constexpr std::string_view kName = "vector.divide";
   static constexpr Lane kLane = Lane::vector;
   static constexpr DTypes kDTypes = DTypes::reals();
+  static constexpr Traits kTraits = kComputes;
 
   OpDType dtype;
   std::int64_t n = 0;
@@ -36,6 +40,9 @@ struct Divide {
       std::tuple{read("x", &Divide::x), read("y", &Divide::y), write("z", &Divide::z)};
   static constexpr auto kInPlace = std::array{InPlace{"x", "z"}, InPlace{"y", "z"}};
   Result<void> check() const;
+  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
+    return static_cast<std::uint64_t>(n) * size_of(dtype);
+  }
 };
 
 /// y[i] = alpha x[i] + beta y[i], i < n. With beta = 0 given by value, y need not be initialised.
@@ -43,6 +50,7 @@ struct Axpby {
   static constexpr std::string_view kName = "vector.axpby";
   static constexpr Lane kLane = Lane::vector;
   static constexpr DTypes kDTypes = DTypes::reals();
+  static constexpr Traits kTraits = kComputes;
 
   OpDType dtype;
   std::int64_t n = 0;
@@ -54,7 +62,16 @@ struct Axpby {
                  update("y", &Axpby::y)};
   static constexpr auto kInPlace = std::array{InPlace{"x", "y"}};
   Result<void> check() const;
+  /// With beta = 0 given by value, what stood in y is not read.
+  [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
+    return &range == &y && beta.is_zero() ? Access::write : declared;
+  }
+  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
+    return static_cast<std::uint64_t>(n) * size_of(dtype);
+  }
 };
+
+inline const Library kLibrary{&info_of<Multiply>, &info_of<Divide>, &info_of<Axpby>};
 
 }  // namespace troupe::vector
 

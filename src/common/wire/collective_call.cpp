@@ -3,19 +3,24 @@
 #include <algorithm>
 #include <map>
 
-#include "common/wire/record.hpp"
+#include <troupe/lib/collective.hpp>
 
 namespace troupe::wire {
 
+CollectiveCall call_of(const OperationInfo& info, const std::byte* op) {
+  return {.opcode = info.opcode, .agreement = info.agreement(op)};
+}
+
 std::string to_string(const CollectiveCall& call) {
+  const auto& [dtype, reduction, root, count] = call.agreement;
   std::string text(operation_name(call.opcode));
-  if (call.dtype < kDTypeCount) {
-    text += " of " + std::to_string(call.count) + " " +
-            std::string(troupe::to_string(static_cast<DType>(call.dtype)));
+  if (dtype < kDTypeCount) {
+    text += " of " + std::to_string(count) + " " +
+            std::string(troupe::to_string(static_cast<DType>(dtype)));
   }
-  if (call.op < collective::kReduceOpCount)
-    text += ", " + std::string(collective::to_string(static_cast<ReduceOp>(call.op)));
-  if (call.root != CollectiveCall::kNone) text += ", root " + std::to_string(call.root);
+  if (reduction < collective::kReduceOpCount)
+    text += ", " + std::string(collective::to_string(static_cast<ReduceOp>(reduction)));
+  if (root != Agreement::kNone) text += ", root " + std::to_string(root);
   if (call.refused != 0) text += ", refused there";
   return text;
 }

@@ -5,35 +5,21 @@
 #include <utility>
 #include <vector>
 
-#include <troupe/lib/operations.hpp>
+#include <troupe/lib/operation_info.hpp>
 
 namespace troupe::wire {
 
-/// What all ranks must say alike in a collective: everything but where their own data is.
+/// A collective as the ranks compare it.
 struct CollectiveCall {
-  static constexpr std::uint32_t kNone = ~0u;  ///< the operation has no such argument
-
   std::uint32_t opcode = 0;
-  std::uint32_t dtype = kNone;
-  std::uint32_t op = kNone;    ///< ReduceOp
-  std::uint32_t root = kNone;  ///< rank
-  std::uint32_t refused = 0;   ///< 1: the rank finds its own arguments wrong, and takes no part
-  std::uint64_t count = 0;     ///< elements
+  std::uint32_t refused = 0;  ///< 1: the rank finds its own arguments wrong, and takes no part
+  Agreement agreement;
 
   bool operator==(const CollectiveCall&) const = default;
 };
 
-template <class Op>
-CollectiveCall call_of(const Op& op) {
-  CollectiveCall call{.opcode = opcode_of<Op>};
-  if constexpr (requires { op.count; }) {
-    call.dtype = static_cast<std::uint32_t>(DType(op.dtype));
-    call.count = op.count;
-  }
-  if constexpr (requires { op.op; }) call.op = static_cast<std::uint32_t>(op.op);
-  if constexpr (requires { op.root; }) call.root = op.root;
-  return call;
-}
+/// What is called: an operation that has an agreement().
+CollectiveCall call_of(const OperationInfo& info, const std::byte* op);
 
 /// `collective.all_reduce of 64 f32, sum`
 std::string to_string(const CollectiveCall& call);

@@ -6,6 +6,12 @@
 namespace troupe::detail {
 namespace {
 
+struct NamedRange {
+  std::string_view name;
+  const Operand* range = nullptr;
+  bool written = false;
+};
+
 std::string place(const Operand& range) {
   return "[" + std::to_string(range.offset) + ", " + std::to_string(range.offset + range.bytes) +
          ")";
@@ -31,8 +37,7 @@ Error refused(std::string_view operation, const NamedRange& a, const NamedRange&
               place(*other.range) + "): " + std::string(remedy)};
 }
 
-}  // namespace
-
+/// Whether two ranges that overlap may, as `rules` say; the error is the answer else.
 Result<void> judge_overlap(std::string_view operation, const NamedRange& a, const NamedRange& b,
                            std::span<const InPlace> rules) {
   const auto rule = std::find_if(rules.begin(), rules.end(), [&](const InPlace& one) {
@@ -47,6 +52,7 @@ Result<void> judge_overlap(std::string_view operation, const NamedRange& a, cons
   return refused(operation, a, b, "in place one is this rank's part of the other");
 }
 
+/// The ranges of a grouped operation: nothing that is received into overlaps any other of them.
 Result<void> check_transfers(std::string_view operation, std::span<const PeerTransfer> tail) {
   std::vector<NamedRange> sorted;
   sorted.reserve(tail.size());
@@ -73,6 +79,23 @@ Result<void> check_transfers(std::string_view operation, std::span<const PeerTra
     if (range.written && further(written, range)) written = &range;
   }
   return {};
+}
+
+}  // namespace
+
+Result<void> check_overlap(std::string_view operation, std::span<const InPlace> rules,
+                           std::span<const OperandUse> uses, std::span<const PeerTransfer> tail) {
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    for (std::size_t j = i + 1; j < uses.size(); ++j) {
+      const auto &a = uses[i], &b = uses[j];
+      if (a.access == Access::read && b.access == Access::read) continue;
+      if (!overlap(*a.range, *b.range)) continue;
+      auto judged = judge_overlap(operation, {a.name, a.range, a.access != Access::read},
+                                  {b.name, b.range, b.access != Access::read}, rules);
+      if (!judged.ok()) return judged;
+    }
+  }
+  return tail.empty() ? Result<void>() : check_transfers(operation, tail);
 }
 
 }  // namespace troupe::detail

@@ -5,6 +5,7 @@
 
 #include "common/ipc/life_lock.hpp"
 #include "common/ipc/ring.hpp"
+#include "common/wire/library_stamps.hpp"
 
 namespace troupe::wire {
 
@@ -27,11 +28,15 @@ struct PortHeader {
   ipc::RingControl command;  ///< rank to host
   ipc::RingControl reply;    ///< host to rank
 
+  /// The operations that the rank knows. Written before the device host starts, which ends if it
+  /// knows others.
+  LibraryStamps libraries;
+
   /// Written by the device host before `ready`: the process that was started may be its wrapper.
   std::atomic<std::int32_t> host_pid;
 };
 
-inline constexpr std::uint64_t kPortVersion = 2;
+inline constexpr std::uint64_t kPortVersion = 3;
 inline constexpr std::uint64_t kPortDataOffset = 4096;
 static_assert(sizeof(PortHeader) <= kPortDataOffset);
 

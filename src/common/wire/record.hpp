@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +8,7 @@
 #include <vector>
 
 #include <troupe/error.hpp>
-#include <troupe/lib/operations.hpp>
+#include <troupe/lib/operation_info.hpp>
 #include <troupe/lib/submit.hpp>
 
 /// Command and reply records as they stand in the rings, and how untrusted ones are read.
@@ -32,14 +31,8 @@ struct CommandHeader {
 };
 static_assert(sizeof(CommandHeader) == 24);
 
-namespace detail {
-template <class... Ops>
-constexpr std::size_t largest(OperationList<Ops...>) {
-  return std::max({sizeof(Ops)...});
-}
-}  // namespace detail
 /// Bytes of the largest operation.
-inline constexpr std::size_t kMaxOpBytes = detail::largest(Operations{});
+inline constexpr std::size_t kMaxOpBytes = 1024;
 
 /// At most this many messages in one grouped point-to-point operation.
 inline constexpr std::uint32_t kMaxTail = 4096;
@@ -69,38 +62,34 @@ void encode(const troupe::detail::CommandView& command, std::uint64_t ticket,
 /// keeps its storage.
 class Command {
  public:
+  Command() = default;
+  Command(const Command&) = delete;  // operands() points into it
+  Command& operator=(const Command&) = delete;
+
   /// Reads a record. Errors name what is wrong with it; the object is then not to be used.
   Result<void> decode(std::span<const std::byte> record);
 
   [[nodiscard]] const CommandHeader& header() const noexcept { return header_; }
-  [[nodiscard]] std::string_view name() const noexcept { return name_; }
+  [[nodiscard]] const OperationInfo& info() const noexcept { return *info_; }
+  [[nodiscard]] std::string_view name() const noexcept { return info_->name; }
+  /// The operation's bytes.
+  [[nodiscard]] const std::byte* op() const noexcept { return storage_.data(); }
   [[nodiscard]] std::span<const PeerTransfer> tail() const noexcept { return tail_; }
+  /// All operands that are present, those of the tail last.
+  [[nodiscard]] std::span<const OperandUse> operands() const noexcept { return operands_; }
 
-  /// Calls visit(const Op&) with the operation in its own type.
-  template <class Visit>
-  void visit(Visit&& visitor) const {
-    visit_in(Operations{}, std::forward<Visit>(visitor));
-  }
-  /// Calls visitor(name, operand, access) for each operand.
-  template <class Visit>
-  void for_each_operand(Visit&& visitor) const {
-    visit([&](const auto& op) { troupe::for_each_operand(op, tail_, visitor); });
+  /// The operation, if it is an Op; nullptr: it is another.
+  template <Operation Op>
+  [[nodiscard]] const Op* as() const noexcept {
+    return header_.opcode == opcode_of<Op> ? reinterpret_cast<const Op*>(op()) : nullptr;
   }
 
  private:
-  template <class... Ops, class Visit>
-  void visit_in(OperationList<Ops...>, Visit&& visitor) const {
-    (void)(... || (header_.opcode == opcode_of<Ops> &&
-                   (visitor(*reinterpret_cast<const Ops*>(storage_.data())), true)));
-  }
-
   CommandHeader header_;
-  std::string_view name_;
+  const OperationInfo* info_ = nullptr;
   alignas(8) std::array<std::byte, kMaxOpBytes> storage_;
   std::vector<PeerTransfer> tail_;
+  std::vector<OperandUse> operands_;
 };
-
-/// The kName of an opcode, or "unknown".
-std::string_view operation_name(std::uint32_t opcode) noexcept;
 
 }  // namespace troupe::wire

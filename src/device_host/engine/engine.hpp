@@ -10,7 +10,8 @@
 #include <vector>
 
 #include <troupe/error.hpp>
-#include <troupe/lib/operations.hpp>
+#include <troupe/lib/memory.hpp>
+#include <troupe/lib/operation_info.hpp>
 
 #include "common/ipc/unique_fd.hpp"
 #include "device_host/queue.hpp"
@@ -133,30 +134,7 @@ class Call {
   std::span<const PeerTransfer> tail_;
 };
 
-/// The engine's function for one operation: queues it on call.queue(). An error means that nothing
-/// was queued, but for peer_lost: the communicator broke, and part of the operation may run until
-/// the communicator is aborted.
-template <class Op>
-class Executes {
- public:
-  virtual Result<void> run(const Op& op, const Call& call) = 0;
-
- protected:
-  ~Executes() = default;
-};
-
-template <class List>
-class ExecutesAll;
-template <class... Ops>
-class ExecutesAll<OperationList<Ops...>> : public Executes<Ops>... {
- public:
-  using Executes<Ops>::run...;
-
- protected:
-  ~ExecutesAll() = default;
-};
-
-class Engine : public ExecutesAll<Operations> {
+class Engine {
  public:
   virtual ~Engine() = default;
   Engine() = default;
@@ -190,8 +168,9 @@ class Engine : public ExecutesAll<Operations> {
   /// The links that the command is the first to use. NCCL connects two ranks when the first message
   /// between them is queued, and blocks until both have got there: where this is not empty, run()
   /// must not be called before open_links() has ended. Reactor; not during open_links().
-  virtual std::vector<Link> new_links(const collective::AllToAll&, const Call&) { return {}; }
-  virtual std::vector<Link> new_links(const collective::Exchange&, const Call&) { return {}; }
+  virtual std::vector<Link> new_links(const OperationInfo&, const std::byte*, const Call&) {
+    return {};
+  }
   /// Connects this rank with its peers, who do the same for their next command. Helper thread;
   /// blocks until they have come or the communicator is aborted; meanwhile nothing may be run on
   /// the collective lane. Errors: world_reformed if it was aborted, NCCL's.
@@ -249,13 +228,16 @@ class Engine : public ExecutesAll<Operations> {
   /// `unsupported` where there is no such thing. The process-level faults are the reactor's own.
   virtual Result<void> suffer(memory::FaultKind kind, Queue queue) = 0;
 
-  Result<void> run(const memory::Nop&, const Call&) final { return {}; }
-  /// The order among the queues is all there is to it.
-  Result<void> run(const memory::Fence&, const Call&) final { return {}; }
-  Result<void> run(const memory::Fault& op, const Call& call) final {
-    return suffer(op.kind, call.queue());
+  // Operations.
+
+  /// Queues the operation, given by its bytes, on call.queue(). An error means that nothing was
+  /// queued, but for peer_lost: the communicator broke, and part of the operation may run until the
+  /// communicator is aborted. Errors: `unsupported` for one that this engine does not have.
+  virtual Result<void> run(const OperationInfo& info, const std::byte* op, const Call& call) = 0;
+  template <Operation Op>
+  Result<void> run(const Op& op, const Call& call) {
+    return run(info_of<Op>, reinterpret_cast<const std::byte*>(&op), call);
   }
-  using ExecutesAll<Operations>::run;
 };
 
 /// What an engine's library offers: the one function through which it is made. May block (context

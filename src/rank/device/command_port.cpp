@@ -52,8 +52,8 @@ Result<void> CommandPort::admit(const detail::CommandView& command) const {
   const auto epoch = epoch_.load(std::memory_order_acquire);
   if (command.epoch != 0 && command.epoch != epoch) {
     return Error{Errc::world_reformed, 0,
-                 std::string(wire::operation_name(command.opcode)) + ": its epoch, " +
-                     std::to_string(command.epoch) + ", has ended: call World::wait_active()"};
+                 std::string(command.info->name) + ": its epoch, " + std::to_string(command.epoch) +
+                     ", has ended: call World::wait_active()"};
   }
   if (command.within != 0 && command.within != epoch) {
     return Error{Errc::world_reformed, 0,
@@ -64,12 +64,11 @@ Result<void> CommandPort::admit(const detail::CommandView& command) const {
   };
   const auto stale = [&](std::string_view name, const Operand& operand) {
     return Error{Errc::stale, 0,
-                 std::string(wire::operation_name(command.opcode)) + ": " + std::string(name) +
-                     ": " + buffers_.explain(operand)};
+                 std::string(command.info->name) + ": " + std::string(name) + ": " +
+                     buffers_.explain(operand)};
   };
-  for (std::size_t i = 0; i < command.use_count; ++i) {
-    const auto& use = command.uses[i];
-    if (!known(*use.operand)) return stale(use.name, *use.operand);
+  for (const auto& use : command.uses()) {
+    if (!known(*use.range)) return stale(use.name, *use.range);
   }
   for (const auto& part : command.tail) {
     if (!known(part.data)) return stale(part.receive != 0 ? "receives" : "sends", part.data);
@@ -106,8 +105,7 @@ CommandPort::Push CommandPort::push(const detail::CommandView& command, Future<v
   slot.record.clear();
   slot.died_in_flight = false;
   slot.quiet = command.quiet;
-  for (std::size_t i = 0; i < command.use_count; ++i)
-    note_use(slot, ticket, *command.uses[i].operand, command.uses[i].access);
+  for (const auto& use : command.uses()) note_use(slot, ticket, *use.range, use.access);
   for (const auto& part : command.tail)
     note_use(slot, ticket, part.data, part.receive != 0 ? Access::write : Access::read);
   auto* const state = new detail::State<void>(this, detail::StateBase::TwoReferences{});
@@ -115,7 +113,7 @@ CommandPort::Push CommandPort::push(const detail::CommandView& command, Future<v
   tickets_.open(slot, detail::StatePtr<detail::State<void>>(state));
   if (options_.flight != nullptr) {
     // An exchange is the business of some ranks only: it has no place in the world's count.
-    const bool of_world = command.epoch != 0 && command.opcode != opcode_of<collective::Exchange>;
+    const bool of_world = command.epoch != 0 && command.info->agreement != nullptr;
     options_.flight->submitted(ticket, command, of_world ? ++collectives_ : 0);
   }
   if (producer_.commit()) link_->command_bell().ring();

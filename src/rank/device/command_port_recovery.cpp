@@ -79,10 +79,10 @@ Error CommandPort::with_what_ran(const Error& error, const InFlight& in_flight) 
 }
 
 void CommandPort::lose_pinned(const wire::Command& command, Settled& settled) {
-  command.for_each_operand([&](std::string_view, const Operand& operand, Access access) {
-    if (access != Access::read && (operand.region & kPinnedRegion) != 0)
-      settled.lost_pinned.add(operand.region, operand.offset, operand.bytes);
-  });
+  for (const auto& [range, access, name] : command.operands()) {
+    if (access != Access::read && (range->region & kPinnedRegion) != 0)
+      settled.lost_pinned.add(range->region, range->offset, range->bytes);
+  }
 }
 
 CommandPort::Settled CommandPort::take_answers(Resolved& resolved) {
@@ -214,14 +214,15 @@ std::optional<Error> CommandPort::obstacle(const wire::Command& command, const S
   std::string stale;
   bool apart = false;
   const auto& lost = settled.lost_buffers;
-  command.for_each_operand([&](std::string_view name, const Operand& operand, Access) {
+  for (const auto& [range, access, name] : command.operands()) {
+    const auto& operand = *range;
     apart |= (operand.region & kPinnedRegion) != 0 && (operand.region & kApartRegion) != 0;
     const bool gone = (operand.region & kPinnedRegion) != 0
                           ? settled.lost_pinned.overlaps(operand)
                           : !in_no_table(operand) &&
                                 std::find(lost.begin(), lost.end(), operand.buffer) != lost.end();
     if (gone && stale.empty()) stale = name;
-  });
+  }
   if (apart && moves)
     return Error{Errc::device_lost, 0, "memory that the next host lacks: " + error.message};
   if (!stale.empty()) {

@@ -41,8 +41,7 @@ CommandPort::Hindrance CommandPort::hindrance(const detail::CommandView& command
     const auto here = way(operand, access);
     if (here != Way::clear) found = {here, operand};
   };
-  for (std::size_t i = 0; i < command.use_count; ++i)
-    look(*command.uses[i].operand, command.uses[i].access);
+  for (const auto& use : command.uses()) look(*use.range, use.access);
   for (const auto& part : command.tail)
     look(part.data, part.receive != 0 ? Access::write : Access::read);
   return found;

@@ -1,5 +1,7 @@
 #include "rank/device/device_actor.hpp"
 
+#include <troupe/lib/memory.hpp>
+
 #include "common/actor/patient_tell.hpp"
 #include "common/core/log.hpp"
 

@@ -37,6 +37,15 @@ constexpr std::uint64_t pair_of(std::uint32_t high, std::uint32_t low) {
   return std::uint64_t{high} << 32 | low;
 }
 
+/// The rank that all messages go to or come from; ~0u: there are several, or no messages.
+std::uint32_t only_peer(std::span<const PeerTransfer> messages) {
+  const bool one = !messages.empty() &&
+                   std::all_of(messages.begin(), messages.end(), [&](const PeerTransfer& message) {
+                     return message.peer == messages.front().peer;
+                   });
+  return one ? messages.front().peer : ~0u;
+}
+
 // SIGUSR2 is the process's, recorders come and go: the one that is there hears it.
 std::atomic<int> signal_bell{-1};
 std::atomic<bool> signalled{false};
@@ -94,7 +103,7 @@ std::string host_name() {
 
 nlohmann::json to_json(const FlightRecorder::Record& record) {
   nlohmann::json json{{"ticket", record.ticket},
-                      {"op", wire::operation_name(record.opcode)},
+                      {"op", operation_name(record.opcode)},
                       {"bytes", record.bytes},
                       {"submitted_ns", record.submitted.count()}};
   if (record.epoch != 0) json["epoch"] = record.epoch;
@@ -145,7 +154,7 @@ void FlightRecorder::submitted(std::uint64_t ticket, const detail::CommandView& 
                                std::uint32_t collective) noexcept {
   if (options_.records == 0) return;
   std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < command.use_count; ++i) bytes += command.uses[i].operand->bytes;
+  for (const auto& use : command.uses()) bytes += use.range->bytes;
   for (const auto& part : command.tail) bytes += part.data.bytes;
   auto& word = slot_of(ticket).word;
   const auto set = [&](Word which, std::uint64_t value) {
@@ -153,10 +162,13 @@ void FlightRecorder::submitted(std::uint64_t ticket, const detail::CommandView& 
   };
   set(kTicket, 0);
   std::atomic_thread_fence(std::memory_order_release);
-  set(kWhat, pair_of(command.opcode, command.epoch));
+  const auto agreed =
+      command.info->agreement != nullptr ? command.info->agreement(command.op.data()) : Agreement();
+  set(kWhat, pair_of(command.info->opcode, command.epoch));
   set(kBytes, bytes);
-  set(kCount, command.count);
-  set(kPeer, pair_of(static_cast<std::uint32_t>(command.peer), collective));
+  set(kCount, agreed.count);
+  set(kPeer,
+      pair_of(agreed.root != Agreement::kNone ? agreed.root : only_peer(command.tail), collective));
   set(kSubmitted, ticks());
   word[kTicket].store(ticket, std::memory_order_release);
   if (collective != 0) world_.store(pair_of(command.epoch, collective), std::memory_order_relaxed);
@@ -223,7 +235,7 @@ FlightRecorder::Dump FlightRecorder::take(std::string reason) {
 std::string FlightRecorder::describe(std::uint64_t ticket) const {
   for (const auto& record : records()) {
     if (record.ticket != ticket) continue;
-    std::string text(wire::operation_name(record.opcode));
+    std::string text(operation_name(record.opcode));
     if (record.count != 0) text += " of " + std::to_string(record.count) + " elements";
     if (record.collective != 0) {
       text += " (collective " + std::to_string(record.collective) + " of epoch " +

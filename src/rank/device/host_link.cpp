@@ -32,6 +32,8 @@ Result<std::shared_ptr<HostLink>> HostLink::create(const HostLaunch& launch, std
   if (!command_bell) return command_bell.error();
   auto reply_bell = ipc::Doorbell::create();
   if (!reply_bell) return reply_bell.error();
+  const auto stamps = wire::library_stamps();
+  if (!stamps) return stamps.error();
   auto sockets = ipc::Socket::make_pair();
   if (!sockets) return sockets.error();
   std::shared_ptr<HostLink> link(new HostLink);
@@ -44,6 +46,7 @@ Result<std::shared_ptr<HostLink>> HostLink::create(const HostLaunch& launch, std
   link->host_socket_ = std::move(sockets->second);
   auto& header = link->header();
   header.version = wire::kPortVersion;
+  header.libraries = *stamps;
   header.life.init();
   header.command_capacity = launch.ring_bytes;
   header.reply_capacity = kReplyRingBytes;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <troupe/lib/memory.hpp>
+
 namespace troupe::rank {
 
 Loans::Loans(CommandPort& port, Allocate allocate) : port_(&port), allocate_(std::move(allocate)) {

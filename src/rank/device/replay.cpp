@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <type_traits>
 
 namespace troupe::rank {
 namespace {
@@ -12,28 +11,6 @@ constexpr bool reads(Access access) {
 }
 constexpr bool writes(Access access) {
   return access != Access::read;
-}
-
-/// How many bytes an operation is sure to write from the start of its pure output; the operand may
-/// be longer.
-template <class Op>
-std::uint64_t bytes_written(const Op& op) {
-  if constexpr (std::is_same_v<Op, memory::Copy>) {
-    return op.source.bytes;
-  } else if constexpr (std::is_same_v<Op, blas::Dot> || std::is_same_v<Op, blas::Nrm2>) {
-    return size_of(op.dtype);
-  } else if constexpr (requires { op.count; }) {
-    return static_cast<std::uint64_t>(op.count) * size_of(op.dtype);
-  } else if constexpr (requires { op.n; }) {
-    return static_cast<std::uint64_t>(op.n) * size_of(op.dtype);
-  } else {
-    return 0;
-  }
-}
-
-template <class Op>
-constexpr bool repeatable() {
-  return Op::kLane != Lane::collective && !std::is_same_v<Op, memory::Fault>;
 }
 
 }  // namespace
@@ -75,27 +52,24 @@ bool ByteRanges::within(const ByteRanges& other, const Operand& range) const {
 }
 
 void ReplayPlan::add_in_flight(const wire::Command& command) {
-  command.for_each_operand([&](std::string_view, const Operand& operand, Access access) {
-    if (writes(access)) suspect_.add(operand.region, operand.offset, operand.bytes);
-  });
+  for (const auto& [range, access, name] : command.operands()) {
+    if (writes(access)) suspect_.add(range->region, range->offset, range->bytes);
+  }
 }
 
 bool ReplayPlan::runs_again(const wire::Command& command) {
-  bool again = true;
-  std::uint64_t written = 0;
-  command.visit([&](const auto& op) {
-    again = repeatable<std::remove_cvref_t<decltype(op)>>();
-    written = bytes_written(op);
-  });
-  command.for_each_operand([&](std::string_view, const Operand& operand, Access access) {
-    again = again && (operand.region & kForeignRegion) == 0 &&
-            (!reads(access) || suspect_.within(renewed_, operand));
-  });
-  if (!again) return false;
-  command.for_each_operand([&](std::string_view, const Operand& operand, Access access) {
-    if (access == Access::write)
-      renewed_.add(operand.region, operand.offset, std::min(operand.bytes, written));
-  });
+  const auto& info = command.info();
+  if (!info.traits.repeatable) return false;
+  for (const auto& [range, access, name] : command.operands()) {
+    if ((range->region & kForeignRegion) != 0) return false;
+    if (reads(access) && !suspect_.within(renewed_, *range)) return false;
+  }
+  for (const auto& operand : info.operands) {
+    const auto& range = info.operand(command.op(), operand);
+    if (!range.present() || info.access(command.op(), operand) != Access::write) continue;
+    const auto written = info.written(command.op(), operand);
+    renewed_.add(range.region, range.offset, std::min(range.bytes, written));
+  }
   return true;
 }
 

@@ -5,7 +5,6 @@
 
 #include "common/core/log.hpp"
 #include "common/wire/collective_call.hpp"
-#include "common/wire/record.hpp"
 
 namespace troupe::rank {
 namespace {
@@ -24,13 +23,9 @@ struct Head {
 };
 
 std::string describe(const detail::CommandView& command) {
-  std::vector<std::byte> record(wire::record_bytes(command));
-  wire::encode(command, 0, record);
-  wire::Command decoded;
-  std::string text;
-  if (decoded.decode(record).ok())
-    decoded.visit([&](const auto& op) { text = to_string(wire::call_of(op)); });
-  return text;
+  const auto& info = *command.info;
+  if (info.agreement == nullptr) return std::string(info.name);
+  return to_string(wire::call_of(info, command.op.data()));
 }
 
 }  // namespace

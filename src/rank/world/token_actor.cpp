@@ -30,12 +30,6 @@ class Guest final : public detail::Submitter {
   std::uint32_t epoch_;
 };
 
-template <class Op>
-constexpr bool may_be_asked_for() {
-  return Op::kLane != Lane::collective && !std::is_same_v<Op, memory::Fault> &&
-         !std::is_same_v<Op, memory::Fence>;
-}
-
 /// What a token's operand names on this rank.
 Result<Operand> translated(const Operand& named, int rank, const CommandPort& port) {
   if (named.region != (kTokenRegion | static_cast<std::uint32_t>(rank)))
@@ -49,25 +43,20 @@ Result<Future<void>> submit_named(std::span<const std::byte> record, int rank,
                                   const CommandPort& port, detail::Submitter& submitter) {
   wire::Command command;
   if (auto decoded = command.decode(record); !decoded) return decoded.error();
-  Result<void> named;
-  Future<void> submitted;
-  command.visit([&]<class Op>(const Op& op) {
-    if constexpr (may_be_asked_for<Op>()) {
-      auto here = op;
-      named = change_operands(here, [&](Operand& operand) -> Result<void> {
-        auto range = translated(operand, rank, port);
-        if (!range) return range.error();
-        operand = *range;
-        return {};
-      });
-      if (named.ok()) submitted = detail::submit(submitter, here);
-    } else {
-      named =
-          Error{Errc::unsupported, 0, std::string(Op::kName) + " cannot be asked of another rank"};
-    }
-  });
-  if (!named) return named.error();
-  return submitted;
+  const auto& info = command.info();
+  if (!info.traits.remote) {
+    return Error{Errc::unsupported, 0, std::string(info.name) + " cannot be asked of another rank"};
+  }
+  alignas(8) std::array<std::byte, wire::kMaxOpBytes> here;
+  std::memcpy(here.data(), command.op(), info.bytes);
+  for (const auto& operand : info.operands) {
+    auto& range = info.operand(here.data(), operand);
+    if (!range.present()) continue;
+    auto named = translated(range, rank, port);
+    if (!named) return named.error();
+    range = *named;
+  }
+  return detail::submit(submitter, info, std::span(here).first(info.bytes));
 }
 
 TokenActor::TokenActor(TokenParts* parts)

@@ -52,10 +52,10 @@ class TokenRouter::Remote final : public detail::Submitter {
       return failed(port, {Errc::peer_lost, 0,
                            "there is no rank " + std::to_string(rank_.value) + " in the world"});
     }
-    for (std::size_t i = 0; i < command.use_count; ++i) {
-      if (command.uses[i].operand->region != (kTokenRegion | static_cast<std::uint32_t>(owner_)))
+    for (const auto& use : command.uses()) {
+      if (use.range->region != (kTokenRegion | static_cast<std::uint32_t>(owner_)))
         return failed(port, {Errc::invalid, 0,
-                             "operand " + std::to_string(i) + " of a command for rank " +
+                             "operand " + std::string(use.name) + " of a command for rank " +
                                  std::to_string(owner_) + " does not lie there"});
     }
     std::vector<std::byte> record(wire::record_bytes(command));

@@ -1,16 +1,27 @@
 #include <utility>
 
 #include "device_host/engine/cpu/cpu_engine.hpp"
-#include "device_host/engine/world_bounds.hpp"
 
 namespace troupe::host::cpu {
+
+namespace {
+
+template <class Op>
+Result<void> fits(const Op& op, int rank, int size) {
+  return op.check_world(rank, size);
+}
+Result<void> fits(std::span<const PeerTransfer> messages, int rank, int size) {
+  return collective::check_world(messages, rank, size);
+}
+
+}  // namespace
 
 template <class Checked>
 Result<void> CpuEngine::submit_collective(const Checked& checked,
                                           std::function<void(Communicator&)> work) {
   auto current = communicator();
   if (!current) return current.error();
-  if (auto fits = check_world(checked, (*current)->rank(), (*current)->size()); !fits) return fits;
+  if (auto right = fits(checked, (*current)->rank(), (*current)->size()); !right) return right;
   auto over = (*current)->ended();
   auto execute = [communicator = *current, work = std::move(work)] {
     if (!communicator->ended()->load()) work(*communicator);

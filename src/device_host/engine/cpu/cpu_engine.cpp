@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "device_host/engine/cpu/host_info.hpp"
+#include "device_host/engine/runners.hpp"
 
 namespace troupe::host::cpu {
 
@@ -31,6 +32,16 @@ CpuEngine::~CpuEngine() {
   collective_.drop_work();
   compute_.finish();
   collective_.finish();
+}
+
+Result<void> CpuEngine::run(const OperationInfo& info, const std::byte* op, const Call& call) {
+  static const auto runners = Runners<CpuEngine>::of<
+      memory::Fill, memory::Copy, vector::Multiply, vector::Divide, vector::Axpby, blas::Axpy,
+      blas::Dot, blas::Nrm2, blas::Scal, blas::Copy, blas::Gemv, blas::Gemm, sparse::Spmv,
+      sparse::SpmvSell, sparse::Gather, rng::Uniform, rng::Normal, collective::AllReduce,
+      collective::Reduce, collective::Broadcast, collective::AllGather, collective::ReduceScatter,
+      collective::AllToAll, collective::Exchange>();
+  return runners.run(*this, info, op, call);
 }
 
 // Memory.

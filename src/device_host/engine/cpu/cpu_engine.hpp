@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <troupe/lib/operations.hpp>
+
 #include "device_host/engine/cpu/communicator.hpp"
 #include "device_host/engine/cpu/random.hpp"
 #include "device_host/engine/cpu/worker.hpp"
@@ -76,31 +78,31 @@ class CpuEngine final : public Engine {
 
   Result<void> suffer(memory::FaultKind kind, Queue queue) override;
 
-  using Engine::run;
-  Result<void> run(const memory::Fill& op, const Call& call) override;
-  Result<void> run(const memory::Copy& op, const Call& call) override;
-  Result<void> run(const vector::Multiply& op, const Call& call) override;
-  Result<void> run(const vector::Divide& op, const Call& call) override;
-  Result<void> run(const vector::Axpby& op, const Call& call) override;
-  Result<void> run(const blas::Axpy& op, const Call& call) override;
-  Result<void> run(const blas::Dot& op, const Call& call) override;
-  Result<void> run(const blas::Nrm2& op, const Call& call) override;
-  Result<void> run(const blas::Scal& op, const Call& call) override;
-  Result<void> run(const blas::Copy& op, const Call& call) override;
-  Result<void> run(const blas::Gemv& op, const Call& call) override;
-  Result<void> run(const blas::Gemm& op, const Call& call) override;
-  Result<void> run(const sparse::Spmv& op, const Call& call) override;
-  Result<void> run(const sparse::SpmvSell& op, const Call& call) override;
-  Result<void> run(const sparse::Gather& op, const Call& call) override;
-  Result<void> run(const rng::Uniform& op, const Call& call) override;
-  Result<void> run(const rng::Normal& op, const Call& call) override;
-  Result<void> run(const collective::AllReduce& op, const Call& call) override;
-  Result<void> run(const collective::Reduce& op, const Call& call) override;
-  Result<void> run(const collective::Broadcast& op, const Call& call) override;
-  Result<void> run(const collective::AllGather& op, const Call& call) override;
-  Result<void> run(const collective::ReduceScatter& op, const Call& call) override;
-  Result<void> run(const collective::AllToAll& op, const Call& call) override;
-  Result<void> run(const collective::Exchange& op, const Call& call) override;
+  Result<void> run(const OperationInfo& info, const std::byte* op, const Call& call) override;
+  Result<void> run(const memory::Fill& op, const Call& call);
+  Result<void> run(const memory::Copy& op, const Call& call);
+  Result<void> run(const vector::Multiply& op, const Call& call);
+  Result<void> run(const vector::Divide& op, const Call& call);
+  Result<void> run(const vector::Axpby& op, const Call& call);
+  Result<void> run(const blas::Axpy& op, const Call& call);
+  Result<void> run(const blas::Dot& op, const Call& call);
+  Result<void> run(const blas::Nrm2& op, const Call& call);
+  Result<void> run(const blas::Scal& op, const Call& call);
+  Result<void> run(const blas::Copy& op, const Call& call);
+  Result<void> run(const blas::Gemv& op, const Call& call);
+  Result<void> run(const blas::Gemm& op, const Call& call);
+  Result<void> run(const sparse::Spmv& op, const Call& call);
+  Result<void> run(const sparse::SpmvSell& op, const Call& call);
+  Result<void> run(const sparse::Gather& op, const Call& call);
+  Result<void> run(const rng::Uniform& op, const Call& call);
+  Result<void> run(const rng::Normal& op, const Call& call);
+  Result<void> run(const collective::AllReduce& op, const Call& call);
+  Result<void> run(const collective::Reduce& op, const Call& call);
+  Result<void> run(const collective::Broadcast& op, const Call& call);
+  Result<void> run(const collective::AllGather& op, const Call& call);
+  Result<void> run(const collective::ReduceScatter& op, const Call& call);
+  Result<void> run(const collective::AllToAll& op, const Call& call);
+  Result<void> run(const collective::Exchange& op, const Call& call);
 
  private:
   [[nodiscard]] Worker& worker(Queue queue) {

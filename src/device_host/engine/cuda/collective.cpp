@@ -2,7 +2,6 @@
 
 #include "device_host/engine/cuda/cuda_engine.hpp"
 #include "device_host/engine/cuda/status.hpp"
-#include "device_host/engine/world_bounds.hpp"
 
 namespace troupe::host::cuda {
 namespace {
@@ -70,7 +69,7 @@ Result<void> CudaEngine::run(const collective::AllReduce& op, const Call& call) 
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
   return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
-    if (auto fits = check_world(op, rank, size); !fits) return fits;
+    if (auto fits = op.check_world(rank, size); !fits) return fits;
     if (size == 1) return copy_alone(op, call);
     TROUPE_NCCL_TRY(ncclAllReduce(call.at(op.source), call.at(op.destination), op.count, *type,
                                   nccl_op(op.op), comm, stream(call.queue())));
@@ -82,7 +81,7 @@ Result<void> CudaEngine::run(const collective::Reduce& op, const Call& call) {
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
   return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
-    if (auto fits = check_world(op, rank, size); !fits) return fits;
+    if (auto fits = op.check_world(rank, size); !fits) return fits;
     if (size == 1) return copy_alone(op, call);
     TROUPE_NCCL_TRY(ncclReduce(call.at(op.source), call.at(op.destination), op.count, *type,
                                nccl_op(op.op), static_cast<int>(op.root), comm,
@@ -93,7 +92,7 @@ Result<void> CudaEngine::run(const collective::Reduce& op, const Call& call) {
 
 Result<void> CudaEngine::run(const collective::Broadcast& op, const Call& call) {
   return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
-    if (auto fits = check_world(op, rank, size); !fits) return fits;
+    if (auto fits = op.check_world(rank, size); !fits) return fits;
     TROUPE_NCCL_TRY(ncclBroadcast(call.at(op.data), call.at(op.data), bytes_of(op.count, op.dtype),
                                   ncclInt8, static_cast<int>(op.root), comm, stream(call.queue())));
     return {};
@@ -102,7 +101,7 @@ Result<void> CudaEngine::run(const collective::Broadcast& op, const Call& call) 
 
 Result<void> CudaEngine::run(const collective::AllGather& op, const Call& call) {
   return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
-    if (auto fits = check_world(op, rank, size); !fits) return fits;
+    if (auto fits = op.check_world(rank, size); !fits) return fits;
     TROUPE_NCCL_TRY(ncclAllGather(call.at(op.source), call.at(op.destination),
                                   bytes_of(op.count, op.dtype), ncclInt8, comm,
                                   stream(call.queue())));
@@ -114,7 +113,7 @@ Result<void> CudaEngine::run(const collective::ReduceScatter& op, const Call& ca
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
   return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
-    if (auto fits = check_world(op, rank, size); !fits) return fits;
+    if (auto fits = op.check_world(rank, size); !fits) return fits;
     if (size == 1) return copy_alone(op, call);
     TROUPE_NCCL_TRY(ncclReduceScatter(call.at(op.source), call.at(op.destination), op.count, *type,
                                       nccl_op(op.op), comm, stream(call.queue())));
@@ -128,7 +127,7 @@ Result<void> CudaEngine::run(const collective::AllToAll& op, const Call& call) {
   auto* destination = call.at(op.destination);
   const auto its_stream = stream(call.queue());
   return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
-    if (auto fits = check_world(op, rank, size); !fits) return fits;
+    if (auto fits = op.check_world(rank, size); !fits) return fits;
     TROUPE_NCCL_TRY(ncclGroupStart());
     auto status = ncclSuccess;
     for (int peer = 0; peer < size && status == ncclSuccess; ++peer) {
@@ -144,7 +143,7 @@ Result<void> CudaEngine::run(const collective::AllToAll& op, const Call& call) {
 Result<void> CudaEngine::run(const collective::Exchange&, const Call& call) {
   const auto its_stream = stream(call.queue());
   return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
-    if (auto fits = check_world(call.tail(), rank, size); !fits) return fits;
+    if (auto fits = collective::check_world(call.tail(), rank, size); !fits) return fits;
     TROUPE_NCCL_TRY(ncclGroupStart());
     auto status = ncclSuccess;
     for (const auto& part : call.tail()) {
@@ -159,23 +158,19 @@ Result<void> CudaEngine::run(const collective::Exchange&, const Call& call) {
   });
 }
 
-std::vector<Link> CudaEngine::new_links(const collective::AllToAll& op, const Call&) {
+std::vector<Link> CudaEngine::new_links(const OperationInfo& info, const std::byte* op,
+                                        const Call& call) {
+  const bool to_all = info.opcode == opcode_of<collective::AllToAll>;
+  if (!to_all && info.opcode != opcode_of<collective::Exchange>) return {};
   std::vector<Link> links;
   (void)communicator_.use([&](ncclComm_t, int rank, int size) -> Result<void> {
-    if (!check_world(op, rank, size).ok()) return {};  // run() will say so
-    for (int peer = 0; peer < size; ++peer) {
+    const auto fits = to_all ? info.check_world(op, rank, size)
+                             : collective::check_world(call.tail(), rank, size);
+    if (!fits.ok()) return {};  // run() will say so
+    for (int peer = 0; to_all && peer < size; ++peer) {
       if (peer != rank) add_if_closed(links, {static_cast<std::uint32_t>(peer), false});
       if (peer != rank) add_if_closed(links, {static_cast<std::uint32_t>(peer), true});
     }
-    return {};
-  });
-  return links;
-}
-
-std::vector<Link> CudaEngine::new_links(const collective::Exchange&, const Call& call) {
-  std::vector<Link> links;
-  (void)communicator_.use([&](ncclComm_t, int rank, int size) -> Result<void> {
-    if (!check_world(call.tail(), rank, size).ok()) return {};  // run() will say so
     for (const auto& part : call.tail()) {
       if (part.peer != static_cast<std::uint32_t>(rank))
         add_if_closed(links, {part.peer, part.receive != 0});

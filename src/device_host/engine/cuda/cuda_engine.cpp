@@ -6,6 +6,7 @@
 
 #include "device_host/engine/cuda/faults.hpp"
 #include "device_host/engine/cuda/status.hpp"
+#include "device_host/engine/runners.hpp"
 
 namespace troupe::host::cuda {
 namespace {
@@ -44,6 +45,16 @@ Result<void> CudaEngine::start() {
   for (std::size_t i = 0; i < kLaneCount; ++i)
     TROUPE_CUDA_TRY(make_stream(streams_[i], static_cast<Lane>(i) == Lane::collective));
   return marks_.start();
+}
+
+Result<void> CudaEngine::run(const OperationInfo& info, const std::byte* op, const Call& call) {
+  static const auto runners = Runners<CudaEngine>::of<
+      memory::Fill, memory::Copy, vector::Multiply, vector::Divide, vector::Axpby, blas::Axpy,
+      blas::Dot, blas::Nrm2, blas::Scal, blas::Copy, blas::Gemv, blas::Gemm, sparse::Spmv,
+      sparse::SpmvSell, sparse::Gather, rng::Uniform, rng::Normal, collective::AllReduce,
+      collective::Reduce, collective::Broadcast, collective::AllGather, collective::ReduceScatter,
+      collective::AllToAll, collective::Exchange>();
+  return runners.run(*this, info, op, call);
 }
 
 void CudaEngine::enter() const {

@@ -6,6 +6,8 @@
 #include <list>
 #include <optional>
 
+#include <troupe/lib/operations.hpp>
+
 #include "device_host/engine/cuda/communicator.hpp"
 #include "device_host/engine/cuda/devices.hpp"
 #include "device_host/engine/cuda/handles.hpp"
@@ -102,40 +104,40 @@ class CudaEngine final : public Engine {
   Result<void> connect(int rank, int size,
                        const std::vector<std::vector<std::byte>>& contributions) override;
   void abort_communicator() override { communicator_.abort(); }
-  std::vector<Link> new_links(const collective::AllToAll& op, const Call& call) override;
-  std::vector<Link> new_links(const collective::Exchange& op, const Call& call) override;
+  std::vector<Link> new_links(const OperationInfo& info, const std::byte* op,
+                              const Call& call) override;
   Result<void> open_links(const std::vector<Link>& links) override;
 
-  using Engine::run;
+  Result<void> run(const OperationInfo& info, const std::byte* op, const Call& call) override;
   // vector.cpp
-  Result<void> run(const memory::Fill& op, const Call& call) override;
-  Result<void> run(const memory::Copy& op, const Call& call) override;
-  Result<void> run(const vector::Multiply& op, const Call& call) override;
-  Result<void> run(const vector::Divide& op, const Call& call) override;
-  Result<void> run(const vector::Axpby& op, const Call& call) override;
+  Result<void> run(const memory::Fill& op, const Call& call);
+  Result<void> run(const memory::Copy& op, const Call& call);
+  Result<void> run(const vector::Multiply& op, const Call& call);
+  Result<void> run(const vector::Divide& op, const Call& call);
+  Result<void> run(const vector::Axpby& op, const Call& call);
   // blas.cpp
-  Result<void> run(const blas::Axpy& op, const Call& call) override;
-  Result<void> run(const blas::Dot& op, const Call& call) override;
-  Result<void> run(const blas::Nrm2& op, const Call& call) override;
-  Result<void> run(const blas::Scal& op, const Call& call) override;
-  Result<void> run(const blas::Copy& op, const Call& call) override;
-  Result<void> run(const blas::Gemv& op, const Call& call) override;
-  Result<void> run(const blas::Gemm& op, const Call& call) override;
+  Result<void> run(const blas::Axpy& op, const Call& call);
+  Result<void> run(const blas::Dot& op, const Call& call);
+  Result<void> run(const blas::Nrm2& op, const Call& call);
+  Result<void> run(const blas::Scal& op, const Call& call);
+  Result<void> run(const blas::Copy& op, const Call& call);
+  Result<void> run(const blas::Gemv& op, const Call& call);
+  Result<void> run(const blas::Gemm& op, const Call& call);
   // sparse.cpp
-  Result<void> run(const sparse::Spmv& op, const Call& call) override;
-  Result<void> run(const sparse::SpmvSell& op, const Call& call) override;
-  Result<void> run(const sparse::Gather& op, const Call& call) override;
+  Result<void> run(const sparse::Spmv& op, const Call& call);
+  Result<void> run(const sparse::SpmvSell& op, const Call& call);
+  Result<void> run(const sparse::Gather& op, const Call& call);
   // rng.cpp
-  Result<void> run(const rng::Uniform& op, const Call& call) override;
-  Result<void> run(const rng::Normal& op, const Call& call) override;
+  Result<void> run(const rng::Uniform& op, const Call& call);
+  Result<void> run(const rng::Normal& op, const Call& call);
   // collective.cpp
-  Result<void> run(const collective::AllReduce& op, const Call& call) override;
-  Result<void> run(const collective::Reduce& op, const Call& call) override;
-  Result<void> run(const collective::Broadcast& op, const Call& call) override;
-  Result<void> run(const collective::AllGather& op, const Call& call) override;
-  Result<void> run(const collective::ReduceScatter& op, const Call& call) override;
-  Result<void> run(const collective::AllToAll& op, const Call& call) override;
-  Result<void> run(const collective::Exchange& op, const Call& call) override;
+  Result<void> run(const collective::AllReduce& op, const Call& call);
+  Result<void> run(const collective::Reduce& op, const Call& call);
+  Result<void> run(const collective::Broadcast& op, const Call& call);
+  Result<void> run(const collective::AllGather& op, const Call& call);
+  Result<void> run(const collective::ReduceScatter& op, const Call& call);
+  Result<void> run(const collective::AllToAll& op, const Call& call);
+  Result<void> run(const collective::Exchange& op, const Call& call);
 
  private:
   /// Makes the device current on the calling thread, which costs nothing if it is.

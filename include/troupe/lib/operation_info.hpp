@@ -1,0 +1,172 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <troupe/lib/operation.hpp>
+#include <troupe/lib/overlap.hpp>
+
+/// Operations as data: what is known of each, whatever its type, and how it is found.
+namespace troupe {
+
+struct OperandInfo {
+  std::string_view name;
+  std::uint32_t offset = 0;  ///< of its Operand, in the operation's bytes
+  Access access{};           ///< as declared; OperationInfo::access may know better
+};
+
+/// What an operation is. Functions take the operation's bytes, aligned to 8.
+struct OperationInfo {
+  static constexpr std::size_t kMaxOperands = 8;  ///< beside those in the tail
+
+  std::string_view name;  ///< "blas.gemm"
+  std::uint32_t opcode = 0;
+  std::uint32_t bytes = 0;
+  DTypes dtypes;
+  Traits traits;
+  bool tail = false;  ///< it may have PeerTransfers
+  std::span<const OperandInfo> operands;
+  std::span<const InPlace> in_place;
+  Result<void> (*check)(const std::byte* op) = nullptr;
+  Lane (*lane)(const std::byte* op) = nullptr;
+  Access (*access)(const std::byte* op, const OperandInfo& operand) = nullptr;
+  std::uint64_t (*written)(const std::byte* op, const OperandInfo& operand) = nullptr;
+  /// nullptr: the ranks need not say anything alike.
+  Agreement (*agreement)(const std::byte* op) = nullptr;
+  /// What only the communicator can judge: ranks that exist, room for the parts of all of them;
+  /// nullptr: nothing.
+  Result<void> (*check_world)(const std::byte* op, int rank, int size) = nullptr;
+
+  /// "blas", of "blas.gemm".
+  [[nodiscard]] constexpr std::string_view library() const noexcept {
+    return name.substr(0, name.find('.'));
+  }
+  [[nodiscard]] const Operand& operand(const std::byte* op, const OperandInfo& which) const {
+    return *reinterpret_cast<const Operand*>(op + which.offset);
+  }
+  [[nodiscard]] Operand& operand(std::byte* op, const OperandInfo& which) const {
+    return *reinterpret_cast<Operand*>(op + which.offset);
+  }
+};
+
+namespace detail {
+
+template <class Op>
+const Op& as(const std::byte* op) noexcept {
+  return *reinterpret_cast<const Op*>(op);
+}
+
+template <class Op>
+concept HasTail = requires {
+  requires Op::kHasTail;
+};
+
+/// Where an operand stands in its operation: at the first byte that differs if only its first field
+/// does.
+template <class Op, class Member>
+constexpr std::uint32_t offset_of(Member Op::*member) {
+  using Bytes = std::array<std::byte, sizeof(Op)>;
+  Op without{}, with{};
+  operand_of(without.*member).region = 0;
+  operand_of(with.*member).region = ~0u;
+  const auto a = std::bit_cast<Bytes>(without), b = std::bit_cast<Bytes>(with);
+  std::uint32_t at = 0;
+  while (a[at] == b[at]) ++at;
+  return at;
+}
+static_assert(offsetof(Operand, region) == 0 && offsetof(Scalar, device) == 0);
+
+template <Operation Op>
+inline constexpr auto operand_table = std::apply(
+    [](const auto&... use) {
+      return std::array<OperandInfo, sizeof...(use)>{
+          OperandInfo{use.name, offset_of(use.member), use.access}...};
+    },
+    Op::kOperands);
+
+template <Operation Op>
+constexpr OperationInfo make_info() {
+  static_assert(operand_table<Op>.size() <= OperationInfo::kMaxOperands);
+  OperationInfo info;
+  info.name = Op::kName;
+  info.opcode = opcode_of<Op>;
+  info.bytes = sizeof(Op);
+  info.dtypes = Op::kDTypes;
+  info.tail = HasTail<Op>;
+  info.operands = operand_table<Op>;
+  if constexpr (requires { Op::kTraits; }) info.traits = Op::kTraits;
+  if constexpr (requires { Op::kInPlace; }) info.in_place = Op::kInPlace;
+  info.check = [](const std::byte* op) { return as<Op>(op).check(); };
+  info.lane = [](const std::byte* op) {
+    if constexpr (requires { as<Op>(op).lane(); }) {
+      return as<Op>(op).lane();
+    } else {
+      return Op::kLane;
+    }
+  };
+  info.access = [](const std::byte* op, const OperandInfo& operand) {
+    if constexpr (requires(const Operand& range) { as<Op>(op).access(range, Access::read); }) {
+      return as<Op>(op).access(as<Operand>(op + operand.offset), operand.access);
+    } else {
+      return operand.access;
+    }
+  };
+  info.written = [](const std::byte* op, const OperandInfo& operand) -> std::uint64_t {
+    if constexpr (requires(const Operand& range) { as<Op>(op).written(range); }) {
+      return as<Op>(op).written(as<Operand>(op + operand.offset));
+    } else {
+      return 0;
+    }
+  };
+  if constexpr (requires(const Op& op) { op.agreement(); })
+    info.agreement = [](const std::byte* op) { return as<Op>(op).agreement(); };
+  if constexpr (requires(const Op& op) { op.check_world(0, 1); }) {
+    info.check_world = [](const std::byte* op, int rank, int size) {
+      return as<Op>(op).check_world(rank, size);
+    };
+  }
+  return info;
+}
+
+}  // namespace detail
+
+/// The table of one operation.
+template <Operation Op>
+inline constexpr OperationInfo info_of = detail::make_info<Op>();
+
+/// The operation of this opcode; nullptr if no library of this process has it. One step, however
+/// many there are. Any thread.
+const OperationInfo* find_operation(std::uint32_t opcode) noexcept;
+/// All operations of this process, by name.
+std::vector<const OperationInfo*> all_operations();
+/// The name of an opcode, or "unknown".
+std::string_view operation_name(std::uint32_t opcode) noexcept;
+
+/// What a library's operations look like: their names, layouts, dtypes and traits.
+struct LibraryFingerprint {
+  std::string_view library;
+  std::uint64_t value = 0;
+};
+/// Of all libraries of this process, by name. Two processes that exchange commands compare them: a
+/// record means the same to both only if they are equal.
+std::vector<LibraryFingerprint> library_fingerprints();
+
+/// Makes operations known to the process. A library's header has one behind its operations, so that
+/// whoever includes it knows them:
+///
+///     inline const Library kLibrary{&info_of<Axpy>, &info_of<Dot>};
+class Library {
+ public:
+  /// Throws troupe::Exception (invalid) if another operation has an opcode of theirs.
+  Library(std::initializer_list<const OperationInfo*> operations);
+};
+
+}  // namespace troupe

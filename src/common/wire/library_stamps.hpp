@@ -1,0 +1,30 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include <troupe/error.hpp>
+
+/// What processes that exchange commands tell one another of the operations that they know. Those
+/// of a library that both know must be the same; a library that only one knows is no error.
+namespace troupe::wire {
+
+/// A LibraryFingerprint.
+struct LibraryStamp {
+  std::array<char, 24> name{};  ///< ended by 0
+  std::uint64_t fingerprint = 0;
+};
+
+/// Those of all libraries of a process; an empty name ends them.
+using LibraryStamps = std::array<LibraryStamp, 32>;
+
+/// This process's. Errors: invalid if there are too many libraries, or a name is too long.
+Result<LibraryStamps> library_stamps();
+
+/// Compares those of another process with this one's libraries. `other`: who it is, as in "rank 3
+/// and `other` know different operations of library blas". Errors: invalid.
+Result<void> compare_stamps(const LibraryStamps& stamps, const std::string& self,
+                            const std::string& other);
+
+}  // namespace troupe::wire

@@ -1,0 +1,39 @@
+#include <troupe/lib/submit.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace troupe::detail {
+
+CommandView::CommandView(const OperationInfo& its_info, std::span<const std::byte> its_op,
+                         std::span<const PeerTransfer> its_tail, std::uint32_t its_epoch) noexcept
+    : info(&its_info), op(its_op), tail(its_tail), epoch(its_epoch) {
+  for (const auto& operand : info->operands) {
+    const auto& range = info->operand(op.data(), operand);
+    if (range.present())
+      uses_[use_count_++] = {&range, info->access(op.data(), operand), operand.name};
+  }
+}
+
+Future<void> submit(Submitter& submitter, const OperationInfo& info, std::span<const std::byte> op,
+                    std::span<const PeerTransfer> tail, std::uint32_t epoch) {
+  if (const auto checked = info.check(op.data()); !checked)
+    return submitter.refuse(checked.error());
+  const CommandView command(info, op, tail, epoch);
+  const auto apart = check_overlap(info.name, info.in_place, command.uses(), tail);
+  return apart.ok() ? submitter.submit(command) : submitter.refuse(apart.error());
+}
+
+Future<void> submit_exact(Submitter& submitter, const OperationInfo& info,
+                          std::span<const std::byte> op, std::span<const Length> lengths,
+                          std::uint32_t epoch) {
+  const auto wrong = std::find_if(lengths.begin(), lengths.end(),
+                                  [](const Length& one) { return one.is != one.needed; });
+  if (wrong == lengths.end()) return submit(submitter, info, op, {}, epoch);
+  return submitter.refuse({Errc::invalid, 0,
+                           std::string(info.name) + ": " + std::string(wrong->name) + " has " +
+                               std::to_string(wrong->is) + " elements, not " +
+                               std::to_string(wrong->needed)});
+}
+
+}  // namespace troupe::detail

@@ -1,0 +1,85 @@
+// Operations as data: how they are found, and how processes see that they mean the same by them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include <troupe/lib/operations.hpp>
+
+#include "common/wire/library_stamps.hpp"
+
+namespace troupe {
+namespace {
+
+/// An operation of a program's own.
+struct Halve {
+  static constexpr std::string_view kName = "registry_test.halve";
+  static constexpr Lane kLane = Lane::vector;
+  static constexpr DTypes kDTypes = DTypes::reals();
+
+  OpDType dtype;
+  std::int64_t n = 0;
+  Scalar factor;
+  Operand x, y;
+
+  static constexpr auto kOperands =
+      std::tuple{write("y", &Halve::y), read("x", &Halve::x), read("factor", &Halve::factor)};
+  Result<void> check() const { return {}; }
+};
+
+TEST(Registry, FindsAnOperationBehindALibrary) {
+  EXPECT_EQ(find_operation(opcode_of<Halve>), nullptr);
+  EXPECT_EQ(operation_name(opcode_of<Halve>), "unknown");
+  const auto before = all_operations().size();
+  const Library library{&info_of<Halve>};
+  EXPECT_EQ(find_operation(opcode_of<Halve>), &info_of<Halve>);
+  EXPECT_EQ(operation_name(opcode_of<Halve>), "registry_test.halve");
+  const Library once_more{&info_of<Halve>};
+  EXPECT_EQ(all_operations().size(), before + 1);
+  EXPECT_EQ(find_operation(opcode_of<blas::Gemm>)->name, "blas.gemm");
+}
+
+TEST(Registry, RefusesTwoOperationsOfOneOpcode) {
+  static auto other = info_of<blas::Axpy>;
+  other.name = "registry_test.other";
+  EXPECT_THROW(Library{&other}, Exception);
+  EXPECT_EQ(operation_name(other.opcode), "blas.axpy");
+}
+
+TEST(OperationInfo, HoldsWhatIsDeclaredAndIsSafeElse) {
+  const auto& info = info_of<Halve>;
+  Halve op;
+  auto* const bytes = reinterpret_cast<std::byte*>(&op);
+  ASSERT_EQ(info.operands.size(), 3u);
+  EXPECT_EQ(info.library(), "registry_test");
+  EXPECT_EQ(info.operands[0].name, "y");
+  EXPECT_EQ(&info.operand(bytes, info.operands[0]), &op.y);
+  EXPECT_EQ(&info.operand(bytes, info.operands[1]), &op.x);
+  EXPECT_EQ(&info.operand(bytes, info.operands[2]), &op.factor.device);
+  EXPECT_EQ(info.access(bytes, info.operands[0]), Access::write);
+  EXPECT_EQ(info.written(bytes, info.operands[0]), 0u) << "it has not said how much";
+  EXPECT_FALSE(info.traits.repeatable || info.traits.remote || info.traits.collective);
+  EXPECT_EQ(info.agreement, nullptr);
+  EXPECT_EQ(info.check_world, nullptr);
+  EXPECT_EQ(info.lane(bytes), Lane::vector);
+}
+
+TEST(LibraryStamps, DifferOnlyForALibraryThatBothKnowDifferently) {
+  const auto own = wire::library_stamps().take();
+  EXPECT_TRUE(wire::compare_stamps(own, "rank 3", "rank 0").ok());
+  const auto blas = static_cast<std::size_t>(
+      std::find_if(own.begin(), own.end(),
+                   [](const auto& stamp) { return stamp.name.data() == std::string("blas"); }) -
+      own.begin());
+  ASSERT_LT(blas, own.size());
+  auto others = own;
+  others[blas].fingerprint ^= 1;
+  const auto different = wire::compare_stamps(others, "rank 3", "rank 0");
+  ASSERT_EQ(different.code(), Errc::invalid);
+  EXPECT_NE(different.error().message.find("rank 3 and rank 0"), std::string::npos);
+  EXPECT_NE(different.error().message.find("library blas"), std::string::npos);
+  others[blas].name[0] = 'c';
+  EXPECT_TRUE(wire::compare_stamps(others, "rank 3", "rank 0").ok()) << "only one has clas";
+}
+
+}  // namespace
+}  // namespace troupe
