@@ -56,8 +56,8 @@ Result<std::unique_ptr<Rendezvous>> Rendezvous::open() {
   // A pipe: unlike an eventfd, others can open it by its path.
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return ipc::system_error("pipe2");
-  const UniqueFd writing(ends[1]);
   made->bell_.reset(ends[0]);
+  made->ringer_.reset(ends[1]);
   auto& card = made->card_;
   card.host = this_host();
   card.pid = ::getpid();

@@ -127,6 +127,7 @@ class Rendezvous {
   Card card_;
   ipc::SharedMemory memory_;
   UniqueFd bell_;
+  UniqueFd ringer_;  ///< the bell's other end: a pipe that nobody can write to counts as readable
   int rank_ = 0;
   int size_ = 0;                 ///< of the communicator
   std::size_t place_ = 0;        ///< among the members of this host

@@ -221,5 +221,23 @@ TEST_F(RendezvousWithAnOldCard, WhoCannotBeReachedIsNotWaitedFor) {
   EXPECT_TRUE(passes(2, 1, all_reduce(1)));
 }
 
+TEST(Rendezvous, AMemberThatIsAloneIsNotWoken) {
+  const auto alone = Rendezvous::open().take();
+  const Rendezvous::Card card = alone->card();
+  const auto readable = [&] {
+    pollfd bell{alone->fd(), POLLIN, 0};
+    return ::poll(&bell, 1, 0) != 0;
+  };
+  EXPECT_FALSE(readable());
+  alone->meet(0, {&card, 1});
+  EXPECT_FALSE(readable());
+  {
+    const auto other = Rendezvous::open().take();
+    const std::array cards{card, other->card()};
+    other->meet(1, cards);
+  }
+  EXPECT_FALSE(readable()) << "the only other member is gone";
+}
+
 }  // namespace
 }  // namespace troupe::host
