@@ -175,10 +175,11 @@ class World {
   /// Sends and receives that progress together (ncclGroupStart … ncclGroupEnd).
   template <Element T>
   Future<void> exchange(std::span<const Transfer<T>> sends, std::span<const Transfer<T>> receives) {
-    std::vector<PeerTransfer> tail;
-    for (const auto& part : sends) tail.push_back({part.data.operand(), to_unsigned(part.peer), 0});
+    std::vector<TailOperand> tail;
+    for (const auto& part : sends)
+      tail.push_back(collective::sent(part.data.operand(), to_unsigned(part.peer)));
     for (const auto& part : receives)
-      tail.push_back({part.data.operand(), to_unsigned(part.peer), 1});
+      tail.push_back(collective::received(part.data.operand(), to_unsigned(part.peer)));
     return detail::submit(device_.submitter(), collective::Exchange{dtype_of<T>}, tail,
                           epoch().value);
   }

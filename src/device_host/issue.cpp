@@ -106,10 +106,8 @@ DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record, So
   }
   const bool collective = info.traits.collective;
   const bool behind_others = source == Source::ring && set_aside_.before(operands, collective) != 0;
-  // To queue it would block with a collective before it: the reactor's heart would stop.
   const bool full = lanes_.issued(queue) - lanes_.completed(queue) >= kMaxForPeers;
-  bool blocks =
-      behind_others || ((full || info.traits.blocking) && lanes_.waits_for_peers(queue, waits));
+  bool blocks = behind_others || (full && lanes_.waits_for_peers(queue, waits));
   if (collective) {
     if (const auto fits = fits_world(); !fits.ok() && !blocks) {
       if (rendezvous_->refuse(info, command_.op())) return answered(ticket, source, fits.error());

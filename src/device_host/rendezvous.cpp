@@ -137,20 +137,20 @@ wire::CollectiveCall Rendezvous::read(const Call& call) {
   return {high(word(0)), low(word(3)), {low(word(0)), high(word(1)), low(word(1)), word(2)}};
 }
 
-void Rendezvous::announce(std::span<const PeerTransfer> messages) {
+void Rendezvous::announce(std::span<const TailOperand> messages) {
   collective_ = false;
   for (const auto& message : messages) {
-    const auto peer = static_cast<int>(message.peer);
+    const auto peer = static_cast<int>(message.tag);
     const auto it = std::find_if(members_.begin(), members_.end(),
                                  [&](const Member& member) { return member.rank == peer; });
     if (it == members_.end()) continue;
-    const bool receive = message.receive != 0;
+    const bool receive = message.written();
     auto& shared = own().messages[it->place][side(receive)];
     const auto number = shared.count.load(std::memory_order_relaxed) + 1;
-    shared.bytes[number % kKept].store(message.data.bytes, std::memory_order_relaxed);
+    shared.bytes[number % kKept].store(message.range.bytes, std::memory_order_relaxed);
     shared.count.store(number, std::memory_order_release);
     awaited_.push_back(
-        {static_cast<std::size_t>(it - members_.begin()), receive, number, message.data.bytes});
+        {static_cast<std::size_t>(it - members_.begin()), receive, number, message.range.bytes});
   }
   tell();
 }
@@ -178,8 +178,7 @@ bool Rendezvous::all_here() const {
 }
 
 Result<bool> Rendezvous::arrive(std::uint64_t ticket, const OperationInfo& info,
-                                const std::byte* op, std::span<const PeerTransfer> tail,
-                                int looks) {
+                                const std::byte* op, std::span<const TailOperand> tail, int looks) {
   if (ticket != ticket_) {
     begin(ticket);
     if (info.agreement != nullptr) {

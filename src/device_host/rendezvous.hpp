@@ -55,7 +55,7 @@ class Rendezvous {
   /// Errors: invalid if they call something else; all of them find the same error, and none may
   /// launch.
   Result<bool> arrive(std::uint64_t ticket, const OperationInfo& info, const std::byte* op,
-                      std::span<const PeerTransfer> tail, int looks = 1);
+                      std::span<const TailOperand> tail, int looks = 1);
   /// The command is the next on the communicator, and wrong on this rank, which does not launch it:
   /// none of the others may. False: it is too early to say so to them, for some have not come to
   /// the one before; ready() tells when they have.
@@ -112,7 +112,7 @@ class Rendezvous {
   [[nodiscard]] Shared& own() const { return *reinterpret_cast<Shared*>(memory_.data()); }
   void begin(std::uint64_t ticket);
   void announce(const wire::CollectiveCall& call);
-  void announce(std::span<const PeerTransfer> messages);
+  void announce(std::span<const TailOperand> messages);
   /// Wakes those that sleep.
   void tell() const;
   [[nodiscard]] bool all_here() const;

@@ -177,11 +177,11 @@ TEST(MoveTo, CollectivesDoNotGoOn) {
 TEST(MoveTo, AReceivingExchangeLosesWhatItReceives) {
   PortRig rig;
   HostEnd host(rig.link);
-  std::vector<PeerTransfer> tail(10);
+  std::vector<TailOperand> tail(10);
   std::set<std::uint32_t> received;
   for (std::uint32_t i = 0; i < 10; ++i) {
     const auto buffer = rig.add_buffer();
-    tail[i] = {rig.operand(buffer), 0, i % 2};
+    tail[i] = {rig.operand(buffer), 0, i % 2 != 0 ? Access::write : Access::read};
     if (i % 2 != 0) received.insert(buffer);
   }
   const auto exchanged = detail::submit(rig.port, collective::Exchange{DType::f64}, tail, 0);

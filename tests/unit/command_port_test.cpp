@@ -179,7 +179,7 @@ TEST(CommandPort, StaleReferencesAreRefusedBeforeAnythingIsSent) {
     change(operand);
     EXPECT_EQ(rig.copy(operand, good).wait().code(), Errc::stale);
     EXPECT_EQ(rig.copy(good, operand).wait().code(), Errc::stale);
-    PeerTransfer transfer{operand, 0, 1};
+    TailOperand transfer = collective::received(operand, 0);
     const auto sent = detail::submit(rig.port, collective::Exchange{DType::f64}, {&transfer, 1}, 0);
     EXPECT_EQ(sent.wait().code(), Errc::stale);
   };
@@ -216,11 +216,11 @@ TEST(CommandPort, ABufferIsFreedOnceNothingSubmittedNamesIt) {
 
 TEST(CommandPort, TooLargeACommandIsInvalid) {
   PortRig rig(4096);
-  std::vector<PeerTransfer> tail(60);
+  std::vector<TailOperand> tail(60);
   EXPECT_EQ(detail::submit(rig.port, collective::Exchange{DType::f64}, tail, 0).wait().code(),
             Errc::stale);
   const auto a = rig.add_buffer();
-  for (auto& part : tail) part.data = rig.operand(a);
+  for (auto& part : tail) part.range = rig.operand(a);
   EXPECT_EQ(detail::submit(rig.port, collective::Exchange{DType::f64}, tail, 0).wait().code(),
             Errc::invalid);
 }

@@ -218,14 +218,15 @@ TEST(Collective, ExchangeMatchesMessagesInOrder) {
       // sends stand before receives at even ranks and behind them at odd ones. Large enough not to
       // fit into a socket.
       const std::array<std::size_t, 3> lengths = {400000, 3, 0};
-      std::vector<PeerTransfer> sends, receives;
+      std::vector<TailOperand> sends, receives;
       for (int peer = 0; peer < size; ++peer) {
         for (std::size_t k = 0; k < lengths.size(); ++k) {
           const auto mark = static_cast<std::uint8_t>(rank * 16 + peer * 4 + static_cast<int>(k));
-          sends.push_back({rig.put(std::vector<std::uint8_t>(lengths[k], mark)),
-                           static_cast<std::uint32_t>(peer), 0});
-          receives.push_back({rig.put(std::vector<std::uint8_t>(lengths[k], 0xff)),
-                              static_cast<std::uint32_t>(peer), 1});
+          const auto other = static_cast<std::uint32_t>(peer);
+          sends.push_back(
+              collective::sent(rig.put(std::vector<std::uint8_t>(lengths[k], mark)), other));
+          receives.push_back(
+              collective::received(rig.put(std::vector<std::uint8_t>(lengths[k], 0xff)), other));
         }
       }
       auto tail = rank % 2 == 0 ? sends : receives;
@@ -235,8 +236,8 @@ TEST(Collective, ExchangeMatchesMessagesInOrder) {
       for (std::size_t i = 0; i < receives.size(); ++i) {
         const auto k = i % 3;
         const auto mark =
-            static_cast<std::uint8_t>(receives[i].peer * 16 + static_cast<unsigned>(rank) * 4 + k);
-        ASSERT_EQ(rig.get<std::uint8_t>(receives[i].data),
+            static_cast<std::uint8_t>(receives[i].tag * 16 + static_cast<unsigned>(rank) * 4 + k);
+        ASSERT_EQ(rig.get<std::uint8_t>(receives[i].range),
                   std::vector<std::uint8_t>(lengths[k], mark));
       }
     });
@@ -250,9 +251,9 @@ TEST(Collective, BadArgumentsAreRefusedAtOnce) {
             Errc::world_reformed);
   connect_alone(*rig.engine);
   EXPECT_EQ(rig.queue(collective::Broadcast{DType::f32, 1, 0, 1, x}).code(), Errc::invalid);
-  const std::array<PeerTransfer, 1> stranger = {PeerTransfer{x, 1, 0}};
+  const std::array<TailOperand, 1> stranger = {collective::sent(x, 1)};
   EXPECT_EQ(rig.queue(collective::Exchange{DType::f32}, stranger).code(), Errc::invalid);
-  const std::array<PeerTransfer, 1> unmatched = {PeerTransfer{x, 0, 0}};
+  const std::array<TailOperand, 1> unmatched = {collective::sent(x, 0)};
   EXPECT_EQ(rig.queue(collective::Exchange{DType::f32}, unmatched).code(), Errc::invalid);
   EXPECT_EQ(rig.engine->contribute(3, 2).code(), Errc::invalid);
   EXPECT_EQ(rig.engine->connect(0, 2, {}).code(), Errc::invalid);
@@ -291,8 +292,8 @@ TEST(Collective, DifferingLengthsAreAnErrorAndNotACrash) {
     const auto x = rig.put(std::vector<std::uint8_t>(100));
     auto data = x;
     if (rank == 1) data.bytes = 50;
-    const std::array<PeerTransfer, 1> tail = {
-        PeerTransfer{data, static_cast<std::uint32_t>(1 - rank), rank == 1 ? 1u : 0u}};
+    const std::array<TailOperand, 1> tail = {TailOperand{data, static_cast<std::uint32_t>(1 - rank),
+                                                         rank == 1 ? Access::write : Access::read}};
     const auto moved = rig.execute(collective::Exchange{DType::u8}, tail);
     EXPECT_EQ(rank == 1 ? moved.code() : Errc::library, Errc::library);
   });

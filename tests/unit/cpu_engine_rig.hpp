@@ -48,11 +48,11 @@ class Rig {
     return values;
   }
   template <class Op>
-  Result<void> queue(const Op& op, std::span<const PeerTransfer> tail = {}) {
+  Result<void> queue(const Op& op, std::span<const TailOperand> tail = {}) {
     return engine->run(op, Call(Op::kLane, addresses, tail));
   }
   template <class Op>
-  Result<void> execute(const Op& op, std::span<const PeerTransfer> tail = {}) {
+  Result<void> execute(const Op& op, std::span<const TailOperand> tail = {}) {
     if (auto queued = queue(op, tail); !queued) return queued;
     return engine->synchronize(Op::kLane);
   }
@@ -76,8 +76,10 @@ std::vector<T> random_values(std::size_t n, unsigned seed) {
   return values;
 }
 
-inline Scalar by_value(double value) {
-  return {.device = {}, .value = value};
+/// A factor of an operation on f32 or f64.
+template <Real T>
+Scalar by_value(T value) {
+  return Scalar::of(value);
 }
 
 template <class T>

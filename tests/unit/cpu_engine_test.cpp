@@ -152,7 +152,7 @@ TEST(CpuEngineLanes, AMarkIsReachedOnlyAfterWhatStandsBeforeIt) {
   Rig rig;
   const auto x = rig.put(std::vector<float>{1});
   ASSERT_TRUE(rig.engine->call_when_reached(Lane::blas, Gate::pass, &gate));
-  ASSERT_TRUE(rig.queue(blas::Scal{DType::f32, 1, 1, by_value(2), x}));
+  ASSERT_TRUE(rig.queue(blas::Scal{DType::f32, 1, 1, by_value<float>(2), x}));
   const auto mark = rig.engine->mark(Lane::blas).take();
   gate.wait_until_entered();
   EXPECT_FALSE(rig.engine->reached(mark).take());
@@ -172,7 +172,7 @@ TEST(CpuEngineLanes, ALaneWaitsForAMarkOfTheOtherWorkerAndOnlyThen) {
              z = rig.put(std::vector<float>{0});
   // blas: gate, x = 2x; collective waits: y = x; blas waits for that: z = y.
   ASSERT_TRUE(rig.engine->call_when_reached(Lane::blas, Gate::pass, &gate));
-  ASSERT_TRUE(rig.queue(blas::Scal{DType::f32, 1, 1, by_value(2), x}));
+  ASSERT_TRUE(rig.queue(blas::Scal{DType::f32, 1, 1, by_value<float>(2), x}));
   const auto scaled = rig.engine->mark(Lane::blas).take();
   ASSERT_TRUE(rig.engine->wait(Lane::collective, scaled));
   rig.engine->release(scaled);  // while the lane still waits for it
@@ -203,7 +203,7 @@ TEST(CpuEngineLanes, TheSignalComesForEveryArming) {
   Rig rig;
   const auto x = rig.put(std::vector<float>(64));
   for (int i = 0; i < 2000; ++i) {
-    ASSERT_TRUE(rig.queue(blas::Scal{DType::f32, 64, 1, by_value(2), x}));
+    ASSERT_TRUE(rig.queue(blas::Scal{DType::f32, 64, 1, by_value<float>(2), x}));
     const auto mark = rig.engine->mark(Lane::blas).take();
     while (!rig.engine->reached(mark).take()) {
       rig.engine->arm();
@@ -230,7 +230,7 @@ TEST(CpuEngineLanes, AFullQueueSaysSoAndMarksStillFit) {
   const auto x = rig.put(std::vector<float>{1});
   ASSERT_TRUE(rig.engine->call_when_reached(Lane::blas, Gate::pass, &gate));
   gate.wait_until_entered();
-  const blas::Scal scal{DType::f32, 1, 1, by_value(1), x};
+  const blas::Scal scal{DType::f32, 1, 1, by_value<float>(1), x};
   std::size_t queued = 0;
   Result<void> last;
   while ((last = rig.queue(scal)).ok()) ASSERT_LE(++queued, 65536u);

@@ -41,8 +41,8 @@ TYPED_TEST(CpuEngineTyped, VectorOperationsFollowTheirDefinition) {
 
     const auto dalpha = this->rig.put(std::vector<T>{T(1.5)});
     const auto da = this->rig.put(y);
-    ASSERT_TRUE(
-        this->rig.execute(vector::Axpby{dtype_of<T>, length, {dalpha, 99}, by_value(-2), dx, da}));
+    ASSERT_TRUE(this->rig.execute(vector::Axpby{
+        dtype_of<T>, length, {dalpha, by_value<T>(99).value}, by_value<T>(-2), dx, da}));
     for (std::size_t i = 0; i < n; ++i) expected[i] = T(1.5) * x[i] - T(2) * y[i];
     expect_near(this->rig.template get<T>(da), expected, 4);
   }
@@ -63,13 +63,14 @@ TYPED_TEST(CpuEngineTyped, BetaZeroDoesNotReadTheResult) {
   using T = TypeParam;
   const T nan = std::numeric_limits<T>::quiet_NaN();
   const auto x = this->rig.put(std::vector<T>{1, 2}), y = this->rig.put(std::vector<T>{nan, nan});
-  ASSERT_TRUE(this->rig.execute(vector::Axpby{dtype_of<T>, 2, by_value(3), by_value(0), x, y}));
+  ASSERT_TRUE(
+      this->rig.execute(vector::Axpby{dtype_of<T>, 2, by_value<T>(3), by_value<T>(0), x, y}));
   EXPECT_EQ(this->rig.template get<T>(y), (std::vector<T>{3, 6}));
 
   const auto a = this->rig.put(std::vector<T>{1, 0, 0, 1}),
              z = this->rig.put(std::vector<T>{nan, nan});
   ASSERT_TRUE(this->rig.execute(blas::Gemv{dtype_of<T>, blas::Transpose::no, 0, 2, 2, 2, 1, 1,
-                                           by_value(1), by_value(0), a, x, z}));
+                                           by_value<T>(1), by_value<T>(0), a, x, z}));
   EXPECT_EQ(this->rig.template get<T>(z), (std::vector<T>{1, 2}));
 }
 
@@ -78,7 +79,7 @@ TYPED_TEST(CpuEngineTyped, AFactorInMemoryIsReadWhenTheOperationExecutes) {
   const auto x = this->rig.put(std::vector<T>{1, 2, 3}), y = this->rig.put(std::vector<T>{4, 5, 6});
   const auto alpha = this->rig.put(std::vector<T>{0});
   ASSERT_TRUE(this->rig.queue(blas::Dot{dtype_of<T>, 3, 1, 1, x, y, alpha}));
-  ASSERT_TRUE(this->rig.queue(blas::Scal{dtype_of<T>, 3, 1, {alpha, 0}, x}));
+  ASSERT_TRUE(this->rig.queue(blas::Scal{dtype_of<T>, 3, 1, {alpha, {}}, x}));
   ASSERT_TRUE(this->rig.engine->synchronize(Lane::blas));
   EXPECT_EQ(this->rig.template get<T>(x), (std::vector<T>{32, 64, 96}));
 }
@@ -108,11 +109,11 @@ TYPED_TEST(CpuEngineTyped, BlasLevel1FollowsItsDefinitionWithIncrements) {
   expect_near(this->rig.template get<T>(result), {static_cast<T>(dot)}, 200);
   ASSERT_TRUE(this->rig.execute(blas::Nrm2{dtype_of<T>, n, incx, dx, result}));
   expect_near(this->rig.template get<T>(result), {static_cast<T>(std::sqrt(squares))}, 200);
-  ASSERT_TRUE(this->rig.execute(blas::Axpy{dtype_of<T>, n, incx, incy, by_value(0.5), dx, dy}));
+  ASSERT_TRUE(this->rig.execute(blas::Axpy{dtype_of<T>, n, incx, incy, by_value<T>(0.5), dx, dy}));
   expect_near(this->rig.template get<T>(dy), axpy, 4);
   ASSERT_TRUE(this->rig.execute(blas::Copy{dtype_of<T>, n, incx, incy, dx, dy}));
   EXPECT_EQ(this->rig.template get<T>(dy), copied);
-  ASSERT_TRUE(this->rig.execute(blas::Scal{dtype_of<T>, n, incx, by_value(-3), dx}));
+  ASSERT_TRUE(this->rig.execute(blas::Scal{dtype_of<T>, n, incx, by_value<T>(-3), dx}));
   EXPECT_EQ(this->rig.template get<T>(dx), scaled);
 }
 
@@ -149,8 +150,8 @@ TYPED_TEST(CpuEngineTyped, GemvAndGemmFollowTheirDefinition) {
       value = static_cast<T>(1.5 * sum - 0.5 * value);
     }
     const auto dy = this->rig.put(result);
-    ASSERT_TRUE(this->rig.execute(
-        blas::Gemv{dtype_of<T>, ta, 0, m, n, ld, 2, 3, by_value(1.5), by_value(-0.5), da, db, dy}));
+    ASSERT_TRUE(this->rig.execute(blas::Gemv{dtype_of<T>, ta, 0, m, n, ld, 2, 3, by_value<T>(1.5),
+                                             by_value<T>(-0.5), da, db, dy}));
     expect_near(this->rig.template get<T>(dy), y, 50);
 
     for (const auto tb : {blas::Transpose::no, blas::Transpose::yes}) {
@@ -166,7 +167,7 @@ TYPED_TEST(CpuEngineTyped, GemvAndGemmFollowTheirDefinition) {
       }
       const auto dc = this->rig.put(result);
       ASSERT_TRUE(this->rig.execute(blas::Gemm{dtype_of<T>, ta, tb, m, n, k, ld, ld, ld,
-                                               by_value(2), by_value(0.25), da, db, dc}));
+                                               by_value<T>(2), by_value<T>(0.25), da, db, dc}));
       expect_near(this->rig.template get<T>(dc), c, 50);
     }
   }
@@ -176,15 +177,26 @@ TYPED_TEST(CpuEngineTyped, SizesBeyond32BitsAreRefusedWhereTheyCannotBeSplit) {
   using T = TypeParam;
   const auto x = this->rig.put(std::vector<T>{1});
   const std::int64_t huge = std::int64_t{1} << 32;
-  EXPECT_EQ(
-      this->rig
-          .queue(blas::Gemm{
-              dtype_of<T>, {}, {}, huge, 1, 1, huge, 1, huge, by_value(1), by_value(0), x, x, x})
-          .code(),
-      Errc::unsupported);
-  EXPECT_EQ(this->rig.queue(blas::Scal{dtype_of<T>, 1, huge, by_value(1), x}).code(),
+  EXPECT_EQ(this->rig
+                .queue(blas::Gemm{dtype_of<T>,
+                                  {},
+                                  {},
+                                  huge,
+                                  1,
+                                  1,
+                                  huge,
+                                  1,
+                                  huge,
+                                  by_value<T>(1),
+                                  by_value<T>(0),
+                                  x,
+                                  x,
+                                  x})
+                .code(),
             Errc::unsupported);
-  EXPECT_EQ(this->rig.queue(blas::Scal{DType::f16, 1, 1, by_value(1), x}).code(),
+  EXPECT_EQ(this->rig.queue(blas::Scal{dtype_of<T>, 1, huge, by_value<T>(1), x}).code(),
+            Errc::unsupported);
+  EXPECT_EQ(this->rig.queue(blas::Scal{DType::f16, 1, 1, by_value<T>(1), x}).code(),
             Errc::unsupported);
 }
 
@@ -223,8 +235,8 @@ void check_sparse(Rig& rig) {
                           rows,
                           columns,
                           static_cast<std::int64_t>(value.size()),
-                          by_value(2),
-                          by_value(0.5),
+                          by_value<T>(2),
+                          by_value<T>(0.5),
                           rig.put(row_begin),
                           dcolumn,
                           rig.put(value),
@@ -298,8 +310,8 @@ void check_sliced(Rig& rig, std::int64_t rows, std::int64_t slice_rows) {
                       nonzeros,
                       static_cast<std::int64_t>(value.size()),
                       slice_rows,
-                      by_value(2),
-                      by_value(-0.5),
+                      by_value<T>(2),
+                      by_value<T>(-0.5),
                       rig.put(slice_begin),
                       rig.put(column),
                       rig.put(value),
@@ -309,13 +321,13 @@ void check_sliced(Rig& rig, std::int64_t rows, std::int64_t slice_rows) {
   ASSERT_TRUE(rig.execute(op));
   expect_near(rig.get<T>(op.y), times(2, -0.5), 400);
 
-  op.alpha = {rig.put(std::vector<T>{-3}), 99};
-  op.beta = {rig.put(std::vector<T>{0.25}), 99};
+  op.alpha = {rig.put(std::vector<T>{-3}), by_value<T>(99).value};
+  op.beta = {rig.put(std::vector<T>{0.25}), by_value<T>(99).value};
   op.y = rig.put(y);
   ASSERT_TRUE(rig.execute(op));
   expect_near(rig.get<T>(op.y), times(-3, 0.25), 400);
 
-  op.beta = {rig.put(std::vector<T>{0}), 99};
+  op.beta = {rig.put(std::vector<T>{0}), by_value<T>(99).value};
   op.y = rig.put(std::vector<T>(y.size(), std::numeric_limits<T>::quiet_NaN()));
   ASSERT_TRUE(rig.execute(op));
   expect_near(rig.get<T>(op.y), times(-3, 0), 400);
@@ -341,8 +353,8 @@ TYPED_TEST(CpuEngineTyped, PaddingOfSlicedEllDoesNotMeetTheVector) {
                             3,
                             6,
                             3,
-                            by_value(1),
-                            by_value(0),
+                            by_value<T>(1),
+                            by_value<T>(0),
                             this->rig.put(std::vector<std::int32_t>{0, 3, 6}),
                             this->rig.put(std::vector<std::int32_t>{-1, 1, 2, 3, -1, -1}),
                             this->rig.put(std::vector<T>{0, 2, 3, 4, 0, 0}),
@@ -361,8 +373,9 @@ TYPED_TEST(CpuEngineTyped, PaddingOfSlicedEllDoesNotMeetTheVector) {
 
 TEST(SpmvSell, ExtentsThatDoNotHoldAreRefused) {
   const Operand four{.region = 1, .bytes = 4 * sizeof(double)};
-  const sparse::SpmvSell sound{DType::f64,  DType::i64,  4,    4,    3,    4,    2,
-                               by_value(1), by_value(0), four, four, four, four, four};
+  const sparse::SpmvSell sound{
+      DType::f64,          DType::i64,          4,    4,    3,    4,    2,
+      by_value<double>(1), by_value<double>(0), four, four, four, four, four};
   ASSERT_TRUE(sound.check());
   const auto refused = [&](auto change) {
     auto op = sound;

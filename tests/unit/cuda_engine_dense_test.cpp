@@ -4,6 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include <cuda_runtime_api.h>
+#include <curand.h>
+
 #include "cuda_engine_rig.hpp"
 
 namespace troupe::host {
@@ -54,7 +57,7 @@ TYPED_TEST(CudaReals, AxpbyTakesFactorsFromEverywhere) {
   // beta = 0 by value: y is not read.
   const auto dx = this->put(x);
   const auto dy = this->put(std::vector<T>(kLength, std::numeric_limits<T>::quiet_NaN()));
-  this->run(vector::Axpby{dtype_of<T>, kLength, {{}, 1}, {{}, 0}, dx, dy});
+  this->run(vector::Axpby{dtype_of<T>, kLength, Scalar::of(T(1)), Scalar::of(T(0)), dx, dy});
   EXPECT_EQ(this->template get<T>(dy), x);
 }
 
@@ -148,8 +151,10 @@ TYPED_TEST(CudaReals, GemvAndGemmWithMixedFactors) {
   }
   // Empty matrices do nothing; an empty inner dimension scales.
   const auto c = this->put(std::vector<T>{1, 2, 3, 4});
-  this->run(blas::Gemm{dtype_of<T>, no, no, 0, 0, 0, 0, 0, 0, {{}, 1}, {{}, 0}, c, c, c});
-  this->run(blas::Gemm{dtype_of<T>, no, no, 2, 2, 0, 2, 0, 2, {{}, 1}, {{}, 3}, c, c, c});
+  this->run(blas::Gemm{dtype_of<T>, no, no, 0, 0, 0, 0, 0, 0, Scalar::of(T(1)), Scalar::of(T(0)), c,
+                       c, c});
+  this->run(blas::Gemm{dtype_of<T>, no, no, 2, 2, 0, 2, 0, 2, Scalar::of(T(1)), Scalar::of(T(3)), c,
+                       c, c});
   EXPECT_EQ(this->template get<T>(c), (std::vector<T>{3, 6, 9, 12}));
 }
 
@@ -191,6 +196,78 @@ TYPED_TEST(CudaReals, RandomNumbersAreAFunctionOfTheirPlace) {
   EXPECT_NEAR(sum / kLength, 2, 0.01);
   EXPECT_NEAR(square / kLength, 0.25, 0.01);
   EXPECT_EQ(normal(), numbers);
+}
+
+/// cuRAND's own generator on the device, which the engine's kernels repeat.
+class HostGenerator {
+ public:
+  HostGenerator(std::uint64_t seed, std::uint64_t position) {
+    check(curandCreateGenerator(&generator_, CURAND_RNG_PSEUDO_PHILOX4_32_10) ==
+                  CURAND_STATUS_SUCCESS &&
+              curandSetPseudoRandomGeneratorSeed(generator_, seed) == CURAND_STATUS_SUCCESS &&
+              curandSetGeneratorOffset(generator_, position) == CURAND_STATUS_SUCCESS,
+          "cuRAND's generator");
+  }
+  ~HostGenerator() { curandDestroyGenerator(generator_); }
+  template <class T>
+  std::vector<T> uniform(std::size_t n) const {
+    return fetch<T>(n, [&](T* to) {
+      if constexpr (sizeof(T) == 4) return curandGenerateUniform(generator_, to, n);
+      if constexpr (sizeof(T) == 8) return curandGenerateUniformDouble(generator_, to, n);
+    });
+  }
+  template <class T>
+  std::vector<T> normal(std::size_t n, T mean, T deviation) const {
+    return fetch<T>(n, [&](T* to) {
+      if constexpr (sizeof(T) == 4) return curandGenerateNormal(generator_, to, n, mean, deviation);
+      if constexpr (sizeof(T) == 8)
+        return curandGenerateNormalDouble(generator_, to, n, mean, deviation);
+    });
+  }
+
+ private:
+  template <class T, class Generate>
+  static std::vector<T> fetch(std::size_t n, Generate generate) {
+    T* device = nullptr;
+    std::vector<T> values(n);
+    check(cudaMalloc(&device, n * sizeof(T)) == cudaSuccess, "memory");
+    const bool made =
+        generate(device) == CURAND_STATUS_SUCCESS &&
+        cudaMemcpy(values.data(), device, n * sizeof(T), cudaMemcpyDefault) == cudaSuccess;
+    cudaFree(device);
+    check(made, "cuRAND's numbers");
+    return values;
+  }
+  curandGenerator_t generator_ = nullptr;
+};
+
+TYPED_TEST(CudaReals, RandomNumbersAreThoseOfCurandsGeneratorBitForBit) {
+  using T = TypeParam;
+  // Beyond 4 x 65536 numbers the streams are visited a second time.
+  for (const std::uint64_t position : {0ull, 2ull, 6ull, 262142ull, 262144ull, 1000002ull,
+                                       (3ull << 40) + 17 * 4, (9ull << 40) + 12345678ull}) {
+    for (const std::size_t n : {2ul, 4ul, 1002ul, 600006ul}) {
+      SCOPED_TRACE(std::to_string(n) + " at " + std::to_string(position));
+      const auto subsequence = position / rng::kSubsequenceStride;
+      const auto offset = position % rng::kSubsequenceStride;
+      this->used_ = 0;
+      const auto out = this->space(n * sizeof(T));
+      this->run(
+          rng::Uniform{dtype_of<T>, static_cast<std::int64_t>(n), 77, subsequence, offset, out});
+      EXPECT_EQ(this->template get<T>(out), HostGenerator(77, position).template uniform<T>(n));
+      this->run(rng::Normal{dtype_of<T>, static_cast<std::int64_t>(n), 77, subsequence, offset, 0.1,
+                            1.7, out});
+      EXPECT_EQ(this->template get<T>(out),
+                HostGenerator(77, position).template normal<T>(n, T(0.1), T(1.7)));
+    }
+  }
+  // Uniform numbers may begin and end anywhere in a group of four.
+  for (const std::uint64_t position : {1, 3, 5}) {
+    this->used_ = 0;
+    const auto out = this->space(1003 * sizeof(T));
+    this->run(rng::Uniform{dtype_of<T>, 1003, 5, 0, position, out});
+    EXPECT_EQ(this->template get<T>(out), HostGenerator(5, position).template uniform<T>(1003));
+  }
 }
 
 TEST_F(CudaEngine, OffsetSkipsNumbersOfTheSequence) {

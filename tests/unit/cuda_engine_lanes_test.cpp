@@ -24,7 +24,7 @@ TEST_F(CudaEngine, MarksOrderLanes) {
   run(memory::Fill{DType::f64, kLength, {}, y});
   constexpr int kRounds = 300;
   for (int i = 0; i < kRounds; ++i) {
-    queue(vector::Axpby{DType::f64, kLength, {{}, 1}, {{}, 1}, x, y}).take();
+    queue(vector::Axpby{DType::f64, kLength, Scalar::of(1.0), Scalar::of(1.0), x, y}).take();
   }
   const auto computed = engine_->mark(Lane::vector).take();
   engine_->wait(Lane::device_to_host, computed).take();
@@ -127,7 +127,7 @@ TEST_F(CudaEngine, CommunicatorOfOne) {
     expect_copy();
     run(collective::AllToAll{DType::f32, 1000, source, destination});
     expect_copy();
-    const PeerTransfer self[] = {{source, 0, 0}, {destination, 0, 1}};
+    const TailOperand self[] = {collective::sent(source, 0), collective::received(destination, 0)};
     run(collective::Exchange{DType::f32}, Lane::collective, self);
     expect_copy();
     run(collective::Broadcast{DType::f32, 0, 0, 1000, source});
@@ -143,10 +143,10 @@ TEST_F(CudaEngine, CommunicatorOfOne) {
     refused(collective::Reduce{DType::f32, ReduceOp::sum, 0, 1000, source, {}});
     refused(collective::Reduce{DType::f32, ReduceOp::sum, 1, 1000, source, destination});
     refused(collective::Broadcast{DType::f32, 1, 0, 1000, source});
-    const PeerTransfer stranger[] = {{source, 1, 0}};
+    const TailOperand stranger[] = {collective::sent(source, 1)};
     EXPECT_EQ(queue(collective::Exchange{DType::f32}, Lane::collective, stranger).code(),
               Errc::invalid);
-    const PeerTransfer unmatched[] = {{source, 0, 0}};
+    const TailOperand unmatched[] = {collective::sent(source, 0)};
     EXPECT_EQ(queue(collective::Exchange{DType::f32}, Lane::collective, unmatched).code(),
               Errc::invalid);
 

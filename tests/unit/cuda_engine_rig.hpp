@@ -92,12 +92,12 @@ class CudaEngine : public testing::Test {
 
   template <class Op>
   static Result<void> queue(const Op& op, Lane lane = Op::kLane,
-                            std::span<const PeerTransfer> tail = {}) {
+                            std::span<const TailOperand> tail = {}) {
     return engine_->run(op, Call(lane, addresses_, tail));
   }
   /// Runs the operation to its end.
   template <class Op>
-  static void run(const Op& op, Lane lane = Op::kLane, std::span<const PeerTransfer> tail = {}) {
+  static void run(const Op& op, Lane lane = Op::kLane, std::span<const TailOperand> tail = {}) {
     queue(op, lane, tail).take();
     engine_->synchronize(lane).take();
   }
@@ -132,8 +132,8 @@ class CudaEngine : public testing::Test {
   /// The factor as a value, or as an element in device memory.
   template <class T>
   Scalar scalar(double value, bool on_device) {
-    if (!on_device) return {{}, value};
-    return {put(std::vector<T>{static_cast<T>(value)}), 0};
+    if (!on_device) return Scalar::of(static_cast<T>(value));
+    return {put(std::vector<T>{static_cast<T>(value)}), {}};
   }
   static void wait_until(Mark mark) {
     for (;;) {

@@ -62,8 +62,8 @@ class CudaSparse : public CudaEngine {
             rows,
             columns,
             nonzeros,
-            {{}, 1},
-            {{}, 0},
+            Scalar::of(typename Types::T(1)),
+            Scalar::of(typename Types::T(0)),
             row_begin,
             column,
             value,
@@ -218,8 +218,8 @@ TYPED_TEST(CudaSparse, SlicedEllWithMixedFactorsRepeatsBitForBit) {
         EXPECT_EQ(std::memcmp(first.data(), second.data(), first.size() * sizeof(T)), 0);
       }
       // beta = 0 by value: y is not read.
-      op.alpha = {{}, 1};
-      op.beta = {{}, 0};
+      op.alpha = Scalar::of(T(1));
+      op.beta = Scalar::of(T(0));
       op.y = this->put(std::vector<T>(y.size(), std::numeric_limits<T>::quiet_NaN()));
       this->run(op);
       expect_near(this->template get<T>(op.y), a.times(x, y, 1, 0), 10);
@@ -238,7 +238,7 @@ TYPED_TEST(CudaSparse, SlicedEllWithoutEntriesScales) {
                       0,
                       32,
                       32,
-                      {{}, 1},
+                      Scalar::of(T(1)),
                       this->template scalar<T>(1.5, true),
                       this->put(std::vector<I>{0, 32}),
                       this->put(std::vector<I>(32, -1)),
@@ -261,18 +261,8 @@ TYPED_TEST(CudaSparse, EmptyAndManyMatrices) {
   const auto dy = this->put(std::vector<T>(100, 2)), dx = this->put(std::vector<T>(300, 1));
   const auto nothing = this->space(0);
   for (const bool there : {false, true}) {
-    this->run(sparse::Spmv{dtype_of<T>,
-                           dtype_of<I>,
-                           100,
-                           300,
-                           0,
-                           {{}, 1},
-                           this->template scalar<T>(1.5, there),
-                           zeros,
-                           nothing,
-                           nothing,
-                           dx,
-                           dy});
+    this->run(sparse::Spmv{dtype_of<T>, dtype_of<I>, 100, 300, 0, Scalar::of(T(1)),
+                           this->template scalar<T>(1.5, there), zeros, nothing, nothing, dx, dy});
   }
   EXPECT_EQ(this->template get<T>(dy), std::vector<T>(100, T(4.5)));
   this->run(this->product(0, 300, 0, zeros, nothing, nothing, dx, nothing));

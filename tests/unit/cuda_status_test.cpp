@@ -88,12 +88,6 @@ TEST(CudaStatus, LibraryClasses) {
   EXPECT_EQ(classify(CUSPARSE_STATUS_NOT_SUPPORTED), Errc::unsupported);
   EXPECT_EQ(classify(CUSPARSE_STATUS_EXECUTION_FAILED), Errc::library);
 
-  EXPECT_EQ(classify(CURAND_STATUS_ALLOCATION_FAILED), Errc::out_of_memory);
-  EXPECT_EQ(classify(CURAND_STATUS_LENGTH_NOT_MULTIPLE), Errc::invalid);
-  EXPECT_EQ(classify(CURAND_STATUS_OUT_OF_RANGE), Errc::invalid);
-  EXPECT_EQ(classify(CURAND_STATUS_ARCH_MISMATCH), Errc::unsupported);
-  EXPECT_EQ(classify(CURAND_STATUS_LAUNCH_FAILURE), Errc::library);
-
   EXPECT_EQ(classify(ncclRemoteError), Errc::peer_lost);
   EXPECT_EQ(classify(ncclInvalidArgument), Errc::invalid);
   EXPECT_EQ(classify(ncclInvalidUsage), Errc::invalid);
@@ -122,7 +116,6 @@ TEST(CudaStatus, NativeCodeAndTextAreKept) {
   EXPECT_EQ(error.message, "cudaEventQuery: an illegal memory access was encountered");
   EXPECT_EQ(error_of(CUDA_ERROR_OUT_OF_MEMORY, "api.cuMemCreate(&handle, bytes)").message,
             "cuMemCreate: out of memory");
-  EXPECT_EQ(error_of(CURAND_STATUS_LENGTH_NOT_MULTIPLE, "curandGenerateNormal").native, 105);
   EXPECT_EQ(error_of(CUBLAS_STATUS_INVALID_VALUE, "cublasSgemm").native, 7);
   EXPECT_EQ(error_of(CUSPARSE_STATUS_INVALID_VALUE, "cusparseSpMV").native, 3);
   EXPECT_EQ(error_of(ncclRemoteError, "ncclAllReduce").native, 6);

@@ -53,7 +53,7 @@ TEST(EveryOperation, ComesBackAsItWasSent) {
     EXPECT_EQ(command.header().epoch, 9u);
     EXPECT_EQ(command.header().flags, 0u);
     EXPECT_EQ(std::memcmp(command.op(), op.data(), op.size()), 0);
-    const auto tail = info.tail ? some_tail() : std::vector<PeerTransfer>{};
+    const auto tail = !info.tail.empty() ? some_tail() : std::vector<TailOperand>{};
     ASSERT_EQ(command.tail().size(), tail.size());
     const troupe::detail::CommandView sent(info, op, tail);
     EXPECT_EQ(sent.uses().size(), info.operands.size());
@@ -61,8 +61,8 @@ TEST(EveryOperation, ComesBackAsItWasSent) {
     ASSERT_EQ(command.operands().size(), info.operands.size() + tail.size());
     for (std::size_t i = 0; i < tail.size(); ++i) {
       const auto& use = command.operands()[info.operands.size() + i];
-      EXPECT_EQ(use.range->buffer, tail[i].data.buffer);
-      EXPECT_EQ(use.access, tail[i].receive != 0 ? Access::write : Access::read);
+      EXPECT_EQ(use.range->buffer, tail[i].range.buffer);
+      EXPECT_EQ(use.access, tail[i].access);
     }
   });
 }
@@ -90,9 +90,11 @@ TEST(Access, WithBetaZeroWhatIsWrittenIsNotRead) {
   gemm.beta = {};
   EXPECT_EQ(of_c(gemm).first, Access::write);
   EXPECT_EQ(of_c(gemm).second, 0u) << "there are gaps between the columns";
+  gemm.beta = Scalar::of(-0.0);
+  EXPECT_EQ(of_c(gemm).first, Access::write);
   gemm.ldc = gemm.m;
   EXPECT_EQ(of_c(gemm).second, 4u * 4u * 8u);
-  gemm.beta.value = 1e-300;
+  gemm.beta = Scalar::of(1e-300);
   EXPECT_EQ(of_c(gemm).first, Access::update);
 }
 
@@ -163,12 +165,12 @@ TEST(Overlap, OperandsOfOtherRanksOverlapWithinTheirBuffer) {
 TEST(Overlap, WhatIsReceivedLiesApartFromAllElseOfAnExchange) {
   const Operand base{1, 2, 3, 0, 0, 4096};
   const auto part = [&](std::uint64_t offset, std::uint64_t bytes, std::uint32_t receive) {
-    PeerTransfer one{base, 0, receive};
-    one.data.offset = offset;
-    one.data.bytes = bytes;
+    TailOperand one{base, 0, receive != 0 ? Access::write : Access::read};
+    one.range.offset = offset;
+    one.range.bytes = bytes;
     return one;
   };
-  const auto says = [](std::vector<PeerTransfer> tail) {
+  const auto says = [](std::vector<TailOperand> tail) {
     Recorder recorder;
     return troupe::detail::submit(recorder, collective::Exchange{DType::f64}, tail).wait().code();
   };
@@ -179,7 +181,7 @@ TEST(Overlap, WhatIsReceivedLiesApartFromAllElseOfAnExchange) {
   EXPECT_EQ(says({part(0, 1024, 0), part(8, 8, 0), part(512, 8, 1)}), Errc::invalid)
       << "within a long one that came first";
   EXPECT_EQ(says({part(0, 1024, 1), part(8, 0, 0), part(2048, 8, 0)}), Errc::ok) << "nothing";
-  std::vector<PeerTransfer> many;
+  std::vector<TailOperand> many;
   for (std::uint64_t i = 0; i < 1000; ++i) many.push_back(part(64 * i, 64, i % 2));
   EXPECT_EQ(says(many), Errc::ok);
   many.push_back(part(64 * 500 + 8, 8, 1));
@@ -304,7 +306,7 @@ TEST(Checks, EmptyWorkIsAllowed) {
 }
 
 TEST(Record, ATailHasABound) {
-  std::vector<PeerTransfer> tail(kMaxTail);
+  std::vector<TailOperand> tail(kMaxTail);
   Recorder recorder;
   ASSERT_TRUE(
       troupe::detail::submit(recorder, collective::Exchange{DType::f32}, tail, 1).wait().ok());

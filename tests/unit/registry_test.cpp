@@ -63,6 +63,23 @@ TEST(OperationInfo, HoldsWhatIsDeclaredAndIsSafeElse) {
   EXPECT_EQ(info.lane(bytes), Lane::vector);
 }
 
+TEST(Scalar, HoldsAFactorOfAnyType) {
+  EXPECT_EQ(Scalar::of(std::int64_t{9'007'199'254'740'993}).as<std::int64_t>(),
+            9'007'199'254'740'993);
+  const std::complex<double> factor(1.0 / 3, -2e300);
+  EXPECT_EQ(Scalar::of(factor).as<std::complex<double>>(), factor);
+  EXPECT_TRUE(Scalar::of(std::complex<float>(0, -0.0f)).is_zero(DType::c64));
+  EXPECT_FALSE(Scalar::of(std::complex<float>(0, 1e-44f)).is_zero(DType::c64));
+  EXPECT_TRUE(Scalar::of(Half{0x8000}).is_zero(DType::f16));
+  EXPECT_FALSE(Scalar::of(Half{1}).is_zero(DType::f16));
+  EXPECT_TRUE(Scalar::of(Float8E5M2{0x80}).is_zero(DType::f8e5m2));
+  EXPECT_FALSE(Scalar::of(std::int32_t{-1}).is_zero(DType::i32));
+  EXPECT_TRUE(Scalar::of(std::uint64_t{0}).is_zero(DType::u64));
+  Scalar in_memory;
+  in_memory.device.region = 1;
+  EXPECT_FALSE(in_memory.is_zero(DType::f64)) << "nobody knows yet";
+}
+
 TEST(LibraryStamps, DifferOnlyForALibraryThatBothKnowDifferently) {
   const auto own = wire::library_stamps().take();
   EXPECT_TRUE(wire::compare_stamps(own, "rank 3", "rank 0").ok());

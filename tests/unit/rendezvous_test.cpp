@@ -21,12 +21,10 @@ collective::AllReduce all_reduce(std::uint64_t count, ReduceOp op = ReduceOp::su
   return call;
 }
 
-PeerTransfer message(std::uint32_t peer, bool receive, std::uint64_t bytes) {
-  PeerTransfer transfer;
-  transfer.data.bytes = bytes;
-  transfer.peer = peer;
-  transfer.receive = receive ? 1 : 0;
-  return transfer;
+TailOperand message(std::uint32_t peer, bool receive, std::uint64_t bytes) {
+  Operand range;
+  range.bytes = bytes;
+  return receive ? collective::received(range, peer) : collective::sent(range, peer);
 }
 
 class RendezvousTest : public testing::Test {
@@ -48,7 +46,7 @@ class RendezvousTest : public testing::Test {
   /// What rank says of its command with this ticket.
   template <class Op>
   Result<bool> arrive(std::size_t rank, std::uint64_t ticket, const Op& op,
-                      const std::vector<PeerTransfer>& tail = {}) {
+                      const std::vector<TailOperand>& tail = {}) {
     return ranks_[rank]->arrive(ticket, info_of<Op>, reinterpret_cast<const std::byte*>(&op), tail);
   }
   template <class Op>
@@ -57,7 +55,7 @@ class RendezvousTest : public testing::Test {
   }
   template <class Op>
   bool passes(std::size_t rank, std::uint64_t ticket, const Op& op,
-              const std::vector<PeerTransfer>& tail = {}) {
+              const std::vector<TailOperand>& tail = {}) {
     const auto met = arrive(rank, ticket, op, tail);
     EXPECT_TRUE(met.ok()) << met.error().message;
     return met.ok() && *met;

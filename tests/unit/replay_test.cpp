@@ -25,7 +25,7 @@ struct ReplayRig : PortRig {
   ReplayRig() : PortRig(1u << 16, {}, true) {}
 
   Future<void> axpy(const Operand& x, const Operand& y) {
-    return detail::submit(port, blas::Axpy{DType::f64, 8, 1, 1, {{}, 1.0}, x, y});
+    return detail::submit(port, blas::Axpy{DType::f64, 8, 1, 1, Scalar::of(1.0), x, y});
   }
 };
 

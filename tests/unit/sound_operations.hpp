@@ -52,17 +52,17 @@ Op sound() {
   return op;
 }
 
-inline std::vector<PeerTransfer> some_tail() {
-  std::vector<PeerTransfer> tail(3);
+inline std::vector<TailOperand> some_tail() {
+  std::vector<TailOperand> tail(3);
   for (std::uint32_t i = 0; i < 3; ++i)
-    tail[i].data = range_in(i + 1), tail[i].peer = i, tail[i].receive = i % 2;
+    tail[i] = {range_in(i + 1), i, i % 2 != 0 ? Access::write : Access::read};
   return tail;
 }
 
 /// The record of ticket 77, in epoch 9. `op`: aligned to 8.
 inline std::vector<std::byte> record_of(const OperationInfo& info, std::span<const std::byte> op) {
   Recorder recorder;
-  const auto tail = info.tail ? some_tail() : std::vector<PeerTransfer>{};
+  const auto tail = !info.tail.empty() ? some_tail() : std::vector<TailOperand>{};
   const auto outcome = troupe::detail::submit(recorder, info, op, tail, 9).wait();
   check(outcome.ok(), "an operation that checks out is refused");
   return recorder.record;

@@ -110,7 +110,7 @@ struct Gemv {
   Result<void> check() const;
   /// With beta = 0 given by value, what stood in y is not read.
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
-    return &range == &y && beta.is_zero() ? Access::write : declared;
+    return &range == &y && beta.is_zero(dtype) ? Access::write : declared;
   }
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return incy == 1
@@ -138,7 +138,7 @@ struct Gemm {
   Result<void> check() const;
   /// With beta = 0 given by value, what stood in c is not read.
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
-    return &range == &c && beta.is_zero() ? Access::write : declared;
+    return &range == &c && beta.is_zero(dtype) ? Access::write : declared;
   }
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return ldc == m ? static_cast<std::uint64_t>(m * n) * size_of(dtype) : 0;

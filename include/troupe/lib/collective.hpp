@@ -154,7 +154,7 @@ struct Exchange {
   static constexpr Lane kLane = Lane::collective;
   static constexpr DTypes kDTypes = DTypes::all();
   static constexpr Traits kTraits = {.collective = true};
-  static constexpr bool kHasTail = true;
+  static constexpr std::string_view kTail = "message";
 
   OpDType dtype;
 
@@ -162,9 +162,17 @@ struct Exchange {
   Result<void> check() const { return {}; }
 };
 
+/// Messages of an exchange, as its tail has them.
+constexpr TailOperand sent(const Operand& data, std::uint32_t peer) noexcept {
+  return {data, peer, Access::read};
+}
+constexpr TailOperand received(const Operand& data, std::uint32_t peer) noexcept {
+  return {data, peer, Access::write};
+}
+
 /// The messages of an exchange; those of a rank to itself must agree in number and lengths. Errors:
 /// invalid.
-Result<void> check_world(std::span<const PeerTransfer> messages, int rank, int size);
+Result<void> check_world(std::span<const TailOperand> messages, int rank, int size);
 
 inline const Library kLibrary{&info_of<AllReduce>, &info_of<Reduce>,        &info_of<Broadcast>,
                               &info_of<AllGather>, &info_of<ReduceScatter>, &info_of<AllToAll>,

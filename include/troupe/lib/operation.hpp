@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -25,6 +26,9 @@
 ///       static constexpr auto kInPlace = std::array{InPlace{"x", "y"}};  // see overlap.hpp
 ///       Result<void> check() const;      // extents against Operand::bytes
 ///     };
+///
+/// With `static constexpr std::string_view kTail = "message"` it may have any number of further
+/// operands (TailOperand), that it calls so.
 ///
 /// What decides whether results are right is declared, and is the safe answer where it is not:
 /// without kTraits nothing is ever run again or on behalf of another rank, without kInPlace what is
@@ -81,10 +85,23 @@ inline constexpr std::uint32_t kTokenRegion = 0x2000'0000u;
 /// A factor that is known to the host, or one element in device memory (then `device` is present).
 struct Scalar {
   Operand device{};
-  double value = 0;
+  std::array<std::byte, 16> value{};  ///< the factor, in its first bytes; of which dtype: see there
 
-  /// Zero, and known to be so before the operation runs.
-  [[nodiscard]] constexpr bool is_zero() const noexcept { return !device.present() && value == 0; }
+  template <Element T>
+  static Scalar of(T factor) noexcept {
+    Scalar scalar;
+    static_assert(sizeof(T) <= sizeof scalar.value && std::is_trivially_copyable_v<T>);
+    std::memcpy(scalar.value.data(), &factor, sizeof factor);
+    return scalar;
+  }
+  template <Element T>
+  [[nodiscard]] T as() const noexcept {
+    T factor;
+    std::memcpy(&factor, value.data(), sizeof factor);
+    return factor;
+  }
+  /// Zero, of either sign, and known to be so before the operation runs.
+  [[nodiscard]] bool is_zero(DType dtype) const noexcept;
 };
 
 /// The queue of a device host that runs an operation: each is one stream, and all but the copy
@@ -116,8 +133,6 @@ struct Traits {
   bool repeatable = false;
   bool remote = false;      ///< other ranks may ask for it, see RemoteDevice
   bool collective = false;  ///< all ranks of an epoch run it together, in one order
-  /// To queue it may block until everything before it on its queue is done.
-  bool blocking = false;
 };
 /// Those of an operation that computes its outputs from its inputs.
 inline constexpr Traits kComputes{.repeatable = true, .remote = true};
@@ -163,11 +178,15 @@ struct DTypes {
   }
 };
 
-/// One message of a grouped point-to-point operation; stands in the record's tail.
-struct PeerTransfer {
-  Operand data{};
-  std::uint32_t peer = 0;
-  std::uint32_t receive = 0;  ///< 0: send `data` (read), 1: receive into it (written)
+/// One of any number of operands beside those in the operation's struct, which stand in the
+/// record's tail: messages of an exchange, the matrices of a batch, what a kernel is given.
+struct TailOperand {
+  Operand range{};
+  std::uint32_t tag = 0;  ///< what it is to the operation: a peer, a place in the batch, …
+  Access access = Access::read;
+  std::uint8_t reserved[3] = {};
+
+  [[nodiscard]] constexpr bool written() const noexcept { return access != Access::read; }
 };
 
 template <class Op, class Member>

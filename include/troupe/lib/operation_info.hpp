@@ -32,7 +32,7 @@ struct OperationInfo {
   std::uint32_t bytes = 0;
   DTypes dtypes;
   Traits traits;
-  bool tail = false;  ///< it may have PeerTransfers
+  std::string_view tail;  ///< what a TailOperand is to it, as "message"; empty: it has none
   std::span<const OperandInfo> operands;
   std::span<const InPlace> in_place;
   Result<void> (*check)(const std::byte* op) = nullptr;
@@ -63,11 +63,6 @@ template <class Op>
 const Op& as(const std::byte* op) noexcept {
   return *reinterpret_cast<const Op*>(op);
 }
-
-template <class Op>
-concept HasTail = requires {
-  requires Op::kHasTail;
-};
 
 /// Where an operand stands in its operation: at the first byte that differs if only its first field
 /// does.
@@ -100,7 +95,7 @@ constexpr OperationInfo make_info() {
   info.opcode = opcode_of<Op>;
   info.bytes = sizeof(Op);
   info.dtypes = Op::kDTypes;
-  info.tail = HasTail<Op>;
+  if constexpr (requires { Op::kTail; }) info.tail = Op::kTail;
   info.operands = operand_table<Op>;
   if constexpr (requires { Op::kTraits; }) info.traits = Op::kTraits;
   if constexpr (requires { Op::kInPlace; }) info.in_place = Op::kInPlace;

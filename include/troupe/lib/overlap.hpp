@@ -36,9 +36,10 @@ inline bool overlap(const Operand& a, const Operand& b) noexcept {
 }
 
 /// Whether the operands of an operation may lie as they do. `uses`: those that are present, without
-/// the tail's. Errors: invalid.
+/// the tail's; `tail_name`: what the operation calls those. Errors: invalid.
 Result<void> check_overlap(std::string_view operation, std::span<const InPlace> rules,
-                           std::span<const OperandUse> uses, std::span<const PeerTransfer> tail);
+                           std::span<const OperandUse> uses, std::string_view tail_name,
+                           std::span<const TailOperand> tail);
 
 }  // namespace detail
 }  // namespace troupe

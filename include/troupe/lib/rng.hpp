@@ -11,7 +11,7 @@ struct Uniform {
   static constexpr std::string_view kName = "rng.uniform";
   static constexpr Lane kLane = Lane::rng;
   static constexpr DTypes kDTypes = DTypes::reals();
-  static constexpr Traits kTraits = {.repeatable = true, .remote = true, .blocking = true};
+  static constexpr Traits kTraits = kComputes;
 
   OpDType dtype;
   std::int64_t n = 0;
@@ -31,7 +31,7 @@ struct Normal {
   static constexpr std::string_view kName = "rng.normal";
   static constexpr Lane kLane = Lane::rng;
   static constexpr DTypes kDTypes = DTypes::reals();
-  static constexpr Traits kTraits = {.repeatable = true, .remote = true, .blocking = true};
+  static constexpr Traits kTraits = kComputes;
 
   OpDType dtype;
   std::int64_t n = 0;

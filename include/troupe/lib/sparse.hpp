@@ -31,7 +31,7 @@ struct Spmv {
   Result<void> check() const;
   /// With beta = 0 given by value, what stood in y is not read.
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
-    return &range == &y && beta.is_zero() ? Access::write : declared;
+    return &range == &y && beta.is_zero(dtype) ? Access::write : declared;
   }
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return static_cast<std::uint64_t>(rows) * size_of(dtype);
@@ -64,7 +64,7 @@ struct SpmvSell {
   Result<void> check() const;
   /// With beta = 0 given by value, what stood in y is not read.
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
-    return &range == &y && beta.is_zero() ? Access::write : declared;
+    return &range == &y && beta.is_zero(dtype) ? Access::write : declared;
   }
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return static_cast<std::uint64_t>(rows) * size_of(dtype);

@@ -22,7 +22,7 @@ template <class Ref>
 class BasicScalarArg {
  public:
   using T = typename Ref::value_type;
-  BasicScalarArg(T value) { scalar_.value = static_cast<double>(value); }
+  BasicScalarArg(T value) : scalar_(Scalar::of(value)) {}
   BasicScalarArg(const Ref& element) { scalar_.device = element.slice(0, 1).operand(); }
   [[nodiscard]] const Scalar& wire() const noexcept { return scalar_; }
 
@@ -44,11 +44,11 @@ namespace detail {
 /// and the tail must outlive it.
 struct CommandView {
   CommandView(const OperationInfo& its_info, std::span<const std::byte> its_op,
-              std::span<const PeerTransfer> its_tail = {}, std::uint32_t its_epoch = 0) noexcept;
+              std::span<const TailOperand> its_tail = {}, std::uint32_t its_epoch = 0) noexcept;
 
   const OperationInfo* info;
   std::span<const std::byte> op;
-  std::span<const PeerTransfer> tail;
+  std::span<const TailOperand> tail;
   std::uint32_t epoch;  ///< collectives: the epoch they belong to; others 0
   /// What transfers and other ranks want done: the epoch in which it may still be submitted; others
   /// 0. What has been submitted no longer depends on it.
@@ -81,10 +81,10 @@ class Submitter {
 
 /// Checks the operation and submits it. `op`: its bytes, aligned to 8.
 Future<void> submit(Submitter& submitter, const OperationInfo& info, std::span<const std::byte> op,
-                    std::span<const PeerTransfer> tail = {}, std::uint32_t epoch = 0);
+                    std::span<const TailOperand> tail = {}, std::uint32_t epoch = 0);
 
 template <Operation Op>
-Future<void> submit(Submitter& submitter, const Op& op, std::span<const PeerTransfer> tail = {},
+Future<void> submit(Submitter& submitter, const Op& op, std::span<const TailOperand> tail = {},
                     std::uint32_t epoch = 0) {
   return submit(submitter, info_of<Op>, std::as_bytes(std::span(&op, 1)), tail, epoch);
 }

@@ -64,7 +64,7 @@ struct Axpby {
   Result<void> check() const;
   /// With beta = 0 given by value, what stood in y is not read.
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
-    return &range == &y && beta.is_zero() ? Access::write : declared;
+    return &range == &y && beta.is_zero(dtype) ? Access::write : declared;
   }
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return static_cast<std::uint64_t>(n) * size_of(dtype);

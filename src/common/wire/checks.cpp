@@ -379,12 +379,12 @@ Result<void> AllToAll::check_world(int, int size) const {
   if (auto room = check_room("source", source, dtype, count, size); !room) return room;
   return check_room("destination", destination, dtype, count, size);
 }
-Result<void> check_world(std::span<const PeerTransfer> messages, int rank, int size) {
+Result<void> check_world(std::span<const TailOperand> messages, int rank, int size) {
   std::vector<std::uint64_t> sent, received;
   for (const auto& part : messages) {
-    if (auto exists = check_rank("peer", part.peer, size); !exists) return exists;
-    if (part.peer != static_cast<std::uint32_t>(rank)) continue;
-    (part.receive != 0 ? received : sent).push_back(part.data.bytes);
+    if (auto exists = check_rank("peer", part.tag, size); !exists) return exists;
+    if (part.tag != static_cast<std::uint32_t>(rank)) continue;
+    (part.written() ? received : sent).push_back(part.range.bytes);
   }
   if (sent == received) return {};
   return Error{Errc::invalid, 0, "an exchange whose messages to its own rank do not match"};

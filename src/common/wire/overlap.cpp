@@ -52,14 +52,13 @@ Result<void> judge_overlap(std::string_view operation, const NamedRange& a, cons
   return refused(operation, a, b, "in place one is this rank's part of the other");
 }
 
-/// The ranges of a grouped operation: nothing that is received into overlaps any other of them.
-Result<void> check_transfers(std::string_view operation, std::span<const PeerTransfer> tail) {
+/// The tail's operands among themselves: nothing that is written overlaps any other of them.
+Result<void> check_tail(std::string_view operation, std::string_view name,
+                        std::span<const TailOperand> tail) {
   std::vector<NamedRange> sorted;
   sorted.reserve(tail.size());
   for (const auto& part : tail) {
-    const bool received = part.receive != 0;
-    if (part.data.bytes != 0)
-      sorted.push_back({received ? "what is received" : "what is sent", &part.data, received});
+    if (part.range.bytes != 0) sorted.push_back({name, &part.range, part.written()});
   }
   std::sort(sorted.begin(), sorted.end(), [](const NamedRange& a, const NamedRange& b) {
     return std::pair(a.range->region, a.range->offset) <
@@ -84,7 +83,8 @@ Result<void> check_transfers(std::string_view operation, std::span<const PeerTra
 }  // namespace
 
 Result<void> check_overlap(std::string_view operation, std::span<const InPlace> rules,
-                           std::span<const OperandUse> uses, std::span<const PeerTransfer> tail) {
+                           std::span<const OperandUse> uses, std::string_view tail_name,
+                           std::span<const TailOperand> tail) {
   for (std::size_t i = 0; i < uses.size(); ++i) {
     for (std::size_t j = i + 1; j < uses.size(); ++j) {
       const auto &a = uses[i], &b = uses[j];
@@ -95,7 +95,16 @@ Result<void> check_overlap(std::string_view operation, std::span<const InPlace> 
       if (!judged.ok()) return judged;
     }
   }
-  return tail.empty() ? Result<void>() : check_transfers(operation, tail);
+  for (const auto& use : uses) {
+    const bool written = use.access != Access::read;
+    for (const auto& part : tail) {
+      if ((written || part.written()) && overlap(*use.range, part.range)) {
+        return refused(operation, {use.name, use.range, written},
+                       {tail_name, &part.range, part.written()}, "they must lie apart");
+      }
+    }
+  }
+  return tail.empty() ? Result<void>() : check_tail(operation, tail_name, tail);
 }
 
 }  // namespace troupe::detail

@@ -35,11 +35,11 @@ Result<void> Command::decode(std::span<const std::byte> record) {
   const auto& info = *info_;
   if (header_.op_bytes != info.bytes || info.bytes > kMaxOpBytes)
     return corrupt(std::string(info.name) + " of the wrong size");
-  if (header_.tail_count > kMaxTail || (header_.tail_count != 0 && !info.tail)) {
+  if (header_.tail_count > kMaxTail || (header_.tail_count != 0 && info.tail.empty())) {
     return corrupt(std::string(info.name) + " with a tail of " +
                    std::to_string(header_.tail_count));
   }
-  const std::size_t tail_bytes = header_.tail_count * sizeof(PeerTransfer);
+  const std::size_t tail_bytes = header_.tail_count * sizeof(TailOperand);
   const std::size_t expected = sizeof(CommandHeader) + info.bytes + tail_bytes;
   if (record.size() != expected) {
     return corrupt(std::string(info.name) + " of " + std::to_string(record.size()) +
@@ -50,17 +50,23 @@ Result<void> Command::decode(std::span<const std::byte> record) {
   if (tail_bytes != 0)
     std::memcpy(tail_.data(), record.data() + sizeof header_ + info.bytes, tail_bytes);
 
+  for (const auto& part : tail_) {
+    if (part.access < Access::read || part.access > Access::update)
+      return corrupt(std::string(info.name) +
+                     ": an operand of its tail is neither read nor written");
+  }
   if (auto sound = info.check(op()); !sound) return sound;
   operands_.clear();
   for (const auto& operand : info.operands) {
     const auto& range = info.operand(op(), operand);
     if (range.present()) operands_.push_back({&range, info.access(op(), operand), operand.name});
   }
-  if (auto apart = troupe::detail::check_overlap(info.name, info.in_place, operands_, tail_);
+  if (auto apart =
+          troupe::detail::check_overlap(info.name, info.in_place, operands_, info.tail, tail_);
       !apart)
     return apart;
   for (const auto& part : tail_) {
-    operands_.push_back({&part.data, part.receive != 0 ? Access::write : Access::read, "transfer"});
+    operands_.push_back({&part.range, part.access, info.tail});
   }
   return {};
 }

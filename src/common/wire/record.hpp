@@ -20,7 +20,7 @@ inline constexpr std::uint32_t kCancelled = 1;  ///< the rank has answered it al
 /// host dies meanwhile, it is known of what.
 inline constexpr std::uint32_t kAlone = 2;
 
-/// A command: this header, the operation's struct, then tail_count PeerTransfers.
+/// A command: this header, the operation's struct, then tail_count TailOperands.
 struct CommandHeader {
   std::uint64_t ticket = 0;
   std::uint32_t opcode = 0;
@@ -74,7 +74,7 @@ class Command {
   [[nodiscard]] std::string_view name() const noexcept { return info_->name; }
   /// The operation's bytes.
   [[nodiscard]] const std::byte* op() const noexcept { return storage_.data(); }
-  [[nodiscard]] std::span<const PeerTransfer> tail() const noexcept { return tail_; }
+  [[nodiscard]] std::span<const TailOperand> tail() const noexcept { return tail_; }
   /// All operands that are present, those of the tail last.
   [[nodiscard]] std::span<const OperandUse> operands() const noexcept { return operands_; }
 
@@ -88,7 +88,7 @@ class Command {
   CommandHeader header_;
   const OperationInfo* info_ = nullptr;
   alignas(8) std::array<std::byte, kMaxOpBytes> storage_;
-  std::vector<PeerTransfer> tail_;
+  std::vector<TailOperand> tail_;
   std::vector<OperandUse> operands_;
 };
 

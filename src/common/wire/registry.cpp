@@ -69,8 +69,8 @@ class Fingerprint {
 
 void add_to(Fingerprint& fingerprint, const OperationInfo& info) {
   const auto& traits = info.traits;
-  fingerprint.add(info.name).add(info.bytes).add(info.dtypes.bits).add(info.tail ? 1 : 0);
-  for (const bool trait : {traits.repeatable, traits.remote, traits.collective, traits.blocking})
+  fingerprint.add(info.name).add(info.bytes).add(info.dtypes.bits).add(info.tail);
+  for (const bool trait : {traits.repeatable, traits.remote, traits.collective})
     fingerprint.add(trait ? 1 : 0);
   for (const auto& operand : info.operands) {
     fingerprint.add(operand.name)

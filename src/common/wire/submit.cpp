@@ -1,12 +1,32 @@
 #include <troupe/lib/submit.hpp>
 
 #include <algorithm>
+#include <complex>
 #include <string>
 
-namespace troupe::detail {
+namespace troupe {
+
+bool Scalar::is_zero(DType dtype) const noexcept {
+  if (device.present()) return false;
+  switch (dtype) {
+    case DType::f16:
+    case DType::bf16: return (as<Half>().bits & 0x7fff) == 0;
+    case DType::f8e4m3:
+    case DType::f8e5m2: return (as<Float8E4M3>().bits & 0x7f) == 0;
+    case DType::f32: return as<float>() == 0;
+    case DType::f64: return as<double>() == 0;
+    case DType::c64: return as<std::complex<float>>() == std::complex<float>();
+    case DType::c128: return as<std::complex<double>>() == std::complex<double>();
+    default: break;
+  }
+  return std::all_of(value.begin(), value.begin() + static_cast<std::ptrdiff_t>(size_of(dtype)),
+                     [](std::byte one) { return one == std::byte{}; });
+}
+
+namespace detail {
 
 CommandView::CommandView(const OperationInfo& its_info, std::span<const std::byte> its_op,
-                         std::span<const PeerTransfer> its_tail, std::uint32_t its_epoch) noexcept
+                         std::span<const TailOperand> its_tail, std::uint32_t its_epoch) noexcept
     : info(&its_info), op(its_op), tail(its_tail), epoch(its_epoch) {
   for (const auto& operand : info->operands) {
     const auto& range = info->operand(op.data(), operand);
@@ -16,11 +36,11 @@ CommandView::CommandView(const OperationInfo& its_info, std::span<const std::byt
 }
 
 Future<void> submit(Submitter& submitter, const OperationInfo& info, std::span<const std::byte> op,
-                    std::span<const PeerTransfer> tail, std::uint32_t epoch) {
+                    std::span<const TailOperand> tail, std::uint32_t epoch) {
   if (const auto checked = info.check(op.data()); !checked)
     return submitter.refuse(checked.error());
   const CommandView command(info, op, tail, epoch);
-  const auto apart = check_overlap(info.name, info.in_place, command.uses(), tail);
+  const auto apart = check_overlap(info.name, info.in_place, command.uses(), info.tail, tail);
   return apart.ok() ? submitter.submit(command) : submitter.refuse(apart.error());
 }
 
@@ -36,4 +56,5 @@ Future<void> submit_exact(Submitter& submitter, const OperationInfo& info,
                                std::to_string(wrong->needed)});
 }
 
-}  // namespace troupe::detail
+}  // namespace detail
+}  // namespace troupe

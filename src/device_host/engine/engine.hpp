@@ -117,11 +117,11 @@ struct Link {
 /// holds.
 class Call {
  public:
-  Call(Queue queue, const AddressMap& addresses, std::span<const PeerTransfer> tail)
+  Call(Queue queue, const AddressMap& addresses, std::span<const TailOperand> tail)
       : queue_(queue), addresses_(&addresses), tail_(tail) {}
 
   [[nodiscard]] Queue queue() const noexcept { return queue_; }
-  [[nodiscard]] std::span<const PeerTransfer> tail() const noexcept { return tail_; }
+  [[nodiscard]] std::span<const TailOperand> tail() const noexcept { return tail_; }
   /// The operand's address in this process.
   template <class T = std::byte>
   [[nodiscard]] T* at(const Operand& operand) const noexcept {
@@ -131,7 +131,7 @@ class Call {
  private:
   Queue queue_;
   const AddressMap* addresses_;
-  std::span<const PeerTransfer> tail_;
+  std::span<const TailOperand> tail_;
 };
 
 class Engine {

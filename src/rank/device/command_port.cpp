@@ -71,7 +71,7 @@ Result<void> CommandPort::admit(const detail::CommandView& command) const {
     if (!known(*use.range)) return stale(use.name, *use.range);
   }
   for (const auto& part : command.tail) {
-    if (!known(part.data)) return stale(part.receive != 0 ? "receives" : "sends", part.data);
+    if (!known(part.range)) return stale(command.info->tail, part.range);
   }
   const auto bytes = wire::record_bytes(command);
   if (command.tail.size() > wire::kMaxTail || bytes > producer_.max_record()) {
@@ -106,8 +106,7 @@ CommandPort::Push CommandPort::push(const detail::CommandView& command, Future<v
   slot.died_in_flight = false;
   slot.quiet = command.quiet;
   for (const auto& use : command.uses()) note_use(slot, ticket, *use.range, use.access);
-  for (const auto& part : command.tail)
-    note_use(slot, ticket, part.data, part.receive != 0 ? Access::write : Access::read);
+  for (const auto& part : command.tail) note_use(slot, ticket, part.range, part.access);
   auto* const state = new detail::State<void>(this, detail::StateBase::TwoReferences{});
   future = Future<void>(detail::StatePtr<detail::State<void>>(state));
   tickets_.open(slot, detail::StatePtr<detail::State<void>>(state));

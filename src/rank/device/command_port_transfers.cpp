@@ -42,8 +42,7 @@ CommandPort::Hindrance CommandPort::hindrance(const detail::CommandView& command
     if (here != Way::clear) found = {here, operand};
   };
   for (const auto& use : command.uses()) look(*use.range, use.access);
-  for (const auto& part : command.tail)
-    look(part.data, part.receive != 0 ? Access::write : Access::read);
+  for (const auto& part : command.tail) look(part.range, part.access);
   return found;
 }
 

@@ -38,12 +38,12 @@ constexpr std::uint64_t pair_of(std::uint32_t high, std::uint32_t low) {
 }
 
 /// The rank that all messages go to or come from; ~0u: there are several, or no messages.
-std::uint32_t only_peer(std::span<const PeerTransfer> messages) {
+std::uint32_t only_peer(std::span<const TailOperand> messages) {
   const bool one = !messages.empty() &&
-                   std::all_of(messages.begin(), messages.end(), [&](const PeerTransfer& message) {
-                     return message.peer == messages.front().peer;
+                   std::all_of(messages.begin(), messages.end(), [&](const TailOperand& message) {
+                     return message.tag == messages.front().tag;
                    });
-  return one ? messages.front().peer : ~0u;
+  return one ? messages.front().tag : ~0u;
 }
 
 // SIGUSR2 is the process's, recorders come and go: the one that is there hears it.
@@ -155,7 +155,7 @@ void FlightRecorder::submitted(std::uint64_t ticket, const detail::CommandView& 
   if (options_.records == 0) return;
   std::uint64_t bytes = 0;
   for (const auto& use : command.uses()) bytes += use.range->bytes;
-  for (const auto& part : command.tail) bytes += part.data.bytes;
+  for (const auto& part : command.tail) bytes += part.range.bytes;
   auto& word = slot_of(ticket).word;
   const auto set = [&](Word which, std::uint64_t value) {
     word[which].store(value, std::memory_order_relaxed);

@@ -10,7 +10,7 @@ template <class Op>
 Result<void> fits(const Op& op, int rank, int size) {
   return op.check_world(rank, size);
 }
-Result<void> fits(std::span<const PeerTransfer> messages, int rank, int size) {
+Result<void> fits(std::span<const TailOperand> messages, int rank, int size) {
   return collective::check_world(messages, rank, size);
 }
 
@@ -76,7 +76,7 @@ Result<void> CpuEngine::run(const collective::Exchange&, const Call& call) {
   messages.reserve(call.tail().size());
   for (const auto& part : call.tail()) {
     messages.push_back(
-        {call.at(part.data), part.data.bytes, static_cast<int>(part.peer), part.receive != 0});
+        {call.at(part.range), part.range.bytes, static_cast<int>(part.tag), part.written()});
   }
   return submit_collective(call.tail(),
                            [messages = std::move(messages)](Communicator& communicator) {

@@ -25,7 +25,7 @@ struct Factor {
   const T* element = nullptr;
 
   Factor(const Scalar& scalar, const Call& call)
-      : value(static_cast<T>(scalar.value)),
+      : value(scalar.as<T>()),
         element(scalar.device.present() ? call.at<const T>(scalar.device) : nullptr) {}
   [[nodiscard]] T get() const { return element != nullptr ? *element : value; }
   /// Zero, and known to be so from the start.

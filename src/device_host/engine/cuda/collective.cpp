@@ -147,11 +147,11 @@ Result<void> CudaEngine::run(const collective::Exchange&, const Call& call) {
     TROUPE_NCCL_TRY(ncclGroupStart());
     auto status = ncclSuccess;
     for (const auto& part : call.tail()) {
-      const int peer = static_cast<int>(part.peer);
+      const int peer = static_cast<int>(part.tag);
       status =
-          part.receive != 0
-              ? ncclRecv(call.at(part.data), part.data.bytes, ncclInt8, peer, comm, its_stream)
-              : ncclSend(call.at(part.data), part.data.bytes, ncclInt8, peer, comm, its_stream);
+          part.written()
+              ? ncclRecv(call.at(part.range), part.range.bytes, ncclInt8, peer, comm, its_stream)
+              : ncclSend(call.at(part.range), part.range.bytes, ncclInt8, peer, comm, its_stream);
       if (status != ncclSuccess) break;
     }
     return end_group(status);
@@ -172,8 +172,8 @@ std::vector<Link> CudaEngine::new_links(const OperationInfo& info, const std::by
       if (peer != rank) add_if_closed(links, {static_cast<std::uint32_t>(peer), true});
     }
     for (const auto& part : call.tail()) {
-      if (part.peer != static_cast<std::uint32_t>(rank))
-        add_if_closed(links, {part.peer, part.receive != 0});
+      if (part.tag != static_cast<std::uint32_t>(rank))
+        add_if_closed(links, {part.tag, part.written()});
     }
     return {};
   });

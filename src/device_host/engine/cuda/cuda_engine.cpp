@@ -80,11 +80,11 @@ Result<void> CudaEngine::open_queue(Queue queue) {
   switch (queue.lane) {
     case Lane::blas: TROUPE_CUDA_PROPAGATE(open_blas(queue)); break;
     case Lane::sparse: TROUPE_CUDA_PROPAGATE(open_sparse(queue)); break;
-    case Lane::rng: TROUPE_CUDA_PROPAGATE(open_rng(queue)); break;
     case Lane::memory:
     case Lane::host_to_device:
     case Lane::device_to_host:
     case Lane::vector:
+    case Lane::rng:
     case Lane::collective: break;
   }
   // The lane's own queue has loaded the kernels.

@@ -59,11 +59,6 @@ struct SparseState {
   std::list<PreparedMatrix> prepared;  ///< the most recently used first
 };
 
-struct RngState {
-  Generator generator;
-  std::optional<std::uint64_t> seed;  ///< what the generator is set to
-};
-
 /// The engine on one CUDA device: the primary context, a stream per queue, and one handle of each
 /// library per queue of its lane. See Engine for who may call what.
 class CudaEngine final : public Engine {
@@ -152,7 +147,6 @@ class CudaEngine final : public Engine {
   // scratch memory.
   Result<void> open_blas(Queue queue);
   Result<void> open_sparse(Queue queue);
-  Result<void> open_rng(Queue queue);
   /// Device memory of an open queue's own.
   cudaError_t reserve(Queue queue, DeviceMemory& memory, std::size_t bytes) const;
   Result<void> warm_up(Queue queue);
@@ -167,7 +161,6 @@ class CudaEngine final : public Engine {
 
   [[nodiscard]] BlasState& blas(Queue queue) { return blas_[queue.detour ? 1 : 0]; }
   [[nodiscard]] SparseState& sparse(Queue queue) { return sparse_[queue.detour ? 1 : 0]; }
-  [[nodiscard]] RngState& rng(Queue queue) { return rng_[queue.detour ? 1 : 0]; }
   /// The handle of an open queue, told where the factors of the next call are.
   Result<cublasHandle_t> blas_at(Queue queue, ScalarsAt where);
   Result<void> point_sparse_at(Queue queue, ScalarsAt where);
@@ -180,8 +173,6 @@ class CudaEngine final : public Engine {
   template <class Op>
   Result<void> copy_alone(const Op& op, const Call& call);
   void forget_matrices(Queue queue, std::size_t keep);
-  Result<curandGenerator_t> seek(Queue queue, std::uint64_t seed, std::uint64_t subsequence,
-                                 std::uint64_t offset);
 
   template <class T>
   friend class Factors;
@@ -203,7 +194,6 @@ class CudaEngine final : public Engine {
   // The lane's own queue, its detour.
   std::array<BlasState, 2> blas_;
   std::array<SparseState, 2> sparse_;
-  std::array<RngState, 2> rng_;
   Communicator communicator_;  ///< last: it ends first, and with it what streams may wait for
 };
 

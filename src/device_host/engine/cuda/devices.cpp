@@ -1,5 +1,6 @@
 #include "device_host/engine/cuda/devices.hpp"
 
+#include <curand.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -52,6 +53,12 @@ std::string nccl_version() {
   return fmt::format("{}.{}.{}", code / 10000, code % 10000 / 100, code % 100);
 }
 
+/// Of its device interface, which is compiled in.
+std::string curand_version() {
+  return std::to_string(CURAND_VER_MAJOR) + "." + std::to_string(CURAND_VER_MINOR) + "." +
+         std::to_string(CURAND_VER_PATCH);
+}
+
 std::vector<std::pair<std::string, std::string>> library_versions(const Driver& api) {
   int driver_code = 0, runtime_code = 0;
   (void)api.cuDriverGetVersion(&driver_code);
@@ -60,7 +67,7 @@ std::vector<std::pair<std::string, std::string>> library_versions(const Driver& 
           {"runtime", cuda_version(runtime_code)},
           {"cublas", library_version(cublasGetProperty)},
           {"cusparse", library_version(cusparseGetProperty)},
-          {"curand", library_version(curandGetProperty)},
+          {"curand", curand_version()},
           {"nccl", nccl_version()}};
 }
 

@@ -28,7 +28,7 @@ class Factors {
                        std::initializer_list<const Scalar*> scalars) {
     std::size_t i = 0;
     for (const auto* scalar : scalars) {
-      host_[i] = static_cast<T>(scalar->value);
+      host_[i] = scalar->as<T>();
       device_[i] = scalar->device.present() ? call.at<const T>(scalar->device) : nullptr;
       if (device_[i] != nullptr) where_ = ScalarsAt::device;
       ++i;

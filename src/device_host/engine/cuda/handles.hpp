@@ -2,7 +2,6 @@
 
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
-#include <curand.h>
 #include <cusparse.h>
 
 #include "device_host/engine/cuda/handle.hpp"
@@ -50,11 +49,6 @@ struct VectorTraits {
   static constexpr Type invalid() { return nullptr; }
   static void destroy(Type vector) { (void)cusparseDestroyDnVec(vector); }
 };
-struct GeneratorTraits {
-  using Type = curandGenerator_t;
-  static constexpr Type invalid() { return nullptr; }
-  static void destroy(Type generator) { (void)curandDestroyGenerator(generator); }
-};
 
 using Stream = Handle<StreamTraits>;
 using Event = Handle<EventTraits>;
@@ -64,6 +58,5 @@ using BlasHandle = Handle<BlasTraits>;
 using SparseHandle = Handle<SparseTraits>;
 using Matrix = Handle<MatrixTraits>;
 using DenseVector = Handle<VectorTraits>;
-using Generator = Handle<GeneratorTraits>;
 
 }  // namespace troupe::host::cuda

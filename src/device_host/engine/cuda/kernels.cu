@@ -1,40 +1,13 @@
 #include "device_host/engine/cuda/kernels.hpp"
 
+#include "device_host/engine/cuda/launch.cuh"
+
 namespace troupe::host::cuda::kernels {
 namespace {
-
-constexpr int kThreads = 256;
-constexpr int kBlocksPerMultiprocessor = 16;
-constexpr std::size_t kVectorBytes = 16;
 
 struct Bytes16 {
   std::uint8_t byte[kVectorBytes];
 };
-
-/// As many blocks as there is work for `items` threads, up to what fills the device.
-unsigned blocks_for(const Launch& launch, std::uint64_t items) {
-  const std::uint64_t wanted = (items + kThreads - 1) / kThreads;
-  const auto limit = static_cast<std::uint64_t>(launch.multiprocessors) * kBlocksPerMultiprocessor;
-  return static_cast<unsigned>(wanted < limit ? wanted : limit);
-}
-
-/// Launches without going through cudaGetLastError, which would report what others left there.
-template <class... Parameters, class... Arguments>
-cudaError_t queue(const Launch& launch, std::uint64_t items, void (*kernel)(Parameters...),
-                  Arguments... arguments) {
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(blocks_for(launch, items));
-  config.blockDim = dim3(kThreads);
-  config.stream = launch.stream;
-  return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
-}
-
-__device__ std::uint64_t first_index() {
-  return static_cast<std::uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-}
-__device__ std::uint64_t index_step() {
-  return static_cast<std::uint64_t>(gridDim.x) * blockDim.x;
-}
 
 /// Up to 15 bytes before the first 16-byte boundary, `vectors` full ones, up to 15 bytes after.
 /// `head` and `body` are the pattern as it stands at the start of each part.
@@ -50,13 +23,6 @@ __global__ void fill_kernel(std::uint8_t* start, unsigned head_bytes, std::uint6
     }
   }
 }
-
-/// kVectorBytes of T that are loaded and stored at once.
-template <class T>
-struct alignas(kVectorBytes) Pack {
-  static constexpr int kSize = kVectorBytes / sizeof(T);
-  T element[kSize];
-};
 
 struct Product {
   template <class T>
@@ -125,10 +91,6 @@ __global__ void axpby_kernel(std::uint64_t n, Factor<T> alpha, const T* x, Facto
   }
 }
 
-bool aligned(const void* pointer) {
-  return reinterpret_cast<std::uintptr_t>(pointer) % kVectorBytes == 0;
-}
-
 /// How many threads' worth of work n elements are.
 template <class T>
 std::uint64_t items_of(std::uint64_t n, bool packed) {
@@ -146,20 +108,6 @@ cudaError_t zip(const Launch& launch, std::int64_t n, const T* x, const T* y, T*
 template <class T>
 bool is_zero(const Factor<T>& factor) {
   return factor.device == nullptr && factor.value == T(0);
-}
-
-template <class Kernel>
-cudaError_t load(Kernel* kernel) {
-  cudaFuncAttributes attributes;
-  return cudaFuncGetAttributes(&attributes, kernel);
-}
-
-/// The first failure of several loads.
-template <class... Kernels>
-cudaError_t load_all(Kernels*... kernels) {
-  cudaError_t status = cudaSuccess;
-  (..., (status == cudaSuccess ? status = load(kernels) : status));
-  return status;
 }
 
 template <class T, class I>
@@ -181,7 +129,7 @@ cudaError_t preload() {
   auto status = load_all(fill_kernel);
   if (status == cudaSuccess) status = load_typed<float>();
   if (status == cudaSuccess) status = load_typed<double>();
-  return status;
+  return status == cudaSuccess ? preload_random() : status;
 }
 
 cudaError_t fill(const Launch& launch, void* destination,

@@ -49,4 +49,19 @@ cudaError_t scale(const Launch& launch, std::int64_t n, Factor<T> beta, T* y);
 template <class T, class I>
 cudaError_t gather(const Launch& launch, std::int64_t n, const T* x, const I* index, T* z);
 
+/// Which numbers of cuRAND's generator CURAND_RNG_PSEUDO_PHILOX4_32_10 (default ordering): `n`
+/// behind the offset `position`.
+struct RandomRange {
+  std::uint64_t seed = 0, position = 0;
+  std::int64_t n = 0;
+};
+/// Uniform in (0, 1], bit for bit what curandGenerateUniform[Double] gives.
+template <class T>
+cudaError_t uniform(const Launch& launch, const RandomRange& range, T* destination);
+/// Normal, bit for bit what curandGenerateNormal[Double] gives; position and length are even.
+template <class T>
+cudaError_t normal(const Launch& launch, const RandomRange& range, T mean, T deviation,
+                   T* destination);
+cudaError_t preload_random();
+
 }  // namespace troupe::host::cuda::kernels

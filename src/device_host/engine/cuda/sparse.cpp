@@ -142,7 +142,7 @@ Result<void> CudaEngine::multiply(const Op& op, const PreparedMatrix::Key& key, 
     if (op.nonzeros == 0) {
       const kernels::Factor<T> beta{
           op.beta.device.present() ? call.at<const T>(op.beta.device) : nullptr,
-          static_cast<T>(op.beta.value)};
+          op.beta.template as<T>()};
       TROUPE_CUDA_TRY(kernels::scale(launch(call.queue()), op.rows, beta, y));
       return {};
     }

@@ -21,25 +21,6 @@ Error make_error(Code code, std::string_view call, std::string_view text) {
   return {classify(code), static_cast<int>(code), std::move(message)};
 }
 
-const char* text_of(curandStatus_t code) {
-  switch (code) {
-    case CURAND_STATUS_SUCCESS: return "success";
-    case CURAND_STATUS_VERSION_MISMATCH: return "header and library versions differ";
-    case CURAND_STATUS_NOT_INITIALIZED: return "generator not initialised";
-    case CURAND_STATUS_ALLOCATION_FAILED: return "memory allocation failed";
-    case CURAND_STATUS_TYPE_ERROR: return "wrong type of generator";
-    case CURAND_STATUS_OUT_OF_RANGE: return "argument out of range";
-    case CURAND_STATUS_LENGTH_NOT_MULTIPLE: return "length is not a multiple of the dimension";
-    case CURAND_STATUS_DOUBLE_PRECISION_REQUIRED: return "double precision required";
-    case CURAND_STATUS_LAUNCH_FAILURE: return "kernel launch failed";
-    case CURAND_STATUS_PREEXISTING_FAILURE: return "an earlier call had failed";
-    case CURAND_STATUS_INITIALIZATION_FAILED: return "initialisation of CUDA failed";
-    case CURAND_STATUS_ARCH_MISMATCH: return "not supported by this GPU";
-    case CURAND_STATUS_INTERNAL_ERROR: return "internal error";
-  }
-  return "unknown status";
-}
-
 /// What the context itself has to say: a sticky error is returned by every call, and a query does
 /// not block.
 Error prefer_context(Error error) {
@@ -137,18 +118,6 @@ Errc classify(cusparseStatus_t code) noexcept {
   }
 }
 
-Errc classify(curandStatus_t code) noexcept {
-  switch (code) {
-    case CURAND_STATUS_ALLOCATION_FAILED: return Errc::out_of_memory;
-    case CURAND_STATUS_TYPE_ERROR:
-    case CURAND_STATUS_OUT_OF_RANGE:
-    case CURAND_STATUS_LENGTH_NOT_MULTIPLE: return Errc::invalid;
-    case CURAND_STATUS_DOUBLE_PRECISION_REQUIRED:
-    case CURAND_STATUS_ARCH_MISMATCH: return Errc::unsupported;
-    default: return Errc::library;
-  }
-}
-
 Errc classify(ncclResult_t code) noexcept {
   switch (code) {
     case ncclInvalidArgument:
@@ -184,9 +153,6 @@ Error error_of(cublasStatus_t code, std::string_view call) {
 Error error_of(cusparseStatus_t code, std::string_view call) {
   return make_error(code, call, cusparseGetErrorString(code));
 }
-Error error_of(curandStatus_t code, std::string_view call) {
-  return make_error(code, call, text_of(code));
-}
 Error error_of(ncclResult_t code, std::string_view call) {
   Error error = make_error(code, call, ncclGetErrorString(code));
   // A communicator is optional there: the text is the library's last warning.
@@ -206,9 +172,6 @@ Error failure(cublasStatus_t code, std::string_view call) {
   return prefer_context(error_of(code, call));
 }
 Error failure(cusparseStatus_t code, std::string_view call) {
-  return prefer_context(error_of(code, call));
-}
-Error failure(curandStatus_t code, std::string_view call) {
   return prefer_context(error_of(code, call));
 }
 Error failure(ncclResult_t code, std::string_view call) {

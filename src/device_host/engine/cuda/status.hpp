@@ -3,7 +3,6 @@
 #include <cublas_v2.h>
 #include <cuda.h>
 #include <cuda_runtime_api.h>
-#include <curand.h>
 #include <cusparse.h>
 #include <nccl.h>
 
@@ -24,7 +23,6 @@ Errc classify(cudaError_t code) noexcept;
 Errc classify(CUresult code) noexcept;
 Errc classify(cublasStatus_t code) noexcept;
 Errc classify(cusparseStatus_t code) noexcept;
-Errc classify(curandStatus_t code) noexcept;
 /// Of calls that make no use of a communicator.
 Errc classify(ncclResult_t code) noexcept;
 /// Of a call on a communicator. What NCCL refuses before it launches anything is the caller's
@@ -41,7 +39,6 @@ Error error_of(cudaError_t code, std::string_view call);
 Error error_of(CUresult code, std::string_view call);
 Error error_of(cublasStatus_t code, std::string_view call);
 Error error_of(cusparseStatus_t code, std::string_view call);
-Error error_of(curandStatus_t code, std::string_view call);
 Error error_of(ncclResult_t code, std::string_view call);
 
 /// As error_of, after a call that has just failed on this thread. Clears the runtime's record of
@@ -51,7 +48,6 @@ Error failure(cudaError_t code, std::string_view call);
 Error failure(CUresult code, std::string_view call);
 Error failure(cublasStatus_t code, std::string_view call);
 Error failure(cusparseStatus_t code, std::string_view call);
-Error failure(curandStatus_t code, std::string_view call);
 Error failure(ncclResult_t code, std::string_view call);
 /// The same of a status on a communicator, of the class that classify_call() or classify_noticed()
 /// gives.

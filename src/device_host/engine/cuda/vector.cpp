@@ -17,8 +17,7 @@ cudaMemcpyKind kind_of(const memory::Copy& op) {
 
 template <class T>
 kernels::Factor<T> factor(const Scalar& scalar, const Call& call) {
-  return {scalar.device.present() ? call.at<const T>(scalar.device) : nullptr,
-          static_cast<T>(scalar.value)};
+  return {scalar.device.present() ? call.at<const T>(scalar.device) : nullptr, scalar.as<T>()};
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ Operand part(std::uint64_t i, std::uint64_t bytes = kPartBytes) {
 static_assert(5 * kPartBytes <= kScratchBytes);
 
 Scalar in_memory(DType dtype) {
-  return {part(4, size_of(dtype)), 0};
+  return {part(4, size_of(dtype)), {}};
 }
 
 }  // namespace

@@ -1,0 +1,98 @@
+#include <curand_kernel.h>
+
+#include "device_host/engine/cuda/kernels.hpp"
+#include "device_host/engine/cuda/launch.cuh"
+
+// Random numbers on cuRAND's device interface. Its host interface is told where to begin by a call
+// that blocks until the stream is empty; here the place of each number is computed.
+//
+// The host generator deals the sequence out to 65536 streams, in groups of four numbers: group g is
+// made by stream g mod 65536 (a subsequence of the device interface). Four f32 take one step of
+// their stream, of four 32-bit words; four f64 take two, but the generator's offset is turned into
+// steps as if they took one. The cpu engine's Philox has the same order.
+
+namespace troupe::host::cuda::kernels {
+namespace {
+
+constexpr std::uint64_t kGroup = 4, kStreams = 65536;
+
+struct Uniform {
+  __device__ static void make(curandStatePhilox4_32_10_t& state, float (&four)[kGroup]) {
+    const float4 made = curand_uniform4(&state);
+    four[0] = made.x, four[1] = made.y, four[2] = made.z, four[3] = made.w;
+  }
+  __device__ static void make(curandStatePhilox4_32_10_t& state, double (&four)[kGroup]) {
+    const double2 first = curand_uniform2_double(&state), second = curand_uniform2_double(&state);
+    four[0] = first.x, four[1] = first.y, four[2] = second.x, four[3] = second.y;
+  }
+};
+struct Normal {
+  __device__ static void make(curandStatePhilox4_32_10_t& state, float (&four)[kGroup]) {
+    const float4 made = curand_normal4(&state);
+    four[0] = made.x, four[1] = made.y, four[2] = made.z, four[3] = made.w;
+  }
+  __device__ static void make(curandStatePhilox4_32_10_t& state, double (&four)[kGroup]) {
+    const double2 first = curand_normal2_double(&state), second = curand_normal2_double(&state);
+    four[0] = first.x, four[1] = first.y, four[2] = second.x, four[3] = second.y;
+  }
+};
+
+/// destination[i] = mean + deviation * number; mean 0 and deviation 1 change nothing.
+template <class Distribution, class T>
+__global__ void random_kernel(std::uint64_t seed, std::uint64_t position, std::uint64_t n, T mean,
+                              T deviation, T* destination, bool packed) {
+  using P = Pack<T>;
+  const std::uint64_t first = position / kGroup, groups = (position + n + kGroup - 1) / kGroup;
+  for (auto group = first + first_index(); group < groups; group += index_step()) {
+    const std::uint64_t visits = sizeof(T) == sizeof(double) ? (group - first) / kStreams : 0;
+    curandStatePhilox4_32_10_t state;
+    curand_init(seed, group % kStreams, (group / kStreams + visits) * kGroup, &state);
+    T four[kGroup];
+    Distribution::make(state, four);
+    for (T& value : four) value = mean + deviation * value;
+    const auto begin = group * kGroup - position;  // wraps round in front of the first
+    if (packed && begin + kGroup <= n) {
+#pragma unroll
+      for (int k = 0; k < static_cast<int>(kGroup); k += P::kSize)
+        *reinterpret_cast<P*>(destination + begin + k) = *reinterpret_cast<const P*>(four + k);
+    } else {
+      for (std::uint64_t k = 0; k < kGroup; ++k) {
+        if (begin + k < n) destination[begin + k] = four[k];
+      }
+    }
+  }
+}
+
+template <class Distribution, class T>
+cudaError_t random(const Launch& launch, const RandomRange& range, T mean, T deviation,
+                   T* destination) {
+  if (range.n <= 0) return cudaSuccess;
+  const auto n = static_cast<std::uint64_t>(range.n);
+  const bool packed = range.position % kGroup == 0 && aligned(destination);
+  return queue(launch, n / kGroup + 2, random_kernel<Distribution, T>, range.seed, range.position,
+               n, mean, deviation, destination, packed);
+}
+
+}  // namespace
+
+cudaError_t preload_random() {
+  return load_all(random_kernel<Uniform, float>, random_kernel<Uniform, double>,
+                  random_kernel<Normal, float>, random_kernel<Normal, double>);
+}
+
+template <class T>
+cudaError_t uniform(const Launch& launch, const RandomRange& range, T* destination) {
+  return random<Uniform>(launch, range, T(0), T(1), destination);
+}
+template <class T>
+cudaError_t normal(const Launch& launch, const RandomRange& range, T mean, T deviation,
+                   T* destination) {
+  return random<Normal>(launch, range, mean, deviation, destination);
+}
+
+template cudaError_t uniform(const Launch&, const RandomRange&, float*);
+template cudaError_t uniform(const Launch&, const RandomRange&, double*);
+template cudaError_t normal(const Launch&, const RandomRange&, float, float, float*);
+template cudaError_t normal(const Launch&, const RandomRange&, double, double, double*);
+
+}  // namespace troupe::host::cuda::kernels
