@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "common/ipc/fences.hpp"
 #include "common/ipc/process.hpp"
 #include "common/wire/host_options.hpp"
 
@@ -31,6 +32,7 @@ int usage() {
 
 int main(int argc, char** argv) {
   using namespace troupe::wire;
+  troupe::ipc::take_part_in_fences();  // the module's libraries start threads
   HostOptions options{
       .segment_fd = 3, .command_bell_fd = 4, .reply_bell_fd = 5, .socket_fd = 6, .flight_fd = 7};
   const bool list = argc == 3 && std::string_view(argv[2]) == "--list";

@@ -13,4 +13,9 @@ namespace troupe::ipc {
 void light_fence() noexcept;
 void heavy_fence() noexcept;
 
+/// Makes this process take part. It does so by itself when this code is loaded; but the kernel lets
+/// a process that has several threads wait for a grace period of RCU, which takes tens of seconds
+/// on a machine under load. So a program that loads this code late calls it before it has threads.
+void take_part_in_fences() noexcept;
+
 }  // namespace troupe::ipc
