@@ -98,6 +98,21 @@ TEST(Access, WithBetaZeroWhatIsWrittenIsNotRead) {
   EXPECT_EQ(of_c(gemm).first, Access::update);
 }
 
+TEST(Access, AProductWithAnEmptyMatrixWritesNothingForSure) {
+  auto gemv = sound<blas::Gemv>();
+  gemv.beta = {};
+  const auto& info = info_of<blas::Gemv>;
+  const auto written = [&] {
+    return info.written(reinterpret_cast<const std::byte*>(&gemv), info.operands.back());
+  };
+  EXPECT_EQ(written(), 4u * 8u);
+  gemv.n = 0;
+  EXPECT_EQ(written(), 0u) << "y stays what it is, also with beta = 0";
+  gemv.n = 4;
+  gemv.incy = 2;
+  EXPECT_EQ(written(), 0u) << "there are gaps";
+}
+
 /// What both sides of the ring say to an operation: the rank before it submits, the device host
 /// when it reads the record.
 Errc judged(const OperationInfo& info, std::span<const std::byte> op) {

@@ -112,10 +112,10 @@ struct Gemv {
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
     return &range == &y && beta.is_zero(dtype) ? Access::write : declared;
   }
+  /// Nothing where A is empty: BLAS then leaves y as it is, whatever beta.
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
-    return incy == 1
-               ? static_cast<std::uint64_t>(transpose == Transpose::no ? m : n) * size_of(dtype)
-               : 0;
+    if (m == 0 || n == 0 || incy != 1) return 0;
+    return static_cast<std::uint64_t>(transpose == Transpose::no ? m : n) * size_of(dtype);
   }
 };
 
