@@ -44,6 +44,11 @@ Result<void> compare_libraries(const rank::MpiSession& mpi) {
   const auto of_rank_0 = mpi.everyone().gather_text(text).front();
   if (!own) return own.error();
   wire::LibraryStamps stamps;
+  if (of_rank_0.size() != sizeof stamps) {
+    return Error{
+        Errc::invalid, 0,
+        "rank " + std::to_string(mpi.rank()) + " and rank 0 are of different versions of troupe"};
+  }
   std::memcpy(stamps.data(), of_rank_0.data(), sizeof stamps);
   return wire::compare_stamps(stamps, "rank " + std::to_string(mpi.rank()), "rank 0");
 }

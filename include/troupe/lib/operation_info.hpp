@@ -26,6 +26,7 @@ struct OperandInfo {
 /// What an operation is. Functions take the operation's bytes, aligned to 8.
 struct OperationInfo {
   static constexpr std::size_t kMaxOperands = 8;  ///< beside those in the tail
+  static constexpr std::size_t kMaxBytes = 1024;
 
   std::string_view name;  ///< "blas.gemm"
   std::uint32_t opcode = 0;
@@ -90,6 +91,7 @@ inline constexpr auto operand_table = std::apply(
 template <Operation Op>
 constexpr OperationInfo make_info() {
   static_assert(operand_table<Op>.size() <= OperationInfo::kMaxOperands);
+  static_assert(sizeof(Op) <= OperationInfo::kMaxBytes);
   OperationInfo info;
   info.name = Op::kName;
   info.opcode = opcode_of<Op>;

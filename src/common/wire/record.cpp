@@ -33,7 +33,7 @@ Result<void> Command::decode(std::span<const std::byte> record) {
   info_ = find_operation(header_.opcode);
   if (info_ == nullptr) return corrupt("unknown opcode " + std::to_string(header_.opcode));
   const auto& info = *info_;
-  if (header_.op_bytes != info.bytes || info.bytes > kMaxOpBytes)
+  if (header_.op_bytes != info.bytes)
     return corrupt(std::string(info.name) + " of the wrong size");
   if (header_.tail_count > kMaxTail || (header_.tail_count != 0 && info.tail.empty())) {
     return corrupt(std::string(info.name) + " with a tail of " +

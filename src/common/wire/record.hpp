@@ -31,9 +31,6 @@ struct CommandHeader {
 };
 static_assert(sizeof(CommandHeader) == 24);
 
-/// Bytes of the largest operation.
-inline constexpr std::size_t kMaxOpBytes = 1024;
-
 /// At most this many messages in one grouped point-to-point operation.
 inline constexpr std::uint32_t kMaxTail = 4096;
 
@@ -87,7 +84,7 @@ class Command {
  private:
   CommandHeader header_;
   const OperationInfo* info_ = nullptr;
-  alignas(8) std::array<std::byte, kMaxOpBytes> storage_;
+  alignas(8) std::array<std::byte, OperationInfo::kMaxBytes> storage_;
   std::vector<TailOperand> tail_;
   std::vector<OperandUse> operands_;
 };

@@ -42,9 +42,10 @@ class Registry {
   std::atomic<const Table*> newest_ = &empty_;
 };
 
-/// Made by the first library, which may be before this file's own variables are.
+/// Made by the first library, which may be before this file's own variables are, and never ended:
+/// threads look things up until the process has gone.
 Registry& registry() {
-  static Registry the_one;
+  static auto& the_one = *new Registry;
   return the_one;
 }
 

@@ -47,7 +47,7 @@ Result<Future<void>> submit_named(std::span<const std::byte> record, int rank,
   if (!info.traits.remote) {
     return Error{Errc::unsupported, 0, std::string(info.name) + " cannot be asked of another rank"};
   }
-  alignas(8) std::array<std::byte, wire::kMaxOpBytes> here;
+  alignas(8) std::array<std::byte, OperationInfo::kMaxBytes> here;
   std::memcpy(here.data(), command.op(), info.bytes);
   for (const auto& operand : info.operands) {
     auto& range = info.operand(here.data(), operand);
