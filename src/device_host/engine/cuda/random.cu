@@ -16,26 +16,28 @@ namespace {
 
 constexpr std::uint64_t kGroup = 4, kStreams = 65536;
 
+using State = curandStatePhilox4_32_10_t;
+
 struct Uniform {
-  __device__ static void make(curandStatePhilox4_32_10_t& state, float (&four)[kGroup]) {
-    const float4 made = curand_uniform4(&state);
-    four[0] = made.x, four[1] = made.y, four[2] = made.z, four[3] = made.w;
-  }
-  __device__ static void make(curandStatePhilox4_32_10_t& state, double (&four)[kGroup]) {
-    const double2 first = curand_uniform2_double(&state), second = curand_uniform2_double(&state);
-    four[0] = first.x, four[1] = first.y, four[2] = second.x, four[3] = second.y;
-  }
+  __device__ static float4 four(State& state) { return curand_uniform4(&state); }
+  __device__ static double2 two(State& state) { return curand_uniform2_double(&state); }
 };
 struct Normal {
-  __device__ static void make(curandStatePhilox4_32_10_t& state, float (&four)[kGroup]) {
-    const float4 made = curand_normal4(&state);
-    four[0] = made.x, four[1] = made.y, four[2] = made.z, four[3] = made.w;
-  }
-  __device__ static void make(curandStatePhilox4_32_10_t& state, double (&four)[kGroup]) {
-    const double2 first = curand_normal2_double(&state), second = curand_normal2_double(&state);
-    four[0] = first.x, four[1] = first.y, four[2] = second.x, four[3] = second.y;
-  }
+  __device__ static float4 four(State& state) { return curand_normal4(&state); }
+  __device__ static double2 two(State& state) { return curand_normal2_double(&state); }
 };
+
+/// The next four numbers of a stream.
+template <class Distribution>
+__device__ void draw(State& state, float (&four)[kGroup]) {
+  const float4 made = Distribution::four(state);
+  four[0] = made.x, four[1] = made.y, four[2] = made.z, four[3] = made.w;
+}
+template <class Distribution>
+__device__ void draw(State& state, double (&four)[kGroup]) {
+  const double2 first = Distribution::two(state), second = Distribution::two(state);
+  four[0] = first.x, four[1] = first.y, four[2] = second.x, four[3] = second.y;
+}
 
 /// destination[i] = mean + deviation * number; mean 0 and deviation 1 change nothing.
 template <class Distribution, class T>
@@ -45,10 +47,10 @@ __global__ void random_kernel(std::uint64_t seed, std::uint64_t position, std::u
   const std::uint64_t first = position / kGroup, groups = (position + n + kGroup - 1) / kGroup;
   for (auto group = first + first_index(); group < groups; group += index_step()) {
     const std::uint64_t visits = sizeof(T) == sizeof(double) ? (group - first) / kStreams : 0;
-    curandStatePhilox4_32_10_t state;
+    State state;
     curand_init(seed, group % kStreams, (group / kStreams + visits) * kGroup, &state);
     T four[kGroup];
-    Distribution::make(state, four);
+    draw<Distribution>(state, four);
     for (T& value : four) value = mean + deviation * value;
     const auto begin = group * kGroup - position;  // wraps round in front of the first
     if (packed && begin + kGroup <= n) {
