@@ -2,12 +2,15 @@
 
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
 #include "common/ipc/fences.hpp"
 #include "common/ipc/process.hpp"
+#include "common/ipc/shared_memory.hpp"
 #include "common/wire/host_options.hpp"
+#include "common/wire/port_layout.hpp"
 
 // troupe-device-host: started by a rank, never by hand.
 //   troupe-device-host MODULE PARENT_PID DEVICE THREADS STANDBY MEMORY_LIMIT COMPLETION SPIN_US
@@ -23,12 +26,23 @@ bool number(const char* text, T& value) {
   return error == std::errc{} && parsed == end;
 }
 
+/// Where the rank reads the names of files that outlive this process.
+troupe::wire::ShmNames* shm_names = nullptr;
+
 int usage() {
   std::fprintf(stderr, "troupe-device-host: started by the programs of troupe, not by hand\n");
   return troupe::wire::kExitUsage;
 }
 
 }  // namespace
+
+/// NCCL makes its files in shared memory with this function. It is found here before the C
+/// library's, so that the rank knows their names however this process ends.
+extern "C" __attribute__((visibility("default"))) int mkstemp(char* path) {
+  const int fd = ::mkstemp64(path);
+  if (fd >= 0 && shm_names != nullptr) shm_names->note(path);
+  return fd;
+}
 
 int main(int argc, char** argv) {
   using namespace troupe::wire;
@@ -46,6 +60,10 @@ int main(int argc, char** argv) {
       return usage();
     }
     std::strcpy(options.interface.data(), argv[10]);
+    static const auto segment = troupe::ipc::SharedMemory::map(
+        troupe::UniqueFd(::dup(options.segment_fd)), sizeof(PortHeader));
+    if (!segment) return usage();
+    shm_names = &reinterpret_cast<PortHeader*>(segment->data())->shm_names;
     troupe::ipc::die_with_rank(parent);
     troupe::ipc::ignore_job_signals();
   }

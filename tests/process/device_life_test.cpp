@@ -2,14 +2,17 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <set>
 
 #include "common/wire/port_layout.hpp"
 #include "common/wire/record.hpp"
 #include "device_rig.hpp"
+#include "rank/device/host_link.hpp"
 
 // How a device runs and ends: completion strategies, isolation, shared memory that holds nonsense,
 // nothing left behind.
@@ -362,6 +365,21 @@ TEST(Descriptors, TooFewOfThemRefuseMemoryAndLoseNone) {
   int status = 0;
   ASSERT_EQ(::waitpid(rank, &status, 0), rank);
   EXPECT_EQ(status, 0) << "see above";
+}
+
+TEST(NamesInSharedMemory, GoWithAHostThatIsKilled) {
+  const UniqueFd flight(::memfd_create("flight", MFD_CLOEXEC));
+  rank::HostLaunch launch;
+  launch.program = TROUPE_TEST_DEVICE_HOST;
+  launch.module = TROUPE_TEST_SHM_MODULE;
+  launch.flight_fd = flight.get();
+  const auto link = rank::HostLink::create(launch, 1);
+  ASSERT_TRUE(link.ok());
+  ASSERT_TRUE((*link)->spawn(false).ok());
+  EXPECT_EQ((*link)->reap(), "killed by signal 9");
+  const auto names = (*link)->header().shm_names.paths();
+  ASSERT_EQ(names.size(), 1u);
+  EXPECT_FALSE(std::filesystem::exists(names.front())) << names.front();
 }
 
 // Last, because a device host that was a thread leaves its mappings in this process.

@@ -6,6 +6,7 @@
 #include "common/ipc/life_lock.hpp"
 #include "common/ipc/ring.hpp"
 #include "common/wire/library_stamps.hpp"
+#include "common/wire/shm_names.hpp"
 
 namespace troupe::wire {
 
@@ -34,10 +35,12 @@ struct PortHeader {
 
   /// Written by the device host before `ready`: the process that was started may be its wrapper.
   std::atomic<std::int32_t> host_pid;
+
+  ShmNames shm_names;  ///< of the device host's process
 };
 
-inline constexpr std::uint64_t kPortVersion = 3;
-inline constexpr std::uint64_t kPortDataOffset = 4096;
+inline constexpr std::uint64_t kPortVersion = 4;
+inline constexpr std::uint64_t kPortDataOffset = 8192;
 static_assert(sizeof(PortHeader) <= kPortDataOffset);
 
 inline std::uint64_t port_bytes(std::uint64_t command_capacity,

@@ -73,7 +73,6 @@ void DeviceActor::on(Connect order) {
           [this, order, link = host->link->id()](Result<wire::ControlMessage> answer) {
             if (!answer.ok())
               return report_formed(DeviceDone::Order::connect, order.purpose, answer.error());
-            if (auto* const formed = find(link)) formed->link->note_files();
             if (order.purpose.formation == 0) {
               connected_ = order.purpose.round;
               return report_serving();

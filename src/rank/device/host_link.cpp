@@ -7,7 +7,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/ipc/mapped_files.hpp"
 #include "common/wire/control.hpp"
 
 namespace troupe::rank {
@@ -148,22 +147,13 @@ ipc::RingConsumer HostLink::commands(ipc::RingControl& bounds) const {
   return {&bounds, segment_.data() + wire::kPortDataOffset, launch_.ring_bytes};
 }
 
-void HostLink::note_files() noexcept {
-  const auto host = header().host_pid.load();
-  if (launch_.in_process || host <= 0) return;
-  auto files = ipc::mapped_files(host, ipc::kFilesOfNccl);
-  if (!files.empty()) files_ = std::move(files);
-}
-
-void HostLink::remove_files() noexcept {
-  for (const auto& file : files_) ::unlink(file.c_str());
-  files_.clear();
+void HostLink::remove_names() noexcept {
+  for (const auto& path : header().shm_names.paths()) ::unlink(path.c_str());
 }
 
 void HostLink::kill() noexcept {
-  note_files();
   child_.kill();
-  remove_files();
+  remove_names();
 }
 
 void HostLink::dismiss() noexcept {
@@ -186,7 +176,7 @@ void HostLink::await_wrapper(TimePoint since) noexcept {
 std::string HostLink::reap() {
   if (!launch_.in_process) {
     auto ending = child_.reap();
-    remove_files();
+    remove_names();
     if (host_pidfd_) {  // it dies with the wrapper, and may be at it
       pollfd end{host_pidfd_.get(), POLLIN, 0};
       while (::poll(&end, 1, kHostEnd) < 0 && errno == EINTR) {

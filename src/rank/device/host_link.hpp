@@ -74,9 +74,6 @@ class HostLink {
   void watch_life(std::function<void()> died);
 
   void kill() noexcept;
-  /// Notes what NCCL has in shared memory there: its names go with the process, which mostly ends
-  /// by a signal and would leave them behind. When a communicator is formed, and before kill().
-  void note_files() noexcept;
   /// How long a wrapper has to end once its host has.
   static constexpr std::chrono::seconds kWrapperEnd{20};
   /// Ends a host that has served to the end of the program: at once, it has nothing to put away. Of
@@ -90,7 +87,9 @@ class HostLink {
  private:
   HostLink() = default;
   wire::HostOptions options(bool standby) const;
-  void remove_files() noexcept;
+  /// Removes the names of what NCCL had in shared memory there: they would outlive the process,
+  /// which mostly ends by a signal.
+  void remove_names() noexcept;
 
   HostLaunch launch_;
   std::uint64_t id_ = 0;
@@ -98,10 +97,9 @@ class HostLink {
   ipc::SharedMemory segment_;
   ipc::Doorbell command_bell_, reply_bell_;
   ipc::Socket socket_, host_socket_;
-  ipc::ChildProcess child_;         ///< the host, or the wrapper that runs it
-  std::vector<std::string> files_;  ///< see note_files()
-  UniqueFd host_pidfd_;             ///< behind a wrapper: the host, once it is ready
-  std::thread thread_;              ///< isolation = thread
+  ipc::ChildProcess child_;  ///< the host, or the wrapper that runs it
+  UniqueFd host_pidfd_;      ///< behind a wrapper: the host, once it is ready
+  std::thread thread_;       ///< isolation = thread
   std::atomic<bool> watching_{true};
   std::thread life_watch_;
 };
