@@ -136,7 +136,10 @@ std::string Child::left_behind() const {
       if (status_ < 128 && entry.is_regular_file(gone)) left += " file " + entry.path().string();
     }
     for (const auto& entry : forgotten_in_dev_shm()) {
-      if (status_ < 128 && !forgotten_.contains(entry)) left += " " + entry;
+      // Nor does anyone remove those of NCCL where mpirun has killed ranks because one ended first.
+      const bool of_killed_rank =
+          status_ >= 128 || (status_ != 0 && entry.starts_with("/dev/shm/nccl-"));
+      if (!of_killed_rank && !forgotten_.contains(entry)) left += " " + entry;
     }
     if (left.empty() || Clock::now() > end) return left;
     std::this_thread::sleep_for(50ms);
