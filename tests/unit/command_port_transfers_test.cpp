@@ -196,10 +196,32 @@ TEST(Transfers, ADroppedBufferHasNoToken) {
 TEST(Transfers, LosingConcernsTheContentsThatWereMeant) {
   PortRig rig;
   const auto a = rig.operand(rig.add_buffer());
-  rig.port.lose(a);
-  EXPECT_EQ(rig.port.generation(a.buffer), a.generation + 1);
-  rig.port.lose(a);
+  const Error late{Errc::timeout, 0, "no progress"};
+  ASSERT_TRUE(rig.port.expect(a).ok());
+  rig.port.lose(a, late, 1);
+  EXPECT_FALSE(rig.port.valid(a.buffer, a.generation));
+  rig.port.lose(a, late, 1);
   EXPECT_EQ(rig.port.generation(a.buffer), a.generation + 1) << "others by now";
+  EXPECT_EQ(rig.port.spoilt_in(), 0u) << "no fault";
+}
+
+// The transfer ends with its epoch, and is done with only when the run has gone back already.
+TEST(Transfers, LosingDoesNotConcernWhatWasRestoredSince) {
+  PortRig rig;
+  const auto a = rig.operand(rig.add_buffer()), b = rig.operand(rig.add_buffer());
+  const Error ended{Errc::world_reformed, 0, "the epoch has ended"};
+  ASSERT_TRUE(rig.port.expect(part(a, 0, 8)).ok());
+  ASSERT_TRUE(rig.port.expect(part(b, 0, 8)).ok());
+  ASSERT_TRUE(rig.port.restore_buffer(a));
+  rig.port.lose(part(a, 0, 8), ended, 1);
+  rig.port.lose(part(b, 0, 8), ended, 1);
+  EXPECT_TRUE(rig.port.valid(a.buffer, a.generation));
+  EXPECT_FALSE(rig.port.valid(b.buffer, b.generation));
+  rig.port.arrived(part(a, 0, 8));
+  ASSERT_TRUE(rig.port.expect(part(a, 0, 8)).ok());
+  rig.port.lose(part(a, 0, 8), ended, 2);
+  EXPECT_FALSE(rig.port.valid(a.buffer, a.generation)) << "a transfer since then";
+  EXPECT_EQ(rig.port.spoilt_in(), 2u);
 }
 
 TEST(Transfers, FailuresOfDeliveriesAreQuiet) {

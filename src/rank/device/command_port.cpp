@@ -290,6 +290,8 @@ bool CommandPort::restore_buffer(const Operand& where) {
   const auto& entry = buffers_.at(where.buffer);
   if (where.offset != entry.offset || where.bytes != entry.bytes) return false;
   buffers_.restore(where.buffer);
+  for (auto& transfer : expected_)
+    transfer.overtaken = transfer.overtaken || transfer.range.buffer == where.buffer;
   return true;
 }
 

@@ -148,8 +148,15 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   };
   /// A request that failed before it was made. Returns what its future shall hold.
   [[nodiscard]] Error report(const Error& error);
-  /// The contents of the buffer are gone, unless they are others than this range's already.
-  void lose(const Operand& range);
+  /// A transfer of this epoch into the range, which it still expects, has failed midway: the
+  /// contents of the buffer are gone, unless they are others than this range's by now, or have been
+  /// restored since.
+  void lose(const Operand& range, const Error& error, std::uint32_t epoch);
+  /// The newest epoch in which a fault elsewhere has ended a transfer in its middle, so that
+  /// contents are stale here before this rank knows of the fault; 0: none.
+  [[nodiscard]] std::uint32_t spoilt_in() const noexcept {
+    return spoilt_in_.load(std::memory_order_acquire);
+  }
 
   // Incarnations: used by DeviceActor.
 
@@ -255,8 +262,15 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   };
   [[nodiscard]] Way way(const Operand& range, Access access) const;
   [[nodiscard]] Hindrance hindrance(const detail::CommandView& command) const;
-  Result<void> reserve(std::vector<Operand>& list, const Operand& range, Access access);
-  void give_back(std::vector<Operand>& list, const Operand& range);
+  /// A range that is being read or written from elsewhere.
+  struct Transfer {
+    Operand range;
+    bool overtaken = false;  ///< its buffer has been restored since it began
+  };
+  static bool any_overlap(const std::vector<Transfer>& list, const Operand& range);
+  static std::vector<Transfer>::iterator find(std::vector<Transfer>& list, const Operand& range);
+  Result<void> reserve(std::vector<Transfer>& list, const Operand& range, Access access);
+  void give_back(std::vector<Transfer>& list, const Operand& range);
   Result<void> admit(const detail::CommandView& command) const;
   Push push(const detail::CommandView& command, Future<void>& future);
 
@@ -319,12 +333,13 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   BufferTable buffers_;
   ipc::RingProducer producer_;
   std::optional<Error> gate_;
-  bool passage_waits_ = false;            ///< for room, see Passage
-  std::optional<Error> ended_;            ///< see end()
-  std::uint32_t collectives_ = 0;         ///< of the world, submitted in this epoch
-  std::vector<std::uint32_t> dropped_;    ///< buffers to free, each once its last ticket is retired
-  std::vector<Operand> expected_, lent_;  ///< ranges under transfer; few
-  std::uint64_t first_in_ring_ = 1;       ///< tickets below have left the ring; see save_taken()
+  bool passage_waits_ = false;          ///< for room, see Passage
+  std::optional<Error> ended_;          ///< see end()
+  std::uint32_t collectives_ = 0;       ///< of the world, submitted in this epoch
+  std::vector<std::uint32_t> dropped_;  ///< buffers to free, each once its last ticket is retired
+  std::vector<Transfer> expected_, lent_;  ///< ranges under transfer; few
+  std::atomic<std::uint32_t> spoilt_in_{0};
+  std::uint64_t first_in_ring_ = 1;  ///< tickets below have left the ring; see save_taken()
   /// What commands name of pinned memory, by ticket; some of them may be answered.
   std::vector<std::pair<std::uint64_t, Operand>> pinned_uses_;
   static constexpr std::size_t kPinnedUses = 64;

@@ -12,12 +12,12 @@ bool overlap(const Operand& a, const Operand& b) {
   return a.buffer == b.buffer && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
 }
 
-bool any_overlap(const std::vector<Operand>& list, const Operand& range) {
-  return std::any_of(list.begin(), list.end(),
-                     [&](const Operand& other) { return overlap(other, range); });
-}
-
 }  // namespace
+
+bool CommandPort::any_overlap(const std::vector<Transfer>& list, const Operand& range) {
+  return std::any_of(list.begin(), list.end(),
+                     [&](const Transfer& other) { return overlap(other.range, range); });
+}
 
 Future<void> CommandPort::Deliveries::submit(const detail::CommandView& command) {
   auto quiet = command;
@@ -63,7 +63,8 @@ void CommandPort::release(std::uint32_t buffer) {
   --buffers_.at(buffer).holds;
 }
 
-Result<void> CommandPort::reserve(std::vector<Operand>& list, const Operand& range, Access access) {
+Result<void> CommandPort::reserve(std::vector<Transfer>& list, const Operand& range,
+                                  Access access) {
   Way found = Way::clear;
   {
     const std::lock_guard lock(submit_mutex_);
@@ -71,7 +72,7 @@ Result<void> CommandPort::reserve(std::vector<Operand>& list, const Operand& ran
     if (!buffers_.current(range)) return Error{Errc::stale, 0, buffers_.explain(range)};
     found = way(range, access);
     if (found == Way::clear) {
-      list.push_back(range);
+      list.push_back({range});
       auto& entry = buffers_.at(range.buffer);
       ++entry.holds;
       ++entry.transfers;
@@ -82,12 +83,17 @@ Result<void> CommandPort::reserve(std::vector<Operand>& list, const Operand& ran
   return Error{Errc::would_block, 0, "a transfer of the range is under way"};
 }
 
-void CommandPort::give_back(std::vector<Operand>& list, const Operand& range) {
-  const std::lock_guard lock(submit_mutex_);
-  const auto it = std::find_if(list.begin(), list.end(), [&](const Operand& other) {
-    return other.buffer == range.buffer && other.offset == range.offset &&
-           other.bytes == range.bytes;
+std::vector<CommandPort::Transfer>::iterator CommandPort::find(std::vector<Transfer>& list,
+                                                               const Operand& range) {
+  return std::find_if(list.begin(), list.end(), [&](const Transfer& other) {
+    return other.range.buffer == range.buffer && other.range.offset == range.offset &&
+           other.range.bytes == range.bytes;
   });
+}
+
+void CommandPort::give_back(std::vector<Transfer>& list, const Operand& range) {
+  const std::lock_guard lock(submit_mutex_);
+  const auto it = find(list, range);
   check(it != list.end(), "a range is given back that was not taken");
   list.erase(it);
   auto& entry = buffers_.at(range.buffer);
@@ -108,9 +114,14 @@ void CommandPort::take_back(const Operand& range) {
   give_back(lent_, range);
 }
 
-void CommandPort::lose(const Operand& range) {
+void CommandPort::lose(const Operand& range, const Error& error, std::uint32_t epoch) {
   const std::lock_guard lock(submit_mutex_);
-  if (buffers_.valid(range.buffer, range.generation)) buffers_.lose(range.buffer, Errc::stale);
+  const auto transfer = find(expected_, range);
+  check(transfer != expected_.end(), "a transfer fails that was not expected");
+  if (transfer->overtaken || !buffers_.valid(range.buffer, range.generation)) return;
+  if (OutcomeLog::is_loss(error.code) || error.code == Errc::peer_lost)
+    spoilt_in_.store(std::max(epoch, spoilt_in_.load()), std::memory_order_release);
+  buffers_.lose(range.buffer, error.code);
 }
 
 }  // namespace troupe::rank

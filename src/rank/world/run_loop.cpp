@@ -72,8 +72,10 @@ bool RunLoop::interrupted() const {
 }
 
 bool RunLoop::is_by_fault(Errc code) const {
-  return code == Errc::device_lost || code == Errc::world_reformed || ends_the_world(code) ||
-         ((code == Errc::stale || code == Errc::peer_lost) && interrupted());
+  if (code == Errc::device_lost || code == Errc::world_reformed || ends_the_world(code))
+    return true;
+  if (code != Errc::stale && code != Errc::peer_lost) return false;
+  return interrupted() || core_->device_->port().spoilt_in() == core_->program_epoch_.load();
 }
 
 void RunLoop::run() {

@@ -129,7 +129,8 @@ void TokenActor::finish(PullPtr pull, const Result<void>& outcome) {
     parts_->streams.remove(pull->stream->number);
     parts_->bulk->attend(-1);
   }
-  if (!outcome.ok() && pull->touched) port().lose(pull->destination);
+  if (!outcome.ok() && pull->touched)
+    port().lose(pull->destination, outcome.error(), pull->key.epoch);
   port().arrived(pull->destination);
   if (!outcome.ok() && !pull->failed) pull->failed = outcome.error();
   pull->done(outcome);
