@@ -48,7 +48,7 @@ GTEST_FILTER=$shared_by_threads sanitized tsan unit_tests_of_threads threads || 
 
 say "all tests, preset release, backend ${TROUPE_TEST_BACKEND:-cpu}"
 # Most tests wait more than they compute. On GPUs one by one: each wants all of them.
-parallel=$((($(nproc) * 3 + 1) / 2))
+parallel=$(($(nproc) * 2))
 [[ ${TROUPE_TEST_BACKEND:-cpu} == cuda ]] && parallel=1
 ctest --test-dir "$root/build/release" --no-tests=error --output-on-failure --no-label-summary --parallel "$parallel" ||
   failures+=("the tests of the release build")
