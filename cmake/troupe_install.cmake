@@ -11,6 +11,8 @@ foreach(engine cpu cuda)
     list(APPEND installed_hosts troupe_module_${engine})
   endif()
 endforeach()
+get_property(halves GLOBAL PROPERTY TROUPE_LIBRARY_halves)
+list(APPEND installed_hosts ${halves})
 # Libraries in other places than the system's (a site's MPI, the CUDA toolkit) are looked for where they were found.
 set_target_properties(troupe ${installed_programs} ${installed_hosts} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 set_target_properties(troupe ${installed_programs} PROPERTIES INSTALL_RPATH "\$ORIGIN/../lib")

@@ -40,7 +40,7 @@ cmake_options=(-DTROUPE_TESTS=ON "$@")
 find_cuda
 mpi_environment
 install_packages "${packages_for_building[@]}" "${packages_for_testing[@]}" "${!optional_packages[@]}"
-configure release build/release -DTROUPE_BENCHMARKS=ON "${cmake_options[@]}"
+configure release build/release -DTROUPE_BENCHMARKS=ON -DTROUPE_UNITY_TESTS=ON "${cmake_options[@]}"
 build build/release
 
 sanitized asan unit_tests unit || failures+=("the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer")

@@ -44,7 +44,7 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
   rank::BufferTable table;  // the first buffer of a table is the one that is there
   const auto buffer = table.add(3, 4096, 1 << 20, DType::f64);
   check(buffer.ok(), "a table with room");
-  const auto record = wire::test::record_of(wire::test::sound<blas::Axpy>());
+  const auto record = wire::test::record_of(wire::test::sample_of<blas::Axpy>());
   std::vector<std::vector<std::byte>> seeds;
   for (std::uint32_t kind = 0; kind <= static_cast<std::uint32_t>(TokenMessage::Kind::slab_gone);
        ++kind) {

@@ -382,6 +382,41 @@ TEST(NamesInSharedMemory, GoWithAHostThatIsKilled) {
   EXPECT_FALSE(std::filesystem::exists(names.front())) << names.front();
 }
 
+/// A folder with the device host and all that it loads, but for one library.
+class IncompleteInstallation {
+ public:
+  explicit IncompleteInstallation(const std::string& without) {
+    char name[] = "/tmp/troupe-libexec-XXXXXX";
+    folder_ = ::mkdtemp(name);
+    const auto installed = std::filesystem::path(TROUPE_TEST_DEVICE_HOST).parent_path();
+    for (const auto& file : std::filesystem::directory_iterator(installed)) {
+      if (file.path().filename() != without)
+        std::filesystem::copy(file, folder_ / file.path().filename());
+    }
+  }
+  ~IncompleteInstallation() { std::filesystem::remove_all(folder_); }
+  [[nodiscard]] std::string device_host() const { return folder_ / "troupe-device-host"; }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST(Libraries, OneThatIsNotInstalledIsMissedWhereItIsUsed) {
+  if (backend() != "cpu") GTEST_SKIP() << "the CUDA engine has no modules";
+  const IncompleteInstallation installation("troupe-blas-cpu.so");
+  DeviceRig rig({"--device-host", installation.device_host()});
+  auto& device = rig.device();
+  const auto x = device.alloc<double>(4), y = device.alloc<double>(4), z = device.alloc<double>(4);
+  device.fill(x, 2.0), device.fill(y, 3.0), device.fill(z, 4.0);
+  const auto missed = device.blas().axpy(1.0, x, z).wait();
+  EXPECT_EQ(missed.code(), Errc::unsupported);
+  EXPECT_NE(missed.error().message.find("blas: not installed"), std::string::npos)
+      << missed.error().message;
+  EXPECT_TRUE(device.vector().axpby(1.0, x, 1.0, y).wait().ok());
+  EXPECT_EQ(device.download(y), std::vector<double>(4, 5.0));
+  EXPECT_EQ(device.download(z), std::vector<double>(4, 4.0)) << "nothing was launched";
+}
+
 // Last, because a device host that was a thread leaves its mappings in this process.
 TEST(Isolation, AThreadDoesTheSameWork) {
   DeviceRig rig({"--isolation", "thread"});

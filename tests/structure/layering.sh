@@ -7,6 +7,9 @@
 #   src/rank/                  no device_host/; MPI in net/ only
 #   src/device_host/           no rank/; CUDA and NCCL in engine/cuda/ only (cuRAND's host generator in engine/cpu/ too);
 #                              the engines know nothing of each other, the rest nothing of either
+#   src/lib/NAME/              no rank/, no other library; of device_host/ the halves NAME_cpu.cpp include
+#                              engine/cpu/library.hpp, everything else nothing. Neither tower includes anything of it
+#                              (NAME_test.cpp and NAME_samples.cpp are tests, and free)
 #   src/simulation/            the protocol of rank/world, simulated; nothing else in src/ includes it
 #   apps/NAME/                 <troupe/...>, simulation/ and its own headers
 set -euo pipefail
@@ -21,7 +24,7 @@ violations=0
 includes() {
   [[ -d $1 ]] || { echo "layering: there is no folder $1 in $tree" >&2 && exit 2; }
   grep -rHnE '^[[:space:]]*#[[:space:]]*include' --include='*.[ch]' --include='*.[ch]pp' --include='*.cu' --include='*.cuh' \
-    --include='*.in' "$1" | sed -E 's/^([^:]*:[0-9]+):[[:space:]]*#[[:space:]]*include[[:space:]]*([<"][^>"]*[>"]).*/\1:\2/'
+    --include='*.in' --exclude='*_test.cpp' --exclude='*_samples.cpp' "$1" | sed -E 's/^([^:]*:[0-9]+):[[:space:]]*#[[:space:]]*include[[:space:]]*([<"][^>"]*[>"]).*/\1:\2/'
 }
 
 # forbid FOLDER PATTERN REASON [EXCEPT-FOLDER]: no include below FOLDER may match
@@ -51,7 +54,15 @@ forbid apps "$mpi" "applications do not see MPI"
 forbid src "$gpu" "CUDA and NCCL belong in src/device_host/engine/cuda" "src/device_host/engine/cuda/"
 forbid apps "$gpu" "applications do not see CUDA"
 
-demand src '<|"(common|rank|device_host|simulation)/' "includes of our own are rooted at src"
+demand src '<|"(common|rank|device_host|lib|simulation)/' "includes of our own are rooted at src"
+forbid src '"lib/' "a library is linked or loaded, not included" "src/lib/"
+forbid src/lib '"rank/' "a library does not include the rank process"
+forbid src/lib '"device_host/' "a library's half includes its engine's library.hpp, its definition nothing of the device host" \
+  'src/lib/[a-z]+/[a-z]+_cpu\.cpp:[0-9]+:"device_host/engine/cpu/library\.hpp"'
+while IFS=: read -r file line header; do
+  [[ $header == "\"${file#src/}" || ${header#\"} == "$(dirname "${file#src/}")"/* ]] ||
+    report "$file:$line:$header" "a library does not include another one"
+done < <(includes src/lib | grep ':"lib/' || true)
 forbid src/common '"(rank|device_host)/' "common stands below both processes"
 forbid src '"simulation/' "the simulation stands above what it simulates" "src/simulation/"
 forbid src/simulation '"device_host/' "what is simulated is the ranks' protocol"

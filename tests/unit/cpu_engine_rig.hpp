@@ -27,6 +27,8 @@ inline constexpr std::uint64_t kSlabBytes = std::uint64_t{16} << 20;
 class Rig {
  public:
   explicit Rig(std::uint64_t slab_bytes = kSlabBytes) : engine(make_engine({}).take()) {
+    for (std::size_t lane = 0; lane < kLaneCount; ++lane)
+      check(engine->open_queue(static_cast<Lane>(lane)).ok(), "a lane cannot be opened");
     slab = engine->make_slab(slab_bytes).take();
     addresses.set(1, slab.base, slab_bytes);
     bytes_ = slab_bytes;

@@ -12,6 +12,7 @@
 
 #include "common/ipc/unique_fd.hpp"
 #include "cpu_engine_rig.hpp"
+#include "device_host/engine/library.hpp"
 
 namespace troupe::host {
 namespace {
@@ -124,6 +125,17 @@ TEST(CpuEngineDescription, NamesItsLibrariesAndTellsOrdinalsApart) {
   const auto devices = list_devices().take();
   ASSERT_EQ(devices.size(), 1u);
   EXPECT_EQ(devices[0].uuid, description.uuid);
+}
+
+TEST(Modules, AreFoundByNameAndMissedByName) {
+  const auto installed = installed_libraries("cpu");
+  EXPECT_EQ(std::count(installed.begin(), installed.end(), "blas"), 1);
+  EXPECT_EQ(std::count(installed.begin(), installed.end(), "engine"), 0);
+  EXPECT_TRUE(find_in_module("blas", "cpu", kMakeSymbol).ok());
+  EXPECT_EQ(find_in_module("blas", "cpu", "nothing_of_the_kind").code(), Errc::library);
+  const auto missing = find_in_module("astrology", "cpu", kMakeSymbol);
+  EXPECT_EQ(missing.code(), Errc::unsupported);
+  EXPECT_NE(missing.error().message.find("troupe-astrology-cpu.so"), std::string::npos);
 }
 
 // Lanes

@@ -11,8 +11,8 @@
 
 #include "cpu_engine_rig.hpp"
 #include "device_host/engine/cpu/narrow_float.hpp"
-#include "device_host/engine/cpu/philox.hpp"
-#include "device_host/engine/cpu/random.hpp"
+#include "lib/rng/philox.hpp"
+#include "lib/rng/random.hpp"
 
 namespace troupe::host {
 namespace {

@@ -85,7 +85,7 @@ TEST(Access, WithBetaZeroWhatIsWrittenIsNotRead) {
                      info_of<blas::Gemm>.written(reinterpret_cast<const std::byte*>(&op),
                                                  info_of<blas::Gemm>.operands.back()));
   };
-  auto gemm = sound<blas::Gemm>();
+  auto gemm = sample_of<blas::Gemm>();
   EXPECT_EQ(of_c(gemm).first, Access::update) << "beta is in device memory: nobody knows it";
   gemm.beta = {};
   EXPECT_EQ(of_c(gemm).first, Access::write);
@@ -99,7 +99,7 @@ TEST(Access, WithBetaZeroWhatIsWrittenIsNotRead) {
 }
 
 TEST(Access, AProductWithAnEmptyMatrixWritesNothingForSure) {
-  auto gemv = sound<blas::Gemv>();
+  auto gemv = sample_of<blas::Gemv>();
   gemv.beta = {};
   const auto& info = info_of<blas::Gemv>;
   const auto written = [&] {
@@ -157,7 +157,7 @@ TEST(EveryOperation, HasWhatItWritesForItselfOrInPlaceAsItDeclares) {
 }
 
 TEST(Overlap, APartOfAGatheredRangeIsAPart) {
-  collective::AllGather op = sound<collective::AllGather>();
+  collective::AllGather op = sample_of<collective::AllGather>();
   op.source = op.destination;
   op.source.bytes = op.destination.bytes / 4;
   for (const std::uint64_t part : {0, 1, 3}) {
@@ -169,7 +169,7 @@ TEST(Overlap, APartOfAGatheredRangeIsAPart) {
 }
 
 TEST(Overlap, OperandsOfOtherRanksOverlapWithinTheirBuffer) {
-  auto op = sound<memory::Copy>();
+  auto op = sample_of<memory::Copy>();
   op.source = {kTokenRegion | 1u, 7, 1, 0, 0, 64};
   op.destination = op.source;
   EXPECT_EQ(judged(op), Errc::invalid);
@@ -266,7 +266,7 @@ constexpr auto kHuge = std::int64_t{1} << 62;
 
 template <class Op, class Change>
 void expect_invalid(Change change, std::string_view what) {
-  auto op = sound<Op>();
+  auto op = sample_of<Op>();
   change(op);
   EXPECT_EQ(op.check().code(), Errc::invalid) << Op::kName << ": " << what;
 }
@@ -309,13 +309,13 @@ TEST(Checks, ExtentsThatDoNotHold) {
 }
 
 TEST(Checks, EmptyWorkIsAllowed) {
-  auto axpy = sound<blas::Axpy>();
+  auto axpy = sample_of<blas::Axpy>();
   axpy.n = 0;
   EXPECT_TRUE(axpy.check().ok());
-  auto gemm = sound<blas::Gemm>();
+  auto gemm = sample_of<blas::Gemm>();
   gemm.m = gemm.n = gemm.k = 0;
   EXPECT_TRUE(gemm.check().ok());
-  auto reduce = sound<collective::Reduce>();
+  auto reduce = sample_of<collective::Reduce>();
   reduce.destination = {};
   EXPECT_TRUE(reduce.check().ok()) << "the result is at the root only";
 }

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <span>
-#include <tuple>
 #include <vector>
 
 #include <troupe/error.hpp>
@@ -10,8 +9,9 @@
 #include <troupe/lib/operations.hpp>
 
 #include "common/wire/record.hpp"
+#include "samples.hpp"
 
-/// Operations of every kind that check out, and the records they make.
+/// The records that samples make.
 namespace troupe::wire::test {
 
 /// Encodes what is submitted, as a command port does.
@@ -26,31 +26,10 @@ class Recorder final : public troupe::detail::Submitter {
   std::vector<std::byte> record;
 };
 
-inline Operand range_in(std::uint32_t region) {
-  return {region, region + 100, 3, 0, region * 64, 4096};
-}
-
-/// An operation that checks out: every operand there, every extent 4.
-template <class Op>
-Op sound() {
-  Op op{};
-  op.dtype = DType::f64;
-  auto* const bytes = reinterpret_cast<std::byte*>(&op);
-  std::uint32_t region = 0;
-  for (const auto& operand : info_of<Op>.operands)
-    info_of<Op>.operand(bytes, operand) = range_in(++region);
-  if constexpr (requires { op.count; }) op.count = 4;
-  if constexpr (requires { op.n; }) op.n = 4;
-  if constexpr (requires { op.m; }) op.m = 4;
-  if constexpr (requires { op.k; }) op.k = 4;
-  if constexpr (requires { op.lda; }) op.lda = 5;
-  if constexpr (requires { op.ldb; }) op.ldb = 6, op.ldc = 7;
-  if constexpr (requires { op.rows; }) op.rows = op.columns = op.nonzeros = 4;
-  if constexpr (requires { op.source_length; }) op.source_length = 4;
-  if constexpr (requires { op.index_dtype; }) op.index_dtype = DType::i32;
-  if constexpr (requires { op.slice_rows; }) op.slice_rows = 4, op.stored = 8;
-  return op;
-}
+using troupe::test::range_in;
+using troupe::test::Sample;
+using troupe::test::sample_of;
+using troupe::test::samples;
 
 inline std::vector<TailOperand> some_tail() {
   std::vector<TailOperand> tail(3);
@@ -70,30 +49,6 @@ inline std::vector<std::byte> record_of(const OperationInfo& info, std::span<con
 template <Operation Op>
 std::vector<std::byte> record_of(const Op& op) {
   return record_of(info_of<Op>, std::as_bytes(std::span(&op, 1)));
-}
-
-/// A sound operation as its bytes.
-struct Sample {
-  const OperationInfo* info;
-  std::vector<std::byte> op;  // what new gives is aligned
-};
-/// One of each operation of the libraries that come with troupe.
-inline const std::vector<Sample>& samples() {
-  static const auto all =
-      []<class... Ops>(std::tuple<Ops...>) {
-        const auto sample = []<class Op>(const Op& op) {
-          const auto bytes = std::as_bytes(std::span(&op, 1));
-          return Sample{&info_of<Op>, {bytes.begin(), bytes.end()}};
-        };
-        return std::vector{sample(sound<Ops>())...};
-      }(std::tuple<memory::Fill, memory::Copy, memory::Nop, memory::Fence, memory::Fault,
-                   vector::Multiply, vector::Divide, vector::Axpby, blas::Axpy, blas::Dot,
-                   blas::Nrm2, blas::Scal, blas::Copy, blas::Gemv, blas::Gemm, sparse::Spmv,
-                   sparse::SpmvSell, sparse::Gather, rng::Uniform, rng::Normal,
-                   collective::AllReduce, collective::Reduce, collective::Broadcast,
-                   collective::AllGather, collective::ReduceScatter, collective::AllToAll,
-                   collective::Exchange>());
-  return all;
 }
 
 }  // namespace troupe::wire::test

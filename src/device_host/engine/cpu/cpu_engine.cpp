@@ -1,6 +1,5 @@
 #include "device_host/engine/cpu/cpu_engine.hpp"
 
-#include <cblas.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -10,7 +9,6 @@
 #include <utility>
 
 #include "device_host/engine/cpu/host_info.hpp"
-#include "device_host/engine/runners.hpp"
 
 namespace troupe::host::cpu {
 
@@ -19,7 +17,9 @@ CpuEngine::CpuEngine(const EngineOptions& options)
       description_(describe_host(options.device)),
       compute_("cpu-compute", signal_),
       collective_("cpu-collective", signal_) {
-  ::openblas_set_num_threads(std::max(1, options.threads));
+  for (const auto lane :
+       {Lane::memory, Lane::host_to_device, Lane::device_to_host, Lane::collective})
+    libraries_[static_cast<std::size_t>(lane)] = this;
   compute_.set_listener([this] { collective_.look_again(); });
   collective_.set_listener([this] { compute_.look_again(); });
 }
@@ -35,13 +35,9 @@ CpuEngine::~CpuEngine() {
 }
 
 Result<void> CpuEngine::run(const OperationInfo& info, const std::byte* op, const Call& call) {
-  static const auto runners = Runners<CpuEngine>::of<
-      memory::Fill, memory::Copy, vector::Multiply, vector::Divide, vector::Axpby, blas::Axpy,
-      blas::Dot, blas::Nrm2, blas::Scal, blas::Copy, blas::Gemv, blas::Gemm, sparse::Spmv,
-      sparse::SpmvSell, sparse::Gather, rng::Uniform, rng::Normal, collective::AllReduce,
-      collective::Reduce, collective::Broadcast, collective::AllGather, collective::ReduceScatter,
-      collective::AllToAll, collective::Exchange>();
-  return runners.run(*this, info, op, call);
+  auto* const library = libraries_[static_cast<std::size_t>(call.queue().lane)].load();
+  check(library != nullptr, "the lane is not open");
+  return library->run(info, op, call);
 }
 
 // Memory.
@@ -126,7 +122,15 @@ void CpuEngine::unmap_pinned(std::byte* base, std::uint64_t bytes) {
 
 // Lanes.
 
-Result<void> CpuEngine::open_queue(Queue) {
+Result<void> CpuEngine::open_queue(Queue queue) {
+  auto& library = libraries_[static_cast<std::size_t>(queue.lane)];
+  const std::lock_guard lock(loading_mutex_);
+  if (library.load() != nullptr) return {};
+  const auto symbol = find_in_module(std::string(to_string(queue.lane)), "cpu", kMakeSymbol);
+  if (!symbol) return symbol.error();
+  const auto make = reinterpret_cast<Library* (*)(Services&)>(*symbol);
+  loaded_.emplace_back(make(*this));
+  library.store(loaded_.back().get());
   return {};
 }
 

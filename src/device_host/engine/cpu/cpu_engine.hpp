@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -9,41 +10,26 @@
 #include <string>
 #include <vector>
 
-#include <troupe/lib/operations.hpp>
+#include <troupe/lib/collective.hpp>
+#include <troupe/lib/memory.hpp>
 
 #include "device_host/engine/cpu/communicator.hpp"
-#include "device_host/engine/cpu/random.hpp"
+#include "device_host/engine/cpu/library.hpp"
 #include "device_host/engine/cpu/worker.hpp"
 #include "device_host/engine/engine.hpp"
 
 namespace troupe::host::cpu {
 
-/// A factor of an operation: a value, or an element that is read when the operation executes.
-template <class T>
-struct Factor {
-  T value{};
-  const T* element = nullptr;
-
-  Factor(const Scalar& scalar, const Call& call)
-      : value(scalar.as<T>()),
-        element(scalar.device.present() ? call.at<const T>(scalar.device) : nullptr) {}
-  [[nodiscard]] T get() const { return element != nullptr ? *element : value; }
-  /// Zero, and known to be so from the start.
-  [[nodiscard]] bool is_zero_value() const { return element == nullptr && value == T(0); }
-};
-
-/// Calls visit(T{}) for f32 or f64; other dtypes are unsupported.
-template <class Visit>
-Result<void> with_real(DType dtype, Visit&& visit) {
-  if (dtype == DType::f32) return visit(float{});
-  if (dtype == DType::f64) return visit(double{});
-  return Error{Errc::unsupported, 0, "the operation takes f32 and f64 only"};
-}
-
 /// The engine for hosts without a GPU, and the reference for the other one. Slabs are memfds; one
 /// thread executes all queues but the collective one, which has a thread of its own, so that
 /// communication overlaps computation and few threads compete where cores are few.
-class CpuEngine final : public Engine {
+/// It carries out what moves memory and what communicates itself; all else is for libraries.
+class CpuEngine final
+    : public Engine,
+      public Services,
+      public LibraryOf<CpuEngine, memory::Fill, memory::Copy, collective::AllReduce,
+                       collective::Reduce, collective::Broadcast, collective::AllGather,
+                       collective::ReduceScatter, collective::AllToAll, collective::Exchange> {
  public:
   /// Throws troupe::Exception: io.
   explicit CpuEngine(const EngineOptions& options);
@@ -81,21 +67,6 @@ class CpuEngine final : public Engine {
   Result<void> run(const OperationInfo& info, const std::byte* op, const Call& call) override;
   Result<void> run(const memory::Fill& op, const Call& call);
   Result<void> run(const memory::Copy& op, const Call& call);
-  Result<void> run(const vector::Multiply& op, const Call& call);
-  Result<void> run(const vector::Divide& op, const Call& call);
-  Result<void> run(const vector::Axpby& op, const Call& call);
-  Result<void> run(const blas::Axpy& op, const Call& call);
-  Result<void> run(const blas::Dot& op, const Call& call);
-  Result<void> run(const blas::Nrm2& op, const Call& call);
-  Result<void> run(const blas::Scal& op, const Call& call);
-  Result<void> run(const blas::Copy& op, const Call& call);
-  Result<void> run(const blas::Gemv& op, const Call& call);
-  Result<void> run(const blas::Gemm& op, const Call& call);
-  Result<void> run(const sparse::Spmv& op, const Call& call);
-  Result<void> run(const sparse::SpmvSell& op, const Call& call);
-  Result<void> run(const sparse::Gather& op, const Call& call);
-  Result<void> run(const rng::Uniform& op, const Call& call);
-  Result<void> run(const rng::Normal& op, const Call& call);
   Result<void> run(const collective::AllReduce& op, const Call& call);
   Result<void> run(const collective::Reduce& op, const Call& call);
   Result<void> run(const collective::Broadcast& op, const Call& call);
@@ -104,12 +75,14 @@ class CpuEngine final : public Engine {
   Result<void> run(const collective::AllToAll& op, const Call& call);
   Result<void> run(const collective::Exchange& op, const Call& call);
 
+  Result<void> submit(const Call& call, std::function<void()> work) override;
+  [[nodiscard]] int threads() const noexcept override { return options_.threads; }
+
  private:
   [[nodiscard]] Worker& worker(Queue queue) {
     return queue.lane == Lane::collective ? collective_ : compute_;
   }
   [[nodiscard]] MarkState& state(Mark mark);
-  Result<void> submit(const Call& call, std::function<void()> work);
   /// Queues work(communicator) if check_world() finds no fault in `checked`, the operation or its
   /// tail; to be skipped if that communicator has been aborted when its turn comes.
   template <class Checked>
@@ -128,7 +101,10 @@ class CpuEngine final : public Engine {
   EngineOptions options_;
   DeviceDescription description_;
   std::atomic<std::uint64_t> slab_bytes_ = 0;
-  Random random_;  // the compute worker's
+  /// The lanes' libraries, once these are open; the engine itself where it needs none.
+  std::array<std::atomic<Library*>, kLaneCount> libraries_{};
+  std::mutex loading_mutex_;
+  std::vector<std::unique_ptr<Library>> loaded_;
   CompletionSignal signal_;
   std::vector<QueueMark> marks_;  // by id
   std::vector<std::uint32_t> free_marks_;

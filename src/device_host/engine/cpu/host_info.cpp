@@ -1,6 +1,5 @@
 #include "device_host/engine/cpu/host_info.hpp"
 
-#include <cblas.h>
 #include <gloo/config.h>
 #include <unistd.h>
 
@@ -9,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-#include "device_host/engine/cpu/random.hpp"
+#include "device_host/engine/library.hpp"
 
 namespace troupe::host::cpu {
 namespace {
@@ -57,12 +56,13 @@ DeviceDescription describe_host(int ordinal) {
   if (description.name.empty()) description.name = "CPU";
   description.uuid = "CPU-" + host_hash() + "-" + std::to_string(ordinal);
   description.memory_bytes = memory_info("MemTotal");
-  description.libraries = {
-      {"OpenBLAS", ::openblas_get_config()},
-      {"Gloo", std::to_string(GLOO_VERSION_MAJOR) + "." + std::to_string(GLOO_VERSION_MINOR) + "." +
-                   std::to_string(GLOO_VERSION_PATCH)},
-      {"cuRAND", random_library()},
-  };
+  description.libraries = {{"Gloo", std::to_string(GLOO_VERSION_MAJOR) + "." +
+                                        std::to_string(GLOO_VERSION_MINOR) + "." +
+                                        std::to_string(GLOO_VERSION_PATCH)}};
+  for (const auto& name : installed_libraries("cpu")) {
+    const auto symbol = find_in_module(name, "cpu", kVersionsSymbol);
+    if (symbol) reinterpret_cast<void (*)(Versions&)> (*symbol)(description.libraries);
+  }
   return description;
 }
 

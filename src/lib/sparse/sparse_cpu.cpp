@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <array>
 
-#include "device_host/engine/cpu/cpu_engine.hpp"
+#include <troupe/lib/sparse.hpp>
+
+#include "device_host/engine/cpu/library.hpp"
 
 namespace troupe::host::cpu {
 namespace {
@@ -68,41 +70,52 @@ void spmv(const Sell<T, I>& a, T alpha, const T* x, T beta, T* y) {
   }
 }
 
-}  // namespace
+class Sparse final : public LibraryOf<Sparse, sparse::Spmv, sparse::SpmvSell, sparse::Gather> {
+ public:
+  explicit Sparse(Services& services) : services_(services) {}
+  Result<void> run(const sparse::Spmv& op, const Call& call);
+  Result<void> run(const sparse::SpmvSell& op, const Call& call);
+  Result<void> run(const sparse::Gather& op, const Call& call);
 
-Result<void> CpuEngine::run(const sparse::Spmv& op, const Call& call) {
+ private:
+  Services& services_;
+};
+
+Result<void> Sparse::run(const sparse::Spmv& op, const Call& call) {
   return with_real(op.dtype, [&](auto zero) {
     return with_index(op.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
       using I = decltype(zero_index);
       const Csr<T, I> a = {op.rows, call.at<const I>(op.row_begin), call.at<const I>(op.column),
                            call.at<const T>(op.value)};
-      return submit(call, [a, alpha = Factor<T>(op.alpha, call), beta = Factor<T>(op.beta, call),
-                           x = call.at<const T>(op.x),
-                           y = call.at<T>(op.y)] { spmv(a, alpha.get(), x, beta.get(), y); });
+      return services_.submit(
+          call, [a, alpha = Factor<T>(op.alpha, call), beta = Factor<T>(op.beta, call),
+                 x = call.at<const T>(op.x),
+                 y = call.at<T>(op.y)] { spmv(a, alpha.get(), x, beta.get(), y); });
     });
   });
 }
 
-Result<void> CpuEngine::run(const sparse::SpmvSell& op, const Call& call) {
+Result<void> Sparse::run(const sparse::SpmvSell& op, const Call& call) {
   return with_real(op.dtype, [&](auto zero) {
     return with_index(op.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
       using I = decltype(zero_index);
       const Sell<T, I> a = {op.rows, op.slice_rows, call.at<const I>(op.slice_begin),
                             call.at<const I>(op.column), call.at<const T>(op.value)};
-      return submit(call, [a, alpha = Factor<T>(op.alpha, call), beta = Factor<T>(op.beta, call),
-                           x = call.at<const T>(op.x),
-                           y = call.at<T>(op.y)] { spmv(a, alpha.get(), x, beta.get(), y); });
+      return services_.submit(
+          call, [a, alpha = Factor<T>(op.alpha, call), beta = Factor<T>(op.beta, call),
+                 x = call.at<const T>(op.x),
+                 y = call.at<T>(op.y)] { spmv(a, alpha.get(), x, beta.get(), y); });
     });
   });
 }
 
-Result<void> CpuEngine::run(const sparse::Gather& op, const Call& call) {
+Result<void> Sparse::run(const sparse::Gather& op, const Call& call) {
   return with_real(op.dtype, [&](auto zero) {
     return with_index(op.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
-      return submit(
+      return services_.submit(
           call, [count = op.count, index = call.at<const decltype(zero_index)>(op.index),
                  source = call.at<const T>(op.source), destination = call.at<T>(op.destination)] {
             for (std::int64_t i = 0; i < count; ++i) destination[i] = source[index[i]];
@@ -111,4 +124,10 @@ Result<void> CpuEngine::run(const sparse::Gather& op, const Call& call) {
   });
 }
 
+}  // namespace
 }  // namespace troupe::host::cpu
+
+extern "C" __attribute__((visibility("default"))) troupe::host::Library* troupe_library_make(
+    troupe::host::cpu::Services& services) {
+  return new troupe::host::cpu::Sparse(services);
+}

@@ -6,7 +6,9 @@
 #include <initializer_list>
 #include <type_traits>
 
-#include "device_host/engine/cpu/cpu_engine.hpp"
+#include <troupe/lib/blas.hpp>
+
+#include "device_host/engine/cpu/library.hpp"
 
 /// OpenBLAS counts in 32 bits: level 1 goes through longer vectors piece by piece, levels 2 and 3
 /// refuse them.
@@ -41,30 +43,47 @@ CBLAS_TRANSPOSE flag(blas::Transpose transpose) {
   return transpose == blas::Transpose::no ? CblasNoTrans : CblasTrans;
 }
 
-}  // namespace
+class Blas final : public LibraryOf<Blas, blas::Axpy, blas::Dot, blas::Nrm2, blas::Scal, blas::Copy,
+                                    blas::Gemv, blas::Gemm> {
+ public:
+  explicit Blas(Services& services) : services_(services) {
+    ::openblas_set_num_threads(std::max(1, services.threads()));
+  }
+  Result<void> run(const blas::Axpy& op, const Call& call);
+  Result<void> run(const blas::Dot& op, const Call& call);
+  Result<void> run(const blas::Nrm2& op, const Call& call);
+  Result<void> run(const blas::Scal& op, const Call& call);
+  Result<void> run(const blas::Copy& op, const Call& call);
+  Result<void> run(const blas::Gemv& op, const Call& call);
+  Result<void> run(const blas::Gemm& op, const Call& call);
 
-Result<void> CpuEngine::run(const blas::Axpy& op, const Call& call) {
+ private:
+  Services& services_;
+};
+
+Result<void> Blas::run(const blas::Axpy& op, const Call& call) {
   if (auto fits = require_int({op.incx, op.incy}); !fits) return fits;
   return with_real(op.dtype, [&](auto zero) {
     using T = decltype(zero);
-    return submit(call,
-                  [n = op.n, incx = op.incx, incy = op.incy, alpha = Factor<T>(op.alpha, call),
-                   x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
-                    in_pieces(n, [&](std::int64_t first, int count) {
-                      select<T>(cblas_saxpy, cblas_daxpy)(count, alpha.get(), x + first * incx,
-                                                          static_cast<int>(incx), y + first * incy,
-                                                          static_cast<int>(incy));
-                    });
-                  });
+    return services_.submit(
+        call, [n = op.n, incx = op.incx, incy = op.incy, alpha = Factor<T>(op.alpha, call),
+               x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
+          in_pieces(n, [&](std::int64_t first, int count) {
+            select<T>(cblas_saxpy, cblas_daxpy)(count, alpha.get(), x + first * incx,
+                                                static_cast<int>(incx), y + first * incy,
+                                                static_cast<int>(incy));
+          });
+        });
   });
 }
 
-Result<void> CpuEngine::run(const blas::Dot& op, const Call& call) {
+Result<void> Blas::run(const blas::Dot& op, const Call& call) {
   if (auto fits = require_int({op.incx, op.incy}); !fits) return fits;
   return with_real(op.dtype, [&](auto zero) {
     using T = decltype(zero);
-    return submit(call, [n = op.n, incx = op.incx, incy = op.incy, x = call.at<const T>(op.x),
-                         y = call.at<const T>(op.y), result = call.at<T>(op.result)] {
+    return services_.submit(call, [n = op.n, incx = op.incx, incy = op.incy,
+                                   x = call.at<const T>(op.x), y = call.at<const T>(op.y),
+                                   result = call.at<T>(op.result)] {
       double sum = 0;
       in_pieces(n, [&](std::int64_t first, int count) {
         sum += select<T>(cblas_sdot, cblas_ddot)(count, x + first * incx, static_cast<int>(incx),
@@ -75,12 +94,12 @@ Result<void> CpuEngine::run(const blas::Dot& op, const Call& call) {
   });
 }
 
-Result<void> CpuEngine::run(const blas::Nrm2& op, const Call& call) {
+Result<void> Blas::run(const blas::Nrm2& op, const Call& call) {
   if (auto fits = require_int({op.incx}); !fits) return fits;
   return with_real(op.dtype, [&](auto zero) {
     using T = decltype(zero);
-    return submit(call, [n = op.n, incx = op.incx, x = call.at<const T>(op.x),
-                         result = call.at<T>(op.result)] {
+    return services_.submit(call, [n = op.n, incx = op.incx, x = call.at<const T>(op.x),
+                                   result = call.at<T>(op.result)] {
       double norm = 0;
       in_pieces(n, [&](std::int64_t first, int count) {
         norm = std::hypot(norm, static_cast<double>(select<T>(cblas_snrm2, cblas_dnrm2)(
@@ -91,11 +110,11 @@ Result<void> CpuEngine::run(const blas::Nrm2& op, const Call& call) {
   });
 }
 
-Result<void> CpuEngine::run(const blas::Scal& op, const Call& call) {
+Result<void> Blas::run(const blas::Scal& op, const Call& call) {
   if (auto fits = require_int({op.incx}); !fits) return fits;
   return with_real(op.dtype, [&](auto zero) {
     using T = decltype(zero);
-    return submit(
+    return services_.submit(
         call, [n = op.n, incx = op.incx, alpha = Factor<T>(op.alpha, call), x = call.at<T>(op.x)] {
           in_pieces(n, [&](std::int64_t first, int count) {
             select<T>(cblas_sscal, cblas_dscal)(count, alpha.get(), x + first * incx,
@@ -105,12 +124,12 @@ Result<void> CpuEngine::run(const blas::Scal& op, const Call& call) {
   });
 }
 
-Result<void> CpuEngine::run(const blas::Copy& op, const Call& call) {
+Result<void> Blas::run(const blas::Copy& op, const Call& call) {
   if (auto fits = require_int({op.incx, op.incy}); !fits) return fits;
   return with_real(op.dtype, [&](auto zero) {
     using T = decltype(zero);
-    return submit(call, [n = op.n, incx = op.incx, incy = op.incy, x = call.at<const T>(op.x),
-                         y = call.at<T>(op.y)] {
+    return services_.submit(call, [n = op.n, incx = op.incx, incy = op.incy,
+                                   x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
       in_pieces(n, [&](std::int64_t first, int count) {
         select<T>(cblas_scopy, cblas_dcopy)(count, x + first * incx, static_cast<int>(incx),
                                             y + first * incy, static_cast<int>(incy));
@@ -119,13 +138,13 @@ Result<void> CpuEngine::run(const blas::Copy& op, const Call& call) {
   });
 }
 
-Result<void> CpuEngine::run(const blas::Gemv& op, const Call& call) {
+Result<void> Blas::run(const blas::Gemv& op, const Call& call) {
   if (auto fits = require_int({op.m, op.n, op.lda, op.incx, op.incy}); !fits) return fits;
   return with_real(op.dtype, [&](auto zero) {
     using T = decltype(zero);
-    return submit(call, [op, alpha = Factor<T>(op.alpha, call), beta = Factor<T>(op.beta, call),
-                         a = call.at<const T>(op.a), x = call.at<const T>(op.x),
-                         y = call.at<T>(op.y)] {
+    return services_.submit(call, [op, alpha = Factor<T>(op.alpha, call),
+                                   beta = Factor<T>(op.beta, call), a = call.at<const T>(op.a),
+                                   x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
       select<T>(cblas_sgemv, cblas_dgemv)(CblasColMajor, flag(op.transpose), static_cast<int>(op.m),
                                           static_cast<int>(op.n), alpha.get(), a,
                                           static_cast<int>(op.lda), x, static_cast<int>(op.incx),
@@ -134,13 +153,13 @@ Result<void> CpuEngine::run(const blas::Gemv& op, const Call& call) {
   });
 }
 
-Result<void> CpuEngine::run(const blas::Gemm& op, const Call& call) {
+Result<void> Blas::run(const blas::Gemm& op, const Call& call) {
   if (auto fits = require_int({op.m, op.n, op.k, op.lda, op.ldb, op.ldc}); !fits) return fits;
   return with_real(op.dtype, [&](auto zero) {
     using T = decltype(zero);
-    return submit(call, [op, alpha = Factor<T>(op.alpha, call), beta = Factor<T>(op.beta, call),
-                         a = call.at<const T>(op.a), b = call.at<const T>(op.b),
-                         c = call.at<T>(op.c)] {
+    return services_.submit(call, [op, alpha = Factor<T>(op.alpha, call),
+                                   beta = Factor<T>(op.beta, call), a = call.at<const T>(op.a),
+                                   b = call.at<const T>(op.b), c = call.at<T>(op.c)] {
       select<T>(cblas_sgemm, cblas_dgemm)(
           CblasColMajor, flag(op.transpose_a), flag(op.transpose_b), static_cast<int>(op.m),
           static_cast<int>(op.n), static_cast<int>(op.k), alpha.get(), a, static_cast<int>(op.lda),
@@ -149,4 +168,15 @@ Result<void> CpuEngine::run(const blas::Gemm& op, const Call& call) {
   });
 }
 
+}  // namespace
 }  // namespace troupe::host::cpu
+
+extern "C" __attribute__((visibility("default"))) troupe::host::Library* troupe_library_make(
+    troupe::host::cpu::Services& services) {
+  return new troupe::host::cpu::Blas(services);
+}
+
+extern "C" __attribute__((visibility("default"))) void troupe_library_versions(
+    troupe::host::Versions& versions) {
+  versions.emplace_back("OpenBLAS", ::openblas_get_config());
+}

@@ -1,10 +1,10 @@
-#include "device_host/engine/cpu/random.hpp"
+#include "lib/rng/random.hpp"
 
 #include <dlfcn.h>
 
 #include <type_traits>
 
-#include "device_host/engine/cpu/philox.hpp"
+#include "lib/rng/philox.hpp"
 
 namespace troupe::host::cpu {
 

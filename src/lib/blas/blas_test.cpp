@@ -1,59 +1,10 @@
-#include "conformance.hpp"
+#include "bad_arguments.hpp"
 
 namespace troupe::test {
 namespace {
 
 constexpr std::int64_t kLengths[] = {0, 1, 3, 64, 1000, 65'537};
 constexpr Place kPlaces[] = {Place::host, Place::device};
-
-template <class T>
-class VectorOps : public Typed<T> {};
-TYPED_TEST_SUITE(VectorOps, Reals);
-
-TYPED_TEST(VectorOps, MultiplyAndDivide) {
-  using T = TypeParam;
-  for (const auto n : kLengths) {
-    SCOPED_TRACE(n);
-    const auto x = random_values<T>(n, 1);
-    auto y = random_values<T>(n, 2);
-    if (n > 2) y[2] = 0;  // IEEE: infinity with the sign of x
-    const auto dx = put(x), dy = put(y), dz = device().template alloc<T>(n);
-    std::vector<T> product(x.size()), quotient(x.size());
-    for (std::size_t i = 0; i < x.size(); ++i) product[i] = x[i] * y[i], quotient[i] = x[i] / y[i];
-    device().vector().multiply(dx, dy, dz);
-    EXPECT_EQ(device().download(dz), product);
-    device().vector().divide(dx, dy, dz);
-    EXPECT_EQ(device().download(dz), quotient);
-    device().vector().multiply(dx, dy, dx);  // in place
-    EXPECT_EQ(device().download(dx), product);
-  }
-}
-
-TYPED_TEST(VectorOps, AxpbyWithFactorsAnywhere) {
-  using T = TypeParam;
-  for (const auto n : kLengths) {
-    for (const auto alpha_at : kPlaces) {
-      for (const auto beta_at : kPlaces) {
-        const auto x = random_values<T>(n, 3), y = random_values<T>(n, 4);
-        const T alpha = T(0.75), beta = T(-1.25);
-        const auto dx = put(x), dy = put(y);
-        device().vector().axpby(scalar(alpha, alpha_at), dx, scalar(beta, beta_at), dy);
-        std::vector<double> expected(x.size());
-        for (std::size_t i = 0; i < x.size(); ++i)
-          expected[i] = double{alpha} * double{x[i]} + double{beta} * double{y[i]};
-        EXPECT_TRUE(close(device().download(dy), expected, 2)) << n;
-      }
-    }
-  }
-}
-
-TYPED_TEST(VectorOps, AxpbyWithBetaZeroIgnoresWhatWasThere) {
-  using T = TypeParam;
-  const auto x = random_values<T>(100, 5);
-  const auto dx = put(x), dy = put(std::vector<T>(100, std::numeric_limits<T>::quiet_NaN()));
-  device().vector().axpby(T(1), dx, T(0), dy);
-  EXPECT_EQ(device().download(dy), x);
-}
 
 template <class T>
 class BlasOps : public Typed<T> {};
@@ -236,6 +187,46 @@ TYPED_TEST(BlasOps, AChainWithFactorsMadeOnTheDevice) {
   device().blas().nrm2(dx, norm);
   EXPECT_NEAR(static_cast<double>(device().download(norm)[0]), 1.0,
               100 * std::numeric_limits<T>::epsilon());
+}
+
+TEST_F(BadArguments, OfBlasLevelOne) {
+  using namespace blas;
+  expect_refused(Axpy{DType::f64, 17, 1, 1, one, x, x});
+  expect_refused(Axpy{DType::f64, -1, 1, 1, one, x, x});
+  expect_refused(Axpy{DType::f64, 4, 0, 1, one, x, x});
+  expect_refused(Axpy{DType::f64, 4, 1, -1, one, x, x});
+  expect_refused(Axpy{DType::f64, 4, 6, 1, one, x, x});
+  expect_refused(Axpy{DType::f64, 3, std::int64_t{1} << 62, 1, one, x, x});
+  expect_refused(Axpy{DType::f64, 4, 1, 1, short_scalar, x, x});
+  expect_refused(Dot{DType::f64, 16, 1, 1, x, x, absent});
+  expect_refused(Dot{DType::f64, 16, 1, 2, x, x, x});
+  expect_refused(Dot{DType::f16, 16, 1, 1, x, x, x}, Errc::unsupported);
+  expect_refused(Nrm2{DType::f64, 16, 1, x, absent});
+  expect_refused(Nrm2{DType::f64, 16, 2, x, x});
+  expect_refused(Scal{DType::f64, 16, 2, one, x});
+  expect_refused(Copy{DType::f64, 16, 1, 2, x, x});
+}
+
+TEST_F(BadArguments, OfBlasLevelsTwoAndThree) {
+  using namespace blas;
+  const auto no = Transpose::no;
+  expect_refused(Gemv{DType::f64, no, 0, 4, 5, 4, 1, 1, one, one, x, x, x});
+  expect_refused(Gemv{DType::f64, no, 0, 4, 4, 3, 1, 1, one, one, x, x, x});
+  expect_refused(Gemv{DType::f64, no, 0, -4, 4, 4, 1, 1, one, one, x, x, x});
+  expect_refused(Gemv{DType::f64, no, 0, 4, 4, 4, 6, 1, one, one, x, x, x});
+  expect_refused(Gemv{DType::f64, static_cast<Transpose>(7), 0, 4, 4, 4, 1, 1, one, one, x, x, x});
+  expect_refused(Gemv{DType::f64, no, 0, 4, 4, 4, 1, 1, one, short_scalar, x, x, x});
+  expect_refused(Gemv{DType::i64, no, 0, 4, 4, 4, 1, 1, one, one, x, x, x}, Errc::unsupported);
+  expect_refused(Gemm{DType::f64, no, no, 4, 4, 5, 4, 5, 4, one, one, x, x, x});
+  expect_refused(Gemm{DType::f64, no, no, 4, 4, 4, 3, 4, 4, one, one, x, x, x});
+  expect_refused(Gemm{DType::f64, no, no, 4, 4, 4, 4, 3, 4, one, one, x, x, x});
+  expect_refused(Gemm{DType::f64, no, no, 4, 4, 4, 4, 4, 3, one, one, x, x, x});
+  expect_refused(Gemm{DType::f64, no, no, 4, -4, 4, 4, 4, 4, one, one, x, x, x});
+  expect_refused(
+      Gemm{DType::f64, static_cast<Transpose>(2), no, 4, 4, 4, 4, 4, 4, one, one, x, x, x});
+  expect_refused(Gemm{DType::f64, no, no, 2, std::int64_t{1} << 62, 2, 2, 2, std::int64_t{1} << 62,
+                      one, one, x, x, x});
+  expect_refused(Gemm{DType::f64, no, no, 4, 4, 4, 4, 4, 4, one, one, x, absent, x});
 }
 
 }  // namespace

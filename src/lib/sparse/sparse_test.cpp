@@ -1,6 +1,6 @@
 #include <numeric>
 
-#include "conformance.hpp"
+#include "bad_arguments.hpp"
 
 namespace troupe::test {
 namespace {
@@ -141,79 +141,23 @@ TYPED_TEST(SparseOps, Gather) {
   EXPECT_EQ(device().download(destination), expected);
 }
 
-// Random numbers
-
-template <class T>
-class RngOps : public Typed<T> {};
-TYPED_TEST_SUITE(RngOps, Reals);
-
-constexpr std::int64_t kDraws = 1 << 20;
-
-struct Moments {
-  double mean = 0, deviation = 0, lowest = 0, highest = 0;
-};
-template <class T>
-Moments moments_of(const std::vector<T>& values) {
-  Moments m;
-  double sum = 0, squares = 0;
-  for (const T value : values) sum += double{value}, squares += double{value} * double{value};
-  m.mean = sum / static_cast<double>(values.size());
-  m.deviation = std::sqrt(squares / static_cast<double>(values.size()) - m.mean * m.mean);
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  m.lowest = double{*low};
-  m.highest = double{*high};
-  return m;
-}
-
-TYPED_TEST(RngOps, UniformHasItsMomentsAndRange) {
-  using T = TypeParam;
-  const auto x = device().template alloc<T>(kDraws);
-  device().rng().uniform(x, {.seed = 31});
-  const auto m = moments_of(device().download(x));
-  EXPECT_NEAR(m.mean, 0.5, 0.002);  // seven standard errors
-  EXPECT_NEAR(m.deviation, std::sqrt(1.0 / 12), 0.002);
-  EXPECT_GT(m.lowest, 0.0);
-  EXPECT_LE(m.highest, 1.0);
-  EXPECT_LT(m.lowest, 1e-4);
-  EXPECT_GT(m.highest, 1 - 1e-4);
-}
-
-TYPED_TEST(RngOps, NormalHasItsMoments) {
-  using T = TypeParam;
-  const auto x = device().template alloc<T>(kDraws);
-  device().rng().normal(x, {.seed = 32}, T(3), T(2));
-  const auto m = moments_of(device().download(x));
-  EXPECT_NEAR(m.mean, 3, 0.014);
-  EXPECT_NEAR(m.deviation, 2, 0.01);
-  EXPECT_GT(m.highest, 3 + 2 * 4.0);
-  EXPECT_LT(m.lowest, 3 - 2 * 4.0);
-}
-
-TYPED_TEST(RngOps, TheSameOptionsGiveTheSameNumbersAndOthersGiveOthers) {
-  using T = TypeParam;
-  const auto draw = [](const RandomOptions& options) {
-    const auto x = device().template alloc<T>(1000);
-    device().rng().uniform(x, options);
-    return device().download(x);
-  };
-  const auto distinct = [](const std::vector<T>& a, const std::vector<T>& b) {
-    std::size_t equal = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) equal += a[i] == b[i];
-    return equal < 3;
-  };
-  const auto first = draw({.seed = 33, .subsequence = 4});
-  EXPECT_EQ(draw({.seed = 33, .subsequence = 4}), first);
-  EXPECT_TRUE(distinct(draw({.seed = 34, .subsequence = 4}), first));
-  EXPECT_TRUE(distinct(draw({.seed = 33, .subsequence = 5}), first));
-  EXPECT_TRUE(distinct(draw({.seed = 33, .subsequence = 4, .offset = 2048}), first));
-}
-
-TEST(RngOffsets, AnOffsetSkipsThatManySingles) {
-  const auto whole = device().alloc<float>(1000), part = device().alloc<float>(900);
-  device().rng().uniform(whole, {.seed = 35});
-  device().rng().uniform(part, {.seed = 35, .offset = 100});
-  const auto all = device().download(whole);
-  EXPECT_EQ(device().download(part), std::vector<float>(all.begin() + 100, all.end()));
+TEST_F(BadArguments, OfSparseOperations) {
+  using namespace sparse;
+  expect_refused(
+      Spmv{DType::f64, DType::i32, 16, 16, 16, one, one, i, i, x, x, x});  // 17 row offsets needed
+  expect_refused(Spmv{DType::f64, DType::i32, 4, 4, 17, one, one, i, i, x, x, x});
+  expect_refused(Spmv{DType::f64, DType::i32, 4, 17, 4, one, one, i, i, x, x, x});
+  expect_refused(Spmv{DType::f64, DType::i32, -1, 4, 4, one, one, i, i, x, x, x});
+  expect_refused(Spmv{DType::f64, DType::f64, 4, 4, 4, one, one, i, i, x, x, x});
+  expect_refused(Spmv{DType::f64, DType::i32, 4, 4, 4, short_scalar, one, i, i, x, x, x});
+  expect_refused(
+      Spmv{DType::f64, DType::i32, 4, std::int64_t{1} << 40, 4, one, one, i, i, x, x, x});
+  expect_refused(Spmv{DType::bf16, DType::i32, 4, 4, 4, one, one, i, i, x, x, x},
+                 Errc::unsupported);
+  expect_refused(Gather{DType::f64, DType::i32, 17, 16, i, x, x});
+  expect_refused(Gather{DType::f64, DType::i32, 4, 17, i, x, x});
+  expect_refused(Gather{DType::f64, DType::u8, 4, 4, i, x, x});
+  expect_refused(Gather{DType::i32, DType::i32, 4, 4, i, x, x}, Errc::unsupported);
 }
 
 }  // namespace

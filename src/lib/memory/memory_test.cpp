@@ -1,6 +1,6 @@
 #include <complex>
 
-#include "conformance.hpp"
+#include "bad_arguments.hpp"
 
 namespace troupe::test {
 namespace {
@@ -142,6 +142,22 @@ TEST(Allocation, TooMuchIsAnAnswer) {
   EXPECT_EQ(small.device().try_alloc<std::uint8_t>(100 << 20).code(), Errc::out_of_memory);
   EXPECT_EQ(small.device().try_alloc<double>(std::int64_t{1} << 60).code(), Errc::out_of_memory);
   EXPECT_TRUE(small.device().fill(fits, std::uint8_t{1}).wait().ok());
+}
+
+TEST_F(BadArguments, OfMemory) {
+  using namespace memory;
+  expect_refused(Fill{DType::f64, 17, {}, x});
+  expect_refused(Fill{DType::f64, 1, {}, absent});
+  expect_refused(Fill{DType::f64, 1, {}, unaligned});
+  expect_refused(Fill{DType::f64, std::uint64_t{1} << 63, {}, x});
+  expect_refused(Fill{static_cast<DType>(200), 1, {}, x}, Errc::unsupported);
+  auto shorter = x;
+  shorter.bytes -= 8;
+  expect_refused(Copy{DType::f64, x, shorter});
+  expect_refused(Copy{DType::f64, x, absent});
+  const auto a = device().pinned<double>(16), b = device().pinned<double>(16);
+  expect_refused(Copy{DType::f64, a.operand(), b.operand()});
+  expect_refused(Fault{{}, static_cast<FaultKind>(99), 0});
 }
 
 }  // namespace

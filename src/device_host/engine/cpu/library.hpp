@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+
+#include "device_host/engine/library.hpp"
+
+/// What a library's half for the cpu engine stands on.
+namespace troupe::host::cpu {
+
+/// What it may ask of the engine.
+class Services {
+ public:
+  /// Queues work on the call's queue, on whose thread it then executes. What it throws fails the
+  /// queue. Errors: would_block.
+  virtual Result<void> submit(const Call& call, std::function<void()> work) = 0;
+  /// Host threads that a library may compute with.
+  [[nodiscard]] virtual int threads() const noexcept = 0;
+
+ protected:
+  ~Services() = default;
+};
+
+/// A factor of an operation: a value, or an element that is read when the operation executes.
+template <class T>
+struct Factor {
+  T value{};
+  const T* element = nullptr;
+
+  Factor(const Scalar& scalar, const Call& call)
+      : value(scalar.as<T>()),
+        element(scalar.device.present() ? call.at<const T>(scalar.device) : nullptr) {}
+  [[nodiscard]] T get() const { return element != nullptr ? *element : value; }
+  /// Zero, and known to be so from the start.
+  [[nodiscard]] bool is_zero_value() const { return element == nullptr && value == T(0); }
+};
+
+/// Calls visit(T{}) for f32 or f64; other dtypes are unsupported.
+template <class Visit>
+Result<void> with_real(DType dtype, Visit&& visit) {
+  if (dtype == DType::f32) return visit(float{});
+  if (dtype == DType::f64) return visit(double{});
+  return Error{Errc::unsupported, 0, "the operation takes f32 and f64 only"};
+}
+
+}  // namespace troupe::host::cpu

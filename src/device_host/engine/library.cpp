@@ -1,0 +1,58 @@
+#include "device_host/engine/library.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace troupe::host {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Where modules may lie.
+std::vector<fs::path> folders() {
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(&find_in_module), &info) == 0) return {};
+  std::error_code ignored;
+  const auto own = fs::canonical(info.dli_fname, ignored).parent_path();
+  return {own, own.parent_path() / "libexec" / "troupe"};
+}
+
+}  // namespace
+
+Result<void*> find_in_module(const std::string& name, const std::string& engine,
+                             const char* symbol) {
+  const auto file = "troupe-" + name + "-" + engine + ".so";
+  std::string looked;
+  for (const auto& folder : folders()) {
+    const auto path = folder / file;
+    looked += (looked.empty() ? "" : ", ") + path.string();
+    if (!fs::exists(path)) continue;
+    // Never unloaded: what a library has registered or started is not undone.
+    void* const module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    void* const found = module == nullptr ? nullptr : ::dlsym(module, symbol);
+    if (found == nullptr) return Error{Errc::library, 0, name + ": " + ::dlerror()};
+    return found;
+  }
+  return Error{Errc::unsupported, 0, name + ": not installed: there is no " + looked};
+}
+
+std::vector<std::string> installed_libraries(const std::string& engine) {
+  const std::string begin = "troupe-", end = "-" + engine + ".so";
+  std::vector<std::string> names;
+  for (const auto& folder : folders()) {
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+      const auto file = entry.path().filename().string();
+      if (!file.starts_with(begin) || !file.ends_with(end) || file.starts_with("troupe-engine-"))
+        continue;
+      names.push_back(file.substr(begin.size(), file.size() - begin.size() - end.size()));
+    }
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+}  // namespace troupe::host

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "device_host/engine/engine.hpp"
+
+namespace troupe::host {
+
+/// A library's half in an engine: what carries out its operations. Lives as long as the engine;
+/// called by the reactor's thread.
+class Library {
+ public:
+  virtual ~Library() = default;
+  Library() = default;
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  /// Queues an operation, given by its bytes, as Engine::run() does.
+  Result<void> run(const OperationInfo& info, const std::byte* op, const Call& call) {
+    const auto function = find(info.opcode);
+    if (function != nullptr) return function(*this, op, call);
+    return Error{Errc::unsupported, 0, std::string(info.name) + ": this engine does not have it"};
+  }
+
+ protected:
+  using Function = Result<void> (*)(Library& library, const std::byte* op, const Call& call);
+  /// nullptr: it has no such operation.
+  [[nodiscard]] virtual Function find(std::uint32_t opcode) const = 0;
+};
+
+/// Of a class L with `Result<void> run(const Op& op, const Call& call)` for each of Ops.
+template <class L, Operation... Ops>
+class LibraryOf : public Library {
+ protected:
+  [[nodiscard]] Function find(std::uint32_t opcode) const final {
+    static const std::unordered_map<std::uint32_t, Function> functions = {
+        {opcode_of<Ops>, &run_as<Ops>}...};
+    const auto found = functions.find(opcode);
+    return found != functions.end() ? found->second : nullptr;
+  }
+
+ private:
+  template <Operation Op>
+  static Result<void> run_as(Library& library, const std::byte* op, const Call& call) {
+    return static_cast<L&>(library).run(*reinterpret_cast<const Op*>(op), call);
+  }
+};
+
+/// Names and versions of what a module has been linked with, for DeviceDescription.
+using Versions = std::vector<std::pair<std::string, std::string>>;
+
+/// What the module of a library exports: `Library* troupe_library_make(Services&)`, of its engine's
+/// Services, which outlive it; and `void troupe_library_versions(Versions&)`, if there is anything
+/// to tell.
+inline constexpr const char* kMakeSymbol = "troupe_library_make";
+inline constexpr const char* kVersionsSymbol = "troupe_library_versions";
+
+/// Finds a symbol in the module of a library: troupe-NAME-ENGINE.so beside the file that this
+/// engine is linked into, or in ../libexec/troupe from there. The module stays loaded. May block.
+/// Errors: unsupported if it is not installed, library if it cannot be loaded.
+Result<void*> find_in_module(const std::string& name, const std::string& engine,
+                             const char* symbol);
+/// The libraries that have a module for the engine, by name.
+std::vector<std::string> installed_libraries(const std::string& engine);
+
+}  // namespace troupe::host

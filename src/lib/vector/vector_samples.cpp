@@ -1,0 +1,14 @@
+#include <troupe/lib/vector.hpp>
+
+#include "samples.hpp"
+
+namespace troupe::test {
+namespace {
+
+const Samples kSamples{
+    vector::Multiply{DType::f64, 4, range_in(1), range_in(2), range_in(3)},
+    vector::Divide{DType::f64, 4, range_in(1), range_in(2), range_in(3)},
+    vector::Axpby{DType::f64, 4, factor_in(1), factor_in(2), range_in(3), range_in(4)}};
+
+}  // namespace
+}  // namespace troupe::test
