@@ -25,9 +25,9 @@ find_cuda
 install_packages "${packages_for_building[@]}" libgloo-dev "${packages_for_bundling[@]}"
 # A build folder that is there is taken as it is; a new one builds neither tests nor benchmarks.
 if [[ -f $root/build/release/CMakeCache.txt ]]; then
-  configure release build/release "$@"
+  configure release build/release -DCMAKE_CUDA_ARCHITECTURES=all-major "$@"
 else
-  configure release build/release -DTROUPE_TESTS=OFF -DTROUPE_BENCHMARKS=OFF "$@"
+  configure release build/release -DTROUPE_TESTS=OFF -DTROUPE_BENCHMARKS=OFF -DCMAKE_CUDA_ARCHITECTURES=all-major "$@"
 fi
 build build/release
 

@@ -21,6 +21,9 @@ template <class T>
 class Typed : public ::testing::Test {};
 using Reals = ::testing::Types<float, double>;
 
+/// Of vectors that operations are tried on.
+inline constexpr std::int64_t kLengths[] = {0, 1, 3, 64, 1000, 65'537};
+
 /// Uniform in [-1, 1); the same numbers for the same seed.
 template <class T>
 std::vector<T> random_values(std::int64_t count, std::uint64_t seed) {
@@ -56,6 +59,7 @@ template <class T>
 
 /// A factor by value or as an element in device memory.
 enum class Place { host, device };
+inline constexpr Place kPlaces[] = {Place::host, Place::device};
 /// One that lives, device memory included, to the end of the call it is made for.
 template <Real T>
 struct PlacedScalar {

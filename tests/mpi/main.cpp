@@ -52,6 +52,7 @@ int main(int argc, char** argv) {
       {"token_timeout", test::token_timeout},
       {"token_pieces", test::token_pieces},
       {"token_rollback", test::token_rollback},
+      {"token_spoilt", test::token_spoilt},
       {"token_commits", test::token_commits},
       {"kept_references", test::kept_references},
       {"token_epochs", test::token_epochs},

@@ -163,6 +163,7 @@ void token_remote(Context& c);
 void token_timeout(Context& c);
 void token_pieces(Context& c);
 void token_rollback(Context& c);
+void token_spoilt(Context& c);
 void token_commits(Context& c);
 void kept_references(Context& c);
 void token_epochs(Context& c);

@@ -126,6 +126,43 @@ void token_rollback(Context& c) {
   c.world().barrier();
 }
 
+/// A rank is lost in the middle of its put: its peer meets the contents that this has spoilt,
+/// perhaps before it hears of the loss, and goes back with the others all the same.
+void token_spoilt(Context& c) {
+  constexpr std::int64_t kSteps = 36, kLength = 4 << 20;  // several pieces
+  const int asks = c.size() - 1, owner = c.size() / 2;
+  const bool owns = c.rank() == owner;
+  auto box = c.device().alloc<double>(owns ? kLength : 1);
+  auto source = c.device().alloc<double>(c.rank() == asks ? kLength : 1);
+  c.device().fill(box, 0.0).get();
+  const auto tokens = c.world().gather_values(box.token());
+  Checkpoint state(c.device());
+  state.add_scratch(box), state.add_scratch(source);
+  std::int64_t struck = -1;
+  c.world().run(state,
+                [&](std::int64_t step) {
+                  const auto value = static_cast<double>(step + 1);
+                  if (c.rank() == asks) {
+                    c.device().fill(source, value);
+                    const auto put = c.world().put(source, tokens[static_cast<std::size_t>(owner)]);
+                    if (step % 2 == 1 && struck < step) {
+                      struck = step;
+                      std::this_thread::sleep_for(1ms * (step % 7));
+                      c.device().inject(memory::FaultKind::kill);
+                    }
+                    put.get();
+                  }
+                  const auto end = Clock::now() + kDeadline;
+                  while (owns && c.device().download(box.slice(kLength - 1, 1))[0] != value)
+                    c.require(Clock::now() < end, "the put does not arrive");
+                  return step + 1 == kSteps ? Step::done : Step::again;
+                },
+                {.commit_every = 1});
+  c.expect(!c.world().recoveries().empty(), "there was no recovery");
+  c.expect(c.device().take_error().ok(), "what was rolled back is nobody's error");
+  c.world().barrier();
+}
+
 /// What a rank asks of another before its own commit is part of the other's commit too, however
 /// early that one is ready for it: behind it a rollback would take back what nobody asks for again.
 void token_commits(Context& c) {

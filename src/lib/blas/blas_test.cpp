@@ -3,9 +3,6 @@
 namespace troupe::test {
 namespace {
 
-constexpr std::int64_t kLengths[] = {0, 1, 3, 64, 1000, 65'537};
-constexpr Place kPlaces[] = {Place::host, Place::device};
-
 template <class T>
 class BlasOps : public Typed<T> {};
 TYPED_TEST_SUITE(BlasOps, Reals);

@@ -1,29 +1,12 @@
 #include "rank/net/background.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
-#include <thread>
 
 #include "rank/net/communicators.hpp"
+#include "rank/net/waiting.hpp"
 
 namespace troupe::rank {
-namespace {
-
-constexpr auto kShortest = std::chrono::microseconds(20),
-               kLongest = std::chrono::microseconds(1000);
-
-void wait(std::vector<MPI_Request>& requests) {
-  for (auto pause = kShortest;; pause = std::min(2 * pause, kLongest)) {
-    int done = 0;
-    MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
-    if (done != 0) return;
-    std::this_thread::sleep_for(pause);
-  }
-}
-
-}  // namespace
-
 void BackgroundExchange::all_gather(std::span<const std::byte> value, std::span<std::byte> all) {
   check(all.size() == value.size() * static_cast<std::size_t>(group_->size()),
         "all_gather: room for one value per rank");
@@ -31,7 +14,7 @@ void BackgroundExchange::all_gather(std::span<const std::byte> value, std::span<
   std::vector<MPI_Request> request(1);
   MPI_Iallgather(value.data(), bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE,
                  group_->communicators_->background, &request[0]);
-  wait(request);
+  wait_for(request);
 }
 
 std::vector<std::byte> BackgroundExchange::shift(std::span<const std::byte> outgoing, int to,
@@ -45,7 +28,7 @@ std::vector<std::byte> BackgroundExchange::shift(std::span<const std::byte> outg
   std::vector<MPI_Request> requests(2);
   MPI_Irecv(&received, 1, MPI_UINT64_T, from, kSize, communicator, &requests[0]);
   MPI_Isend(&sent, 1, MPI_UINT64_T, to, kSize, communicator, &requests[1]);
-  wait(requests);
+  wait_for(requests);
   incoming.resize(received);
   for (std::size_t at = 0; at < std::max<std::size_t>(sent, received); at += kPiece) {
     requests.clear();
@@ -59,7 +42,7 @@ std::vector<std::byte> BackgroundExchange::shift(std::span<const std::byte> outg
       MPI_Isend(outgoing.data() + at, bytes, MPI_BYTE, to, kData, communicator,
                 &requests.emplace_back());
     }
-    wait(requests);
+    wait_for(requests);
   }
   return incoming;
 }

@@ -5,6 +5,7 @@
 
 #include "rank/net/communicators.hpp"
 #include "rank/net/mpi_session.hpp"
+#include "rank/net/waiting.hpp"
 
 namespace troupe::rank {
 
@@ -27,14 +28,18 @@ MPI_Comm HostGroup::Communicators::host_or_throw() const {
 }
 
 void HostGroup::barrier() const {
-  MPI_Barrier(communicators_->host_or_throw());
+  std::vector<MPI_Request> request(1);
+  MPI_Ibarrier(communicators_->host_or_throw(), &request[0]);
+  wait_for(request);
 }
 
 void HostGroup::all_gather(std::span<const std::byte> value, std::span<std::byte> all) const {
   const MPI_Comm host = communicators_->host_or_throw();
   check(all.size() == value.size() * ranks_.size(), "all_gather: room for one value per rank");
   const int bytes = static_cast<int>(value.size());
-  MPI_Allgather(value.data(), bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE, host);
+  std::vector<MPI_Request> request(1);
+  MPI_Iallgather(value.data(), bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE, host, &request[0]);
+  wait_for(request);
 }
 
 std::vector<std::string> HostGroup::gather_text(const std::string& text) const {
@@ -48,9 +53,12 @@ std::vector<std::vector<std::byte>> HostGroup::all_to_all(
   constexpr std::size_t kPiece = std::size_t{1} << 30;  // MPI counts in int
   std::vector<std::uint64_t> send_bytes, receive_bytes(outgoing.size());
   for (const auto& part : outgoing) send_bytes.push_back(part.size());
-  MPI_Alltoall(send_bytes.data(), 1, MPI_UINT64_T, receive_bytes.data(), 1, MPI_UINT64_T, host);
+  std::vector<MPI_Request> requests(1);
+  MPI_Ialltoall(send_bytes.data(), 1, MPI_UINT64_T, receive_bytes.data(), 1, MPI_UINT64_T, host,
+                &requests[0]);
+  wait_for(requests);
+  requests.clear();
   std::vector<std::vector<std::byte>> incoming(outgoing.size());
-  std::vector<MPI_Request> requests;
   for (std::size_t r = 0; r < outgoing.size(); ++r) {
     incoming[r].resize(receive_bytes[r]);
     for (std::size_t at = 0; at < incoming[r].size(); at += kPiece) {
@@ -66,7 +74,7 @@ std::vector<std::vector<std::byte>> HostGroup::all_to_all(
                 &requests.emplace_back());
     }
   }
-  MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+  wait_for(requests);
   return incoming;
 }
 

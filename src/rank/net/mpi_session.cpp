@@ -10,6 +10,7 @@
 #include "common/core/clock.hpp"
 #include "common/ipc/doorbell.hpp"
 #include "rank/net/communicators.hpp"
+#include "rank/net/waiting.hpp"
 
 namespace troupe::rank {
 namespace {
@@ -42,11 +43,14 @@ std::vector<std::string> gather_text_over(MPI_Comm communicator, const std::stri
   MPI_Comm_size(communicator, &size);
   const int length = static_cast<int>(text.size());
   std::vector<int> lengths(static_cast<std::size_t>(size)), offsets(static_cast<std::size_t>(size));
-  MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, communicator);
+  std::vector<MPI_Request> request(1);
+  MPI_Iallgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, communicator, &request[0]);
+  wait_for(request);
   std::exclusive_scan(lengths.begin(), lengths.end(), offsets.begin(), 0);
   std::string all(static_cast<std::size_t>(offsets.back() + lengths.back()), '\0');
-  MPI_Allgatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(), offsets.data(),
-                 MPI_CHAR, communicator);
+  MPI_Iallgatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(), offsets.data(),
+                  MPI_CHAR, communicator, &request[0]);
+  wait_for(request);
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     texts.push_back(
@@ -79,6 +83,7 @@ std::unique_ptr<MpiSession> MpiSession::open(int* argc, char*** argv) {
   MPI_Comm_size(comms.world, &session->size_);
   MPI_Comm_rank(comms.node, &session->local_rank_);
   MPI_Comm_size(comms.node, &session->local_size_);
+  if (session->local_size_ > ipc::usable_cores()) share_cores();
   std::vector<int> ranks(static_cast<std::size_t>(session->size_));
   std::iota(ranks.begin(), ranks.end(), 0);
   session->everyone_ = std::make_unique<HostGroup>(
