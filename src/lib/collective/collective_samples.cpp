@@ -7,13 +7,14 @@ namespace {
 
 constexpr auto kSum = ReduceOp::sum;
 
-const Samples kSamples{collective::AllReduce{DType::f64, kSum, 0, 4, range_in(1), range_in(2)},
-                       collective::Reduce{DType::f64, kSum, 0, 4, range_in(1), range_in(2)},
-                       collective::Broadcast{DType::f64, 0, 0, 4, range_in(1)},
-                       collective::AllGather{DType::f64, 4, range_in(1), range_in(2)},
-                       collective::ReduceScatter{DType::f64, kSum, 0, 4, range_in(1), range_in(2)},
-                       collective::AllToAll{DType::f64, 4, range_in(1), range_in(2)},
-                       collective::Exchange{DType::f64}};
+const Samples kCollectiveSamples{
+    collective::AllReduce{DType::f64, kSum, 0, 4, range_in(1), range_in(2)},
+    collective::Reduce{DType::f64, kSum, 0, 4, range_in(1), range_in(2)},
+    collective::Broadcast{DType::f64, 0, 0, 4, range_in(1)},
+    collective::AllGather{DType::f64, 4, range_in(1), range_in(2)},
+    collective::ReduceScatter{DType::f64, kSum, 0, 4, range_in(1), range_in(2)},
+    collective::AllToAll{DType::f64, 4, range_in(1), range_in(2)},
+    collective::Exchange{DType::f64}};
 
 }  // namespace
 }  // namespace troupe::test

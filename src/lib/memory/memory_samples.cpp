@@ -5,9 +5,10 @@
 namespace troupe::test {
 namespace {
 
-const Samples kSamples{memory::Fill{DType::f64, 4, {}, range_in(1)},
-                       memory::Copy{DType::f64, range_in(1), range_in(2)}, memory::Nop{DType::f64},
-                       memory::Fence{DType::f64, range_in(1)}, memory::Fault{DType::f64, {}, 0}};
+const Samples kMemorySamples{memory::Fill{DType::f64, 4, {}, range_in(1)},
+                             memory::Copy{DType::f64, range_in(1), range_in(2)},
+                             memory::Nop{DType::f64}, memory::Fence{DType::f64, range_in(1)},
+                             memory::Fault{DType::f64, {}, 0}};
 
 }  // namespace
 }  // namespace troupe::test

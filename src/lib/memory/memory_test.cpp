@@ -120,19 +120,19 @@ TEST(Allocation, RangesDoNotOverlapAndAreReused) {
 TEST(Allocation, AFreedBufferIsReusedOnlyAfterTheWorkThatNamesIt) {
   // Each buffer is dropped while a copy out of it is under way; the next one takes its place and is
   // overwritten.
-  constexpr std::int64_t kLength = 1 << 20;
+  constexpr std::int64_t kElements = 1 << 20;
   std::vector<PinnedBuffer<std::int32_t>> out;
   std::vector<Future<void>> futures;
   for (int i = 0; i < 10; ++i) {
-    const auto buffer = device().alloc<std::int32_t>(kLength);
-    out.push_back(device().pinned<std::int32_t>(static_cast<std::size_t>(kLength)));
+    const auto buffer = device().alloc<std::int32_t>(kElements);
+    out.push_back(device().pinned<std::int32_t>(static_cast<std::size_t>(kElements)));
     device().fill(buffer, i);
     futures.push_back(device().copy(buffer, out.back()));
   }
   ASSERT_TRUE(all_resolved(futures));
   for (int i = 0; i < 10; ++i) {
     const auto values = out[static_cast<std::size_t>(i)].span();
-    EXPECT_EQ(std::count(values.begin(), values.end(), i), kLength) << i;
+    EXPECT_EQ(std::count(values.begin(), values.end(), i), kElements) << i;
   }
 }
 

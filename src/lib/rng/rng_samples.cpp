@@ -5,8 +5,8 @@
 namespace troupe::test {
 namespace {
 
-const Samples kSamples{rng::Uniform{DType::f64, 4, 0, 0, 0, range_in(1)},
-                       rng::Normal{DType::f64, 4, 0, 0, 0, 0, 1, range_in(1)}};
+const Samples kRngSamples{rng::Uniform{DType::f64, 4, 0, 0, 0, range_in(1)},
+                          rng::Normal{DType::f64, 4, 0, 0, 0, 0, 1, range_in(1)}};
 
 }  // namespace
 }  // namespace troupe::test

@@ -5,7 +5,7 @@
 namespace troupe::test {
 namespace {
 
-const Samples kSamples{
+const Samples kVectorSamples{
     vector::Multiply{DType::f64, 4, range_in(1), range_in(2), range_in(3)},
     vector::Divide{DType::f64, 4, range_in(1), range_in(2), range_in(3)},
     vector::Axpby{DType::f64, 4, factor_in(1), factor_in(2), range_in(3), range_in(4)}};
