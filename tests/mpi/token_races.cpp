@@ -147,7 +147,7 @@ void token_spoilt(Context& c) {
                     const auto put = c.world().put(source, tokens[static_cast<std::size_t>(owner)]);
                     if (step % 2 == 1 && struck < step) {
                       struck = step;
-                      std::this_thread::sleep_for(1ms * (step % 7));
+                      std::this_thread::sleep_for(1ms * (step % 7));  // sooner or later in the put
                       c.device().inject(memory::FaultKind::kill);
                     }
                     put.get();

@@ -20,6 +20,14 @@ TEST(ShmNames, AreThoseOfNccl) {
             (std::vector<std::string>{"/dev/shm/nccl-aB3xYz", "/dev/shm/nccl-qqqqqq"}));
 }
 
+TEST(ShmNames, LeadNowhereElse) {
+  ShmNames names{};
+  names.note("/dev/shm/nccl-/../ab");
+  names.note(std::string_view("/dev/shm/nccl-ab\0\0\0\0", 20));  // half of it written
+  names.note("/dev/shm/nccl-qqqqqq");
+  EXPECT_EQ(names.paths(), std::vector<std::string>{"/dev/shm/nccl-qqqqqq"});
+}
+
 TEST(ShmNames, AreTheLastOnes) {
   ShmNames names{};
   const auto name = [](std::size_t i) { return "/dev/shm/nccl-" + std::to_string(100000 + i); };

@@ -7,6 +7,11 @@ namespace {
 
 constexpr auto kFixed = kShmPattern.substr(0, kShmPattern.find('X'));
 
+/// Whether mkstemp(3) puts it into a name.
+bool is_of_a_name(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
 }  // namespace
 
 void ShmNames::note(std::string_view path) noexcept {
@@ -21,7 +26,8 @@ std::vector<std::string> ShmNames::paths() const {
   for (std::size_t i = 0; i < count; ++i) {
     std::string path(kFixed);
     for (std::size_t at = 0; at < kSuffix; ++at) path += names_[i][at].load();
-    paths.push_back(std::move(path));
+    const auto suffix = std::string_view(path).substr(kFixed.size());
+    if (std::all_of(suffix.begin(), suffix.end(), is_of_a_name)) paths.push_back(std::move(path));
   }
   return paths;
 }

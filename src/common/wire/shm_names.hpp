@@ -22,7 +22,8 @@ class ShmNames {
 
   /// Notes a path that mkstemp(3) has made; of another pattern: does nothing.
   void note(std::string_view path) noexcept;
-  /// All that are noted, as paths.
+  /// All that are noted, as paths; what cannot be a name is left out, for the memory may hold
+  /// anything.
   [[nodiscard]] std::vector<std::string> paths() const;
 
  private:

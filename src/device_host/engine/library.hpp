@@ -12,12 +12,12 @@ namespace troupe::host {
 
 /// A library's half in an engine: what carries out its operations. Lives as long as the engine;
 /// called by the reactor's thread.
-class Library {
+class LibraryHalf {
  public:
-  virtual ~Library() = default;
-  Library() = default;
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
+  virtual ~LibraryHalf() = default;
+  LibraryHalf() = default;
+  LibraryHalf(const LibraryHalf&) = delete;
+  LibraryHalf& operator=(const LibraryHalf&) = delete;
 
   /// Queues an operation, given by its bytes, as Engine::run() does.
   Result<void> run(const OperationInfo& info, const std::byte* op, const Call& call) {
@@ -27,14 +27,14 @@ class Library {
   }
 
  protected:
-  using Function = Result<void> (*)(Library& library, const std::byte* op, const Call& call);
+  using Function = Result<void> (*)(LibraryHalf& library, const std::byte* op, const Call& call);
   /// nullptr: it has no such operation.
   [[nodiscard]] virtual Function find(std::uint32_t opcode) const = 0;
 };
 
 /// Of a class L with `Result<void> run(const Op& op, const Call& call)` for each of Ops.
 template <class L, Operation... Ops>
-class LibraryOf : public Library {
+class LibraryHalfOf : public LibraryHalf {
  protected:
   [[nodiscard]] Function find(std::uint32_t opcode) const final {
     static const std::unordered_map<std::uint32_t, Function> functions = {
@@ -45,7 +45,7 @@ class LibraryOf : public Library {
 
  private:
   template <Operation Op>
-  static Result<void> run_as(Library& library, const std::byte* op, const Call& call) {
+  static Result<void> run_as(LibraryHalf& library, const std::byte* op, const Call& call) {
     return static_cast<L&>(library).run(*reinterpret_cast<const Op*>(op), call);
   }
 };
@@ -53,9 +53,9 @@ class LibraryOf : public Library {
 /// Names and versions of what a module has been linked with, for DeviceDescription.
 using Versions = std::vector<std::pair<std::string, std::string>>;
 
-/// What the module of a library exports: `Library* troupe_library_make(Services&)`, of its engine's
-/// Services, which outlive it; and `void troupe_library_versions(Versions&)`, if there is anything
-/// to tell.
+/// What the module of a library exports: `LibraryHalf* troupe_library_make(Services&)`, of its
+/// engine's Services, which outlive it; and `void troupe_library_versions(Versions&)`, if there is
+/// anything to tell.
 inline constexpr const char* kMakeSymbol = "troupe_library_make";
 inline constexpr const char* kVersionsSymbol = "troupe_library_versions";
 

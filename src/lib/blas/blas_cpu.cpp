@@ -43,8 +43,8 @@ CBLAS_TRANSPOSE flag(blas::Transpose transpose) {
   return transpose == blas::Transpose::no ? CblasNoTrans : CblasTrans;
 }
 
-class Blas final : public LibraryOf<Blas, blas::Axpy, blas::Dot, blas::Nrm2, blas::Scal, blas::Copy,
-                                    blas::Gemv, blas::Gemm> {
+class Blas final : public LibraryHalfOf<Blas, blas::Axpy, blas::Dot, blas::Nrm2, blas::Scal,
+                                        blas::Copy, blas::Gemv, blas::Gemm> {
  public:
   explicit Blas(Services& services) : services_(services) {
     ::openblas_set_num_threads(std::max(1, services.threads()));
@@ -171,7 +171,7 @@ Result<void> Blas::run(const blas::Gemm& op, const Call& call) {
 }  // namespace
 }  // namespace troupe::host::cpu
 
-extern "C" __attribute__((visibility("default"))) troupe::host::Library* troupe_library_make(
+extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
     troupe::host::cpu::Services& services) {
   return new troupe::host::cpu::Blas(services);
 }

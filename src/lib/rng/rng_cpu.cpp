@@ -11,7 +11,7 @@ RandomRange range_of(const Op& op) {
   return {op.seed, op.subsequence * rng::kSubsequenceStride + op.offset, op.n};
 }
 
-class Rng final : public LibraryOf<Rng, rng::Uniform, rng::Normal> {
+class Rng final : public LibraryHalfOf<Rng, rng::Uniform, rng::Normal> {
  public:
   explicit Rng(Services& services) : services_(services) {}
   Result<void> run(const rng::Uniform& op, const Call& call);
@@ -48,7 +48,7 @@ Result<void> Rng::run(const rng::Normal& op, const Call& call) {
 }  // namespace
 }  // namespace troupe::host::cpu
 
-extern "C" __attribute__((visibility("default"))) troupe::host::Library* troupe_library_make(
+extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
     troupe::host::cpu::Services& services) {
   return new troupe::host::cpu::Rng(services);
 }

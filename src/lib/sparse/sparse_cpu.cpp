@@ -70,7 +70,7 @@ void spmv(const Sell<T, I>& a, T alpha, const T* x, T beta, T* y) {
   }
 }
 
-class Sparse final : public LibraryOf<Sparse, sparse::Spmv, sparse::SpmvSell, sparse::Gather> {
+class Sparse final : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell, sparse::Gather> {
  public:
   explicit Sparse(Services& services) : services_(services) {}
   Result<void> run(const sparse::Spmv& op, const Call& call);
@@ -127,7 +127,7 @@ Result<void> Sparse::run(const sparse::Gather& op, const Call& call) {
 }  // namespace
 }  // namespace troupe::host::cpu
 
-extern "C" __attribute__((visibility("default"))) troupe::host::Library* troupe_library_make(
+extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
     troupe::host::cpu::Services& services) {
   return new troupe::host::cpu::Sparse(services);
 }

@@ -6,7 +6,7 @@
 namespace troupe::host::cpu {
 namespace {
 
-class Vector final : public LibraryOf<Vector, vector::Multiply, vector::Divide, vector::Axpby> {
+class Vector final : public LibraryHalfOf<Vector, vector::Multiply, vector::Divide, vector::Axpby> {
  public:
   explicit Vector(Services& services) : services_(services) {}
   Result<void> run(const vector::Multiply& op, const Call& call);
@@ -57,7 +57,7 @@ Result<void> Vector::run(const vector::Axpby& op, const Call& call) {
 }  // namespace
 }  // namespace troupe::host::cpu
 
-extern "C" __attribute__((visibility("default"))) troupe::host::Library* troupe_library_make(
+extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
     troupe::host::cpu::Services& services) {
   return new troupe::host::cpu::Vector(services);
 }

@@ -128,7 +128,7 @@ Result<void> CpuEngine::open_queue(Queue queue) {
   if (library.load() != nullptr) return {};
   const auto symbol = find_in_module(std::string(to_string(queue.lane)), "cpu", kMakeSymbol);
   if (!symbol) return symbol.error();
-  const auto make = reinterpret_cast<Library* (*)(Services&)>(*symbol);
+  const auto make = reinterpret_cast<LibraryHalf* (*)(Services&)>(*symbol);
   loaded_.emplace_back(make(*this));
   library.store(loaded_.back().get());
   return {};

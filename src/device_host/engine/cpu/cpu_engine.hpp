@@ -27,9 +27,9 @@ namespace troupe::host::cpu {
 class CpuEngine final
     : public Engine,
       public Services,
-      public LibraryOf<CpuEngine, memory::Fill, memory::Copy, collective::AllReduce,
-                       collective::Reduce, collective::Broadcast, collective::AllGather,
-                       collective::ReduceScatter, collective::AllToAll, collective::Exchange> {
+      public LibraryHalfOf<CpuEngine, memory::Fill, memory::Copy, collective::AllReduce,
+                           collective::Reduce, collective::Broadcast, collective::AllGather,
+                           collective::ReduceScatter, collective::AllToAll, collective::Exchange> {
  public:
   /// Throws troupe::Exception: io.
   explicit CpuEngine(const EngineOptions& options);
@@ -102,9 +102,9 @@ class CpuEngine final
   DeviceDescription description_;
   std::atomic<std::uint64_t> slab_bytes_ = 0;
   /// The lanes' libraries, once these are open; the engine itself where it needs none.
-  std::array<std::atomic<Library*>, kLaneCount> libraries_{};
+  std::array<std::atomic<LibraryHalf*>, kLaneCount> libraries_{};
   std::mutex loading_mutex_;
-  std::vector<std::unique_ptr<Library>> loaded_;
+  std::vector<std::unique_ptr<LibraryHalf>> loaded_;
   CompletionSignal signal_;
   std::vector<QueueMark> marks_;  // by id
   std::vector<std::uint32_t> free_marks_;

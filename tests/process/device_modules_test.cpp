@@ -1,0 +1,69 @@
+#include <gtest/gtest.h>
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "device_rig.hpp"
+#include "rank/device/host_link.hpp"
+
+// What a device host loads, and what that leaves behind.
+
+namespace troupe::test {
+namespace {
+
+TEST(NamesInSharedMemory, GoWithAHostThatIsKilled) {
+  const UniqueFd flight(::memfd_create("flight", MFD_CLOEXEC));
+  rank::HostLaunch launch;
+  launch.program = TROUPE_TEST_DEVICE_HOST;
+  launch.module = TROUPE_TEST_SHM_MODULE;
+  launch.flight_fd = flight.get();
+  const auto link = rank::HostLink::create(launch, 1);
+  ASSERT_TRUE(link.ok());
+  ASSERT_TRUE((*link)->spawn(false).ok());
+  EXPECT_EQ((*link)->reap(), "killed by signal 9");
+  const auto names = (*link)->header().shm_names.paths();
+  ASSERT_EQ(names.size(), 1u);
+  EXPECT_FALSE(std::filesystem::exists(names.front())) << names.front();
+}
+
+/// A folder with the device host and all that it loads, but for one library.
+class IncompleteInstallation {
+ public:
+  explicit IncompleteInstallation(const std::string& without) {
+    char name[] = "/tmp/troupe-libexec-XXXXXX";
+    folder_ = ::mkdtemp(name);
+    const auto installed = std::filesystem::path(TROUPE_TEST_DEVICE_HOST).parent_path();
+    for (const auto& file : std::filesystem::directory_iterator(installed)) {
+      if (file.path().filename() != without)
+        std::filesystem::copy(file, folder_ / file.path().filename());
+    }
+  }
+  ~IncompleteInstallation() { std::filesystem::remove_all(folder_); }
+  [[nodiscard]] std::string device_host() const { return folder_ / "troupe-device-host"; }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST(Libraries, OneThatIsNotInstalledIsMissedWhereItIsUsed) {
+  if (backend() != "cpu") GTEST_SKIP() << "the CUDA engine has no modules";
+  const IncompleteInstallation installation("troupe-blas-cpu.so");
+  DeviceRig rig({"--device-host", installation.device_host()});
+  auto& device = rig.device();
+  const auto x = device.alloc<double>(4), y = device.alloc<double>(4), z = device.alloc<double>(4);
+  device.fill(x, 2.0), device.fill(y, 3.0), device.fill(z, 4.0);
+  const auto missed = device.blas().axpy(1.0, x, z).wait();
+  EXPECT_EQ(missed.code(), Errc::unsupported);
+  EXPECT_NE(missed.error().message.find("blas: not installed"), std::string::npos)
+      << missed.error().message;
+  EXPECT_TRUE(device.vector().axpby(1.0, x, 1.0, y).wait().ok());
+  EXPECT_EQ(device.download(y), std::vector<double>(4, 5.0));
+  EXPECT_EQ(device.download(z), std::vector<double>(4, 4.0)) << "nothing was launched";
+}
+
+}  // namespace
+}  // namespace troupe::test
