@@ -60,10 +60,21 @@ TEST_F(CudaEngine, MarksOrderLanes) {
 /// it: never the detours.
 TEST_F(CudaEngine, DetoursGoOnWhileAllLanesWait) {
   constexpr int kEach = 20;
-  const auto x = space(4096);
-  const memory::Fill fill{DType::u8, 4096, {1}, x};
-  const auto queue_fills = [&](Queue queue) {
-    for (int i = 0; i < kEach; ++i) engine_->run(fill, Call(queue, addresses_, {})).take();
+  const auto x = space(512), zeros = space(512);
+  run(memory::Fill{DType::u8, 512, {}, zeros});
+  // An operation of the lane's library that has been launched before, when the lane was opened.
+  const auto queue_one = [&](Queue queue) -> Result<void> {
+    const Call call(queue, addresses_, {});
+    const auto library = to_string(queue.lane);
+    if (library == "vector") return engine_->run(vector::Multiply{DType::f64, 64, x, x, x}, call);
+    if (library == "blas") return engine_->run(blas::Scal{DType::f64, 64, 1, {}, x}, call);
+    if (library == "sparse")
+      return engine_->run(sparse::Gather{DType::f64, DType::i64, 64, 64, zeros, zeros, x}, call);
+    if (library == "rng") return engine_->run(rng::Uniform{DType::f64, 64, 0, 0, 0, x}, call);
+    return engine_->run(memory::Fill{DType::u8, 512, {1}, x}, call);
+  };
+  const auto queue_work = [&](Queue queue) {
+    for (int i = 0; i < kEach; ++i) queue_one(queue).take();
   };
   for (std::size_t i = 0; i < kLaneCount;
        ++i) {  // now: to make a library may wait for all that runs
@@ -76,18 +87,18 @@ TEST_F(CudaEngine, DetoursGoOnWhileAllLanesWait) {
           Lane::collective, [](void* flag) { static_cast<std::atomic<bool>*>(flag)->wait(false); },
           &released)
       .take();
-  queue_fills(Lane::collective);
+  queue_work(Lane::collective);
   const auto behind = engine_->mark(Lane::collective).take();
   for (std::size_t i = 0; i < kLaneCount; ++i) {
     const auto lane = static_cast<Lane>(i);
     if (lane == Lane::collective) continue;
     engine_->wait(lane, behind).take();
-    queue_fills(lane);
+    queue_work(lane);
   }
   for (std::size_t i = 0; i < kLaneCount; ++i) {
     const Queue detour{static_cast<Lane>(i), true};
     if (detour.lane == Lane::collective) continue;
-    queue_fills(detour);
+    queue_work(detour);
     const auto done = engine_->mark(detour).take();
     const auto deadline = std::chrono::steady_clock::now() + 10s;
     bool reached = false;

@@ -10,8 +10,8 @@
 
 namespace troupe::host {
 
-/// A library's half in an engine: what carries out its operations. Lives as long as the engine;
-/// called by the reactor's thread.
+/// A library's half in an engine: what carries out its operations. Lives as long as the engine.
+/// Called by the reactor's thread unless a function says otherwise.
 class LibraryHalf {
  public:
   virtual ~LibraryHalf() = default;
@@ -25,6 +25,14 @@ class LibraryHalf {
     if (function != nullptr) return function(*this, op, call);
     return Error{Errc::unsupported, 0, std::string(info.name) + ": this engine does not have it"};
   }
+
+  /// Makes what the library needs on a queue and warms it up. On a helper thread, before the first
+  /// run() on that queue; may block. Called once more after a failure. The cuda engine calls it; a
+  /// queue of the cpu engine needs nothing.
+  virtual Result<void> open(Queue) { return {}; }
+  /// A command that writes this range is about to be queued: what has been prepared from its
+  /// contents is void.
+  virtual void overwrites(const Operand&) {}
 
  protected:
   using Function = Result<void> (*)(LibraryHalf& library, const std::byte* op, const Call& call);

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "device_host/engine/cuda/cuda_engine.hpp"
-#include "device_host/engine/cuda/status.hpp"
+#include "device_host/engine/cuda/nccl_status.hpp"
 
 namespace troupe::host::cuda {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "common/core/log.hpp"
 #include "device_host/engine/cuda/handles.hpp"
-#include "device_host/engine/cuda/status.hpp"
+#include "device_host/engine/cuda/nccl_status.hpp"
 
 namespace troupe::host::cuda {
 namespace {

@@ -5,8 +5,7 @@
 #include <cstdlib>
 
 #include "device_host/engine/cuda/faults.hpp"
-#include "device_host/engine/cuda/status.hpp"
-#include "device_host/engine/runners.hpp"
+#include "device_host/engine/cuda/kernels.hpp"
 
 namespace troupe::host::cuda {
 namespace {
@@ -29,11 +28,15 @@ CudaEngine::CudaEngine(const EngineOptions& options, const Driver& api,
       description_(std::move(description)),
       facts_(facts),
       rdma_(facts.rdma),
-      communicator_(options.device) {}
+      communicator_(options.device) {
+  for (const auto lane :
+       {Lane::memory, Lane::host_to_device, Lane::device_to_host, Lane::collective})
+    libraries_[static_cast<std::size_t>(lane)] = this;
+}
 
 CudaEngine::~CudaEngine() {
   communicator_.abort();
-  for (const bool detour : {false, true}) forget_matrices({Lane::sparse, detour}, 0);
+  enter();  // for the libraries' ends
 }
 
 Result<void> CudaEngine::start() {
@@ -48,13 +51,18 @@ Result<void> CudaEngine::start() {
 }
 
 Result<void> CudaEngine::run(const OperationInfo& info, const std::byte* op, const Call& call) {
-  static const auto runners = Runners<CudaEngine>::of<
-      memory::Fill, memory::Copy, vector::Multiply, vector::Divide, vector::Axpby, blas::Axpy,
-      blas::Dot, blas::Nrm2, blas::Scal, blas::Copy, blas::Gemv, blas::Gemm, sparse::Spmv,
-      sparse::SpmvSell, sparse::Gather, rng::Uniform, rng::Normal, collective::AllReduce,
-      collective::Reduce, collective::Broadcast, collective::AllGather, collective::ReduceScatter,
-      collective::AllToAll, collective::Exchange>();
-  return runners.run(*this, info, op, call);
+  auto* const library = libraries_[static_cast<std::size_t>(call.queue().lane)].load();
+  check(library != nullptr, "the lane is not open");
+  enter();
+  return library->run(info, op, call);
+}
+
+void CudaEngine::overwrites(const Operand& range) {
+  enter();
+  for (const auto& library : libraries_) {
+    auto* const half = library.load();
+    if (half != nullptr && half != this) half->overwrites(range);
+  }
 }
 
 void CudaEngine::enter() const {
@@ -75,27 +83,33 @@ Result<void> CudaEngine::open_queue(Queue queue) {
   enter();
   auto& state = queues_[queue.index()];
   state.stream = queue.detour ? detour_.get() : streams_[queue.index()].get();
-  TROUPE_CUDA_TRY(reserve(queue, state.scratch, kScratchBytes));
-  TROUPE_CUDA_TRY(cudaMemsetAsync(state.scratch.get(), 0, kScratchBytes, state.stream));
-  switch (queue.lane) {
-    case Lane::blas: TROUPE_CUDA_PROPAGATE(open_blas(queue)); break;
-    case Lane::sparse: TROUPE_CUDA_PROPAGATE(open_sparse(queue)); break;
-    case Lane::memory:
-    case Lane::host_to_device:
-    case Lane::device_to_host:
-    case Lane::vector:
-    case Lane::rng:
-    case Lane::collective: break;
+  if (!state.scratch) {
+    auto reserved = reserve(queue, kScratchBytes);
+    if (!reserved) return reserved.error();
+    state.scratch = std::move(*reserved);
   }
-  // The lane's own queue has loaded the kernels.
-  if (!queue.detour) TROUPE_CUDA_PROPAGATE(warm_up(queue));
+  TROUPE_CUDA_TRY(cudaMemsetAsync(state.scratch.get(), 0, kScratchBytes, state.stream));
+  const auto half = library(queue.lane);
+  if (!half) return half.error();
+  TROUPE_CUDA_PROPAGATE((*half)->open(queue));
   TROUPE_CUDA_TRY(cudaStreamSynchronize(state.stream));
+  // Not before: the reactor calls what it finds there, and a half is not to be called by two
+  // threads.
+  libraries_[static_cast<std::size_t>(queue.lane)].store(*half);
   return {};
 }
 
-cudaError_t CudaEngine::reserve(Queue queue, DeviceMemory& memory, std::size_t bytes) const {
-  // In the order of the stream: it waits for nothing else that runs.
-  return cudaMallocAsync(memory.out(), bytes, stream(queue));
+Result<LibraryHalf*> CudaEngine::library(Lane lane) {
+  const auto index = static_cast<std::size_t>(lane);
+  if (auto* const open = libraries_[index].load(); open != nullptr) return open;
+  const std::lock_guard lock(loading_mutex_);
+  auto& half = loaded_[index];
+  if (half == nullptr) {
+    const auto symbol = find_in_module(std::string(to_string(lane)), "cuda", kMakeSymbol);
+    if (!symbol) return symbol.error();
+    half.reset(reinterpret_cast<LibraryHalf* (*)(Services&)>(*symbol)(*this));
+  }
+  return half.get();
 }
 
 Result<Mark> CudaEngine::mark(Queue queue) {

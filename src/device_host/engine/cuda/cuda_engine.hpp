@@ -2,66 +2,40 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <list>
-#include <optional>
+#include <memory>
+#include <mutex>
+#include <vector>
 
-#include <troupe/lib/operations.hpp>
+#include <troupe/lib/collective.hpp>
+#include <troupe/lib/memory.hpp>
 
 #include "device_host/engine/cuda/communicator.hpp"
 #include "device_host/engine/cuda/devices.hpp"
-#include "device_host/engine/cuda/handles.hpp"
-#include "device_host/engine/cuda/kernels.hpp"
+#include "device_host/engine/cuda/library.hpp"
 #include "device_host/engine/cuda/marks.hpp"
 #include "device_host/engine/engine.hpp"
 
 namespace troupe::host::cuda {
 
-/// What every queue has: a stream, some zeroed device memory for factors and for warming up, and
-/// for the latter some pinned memory where it copies from or to it.
+/// What every queue has: a stream, some device memory for factors and for warming up, and for the
+/// latter some pinned memory where it copies from or to it.
 struct QueueState {
   cudaStream_t stream = nullptr;  ///< nullptr: not open
   DeviceMemory scratch;
   HostMemory pinned;
 };
-inline constexpr std::size_t kScratchBytes = std::size_t{64} << 10;
 
-/// Where a library looks for alpha and beta. Setting it costs a call, so it is remembered.
-enum class ScalarsAt : std::uint8_t { host, device };
-
-struct BlasState {
-  DeviceMemory workspace;
-  BlasHandle handle;
-  ScalarsAt scalars = ScalarsAt::host;
-};
-
-/// What cuSPARSE has prepared for one matrix, and everything that it depends on. Buffer and
-/// generation stand for the contents: another matrix at the same address is another matrix.
-struct PreparedMatrix {
-  struct Key {
-    const void *offsets, *column, *value;  ///< offsets: of the rows in CSR, of the slices in ELL
-    std::int64_t rows, columns, nonzeros;
-    std::int64_t stored, slice_rows;  ///< see sparse::SpmvSell; slice_rows is 0 for CSR
-    std::uint64_t offsets_contents, column_contents;
-    DType dtype, index_dtype;
-    bool operator==(const Key&) const = default;
-  };
-  Key key;
-  std::array<Operand, 2> structure;  ///< offsets and columns: written anew they are another matrix
-  Matrix matrix;
-  DenseVector x, y;
-  void* workspace = nullptr;  ///< from the stream's pool, given back in stream order
-};
-
-struct SparseState {
-  SparseHandle handle;
-  ScalarsAt scalars = ScalarsAt::host;
-  std::list<PreparedMatrix> prepared;  ///< the most recently used first
-};
-
-/// The engine on one CUDA device: the primary context, a stream per queue, and one handle of each
-/// library per queue of its lane. See Engine for who may call what.
-class CudaEngine final : public Engine {
+/// The engine on one CUDA device: the primary context and a stream per queue. See Engine for who
+/// may call what. It carries out what moves memory and what communicates itself; all else is for
+/// libraries.
+class CudaEngine final
+    : public Engine,
+      public Services,
+      public LibraryHalfOf<CudaEngine, memory::Fill, memory::Copy, collective::AllReduce,
+                           collective::Reduce, collective::Broadcast, collective::AllGather,
+                           collective::ReduceScatter, collective::AllToAll, collective::Exchange> {
  public:
   CudaEngine(const EngineOptions& options, const Driver& api, DeviceDescription description,
              const DeviceFacts& facts);
@@ -104,27 +78,9 @@ class CudaEngine final : public Engine {
   Result<void> open_links(const std::vector<Link>& links) override;
 
   Result<void> run(const OperationInfo& info, const std::byte* op, const Call& call) override;
-  // vector.cpp
+  // fill_copy.cpp
   Result<void> run(const memory::Fill& op, const Call& call);
   Result<void> run(const memory::Copy& op, const Call& call);
-  Result<void> run(const vector::Multiply& op, const Call& call);
-  Result<void> run(const vector::Divide& op, const Call& call);
-  Result<void> run(const vector::Axpby& op, const Call& call);
-  // blas.cpp
-  Result<void> run(const blas::Axpy& op, const Call& call);
-  Result<void> run(const blas::Dot& op, const Call& call);
-  Result<void> run(const blas::Nrm2& op, const Call& call);
-  Result<void> run(const blas::Scal& op, const Call& call);
-  Result<void> run(const blas::Copy& op, const Call& call);
-  Result<void> run(const blas::Gemv& op, const Call& call);
-  Result<void> run(const blas::Gemm& op, const Call& call);
-  // sparse.cpp
-  Result<void> run(const sparse::Spmv& op, const Call& call);
-  Result<void> run(const sparse::SpmvSell& op, const Call& call);
-  Result<void> run(const sparse::Gather& op, const Call& call);
-  // rng.cpp
-  Result<void> run(const rng::Uniform& op, const Call& call);
-  Result<void> run(const rng::Normal& op, const Call& call);
   // collective.cpp
   Result<void> run(const collective::AllReduce& op, const Call& call);
   Result<void> run(const collective::Reduce& op, const Call& call);
@@ -134,48 +90,32 @@ class CudaEngine final : public Engine {
   Result<void> run(const collective::AllToAll& op, const Call& call);
   Result<void> run(const collective::Exchange& op, const Call& call);
 
+  // Services; stream() makes the device current on the calling thread.
+  [[nodiscard]] cudaStream_t stream(Queue queue) const override;
+  [[nodiscard]] int multiprocessors() const noexcept override { return facts_.multiprocessors; }
+  [[nodiscard]] std::byte* scratch(Queue queue) const override {
+    return static_cast<std::byte*>(queues_[queue.index()].scratch.get());
+  }
+  Result<void> fill(Queue queue, void* destination, const std::array<std::uint8_t, 16>& pattern,
+                    std::size_t size, std::uint64_t count) const override;
+
+  // As the library of its own lanes.
+  Result<void> open(Queue queue) override;
+
  private:
   /// Makes the device current on the calling thread, which costs nothing if it is.
   void enter() const;
-  /// The stream of an open queue.
-  [[nodiscard]] cudaStream_t stream(Queue queue) const;
-  [[nodiscard]] kernels::Launch launch(Queue queue) const {
-    return {stream(queue), facts_.multiprocessors};
-  }
-
-  // Makes a library's handle on the queue's stream, then runs each operation once on the queue's
-  // scratch memory.
-  Result<void> open_blas(Queue queue);
-  Result<void> open_sparse(Queue queue);
-  /// Device memory of an open queue's own.
-  cudaError_t reserve(Queue queue, DeviceMemory& memory, std::size_t bytes) const;
-  Result<void> warm_up(Queue queue);
-  Result<void> warm_up_blas(const Call& call);
-  Result<void> warm_up_sparse(const Call& call);
-  Result<void> warm_up_rng(const Call& call);
+  /// The library of a lane, open or not; loads and makes it where that has not been done.
+  Result<LibraryHalf*> library(Lane lane);
 
   /// Maps `handle` into new address space, readable and writable by the device.
   Result<std::byte*> map(CUmemGenericAllocationHandle handle, std::uint64_t bytes);
   Result<CUmemGenericAllocationHandle> allocate(std::uint64_t bytes);
   Result<void> reserve_budget(std::uint64_t bytes);
 
-  [[nodiscard]] BlasState& blas(Queue queue) { return blas_[queue.detour ? 1 : 0]; }
-  [[nodiscard]] SparseState& sparse(Queue queue) { return sparse_[queue.detour ? 1 : 0]; }
-  /// The handle of an open queue, told where the factors of the next call are.
-  Result<cublasHandle_t> blas_at(Queue queue, ScalarsAt where);
-  Result<void> point_sparse_at(Queue queue, ScalarsAt where);
-  Result<PreparedMatrix*> prepare(Queue queue, const PreparedMatrix::Key& key, const void* alpha,
-                                  const void* beta, void* x, void* y);
-  /// One product, with the matrix in any form; `op` gives factors and vectors.
-  template <class Op>
-  Result<void> multiply(const Op& op, const PreparedMatrix::Key& key, const Call& call);
   void add_if_closed(std::vector<Link>& links, const Link& link) const;
   template <class Op>
   Result<void> copy_alone(const Op& op, const Call& call);
-  void forget_matrices(Queue queue, std::size_t keep);
-
-  template <class T>
-  friend class Factors;
 
   const int device_;
   const std::uint64_t memory_limit_;
@@ -191,9 +131,11 @@ class CudaEngine final : public Engine {
   std::array<Stream, kLaneCount> streams_;  ///< the lanes' own
   std::array<QueueState, kQueueCount> queues_;
   MarkPool marks_;
-  // The lane's own queue, its detour.
-  std::array<BlasState, 2> blas_;
-  std::array<SparseState, 2> sparse_;
+  /// The lanes' libraries, once these are open; the engine itself where it needs none.
+  std::array<std::atomic<LibraryHalf*>, kLaneCount> libraries_{};
+  std::mutex loading_mutex_;
+  /// Behind the streams and the scratch memory, which they use to their end.
+  std::array<std::unique_ptr<LibraryHalf>, kLaneCount> loaded_;
   Communicator communicator_;  ///< last: it ends first, and with it what streams may wait for
 };
 

@@ -1,6 +1,5 @@
 #include "device_host/engine/cuda/devices.hpp"
 
-#include <curand.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +7,7 @@
 #include <cctype>
 #include <fstream>
 
-#include "device_host/engine/cuda/status.hpp"
+#include "device_host/engine/cuda/nccl_status.hpp"
 
 namespace troupe::host::cuda {
 namespace {
@@ -37,15 +36,6 @@ std::string cuda_version(int code) {
   return fmt::format("{}.{}", code / 1000, code % 1000 / 10);
 }
 
-template <class Query>
-std::string library_version(Query query) {
-  int major = 0, minor = 0, patch = 0;
-  (void)query(MAJOR_VERSION, &major);
-  (void)query(MINOR_VERSION, &minor);
-  (void)query(PATCH_LEVEL, &patch);
-  return fmt::format("{}.{}.{}", major, minor, patch);
-}
-
 /// From the sources' NCCL_VERSION macro, for 2.9 and later.
 std::string nccl_version() {
   int code = 0;
@@ -53,21 +43,13 @@ std::string nccl_version() {
   return fmt::format("{}.{}.{}", code / 10000, code % 10000 / 100, code % 100);
 }
 
-/// Of its device interface, which is compiled in.
-std::string curand_version() {
-  return std::to_string(CURAND_VER_MAJOR) + "." + std::to_string(CURAND_VER_MINOR) + "." +
-         std::to_string(CURAND_VER_PATCH);
-}
-
+/// Of what the engine itself is linked with: to ask its libraries would load them.
 std::vector<std::pair<std::string, std::string>> library_versions(const Driver& api) {
   int driver_code = 0, runtime_code = 0;
   (void)api.cuDriverGetVersion(&driver_code);
   (void)cudaRuntimeGetVersion(&runtime_code);
   return {{"driver", cuda_version(driver_code)},
           {"runtime", cuda_version(runtime_code)},
-          {"cublas", library_version(cublasGetProperty)},
-          {"cusparse", library_version(cusparseGetProperty)},
-          {"curand", curand_version()},
           {"nccl", nccl_version()}};
 }
 

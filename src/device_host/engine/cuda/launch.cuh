@@ -1,8 +1,12 @@
 #pragma once
 
-#include "device_host/engine/cuda/kernels.hpp"
+#include <cstddef>
+#include <cstdint>
 
-/// What the files of kernels share: launching, loading, walking over elements.
+#include "device_host/engine/cuda/launch.hpp"
+
+/// What the files of kernels share, in the engine and in libraries: launching, loading, walking
+/// over elements.
 namespace troupe::host::cuda::kernels {
 
 inline constexpr int kThreads = 256;

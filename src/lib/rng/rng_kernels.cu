@@ -1,6 +1,7 @@
+#include "lib/rng/rng_kernels.cuh"
+
 #include <curand_kernel.h>
 
-#include "device_host/engine/cuda/kernels.hpp"
 #include "device_host/engine/cuda/launch.cuh"
 
 // Random numbers on cuRAND's device interface. Its host interface is told where to begin by a call
@@ -77,7 +78,7 @@ cudaError_t random(const Launch& launch, const RandomRange& range, T mean, T dev
 
 }  // namespace
 
-cudaError_t preload_random() {
+cudaError_t preload_rng() {
   return load_all(random_kernel<Uniform, float>, random_kernel<Uniform, double>,
                   random_kernel<Normal, float>, random_kernel<Normal, double>);
 }

@@ -1,0 +1,144 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <string>
+
+#include "device_host/engine/cuda/handles.hpp"
+#include "device_host/engine/cuda/launch.hpp"
+#include "device_host/engine/cuda/status.hpp"
+#include "device_host/engine/library.hpp"
+
+/// What a library's half for the cuda engine stands on. Whenever the engine calls a half, its
+/// device is current on the calling thread.
+namespace troupe::host::cuda {
+
+/// What a half may ask of the engine, for queues that are open or being opened. Outlives the half,
+/// streams and scratch memory included. Any thread.
+class Services {
+ public:
+  [[nodiscard]] virtual cudaStream_t stream(Queue queue) const = 0;
+  [[nodiscard]] virtual int multiprocessors() const noexcept = 0;
+  /// kScratchBytes of device memory of the queue's own, all zeros when the queue is being opened.
+  /// The first kPartBytes are for Factors, the others for WarmUp.
+  [[nodiscard]] virtual std::byte* scratch(Queue queue) const = 0;
+  static constexpr std::size_t kScratchBytes = std::size_t{64} << 10, kPartBytes = 8192;
+  /// Queues what repeats the first `size` (1, 2, 4, 8 or 16) bytes of the pattern `count` times.
+  virtual Result<void> fill(Queue queue, void* destination,
+                            const std::array<std::uint8_t, 16>& pattern, std::size_t size,
+                            std::uint64_t count) const = 0;
+
+  /// For the launch of a kernel.
+  [[nodiscard]] kernels::Launch launch(Queue queue) const {
+    return {stream(queue), multiprocessors()};
+  }
+  /// Device memory, in the order of the stream: it waits for nothing else that runs. To give it
+  /// back does wait; a half keeps it until its end.
+  [[nodiscard]] Result<DeviceMemory> reserve(Queue queue, std::size_t bytes) const {
+    DeviceMemory memory;
+    TROUPE_CUDA_TRY(cudaMallocAsync(memory.out(), bytes, stream(queue)));
+    return memory;
+  }
+
+ protected:
+  ~Services() = default;
+};
+
+/// Calls f(float{}) or f(double{}), whichever the dtype names.
+template <class F>
+Result<void> for_real(DType dtype, F&& f) {
+  if (dtype == DType::f32) return f(float{});
+  if (dtype == DType::f64) return f(double{});
+  return Error{Errc::unsupported, 0, std::string(to_string(dtype)) + " is neither f32 nor f64"};
+}
+
+/// A factor of an operation, for a kernel of troupe's own.
+template <class T>
+kernels::Factor<T> factor(const Scalar& scalar, const Call& call) {
+  return {scalar.device.present() ? call.at<const T>(scalar.device) : nullptr, scalar.as<T>()};
+}
+
+/// Where a library looks for alpha and beta. Setting it costs a call, so it is remembered.
+enum class ScalarsAt : std::uint8_t { host, device };
+
+/// The factors of one call as the libraries want them: all in host memory or all in device memory.
+/// Where an operation mixes both, the values are written to the queue's scratch memory in stream
+/// order, so an earlier call that still reads them there is not disturbed.
+template <class T>
+class Factors {
+ public:
+  static constexpr std::size_t kMaximum = 2;
+
+  Result<void> resolve(const Services& services, const Call& call,
+                       std::initializer_list<const Scalar*> scalars) {
+    std::size_t i = 0;
+    for (const auto* scalar : scalars) {
+      host_[i] = scalar->as<T>();
+      device_[i] = scalar->device.present() ? call.at<const T>(scalar->device) : nullptr;
+      if (device_[i] != nullptr) where_ = ScalarsAt::device;
+      ++i;
+    }
+    if (where_ == ScalarsAt::host) return {};
+    auto* const cells = reinterpret_cast<T*>(services.scratch(call.queue()));
+    for (i = 0; i < scalars.size(); ++i) {
+      if (device_[i] != nullptr) continue;
+      std::array<std::uint8_t, 16> pattern{};
+      std::memcpy(pattern.data(), &host_[i], sizeof(T));
+      TROUPE_CUDA_PROPAGATE(services.fill(call.queue(), cells + i, pattern, sizeof(T), 1));
+      device_[i] = cells + i;
+    }
+    return {};
+  }
+
+  [[nodiscard]] ScalarsAt where() const noexcept { return where_; }
+  [[nodiscard]] const T* operator[](std::size_t i) const noexcept {
+    return where_ == ScalarsAt::host ? &host_[i] : device_[i];
+  }
+
+ private:
+  std::array<T, kMaximum> host_{};
+  std::array<const T*, kMaximum> device_{};
+  ScalarsAt where_ = ScalarsAt::host;
+};
+
+/// What a half runs its operations on when it opens a queue. Libraries load their kernels when
+/// these are first launched, which takes milliseconds. So each operation runs once, on zeros,
+/// before the lane's own queue is in use; its detour launches the same kernels.
+///
+/// No memory is given back on the way but in the order of the stream: to free it at once would wait
+/// for all that runs, such as a collective whose peers have yet to come.
+class WarmUp {
+ public:
+  static constexpr DType kReals[] = {DType::f32, DType::f64};
+
+  WarmUp(const Services& services, Queue queue) : queue_(queue) {
+    (void)add(kScratchRegion, services.scratch(queue), Services::kScratchBytes);
+  }
+
+  /// For any number of operations, as long as this lives.
+  [[nodiscard]] Call call() const { return {queue_, addresses_, {}}; }
+  /// The i-th part of the scratch memory, 1 to 7, or the beginning of it.
+  [[nodiscard]] static Operand part(std::uint64_t i, std::uint64_t bytes = Services::kPartBytes) {
+    return {kScratchRegion, 0, 0, 0, i * Services::kPartBytes, bytes};
+  }
+  /// The factor 0, in device memory: the beginning of part 7.
+  [[nodiscard]] static Scalar factor_in_memory(DType dtype) {
+    return {part(7, size_of(dtype)), {}};
+  }
+  /// Other memory, as a region of any number but 1.
+  Operand add(std::uint32_t region, void* memory, std::uint64_t bytes) {
+    addresses_.set(region, static_cast<std::byte*>(memory), bytes);
+    return {region, 0, 0, 0, 0, bytes};
+  }
+
+ private:
+  static constexpr std::uint32_t kScratchRegion = 1;
+
+  Queue queue_;
+  AddressMap addresses_;
+};
+
+}  // namespace troupe::host::cuda

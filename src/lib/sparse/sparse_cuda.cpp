@@ -1,0 +1,317 @@
+#include <algorithm>
+#include <array>
+#include <list>
+
+#include <troupe/lib/sparse.hpp>
+
+#include "device_host/engine/cuda/library.hpp"
+#include "lib/sparse/sparse_kernels.cuh"
+#include "lib/sparse/status_cuda.hpp"
+
+namespace troupe::host::cuda {
+namespace {
+
+struct SparseTraits {
+  using Type = cusparseHandle_t;
+  static constexpr Type invalid() { return nullptr; }
+  static void destroy(Type handle) { (void)cusparseDestroy(handle); }
+};
+struct MatrixTraits {
+  using Type = cusparseConstSpMatDescr_t;
+  static constexpr Type invalid() { return nullptr; }
+  static void destroy(Type matrix) { (void)cusparseDestroySpMat(matrix); }
+};
+struct VectorTraits {
+  using Type = cusparseDnVecDescr_t;
+  static constexpr Type invalid() { return nullptr; }
+  static void destroy(Type vector) { (void)cusparseDestroyDnVec(vector); }
+};
+using SparseHandle = Handle<SparseTraits>;
+using Matrix = Handle<MatrixTraits>;
+using DenseVector = Handle<VectorTraits>;
+
+/// What cuSPARSE has prepared for one matrix, and everything that it depends on. Buffer and
+/// generation stand for the contents: another matrix at the same address is another matrix.
+struct PreparedMatrix {
+  struct Key {
+    const void *offsets, *column, *value;  ///< offsets: of the rows in CSR, of the slices in ELL
+    std::int64_t rows, columns, nonzeros;
+    std::int64_t stored, slice_rows;  ///< see sparse::SpmvSell; slice_rows is 0 for CSR
+    std::uint64_t offsets_contents, column_contents;
+    DType dtype, index_dtype;
+    bool operator==(const Key&) const = default;
+  };
+  Key key;
+  std::array<Operand, 2> structure;  ///< offsets and columns: written anew they are another matrix
+  Matrix matrix;
+  DenseVector x, y;
+  void* workspace = nullptr;  ///< from the stream's pool, given back in stream order
+};
+
+/// For each form the one algorithm whose results are the same, bit for bit, in every run: a replay
+/// must repeat the answer.
+cusparseSpMVAlg_t algorithm(const PreparedMatrix::Key& key) {
+  return key.slice_rows == 0 ? CUSPARSE_SPMV_CSR_ALG2 : CUSPARSE_SPMV_SELL_ALG1;
+}
+constexpr std::size_t kPreparedMatrices = 64;
+
+cudaDataType value_type(DType dtype) {
+  return dtype == DType::f32 ? CUDA_R_32F : CUDA_R_64F;
+}
+cusparseIndexType_t index_type(DType dtype) {
+  return dtype == DType::i32 ? CUSPARSE_INDEX_32I : CUSPARSE_INDEX_64I;
+}
+
+std::uint64_t contents_of(const Operand& operand) {
+  return std::uint64_t{operand.buffer} << 32 | operand.generation;
+}
+
+const Operand& offsets_of(const sparse::Spmv& op) {
+  return op.row_begin;
+}
+const Operand& offsets_of(const sparse::SpmvSell& op) {
+  return op.slice_begin;
+}
+
+cusparseStatus_t describe(const PreparedMatrix::Key& key, cusparseConstSpMatDescr_t* matrix) {
+  const auto type = value_type(key.dtype);
+  const auto index = index_type(key.index_dtype);
+  if (key.slice_rows == 0) {
+    return cusparseCreateConstCsr(matrix, key.rows, key.columns, key.nonzeros, key.offsets,
+                                  key.column, key.value, index, index, CUSPARSE_INDEX_BASE_ZERO,
+                                  type);
+  }
+  return cusparseCreateConstSlicedEll(matrix, key.rows, key.columns, key.nonzeros, key.stored,
+                                      key.slice_rows, key.offsets, key.column, key.value, index,
+                                      index, CUSPARSE_INDEX_BASE_ZERO, type);
+}
+
+class Sparse final : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell, sparse::Gather> {
+ public:
+  explicit Sparse(Services& services) : services_(services) {}
+  ~Sparse() override;
+  Result<void> open(Queue queue) override;
+  void overwrites(const Operand& range) override;
+  Result<void> run(const sparse::Spmv& op, const Call& call);
+  Result<void> run(const sparse::SpmvSell& op, const Call& call);
+  Result<void> run(const sparse::Gather& op, const Call& call);
+
+ private:
+  struct State {
+    cudaStream_t stream = nullptr;
+    SparseHandle handle;
+    ScalarsAt scalars = ScalarsAt::host;
+    std::list<PreparedMatrix> prepared;  ///< the most recently used first
+  };
+  [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
+  /// Tells the handle of an open queue where the factors of the next call are.
+  static Result<void> point_at(State& state, ScalarsAt where);
+  static Result<PreparedMatrix*> prepare(State& state, const PreparedMatrix::Key& key,
+                                         const void* alpha, const void* beta, void* x, void* y);
+  /// One product, with the matrix in any form; `op` gives factors and vectors.
+  template <class Op>
+  Result<void> multiply(const Op& op, const PreparedMatrix::Key& key, const Call& call);
+  static void forget(State& state, std::size_t keep);
+  Result<void> warm_up(Queue queue);
+
+  Services& services_;
+  std::array<State, 2> states_;  ///< of the lane's own queue, of its detour
+};
+
+Sparse::~Sparse() {
+  for (auto& state : states_) forget(state, 0);
+}
+
+Result<void> Sparse::open(Queue queue) {
+  auto& opened = state(queue);
+  if (!opened.handle) TROUPE_CUDA_TRY(cusparseCreate(opened.handle.out()));
+  const auto handle = opened.handle.get();
+  opened.stream = services_.stream(queue);
+  TROUPE_CUDA_TRY(cusparseSetStream(handle, opened.stream));
+  TROUPE_CUDA_TRY(cusparseSetPointerMode(handle, CUSPARSE_POINTER_MODE_HOST));
+  opened.scalars = ScalarsAt::host;
+  if (queue.detour) return {};
+  TROUPE_CUDA_TRY(kernels::preload_sparse());
+  return warm_up(queue);
+}
+
+/// The matrix is 1 x 1 with one element, 0: row_begin is {0, 1}.
+Result<void> Sparse::warm_up(Queue queue) {
+  const WarmUp warming(services_, queue);
+  const auto call = warming.call();
+  const auto rows = WarmUp::part(1), zeros = WarmUp::part(2), result = WarmUp::part(3);
+  for (const auto index : {DType::i32, DType::i64}) {
+    auto* const row_begin = call.at(rows);
+    TROUPE_CUDA_TRY(cudaMemsetAsync(row_begin, 0, rows.bytes, services_.stream(queue)));
+    TROUPE_CUDA_PROPAGATE(
+        services_.fill(queue, row_begin + size_of(index), {1}, size_of(index), 1));
+    for (const auto dtype : WarmUp::kReals) {
+      TROUPE_CUDA_PROPAGATE(run(
+          sparse::Spmv{dtype, index, 1, 1, 1, {}, {}, rows, zeros, zeros, zeros, result}, call));
+      TROUPE_CUDA_PROPAGATE(run(
+          sparse::SpmvSell{dtype, index, 1, 1, 1, 1, 1, {}, {}, rows, zeros, zeros, zeros, result},
+          call));
+      TROUPE_CUDA_PROPAGATE(run(sparse::Gather{dtype, index, 1, 1, zeros, zeros, result}, call));
+    }
+  }
+  forget(state(queue), 0);
+  return {};
+}
+
+Result<void> Sparse::point_at(State& state, ScalarsAt where) {
+  check(static_cast<bool>(state.handle), "the sparse lane is not open");
+  if (state.scalars == where) return {};
+  TROUPE_CUDA_TRY(cusparseSetPointerMode(state.handle.get(), where == ScalarsAt::host
+                                                                 ? CUSPARSE_POINTER_MODE_HOST
+                                                                 : CUSPARSE_POINTER_MODE_DEVICE));
+  state.scalars = where;
+  return {};
+}
+
+void Sparse::overwrites(const Operand& range) {
+  const auto overlaps = [&](const Operand& other) {
+    return other.region == range.region && other.offset < range.offset + range.bytes &&
+           range.offset < other.offset + other.bytes;
+  };
+  for (auto& state : states_) {
+    std::erase_if(state.prepared, [&](const PreparedMatrix& entry) {
+      if (!overlaps(entry.structure[0]) && !overlaps(entry.structure[1])) return false;
+      if (entry.workspace != nullptr) (void)cudaFreeAsync(entry.workspace, state.stream);
+      return true;
+    });
+  }
+}
+
+/// Keeps the `keep` most recently used matrices.
+void Sparse::forget(State& state, std::size_t keep) {
+  auto& cache = state.prepared;
+  while (cache.size() > keep) {
+    if (auto* workspace = cache.back().workspace; workspace != nullptr)
+      (void)cudaFreeAsync(workspace, state.stream);
+    cache.pop_back();
+  }
+}
+
+/// What is cached for the matrix, made if it is not there, with x and y set to the given vectors.
+Result<PreparedMatrix*> Sparse::prepare(State& state, const PreparedMatrix::Key& key,
+                                        const void* alpha, const void* beta, void* x, void* y) {
+  const auto handle = state.handle.get();
+  auto& cache = state.prepared;
+  const auto found = std::find_if(cache.begin(), cache.end(),
+                                  [&](const PreparedMatrix& entry) { return entry.key == key; });
+  if (found != cache.end()) {
+    cache.splice(cache.begin(), cache, found);
+    TROUPE_CUDA_TRY(cusparseDnVecSetValues(cache.front().x.get(), x));
+    TROUPE_CUDA_TRY(cusparseDnVecSetValues(cache.front().y.get(), y));
+    return &cache.front();
+  }
+
+  PreparedMatrix made;
+  made.key = key;
+  const auto type = value_type(key.dtype);
+  TROUPE_CUDA_TRY(describe(key, made.matrix.out()));
+  TROUPE_CUDA_TRY(cusparseCreateDnVec(made.x.out(), key.columns, x, type));
+  TROUPE_CUDA_TRY(cusparseCreateDnVec(made.y.out(), key.rows, y, type));
+  std::size_t bytes = 0;
+  TROUPE_CUDA_TRY(cusparseSpMV_bufferSize(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, alpha,
+                                          made.matrix.get(), made.x.get(), beta, made.y.get(), type,
+                                          algorithm(key), &bytes));
+  forget(state, kPreparedMatrices - 1);
+  if (bytes > 0) {
+    TROUPE_CUDA_TRY(cudaMallocAsync(&made.workspace, bytes, state.stream));
+  }
+  const auto status = cusparseSpMV_preprocess(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, alpha,
+                                              made.matrix.get(), made.x.get(), beta, made.y.get(),
+                                              type, algorithm(key), made.workspace);
+  cache.push_front(std::move(made));
+  if (status != CUSPARSE_STATUS_SUCCESS) {
+    cache.splice(cache.end(), cache, cache.begin());
+    forget(state, cache.size() - 1);
+    return failure(status, "cusparseSpMV_preprocess");
+  }
+  return &cache.front();
+}
+
+template <class Op>
+Result<void> Sparse::multiply(const Op& op, const PreparedMatrix::Key& key, const Call& call) {
+  if (op.rows == 0) return {};
+  return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
+    auto* const y = call.at<T>(op.y);
+    if (op.nonzeros == 0) {
+      TROUPE_CUDA_TRY(
+          kernels::scale(services_.launch(call.queue()), op.rows, factor<T>(op.beta, call), y));
+      return {};
+    }
+    Factors<T> factors;
+    TROUPE_CUDA_PROPAGATE(factors.resolve(services_, call, {&op.alpha, &op.beta}));
+    auto& its_state = state(call.queue());
+    TROUPE_CUDA_PROPAGATE(point_at(its_state, factors.where()));
+    const auto prepared = prepare(its_state, key, factors[0], factors[1], call.at(op.x), y);
+    if (!prepared) return prepared.error();
+    auto& entry = **prepared;
+    entry.structure = {offsets_of(op), op.column};
+    TROUPE_CUDA_TRY(cusparseSpMV(its_state.handle.get(), CUSPARSE_OPERATION_NON_TRANSPOSE,
+                                 factors[0], entry.matrix.get(), entry.x.get(), factors[1],
+                                 entry.y.get(), value_type(op.dtype), algorithm(key),
+                                 entry.workspace));
+    return {};
+  });
+}
+
+Result<void> Sparse::run(const sparse::Spmv& op, const Call& call) {
+  return multiply(op,
+                  {.offsets = call.at(op.row_begin),
+                   .column = call.at(op.column),
+                   .value = call.at(op.value),
+                   .rows = op.rows,
+                   .columns = op.columns,
+                   .nonzeros = op.nonzeros,
+                   .stored = op.nonzeros,
+                   .slice_rows = 0,
+                   .offsets_contents = contents_of(op.row_begin),
+                   .column_contents = contents_of(op.column),
+                   .dtype = op.dtype,
+                   .index_dtype = op.index_dtype},
+                  call);
+}
+
+Result<void> Sparse::run(const sparse::SpmvSell& op, const Call& call) {
+  return multiply(op,
+                  {.offsets = call.at(op.slice_begin),
+                   .column = call.at(op.column),
+                   .value = call.at(op.value),
+                   .rows = op.rows,
+                   .columns = op.columns,
+                   .nonzeros = op.nonzeros,
+                   .stored = op.stored,
+                   .slice_rows = op.slice_rows,
+                   .offsets_contents = contents_of(op.slice_begin),
+                   .column_contents = contents_of(op.column),
+                   .dtype = op.dtype,
+                   .index_dtype = op.index_dtype},
+                  call);
+}
+
+/// By a kernel of our own: cusparseGather wants 16-byte alignment and distinct indices.
+Result<void> Sparse::run(const sparse::Gather& op, const Call& call) {
+  return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
+    const auto* const source = call.at<const T>(op.source);
+    auto* const destination = call.at<T>(op.destination);
+    if (op.index_dtype.value == DType::i32) {
+      TROUPE_CUDA_TRY(kernels::gather(services_.launch(call.queue()), op.count, source,
+                                      call.at<const std::int32_t>(op.index), destination));
+    } else {
+      TROUPE_CUDA_TRY(kernels::gather(services_.launch(call.queue()), op.count, source,
+                                      call.at<const std::int64_t>(op.index), destination));
+    }
+    return {};
+  });
+}
+
+}  // namespace
+}  // namespace troupe::host::cuda
+
+extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
+    troupe::host::cuda::Services& services) {
+  return new troupe::host::cuda::Sparse(services);
+}
