@@ -5,11 +5,13 @@
 #   include/troupe/            the standard library and <troupe/...>
 #   src/common/                no rank/, no device_host/
 #   src/rank/                  no device_host/; MPI in net/ only
-#   src/device_host/           no rank/; CUDA and NCCL in engine/cuda/ only (cuRAND's host generator in engine/cpu/ too);
-#                              the engines know nothing of each other, the rest nothing of either
-#   src/lib/NAME/              no rank/, no other library; of device_host/ the halves NAME_cpu.cpp include
-#                              engine/cpu/library.hpp, everything else nothing. Neither tower includes anything of it
-#                              (NAME_test.cpp and NAME_samples.cpp are tests, and free)
+#   src/device_host/           no rank/; CUDA and NCCL in engine/cuda/ only; the engines know nothing of each other, the
+#                              rest nothing of either
+#   src/lib/NAME/              no rank/, no other library; CUDA, but not NCCL, in *_cuda.cpp, *_cuda.hpp, *.cu and *.cuh
+#                              only. Of device_host/ the halves NAME_cpu.cpp include engine/cpu/library.hpp, *_cuda.cpp
+#                              and *_cuda.hpp engine/cuda/library.hpp, kernels engine/cuda/launch.hpp and launch.cuh,
+#                              everything else nothing. Neither tower includes anything of it (NAME_test.cpp and
+#                              NAME_samples.cpp are tests, and free)
 #   src/simulation/            the protocol of rank/world, simulated; nothing else in src/ includes it
 #   apps/NAME/                 <troupe/...>, simulation/ and its own headers
 set -euo pipefail
@@ -18,6 +20,8 @@ cd "$tree"
 
 mpi='<(mpi|mpi-ext)\.h>'
 gpu='[<"](cuda|cublas|cusparse|curand|cufft|cusolver|cudnn|nccl|nvrtc|nvml|nvJitLink|nvtx|nvToolsExt|thrust/|cub/|cooperative_groups|library_types\.h|driver_types\.h|device_launch)'
+# Files of a library that may include CUDA.
+cuda_half='[a-z_]+(_cuda\.[ch]pp|\.cuh?)'
 violations=0
 
 # includes FOLDER: "FILE:LINE:<header>" or "FILE:LINE:"header"" of every include below it
@@ -51,14 +55,16 @@ demand include '<troupe/|<[a-z_0-9]+>' "public headers include the standard libr
 
 forbid src "$mpi" "MPI belongs in src/rank/net" "src/rank/net/"
 forbid apps "$mpi" "applications do not see MPI"
-forbid src "$gpu" "CUDA and NCCL belong in src/device_host/engine/cuda" "src/device_host/engine/cuda/"
+forbid src "$gpu" "CUDA and NCCL belong in src/device_host/engine/cuda, CUDA in the cuda halves of libraries" \
+  "src/device_host/engine/cuda/|src/lib/[a-z]+/$cuda_half:"
+forbid src/lib '[<"]nccl' "a library communicates by collectives only"
 forbid apps "$gpu" "applications do not see CUDA"
 
 demand src '<|"(common|rank|device_host|lib|simulation)/' "includes of our own are rooted at src"
 forbid src '"lib/' "a library is linked or loaded, not included" "src/lib/"
 forbid src/lib '"rank/' "a library does not include the rank process"
 forbid src/lib '"device_host/' "a library's half includes its engine's library.hpp, its definition nothing of the device host" \
-  'src/lib/[a-z]+/[a-z]+_cpu\.cpp:[0-9]+:"device_host/engine/cpu/library\.hpp"'
+  'src/lib/[a-z]+/([a-z]+_cpu\.cpp:[0-9]+:"device_host/engine/cpu/library\.hpp"|[a-z_]+_cuda\.[ch]pp:[0-9]+:"device_host/engine/cuda/library\.hpp"|[a-z_]+\.cuh?:[0-9]+:"device_host/engine/cuda/launch\.(hpp|cuh)")'
 while IFS=: read -r file line header; do
   [[ $header == "\"${file#src/}" || ${header#\"} == "$(dirname "${file#src/}")"/* ]] ||
     report "$file:$line:$header" "a library does not include another one"
