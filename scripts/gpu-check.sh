@@ -360,7 +360,7 @@ say "$gpus GPUs, output in $out"
   date -u
   uname -a
   nvidia-smi 2>&1 || true
-  ldd "$build/libexec/troupe/troupe-engine-cuda.so" || true
+  ldd "$build"/libexec/troupe/troupe-*-cuda.so || true
 } >"$out/machine.txt" 2>&1
 # shellcheck disable=SC2046
 step troupe-info 60 $(on_gpus "$gpus") "$bin/troupe-info" --backend cuda || true
