@@ -21,6 +21,10 @@ else()
   message(STATUS "troupe: no CPU engine (needs libgloo-dev and libopenblas-dev)")
 endif()
 
+# Its libraries; without one of them the library that needs it is not installed.
+find_library(TROUPE_LAPACKE_LIBRARY lapacke)
+find_path(TROUPE_LAPACKE_INCLUDE lapacke.h)
+
 # The CUDA engine
 set(TROUPE_HAVE_CUDA OFF)
 if(NOT TROUPE_ENGINE_CUDA STREQUAL "OFF")

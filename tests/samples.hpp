@@ -17,6 +17,10 @@ namespace troupe::test {
 inline Operand range_in(std::uint32_t region) {
   return {region, region + 100, 3, 0, region * 64, 4096};
 }
+/// A result cell.
+inline Operand cell_in(std::uint32_t region) {
+  return {kPinnedRegion | region, 0, 0, 0, region * 64, 64};
+}
 inline Scalar factor_in(std::uint32_t region) {
   return {range_in(region), {}};
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -123,6 +124,13 @@ class Device {
   /// Lets the device host suffer a real fault when it reaches this command: for tests and drills.
   Future<void> inject(memory::FaultKind kind) {
     return detail::submit(submitter(), memory::Fault{{}, kind, 0});
+  }
+  /// Lets the next call of a library ("blas") fail: its command answers `library`, and the library
+  /// is opened anew.
+  Future<void> inject_library_fault(std::string_view library) {
+    memory::LibraryFault op;
+    std::memcpy(op.library, library.data(), std::min(library.size(), sizeof op.library));
+    return detail::submit(submitter(), op);
   }
 
   [[nodiscard]] const DeviceInfo& info() const;

@@ -55,6 +55,11 @@ constexpr std::string_view to_string(DType dtype) noexcept {
   return kNames[static_cast<std::size_t>(dtype)];
 }
 
+/// The type of absolute values: f32 of c64, f64 of c128, else the type itself.
+constexpr DType real_type(DType dtype) noexcept {
+  return dtype == DType::c64 ? DType::f32 : dtype == DType::c128 ? DType::f64 : dtype;
+}
+
 namespace detail {
 template <class T>
 struct DTypeOf;

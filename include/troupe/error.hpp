@@ -16,18 +16,19 @@ namespace troupe {
 /// What kind of failure an operation met. The class decides what supervision does with it.
 enum class Errc : std::uint8_t {
   ok = 0,
-  invalid,           ///< the caller's arguments are wrong; nothing was launched
-  unsupported,       ///< the engine has no such operation or dtype; nothing was launched
-  out_of_memory,     ///< device, pinned or host memory does not suffice
-  library,           ///< a library call failed; its actor stays usable
-  stale,             ///< the buffer's contents are gone (freed, or lost with its device host)
-  timeout,           ///< a deadline passed
-  would_block,       ///< a bounded queue is full
-  stopped,           ///< the receiver has ended
-  device_lost,       ///< the CUDA context or its process died while the operation was in flight
-  device_failed,     ///< the GPU itself is unusable (ECC, fallen off the bus); it is excluded
-  world_reformed,    ///< the operation belongs to an epoch that has ended
-  peer_lost,         ///< another rank is gone for good
+  invalid,         ///< the caller's arguments are wrong; nothing was launched
+  unsupported,     ///< the engine has no such operation or dtype; nothing was launched
+  out_of_memory,   ///< device, pinned or host memory does not suffice
+  library,         ///< a library call failed; its actor stays usable
+  numeric,         ///< the numbers do not allow it (not definite, not converged): native says more
+  stale,           ///< the buffer's contents are gone (freed, or lost with its device host)
+  timeout,         ///< a deadline passed
+  would_block,     ///< a bounded queue is full
+  stopped,         ///< the receiver has ended
+  device_lost,     ///< the CUDA context or its process died while the operation was in flight
+  device_failed,   ///< the GPU itself is unusable (ECC, fallen off the bus); it is excluded
+  world_reformed,  ///< the operation belongs to an epoch that has ended
+  peer_lost,       ///< another rank is gone for good
   budget_exhausted,  ///< more restarts than the budget allows
   requeue,           ///< the run was asked to stop, and has; it goes on from disk when run again
   io,                ///< a file or an operating-system call failed

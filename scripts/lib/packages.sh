@@ -5,7 +5,7 @@ packages_for_building=(
   libopenmpi-dev openmpi-bin                                      # MPI
   libboost-program-options-dev libfmt-dev libhwloc-dev libspdlog-dev nlohmann-json3-dev
   zlib1g-dev                                                      # checksums
-  libopenblas-dev                                                 # the CPU engine, with Gloo
+  libopenblas-dev liblapacke-dev                                  # the CPU engine, with Gloo
 )
 packages_for_testing=(libgtest-dev libbenchmark-dev)
 packages_for_bundling=(patchelf)

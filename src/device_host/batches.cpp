@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <thread>
 
 namespace troupe::host {
@@ -28,9 +29,18 @@ void Batches::extend(std::vector<Run>& runs, std::uint64_t ticket) {
   }
 }
 
-void Batches::add(std::uint64_t ticket, Queue queue, const Lanes::Waits& waits) {
+void Batches::add(const wire::Command& command, const AddressMap& addresses, Queue queue,
+                  const Lanes::Waits& waits) {
   auto& batch = open_[queue.index()];
+  const auto ticket = command.header().ticket;
+  const auto& info = command.info();
   extend(batch.runs, ticket);
+  if (info.verdict != nullptr) {
+    batch.judged.push_back({ticket,
+                            &info,
+                            {command.op(), command.op() + info.bytes},
+                            addresses.find(info.operand(command.op(), *info.cell))});
+  }
   for (std::size_t i = 0; i < kQueueCount; ++i) batch.needs[i] = std::max(batch.needs[i], waits[i]);
   batch.needs[queue.index()] = 0;  // the queue's own order
   batch.issued = lanes_->issued(queue);
@@ -133,6 +143,25 @@ Result<bool> Batches::done(const Batch& batch) const {
   return reached;
 }
 
+void Batches::end(const Batch& batch) {
+  auto runs = batch.runs;
+  for (const auto& [ticket, info, op, cell] : batch.judged) {
+    const auto verdict = info->verdict(op.data(), cell);
+    if (verdict.ok()) continue;
+    publish();
+    replies_->send(ticket, 1, verdict.error(), true);
+    const auto holds = [ticket = ticket](const Run& run) {
+      return ticket >= run.first && ticket < run.first + run.count;
+    };
+    const auto run = std::find_if(runs.begin(), runs.end(), holds);
+    const Run behind{ticket + 1, static_cast<std::uint32_t>(run->first + run->count - ticket - 1)};
+    run->count = static_cast<std::uint32_t>(ticket - run->first);
+    if (behind.count != 0) runs.push_back(behind);
+  }
+  std::copy_if(runs.begin(), runs.end(), std::back_inserter(ended_),
+               [](const Run& run) { return run.count != 0; });
+}
+
 Result<bool> Batches::answer_front(std::size_t index) {
   auto& batches = in_flight_[index];
   if (batches.empty() || !has_what_it_needs(batches.front())) return false;
@@ -142,10 +171,10 @@ Result<bool> Batches::answer_front(std::size_t index) {
   if (!outcome.ok() && ends_the_host(outcome.code())) return outcome;
   lanes_->complete(Queue::at(index), batch.issued);
   if (outcome.ok()) {
-    ended_.insert(ended_.end(), batch.runs.begin(), batch.runs.end());
+    end(batch);
   } else {
     publish();  // what it needed is answered before it
-    for (const auto& run : batch.runs) replies_->send(run.first, run.count, outcome.error());
+    for (const auto& run : batch.runs) replies_->send(run.first, run.count, outcome.error(), true);
   }
   for (const auto& run : batch.runs) flight_->completed(run.first, run.count);
   batches.pop_front();

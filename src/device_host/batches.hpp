@@ -66,8 +66,9 @@ class Batches {
 
   /// Makes the queue wait for what a command must wait for that is to be queued on it.
   Result<void> order(Queue queue, const Lanes::Waits& waits);
-  /// The command with this ticket was queued there.
-  void add(std::uint64_t ticket, Queue queue, const Lanes::Waits& waits);
+  /// The command was queued there.
+  void add(const wire::Command& command, const AddressMap& addresses, Queue queue,
+           const Lanes::Waits& waits);
   /// The command with this ticket needs no queue and has ended well.
   void add(std::uint64_t ticket);
 
@@ -100,8 +101,16 @@ class Batches {
     std::atomic<bool> has_run{false};
     const ipc::Doorbell* bell = nullptr;
   };
+  /// A command whose result cell says whether it has failed.
+  struct Judged {
+    std::uint64_t ticket = 0;
+    const OperationInfo* info = nullptr;
+    std::vector<std::byte> op;
+    const std::byte* cell = nullptr;
+  };
   struct Batch {
     std::vector<Run> runs;
+    std::vector<Judged> judged;
     Lanes::Waits needs{};        ///< what its commands had to wait for
     Lanes::Sequence issued = 0;  ///< the place of its last command
     HeldMark mark;
@@ -119,6 +128,8 @@ class Batches {
   Result<void> call_back(Queue queue, Batch& batch);
   [[nodiscard]] bool has_what_it_needs(const Batch& batch) const;
   Result<bool> done(const Batch& batch) const;
+  /// What has ended well is noted, and what its result cells say has failed is answered so.
+  void end(const Batch& batch);
   /// Answers the oldest batch of the queue if it is done.
   Result<bool> answer_front(std::size_t index);
   /// Sends what has ended well and is not sent yet.

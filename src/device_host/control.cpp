@@ -76,7 +76,7 @@ void DeviceHost::handle(wire::ControlMessage message) {
       const auto kind = static_cast<memory::FaultKind>(head.value);
       suffer(kind);
       if (mode_ == Mode::lost) return;
-      if (lanes_.state(Lane::memory) == Lanes::State::ready)
+      if (actors_[Lane::memory].state == LaneActor::State::ready)
         (void)engine_->suffer(kind, Lane::memory);
       if (auto mark = engine_->mark(Lane::memory); mark.ok()) {
         behind_fault_.emplace(*engine_, *mark);
@@ -85,6 +85,9 @@ void DeviceHost::handle(wire::ControlMessage message) {
       }
       return;
     }
+    case ControlKind::open_library:
+      if (const auto lane = known_library_lane(message.text)) (void)lane_ready(*lane);
+      return;
     case ControlKind::free_memory:
       on_helper(head, [this, request = head]() -> Helpers::Finish {
         return [this, request, free = engine_->free_memory()] {
@@ -194,12 +197,12 @@ void DeviceHost::abandon_communicator() {
 
 void DeviceHost::connect(wire::ControlMessage message) {
   drop_held_connect();
-  const auto state = lanes_.state(Lane::collective);
-  if (state == Lanes::State::opening) {  // a lane is opened once
+  const auto state = actors_[Lane::collective].state;
+  if (state == LaneActor::State::opening) {  // a lane is opened once
     held_connect_ = std::move(message);
     return;
   }
-  const bool opens = state == Lanes::State::absent;
+  const bool opens = state == LaneActor::State::absent;
   const auto head = message.head;
   auto contributions = wire::unpack_blobs(message.fd.get());
   if (!contributions.ok()) return answer(head, contributions.error());
@@ -216,11 +219,11 @@ void DeviceHost::connect(wire::ControlMessage message) {
           if (opens) collective_lane_opened(open);
         };
       });
-  if (started && opens) lanes_.set_state(Lane::collective, Lanes::State::opening);
+  if (started && opens) actors_[Lane::collective].state = LaneActor::State::opening;
 }
 
 void DeviceHost::collective_lane_opened(bool open) {
-  lanes_.set_state(Lane::collective, open ? Lanes::State::ready : Lanes::State::absent);
+  actors_[Lane::collective].state = open ? LaneActor::State::ready : LaneActor::State::absent;
   if (held_connect_) connect(*std::exchange(held_connect_, std::nullopt));
 }
 
@@ -250,6 +253,7 @@ void DeviceHost::quiesce(const Control& request) {
 void DeviceHost::finish_quiesce() {
   lanes_.complete_all();
   set_aside_.clear();
+  held_answers_.clear();
   answer(*std::exchange(quiescing_, std::nullopt), {});
 }
 

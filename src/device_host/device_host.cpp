@@ -73,6 +73,7 @@ DeviceHost::DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segme
           ipc::Doorbell(UniqueFd(options.reply_bell_fd))),
       batches_(*engine_, lanes_, replies_, flight_,
                static_cast<wire::Completion>(options.completion), std::move(host_fn_bell)),
+      set_aside_(&header().set_aside),
       helpers_(std::move(helper_bell)) {}
 
 DeviceHost::~DeviceHost() {
@@ -85,8 +86,9 @@ int DeviceHost::run() {
   header().life.hold();
   header().host_pid.store(::getpid());
   send({.kind = wire::ControlKind::ready}, describe(engine_->description()).dump());
-  // Before there are collectives: see open_lane().
-  for (std::size_t i = 0; i < kLaneCount; ++i) open_lane(static_cast<Lane>(i));
+  for (const auto lane :
+       {Lane::memory, Lane::host_to_device, Lane::device_to_host, Lane::collective})
+    open_lane(lane);
   if (options_.standby != 0) {
     (void)helpers_.start([this]() -> Helpers::Finish {
       (void)engine_->prepare_connect();  // forming itself will say what is wrong
@@ -121,6 +123,7 @@ int DeviceHost::run() {
 bool DeviceHost::complete() {
   if (mode_ == Mode::lost) return false;
   if (quiescing_) {
+    if (working_ != 0) return false;
     const auto drained = batches_.drained();
     if (!drained.ok()) lose(drained.error());
     if (drained.ok() && !*drained) return false;

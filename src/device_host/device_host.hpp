@@ -16,6 +16,7 @@
 #include "device_host/engine/engine.hpp"
 #include "device_host/flight_log.hpp"
 #include "device_host/helpers.hpp"
+#include "device_host/lane_actor.hpp"
 #include "device_host/lanes.hpp"
 #include "device_host/rendezvous.hpp"
 #include "device_host/replies.hpp"
@@ -27,9 +28,9 @@ namespace troupe::host {
 ///
 /// One thread, the reactor, goes round: it takes commands from the ring and queues them on the
 /// engine's queues in program order, answers the batches that are done, serves control messages,
-/// and stamps its heartbeat. It never blocks: what may take long runs on helper threads, while a
-/// library is being made the command that needs it (and those behind it) waits in the ring, and
-/// what would block until other ranks come is set aside. It owns nothing that cannot be made again.
+/// and stamps its heartbeat. It never blocks: what may take long runs on helper threads, and a
+/// command whose library is being opened or is at work, or that would wait until other ranks come,
+/// is set aside. It owns nothing that cannot be made again.
 class DeviceHost {
  public:
   /// Takes the descriptors in `options`.
@@ -63,10 +64,11 @@ class DeviceHost {
   bool issue_set_aside();
   enum class Step { queued, blocked, ended };
   enum class Source { ring, set_aside };
-  Step issue_one(std::span<const std::byte> record, Source source);
+  /// `entry`: that of a command which is set aside.
+  Step issue_one(std::span<const std::byte> record, SetAside::Entry* entry);
   /// What to do with command_ if not all of its operands are mapped; nothing: they are.
   std::optional<Step> check_mapped(Source source);
-  Step issue_on_lane(std::span<const std::byte> record, Source source);
+  Step issue_on_lane(std::span<const std::byte> record, SetAside::Entry* entry);
   /// Queues command_ on the engine.
   Result<void> run(const Call& call);
   /// Whether what a collective names is there in the communicator's world. Errors: invalid.
@@ -86,11 +88,29 @@ class DeviceHost {
   void take(Source source) {
     if (source == Source::ring) commands_.pop();
   }
+  /// The engine has not taken the command.
+  Step not_queued(std::uint64_t ticket, Source source, const Result<void>& outcome);
   /// The command needs no lane, or failed before it got to one.
   Step answered(std::uint64_t ticket, Source source, const Result<void>& outcome);
   Step corrupt(const Error& error);
-  bool lane_ready(Lane lane);
+
+  // libraries.cpp
+  /// Whether a command can be queued on the lane now; if its library is not open, begins to open
+  /// it. Errors: why it cannot be opened, or was given up.
+  Result<bool> lane_ready(Lane lane);
   void open_lane(Lane lane);
+  void lane_opened(Lane lane, const Result<void>& opened, const Result<void>& detour);
+  /// A call of the lane's library has failed, and the context is sound.
+  void library_failed(Lane lane, const Error& error);
+  /// A command that may block is carried out on a thread of its library.
+  struct Work;
+  /// Begins to carry out the entry's command. Errors: the engine's; nothing has begun.
+  Result<void> begin_work(SetAside::Entry& entry, Queue queue, const Lanes::Waits& waits);
+  void work_ended(Work& work, const Result<void>& outcome);
+  /// Tells the engine's halves what is about to be written, or remembers it for one at work.
+  void note_overwritten(std::span<const OperandUse> operands);
+
+  // issue.cpp
   /// Has a helper connect this rank with peers; no collective is queued meanwhile.
   void open_links(std::vector<Link> links);
   void suffer(memory::FaultKind kind);
@@ -140,8 +160,10 @@ class DeviceHost {
   std::unique_ptr<Engine> engine_;
   AddressMap addresses_;
   Lanes lanes_;
-  std::array<std::optional<Error>, kLaneCount>
-      lane_errors_;  ///< why the last attempt to open it failed
+  LaneActors actors_;
+  std::size_t working_ = 0;  ///< actors that are
+  /// Outcomes of work that ended while nothing was answered.
+  std::vector<std::pair<std::uint64_t, Error>> held_answers_;
   ipc::RingConsumer commands_;
   Replies replies_;
   Batches batches_;

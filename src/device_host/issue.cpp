@@ -25,6 +25,8 @@ bool process_fault(memory::FaultKind kind) {
 
 bool DeviceHost::issue() {
   if (mode_ != Mode::active) return false;
+  for (const auto& [ticket, error] : held_answers_) replies_.send(ticket, 1, error, true);
+  held_answers_.clear();
   bool any = std::exchange(set_aside_due_, false) && issue_set_aside();
   while (mode_ == Mode::active && batches_.open_count() < Batches::kMaxCommands) {
     const auto record = commands_.front();
@@ -35,7 +37,7 @@ bool DeviceHost::issue() {
     }
     if (record->empty()) break;
     if (!any) flight_.stamp();
-    const auto step = issue_one(*record, Source::ring);
+    const auto step = issue_one(*record, nullptr);
     blocked_ = step == Step::blocked && batches_.open_count() == 0;
     if (step != Step::queued) break;
     any = true;
@@ -45,12 +47,13 @@ bool DeviceHost::issue() {
 }
 
 bool DeviceHost::issue_set_aside() {
-  return set_aside_.offer([this](std::span<const std::byte> record) {
-    return mode_ == Mode::active && issue_one(record, Source::set_aside) == Step::queued;
+  return set_aside_.offer([this](SetAside::Entry& entry) {
+    return mode_ == Mode::active && issue_one(entry.record, &entry) == Step::queued;
   });
 }
 
-DeviceHost::Step DeviceHost::issue_one(std::span<const std::byte> record, Source source) {
+DeviceHost::Step DeviceHost::issue_one(std::span<const std::byte> record, SetAside::Entry* entry) {
+  const auto source = entry == nullptr ? Source::ring : Source::set_aside;
   if (auto decoded = command_.decode(record); !decoded) return corrupt(decoded.error());
   const auto ticket = command_.header().ticket;
   const auto flags = command_.header().flags;
@@ -70,7 +73,16 @@ DeviceHost::Step DeviceHost::issue_one(std::span<const std::byte> record, Source
     suffer(fault->kind);
     return Step::ended;
   }
-  return issue_on_lane(record, source);
+  if (const auto* const library = command_.as<memory::LibraryFault>(); library != nullptr) {
+    note_issued(ticket);
+    const auto lane = known_library_lane(library->name());
+    if (lane) actors_[*lane].fails_next = true;
+    return answered(
+        ticket, source,
+        lane ? Result<void>()
+             : Error{Errc::invalid, 0, "there is no library " + std::string(library->name())});
+  }
+  return issue_on_lane(record, entry);
 }
 
 std::optional<DeviceHost::Step> DeviceHost::check_mapped(Source source) {
@@ -93,21 +105,22 @@ std::optional<DeviceHost::Step> DeviceHost::check_mapped(Source source) {
       {Errc::internal, 0, std::string(command_.name()) + ": an operand is out of bounds"});
 }
 
-DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record, Source source) {
+DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record,
+                                           SetAside::Entry* entry) {
+  const auto source = entry == nullptr ? Source::ring : Source::set_aside;
   const auto ticket = command_.header().ticket;
   const auto& info = command_.info();
   const auto operands = command_.operands();
-  const auto lane = info.lane(command_.op());
+  const auto lane = command_.lane();
   const auto waits = lanes_.waits_of(operands);
   const auto queue = lanes_.queue_of(lane, waits);
-  if (!lane_ready(lane)) {
-    auto& error = lane_errors_[static_cast<std::size_t>(lane)];
-    return error ? answered(ticket, source, *std::exchange(error, std::nullopt)) : Step::blocked;
-  }
   const bool collective = info.traits.collective;
-  const bool behind_others = source == Source::ring && set_aside_.before(operands, collective) != 0;
+  const bool behind_others = source == Source::ring && set_aside_.holds_up(operands, collective);
+  const auto ready = lane_ready(lane);
+  if (!ready.ok() && !behind_others) return answered(ticket, source, ready.error());
   const bool full = lanes_.issued(queue) - lanes_.completed(queue) >= kMaxForPeers;
-  bool blocks = behind_others || (full && lanes_.waits_for_peers(queue, waits));
+  const bool open = ready.ok() && *ready;
+  bool blocks = behind_others || !open || (full && lanes_.waits_for_peers(queue, waits));
   if (collective) {
     if (const auto fits = fits_world(); !fits.ok() && !blocks) {
       if (rendezvous_->refuse(info, command_.op())) return answered(ticket, source, fits.error());
@@ -119,48 +132,57 @@ DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record, So
       blocks = !*met;
     }
   }
-  const Call call(queue, addresses_, command_.tail());
+  const Call call(queue, addresses_, command_.parts());
   std::vector<Link> links;
   if (collective && !blocks && !opening_links_)
     links = engine_->new_links(info, command_.op(), call);
   blocks |= (collective && opening_links_) || !links.empty();
-  if (blocks && source == Source::set_aside) {
+  const bool works = !blocks && engine_->blocks(info, command_.op(), call);
+  if (source == Source::set_aside && (blocks || works)) {
     if (!links.empty()) open_links(std::move(links));
-    return Step::blocked;
+    // What waits for other ranks would keep the library from its other commands.
+    if (blocks || lanes_.waits_for_peers(queue, waits)) return Step::blocked;
+    const auto begun = begin_work(*entry, queue, waits);
+    return begun.ok() ? Step::blocked : not_queued(ticket, source, begun);
   }
-  if (blocks) {
+  if (blocks || works) {
     if (set_aside_.full()) return Step::blocked;
-    set_aside_.add(record, operands, collective);
+    set_aside_.add(ticket, record, operands, collective);
     set_aside_due_ = true;
     note_taken(ticket);
     commands_.pop();
     return Step::queued;
   }
+  if (entry != nullptr) set_aside_.begin(*entry);
   note_issued(ticket);
-  for (const auto& use : operands) {
-    if (use.access != Access::read) engine_->overwrites(*use.range);
-  }
+  note_overwritten(operands);
   auto outcome = batches_.order(queue, waits);
   if (outcome.ok()) outcome = run(call);
   if (outcome.ok()) {
     lanes_.queued(operands, queue, waits);
-    batches_.add(ticket, queue, waits);
+    batches_.add(command_, addresses_, queue, waits);
     take(source);
     return Step::queued;
   }
   if (outcome.code() == Errc::peer_lost) {
     // Part of it may run until the communicator is aborted: it is in flight, and unanswered.
     lanes_.queued(operands, queue, waits);
-    batches_.add(ticket, queue, waits);
+    batches_.add(command_, addresses_, queue, waits);
     take(source);
     break_communicator(outcome.error());
     return Step::ended;
   }
+  return not_queued(ticket, source, outcome);
+}
+
+DeviceHost::Step DeviceHost::not_queued(std::uint64_t ticket, Source source,
+                                        const Result<void>& outcome) {
   if (outcome.code() == Errc::would_block) return Step::blocked;
   if (outcome.code() == Errc::device_lost || outcome.code() == Errc::device_failed) {
     lose(outcome.error());
     return Step::ended;
   }
+  if (outcome.code() == Errc::library) library_failed(command_.lane(), outcome.error());
   return answered(ticket, source, outcome);
 }
 
@@ -171,6 +193,8 @@ Result<void> DeviceHost::run(const Call& call) {
     suffer(fault->kind);
     return engine_->suffer(fault->kind, call.queue());
   }
+  if (std::exchange(actors_[call.queue().lane].fails_next, false))
+    return Error{Errc::library, 0, std::string(command_.name()) + ": fails, as was ordered"};
   return engine_->run(command_.info(), command_.op(), call);
 }
 
@@ -195,34 +219,6 @@ DeviceHost::Step DeviceHost::corrupt(const Error& error) {
   lose(error);
   end(wire::kExitCorrupt);
   return Step::ended;
-}
-
-bool DeviceHost::lane_ready(Lane lane) {
-  if (lanes_.state(lane) == Lanes::State::ready) return true;
-  if (lanes_.state(lane) == Lanes::State::absent && !lane_errors_[static_cast<std::size_t>(lane)])
-    open_lane(lane);
-  return false;
-}
-
-void DeviceHost::open_lane(Lane lane) {
-  const bool started = helpers_.start([this, lane]() -> Helpers::Finish {
-    auto opened = engine_->open_queue(lane);
-    // Its detour at once: what a library does when it is opened may wait for all that runs, and by
-    // the time that the detour is needed that is a collective.
-    const auto beside = opened.ok() && lane != Lane::collective ? engine_->open_queue({lane, true})
-                                                                : Result<void>();
-    return [this, lane, opened = std::move(opened), beside] {
-      if (opened.code() == Errc::device_lost || opened.code() == Errc::device_failed) {
-        lose(opened.error());
-      } else if (!opened.ok()) {
-        lane_errors_[static_cast<std::size_t>(lane)] = opened.error();
-      }
-      if (lane == Lane::collective) return collective_lane_opened(opened.ok());
-      lanes_.set_state(lane, opened.ok() ? Lanes::State::ready : Lanes::State::absent);
-      if (!beside.ok()) lanes_.give_up_detour(lane);
-    };
-  });
-  if (started) lanes_.set_state(lane, Lanes::State::opening);
 }
 
 void DeviceHost::open_links(std::vector<Link> links) {

@@ -7,9 +7,8 @@
 
 namespace troupe::host {
 
-/// The queues' side of the order: which are open, what stands on them, what a command has to wait
-/// for and which queue it takes. A queue whose library cannot be made fails alone: its commands are
-/// answered with the error, and the next one makes a new attempt. The reactor's thread only.
+/// The queues' side of the order: what stands on them, what a command has to wait for and which
+/// queue it takes. The reactor's thread only.
 ///
 /// A collective waits for other ranks, maybe for long, and so does every command that depends on
 /// one and every command behind such a command on its queue. No other command may wait with them:
@@ -20,9 +19,6 @@ class Lanes {
   using Sequence = HazardTracker::Sequence;
   using Waits = HazardTracker::Waits;
 
-  enum class State { absent, opening, ready };
-  [[nodiscard]] State state(Lane lane) const { return at(lane).state; }
-  void set_state(Lane lane, State state) { at(lane).state = state; }
   /// The lane's detour cannot be opened: all of its commands take the lane's own queue.
   void give_up_detour(Lane lane) { at(lane).no_detour = true; }
 
@@ -55,7 +51,6 @@ class Lanes {
 
  private:
   struct QueueState {
-    State state = State::absent;
     bool no_detour = false;
     Sequence issued = 0;
     Sequence first_for_peers = 0;  ///< of those that wait for peers; 0: none does

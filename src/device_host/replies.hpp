@@ -19,9 +19,11 @@ class Replies {
  public:
   Replies(ipc::RingProducer ring, ipc::Doorbell bell) : ring_(ring), bell_(std::move(bell)) {}
 
-  /// Tickets [first, first + count) ended like this.
-  void send(std::uint64_t first, std::uint32_t count, const Result<void>& outcome) {
-    waiting_.push_back({first, count, outcome});
+  /// Tickets [first, first + count) ended like this. `spoilt`: they had begun, and what they were
+  /// to write is not to be used.
+  void send(std::uint64_t first, std::uint32_t count, const Result<void>& outcome,
+            bool spoilt = false) {
+    waiting_.push_back({first, count, outcome, spoilt});
     flush();
   }
   /// True once nothing waits for room.
@@ -37,6 +39,7 @@ class Replies {
     std::uint64_t first;
     std::uint32_t count;
     Result<void> outcome;
+    bool spoilt;
   };
 
   bool write(const Reply& reply, bool& wake) {
@@ -48,10 +51,12 @@ class Replies {
     if (!room.ok())
       return true;  // the rank's side is nonsense: it will end us, nothing to say it with
     if (room->empty()) return false;
-    const wire::ReplyHeader header{reply.first, reply.count,
+    const wire::ReplyHeader header{reply.first,
+                                   reply.count,
                                    static_cast<std::uint32_t>(reply.outcome.code()),
                                    reply.outcome.ok() ? 0 : reply.outcome.error().native,
-                                   static_cast<std::uint32_t>(text.size())};
+                                   static_cast<std::uint16_t>(text.size()),
+                                   reply.spoilt ? wire::kSpoilt : std::uint16_t{0}};
     std::memcpy(room->data(), &header, sizeof header);
     if (!text.empty()) std::memcpy(room->data() + sizeof header, text.data(), text.size());
     wake |= ring_.commit();

@@ -1,8 +1,14 @@
 #include "device_host/set_aside.hpp"
 
+#include <troupe/lib/overlap.hpp>
+
 #include <algorithm>
 
 namespace troupe::host {
+
+SetAside::SetAside(wire::SetAsideTickets* seen) : seen_(seen) {
+  for (std::size_t slot = kMax; slot > 0; --slot) free_slots_.push_back(slot - 1);
+}
 
 SetAside::Number SetAside::newest_collective() const {
   const auto it = std::find_if(entries_.rbegin(), entries_.rend(),
@@ -10,25 +16,89 @@ SetAside::Number SetAside::newest_collective() const {
   return it == entries_.rend() ? 0 : it->number;
 }
 
-SetAside::Number SetAside::before(std::span<const OperandUse> operands, bool collective) const {
-  if (entries_.empty()) return 0;
+bool SetAside::may_conflict(std::span<const OperandUse> operands, bool collective) const {
+  if (entries_.empty()) return false;
+  if (collective && newest_collective() != 0) return true;
   HazardTracker::Waits waits{};
   for (const auto& use : operands) hazards_.collect(*use.range, use.access, waits);
-  const auto newest =
-      collective ? std::max(waits[kPlace.index()], newest_collective()) : waits[kPlace.index()];
-  return newest < entries_.front().number ? 0 : newest;
+  return waits[kPlace.index()] >= entries_.front().number;
 }
 
-void SetAside::add(std::span<const std::byte> record, std::span<const OperandUse> operands,
-                   bool collective) {
+bool SetAside::holds_up(std::span<const OperandUse> operands, bool collective) const {
+  return !conflicts(operands, collective).empty();
+}
+
+std::vector<SetAside::Number> SetAside::conflicts(std::span<const OperandUse> operands,
+                                                  bool collective) const {
+  std::vector<Number> numbers;
+  if (!may_conflict(operands, collective)) return numbers;
+  const auto conflict = [&](const std::pair<Operand, Access>& other) {
+    return std::any_of(operands.begin(), operands.end(), [&](const OperandUse& use) {
+      return (use.access != Access::read || other.second != Access::read) &&
+             troupe::detail::overlap(*use.range, other.first);
+    });
+  };
+  for (const auto& entry : entries_) {
+    if ((collective && entry.collective) ||
+        std::any_of(entry.uses.begin(), entry.uses.end(), conflict))
+      numbers.push_back(entry.number);
+  }
+  return numbers;
+}
+
+bool SetAside::contains(Number number) const {
+  const auto it =
+      std::lower_bound(entries_.begin(), entries_.end(), number,
+                       [](const Entry& entry, Number sought) { return entry.number < sought; });
+  return it != entries_.end() && it->number == number;
+}
+
+bool SetAside::is_free(Entry& entry) const {
+  std::erase_if(entry.behind, [this](Number number) { return !contains(number); });
+  return !entry.held && entry.behind.empty();
+}
+
+void SetAside::add(std::uint64_t ticket, std::span<const std::byte> record,
+                   std::span<const OperandUse> operands, bool collective) {
+  check(!full(), "more commands are set aside than there is room for");
   Entry entry{.number = ++newest_,
-              .behind = before(operands, collective),
+              .behind = conflicts(operands, collective),
               .collective = collective,
+              .slot = free_slots_.back(),
               .record = {record.begin(), record.end()},
               .uses = {}};
+  free_slots_.pop_back();
   for (const auto& use : operands) entry.uses.emplace_back(*use.range, use.access);
   note(entry);
+  if (seen_ != nullptr) seen_->put(entry.slot, ticket);
   entries_.push_back(std::move(entry));
+}
+
+void SetAside::begin(const Entry& entry) {
+  if (seen_ != nullptr) seen_->clear(entry.slot);
+}
+
+void SetAside::free_slot(const Entry& entry) {
+  begin(entry);
+  free_slots_.push_back(entry.slot);
+}
+
+std::deque<SetAside::Entry>::iterator SetAside::find(Number number) {
+  const auto it = std::find_if(entries_.begin(), entries_.end(),
+                               [number](const Entry& entry) { return entry.number == number; });
+  check(it != entries_.end(), "no such command is set aside");
+  return it;
+}
+
+void SetAside::erase(Number number) {
+  const auto it = find(number);
+  free_slot(*it);
+  entries_.erase(it);
+  note_gone(1);
+}
+
+void SetAside::release(Number number) {
+  find(number)->held = false;
 }
 
 void SetAside::note(const Entry& entry) {
@@ -36,14 +106,19 @@ void SetAside::note(const Entry& entry) {
     hazards_.record(operand, access, kPlace, entry.number);
 }
 
-void SetAside::note_all() {
+void SetAside::note_gone(std::size_t count) {
+  gone_ += count;
+  if (gone_ == 0 || (gone_ < entries_.size() && !entries_.empty())) return;
+  gone_ = 0;
   hazards_.clear();
   for (const auto& entry : entries_) note(entry);
 }
 
 void SetAside::clear() {
+  for (const auto& entry : entries_) free_slot(entry);
   entries_.clear();
   hazards_.clear();
+  gone_ = 0;
 }
 
 }  // namespace troupe::host

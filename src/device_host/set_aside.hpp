@@ -7,67 +7,90 @@
 #include <utility>
 #include <vector>
 
+#include "common/wire/set_aside_tickets.hpp"
 #include "device_host/hazards.hpp"
 
 namespace troupe::host {
 
 /// Commands that have left the ring and are not queued yet: to queue them would block the reactor
-/// until other ranks have come, or they depend on one of which that is true. What stands behind
-/// them in the ring is not held up by that. The reactor's thread only.
+/// until other ranks have come, their library is being opened or at work, or they depend on a
+/// command of which that is true. What stands behind them in the ring is not held up by that. The
+/// reactor's thread only.
 class SetAside {
  public:
   /// Beyond that the next one waits in the ring, and everything behind it.
-  static constexpr std::size_t kMax = 1024;
+  static constexpr std::size_t kMax = wire::SetAsideTickets::kCapacity;
   using Number = std::uint64_t;  ///< from 1, in program order
 
   struct Entry {
     Number number = 0;
-    Number behind = 0;  ///< must not be queued before all up to this one are; 0: needs none
+    std::vector<Number> behind;  ///< must not be queued before these are
     bool collective = false;
+    bool held = false;     ///< its library's thread carries it out: it is not offered
+    std::size_t slot = 0;  ///< in the list that the rank sees
     std::vector<std::byte> record;
     std::vector<std::pair<Operand, Access>> uses;
   };
 
+  /// `seen`: the list that the rank sees, if there is one; outlives this.
+  explicit SetAside(wire::SetAsideTickets* seen = nullptr);
+
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
   [[nodiscard]] bool full() const noexcept { return entries_.size() >= kMax; }
 
-  /// The newest entry that a command must stay behind: one that it conflicts with, or, among
-  /// collectives, any other, because these keep one order. 0: none.
-  [[nodiscard]] Number before(std::span<const OperandUse> operands, bool collective) const;
+  /// Whether a command must stay behind any of them: it conflicts with one, or both are
+  /// collectives, because these keep one order.
+  [[nodiscard]] bool holds_up(std::span<const OperandUse> operands, bool collective) const;
 
-  void add(std::span<const std::byte> record, std::span<const OperandUse> operands,
-           bool collective);
+  void add(std::uint64_t ticket, std::span<const std::byte> record,
+           std::span<const OperandUse> operands, bool collective);
 
-  /// Offers those that wait for no other entry to `queue_it(record)`, in order; those for which it
+  /// Offers those that wait for no other entry to `queue_it(entry)`, in order; those for which it
   /// returns true are gone. True if any is.
   template <class QueueIt>
   bool offer(const QueueIt& queue_it) {
-    bool any = false, any_behind_others = false;
+    std::size_t gone = 0;
     for (auto it = entries_.begin(); it != entries_.end();) {
-      const bool free = it->behind < entries_.front().number;
-      if (free && queue_it(std::span<const std::byte>(it->record))) {
-        any_behind_others |= it != entries_.begin();
+      if (is_free(*it) && queue_it(*it)) {
+        free_slot(*it);
         it = entries_.erase(it);
-        any = true;
+        ++gone;
       } else {
         ++it;
       }
     }
-    // Of those that left from the front the numbers say so.
-    if (any_behind_others || (any && entries_.empty())) note_all();
-    return any;
+    note_gone(gone);
+    return gone != 0;
   }
+  /// The entry's command is about to be given to somebody: from now on it may have begun.
+  void begin(const Entry& entry);
+  /// An entry that was held has ended, or is to be offered again.
+  void erase(Number number);
+  void release(Number number);
   void clear();
 
  private:
   static constexpr Queue kPlace{};  ///< where the tracker believes all of them to stand
 
   [[nodiscard]] Number newest_collective() const;
+  /// False: conflicts() has none. Quick, however many are set aside.
+  [[nodiscard]] bool may_conflict(std::span<const OperandUse> operands, bool collective) const;
+  /// Those that a command must stay behind.
+  [[nodiscard]] std::vector<Number> conflicts(std::span<const OperandUse> operands,
+                                              bool collective) const;
+  [[nodiscard]] bool is_free(Entry& entry) const;
+  [[nodiscard]] bool contains(Number number) const;
+  [[nodiscard]] std::deque<Entry>::iterator find(Number number);
+  void free_slot(const Entry& entry);
   void note(const Entry& entry);
-  void note_all();
+  /// Entries have left. Their traces stay until there are more of them than entries.
+  void note_gone(std::size_t count);
 
+  wire::SetAsideTickets* seen_;
+  std::vector<std::size_t> free_slots_;
   std::deque<Entry> entries_;
   HazardTracker hazards_;
+  std::size_t gone_ = 0;  ///< entries that have left traces there
   Number newest_ = 0;
 };
 

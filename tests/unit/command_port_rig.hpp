@@ -55,15 +55,19 @@ class HostEnd {
     static const Result<void> kSuccess;
     return answer(first, count, kSuccess);
   }
-  bool answer(std::uint64_t first, std::uint32_t count, const Result<void>& outcome) {
+  bool answer(std::uint64_t first, std::uint32_t count, const Result<void>& outcome,
+              std::uint16_t flags = 0) {
     const std::string_view text =
         outcome.ok() ? std::string_view{} : std::string_view(outcome.error().message);
     auto room = replies_.reserve(sizeof(wire::ReplyHeader) + text.size());
     EXPECT_TRUE(room.ok());
     if (!room.ok() || room->empty()) return false;
-    const wire::ReplyHeader reply{first, count, static_cast<std::uint32_t>(outcome.code()),
+    const wire::ReplyHeader reply{first,
+                                  count,
+                                  static_cast<std::uint32_t>(outcome.code()),
                                   outcome.ok() ? 0 : outcome.error().native,
-                                  static_cast<std::uint32_t>(text.size())};
+                                  static_cast<std::uint16_t>(text.size()),
+                                  flags};
     std::memcpy(room->data(), &reply, sizeof reply);
     if (!text.empty()) std::memcpy(room->data() + sizeof reply, text.data(), text.size());
     if (replies_.commit()) link_->reply_bell().ring();

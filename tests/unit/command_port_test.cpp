@@ -70,6 +70,26 @@ TEST(CommandPort, AnswersThatMakeNoSenseHitNobody) {
   EXPECT_TRUE(rig.port.corrupt()) << "more tickets than there can be";
 }
 
+TEST(CommandPort, WhatACommandHasSpoiltGoesStaleBeforeItsFutureTells) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  const auto a = rig.operand(rig.add_buffer()), b = rig.operand(rig.add_buffer());
+  const auto refused = rig.copy(a, b), spoilt = rig.copy(b, a);
+  bool valid = true;
+  const_cast<Future<void>&>(spoilt).on_ready(
+      [&](const Result<void>&) { valid = rig.port.valid(a.buffer, a.generation); });
+  host.take(2);
+  host.answer(1, 1, Error{Errc::library, 1, "it has not begun"});
+  host.answer(2, 1, Error{Errc::numeric, 3, "not definite"}, wire::kSpoilt);
+  rig.port.drain();
+  EXPECT_EQ(refused.wait().code(), Errc::library);
+  EXPECT_EQ(spoilt.wait().code(), Errc::numeric);
+  EXPECT_EQ(spoilt.wait().error().native, 3);
+  EXPECT_FALSE(valid);
+  EXPECT_TRUE(rig.port.valid(b.buffer, b.generation)) << "nothing was done to it";
+  EXPECT_EQ(rig.copy(a, b).wait().code(), Errc::stale);
+}
+
 TEST(CommandPort, AnUnknownErrorClassIsInternal) {
   PortRig rig;
   HostEnd host(rig.link);
@@ -180,7 +200,8 @@ TEST(CommandPort, StaleReferencesAreRefusedBeforeAnythingIsSent) {
     EXPECT_EQ(rig.copy(operand, good).wait().code(), Errc::stale);
     EXPECT_EQ(rig.copy(good, operand).wait().code(), Errc::stale);
     TailOperand transfer = collective::received(operand, 0);
-    const auto sent = detail::submit(rig.port, collective::Exchange{DType::f64}, {&transfer, 1}, 0);
+    const auto sent =
+        detail::submit(rig.port, collective::Exchange{DType::f64}, Parts(std::span(&transfer, 1)));
     EXPECT_EQ(sent.wait().code(), Errc::stale);
   };
   wrong([](Operand& operand) { ++operand.generation; });

@@ -70,7 +70,7 @@ TEST(CommunicatorEnd, AFailureStaysUntilTheNextCommunicator) {
               Errc::peer_lost);
     EXPECT_EQ(rig.engine->synchronize(Lane::collective).code(), Errc::peer_lost);
   }
-  EXPECT_TRUE(rig.engine->synchronize(Lane::blas).ok());
+  EXPECT_TRUE(rig.engine->synchronize(library_lane("blas")).ok());
   world.connect();
   EXPECT_TRUE(rig.engine->synchronize(Lane::collective).ok());
   expect_sum_works(world);

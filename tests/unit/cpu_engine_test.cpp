@@ -163,14 +163,14 @@ TEST(CpuEngineLanes, AMarkIsReachedOnlyAfterWhatStandsBeforeIt) {
   Gate gate;
   Rig rig;
   const auto x = rig.put(std::vector<float>{1});
-  ASSERT_TRUE(rig.engine->call_when_reached(Lane::blas, Gate::pass, &gate));
+  ASSERT_TRUE(rig.engine->call_when_reached(library_lane("blas"), Gate::pass, &gate));
   ASSERT_TRUE(rig.queue(blas::Scal{DType::f32, 1, 1, by_value<float>(2), x}));
-  const auto mark = rig.engine->mark(Lane::blas).take();
+  const auto mark = rig.engine->mark(library_lane("blas")).take();
   gate.wait_until_entered();
   EXPECT_FALSE(rig.engine->reached(mark).take());
   EXPECT_EQ(rig.get<float>(x)[0], 1);
   gate.open();
-  ASSERT_TRUE(rig.engine->synchronize(Lane::blas));
+  ASSERT_TRUE(rig.engine->synchronize(library_lane("blas")));
   EXPECT_TRUE(rig.engine->reached(mark).take());
   EXPECT_EQ(rig.get<float>(x)[0], 2);
   rig.engine->release(mark);
@@ -183,19 +183,19 @@ TEST(CpuEngineLanes, ALaneWaitsForAMarkOfTheOtherWorkerAndOnlyThen) {
   const auto x = rig.put(std::vector<float>{1}), y = rig.put(std::vector<float>{0}),
              z = rig.put(std::vector<float>{0});
   // blas: gate, x = 2x; collective waits: y = x; blas waits for that: z = y.
-  ASSERT_TRUE(rig.engine->call_when_reached(Lane::blas, Gate::pass, &gate));
+  ASSERT_TRUE(rig.engine->call_when_reached(library_lane("blas"), Gate::pass, &gate));
   ASSERT_TRUE(rig.queue(blas::Scal{DType::f32, 1, 1, by_value<float>(2), x}));
-  const auto scaled = rig.engine->mark(Lane::blas).take();
+  const auto scaled = rig.engine->mark(library_lane("blas")).take();
   ASSERT_TRUE(rig.engine->wait(Lane::collective, scaled));
   rig.engine->release(scaled);  // while the lane still waits for it
   ASSERT_TRUE(rig.queue(collective::AllReduce{DType::f32, ReduceOp::sum, 0, 1, x, y}));
   const auto reduced = rig.engine->mark(Lane::collective).take();
-  ASSERT_TRUE(rig.engine->wait(Lane::blas, reduced));
+  ASSERT_TRUE(rig.engine->wait(library_lane("blas"), reduced));
   ASSERT_TRUE(rig.queue(blas::Copy{DType::f32, 1, 1, 1, y, z}));
   std::this_thread::sleep_for(20ms);
   EXPECT_FALSE(rig.engine->reached(reduced).take());
   gate.open();
-  ASSERT_TRUE(rig.engine->synchronize(Lane::blas));
+  ASSERT_TRUE(rig.engine->synchronize(library_lane("blas")));
   EXPECT_EQ(rig.get<float>(z)[0], 2);
   rig.engine->release(reduced);
 }
@@ -205,7 +205,7 @@ TEST(CpuEngineLanes, CommunicationOverlapsComputation) {
   Rig rig;
   connect_alone(*rig.engine);
   const auto x = rig.put(std::vector<float>{3}), y = rig.put(std::vector<float>{0});
-  ASSERT_TRUE(rig.engine->call_when_reached(Lane::blas, Gate::pass, &gate));
+  ASSERT_TRUE(rig.engine->call_when_reached(library_lane("blas"), Gate::pass, &gate));
   ASSERT_TRUE(rig.execute(collective::AllReduce{DType::f32, ReduceOp::sum, 0, 1, x, y}));
   EXPECT_EQ(rig.get<float>(y)[0], 3);
   gate.open();
@@ -216,7 +216,7 @@ TEST(CpuEngineLanes, TheSignalComesForEveryArming) {
   const auto x = rig.put(std::vector<float>(64));
   for (int i = 0; i < 2000; ++i) {
     ASSERT_TRUE(rig.queue(blas::Scal{DType::f32, 64, 1, by_value<float>(2), x}));
-    const auto mark = rig.engine->mark(Lane::blas).take();
+    const auto mark = rig.engine->mark(library_lane("blas")).take();
     while (!rig.engine->reached(mark).take()) {
       rig.engine->arm();
       if (rig.engine->reached(mark).take()) break;
@@ -231,7 +231,7 @@ TEST(CpuEngineLanes, TheSignalComesForEveryArming) {
 
 TEST(CpuEngineLanes, NoSignalWithoutArming) {
   Rig rig;
-  ASSERT_TRUE(rig.engine->synchronize(Lane::blas));
+  ASSERT_TRUE(rig.engine->synchronize(library_lane("blas")));
   ::pollfd polled{rig.engine->completion_fd(), POLLIN, 0};
   EXPECT_EQ(::poll(&polled, 1, 0), 0);
 }
@@ -240,7 +240,7 @@ TEST(CpuEngineLanes, AFullQueueSaysSoAndMarksStillFit) {
   Gate gate;
   Rig rig;
   const auto x = rig.put(std::vector<float>{1});
-  ASSERT_TRUE(rig.engine->call_when_reached(Lane::blas, Gate::pass, &gate));
+  ASSERT_TRUE(rig.engine->call_when_reached(library_lane("blas"), Gate::pass, &gate));
   gate.wait_until_entered();
   const blas::Scal scal{DType::f32, 1, 1, by_value<float>(1), x};
   std::size_t queued = 0;
@@ -248,9 +248,9 @@ TEST(CpuEngineLanes, AFullQueueSaysSoAndMarksStillFit) {
   while ((last = rig.queue(scal)).ok()) ASSERT_LE(++queued, 65536u);
   EXPECT_EQ(queued, 65536u);
   EXPECT_EQ(last.code(), Errc::would_block);
-  const auto mark = rig.engine->mark(Lane::blas).take();
+  const auto mark = rig.engine->mark(library_lane("blas")).take();
   gate.open();
-  ASSERT_TRUE(rig.engine->synchronize(Lane::blas));
+  ASSERT_TRUE(rig.engine->synchronize(library_lane("blas")));
   EXPECT_TRUE(rig.engine->reached(mark).take());
   EXPECT_TRUE(rig.execute(scal).ok());
 }
@@ -261,12 +261,12 @@ TEST(CpuEngineLanes, AnEngineWithQueuedWorkEnds) {
     Rig rig;
     connect_alone(*rig.engine);
     const auto x = rig.put(std::vector<float>{1});
-    ASSERT_TRUE(rig.engine->call_when_reached(Lane::blas, Gate::pass, &gate));
-    const auto mark = rig.engine->mark(Lane::blas).take();
+    ASSERT_TRUE(rig.engine->call_when_reached(library_lane("blas"), Gate::pass, &gate));
+    const auto mark = rig.engine->mark(library_lane("blas")).take();
     ASSERT_TRUE(rig.engine->wait(Lane::collective, mark));
     ASSERT_TRUE(rig.queue(collective::AllReduce{DType::f32, ReduceOp::sum, 0, 1, x, x}));
     const auto reduced = rig.engine->mark(Lane::collective).take();
-    ASSERT_TRUE(rig.engine->wait(Lane::blas, reduced));
+    ASSERT_TRUE(rig.engine->wait(library_lane("blas"), reduced));
     gate.open();
   }
 }

@@ -80,7 +80,7 @@ TYPED_TEST(CpuEngineTyped, AFactorInMemoryIsReadWhenTheOperationExecutes) {
   const auto alpha = this->rig.put(std::vector<T>{0});
   ASSERT_TRUE(this->rig.queue(blas::Dot{dtype_of<T>, 3, 1, 1, x, y, alpha}));
   ASSERT_TRUE(this->rig.queue(blas::Scal{dtype_of<T>, 3, 1, {alpha, {}}, x}));
-  ASSERT_TRUE(this->rig.engine->synchronize(Lane::blas));
+  ASSERT_TRUE(this->rig.engine->synchronize(library_lane("blas")));
   EXPECT_EQ(this->rig.template get<T>(x), (std::vector<T>{32, 64, 96}));
 }
 

@@ -10,7 +10,7 @@
 namespace troupe::host::cpu {
 namespace {
 
-const Queue kMemory(Lane::memory), kBlas(Lane::blas), kCollective(Lane::collective);
+const Queue kMemory(Lane::memory), kBlas(Lane::first_library), kCollective(Lane::collective);
 
 class WorkerTest : public testing::Test {
  protected:

@@ -26,13 +26,13 @@ TEST_F(CudaEngine, MarksOrderLanes) {
   for (int i = 0; i < kRounds; ++i) {
     queue(vector::Axpby{DType::f64, kLength, Scalar::of(1.0), Scalar::of(1.0), x, y}).take();
   }
-  const auto computed = engine_->mark(Lane::vector).take();
+  const auto computed = engine_->mark(library_lane("vector")).take();
   engine_->wait(Lane::device_to_host, computed).take();
   const Operand host{kPinned, 0, 0, 0, 0, sizeof(double)};
   auto last = y;
   last.offset += (kLength - 1) * sizeof(double);
   last.bytes = sizeof(double);
-  queue(memory::Copy{DType::f64, last, host}, Lane::device_to_host).take();
+  queue(memory::Copy{DType::f64, last, host}).take();
   const auto copied = engine_->mark(Lane::device_to_host).take();
   EXPECT_FALSE(engine_->reached(computed).take());  // 300 passes over 128 MiB take a while
   engine_->release(computed);                       // while the other lane waits for it
@@ -48,10 +48,10 @@ TEST_F(CudaEngine, MarksOrderLanes) {
   std::atomic<int> called{0};
   engine_
       ->call_when_reached(
-          Lane::vector, [](void* argument) { ++*static_cast<std::atomic<int>*>(argument); },
-          &called)
+          library_lane("vector"),
+          [](void* argument) { ++*static_cast<std::atomic<int>*>(argument); }, &called)
       .take();
-  engine_->synchronize(Lane::vector).take();
+  engine_->synchronize(library_lane("vector")).take();
   EXPECT_EQ(called, 1);
   EXPECT_EQ(engine_->suffer(memory::FaultKind::kill, Lane::memory).code(), Errc::unsupported);
 }
@@ -73,14 +73,18 @@ TEST_F(CudaEngine, DetoursGoOnWhileAllLanesWait) {
     if (library == "rng") return engine_->run(rng::Uniform{DType::f64, 64, 0, 0, 0, x}, call);
     return engine_->run(memory::Fill{DType::u8, 512, {1}, x}, call);
   };
+  const Lane lanes[] = {Lane::memory,
+                        Lane::host_to_device,
+                        Lane::device_to_host,
+                        library_lane("vector"),
+                        library_lane("blas"),
+                        library_lane("sparse"),
+                        library_lane("rng")};
   const auto queue_work = [&](Queue queue) {
     for (int i = 0; i < kEach; ++i) queue_one(queue).take();
   };
-  for (std::size_t i = 0; i < kLaneCount;
-       ++i) {  // now: to make a library may wait for all that runs
-    if (static_cast<Lane>(i) != Lane::collective)
-      engine_->open_queue({static_cast<Lane>(i), true}).take();
-  }
+  for (const auto lane : lanes)  // now: to make a library may wait for all that runs
+    engine_->open_queue({lane, true}).take();
   std::atomic<bool> released{false};
   engine_
       ->call_when_reached(
@@ -89,29 +93,27 @@ TEST_F(CudaEngine, DetoursGoOnWhileAllLanesWait) {
       .take();
   queue_work(Lane::collective);
   const auto behind = engine_->mark(Lane::collective).take();
-  for (std::size_t i = 0; i < kLaneCount; ++i) {
-    const auto lane = static_cast<Lane>(i);
-    if (lane == Lane::collective) continue;
+  for (const auto lane : lanes) {
     engine_->wait(lane, behind).take();
     queue_work(lane);
   }
-  for (std::size_t i = 0; i < kLaneCount; ++i) {
-    const Queue detour{static_cast<Lane>(i), true};
-    if (detour.lane == Lane::collective) continue;
+  for (const auto lane : lanes) {
+    const Queue detour{lane, true};
     queue_work(detour);
     const auto done = engine_->mark(detour).take();
     const auto deadline = std::chrono::steady_clock::now() + 10s;
     bool reached = false;
     while (!reached && std::chrono::steady_clock::now() < deadline)
       reached = engine_->reached(done).take();
-    EXPECT_TRUE(reached) << i;
+    EXPECT_TRUE(reached) << to_string(lane);
     engine_->release(done);
   }
   EXPECT_FALSE(engine_->reached(behind).take());
   released = true;
   released.notify_all();
   wait_until(behind);
-  for (std::size_t i = 0; i < kLaneCount; ++i) engine_->synchronize(static_cast<Lane>(i)).take();
+  for (const auto lane : lanes) engine_->synchronize(lane).take();
+  engine_->synchronize(Lane::collective).take();
   engine_->release(behind);
 }
 
@@ -139,7 +141,7 @@ TEST_F(CudaEngine, CommunicatorOfOne) {
     run(collective::AllToAll{DType::f32, 1000, source, destination});
     expect_copy();
     const TailOperand self[] = {collective::sent(source, 0), collective::received(destination, 0)};
-    run(collective::Exchange{DType::f32}, Lane::collective, self);
+    run(collective::Exchange{DType::f32}, self);
     expect_copy();
     run(collective::Broadcast{DType::f32, 0, 0, 1000, source});
     EXPECT_EQ(get<float>(source), values);
@@ -155,11 +157,9 @@ TEST_F(CudaEngine, CommunicatorOfOne) {
     refused(collective::Reduce{DType::f32, ReduceOp::sum, 1, 1000, source, destination});
     refused(collective::Broadcast{DType::f32, 1, 0, 1000, source});
     const TailOperand stranger[] = {collective::sent(source, 1)};
-    EXPECT_EQ(queue(collective::Exchange{DType::f32}, Lane::collective, stranger).code(),
-              Errc::invalid);
+    EXPECT_EQ(queue(collective::Exchange{DType::f32}, stranger).code(), Errc::invalid);
     const TailOperand unmatched[] = {collective::sent(source, 0)};
-    EXPECT_EQ(queue(collective::Exchange{DType::f32}, Lane::collective, unmatched).code(),
-              Errc::invalid);
+    EXPECT_EQ(queue(collective::Exchange{DType::f32}, unmatched).code(), Errc::invalid);
 
     const auto mark = engine_->mark(Lane::collective).take();
     engine_->abort_communicator();
@@ -172,8 +172,8 @@ TEST_F(CudaEngine, CommunicatorOfOne) {
 
 /// Makes the engine suffer; ends the process with 0 if the error is of the expected class.
 [[noreturn]] void end_by(Engine& engine, memory::FaultKind kind) {
-  engine.suffer(kind, Lane::vector).take();
-  const auto mark = engine.mark(Lane::vector);
+  engine.suffer(kind, library_lane("vector")).take();
+  const auto mark = engine.mark(library_lane("vector"));
   auto error = mark.ok() ? Result<bool>(false) : Result<bool>(mark.error());
   const auto deadline = std::chrono::steady_clock::now() + 10s;
   while (error.ok() && !*error && std::chrono::steady_clock::now() < deadline) {

@@ -65,11 +65,13 @@ class CudaEngine : public testing::Test {
     engine_ = std::move(*made);
     // Opening lanes at the same time is part of the contract.
     std::vector<std::future<Result<void>>> opened;
-    for (std::size_t i = 0; i < kLaneCount; ++i) {
+    for (std::size_t i = 0; i < lanes_in_use(); ++i) {
       opened.push_back(std::async(std::launch::async,
                                   [i] { return engine_->open_queue(static_cast<Lane>(i)); }));
     }
-    for (auto& lane : opened) lane.get().take();
+    for (auto& lane : opened) {  // unsupported: a library that is not installed
+      if (const auto outcome = lane.get(); outcome.code() != Errc::unsupported) outcome.take();
+    }
     slab_ = new Slab(engine_->make_slab(kSlabBytes).take());
     const int fd = ::memfd_create("troupe-test", MFD_CLOEXEC);
     check(fd >= 0 && ::ftruncate(fd, kPinnedBytes) == 0, "memfd");
@@ -91,15 +93,18 @@ class CudaEngine : public testing::Test {
   }
 
   template <class Op>
-  static Result<void> queue(const Op& op, Lane lane = Op::kLane,
-                            std::span<const TailOperand> tail = {}) {
+  static Result<void> queue(const Op& op, std::span<const TailOperand> tail = {}) {
+    return queue_on(lane_of(op), op, tail);
+  }
+  template <class Op>
+  static Result<void> queue_on(Lane lane, const Op& op, std::span<const TailOperand> tail = {}) {
     return engine_->run(op, Call(lane, addresses_, tail));
   }
   /// Runs the operation to its end.
   template <class Op>
-  static void run(const Op& op, Lane lane = Op::kLane, std::span<const TailOperand> tail = {}) {
-    queue(op, lane, tail).take();
-    engine_->synchronize(lane).take();
+  static void run(const Op& op, std::span<const TailOperand> tail = {}) {
+    queue(op, tail).take();
+    engine_->synchronize(lane_of(op)).take();
   }
 
   /// Device memory of this test; `skew` bytes off a 256-byte boundary.
@@ -119,13 +124,13 @@ class CudaEngine : public testing::Test {
   void write(const Operand& where, const std::vector<T>& values) {
     if (values.empty()) return;
     std::memcpy(pinned_, values.data(), where.bytes);
-    run(memory::Copy{DType::u8, {kPinned, 0, 0, 0, 0, where.bytes}, where}, Lane::host_to_device);
+    run(memory::Copy{DType::u8, {kPinned, 0, 0, 0, 0, where.bytes}, where});
   }
   template <class T>
   static std::vector<T> get(const Operand& where) {
     std::vector<T> values(where.bytes / sizeof(T));
     if (values.empty()) return values;
-    run(memory::Copy{DType::u8, where, {kPinned, 0, 0, 0, 0, where.bytes}}, Lane::device_to_host);
+    run(memory::Copy{DType::u8, where, {kPinned, 0, 0, 0, 0, where.bytes}});
     std::memcpy(values.data(), pinned_, where.bytes);
     return values;
   }

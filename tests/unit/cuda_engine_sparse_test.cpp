@@ -278,7 +278,7 @@ TYPED_TEST(CudaSparse, EmptyAndManyMatrices) {
                                             rows, columns, values, dx, dy))
                       .ok());
     }
-    this->engine_->synchronize(Lane::sparse).take();
+    this->engine_->synchronize(library_lane("sparse")).take();
     expect_near(this->template get<T>(dy), a.times(x, y, 1, 0), 10);
   }
 }

@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::uint32_t kRegions = 3;
 constexpr std::uint64_t kRegionBytes = 48;
+constexpr Lane kFirst = Lane::first_library, kSecond = static_cast<Lane>(5),
+               kThird = static_cast<Lane>(6), kFourth = static_cast<Lane>(7);
 
 struct Use {
   Operand operand;
@@ -232,68 +234,68 @@ std::size_t index(Lane lane) {
 
 TEST(Hazards, IndependentOperationsDoNotWait) {
   HazardTracker tracker;
-  tracker.record(range(1, 100, 100), Access::write, Lane::blas, 1);
+  tracker.record(range(1, 100, 100), Access::write, kFirst, 1);
   EXPECT_EQ(waits_of(tracker, range(1, 0, 100), Access::update), kNone) << "just before";
   EXPECT_EQ(waits_of(tracker, range(1, 200, 8), Access::update), kNone) << "just behind";
   EXPECT_EQ(waits_of(tracker, range(2, 100, 100), Access::update), kNone) << "another region";
   EXPECT_EQ(waits_of(tracker, range(1, 150, 0), Access::write), kNone) << "nothing of it";
-  tracker.record(range(1, 300, 50), Access::read, Lane::sparse, 1);
+  tracker.record(range(1, 300, 50), Access::read, kSecond, 1);
   EXPECT_EQ(waits_of(tracker, range(1, 300, 50), Access::read), kNone)
       << "readers do not wait for readers";
 }
 
 TEST(Hazards, AccessesConflictAsTheyShould) {
   HazardTracker tracker;
-  tracker.record(range(1, 0, 64), Access::write, Lane::blas, 4);
-  tracker.record(range(1, 0, 32), Access::read, Lane::sparse, 7);
+  tracker.record(range(1, 0, 64), Access::write, kFirst, 4);
+  tracker.record(range(1, 0, 32), Access::read, kSecond, 7);
   auto expected = kNone;
-  expected[index(Lane::blas)] = 4;
+  expected[index(kFirst)] = 4;
   EXPECT_EQ(waits_of(tracker, range(1, 63, 9), Access::read), expected)
       << "read after write, by one byte";
   EXPECT_EQ(waits_of(tracker, range(1, 32, 8), Access::write), expected) << "write after write";
-  expected[index(Lane::sparse)] = 7;
+  expected[index(kSecond)] = 7;
   EXPECT_EQ(waits_of(tracker, range(1, 31, 8), Access::write), expected) << "write after read";
   EXPECT_EQ(waits_of(tracker, range(1, 31, 8), Access::update), expected);
 }
 
 TEST(Hazards, AWriteIntoTheMiddleSplitsARange) {
   HazardTracker tracker;
-  tracker.record(range(1, 0, 90), Access::write, Lane::blas, 1);
-  tracker.record(range(1, 30, 30), Access::write, Lane::rng, 1);
+  tracker.record(range(1, 0, 90), Access::write, kFirst, 1);
+  tracker.record(range(1, 30, 30), Access::write, kThird, 1);
   EXPECT_EQ(tracker.size(), 3u);
   auto left = kNone, middle = kNone;
-  left[index(Lane::blas)] = 1;
-  middle[index(Lane::rng)] = 1;
+  left[index(kFirst)] = 1;
+  middle[index(kThird)] = 1;
   EXPECT_EQ(waits_of(tracker, range(1, 0, 30), Access::read), left);
   EXPECT_EQ(waits_of(tracker, range(1, 30, 30), Access::read), middle);
   EXPECT_EQ(waits_of(tracker, range(1, 60, 30), Access::read), left);
-  tracker.record(range(1, 10, 70), Access::write, Lane::vector, 1);
+  tracker.record(range(1, 10, 70), Access::write, kFourth, 1);
   EXPECT_EQ(tracker.size(), 3u) << "what lies within is replaced";
 }
 
 TEST(Hazards, ForgetKeepsWhatIsNotDone) {
   HazardTracker tracker;
-  tracker.record(range(1, 0, 10), Access::write, Lane::blas, 1);
-  tracker.record(range(1, 0, 10), Access::read, Lane::sparse, 2);
-  tracker.record(range(1, 10, 10), Access::write, Lane::blas, 2);
+  tracker.record(range(1, 0, 10), Access::write, kFirst, 1);
+  tracker.record(range(1, 0, 10), Access::read, kSecond, 2);
+  tracker.record(range(1, 10, 10), Access::write, kFirst, 2);
   HazardTracker::Waits completed{};
-  completed[index(Lane::blas)] = 2;
-  completed[index(Lane::sparse)] = 1;
+  completed[index(kFirst)] = 2;
+  completed[index(kSecond)] = 1;
   tracker.forget(completed);
   EXPECT_EQ(tracker.size(), 1u) << "a reader is still at it";
-  EXPECT_EQ(waits_of(tracker, range(1, 0, 10), Access::write)[index(Lane::sparse)], 2u);
-  completed[index(Lane::sparse)] = 2;
+  EXPECT_EQ(waits_of(tracker, range(1, 0, 10), Access::write)[index(kSecond)], 2u);
+  completed[index(kSecond)] = 2;
   tracker.forget(completed);
   EXPECT_EQ(tracker.size(), 0u);
 }
 
 TEST(Hazards, ARegionCanBeForgottenAlone) {
   HazardTracker tracker;
-  tracker.record(range(1, 0, 10), Access::write, Lane::blas, 1);
-  tracker.record(range(2, 0, 10), Access::write, Lane::blas, 2);
+  tracker.record(range(1, 0, 10), Access::write, kFirst, 1);
+  tracker.record(range(2, 0, 10), Access::write, kFirst, 2);
   tracker.forget_region(1);
   EXPECT_EQ(waits_of(tracker, range(1, 0, 10), Access::read), kNone);
-  EXPECT_EQ(waits_of(tracker, range(2, 0, 10), Access::read)[index(Lane::blas)], 2u);
+  EXPECT_EQ(waits_of(tracker, range(2, 0, 10), Access::read)[index(kFirst)], 2u);
   tracker.clear();
   EXPECT_EQ(tracker.size(), 0u);
 }

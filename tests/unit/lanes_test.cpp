@@ -16,8 +16,8 @@ struct Use {
 Operand buffer(std::uint64_t number) {
   return {1, 0, 0, 0, number * 64, 64};
 }
-const Queue kMemory(Lane::memory), kBlas(Lane::blas), kCollective(Lane::collective);
-const Queue kMemoryDetour(Lane::memory, true), kBlasDetour(Lane::blas, true);
+const Queue kMemory(Lane::memory), kBlas(Lane::first_library), kCollective(Lane::collective);
+const Queue kMemoryDetour(Lane::memory, true), kBlasDetour(Lane::first_library, true);
 
 class LanesTest : public testing::Test {
  protected:
@@ -37,7 +37,7 @@ class LanesTest : public testing::Test {
     return submit(Lane::memory, {{buffer(number), Access::write}});
   }
   Queue axpy(std::uint64_t x, std::uint64_t y) {
-    return submit(Lane::blas, {{buffer(x), Access::read}, {buffer(y), Access::update}});
+    return submit(Lane::first_library, {{buffer(x), Access::read}, {buffer(y), Access::update}});
   }
   void complete(Queue queue) { lanes_.complete(queue, lanes_.issued(queue)); }
 

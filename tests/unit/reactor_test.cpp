@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstring>
@@ -11,7 +12,9 @@
 #include <thread>
 #include <vector>
 
+#include <troupe/lib/blas.hpp>
 #include <troupe/lib/collective.hpp>
+#include <troupe/lib/vector.hpp>
 
 #include "device_host/device_host.hpp"
 
@@ -25,8 +28,15 @@ struct Script {
   bool lanes_open = true;  ///< else opening one takes until they do
   int opened = 0;          ///< how often the collective lane was
   int aborted = 0;
-  int queued = 0;             ///< commands
-  Result<void> collective;    ///< what queueing a collective says
+  int queued = 0;           ///< commands
+  Result<void> collective;  ///< what queueing a collective says
+  bool blas_opens = true;   ///< else opening it takes until it does
+  int blas_opened = 0;      ///< queues of it
+  int discarded = 0;        ///< libraries
+  bool works = true;        ///< else gemm, which blocks, takes until it does
+  bool at_work = false;     ///< gemm was begun
+  bool blas_fails = false;  ///< queueing a dot says so
+  std::vector<std::string> ran;
   std::optional<Error> lost;  ///< what every look at a mark says
   std::atomic<bool> reached{false};
 
@@ -46,8 +56,17 @@ Script* script = nullptr;
 
 class ScriptedEngine final : public Engine {
  public:
-  Result<void> run(const OperationInfo&, const std::byte*, const Call& call) override {
-    script->change([] { ++script->queued; });
+  Result<void> run(const OperationInfo& info, const std::byte*, const Call& call) override {
+    if (info.name == "blas.gemm") {
+      script->change([] { script->at_work = true; });
+      script->await([] { return script->works; });
+    }
+    script->change([&] {
+      ++script->queued;
+      script->ran.emplace_back(info.name);
+    });
+    if (info.name == "blas.dot" && script->blas_fails)
+      return Error{Errc::library, 14, "an internal operation failed"};
     return call.queue().lane == Lane::collective ? script->collective : Result<void>();
   }
   const DeviceDescription& description() const override { return description_; }
@@ -67,10 +86,20 @@ class ScriptedEngine final : public Engine {
   void unmap_pinned(std::byte*, std::uint64_t) override {}
 
   Result<void> open_queue(Queue queue) override {
+    if (queue.lane == library_lane("blas")) {
+      script->change([] { ++script->blas_opened; });
+      script->await([] { return script->blas_opens; });
+    }
     if (queue.lane != Lane::collective) return {};
     script->change([] { ++script->opened; });
     script->await([] { return script->lanes_open; });
     return {};
+  }
+  void discard_library(Lane) override {
+    script->change([] { ++script->discarded; });
+  }
+  bool blocks(const OperationInfo& info, const std::byte*, const Call&) override {
+    return info.name == "blas.gemm";
   }
   Result<Mark> mark(Queue) override { return Mark{1}; }
   Result<void> wait(Queue, Mark) override { return {}; }
@@ -133,7 +162,7 @@ class Reactor : public ::testing::Test {
               wire::ControlKind::slab_made);
   }
   ~Reactor() override {
-    script_.change([this] { script_.lanes_open = true; });
+    script_.change([this] { script_.lanes_open = script_.blas_opens = script_.works = true; });
     script_.reached.store(true);
     socket_.close();
     thread_.join();
@@ -153,27 +182,74 @@ class Reactor : public ::testing::Test {
     EXPECT_TRUE(message.ok() && message->has_value());
     return message.ok() && *message ? std::move(**message) : wire::ControlMessage();
   }
-  /// The answer, which must be the next message.
+  /// The answer, which must be the next message but for libraries that were opened.
   wire::ControlMessage ask(wire::Control message) {
     message.request = ++requests_;
     send(message);
     auto answer = receive();
+    while (answer.head.kind == wire::ControlKind::library_opened) answer = receive();
     EXPECT_EQ(answer.head.request, message.request);
     return answer;
   }
   void submit_all_reduce() {
     const Operand x{.region = 1, .buffer = 1, .bytes = 64};
-    const collective::AllReduce op{DType::f32, ReduceOp::sum, 0, 16, x, x};
-    const wire::CommandHeader head{.ticket = ++tickets_,
-                                   .opcode = opcode_of<collective::AllReduce>,
-                                   .epoch = 1,
-                                   .op_bytes = sizeof op};
+    submit(collective::AllReduce{DType::f32, ReduceOp::sum, 0, 16, x, x}, 1);
+  }
+  /// Its ticket.
+  template <Operation Op>
+  std::uint64_t submit(const Op& op, std::uint32_t epoch = 0) {
+    const wire::CommandHeader head{
+        .ticket = ++tickets_, .opcode = opcode_of<Op>, .epoch = epoch, .op_bytes = sizeof op};
     ipc::RingProducer ring(&header().command, segment_.data() + wire::kPortDataOffset, kRing);
     const auto room = ring.reserve(sizeof head + sizeof op);
-    ASSERT_TRUE(room.ok() && !room->empty());
+    check(room.ok() && !room->empty(), "the ring is full");
     std::memcpy(room->data(), &head, sizeof head);
     std::memcpy(room->data() + sizeof head, &op, sizeof op);
     (void)ring.commit();  // the reactor looks often enough without its bell
+    return tickets_;
+  }
+  /// Whether the operation of this name is queued within the test's patience.
+  bool runs(const std::string& name, std::size_t times = 1) {
+    return script_.await([&] {
+      return static_cast<std::size_t>(std::count(script_.ran.begin(), script_.ran.end(), name)) >=
+             times;
+    });
+  }
+  [[nodiscard]] bool has_run(const std::string& name) {
+    const std::lock_guard lock(script_.mutex);
+    return std::count(script_.ran.begin(), script_.ran.end(), name) != 0;
+  }
+  /// Waits for the answer of one command; answers of others are dropped.
+  wire::ReplyHeader await_answer(std::uint64_t ticket) {
+    ipc::RingConsumer ring(&header().reply, segment_.data() + wire::kPortDataOffset + kRing, kRing);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (std::chrono::steady_clock::now() < until) {
+      const auto record = ring.front();
+      if (!record.ok() || record->empty()) {
+        std::this_thread::yield();
+        continue;
+      }
+      wire::ReplyHeader reply;
+      std::memcpy(&reply, record->data(), sizeof reply);
+      ring.pop();
+      if (ticket >= reply.first_ticket && ticket < reply.first_ticket + reply.count) return reply;
+    }
+    ADD_FAILURE() << "ticket " << ticket << " is not answered";
+    return {};
+  }
+  static Operand part(std::uint64_t i) {
+    return {.region = 1, .buffer = 1, .offset = 4096 * i, .bytes = 4096};
+  }
+  static blas::Dot dot(std::uint64_t x, std::uint64_t result) {
+    return {DType::f64, 8, 1, 1, part(x), part(x), part(result)};
+  }
+  static vector::Multiply multiply(std::uint64_t x, std::uint64_t z) {
+    return {DType::f64, 8, part(x), part(x), part(z)};
+  }
+  static blas::Gemm gemm(std::uint64_t a, std::uint64_t c) {
+    constexpr auto kNo = blas::Transpose::no;
+    return {DType::f64,      kNo,     kNo,     2,      2, 2, 2, 2, 2, Scalar::of(1.0),
+            Scalar::of(0.0), part(a), part(a), part(c)};
   }
   [[nodiscard]] bool answered() const {
     return !ipc::RingConsumer(&header().reply, segment_.data() + wire::kPortDataOffset + kRing,
@@ -257,6 +333,85 @@ TEST_F(ReactorWithHostFunctions, TellsOfALossWhileItQuiesces) {
   ASSERT_TRUE(script_.await([this] { return script_.aborted > 0; }));
   script_.change([this] { script_.lost = Error{Errc::device_lost, 716, "a misaligned address"}; });
   EXPECT_EQ(receive().head.kind, wire::ControlKind::fatal);
+}
+
+TEST_F(Reactor, ALibraryIsOpenedWhenACommandNeedsItAndHoldsUpNobody) {
+  script_.reached.store(true);
+  await_answer(submit(multiply(0, 1)));
+  EXPECT_EQ(script_.blas_opened, 0) << "nothing needs it";
+  script_.change([this] { script_.blas_opens = false; });
+  const auto first = submit(dot(1, 2));
+  const auto depends = submit(multiply(2, 3)), other = submit(multiply(4, 5));
+  await_answer(other);
+  EXPECT_FALSE(has_run("blas.dot"));
+  EXPECT_TRUE(header().set_aside.contains(first) && header().set_aside.contains(depends));
+  submit_all_reduce();
+  EXPECT_TRUE(runs("collective.all_reduce")) << "a collective waits for a library";
+  script_.change([this] { script_.blas_opens = true; });
+  await_answer(depends);
+  EXPECT_FALSE(header().set_aside.contains(first) || header().set_aside.contains(depends));
+  EXPECT_EQ(script_.ran,
+            (std::vector<std::string>{"vector.multiply", "vector.multiply", "collective.all_reduce",
+                                      "blas.dot", "vector.multiply"}));
+  EXPECT_EQ(script_.blas_opened, 2) << "its lane and its detour";
+}
+
+TEST_F(Reactor, WhatBlocksHoldsUpItsOwnLibraryAlone) {
+  script_.reached.store(true);
+  await_answer(submit(dot(0, 1)));
+  script_.change([this] { script_.works = false; });
+  const auto work = submit(gemm(1, 2));
+  ASSERT_TRUE(script_.await([this] { return script_.at_work; }));
+  const auto same_library = submit(dot(3, 4)), depends = submit(multiply(2, 5));
+  await_answer(submit(multiply(6, 7)));
+  submit_all_reduce();
+  EXPECT_TRUE(runs("collective.all_reduce"));
+  EXPECT_TRUE(header().set_aside.contains(same_library) && header().set_aside.contains(depends));
+  EXPECT_FALSE(header().set_aside.contains(work)) << "it may have begun";
+  script_.change([this] { script_.works = true; });
+  await_answer(depends);
+  EXPECT_TRUE(runs("blas.dot", 2));
+}
+
+TEST_F(Reactor, WaitsForWorkBeforeItIsQuiet) {
+  script_.reached.store(true);
+  script_.change([this] { script_.works = false; });
+  submit(gemm(1, 2));
+  await_answer(submit(multiply(6, 7)));
+  ASSERT_TRUE(script_.await([this] { return script_.at_work; }));
+  send({.kind = wire::ControlKind::quiesce, .request = ++requests_});
+  ASSERT_TRUE(script_.await([this] { return script_.aborted > 0; }));
+  EXPECT_EQ(ask({.kind = wire::ControlKind::free_memory}).head.kind, wire::ControlKind::done)
+      << "quiesced while a library was at work";
+  script_.change([this] { script_.works = true; });
+  EXPECT_EQ(receive().head.request, requests_ - 1);
+}
+
+TEST_F(Reactor, ALibraryThatFailsIsOpenedAnewUntilItIsGivenUp) {
+  script_.reached.store(true);
+  script_.change([this] { script_.blas_fails = true; });
+  for (int failure = 1; failure <= LaneActor::kRestarts + 1; ++failure) {
+    const auto reply = await_answer(submit(dot(0, 1)));
+    EXPECT_EQ(static_cast<Errc>(reply.code), Errc::library);
+    EXPECT_EQ(reply.native, 14);
+    EXPECT_EQ(await_answer(submit(multiply(2, 3))).code, 0u) << "a neighbour failed";
+  }
+  EXPECT_EQ(script_.discarded, LaneActor::kRestarts);
+  script_.change([this] { script_.blas_fails = false; });
+  const auto given_up = await_answer(submit(dot(0, 1)));
+  EXPECT_EQ(static_cast<Errc>(given_up.code), Errc::library) << "it was to be given up";
+  EXPECT_EQ(await_answer(submit(multiply(2, 3))).code, 0u);
+}
+
+TEST_F(Reactor, AnOrderedFailureHitsTheNextCallOfItsLibrary) {
+  script_.reached.store(true);
+  EXPECT_EQ(await_answer(submit(memory::LibraryFault{{}, "blas"})).code, 0u);
+  EXPECT_EQ(await_answer(submit(multiply(0, 1))).code, 0u);
+  EXPECT_EQ(static_cast<Errc>(await_answer(submit(dot(0, 1))).code), Errc::library);
+  EXPECT_EQ(await_answer(submit(dot(0, 1))).code, 0u);
+  EXPECT_EQ(script_.discarded, 1);
+  EXPECT_EQ(static_cast<Errc>(await_answer(submit(memory::LibraryFault{{}, "alchemy"})).code),
+            Errc::invalid);
 }
 
 class SlowReactor : public Reactor {

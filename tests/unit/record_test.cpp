@@ -78,6 +78,69 @@ TEST(EveryOperation, SaysOfNothingThatItWritesMoreThanItHas) {
   });
 }
 
+/// With all that a record may have beside the operation's struct.
+struct Weigh {
+  static constexpr std::string_view kName = "record_test.weigh";
+  static constexpr DTypes kDTypes = DTypes::reals();
+  static constexpr std::string_view kTail = "part";
+  static constexpr std::uint32_t kData = 16;
+
+  OpDType dtype;
+  Operand result;
+
+  static constexpr auto kOperands = std::tuple{write("result", &Weigh::result)};
+  static constexpr auto kCell = &Weigh::result;
+  Result<void> check() const { return {}; }
+  Result<void> check_parts(const Parts& parts) const {
+    if (parts.tail.size() * 8 == parts.data.size()) return {};
+    return Error{Errc::invalid, 0, "record_test.weigh: a weight for each part"};
+  }
+};
+
+TEST(Parts, ComeBackAsTheyWereSentAndAreChecked) {
+  const Library library{&info_of<Weigh>};
+  const Weigh op{DType::f64, cell_in(1)};
+  const auto bytes = std::as_bytes(std::span(&op, 1));
+  const std::vector<TailOperand> tail{{range_in(2), 5, Access::read},
+                                      {range_in(3), 6, Access::read}};
+  const std::vector<std::int64_t> weights{-1, std::int64_t{1} << 60};
+  const auto record = [&](const Parts& parts) {
+    const troupe::detail::CommandView view(info_of<Weigh>, bytes, parts);
+    std::vector<std::byte> out(record_bytes(view));
+    encode(view, 1, out);
+    return out;
+  };
+  Command command;
+  ASSERT_TRUE(command.decode(record({tail, std::as_bytes(std::span(weights))})).ok());
+  EXPECT_EQ(command.parts().tail.size(), 2u);
+  ASSERT_EQ(command.parts().data.size(), 16u);
+  EXPECT_EQ(std::memcmp(command.parts().data.data(), weights.data(), 16), 0);
+  EXPECT_EQ(command.operands().size(), 3u);
+
+  const auto refused = [&](const Parts& parts, const std::string& what) {
+    EXPECT_NE(check_operation(info_of<Weigh>, bytes.data(), parts).error().message.find(what),
+              std::string::npos);
+    EXPECT_FALSE(command.decode(record(parts)).ok());
+  };
+  refused({tail, std::as_bytes(std::span(weights)).first(8)}, "a weight for each part");
+  const std::vector<std::int64_t> many(3);
+  refused({tail, std::as_bytes(std::span(many))}, "24 inline bytes, above 16");
+  auto neither = tail;
+  neither[0].access = {};
+  refused({neither, std::as_bytes(std::span(weights))}, "neither read nor written");
+
+  const auto axpy = sample_of<blas::Axpy>();
+  EXPECT_EQ(check_operation(info_of<blas::Axpy>, reinterpret_cast<const std::byte*>(&axpy), tail)
+                .error()
+                .message,
+            "blas.axpy: it has no further operands");
+  const Weigh elsewhere{DType::f64, range_in(1)};
+  EXPECT_EQ(check_operation(info_of<Weigh>, reinterpret_cast<const std::byte*>(&elsewhere), {})
+                .error()
+                .message,
+            "record_test.weigh: its result cell is not in pinned memory");
+}
+
 TEST(Access, WithBetaZeroWhatIsWrittenIsNotRead) {
   const auto of_c = [](const blas::Gemm& op) {
     return std::pair(info_of<blas::Gemm>.access(reinterpret_cast<const std::byte*>(&op),

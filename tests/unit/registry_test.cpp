@@ -13,7 +13,6 @@ namespace {
 /// An operation of a program's own.
 struct Halve {
   static constexpr std::string_view kName = "registry_test.halve";
-  static constexpr Lane kLane = Lane::vector;
   static constexpr DTypes kDTypes = DTypes::reals();
 
   OpDType dtype;
@@ -27,15 +26,25 @@ struct Halve {
 };
 
 TEST(Registry, FindsAnOperationBehindALibrary) {
-  EXPECT_EQ(find_operation(opcode_of<Halve>), nullptr);
+  EXPECT_EQ(find_operation(opcode_of<Halve>).info, nullptr);
   EXPECT_EQ(operation_name(opcode_of<Halve>), "unknown");
   const auto before = all_operations().size();
   const Library library{&info_of<Halve>};
-  EXPECT_EQ(find_operation(opcode_of<Halve>), &info_of<Halve>);
+  EXPECT_EQ(find_operation(opcode_of<Halve>).info, &info_of<Halve>);
   EXPECT_EQ(operation_name(opcode_of<Halve>), "registry_test.halve");
   const Library once_more{&info_of<Halve>};
   EXPECT_EQ(all_operations().size(), before + 1);
-  EXPECT_EQ(find_operation(opcode_of<blas::Gemm>)->name, "blas.gemm");
+  EXPECT_EQ(find_operation(opcode_of<blas::Gemm>).info->name, "blas.gemm");
+}
+
+TEST(Registry, DealsEachLibraryALane) {
+  const Library library{&info_of<Halve>};
+  EXPECT_EQ(to_string(library_lane("registry_test")), "registry_test");
+  EXPECT_EQ(lane_of(Halve{}), library_lane("registry_test"));
+  EXPECT_NE(lane_of(Halve{}), lane_of(blas::Gemm{}));
+  EXPECT_EQ(lane_of(blas::Axpy{}), lane_of(blas::Gemm{}));
+  EXPECT_EQ(lane_of(collective::AllReduce{}), Lane::collective);
+  EXPECT_LT(static_cast<std::size_t>(library_lane("blas")), lanes_in_use());
 }
 
 TEST(Registry, RefusesTwoOperationsOfOneOpcode) {
@@ -57,10 +66,14 @@ TEST(OperationInfo, HoldsWhatIsDeclaredAndIsSafeElse) {
   EXPECT_EQ(&info.operand(bytes, info.operands[2]), &op.factor.device);
   EXPECT_EQ(info.access(bytes, info.operands[0]), Access::write);
   EXPECT_EQ(info.written(bytes, info.operands[0]), 0u) << "it has not said how much";
-  EXPECT_FALSE(info.traits.repeatable || info.traits.remote || info.traits.collective);
+  EXPECT_FALSE(info.traits.repeatable || info.traits.remote || info.traits.collective ||
+               info.traits.blocking);
   EXPECT_EQ(info.agreement, nullptr);
   EXPECT_EQ(info.check_world, nullptr);
-  EXPECT_EQ(info.lane(bytes), Lane::vector);
+  EXPECT_EQ(info.lane, nullptr) << "its library's";
+  EXPECT_EQ(info.max_data, 0u);
+  EXPECT_EQ(info.cell, nullptr);
+  EXPECT_EQ(info.verdict, nullptr);
 }
 
 TEST(Scalar, HoldsAFactorOfAnyType) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -25,16 +26,16 @@ class SetAsideTest : public testing::Test {
   }
   void add(int number, const Uses& uses, bool collective = false) {
     const auto byte = static_cast<std::byte>(number);
-    set_aside_.add({&byte, 1}, each(uses), collective);
+    set_aside_.add(static_cast<std::uint64_t>(number), {&byte, 1}, each(uses), collective);
   }
   [[nodiscard]] bool held(const Uses& uses, bool collective = false) const {
-    return set_aside_.before(each(uses), collective) != 0;
+    return set_aside_.holds_up(each(uses), collective);
   }
   /// Offers all; those in `blocked` cannot be queued. The numbers that were.
   std::vector<int> offer(const std::vector<int>& blocked = {}) {
     std::vector<int> queued;
-    set_aside_.offer([&](std::span<const std::byte> record) {
-      const int number = static_cast<int>(record[0]);
+    set_aside_.offer([&](SetAside::Entry& entry) {
+      const int number = static_cast<int>(entry.record[0]);
       if (std::find(blocked.begin(), blocked.end(), number) != blocked.end()) return false;
       queued.push_back(number);
       return true;
@@ -68,6 +69,48 @@ TEST_F(SetAsideTest, WhatDependsOnABlockedOneStays) {
   EXPECT_TRUE(held({{range(0, 8), Access::write}})) << "2 still reads it";
   EXPECT_FALSE(held({{range(0, 8), Access::read}}));
   EXPECT_EQ(offer(), (std::vector{2}));
+}
+
+TEST_F(SetAsideTest, WaitsForNothingItDoesNotDependOn) {
+  add(1, {{range(0, 8), Access::write}});
+  add(2, {{range(8, 8), Access::write}});
+  add(3, {{range(8, 8), Access::read}});
+  EXPECT_EQ(offer({1}), (std::vector{2, 3}));
+}
+
+TEST_F(SetAsideTest, WhatIsHeldIsNotOffered) {
+  add(1, {{range(0, 8), Access::write}});
+  add(2, {{range(0, 8), Access::read}});
+  SetAside::Number held_one = 0;
+  set_aside_.offer([&](SetAside::Entry& entry) {
+    entry.held = true;
+    held_one = entry.number;
+    return false;
+  });
+  EXPECT_EQ(offer(), (std::vector<int>{})) << "2 depends on it";
+  set_aside_.release(held_one);
+  EXPECT_EQ(offer({1}), (std::vector<int>{}));
+  set_aside_.erase(held_one);
+  EXPECT_EQ(offer(), (std::vector{2}));
+}
+
+TEST(SetAsideTickets, TheRankSeesWhatHasNotBegun) {
+  const auto seen = std::make_unique<wire::SetAsideTickets>();
+  SetAside set_aside(seen.get());
+  const std::byte record{};
+  set_aside.add(7, {&record, 1}, {}, false);
+  set_aside.add(8, {&record, 1}, {}, false);
+  EXPECT_TRUE(seen->contains(7) && seen->contains(8));
+  set_aside.offer([&](SetAside::Entry& entry) {
+    set_aside.begin(entry);
+    EXPECT_FALSE(seen->contains(entry.number == 1 ? 7 : 8)) << "it may have begun";
+    return entry.number == 2;
+  });
+  EXPECT_FALSE(seen->contains(7) || seen->contains(8));
+  set_aside.add(9, {&record, 1}, {}, false);
+  EXPECT_TRUE(seen->contains(9));
+  set_aside.clear();
+  EXPECT_FALSE(seen->contains(9));
 }
 
 TEST_F(SetAsideTest, CollectivesKeepTheirOrder) {

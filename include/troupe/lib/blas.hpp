@@ -11,7 +11,6 @@ enum class Transpose : std::uint32_t { no, yes };
 /// y = alpha x + y
 struct Axpy {
   static constexpr std::string_view kName = "blas.axpy";
-  static constexpr Lane kLane = Lane::blas;
   static constexpr DTypes kDTypes = DTypes::reals();
   static constexpr Traits kTraits = kComputes;
 
@@ -29,7 +28,6 @@ struct Axpy {
 /// result[0] = x . y
 struct Dot {
   static constexpr std::string_view kName = "blas.dot";
-  static constexpr Lane kLane = Lane::blas;
   static constexpr DTypes kDTypes = DTypes::reals();
   static constexpr Traits kTraits = kComputes;
 
@@ -46,7 +44,6 @@ struct Dot {
 /// result[0] = sqrt(x . x), without overflow for large elements
 struct Nrm2 {
   static constexpr std::string_view kName = "blas.nrm2";
-  static constexpr Lane kLane = Lane::blas;
   static constexpr DTypes kDTypes = DTypes::reals();
   static constexpr Traits kTraits = kComputes;
 
@@ -62,7 +59,6 @@ struct Nrm2 {
 /// x = alpha x
 struct Scal {
   static constexpr std::string_view kName = "blas.scal";
-  static constexpr Lane kLane = Lane::blas;
   static constexpr DTypes kDTypes = DTypes::reals();
   static constexpr Traits kTraits = kComputes;
 
@@ -78,7 +74,6 @@ struct Scal {
 /// y = x
 struct Copy {
   static constexpr std::string_view kName = "blas.copy";
-  static constexpr Lane kLane = Lane::blas;
   static constexpr DTypes kDTypes = DTypes::reals();
   static constexpr Traits kTraits = kComputes;
 
@@ -93,7 +88,6 @@ struct Copy {
 /// y = alpha op(A) x + beta y, A being m x n with leading dimension lda
 struct Gemv {
   static constexpr std::string_view kName = "blas.gemv";
-  static constexpr Lane kLane = Lane::blas;
   static constexpr DTypes kDTypes = DTypes::reals();
   static constexpr Traits kTraits = kComputes;
 
@@ -122,7 +116,6 @@ struct Gemv {
 /// C = alpha op(A) op(B) + beta C, op(A) being m x k, op(B) k x n, C m x n
 struct Gemm {
   static constexpr std::string_view kName = "blas.gemm";
-  static constexpr Lane kLane = Lane::blas;
   static constexpr DTypes kDTypes = DTypes::reals();
   static constexpr Traits kTraits = kComputes;
 

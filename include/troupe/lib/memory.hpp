@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstring>
 #include <optional>
 
 #include <troupe/lib/operation_info.hpp>
@@ -119,7 +120,23 @@ struct Fault {
   Result<void> check() const;
 };
 
-inline const Library kLibrary{&info_of<Fill>, &info_of<Copy>, &info_of<Nop>, &info_of<Fence>,
-                              &info_of<Fault>};
+/// Lets the next call of a library fail: for tests of its actor.
+struct LibraryFault {
+  static constexpr std::string_view kName = "memory.library_fault";
+  static constexpr Lane kLane = Lane::memory;
+  static constexpr DTypes kDTypes = DTypes::all();
+
+  OpDType dtype;
+  char library[24] = {};  ///< its name, filled up with zeros
+
+  [[nodiscard]] std::string_view name() const noexcept {
+    return {library, ::strnlen(library, sizeof library)};
+  }
+  static constexpr auto kOperands = std::tuple{};
+  Result<void> check() const;
+};
+
+inline const Library kLibrary{&info_of<Fill>,  &info_of<Copy>,  &info_of<Nop>,
+                              &info_of<Fence>, &info_of<Fault>, &info_of<LibraryFault>};
 
 }  // namespace troupe::memory

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -18,7 +19,6 @@
 ///
 ///     struct Axpy {
 ///       static constexpr std::string_view kName = "blas.axpy";
-///       static constexpr Lane kLane = Lane::blas;
 ///       static constexpr DTypes kDTypes = DTypes::reals();
 ///       static constexpr Traits kTraits = kComputes;
 ///       OpDType dtype; std::int64_t n; … Operand x, y;
@@ -27,8 +27,13 @@
 ///       Result<void> check() const;      // extents against Operand::bytes
 ///     };
 ///
-/// With `static constexpr std::string_view kTail = "message"` it may have any number of further
-/// operands (TailOperand), that it calls so.
+/// Beside the struct a record may have, where the operation declares it:
+///
+///     static constexpr std::string_view kTail = "message";  // further operands; it calls them so
+///     static constexpr std::uint32_t kData = 4096;          // at most so many inline bytes
+///     Result<void> check_parts(const Parts& parts) const;   // both; check() has held
+///     static constexpr auto kCell = &Potrf::info;           // the operand that is its result cell
+///     Result<void> verdict(const std::byte* cell) const;    // what was computed is a failure
 ///
 /// What decides whether results are right is declared, and is the safe answer where it is not:
 /// without kTraits nothing is ever run again or on behalf of another rank, without kInPlace what is
@@ -36,7 +41,7 @@
 ///
 ///     Access access(const Operand&, Access declared) const;  // beta = 0: write, not update
 ///     std::uint64_t written(const Operand&) const;  // bytes surely overwritten, from its start
-///     Lane lane() const;                            // where it is not always the same
+///     Lane lane() const;                            // where it is not its library's
 ///     Agreement agreement() const;                  // collectives: what all ranks say alike
 ///     Result<void> check_world(int rank, int size) const;  // collectives: against the world
 ///
@@ -104,27 +109,25 @@ struct Scalar {
   [[nodiscard]] bool is_zero(DType dtype) const noexcept;
 };
 
-/// The queue of a device host that runs an operation: each is one stream, and all but the copy
-/// lanes belong to the actor of one library. Operations on different lanes overlap unless they
-/// depend.
+/// The queue of a device host that runs an operation: each is one stream. Those named here are
+/// troupe's own; from first_library on each library has one, which belongs to its actor: see
+/// library_lane(). Operations on different lanes overlap unless they depend on one another.
 enum class Lane : std::uint8_t {
   memory,
   host_to_device,
   device_to_host,
-  vector,
-  blas,
-  sparse,
-  rng,
-  collective
+  collective,
+  first_library
 };
-inline constexpr std::size_t kLaneCount = 8;
+inline constexpr std::size_t kLaneCount = 16;
+inline constexpr std::size_t kMaxLibraries =
+    kLaneCount - static_cast<std::size_t>(Lane::first_library);
 
-constexpr std::string_view to_string(Lane lane) noexcept {
-  constexpr std::string_view kNames[kLaneCount] = {"memory", "host_to_device", "device_to_host",
-                                                   "vector", "blas",           "sparse",
-                                                   "rng",    "collective"};
-  return kNames[static_cast<std::size_t>(lane)];
-}
+/// The lane of a library whose operations this process knows. Lanes are dealt as libraries become
+/// known: their numbers mean nothing to another process.
+Lane library_lane(std::string_view library) noexcept;
+/// "memory", "blas", …
+std::string_view to_string(Lane lane) noexcept;
 
 /// What may be done with an operation beside running it once, in its place.
 struct Traits {
@@ -133,9 +136,17 @@ struct Traits {
   bool repeatable = false;
   bool remote = false;      ///< other ranks may ask for it, see RemoteDevice
   bool collective = false;  ///< all ranks of an epoch run it together, in one order
+  /// To queue it may take long, or wait for the device: never on the reactor's thread.
+  bool blocking = false;
 };
 /// Those of an operation that computes its outputs from its inputs.
 inline constexpr Traits kComputes{.repeatable = true, .remote = true};
+
+/// What becomes of a command whose numbers do not allow a result.
+enum class OnFailure : std::uint32_t {
+  error,  ///< it fails with Errc::numeric, and what it was to write goes stale
+  report  ///< it ends well; its future's value tells of it
+};
 
 /// What all ranks must say alike of a collective: everything but where their own data is.
 struct Agreement {
@@ -187,6 +198,17 @@ struct TailOperand {
   std::uint8_t reserved[3] = {};
 
   [[nodiscard]] constexpr bool written() const noexcept { return access != Access::read; }
+};
+
+/// What a record has beside the operation's struct.
+struct Parts {
+  std::span<const TailOperand> tail;
+  std::span<const std::byte> data;  ///< aligned to 8
+
+  Parts() = default;
+  template <std::convertible_to<std::span<const TailOperand>> Tail>
+  Parts(const Tail& its_tail, std::span<const std::byte> its_data = {})
+      : tail(its_tail), data(its_data) {}
 };
 
 template <class Op, class Member>

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -33,13 +34,20 @@ struct OperationInfo {
   std::uint32_t bytes = 0;
   DTypes dtypes;
   Traits traits;
-  std::string_view tail;  ///< what a TailOperand is to it, as "message"; empty: it has none
+  std::string_view tail;       ///< what a TailOperand is to it, as "message"; empty: it has none
+  std::uint32_t max_data = 0;  ///< inline bytes that a record of it may have
   std::span<const OperandInfo> operands;
   std::span<const InPlace> in_place;
   Result<void> (*check)(const std::byte* op) = nullptr;
-  Lane (*lane)(const std::byte* op) = nullptr;
+  Result<void> (*check_parts)(const std::byte* op, const Parts& parts) = nullptr;
+  Lane (*lane)(const std::byte* op) = nullptr;  ///< nullptr: that of its library
   Access (*access)(const std::byte* op, const OperandInfo& operand) = nullptr;
   std::uint64_t (*written)(const std::byte* op, const OperandInfo& operand) = nullptr;
+  /// Which operand is its result cell, a few bytes of pinned memory; nullptr: it has none.
+  const OperandInfo* cell = nullptr;
+  /// Whether the contents of the cell of a command that has ended mean that it has failed; nullptr:
+  /// they never do.
+  Result<void> (*verdict)(const std::byte* op, const std::byte* cell) = nullptr;
   /// nullptr: the ranks need not say anything alike.
   Agreement (*agreement)(const std::byte* op) = nullptr;
   /// What only the communicator can judge: ranks that exist, room for the parts of all of them;
@@ -89,6 +97,15 @@ inline constexpr auto operand_table = std::apply(
     Op::kOperands);
 
 template <Operation Op>
+constexpr const OperandInfo* cell_of() {
+  const auto offset = offset_of(Op::kCell);
+  for (const auto& operand : operand_table<Op>) {
+    if (operand.offset == offset) return &operand;
+  }
+  return nullptr;
+}
+
+template <Operation Op>
 constexpr OperationInfo make_info() {
   static_assert(operand_table<Op>.size() <= OperationInfo::kMaxOperands);
   static_assert(sizeof(Op) <= OperationInfo::kMaxBytes);
@@ -98,17 +115,30 @@ constexpr OperationInfo make_info() {
   info.bytes = sizeof(Op);
   info.dtypes = Op::kDTypes;
   if constexpr (requires { Op::kTail; }) info.tail = Op::kTail;
+  if constexpr (requires { Op::kData; }) info.max_data = Op::kData;
   info.operands = operand_table<Op>;
+  if constexpr (requires { Op::kCell; }) {
+    info.cell = cell_of<Op>();
+    static_assert(cell_of<Op>() != nullptr, "the result cell is one of kOperands");
+  }
   if constexpr (requires { Op::kTraits; }) info.traits = Op::kTraits;
   if constexpr (requires { Op::kInPlace; }) info.in_place = Op::kInPlace;
   info.check = [](const std::byte* op) { return as<Op>(op).check(); };
-  info.lane = [](const std::byte* op) {
-    if constexpr (requires { as<Op>(op).lane(); }) {
-      return as<Op>(op).lane();
-    } else {
-      return Op::kLane;
-    }
-  };
+  if constexpr (requires(const Op& op) { op.check_parts(Parts{}); }) {
+    info.check_parts = [](const std::byte* op, const Parts& parts) {
+      return as<Op>(op).check_parts(parts);
+    };
+  }
+  if constexpr (requires(const Op& op, const std::byte* cell) { op.verdict(cell); }) {
+    info.verdict = [](const std::byte* op, const std::byte* cell) {
+      return as<Op>(op).verdict(cell);
+    };
+  }
+  if constexpr (requires(const Op& op) { op.lane(); }) {
+    info.lane = [](const std::byte* op) { return as<Op>(op).lane(); };
+  } else if constexpr (requires { Op::kLane; }) {
+    info.lane = [](const std::byte*) { return Op::kLane; };
+  }
   info.access = [](const std::byte* op, const OperandInfo& operand) {
     if constexpr (requires(const Operand& range) { as<Op>(op).access(range, Access::read); }) {
       return as<Op>(op).access(as<Operand>(op + operand.offset), operand.access);
@@ -139,9 +169,31 @@ constexpr OperationInfo make_info() {
 template <Operation Op>
 inline constexpr OperationInfo info_of = detail::make_info<Op>();
 
-/// The operation of this opcode; nullptr if no library of this process has it. One step, however
-/// many there are. Any thread.
-const OperationInfo* find_operation(std::uint32_t opcode) noexcept;
+/// An operation of this process.
+struct KnownOperation {
+  const OperationInfo* info = nullptr;
+  Lane library_lane{};
+
+  /// The lane that runs it.
+  [[nodiscard]] Lane lane(const std::byte* op) const {
+    return info->lane != nullptr ? info->lane(op) : library_lane;
+  }
+};
+/// The operation of this opcode; its info is nullptr if no library of this process has it. One
+/// step, however many there are. Any thread.
+KnownOperation find_operation(std::uint32_t opcode) noexcept;
+/// The lane of a library; nothing if no operation of it is known.
+std::optional<Lane> known_library_lane(std::string_view library) noexcept;
+/// The lane that runs an operation of this process.
+template <Operation Op>
+Lane lane_of(const Op& op) {
+  return find_operation(opcode_of<Op>).lane(reinterpret_cast<const std::byte*>(&op));
+}
+/// troupe's own lanes and those of the libraries of this process are all below that number.
+std::size_t lanes_in_use() noexcept;
+/// Whether an operation is sound by itself: check(), its parts, its result cell. Nothing else may
+/// be asked of an operation before. Errors: invalid, unsupported.
+Result<void> check_operation(const OperationInfo& info, const std::byte* op, const Parts& parts);
 /// All operations of this process, by name.
 std::vector<const OperationInfo*> all_operations();
 /// The name of an opcode, or "unknown".
@@ -162,7 +214,8 @@ std::vector<LibraryFingerprint> library_fingerprints();
 ///     inline const Library kLibrary{&info_of<Axpy>, &info_of<Dot>};
 class Library {
  public:
-  /// Throws troupe::Exception (invalid) if another operation has an opcode of theirs.
+  /// Throws troupe::Exception (invalid) if another operation has an opcode of theirs, or if there
+  /// are more than kMaxLibraries libraries.
   Library(std::initializer_list<const OperationInfo*> operations);
 };
 

@@ -5,5 +5,6 @@
 #include <troupe/lib/collective.hpp>
 #include <troupe/lib/memory.hpp>
 #include <troupe/lib/rng.hpp>
+#include <troupe/lib/solver.hpp>
 #include <troupe/lib/sparse.hpp>
 #include <troupe/lib/vector.hpp>

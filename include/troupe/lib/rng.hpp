@@ -9,7 +9,6 @@ namespace troupe::rng {
 /// destination[i] uniform in (0, 1]
 struct Uniform {
   static constexpr std::string_view kName = "rng.uniform";
-  static constexpr Lane kLane = Lane::rng;
   static constexpr DTypes kDTypes = DTypes::reals();
   static constexpr Traits kTraits = kComputes;
 
@@ -29,7 +28,6 @@ struct Uniform {
 /// pairs)
 struct Normal {
   static constexpr std::string_view kName = "rng.normal";
-  static constexpr Lane kLane = Lane::rng;
   static constexpr DTypes kDTypes = DTypes::reals();
   static constexpr Traits kTraits = kComputes;
 

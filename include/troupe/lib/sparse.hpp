@@ -11,7 +11,6 @@ namespace troupe::sparse {
 /// buffers.
 struct Spmv {
   static constexpr std::string_view kName = "sparse.spmv";
-  static constexpr Lane kLane = Lane::sparse;
   static constexpr DTypes kDTypes = DTypes::reals();
   static constexpr Traits kTraits = kComputes;
 
@@ -44,7 +43,6 @@ struct Spmv {
 /// Spmv.
 struct SpmvSell {
   static constexpr std::string_view kName = "sparse.spmv_sell";
-  static constexpr Lane kLane = Lane::sparse;
   static constexpr DTypes kDTypes = DTypes::reals();
   static constexpr Traits kTraits = kComputes;
 
@@ -74,7 +72,6 @@ struct SpmvSell {
 /// destination[i] = source[index[i]], i < count; indices i32 or i64.
 struct Gather {
   static constexpr std::string_view kName = "sparse.gather";
-  static constexpr Lane kLane = Lane::sparse;
   static constexpr DTypes kDTypes = DTypes::reals();
   static constexpr Traits kTraits = kComputes;
 

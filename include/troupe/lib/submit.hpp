@@ -1,7 +1,9 @@
 #pragma once
 
 #include <array>
+#include <cstring>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -41,14 +43,15 @@ using FactorOf = std::type_identity_t<BasicScalarArg<Ref>>;
 namespace detail {
 
 /// What a command port needs to know of a command. `op`: the operation's bytes, aligned to 8; they
-/// and the tail must outlive it.
+/// and the parts must outlive it.
 struct CommandView {
   CommandView(const OperationInfo& its_info, std::span<const std::byte> its_op,
-              std::span<const TailOperand> its_tail = {}, std::uint32_t its_epoch = 0) noexcept;
+              const Parts& its_parts = {}, std::uint32_t its_epoch = 0) noexcept;
 
   const OperationInfo* info;
   std::span<const std::byte> op;
   std::span<const TailOperand> tail;
+  std::span<const std::byte> data;
   std::uint32_t epoch;  ///< collectives: the epoch they belong to; others 0
   /// What transfers and other ranks want done: the epoch in which it may still be submitted; others
   /// 0. What has been submitted no longer depends on it.
@@ -65,6 +68,13 @@ struct CommandView {
   std::size_t use_count_ = 0;
 };
 
+/// Memory that the device host writes and the rank reads, for the value of one command.
+struct ResultCell {
+  Operand where;
+  const std::byte* data = nullptr;
+  std::shared_ptr<void> lease;  ///< keeps it
+};
+
 /// Takes commands in program order. Any thread may submit; the order is that of the calls.
 class Submitter {
  public:
@@ -74,6 +84,8 @@ class Submitter {
   /// For a command that cannot even be submitted: the already resolved future of its error, which
   /// counts as that of any other command.
   virtual Future<void> refuse(Error error) = 0;
+  /// A cell of so many bytes. Errors: out_of_memory; unsupported where no values come back.
+  virtual Result<ResultCell> result_cell(std::size_t bytes);
 
  protected:
   ~Submitter() = default;
@@ -81,12 +93,27 @@ class Submitter {
 
 /// Checks the operation and submits it. `op`: its bytes, aligned to 8.
 Future<void> submit(Submitter& submitter, const OperationInfo& info, std::span<const std::byte> op,
-                    std::span<const TailOperand> tail = {}, std::uint32_t epoch = 0);
+                    const Parts& parts = {}, std::uint32_t epoch = 0);
 
 template <Operation Op>
-Future<void> submit(Submitter& submitter, const Op& op, std::span<const TailOperand> tail = {},
+Future<void> submit(Submitter& submitter, const Op& op, const Parts& parts = {},
                     std::uint32_t epoch = 0) {
-  return submit(submitter, info_of<Op>, std::as_bytes(std::span(&op, 1)), tail, epoch);
+  return submit(submitter, info_of<Op>, std::as_bytes(std::span(&op, 1)), parts, epoch);
+}
+
+/// Submits an operation that has a result cell, for what it writes there. The value comes with the
+/// future: nothing else waits for the device.
+template <class Value, Operation Op>
+Future<Value> submit_for_value(Submitter& submitter, Op op, const Parts& parts = {}) {
+  static_assert(std::is_trivially_copyable_v<Value>);
+  const auto cell = submitter.result_cell(sizeof(Value));
+  if (!cell.ok()) return submitter.refuse(cell.error()).then([] { return Value{}; });
+  op.*Op::kCell = cell->where;
+  return submit(submitter, op, parts).then([cell = *cell] {
+    Value value;
+    std::memcpy(&value, cell.data, sizeof value);
+    return value;
+  });
 }
 
 /// How long an argument is, and how long it must be.

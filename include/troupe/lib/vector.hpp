@@ -8,7 +8,6 @@ namespace troupe::vector {
 /// z[i] = x[i] * y[i], i < n.
 struct Multiply {
   static constexpr std::string_view kName = "vector.multiply";
-  static constexpr Lane kLane = Lane::vector;
   static constexpr DTypes kDTypes = DTypes::reals();
   static constexpr Traits kTraits = kComputes;
 
@@ -28,7 +27,6 @@ struct Multiply {
 /// z[i] = x[i] / y[i], i < n, with IEEE semantics for y[i] = 0.
 struct Divide {
   static constexpr std::string_view kName = "vector.divide";
-  static constexpr Lane kLane = Lane::vector;
   static constexpr DTypes kDTypes = DTypes::reals();
   static constexpr Traits kTraits = kComputes;
 
@@ -48,7 +46,6 @@ struct Divide {
 /// y[i] = alpha x[i] + beta y[i], i < n. With beta = 0 given by value, y need not be initialised.
 struct Axpby {
   static constexpr std::string_view kName = "vector.axpby";
-  static constexpr Lane kLane = Lane::vector;
   static constexpr DTypes kDTypes = DTypes::reals();
   static constexpr Traits kTraits = kComputes;
 

@@ -9,6 +9,7 @@ Directive default_decider(const Error& error) {
     case Errc::unsupported:
     case Errc::out_of_memory:
     case Errc::library:
+    case Errc::numeric:
     case Errc::stale:
     case Errc::timeout:
     case Errc::would_block:

@@ -12,6 +12,7 @@ std::string_view to_string(Errc code) noexcept {
     case Errc::unsupported: return "unsupported";
     case Errc::out_of_memory: return "out_of_memory";
     case Errc::library: return "library";
+    case Errc::numeric: return "numeric";
     case Errc::stale: return "stale";
     case Errc::timeout: return "timeout";
     case Errc::would_block: return "would_block";

@@ -29,10 +29,12 @@ enum class ControlKind : std::uint32_t {
   quiesce,     ///< the same, abort the communicator, drain -> done
   resume,      ///< go on issuing after quiesce
   suffer,      ///< value: FaultKind; at once
-  free_memory,  ///< -> done: bytes of device memory that are free
-  shut_down,    ///< end in good order
+  open_library,  ///< text: its name; what a standby does ahead of time
+  free_memory,   ///< -> done: bytes of device memory that are free
+  shut_down,     ///< end in good order
   // device host to rank
-  ready,  ///< context and handles are there; text: the description as JSON
+  ready,           ///< context and handles are there; text: the description as JSON
+  library_opened,  ///< text: its name
   slab_made,
   contribution,
   done,                ///< answers `request`

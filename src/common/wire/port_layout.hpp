@@ -6,6 +6,7 @@
 #include "common/ipc/life_lock.hpp"
 #include "common/ipc/ring.hpp"
 #include "common/wire/library_stamps.hpp"
+#include "common/wire/set_aside_tickets.hpp"
 #include "common/wire/shm_names.hpp"
 
 namespace troupe::wire {
@@ -20,9 +21,9 @@ struct PortHeader {
 
   // Written by the device host, read by the rank.
   alignas(64) std::atomic<std::int64_t> heartbeat_ns;  ///< when the reactor last went round
-  std::atomic<std::uint64_t> issued_ticket;  ///< everything above was never given to the GPU
-  std::atomic<std::int64_t> fault_ns;        ///< when an ordered fault struck; 0: none
-  std::atomic<std::uint32_t> fault_kind;     ///< its memory::FaultKind
+  std::atomic<std::uint64_t> issued_ticket;            ///< everything above is still in the ring
+  std::atomic<std::int64_t> fault_ns;                  ///< when an ordered fault struck; 0: none
+  std::atomic<std::uint32_t> fault_kind;               ///< its memory::FaultKind
 
   ipc::LifeLock life;  ///< held by the reactor, from before `ready` on
 
@@ -37,10 +38,12 @@ struct PortHeader {
   std::atomic<std::int32_t> host_pid;
 
   ShmNames shm_names;  ///< of the device host's process
+
+  SetAsideTickets set_aside;  ///< taken out of the ring, and not begun
 };
 
-inline constexpr std::uint64_t kPortVersion = 4;
-inline constexpr std::uint64_t kPortDataOffset = 8192;
+inline constexpr std::uint64_t kPortVersion = 5;
+inline constexpr std::uint64_t kPortDataOffset = 16384;
 static_assert(sizeof(PortHeader) <= kPortDataOffset);
 
 inline std::uint64_t port_bytes(std::uint64_t command_capacity,

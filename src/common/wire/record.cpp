@@ -13,49 +13,49 @@ Error corrupt(std::string what) {
 
 void encode(const troupe::detail::CommandView& command, std::uint64_t ticket,
             std::span<std::byte> out) noexcept {
-  const CommandHeader header{ticket,
-                             command.info->opcode,
-                             command.epoch,
-                             static_cast<std::uint16_t>(command.op.size()),
-                             static_cast<std::uint16_t>(command.tail.size()),
-                             0};
-  std::memcpy(out.data(), &header, sizeof header);
-  std::memcpy(out.data() + sizeof header, command.op.data(), command.op.size());
-  if (!command.tail.empty()) {
-    std::memcpy(out.data() + sizeof header + command.op.size(), command.tail.data(),
-                command.tail.size_bytes());
-  }
+  const CommandHeader header{.ticket = ticket,
+                             .opcode = command.info->opcode,
+                             .epoch = command.epoch,
+                             .op_bytes = static_cast<std::uint16_t>(command.op.size()),
+                             .tail_count = static_cast<std::uint16_t>(command.tail.size()),
+                             .data_bytes = static_cast<std::uint32_t>(command.data.size())};
+  auto* to = out.data();
+  const auto append = [&to](const void* from, std::size_t bytes) {
+    if (bytes != 0) std::memcpy(to, from, bytes);
+    to += bytes;
+  };
+  append(&header, sizeof header);
+  append(command.op.data(), command.op.size());
+  append(command.tail.data(), command.tail.size_bytes());
+  append(command.data.data(), command.data.size());
 }
 
 Result<void> Command::decode(std::span<const std::byte> record) {
   if (record.size() < sizeof(CommandHeader)) return corrupt("shorter than its header");
   std::memcpy(&header_, record.data(), sizeof header_);
-  info_ = find_operation(header_.opcode);
-  if (info_ == nullptr) return corrupt("unknown opcode " + std::to_string(header_.opcode));
-  const auto& info = *info_;
-  if (header_.op_bytes != info.bytes)
-    return corrupt(std::string(info.name) + " of the wrong size");
-  if (header_.tail_count > kMaxTail || (header_.tail_count != 0 && info.tail.empty())) {
+  operation_ = find_operation(header_.opcode);
+  if (operation_.info == nullptr)
+    return corrupt("unknown opcode " + std::to_string(header_.opcode));
+  const auto& info = *operation_.info;
+  if (header_.op_bytes != info.bytes) return corrupt(std::string(info.name) + " of the wrong size");
+  if (header_.tail_count > kMaxTail || header_.data_bytes > info.max_data) {
     return corrupt(std::string(info.name) + " with a tail of " +
-                   std::to_string(header_.tail_count));
+                   std::to_string(header_.tail_count) + " and " +
+                   std::to_string(header_.data_bytes) + " inline bytes");
   }
   const std::size_t tail_bytes = header_.tail_count * sizeof(TailOperand);
-  const std::size_t expected = sizeof(CommandHeader) + info.bytes + tail_bytes;
+  const std::size_t expected = sizeof header_ + info.bytes + tail_bytes + header_.data_bytes;
   if (record.size() != expected) {
     return corrupt(std::string(info.name) + " of " + std::to_string(record.size()) +
                    " bytes, expected " + std::to_string(expected));
   }
-  std::memcpy(storage_.data(), record.data() + sizeof header_, info.bytes);
+  const auto* from = record.data() + sizeof header_;
+  std::memcpy(storage_.data(), from, info.bytes);
   tail_.resize(header_.tail_count);
-  if (tail_bytes != 0)
-    std::memcpy(tail_.data(), record.data() + sizeof header_ + info.bytes, tail_bytes);
+  if (tail_bytes != 0) std::memcpy(tail_.data(), from + info.bytes, tail_bytes);
+  data_.assign(from + info.bytes + tail_bytes, record.data() + record.size());
 
-  for (const auto& part : tail_) {
-    if (part.access < Access::read || part.access > Access::update)
-      return corrupt(std::string(info.name) +
-                     ": an operand of its tail is neither read nor written");
-  }
-  if (auto sound = info.check(op()); !sound) return sound;
+  if (auto sound = check_operation(info, op(), parts()); !sound) return sound;
   operands_.clear();
   for (const auto& operand : info.operands) {
     const auto& range = info.operand(op(), operand);

@@ -20,7 +20,7 @@ inline constexpr std::uint32_t kCancelled = 1;  ///< the rank has answered it al
 /// host dies meanwhile, it is known of what.
 inline constexpr std::uint32_t kAlone = 2;
 
-/// A command: this header, the operation's struct, then tail_count TailOperands.
+/// A command: this header, the operation's struct, tail_count TailOperands, then the inline bytes.
 struct CommandHeader {
   std::uint64_t ticket = 0;
   std::uint32_t opcode = 0;
@@ -28,11 +28,16 @@ struct CommandHeader {
   std::uint16_t op_bytes = 0;
   std::uint16_t tail_count = 0;
   std::uint32_t flags = 0;
+  std::uint32_t data_bytes = 0;
+  std::uint32_t reserved = 0;
 };
-static_assert(sizeof(CommandHeader) == 24);
+static_assert(sizeof(CommandHeader) == 32);
 
 /// At most this many messages in one grouped point-to-point operation.
 inline constexpr std::uint32_t kMaxTail = 4096;
+
+/// Flag of a reply: the command failed after it had begun, and what it was to write is spoilt.
+inline constexpr std::uint16_t kSpoilt = 1;
 
 /// Outcome of the tickets [first_ticket, first_ticket + count), all alike; error text follows.
 struct ReplyHeader {
@@ -40,14 +45,16 @@ struct ReplyHeader {
   std::uint32_t count = 0;
   std::uint32_t code = 0;  ///< Errc
   std::int32_t native = 0;
-  std::uint32_t text_bytes = 0;
+  std::uint16_t text_bytes = 0;
+  std::uint16_t flags = 0;
 };
 static_assert(sizeof(ReplyHeader) == 24);
 inline constexpr std::uint32_t kMaxReplyText = 512;
 
 /// Bytes of the record that a command makes.
 inline std::size_t record_bytes(const troupe::detail::CommandView& command) noexcept {
-  return sizeof(CommandHeader) + command.op.size() + command.tail.size_bytes();
+  return sizeof(CommandHeader) + command.op.size() + command.tail.size_bytes() +
+         command.data.size();
 }
 
 /// Writes the record; `out` must have record_bytes(command) bytes.
@@ -67,11 +74,14 @@ class Command {
   Result<void> decode(std::span<const std::byte> record);
 
   [[nodiscard]] const CommandHeader& header() const noexcept { return header_; }
-  [[nodiscard]] const OperationInfo& info() const noexcept { return *info_; }
-  [[nodiscard]] std::string_view name() const noexcept { return info_->name; }
+  [[nodiscard]] const OperationInfo& info() const noexcept { return *operation_.info; }
+  [[nodiscard]] std::string_view name() const noexcept { return info().name; }
+  /// The lane that runs it.
+  [[nodiscard]] Lane lane() const { return operation_.lane(op()); }
   /// The operation's bytes.
   [[nodiscard]] const std::byte* op() const noexcept { return storage_.data(); }
   [[nodiscard]] std::span<const TailOperand> tail() const noexcept { return tail_; }
+  [[nodiscard]] Parts parts() const noexcept { return {tail_, data_}; }
   /// All operands that are present, those of the tail last.
   [[nodiscard]] std::span<const OperandUse> operands() const noexcept { return operands_; }
 
@@ -83,9 +93,10 @@ class Command {
 
  private:
   CommandHeader header_;
-  const OperationInfo* info_ = nullptr;
+  KnownOperation operation_;
   alignas(8) std::array<std::byte, OperationInfo::kMaxBytes> storage_;
   std::vector<TailOperand> tail_;
+  std::vector<std::byte> data_;
   std::vector<OperandUse> operands_;
 };
 

@@ -15,7 +15,16 @@ namespace {
 /// table, and those before stay for whoever still reads them.
 class Registry {
  public:
-  using Table = std::unordered_map<std::uint32_t, const OperationInfo*>;
+  struct Table {
+    std::unordered_map<std::uint32_t, KnownOperation> operations;
+    std::vector<std::string_view> libraries;  ///< in the order of their lanes
+
+    /// The place of a library, which may be behind the last one.
+    [[nodiscard]] std::size_t find(std::string_view library) const {
+      return static_cast<std::size_t>(std::find(libraries.begin(), libraries.end(), library) -
+                                      libraries.begin());
+    }
+  };
 
   [[nodiscard]] const Table& table() const noexcept {
     return *newest_.load(std::memory_order_acquire);
@@ -24,15 +33,30 @@ class Registry {
     const std::lock_guard lock(mutex_);
     auto table = std::make_unique<Table>(this->table());
     for (const auto* info : operations) {
-      const auto [known, added] = table->emplace(info->opcode, info);
-      if (!added && known->second->name != info->name) {
+      const auto library = info->library();
+      const auto place = table->find(library);
+      if (info->lane == nullptr && place == table->libraries.size()) {
+        if (place == kMaxLibraries) {
+          throw Exception({Errc::invalid, 0,
+                           std::string(library) + ": no more than " +
+                               std::to_string(kMaxLibraries) + " libraries"});
+        }
+        table->libraries.push_back(library);
+      }
+      const auto [known, added] =
+          table->operations.emplace(info->opcode, KnownOperation{info, lane_at(place)});
+      if (!added && known->second.info->name != info->name) {
         throw Exception({Errc::invalid, 0,
-                         std::string(known->second->name) + " and " + std::string(info->name) +
+                         std::string(known->second.info->name) + " and " + std::string(info->name) +
                              " have the same opcode: rename one"});
       }
     }
     newest_.store(table.get(), std::memory_order_release);
     tables_.push_back(std::move(table));
+  }
+
+  static Lane lane_at(std::size_t place) {
+    return static_cast<Lane>(static_cast<std::size_t>(Lane::first_library) + place);
   }
 
  private:
@@ -71,7 +95,8 @@ class Fingerprint {
 void add_to(Fingerprint& fingerprint, const OperationInfo& info) {
   const auto& traits = info.traits;
   fingerprint.add(info.name).add(info.bytes).add(info.dtypes.bits).add(info.tail);
-  for (const bool trait : {traits.repeatable, traits.remote, traits.collective})
+  fingerprint.add(info.max_data).add(info.cell != nullptr ? info.cell->name : "");
+  for (const bool trait : {traits.repeatable, traits.remote, traits.collective, traits.blocking})
     fingerprint.add(trait ? 1 : 0);
   for (const auto& operand : info.operands) {
     fingerprint.add(operand.name)
@@ -84,22 +109,48 @@ void add_to(Fingerprint& fingerprint, const OperationInfo& info) {
 
 }  // namespace
 
-const OperationInfo* find_operation(std::uint32_t opcode) noexcept {
+KnownOperation find_operation(std::uint32_t opcode) noexcept {
+  const auto& operations = registry().table().operations;
+  const auto found = operations.find(opcode);
+  return found == operations.end() ? KnownOperation{} : found->second;
+}
+
+std::optional<Lane> known_library_lane(std::string_view library) noexcept {
   const auto& table = registry().table();
-  const auto found = table.find(opcode);
-  return found == table.end() ? nullptr : found->second;
+  const auto place = table.find(library);
+  if (place == table.libraries.size()) return std::nullopt;
+  return Registry::lane_at(place);
+}
+
+Lane library_lane(std::string_view library) noexcept {
+  const auto lane = known_library_lane(library);
+  check(lane.has_value(), "no operation of this library is known");
+  return *lane;
+}
+
+std::size_t lanes_in_use() noexcept {
+  return static_cast<std::size_t>(Lane::first_library) + registry().table().libraries.size();
+}
+
+std::string_view to_string(Lane lane) noexcept {
+  constexpr std::string_view kOwn[] = {"memory", "host_to_device", "device_to_host", "collective"};
+  const auto number = static_cast<std::size_t>(lane);
+  if (number < std::size(kOwn)) return kOwn[number];
+  const auto& libraries = registry().table().libraries;
+  const auto place = number - std::size(kOwn);
+  return place < libraries.size() ? libraries[place] : "unused";
 }
 
 std::vector<const OperationInfo*> all_operations() {
   std::vector<const OperationInfo*> all;
-  for (const auto& [opcode, info] : registry().table()) all.push_back(info);
+  for (const auto& [opcode, known] : registry().table().operations) all.push_back(known.info);
   std::sort(all.begin(), all.end(),
             [](const OperationInfo* a, const OperationInfo* b) { return a->name < b->name; });
   return all;
 }
 
 std::string_view operation_name(std::uint32_t opcode) noexcept {
-  const auto* info = find_operation(opcode);
+  const auto* info = find_operation(opcode).info;
   return info != nullptr ? info->name : "unknown";
 }
 

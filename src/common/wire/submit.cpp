@@ -23,11 +23,46 @@ bool Scalar::is_zero(DType dtype) const noexcept {
                      [](std::byte one) { return one == std::byte{}; });
 }
 
+namespace {
+
+std::string named(const OperationInfo& info, const std::string& what) {
+  return std::string(info.name) + ": " + what;
+}
+
+Result<void> check_extent(const OperationInfo& info, const Parts& parts) {
+  if (!parts.tail.empty() && info.tail.empty())
+    return Error{Errc::invalid, 0, named(info, "it has no further operands")};
+  if (parts.data.size() > info.max_data) {
+    return Error{Errc::invalid, 0,
+                 named(info, std::to_string(parts.data.size()) + " inline bytes, above " +
+                                 std::to_string(info.max_data))};
+  }
+  for (const auto& part : parts.tail) {
+    if (part.access < Access::read || part.access > Access::update)
+      return Error{Errc::invalid, 0,
+                   named(info, "an operand of its tail is neither read nor written")};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> check_operation(const OperationInfo& info, const std::byte* op, const Parts& parts) {
+  if (auto extent = check_extent(info, parts); !extent) return extent;
+  if (auto sound = info.check(op); !sound) return sound;
+  if (info.check_parts != nullptr) {
+    if (auto sound = info.check_parts(op, parts); !sound) return sound;
+  }
+  if (info.cell != nullptr && (info.operand(op, *info.cell).region & kPinnedRegion) == 0)
+    return Error{Errc::invalid, 0, named(info, "its result cell is not in pinned memory")};
+  return {};
+}
+
 namespace detail {
 
 CommandView::CommandView(const OperationInfo& its_info, std::span<const std::byte> its_op,
-                         std::span<const TailOperand> its_tail, std::uint32_t its_epoch) noexcept
-    : info(&its_info), op(its_op), tail(its_tail), epoch(its_epoch) {
+                         const Parts& its_parts, std::uint32_t its_epoch) noexcept
+    : info(&its_info), op(its_op), tail(its_parts.tail), data(its_parts.data), epoch(its_epoch) {
   for (const auto& operand : info->operands) {
     const auto& range = info->operand(op.data(), operand);
     if (range.present())
@@ -35,12 +70,16 @@ CommandView::CommandView(const OperationInfo& its_info, std::span<const std::byt
   }
 }
 
+Result<ResultCell> Submitter::result_cell(std::size_t) {
+  return Error{Errc::unsupported, 0, "no value comes back from another rank's device"};
+}
+
 Future<void> submit(Submitter& submitter, const OperationInfo& info, std::span<const std::byte> op,
-                    std::span<const TailOperand> tail, std::uint32_t epoch) {
-  if (const auto checked = info.check(op.data()); !checked)
-    return submitter.refuse(checked.error());
-  const CommandView command(info, op, tail, epoch);
-  const auto apart = check_overlap(info.name, info.in_place, command.uses(), info.tail, tail);
+                    const Parts& parts, std::uint32_t epoch) {
+  if (const auto sound = check_operation(info, op.data(), parts); !sound)
+    return submitter.refuse(sound.error());
+  const CommandView command(info, op, parts, epoch);
+  const auto apart = check_overlap(info.name, info.in_place, command.uses(), info.tail, parts.tail);
   return apart.ok() ? submitter.submit(command) : submitter.refuse(apart.error());
 }
 

@@ -112,16 +112,18 @@ struct Link {
   friend bool operator==(const Link&, const Link&) = default;
 };
 
-/// One operation about to be queued: its queue, its tail and its operands' addresses. The reactor
+/// One operation about to be queued: its queue, its parts and its operands' addresses. The reactor
 /// has checked that every operand lies in a mapped region and that the operation's own check()
 /// holds.
 class Call {
  public:
-  Call(Queue queue, const AddressMap& addresses, std::span<const TailOperand> tail)
-      : queue_(queue), addresses_(&addresses), tail_(tail) {}
+  Call(Queue queue, const AddressMap& addresses, const Parts& parts)
+      : queue_(queue), addresses_(&addresses), parts_(parts) {}
 
   [[nodiscard]] Queue queue() const noexcept { return queue_; }
-  [[nodiscard]] std::span<const TailOperand> tail() const noexcept { return tail_; }
+  [[nodiscard]] std::span<const TailOperand> tail() const noexcept { return parts_.tail; }
+  /// The record's inline bytes.
+  [[nodiscard]] std::span<const std::byte> data() const noexcept { return parts_.data; }
   /// The operand's address in this process.
   template <class T = std::byte>
   [[nodiscard]] T* at(const Operand& operand) const noexcept {
@@ -131,7 +133,7 @@ class Call {
  private:
   Queue queue_;
   const AddressMap* addresses_;
-  std::span<const TailOperand> tail_;
+  Parts parts_;
 };
 
 class Engine {
@@ -176,13 +178,17 @@ class Engine {
   /// the collective lane. Errors: world_reformed if it was aborted, NCCL's.
   virtual Result<void> open_links(const std::vector<Link>&) { return {}; }
 
-  /// Makes the queue's library handle and warms it up. On a helper thread, once per
-  /// queue, before the first run() on it; may block. Different queues may be opened at the same
-  /// time. The collective lane's communicator comes by connect().
+  /// Loads the library of the queue's lane, makes its handle and warms it up. On a helper thread,
+  /// before the first run() on it; may block. Different lanes may be opened at the same time. The
+  /// collective lane's communicator comes by connect().
   virtual Result<void> open_queue(Queue queue) = 0;
-  /// A command that writes this range is about to be queued: what the engine has prepared from its
-  /// contents is void.
-  virtual void overwrites(const Operand&) {}
+  /// The lane's library is to be made anew, by another open_queue(). What has been queued runs on.
+  virtual void discard_library(Lane) {}
+  /// Whether the lane's library prepares anything from the contents of operands.
+  [[nodiscard]] virtual bool remembers_contents(Lane) const { return false; }
+  /// A command that writes this range is about to be queued: what the lane's library has prepared
+  /// from its contents is void.
+  virtual void overwrites(Lane, const Operand&) {}
   /// A mark behind everything queued on the queue so far.
   virtual Result<Mark> mark(Queue queue) = 0;
   /// Lets the queue go on only after the mark is reached.
@@ -229,6 +235,12 @@ class Engine {
   virtual Result<void> suffer(memory::FaultKind kind, Queue queue) = 0;
 
   // Operations.
+
+  /// Whether run() may block: then it is called on a thread of the lane's library, and while it
+  /// runs there nothing else is called for that lane.
+  [[nodiscard]] virtual bool blocks(const OperationInfo& info, const std::byte*, const Call&) {
+    return info.traits.blocking;
+  }
 
   /// Queues the operation, given by its bytes, on call.queue(). An error means that nothing was
   /// queued, but for peer_lost: the communicator broke, and part of the operation may run until the

@@ -10,8 +10,9 @@
 
 namespace troupe::host {
 
-/// A library's half in an engine: what carries out its operations. Lives as long as the engine.
-/// Called by the reactor's thread unless a function says otherwise.
+/// A library's half in an engine: what carries out its operations. Lives as long as the engine, also
+/// if another one has taken its place after a failure. By one thread at a time: the reactor's, or
+/// that of the library where a call may block.
 class LibraryHalf {
  public:
   virtual ~LibraryHalf() = default;
@@ -19,6 +20,10 @@ class LibraryHalf {
   LibraryHalf(const LibraryHalf&) = delete;
   LibraryHalf& operator=(const LibraryHalf&) = delete;
 
+  /// See Engine::blocks(). By default what the operation declares.
+  [[nodiscard]] virtual bool blocks(const OperationInfo& info, const std::byte*, const Call&) {
+    return info.traits.blocking;
+  }
   /// Queues an operation, given by its bytes, as Engine::run() does.
   Result<void> run(const OperationInfo& info, const std::byte* op, const Call& call) {
     const auto function = find(info.opcode);
@@ -26,10 +31,12 @@ class LibraryHalf {
     return Error{Errc::unsupported, 0, std::string(info.name) + ": this engine does not have it"};
   }
 
-  /// Makes what the library needs on a queue and warms it up. On a helper thread, before the first
-  /// run() on that queue; may block. Called once more after a failure. The cuda engine calls it; a
-  /// queue of the cpu engine needs nothing.
+  /// Makes what the library needs on a queue and warms it up. Before the first run() on that queue;
+  /// may block. Called once more after a failure. The cuda engine calls it; a queue of the cpu
+  /// engine needs nothing.
   virtual Result<void> open(Queue) { return {}; }
+  /// Whether it prepares anything from the contents of operands.
+  [[nodiscard]] virtual bool remembers_contents() const { return false; }
   /// A command that writes this range is about to be queued: what has been prepared from its
   /// contents is void.
   virtual void overwrites(const Operand&) {}

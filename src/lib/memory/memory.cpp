@@ -32,4 +32,8 @@ Result<void> Fault::check() const {
       .result();
 }
 
+Result<void> LibraryFault::check() const {
+  return checker(*this).require(!name().empty(), "the library's name is missing").result();
+}
+
 }  // namespace troupe::memory

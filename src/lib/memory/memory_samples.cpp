@@ -7,8 +7,10 @@ namespace {
 
 const Samples kMemorySamples{memory::Fill{DType::f64, 4, {}, range_in(1)},
                              memory::Copy{DType::f64, range_in(1), range_in(2)},
-                             memory::Nop{DType::f64}, memory::Fence{DType::f64, range_in(1)},
-                             memory::Fault{DType::f64, {}, 0}};
+                             memory::Nop{DType::f64},
+                             memory::Fence{DType::f64, range_in(1)},
+                             memory::Fault{DType::f64, {}, 0},
+                             memory::LibraryFault{DType::f64, "blas"}};
 
 }  // namespace
 }  // namespace troupe::test

@@ -91,6 +91,7 @@ class Sparse final : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell
   explicit Sparse(Services& services) : services_(services) {}
   ~Sparse() override;
   Result<void> open(Queue queue) override;
+  [[nodiscard]] bool remembers_contents() const override { return true; }
   void overwrites(const Operand& range) override;
   Result<void> run(const sparse::Spmv& op, const Call& call);
   Result<void> run(const sparse::SpmvSell& op, const Call& call);

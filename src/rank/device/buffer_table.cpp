@@ -65,7 +65,9 @@ std::string BufferTable::explain(const Operand& operand) const {
   const auto& entry = at(operand.buffer);
   const auto* const how = entry.lost_by == Errc::device_lost      ? "were lost with a device host"
                           : entry.lost_by == Errc::world_reformed ? "were lost with an epoch"
-                                                                  : "were lost";
+                          : entry.lost_by == Errc::numeric || entry.lost_by == Errc::library
+                              ? "were spoilt by a command that failed"
+                              : "were lost";
   return "the contents of " + what + " " + how +
          ": in World::run, was it left out of the checkpoint (add, add_scratch)? Elsewhere renew() "
          "the reference and write it again";

@@ -156,16 +156,37 @@ detail::StatePtr<detail::State<void>> CommandPort::close(std::uint64_t ticket) {
 
 void CommandPort::poll() noexcept {
   Resolved resolved;
-  const std::unique_lock lock(reply_mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return;
-  last_poll_ns_.store(SteadyClock::time().count(), std::memory_order_relaxed);
-  drain_locked(resolved);
+  {
+    const std::unique_lock lock(reply_mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return;
+    last_poll_ns_.store(SteadyClock::time().count(), std::memory_order_relaxed);
+    drain_locked(resolved);
+  }
+  lose_spoilt(resolved);
 }
 
 void CommandPort::drain() {
   Resolved resolved;
-  const std::lock_guard lock(reply_mutex_);
-  drain_locked(resolved);
+  {
+    const std::lock_guard lock(reply_mutex_);
+    drain_locked(resolved);
+  }
+  lose_spoilt(resolved);
+}
+
+void CommandPort::lose_spoilt(Resolved& resolved) {
+  if (resolved.spoilt().empty()) return;
+  const std::lock_guard lock(submit_mutex_);
+  lose_spoilt_locked(resolved);
+}
+
+void CommandPort::lose_spoilt_locked(Resolved& resolved) {
+  const auto epoch = epoch_.load(std::memory_order_acquire);
+  for (const auto& spoilt : resolved.spoilt()) {
+    // In another epoch a rollback may have restored it.
+    if (spoilt.epoch == epoch) buffers_.lose(spoilt.buffer, spoilt.by);
+  }
+  resolved.spoilt().clear();
 }
 
 void CommandPort::before_sleep() noexcept {
@@ -208,6 +229,12 @@ void CommandPort::drain_locked(Resolved& resolved) {
       if (!tickets_.pending(ticket)) continue;
       if (options_.flight != nullptr && !outcome.ok())
         options_.flight->failed(ticket, outcome.code());
+      if ((reply.flags & wire::kSpoilt) != 0) {
+        const auto epoch = epoch_.load(std::memory_order_acquire);
+        tickets_.for_each_named(ticket, [&](std::uint32_t buffer, bool written) {
+          if (written) resolved.spoilt().push_back({buffer, outcome.code(), epoch});
+        });
+      }
       if (!outcome.ok() && !tickets_.slot(ticket).quiet &&
           outcomes_.command_failed(ticket, outcome.error())) {
         resolved.add(close(ticket), ledger_.enter(outcome.error(), {ticket, 0}));

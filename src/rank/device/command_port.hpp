@@ -42,6 +42,13 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   // Submitter
   Future<void> submit(const detail::CommandView& command) override;
   Future<void> refuse(Error error) override;
+  Result<detail::ResultCell> result_cell(std::size_t bytes) override {
+    return make_cell_ ? make_cell_(bytes) : detail::Submitter::result_cell(bytes);
+  }
+  /// Where result cells come from. Before the first submission.
+  void set_cells(std::function<Result<detail::ResultCell>(std::size_t bytes)> make) {
+    make_cell_ = std::move(make);
+  }
   /// As submit, but answers would_block instead of waiting while the ring or the ticket table is
   /// full.
   Future<void> try_submit(const detail::CommandView& command);
@@ -283,12 +290,24 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
     void add(detail::StatePtr<detail::State<void>> state, const Result<void>& outcome) {
       list_.emplace_back(std::move(state), outcome);
     }
+    /// Buffers that commands have failed to write after they had begun, to be lost before the
+    /// futures tell of it.
+    struct Spoilt {
+      std::uint32_t buffer;
+      Errc by;
+      std::uint32_t epoch;
+    };
+    [[nodiscard]] std::vector<Spoilt>& spoilt() noexcept { return spoilt_; }
 
    private:
+    std::vector<Spoilt> spoilt_;
     std::vector<std::pair<detail::StatePtr<detail::State<void>>, Result<void>>> list_;
   };
 
   void drain_locked(Resolved& resolved);
+  /// What is spoilt goes stale. The submitters' lock is taken, or held.
+  void lose_spoilt(Resolved& resolved);
+  void lose_spoilt_locked(Resolved& resolved);
   /// Everything that is answered is accounted for: ends the fences that waited for it.
   void advance(Resolved& resolved);
   /// What a host that stopped has answered.
@@ -328,6 +347,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   Options options_;
   Deliveries deliveries_{*this, 0};
   std::function<void(const Operand&)> rescue_;
+  std::function<Result<detail::ResultCell>(std::size_t)> make_cell_;
 
   mutable std::mutex submit_mutex_;
   BufferTable buffers_;

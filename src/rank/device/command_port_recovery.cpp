@@ -26,17 +26,20 @@ void pass_on(std::span<const std::byte> record, bool alone, ipc::RingProducer& p
 
 }  // namespace
 
-/// What the dead host says it issued, and what it is seen to have taken: one of them is enough.
+/// What the dead host says it issued, and what it is seen to have taken: one of them is enough. Not
+/// in flight is what it has set aside.
 class CommandPort::InFlight {
  public:
   explicit InFlight(const wire::PortHeader& header)
-      : issued_(header.issued_ticket.load(std::memory_order_acquire)),
+      : set_aside_(header.set_aside),
+        issued_(header.issued_ticket.load(std::memory_order_acquire)),
         head_(header.command.head.load(std::memory_order_acquire)) {}
   [[nodiscard]] bool contains(std::uint64_t ticket, std::uint64_t position) const noexcept {
-    return ticket <= issued_ || position < head_;
+    return (ticket <= issued_ || position < head_) && !set_aside_.contains(ticket);
   }
 
  private:
+  const wire::SetAsideTickets& set_aside_;
   std::uint64_t issued_, head_;
 };
 
@@ -63,7 +66,7 @@ Error CommandPort::with_what_ran(const Error& error, const InFlight& in_flight) 
   std::string oldest;
   std::size_t others = 0;
   for (const auto ticket : tickets_.all_pending()) {
-    if (!in_flight.contains(ticket, tickets_.slot(ticket).position)) break;
+    if (!in_flight.contains(ticket, tickets_.slot(ticket).position)) continue;
     if (!read(ticket, command)) continue;
     if (oldest.empty()) {
       oldest = std::string(command.name()) + " (ticket " + std::to_string(ticket) + ")";
@@ -88,6 +91,7 @@ void CommandPort::lose_pinned(const wire::Command& command, Settled& settled) {
 CommandPort::Settled CommandPort::take_answers(Resolved& resolved) {
   const auto retired = tickets_.retired();
   drain_locked(resolved);
+  lose_spoilt_locked(resolved);
   Settled settled;
   settled.completed = static_cast<std::uint32_t>(tickets_.retired() - retired);
   return settled;
@@ -180,6 +184,7 @@ void CommandPort::end(const Error& error) {
   const std::scoped_lock locks(submit_mutex_, reply_mutex_);
   if (!ended_) ended_ = error;
   drain_locked(resolved);
+  lose_spoilt_locked(resolved);
   Settled settled;
   for (const auto ticket : tickets_.all_pending()) fail(ticket, error, settled, resolved);
   advance(resolved);

@@ -145,6 +145,7 @@ void DeviceActor::on(FromHost from) {
       incarnation->link->watch_life([self = context().self(), link = from.link] {
         (void)self.tell(HostClosed{link});  // the socket's end says it again
       });
+      for (const auto& library : libraries_) warm_up(*incarnation, library);
       if (is_standby) report_standby();
       if (reviving_) return revived(true);
       if (!first_ready_) {
@@ -153,6 +154,7 @@ void DeviceActor::on(FromHost from) {
         if (!replacing_) replacing_ = 0;  // the first one needs nobody's order to serve
       }
       return advance_replacement();
+    case ControlKind::library_opened: return library_opened(from.message->text);
     case ControlKind::fatal:
       if (reviving_) return revived(false);
       if (is_standby) return lose_standby(from.message->error());
@@ -179,6 +181,17 @@ void DeviceActor::on(FromHost from) {
   } else {
     answer(std::move(*from.message));
   }
+}
+
+void DeviceActor::library_opened(const std::string& library) {
+  if (!libraries_.insert(library).second) return;
+  for (auto* const other : {standby_ ? &*standby_ : nullptr, successor_ ? &*successor_ : nullptr}) {
+    if (other != nullptr && other->ready) warm_up(*other, library);
+  }
+}
+
+void DeviceActor::warm_up(Incarnation& host, const std::string& library) {
+  (void)wire::send_control(host.link->socket(), {.kind = ControlKind::open_library}, library);
 }
 
 void DeviceActor::on(HostClosed closed) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -221,6 +222,9 @@ class DeviceActor
   void report_formed(DeviceDone::Order order, const device_message::Purpose& purpose,
                      Result<std::vector<std::byte>> outcome);
   void report_standby();
+  /// A device host has opened a library: those that may follow it open it ahead of time.
+  void library_opened(const std::string& library);
+  static void warm_up(Incarnation& host, const std::string& library);
   /// Asks the active host for the free memory, before the first standby is raised and after; calls
   /// `then` in the end.
   void measure_standby(bool raised, const std::function<void()>& then);
@@ -245,6 +249,7 @@ class DeviceActor
   std::shared_ptr<Promise<std::string>> described_;
   std::unique_ptr<Watcher> watcher_;
   DeviceListener listener_;
+  std::set<std::string> libraries_;  ///< that are in use
   RestartBudget budget_;
   bool asked_to_stop_ = false;  ///< the budget was spent, and what was left for the end is too
   std::uint64_t next_link_ = 1;

@@ -101,7 +101,13 @@ DeviceCore::DeviceCore(Options options, std::unique_ptr<FlightRecorder> flight, 
                .region_bit = kPinnedRegion,
                .make = [this](std::uint32_t region,
                               std::uint64_t bytes) { return make_pinned(region, bytes); },
-               .drop = [this](std::uint32_t region) { drop_pinned(region); }}) {}
+               .drop = [this](std::uint32_t region) { drop_pinned(region); }}) {
+  port_.set_cells([this](std::size_t bytes) -> Result<detail::ResultCell> {
+    auto pin = allocate_pinned(bytes, 1);
+    if (!pin) return pin.error();
+    return detail::ResultCell{pin->where, pin->data, std::move(pin->lease)};
+  });
+}
 
 DeviceCore::~DeviceCore() {
   shut_down();

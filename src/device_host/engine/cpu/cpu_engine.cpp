@@ -34,6 +34,12 @@ CpuEngine::~CpuEngine() {
   collective_.finish();
 }
 
+bool CpuEngine::blocks(const OperationInfo& info, const std::byte* op, const Call& call) {
+  auto* const library = libraries_[static_cast<std::size_t>(call.queue().lane)].load();
+  check(library != nullptr, "the lane is not open");
+  return library != this && library->blocks(info, op, call);
+}
+
 Result<void> CpuEngine::run(const OperationInfo& info, const std::byte* op, const Call& call) {
   auto* const library = libraries_[static_cast<std::size_t>(call.queue().lane)].load();
   check(library != nullptr, "the lane is not open");
@@ -124,14 +130,19 @@ void CpuEngine::unmap_pinned(std::byte* base, std::uint64_t bytes) {
 
 Result<void> CpuEngine::open_queue(Queue queue) {
   auto& library = libraries_[static_cast<std::size_t>(queue.lane)];
-  const std::lock_guard lock(loading_mutex_);
   if (library.load() != nullptr) return {};
   const auto symbol = find_in_module(std::string(to_string(queue.lane)), "cpu", kMakeSymbol);
   if (!symbol) return symbol.error();
   const auto make = reinterpret_cast<LibraryHalf* (*)(Services&)>(*symbol);
-  loaded_.emplace_back(make(*this));
-  library.store(loaded_.back().get());
+  std::unique_ptr<LibraryHalf> half(make(*this));
+  library.store(half.get());
+  const std::lock_guard lock(loaded_mutex_);
+  loaded_.push_back(std::move(half));
   return {};
+}
+
+void CpuEngine::discard_library(Lane lane) {
+  libraries_[static_cast<std::size_t>(lane)].store(nullptr);
 }
 
 MarkState& CpuEngine::state(Mark mark) {

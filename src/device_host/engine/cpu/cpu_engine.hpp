@@ -47,6 +47,7 @@ class CpuEngine final
   void unmap_pinned(std::byte* base, std::uint64_t bytes) override;
 
   Result<void> open_queue(Queue queue) override;
+  void discard_library(Lane lane) override;
   Result<Mark> mark(Queue queue) override;
   Result<void> wait(Queue queue, Mark mark) override;
   Result<bool> reached(Mark mark) override;
@@ -64,6 +65,7 @@ class CpuEngine final
 
   Result<void> suffer(memory::FaultKind kind, Queue queue) override;
 
+  bool blocks(const OperationInfo& info, const std::byte* op, const Call& call) override;
   Result<void> run(const OperationInfo& info, const std::byte* op, const Call& call) override;
   Result<void> run(const memory::Fill& op, const Call& call);
   Result<void> run(const memory::Copy& op, const Call& call);
@@ -103,8 +105,9 @@ class CpuEngine final
   std::atomic<std::uint64_t> slab_bytes_ = 0;
   /// The lanes' libraries, once these are open; the engine itself where it needs none.
   std::array<std::atomic<LibraryHalf*>, kLaneCount> libraries_{};
-  std::mutex loading_mutex_;
-  std::vector<std::unique_ptr<LibraryHalf>> loaded_;
+  std::mutex loaded_mutex_;
+  std::vector<std::unique_ptr<LibraryHalf>>
+      loaded_;  ///< discarded ones too: work may refer to them
   CompletionSignal signal_;
   std::vector<QueueMark> marks_;  // by id
   std::vector<std::uint32_t> free_marks_;

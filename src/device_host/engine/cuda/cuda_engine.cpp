@@ -57,12 +57,26 @@ Result<void> CudaEngine::run(const OperationInfo& info, const std::byte* op, con
   return library->run(info, op, call);
 }
 
-void CudaEngine::overwrites(const Operand& range) {
+bool CudaEngine::blocks(const OperationInfo& info, const std::byte* op, const Call& call) {
+  auto* const library = libraries_[static_cast<std::size_t>(call.queue().lane)].load();
+  check(library != nullptr, "the lane is not open");
+  return library != this && library->blocks(info, op, call);
+}
+
+void CudaEngine::discard_library(Lane lane) {
+  const auto index = static_cast<std::size_t>(lane);
+  libraries_[index].store(nullptr);
+  discarded_.push_back(std::exchange(loaded_[index], nullptr));
+}
+
+bool CudaEngine::remembers_contents(Lane lane) const {
+  const auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
+  return library != nullptr && library != this && library->remembers_contents();
+}
+
+void CudaEngine::overwrites(Lane lane, const Operand& range) {
   enter();
-  for (const auto& library : libraries_) {
-    auto* const half = library.load();
-    if (half != nullptr && half != this) half->overwrites(range);
-  }
+  libraries_[static_cast<std::size_t>(lane)].load()->overwrites(range);
 }
 
 void CudaEngine::enter() const {
@@ -102,7 +116,6 @@ Result<void> CudaEngine::open_queue(Queue queue) {
 Result<LibraryHalf*> CudaEngine::library(Lane lane) {
   const auto index = static_cast<std::size_t>(lane);
   if (auto* const open = libraries_[index].load(); open != nullptr) return open;
-  const std::lock_guard lock(loading_mutex_);
   auto& half = loaded_[index];
   if (half == nullptr) {
     const auto symbol = find_in_module(std::string(to_string(lane)), "cuda", kMakeSymbol);

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include <troupe/lib/collective.hpp>
@@ -57,7 +56,9 @@ class CudaEngine final
 
   // cuda_engine.cpp
   Result<void> open_queue(Queue queue) override;
-  void overwrites(const Operand& range) override;
+  void discard_library(Lane lane) override;
+  [[nodiscard]] bool remembers_contents(Lane lane) const override;
+  void overwrites(Lane lane, const Operand& range) override;
   Result<Mark> mark(Queue queue) override;
   Result<void> wait(Queue queue, Mark mark) override;
   Result<bool> reached(Mark mark) override;
@@ -77,6 +78,7 @@ class CudaEngine final
                               const Call& call) override;
   Result<void> open_links(const std::vector<Link>& links) override;
 
+  bool blocks(const OperationInfo& info, const std::byte* op, const Call& call) override;
   Result<void> run(const OperationInfo& info, const std::byte* op, const Call& call) override;
   // fill_copy.cpp
   Result<void> run(const memory::Fill& op, const Call& call);
@@ -133,9 +135,10 @@ class CudaEngine final
   MarkPool marks_;
   /// The lanes' libraries, once these are open; the engine itself where it needs none.
   std::array<std::atomic<LibraryHalf*>, kLaneCount> libraries_{};
-  std::mutex loading_mutex_;
   /// Behind the streams and the scratch memory, which they use to their end.
   std::array<std::unique_ptr<LibraryHalf>, kLaneCount> loaded_;
+  /// What has failed stays until the end: to destroy a handle waits for all that runs.
+  std::vector<std::unique_ptr<LibraryHalf>> discarded_;
   Communicator communicator_;  ///< last: it ends first, and with it what streams may wait for
 };
 

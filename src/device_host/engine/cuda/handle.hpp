@@ -31,6 +31,8 @@ class Handle {
     reset();
     return &value_;
   }
+  /// Gives the handle up: whoever calls destroys it.
+  [[nodiscard]] Type release() noexcept { return std::exchange(value_, Traits::invalid()); }
   void reset() noexcept {
     if (value_ != Traits::invalid()) Traits::destroy(std::exchange(value_, Traits::invalid()));
   }

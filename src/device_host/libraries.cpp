@@ -1,0 +1,140 @@
+#include <memory>
+
+#include "device_host/device_host.hpp"
+
+// The actors of libraries: opening, restarting, work on threads of their own.
+
+namespace troupe::host {
+
+struct DeviceHost::Work {
+  SetAside::Number number = 0;
+  Queue queue;
+  Lanes::Waits waits{};
+  AddressMap addresses;  ///< as it was: the reactor's changes meanwhile
+  wire::Command command;
+};
+
+Result<bool> DeviceHost::lane_ready(Lane lane) {
+  auto& actor = actors_[lane];
+  switch (actor.state) {
+    case LaneActor::State::ready: return !actor.working;
+    case LaneActor::State::opening: return false;
+    case LaneActor::State::given_up: return *actor.error;
+    case LaneActor::State::absent: break;
+  }
+  if (actor.error) return *std::exchange(actor.error, std::nullopt);
+  open_lane(lane);
+  return false;
+}
+
+void DeviceHost::open_lane(Lane lane) {
+  const bool started = helpers_.start([this, lane]() -> Helpers::Finish {
+    const auto opened = engine_->open_queue(lane);
+    // Its detour at once: what a library does when it is opened may wait for all that runs, and by
+    // the time that the detour is needed that is a collective.
+    const auto detour = opened.ok() && lane != Lane::collective ? engine_->open_queue({lane, true})
+                                                                : Result<void>();
+    return [this, lane, opened, detour] { lane_opened(lane, opened, detour); };
+  });
+  if (started) actors_[lane].state = LaneActor::State::opening;
+}
+
+void DeviceHost::lane_opened(Lane lane, const Result<void>& opened, const Result<void>& detour) {
+  auto& actor = actors_[lane];
+  if (opened.code() == Errc::device_lost || opened.code() == Errc::device_failed) {
+    lose(opened.error());
+  } else if (!opened.ok()) {
+    actor.error = opened.error();
+  }
+  set_aside_due_ = true;
+  if (lane == Lane::collective) return collective_lane_opened(opened.ok());
+  actor.state = opened.ok() ? LaneActor::State::ready : LaneActor::State::absent;
+  if (!detour.ok()) lanes_.give_up_detour(lane);
+  if (opened.ok() && lane >= Lane::first_library)
+    send({.kind = wire::ControlKind::library_opened}, to_string(lane));
+}
+
+void DeviceHost::library_failed(Lane lane, const Error& error) {
+  if (lane < Lane::first_library) return;
+  auto& actor = actors_[lane];
+  if (actor.state != LaneActor::State::ready) return;
+  if (actor.restarts.spend(SteadyClock::time())) {
+    engine_->discard_library(lane);
+    actor.state = LaneActor::State::absent;
+    return open_lane(lane);
+  }
+  actor.state = LaneActor::State::given_up;
+  actor.error =
+      Error{Errc::library, error.native,
+            std::string(to_string(lane)) + " has failed more than " +
+                std::to_string(LaneActor::kRestarts) + " times in " +
+                std::to_string(LaneActor::kWindow.count()) + " s, at last with: " + error.message};
+}
+
+Result<void> DeviceHost::begin_work(SetAside::Entry& entry, Queue queue,
+                                    const Lanes::Waits& waits) {
+  auto work = std::make_shared<Work>();
+  work->number = entry.number;
+  work->queue = queue;
+  work->waits = waits;
+  work->addresses = addresses_;
+  if (auto decoded = work->command.decode(entry.record); !decoded) return decoded;
+  auto& actor = actors_[queue.lane];
+  const bool fails = std::exchange(actor.fails_next, false);
+  set_aside_.begin(entry);
+  note_issued(work->command.header().ticket);
+  note_overwritten(work->command.operands());
+  if (auto ordered = batches_.order(queue, waits); !ordered) return ordered;
+  const bool started = helpers_.start([this, work, fails]() -> Helpers::Finish {
+    const auto& command = work->command;
+    const auto outcome =
+        fails ? Error{Errc::library, 0, std::string(command.name()) + ": fails, as was ordered"}
+              : engine_->run(command.info(), command.op(),
+                             Call(work->queue, work->addresses, command.parts()));
+    return [this, work, outcome] { work_ended(*work, outcome); };
+  });
+  if (!started) return Error{Errc::would_block, 0, "the device host has too much under way"};
+  entry.held = true;
+  actor.working = true;
+  ++working_;
+  return {};
+}
+
+void DeviceHost::work_ended(Work& work, const Result<void>& outcome) {
+  auto& actor = actors_[work.queue.lane];
+  actor.working = false;
+  --working_;
+  for (const auto& range : std::exchange(actor.overwritten, {}))
+    engine_->overwrites(work.queue.lane, range);
+  if (mode_ == Mode::lost) return;
+  set_aside_due_ = true;
+  if (outcome.code() == Errc::would_block) return set_aside_.release(work.number);
+  if (outcome.code() == Errc::device_lost || outcome.code() == Errc::device_failed)
+    return lose(outcome.error());
+  if (outcome.ok()) {
+    lanes_.queued(work.command.operands(), work.queue, work.waits);
+    batches_.add(work.command, addresses_, work.queue, work.waits);
+  } else {
+    if (outcome.code() == Errc::library) library_failed(work.queue.lane, outcome.error());
+    held_answers_.emplace_back(work.command.header().ticket, outcome.error());
+  }
+  set_aside_.erase(work.number);
+}
+
+void DeviceHost::note_overwritten(std::span<const OperandUse> operands) {
+  for (std::size_t i = static_cast<std::size_t>(Lane::first_library); i < lanes_in_use(); ++i) {
+    const auto lane = static_cast<Lane>(i);
+    auto& actor = actors_[lane];
+    if (actor.state != LaneActor::State::ready || !engine_->remembers_contents(lane)) continue;
+    for (const auto& use : operands) {
+      if (use.access == Access::read) continue;
+      if (actor.working) {
+        actor.overwritten.push_back(*use.range);
+      } else {
+        engine_->overwrites(lane, *use.range);
+      }
+    }
+  }
+}
+
+}  // namespace troupe::host
