@@ -35,6 +35,7 @@ void Generator::add_kernel(Kind kind, int rank, int thread, int target) {
     case Kind::spmv_sell:
     case Kind::gather: return add_sparse(op);
     case Kind::nrm2: return add_norm(op);
+    case Kind::potrf: return add_factorisation(op);
     case Kind::divide: return add_division(op);
     default: return add_vector(op);
   }
@@ -169,6 +170,29 @@ void Generator::add_norm(Operation& op) {
   op.id = next_id_++;
   if (!fits(op, op.at[1], std::abs(filled.alpha) * static_cast<double>(root))) return;
   emit(filled), emit(op);
+}
+
+/// Of a diagonal of squares of powers of two: exact whatever the algorithm.
+void Generator::add_factorisation(Operation& op) {
+  op.dtype = draw_real();
+  const int a = pick(op, op.target, op.dtype, Contents::integers, true);
+  if (a < 0) return;
+  op.m = random_.between(1, 4);
+  op.at[0] = part(op.target, a, op.m * op.m);
+  const auto fill = [&](const Slice& at, double value) {
+    auto filled = begin(Kind::fill, op.rank, op.thread);
+    filled.target = op.target, filled.dtype = op.dtype, filled.alpha = value;
+    filled.at[0] = at;
+    grows(at, value);
+    emit(filled);
+  };
+  fill(op.at[0], 0);
+  for (std::int64_t i = 0; i < op.m; ++i) {
+    const Slice diagonal{op.at[0].rank, op.at[0].buffer, op.at[0].first + i * (op.m + 1), 1};
+    fill(diagonal, std::ldexp(1, 2 * static_cast<int>(random_.below(3))));
+  }
+  op.id = next_id_++;
+  emit(op);
 }
 
 void Generator::add_product(Operation& op) {

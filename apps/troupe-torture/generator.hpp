@@ -132,6 +132,7 @@ class Generator {
 
   /// The norm of k * k equal numbers is an integer, but cuBLAS's is so to within rounding only.
   void add_norm(Operation& op);
+  void add_factorisation(Operation& op);
 
   void add_product(Operation& op);
 

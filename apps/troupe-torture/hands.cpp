@@ -182,6 +182,7 @@ Future<void> Hands::submit(const Operation& op, Thread& thread) {
   if (op.kind == Kind::wrong) return submit_wrong(op);
   if (is_collective(op.kind)) return submit_collective(op);
   if (is_transfer(op.kind) || op.kind == Kind::hold) return submit_transfer(op, thread);
+  if (op.kind == Kind::potrf) return submit_factorisation(op);
   const bool arithmetic = op.kind >= Kind::multiply && op.kind <= Kind::normal;
   if (arithmetic) return submit_arithmetic(op);
   return op.target == op.rank ? submit_memory(op, thread) : submit_remote_memory(op);
@@ -251,6 +252,13 @@ Future<void> Hands::submit_arithmetic(const Operation& op) {
     return Arithmetic<RemoteRefs, T, decltype(find), decltype(index)>(
                remote.vector(), remote.blas(), remote.sparse(), remote.rng(), find, index)
         .submit(op, index_dtype);
+  };
+  return op.dtype == DType::f32 ? typed(float{}) : typed(double{});
+}
+
+Future<void> Hands::submit_factorisation(const Operation& op) {
+  const auto typed = [&]<class T>(T) {
+    return solver::on(device_).potrf(here<T>(op.at[0]), {.n = op.m}).then([](std::int32_t) {});
   };
   return op.dtype == DType::f32 ? typed(float{}) : typed(double{});
 }

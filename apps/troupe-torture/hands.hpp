@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include <troupe/lib/solver.hpp>
 #include <troupe/troupe.hpp>
 
 #include "program.hpp"
@@ -109,6 +110,7 @@ class Hands {
   Future<void> submit_transfer(const Operation& op, Thread& thread);
   Future<void> submit_wrong(const Operation& op);
   Future<void> submit_arithmetic(const Operation& op);
+  Future<void> submit_factorisation(const Operation& op);
   Future<void> submit_remote_memory(const Operation& op);
 
   World& world_;

@@ -221,6 +221,7 @@ void Oracle::compute(const Operation& op) {
     case Kind::spmv:
     case Kind::spmv_sell:
     case Kind::gather: return sparse(op);
+    case Kind::potrf: return factorise(op);
     case Kind::uniform:
     case Kind::normal:
       if (random_.supported) write(a, random_.numbers(op.dtype, op.kind == Kind::normal, op.data));
@@ -250,6 +251,23 @@ void Oracle::product(const Operation& op) {
   }
   for (std::int64_t i = 0; i < std::ssize(result); ++i)
     put(c, i, result[static_cast<std::size_t>(i)]);
+}
+
+/// The lower half, column by column. The upper half stays.
+void Oracle::factorise(const Operation& op) {
+  const auto& a = op.at[0];
+  const auto n = op.m;
+  const auto element = [&](std::int64_t i, std::int64_t j) { return get(a, j * n + i); };
+  for (std::int64_t j = 0; j < n; ++j) {
+    double diagonal = element(j, j);
+    for (std::int64_t k = 0; k < j; ++k) diagonal -= element(j, k) * element(j, k);
+    put(a, j * n + j, std::sqrt(diagonal));
+    for (std::int64_t i = j + 1; i < n; ++i) {
+      double sum = element(i, j);
+      for (std::int64_t k = 0; k < j; ++k) sum -= element(i, k) * element(j, k);
+      put(a, j * n + i, sum / element(j, j));
+    }
+  }
 }
 
 void Oracle::sparse(const Operation& op) {

@@ -81,6 +81,7 @@ class Oracle {
   void apply_one(const Operation& op, Outcome outcome, const Look& look);
   void compute(const Operation& op);
   void product(const Operation& op);
+  void factorise(const Operation& op);
   void sparse(const Operation& op);
   void collective(const std::vector<const Operation*>& parts, const OutcomeOf& outcome);
   [[nodiscard]] std::vector<std::byte> result_of(const std::vector<const Operation*>& parts,

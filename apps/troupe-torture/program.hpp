@@ -67,6 +67,7 @@ enum class Kind : std::uint8_t {
   gather,      ///< at[1] = at[0][at[3]]
   uniform,     ///< at[0] = random numbers
   normal,      ///< at[0] = random numbers
+  potrf,       ///< at[0], m x m, becomes its Cholesky factor
   all_reduce,  ///< at[1] = op over ranks of at[0]
   reduce,
   broadcast,

@@ -70,7 +70,7 @@ class CudaEngine : public testing::Test {
                                   [i] { return engine_->open_queue(static_cast<Lane>(i)); }));
     }
     for (auto& lane : opened) {  // unsupported: a library that is not installed
-      if (const auto outcome = lane.get(); outcome.code() != Errc::unsupported) outcome.take();
+      if (auto outcome = lane.get(); outcome.code() != Errc::unsupported) std::move(outcome).take();
     }
     slab_ = new Slab(engine_->make_slab(kSlabBytes).take());
     const int fd = ::memfd_create("troupe-test", MFD_CLOEXEC);

@@ -99,10 +99,10 @@ struct Weigh {
 
 TEST(Parts, ComeBackAsTheyWereSentAndAreChecked) {
   const Library library{&info_of<Weigh>};
-  const Weigh op{DType::f64, cell_in(1)};
+  const Weigh op{DType::f64, troupe::test::cell_in(1)};
   const auto bytes = std::as_bytes(std::span(&op, 1));
-  const std::vector<TailOperand> tail{{range_in(2), 5, Access::read},
-                                      {range_in(3), 6, Access::read}};
+  const std::vector<TailOperand> tail{{troupe::test::range_in(2), 5, Access::read},
+                                      {troupe::test::range_in(3), 6, Access::read}};
   const std::vector<std::int64_t> weights{-1, std::int64_t{1} << 60};
   const auto record = [&](const Parts& parts) {
     const troupe::detail::CommandView view(info_of<Weigh>, bytes, parts);
@@ -134,7 +134,7 @@ TEST(Parts, ComeBackAsTheyWereSentAndAreChecked) {
                 .error()
                 .message,
             "blas.axpy: it has no further operands");
-  const Weigh elsewhere{DType::f64, range_in(1)};
+  const Weigh elsewhere{DType::f64, troupe::test::range_in(1)};
   EXPECT_EQ(check_operation(info_of<Weigh>, reinterpret_cast<const std::byte*>(&elsewhere), {})
                 .error()
                 .message,

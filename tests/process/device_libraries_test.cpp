@@ -1,0 +1,135 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <troupe/lib/solver.hpp>
+
+#include "device_rig.hpp"
+
+// The actors of libraries, in real device hosts: what they cost, how they fail, how they come
+// through the death of their process.
+
+namespace troupe::test {
+namespace {
+
+using memory::FaultKind;
+
+/// Whether the process has the module of a library loaded.
+bool has_loaded(pid_t host, const std::string& library) {
+  std::ifstream maps("/proc/" + std::to_string(host) + "/maps");
+  const auto module = "troupe-" + library + "-" + backend() + ".so";
+  for (std::string line; std::getline(maps, line);) {
+    if (line.ends_with(module)) return true;
+  }
+  return false;
+}
+
+/// A positive definite matrix of order 2 and its factor, with the upper corner left as it is.
+const std::vector<double> kMatrix{4, 2, -7, 5}, kFactor{2, 1, -7, 2};
+
+TEST(Libraries, CostNothingUntilTheyAreUsedAndThenTheStandbyHasThemToo) {
+  DeviceRig rig({"--standby", "local"});
+  auto& device = rig.device();
+  const auto x = device.alloc<double>(4), y = device.alloc<double>(4);
+  device.fill(x, 2.0), device.fill(y, 3.0);
+  ASSERT_TRUE(eventually([] { return hosts().size() == 2; }));
+  EXPECT_EQ(device.download(x), std::vector<double>(4, 2.0));
+  for (const auto& host : hosts()) {
+    for (const auto* library : {"blas", "vector", "sparse", "rng", "solver"})
+      EXPECT_FALSE(has_loaded(host.pid, library)) << library;
+  }
+  device.vector().axpby(1.0, x, 1.0, y).get();
+  EXPECT_TRUE(eventually([] {
+    const auto all = hosts();
+    return all.size() == 2 && has_loaded(all[0].pid, "vector") && has_loaded(all[1].pid, "vector");
+  })) << "the standby does not open what is in use";
+  for (const auto& host : hosts()) EXPECT_FALSE(has_loaded(host.pid, "blas"));
+  const auto old = active_host();
+  device.inject(FaultKind::kill);
+  ASSERT_TRUE(eventually([&] { return replaced(old); }));
+  EXPECT_TRUE(device.vector().axpby(1.0, x, 1.0, y).wait().ok());
+  EXPECT_EQ(device.download(y), std::vector<double>(4, 7.0));
+  EXPECT_TRUE(eventually([] {
+    const auto all = hosts();
+    return all.size() == 2 && has_loaded(all[1].pid, "vector");
+  })) << "nor does the next one";
+}
+
+TEST(Libraries, AFailedCallCostsItsCommandAlone) {
+  DeviceRig rig;
+  auto& device = rig.device();
+  const Bystanders bystanders(device, 41);
+  const auto x = device.alloc<double>(4), y = device.alloc<double>(4), z = device.alloc<double>(4);
+  device.fill(x, 2.0), device.fill(y, 3.0), device.fill(z, 4.0);
+  device.blas().axpy(1.0, x, y).get();
+  const auto host = active_host();
+  device.inject_library_fault("blas");
+  const auto failed = device.blas().axpy(1.0, x, y);
+  const auto neighbour = device.vector().axpby(1.0, x, 1.0, z);
+  const auto next = device.blas().axpy(1.0, x, y);
+  EXPECT_EQ(failed.wait().code(), Errc::library);
+  EXPECT_TRUE(neighbour.wait().ok());
+  EXPECT_TRUE(next.wait().ok()) << "the library was to be opened anew";
+  EXPECT_EQ(device.take_error().code(), Errc::library);
+  EXPECT_EQ(device.download(y), std::vector<double>(4, 7.0)) << "the failed call did something";
+  EXPECT_EQ(device.download(z), std::vector<double>(4, 6.0));
+  EXPECT_EQ(active_host(), host);
+  EXPECT_EQ(bystanders.damage(), "");
+}
+
+TEST(Libraries, OneThatKeepsFailingIsGivenUpAndTheOthersGoOn) {
+  DeviceRig rig;
+  auto& device = rig.device();
+  const auto x = device.alloc<double>(4), y = device.alloc<double>(4);
+  device.fill(x, 2.0), device.fill(y, 3.0);
+  for (int failure = 0; failure < 4; ++failure) {
+    device.inject_library_fault("blas");
+    EXPECT_EQ(device.blas().scal(2.0, x).wait().code(), Errc::library);
+  }
+  const auto given_up = device.blas().scal(2.0, x).wait();
+  EXPECT_EQ(given_up.code(), Errc::library);
+  EXPECT_NE(given_up.error().message.find("blas has failed more than 3 times in 60 s"),
+            std::string::npos)
+      << given_up.error().message;
+  EXPECT_TRUE(device.vector().axpby(1.0, x, 1.0, y).wait().ok());
+  EXPECT_EQ(device.download(y), std::vector<double>(4, 5.0));
+  EXPECT_EQ(device.inject_library_fault("alchemy").wait().code(), Errc::invalid);
+}
+
+TEST(Libraries, ADeathInTheMiddleOfAFactorisationLosesItOrDoesItWhole) {
+  for (int round = 0; round < 8; ++round) {
+    SCOPED_TRACE(round);
+    DeviceRig rig({"--standby", "local"});
+    auto& device = rig.device();
+    const Bystanders bystanders(device, 42);
+    auto a = device.alloc<double>(4), warm = device.alloc<double>(4);
+    device.upload<double>(kMatrix, warm);
+    if (round % 2 == 0) {
+      EXPECT_EQ(solver::on(device).potrf(warm, {.n = 2}).get(), 0);
+    }
+    device.upload<double>(kMatrix, a).get();
+    const auto old = active_host();
+    if (round / 2 % 2 == 0) device.inject(FaultKind::kill);
+    const auto info = solver::on(device).potrf(a, {.n = 2});
+    if (round / 2 % 2 == 1) device.inject(FaultKind::kill);
+    ASSERT_TRUE(info.wait_for(kDeadline));
+    ASSERT_TRUE(eventually([&] { return replaced(old); }));
+    if (info.wait().ok()) {
+      EXPECT_EQ(*info.wait(), 0);
+      EXPECT_EQ(device.download(a), kFactor);
+    } else {
+      EXPECT_EQ(info.wait().code(), Errc::device_lost);
+      EXPECT_FALSE(a.valid());
+      a.renew();
+      device.upload<double>(kMatrix, a).get();
+      EXPECT_EQ(solver::on(device).potrf(a, {.n = 2}).get(), 0) << "the first call after it";
+      EXPECT_EQ(device.download(a), kFactor);
+    }
+    EXPECT_EQ(bystanders.damage(), "");
+  }
+}
+
+}  // namespace
+}  // namespace troupe::test
