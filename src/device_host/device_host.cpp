@@ -89,6 +89,14 @@ int DeviceHost::run() {
   for (const auto lane :
        {Lane::memory, Lane::host_to_device, Lane::device_to_host, Lane::collective})
     open_lane(lane);
+  // A library that loads its kernels stops all that is queued from then on until the running
+  // kernels end. Within a host a collective ends by itself, because no rank launches it before all
+  // are there; elsewhere it may wait for a rank that waits for the library.
+  if (options_.other_hosts != 0) {
+    for (const auto& stamp : header().libraries) {
+      if (const auto lane = known_library_lane(stamp.library())) open_lane(*lane);
+    }
+  }
   if (options_.standby != 0) {
     (void)helpers_.start([this]() -> Helpers::Finish {
       (void)engine_->prepare_connect();  // forming itself will say what is wrong

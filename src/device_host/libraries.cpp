@@ -50,8 +50,10 @@ void DeviceHost::lane_opened(Lane lane, const Result<void>& opened, const Result
   if (lane == Lane::collective) return collective_lane_opened(opened.ok());
   actor.state = opened.ok() ? LaneActor::State::ready : LaneActor::State::absent;
   if (!detour.ok()) lanes_.give_up_detour(lane);
-  if (opened.ok() && lane >= Lane::first_library)
-    send({.kind = wire::ControlKind::library_opened}, to_string(lane));
+  if (!opened.ok() || lane < Lane::first_library) return;
+  std::string told(to_string(lane));
+  for (const auto& [name, version] : engine_->versions(lane)) told += "\n" + name + " " + version;
+  send({.kind = wire::ControlKind::library_opened}, told);
 }
 
 void DeviceHost::library_failed(Lane lane, const Error& error) {

@@ -18,6 +18,8 @@ own() {
   case $(basename "$1") in
     troupe-engine-cuda.so) echo '^lib(cudart|nccl)\.so' ;;
     troupe-blas-cuda.so) echo '^lib(cudart|cublas|cublasLt)\.so' ;;
+    troupe-solver-cuda.so) echo '^lib(cudart|cusolver|cublas|cublasLt|cusparse|nvJitLink)\.so' ;;
+    troupe-fft-cuda.so) echo '^lib(cudart|cufft)\.so' ;;
     troupe-sparse-cuda.so) echo '^lib(cudart|cusparse|nvJitLink)\.so' ;;
     troupe-*-cuda.so) echo '^libcudart\.so' ;;
     *) echo '^$' ;;

@@ -14,7 +14,7 @@ TEST_F(CudaEngine, DescribesItsDevice) {
   EXPECT_EQ(description.uuid.substr(0, 4), "GPU-");
   EXPECT_GT(description.memory_bytes, kSlabBytes);
   EXPECT_FALSE(description.bus_id.empty());
-  EXPECT_EQ(description.libraries.size(), 6u);
+  EXPECT_EQ(description.libraries.size(), 3u) << "the driver, the runtime, NCCL";
   EXPECT_EQ(list_devices().take().at(0).uuid, description.uuid);
 }
 

@@ -34,7 +34,7 @@ enum class ControlKind : std::uint32_t {
   shut_down,     ///< end in good order
   // device host to rank
   ready,           ///< context and handles are there; text: the description as JSON
-  library_opened,  ///< text: its name
+  library_opened,  ///< text: its name, then a line for each thing that it stands on, with version
   slab_made,
   contribution,
   done,                ///< answers `request`

@@ -32,7 +32,7 @@ Result<void> compare_stamps(const LibraryStamps& stamps, const std::string& self
                             const std::string& other) {
   const auto libraries = library_fingerprints();
   for (const auto& stamp : stamps) {
-    const std::string_view name(stamp.name.data(), ::strnlen(stamp.name.data(), stamp.name.size()));
+    const auto name = stamp.library();
     if (name.empty()) break;
     const auto own = std::find_if(libraries.begin(), libraries.end(),
                                   [&](const auto& library) { return library.library == name; });

@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <string>
+#include <string_view>
 
 #include <troupe/error.hpp>
 
@@ -14,6 +16,10 @@ namespace troupe::wire {
 struct LibraryStamp {
   std::array<char, 24> name{};  ///< ended by 0
   std::uint64_t fingerprint = 0;
+
+  [[nodiscard]] std::string_view library() const noexcept {
+    return {name.data(), ::strnlen(name.data(), name.size())};
+  }
 };
 
 /// Those of all libraries of a process; an empty name ends them.

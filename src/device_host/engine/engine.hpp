@@ -184,6 +184,10 @@ class Engine {
   virtual Result<void> open_queue(Queue queue) = 0;
   /// The lane's library is to be made anew, by another open_queue(). What has been queued runs on.
   virtual void discard_library(Lane) {}
+  /// Names and versions of what the lane's library stands on.
+  [[nodiscard]] virtual std::vector<std::pair<std::string, std::string>> versions(Lane) const {
+    return {};
+  }
   /// Whether the lane's library prepares anything from the contents of operands.
   [[nodiscard]] virtual bool remembers_contents(Lane) const { return false; }
   /// A command that writes this range is about to be queued: what the lane's library has prepared

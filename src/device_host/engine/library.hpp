@@ -10,9 +10,11 @@
 
 namespace troupe::host {
 
-/// A library's half in an engine: what carries out its operations. Lives as long as the engine, also
-/// if another one has taken its place after a failure. By one thread at a time: the reactor's, or
-/// that of the library where a call may block.
+using Versions = std::vector<std::pair<std::string, std::string>>;
+
+/// A library's half in an engine: what carries out its operations. Lives as long as the engine,
+/// also if another one has taken its place after a failure. By one thread at a time: the reactor's,
+/// or that of the library where a call may block.
 class LibraryHalf {
  public:
   virtual ~LibraryHalf() = default;
@@ -35,6 +37,8 @@ class LibraryHalf {
   /// may block. Called once more after a failure. The cuda engine calls it; a queue of the cpu
   /// engine needs nothing.
   virtual Result<void> open(Queue) { return {}; }
+  /// Names and versions of what it stands on, as they are loaded: "cuBLAS", "13.1.0".
+  [[nodiscard]] virtual Versions versions() const { return {}; }
   /// Whether it prepares anything from the contents of operands.
   [[nodiscard]] virtual bool remembers_contents() const { return false; }
   /// A command that writes this range is about to be queued: what has been prepared from its
@@ -65,14 +69,9 @@ class LibraryHalfOf : public LibraryHalf {
   }
 };
 
-/// Names and versions of what a module has been linked with, for DeviceDescription.
-using Versions = std::vector<std::pair<std::string, std::string>>;
-
 /// What the module of a library exports: `LibraryHalf* troupe_library_make(Services&)`, of its
-/// engine's Services, which outlive it; and `void troupe_library_versions(Versions&)`, if there is
-/// anything to tell.
+/// engine's Services, which outlive it.
 inline constexpr const char* kMakeSymbol = "troupe_library_make";
-inline constexpr const char* kVersionsSymbol = "troupe_library_versions";
 
 /// Finds a symbol in the module of a library: troupe-NAME-ENGINE.so beside the file that this
 /// engine is linked into, or in ../libexec/troupe from there. The module stays loaded. May block.

@@ -46,6 +46,9 @@ CBLAS_TRANSPOSE flag(blas::Transpose transpose) {
 class Blas final : public LibraryHalfOf<Blas, blas::Axpy, blas::Dot, blas::Nrm2, blas::Scal,
                                         blas::Copy, blas::Gemv, blas::Gemm> {
  public:
+  [[nodiscard]] Versions versions() const override {
+    return {{"OpenBLAS", ::openblas_get_config()}};
+  }
   explicit Blas(Services& services) : services_(services) {
     ::openblas_set_num_threads(std::max(1, services.threads()));
   }
@@ -174,9 +177,4 @@ Result<void> Blas::run(const blas::Gemm& op, const Call& call) {
 extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
     troupe::host::cpu::Services& services) {
   return new troupe::host::cpu::Blas(services);
-}
-
-extern "C" __attribute__((visibility("default"))) void troupe_library_versions(
-    troupe::host::Versions& versions) {
-  versions.emplace_back("OpenBLAS", ::openblas_get_config());
 }

@@ -60,6 +60,9 @@ class Blas final : public LibraryHalfOf<Blas, blas::Axpy, blas::Dot, blas::Nrm2,
                                         blas::Copy, blas::Gemv, blas::Gemm> {
  public:
   explicit Blas(Services& services) : services_(services) {}
+  [[nodiscard]] Versions versions() const override {
+    return {{"cuBLAS", loaded_version(&cublasGetProperty)}};
+  }
   Result<void> open(Queue queue) override;
   Result<void> run(const blas::Axpy& op, const Call& call);
   Result<void> run(const blas::Dot& op, const Call& call);

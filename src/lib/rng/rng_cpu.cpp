@@ -14,6 +14,7 @@ RandomRange range_of(const Op& op) {
 class Rng final : public LibraryHalfOf<Rng, rng::Uniform, rng::Normal> {
  public:
   explicit Rng(Services& services) : services_(services) {}
+  [[nodiscard]] Versions versions() const override { return {{"cuRAND", random_library()}}; }
   Result<void> run(const rng::Uniform& op, const Call& call);
   Result<void> run(const rng::Normal& op, const Call& call);
 
@@ -51,9 +52,4 @@ Result<void> Rng::run(const rng::Normal& op, const Call& call) {
 extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
     troupe::host::cpu::Services& services) {
   return new troupe::host::cpu::Rng(services);
-}
-
-extern "C" __attribute__((visibility("default"))) void troupe_library_versions(
-    troupe::host::Versions& versions) {
-  versions.emplace_back("cuRAND", troupe::host::cpu::random_library());
 }

@@ -57,6 +57,12 @@ char letter(Uplo uplo) {
 class Solver final : public LibraryHalfOf<Solver, solver::Potrf, solver::Syevd> {
  public:
   explicit Solver(Services& services) : services_(services) {}
+  [[nodiscard]] Versions versions() const override {
+    lapack_int major = 0, minor = 0, patch = 0;
+    LAPACKE_ilaver(&major, &minor, &patch);
+    return {{"LAPACK",
+             std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch)}};
+  }
 
   Result<void> run(const solver::Potrf& op, const Call& call) {
     return with_factorable(op, [&]<class T>(T) {

@@ -47,6 +47,9 @@ struct Workspace {
 class Solver final : public LibraryHalfOf<Solver, solver::Potrf, solver::Syevd> {
  public:
   explicit Solver(Services& services) : services_(services) {}
+  [[nodiscard]] Versions versions() const override {
+    return {{"cuSOLVER", loaded_version(&cusolverGetProperty)}};
+  }
   Result<void> open(Queue queue) override;
   Result<void> run(const solver::Potrf& op, const Call& call);
   Result<void> run(const solver::Syevd& op, const Call& call);

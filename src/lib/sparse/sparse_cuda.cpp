@@ -89,6 +89,9 @@ cusparseStatus_t describe(const PreparedMatrix::Key& key, cusparseConstSpMatDesc
 class Sparse final : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell, sparse::Gather> {
  public:
   explicit Sparse(Services& services) : services_(services) {}
+  [[nodiscard]] Versions versions() const override {
+    return {{"cuSPARSE", loaded_version(&cusparseGetProperty)}};
+  }
   ~Sparse() override;
   Result<void> open(Queue queue) override;
   [[nodiscard]] bool remembers_contents() const override { return true; }

@@ -1,5 +1,7 @@
 #include "rank/device/device_actor.hpp"
 
+#include <algorithm>
+
 #include <troupe/lib/memory.hpp>
 
 #include "common/actor/patient_tell.hpp"
@@ -183,8 +185,12 @@ void DeviceActor::on(FromHost from) {
   }
 }
 
-void DeviceActor::library_opened(const std::string& library) {
+void DeviceActor::library_opened(const std::string& told) {
+  const auto library = told.substr(0, told.find('\n'));
   if (!libraries_.insert(library).second) return;
+  auto versions = told.substr(library.size());
+  std::replace(versions.begin(), versions.end(), '\n', ' ');
+  log::info("device", "library {} is open:{}", library, versions);
   for (auto* const other : {standby_ ? &*standby_ : nullptr, successor_ ? &*successor_ : nullptr}) {
     if (other != nullptr && other->ready) warm_up(*other, library);
   }

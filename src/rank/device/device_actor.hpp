@@ -223,7 +223,8 @@ class DeviceActor
                      Result<std::vector<std::byte>> outcome);
   void report_standby();
   /// A device host has opened a library: those that may follow it open it ahead of time.
-  void library_opened(const std::string& library);
+  /// `told`: what ControlKind::library_opened says.
+  void library_opened(const std::string& told);
   static void warm_up(Incarnation& host, const std::string& library);
   /// Asks the active host for the free memory, before the first standby is raised and after; calls
   /// `then` in the end.

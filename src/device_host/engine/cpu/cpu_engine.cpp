@@ -141,6 +141,11 @@ Result<void> CpuEngine::open_queue(Queue queue) {
   return {};
 }
 
+Versions CpuEngine::versions(Lane lane) const {
+  const auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
+  return library != nullptr && library != this ? library->versions() : Versions();
+}
+
 void CpuEngine::discard_library(Lane lane) {
   libraries_[static_cast<std::size_t>(lane)].store(nullptr);
 }

@@ -48,6 +48,7 @@ class CpuEngine final
 
   Result<void> open_queue(Queue queue) override;
   void discard_library(Lane lane) override;
+  [[nodiscard]] Versions versions(Lane lane) const override;
   Result<Mark> mark(Queue queue) override;
   Result<void> wait(Queue queue, Mark mark) override;
   Result<bool> reached(Mark mark) override;

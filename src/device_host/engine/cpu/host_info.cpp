@@ -59,10 +59,6 @@ DeviceDescription describe_host(int ordinal) {
   description.libraries = {{"Gloo", std::to_string(GLOO_VERSION_MAJOR) + "." +
                                         std::to_string(GLOO_VERSION_MINOR) + "." +
                                         std::to_string(GLOO_VERSION_PATCH)}};
-  for (const auto& name : installed_libraries("cpu")) {
-    const auto symbol = find_in_module(name, "cpu", kVersionsSymbol);
-    if (symbol) reinterpret_cast<void (*)(Versions&)> (*symbol)(description.libraries);
-  }
   return description;
 }
 

@@ -45,8 +45,6 @@ Result<void> CudaEngine::start() {
   TROUPE_CUDA_TRY(kernels::preload());
   TROUPE_CUDA_TRY(faults::preload());
   TROUPE_CUDA_TRY(make_stream(detour_, false));
-  for (std::size_t i = 0; i < kLaneCount; ++i)
-    TROUPE_CUDA_TRY(make_stream(streams_[i], static_cast<Lane>(i) == Lane::collective));
   return marks_.start();
 }
 
@@ -67,6 +65,11 @@ void CudaEngine::discard_library(Lane lane) {
   const auto index = static_cast<std::size_t>(lane);
   libraries_[index].store(nullptr);
   discarded_.push_back(std::exchange(loaded_[index], nullptr));
+}
+
+Versions CudaEngine::versions(Lane lane) const {
+  const auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
+  return library != nullptr && library != this ? library->versions() : Versions();
 }
 
 bool CudaEngine::remembers_contents(Lane lane) const {
@@ -96,7 +99,9 @@ cudaStream_t CudaEngine::stream(Queue queue) const {
 Result<void> CudaEngine::open_queue(Queue queue) {
   enter();
   auto& state = queues_[queue.index()];
-  state.stream = queue.detour ? detour_.get() : streams_[queue.index()].get();
+  auto& stream = queue.detour ? detour_ : streams_[queue.index()];
+  if (!stream) TROUPE_CUDA_TRY(make_stream(stream, queue.lane == Lane::collective));
+  state.stream = stream.get();
   if (!state.scratch) {
     auto reserved = reserve(queue, kScratchBytes);
     if (!reserved) return reserved.error();

@@ -57,6 +57,7 @@ class CudaEngine final
   // cuda_engine.cpp
   Result<void> open_queue(Queue queue) override;
   void discard_library(Lane lane) override;
+  [[nodiscard]] Versions versions(Lane lane) const override;
   [[nodiscard]] bool remembers_contents(Lane lane) const override;
   void overwrites(Lane lane, const Operand& range) override;
   Result<Mark> mark(Queue queue) override;

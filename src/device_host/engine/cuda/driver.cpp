@@ -12,10 +12,11 @@
 namespace troupe::host::cuda {
 namespace {
 
-/// Behind a collective that waits for its peers wait the streams of all lanes, its own among them,
-/// and up to two of NCCL's; the detour must have a connection of its own. Not more, because each
-/// costs 9 ms when the process ends, which a recovery waits for.
-constexpr std::size_t kConnections = kLaneCount + 4;
+/// Behind a collective that waits for its peers wait the streams of lanes, its own among them, and
+/// up to two of NCCL's; the detour must have a connection of its own. A stream that has nothing to
+/// do needs none, so this is enough while no more than nine lanes wait at once. Not more, because
+/// each takes 48 MiB, and 9 ms when the process ends, which a recovery waits for.
+constexpr std::size_t kConnections = 12;
 
 template <class Function>
 bool find(void* library, const char* name, Function& function) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <library_types.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -46,6 +48,16 @@ class Services {
  protected:
   ~Services() = default;
 };
+
+/// "13.1.0", by a library's function that gives MAJOR_VERSION and its like.
+template <class Status>
+std::string loaded_version(Status (*get_property)(libraryPropertyType, int*)) {
+  int major = 0, minor = 0, patch = 0;
+  (void)get_property(MAJOR_VERSION, &major);
+  (void)get_property(MINOR_VERSION, &minor);
+  (void)get_property(PATCH_LEVEL, &patch);
+  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
+}
 
 /// Calls f(float{}) or f(double{}), whichever the dtype names.
 template <class F>
