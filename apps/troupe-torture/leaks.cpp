@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <troupe/lib/solver.hpp>
+
 #include <algorithm>
 #include <thread>
 
@@ -27,9 +29,25 @@ Holdings of_device_hosts() {
   return most;
 }
 
+/// What a library opens when it is first used, it keeps.
+void use_each_library(Device& device) {
+  const auto x = device.alloc<double>(4), y = device.alloc<double>(4);
+  const auto index = device.alloc<std::int32_t>(4);
+  device.fill(x, 1.0), device.fill(y, 1.0), device.fill(index, 0);
+  device.vector().axpby(1.0, x, 1.0, y);
+  device.blas().scal(1.0, x);
+  device.sparse().gather(x, index, y);
+  if (const auto drawn = device.rng().uniform(y, {.seed = 1}).wait();
+      !drawn.ok() && drawn.code() != Errc::unsupported)
+    throw Exception(drawn.error());
+  device.fill(x, 1.0);
+  (void)solver::on(device).potrf(x, {.n = 1}).get();
+}
+
 }  // namespace
 
 Leaks::Leaks(Runtime& runtime, std::chrono::nanoseconds patience) : patience_(patience) {
+  if (!runtime.world().spectator()) use_each_library(runtime.device());
   const auto end = Clock::now() + patience_;
   const auto& config = runtime.config();
   const bool rises = config.text("standby") != "off" && config.text("isolation") != "thread";
