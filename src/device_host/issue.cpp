@@ -25,7 +25,9 @@ bool process_fault(memory::FaultKind kind) {
 
 bool DeviceHost::issue() {
   if (mode_ != Mode::active) return false;
-  for (const auto& [ticket, error] : held_answers_) replies_.send(ticket, 1, error, true);
+  // What is refused has done nothing; a library's failure may have come midway.
+  for (const auto& [ticket, error] : held_answers_)
+    replies_.send(ticket, 1, error, error.code == Errc::library);
   held_answers_.clear();
   bool any = std::exchange(set_aside_due_, false) && issue_set_aside();
   while (mode_ == Mode::active && batches_.open_count() < Batches::kMaxCommands) {

@@ -96,13 +96,12 @@ inline constexpr auto operand_table = std::apply(
     },
     Op::kOperands);
 
+/// Which of its operands is an operation's result cell.
 template <Operation Op>
-constexpr const OperandInfo* cell_of() {
-  const auto offset = offset_of(Op::kCell);
-  for (const auto& operand : operand_table<Op>) {
-    if (operand.offset == offset) return &operand;
-  }
-  return nullptr;
+constexpr std::size_t cell_index() {
+  std::size_t i = 0;
+  while (i < operand_table<Op>.size() && operand_table<Op>[i].offset != offset_of(Op::kCell)) ++i;
+  return i;
 }
 
 template <Operation Op>
@@ -118,8 +117,9 @@ constexpr OperationInfo make_info() {
   if constexpr (requires { Op::kData; }) info.max_data = Op::kData;
   info.operands = operand_table<Op>;
   if constexpr (requires { Op::kCell; }) {
-    info.cell = cell_of<Op>();
-    static_assert(cell_of<Op>() != nullptr, "the result cell is one of kOperands");
+    static_assert(cell_index<Op>() < operand_table<Op>.size(),
+                  "the result cell is one of kOperands");
+    info.cell = &operand_table<Op>[cell_index<Op>()];
   }
   if constexpr (requires { Op::kTraits; }) info.traits = Op::kTraits;
   if constexpr (requires { Op::kInPlace; }) info.in_place = Op::kInPlace;
