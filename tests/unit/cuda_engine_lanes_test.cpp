@@ -73,12 +73,8 @@ TEST_F(CudaEngine, DetoursGoOnWhileAllLanesWait) {
     if (library == "rng") return engine_->run(rng::Uniform{DType::f64, 64, 0, 0, 0, x}, call);
     return engine_->run(memory::Fill{DType::u8, 512, {1}, x}, call);
   };
-  const Lane lanes[] = {Lane::memory,
-                        Lane::host_to_device,
-                        Lane::device_to_host,
-                        library_lane("vector"),
-                        library_lane("blas"),
-                        library_lane("sparse"),
+  const Lane lanes[] = {Lane::memory,           Lane::host_to_device, Lane::device_to_host,
+                        library_lane("vector"), library_lane("blas"), library_lane("sparse"),
                         library_lane("rng")};
   const auto queue_work = [&](Queue queue) {
     for (int i = 0; i < kEach; ++i) queue_one(queue).take();
