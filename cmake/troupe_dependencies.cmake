@@ -24,6 +24,9 @@ endif()
 # Its libraries; without one of them the library that needs it is not installed.
 find_library(TROUPE_LAPACKE_LIBRARY lapacke)
 find_path(TROUPE_LAPACKE_INCLUDE lapacke.h)
+# Loaded at run time, never linked; the path helps where the loader does not find it.
+find_library(TROUPE_FFTW_F32_LIBRARY fftw3f)
+find_library(TROUPE_FFTW_F64_LIBRARY fftw3)
 
 # The CUDA engine
 set(TROUPE_HAVE_CUDA OFF)

@@ -1,0 +1,233 @@
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <complex>
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <type_traits>
+
+#include <troupe/lib/fft.hpp>
+
+#include "device_host/engine/cpu/library.hpp"
+
+namespace troupe::host::cpu {
+namespace {
+
+using fft::Kind;
+
+/// FFTW's fftw_iodim64: a dimension and its strides in elements.
+struct Dimension {
+  std::ptrdiff_t n = 0, input_stride = 0, output_stride = 0;
+};
+
+/// The part of FFTW's binary interface that is used, in the precision of T. FFTW is GPL and troupe
+/// is not: so FFTW is loaded where a user has installed it, and never linked.
+template <class T>
+struct Fftw {
+  using Complex = std::complex<T>;  // FFTW: T[2]
+  using Plan = void*;
+  static constexpr bool kSingle = std::is_same_v<T, float>;
+  static constexpr const char* kFile = kSingle ? "libfftw3f.so.3" : "libfftw3.so.3";
+  static constexpr int kForward = -1, kInverse = 1;
+  /// FFTW_ESTIMATE: the same plan every time, and planning does not touch the operands.
+  /// FFTW_UNALIGNED: the plan is good for operands at other addresses.
+  static constexpr unsigned kFlags = 1u << 6 | 1u << 1;
+
+  Plan (*plan)(int rank, const Dimension* dimensions, int batch_rank, const Dimension* batch,
+               Complex* input, Complex* output, int sign, unsigned flags) = nullptr;
+  Plan (*plan_r2c)(int rank, const Dimension* dimensions, int batch_rank, const Dimension* batch,
+                   T* input, Complex* output, unsigned flags) = nullptr;
+  Plan (*plan_c2r)(int rank, const Dimension* dimensions, int batch_rank, const Dimension* batch,
+                   Complex* input, T* output, unsigned flags) = nullptr;
+  void (*execute)(Plan plan, Complex* input, Complex* output) = nullptr;
+  void (*execute_r2c)(Plan plan, T* input, Complex* output) = nullptr;
+  void (*execute_c2r)(Plan plan, Complex* input, T* output) = nullptr;
+  void (*destroy)(Plan plan) = nullptr;
+  const char* version = nullptr;
+  bool loaded = false;
+
+  Fftw() {
+    void* library = ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
+    // Where the build has found one.
+#ifdef TROUPE_FFTW_F32_LIBRARY
+    if (library == nullptr && kSingle)
+      library = ::dlopen(TROUPE_FFTW_F32_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+#endif
+#ifdef TROUPE_FFTW_F64_LIBRARY
+    if (library == nullptr && !kSingle)
+      library = ::dlopen(TROUPE_FFTW_F64_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+#endif
+    if (library == nullptr) return;
+    loaded =
+        find(library, "plan_guru64_dft", plan) && find(library, "plan_guru64_dft_r2c", plan_r2c) &&
+        find(library, "plan_guru64_dft_c2r", plan_c2r) && find(library, "execute_dft", execute) &&
+        find(library, "execute_dft_r2c", execute_r2c) &&
+        find(library, "execute_dft_c2r", execute_c2r) && find(library, "destroy_plan", destroy) &&
+        find(library, "version", version);
+  }
+  template <class Symbol>
+  static bool find(void* library, const std::string& name, Symbol& symbol) {
+    symbol =
+        reinterpret_cast<Symbol>(::dlsym(library, ((kSingle ? "fftwf_" : "fftw_") + name).c_str()));
+    return symbol != nullptr;
+  }
+};
+
+template <class T>
+const Fftw<T>& fftw() {
+  static const Fftw<T> library;  // stays loaded: plans of it may be in use until the process ends
+  return library;
+}
+
+/// FFTW makes and destroys plans on one thread at a time.
+std::mutex& planner() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+using Plan = std::shared_ptr<void>;
+
+/// Everything that a plan depends on.
+struct Key {
+  DType dtype{};
+  Kind kind{};
+  std::uint32_t rank = 0;
+  std::array<std::int64_t, fft::kMaxRank> extents{};
+  std::int64_t batch = 0, input_distance = 0, output_distance = 0;
+  bool in_place = false;
+  bool operator==(const Key&) const = default;
+};
+
+Key key_of(const fft::Transform& op, const Call& call) {
+  return {op.dtype,
+          op.kind,
+          op.rank,
+          op.extents,
+          op.batch,
+          op.input_layout().distance,
+          op.output_layout().distance,
+          call.at(op.input) == call.at(op.output)};
+}
+
+template <class T>
+Result<Plan> make_plan(const fft::Transform& op, const Call& call) {
+  using Complex = std::complex<T>;
+  const auto input = op.input_layout(), output = op.output_layout();
+  std::array<Dimension, fft::kMaxRank> dimensions;
+  std::ptrdiff_t input_stride = 1, output_stride = 1;
+  for (auto i = op.rank; i-- > 0;) {
+    dimensions[i] = {op.extents[i], input_stride, output_stride};
+    input_stride *= input.extents[i];
+    output_stride *= output.extents[i];
+  }
+  const Dimension batch{op.batch, input.distance, output.distance};
+  const auto rank = static_cast<int>(op.rank);
+  const auto& library = fftw<T>();
+
+  const std::lock_guard lock(planner());
+  void* plan = nullptr;
+  if (op.kind == Kind::real_to_complex) {
+    plan = library.plan_r2c(rank, dimensions.data(), 1, &batch, call.at<T>(op.input),
+                            call.at<Complex>(op.output), library.kFlags);
+  } else if (op.kind == Kind::complex_to_real) {
+    plan = library.plan_c2r(rank, dimensions.data(), 1, &batch, call.at<Complex>(op.input),
+                            call.at<T>(op.output), library.kFlags);
+  } else {
+    plan = library.plan(
+        rank, dimensions.data(), 1, &batch, call.at<Complex>(op.input), call.at<Complex>(op.output),
+        op.kind == Kind::forward ? library.kForward : library.kInverse, library.kFlags);
+  }
+  if (plan == nullptr)
+    return Error{Errc::unsupported, 0, "fft.transform: FFTW has no plan for this transform"};
+  return Plan(plan, [&library](void* made) {
+    const std::lock_guard destroying(planner());
+    library.destroy(made);
+  });
+}
+
+class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
+ public:
+  explicit Fft(Services& services) : services_(services) {}
+  [[nodiscard]] Versions versions() const override {
+    return {{"FFTW", fftw<double>().loaded  ? fftw<double>().version
+                     : fftw<float>().loaded ? fftw<float>().version
+                                            : "not installed"}};
+  }
+
+  /// It makes a plan where none is cached.
+  [[nodiscard]] bool blocks(const OperationInfo&, const std::byte* op, const Call& call) override {
+    const auto& transform = *reinterpret_cast<const fft::Transform*>(op);
+    return transform.batch > 0 && find(key_of(transform, call)) == plans_.end();
+  }
+
+  Result<void> run(const fft::Transform& op, const Call& call) {
+    if (op.batch == 0) return {};
+    return op.dtype == DType::c64 ? transform<float>(op, call) : transform<double>(op, call);
+  }
+
+ private:
+  struct Cached {
+    Key key;
+    Plan plan;
+  };
+  static constexpr std::size_t kPlans = 32;
+
+  std::list<Cached>::iterator find(const Key& key) {
+    return std::find_if(plans_.begin(), plans_.end(),
+                        [&](const Cached& entry) { return entry.key == key; });
+  }
+
+  template <class T>
+  Result<Plan> plan_for(const fft::Transform& op, const Call& call) {
+    const auto key = key_of(op, call);
+    if (const auto found = find(key); found != plans_.end()) {
+      plans_.splice(plans_.begin(), plans_, found);
+      return found->plan;
+    }
+    auto made = make_plan<T>(op, call);
+    if (!made) return made.error();
+    if (plans_.size() == kPlans) plans_.pop_back();  // work that is queued keeps its plan
+    plans_.push_front({key, *made});
+    return made;
+  }
+
+  template <class T>
+  Result<void> transform(const fft::Transform& op, const Call& call) {
+    using Complex = std::complex<T>;
+    const auto& library = fftw<T>();
+    if (!library.loaded) {
+      return Error{Errc::unsupported, 0,
+                   std::string("fft.transform: the cpu engine needs FFTW, and ") + library.kFile +
+                       " is not installed"};
+    }
+    const auto plan = plan_for<T>(op, call);
+    if (!plan) return plan.error();
+    return services_.submit(call, [&library, plan = *plan, kind = op.kind,
+                                   input = call.at(op.input), output = call.at(op.output)] {
+      auto* const complex_input = reinterpret_cast<Complex*>(input);
+      auto* const complex_output = reinterpret_cast<Complex*>(output);
+      if (kind == Kind::real_to_complex) {
+        library.execute_r2c(plan.get(), reinterpret_cast<T*>(input), complex_output);
+      } else if (kind == Kind::complex_to_real) {
+        library.execute_c2r(plan.get(), complex_input, reinterpret_cast<T*>(output));
+      } else {
+        library.execute(plan.get(), complex_input, complex_output);
+      }
+    });
+  }
+
+  Services& services_;
+  std::list<Cached> plans_;  ///< the most recently used first
+};
+
+}  // namespace
+}  // namespace troupe::host::cpu
+
+extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
+    troupe::host::cpu::Services& services) {
+  return new troupe::host::cpu::Fft(services);
+}

@@ -1,0 +1,266 @@
+#include <cufft.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <list>
+#include <string>
+#include <utility>
+
+#include <troupe/lib/fft.hpp>
+
+#include "device_host/engine/cuda/library.hpp"
+
+namespace troupe::host::cuda {
+
+// What the status codes of cuFFT mean to supervision.
+
+inline Errc classify(cufftResult code) noexcept {
+  switch (code) {
+    case CUFFT_ALLOC_FAILED: return Errc::out_of_memory;
+    case CUFFT_INVALID_VALUE:
+    case CUFFT_UNALIGNED_DATA: return Errc::invalid;
+    case CUFFT_INVALID_SIZE:  // check() has passed it
+    case CUFFT_NOT_IMPLEMENTED:
+    case CUFFT_NOT_SUPPORTED: return Errc::unsupported;
+    default: return Errc::library;
+  }
+}
+
+/// cuFFT has no text for its codes.
+inline Error error_of(cufftResult code, std::string_view call) {
+  return make_error(classify(code), static_cast<int>(code), call,
+                    "cufftResult " + std::to_string(static_cast<int>(code)));
+}
+
+inline Error failure(cufftResult code, std::string_view call) {
+  return prefer_context(error_of(code, call));
+}
+
+namespace {
+
+using fft::Kind;
+
+struct PlanTraits {
+  using Type = cufftHandle;
+  static constexpr Type invalid() { return CUFFT_PLAN_NULL; }
+  static void destroy(Type plan) { (void)cufftDestroy(plan); }
+};
+using PlanHandle = Handle<PlanTraits>;
+
+/// A plan of cuFFT, and everything that it depends on. Both complex directions share one.
+struct Plan {
+  struct Key {
+    cufftType type{};
+    std::uint32_t rank = 0;
+    std::array<std::int64_t, fft::kMaxRank> extents{};
+    std::int64_t batch = 0, input_distance = 0, output_distance = 0;
+    bool operator==(const Key&) const = default;
+  };
+  Key key;
+  PlanHandle handle;
+  std::size_t work_bytes = 0;
+  const void* work_area = nullptr;  ///< the one that the handle uses
+  bool forward_ran = false;  ///< kernels are loaded when they are first launched, which blocks
+  bool inverse_ran = false;
+
+  [[nodiscard]] bool& ran(Kind kind) { return kind == Kind::inverse ? inverse_ran : forward_ran; }
+};
+
+/// A plan that is no longer cached. Its last transform ends with the event.
+struct RetiredPlan {
+  Event end;
+  PlanHandle handle;
+};
+
+cufftType type_of(const fft::Transform& op) {
+  const bool single = op.dtype == DType::c64;
+  switch (op.kind) {
+    case Kind::real_to_complex: return single ? CUFFT_R2C : CUFFT_D2Z;
+    case Kind::complex_to_real: return single ? CUFFT_C2R : CUFFT_Z2D;
+    default: return single ? CUFFT_C2C : CUFFT_Z2Z;
+  }
+}
+
+Plan::Key key_of(const fft::Transform& op) {
+  return {type_of(op),
+          op.rank,
+          op.extents,
+          op.batch,
+          op.input_layout().distance,
+          op.output_layout().distance};
+}
+
+cufftResult execute(cufftHandle plan, const fft::Transform& op, const Call& call) {
+  const bool single = op.dtype == DType::c64;
+  if (op.kind == Kind::real_to_complex) {
+    return single
+               ? cufftExecR2C(plan, call.at<cufftReal>(op.input), call.at<cufftComplex>(op.output))
+               : cufftExecD2Z(plan, call.at<cufftDoubleReal>(op.input),
+                              call.at<cufftDoubleComplex>(op.output));
+  }
+  if (op.kind == Kind::complex_to_real) {
+    return single
+               ? cufftExecC2R(plan, call.at<cufftComplex>(op.input), call.at<cufftReal>(op.output))
+               : cufftExecZ2D(plan, call.at<cufftDoubleComplex>(op.input),
+                              call.at<cufftDoubleReal>(op.output));
+  }
+  const int direction = op.kind == Kind::forward ? CUFFT_FORWARD : CUFFT_INVERSE;
+  return single ? cufftExecC2C(plan, call.at<cufftComplex>(op.input),
+                               call.at<cufftComplex>(op.output), direction)
+                : cufftExecZ2Z(plan, call.at<cufftDoubleComplex>(op.input),
+                               call.at<cufftDoubleComplex>(op.output), direction);
+}
+
+class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
+ public:
+  explicit Fft(Services& services) : services_(services) {}
+  [[nodiscard]] Versions versions() const override {
+    return {{"cuFFT", loaded_version(&cufftGetProperty)}};
+  }
+  Result<void> open(Queue queue) override;
+  /// It makes a plan where none is cached, and loads kernels where that plan has not yet run.
+  [[nodiscard]] bool blocks(const OperationInfo&, const std::byte* op, const Call& call) override;
+  Result<void> run(const fft::Transform& op, const Call& call);
+
+ private:
+  struct State {
+    std::list<Plan> plans;  ///< the most recently used first
+    std::deque<RetiredPlan> retired;
+    DeviceMemory memory;  ///< the work area of all plans
+    std::size_t bytes = 0;
+
+    std::list<Plan>::iterator find(const Plan::Key& key) {
+      return std::find_if(plans.begin(), plans.end(),
+                          [&](const Plan& plan) { return plan.key == key; });
+    }
+  };
+  static constexpr std::size_t kPlans = 32;    ///< cached on each queue
+  static constexpr std::size_t kRetired = 32;  ///< beside them, if their transforms have not ended
+
+  [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
+  Result<void> add_plan(const fft::Transform& op, Queue queue);
+  /// Makes room for one more plan. What is queued with the plan that goes is not disturbed.
+  Result<void> retire_plan(Queue queue);
+  /// Destroys the retired plans whose transforms have ended. May block.
+  static Result<void> destroy_retired(State& state);
+  /// Makes room, in the order of the stream: what still uses the old memory is not disturbed.
+  Result<void> reserve(Queue queue, std::size_t bytes);
+
+  Services& services_;
+  std::array<State, 2> states_;  ///< of the lane's own queue, of its detour
+};
+
+/// With a small transform of each kind: the first plan of a process takes much longer than others.
+Result<void> Fft::open(Queue queue) {
+  if (queue.detour) return {};
+  const WarmUp warming(services_, queue);
+  for (const auto dtype : {DType::c64, DType::c128}) {
+    for (const auto kind :
+         {Kind::forward, Kind::inverse, Kind::real_to_complex, Kind::complex_to_real}) {
+      TROUPE_CUDA_PROPAGATE(
+          run(fft::Transform{dtype, kind, 1, {64, 0, 0}, 1, 0, 0, WarmUp::part(1), WarmUp::part(2)},
+              warming.call()));
+    }
+  }
+  return {};
+}
+
+bool Fft::blocks(const OperationInfo&, const std::byte* op, const Call& call) {
+  const auto& transform = *reinterpret_cast<const fft::Transform*>(op);
+  if (transform.batch == 0) return false;
+  auto& own = state(call.queue());
+  const auto plan = own.find(key_of(transform));
+  return plan == own.plans.end() || !plan->ran(transform.kind);
+}
+
+Result<void> Fft::run(const fft::Transform& op, const Call& call) {
+  if (op.batch == 0) return {};
+  auto& own = state(call.queue());
+  if (const auto found = own.find(key_of(op)); found != own.plans.end()) {
+    own.plans.splice(own.plans.begin(), own.plans, found);
+  } else {
+    TROUPE_CUDA_PROPAGATE(add_plan(op, call.queue()));
+  }
+  auto& plan = own.plans.front();
+  if (plan.work_bytes > 0) {
+    TROUPE_CUDA_PROPAGATE(reserve(call.queue(), plan.work_bytes));
+    if (plan.work_area != own.memory.get()) {
+      TROUPE_CUDA_TRY(cufftSetWorkArea(plan.handle.get(), own.memory.get()));
+      plan.work_area = own.memory.get();
+    }
+  }
+  TROUPE_CUDA_TRY(execute(plan.handle.get(), op, call));
+  plan.ran(op.kind) = true;
+  return {};
+}
+
+Result<void> Fft::add_plan(const fft::Transform& op, Queue queue) {
+  auto& own = state(queue);
+  TROUPE_CUDA_PROPAGATE(destroy_retired(own));
+  const auto input = op.input_layout(), output = op.output_layout();
+  std::array<long long, fft::kMaxRank> extents{}, stored_input{}, stored_output{};
+  std::copy(op.extents.begin(), op.extents.end(), extents.begin());
+  std::copy(input.extents.begin(), input.extents.end(), stored_input.begin());
+  std::copy(output.extents.begin(), output.extents.end(), stored_output.begin());
+
+  Plan plan;
+  plan.key = key_of(op);
+  TROUPE_CUDA_TRY(cufftCreate(plan.handle.out()));
+  const auto handle = plan.handle.get();
+  TROUPE_CUDA_TRY(cufftSetAutoAllocation(handle, 0));
+  TROUPE_CUDA_TRY(cufftSetStream(handle, services_.stream(queue)));
+  TROUPE_CUDA_TRY(cufftMakePlanMany64(
+      handle, static_cast<int>(op.rank), extents.data(), stored_input.data(), 1, input.distance,
+      stored_output.data(), 1, output.distance, plan.key.type, op.batch, &plan.work_bytes));
+  if (own.plans.size() == kPlans) TROUPE_CUDA_PROPAGATE(retire_plan(queue));
+  own.plans.push_front(std::move(plan));
+  return {};
+}
+
+Result<void> Fft::retire_plan(Queue queue) {
+  auto& own = state(queue);
+  RetiredPlan retired;
+  TROUPE_CUDA_TRY(cudaEventCreateWithFlags(retired.end.out(), cudaEventDisableTiming));
+  TROUPE_CUDA_TRY(cudaEventRecord(retired.end.get(), services_.stream(queue)));
+  retired.handle = std::move(own.plans.back().handle);
+  own.plans.pop_back();
+  own.retired.push_back(std::move(retired));
+  return {};
+}
+
+Result<void> Fft::destroy_retired(State& state) {
+  while (!state.retired.empty()) {
+    const auto end = state.retired.front().end.get();
+    auto status = cudaEventQuery(end);
+    if (status == cudaErrorNotReady) {
+      (void)cudaGetLastError();  // else a later call trips over it
+      if (state.retired.size() < kRetired) return {};
+      status = cudaEventSynchronize(end);
+    }
+    if (status != cudaSuccess) return failure(status, "cudaEventQuery");
+    state.retired.pop_front();
+  }
+  return {};
+}
+
+Result<void> Fft::reserve(Queue queue, std::size_t bytes) {
+  auto& own = state(queue);
+  if (bytes <= own.bytes) return {};
+  if (void* const old = own.memory.release(); old != nullptr)
+    TROUPE_CUDA_TRY(cudaFreeAsync(old, services_.stream(queue)));
+  own.bytes = 0;
+  auto reserved = services_.reserve(queue, bytes);
+  if (!reserved) return reserved.error();
+  own.memory = std::move(*reserved);
+  own.bytes = bytes;
+  return {};
+}
+
+}  // namespace
+}  // namespace troupe::host::cuda
+
+extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
+    troupe::host::cuda::Services& services) {
+  return new troupe::host::cuda::Fft(services);
+}
