@@ -17,6 +17,7 @@
 #include <thread>
 
 #include <nlohmann/json.hpp>
+#include <troupe/lib/blas.hpp>
 #include <troupe/runtime.hpp>
 
 #include "comparison.hpp"

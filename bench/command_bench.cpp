@@ -9,6 +9,9 @@
 #include <cstdlib>
 #include <memory>
 
+#include <troupe/lib/blas.hpp>
+#include <troupe/lib/vector.hpp>
+
 #include "local_device.hpp"
 
 namespace {

@@ -17,7 +17,10 @@
 #include <string>
 #include <type_traits>
 
+#include <troupe/lib/blas.hpp>
+#include <troupe/lib/vector.hpp>
 #include "comparison.hpp"
+
 #include "local_device.hpp"
 #include "raw_kernels.hpp"
 

@@ -18,7 +18,9 @@ using AnyRef =
     std::variant<GpuRef<Half>, GpuRef<BFloat16>, GpuRef<float>, GpuRef<double>, GpuRef<Float8E4M3>,
                  GpuRef<Float8E5M2>, GpuRef<std::int8_t>, GpuRef<std::uint8_t>,
                  GpuRef<std::int32_t>, GpuRef<std::uint32_t>, GpuRef<std::int64_t>,
-                 GpuRef<std::uint64_t>, GpuRef<std::complex<float>>, GpuRef<std::complex<double>>>;
+                 GpuRef<std::uint64_t>, GpuRef<std::complex<float>>, GpuRef<std::complex<double>>,
+                 GpuRef<std::int16_t>, GpuRef<std::uint16_t>, GpuRef<Float4E2M1Pair>,
+                 GpuRef<Int4Pair>, GpuRef<FactorUE4M3>, GpuRef<FactorUE8M0>>;
 static_assert(std::variant_size_v<AnyRef> == kDTypeCount);
 
 /// Calls visit(T{}) with the C++ type of a dtype.
@@ -38,6 +40,12 @@ decltype(auto) with_type(DType dtype, Visit&& visit) {
     case DType::i64: return visit(std::int64_t{});
     case DType::u64: return visit(std::uint64_t{});
     case DType::c64: return visit(std::complex<float>{});
+    case DType::i16: return visit(std::int16_t{});
+    case DType::u16: return visit(std::uint16_t{});
+    case DType::f4e2m1x2: return visit(Float4E2M1Pair{});
+    case DType::i4x2: return visit(Int4Pair{});
+    case DType::ue4m3: return visit(FactorUE4M3{});
+    case DType::ue8m0: return visit(FactorUE8M0{});
     case DType::c128: break;
   }
   return visit(std::complex<double>{});

@@ -77,10 +77,8 @@ double exact_limit(DType dtype) noexcept {
     case DType::f64:
     case DType::i64:
     case DType::u64: return 9'007'199'254'740'992;
-    case DType::c64:
-    case DType::c128: return 0;
+    default: return 0;  // only moved
   }
-  return 0;
 }
 
 bool has_sign(DType dtype) noexcept {
@@ -103,8 +101,7 @@ double load(DType dtype, const std::byte* element) noexcept {
     case DType::u32: return get<std::uint32_t>(element);
     case DType::i64: return get<std::int64_t>(element);
     case DType::u64: return get<std::uint64_t>(element);
-    case DType::c64:
-    case DType::c128: return 0;
+    default: return 0;
   }
   return 0;
 }
@@ -123,8 +120,7 @@ void store(DType dtype, std::byte* element, double value) noexcept {
     case DType::u32: return set<std::uint32_t>(element, value);
     case DType::i64: return set<std::int64_t>(element, value);
     case DType::u64: return set<std::uint64_t>(element, value);
-    case DType::c64:
-    case DType::c128: return;
+    default: return;
   }
 }
 

@@ -10,13 +10,20 @@
 
 #include <troupe/future.hpp>
 #include <troupe/gpu_ref.hpp>
-#include <troupe/lib/blas.hpp>
 #include <troupe/lib/memory.hpp>
-#include <troupe/lib/rng.hpp>
-#include <troupe/lib/sparse.hpp>
-#include <troupe/lib/vector.hpp>
+#include <troupe/lib/submit.hpp>
 
 namespace troupe {
+
+// Each in its library's header, <troupe/lib/blas.hpp> and so on.
+template <class Refs>
+class BasicBlas;
+template <class Refs>
+class BasicRng;
+template <class Refs>
+class BasicSparse;
+template <class Refs>
+class BasicVector;
 
 namespace rank {
 class DeviceCore;
@@ -40,6 +47,8 @@ struct DeviceInfo {
 /// arguments are found before anything is launched. Every function may be called from any thread.
 class Device {
  public:
+  using Refs = LocalRefs;  ///< what its library calls take
+
   /// A buffer of `length` elements, uninitialised; messages call it `name`. Throws Exception
   /// (out_of_memory, …).
   template <Element T>
@@ -114,10 +123,41 @@ class Device {
     return out;
   }
 
-  [[nodiscard]] Vector vector() { return Vector(submitter()); }
-  [[nodiscard]] Blas blas() { return Blas(submitter()); }
-  [[nodiscard]] Sparse sparse() { return Sparse(submitter()); }
-  [[nodiscard]] Rng rng() { return Rng(submitter()); }
+  // The calls of the libraries. Who uses one includes its header, such as <troupe/lib/blas.hpp>:
+  // this one includes no library. All others by `fft::on(device)`.
+  template <class Library = BasicVector<LocalRefs>>
+  [[nodiscard]] Library vector() {
+    return Library(submitter());
+  }
+  template <class Library = BasicBlas<LocalRefs>>
+  [[nodiscard]] Library blas() {
+    return Library(submitter());
+  }
+  template <class Library = BasicSparse<LocalRefs>>
+  [[nodiscard]] Library sparse() {
+    return Library(submitter());
+  }
+  template <class Library = BasicRng<LocalRefs>>
+  [[nodiscard]] Library rng() {
+    return Library(submitter());
+  }
+
+  /// Calls that only make ready what the same calls will need:
+  /// `fft::on(device.prepare()).forward(x, y, shape)` opens the library, makes the plan and loads
+  /// the kernels, on zeros in scratch memory; x and y are neither read nor written. What has been
+  /// prepared or run more than once is prepared by itself where a device host takes over. Futures
+  /// with a value give zero. Errors: those of the call; unsupported for collectives and what moves
+  /// memory.
+  class Preparing {
+   public:
+    using Refs = LocalRefs;
+    explicit Preparing(detail::Submitter& submitter) : submitter_(&submitter) {}
+    [[nodiscard]] detail::Submitter& submitter() const noexcept { return *submitter_; }
+
+   private:
+    detail::Submitter* submitter_;
+  };
+  [[nodiscard]] Preparing prepare() { return Preparing(preparer()); }
 
   /// Does nothing, through the whole path.
   Future<void> nop() { return detail::submit(submitter(), memory::Nop{}); }
@@ -161,6 +201,7 @@ class Device {
   };
   friend class rank::DeviceCore;
 
+  [[nodiscard]] detail::Submitter& preparer();
   Future<void> too_short(const char* what, std::size_t has, std::int64_t needed);
   Future<void> wrong_upload(std::size_t source, std::int64_t destination,
                             const std::source_location& where);

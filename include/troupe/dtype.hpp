@@ -23,9 +23,15 @@ enum class DType : std::uint8_t {
   i64,
   u64,
   c64,
-  c128
+  c128,
+  i16,
+  u16,
+  f4e2m1x2,  ///< two numbers in one byte, the first in its lower half
+  i4x2,      ///< the same
+  ue4m3,     ///< a factor of a block of numbers
+  ue8m0      ///< the same: a power of two
 };
-inline constexpr std::size_t kDTypeCount = 14;
+inline constexpr std::size_t kDTypeCount = 20;
 
 /// Host-side storage for the narrow formats; arithmetic on them happens on the device only.
 struct Half {
@@ -40,18 +46,31 @@ struct Float8E4M3 {
 struct Float8E5M2 {
   std::uint8_t bits;
 };
+struct Float4E2M1Pair {
+  std::uint8_t bits;
+};
+struct Int4Pair {
+  std::uint8_t bits;
+};
+struct FactorUE4M3 {
+  std::uint8_t bits;
+};
+struct FactorUE8M0 {
+  std::uint8_t bits;
+};
 
-/// Bytes per element.
+/// Bytes per element; a pair is one element.
 constexpr std::size_t size_of(DType dtype) noexcept {
-  constexpr std::size_t kSizes[kDTypeCount] = {2, 2, 4, 8, 1, 1, 1, 1, 4, 4, 8, 8, 8, 16};
+  constexpr std::size_t kSizes[kDTypeCount] = {2, 2, 4, 8,  1, 1, 1, 1, 4, 4,
+                                               8, 8, 8, 16, 2, 2, 1, 1, 1, 1};
   return kSizes[static_cast<std::size_t>(dtype)];
 }
 
 /// "f64", "bf16", "c128", ...
 constexpr std::string_view to_string(DType dtype) noexcept {
-  constexpr std::string_view kNames[kDTypeCount] = {"f16",    "bf16", "f32", "f64", "f8e4m3",
-                                                    "f8e5m2", "i8",   "u8",  "i32", "u32",
-                                                    "i64",    "u64",  "c64", "c128"};
+  constexpr std::string_view kNames[kDTypeCount] = {
+      "f16", "bf16", "f32", "f64",  "f8e4m3", "f8e5m2", "i8",       "u8",   "i32",   "u32",
+      "i64", "u64",  "c64", "c128", "i16",    "u16",    "f4e2m1x2", "i4x2", "ue4m3", "ue8m0"};
   return kNames[static_cast<std::size_t>(dtype)];
 }
 
@@ -118,6 +137,30 @@ struct DTypeOf<std::complex<float>> {
 template <>
 struct DTypeOf<std::complex<double>> {
   static constexpr DType value = DType::c128;
+};
+template <>
+struct DTypeOf<std::int16_t> {
+  static constexpr DType value = DType::i16;
+};
+template <>
+struct DTypeOf<std::uint16_t> {
+  static constexpr DType value = DType::u16;
+};
+template <>
+struct DTypeOf<Float4E2M1Pair> {
+  static constexpr DType value = DType::f4e2m1x2;
+};
+template <>
+struct DTypeOf<Int4Pair> {
+  static constexpr DType value = DType::i4x2;
+};
+template <>
+struct DTypeOf<FactorUE4M3> {
+  static constexpr DType value = DType::ue4m3;
+};
+template <>
+struct DTypeOf<FactorUE8M0> {
+  static constexpr DType value = DType::ue8m0;
 };
 }  // namespace detail
 

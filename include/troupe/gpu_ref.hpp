@@ -138,6 +138,10 @@ struct LocalRefs {
   using To = GpuRef<T>;
 };
 
+/// What the library calls of a device take.
+template <class D>
+using RefsOf = typename std::remove_cvref_t<D>::Refs;
+
 /// Host memory that both the rank and its device host see and that CUDA has registered: copies from
 /// and to the device are one DMA. Move-only; returned to the pool of its device when destroyed.
 template <Element T>

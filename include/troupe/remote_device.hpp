@@ -5,13 +5,19 @@
 #include <memory>
 
 #include <troupe/gpu_ref.hpp>
-#include <troupe/lib/blas.hpp>
 #include <troupe/lib/memory.hpp>
-#include <troupe/lib/rng.hpp>
-#include <troupe/lib/sparse.hpp>
-#include <troupe/lib/vector.hpp>
+#include <troupe/lib/submit.hpp>
 
 namespace troupe {
+
+template <class Refs>
+class BasicBlas;
+template <class Refs>
+class BasicRng;
+template <class Refs>
+class BasicSparse;
+template <class Refs>
+class BasicVector;
 
 /// A range of elements in the memory of another rank's device, named by a token: what the library
 /// calls of a RemoteDevice take. A plain value that keeps nothing alive; whether it names anything
@@ -76,6 +82,8 @@ struct RemoteRefs {
 /// not that device's), Errc::peer_lost, Errc::timeout. Any thread.
 class RemoteDevice {
  public:
+  using Refs = RemoteRefs;  ///< what its library calls take
+
   [[nodiscard]] Rank rank() const noexcept { return rank_; }
 
   /// Sets every element to `value`.
@@ -95,10 +103,26 @@ class RemoteDevice {
   /// Does nothing, through the whole path.
   Future<void> nop() { return detail::submit(*submitter_, memory::Nop{}); }
 
-  [[nodiscard]] BasicVector<RemoteRefs> vector() { return BasicVector<RemoteRefs>(*submitter_); }
-  [[nodiscard]] BasicBlas<RemoteRefs> blas() { return BasicBlas<RemoteRefs>(*submitter_); }
-  [[nodiscard]] BasicSparse<RemoteRefs> sparse() { return BasicSparse<RemoteRefs>(*submitter_); }
-  [[nodiscard]] BasicRng<RemoteRefs> rng() { return BasicRng<RemoteRefs>(*submitter_); }
+  // The calls of the libraries, each in its library's header, as of Device.
+  template <class Library = BasicVector<RemoteRefs>>
+  [[nodiscard]] Library vector() {
+    return Library(*submitter_);
+  }
+  template <class Library = BasicBlas<RemoteRefs>>
+  [[nodiscard]] Library blas() {
+    return Library(*submitter_);
+  }
+  template <class Library = BasicSparse<RemoteRefs>>
+  [[nodiscard]] Library sparse() {
+    return Library(*submitter_);
+  }
+  template <class Library = BasicRng<RemoteRefs>>
+  [[nodiscard]] Library rng() {
+    return Library(*submitter_);
+  }
+
+  /// Where commands go: for operations that have no typed call here.
+  [[nodiscard]] detail::Submitter& submitter() const noexcept { return *submitter_; }
 
   /// For World.
   RemoteDevice(Rank rank, std::shared_ptr<detail::Submitter> submitter)

@@ -56,7 +56,12 @@ bool DeviceHost::serve_control() {
 void DeviceHost::handle(wire::ControlMessage message) {
   const auto& head = message.head;
   if (const auto whole = message.check_descriptor(); !whole.ok()) {
-    return head.kind == ControlKind::connect ? answer(head, whole) : mapped(head, whole.error());
+    switch (head.kind) {
+      case ControlKind::connect:
+      case ControlKind::prepare: return answer(head, whole);
+      case ControlKind::adopt_plans: return;
+      default: return mapped(head, whole.error());
+    }
   }
   switch (head.kind) {
     case ControlKind::make_slab: return make_slab(head);
@@ -88,6 +93,8 @@ void DeviceHost::handle(wire::ControlMessage message) {
     case ControlKind::open_library:
       if (const auto lane = known_library_lane(message.text)) (void)lane_ready(*lane);
       return;
+    case ControlKind::adopt_plans: return adopt_plans(std::move(message));
+    case ControlKind::prepare: return prepare(std::move(message));
     case ControlKind::free_memory:
       on_helper(head, [this, request = head]() -> Helpers::Finish {
         return [this, request, free = engine_->free_memory()] {
@@ -168,6 +175,7 @@ void DeviceHost::unmap_dropped() {
 
 void DeviceHost::promote(const Control& request) {
   if (promote_failure_) return answer(request, *promote_failure_);
+  drop_preparations(Preparation::For::rank);  // there are commands to run
   mode_ = Mode::active;
   last_progress_ = SteadyClock::time();
   answer(request, {});
@@ -254,6 +262,7 @@ void DeviceHost::finish_quiesce() {
   lanes_.complete_all();
   set_aside_.clear();
   held_answers_.clear();
+  drop_preparations(Preparation::For::command);  // the rank submits them anew
   answer(*std::exchange(quiescing_, std::nullopt), {});
 }
 

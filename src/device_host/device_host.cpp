@@ -4,6 +4,8 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "common/core/spin.hpp"
@@ -111,6 +113,7 @@ int DeviceHost::run() {
     const bool issued = issue();
     bool progress = complete() || issued;
     progress |= helpers_.run_finished();
+    if (!preparations_.empty()) progress |= advance_preparations();
     if (!dropped_pinned_.empty()) unmap_dropped();
     if (progress) {
       last_progress_ = SteadyClock::time();
@@ -177,7 +180,10 @@ void DeviceHost::wait() {
     return;
   }
   replies_.flush();
-  const bool engine_busy = mode_ != Mode::lost && (!batches_.empty() || behind_fault_);
+  const bool prepares =
+      std::any_of(preparations_.begin(), preparations_.end(),
+                  [](const auto& one) { return one->state == Preparation::State::queued; });
+  const bool engine_busy = mode_ != Mode::lost && (!batches_.empty() || behind_fault_ || prepares);
   engine_->arm();
   if (mode_ == Mode::active) commands_.announce_sleep();
   if (rendezvous_) rendezvous_->announce_sleep();

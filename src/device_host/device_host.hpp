@@ -18,6 +18,7 @@
 #include "device_host/helpers.hpp"
 #include "device_host/lane_actor.hpp"
 #include "device_host/lanes.hpp"
+#include "device_host/preparation.hpp"
 #include "device_host/rendezvous.hpp"
 #include "device_host/replies.hpp"
 #include "device_host/set_aside.hpp"
@@ -109,11 +110,29 @@ class DeviceHost {
   void work_ended(Work& work, const Result<void>& outcome);
   /// Tells the engine's halves what is about to be written, or remembers it for one at work.
   void note_overwritten(std::span<const OperandUse> operands);
+  /// The lane's actor no longer works.
+  void work_over(Lane lane);
+  void tell_plans(Lane lane, const std::vector<std::vector<std::byte>>& plans);
+
+  // preparations.cpp
+  /// Tells the rank of a kind of command that has come before.
+  void note_kind(const wire::Command& command, std::span<const std::byte> record);
+  void prepare(wire::ControlMessage message);
+  void adopt_plans(wire::ControlMessage message);
+  /// Carries on what is to be prepared. True if anything changed.
+  bool advance_preparations();
+  void begin_preparation(const std::shared_ptr<Preparation>& one);
+  void run_preparation(Preparation& one);
+  void preparation_ended(const std::shared_ptr<Preparation>& one, const Result<void>& outcome);
+  /// What has not begun is forgotten: the rank's own, or what commands asked for.
+  void drop_preparations(Preparation::For whom);
 
   // issue.cpp
   /// Has a helper connect this rank with peers; no collective is queued meanwhile.
   void open_links(std::vector<Link> links);
   void suffer(memory::FaultKind kind);
+  /// What the reactor carries out itself, without a lane; nothing: command_ is not of that sort.
+  std::optional<Step> carry_out(Source source);
 
   // control.cpp
   bool serve_control();
@@ -177,6 +196,9 @@ class DeviceHost {
   bool alone_ = false;  ///< the command issued last wants to be alone
   bool blocked_ =
       false;  ///< the oldest command waits for its library, a mapping, or room in the engine
+  KindTable kinds_;
+  TimePoint kind_told_{};  ///< when the rank was told of one
+  std::vector<std::shared_ptr<Preparation>> preparations_;
   std::optional<HeldMark> behind_fault_;    ///< one that was ordered, until it shows
   std::optional<wire::Control> quiescing_;  ///< the request to answer when all lanes are drained
   std::optional<wire::ControlMessage> held_connect_;  ///< until the collective lane is open

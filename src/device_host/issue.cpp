@@ -65,12 +65,18 @@ DeviceHost::Step DeviceHost::issue_one(std::span<const std::byte> record, SetAsi
   if ((alone || alone_) && !(batches_.empty() && first)) return Step::blocked;
   alone_ = alone;
   if (const auto unmapped = check_mapped(source)) return *unmapped;
+  if (const auto step = carry_out(source)) return *step;
+  return issue_on_lane(record, entry);
+}
+
+std::optional<DeviceHost::Step> DeviceHost::carry_out(Source source) {
+  const auto ticket = command_.header().ticket;
   if (command_.as<memory::Nop>() != nullptr) {
     note_issued(ticket);
     return answered(ticket, source, {});
   }
-  const auto* const fault = command_.as<memory::Fault>();
-  if (fault != nullptr && process_fault(fault->kind)) {
+  if (const auto* const fault = command_.as<memory::Fault>();
+      fault != nullptr && process_fault(fault->kind)) {
     note_issued(ticket);
     suffer(fault->kind);
     return Step::ended;
@@ -84,7 +90,16 @@ DeviceHost::Step DeviceHost::issue_one(std::span<const std::byte> record, SetAsi
         lane ? Result<void>()
              : Error{Errc::invalid, 0, "there is no library " + std::string(library->name())});
   }
-  return issue_on_lane(record, entry);
+  if (command_.as<memory::Prepare>() != nullptr) {
+    note_issued(ticket);
+    auto one = Preparation::of_record(command_.parts().data);
+    if (!one.ok()) return answered(ticket, source, one.error());
+    (*one)->ticket = ticket;
+    preparations_.push_back(std::move(*one));
+    take(source);
+    return Step::queued;
+  }
+  return std::nullopt;
 }
 
 std::optional<DeviceHost::Step> DeviceHost::check_mapped(Source source) {
@@ -163,6 +178,7 @@ DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record,
   if (outcome.ok()) {
     lanes_.queued(operands, queue, waits);
     batches_.add(command_, addresses_, queue, waits);
+    note_kind(command_, record);
     take(source);
     return Step::queued;
   }

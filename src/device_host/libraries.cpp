@@ -11,6 +11,7 @@ struct DeviceHost::Work {
   Queue queue;
   Lanes::Waits waits{};
   AddressMap addresses;  ///< as it was: the reactor's changes meanwhile
+  std::vector<std::byte> record;
   wire::Command command;
 };
 
@@ -76,6 +77,7 @@ void DeviceHost::library_failed(Lane lane, const Error& error) {
 Result<void> DeviceHost::begin_work(SetAside::Entry& entry, Queue queue,
                                     const Lanes::Waits& waits) {
   auto work = std::make_shared<Work>();
+  work->record = entry.record;
   work->number = entry.number;
   work->queue = queue;
   work->waits = waits;
@@ -93,7 +95,10 @@ Result<void> DeviceHost::begin_work(SetAside::Entry& entry, Queue queue,
         fails ? Error{Errc::library, 0, std::string(command.name()) + ": fails, as was ordered"}
               : engine_->run(command.info(), command.op(),
                              Call(work->queue, work->addresses, command.parts()));
-    return [this, work, outcome] { work_ended(*work, outcome); };
+    return [this, work, outcome, plans = engine_->take_new_plans(work->queue.lane)] {
+      tell_plans(work->queue.lane, plans);
+      work_ended(*work, outcome);
+    };
   });
   if (!started) return Error{Errc::would_block, 0, "the device host has too much under way"};
   entry.held = true;
@@ -103,11 +108,7 @@ Result<void> DeviceHost::begin_work(SetAside::Entry& entry, Queue queue,
 }
 
 void DeviceHost::work_ended(Work& work, const Result<void>& outcome) {
-  auto& actor = actors_[work.queue.lane];
-  actor.working = false;
-  --working_;
-  for (const auto& range : std::exchange(actor.overwritten, {}))
-    engine_->overwrites(work.queue.lane, range);
+  work_over(work.queue.lane);
   if (mode_ == Mode::lost) return;
   set_aside_due_ = true;
   if (outcome.code() == Errc::would_block) return set_aside_.release(work.number);
@@ -116,11 +117,28 @@ void DeviceHost::work_ended(Work& work, const Result<void>& outcome) {
   if (outcome.ok()) {
     lanes_.queued(work.command.operands(), work.queue, work.waits);
     batches_.add(work.command, addresses_, work.queue, work.waits);
+    note_kind(work.command, work.record);
   } else {
     if (outcome.code() == Errc::library) library_failed(work.queue.lane, outcome.error());
     held_answers_.emplace_back(work.command.header().ticket, outcome.error());
   }
   set_aside_.erase(work.number);
+}
+
+void DeviceHost::work_over(Lane lane) {
+  auto& actor = actors_[lane];
+  actor.working = false;
+  --working_;
+  for (const auto& range : std::exchange(actor.overwritten, {})) engine_->overwrites(lane, range);
+}
+
+void DeviceHost::tell_plans(Lane lane, const std::vector<std::vector<std::byte>>& plans) {
+  if (plans.empty()) return;
+  std::vector<std::vector<std::byte>> blobs{name_blob(to_string(lane))};
+  blobs.insert(blobs.end(), plans.begin(), plans.end());
+  // Where it cannot be sent, a later device host makes the plans again.
+  if (const auto packed = wire::pack_blobs(blobs); packed.ok())
+    send({.kind = wire::ControlKind::plans_made}, {}, packed->get());
 }
 
 void DeviceHost::note_overwritten(std::span<const OperandUse> operands) {

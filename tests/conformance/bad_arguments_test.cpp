@@ -1,3 +1,5 @@
+#include <troupe/lib/sparse.hpp>
+
 #include "bad_arguments.hpp"
 
 // Wrong arguments are answered at once, by the caller's side, and launch nothing.

@@ -1,3 +1,6 @@
+#include <troupe/lib/rng.hpp>
+#include <troupe/lib/sparse.hpp>
+
 #include "conformance.hpp"
 
 // What is submitted behaves as if executed in that order: long random sequences over few,

@@ -3,6 +3,9 @@
 #include <atomic>
 #include <optional>
 
+#include <troupe/lib/rng.hpp>
+#include <troupe/lib/sparse.hpp>
+
 #include "device_rig.hpp"
 
 // Device hosts die at every kind of point, of real causes. Each time: all futures resolve in time,

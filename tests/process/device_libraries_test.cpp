@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <troupe/lib/solver.hpp>
+#include <troupe/lib/vector.hpp>
 
 #include "device_rig.hpp"
 
@@ -96,6 +97,64 @@ TEST(Libraries, OneThatKeepsFailingIsGivenUpAndTheOthersGoOn) {
   EXPECT_TRUE(device.vector().axpby(1.0, x, 1.0, y).wait().ok());
   EXPECT_EQ(device.download(y), std::vector<double>(4, 5.0));
   EXPECT_EQ(device.inject_library_fault("alchemy").wait().code(), Errc::invalid);
+}
+
+TEST(Libraries, PreparingReadsAndWritesNothing) {
+  DeviceRig rig;
+  auto& device = rig.device();
+  const auto x = device.alloc<double>(4), y = device.alloc<double>(4), z = device.alloc<double>(8);
+  device.fill(x, 2.0), device.fill(y, 3.0);
+  const auto ahead = device.prepare();
+  EXPECT_TRUE(vector::on(ahead).axpby(1.0, x, 1.0, y).wait().ok());
+  EXPECT_TRUE(has_loaded(active_host(), "vector"));
+  EXPECT_EQ(device.download(y), std::vector<double>(4, 3.0));
+  EXPECT_EQ(*solver::on(ahead).potrf(x, {.n = 2}).wait(), 0);
+  EXPECT_EQ(device.download(x), std::vector<double>(4, 2.0));
+  EXPECT_EQ(vector::on(ahead).axpby(1.0, x, 1.0, z).wait().code(), Errc::invalid);
+  (void)device.take_error();
+}
+
+TEST(Libraries, PreparingOutlivesItsDeviceHost) {
+  for (int round = 0; round < 4; ++round) {
+    DeviceRig rig({"--standby", round % 2 == 0 ? "local" : "off"});
+    auto& device = rig.device();
+    const Bystanders bystanders(device, 43);
+    const auto a = device.alloc<double>(4);
+    device.upload<double>(kMatrix, a).get();
+    const auto old = active_host();
+    if (round < 2) device.inject(FaultKind::kill);
+    const auto prepared = solver::on(device.prepare()).potrf(a, {.n = 2});
+    if (round >= 2) device.inject(FaultKind::kill);
+    ASSERT_TRUE(prepared.wait_for(kDeadline));
+    EXPECT_TRUE(prepared.wait().ok()) << prepared.wait().error().to_string();
+    ASSERT_TRUE(eventually([&] { return replaced(old); }));
+    EXPECT_EQ(device.download(a), kMatrix);
+    EXPECT_EQ(solver::on(device).potrf(a, {.n = 2}).get(), 0);
+    EXPECT_EQ(bystanders.damage(), "");
+  }
+}
+
+/// The standby of a program that runs the same over and over has all of it prepared, and is none
+/// the worse for that.
+TEST(Libraries, AStandbyThatHasPreparedWhatRecursTakesOver) {
+  DeviceRig rig({"--standby", "local"});
+  auto& device = rig.device();
+  const Bystanders bystanders(device, 44);
+  const auto x = device.alloc<double>(64), y = device.alloc<double>(64),
+             sum = device.alloc<double>(1);
+  device.fill(x, 1.0), device.fill(y, 0.0);
+  double expected = 0;
+  for (int death = 0; death < 3; ++death) {
+    for (int i = 0; i < 20; ++i) device.blas().axpy(1.0, x, y), ++expected;
+    device.blas().dot(x, y, sum);
+    device.blas().dot(x, y, sum).get();
+    const auto old = active_host();
+    ASSERT_TRUE(eventually([] { return hosts().size() == 2; }));
+    device.inject(FaultKind::kill);
+    ASSERT_TRUE(eventually([&] { return replaced(old); }));
+    EXPECT_EQ(device.download(y), std::vector<double>(64, expected));
+  }
+  EXPECT_EQ(bystanders.damage(), "");
 }
 
 TEST(Libraries, ADeathInTheMiddleOfAFactorisationLosesItOrDoesItWhole) {

@@ -2,6 +2,9 @@
 
 #include <random>
 
+#include <troupe/lib/rng.hpp>
+#include <troupe/lib/sparse.hpp>
+
 #include "device_rig.hpp"
 
 // What is in flight when a device host dies runs again on the next one: real deaths at many points,

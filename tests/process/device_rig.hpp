@@ -10,6 +10,8 @@
 
 #include <troupe/config.hpp>
 #include <troupe/device.hpp>
+#include <troupe/lib/blas.hpp>
+#include <troupe/lib/vector.hpp>
 
 #include "common/actor/production_scheduler.hpp"
 #include "host_processes.hpp"

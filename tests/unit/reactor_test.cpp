@@ -37,7 +37,11 @@ struct Script {
   bool at_work = false;     ///< gemm was begun
   bool blas_fails = false;  ///< queueing a dot says so
   std::vector<std::string> ran;
-  std::optional<Error> lost;  ///< what every look at a mark says
+  std::uint64_t scratch = 0;                  ///< bytes of it that were taken last
+  int given_back = 0;                         ///< pieces of it
+  std::vector<std::vector<std::byte>> plans;  ///< that blas has made
+  std::string adopted;                        ///< library and plan
+  std::optional<Error> lost;                  ///< what every look at a mark says
   std::atomic<bool> reached{false};
 
   template <class Change>
@@ -95,6 +99,26 @@ class ScriptedEngine final : public Engine {
     script->await([] { return script->lanes_open; });
     return {};
   }
+  Result<std::shared_ptr<std::byte>> scratch_memory(Queue, std::uint64_t bytes) override {
+    script->change([&] { script->scratch = bytes; });
+    return std::shared_ptr<std::byte>(new std::byte[bytes](), [](std::byte* memory) {
+      script->change([] { ++script->given_back; });
+      delete[] memory;
+    });
+  }
+  std::vector<std::vector<std::byte>> take_new_plans(Lane lane) override {
+    std::vector<std::vector<std::byte>> made;
+    script->change([&] {
+      if (lane == library_lane("blas")) std::swap(made, script->plans);
+    });
+    return made;
+  }
+  void adopt_plan(Lane lane, std::span<const std::byte> plan) override {
+    script->change([&] {
+      script->adopted = std::string(to_string(lane)) + " " +
+                        std::string(reinterpret_cast<const char*>(plan.data()), plan.size());
+    });
+  }
   void discard_library(Lane) override {
     script->change([] { ++script->discarded; });
   }
@@ -128,6 +152,16 @@ class ScriptedEngine final : public Engine {
   DeviceDescription description_{"scripted", "nothing", "", "", 0, -1, {}};
   std::vector<std::vector<std::byte>> memory_;
 };
+
+template <Operation Op>
+std::vector<std::byte> record_of(const Op& op, std::uint64_t ticket = 0, std::uint32_t epoch = 0,
+                                 const std::vector<std::byte>& data = {}) {
+  const detail::CommandView command(info_of<Op>, std::as_bytes(std::span(&op, 1)),
+                                    Parts(std::span<const TailOperand>(), data), epoch);
+  std::vector<std::byte> record(wire::record_bytes(command));
+  wire::encode(command, ticket, record);
+  return record;
+}
 
 /// The rank's end of a device host that is a thread.
 class Reactor : public ::testing::Test {
@@ -187,7 +221,9 @@ class Reactor : public ::testing::Test {
     message.request = ++requests_;
     send(message);
     auto answer = receive();
-    while (answer.head.kind == wire::ControlKind::library_opened) answer = receive();
+    while (answer.head.kind == wire::ControlKind::library_opened ||
+           answer.head.kind == wire::ControlKind::kind_recurs)
+      answer = receive();
     EXPECT_EQ(answer.head.request, message.request);
     return answer;
   }
@@ -197,14 +233,13 @@ class Reactor : public ::testing::Test {
   }
   /// Its ticket.
   template <Operation Op>
-  std::uint64_t submit(const Op& op, std::uint32_t epoch = 0) {
-    const wire::CommandHeader head{
-        .ticket = ++tickets_, .opcode = opcode_of<Op>, .epoch = epoch, .op_bytes = sizeof op};
+  std::uint64_t submit(const Op& op, std::uint32_t epoch = 0,
+                       const std::vector<std::byte>& data = {}) {
+    const auto record = record_of(op, ++tickets_, epoch, data);
     ipc::RingProducer ring(&header().command, segment_.data() + wire::kPortDataOffset, kRing);
-    const auto room = ring.reserve(sizeof head + sizeof op);
+    const auto room = ring.reserve(record.size());
     check(room.ok() && !room->empty(), "the ring is full");
-    std::memcpy(room->data(), &head, sizeof head);
-    std::memcpy(room->data() + sizeof head, &op, sizeof op);
+    std::memcpy(room->data(), record.data(), record.size());
     (void)ring.commit();  // the reactor looks often enough without its bell
     return tickets_;
   }
@@ -412,6 +447,84 @@ TEST_F(Reactor, AnOrderedFailureHitsTheNextCallOfItsLibrary) {
   EXPECT_EQ(script_.discarded, 1);
   EXPECT_EQ(static_cast<Errc>(await_answer(submit(memory::LibraryFault{{}, "alchemy"})).code),
             Errc::invalid);
+}
+
+/// A memfd of byte strings, as the rank sends them.
+UniqueFd packed(const std::vector<std::string>& texts) {
+  std::vector<std::vector<std::byte>> blobs;
+  for (const auto& text : texts) {
+    const auto bytes = std::as_bytes(std::span(text));
+    blobs.emplace_back(bytes.begin(), bytes.end());
+  }
+  return wire::pack_blobs(blobs).take();
+}
+
+TEST_F(Reactor, AKindThatRecursIsToldOnceAndPreparedWhereTheRankSaysSo) {
+  script_.reached.store(true);
+  for (int i = 0; i < 3; ++i) await_answer(submit(dot(0, 1)));
+  auto told = receive();
+  while (told.head.kind == wire::ControlKind::library_opened) told = receive();
+  ASSERT_EQ(told.head.kind, wire::ControlKind::kind_recurs);
+  const auto record = packed({told.text});
+  script_.change([this] { script_.ran.clear(); });
+  wire::Control request{.kind = wire::ControlKind::prepare, .request = ++requests_};
+  send(request, record.get());
+  EXPECT_EQ(receive().head.request, request.request) << "the kind was told of once more, or more";
+  EXPECT_TRUE(has_run("blas.dot"));
+  EXPECT_GE(script_.scratch, 3u * 64);
+  EXPECT_EQ(script_.given_back, 1);
+}
+
+TEST_F(Reactor, WhatIsNoRecordIsNotPreparedButAnswered) {
+  const auto nonsense = packed({"nonsense", ""});
+  wire::Control request{.kind = wire::ControlKind::prepare, .request = ++requests_};
+  send(request, nonsense.get());
+  EXPECT_EQ(receive().head.request, request.request);
+}
+
+TEST_F(Reactor, PreparingKeepsItsLibraryAndNoOther) {
+  script_.reached.store(true);
+  script_.change([this] { script_.works = false; });
+  const auto record = record_of(gemm(6, 7));
+  const auto prepared = submit(memory::Prepare{}, 0, record);
+  ASSERT_TRUE(script_.await([this] { return script_.at_work; }));
+  const auto behind = submit(dot(0, 1));
+  EXPECT_EQ(await_answer(submit(multiply(2, 3))).code, 0u) << "another library waited";
+  EXPECT_FALSE(has_run("blas.dot"));
+  script_.change([this] { script_.works = true; });
+  EXPECT_EQ(await_answer(prepared).code, 0u);
+  EXPECT_EQ(await_answer(behind).code, 0u);
+}
+
+TEST_F(Reactor, PreparingSaysWhatIsWrong) {
+  script_.reached.store(true);
+  script_.change([this] { script_.blas_fails = true; });
+  EXPECT_EQ(
+      static_cast<Errc>(await_answer(submit(memory::Prepare{}, 0, record_of(dot(0, 1)))).code),
+      Errc::library);
+  EXPECT_EQ(
+      static_cast<Errc>(await_answer(submit(memory::Prepare{}, 0, record_of(memory::Nop{}))).code),
+      Errc::unsupported);
+  EXPECT_EQ(static_cast<Errc>(
+                await_answer(submit(memory::Prepare{}, 0, std::vector<std::byte>(16))).code),
+            Errc::invalid);
+}
+
+TEST_F(Reactor, PlansThatAreMadeAreToldAndThoseOfOthersAdopted) {
+  script_.reached.store(true);
+  const std::string text = "a plan";
+  const auto bytes = std::as_bytes(std::span(text));
+  script_.change([&] { script_.plans.emplace_back(bytes.begin(), bytes.end()); });
+  await_answer(submit(gemm(6, 7)));
+  auto told = receive();
+  while (told.head.kind == wire::ControlKind::library_opened) told = receive();
+  ASSERT_EQ(told.head.kind, wire::ControlKind::plans_made);
+  const auto blobs = wire::unpack_blobs(told.fd.get()).take();
+  ASSERT_EQ(blobs.size(), 2u);
+  EXPECT_TRUE(std::equal(blobs[1].begin(), blobs[1].end(), bytes.begin(), bytes.end()));
+  const auto plan = packed({"blas", "another"});
+  send({.kind = wire::ControlKind::adopt_plans}, plan.get());
+  EXPECT_TRUE(script_.await([this] { return script_.adopted == "blas another"; }));
 }
 
 class SlowReactor : public Reactor {

@@ -180,7 +180,11 @@ TEST(Access, AProductWithAnEmptyMatrixWritesNothingForSure) {
 /// when it reads the record.
 Errc judged(const OperationInfo& info, std::span<const std::byte> op) {
   Recorder recorder;
-  const auto submitted = troupe::detail::submit(recorder, info, op).wait().code();
+  const auto submitted =
+      troupe::detail::submit(recorder, info, op,
+                             Parts(std::span<const TailOperand>(), some_data(info)))
+          .wait()
+          .code();
   const auto sample = std::find_if(samples().begin(), samples().end(),
                                    [&](const Sample& one) { return one.info == &info; });
   auto record = record_of(info, sample->op);

@@ -38,11 +38,18 @@ inline std::vector<TailOperand> some_tail() {
   return tail;
 }
 
+/// Inline bytes, for operations that have some.
+inline std::span<const std::byte> some_data(const OperationInfo& info) {
+  alignas(8) static constexpr std::array<std::byte, 24> kData{};
+  return std::span(kData).first(info.max_data != 0 ? kData.size() : 0);
+}
+
 /// The record of ticket 77, in epoch 9. `op`: aligned to 8.
 inline std::vector<std::byte> record_of(const OperationInfo& info, std::span<const std::byte> op) {
   Recorder recorder;
   const auto tail = !info.tail.empty() ? some_tail() : std::vector<TailOperand>{};
-  const auto outcome = troupe::detail::submit(recorder, info, op, tail, 9).wait();
+  const auto outcome =
+      troupe::detail::submit(recorder, info, op, Parts(tail, some_data(info)), 9).wait();
   check(outcome.ok(), "an operation that checks out is refused");
   return recorder.record;
 }

@@ -230,4 +230,12 @@ class BasicBlas {
 
 using Blas = BasicBlas<LocalRefs>;
 
+namespace blas {
+/// Of a Device, of what Device::prepare() gives, or of a RemoteDevice.
+template <class D>
+BasicBlas<RefsOf<D>> on(D&& device) {
+  return BasicBlas<RefsOf<D>>(device.submitter());
+}
+}  // namespace blas
+
 }  // namespace troupe

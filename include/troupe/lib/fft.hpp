@@ -146,7 +146,7 @@ class Fft {
 
 namespace fft {
 template <class D>
-Fft on(D& device) {
+Fft on(D&& device) {
   return Fft(device.submitter());
 }
 }  // namespace fft

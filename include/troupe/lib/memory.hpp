@@ -136,7 +136,25 @@ struct LibraryFault {
   Result<void> check() const;
 };
 
-inline const Library kLibrary{&info_of<Fill>,  &info_of<Copy>,  &info_of<Nop>,
-                              &info_of<Fence>, &info_of<Fault>, &info_of<LibraryFault>};
+/// Makes ready what another command needs, whose record stands in the inline bytes: its library is
+/// opened, and the command runs once on scratch memory full of zeros, so that plans are made and
+/// kernels loaded. Its operands are neither read nor written.
+struct Prepare {
+  static constexpr std::string_view kName = "memory.prepare";
+  static constexpr Lane kLane = Lane::memory;
+  static constexpr DTypes kDTypes = DTypes::all();
+  static constexpr Traits kTraits = {.repeatable = true};
+  static constexpr std::uint32_t kData = 32768;
+
+  OpDType dtype;
+
+  static constexpr auto kOperands = std::tuple{};
+  Result<void> check() const { return {}; }
+  Result<void> check_parts(const Parts& parts) const;
+};
+
+inline const Library kLibrary{&info_of<Fill>,   &info_of<Copy>,  &info_of<Nop>,
+                              &info_of<Fence>,  &info_of<Fault>, &info_of<LibraryFault>,
+                              &info_of<Prepare>};
 
 }  // namespace troupe::memory

@@ -44,6 +44,8 @@
 ///     Lane lane() const;                            // where it is not its library's
 ///     Agreement agreement() const;                  // collectives: what all ranks say alike
 ///     Result<void> check_world(int rank, int size) const;  // collectives: against the world
+///     static constexpr auto kPlaces = std::tuple{&Uniform::seed, …};  // fields of 8 bytes on
+///                                   // which nothing depends that can be made ahead: see kind.hpp
 ///
 /// From that a table is made (operation_info.hpp), and all else works on the table: the wire
 /// record, validation on both sides of the ring, hazard tracking, the lost set after a fault,
@@ -138,6 +140,8 @@ struct Traits {
   bool collective = false;  ///< all ranks of an epoch run it together, in one order
   /// To queue it may take long, or wait for the device: never on the reactor's thread.
   bool blocking = false;
+  /// It may be part of a CUDA graph: to queue it does nothing but launch.
+  bool capturable = false;
 };
 /// Those of an operation that computes its outputs from its inputs.
 inline constexpr Traits kComputes{.repeatable = true, .remote = true};
@@ -181,8 +185,11 @@ struct DTypes {
   }
   static constexpr DTypes all() { return {(1u << kDTypeCount) - 1}; }
   static constexpr DTypes reals() { return of({DType::f32, DType::f64}); }
-  /// What NCCL reduces: every integer and floating type but the complex ones.
-  static constexpr DTypes reducible() { return {all().bits & ~of({DType::c64, DType::c128}).bits}; }
+  /// What NCCL reduces: integers of 8, 32 and 64 bits and floating-point numbers of 8 to 64.
+  static constexpr DTypes reducible() {
+    return of({DType::f16, DType::bf16, DType::f32, DType::f64, DType::f8e4m3, DType::f8e5m2,
+               DType::i8, DType::u8, DType::i32, DType::u32, DType::i64, DType::u64});
+  }
   [[nodiscard]] constexpr bool has(DType dtype) const noexcept {
     return static_cast<std::size_t>(dtype) < kDTypeCount &&
            (bits >> static_cast<unsigned>(dtype) & 1u) != 0;

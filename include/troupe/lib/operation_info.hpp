@@ -38,6 +38,8 @@ struct OperationInfo {
   std::uint32_t max_data = 0;  ///< inline bytes that a record of it may have
   std::span<const OperandInfo> operands;
   std::span<const InPlace> in_place;
+  /// Which of its words of 8 bytes are neither operands, factors nor kPlaces: a bit each.
+  std::array<std::uint64_t, kMaxBytes / 8 / 64> kind_words{};
   Result<void> (*check)(const std::byte* op) = nullptr;
   Result<void> (*check_parts)(const std::byte* op, const Parts& parts) = nullptr;
   Lane (*lane)(const std::byte* op) = nullptr;  ///< nullptr: that of its library
@@ -96,6 +98,41 @@ inline constexpr auto operand_table = std::apply(
     },
     Op::kOperands);
 
+/// Where a field of 8 bytes stands.
+template <class Op, class Member>
+constexpr std::uint32_t offset_of_number(Member Op::*member) {
+  static_assert(sizeof(Member) == 8 && std::is_arithmetic_v<Member>);
+  using Bytes = std::array<std::byte, sizeof(Op)>;
+  Op without{}, with{};
+  without.*member = std::bit_cast<Member>(std::uint64_t{0});
+  with.*member = std::bit_cast<Member>(~std::uint64_t{0});
+  const auto a = std::bit_cast<Bytes>(without), b = std::bit_cast<Bytes>(with);
+  std::uint32_t at = 0;
+  while (a[at] == b[at]) ++at;
+  return at;
+}
+
+/// See OperationInfo::kind_words.
+template <Operation Op>
+constexpr auto kind_words() {
+  std::array<std::uint64_t, OperationInfo::kMaxBytes / 8 / 64> words{};
+  for (std::size_t i = 0; i < sizeof(Op) / 8; ++i) words[i / 64] |= std::uint64_t{1} << i % 64;
+  const auto leave_out = [&words](std::size_t offset, std::size_t bytes) {
+    for (auto i = offset / 8; i < (offset + bytes) / 8; ++i)
+      words[i / 64] &= ~(std::uint64_t{1} << i % 64);
+  };
+  std::apply(
+      [&](const auto&... use) {
+        (leave_out(offset_of(use.member), sizeof(std::declval<Op>().*use.member)), ...);
+      },
+      Op::kOperands);
+  if constexpr (requires { Op::kPlaces; }) {
+    std::apply([&](const auto&... place) { (leave_out(offset_of_number(place), 8), ...); },
+               Op::kPlaces);
+  }
+  return words;
+}
+
 /// Which of its operands is an operation's result cell.
 template <Operation Op>
 constexpr std::size_t cell_index() {
@@ -123,6 +160,7 @@ constexpr OperationInfo make_info() {
   }
   if constexpr (requires { Op::kTraits; }) info.traits = Op::kTraits;
   if constexpr (requires { Op::kInPlace; }) info.in_place = Op::kInPlace;
+  info.kind_words = kind_words<Op>();
   info.check = [](const std::byte* op) { return as<Op>(op).check(); };
   if constexpr (requires(const Op& op) { op.check_parts(Parts{}); }) {
     info.check_parts = [](const std::byte* op, const Parts& parts) {

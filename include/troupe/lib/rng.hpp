@@ -18,6 +18,8 @@ struct Uniform {
   Operand destination;
 
   static constexpr auto kOperands = std::tuple{write("destination", &Uniform::destination)};
+  static constexpr auto kPlaces =
+      std::tuple{&Uniform::seed, &Uniform::subsequence, &Uniform::offset};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return static_cast<std::uint64_t>(n) * size_of(dtype);
@@ -38,6 +40,7 @@ struct Normal {
   Operand destination;
 
   static constexpr auto kOperands = std::tuple{write("destination", &Normal::destination)};
+  static constexpr auto kPlaces = std::tuple{&Normal::seed, &Normal::subsequence, &Normal::offset};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return static_cast<std::uint64_t>(n) * size_of(dtype);
@@ -94,5 +97,13 @@ class BasicRng {
 };
 
 using Rng = BasicRng<LocalRefs>;
+
+namespace rng {
+/// Of a Device, of what Device::prepare() gives, or of a RemoteDevice.
+template <class D>
+BasicRng<RefsOf<D>> on(D&& device) {
+  return BasicRng<RefsOf<D>>(device.submitter());
+}
+}  // namespace rng
 
 }  // namespace troupe

@@ -135,7 +135,7 @@ class Solver {
 
 namespace solver {
 template <class D>
-Solver on(D& device) {
+Solver on(D&& device) {
   return Solver(device.submitter());
 }
 }  // namespace solver

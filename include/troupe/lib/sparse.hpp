@@ -185,4 +185,12 @@ class BasicSparse {
 
 using Sparse = BasicSparse<LocalRefs>;
 
+namespace sparse {
+/// Of a Device, of what Device::prepare() gives, or of a RemoteDevice.
+template <class D>
+BasicSparse<RefsOf<D>> on(D&& device) {
+  return BasicSparse<RefsOf<D>>(device.submitter());
+}
+}  // namespace sparse
+
 }  // namespace troupe

@@ -119,4 +119,12 @@ class BasicVector {
 
 using Vector = BasicVector<LocalRefs>;
 
+namespace vector {
+/// Of a Device, of what Device::prepare() gives, or of a RemoteDevice.
+template <class D>
+BasicVector<RefsOf<D>> on(D&& device) {
+  return BasicVector<RefsOf<D>>(device.submitter());
+}
+}  // namespace vector
+
 }  // namespace troupe

@@ -19,6 +19,9 @@ bool brings_descriptor(ControlKind kind) {
     case ControlKind::map_foreign:
     case ControlKind::connect:
     case ControlKind::slab_made:
+    case ControlKind::adopt_plans:
+    case ControlKind::prepare:
+    case ControlKind::plans_made:
     case ControlKind::contribution: return true;
     default: return false;
   }

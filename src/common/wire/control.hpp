@@ -30,11 +30,15 @@ enum class ControlKind : std::uint32_t {
   resume,      ///< go on issuing after quiesce
   suffer,      ///< value: FaultKind; at once
   open_library,  ///< text: its name; what a standby does ahead of time
+  adopt_plans,   ///< memfd: a library's name, a plan, a name, …
+  prepare,       ///< memfd: records of kinds of commands -> done, also where some could not be
   free_memory,   ///< -> done: bytes of device memory that are free
   shut_down,     ///< end in good order
   // device host to rank
   ready,           ///< context and handles are there; text: the description as JSON
   library_opened,  ///< text: its name, then a line for each thing that it stands on, with version
+  kind_recurs,     ///< a kind of command that was run more than once; bytes: its key, text: record
+  plans_made,      ///< memfd: a library's name, then its plans
   slab_made,
   contribution,
   done,                ///< answers `request`

@@ -193,6 +193,14 @@ class Engine {
   /// A command that writes this range is about to be queued: what the lane's library has prepared
   /// from its contents is void.
   virtual void overwrites(Lane, const Operand&) {}
+  /// Plans of the lane's library, to be kept beyond this process; see LibraryHalf. On the thread of
+  /// the library; may block.
+  virtual std::vector<std::vector<std::byte>> take_new_plans(Lane) { return {}; }
+  virtual void adopt_plan(Lane, std::span<const std::byte>) {}
+  /// Memory for the operands of a command that only prepares others, all zeros once what is on the
+  /// queue has ended; let go of on the reactor's thread, once what uses it has ended. Errors:
+  /// out_of_memory.
+  virtual Result<std::shared_ptr<std::byte>> scratch_memory(Queue queue, std::uint64_t bytes) = 0;
   /// A mark behind everything queued on the queue so far.
   virtual Result<Mark> mark(Queue queue) = 0;
   /// Lets the queue go on only after the mark is reached.

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -37,6 +39,12 @@ class LibraryHalf {
   /// may block. Called once more after a failure. The cuda engine calls it; a queue of the cpu
   /// engine needs nothing.
   virtual Result<void> open(Queue) { return {}; }
+  /// Plans that it has made since it was last asked and that another process can use: found by a
+  /// search or compiled, then serialised. The rank keeps them. May block.
+  virtual std::vector<std::vector<std::byte>> take_new_plans() { return {}; }
+  /// Takes over a plan of take_new_plans(), of a half of this library in another process. What does
+  /// not fit (another version, another model of GPU) is left alone. May block.
+  virtual void adopt_plan(std::span<const std::byte>) {}
   /// Names and versions of what it stands on, as they are loaded: "cuBLAS", "13.1.0".
   [[nodiscard]] virtual Versions versions() const { return {}; }
   /// Whether it prepares anything from the contents of operands.

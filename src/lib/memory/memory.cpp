@@ -32,6 +32,12 @@ Result<void> Fault::check() const {
       .result();
 }
 
+Result<void> Prepare::check_parts(const Parts& parts) const {
+  return checker(*this)
+      .require(!parts.data.empty(), "the record of the command is missing")
+      .result();
+}
+
 Result<void> LibraryFault::check() const {
   return checker(*this).require(!name().empty(), "the library's name is missing").result();
 }

@@ -7,15 +7,17 @@ namespace {
 
 template <class T>
 class Memory : public ::testing::Test {};
-using Elements =
-    ::testing::Types<Half, BFloat16, float, double, Float8E4M3, Float8E5M2, std::int8_t,
-                     std::uint8_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t,
-                     std::complex<float>, std::complex<double>>;
-static_assert(
-    std::tuple_size_v<std::tuple<Half, BFloat16, float, double, Float8E4M3, Float8E5M2, std::int8_t,
-                                 std::uint8_t, std::int32_t, std::uint32_t, std::int64_t,
-                                 std::uint64_t, std::complex<float>, std::complex<double>>> ==
-    kDTypeCount);
+template <class... T>
+struct ListOf {
+  using Types = ::testing::Types<T...>;
+  static constexpr std::size_t kCount = sizeof...(T);
+};
+using AllElements = ListOf<Half, BFloat16, float, double, Float8E4M3, Float8E5M2, std::int8_t,
+                           std::uint8_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t,
+                           std::complex<float>, std::complex<double>, std::int16_t, std::uint16_t,
+                           Float4E2M1Pair, Int4Pair, FactorUE4M3, FactorUE8M0>;
+using Elements = AllElements::Types;
+static_assert(AllElements::kCount == kDTypeCount);
 TYPED_TEST_SUITE(Memory, Elements);
 
 /// An element whose bytes all differ, so that a misplaced one shows.

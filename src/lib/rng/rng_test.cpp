@@ -1,3 +1,5 @@
+#include <troupe/lib/rng.hpp>
+
 #include <numeric>
 
 #include "bad_arguments.hpp"

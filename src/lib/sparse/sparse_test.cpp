@@ -1,3 +1,5 @@
+#include <troupe/lib/sparse.hpp>
+
 #include <numeric>
 
 #include "bad_arguments.hpp"

@@ -127,6 +127,7 @@ DeviceActor::Incarnation* DeviceActor::next_in_line() {
 
 void DeviceActor::lose_standby(const Error& error) {
   log::warn("device", "the standby died: {}", error.to_string());
+  forget_warm_set(*standby_);
   discard(*standby_);
   standby_.reset();
   standby_not_before_ = context().now() + kStandbyPause;
@@ -147,7 +148,7 @@ void DeviceActor::on(FromHost from) {
       incarnation->link->watch_life([self = context().self(), link = from.link] {
         (void)self.tell(HostClosed{link});  // the socket's end says it again
       });
-      for (const auto& library : libraries_) warm_up(*incarnation, library);
+      warm_up(*incarnation, warm_);
       if (is_standby) report_standby();
       if (reviving_) return revived(true);
       if (!first_ready_) {
@@ -157,6 +158,8 @@ void DeviceActor::on(FromHost from) {
       }
       return advance_replacement();
     case ControlKind::library_opened: return library_opened(from.message->text);
+    case ControlKind::kind_recurs: return kind_recurs(*from.message);
+    case ControlKind::plans_made: return plans_made(*from.message);
     case ControlKind::fatal:
       if (reviving_) return revived(false);
       if (is_standby) return lose_standby(from.message->error());
@@ -187,17 +190,72 @@ void DeviceActor::on(FromHost from) {
 
 void DeviceActor::library_opened(const std::string& told) {
   const auto library = told.substr(0, told.find('\n'));
-  if (!libraries_.insert(library).second) return;
+  if (!warm_.add_library(library)) return;
   auto versions = told.substr(library.size());
   std::replace(versions.begin(), versions.end(), '\n', ' ');
   log::info("device", "library {} is open:{}", library, versions);
+  WarmSet news;
+  news.add_library(library);
+  warm_up_others(news);
+}
+
+void DeviceActor::kind_recurs(const wire::ControlMessage& told) {
+  const auto bytes = std::as_bytes(std::span(told.text));
+  const std::vector<std::byte> record(bytes.begin(), bytes.end());
+  if (!warm_.add_kind(told.head.bytes, record)) return;
+  WarmSet news;
+  news.add_kind(told.head.bytes, record);
+  warm_up_others(news);
+}
+
+void DeviceActor::plans_made(const wire::ControlMessage& told) {
+  auto blobs = told.fd
+                   ? wire::unpack_blobs(told.fd.get())
+                   : Result<std::vector<std::vector<std::byte>>>(Error{Errc::io, 0, "no plans"});
+  if (!blobs.ok() || blobs->empty()) return;
+  const std::string library(reinterpret_cast<const char*>(blobs->front().data()),
+                            blobs->front().size());
+  WarmSet news;
+  for (std::size_t i = 1; i < blobs->size(); ++i) {
+    if (warm_.add_plan(library, (*blobs)[i])) news.add_plan(library, std::move((*blobs)[i]));
+  }
+  warm_up_others(news);
+}
+
+void DeviceActor::warm_up_others(const WarmSet& what) {
   for (auto* const other : {standby_ ? &*standby_ : nullptr, successor_ ? &*successor_ : nullptr}) {
-    if (other != nullptr && other->ready) warm_up(*other, library);
+    if (other != nullptr && other->ready) warm_up(*other, what);
   }
 }
 
-void DeviceActor::warm_up(Incarnation& host, const std::string& library) {
-  (void)wire::send_control(host.link->socket(), {.kind = ControlKind::open_library}, library);
+void DeviceActor::warm_up(Incarnation& host, const WarmSet& what) {
+  const auto& socket = host.link->socket();
+  for (const auto& library : what.libraries())
+    (void)wire::send_control(socket, {.kind = ControlKind::open_library}, library);
+  // Without a descriptor to send them with, the host finds out by itself.
+  if (const auto plans = what.plans(); !plans.empty()) {
+    if (const auto packed = wire::pack_blobs(plans); packed.ok())
+      (void)wire::send_control(socket, {.kind = ControlKind::adopt_plans}, {}, packed->get());
+  }
+  const auto kinds = what.kinds();
+  if (kinds.empty()) return;
+  const auto packed = wire::pack_blobs(kinds);
+  if (!packed.ok()) return;
+  host.warming = true;
+  request(host, {.kind = ControlKind::prepare}, packed->get(),
+          [this, link = host.link->id()](const Result<wire::ControlMessage>& answer) {
+            auto* const warmed = find(link);
+            if (answer.ok() && warmed != nullptr) warmed->warming = false;
+          });
+}
+
+void DeviceActor::forget_warm_set(const Incarnation& host) {
+  if (!host.warming) return;
+  log::warn("device",
+            "device host {} ended while it prepared what others have run: the next one "
+            "prepares nothing",
+            host.link->id());
+  warm_.clear_kinds();
 }
 
 void DeviceActor::on(HostClosed closed) {
@@ -260,6 +318,7 @@ void DeviceActor::fault(DeviceFault what) {
 void DeviceActor::lose_successor(const Error& error) {
   log::info("device", "device host {}, a successor, is lost: {}", successor_->link->id(),
             error.to_string());
+  forget_warm_set(*successor_);
   const auto link = successor_->link->id();
   const DeviceFault what{fault_kind_of(successor_->link->header(), "successor"), error,
                          context().now(), context().now()};

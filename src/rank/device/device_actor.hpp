@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "rank/device/command_port.hpp"
 #include "rank/device/device_events.hpp"
 #include "rank/device/host_link.hpp"
+#include "rank/device/warm_set.hpp"
 #include "rank/device/watcher.hpp"
 
 namespace troupe::rank {
@@ -183,6 +183,7 @@ class DeviceActor
     bool promoting = false;
     bool serving = false;
     bool exited = false;
+    bool warming = false;                ///< it prepares what the hosts before it have run
     std::vector<std::uint32_t> apart{};  ///< regions that it was given by MapPinned::apart
     std::uint32_t formation = 0;  ///< of the standby world whose communicator it has; 0: none
   };
@@ -225,7 +226,13 @@ class DeviceActor
   /// A device host has opened a library: those that may follow it open it ahead of time.
   /// `told`: what ControlKind::library_opened says.
   void library_opened(const std::string& told);
-  static void warm_up(Incarnation& host, const std::string& library);
+  void kind_recurs(const wire::ControlMessage& told);
+  void plans_made(const wire::ControlMessage& told);
+  /// Hands on what hosts before it have used, all of it or what is new.
+  void warm_up(Incarnation& host, const WarmSet& what);
+  void warm_up_others(const WarmSet& what);
+  /// It has ended while it prepared: perhaps of that.
+  void forget_warm_set(const Incarnation& host);
   /// Asks the active host for the free memory, before the first standby is raised and after; calls
   /// `then` in the end.
   void measure_standby(bool raised, const std::function<void()>& then);
@@ -250,7 +257,7 @@ class DeviceActor
   std::shared_ptr<Promise<std::string>> described_;
   std::unique_ptr<Watcher> watcher_;
   DeviceListener listener_;
-  std::set<std::string> libraries_;  ///< that are in use
+  WarmSet warm_;
   RestartBudget budget_;
   bool asked_to_stop_ = false;  ///< the budget was spent, and what was left for the end is too
   std::uint64_t next_link_ = 1;

@@ -1,5 +1,7 @@
 #include "rank/device/device_core.hpp"
+
 #include <algorithm>
+#include <cstring>
 
 #include <nlohmann/json.hpp>
 
@@ -105,6 +107,7 @@ DeviceCore::DeviceCore(Options options, std::unique_ptr<FlightRecorder> flight, 
   port_.set_cells([this](std::size_t bytes) -> Result<detail::ResultCell> {
     auto pin = allocate_pinned(bytes, 1);
     if (!pin) return pin.error();
+    std::memset(pin->data, 0, bytes);  // what only prepares writes nothing there
     return detail::ResultCell{pin->where, pin->data, std::move(pin->lease)};
   });
 }
@@ -334,6 +337,9 @@ std::uint64_t Device::bytes_held() const {
 }
 detail::Submitter& Device::submitter() {
   return core_->port();
+}
+detail::Submitter& Device::preparer() {
+  return core_->preparer();
 }
 Result<Device::Allocation> Device::allocate(std::uint64_t length, DType dtype) {
   return core_->allocate(length, dtype);

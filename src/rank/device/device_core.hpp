@@ -12,6 +12,7 @@
 #include "rank/device/device_actor.hpp"
 #include "rank/device/loans.hpp"
 #include "rank/device/memory_pool.hpp"
+#include "rank/device/preparer.hpp"
 
 namespace troupe::rank {
 
@@ -34,6 +35,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   ~DeviceCore();
 
   [[nodiscard]] CommandPort& port() noexcept { return port_; }
+  [[nodiscard]] detail::Submitter& preparer() noexcept { return preparer_; }
   /// Whether other ranks may name any of this device's buffers: a token was made of one.
   [[nodiscard]] bool has_tokens() const noexcept { return has_tokens_.load(); }
   [[nodiscard]] FlightRecorder& flight() noexcept { return *flight_; }
@@ -84,6 +86,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   int rank_;
   std::unique_ptr<FlightRecorder> flight_;
   CommandPort port_;
+  Preparer preparer_{port_};
   std::atomic<bool> has_tokens_{false};
   ActorRef<DeviceActor> actor_;
   DeviceInfo info_;

@@ -53,6 +53,8 @@ std::string text_of(const SavedEntry& entry, const std::byte* at) {
     switch (*entry.dtype) {
       case DType::i8: return std::to_string(load<std::int8_t>(at));
       case DType::u8: return std::to_string(load<std::uint8_t>(at));
+      case DType::i16: return std::to_string(load<std::int16_t>(at));
+      case DType::u16: return std::to_string(load<std::uint16_t>(at));
       case DType::i32: return std::to_string(load<std::int32_t>(at));
       case DType::u32: return std::to_string(load<std::uint32_t>(at));
       case DType::i64: return std::to_string(load<std::int64_t>(at));

@@ -146,6 +146,26 @@ Versions CpuEngine::versions(Lane lane) const {
   return library != nullptr && library != this ? library->versions() : Versions();
 }
 
+std::vector<std::vector<std::byte>> CpuEngine::take_new_plans(Lane lane) {
+  auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
+  return library != nullptr && library != this ? library->take_new_plans()
+                                               : std::vector<std::vector<std::byte>>();
+}
+
+void CpuEngine::adopt_plan(Lane lane, std::span<const std::byte> plan) {
+  libraries_[static_cast<std::size_t>(lane)].load()->adopt_plan(plan);
+}
+
+Result<std::shared_ptr<std::byte>> CpuEngine::scratch_memory(Queue, std::uint64_t bytes) {
+  const auto size = std::max<std::uint64_t>(bytes, 1);
+  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    return Error{Errc::out_of_memory, errno, std::string("mmap: ") + std::strerror(errno)};
+  return std::shared_ptr<std::byte>(static_cast<std::byte*>(memory),
+                                    [size](std::byte* base) { ::munmap(base, size); });
+}
+
 void CpuEngine::discard_library(Lane lane) {
   libraries_[static_cast<std::size_t>(lane)].store(nullptr);
 }

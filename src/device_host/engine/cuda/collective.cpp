@@ -21,10 +21,9 @@ Result<ncclDataType_t> nccl_type(DType dtype) {
     case DType::u32: return ncclUint32;
     case DType::i64: return ncclInt64;
     case DType::u64: return ncclUint64;
-    case DType::c64:
-    case DType::c128: break;
+    default:
+      return Error{Errc::unsupported, 0, "NCCL does not reduce " + std::string(to_string(dtype))};
   }
-  return Error{Errc::unsupported, 0, "NCCL does not reduce " + std::string(to_string(dtype))};
 }
 
 ncclRedOp_t nccl_op(ReduceOp op) {

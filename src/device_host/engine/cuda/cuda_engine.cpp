@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "device_host/engine/cuda/faults.hpp"
@@ -80,6 +81,27 @@ bool CudaEngine::remembers_contents(Lane lane) const {
 void CudaEngine::overwrites(Lane lane, const Operand& range) {
   enter();
   libraries_[static_cast<std::size_t>(lane)].load()->overwrites(range);
+}
+
+std::vector<std::vector<std::byte>> CudaEngine::take_new_plans(Lane lane) {
+  auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
+  if (library == nullptr || library == this) return {};
+  enter();
+  return library->take_new_plans();
+}
+
+void CudaEngine::adopt_plan(Lane lane, std::span<const std::byte> plan) {
+  enter();
+  libraries_[static_cast<std::size_t>(lane)].load()->adopt_plan(plan);
+}
+
+Result<std::shared_ptr<std::byte>> CudaEngine::scratch_memory(Queue queue, std::uint64_t bytes) {
+  auto memory = reserve(queue, std::max<std::uint64_t>(bytes, 1));
+  if (!memory) return memory.error();
+  TROUPE_CUDA_TRY(cudaMemsetAsync(memory->get(), 0, bytes, stream(queue)));
+  return std::shared_ptr<std::byte>(
+      static_cast<std::byte*>(memory->release()),
+      [this, queue](std::byte* base) { (void)cudaFreeAsync(base, stream(queue)); });
 }
 
 void CudaEngine::enter() const {

@@ -60,6 +60,9 @@ class CudaEngine final
   [[nodiscard]] Versions versions(Lane lane) const override;
   [[nodiscard]] bool remembers_contents(Lane lane) const override;
   void overwrites(Lane lane, const Operand& range) override;
+  std::vector<std::vector<std::byte>> take_new_plans(Lane lane) override;
+  void adopt_plan(Lane lane, std::span<const std::byte> plan) override;
+  Result<std::shared_ptr<std::byte>> scratch_memory(Queue queue, std::uint64_t bytes) override;
   Result<Mark> mark(Queue queue) override;
   Result<void> wait(Queue queue, Mark mark) override;
   Result<bool> reached(Mark mark) override;

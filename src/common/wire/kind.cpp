@@ -1,0 +1,116 @@
+#include "common/wire/kind.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace troupe::wire {
+namespace {
+
+constexpr std::uint64_t kAlignment = 256;
+
+/// Multiplication and rotation of 64 bits, as MurmurHash3's body (A. Appleby, public domain).
+class Mix {
+ public:
+  void add(std::uint64_t word) {
+    word *= 0x87c37b91114253d5u;
+    word = std::rotl(word, 31) * 0x4cf5ad432745937fu;
+    state_ = std::rotl(state_ ^ word, 27) * 5 + 0x52dce729u;
+  }
+  [[nodiscard]] std::uint64_t value() const {
+    const auto folded = (state_ ^ state_ >> 33) * 0xff51afd7ed558ccdu;
+    return folded ^ folded >> 33;
+  }
+
+ private:
+  std::uint64_t state_ = 0;
+};
+
+bool same_place(const Operand& a, const Operand& b) {
+  return a.region == b.region && a.offset == b.offset;
+}
+
+std::uint64_t alignment_of(const Operand& range) {
+  return std::min(kAlignment, std::uint64_t{1} << std::countr_zero(range.offset | kAlignment));
+}
+
+/// Gives operands their places, one behind another.
+class Layout {
+ public:
+  void place(Operand& range, bool pinned) {
+    if (!range.present()) return;
+    const auto before = range;
+    auto known = std::find_if(placed_.begin(), placed_.end(),
+                              [&](const auto& one) { return same_place(one.first, before); });
+    const auto region = pinned ? kKindPinnedRegion : kKindRegion;
+    if (known == placed_.end()) {
+      const auto start = (end_ + kAlignment - 1) / kAlignment * kAlignment;
+      placed_.emplace_back(before, start + before.offset % kAlignment);
+      known = std::prev(placed_.end());
+    }
+    range = Operand{region, 0, 0, 0, known->second, before.bytes};
+    end_ = std::max(end_, known->second + before.bytes);
+  }
+
+ private:
+  std::vector<std::pair<Operand, std::uint64_t>> placed_;
+  std::uint64_t end_ = 0;
+};
+
+}  // namespace
+
+std::uint64_t kind_key(const Command& command) noexcept {
+  const auto& info = command.info();
+  Mix mix;
+  mix.add(info.opcode);
+  for (std::size_t i = 0; i < info.kind_words.size(); ++i) {
+    for (auto bits = info.kind_words[i]; bits != 0; bits &= bits - 1) {
+      const auto word = 64 * i + static_cast<std::size_t>(std::countr_zero(bits));
+      std::uint64_t value = 0;
+      std::memcpy(&value, command.op() + 8 * word, sizeof value);
+      mix.add(value);
+    }
+  }
+  const Operand* previous = nullptr;
+  for (const auto& use : command.operands()) {
+    const bool same = previous != nullptr && same_place(*previous, *use.range);
+    mix.add(alignment_of(*use.range) | (same ? 1u : 0u) << 9 |
+            static_cast<std::uint64_t>(use.access) << 10);
+    previous = use.range;
+  }
+  // Which operands are absent: where that is so, others differ in their place among these.
+  for (const auto& operand : info.operands)
+    mix.add(info.operand(command.op(), operand).present() ? 1 : 0);
+  for (const auto& part : command.tail()) mix.add(part.tag);
+  const auto data = command.parts().data;
+  for (std::size_t i = 0; i < data.size(); i += 8) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, data.data() + i, std::min<std::size_t>(8, data.size() - i));
+    mix.add(value);
+  }
+  return mix.value();
+}
+
+std::vector<std::byte> kind_record(const Command& command) {
+  const auto& info = command.info();
+  alignas(8) std::array<std::byte, OperationInfo::kMaxBytes> op;
+  std::memcpy(op.data(), command.op(), info.bytes);
+  Layout layout;
+  for (const auto& operand : info.operands)
+    layout.place(info.operand(op.data(), operand), &operand == info.cell);
+  std::vector<TailOperand> tail(command.tail().begin(), command.tail().end());
+  for (auto& part : tail) layout.place(part.range, false);
+  const troupe::detail::CommandView view(info, {op.data(), info.bytes},
+                                         {tail, command.parts().data});
+  std::vector<std::byte> record(record_bytes(view));
+  encode(view, 0, record);
+  return record;
+}
+
+std::uint64_t kind_bytes(const Command& kind) noexcept {
+  std::uint64_t bytes = 0;
+  for (const auto& use : kind.operands())
+    bytes = std::max(bytes, use.range->offset + use.range->bytes);
+  return bytes;
+}
+
+}  // namespace troupe::wire
