@@ -27,6 +27,9 @@ find_path(TROUPE_LAPACKE_INCLUDE lapacke.h)
 # Loaded at run time, never linked; the path helps where the loader does not find it.
 find_library(TROUPE_FFTW_F32_LIBRARY fftw3f)
 find_library(TROUPE_FFTW_F64_LIBRARY fftw3)
+find_library(TROUPE_ONEDNN_LIBRARY dnnl)
+find_path(TROUPE_ONEDNN_INCLUDE oneapi/dnnl/dnnl.hpp)
+find_package(OpenMP COMPONENTS CXX)
 
 # The CUDA engine
 set(TROUPE_HAVE_CUDA OFF)
@@ -44,6 +47,11 @@ if(NOT TROUPE_ENGINE_CUDA STREQUAL "OFF")
     set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
     enable_language(CUDA)
     set(CMAKE_CUDA_STANDARD 17)
+    # Without cuDNN, or without its header-only frontend (see scripts/lib/wheels.sh), no library dnn.
+    find_library(TROUPE_CUDNN_LIBRARY cudnn HINTS ${CUDAToolkit_LIBRARY_DIR})
+    find_path(TROUPE_CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+    find_path(TROUPE_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h
+      HINTS ${TROUPE_CUDNN_FRONTEND_DIR} ${CMAKE_SOURCE_DIR}/build/wheels/include)
   elseif(TROUPE_ENGINE_CUDA STREQUAL "ON")
     message(FATAL_ERROR "TROUPE_ENGINE_CUDA=ON needs the CUDA toolkit (nvcc on PATH) and NCCL")
   endif()

@@ -3,7 +3,8 @@
 #
 #   scripts/test.sh [CMAKE-OPTION...]
 #
-# 1. packages of Debian 12 or Ubuntu 24.04 that are missing (root or sudo)
+# 1. packages of Debian 12 or Ubuntu 24.04 that are missing (root or sudo); where cuDNN is found, the headers of
+#    cudnn-frontend from PyPI
 # 2. build/release: everything, with the CUDA engine where the CUDA toolkit is found
 # 3. build/asan: the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 # 4. build/tsan: the unit tests of what threads share, under ThreadSanitizer
@@ -14,6 +15,7 @@
 set -euo pipefail
 source "$(dirname "$0")/lib/build.sh"
 source "$root/scripts/lib/packages.sh"
+source "$root/scripts/lib/wheels.sh"
 
 accept_cmake_options "$@"
 
@@ -40,6 +42,7 @@ cmake_options=(-DTROUPE_TESTS=ON "$@")
 find_cuda
 mpi_environment
 install_packages "${packages_for_building[@]}" "${packages_for_testing[@]}" "${!optional_packages[@]}"
+! cudnn_header >/dev/null || fetch_cudnn_frontend
 configure release build/release -DTROUPE_BENCHMARKS=ON -DTROUPE_UNITY_TESTS=ON "${cmake_options[@]}"
 build build/release
 

@@ -75,6 +75,14 @@ void await_standbys(Runtime& runtime) {
   }
 }
 
+nlohmann::json memory_of(Runtime& runtime) {
+  auto memory = nlohmann::json::object();
+  const auto all = runtime.device().memory_use();
+  if (!all.ok()) return memory;
+  for (const auto& [cause, bytes] : *all) memory[cause] = bytes;
+  return memory;
+}
+
 nlohmann::json describe_rank(Runtime& runtime) {
   const auto& world = runtime.world();
   const auto& device = runtime.device().info();
@@ -94,6 +102,7 @@ nlohmann::json describe_rank(Runtime& runtime) {
             {"bus_id", device.bus_id},
             {"memory_bytes", device.memory_bytes},
             {"standby_bytes", world.standby_memory().value_or(0)},
+            {"memory_use", memory_of(runtime)},
             {"numa_node", device.numa_node}}},
           {"engine", device.engine},
           {"libraries", libraries}};
@@ -119,6 +128,12 @@ std::string to_text(const nlohmann::json& all) {
         standby == 0 ? "" : fmt::format(", standby {} MiB", standby >> 20),
         device["numa_node"].get<int>() < 0 ? "unknown"
                                            : std::to_string(device["numa_node"].get<int>()));
+    std::string memory;
+    for (const auto& [cause, bytes] : device["memory_use"].items()) {
+      memory += fmt::format("{}{} {} MiB", memory.empty() ? "" : ", ", cause,
+                            bytes.get<std::uint64_t>() >> 20);
+    }
+    text += fmt::format("            memory: {}\n", memory);
   }
   text += "libraries\n";
   for (const auto& [name, version] : all["ranks"][0]["libraries"].items()) {

@@ -40,6 +40,13 @@ struct DeviceInfo {
   std::vector<std::pair<std::string, std::string>> libraries;  ///< name and version
 };
 
+/// What has taken so much of a device's memory: "slabs" (where buffers lie), "context",
+/// "communicator", a library by its name, "workspaces", "standby", "free".
+struct MemoryUse {
+  std::string cause;
+  std::uint64_t bytes = 0;
+};
+
 /// The GPU of this rank, whatever becomes of the processes that drive it.
 ///
 /// Operations are asynchronous and run as if in the order in which they were submitted; nothing
@@ -182,6 +189,10 @@ class Device {
   /// World::wait_active() forgives those of commands that a loss has ended or kept from running.
   /// run_program() ends a program that has left any with status 1.
   [[nodiscard]] UnreadErrors unread_errors() const;
+  /// Where the device's memory has gone, as far as this rank knows: measured by what was free
+  /// before and after, so that what other processes do at the same time is counted along. Waits for
+  /// the device host. Errors: device_lost.
+  [[nodiscard]] Result<std::vector<MemoryUse>> memory_use() const;
   /// Bytes of slabs this rank holds.
   [[nodiscard]] std::uint64_t bytes_held() const;
   /// Where commands go: for operations that have no typed call here.

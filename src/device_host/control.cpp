@@ -95,10 +95,13 @@ void DeviceHost::handle(wire::ControlMessage message) {
       return;
     case ControlKind::adopt_plans: return adopt_plans(std::move(message));
     case ControlKind::prepare: return prepare(std::move(message));
-    case ControlKind::free_memory:
+    case ControlKind::memory_use:
       on_helper(head, [this, request = head]() -> Helpers::Finish {
-        return [this, request, free = engine_->free_memory()] {
-          send({.kind = ControlKind::done, .request = request.request, .bytes = free});
+        std::string text;
+        for (const auto& [cause, bytes] : engine_->memory_use())
+          text += cause + " " + std::to_string(bytes) + "\n";
+        return [this, request, text, free = engine_->free_memory()] {
+          send({.kind = ControlKind::done, .request = request.request, .bytes = free}, text);
         };
       });
       return;
@@ -271,12 +274,24 @@ void DeviceHost::answer(const Control& request, const Result<void>& outcome) {
     lose(outcome.error());
   if (outcome.ok())
     return send({.kind = ControlKind::done, .region = request.region, .request = request.request});
+  const auto error = with_memory_use(outcome.error());
   send({.kind = ControlKind::failed,
         .region = request.region,
         .request = request.request,
-        .code = static_cast<std::uint32_t>(outcome.code()),
-        .native = outcome.error().native},
-       outcome.error().message);
+        .code = static_cast<std::uint32_t>(error.code),
+        .native = error.native},
+       error.message);
+}
+
+Error DeviceHost::with_memory_use(Error error) {
+  if (error.code != Errc::out_of_memory) return error;
+  std::string text;
+  for (const auto& [cause, bytes] : engine_->memory_use()) {
+    if (bytes >> 20 != 0)
+      text += (text.empty() ? "" : ", ") + cause + " " + std::to_string(bytes >> 20) + " MiB";
+  }
+  if (!text.empty()) error.message += " (taken by this device host: " + text + ")";
+  return error;
 }
 
 void DeviceHost::send(Control head, std::string_view text, int fd) {

@@ -157,6 +157,8 @@ class DeviceHost {
   void quiesce(const wire::Control& request);
   void finish_quiesce();
   void answer(const wire::Control& request, const Result<void>& outcome);
+  /// An out_of_memory tells what has taken how much.
+  [[nodiscard]] Error with_memory_use(Error error);
   void send(wire::Control head, std::string_view text = {}, int fd = -1);
   /// Runs `job` on a helper. False if all helpers are busy: `request` is answered with an error.
   bool on_helper(const wire::Control& request, Helpers::Job job);

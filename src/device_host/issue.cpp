@@ -227,7 +227,7 @@ DeviceHost::Step DeviceHost::answered(std::uint64_t ticket, Source source,
   if (outcome.ok()) {
     batches_.add(ticket);
   } else {
-    replies_.send(ticket, 1, outcome);
+    replies_.send(ticket, 1, with_memory_use(outcome.error()));
   }
   take(source);
   return Step::queued;

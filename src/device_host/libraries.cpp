@@ -120,7 +120,7 @@ void DeviceHost::work_ended(Work& work, const Result<void>& outcome) {
     note_kind(work.command, work.record);
   } else {
     if (outcome.code() == Errc::library) library_failed(work.queue.lane, outcome.error());
-    held_answers_.emplace_back(work.command.header().ticket, outcome.error());
+    held_answers_.emplace_back(work.command.header().ticket, with_memory_use(outcome.error()));
   }
   set_aside_.erase(work.number);
 }

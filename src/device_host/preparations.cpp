@@ -12,6 +12,9 @@ namespace {
 constexpr auto kKindPause = std::chrono::milliseconds(1);
 /// Of one preparation that no command of the program asks for.
 constexpr std::uint64_t kMaxScratch = std::uint64_t{1} << 30;
+/// Behind the operands: matrices full of zeros contradict themselves, and who trusts them may write
+/// an element too far.
+constexpr std::uint64_t kMargin = std::uint64_t{64} << 10;
 
 bool is_library(Lane lane) {
   return lane >= Lane::first_library;
@@ -127,7 +130,7 @@ void DeviceHost::run_preparation(Preparation& one) {
   if (one.is_plan) return engine_->adopt_plan(one.lane, one.bytes);
   const auto bytes = wire::kind_bytes(one.command);
   if (one.whom() == Preparation::For::rank && bytes > kMaxScratch) return;
-  auto scratch = engine_->scratch_memory(one.lane, bytes);
+  auto scratch = engine_->scratch_memory(one.lane, bytes + kMargin);
   if (!scratch.ok()) {
     one.outcome = scratch.error();
     return;

@@ -114,6 +114,24 @@ TEST(Libraries, PreparingReadsAndWritesNothing) {
   (void)device.take_error();
 }
 
+TEST(Libraries, TheDeviceTellsWhereItsMemoryHasGone) {
+  DeviceRig rig;
+  auto& device = rig.device();
+  const auto x = device.alloc<double>(4);
+  const auto all = device.memory_use();
+  ASSERT_TRUE(all.ok()) << all.error().to_string();
+  const auto of = [&](const std::string& cause) {
+    const auto found = std::find_if(all->begin(), all->end(),
+                                    [&](const auto& use) { return use.cause == cause; });
+    return found == all->end() ? 0 : found->bytes;
+  };
+  EXPECT_GE(of("slabs"), device.bytes_held());
+  EXPECT_GT(of("free"), 0u);
+  if (on_cuda()) {
+    EXPECT_GT(of("context"), 1u << 20);
+  }
+}
+
 TEST(Libraries, PreparingOutlivesItsDeviceHost) {
   for (int round = 0; round < 4; ++round) {
     DeviceRig rig({"--standby", round % 2 == 0 ? "local" : "off"});

@@ -19,6 +19,7 @@ own() {
     troupe-engine-cuda.so) echo '^lib(cudart|nccl)\.so' ;;
     troupe-blas-cuda.so) echo '^lib(cudart|cublas|cublasLt)\.so' ;;
     troupe-solver-cuda.so) echo '^lib(cudart|cusolver|cublas|cublasLt|cusparse|nvJitLink)\.so' ;;
+    troupe-dnn-cuda.so) echo '^lib(cudart|cudnn)\.so' ;;
     troupe-fft-cuda.so) echo '^lib(cudart|cufft)\.so' ;;
     troupe-sparse-cuda.so) echo '^lib(cudart|cusparse|nvJitLink)\.so' ;;
     troupe-*-cuda.so) echo '^libcudart\.so' ;;

@@ -75,7 +75,11 @@ class ScriptedEngine final : public Engine {
   }
   const DeviceDescription& description() const override { return description_; }
   std::uint64_t free_memory() override { return 1; }
+  std::vector<std::pair<std::string, std::uint64_t>> memory_use() override {
+    return {{"slabs", 2u << 20}, {"blas", 64u << 20}, {"nothing", 5}};
+  }
   Result<Slab> make_slab(std::uint64_t bytes) override {
+    if (bytes > 1u << 30) return Error{Errc::out_of_memory, 2, "no room"};
     Slab slab;
     slab.fd.reset(::memfd_create("slab", MFD_CLOEXEC));
     memory_.emplace_back(bytes);
@@ -309,7 +313,7 @@ TEST_F(Reactor, ACollectiveThatBreaksTheCommunicatorIsInFlightUntilDrained) {
   EXPECT_NE(said.text.find("unhandled system error"), std::string::npos) << said.text;
   send({.kind = wire::ControlKind::quiesce, .request = ++requests_});
   ASSERT_TRUE(script_.await([this] { return script_.aborted > 0; }));
-  EXPECT_EQ(ask({.kind = wire::ControlKind::free_memory}).head.kind, wire::ControlKind::done)
+  EXPECT_EQ(ask({.kind = wire::ControlKind::memory_use}).head.kind, wire::ControlKind::done)
       << "quiesced before the lane was drained";
   script_.reached.store(true);
   const auto quiesced = receive();
@@ -342,7 +346,7 @@ TEST_F(Reactor, ALossIsToldOfWhileTheWorldIsHalted) {
 TEST_F(Reactor, AFaultThatWasOrderedShowsAlthoughNothingElseRuns) {
   send({.kind = wire::ControlKind::suffer,
         .value = static_cast<std::uint32_t>(memory::FaultKind::trap)});
-  EXPECT_EQ(ask({.kind = wire::ControlKind::free_memory}).head.kind, wire::ControlKind::done);
+  EXPECT_EQ(ask({.kind = wire::ControlKind::memory_use}).head.kind, wire::ControlKind::done);
   script_.change([this] { script_.lost = Error{Errc::device_lost, 719, "a launch has failed"}; });
   EXPECT_EQ(receive().head.kind, wire::ControlKind::fatal);
 }
@@ -416,7 +420,7 @@ TEST_F(Reactor, WaitsForWorkBeforeItIsQuiet) {
   ASSERT_TRUE(script_.await([this] { return script_.at_work; }));
   send({.kind = wire::ControlKind::quiesce, .request = ++requests_});
   ASSERT_TRUE(script_.await([this] { return script_.aborted > 0; }));
-  EXPECT_EQ(ask({.kind = wire::ControlKind::free_memory}).head.kind, wire::ControlKind::done)
+  EXPECT_EQ(ask({.kind = wire::ControlKind::memory_use}).head.kind, wire::ControlKind::done)
       << "quiesced while a library was at work";
   script_.change([this] { script_.works = true; });
   EXPECT_EQ(receive().head.request, requests_ - 1);
@@ -447,6 +451,15 @@ TEST_F(Reactor, AnOrderedFailureHitsTheNextCallOfItsLibrary) {
   EXPECT_EQ(script_.discarded, 1);
   EXPECT_EQ(static_cast<Errc>(await_answer(submit(memory::LibraryFault{{}, "alchemy"})).code),
             Errc::invalid);
+}
+
+TEST_F(Reactor, WhatFindsNoMemoryTellsWhoHasIt) {
+  const auto refused =
+      ask({.kind = wire::ControlKind::make_slab, .region = 2, .bytes = 2ull << 30});
+  EXPECT_EQ(refused.head.kind, wire::ControlKind::failed);
+  EXPECT_EQ(refused.text, "no room (taken by this device host: slabs 2 MiB, blas 64 MiB)");
+  EXPECT_EQ(ask({.kind = wire::ControlKind::memory_use}).text,
+            "slabs 2097152\nblas 67108864\nnothing 5\n");
 }
 
 /// A memfd of byte strings, as the rank sends them.
@@ -542,7 +555,7 @@ TEST_F(SlowReactor, OpensTheCollectiveLaneOnce) {
   const auto request = ++requests_;
   send({.kind = wire::ControlKind::connect, .request = request, .rank = 0, .size = 1},
        contributions.get());
-  EXPECT_EQ(ask({.kind = wire::ControlKind::free_memory}).head.kind, wire::ControlKind::done);
+  EXPECT_EQ(ask({.kind = wire::ControlKind::memory_use}).head.kind, wire::ControlKind::done);
   script_.change([this] { script_.lanes_open = true; });
   const auto connected = receive();
   EXPECT_EQ(connected.head.kind, wire::ControlKind::done);

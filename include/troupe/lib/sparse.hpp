@@ -89,7 +89,71 @@ struct Gather {
   }
 };
 
-inline const Library kLibrary{&info_of<Spmv>, &info_of<SpmvSell>, &info_of<Gather>};
+/// C = A B, all three in CSR form: A has rows x inner, B inner x columns elements. Indices have
+/// `index_dtype` i32 or i64. The columns within a row of A and B may stand in any order.
+///
+/// `nonzeros` tells how many elements C has. An element is there wherever a product contributes to
+/// it, also if the sum is 0. c_row_begin (rows + 1) is written in any case; c_column and the values
+/// of C are written if they have room for that many, `capacity`. Otherwise they stay as they are,
+/// and the command fails unless on_failure is `report`. Without a tail, that is without values, the
+/// operation only counts: it writes c_row_begin and `nonzeros`. On a GPU that costs about as much
+/// as the product.
+///
+/// The columns within a row of C ascend. The same inputs give the same bits in every run.
+///
+/// Errors, beside those of check(): invalid (C needs more room than capacity; C has more elements
+/// than i32 indices can count). The cpu engine answers invalid as well where A or B is not a CSR
+/// matrix: row_begin does not ascend from 0 to the number of nonzeros, or a column is outside the
+/// matrix. The cuda engine does not look: there the device may be lost.
+///
+/// cpu engine: F. G. Gustavson, Two Fast Algorithms for Sparse Matrices, ACM TOMS 4 (1978), with
+/// one accumulator of `columns` elements. cuda engine: cusparseSpGEMM, CUSPARSE_SPGEMM_ALG1; its
+/// workspace grows with the number of products.
+struct Spgemm {
+  static constexpr std::string_view kName = "sparse.spgemm";
+  static constexpr DTypes kDTypes = DTypes::reals();
+  static constexpr Traits kTraits = {.repeatable = true, .blocking = true};
+  /// The values of A, B and C, in any order; the tag is the Matrix. Or nothing, to count.
+  static constexpr std::string_view kTail = "value";
+  enum Matrix : std::uint32_t { a, c, b };
+
+  OpDType dtype;
+  OpDType index_dtype;
+  OnFailure on_failure{};
+  std::uint32_t reserved = 0;
+  std::int64_t rows = 0, inner = 0, columns = 0;
+  std::int64_t nonzeros_a = 0, nonzeros_b = 0, capacity = 0;
+  Operand a_row_begin, a_column, b_row_begin, b_column, c_row_begin, c_column;
+  Operand nonzeros;  ///< std::int64_t; negative: A or B is not a CSR matrix
+
+  static constexpr auto kOperands =
+      std::tuple{read("a_row_begin", &Spgemm::a_row_begin),  read("a_column", &Spgemm::a_column),
+                 read("b_row_begin", &Spgemm::b_row_begin),  read("b_column", &Spgemm::b_column),
+                 write("c_row_begin", &Spgemm::c_row_begin), write("c_column", &Spgemm::c_column),
+                 write("nonzeros", &Spgemm::nonzeros)};
+  static constexpr auto kCell = &Spgemm::nonzeros;
+  Result<void> check() const;
+  Result<void> check_parts(const Parts& parts) const;
+  [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
+  [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
+    if (&operand == &nonzeros) return sizeof(std::int64_t);
+    if (&operand != &c_row_begin) return 0;
+    return (static_cast<std::uint64_t>(rows) + 1) * size_of(index_dtype);
+  }
+};
+
+constexpr TailOperand values_of(Spgemm::Matrix matrix, const Operand& range) noexcept {
+  return {range, matrix, matrix == Spgemm::c ? Access::write : Access::read};
+}
+/// The values of one of the matrices; absent if the tail does not have them.
+Operand find_values(std::span<const TailOperand> tail, Spgemm::Matrix matrix) noexcept;
+
+/// Refuses arguments of other lengths than a call needs. Errors: invalid.
+Result<void> check_lengths(std::string_view operation,
+                           std::initializer_list<troupe::detail::Length> lengths);
+
+inline const Library kLibrary{&info_of<Spmv>, &info_of<SpmvSell>, &info_of<Gather>,
+                              &info_of<Spgemm>};
 
 }  // namespace troupe::sparse
 
@@ -168,6 +232,53 @@ class BasicSparse {
         {{"column", a.column.length(), a.value.length()},
          {"x", x.length(), a.columns},
          {"y", y.length(), a.rows}});
+  }
+  /// C = A B, in the buffers of `c`: see sparse::Spgemm. The future's value is the number of
+  /// nonzeros of C, which take the first so many elements of c.column and c.value. A caller who
+  /// does not know it guesses, passes `report`, and comes again with more room where the value is
+  /// above the length of c.value. c.column and c.value may be null references, to count first.
+  ///
+  /// Only on this rank's own device. Errors: invalid (see there).
+  template <Real T, Index I>
+  Future<std::int64_t> spgemm(
+      const BasicCsrMatrix<Ref<T>, Ref<I>>& a, const BasicCsrMatrix<Ref<T>, Ref<I>>& b,
+      const BasicCsrMatrix<Ref<T>, Ref<I>>& c,
+      OnFailure on_failure = OnFailure::error) requires std::same_as<Refs, LocalRefs> {
+    using sparse::Spgemm;
+    const auto fits =
+        sparse::check_lengths(Spgemm::kName, {{"B, in rows,", b.rows, a.columns},
+                                              {"C, in rows,", c.rows, a.rows},
+                                              {"C, in columns,", c.columns, b.columns},
+                                              {"a.row_begin", a.row_begin.length(), a.rows + 1},
+                                              {"a.column", a.column.length(), a.value.length()},
+                                              {"b.row_begin", b.row_begin.length(), b.rows + 1},
+                                              {"b.column", b.column.length(), b.value.length()},
+                                              {"c.row_begin", c.row_begin.length(), c.rows + 1},
+                                              {"c.column", c.column.length(), c.value.length()}});
+    if (!fits.ok()) return submitter_->refuse(fits.error()).then([] { return std::int64_t{}; });
+    const std::array values{sparse::values_of(Spgemm::a, a.value.operand()),
+                            sparse::values_of(Spgemm::b, b.value.operand()),
+                            sparse::values_of(Spgemm::c, c.value.operand())};
+    const bool counts = !c.value;
+    return detail::submit_for_value<std::int64_t>(*submitter_,
+                                                  Spgemm{dtype_of<T>,
+                                                         dtype_of<I>,
+                                                         on_failure,
+                                                         0,
+                                                         a.rows,
+                                                         a.columns,
+                                                         b.columns,
+                                                         a.value.length(),
+                                                         b.value.length(),
+                                                         c.value.length(),
+                                                         a.row_begin.operand(),
+                                                         a.column.operand(),
+                                                         b.row_begin.operand(),
+                                                         b.column.operand(),
+                                                         c.row_begin.operand(),
+                                                         c.column.operand(),
+                                                         {}},
+                                                  std::span(values).first(counts ? 0 : 3));
   }
   /// destination[i] = source[index[i]]
   template <Real T, Index I>

@@ -32,7 +32,7 @@ enum class ControlKind : std::uint32_t {
   open_library,  ///< text: its name; what a standby does ahead of time
   adopt_plans,   ///< memfd: a library's name, a plan, a name, …
   prepare,       ///< memfd: records of kinds of commands -> done, also where some could not be
-  free_memory,   ///< -> done: bytes of device memory that are free
+  memory_use,    ///< -> done: bytes of device memory that are free; text: a line "CAUSE BYTES" each
   shut_down,     ///< end in good order
   // device host to rank
   ready,           ///< context and handles are there; text: the description as JSON

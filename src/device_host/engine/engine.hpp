@@ -150,6 +150,10 @@ class Engine {
   /// Bytes of the device's memory that nobody has taken; 0: unknown.
   [[nodiscard]] virtual std::uint64_t free_memory() = 0;
 
+  /// What has taken how much of the device's memory, as far as this process knows: "slabs",
+  /// "context", "communicator", libraries by name. Any thread.
+  virtual std::vector<std::pair<std::string, std::uint64_t>> memory_use() { return {}; }
+
   /// Makes a slab of `bytes` (a multiple of 2 MiB), mapped here, zero-filled or not. Errors:
   /// out_of_memory.
   virtual Result<Slab> make_slab(std::uint64_t bytes) = 0;

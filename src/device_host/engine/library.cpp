@@ -32,8 +32,12 @@ Result<void*> find_in_module(const std::string& name, const std::string& engine,
     // Never unloaded: what a library has registered or started is not undone.
     void* const module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     void* const found = module == nullptr ? nullptr : ::dlsym(module, symbol);
-    if (found == nullptr) return Error{Errc::library, 0, name + ": " + ::dlerror()};
-    return found;
+    if (found != nullptr) return found;
+    // glibc's words for a library that the module needs and that is not on this machine.
+    const std::string why = ::dlerror();
+    const bool missing = why.find("cannot open shared object file") != std::string::npos;
+    return Error{missing ? Errc::unsupported : Errc::library, 0,
+                 name + (missing ? ": not installed: " : ": ") + why};
   }
   return Error{Errc::unsupported, 0, name + ": not installed: there is no " + looked};
 }

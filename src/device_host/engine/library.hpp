@@ -83,7 +83,8 @@ inline constexpr const char* kMakeSymbol = "troupe_library_make";
 
 /// Finds a symbol in the module of a library: troupe-NAME-ENGINE.so beside the file that this
 /// engine is linked into, or in ../libexec/troupe from there. The module stays loaded. May block.
-/// Errors: unsupported if it is not installed, library if it cannot be loaded.
+/// Errors: unsupported if it or a library that it needs is not installed, library if it cannot be
+/// loaded.
 Result<void*> find_in_module(const std::string& name, const std::string& engine,
                              const char* symbol);
 /// The libraries that have a module for the engine, by name.

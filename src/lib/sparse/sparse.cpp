@@ -1,5 +1,8 @@
 #include <troupe/lib/sparse.hpp>
 
+#include <algorithm>
+#include <string>
+
 #include "common/wire/checker.hpp"
 
 namespace troupe::sparse {
@@ -52,6 +55,82 @@ Result<void> SpmvSell::check() const {
       .require(slices > 0 || stored == 0, "there are entries, but no rows")
       .holds("slice_begin", slice_begin, slices + 1, size_of(index_dtype))
       .result();
+}
+
+Result<void> Spgemm::check() const {
+  auto checks = checker(*this);
+  checks.require(is_index(index_dtype), "indices must be i32 or i64")
+      .require(on_failure <= OnFailure::report, "unknown on_failure")
+      .require(rows >= 0 && inner >= 0 && columns >= 0 && nonzeros_a >= 0 && nonzeros_b >= 0 &&
+                   capacity >= 0,
+               "a negative extent")
+      .require(std::max({rows, inner, columns}) < Checker::kMaxCount, "a matrix is too large");
+  if (!checks.ok()) return checks.result();
+  const auto index_size = size_of(index_dtype);
+  if (index_size == 4) {
+    checks.require(std::max({rows, inner, columns, nonzeros_a, nonzeros_b}) <= INT32_MAX,
+                   "a matrix is too large for 32-bit indices");
+  }
+  checks.holds("a_row_begin", a_row_begin, rows + 1, index_size)
+      .holds("a_column", a_column, nonzeros_a, index_size)
+      .holds("b_row_begin", b_row_begin, inner + 1, index_size)
+      .holds("b_column", b_column, nonzeros_b, index_size)
+      .holds("c_row_begin", c_row_begin, rows + 1, index_size)
+      .holds("nonzeros", nonzeros, 1, sizeof(std::int64_t));
+  if (capacity > 0) checks.holds("c_column", c_column, capacity, index_size);
+  return checks.result();
+}
+
+Result<void> Spgemm::check_parts(const Parts& parts) const {
+  auto checks = checker(*this);
+  std::array<int, 3> given{};
+  for (const auto& [range, matrix, access, unused] : parts.tail) {
+    checks.require(matrix <= b, "values of an unknown matrix");
+    if (!checks.ok()) return checks.result();
+    ++given[matrix];
+    checks
+        .require(access == (matrix == c ? Access::write : Access::read),
+                 "the values of A and B are read, those of C written")
+        .holds("value", range,
+               matrix == a   ? nonzeros_a
+               : matrix == b ? nonzeros_b
+                             : capacity);
+  }
+  return checks
+      .require(parts.tail.empty() || (given[a] == 1 && given[b] == 1 && given[c] == 1),
+               "it takes the values of A, B and C, once each, or none")
+      .result();
+}
+
+Result<void> Spgemm::verdict(const std::byte* cell) const {
+  std::int64_t count = 0;
+  std::memcpy(&count, cell, sizeof count);
+  const auto failed = [](const std::string& what) {
+    return Error{Errc::invalid, 0, std::string(kName) + ": " + what};
+  };
+  if (count < 0) return failed("an index of A or B is out of range");
+  const auto has = "C has " + std::to_string(count) + " nonzeros, ";
+  if (count > INT32_MAX && index_dtype.value == DType::i32)
+    return failed("overflow: " + has + "more than 32-bit indices can count");
+  if (count <= capacity || on_failure == OnFailure::report) return {};
+  return failed("overflow: " + has + "room for " + std::to_string(capacity));
+}
+
+Operand find_values(std::span<const TailOperand> tail, Spgemm::Matrix matrix) noexcept {
+  const auto found = std::find_if(tail.begin(), tail.end(),
+                                  [&](const TailOperand& part) { return part.tag == matrix; });
+  return found != tail.end() ? found->range : Operand{};
+}
+
+Result<void> check_lengths(std::string_view operation,
+                           std::initializer_list<troupe::detail::Length> lengths) {
+  for (const auto& [name, is, needed] : lengths) {
+    if (is == needed) continue;
+    return Error{Errc::invalid, 0,
+                 std::string(operation) + ": " + std::string(name) + " has " + std::to_string(is) +
+                     " elements, not " + std::to_string(needed)};
+  }
+  return {};
 }
 
 Result<void> Gather::check() const {

@@ -4,6 +4,7 @@
 #include <troupe/lib/sparse.hpp>
 
 #include "device_host/engine/cpu/library.hpp"
+#include "lib/sparse/spgemm_cpu.hpp"
 
 namespace troupe::host::cpu {
 namespace {
@@ -70,12 +71,18 @@ void spmv(const Sell<T, I>& a, T alpha, const T* x, T beta, T* y) {
   }
 }
 
-class Sparse final : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell, sparse::Gather> {
+class Sparse final
+    : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell, sparse::Gather, sparse::Spgemm> {
  public:
   explicit Sparse(Services& services) : services_(services) {}
+  /// All work is queued.
+  [[nodiscard]] bool blocks(const OperationInfo&, const std::byte*, const Call&) override {
+    return false;
+  }
   Result<void> run(const sparse::Spmv& op, const Call& call);
   Result<void> run(const sparse::SpmvSell& op, const Call& call);
   Result<void> run(const sparse::Gather& op, const Call& call);
+  Result<void> run(const sparse::Spgemm& op, const Call& call);
 
  private:
   Services& services_;
@@ -120,6 +127,36 @@ Result<void> Sparse::run(const sparse::Gather& op, const Call& call) {
                  source = call.at<const T>(op.source), destination = call.at<T>(op.destination)] {
             for (std::int64_t i = 0; i < count; ++i) destination[i] = source[index[i]];
           });
+    });
+  });
+}
+
+Result<void> Sparse::run(const sparse::Spgemm& op, const Call& call) {
+  using sparse::Spgemm;
+  const auto values = [&](Spgemm::Matrix matrix) {
+    return sparse::find_values(call.tail(), matrix);
+  };
+  return with_real(op.dtype, [&](auto zero) {
+    return with_index(op.index_dtype, [&](auto zero_index) {
+      using T = decltype(zero);
+      using I = decltype(zero_index);
+      const CsrFactor<T, I> a = {op.rows,
+                                 op.inner,
+                                 op.nonzeros_a,
+                                 call.at<const I>(op.a_row_begin),
+                                 call.at<const I>(op.a_column),
+                                 call.at<const T>(values(Spgemm::a))};
+      const CsrFactor<T, I> b = {op.inner,
+                                 op.columns,
+                                 op.nonzeros_b,
+                                 call.at<const I>(op.b_row_begin),
+                                 call.at<const I>(op.b_column),
+                                 call.at<const T>(values(Spgemm::b))};
+      const CsrProduct<T, I> c = {call.tail().empty() ? 0 : op.capacity, call.at<I>(op.c_row_begin),
+                                  call.at<I>(op.c_column), call.at<T>(values(Spgemm::c))};
+      return services_.submit(call, [a, b, c, nonzeros = call.at<std::int64_t>(op.nonzeros)] {
+        *nonzeros = spgemm(a, b, c);
+      });
     });
   });
 }

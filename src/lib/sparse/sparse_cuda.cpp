@@ -1,34 +1,19 @@
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <list>
+#include <utility>
 
 #include <troupe/lib/sparse.hpp>
 
 #include "device_host/engine/cuda/library.hpp"
+#include "lib/sparse/descriptors_cuda.hpp"
 #include "lib/sparse/sparse_kernels.cuh"
+#include "lib/sparse/spgemm_cuda.hpp"
 #include "lib/sparse/status_cuda.hpp"
 
 namespace troupe::host::cuda {
 namespace {
-
-struct SparseTraits {
-  using Type = cusparseHandle_t;
-  static constexpr Type invalid() { return nullptr; }
-  static void destroy(Type handle) { (void)cusparseDestroy(handle); }
-};
-struct MatrixTraits {
-  using Type = cusparseConstSpMatDescr_t;
-  static constexpr Type invalid() { return nullptr; }
-  static void destroy(Type matrix) { (void)cusparseDestroySpMat(matrix); }
-};
-struct VectorTraits {
-  using Type = cusparseDnVecDescr_t;
-  static constexpr Type invalid() { return nullptr; }
-  static void destroy(Type vector) { (void)cusparseDestroyDnVec(vector); }
-};
-using SparseHandle = Handle<SparseTraits>;
-using Matrix = Handle<MatrixTraits>;
-using DenseVector = Handle<VectorTraits>;
 
 /// What cuSPARSE has prepared for one matrix, and everything that it depends on. Buffer and
 /// generation stand for the contents: another matrix at the same address is another matrix.
@@ -55,13 +40,6 @@ cusparseSpMVAlg_t algorithm(const PreparedMatrix::Key& key) {
 }
 constexpr std::size_t kPreparedMatrices = 64;
 
-cudaDataType value_type(DType dtype) {
-  return dtype == DType::f32 ? CUDA_R_32F : CUDA_R_64F;
-}
-cusparseIndexType_t index_type(DType dtype) {
-  return dtype == DType::i32 ? CUSPARSE_INDEX_32I : CUSPARSE_INDEX_64I;
-}
-
 std::uint64_t contents_of(const Operand& operand) {
   return std::uint64_t{operand.buffer} << 32 | operand.generation;
 }
@@ -86,7 +64,8 @@ cusparseStatus_t describe(const PreparedMatrix::Key& key, cusparseConstSpMatDesc
                                       index, CUSPARSE_INDEX_BASE_ZERO, type);
 }
 
-class Sparse final : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell, sparse::Gather> {
+class Sparse final
+    : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell, sparse::Gather, sparse::Spgemm> {
  public:
   explicit Sparse(Services& services) : services_(services) {}
   [[nodiscard]] Versions versions() const override {
@@ -99,6 +78,8 @@ class Sparse final : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell
   Result<void> run(const sparse::Spmv& op, const Call& call);
   Result<void> run(const sparse::SpmvSell& op, const Call& call);
   Result<void> run(const sparse::Gather& op, const Call& call);
+  /// Waits for the stream: see sparse::Spgemm::kTraits.
+  Result<void> run(const sparse::Spgemm& op, const Call& call);
 
  private:
   struct State {
@@ -106,6 +87,8 @@ class Sparse final : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell
     SparseHandle handle;
     ScalarsAt scalars = ScalarsAt::host;
     std::list<PreparedMatrix> prepared;  ///< the most recently used first
+    Multiplication multiplication;
+    DeviceMemory count;  ///< std::int64_t, on its way to a result cell
   };
   [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
   /// Tells the handle of an open queue where the factors of the next call are.
@@ -117,6 +100,7 @@ class Sparse final : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell
   Result<void> multiply(const Op& op, const PreparedMatrix::Key& key, const Call& call);
   static void forget(State& state, std::size_t keep);
   Result<void> warm_up(Queue queue);
+  Result<void> warm_up_products(const Call& call, DType index, const Operand& row_begin);
 
   Services& services_;
   std::array<State, 2> states_;  ///< of the lane's own queue, of its detour
@@ -134,6 +118,11 @@ Result<void> Sparse::open(Queue queue) {
   TROUPE_CUDA_TRY(cusparseSetStream(handle, opened.stream));
   TROUPE_CUDA_TRY(cusparseSetPointerMode(handle, CUSPARSE_POINTER_MODE_HOST));
   opened.scalars = ScalarsAt::host;
+  if (!opened.count) {
+    auto count = services_.reserve(queue, sizeof(std::int64_t));
+    if (!count) return count.error();
+    opened.count = std::move(*count);
+  }
   if (queue.detour) return {};
   TROUPE_CUDA_TRY(kernels::preload_sparse());
   return warm_up(queue);
@@ -157,8 +146,25 @@ Result<void> Sparse::warm_up(Queue queue) {
           call));
       TROUPE_CUDA_PROPAGATE(run(sparse::Gather{dtype, index, 1, 1, zeros, zeros, result}, call));
     }
+    TROUPE_CUDA_PROPAGATE(warm_up_products(call, index, rows));
   }
   forget(state(queue), 0);
+  return {};
+}
+
+/// The square of that matrix.
+Result<void> Sparse::warm_up_products(const Call& call, DType index, const Operand& row_begin) {
+  auto& its_state = state(call.queue());
+  TROUPE_CUDA_PROPAGATE(point_at(its_state, ScalarsAt::host));
+  const auto at = [&](std::uint64_t part) { return call.at(WarmUp::part(part)); };
+  const CsrFactor matrix{1, 1, 1, call.at(row_begin), at(2), at(2)};
+  const CsrProduct product{1, at(4), at(5), at(6)};
+  for (const auto dtype : WarmUp::kReals) {
+    const auto count = its_state.multiplication.run(its_state.handle.get(), its_state.stream,
+                                                    {dtype, index}, matrix, matrix, product);
+    // What the loaded cuSPARSE does not have fails when it is asked for.
+    if (!count.ok() && count.code() != Errc::unsupported) return count.error();
+  }
   return {};
 }
 
@@ -310,6 +316,33 @@ Result<void> Sparse::run(const sparse::Gather& op, const Call& call) {
     }
     return {};
   });
+}
+
+Result<void> Sparse::run(const sparse::Spgemm& op, const Call& call) {
+  using sparse::Spgemm;
+  auto& its_state = state(call.queue());
+  TROUPE_CUDA_PROPAGATE(point_at(its_state, ScalarsAt::host));
+  const auto values = [&](Spgemm::Matrix matrix) {
+    return call.at(sparse::find_values(call.tail(), matrix));
+  };
+  const CsrFactor a{
+      op.rows,          op.inner, op.nonzeros_a, call.at(op.a_row_begin), call.at(op.a_column),
+      values(Spgemm::a)};
+  const CsrFactor b{
+      op.inner,         op.columns, op.nonzeros_b, call.at(op.b_row_begin), call.at(op.b_column),
+      values(Spgemm::b)};
+  const CsrProduct c{call.tail().empty() ? 0 : op.capacity, call.at(op.c_row_begin),
+                     call.at(op.c_column), values(Spgemm::c)};
+  const auto count = its_state.multiplication.run(its_state.handle.get(), its_state.stream,
+                                                  {op.dtype, op.index_dtype}, a, b, c);
+  if (!count) return count.error();
+  std::array<std::uint8_t, 16> pattern{};
+  std::memcpy(pattern.data(), &*count, sizeof *count);
+  TROUPE_CUDA_PROPAGATE(
+      services_.fill(call.queue(), its_state.count.get(), pattern, sizeof *count, 1));
+  TROUPE_CUDA_TRY(cudaMemcpyAsync(call.at(op.nonzeros), its_state.count.get(), sizeof *count,
+                                  cudaMemcpyDefault, its_state.stream));
+  return {};
 }
 
 }  // namespace

@@ -10,7 +10,10 @@ const Samples kSparseSamples{
                  range_in(4), range_in(5), range_in(6), range_in(7)},
     sparse::SpmvSell{DType::f64, DType::i32, 4, 4, 4, 8, 4, factor_in(1), factor_in(2), range_in(3),
                      range_in(4), range_in(5), range_in(6), range_in(7)},
-    sparse::Gather{DType::f64, DType::i32, 4, 4, range_in(1), range_in(2), range_in(3)}};
+    sparse::Gather{DType::f64, DType::i32, 4, 4, range_in(1), range_in(2), range_in(3)},
+    // Tests of records add the values, as a tail in regions 1 to 3: those of C are in 2.
+    sparse::Spgemm{DType::f64, DType::i32, OnFailure::report, 0, 4, 5, 6, 7, 8, 9, range_in(1),
+                   range_in(4), range_in(5), range_in(6), range_in(7), range_in(8), cell_in(9)}};
 
 }  // namespace
 }  // namespace troupe::test

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <troupe/device.hpp>
+
 #include "common/actor/actor.hpp"
 #include "common/actor/restart_budget.hpp"
 #include "common/ipc/shared_memory.hpp"
@@ -83,6 +85,10 @@ struct MapForeign {
   std::uint64_t bytes;
   std::shared_ptr<Promise<void>> mapped;
 };
+/// What has taken how much of the device's memory.
+struct AskMemory {
+  std::shared_ptr<Promise<std::vector<MemoryUse>>> told;
+};
 struct Halt {
   std::uint32_t round;
 };
@@ -138,10 +144,11 @@ class DeviceActor
     : public Actor<DeviceActor, device_message::FromHost, device_message::HostClosed,
                    device_message::HostExited, device_message::Look, device_message::Listen,
                    device_message::MakeSlab, device_message::MapPinned, device_message::DropRegion,
-                   device_message::ShareSlab, device_message::MapForeign, device_message::Halt,
-                   device_message::Quiesce, device_message::Replace, device_message::Promote,
-                   device_message::Contribute, device_message::Connect, device_message::Suffer,
-                   device_message::WorldActive, device_message::Revive, device_message::ShutDown> {
+                   device_message::ShareSlab, device_message::MapForeign, device_message::AskMemory,
+                   device_message::Halt, device_message::Quiesce, device_message::Replace,
+                   device_message::Promote, device_message::Contribute, device_message::Connect,
+                   device_message::Suffer, device_message::WorldActive, device_message::Revive,
+                   device_message::ShutDown> {
  public:
   /// `described` is resolved with the JSON description once the first host is ready, or with its
   /// error.
@@ -161,6 +168,7 @@ class DeviceActor
   void on(device_message::DropRegion drop);
   void on(device_message::ShareSlab share);
   void on(device_message::MapForeign map);
+  void on(const device_message::AskMemory& ask);
   void on(device_message::Halt order);
   void on(device_message::Quiesce order);
   void on(device_message::Replace order);
@@ -286,7 +294,8 @@ class DeviceActor
   TimePoint standby_not_before_{};
   /// Bytes that nobody but slabs had taken before the first standby came up.
   std::optional<std::uint64_t> before_standby_;
-  bool standby_measured_ = false;  ///< asked for, with the first one
+  std::uint64_t standby_bytes_ = 0;  ///< that a standby takes; 0: not known
+  bool standby_measured_ = false;    ///< asked for, with the first one
 
   struct SlabRequest {
     std::uint64_t bytes;

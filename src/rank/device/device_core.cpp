@@ -116,6 +116,13 @@ DeviceCore::~DeviceCore() {
   shut_down();
 }
 
+Result<std::vector<MemoryUse>> DeviceCore::memory_use() const {
+  const auto told = std::make_shared<Promise<std::vector<MemoryUse>>>();
+  auto future = told->future();
+  (void)actor_.tell(device_message::AskMemory{told});
+  return future.wait();
+}
+
 void DeviceCore::shut_down() {
   if (actor_.ended()) return;
   port_.close_gate({Errc::stopped, 0, "the runtime has ended"});
@@ -337,6 +344,9 @@ std::uint64_t Device::bytes_held() const {
 }
 detail::Submitter& Device::submitter() {
   return core_->port();
+}
+Result<std::vector<MemoryUse>> Device::memory_use() const {
+  return core_->memory_use();
 }
 detail::Submitter& Device::preparer() {
   return core_->preparer();

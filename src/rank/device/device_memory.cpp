@@ -1,6 +1,7 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <sstream>
 
 #include "common/ipc/descriptors.hpp"
 #include "common/ipc/system_error.hpp"
@@ -115,6 +116,27 @@ void DeviceActor::on(MapPinned map) {
               return;
             }
             map.mapped->resolve({});
+          });
+}
+
+void DeviceActor::on(const AskMemory& ask) {
+  if (failed_ || !active_->serving || fault_) {
+    ask.told->resolve(failed_ ? *failed_
+                              : Error{Errc::device_lost, 0, "there is no device host just now"});
+    return;
+  }
+  request(*active_, {.kind = ControlKind::memory_use}, -1,
+          [this, ask](Result<wire::ControlMessage> answer) {
+            if (!answer.ok()) {
+              ask.told->resolve(answer.error());
+              return;
+            }
+            std::vector<MemoryUse> all;
+            std::istringstream lines(answer->text);
+            for (MemoryUse use; lines >> use.cause >> use.bytes;) all.push_back(use);
+            if (standby_ && standby_bytes_ != 0) all.push_back({"standby", standby_bytes_});
+            all.push_back({"free", answer->head.bytes});
+            ask.told->resolve(std::move(all));
           });
 }
 

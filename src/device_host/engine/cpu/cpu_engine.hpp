@@ -38,6 +38,9 @@ class CpuEngine final
   [[nodiscard]] const DeviceDescription& description() const override { return description_; }
 
   std::uint64_t free_memory() override;
+  std::vector<std::pair<std::string, std::uint64_t>> memory_use() override {
+    return {{"slabs", slab_bytes_.load()}};
+  }
   Result<Slab> make_slab(std::uint64_t bytes) override;
   Result<std::byte*> map_slab(int fd, std::uint64_t bytes) override;
   void unmap_slab(std::byte* base, std::uint64_t bytes) override;

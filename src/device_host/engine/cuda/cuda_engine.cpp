@@ -41,8 +41,11 @@ CudaEngine::~CudaEngine() {
 }
 
 Result<void> CudaEngine::start() {
+  const auto before = free_memory_of(description_.bus_id);
   TROUPE_CUDA_TRY(cudaSetDevice(device_));
   TROUPE_CUDA_TRY(cudaFree(nullptr));
+  if (const auto after = free_memory_of(description_.bus_id); before && after)
+    memory_use_.add("context", static_cast<std::int64_t>(*before - *after));
   TROUPE_CUDA_TRY(kernels::preload());
   TROUPE_CUDA_TRY(faults::preload());
   TROUPE_CUDA_TRY(make_stream(detour_, false));
@@ -120,6 +123,12 @@ cudaStream_t CudaEngine::stream(Queue queue) const {
 
 Result<void> CudaEngine::open_queue(Queue queue) {
   enter();
+  const bool own = queue.lane < Lane::first_library;
+  return memory_use_.measured(own ? "queues" : std::string(to_string(queue.lane)),
+                              [&] { return open_measured(queue); });
+}
+
+Result<void> CudaEngine::open_measured(Queue queue) {
   auto& state = queues_[queue.index()];
   auto& stream = queue.detour ? detour_ : streams_[queue.index()];
   if (!stream) TROUPE_CUDA_TRY(make_stream(stream, queue.lane == Lane::collective));
@@ -213,7 +222,8 @@ Result<void> CudaEngine::suffer(memory::FaultKind kind, Queue queue) {
 }
 
 Result<void> CudaEngine::prepare_connect() {
-  return Communicator::rehearse(device_);
+  enter();
+  return memory_use_.measured("NCCL", [this] { return Communicator::rehearse(device_); });
 }
 
 Result<std::vector<std::byte>> CudaEngine::contribute(int rank, int size) {
@@ -224,7 +234,17 @@ Result<std::vector<std::byte>> CudaEngine::contribute(int rank, int size) {
 
 Result<void> CudaEngine::connect(int rank, int size,
                                  const std::vector<std::vector<std::byte>>& contributions) {
-  return communicator_.connect(rank, size, contributions);
+  enter();
+  memory_use_.forget("communicator");
+  return memory_use_.measured("communicator",
+                              [&] { return communicator_.connect(rank, size, contributions); });
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> CudaEngine::memory_use() {
+  enter();
+  auto all = memory_use_.all();
+  all.emplace_back("slabs", slab_bytes_.load());
+  return all;
 }
 
 }  // namespace troupe::host::cuda

@@ -14,6 +14,7 @@
 #include "device_host/engine/cuda/devices.hpp"
 #include "device_host/engine/cuda/library.hpp"
 #include "device_host/engine/cuda/marks.hpp"
+#include "device_host/engine/cuda/memory_use.hpp"
 #include "device_host/engine/engine.hpp"
 
 namespace troupe::host::cuda {
@@ -46,6 +47,7 @@ class CudaEngine final
 
   // memory.cpp
   std::uint64_t free_memory() override;
+  std::vector<std::pair<std::string, std::uint64_t>> memory_use() override;
   Result<Slab> make_slab(std::uint64_t bytes) override;
   Result<std::byte*> map_slab(int fd, std::uint64_t bytes) override;
   void unmap_slab(std::byte* base, std::uint64_t bytes) override;
@@ -113,6 +115,7 @@ class CudaEngine final
   void enter() const;
   /// The library of a lane, open or not; loads and makes it where that has not been done.
   Result<LibraryHalf*> library(Lane lane);
+  Result<void> open_measured(Queue queue);
 
   /// Maps `handle` into new address space, readable and writable by the device.
   Result<std::byte*> map(CUmemGenericAllocationHandle handle, std::uint64_t bytes);
@@ -130,6 +133,7 @@ class CudaEngine final
   const DeviceFacts facts_;
 
   std::atomic<std::uint64_t> slab_bytes_{0};
+  MemoryUse memory_use_;
   std::atomic<bool> rdma_;  ///< cleared if slabs cannot be made for GPUDirect RDMA after all
 
   /// All detours share one: what takes a detour waits for nobody for long.

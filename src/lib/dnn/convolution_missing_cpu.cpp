@@ -1,0 +1,24 @@
+#include "lib/dnn/convolution_cpu.hpp"
+
+/// Where troupe is built without oneDNN.
+namespace troupe::dnn {
+
+class Convolver::Cache {};
+
+Convolver::Convolver(int) {}
+Convolver::~Convolver() = default;
+
+bool Convolver::has(const Convolution&) const {
+  return true;
+}
+
+Result<std::function<void()>> Convolver::prepare(const Convolution&, const ConvolutionOperands&) {
+  return Error{Errc::unsupported, 0,
+               "dnn.convolution: not installed: this cpu engine is built without oneDNN"};
+}
+
+std::string Convolver::version() {
+  return "not installed";
+}
+
+}  // namespace troupe::dnn

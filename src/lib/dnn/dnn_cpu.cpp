@@ -1,0 +1,67 @@
+#include <cblas.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <troupe/lib/dnn.hpp>
+
+#include "device_host/engine/cpu/library.hpp"
+#include "lib/dnn/attention_cpu.hpp"
+#include "lib/dnn/convolution_cpu.hpp"
+
+namespace troupe::host::cpu {
+namespace {
+
+class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention> {
+ public:
+  explicit Dnn(Services& services) : services_(services), convolver_(services.threads()) {
+    ::openblas_set_num_threads(std::max(1, services.threads()));
+  }
+  [[nodiscard]] Versions versions() const override {
+    return {{"oneDNN", dnn::Convolver::version()}, {"OpenBLAS", ::openblas_get_config()}};
+  }
+
+  /// It chooses an algorithm for a convolution whose shape is not cached.
+  [[nodiscard]] bool blocks(const OperationInfo& info, const std::byte* op, const Call&) override {
+    if (info.opcode != opcode_of<dnn::Convolution>) return false;
+    const auto& convolution = *reinterpret_cast<const dnn::Convolution*>(op);
+    return convolution.batch > 0 && !convolver_.has(convolution);
+  }
+
+  Result<void> run(const dnn::Convolution& op, const Call& call) {
+    if (op.batch == 0) return {};
+    const dnn::ConvolutionOperands operands{call.at(op.x), call.at(op.w),
+                                            op.bias.present() ? call.at(op.bias) : nullptr,
+                                            call.at(op.y)};
+    auto work = convolver_.prepare(op, operands);
+    if (!work) return work.error();
+    return services_.submit(call, std::move(*work));
+  }
+  Result<void> run(const dnn::Attention& op, const Call& call) {
+    return op.dtype == DType::f16 ? attend<Half>(op, call) : attend<BFloat16>(op, call);
+  }
+
+ private:
+  template <class T>
+  Result<void> attend(const dnn::Attention& op, const Call& call) {
+    if (!dnn::can_attend(op)) {
+      return Error{Errc::unsupported, 0,
+                   "dnn.attention: the cpu engine has sequences and rows below 2^31"};
+    }
+    const dnn::AttentionOperands<T> operands{
+        call.at<const T>(op.q), call.at<const T>(op.k), call.at<const T>(op.v), call.at<T>(op.o),
+        op.stats.present() ? call.at<float>(op.stats) : nullptr};
+    return services_.submit(call, [op, operands] { dnn::attend<T>(op, operands); });
+  }
+
+  Services& services_;
+  dnn::Convolver convolver_;
+};
+
+}  // namespace
+}  // namespace troupe::host::cpu
+
+extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
+    troupe::host::cpu::Services& services) {
+  return new troupe::host::cpu::Dnn(services);
+}

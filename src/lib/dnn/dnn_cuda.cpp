@@ -1,0 +1,255 @@
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <list>
+#include <utility>
+
+#include <troupe/lib/dnn.hpp>
+
+#include "device_host/engine/cuda/library.hpp"
+#include "lib/dnn/dnn_kernels.cuh"
+#include "lib/dnn/plan_cuda.hpp"
+#include "lib/dnn/status_cuda.hpp"
+
+namespace troupe::host::cuda {
+namespace {
+
+struct CudnnTraits {
+  using Type = cudnnHandle_t;
+  static constexpr Type invalid() { return nullptr; }
+  static void destroy(Type handle) { (void)cudnnDestroy(handle); }
+};
+
+struct CachedPlan {
+  PlanKey key;
+  Plan plan;
+  bool ran = false;   ///< kernels are loaded when they are first launched, which blocks
+  bool told = false;  ///< take_new_plans() need not give it
+};
+
+/// A plan that is no longer cached. Its last operation ends with the event.
+struct RetiredPlan {
+  Event end;
+  Plan plan;
+};
+
+class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention> {
+ public:
+  explicit Dnn(Services& services) : services_(services) {}
+  [[nodiscard]] Versions versions() const override {
+    return {{"cuDNN", loaded_version(&cudnnGetProperty)}};
+  }
+  Result<void> open(Queue queue) override;
+  /// It makes a plan where none is cached, and loads kernels where that plan has not yet run.
+  [[nodiscard]] bool blocks(const OperationInfo& info, const std::byte* op,
+                            const Call& call) override;
+  Result<void> run(const dnn::Convolution& op, const Call& call);
+  Result<void> run(const dnn::Attention& op, const Call& call);
+  std::vector<std::vector<std::byte>> take_new_plans() override;
+  void adopt_plan(std::span<const std::byte> bytes) override;
+
+ private:
+  /// Of a queue.
+  struct State {
+    Handle<CudnnTraits> handle;
+    std::list<CachedPlan> plans;  ///< the most recently used first
+    std::deque<RetiredPlan> retired;
+    DeviceMemory memory;  ///< the workspace of all plans
+    std::size_t bytes = 0;
+
+    std::list<CachedPlan>::iterator find(const PlanKey& key) {
+      return std::find_if(plans.begin(), plans.end(),
+                          [&](const CachedPlan& cached) { return cached.key == key; });
+    }
+  };
+  static constexpr std::size_t kPlans = 64;    ///< cached on each queue, and adopted
+  static constexpr std::size_t kRetired = 32;  ///< beside them, if their operations have not ended
+
+  [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
+  [[nodiscard]] bool must_wait_for(const PlanKey& key, Queue queue);
+  /// The plan of an operation, the first in the queue's cache from then on.
+  template <class Op>
+  Result<CachedPlan*> plan_for(const Op& op, Queue queue);
+  /// Queues a plan.
+  Result<void> execute(CachedPlan& cached, std::span<void*> operands, Queue queue);
+  Result<void> add_bias(const dnn::Convolution& op, const Call& call);
+  /// Caches a plan of adopt_plan() if it fits.
+  void restore(State& own, const PlanKey& key, std::span<const std::byte> bytes);
+  /// Makes room for one more plan. What is queued with the plan that goes is not disturbed.
+  Result<void> retire_plan(Queue queue);
+  /// Destroys the retired plans whose operations have ended. May block.
+  static Result<void> destroy_retired(State& own);
+  /// Makes room, in the order of the stream: what still uses the old memory is not disturbed.
+  Result<void> reserve(Queue queue, std::size_t bytes);
+
+  Services& services_;
+  std::array<State, 2> states_;                ///< of the lane's own queue, of its detour
+  std::list<std::vector<std::byte>> adopted_;  ///< for queues that are opened later
+};
+
+/// Of the warm-up only what takes no search: what a standby has adopted.
+Result<void> Dnn::open(Queue queue) {
+  auto& own = state(queue);
+  if (!own.handle) TROUPE_CUDA_TRY(cudnnCreate(own.handle.out()));
+  TROUPE_CUDA_TRY(cudnnSetStream(own.handle.get(), services_.stream(queue)));
+  TROUPE_CUDA_TRY(kernels::preload_dnn());
+  for (const auto& bytes : adopted_) {
+    if (const auto key = Plan::key_in(bytes, services_.multiprocessors()); key)
+      restore(own, *key, bytes);
+  }
+  return {};
+}
+
+bool Dnn::must_wait_for(const PlanKey& key, Queue queue) {
+  auto& own = state(queue);
+  const auto found = own.find(key);
+  return found == own.plans.end() || !found->ran;
+}
+
+bool Dnn::blocks(const OperationInfo& info, const std::byte* op, const Call& call) {
+  if (info.opcode == opcode_of<dnn::Convolution>) {
+    const auto& convolution = *reinterpret_cast<const dnn::Convolution*>(op);
+    return convolution.batch > 0 && must_wait_for(key_of(convolution), call.queue());
+  }
+  const auto& attention = *reinterpret_cast<const dnn::Attention*>(op);
+  return attention.batch > 0 && must_wait_for(key_of(attention), call.queue());
+}
+
+Result<void> Dnn::run(const dnn::Convolution& op, const Call& call) {
+  if (op.batch == 0) return {};
+  const auto found = plan_for(op, call.queue());
+  if (!found) return found.error();
+  auto& cached = **found;
+  const bool fused = op.bias.present() && !cached.plan.bias_apart();
+  std::array<void*, 4> operands{call.at(op.x), call.at(op.w)};
+  std::size_t count = 2;
+  if (fused) operands[count++] = call.at(op.bias);
+  operands[count++] = call.at(op.y);
+  TROUPE_CUDA_PROPAGATE(execute(cached, std::span(operands).first(count), call.queue()));
+  return op.bias.present() && !fused ? add_bias(op, call) : Result<void>();
+}
+
+Result<void> Dnn::run(const dnn::Attention& op, const Call& call) {
+  if (op.batch == 0) return {};
+  const auto found = plan_for(op, call.queue());
+  if (!found) return found.error();
+  std::array<void*, 5> operands{call.at(op.q), call.at(op.k), call.at(op.v), call.at(op.o)};
+  if (op.stats.present()) operands[4] = call.at(op.stats);
+  return execute(**found, std::span(operands).first(op.stats.present() ? 5 : 4), call.queue());
+}
+
+template <class Op>
+Result<CachedPlan*> Dnn::plan_for(const Op& op, Queue queue) {
+  auto& own = state(queue);
+  const auto key = key_of(op);
+  if (const auto found = own.find(key); found != own.plans.end()) {
+    own.plans.splice(own.plans.begin(), own.plans, found);
+    return &own.plans.front();
+  }
+  TROUPE_CUDA_PROPAGATE(destroy_retired(own));
+  auto made = Plan::make(own.handle.get(), op);
+  if (!made) return made.error();
+  if (own.plans.size() == kPlans) TROUPE_CUDA_PROPAGATE(retire_plan(queue));
+  own.plans.push_front({key, std::move(*made)});
+  return &own.plans.front();
+}
+
+Result<void> Dnn::execute(CachedPlan& cached, std::span<void*> operands, Queue queue) {
+  auto& own = state(queue);
+  const auto bytes = cached.plan.workspace_bytes();
+  TROUPE_CUDA_PROPAGATE(reserve(queue, bytes));
+  TROUPE_CUDA_PROPAGATE(
+      cached.plan.execute(own.handle.get(), operands, bytes > 0 ? own.memory.get() : nullptr));
+  cached.ran = true;
+  return {};
+}
+
+Result<void> Dnn::add_bias(const dnn::Convolution& op, const Call& call) {
+  const auto launch = services_.launch(call.queue());
+  const auto channels = static_cast<std::uint64_t>(op.output_channels);
+  const auto elements = op.written(op.y) / size_of(op.dtype);
+  const auto add = [&]<class T>(T) -> Result<void> {
+    TROUPE_CUDA_TRY(
+        kernels::add_bias(launch, elements, channels, call.at<const T>(op.bias), call.at<T>(op.y)));
+    return {};
+  };
+  switch (op.dtype) {
+    case DType::f16: return add(__half{});
+    case DType::bf16: return add(__nv_bfloat16{});
+    default: return add(float{});  // check() lets no other one pass
+  }
+}
+
+std::vector<std::vector<std::byte>> Dnn::take_new_plans() {
+  std::vector<std::vector<std::byte>> all;
+  for (auto& own : states_) {
+    for (auto& cached : own.plans) {
+      if (std::exchange(cached.told, true)) continue;
+      auto bytes = cached.plan.serialized(cached.key, services_.multiprocessors());
+      if (!bytes.empty()) all.push_back(std::move(bytes));
+    }
+  }
+  return all;
+}
+
+void Dnn::adopt_plan(std::span<const std::byte> bytes) {
+  const auto key = Plan::key_in(bytes, services_.multiprocessors());
+  if (!key) return;
+  if (adopted_.size() == kPlans) adopted_.pop_front();
+  adopted_.emplace_back(bytes.begin(), bytes.end());
+  for (auto& own : states_) {
+    if (own.handle) restore(own, *key, bytes);
+  }
+}
+
+void Dnn::restore(State& own, const PlanKey& key, std::span<const std::byte> bytes) {
+  if (own.plans.size() == kPlans || own.find(key) != own.plans.end()) return;
+  auto plan = Plan::restored(own.handle.get(), bytes);
+  if (plan) own.plans.push_back({.key = key, .plan = std::move(*plan), .told = true});
+}
+
+Result<void> Dnn::retire_plan(Queue queue) {
+  auto& own = state(queue);
+  Event end;
+  TROUPE_CUDA_TRY(cudaEventCreateWithFlags(end.out(), cudaEventDisableTiming));
+  TROUPE_CUDA_TRY(cudaEventRecord(end.get(), services_.stream(queue)));
+  own.retired.push_back({std::move(end), std::move(own.plans.back().plan)});
+  own.plans.pop_back();
+  return {};
+}
+
+Result<void> Dnn::destroy_retired(State& own) {
+  while (!own.retired.empty()) {
+    const auto end = own.retired.front().end.get();
+    auto status = cudaEventQuery(end);
+    if (status == cudaErrorNotReady) {
+      (void)cudaGetLastError();  // else a later call trips over it
+      if (own.retired.size() < kRetired) return {};
+      status = cudaEventSynchronize(end);
+    }
+    if (status != cudaSuccess) return failure(status, "cudaEventQuery");
+    own.retired.pop_front();
+  }
+  return {};
+}
+
+Result<void> Dnn::reserve(Queue queue, std::size_t bytes) {
+  auto& own = state(queue);
+  if (bytes <= own.bytes) return {};
+  if (void* const old = own.memory.release(); old != nullptr)
+    TROUPE_CUDA_TRY(cudaFreeAsync(old, services_.stream(queue)));
+  own.bytes = 0;
+  auto reserved = services_.reserve(queue, bytes);
+  if (!reserved) return reserved.error();
+  own.memory = std::move(*reserved);
+  own.bytes = bytes;
+  return {};
+}
+
+}  // namespace
+}  // namespace troupe::host::cuda
+
+extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
+    troupe::host::cuda::Services& services) {
+  return new troupe::host::cuda::Dnn(services);
+}

@@ -1,0 +1,798 @@
+#include <troupe/lib/dnn.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "bad_arguments.hpp"
+#include "lib/dnn/narrow.hpp"
+
+namespace troupe::test {
+namespace {
+
+using dnn::from_float;
+using dnn::Mask;
+using dnn::Sizes;
+using dnn::to_float;
+
+/// Skips the test where an operation is unsupported because what the engine needs is not installed.
+void skip_unless_installed(const Future<void>& probe) {
+  const Result<void> probed = probe.wait();
+  if (probed.ok()) return;
+  (void)device().take_error();
+  ASSERT_EQ(probed.code(), Errc::unsupported) << probed.error().message;
+  ASSERT_NE(probed.error().message.find("not installed"), std::string::npos)
+      << probed.error().message;
+  GTEST_SKIP() << probed.error().message;
+}
+
+template <class T>
+class DnnConvolution : public Typed<T> {
+ protected:
+  void SetUp() override {
+    const auto x = put(std::vector<T>(8)), w = put(std::vector<T>(64)), y = put(std::vector<T>(8));
+    skip_unless_installed(dnn::on(device()).convolution(
+        x, w, y, {.input_channels = 8, .output_channels = 8, .extents = {1, 1}, .filter = {1, 1}}));
+  }
+};
+using ComputableTypes = ::testing::Types<Half, BFloat16, float>;
+TYPED_TEST_SUITE(DnnConvolution, ComputableTypes);
+
+template <class T>
+class DnnAttention : public Typed<T> {
+ protected:
+  void SetUp() override {
+    const auto q = put(std::vector<T>(64)), o = put(std::vector<T>(64));
+    skip_unless_installed(dnn::on(device()).attention(q, q, q, o, {.sequence_q = 1, .dim_qk = 64}));
+  }
+};
+using NarrowTypes = ::testing::Types<Half, BFloat16>;
+TYPED_TEST_SUITE(DnnAttention, NarrowTypes);
+
+/// Of the significand of T, as std::numeric_limits has it.
+template <class T>
+constexpr double kEpsilon = std::is_same_v<T, Half>       ? 0x1p-10
+                            : std::is_same_v<T, BFloat16> ? 0x1p-7
+                                                          : 0x1p-23;
+
+template <class T>
+std::vector<T> narrowed(const std::vector<double>& values) {
+  std::vector<T> result;
+  for (const auto value : values) result.push_back(from_float<T>(static_cast<float>(value)));
+  return result;
+}
+template <class T>
+std::vector<double> widened(const std::vector<T>& values) {
+  std::vector<double> result;
+  for (const auto value : values) result.push_back(static_cast<double>(to_float(value)));
+  return result;
+}
+template <class T>
+T rounded(double value) {
+  return from_float<T>(static_cast<float>(value));
+}
+
+/// Integers from -limit to limit.
+std::vector<double> integers(std::int64_t count, int limit, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<double> values(static_cast<std::size_t>(count));
+  for (auto& value : values)
+    value = static_cast<int>(random() % static_cast<std::uint64_t>(2 * limit + 1)) - limit;
+  return values;
+}
+/// Uniform numbers that T represents.
+template <class T>
+std::vector<double> uniform(std::int64_t count, std::uint64_t seed) {
+  return widened(narrowed<T>(random_values<double>(count, seed)));
+}
+
+using PerDimension = dnn::Convolution::PerDimension;
+
+/// A convolution as if it had three spatial dimensions.
+struct Shape {
+  explicit Shape(const ConvolutionOptions& its_options) : options(its_options) {
+    const auto rank = options.extents.rank;
+    const auto spread = [&](const Sizes& sizes, std::int64_t fill) {
+      PerDimension all{fill, fill, fill};
+      std::copy_n(sizes.size.begin(), sizes.rank, all.begin());
+      return all;
+    };
+    x = spread(options.extents, 1);
+    w = spread(options.filter, 1);
+    before = spread(options.padding_before, 0);
+    const auto after = options.padding_after.rank == 0 ? before : spread(options.padding_after, 0);
+    strides = spread(options.strides, 1);
+    dilations = spread(options.dilations, 1);
+    for (std::uint32_t i = 0; i < rank; ++i)
+      y[i] = (x[i] + before[i] + after[i] - dilations[i] * (w[i] - 1) - 1) / strides[i] + 1;
+  }
+  static std::int64_t volume(const PerDimension& extents) {
+    return extents[0] * extents[1] * extents[2];
+  }
+  [[nodiscard]] std::int64_t group_channels() const {
+    return options.input_channels / options.groups;
+  }
+  [[nodiscard]] std::int64_t x_size() const {
+    return options.batch * volume(x) * options.input_channels;
+  }
+  [[nodiscard]] std::int64_t w_size() const {
+    return options.output_channels * volume(w) * group_channels();
+  }
+  [[nodiscard]] std::int64_t y_size() const {
+    return options.batch * volume(y) * options.output_channels;
+  }
+
+  ConvolutionOptions options;
+  PerDimension x{}, w{}, y{1, 1, 1}, before{}, strides{}, dilations{};
+};
+
+/// What an element of y is, and the sum of the absolute values of what is added up to it.
+struct Sum {
+  double value = 0, magnitude = 0;
+};
+
+/// By the definition, in f64.
+std::vector<Sum> naive_convolution(const Shape& shape, const std::vector<double>& x,
+                                   const std::vector<double>& w, const std::vector<double>& bias) {
+  const auto channels = shape.options.input_channels, filters = shape.options.output_channels;
+  const auto of_group = shape.group_channels(), group_filters = filters / shape.options.groups;
+  std::vector<Sum> y;
+  for (std::int64_t out = 0; out < shape.y_size(); ++out) {
+    const auto k = out % filters;
+    auto rest = out / filters;
+    PerDimension p{};
+    for (std::size_t i = 3; i-- > 0;) {
+      p[i] = rest % shape.y[i];
+      rest /= shape.y[i];
+    }
+    Sum sum;
+    if (!bias.empty()) sum.value = bias[static_cast<std::size_t>(k)];
+    sum.magnitude = std::abs(sum.value);
+    for (std::int64_t tap = 0; tap < Shape::volume(shape.w); ++tap) {
+      const PerDimension r{tap / (shape.w[1] * shape.w[2]), tap / shape.w[2] % shape.w[1],
+                           tap % shape.w[2]};
+      std::int64_t pixel = rest;  // the image of the batch
+      bool inside = true;
+      for (std::size_t i = 0; i < 3; ++i) {
+        const auto at = p[i] * shape.strides[i] + r[i] * shape.dilations[i] - shape.before[i];
+        inside = inside && at >= 0 && at < shape.x[i];
+        pixel = pixel * shape.x[i] + at;
+      }
+      if (!inside) continue;
+      for (std::int64_t c = 0; c < of_group; ++c) {
+        const auto product =
+            x[static_cast<std::size_t>(pixel * channels + k / group_filters * of_group + c)] *
+            w[static_cast<std::size_t>((k * Shape::volume(shape.w) + tap) * of_group + c)];
+        sum.value += product;
+        sum.magnitude += std::abs(product);
+      }
+    }
+    y.push_back(sum);
+  }
+  return y;
+}
+
+std::vector<double> values_of(const std::vector<Sum>& sums) {
+  std::vector<double> values;
+  for (const auto& sum : sums) values.push_back(sum.value);
+  return values;
+}
+
+template <class T>
+std::vector<double> convolved(const Shape& shape, const std::vector<double>& x,
+                              const std::vector<double>& w, const std::vector<double>& bias) {
+  const auto device_x = put(narrowed<T>(x)), device_w = put(narrowed<T>(w));
+  const auto y = put(narrowed<T>(std::vector<double>(static_cast<std::size_t>(shape.y_size()), 7)));
+  if (bias.empty()) {
+    dnn::on(device()).convolution(device_x, device_w, y, shape.options).get();
+  } else {
+    dnn::on(device())
+        .convolution(device_x, device_w, put(narrowed<T>(bias)), y, shape.options)
+        .get();
+  }
+  EXPECT_EQ(widened(device().download(device_x)), x);
+  EXPECT_EQ(widened(device().download(device_w)), w);
+  return widened(device().download(y));
+}
+
+std::vector<Shape> shapes() {
+  const std::vector<ConvolutionOptions> all = {
+      {.batch = 2,
+       .input_channels = 8,
+       .output_channels = 8,
+       .extents = {16},
+       .filter = {3},
+       .padding_before = {1}},
+      {.batch = 3,
+       .input_channels = 6,
+       .output_channels = 9,
+       .groups = 3,
+       .extents = {11},
+       .filter = {4},
+       .padding_before = {3},
+       .padding_after = {0},
+       .strides = {2}},
+      {.batch = 2,
+       .input_channels = 8,
+       .output_channels = 16,
+       .extents = {9, 7},
+       .filter = {3, 3},
+       .padding_before = {1, 1}},
+      {.batch = 1, .input_channels = 16, .output_channels = 8, .extents = {5, 6}, .filter = {1, 1}},
+      {.batch = 2,
+       .input_channels = 8,
+       .output_channels = 8,
+       .extents = {10, 9},
+       .filter = {2, 3},
+       .padding_before = {0, 2},
+       .padding_after = {1, 0},
+       .strides = {2, 1},
+       .dilations = {1, 2}},
+      {.batch = 2,
+       .input_channels = 8,
+       .output_channels = 8,
+       .extents = {12, 12},
+       .filter = {3, 3},
+       .padding_before = {2, 2},
+       .strides = {3, 2},
+       .dilations = {2, 2}},
+      {.batch = 2,
+       .input_channels = 16,
+       .output_channels = 8,
+       .groups = 2,
+       .extents = {6, 7},
+       .filter = {3, 2},
+       .padding_before = {1, 0}},
+      {.batch = 1,
+       .input_channels = 8,
+       .output_channels = 8,
+       .groups = 8,
+       .extents = {8, 8},
+       .filter = {3, 3},
+       .padding_before = {1, 1}},
+      {.batch = 1,
+       .input_channels = 3,
+       .output_channels = 5,
+       .extents = {7, 8},
+       .filter = {3, 3},
+       .padding_before = {1, 1}},
+      {.batch = 2, .input_channels = 1, .output_channels = 1, .extents = {1, 4}, .filter = {1, 4}},
+      {.batch = 2,
+       .input_channels = 8,
+       .output_channels = 8,
+       .extents = {5, 4, 6},
+       .filter = {3, 2, 1},
+       .padding_before = {1, 1, 0},
+       .padding_after = {1, 0, 0}},
+      {.batch = 1,
+       .input_channels = 8,
+       .output_channels = 16,
+       .groups = 2,
+       .extents = {6, 6, 6},
+       .filter = {2, 2, 2},
+       .strides = {2, 1, 2}}};
+  std::vector<Shape> result;
+  for (const auto& options : all) result.emplace_back(options);
+  return result;
+}
+
+/// Whatever the order of the additions: this finds wrong layouts, paddings and groups.
+TYPED_TEST(DnnConvolution, OfSmallIntegersIsExact) {
+  int number = 0;
+  for (const auto& shape : shapes()) {
+    for (const bool with_bias : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << "shape " << number << ", bias " << with_bias);
+      const auto x = integers(shape.x_size(), 2, 51), w = integers(shape.w_size(), 1, 52);
+      const auto bias = integers(with_bias ? shape.options.output_channels : 0, 4, 53);
+      const auto sums = naive_convolution(shape, x, w, bias);
+      for (const auto& sum : sums) ASSERT_LE(sum.magnitude, 256);  // every integer is in bf16
+      EXPECT_EQ(convolved<TypeParam>(shape, x, w, bias), values_of(sums));
+    }
+    ++number;
+  }
+}
+
+/// Products are added in f32; tf32, FFT and Winograd would be further off.
+TYPED_TEST(DnnConvolution, IsCloseToTheDefinition) {
+  for (const auto& shape : shapes()) {
+    const auto x = uniform<TypeParam>(shape.x_size(), 54);
+    const auto w = uniform<TypeParam>(shape.w_size(), 55);
+    const auto bias = uniform<TypeParam>(shape.options.output_channels, 56);
+    const auto sums = naive_convolution(shape, x, w, bias);
+    const auto y = convolved<TypeParam>(shape, x, w, bias);
+    const auto terms = static_cast<double>(shape.group_channels() * Shape::volume(shape.w));
+    ASSERT_EQ(y.size(), sums.size());
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      auto allowed = 2 * (terms + 2) * kEpsilon<float> * sums[i].magnitude;
+      // Rounded to a narrower dtype once, or twice where the bias is added apart.
+      if (!std::is_same_v<TypeParam, float>)
+        allowed += kEpsilon<TypeParam> * (std::abs(sums[i].value) + 1);
+      ASSERT_LE(std::abs(y[i] - sums[i].value), allowed) << i;
+    }
+  }
+}
+
+TYPED_TEST(DnnConvolution, RepeatsTheSameBits) {
+  for (const auto& shape : shapes()) {
+    const auto x = uniform<TypeParam>(shape.x_size(), 57);
+    const auto w = uniform<TypeParam>(shape.w_size(), 58);
+    const auto bias = uniform<TypeParam>(shape.options.output_channels, 59);
+    const auto first = convolved<TypeParam>(shape, x, w, bias);
+    EXPECT_EQ(convolved<TypeParam>(shape, x, w, bias), first);
+  }
+}
+
+/// Of more shapes than an engine keeps plans for, twice in the same order: each has lost its plan
+/// when it comes again. Nobody waits in between.
+TEST(DnnConvolutions, OfManyShapesFollowOneAnother) {
+  constexpr std::int64_t kShapes = 70, kChannels = 8;
+  const auto x = put(narrowed<float>(std::vector<double>(kShapes * kChannels, 1)));
+  const auto w = put(narrowed<float>(std::vector<double>(kShapes * kChannels * kChannels, 1)));
+  const auto y = put(std::vector<float>(2 * kShapes * kChannels));
+  std::vector<Future<void>> done;
+  for (std::int64_t i = 0; i < 2 * kShapes; ++i) {
+    const auto n = i % kShapes + 1;  // the filter covers the whole input
+    done.push_back(dnn::on(device()).convolution(x.slice(0, n * kChannels),
+                                                 w.slice(0, n * kChannels * kChannels),
+                                                 y.slice(i * kChannels, kChannels),
+                                                 {.input_channels = kChannels,
+                                                  .output_channels = kChannels,
+                                                  .extents = {n},
+                                                  .filter = {n}}));
+    if (i == 0) {
+      skip_unless_installed(done.back());
+      if (::testing::Test::IsSkipped() || ::testing::Test::HasFatalFailure()) return;
+    }
+  }
+  for (const auto& future : done) future.get();
+  const auto sums = device().download(y);
+  for (std::int64_t i = 0; i < 2 * kShapes * kChannels; ++i) {
+    EXPECT_EQ(sums[static_cast<std::size_t>(i)],
+              static_cast<float>((i / kChannels % kShapes + 1) * kChannels));
+  }
+}
+
+TYPED_TEST(DnnConvolution, OfNothingDoesNothing) {
+  using T = TypeParam;
+  const auto x = put(std::vector<T>(8)), w = put(std::vector<T>(64));
+  const auto y = put(narrowed<T>(std::vector<double>(8, 3)));
+  dnn::on(device())
+      .convolution(x, w, y,
+                   {.batch = 0,
+                    .input_channels = 8,
+                    .output_channels = 8,
+                    .extents = {5, 5},
+                    .filter = {1, 1}})
+      .get();
+  EXPECT_EQ(widened(device().download(y)), std::vector<double>(8, 3));
+}
+
+/// An attention, its operands as numbers that the dtype represents.
+struct Problem {
+  AttentionOptions options;
+  std::vector<double> q, k, v;
+
+  [[nodiscard]] std::int64_t queries() const {
+    return options.batch * options.sequence_q * options.heads_q;
+  }
+  [[nodiscard]] std::int64_t keys() const {
+    return options.batch * options.sequence_kv * options.heads_kv;
+  }
+};
+template <class T>
+Problem problem_of(const AttentionOptions& options) {
+  Problem problem{options, {}, {}, {}};
+  problem.q = uniform<T>(problem.queries() * options.dim_qk, 61);
+  problem.k = uniform<T>(problem.keys() * options.dim_qk, 62);
+  problem.v = uniform<T>(problem.keys() * options.dim_v, 63);
+  return problem;
+}
+
+struct Attended {
+  std::vector<double> o, stats;
+};
+
+/// By the definition in f64, `round` of what is stored in between by a simple implementation.
+template <class Round>
+Attended naive_attention(const Problem& problem, Round&& round) {
+  const auto& shape = problem.options;
+  const double scale =
+      static_cast<double>(shape.scale.value_or(1 / std::sqrt(static_cast<float>(shape.dim_qk))));
+  Attended result;
+  result.o.resize(static_cast<std::size_t>(problem.queries() * shape.dim_v));
+  result.stats.resize(static_cast<std::size_t>(problem.queries()));
+  for (std::int64_t row = 0; row < problem.queries(); ++row) {
+    const auto b = row / shape.heads_q / shape.sequence_q;
+    const auto i = row / shape.heads_q % shape.sequence_q, h = row % shape.heads_q;
+    const auto key_head = h / (shape.heads_q / shape.heads_kv);
+    const auto seen =
+        shape.mask == Mask::causal ? std::min(i + 1, shape.sequence_kv) : shape.sequence_kv;
+    const auto key_row = [&](std::int64_t j) {
+      return (b * shape.sequence_kv + j) * shape.heads_kv + key_head;
+    };
+    std::vector<double> p;
+    for (std::int64_t j = 0; j < seen; ++j) {
+      double score = 0;
+      for (std::int64_t d = 0; d < shape.dim_qk; ++d) {
+        score += problem.q[static_cast<std::size_t>(row * shape.dim_qk + d)] *
+                 problem.k[static_cast<std::size_t>(key_row(j) * shape.dim_qk + d)];
+      }
+      p.push_back(round(round(score) * scale));
+    }
+    const auto maximum = *std::max_element(p.begin(), p.end());
+    double sum = 0;
+    for (auto& score : p) {
+      score = std::exp(score - maximum);
+      sum += score;
+    }
+    result.stats[static_cast<std::size_t>((b * shape.heads_q + h) * shape.sequence_q + i)] =
+        maximum + std::log(sum);
+    for (std::int64_t d = 0; d < shape.dim_v; ++d) {
+      double out = 0;
+      for (std::int64_t j = 0; j < seen; ++j) {
+        out += round(p[static_cast<std::size_t>(j)] / sum) *
+               problem.v[static_cast<std::size_t>(key_row(j) * shape.dim_v + d)];
+      }
+      result.o[static_cast<std::size_t>(row * shape.dim_v + d)] = round(out);
+    }
+  }
+  return result;
+}
+
+template <class T>
+Attended attended(const Problem& problem, bool with_stats) {
+  const auto q = put(narrowed<T>(problem.q)), k = put(narrowed<T>(problem.k)),
+             v = put(narrowed<T>(problem.v));
+  const auto o = put(narrowed<T>(
+      std::vector<double>(static_cast<std::size_t>(problem.queries() * problem.options.dim_v), 7)));
+  Attended result;
+  if (with_stats) {
+    const auto stats = put(std::vector<float>(static_cast<std::size_t>(problem.queries()), 7));
+    dnn::on(device()).attention(q, k, v, o, stats, problem.options).get();
+    for (const auto value : device().download(stats)) result.stats.push_back(value);
+  } else {
+    dnn::on(device()).attention(q, k, v, o, problem.options).get();
+  }
+  EXPECT_EQ(widened(device().download(q)), problem.q);
+  EXPECT_EQ(widened(device().download(k)), problem.k);
+  EXPECT_EQ(widened(device().download(v)), problem.v);
+  result.o = widened(device().download(o));
+  return result;
+}
+
+std::vector<AttentionOptions> attentions() {
+  return {{.batch = 2,
+           .heads_q = 3,
+           .heads_kv = 3,
+           .sequence_q = 17,
+           .sequence_kv = 17,
+           .dim_qk = 16,
+           .dim_v = 16},
+          {.batch = 1,
+           .heads_q = 4,
+           .heads_kv = 2,
+           .sequence_q = 40,
+           .sequence_kv = 64,
+           .dim_qk = 32,
+           .dim_v = 32,
+           .scale = 0.5f},
+          {.batch = 2,
+           .heads_q = 4,
+           .heads_kv = 1,
+           .sequence_q = 64,
+           .sequence_kv = 64,
+           .dim_qk = 64,
+           .dim_v = 64,
+           .mask = Mask::causal},
+          {.batch = 1,
+           .heads_q = 2,
+           .heads_kv = 2,
+           .sequence_q = 33,
+           .sequence_kv = 65,
+           .dim_qk = 128,
+           .dim_v = 128,
+           .mask = Mask::causal},
+          {.batch = 1,
+           .heads_q = 2,
+           .heads_kv = 1,
+           .sequence_q = 150,
+           .sequence_kv = 20,
+           .dim_qk = 64,
+           .dim_v = 64,
+           .mask = Mask::causal},
+          {.batch = 2,
+           .heads_q = 8,
+           .heads_kv = 2,
+           .sequence_q = 128,
+           .sequence_kv = 200,
+           .dim_qk = 64,
+           .dim_v = 32},
+          {.batch = 2,
+           .heads_q = 8,
+           .heads_kv = 2,
+           .sequence_q = 1,
+           .sequence_kv = 77,
+           .dim_qk = 64,
+           .dim_v = 64,
+           .scale = 2.0f}};
+}
+
+double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const auto difference = std::abs(a[i] - b[i]);
+    if (!(difference <= largest)) largest = difference;  // NaN, too
+  }
+  return largest;
+}
+
+/// The rule of FlashAttention's tests: at most twice the error of a simple implementation that
+/// stores everything in the dtype, and its epsilon.
+TYPED_TEST(DnnAttention, IsCloseToTheDefinition) {
+  int number = 0;
+  for (const auto& options : attentions()) {
+    const auto problem = problem_of<TypeParam>(options);
+    const auto exact = naive_attention(problem, [](double x) { return x; });
+    const auto simple = naive_attention(
+        problem, [](double x) { return static_cast<double>(to_float(rounded<TypeParam>(x))); });
+    for (const bool with_stats : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << "shape " << number << ", stats " << with_stats);
+      const auto actual = attended<TypeParam>(problem, with_stats);
+      ASSERT_EQ(actual.o.size(), exact.o.size());
+      EXPECT_LE(largest_difference(actual.o, exact.o),
+                2 * largest_difference(simple.o, exact.o) + kEpsilon<TypeParam>);
+      if (!with_stats) continue;
+      ASSERT_EQ(actual.stats.size(), exact.stats.size());
+      EXPECT_LE(largest_difference(actual.stats, exact.stats), 1e-4);
+    }
+    ++number;
+  }
+}
+
+/// Queries of 0 see all keys alike: o is the mean of v, and the sums of integers are exact.
+TYPED_TEST(DnnAttention, OfEqualWeightsIsTheMean) {
+  for (const std::int64_t heads_kv : {4, 2, 1}) {
+    constexpr std::int64_t kKeys = 64;
+    Problem problem{{.batch = 2,
+                     .heads_q = 4,
+                     .heads_kv = heads_kv,
+                     .sequence_q = 24,
+                     .sequence_kv = kKeys,
+                     .dim_qk = 64,
+                     .dim_v = 64},
+                    {},
+                    {},
+                    {}};
+    const auto& shape = problem.options;
+    problem.q.resize(static_cast<std::size_t>(problem.queries() * shape.dim_qk));
+    problem.k = uniform<TypeParam>(problem.keys() * shape.dim_qk, 64);
+    problem.v = integers(problem.keys() * shape.dim_v, 4, 65);
+    const auto actual = attended<TypeParam>(problem, true);
+    EXPECT_EQ(actual.o, naive_attention(problem, [](double x) { return x; }).o);
+    for (const auto value : actual.stats) EXPECT_NEAR(value, std::log(kKeys), 1e-5);
+  }
+}
+
+/// The first query of a causal attention sees the first key alone.
+TYPED_TEST(DnnAttention, CausalBeginsAtTheTopLeft) {
+  for (const std::int64_t keys : {16, 64}) {
+    const auto problem = problem_of<TypeParam>({.batch = 2,
+                                                .heads_q = 2,
+                                                .heads_kv = 2,
+                                                .sequence_q = 32,
+                                                .sequence_kv = keys,
+                                                .dim_qk = 64,
+                                                .dim_v = 64,
+                                                .mask = Mask::causal});
+    const auto o = attended<TypeParam>(problem, false).o;
+    constexpr std::int64_t kRow = 2 * 64;
+    for (std::int64_t b = 0; b < 2; ++b) {
+      for (std::int64_t i = 0; i < kRow; ++i) {
+        EXPECT_EQ(o[static_cast<std::size_t>(b * 32 * kRow + i)],
+                  problem.v[static_cast<std::size_t>(b * keys * kRow + i)]);
+      }
+    }
+  }
+}
+
+TYPED_TEST(DnnAttention, RepeatsTheSameBits) {
+  for (const auto& options : attentions()) {
+    const auto problem = problem_of<TypeParam>(options);
+    const auto first = attended<TypeParam>(problem, true);
+    const auto again = attended<TypeParam>(problem, true);
+    EXPECT_EQ(again.o, first.o);
+    EXPECT_EQ(again.stats, first.stats);
+  }
+}
+
+TEST(DnnNarrow, EveryNumberComesBack) {
+  for (std::uint32_t bits = 0; bits <= 0xffff; ++bits) {
+    const Half half{static_cast<std::uint16_t>(bits)};
+    const BFloat16 brain{static_cast<std::uint16_t>(bits)};
+    if (std::isnan(to_float(half))) {
+      EXPECT_TRUE(std::isnan(to_float(from_float<Half>(to_float(half))))) << bits;
+    } else {
+      EXPECT_EQ(from_float<Half>(to_float(half)).bits, bits);
+    }
+    if (std::isnan(to_float(brain))) {
+      EXPECT_TRUE(std::isnan(to_float(from_float<BFloat16>(to_float(brain))))) << bits;
+    } else {
+      EXPECT_EQ(from_float<BFloat16>(to_float(brain)).bits, bits);
+    }
+  }
+}
+
+TEST(DnnNarrow, RoundsToTheNearestAndTiesToEven) {
+  EXPECT_EQ(to_float(Half{0x0001}), 0x1p-24f);
+  EXPECT_EQ(to_float(Half{0x7bff}), 65504);
+  EXPECT_EQ(to_float(BFloat16{0x3fc0}), 1.5f);
+  // Between neighbours of either sign, of normal and of subnormal numbers: the middle goes to the
+  // even one, what is beside it to the nearer one.
+  for (std::uint32_t bits = 0; bits < 0x7bff; ++bits) {
+    const float low = to_float(Half{static_cast<std::uint16_t>(bits)});
+    const float high = to_float(Half{static_cast<std::uint16_t>(bits + 1)});
+    const float middle = (low + high) / 2;  // f32 has it
+    EXPECT_EQ(from_float<Half>(middle).bits, bits + (bits & 1));
+    EXPECT_EQ(from_float<Half>(-middle).bits, 0x8000 | (bits + (bits & 1)));
+    EXPECT_EQ(from_float<Half>(std::nextafter(middle, 0.0f)).bits, bits);
+    EXPECT_EQ(from_float<Half>(std::nextafter(middle, 1e9f)).bits, bits + 1);
+  }
+  EXPECT_EQ(from_float<Half>(65519).bits, 0x7bff);
+  EXPECT_EQ(from_float<Half>(65520).bits, 0x7c00);
+  EXPECT_EQ(from_float<Half>(1e30f).bits, 0x7c00);
+  for (std::uint32_t bits = 0; bits < 0x7f7f; ++bits) {
+    const auto middle = std::bit_cast<float>(bits << 16 | 0x8000u);
+    EXPECT_EQ(from_float<BFloat16>(middle).bits, bits + (bits & 1));
+    EXPECT_EQ(from_float<BFloat16>(std::nextafter(middle, 0.0f)).bits, bits);
+    EXPECT_EQ(
+        from_float<BFloat16>(std::nextafter(middle, std::numeric_limits<float>::infinity())).bits,
+        bits + 1);
+  }
+}
+
+TEST_F(BadArguments, OfConvolutions) {
+  const auto other = put(std::vector<double>(16, 1.0)), filter = put(std::vector<double>(16, 1.0));
+  const auto few = put(std::vector<float>(2));
+  const Operand y = other.operand(), w = filter.operand(), bias = few.operand();
+  // x: 2 x 4 x 2 channels of 4 bytes; w: 2 x (3 x 1) x 2 channels; y: 2 x 2 x 2 channels.
+  const dnn::Convolution good{DType::f32, 2,         0,         1,         2,         2,
+                              1,          {2, 4, 0}, {1, 3, 0}, {0, 0, 0}, {0, 0, 0}, {1, 1, 0},
+                              {1, 1, 0},  x,         w,         bias,      y};
+  ASSERT_TRUE(good.check().ok()) << good.check().error().message;
+  const auto with = [&](auto change) {
+    auto op = good;
+    change(op);
+    expect_refused(op);
+  };
+  constexpr auto kHuge = std::int64_t{1} << 40;
+  with([](auto& op) { op.rank = 0; });
+  with([](auto& op) { op.rank = 4; });
+  with([](auto& op) { op.rank = 1; });  // the second numbers are not 0
+  with([](auto& op) { op.rank = 3; });  // the third ones are
+  with([](auto& op) { op.batch = -1; });
+  with([](auto& op) { op.batch = kHuge; });
+  with([](auto& op) { op.batch = 3; });
+  with([](auto& op) { op.input_channels = 0; });
+  with([](auto& op) { op.input_channels = kHuge; });
+  with([](auto& op) { op.output_channels = 0; });
+  with([](auto& op) { op.output_channels = 4; });  // bias
+  with([](auto& op) { op.groups = 0; });
+  with([](auto& op) { op.groups = -1; });
+  with([](auto& op) { op.groups = 3; });
+  with([](auto& op) { op.extents[0] = 0; });
+  with([](auto& op) { op.extents[0] = -2; });
+  with([](auto& op) { op.extents[0] = kHuge; });
+  with([](auto& op) { op.extents[0] = 5; });
+  with([](auto& op) { op.extents = {(kHuge >> 10) + 5, (kHuge >> 10) + 5, 0}; });
+  with([](auto& op) { op.extents[2] = 1; });
+  with([](auto& op) { op.filter[1] = 0; });
+  with([](auto& op) { op.filter[1] = 5; });
+  with([](auto& op) { op.filter[0] = 3; });
+  with([](auto& op) { op.padding_before[0] = -1; });
+  with([](auto& op) { op.padding_after[1] = -1; });
+  with([](auto& op) { op.padding_before[1] = 20; });  // y is too small
+  with([](auto& op) { op.padding_after[1] = kHuge; });
+  with([](auto& op) { op.strides[0] = 0; });
+  with([](auto& op) { op.strides[1] = kHuge; });
+  with([](auto& op) { op.dilations[1] = 0; });
+  with([](auto& op) { op.dilations[1] = 2; });  // the filter is larger than the input
+  for (const auto operand : {&dnn::Convolution::x, &dnn::Convolution::w, &dnn::Convolution::y}) {
+    with([&](auto& op) { op.*operand = absent; });
+    with([&](auto& op) { (op.*operand).bytes = 8; });
+    with([&](auto& op) {  // aligned to its elements alone
+      (op.*operand).offset += 8;
+      (op.*operand).bytes -= 8;
+    });
+  }
+  with([](auto& op) { op.y = op.x; });
+  with([](auto& op) { op.y = op.w; });
+  auto wrong_type = good;
+  wrong_type.dtype = DType::f64;
+  expect_refused(wrong_type, Errc::unsupported);
+  EXPECT_EQ(dnn::on(device())
+                .convolution(
+                    few, few, few,
+                    {.input_channels = 1, .output_channels = 1, .extents = {1, 1}, .filter = {1}})
+                .wait()
+                .code(),
+            Errc::invalid);
+  (void)device().take_error();
+}
+
+TEST_F(BadArguments, OfAttention) {
+  const auto other = put(std::vector<double>(16, 1.0));
+  const auto log = put(std::vector<float>(4));
+  const Operand o = other.operand(), stats = log.operand();
+  // 2 x 2 x 2 x 8 of 2 bytes each fill x.
+  const dnn::Attention good{DType::f16, Mask::none, 1, 2, 2, 1, 2, 2, 8, 8, x, x, x, o, {}};
+  ASSERT_TRUE(good.check().ok()) << good.check().error().message;
+  const auto with = [&](auto change) {
+    auto op = good;
+    change(op);
+    expect_refused(op);
+  };
+  constexpr auto kHuge = std::int64_t{1} << 40;
+  with([](auto& op) { op.mask = static_cast<Mask>(2); });
+  with([](auto& op) { op.scale = std::numeric_limits<float>::infinity(); });
+  with([](auto& op) { op.scale = std::numeric_limits<float>::quiet_NaN(); });
+  with([](auto& op) { op.scale = -0.5f; });
+  with([](auto& op) { op.batch = -1; });
+  with([](auto& op) { op.batch = 3; });
+  with([](auto& op) { op.batch = kHuge; });
+  with([](auto& op) { op.heads_q = 0; });
+  with([](auto& op) { op.heads_q = 3; });
+  with([](auto& op) { op.heads_kv = 0; });
+  with([](auto& op) { op.heads_kv = -1; });
+  with([](auto& op) { op.heads_kv = 4; });
+  with([](auto& op) { op.sequence_q = 0; });
+  with([](auto& op) { op.sequence_q = 3; });
+  with([](auto& op) { op.sequence_kv = 0; });
+  with([](auto& op) { op.sequence_kv = 5; });
+  with([](auto& op) { op.sequence_kv = kHuge; });
+  with([](auto& op) { op.dim_qk = 0; });
+  with([](auto& op) { op.dim_qk = 12; });
+  with([](auto& op) { op.dim_qk = 136; });
+  with([](auto& op) { op.dim_qk = 16; });
+  with([](auto& op) { op.dim_v = -8; });
+  with([](auto& op) { op.dim_v = 16; });
+  with([](auto& op) { op.o = op.q; });
+  with([&](auto& op) { op.stats = stats; });  // 8 are needed
+  with([&](auto& op) { op.stats = op.o; });
+  for (const auto operand :
+       {&dnn::Attention::q, &dnn::Attention::k, &dnn::Attention::v, &dnn::Attention::o}) {
+    with([&](auto& op) { op.*operand = absent; });
+    with([&](auto& op) { (op.*operand).bytes = 8; });
+  }
+  with([](auto& op) {  // aligned to its elements alone
+    op.batch = 1;
+    op.q.offset += 8;
+    op.q.bytes -= 8;
+  });
+  auto wrong_type = good;
+  wrong_type.dtype = DType::f32;
+  expect_refused(wrong_type, Errc::unsupported);
+}
+
+TEST(DnnAccess, AllOfTheOutputsIsWritten) {
+  const Operand some{1, 1, 1, 0, 0, 1 << 20};
+  dnn::Convolution convolution{DType::bf16, 2,         0,         3,         4,         6,
+                               2,           {9, 8, 0}, {3, 2, 0}, {1, 0, 0}, {0, 3, 0}, {2, 1, 0},
+                               {1, 4, 0},   some,      some,      {},        some};
+  EXPECT_EQ(convolution.output_extents(), (PerDimension{4, 7, 1}));
+  EXPECT_EQ(convolution.written(convolution.y), 3u * 4 * 7 * 6 * 2);
+  EXPECT_EQ(convolution.written(convolution.x), 0u);
+  convolution.batch = 0;
+  EXPECT_EQ(convolution.written(convolution.y), 0u);
+  dnn::Attention attention{DType::f16, Mask::none, 1,    2,    6,    3,    5, 7,
+                           16,         8,          some, some, some, some, {}};
+  EXPECT_EQ(attention.written(attention.o), 2u * 5 * 6 * 8 * 2);
+  EXPECT_EQ(attention.written(attention.stats), 0u);
+  EXPECT_EQ(attention.written(attention.q), 0u);
+  attention.stats = some;
+  EXPECT_EQ(attention.written(attention.stats), 2u * 6 * 5 * 4);
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cusparse.h>
+
+#include <troupe/dtype.hpp>
+
+#include "device_host/engine/cuda/library.hpp"
+
+/// The handles of cuSPARSE, and its names for types.
+namespace troupe::host::cuda {
+
+struct SparseTraits {
+  using Type = cusparseHandle_t;
+  static constexpr Type invalid() { return nullptr; }
+  static void destroy(Type handle) { (void)cusparseDestroy(handle); }
+};
+struct MatrixTraits {
+  using Type = cusparseConstSpMatDescr_t;
+  static constexpr Type invalid() { return nullptr; }
+  static void destroy(Type matrix) { (void)cusparseDestroySpMat(matrix); }
+};
+struct WritableMatrixTraits {
+  using Type = cusparseSpMatDescr_t;
+  static constexpr Type invalid() { return nullptr; }
+  static void destroy(Type matrix) { (void)cusparseDestroySpMat(matrix); }
+};
+struct VectorTraits {
+  using Type = cusparseDnVecDescr_t;
+  static constexpr Type invalid() { return nullptr; }
+  static void destroy(Type vector) { (void)cusparseDestroyDnVec(vector); }
+};
+struct ProductTraits {
+  using Type = cusparseSpGEMMDescr_t;
+  static constexpr Type invalid() { return nullptr; }
+  static void destroy(Type product) { (void)cusparseSpGEMM_destroyDescr(product); }
+};
+using SparseHandle = Handle<SparseTraits>;
+using Matrix = Handle<MatrixTraits>;
+using WritableMatrix = Handle<WritableMatrixTraits>;
+using DenseVector = Handle<VectorTraits>;
+
+inline cudaDataType value_type(DType dtype) {
+  return dtype == DType::f32 ? CUDA_R_32F : CUDA_R_64F;
+}
+inline cusparseIndexType_t index_type(DType dtype) {
+  return dtype == DType::i32 ? CUSPARSE_INDEX_32I : CUSPARSE_INDEX_64I;
+}
+
+}  // namespace troupe::host::cuda
