@@ -98,6 +98,30 @@ std::vector<Call> make_calls(Device& device) {
       {"fft r2c 128^3", [=, &device] {
          fft::on(device).real_to_complex(grid, half, {.extents = {128, 128, 128}}).get();
        }});
+  const auto keys = zeros(std::uint32_t{}, kVector), sorted = zeros(std::uint32_t{}, kVector);
+  calls.push_back({"primitives.sort u32 2^20",
+                   [=, &device] { primitives::on(device).sort(keys, sorted).get(); }});
+  const auto image = zeros(Half{}, 8 * 56 * 56 * 64), result = zeros(Half{}, 8 * 56 * 56 * 64),
+             filter = zeros(Half{}, 64 * 3 * 3 * 64);
+  calls.push_back({"dnn.convolution f16", [=, &device] {
+                     dnn::on(device)
+                         .convolution(image, filter, result,
+                                      {.batch = 8,
+                                       .input_channels = 64,
+                                       .output_channels = 64,
+                                       .extents = {56, 56},
+                                       .filter = {3, 3},
+                                       .padding_before = {1, 1}})
+                         .get();
+                   }});
+  const auto q = zeros(Half{}, 2 * 512 * 8 * 64), k = zeros(Half{}, 2 * 512 * 8 * 64),
+             v = zeros(Half{}, 2 * 512 * 8 * 64), o = zeros(Half{}, 2 * 512 * 8 * 64);
+  calls.push_back({"dnn.attention f16", [=, &device] {
+                     dnn::on(device)
+                         .attention(q, k, v, o,
+                                    {.batch = 2, .heads_q = 8, .sequence_q = 512, .dim_qk = 64})
+                         .get();
+                   }});
   return calls;
 }
 

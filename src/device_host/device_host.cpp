@@ -76,7 +76,12 @@ DeviceHost::DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segme
       batches_(*engine_, lanes_, replies_, flight_,
                static_cast<wire::Completion>(options.completion), std::move(host_fn_bell)),
       set_aside_(&header().set_aside),
-      helpers_(std::move(helper_bell)) {}
+      helpers_(std::move(helper_bell)) {
+  for (const auto& stamp : header().libraries) {
+    if (const auto lane = known_library_lane(stamp.library()); lane && stamp.lane < kLaneCount)
+      lanes_of_rank_[static_cast<std::size_t>(*lane)] = stamp.lane;
+  }
+}
 
 DeviceHost::~DeviceHost() {
   engine_->abort_communicator();  // a helper may be forming one

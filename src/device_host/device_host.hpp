@@ -112,6 +112,8 @@ class DeviceHost {
   void note_overwritten(std::span<const OperandUse> operands);
   /// The lane's actor no longer works.
   void work_over(Lane lane);
+  /// Tells the rank whether commands of the library wait for it; see PortHeader::held_up.
+  void hold_up(Lane lane, bool held_up);
   void tell_plans(Lane lane, const std::vector<std::vector<std::byte>>& plans);
 
   // preparations.cpp
@@ -194,6 +196,7 @@ class DeviceHost {
   bool opening_links_ = false;
   std::vector<std::pair<std::byte*, std::uint64_t>> dropped_pinned_;
   bool set_aside_due_ = false;  ///< something has changed since they were offered last
+  std::array<std::uint32_t, kLaneCount> lanes_of_rank_{};  ///< by lane; 0: the rank has none
   Mode mode_ = Mode::standby;
   bool alone_ = false;  ///< the command issued last wants to be alone
   bool blocked_ =

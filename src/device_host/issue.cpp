@@ -163,6 +163,7 @@ DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record,
     return begun.ok() ? Step::blocked : not_queued(ticket, source, begun);
   }
   if (blocks || works) {
+    if (ready.ok() && !*ready) hold_up(lane, true);
     if (set_aside_.full()) return Step::blocked;
     set_aside_.add(ticket, record, operands, collective);
     set_aside_due_ = true;

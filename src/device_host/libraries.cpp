@@ -50,6 +50,7 @@ void DeviceHost::lane_opened(Lane lane, const Result<void>& opened, const Result
   set_aside_due_ = true;
   if (lane == Lane::collective) return collective_lane_opened(opened.ok());
   actor.state = opened.ok() ? LaneActor::State::ready : LaneActor::State::absent;
+  hold_up(lane, false);
   if (!detour.ok()) lanes_.give_up_detour(lane);
   if (!opened.ok() || lane < Lane::first_library) return;
   std::string told(to_string(lane));
@@ -125,10 +126,18 @@ void DeviceHost::work_ended(Work& work, const Result<void>& outcome) {
   set_aside_.erase(work.number);
 }
 
+void DeviceHost::hold_up(Lane lane, bool held_up) {
+  const auto of_rank = lanes_of_rank_[static_cast<std::size_t>(lane)];
+  if (of_rank == 0) return;
+  const auto mask = header().held_up.load(std::memory_order_relaxed), bit = 1u << of_rank;
+  header().held_up.store(held_up ? mask | bit : mask & ~bit, std::memory_order_relaxed);
+}
+
 void DeviceHost::work_over(Lane lane) {
   auto& actor = actors_[lane];
   actor.working = false;
   --working_;
+  hold_up(lane, false);
   for (const auto& range : std::exchange(actor.overwritten, {})) engine_->overwrites(lane, range);
 }
 

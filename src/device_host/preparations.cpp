@@ -43,7 +43,7 @@ std::shared_ptr<Preparation> Preparation::of_plan(Lane lane, std::vector<std::by
 }
 
 void DeviceHost::note_kind(const wire::Command& command, std::span<const std::byte> record) {
-  if (!is_library(command.lane()) || !command.info().traits.repeatable) return;
+  if (!is_library(command.lane())) return;
   const auto key = wire::kind_key(command);
   if (!kinds_.recurs(key)) return;
   const auto now = SteadyClock::time();

@@ -28,9 +28,10 @@ bool SetAside::holds_up(std::span<const OperandUse> operands, bool collective) c
   return !conflicts(operands, collective).empty();
 }
 
+/// Without those that others of them are behind anyway: a chain remembers its last link alone.
 std::vector<SetAside::Number> SetAside::conflicts(std::span<const OperandUse> operands,
                                                   bool collective) const {
-  std::vector<Number> numbers;
+  std::vector<Number> numbers, covered;
   if (!may_conflict(operands, collective)) return numbers;
   const auto conflict = [&](const std::pair<Operand, Access>& other) {
     return std::any_of(operands.begin(), operands.end(), [&](const OperandUse& use) {
@@ -38,10 +39,16 @@ std::vector<SetAside::Number> SetAside::conflicts(std::span<const OperandUse> op
              troupe::detail::overlap(*use.range, other.first);
     });
   };
-  for (const auto& entry : entries_) {
-    if ((collective && entry.collective) ||
-        std::any_of(entry.uses.begin(), entry.uses.end(), conflict))
-      numbers.push_back(entry.number);
+  for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {
+    const bool is_covered =
+        std::find(covered.begin(), covered.end(), entry->number) != covered.end();
+    const bool conflicts =
+        !is_covered && ((collective && entry->collective) ||
+                        std::any_of(entry->uses.begin(), entry->uses.end(), conflict));
+    if (conflicts) numbers.push_back(entry->number);
+    if (is_covered) std::erase(covered, entry->number);
+    if (conflicts || is_covered)
+      covered.insert(covered.end(), entry->behind.begin(), entry->behind.end());
   }
   return numbers;
 }

@@ -24,7 +24,8 @@ class SetAside {
 
   struct Entry {
     Number number = 0;
-    std::vector<Number> behind;  ///< must not be queued before these are
+    /// Must not be queued before these are, nor before those that these are behind.
+    std::vector<Number> behind;
     bool collective = false;
     bool held = false;     ///< its library's thread carries it out: it is not offered
     std::size_t slot = 0;  ///< in the list that the rank sees
@@ -61,6 +62,12 @@ class SetAside {
     }
     note_gone(gone);
     return gone != 0;
+  }
+  /// How many numbers its entries remember: what tests bound.
+  [[nodiscard]] std::size_t remembered() const noexcept {
+    std::size_t count = 0;
+    for (const auto& entry : entries_) count += entry.behind.size();
+    return count;
   }
   /// The entry's command is about to be given to somebody: from now on it may have begun.
   void begin(const Entry& entry);

@@ -125,6 +125,7 @@ Result<void> Runtime::Parts::open_device() {
   // NCCL_HOSTID lets ranks of one host be on several for NCCL, and for the rendezvous.
   options->settings.launch.other_hosts =
       mpi->local_size() < mpi->size() || std::getenv("NCCL_HOSTID") != nullptr;
+  options->settings.in_world = true;
   options->flight.job = job;
   options->flight.rank = mpi->rank();
   options->flight.size = mpi->size();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <troupe/lib/collective.hpp>
+#include <troupe/lib/vector.hpp>
 
 #include "command_port_rig.hpp"
 #include "rank/device/watcher.hpp"
@@ -367,6 +368,31 @@ TEST(CommandPort, TheWatcherDrainsForWhoOnlyAttachedAContinuation) {
     host.answer(i, 1);
     ASSERT_TRUE(then.wait_for(std::chrono::seconds(20))) << i;
   }
+}
+
+/// What is stuck fills its own mailbox: others of the rank's program pass it.
+TEST(CommandPort, ALibraryThatIsHeldUpTakesNoMoreThanItsCredits) {
+  PortRig rig;
+  HostEnd host(rig.link);
+  const auto a = rig.operand(rig.add_buffer()), b = rig.operand(rig.add_buffer());
+  const vector::Multiply multiply{DType::f64, 8, a, a, b};
+  host.header().held_up.store(1u << static_cast<unsigned>(library_lane("vector")));
+  std::vector<Future<void>> all;
+  for (std::uint32_t i = 0; i < wire::kCredits; ++i) {
+    all.push_back(try_submit(rig.port, multiply));
+    ASSERT_FALSE(all.back().ready()) << i;
+  }
+  EXPECT_EQ(try_submit(rig.port, multiply).wait().code(), Errc::would_block);
+  EXPECT_FALSE(try_submit(rig.port, memory::Nop{DType::f64}).ready()) << "another one waits too";
+  host.take(1);
+  host.answer(host.taken.front(), 1);
+  rig.port.drain();
+  all.push_back(try_submit(rig.port, multiply));
+  EXPECT_FALSE(all.back().ready()) << "an answer gives a credit back";
+  EXPECT_EQ(try_submit(rig.port, multiply).wait().code(), Errc::would_block);
+  host.header().held_up.store(0);
+  EXPECT_FALSE(try_submit(rig.port, multiply).ready());
+  rig.port.end({Errc::stopped, 0, "the test is over"});
 }
 
 }  // namespace

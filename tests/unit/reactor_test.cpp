@@ -179,6 +179,7 @@ class Reactor : public ::testing::Test {
     auto flight = ipc::SharedMemory::create("flight", wire::flight_bytes(0)).take();
     reinterpret_cast<wire::FlightHeader*>(flight.data())->version = wire::kFlightVersion;
     header().version = wire::kPortVersion;
+    header().libraries = wire::library_stamps().take();
     header().life.init();
     header().command_capacity = header().reply_capacity = kRing;
     auto sockets = ipc::Socket::make_pair().take();
@@ -451,6 +452,26 @@ TEST_F(Reactor, AnOrderedFailureHitsTheNextCallOfItsLibrary) {
   EXPECT_EQ(script_.discarded, 1);
   EXPECT_EQ(static_cast<Errc>(await_answer(submit(memory::LibraryFault{{}, "alchemy"})).code),
             Errc::invalid);
+}
+
+TEST_F(Reactor, ALibraryThatIsHeldUpSaysSo) {
+  script_.reached.store(true);
+  script_.change([this] { script_.blas_opens = false; });
+  const auto held = submit(dot(0, 1));
+  await_answer(submit(multiply(2, 3)));
+  EXPECT_EQ(header().held_up.load(), 1u << static_cast<unsigned>(library_lane("blas")));
+  script_.change([this] { script_.blas_opens = true; });
+  await_answer(held);
+  EXPECT_EQ(header().held_up.load(), 0u);
+  script_.change([this] { script_.works = false; });
+  submit(gemm(1, 2));
+  ASSERT_TRUE(script_.await([this] { return script_.at_work; }));
+  const auto behind = submit(dot(3, 4));
+  await_answer(submit(multiply(6, 7)));
+  EXPECT_NE(header().held_up.load(), 0u);
+  script_.change([this] { script_.works = true; });
+  await_answer(behind);
+  EXPECT_EQ(header().held_up.load(), 0u);
 }
 
 TEST_F(Reactor, WhatFindsNoMemoryTellsWhoHasIt) {

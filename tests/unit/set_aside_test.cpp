@@ -122,6 +122,20 @@ TEST_F(SetAsideTest, CollectivesKeepTheirOrder) {
   EXPECT_EQ(offer(), (std::vector{1, 2}));
 }
 
+/// As many as there is room for: to remember all of them would take minutes in the reactor.
+TEST_F(SetAsideTest, AChainRemembersItsLastLinkAlone) {
+  constexpr int kLinks = 1000;
+  for (int i = 0; i < kLinks / 2; ++i) add(i, {{range(0, 8), Access::update}});
+  for (int i = 0; i < kLinks / 2; ++i) {
+    const auto at = static_cast<std::uint64_t>(8 * (i + 1));
+    add(i, {{range(at, 8), Access::update}}, true);
+  }
+  EXPECT_EQ(set_aside_.remembered(), static_cast<std::size_t>(kLinks - 2));
+  add(0, {{range(0, 4000), Access::read}}, true);
+  EXPECT_EQ(set_aside_.remembered(), static_cast<std::size_t>(kLinks))
+      << "it conflicts with all of them: the last of each chain";
+}
+
 // Whatever is blocked when: two that conflict are queued in program order.
 TEST_F(SetAsideTest, ConflictsAreQueuedInProgramOrder) {
   std::mt19937 random(8);

@@ -6,6 +6,7 @@
 #include <troupe/lib/dnn.hpp>
 #include <troupe/lib/fft.hpp>
 #include <troupe/lib/memory.hpp>
+#include <troupe/lib/primitives.hpp>
 #include <troupe/lib/rng.hpp>
 #include <troupe/lib/solver.hpp>
 #include <troupe/lib/sparse.hpp>

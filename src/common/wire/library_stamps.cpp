@@ -24,6 +24,8 @@ Result<LibraryStamps> library_stamps() {
     }
     std::copy(name.begin(), name.end(), stamps[i].name.begin());
     stamps[i].fingerprint = fingerprint;
+    if (const auto lane = known_library_lane(name))
+      stamps[i].lane = static_cast<std::uint32_t>(*lane);
   }
   return stamps;
 }

@@ -16,6 +16,8 @@ namespace troupe::wire {
 struct LibraryStamp {
   std::array<char, 24> name{};  ///< ended by 0
   std::uint64_t fingerprint = 0;
+  std::uint32_t lane = 0;  ///< its number in the process that says so; 0: it has none of its own
+  std::uint32_t reserved = 0;
 
   [[nodiscard]] std::string_view library() const noexcept {
     return {name.data(), ::strnlen(name.data(), name.size())};

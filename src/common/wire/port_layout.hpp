@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include <troupe/lib/operation.hpp>
+
 #include "common/ipc/life_lock.hpp"
 #include "common/ipc/ring.hpp"
 #include "common/wire/library_stamps.hpp"
@@ -40,9 +42,19 @@ struct PortHeader {
   ShmNames shm_names;  ///< of the device host's process
 
   SetAsideTickets set_aside;  ///< taken out of the ring, and not begun
-};
 
-inline constexpr std::uint64_t kPortVersion = 5;
+  /// Libraries whose commands are set aside because they open or are at work: a bit each, by the
+  /// rank's lanes. Written by the device host. While a bit is set, the rank lets no more than
+  /// kCredits commands of that library be unanswered: what is stuck fills its own mailbox and
+  /// nobody else's.
+  std::atomic<std::uint32_t> held_up;
+};
+static_assert(kLaneCount <= 32);
+
+/// Commands of a library that is held up. Of four such libraries all can be set aside.
+inline constexpr std::uint32_t kCredits = SetAsideTickets::kCapacity / 4;
+
+inline constexpr std::uint64_t kPortVersion = 6;
 inline constexpr std::uint64_t kPortDataOffset = 16384;
 static_assert(sizeof(PortHeader) <= kPortDataOffset);
 

@@ -57,10 +57,11 @@ struct Matrix {
 TYPED_TEST(SparseOps, Spmv) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
-  struct Shape {
+  struct MatrixShape {
     std::int64_t m, n;
   };
-  for (const auto& [m, n] : {Shape{1, 1}, Shape{10, 10}, Shape{300, 170}, Shape{64, 1000}}) {
+  for (const auto& [m, n] :
+       {MatrixShape{1, 1}, MatrixShape{10, 10}, MatrixShape{300, 170}, MatrixShape{64, 1000}}) {
     const Matrix<T, I> matrix(m, n, 21);
     const auto on_device = matrix.on_device();
     const auto x = random_values<T>(n, 22), y = random_values<T>(m, 23);
@@ -185,7 +186,7 @@ void expect_product(const CsrMatrix<T, I>& c, Matrix<T, I> expected) {
   EXPECT_EQ(device().download(c.value), expected.value);
 }
 
-struct Extents {
+struct ProductExtents {
   std::int64_t rows, inner, columns;
 };
 
@@ -193,9 +194,9 @@ TYPED_TEST(SparseOps, SpgemmOfIntegersIsExact) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
   for (const auto& [rows, inner, columns] :
-       {Extents{1, 1, 1}, Extents{10, 10, 10}, Extents{64, 1000, 30}, Extents{300, 170, 257},
-        Extents{1, 500, 2000}, Extents{2000, 3, 1}, Extents{0, 3, 4}, Extents{3, 0, 4},
-        Extents{3, 4, 0}}) {
+       {ProductExtents{1, 1, 1}, ProductExtents{10, 10, 10}, ProductExtents{64, 1000, 30},
+        ProductExtents{300, 170, 257}, ProductExtents{1, 500, 2000}, ProductExtents{2000, 3, 1},
+        ProductExtents{0, 3, 4}, ProductExtents{3, 0, 4}, ProductExtents{3, 4, 0}}) {
     for (const std::int64_t extra : {0, 5}) {
       SCOPED_TRACE(::testing::Message() << rows << "x" << inner << "x" << columns << "+" << extra);
       const auto a = integers<T, I>(rows, inner, 41), b = integers<T, I>(inner, columns, 42);

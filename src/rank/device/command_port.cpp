@@ -87,6 +87,7 @@ CommandPort::Push CommandPort::push(const detail::CommandView& command, Future<v
   // All that is unanswered must fit into the ring of another host.
   const auto in_ring = ipc::ring_detail::padded(bytes);
   if (ticket == 0 || tickets_.open_bytes() + in_ring > producer_.capacity()) return Push::full;
+  if (!has_credit(*command.info, command.op.data())) return Push::full;
   auto room = producer_.reserve(bytes);
   if (room.ok() && room->empty()) {
     save_taken();
@@ -105,6 +106,7 @@ CommandPort::Push CommandPort::push(const detail::CommandView& command, Future<v
   slot.record.clear();
   slot.died_in_flight = false;
   slot.quiet = command.quiet;
+  slot.opcode = command.info->opcode;
   for (const auto& use : command.uses()) note_use(slot, ticket, *use.range, use.access);
   for (const auto& part : command.tail) note_use(slot, ticket, part.range, part.access);
   auto* const state = new detail::State<void>(this, detail::StateBase::TwoReferences{});
@@ -117,6 +119,20 @@ CommandPort::Push CommandPort::push(const detail::CommandView& command, Future<v
   }
   if (producer_.commit()) link_->command_bell().ring();
   return Push::done;
+}
+
+bool CommandPort::has_credit(const OperationInfo& info, const std::byte* op) const {
+  const auto held_up = link_->header().held_up.load(std::memory_order_relaxed);
+  if (held_up == 0) [[likely]]
+    return true;
+  const auto lane = find_operation(info.opcode).lane(op);
+  if (lane < Lane::first_library || (held_up >> static_cast<unsigned>(lane) & 1u) == 0) return true;
+  const auto pending = tickets_.all_pending();
+  const auto of_library = std::count_if(pending.begin(), pending.end(), [&](std::uint64_t ticket) {
+    const auto* const other = find_operation(tickets_.slot(ticket).opcode).info;
+    return other != nullptr && other->library() == info.library();
+  });
+  return of_library < static_cast<std::ptrdiff_t>(wire::kCredits);
 }
 
 void CommandPort::note_use(TicketTable::Slot& slot, std::uint64_t ticket, const Operand& operand,

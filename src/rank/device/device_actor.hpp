@@ -25,6 +25,8 @@ namespace troupe::rank {
 struct DeviceSettings {
   HostLaunch launch;
   bool standby = true;
+  /// It will be told when its world is active: no standby is raised before.
+  bool in_world = false;
   std::chrono::nanoseconds heartbeat_timeout = std::chrono::seconds(3);
   std::chrono::nanoseconds op_timeout{0};  ///< 0: none
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);

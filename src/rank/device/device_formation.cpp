@@ -33,18 +33,17 @@ void DeviceActor::measure_standby(bool raised, const std::function<void()>& then
   if (!active_ || !active_->serving || later || (raised && !before_standby_)) return then();
   std::uint64_t slabs = 0;
   for (const auto& [region, slab] : slabs_) slabs += slab.bytes;
-  request(
-      *active_, {.kind = ControlKind::memory_use}, -1,
-      [this, raised, slabs, then](Result<wire::ControlMessage> answer) {
-        const auto free = answer.ok() ? answer->head.bytes : 0;
-        if (!raised) before_standby_ = free + slabs;
-        if (free == 0) before_standby_.reset();  // nobody knows
-        if (raised && before_standby_) {
-          standby_bytes_ = *before_standby_ - std::min(*before_standby_, free + slabs);
-          report(DeviceStandbyMemory{standby_bytes_});
-        }
-        then();
-      });
+  request(*active_, {.kind = ControlKind::memory_use}, -1,
+          [this, raised, slabs, then](Result<wire::ControlMessage> answer) {
+            const auto free = answer.ok() ? answer->head.bytes : 0;
+            if (!raised) before_standby_ = free + slabs;
+            if (free == 0) before_standby_.reset();  // nobody knows
+            if (raised && before_standby_) {
+              standby_bytes_ = *before_standby_ - std::min(*before_standby_, free + slabs);
+              report(DeviceStandbyMemory{standby_bytes_});
+            }
+            then();
+          });
 }
 
 void DeviceActor::on(Contribute order) {

@@ -161,7 +161,7 @@ void DeviceActor::send_memory(const Incarnation& incarnation) {
 void DeviceActor::serve() {
   for (const auto& [region, wanted] : wanted_slabs_)
     on(MakeSlab{region, wanted.bytes, wanted.made});
-  if (listener_) return;
+  if (listener_ || settings_.in_world) return;
   disturbed_ = false;
   raise_standby();
 }

@@ -34,6 +34,7 @@ class TicketTable {
     std::uint64_t position = 0;     ///< of its record in the command ring; the submitters' own
     std::vector<std::byte> record;  ///< the record itself once it has left the ring; likewise
     bool died_in_flight = false;    ///< it was in flight when a device host died; likewise
+    std::uint32_t opcode = 0;       ///< the submitters' own
     bool quiet = false;             ///< nobody but its submitter wants to know of its failure
     std::atomic<bool> open{false};
   };

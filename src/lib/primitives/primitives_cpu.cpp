@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <bit>
+#include <concepts>
+#include <functional>
+#include <numeric>
+#include <vector>
+
+#include <troupe/lib/primitives.hpp>
+
+#include "device_host/engine/cpu/library.hpp"
+#include "lib/primitives/visit.hpp"
+
+namespace troupe::host::cpu {
+namespace {
+
+using primitives::Order;
+using primitives::Reduction;
+using primitives::Scanning;
+
+/// The bits of a key as an integer.
+template <class T>
+using Unsigned = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+
+/// Unsigned integers in the order in which CUB's radix sort has the keys.
+template <class K>
+Unsigned<K> rank_of(K key) {
+  using U = Unsigned<K>;
+  constexpr U kSign = U{1} << (8 * sizeof(U) - 1);
+  const auto bits = std::bit_cast<U>(key);
+  if constexpr (std::floating_point<K>) {
+    if (bits == kSign || (bits & kSign) == 0) return bits | kSign;  // -0 is +0
+    return ~bits;
+  } else {
+    return std::is_signed_v<K> ? bits ^ kSign : bits;
+  }
+}
+
+/// Sorts items, whose keys `key_of` gives.
+template <class Item, class KeyOf>
+void stable_sort(Item* begin, std::int64_t n, Order order, KeyOf key_of) {
+  if (order == Order::ascending) {
+    std::stable_sort(begin, begin + n, [key_of](const Item& a, const Item& b) {
+      return rank_of(key_of(a)) < rank_of(key_of(b));
+    });
+  } else {
+    std::stable_sort(begin, begin + n, [key_of](const Item& a, const Item& b) {
+      return rank_of(key_of(a)) > rank_of(key_of(b));
+    });
+  }
+}
+
+template <class T>
+bool is_nan(T value) {
+  return value != value;
+}
+
+template <class T>
+T reduce(Reduction reduction, std::int64_t n, const T* x) {
+  switch (reduction) {
+    case Reduction::sum: {
+      using Sum = std::conditional_t<std::floating_point<T>, double, Summand<T>>;
+      return static_cast<T>(std::accumulate(
+          x, x + n, Sum{0}, [](Sum sum, T next) { return sum + static_cast<Sum>(next); }));
+    }
+    case Reduction::min:
+      return std::accumulate(x, x + n, largest<T>(),
+                             [](T a, T b) { return b < a || is_nan(b) ? b : a; });
+    default:
+      return std::accumulate(x, x + n, smallest<T>(),
+                             [](T a, T b) { return a < b || is_nan(b) ? b : a; });
+  }
+}
+
+class Primitives final : public LibraryHalfOf<Primitives, primitives::Sort, primitives::Reduce,
+                                              primitives::Scan, primitives::SelectNonzero> {
+ public:
+  explicit Primitives(Services& services) : services_(services) {}
+  Result<void> run(const primitives::Sort& op, const Call& call);
+  Result<void> run(const primitives::Reduce& op, const Call& call);
+  Result<void> run(const primitives::Scan& op, const Call& call);
+  Result<void> run(const primitives::SelectNonzero& op, const Call& call);
+
+ private:
+  template <class K>
+  Result<void> sort_keys(const primitives::Sort& op, const Call& call);
+  template <class K, class V>
+  Result<void> sort_pairs(const primitives::Sort& op, const Call& call);
+
+  Services& services_;
+};
+
+template <class K>
+Result<void> Primitives::sort_keys(const primitives::Sort& op, const Call& call) {
+  return services_.submit(call, [n = op.n, order = op.order, keys = call.at<const K>(op.keys),
+                                 sorted = call.at<K>(op.sorted_keys)] {
+    std::copy_n(keys, n, sorted);
+    stable_sort(sorted, n, order, [](K key) { return key; });
+  });
+}
+
+template <class K, class V>
+Result<void> Primitives::sort_pairs(const primitives::Sort& op, const Call& call) {
+  return services_.submit(
+      call, [n = op.n, order = op.order, keys = call.at<const K>(op.keys),
+             values = call.at<const V>(op.values), sorted_keys = call.at<K>(op.sorted_keys),
+             sorted_values = call.at<V>(op.sorted_values)] {
+        struct Pair {
+          K key;
+          V value;
+        };
+        std::vector<Pair> pairs(static_cast<std::size_t>(n));
+        std::transform(keys, keys + n, values, pairs.begin(), [](K key, V value) {
+          return Pair{key, value};
+        });
+        stable_sort(pairs.data(), n, order, [](const Pair& pair) { return pair.key; });
+        std::transform(pairs.begin(), pairs.end(), sorted_keys,
+                       [](const Pair& pair) { return pair.key; });
+        std::transform(pairs.begin(), pairs.end(), sorted_values,
+                       [](const Pair& pair) { return pair.value; });
+      });
+}
+
+Result<void> Primitives::run(const primitives::Sort& op, const Call& call) {
+  return with_number(op.dtype, [&]<class K>(K) {
+    if (op.value_bytes == 0) return sort_keys<K>(op, call);
+    return op.value_bytes == 4 ? sort_pairs<K, std::uint32_t>(op, call)
+                               : sort_pairs<K, std::uint64_t>(op, call);
+  });
+}
+
+Result<void> Primitives::run(const primitives::Reduce& op, const Call& call) {
+  return with_number(op.dtype, [&]<class T>(T) {
+    return services_.submit(
+        call, [n = op.n, reduction = op.reduction, x = call.at<const T>(op.x),
+               result = call.at<T>(op.result)] { *result = reduce(reduction, n, x); });
+  });
+}
+
+Result<void> Primitives::run(const primitives::Scan& op, const Call& call) {
+  return with_integer(op.dtype, [&]<class T>(T) {
+    using U = Summand<T>;
+    return services_.submit(
+        call, [n = op.n, scanning = op.scanning, x = call.at<const U>(op.x), y = call.at<U>(op.y)] {
+          if (scanning == Scanning::inclusive) {
+            std::inclusive_scan(x, x + n, y);
+          } else {
+            std::exclusive_scan(x, x + n, y, U{0});
+          }
+        });
+  });
+}
+
+Result<void> Primitives::run(const primitives::SelectNonzero& op, const Call& call) {
+  return with_number(op.dtype, [&]<class T>(T) {
+    return services_.submit(call, [n = op.n, capacity = op.capacity, x = call.at<const T>(op.x),
+                                   indices = call.at<std::int64_t>(op.indices),
+                                   count = call.at<std::int64_t>(op.count)] {
+      std::int64_t found = 0;
+      for (std::int64_t i = 0; i < n; ++i) {
+        if (x[i] == T(0)) continue;
+        if (found < capacity) indices[found] = i;
+        ++found;
+      }
+      if (found < capacity) std::fill_n(indices + found, capacity - found, std::int64_t{-1});
+      *count = found;
+    });
+  });
+}
+
+}  // namespace
+}  // namespace troupe::host::cpu
+
+extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
+    troupe::host::cpu::Services& services) {
+  return new troupe::host::cpu::Primitives(services);
+}

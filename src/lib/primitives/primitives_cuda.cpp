@@ -1,0 +1,224 @@
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <troupe/lib/primitives.hpp>
+
+#include "device_host/engine/cuda/library.hpp"
+#include "lib/primitives/primitives_kernels.cuh"
+#include "lib/primitives/visit.hpp"
+
+namespace troupe::host::cuda {
+namespace {
+
+using primitives::Order;
+using primitives::Reduction;
+using primitives::Scanning;
+
+class Primitives final : public LibraryHalfOf<Primitives, primitives::Sort, primitives::Reduce,
+                                              primitives::Scan, primitives::SelectNonzero> {
+ public:
+  explicit Primitives(Services& services) : services_(services) {}
+  [[nodiscard]] Versions versions() const override;
+  Result<void> open(Queue queue) override;
+  Result<void> run(const primitives::Sort& op, const Call& call);
+  Result<void> run(const primitives::Reduce& op, const Call& call);
+  Result<void> run(const primitives::Scan& op, const Call& call);
+  Result<void> run(const primitives::SelectNonzero& op, const Call& call);
+
+ private:
+  struct State {
+    static constexpr std::size_t kCountBytes = 256;  ///< keeps the rest aligned
+
+    DeviceMemory memory;
+    std::size_t bytes = 0;
+
+    /// On its way to a result cell.
+    [[nodiscard]] std::int64_t* count() const { return static_cast<std::int64_t*>(memory.get()); }
+    [[nodiscard]] void* temporary() const {
+      return static_cast<std::byte*>(memory.get()) + kCountBytes;
+    }
+  };
+  [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
+  /// Makes room for so many bytes beside the count, in the order of the stream: what still uses the
+  /// old memory is not disturbed.
+  Result<void> reserve(Queue queue, std::size_t bytes);
+  /// Asks an algorithm how much memory it needs, then queues it. `name`: for errors.
+  template <class Algorithm>
+  Result<void> queue_algorithm(Queue queue, std::string_view name, Algorithm&& algorithm);
+  template <class K, bool kDescending>
+  Result<void> sort(const primitives::Sort& op, const Call& call);
+  Result<void> warm_up(Queue queue, void* memory);
+  Result<void> warm_up(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
+                       const Call& call);
+
+  static constexpr std::uint64_t kWarmUpBytes = std::uint64_t{512} << 10;
+
+  Services& services_;
+  std::array<State, 2> states_;  ///< of the lane's own queue, of its detour
+};
+
+Versions Primitives::versions() const {
+  const int version = kernels::cub_version();
+  return {{"CUB", std::to_string(version / 100'000) + "." + std::to_string(version / 100 % 1000) +
+                      "." + std::to_string(version % 100)}};
+}
+
+Result<void> Primitives::reserve(Queue queue, std::size_t bytes) {
+  auto& own = state(queue);
+  bytes += State::kCountBytes;
+  if (bytes <= own.bytes) return {};
+  if (void* const old = own.memory.release(); old != nullptr)
+    TROUPE_CUDA_TRY(cudaFreeAsync(old, services_.stream(queue)));
+  own.bytes = 0;
+  auto reserved = services_.reserve(queue, bytes);
+  if (!reserved) return reserved.error();
+  own.memory = std::move(*reserved);
+  own.bytes = bytes;
+  return {};
+}
+
+template <class Algorithm>
+Result<void> Primitives::queue_algorithm(Queue queue, std::string_view name,
+                                         Algorithm&& algorithm) {
+  (void)cudaGetLastError();  // CUB reports what others left there
+  kernels::Temporary temporary;
+  if (const auto status = algorithm(temporary); status != cudaSuccess) return failure(status, name);
+  TROUPE_CUDA_PROPAGATE(reserve(queue, temporary.bytes));
+  temporary.memory = state(queue).temporary();
+  if (const auto status = algorithm(temporary); status != cudaSuccess) return failure(status, name);
+  return {};
+}
+
+template <class K, bool kDescending>
+Result<void> Primitives::sort(const primitives::Sort& op, const Call& call) {
+  using Sorter = kernels::Sorter<K, kDescending>;
+  const auto stream = services_.stream(call.queue());
+  const auto* const keys = call.at<const K>(op.keys);
+  auto* const sorted_keys = call.at<K>(op.sorted_keys);
+  const auto with_values = [&]<class V>(V) {
+    const auto* const values = call.at<const V>(op.values);
+    auto* const sorted_values = call.at<V>(op.sorted_values);
+    return queue_algorithm(
+        call.queue(), "cub::DeviceRadixSort", [&](kernels::Temporary& temporary) {
+          return Sorter::run(temporary, stream, op.n, keys, values, sorted_keys, sorted_values);
+        });
+  };
+  if (op.value_bytes == 4) return with_values(std::uint32_t{});
+  if (op.value_bytes == 8) return with_values(std::uint64_t{});
+  return queue_algorithm(call.queue(), "cub::DeviceRadixSort", [&](kernels::Temporary& temporary) {
+    return Sorter::run(temporary, stream, op.n, keys, sorted_keys);
+  });
+}
+
+Result<void> Primitives::run(const primitives::Sort& op, const Call& call) {
+  if (op.n == 0) return {};
+  return with_number(op.dtype, [&]<class K>(K) {
+    return op.order == Order::ascending ? sort<K, false>(op, call) : sort<K, true>(op, call);
+  });
+}
+
+Result<void> Primitives::run(const primitives::Reduce& op, const Call& call) {
+  const auto stream = services_.stream(call.queue());
+  return with_number(op.dtype, [&]<class T>(T) {
+    return queue_algorithm(call.queue(), "cub::DeviceReduce", [&](kernels::Temporary& temporary) {
+      const auto* const x = call.at<const T>(op.x);
+      auto* const result = call.at<T>(op.result);
+      if (op.reduction == Reduction::min)
+        return kernels::minimum(temporary, stream, op.n, x, largest<T>(), result);
+      if (op.reduction == Reduction::max)
+        return kernels::maximum(temporary, stream, op.n, x, smallest<T>(), result);
+      using S = Summand<T>;
+      return kernels::sum(temporary, stream, op.n, call.at<const S>(op.x), call.at<S>(op.result));
+    });
+  });
+}
+
+Result<void> Primitives::run(const primitives::Scan& op, const Call& call) {
+  if (op.n == 0) return {};
+  const auto stream = services_.stream(call.queue());
+  return with_integer(op.dtype, [&]<class T>(T) {
+    using U = Summand<T>;
+    const auto* const x = call.at<const U>(op.x);
+    auto* const y = call.at<U>(op.y);
+    return queue_algorithm(call.queue(), "cub::DeviceScan", [&](kernels::Temporary& temporary) {
+      return op.scanning == Scanning::inclusive
+                 ? kernels::inclusive_sum(temporary, stream, op.n, x, y)
+                 : kernels::exclusive_sum(temporary, stream, op.n, x, y);
+    });
+  });
+}
+
+Result<void> Primitives::run(const primitives::SelectNonzero& op, const Call& call) {
+  const auto& own = state(call.queue());
+  const auto stream = services_.stream(call.queue());
+  auto* const indices = call.at<std::int64_t>(op.indices);
+  TROUPE_CUDA_PROPAGATE(with_number(op.dtype, [&]<class T>(T) {
+    const auto* const x = call.at<const Summand<T>>(op.x);  // the sign makes no difference
+    return queue_algorithm(call.queue(), "cub::DeviceSelect", [&](kernels::Temporary& temporary) {
+      return kernels::select_nonzero(temporary, stream, op.n, x, op.capacity, indices, own.count());
+    });
+  }));
+  TROUPE_CUDA_TRY(
+      kernels::fill_tail(services_.launch(call.queue()), own.count(), op.capacity, indices));
+  TROUPE_CUDA_TRY(cudaMemcpyAsync(call.at(op.count), own.count(), sizeof(std::int64_t),
+                                  cudaMemcpyDefault, stream));
+  return {};
+}
+
+Result<void> Primitives::open(Queue queue) {
+  if (queue.detour) return {};
+  const auto stream = services_.stream(queue);
+  void* memory = nullptr;
+  TROUPE_CUDA_TRY(cudaMallocAsync(&memory, kWarmUpBytes, stream));
+  const auto warmed_up = warm_up(queue, memory);
+  TROUPE_CUDA_TRY(cudaFreeAsync(memory, stream));
+  return warmed_up;
+}
+
+/// On zeros. CUB has other kernels for what fits one block than for what does not.
+Result<void> Primitives::warm_up(Queue queue, void* memory) {
+  constexpr std::int64_t kOneBlock = 64, kManyBlocks = 16'384;
+  TROUPE_CUDA_TRY(cudaMemsetAsync(memory, 0, kWarmUpBytes, services_.stream(queue)));
+  WarmUp warming(services_, queue);
+  const auto whole = warming.add(2, memory, kWarmUpBytes);
+  std::array<Operand, 4> ranges;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    ranges[i] = whole;
+    ranges[i].bytes = kWarmUpBytes / ranges.size();
+    ranges[i].offset = i * ranges[i].bytes;
+  }
+  for (const auto dtype :
+       {DType::i32, DType::u32, DType::i64, DType::u64, DType::f32, DType::f64}) {
+    for (const auto n : {kOneBlock, kManyBlocks})
+      TROUPE_CUDA_PROPAGATE(warm_up(dtype, n, ranges, warming.call()));
+  }
+  return {};
+}
+
+Result<void> Primitives::warm_up(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
+                                 const Call& call) {
+  const auto& [a, b, c, d] = ranges;
+  for (const auto order : {Order::ascending, Order::descending}) {
+    for (const std::uint32_t value_bytes : {0, 4, 8}) {
+      TROUPE_CUDA_PROPAGATE(run(primitives::Sort{dtype, order, value_bytes, n, a, b, c, d}, call));
+    }
+  }
+  for (const auto reduction : {Reduction::sum, Reduction::min, Reduction::max})
+    TROUPE_CUDA_PROPAGATE(run(primitives::Reduce{dtype, reduction, 0, n, a, c}, call));
+  if (primitives::kIntegers.has(dtype)) {
+    for (const auto scanning : {Scanning::inclusive, Scanning::exclusive})
+      TROUPE_CUDA_PROPAGATE(run(primitives::Scan{dtype, scanning, 0, n, a, c}, call));
+  }
+  return run(primitives::SelectNonzero{dtype, OnFailure::report, 0, n, n, a, c, d}, call);
+}
+
+}  // namespace
+}  // namespace troupe::host::cuda
+
+extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
+    troupe::host::cuda::Services& services) {
+  return new troupe::host::cuda::Primitives(services);
+}

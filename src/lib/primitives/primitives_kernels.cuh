@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "device_host/engine/cuda/launch.hpp"
+
+/// CUB's device-wide algorithms. Every function queues on a stream and returns. The result of each
+/// is the same, bit for bit, in every run on the same device.
+namespace troupe::host::cuda::kernels {
+
+/// CUB_VERSION of the headers that the kernels are made of: 100000 * major + 100 * minor + patch.
+int cub_version();
+
+/// Device memory that an algorithm works in. Where `memory` is not set, a function queues nothing:
+/// it only sets `bytes` to what it needs.
+struct Temporary {
+  void* memory = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// Stable radix sorts of n keys, which are not modified; n > 0. K is an integer of 32 or 64 bits,
+/// float or double. Values are moved, whatever they mean.
+template <class K, bool kDescending>
+struct Sorter {
+  static cudaError_t run(Temporary& temporary, cudaStream_t stream, std::int64_t n, const K* keys,
+                         K* sorted_keys);
+  static cudaError_t run(Temporary& temporary, cudaStream_t stream, std::int64_t n, const K* keys,
+                         const std::uint32_t* values, K* sorted_keys, std::uint32_t* sorted_values);
+  static cudaError_t run(Temporary& temporary, cudaStream_t stream, std::int64_t n, const K* keys,
+                         const std::uint64_t* values, K* sorted_keys, std::uint64_t* sorted_values);
+};
+
+/// The sum of n elements; n may be 0. T is an unsigned integer of 32 or 64 bits, float or double.
+template <class T>
+cudaError_t sum(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x, T* result);
+/// The smallest and the largest of n elements, or `initial` if n is 0 or no element is beyond it.
+/// T as in Sorter. A NaN among the elements gives a NaN.
+template <class T>
+cudaError_t minimum(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
+                    T initial, T* result);
+template <class T>
+cudaError_t maximum(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
+                    T initial, T* result);
+
+/// Prefix sums of n elements; y may be x. T is an unsigned integer of 32 or 64 bits.
+template <class T>
+cudaError_t inclusive_sum(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
+                          T* y);
+template <class T>
+cudaError_t exclusive_sum(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
+                          T* y);
+
+/// How many of the n elements are not zero, and the indices of the first `capacity` of them,
+/// ascending; n may be 0. T as in sum.
+template <class T>
+cudaError_t select_nonzero(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
+                           std::int64_t capacity, std::int64_t* indices, std::int64_t* count);
+/// Sets indices[*count, capacity) to -1.
+cudaError_t fill_tail(const Launch& launch, const std::int64_t* count, std::int64_t capacity,
+                      std::int64_t* indices);
+
+}  // namespace troupe::host::cuda::kernels

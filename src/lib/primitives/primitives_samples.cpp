@@ -1,0 +1,17 @@
+#include <troupe/lib/primitives.hpp>
+
+#include "samples.hpp"
+
+namespace troupe::test {
+namespace {
+
+const Samples kPrimitiveSamples{
+    primitives::Sort{DType::f32, primitives::Order::descending, 8, 10, range_in(1), range_in(2),
+                     range_in(3), range_in(4)},
+    primitives::Reduce{DType::f64, primitives::Reduction::max, 0, 10, range_in(1), range_in(2)},
+    primitives::Scan{DType::i64, primitives::Scanning::exclusive, 0, 10, range_in(1), range_in(2)},
+    primitives::SelectNonzero{DType::u32, OnFailure::report, 0, 10, 8, range_in(1), range_in(2),
+                              cell_in(3)}};
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+#include <troupe/lib/primitives.hpp>
+
+/// From a dtype to a C++ type, and what both halves know of that.
+namespace troupe::host {
+
+/// Calls visit(T{}) for the type of the dtype, an integer of 32 or 64 bits.
+template <class Visit>
+Result<void> with_integer(DType dtype, Visit&& visit) {
+  switch (dtype) {
+    case DType::i32: return visit(std::int32_t{});
+    case DType::u32: return visit(std::uint32_t{});
+    case DType::i64: return visit(std::int64_t{});
+    case DType::u64: return visit(std::uint64_t{});
+    default:
+      return Error{Errc::unsupported, 0,
+                   std::string(to_string(dtype)) + " is no integer of 32 or 64 bits"};
+  }
+}
+
+/// The same, also for f32 and f64.
+template <class Visit>
+Result<void> with_number(DType dtype, Visit&& visit) {
+  if (dtype == DType::f32) return visit(float{});
+  if (dtype == DType::f64) return visit(double{});
+  return with_integer(dtype, visit);
+}
+
+/// What sums of T are computed in: integers wrap around.
+template <class T>
+using Summand = typename std::conditional_t<std::is_floating_point_v<T>, std::type_identity<T>,
+                                            std::make_unsigned<T>>::type;
+
+/// What Reduction::max gives without elements.
+template <class T>
+T smallest() {
+  using Limits = std::numeric_limits<T>;
+  return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+}
+/// What Reduction::min gives without elements.
+template <class T>
+T largest() {
+  using Limits = std::numeric_limits<T>;
+  return Limits::has_infinity ? Limits::infinity() : Limits::max();
+}
+
+}  // namespace troupe::host
