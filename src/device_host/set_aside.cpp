@@ -33,6 +33,8 @@ std::vector<SetAside::Number> SetAside::conflicts(std::span<const OperandUse> op
                                                   bool collective) const {
   std::vector<Number> numbers, covered;
   if (!may_conflict(operands, collective)) return numbers;
+  // Collectives are a chain.
+  if (collective && collectives_ == entries_.size()) return {entries_.back().number};
   const auto conflict = [&](const std::pair<Operand, Access>& other) {
     return std::any_of(operands.begin(), operands.end(), [&](const OperandUse& use) {
       return (use.access != Access::read || other.second != Access::read) &&
@@ -53,18 +55,6 @@ std::vector<SetAside::Number> SetAside::conflicts(std::span<const OperandUse> op
   return numbers;
 }
 
-bool SetAside::contains(Number number) const {
-  const auto it =
-      std::lower_bound(entries_.begin(), entries_.end(), number,
-                       [](const Entry& entry, Number sought) { return entry.number < sought; });
-  return it != entries_.end() && it->number == number;
-}
-
-bool SetAside::is_free(Entry& entry) const {
-  std::erase_if(entry.behind, [this](Number number) { return !contains(number); });
-  return !entry.held && entry.behind.empty();
-}
-
 void SetAside::add(std::uint64_t ticket, std::span<const std::byte> record,
                    std::span<const OperandUse> operands, bool collective) {
   check(!full(), "more commands are set aside than there is room for");
@@ -75,6 +65,10 @@ void SetAside::add(std::uint64_t ticket, std::span<const std::byte> record,
               .record = {record.begin(), record.end()},
               .uses = {}};
   free_slots_.pop_back();
+  entry.waits_for = entry.behind.size();
+  for (const auto number : entry.behind) find(number)->followers.push_back(entry.number);
+  if (entry.waits_for == 0) free_.insert(entry.number);
+  if (collective) ++collectives_;
   for (const auto& use : operands) entry.uses.emplace_back(*use.range, use.access);
   note(entry);
   if (seen_ != nullptr) seen_->put(entry.slot, ticket);
@@ -91,16 +85,25 @@ void SetAside::free_slot(const Entry& entry) {
 }
 
 std::deque<SetAside::Entry>::iterator SetAside::find(Number number) {
-  const auto it = std::find_if(entries_.begin(), entries_.end(),
-                               [number](const Entry& entry) { return entry.number == number; });
-  check(it != entries_.end(), "no such command is set aside");
+  const auto it =
+      std::lower_bound(entries_.begin(), entries_.end(), number,
+                       [](const Entry& entry, Number sought) { return entry.number < sought; });
+  check(it != entries_.end() && it->number == number, "no such command is set aside");
   return it;
 }
 
+void SetAside::remove(std::deque<Entry>::iterator entry) {
+  for (const auto follower : entry->followers) {
+    if (--find(follower)->waits_for == 0) free_.insert(follower);
+  }
+  if (entry->collective) --collectives_;
+  free_slot(*entry);
+  entries_.erase(entry);
+}
+
 void SetAside::erase(Number number) {
-  const auto it = find(number);
-  free_slot(*it);
-  entries_.erase(it);
+  remove(find(number));
+  free_.erase(number);
   note_gone(1);
 }
 
@@ -124,6 +127,8 @@ void SetAside::note_gone(std::size_t count) {
 void SetAside::clear() {
   for (const auto& entry : entries_) free_slot(entry);
   entries_.clear();
+  free_.clear();
+  collectives_ = 0;
   hazards_.clear();
   gone_ = 0;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -26,6 +27,8 @@ class SetAside {
     Number number = 0;
     /// Must not be queued before these are, nor before those that these are behind.
     std::vector<Number> behind;
+    std::size_t waits_for = 0;           ///< how many of `behind` are still there
+    std::vector<Number> followers = {};  ///< that have this one in `behind`
     bool collective = false;
     bool held = false;     ///< its library's thread carries it out: it is not offered
     std::size_t slot = 0;  ///< in the list that the rank sees
@@ -51,13 +54,15 @@ class SetAside {
   template <class QueueIt>
   bool offer(const QueueIt& queue_it) {
     std::size_t gone = 0;
-    for (auto it = entries_.begin(); it != entries_.end();) {
-      if (is_free(*it) && queue_it(*it)) {
-        free_slot(*it);
-        it = entries_.erase(it);
+    // One that goes may free others, which come later.
+    for (auto next = free_.begin(); next != free_.end();) {
+      const auto entry = find(*next);
+      if (!entry->held && queue_it(*entry)) {
+        remove(entry);
+        next = free_.erase(next);
         ++gone;
       } else {
-        ++it;
+        ++next;
       }
     }
     note_gone(gone);
@@ -85,9 +90,9 @@ class SetAside {
   /// Those that a command must stay behind.
   [[nodiscard]] std::vector<Number> conflicts(std::span<const OperandUse> operands,
                                               bool collective) const;
-  [[nodiscard]] bool is_free(Entry& entry) const;
-  [[nodiscard]] bool contains(Number number) const;
   [[nodiscard]] std::deque<Entry>::iterator find(Number number);
+  /// Takes it out; those that waited for it alone become free.
+  void remove(std::deque<Entry>::iterator entry);
   void free_slot(const Entry& entry);
   void note(const Entry& entry);
   /// Entries have left. Their traces stay until there are more of them than entries.
@@ -96,6 +101,8 @@ class SetAside {
   wire::SetAsideTickets* seen_;
   std::vector<std::size_t> free_slots_;
   std::deque<Entry> entries_;
+  std::set<Number> free_;        ///< entries that wait for no other, those that are held among them
+  std::size_t collectives_ = 0;  ///< entries that are
   HazardTracker hazards_;
   std::size_t gone_ = 0;  ///< entries that have left traces there
   Number newest_ = 0;
