@@ -36,6 +36,7 @@ void Generator::add_kernel(Kind kind, int rank, int thread, int target) {
     case Kind::gather: return add_sparse(op);
     case Kind::nrm2: return add_norm(op);
     case Kind::potrf: return add_factorisation(op);
+    case Kind::sort: op.transpose_a = random_.one_in(2); return add_copy(op, true);
     case Kind::divide: return add_division(op);
     default: return add_vector(op);
   }

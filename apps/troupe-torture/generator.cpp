@@ -19,8 +19,8 @@ constexpr Weight kLocalWeights[] = {
     {Kind::divide, 2},    {Kind::axpby, 5},       {Kind::axpy, 6},      {Kind::dot, 3},
     {Kind::nrm2, 2},      {Kind::scal, 4},        {Kind::blas_copy, 3}, {Kind::gemv, 3},
     {Kind::gemm, 3},      {Kind::spmv, 3},        {Kind::spmv_sell, 3}, {Kind::gather, 3},
-    {Kind::uniform, 1},   {Kind::normal, 1},      {Kind::potrf, 2},     {Kind::nop, 1},
-    {Kind::pause, 1}};
+    {Kind::uniform, 1},   {Kind::normal, 1},      {Kind::potrf, 2},     {Kind::sort, 3},
+    {Kind::nop, 1},       {Kind::pause, 1}};
 constexpr Weight kRemoteWeights[] = {{Kind::fill, 3},  {Kind::copy, 3}, {Kind::axpy, 6},
                                      {Kind::axpby, 2}, {Kind::gemv, 1}, {Kind::gather, 1},
                                      {Kind::scal, 2},  {Kind::nop, 1}};

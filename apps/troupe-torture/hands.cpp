@@ -183,6 +183,7 @@ Future<void> Hands::submit(const Operation& op, Thread& thread) {
   if (is_collective(op.kind)) return submit_collective(op);
   if (is_transfer(op.kind) || op.kind == Kind::hold) return submit_transfer(op, thread);
   if (op.kind == Kind::potrf) return submit_factorisation(op);
+  if (op.kind == Kind::sort) return submit_sort(op);
   const bool arithmetic = op.kind >= Kind::multiply && op.kind <= Kind::normal;
   if (arithmetic) return submit_arithmetic(op);
   return op.target == op.rank ? submit_memory(op, thread) : submit_remote_memory(op);
@@ -259,6 +260,14 @@ Future<void> Hands::submit_arithmetic(const Operation& op) {
 Future<void> Hands::submit_factorisation(const Operation& op) {
   const auto typed = [&]<class T>(T) {
     return solver::on(device_).potrf(here<T>(op.at[0]), {.n = op.m}).then([](std::int32_t) {});
+  };
+  return op.dtype == DType::f32 ? typed(float{}) : typed(double{});
+}
+
+Future<void> Hands::submit_sort(const Operation& op) {
+  const auto order = op.transpose_a ? primitives::Order::descending : primitives::Order::ascending;
+  const auto typed = [&]<class T>(T) {
+    return primitives::on(device_).sort(here<T>(op.at[0]), here<T>(op.at[1]), order);
   };
   return op.dtype == DType::f32 ? typed(float{}) : typed(double{});
 }

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include <troupe/lib/primitives.hpp>
 #include <troupe/lib/solver.hpp>
 #include <troupe/troupe.hpp>
 
@@ -119,6 +120,7 @@ class Hands {
   Future<void> submit_wrong(const Operation& op);
   Future<void> submit_arithmetic(const Operation& op);
   Future<void> submit_factorisation(const Operation& op);
+  Future<void> submit_sort(const Operation& op);
   Future<void> submit_remote_memory(const Operation& op);
 
   World& world_;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <troupe/lib/primitives.hpp>
 #include <troupe/lib/solver.hpp>
 
 #include <algorithm>
@@ -42,6 +43,7 @@ void use_each_library(Device& device) {
     throw Exception(drawn.error());
   device.fill(x, 1.0);
   (void)solver::on(device).potrf(x, {.n = 1}).get();
+  primitives::on(device).sort(x, y).get();
 }
 
 }  // namespace

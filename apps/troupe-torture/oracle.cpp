@@ -222,6 +222,7 @@ void Oracle::compute(const Operation& op) {
     case Kind::spmv_sell:
     case Kind::gather: return sparse(op);
     case Kind::potrf: return factorise(op);
+    case Kind::sort: return sort(op);
     case Kind::uniform:
     case Kind::normal:
       if (random_.supported) write(a, random_.numbers(op.dtype, op.kind == Kind::normal, op.data));
@@ -268,6 +269,16 @@ void Oracle::factorise(const Operation& op) {
       put(a, j * n + i, sum / element(j, j));
     }
   }
+}
+
+/// Zeros are equal, whatever their sign, and keep their order.
+void Oracle::sort(const Operation& op) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < op.at[0].count; ++i) values.push_back(get(op.at[0], i));
+  std::stable_sort(values.begin(), values.end(),
+                   [&](double a, double b) { return op.transpose_a ? a > b : a < b; });
+  for (std::int64_t i = 0; i < op.at[1].count; ++i)
+    put(op.at[1], i, values[static_cast<std::size_t>(i)]);
 }
 
 void Oracle::sparse(const Operation& op) {

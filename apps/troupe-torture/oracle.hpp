@@ -82,6 +82,7 @@ class Oracle {
   void compute(const Operation& op);
   void product(const Operation& op);
   void factorise(const Operation& op);
+  void sort(const Operation& op);
   void sparse(const Operation& op);
   void collective(const std::vector<const Operation*>& parts, const OutcomeOf& outcome);
   [[nodiscard]] std::vector<std::byte> result_of(const std::vector<const Operation*>& parts,

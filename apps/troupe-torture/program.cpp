@@ -6,13 +6,13 @@ namespace troupe::torture {
 namespace {
 
 constexpr std::string_view kKinds[kKindCount] = {
-    "fill",      "copy",      "upload",     "download",       "to_pinned",  "from_pinned",
-    "replace",   "multiply",  "divide",     "axpby",          "axpy",       "dot",
-    "nrm2",      "scal",      "blas_copy",  "gemv",           "gemm",       "spmv",
-    "spmv_sell", "gather",    "uniform",    "normal",         "potrf",      "all_reduce",
-    "reduce",    "broadcast", "all_gather", "reduce_scatter", "all_to_all", "exchange",
-    "send",      "receive",   "fetch",      "fetch_new",      "put",        "hold",
-    "nop",       "pause",     "fault",      "wrong"};
+    "fill",       "copy",     "upload",    "download",   "to_pinned",      "from_pinned",
+    "replace",    "multiply", "divide",    "axpby",      "axpy",           "dot",
+    "nrm2",       "scal",     "blas_copy", "gemv",       "gemm",           "spmv",
+    "spmv_sell",  "gather",   "uniform",   "normal",     "potrf",          "sort",
+    "all_reduce", "reduce",   "broadcast", "all_gather", "reduce_scatter", "all_to_all",
+    "exchange",   "send",     "receive",   "fetch",      "fetch_new",      "put",
+    "hold",       "nop",      "pause",     "fault",      "wrong"};
 constexpr std::string_view kWrongs[kWrongCount] = {
     "short_destination", "gather_lengths", "token_dtype", "token_length", "no_such_rank",
     "freed_token",       "odd_normal",     "root",        "differs"};
@@ -75,6 +75,7 @@ const Slice& written(const Operation& op) noexcept {
     case Kind::axpy:
     case Kind::nrm2:
     case Kind::blas_copy:
+    case Kind::sort:
     case Kind::gather:
     case Kind::all_reduce:
     case Kind::all_gather:

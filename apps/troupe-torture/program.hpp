@@ -68,6 +68,7 @@ enum class Kind : std::uint8_t {
   uniform,     ///< at[0] = random numbers
   normal,      ///< at[0] = random numbers
   potrf,       ///< at[0], m x m, becomes its Cholesky factor
+  sort,        ///< at[1] = at[0] in order, descending with transpose_a
   all_reduce,  ///< at[1] = op over ranks of at[0]
   reduce,
   broadcast,
