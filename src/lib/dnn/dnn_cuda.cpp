@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <deque>
 #include <list>
 #include <utility>
 
@@ -27,12 +26,6 @@ struct CachedPlan {
   bool told = false;  ///< take_new_plans() need not give it
 };
 
-/// A plan that is no longer cached. Its last operation ends with the event.
-struct RetiredPlan {
-  Event end;
-  Plan plan;
-};
-
 class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention> {
  public:
   explicit Dnn(Services& services) : services_(services) {}
@@ -53,17 +46,15 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention> {
   struct State {
     Handle<CudnnTraits> handle;
     std::list<CachedPlan> plans;  ///< the most recently used first
-    std::deque<RetiredPlan> retired;
-    DeviceMemory memory;  ///< the workspace of all plans
-    std::size_t bytes = 0;
+    RetiredPlans<Plan> retired;
+    Workspace workspace;  ///< of all plans
 
     std::list<CachedPlan>::iterator find(const PlanKey& key) {
       return std::find_if(plans.begin(), plans.end(),
                           [&](const CachedPlan& cached) { return cached.key == key; });
     }
   };
-  static constexpr std::size_t kPlans = 64;    ///< cached on each queue, and adopted
-  static constexpr std::size_t kRetired = 32;  ///< beside them, if their operations have not ended
+  static constexpr std::size_t kPlans = 64;  ///< cached on each queue, and adopted
 
   [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
   [[nodiscard]] bool must_wait_for(const PlanKey& key, Queue queue);
@@ -75,12 +66,6 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention> {
   Result<void> add_bias(const dnn::Convolution& op, const Call& call);
   /// Caches a plan of adopt_plan() if it fits.
   void restore(State& own, const PlanKey& key, std::span<const std::byte> bytes);
-  /// Makes room for one more plan. What is queued with the plan that goes is not disturbed.
-  Result<void> retire_plan(Queue queue);
-  /// Destroys the retired plans whose operations have ended. May block.
-  static Result<void> destroy_retired(State& own);
-  /// Makes room, in the order of the stream: what still uses the old memory is not disturbed.
-  Result<void> reserve(Queue queue, std::size_t bytes);
 
   Services& services_;
   std::array<State, 2> states_;                ///< of the lane's own queue, of its detour
@@ -146,10 +131,14 @@ Result<CachedPlan*> Dnn::plan_for(const Op& op, Queue queue) {
     own.plans.splice(own.plans.begin(), own.plans, found);
     return &own.plans.front();
   }
-  TROUPE_CUDA_PROPAGATE(destroy_retired(own));
+  TROUPE_CUDA_PROPAGATE(own.retired.destroy_ended());
   auto made = Plan::make(own.handle.get(), op);
   if (!made) return made.error();
-  if (own.plans.size() == kPlans) TROUPE_CUDA_PROPAGATE(retire_plan(queue));
+  if (own.plans.size() == kPlans) {
+    TROUPE_CUDA_PROPAGATE(
+        own.retired.add(std::move(own.plans.back().plan), services_.stream(queue)));
+    own.plans.pop_back();
+  }
   own.plans.push_front({key, std::move(*made)});
   return &own.plans.front();
 }
@@ -157,9 +146,9 @@ Result<CachedPlan*> Dnn::plan_for(const Op& op, Queue queue) {
 Result<void> Dnn::execute(CachedPlan& cached, std::span<void*> operands, Queue queue) {
   auto& own = state(queue);
   const auto bytes = cached.plan.workspace_bytes();
-  TROUPE_CUDA_PROPAGATE(reserve(queue, bytes));
+  TROUPE_CUDA_PROPAGATE(own.workspace.reserve(services_, queue, bytes));
   TROUPE_CUDA_PROPAGATE(
-      cached.plan.execute(own.handle.get(), operands, bytes > 0 ? own.memory.get() : nullptr));
+      cached.plan.execute(own.handle.get(), operands, bytes > 0 ? own.workspace.get() : nullptr));
   cached.ran = true;
   return {};
 }
@@ -206,44 +195,6 @@ void Dnn::restore(State& own, const PlanKey& key, std::span<const std::byte> byt
   if (own.plans.size() == kPlans || own.find(key) != own.plans.end()) return;
   auto plan = Plan::restored(own.handle.get(), bytes);
   if (plan) own.plans.push_back({.key = key, .plan = std::move(*plan), .told = true});
-}
-
-Result<void> Dnn::retire_plan(Queue queue) {
-  auto& own = state(queue);
-  Event end;
-  TROUPE_CUDA_TRY(cudaEventCreateWithFlags(end.out(), cudaEventDisableTiming));
-  TROUPE_CUDA_TRY(cudaEventRecord(end.get(), services_.stream(queue)));
-  own.retired.push_back({std::move(end), std::move(own.plans.back().plan)});
-  own.plans.pop_back();
-  return {};
-}
-
-Result<void> Dnn::destroy_retired(State& own) {
-  while (!own.retired.empty()) {
-    const auto end = own.retired.front().end.get();
-    auto status = cudaEventQuery(end);
-    if (status == cudaErrorNotReady) {
-      (void)cudaGetLastError();  // else a later call trips over it
-      if (own.retired.size() < kRetired) return {};
-      status = cudaEventSynchronize(end);
-    }
-    if (status != cudaSuccess) return failure(status, "cudaEventQuery");
-    own.retired.pop_front();
-  }
-  return {};
-}
-
-Result<void> Dnn::reserve(Queue queue, std::size_t bytes) {
-  auto& own = state(queue);
-  if (bytes <= own.bytes) return {};
-  if (void* const old = own.memory.release(); old != nullptr)
-    TROUPE_CUDA_TRY(cudaFreeAsync(old, services_.stream(queue)));
-  own.bytes = 0;
-  auto reserved = services_.reserve(queue, bytes);
-  if (!reserved) return reserved.error();
-  own.memory = std::move(*reserved);
-  own.bytes = bytes;
-  return {};
 }
 
 }  // namespace

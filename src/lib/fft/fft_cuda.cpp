@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
 #include <list>
 #include <string>
 #include <utility>
@@ -67,12 +66,6 @@ struct Plan {
   [[nodiscard]] bool& ran(Kind kind) { return kind == Kind::inverse ? inverse_ran : forward_ran; }
 };
 
-/// A plan that is no longer cached. Its last transform ends with the event.
-struct RetiredPlan {
-  Event end;
-  PlanHandle handle;
-};
-
 cufftType type_of(const fft::Transform& op) {
   const bool single = op.dtype == DType::c64;
   switch (op.kind) {
@@ -126,26 +119,18 @@ class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
  private:
   struct State {
     std::list<Plan> plans;  ///< the most recently used first
-    std::deque<RetiredPlan> retired;
-    DeviceMemory memory;  ///< the work area of all plans
-    std::size_t bytes = 0;
+    RetiredPlans<PlanHandle> retired;
+    Workspace work_area;  ///< of all plans
 
     std::list<Plan>::iterator find(const Plan::Key& key) {
       return std::find_if(plans.begin(), plans.end(),
                           [&](const Plan& plan) { return plan.key == key; });
     }
   };
-  static constexpr std::size_t kPlans = 32;    ///< cached on each queue
-  static constexpr std::size_t kRetired = 32;  ///< beside them, if their transforms have not ended
+  static constexpr std::size_t kPlans = 32;  ///< cached on each queue
 
   [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
   Result<void> add_plan(const fft::Transform& op, Queue queue);
-  /// Makes room for one more plan. What is queued with the plan that goes is not disturbed.
-  Result<void> retire_plan(Queue queue);
-  /// Destroys the retired plans whose transforms have ended. May block.
-  static Result<void> destroy_retired(State& state);
-  /// Makes room, in the order of the stream: what still uses the old memory is not disturbed.
-  Result<void> reserve(Queue queue, std::size_t bytes);
 
   Services& services_;
   std::array<State, 2> states_;  ///< of the lane's own queue, of its detour
@@ -184,10 +169,10 @@ Result<void> Fft::run(const fft::Transform& op, const Call& call) {
   }
   auto& plan = own.plans.front();
   if (plan.work_bytes > 0) {
-    TROUPE_CUDA_PROPAGATE(reserve(call.queue(), plan.work_bytes));
-    if (plan.work_area != own.memory.get()) {
-      TROUPE_CUDA_TRY(cufftSetWorkArea(plan.handle.get(), own.memory.get()));
-      plan.work_area = own.memory.get();
+    TROUPE_CUDA_PROPAGATE(own.work_area.reserve(services_, call.queue(), plan.work_bytes));
+    if (plan.work_area != own.work_area.get()) {
+      TROUPE_CUDA_TRY(cufftSetWorkArea(plan.handle.get(), own.work_area.get()));
+      plan.work_area = own.work_area.get();
     }
   }
   TROUPE_CUDA_TRY(execute(plan.handle.get(), op, call));
@@ -197,7 +182,7 @@ Result<void> Fft::run(const fft::Transform& op, const Call& call) {
 
 Result<void> Fft::add_plan(const fft::Transform& op, Queue queue) {
   auto& own = state(queue);
-  TROUPE_CUDA_PROPAGATE(destroy_retired(own));
+  TROUPE_CUDA_PROPAGATE(own.retired.destroy_ended());
   const auto input = op.input_layout(), output = op.output_layout();
   std::array<long long, fft::kMaxRank> extents{}, stored_input{}, stored_output{};
   std::copy(op.extents.begin(), op.extents.end(), extents.begin());
@@ -213,47 +198,12 @@ Result<void> Fft::add_plan(const fft::Transform& op, Queue queue) {
   TROUPE_CUDA_TRY(cufftMakePlanMany64(
       handle, static_cast<int>(op.rank), extents.data(), stored_input.data(), 1, input.distance,
       stored_output.data(), 1, output.distance, plan.key.type, op.batch, &plan.work_bytes));
-  if (own.plans.size() == kPlans) TROUPE_CUDA_PROPAGATE(retire_plan(queue));
-  own.plans.push_front(std::move(plan));
-  return {};
-}
-
-Result<void> Fft::retire_plan(Queue queue) {
-  auto& own = state(queue);
-  RetiredPlan retired;
-  TROUPE_CUDA_TRY(cudaEventCreateWithFlags(retired.end.out(), cudaEventDisableTiming));
-  TROUPE_CUDA_TRY(cudaEventRecord(retired.end.get(), services_.stream(queue)));
-  retired.handle = std::move(own.plans.back().handle);
-  own.plans.pop_back();
-  own.retired.push_back(std::move(retired));
-  return {};
-}
-
-Result<void> Fft::destroy_retired(State& state) {
-  while (!state.retired.empty()) {
-    const auto end = state.retired.front().end.get();
-    auto status = cudaEventQuery(end);
-    if (status == cudaErrorNotReady) {
-      (void)cudaGetLastError();  // else a later call trips over it
-      if (state.retired.size() < kRetired) return {};
-      status = cudaEventSynchronize(end);
-    }
-    if (status != cudaSuccess) return failure(status, "cudaEventQuery");
-    state.retired.pop_front();
+  if (own.plans.size() == kPlans) {
+    TROUPE_CUDA_PROPAGATE(
+        own.retired.add(std::move(own.plans.back().handle), services_.stream(queue)));
+    own.plans.pop_back();
   }
-  return {};
-}
-
-Result<void> Fft::reserve(Queue queue, std::size_t bytes) {
-  auto& own = state(queue);
-  if (bytes <= own.bytes) return {};
-  if (void* const old = own.memory.release(); old != nullptr)
-    TROUPE_CUDA_TRY(cudaFreeAsync(old, services_.stream(queue)));
-  own.bytes = 0;
-  auto reserved = services_.reserve(queue, bytes);
-  if (!reserved) return reserved.error();
-  own.memory = std::move(*reserved);
-  own.bytes = bytes;
+  own.plans.push_front(std::move(plan));
   return {};
 }
 

@@ -32,8 +32,7 @@ class Primitives final : public LibraryHalfOf<Primitives, primitives::Sort, prim
   struct State {
     static constexpr std::size_t kCountBytes = 256;  ///< keeps the rest aligned
 
-    DeviceMemory memory;
-    std::size_t bytes = 0;
+    Workspace memory;
 
     /// On its way to a result cell.
     [[nodiscard]] std::int64_t* count() const { return static_cast<std::int64_t*>(memory.get()); }
@@ -42,9 +41,6 @@ class Primitives final : public LibraryHalfOf<Primitives, primitives::Sort, prim
     }
   };
   [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
-  /// Makes room for so many bytes beside the count, in the order of the stream: what still uses the
-  /// old memory is not disturbed.
-  Result<void> reserve(Queue queue, std::size_t bytes);
   /// Asks an algorithm how much memory it needs, then queues it. `name`: for errors.
   template <class Algorithm>
   Result<void> queue_algorithm(Queue queue, std::string_view name, Algorithm&& algorithm);
@@ -66,28 +62,15 @@ Versions Primitives::versions() const {
                       "." + std::to_string(version % 100)}};
 }
 
-Result<void> Primitives::reserve(Queue queue, std::size_t bytes) {
-  auto& own = state(queue);
-  bytes += State::kCountBytes;
-  if (bytes <= own.bytes) return {};
-  if (void* const old = own.memory.release(); old != nullptr)
-    TROUPE_CUDA_TRY(cudaFreeAsync(old, services_.stream(queue)));
-  own.bytes = 0;
-  auto reserved = services_.reserve(queue, bytes);
-  if (!reserved) return reserved.error();
-  own.memory = std::move(*reserved);
-  own.bytes = bytes;
-  return {};
-}
-
 template <class Algorithm>
 Result<void> Primitives::queue_algorithm(Queue queue, std::string_view name,
                                          Algorithm&& algorithm) {
   (void)cudaGetLastError();  // CUB reports what others left there
   kernels::Temporary temporary;
   if (const auto status = algorithm(temporary); status != cudaSuccess) return failure(status, name);
-  TROUPE_CUDA_PROPAGATE(reserve(queue, temporary.bytes));
-  temporary.memory = state(queue).temporary();
+  auto& own = state(queue);
+  TROUPE_CUDA_PROPAGATE(own.memory.reserve(services_, queue, State::kCountBytes + temporary.bytes));
+  temporary.memory = own.temporary();
   if (const auto status = algorithm(temporary); status != cudaSuccess) return failure(status, name);
   return {};
 }

@@ -39,7 +39,7 @@ cusolverEigMode_t mode(solver::Vectors vectors) {
 }
 
 /// What a function of cuSOLVER needs beside its operands. Its device memory begins with info.
-struct Workspace {
+struct Needed {
   static constexpr std::size_t kInfoBytes = 256;  ///< keeps the rest aligned
   std::size_t device_bytes = 0, host_bytes = 0;
 };
@@ -58,18 +58,17 @@ class Solver final : public LibraryHalfOf<Solver, solver::Potrf, solver::Syevd> 
   struct State {
     Handle<SolverTraits> handle;
     Handle<ParamsTraits> params;
-    DeviceMemory memory;
-    std::size_t bytes = 0;
+    Workspace memory;
     std::vector<std::byte> host;
 
     [[nodiscard]] int* info() const { return static_cast<int*>(memory.get()); }
     [[nodiscard]] void* device() const {
-      return static_cast<std::byte*>(memory.get()) + Workspace::kInfoBytes;
+      return static_cast<std::byte*>(memory.get()) + Needed::kInfoBytes;
     }
   };
   [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
-  /// Makes room, in the order of the stream: what still uses the old memory is not disturbed.
-  Result<void> reserve(Queue queue, const Workspace& needed);
+  /// Makes room.
+  Result<void> reserve(Queue queue, const Needed& needed);
   /// Copies info to its cell, behind what computes it.
   Result<void> tell(const State& state, const Operand& cell, const Call& call);
   Result<void> warm_up(Queue queue);
@@ -90,20 +89,10 @@ Result<void> Solver::open(Queue queue) {
   return queue.detour ? Result<void>() : warm_up(queue);
 }
 
-Result<void> Solver::reserve(Queue queue, const Workspace& needed) {
+Result<void> Solver::reserve(Queue queue, const Needed& needed) {
   auto& own = state(queue);
   own.host.resize(std::max(own.host.size(), needed.host_bytes));
-  const auto bytes = Workspace::kInfoBytes + needed.device_bytes;
-  if (bytes <= own.bytes) return {};
-  const auto stream = services_.stream(queue);
-  if (void* const old = own.memory.release(); old != nullptr)
-    TROUPE_CUDA_TRY(cudaFreeAsync(old, stream));
-  own.bytes = 0;
-  auto reserved = services_.reserve(queue, bytes);
-  if (!reserved) return reserved.error();
-  own.memory = std::move(*reserved);
-  own.bytes = bytes;
-  return {};
+  return own.memory.reserve(services_, queue, Needed::kInfoBytes + needed.device_bytes);
 }
 
 Result<void> Solver::tell(const State& state, const Operand& cell, const Call& call) {
@@ -120,7 +109,7 @@ Result<void> Solver::run(const solver::Potrf& op, const Call& call) {
     return tell(own, op.info, call);
   }
   const auto type = type_of(op.dtype);
-  Workspace needed;
+  Needed needed;
   TROUPE_CUDA_TRY(cusolverDnXpotrf_bufferSize(own.handle.get(), own.params.get(),
                                               fill_mode(op.uplo), op.n, type, call.at(op.a), op.lda,
                                               type, &needed.device_bytes, &needed.host_bytes));
@@ -139,7 +128,7 @@ Result<void> Solver::run(const solver::Syevd& op, const Call& call) {
     return tell(own, op.info, call);
   }
   const auto type = type_of(op.dtype), real = type_of(real_type(op.dtype));
-  Workspace needed;
+  Needed needed;
   TROUPE_CUDA_TRY(cusolverDnXsyevd_bufferSize(
       own.handle.get(), own.params.get(), mode(op.vectors), fill_mode(op.uplo), op.n, type,
       call.at(op.a), op.lda, real, call.at(op.w), type, &needed.device_bytes, &needed.host_bytes));

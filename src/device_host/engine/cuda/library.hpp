@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <initializer_list>
 #include <string>
+#include <utility>
 
 #include "device_host/engine/cuda/handles.hpp"
 #include "device_host/engine/cuda/launch.hpp"
@@ -47,6 +49,66 @@ class Services {
 
  protected:
   ~Services() = default;
+};
+
+/// What a half works in beside its operands: device memory of one queue, which only grows.
+class Workspace {
+ public:
+  /// Makes room for so many bytes, in the order of the stream: what still uses the old memory is
+  /// not disturbed. What stood there is lost. Errors: out_of_memory.
+  Result<void> reserve(const Services& services, Queue queue, std::size_t bytes) {
+    if (bytes <= bytes_) return {};
+    if (void* const old = memory_.release(); old != nullptr)
+      TROUPE_CUDA_TRY(cudaFreeAsync(old, services.stream(queue)));
+    bytes_ = 0;
+    auto reserved = services.reserve(queue, bytes);
+    if (!reserved) return reserved.error();
+    memory_ = std::move(*reserved);
+    bytes_ = bytes;
+    return {};
+  }
+  [[nodiscard]] void* get() const noexcept { return memory_.get(); }
+
+ private:
+  DeviceMemory memory_;
+  std::size_t bytes_ = 0;
+};
+
+/// Plans that are no longer cached, until what was queued with them has ended.
+template <class Plan>
+class RetiredPlans {
+ public:
+  /// The plan's last use has been queued on the stream.
+  Result<void> add(Plan plan, cudaStream_t stream) {
+    Event end;
+    TROUPE_CUDA_TRY(cudaEventCreateWithFlags(end.out(), cudaEventDisableTiming));
+    TROUPE_CUDA_TRY(cudaEventRecord(end.get(), stream));
+    retired_.push_back({std::move(end), std::move(plan)});
+    return {};
+  }
+  /// Destroys those that have ended; waits for one if there are too many. May block.
+  Result<void> destroy_ended() {
+    while (!retired_.empty()) {
+      const auto end = retired_.front().end.get();
+      auto status = cudaEventQuery(end);
+      if (status == cudaErrorNotReady) {
+        (void)cudaGetLastError();  // else a later call trips over it
+        if (retired_.size() < kMost) return {};
+        status = cudaEventSynchronize(end);
+      }
+      if (status != cudaSuccess) return failure(status, "cudaEventQuery");
+      retired_.pop_front();
+    }
+    return {};
+  }
+
+ private:
+  static constexpr std::size_t kMost = 32;
+  struct Retired {
+    Event end;
+    Plan plan;
+  };
+  std::deque<Retired> retired_;
 };
 
 /// "13.1.0", by a library's function that gives MAJOR_VERSION and its like.
