@@ -82,6 +82,10 @@ std::vector<Call> make_calls(Device& device) {
       {"rng.uniform f32", [=, &device] { device.rng().uniform(y, {.seed = 1}).get(); }});
   calls.push_back(
       {"vector.axpby f32", [=, &device] { device.vector().axpby(1.0f, x, 1.0f, y).get(); }});
+  const auto flags = zeros(std::int64_t{}, kVector);
+  calls.push_back({"primitives.select i64", [=, &device] {
+                     (void)primitives::on(device).select_nonzero(x, flags, OnFailure::report).get();
+                   }});
   const auto spd = zeros(double{}, 256 * 256);
   calls.push_back(
       {"solver.potrf f64 256", [=, &device] {

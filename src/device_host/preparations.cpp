@@ -136,8 +136,15 @@ void DeviceHost::run_preparation(Preparation& one) {
     return;
   }
   one.scratch = std::move(*scratch);
-  for (const auto region : {wire::kKindRegion, wire::kKindPinnedRegion})
-    one.addresses.set(region, one.scratch.get(), bytes);
+  one.addresses.set(wire::kKindRegion, one.scratch.get(), bytes);
+  // The cell is pinned memory here too: the first copy to such memory on a stream takes most of a
+  // millisecond.
+  one.addresses.set(wire::kKindPinnedRegion, engine_->scratch_cells(), Engine::kScratchCellBytes);
+  for (const auto& use : one.command.operands()) {
+    if (use.range->bytes == 0 || one.addresses.find(*use.range) != nullptr) continue;
+    one.outcome = Error{Errc::invalid, 0, std::string(use.name) + " has no place in a kind"};
+    return;
+  }
   one.outcome = engine_->run(one.command.info(), one.command.op(),
                              Call(one.lane, one.addresses, one.command.parts()));
   one.plans = engine_->take_new_plans(one.lane);

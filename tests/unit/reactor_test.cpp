@@ -110,6 +110,7 @@ class ScriptedEngine final : public Engine {
       delete[] memory;
     });
   }
+  std::byte* scratch_cells() override { return cells_.data(); }
   std::vector<std::vector<std::byte>> take_new_plans(Lane lane) override {
     std::vector<std::vector<std::byte>> made;
     script->change([&] {
@@ -155,6 +156,7 @@ class ScriptedEngine final : public Engine {
   static Error unsupported() { return {Errc::unsupported, 0, "no part of the test"}; }
   DeviceDescription description_{"scripted", "nothing", "", "", 0, -1, {}};
   std::vector<std::vector<std::byte>> memory_;
+  alignas(256) std::array<std::byte, kScratchCellBytes> cells_{};
 };
 
 template <Operation Op>

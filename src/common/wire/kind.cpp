@@ -36,18 +36,17 @@ std::uint64_t alignment_of(const Operand& range) {
 /// Gives operands their places, one behind another.
 class Layout {
  public:
-  void place(Operand& range, bool pinned) {
+  void place(Operand& range) {
     if (!range.present()) return;
     const auto before = range;
     auto known = std::find_if(placed_.begin(), placed_.end(),
                               [&](const auto& one) { return same_place(one.first, before); });
-    const auto region = pinned ? kKindPinnedRegion : kKindRegion;
     if (known == placed_.end()) {
       const auto start = (end_ + kAlignment - 1) / kAlignment * kAlignment;
       placed_.emplace_back(before, start + before.offset % kAlignment);
       known = std::prev(placed_.end());
     }
-    range = Operand{region, 0, 0, 0, known->second, before.bytes};
+    range = Operand{kKindRegion, 0, 0, 0, known->second, before.bytes};
     end_ = std::max(end_, known->second + before.bytes);
   }
 
@@ -95,10 +94,16 @@ std::vector<std::byte> kind_record(const Command& command) {
   alignas(8) std::array<std::byte, OperationInfo::kMaxBytes> op;
   std::memcpy(op.data(), command.op(), info.bytes);
   Layout layout;
-  for (const auto& operand : info.operands)
-    layout.place(info.operand(op.data(), operand), &operand == info.cell);
+  for (const auto& operand : info.operands) {
+    auto& range = info.operand(op.data(), operand);
+    if (&operand == info.cell) {
+      range = Operand{kKindPinnedRegion, 0, 0, 0, range.offset % kAlignment, range.bytes};
+    } else {
+      layout.place(range);
+    }
+  }
   std::vector<TailOperand> tail(command.tail().begin(), command.tail().end());
-  for (auto& part : tail) layout.place(part.range, false);
+  for (auto& part : tail) layout.place(part.range);
   const troupe::detail::CommandView view(info, {op.data(), info.bytes},
                                          {tail, command.parts().data});
   std::vector<std::byte> record(record_bytes(view));
@@ -108,8 +113,10 @@ std::vector<std::byte> kind_record(const Command& command) {
 
 std::uint64_t kind_bytes(const Command& kind) noexcept {
   std::uint64_t bytes = 0;
-  for (const auto& use : kind.operands())
-    bytes = std::max(bytes, use.range->offset + use.range->bytes);
+  for (const auto& use : kind.operands()) {
+    if (use.range->region == kKindRegion)
+      bytes = std::max(bytes, use.range->offset + use.range->bytes);
+  }
   return bytes;
 }
 

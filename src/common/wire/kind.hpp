@@ -11,8 +11,8 @@
 /// successor prepares by kind.
 namespace troupe::wire {
 
-/// Where the operands of a kind's record lie: one behind another from offset 0, the result cell
-/// among them. Of two numbers because only the region tells what is pinned.
+/// Where the operands of a kind's record lie, one behind another from offset 0; and where its
+/// result cell lies, at an offset below 256.
 inline constexpr std::uint32_t kKindRegion = kForeignRegion | 1;
 inline constexpr std::uint32_t kKindPinnedRegion = kPinnedRegion | kApartRegion | 1;
 
@@ -21,11 +21,11 @@ inline constexpr std::uint32_t kKindPinnedRegion = kPinnedRegion | kApartRegion 
 /// operands are aligned and whether they are the same.
 std::uint64_t kind_key(const Command& command) noexcept;
 
-/// The record of a command of that kind, whose operands lie in kKindRegion. Alignments up to 256
-/// bytes are kept, as is which operands are the same range.
+/// The record of a command of that kind, whose operands lie in kKindRegion, its cell apart.
+/// Alignments up to 256 bytes are kept, as is which operands are the same range.
 std::vector<std::byte> kind_record(const Command& command);
 
-/// The memory that the operands of such a record take, in bytes.
+/// The bytes of kKindRegion that the operands of such a record take.
 std::uint64_t kind_bytes(const Command& kind) noexcept;
 
 }  // namespace troupe::wire

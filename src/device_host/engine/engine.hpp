@@ -205,6 +205,9 @@ class Engine {
   /// queue has ended; let go of on the reactor's thread, once what uses it has ended. Errors:
   /// out_of_memory.
   virtual Result<std::shared_ptr<std::byte>> scratch_memory(Queue queue, std::uint64_t bytes) = 0;
+  /// kScratchCellBytes of pinned memory for result cells that nobody reads.
+  [[nodiscard]] virtual std::byte* scratch_cells() = 0;
+  static constexpr std::uint64_t kScratchCellBytes = 4096;
   /// A mark behind everything queued on the queue so far.
   virtual Result<Mark> mark(Queue queue) = 0;
   /// Lets the queue go on only after the mark is reached.

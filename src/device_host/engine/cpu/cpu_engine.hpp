@@ -55,6 +55,7 @@ class CpuEngine final
   std::vector<std::vector<std::byte>> take_new_plans(Lane lane) override;
   void adopt_plan(Lane lane, std::span<const std::byte> plan) override;
   Result<std::shared_ptr<std::byte>> scratch_memory(Queue queue, std::uint64_t bytes) override;
+  [[nodiscard]] std::byte* scratch_cells() override { return scratch_cells_.data(); }
   Result<Mark> mark(Queue queue) override;
   Result<void> wait(Queue queue, Mark mark) override;
   Result<bool> reached(Mark mark) override;
@@ -115,6 +116,7 @@ class CpuEngine final
   std::mutex loaded_mutex_;
   std::vector<std::unique_ptr<LibraryHalf>>
       loaded_;  ///< discarded ones too: work may refer to them
+  alignas(256) std::array<std::byte, kScratchCellBytes> scratch_cells_{};
   CompletionSignal signal_;
   std::vector<QueueMark> marks_;  // by id
   std::vector<std::uint32_t> free_marks_;

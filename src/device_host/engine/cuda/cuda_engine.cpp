@@ -48,6 +48,7 @@ Result<void> CudaEngine::start() {
     memory_use_.add("context", static_cast<std::int64_t>(*before - *after));
   TROUPE_CUDA_TRY(kernels::preload());
   TROUPE_CUDA_TRY(faults::preload());
+  TROUPE_CUDA_TRY(cudaMallocHost(scratch_cells_.out(), kScratchCellBytes));
   TROUPE_CUDA_TRY(make_stream(detour_, false));
   return marks_.start();
 }

@@ -65,6 +65,9 @@ class CudaEngine final
   std::vector<std::vector<std::byte>> take_new_plans(Lane lane) override;
   void adopt_plan(Lane lane, std::span<const std::byte> plan) override;
   Result<std::shared_ptr<std::byte>> scratch_memory(Queue queue, std::uint64_t bytes) override;
+  [[nodiscard]] std::byte* scratch_cells() override {
+    return static_cast<std::byte*>(scratch_cells_.get());
+  }
   Result<Mark> mark(Queue queue) override;
   Result<void> wait(Queue queue, Mark mark) override;
   Result<bool> reached(Mark mark) override;
@@ -136,6 +139,7 @@ class CudaEngine final
   MemoryUse memory_use_;
   std::atomic<bool> rdma_;  ///< cleared if slabs cannot be made for GPUDirect RDMA after all
 
+  HostMemory scratch_cells_;
   /// All detours share one: what takes a detour waits for nobody for long.
   Stream detour_;
   std::array<Stream, kLaneCount> streams_;  ///< the lanes' own
