@@ -28,6 +28,13 @@ inline Scalar factor_in(std::uint32_t region) {
 struct Sample {
   const OperationInfo* info;
   std::vector<std::byte> op;  ///< its bytes; what new gives is aligned
+  std::vector<TailOperand> tail;
+};
+/// An operation whose record has a tail.
+template <Operation Op>
+struct Tailed {
+  Op op;
+  std::vector<TailOperand> tail;
 };
 
 /// Those of all libraries.
@@ -36,25 +43,34 @@ std::vector<Sample>& samples();
 /// Makes operations samples; a library has one of it.
 class Samples {
  public:
-  template <Operation... Ops>
+  template <class... Ops>
   explicit Samples(const Ops&... ops) {
-    (add(info_of<Ops>, std::as_bytes(std::span(&ops, 1))), ...);
+    (add(ops), ...);
   }
 
  private:
-  static void add(const OperationInfo& info, std::span<const std::byte> op) {
-    samples().push_back({&info, {op.begin(), op.end()}});
+  template <Operation Op>
+  static void add(const Op& op) {
+    add(Tailed<Op>{op, {}});
+  }
+  template <Operation Op>
+  static void add(const Tailed<Op>& sample) {
+    const auto bytes = std::as_bytes(std::span(&sample.op, 1));
+    samples().push_back({&info_of<Op>, {bytes.begin(), bytes.end()}, sample.tail});
   }
 };
 
-template <Operation Op>
-Op sample_of() {
-  const auto found = std::find_if(samples().begin(), samples().end(), [](const Sample& sample) {
-    return sample.info->opcode == opcode_of<Op>;
+inline const Sample& sample_of(const OperationInfo& info) {
+  const auto found = std::find_if(samples().begin(), samples().end(), [&](const Sample& sample) {
+    return sample.info->opcode == info.opcode;
   });
   check(found != samples().end(), "an operation without a sample");
+  return *found;
+}
+template <Operation Op>
+Op sample_of() {
   Op op;
-  std::memcpy(&op, found->op.data(), sizeof op);
+  std::memcpy(&op, sample_of(info_of<Op>).op.data(), sizeof op);
   return op;
 }
 

@@ -31,26 +31,19 @@ using troupe::test::Sample;
 using troupe::test::sample_of;
 using troupe::test::samples;
 
-inline std::vector<TailOperand> some_tail() {
-  std::vector<TailOperand> tail(3);
-  for (std::uint32_t i = 0; i < 3; ++i)
-    tail[i] = {range_in(i + 1), i, i % 2 != 0 ? Access::write : Access::read};
-  return tail;
-}
-
 /// Inline bytes, for operations that have some.
 inline std::span<const std::byte> some_data(const OperationInfo& info) {
   alignas(8) static constexpr std::array<std::byte, 24> kData{};
   return std::span(kData).first(info.max_data != 0 ? kData.size() : 0);
 }
 
-/// The record of ticket 77, in epoch 9. `op`: aligned to 8.
+/// The record of ticket 77, in epoch 9, with the tail of the operation's sample. `op`: aligned
+/// to 8.
 inline std::vector<std::byte> record_of(const OperationInfo& info, std::span<const std::byte> op) {
   Recorder recorder;
-  const auto tail = !info.tail.empty() ? some_tail() : std::vector<TailOperand>{};
-  const auto outcome =
-      troupe::detail::submit(recorder, info, op, Parts(tail, some_data(info)), 9).wait();
-  check(outcome.ok(), "an operation that checks out is refused");
+  const Parts parts(sample_of(info).tail, some_data(info));
+  const auto outcome = troupe::detail::submit(recorder, info, op, parts, 9).wait();
+  check(outcome.ok(), outcome.ok() ? "" : outcome.error().message);
   return recorder.record;
 }
 template <Operation Op>

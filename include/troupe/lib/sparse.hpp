@@ -115,7 +115,7 @@ struct Spgemm {
   static constexpr Traits kTraits = {.repeatable = true, .blocking = true};
   /// The values of A, B and C, in any order; the tag is the Matrix. Or nothing, to count.
   static constexpr std::string_view kTail = "value";
-  enum Matrix : std::uint32_t { a, c, b };
+  enum Matrix : std::uint32_t { a, b, c };
 
   OpDType dtype;
   OpDType index_dtype;

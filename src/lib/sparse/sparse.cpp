@@ -85,7 +85,7 @@ Result<void> Spgemm::check_parts(const Parts& parts) const {
   auto checks = checker(*this);
   std::array<int, 3> given{};
   for (const auto& [range, matrix, access, unused] : parts.tail) {
-    checks.require(matrix <= b, "values of an unknown matrix");
+    checks.require(matrix <= c, "values of an unknown matrix");
     if (!checks.ok()) return checks.result();
     ++given[matrix];
     checks

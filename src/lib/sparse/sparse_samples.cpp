@@ -11,9 +11,12 @@ const Samples kSparseSamples{
     sparse::SpmvSell{DType::f64, DType::i32, 4, 4, 4, 8, 4, factor_in(1), factor_in(2), range_in(3),
                      range_in(4), range_in(5), range_in(6), range_in(7)},
     sparse::Gather{DType::f64, DType::i32, 4, 4, range_in(1), range_in(2), range_in(3)},
-    // Tests of records add the values, as a tail in regions 1 to 3: those of C are in 2.
-    sparse::Spgemm{DType::f64, DType::i32, OnFailure::report, 0, 4, 5, 6, 7, 8, 9, range_in(1),
-                   range_in(4), range_in(5), range_in(6), range_in(7), range_in(8), cell_in(9)}};
+    Tailed<sparse::Spgemm>{
+        {DType::f64, DType::i32, OnFailure::report, 0, 4, 5, 6, 7, 8, 9, range_in(1), range_in(4),
+         range_in(5), range_in(6), range_in(7), range_in(8), cell_in(9)},
+        {sparse::values_of(sparse::Spgemm::a, range_in(10)),
+         sparse::values_of(sparse::Spgemm::b, range_in(11)),
+         sparse::values_of(sparse::Spgemm::c, range_in(12))}}};
 
 }  // namespace
 }  // namespace troupe::test
