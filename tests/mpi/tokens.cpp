@@ -282,6 +282,17 @@ void token_remote(Context& c) {
   is(x, r * r * dot, "multiply and scal");
   c.world().barrier();
 
+  // A batch: its matrices stand in the record's tail.
+  const std::vector<RemoteRef<double>> as{rx.slice(0, 1), rx.slice(1, 1)},
+      cs{ry.slice(0, 1), ry.slice(1, 1)};
+  expect_code(c, remote.blas().gemm_batched(as, as, cs, {.m = 1, .n = 1, .k = 1}), Errc::ok,
+              "a remote command with a tail");
+  c.world().barrier();
+  const auto products = c.device().download(y.slice(0, 3));
+  const double square = r * r * dot * r * r * dot;
+  c.expect(products == std::vector<double>{square, square, sum}, "gemm_batched");
+  c.world().barrier();
+
   // What is wrong is found by the owner, or before.
   if (c.first()) {
     const RemoteRef<float> mistyped(there.x);

@@ -129,6 +129,30 @@ TEST(Replay, AResultShorterThanItsBufferMakesOnlyItself) {
   EXPECT_FALSE(fill.ready());
 }
 
+TEST(Replay, OperandsOfATailAreRenewedAsFarAsTheOperationSays) {
+  ReplayRig rig;
+  HostEnd host(rig.link);
+  const auto x = rig.operand(rig.add_buffer()), y = rig.operand(rig.add_buffer()),
+             z = rig.operand(rig.add_buffer()), w = rig.operand(rig.add_buffer());
+  const auto multiply = [&](std::int64_t m, const Operand& to) {
+    blas::GemmBatched op;
+    op.dtype = DType::f64;
+    op.m = op.lda = op.ldc = m;
+    op.n = op.k = op.ldb = op.batch = 1;
+    op.alpha = Scalar::of(1.0);
+    return detail::submit(
+        rig.port, op,
+        std::vector<TailOperand>{
+            {x, op.of_a, Access::read}, {x, op.of_b, Access::read}, {to, op.of_c, Access::write}});
+  };
+  const auto whole = multiply(8, y), reads_whole = rig.copy(y, w);
+  const auto half = multiply(4, z), reads_half = rig.copy(z, w);
+  host.take(4);
+  EXPECT_EQ(rig.port.move_to(make_link(2), kDead).resubmitted, 3u);
+  EXPECT_FALSE(whole.ready() || reads_whole.ready() || half.ready());
+  EXPECT_EQ(reads_half.wait().code(), Errc::device_lost) << "the other half is from before";
+}
+
 TEST(Replay, NeitherCollectivesNorOrderedFaultsRunAgain) {
   ReplayRig rig;
   HostEnd host(rig.link);

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <algorithm>
+#include <span>
+#include <vector>
+
 #include <troupe/lib/submit.hpp>
 
 /// BLAS level 1 to 3 (reference: https://www.netlib.org/blas). Column-major; increments and leading
@@ -138,8 +142,110 @@ struct Gemm {
   }
 };
 
-inline const Library kLibrary{&info_of<Axpy>, &info_of<Dot>,  &info_of<Nrm2>, &info_of<Scal>,
-                              &info_of<Copy>, &info_of<Gemv>, &info_of<Gemm>};
+/// C_i = alpha op(A_i) op(B_i) + beta C_i for `batch` triples of matrices, each as in Gemm.
+///
+/// Where they are: without a tail a, b and c hold all of them, the i-th `i * stride` elements from
+/// the start; strides of A and B may be 0. With a tail a, b and c are absent and the tail has the
+/// matrices, first all A, then all B, then all C; their tag is the Matrix.
+struct GemmBatched {
+  static constexpr std::string_view kName = "blas.gemm_batched";
+  static constexpr DTypes kDTypes = DTypes::reals();
+  static constexpr Traits kTraits = kComputes;
+  static constexpr std::string_view kTail = "matrix";
+  enum Matrix : std::uint32_t { of_a, of_b, of_c };
+
+  OpDType dtype;
+  Transpose transpose_a{}, transpose_b{};
+  std::int64_t m = 0, n = 0, k = 0, lda = 0, ldb = 0, ldc = 0;
+  std::int64_t batch = 0, stride_a = 0, stride_b = 0, stride_c = 0;
+  Scalar alpha, beta;
+  Operand a, b, c;
+
+  static constexpr auto kOperands = std::tuple{
+      read("alpha", &GemmBatched::alpha), read("beta", &GemmBatched::beta),
+      read("a", &GemmBatched::a), read("b", &GemmBatched::b), update("c", &GemmBatched::c)};
+  Result<void> check() const;
+  Result<void> check_parts(const Parts& parts) const;
+  /// What a C in the tail is.
+  [[nodiscard]] Access access_of_c() const noexcept {
+    return beta.is_zero(dtype) ? Access::write : Access::update;
+  }
+  [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
+    return &range == &c ? access_of_c() : declared;
+  }
+  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
+    return batch == 1 || stride_c == m * n ? static_cast<std::uint64_t>(batch) * bytes_of_c() : 0;
+  }
+  [[nodiscard]] std::uint64_t tail_written(const TailOperand&) const noexcept {
+    return bytes_of_c();
+  }
+
+ private:
+  /// Of one C if it has no gaps, else 0.
+  [[nodiscard]] std::uint64_t bytes_of_c() const noexcept {
+    return ldc == m ? static_cast<std::uint64_t>(m * n) * size_of(dtype) : 0;
+  }
+};
+
+/// C_i = alpha op(A_i) op(B_i) + beta C_i for `batch` triples of matrices that lie anywhere in a, b
+/// and c: `offsets` has 3 * batch elements, how many elements from the start of a each A begins,
+/// then the same of B and of C. Two C that overlap get undefined contents. `outside` tells how many
+/// offsets lie outside of their operand: where there are any the command fails with
+/// Errc::invalid, and c goes stale.
+struct GemmIndexed {
+  static constexpr std::string_view kName = "blas.gemm_indexed";
+  static constexpr DTypes kDTypes = DTypes::reals();
+  static constexpr Traits kTraits = {.repeatable = true};
+
+  OpDType dtype;
+  Transpose transpose_a{}, transpose_b{};
+  std::int64_t m = 0, n = 0, k = 0, lda = 0, ldb = 0, ldc = 0, batch = 0;
+  Scalar alpha, beta;
+  Operand a, b, c;
+  Operand offsets;  ///< std::int64_t
+  Operand outside;  ///< std::int64_t
+
+  static constexpr auto kOperands = std::tuple{read("alpha", &GemmIndexed::alpha),
+                                               read("beta", &GemmIndexed::beta),
+                                               read("a", &GemmIndexed::a),
+                                               read("b", &GemmIndexed::b),
+                                               update("c", &GemmIndexed::c),
+                                               read("offsets", &GemmIndexed::offsets),
+                                               write("outside", &GemmIndexed::outside)};
+  static constexpr auto kCell = &GemmIndexed::outside;
+  Result<void> check() const;
+  [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
+  [[nodiscard]] std::uint64_t written(const Operand& range) const noexcept {
+    return &range == &outside ? sizeof(std::int64_t) : 0;
+  }
+};
+
+/// How many elements a column-major matrix spans, gaps between columns included.
+constexpr std::int64_t span_of(std::int64_t rows, std::int64_t columns,
+                               std::int64_t leading) noexcept {
+  return rows == 0 || columns == 0 ? 0 : (columns - 1) * leading + rows;
+}
+/// The same of A, B and C of an operation like Gemm.
+template <class Op>
+constexpr std::array<std::int64_t, 3> spans_of(const Op& op) noexcept {
+  const bool plain_a = op.transpose_a == Transpose::no, plain_b = op.transpose_b == Transpose::no;
+  return {span_of(plain_a ? op.m : op.k, plain_a ? op.k : op.m, op.lda),
+          span_of(plain_b ? op.k : op.n, plain_b ? op.n : op.k, op.ldb),
+          span_of(op.m, op.n, op.ldc)};
+}
+
+/// The largest offsets that GemmIndexed takes of A, B and C, in elements.
+constexpr std::array<std::int64_t, 3> last_offsets(const GemmIndexed& op) noexcept {
+  const auto spans = spans_of(op);
+  const auto room = [&op](const Operand& operand) {
+    return static_cast<std::int64_t>(operand.bytes / size_of(op.dtype));
+  };
+  return {room(op.a) - spans[0], room(op.b) - spans[1], room(op.c) - spans[2]};
+}
+
+inline const Library kLibrary{&info_of<Axpy>, &info_of<Dot>,         &info_of<Nrm2>,
+                              &info_of<Scal>, &info_of<Copy>,        &info_of<Gemv>,
+                              &info_of<Gemm>, &info_of<GemmBatched>, &info_of<GemmIndexed>};
 
 }  // namespace troupe::blas
 
@@ -155,6 +261,12 @@ struct GemmOptions {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t lda = 0, ldb = 0, ldc = 0;  ///< 0: the number of rows of A, B, C as stored
   blas::Transpose transpose_a = blas::Transpose::no, transpose_b = blas::Transpose::no;
+};
+
+/// How many matrices a batch has, and how many elements lie from one to the next.
+struct BatchOptions {
+  std::int64_t batch = 0;
+  std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;
 };
 
 /// Dense linear algebra of one device; from `device.blas()`. Results of reductions go to device
@@ -214,17 +326,66 @@ class BasicBlas {
   template <Real T>
   Future<void> gemm(const Ref<T>& a, const Ref<T>& b, const Ref<T>& c, const GemmOptions& shape,
                     Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
-    const auto rows_a = shape.transpose_a == blas::Transpose::no ? shape.m : shape.k;
-    const auto rows_b = shape.transpose_b == blas::Transpose::no ? shape.k : shape.n;
-    return detail::submit(
-        *submitter_,
-        blas::Gemm{dtype_of<T>, shape.transpose_a, shape.transpose_b, shape.m, shape.n, shape.k,
-                   shape.lda != 0 ? shape.lda : rows_a, shape.ldb != 0 ? shape.ldb : rows_b,
-                   shape.ldc != 0 ? shape.ldc : shape.m, alpha.wire(), beta.wire(), a.operand(),
-                   b.operand(), c.operand()});
+    auto op = of_shape<blas::Gemm>(dtype_of<T>, shape, alpha.wire(), beta.wire());
+    op.a = a.operand(), op.b = b.operand(), op.c = c.operand();
+    return detail::submit(*submitter_, op);
+  }
+  /// C_i = alpha op(A_i) op(B_i) + beta C_i, the i-th matrix i strides from the start of a, b, c.
+  template <Real T>
+  Future<void> gemm_batched(const Ref<T>& a, const Ref<T>& b, const Ref<T>& c,
+                            const GemmOptions& shape, const BatchOptions& batch,
+                            Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
+    auto op = of_shape<blas::GemmBatched>(dtype_of<T>, shape, alpha.wire(), beta.wire());
+    op.batch = batch.batch;
+    op.stride_a = batch.stride_a, op.stride_b = batch.stride_b, op.stride_c = batch.stride_c;
+    op.a = a.operand(), op.b = b.operand(), op.c = c.operand();
+    return detail::submit(*submitter_, op);
+  }
+  /// C_i = alpha op(A_i) op(B_i) + beta C_i, each matrix a buffer, or a part of one. At most 1365.
+  template <Real T>
+  Future<void> gemm_batched(std::type_identity_t<std::span<const Ref<T>>> a,
+                            std::type_identity_t<std::span<const Ref<T>>> b,
+                            const std::vector<Ref<T>>& c, const GemmOptions& shape,
+                            Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
+    auto op = of_shape<blas::GemmBatched>(dtype_of<T>, shape, alpha.wire(), beta.wire());
+    op.batch = static_cast<std::int64_t>(c.size());
+    std::vector<TailOperand> tail;
+    tail.reserve(a.size() + b.size() + c.size());
+    for (const auto& one : a) tail.push_back({one.operand(), op.of_a, Access::read});
+    for (const auto& one : b) tail.push_back({one.operand(), op.of_b, Access::read});
+    for (const auto& one : c) tail.push_back({one.operand(), op.of_c, op.access_of_c()});
+    return detail::submit(*submitter_, op, tail);
+  }
+  /// See blas::GemmIndexed; the batch is as large as `offsets` is long, by three.
+  template <Real T>
+  Future<void> gemm_indexed(const Ref<T>& a, const Ref<T>& b, const Ref<T>& c,
+                            const Ref<std::int64_t>& offsets, const GemmOptions& shape,
+                            Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
+    auto op = of_shape<blas::GemmIndexed>(dtype_of<T>, shape, alpha.wire(), beta.wire());
+    op.batch = offsets.length() / 3;
+    op.a = a.operand(), op.b = b.operand(), op.c = c.operand(), op.offsets = offsets.operand();
+    return detail::submit_for_value<std::int64_t>(*submitter_, op).then([](std::int64_t) {});
   }
 
  private:
+  /// All but the operands and the batch.
+  template <class Op>
+  static Op of_shape(DType dtype, const GemmOptions& shape, const Scalar& alpha,
+                     const Scalar& beta) {
+    Op op;
+    op.dtype = dtype;
+    op.transpose_a = shape.transpose_a, op.transpose_b = shape.transpose_b;
+    op.m = shape.m, op.n = shape.n, op.k = shape.k;
+    const auto leading = [](std::int64_t given, std::int64_t rows) {
+      return given != 0 ? given : std::max<std::int64_t>(1, rows);
+    };
+    op.lda = leading(shape.lda, shape.transpose_a == blas::Transpose::no ? shape.m : shape.k);
+    op.ldb = leading(shape.ldb, shape.transpose_b == blas::Transpose::no ? shape.k : shape.n);
+    op.ldc = leading(shape.ldc, shape.m);
+    op.alpha = alpha, op.beta = beta;
+    return op;
+  }
+
   detail::Submitter* submitter_;
 };
 

@@ -41,6 +41,7 @@
 ///
 ///     Access access(const Operand&, Access declared) const;  // beta = 0: write, not update
 ///     std::uint64_t written(const Operand&) const;  // bytes surely overwritten, from its start
+///     std::uint64_t tail_written(const TailOperand&) const;  // the same of one in the tail
 ///     Lane lane() const;                            // where it is not its library's
 ///     Agreement agreement() const;                  // collectives: what all ranks say alike
 ///     Result<void> check_world(int rank, int size) const;  // collectives: against the world

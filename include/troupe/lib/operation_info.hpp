@@ -45,6 +45,7 @@ struct OperationInfo {
   Lane (*lane)(const std::byte* op) = nullptr;  ///< nullptr: that of its library
   Access (*access)(const std::byte* op, const OperandInfo& operand) = nullptr;
   std::uint64_t (*written)(const std::byte* op, const OperandInfo& operand) = nullptr;
+  std::uint64_t (*tail_written)(const std::byte* op, const TailOperand& operand) = nullptr;
   /// Which operand is its result cell, a few bytes of pinned memory; nullptr: it has none.
   const OperandInfo* cell = nullptr;
   /// Whether the contents of the cell of a command that has ended mean that it has failed; nullptr:
@@ -187,6 +188,13 @@ constexpr OperationInfo make_info() {
   info.written = [](const std::byte* op, const OperandInfo& operand) -> std::uint64_t {
     if constexpr (requires(const Operand& range) { as<Op>(op).written(range); }) {
       return as<Op>(op).written(as<Operand>(op + operand.offset));
+    } else {
+      return 0;
+    }
+  };
+  info.tail_written = [](const std::byte* op, const TailOperand& operand) -> std::uint64_t {
+    if constexpr (requires { as<Op>(op).tail_written(operand); }) {
+      return as<Op>(op).tail_written(operand);
     } else {
       return 0;
     }

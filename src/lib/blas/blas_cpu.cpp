@@ -5,6 +5,8 @@
 #include <cmath>
 #include <initializer_list>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include <troupe/lib/blas.hpp>
 
@@ -43,8 +45,18 @@ CBLAS_TRANSPOSE flag(blas::Transpose transpose) {
   return transpose == blas::Transpose::no ? CblasNoTrans : CblasTrans;
 }
 
-class Blas final : public LibraryHalfOf<Blas, blas::Axpy, blas::Dot, blas::Nrm2, blas::Scal,
-                                        blas::Copy, blas::Gemv, blas::Gemm> {
+/// One product of an operation like Gemm.
+template <class T, class Op>
+void multiply(const Op& op, T alpha, const T* a, const T* b, T beta, T* c) {
+  select<T>(cblas_sgemm, cblas_dgemm)(CblasColMajor, flag(op.transpose_a), flag(op.transpose_b),
+                                      static_cast<int>(op.m), static_cast<int>(op.n),
+                                      static_cast<int>(op.k), alpha, a, static_cast<int>(op.lda), b,
+                                      static_cast<int>(op.ldb), beta, c, static_cast<int>(op.ldc));
+}
+
+class Blas final
+    : public LibraryHalfOf<Blas, blas::Axpy, blas::Dot, blas::Nrm2, blas::Scal, blas::Copy,
+                           blas::Gemv, blas::Gemm, blas::GemmBatched, blas::GemmIndexed> {
  public:
   [[nodiscard]] Versions versions() const override {
     return {{"OpenBLAS", ::openblas_get_config()}};
@@ -59,6 +71,8 @@ class Blas final : public LibraryHalfOf<Blas, blas::Axpy, blas::Dot, blas::Nrm2,
   Result<void> run(const blas::Copy& op, const Call& call);
   Result<void> run(const blas::Gemv& op, const Call& call);
   Result<void> run(const blas::Gemm& op, const Call& call);
+  Result<void> run(const blas::GemmBatched& op, const Call& call);
+  Result<void> run(const blas::GemmIndexed& op, const Call& call);
 
  private:
   Services& services_;
@@ -160,14 +174,53 @@ Result<void> Blas::run(const blas::Gemm& op, const Call& call) {
   if (auto fits = require_int({op.m, op.n, op.k, op.lda, op.ldb, op.ldc}); !fits) return fits;
   return with_real(op.dtype, [&](auto zero) {
     using T = decltype(zero);
-    return services_.submit(call, [op, alpha = Factor<T>(op.alpha, call),
-                                   beta = Factor<T>(op.beta, call), a = call.at<const T>(op.a),
-                                   b = call.at<const T>(op.b), c = call.at<T>(op.c)] {
-      select<T>(cblas_sgemm, cblas_dgemm)(
-          CblasColMajor, flag(op.transpose_a), flag(op.transpose_b), static_cast<int>(op.m),
-          static_cast<int>(op.n), static_cast<int>(op.k), alpha.get(), a, static_cast<int>(op.lda),
-          b, static_cast<int>(op.ldb), beta.get(), c, static_cast<int>(op.ldc));
-    });
+    return services_.submit(
+        call, [op, alpha = Factor<T>(op.alpha, call), beta = Factor<T>(op.beta, call),
+               a = call.at<const T>(op.a), b = call.at<const T>(op.b),
+               c = call.at<T>(op.c)] { multiply(op, alpha.get(), a, b, beta.get(), c); });
+  });
+}
+
+Result<void> Blas::run(const blas::GemmBatched& op, const Call& call) {
+  if (auto fits = require_int({op.m, op.n, op.k, op.lda, op.ldb, op.ldc}); !fits) return fits;
+  return with_real(op.dtype, [&]<class T>(T) {
+    std::vector<T*> matrices;
+    for (const auto& part : call.tail()) matrices.push_back(call.at<T>(part.range));
+    return services_.submit(
+        call, [op, matrices = std::move(matrices), alpha = Factor<T>(op.alpha, call),
+               beta = Factor<T>(op.beta, call), a = call.at<const T>(op.a),
+               b = call.at<const T>(op.b), c = call.at<T>(op.c)] {
+          const auto count = static_cast<std::size_t>(op.batch);
+          const T one = alpha.get(), other = beta.get();
+          for (std::size_t i = 0; i < matrices.size() / 3; ++i)
+            multiply(op, one, matrices[i], matrices[count + i], other, matrices[2 * count + i]);
+          if (!matrices.empty()) return;
+          for (std::int64_t i = 0; i < op.batch; ++i) {
+            multiply(op, one, a + i * op.stride_a, b + i * op.stride_b, other, c + i * op.stride_c);
+          }
+        });
+  });
+}
+
+Result<void> Blas::run(const blas::GemmIndexed& op, const Call& call) {
+  if (auto fits = require_int({op.m, op.n, op.k, op.lda, op.ldb, op.ldc}); !fits) return fits;
+  return with_real(op.dtype, [&]<class T>(T) {
+    return services_.submit(
+        call, [op, alpha = Factor<T>(op.alpha, call), beta = Factor<T>(op.beta, call),
+               a = call.at<const T>(op.a), b = call.at<const T>(op.b), c = call.at<T>(op.c),
+               offsets = call.at<const std::int64_t>(op.offsets),
+               outside = call.at<std::int64_t>(op.outside)] {
+          const auto last = blas::last_offsets(op);
+          *outside = 0;
+          for (std::int64_t i = 0; i < 3 * op.batch; ++i)
+            *outside += offsets[i] < 0 || offsets[i] > last[static_cast<std::size_t>(i / op.batch)];
+          if (*outside != 0) return;
+          const T one = alpha.get(), other = beta.get();
+          for (std::int64_t i = 0; i < op.batch; ++i) {
+            multiply(op, one, a + offsets[i], b + offsets[op.batch + i], other,
+                     c + offsets[2 * op.batch + i]);
+          }
+        });
   });
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include <troupe/lib/blas.hpp>
 
@@ -35,6 +36,8 @@ struct Cublas<float> {
   static constexpr auto copy = cublasScopy_64;
   static constexpr auto gemv = cublasSgemv_64;
   static constexpr auto gemm = cublasSgemm_64;
+  static constexpr auto gemm_strided = cublasSgemmStridedBatched_64;
+  static constexpr auto gemm_batched = cublasSgemmBatched_64;
 };
 template <>
 struct Cublas<double> {
@@ -45,6 +48,8 @@ struct Cublas<double> {
   static constexpr auto copy = cublasDcopy_64;
   static constexpr auto gemv = cublasDgemv_64;
   static constexpr auto gemm = cublasDgemm_64;
+  static constexpr auto gemm_strided = cublasDgemmStridedBatched_64;
+  static constexpr auto gemm_batched = cublasDgemmBatched_64;
 };
 
 cublasOperation_t operation(blas::Transpose transpose) {
@@ -56,8 +61,9 @@ std::int64_t leading(std::int64_t dimension) {
   return std::max<std::int64_t>(1, dimension);
 }
 
-class Blas final : public LibraryHalfOf<Blas, blas::Axpy, blas::Dot, blas::Nrm2, blas::Scal,
-                                        blas::Copy, blas::Gemv, blas::Gemm> {
+class Blas final
+    : public LibraryHalfOf<Blas, blas::Axpy, blas::Dot, blas::Nrm2, blas::Scal, blas::Copy,
+                           blas::Gemv, blas::Gemm, blas::GemmBatched, blas::GemmIndexed> {
  public:
   explicit Blas(Services& services) : services_(services) {}
   [[nodiscard]] Versions versions() const override {
@@ -71,16 +77,22 @@ class Blas final : public LibraryHalfOf<Blas, blas::Axpy, blas::Dot, blas::Nrm2,
   Result<void> run(const blas::Copy& op, const Call& call);
   Result<void> run(const blas::Gemv& op, const Call& call);
   Result<void> run(const blas::Gemm& op, const Call& call);
+  Result<void> run(const blas::GemmBatched& op, const Call& call);
+  Result<void> run(const blas::GemmIndexed& op, const Call& call);
 
  private:
   struct State {
     DeviceMemory workspace;
+    Workspace addresses;  ///< of a batch's matrices
     BlasHandle handle;
     ScalarsAt scalars = ScalarsAt::host;
   };
   [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
   /// The handle of an open queue, told where the factors of the next call are.
   Result<cublasHandle_t> handle_at(Queue queue, ScalarsAt where);
+  /// Multiplies the matrices at addresses in device memory: all A, all B, all C.
+  template <class T, class Op>
+  Result<void> multiply(const Op& op, const Call& call, void* addresses);
   Result<void> warm_up(Queue queue);
   Result<void> warm_up(DType dtype, const Operand& matrix, const Call& call);
 
@@ -244,6 +256,70 @@ Result<void> Blas::run(const blas::Gemm& op, const Call& call) {
                                     factors[1], call.at<T>(op.c), leading(op.ldc)));
     return {};
   });
+}
+
+template <class T, class Op>
+Result<void> Blas::multiply(const Op& op, const Call& call, void* addresses) {
+  Factors<T> factors;
+  TROUPE_CUDA_PROPAGATE(factors.resolve(services_, call, {&op.alpha, &op.beta}));
+  const auto handle = handle_at(call.queue(), factors.where());
+  if (!handle) return handle.error();
+  auto** const matrices = static_cast<T**>(addresses);
+  TROUPE_CUDA_TRY(Cublas<T>::gemm_batched(
+      *handle, operation(op.transpose_a), operation(op.transpose_b), op.m, op.n, op.k, factors[0],
+      matrices, leading(op.lda), matrices + op.batch, leading(op.ldb), factors[1],
+      matrices + 2 * op.batch, leading(op.ldc), op.batch));
+  return {};
+}
+
+Result<void> Blas::run(const blas::GemmBatched& op, const Call& call) {
+  if (op.m == 0 || op.n == 0 || op.batch == 0) return {};
+  return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
+    if (!call.tail().empty()) {
+      auto& addresses = state(call.queue()).addresses;
+      TROUPE_CUDA_PROPAGATE(
+          addresses.reserve(services_, call.queue(), call.tail().size() * sizeof(void*)));
+      std::vector<void*> matrices;
+      for (const auto& part : call.tail()) matrices.push_back(call.at(part.range));
+      TROUPE_CUDA_PROPAGATE(
+          services_.write_addresses(call.queue(), static_cast<void**>(addresses.get()), matrices));
+      return multiply<T>(op, call, addresses.get());
+    }
+    Factors<T> factors;
+    TROUPE_CUDA_PROPAGATE(factors.resolve(services_, call, {&op.alpha, &op.beta}));
+    const auto handle = handle_at(call.queue(), factors.where());
+    if (!handle) return handle.error();
+    TROUPE_CUDA_TRY(Cublas<T>::gemm_strided(
+        *handle, operation(op.transpose_a), operation(op.transpose_b), op.m, op.n, op.k, factors[0],
+        call.at<const T>(op.a), leading(op.lda), op.stride_a, call.at<const T>(op.b),
+        leading(op.ldb), op.stride_b, factors[1], call.at<T>(op.c), leading(op.ldc), op.stride_c,
+        op.batch));
+    return {};
+  });
+}
+
+Result<void> Blas::run(const blas::GemmIndexed& op, const Call& call) {
+  auto& memory = state(call.queue()).addresses;
+  const auto stream = services_.stream(call.queue());
+  const auto count = static_cast<std::size_t>(op.batch);
+  TROUPE_CUDA_PROPAGATE(
+      memory.reserve(services_, call.queue(), sizeof(std::int64_t) + 3 * count * sizeof(void*)));
+  auto* const outside = static_cast<std::int64_t*>(memory.get());
+  auto** const addresses = reinterpret_cast<void**>(outside + 1);
+  TROUPE_CUDA_TRY(cudaMemsetAsync(outside, 0, sizeof *outside, stream));
+  const Operand* const operands[] = {&op.a, &op.b, &op.c};
+  const auto last = blas::last_offsets(op);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const kernels::Places places{call.at(*operands[i]), size_of(op.dtype),
+                                 call.at<const std::int64_t>(op.offsets) + i * count, last[i]};
+    TROUPE_CUDA_PROPAGATE(
+        services_.write_addresses(call.queue(), addresses + i * count, places, op.batch, outside));
+  }
+  TROUPE_CUDA_TRY(
+      cudaMemcpyAsync(call.at(op.outside), outside, sizeof *outside, cudaMemcpyDefault, stream));
+  if (op.m == 0 || op.n == 0 || op.batch == 0) return {};
+  return for_real(op.dtype,
+                  [&]<class T>(T) -> Result<void> { return multiply<T>(op, call, addresses); });
 }
 
 }  // namespace

@@ -70,6 +70,11 @@ bool ReplayPlan::runs_again(const wire::Command& command) {
     const auto written = info.written(command.op(), operand);
     renewed_.add(range.region, range.offset, std::min(range.bytes, written));
   }
+  for (const auto& part : command.tail()) {
+    if (part.access != Access::write) continue;
+    const auto written = info.tail_written(command.op(), part);
+    renewed_.add(part.range.region, part.range.offset, std::min(part.range.bytes, written));
+  }
   return true;
 }
 

@@ -56,7 +56,14 @@ Result<Future<void>> submit_named(std::span<const std::byte> record, int rank,
     if (!named) return named.error();
     range = *named;
   }
-  return detail::submit(submitter, info, std::span(here).first(info.bytes));
+  std::vector<TailOperand> tail(command.tail().begin(), command.tail().end());
+  for (auto& part : tail) {
+    auto named = translated(part.range, rank, port);
+    if (!named) return named.error();
+    part.range = *named;
+  }
+  return detail::submit(submitter, info, std::span(here).first(info.bytes),
+                        {tail, command.parts().data});
 }
 
 TokenActor::TokenActor(TokenParts* parts)

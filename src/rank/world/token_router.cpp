@@ -52,12 +52,18 @@ class TokenRouter::Remote final : public detail::Submitter {
       return failed(port, {Errc::peer_lost, 0,
                            "there is no rank " + std::to_string(rank_.value) + " in the world"});
     }
-    for (const auto& use : command.uses()) {
-      if (use.range->region != (kTokenRegion | static_cast<std::uint32_t>(owner_)))
-        return failed(port, {Errc::invalid, 0,
-                             "operand " + std::string(use.name) + " of a command for rank " +
-                                 std::to_string(owner_) + " does not lie there"});
-    }
+    const auto lies_there = [this](const Operand& range) {
+      return range.region == (kTokenRegion | static_cast<std::uint32_t>(owner_));
+    };
+    auto elsewhere = std::string_view();
+    for (const auto& use : command.uses())
+      if (!lies_there(*use.range)) elsewhere = use.name;
+    for (const auto& part : command.tail)
+      if (!lies_there(part.range)) elsewhere = command.info->tail;
+    if (!elsewhere.empty())
+      return failed(port, {Errc::invalid, 0,
+                           "operand " + std::string(elsewhere) + " of a command for rank " +
+                               std::to_string(owner_) + " does not lie there"});
     std::vector<std::byte> record(wire::record_bytes(command));
     if (record.size() > kMaxTokenPayload)
       return failed(port,

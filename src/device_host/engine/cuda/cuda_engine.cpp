@@ -122,6 +122,26 @@ cudaStream_t CudaEngine::stream(Queue queue) const {
   return state.stream;
 }
 
+Result<void> CudaEngine::write_addresses(Queue queue, void** destination,
+                                         std::span<void* const> addresses) const {
+  for (std::size_t at = 0; at < addresses.size(); at += kernels::kAddresses) {
+    kernels::Addresses some{};
+    const auto count = std::min(kernels::kAddresses, addresses.size() - at);
+    std::copy_n(addresses.begin() + static_cast<std::ptrdiff_t>(at), count, some.address);
+    TROUPE_CUDA_TRY(kernels::write_addresses(launch(queue), destination + at, some, count));
+  }
+  return {};
+}
+
+Result<void> CudaEngine::write_addresses(Queue queue, void** destination,
+                                         const kernels::Places& places, std::int64_t count,
+                                         std::int64_t* outside) const {
+  TROUPE_CUDA_TRY(kernels::write_addresses(launch(queue), destination, places,
+                                           static_cast<std::uint64_t>(count),
+                                           reinterpret_cast<unsigned long long*>(outside)));
+  return {};
+}
+
 Result<void> CudaEngine::open_queue(Queue queue) {
   enter();
   const bool own = queue.lane < Lane::first_library;

@@ -109,6 +109,10 @@ class CudaEngine final
   }
   Result<void> fill(Queue queue, void* destination, const std::array<std::uint8_t, 16>& pattern,
                     std::size_t size, std::uint64_t count) const override;
+  Result<void> write_addresses(Queue queue, void** destination,
+                               std::span<void* const> addresses) const override;
+  Result<void> write_addresses(Queue queue, void** destination, const kernels::Places& places,
+                               std::int64_t count, std::int64_t* outside) const override;
 
   // As the library of its own lanes.
   Result<void> open(Queue queue) override;

@@ -24,10 +24,37 @@ __global__ void fill_kernel(std::uint8_t* start, unsigned head_bytes, std::uint6
   }
 }
 
+__global__ void addresses_kernel(void** destination, Addresses addresses, unsigned count) {
+  if (threadIdx.x < count) destination[threadIdx.x] = addresses.address[threadIdx.x];
+}
+static_assert(kAddresses == kThreads, "an address a thread");
+
+__global__ void places_kernel(void** destination, Places places, std::uint64_t count,
+                              unsigned long long* outside) {
+  for (auto i = first_index(); i < count; i += index_step()) {
+    const auto offset = places.offsets[i];
+    const bool inside = offset >= 0 && offset <= places.last;
+    if (!inside) atomicAdd(outside, 1ull);
+    destination[i] =
+        places.base + (inside ? static_cast<std::uint64_t>(offset) * places.element : 0);
+  }
+}
+
 }  // namespace
 
 cudaError_t preload() {
-  return load_all(fill_kernel);
+  return load_all(fill_kernel, addresses_kernel, places_kernel);
+}
+
+cudaError_t write_addresses(const Launch& launch, void** destination, const Addresses& addresses,
+                            std::size_t count) {
+  return queue(launch, 1, addresses_kernel, destination, addresses, count);
+}
+
+cudaError_t write_addresses(const Launch& launch, void** destination, const Places& places,
+                            std::uint64_t count, unsigned long long* outside) {
+  if (count == 0) return cudaSuccess;
+  return queue(launch, count, places_kernel, destination, places, count, outside);
 }
 
 cudaError_t fill(const Launch& launch, void* destination,

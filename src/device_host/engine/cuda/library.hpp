@@ -8,10 +8,12 @@
 #include <cstring>
 #include <deque>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "device_host/engine/cuda/handles.hpp"
+#include "device_host/engine/cuda/kernels.hpp"
 #include "device_host/engine/cuda/launch.hpp"
 #include "device_host/engine/cuda/status.hpp"
 #include "device_host/engine/library.hpp"
@@ -34,6 +36,15 @@ class Services {
   virtual Result<void> fill(Queue queue, void* destination,
                             const std::array<std::uint8_t, 16>& pattern, std::size_t size,
                             std::uint64_t count) const = 0;
+
+  /// Queues what writes the addresses of a batch's operands to device memory.
+  virtual Result<void> write_addresses(Queue queue, void** destination,
+                                       std::span<void* const> addresses) const = 0;
+  /// The same of `count` operands that lie in one buffer; adds those that do not to *outside, in
+  /// device memory.
+  virtual Result<void> write_addresses(Queue queue, void** destination,
+                                       const kernels::Places& places, std::int64_t count,
+                                       std::int64_t* outside) const = 0;
 
   /// For the launch of a kernel.
   [[nodiscard]] kernels::Launch launch(Queue queue) const {
