@@ -9,11 +9,7 @@ namespace troupe::test {
 namespace {
 
 template <class Pair>
-class SparseOps : public ::testing::Test {
- protected:
-  /// Drops the error of an earlier test.
-  void SetUp() override { (void)device().take_error(); }
-};
+class SparseOps : public ::testing::Test {};
 using RealsAndIndices =
     ::testing::Types<std::pair<float, std::int32_t>, std::pair<float, std::int64_t>,
                      std::pair<double, std::int32_t>, std::pair<double, std::int64_t>>;
