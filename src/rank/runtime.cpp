@@ -36,21 +36,26 @@ rank::TokenPath token_path(const std::string& name) {
                              : rank::TokenPath::peer_or_network;
 }
 
-/// Whether all ranks have the same operations as rank 0. Errors: invalid.
+/// Whether this rank's libraries of operations are those of all others. Errors: invalid.
 Result<void> compare_libraries(const rank::MpiSession& mpi) {
   const auto own = wire::library_stamps();
   std::string text(sizeof(wire::LibraryStamps), '\0');
   if (own.ok()) std::memcpy(text.data(), own->data(), text.size());
-  const auto of_rank_0 = mpi.everyone().gather_text(text).front();
+  const auto of_ranks = mpi.everyone().gather_text(text);
   if (!own) return own.error();
-  wire::LibraryStamps stamps;
-  if (of_rank_0.size() != sizeof stamps) {
-    return Error{
-        Errc::invalid, 0,
-        "rank " + std::to_string(mpi.rank()) + " and rank 0 are of different versions of troupe"};
+  const auto name = [](std::size_t rank) { return "rank " + std::to_string(rank); };
+  const auto self = name(static_cast<std::size_t>(mpi.rank()));
+  for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    if (of_ranks[rank] == text) continue;
+    wire::LibraryStamps stamps;
+    if (of_ranks[rank].size() != sizeof stamps) {
+      return Error{Errc::invalid, 0,
+                   self + " and " + name(rank) + " are of different versions of troupe"};
+    }
+    std::memcpy(stamps.data(), of_ranks[rank].data(), sizeof stamps);
+    if (auto alike = wire::compare_stamps(stamps, self, name(rank)); !alike) return alike;
   }
-  std::memcpy(stamps.data(), of_rank_0.data(), sizeof stamps);
-  return wire::compare_stamps(stamps, "rank " + std::to_string(mpi.rank()), "rank 0");
+  return {};
 }
 
 /// Two ranks of this node on one GPU: Slurm or CUDA_VISIBLE_DEVICES gave them the same, or there

@@ -10,7 +10,7 @@
 #include "common/wire/record.hpp"
 #include "fuzz.hpp"
 #include "rank/device/buffer_table.hpp"
-#include "rank/world/token_message.hpp"
+#include "rank/world/token_execute.hpp"
 #include "unit/sound_operations.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -32,8 +32,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return range;
   };
   (void)translated(packet->head.range);
+  const auto record = troupe::rank::record_of(*packet, 1);
   troupe::wire::Command command;
-  if (!command.decode(packet->payload).ok()) return 0;
+  if (!record.ok() || !command.decode(*record).ok()) return 0;
   for (const auto& use : command.operands()) (void)translated(*use.range);
   return 0;
 }
@@ -56,7 +57,13 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
                   .bytes = 4096};
     seeds.push_back(rank::encode(head));
     seeds.push_back(rank::encode(head, Result<void>(Error{Errc::stale, 2, "it was freed"})));
-    if (head.kind == TokenMessage::Kind::execute) seeds.push_back(rank::encode(head, record));
+    if (head.kind != TokenMessage::Kind::execute) continue;
+    seeds.push_back(rank::encode(head, record));
+    auto named = record;
+    const auto name = std::as_bytes(std::span(info_of<blas::Axpy>.name));
+    named.insert(named.end(), name.begin(), name.end());
+    head.value = static_cast<std::uint32_t>(name.size());
+    seeds.push_back(rank::encode(head, named));
   }
   return seeds;
 }

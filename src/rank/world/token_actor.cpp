@@ -4,6 +4,7 @@
 
 #include "common/core/log.hpp"
 #include "common/wire/record.hpp"
+#include "rank/world/token_execute.hpp"
 
 // Requests: what this rank asks of others, what others ask of it, and in which order.
 
@@ -327,7 +328,9 @@ bool TokenActor::handle_put(const TokenMessage& message) {
 
 bool TokenActor::handle_execute(const TokenPacket& packet) {
   Guest guest(port(), packet.head.key.epoch);
-  const auto submitted = submit_named(packet.payload, parts_->rank, port(), guest);
+  const auto record = record_of(packet, parts_->rank);
+  const auto submitted = record.ok() ? submit_named(*record, parts_->rank, port(), guest)
+                                     : Result<Future<void>>(record.error());
   const auto& head = packet.head;
   if (!submitted.ok()) {
     send_outcome(head.from, Kind::answer, head.key, submitted.error());

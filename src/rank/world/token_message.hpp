@@ -37,7 +37,7 @@ struct TokenMessage {
     // who asks to whom is asked
     fetch,    ///< I want `range`
     put,      ///< what I offer shall go to `range`
-    execute,  ///< payload: a command record
+    execute,  ///< payload: a command record, then the `value` characters of the operation's name
     hold,     ///< keep the buffer of `range`
     release,  ///< hold it no longer
     // whom is asked to who asks

@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "common/core/log.hpp"
-#include "common/wire/record.hpp"
+#include "rank/world/token_execute.hpp"
 
 namespace troupe::rank {
 
@@ -64,19 +64,17 @@ class TokenRouter::Remote final : public detail::Submitter {
       return failed(port, {Errc::invalid, 0,
                            "operand " + std::string(elsewhere) + " of a command for rank " +
                                std::to_string(owner_) + " does not lie there"});
-    std::vector<std::byte> record(wire::record_bytes(command));
-    if (record.size() > kMaxTokenPayload)
-      return failed(port,
-                    {Errc::invalid, 0,
-                     "a command of " + std::to_string(record.size()) + " bytes cannot travel"});
-    wire::encode(command, 0, record);
+    const auto request = execute_request(command);
+    if (!request.ok()) return failed(port, request.error());
     if (owner_ == router->parts_.rank) {
-      auto submitted = submit_named(record, owner_, port, port);
+      const auto record = record_of(*request, owner_);
+      auto submitted = record.ok() ? submit_named(*record, owner_, port, port)
+                                   : Result<Future<void>>(record.error());
       return submitted.ok() ? *submitted : failed(port, submitted.error());
     }
     auto promise = std::make_shared<Promise<void>>();
     auto future = promise->future();
-    router->ask(owner_, {.kind = TokenMessage::Kind::execute}, record,
+    router->ask(owner_, request->head, request->payload,
                 [done = router->resolving(promise)](
                     const TransferKey&, const Result<void>& outcome) { done(outcome); });
     return future;
