@@ -14,6 +14,8 @@
 #include <troupe/lib/operations.hpp>
 #include <troupe/troupe.hpp>
 
+#include "libraries.hpp"
+
 // troupe-info: what a job has to work with, per rank: host, device, binding, versions, operations.
 
 namespace troupe::info {
@@ -83,13 +85,14 @@ nlohmann::json memory_of(Runtime& runtime) {
   return memory;
 }
 
+/// All libraries are open from here on: what memory is used has been asked before.
 nlohmann::json describe_rank(Runtime& runtime) {
   const auto& world = runtime.world();
   const auto& device = runtime.device().info();
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
-  nlohmann::json libraries = nlohmann::json::object();
-  for (const auto& [name, version] : device.libraries) libraries[name] = version;
+  const auto memory = memory_of(runtime);
+  const auto libraries = open_libraries(runtime.device());
   return {{"rank", world.rank()},
           {"host", host},
           {"local_rank", world.local_rank()},
@@ -102,7 +105,7 @@ nlohmann::json describe_rank(Runtime& runtime) {
             {"bus_id", device.bus_id},
             {"memory_bytes", device.memory_bytes},
             {"standby_bytes", world.standby_memory().value_or(0)},
-            {"memory_use", memory_of(runtime)},
+            {"memory_use", memory},
             {"numa_node", device.numa_node}}},
           {"engine", device.engine},
           {"libraries", libraries}};
@@ -136,10 +139,8 @@ std::string to_text(const nlohmann::json& all) {
     text += fmt::format("            memory: {}\n", memory);
   }
   text += "libraries\n";
-  for (const auto& [name, version] : all["ranks"][0]["libraries"].items()) {
-    text += fmt::format("  {:<16} {}\n", name, version.get<std::string>());
-  }
-  text += fmt::format("  {:<16} {}\n", "MPI", all["mpi"].get<std::string>());
+  text += libraries_text(all["ranks"]);
+  text += fmt::format("  {:<11} {}\n", "MPI", all["mpi"].get<std::string>());
   text += "operations and their dtypes (the same on every engine)\n";
   for (const auto& [name, dtypes] : all["operations"].items()) {
     std::string list;

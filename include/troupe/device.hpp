@@ -12,6 +12,7 @@
 #include <troupe/gpu_ref.hpp>
 #include <troupe/lib/memory.hpp>
 #include <troupe/lib/submit.hpp>
+#include <troupe/loaded_library.hpp>
 
 namespace troupe {
 
@@ -36,8 +37,8 @@ struct DeviceInfo {
   std::string uuid;
   std::string bus_id;
   std::uint64_t memory_bytes = 0;
-  int numa_node = -1;                                          ///< -1: unknown
-  std::vector<std::pair<std::string, std::string>> libraries;  ///< name and version
+  int numa_node = -1;                    ///< -1: unknown
+  std::vector<LoadedLibrary> libraries;  ///< that the engine itself stands on
 };
 
 /// What has taken so much of a device's memory: "slabs" (where buffers lie), "context",
@@ -193,6 +194,9 @@ class Device {
   /// before and after, so that what other processes do at the same time is counted along. Waits for
   /// the device host. Errors: device_lost.
   [[nodiscard]] Result<std::vector<MemoryUse>> memory_use() const;
+  /// What has been opened until now, each with the files and versions that were loaded: "engine",
+  /// then libraries of operations by name. Waits for the device host, where there is one.
+  [[nodiscard]] std::vector<OpenedLibrary> libraries() const;
   /// Bytes of slabs this rank holds.
   [[nodiscard]] std::uint64_t bytes_held() const;
   /// Where commands go: for operations that have no typed call here.

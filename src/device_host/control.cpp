@@ -95,6 +95,7 @@ void DeviceHost::handle(wire::ControlMessage message) {
       return;
     case ControlKind::adopt_plans: return adopt_plans(std::move(message));
     case ControlKind::prepare: return prepare(std::move(message));
+    case ControlKind::tell_libraries: return answer(head, {});
     case ControlKind::memory_use:
       on_helper(head, [this, request = head]() -> Helpers::Finish {
         std::string text;

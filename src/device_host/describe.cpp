@@ -5,8 +5,9 @@
 namespace troupe::host {
 
 nlohmann::json describe(const DeviceDescription& device) {
-  nlohmann::json libraries = nlohmann::json::object();
-  for (const auto& [name, version] : device.libraries) libraries[name] = version;
+  nlohmann::json libraries = nlohmann::json::array();
+  for (const auto& [name, version, file] : device.libraries)
+    libraries.push_back({{"name", name}, {"version", version}, {"file", file}});
   return {{"engine", device.engine},
           {"name", device.name},
           {"uuid", device.uuid},

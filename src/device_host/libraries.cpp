@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "common/wire/opened_library.hpp"
 #include "device_host/device_host.hpp"
 
 // The actors of libraries: opening, restarting, work on threads of their own.
@@ -53,9 +54,8 @@ void DeviceHost::lane_opened(Lane lane, const Result<void>& opened, const Result
   hold_up(lane, false);
   if (!detour.ok()) lanes_.give_up_detour(lane);
   if (!opened.ok() || lane < Lane::first_library) return;
-  std::string told(to_string(lane));
-  for (const auto& [name, version] : engine_->versions(lane)) told += "\n" + name + " " + version;
-  send({.kind = wire::ControlKind::library_opened}, told);
+  send({.kind = wire::ControlKind::library_opened},
+       wire::encode({std::string(to_string(lane)), engine_->stands_on(lane)}));
 }
 
 void DeviceHost::library_failed(Lane lane, const Error& error) {

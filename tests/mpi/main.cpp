@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
       {"first_message", test::first_message},
       {"first_use", test::first_use},
       {"long_wait", test::long_wait},
+      {"libraries", test::libraries},
       {"saved_states", test::saved_states},
       {"saved_under_fire", test::saved_under_fire},
       {"stop_requests", test::stop_requests},

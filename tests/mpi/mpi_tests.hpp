@@ -146,6 +146,7 @@ void independence(Context& c);
 void first_message(Context& c);
 void first_use(Context& c);
 void long_wait(Context& c);
+void libraries(Context& c);
 void saved_states(Context& c);
 void saved_under_fire(Context& c);
 void stop_requests(Context& c);

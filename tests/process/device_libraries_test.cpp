@@ -114,6 +114,46 @@ TEST(Libraries, PreparingReadsAndWritesNothing) {
   (void)device.take_error();
 }
 
+/// Whether the process has a file mapped.
+bool has_mapped(pid_t host, const std::string& file) {
+  std::ifstream maps("/proc/" + std::to_string(host) + "/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.ends_with(" " + file)) return true;
+  }
+  return false;
+}
+
+TEST(Libraries, TheDeviceTellsWhichFilesAndVersionsItHasLoaded) {
+  DeviceRig rig;
+  auto& device = rig.device();
+  const auto x = device.alloc<double>(4), y = device.alloc<double>(4);
+  device.fill(x, 2.0), device.fill(y, 3.0);
+  auto all = device.libraries();
+  ASSERT_EQ(all.size(), 1u) << "nothing but the engine has been used";
+  EXPECT_EQ(all[0].name, "engine");
+  EXPECT_EQ(all[0].stands_on, device.info().libraries);
+  device.vector().axpby(1.0, x, 1.0, y);
+  device.blas().axpy(1.0, x, y).get();
+  all = device.libraries();
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[1].name, "blas");
+  ASSERT_EQ(all[1].stands_on.size(), 1u);
+  EXPECT_EQ(all[1].stands_on[0].name, on_cuda() ? "cuBLAS" : "OpenBLAS");
+  EXPECT_EQ(all[2], (OpenedLibrary{"vector", {}}));
+  for (const auto& library : all) {
+    for (const auto& [name, version, file] : library.stands_on) {
+      EXPECT_FALSE(version.empty()) << name;
+      EXPECT_TRUE(has_mapped(active_host(), file)) << name << ": " << file;
+    }
+  }
+  const auto old = active_host();
+  device.inject(FaultKind::kill);
+  ASSERT_TRUE(eventually([&] { return replaced(old); }));
+  EXPECT_EQ(device.libraries(), all) << "what successors open is the same";
+  EXPECT_TRUE(device.blas().axpy(1.0, x, y).wait().ok());
+  EXPECT_EQ(device.libraries(), all);
+}
+
 TEST(Libraries, TheDeviceTellsWhereItsMemoryHasGone) {
   DeviceRig rig;
   auto& device = rig.device();
@@ -121,8 +161,8 @@ TEST(Libraries, TheDeviceTellsWhereItsMemoryHasGone) {
   const auto all = device.memory_use();
   ASSERT_TRUE(all.ok()) << all.error().to_string();
   const auto of = [&](const std::string& cause) {
-    const auto found = std::find_if(all->begin(), all->end(),
-                                    [&](const auto& use) { return use.cause == cause; });
+    const auto found =
+        std::find_if(all->begin(), all->end(), [&](const auto& use) { return use.cause == cause; });
     return found == all->end() ? 0 : found->bytes;
   };
   EXPECT_GE(of("slabs"), device.bytes_held());

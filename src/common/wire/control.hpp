@@ -29,14 +29,15 @@ enum class ControlKind : std::uint32_t {
   quiesce,     ///< the same, abort the communicator, drain -> done
   resume,      ///< go on issuing after quiesce
   suffer,      ///< value: FaultKind; at once
-  open_library,  ///< text: its name; what a standby does ahead of time
-  adopt_plans,   ///< memfd: a library's name, a plan, a name, …
-  prepare,       ///< memfd: records of kinds of commands -> done, also where some could not be
-  memory_use,    ///< -> done: bytes of device memory that are free; text: a line "CAUSE BYTES" each
-  shut_down,     ///< end in good order
+  open_library,    ///< text: its name; what a standby does ahead of time
+  adopt_plans,     ///< memfd: a library's name, a plan, a name, …
+  prepare,         ///< memfd: records of kinds of commands -> done, also where some could not be
+  tell_libraries,  ///< -> done, behind library_opened for all that are open
+  memory_use,  ///< -> done: bytes of device memory that are free; text: a line "CAUSE BYTES" each
+  shut_down,   ///< end in good order
   // device host to rank
   ready,           ///< context and handles are there; text: the description as JSON
-  library_opened,  ///< text: its name, then a line for each thing that it stands on, with version
+  library_opened,  ///< text: see OpenedLibrary
   kind_recurs,     ///< a kind of command that was run more than once; bytes: its key, text: record
   plans_made,      ///< memfd: a library's name, then its plans
   slab_made,

@@ -12,6 +12,7 @@
 #include <troupe/error.hpp>
 #include <troupe/lib/memory.hpp>
 #include <troupe/lib/operation_info.hpp>
+#include <troupe/loaded_library.hpp>
 
 #include "common/ipc/unique_fd.hpp"
 #include "device_host/queue.hpp"
@@ -47,9 +48,8 @@ struct DeviceDescription {
   std::string uuid;    ///< "GPU-xxxxxxxx-…"; cpu engine: derived from host and ordinal
   std::string bus_id;  ///< PCI bus id, empty for the cpu engine
   std::uint64_t memory_bytes = 0;
-  int numa_node = -1;  ///< -1: unknown
-  std::vector<std::pair<std::string, std::string>>
-      libraries;  ///< name and version, in a fixed order
+  int numa_node = -1;                    ///< -1: unknown
+  std::vector<LoadedLibrary> libraries;  ///< that the engine itself stands on, in a fixed order
 };
 
 /// A place in a queue that other queues and the reactor can wait for.
@@ -188,10 +188,8 @@ class Engine {
   virtual Result<void> open_queue(Queue queue) = 0;
   /// The lane's library is to be made anew, by another open_queue(). What has been queued runs on.
   virtual void discard_library(Lane) {}
-  /// Names and versions of what the lane's library stands on.
-  [[nodiscard]] virtual std::vector<std::pair<std::string, std::string>> versions(Lane) const {
-    return {};
-  }
+  /// What the lane's library stands on.
+  [[nodiscard]] virtual std::vector<LoadedLibrary> stands_on(Lane) const { return {}; }
   /// Whether the lane's library prepares anything from the contents of operands.
   [[nodiscard]] virtual bool remembers_contents(Lane) const { return false; }
   /// A command that writes this range is about to be queued: what the lane's library has prepared

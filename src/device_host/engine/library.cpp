@@ -42,6 +42,21 @@ Result<void*> find_in_module(const std::string& name, const std::string& engine,
   return Error{Errc::unsupported, 0, name + ": not installed: there is no " + looked};
 }
 
+std::vector<LoadedLibrary> located(const Dependencies& dependencies) {
+  std::vector<LoadedLibrary> all;
+  for (const auto& [name, version, symbol] : dependencies) {
+    Dl_info info{};
+    const bool known = symbol != nullptr && ::dladdr(symbol, &info) != 0;
+    std::error_code unresolved;
+    const auto file = known ? fs::canonical(info.dli_fname, unresolved).string() : std::string();
+    // OpenBLAS calls its version "OpenBLAS 0.3.21 …".
+    const bool names_itself = version.starts_with(name + " ");
+    all.push_back({name, names_itself ? version.substr(name.size() + 1) : version,
+                   unresolved ? info.dli_fname : file});
+  }
+  return all;
+}
+
 std::vector<std::string> installed_libraries(const std::string& engine) {
   const std::string begin = "troupe-", end = "-" + engine + ".so";
   std::vector<std::string> names;

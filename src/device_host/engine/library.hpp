@@ -12,7 +12,20 @@
 
 namespace troupe::host {
 
-using Versions = std::vector<std::pair<std::string, std::string>>;
+/// A library of another project that something here stands on.
+struct Dependency {
+  std::string name;              ///< "cuBLAS"
+  std::string version;           ///< as the library itself says
+  const void* symbol = nullptr;  ///< something of its own, which tells where it was loaded from
+
+  Dependency(std::string its_name, std::string its_version, const void* its_symbol = nullptr)
+      : name(std::move(its_name)), version(std::move(its_version)), symbol(its_symbol) {}
+  template <class R, class... Arguments>
+  Dependency(std::string its_name, std::string its_version, R (*function)(Arguments...))
+      : Dependency(std::move(its_name), std::move(its_version),
+                   reinterpret_cast<const void*>(function)) {}
+};
+using Dependencies = std::vector<Dependency>;
 
 /// A library's half in an engine: what carries out its operations. Lives as long as the engine,
 /// also if another one has taken its place after a failure. By one thread at a time: the reactor's,
@@ -45,8 +58,8 @@ class LibraryHalf {
   /// Takes over a plan of take_new_plans(), of a half of this library in another process. What does
   /// not fit (another version, another model of GPU) is left alone. May block.
   virtual void adopt_plan(std::span<const std::byte>) {}
-  /// Names and versions of what it stands on, as they are loaded: "cuBLAS", "13.1.0".
-  [[nodiscard]] virtual Versions versions() const { return {}; }
+  /// What it stands on, as it is loaded.
+  [[nodiscard]] virtual Dependencies stands_on() const { return {}; }
   /// Whether it prepares anything from the contents of operands.
   [[nodiscard]] virtual bool remembers_contents() const { return false; }
   /// A command that writes this range is about to be queued: what has been prepared from its
@@ -87,6 +100,8 @@ inline constexpr const char* kMakeSymbol = "troupe_library_make";
 /// loaded.
 Result<void*> find_in_module(const std::string& name, const std::string& engine,
                              const char* symbol);
+/// The same with the files that they were loaded from, links resolved.
+std::vector<LoadedLibrary> located(const Dependencies& dependencies);
 /// The libraries that have a module for the engine, by name.
 std::vector<std::string> installed_libraries(const std::string& engine);
 

@@ -58,8 +58,8 @@ class Blas final
     : public LibraryHalfOf<Blas, blas::Axpy, blas::Dot, blas::Nrm2, blas::Scal, blas::Copy,
                            blas::Gemv, blas::Gemm, blas::GemmBatched, blas::GemmIndexed> {
  public:
-  [[nodiscard]] Versions versions() const override {
-    return {{"OpenBLAS", ::openblas_get_config()}};
+  [[nodiscard]] Dependencies stands_on() const override {
+    return {{"OpenBLAS", ::openblas_get_config(), &::openblas_get_config}};
   }
   explicit Blas(Services& services) : services_(services) {
     ::openblas_set_num_threads(std::max(1, services.threads()));

@@ -66,8 +66,8 @@ class Blas final
                            blas::Gemv, blas::Gemm, blas::GemmBatched, blas::GemmIndexed> {
  public:
   explicit Blas(Services& services) : services_(services) {}
-  [[nodiscard]] Versions versions() const override {
-    return {{"cuBLAS", loaded_version(&cublasGetProperty)}};
+  [[nodiscard]] Dependencies stands_on() const override {
+    return {dependency("cuBLAS", &cublasGetProperty)};
   }
   Result<void> open(Queue queue) override;
   Result<void> run(const blas::Axpy& op, const Call& call);

@@ -29,6 +29,8 @@ class Convolver {
   Result<std::function<void()>> prepare(const Convolution& op, const ConvolutionOperands& operands);
   /// Of the library; "not installed" without it.
   [[nodiscard]] static std::string version();
+  /// Something of the library's own; nullptr without it.
+  [[nodiscard]] static const void* symbol();
 
  private:
   class Cache;

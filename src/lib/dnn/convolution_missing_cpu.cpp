@@ -21,4 +21,8 @@ std::string Convolver::version() {
   return "not installed";
 }
 
+const void* Convolver::symbol() {
+  return nullptr;
+}
+
 }  // namespace troupe::dnn

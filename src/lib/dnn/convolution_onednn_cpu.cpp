@@ -201,4 +201,8 @@ std::string Convolver::version() {
          std::to_string(loaded->patch);
 }
 
+const void* Convolver::symbol() {
+  return reinterpret_cast<const void*>(&::dnnl_version);
+}
+
 }  // namespace troupe::dnn

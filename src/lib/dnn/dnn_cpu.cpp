@@ -17,8 +17,9 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention> {
   explicit Dnn(Services& services) : services_(services), convolver_(services.threads()) {
     ::openblas_set_num_threads(std::max(1, services.threads()));
   }
-  [[nodiscard]] Versions versions() const override {
-    return {{"oneDNN", dnn::Convolver::version()}, {"OpenBLAS", ::openblas_get_config()}};
+  [[nodiscard]] Dependencies stands_on() const override {
+    return {{"oneDNN", dnn::Convolver::version(), dnn::Convolver::symbol()},
+            {"OpenBLAS", ::openblas_get_config(), &::openblas_get_config}};
   }
 
   /// It chooses an algorithm for a convolution whose shape is not cached.

@@ -29,8 +29,8 @@ struct CachedPlan {
 class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention> {
  public:
   explicit Dnn(Services& services) : services_(services) {}
-  [[nodiscard]] Versions versions() const override {
-    return {{"cuDNN", loaded_version(&cudnnGetProperty)}};
+  [[nodiscard]] Dependencies stands_on() const override {
+    return {dependency("cuDNN", &cudnnGetProperty)};
   }
   Result<void> open(Queue queue) override;
   /// It makes a plan where none is cached, and loads kernels where that plan has not yet run.

@@ -152,10 +152,8 @@ Result<Plan> make_plan(const fft::Transform& op, const Call& call) {
 class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
  public:
   explicit Fft(Services& services) : services_(services) {}
-  [[nodiscard]] Versions versions() const override {
-    return {{"FFTW", fftw<double>().loaded  ? fftw<double>().version
-                     : fftw<float>().loaded ? fftw<float>().version
-                                            : "not installed"}};
+  [[nodiscard]] Dependencies stands_on() const override {
+    return {dependency<double>("FFTW"), dependency<float>("FFTW, single precision")};
   }
 
   /// It makes a plan where none is cached.
@@ -175,6 +173,13 @@ class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
     Plan plan;
   };
   static constexpr std::size_t kPlans = 32;
+
+  template <class T>
+  static Dependency dependency(std::string name) {
+    const auto& library = fftw<T>();
+    return {std::move(name), library.loaded ? library.version : "not installed",
+            library.loaded ? library.version : nullptr};
+  }
 
   std::list<Cached>::iterator find(const Key& key) {
     return std::find_if(plans_.begin(), plans_.end(),

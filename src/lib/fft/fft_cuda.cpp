@@ -108,8 +108,8 @@ cufftResult execute(cufftHandle plan, const fft::Transform& op, const Call& call
 class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
  public:
   explicit Fft(Services& services) : services_(services) {}
-  [[nodiscard]] Versions versions() const override {
-    return {{"cuFFT", loaded_version(&cufftGetProperty)}};
+  [[nodiscard]] Dependencies stands_on() const override {
+    return {dependency("cuFFT", &cufftGetProperty)};
   }
   Result<void> open(Queue queue) override;
   /// It makes a plan where none is cached, and loads kernels where that plan has not yet run.

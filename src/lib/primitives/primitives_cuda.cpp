@@ -21,7 +21,7 @@ class Primitives final : public LibraryHalfOf<Primitives, primitives::Sort, prim
                                               primitives::Scan, primitives::SelectNonzero> {
  public:
   explicit Primitives(Services& services) : services_(services) {}
-  [[nodiscard]] Versions versions() const override;
+  [[nodiscard]] Dependencies stands_on() const override;
   Result<void> open(Queue queue) override;
   Result<void> run(const primitives::Sort& op, const Call& call);
   Result<void> run(const primitives::Reduce& op, const Call& call);
@@ -56,10 +56,12 @@ class Primitives final : public LibraryHalfOf<Primitives, primitives::Sort, prim
   std::array<State, 2> states_;  ///< of the lane's own queue, of its detour
 };
 
-Versions Primitives::versions() const {
+Dependencies Primitives::stands_on() const {
   const int version = kernels::cub_version();
-  return {{"CUB", std::to_string(version / 100'000) + "." + std::to_string(version / 100 % 1000) +
-                      "." + std::to_string(version % 100)}};
+  return {{"CUB",
+           std::to_string(version / 100'000) + "." + std::to_string(version / 100 % 1000) + "." +
+               std::to_string(version % 100),
+           &kernels::cub_version}};
 }
 
 template <class Algorithm>

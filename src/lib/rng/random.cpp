@@ -117,6 +117,10 @@ std::string random_library() {
          std::to_string(version % 100);
 }
 
+const void* random_symbol() {
+  return reinterpret_cast<const void*>(curand().get_version);
+}
+
 Random::Random() = default;
 Random::~Random() = default;
 

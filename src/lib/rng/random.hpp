@@ -35,5 +35,7 @@ class Random {
 
 /// cuRAND's version, or "own Philox4x32-10".
 std::string random_library();
+/// Something of cuRAND's own; nullptr without it.
+const void* random_symbol();
 
 }  // namespace troupe::host::cpu

@@ -14,7 +14,9 @@ RandomRange range_of(const Op& op) {
 class Rng final : public LibraryHalfOf<Rng, rng::Uniform, rng::Normal> {
  public:
   explicit Rng(Services& services) : services_(services) {}
-  [[nodiscard]] Versions versions() const override { return {{"cuRAND", random_library()}}; }
+  [[nodiscard]] Dependencies stands_on() const override {
+    return {{"cuRAND", random_library(), random_symbol()}};
+  }
   Result<void> run(const rng::Uniform& op, const Call& call);
   Result<void> run(const rng::Normal& op, const Call& call);
 

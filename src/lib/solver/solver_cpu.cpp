@@ -3,6 +3,7 @@
 // Else it takes C's complex types.
 #define lapack_complex_float std::complex<float>
 #define lapack_complex_double std::complex<double>
+#include <cblas.h>
 #include <lapacke.h>
 
 #include <troupe/lib/solver.hpp>
@@ -57,11 +58,13 @@ char letter(Uplo uplo) {
 class Solver final : public LibraryHalfOf<Solver, solver::Potrf, solver::Syevd> {
  public:
   explicit Solver(Services& services) : services_(services) {}
-  [[nodiscard]] Versions versions() const override {
+  [[nodiscard]] Dependencies stands_on() const override {
     lapack_int major = 0, minor = 0, patch = 0;
     LAPACKE_ilaver(&major, &minor, &patch);
     return {{"LAPACK",
-             std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch)}};
+             std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch),
+             &LAPACKE_ilaver},
+            {"OpenBLAS", ::openblas_get_config(), &::openblas_get_config}};
   }
 
   Result<void> run(const solver::Potrf& op, const Call& call) {

@@ -47,8 +47,8 @@ struct Needed {
 class Solver final : public LibraryHalfOf<Solver, solver::Potrf, solver::Syevd> {
  public:
   explicit Solver(Services& services) : services_(services) {}
-  [[nodiscard]] Versions versions() const override {
-    return {{"cuSOLVER", loaded_version(&cusolverGetProperty)}};
+  [[nodiscard]] Dependencies stands_on() const override {
+    return {dependency("cuSOLVER", &cusolverGetProperty)};
   }
   Result<void> open(Queue queue) override;
   Result<void> run(const solver::Potrf& op, const Call& call);

@@ -68,8 +68,8 @@ class Sparse final
     : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell, sparse::Gather, sparse::Spgemm> {
  public:
   explicit Sparse(Services& services) : services_(services) {}
-  [[nodiscard]] Versions versions() const override {
-    return {{"cuSPARSE", loaded_version(&cusparseGetProperty)}};
+  [[nodiscard]] Dependencies stands_on() const override {
+    return {dependency("cuSPARSE", &cusparseGetProperty)};
   }
   ~Sparse() override;
   Result<void> open(Queue queue) override;

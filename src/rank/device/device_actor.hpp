@@ -91,6 +91,10 @@ struct MapForeign {
 struct AskMemory {
   std::shared_ptr<Promise<std::vector<MemoryUse>>> told;
 };
+/// The libraries that are open.
+struct AskLibraries {
+  std::shared_ptr<Promise<std::vector<OpenedLibrary>>> told;
+};
 struct Halt {
   std::uint32_t round;
 };
@@ -147,10 +151,10 @@ class DeviceActor
                    device_message::HostExited, device_message::Look, device_message::Listen,
                    device_message::MakeSlab, device_message::MapPinned, device_message::DropRegion,
                    device_message::ShareSlab, device_message::MapForeign, device_message::AskMemory,
-                   device_message::Halt, device_message::Quiesce, device_message::Replace,
-                   device_message::Promote, device_message::Contribute, device_message::Connect,
-                   device_message::Suffer, device_message::WorldActive, device_message::Revive,
-                   device_message::ShutDown> {
+                   device_message::AskLibraries, device_message::Halt, device_message::Quiesce,
+                   device_message::Replace, device_message::Promote, device_message::Contribute,
+                   device_message::Connect, device_message::Suffer, device_message::WorldActive,
+                   device_message::Revive, device_message::ShutDown> {
  public:
   /// `described` is resolved with the JSON description once the first host is ready, or with its
   /// error.
@@ -164,13 +168,14 @@ class DeviceActor
   void on(device_message::HostClosed closed);
   void on(device_message::HostExited exited);
   void on(device_message::Look);
-  void on(device_message::Listen listen) { listener_ = std::move(listen.listener); }
+  void on(device_message::Listen listen);
   void on(device_message::MakeSlab make);
   void on(device_message::MapPinned map);
   void on(device_message::DropRegion drop);
   void on(device_message::ShareSlab share);
   void on(device_message::MapForeign map);
   void on(const device_message::AskMemory& ask);
+  void on(const device_message::AskLibraries& ask);
   void on(device_message::Halt order);
   void on(device_message::Quiesce order);
   void on(device_message::Replace order);
@@ -234,7 +239,6 @@ class DeviceActor
                      Result<std::vector<std::byte>> outcome);
   void report_standby();
   /// A device host has opened a library: those that may follow it open it ahead of time.
-  /// `told`: what ControlKind::library_opened says.
   void library_opened(const std::string& told);
   void kind_recurs(const wire::ControlMessage& told);
   void plans_made(const wire::ControlMessage& told);
@@ -268,6 +272,7 @@ class DeviceActor
   std::unique_ptr<Watcher> watcher_;
   DeviceListener listener_;
   WarmSet warm_;
+  std::map<std::string, OpenedLibrary> opened_;  ///< by name, as a device host has said last
   RestartBudget budget_;
   bool asked_to_stop_ = false;  ///< the budget was spent, and what was left for the end is too
   std::uint64_t next_link_ = 1;

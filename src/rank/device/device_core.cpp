@@ -13,6 +13,7 @@ namespace {
 /// A slab costs the rank a descriptor; a larger one leaves less for others on the GPU.
 constexpr std::uint64_t kLargestSlab = std::uint64_t{2} << 30;
 constexpr int kReadAttempts = 16;  ///< of a read, each but the last cut off by a fault
+constexpr auto kTellLibraries = std::chrono::seconds(10);  ///< it takes milliseconds
 constexpr std::size_t kStagingBytes = 8u << 20;  ///< of one copy between ordinary and device memory
 
 DeviceInfo parse_info(const std::string& text) {
@@ -24,8 +25,8 @@ DeviceInfo parse_info(const std::string& text) {
                   json.at("memory_bytes"),
                   json.at("numa_node"),
                   {}};
-  for (const auto& [name, version] : json.at("libraries").items())
-    info.libraries.emplace_back(name, version);
+  for (const auto& library : json.at("libraries"))
+    info.libraries.push_back({library.at("name"), library.at("version"), library.at("file")});
   return info;
 }
 
@@ -121,6 +122,18 @@ Result<std::vector<MemoryUse>> DeviceCore::memory_use() const {
   auto future = told->future();
   (void)actor_.tell(device_message::AskMemory{told});
   return future.wait();
+}
+
+/// Without an answer of the DeviceActor it gives what the engine itself stands on.
+std::vector<OpenedLibrary> DeviceCore::libraries() const {
+  std::vector<OpenedLibrary> all{{"engine", info_.libraries}};
+  const auto told = std::make_shared<Promise<std::vector<OpenedLibrary>>>();
+  const auto future = told->future();
+  if (!actor_.tell(device_message::AskLibraries{told}).ok() || !future.wait_for(kTellLibraries))
+    return all;
+  const auto& opened = future.wait();
+  if (opened.ok()) all.insert(all.end(), opened->begin(), opened->end());
+  return all;
 }
 
 void DeviceCore::shut_down() {
@@ -338,6 +351,9 @@ Future<void> Device::wrong_upload(std::size_t source, std::int64_t destination,
 }
 UnreadErrors Device::unread_errors() const {
   return core_->port().ledger().unread();
+}
+std::vector<OpenedLibrary> Device::libraries() const {
+  return core_->libraries();
 }
 std::uint64_t Device::bytes_held() const {
   return core_->bytes_held();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <troupe/error.hpp>
+#include <troupe/loaded_library.hpp>
 
 #include "common/core/clock.hpp"
 
@@ -52,11 +53,15 @@ struct DeviceStandby {
 struct DeviceStandbyMemory {
   std::uint64_t bytes = 0;
 };
+/// A device host has opened a library, or one that follows it has opened another version of it.
+struct DeviceLibrary {
+  OpenedLibrary library;
+};
 /// A GPU that had failed has a device host again.
 struct DeviceRevived {};
 
 using DeviceEvent = std::variant<DeviceFault, DeviceLoss, DeviceDone, DeviceFailed, DeviceExhausted,
-                                 DeviceStandby, DeviceStandbyMemory, DeviceRevived>;
+                                 DeviceStandby, DeviceStandbyMemory, DeviceLibrary, DeviceRevived>;
 /// Called on the DeviceActor's thread; must not block.
 using DeviceListener = std::function<void(DeviceEvent)>;
 

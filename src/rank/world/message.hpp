@@ -46,6 +46,7 @@ struct WorldMessage {
     stalled,     ///< this rank makes no progress
     standing,    ///< where its program is: text, step; detect_us: for how long it has waited;
                  ///< repeated: 1 if it has ended its run; formation: of the inquiry
+    library,     ///< this rank's device host has opened a library; text: see OpenedLibrary
     stop_asked,  ///< somebody wants the run to end at the commit after the next stable one
     // supervisor to rank
     order,     ///< carry out phase of round; replace: with a formation, every rank promotes its

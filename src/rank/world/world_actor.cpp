@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "common/core/log.hpp"
+#include "common/wire/opened_library.hpp"
 
 namespace troupe::rank {
 
@@ -61,16 +62,20 @@ WorldActor::WorldActor(WorldCore* core, WorldCore::Options options)
   inquiry_.emplace(core->mpi().size(), [core](const WorldMessage& message) {
     core->transport_->send(0, encode(message));
   });
+  libraries_.emplace(core->mpi().size());
 }
 
 void WorldActor::on(Begin) {
   if (supervisor_) supervisor_->start(context().now());
+  tell_library({"engine", core_->device_->info().libraries});
   context().schedule(look_every_, Deadline{});
 }
 
 void WorldActor::on(FromDevice event) {
   if (const auto* memory = std::get_if<DeviceStandbyMemory>(&event.event))
     return core_->set_standby_memory(memory->bytes);
+  if (const auto* opened = std::get_if<DeviceLibrary>(&event.event))
+    return tell_library(opened->library);
   if (const auto* standby = std::get_if<DeviceStandby>(&event.event))
     core_->set_standby(standby->ready);
   if (const auto* failed = std::get_if<DeviceFailed>(&event.event)) failed_ = failed->error;
@@ -82,6 +87,7 @@ void WorldActor::on(Deadline) {
     supervisor_->tick(context().now());
     tell_of_standby_world();
     report_inquiry();
+    warn(libraries_->tick(context().now()));
   }
   relay_.tick(context().now());
   look_at_progress();
@@ -112,6 +118,9 @@ void WorldActor::send_on(int to, const WorldMessage& message) {
   if (to == WorldRelay::kToSupervisor &&
       (message.kind == Kind::stalled || message.kind == Kind::standing)) {
     inquiry_->receive(message, context().now());
+  } else if (to == WorldRelay::kToSupervisor && message.kind == Kind::library) {
+    if (const auto library = wire::decode_opened_library(message.text); library.ok())
+      libraries_->receive(message.rank, *library, context().now());
   } else if (to == WorldRelay::kToSupervisor) {
     supervisor_->receive(message, context().now());
     tell_of_standby_world();
@@ -326,6 +335,25 @@ void WorldActor::report_inquiry() {
   if (!finding) return;
   log::warn("world", "{}", finding->text);
   if (finding->error) supervisor_->end(*finding->error);
+}
+
+// Libraries
+
+/// Straight to rank 0: it is rare, and at the end of the program nobody relays any more.
+void WorldActor::tell_library(const OpenedLibrary& library) {
+  if (library.stands_on.empty()) return;
+  core_->transport_->send(0, encode(WorldMessage{.kind = WorldMessage::Kind::library,
+                                                 .rank = core_->mpi().rank(),
+                                                 .text = wire::encode(library)}));
+}
+
+void WorldActor::warn(const std::vector<std::string>& lines) {
+  for (const auto& line : lines) log::warn("world", "{}", line);
+}
+
+bool WorldActor::on(Conclude conclude) {
+  if (conclude.all_left && libraries_) warn(libraries_->conclude());
+  return true;
 }
 
 void WorldActor::strike(Phase phase) {

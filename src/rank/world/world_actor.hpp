@@ -4,6 +4,7 @@
 
 #include "common/actor/actor.hpp"
 #include "rank/world/inquiry.hpp"
+#include "rank/world/library_comparison.hpp"
 #include "rank/world/member.hpp"
 #include "rank/world/relay.hpp"
 #include "rank/world/supervisor.hpp"
@@ -53,6 +54,12 @@ struct Left {
   Error error;
 };
 struct AskToStop {};
+/// The program ends: answered when all that came before has been handled. With `all_left`, on rank
+/// 0, also what is left to be told of the ranks' libraries.
+struct Conclude {
+  bool all_left;
+  using Reply = bool;
+};
 struct VerifyOn {
   std::uint32_t round;
 };                   ///< there may be room for the next of its commands
@@ -66,7 +73,7 @@ class WorldActor
                    world_message::Begin, world_message::Verified, world_message::Regrouped,
                    world_message::Restored, world_message::Flushed, world_message::Committed,
                    world_message::Finished, world_message::Left, world_message::AskToStop,
-                   world_message::VerifyOn, world_message::Deadline>,
+                   world_message::Conclude, world_message::VerifyOn, world_message::Deadline>,
       private MemberActions {
  public:
   WorldActor(WorldCore* core, WorldCore::Options options);
@@ -84,6 +91,7 @@ class WorldActor
   void on(world_message::Finished done);
   void on(world_message::Left run) { member_.left(run.run, run.error); }
   void on(world_message::AskToStop) { member_.ask_to_stop(); }
+  bool on(world_message::Conclude conclude);
   void on(world_message::VerifyOn next);
   void on(world_message::Deadline);
 
@@ -126,6 +134,8 @@ class WorldActor
   /// How long the program has waited, or its oldest command.
   [[nodiscard]] std::chrono::nanoseconds waited() const;
   void report_inquiry();
+  void tell_library(const OpenedLibrary& library);
+  static void warn(const std::vector<std::string>& lines);
   void send_on(int to, const WorldMessage& message);
   void tell_of_standby_world();
   /// Whether word from this run, in this epoch, still counts.
@@ -145,8 +155,9 @@ class WorldActor
   WorldMember member_;
   WorldRelay relay_;
   std::optional<WorldSupervisor> supervisor_;
-  std::optional<Inquiry> inquiry_;      ///< on rank 0
-  std::uint64_t retired_ = 0;           ///< commands, …
+  std::optional<Inquiry> inquiry_;              ///< on rank 0
+  std::optional<LibraryComparison> libraries_;  ///< on rank 0
+  std::uint64_t retired_ = 0;                   ///< commands, …
   TimePoint retired_since_{};           ///< … not more since then while some were under way
   std::chrono::nanoseconds report_at_;  ///< the wait after which the next report is due
 };

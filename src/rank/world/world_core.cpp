@@ -26,6 +26,8 @@ Recovery to_recovery(const RecoveryReport& report) {
           .repeated_iterations = report.repeated};
 }
 
+constexpr auto kConclude = std::chrono::seconds(10);  ///< it takes milliseconds
+
 const Error kReformed{Errc::world_reformed, 0, "the world is re-formed"};
 
 }  // namespace
@@ -82,8 +84,15 @@ WorldCore::~WorldCore() {
   if (keeper_) end_abandoned_runs();
   if (check_) check_->leave();
   if (keeper_) keeper_->close();  // while the world can still say what becomes of its last commit
+  // What the device has loaded last is on its way to rank 0 before this rank leaves.
+  if (transport_ && !actor_.ended()) {
+    (void)device_->libraries();
+    (void)actor_.ask(world_message::Conclude{false}, kConclude).wait();
+  }
   if (transport_)
     transport_->leave();  // until all have left the supervisor is needed, and the actors speak
+  if (transport_ && mpi_->rank() == 0 && !actor_.ended())
+    (void)actor_.ask(world_message::Conclude{true}, kConclude).wait();
   actor_.stop();
   actor_.wait_ended();  // a handler may be at work here
   for (auto& maker : group_makers_) MpiSession::forsaken() ? maker.detach() : maker.join();

@@ -141,9 +141,10 @@ Result<void> CpuEngine::open_queue(Queue queue) {
   return {};
 }
 
-Versions CpuEngine::versions(Lane lane) const {
+std::vector<LoadedLibrary> CpuEngine::stands_on(Lane lane) const {
   const auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
-  return library != nullptr && library != this ? library->versions() : Versions();
+  return library != nullptr && library != this ? located(library->stands_on())
+                                               : std::vector<LoadedLibrary>();
 }
 
 std::vector<std::vector<std::byte>> CpuEngine::take_new_plans(Lane lane) {

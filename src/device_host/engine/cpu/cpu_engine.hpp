@@ -51,7 +51,7 @@ class CpuEngine final
 
   Result<void> open_queue(Queue queue) override;
   void discard_library(Lane lane) override;
-  [[nodiscard]] Versions versions(Lane lane) const override;
+  [[nodiscard]] std::vector<LoadedLibrary> stands_on(Lane lane) const override;
   std::vector<std::vector<std::byte>> take_new_plans(Lane lane) override;
   void adopt_plan(Lane lane, std::span<const std::byte> plan) override;
   Result<std::shared_ptr<std::byte>> scratch_memory(Queue queue, std::uint64_t bytes) override;

@@ -72,9 +72,10 @@ void CudaEngine::discard_library(Lane lane) {
   discarded_.push_back(std::exchange(loaded_[index], nullptr));
 }
 
-Versions CudaEngine::versions(Lane lane) const {
+std::vector<LoadedLibrary> CudaEngine::stands_on(Lane lane) const {
   const auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
-  return library != nullptr && library != this ? library->versions() : Versions();
+  return library != nullptr && library != this ? located(library->stands_on())
+                                               : std::vector<LoadedLibrary>();
 }
 
 bool CudaEngine::remembers_contents(Lane lane) const {

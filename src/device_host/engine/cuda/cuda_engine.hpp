@@ -59,7 +59,7 @@ class CudaEngine final
   // cuda_engine.cpp
   Result<void> open_queue(Queue queue) override;
   void discard_library(Lane lane) override;
-  [[nodiscard]] Versions versions(Lane lane) const override;
+  [[nodiscard]] std::vector<LoadedLibrary> stands_on(Lane lane) const override;
   [[nodiscard]] bool remembers_contents(Lane lane) const override;
   void overwrites(Lane lane, const Operand& range) override;
   std::vector<std::vector<std::byte>> take_new_plans(Lane lane) override;

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "device_host/engine/cuda/nccl_status.hpp"
+#include "device_host/engine/library.hpp"
 
 namespace troupe::host::cuda {
 namespace {
@@ -43,14 +44,14 @@ std::string nccl_version() {
   return fmt::format("{}.{}.{}", code / 10000, code % 10000 / 100, code % 100);
 }
 
-/// Of what the engine itself is linked with: to ask its libraries would load them.
-std::vector<std::pair<std::string, std::string>> library_versions(const Driver& api) {
+/// What the engine itself is linked with: to ask its libraries would load them.
+std::vector<LoadedLibrary> own_libraries(const Driver& api) {
   int driver_code = 0, runtime_code = 0;
   (void)api.cuDriverGetVersion(&driver_code);
   (void)cudaRuntimeGetVersion(&runtime_code);
-  return {{"driver", cuda_version(driver_code)},
-          {"runtime", cuda_version(runtime_code)},
-          {"nccl", nccl_version()}};
+  return located({{"CUDA driver", cuda_version(driver_code), api.cuDriverGetVersion},
+                  {"CUDA runtime", cuda_version(runtime_code), &cudaRuntimeGetVersion},
+                  {"NCCL", nccl_version(), &ncclGetVersion}});
 }
 
 }  // namespace
@@ -78,7 +79,7 @@ Result<DeviceDescription> describe_device(const Driver& api, int ordinal) {
                            bus_id.data(),
                            memory,
                            numa_node_of(bus_id.data()),
-                           library_versions(api)};
+                           own_libraries(api)};
 }
 
 Result<DeviceFacts> facts_of_device(const Driver& api, int ordinal) {

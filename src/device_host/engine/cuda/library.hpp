@@ -122,14 +122,16 @@ class RetiredPlans {
   std::deque<Retired> retired_;
 };
 
-/// "13.1.0", by a library's function that gives MAJOR_VERSION and its like.
+/// A library by its function that gives MAJOR_VERSION and its like: "13.1.0".
 template <class Status>
-std::string loaded_version(Status (*get_property)(libraryPropertyType, int*)) {
+Dependency dependency(std::string name, Status (*get_property)(libraryPropertyType, int*)) {
   int major = 0, minor = 0, patch = 0;
   (void)get_property(MAJOR_VERSION, &major);
   (void)get_property(MINOR_VERSION, &minor);
   (void)get_property(PATCH_LEVEL, &patch);
-  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
+  const auto version =
+      std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
+  return {std::move(name), version, get_property};
 }
 
 /// Calls f(float{}) or f(double{}), whichever the dtype names.

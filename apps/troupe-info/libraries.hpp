@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include <troupe/device.hpp>
+
+namespace troupe::info {
+
+/// Opens all libraries of operations. What each stands on, with versions and files, or why it
+/// cannot be opened: [{"library", "stands_on": [{"name", "version", "file"}], "error"}].
+nlohmann::json open_libraries(Device& device);
+
+/// The libraries of rank 0 as text, and of other ranks those that differ.
+std::string libraries_text(const nlohmann::json& ranks);
+
+}  // namespace troupe::info

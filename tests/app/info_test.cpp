@@ -1,0 +1,48 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "job.hpp"
+
+// What troupe-info tells.
+
+namespace troupe::test {
+namespace {
+
+TEST(Info, TellsWhichFilesAndVersionsOfLibrariesEachRankLoads) {
+  const Scratch scratch;
+  const auto file = scratch.file("info.json");
+  const int ranks = ranks_here(2);
+  Job job(ranks, {"--standby", "off", "--json", file.string()});
+  ASSERT_EQ(job.wait(), 0) << job.out() << job.err();
+  const auto all = nlohmann::json::parse(read_file(file));
+  ASSERT_EQ(all["ranks"].size(), static_cast<std::size_t>(ranks));
+  for (const auto& rank : all["ranks"]) {
+    std::vector<std::string> names;
+    for (const auto& library : rank["libraries"]) {
+      const auto name = library["library"].get<std::string>();
+      names.push_back(name);
+      if (library.contains("error")) {
+        EXPECT_NE(library["error"].get<std::string>().find("not installed"), std::string::npos);
+        continue;
+      }
+      for (const auto& loaded : library["stands_on"]) {
+        const auto version = loaded["version"].get<std::string>();
+        EXPECT_FALSE(version.empty()) << name;
+        const auto from = loaded["file"].get<std::string>();
+        const bool nowhere = version == "not installed" || version.starts_with("own ");
+        EXPECT_EQ(from.empty(), nowhere) << loaded.dump();
+        EXPECT_TRUE(nowhere || fs::exists(from)) << loaded.dump();
+        EXPECT_NE(job.out().find(version + "  " + from), std::string::npos) << job.out();
+      }
+    }
+    for (const auto* name :
+         {"engine", "blas", "dnn", "fft", "primitives", "rng", "solver", "sparse", "vector"})
+      EXPECT_EQ(std::count(names.begin(), names.end(), name), 1) << name;
+  }
+  EXPECT_EQ(job.err().find("is not the same version"), std::string::npos) << job.err();
+  EXPECT_TRUE(job.nothing_left());
+}
+
+}  // namespace
+}  // namespace troupe::test
