@@ -121,7 +121,10 @@ TEST(CpuEngineDescription, NamesItsLibrariesAndTellsOrdinalsApart) {
   EXPECT_TRUE(description.uuid.starts_with("CPU-"));
   EXPECT_NE(description.uuid, second->description().uuid);
   ASSERT_EQ(description.libraries.size(), 1u) << "Gloo; the others are not loaded";
-  for (const auto& [name, version] : description.libraries) EXPECT_FALSE(version.empty()) << name;
+  for (const auto& [name, version, file] : description.libraries) {
+    EXPECT_FALSE(version.empty()) << name;
+    EXPECT_FALSE(file.empty()) << name;
+  }
   const auto devices = list_devices().take();
   ASSERT_EQ(devices.size(), 1u);
   EXPECT_EQ(devices[0].uuid, description.uuid);
