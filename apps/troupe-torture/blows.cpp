@@ -18,6 +18,12 @@ extern char** environ;
 namespace troupe::torture {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+/// A library that fails more often than this in so long is given up, with some seconds to spare.
+constexpr std::size_t kLibraryFailures = 3;
+constexpr std::chrono::seconds kLibraryWindow{65};
+
 constexpr const char* kPhases[] = {"halt", "quiesce", "replace", "form", "verify", "restore"};
 
 /// A rank cannot wake itself: a shell that outlives the call does.
@@ -96,6 +102,30 @@ Future<void> Blows::deal(const Operation& op) {
     case Blow::freeze_rank: freeze_self(op.data); break;
   }
   return {};
+}
+
+bool Blows::fail_library(std::string_view library) {
+  {
+    const std::lock_guard lock(mutex_);
+    auto& failures = failures_[std::string(library)];
+    const auto now = Clock::now();
+    std::erase_if(failures, [&](const auto& when) { return when + kLibraryWindow < now; });
+    if (failures.size() >= kLibraryFailures) return false;
+    failures.push_back(now);
+  }
+  device_.inject_library_fault(library);
+  return true;
+}
+
+void Blows::fail_library_of(const Operation& op) {
+  if (!fail_library(library_of(op.kind))) return;
+  const std::lock_guard lock(mutex_);
+  dealt_.insert(op.id);
+}
+
+bool Blows::has_failed_library_of(const Operation& op) {
+  const std::lock_guard lock(mutex_);
+  return dealt_.contains(op.id);
 }
 
 void Blows::end() {

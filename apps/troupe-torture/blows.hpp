@@ -1,7 +1,10 @@
 #pragma once
 
+#include <chrono>
+#include <map>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -20,6 +23,12 @@ class Blows {
   void begin() { dealt_.clear(); }
   /// What was submitted for it; empty: nothing, or it has been dealt.
   Future<void> strike(const Operation& op);
+  /// Lets the next call of a library fail. False: not now, it would be given up.
+  bool fail_library(std::string_view library);
+  /// The same for the library of the operation.
+  void fail_library_of(const Operation& op);
+  /// Whether it was.
+  [[nodiscard]] bool has_failed_library_of(const Operation& op);
   /// Waits until whoever stands still goes on.
   void end();
 
@@ -29,7 +38,9 @@ class Blows {
   World& world_;
   Device& device_;
   std::mutex mutex_;
-  std::set<std::uint32_t> dealt_;      ///< under mutex_
+  std::set<std::uint32_t> dealt_;  ///< under mutex_
+  std::map<std::string, std::vector<std::chrono::steady_clock::time_point>, std::less<>>
+      failures_;                       ///< by library; under mutex_
   std::vector<std::jthread> helpers_;  ///< that end a freeze; under mutex_
 };
 

@@ -14,6 +14,7 @@ constexpr std::int64_t kRandomSets = RandomTable::kSets;
 }  // namespace
 
 void Generator::add_kernel(Kind kind, int rank, int thread, int target) {
+  if (barred(kind, rank, thread, target)) return;
   auto op = begin(kind, rank, thread);
   op.target = target;
   switch (kind) {
@@ -36,7 +37,17 @@ void Generator::add_kernel(Kind kind, int rank, int thread, int target) {
     case Kind::gather: return add_sparse(op);
     case Kind::nrm2: return add_norm(op);
     case Kind::potrf: return add_factorisation(op);
+    case Kind::factor_info:
+    case Kind::syevd: return add_diagonal(op);
     case Kind::sort: op.transpose_a = random_.one_in(2); return add_copy(op, true);
+    case Kind::reduce_local:
+    case Kind::scan: return add_sums(op);
+    case Kind::select: return add_selection(op);
+    case Kind::spgemm: return add_sparse_product(op);
+    case Kind::transform:
+    case Kind::transform_back: return add_transform(op);
+    case Kind::convolution: return add_convolution(op);
+    case Kind::attention: return add_attention(op);
     case Kind::divide: return add_division(op);
     default: return add_vector(op);
   }
@@ -173,24 +184,30 @@ void Generator::add_norm(Operation& op) {
   emit(filled), emit(op);
 }
 
-/// Of a diagonal of squares of powers of two: exact whatever the algorithm.
+void Generator::fill_for(const Operation& op, const Slice& slice, double value) {
+  auto filled = begin(Kind::fill, op.rank, op.thread);
+  filled.target = op.target, filled.dtype = op.dtype, filled.alpha = value;
+  filled.at[0] = slice;
+  grows(slice, std::abs(value));
+  emit(filled);
+}
+
+/// Of a diagonal of squares of powers of two: exact whatever the algorithm. Or of one whose minor
+/// of order n is not positive definite.
 void Generator::add_factorisation(Operation& op) {
   op.dtype = draw_real();
   const int a = pick(op, op.target, op.dtype, Contents::integers, true);
   if (a < 0) return;
   op.m = random_.between(1, 4);
   op.at[0] = part(op.target, a, op.m * op.m);
-  const auto fill = [&](const Slice& at, double value) {
-    auto filled = begin(Kind::fill, op.rank, op.thread);
-    filled.target = op.target, filled.dtype = op.dtype, filled.alpha = value;
-    filled.at[0] = at;
-    grows(at, value);
-    emit(filled);
-  };
-  fill(op.at[0], 0);
+  if (may_fail() && random_.one_in(4)) {
+    op.n = random_.between(1, op.m);
+    return emit_failing(op, Errc::numeric);
+  }
+  fill_for(op, op.at[0], 0);
   for (std::int64_t i = 0; i < op.m; ++i) {
     const Slice diagonal{op.at[0].rank, op.at[0].buffer, op.at[0].first + i * (op.m + 1), 1};
-    fill(diagonal, std::ldexp(1, 2 * static_cast<int>(random_.below(3))));
+    fill_for(op, diagonal, std::ldexp(1, 2 * static_cast<int>(random_.below(3))));
   }
   op.id = next_id_++;
   emit(op);

@@ -63,7 +63,9 @@ void Generator::add_collective() {
   // The owners are the same on all ranks, so rank 0 stands for all.
   const auto local = [&](int b) {
     const auto& owner = round_->owners[static_cast<std::size_t>(b)];
-    return !owner.shared && owner.shift == 0 && owner.thread == 0 && !is_big(b) &&
+    const bool spoilt = std::any_of(spoilt_.begin(), spoilt_.end(),
+                                    [b](const auto& one) { return one.second == b; });
+    return !owner.shared && owner.shift == 0 && owner.thread == 0 && !is_big(b) && !spoilt &&
            (!reduces || spec(b).contents == Contents::integers) &&
            (!reduces || !recipe_.shrinks || is_real(spec(b).dtype));
   };

@@ -13,14 +13,24 @@ const std::vector<DType> kAll = [] {
   return all;
 }();
 
-constexpr Weight kLocalWeights[] = {
-    {Kind::fill, 8},      {Kind::copy, 10},       {Kind::upload, 5},    {Kind::download, 3},
-    {Kind::to_pinned, 2}, {Kind::from_pinned, 2}, {Kind::replace, 1},   {Kind::multiply, 4},
-    {Kind::divide, 2},    {Kind::axpby, 5},       {Kind::axpy, 6},      {Kind::dot, 3},
-    {Kind::nrm2, 2},      {Kind::scal, 4},        {Kind::blas_copy, 3}, {Kind::gemv, 3},
-    {Kind::gemm, 3},      {Kind::spmv, 3},        {Kind::spmv_sell, 3}, {Kind::gather, 3},
-    {Kind::uniform, 1},   {Kind::normal, 1},      {Kind::potrf, 2},     {Kind::sort, 3},
-    {Kind::nop, 1},       {Kind::pause, 1}};
+constexpr Weight kLocalWeights[] = {{Kind::fill, 8},         {Kind::copy, 10},
+                                    {Kind::upload, 5},       {Kind::download, 3},
+                                    {Kind::to_pinned, 2},    {Kind::from_pinned, 2},
+                                    {Kind::replace, 1},      {Kind::multiply, 4},
+                                    {Kind::divide, 2},       {Kind::axpby, 5},
+                                    {Kind::axpy, 6},         {Kind::dot, 3},
+                                    {Kind::nrm2, 2},         {Kind::scal, 4},
+                                    {Kind::blas_copy, 3},    {Kind::gemv, 3},
+                                    {Kind::gemm, 3},         {Kind::spmv, 3},
+                                    {Kind::spmv_sell, 3},    {Kind::gather, 3},
+                                    {Kind::uniform, 1},      {Kind::normal, 1},
+                                    {Kind::potrf, 2},        {Kind::factor_info, 1},
+                                    {Kind::syevd, 1},        {Kind::sort, 2},
+                                    {Kind::reduce_local, 1}, {Kind::scan, 2},
+                                    {Kind::select, 2},       {Kind::spgemm, 2},
+                                    {Kind::transform, 2},    {Kind::transform_back, 1},
+                                    {Kind::convolution, 2},  {Kind::attention, 2},
+                                    {Kind::nop, 1},          {Kind::pause, 1}};
 constexpr Weight kRemoteWeights[] = {{Kind::fill, 3},  {Kind::copy, 3}, {Kind::axpy, 6},
                                      {Kind::axpby, 2}, {Kind::gemv, 1}, {Kind::gather, 1},
                                      {Kind::scal, 2},  {Kind::nop, 1}};
@@ -58,21 +68,30 @@ void Generator::make_buffers() {
   }
   for (int i = 0; i < 4; ++i) {
     const auto dtype = random_.of(kAll);
-    const auto contents = exact_limit(dtype) == 0 ? Contents::bits : Contents::integers;
+    const bool moved = exact_limit(dtype) == 0 || is_complex(dtype);
+    const auto contents = moved ? Contents::bits : Contents::integers;
     const auto length = random_.between(kVector, 2000);
     add(dtype, length, contents);
     add(dtype, length + random_.below(50), contents);
   }
-  make_matrix();
+  make_matrices();
+  narrow_ = random_.one_in(2) ? DType::f16 : DType::bf16;
+  const auto complex = random_.one_in(2) ? DType::c64 : DType::c128;
+  for (int i = 0; i < 2; ++i) {
+    add(narrow_, random_.between(kVector, 200), Contents::integers);
+    add(complex, random_.between(kVector, 200), Contents::rounded);
+  }
+  filter_ = random_.one_in(2) ? 1 : 3, stride_ = random_.between(1, 2);
+  keys_ = std::int64_t{1} << random_.below(3);
   if (!recipe_.shrinks && random_.one_in(6)) make_big();
 }
 
-void Generator::make_matrix() {
+void Generator::make_matrices() {
   slice_rows_ = random_.between(1, 4);
   rows_ = slice_rows_ * random_.between(1, 5);
   columns_ = random_.between(2, 16);
   per_row_ = random_.between(1, std::min<std::int64_t>(4, columns_));
-  const auto index = random_.one_in(2) ? DType::i32 : DType::i64;
+  index_ = random_.one_in(2) ? DType::i32 : DType::i64;
   std::vector<std::int64_t> row_begin{0}, column, slice_begin{0};
   std::vector<std::int64_t> sell(static_cast<std::size_t>(rows_ * per_row_));
   for (std::int64_t row = 0; row < rows_; ++row) {
@@ -89,9 +108,30 @@ void Generator::make_matrix() {
     slice_begin.push_back((slice + 1) * slice_rows_ * per_row_);
   std::vector<std::int64_t> gather;
   for (int i = 0; i < 40; ++i) gather.push_back(random_.below(kVector));
+  width_ = random_.between(1, 4);
+  const auto per_row = random_.between(1, std::min<std::int64_t>(2, width_));
+  std::vector<std::int64_t> row_begin_b{0}, column_b;
+  for (std::int64_t row = 0; row < columns_; ++row) {
+    const auto first = random_.below(width_ - per_row + 1);
+    for (std::int64_t j = 0; j < per_row; ++j) column_b.push_back(first + j);
+    row_begin_b.push_back(std::ssize(column_b));
+  }
+  product_ = 0;
+  for (std::int64_t row = 0; row < rows_; ++row) {
+    std::set<std::int64_t> found;
+    for (std::int64_t i = row * per_row_; i < (row + 1) * per_row_; ++i) {
+      const auto first = column_b.begin() + column[static_cast<std::size_t>(i)] * per_row;
+      found.insert(first, first + per_row);
+    }
+    product_ += std::ssize(found);
+  }
   matrix_ = static_cast<int>(program_.buffers.size());
-  for (auto* list : {&row_begin, &column, &slice_begin, &sell, &gather})
-    add(index, std::ssize(*list), Contents::indices, *list);
+  for (auto* list : {&row_begin, &column, &slice_begin, &sell, &gather, &row_begin_b, &column_b})
+    add(index_, std::ssize(*list), Contents::indices, *list);
+  // Row starts and columns of a product share a buffer; selections have indices of 64 bits.
+  for (const auto dtype : {DType::i32, DType::i64}) {
+    for (int i = 0; i < 2; ++i) add(dtype, random_.between(2 * kVector, 300), Contents::integers);
+  }
 }
 
 void Generator::make_big() {
@@ -152,6 +192,8 @@ void Generator::make_round() {
 
 void Generator::deal_buffers(Round& round) {
   round_ = &round;
+  spoilt_.clear();
+  fragile_ = {};
   for (std::size_t i = 0; i < program_.buffers.size(); ++i) {
     Owner owner;
     const auto n = random_.below(100);
@@ -184,6 +226,14 @@ std::int64_t Generator::draw_length() {
 void Generator::make_free(Round& round) {
   empty_scripts(round, 1, round.threads);
   const bool struck = draw_struck();
+  // A fault that takes along a call that is to fail would leave the failure to another one.
+  const bool may_be_fragile =
+      recipe_.faults != Faults::none && !program_.stormy && random_.one_in(2);
+  static const std::vector<std::string_view> kLibraries{"vector", "blas", "sparse",     "rng",
+                                                        "solver", "fft",  "primitives", "dnn"};
+  fragile_ = {random_.of(kLibraries), static_cast<int>(random_.below(ranks_)),
+              static_cast<int>(random_.below(round.threads))};
+  if (!may_be_fragile) fragile_.library = {};
   add_operations(draw_length(), true, struck);
 }
 
@@ -238,10 +288,12 @@ void Generator::add_operations(std::int64_t count, bool collectives, bool struck
   const auto blow_at = struck ? random_.below(count) : -1;
   const bool many = recipe_.faults == Faults::many;
   const auto blows = many ? random_.between(1, 4) : random_.one_in(3) ? 2 : 1;
+  const auto fails_at = random_.below(count);
   for (std::int64_t i = 0; i < count; ++i) {
     if (i == blow_at) {
       for (int b = 0; b < blows; ++b) add_blow();
     }
+    if (i == fails_at) add_library_fault();
     const auto n = random_.below(100);
     const int rank = static_cast<int>(random_.below(ranks_));
     const int thread = static_cast<int>(random_.below(round_->threads));
@@ -280,15 +332,18 @@ Operation Generator::begin(Kind kind, int rank, int thread) {
   return op;
 }
 
-void Generator::emit(const Operation& op) {
-  if (recipe_.left_out.contains(op.id)) return;
+void Generator::emit(Operation op) {
+  if (fragile_.state == Fragile::State::due && library_of(op.kind) == fragile_.library)
+    let_fail(op);
+  if (recipe_.left_out.contains(op.id) || recipe_.missing.contains(op.kind)) return;
   round_->scripts[step_][static_cast<std::size_t>(op.rank)][static_cast<std::size_t>(op.thread)]
       .push_back(op);
 }
 
 bool Generator::owns(const Operation& op, int device, int buffer) const {
   const auto& owner = round_->owners[static_cast<std::size_t>(buffer)];
-  return !owner.shared && owner.thread == op.thread && (device + owner.shift) % ranks_ == op.rank;
+  return !owner.shared && owner.thread == op.thread && (device + owner.shift) % ranks_ == op.rank &&
+         !spoilt_.contains({device, buffer});
 }
 
 bool Generator::may_read(const Operation& op, int device, int buffer) const {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "oracle.hpp"
@@ -42,8 +44,9 @@ class Generator {
 
   void make_buffers();
 
-  /// The pattern of a sparse matrix, as many entries in each row, in both forms.
-  void make_matrix();
+  /// The patterns of sparse matrices, as many entries in each row: of one in both forms, and of one
+  /// that it is multiplied by. And what their product is written to.
+  void make_matrices();
 
   /// Transfers of these take many pieces; they cost time, so they are rare.
   void make_big();
@@ -85,7 +88,7 @@ class Generator {
 
   Operation begin(Kind kind, int rank, int thread);
 
-  void emit(const Operation& op);
+  void emit(Operation op);
 
   [[nodiscard]] bool owns(const Operation& op, int device, int buffer) const;
   [[nodiscard]] bool may_read(const Operation& op, int device, int buffer) const;
@@ -133,10 +136,33 @@ class Generator {
   /// The norm of k * k equal numbers is an integer, but cuBLAS's is so to within rounding only.
   void add_norm(Operation& op);
   void add_factorisation(Operation& op);
+  /// A fill of the slice by the same thread, before `op`, which has not been emitted yet.
+  void fill_for(const Operation& op, const Slice& slice, double value);
 
   void add_product(Operation& op);
 
   void add_sparse(Operation& op);
+
+  // generate_libraries.cpp: operations of one device that other ranks cannot ask for
+
+  void add_diagonal(Operation& op);
+  void add_sums(Operation& op);
+  void add_selection(Operation& op);
+  void add_sparse_product(Operation& op);
+  void add_transform(Operation& op);
+  void add_convolution(Operation& op);
+  void add_attention(Operation& op);
+  /// A part that begins at a multiple of `multiple` elements.
+  Slice aligned_part(int device, int buffer, std::int64_t count, std::int64_t multiple);
+  /// Emits an operation that has to fail because of its data. What it was to write is not used
+  /// until the next round, but by a call that must be refused.
+  void emit_failing(Operation& op, Errc error);
+  [[nodiscard]] bool may_fail() const { return !in_run() && fragile_.state != Fragile::State::due; }
+  /// Lets the next call of the round's fragile library fail; nothing if there is none.
+  void add_library_fault();
+  void let_fail(Operation& op);
+  /// Who else uses the library could meet the fault in the place of its call.
+  [[nodiscard]] bool barred(Kind kind, int rank, int thread, int target) const;
 
   // Between ranks
 
@@ -170,8 +196,20 @@ class Generator {
   std::uint32_t next_id_ = 0;
   std::int64_t made_ = 0;
   std::vector<std::vector<double>> bounds_;  ///< per rank and buffer: magnitude of what it holds
+  std::set<std::pair<int, int>> spoilt_;     ///< rank and buffer: stale until the round is over
   int matrix_ = -1, big_ = -1;               ///< the first buffer of its kind
   std::int64_t big_bytes_ = 0, rows_ = 0, columns_ = 0, per_row_ = 0, slice_rows_ = 0;
+  std::int64_t width_ = 0, product_ = 0;  ///< of the second matrix; elements of the product
+  DType index_ = DType::i32;              ///< of all of these
+  DType narrow_ = DType::f16;             ///< of what attention takes
+  std::int64_t filter_ = 1, stride_ = 1, keys_ = 1;  ///< of convolutions and attention
+
+  /// The library of one rank that is let fail once in a round; only one thread uses it there.
+  struct Fragile {
+    std::string_view library;  ///< empty: none
+    int rank = 0, thread = 0;
+    enum class State { awaited, due, over } state = State::awaited;
+  } fragile_;
 };
 
 }  // namespace troupe::torture

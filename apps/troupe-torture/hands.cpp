@@ -182,8 +182,7 @@ Future<void> Hands::submit(const Operation& op, Thread& thread) {
   if (op.kind == Kind::wrong) return submit_wrong(op);
   if (is_collective(op.kind)) return submit_collective(op);
   if (is_transfer(op.kind) || op.kind == Kind::hold) return submit_transfer(op, thread);
-  if (op.kind == Kind::potrf) return submit_factorisation(op);
-  if (op.kind == Kind::sort) return submit_sort(op);
+  if (op.kind >= Kind::potrf && op.kind <= Kind::attention) return submit_library(op, thread);
   const bool arithmetic = op.kind >= Kind::multiply && op.kind <= Kind::normal;
   if (arithmetic) return submit_arithmetic(op);
   return op.target == op.rank ? submit_memory(op, thread) : submit_remote_memory(op);
@@ -257,21 +256,6 @@ Future<void> Hands::submit_arithmetic(const Operation& op) {
   return op.dtype == DType::f32 ? typed(float{}) : typed(double{});
 }
 
-Future<void> Hands::submit_factorisation(const Operation& op) {
-  const auto typed = [&]<class T>(T) {
-    return solver::on(device_).potrf(here<T>(op.at[0]), {.n = op.m}).then([](std::int32_t) {});
-  };
-  return op.dtype == DType::f32 ? typed(float{}) : typed(double{});
-}
-
-Future<void> Hands::submit_sort(const Operation& op) {
-  const auto order = op.transpose_a ? primitives::Order::descending : primitives::Order::ascending;
-  const auto typed = [&]<class T>(T) {
-    return primitives::on(device_).sort(here<T>(op.at[0]), here<T>(op.at[1]), order);
-  };
-  return op.dtype == DType::f32 ? typed(float{}) : typed(double{});
-}
-
 Future<void> Hands::submit_collective(const Operation& op) {
   return with_type(op.dtype, [&](auto zero) -> Future<void> {
     using T = decltype(zero);
@@ -319,6 +303,10 @@ Future<void> Hands::submit_transfer(const Operation& op, Thread& thread) {
 
 Future<void> Hands::submit_wrong(const Operation& op) {
   const auto from = op.at[0], to = op.at[1];
+  if (op.wrong == Wrong::spoilt) {
+    const auto typed = [&]<class T>(T) { return device_.fill(here<T>(to), T{}); };
+    return with_type(spec_of(to).dtype, typed);
+  }
   const auto here_to = here<double>(to);
   switch (op.wrong) {
     case Wrong::short_destination: {
@@ -337,6 +325,7 @@ Future<void> Hands::submit_wrong(const Operation& op) {
     case Wrong::freed_token:
       return world_.fetch(freed_, here_to.slice(0, static_cast<std::int64_t>(freed_.length)));
     case Wrong::odd_normal: return device_.rng().normal(here_to.slice(0, 3), {.seed = 1});
+    case Wrong::spoilt:
     case Wrong::root: break;
     case Wrong::differs: {
       const bool odd = op.rank == op.peer;

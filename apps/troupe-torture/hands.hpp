@@ -6,8 +6,6 @@
 #include <variant>
 #include <vector>
 
-#include <troupe/lib/primitives.hpp>
-#include <troupe/lib/solver.hpp>
 #include <troupe/troupe.hpp>
 
 #include "program.hpp"
@@ -111,6 +109,9 @@ class Hands {
   GpuRef<T> here(const Slice& slice) {
     return std::get<GpuRef<T>>(ref(slice.buffer)).slice(slice.first, slice.count);
   }
+  [[nodiscard]] const BufferSpec& spec_of(const Slice& slice) const {
+    return program_.buffers[static_cast<std::size_t>(slice.buffer)];
+  }
   [[nodiscard]] RemoteDevice device_of(int rank) {
     return world_.device(Rank(homes_.empty() ? rank : homes_[static_cast<std::size_t>(rank)]));
   }
@@ -119,8 +120,16 @@ class Hands {
   Future<void> submit_transfer(const Operation& op, Thread& thread);
   Future<void> submit_wrong(const Operation& op);
   Future<void> submit_arithmetic(const Operation& op);
-  Future<void> submit_factorisation(const Operation& op);
-  Future<void> submit_sort(const Operation& op);
+  // hands_libraries.cpp
+  Future<void> submit_library(const Operation& op, Thread& thread);
+  /// The future of an operation with a value, which is looked at; `get` gives it as an integer.
+  template <class T, class Get>
+  Future<void> look_at(const Operation& op, Thread& thread, const Future<T>& future, Get get);
+  Future<void> submit_solver(const Operation& op, Thread& thread);
+  Future<void> submit_primitives(const Operation& op, Thread& thread);
+  Future<void> submit_sparse_product(const Operation& op, Thread& thread);
+  Future<void> submit_transform(const Operation& op);
+  Future<void> submit_layer(const Operation& op);
   Future<void> submit_remote_memory(const Operation& op);
 
   World& world_;

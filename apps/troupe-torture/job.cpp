@@ -216,7 +216,8 @@ Recipe recipe_of(const Config& config, int ranks, const std::string& engine) {
           .collectives = config.flag("collectives"),
           .tokens = config.flag("tokens"),
           .rounds = parse_rounds(config.list("rounds")).take(),
-          .left_out = parse_ids(config.list("leave-out")).take()};
+          .left_out = parse_ids(config.list("leave-out")).take(),
+          .missing = {}};
 }
 
 /// Whether all ranks are on one host, for the kernel, the network and NCCL: then their device hosts
@@ -230,6 +231,20 @@ bool on_one_host(World& world) {
   const auto hosts = world.gather_text(boot + network + (named != nullptr ? named : ""));
   return std::all_of(hosts.begin(), hosts.end(),
                      [&](const auto& host) { return host == hosts[0]; });
+}
+
+/// Kinds of operations of which any rank has no library: programs go without them.
+std::set<Kind> missing_anywhere(World& world, const std::set<Kind>& here) {
+  static_assert(kKindCount <= 64);
+  std::uint64_t mine = 0;
+  for (const auto kind : here) mine |= std::uint64_t{1} << static_cast<unsigned>(kind);
+  std::set<Kind> missing;
+  for (const auto kinds : world.gather_values(mine)) {
+    for (std::size_t kind = 0; kind < kKindCount; ++kind) {
+      if ((kinds >> kind & 1) != 0) missing.insert(static_cast<Kind>(kind));
+    }
+  }
+  return missing;
 }
 
 int run_job(Runtime& runtime) {
@@ -253,6 +268,7 @@ int run_job(Runtime& runtime) {
   };
   const Watchdog watchdog(account, 3 * conduct.deadline, tell);
   Leaks leaks(runtime, conduct.deadline);
+  recipe.missing = missing_anywhere(world, leaks.missing());
   const auto start = Clock::now();
   const auto until = start + std::chrono::duration<double>(60 * config.real("minutes"));
   try {

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <troupe/lib/dnn.hpp>
+#include <troupe/lib/fft.hpp>
 #include <troupe/lib/primitives.hpp>
 #include <troupe/lib/solver.hpp>
 
@@ -30,26 +32,48 @@ Holdings of_device_hosts() {
   return most;
 }
 
-/// What a library opens when it is first used, it keeps.
-void use_each_library(Device& device) {
+/// Whether the operation works; false: it is not supported. Throws Exception.
+bool works(const Future<void>& future) {
+  const auto outcome = future.wait();
+  if (!outcome.ok() && outcome.code() != Errc::unsupported) throw Exception(outcome.error());
+  return outcome.ok();
+}
+
+/// What a library opens when it is first used, it keeps. Gives what is not supported.
+std::set<Kind> use_each_library(Device& device) {
+  std::set<Kind> missing;
   const auto x = device.alloc<double>(4), y = device.alloc<double>(4);
   const auto index = device.alloc<std::int32_t>(4);
   device.fill(x, 1.0), device.fill(y, 1.0), device.fill(index, 0);
   device.vector().axpby(1.0, x, 1.0, y);
   device.blas().scal(1.0, x);
   device.sparse().gather(x, index, y);
-  if (const auto drawn = device.rng().uniform(y, {.seed = 1}).wait();
-      !drawn.ok() && drawn.code() != Errc::unsupported)
-    throw Exception(drawn.error());
+  (void)works(device.rng().uniform(y, {.seed = 1}));
   device.fill(x, 1.0);
   (void)solver::on(device).potrf(x, {.n = 1}).get();
   primitives::on(device).sort(x, y).get();
+  const auto spectrum = device.alloc<std::complex<double>>(4);
+  if (!works(fft::on(device).real_to_complex(x, spectrum, {.extents = {4}})))
+    missing.insert({Kind::transform, Kind::transform_back});
+  const auto image = device.alloc<float>(4), filter = device.alloc<float>(1),
+             filtered = device.alloc<float>(4);
+  device.fill(image, 1.0f), device.fill(filter, 1.0f);
+  const ConvolutionOptions convolution{
+      .input_channels = 1, .output_channels = 1, .extents = {2, 2}, .filter = {1, 1}};
+  if (!works(dnn::on(device).convolution(image, filter, filtered, convolution)))
+    missing.insert(Kind::convolution);
+  const auto q = device.alloc<Half>(8), o = device.alloc<Half>(8);
+  device.fill(q, Half{});
+  if (!works(dnn::on(device).attention(q, q, q, o, {.sequence_q = 1, .dim_qk = 8})))
+    missing.insert(Kind::attention);
+  (void)device.take_error();  // what is not supported was looked at
+  return missing;
 }
 
 }  // namespace
 
 Leaks::Leaks(Runtime& runtime, std::chrono::nanoseconds patience) : patience_(patience) {
-  if (!runtime.world().spectator()) use_each_library(runtime.device());
+  if (!runtime.world().spectator()) missing_ = use_each_library(runtime.device());
   const auto end = Clock::now() + patience_;
   const auto& config = runtime.config();
   const bool rises = config.text("standby") != "off" && config.text("isolation") != "thread";

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <chrono>
+#include <set>
 
 #include <troupe/troupe.hpp>
 
 #include "holdings.hpp"
+#include "program.hpp"
 
 namespace troupe::torture {
 
@@ -22,11 +24,14 @@ class Leaks {
   Leaks(Runtime& runtime, std::chrono::nanoseconds patience);
   /// Throws Finding.
   void check();
+  /// Kinds of operations of which this rank has no library.
+  [[nodiscard]] const std::set<Kind>& missing() const { return missing_; }
 
  private:
   [[nodiscard]] std::string found() const;
 
   std::chrono::nanoseconds patience_;
+  std::set<Kind> missing_;
   Holdings rank_, device_host_;  ///< before the first program
 };
 

@@ -47,7 +47,7 @@ void Members::play_thread(const Round& round, std::int64_t number, std::size_t t
             const auto expected = looks_.find(op.id);
             if (expected == looks_.end()) return;
             const auto difference =
-                first_difference(spec(op.at[0].buffer), bytes, expected->second);
+                first_difference(seen_by(*program_, op), bytes, expected->second);
             if (difference >= 0)
               throw Finding(
                   fmt::format("WRONG CONTENTS: {} sees another element {} than was written",

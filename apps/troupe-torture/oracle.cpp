@@ -33,19 +33,33 @@ std::vector<std::byte> uploaded_by(const Operation& op, Contents contents, std::
                                     : random_integers(op.dtype, op.data, n);
 }
 
+BufferSpec seen_by(const Program& program, const Operation& op) {
+  if (has_value(op.kind)) return {DType::i64, 1, Contents::integers, {}};
+  return program.buffers[static_cast<std::size_t>(op.at[0].buffer)];
+}
+
+std::vector<std::byte> bytes_of(std::int64_t value) {
+  std::vector<std::byte> bytes(sizeof value);
+  std::memcpy(bytes.data(), &value, sizeof value);
+  return bytes;
+}
+
 std::int64_t first_difference(const BufferSpec& spec, const std::vector<std::byte>& a,
                               const std::vector<std::byte>& b) {
   if (a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0) return -1;
-  const auto size = size_of(spec.dtype);
+  const auto whole = size_of(spec.dtype);
+  const auto dtype = part_of(spec.dtype);
+  const auto size = size_of(dtype);
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); i += size) {
     if (std::memcmp(a.data() + i, b.data() + i, size) == 0) continue;
-    const double x = load(spec.dtype, a.data() + i), y = load(spec.dtype, b.data() + i);
+    const double x = load(dtype, a.data() + i), y = load(dtype, b.data() + i);
     const bool zeros = spec.contents == Contents::integers && x == 0 && y == 0;
     const bool near = spec.contents == Contents::rounded &&
-                      std::abs(x - y) * exact_limit(spec.dtype) <= kRoundings * std::abs(y);
-    if (!zeros && !near) return static_cast<std::int64_t>(i / size);
+                      std::abs(x - y) * exact_limit(dtype) <= kRoundings * std::abs(y);
+    if (!zeros && !near) return static_cast<std::int64_t>(i / whole);
   }
-  return a.size() == b.size() ? -1 : static_cast<std::int64_t>(std::min(a.size(), b.size()) / size);
+  return a.size() == b.size() ? -1
+                              : static_cast<std::int64_t>(std::min(a.size(), b.size()) / whole);
 }
 
 Oracle::Oracle(const Program& program, const RandomTable& random)
@@ -71,7 +85,7 @@ std::vector<std::byte> Oracle::initial(const Program& program, int rank, int buf
 }
 
 void Oracle::reset(int rank, int buffer, std::uint64_t version) {
-  at(rank, buffer) = {initial(program_, rank, buffer, version), false, false};
+  at(rank, buffer) = {initial(program_, rank, buffer, version)};
 }
 
 const std::vector<std::byte>& Oracle::contents(int rank, int buffer) const {
@@ -82,6 +96,9 @@ bool Oracle::unsure(int rank, int buffer) const {
 }
 bool Oracle::may_be_stale(int rank, int buffer) const {
   return at(rank, buffer).may_be_stale;
+}
+bool Oracle::must_be_stale(int rank, int buffer) const {
+  return at(rank, buffer).must_be_stale;
 }
 void Oracle::set(int rank, int buffer, double value) {
   const auto length = program_.buffers[static_cast<std::size_t>(buffer)].length;
@@ -94,6 +111,23 @@ double Oracle::get(const Slice& slice, std::int64_t i) const {
   const auto type = dtype(slice);
   return load(type, at(slice.rank, slice.buffer).bytes.data() +
                         static_cast<std::size_t>(slice.first + i) * size_of(type));
+}
+
+std::complex<double> Oracle::get_complex(const Slice& slice, std::int64_t i) const {
+  const auto type = dtype(slice);
+  if (!is_complex(type)) return get(slice, i);
+  const auto* const element = at(slice.rank, slice.buffer).bytes.data() +
+                              static_cast<std::size_t>(slice.first + i) * size_of(type);
+  return {get(slice, i), load(part_of(type), element + size_of(type) / 2)};
+}
+
+void Oracle::put_complex(const Slice& slice, std::int64_t i, std::complex<double> value) {
+  put(slice, i, value.real());
+  const auto type = dtype(slice);
+  if (!is_complex(type)) return;
+  auto* const element = at(slice.rank, slice.buffer).bytes.data() +
+                        static_cast<std::size_t>(slice.first + i) * size_of(type);
+  store(part_of(type), element + size_of(type) / 2, value.imag());
 }
 
 void Oracle::put(const Slice& slice, std::int64_t i, double value) {
@@ -154,12 +188,13 @@ void Oracle::apply(const Round& round, std::size_t step, const OutcomeOf& outcom
 }
 
 void Oracle::apply_one(const Operation& op, Outcome outcome, const Look& look) {
-  const auto& to = written(op);
   if (outcome != Outcome::done) {
-    if (!to.present()) return;
-    auto& memory = at(to.rank, to.buffer);
-    memory.may_be_stale = true;
-    memory.unsure = memory.unsure || outcome == Outcome::unsure;
+    for (const auto& to : written(op)) {
+      auto& memory = at(to.rank, to.buffer);
+      memory.may_be_stale = true;
+      memory.unsure = memory.unsure || outcome == Outcome::unsure;
+      memory.must_be_stale = memory.must_be_stale || outcome == Outcome::spoilt;
+    }
     return;
   }
   const auto of_unsure = [this](const Slice& slice) {
@@ -172,8 +207,12 @@ void Oracle::apply_one(const Operation& op, Outcome outcome, const Look& look) {
     case Kind::fetch_new: return unknown ? void() : look(op, read(op.at[0]));
     default: break;
   }
-  if (unknown && to.present()) at(to.rank, to.buffer).unsure = true;
-  if (!unknown) compute(op);
+  if (unknown) {
+    for (const auto& to : written(op)) at(to.rank, to.buffer).unsure = true;
+    return;
+  }
+  if (has_value(op.kind)) look(op, bytes_of(value_of(op)));
+  compute(op);
 }
 
 void Oracle::compute(const Operation& op) {
@@ -222,85 +261,26 @@ void Oracle::compute(const Operation& op) {
     case Kind::spmv_sell:
     case Kind::gather: return sparse(op);
     case Kind::potrf: return factorise(op);
+    case Kind::syevd: {
+      auto values = diagonal_of(op);
+      std::sort(values.begin(), values.end());
+      for (std::int64_t i = 0; i < op.m; ++i) put(a, i, values[static_cast<std::size_t>(i)]);
+      return;
+    }
     case Kind::sort: return sort(op);
+    case Kind::reduce_local: return reduce_local(op);
+    case Kind::scan: return scan(op);
+    case Kind::select: return select(op);
+    case Kind::spgemm: return multiply_sparse(op);
+    case Kind::transform:
+    case Kind::transform_back: return transform(op);
+    case Kind::convolution: return convolve(op);
+    case Kind::attention: return attend(op);
     case Kind::uniform:
     case Kind::normal:
       if (random_.supported) write(a, random_.numbers(op.dtype, op.kind == Kind::normal, op.data));
       return;
     default: return;
-  }
-}
-
-void Oracle::product(const Operation& op) {
-  const auto& [a, b, c, unused_d, unused_e] = op.at;
-  (void)unused_d, (void)unused_e;
-  const bool matrix = op.kind == Kind::gemm;
-  // gemv: y = op(A) x with A m x n; as a product, op(A) has `rows` rows and `inner` columns.
-  const auto rows = matrix ? op.m : op.transpose_a ? op.n : op.m;
-  const auto inner = matrix ? op.k : op.transpose_a ? op.m : op.n;
-  const auto columns = matrix ? op.n : 1;
-  std::vector<double> result;
-  for (std::int64_t j = 0; j < columns; ++j) {
-    for (std::int64_t i = 0; i < rows; ++i) {
-      double sum = 0;
-      for (std::int64_t l = 0; l < inner; ++l) {
-        const auto from_a = op.transpose_a ? get(a, l + i * inner) : get(a, i + l * rows);
-        sum += from_a * (op.transpose_b ? get(b, j + l * columns) : get(b, l + j * inner));
-      }
-      result.push_back(op.alpha * sum + op.beta * get(c, i + j * rows));
-    }
-  }
-  for (std::int64_t i = 0; i < std::ssize(result); ++i)
-    put(c, i, result[static_cast<std::size_t>(i)]);
-}
-
-/// The lower half, column by column. The upper half stays.
-void Oracle::factorise(const Operation& op) {
-  const auto& a = op.at[0];
-  const auto n = op.m;
-  const auto element = [&](std::int64_t i, std::int64_t j) { return get(a, j * n + i); };
-  for (std::int64_t j = 0; j < n; ++j) {
-    double diagonal = element(j, j);
-    for (std::int64_t k = 0; k < j; ++k) diagonal -= element(j, k) * element(j, k);
-    put(a, j * n + j, std::sqrt(diagonal));
-    for (std::int64_t i = j + 1; i < n; ++i) {
-      double sum = element(i, j);
-      for (std::int64_t k = 0; k < j; ++k) sum -= element(i, k) * element(j, k);
-      put(a, j * n + i, sum / element(j, j));
-    }
-  }
-}
-
-/// Zeros are equal, whatever their sign, and keep their order.
-void Oracle::sort(const Operation& op) {
-  std::vector<double> values;
-  for (std::int64_t i = 0; i < op.at[0].count; ++i) values.push_back(get(op.at[0], i));
-  std::stable_sort(values.begin(), values.end(),
-                   [&](double a, double b) { return op.transpose_a ? a > b : a < b; });
-  for (std::int64_t i = 0; i < op.at[1].count; ++i)
-    put(op.at[1], i, values[static_cast<std::size_t>(i)]);
-}
-
-void Oracle::sparse(const Operation& op) {
-  const auto& [value, x, y, begin, column] = op.at;
-  const auto index = [&](const Slice& slice, std::int64_t i) {
-    return static_cast<std::int64_t>(get(slice, i));
-  };
-  if (op.kind == Kind::gather) {
-    for (std::int64_t i = 0; i < begin.count; ++i) put(x, i, get(value, index(begin, i)));
-    return;
-  }
-  for (std::int64_t row = 0; row < op.m; ++row) {
-    double sum = 0;
-    if (op.kind == Kind::spmv) {
-      for (auto j = index(begin, row); j < index(begin, row + 1); ++j)
-        sum += get(value, j) * get(x, index(column, j));
-    } else {
-      const auto slice = row / op.k;
-      for (auto j = index(begin, slice) + row % op.k; j < index(begin, slice + 1); j += op.k)
-        sum += get(value, j) * get(x, index(column, j));
-    }
-    put(y, row, op.alpha * sum + op.beta * get(y, row));
   }
 }
 
@@ -321,14 +301,14 @@ void Oracle::collective(const std::vector<const Operation*>& parts, const Outcom
     results.push_back(done ? result_of(parts, *part) : std::vector<std::byte>());
   }
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const auto& to = written(*parts[i]);
-    if (!to.present()) continue;
-    auto& memory = at(to.rank, to.buffer);
-    memory.unsure = memory.unsure || doubtful;
-    if (!results[i].empty())
-      write(to, results[i]);
-    else
-      memory.may_be_stale = true;
+    for (const auto& to : written(*parts[i])) {
+      auto& memory = at(to.rank, to.buffer);
+      memory.unsure = memory.unsure || doubtful;
+      if (!results[i].empty())
+        write(to, results[i]);
+      else
+        memory.may_be_stale = true;
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <complex>
 #include <functional>
 #include <optional>
 #include <string>
@@ -25,8 +26,14 @@ struct RandomTable {
 enum class Outcome : std::uint8_t {
   done,     ///< its future holds a value, or nobody looked and it had to
   refused,  ///< it failed and changed nothing, or its range is stale
+  spoilt,   ///< it failed, as it had to, and its range is stale
   unsure    ///< on another rank's device: it may have been done although it failed here
 };
+
+/// Of an operation that meets no fault, and whose library is not let fail.
+inline Outcome undisturbed(const Operation& op) noexcept {
+  return op.fails == Errc::ok || op.fails == Errc::library ? Outcome::done : Outcome::spoilt;
+}
 
 /// Says what every element of every buffer of every rank must be: host arrays and program order,
 /// one element at a time.
@@ -52,6 +59,8 @@ class Oracle {
   [[nodiscard]] bool unsure(int rank, int buffer) const;
   /// Whether a failed operation wrote it, so that it may be stale. Cleared by reset().
   [[nodiscard]] bool may_be_stale(int rank, int buffer) const;
+  /// Whether an operation wrote it that failed because of its data: then it is stale.
+  [[nodiscard]] bool must_be_stale(int rank, int buffer) const;
   /// What failed until now explains nothing that comes.
   void forgive(int rank, int buffer) { at(rank, buffer).may_be_stale = false; }
   /// A value that is not exact has come up: the program is none (after operations were left out).
@@ -60,7 +69,7 @@ class Oracle {
  private:
   struct Memory {
     std::vector<std::byte> bytes;
-    bool unsure = false, may_be_stale = false;
+    bool unsure = false, may_be_stale = false, must_be_stale = false;
   };
 
   Memory& at(int rank, int buffer) {
@@ -74,6 +83,11 @@ class Oracle {
   }
   [[nodiscard]] double get(const Slice& slice, std::int64_t i) const;
   void put(const Slice& slice, std::int64_t i, double value);
+  [[nodiscard]] std::complex<double> get_complex(const Slice& slice, std::int64_t i) const;
+  void put_complex(const Slice& slice, std::int64_t i, std::complex<double> value);
+  [[nodiscard]] std::int64_t index_at(const Slice& slice, std::int64_t i) const {
+    return static_cast<std::int64_t>(get(slice, i));
+  }
   [[nodiscard]] std::vector<std::byte> read(const Slice& slice) const;
   void write(const Slice& slice, const std::vector<std::byte>& bytes);
   void move(const Slice& from, const Slice& to) { write(to, read(from)); }
@@ -84,6 +98,15 @@ class Oracle {
   void factorise(const Operation& op);
   void sort(const Operation& op);
   void sparse(const Operation& op);
+  void multiply_sparse(const Operation& op);
+  void select(const Operation& op);
+  /// Of its future: see has_value().
+  [[nodiscard]] std::int64_t value_of(const Operation& op) const;
+  void reduce_local(const Operation& op);
+  void scan(const Operation& op);
+  void transform(const Operation& op);
+  void convolve(const Operation& op);
+  void attend(const Operation& op);
   void collective(const std::vector<const Operation*>& parts, const OutcomeOf& outcome);
   [[nodiscard]] std::vector<std::byte> result_of(const std::vector<const Operation*>& parts,
                                                  const Operation& mine) const;
@@ -100,6 +123,12 @@ class Oracle {
 std::vector<std::byte> constant_of(const Operation& op, Contents contents, std::int64_t count);
 /// What an upload brings.
 std::vector<std::byte> uploaded_by(const Operation& op, Contents contents, std::int64_t count);
+/// The diagonal of the matrix of a factorisation that fails, of a factor_info or syevd.
+std::vector<double> diagonal_of(const Operation& op);
+/// What an operation that looks at contents sees: a range of a buffer, or a value.
+BufferSpec seen_by(const Program& program, const Operation& op);
+/// A value as it is seen.
+std::vector<std::byte> bytes_of(std::int64_t value);
 /// By how many times its last place's worth a rounded number may differ.
 inline constexpr double kRoundings = 16;
 /// Whether two ranges are equal: bit for bit, but that zeros have no sign where it is arithmetic

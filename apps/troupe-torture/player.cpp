@@ -57,12 +57,14 @@ void Player::play(std::span<const Operation> script, Hands& hands, const Listene
     account_.count_operations();
     Future<void> future;
     try {
+      if (op.fails == Errc::library) blows_.fail_library_of(op);
       future = op.kind == Kind::fault ? blows_.strike(op) : hands.submit(op, in_hand);
     } catch (const Exception& e) {
       listener.outcome(op, e.error());
       continue;
     }
-    if (!future.valid() || (op.await == Await::drop && !listener.hears_all)) continue;
+    const bool drops = op.await == Await::drop && !listener.hears_all && op.fails == Errc::ok;
+    if (!future.valid() || drops) continue;
     future = watched(op, future);
     if (op.await == Await::now)
       end(op, future);

@@ -29,7 +29,7 @@ struct Listener {
   std::function<void(const Operation&, const Result<void>&)> outcome;
   /// An operation that looks at contents has seen these.
   std::function<void(const Operation&, std::vector<std::byte>)> saw;
-  /// Also of operations whose futures the script drops.
+  /// Also of operations whose futures the script drops. It hears of those that are to fail anyway.
   bool hears_all = false;
 };
 

@@ -6,19 +6,20 @@ namespace troupe::torture {
 namespace {
 
 constexpr std::string_view kKinds[kKindCount] = {
-    "fill",       "copy",     "upload",    "download",   "to_pinned",      "from_pinned",
-    "replace",    "multiply", "divide",    "axpby",      "axpy",           "dot",
-    "nrm2",       "scal",     "blas_copy", "gemv",       "gemm",           "spmv",
-    "spmv_sell",  "gather",   "uniform",   "normal",     "potrf",          "sort",
-    "all_reduce", "reduce",   "broadcast", "all_gather", "reduce_scatter", "all_to_all",
-    "exchange",   "send",     "receive",   "fetch",      "fetch_new",      "put",
-    "hold",       "nop",      "pause",     "fault",      "wrong"};
+    "fill",      "copy",           "upload",         "download",   "to_pinned",  "from_pinned",
+    "replace",   "multiply",       "divide",         "axpby",      "axpy",       "dot",
+    "nrm2",      "scal",           "blas_copy",      "gemv",       "gemm",       "spmv",
+    "spmv_sell", "gather",         "uniform",        "normal",     "potrf",      "factor_info",
+    "syevd",     "sort",           "reduce_local",   "scan",       "select",     "spgemm",
+    "transform", "transform_back", "convolution",    "attention",  "all_reduce", "reduce",
+    "broadcast", "all_gather",     "reduce_scatter", "all_to_all", "exchange",   "send",
+    "receive",   "fetch",          "fetch_new",      "put",        "hold",       "nop",
+    "pause",     "fault",          "wrong"};
 constexpr std::string_view kWrongs[kWrongCount] = {
     "short_destination", "gather_lengths", "token_dtype", "token_length", "no_such_rank",
-    "freed_token",       "odd_normal",     "root",        "differs"};
+    "freed_token",       "odd_normal",     "root",        "differs",      "spoilt"};
 constexpr std::string_view kRounds[kRoundKindCount] = {"free",    "run",   "held",   "versions",
                                                        "failing", "slabs", "pieces", "members"};
-constexpr Slice kNothing{};
 
 /// FNV-1a over numbers.
 class Hash {
@@ -43,7 +44,7 @@ void add(Hash& hash, const Operation& op) {
   hash.add(op.alpha_at);
   hash.add(static_cast<std::int64_t>(op.alpha), static_cast<std::int64_t>(op.beta));
   hash.add(op.transpose_a, op.transpose_b, op.reduce, op.peer, op.data, op.await, op.wrong, op.blow,
-           op.fault);
+           op.fault, op.fails, op.reports);
 }
 
 }  // namespace
@@ -58,7 +59,46 @@ std::string_view to_string(RoundKind kind) noexcept {
   return kRounds[static_cast<std::size_t>(kind)];
 }
 
-const Slice& written(const Operation& op) noexcept {
+std::string_view library_of(Kind kind) noexcept {
+  switch (kind) {
+    case Kind::multiply:
+    case Kind::divide:
+    case Kind::axpby: return "vector";
+    case Kind::axpy:
+    case Kind::dot:
+    case Kind::nrm2:
+    case Kind::scal:
+    case Kind::blas_copy:
+    case Kind::gemv:
+    case Kind::gemm: return "blas";
+    case Kind::spmv:
+    case Kind::spmv_sell:
+    case Kind::gather:
+    case Kind::spgemm: return "sparse";
+    case Kind::uniform:
+    case Kind::normal: return "rng";
+    case Kind::potrf:
+    case Kind::factor_info:
+    case Kind::syevd: return "solver";
+    case Kind::sort:
+    case Kind::reduce_local:
+    case Kind::scan:
+    case Kind::select: return "primitives";
+    case Kind::transform:
+    case Kind::transform_back: return "fft";
+    case Kind::convolution:
+    case Kind::attention: return "dnn";
+    default: return {};
+  }
+}
+
+TransformShape::TransformShape(const Operation& op) {
+  for (const auto extent : {op.m, op.n, op.k}) length *= extent;
+  last = op.peer == 1 ? op.m : op.peer == 2 ? op.n : op.k;
+  stored = length / last * (last / 2 + 1);
+}
+
+std::vector<Slice> written(const Operation& op) {
   switch (op.kind) {
     case Kind::fill:
     case Kind::upload:
@@ -68,14 +108,20 @@ const Slice& written(const Operation& op) noexcept {
     case Kind::uniform:
     case Kind::normal:
     case Kind::potrf:
+    case Kind::syevd:
     case Kind::broadcast:
-    case Kind::receive: return op.at[0];
+    case Kind::receive: return {op.at[0]};
     case Kind::copy:
     case Kind::axpby:
     case Kind::axpy:
     case Kind::nrm2:
     case Kind::blas_copy:
     case Kind::sort:
+    case Kind::reduce_local:
+    case Kind::scan:
+    case Kind::select:
+    case Kind::transform:
+    case Kind::transform_back:
     case Kind::gather:
     case Kind::all_reduce:
     case Kind::all_gather:
@@ -83,18 +129,27 @@ const Slice& written(const Operation& op) noexcept {
     case Kind::all_to_all:
     case Kind::exchange:
     case Kind::fetch:
-    case Kind::put: return op.at[1];
-    case Kind::reduce: return op.rank == op.peer ? op.at[1] : kNothing;
+    case Kind::put: return {op.at[1]};
+    case Kind::reduce:
+      if (op.rank != op.peer) return {};
+      return {op.at[1]};
     // Until ranks have compared what they call, a fault takes what they were about to write.
-    case Kind::wrong: return op.wrong == Wrong::differs ? op.at[1] : kNothing;
+    case Kind::wrong:
+      if (op.wrong != Wrong::differs) return {};
+      return {op.at[1]};
     case Kind::multiply:
     case Kind::divide:
     case Kind::dot:
     case Kind::gemv:
     case Kind::gemm:
     case Kind::spmv:
-    case Kind::spmv_sell: return op.at[2];
-    default: return kNothing;
+    case Kind::spmv_sell: return {op.at[2]};
+    case Kind::spgemm:
+      if (!op.at[2].present()) return {op.at[7]};
+      return {op.at[2], op.at[7], op.at[8]};
+    case Kind::convolution:
+    case Kind::attention: return {op.at[3]};
+    default: return {};
   }
 }
 
@@ -106,6 +161,7 @@ std::string describe(const Operation& op) {
     text += fmt::format(" {} ({})", memory::to_string(op.fault), static_cast<int>(op.blow));
   text += fmt::format(" {}", troupe::to_string(op.dtype));
   if (op.target != op.rank) text += fmt::format(" on rank {}", op.target);
+  if (op.fails != Errc::ok) text += fmt::format(", to fail with {}", troupe::to_string(op.fails));
   for (const auto& slice : op.at) {
     if (!slice.present()) continue;
     text += fmt::format(" [{}: {}+{}", slice.buffer, slice.first, slice.count);

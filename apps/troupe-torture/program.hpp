@@ -24,7 +24,8 @@ namespace troupe::torture {
 /// What happens to the elements of a buffer.
 enum class Contents : std::uint8_t {
   integers,  ///< small integers, so that arithmetic is exact in every dtype
-  rounded,   ///< integers to within rounding, as a library makes them of a square root: moved only
+  rounded,   ///< integers to within rounding, as a library makes them of a square root: moved only,
+             ///< and read by transforms
   bits,      ///< anything: moved only
   indices    ///< never written: row starts, columns and indices of sparse operations
 };
@@ -63,13 +64,24 @@ enum class Kind : std::uint8_t {
   gemv,         ///< at[2] = alpha op(at[0]) at[1] + beta at[2]
   gemm,         ///< at[2] = alpha op(at[0]) op(at[1]) + beta at[2]
   spmv,  ///< at[2] = alpha A at[1] + beta at[2]; A: values at[0], row starts at[3], columns at[4]
-  spmv_sell,   ///< the same, A in sliced ELL form
-  gather,      ///< at[1] = at[0][at[3]]
-  uniform,     ///< at[0] = random numbers
-  normal,      ///< at[0] = random numbers
-  potrf,       ///< at[0], m x m, becomes its Cholesky factor
-  sort,        ///< at[1] = at[0] in order, descending with transpose_a
-  all_reduce,  ///< at[1] = op over ranks of at[0]
+  spmv_sell,  ///< the same, A in sliced ELL form
+  gather,     ///< at[1] = at[0][at[3]]
+  uniform,    ///< at[0] = random numbers
+  normal,     ///< at[0] = random numbers
+  potrf,  ///< at[0], m x m, becomes its Cholesky factor; with n > 0 it is from `data`, and fails
+  factor_info,   ///< the info of a factorisation whose minor of order n is not definite; 0: all are
+  syevd,         ///< at[0] = the eigenvalues of a diagonal matrix m x m from `data`
+  sort,          ///< at[1] = at[0] in order, descending with transpose_a
+  reduce_local,  ///< at[1] = the sum, the least or the largest of at[0]
+  scan,          ///< at[1] = the sums of at[0] up to each element, without it with transpose_a
+  select,        ///< at[1] = where at[0] is not zero, and how many elements are not
+  spgemm,  ///< at[2], at[7], at[8] = A B: values, row starts, columns; A: at[0], at[3], at[4]; B:
+           ///< at[1], at[5], at[6]; m x n times n x k; and how many elements that has
+  transform,       ///< at[1] = the Fourier transform of at[0]: see TransformShape
+  transform_back,  ///< at[1] = that of at[0], of reals, and then the inverse one
+  convolution,     ///< at[3] = at[0] * at[1] + at[2]: see ConvolutionShape
+  attention,       ///< at[3] = attention of m queries at[0] to n keys at[1] with values at[2]
+  all_reduce,      ///< at[1] = op over ranks of at[0]
   reduce,
   broadcast,
   all_gather,
@@ -96,6 +108,12 @@ constexpr bool is_collective(Kind kind) noexcept {
 constexpr bool is_transfer(Kind kind) noexcept {
   return kind == Kind::fetch || kind == Kind::fetch_new || kind == Kind::put;
 }
+/// Whether its future has a value, which is looked at.
+constexpr bool has_value(Kind kind) noexcept {
+  return kind == Kind::factor_info || kind == Kind::select || kind == Kind::spgemm;
+}
+/// The library ("blas") whose call it is; empty: none that a device host opens.
+std::string_view library_of(Kind kind) noexcept;
 
 /// Calls with wrong arguments. They change nothing and say so.
 enum class Wrong : std::uint8_t {
@@ -107,9 +125,10 @@ enum class Wrong : std::uint8_t {
   freed_token,        ///< a fetch from a buffer that was freed
   odd_normal,         ///< an odd number of normal random numbers
   root,               ///< a broadcast from a rank that is not there: found by the device host
-  differs             ///< a collective in which one rank says something else than the others
+  differs,            ///< a collective in which one rank says something else than the others
+  spoilt              ///< a use of what a command that failed has left stale
 };
-inline constexpr std::size_t kWrongCount = static_cast<std::size_t>(Wrong::differs) + 1;
+inline constexpr std::size_t kWrongCount = static_cast<std::size_t>(Wrong::spoilt) + 1;
 std::string_view to_string(Wrong wrong) noexcept;
 
 /// What a thread does with the future of an operation.
@@ -132,22 +151,43 @@ struct Operation {
   int thread = 0;
   int target = 0;  ///< on whose device it runs
   DType dtype = DType::f32;
-  std::array<Slice, 5> at{};
+  std::array<Slice, 9> at{};
   double alpha = 1, beta = 0;
   Slice alpha_at{};  ///< alpha is this element of device memory, if present
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   ReduceOp reduce = ReduceOp::sum;
-  int peer = 0;  ///< root, shift or partner
+  int peer = 0;  ///< root, shift or partner; transform: dimensions; convolution: stride
   std::uint64_t data = 0;
   Await await = Await::later;
   Wrong wrong{};
   Blow blow{};
   memory::FaultKind fault{};
+  /// Its future has to hold this error. `library`: the call of the library is let fail; nothing has
+  /// changed then, or what it was to write is stale. Others come of the data, and what it was to
+  /// write is stale.
+  Errc fails = Errc::ok;
+  bool reports = false;  ///< with OnFailure::report
 };
 
-/// The slice that the operation writes; absent if there is none.
-const Slice& written(const Operation& op) noexcept;
+/// Transforms have the extents m, n and k, as many as `peer` says, each 1, 2 or 4: so they are
+/// exact whatever the algorithm. The source is complex with transpose_a, else real; with both
+/// transposes the transform is an inverse one.
+struct TransformShape {
+  std::int64_t length = 1, stored = 1;  ///< of one transform: all elements, those of a real source
+  std::int64_t last = 1;                ///< the extent of the last dimension
+  explicit TransformShape(const Operation& op);
+};
+
+/// Convolutions are of m x m images with n x n filters, zeros around, k channels in and out.
+struct ConvolutionShape {
+  std::int64_t padding, out;  ///< out: the extent of the result
+  explicit ConvolutionShape(const Operation& op)
+      : padding(op.n / 2), out((op.m + 2 * padding - op.n) / op.peer + 1) {}
+};
+
+/// The slices that the operation writes.
+std::vector<Slice> written(const Operation& op);
 /// "rank 1, thread 0: 17 axpy f32 [3: 5+10] [4: 0+10]"
 std::string describe(const Operation& op);
 
@@ -215,6 +255,7 @@ struct Recipe {
   bool compares = true;                ///< ranks find out if they call different collectives
   std::set<RoundKind> rounds{};        ///< empty: all kinds
   std::set<std::uint32_t> left_out{};  ///< operations that are not carried out
+  std::set<Kind> missing{};            ///< kinds of which a rank has no library
 };
 
 /// The program of a seed.

@@ -95,6 +95,11 @@ bool Runner::try_verify() {
                         b, rank_, spec.length, troupe::to_string(spec.dtype)));
       continue;
     }
+    if (oracle_->must_be_stale(rank_, b))
+      throw Finding(fmt::format(
+          "buffer {} of rank {} ({} {}) is valid although an operation that wrote it has failed "
+          "because of its data",
+          b, rank_, spec.length, troupe::to_string(spec.dtype)));
     if (oracle_->unsure(rank_, b)) continue;
     std::vector<std::byte> bytes;
     try {

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <troupe/lib/solver.hpp>
+
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -48,6 +50,33 @@ bool crosses_ranks(const Round& round) {
   }
   return false;
 }
+
+/// What goes wrong in a run that must not end well, from its round.
+struct Failure {
+  enum class Kind { root, own, numeric, library } kind;
+  bool alone = false;  ///< on one rank
+  int rank = 0;        ///< which
+
+  Failure(const Round& round, const Program& program) : rank(round.special % program.ranks) {
+    const auto n = round.special / 2 % 8;
+    kind = n < 2   ? Kind::root  // a broadcast from a rank that is not there, on all ranks
+           : n < 4 ? Kind::own   // an error of the step's own
+           : n < 6 || program.stormy
+               ? Kind::numeric   // a matrix that is not positive definite
+               : Kind::library;  // a call of a library that is let fail, which no fault takes along
+    alone = kind == Kind::own || (kind != Kind::root && n % 2 == 0);
+  }
+  /// Whether run() may end with the code because of it.
+  [[nodiscard]] bool explains(Errc code) const {
+    switch (kind) {
+      case Kind::root: return code == Errc::invalid || code == Errc::library;
+      case Kind::own: return code == Errc::invalid;
+      case Kind::numeric: return code == Errc::numeric;
+      case Kind::library: break;
+    }
+    return code == Errc::library;
+  }
+};
 
 bool ends_world(Errc code) {
   return code == Errc::budget_exhausted || code == Errc::device_failed;
@@ -279,18 +308,36 @@ void Runner::demand(const Operation& op, const Result<void>& outcome) const {
 
 /// A command fails, and only the device host finds out, late: before a commit, with or without a
 /// fault behind it, or in the last step. Or one rank alone throws an error of its own there. The
-/// run must not end as if nothing had been.
+/// run must not end as if nothing had been, on any rank.
 void Runner::play_failing(const Round& round) {
   const std::int64_t every = 1 + round.special % 5, steps = 2 * every + 1;
   const bool at_end = round.special % 3 == 0, struck = program_->stormy && !at_end;
   const auto fails_at = at_end ? steps - 1 : every - 1;
-  const bool alone = round.special % 4 == 1, fails = !alone || rank_ == round.special % ranks_;
+  const Failure failure(round, *program_);
+  const bool fails = !failure.alone || rank_ == failure.rank;
   auto room = device_.alloc<double>(400'000);
   auto state_of_it = device_.alloc<double>(500);
   device_.fill(state_of_it, 0.0).get();
   world_.barrier();
+  auto matrix = device_.alloc<double>(4);
   Checkpoint state(device_);
   state.add("state", state_of_it), state.add_scratch(room), state.add_scratch(meeting_);
+  state.add_scratch(matrix);
+  const auto fail = [&] {
+    switch (failure.kind) {
+      case Failure::Kind::root: world_.broadcast(state_of_it, Rank(ranks_ + 91)); return true;
+      case Failure::Kind::own: throw Exception({Errc::invalid, 0, "an error of one rank alone"});
+      case Failure::Kind::numeric:
+        device_.fill(matrix, -1.0);
+        solver::on(device_).potrf(matrix, {.n = 2});
+        return true;
+      case Failure::Kind::library: break;
+    }
+    if (!blows_.fail_library("blas")) return false;
+    device_.fill(matrix, 1.0);
+    device_.blas().scal(2.0, matrix);
+    return true;
+  };
   Errc code = Errc::ok;
   const auto epoch = world_.epoch();
   bool gave = false, undone = false;  // the command that fails; by going back to before it
@@ -307,12 +354,11 @@ void Runner::play_failing(const Round& round) {
                  const bool first_time = world_.epoch() == epoch;
                  if (first_time && number == fails_at && fails) {
                    gave = true;
-                   if (alone) throw Exception({Errc::invalid, 0, "an error of one rank alone"});
-                   world_.broadcast(state_of_it, Rank(ranks_ + 91));
+                   gave = fail();
                  }
                  if (first_time && struck && number == every) {
                    if (rank_ == 0) (void)device_.inject(memory::FaultKind::kill);
-                   if (!alone) meet();  // else one is not there any more
+                   if (!failure.alone) meet();  // else one is not there any more
                  }
                  return number + 1 == steps ? Step::done : Step::again;
                },
@@ -325,9 +371,9 @@ void Runner::play_failing(const Round& round) {
   const bool done_again = code == Errc::ok && (undone || !gave);
   if (code == Errc::ok && !done_again)
     throw Finding(
-        "run() ends well although a command before a commit has failed (a broadcast from "
-        "a rank that is not there)");
-  if (!done_again && code != Errc::invalid && code != Errc::library)
+        fmt::format("run() ends well although a command before a commit has failed (failure {})",
+                    static_cast<int>(failure.kind)));
+  if (!done_again && !failure.explains(code))
     throw Finding("a failing command ends run() with " + std::string(troupe::to_string(code)));
   settle();
   if (any_rank(code != Errc::ok) && code == Errc::ok)

@@ -16,6 +16,7 @@ using namespace std::chrono_literals;
 bool answers(Wrong wrong, Errc code) {
   switch (wrong) {
     case Wrong::no_such_rank: return code == Errc::peer_lost || code == Errc::invalid;
+    case Wrong::spoilt:
     case Wrong::freed_token: return code == Errc::stale;
     case Wrong::root: return code == Errc::invalid || code == Errc::library;
     default: return code == Errc::invalid;
@@ -194,6 +195,8 @@ void Runner::play_free(const Round& round) {
         // Refused as it should be; a fault may have come first.
         if (op.kind == Kind::wrong && answers(op.wrong, static_cast<Errc>(code)))
           return Outcome::done;
+        if (op.fails == static_cast<Errc>(code) && op.fails != Errc::library)
+          return Outcome::spoilt;
         return op.target != op.rank || op.kind == Kind::put ? Outcome::unsure : Outcome::refused;
       },
       [&](const Operation& op, const std::vector<std::byte>& expected) {
@@ -203,19 +206,23 @@ void Runner::play_free(const Round& round) {
       });
   looks_.clear();
   verify();
-  if (!faulty) {
-    if (!told.ok() && !told.error().message.empty()) {
-      // Wrong calls of the round are told of here; nothing else is.
-      bool wrong = false;
-      for (const auto& script : round.scripts[0][static_cast<std::size_t>(rank_)]) {
-        for (const auto& op : script)
-          wrong = wrong || op.kind == Kind::wrong ||
-                  ((op.kind == Kind::uniform || op.kind == Kind::normal) && !random_.supported);
-      }
-      if (!wrong) throw Finding("take_error() tells of " + told.error().to_string());
+  if (!faulty) check_told(round, codes, told);
+  (void)device_.take_error();
+}
+
+/// Wrong calls of the round are told of, and those that had to fail; nothing else is.
+void Runner::check_told(const Round& round, const Codes& codes, const Result<void>& told) const {
+  bool may_tell = false, failed = false;
+  for (const auto& script : round.scripts[0][static_cast<std::size_t>(rank_)]) {
+    for (const auto& op : script) {
+      failed = failed || (op.fails != Errc::ok && static_cast<Errc>(codes.of(op.id)) == op.fails);
+      may_tell = may_tell || op.kind == Kind::wrong ||
+                 ((op.kind == Kind::uniform || op.kind == Kind::normal) && !random_.supported);
     }
   }
-  (void)device_.take_error();
+  if (!told.ok() && !told.error().message.empty() && !may_tell && !failed)
+    throw Finding("take_error() tells of " + told.error().to_string());
+  if (told.ok() && failed) throw Finding("take_error() tells nothing of a command that has failed");
 }
 
 void Runner::play_thread(const Round& round, std::size_t thread, Codes& codes) {
@@ -242,7 +249,7 @@ void Runner::wait_for_others(const std::vector<Operation>& script) {
   std::set<int> asked;
   for (const auto& op : script) {
     asked.insert(op.target);
-    if (op.kind == Kind::put) asked.insert(written(op).rank);
+    if (op.kind == Kind::put) asked.insert(op.at[1].rank);
   }
   asked.erase(rank_);
   for (const int other : asked) {
@@ -260,6 +267,13 @@ void Runner::check_outcome(const Operation& op, const Result<void>& outcome) {
     throw Finding(fmt::format("a wrong call answers {}: {}",
                               outcome.ok() ? "ok" : outcome.error().to_string(), describe(op)));
   }
+  if (op.fails != Errc::ok && code == op.fails) return;
+  // A device host that ends takes along what was ordered of its library.
+  const bool may_succeed =
+      op.fails == Errc::ok ||
+      (op.fails == Errc::library &&
+       (stormy_ || world_.recoveries().size() > known_ || !blows_.has_failed_library_of(op)));
+  if (outcome.ok() && !may_succeed) throw Finding("it does not fail: " + describe(op));
   if (op.kind == Kind::fault && outcome.ok())
     throw Finding("a fault that was ordered did not strike: " + describe(op));
   if (outcome.ok()) return;
@@ -274,8 +288,7 @@ void Runner::check_outcome(const Operation& op, const Result<void>& outcome) {
 
 void Runner::compare(const Operation& op, const std::vector<std::byte>& seen,
                      const std::vector<std::byte>& expected) {
-  const auto& spec = program_->buffers[static_cast<std::size_t>(op.at[0].buffer)];
-  const auto difference = first_difference(spec, seen, expected);
+  const auto difference = first_difference(seen_by(*program_, op), seen, expected);
   if (difference >= 0) {
     throw Finding(fmt::format("WRONG CONTENTS: {} sees another element {} than was written",
                               describe(op), difference));

@@ -64,6 +64,7 @@ class Runner {
   /// Waits until others' devices have done what the script asks of them.
   void wait_for_others(const std::vector<Operation>& script);
   void check_outcome(const Operation& op, const Result<void>& outcome);
+  void check_told(const Round& round, const Codes& codes, const Result<void>& told) const;
   void compare(const Operation& op, const std::vector<std::byte>& seen,
                const std::vector<std::byte>& expected);
   void exchange_tokens();

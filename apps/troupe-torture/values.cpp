@@ -69,16 +69,26 @@ double exact_limit(DType dtype) noexcept {
     case DType::bf16: return 256;
     case DType::f8e4m3: return 16;
     case DType::f8e5m2: return 8;
-    case DType::f32: return 16'777'216;
+    case DType::f32:
+    case DType::c64: return 16'777'216;
     case DType::i8: return 127;
     case DType::u8: return 255;
     case DType::i32: return 2'147'483'647;
     case DType::u32: return 4'294'967'295;
     case DType::f64:
+    case DType::c128:
     case DType::i64:
     case DType::u64: return 9'007'199'254'740'992;
     default: return 0;  // only moved
   }
+}
+
+bool is_complex(DType dtype) noexcept {
+  return dtype == DType::c64 || dtype == DType::c128;
+}
+
+DType part_of(DType dtype) noexcept {
+  return dtype == DType::c64 ? DType::f32 : dtype == DType::c128 ? DType::f64 : dtype;
 }
 
 bool has_sign(DType dtype) noexcept {
@@ -93,8 +103,10 @@ double load(DType dtype, const std::byte* element) noexcept {
     case DType::f8e4m3:
     case DType::f8e5m2:
       return decode(narrow_format(dtype), static_cast<std::uint32_t>(get<std::uint8_t>(element)));
-    case DType::f32: return get<float>(element);
-    case DType::f64: return get<double>(element);
+    case DType::f32:
+    case DType::c64: return get<float>(element);
+    case DType::f64:
+    case DType::c128: return get<double>(element);
     case DType::i8: return get<std::int8_t>(element);
     case DType::u8: return get<std::uint8_t>(element);
     case DType::i32: return get<std::int32_t>(element);
@@ -114,6 +126,10 @@ void store(DType dtype, std::byte* element, double value) noexcept {
     case DType::f8e5m2: return set<std::uint8_t>(element, encode(narrow_format(dtype), value));
     case DType::f32: return set<float>(element, value);
     case DType::f64: return set<double>(element, value);
+    case DType::c64:
+    case DType::c128:
+      std::memset(element, 0, size_of(dtype));
+      return store(part_of(dtype), element, value);
     case DType::i8: return set<std::int8_t>(element, value);
     case DType::u8: return set<std::uint8_t>(element, value);
     case DType::i32: return set<std::int32_t>(element, value);
@@ -135,6 +151,7 @@ std::vector<std::byte> random_bytes(std::uint64_t seed, std::size_t bytes) {
 }
 
 std::vector<std::byte> random_integers(DType dtype, std::uint64_t seed, std::size_t count) {
+  if (is_complex(dtype)) return random_integers(part_of(dtype), seed, 2 * count);
   const auto size = size_of(dtype);
   if (exact_limit(dtype) == 0) return random_bytes(seed, count * size);
   std::vector<std::byte> out(count * size);
