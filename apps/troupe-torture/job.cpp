@@ -144,8 +144,8 @@ troupe::Program this_program() {
             OptionType::text,
             "on",
             "LEVEL",
-            "what device hosts and ranks suffer: off, nothing; on, faults in half of the programs; "
-            "many, several at once in every round",
+            "what device hosts and ranks suffer: off, nothing; on, faults in half of the programs, "
+            "and failing calls of libraries in the others; many, several at once in every round",
             {"off", "on", "many"}},
            {"rounds", OptionType::list, "", "KIND,...",
             "only rounds of these kinds: free, run, held, versions, failing, slabs, pieces; with "

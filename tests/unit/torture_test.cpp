@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstring>
 #include <future>
+#include <map>
+#include <utility>
 
 #include "account.hpp"
 #include "holdings.hpp"
@@ -14,6 +16,7 @@
 #include "program.hpp"
 #include "reduce.hpp"
 #include "threads.hpp"
+#include "torture_hand.hpp"
 #include "values.hpp"
 
 // The parts of troupe-torture that need no device: what a seed makes, what it must come to, and how
@@ -21,34 +24,6 @@
 
 namespace troupe::torture {
 namespace {
-
-RandomTable random_numbers() {
-  RandomTable table;
-  table.supported = true;
-  for (int group = 0; group < 4; ++group) {
-    for (std::size_t set = 0; set < RandomTable::kSets; ++set) {
-      table.sets.push_back(random_bytes(
-          set + 1, static_cast<std::size_t>(RandomTable::kCount) * (group < 2 ? 4 : 8)));
-    }
-  }
-  return table;
-}
-
-template <class Visit>
-void for_each_operation(const Program& program, Visit&& visit) {
-  for (const auto& round : program.rounds) {
-    for (const auto& step : round.scripts) {
-      for (const auto& rank : step) {
-        for (const auto& script : rank) {
-          for (const auto& op : script) visit(round, op);
-        }
-      }
-    }
-  }
-}
-
-const auto kAllDone = undisturbed;
-const auto kNobodyLooks = [](const Operation&, const std::vector<std::byte>&) {};
 
 TEST(Torture, OneSeedMakesOneProgram) {
   for (std::uint64_t seed = 1; seed < 20; ++seed) {
@@ -68,6 +43,8 @@ TEST(Torture, EverythingTakesPart) {
   std::set<Wrong> wrongs;
   std::set<Blow> blows;
   std::set<Await> awaits;
+  std::set<Errc> failures;
+  std::set<std::string_view> fragile;
   bool remote = false, big = false;
   std::set<int> threads_of_runs;
   for (std::uint64_t seed = 1; seed < 120; ++seed) {
@@ -81,6 +58,8 @@ TEST(Torture, EverythingTakesPart) {
       if (round.kind == RoundKind::run) threads_of_runs.insert(op.thread);
       kinds.insert(op.kind);
       awaits.insert(op.await);
+      failures.insert(op.fails);
+      if (op.fails == Errc::library) fragile.insert(library_of(op.kind));
       if (op.kind == Kind::wrong) wrongs.insert(op.wrong);
       if (op.kind == Kind::fault) blows.insert(op.blow);
       remote = remote || op.target != op.rank;
@@ -92,6 +71,9 @@ TEST(Torture, EverythingTakesPart) {
   EXPECT_EQ(wrongs.size(), kWrongCount - 1);  // `root` is what a round of its own is about
   EXPECT_EQ(blows.size(), 6u);
   EXPECT_EQ(awaits.size(), 6u);
+  EXPECT_EQ(failures, (std::set<Errc>{Errc::ok, Errc::invalid, Errc::numeric, Errc::library}));
+  EXPECT_EQ(fragile, (std::set<std::string_view>{"vector", "blas", "sparse", "rng", "solver", "fft",
+                                                 "primitives", "dnn"}));
   EXPECT_EQ(threads_of_runs.size(), 4u);
   EXPECT_TRUE(remote);
   EXPECT_TRUE(big);
@@ -121,6 +103,56 @@ TEST(Torture, NobodyTouchesWhatAnotherThreadWrites) {
   }
 }
 
+/// What a failure has left stale would make more fail, in an order that depends on time.
+TEST(Torture, NobodyUsesWhatAFailureHasSpoilt) {
+  for (std::uint64_t seed = 1; seed < 60; ++seed) {
+    const auto program = generate(seed, {.ranks = 3, .operations = 600});
+    const Round* current = nullptr;
+    std::map<std::pair<int, int>, std::uint32_t> spoilt;  // in its round, by which operation
+    for_each_operation(program, [&](const Round& round, const Operation& op) {
+      if (std::exchange(current, &round) != &round) {
+        spoilt.clear();
+        for_each_operation(program, [&](const Round& other, const Operation& failing) {
+          if (&other != &round || failing.fails == Errc::ok) return;
+          for (const auto& slice : written(failing))
+            spoilt.emplace(std::pair(slice.rank, slice.buffer), failing.id);
+        });
+      }
+      ASSERT_TRUE(op.fails == Errc::ok || round.kind != RoundKind::run) << describe(op);
+      if (op.kind == Kind::wrong) return;
+      for (const auto& slice : op.at) {
+        const auto found = spoilt.find({slice.rank, slice.buffer});
+        ASSERT_TRUE(found == spoilt.end() || op.id <= found->second) << describe(op);
+      }
+    });
+  }
+}
+
+/// Else the call that fails would be another one than the oracle says.
+TEST(Torture, OnlyOneThreadUsesALibraryThatIsLetFail) {
+  int failures = 0;
+  for (std::uint64_t seed = 1; seed < 80; ++seed) {
+    const auto program = generate(seed, {.ranks = 3, .operations = 600});
+    for_each_operation(program, [&](const Round& its_round, const Operation& failing) {
+      if (failing.fails != Errc::library) return;
+      ++failures;
+      ASSERT_FALSE(program.stormy);
+      const auto library = library_of(failing.kind);
+      for_each_operation(program, [&](const Round& round, const Operation& op) {
+        if (&round != &its_round || library_of(op.kind) != library || op.target != failing.target)
+          return;
+        ASSERT_EQ(op.rank, failing.rank) << describe(op);
+        ASSERT_EQ(op.thread, failing.thread) << describe(op);
+        ASSERT_GE(op.id, failing.id) << describe(op);
+      });
+    });
+    for_each_operation(
+        generate(seed, {.ranks = 3, .operations = 600, .faults = Faults::none}),
+        [](const Round&, const Operation& op) { ASSERT_NE(op.fails, Errc::library); });
+  }
+  EXPECT_GT(failures, 20);
+}
+
 TEST(Torture, AllValuesAreExact) {
   const auto random = random_numbers();
   for (std::uint64_t seed = 1; seed < 40; ++seed) {
@@ -128,7 +160,7 @@ TEST(Torture, AllValuesAreExact) {
     Oracle oracle(program, random);
     for (const auto& round : program.rounds) {
       for (std::size_t step = 0; step < round.scripts.size(); ++step)
-        oracle.apply(round, step, kAllDone, kNobodyLooks);
+        oracle.apply(round, step, undisturbed, kNobodyLooks);
       for (int rank = 0; rank < program.ranks; ++rank) {
         for (int b = 0; b < static_cast<int>(program.buffers.size()); ++b) {
           if (oracle.must_be_stale(rank, b)) oracle.reset(rank, b, 1);
@@ -158,89 +190,6 @@ TEST(Torture, EveryDTypeHasItsSmallIntegers) {
   EXPECT_EQ(half, 0xc000);
   EXPECT_EQ(e4m3, 0x44);
   EXPECT_EQ(e5m2, 0x3c);
-}
-
-/// A program of two operations by hand.
-struct ByHand {
-  Program program;
-  Round round;
-  ByHand() {
-    program.ranks = 2;
-    program.buffers = {{DType::f64, 100, Contents::integers, {}},
-                       {DType::f64, 100, Contents::integers, {}}};
-    round.owners.resize(2);
-    round.scripts.assign(1, std::vector<std::vector<std::vector<Operation>>>(
-                                2, std::vector<std::vector<Operation>>(1)));
-  }
-  Operation& add(int rank, Kind kind) {
-    auto& op = round.scripts[0][static_cast<std::size_t>(rank)][0].emplace_back();
-    op.kind = kind;
-    op.rank = op.target = rank;
-    op.dtype = DType::f64;
-    return op;
-  }
-  /// On both ranks; the fills have the ids 0 and 1.
-  void add_fills_and_a_sum() {
-    for (int rank = 0; rank < 2; ++rank) {
-      auto& fill = add(rank, Kind::fill);
-      fill.id = static_cast<std::uint32_t>(rank), fill.alpha = 1 + rank,
-      fill.at[0] = {rank, 0, 0, 100};
-      auto& reduce = add(rank, Kind::all_reduce);
-      reduce.id = 5, reduce.at[0] = {rank, 0, 10, 4}, reduce.at[1] = {rank, 1, 20, 4};
-    }
-  }
-  [[nodiscard]] static double element(const Oracle& oracle, int rank, int buffer, std::size_t i) {
-    return load(DType::f64, oracle.contents(rank, buffer).data() + 8 * i);
-  }
-};
-
-TEST(Torture, TheOracleFollowsProgramOrderAndRanks) {
-  ByHand hand;
-  hand.add_fills_and_a_sum();
-  const auto random = random_numbers();
-  Oracle oracle(hand.program, random);
-  const auto before = ByHand::element(oracle, 1, 1, 24);
-  oracle.apply(hand.round, 0, kAllDone, kNobodyLooks);
-  EXPECT_EQ(ByHand::element(oracle, 0, 0, 99), 1);
-  EXPECT_EQ(ByHand::element(oracle, 1, 0, 0), 2);
-  EXPECT_EQ(ByHand::element(oracle, 0, 1, 20), 3);
-  EXPECT_EQ(ByHand::element(oracle, 1, 1, 23), 3);
-  EXPECT_EQ(ByHand::element(oracle, 1, 1, 24), before);
-}
-
-TEST(Torture, WhatFailedHasNoEffectAndMayBeStale) {
-  ByHand hand;
-  auto& first = hand.add(0, Kind::fill);
-  first.id = 0, first.alpha = 2, first.at[0] = {0, 0, 0, 100};
-  auto& second = hand.add(0, Kind::scal);
-  second.id = 1, second.alpha = 3, second.at[0] = {0, 0, 0, 100};
-  const auto random = random_numbers();
-  Oracle oracle(hand.program, random);
-  oracle.apply(
-      hand.round, 0,
-      [](const Operation& op) { return op.id == 1 ? Outcome::refused : Outcome::done; },
-      kNobodyLooks);
-  EXPECT_EQ(ByHand::element(oracle, 0, 0, 50), 2);
-  EXPECT_TRUE(oracle.may_be_stale(0, 0));
-  EXPECT_FALSE(oracle.may_be_stale(0, 1));
-  EXPECT_FALSE(oracle.unsure(0, 0));
-}
-
-// What failed on one rank may have been done all the same: the others' results of it are unknown.
-TEST(Torture, ResultsOfWhatFailedElsewhereAreNotKnown) {
-  ByHand hand;
-  hand.add_fills_and_a_sum();
-  auto& copy = hand.add(0, Kind::copy);
-  copy.id = 6, copy.at[0] = {0, 1, 20, 4}, copy.at[1] = {0, 0, 0, 4};
-  const auto random = random_numbers();
-  Oracle oracle(hand.program, random);
-  oracle.apply(
-      hand.round, 0,
-      [](const Operation& op) { return op.id == 1 ? Outcome::refused : Outcome::done; },
-      kNobodyLooks);
-  EXPECT_TRUE(oracle.unsure(0, 1)) << "rank 1 may have brought either";
-  EXPECT_TRUE(oracle.unsure(0, 0)) << "copied from it";
-  EXPECT_FALSE(oracle.unsure(1, 0));
 }
 
 /// What is wrong comes before the errors that other threads have of it, whichever was first.
@@ -365,6 +314,25 @@ TEST(Torture, AnEntryOfDevShmIsForgottenOnceNobodyHasIt) {
   EXPECT_TRUE(forgotten_in_dev_shm().contains(path));
   ::unlink(path.c_str());
   EXPECT_FALSE(forgotten_in_dev_shm().contains(path));
+}
+
+/// A job whose ranks have no library runs the same programs, without its operations.
+TEST(Torture, WhatNoLibraryIsThereForIsNotCarriedOut) {
+  const Recipe all{.ranks = 2, .operations = 300};
+  Recipe less = all;
+  less.missing = {Kind::transform, Kind::attention};
+  for (std::uint64_t seed = 1; seed < 30; ++seed) {
+    std::vector<std::uint32_t> ids;
+    for_each_operation(generate(seed, all), [&](const Round&, const Operation& op) {
+      if (!less.missing.contains(op.kind)) ids.push_back(op.id);
+    });
+    std::size_t at = 0;
+    for_each_operation(generate(seed, less), [&](const Round&, const Operation& op) {
+      ASSERT_LT(at, ids.size());
+      ASSERT_EQ(op.id, ids[at++]);
+    });
+    EXPECT_EQ(at, ids.size());
+  }
 }
 
 /// What is left out is not there, and nothing else has changed.
