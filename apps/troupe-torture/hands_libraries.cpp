@@ -134,7 +134,9 @@ Future<void> Hands::submit_transform(const Operation& op) {
     using Complex = std::complex<T>;
     if (op.kind == Kind::transform_back) {
       const auto between = device_.alloc<Complex>(options.batch * shape.stored);
-      fft.real_to_complex(here<T>(op.at[0]), between, options);
+      const auto there = fft.real_to_complex(here<T>(op.at[0]), between, options);
+      if (there.ready() && !there.wait().ok())
+        return there;  // refused: there is nothing in between
       return fft.complex_to_real(between, here<T>(op.at[1]), options);
     }
     const auto y = here<Complex>(op.at[1]);
