@@ -40,7 +40,7 @@ class Blows {
   std::mutex mutex_;
   std::set<std::uint32_t> dealt_;  ///< under mutex_
   std::map<std::string, std::vector<std::chrono::steady_clock::time_point>, std::less<>>
-      failures_;                       ///< by library; under mutex_
+      failures_;                       ///< when, by library; under mutex_
   std::vector<std::jthread> helpers_;  ///< that end a freeze; under mutex_
 };
 
