@@ -5,6 +5,7 @@
 
 #include <troupe/lib/operations.hpp>
 
+#include "common/wire/collective_call.hpp"
 #include "common/wire/library_stamps.hpp"
 
 namespace troupe {
@@ -69,11 +70,25 @@ TEST(OperationInfo, HoldsWhatIsDeclaredAndIsSafeElse) {
   EXPECT_FALSE(info.traits.repeatable || info.traits.remote || info.traits.collective ||
                info.traits.blocking);
   EXPECT_EQ(info.agreement, nullptr);
+  EXPECT_EQ(info.describe, nullptr);
   EXPECT_EQ(info.check_world, nullptr);
   EXPECT_EQ(info.lane, nullptr) << "its library's";
   EXPECT_EQ(info.max_data, 0u);
   EXPECT_EQ(info.cell, nullptr);
   EXPECT_EQ(info.verdict, nullptr);
+}
+
+TEST(CollectiveCall, IsToldInTheWordsOfItsOperationWhateverItHolds) {
+  const collective::Reduce reduce{DType::f32, ReduceOp::max, 3, 64, {}, {}};
+  auto call =
+      wire::call_of(info_of<collective::Reduce>, reinterpret_cast<const std::byte*>(&reduce));
+  EXPECT_EQ(wire::to_string(call), "collective.reduce of 64 f32, max, root 3");
+  call.refused = 1;
+  EXPECT_EQ(wire::to_string(call), "collective.reduce of 64 f32, max, root 3, refused there");
+  call = {call.opcode, 0, {1000, 1000, Agreement::kNone, 5}};  // from memory that others write
+  EXPECT_EQ(wire::to_string(call), "collective.reduce of 5");
+  call.opcode = 1;
+  EXPECT_EQ(wire::to_string(call), "unknown");
 }
 
 TEST(Scalar, HoldsAFactorOfAnyType) {

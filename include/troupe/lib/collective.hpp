@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include <troupe/lib/operation_info.hpp>
 
@@ -23,6 +24,9 @@ constexpr Agreement agreed(DType dtype, std::uint64_t count,
           reduction ? static_cast<std::uint32_t>(*reduction) : Agreement::kNone, root, count};
 }
 
+/// "64 f32, sum, root 1"
+std::string in_words(const Agreement& agreed);
+
 /// destination[i] = op over ranks of source[i], everywhere
 struct AllReduce {
   static constexpr std::string_view kName = "collective.all_reduce";
@@ -41,6 +45,7 @@ struct AllReduce {
   static constexpr auto kInPlace = std::array{InPlace{"source", "destination"}};
   Result<void> check() const;
   [[nodiscard]] Agreement agreement() const noexcept { return agreed(dtype, count, op); }
+  static std::string describe(const Agreement& agreed) { return in_words(agreed); }
   [[nodiscard]] Result<void> check_world(int rank, int size) const;
 };
 
@@ -62,6 +67,7 @@ struct Reduce {
   static constexpr auto kInPlace = std::array{InPlace{"source", "destination"}};
   Result<void> check() const;
   [[nodiscard]] Agreement agreement() const noexcept { return agreed(dtype, count, op, root); }
+  static std::string describe(const Agreement& agreed) { return in_words(agreed); }
   [[nodiscard]] Result<void> check_world(int rank, int size) const;
 };
 
@@ -83,6 +89,7 @@ struct Broadcast {
   [[nodiscard]] Agreement agreement() const noexcept {
     return agreed(dtype, count, std::nullopt, root);
   }
+  static std::string describe(const Agreement& agreed) { return in_words(agreed); }
   [[nodiscard]] Result<void> check_world(int rank, int size) const;
 };
 
@@ -103,6 +110,7 @@ struct AllGather {
   static constexpr auto kInPlace = std::array{InPlace{"source", "destination", InPlace::How::part}};
   Result<void> check() const;
   [[nodiscard]] Agreement agreement() const noexcept { return agreed(dtype, count); }
+  static std::string describe(const Agreement& agreed) { return in_words(agreed); }
   [[nodiscard]] Result<void> check_world(int rank, int size) const;
 };
 
@@ -125,6 +133,7 @@ struct ReduceScatter {
   static constexpr auto kInPlace = std::array{InPlace{"source", "destination", InPlace::How::part}};
   Result<void> check() const;
   [[nodiscard]] Agreement agreement() const noexcept { return agreed(dtype, count, op); }
+  static std::string describe(const Agreement& agreed) { return in_words(agreed); }
   [[nodiscard]] Result<void> check_world(int rank, int size) const;
 };
 
@@ -143,6 +152,7 @@ struct AllToAll {
       std::tuple{read("source", &AllToAll::source), write("destination", &AllToAll::destination)};
   Result<void> check() const;
   [[nodiscard]] Agreement agreement() const noexcept { return agreed(dtype, count); }
+  static std::string describe(const Agreement& agreed) { return in_words(agreed); }
   [[nodiscard]] Result<void> check_world(int rank, int size) const;
 };
 

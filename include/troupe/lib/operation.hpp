@@ -44,6 +44,7 @@
 ///     std::uint64_t tail_written(const TailOperand&) const;  // the same of one in the tail
 ///     Lane lane() const;                            // where it is not its library's
 ///     Agreement agreement() const;                  // collectives: what all ranks say alike
+///     static std::string describe(const Agreement&);       // collectives: that in words
 ///     Result<void> check_world(int rank, int size) const;  // collectives: against the world
 ///     static constexpr auto kPlaces = std::tuple{&Uniform::seed, …};  // fields of 8 bytes on
 ///                                   // which nothing depends that can be made ahead: see kind.hpp
@@ -158,7 +159,7 @@ struct Agreement {
   static constexpr std::uint32_t kNone = ~0u;  ///< the operation has no such argument
 
   std::uint32_t dtype = kNone;
-  std::uint32_t reduction = kNone;  ///< ReduceOp
+  std::uint32_t reduction = kNone;  ///< of the library's own numbers
   std::uint32_t root = kNone;       ///< rank
   std::uint64_t count = 0;          ///< elements
 

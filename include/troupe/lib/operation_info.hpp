@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -53,6 +54,9 @@ struct OperationInfo {
   Result<void> (*verdict)(const std::byte* op, const std::byte* cell) = nullptr;
   /// nullptr: the ranks need not say anything alike.
   Agreement (*agreement)(const std::byte* op) = nullptr;
+  /// Any agreement, also one that no rank can have meant, in words: "64 f32, sum"; there is one
+  /// where there is an agreement.
+  std::string (*describe)(const Agreement& agreement) = nullptr;
   /// What only the communicator can judge: ranks that exist, room for the parts of all of them;
   /// nullptr: nothing.
   Result<void> (*check_world)(const std::byte* op, int rank, int size) = nullptr;
@@ -199,8 +203,10 @@ constexpr OperationInfo make_info() {
       return 0;
     }
   };
-  if constexpr (requires(const Op& op) { op.agreement(); })
+  if constexpr (requires(const Op& op) { op.agreement(); }) {
     info.agreement = [](const std::byte* op) { return as<Op>(op).agreement(); };
+    info.describe = [](const Agreement& agreement) { return Op::describe(agreement); };
+  }
   if constexpr (requires(const Op& op) { op.check_world(0, 1); }) {
     info.check_world = [](const std::byte* op, int rank, int size) {
       return as<Op>(op).check_world(rank, size);

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <map>
-
-#include <troupe/lib/collective.hpp>
+#include <utility>
 
 namespace troupe::wire {
 
@@ -12,15 +11,9 @@ CollectiveCall call_of(const OperationInfo& info, const std::byte* op) {
 }
 
 std::string to_string(const CollectiveCall& call) {
-  const auto& [dtype, reduction, root, count] = call.agreement;
   std::string text(operation_name(call.opcode));
-  if (dtype < kDTypeCount) {
-    text += " of " + std::to_string(count) + " " +
-            std::string(troupe::to_string(static_cast<DType>(dtype)));
-  }
-  if (reduction < collective::kReduceOpCount)
-    text += ", " + std::string(collective::to_string(static_cast<ReduceOp>(reduction)));
-  if (root != Agreement::kNone) text += ", root " + std::to_string(root);
+  const auto* const info = find_operation(call.opcode).info;
+  if (info != nullptr && info->describe != nullptr) text += " of " + info->describe(call.agreement);
   if (call.refused != 0) text += ", refused there";
   return text;
 }

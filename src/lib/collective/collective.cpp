@@ -47,6 +47,16 @@ Result<void> check_part(const Operand& part, const Operand& whole, DType dtype, 
 
 }  // namespace
 
+std::string in_words(const Agreement& agreed) {
+  std::string text = std::to_string(agreed.count);
+  if (agreed.dtype < kDTypeCount)
+    text += " " + std::string(troupe::to_string(static_cast<DType>(agreed.dtype)));
+  if (agreed.reduction < kReduceOpCount)
+    text += ", " + std::string(to_string(static_cast<ReduceOp>(agreed.reduction)));
+  if (agreed.root != Agreement::kNone) text += ", root " + std::to_string(agreed.root);
+  return text;
+}
+
 Result<void> AllReduce::check() const {
   return checker(*this)
       .require(known(op), "unknown reduction")
