@@ -70,9 +70,8 @@ class DeviceHost {
   /// What to do with command_ if not all of its operands are mapped; nothing: they are.
   std::optional<Step> check_mapped(Source source);
   Step issue_on_lane(std::span<const std::byte> record, SetAside::Entry* entry);
-  /// Queues command_ on the engine.
+  /// Queues command_ on the engine, or carries it out where it is the reactor's own.
   Result<void> run(const Call& call);
-  /// Whether what a collective names is there in the communicator's world. Errors: invalid.
   /// Whether command_ is right for the world that it is for. Errors: invalid.
   [[nodiscard]] Result<void> fits_world() const;
   /// The command leaves the ring, whatever becomes of it.
@@ -132,9 +131,20 @@ class DeviceHost {
   // issue.cpp
   /// Has a helper connect this rank with peers; no collective is queued meanwhile.
   void open_links(std::vector<Link> links);
+
+  // own_operations.cpp
+  /// What the reactor carries out itself. Both are about command_.
+  struct OwnOperation {
+    std::uint32_t opcode;
+    /// Without a lane; nothing: the command takes its lane. nullptr: all commands do.
+    std::optional<Step> (*carry_out)(DeviceHost& host, Source source);
+    /// On its lane. nullptr: no command takes one.
+    Result<void> (*run)(DeviceHost& host, const Call& call);
+  };
+  struct Own;
+  /// nullptr: it is for a library.
+  static const OwnOperation* own_operation(std::uint32_t opcode);
   void suffer(memory::FaultKind kind);
-  /// What the reactor carries out itself, without a lane; nothing: command_ is not of that sort.
-  std::optional<Step> carry_out(Source source);
 
   // control.cpp
   bool serve_control();

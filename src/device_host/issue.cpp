@@ -1,6 +1,3 @@
-#include <signal.h>
-#include <unistd.h>
-
 #include "device_host/device_host.hpp"
 
 // Commands: from the ring to the engine's lanes.
@@ -15,11 +12,6 @@ constexpr Lanes::Sequence kMaxForPeers = 512;
 /// For the other ranks of a host before a collective is set aside: some 10 us. Ranks in step need
 /// no more than one of them needs to launch a collective.
 constexpr int kLooksForOthers = 250;
-
-bool process_fault(memory::FaultKind kind) {
-  using enum memory::FaultKind;
-  return kind == kill || kind == segv || kind == hang || kind == exit || kind == device_failure;
-}
 
 }  // namespace
 
@@ -65,41 +57,11 @@ DeviceHost::Step DeviceHost::issue_one(std::span<const std::byte> record, SetAsi
   if ((alone || alone_) && !(batches_.empty() && first)) return Step::blocked;
   alone_ = alone;
   if (const auto unmapped = check_mapped(source)) return *unmapped;
-  if (const auto step = carry_out(source)) return *step;
+  if (const auto* const own = own_operation(command_.header().opcode);
+      own != nullptr && own->carry_out != nullptr) {
+    if (const auto step = own->carry_out(*this, source)) return *step;
+  }
   return issue_on_lane(record, entry);
-}
-
-std::optional<DeviceHost::Step> DeviceHost::carry_out(Source source) {
-  const auto ticket = command_.header().ticket;
-  if (command_.as<memory::Nop>() != nullptr) {
-    note_issued(ticket);
-    return answered(ticket, source, {});
-  }
-  if (const auto* const fault = command_.as<memory::Fault>();
-      fault != nullptr && process_fault(fault->kind)) {
-    note_issued(ticket);
-    suffer(fault->kind);
-    return Step::ended;
-  }
-  if (const auto* const library = command_.as<memory::LibraryFault>(); library != nullptr) {
-    note_issued(ticket);
-    const auto lane = known_library_lane(library->name());
-    if (lane) actors_[*lane].fails_next = true;
-    return answered(
-        ticket, source,
-        lane ? Result<void>()
-             : Error{Errc::invalid, 0, "there is no library " + std::string(library->name())});
-  }
-  if (command_.as<memory::Prepare>() != nullptr) {
-    note_issued(ticket);
-    auto one = Preparation::of_record(command_.parts().data);
-    if (!one.ok()) return answered(ticket, source, one.error());
-    (*one)->ticket = ticket;
-    preparations_.push_back(std::move(*one));
-    take(source);
-    return Step::queued;
-  }
-  return std::nullopt;
 }
 
 std::optional<DeviceHost::Step> DeviceHost::check_mapped(Source source) {
@@ -206,12 +168,8 @@ DeviceHost::Step DeviceHost::not_queued(std::uint64_t ticket, Source source,
 }
 
 Result<void> DeviceHost::run(const Call& call) {
-  // The order among the queues is all there is to a fence.
-  if (command_.as<memory::Fence>() != nullptr) return {};
-  if (const auto* fault = command_.as<memory::Fault>(); fault != nullptr) {
-    suffer(fault->kind);
-    return engine_->suffer(fault->kind, call.queue());
-  }
+  if (const auto* const own = own_operation(command_.header().opcode); own != nullptr)
+    return own->run(*this, call);
   if (std::exchange(actors_[call.queue().lane].fails_next, false))
     return Error{Errc::library, 0, std::string(command_.name()) + ": fails, as was ordered"};
   return engine_->run(command_.info(), command_.op(), call);
@@ -253,24 +211,6 @@ void DeviceHost::open_links(std::vector<Link> links) {
       }
     };
   });
-}
-
-void DeviceHost::suffer(memory::FaultKind kind) {
-  header().fault_kind.store(static_cast<std::uint32_t>(kind), std::memory_order_relaxed);
-  header().fault_ns.store(SteadyClock::time().count(), std::memory_order_release);
-  switch (kind) {
-    case memory::FaultKind::kill: ::raise(SIGKILL); break;
-    case memory::FaultKind::segv:
-      ::signal(SIGSEGV, SIG_DFL);
-      ::raise(SIGSEGV);
-      break;
-    case memory::FaultKind::hang:
-      for (;;) ::pause();
-    case memory::FaultKind::exit: ::_exit(wire::kExitFaultDrill);
-    case memory::FaultKind::device_failure:
-      return lose({Errc::device_failed, 0, "the device has failed, as was ordered"});
-    default: break;  // a sticky one: the engine's
-  }
 }
 
 }  // namespace troupe::host

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace troupe::memory {
+
+/// The faults that a device host can be told to suffer, for tests and drills. device_failure: it
+/// says of its device what it says after an uncorrectable memory error, and the device is given up;
+/// all others are real.
+enum class FaultKind : std::uint32_t {
+  kill,
+  segv,
+  hang,
+  exit,
+  device_failure,
+  illegal_address,
+  trap,
+  assertion,
+  misaligned
+};
+inline constexpr std::size_t kFaultKindCount = 9;
+constexpr std::string_view to_string(FaultKind kind) noexcept {
+  constexpr std::string_view kNames[kFaultKindCount] = {"kill", "segv",           "hang",
+                                                        "exit", "device-failure", "illegal-address",
+                                                        "trap", "assert",         "misaligned"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+/// The kind of that name; nothing if there is none.
+constexpr std::optional<FaultKind> fault_kind(std::string_view name) noexcept {
+  for (std::size_t i = 0; i < kFaultKindCount; ++i) {
+    if (name == to_string(static_cast<FaultKind>(i))) return static_cast<FaultKind>(i);
+  }
+  return std::nullopt;
+}
+
+}  // namespace troupe::memory
