@@ -12,8 +12,8 @@ namespace {
 
 using Blob = std::vector<std::byte>;
 
-/// What a rank contributes to a communicator: its card for the rendezvous, then what the engine has
-/// to say.
+/// What a rank contributes to a communicator: its card for the rendezvous, then what the library
+/// has to say.
 Blob with_card(const Rendezvous::Card& card, const Blob& contribution) {
   Blob both(sizeof card + contribution.size());
   std::memcpy(both.data(), &card, sizeof card);
@@ -191,7 +191,7 @@ void DeviceHost::contribute(const Control& request) {
   if (!rendezvous.ok()) return answer(request, rendezvous.error());
   rendezvous_ = std::move(*rendezvous);
   on_helper(request, [this, request, card = rendezvous_->card()]() -> Helpers::Finish {
-    auto contribution = engine_->contribute(request.rank, request.size);
+    auto contribution = engine_->collectives().contribute(request.rank, request.size);
     return [this, request, card, contribution = std::move(contribution)] {
       if (!contribution.ok()) return answer(request, contribution.error());
       auto packed = wire::pack_blobs({with_card(card, *contribution)});
@@ -203,7 +203,7 @@ void DeviceHost::contribute(const Control& request) {
 
 void DeviceHost::abandon_communicator() {
   drop_held_connect();
-  engine_->abort_communicator();
+  engine_->collectives().abort();
   rendezvous_.reset();
 }
 
@@ -225,7 +225,8 @@ void DeviceHost::connect(wire::ControlMessage message) {
       head, [this, head, opens, contributions = std::move(*contributions)]() -> Helpers::Finish {
         auto opened = opens ? engine_->open_queue(Lane::collective) : Result<void>();
         const bool open = opened.ok();
-        auto connected = open ? engine_->connect(head.rank, head.size, contributions) : opened;
+        auto connected =
+            open ? engine_->collectives().connect(head.rank, head.size, contributions) : opened;
         return [this, head, opens, open, connected = std::move(connected)] {
           answer(head, connected);
           if (opens) collective_lane_opened(open);

@@ -84,7 +84,7 @@ DeviceHost::DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segme
 }
 
 DeviceHost::~DeviceHost() {
-  engine_->abort_communicator();  // a helper may be forming one
+  engine_->collectives().abort();  // a helper may be forming a communicator
   batches_.discard();
 }
 
@@ -106,7 +106,7 @@ int DeviceHost::run() {
   }
   if (options_.standby != 0) {
     (void)helpers_.start([this]() -> Helpers::Finish {
-      (void)engine_->prepare_connect();  // forming itself will say what is wrong
+      (void)engine_->collectives().prepare_connect();  // forming itself will say what is wrong
       return [] {};
     });
   }

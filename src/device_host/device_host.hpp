@@ -13,6 +13,7 @@
 #include "common/wire/port_layout.hpp"
 #include "common/wire/record.hpp"
 #include "device_host/batches.hpp"
+#include "device_host/engine/collective_half.hpp"
 #include "device_host/engine/engine.hpp"
 #include "device_host/flight_log.hpp"
 #include "device_host/helpers.hpp"

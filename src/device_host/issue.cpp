@@ -114,7 +114,7 @@ DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record,
   const Call call(queue, addresses_, command_.parts());
   std::vector<Link> links;
   if (collective && !blocks && !opening_links_)
-    links = engine_->new_links(info, command_.op(), call);
+    links = engine_->collectives().new_links(info, command_.op(), call);
   blocks |= (collective && opening_links_) || !links.empty();
   const bool works = !blocks && engine_->blocks(info, command_.op(), call);
   if (source == Source::set_aside && (blocks || works)) {
@@ -200,7 +200,7 @@ DeviceHost::Step DeviceHost::corrupt(const Error& error) {
 
 void DeviceHost::open_links(std::vector<Link> links) {
   opening_links_ = helpers_.start([this, links = std::move(links)]() -> Helpers::Finish {
-    auto opened = engine_->open_links(links);
+    auto opened = engine_->collectives().open_links(links);
     return [this, opened = std::move(opened)] {
       opening_links_ = false;
       if (opened.ok() || opened.code() == Errc::world_reformed) return;

@@ -64,5 +64,16 @@ TEST(Libraries, OneThatIsNotInstalledIsMissedWhereItIsUsed) {
   EXPECT_EQ(device.download(z), std::vector<double>(4, 4.0)) << "nothing was launched";
 }
 
+TEST(Libraries, WithoutTheCollectiveOneNoDeviceHostStarts) {
+  const IncompleteInstallation installation("troupe-collective-" + backend() + ".so");
+  try {
+    const DeviceRig rig({"--device-host", installation.device_host()});
+    ADD_FAILURE() << "what has the communicator is not there";
+  } catch (const Exception& exception) {
+    EXPECT_NE(exception.error().message.find("collective: not installed"), std::string::npos)
+        << exception.error().message;
+  }
+}
+
 }  // namespace
 }  // namespace troupe::test

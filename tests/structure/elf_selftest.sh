@@ -17,16 +17,19 @@ refuse() {
   fi
 }
 
-for library in libcuda.so.1 libcudart.so.12 libcublas.so.13 libcublasLt.so.13 libcusparse.so.12 libcurand.so.10 libnccl.so.2; do
+for library in libcuda.so.1 libcudart.so.12 libcublas.so.13 libcublasLt.so.13 libcusparse.so.12 libcurand.so.10 libnccl.so.2 libgloo.so.0; do
   refuse "$1" rank $library
 done
 for library in libmpi.so.40 libmpi_cxx.so.40 libopen-rte.so.40 libtroupe.so.0; do refuse "$1" device $library; done
 refuse "$1" device libcudart.so.13
 refuse "$1" device libcublas.so.13 troupe-engine-cuda.so
+refuse "$1" device libnccl.so.2 troupe-engine-cuda.so
+refuse "$1" device libcublas.so.13 troupe-collective-cuda.so
 refuse "$1" device libcusparse.so.12 troupe-blas-cuda.so
 refuse "$1" device libnccl.so.2 troupe-sparse-cuda.so
 refuse "$1" device libcublas.so.13 troupe-vector-cuda.so
 refuse "$1" device libcudart.so.13 troupe-blas-cpu.so
+refuse "$1" device libgloo.so.0 troupe-engine-cpu.so
 "$1" -o program program.cpp
 "$here/elf.sh" rank program >/dev/null && "$here/elf.sh" device program >/dev/null
 echo "every forbidden library was found"

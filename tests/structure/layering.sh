@@ -3,15 +3,17 @@
 # violation as FILE:LINE: what is wrong, and exits with 1 if there is any.
 #
 #   include/troupe/            the standard library and <troupe/...>
-#   src/common/                no rank/, no device_host/
+#   src/common/                no rank/, no device_host/, no library's header
 #   src/rank/                  no device_host/; MPI in net/ only
-#   src/device_host/           no rank/; CUDA and NCCL in engine/cuda/ only; the engines know nothing of each other, the
-#                              rest nothing of either
-#   src/lib/NAME/              no rank/, no other library; CUDA, but not NCCL, in *_cuda.cpp, *_cuda.hpp, *.cu and *.cuh
-#                              only. Of device_host/ the halves NAME_cpu.cpp include engine/cpu/library.hpp, *_cuda.cpp
-#                              and *_cuda.hpp engine/cuda/library.hpp, kernels engine/cuda/launch.hpp and launch.cuh,
-#                              everything else nothing. Neither tower includes anything of it (NAME_test.cpp and
-#                              NAME_samples.cpp are tests, and free)
+#   src/device_host/           no rank/; CUDA in engine/cuda/ only; the engines know nothing of each other, the rest nothing
+#                              of either. own_operations.cpp alone includes a library's header: nothing else names an
+#                              operation
+#   src/lib/NAME/              no rank/, no other library; CUDA in *_cuda.cpp, *_cuda.hpp, *.cu and *.cuh only, NCCL and
+#                              Gloo in the halves of lib/collective/ only. Of device_host/ the halves NAME_cpu.cpp include
+#                              engine/cpu/library.hpp, *_cuda.cpp and *_cuda.hpp engine/cuda/library.hpp, those of
+#                              lib/collective/ engine/collective_half.hpp beside it, kernels engine/cuda/launch.hpp and
+#                              launch.cuh, everything else nothing. Neither tower includes anything of it (NAME_test.cpp
+#                              and NAME_samples.cpp are tests, and free)
 #   src/simulation/            the protocol of rank/world, simulated; nothing else in src/ includes it
 #   apps/NAME/                 <troupe/...>, simulation/ and its own headers
 set -euo pipefail
@@ -55,21 +57,27 @@ demand include '<troupe/|<[a-z_0-9]+>' "public headers include the standard libr
 
 forbid src "$mpi" "MPI belongs in src/rank/net" "src/rank/net/"
 forbid apps "$mpi" "applications do not see MPI"
-forbid src "$gpu" "CUDA and NCCL belong in src/device_host/engine/cuda, CUDA in the cuda halves of libraries" \
+forbid src "$gpu" "CUDA belongs in src/device_host/engine/cuda and in the cuda halves of libraries" \
   "src/device_host/engine/cuda/|src/lib/[a-z]+/$cuda_half:"
-forbid src/lib '[<"]nccl' "a library communicates by collectives only"
+forbid src '[<"]nccl' "NCCL belongs in the collective library's half" "src/lib/collective/$cuda_half:"
+forbid src '<gloo/' "Gloo belongs in the collective library's half" 'src/lib/collective/[a-z_]+_cpu\.[ch]pp:'
 forbid apps "$gpu" "applications do not see CUDA"
 
 demand src '<|"(common|rank|device_host|lib|simulation)/' "includes of our own are rooted at src"
 forbid src '"lib/' "a library is linked or loaded, not included" "src/lib/"
 forbid src/lib '"rank/' "a library does not include the rank process"
 forbid src/lib '"device_host/' "a library's half includes its engine's library.hpp, its definition nothing of the device host" \
-  'src/lib/[a-z]+/([a-z]+_cpu\.cpp:[0-9]+:"device_host/engine/cpu/library\.hpp"|[a-z_]+_cuda\.[ch]pp:[0-9]+:"device_host/engine/cuda/library\.hpp"|[a-z_]+\.cuh?:[0-9]+:"device_host/engine/cuda/launch\.(hpp|cuh)")'
+  'src/lib/[a-z]+/([a-z]+_cpu\.cpp:[0-9]+:"device_host/engine/cpu/library\.hpp"|[a-z_]+_cuda\.[ch]pp:[0-9]+:"device_host/engine/cuda/library\.hpp"|[a-z_]+\.cuh?:[0-9]+:"device_host/engine/cuda/launch\.(hpp|cuh)")|src/lib/collective/[a-z]+_(cpu|cuda)\.[ch]pp:[0-9]+:"device_host/engine/collective_half\.hpp"'
 while IFS=: read -r file line header; do
   [[ $header == "\"${file#src/}" || ${header#\"} == "$(dirname "${file#src/}")"/* ]] ||
     report "$file:$line:$header" "a library does not include another one"
 done < <(includes src/lib | grep ':"lib/' || true)
 forbid src/common '"(rank|device_host)/' "common stands below both processes"
+operations='<troupe/lib/(operation|operation_info|overlap|submit|fault_kind)\.hpp>'
+for tower in common device_host; do
+  report "$(includes src/$tower | grep ':<troupe/lib/' | grep -vE "^[^:]*:[0-9]+:$operations" |
+    grep -v '^src/device_host/own_operations\.cpp:' || true)" "only libraries, and who submits them, know operations"
+done
 forbid src '"simulation/' "the simulation stands above what it simulates" "src/simulation/"
 forbid src/simulation '"device_host/' "what is simulated is the ranks' protocol"
 forbid src/rank '"device_host/' "the rank process does not include the device host"

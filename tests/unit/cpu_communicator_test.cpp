@@ -39,7 +39,7 @@ TEST(CommunicatorEnd, AbortUnblocksAllReduceWithASilentPeer) {
   const auto mark = rig.engine->mark(Lane::collective).take();
   std::this_thread::sleep_for(50ms);
   EXPECT_FALSE(rig.engine->reached(mark).take());
-  rig.engine->abort_communicator();
+  rig.engine->collectives().abort();
   ASSERT_TRUE(rig.engine->synchronize(Lane::collective));
   EXPECT_TRUE(rig.engine->reached(mark).take());
   EXPECT_EQ(rig.queue(collective::AllReduce{DType::f32, ReduceOp::sum, 0, 1, x, x}).code(),
@@ -53,7 +53,7 @@ TEST(CommunicatorEnd, AbortUnblocksAllReduceWithASilentPeer) {
         Errc::peer_lost);
   });
   for (int i = 0; i < 3; ++i) {
-    for (int rank = 0; rank < 3; ++rank) world[rank].engine->abort_communicator();
+    for (int rank = 0; rank < 3; ++rank) world[rank].engine->collectives().abort();
     world.connect();
     expect_sum_works(world);
   }
@@ -62,7 +62,7 @@ TEST(CommunicatorEnd, AbortUnblocksAllReduceWithASilentPeer) {
 TEST(CommunicatorEnd, AFailureStaysUntilTheNextCommunicator) {
   World world(2);
   world.connect();
-  world[1].engine->abort_communicator();
+  world[1].engine->collectives().abort();
   auto& rig = world[0];
   const auto x = rig.put(std::vector<float>{1});
   for (int i = 0; i < 3; ++i) {
@@ -79,14 +79,16 @@ TEST(CommunicatorEnd, AFailureStaysUntilTheNextCommunicator) {
 TEST(CommunicatorEnd, AbortUnblocksConnect) {
   World world(3);
   Contributions contributions;
-  for (int i = 0; i < 3; ++i) contributions.push_back(world[i].engine->contribute(i, 3).take());
+  for (int i = 0; i < 3; ++i)
+    contributions.push_back(world[i].engine->collectives().contribute(i, 3).take());
   for (const int rank :
        {0, 1, 2}) {  // one waits for callers, one for an answer, and one in between
     std::jthread aborter([&] {
       std::this_thread::sleep_for(30ms);
-      world[rank].engine->abort_communicator();
+      world[rank].engine->collectives().abort();
     });
-    EXPECT_EQ(world[rank].engine->connect(rank, 3, contributions).code(), Errc::peer_lost);
+    EXPECT_EQ(world[rank].engine->collectives().connect(rank, 3, contributions).code(),
+              Errc::peer_lost);
   }
   world.connect();
   expect_sum_works(world);
@@ -95,19 +97,21 @@ TEST(CommunicatorEnd, AbortUnblocksConnect) {
 TEST(CommunicatorEnd, StrangersAtThePortDoNoHarm) {
   World world(2);
   Contributions contributions;
-  for (int i = 0; i < 2; ++i) contributions.push_back(world[i].engine->contribute(i, 2).take());
+  for (int i = 0; i < 2; ++i)
+    contributions.push_back(world[i].engine->collectives().contribute(i, 2).take());
   // A caller with another world's token: rank 1's introduction to a rank 0 that has been replaced
   // meanwhile.
   auto stale = contributions;
   stale[0].back() ^= std::byte{1};
   World other(2);
-  other[1].engine->contribute(1, 2).take();
-  std::jthread stranger([&] { (void)other[1].engine->connect(1, 2, stale); });
+  other[1].engine->collectives().contribute(1, 2).take();
+  std::jthread stranger([&] { (void)other[1].engine->collectives().connect(1, 2, stale); });
   std::this_thread::sleep_for(20ms);
-  world.on_all(
-      [&](int rank, Rig& rig) { EXPECT_TRUE(rig.engine->connect(rank, 2, contributions).ok()); });
+  world.on_all([&](int rank, Rig& rig) {
+    EXPECT_TRUE(rig.engine->collectives().connect(rank, 2, contributions).ok());
+  });
   expect_sum_works(world);
-  other[1].engine->abort_communicator();
+  other[1].engine->collectives().abort();
 }
 
 /// The port on which this process listens.
@@ -132,12 +136,13 @@ TEST(CommunicatorEnd, CallersThatSayNothingKeepNobodyOut) {
   ipc::raise_descriptor_limit();
   if (!ipc::keep_descriptors(2 * kCallers + 200).ok()) GTEST_SKIP() << "too few descriptors";
   World world(2);
-  Contributions contributions{world[0].engine->contribute(0, 2).take()};
+  Contributions contributions{world[0].engine->collectives().contribute(0, 2).take()};
   const auto address = listening_address();
   ASSERT_NE(address.sin_port, 0);
-  contributions.push_back(world[1].engine->contribute(1, 2).take());
+  contributions.push_back(world[1].engine->collectives().contribute(1, 2).take());
   std::atomic<bool> formed{false};
-  std::jthread waiting([&] { formed = world[0].engine->connect(0, 2, contributions).ok(); });
+  std::jthread waiting(
+      [&] { formed = world[0].engine->collectives().connect(0, 2, contributions).ok(); });
   std::vector<UniqueFd> callers;
   for (int i = 0; i < kCallers; ++i) {
     callers.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -146,11 +151,11 @@ TEST(CommunicatorEnd, CallersThatSayNothingKeepNobodyOut) {
               0)
         << i;
   }
-  EXPECT_TRUE(world[1].engine->connect(1, 2, contributions).ok());
+  EXPECT_TRUE(world[1].engine->collectives().connect(1, 2, contributions).ok());
   const auto end = std::chrono::steady_clock::now() + 20s;
   while (!formed && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
   EXPECT_TRUE(formed) << "the other rank is not let in";
-  if (!formed) world[0].engine->abort_communicator();
+  if (!formed) world[0].engine->collectives().abort();
   waiting.join();
   if (formed) expect_sum_works(world);
 }
@@ -202,10 +207,10 @@ class ForkedRank {
   }
   void run() const {
     Rig rig(std::uint64_t{64} << 20);
-    send(up_[1], rig.engine->contribute(rank_, size_).take());
+    send(up_[1], rig.engine->collectives().contribute(rank_, size_).take());
     Contributions contributions;
     for (int i = 0; i < size_; ++i) contributions.push_back(receive(down_[0]));
-    rig.engine->connect(rank_, size_, contributions).take();
+    rig.engine->collectives().connect(rank_, size_, contributions).take();
     const auto x = rig.put(std::vector<float>(count_));
     while (rig.execute(collective::AllReduce{DType::f32, ReduceOp::max, 0, count_, x, x}).ok()) {
     }
@@ -230,7 +235,7 @@ TEST(CommunicatorEnd, AKilledPeerIsLostToAllOthers) {
       for (int i = 0; i < 3; ++i) {
         const auto rank = ranks[static_cast<std::size_t>(i)];
         contributions[static_cast<std::size_t>(rank)] =
-            survivors[i].engine->contribute(rank, 4).take();
+            survivors[i].engine->collectives().contribute(rank, 4).take();
       }
       victim.begin(contributions);
       const int last = count == 1 ? 5 + 7 * round : 1 + round;  // before its death
@@ -243,7 +248,7 @@ TEST(CommunicatorEnd, AKilledPeerIsLostToAllOthers) {
       });
       survivors.on_all([&](int i, Rig& rig) {
         const auto rank = ranks[static_cast<std::size_t>(i)];
-        ASSERT_TRUE(rig.engine->connect(rank, 4, contributions));
+        ASSERT_TRUE(rig.engine->collectives().connect(rank, 4, contributions));
         const auto x = rig.put(std::vector<float>(count));
         Result<void> outcome;
         for (; outcome.ok(); reductions += i == 0)

@@ -130,6 +130,13 @@ TEST(CpuEngineDescription, NamesItsLibrariesAndTellsOrdinalsApart) {
   EXPECT_EQ(devices[0].uuid, description.uuid);
 }
 
+TEST(Modules, CarryOutWhatEachLaneHas) {
+  for (const auto lane : {Lane::memory, Lane::host_to_device, Lane::device_to_host})
+    EXPECT_EQ(library_of(lane), "memory");
+  EXPECT_EQ(library_of(Lane::collective), "collective");
+  EXPECT_EQ(library_of(library_lane("blas")), "blas");
+}
+
 TEST(Modules, AreFoundByNameAndMissedByName) {
   const auto installed = installed_libraries("cpu");
   EXPECT_EQ(std::count(installed.begin(), installed.end(), "blas"), 1);

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "device_host/engine/cpu/network.hpp"
+#include "lib/collective/network_cpu.hpp"
 
 namespace troupe::host::cpu {
 namespace {

@@ -120,8 +120,11 @@ TEST_F(CudaEngine, CommunicatorOfOne) {
   EXPECT_EQ(queue(all_reduce).code(), Errc::world_reformed);
 
   for (int round = 0; round < 2; ++round) {
-    engine_->connect(0, 1, {engine_->contribute(0, 1).take()}).take();
-    EXPECT_EQ(engine_->connect(0, 1, {engine_->contribute(0, 1).take()}).code(), Errc::invalid);
+    engine_->collectives().connect(0, 1, {engine_->collectives().contribute(0, 1).take()}).take();
+    EXPECT_EQ(engine_->collectives()
+                  .connect(0, 1, {engine_->collectives().contribute(0, 1).take()})
+                  .code(),
+              Errc::invalid);
     const auto expect_copy = [&] {
       EXPECT_EQ(get<float>(destination), values);
       run(memory::Fill{DType::u8, destination.bytes, {}, destination});
@@ -158,8 +161,8 @@ TEST_F(CudaEngine, CommunicatorOfOne) {
     EXPECT_EQ(queue(collective::Exchange{DType::f32}, unmatched).code(), Errc::invalid);
 
     const auto mark = engine_->mark(Lane::collective).take();
-    engine_->abort_communicator();
-    engine_->abort_communicator();
+    engine_->collectives().abort();
+    engine_->collectives().abort();
     EXPECT_EQ(queue(all_reduce).code(), Errc::world_reformed);
     wait_until(mark);
     engine_->release(mark);
@@ -200,15 +203,18 @@ TEST_F(CudaEngineDeathTest, FormingCanBeGivenUp) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto give_up = [] {
     auto forming = std::async(std::launch::async, [] {
-      return engine_->connect(0, 2, {engine_->contribute(0, 2).take(), {}}).code();
+      return engine_->collectives()
+          .connect(0, 2, {engine_->collectives().contribute(0, 2).take(), {}})
+          .code();
     });
     std::this_thread::sleep_for(500ms);
     const auto start = std::chrono::steady_clock::now();
-    engine_->abort_communicator();
+    engine_->collectives().abort();
     const bool given_up = forming.get() == Errc::peer_lost;
     const bool at_once = std::chrono::steady_clock::now() - start < 100ms;
     // The next one is not hindered.
-    const bool next = engine_->connect(0, 1, {engine_->contribute(0, 1).take()}).ok();
+    const bool next =
+        engine_->collectives().connect(0, 1, {engine_->collectives().contribute(0, 1).take()}).ok();
     std::_Exit(given_up && at_once && next ? 0 : 1);
   };
   EXPECT_EXIT(give_up(), testing::ExitedWithCode(0), "");

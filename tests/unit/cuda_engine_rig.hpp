@@ -18,6 +18,7 @@
 
 #include <troupe/lib/operations.hpp>
 
+#include "device_host/engine/collective_half.hpp"
 #include "device_host/engine/engine.hpp"
 
 /// What the tests of the CUDA engine share. They are skipped where there is no GPU.

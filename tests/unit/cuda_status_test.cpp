@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "device_host/engine/cuda/nccl_status.hpp"
 #include "lib/blas/status_cuda.hpp"
+#include "lib/collective/status_cuda.hpp"
 #include "lib/sparse/status_cuda.hpp"
 
 namespace troupe::host::cuda {

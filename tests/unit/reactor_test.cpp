@@ -14,6 +14,7 @@
 
 #include <troupe/lib/blas.hpp>
 #include <troupe/lib/collective.hpp>
+#include <troupe/lib/memory.hpp>
 #include <troupe/lib/vector.hpp>
 
 #include "device_host/device_host.hpp"
@@ -57,6 +58,18 @@ struct Script {
   }
 };
 Script* script = nullptr;
+
+class ScriptedCollectives final : public CollectiveHalf {
+ public:
+  Result<std::vector<std::byte>> contribute(int, int) override { return std::vector<std::byte>(); }
+  Result<void> connect(int, int, const std::vector<std::vector<std::byte>>&) override { return {}; }
+  void abort() override {
+    script->change([] { ++script->aborted; });
+  }
+
+ protected:
+  Function find(std::uint32_t) const override { return nullptr; }
+};
 
 class ScriptedEngine final : public Engine {
  public:
@@ -144,12 +157,7 @@ class ScriptedEngine final : public Engine {
   int completion_fd() const override { return -1; }
   void arm() override {}
 
-  Result<void> prepare_connect() override { return {}; }
-  Result<std::vector<std::byte>> contribute(int, int) override { return std::vector<std::byte>(); }
-  Result<void> connect(int, int, const std::vector<std::vector<std::byte>>&) override { return {}; }
-  void abort_communicator() override {
-    script->change([] { ++script->aborted; });
-  }
+  CollectiveHalf& collectives() override { return collectives_; }
   Result<void> suffer(memory::FaultKind, Queue) override { return unsupported(); }
 
  private:
@@ -157,6 +165,7 @@ class ScriptedEngine final : public Engine {
   DeviceDescription description_{"scripted", "nothing", "", "", 0, -1, {}};
   std::vector<std::vector<std::byte>> memory_;
   alignas(256) std::array<std::byte, kScratchCellBytes> cells_{};
+  ScriptedCollectives collectives_;
 };
 
 template <Operation Op>

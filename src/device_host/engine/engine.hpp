@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <troupe/error.hpp>
-#include <troupe/lib/memory.hpp>
+#include <troupe/lib/fault_kind.hpp>
 #include <troupe/lib/operation_info.hpp>
 #include <troupe/loaded_library.hpp>
 
@@ -48,8 +48,10 @@ struct DeviceDescription {
   std::string uuid;    ///< "GPU-xxxxxxxx-…"; cpu engine: derived from host and ordinal
   std::string bus_id;  ///< PCI bus id, empty for the cpu engine
   std::uint64_t memory_bytes = 0;
-  int numa_node = -1;                    ///< -1: unknown
-  std::vector<LoadedLibrary> libraries;  ///< that the engine itself stands on, in a fixed order
+  int numa_node = -1;  ///< -1: unknown
+  /// What the engine itself stands on and what is loaded with it, in a fixed order. That of other
+  /// libraries is told when these are opened.
+  std::vector<LoadedLibrary> libraries;
 };
 
 /// A place in a queue that other queues and the reactor can wait for.
@@ -105,13 +107,6 @@ class AddressMap {
   std::array<std::vector<Entry>, kKinds> lists_;
 };
 
-/// That a rank sends to another, or receives from it.
-struct Link {
-  std::uint32_t peer = 0;
-  bool receive = false;
-  friend bool operator==(const Link&, const Link&) = default;
-};
-
 /// One operation about to be queued: its queue, its parts and its operands' addresses. The reactor
 /// has checked that every operand lies in a mapped region and that the operation's own check()
 /// holds.
@@ -135,6 +130,8 @@ class Call {
   const AddressMap* addresses_;
   Parts parts_;
 };
+
+class CollectiveHalf;
 
 class Engine {
  public:
@@ -171,20 +168,9 @@ class Engine {
 
   // Queues.
 
-  /// The links that the command is the first to use. NCCL connects two ranks when the first message
-  /// between them is queued, and blocks until both have got there: where this is not empty, run()
-  /// must not be called before open_links() has ended. Reactor; not during open_links().
-  virtual std::vector<Link> new_links(const OperationInfo&, const std::byte*, const Call&) {
-    return {};
-  }
-  /// Connects this rank with its peers, who do the same for their next command. Helper thread;
-  /// blocks until they have come or the communicator is aborted; meanwhile nothing may be run on
-  /// the collective lane. Errors: world_reformed if it was aborted, NCCL's.
-  virtual Result<void> open_links(const std::vector<Link>&) { return {}; }
-
   /// Loads the library of the queue's lane, makes its handle and warms it up. On a helper thread,
   /// before the first run() on it; may block. Different lanes may be opened at the same time. The
-  /// collective lane's communicator comes by connect().
+  /// collective lane's communicator comes by CollectiveHalf::connect().
   virtual Result<void> open_queue(Queue queue) = 0;
   /// The lane's library is to be made anew, by another open_queue(). What has been queued runs on.
   virtual void discard_library(Lane) {}
@@ -227,25 +213,8 @@ class Engine {
   /// sleeps.
   virtual void arm() = 0;
 
-  // Communicator. On helper threads; may block. At most one communicator at a time.
-
-  /// Does ahead of time whatever of forming a communicator needs no peer (NCCL: loading its kernels
-  /// takes longer than forming a small communicator). What a standby does while it waits.
-  virtual Result<void> prepare_connect() = 0;
-  /// What this rank gives to the forming of a communicator of `size` ranks (NCCL: the unique id
-  /// from rank 0, nothing from others; Gloo: this rank's addresses). World gathers all
-  /// contributions, in rank order.
-  virtual Result<std::vector<std::byte>> contribute(int rank, int size) = 0;
-  /// Forms the communicator from all contributions and warms it up. Errors: peer_lost, timeout,
-  /// library.
-  virtual Result<void> connect(int rank, int size,
-                               const std::vector<std::vector<std::byte>>& contributions) = 0;
-  /// Ends what is under way on the communicator, at once, from any thread while others use it (also
-  /// a connect() under way): queued collectives are given up, their results undefined, and the lane
-  /// becomes usable again. What collectives of peers make of it is undefined too: theirs must have
-  /// been given up before. What cannot be ended without blocking is left to a background thread.
-  /// No-op without one.
-  virtual void abort_communicator() = 0;
+  /// What has the communicator. Any thread.
+  [[nodiscard]] virtual CollectiveHalf& collectives() = 0;
 
   /// Suffers the sticky fault (illegal_address, trap, assertion, misaligned) on the queue's stream;
   /// `unsupported` where there is no such thing. The process-level faults are the reactor's own.
@@ -270,11 +239,12 @@ class Engine {
 };
 
 /// What an engine's library offers: the one function through which it is made. May block (context
-/// creation).
+/// creation). Errors: also those of loading the collective library, without which there is no
+/// world.
 Result<std::unique_ptr<Engine>> make_engine(const EngineOptions& options);
 
 /// How many devices this process can see and what they are, without making a context where that is
-/// possible.
+/// possible and without loading any library's module.
 Result<std::vector<DeviceDescription>> list_devices();
 
 }  // namespace troupe::host

@@ -21,6 +21,12 @@ std::vector<fs::path> folders() {
 
 }  // namespace
 
+/// Each of the lanes between host and device has a half of its own.
+std::string_view library_of(Lane lane) noexcept {
+  const bool moves = lane == Lane::host_to_device || lane == Lane::device_to_host;
+  return to_string(moves ? Lane::memory : lane);
+}
+
 Result<void*> find_in_module(const std::string& name, const std::string& engine,
                              const char* symbol) {
   const auto file = "troupe-" + name + "-" + engine + ".so";

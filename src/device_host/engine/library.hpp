@@ -1,9 +1,12 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -72,10 +75,12 @@ class LibraryHalf {
   [[nodiscard]] virtual Function find(std::uint32_t opcode) const = 0;
 };
 
-/// Of a class L with `Result<void> run(const Op& op, const Call& call)` for each of Ops.
-template <class L, Operation... Ops>
-class LibraryHalfOf : public LibraryHalf {
+/// Of a class L with `Result<void> run(const Op& op, const Call& call)` for each of Ops. `Half` is
+/// LibraryHalf or what a library of a special sort has instead.
+template <class L, std::derived_from<LibraryHalf> Half, Operation... Ops>
+class HalfOf : public Half {
  protected:
+  using typename Half::Function;
   [[nodiscard]] Function find(std::uint32_t opcode) const final {
     static const std::unordered_map<std::uint32_t, Function> functions = {
         {opcode_of<Ops>, &run_as<Ops>}...};
@@ -89,6 +94,11 @@ class LibraryHalfOf : public LibraryHalf {
     return static_cast<L&>(library).run(*reinterpret_cast<const Op*>(op), call);
   }
 };
+template <class L, Operation... Ops>
+using LibraryHalfOf = HalfOf<L, LibraryHalf, Ops...>;
+
+/// The name of the library that carries out the commands of a lane.
+[[nodiscard]] std::string_view library_of(Lane lane) noexcept;
 
 /// What the module of a library exports: `LibraryHalf* troupe_library_make(Services&)`, of its
 /// engine's Services, which outlive it.
@@ -102,6 +112,16 @@ Result<void*> find_in_module(const std::string& name, const std::string& engine,
                              const char* symbol);
 /// The same with the files that they were loaded from, links resolved.
 std::vector<LoadedLibrary> located(const Dependencies& dependencies);
+/// Loads the module of a library and makes a half of it. May block. Errors: see find_in_module().
+template <class Services>
+Result<std::unique_ptr<LibraryHalf>> make_half(std::string_view name, const std::string& engine,
+                                               Services& services) {
+  const auto symbol = find_in_module(std::string(name), engine, kMakeSymbol);
+  if (!symbol) return symbol.error();
+  const auto make = reinterpret_cast<LibraryHalf* (*)(Services&)>(*symbol);
+  return std::unique_ptr<LibraryHalf>(make(services));
+}
+
 /// The libraries that have a module for the engine, by name.
 std::vector<std::string> installed_libraries(const std::string& engine);
 

@@ -17,15 +17,16 @@ CpuEngine::CpuEngine(const EngineOptions& options)
       description_(describe_host(options.device)),
       compute_("cpu-compute", signal_),
       collective_("cpu-collective", signal_) {
-  for (const auto lane :
-       {Lane::memory, Lane::host_to_device, Lane::device_to_host, Lane::collective})
-    libraries_[static_cast<std::size_t>(lane)] = this;
+  auto half = make_half(library_of(Lane::collective), "cpu", static_cast<Services&>(*this)).take();
+  collectives_.reset(static_cast<CollectiveHalf*>(half.release()));
+  libraries_[static_cast<std::size_t>(Lane::collective)] = collectives_.get();
+  description_.libraries = located(collectives_->stands_on());
   compute_.set_listener([this] { collective_.look_again(); });
   collective_.set_listener([this] { compute_.look_again(); });
 }
 
 CpuEngine::~CpuEngine() {
-  abort_communicator();
+  collectives_->abort();
   // Both must skip their work before either is joined, for one may wait for a mark of the other;
   // and both must be there until both are joined, for each tells the other.
   compute_.drop_work();
@@ -37,7 +38,7 @@ CpuEngine::~CpuEngine() {
 bool CpuEngine::blocks(const OperationInfo& info, const std::byte* op, const Call& call) {
   auto* const library = libraries_[static_cast<std::size_t>(call.queue().lane)].load();
   check(library != nullptr, "the lane is not open");
-  return library != this && library->blocks(info, op, call);
+  return library->blocks(info, op, call);
 }
 
 Result<void> CpuEngine::run(const OperationInfo& info, const std::byte* op, const Call& call) {
@@ -131,26 +132,22 @@ void CpuEngine::unmap_pinned(std::byte* base, std::uint64_t bytes) {
 Result<void> CpuEngine::open_queue(Queue queue) {
   auto& library = libraries_[static_cast<std::size_t>(queue.lane)];
   if (library.load() != nullptr) return {};
-  const auto symbol = find_in_module(std::string(to_string(queue.lane)), "cpu", kMakeSymbol);
-  if (!symbol) return symbol.error();
-  const auto make = reinterpret_cast<LibraryHalf* (*)(Services&)>(*symbol);
-  std::unique_ptr<LibraryHalf> half(make(*this));
-  library.store(half.get());
+  auto half = make_half(library_of(queue.lane), "cpu", static_cast<Services&>(*this));
+  if (!half) return half.error();
+  library.store(half->get());
   const std::lock_guard lock(loaded_mutex_);
-  loaded_.push_back(std::move(half));
+  loaded_.push_back(std::move(*half));
   return {};
 }
 
 std::vector<LoadedLibrary> CpuEngine::stands_on(Lane lane) const {
   const auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
-  return library != nullptr && library != this ? located(library->stands_on())
-                                               : std::vector<LoadedLibrary>();
+  return library != nullptr ? located(library->stands_on()) : std::vector<LoadedLibrary>();
 }
 
 std::vector<std::vector<std::byte>> CpuEngine::take_new_plans(Lane lane) {
   auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
-  return library != nullptr && library != this ? library->take_new_plans()
-                                               : std::vector<std::vector<std::byte>>();
+  return library != nullptr ? library->take_new_plans() : std::vector<std::vector<std::byte>>();
 }
 
 void CpuEngine::adopt_plan(Lane lane, std::span<const std::byte> plan) {
@@ -206,7 +203,7 @@ Result<bool> CpuEngine::reached(Mark mark) {
   const auto& reached = state(mark);
   if (reached.reached.load() == 0) return false;
   if (auto result = outcome(reached); !result) {
-    if (marks_[mark.id].queue.lane != Lane::collective) reached.failure->over->store(true);
+    reached.failure->reported();
     return result.error();
   }
   return true;
@@ -233,8 +230,12 @@ Result<void> CpuEngine::synchronize(Queue queue) {
   return {};
 }
 
-Result<void> CpuEngine::submit(const Call& call, std::function<void()> work) {
-  return worker(call.queue()).push({.queue = call.queue(), .work = std::move(work)});
+Result<void> CpuEngine::submit(const Call& call, std::function<void()> work,
+                               std::shared_ptr<std::atomic<bool>> failure_over) {
+  return worker(call.queue())
+      .push({.queue = call.queue(),
+             .work = std::move(work),
+             .failure_over = std::move(failure_over)});
 }
 
 std::uint64_t CpuEngine::free_memory() {
@@ -244,57 +245,6 @@ std::uint64_t CpuEngine::free_memory() {
 Result<void> CpuEngine::suffer(memory::FaultKind kind, Queue) {
   return Error{Errc::unsupported, 0,
                "the cpu engine has no fault '" + std::string(to_string(kind)) + "'"};
-}
-
-// Communicator.
-
-Result<std::vector<std::byte>> CpuEngine::contribute(int rank, int size) {
-  if (size < 1 || rank < 0 || rank >= size) return Error{Errc::invalid, 0, "no such rank"};
-  auto made = std::make_shared<Communicator>(rank, size);
-  if (auto listening = made->listen(options_.interface); !listening) return listening.error();
-  auto contribution = made->contribution();
-  abort_communicator();
-  const std::lock_guard lock(communicator_mutex_);
-  communicator_ = std::move(made);
-  return contribution;
-}
-
-Result<void> CpuEngine::connect(int rank, int size,
-                                const std::vector<std::vector<std::byte>>& contributions) {
-  std::shared_ptr<Communicator> forming;
-  {
-    const std::lock_guard lock(communicator_mutex_);
-    forming = communicator_;
-    if (!forming || connected_ || forming->rank() != rank || forming->size() != size) {
-      return Error{Errc::invalid, 0,
-                   "connect needs a contribution of the same rank to the same size"};
-    }
-  }
-  auto formed = forming->connect(contributions);
-  const std::lock_guard lock(communicator_mutex_);
-  if (forming->ended()->load()) return Error{Errc::peer_lost, 0, "the communicator was aborted"};
-  if (!formed) {
-    communicator_.reset();
-    return formed;
-  }
-  connected_ = true;
-  return {};
-}
-
-void CpuEngine::abort_communicator() {
-  std::shared_ptr<Communicator> ending;
-  {
-    const std::lock_guard lock(communicator_mutex_);
-    ending = std::exchange(communicator_, nullptr);
-    connected_ = false;
-    if (ending) ending->abort();
-  }
-}
-
-Result<std::shared_ptr<Communicator>> CpuEngine::communicator() {
-  const std::lock_guard lock(communicator_mutex_);
-  if (connected_) return communicator_;
-  return Error{Errc::world_reformed, 0, "there is no communicator"};
 }
 
 }  // namespace troupe::host::cpu

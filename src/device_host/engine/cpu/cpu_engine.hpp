@@ -10,10 +10,7 @@
 #include <string>
 #include <vector>
 
-#include <troupe/lib/collective.hpp>
-#include <troupe/lib/memory.hpp>
-
-#include "device_host/engine/cpu/communicator.hpp"
+#include "device_host/engine/collective_half.hpp"
 #include "device_host/engine/cpu/library.hpp"
 #include "device_host/engine/cpu/worker.hpp"
 #include "device_host/engine/engine.hpp"
@@ -22,16 +19,11 @@ namespace troupe::host::cpu {
 
 /// The engine for hosts without a GPU, and the reference for the other one. Slabs are memfds; one
 /// thread executes all queues but the collective one, which has a thread of its own, so that
-/// communication overlaps computation and few threads compete where cores are few.
-/// It carries out what moves memory and what communicates itself; all else is for libraries.
-class CpuEngine final
-    : public Engine,
-      public Services,
-      public LibraryHalfOf<CpuEngine, memory::Fill, memory::Copy, collective::AllReduce,
-                           collective::Reduce, collective::Broadcast, collective::AllGather,
-                           collective::ReduceScatter, collective::AllToAll, collective::Exchange> {
+/// communication overlaps computation and few threads compete where cores are few. All operations
+/// are for libraries.
+class CpuEngine final : public Engine, public Services {
  public:
-  /// Throws troupe::Exception: io.
+  /// Throws troupe::Exception: io; what loading the collective library says.
   explicit CpuEngine(const EngineOptions& options);
   ~CpuEngine() override;
 
@@ -65,39 +57,23 @@ class CpuEngine final
   [[nodiscard]] int completion_fd() const override { return signal_.fd(); }
   void arm() override { signal_.arm(); }
 
-  Result<void> prepare_connect() override { return {}; }
-  Result<std::vector<std::byte>> contribute(int rank, int size) override;
-  Result<void> connect(int rank, int size,
-                       const std::vector<std::vector<std::byte>>& contributions) override;
-  void abort_communicator() override;
+  [[nodiscard]] CollectiveHalf& collectives() override { return *collectives_; }
 
   Result<void> suffer(memory::FaultKind kind, Queue queue) override;
 
   bool blocks(const OperationInfo& info, const std::byte* op, const Call& call) override;
   Result<void> run(const OperationInfo& info, const std::byte* op, const Call& call) override;
-  Result<void> run(const memory::Fill& op, const Call& call);
-  Result<void> run(const memory::Copy& op, const Call& call);
-  Result<void> run(const collective::AllReduce& op, const Call& call);
-  Result<void> run(const collective::Reduce& op, const Call& call);
-  Result<void> run(const collective::Broadcast& op, const Call& call);
-  Result<void> run(const collective::AllGather& op, const Call& call);
-  Result<void> run(const collective::ReduceScatter& op, const Call& call);
-  Result<void> run(const collective::AllToAll& op, const Call& call);
-  Result<void> run(const collective::Exchange& op, const Call& call);
 
-  Result<void> submit(const Call& call, std::function<void()> work) override;
+  Result<void> submit(const Call& call, std::function<void()> work,
+                      std::shared_ptr<std::atomic<bool>> failure_over) override;
   [[nodiscard]] int threads() const noexcept override { return options_.threads; }
+  [[nodiscard]] const std::string& network() const noexcept override { return options_.interface; }
 
  private:
   [[nodiscard]] Worker& worker(Queue queue) {
     return queue.lane == Lane::collective ? collective_ : compute_;
   }
   [[nodiscard]] MarkState& state(Mark mark);
-  /// Queues work(communicator) if check_world() finds no fault in `checked`, the operation or its
-  /// tail; to be skipped if that communicator has been aborted when its turn comes.
-  template <class Checked>
-  Result<void> submit_collective(const Checked& checked, std::function<void(Communicator&)> work);
-  Result<std::shared_ptr<Communicator>> communicator();
   /// The failure, if the queue's place that `reached` stands for has one.
   static Result<void> outcome(const MarkState& reached);
   Result<std::byte*> map(int fd, std::uint64_t bytes);
@@ -111,19 +87,16 @@ class CpuEngine final
   EngineOptions options_;
   DeviceDescription description_;
   std::atomic<std::uint64_t> slab_bytes_ = 0;
-  /// The lanes' libraries, once these are open; the engine itself where it needs none.
+  /// The lanes' libraries, once these are open.
   std::array<std::atomic<LibraryHalf*>, kLaneCount> libraries_{};
   std::mutex loaded_mutex_;
   std::vector<std::unique_ptr<LibraryHalf>>
       loaded_;  ///< discarded ones too: work may refer to them
   alignas(256) std::array<std::byte, kScratchCellBytes> scratch_cells_{};
+  std::unique_ptr<CollectiveHalf> collectives_;
   CompletionSignal signal_;
   std::vector<QueueMark> marks_;  // by id
   std::vector<std::uint32_t> free_marks_;
-
-  std::mutex communicator_mutex_;
-  std::shared_ptr<Communicator> communicator_;
-  bool connected_ = false;
 
   Worker compute_;
   Worker collective_;

@@ -1,15 +1,11 @@
 #include "device_host/engine/cpu/host_info.hpp"
 
-#include <gloo/barrier.h>
-#include <gloo/config.h>
 #include <unistd.h>
 
 #include <climits>
 #include <cstdio>
 #include <fstream>
 #include <string>
-
-#include "device_host/engine/library.hpp"
 
 namespace troupe::host::cpu {
 namespace {
@@ -57,11 +53,6 @@ DeviceDescription describe_host(int ordinal) {
   if (description.name.empty()) description.name = "CPU";
   description.uuid = "CPU-" + host_hash() + "-" + std::to_string(ordinal);
   description.memory_bytes = memory_info("MemTotal");
-  const auto version = std::to_string(GLOO_VERSION_MAJOR) + "." +
-                       std::to_string(GLOO_VERSION_MINOR) + "." +
-                       std::to_string(GLOO_VERSION_PATCH);
-  description.libraries =
-      located({{"Gloo", version, static_cast<void (*)(gloo::BarrierOptions&)>(&gloo::barrier)}});
   return description;
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
+#include <memory>
+#include <string>
 
 #include "device_host/engine/library.hpp"
 
@@ -11,10 +14,14 @@ namespace troupe::host::cpu {
 class Services {
  public:
   /// Queues work on the call's queue, on whose thread it then executes. What it throws fails the
-  /// queue. Errors: would_block.
-  virtual Result<void> submit(const Call& call, std::function<void()> work) = 0;
+  /// queue: all marks behind it, until `failure_over` is true; without that, until the failure has
+  /// been reported once. Errors: would_block.
+  virtual Result<void> submit(const Call& call, std::function<void()> work,
+                              std::shared_ptr<std::atomic<bool>> failure_over = {}) = 0;
   /// Host threads that a library may compute with.
   [[nodiscard]] virtual int threads() const noexcept = 0;
+  /// The network interface to reach other ranks by; empty: whichever does.
+  [[nodiscard]] virtual const std::string& network() const noexcept = 0;
 
  protected:
   ~Services() = default;

@@ -115,9 +115,9 @@ void Worker::execute(Task& task) {
       task.work();
     } catch (...) {
       if (!failure || failure->over->load()) {  // of several, the first is the cause
-        auto over =
-            task.failure_over ? task.failure_over : std::make_shared<std::atomic<bool>>(false);
-        failure = std::make_shared<Failure>(Failure{current_error(), std::move(over)});
+        const bool lasts = task.failure_over != nullptr;
+        auto over = lasts ? task.failure_over : std::make_shared<std::atomic<bool>>(false);
+        failure = std::make_shared<Failure>(Failure{current_error(), std::move(over), lasts});
       }
     }
   }

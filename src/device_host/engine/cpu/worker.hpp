@@ -19,12 +19,17 @@
 /// A thread that executes the tasks of one or several queues.
 namespace troupe::host::cpu {
 
-/// A failure of a queue: every mark carries it that is reached before it is over. On most queues it
-/// is over once it has been reported; on the collective lane it lasts as long as the communicator
-/// that failed.
+/// A failure of a queue: every mark carries it that is reached before it is over. Most are over
+/// once they have been reported; that of a collective lasts as long as the communicator that
+/// failed.
 struct Failure {
   Error error;
   std::shared_ptr<std::atomic<bool>> over;
+  bool lasts = false;  ///< beyond its report
+
+  void reported() const {
+    if (!lasts) over->store(true);
+  }
 };
 
 /// What a mark stands for. `failure` is written before `reached`.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "device_host/engine/cuda/faults.hpp"
 #include "device_host/engine/cuda/kernels.hpp"
@@ -28,19 +27,21 @@ CudaEngine::CudaEngine(const EngineOptions& options, const Driver& api,
       api_(api),
       description_(std::move(description)),
       facts_(facts),
-      rdma_(facts.rdma),
-      communicator_(options.device) {
-  for (const auto lane :
-       {Lane::memory, Lane::host_to_device, Lane::device_to_host, Lane::collective})
-    libraries_[static_cast<std::size_t>(lane)] = this;
-}
+      rdma_(facts.rdma) {}
 
 CudaEngine::~CudaEngine() {
-  communicator_.abort();
+  if (collectives_ != nullptr) collectives_->abort();
   enter();  // for the libraries' ends
 }
 
 Result<void> CudaEngine::start() {
+  // Before the context, which starts threads: see the half.
+  auto half = make_half(library_of(Lane::collective), "cuda", static_cast<Services&>(*this));
+  if (!half) return half.error();
+  collectives_.reset(static_cast<CollectiveHalf*>(half->release()));
+  libraries_[static_cast<std::size_t>(Lane::collective)] = collectives_.get();
+  for (auto& library : located(collectives_->stands_on()))
+    description_.libraries.push_back(std::move(library));
   const auto before = free_memory_of(description_.bus_id);
   TROUPE_CUDA_TRY(cudaSetDevice(device_));
   TROUPE_CUDA_TRY(cudaFree(nullptr));
@@ -63,7 +64,7 @@ Result<void> CudaEngine::run(const OperationInfo& info, const std::byte* op, con
 bool CudaEngine::blocks(const OperationInfo& info, const std::byte* op, const Call& call) {
   auto* const library = libraries_[static_cast<std::size_t>(call.queue().lane)].load();
   check(library != nullptr, "the lane is not open");
-  return library != this && library->blocks(info, op, call);
+  return library->blocks(info, op, call);
 }
 
 void CudaEngine::discard_library(Lane lane) {
@@ -74,13 +75,12 @@ void CudaEngine::discard_library(Lane lane) {
 
 std::vector<LoadedLibrary> CudaEngine::stands_on(Lane lane) const {
   const auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
-  return library != nullptr && library != this ? located(library->stands_on())
-                                               : std::vector<LoadedLibrary>();
+  return library != nullptr ? located(library->stands_on()) : std::vector<LoadedLibrary>();
 }
 
 bool CudaEngine::remembers_contents(Lane lane) const {
   const auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
-  return library != nullptr && library != this && library->remembers_contents();
+  return library != nullptr && library->remembers_contents();
 }
 
 void CudaEngine::overwrites(Lane lane, const Operand& range) {
@@ -90,7 +90,7 @@ void CudaEngine::overwrites(Lane lane, const Operand& range) {
 
 std::vector<std::vector<std::byte>> CudaEngine::take_new_plans(Lane lane) {
   auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
-  if (library == nullptr || library == this) return {};
+  if (library == nullptr) return {};
   enter();
   return library->take_new_plans();
 }
@@ -176,9 +176,9 @@ Result<LibraryHalf*> CudaEngine::library(Lane lane) {
   if (auto* const open = libraries_[index].load(); open != nullptr) return open;
   auto& half = loaded_[index];
   if (half == nullptr) {
-    const auto symbol = find_in_module(std::string(to_string(lane)), "cuda", kMakeSymbol);
-    if (!symbol) return symbol.error();
-    half.reset(reinterpret_cast<LibraryHalf* (*)(Services&)>(*symbol)(*this));
+    auto made = make_half(library_of(lane), "cuda", static_cast<Services&>(*this));
+    if (!made) return made.error();
+    half = std::move(*made);
   }
   return half.get();
 }
@@ -205,7 +205,7 @@ Result<bool> CudaEngine::reached(Mark mark) {
   if (status != cudaErrorNotReady) return failure(status, "cudaEventQuery");
   // "Not ready" is recorded as this thread's last error, and some libraries would take it for one.
   (void)cudaGetLastError();
-  if (marks_.queue(mark).lane == Lane::collective) TROUPE_CUDA_PROPAGATE(communicator_.health());
+  if (marks_.queue(mark).lane == Lane::collective) TROUPE_CUDA_PROPAGATE(collectives_->health());
   return false;
 }
 
@@ -243,23 +243,18 @@ Result<void> CudaEngine::suffer(memory::FaultKind kind, Queue queue) {
   return Error{Errc::unsupported, 0, std::string(to_string(kind)) + " is not a fault of the GPU"};
 }
 
-Result<void> CudaEngine::prepare_connect() {
+Result<void> CudaEngine::count_memory(const std::string& cause,
+                                      const std::function<Result<void>()>& work) {
   enter();
-  return memory_use_.measured("NCCL", [this] { return Communicator::rehearse(device_); });
+  memory_use_.forget(cause);
+  return memory_use_.measured(cause, work);
 }
 
-Result<std::vector<std::byte>> CudaEngine::contribute(int rank, int size) {
-  if (rank < 0 || rank >= size) return Error{Errc::invalid, 0, "rank outside of the world"};
-  enter();
-  return Communicator::contribute(rank);
-}
-
-Result<void> CudaEngine::connect(int rank, int size,
-                                 const std::vector<std::vector<std::byte>>& contributions) {
-  enter();
-  memory_use_.forget("communicator");
-  return memory_use_.measured("communicator",
-                              [&] { return communicator_.connect(rank, size, contributions); });
+Result<void> CudaEngine::fill(Queue queue, void* destination,
+                              const std::array<std::uint8_t, 16>& pattern, std::size_t size,
+                              std::uint64_t count) const {
+  TROUPE_CUDA_TRY(kernels::fill(launch(queue), destination, pattern, size, count));
+  return {};
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> CudaEngine::memory_use() {
@@ -274,9 +269,6 @@ std::vector<std::pair<std::string, std::uint64_t>> CudaEngine::memory_use() {
 namespace troupe::host {
 
 Result<std::unique_ptr<Engine>> make_engine(const EngineOptions& asked) {
-  // NCCL would connect the ranks for each algorithm when a collective first uses it, and block the
-  // reactor until all have got there. (Messages are connected by open_links().)
-  ::setenv("NCCL_RUNTIME_CONNECT", "0", 0);
   if (asked.other_hosts) cuda::enough_connections();
   const auto api = cuda::driver();
   if (!api) return api.error();

@@ -7,10 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include <troupe/lib/collective.hpp>
-#include <troupe/lib/memory.hpp>
-
-#include "device_host/engine/cuda/communicator.hpp"
+#include "device_host/engine/collective_half.hpp"
 #include "device_host/engine/cuda/devices.hpp"
 #include "device_host/engine/cuda/library.hpp"
 #include "device_host/engine/cuda/marks.hpp"
@@ -19,28 +16,20 @@
 
 namespace troupe::host::cuda {
 
-/// What every queue has: a stream, some device memory for factors and for warming up, and for the
-/// latter some pinned memory where it copies from or to it.
+/// What every queue has: a stream, and some device memory for factors and for warming up.
 struct QueueState {
   cudaStream_t stream = nullptr;  ///< nullptr: not open
   DeviceMemory scratch;
-  HostMemory pinned;
 };
 
-/// The engine on one CUDA device: the primary context and a stream per queue. See Engine for who
-/// may call what. It carries out what moves memory and what communicates itself; all else is for
-/// libraries.
-class CudaEngine final
-    : public Engine,
-      public Services,
-      public LibraryHalfOf<CudaEngine, memory::Fill, memory::Copy, collective::AllReduce,
-                           collective::Reduce, collective::Broadcast, collective::AllGather,
-                           collective::ReduceScatter, collective::AllToAll, collective::Exchange> {
+/// The engine on one CUDA device: the primary context, memory, a stream per queue, marks. All
+/// operations are for libraries. See Engine for who may call what.
+class CudaEngine final : public Engine, public Services {
  public:
   CudaEngine(const EngineOptions& options, const Driver& api, DeviceDescription description,
              const DeviceFacts& facts);
   ~CudaEngine() override;
-  /// Makes the context and what all lanes share.
+  /// Makes the collective library's half, the context, and what all lanes share.
   Result<void> start();
 
   [[nodiscard]] const DeviceDescription& description() const override { return description_; }
@@ -78,30 +67,16 @@ class CudaEngine final
   void arm() override {}
   Result<void> suffer(memory::FaultKind kind, Queue queue) override;
 
-  Result<void> prepare_connect() override;
-  Result<std::vector<std::byte>> contribute(int rank, int size) override;
-  Result<void> connect(int rank, int size,
-                       const std::vector<std::vector<std::byte>>& contributions) override;
-  void abort_communicator() override { communicator_.abort(); }
-  std::vector<Link> new_links(const OperationInfo& info, const std::byte* op,
-                              const Call& call) override;
-  Result<void> open_links(const std::vector<Link>& links) override;
+  [[nodiscard]] CollectiveHalf& collectives() override { return *collectives_; }
 
   bool blocks(const OperationInfo& info, const std::byte* op, const Call& call) override;
   Result<void> run(const OperationInfo& info, const std::byte* op, const Call& call) override;
-  // fill_copy.cpp
-  Result<void> run(const memory::Fill& op, const Call& call);
-  Result<void> run(const memory::Copy& op, const Call& call);
-  // collective.cpp
-  Result<void> run(const collective::AllReduce& op, const Call& call);
-  Result<void> run(const collective::Reduce& op, const Call& call);
-  Result<void> run(const collective::Broadcast& op, const Call& call);
-  Result<void> run(const collective::AllGather& op, const Call& call);
-  Result<void> run(const collective::ReduceScatter& op, const Call& call);
-  Result<void> run(const collective::AllToAll& op, const Call& call);
-  Result<void> run(const collective::Exchange& op, const Call& call);
 
   // Services; stream() makes the device current on the calling thread.
+  [[nodiscard]] int device() const noexcept override { return device_; }
+  void enter() const override;
+  Result<void> count_memory(const std::string& cause,
+                            const std::function<Result<void>()>& work) override;
   [[nodiscard]] cudaStream_t stream(Queue queue) const override;
   [[nodiscard]] int multiprocessors() const noexcept override { return facts_.multiprocessors; }
   [[nodiscard]] std::byte* scratch(Queue queue) const override {
@@ -114,12 +89,7 @@ class CudaEngine final
   Result<void> write_addresses(Queue queue, void** destination, const kernels::Places& places,
                                std::int64_t count, std::int64_t* outside) const override;
 
-  // As the library of its own lanes.
-  Result<void> open(Queue queue) override;
-
  private:
-  /// Makes the device current on the calling thread, which costs nothing if it is.
-  void enter() const;
   /// The library of a lane, open or not; loads and makes it where that has not been done.
   Result<LibraryHalf*> library(Lane lane);
   Result<void> open_measured(Queue queue);
@@ -129,14 +99,10 @@ class CudaEngine final
   Result<CUmemGenericAllocationHandle> allocate(std::uint64_t bytes);
   Result<void> reserve_budget(std::uint64_t bytes);
 
-  void add_if_closed(std::vector<Link>& links, const Link& link) const;
-  template <class Op>
-  Result<void> copy_alone(const Op& op, const Call& call);
-
   const int device_;
   const std::uint64_t memory_limit_;
   const Driver& api_;
-  const DeviceDescription description_;
+  DeviceDescription description_;
   const DeviceFacts facts_;
 
   std::atomic<std::uint64_t> slab_bytes_{0};
@@ -149,13 +115,14 @@ class CudaEngine final
   std::array<Stream, kLaneCount> streams_;  ///< the lanes' own
   std::array<QueueState, kQueueCount> queues_;
   MarkPool marks_;
-  /// The lanes' libraries, once these are open; the engine itself where it needs none.
+  /// The lanes' libraries, once these are open.
   std::array<std::atomic<LibraryHalf*>, kLaneCount> libraries_{};
   /// Behind the streams and the scratch memory, which they use to their end.
   std::array<std::unique_ptr<LibraryHalf>, kLaneCount> loaded_;
   /// What has failed stays until the end: to destroy a handle waits for all that runs.
   std::vector<std::unique_ptr<LibraryHalf>> discarded_;
-  Communicator communicator_;  ///< last: it ends first, and with it what streams may wait for
+  /// Last: it ends first, and with it what streams may wait for.
+  std::unique_ptr<CollectiveHalf> collectives_;
 };
 
 }  // namespace troupe::host::cuda

@@ -7,7 +7,7 @@
 #include <cctype>
 #include <fstream>
 
-#include "device_host/engine/cuda/nccl_status.hpp"
+#include "device_host/engine/cuda/status.hpp"
 #include "device_host/engine/library.hpp"
 
 namespace troupe::host::cuda {
@@ -37,21 +37,13 @@ std::string cuda_version(int code) {
   return fmt::format("{}.{}", code / 1000, code % 1000 / 10);
 }
 
-/// From the sources' NCCL_VERSION macro, for 2.9 and later.
-std::string nccl_version() {
-  int code = 0;
-  (void)ncclGetVersion(&code);
-  return fmt::format("{}.{}.{}", code / 10000, code % 10000 / 100, code % 100);
-}
-
 /// What the engine itself is linked with: to ask its libraries would load them.
 std::vector<LoadedLibrary> own_libraries(const Driver& api) {
   int driver_code = 0, runtime_code = 0;
   (void)api.cuDriverGetVersion(&driver_code);
   (void)cudaRuntimeGetVersion(&runtime_code);
   return located({{"CUDA driver", cuda_version(driver_code), api.cuDriverGetVersion},
-                  {"CUDA runtime", cuda_version(runtime_code), &cudaRuntimeGetVersion},
-                  {"NCCL", nccl_version(), &ncclGetVersion}});
+                  {"CUDA runtime", cuda_version(runtime_code), &cudaRuntimeGetVersion}});
 }
 
 }  // namespace

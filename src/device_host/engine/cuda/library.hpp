@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -19,13 +20,22 @@
 #include "device_host/engine/library.hpp"
 
 /// What a library's half for the cuda engine stands on. Whenever the engine calls a half, its
-/// device is current on the calling thread.
+/// device is current on the calling thread. (The reactor calls a CollectiveHalf by itself.)
 namespace troupe::host::cuda {
 
 /// What a half may ask of the engine, for queues that are open or being opened. Outlives the half,
 /// streams and scratch memory included. Any thread.
 class Services {
  public:
+  /// The device's ordinal.
+  [[nodiscard]] virtual int device() const noexcept = 0;
+  /// Makes the device current on the calling thread, which costs nothing if it is: for what is not
+  /// called by the engine.
+  virtual void enter() const = 0;
+  /// Does what takes device memory of its own, and counts that as the cause's, instead of what the
+  /// cause had before.
+  virtual Result<void> count_memory(const std::string& cause,
+                                    const std::function<Result<void>()>& work) = 0;
   [[nodiscard]] virtual cudaStream_t stream(Queue queue) const = 0;
   [[nodiscard]] virtual int multiprocessors() const noexcept = 0;
   /// kScratchBytes of device memory of the queue's own, all zeros when the queue is being opened.

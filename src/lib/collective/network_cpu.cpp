@@ -1,4 +1,4 @@
-#include "device_host/engine/cpu/network.hpp"
+#include "lib/collective/network_cpu.hpp"
 
 #include <ifaddrs.h>
 #include <net/if.h>

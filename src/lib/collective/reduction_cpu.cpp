@@ -1,9 +1,9 @@
-#include "device_host/engine/cpu/reduction.hpp"
+#include "lib/collective/reduction_cpu.hpp"
 
 #include <cstdint>
 #include <type_traits>
 
-#include "device_host/engine/cpu/narrow_float.hpp"
+#include "lib/collective/narrow_float_cpu.hpp"
 
 namespace troupe::host::cpu {
 namespace {

@@ -1,4 +1,4 @@
-#include "device_host/engine/cpu/communicator.hpp"
+#include "lib/collective/communicator_cpu.hpp"
 
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
@@ -14,8 +14,8 @@
 #include <deque>
 #include <new>
 
-#include "device_host/engine/cpu/mesh.hpp"
-#include "device_host/engine/cpu/reduction.hpp"
+#include "lib/collective/mesh_cpu.hpp"
+#include "lib/collective/reduction_cpu.hpp"
 
 namespace troupe::host::cpu {
 namespace {

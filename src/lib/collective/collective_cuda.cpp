@@ -1,7 +1,12 @@
-#include <algorithm>
+#include <troupe/lib/collective.hpp>
 
-#include "device_host/engine/cuda/cuda_engine.hpp"
-#include "device_host/engine/cuda/nccl_status.hpp"
+#include <algorithm>
+#include <cstdlib>
+
+#include "device_host/engine/collective_half.hpp"
+#include "device_host/engine/cuda/library.hpp"
+#include "lib/collective/communicator_cuda.hpp"
+#include "lib/collective/status_cuda.hpp"
 
 namespace troupe::host::cuda {
 namespace {
@@ -51,11 +56,81 @@ Result<void> end_group(ncclResult_t queued) {
   return {};
 }
 
-}  // namespace
+class Collective final
+    : public HalfOf<Collective, CollectiveHalf, collective::AllReduce, collective::Reduce,
+                    collective::Broadcast, collective::AllGather, collective::ReduceScatter,
+                    collective::AllToAll, collective::Exchange> {
+ public:
+  explicit Collective(Services& services);
+  [[nodiscard]] Dependencies stands_on() const override;
+
+  Result<void> prepare_connect() override;
+  Result<std::vector<std::byte>> contribute(int rank, int size) override;
+  Result<void> connect(int rank, int size,
+                       const std::vector<std::vector<std::byte>>& contributions) override;
+  void abort() override { communicator_.abort(); }
+  std::vector<Link> new_links(const OperationInfo& info, const std::byte* op,
+                              const Call& call) override;
+  Result<void> open_links(const std::vector<Link>& links) override;
+  Result<void> health() override { return communicator_.health(); }
+
+  Result<void> run(const collective::AllReduce& op, const Call& call);
+  Result<void> run(const collective::Reduce& op, const Call& call);
+  Result<void> run(const collective::Broadcast& op, const Call& call);
+  Result<void> run(const collective::AllGather& op, const Call& call);
+  Result<void> run(const collective::ReduceScatter& op, const Call& call);
+  Result<void> run(const collective::AllToAll& op, const Call& call);
+  Result<void> run(const collective::Exchange& op, const Call& call);
+
+ private:
+  [[nodiscard]] cudaStream_t stream(Queue queue) const { return services_.stream(queue); }
+  template <class Op>
+  Result<void> copy_alone(const Op& op, const Call& call);
+  void add_if_closed(std::vector<Link>& links, const Link& link) const;
+
+  Services& services_;
+  Communicator communicator_;
+};
+
+Collective::Collective(Services& services) : services_(services), communicator_(services.device()) {
+  // NCCL would connect the ranks for each algorithm when a collective first uses it, and block the
+  // reactor until all have got there. (Messages are connected by open_links().) Safe while the
+  // process has no other threads, as when the engine is made.
+  ::setenv("NCCL_RUNTIME_CONNECT", "0", 0);
+}
+
+/// From the sources' NCCL_VERSION macro, for 2.9 and later.
+Dependencies Collective::stands_on() const {
+  int code = 0;
+  (void)ncclGetVersion(&code);
+  return {{"NCCL",
+           std::to_string(code / 10000) + "." + std::to_string(code % 10000 / 100) + "." +
+               std::to_string(code % 100),
+           &ncclGetVersion}};
+}
+
+Result<void> Collective::prepare_connect() {
+  services_.enter();
+  return services_.count_memory("NCCL",
+                                [this] { return Communicator::rehearse(services_.device()); });
+}
+
+Result<std::vector<std::byte>> Collective::contribute(int rank, int size) {
+  if (rank < 0 || rank >= size) return Error{Errc::invalid, 0, "rank outside of the world"};
+  services_.enter();
+  return Communicator::contribute(rank);
+}
+
+Result<void> Collective::connect(int rank, int size,
+                                 const std::vector<std::vector<std::byte>>& contributions) {
+  services_.enter();
+  return services_.count_memory("communicator",
+                                [&] { return communicator_.connect(rank, size, contributions); });
+}
 
 /// A reduction over one rank is a copy. NCCL 2.28 refuses an average of integers over one rank.
 template <class Op>
-Result<void> CudaEngine::copy_alone(const Op& op, const Call& call) {
+Result<void> Collective::copy_alone(const Op& op, const Call& call) {
   const auto* const source = call.at(op.source);
   auto* const destination = call.at(op.destination);
   if (source == destination) return {};
@@ -64,7 +139,7 @@ Result<void> CudaEngine::copy_alone(const Op& op, const Call& call) {
   return {};
 }
 
-Result<void> CudaEngine::run(const collective::AllReduce& op, const Call& call) {
+Result<void> Collective::run(const collective::AllReduce& op, const Call& call) {
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
   return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
@@ -76,7 +151,7 @@ Result<void> CudaEngine::run(const collective::AllReduce& op, const Call& call) 
   });
 }
 
-Result<void> CudaEngine::run(const collective::Reduce& op, const Call& call) {
+Result<void> Collective::run(const collective::Reduce& op, const Call& call) {
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
   return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
@@ -89,7 +164,7 @@ Result<void> CudaEngine::run(const collective::Reduce& op, const Call& call) {
   });
 }
 
-Result<void> CudaEngine::run(const collective::Broadcast& op, const Call& call) {
+Result<void> Collective::run(const collective::Broadcast& op, const Call& call) {
   return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
     if (auto fits = op.check_world(rank, size); !fits) return fits;
     TROUPE_NCCL_TRY(ncclBroadcast(call.at(op.data), call.at(op.data), bytes_of(op.count, op.dtype),
@@ -98,7 +173,7 @@ Result<void> CudaEngine::run(const collective::Broadcast& op, const Call& call) 
   });
 }
 
-Result<void> CudaEngine::run(const collective::AllGather& op, const Call& call) {
+Result<void> Collective::run(const collective::AllGather& op, const Call& call) {
   return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
     if (auto fits = op.check_world(rank, size); !fits) return fits;
     TROUPE_NCCL_TRY(ncclAllGather(call.at(op.source), call.at(op.destination),
@@ -108,7 +183,7 @@ Result<void> CudaEngine::run(const collective::AllGather& op, const Call& call) 
   });
 }
 
-Result<void> CudaEngine::run(const collective::ReduceScatter& op, const Call& call) {
+Result<void> Collective::run(const collective::ReduceScatter& op, const Call& call) {
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
   return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
@@ -120,7 +195,7 @@ Result<void> CudaEngine::run(const collective::ReduceScatter& op, const Call& ca
   });
 }
 
-Result<void> CudaEngine::run(const collective::AllToAll& op, const Call& call) {
+Result<void> Collective::run(const collective::AllToAll& op, const Call& call) {
   const auto bytes = bytes_of(op.count, op.dtype);
   const auto* source = call.at(op.source);
   auto* destination = call.at(op.destination);
@@ -139,7 +214,7 @@ Result<void> CudaEngine::run(const collective::AllToAll& op, const Call& call) {
   });
 }
 
-Result<void> CudaEngine::run(const collective::Exchange&, const Call& call) {
+Result<void> Collective::run(const collective::Exchange&, const Call& call) {
   const auto its_stream = stream(call.queue());
   return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
     if (auto fits = collective::check_world(call.tail(), rank, size); !fits) return fits;
@@ -157,7 +232,7 @@ Result<void> CudaEngine::run(const collective::Exchange&, const Call& call) {
   });
 }
 
-std::vector<Link> CudaEngine::new_links(const OperationInfo& info, const std::byte* op,
+std::vector<Link> Collective::new_links(const OperationInfo& info, const std::byte* op,
                                         const Call& call) {
   const bool to_all = info.opcode == opcode_of<collective::AllToAll>;
   if (!to_all && info.opcode != opcode_of<collective::Exchange>) return {};
@@ -179,14 +254,20 @@ std::vector<Link> CudaEngine::new_links(const OperationInfo& info, const std::by
   return links;
 }
 
-void CudaEngine::add_if_closed(std::vector<Link>& links, const Link& link) const {
+void Collective::add_if_closed(std::vector<Link>& links, const Link& link) const {
   if (communicator_.is_open(link) || std::find(links.begin(), links.end(), link) != links.end())
     return;
   links.push_back(link);
 }
 
-Result<void> CudaEngine::open_links(const std::vector<Link>& links) {
+Result<void> Collective::open_links(const std::vector<Link>& links) {
   return communicator_.open(links, stream({Lane::collective}));
 }
 
+}  // namespace
 }  // namespace troupe::host::cuda
+
+extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
+    troupe::host::cuda::Services& services) {
+  return new troupe::host::cuda::Collective(services);
+}

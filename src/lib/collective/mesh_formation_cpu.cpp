@@ -12,8 +12,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "device_host/engine/cpu/mesh.hpp"
-#include "device_host/engine/cpu/network.hpp"
+#include "lib/collective/mesh_cpu.hpp"
+#include "lib/collective/network_cpu.hpp"
 
 /// How the mesh comes to be: every rank calls the ranks below it and introduces itself with their
 /// token; so each pair of ranks has one connection.

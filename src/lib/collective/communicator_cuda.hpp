@@ -14,7 +14,8 @@
 
 #include <troupe/error.hpp>
 
-#include "device_host/engine/engine.hpp"
+#include "device_host/engine/collective_half.hpp"
+#include "device_host/engine/cuda/library.hpp"
 
 namespace troupe::host::cuda {
 

@@ -16,7 +16,7 @@
 #include <troupe/error.hpp>
 
 #include "common/ipc/unique_fd.hpp"
-#include "device_host/engine/cpu/network.hpp"
+#include "lib/collective/network_cpu.hpp"
 
 /// The TCP connections among the ranks, as a transport for Gloo's algorithms.
 ///

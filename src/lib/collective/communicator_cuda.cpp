@@ -1,4 +1,4 @@
-#include "device_host/engine/cuda/communicator.hpp"
+#include "lib/collective/communicator_cuda.hpp"
 
 #include <cstring>
 #include <optional>
@@ -6,8 +6,7 @@
 #include <thread>
 
 #include "common/core/log.hpp"
-#include "device_host/engine/cuda/handles.hpp"
-#include "device_host/engine/cuda/nccl_status.hpp"
+#include "lib/collective/status_cuda.hpp"
 
 namespace troupe::host::cuda {
 namespace {

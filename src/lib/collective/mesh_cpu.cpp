@@ -1,4 +1,4 @@
-#include "device_host/engine/cpu/mesh.hpp"
+#include "lib/collective/mesh_cpu.hpp"
 
 #include <gloo/common/error.h>
 #include <gloo/transport/pair.h>

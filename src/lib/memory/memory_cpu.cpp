@@ -1,0 +1,55 @@
+#include <troupe/lib/memory.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "device_host/engine/cpu/library.hpp"
+
+namespace troupe::host::cpu {
+namespace {
+
+template <std::size_t kBytes>
+void fill(std::byte* destination, std::uint64_t count, const std::uint8_t* pattern) {
+  std::array<std::uint8_t, kBytes> element{};
+  std::memcpy(element.data(), pattern, kBytes);
+  auto* elements = reinterpret_cast<std::array<std::uint8_t, kBytes>*>(destination);
+  std::fill_n(elements, count, element);
+}
+
+class Memory final : public LibraryHalfOf<Memory, memory::Fill, memory::Copy> {
+ public:
+  explicit Memory(Services& services) : services_(services) {}
+  Result<void> run(const memory::Fill& op, const Call& call);
+  Result<void> run(const memory::Copy& op, const Call& call);
+
+ private:
+  Services& services_;
+};
+
+Result<void> Memory::run(const memory::Fill& op, const Call& call) {
+  return services_.submit(call, [op, destination = call.at(op.destination)] {
+    switch (size_of(op.dtype)) {
+      case 1: return fill<1>(destination, op.count, op.pattern);
+      case 2: return fill<2>(destination, op.count, op.pattern);
+      case 4: return fill<4>(destination, op.count, op.pattern);
+      case 8: return fill<8>(destination, op.count, op.pattern);
+      default: return fill<16>(destination, op.count, op.pattern);
+    }
+  });
+}
+
+Result<void> Memory::run(const memory::Copy& op, const Call& call) {
+  return services_.submit(call, [bytes = op.source.bytes, source = call.at(op.source),
+                                 destination = call.at(op.destination)] {
+    if (bytes != 0) std::memmove(destination, source, bytes);
+  });
+}
+
+}  // namespace
+}  // namespace troupe::host::cpu
+
+extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
+    troupe::host::cpu::Services& services) {
+  return new troupe::host::cpu::Memory(services);
+}
