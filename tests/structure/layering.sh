@@ -26,11 +26,15 @@ gpu='[<"](cuda|cublas|cusparse|curand|cufft|cusolver|cudnn|nccl|nvrtc|nvml|nvJit
 cuda_half='[a-z_]+(_cuda\.[ch]pp|\.cuh?)'
 violations=0
 
-# includes FOLDER: "FILE:LINE:<header>" or "FILE:LINE:"header"" of every include below it
+# "FILE:LINE:<header>" or "FILE:LINE:"header"" of every include of the tree, looked for once
+all=$(grep -rHnE '^[[:space:]]*#[[:space:]]*include' --include='*.[ch]' --include='*.[ch]pp' --include='*.cu' \
+  --include='*.cuh' --include='*.in' --exclude='*_test.cpp' --exclude='*_samples.cpp' include src apps |
+  sed -E 's/^([^:]*:[0-9]+):[[:space:]]*#[[:space:]]*include[[:space:]]*([<"][^>"]*[>"]).*/\1:\2/')
+
+# includes FOLDER: those below it
 includes() {
   [[ -d $1 ]] || { echo "layering: there is no folder $1 in $tree" >&2 && exit 2; }
-  grep -rHnE '^[[:space:]]*#[[:space:]]*include' --include='*.[ch]' --include='*.[ch]pp' --include='*.cu' --include='*.cuh' \
-    --include='*.in' --exclude='*_test.cpp' --exclude='*_samples.cpp' "$1" | sed -E 's/^([^:]*:[0-9]+):[[:space:]]*#[[:space:]]*include[[:space:]]*([<"][^>"]*[>"]).*/\1:\2/'
+  grep "^$1/" <<<"$all"
 }
 
 # forbid FOLDER PATTERN REASON [EXCEPT-FOLDER]: no include below FOLDER may match
