@@ -12,7 +12,7 @@
 
 namespace troupe::host {
 
-/// The actor of one lane: of a library, or of the engine's own operations. Its mailbox are the
+/// The actor of one lane: of a library, or of one of troupe's own lanes. Its mailbox are the
 /// commands of its lane that are set aside (see SetAside), so that nobody else waits for it.
 ///
 /// A library is opened when a command first needs it, on a helper thread. What may block is carried
