@@ -195,8 +195,7 @@ void Runner::play_free(const Round& round) {
         // Refused as it should be; a fault may have come first.
         if (op.kind == Kind::wrong && answers(op.wrong, static_cast<Errc>(code)))
           return Outcome::done;
-        if (op.fails == static_cast<Errc>(code) && op.fails != Errc::library)
-          return Outcome::spoilt;
+        if (op.fails == static_cast<Errc>(code)) return Outcome::spoilt;
         return op.target != op.rank || op.kind == Kind::put ? Outcome::unsure : Outcome::refused;
       },
       [&](const Operation& op, const std::vector<std::byte>& expected) {

@@ -163,8 +163,12 @@ DeviceHost::Step DeviceHost::not_queued(std::uint64_t ticket, Source source,
     lose(outcome.error());
     return Step::ended;
   }
-  if (outcome.code() == Errc::library) library_failed(command_.lane(), outcome.error());
-  return answered(ticket, source, outcome);
+  if (outcome.code() != Errc::library) return answered(ticket, source, outcome);
+  // Part of it may have been launched.
+  library_failed(command_.lane(), outcome.error());
+  replies_.send(ticket, 1, outcome, true);
+  take(source);
+  return Step::queued;
 }
 
 Result<void> DeviceHost::run(const Call& call) {

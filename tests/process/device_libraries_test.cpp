@@ -62,19 +62,22 @@ TEST(Libraries, AFailedCallCostsItsCommandAlone) {
   DeviceRig rig;
   auto& device = rig.device();
   const Bystanders bystanders(device, 41);
-  const auto x = device.alloc<double>(4), y = device.alloc<double>(4), z = device.alloc<double>(4);
-  device.fill(x, 2.0), device.fill(y, 3.0), device.fill(z, 4.0);
-  device.blas().axpy(1.0, x, y).get();
+  const auto x = device.alloc<double>(4), y = device.alloc<double>(4), z = device.alloc<double>(4),
+             w = device.alloc<double>(4);
+  device.fill(x, 2.0), device.fill(y, 3.0), device.fill(z, 4.0), device.fill(w, 3.0);
+  device.blas().axpy(1.0, x, w).get();
   const auto host = active_host();
   device.inject_library_fault("blas");
-  const auto failed = device.blas().axpy(1.0, x, y);
+  const auto failed = device.blas().axpy(1.0, x, w);
   const auto neighbour = device.vector().axpby(1.0, x, 1.0, z);
-  const auto next = device.blas().axpy(1.0, x, y);
+  const auto next = device.blas().axpy(2.0, x, y);
   EXPECT_EQ(failed.wait().code(), Errc::library);
+  EXPECT_EQ(device.blas().scal(2.0, w).wait().code(), Errc::stale) << "it may be half written";
   EXPECT_TRUE(neighbour.wait().ok());
   EXPECT_TRUE(next.wait().ok()) << "the library was to be opened anew";
   EXPECT_EQ(device.take_error().code(), Errc::library);
-  EXPECT_EQ(device.download(y), std::vector<double>(4, 7.0)) << "the failed call did something";
+  EXPECT_EQ(device.download(x), std::vector<double>(4, 2.0)) << "it was only read";
+  EXPECT_EQ(device.download(y), std::vector<double>(4, 7.0));
   EXPECT_EQ(device.download(z), std::vector<double>(4, 6.0));
   EXPECT_EQ(active_host(), host);
   EXPECT_EQ(bystanders.damage(), "");
@@ -88,6 +91,7 @@ TEST(Libraries, OneThatKeepsFailingIsGivenUpAndTheOthersGoOn) {
   for (int failure = 0; failure < 4; ++failure) {
     device.inject_library_fault("blas");
     EXPECT_EQ(device.blas().scal(2.0, x).wait().code(), Errc::library);
+    device.fill(x, 2.0);
   }
   const auto given_up = device.blas().scal(2.0, x).wait();
   EXPECT_EQ(given_up.code(), Errc::library);
