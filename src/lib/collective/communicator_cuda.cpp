@@ -61,8 +61,9 @@ struct Communicator::Attempt {
   Attempt(int rank_, int size_, std::vector<ncclUniqueId> ids_)
       : rank(rank_), size(size_), ids(std::move(ids_)) {}
 
-  Result<void> initialise();
-  Result<void> warm_up();
+  /// With one channel where it is not to be used: NCCL takes a GiB for all of them.
+  Result<void> initialise(bool one_channel);
+  Result<void> warm_up(bool one_channel = false);
 
   const int rank, size;
   std::vector<ncclUniqueId> ids;
@@ -75,10 +76,11 @@ struct Communicator::Attempt {
   std::optional<Result<void>> outcome;  ///< guarded by Shared::state
 };
 
-Result<void> Communicator::Attempt::initialise() {
+Result<void> Communicator::Attempt::initialise(bool one_channel) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 1;
   config.splitShare = 0;
+  if (one_channel) config.minCTAs = config.maxCTAs = 1;
   if (ids.size() == 1) {
     TROUPE_CUDA_TRY(ncclCommInitRankConfig(&handle, size, ids.front(), rank, &config));
   } else {
@@ -90,12 +92,12 @@ Result<void> Communicator::Attempt::initialise() {
 
 /// NCCL connects ranks at the first collective: an all-reduce of one float takes that out of the
 /// first real one.
-Result<void> Communicator::Attempt::warm_up() {
+Result<void> Communicator::Attempt::warm_up(bool one_channel) {
   TROUPE_CUDA_TRY(cudaMalloc(cell.out(), sizeof(float)));
   TROUPE_CUDA_TRY(cudaStreamCreateWithFlags(stream.out(), cudaStreamNonBlocking));
   TROUPE_CUDA_TRY(cudaMemsetAsync(cell.get(), 0, sizeof(float), stream.get()));
   TROUPE_CUDA_TRY(cudaStreamSynchronize(stream.get()));
-  TROUPE_CUDA_PROPAGATE(initialise());
+  TROUPE_CUDA_PROPAGATE(initialise(one_channel));
   TROUPE_NCCL_TRY(
       ncclAllReduce(cell.get(), cell.get(), 1, ncclFloat32, ncclSum, handle, stream.get()));
   // Polled, not waited for: a peer that is gone would keep the kernel running for ever.
@@ -118,7 +120,7 @@ Result<void> Communicator::rehearse(int device) {
   ncclUniqueId id{};
   TROUPE_CUDA_TRY(ncclGetUniqueId(&id));
   Attempt alone(0, 1, {id});
-  auto outcome = alone.warm_up();
+  auto outcome = alone.warm_up(true);
   if (alone.handle != nullptr) (void)ncclCommDestroy(alone.handle);  // it has no peers
   return outcome;
 }

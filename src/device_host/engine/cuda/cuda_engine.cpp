@@ -23,6 +23,7 @@ cudaError_t make_stream(Stream& stream, bool urgent) {
 CudaEngine::CudaEngine(const EngineOptions& options, const Driver& api,
                        DeviceDescription description, const DeviceFacts& facts)
     : device_(options.device),
+      other_hosts_(options.other_hosts),
       memory_limit_(options.memory_limit),
       api_(api),
       description_(std::move(description)),

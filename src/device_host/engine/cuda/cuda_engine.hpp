@@ -74,6 +74,7 @@ class CudaEngine final : public Engine, public Services {
 
   // Services; stream() makes the device current on the calling thread.
   [[nodiscard]] int device() const noexcept override { return device_; }
+  [[nodiscard]] bool other_hosts() const noexcept override { return other_hosts_; }
   void enter() const override;
   Result<void> count_memory(const std::string& cause,
                             const std::function<Result<void>()>& work) override;
@@ -100,6 +101,7 @@ class CudaEngine final : public Engine, public Services {
   Result<void> reserve_budget(std::uint64_t bytes);
 
   const int device_;
+  const bool other_hosts_;
   const std::uint64_t memory_limit_;
   const Driver& api_;
   DeviceDescription description_;
