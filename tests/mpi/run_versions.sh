@@ -7,7 +7,8 @@ tests=$1 module=$2 libexec=$3
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
 fail() { echo "run_versions: $1" >&2 && exit 1; }
-cp "$libexec/troupe-device-host" "$libexec/troupe-engine-cpu.so" "$module" "$folder" || exit 1
+cp "$libexec"/troupe-device-host "$libexec"/troupe-engine-cpu.so "$libexec"/troupe-collective-cpu.so \
+  "$libexec"/troupe-memory-cpu.so "$module" "$folder" || exit 1
 
 # run OF-RANK-2: with that version on rank 2, and 1.0 on the others
 run() {
