@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <future>
+#include <memory>
 #include <thread>
 
 #include "cuda_engine_rig.hpp"
@@ -82,12 +83,16 @@ TEST_F(CudaEngine, DetoursGoOnWhileAllLanesWait) {
   for (const auto lane : lanes)  // now: to make a library may wait for all that runs
     engine_->open_queue({lane, true}).take();
   std::atomic<bool> released{false};
+  const auto release = [&released] {
+    released = true;
+    released.notify_all();
+  };
+  const std::shared_ptr<void> at_the_end(nullptr, [release](void*) { release(); });
   engine_
       ->call_when_reached(
           Lane::collective, [](void* flag) { static_cast<std::atomic<bool>*>(flag)->wait(false); },
           &released)
       .take();
-  queue_work(Lane::collective);
   const auto behind = engine_->mark(Lane::collective).take();
   for (const auto lane : lanes) {
     engine_->wait(lane, behind).take();
@@ -105,8 +110,7 @@ TEST_F(CudaEngine, DetoursGoOnWhileAllLanesWait) {
     engine_->release(done);
   }
   EXPECT_FALSE(engine_->reached(behind).take());
-  released = true;
-  released.notify_all();
+  release();
   wait_until(behind);
   for (const auto lane : lanes) engine_->synchronize(lane).take();
   engine_->synchronize(Lane::collective).take();
