@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "common/actor/actor_system.hpp"
-#include "common/actor/production_scheduler.hpp"
+#include <troupe/actor/actor_system.hpp>
+#include <troupe/actor/production_scheduler.hpp>
 
 #if defined(TROUPE_HAVE_CAF)
 #include <caf/all.hpp>
@@ -153,7 +153,7 @@ BENCHMARK(troupe_ask)->UseRealTime()->Unit(benchmark::kMicrosecond);
 
 struct CafSystem {
   CafSystem() {
-    config.set("caf.scheduler.max-threads", kWorkers);
+    config.set("scheduler.max-threads", kWorkers);
     system.emplace(config);
   }
   caf::actor_system_config config;

@@ -1,6 +1,7 @@
 #include "local_device.hpp"
 
-#include "common/actor/production_scheduler.hpp"
+#include <troupe/actor/production_scheduler.hpp>
+
 #include "common/core/log.hpp"
 #include "rank/launch.hpp"
 

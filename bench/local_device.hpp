@@ -3,10 +3,10 @@
 #include <memory>
 #include <string>
 
+#include <troupe/actor/actor_system.hpp>
 #include <troupe/config.hpp>
 #include <troupe/device.hpp>
 
-#include "common/actor/actor_system.hpp"
 #include "rank/device/device_core.hpp"
 
 namespace troupe::bench {

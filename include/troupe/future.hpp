@@ -61,6 +61,10 @@ class StateBase {
   struct TwoReferences {};
   StateBase(Progress* progress, TwoReferences) noexcept : references_(2), progress_(progress) {}
 
+  /// Nobody but the caller has a reference, so nobody will see the outcome.
+  [[nodiscard]] bool unshared() const noexcept {
+    return references_.load(std::memory_order_acquire) == 1;
+  }
   void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;

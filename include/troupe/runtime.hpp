@@ -11,6 +11,8 @@
 
 namespace troupe {
 
+class ActorSystem;
+
 /// Exit statuses of troupe's programs.
 inline constexpr int kExitSuccess = 0;
 inline constexpr int kExitFailure = 1;   ///< wrong result, not converged, or an error while running
@@ -37,6 +39,11 @@ class Runtime {
   [[nodiscard]] Device& device();
   [[nodiscard]] World& world();
   [[nodiscard]] const Config& config() const;
+  /// Where the program's own actors live (<troupe/actor.hpp>): on --actor-workers threads of their
+  /// own, started by the first call, so that a handler that takes long holds up nothing of
+  /// troupe's. Shut down when all ranks' programs have ended, while device and world still serve.
+  /// The main thread. Throws Exception: invalid.
+  [[nodiscard]] ActorSystem& actors();
   /// The cores near the GPU that troupe's own threads are bound to, "0-3,8"; empty: not bound.
   [[nodiscard]] const std::string& actor_cores() const;
 

@@ -20,6 +20,16 @@ namespace troupe {
 namespace rank {
 class WorldCore;
 }
+namespace detail {
+class PublishedActor;
+class RemoteAddress;
+template <class A>
+class PublishedActorOf;
+}  // namespace detail
+template <class A>
+class ActorRef;
+template <class A>
+class RemoteActor;
 
 /// How one fault was overcome; times in milliseconds, wall clock.
 struct Recovery {
@@ -224,6 +234,22 @@ class World {
   /// The device of a rank, for library calls on buffers that live there.
   [[nodiscard]] RemoteDevice device(Rank rank);
 
+  // Actors of any rank, by name: see <troupe/actor.hpp> and docs/actors.md. Any thread.
+
+  /// From now on other ranks reach this actor, which may be of any system of this process, by this
+  /// name, until it ends. Errors: invalid (another living actor has the name here), stopped.
+  template <class A>
+  Result<void> publish(const std::string& name, const ActorRef<A>& actor) {
+    return publish_actor(name, std::make_shared<detail::PublishedActorOf<A>>(actor));
+  }
+  /// The actor that `rank` has published by this name, or will have by the time a message arrives.
+  /// `rank` is a rank of the world as the program knows it at this call: whoever it is stays
+  /// meant, however the members are numbered later. It may be this rank.
+  template <class A>
+  [[nodiscard]] RemoteActor<A> actor(const std::string& name, Rank rank) {
+    return RemoteActor<A>(actor_address(name, rank, A::MessageSet::number()));
+  }
+
   /// Waits until the world is active and acknowledges its epoch: what an application that handles
   /// faults itself calls after world_reformed or device_lost, on all ranks: from then on the
   /// others' requests of that epoch are served. Errors: what ended the world.
@@ -359,6 +385,12 @@ class World {
   static constexpr std::uint64_t kMaxTokenLength = std::uint64_t{1} << 48;
   Future<void> fetch_range(const GpuToken& token, DType dtype, const Operand& destination);
   Future<void> put_range(const Operand& source, DType dtype, const GpuToken& token);
+  /// The rank in the job of a rank of the world; -1: there is none.
+  [[nodiscard]] int known_job_rank(Rank rank) const;
+  Result<void> publish_actor(const std::string& name,
+                             std::shared_ptr<detail::PublishedActor> actor);
+  std::shared_ptr<detail::RemoteAddress> actor_address(const std::string& name, Rank rank,
+                                                       std::uint64_t message_set);
   void host_all_gather(std::span<const std::byte> value, std::span<std::byte> all);
   std::vector<std::vector<std::byte>> host_all_to_all(
       const std::vector<std::vector<std::byte>>& outgoing);

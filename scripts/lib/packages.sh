@@ -17,6 +17,7 @@ declare -A optional_packages=(
   [libfftw3-dev]="no Fourier transforms on the CPU engine; it is GPL, so it is loaded where it is installed"
   [spin]="the model of the protocol is not checked"
   [libcaf-dev]="no comparison with CAF among the benchmarks"
+  [libcereal-dev]="messages of actors by cereal are not tested"
   [slurmctld]="no tests under Slurm"
   [slurmd]="no tests under Slurm"
   [slurm-client]="no tests under Slurm"

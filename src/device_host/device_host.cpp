@@ -8,7 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/core/spin.hpp"
+#include <troupe/spin.hpp>
+
 #include "device_host/describe.hpp"
 
 namespace troupe::host {

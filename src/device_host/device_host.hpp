@@ -4,7 +4,8 @@
 #include <memory>
 #include <optional>
 
-#include "common/core/clock.hpp"
+#include <troupe/clock.hpp>
+
 #include "common/ipc/doorbell.hpp"
 #include "common/ipc/ring.hpp"
 #include "common/ipc/shared_memory.hpp"

@@ -6,9 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include <troupe/actor/restart_budget.hpp>
 #include <troupe/lib/operation.hpp>
-
-#include "common/actor/restart_budget.hpp"
 
 namespace troupe::host {
 

@@ -12,8 +12,9 @@
 #include <new>
 #include <string>
 
+#include <troupe/spin.hpp>
+
 #include "common/core/log.hpp"
-#include "common/core/spin.hpp"
 #include "common/ipc/system_error.hpp"
 
 namespace troupe::host {

@@ -13,7 +13,9 @@
 
 #include <boost/core/demangle.hpp>
 
-#include "common/actor/production_scheduler.hpp"
+#include <troupe/actor.hpp>
+
+#include "common/actor/cpu_binding.hpp"
 #include "common/core/log.hpp"
 #include "common/core/version.hpp"
 #include "common/wire/library_stamps.hpp"
@@ -86,7 +88,9 @@ struct Runtime::Parts {
   std::unique_ptr<rank::MpiSession> mpi;
   std::shared_ptr<ProductionScheduler> scheduler;
   std::unique_ptr<ActorSystem> actors;
+  std::optional<CpuBinding> binding;
   std::string actor_cores;
+  std::unique_ptr<ActorSystem> program_actors;
   std::shared_ptr<rank::DeviceCore> device_core;
   std::shared_ptr<rank::WorldCore> world_core;
   std::optional<Device> device;
@@ -94,9 +98,13 @@ struct Runtime::Parts {
 
   Result<void> open_device();
   void bind_actors();
+  ActorSystem& start_program_actors();
   void open(int* argc, char*** argv);
 
   ~Parts() {
+    if (world_core)
+      world_core->leave_actors();  // the others' messages are served until they are here
+    program_actors.reset();        // what they still do may need the device and the world
     world.reset();
     world_core.reset();  // waits for all ranks
     if (device_core) device_core->shut_down();
@@ -149,15 +157,28 @@ void Runtime::Parts::bind_actors() {
   const auto bind = [&]() -> Result<void> {
     const auto allowed = allowed_cores();
     if (!allowed) return allowed.error();
-    const auto binding = CpuBinding::near_node(node, *allowed);
-    if (!binding) return binding.error();
-    if (auto bound = scheduler->bind(*binding); !bound) return bound;
-    actor_cores = binding->list();
+    auto near = CpuBinding::near_node(node, *allowed);
+    if (!near) return near.error();
+    if (auto bound = scheduler->bind(*near); !bound) return bound;
+    actor_cores = near->list();
+    binding.emplace(std::move(*near));
     return {};
   };
   if (const auto bound = bind(); !bound) {
     log::info("runtime", "the actors are not bound near the GPU: {}", bound.error().message);
   }
+}
+
+ActorSystem& Runtime::Parts::start_program_actors() {
+  if (program_actors) return *program_actors;
+  const auto workers = static_cast<int>(config.integer("actor-workers"));
+  auto threads = ProductionScheduler::start({.workers = workers}).take();
+  if (binding) {
+    if (const auto bound = threads->bind(*binding); !bound)
+      log::info("runtime", "the program's actors are not bound: {}", bound.error().message);
+  }
+  program_actors = std::make_unique<ActorSystem>(std::move(threads));
+  return *program_actors;
 }
 
 void Runtime::Parts::open(int* argc, char*** argv) {
@@ -215,6 +236,9 @@ World& Runtime::world() {
 }
 const Config& Runtime::config() const {
   return parts_->config;
+}
+ActorSystem& Runtime::actors() {
+  return parts_->start_program_actors();
 }
 const std::string& Runtime::actor_cores() const {
   return parts_->actor_cores;

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
+#include <troupe/actor/production_scheduler.hpp>
 #include <troupe/config.hpp>
 #include <troupe/device.hpp>
 #include <troupe/lib/blas.hpp>
 #include <troupe/lib/vector.hpp>
 
-#include "common/actor/production_scheduler.hpp"
 #include "host_processes.hpp"
 #include "rank/launch.hpp"
 

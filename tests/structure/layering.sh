@@ -2,7 +2,7 @@
 # layering.sh SOURCE-TREE: checks every include of the tree against the layers of the architecture. Prints each
 # violation as FILE:LINE: what is wrong, and exits with 1 if there is any.
 #
-#   include/troupe/            the standard library and <troupe/...>
+#   include/troupe/            the standard library and <troupe/...>; cereal in actor/cereal.hpp only
 #   src/common/                no rank/, no device_host/, no library's header
 #   src/rank/                  no device_host/; MPI in net/ only
 #   src/device_host/           no rank/; CUDA in engine/cuda/ only; the engines know nothing of each other, the rest nothing
@@ -57,7 +57,8 @@ report() {
   done <<<"$1"
 }
 
-demand include '<troupe/|<[a-z_0-9]+>' "public headers include the standard library and <troupe/...> only"
+demand include '<troupe/|<[a-z_0-9]+>|<cereal/' "public headers include the standard library and <troupe/...> only"
+forbid include '<cereal/' "cereal is for who asks for it" "include/troupe/actor/cereal\.hpp:"
 
 forbid src "$mpi" "MPI belongs in src/rank/net" "src/rank/net/"
 forbid apps "$mpi" "applications do not see MPI"

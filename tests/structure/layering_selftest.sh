@@ -21,9 +21,10 @@ plant() {
   expected+=("$1:$(wc -l <"$file"): $2: ")
 }
 
-plant include/troupe/planted.hpp '"common/core/clock.hpp"'
+plant include/troupe/planted.hpp '"common/core/log.hpp"'
 plant include/troupe/planted.hpp '<fmt/format.h>'
 plant include/troupe/planted.hpp '<mpi.h>'
+plant include/troupe/planted.hpp '<cereal/cereal.hpp>'
 plant src/common/core/planted.hpp '"rank/world/message.hpp"'
 plant src/common/wire/planted.cpp '"device_host/lanes.hpp"'
 plant src/common/ipc/planted.cpp '<mpi.h>'
@@ -63,7 +64,7 @@ plant src/lib/blas/planted_cuda.cpp '"device_host/engine/cuda/cuda_engine.hpp"'
 plant src/lib/blas/planted_cuda.cpp '"device_host/engine/cpu/library.hpp"'
 plant src/lib/blas/planted.cu '"device_host/engine/cuda/library.hpp"'
 plant src/device_host/engine/cuda/planted.cpp '"lib/blas/status_cuda.hpp"'
-plant apps/troupe-cg/planted.cpp '"common/core/clock.hpp"'
+plant apps/troupe-cg/planted.cpp '"common/core/log.hpp"'
 plant apps/troupe-cg/planted.cpp '<mpi.h>'
 plant apps/troupe-info/planted.cpp '"stencil.hpp"'
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "common/actor/actor_system.hpp"
-#include "common/actor/stepped_scheduler.hpp"
+#include <troupe/actor/actor_system.hpp>
+#include <troupe/actor/stepped_scheduler.hpp>
 
 namespace troupe {
 namespace {

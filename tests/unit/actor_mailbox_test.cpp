@@ -1,6 +1,4 @@
 // The mailbox on its own: its bound, its order, and that nothing is lost or left behind.
-#include "common/actor/mailbox.hpp"
-
 #include <gtest/gtest.h>
 
 #include <array>
@@ -9,6 +7,8 @@
 #include <stdexcept>
 #include <thread>
 #include <vector>
+
+#include <troupe/actor/mailbox.hpp>
 
 namespace troupe {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "common/actor/actor_system.hpp"
-#include "common/actor/stepped_scheduler.hpp"
+#include <troupe/actor/actor_system.hpp>
+#include <troupe/actor/stepped_scheduler.hpp>
 
 namespace troupe {
 namespace {
@@ -262,6 +262,31 @@ TEST_F(ActorMessaging, PipeTurnsAFutureIntoAMessage) {
   promise.resolve(7);
   scheduler_->run_until_idle();
   EXPECT_EQ(log_.back(), "awaited 7");
+}
+
+TEST_F(ActorMessaging, PipeToSendsAFutureToAnotherActorHoweverFullItsMailbox) {
+  Promise<int> promise;
+  const auto to_message = [](const Result<int>& outcome) {
+    return Note{outcome.ok() ? std::to_string(*outcome) : outcome.error().message};
+  };
+  pipe_to(promise.future(), clerk_, to_message);
+  pipe_to(Future<int>(Error{Errc::library, 0, "no"}), clerk_, to_message);
+  pipe_to(promise.future(), ActorRef<Clerk>(), to_message);
+  for (int i = 0; i < 4; ++i) clerk_.tell(Note{"n"}).take();
+  promise.resolve(7);
+  scheduler_->run_until_idle();
+  EXPECT_EQ(log_, (std::vector<std::string>{"no", "7", "n", "n", "n", "n"}));
+}
+
+TEST_F(ActorMessaging, AQuestionThatWasNotSentIsNoAnswer) {
+  for (int i = 0; i < 4; ++i) clerk_.tell(Note{"n"}).take();
+  EXPECT_EQ(clerk_.try_ask(Length{}, 1s).code(), Errc::would_block);
+  scheduler_->run_until_idle();
+  auto asked = clerk_.try_ask(Length{}, 1s);
+  ASSERT_TRUE(asked.ok());
+  scheduler_->run_until_idle();
+  EXPECT_EQ(asked->get(), 4);
+  EXPECT_EQ(ActorRef<Clerk>().try_ask(Length{}, 1s).code(), Errc::stopped);
 }
 
 }  // namespace

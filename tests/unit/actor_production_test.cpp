@@ -1,6 +1,4 @@
 // Actors on real threads: nothing lost, nobody starved, nothing left running.
-#include "common/actor/production_scheduler.hpp"
-
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -13,8 +11,11 @@
 #include <thread>
 #include <vector>
 
-#include "common/actor/actor_system.hpp"
-#include "common/actor/patient_tell.hpp"
+#include <troupe/actor/actor_system.hpp>
+#include <troupe/actor/patient_tell.hpp>
+#include <troupe/actor/production_scheduler.hpp>
+
+#include "common/actor/cpu_binding.hpp"
 
 namespace troupe {
 namespace {

@@ -1,6 +1,4 @@
 // The stepped scheduler: one message a step, the order from the seed.
-#include "common/actor/stepped_scheduler.hpp"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -8,7 +6,8 @@
 #include <set>
 #include <vector>
 
-#include "common/actor/actor_system.hpp"
+#include <troupe/actor/actor_system.hpp>
+#include <troupe/actor/stepped_scheduler.hpp>
 
 namespace troupe {
 namespace {

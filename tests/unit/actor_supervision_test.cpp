@@ -1,6 +1,4 @@
 // Directives, restarts and their budget, on a clock that stands still.
-#include "common/actor/supervision.hpp"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -9,9 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "common/actor/actor_system.hpp"
-#include "common/actor/restart_budget.hpp"
-#include "common/actor/stepped_scheduler.hpp"
+#include <troupe/actor/actor_system.hpp>
+#include <troupe/actor/restart_budget.hpp>
+#include <troupe/actor/stepped_scheduler.hpp>
+#include <troupe/actor/supervision.hpp>
 
 namespace troupe {
 namespace {
@@ -251,6 +250,40 @@ TEST_F(ActorSupervision, AConstructorThatFailsIsTriedAgainWithinTheBudget) {
   EXPECT_TRUE(hopeless.ended());
   EXPECT_EQ(unanswered.wait().code(), Errc::stopped);
   EXPECT_EQ(always, 96) << "one attempt and three restarts";
+}
+
+/// Has a child, for which its restart waits.
+class Parent : public Actor<Parent, Fail, Bump, Later> {
+ public:
+  explicit Parent(std::vector<int>* later) : later_(later) {}
+  void on_start() override { context().spawn<Fragile>({}, &luck_); }
+  void on(Fail fail) {
+    failed_ = true;
+    throw Exception(Error{fail.code, 0, "failed"});
+  }
+  int on(Bump) { return 1; }
+  void on(Later) { later_->push_back(failed_ ? 1 : 2); }
+
+ private:
+  std::vector<int>* later_;
+  bool failed_ = false;
+  int luck_ = 0;
+};
+
+TEST_F(ActorSupervision, WhatIsPipedToAnActorThatRestartsWaitsForTheNextObject) {
+  std::vector<int> later;
+  auto parent = system_.spawn<Parent>({}, &later);
+  scheduler_->run_until_idle();
+  failures_.clear();
+  parent.tell(Fail{Errc::device_lost}).take();
+  while (failures_.empty()) ASSERT_TRUE(scheduler_->step());
+  pipe_to(Future<int>(Result<int>(7)), parent, [](const Result<int>&) { return Later{}; });
+  auto answer = parent.ask(Bump{}, 1s);
+  while (later.empty()) ASSERT_TRUE(scheduler_->step());
+  EXPECT_FALSE(answer.ready()) << "it passes the mailbox";
+  scheduler_->run_until_idle();
+  EXPECT_EQ(later, std::vector<int>{2});
+  EXPECT_EQ(answer.get(), 1);
 }
 
 }  // namespace

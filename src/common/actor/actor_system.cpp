@@ -1,4 +1,4 @@
-#include "common/actor/actor_system.hpp"
+#include <troupe/actor/actor_system.hpp>
 
 #include <thread>
 

@@ -1,9 +1,10 @@
-#include "common/actor/cell.hpp"
+#include <troupe/actor/cell.hpp>
 
 #include <algorithm>
+#include <iterator>
 
-#include "common/actor/system_core.hpp"
-#include "common/core/spin.hpp"
+#include <troupe/actor/system_core.hpp>
+#include <troupe/spin.hpp>
 
 namespace troupe::detail {
 namespace {
@@ -99,7 +100,9 @@ void Cell::handle(ChildEnded&& child) {
 
 void Cell::handle(std::unique_ptr<Posted>&& posted) {
   if (posted->timer && timers_.erase(*posted->timer) == 0) return;  // cancelled after it had fired
-  if (posted->incarnation != incarnation_ || phase_ != Phase::running) return;
+  const bool any = posted->incarnation == Posted::kAnyIncarnation;
+  if (any && phase_ == Phase::restarting) for_next_object_.push_back(std::move(posted));
+  if (phase_ != Phase::running || (!any && posted->incarnation != incarnation_)) return;
   if (auto failure = deliver(*posted)) failed(std::move(*failure), true);
 }
 
@@ -170,6 +173,12 @@ void Cell::settle() {
     phase_ = Phase::running;
     if (auto failure = create()) failed(std::move(*failure), false);
   }
+  if (phase_ != Phase::running || for_next_object_.empty()) return;
+  const std::scoped_lock lock(mutex_);  // ahead of what has come since
+  signals_.insert(signals_.begin(), std::make_move_iterator(for_next_object_.begin()),
+                  std::make_move_iterator(for_next_object_.end()));
+  for_next_object_.clear();
+  signalled_.store(true, std::memory_order_seq_cst);
 }
 
 // ---- failure and end

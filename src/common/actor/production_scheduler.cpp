@@ -1,8 +1,10 @@
-#include "common/actor/production_scheduler.hpp"
+#include <troupe/actor/production_scheduler.hpp>
 
 #include <algorithm>
 #include <map>
 #include <utility>
+
+#include "common/actor/cpu_binding.hpp"
 
 namespace troupe {
 namespace {

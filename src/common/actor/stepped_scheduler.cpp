@@ -1,4 +1,4 @@
-#include "common/actor/stepped_scheduler.hpp"
+#include <troupe/actor/stepped_scheduler.hpp>
 
 #include <algorithm>
 

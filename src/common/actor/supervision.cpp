@@ -1,4 +1,4 @@
-#include "common/actor/supervision.hpp"
+#include <troupe/actor/supervision.hpp>
 
 namespace troupe {
 

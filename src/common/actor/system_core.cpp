@@ -1,4 +1,4 @@
-#include "common/actor/system_core.hpp"
+#include <troupe/actor/system_core.hpp>
 
 namespace troupe::detail {
 

@@ -77,6 +77,7 @@ std::vector<OptionSpec> runtime_options() {
        "folder, made when needed, of the flight recorder's dumps after a fault or SIGUSR2; none: nowhere"},
       {"bind", text, "auto", "auto|none",
        "cores for troupe's own threads; auto: of those allowed, the ones near the GPU", {"auto", "none"}},
+      {"actor-workers", integer, "2", "N", "threads that run the program's own actors", {}, "1", "1024"},
       {"seed", integer, "1", "N", "seed of every random choice", {}, "0"},
       {"log-level", text, "info", "LEVELS",
        "trace|debug|info|warn|error|off, also per component: info,world=debug"},

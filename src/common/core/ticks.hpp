@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "common/core/clock.hpp"
+#include <troupe/clock.hpp>
 
 namespace troupe {
 

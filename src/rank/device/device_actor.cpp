@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include <troupe/actor/patient_tell.hpp>
 #include <troupe/lib/memory.hpp>
 
-#include "common/actor/patient_tell.hpp"
 #include "common/core/log.hpp"
 
 namespace troupe::rank {

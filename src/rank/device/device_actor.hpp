@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include <troupe/actor/actor.hpp>
+#include <troupe/actor/restart_budget.hpp>
 #include <troupe/device.hpp>
 
-#include "common/actor/actor.hpp"
-#include "common/actor/restart_budget.hpp"
 #include "common/ipc/shared_memory.hpp"
 #include "common/wire/control.hpp"
 #include "rank/device/command_port.hpp"

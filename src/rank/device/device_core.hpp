@@ -5,9 +5,9 @@
 #include <mutex>
 #include <vector>
 
+#include <troupe/actor/actor_system.hpp>
 #include <troupe/device.hpp>
 
-#include "common/actor/actor_system.hpp"
 #include "rank/device/command_port.hpp"
 #include "rank/device/device_actor.hpp"
 #include "rank/device/loans.hpp"

@@ -6,10 +6,9 @@
 #include <variant>
 #include <vector>
 
+#include <troupe/clock.hpp>
 #include <troupe/error.hpp>
 #include <troupe/loaded_library.hpp>
-
-#include "common/core/clock.hpp"
 
 /// What a DeviceActor tells whoever coordinates its GPU with others (the world), and nobody else.
 namespace troupe::rank {

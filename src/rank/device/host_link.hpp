@@ -7,7 +7,8 @@
 #include <string>
 #include <thread>
 
-#include "common/core/clock.hpp"
+#include <troupe/clock.hpp>
+
 #include "common/ipc/doorbell.hpp"
 #include "common/ipc/process.hpp"
 #include "common/ipc/ring.hpp"

@@ -18,13 +18,14 @@ struct HostGroup::Communicators {
 };
 
 /// Those of this node, and the duplicates of MPI_COMM_WORLD for what speaks on its own thread: one
-/// for the world's messages, two for those and the bytes of tokens, one for the collective check,
-/// one for the end of the job, one for making groups.
+/// for the world's messages, two for those and the bytes of tokens, one for actors' messages, one
+/// for the collective check, one for the end of the job, one for making groups.
 struct MpiSession::Communicators {
   MPI_Comm node = MPI_COMM_NULL;
   MPI_Comm world = MPI_COMM_NULL;
   MPI_Comm tokens = MPI_COMM_NULL;
   MPI_Comm bulk = MPI_COMM_NULL;
+  MPI_Comm actors = MPI_COMM_NULL;
   MPI_Comm end = MPI_COMM_NULL;
   MPI_Request ending = MPI_REQUEST_NULL;  ///< see MpiSession::all_have_ended()
   MPI_Comm checks = MPI_COMM_NULL;

@@ -7,7 +7,8 @@
 #include <numeric>
 #include <thread>
 
-#include "common/core/clock.hpp"
+#include <troupe/clock.hpp>
+
 #include "common/ipc/doorbell.hpp"
 #include "rank/net/communicators.hpp"
 #include "rank/net/waiting.hpp"
@@ -75,6 +76,7 @@ std::unique_ptr<MpiSession> MpiSession::open(int* argc, char*** argv) {
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.world);
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.tokens);
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.bulk);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms.actors);
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.end);
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.checks);
   MPI_Comm_dup(MPI_COMM_WORLD, &comms.groups);
@@ -107,9 +109,10 @@ MpiSession::~MpiSession() {
   if (communicators_) {
     if (communicators_->ending != MPI_REQUEST_NULL)
       MPI_Wait(&communicators_->ending, MPI_STATUS_IGNORE);
-    for (auto* communicator : {&communicators_->end, &communicators_->node, &communicators_->groups,
-                               &communicators_->checks, &communicators_->bulk,
-                               &communicators_->tokens, &communicators_->world}) {
+    for (auto* communicator :
+         {&communicators_->end, &communicators_->node, &communicators_->groups,
+          &communicators_->checks, &communicators_->actors, &communicators_->bulk,
+          &communicators_->tokens, &communicators_->world}) {
       MPI_Comm_free(communicator);
     }
   }

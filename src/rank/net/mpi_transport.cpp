@@ -4,6 +4,7 @@
 
 #include <list>
 
+#include "common/ipc/doorbell.hpp"
 #include "rank/net/communicators.hpp"
 
 namespace troupe::rank {
@@ -64,9 +65,20 @@ void MpiTransport::leave() {
   thread_.join();
 }
 
+/// Puts a message behind the last one that waits for its turn, if that goes to the same rank: on
+/// the way they are one, which costs MPI as much as each of them. With mutex_ held.
+bool MpiTransport::join(int rank, std::span<const std::byte> bytes) {
+  if (channel_ != Channel::actors || outgoing_.empty()) return false;
+  auto& last = outgoing_.back();
+  if (last.rank != rank || last.bytes.size() + bytes.size() > kJoined) return false;
+  last.bytes.insert(last.bytes.end(), bytes.begin(), bytes.end());
+  return true;
+}
+
 void MpiTransport::send(int rank, std::vector<std::byte> bytes) {
   {
     const std::lock_guard lock(mutex_);
+    if (join(rank, bytes)) return;
     outgoing_.push_back({rank, std::move(bytes)});
   }
   wake_.notify_one();
@@ -127,24 +139,33 @@ bool MpiTransport::receive(Traffic& traffic) {
   }
 }
 
+bool MpiTransport::may_spin() const {
+  return channel_ == Channel::actors &&
+         ipc::usable_cores() >= kCoresToSpin * session_->local_size();
+}
+
 void MpiTransport::run() {
   ::prctl(PR_SET_TIMERSLACK, 1000);  // ns: kBusyPause is shorter than the default slack
   const auto& all = *session_->communicators_;
   Traffic traffic{channel_ == Channel::world    ? all.world
                   : channel_ == Channel::tokens ? all.tokens
+                  : channel_ == Channel::actors ? all.actors
                                                 : all.checks};
   auto& in_flight = traffic.in_flight;
   auto last_traffic = std::chrono::steady_clock::now();
+  const bool spins = may_spin();
   MPI_Request leaving = MPI_REQUEST_NULL;  // the barrier of the end
   for (;;) {
     std::deque<Outgoing> outgoing;
     bool stop = false;
     {
       std::unique_lock lock(mutex_);
-      const bool busy =
-          !in_flight.empty() || std::chrono::steady_clock::now() - last_traffic < kBusyTime;
-      wake_.wait_for(lock, busy ? kBusyPause : kIdlePause,
-                     [&] { return !outgoing_.empty() || (stop_ && leaving == MPI_REQUEST_NULL); });
+      const auto quiet = std::chrono::steady_clock::now() - last_traffic;
+      const bool busy = !in_flight.empty() || quiet < kBusyTime;
+      if (!spins || quiet > kSpinTime)
+        wake_.wait_for(lock, busy ? kBusyPause : kIdlePause, [&] {
+          return !outgoing_.empty() || (stop_ && leaving == MPI_REQUEST_NULL);
+        });
       outgoing.swap(outgoing_);
       stop = stop_;
       traffic.watch = watch_.get();

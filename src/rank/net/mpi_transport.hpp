@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -23,11 +24,18 @@ class MpiTransport {
  public:
   static constexpr auto kIdlePause = std::chrono::microseconds(1000);
   static constexpr auto kBusyPause = std::chrono::microseconds(20);
+  /// What is joined has at most so many bytes.
+  static constexpr std::size_t kJoined = 32 * 1024;
+  /// Where there are cores to spare, actors' messages are looked for without a pause for so long
+  /// after the last one: a question and its answer then cost little more than MPI.
+  static constexpr auto kSpinTime = std::chrono::microseconds(200);
+  static constexpr int kCoresToSpin = 2;  ///< of each rank of the node
   static constexpr auto kBusyTime = std::chrono::milliseconds(100);
 
   enum class Channel {
     world,   ///< of the world's protocol
     tokens,  ///< of the token routers
+    actors,  ///< of the program's actors: those of one rank to another may come as one, joined
     checks   ///< of the collective check
   };
   /// Called on the transport's thread, with one message at a time.
@@ -56,6 +64,8 @@ class MpiTransport {
   struct Watch;
   struct Traffic;
 
+  [[nodiscard]] bool may_spin() const;
+  [[nodiscard]] bool join(int rank, std::span<const std::byte> bytes);
   void run();
   void look_at_others(Traffic& traffic);
   bool receive(Traffic& traffic);

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
+#include <troupe/clock.hpp>
 #include <troupe/error.hpp>
 
-#include "common/core/clock.hpp"
 #include "rank/world/message.hpp"
 
 namespace troupe::rank {

@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <troupe/clock.hpp>
 #include <troupe/loaded_library.hpp>
-
-#include "common/core/clock.hpp"
 
 namespace troupe::rank {
 

@@ -4,7 +4,8 @@
 #include <functional>
 #include <vector>
 
-#include "common/core/clock.hpp"
+#include <troupe/clock.hpp>
+
 #include "rank/world/least_step.hpp"
 #include "rank/world/message.hpp"
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <troupe/checkpoint.hpp>
+#include <troupe/clock.hpp>
 
-#include "common/core/clock.hpp"
 #include "rank/device/device_core.hpp"
 #include "rank/net/background.hpp"
 #include "rank/store/part_table.hpp"

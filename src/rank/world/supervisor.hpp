@@ -5,7 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "common/core/clock.hpp"
+#include <troupe/clock.hpp>
+
 #include "rank/world/least_step.hpp"
 #include "rank/world/message.hpp"
 #include "rank/world/standby_world.hpp"

@@ -8,9 +8,9 @@
 #include <optional>
 #include <vector>
 
+#include <troupe/actor/actor.hpp>
 #include <troupe/device.hpp>
 
-#include "common/actor/actor.hpp"
 #include "rank/device/device_core.hpp"
 #include "rank/net/fd_exchange.hpp"
 #include "rank/net/mpi_bulk.hpp"

@@ -4,9 +4,9 @@
 #include <functional>
 #include <memory>
 
+#include <troupe/actor/actor_system.hpp>
 #include <troupe/remote_device.hpp>
 
-#include "common/actor/actor_system.hpp"
 #include "rank/net/mpi_transport.hpp"
 #include "rank/world/token_actor.hpp"
 

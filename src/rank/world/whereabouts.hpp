@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include "common/core/clock.hpp"
+#include <troupe/clock.hpp>
 
 namespace troupe::rank {
 

@@ -81,9 +81,22 @@ Future<void> World::put_range(const Operand& source, DType dtype, const GpuToken
 Future<TokenLease> World::hold(const GpuToken& token) {
   return core_->tokens().hold(token);
 }
+int World::known_job_rank(Rank rank) const {
+  const auto& ranks = core_->members().ranks();
+  const bool known = rank.value >= 0 && static_cast<std::size_t>(rank.value) < ranks.size();
+  return known ? ranks[static_cast<std::size_t>(rank.value)] : -1;
+}
 RemoteDevice World::device(Rank rank) {
-  const bool known = rank.value >= 0 && rank.value < size();
-  return core_->tokens().device(rank, known ? job_rank(rank.value) : -1);
+  return core_->tokens().device(rank, known_job_rank(rank));
+}
+
+Result<void> World::publish_actor(const std::string& name,
+                                  std::shared_ptr<detail::PublishedActor> actor) {
+  return core_->actors().publish(name, std::move(actor));
+}
+std::shared_ptr<detail::RemoteAddress> World::actor_address(const std::string& name, Rank rank,
+                                                            std::uint64_t message_set) {
+  return core_->actors().address(name, known_job_rank(rank), message_set);
 }
 
 bool World::inject_in_phase(memory::FaultKind kind, const std::string& phase) {

@@ -2,7 +2,8 @@
 
 #include <optional>
 
-#include "common/actor/actor.hpp"
+#include <troupe/actor/actor.hpp>
+
 #include "rank/world/inquiry.hpp"
 #include "rank/world/library_comparison.hpp"
 #include "rank/world/member.hpp"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/core/log.hpp"
+#include "rank/device/outcome_log.hpp"
 #include "rank/exit_status.hpp"
 #include "rank/world/stop_signal.hpp"
 #include "rank/world/world_actor.hpp"
@@ -27,6 +28,14 @@ Recovery to_recovery(const RecoveryReport& report) {
 }
 
 constexpr auto kConclude = std::chrono::seconds(10);  ///< it takes milliseconds
+
+/// An error of another rank's actor, of which the program must hear: with a code by which a loss is
+/// known it would pass for one of this rank's, that need not be told.
+Error as_reported(const Error& error) {
+  if (!OutcomeLog::is_loss(error.code)) return error;
+  const auto code = error.code == Errc::stopped ? Errc::invalid : Errc::peer_lost;
+  return {code, error.native, error.to_string()};
+}
 
 const Error kReformed{Errc::world_reformed, 0, "the world is re-formed"};
 
@@ -54,6 +63,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
                                   [core = core.get()] { return core->attached_.load(); });
   if (!tokens) return tokens.error();
   core->tokens_ = std::move(*tokens);
+  core->open_actors(system.scheduler());
   if (options.check_collectives) {
     core->check_ = std::make_unique<CollectiveCheck>(mpi, core->device_->port(),
                                                      [c = core.get()]() -> CollectiveCheck::Place {
@@ -77,7 +87,33 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
   return core;
 }
 
+void WorldCore::open_actors(Scheduler& scheduler) {
+  actor_transport_ = std::make_shared<std::unique_ptr<MpiTransport>>();
+  actors_ = ActorPost::make(
+      {.rank = mpi_->rank(),
+       .size = mpi_->size(),
+       .scheduler = &scheduler,
+       .send = [transport = actor_transport_](
+                   int rank,
+                   std::vector<std::byte> bytes) { (*transport)->send(rank, std::move(bytes)); },
+       .report = [device = device_](
+                     const Error& error) { (void)device->port().report(as_reported(error)); }});
+  *actor_transport_ =
+      std::make_unique<MpiTransport>(*mpi_, MpiTransport::Channel::actors,
+                                     [post = actors_.get()](const std::vector<std::byte>& bytes) {
+                                       if (const auto read = post->received(bytes); !read)
+                                         log::error("actor", "{}", read.error().to_string());
+                                     });
+}
+
+void WorldCore::leave_actors() {
+  const Whereabouts::Wait wait(whereabouts_, "the end of the program");
+  (*actor_transport_)->leave();
+  actors_->end(Error{Errc::stopped, 0, "the runtime has ended"});
+}
+
 WorldCore::~WorldCore() {
+  if (actors_) leave_actors();
   device_->flight().set_whereabouts(nullptr);
   const Whereabouts::Wait wait(whereabouts_, "the end of the program");
   if (tokens_) tokens_->end();  // the others' requests are served until they are here too
@@ -134,6 +170,7 @@ void WorldCore::activate(std::uint32_t epoch, std::int64_t stable,
     newest_ = {newest_.number + 1, out ? &nobody_ : forming_};
     excluded_ = excluded;
     tokens_->set_excluded(excluded);
+    actors_->set_excluded(excluded);
   }
   active_ = true;
   standby_ = false;  // the device says it again
@@ -202,6 +239,7 @@ void WorldCore::stop(const Error& error) {
     device_->port().set_epoch(Epoch(0));
     device_->port().close_gate(error);
     tokens_->end_epoch(token_message::kNoMoreEpochs, error);
+    actors_->end(error);
     if (check_) check_->close(epoch_);
     changed_.notify_all();
   }

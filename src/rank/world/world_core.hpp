@@ -10,14 +10,15 @@
 #include <thread>
 #include <vector>
 
+#include <troupe/actor/actor_system.hpp>
 #include <troupe/checkpoint.hpp>
 #include <troupe/lib/memory.hpp>
 #include <troupe/world.hpp>
 
-#include "common/actor/actor_system.hpp"
 #include "rank/device/device_core.hpp"
 #include "rank/net/mpi_session.hpp"
 #include "rank/net/mpi_transport.hpp"
+#include "rank/world/actor_post.hpp"
 #include "rank/world/collective_check.hpp"
 #include "rank/world/member.hpp"
 #include "rank/world/rehearsal.hpp"
@@ -73,6 +74,10 @@ class WorldCore {
   [[nodiscard]] MpiSession& mpi() const noexcept { return *mpi_; }
   [[nodiscard]] Whereabouts& whereabouts() noexcept { return whereabouts_; }
   [[nodiscard]] TokenRouter& tokens() const noexcept { return *tokens_; }
+  [[nodiscard]] ActorPost& actors() const noexcept { return *actors_; }
+  /// No message of an actor comes or goes any more. Waits for all ranks: until then this rank's
+  /// actors serve the others.
+  void leave_actors();
   /// Where the program's collectives go.
   [[nodiscard]] detail::Submitter& collectives() noexcept {
     return check_ ? static_cast<detail::Submitter&>(*check_) : device_->port();
@@ -128,6 +133,7 @@ class WorldCore {
     [[nodiscard]] bool spectator() const noexcept { return group->rank() < 0; }
   };
 
+  void open_actors(Scheduler& scheduler);
   WorldCore(MpiSession& mpi, std::shared_ptr<DeviceCore> device)
       : mpi_(&mpi),
         device_(std::move(device)),
@@ -190,6 +196,9 @@ class WorldCore {
   std::shared_ptr<DeviceCore> device_;
   Whereabouts whereabouts_;
   std::shared_ptr<TokenRouter> tokens_;
+  std::shared_ptr<ActorPost> actors_;
+  std::shared_ptr<std::unique_ptr<MpiTransport>>
+      actor_transport_;  ///< shared with what is sent late
   std::unique_ptr<MpiTransport> transport_;
   std::unique_ptr<CollectiveCheck> check_;  ///< empty: not wanted
   ActorRef<WorldActor> actor_;

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <chrono>
+#include <type_traits>
 #include <utility>
 
+#include <troupe/actor/cell.hpp>
+#include <troupe/actor/reply.hpp>
 #include <troupe/error.hpp>
 #include <troupe/future.hpp>
-
-#include "common/actor/cell.hpp"
-#include "common/actor/reply.hpp"
 
 namespace troupe {
 
@@ -46,8 +46,16 @@ class ActorRef {
   template <Question M>
   requires Accepts<A, M> Future<typename M::Reply> ask(M message, std::chrono::nanoseconds within)
   const {
-    if (!cell_) return Future<typename M::Reply>(Error{Errc::stopped, 0, "no actor"});
-    return typed().ask(std::move(message), within);
+    auto asked = try_ask(std::move(message), within);
+    return asked.ok() ? *asked : Future<typename M::Reply>(asked.error());
+  }
+  /// As ask(), but a question that was not sent is an error at once, and not an answer.
+  template <Question M>
+  requires Accepts<A, M> Result<Future<typename M::Reply>> try_ask(M message,
+                                                                   std::chrono::nanoseconds within)
+  const {
+    if (!cell_) return Error{Errc::stopped, 0, "no actor"};
+    return typed().try_ask(std::move(message), within);
   }
 
   /// Ends the actor after the message it is handling, with its children first. What is in its
@@ -71,6 +79,8 @@ class ActorRef {
   }
 
  private:
+  template <class T, class B, class F>
+  friend void pipe_to(const Future<T>& future, const ActorRef<B>& actor, F to_message);
   friend class ActorSystem;
   template <class>
   friend class Context;
@@ -81,5 +91,20 @@ class ActorRef {
 
   detail::CellPtr<detail::Cell> cell_;
 };
+
+/// Sends `actor` the message `to_message(const Result<T>&)` once `future` has resolved, ahead of
+/// its mailbox and never lost to a full one; dropped if the actor has ended by then. `to_message`
+/// runs on the resolving thread and must not throw. Any thread; an actor that waits for a future
+/// itself uses Context::pipe(), which ends with the object.
+template <class T, class A, class F>
+void pipe_to(const Future<T>& future, const ActorRef<A>& actor, F to_message) {
+  using M = std::remove_cvref_t<std::invoke_result_t<F, const Result<T>&>>;
+  static_assert(Accepts<A, M>, "the message is not in the actor's message set");
+  if (!actor.cell_) return;
+  future.on_ready([cell = detail::CellPtr<detail::TypedCell<A>>(&actor.typed()),
+                   to_message = std::move(to_message)](const Result<T>& outcome) mutable {
+    cell->post(cell->make_post(to_message(outcome), detail::Posted::kAnyIncarnation));
+  });
+}
 
 }  // namespace troupe

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "common/core/clock.hpp"
+#include <troupe/clock.hpp>
 
 namespace troupe {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "common/core/clock.hpp"
+#include <troupe/clock.hpp>
 
 namespace troupe {
 

@@ -15,10 +15,10 @@
 #include <variant>
 #include <vector>
 
-#include "common/actor/actor_id.hpp"
-#include "common/actor/restart_budget.hpp"
-#include "common/actor/scheduler.hpp"
-#include "common/actor/supervision.hpp"
+#include <troupe/actor/actor_id.hpp>
+#include <troupe/actor/restart_budget.hpp>
+#include <troupe/actor/scheduler.hpp>
+#include <troupe/actor/supervision.hpp>
 
 namespace troupe {
 
@@ -65,11 +65,14 @@ class CellPtr {
 };
 
 /// A message that reaches an actor past its mailbox, because it must not be lost when that is full:
-/// from a timer or a future. Their number is bounded by what the actor itself has asked for.
+/// from a timer or a future. Their number is bounded by the timers and futures that there are.
 struct Posted {
+  static constexpr std::uint64_t kAnyIncarnation = UINT64_MAX;
   explicit Posted(std::uint64_t to) : incarnation(to) {}
   virtual ~Posted() = default;
-  std::uint64_t incarnation;       ///< the object that asked for it; a later one never sees it
+  /// The object that asked for it, a later one never sees it; or any, so that it waits for the
+  /// next.
+  std::uint64_t incarnation;
   std::optional<TimerId> timer{};  ///< set if it came from one
 };
 
@@ -219,6 +222,7 @@ class Cell : public Schedulable {
   std::map<ActorId, CellPtr<Cell>> children_;
   std::map<ActorId, CellPtr<Cell>> watching_;
   std::set<TimerId> timers_;
+  std::vector<std::unique_ptr<Posted>> for_next_object_;  ///< came while there was none
 
   mutable std::mutex mutex_;  // guards what follows; nothing is called while it is held
   std::deque<Signal> signals_;

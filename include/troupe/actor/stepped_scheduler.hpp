@@ -7,9 +7,9 @@
 #include <random>
 #include <vector>
 
-#include "common/actor/scheduler.hpp"
-#include "common/actor/timer_queue.hpp"
-#include "common/core/clock.hpp"
+#include <troupe/actor/scheduler.hpp>
+#include <troupe/actor/timer_queue.hpp>
+#include <troupe/clock.hpp>
 
 namespace troupe {
 

@@ -3,9 +3,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <troupe/actor/scheduler.hpp>
 #include <troupe/future.hpp>
-
-#include "common/actor/scheduler.hpp"
 
 namespace troupe {
 

@@ -10,10 +10,10 @@
 #include <utility>
 #include <variant>
 
-#include "common/actor/cell.hpp"
-#include "common/actor/mailbox.hpp"
-#include "common/actor/reply.hpp"
-#include "common/actor/system_core.hpp"
+#include <troupe/actor/cell.hpp>
+#include <troupe/actor/mailbox.hpp>
+#include <troupe/actor/reply.hpp>
+#include <troupe/actor/system_core.hpp>
 
 namespace troupe::detail {
 
@@ -54,19 +54,21 @@ class TypedCell final : public Cell {
 
   /// Any thread.
   template <class M>
-  Future<typename M::Reply> ask(M&& message, std::chrono::nanoseconds within) {
+  Result<Future<typename M::Reply>> try_ask(M&& message, std::chrono::nanoseconds within) {
     using R = typename M::Reply;
     StatePtr<State<R>> state(new State<R>(nullptr));
     Future<R> future(state);
     const auto deadline = scheduler().schedule(within, std::make_unique<AskDeadline<R>>(state));
     if (!deadline) {  // a scheduler that has stopped has closed all mailboxes before
-      state->resolve(mailbox_.closed() ? Error{Errc::stopped, 0, "actor ended"}
-                                       : Error{Errc::would_block, 0, "too many timers"});
-      return future;
+      return mailbox_.closed() ? Error{Errc::stopped, 0, "actor ended"}
+                               : Error{Errc::would_block, 0, "too many timers"};
     }
     Reply<R> reply(state, *deadline, scheduler());
     Carried<M> question(std::move(message), std::move(reply));
-    if (auto sent = push(std::move(question)); !sent.ok()) question.reply.resolve(sent.error());
+    if (auto sent = push(std::move(question)); !sent.ok()) {
+      question.reply.resolve(sent.error());  // and the deadline is gone
+      return sent.error();
+    }
     return future;
   }
 

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "common/actor/cell.hpp"
+#include <troupe/actor/cell.hpp>
 
 namespace troupe {
 

@@ -3,8 +3,8 @@
 #include <memory>
 #include <utility>
 
-#include "common/actor/actor.hpp"
-#include "common/actor/scheduler.hpp"
+#include <troupe/actor/actor.hpp>
+#include <troupe/actor/scheduler.hpp>
 
 namespace troupe {
 
@@ -78,6 +78,8 @@ class ActorSystem {
   /// Actors that have not ended. Any thread.
   [[nodiscard]] std::size_t living() const { return core_->living(); }
   [[nodiscard]] const Clock& clock() const noexcept { return core_->scheduler().clock(); }
+  /// For timers of what is no actor; valid while the system is.
+  [[nodiscard]] Scheduler& scheduler() const noexcept { return core_->scheduler(); }
 
  private:
   std::shared_ptr<detail::SystemCore> core_;

@@ -5,11 +5,11 @@
 #include <type_traits>
 #include <utility>
 
+#include <troupe/actor/actor_id.hpp>
+#include <troupe/actor/actor_ref.hpp>
+#include <troupe/actor/message_set.hpp>
+#include <troupe/actor/typed_cell.hpp>
 #include <troupe/future.hpp>
-
-#include "common/actor/actor_id.hpp"
-#include "common/actor/actor_ref.hpp"
-#include "common/actor/typed_cell.hpp"
 
 namespace troupe {
 
@@ -125,6 +125,7 @@ template <class Self, class... Ms>
 class Actor : public ActorBase {
  public:
   using Envelope = std::variant<detail::Carried<Ms>...>;
+  using MessageSet = detail::MessageSet<Ms...>;
   template <class M>
   static constexpr bool accepts = (std::is_same_v<M, Ms> || ...);
 

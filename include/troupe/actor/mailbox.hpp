@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "common/core/spin.hpp"
+#include <troupe/spin.hpp>
 
 namespace troupe {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "common/actor/scheduler.hpp"
+#include <troupe/actor/scheduler.hpp>
 
 namespace troupe {
 

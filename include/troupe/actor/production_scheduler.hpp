@@ -10,14 +10,14 @@
 #include <thread>
 #include <vector>
 
+#include <troupe/actor/scheduler.hpp>
+#include <troupe/actor/timer_queue.hpp>
+#include <troupe/clock.hpp>
 #include <troupe/error.hpp>
 
-#include "common/actor/cpu_binding.hpp"
-#include "common/actor/scheduler.hpp"
-#include "common/actor/timer_queue.hpp"
-#include "common/core/clock.hpp"
-
 namespace troupe {
+
+class CpuBinding;
 
 struct ProductionOptions {
   int workers = 2;
@@ -38,8 +38,8 @@ class ProductionScheduler final : public Scheduler {
   static Result<std::shared_ptr<ProductionScheduler>> start(ProductionOptions options = {});
   ~ProductionScheduler() override;
 
-  /// Binds the workers and the timer thread, all to all cores of `binding`. Any thread, before
-  /// stop(). Errc::io if the operating system refuses.
+  /// For Runtime. Binds the workers and the timer thread, all to all cores of `binding`. Any
+  /// thread, before stop(). Errc::io if the operating system refuses.
   Result<void> bind(const CpuBinding& binding);
 
   [[nodiscard]] const Clock& clock() const noexcept override { return clock_; }

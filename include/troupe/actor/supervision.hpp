@@ -5,9 +5,8 @@
 #include <functional>
 #include <string_view>
 
+#include <troupe/actor/actor_id.hpp>
 #include <troupe/error.hpp>
-
-#include "common/actor/actor_id.hpp"
 
 namespace troupe {
 
