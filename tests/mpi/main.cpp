@@ -6,6 +6,9 @@ int main(int argc, char** argv) {
   using namespace troupe;
   const std::vector<std::pair<std::string, std::function<void(test::Context&)>>> cases = {
       {"collectives", test::collectives},
+      {"actors", test::actors},
+      {"actor_faults", test::actor_faults},
+      {"actor_members", test::actor_members},
       {"collective_check", test::collective_check},
       {"collective_differences", test::collective_differences},
       {"reformation", test::reformation},

@@ -116,6 +116,9 @@ class SharedFolder {
   std::filesystem::path path_;
 };
 
+void actors(Context& c);
+void actor_faults(Context& c);
+void actor_members(Context& c);
 void collectives(Context& c);
 void collective_check(Context& c);
 void collective_differences(Context& c);
