@@ -5,7 +5,7 @@
 include(CMakePackageConfigHelpers)
 
 set(installed_programs troupe-cg troupe-drill troupe-flight troupe-info troupe-torture)
-set(installed_hosts troupe-device-host)
+set(installed_hosts troupe-device-host troupe-compile)
 foreach(engine cpu cuda)
   if(TARGET troupe_module_${engine})
     list(APPEND installed_hosts troupe_module_${engine})
@@ -32,6 +32,6 @@ configure_package_config_file(cmake/troupe-config.cmake.in ${PROJECT_BINARY_DIR}
   INSTALL_DESTINATION lib/cmake/troupe)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/generated/troupe-config-version.cmake
   COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/generated/troupe-config.cmake
+install(FILES ${PROJECT_BINARY_DIR}/generated/troupe-config.cmake cmake/troupe_kernels.cmake
               ${PROJECT_BINARY_DIR}/generated/troupe-config-version.cmake
         DESTINATION lib/cmake/troupe)

@@ -29,12 +29,14 @@ struct Sample {
   const OperationInfo* info;
   std::vector<std::byte> op;  ///< its bytes; what new gives is aligned
   std::vector<TailOperand> tail;
+  std::vector<std::byte> data;
 };
-/// An operation whose record has a tail.
+/// An operation whose record has a tail, or certain inline bytes.
 template <Operation Op>
 struct Tailed {
   Op op;
   std::vector<TailOperand> tail;
+  std::vector<std::byte> data = {};
 };
 
 /// Those of all libraries.
@@ -51,12 +53,12 @@ class Samples {
  private:
   template <Operation Op>
   static void add(const Op& op) {
-    add(Tailed<Op>{op, {}});
+    add(Tailed<Op>{op, {}, {}});
   }
   template <Operation Op>
   static void add(const Tailed<Op>& sample) {
     const auto bytes = std::as_bytes(std::span(&sample.op, 1));
-    samples().push_back({&info_of<Op>, {bytes.begin(), bytes.end()}, sample.tail});
+    samples().push_back({&info_of<Op>, {bytes.begin(), bytes.end()}, sample.tail, sample.data});
   }
 };
 

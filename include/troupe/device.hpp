@@ -25,6 +25,8 @@ template <class Refs>
 class BasicSparse;
 template <class Refs>
 class BasicVector;
+class Kernels;
+class Functions;
 
 namespace rank {
 class DeviceCore;
@@ -39,6 +41,7 @@ struct DeviceInfo {
   std::uint64_t memory_bytes = 0;
   int numa_node = -1;                    ///< -1: unknown
   std::vector<LoadedLibrary> libraries;  ///< that the engine itself stands on
+  int compute_capability = 0;            ///< 90 of 9.0; 0: the cpu engine
 };
 
 /// What has taken so much of a device's memory: "slabs" (where buffers lie), "context",
@@ -150,6 +153,42 @@ class Device {
     return Library(submitter());
   }
 
+  // Kernels of the program's own: <troupe/lib/kernel.hpp> says more.
+  /// `device.compile(source, {.names = {"scale<float>"}})`
+  template <class Library = Kernels>
+  auto compile(std::string source, typename Library::Compile options) {
+    return Library(*this).compile(std::move(source), std::move(options));
+  }
+  /// Takes an image that nvcc has made.
+  template <class Library = Kernels>
+  auto load(std::span<const std::byte> image, std::vector<std::string> names) {
+    return Library(*this).load(image, std::move(names));
+  }
+  /// `device.launch(kernel, {.grid = 8, .block = 256}, read(x), update(y), n, 2.0f)`
+  template <class Library = Kernels, class... Arguments>
+  Future<void> launch(const typename Library::One& kernel, const typename Library::Launching& how,
+                      const Arguments&... arguments) {
+    return Library(*this).launch(kernel, how, arguments...);
+  }
+
+  /// A shared library of the program's whose functions run in the device host:
+  /// <troupe/lib/function.hpp> says more.
+  template <class Library = Functions>
+  auto load_functions(std::string path) {
+    return typename Library::Libraries(std::move(path));
+  }
+  /// `device.call(functions.function("smooth"), read(x), write(y), n)`
+  template <class Library = Functions, class... Arguments>
+  Future<void> call(const typename Library::One& function, const Arguments&... arguments) {
+    return Library(*this).call(function, arguments...);
+  }
+  /// How many blocks of so many threads the device runs at once.
+  template <class Library = Kernels>
+  Future<std::uint64_t> occupancy(const typename Library::One& kernel, std::uint32_t threads,
+                                  std::uint32_t shared_bytes = 0) {
+    return Library(*this).occupancy(kernel, threads, shared_bytes);
+  }
+
   /// Calls that only make ready what the same calls will need:
   /// `fft::on(device.prepare()).forward(x, y, shape)` opens the library, makes the plan and loads
   /// the kernels, on zeros in scratch memory; x and y are neither read nor written. What has been
@@ -215,6 +254,7 @@ class Device {
     Operand where;
   };
   friend class rank::DeviceCore;
+  friend class Kernels;
 
   [[nodiscard]] detail::Submitter& preparer();
   Future<void> too_short(const char* what, std::size_t has, std::int64_t needed);

@@ -13,6 +13,7 @@ packages_for_bundling=(patchelf)
 # What troupe builds without, and what is missing then.
 declare -A optional_packages=(
   [libgloo-dev]="no CPU engine; only a machine with the CUDA toolkit can build troupe without it"
+  [libboost-context-dev]="no kernels of programs on the CPU engine"
   [libdnnl-dev]="no convolutions on the CPU engine"
   [libfftw3-dev]="no Fourier transforms on the CPU engine; it is GPL, so it is loaded where it is installed"
   [spin]="the model of the protocol is not checked"

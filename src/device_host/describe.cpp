@@ -14,7 +14,8 @@ nlohmann::json describe(const DeviceDescription& device) {
           {"bus_id", device.bus_id},
           {"memory_bytes", device.memory_bytes},
           {"numa_node", device.numa_node},
-          {"libraries", libraries}};
+          {"libraries", libraries},
+          {"compute_capability", device.compute_capability}};
 }
 
 }  // namespace troupe::host

@@ -25,7 +25,7 @@ bool is_library(Lane lane) {
 Result<std::shared_ptr<Preparation>> Preparation::of_record(std::span<const std::byte> record) {
   wire::Command command;
   if (auto decoded = command.decode(record); !decoded) return decoded.error();
-  if (!is_library(command.lane()))
+  if (!is_library(command.lane()) || command.info().traits.runs_program_code)
     return Error{Errc::unsupported, 0,
                  std::string(command.name()) + ": there is nothing to prepare for it"};
   auto one = std::make_shared<Preparation>();
@@ -43,7 +43,7 @@ std::shared_ptr<Preparation> Preparation::of_plan(Lane lane, std::vector<std::by
 }
 
 void DeviceHost::note_kind(const wire::Command& command, std::span<const std::byte> record) {
-  if (!is_library(command.lane())) return;
+  if (!is_library(command.lane()) || command.info().traits.runs_program_code) return;
   const auto key = wire::kind_key(command);
   if (!kinds_.recurs(key)) return;
   const auto now = SteadyClock::time();

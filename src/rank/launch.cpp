@@ -48,6 +48,13 @@ fs::path module_for(const Config& config, const std::string& backend) {
   return fs::exists(beside, ignored) ? beside : installed() / name;
 }
 
+/// The same of what compiles kernels.
+fs::path compile_program(const Config& config) {
+  auto beside = device_host_program(config).parent_path() / "troupe-compile";
+  std::error_code ignored;
+  return fs::exists(beside, ignored) ? beside : installed() / "troupe-compile";
+}
+
 std::chrono::nanoseconds spin_time(const Config& config, int cores) {
   if (config.text("spin") != "auto") return config.duration("spin");
   // A rank has two threads that spin: its own and its device host's reactor.
@@ -121,6 +128,9 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   options.slab_bytes = config.bytes("slab-size");
   options.pinned_bytes = config.bytes("pinned-pool");
   options.memory_limit = config.bytes("memory-limit");
+  options.kernels.tool = compile_program(config).string();
+  options.kernels.host_compiler = config.text("host-compiler");
+  options.kernels.cache = kernel_cache_folder(config.text("kernel-cache"));
   options.flight.records = static_cast<std::uint64_t>(config.integer("flight-records"));
   options.flight.directory = config.text("flight-dir");
   auto& settings = options.settings;

@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 std::vector<std::vector<std::byte>> fuzz_seeds() {
   std::vector<std::vector<std::byte>> records;
-  for (const auto& [info, op, tail] : troupe::wire::test::samples())
+  for (const auto& [info, op, tail, data] : troupe::wire::test::samples())
     records.push_back(troupe::wire::test::record_of(*info, op));
   return records;
 }

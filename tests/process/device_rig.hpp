@@ -49,6 +49,8 @@ class DeviceRig {
     // Tests that lose device hosts on purpose need no dumps of it.
     if (std::find(options.begin(), options.end(), "--flight-dir") == options.end())
       arguments.insert(arguments.end(), {"--flight-dir", "none"});
+    if (std::find(options.begin(), options.end(), "--kernel-cache") == options.end())
+      arguments.insert(arguments.end(), {"--kernel-cache", "none"});
     const auto config = Config::parse(static_cast<int>(arguments.size()), arguments.data()).take();
     system_ = std::make_unique<ActorSystem>(ProductionScheduler::start({.workers = 2}).take());
     core_ = rank::DeviceCore::open(

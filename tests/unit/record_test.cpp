@@ -19,7 +19,7 @@ using namespace test;
 /// Calls test(info, op) with a sound operation of each kind; failures name it.
 template <class Test>
 void each_operation(Test test) {
-  for (const auto& [info, op, tail] : samples()) {
+  for (const auto& [info, op, tail, data] : samples()) {
     SCOPED_TRACE(std::string(info->name));
     test(*info, op);
   }
@@ -272,7 +272,7 @@ TEST(Overlap, WhatIsReceivedLiesApartFromAllElseOfAnExchange) {
 
 TEST(Record, IsRefusedAtAnyOtherLength) {
   Command command;
-  for (const auto& [info, op, tail] : samples()) {
+  for (const auto& [info, op, tail, data] : samples()) {
     const auto name = info->name;
     const auto record = record_of(*info, op);
     for (std::size_t length = 0; length < record.size(); ++length) {
@@ -286,7 +286,7 @@ TEST(Record, IsRefusedAtAnyOtherLength) {
 }
 
 TEST(Record, IsRefusedWithAWrongHeader) {
-  for (const auto& [info, op, tail] : samples()) {
+  for (const auto& [info, op, tail, data] : samples()) {
     const auto name = info->name;
     const auto record = record_of(*info, op);
     const auto refused = [&record](void (*change)(CommandHeader&)) {
@@ -409,7 +409,7 @@ TEST(Record, NamesOfUnknownOpcodes) {
 void mutate(std::mt19937& random, Command& command, std::uint64_t& refused) {
   static const auto sound_records = [] {
     std::vector<std::vector<std::byte>> all;
-    for (const auto& [info, op, tail] : samples()) all.push_back(record_of(*info, op));
+    for (const auto& [info, op, tail, data] : samples()) all.push_back(record_of(*info, op));
     return all;
   }();
   for (auto record : sound_records) {

@@ -144,6 +144,8 @@ struct Traits {
   bool blocking = false;
   /// It may be part of a CUDA graph: to queue it does nothing but launch.
   bool capturable = false;
+  /// It runs code of the program's own: never on zeros, to make ready what it needs.
+  bool runs_program_code = false;
 };
 /// Those of an operation that computes its outputs from its inputs.
 inline constexpr Traits kComputes{.repeatable = true, .remote = true};

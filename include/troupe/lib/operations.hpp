@@ -5,6 +5,8 @@
 #include <troupe/lib/collective.hpp>
 #include <troupe/lib/dnn.hpp>
 #include <troupe/lib/fft.hpp>
+#include <troupe/lib/function.hpp>
+#include <troupe/lib/kernel.hpp>
 #include <troupe/lib/memory.hpp>
 #include <troupe/lib/primitives.hpp>
 #include <troupe/lib/rng.hpp>

@@ -17,6 +17,10 @@ std::vector<OptionSpec> runtime_options() {
       {"device-host", text, "", "PATH",
        "the device host's executable, or a wrapper that runs it (gdb, perf, compute-sanitizer), which has 20 s to "
        "end when the program ends; empty: the one installed beside the library"},
+      {"kernel-cache", text, "auto", "DIR|auto|none",
+       "folder of compiled kernels, for any number of jobs; auto: troupe/kernels in the user's folder of caches"},
+      {"host-compiler", text, "c++", "PATH",
+       "C++ compiler that compiles a program's kernels for the cpu engine"},
       {"slab-size", bytes, "64MiB", "SIZE",
        "the first pieces of physical device memory; the more is held, the larger are the next, up to "
        "2GiB", {}, "2MiB"},

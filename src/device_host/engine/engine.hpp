@@ -52,6 +52,7 @@ struct DeviceDescription {
   /// What the engine itself stands on and what is loaded with it, in a fixed order. That of other
   /// libraries is told when these are opened.
   std::vector<LoadedLibrary> libraries;
+  int compute_capability = 0;  ///< 90 of 9.0; 0: the cpu engine
 };
 
 /// A place in a queue that other queues and the reactor can wait for.

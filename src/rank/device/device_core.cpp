@@ -24,7 +24,8 @@ DeviceInfo parse_info(const std::string& text) {
                   json.at("bus_id"),
                   json.at("memory_bytes"),
                   json.at("numa_node"),
-                  {}};
+                  {},
+                  json.at("compute_capability")};
   for (const auto& library : json.at("libraries"))
     info.libraries.push_back({library.at("name"), library.at("version"), library.at("file")});
   return info;
@@ -104,7 +105,8 @@ DeviceCore::DeviceCore(Options options, std::unique_ptr<FlightRecorder> flight, 
                .region_bit = kPinnedRegion,
                .make = [this](std::uint32_t region,
                               std::uint64_t bytes) { return make_pinned(region, bytes); },
-               .drop = [this](std::uint32_t region) { drop_pinned(region); }}) {
+               .drop = [this](std::uint32_t region) { drop_pinned(region); }}),
+      builder_(options_.kernels) {
   port_.set_cells([this](std::size_t bytes) -> Result<detail::ResultCell> {
     auto pin = allocate_pinned(bytes, 1);
     if (!pin) return pin.error();
@@ -143,6 +145,7 @@ void DeviceCore::shut_down() {
   (void)actor_.ask(device_message::ShutDown{}, patience).wait();
   actor_.stop();
   actor_.wait_ended();  // it and its watcher use the port
+  builder_.stop();
 }
 
 // Segments

@@ -10,9 +10,14 @@
 
 #include "rank/device/command_port.hpp"
 #include "rank/device/device_actor.hpp"
+#include "rank/device/kernel_builder.hpp"
 #include "rank/device/loans.hpp"
 #include "rank/device/memory_pool.hpp"
 #include "rank/device/preparer.hpp"
+
+namespace troupe {
+class KernelModule;
+}
 
 namespace troupe::rank {
 
@@ -27,6 +32,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
     std::uint64_t slab_bytes = 64u << 20;
     std::uint64_t pinned_bytes = 64u << 20;
     std::uint64_t memory_limit = 0;
+    KernelBuilder::Options kernels;
     DeviceListener listener;  ///< empty: the device looks after itself
   };
 
@@ -36,6 +42,9 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
 
   [[nodiscard]] CommandPort& port() noexcept { return port_; }
   [[nodiscard]] detail::Submitter& preparer() noexcept { return preparer_; }
+  [[nodiscard]] KernelBuilder& builder() noexcept { return builder_; }
+  /// Calls the function, which may block, beside the program.
+  Future<KernelModule> make_kernels(std::function<Result<KernelModule>(const Device&)> make);
   /// Whether other ranks may name any of this device's buffers: a token was made of one.
   [[nodiscard]] bool has_tokens() const noexcept { return has_tokens_.load(); }
   [[nodiscard]] FlightRecorder& flight() noexcept { return *flight_; }
@@ -105,6 +114,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   };
   std::uint32_t next_apart_ = 0;
   std::vector<Resting> resting_;  ///< pinned ranges that were given back
+  KernelBuilder builder_;
 };
 
 }  // namespace troupe::rank

@@ -65,13 +65,16 @@ Result<DeviceDescription> describe_device(const Driver& api, int ordinal) {
   TROUPE_CUDA_TRY(api.cuDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), device));
   std::size_t memory = 0;
   TROUPE_CUDA_TRY(api.cuDeviceTotalMem(&memory, device));
+  const auto facts = facts_of_device(api, ordinal);
+  if (!facts) return facts.error();
   return DeviceDescription{"cuda",
                            name.data(),
                            uuid_text(uuid),
                            bus_id.data(),
                            memory,
                            numa_node_of(bus_id.data()),
-                           own_libraries(api)};
+                           own_libraries(api),
+                           facts->compute_major * 10 + facts->compute_minor};
 }
 
 Result<DeviceFacts> facts_of_device(const Driver& api, int ordinal) {

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <troupe/lib/kernel.hpp>
+
+/// Functions of the program's own that run in the device host, from a shared library that
+/// <troupe/function.hpp> describes: the way for CUDA code that exists. An actor of their own calls
+/// them, with a stream.
+namespace troupe::function {
+
+/// Calls a function. Inline: as in kernel::Launch, with the library's path in the place of
+/// variables. `status` is what the function returns; what is not 0 fails the command.
+struct Call {
+  static constexpr std::string_view kName = "function.call";
+  static constexpr DTypes kDTypes = DTypes::all();
+  static constexpr Traits kTraits = {.blocking = true, .runs_program_code = true};
+  static constexpr std::string_view kTail = "argument";
+  static constexpr std::uint32_t kData = kernel::Launch::kData;
+
+  OpDType dtype;
+  std::uint32_t name_bytes = 0, arguments = 0, path_bytes = 0, reserved = 0;
+  Operand status;  ///< std::int32_t
+
+  static constexpr auto kOperands = std::tuple{write("status", &Call::status)};
+  static constexpr auto kCell = &Call::status;
+  [[nodiscard]] kernel::InlineExtent extent() const noexcept {
+    return {name_bytes, arguments, path_bytes};
+  }
+  Result<void> check() const;
+  Result<void> check_parts(const Parts& parts) const;
+  [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
+  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
+    return sizeof(std::int32_t);
+  }
+};
+
+/// The same of a function that computes the same from the same arguments, and does nothing else.
+struct RepeatableCall : Call {
+  static constexpr std::string_view kName = "function.call_repeatable";
+  static constexpr Traits kTraits = {
+      .repeatable = true, .blocking = true, .runs_program_code = true};
+
+  [[nodiscard]] std::uint64_t tail_written(const TailOperand& operand) const noexcept {
+    return operand.range.bytes;
+  }
+};
+
+inline const Library kLibrary{&info_of<Call>, &info_of<RepeatableCall>};
+
+}  // namespace troupe::function
+
+namespace troupe {
+
+struct FunctionOptions {
+  /// See LaunchOptions::repeatable.
+  bool repeatable = false;
+};
+
+/// A function of a library: a value.
+class Function {
+ public:
+  Function() = default;
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+
+ private:
+  friend class FunctionLibrary;
+  friend class Functions;
+  Function(std::string path, std::string name, const FunctionOptions& options)
+      : path_(std::move(path)), name_(std::move(name)), options_(options) {}
+  std::string path_, name_;
+  FunctionOptions options_;
+};
+
+/// A shared library with functions of the program's.
+class FunctionLibrary {
+ public:
+  FunctionLibrary() = default;
+  /// A path as every device host of this rank finds it. The library is loaded by the first call.
+  explicit FunctionLibrary(std::string path) : path_(std::move(path)) {}
+  /// Whether there is one of that name is found out by the first call.
+  [[nodiscard]] Function function(std::string name, const FunctionOptions& options = {}) const {
+    return {path_, std::move(name), options};
+  }
+
+ private:
+  std::string path_;
+};
+
+/// Calling functions on one device; from `function::on(device)`, or by Device::call().
+class Functions {
+ public:
+  // What Device's functions take.
+  using Libraries = FunctionLibrary;
+  using One = Function;
+
+  explicit Functions(Device& device) : submitter_(&device.submitter()) {}
+
+  /// Arguments as those of a launch; the function has the stream before them. Errors: unsupported
+  /// (there is no such library or function on this engine), invalid (it takes other arguments),
+  /// library (it has failed; native: what it returned): then what it was to write is stale.
+  template <class... Arguments>
+  Future<void> call(const Function& function, const Arguments&... arguments) {
+    detail::LaunchArguments all;
+    (all.add(arguments), ...);
+    return submit(function, all);
+  }
+
+ private:
+  Future<void> submit(const Function& function, const detail::LaunchArguments& arguments);
+  detail::Submitter* submitter_;
+};
+
+namespace function {
+inline Functions on(Device& device) {
+  return Functions(device);
+}
+}  // namespace function
+
+}  // namespace troupe

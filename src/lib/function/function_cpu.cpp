@@ -1,0 +1,47 @@
+#include <memory>
+
+#include <troupe/lib/function.hpp>
+#include <troupe/lib/launch_arguments.hpp>
+
+#include "device_host/engine/cpu/library.hpp"
+#include "lib/function/loaded.hpp"
+
+namespace troupe::host::cpu {
+namespace {
+
+class FunctionHalf final
+    : public LibraryHalfOf<FunctionHalf, function::Call, function::RepeatableCall> {
+ public:
+  explicit FunctionHalf(Services& services) : services_(services) {}
+
+  Result<void> run(const function::Call& op, const Call& call) {
+    const auto given =
+        kernel::Inline::parse(op.kName, op.extent(), Parts(call.tail(), call.data()));
+    if (!given) return given.error();
+    const auto function = loaded_.find(given->symbol(0), given->name());
+    if (!function) return function.error();
+    if (auto fits = function::check_arguments(*function, *given); !fits) return fits.error();
+    // The record is gone when the function runs.
+    const std::vector<std::uint32_t> sizes(given->sizes().begin(), given->sizes().end());
+    auto arguments = std::make_shared<kernel::Arguments>(*given, call);
+    return services_.submit(
+        call, [function = *function, sizes, arguments, name = std::string(given->name()),
+               status = call.at<std::int32_t>(op.status)] {
+          const FunctionCall made{nullptr, arguments->get(), sizes.data(),
+                                  static_cast<unsigned>(sizes.size())};
+          *status = function(&made);
+        });
+  }
+
+ private:
+  Services& services_;
+  function::Loaded loaded_;
+};
+
+}  // namespace
+}  // namespace troupe::host::cpu
+
+extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
+    troupe::host::cpu::Services& services) {
+  return new troupe::host::cpu::FunctionHalf(services);
+}

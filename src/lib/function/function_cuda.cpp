@@ -1,0 +1,47 @@
+#include <troupe/lib/function.hpp>
+#include <troupe/lib/launch_arguments.hpp>
+
+#include "device_host/engine/cuda/library.hpp"
+#include "lib/function/loaded.hpp"
+
+namespace troupe::host::cuda {
+namespace {
+
+class FunctionHalf final
+    : public LibraryHalfOf<FunctionHalf, function::Call, function::RepeatableCall> {
+ public:
+  explicit FunctionHalf(Services& services) : services_(services) {}
+
+  Result<void> run(const function::Call& op, const Call& call) {
+    const auto given =
+        kernel::Inline::parse(op.kName, op.extent(), Parts(call.tail(), call.data()));
+    if (!given) return given.error();
+    const auto function = loaded_.find(given->symbol(0), given->name());
+    if (!function) return function.error();
+    if (auto fits = function::check_arguments(*function, *given); !fits) return fits.error();
+    kernel::Arguments arguments(*given, call);
+    const FunctionCall made{services_.stream(call.queue()), arguments.get(), given->sizes().data(),
+                            static_cast<unsigned>(given->sizes().size())};
+    const auto returned = (*function)(&made);
+    // Else a later call trips over what the function has left.
+    if (const auto left = cudaGetLastError(); left != cudaSuccess) {
+      const auto error = error_of(left, "function.call");
+      if (error.code == Errc::device_lost || error.code == Errc::device_failed) return error;
+    }
+    // Nothing else uses the cell, so it need not wait for the stream.
+    std::memcpy(call.at(op.status), &returned, sizeof returned);
+    return {};
+  }
+
+ private:
+  Services& services_;
+  function::Loaded loaded_;
+};
+
+}  // namespace
+}  // namespace troupe::host::cuda
+
+extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
+    troupe::host::cuda::Services& services) {
+  return new troupe::host::cuda::FunctionHalf(services);
+}

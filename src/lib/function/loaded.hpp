@@ -1,0 +1,52 @@
+#pragma once
+
+#include <dlfcn.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <troupe/error.hpp>
+#include <troupe/function.hpp>
+#include <troupe/lib/kernel.hpp>
+
+namespace troupe::function {
+
+/// The functions of the program's that have been called in this process.
+class Loaded {
+ public:
+  struct Function {
+    int (*address)(const FunctionCall*) = nullptr;
+    int operator()(const FunctionCall* call) const { return address(call); }
+  };
+
+  /// Loads the library if need be; it stays. Errors: unsupported.
+  Result<Function> find(std::string_view path, std::string_view name) {
+    const std::pair key{std::string(path), std::string(name)};
+    const auto known = functions_.find(key);
+    if (known != functions_.end()) return known->second;
+    void* const library = ::dlopen(key.first.c_str(), RTLD_NOW | RTLD_LOCAL);
+    const auto symbol = "troupe_function_" + key.second;
+    void* const address = library != nullptr ? ::dlsym(library, symbol.c_str()) : nullptr;
+    if (address == nullptr)
+      return Error{Errc::unsupported, 0, std::string("function.call: ") + ::dlerror()};
+    const Function function{reinterpret_cast<int (*)(const FunctionCall*)>(address)};
+    functions_.emplace(key, function);
+    return function;
+  }
+
+ private:
+  std::map<std::pair<std::string, std::string>, Function> functions_;
+};
+
+/// Whether the function takes arguments of these sizes. Errors: invalid.
+inline Result<void> check_arguments(Loaded::Function function, const kernel::Inline& given) {
+  const FunctionCall question{nullptr, nullptr, given.sizes().data(),
+                              static_cast<unsigned>(given.sizes().size())};
+  if (function(&question) != kOtherArguments) return {};
+  return Error{Errc::invalid, 0,
+               "function.call: " + std::string(given.name()) + " takes other arguments than these"};
+}
+
+}  // namespace troupe::function

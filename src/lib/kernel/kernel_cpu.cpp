@@ -1,0 +1,226 @@
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <list>
+#include <memory>
+
+#include <troupe/lib/kernel.hpp>
+#include <troupe/lib/launch_arguments.hpp>
+
+#include "common/core/content_id.hpp"
+#include "common/ipc/unique_fd.hpp"
+#include "common/ipc/whole_file.hpp"
+#include "device_host/engine/cpu/library.hpp"
+#include "lib/kernel/arguments.hpp"
+#include "lib/kernel/blocks_cpu.hpp"
+
+namespace troupe::host::cpu {
+namespace {
+
+constexpr std::size_t kMaxModules = 64;
+/// What a GPU of today has, so that programs meet the same limits.
+constexpr std::uint32_t kMaxThreads = 1024, kMaxShared = 227u << 10;
+
+#if defined(__x86_64__)
+constexpr std::uint16_t kMachine = EM_X86_64;
+#elif defined(__aarch64__)
+constexpr std::uint16_t kMachine = EM_AARCH64;
+#endif
+
+/// A shared object that stands in memory.
+class Image {
+ public:
+  static Result<std::shared_ptr<Image>> load(std::span<const std::byte> bytes) {
+    ElfW(Ehdr) head;
+    const bool elf = bytes.size() >= sizeof head;
+    if (elf) std::memcpy(&head, bytes.data(), sizeof head);
+    if (!elf || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_machine != kMachine)
+      return Error{Errc::unsupported, 0,
+                   "kernel: the image is not for the cpu engine, which takes kernels as source"};
+    auto image = std::make_shared<Image>();
+    image->fd_.reset(::memfd_create("troupe-kernels", MFD_CLOEXEC));
+    if (!image->fd_) return Error{Errc::io, errno, "kernel: memfd_create"};
+    if (auto written = ipc::write_whole(image->fd_.get(), bytes); !written) return written.error();
+    // The loader knows files by their names: the descriptor stays open as long as this one is used.
+    const auto path = "/proc/self/fd/" + std::to_string(image->fd_.get());
+    image->module_ = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (image->module_ == nullptr)
+      return Error{Errc::invalid, 0, std::string("kernel: ") + ::dlerror()};
+    image->table_ = static_cast<const troupe_kernel::Table*>(
+        ::dlsym(image->module_, troupe_kernel::kTableSymbol));
+    if (image->table_ == nullptr || image->table_->version != troupe_kernel::kVersion)
+      return Error{Errc::invalid, 0, "kernel: the image was not made by this version of troupe"};
+    return image;
+  }
+  Image() = default;
+  ~Image() {
+    if (module_ != nullptr) ::dlclose(module_);
+  }
+  Image(const Image&) = delete;
+  Image& operator=(const Image&) = delete;
+
+  [[nodiscard]] const troupe_kernel::Table& table() const noexcept { return *table_; }
+  [[nodiscard]] const troupe_kernel::Entry* find(std::string_view name) const {
+    const auto* const end = table_->entry + table_->entries;
+    const auto* const found = std::find_if(
+        table_->entry, end, [&](const troupe_kernel::Entry& one) { return one.name == name; });
+    return found == end ? nullptr : found;
+  }
+  /// A variable and its size; nullptr: there is none.
+  [[nodiscard]] std::pair<void*, std::uint64_t> variable(const std::string& name) const {
+    void* const address = ::dlsym(module_, name.c_str());
+    Dl_info info{};
+    void* symbol = nullptr;
+    if (address == nullptr || ::dladdr1(address, &info, &symbol, RTLD_DL_SYMENT) == 0 ||
+        symbol == nullptr)
+      return {};
+    return {address, static_cast<const ElfW(Sym)*>(symbol)->st_size};
+  }
+
+ private:
+  UniqueFd fd_;
+  void* module_ = nullptr;
+  const troupe_kernel::Table* table_ = nullptr;
+};
+
+Error no_kernel(std::string_view name) {
+  return {Errc::invalid, 0, "kernel: there is no kernel " + std::string(name) + " in the image"};
+}
+
+kernel::Facts facts_of(const troupe_kernel::Entry& entry) {
+  kernel::Facts facts{.max_threads = kMaxThreads, .max_dynamic_shared = kMaxShared};
+  facts.parameters = entry.parameters;
+  for (unsigned i = 0; i < std::min<std::size_t>(entry.parameters, kernel::kMaxArguments); ++i)
+    facts.size[i] = static_cast<std::uint16_t>(entry.sizes[i]);
+  return facts;
+}
+
+class KernelHalf final
+    : public LibraryHalfOf<KernelHalf, kernel::Describe, kernel::Launch, kernel::RepeatableLaunch> {
+ public:
+  explicit KernelHalf(Services& services)
+      : services_(services), blocks_(std::make_shared<BlockRunner>(services.threads())) {}
+
+  [[nodiscard]] bool blocks(const OperationInfo& info, const std::byte* op, const Call&) override {
+    return info.traits.blocking ||
+           known(id_of(reinterpret_cast<const kernel::Launch*>(op)->image_id)) == nullptr;
+  }
+
+  Result<void> run(const kernel::Describe& op, const Call& call) {
+    const std::string_view name(reinterpret_cast<const char*>(call.data().data()),
+                                call.data().size());
+    const auto image = loaded(op.image_id, op.image, call);
+    if (!image) return image.error();
+    const auto* const entry = (*image)->find(name);
+    if (entry == nullptr) return no_kernel(name);
+    if (entry->parameters > kernel::kMaxArguments)
+      return Error{Errc::unsupported, 0, "kernel: it has more than 128 parameters"};
+    auto facts = facts_of(*entry);
+    facts.blocks_at_once = op.threads != 0 ? 1 : 0;
+    facts.multiprocessors = static_cast<std::uint32_t>(services_.threads());
+    std::memcpy(call.at(op.facts), &facts, sizeof facts);
+    return {};
+  }
+
+  Result<void> run(const kernel::Launch& op, const Call& call) {
+    if (op.cooperative != 0 || op.cluster[0] * op.cluster[1] * op.cluster[2] > 1)
+      return Error{Errc::unsupported, 0,
+                   "kernel.launch: the cpu engine has no clusters and no cooperative launches"};
+    const auto given =
+        kernel::Inline::parse(op.kName, op.extent(), Parts(call.tail(), call.data()));
+    if (!given) return given.error();
+    const auto image = loaded(op.image_id, op.image, call);
+    if (!image) return image.error();
+    const auto* const entry = (*image)->find(given->name());
+    if (entry == nullptr) return no_kernel(given->name());
+    if (auto fits = kernel::check_arguments(*given, facts_of(*entry)); !fits) return fits;
+    auto variables = variables_of(**image, *given, call);
+    if (!variables) return variables.error();
+    auto arguments = std::make_shared<kernel::Arguments>(*given, call);
+    return services_.submit(call, [op, image = *image, entry, arguments, blocks = blocks_,
+                                   variables = std::move(*variables)] {
+      for (const auto& [to, from, bytes] : variables) std::memcpy(to, from, bytes);
+      blocks->run({&image->table(),
+                   entry,
+                   {op.grid[0], op.grid[1], op.grid[2]},
+                   {op.block[0], op.block[1], op.block[2]},
+                   op.shared_bytes,
+                   arguments->get()});
+    });
+  }
+
+  std::vector<std::vector<std::byte>> take_new_plans() override {
+    return std::exchange(plans_, {});
+  }
+  void adopt_plan(std::span<const std::byte> plan) override {
+    std::uint64_t id[2];
+    if (plan.size() <= sizeof id) return;
+    std::memcpy(id, plan.data(), sizeof id);
+    const auto image = plan.subspan(sizeof id);
+    if (content_id(image) == id_of(id)) (void)load(id_of(id), image);
+  }
+
+ private:
+  struct Variable {
+    void* to;
+    const std::byte* from;
+    std::uint64_t bytes;
+  };
+  static ContentId id_of(const std::uint64_t (&id)[2]) { return {id[0], id[1]}; }
+
+  std::shared_ptr<Image> known(const ContentId& id) {
+    const auto found = std::find_if(images_.begin(), images_.end(),
+                                    [&](const auto& one) { return one.first == id; });
+    if (found == images_.end()) return nullptr;
+    images_.splice(images_.begin(), images_, found);
+    return found->second;
+  }
+  Result<std::shared_ptr<Image>> load(const ContentId& id, std::span<const std::byte> bytes) {
+    auto image = Image::load(bytes);
+    if (!image) return image;
+    images_.emplace_front(id, *image);
+    if (images_.size() > kMaxModules) images_.pop_back();  // a launch under way keeps its own
+    return image;
+  }
+  Result<std::shared_ptr<Image>> loaded(const std::uint64_t (&id)[2], const Operand& where,
+                                        const Call& call) {
+    if (auto there = known(id_of(id))) return there;
+    const std::span<const std::byte> bytes(call.at(where), where.bytes);
+    auto image = load(id_of(id), bytes);
+    if (image.ok()) {
+      if (auto plan = kernel::plan_of(id, bytes); !plan.empty()) plans_.push_back(std::move(plan));
+    }
+    return image;
+  }
+  static Result<std::vector<Variable>> variables_of(const Image& image, const kernel::Inline& given,
+                                                    const Call& call) {
+    std::vector<Variable> all;
+    for (const auto& part : call.tail()) {
+      if ((part.tag & kernel::Launch::kSymbol) == 0) continue;
+      const std::string name(given.symbol(part.tag & ~kernel::Launch::kSymbol));
+      const auto [address, bytes] = image.variable(name);
+      if (address == nullptr || part.range.bytes > bytes)
+        return Error{Errc::invalid, 0,
+                     "kernel.launch: the image has no variable " + name + " of at least " +
+                         std::to_string(part.range.bytes) + " bytes"};
+      all.push_back({address, call.at(part.range), part.range.bytes});
+    }
+    return all;
+  }
+
+  Services& services_;
+  std::shared_ptr<BlockRunner> blocks_;
+  std::list<std::pair<ContentId, std::shared_ptr<Image>>> images_;  ///< the last used first
+  std::vector<std::vector<std::byte>> plans_;
+};
+
+}  // namespace
+}  // namespace troupe::host::cpu
+
+extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
+    troupe::host::cpu::Services& services) {
+  return new troupe::host::cpu::KernelHalf(services);
+}

@@ -1,0 +1,345 @@
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <troupe/lib/kernel.hpp>
+#include <troupe/lib/launch_arguments.hpp>
+
+#include "common/core/content_id.hpp"
+#include "device_host/engine/cuda/library.hpp"
+#include "lib/kernel/arguments.hpp"
+
+namespace troupe::host::cuda {
+namespace {
+
+constexpr std::size_t kMaxModules = 64;
+
+struct ModuleTraits {
+  using Type = cudaLibrary_t;
+  static constexpr Type invalid() { return nullptr; }
+  static void destroy(Type library) { (void)cudaLibraryUnload(library); }
+};
+
+/// A failure to load or to launch that is the program's, not the library's.
+Error refusal(cudaError_t status, std::string_view call) {
+  auto error = failure(status, call);
+  switch (status) {
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion:
+    case cudaErrorJitCompilerNotFound:
+    case cudaErrorJitCompilationDisabled: error.code = Errc::unsupported; break;
+    case cudaErrorInvalidKernelImage:
+    case cudaErrorInvalidPtx:
+    case cudaErrorInvalidSource:
+    case cudaErrorSymbolNotFound:
+    case cudaErrorInvalidDeviceFunction:
+    case cudaErrorSharedObjectSymbolNotFound:
+    case cudaErrorSharedObjectInitFailed:
+    case cudaErrorLaunchOutOfResources:
+    case cudaErrorCooperativeLaunchTooLarge: error.code = Errc::invalid; break;
+    default: break;
+  }
+  error.message = "kernel: " + error.message;
+  return error;
+}
+
+#define TROUPE_KERNEL_TRY(call)                                                              \
+  do {                                                                                       \
+    if (const auto status_ = (call); status_ != cudaSuccess) return refusal(status_, #call); \
+  } while (false)
+
+struct Loaded {
+  const void* function = nullptr;  ///< a cudaKernel_t, which the runtime takes for one
+  kernel::Facts facts;
+};
+
+/// A variable whose contents come from a buffer.
+struct Variable {
+  void* address = nullptr;
+  std::size_t bytes = 0;
+  Operand contents;
+  std::array<bool, 2> holds{};  ///< the contents, as the own queue and the detour see it
+};
+
+/// Finds by a std::string_view as well.
+struct NameHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view name) const noexcept {
+    return std::hash<std::string_view>()(name);
+  }
+};
+
+struct Module {
+  Handle<ModuleTraits> library;
+  std::unordered_map<std::string, Loaded, NameHash, std::equal_to<>> kernels;
+  std::unordered_map<std::string, Variable, NameHash, std::equal_to<>> variables;
+  std::array<std::optional<Queue>, 2> used;
+};
+
+/// The parameters of a kernel: the runtime tells of one after another, and refuses what comes
+/// behind the last.
+Result<void> find_parameters(const void* function, kernel::Facts& facts) {
+  for (;; ++facts.parameters) {
+    std::size_t offset = 0, size = 0;
+    const auto status = cudaFuncGetParamInfo(function, facts.parameters, &offset, &size);
+    if (status == cudaErrorInvalidValue) {
+      (void)cudaGetLastError();
+      return {};
+    }
+    if (status != cudaSuccess) return refusal(status, "cudaFuncGetParamInfo");
+    if (facts.parameters == kernel::kMaxArguments)
+      return Error{Errc::unsupported, 0, "kernel: it has more than 128 parameters"};
+    facts.size[facts.parameters] = static_cast<std::uint16_t>(size);
+  }
+}
+
+class KernelHalf final
+    : public LibraryHalfOf<KernelHalf, kernel::Describe, kernel::Launch, kernel::RepeatableLaunch> {
+ public:
+  explicit KernelHalf(Services& services) : services_(services) {}
+
+  [[nodiscard]] bool blocks(const OperationInfo& info, const std::byte* op,
+                            const Call& call) override {
+    return info.traits.blocking || loads(*reinterpret_cast<const kernel::Launch*>(op), call);
+  }
+  Result<void> run(const kernel::Describe& op, const Call& call);
+  Result<void> run(const kernel::Launch& op, const Call& call);
+
+  std::vector<std::vector<std::byte>> take_new_plans() override {
+    return std::exchange(plans_, {});
+  }
+  void adopt_plan(std::span<const std::byte> plan) override;
+  [[nodiscard]] bool remembers_contents() const override { return has_variables_.load(); }
+  void overwrites(const Operand& range) override;
+
+ private:
+  using Id = std::uint64_t[2];
+
+  Module* known(const Id& id);
+  /// Whether a launch needs what is not loaded yet.
+  bool loads(const kernel::Launch& op, const Call& call);
+  Result<Module*> load(const Id& id, std::span<const std::byte> image);
+  Result<Module*> loaded(const Id& id, const Operand& where, const Call& call);
+  Result<const Loaded*> kernel(Module& module, std::string_view name);
+  /// Lets the queue go on only after what the module has launched on the other one.
+  Result<void> wait_for_other_queue(const Module& module, Queue queue);
+  /// Queues what the variables of a launch need.
+  Result<void> fill(Module& module, const kernel::Inline& given, const Call& call);
+
+  Services& services_;
+  std::list<std::pair<ContentId, std::shared_ptr<Module>>> modules_;  ///< the last used first
+  RetiredPlans<std::shared_ptr<Module>> retired_;
+  std::vector<std::vector<std::byte>> plans_;
+  std::atomic<bool> has_variables_{false};
+};
+
+Module* KernelHalf::known(const Id& id) {
+  const ContentId wanted{id[0], id[1]};
+  for (auto it = modules_.begin(); it != modules_.end(); ++it) {
+    if (it->first != wanted) continue;
+    modules_.splice(modules_.begin(), modules_, it);
+    return it->second.get();
+  }
+  return nullptr;
+}
+
+bool KernelHalf::loads(const kernel::Launch& op, const Call& call) {
+  const auto given = kernel::Inline::parse(op.kName, op.extent(), Parts(call.tail(), call.data()));
+  if (!given) return false;  // run() says so
+  auto* const module = known(op.image_id);
+  if (module == nullptr || !module->kernels.contains(given->name())) return true;
+  if (op.symbol_bytes == 0) return false;
+  return std::any_of(call.tail().begin(), call.tail().end(), [&](const TailOperand& part) {
+    return (part.tag & kernel::Launch::kSymbol) != 0 &&
+           !module->variables.contains(given->symbol(part.tag & ~kernel::Launch::kSymbol));
+  });
+}
+
+Result<Module*> KernelHalf::load(const Id& id, std::span<const std::byte> image) {
+  TROUPE_CUDA_PROPAGATE(retired_.destroy_ended());
+  auto module = std::make_shared<Module>();
+  std::vector<std::byte> ended(image.begin(), image.end());
+  ended.push_back({});  // as PTX has to be
+  TROUPE_KERNEL_TRY(cudaLibraryLoadData(module->library.out(), ended.data(), nullptr, nullptr, 0,
+                                        nullptr, nullptr, 0));
+  modules_.emplace_front(ContentId{id[0], id[1]}, module);
+  if (modules_.size() > kMaxModules) {
+    for (const auto& queue : modules_.back().second->used) {
+      if (queue)
+        TROUPE_CUDA_PROPAGATE(retired_.add(modules_.back().second, services_.stream(*queue)));
+    }
+    modules_.pop_back();
+  }
+  return module.get();
+}
+
+Result<Module*> KernelHalf::loaded(const Id& id, const Operand& where, const Call& call) {
+  if (auto* const there = known(id)) return there;
+  const std::span<const std::byte> image(call.at(where), where.bytes);
+  const auto module = load(id, image);
+  if (module.ok()) {
+    if (auto plan = kernel::plan_of(id, image); !plan.empty()) plans_.push_back(std::move(plan));
+  }
+  return module;
+}
+
+Result<const Loaded*> KernelHalf::kernel(Module& module, std::string_view name) {
+  if (const auto there = module.kernels.find(name); there != module.kernels.end())
+    return &there->second;
+  const std::string text(name);
+  cudaKernel_t handle = nullptr;
+  if (const auto status = cudaLibraryGetKernel(&handle, module.library.get(), text.c_str());
+      status != cudaSuccess) {
+    auto error = refusal(status, "cudaLibraryGetKernel");
+    error.message += ": there is no kernel " + text + " in the image";
+    return error;
+  }
+  Loaded one;
+  one.function = handle;
+  cudaFuncAttributes attributes{};
+  TROUPE_KERNEL_TRY(cudaFuncGetAttributes(&attributes, one.function));  // loads it, too
+  int device = 0, shared = 0;
+  TROUPE_KERNEL_TRY(cudaGetDevice(&device));
+  TROUPE_KERNEL_TRY(
+      cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  const auto own = static_cast<int>(attributes.sharedSizeBytes);
+  one.facts.max_threads = static_cast<std::uint32_t>(attributes.maxThreadsPerBlock);
+  one.facts.registers = static_cast<std::uint32_t>(attributes.numRegs);
+  one.facts.shared_bytes = static_cast<std::uint32_t>(own);
+  one.facts.local_bytes = static_cast<std::uint32_t>(attributes.localSizeBytes);
+  one.facts.max_dynamic_shared = static_cast<std::uint32_t>(shared - std::min(own, shared));
+  // A launch of more than 48 KiB has to be allowed.
+  TROUPE_KERNEL_TRY(cudaFuncSetAttribute(one.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                         static_cast<int>(one.facts.max_dynamic_shared)));
+  TROUPE_CUDA_PROPAGATE(find_parameters(one.function, one.facts));
+  return &module.kernels.emplace(text, one).first->second;
+}
+
+Result<void> KernelHalf::run(const kernel::Describe& op, const Call& call) {
+  const auto module = loaded(op.image_id, op.image, call);
+  if (!module) return module.error();
+  const auto found =
+      kernel(**module, {reinterpret_cast<const char*>(call.data().data()), call.data().size()});
+  if (!found) return found.error();
+  auto facts = (*found)->facts;
+  facts.multiprocessors = static_cast<std::uint32_t>(services_.multiprocessors());
+  if (op.threads != 0) {
+    int blocks = 0;
+    TROUPE_KERNEL_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+        &blocks, (*found)->function, static_cast<int>(op.threads), op.shared_bytes));
+    facts.blocks_at_once = static_cast<std::uint32_t>(blocks);
+  }
+  // Nothing else uses the cell, so it need not wait for the stream.
+  std::memcpy(call.at(op.facts), &facts, sizeof facts);
+  return {};
+}
+
+Result<void> KernelHalf::run(const kernel::Launch& op, const Call& call) {
+  const auto given = kernel::Inline::parse(op.kName, op.extent(), Parts(call.tail(), call.data()));
+  if (!given) return given.error();
+  const auto module = loaded(op.image_id, op.image, call);
+  if (!module) return module.error();
+  const auto found = kernel(**module, given->name());
+  if (!found) return found.error();
+  TROUPE_CUDA_PROPAGATE(kernel::check_arguments(*given, (*found)->facts));
+  (*module)->used[call.queue().detour ? 1 : 0] = call.queue();
+  TROUPE_CUDA_PROPAGATE(fill(**module, *given, call));
+  kernel::Arguments arguments(*given, call);
+  std::array<cudaLaunchAttribute, 2> attributes{};
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(op.grid[0], op.grid[1], op.grid[2]);
+  config.blockDim = dim3(op.block[0], op.block[1], op.block[2]);
+  config.dynamicSmemBytes = op.shared_bytes;
+  config.stream = services_.stream(call.queue());
+  config.attrs = attributes.data();
+  if (op.cluster[0] != 0) {
+    auto& cluster = attributes[config.numAttrs++];
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim = {op.cluster[0], op.cluster[1], op.cluster[2]};
+  }
+  if (op.cooperative != 0) {
+    auto& cooperative = attributes[config.numAttrs++];
+    cooperative.id = cudaLaunchAttributeCooperative;
+    cooperative.val.cooperative = 1;
+  }
+  TROUPE_KERNEL_TRY(cudaLaunchKernelExC(&config, (*found)->function, arguments.get()));
+  return {};
+}
+
+Result<void> KernelHalf::wait_for_other_queue(const Module& module, Queue queue) {
+  const auto& other = module.used[queue.detour ? 0 : 1];
+  if (!other) return {};
+  Event end;
+  TROUPE_CUDA_TRY(cudaEventCreateWithFlags(end.out(), cudaEventDisableTiming));
+  TROUPE_CUDA_TRY(cudaEventRecord(end.get(), services_.stream(*other)));
+  TROUPE_CUDA_TRY(cudaStreamWaitEvent(services_.stream(queue), end.get(), 0));
+  return {};
+}
+
+Result<void> KernelHalf::fill(Module& module, const kernel::Inline& given, const Call& call) {
+  for (const auto& part : call.tail()) {
+    if ((part.tag & kernel::Launch::kSymbol) == 0) continue;
+    const std::string name(given.symbol(part.tag & ~kernel::Launch::kSymbol));
+    auto found = module.variables.find(name);
+    if (found == module.variables.end()) {
+      Variable fresh;
+      TROUPE_KERNEL_TRY(
+          cudaLibraryGetGlobal(&fresh.address, &fresh.bytes, module.library.get(), name.c_str()));
+      found = module.variables.emplace(name, fresh).first;
+    }
+    auto& variable = found->second;
+    if (part.range.bytes > variable.bytes)
+      return Error{Errc::invalid, 0,
+                   "kernel.launch: the variable " + name + " has " +
+                       std::to_string(variable.bytes) + " bytes, not " +
+                       std::to_string(part.range.bytes)};
+    const bool same = variable.contents.region == part.range.region &&
+                      variable.contents.offset == part.range.offset &&
+                      variable.contents.bytes == part.range.bytes;
+    auto& holds = variable.holds[call.queue().detour ? 1 : 0];
+    if (same && holds) continue;
+    // A buffer that changes waits for the launches that read it; a variable that gets another one
+    // has to do so itself.
+    if (!same && variable.contents.present())
+      TROUPE_CUDA_PROPAGATE(wait_for_other_queue(module, call.queue()));
+    TROUPE_CUDA_TRY(cudaMemcpyAsync(variable.address, call.at(part.range), part.range.bytes,
+                                    cudaMemcpyDefault, services_.stream(call.queue())));
+    if (!same) variable.holds = {};
+    variable.contents = part.range;
+    holds = true;
+    has_variables_.store(true);
+  }
+  return {};
+}
+
+void KernelHalf::overwrites(const Operand& range) {
+  for (auto& [id, module] : modules_) {
+    for (auto& [name, variable] : module->variables) {
+      if (troupe::detail::overlap(variable.contents, range)) variable.holds = {};
+    }
+  }
+}
+
+void KernelHalf::adopt_plan(std::span<const std::byte> plan) {
+  Id id;
+  if (plan.size() <= sizeof id) return;
+  std::memcpy(id, plan.data(), sizeof id);
+  const auto image = plan.subspan(sizeof id);
+  if (content_id(image) == ContentId{id[0], id[1]} && known(id) == nullptr) (void)load(id, image);
+}
+
+}  // namespace
+}  // namespace troupe::host::cuda
+
+extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(
+    troupe::host::cuda::Services& services) {
+  return new troupe::host::cuda::KernelHalf(services);
+}

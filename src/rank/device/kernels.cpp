@@ -1,0 +1,310 @@
+#include <algorithm>
+#include <mutex>
+
+#include <troupe/lib/kernel.hpp>
+
+#include "common/core/content_id.hpp"
+#include "rank/device/device_core.hpp"
+
+// Kernels of the program's: from source or image to commands.
+
+namespace troupe::detail {
+
+/// What the copies of a KernelModule share.
+struct ModuleState {
+  struct Entry {
+    std::string name;      ///< as the program calls it
+    std::string in_image;  ///< as the image does
+    kernel::Facts facts;
+  };
+  struct Symbol {
+    std::string name;
+    Operand contents;
+    std::shared_ptr<void> keeps;
+  };
+  PinnedBuffer<std::uint8_t> memory;
+  ContentId id;
+  std::string log;
+  std::vector<Entry> kernels;
+  mutable std::mutex mutex;
+  std::vector<Symbol> symbols;
+};
+
+}  // namespace troupe::detail
+
+namespace troupe {
+namespace {
+
+using detail::ModuleState;
+
+constexpr std::uint32_t kMaxGrid[] = {0x7fff'ffff, 65535, 65535}, kMaxBlock[] = {1024, 1024, 64};
+constexpr std::uint32_t kMaxCluster = 8;
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+/// A module of this image; asks the device for the facts of its kernels. Blocks.
+Result<KernelModule> make_module(Device device, std::span<const std::byte> image, std::string log,
+                                 std::vector<ModuleState::Entry> kernels) {
+  auto state = std::make_shared<ModuleState>();
+  try {
+    state->memory = device.pinned<std::uint8_t>(image.size());
+  } catch (const Exception& e) {
+    return e.error();
+  }
+  std::memcpy(state->memory.data(), image.data(), image.size());
+  state->id = content_id(image);
+  state->log = std::move(log);
+  state->kernels = std::move(kernels);
+  kernel::Describe op;
+  op.image_id[0] = state->id.low, op.image_id[1] = state->id.high;
+  op.image = state->memory.operand();
+  std::vector<Future<kernel::Facts>> facts;
+  for (const auto& one : state->kernels) {
+    facts.push_back(detail::submit_for_value<kernel::Facts>(
+        device.submitter(), op, Parts(std::span<const TailOperand>(), bytes_of(one.in_image))));
+  }
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    const auto& told = facts[i].wait();
+    if (!told.ok()) {  // the first speaks for the others
+      for (const auto& other : facts) (void)other.wait();
+      detail::set_read(told.error(), false);
+      return told.error();
+    }
+    state->kernels[i].facts = *told;
+  }
+  return KernelModule(std::move(state));
+}
+
+/// What is wrong with the extents of a launch; empty: nothing.
+std::string wrong_extents(const LaunchOptions& how, const kernel::Facts& facts) {
+  const std::uint32_t grid[] = {how.grid.x, how.grid.y, how.grid.z},
+                      block[] = {how.block.x, how.block.y, how.block.z},
+                      cluster[] = {how.cluster.x, how.cluster.y, how.cluster.z};
+  std::uint64_t threads = 1, blocks_of_cluster = 1;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto axis = std::string(1, "xyz"[i]);
+    const auto outside = [&](const char* what, std::uint32_t is, std::uint32_t most) {
+      return what + axis + " is " + std::to_string(is) + ", not from 1 to " + std::to_string(most);
+    };
+    if (grid[i] == 0 || grid[i] > kMaxGrid[i]) return outside("grid.", grid[i], kMaxGrid[i]);
+    if (block[i] == 0 || block[i] > kMaxBlock[i]) return outside("block.", block[i], kMaxBlock[i]);
+    threads *= block[i];
+    if (cluster[i] == 0 && cluster[0] + cluster[1] + cluster[2] == 0) continue;
+    if (cluster[i] == 0 || cluster[i] > kMaxCluster || grid[i] % cluster[i] != 0)
+      return "grid." + axis + " is no multiple of cluster." + axis;
+    blocks_of_cluster *= cluster[i];
+  }
+  if (blocks_of_cluster > kMaxCluster)
+    return "a cluster of " + std::to_string(blocks_of_cluster) + " blocks, at most 8";
+  if (threads > facts.max_threads)
+    return "a block of " + std::to_string(threads) + " threads, at most " +
+           std::to_string(facts.max_threads);
+  if (how.shared_bytes > facts.max_dynamic_shared)
+    return std::to_string(how.shared_bytes) + " bytes of dynamic shared memory, at most " +
+           std::to_string(facts.max_dynamic_shared);
+  return {};
+}
+
+std::string wrong_arguments(const detail::LaunchArguments& arguments, const kernel::Facts& facts) {
+  const auto sizes = arguments.sizes();
+  if (sizes.size() != facts.parameters)
+    return "it takes " + std::to_string(facts.parameters) + " arguments, not " +
+           std::to_string(sizes.size());
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] != facts.size[i])
+      return "argument " + std::to_string(i + 1) + " is of " + std::to_string(facts.size[i]) +
+             " bytes, not " + std::to_string(sizes[i]);
+  }
+  if (arguments.bytes().size() > kernel::kMaxArgumentBytes)
+    return "its arguments are of more than " + std::to_string(kernel::kMaxArgumentBytes) + " bytes";
+  return {};
+}
+
+template <class Op>
+Future<void> submit_as(detail::Submitter& submitter, const kernel::Launch& launch,
+                       const Parts& parts) {
+  Op op;
+  static_cast<kernel::Launch&>(op) = launch;
+  return detail::submit(submitter, op, parts);
+}
+
+}  // namespace
+
+const std::string& Kernel::name() const {
+  check(module_ != nullptr, "an empty Kernel");
+  return module_->kernels[index_].name;
+}
+
+const kernel::Facts& Kernel::facts() const {
+  check(module_ != nullptr, "an empty Kernel");
+  return module_->kernels[index_].facts;
+}
+
+Kernel KernelModule::kernel(std::string_view name) const {
+  check(state_ != nullptr, "an empty KernelModule");
+  const auto& all = state_->kernels;
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == name; });
+  if (found == all.end())
+    throw Exception(
+        {Errc::invalid, 0, "the module was not made for a kernel \"" + std::string(name) + "\""});
+  return {state_, static_cast<std::size_t>(found - all.begin())};
+}
+
+void KernelModule::bind(std::string_view name, const Operand& contents,
+                        std::shared_ptr<void> keeps) {
+  check(state_ != nullptr, "an empty KernelModule");
+  check(!name.empty() && name.size() < 256 && name.find('\0') == name.npos,
+        "bind_symbol: a name of 1 to 255 characters");
+  const std::lock_guard lock(state_->mutex);
+  auto& symbols = state_->symbols;
+  const auto known = std::find_if(symbols.begin(), symbols.end(),
+                                  [&](const auto& one) { return one.name == name; });
+  if (known != symbols.end()) {
+    *known = {std::string(name), contents, std::move(keeps)};
+    return;
+  }
+  check(symbols.size() < kernel::kMaxSymbols, "bind_symbol: at most 32 variables of a module");
+  symbols.push_back({std::string(name), contents, std::move(keeps)});
+}
+
+std::span<const std::byte> KernelModule::image() const {
+  check(state_ != nullptr, "an empty KernelModule");
+  return std::as_bytes(state_->memory.span());
+}
+
+const std::string& KernelModule::log() const {
+  check(state_ != nullptr, "an empty KernelModule");
+  return state_->log;
+}
+
+Future<KernelModule> Kernels::compile(std::string source, CompileOptions options) {
+  auto& core = *device_->core_;
+  wire::CompileJob job;
+  job.engine = core.info().engine;
+  job.compute_capability = core.info().compute_capability;
+  job.file = std::move(options.file);
+  job.source = std::move(source);
+  job.headers.assign(options.headers.begin(), options.headers.end());
+  job.names = options.names;
+  for (const auto& define : options.defines) job.options.push_back("-D" + define);
+  job.options.insert(job.options.end(), options.options.begin(), options.options.end());
+  job.include_paths = std::move(options.include_paths);
+  job.standard = std::move(options.standard);
+  job.link = options.link_time_optimization;
+  return core.make_kernels(
+      [job = std::move(job), &core](const Device& device) mutable -> Result<KernelModule> {
+        if (job.names.empty())
+          return core.port().report({Errc::invalid, 0, job.file + ": no kernel of it is named"});
+        const auto file = job.file;
+        const auto names = job.names;
+        const auto built = core.builder().build(std::move(job));
+        if (!built) {
+          auto error = built.error();
+          error.message = file + " does not compile: " + error.message;
+          return core.port().report(error);
+        }
+        std::vector<ModuleState::Entry> kernels;
+        for (std::size_t i = 0; i < names.size(); ++i)
+          kernels.push_back({names[i], built->names.at(i), {}});
+        return make_module(device, built->image, built->log, std::move(kernels));
+      });
+}
+
+Future<KernelModule> Kernels::load(std::span<const std::byte> image,
+                                   std::vector<std::string> names) {
+  auto& core = *device_->core_;
+  return core.make_kernels([image = std::vector<std::byte>(image.begin(), image.end()),
+                            names = std::move(names),
+                            &core](const Device& device) -> Result<KernelModule> {
+    if (image.empty() || names.empty())
+      return core.port().report(
+          {Errc::invalid, 0, "load: there is no image, or no kernel of it is named"});
+    std::vector<ModuleState::Entry> kernels;
+    for (const auto& name : names) kernels.push_back({name, name, {}});
+    return make_module(device, image, {}, std::move(kernels));
+  });
+}
+
+Future<std::uint64_t> Kernels::occupancy(const Kernel& kernel, std::uint32_t threads,
+                                         std::uint32_t shared_bytes) {
+  check(kernel.module_ != nullptr, "occupancy of an empty Kernel");
+  const auto& module = *kernel.module_;
+  const auto& entry = module.kernels[kernel.index_];
+  if (threads == 0 || threads > entry.facts.max_threads ||
+      shared_bytes > entry.facts.max_dynamic_shared)
+    return device_->submitter()
+        .refuse({Errc::invalid, 0,
+                 "kernel.describe: " + entry.name + ": no such block can be launched"})
+        .then([] { return std::uint64_t{0}; });
+  kernel::Describe op;
+  op.image_id[0] = module.id.low, op.image_id[1] = module.id.high;
+  op.threads = threads, op.shared_bytes = shared_bytes;
+  op.image = module.memory.operand();
+  return detail::submit_for_value<kernel::Facts>(
+             device_->submitter(), op,
+             Parts(std::span<const TailOperand>(), bytes_of(entry.in_image)))
+      .then([](const kernel::Facts& facts) {
+        return std::uint64_t{facts.blocks_at_once} * facts.multiprocessors;
+      });
+}
+
+Future<void> Kernels::submit(const Kernel& kernel, const LaunchOptions& how,
+                             const detail::LaunchArguments& arguments) {
+  check(kernel.module_ != nullptr, "launch of an empty Kernel");
+  auto& submitter = device_->submitter();
+  const auto& module = *kernel.module_;
+  const auto& entry = module.kernels[kernel.index_];
+  auto wrong = wrong_arguments(arguments, entry.facts);
+  if (wrong.empty()) wrong = wrong_extents(how, entry.facts);
+  if (!wrong.empty())
+    return submitter.refuse({Errc::invalid, 0, "kernel.launch: " + entry.name + ": " + wrong});
+
+  kernel::Launch op;
+  op.image_id[0] = module.id.low, op.image_id[1] = module.id.high;
+  op.grid[0] = how.grid.x, op.grid[1] = how.grid.y, op.grid[2] = how.grid.z;
+  op.block[0] = how.block.x, op.block[1] = how.block.y, op.block[2] = how.block.z;
+  op.cluster[0] = how.cluster.x, op.cluster[1] = how.cluster.y, op.cluster[2] = how.cluster.z;
+  op.shared_bytes = how.shared_bytes;
+  op.cooperative = how.cooperative ? 1 : 0;
+  op.image = module.memory.operand();
+  op.name_bytes = static_cast<std::uint32_t>(entry.in_image.size());
+  op.arguments = static_cast<std::uint32_t>(arguments.sizes().size());
+  std::vector<TailOperand> tail(arguments.buffers().begin(), arguments.buffers().end());
+  std::string names;
+  {
+    const std::lock_guard lock(module.mutex);
+    for (std::size_t i = 0; i < module.symbols.size(); ++i) {
+      tail.push_back({module.symbols[i].contents,
+                      kernel::Launch::kSymbol | static_cast<std::uint32_t>(i),
+                      Access::read,
+                      {}});
+      names += module.symbols[i].name + '\0';
+    }
+  }
+  op.symbol_bytes = static_cast<std::uint32_t>(names.size());
+  const auto data =
+      kernel::Inline::pack(entry.in_image, arguments.sizes(), arguments.bytes(), names);
+  const Parts parts(tail, data);
+  return how.repeatable ? submit_as<kernel::RepeatableLaunch>(submitter, op, parts)
+                        : submit_as<kernel::Launch>(submitter, op, parts);
+}
+
+}  // namespace troupe
+
+namespace troupe::rank {
+
+Future<KernelModule> DeviceCore::make_kernels(
+    std::function<Result<KernelModule>(const Device&)> make) {
+  auto promise = std::make_shared<Promise<KernelModule>>();
+  const auto future = promise->future();
+  const auto started = builder_.start([promise, make = std::move(make), core = weak_from_this()] {
+    if (const auto held = core.lock()) promise->resolve(make(Device(held)));
+  });
+  if (!started.ok()) promise->resolve(port_.report(started.error()));
+  return future;
+}
+
+}  // namespace troupe::rank

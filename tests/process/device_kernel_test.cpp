@@ -1,0 +1,192 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <troupe/lib/function.hpp>
+#include <troupe/lib/kernel.hpp>
+
+#include "device_rig.hpp"
+
+// Kernels of the program's in device hosts that die.
+
+namespace troupe::test {
+namespace {
+
+using memory::FaultKind;
+
+/// `slow` is at work for a good while: long enough for a kill behind it to meet it.
+constexpr auto kSource = R"(
+__constant__ double step;
+extern "C" __global__ void add(double* x) { x[threadIdx.x] += step; }
+extern "C" __global__ void slow(const double* x, double* y) {
+  volatile double value = x[threadIdx.x];
+  for (int i = 0; i < 200000000; ++i) value = value + 0.0;
+  y[threadIdx.x] = value + 1;
+}
+)";
+
+class Kernels : public ::testing::TestWithParam<const char*> {
+ protected:
+  DeviceRig rig{{"--standby", GetParam(), "--kernel-cache", "none"}};
+  Device& device = rig.device();
+  KernelModule module = device.compile(kSource, {.names = {"add", "slow"}}).get();
+  GpuRef<double> step = [this] {
+    const auto buffer = device.alloc<double>(1);
+    device.fill(buffer, 3.0).get();
+    return buffer;
+  }();
+
+  void SetUp() override { module.bind_symbol("step", step); }
+};
+
+TEST_P(Kernels, AreThereAfterARecoveryAndNotCompiledAgain) {
+  const auto x = device.alloc<double>(2);
+  device.fill(x, 1.0);
+  const auto add = module.kernel("add");
+  device.launch(add, {.block = 2}, update(x)).get();
+  const auto compiled = rig.core().builder().compiled();
+  double expected = 4;
+  for (int death = 0; death < 3; ++death) {
+    const auto old = active_host();
+    device.inject(FaultKind::kill);
+    ASSERT_TRUE(eventually([&] { return replaced(old); }));
+    EXPECT_TRUE(device.launch(add, {.block = 2}, update(x)).wait().ok());
+    expected += 3;
+    EXPECT_EQ(device.download(x), std::vector<double>(2, expected)) << "or its variable is lost";
+  }
+  EXPECT_EQ(rig.core().builder().compiled(), compiled);
+}
+
+TEST_P(Kernels, InFlightRunAgainWhereTheyMay) {
+  const Bystanders bystanders(device, 61);
+  const auto x = device.alloc<double>(2), y = device.alloc<double>(2);
+  device.fill(x, 1.0).get();
+  const auto old = active_host();
+  const auto launched =
+      device.launch(module.kernel("slow"), {.block = 2, .repeatable = true}, read(x), write(y));
+  device.inject(FaultKind::kill);
+  ASSERT_TRUE(launched.wait_for(kDeadline));
+  ASSERT_TRUE(eventually([&] { return replaced(old); }));
+  EXPECT_TRUE(launched.wait().ok()) << launched.wait().error().to_string();
+  EXPECT_EQ(device.download(y), std::vector<double>(2, 2.0));
+  EXPECT_EQ(bystanders.damage(), "");
+}
+
+TEST_P(Kernels, InFlightAreLostWithWhatTheyWriteWhereTheyMayNotRunAgain) {
+  const Bystanders bystanders(device, 62);
+  const auto x = device.alloc<double>(2);
+  auto y = device.alloc<double>(2);
+  device.fill(x, 1.0), device.fill(y, 0.0).get();
+  const auto old = active_host();
+  const auto slow = module.kernel("slow");
+  const auto launched = device.launch(slow, {.block = 2}, read(x), write(y));
+  device.inject(FaultKind::kill);
+  ASSERT_TRUE(launched.wait_for(kDeadline));
+  ASSERT_TRUE(eventually([&] { return replaced(old); }));
+  EXPECT_EQ(launched.wait().code(), Errc::device_lost);
+  EXPECT_TRUE(x.valid());
+  EXPECT_FALSE(y.valid());
+  const auto refused = device.launch(slow, {.block = 2}, read(y), write(x));
+  EXPECT_EQ(refused.wait().code(), Errc::stale);
+  y.renew();
+  EXPECT_TRUE(device.launch(slow, {.block = 2}, read(x), write(y)).wait().ok());
+  EXPECT_EQ(device.download(y), std::vector<double>(2, 2.0));
+  EXPECT_EQ(bystanders.damage(), "");
+}
+
+TEST_P(Kernels, AndFunctionsAreThereAfterARecovery) {
+  const auto function =
+      device.load_functions(on_cuda() ? TROUPE_TEST_FUNCTIONS_CUDA : TROUPE_TEST_FUNCTIONS_CPU)
+          .function("increment");
+  const auto x = device.alloc<double>(100);
+  device.fill(x, 0.0);
+  const auto increment = [&] { return device.call(function, update(x), 100LL); };
+  EXPECT_TRUE(increment().wait().ok());
+  const auto old = active_host();
+  device.inject(FaultKind::kill);
+  ASSERT_TRUE(eventually([&] { return replaced(old); }));
+  EXPECT_TRUE(increment().wait().ok());
+  EXPECT_EQ(device.download(x), std::vector<double>(100, 2.0));
+}
+
+TEST_P(Kernels, AModuleIsMadeWhileItsDeviceHostDies) {
+  for (int round = 0; round < 3; ++round) {
+    const auto old = active_host();
+    const auto made = device.compile(
+        "extern \"C\" __global__ void set(double* x) { x[0] = " + std::to_string(round) + "; }",
+        {.names = {"set"}});
+    device.inject(FaultKind::kill);
+    ASSERT_TRUE(made.wait_for(kDeadline));
+    ASSERT_TRUE(made.wait().ok()) << made.wait().error().to_string();
+    ASSERT_TRUE(eventually([&] { return replaced(old); }));
+    const auto x = device.alloc<double>(1);
+    device.launch(made.wait()->kernel("set"), {}, write(x));
+    EXPECT_EQ(device.download(x)[0], round);
+  }
+}
+
+/// Whether a process of the cpu engine has an image of kernels loaded.
+bool has_kernels(pid_t host) {
+  std::ifstream maps("/proc/" + std::to_string(host) + "/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("memfd:troupe-kernels") != std::string::npos) return true;
+  }
+  return false;
+}
+
+/// Its module is loaded, and it does not run there: on zeros it would end the standby.
+TEST(KernelsOfAStandby, AreLoadedAheadOfTimeAndNotRun) {
+  DeviceRig rig({"--standby", "local"});
+  auto& device = rig.device();
+  ASSERT_TRUE(eventually([] { return hosts().size() == 2; }));
+  const auto standby = hosts()[1].pid;
+  const auto x = device.alloc<double>(1);
+  device.fill(x, 1.0);
+  const auto module = device
+                          .compile(
+                              "extern \"C\" __global__ void next(double* x) { if (x[0] == 0) "
+                              "__trap(); x[0] += 1; }",
+                              {.names = {"next"}})
+                          .get();
+  const auto next = module.kernel("next");
+  for (int i = 0; i < 20; ++i) {
+    device.launch(next, {.repeatable = true}, update(x)).get();
+    std::this_thread::sleep_for(2ms);  // what recurs is told now and then
+  }
+  if (!on_cuda()) {
+    EXPECT_TRUE(eventually([] {
+      const auto all = hosts();
+      return all.size() == 2 && has_kernels(all[0].pid) && has_kernels(all[1].pid);
+    })) << "the standby does not load what is in use";
+  }
+  ASSERT_EQ(hosts().size(), 2u);
+  EXPECT_EQ(hosts()[1].pid, standby) << "the standby has run the kernel";
+  const auto old = active_host();
+  device.inject(FaultKind::kill);
+  ASSERT_TRUE(eventually([&] { return replaced(old); }));
+  EXPECT_EQ(active_host(), standby);
+  device.launch(next, {}, update(x));
+  EXPECT_EQ(device.download(x)[0], 22.0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Standby, Kernels, ::testing::Values("off", "local"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST(KernelsAtTheEnd, ADeviceThatEndsLetsNoCompilerWait) {
+  Future<KernelModule> made;
+  {
+    DeviceRig rig({"--standby", "off", "--kernel-cache", "none"});
+    made = rig.device().compile(kSource, {.names = {"add"}});
+  }
+  ASSERT_TRUE(made.wait_for(kDeadline));
+  if (!made.wait().ok()) {
+    EXPECT_EQ(made.wait().code(), Errc::stopped);
+  }
+}
+
+}  // namespace
+}  // namespace troupe::test
