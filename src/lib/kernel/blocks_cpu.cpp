@@ -13,7 +13,7 @@ using troupe_kernel::Index;
 
 constexpr std::size_t kStackBytes = std::size_t{128} << 10;  ///< of a thread of a kernel
 /// Each may have 1024 stacks, and the kernel of the system allows a process some 65,000 mappings.
-constexpr int kMaxThreads = 16;
+constexpr int kMostHostThreads = 16;
 
 std::uint64_t size_of(const Index& extent) {
   return std::uint64_t{extent.x} * extent.y * extent.z;
@@ -115,7 +115,7 @@ class BlockRunner::Fibers {
 };
 
 BlockRunner::BlockRunner(int threads)
-    : helpers_(static_cast<std::size_t>(std::clamp(threads, 1, kMaxThreads)) - 1) {}
+    : helpers_(static_cast<std::size_t>(std::clamp(threads, 1, kMostHostThreads)) - 1) {}
 
 BlockRunner::~BlockRunner() {
   {

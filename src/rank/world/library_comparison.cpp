@@ -3,14 +3,14 @@
 namespace troupe::rank {
 namespace {
 
-constexpr int kShown = 8;  ///< ranges of ranks that are named
+constexpr int kShownRanges = 8;  ///< ranges of ranks that are named
 
 /// "ranks 0-2, 5"
 std::string names(const std::set<int>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   int shown = 0;
   for (auto it = ranks.begin(); it != ranks.end(); ++shown) {
-    if (shown == kShown) return text + ", …";
+    if (shown == kShownRanges) return text + ", …";
     const int first = *it;
     int last = first;
     while (++it != ranks.end() && *it == last + 1) ++last;
