@@ -174,6 +174,7 @@ void Generator::add_attention(Operation& op) {
 // What fails
 
 void Generator::emit_failing(Operation& op, Errc error) {
+  if (!may_spoil(op)) return;
   op.fails = error;
   auto use = begin(Kind::wrong, op.rank, op.thread);
   const bool is_used = random_.one_in(2);
@@ -205,6 +206,13 @@ void Generator::let_fail(Operation& op) {
   fragile_.state = Fragile::State::over;
   op.fails = Errc::library;
   for (const auto& slice : written(op)) spoilt_.insert({slice.rank, slice.buffer});
+}
+
+bool Generator::may_spoil(const Operation& op) const {
+  const auto slices = written(op);
+  return std::none_of(slices.begin(), slices.end(), [this](const Slice& slice) {
+    return in_transfer_.contains({slice.rank, slice.buffer});
+  });
 }
 
 bool Generator::barred(Kind kind, int rank, int thread, int target) const {

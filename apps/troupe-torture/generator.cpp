@@ -193,6 +193,7 @@ void Generator::make_round() {
 void Generator::deal_buffers(Round& round) {
   round_ = &round;
   spoilt_.clear();
+  in_transfer_.clear();
   fragile_ = {};
   for (std::size_t i = 0; i < program_.buffers.size(); ++i) {
     Owner owner;
@@ -333,8 +334,12 @@ Operation Generator::begin(Kind kind, int rank, int thread) {
 }
 
 void Generator::emit(Operation op) {
-  if (fragile_.state == Fragile::State::due && library_of(op.kind) == fragile_.library)
+  if (fragile_.state == Fragile::State::due && library_of(op.kind) == fragile_.library &&
+      may_spoil(op))
     let_fail(op);
+  if (op.kind == Kind::put || op.kind == Kind::fetch || op.kind == Kind::fetch_new) {
+    for (const auto& slice : {op.at[0], op.at[1]}) in_transfer_.insert({slice.rank, slice.buffer});
+  }
   if (recipe_.left_out.contains(op.id) || recipe_.missing.contains(op.kind)) return;
   round_->scripts[step_][static_cast<std::size_t>(op.rank)][static_cast<std::size_t>(op.thread)]
       .push_back(op);

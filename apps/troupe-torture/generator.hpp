@@ -161,6 +161,8 @@ class Generator {
   /// Lets the next call of the round's fragile library fail; nothing if there is none.
   void add_library_fault();
   void let_fail(Operation& op);
+  /// Whether the buffers that it writes may go stale.
+  [[nodiscard]] bool may_spoil(const Operation& op) const;
   /// Who else uses the library could meet the fault in the place of its call.
   [[nodiscard]] bool barred(Kind kind, int rank, int thread, int target) const;
 
@@ -197,7 +199,10 @@ class Generator {
   std::int64_t made_ = 0;
   std::vector<std::vector<double>> bounds_;  ///< per rank and buffer: magnitude of what it holds
   std::set<std::pair<int, int>> spoilt_;     ///< rank and buffer: stale until the round is over
-  int matrix_ = -1, big_ = -1;               ///< the first buffer of its kind
+  /// The same: what transfers of the round name. They may be under way when a later command of the
+  /// round fails, and end with an error if it takes their buffer along.
+  std::set<std::pair<int, int>> in_transfer_;
+  int matrix_ = -1, big_ = -1;  ///< the first buffer of its kind
   std::int64_t big_bytes_ = 0, rows_ = 0, columns_ = 0, per_row_ = 0, slice_rows_ = 0;
   std::int64_t width_ = 0, product_ = 0;  ///< of the second matrix; elements of the product
   DType index_ = DType::i32;              ///< of all of these
