@@ -334,9 +334,10 @@ Operation Generator::begin(Kind kind, int rank, int thread) {
 }
 
 void Generator::emit(Operation op) {
-  if (fragile_.state == Fragile::State::due && library_of(op.kind) == fragile_.library &&
-      may_spoil(op))
+  if (fragile_.state == Fragile::State::due && library_of(op.kind) == fragile_.library) {
+    if (!may_spoil(op)) return;  // another one will fail: none may come before it
     let_fail(op);
+  }
   if (op.kind == Kind::put || op.kind == Kind::fetch || op.kind == Kind::fetch_new) {
     for (const auto& slice : {op.at[0], op.at[1]}) in_transfer_.insert({slice.rank, slice.buffer});
   }
