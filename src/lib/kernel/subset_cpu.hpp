@@ -58,24 +58,32 @@ struct dim3 {
   constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
 };
 
-#define TROUPE_VECTORS(T, name, a2, a4)                                               \
-  struct name##1 {                                                                    \
-    T x;                                                                              \
-  };                                                                                  \
-  struct alignas(a2) name##2 {                                                        \
-    T x, y;                                                                           \
-  };                                                                                  \
-  struct alignas(a4) name##4 {                                                        \
-    T x, y, z, w;                                                                     \
-  };                                                                                  \
-  inline name##1 make_##name##1(T x) { return {x}; }                                  \
-  inline name##2 make_##name##2(T x, T y) { return {x, y}; }                          \
-  inline name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
-#define TROUPE_VECTOR3(T, name)                                                       \
-  struct name##3 {                                                                    \
-    T x, y, z;                                                                        \
-  };                                                                                  \
-  inline name##3 make_##name##3(T x, T y, T z) { return {x, y, z}; }
+#define TROUPE_VECTORS(T, name, a2, a4)               \
+  struct name##1 {                                    \
+    T x;                                              \
+  };                                                  \
+  struct alignas(a2) name##2 {                        \
+    T x, y;                                           \
+  };                                                  \
+  struct alignas(a4) name##4 {                        \
+    T x, y, z, w;                                     \
+  };                                                  \
+  inline name##1 make_##name##1(T x) {                \
+    return {x};                                       \
+  }                                                   \
+  inline name##2 make_##name##2(T x, T y) {           \
+    return {x, y};                                    \
+  }                                                   \
+  inline name##4 make_##name##4(T x, T y, T z, T w) { \
+    return {x, y, z, w};                              \
+  }
+#define TROUPE_VECTOR3(T, name)                  \
+  struct name##3 {                               \
+    T x, y, z;                                   \
+  };                                             \
+  inline name##3 make_##name##3(T x, T y, T z) { \
+    return {x, y, z};                            \
+  }
 TROUPE_VECTORS(signed char, char, 2, 4)
 TROUPE_VECTORS(unsigned char, uchar, 2, 4)
 TROUPE_VECTORS(short, short, 4, 8)
@@ -119,7 +127,8 @@ T update(T* at, F f) {
   __atomic_load(at, &seen, __ATOMIC_RELAXED);
   do {
     wanted = f(seen);
-  } while (!__atomic_compare_exchange(at, &seen, &wanted, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  } while (
+      !__atomic_compare_exchange(at, &seen, &wanted, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
   return seen;
 }
 
@@ -195,28 +204,76 @@ template <class T>
 T __ldg(const T* at) {
   return *at;
 }
-inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
-inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
-inline float __fdividef(float x, float y) { return x / y; }
-inline float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f; }
-inline float fdividef(float x, float y) { return x / y; }
-inline int __popc(unsigned x) { return __builtin_popcount(x); }
-inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
-inline int __clz(unsigned x) { return x == 0 ? 32 : __builtin_clz(x); }
-inline int __clzll(unsigned long long x) { return x == 0 ? 64 : __builtin_clzll(x); }
-inline int __ffs(int x) { return __builtin_ffs(x); }
-inline int __ffsll(long long x) { return __builtin_ffsll(x); }
-inline float __int_as_float(int x) { float y; std::memcpy(&y, &x, sizeof y); return y; }
-inline int __float_as_int(float x) { int y; std::memcpy(&y, &x, sizeof y); return y; }
-inline double __longlong_as_double(long long x) { double y; std::memcpy(&y, &x, sizeof y); return y; }
-inline long long __double_as_longlong(double x) { long long y; std::memcpy(&y, &x, sizeof y); return y; }
+inline float rsqrtf(float x) {
+  return 1.0f / std::sqrt(x);
+}
+inline double rsqrt(double x) {
+  return 1.0 / std::sqrt(x);
+}
+inline float __fdividef(float x, float y) {
+  return x / y;
+}
+inline float __saturatef(float x) {
+  return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f;
+}
+inline float fdividef(float x, float y) {
+  return x / y;
+}
+inline int __popc(unsigned x) {
+  return __builtin_popcount(x);
+}
+inline int __popcll(unsigned long long x) {
+  return __builtin_popcountll(x);
+}
+inline int __clz(unsigned x) {
+  return x == 0 ? 32 : __builtin_clz(x);
+}
+inline int __clzll(unsigned long long x) {
+  return x == 0 ? 64 : __builtin_clzll(x);
+}
+inline int __ffs(int x) {
+  return __builtin_ffs(x);
+}
+inline int __ffsll(long long x) {
+  return __builtin_ffsll(x);
+}
+inline float __int_as_float(int x) {
+  float y;
+  std::memcpy(&y, &x, sizeof y);
+  return y;
+}
+inline int __float_as_int(float x) {
+  int y;
+  std::memcpy(&y, &x, sizeof y);
+  return y;
+}
+inline double __longlong_as_double(long long x) {
+  double y;
+  std::memcpy(&y, &x, sizeof y);
+  return y;
+}
+inline long long __double_as_longlong(double x) {
+  long long y;
+  std::memcpy(&y, &x, sizeof y);
+  return y;
+}
 // These names are the C library's as well, for other purposes.
 namespace troupe_kernel {
-inline float fast_exp(float x) { return std::exp(x); }
-inline float fast_log(float x) { return std::log(x); }
-inline float fast_sin(float x) { return std::sin(x); }
-inline float fast_cos(float x) { return std::cos(x); }
-inline float fast_pow(float x, float y) { return std::pow(x, y); }
+inline float fast_exp(float x) {
+  return std::exp(x);
+}
+inline float fast_log(float x) {
+  return std::log(x);
+}
+inline float fast_sin(float x) {
+  return std::sin(x);
+}
+inline float fast_cos(float x) {
+  return std::cos(x);
+}
+inline float fast_pow(float x, float y) {
+  return std::pow(x, y);
+}
 }  // namespace troupe_kernel
 #define __expf(x) ::troupe_kernel::fast_exp(x)
 #define __logf(x) ::troupe_kernel::fast_log(x)
@@ -226,11 +283,12 @@ inline float fast_pow(float x, float y) { return std::pow(x, y); }
 
 // What is beyond this subset, so that the compiler says so.
 
-#define TROUPE_NO_WARPS(name)                                                                   \
-  template <class... A>                                                                         \
-  int name(A...) {                                                                              \
-    static_assert(sizeof...(A) > 99, "the cpu engine has no warps: " #name " is beyond its subset"); \
-    return 0;                                                                                   \
+#define TROUPE_NO_WARPS(name)                                                     \
+  template <class... A>                                                           \
+  int name(A...) {                                                                \
+    static_assert(sizeof...(A) > 99,                                              \
+                  "the cpu engine has no warps: " #name " is beyond its subset"); \
+    return 0;                                                                     \
   }
 TROUPE_NO_WARPS(__shfl_sync)
 TROUPE_NO_WARPS(__shfl_up_sync)
@@ -261,12 +319,8 @@ struct Caller;
 template <class... P, void (*kernel)(P...)>
 struct Caller<kernel> {
   static constexpr unsigned kSizes[] = {sizeof(P)..., 0};
-  static void run(void* const* arguments) {
-    call(arguments, std::index_sequence_for<P...>());
-  }
-  static constexpr Entry entry(const char* name) {
-    return {name, &run, kSizes, sizeof...(P)};
-  }
+  static void run(void* const* arguments) { call(arguments, std::index_sequence_for<P...>()); }
+  static constexpr Entry entry(const char* name) { return {name, &run, kSizes, sizeof...(P)}; }
 
  private:
   template <std::size_t... i>
