@@ -118,9 +118,13 @@ bool Blows::fail_library(std::string_view library) {
 }
 
 void Blows::fail_library_of(const Operation& op) {
-  if (!fail_library(library_of(op.kind))) return;
+  const bool fails = fail_library(library_of(op.kind));
   const std::lock_guard lock(mutex_);
-  dealt_.insert(op.id);
+  if (fails) {
+    dealt_.insert(op.id);
+  } else {
+    dealt_.erase(op.id);  // one of an earlier program may have had the same number
+  }
 }
 
 bool Blows::has_failed_library_of(const Operation& op) {
