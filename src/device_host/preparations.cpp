@@ -137,8 +137,7 @@ void DeviceHost::run_preparation(Preparation& one) {
   }
   one.scratch = std::move(*scratch);
   one.addresses.set(wire::kKindRegion, one.scratch.get(), bytes);
-  // The cell is pinned memory here too: the first copy to such memory on a stream takes most of a
-  // millisecond.
+  // The cell is pinned memory here too, as it is when the command itself runs.
   one.addresses.set(wire::kKindPinnedRegion, engine_->scratch_cells(), Engine::kScratchCellBytes);
   for (const auto& use : one.command.operands()) {
     if (use.range->bytes == 0 || one.addresses.find(*use.range) != nullptr) continue;
