@@ -18,16 +18,17 @@ namespace {
 
 using memory::FaultKind;
 
-/// `slow` is at work for a good while: long enough for a kill behind it to meet it.
+/// `slow` is at work for a good while, so that a kill behind it meets it.
 constexpr auto kSource = R"(
 __constant__ double step;
 extern "C" __global__ void add(double* x) { x[threadIdx.x] += step; }
-extern "C" __global__ void slow(const double* x, double* y) {
+extern "C" __global__ void slow(const double* x, double* y, int additions) {
   volatile double value = x[threadIdx.x];
-  for (int i = 0; i < 200000000; ++i) value = value + 0.0;
+  for (int i = 0; i < additions; ++i) value = value + 0.0;
   y[threadIdx.x] = value + 1;
 }
 )";
+constexpr int kLong = 200'000'000;
 
 class Kernels : public ::testing::TestWithParam<const char*> {
  protected:
@@ -40,7 +41,13 @@ class Kernels : public ::testing::TestWithParam<const char*> {
     return buffer;
   }();
 
-  void SetUp() override { module.bind_symbol("step", step); }
+  void SetUp() override {
+    module.bind_symbol("step", step);
+    // A kernel that is still being loaded when the fault comes was never in flight.
+    const auto x = device.alloc<double>(1), y = device.alloc<double>(1);
+    device.fill(x, 1.0);
+    device.launch(module.kernel("slow"), {}, read(x), write(y), 0).get();
+  }
 };
 
 TEST_P(Kernels, AreThereAfterARecoveryAndNotCompiledAgain) {
@@ -66,8 +73,8 @@ TEST_P(Kernels, InFlightRunAgainWhereTheyMay) {
   const auto x = device.alloc<double>(2), y = device.alloc<double>(2);
   device.fill(x, 1.0).get();
   const auto old = active_host();
-  const auto launched =
-      device.launch(module.kernel("slow"), {.block = 2, .repeatable = true}, read(x), write(y));
+  const auto launched = device.launch(module.kernel("slow"), {.block = 2, .repeatable = true},
+                                      read(x), write(y), kLong);
   device.inject(FaultKind::kill);
   ASSERT_TRUE(launched.wait_for(kDeadline));
   ASSERT_TRUE(eventually([&] { return replaced(old); }));
@@ -83,17 +90,17 @@ TEST_P(Kernels, InFlightAreLostWithWhatTheyWriteWhereTheyMayNotRunAgain) {
   device.fill(x, 1.0), device.fill(y, 0.0).get();
   const auto old = active_host();
   const auto slow = module.kernel("slow");
-  const auto launched = device.launch(slow, {.block = 2}, read(x), write(y));
+  const auto launched = device.launch(slow, {.block = 2}, read(x), write(y), kLong);
   device.inject(FaultKind::kill);
   ASSERT_TRUE(launched.wait_for(kDeadline));
   ASSERT_TRUE(eventually([&] { return replaced(old); }));
   EXPECT_EQ(launched.wait().code(), Errc::device_lost);
   EXPECT_TRUE(x.valid());
   EXPECT_FALSE(y.valid());
-  const auto refused = device.launch(slow, {.block = 2}, read(y), write(x));
+  const auto refused = device.launch(slow, {.block = 2}, read(y), write(x), kLong);
   EXPECT_EQ(refused.wait().code(), Errc::stale);
   y.renew();
-  EXPECT_TRUE(device.launch(slow, {.block = 2}, read(x), write(y)).wait().ok());
+  EXPECT_TRUE(device.launch(slow, {.block = 2}, read(x), write(y), kLong).wait().ok());
   EXPECT_EQ(device.download(y), std::vector<double>(2, 2.0));
   EXPECT_EQ(bystanders.damage(), "");
 }
