@@ -2,8 +2,8 @@
 
 #include <troupe/troupe.hpp>
 
-// A program with an operation of its own, OWN_LIBRARY says which, that asks rank 0 for it: see
-// run_own_libraries.sh.
+// A program with an operation of its own, OWN_LIBRARY says which, that asks its own device and rank
+// 0 for it: see run_own_libraries.sh.
 
 namespace troupe::test {
 namespace {
@@ -33,14 +33,18 @@ int ask(Runtime& runtime) {
   const auto x = runtime.device().alloc<double>(4);
   const auto tokens = world.gather_values(x.token());
 #if OWN_LIBRARY != 0
-  if (world.rank() != 0) {
-    auto there = world.device(Rank(0));
-    Own op;
-    op.dtype = DType::f64;
-    op.x = RemoteRef<double>(tokens[0]).operand();
-    const auto answer = detail::submit(there.submitter(), op).wait();
+  const auto tell = [&](const Result<void>& answer) {
     std::printf("rank %d: %s\n", world.rank(),
                 answer.ok() ? "done" : answer.error().to_string().c_str());
+  };
+  Own op;
+  op.dtype = DType::f64;
+  op.x = x.operand();
+  tell(detail::submit(runtime.device().submitter(), op).wait());
+  tell(runtime.device().fill(x, 1.0).wait());
+  if (world.rank() != 0) {
+    op.x = RemoteRef<double>(tokens[0]).operand();
+    tell(detail::submit(world.device(Rank(0)).submitter(), op).wait());
   }
 #endif
   world.barrier();

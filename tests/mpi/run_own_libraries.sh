@@ -1,7 +1,7 @@
 #!/bin/sh
 # run_own_libraries.sh FOLDER: jobs whose ranks are of different programs, the troupe-own-N in FOLDER. Ranks may have
-# different libraries, and what a rank asks of one that lacks the library is unsupported; but where two processes know a
-# library they must know the same one.
+# different libraries, and what a rank asks of another, or of its device host, that lacks the library is unsupported; but
+# where two processes know a library they must know the same one.
 folder=$1
 [ "${TROUPE_TEST_BACKEND:-cpu}" = cpu ] || { echo "skipped: there may be too few GPUs" && exit 77; }
 TROUPE_SITE_CONFIG=  # what this machine's site file says is no part of the test
@@ -26,6 +26,8 @@ run() {
 says() { [ "$(grep -c "$2" "$log")" -eq "$1" ] || fail "not $1 times: $2"; }
 
 run 0 0 1 0
+says 1 "rank 1: unsupported.*this device host does not have the operation of opcode [0-9]*: the library that defines it is not there$"
+says 1 "rank 1: done$"
 says 1 "rank 1: unsupported.*own.operation cannot be asked of rank 0: its program does not include library own$"
 run 2 1 2
 says 1 "rank 0 and rank 1 know different operations of library own: "
