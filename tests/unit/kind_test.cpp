@@ -110,7 +110,7 @@ TEST(Kind, TellsSizesApartAndFactorsNot) {
 TEST(Kind, KeepsWhichOperandsAreTheSame) {
   auto x = troupe::test::range_in(1), y = troupe::test::range_in(2);
   x.offset = y.offset = 4096;
-  fft::Transform apart{DType::c64, fft::Kind::forward, 1, {4, 0, 0}, 1, 0, 0, x, y};
+  fft::Transform apart{DType::c64, fft::Kind::forward, 1, {4, 0, 0}, 1, {}, {}, x, y};
   auto in_place = apart;
   in_place.output = x;
   EXPECT_NE(key_of(record_of(apart)), key_of(record_of(in_place)));

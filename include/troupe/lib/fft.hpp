@@ -22,26 +22,51 @@ inline constexpr std::size_t kMaxRank = 3;
 ///                  transform, as with an imaginary part in x[0], y depends on the engine.
 enum class Kind : std::uint32_t { forward, inverse, real_to_complex, complex_to_real };
 
+/// Where one side of a batch lies, in elements of its own dtype; the defaults are a packed batch,
+/// row-major: the last dimension varies fastest. Element (i, j, k) of transform b lies at
+/// b * distance + ((i * stored[1] + j) * stored[2] + k) * stride, as with cufftPlanMany's istride,
+/// idist and inembed.
+struct Storage {
+  std::int64_t distance = 0;  ///< from one transform to the next; 0: as far as one needs
+  std::int64_t stride = 0;    ///< from one element of the last dimension to the next; 0: 1
+  /// The extents of the array that a transform is the first part of; 0: those of the transform.
+  /// The first one decides nothing but the distance.
+  std::array<std::int64_t, kMaxRank> stored{};
+};
+
 /// How one side of a batch lies in memory, in elements of its own dtype.
 struct Layout {
   DType dtype{};
-  std::array<std::int64_t, kMaxRank> extents{};  ///< as stored; 1 beyond the rank
-  std::int64_t length = 0;                       ///< of one transform
+  std::uint32_t rank = 0;
+  std::array<std::int64_t, kMaxRank> extents{};  ///< that are transformed; 1 beyond the rank
+  std::array<std::int64_t, kMaxRank> stored{};   ///< as in Storage, without zeros
+  std::array<std::int64_t, kMaxRank> pitch{};    ///< from one element of a dimension to the next
   std::int64_t distance = 0;                     ///< from the start of one to that of the next
 
-  /// Elements from the start of a batch's first transform to the end of its last.
-  [[nodiscard]] std::int64_t span(std::int64_t batch) const noexcept {
-    return batch == 0 ? 0 : (batch - 1) * distance + length;
+  friend bool operator==(const Layout&, const Layout&) = default;
+  /// Elements of one transform.
+  [[nodiscard]] std::int64_t volume() const noexcept {
+    return extents[0] * extents[1] * extents[2];
   }
+  /// Elements from the start of one transform to the end of its last element.
+  [[nodiscard]] std::int64_t length() const noexcept;
+  /// The same of a batch.
+  [[nodiscard]] std::int64_t span(std::int64_t batch) const noexcept {
+    return batch == 0 ? 0 : (batch - 1) * distance + length();
+  }
+  /// Whether no two elements of a batch lie in one place, as far as that is easily seen: each
+  /// dimension steps over all that the finer ones cover.
+  [[nodiscard]] bool apart(std::int64_t batch) const noexcept;
 };
 
 /// A batch of transforms of one shape. dtype is that of the complex side: c64 with f32, c128 with
-/// f64. Each transform is contiguous and row-major: the last dimension varies fastest. Distances
-/// are in elements of their side; 0: the batch is packed, each transform begins where the one
-/// before it ends. Elements between two transforms are not touched.
+/// f64. Elements that belong to no transform are not touched. Transforms may share elements of an
+/// input that is only read.
 ///
-/// Both operands begin at a multiple of the complex element's size. input may be output where both
-/// sides are complex and have the same distance. complex_to_real destroys its input.
+/// Both operands begin at a multiple of the complex element's size. input may be output where each
+/// element of a row begins where the same one of the output's row does: complex sides have the
+/// same storage; of the others both have stride 1, and rows, planes and transforms of the real
+/// side are twice as far apart as those of the complex one. complex_to_real destroys its input.
 struct Transform {
   static constexpr std::string_view kName = "fft.transform";
   static constexpr DTypes kDTypes = DTypes::of({DType::c64, DType::c128});
@@ -53,7 +78,7 @@ struct Transform {
   std::array<std::int64_t, kMaxRank>
       extents{};           ///< of the real side where there is one; 0 beyond rank
   std::int64_t batch = 0;  ///< how many transforms; may be 0
-  std::int64_t input_distance = 0, output_distance = 0;
+  Storage input_storage, output_storage;
   Operand input, output;
 
   static constexpr auto kOperands =
@@ -63,7 +88,7 @@ struct Transform {
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
     return &range == &input && kind == Kind::complex_to_real ? Access::update : declared;
   }
-  /// The whole output if it is packed, else its first transform.
+  /// The whole output if its batch has no gaps, else its first transform, or its first row.
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept;
 
   /// Of an operation that checks out.
@@ -93,61 +118,88 @@ namespace troupe {
 struct FftOptions {
   fft::Extents extents;  ///< of the real side where there is one
   std::int64_t batch = 1;
-  std::int64_t input_distance = 0;   ///< elements from one transform to the next; 0: packed
-  std::int64_t output_distance = 0;  ///< the same for the output
+  fft::Storage input = {};
+  fft::Storage output = {};
 };
 
 /// Fourier transforms on one device; from `fft::on(device)`. See fft::Transform for layout and
 /// alignment, and fft::Kind for the formulas. Errors: invalid (shape or operands), unsupported (the
 /// engine has no FFT library, or that library no such transform), out_of_memory.
-class Fft {
+template <class Refs>
+class BasicFft {
  public:
-  explicit Fft(detail::Submitter& submitter) : submitter_(&submitter) {}
+  template <Element T>
+  using Ref = typename Refs::template To<T>;
+  explicit BasicFft(detail::Submitter& submitter) : submitter_(&submitter) {}
 
   /// y may be x.
   template <Real T>
-  Future<void> forward(const GpuRef<std::complex<T>>& x, const GpuRef<std::complex<T>>& y,
+  Future<void> forward(const Ref<std::complex<T>>& x, const Ref<std::complex<T>>& y,
                        const FftOptions& shape) {
     return transform(fft::Kind::forward, dtype_of<std::complex<T>>, x.operand(), y.operand(),
                      shape);
   }
   /// y may be x. Not normalised: forward and then inverse multiplies by the length of a transform.
   template <Real T>
-  Future<void> inverse(const GpuRef<std::complex<T>>& x, const GpuRef<std::complex<T>>& y,
+  Future<void> inverse(const Ref<std::complex<T>>& x, const Ref<std::complex<T>>& y,
                        const FftOptions& shape) {
     return transform(fft::Kind::inverse, dtype_of<std::complex<T>>, x.operand(), y.operand(),
                      shape);
   }
   /// y has n / 2 + 1 elements in the last dimension, of extent n.
   template <Real T>
-  Future<void> real_to_complex(const GpuRef<T>& x, const GpuRef<std::complex<T>>& y,
+  Future<void> real_to_complex(const Ref<T>& x, const Ref<std::complex<T>>& y,
                                const FftOptions& shape) {
     return transform(fft::Kind::real_to_complex, dtype_of<std::complex<T>>, x.operand(),
                      y.operand(), shape);
   }
   /// x has n / 2 + 1 elements in the last dimension, of extent n, and is destroyed. Not normalised.
   template <Real T>
-  Future<void> complex_to_real(const GpuRef<std::complex<T>>& x, const GpuRef<T>& y,
+  Future<void> complex_to_real(const Ref<std::complex<T>>& x, const Ref<T>& y,
                                const FftOptions& shape) {
     return transform(fft::Kind::complex_to_real, dtype_of<std::complex<T>>, x.operand(),
                      y.operand(), shape);
   }
+  /// real_to_complex where x lies; there is the transform afterwards, two reals for an element.
+  /// Rows of extent n are 2 (n / 2 + 1) reals apart, which is also what the shape's storage says if
+  /// it says nothing.
+  template <Real T>
+  Future<void> real_to_complex_in_place(const Ref<T>& x, const FftOptions& shape) {
+    return transform(fft::Kind::real_to_complex, dtype_of<std::complex<T>>, x.operand(),
+                     x.operand(), with_room(shape, &FftOptions::input));
+  }
+  /// complex_to_real where x lies, as real_to_complex_in_place() has left it.
+  template <Real T>
+  Future<void> complex_to_real_in_place(const Ref<T>& x, const FftOptions& shape) {
+    return transform(fft::Kind::complex_to_real, dtype_of<std::complex<T>>, x.operand(),
+                     x.operand(), with_room(shape, &FftOptions::output));
+  }
 
  private:
+  /// The real side's rows get room for those of the complex one.
+  static FftOptions with_room(FftOptions shape, fft::Storage FftOptions::*real) {
+    auto& stored = (shape.*real).stored;
+    const auto last = static_cast<std::size_t>(shape.extents.rank) - 1;
+    if (last < fft::kMaxRank && stored[last] == 0)
+      stored[last] = (shape.extents.extent[last] / 2 + 1) * 2;
+    return shape;
+  }
   Future<void> transform(fft::Kind kind, DType dtype, const Operand& x, const Operand& y,
                          const FftOptions& shape) {
-    return detail::submit(
-        *submitter_,
-        fft::Transform{dtype, kind, shape.extents.rank, shape.extents.extent, shape.batch,
-                       shape.input_distance, shape.output_distance, x, y});
+    return detail::submit(*submitter_,
+                          fft::Transform{dtype, kind, shape.extents.rank, shape.extents.extent,
+                                         shape.batch, shape.input, shape.output, x, y});
   }
   detail::Submitter* submitter_;
 };
 
+using Fft = BasicFft<LocalRefs>;
+
 namespace fft {
+/// Of a Device, of what Device::prepare() gives, or of a RemoteDevice.
 template <class D>
-Fft on(D&& device) {
-  return Fft(device.submitter());
+BasicFft<RefsOf<D>> on(D&& device) {
+  return BasicFft<RefsOf<D>>(device.submitter());
 }
 }  // namespace fft
 

@@ -93,24 +93,17 @@ using Plan = std::shared_ptr<void>;
 
 /// Everything that a plan depends on.
 struct Key {
-  DType dtype{};
   Kind kind{};
-  std::uint32_t rank = 0;
   std::array<std::int64_t, fft::kMaxRank> extents{};
-  std::int64_t batch = 0, input_distance = 0, output_distance = 0;
+  std::int64_t batch = 0;
+  fft::Layout input, output;
   bool in_place = false;
   bool operator==(const Key&) const = default;
 };
 
 Key key_of(const fft::Transform& op, const Call& call) {
-  return {op.dtype,
-          op.kind,
-          op.rank,
-          op.extents,
-          op.batch,
-          op.input_layout().distance,
-          op.output_layout().distance,
-          call.at(op.input) == call.at(op.output)};
+  return {op.kind,           op.extents,         op.batch,
+          op.input_layout(), op.output_layout(), call.at(op.input) == call.at(op.output)};
 }
 
 template <class T>
@@ -118,12 +111,8 @@ Result<Plan> make_plan(const fft::Transform& op, const Call& call) {
   using Complex = std::complex<T>;
   const auto input = op.input_layout(), output = op.output_layout();
   std::array<Dimension, fft::kMaxRank> dimensions;
-  std::ptrdiff_t input_stride = 1, output_stride = 1;
-  for (auto i = op.rank; i-- > 0;) {
-    dimensions[i] = {op.extents[i], input_stride, output_stride};
-    input_stride *= input.extents[i];
-    output_stride *= output.extents[i];
-  }
+  for (std::uint32_t i = 0; i < op.rank; ++i)
+    dimensions[i] = {op.extents[i], input.pitch[i], output.pitch[i]};
   const Dimension batch{op.batch, input.distance, output.distance};
   const auto rank = static_cast<int>(op.rank);
   const auto& library = fftw<T>();

@@ -51,9 +51,9 @@ using PlanHandle = Handle<PlanTraits>;
 struct Plan {
   struct Key {
     cufftType type{};
-    std::uint32_t rank = 0;
     std::array<std::int64_t, fft::kMaxRank> extents{};
-    std::int64_t batch = 0, input_distance = 0, output_distance = 0;
+    std::int64_t batch = 0;
+    fft::Layout input, output;
     bool operator==(const Key&) const = default;
   };
   Key key;
@@ -76,12 +76,7 @@ cufftType type_of(const fft::Transform& op) {
 }
 
 Plan::Key key_of(const fft::Transform& op) {
-  return {type_of(op),
-          op.rank,
-          op.extents,
-          op.batch,
-          op.input_layout().distance,
-          op.output_layout().distance};
+  return {type_of(op), op.extents, op.batch, op.input_layout(), op.output_layout()};
 }
 
 cufftResult execute(cufftHandle plan, const fft::Transform& op, const Call& call) {
@@ -143,9 +138,9 @@ Result<void> Fft::open(Queue queue) {
   for (const auto dtype : {DType::c64, DType::c128}) {
     for (const auto kind :
          {Kind::forward, Kind::inverse, Kind::real_to_complex, Kind::complex_to_real}) {
-      TROUPE_CUDA_PROPAGATE(
-          run(fft::Transform{dtype, kind, 1, {64, 0, 0}, 1, 0, 0, WarmUp::part(1), WarmUp::part(2)},
-              warming.call()));
+      TROUPE_CUDA_PROPAGATE(run(
+          fft::Transform{dtype, kind, 1, {64, 0, 0}, 1, {}, {}, WarmUp::part(1), WarmUp::part(2)},
+          warming.call()));
     }
   }
   return {};
@@ -183,21 +178,21 @@ Result<void> Fft::run(const fft::Transform& op, const Call& call) {
 Result<void> Fft::add_plan(const fft::Transform& op, Queue queue) {
   auto& own = state(queue);
   TROUPE_CUDA_PROPAGATE(own.retired.destroy_ended());
-  const auto input = op.input_layout(), output = op.output_layout();
-  std::array<long long, fft::kMaxRank> extents{}, stored_input{}, stored_output{};
-  std::copy(op.extents.begin(), op.extents.end(), extents.begin());
-  std::copy(input.extents.begin(), input.extents.end(), stored_input.begin());
-  std::copy(output.extents.begin(), output.extents.end(), stored_output.begin());
-
   Plan plan;
   plan.key = key_of(op);
+  const auto &input = plan.key.input, &output = plan.key.output;
+  std::array<long long, fft::kMaxRank> extents{}, stored_input{}, stored_output{};
+  std::copy(op.extents.begin(), op.extents.end(), extents.begin());
+  std::copy(input.stored.begin(), input.stored.end(), stored_input.begin());
+  std::copy(output.stored.begin(), output.stored.end(), stored_output.begin());
   TROUPE_CUDA_TRY(cufftCreate(plan.handle.out()));
   const auto handle = plan.handle.get();
   TROUPE_CUDA_TRY(cufftSetAutoAllocation(handle, 0));
   TROUPE_CUDA_TRY(cufftSetStream(handle, services_.stream(queue)));
-  TROUPE_CUDA_TRY(cufftMakePlanMany64(
-      handle, static_cast<int>(op.rank), extents.data(), stored_input.data(), 1, input.distance,
-      stored_output.data(), 1, output.distance, plan.key.type, op.batch, &plan.work_bytes));
+  TROUPE_CUDA_TRY(cufftMakePlanMany64(handle, static_cast<int>(op.rank), extents.data(),
+                                      stored_input.data(), input.pitch[op.rank - 1], input.distance,
+                                      stored_output.data(), output.pitch[op.rank - 1],
+                                      output.distance, plan.key.type, op.batch, &plan.work_bytes));
   if (own.plans.size() == kPlans) {
     TROUPE_CUDA_PROPAGATE(
         own.retired.add(std::move(own.plans.back().handle), services_.stream(queue)));

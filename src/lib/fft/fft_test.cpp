@@ -197,8 +197,8 @@ void check_transforms(Kind kind, const Extents& extents, std::int64_t batch, std
       transformed<T, In, Out>(kind, laid_out<In>(inputs, input_distance), std::ssize(expected),
                               {.extents = extents,
                                .batch = batch,
-                               .input_distance = padding == 0 ? 0 : input_distance,
-                               .output_distance = padding == 0 ? 0 : output_distance});
+                               .input = {padding == 0 ? 0 : input_distance},
+                               .output = {padding == 0 ? 0 : output_distance}});
   if (demand == Demand::exact) {
     EXPECT_EQ(actual, expected);
     return;
@@ -279,8 +279,8 @@ TYPED_TEST(FftOps, WorkInPlace) {
         values.emplace_back(numbers[i], numbers[i + 1]);
       const FftOptions shape{.extents = extents,
                              .batch = 2,
-                             .input_distance = volume + padding,
-                             .output_distance = volume + padding};
+                             .input = {volume + padding},
+                             .output = {volume + padding}};
       const auto x = put(values), y = put(values), z = put(values);
       auto on_device = fft::on(device());
       const auto forward = on_device.forward(x, x, shape);
@@ -386,7 +386,7 @@ TEST_F(BadArguments, OfTransforms) {
   const auto other = put(std::vector<double>(16, 1.0));
   const Operand y = other.operand();
   // Two transforms of 2 x 2 of 16 bytes each fill x.
-  const fft::Transform good{DType::c128, Kind::forward, 2, {2, 2, 0}, 2, 4, 4, x, y};
+  const fft::Transform good{DType::c128, Kind::forward, 2, {2, 2, 0}, 2, {4}, {4}, x, y};
   const auto with = [&](auto change) {
     auto op = good;
     change(op);
@@ -404,12 +404,11 @@ TEST_F(BadArguments, OfTransforms) {
   with([](auto& op) { op.batch = -1; });
   with([](auto& op) { op.batch = 3; });
   with([](auto& op) { op.batch = kHuge; });
-  with([](auto& op) { op.input_distance = -4; });
-  with([](auto& op) { op.input_distance = 3; });
-  with([](auto& op) { op.input_distance = 5; });
-  with([](auto& op) { op.output_distance = 3; });
-  with([](auto& op) { op.output_distance = 5; });
-  with([](auto& op) { op.output_distance = kHuge; });
+  with([](auto& op) { op.input_storage.distance = -4; });
+  with([](auto& op) { op.input_storage.distance = 5; });
+  with([](auto& op) { op.output_storage.distance = 3; });
+  with([](auto& op) { op.output_storage.distance = 5; });
+  with([](auto& op) { op.output_storage.distance = kHuge; });
   with([&](auto& op) { op.input = absent; });
   with([&](auto& op) { op.output = absent; });
   with([&](auto& op) {  // aligned to its own element, but not to a complex one
@@ -430,7 +429,7 @@ TEST_F(BadArguments, OfTransforms) {
   });
   with([](auto& op) {  // in place: other distances
     op.extents = {1, 2, 0};
-    op.input_distance = 2;
+    op.input_storage.distance = 2;
     op.output = op.input;
   });
   with([](auto& op) {  // half in place
@@ -451,7 +450,7 @@ TEST_F(BadArguments, OfTransforms) {
 }
 
 TEST(FftOpsAccess, OnlyTransformsToRealsDestroyTheirInput) {
-  fft::Transform op{DType::c64, Kind::forward, 2, {3, 4, 0}, 2, 0, 0, {}, {}};
+  fft::Transform op{DType::c64, Kind::forward, 2, {3, 4, 0}, 2, {}, {}, {}, {}};
   for (const auto kind :
        {Kind::forward, Kind::inverse, Kind::real_to_complex, Kind::complex_to_real}) {
     op.kind = kind;
@@ -462,10 +461,10 @@ TEST(FftOpsAccess, OnlyTransformsToRealsDestroyTheirInput) {
   }
   op.kind = Kind::real_to_complex;  // 3 x 3 stored
   EXPECT_EQ(op.written(op.output), 2u * 9 * 8);
-  op.output_distance = 10;
+  op.output_storage.distance = 10;
   EXPECT_EQ(op.written(op.output), 9u * 8);
   op.kind = Kind::complex_to_real;
-  op.output_distance = 0;
+  op.output_storage.distance = 0;
   EXPECT_EQ(op.written(op.output), 2u * 12 * 4);
   op.batch = 0;
   EXPECT_EQ(op.written(op.output), 0u);
