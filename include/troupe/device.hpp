@@ -161,8 +161,9 @@ class Device {
   }
   /// Takes an image that nvcc has made.
   template <class Library = Kernels>
-  auto load(std::span<const std::byte> image, std::vector<std::string> names) {
-    return Library(*this).load(image, std::move(names));
+  auto load(std::span<const std::byte> image, std::vector<std::string> names,
+            std::string host_kernels = {}) {
+    return Library(*this).load(image, std::move(names), std::move(host_kernels));
   }
   /// `device.launch(kernel, {.grid = 8, .block = 256}, read(x), update(y), n, 2.0f)`
   template <class Library = Kernels, class... Arguments>

@@ -27,6 +27,25 @@ struct FunctionCall {
   const unsigned* sizes;         ///< of each
   unsigned count;
 };
+/// A launch, as a function sees it that takes a kernel's place on the cpu engine.
+struct HostLaunch {
+  unsigned grid[3], block[3];
+  unsigned shared_bytes;
+};
+/// A kernel by its name, and the function in its place.
+struct HostKernel {
+  const char* name;
+  void (*run)(const HostLaunch& how, const void* const* arguments);
+  const unsigned* sizes;  ///< of the arguments
+  unsigned parameters;
+};
+/// What a library of such functions exports, by the name kHostKernelsSymbol.
+struct HostKernels {
+  unsigned count;
+  const HostKernel* kernel;
+};
+inline constexpr const char* kHostKernelsSymbol = "troupe_host_kernels";
+
 /// The function takes other arguments; nothing was done.
 inline constexpr int kOtherArguments = INT_MIN;
 
@@ -62,7 +81,34 @@ int call_function(R (*function)(Stream, P...), const FunctionCall& call) {
   return call_function(function, call, std::index_sequence_for<P...>());
 }
 
+template <auto function>
+struct HostKernelOf;
+template <class... P, void (*function)(const HostLaunch&, P...)>
+struct HostKernelOf<function> {
+  static constexpr unsigned kSizes[] = {sizeof(P)..., 0};
+  static constexpr unsigned kParameters = sizeof...(P);
+  static void run(const HostLaunch& how, const void* const* arguments) {
+    call(how, arguments, std::index_sequence_for<P...>());
+  }
+
+ private:
+  template <std::size_t... i>
+  static void call(const HostLaunch& how, [[maybe_unused]] const void* const* arguments,
+                   std::index_sequence<i...>) {
+    function(how, argument<P>(arguments[i])...);
+  }
+};
+
 }  // namespace detail
+
+/// The function in the place of the kernel that is called `name` in the program. Its first
+/// parameter is the launch, the others are the kernel's; it does what all threads of the grid do.
+template <auto function>
+constexpr HostKernel host_kernel(const char* name) {
+  using Of = detail::HostKernelOf<function>;
+  return {name, &Of::run, Of::kSizes, Of::kParameters};
+}
+
 }  // namespace troupe
 
 /// Lets device hosts call a function, whose first parameter is the stream.
@@ -71,3 +117,13 @@ int call_function(R (*function)(Stream, P...), const FunctionCall& call) {
       const ::troupe::FunctionCall* call) {                                     \
     return ::troupe::detail::call_function(&name, *call);                       \
   }
+
+/// Names the functions of a library that take the place of kernels on the cpu engine, once:
+///
+///     void warp_sum(const troupe::HostLaunch&, int n, const float* x, float* sum) { … }
+///     TROUPE_HOST_KERNELS(troupe::host_kernel<&warp_sum>("warp_sum"))
+#define TROUPE_HOST_KERNELS(...)                                               \
+  static const ::troupe::HostKernel troupe_host_kernel_list[] = {__VA_ARGS__}; \
+  extern "C" __attribute__((visibility("default")))                            \
+  const ::troupe::HostKernels troupe_host_kernels = {                          \
+      sizeof(troupe_host_kernel_list) / sizeof(::troupe::HostKernel), troupe_host_kernel_list};

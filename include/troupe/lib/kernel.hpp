@@ -154,6 +154,12 @@ struct ModuleState;
 }
 class KernelModule;
 
+namespace kernel {
+/// The image of a library of host functions is this and the library's path; see
+/// CompileOptions::host_kernels.
+inline constexpr std::string_view kHostKernels = "troupe host kernels: ";
+}  // namespace kernel
+
 /// How a source is compiled.
 struct CompileOptions {
   /// The kernels that will be launched, as CUDA C++ names them: "saxpy", "scale<float>".
@@ -165,6 +171,10 @@ struct CompileOptions {
   std::vector<std::string> options = {};  ///< others of NVRTC, or of the host's compiler
   std::string standard = "c++17";
   bool link_time_optimization = false;  ///< NVRTC's -dlto, and nvJitLink
+  /// On the cpu engine nothing is compiled: a shared library, whose functions take the place of the
+  /// kernels that are named (TROUPE_HOST_KERNELS in <troupe/function.hpp>). Its path as every
+  /// device host of this rank finds it. The way for what the cpu engine cannot compile.
+  std::string host_kernels = {};
 };
 
 /// Where and how a kernel is launched.
@@ -342,9 +352,10 @@ class Kernels {
   /// unsupported (there is no compiler), timeout.
   Future<KernelModule> compile(std::string source, CompileOptions options);
   /// Takes an image that nvcc has made: a cubin, a fatbin, PTX. `names`: those of the kernels as
-  /// they stand in it, mangled if they are not extern "C". Errors: invalid (there is no such
-  /// kernel), unsupported (it is for other devices than this).
-  Future<KernelModule> load(std::span<const std::byte> image, std::vector<std::string> names);
+  /// they stand in it, mangled if they are not extern "C". `host_kernels`: as in CompileOptions.
+  /// Errors: invalid (there is no such kernel), unsupported (it is for other devices than this).
+  Future<KernelModule> load(std::span<const std::byte> image, std::vector<std::string> names,
+                            std::string host_kernels = {});
   /// How many blocks of so many threads, with so much dynamic shared memory, the device runs at
   /// once. Errors: invalid (more than the kernel can have).
   Future<std::uint64_t> occupancy(const Kernel& kernel, std::uint32_t threads,

@@ -1,8 +1,3 @@
-#include <dlfcn.h>
-#include <elf.h>
-#include <link.h>
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <list>
 #include <memory>
@@ -11,11 +6,10 @@
 #include <troupe/lib/launch_arguments.hpp>
 
 #include "common/core/content_id.hpp"
-#include "common/ipc/unique_fd.hpp"
-#include "common/ipc/whole_file.hpp"
 #include "device_host/engine/cpu/library.hpp"
 #include "lib/kernel/arguments.hpp"
 #include "lib/kernel/blocks_cpu.hpp"
+#include "lib/kernel/loaded_image_cpu.hpp"
 
 namespace troupe::host::cpu {
 namespace {
@@ -24,77 +18,15 @@ constexpr std::size_t kMaxModules = 64;
 /// What a GPU of today has, so that programs meet the same limits.
 constexpr std::uint32_t kMaxThreads = 1024, kMaxShared = 227u << 10;
 
-#if defined(__x86_64__)
-constexpr std::uint16_t kMachine = EM_X86_64;
-#elif defined(__aarch64__)
-constexpr std::uint16_t kMachine = EM_AARCH64;
-#endif
-
-/// A shared object that stands in memory.
-class Image {
- public:
-  static Result<std::shared_ptr<Image>> load(std::span<const std::byte> bytes) {
-    ElfW(Ehdr) head;
-    const bool elf = bytes.size() >= sizeof head;
-    if (elf) std::memcpy(&head, bytes.data(), sizeof head);
-    if (!elf || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_machine != kMachine)
-      return Error{Errc::unsupported, 0,
-                   "kernel: the image is not for the cpu engine, which takes kernels as source"};
-    auto image = std::make_shared<Image>();
-    image->fd_.reset(::memfd_create("troupe-kernels", MFD_CLOEXEC));
-    if (!image->fd_) return Error{Errc::io, errno, "kernel: memfd_create"};
-    if (auto written = ipc::write_whole(image->fd_.get(), bytes); !written) return written.error();
-    // The loader knows files by their names: the descriptor stays open as long as this one is used.
-    const auto path = "/proc/self/fd/" + std::to_string(image->fd_.get());
-    image->module_ = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (image->module_ == nullptr)
-      return Error{Errc::invalid, 0, std::string("kernel: ") + ::dlerror()};
-    image->table_ = static_cast<const troupe_kernel::Table*>(
-        ::dlsym(image->module_, troupe_kernel::kTableSymbol));
-    if (image->table_ == nullptr || image->table_->version != troupe_kernel::kVersion)
-      return Error{Errc::invalid, 0, "kernel: the image was not made by this version of troupe"};
-    return image;
-  }
-  Image() = default;
-  ~Image() {
-    if (module_ != nullptr) ::dlclose(module_);
-  }
-  Image(const Image&) = delete;
-  Image& operator=(const Image&) = delete;
-
-  [[nodiscard]] const troupe_kernel::Table& table() const noexcept { return *table_; }
-  [[nodiscard]] const troupe_kernel::Entry* find(std::string_view name) const {
-    const auto* const end = table_->entry + table_->entries;
-    const auto* const found = std::find_if(
-        table_->entry, end, [&](const troupe_kernel::Entry& one) { return one.name == name; });
-    return found == end ? nullptr : found;
-  }
-  /// A variable and its size; nullptr: there is none.
-  [[nodiscard]] std::pair<void*, std::uint64_t> variable(const std::string& name) const {
-    void* const address = ::dlsym(module_, name.c_str());
-    Dl_info info{};
-    void* symbol = nullptr;
-    if (address == nullptr || ::dladdr1(address, &info, &symbol, RTLD_DL_SYMENT) == 0 ||
-        symbol == nullptr)
-      return {};
-    return {address, static_cast<const ElfW(Sym)*>(symbol)->st_size};
-  }
-
- private:
-  UniqueFd fd_;
-  void* module_ = nullptr;
-  const troupe_kernel::Table* table_ = nullptr;
-};
-
 Error no_kernel(std::string_view name) {
   return {Errc::invalid, 0, "kernel: there is no kernel " + std::string(name) + " in the image"};
 }
 
-kernel::Facts facts_of(const troupe_kernel::Entry& entry) {
+kernel::Facts facts_of(const LoadedImage::Kernel& one) {
   kernel::Facts facts{.max_threads = kMaxThreads, .max_dynamic_shared = kMaxShared};
-  facts.parameters = entry.parameters;
-  for (unsigned i = 0; i < std::min<std::size_t>(entry.parameters, kernel::kMaxArguments); ++i)
-    facts.size[i] = static_cast<std::uint16_t>(entry.sizes[i]);
+  facts.parameters = static_cast<std::uint32_t>(one.sizes.size());
+  for (std::size_t i = 0; i < std::min(one.sizes.size(), kernel::kMaxArguments); ++i)
+    facts.size[i] = static_cast<std::uint16_t>(one.sizes[i]);
   return facts;
 }
 
@@ -114,11 +46,11 @@ class KernelHalf final
                                 call.data().size());
     const auto image = loaded(op.image_id, op.image, call);
     if (!image) return image.error();
-    const auto* const entry = (*image)->find(name);
-    if (entry == nullptr) return no_kernel(name);
-    if (entry->parameters > kernel::kMaxArguments)
+    const auto found = (*image)->find(name);
+    if (!found) return no_kernel(name);
+    if (found->sizes.size() > kernel::kMaxArguments)
       return Error{Errc::unsupported, 0, "kernel: it has more than 128 parameters"};
-    auto facts = facts_of(*entry);
+    auto facts = facts_of(*found);
     facts.blocks_at_once = op.threads != 0 ? 1 : 0;
     facts.multiprocessors = static_cast<std::uint32_t>(services_.threads());
     std::memcpy(call.at(op.facts), &facts, sizeof facts);
@@ -126,25 +58,32 @@ class KernelHalf final
   }
 
   Result<void> run(const kernel::Launch& op, const Call& call) {
-    if (op.cooperative != 0 || op.cluster[0] * op.cluster[1] * op.cluster[2] > 1)
-      return Error{Errc::unsupported, 0,
-                   "kernel.launch: the cpu engine has no clusters and no cooperative launches"};
     const auto given =
         kernel::Inline::parse(op.kName, op.extent(), Parts(call.tail(), call.data()));
     if (!given) return given.error();
     const auto image = loaded(op.image_id, op.image, call);
     if (!image) return image.error();
-    const auto* const entry = (*image)->find(given->name());
-    if (entry == nullptr) return no_kernel(given->name());
-    if (auto fits = kernel::check_arguments(*given, facts_of(*entry)); !fits) return fits;
+    const auto found = (*image)->find(given->name());
+    if (!found) return no_kernel(given->name());
+    const bool threads = found->host == nullptr;
+    if (threads && (op.cooperative != 0 || op.cluster[0] * op.cluster[1] * op.cluster[2] > 1))
+      return Error{Errc::unsupported, 0,
+                   "kernel.launch: the cpu engine has no clusters and no cooperative launches"};
+    if (auto fits = kernel::check_arguments(*given, facts_of(*found)); !fits) return fits;
     auto variables = variables_of(**image, *given, call);
     if (!variables) return variables.error();
     auto arguments = std::make_shared<kernel::Arguments>(*given, call);
-    return services_.submit(call, [op, image = *image, entry, arguments, blocks = blocks_,
+    return services_.submit(call, [op, image = *image, found = *found, arguments, blocks = blocks_,
                                    variables = std::move(*variables)] {
       for (const auto& [to, from, bytes] : variables) std::memcpy(to, from, bytes);
-      blocks->run({&image->table(),
-                   entry,
+      if (found.host != nullptr) {
+        return found.host->run({{op.grid[0], op.grid[1], op.grid[2]},
+                                {op.block[0], op.block[1], op.block[2]},
+                                op.shared_bytes},
+                               arguments->get());
+      }
+      blocks->run({image->table(),
+                   found.entry,
                    {op.grid[0], op.grid[1], op.grid[2]},
                    {op.block[0], op.block[1], op.block[2]},
                    op.shared_bytes,
@@ -171,22 +110,22 @@ class KernelHalf final
   };
   static ContentId id_of(const std::uint64_t (&id)[2]) { return {id[0], id[1]}; }
 
-  std::shared_ptr<Image> known(const ContentId& id) {
+  std::shared_ptr<LoadedImage> known(const ContentId& id) {
     const auto found = std::find_if(images_.begin(), images_.end(),
                                     [&](const auto& one) { return one.first == id; });
     if (found == images_.end()) return nullptr;
     images_.splice(images_.begin(), images_, found);
     return found->second;
   }
-  Result<std::shared_ptr<Image>> load(const ContentId& id, std::span<const std::byte> bytes) {
-    auto image = Image::load(bytes);
+  Result<std::shared_ptr<LoadedImage>> load(const ContentId& id, std::span<const std::byte> bytes) {
+    auto image = LoadedImage::of(id, bytes);
     if (!image) return image;
     images_.emplace_front(id, *image);
     if (images_.size() > kMaxModules) images_.pop_back();  // a launch under way keeps its own
     return image;
   }
-  Result<std::shared_ptr<Image>> loaded(const std::uint64_t (&id)[2], const Operand& where,
-                                        const Call& call) {
+  Result<std::shared_ptr<LoadedImage>> loaded(const std::uint64_t (&id)[2], const Operand& where,
+                                              const Call& call) {
     if (auto there = known(id_of(id))) return there;
     const std::span<const std::byte> bytes(call.at(where), where.bytes);
     auto image = load(id_of(id), bytes);
@@ -195,8 +134,8 @@ class KernelHalf final
     }
     return image;
   }
-  static Result<std::vector<Variable>> variables_of(const Image& image, const kernel::Inline& given,
-                                                    const Call& call) {
+  static Result<std::vector<Variable>> variables_of(const LoadedImage& image,
+                                                    const kernel::Inline& given, const Call& call) {
     std::vector<Variable> all;
     for (const auto& part : call.tail()) {
       if ((part.tag & kernel::Launch::kSymbol) == 0) continue;
@@ -213,7 +152,7 @@ class KernelHalf final
 
   Services& services_;
   std::shared_ptr<BlockRunner> blocks_;
-  std::list<std::pair<ContentId, std::shared_ptr<Image>>> images_;  ///< the last used first
+  std::list<std::pair<ContentId, std::shared_ptr<LoadedImage>>> images_;  ///< the last used first
   std::vector<std::vector<std::byte>> plans_;
 };
 

@@ -7,6 +7,7 @@
 #include <troupe_kernels/embedded.hpp>
 
 #include "bad_arguments.hpp"
+#include "lib/kernel/compiled.hpp"
 
 namespace troupe::test {
 namespace {
@@ -17,12 +18,6 @@ TYPED_TEST_SUITE(KernelOpsOf, Reals);
 
 template <class T>
 constexpr const char* kTypeName = std::is_same_v<T, float> ? "float" : "double";
-
-KernelModule compiled(const std::string& source, std::vector<std::string> names,
-                      CompileOptions options = {}) {
-  options.names = std::move(names);
-  return device().compile(source, std::move(options)).get();
-}
 
 std::vector<std::int32_t> integers(std::size_t count, std::int32_t bound) {
   std::vector<std::int32_t> values(count);

@@ -77,6 +77,15 @@ Result<KernelModule> make_module(Device device, std::span<const std::byte> image
   return KernelModule(std::move(state));
 }
 
+/// A module whose kernels are functions of the host's; see CompileOptions::host_kernels. Blocks.
+Result<KernelModule> make_host_module(const Device& device, const std::string& library,
+                                      const std::vector<std::string>& names) {
+  std::vector<ModuleState::Entry> kernels;
+  for (const auto& name : names) kernels.push_back({name, name, {}});
+  return make_module(device, bytes_of(std::string(kernel::kHostKernels) + library), {},
+                     std::move(kernels));
+}
+
 /// What is wrong with the extents of a launch; empty: nothing.
 std::string wrong_extents(const LaunchOptions& how, const kernel::Facts& facts) {
   const std::uint32_t grid[] = {how.grid.x, how.grid.y, how.grid.z},
@@ -194,31 +203,35 @@ Future<KernelModule> Kernels::compile(std::string source, CompileOptions options
   job.include_paths = std::move(options.include_paths);
   job.standard = std::move(options.standard);
   job.link = options.link_time_optimization;
-  return core.make_kernels(
-      [job = std::move(job), &core](const Device& device) mutable -> Result<KernelModule> {
-        if (job.names.empty())
-          return core.port().report({Errc::invalid, 0, job.file + ": no kernel of it is named"});
-        const auto file = job.file;
-        const auto names = job.names;
-        const auto built = core.builder().build(std::move(job));
-        if (!built) {
-          auto error = built.error();
-          error.message = file + " does not compile: " + error.message;
-          return core.port().report(error);
-        }
-        std::vector<ModuleState::Entry> kernels;
-        for (std::size_t i = 0; i < names.size(); ++i)
-          kernels.push_back({names[i], built->names.at(i), {}});
-        return make_module(device, built->image, built->log, std::move(kernels));
-      });
+  return core.make_kernels([job = std::move(job), host_kernels = std::move(options.host_kernels),
+                            &core](const Device& device) mutable -> Result<KernelModule> {
+    if (job.names.empty())
+      return core.port().report({Errc::invalid, 0, job.file + ": no kernel of it is named"});
+    if (!host_kernels.empty() && job.engine == "cpu")
+      return make_host_module(device, host_kernels, job.names);
+    const auto file = job.file;
+    const auto names = job.names;
+    const auto built = core.builder().build(std::move(job));
+    if (!built) {
+      auto error = built.error();
+      error.message = file + " does not compile: " + error.message;
+      return core.port().report(error);
+    }
+    std::vector<ModuleState::Entry> kernels;
+    for (std::size_t i = 0; i < names.size(); ++i)
+      kernels.push_back({names[i], built->names.at(i), {}});
+    return make_module(device, built->image, built->log, std::move(kernels));
+  });
 }
 
-Future<KernelModule> Kernels::load(std::span<const std::byte> image,
-                                   std::vector<std::string> names) {
+Future<KernelModule> Kernels::load(std::span<const std::byte> image, std::vector<std::string> names,
+                                   std::string host_kernels) {
   auto& core = *device_->core_;
   return core.make_kernels([image = std::vector<std::byte>(image.begin(), image.end()),
-                            names = std::move(names),
+                            names = std::move(names), host_kernels = std::move(host_kernels),
                             &core](const Device& device) -> Result<KernelModule> {
+    if (!host_kernels.empty() && !names.empty() && core.info().engine == "cpu")
+      return make_host_module(device, host_kernels, names);
     if (image.empty() || names.empty())
       return core.port().report(
           {Errc::invalid, 0, "load: there is no image, or no kernel of it is named"});
