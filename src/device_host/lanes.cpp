@@ -12,7 +12,10 @@ bool Lanes::stands_for_peers(Queue queue, Sequence sequence) const {
 
 bool Lanes::waits_for_peers(Queue queue, const Waits& waits) const {
   if (queue.lane == Lane::collective) return true;
-  if (stands_for_peers(queue, at(queue).issued)) return true;
+  return stands_for_peers(queue, at(queue).issued) || depends_on_peers(waits);
+}
+
+bool Lanes::depends_on_peers(const Waits& waits) const {
   for (std::size_t i = 0; i < kQueueCount; ++i) {
     if (waits[i] != 0 && stands_for_peers(Queue::at(i), waits[i])) return true;
   }
@@ -38,8 +41,27 @@ Lanes::Sequence Lanes::queued(std::span<const OperandUse> operands, Queue queue,
 Queue Lanes::queue_of(Lane lane, const Waits& waits) const {
   const Queue own(lane), detour(lane, true);
   // Collectives keep one order, which is that of all ranks.
-  if (lane == Lane::collective || at(own).no_detour) return own;
+  if (lane == Lane::collective) return own;
+  if (lane == sides_of_ && !depends_on_peers(waits)) {
+    if (const auto queue = spread(lane, waits)) return *queue;
+  }
+  if (at(own).no_detour) return own;
   return waits_for_peers(own, waits) && !waits_for_peers(detour, waits) ? detour : own;
+}
+
+std::optional<Queue> Lanes::spread(Lane lane, const Waits& waits) const {
+  std::optional<Queue> best;
+  Sequence under_way = 0;
+  for (std::uint8_t side = 0; side <= Queue::kSides; ++side) {
+    const auto queue = Queue::aside(lane, side);
+    const auto newest = issued(queue), done = completed(queue);
+    if (stands_for_peers(queue, newest)) continue;
+    // It needs no event to stand behind what it waits for; the newest waits for nothing else there.
+    if (waits[queue.index()] > done && waits[queue.index()] == newest) return queue;
+    if (best && newest - done >= under_way) continue;
+    best = queue, under_way = newest - done;
+  }
+  return best;
 }
 
 void Lanes::complete(Queue queue, Sequence sequence) {

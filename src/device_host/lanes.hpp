@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <span>
 
 #include "device_host/hazards.hpp"
@@ -14,6 +15,10 @@ namespace troupe::host {
 /// one and every command behind such a command on its queue. No other command may wait with them:
 /// while commands of a lane wait for peers, those that do not depend on any collective take the
 /// lane's detour, which nothing that waits for peers ever takes.
+///
+/// The lane that has side queues spreads commands that depend on nothing under way over its own
+/// queue and these; one that depends on another stands behind it. Nothing that waits for peers ever
+/// takes a side queue.
 class Lanes {
  public:
   using Sequence = HazardTracker::Sequence;
@@ -21,6 +26,8 @@ class Lanes {
 
   /// The lane's detour cannot be opened: all of its commands take the lane's own queue.
   void give_up_detour(Lane lane) { at(lane).no_detour = true; }
+  /// The lane has the side queues from now on.
+  void set_sides(Lane lane) { sides_of_ = lane; }
 
   /// What a command with these operands has to wait for, by queue.
   [[nodiscard]] Waits waits_of(std::span<const OperandUse> operands) const;
@@ -50,6 +57,11 @@ class Lanes {
   void complete_all();
 
  private:
+  /// Of the lane's own queue and its side queues, for a command that waits for no peers; nothing:
+  /// none but queues that wait for them.
+  [[nodiscard]] std::optional<Queue> spread(Lane lane, const Waits& waits) const;
+  [[nodiscard]] bool depends_on_peers(const Waits& waits) const;
+
   struct QueueState {
     bool no_detour = false;
     Sequence issued = 0;
@@ -64,6 +76,7 @@ class Lanes {
 
   std::array<QueueState, kQueueCount> queues_;
   Waits completed_{};
+  std::optional<Lane> sides_of_;
   HazardTracker hazards_;
   std::size_t forget_countdown_ = kForgetAbove;
 };

@@ -36,7 +36,13 @@ void DeviceHost::open_lane(Lane lane) {
     // the time that the detour is needed that is a collective.
     const auto detour = opened.ok() && lane != Lane::collective ? engine_->open_queue({lane, true})
                                                                 : Result<void>();
-    return [this, lane, opened, detour] { lane_opened(lane, opened, detour); };
+    auto sides = opened.ok() && engine_->overlaps(lane);
+    for (std::uint8_t side = 1; side <= Queue::kSides && sides; ++side)
+      sides = engine_->open_queue(Queue::aside(lane, side)).ok();
+    return [this, lane, opened, detour, sides] {
+      if (sides) lanes_.set_sides(lane);
+      lane_opened(lane, opened, detour);
+    };
   });
   if (started) actors_[lane].state = LaneActor::State::opening;
 }

@@ -86,6 +86,47 @@ TEST_F(LanesTest, CollectivesKeepTheirOrder) {
   EXPECT_EQ(all_reduce(2), kCollective);
 }
 
+/// Of the lane with side queues, by their numbers; 0: its own.
+class LanesWithSides : public LanesTest {
+ protected:
+  LanesWithSides() { lanes_.set_sides(Lane::first_library); }
+  static Queue side(std::uint8_t number) { return Queue::aside(Lane::first_library, number); }
+};
+
+TEST_F(LanesWithSides, IndependentCommandsTakeDifferentQueues) {
+  EXPECT_EQ(axpy(1, 2), side(0));
+  EXPECT_EQ(axpy(1, 3), side(1));
+  EXPECT_EQ(axpy(1, 4), side(2));
+  EXPECT_EQ(axpy(1, 5), side(3));
+  EXPECT_EQ(axpy(1, 6), side(0)) << "all have one";
+  complete(side(2));
+  EXPECT_EQ(axpy(1, 7), side(2)) << "it is idle";
+  EXPECT_EQ(fill(8), kMemory);
+  EXPECT_EQ(fill(9), kMemory) << "other lanes have none";
+}
+
+TEST_F(LanesWithSides, WhatDependsOnAnotherStandsBehindIt) {
+  EXPECT_EQ(axpy(1, 2), side(0));
+  EXPECT_EQ(axpy(1, 3), side(1));
+  EXPECT_EQ(axpy(3, 4), side(1));
+  EXPECT_EQ(axpy(2, 5), side(0));
+  EXPECT_EQ(axpy(3, 6), side(2)) << "3 is not the last there: no need to wait for the last";
+  complete(side(0)), complete(side(1)), complete(side(2));
+  EXPECT_EQ(axpy(4, 7), side(0)) << "what it depends on is done";
+}
+
+TEST_F(LanesWithSides, WhatWaitsForPeersTakesNoneOfThem) {
+  all_reduce(1);
+  EXPECT_EQ(axpy(1, 2), side(0));
+  EXPECT_EQ(axpy(2, 3), side(0));
+  EXPECT_EQ(axpy(4, 5), side(1));
+  EXPECT_EQ(axpy(6, 7), side(2));
+  EXPECT_EQ(axpy(4, 3), side(0)) << "3 waits for the collective";
+  EXPECT_EQ(axpy(8, 9), side(3));
+  complete(kCollective), complete(side(0));
+  EXPECT_EQ(axpy(8, 10), side(0));
+}
+
 TEST_F(LanesTest, ALaneWithoutDetourIsOneQueue) {
   lanes_.give_up_detour(Lane::memory);
   all_reduce(1);

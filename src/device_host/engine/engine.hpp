@@ -179,6 +179,8 @@ class Engine {
   [[nodiscard]] virtual std::vector<LoadedLibrary> stands_on(Lane) const { return {}; }
   /// Whether the lane's library prepares anything from the contents of operands.
   [[nodiscard]] virtual bool remembers_contents(Lane) const { return false; }
+  /// Whether commands of the lane gain by several queues, and so it may have side queues.
+  [[nodiscard]] virtual bool overlaps(Lane) const { return false; }
   /// A command that writes this range is about to be queued: what the lane's library has prepared
   /// from its contents is void.
   virtual void overwrites(Lane, const Operand&) {}

@@ -51,6 +51,9 @@ class LibraryHalf {
     return Error{Errc::unsupported, 0, std::string(info.name) + ": this engine does not have it"};
   }
 
+  /// Whether the lane may have side queues beside its own one; asked when that is open.
+  [[nodiscard]] virtual bool overlaps() const { return false; }
+
   /// Makes what the library needs on a queue and warms it up. Before the first run() on that queue;
   /// may block. Called once more after a failure. The cuda engine calls it; a queue of the cpu
   /// engine needs nothing.

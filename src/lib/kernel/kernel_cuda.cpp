@@ -66,7 +66,7 @@ struct Variable {
   void* address = nullptr;
   std::size_t bytes = 0;
   Operand contents;
-  std::array<bool, 2> holds{};  ///< the contents, as the own queue and the detour see it
+  std::array<bool, Queue::kWays> holds{};  ///< the contents, as each queue sees it
 };
 
 /// Finds by a std::string_view as well.
@@ -81,7 +81,7 @@ struct Module {
   Handle<ModuleTraits> library;
   std::unordered_map<std::string, Loaded, NameHash, std::equal_to<>> kernels;
   std::unordered_map<std::string, Variable, NameHash, std::equal_to<>> variables;
-  std::array<std::optional<Queue>, 2> used;
+  std::array<std::optional<Queue>, Queue::kWays> used;
 };
 
 /// The parameters of a kernel: the runtime tells of one after another, and refuses what comes
@@ -118,6 +118,7 @@ class KernelHalf final
   }
   void adopt_plan(std::span<const std::byte> plan) override;
   [[nodiscard]] bool remembers_contents() const override { return has_variables_.load(); }
+  [[nodiscard]] bool overlaps() const override { return true; }
   void overwrites(const Operand& range) override;
 
  private:
@@ -129,8 +130,8 @@ class KernelHalf final
   Result<Module*> load(const Id& id, std::span<const std::byte> image);
   Result<Module*> loaded(const Id& id, const Operand& where, const Call& call);
   Result<const Loaded*> kernel(Module& module, std::string_view name);
-  /// Lets the queue go on only after what the module has launched on the other one.
-  Result<void> wait_for_other_queue(const Module& module, Queue queue);
+  /// Lets the queue go on only after what the module has launched on the others.
+  Result<void> wait_for_other_queues(const Module& module, Queue queue);
   /// Queues what the variables of a launch need.
   Result<void> fill(Module& module, const kernel::Inline& given, const Call& call);
 
@@ -250,7 +251,7 @@ Result<void> KernelHalf::run(const kernel::Launch& op, const Call& call) {
   const auto found = kernel(**module, given->name());
   if (!found) return found.error();
   TROUPE_CUDA_PROPAGATE(kernel::check_arguments(*given, (*found)->facts));
-  (*module)->used[call.queue().detour ? 1 : 0] = call.queue();
+  (*module)->used[call.queue().way()] = call.queue();
   TROUPE_CUDA_PROPAGATE(fill(**module, *given, call));
   kernel::Arguments arguments(*given, call);
   std::array<cudaLaunchAttribute, 2> attributes{};
@@ -274,13 +275,14 @@ Result<void> KernelHalf::run(const kernel::Launch& op, const Call& call) {
   return {};
 }
 
-Result<void> KernelHalf::wait_for_other_queue(const Module& module, Queue queue) {
-  const auto& other = module.used[queue.detour ? 0 : 1];
-  if (!other) return {};
-  Event end;
-  TROUPE_CUDA_TRY(cudaEventCreateWithFlags(end.out(), cudaEventDisableTiming));
-  TROUPE_CUDA_TRY(cudaEventRecord(end.get(), services_.stream(*other)));
-  TROUPE_CUDA_TRY(cudaStreamWaitEvent(services_.stream(queue), end.get(), 0));
+Result<void> KernelHalf::wait_for_other_queues(const Module& module, Queue queue) {
+  for (const auto& other : module.used) {
+    if (!other || *other == queue) continue;
+    Event end;
+    TROUPE_CUDA_TRY(cudaEventCreateWithFlags(end.out(), cudaEventDisableTiming));
+    TROUPE_CUDA_TRY(cudaEventRecord(end.get(), services_.stream(*other)));
+    TROUPE_CUDA_TRY(cudaStreamWaitEvent(services_.stream(queue), end.get(), 0));
+  }
   return {};
 }
 
@@ -304,12 +306,12 @@ Result<void> KernelHalf::fill(Module& module, const kernel::Inline& given, const
     const bool same = variable.contents.region == part.range.region &&
                       variable.contents.offset == part.range.offset &&
                       variable.contents.bytes == part.range.bytes;
-    auto& holds = variable.holds[call.queue().detour ? 1 : 0];
+    auto& holds = variable.holds[call.queue().way()];
     if (same && holds) continue;
     // A buffer that changes waits for the launches that read it; a variable that gets another one
     // has to do so itself.
     if (!same && variable.contents.present())
-      TROUPE_CUDA_PROPAGATE(wait_for_other_queue(module, call.queue()));
+      TROUPE_CUDA_PROPAGATE(wait_for_other_queues(module, call.queue()));
     TROUPE_CUDA_TRY(cudaMemcpyAsync(variable.address, call.at(part.range), part.range.bytes,
                                     cudaMemcpyDefault, services_.stream(call.queue())));
     if (!same) variable.holds = {};

@@ -84,6 +84,11 @@ bool CudaEngine::remembers_contents(Lane lane) const {
   return library != nullptr && library->remembers_contents();
 }
 
+bool CudaEngine::overlaps(Lane lane) const {
+  const auto* const library = libraries_[static_cast<std::size_t>(lane)].load();
+  return library != nullptr && library->overlaps();
+}
+
 void CudaEngine::overwrites(Lane lane, const Operand& range) {
   enter();
   libraries_[static_cast<std::size_t>(lane)].load()->overwrites(range);
@@ -153,7 +158,9 @@ Result<void> CudaEngine::open_queue(Queue queue) {
 
 Result<void> CudaEngine::open_measured(Queue queue) {
   auto& state = queues_[queue.index()];
-  auto& stream = queue.detour ? detour_ : streams_[queue.index()];
+  auto& stream = queue.side != 0 ? sides_[queue.side - 1u]
+                 : queue.detour  ? detour_
+                                 : streams_[queue.index()];
   if (!stream) TROUPE_CUDA_TRY(make_stream(stream, queue.lane == Lane::collective));
   state.stream = stream.get();
   if (!state.scratch) {

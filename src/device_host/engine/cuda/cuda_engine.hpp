@@ -50,6 +50,7 @@ class CudaEngine final : public Engine, public Services {
   void discard_library(Lane lane) override;
   [[nodiscard]] std::vector<LoadedLibrary> stands_on(Lane lane) const override;
   [[nodiscard]] bool remembers_contents(Lane lane) const override;
+  [[nodiscard]] bool overlaps(Lane lane) const override;
   void overwrites(Lane lane, const Operand& range) override;
   std::vector<std::vector<std::byte>> take_new_plans(Lane lane) override;
   void adopt_plan(Lane lane, std::span<const std::byte> plan) override;
@@ -114,7 +115,8 @@ class CudaEngine final : public Engine, public Services {
   HostMemory scratch_cells_;
   /// All detours share one: what takes a detour waits for nobody for long.
   Stream detour_;
-  std::array<Stream, kLaneCount> streams_;  ///< the lanes' own
+  std::array<Stream, kLaneCount> streams_;   ///< the lanes' own
+  std::array<Stream, Queue::kSides> sides_;  ///< of side queues
   std::array<QueueState, kQueueCount> queues_;
   MarkPool marks_;
   /// The lanes' libraries, once these are open.

@@ -14,7 +14,8 @@ namespace {
 
 /// Behind a collective that waits for its peers wait the streams of lanes, its own among them, and
 /// up to two of NCCL's; the detour must have a connection of its own. A stream that has nothing to
-/// do needs none, so this is enough while no more than nine lanes wait at once. Not more, because
+/// do needs none, so this is enough while no more than nine lanes wait at once, or six while
+/// kernels of the program's run on all their side queues. Not more, because
 /// each takes 48 MiB, and 9 ms when the process ends, which a recovery waits for.
 constexpr std::size_t kConnections = 12;
 
