@@ -8,7 +8,7 @@ set(installed_programs troupe-cg troupe-drill troupe-flight troupe-info troupe-t
 set(installed_hosts troupe-device-host troupe-compile)
 foreach(engine cpu cuda)
   if(TARGET troupe_module_${engine})
-    list(APPEND installed_hosts troupe_module_${engine})
+    list(APPEND installed_hosts troupe_module_${engine} troupe-torture-functions-${engine})
   endif()
 endforeach()
 get_property(halves GLOBAL PROPERTY TROUPE_LIBRARY_halves)

@@ -48,6 +48,10 @@ void Generator::add_kernel(Kind kind, int rank, int thread, int target) {
     case Kind::transform_back: return add_transform(op);
     case Kind::convolution: return add_convolution(op);
     case Kind::attention: return add_attention(op);
+    case Kind::combine:
+    case Kind::smooth:
+    case Kind::tally:
+    case Kind::accumulate: return add_own(op);
     case Kind::divide: return add_division(op);
     default: return add_vector(op);
   }

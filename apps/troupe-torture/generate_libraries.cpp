@@ -171,6 +171,29 @@ void Generator::add_attention(Operation& op) {
   emit(op);
 }
 
+void Generator::add_own(Operation& op) {
+  const bool counts = op.kind == Kind::tally;
+  op.dtype = counts ? DType::i32 : draw_real();
+  const int to = pick(op, op.target, op.dtype, Contents::integers, true);
+  const int x = pick(op, op.target, op.dtype, Contents::integers, false, {to});
+  const int y = op.kind == Kind::combine
+                    ? pick(op, op.target, op.dtype, Contents::integers, false, {to})
+                    : to;
+  if (to < 0 || x < 0 || y < 0) return;
+  op.m = std::int64_t{16} << random_.below(4);
+  op.transpose_a = random_.one_in(2);  // may be repeated
+  op.alpha = small(op.dtype);
+  const auto count = draw_count(std::min({spec(to).length, spec(x).length, spec(y).length}));
+  op.at[0] = part(op.target, x, count);
+  op.at[1] = part(op.target, y, counts ? random_.between(1, 40) : count);
+  if (op.kind == Kind::combine) op.at[2] = part(op.target, to, count);
+  const auto bx = bound(op.at[0]), by = bound(op.at[1]);
+  const auto largest = op.kind == Kind::smooth ? 3 * bx
+                       : counts                ? by + static_cast<double>(count)
+                                               : std::abs(op.alpha) * bx + by;
+  if (fits(op, written(op).front(), largest)) emit(op);
+}
+
 // What fails
 
 void Generator::emit_failing(Operation& op, Errc error) {
@@ -188,10 +211,11 @@ void Generator::emit_failing(Operation& op, Errc error) {
 
 void Generator::add_library_fault() {
   static const std::vector<Kind> kVictims{
-      Kind::multiply, Kind::axpby,       Kind::axpy,        Kind::dot,      Kind::gemm,
-      Kind::scal,     Kind::spmv,        Kind::gather,      Kind::spgemm,   Kind::uniform,
-      Kind::potrf,    Kind::factor_info, Kind::syevd,       Kind::sort,     Kind::scan,
-      Kind::select,   Kind::transform,   Kind::convolution, Kind::attention};
+      Kind::multiply, Kind::axpby,       Kind::axpy,        Kind::dot,       Kind::gemm,
+      Kind::scal,     Kind::spmv,        Kind::gather,      Kind::spgemm,    Kind::uniform,
+      Kind::potrf,    Kind::factor_info, Kind::syevd,       Kind::sort,      Kind::scan,
+      Kind::select,   Kind::transform,   Kind::convolution, Kind::attention, Kind::combine,
+      Kind::smooth,   Kind::tally,       Kind::accumulate};
   if (fragile_.library.empty()) return;
   fragile_.state = Fragile::State::due;
   for (int attempt = 0; attempt < 40 && fragile_.state == Fragile::State::due; ++attempt) {

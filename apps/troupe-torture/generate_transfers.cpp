@@ -8,7 +8,7 @@ namespace troupe::torture {
 namespace {
 
 constexpr Weight kTransferWeights[] = {
-    {Kind::fetch, 8}, {Kind::put, 6}, {Kind::fetch_new, 3}, {Kind::hold, 1}};
+    {Kind::fetch, 8}, {Kind::put, 6}, {Kind::carry, 2}, {Kind::fetch_new, 3}, {Kind::hold, 1}};
 constexpr Weight kCollectiveWeights[] = {
     {Kind::all_reduce, 6},     {Kind::reduce, 2},     {Kind::broadcast, 3}, {Kind::all_gather, 2},
     {Kind::reduce_scatter, 2}, {Kind::all_to_all, 2}, {Kind::exchange, 3},  {Kind::send, 2}};
@@ -23,9 +23,11 @@ void Generator::add_transfer(int rank, int thread) {
   auto op = begin(draw(random_, kTransferWeights), rank, thread);
   // A lease of a rank that is lost is no lease any more.
   if (op.kind == Kind::hold && recipe_.shrinks) op.kind = Kind::fetch;
+  // A rollback takes no actor back: what one has been asked for would come behind it.
+  if (op.kind == Kind::carry && in_run()) op.kind = Kind::put;
   const int other = other_than(rank);
   if (big_ >= 0 && random_.one_in(12)) return add_big_transfer(op, other);
-  const bool put = op.kind == Kind::put;
+  const bool put = writes_there(op.kind);
   const int there = put ? pick_any(op, other, true) : pick_any(op, other, false);
   if (there < 0) return;
   op.dtype = spec(there).dtype;

@@ -13,24 +13,21 @@ const std::vector<DType> kAll = [] {
   return all;
 }();
 
-constexpr Weight kLocalWeights[] = {{Kind::fill, 8},         {Kind::copy, 10},
-                                    {Kind::upload, 5},       {Kind::download, 3},
-                                    {Kind::to_pinned, 2},    {Kind::from_pinned, 2},
-                                    {Kind::replace, 1},      {Kind::multiply, 4},
-                                    {Kind::divide, 2},       {Kind::axpby, 5},
-                                    {Kind::axpy, 6},         {Kind::dot, 3},
-                                    {Kind::nrm2, 2},         {Kind::scal, 4},
-                                    {Kind::blas_copy, 3},    {Kind::gemv, 3},
-                                    {Kind::gemm, 3},         {Kind::spmv, 3},
-                                    {Kind::spmv_sell, 3},    {Kind::gather, 3},
-                                    {Kind::uniform, 1},      {Kind::normal, 1},
-                                    {Kind::potrf, 2},        {Kind::factor_info, 1},
-                                    {Kind::syevd, 1},        {Kind::sort, 2},
-                                    {Kind::reduce_local, 1}, {Kind::scan, 2},
-                                    {Kind::select, 2},       {Kind::spgemm, 2},
-                                    {Kind::transform, 2},    {Kind::transform_back, 1},
-                                    {Kind::convolution, 2},  {Kind::attention, 2},
-                                    {Kind::nop, 1},          {Kind::pause, 1}};
+constexpr Weight kLocalWeights[] = {
+    {Kind::fill, 8},      {Kind::copy, 10},          {Kind::upload, 5},
+    {Kind::download, 3},  {Kind::to_pinned, 2},      {Kind::from_pinned, 2},
+    {Kind::replace, 1},   {Kind::multiply, 4},       {Kind::divide, 2},
+    {Kind::axpby, 5},     {Kind::axpy, 6},           {Kind::dot, 3},
+    {Kind::nrm2, 2},      {Kind::scal, 4},           {Kind::blas_copy, 3},
+    {Kind::gemv, 3},      {Kind::gemm, 3},           {Kind::spmv, 3},
+    {Kind::spmv_sell, 3}, {Kind::gather, 3},         {Kind::uniform, 1},
+    {Kind::normal, 1},    {Kind::potrf, 2},          {Kind::factor_info, 1},
+    {Kind::syevd, 1},     {Kind::sort, 2},           {Kind::reduce_local, 1},
+    {Kind::scan, 2},      {Kind::select, 2},         {Kind::spgemm, 2},
+    {Kind::transform, 2}, {Kind::transform_back, 1}, {Kind::convolution, 2},
+    {Kind::attention, 2}, {Kind::combine, 4},        {Kind::smooth, 3},
+    {Kind::tally, 2},     {Kind::accumulate, 3},     {Kind::nop, 1},
+    {Kind::pause, 1}};
 constexpr Weight kRemoteWeights[] = {{Kind::fill, 3},  {Kind::copy, 3}, {Kind::axpy, 6},
                                      {Kind::axpby, 2}, {Kind::gemv, 1}, {Kind::gather, 1},
                                      {Kind::scal, 2},  {Kind::nop, 1}};
@@ -230,8 +227,9 @@ void Generator::make_free(Round& round) {
   // A fault that takes along a call that is to fail would leave the failure to another one.
   const bool may_be_fragile =
       recipe_.faults != Faults::none && !program_.stormy && random_.one_in(2);
-  static const std::vector<std::string_view> kLibraries{"vector", "blas", "sparse",     "rng",
-                                                        "solver", "fft",  "primitives", "dnn"};
+  static const std::vector<std::string_view> kLibraries{"vector", "blas",    "sparse",     "rng",
+                                                        "solver", "fft",     "primitives", "dnn",
+                                                        "kernel", "function"};
   fragile_ = {random_.of(kLibraries), static_cast<int>(random_.below(ranks_)),
               static_cast<int>(random_.below(round.threads))};
   if (!may_be_fragile) fragile_.library = {};
@@ -338,7 +336,7 @@ void Generator::emit(Operation op) {
     if (!may_spoil(op)) return;  // another one will fail: none may come before it
     let_fail(op);
   }
-  if (op.kind == Kind::put || op.kind == Kind::fetch || op.kind == Kind::fetch_new) {
+  if (is_transfer(op.kind)) {
     for (const auto& slice : {op.at[0], op.at[1]}) in_transfer_.insert({slice.rank, slice.buffer});
   }
   if (recipe_.left_out.contains(op.id) || recipe_.missing.contains(op.kind)) return;

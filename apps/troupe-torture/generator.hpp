@@ -152,6 +152,8 @@ class Generator {
   void add_transform(Operation& op);
   void add_convolution(Operation& op);
   void add_attention(Operation& op);
+  /// A kernel or a function of the program's own.
+  void add_own(Operation& op);
   /// A part that begins at a multiple of `multiple` elements.
   Slice aligned_part(int device, int buffer, std::int64_t count, std::int64_t multiple);
   /// Emits an operation that has to fail because of its data. What it was to write is not used

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "oracle.hpp"
+#include "own_code.hpp"
 #include "random.hpp"
 #include "values.hpp"
 
@@ -182,7 +183,7 @@ Future<void> Hands::submit(const Operation& op, Thread& thread) {
   if (op.kind == Kind::wrong) return submit_wrong(op);
   if (is_collective(op.kind)) return submit_collective(op);
   if (is_transfer(op.kind) || op.kind == Kind::hold) return submit_transfer(op, thread);
-  if (op.kind >= Kind::potrf && op.kind <= Kind::attention) return submit_library(op, thread);
+  if (op.kind >= Kind::potrf && op.kind <= Kind::accumulate) return submit_library(op, thread);
   const bool arithmetic = op.kind >= Kind::multiply && op.kind <= Kind::normal;
   if (arithmetic) return submit_arithmetic(op);
   return op.target == op.rank ? submit_memory(op, thread) : submit_remote_memory(op);
@@ -283,6 +284,7 @@ Future<void> Hands::submit_collective(const Operation& op) {
 Future<void> Hands::submit_transfer(const Operation& op, Thread& thread) {
   return with_type(op.dtype, [&](auto zero) -> Future<void> {
     using T = decltype(zero);
+    if (op.kind == Kind::carry) return submit_carry(op);
     if (op.kind == Kind::put) return world_.put(here<T>(op.at[0]), token_of(op.at[1]));
     const auto token = token_of(op.at[0]);
     if (op.kind == Kind::fetch) return world_.fetch(token, here<T>(op.at[1]));
@@ -299,6 +301,18 @@ Future<void> Hands::submit_transfer(const Operation& op, Thread& thread) {
                            future});
     return future;
   });
+}
+
+/// What the actor does is not in one order with what this rank asks of that device: that comes
+/// before, and what comes behind waits. The source may be another buffer than when the round began.
+Future<void> Hands::submit_carry(const Operation& op) {
+  const auto before = device_of(op.at[1].rank).nop();
+  if (!before.wait().ok()) return before;
+  auto carried =
+      world_.actor<Carrier>(Carrier::kName, home_of(op.at[1].rank))
+          .ask(Carry{part_of(token(op.at[0].buffer), op.at[0]), token_of(op.at[1])}, deadline_);
+  (void)carried.wait();
+  return carried;
 }
 
 Future<void> Hands::submit_wrong(const Operation& op) {

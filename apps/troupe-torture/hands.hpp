@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -11,6 +12,8 @@
 #include "program.hpp"
 
 namespace troupe::torture {
+
+class OwnCode;
 
 /// A buffer of any dtype, in the order of DType.
 using AnyRef =
@@ -71,8 +74,14 @@ struct Seen {
 /// Thread of its own.
 class Hands {
  public:
-  Hands(Runtime& runtime, const Program& program)
-      : world_(runtime.world()), device_(runtime.device()), program_(program) {}
+  /// `deadline`: of what actors are asked.
+  Hands(Runtime& runtime, const Program& program, const OwnCode& own,
+        std::chrono::nanoseconds deadline)
+      : world_(runtime.world()),
+        device_(runtime.device()),
+        program_(program),
+        own_(own),
+        deadline_(deadline) {}
 
   /// What a thread has in its hands while it runs.
   struct Thread {
@@ -112,9 +121,10 @@ class Hands {
   [[nodiscard]] const BufferSpec& spec_of(const Slice& slice) const {
     return program_.buffers[static_cast<std::size_t>(slice.buffer)];
   }
-  [[nodiscard]] RemoteDevice device_of(int rank) {
-    return world_.device(Rank(homes_.empty() ? rank : homes_[static_cast<std::size_t>(rank)]));
+  [[nodiscard]] Rank home_of(int rank) const {
+    return Rank(homes_.empty() ? rank : homes_[static_cast<std::size_t>(rank)]);
   }
+  [[nodiscard]] RemoteDevice device_of(int rank) { return world_.device(home_of(rank)); }
   Future<void> submit_memory(const Operation& op, Thread& thread);
   Future<void> submit_collective(const Operation& op);
   Future<void> submit_transfer(const Operation& op, Thread& thread);
@@ -130,11 +140,15 @@ class Hands {
   Future<void> submit_sparse_product(const Operation& op, Thread& thread);
   Future<void> submit_transform(const Operation& op);
   Future<void> submit_layer(const Operation& op);
+  Future<void> submit_own(const Operation& op);
+  Future<void> submit_carry(const Operation& op);
   Future<void> submit_remote_memory(const Operation& op);
 
   World& world_;
   Device& device_;
   const Program& program_;
+  const OwnCode& own_;
+  const std::chrono::nanoseconds deadline_;
   std::vector<AnyRef> refs_;
   Tokens tokens_;
   GpuToken freed_{};

@@ -5,6 +5,7 @@
 
 #include "hands.hpp"
 #include "oracle.hpp"
+#include "own_code.hpp"
 
 // Calls of libraries that have them for the rank's own device only.
 
@@ -43,6 +44,10 @@ Future<void> Hands::submit_library(const Operation& op, Thread& thread) {
     case Kind::transform_back: return submit_transform(op);
     case Kind::convolution:
     case Kind::attention: return submit_layer(op);
+    case Kind::combine:
+    case Kind::smooth:
+    case Kind::tally:
+    case Kind::accumulate: return submit_own(op);
     default: return submit_primitives(op, thread);
   }
 }
@@ -171,6 +176,28 @@ Future<void> Hands::submit_layer(const Operation& op) {
   return op.dtype == DType::f32 ? convolve(float{})
          : is_half              ? convolve(Half{})
                                 : convolve(BFloat16{});
+}
+
+Future<void> Hands::submit_own(const Operation& op) {
+  const int n = static_cast<int>(op.at[0].count);
+  LaunchOptions how{.grid = (n + op.m - 1) / op.m, .block = op.m, .repeatable = op.transpose_a};
+  if (op.kind == Kind::tally) {
+    how.repeatable = false;  // it adds to what is there
+    return device_.launch(own_.kernel(op.kind, op.dtype), how, n, static_cast<int>(op.at[1].count),
+                          read(here<std::int32_t>(op.at[0])), update(here<std::int32_t>(op.at[1])));
+  }
+  return with_real(op.dtype, [&]<class T>(T) {
+    const auto x = here<T>(op.at[0]), y = here<T>(op.at[1]);
+    const auto alpha = static_cast<T>(op.alpha);
+    if (op.kind == Kind::accumulate)
+      return device_.call(own_.accumulate(op.dtype), n, alpha, read(x), update(y));
+    const auto kernel = own_.kernel(op.kind, op.dtype);
+    if (op.kind == Kind::smooth) {
+      how.shared_bytes = static_cast<std::uint32_t>(static_cast<std::size_t>(op.m + 2) * sizeof(T));
+      return device_.launch(kernel, how, n, read(x), write(y));
+    }
+    return device_.launch(kernel, how, n, alpha, read(x), read(y), write(here<T>(op.at[2])));
+  });
 }
 
 }  // namespace troupe::torture

@@ -261,14 +261,16 @@ int run_job(Runtime& runtime) {
   recipe.compares = config.text("check") == "collectives" || on_one_host(world);
   Account account(config.integer("spoil"));
   Runner runner(runtime, conduct, account);
-  Members members(runtime, conduct, account, runner.random());
+  Members members(runtime, conduct, account, runner.random(), runner.own_code());
   std::atomic<std::uint64_t> seed{first};
   const auto tell = [&, ranks = world.size()](const std::string& what) {
     report(world, replay_line(config, ranks, seed), what);
   };
   const Watchdog watchdog(account, 3 * conduct.deadline, tell);
   Leaks leaks(runtime, conduct.deadline);
-  recipe.missing = missing_anywhere(world, leaks.missing());
+  auto missing = leaks.missing();
+  missing.insert(runner.own_code().missing().begin(), runner.own_code().missing().end());
+  recipe.missing = missing_anywhere(world, missing);
   const auto start = Clock::now();
   const auto until = start + std::chrono::duration<double>(60 * config.real("minutes"));
   try {

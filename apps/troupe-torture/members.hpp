@@ -32,7 +32,8 @@ struct Share {
 /// of other programs knows it. After each change all of it is looked at.
 class Members {
  public:
-  Members(Runtime& runtime, const Conduct& conduct, Account& account, const RandomTable& random);
+  Members(Runtime& runtime, const Conduct& conduct, Account& account, const RandomTable& random,
+          const OwnCode& own);
 
   /// Throws Finding. All ranks call it with the same program, spectators too.
   void run(const Program& program);
@@ -75,6 +76,7 @@ class Members {
   Blows blows_;
   Player player_;
   const RandomTable& random_;
+  const OwnCode& own_;
   const int job_rank_;
 
   // The program under way

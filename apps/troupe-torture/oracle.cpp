@@ -231,7 +231,8 @@ void Oracle::compute(const Operation& op) {
     case Kind::copy:
     case Kind::blas_copy:
     case Kind::fetch:
-    case Kind::put: return move(a, b);
+    case Kind::put:
+    case Kind::carry: return move(a, b);
     case Kind::multiply:
       for (std::int64_t i = 0; i < a.count; ++i) put(c, i, get(a, i) * get(b, i));
       return;
@@ -240,8 +241,9 @@ void Oracle::compute(const Operation& op) {
       return;
     case Kind::axpby:
     case Kind::axpy:
+    case Kind::accumulate:
       for (std::int64_t i = 0; i < a.count; ++i) {
-        const auto old = op.kind == Kind::axpy ? get(b, i) : op.beta * get(b, i);
+        const auto old = op.kind == Kind::axpby ? op.beta * get(b, i) : get(b, i);
         put(b, i, alpha * get(a, i) + old);
       }
       return;
@@ -276,6 +278,12 @@ void Oracle::compute(const Operation& op) {
     case Kind::transform_back: return transform(op);
     case Kind::convolution: return convolve(op);
     case Kind::attention: return attend(op);
+    case Kind::combine:
+      for (std::int64_t i = 0; i < a.count; ++i)
+        put(c, i, alpha * get(a, i) + get(b, b.count - 1 - i));
+      return;
+    case Kind::smooth: return smooth(op);
+    case Kind::tally: return tally(op);
     case Kind::uniform:
     case Kind::normal:
       if (random_.supported) write(a, random_.numbers(op.dtype, op.kind == Kind::normal, op.data));

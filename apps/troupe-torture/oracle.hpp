@@ -107,6 +107,8 @@ class Oracle {
   void transform(const Operation& op);
   void convolve(const Operation& op);
   void attend(const Operation& op);
+  void smooth(const Operation& op);
+  void tally(const Operation& op);
   void collective(const std::vector<const Operation*>& parts, const OutcomeOf& outcome);
   [[nodiscard]] std::vector<std::byte> result_of(const std::vector<const Operation*>& parts,
                                                  const Operation& mine) const;

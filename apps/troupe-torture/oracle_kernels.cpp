@@ -230,6 +230,24 @@ void Oracle::attend(const Operation& op) {
   }
 }
 
+void Oracle::smooth(const Operation& op) {
+  const auto& x = op.at[0];
+  for (std::int64_t i = 0; i < x.count; ++i) {
+    double sum = 0;
+    for (auto j = std::max<std::int64_t>(i - 1, 0); j < std::min(i + 2, x.count); ++j)
+      sum += get(x, j);
+    put(op.at[1], i, sum);
+  }
+}
+
+void Oracle::tally(const Operation& op) {
+  const auto bins = op.at[1].count;
+  for (std::int64_t i = 0; i < op.at[0].count; ++i) {
+    const auto bin = (index_at(op.at[0], i) % bins + bins) % bins;
+    put(op.at[1], bin, get(op.at[1], bin) + 1);
+  }
+}
+
 std::vector<double> diagonal_of(const Operation& op) {
   std::vector<double> values;
   for (std::int64_t i = 0; i < op.m; ++i) {

@@ -6,15 +6,20 @@ namespace troupe::torture {
 namespace {
 
 constexpr std::string_view kKinds[kKindCount] = {
-    "fill",      "copy",           "upload",         "download",   "to_pinned",  "from_pinned",
-    "replace",   "multiply",       "divide",         "axpby",      "axpy",       "dot",
-    "nrm2",      "scal",           "blas_copy",      "gemv",       "gemm",       "spmv",
-    "spmv_sell", "gather",         "uniform",        "normal",     "potrf",      "factor_info",
-    "syevd",     "sort",           "reduce_local",   "scan",       "select",     "spgemm",
-    "transform", "transform_back", "convolution",    "attention",  "all_reduce", "reduce",
-    "broadcast", "all_gather",     "reduce_scatter", "all_to_all", "exchange",   "send",
-    "receive",   "fetch",          "fetch_new",      "put",        "hold",       "nop",
-    "pause",     "fault",          "wrong"};
+    "fill",        "copy",        "upload",         "download",
+    "to_pinned",   "from_pinned", "replace",        "multiply",
+    "divide",      "axpby",       "axpy",           "dot",
+    "nrm2",        "scal",        "blas_copy",      "gemv",
+    "gemm",        "spmv",        "spmv_sell",      "gather",
+    "uniform",     "normal",      "potrf",          "factor_info",
+    "syevd",       "sort",        "reduce_local",   "scan",
+    "select",      "spgemm",      "transform",      "transform_back",
+    "convolution", "attention",   "combine",        "smooth",
+    "tally",       "accumulate",  "all_reduce",     "reduce",
+    "broadcast",   "all_gather",  "reduce_scatter", "all_to_all",
+    "exchange",    "send",        "receive",        "fetch",
+    "fetch_new",   "put",         "carry",          "hold",
+    "nop",         "pause",       "fault",          "wrong"};
 constexpr std::string_view kWrongs[kWrongCount] = {
     "short_destination", "gather_lengths", "token_dtype", "token_length", "no_such_rank",
     "freed_token",       "odd_normal",     "root",        "differs",      "spoilt"};
@@ -88,6 +93,10 @@ std::string_view library_of(Kind kind) noexcept {
     case Kind::transform_back: return "fft";
     case Kind::convolution:
     case Kind::attention: return "dnn";
+    case Kind::combine:
+    case Kind::smooth:
+    case Kind::tally: return "kernel";
+    case Kind::accumulate: return "function";
     default: return {};
   }
 }
@@ -129,7 +138,11 @@ std::vector<Slice> written(const Operation& op) {
     case Kind::all_to_all:
     case Kind::exchange:
     case Kind::fetch:
-    case Kind::put: return {op.at[1]};
+    case Kind::smooth:
+    case Kind::tally:
+    case Kind::accumulate:
+    case Kind::put:
+    case Kind::carry: return {op.at[1]};
     case Kind::reduce:
       if (op.rank != op.peer) return {};
       return {op.at[1]};
@@ -143,7 +156,8 @@ std::vector<Slice> written(const Operation& op) {
     case Kind::gemv:
     case Kind::gemm:
     case Kind::spmv:
-    case Kind::spmv_sell: return {op.at[2]};
+    case Kind::spmv_sell:
+    case Kind::combine: return {op.at[2]};
     case Kind::spgemm:
       if (!op.at[2].present()) return {op.at[7]};
       return {op.at[2], op.at[7], op.at[8]};

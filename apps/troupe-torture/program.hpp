@@ -81,7 +81,11 @@ enum class Kind : std::uint8_t {
   transform_back,  ///< at[1] = that of at[0], of reals, and then the inverse one
   convolution,     ///< at[3] = at[0] * at[1] + at[2]: see ConvolutionShape
   attention,       ///< at[3] = attention of m queries at[0] to n keys at[1] with values at[2]
-  all_reduce,      ///< at[1] = op over ranks of at[0]
+  combine,     ///< at[2] = alpha at[0] + at[1] from its end on: a kernel, in blocks of m threads
+  smooth,      ///< at[1] = the sums of each element of at[0] and its neighbours: the same
+  tally,       ///< at[1][x mod its length] += 1 for each x in at[0]: the same
+  accumulate,  ///< at[1] = alpha at[0] + at[1]: a function of the program's
+  all_reduce,  ///< at[1] = op over ranks of at[0]
   reduce,
   broadcast,
   all_gather,
@@ -93,6 +97,7 @@ enum class Kind : std::uint8_t {
   fetch,      ///< at[1] = at[0] of another rank
   fetch_new,  ///< at[0] of another rank into a new buffer, which is looked at
   put,        ///< at[1] of another rank = at[0]
+  carry,      ///< the same, by an actor of that rank, which is sent the tokens of both
   hold,       ///< a lease of at[0], for as long as the thread runs
   nop,
   pause,  ///< the thread sleeps for `data` microseconds
@@ -106,7 +111,11 @@ constexpr bool is_collective(Kind kind) noexcept {
   return kind >= Kind::all_reduce && kind <= Kind::receive;
 }
 constexpr bool is_transfer(Kind kind) noexcept {
-  return kind == Kind::fetch || kind == Kind::fetch_new || kind == Kind::put;
+  return kind >= Kind::fetch && kind <= Kind::carry;
+}
+/// Whether it writes at[1], of another rank, in that rank's memory.
+constexpr bool writes_there(Kind kind) noexcept {
+  return kind == Kind::put || kind == Kind::carry;
 }
 /// Whether its future has a value, which is looked at.
 constexpr bool has_value(Kind kind) noexcept {

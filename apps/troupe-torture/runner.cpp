@@ -51,6 +51,7 @@ Runner::Runner(Runtime& runtime, const Conduct& conduct, Account& account)
       account_(account),
       blows_(runtime),
       player_(account, blows_, conduct.deadline),
+      own_(device_),
       meeting_(device_.alloc<double>(8)),
       own_tokens_(device_.alloc<std::uint8_t>(64 * sizeof(GpuToken))),
       all_tokens_(device_.alloc<std::uint8_t>(64 * sizeof(GpuToken) * ranks_)) {
@@ -74,6 +75,8 @@ Runner::Runner(Runtime& runtime, const Conduct& conduct, Account& account)
     for (std::uint64_t set = 0; set < RandomTable::kSets; ++set)
       group < 2 ? make(float{}, group % 2 != 0, set) : make(double{}, group % 2 != 0, set);
   }
+  const auto carrier = runtime.actors().spawn<Carrier>({.name = Carrier::kName}, &runtime);
+  world_.publish(Carrier::kName, carrier).take();
   (void)device_.take_error();
 }
 
@@ -94,7 +97,7 @@ void Runner::begin(const Program& program) {
   suspicion_.clear();
   version_ = 0;
   blows_.begin();
-  hands_ = std::make_unique<Hands>(runtime_, program);
+  hands_ = std::make_unique<Hands>(runtime_, program, own_, conduct_.deadline);
   oracle_ = std::make_unique<Oracle>(program, random_);
   (void)device_.take_error();
   for (int b = 0; b < static_cast<int>(program.buffers.size()); ++b) {
@@ -196,7 +199,7 @@ void Runner::play_free(const Round& round) {
         if (op.kind == Kind::wrong && answers(op.wrong, static_cast<Errc>(code)))
           return Outcome::done;
         if (op.fails == static_cast<Errc>(code)) return Outcome::spoilt;
-        return op.target != op.rank || op.kind == Kind::put ? Outcome::unsure : Outcome::refused;
+        return op.target != op.rank || writes_there(op.kind) ? Outcome::unsure : Outcome::refused;
       },
       [&](const Operation& op, const std::vector<std::byte>& expected) {
         if (op.rank != rank_) return;
@@ -248,7 +251,7 @@ void Runner::wait_for_others(const std::vector<Operation>& script) {
   std::set<int> asked;
   for (const auto& op : script) {
     asked.insert(op.target);
-    if (op.kind == Kind::put) asked.insert(op.at[1].rank);
+    if (writes_there(op.kind)) asked.insert(op.at[1].rank);
   }
   asked.erase(rank_);
   for (const int other : asked) {

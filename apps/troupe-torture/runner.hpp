@@ -12,6 +12,7 @@
 #include "blows.hpp"
 #include "hands.hpp"
 #include "oracle.hpp"
+#include "own_code.hpp"
 #include "player.hpp"
 #include "program.hpp"
 
@@ -35,6 +36,7 @@ class Runner {
   /// Throws Finding. All ranks call it with the same program.
   void run(const Program& program);
   [[nodiscard]] const RandomTable& random() const { return random_; }
+  [[nodiscard]] const OwnCode& own_code() const { return own_; }
 
  private:
   /// What became of the operations of a round: an Errc per id, or kUnknown.
@@ -118,6 +120,7 @@ class Runner {
   Account& account_;
   Blows blows_;
   Player player_;
+  const OwnCode own_;
 
   // The program under way
   const Program* program_ = nullptr;

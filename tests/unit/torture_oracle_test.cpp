@@ -171,6 +171,20 @@ TEST_F(TortureOracleOfLibraries, LayersAndEigenvalues) {
   EXPECT_EQ(after(op, {}, op.at[0]), (List{1, 3, 5}));
 }
 
+TEST_F(TortureOracleOfLibraries, KernelsAndFunctionsOfThePrograms) {
+  Operation op;
+  op.kind = Kind::combine, op.dtype = DType::f64, op.alpha = 2;
+  op.at[0] = {0, 0, 0, 3}, op.at[1] = {0, 0, 3, 3}, op.at[2] = {0, 1, 0, 3};
+  EXPECT_EQ(after(op, {{0, {1, 2, 3, 10, 20, 30}}}, op.at[2]), (List{32, 24, 16}));
+  op.kind = Kind::smooth, op.at[0] = {0, 0, 0, 4}, op.at[1] = {0, 1, 0, 4};
+  EXPECT_EQ(after(op, {{0, {1, 2, 3, 5, 9}}}, op.at[1]), (List{3, 6, 10, 8}));
+  op.kind = Kind::accumulate;
+  EXPECT_EQ(after(op, {{0, {1, 2, 3, 4}}, {1, {5, 6, 7, 8}}}, op.at[1]), (List{7, 10, 13, 16}));
+  op.kind = Kind::tally, op.dtype = DType::i64;
+  op.at[0] = {0, 2, 0, 5}, op.at[1] = {0, 3, 1, 3};
+  EXPECT_EQ(after(op, {{2, {0, 3, -1, 5, 1}}, {3, {9, 1, 0, 0}}}, op.at[1]), (List{3, 1, 2}));
+}
+
 // What failed on one rank may have been done all the same: the others' results of it are unknown.
 TEST(TortureOracle, ResultsOfWhatFailedElsewhereAreNotKnown) {
   ByHand hand;

@@ -73,7 +73,7 @@ TEST(Torture, EverythingTakesPart) {
   EXPECT_EQ(awaits.size(), 6u);
   EXPECT_EQ(failures, (std::set<Errc>{Errc::ok, Errc::invalid, Errc::numeric, Errc::library}));
   EXPECT_EQ(fragile, (std::set<std::string_view>{"vector", "blas", "sparse", "rng", "solver", "fft",
-                                                 "primitives", "dnn"}));
+                                                 "primitives", "dnn", "kernel", "function"}));
   EXPECT_EQ(threads_of_runs.size(), 4u);
   EXPECT_TRUE(remote);
   EXPECT_TRUE(big);
