@@ -8,11 +8,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <functional>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -23,11 +21,10 @@
 
 #include "local_device.hpp"
 #include "raw_kernels.hpp"
+#include "sides.hpp"
 
 namespace troupe::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr int kKernels = 20'000;
 constexpr int kTiny = 8;
@@ -89,34 +86,6 @@ class Raw {
   cublasHandle_t blas_ = nullptr;
   std::vector<void*> device_, pinned_;
 };
-
-/// One side of a comparison: `run` does all of the work and waits for it, `wake` a little of it.
-struct Side {
-  std::function<void()> run, wake;
-};
-
-double seconds_of(const Side& side) {
-  side.wake();
-  const auto start = Clock::now();
-  side.run();
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-/// Measures both sides `repetitions` times in turn, after one round that does not count;
-/// `to_value` makes the figure out of seconds.
-Comparison compare(std::string name, std::string unit, std::int64_t repetitions, const Side& raw,
-                   const Side& ours, const std::function<double(double)>& to_value) {
-  Comparison line{std::move(name), std::move(unit), {}, {}};
-  raw.run();
-  ours.run();
-  for (std::int64_t i = 0; i < repetitions; ++i) {
-    const bool raw_first = i % 2 == 0;
-    if (raw_first) line.raw.push_back(to_value(seconds_of(raw)));
-    line.ours.push_back(to_value(seconds_of(ours)));
-    if (!raw_first) line.raw.push_back(to_value(seconds_of(raw)));
-  }
-  return line;
-}
 
 Comparison tiny_kernels(Raw& raw, Device& device, std::int64_t repetitions) {
   auto* const theirs = static_cast<float*>(raw.device(sizeof(float) * kTiny));

@@ -236,7 +236,10 @@ ratios() {
     case $name in
       H2D* | D2H*) figure "$name, troupe/raw" "$(field "$line" ratio)" x ge 0.98 ;;
       "all_reduce 8 B"*) figure "$name, troupe/raw" "$(field "$line" ratio)" x le 1.15 ;;
-      all_reduce*) figure "$name, troupe/raw" "$(field "$line" ratio)" x ;;
+      all_reduce* | *independent*) figure "$name, troupe/raw" "$(field "$line" ratio)" x ;;
+      *round\ trip) figure "$name, troupe - raw" "$(awk -v a="$(field "$line" troupe)" -v b="$(field "$line" raw)" \
+        'BEGIN { d = a - b; print d > 0.001 ? d : 0.001 }')" us le 1 ;;
+      *cached\ on\ disk) figure "$name" "$(field "$line" troupe)" ms le 2 ;;
       *) figure "$name, troupe/raw" "$(field "$line" ratio)" x le 1.05 ;;
     esac
   done <"$1"
@@ -247,6 +250,27 @@ bench_cuda() {
   ((quick)) && options+=(--largest-copy 256MiB)
   step cuda_raw_bench 120 "$bin/cuda_raw_bench" "${options[@]}" || return 0
   ratios "$out/cuda_raw_bench.json"
+}
+
+bench_kernels() {
+  step kernel_bench 120 "$bin/kernel_bench" --backend cuda --repetitions $((quick ? 5 : 9)) \
+    --kernel-cache "$out/kernels" --json "$out/kernel_bench.json" || return 0
+  ratios "$out/kernel_bench.json"
+}
+
+# bench_remote_actors: messages between two ranks, beside CAF where it is installed and beside MPI
+bench_remote_actors() {
+  local line name ratio
+  # shellcheck disable=SC2046
+  step remote_actors_bench 120 $(on_gpus 2) "$bin/remote_actors_bench" --backend cuda \
+    --repetitions $((quick ? 3 : 7)) --json "$out/remote_actors_bench.json" || return 0
+  while read -r line; do
+    name=$(field "$line" name)
+    [[ -n $name ]] || continue
+    ratio=$(field "$line" ratio)
+    figure "$name" "$(field "$line" troupe)" "$(field "$line" unit)"
+    [[ $ratio == 0* && $ratio != *[1-9]* ]] || figure "$name, troupe/other" "$ratio" x
+  done <"$out/remote_actors_bench.json"
 }
 
 bench_collectives() {
@@ -373,10 +397,12 @@ if wanted bench; then
   bench_commands
   bench_actors
   bench_cuda
+  bench_kernels
   bench_collectives
   for standby in world local off; do bench_recovery $standby; done
   if ((gpus > 1)); then
     bench_losses
+    bench_remote_actors
     bench_tokens peer 0.9
     bench_tokens network 0.8
   fi
