@@ -5,6 +5,8 @@
 #include <boost/context/protected_fixedsize_stack.hpp>
 #include <utility>
 
+#include "lib/kernel/fiber_switch.hpp"
+
 namespace troupe::host::cpu {
 namespace {
 
@@ -18,6 +20,22 @@ constexpr int kMostHostThreads = 16;
 std::uint64_t size_of(const Index& extent) {
   return std::uint64_t{extent.x} * extent.y * extent.z;
 }
+
+/// A stack with a page behind it that must not be touched, and where it lies.
+class Stack {
+ public:
+  explicit Stack(FiberSwitch& told) : told_(&told) {}
+  boost::context::stack_context allocate() {
+    const auto made = stacks_.allocate();
+    told_->set_stack(static_cast<const std::byte*>(made.sp) - made.size, made.size);
+    return made;
+  }
+  void deallocate(boost::context::stack_context& stack) noexcept { stacks_.deallocate(stack); }
+
+ private:
+  boost::context::protected_fixedsize_stack stacks_{kStackBytes};
+  FiberSwitch* told_;
+};
 
 Index place_of(std::uint64_t number, const Index& extent) {
   return {static_cast<unsigned>(number % extent.x),
@@ -53,6 +71,7 @@ class BlockRunner::Fibers {
 
  private:
   struct Fiber {
+    FiberSwitch told;
     boost::context::fiber context;  ///< while it does not run
     boost::context::fiber caller;   ///< while it runs
   };
@@ -61,11 +80,12 @@ class BlockRunner::Fibers {
     if (idle_.empty()) {
       fibers_.push_back(std::make_unique<Fiber>());
       auto& made = *fibers_.back();
-      made.context = boost::context::fiber(std::allocator_arg,
-                                           boost::context::protected_fixedsize_stack(kStackBytes),
+      made.context = boost::context::fiber(std::allocator_arg, Stack(made.told),
                                            [this, &made](boost::context::fiber&& caller) {
+                                             made.told.entered();
                                              made.caller = std::move(caller);
                                              live(made);
+                                             made.told.before_leave(true);
                                              return std::move(made.caller);
                                            });
       return made;
@@ -90,9 +110,15 @@ class BlockRunner::Fibers {
 
   void resume(Fiber& fiber) {
     running_ = &fiber;
+    fiber.told.before_resume();
     fiber.context = std::move(fiber.context).resume();
+    fiber.told.after_resume();
   }
-  static void leave(Fiber& fiber) { fiber.caller = std::move(fiber.caller).resume(); }
+  static void leave(Fiber& fiber) {
+    fiber.told.before_leave(false);
+    fiber.caller = std::move(fiber.caller).resume();
+    fiber.told.entered();
+  }
 
   /// A kernel calls it, on a fiber.
   static void wait(Block* block) {
