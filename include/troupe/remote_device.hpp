@@ -10,6 +10,8 @@
 
 namespace troupe {
 
+class Functions;
+class Kernels;
 template <class Refs>
 class BasicBlas;
 template <class Refs>
@@ -119,6 +121,23 @@ class RemoteDevice {
   template <class Library = BasicRng<RemoteRefs>>
   [[nodiscard]] Library rng() {
     return Library(*submitter_);
+  }
+
+  /// Launches a kernel there, on buffers that live there: `read(x)`, `write(x)` or `update(x)` of
+  /// RemoteRefs. The owner must have made the same module, from the same source, headers, options
+  /// and names or of the same image, and keep it; it runs its own image of it, with the variables
+  /// that its program has bound. Include <troupe/lib/kernel.hpp>. Errors, as of a local launch, and
+  /// invalid: the owner has no such module.
+  template <class Library = Kernels, class... Arguments>
+  Future<void> launch(const typename Library::One& kernel, const typename Library::Launching& how,
+                      const Arguments&... arguments) {
+    return Library::launch_there(*submitter_, kernel, how, arguments...);
+  }
+  /// Calls a function there. The library is the file that has this path there. Include
+  /// <troupe/lib/function.hpp>.
+  template <class Library = Functions, class... Arguments>
+  Future<void> call(const typename Library::One& function, const Arguments&... arguments) {
+    return Library::call_there(*submitter_, function, arguments...);
   }
 
   /// Where commands go: for operations that have no typed call here.

@@ -49,6 +49,7 @@ int main(int argc, char** argv) {
       {"grow", test::grow},
       {"rejoin_after", test::rejoin_after},
       {"tokens", test::tokens},
+      {"remote_kernels", test::remote_kernels},
       {"token_order", test::token_order},
       {"token_faults", test::token_faults},
       {"token_errors", test::token_errors},

@@ -160,6 +160,7 @@ void shrink_by_hand(Context& c);
 void grow(Context& c);
 void rejoin_after(Context& c);
 void tokens(Context& c);
+void remote_kernels(Context& c);
 void token_order(Context& c);
 void token_faults(Context& c);
 void token_errors(Context& c);

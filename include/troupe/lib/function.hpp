@@ -47,7 +47,28 @@ struct RepeatableCall : Call {
   }
 };
 
-inline const Library kLibrary{&info_of<Call>, &info_of<RepeatableCall>};
+/// A call on another rank's device, which that rank makes one of the others of.
+struct CallThere {
+  static constexpr std::string_view kName = "function.call_there";
+  static constexpr DTypes kDTypes = DTypes::all();
+  static constexpr Traits kTraits = {.remote = true, .runs_program_code = true};
+  static constexpr std::string_view kTail = "argument";
+  static constexpr std::uint32_t kData = Call::kData;
+
+  OpDType dtype;
+  std::uint32_t name_bytes = 0, arguments = 0, path_bytes = 0, repeatable = 0;
+
+  static constexpr auto kOperands = std::tuple{};
+  [[nodiscard]] kernel::InlineExtent extent() const noexcept {
+    return {name_bytes, arguments, path_bytes};
+  }
+  Result<void> check() const;
+  Result<void> check_parts(const Parts& parts) const;
+};
+/// Submits what the owner makes of it.
+Future<void> submit_here(detail::Submitter& submitter, const CallThere& op, const Parts& parts);
+
+inline const Library kLibrary{&info_of<Call>, &info_of<RepeatableCall>, &info_of<CallThere>};
 
 }  // namespace troupe::function
 
@@ -106,8 +127,18 @@ class Functions {
     (all.add(arguments), ...);
     return submit(function, all);
   }
+  /// On another rank's device: see RemoteDevice::call().
+  template <class... Arguments>
+  static Future<void> call_there(detail::Submitter& there, const Function& function,
+                                 const Arguments&... arguments) {
+    detail::LaunchArguments all;
+    (all.add(arguments), ...);
+    return submit_there(there, function, all);
+  }
 
  private:
+  static Future<void> submit_there(detail::Submitter& there, const Function& function,
+                                   const detail::LaunchArguments& arguments);
   Future<void> submit(const Function& function, const detail::LaunchArguments& arguments);
   detail::Submitter* submitter_;
 };

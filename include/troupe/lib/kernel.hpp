@@ -16,6 +16,7 @@
 
 #include <troupe/device.hpp>
 #include <troupe/lib/submit.hpp>
+#include <troupe/remote_device.hpp>
 
 /// Kernels of the program's own, in CUDA C++: compiled from source, or loaded as an image that nvcc
 /// has made. docs/kernels.md has an example, and what the cpu engine can compile.
@@ -116,6 +117,21 @@ struct RepeatableLaunch : Launch {
   }
 };
 
+/// A launch on another rank's device, which that rank makes a Launch of, with the image of its own.
+/// In the place of the image's name stands what the module was made from, in the place of the
+/// kernel's name in the image that in the program.
+struct LaunchThere : Launch {
+  static constexpr std::string_view kName = "kernel.launch_there";
+  static constexpr Traits kTraits = {.remote = true, .runs_program_code = true};
+  static constexpr auto kOperands = std::tuple{};
+
+  Result<void> check() const;
+};
+/// The same of what the owner makes a RepeatableLaunch.
+struct RepeatableLaunchThere : LaunchThere {
+  static constexpr std::string_view kName = "kernel.launch_there_repeatable";
+};
+
 /// What stands inline in a launch, each part padded to 8 bytes: the kernel's name in the image, the
 /// size of each argument (32 bits), the arguments, the names of variables, each ended by a zero.
 class Inline {
@@ -143,7 +159,8 @@ class Inline {
   std::string_view symbols_;
 };
 
-inline const Library kLibrary{&info_of<Describe>, &info_of<Launch>, &info_of<RepeatableLaunch>};
+inline const Library kLibrary{&info_of<Describe>, &info_of<Launch>, &info_of<RepeatableLaunch>,
+                              &info_of<LaunchThere>, &info_of<RepeatableLaunchThere>};
 
 }  // namespace troupe::kernel
 
@@ -219,6 +236,20 @@ BufferArgument write(const GpuRef<T>& buffer) {
 /// The kernel reads and writes it, or may leave parts of it as they are.
 template <Element T>
 BufferArgument update(const GpuRef<T>& buffer) {
+  return {buffer.operand(), Access::update};
+}
+
+/// The same of buffers on the device of a RemoteDevice.
+template <Element T>
+BufferArgument read(const RemoteRef<T>& buffer) {
+  return {buffer.operand(), Access::read};
+}
+template <Element T>
+BufferArgument write(const RemoteRef<T>& buffer) {
+  return {buffer.operand(), Access::write};
+}
+template <Element T>
+BufferArgument update(const RemoteRef<T>& buffer) {
   return {buffer.operand(), Access::update};
 }
 
@@ -312,6 +343,10 @@ class LaunchArguments {
   void add(const GpuRef<T>&) {
     static_assert(sizeof(T) == 0, "say what the kernel does to it: read(x), write(x), update(x)");
   }
+  template <Element T>
+  void add(const RemoteRef<T>&) {
+    static_assert(sizeof(T) == 0, "say what the kernel does to it: read(x), write(x), update(x)");
+  }
 
   [[nodiscard]] std::span<const std::uint32_t> sizes() const noexcept { return sizes_; }
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
@@ -369,8 +404,19 @@ class Kernels {
     (all.add(arguments), ...);
     return submit(kernel, how, all);
   }
+  /// On another rank's device: see RemoteDevice::launch().
+  template <class... Arguments>
+  static Future<void> launch_there(detail::Submitter& there, const Kernel& kernel,
+                                   const LaunchOptions& how, const Arguments&... arguments) {
+    detail::LaunchArguments all;
+    (all.add(arguments), ...);
+    return submit_there(there, kernel, how, all);
+  }
 
  private:
+  static Future<void> submit_there(detail::Submitter& there, const Kernel& kernel,
+                                   const LaunchOptions& how,
+                                   const detail::LaunchArguments& arguments);
   Future<void> submit(const Kernel& kernel, const LaunchOptions& how,
                       const detail::LaunchArguments& arguments);
   Device* device_;

@@ -7,23 +7,43 @@ namespace function {
 
 using wire::checker;
 
-Result<void> Call::check() const {
-  return checker(*this)
-      .require(name_bytes > 0 && name_bytes <= kernel::kMaxNameBytes, "its name is too long")
-      .require(path_bytes > 1 && path_bytes <= kData, "the library's path is too long")
-      .require(arguments <= kernel::kMaxArguments, "it has more than 128 arguments")
-      .holds("status", status, 1, sizeof(std::int32_t))
-      .result();
+namespace {
+
+/// What a call has in common with one on another rank's device.
+template <class Op>
+auto checks_of(const Op& op) {
+  auto checks = checker(op);
+  checks
+      .require(op.name_bytes > 0 && op.name_bytes <= kernel::kMaxNameBytes, "its name is too long")
+      .require(op.path_bytes > 1 && op.path_bytes <= Op::kData, "the library's path is too long")
+      .require(op.arguments <= kernel::kMaxArguments, "it has more than 128 arguments");
+  return checks;
 }
 
-Result<void> Call::check_parts(const Parts& parts) const {
-  const auto parsed = kernel::Inline::parse(kName, extent(), parts);
+Result<void> check_inline(std::string_view name, const kernel::InlineExtent& extent,
+                          const Parts& parts) {
+  const auto parsed = kernel::Inline::parse(name, extent, parts);
   if (!parsed.ok()) return parsed.error();
   for (const auto& part : parts.tail) {
     if ((part.tag & kernel::Launch::kSymbol) != 0)
-      return Error{Errc::invalid, 0, std::string(kName) + ": a buffer for no argument"};
+      return Error{Errc::invalid, 0, std::string(name) + ": a buffer for no argument"};
   }
   return {};
+}
+
+}  // namespace
+
+Result<void> Call::check() const {
+  return checks_of(*this).holds("status", status, 1, sizeof(std::int32_t)).result();
+}
+Result<void> Call::check_parts(const Parts& parts) const {
+  return check_inline(kName, extent(), parts);
+}
+Result<void> CallThere::check() const {
+  return checks_of(*this).require(repeatable <= 1, "unknown repeatable").result();
+}
+Result<void> CallThere::check_parts(const Parts& parts) const {
+  return check_inline(kName, extent(), parts);
 }
 
 Result<void> Call::verdict(const std::byte* cell) const {
@@ -43,20 +63,45 @@ Future<void> submit_as(detail::Submitter& submitter, const Call& call, const Par
   return detail::submit_for_value<std::int32_t>(submitter, op, parts).then([](std::int32_t) {});
 }
 
+/// The call as it is made; `path` ends with a zero.
+template <class Op>
+Op call_of(const std::string& name, const std::string& path,
+           const detail::LaunchArguments& arguments) {
+  Op op;
+  op.name_bytes = static_cast<std::uint32_t>(name.size());
+  op.arguments = static_cast<std::uint32_t>(arguments.sizes().size());
+  op.path_bytes = static_cast<std::uint32_t>(path.size());
+  return op;
+}
+
 }  // namespace
+
+Future<void> submit_here(detail::Submitter& submitter, const CallThere& op, const Parts& parts) {
+  Call call;
+  call.name_bytes = op.name_bytes, call.arguments = op.arguments, call.path_bytes = op.path_bytes;
+  return op.repeatable != 0 ? submit_as<RepeatableCall>(submitter, call, parts)
+                            : submit_as<Call>(submitter, call, parts);
+}
+
 }  // namespace function
 
 Future<void> Functions::submit(const Function& which, const detail::LaunchArguments& arguments) {
   const auto path = which.path_ + '\0';
-  function::Call op;
-  op.name_bytes = static_cast<std::uint32_t>(which.name_.size());
-  op.arguments = static_cast<std::uint32_t>(arguments.sizes().size());
-  op.path_bytes = static_cast<std::uint32_t>(path.size());
+  const auto op = function::call_of<function::Call>(which.name_, path, arguments);
   const auto data = kernel::Inline::pack(which.name_, arguments.sizes(), arguments.bytes(), path);
   const Parts parts(arguments.buffers(), data);
   return which.options_.repeatable
              ? function::submit_as<function::RepeatableCall>(*submitter_, op, parts)
              : function::submit_as<function::Call>(*submitter_, op, parts);
+}
+
+Future<void> Functions::submit_there(detail::Submitter& there, const Function& which,
+                                     const detail::LaunchArguments& arguments) {
+  const auto path = which.path_ + '\0';
+  auto op = function::call_of<function::CallThere>(which.name_, path, arguments);
+  op.repeatable = which.options_.repeatable ? 1 : 0;
+  const auto data = kernel::Inline::pack(which.name_, arguments.sizes(), arguments.bytes(), path);
+  return detail::submit(there, op, Parts(arguments.buffers(), data));
 }
 
 }  // namespace troupe

@@ -10,7 +10,7 @@ template <class Op>
 Tailed<Op> call_sample() {
   Op op;
   op.name_bytes = 1, op.arguments = 2, op.path_bytes = 2;
-  op.status = cell_in(1);
+  if constexpr (requires { op.status; }) op.status = cell_in(1);
   const std::uint32_t sizes[] = {8, 4};
   const std::byte values[16] = {};
   using namespace std::string_view_literals;
@@ -20,7 +20,8 @@ Tailed<Op> call_sample() {
 }
 
 const Samples kFunctionSamples{call_sample<function::Call>(),
-                               call_sample<function::RepeatableCall>()};
+                               call_sample<function::RepeatableCall>(),
+                               call_sample<function::CallThere>()};
 
 }  // namespace
 }  // namespace troupe::test

@@ -29,16 +29,31 @@ Result<void> Describe::check_parts(const Parts& parts) const {
   return {};
 }
 
-Result<void> Launch::check() const {
-  auto checks = checker(*this);
-  checks.holds("image", image, 1, 8)
-      .require(cooperative <= 1, "unknown cooperative")
-      .require(name_bytes > 0 && name_bytes <= kMaxNameBytes, "the kernel's name is too long")
-      .require(arguments <= kMaxArguments, "it has more than 128 arguments")
-      .require(symbol_bytes <= kData, "the names of its variables are too long");
+namespace {
+
+/// What a launch has in common with one on another rank's device.
+template <class Op>
+auto checks_of(const Op& op) {
+  auto checks = checker(op);
+  checks.require(op.cooperative <= 1, "unknown cooperative")
+      .require(op.name_bytes > 0 && op.name_bytes <= kMaxNameBytes, "the kernel's name is too long")
+      .require(op.arguments <= kMaxArguments, "it has more than 128 arguments")
+      .require(op.symbol_bytes <= Op::kData, "the names of its variables are too long");
   for (int i = 0; i < 3; ++i)
-    checks.require(grid[i] > 0 && block[i] > 0, "a grid or a block is empty");
-  return checks.result();
+    checks.require(op.grid[i] > 0 && op.block[i] > 0, "a grid or a block is empty");
+  return checks;
+}
+
+}  // namespace
+
+Result<void> Launch::check() const {
+  return checks_of(*this).holds("image", image, 1, 8).result();
+}
+
+Result<void> LaunchThere::check() const {
+  return checks_of(*this)
+      .require(symbol_bytes == 0, "variables are those of the other rank")
+      .result();
 }
 
 Result<void> Launch::check_parts(const Parts& parts) const {

@@ -18,29 +18,33 @@ Operand facts_cell() {
   return cell;
 }
 
-/// f(buffer, 7), with one variable; a name, two sizes, two arguments and "v" inline.
+/// f(buffer, 7), with one variable but on another rank's device: a name, two sizes, two arguments
+/// and "v" inline.
 template <class Op>
 Tailed<Op> launch_sample() {
+  constexpr bool there = std::is_base_of_v<kernel::LaunchThere, Op>;
   Op op;
   op.image_id[0] = 5, op.image_id[1] = 6;
   op.grid[0] = 3, op.block[0] = 32;
-  op.name_bytes = 1, op.arguments = 2, op.symbol_bytes = 2;
-  op.image = image_in(1);
-  std::vector<std::byte> data(5 * 8);
+  op.name_bytes = 1, op.arguments = 2, op.symbol_bytes = there ? 0 : 2;
+  if constexpr (!there) op.image = image_in(1);
+  std::vector<std::byte> data(there ? 4 * 8 : 5 * 8);
   data[0] = std::byte{'f'};
   const std::uint32_t sizes[] = {8, 4}, number = 7;
   std::memcpy(data.data() + 8, sizes, sizeof sizes);
   std::memcpy(data.data() + 24, &number, sizeof number);
-  data[32] = std::byte{'v'};
-  return {op,
-          {{range_in(2), Op::argument_tag(0, 0), Access::write, {}},
-           {range_in(3), Op::kSymbol, Access::read, {}}},
-          data};
+  std::vector<TailOperand> tail{{range_in(2), Op::argument_tag(0, 0), Access::write, {}}};
+  if (!there) {
+    data[32] = std::byte{'v'};
+    tail.push_back({range_in(3), Op::kSymbol, Access::read, {}});
+  }
+  return {op, tail, data};
 }
 
-const Samples kKernelSamples{kernel::Describe{{}, {5, 6}, 128, 0, image_in(1), facts_cell()},
-                             launch_sample<kernel::Launch>(),
-                             launch_sample<kernel::RepeatableLaunch>()};
+const Samples kKernelSamples{
+    kernel::Describe{{}, {5, 6}, 128, 0, image_in(1), facts_cell()},
+    launch_sample<kernel::Launch>(), launch_sample<kernel::RepeatableLaunch>(),
+    launch_sample<kernel::LaunchThere>(), launch_sample<kernel::RepeatableLaunchThere>()};
 
 }  // namespace
 }  // namespace troupe::test

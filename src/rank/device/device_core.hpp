@@ -17,7 +17,13 @@
 
 namespace troupe {
 class KernelModule;
+namespace detail {
+struct ModuleState;
 }
+namespace kernel {
+struct Launch;
+}
+}  // namespace troupe
 
 namespace troupe::rank {
 
@@ -44,7 +50,12 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   [[nodiscard]] detail::Submitter& preparer() noexcept { return preparer_; }
   [[nodiscard]] KernelBuilder& builder() noexcept { return builder_; }
   /// Calls the function, which may block, beside the program.
-  Future<KernelModule> make_kernels(std::function<Result<KernelModule>(const Device&)> make);
+  Future<KernelModule> make_kernels(
+      std::function<Result<std::shared_ptr<detail::ModuleState>>(const Device&)> make);
+  /// Carries out what another rank has asked for, with the module of this rank that was made from
+  /// the same.
+  Future<void> launch_for_other(detail::Submitter& submitter, const kernel::Launch& op,
+                                bool repeatable, const Parts& parts);
   /// Whether other ranks may name any of this device's buffers: a token was made of one.
   [[nodiscard]] bool has_tokens() const noexcept { return has_tokens_.load(); }
   [[nodiscard]] FlightRecorder& flight() noexcept { return *flight_; }
@@ -83,6 +94,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   Result<void> download(const Operand& source, std::span<std::byte> destination, DType dtype);
 
  private:
+  void remember(const std::shared_ptr<detail::ModuleState>& module);
   Result<void> download_once(const Operand& source, std::span<std::byte> destination, DType dtype);
   class Lease;
 
@@ -114,6 +126,8 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   };
   std::uint32_t next_apart_ = 0;
   std::vector<Resting> resting_;  ///< pinned ranges that were given back
+  std::mutex modules_mutex_;
+  std::vector<std::weak_ptr<detail::ModuleState>> modules_;  ///< that other ranks may launch from
   KernelBuilder builder_;
 };
 

@@ -24,6 +24,7 @@ struct ModuleState {
   };
   PinnedBuffer<std::uint8_t> memory;
   ContentId id;
+  ContentId origin;  ///< what it was made from: the same on ranks whose devices differ
   std::string log;
   std::vector<Entry> kernels;
   mutable std::mutex mutex;
@@ -44,10 +45,13 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-/// A module of this image; asks the device for the facts of its kernels. Blocks.
-Result<KernelModule> make_module(Device device, std::span<const std::byte> image, std::string log,
-                                 std::vector<ModuleState::Entry> kernels) {
+/// A module of this image, which was made from what `origin` says; asks the device for the facts of
+/// its kernels. Blocks.
+Result<std::shared_ptr<ModuleState>> make_module(Device device, const ContentId& origin,
+                                                 std::span<const std::byte> image, std::string log,
+                                                 std::vector<ModuleState::Entry> kernels) {
   auto state = std::make_shared<ModuleState>();
+  state->origin = origin;
   try {
     state->memory = device.pinned<std::uint8_t>(image.size());
   } catch (const Exception& e) {
@@ -74,23 +78,40 @@ Result<KernelModule> make_module(Device device, std::span<const std::byte> image
     }
     state->kernels[i].facts = *told;
   }
-  return KernelModule(std::move(state));
+  return state;
 }
 
 /// A module whose kernels are functions of the host's; see CompileOptions::host_kernels. Blocks.
-Result<KernelModule> make_host_module(const Device& device, const std::string& library,
-                                      const std::vector<std::string>& names) {
+Result<std::shared_ptr<ModuleState>> make_host_module(const Device& device, const ContentId& origin,
+                                                      const std::string& library,
+                                                      const std::vector<std::string>& names) {
   std::vector<ModuleState::Entry> kernels;
   for (const auto& name : names) kernels.push_back({name, name, {}});
-  return make_module(device, bytes_of(std::string(kernel::kHostKernels) + library), {},
+  return make_module(device, origin, bytes_of(std::string(kernel::kHostKernels) + library), {},
                      std::move(kernels));
 }
 
+/// What is compiled, whatever the device that it is compiled for.
+ContentId origin_of(wire::CompileJob job) {
+  job.engine.clear(), job.host_compiler.clear(), job.folder.clear();
+  job.compute_capability = 0;
+  return content_id(wire::encode(job));
+}
+
+/// The launch but for the kernel and the arguments.
+kernel::Launch launch_of(const LaunchOptions& how) {
+  kernel::Launch op;
+  op.grid[0] = how.grid.x, op.grid[1] = how.grid.y, op.grid[2] = how.grid.z;
+  op.block[0] = how.block.x, op.block[1] = how.block.y, op.block[2] = how.block.z;
+  op.cluster[0] = how.cluster.x, op.cluster[1] = how.cluster.y, op.cluster[2] = how.cluster.z;
+  op.shared_bytes = how.shared_bytes;
+  op.cooperative = how.cooperative ? 1 : 0;
+  return op;
+}
+
 /// What is wrong with the extents of a launch; empty: nothing.
-std::string wrong_extents(const LaunchOptions& how, const kernel::Facts& facts) {
-  const std::uint32_t grid[] = {how.grid.x, how.grid.y, how.grid.z},
-                      block[] = {how.block.x, how.block.y, how.block.z},
-                      cluster[] = {how.cluster.x, how.cluster.y, how.cluster.z};
+std::string wrong_extents(const kernel::Launch& op, const kernel::Facts& facts) {
+  const auto &grid = op.grid, &block = op.block, &cluster = op.cluster;
   std::uint64_t threads = 1, blocks_of_cluster = 1;
   for (std::size_t i = 0; i < 3; ++i) {
     const auto axis = std::string(1, "xyz"[i]);
@@ -101,8 +122,9 @@ std::string wrong_extents(const LaunchOptions& how, const kernel::Facts& facts) 
     if (block[i] == 0 || block[i] > kMaxBlock[i]) return outside("block.", block[i], kMaxBlock[i]);
     threads *= block[i];
     if (cluster[i] == 0 && cluster[0] + cluster[1] + cluster[2] == 0) continue;
-    if (cluster[i] == 0 || cluster[i] > kMaxCluster || grid[i] % cluster[i] != 0)
-      return "grid." + axis + " is no multiple of cluster." + axis;
+    if (cluster[i] == 0 || cluster[i] > kMaxCluster)
+      return outside("cluster.", cluster[i], kMaxCluster);
+    if (grid[i] % cluster[i] != 0) return "grid." + axis + " is no multiple of cluster." + axis;
     blocks_of_cluster *= cluster[i];
   }
   if (blocks_of_cluster > kMaxCluster)
@@ -110,14 +132,14 @@ std::string wrong_extents(const LaunchOptions& how, const kernel::Facts& facts) 
   if (threads > facts.max_threads)
     return "a block of " + std::to_string(threads) + " threads, at most " +
            std::to_string(facts.max_threads);
-  if (how.shared_bytes > facts.max_dynamic_shared)
-    return std::to_string(how.shared_bytes) + " bytes of dynamic shared memory, at most " +
+  if (op.shared_bytes > facts.max_dynamic_shared)
+    return std::to_string(op.shared_bytes) + " bytes of dynamic shared memory, at most " +
            std::to_string(facts.max_dynamic_shared);
   return {};
 }
 
-std::string wrong_arguments(const detail::LaunchArguments& arguments, const kernel::Facts& facts) {
-  const auto sizes = arguments.sizes();
+std::string wrong_arguments(std::span<const std::uint32_t> sizes, std::size_t bytes,
+                            const kernel::Facts& facts) {
   if (sizes.size() != facts.parameters)
     return "it takes " + std::to_string(facts.parameters) + " arguments, not " +
            std::to_string(sizes.size());
@@ -126,7 +148,7 @@ std::string wrong_arguments(const detail::LaunchArguments& arguments, const kern
       return "argument " + std::to_string(i + 1) + " is of " + std::to_string(facts.size[i]) +
              " bytes, not " + std::to_string(sizes[i]);
   }
-  if (arguments.bytes().size() > kernel::kMaxArgumentBytes)
+  if (bytes > kernel::kMaxArgumentBytes)
     return "its arguments are of more than " + std::to_string(kernel::kMaxArgumentBytes) + " bytes";
   return {};
 }
@@ -137,6 +159,49 @@ Future<void> submit_as(detail::Submitter& submitter, const kernel::Launch& launc
   Op op;
   static_cast<kernel::Launch&>(op) = launch;
   return detail::submit(submitter, op, parts);
+}
+
+/// Arguments, one behind another, and which of them are buffers.
+struct Given {
+  std::span<const std::uint32_t> sizes;
+  std::span<const std::byte> values;
+  std::span<const TailOperand> buffers;
+};
+
+std::string wrong_launch(const kernel::Launch& op, const ModuleState::Entry& entry,
+                         const Given& given) {
+  auto wrong = wrong_arguments(given.sizes, given.values.size(), entry.facts);
+  if (wrong.empty()) wrong = wrong_extents(op, entry.facts);
+  return wrong.empty() ? wrong : "kernel.launch: " + entry.name + ": " + wrong;
+}
+
+/// Submits a launch to the device of the module; `op`: see launch_of().
+Future<void> submit_launch(detail::Submitter& submitter, const ModuleState& module,
+                           const ModuleState::Entry& entry, kernel::Launch op, bool repeatable,
+                           const Given& given) {
+  if (auto wrong = wrong_launch(op, entry, given); !wrong.empty())
+    return submitter.refuse({Errc::invalid, 0, std::move(wrong)});
+  op.image_id[0] = module.id.low, op.image_id[1] = module.id.high;
+  op.image = module.memory.operand();
+  op.name_bytes = static_cast<std::uint32_t>(entry.in_image.size());
+  op.arguments = static_cast<std::uint32_t>(given.sizes.size());
+  std::vector<TailOperand> tail(given.buffers.begin(), given.buffers.end());
+  std::string names;
+  {
+    const std::lock_guard lock(module.mutex);
+    for (std::size_t i = 0; i < module.symbols.size(); ++i) {
+      tail.push_back({module.symbols[i].contents,
+                      kernel::Launch::kSymbol | static_cast<std::uint32_t>(i),
+                      Access::read,
+                      {}});
+      names += module.symbols[i].name + '\0';
+    }
+  }
+  op.symbol_bytes = static_cast<std::uint32_t>(names.size());
+  const auto data = kernel::Inline::pack(entry.in_image, given.sizes, given.values, names);
+  const Parts parts(tail, data);
+  return repeatable ? submit_as<kernel::RepeatableLaunch>(submitter, op, parts)
+                    : submit_as<kernel::Launch>(submitter, op, parts);
 }
 
 }  // namespace
@@ -203,25 +268,27 @@ Future<KernelModule> Kernels::compile(std::string source, CompileOptions options
   job.include_paths = std::move(options.include_paths);
   job.standard = std::move(options.standard);
   job.link = options.link_time_optimization;
-  return core.make_kernels([job = std::move(job), host_kernels = std::move(options.host_kernels),
-                            &core](const Device& device) mutable -> Result<KernelModule> {
-    if (job.names.empty())
-      return core.port().report({Errc::invalid, 0, job.file + ": no kernel of it is named"});
-    if (!host_kernels.empty() && job.engine == "cpu")
-      return make_host_module(device, host_kernels, job.names);
-    const auto file = job.file;
-    const auto names = job.names;
-    const auto built = core.builder().build(std::move(job));
-    if (!built) {
-      auto error = built.error();
-      error.message = file + " does not compile: " + error.message;
-      return core.port().report(error);
-    }
-    std::vector<ModuleState::Entry> kernels;
-    for (std::size_t i = 0; i < names.size(); ++i)
-      kernels.push_back({names[i], built->names.at(i), {}});
-    return make_module(device, built->image, built->log, std::move(kernels));
-  });
+  return core.make_kernels(
+      [job = std::move(job), host_kernels = std::move(options.host_kernels),
+       &core](const Device& device) mutable -> Result<std::shared_ptr<ModuleState>> {
+        if (job.names.empty())
+          return core.port().report({Errc::invalid, 0, job.file + ": no kernel of it is named"});
+        const auto origin = origin_of(job);
+        if (!host_kernels.empty() && job.engine == "cpu")
+          return make_host_module(device, origin, host_kernels, job.names);
+        const auto file = job.file;
+        const auto names = job.names;
+        const auto built = core.builder().build(std::move(job));
+        if (!built) {
+          auto error = built.error();
+          error.message = file + " does not compile: " + error.message;
+          return core.port().report(error);
+        }
+        std::vector<ModuleState::Entry> kernels;
+        for (std::size_t i = 0; i < names.size(); ++i)
+          kernels.push_back({names[i], built->names.at(i), {}});
+        return make_module(device, origin, built->image, built->log, std::move(kernels));
+      });
 }
 
 Future<KernelModule> Kernels::load(std::span<const std::byte> image, std::vector<std::string> names,
@@ -229,15 +296,15 @@ Future<KernelModule> Kernels::load(std::span<const std::byte> image, std::vector
   auto& core = *device_->core_;
   return core.make_kernels([image = std::vector<std::byte>(image.begin(), image.end()),
                             names = std::move(names), host_kernels = std::move(host_kernels),
-                            &core](const Device& device) -> Result<KernelModule> {
+                            &core](const Device& device) -> Result<std::shared_ptr<ModuleState>> {
     if (!host_kernels.empty() && !names.empty() && core.info().engine == "cpu")
-      return make_host_module(device, host_kernels, names);
+      return make_host_module(device, content_id(image), host_kernels, names);
     if (image.empty() || names.empty())
       return core.port().report(
           {Errc::invalid, 0, "load: there is no image, or no kernel of it is named"});
     std::vector<ModuleState::Entry> kernels;
     for (const auto& name : names) kernels.push_back({name, name, {}});
-    return make_module(device, image, {}, std::move(kernels));
+    return make_module(device, content_id(image), image, {}, std::move(kernels));
   });
 }
 
@@ -267,42 +334,26 @@ Future<std::uint64_t> Kernels::occupancy(const Kernel& kernel, std::uint32_t thr
 Future<void> Kernels::submit(const Kernel& kernel, const LaunchOptions& how,
                              const detail::LaunchArguments& arguments) {
   check(kernel.module_ != nullptr, "launch of an empty Kernel");
-  auto& submitter = device_->submitter();
   const auto& module = *kernel.module_;
-  const auto& entry = module.kernels[kernel.index_];
-  auto wrong = wrong_arguments(arguments, entry.facts);
-  if (wrong.empty()) wrong = wrong_extents(how, entry.facts);
-  if (!wrong.empty())
-    return submitter.refuse({Errc::invalid, 0, "kernel.launch: " + entry.name + ": " + wrong});
+  return submit_launch(device_->submitter(), module, module.kernels[kernel.index_], launch_of(how),
+                       how.repeatable, {arguments.sizes(), arguments.bytes(), arguments.buffers()});
+}
 
-  kernel::Launch op;
-  op.image_id[0] = module.id.low, op.image_id[1] = module.id.high;
-  op.grid[0] = how.grid.x, op.grid[1] = how.grid.y, op.grid[2] = how.grid.z;
-  op.block[0] = how.block.x, op.block[1] = how.block.y, op.block[2] = how.block.z;
-  op.cluster[0] = how.cluster.x, op.cluster[1] = how.cluster.y, op.cluster[2] = how.cluster.z;
-  op.shared_bytes = how.shared_bytes;
-  op.cooperative = how.cooperative ? 1 : 0;
-  op.image = module.memory.operand();
-  op.name_bytes = static_cast<std::uint32_t>(entry.in_image.size());
+Future<void> Kernels::submit_there(detail::Submitter& there, const Kernel& kernel,
+                                   const LaunchOptions& how,
+                                   const detail::LaunchArguments& arguments) {
+  check(kernel.module_ != nullptr, "launch of an empty Kernel");
+  const auto& module = *kernel.module_;
+  const auto& name = module.kernels[kernel.index_].name;
+  auto op = launch_of(how);
+  op.image_id[0] = module.origin.low, op.image_id[1] = module.origin.high;
+  op.name_bytes = static_cast<std::uint32_t>(name.size());
   op.arguments = static_cast<std::uint32_t>(arguments.sizes().size());
-  std::vector<TailOperand> tail(arguments.buffers().begin(), arguments.buffers().end());
-  std::string names;
-  {
-    const std::lock_guard lock(module.mutex);
-    for (std::size_t i = 0; i < module.symbols.size(); ++i) {
-      tail.push_back({module.symbols[i].contents,
-                      kernel::Launch::kSymbol | static_cast<std::uint32_t>(i),
-                      Access::read,
-                      {}});
-      names += module.symbols[i].name + '\0';
-    }
-  }
-  op.symbol_bytes = static_cast<std::uint32_t>(names.size());
-  const auto data =
-      kernel::Inline::pack(entry.in_image, arguments.sizes(), arguments.bytes(), names);
-  const Parts parts(tail, data);
-  return how.repeatable ? submit_as<kernel::RepeatableLaunch>(submitter, op, parts)
-                        : submit_as<kernel::Launch>(submitter, op, parts);
+  // An empty grid is refused here; what else is wrong is told by the owner, whose device it is.
+  const auto data = kernel::Inline::pack(name, arguments.sizes(), arguments.bytes(), {});
+  const Parts parts(arguments.buffers(), data);
+  return how.repeatable ? submit_as<kernel::RepeatableLaunchThere>(there, op, parts)
+                        : submit_as<kernel::LaunchThere>(there, op, parts);
 }
 
 }  // namespace troupe
@@ -310,14 +361,46 @@ Future<void> Kernels::submit(const Kernel& kernel, const LaunchOptions& how,
 namespace troupe::rank {
 
 Future<KernelModule> DeviceCore::make_kernels(
-    std::function<Result<KernelModule>(const Device&)> make) {
+    std::function<Result<std::shared_ptr<detail::ModuleState>>(const Device&)> make) {
   auto promise = std::make_shared<Promise<KernelModule>>();
   const auto future = promise->future();
   const auto started = builder_.start([promise, make = std::move(make), core = weak_from_this()] {
-    if (const auto held = core.lock()) promise->resolve(make(Device(held)));
+    const auto held = core.lock();
+    if (!held) return;
+    const auto made = make(Device(held));
+    if (!made.ok()) return (void)promise->resolve(made.error());
+    held->remember(*made);
+    promise->resolve(KernelModule(*made));
   });
   if (!started.ok()) promise->resolve(port_.report(started.error()));
   return future;
+}
+
+void DeviceCore::remember(const std::shared_ptr<detail::ModuleState>& module) {
+  const std::lock_guard lock(modules_mutex_);
+  std::erase_if(modules_, [](const auto& one) { return one.expired(); });
+  modules_.push_back(module);
+}
+
+Future<void> DeviceCore::launch_for_other(detail::Submitter& submitter, const kernel::Launch& op,
+                                          bool repeatable, const Parts& parts) {
+  const auto given = kernel::Inline::parse(kernel::LaunchThere::kName, op.extent(), parts);
+  if (!given) return submitter.refuse(given.error());
+  const ContentId origin{op.image_id[0], op.image_id[1]};
+  const std::lock_guard lock(modules_mutex_);
+  for (const auto& one : modules_) {
+    const auto module = one.lock();
+    if (module == nullptr || module->origin != origin) continue;
+    const auto found = std::find_if(module->kernels.begin(), module->kernels.end(),
+                                    [&](const auto& entry) { return entry.name == given->name(); });
+    if (found == module->kernels.end()) continue;
+    return submit_launch(submitter, *module, *found, op, repeatable,
+                         {given->sizes(), given->values(), parts.tail});
+  }
+  return submitter.refuse({Errc::invalid, 0,
+                           "kernel.launch_there: rank " + std::to_string(rank_) +
+                               " has made no module with the kernel " + std::string(given->name()) +
+                               " from the same source, or keeps it no more"});
 }
 
 }  // namespace troupe::rank

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include <troupe/lib/function.hpp>
+#include <troupe/lib/kernel.hpp>
+
 #include "common/core/log.hpp"
 #include "common/wire/record.hpp"
 #include "rank/world/token_execute.hpp"
@@ -25,6 +28,9 @@ class Guest final : public detail::Submitter {
     return port_->try_submit(quiet);
   }
   Future<void> refuse(Error error) override { return Future<void>(std::move(error)); }
+  Result<detail::ResultCell> result_cell(std::size_t bytes) override {
+    return port_->result_cell(bytes);
+  }
 
  private:
   CommandPort* port_;
@@ -40,8 +46,9 @@ Result<Operand> translated(const Operand& named, int rank, const CommandPort& po
 
 }  // namespace
 
-Result<Future<void>> submit_named(std::span<const std::byte> record, int rank,
-                                  const CommandPort& port, detail::Submitter& submitter) {
+Result<Future<void>> submit_named(std::span<const std::byte> record, int rank, DeviceCore& device,
+                                  detail::Submitter& submitter) {
+  const auto& port = device.port();
   wire::Command command;
   if (auto decoded = command.decode(record); !decoded) return decoded.error();
   const auto& info = command.info();
@@ -63,8 +70,16 @@ Result<Future<void>> submit_named(std::span<const std::byte> record, int rank,
     if (!named) return named.error();
     part.range = *named;
   }
-  return detail::submit(submitter, info, std::span(here).first(info.bytes),
-                        {tail, command.parts().data});
+  const Parts parts{tail, command.parts().data};
+  // What the program has made itself stands with its owner under other names.
+  const bool repeatable = info.opcode == opcode_of<kernel::RepeatableLaunchThere>;
+  if (repeatable || info.opcode == opcode_of<kernel::LaunchThere>)
+    return device.launch_for_other(submitter, *reinterpret_cast<const kernel::Launch*>(here.data()),
+                                   repeatable, parts);
+  if (info.opcode == opcode_of<function::CallThere>)
+    return function::submit_here(submitter,
+                                 *reinterpret_cast<const function::CallThere*>(here.data()), parts);
+  return detail::submit(submitter, info, std::span(here).first(info.bytes), parts);
 }
 
 TokenActor::TokenActor(TokenParts* parts)
@@ -329,7 +344,7 @@ bool TokenActor::handle_put(const TokenMessage& message) {
 bool TokenActor::handle_execute(const TokenPacket& packet) {
   Guest guest(port(), packet.head.key.epoch);
   const auto record = record_of(packet, parts_->rank);
-  const auto submitted = record.ok() ? submit_named(*record, parts_->rank, port(), guest)
+  const auto submitted = record.ok() ? submit_named(*record, parts_->rank, *parts_->device, guest)
                                      : Result<Future<void>>(record.error());
   const auto& head = packet.head;
   if (!submitted.ok()) {

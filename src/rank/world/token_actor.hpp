@@ -113,8 +113,8 @@ struct End {
 
 /// Submits a command whose operands are named as tokens name them to this rank's device, in the
 /// place of whoever asks. An error: it names what is not there, or cannot be asked for.
-Result<Future<void>> submit_named(std::span<const std::byte> record, int rank,
-                                  const CommandPort& port, detail::Submitter& submitter);
+Result<Future<void>> submit_named(std::span<const std::byte> record, int rank, DeviceCore& device,
+                                  detail::Submitter& submitter);
 
 /// Routes tokens: carries out what this rank asks of others and what others ask of it.
 ///

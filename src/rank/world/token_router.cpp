@@ -68,7 +68,7 @@ class TokenRouter::Remote final : public detail::Submitter {
     if (!request.ok()) return failed(port, request.error());
     if (owner_ == router->parts_.rank) {
       const auto record = record_of(*request, owner_);
-      auto submitted = record.ok() ? submit_named(*record, owner_, port, port)
+      auto submitted = record.ok() ? submit_named(*record, owner_, *router->parts_.device, port)
                                    : Result<Future<void>>(record.error());
       return submitted.ok() ? *submitted : failed(port, submitted.error());
     }
