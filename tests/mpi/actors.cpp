@@ -225,6 +225,7 @@ void actor_members(Context& c) {
   for (const auto& clerk : clerks)
     c.require(tell_patiently(clerk, Number{me, 0}).ok(), "a message cannot be told");
   c.require(all_have_come(clerks, 1), "numbers are missing");
+  const auto end_of_lost = clerks[victim].ended(), end_of_other = clerks[2].ended();
   c.world().barrier();
   if (me == victim) c.device().inject(memory::FaultKind::kill);
   const auto end = Clock::now() + kDeadline;
@@ -251,6 +252,9 @@ void actor_members(Context& c) {
       return;
     }
     c.expect(is_lost(lost), "a message to a lost rank is not refused");
+    c.require(end_of_lost.wait_for(kDeadline), "the end of a lost rank's actor is not told");
+    c.expect(end_of_lost.wait().code() == Errc::peer_lost, "it has not ended with its rank");
+    c.expect(!end_of_other.ready(), "an actor that goes on is said to have ended");
     c.expect(lost.ask(WhoAreYou{}, kDeadline).wait().code() == Errc::peer_lost,
              "a question to a lost rank is not refused");
     for (int rank = 0; rank < all; ++rank) {

@@ -219,6 +219,31 @@ TEST(ActorPost, AnErrorThatNoFutureTellsIsReported) {
   EXPECT_EQ(net.reports(0)[0].code, Errc::numeric);
 }
 
+TEST(ActorPost, TheEndOfAnActorIsToldToWhoWatchesIt) {
+  Network net(3);
+  Seen seen;
+  const auto clerk = net.clerk(1, "clerk", &seen);
+  const auto other = net.clerk(2, "other", &seen);
+  const auto far = net.actor(0, 1, "clerk").ended(), own = net.actor(1, 1, "clerk").ended(),
+             gone = net.actor(0, 2, "other").ended(), nobody = net.actor(0, 1, "nobody").ended();
+  { const auto dropped = net.actor(0, 1, "clerk").ended(); }
+  net.advance(std::chrono::hours(24 * 400));
+  ASSERT_TRUE(nobody.ready() && !far.ready() && !own.ready() && !gone.ready());
+  EXPECT_EQ(nobody.wait().code(), Errc::invalid);
+  clerk.stop({Errc::numeric, 7, "enough"});
+  net.exclude({2});
+  net.advance(1ms);
+  ASSERT_TRUE(far.ready() && own.ready() && gone.ready());
+  EXPECT_EQ(far.wait().error().to_string(), (Error{Errc::numeric, 7, "enough"}).to_string());
+  EXPECT_EQ(own.wait().code(), Errc::numeric);
+  EXPECT_EQ(gone.wait().code(), Errc::peer_lost);
+  const auto late = net.actor(0, 1, "clerk").ended();
+  net.settle();
+  ASSERT_TRUE(late.ready());
+  EXPECT_EQ(late.wait().code(), Errc::stopped);
+  EXPECT_TRUE(net.reports(0).empty()) << "an end is no error";
+}
+
 TEST(ActorPost, MessagesOfEachRankArriveInOrderAndOnce) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Network net(4, seed);

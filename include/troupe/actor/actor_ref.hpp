@@ -71,6 +71,13 @@ class ActorRef {
   void wait_ended() const {
     if (cell_) cell_->wait_ended();
   }
+  /// Calls f(const Error& reason) once the actor has ended for good, at once if it has. f runs on
+  /// some thread and must neither block nor throw. For who is no actor: these use Context::watch().
+  template <class F>
+  void on_ended(F f) const {
+    if (!cell_) return f(Error{Errc::stopped, 0, "no actor"});
+    cell_->on_ended(std::move(f));
+  }
   /// 0 if this refers to nobody.
   [[nodiscard]] ActorId id() const noexcept { return cell_ ? cell_->id() : ActorId(); }
   explicit operator bool() const noexcept { return static_cast<bool>(cell_); }

@@ -98,6 +98,9 @@ class Cell : public Schedulable {
   [[nodiscard]] Scheduler& scheduler() const noexcept;
   [[nodiscard]] bool ended() const;
   void wait_ended() const;
+  /// See ActorRef::on_ended().
+  using TellEnd = std::function<void(const Error& reason)>;
+  void on_ended(TellEnd tell);
 
   /// Ends the actor after the message it is handling.
   void stop(Error reason);
@@ -227,6 +230,7 @@ class Cell : public Schedulable {
   mutable std::mutex mutex_;  // guards what follows; nothing is called while it is held
   std::deque<Signal> signals_;
   std::vector<CellPtr<Cell>> watchers_;
+  std::vector<TellEnd> tell_end_;
   std::map<std::uint64_t, FailReply> pending_replies_;
   std::uint64_t last_reply_key_ = 0;
   std::optional<Error> ended_;

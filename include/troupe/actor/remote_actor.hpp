@@ -39,6 +39,9 @@ class RemoteAddress {
   virtual void report(const Error& error) = 0;
 };
 
+/// In the place of a message's: the question when and why the actor ends.
+inline constexpr std::uint32_t kEndOfActor = UINT32_MAX;
+
 /// An actor that other ranks reach by its name, whatever its class. Any thread.
 class PublishedActor {
  public:
@@ -55,6 +58,8 @@ class PublishedActor {
   /// As tell(); `answer` is called once if there is no error.
   [[nodiscard]] virtual Result<void> ask(std::uint32_t type, std::span<const std::byte> payload,
                                          std::chrono::nanoseconds within, Answer answer) = 0;
+  /// `answer` is called once the actor has ended, with why.
+  virtual void watch(Answer answer) = 0;
 };
 
 /// M can be asked of an actor of another rank.
@@ -102,8 +107,28 @@ class PublishedActorOf final : public PublishedActor {
     });
   }
 
+  void watch(Answer answer) override {
+    actor_.on_ended([answer = std::move(answer)](const Error& reason) { answer(reason); });
+  }
+
  private:
   ActorRef<A> actor_;
+};
+
+/// Tells of the end of an actor. Who has dropped the future does not care about it.
+class RemoteEnd final : public PendingAnswer {
+ public:
+  explicit RemoteEnd(StatePtr<State<void>> state) : state_(std::move(state)) {}
+  ~RemoteEnd() override { end({Errc::stopped, 0, "the runtime has ended"}); }
+  void resolve(const Result<std::span<const std::byte>>& answer) override {
+    end(answer.ok() ? Error{Errc::stopped, 0, "it has ended"} : answer.error());
+  }
+
+ private:
+  void end(Error reason) {
+    if (!state_->ready()) state_->resolve(std::move(reason));
+  }
+  StatePtr<State<void>> state_;
 };
 
 /// Resolves a future with what comes back.
@@ -173,6 +198,22 @@ class RemoteActor {
     const auto sent = address_->ask(A::MessageSet::template kPlaceOf<M>, detail::to_bytes(message),
                                     within, std::move(answer));
     if (!sent.ok()) return Future<R>(Result<R>(sent.error()));
+    return future;
+  }
+
+  /// The end of the actor, as a future that never has a value: it resolves with the error that says
+  /// why. That of the actor if it ends (stopped, if it was asked to), Errc::peer_lost if its rank
+  /// leaves the world, Errc::invalid if the rank has no such actor, Errc::stopped when the runtime
+  /// ends. A restart is no end. What Context::watch() is for actors of one process:
+  /// `context().pipe(remote.ended(), [](const Result<void>& end) { return Gone{end.code()}; })`. An
+  /// end of which nobody is told is no error.
+  [[nodiscard]] Future<void> ended() const {
+    constexpr auto kForEver = std::chrono::hours(24 * 365 * 100);
+    detail::StatePtr<detail::State<void>> state(new detail::State<void>(nullptr));
+    const Future<void> future(state);
+    const auto sent = address_->ask(detail::kEndOfActor, {}, kForEver,
+                                    std::make_unique<detail::RemoteEnd>(state));
+    if (!sent.ok()) return Future<void>(Result<void>(sent.error()));
     return future;
   }
 

@@ -241,6 +241,7 @@ void Cell::finish() {
   destroy();
   std::deque<Signal> signals;
   std::vector<CellPtr<Cell>> watchers;
+  std::vector<TellEnd> tell_end;
   std::map<std::uint64_t, FailReply> replies;
   {
     const std::scoped_lock lock(mutex_);
@@ -248,11 +249,13 @@ void Cell::finish() {
     has_ended_.notify_all();
     signals.swap(signals_);
     watchers.swap(watchers_);
+    tell_end.swap(tell_end_);
     replies.swap(pending_replies_);
   }
   forget_obligations();  // what last_words() may have made
   for (const auto& [key, fail] : replies) fail(Error{Errc::stopped, 0, "actor ended"});
   for (const auto& watcher : watchers) watcher->signal(Down{id_, end_reason_});
+  for (const auto& tell : tell_end) tell(end_reason_);
   if (const auto parent = std::exchange(parent_, {})) {
     parent->signal(ChildEnded{id_, end_reason_, escalated_});
   }
@@ -263,9 +266,24 @@ void Cell::finish() {
 void Cell::refuse(Error reason) {
   close_mailbox();
   parent_ = {};
-  const std::scoped_lock lock(mutex_);
-  ended_ = std::move(reason);
-  has_ended_.notify_all();
+  std::vector<TellEnd> tell_end;
+  {
+    const std::scoped_lock lock(mutex_);
+    ended_ = reason;
+    has_ended_.notify_all();
+    tell_end.swap(tell_end_);
+  }
+  for (const auto& tell : tell_end) tell(reason);
+}
+
+void Cell::on_ended(TellEnd tell) {
+  std::optional<Error> reason;
+  {
+    const std::scoped_lock lock(mutex_);
+    reason = ended_;
+    if (!reason) tell_end_.push_back(std::move(tell));
+  }
+  if (reason) tell(*reason);
 }
 
 bool Cell::ended() const {

@@ -78,6 +78,10 @@ Result<void> ActorInbound::hand_over(const ActorMessage& head, std::span<const s
                                                   " bytes cannot travel"}));
       parts->send(source, encode(back, *answer));
     };
+    if (head.type == detail::kEndOfActor) {
+      actor_->watch(reply);
+      return std::nullopt;
+    }
     outcome = actor_->ask(head.type, payload, within, reply);
     return std::nullopt;
   });
