@@ -6,12 +6,12 @@
 #include "bad_arguments.hpp"
 #include "lib/kernel/compiled.hpp"
 
-// Several kernels at once, and functions of the host in the place of kernels.
+// Several kernels at once, functions of the host in the place of kernels, what cannot be launched.
 
 namespace troupe::test {
 namespace {
 
-class KernelOpsAtOnce : public ::testing::Test {};
+class KernelOpsAtOnce : public NeedsKernels {};
 
 /// Each waits until the other has begun, for a few seconds at most. To troupe both only read the
 /// flags: else one would have to wait for the other.
@@ -83,7 +83,7 @@ template <class T>
 __global__ void doubled(T* x) { x[threadIdx.x] *= 2; }
 )";
 
-class KernelOpsOfTheHost : public ::testing::Test {
+class KernelOpsOfTheHost : public NeedsKernels {
  protected:
   static KernelModule module(std::vector<std::string> names,
                              std::string library = TROUPE_TEST_HOST_KERNELS) {
@@ -137,6 +137,43 @@ TEST_F(KernelOpsOfTheHost, WithoutOneTheErrorSaysWhatIsMissing) {
   const auto y = put(std::vector<double>{4});
   device().launch(loaded.get().kernel("doubled<double>"), {}, update(y));
   EXPECT_EQ(device().download(y)[0], 8);
+}
+
+class KernelOpsThatCannotBe : public NeedsKernels {};
+
+TEST_F(KernelOpsThatCannotBe, LaunchedOnWhatAFailureHasSpoilt) {
+  const auto kernel =
+      compiled("extern \"C\" __global__ void f(double* x, const double* y) { x[0] += y[0]; }",
+               {"f"})
+          .kernel("f");
+  const auto spoilt = put(std::vector<double>{1}), good = put(std::vector<double>{1});
+  const auto fail =
+      device()
+          .load_functions(on_cuda() ? TROUPE_TEST_FUNCTIONS_CUDA : TROUPE_TEST_FUNCTIONS_CPU)
+          .function("fail");
+  EXPECT_EQ(device().call(fail, update(spoilt), 7).wait().code(), Errc::library);
+  for (const auto& refused : {device().launch(kernel, {}, update(good), read(spoilt)),
+                              device().launch(kernel, {}, update(spoilt), read(good))}) {
+    ASSERT_TRUE(refused.ready()) << "it was launched";
+    EXPECT_EQ(refused.wait().code(), Errc::stale);
+    EXPECT_NE(refused.wait().error().message.find("kernel.launch"), std::string::npos)
+        << refused.wait().error().message;
+  }
+  EXPECT_EQ(device().download(good)[0], 1);
+  (void)device().take_error();
+}
+
+/// Of an image for one GPU another one has nothing.
+TEST_F(KernelOpsThatCannotBe, LoadedFromAnImageForAnotherArchitecture) {
+  if (!on_cuda()) GTEST_SKIP() << "images are for GPUs";
+  const auto other = device().info().compute_capability == 75 ? "sm_90" : "sm_75";
+  const auto refused =
+      device().compile("extern \"C\" __global__ void f(int* x) { *x = 1; }",
+                       {.names = {"f"}, .options = {std::string("--gpu-architecture=") + other}});
+  EXPECT_EQ(refused.wait().code(), Errc::unsupported);
+  EXPECT_NE(refused.wait().error().message.find("kernel: "), std::string::npos)
+      << refused.wait().error().message;
+  (void)device().take_error();
 }
 
 }  // namespace
