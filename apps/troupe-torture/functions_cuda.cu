@@ -1,5 +1,3 @@
-#include <cuda_runtime.h>
-
 #include <troupe/function.hpp>
 
 // What troupe-torture calls by its device hosts, on GPUs; functions_cpu.cpp is for the cpu engine.

@@ -4,7 +4,7 @@
 #include <troupe/lib/kernel.hpp>
 
 #include "bad_arguments.hpp"
-#include "lib/kernel/compiled.hpp"
+#include "compiled.hpp"
 
 // Several kernels at once, functions of the host in the place of kernels, what cannot be launched.
 

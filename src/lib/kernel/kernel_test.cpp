@@ -7,7 +7,7 @@
 #include <troupe_kernels/embedded.hpp>
 
 #include "bad_arguments.hpp"
-#include "lib/kernel/compiled.hpp"
+#include "compiled.hpp"
 
 namespace troupe::test {
 namespace {
