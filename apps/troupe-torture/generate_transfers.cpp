@@ -60,6 +60,10 @@ void Generator::add_big_transfer(Operation& op, int other) {
 void Generator::add_collective() {
   auto op = begin(draw(random_, kCollectiveWeights), 0, 0);
   if (recipe_.shrinks && op.kind != Kind::broadcast) op.kind = Kind::all_reduce;
+  if (program_.groups && random_.one_in(2)) {
+    op.group = static_cast<int>(random_.between(1, kGroups - 1));
+    op.rank = static_cast<int>(random_.below(ranks_));  // of whom they are the group
+  }
   const bool reduces =
       op.kind == Kind::all_reduce || op.kind == Kind::reduce || op.kind == Kind::reduce_scatter;
   // The owners are the same on all ranks, so rank 0 stands for all.
@@ -84,7 +88,7 @@ void Generator::add_collective() {
   op.dtype = spec(from).dtype;
   const bool may_differ = recipe_.compares && !recipe_.shrinks && !in_run() && ranks_ > 1 &&
                           op.dtype == DType::f64 && spec(to).length >= 20;
-  if (may_differ && random_.one_in(4)) return add_difference(op, to);
+  if (may_differ && op.group == 0 && random_.one_in(4)) return add_difference(op, to);
   switch (op.kind) {
     case Kind::all_reduce:
     case Kind::reduce:
@@ -94,18 +98,31 @@ void Generator::add_collective() {
   }
 }
 
+/// Whatever faults are under way: it is made all the same. In the thread of the collectives.
+void Generator::add_split() {
+  auto op = begin(Kind::split, 0, 0);
+  op.group = static_cast<int>(random_.between(1, kGroups - 1));
+  for (int rank = 0; rank < ranks_; ++rank) {
+    op.rank = op.target = rank;
+    emit(op);
+  }
+}
+
 void Generator::add_reduction(Operation& op, int from, int to) {
   const bool scatter = op.kind == Kind::reduce_scatter, in_place = !scatter && random_.one_in(3);
   op.reduce = static_cast<ReduceOp>(random_.below(4));  // avg: see below
   if (recipe_.shrinks) op.reduce = ReduceOp::sum;
-  op.peer = static_cast<int>(random_.below(ranks_));
-  const auto most = std::min(spec(to).length, spec(from).length / (scatter ? ranks_ : 1));
+  const auto members = members_of(op);
+  const int n = static_cast<int>(members.size());
+  op.peer = static_cast<int>(random_.below(n));
+  const auto most = std::min(spec(to).length, spec(from).length / (scatter ? n : 1));
   const auto count = draw_count(most);
   std::vector<Operation> all;
   double sum = 0, product = 1, largest = 0;
-  for (int rank = 0; rank < ranks_; ++rank) {
+  for (op.place = 0; op.place < n; ++op.place) {
+    const int rank = members[static_cast<std::size_t>(op.place)];
     op.rank = op.target = rank;
-    op.at[0] = part(rank, from, count * (scatter ? ranks_ : 1));
+    op.at[0] = part(rank, from, count * (scatter ? n : 1));
     op.at[1] = in_place ? op.at[0] : part(rank, to, count);
     sum += bound(op.at[0]), product *= bound(op.at[0]);
     largest = std::max(largest, bound(op.at[0]));
@@ -113,7 +130,7 @@ void Generator::add_reduction(Operation& op, int from, int to) {
   }
   auto result = op.reduce == ReduceOp::sum ? sum : op.reduce == ReduceOp::prod ? product : largest;
   // An average is exact where all have the same, and powers of two divide it.
-  const bool averages = !recipe_.shrinks && (ranks_ & (ranks_ - 1)) == 0 && random_.one_in(5);
+  const bool averages = !recipe_.shrinks && (n & (n - 1)) == 0 && random_.one_in(5);
   if (averages && average_fits(op)) {
     op.reduce = ReduceOp::avg, result = kSmall;
     const auto value = small(op.dtype);
@@ -124,7 +141,7 @@ void Generator::add_reduction(Operation& op, int from, int to) {
       emit(filled);
     }
   } else if (result > exact_limit(op.dtype)) {
-    for (int rank = 0; rank < ranks_; ++rank) {
+    for (const int rank : members) {
       op.rank = rank;
       reset(op, rank, from);
     }
@@ -139,18 +156,19 @@ void Generator::add_reduction(Operation& op, int from, int to) {
 }
 
 void Generator::add_movement(Operation& op, int from, int to) {
-  const int n = ranks_;
-  op.peer = static_cast<int>(random_.below(ranks_));
-  if (op.kind == Kind::exchange)
-    op.peer = ranks_ == 1 ? 0 : static_cast<int>(random_.between(1, n - 1));
-  if (op.kind == Kind::exchange && ranks_ == 1) return;
+  const auto members = members_of(op);
+  const int n = static_cast<int>(members.size());
+  op.peer = static_cast<int>(random_.below(n));
+  if (op.kind == Kind::exchange && n == 1) return;
+  if (op.kind == Kind::exchange) op.peer = static_cast<int>(random_.between(1, n - 1));
   const bool gathers = op.kind == Kind::all_gather, swaps = op.kind == Kind::all_to_all;
   const auto most =
       std::min(spec(from).length / (swaps ? n : 1), spec(to).length / (gathers || swaps ? n : 1));
   const auto count = draw_count(most);
   double largest = 0;
   std::vector<Operation> all;
-  for (int rank = 0; rank < ranks_; ++rank) {
+  for (op.place = 0; op.place < n; ++op.place) {
+    const int rank = members[static_cast<std::size_t>(op.place)];
     op.rank = op.target = rank;
     op.at[0] = part(rank, from, count * (swaps ? n : 1));
     if (op.kind != Kind::broadcast) op.at[1] = part(rank, to, count * (gathers || swaps ? n : 1));
@@ -164,14 +182,20 @@ void Generator::add_movement(Operation& op, int from, int to) {
 }
 
 void Generator::add_message(Operation& op, int from, int to) {
-  if (ranks_ == 1) return;
-  const int sender = static_cast<int>(random_.below(ranks_)), receiver = other_than(sender);
+  const auto members = members_of(op);
+  const auto n = static_cast<std::int64_t>(members.size());
+  if (n == 1) return;
+  const auto from_place = random_.below(n), to_place = (from_place + random_.between(1, n - 1)) % n;
+  const int sender = members[static_cast<std::size_t>(from_place)],
+            receiver = members[static_cast<std::size_t>(to_place)];
   const auto count = draw_count(std::min(spec(from).length, spec(to).length));
-  op.rank = op.target = sender, op.peer = receiver;
+  op.rank = op.target = sender;
+  op.place = static_cast<int>(from_place), op.peer = static_cast<int>(to_place);
   op.at[0] = part(sender, from, count);
   const auto largest = bound(op.at[0]);
   emit(op);
-  op.kind = Kind::receive, op.rank = op.target = receiver, op.peer = sender;
+  op.kind = Kind::receive, op.rank = op.target = receiver;
+  std::swap(op.place, op.peer);
   op.at[0] = part(receiver, to, count);
   grows(op.at[0], largest);
   emit(op);

@@ -40,6 +40,7 @@ Generator::Generator(std::uint64_t seed, const Recipe& recipe)
   program_.ranks = ranks_;
   program_.stormy = recipe.faults != Faults::none && recipe.isolated &&
                     (recipe.faults == Faults::many || random_.one_in(2));
+  program_.groups = recipe.collectives && !recipe.shrinks && Random(derive(seed, 2)).one_in(2);
 }
 
 Program Generator::make() {
@@ -293,6 +294,7 @@ void Generator::add_operations(std::int64_t count, bool collectives, bool struck
       for (int b = 0; b < blows; ++b) add_blow();
     }
     if (i == fails_at) add_library_fault();
+    if (program_.groups && collectives && !in_run() && random_.one_in(60)) add_split();
     const auto n = random_.below(100);
     const int rank = static_cast<int>(random_.below(ranks_));
     const int thread = static_cast<int>(random_.below(round_->threads));

@@ -175,6 +175,12 @@ class Generator {
   void add_big_transfer(Operation& op, int other);
 
   void add_collective();
+  /// All ranks make one of the groups anew.
+  void add_split();
+  /// The ranks that take part in the collective, in the order of their places.
+  [[nodiscard]] std::vector<int> members_of(const Operation& op) const {
+    return torture::members_of(op.group, op.rank, ranks_);
+  }
 
   void add_reduction(Operation& op, int from, int to);
   bool average_fits(const Operation& op) const { return 2.0 * ranks_ <= exact_limit(op.dtype); }

@@ -106,6 +106,9 @@ class Hands {
     freed_ = freed;
   }
   [[nodiscard]] GpuToken token_of(const Slice& slice) const;
+  /// Makes the group anew; all ranks do. One thread at a time, that of the collectives. Throws
+  /// Exception.
+  void split(int group);
   /// Which rank of the world is where a program's rank is; else they are the same.
   void set_homes(std::vector<int> homes) { homes_ = std::move(homes); }
 
@@ -127,6 +130,10 @@ class Hands {
   [[nodiscard]] RemoteDevice device_of(int rank) { return world_.device(home_of(rank)); }
   Future<void> submit_memory(const Operation& op, Thread& thread);
   Future<void> submit_collective(const Operation& op);
+  [[nodiscard]] Collectives& ranks_of(const Operation& op) {
+    return op.group == 0 ? static_cast<Collectives&>(world_)
+                         : groups_[static_cast<std::size_t>(op.group)];
+  }
   Future<void> submit_transfer(const Operation& op, Thread& thread);
   Future<void> submit_wrong(const Operation& op);
   Future<void> submit_arithmetic(const Operation& op);
@@ -150,6 +157,7 @@ class Hands {
   const OwnCode& own_;
   const std::chrono::nanoseconds deadline_;
   std::vector<AnyRef> refs_;
+  std::array<Group, kGroups> groups_;
   Tokens tokens_;
   GpuToken freed_{};
   std::vector<int> homes_;

@@ -322,9 +322,9 @@ void Oracle::collective(const std::vector<const Operation*>& parts, const Outcom
 
 std::vector<std::byte> Oracle::result_of(const std::vector<const Operation*>& parts,
                                          const Operation& mine) const {
-  const auto source_of = [&](int rank) -> const Slice& {
+  const auto source_of = [&](int place) -> const Slice& {
     for (const auto* part : parts) {
-      if (part->rank == rank) return part->at[0];
+      if (part->place == place) return part->at[0];
     }
     return mine.at[0];
   };
@@ -332,20 +332,20 @@ std::vector<std::byte> Oracle::result_of(const std::vector<const Operation*>& pa
   switch (mine.kind) {
     case Kind::all_reduce: return reduced(parts, 0, mine.at[0].count);
     case Kind::reduce:
-      return mine.rank == mine.peer ? reduced(parts, 0, mine.at[0].count)
-                                    : std::vector<std::byte>();
+      return mine.place == mine.peer ? reduced(parts, 0, mine.at[0].count)
+                                     : std::vector<std::byte>();
     case Kind::reduce_scatter:
-      return reduced(parts, mine.rank * mine.at[1].count, mine.at[1].count);
+      return reduced(parts, mine.place * mine.at[1].count, mine.at[1].count);
     case Kind::broadcast: return read(source_of(mine.peer));
-    case Kind::exchange: return read(source_of((mine.rank - mine.peer + ranks) % ranks));
+    case Kind::exchange: return read(source_of((mine.place - mine.peer + ranks) % ranks));
     case Kind::receive: return read(source_of(mine.peer));
     case Kind::all_gather:
     case Kind::all_to_all: {
       std::vector<std::byte> all;
       const auto count = mine.at[1].count / ranks;
-      for (int rank = 0; rank < ranks; ++rank) {
-        auto from = source_of(rank);
-        if (mine.kind == Kind::all_to_all) from.first += mine.rank * count;
+      for (int place = 0; place < ranks; ++place) {
+        auto from = source_of(place);
+        if (mine.kind == Kind::all_to_all) from.first += mine.place * count;
         from.count = count;
         const auto part = read(from);
         all.insert(all.end(), part.begin(), part.end());

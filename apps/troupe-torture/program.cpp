@@ -2,24 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace troupe::torture {
 namespace {
 
 constexpr std::string_view kKinds[kKindCount] = {
-    "fill",        "copy",        "upload",         "download",
-    "to_pinned",   "from_pinned", "replace",        "multiply",
-    "divide",      "axpby",       "axpy",           "dot",
-    "nrm2",        "scal",        "blas_copy",      "gemv",
-    "gemm",        "spmv",        "spmv_sell",      "gather",
-    "uniform",     "normal",      "potrf",          "factor_info",
-    "syevd",       "sort",        "reduce_local",   "scan",
-    "select",      "spgemm",      "transform",      "transform_back",
-    "convolution", "attention",   "combine",        "smooth",
-    "tally",       "accumulate",  "all_reduce",     "reduce",
-    "broadcast",   "all_gather",  "reduce_scatter", "all_to_all",
-    "exchange",    "send",        "receive",        "fetch",
-    "fetch_new",   "put",         "carry",          "hold",
-    "nop",         "pause",       "fault",          "wrong"};
+    "fill",           "copy",           "upload",       "download",  "to_pinned", "from_pinned",
+    "replace",        "multiply",       "divide",       "axpby",     "axpy",      "dot",
+    "nrm2",           "scal",           "blas_copy",    "gemv",      "gemm",      "spmv",
+    "spmv_sell",      "gather",         "uniform",      "normal",    "potrf",     "factor_info",
+    "syevd",          "sort",           "reduce_local", "scan",      "select",    "spgemm",
+    "transform",      "transform_back", "convolution",  "attention", "combine",   "smooth",
+    "tally",          "accumulate",     "all_reduce",   "reduce",    "broadcast", "all_gather",
+    "reduce_scatter", "all_to_all",     "exchange",     "send",      "receive",   "split",
+    "fetch",          "fetch_new",      "put",          "carry",     "hold",      "nop",
+    "pause",          "fault",          "wrong"};
 constexpr std::string_view kWrongs[kWrongCount] = {
     "short_destination", "gather_lengths", "token_dtype", "token_length", "no_such_rank",
     "freed_token",       "odd_normal",     "root",        "differs",      "spoilt"};
@@ -48,8 +46,8 @@ void add(Hash& hash, const Operation& op) {
   for (const auto& slice : op.at) hash.add(slice);
   hash.add(op.alpha_at);
   hash.add(static_cast<std::int64_t>(op.alpha), static_cast<std::int64_t>(op.beta));
-  hash.add(op.transpose_a, op.transpose_b, op.reduce, op.peer, op.data, op.await, op.wrong, op.blow,
-           op.fault, op.fails, op.reports);
+  hash.add(op.transpose_a, op.transpose_b, op.reduce, op.peer, op.group, op.place, op.data,
+           op.await, op.wrong, op.blow, op.fault, op.fails, op.reports);
 }
 
 }  // namespace
@@ -107,6 +105,20 @@ TransformShape::TransformShape(const Operation& op) {
   stored = length / last * (last / 2 + 1);
 }
 
+std::vector<int> members_of(int group, int rank, int ranks) {
+  std::vector<int> members;
+  for (int other = 0; other < ranks; ++other) {
+    if (group == 0 || SplitOf(group, other).colour == SplitOf(group, rank).colour)
+      members.push_back(other);
+  }
+  if (group != 0) {
+    std::stable_sort(members.begin(), members.end(), [group](int a, int b) {
+      return SplitOf(group, a).key < SplitOf(group, b).key;
+    });
+  }
+  return members;
+}
+
 std::vector<Slice> written(const Operation& op) {
   switch (op.kind) {
     case Kind::fill:
@@ -144,7 +156,7 @@ std::vector<Slice> written(const Operation& op) {
     case Kind::put:
     case Kind::carry: return {op.at[1]};
     case Kind::reduce:
-      if (op.rank != op.peer) return {};
+      if (op.place != op.peer) return {};
       return {op.at[1]};
     // Until ranks have compared what they call, a fault takes what they were about to write.
     case Kind::wrong:
@@ -175,6 +187,7 @@ std::string describe(const Operation& op) {
     text += fmt::format(" {} ({})", memory::to_string(op.fault), static_cast<int>(op.blow));
   text += fmt::format(" {}", troupe::to_string(op.dtype));
   if (op.target != op.rank) text += fmt::format(" on rank {}", op.target);
+  if (op.group != 0) text += fmt::format(" of group {}", op.group);
   if (op.fails != Errc::ok) text += fmt::format(", to fail with {}", troupe::to_string(op.fails));
   for (const auto& slice : op.at) {
     if (!slice.present()) continue;
@@ -186,7 +199,7 @@ std::string describe(const Operation& op) {
 
 std::uint64_t Program::fingerprint() const {
   Hash hash;
-  hash.add(seed, ranks, stormy, operations);
+  hash.add(seed, ranks, stormy, groups, operations);
   for (const auto& buffer : buffers) {
     hash.add(buffer.dtype, buffer.length, buffer.contents);
     for (const auto index : buffer.indices) hash.add(index);

@@ -94,6 +94,7 @@ enum class Kind : std::uint8_t {
   exchange,   ///< to the rank `shift` behind, at[0]; from the one before, into at[1]
   send,       ///< at[0] to `peer`
   receive,    ///< at[0] from `peer`
+  split,      ///< the ranks make `group` anew
   fetch,      ///< at[1] = at[0] of another rank
   fetch_new,  ///< at[0] of another rank into a new buffer, which is looked at
   put,        ///< at[1] of another rank = at[0]
@@ -166,7 +167,9 @@ struct Operation {
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   ReduceOp reduce = ReduceOp::sum;
-  int peer = 0;  ///< root, shift or partner; transform: dimensions; convolution: stride
+  int peer = 0;   ///< root, shift or partner; transform: dimensions; convolution: stride
+  int group = 0;  ///< collectives: of which ranks, see members_of()
+  int place = 0;  ///< of `rank` among them; so is `peer`
   std::uint64_t data = 0;
   Await await = Await::later;
   Wrong wrong{};
@@ -178,6 +181,18 @@ struct Operation {
   Errc fails = Errc::ok;
   bool reports = false;  ///< with OnFailure::report
 };
+
+/// The colour and the key of a rank in the splits that a program's groups come of; group 0 is the
+/// world. Groups 1 are halves, the odd ranks and the even ones, backwards; groups 2 are pairs of
+/// neighbours.
+inline constexpr int kGroups = 3;
+struct SplitOf {
+  int colour = 0, key = 0;
+  SplitOf(int group, int rank)
+      : colour(group == 1 ? rank % 2 : rank / 2), key(group == 1 ? -rank : 0) {}
+};
+/// The ranks of the group that `rank` is in, in its order.
+std::vector<int> members_of(int group, int rank, int ranks);
 
 /// Transforms have the extents m, n and k, as many as `peer` says, each 1, 2 or 4: so they are
 /// exact whatever the algorithm. The source is complex with transpose_a, else real; with both
@@ -237,6 +252,7 @@ struct Program {
   std::uint64_t seed = 0;
   int ranks = 1;
   bool stormy = false;  ///< faults are ordered in it
+  bool groups = false;  ///< its ranks make groups, and use them
   std::vector<BufferSpec> buffers;
   std::vector<Round> rounds;
   std::uint32_t operations = 0;  ///< ids in use

@@ -100,6 +100,7 @@ void Runner::begin(const Program& program) {
   hands_ = std::make_unique<Hands>(runtime_, program, own_, conduct_.deadline);
   oracle_ = std::make_unique<Oracle>(program, random_);
   (void)device_.take_error();
+  for (int group = 1; program.groups && group < kGroups; ++group) hands_->split(group);
   for (int b = 0; b < static_cast<int>(program.buffers.size()); ++b) {
     hands_->allocate(b);
     hands_->upload(b, Oracle::initial(program, rank_, b, 0)).get();
@@ -134,6 +135,7 @@ void Runner::run(const Program& program) {
   }
   account_.at(fmt::format("seed {}: freeing its buffers", program.seed));
   hands_.reset();
+  if (program.groups) (void)world_.split(-1);  // frees the communicators of those that are gone
 }
 
 // Rounds in which faults are seen

@@ -1,17 +1,15 @@
 #pragma once
 
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include <troupe/checkpoint.hpp>
 #include <troupe/device.hpp>
+#include <troupe/group.hpp>
 #include <troupe/ids.hpp>
-#include <troupe/lib/collective.hpp>
 #include <troupe/remote_device.hpp>
 #include <troupe/saved_state.hpp>
 
@@ -82,117 +80,18 @@ struct RunOptions {
   std::function<void()> spectate = {};
 };
 
-/// One message of World::exchange.
-template <Element T>
-struct Transfer {
-  GpuRef<T> data;
-  Rank peer;
-};
-
 /// All ranks and their communicator.
 ///
 /// The world lives in epochs: when a device host is lost anywhere, its communicator is re-formed
 /// and a new epoch begins. A collective belongs to the epoch that the program has last
 /// acknowledged, by starting, by wait_active() or inside run(); one of an ended epoch fails with
-/// Errc::world_reformed. Collectives have NCCL's semantics: all ranks call the same ones in the
-/// same order. Every function may be called from any thread, but the order of collectives is the
-/// order of the calls.
-class World {
+/// Errc::world_reformed.
+class World : public Collectives {
  public:
-  // In a world that has shrunk the members are numbered anew, in the order of their ranks in the
-  // job (MPI_COMM_WORLD). Rank and size change when the program acknowledges an epoch.
-
-  [[nodiscard]] int rank() const;  ///< -1: a spectator
-  [[nodiscard]] int size() const;  ///< 0: a spectator, which has no part in collectives
   /// This rank's GPU could not come back, and the world goes on without it (on-loss = shrink).
   [[nodiscard]] bool spectator() const;
-  /// The rank in the job of a rank of the world.
-  [[nodiscard]] int job_rank(int rank) const;
   [[nodiscard]] int local_rank() const;  ///< among the ranks of this node
   [[nodiscard]] int local_size() const;
-  [[nodiscard]] Epoch epoch() const;  ///< the one the program has acknowledged
-
-  /// destination = op over ranks of source
-  template <Element T>
-  Future<void> all_reduce(const GpuRef<T>& source, const GpuRef<T>& destination, ReduceOp op) {
-    return detail::submit_exact(collectives(),
-                                collective::AllReduce{dtype_of<T>, op, 0, count(source),
-                                                      source.operand(), destination.operand()},
-                                {{"destination", destination.length(), source.length()}},
-                                epoch().value);
-  }
-  /// In place.
-  template <Element T>
-  Future<void> all_reduce(const GpuRef<T>& data, ReduceOp op) {
-    return all_reduce(data, data, op);
-  }
-  /// At `root`: destination = op over ranks of source; elsewhere the destination is ignored and may
-  /// be empty.
-  template <Element T>
-  Future<void> reduce(const GpuRef<T>& source, const GpuRef<T>& destination, ReduceOp op,
-                      Rank root) {
-    const bool here = root.value == rank();
-    return detail::submit_exact(
-        collectives(),
-        collective::Reduce{dtype_of<T>, op, to_unsigned(root), count(source), source.operand(),
-                           here ? destination.operand() : Operand{}},
-        {{"destination", here ? destination.length() : source.length(), source.length()}},
-        epoch().value);
-  }
-  /// data = data of `root`
-  template <Element T>
-  Future<void> broadcast(const GpuRef<T>& data, Rank root) {
-    return submit(
-        collective::Broadcast{dtype_of<T>, to_unsigned(root), 0, count(data), data.operand()});
-  }
-  /// destination = the sources of all ranks, in rank order; destination.length() == size() *
-  /// source.length()
-  template <Element T>
-  Future<void> all_gather(const GpuRef<T>& source, const GpuRef<T>& destination) {
-    if (destination.length() != size() * source.length())
-      return mismatch("all_gather", source.length(), destination.length());
-    return submit(
-        collective::AllGather{dtype_of<T>, count(source), source.operand(), destination.operand()});
-  }
-  /// destination = this rank's part of op over ranks of source; source.length() == size() *
-  /// destination.length()
-  template <Element T>
-  Future<void> reduce_scatter(const GpuRef<T>& source, const GpuRef<T>& destination, ReduceOp op) {
-    if (source.length() != size() * destination.length())
-      return mismatch("reduce_scatter", source.length(), destination.length());
-    return submit(collective::ReduceScatter{dtype_of<T>, op, 0, count(destination),
-                                            source.operand(), destination.operand()});
-  }
-  /// Part r of destination = part rank() of the source of rank r; both have size() equal parts
-  template <Element T>
-  Future<void> all_to_all(const GpuRef<T>& source, const GpuRef<T>& destination) {
-    if (size() == 0 || source.length() % size() != 0 || source.length() != destination.length())
-      return mismatch("all_to_all", source.length(), destination.length());
-    return submit(collective::AllToAll{dtype_of<T>,
-                                       count(source) / static_cast<std::uint64_t>(size()),
-                                       source.operand(), destination.operand()});
-  }
-  template <Element T>
-  Future<void> send(const GpuRef<T>& data, Rank peer) {
-    const Transfer<T> one{data, peer};
-    return exchange<T>({&one, 1}, {});
-  }
-  template <Element T>
-  Future<void> receive(const GpuRef<T>& data, Rank peer) {
-    const Transfer<T> one{data, peer};
-    return exchange<T>({}, {&one, 1});
-  }
-  /// Sends and receives that progress together (ncclGroupStart … ncclGroupEnd).
-  template <Element T>
-  Future<void> exchange(std::span<const Transfer<T>> sends, std::span<const Transfer<T>> receives) {
-    std::vector<TailOperand> tail;
-    for (const auto& part : sends)
-      tail.push_back(collective::sent(part.data.operand(), to_unsigned(part.peer)));
-    for (const auto& part : receives)
-      tail.push_back(collective::received(part.data.operand(), to_unsigned(part.peer)));
-    return detail::submit(device_.submitter(), collective::Exchange{dtype_of<T>}, tail,
-                          epoch().value);
-  }
 
   // Buffers of any rank, by token. Transfers are operations in program order on both sides: what
   // is submitted here later and names the destination (fetch) waits in its submission until the
@@ -324,64 +223,10 @@ class World {
   /// as what was free before and after, so what other processes took meanwhile counts too.
   [[nodiscard]] std::optional<std::uint64_t> standby_memory() const;
 
-  // Host data, over MPI. All ranks call these, from one thread.
-
-  void barrier();
-  /// The value of every rank, in rank order.
-  template <class T>
-  [[nodiscard]] std::vector<T> gather_values(const T& value) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    const auto ranks = static_cast<std::size_t>(size());
-    const auto all = std::make_unique<T[]>(ranks);  // a std::vector<bool> is no array of bool
-    host_all_gather(std::as_bytes(std::span(&value, 1)),
-                    std::as_writable_bytes(std::span(all.get(), ranks)));
-    return std::vector<T>(all.get(), all.get() + ranks);
-  }
-  /// result[r] = what rank r had in outgoing[rank()]
-  template <class T>
-  [[nodiscard]] std::vector<std::vector<T>> exchange_values(
-      const std::vector<std::vector<T>>& outgoing) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    static_assert(!std::is_same_v<T, bool>, "a std::vector<bool> is no array: exchange bytes");
-    std::vector<std::vector<std::byte>> raw;
-    for (const auto& part : outgoing) {
-      const auto bytes = std::as_bytes(std::span(part));
-      raw.emplace_back(bytes.begin(), bytes.end());
-    }
-    std::vector<std::vector<T>> incoming;
-    for (const auto& part : host_all_to_all(raw)) {
-      auto& values = incoming.emplace_back(part.size() / sizeof(T));
-      if (!part.empty()) std::memcpy(values.data(), part.data(), part.size());
-    }
-    return incoming;
-  }
-  /// The strings of all ranks, in rank order.
-  [[nodiscard]] std::vector<std::string> gather_text(const std::string& text);
-  /// Throws on all ranks, with the error of the lowest one that has any.
-  void agree(const Result<void>& outcome);
-
   World(Device device, std::shared_ptr<rank::WorldCore> core)
-      : device_(std::move(device)), core_(std::move(core)) {}
+      : Collectives(std::move(core)), device_(std::move(device)) {}
 
  private:
-  template <Element T>
-  static std::uint64_t count(const GpuRef<T>& ref) {
-    return static_cast<std::uint64_t>(ref.length());
-  }
-  static std::uint32_t to_unsigned(Rank rank) { return static_cast<std::uint32_t>(rank.value); }
-  template <class Op>
-  Future<void> submit(const Op& op) {
-    return detail::submit(collectives(), op, {}, epoch().value);
-  }
-  Future<void> mismatch(const char* what, std::int64_t source, std::int64_t destination) {
-    return collectives().refuse(
-        {Errc::invalid, 0,
-         std::string("collective.") + what + ": a source of " + std::to_string(source) +
-             " and a destination of " + std::to_string(destination) +
-             " elements do not fit a world of " + std::to_string(size()) + " ranks"});
-  }
-  /// Where collectives go that all ranks take part in.
-  detail::Submitter& collectives();
   static constexpr std::uint64_t kMaxTokenLength = std::uint64_t{1} << 48;
   Future<void> fetch_range(const GpuToken& token, DType dtype, const Operand& destination);
   Future<void> put_range(const Operand& source, DType dtype, const GpuToken& token);
@@ -391,12 +236,7 @@ class World {
                              std::shared_ptr<detail::PublishedActor> actor);
   std::shared_ptr<detail::RemoteAddress> actor_address(const std::string& name, Rank rank,
                                                        std::uint64_t message_set);
-  void host_all_gather(std::span<const std::byte> value, std::span<std::byte> all);
-  std::vector<std::vector<std::byte>> host_all_to_all(
-      const std::vector<std::vector<std::byte>>& outgoing);
-
   Device device_;
-  std::shared_ptr<rank::WorldCore> core_;
 };
 
 }  // namespace troupe

@@ -1,40 +1,10 @@
 #include "common/wire/control.hpp"
 
-#include <algorithm>
-#include <cstring>
-
 #include "device_host/device_host.hpp"
 
-// Control messages: memory, promotion, communicators, quiescence.
+// Control messages: memory, promotion, quiescence.
 
 namespace troupe::host {
-namespace {
-
-using Blob = std::vector<std::byte>;
-
-/// What a rank contributes to a communicator: its card for the rendezvous, then what the library
-/// has to say.
-Blob with_card(const Rendezvous::Card& card, const Blob& contribution) {
-  Blob both(sizeof card + contribution.size());
-  std::memcpy(both.data(), &card, sizeof card);
-  std::copy(contribution.begin(), contribution.end(), both.begin() + sizeof card);
-  return both;
-}
-
-/// Takes the cards off the contributions.
-Result<std::vector<Rendezvous::Card>> take_cards(std::vector<Blob>& contributions) {
-  std::vector<Rendezvous::Card> cards;
-  for (auto& both : contributions) {
-    if (both.size() < sizeof(Rendezvous::Card))
-      return Error{Errc::invalid, 0, "a contribution to the communicator is too short"};
-    std::memcpy(&cards.emplace_back(), both.data(), sizeof(Rendezvous::Card));
-    both.erase(both.begin(), both.begin() + sizeof(Rendezvous::Card));
-  }
-  return cards;
-}
-
-}  // namespace
-
 using wire::Control;
 using wire::ControlKind;
 
@@ -58,6 +28,7 @@ void DeviceHost::handle(wire::ControlMessage message) {
   if (const auto whole = message.check_descriptor(); !whole.ok()) {
     switch (head.kind) {
       case ControlKind::connect:
+      case ControlKind::connect_group:
       case ControlKind::prepare: return answer(head, whole);
       case ControlKind::adopt_plans: return;
       default: return mapped(head, whole.error());
@@ -70,8 +41,11 @@ void DeviceHost::handle(wire::ControlMessage message) {
     case ControlKind::map_foreign: return map(std::move(message));
     case ControlKind::drop_region: return drop(head.region);
     case ControlKind::promote: return promote(head);
-    case ControlKind::contribute: return contribute(head);
+    case ControlKind::contribute: return contribute(message);
     case ControlKind::connect: return connect(std::move(message));
+    case ControlKind::contribute_group: return contribute_group(head);
+    case ControlKind::connect_group: return connect_group(message);
+    case ControlKind::drop_group: return drop_group(head);
     case ControlKind::halt: halt(); return answer(head, {});
     case ControlKind::quiesce: return quiesce(head);
     case ControlKind::resume:
@@ -170,8 +144,8 @@ void DeviceHost::drop(std::uint32_t region) {
 }
 
 void DeviceHost::unmap_dropped() {
-  const bool may_block =
-      lanes_.issued(Lane::collective) != lanes_.completed(Lane::collective) || opening_links_;
+  const bool may_block = lanes_.issued(Lane::collective) != lanes_.completed(Lane::collective) ||
+                         opening_links_ || forming_groups_ != 0;
   if (may_block) return;
   for (const auto& [base, bytes] : dropped_pinned_) engine_->unmap_pinned(base, bytes);
   dropped_pinned_.clear();
@@ -183,67 +157,6 @@ void DeviceHost::promote(const Control& request) {
   mode_ = Mode::active;
   last_progress_ = SteadyClock::time();
   answer(request, {});
-}
-
-void DeviceHost::contribute(const Control& request) {
-  abandon_communicator();  // a standby's, formed ahead of time with standbys that are gone
-  auto rendezvous = Rendezvous::open();
-  if (!rendezvous.ok()) return answer(request, rendezvous.error());
-  rendezvous_ = std::move(*rendezvous);
-  on_helper(request, [this, request, card = rendezvous_->card()]() -> Helpers::Finish {
-    auto contribution = engine_->collectives().contribute(request.rank, request.size);
-    return [this, request, card, contribution = std::move(contribution)] {
-      if (!contribution.ok()) return answer(request, contribution.error());
-      auto packed = wire::pack_blobs({with_card(card, *contribution)});
-      if (!packed.ok()) return answer(request, packed.error());
-      send({.kind = ControlKind::contribution, .request = request.request}, {}, packed->get());
-    };
-  });
-}
-
-void DeviceHost::abandon_communicator() {
-  drop_held_connect();
-  engine_->collectives().abort();
-  rendezvous_.reset();
-}
-
-void DeviceHost::connect(wire::ControlMessage message) {
-  drop_held_connect();
-  const auto state = actors_[Lane::collective].state;
-  if (state == LaneActor::State::opening) {  // a lane is opened once
-    held_connect_ = std::move(message);
-    return;
-  }
-  const bool opens = state == LaneActor::State::absent;
-  const auto head = message.head;
-  auto contributions = wire::unpack_blobs(message.fd.get());
-  if (!contributions.ok()) return answer(head, contributions.error());
-  const auto cards = take_cards(*contributions);
-  if (!cards.ok()) return answer(head, cards.error());
-  if (rendezvous_) rendezvous_->meet(head.rank, *cards);
-  const bool started = on_helper(
-      head, [this, head, opens, contributions = std::move(*contributions)]() -> Helpers::Finish {
-        auto opened = opens ? engine_->open_queue(Lane::collective) : Result<void>();
-        const bool open = opened.ok();
-        auto connected =
-            open ? engine_->collectives().connect(head.rank, head.size, contributions) : opened;
-        return [this, head, opens, open, connected = std::move(connected)] {
-          answer(head, connected);
-          if (opens) collective_lane_opened(open);
-        };
-      });
-  if (started && opens) actors_[Lane::collective].state = LaneActor::State::opening;
-}
-
-void DeviceHost::collective_lane_opened(bool open) {
-  actors_[Lane::collective].state = open ? LaneActor::State::ready : LaneActor::State::absent;
-  if (held_connect_) connect(*std::exchange(held_connect_, std::nullopt));
-}
-
-void DeviceHost::drop_held_connect() {
-  if (!held_connect_) return;
-  const auto held = std::exchange(held_connect_, std::nullopt)->head;
-  answer(held, Error{Errc::peer_lost, 0, "the communicator was given up before it was formed"});
 }
 
 /// From now on nothing is answered, collectives above all: a peer may give the communicator up, and
@@ -259,7 +172,7 @@ void DeviceHost::halt() {
 void DeviceHost::quiesce(const Control& request) {
   halt();
   if (mode_ == Mode::lost) return answer(request, {});  // it can do no more harm
-  abandon_communicator();
+  abandon_communicators();
   quiescing_ = request;
 }
 

@@ -115,7 +115,7 @@ int DeviceHost::run() {
   ::prctl(PR_SET_TIMERSLACK,
           1000);  // ns: the pauses between looks at the engine are shorter than the default slack
   for (int round = 0; !exit_status_; ++round) {
-    if (rendezvous_ && rendezvous_->ready()) set_aside_due_ = true;
+    if (meeting_ != nullptr && meeting_->ready()) set_aside_due_ = true;
     const bool issued = issue();
     bool progress = complete() || issued;
     progress |= helpers_.run_finished();
@@ -192,9 +192,9 @@ void DeviceHost::wait() {
   const bool engine_busy = mode_ != Mode::lost && (!batches_.empty() || behind_fault_ || prepares);
   engine_->arm();
   if (mode_ == Mode::active) commands_.announce_sleep();
-  if (rendezvous_) rendezvous_->announce_sleep();
+  if (meeting_ != nullptr) meeting_->announce_sleep();
   // Whatever came before the announcements was seen by nobody: look once more.
-  const bool more = (!blocked_ && !commands_.empty()) || (rendezvous_ && rendezvous_->ready());
+  const bool more = (!blocked_ && !commands_.empty()) || (meeting_ != nullptr && meeting_->ready());
   const bool look_again = (mode_ == Mode::active && more) || complete();
   const bool must_poll = engine_busy && engine_->completion_fd() < 0;
   if (!look_again) {
@@ -203,7 +203,7 @@ void DeviceHost::wait() {
                     {helpers_.fd(), POLLIN, 0},
                     {batches_.fd(), POLLIN, 0},
                     {engine_->completion_fd(), POLLIN, 0},
-                    {rendezvous_ ? rendezvous_->fd() : -1, POLLIN, 0}};
+                    {meeting_ != nullptr ? meeting_->fd() : -1, POLLIN, 0}};
     const auto limit =
         must_poll ? std::chrono::nanoseconds(kPollPause) : std::chrono::nanoseconds(kIdleBeat);
     const timespec timeout{.tv_sec = 0, .tv_nsec = limit.count()};
@@ -218,12 +218,12 @@ void DeviceHost::wait() {
       std::uint64_t count = 0;
       [[maybe_unused]] const auto taken = ::read(batches_.fd(), &count, sizeof count);
     }
-    if (fds[5].revents != 0 && rendezvous_) rendezvous_->clear();
+    if (fds[5].revents != 0 && meeting_ != nullptr) meeting_->clear();
     if ((fds[1].revents | fds[3].revents | fds[4].revents | fds[5].revents) != 0)
       last_progress_ = SteadyClock::time();
   }
   commands_.cancel_sleep();
-  if (rendezvous_) rendezvous_->cancel_sleep();
+  if (meeting_ != nullptr) meeting_->cancel_sleep();
 }
 
 void DeviceHost::lose(const Error& error) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -10,6 +11,7 @@
 #include "common/ipc/ring.hpp"
 #include "common/ipc/shared_memory.hpp"
 #include "common/wire/control.hpp"
+#include "common/wire/formation.hpp"
 #include "common/wire/host_options.hpp"
 #include "common/wire/port_layout.hpp"
 #include "common/wire/record.hpp"
@@ -74,8 +76,8 @@ class DeviceHost {
   Step issue_on_lane(std::span<const std::byte> record, SetAside::Entry* entry);
   /// Queues command_ on the engine, or carries it out where it is the reactor's own.
   Result<void> run(const Call& call);
-  /// Whether command_ is right for the world that it is for. Errors: invalid.
-  [[nodiscard]] Result<void> fits_world() const;
+  /// Whether command_ is right for the communicator that it is for. Errors: invalid.
+  [[nodiscard]] Result<void> fits_communicator() const;
   /// The command leaves the ring, whatever becomes of it.
   void note_taken(std::uint64_t ticket) {
     auto& newest = header().issued_ticket;
@@ -132,7 +134,7 @@ class DeviceHost {
 
   // issue.cpp
   /// Has a helper connect this rank with peers; no collective is queued meanwhile.
-  void open_links(std::vector<Link> links);
+  void open_links(std::uint32_t communicator, std::vector<Link> links);
 
   // own_operations.cpp
   /// What the reactor carries out itself. Both are about command_.
@@ -160,13 +162,39 @@ class DeviceHost {
   /// no collective does.
   void unmap_dropped();
   void promote(const wire::Control& request);
-  void contribute(const wire::Control& request);
-  /// Gives the communicator up, or the forming of one.
-  void abandon_communicator();
+
+  // formation.cpp
+  void contribute(const wire::ControlMessage& message);
+  /// Gives the communicators up, or the forming of them.
+  void abandon_communicators();
   void connect(wire::ControlMessage message);
   void collective_lane_opened(bool open);
   /// Answers a request to connect that still waits for its lane.
   void drop_held_connect();
+  void contribute_group(const wire::Control& request);
+  void connect_group(const wire::ControlMessage& message);
+  void drop_group(const wire::Control& request);
+  /// A communicator that this rank contributes to: where its members will meet, and its place.
+  struct Begun {
+    Place place;
+    wire::GroupState state{};
+    Rendezvous::Card card{};
+  };
+  Result<Begun> begin_communicator(const Place& place, wire::GroupState state);
+  /// On a helper: the card, and what the library has to say.
+  Result<wire::Share> share_of(const Begun& begun);
+  /// Whom to connect with, by their shares.
+  struct Joining {
+    Place place;
+    std::vector<std::vector<std::byte>> contributions;
+  };
+  /// Finds the members on this host, by the cards that it takes off their shares.
+  Result<Joining> meet(const Place& place, std::vector<std::vector<std::byte>> shares);
+  /// For the communicators that a request to connect is about; what was begun for others is given
+  /// up.
+  Result<std::vector<Joining>> meet_all(const wire::ControlMessage& message);
+  void send_contribution(const wire::Control& request, const Result<std::vector<std::byte>>& made);
+  [[nodiscard]] Rendezvous* rendezvous_of(std::uint32_t communicator) const;
   void halt();
   void quiesce(const wire::Control& request);
   void finish_quiesce();
@@ -204,8 +232,11 @@ class DeviceHost {
   Batches batches_;
   wire::Command command_;
   SetAside set_aside_;
-  std::unique_ptr<Rendezvous> rendezvous_;  ///< of the communicator, or of the one to come
+  /// Of the communicators, or of those to come; by number.
+  std::map<std::uint32_t, std::unique_ptr<Rendezvous>> rendezvous_;
+  Rendezvous* meeting_ = nullptr;  ///< where the newest collective has come to
   bool opening_links_ = false;
+  std::size_t forming_groups_ = 0;  ///< on helpers, beside the work: no collective is queued
   std::vector<std::pair<std::byte*, std::uint64_t>> dropped_pinned_;
   bool set_aside_due_ = false;  ///< something has changed since they were offered last
   std::array<std::uint32_t, kLaneCount> lanes_of_rank_{};  ///< by lane; 0: the rank has none

@@ -104,26 +104,30 @@ DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record,
   if (!ready.ok() && !behind_others) return answered(ticket, source, ready.error());
   const bool full = lanes_.issued(queue) - lanes_.completed(queue) >= kMaxForPeers;
   const bool open = ready.ok() && *ready;
-  bool blocks = behind_others || !open || (full && lanes_.waits_for_peers(queue, waits));
-  if (collective) {
-    if (const auto fits = fits_world(); !fits.ok() && !blocks) {
-      if (rendezvous_->refuse(info, command_.op())) return answered(ticket, source, fits.error());
+  bool blocks = behind_others || !open || (full && lanes_.waits_for_peers(queue, waits)) ||
+                (collective && forming_groups_ != 0);
+  const auto communicator = command_.header().communicator;
+  if (auto* const rendezvous = rendezvous_of(communicator);
+      collective && !blocks && rendezvous != nullptr) {
+    meeting_ = rendezvous;
+    if (const auto fits = fits_communicator(); !fits.ok()) {
+      if (rendezvous->refuse(info, command_.op())) return answered(ticket, source, fits.error());
       blocks = true;
-    } else if (!blocks && rendezvous_) {
-      const auto met = rendezvous_->arrive(ticket, info, command_.op(), command_.tail(),
-                                           options_.spin_us != 0 ? kLooksForOthers : 1);
+    } else {
+      const auto met = rendezvous->arrive(ticket, info, command_.op(), command_.tail(),
+                                          options_.spin_us != 0 ? kLooksForOthers : 1);
       if (!met.ok()) return answered(ticket, source, met.error());
       blocks = !*met;
     }
   }
-  const Call call(queue, addresses_, command_.parts());
+  const Call call(queue, addresses_, command_.parts(), communicator);
   std::vector<Link> links;
   if (collective && !blocks && !opening_links_)
     links = engine_->collectives().new_links(info, command_.op(), call);
   blocks |= (collective && opening_links_) || !links.empty();
   const bool works = !blocks && engine_->blocks(info, command_.op(), call);
   if (source == Source::set_aside && (blocks || works)) {
-    if (!links.empty()) open_links(std::move(links));
+    if (!links.empty()) open_links(communicator, std::move(links));
     // What waits for other ranks would keep the library from its other commands.
     if (blocks || lanes_.waits_for_peers(queue, waits)) return Step::blocked;
     const auto begun = begin_work(*entry, queue, waits);
@@ -184,10 +188,11 @@ Result<void> DeviceHost::run(const Call& call) {
   return engine_->run(command_.info(), command_.op(), call);
 }
 
-Result<void> DeviceHost::fits_world() const {
+Result<void> DeviceHost::fits_communicator() const {
   const auto check_world = command_.info().check_world;
-  if (check_world == nullptr || !rendezvous_ || rendezvous_->size() == 0) return {};
-  return check_world(command_.op(), rendezvous_->rank(), rendezvous_->size());
+  const auto* const rendezvous = rendezvous_of(command_.header().communicator);
+  if (check_world == nullptr || rendezvous == nullptr || rendezvous->size() == 0) return {};
+  return check_world(command_.op(), rendezvous->rank(), rendezvous->size());
 }
 
 DeviceHost::Step DeviceHost::answered(std::uint64_t ticket, Source source,
@@ -207,19 +212,20 @@ DeviceHost::Step DeviceHost::corrupt(const Error& error) {
   return Step::ended;
 }
 
-void DeviceHost::open_links(std::vector<Link> links) {
-  opening_links_ = helpers_.start([this, links = std::move(links)]() -> Helpers::Finish {
-    auto opened = engine_->collectives().open_links(links);
-    return [this, opened = std::move(opened)] {
-      opening_links_ = false;
-      if (opened.ok() || opened.code() == Errc::world_reformed) return;
-      if (opened.code() == Errc::device_lost || opened.code() == Errc::device_failed) {
-        lose(opened.error());
-      } else if (mode_ == Mode::active) {
-        break_communicator(opened.error());
-      }
-    };
-  });
+void DeviceHost::open_links(std::uint32_t communicator, std::vector<Link> links) {
+  opening_links_ =
+      helpers_.start([this, communicator, links = std::move(links)]() -> Helpers::Finish {
+        auto opened = engine_->collectives().open_links(communicator, links);
+        return [this, opened = std::move(opened)] {
+          opening_links_ = false;
+          if (opened.ok() || opened.code() == Errc::world_reformed) return;
+          if (opened.code() == Errc::device_lost || opened.code() == Errc::device_failed) {
+            lose(opened.error());
+          } else if (mode_ == Mode::active) {
+            break_communicator(opened.error());
+          }
+        };
+      });
 }
 
 }  // namespace troupe::host

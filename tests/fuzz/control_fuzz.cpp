@@ -1,5 +1,5 @@
 // Whatever the bytes, a control message between a rank and its device host is refused or keeps its
-// promises; and so are packed contributions.
+// promises; and so are packed contributions and what they say of groups.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -9,6 +9,7 @@
 #include <troupe/error.hpp>
 
 #include "common/wire/control.hpp"
+#include "common/wire/formation.hpp"
 #include "fuzz.hpp"
 
 using namespace troupe;
@@ -37,6 +38,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const auto& blob : *blobs) total += sizeof(std::uint64_t) + blob.size();
   }
   check(total <= size, "no more comes out than is in it");
+  if (const auto groups = decode_groups(bytes); groups.ok())
+    check(encode_groups(*groups).size() == size, "groups are what they were");
+  if (const auto contribution = decode_contribution(bytes); contribution.ok())
+    check(encode_contribution(*contribution).size() == size, "a contribution is what it was");
   return 0;
 }
 
@@ -53,6 +58,10 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
       std::memcpy(packet.data() + sizeof head, text.data(), text.size());
     }
   }
+  seeds.push_back(
+      encode_groups(std::vector<FormingGroup>{{3, GroupState::held, {2, 0}}, {4, {}, {1}}}));
+  seeds.push_back(
+      encode_contribution(Contribution{{kWorld, GroupState::held, seeds.front()}, {2, {}, {}}}));
   const std::uint64_t packed[] = {3, 8, 1, 0, 16, 2, 3};
   const auto view = std::as_bytes(std::span(packed));
   seeds.emplace_back(view.begin(), view.end());

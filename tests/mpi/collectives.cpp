@@ -95,20 +95,20 @@ void reductions(Context& c, std::int64_t count) {
     const auto name = std::string(to_string(op)) + " x " + std::to_string(count);
     const auto expected = [&](std::int64_t i) { return reduced(size, i, op, kInteger); };
     const auto source = source_of<T>(c, count, op), destination = c.device().alloc<T>(count);
-    c.world().all_reduce(source, destination, op);
+    c.ranks().all_reduce(source, destination, op);
     expect_values(c, destination, "all_reduce " + name, expected);
     expect_values(c, source, "the source of all_reduce " + name,
                   [&](std::int64_t i) { return contribution(c.rank(), i, op); });
-    c.world().all_reduce(source, op);
+    c.ranks().all_reduce(source, op);
     expect_values(c, source, "all_reduce in place " + name, expected);
     for (int root = 0; root < size; ++root) {
       const auto fresh = source_of<T>(c, count, op);
       const auto at_root = root == c.rank() ? c.device().alloc<T>(count) : GpuRef<T>();
-      c.world().reduce(fresh, at_root, op, Rank(root)).get();
+      c.ranks().reduce(fresh, at_root, op, Rank(root)).get();
       if (root == c.rank()) expect_values(c, at_root, "reduce " + name, expected);
     }
     const auto wide = source_of<T>(c, count * size, op);
-    c.world().reduce_scatter(wide, destination, op);
+    c.ranks().reduce_scatter(wide, destination, op);
     expect_values(c, destination, "reduce_scatter " + name,
                   [&](std::int64_t i) { return expected(c.rank() * count + i); });
   }
@@ -121,17 +121,17 @@ void movements(Context& c, std::int64_t count) {
   const auto source = source_of<T>(c, count, ReduceOp::sum);
   const auto gathered = c.device().alloc<T>(count * size);
   const auto name = " x " + std::to_string(count);
-  c.world().all_gather(source, gathered);
+  c.ranks().all_gather(source, gathered);
   expect_values(c, gathered, "all_gather" + name,
                 [&](std::int64_t i) { return value(static_cast<int>(i / count), i % count); });
   for (int root = 0; root < size; ++root) {
     const auto data = source_of<T>(c, count, ReduceOp::sum);
-    c.world().broadcast(data, Rank(root));
+    c.ranks().broadcast(data, Rank(root));
     expect_values(c, data, "broadcast" + name, [&](std::int64_t i) { return value(root, i); });
   }
   const auto wide = source_of<T>(c, count * size, ReduceOp::sum);
   const auto dealt = c.device().alloc<T>(count * size);
-  c.world().all_to_all(wide, dealt);
+  c.ranks().all_to_all(wide, dealt);
   expect_values(c, dealt, "all_to_all" + name, [&](std::int64_t i) {
     return value(static_cast<int>(i / count), me * count + i % count);
   });
@@ -146,7 +146,7 @@ void movements(Context& c, std::int64_t count) {
     receives.push_back({arrived.slice(2 * peer * count, count), Rank(peer)});
     receives.push_back({arrived.slice((2 * peer + 1) * count, second), Rank(peer)});
   }
-  c.world().exchange<T>(sends, receives);
+  c.ranks().exchange<T>(sends, receives);
   expect_values(c, arrived, "exchange" + name, [&](std::int64_t i) {
     const auto at = i % (2 * count);
     if (at >= count + std::max<std::int64_t>(1, count / 2)) return 0.0;
@@ -164,11 +164,11 @@ void ring(Context& c) {
   c.device().fill<std::int64_t>(token, me);
   for (int hop = 0; hop < size; ++hop) {
     if (me == 0) {
-      c.world().send(token, right);
-      c.world().receive(next, left);
+      c.ranks().send(token, right);
+      c.ranks().receive(next, left);
     } else {
-      c.world().receive(next, left);
-      c.world().send(token, right);
+      c.ranks().receive(next, left);
+      c.ranks().send(token, right);
     }
     c.device().copy(next, token);
   }
@@ -182,7 +182,7 @@ void stream(Context& c) {
   c.device().fill(x, 1.0);
   double expected = 1;
   for (int i = 0; i < 200; ++i) {
-    c.world().all_reduce(x, y, ReduceOp::sum);             // y = size * x
+    c.ranks().all_reduce(x, y, ReduceOp::sum);             // y = size * x
     c.device().vector().axpby(1.0 / c.size(), y, 0.0, x);  // x = x
     c.device().vector().axpby(0.0, y, 1.0, x);
     if (i % 50 == 0) c.device().blas().scal(2.0, x), expected *= 2;
@@ -193,11 +193,11 @@ void stream(Context& c) {
 
 void mismatches(Context& c) {
   const auto a = c.device().alloc<float>(8 * c.size() + 1), b = c.device().alloc<float>(8);
-  c.expect(c.world().all_gather(b, a).wait().code() == Errc::invalid,
+  c.expect(c.ranks().all_gather(b, a).wait().code() == Errc::invalid,
            "all_gather of unequal lengths");
-  c.expect(c.world().reduce_scatter(a, b, ReduceOp::sum).wait().code() == Errc::invalid,
+  c.expect(c.ranks().reduce_scatter(a, b, ReduceOp::sum).wait().code() == Errc::invalid,
            "reduce_scatter of unequal lengths");
-  c.expect(c.world().all_to_all(a, b).wait().code() == Errc::invalid,
+  c.expect(c.ranks().all_to_all(a, b).wait().code() == Errc::invalid,
            "all_to_all of unequal lengths");
   (void)c.device().take_error();
 }
@@ -212,8 +212,8 @@ void for_types(Context& c, void (*)(T...), bool reducible) {
 
 /// Values of the host, over MPI: also bool, whose std::vector is no array.
 void host_values(Context& c) {
-  const auto odd = c.world().gather_values(c.rank() % 2 == 1);
-  const auto squares = c.world().gather_values(std::int64_t{c.rank()} * c.rank());
+  const auto odd = c.ranks().gather_values(c.rank() % 2 == 1);
+  const auto squares = c.ranks().gather_values(std::int64_t{c.rank()} * c.rank());
   c.require(std::ssize(odd) == c.size() && std::ssize(squares) == c.size(), "values are missing");
   for (int rank = 0; rank < c.size(); ++rank) {
     const auto i = static_cast<std::size_t>(rank);
@@ -237,6 +237,19 @@ void collectives(Context& c) {
   stream(c);
   mismatches(c);
   host_values(c);
+}
+
+/// The same in groups that work side by side, in one of all ranks in another order, and in one of
+/// one rank.
+void group_collectives(Context& c) {
+  const int me = c.world().rank();
+  auto halves = c.world().split(me % 2), backwards = c.world().split(0, -me),
+       alone = c.world().split(me);
+  for (auto* group : {&halves, &backwards, &alone}) {
+    c.set_ranks(*group);
+    collectives(c);
+  }
+  c.set_ranks(c.world());
 }
 
 }  // namespace troupe::test

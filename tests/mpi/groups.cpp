@@ -20,7 +20,7 @@ constexpr auto kLate = 100 * MpiTransport::kIdlePause;
 
 /// False if the group is not one of these ranks.
 bool make_group(MpiSession& mpi, const std::vector<int>& ranks, int tag) {
-  const auto group = mpi.make_group(ranks, tag);
+  const auto group = mpi.make_group(ranks, MpiSession::GroupTag::world, tag);
   return group->ranks() == ranks && group->gather(mpi.rank()) == ranks;
 }
 

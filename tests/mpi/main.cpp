@@ -6,6 +6,13 @@ int main(int argc, char** argv) {
   using namespace troupe;
   const std::vector<std::pair<std::string, std::function<void(test::Context&)>>> cases = {
       {"collectives", test::collectives},
+      {"group_collectives", test::group_collectives},
+      {"splits", test::splits},
+      {"split_disagreement", test::split_disagreement},
+      {"split_faults", test::split_faults},
+      {"group_faults", test::group_faults},
+      {"groups_in_run", test::groups_in_run},
+      {"group_members", test::group_members},
       {"actors", test::actors},
       {"actor_faults", test::actor_faults},
       {"actor_members", test::actor_members},

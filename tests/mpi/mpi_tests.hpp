@@ -23,18 +23,22 @@ using Clock = std::chrono::steady_clock;
 /// One rank's view of a case.
 class Context {
  public:
-  explicit Context(Runtime& runtime) : runtime_(&runtime) {}
+  explicit Context(Runtime& runtime) : runtime_(&runtime), ranks_(&runtime.world()) {}
 
   [[nodiscard]] Runtime& runtime() const { return *runtime_; }
   [[nodiscard]] Device& device() const { return runtime_->device(); }
   [[nodiscard]] World& world() const { return runtime_->world(); }
-  [[nodiscard]] int rank() const { return world().rank(); }
-  [[nodiscard]] int size() const { return world().size(); }
+  /// The communicator that the case is about: the world's, unless it was set.
+  [[nodiscard]] Collectives& ranks() const { return *ranks_; }
+  void set_ranks(Collectives& ranks) { ranks_ = &ranks; }
+  [[nodiscard]] int rank() const { return ranks().rank(); }
+  [[nodiscard]] int size() const { return ranks().size(); }
   [[nodiscard]] bool first() const { return rank() == 0; }
 
   void expect(bool holds, const std::string& what) {
     if (holds) return;
-    if (++failures_ <= 10) std::fprintf(stderr, "[rank %d] FAILED: %s\n", rank(), what.c_str());
+    if (++failures_ > 10) return;
+    std::fprintf(stderr, "[rank %d] FAILED: %s\n", world().rank(), what.c_str());
   }
   /// As expect(); a case that cannot go on ends the whole job.
   void require(bool holds, const std::string& what) {
@@ -43,12 +47,13 @@ class Context {
   }
   /// A figure for the record: one line from rank 0.
   void report(const std::string& line) const {
-    if (first()) std::printf("%s\n", line.c_str());
+    if (world().rank() == 0) std::printf("%s\n", line.c_str());
   }
   [[nodiscard]] int failures() const { return failures_; }
 
  private:
   Runtime* runtime_;
+  Collectives* ranks_;
   int failures_ = 0;
 };
 
@@ -120,6 +125,13 @@ void actors(Context& c);
 void actor_faults(Context& c);
 void actor_members(Context& c);
 void collectives(Context& c);
+void group_collectives(Context& c);
+void splits(Context& c);
+void split_disagreement(Context& c);
+void split_faults(Context& c);
+void group_faults(Context& c);
+void groups_in_run(Context& c);
+void group_members(Context& c);
 void collective_check(Context& c);
 void collective_differences(Context& c);
 void reformation(Context& c);

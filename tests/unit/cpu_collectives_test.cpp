@@ -255,8 +255,8 @@ TEST(Collective, BadArgumentsAreRefusedAtOnce) {
   EXPECT_EQ(rig.queue(collective::Exchange{DType::f32}, stranger).code(), Errc::invalid);
   const std::array<TailOperand, 1> unmatched = {collective::sent(x, 0)};
   EXPECT_EQ(rig.queue(collective::Exchange{DType::f32}, unmatched).code(), Errc::invalid);
-  EXPECT_EQ(rig.engine->collectives().contribute(3, 2).code(), Errc::invalid);
-  EXPECT_EQ(rig.engine->collectives().connect(0, 2, {}).code(), Errc::invalid);
+  EXPECT_EQ(rig.engine->collectives().contribute({3, 2}).code(), Errc::invalid);
+  EXPECT_EQ(rig.engine->collectives().connect({0, 2}, {}).code(), Errc::invalid);
 }
 
 TEST(Collective, PartsThatTheWorldDoesNotHaveRoomForAreRefused) {

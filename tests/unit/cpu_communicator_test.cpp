@@ -59,6 +59,49 @@ TEST(CommunicatorEnd, AbortUnblocksAllReduceWithASilentPeer) {
   }
 }
 
+// Groups beside the world: each call runs on its own communicator, and one abort ends all.
+TEST(CommunicatorEnd, SeveralLiveSideBySideAndEndTogether) {
+  World world(3);
+  world.connect();
+  const std::vector<int> members{2, 0};
+  Contributions contributions;
+  const auto place_of = [&](int rank) { return Place{rank == 2 ? 0 : 1, 2, 5}; };
+  for (const int rank : members)
+    contributions.push_back(world[rank].engine->collectives().contribute(place_of(rank)).take());
+  world.on_all([&](int rank, Rig& rig) {
+    if (rank == 1) return;
+    EXPECT_TRUE(rig.engine->collectives().connect(place_of(rank), contributions).ok());
+  });
+  const auto sum = [](Rig& rig, std::uint32_t communicator, float value) -> Result<float> {
+    const auto x = rig.put(std::vector<float>{value});
+    const collective::AllReduce op{DType::f32, ReduceOp::sum, 0, 1, x, x};
+    const Call call(Lane::collective, rig.addresses, {}, communicator);
+    if (auto queued = rig.engine->run(op, call); !queued) return queued.error();
+    if (auto ended = rig.engine->synchronize(Lane::collective); !ended) return ended.error();
+    return rig.get<float>(x)[0];
+  };
+  world.on_all([&](int rank, Rig& rig) {
+    const auto mine = static_cast<float>(rank + 1);
+    for (int i = 0; i < 3; ++i) {
+      if (rank != 1) {
+        EXPECT_EQ(sum(rig, 5, mine).take(), 4.0f);
+      }
+      EXPECT_EQ(sum(rig, 0, mine).take(), 6.0f);
+    }
+    if (rank == 1) {
+      EXPECT_EQ(sum(rig, 5, mine).code(), Errc::world_reformed);
+    }
+  });
+  world.on_all([&](int rank, Rig& rig) {
+    rig.engine->collectives().drop(rank == 1 ? 0 : 5);
+    const auto gone = sum(rig, rank == 1 ? 0 : 5, 1);
+    EXPECT_EQ(gone.code(), Errc::world_reformed);
+  });
+  auto& rig = world[0];
+  rig.engine->collectives().abort();
+  EXPECT_EQ(sum(rig, 0, 1).code(), Errc::world_reformed);
+}
+
 TEST(CommunicatorEnd, AFailureStaysUntilTheNextCommunicator) {
   World world(2);
   world.connect();
@@ -80,14 +123,14 @@ TEST(CommunicatorEnd, AbortUnblocksConnect) {
   World world(3);
   Contributions contributions;
   for (int i = 0; i < 3; ++i)
-    contributions.push_back(world[i].engine->collectives().contribute(i, 3).take());
+    contributions.push_back(world[i].engine->collectives().contribute({i, 3}).take());
   for (const int rank :
        {0, 1, 2}) {  // one waits for callers, one for an answer, and one in between
     std::jthread aborter([&] {
       std::this_thread::sleep_for(30ms);
       world[rank].engine->collectives().abort();
     });
-    EXPECT_EQ(world[rank].engine->collectives().connect(rank, 3, contributions).code(),
+    EXPECT_EQ(world[rank].engine->collectives().connect({rank, 3}, contributions).code(),
               Errc::peer_lost);
   }
   world.connect();
@@ -98,17 +141,17 @@ TEST(CommunicatorEnd, StrangersAtThePortDoNoHarm) {
   World world(2);
   Contributions contributions;
   for (int i = 0; i < 2; ++i)
-    contributions.push_back(world[i].engine->collectives().contribute(i, 2).take());
+    contributions.push_back(world[i].engine->collectives().contribute({i, 2}).take());
   // A caller with another world's token: rank 1's introduction to a rank 0 that has been replaced
   // meanwhile.
   auto stale = contributions;
   stale[0].back() ^= std::byte{1};
   World other(2);
-  other[1].engine->collectives().contribute(1, 2).take();
-  std::jthread stranger([&] { (void)other[1].engine->collectives().connect(1, 2, stale); });
+  other[1].engine->collectives().contribute({1, 2}).take();
+  std::jthread stranger([&] { (void)other[1].engine->collectives().connect({1, 2}, stale); });
   std::this_thread::sleep_for(20ms);
   world.on_all([&](int rank, Rig& rig) {
-    EXPECT_TRUE(rig.engine->collectives().connect(rank, 2, contributions).ok());
+    EXPECT_TRUE(rig.engine->collectives().connect({rank, 2}, contributions).ok());
   });
   expect_sum_works(world);
   other[1].engine->collectives().abort();
@@ -136,13 +179,14 @@ TEST(CommunicatorEnd, CallersThatSayNothingKeepNobodyOut) {
   ipc::raise_descriptor_limit();
   if (!ipc::keep_descriptors(2 * kCallers + 200).ok()) GTEST_SKIP() << "too few descriptors";
   World world(2);
-  Contributions contributions{world[0].engine->collectives().contribute(0, 2).take()};
+  Contributions contributions{world[0].engine->collectives().contribute({0, 2}).take()};
   const auto address = listening_address();
   ASSERT_NE(address.sin_port, 0);
-  contributions.push_back(world[1].engine->collectives().contribute(1, 2).take());
+  contributions.push_back(world[1].engine->collectives().contribute({1, 2}).take());
   std::atomic<bool> formed{false};
-  std::jthread waiting(
-      [&] { formed = world[0].engine->collectives().connect(0, 2, contributions).ok(); });
+  std::jthread waiting([&] {
+    formed = world[0].engine->collectives().connect({0, 2}, contributions).ok();
+  });
   std::vector<UniqueFd> callers;
   for (int i = 0; i < kCallers; ++i) {
     callers.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -151,7 +195,7 @@ TEST(CommunicatorEnd, CallersThatSayNothingKeepNobodyOut) {
               0)
         << i;
   }
-  EXPECT_TRUE(world[1].engine->collectives().connect(1, 2, contributions).ok());
+  EXPECT_TRUE(world[1].engine->collectives().connect({1, 2}, contributions).ok());
   const auto end = std::chrono::steady_clock::now() + 20s;
   while (!formed && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
   EXPECT_TRUE(formed) << "the other rank is not let in";
@@ -207,10 +251,10 @@ class ForkedRank {
   }
   void run() const {
     Rig rig(std::uint64_t{64} << 20);
-    send(up_[1], rig.engine->collectives().contribute(rank_, size_).take());
+    send(up_[1], rig.engine->collectives().contribute({rank_, size_}).take());
     Contributions contributions;
     for (int i = 0; i < size_; ++i) contributions.push_back(receive(down_[0]));
-    rig.engine->collectives().connect(rank_, size_, contributions).take();
+    rig.engine->collectives().connect({rank_, size_}, contributions).take();
     const auto x = rig.put(std::vector<float>(count_));
     while (rig.execute(collective::AllReduce{DType::f32, ReduceOp::max, 0, count_, x, x}).ok()) {
     }
@@ -235,7 +279,7 @@ TEST(CommunicatorEnd, AKilledPeerIsLostToAllOthers) {
       for (int i = 0; i < 3; ++i) {
         const auto rank = ranks[static_cast<std::size_t>(i)];
         contributions[static_cast<std::size_t>(rank)] =
-            survivors[i].engine->collectives().contribute(rank, 4).take();
+            survivors[i].engine->collectives().contribute({rank, 4}).take();
       }
       victim.begin(contributions);
       const int last = count == 1 ? 5 + 7 * round : 1 + round;  // before its death
@@ -248,7 +292,7 @@ TEST(CommunicatorEnd, AKilledPeerIsLostToAllOthers) {
       });
       survivors.on_all([&](int i, Rig& rig) {
         const auto rank = ranks[static_cast<std::size_t>(i)];
-        ASSERT_TRUE(rig.engine->collectives().connect(rank, 4, contributions));
+        ASSERT_TRUE(rig.engine->collectives().connect({rank, 4}, contributions));
         const auto x = rig.put(std::vector<float>(count));
         Result<void> outcome;
         for (; outcome.ok(); reductions += i == 0)

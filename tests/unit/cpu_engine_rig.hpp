@@ -99,8 +99,8 @@ void expect_near(const std::vector<T>& actual, const std::vector<T>& expected, d
 
 /// A world of one, whose collectives are local.
 inline void connect_alone(Engine& engine) {
-  auto contribution = engine.collectives().contribute(0, 1).take();
-  engine.collectives().connect(0, 1, {contribution}).take();
+  auto contribution = engine.collectives().contribute({0, 1}).take();
+  engine.collectives().connect({0, 1}, {contribution}).take();
 }
 
 using Contributions = std::vector<std::vector<std::byte>>;
@@ -114,9 +114,9 @@ class World {
   void connect() {
     Contributions contributions;
     for (int i = 0; i < size(); ++i)
-      contributions.push_back((*this)[i].engine->collectives().contribute(i, size()).take());
+      contributions.push_back((*this)[i].engine->collectives().contribute({i, size()}).take());
     on_all([&](int rank, Rig& rig) {
-      const auto connected = rig.engine->collectives().connect(rank, size(), contributions);
+      const auto connected = rig.engine->collectives().connect({rank, size()}, contributions);
       EXPECT_TRUE(connected.ok()) << connected.error().to_string();
     });
   }

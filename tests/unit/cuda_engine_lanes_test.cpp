@@ -124,9 +124,11 @@ TEST_F(CudaEngine, CommunicatorOfOne) {
   EXPECT_EQ(queue(all_reduce).code(), Errc::world_reformed);
 
   for (int round = 0; round < 2; ++round) {
-    engine_->collectives().connect(0, 1, {engine_->collectives().contribute(0, 1).take()}).take();
+    engine_->collectives()
+        .connect({0, 1}, {engine_->collectives().contribute({0, 1}).take()})
+        .take();
     EXPECT_EQ(engine_->collectives()
-                  .connect(0, 1, {engine_->collectives().contribute(0, 1).take()})
+                  .connect({0, 1}, {engine_->collectives().contribute({0, 1}).take()})
                   .code(),
               Errc::invalid);
     const auto expect_copy = [&] {
@@ -208,7 +210,7 @@ TEST_F(CudaEngineDeathTest, FormingCanBeGivenUp) {
   const auto give_up = [] {
     auto forming = std::async(std::launch::async, [] {
       return engine_->collectives()
-          .connect(0, 2, {engine_->collectives().contribute(0, 2).take(), {}})
+          .connect({0, 2}, {engine_->collectives().contribute({0, 2}).take(), {}})
           .code();
     });
     std::this_thread::sleep_for(500ms);
@@ -217,8 +219,9 @@ TEST_F(CudaEngineDeathTest, FormingCanBeGivenUp) {
     const bool given_up = forming.get() == Errc::peer_lost;
     const bool at_once = std::chrono::steady_clock::now() - start < 100ms;
     // The next one is not hindered.
-    const bool next =
-        engine_->collectives().connect(0, 1, {engine_->collectives().contribute(0, 1).take()}).ok();
+    const bool next = engine_->collectives()
+                          .connect({0, 1}, {engine_->collectives().contribute({0, 1}).take()})
+                          .ok();
     std::_Exit(given_up && at_once && next ? 0 : 1);
   };
   EXPECT_EXIT(give_up(), testing::ExitedWithCode(0), "");

@@ -131,7 +131,7 @@ TEST(FlightRecorder, ReadersAndWritersMeet) {
       collective::Broadcast op;
       op.count = ticket;
       detail::CommandView view(info_of<collective::Broadcast>, std::as_bytes(std::span(&op, 1)));
-      view.epoch = static_cast<std::uint32_t>(ticket);
+      view.scope.epoch = static_cast<std::uint32_t>(ticket);
       flight->submitted(ticket, view, static_cast<std::uint32_t>(ticket));
       host.stamp();
       host.issued(ticket);

@@ -85,5 +85,29 @@ TEST_F(InquiryTest, RanksThatDisagreeOnTheEndOfARunCanNeverGoOn) {
   EXPECT_FALSE(inquiry_.tick(now_)->error) << "ranks that come later are no disagreement";
 }
 
+TEST_F(InquiryTest, RanksThatWaitInDifferentHostCollectivesCanNeverGoOn) {
+  const auto finding = [&](const std::vector<std::pair<std::string, std::int64_t>>& waits,
+                           std::int64_t sort_of_last = kInHostCall) {
+    stalled(0);
+    for (int rank = 0; rank < 4; ++rank) {
+      const auto& [text, seconds] = waits[static_cast<std::size_t>(rank)];
+      inquiry_.receive({.kind = Kind::standing,
+                        .rank = rank,
+                        .formation = sent_.back().formation,
+                        .repeated = rank == 3 ? sort_of_last : kInHostCall,
+                        .detect_us = seconds * 1'000'000,
+                        .text = text},
+                       now_);
+    }
+    return inquiry_.tick(now_)->deadlock.has_value();
+  };
+  EXPECT_TRUE(finding({{"split", 60}, {"split", 60}, {"split of group 1", 60}, {"split", 40}}));
+  EXPECT_FALSE(finding({{"split", 60}, {"split", 60}, {"split", 60}, {"split", 60}}))
+      << "MPI is slow";
+  EXPECT_FALSE(finding({{"split", 60}, {"split", 60}, {"barrier", 1}, {"split", 60}}))
+      << "that barrier may be about to end";
+  EXPECT_FALSE(finding({{"split", 60}, {"split", 60}, {"split", 60}, {"at work", 60}}, 0));
+}
+
 }  // namespace
 }  // namespace troupe::rank

@@ -61,8 +61,13 @@ Script* script = nullptr;
 
 class ScriptedCollectives final : public CollectiveHalf {
  public:
-  Result<std::vector<std::byte>> contribute(int, int) override { return std::vector<std::byte>(); }
-  Result<void> connect(int, int, const std::vector<std::vector<std::byte>>&) override { return {}; }
+  Result<std::vector<std::byte>> contribute(const Place&) override {
+    return std::vector<std::byte>();
+  }
+  Result<void> connect(const Place&, const std::vector<std::vector<std::byte>>&) override {
+    return {};
+  }
+  void drop(std::uint32_t) override {}
   void abort() override {
     script->change([] { ++script->aborted; });
   }

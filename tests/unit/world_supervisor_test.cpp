@@ -181,8 +181,15 @@ class WithStandbyWorld : public SupervisorByHand {
  protected:
   void form() {
     settle();
-    for (const int rank : {0, 1})
-      from(rank, {.kind = Kind::standby, .epoch = supervisor_->epoch()});
+    for (const int rank : {0, 1}) standby(rank, Errc::ok);
+    prepare();
+  }
+  void standby(int rank, Errc code) {
+    from(rank, {.kind = Kind::standby,
+                .epoch = supervisor_->epoch(),
+                .code = static_cast<std::uint32_t>(code)});
+  }
+  void prepare() {
     for (const auto phase : {Phase::replace, Phase::form}) {
       for (const int rank : {0, 1})
         from(rank, {.kind = Kind::prepared,
@@ -201,6 +208,19 @@ class WithStandbyWorld : public SupervisorByHand {
     return sent_.back().formation;
   }
 };
+
+TEST_F(WithStandbyWorld, IsFormedAnewWithAnotherGroup) {
+  form();
+  for (int i = 0; i < 10; ++i) {  // more often than a formation that fails is tried
+    for (const int rank : {0, 1}) {
+      standby(rank, Errc::stale);
+      standby(rank, Errc::ok);
+      EXPECT_FALSE(supervisor_->standby_world().formed());
+    }
+    supervisor_->tick(now_ += std::chrono::seconds(2));
+    prepare();
+  }
+}
 
 TEST_F(WithStandbyWorld, IsPromotedAfterADeath) {
   form();

@@ -42,17 +42,25 @@ using FactorOf = std::type_identity_t<BasicScalarArg<Ref>>;
 
 namespace detail {
 
+/// What a collective belongs to; nothing: it is none.
+struct Scope {
+  Scope(std::uint32_t its_epoch = 0, std::uint32_t its_group = 0) noexcept
+      : epoch(its_epoch), group(its_group) {}
+  std::uint32_t epoch;
+  std::uint32_t group;  ///< its number; 0: the world
+};
+
 /// What a command port needs to know of a command. `op`: the operation's bytes, aligned to 8; they
 /// and the parts must outlive it.
 struct CommandView {
   CommandView(const OperationInfo& its_info, std::span<const std::byte> its_op,
-              const Parts& its_parts = {}, std::uint32_t its_epoch = 0) noexcept;
+              const Parts& its_parts = {}, const Scope& its_scope = {}) noexcept;
 
   const OperationInfo* info;
   std::span<const std::byte> op;
   std::span<const TailOperand> tail;
   std::span<const std::byte> data;
-  std::uint32_t epoch;  ///< collectives: the epoch they belong to; others 0
+  Scope scope;
   /// What transfers and other ranks want done: the epoch in which it may still be submitted; others
   /// 0. What has been submitted no longer depends on it.
   std::uint32_t within = 0;
@@ -84,6 +92,10 @@ class Submitter {
   /// For a command that cannot even be submitted: the already resolved future of its error, which
   /// counts as that of any other command.
   virtual Future<void> refuse(Error error) = 0;
+  /// As refuse(), for a collective.
+  virtual Future<void> refuse_collective(Error error, const Scope&) {
+    return refuse(std::move(error));
+  }
   /// A cell of so many bytes. Errors: out_of_memory; unsupported where no values come back.
   virtual Result<ResultCell> result_cell(std::size_t bytes);
 
@@ -93,12 +105,12 @@ class Submitter {
 
 /// Checks the operation and submits it. `op`: its bytes, aligned to 8.
 Future<void> submit(Submitter& submitter, const OperationInfo& info, std::span<const std::byte> op,
-                    const Parts& parts = {}, std::uint32_t epoch = 0);
+                    const Parts& parts = {}, const Scope& scope = {});
 
 template <Operation Op>
 Future<void> submit(Submitter& submitter, const Op& op, const Parts& parts = {},
-                    std::uint32_t epoch = 0) {
-  return submit(submitter, info_of<Op>, std::as_bytes(std::span(&op, 1)), parts, epoch);
+                    const Scope& scope = {}) {
+  return submit(submitter, info_of<Op>, std::as_bytes(std::span(&op, 1)), parts, scope);
 }
 
 /// Submits an operation that has a result cell, for what it writes there. The value comes with the
@@ -126,13 +138,13 @@ struct Length {
 /// itself needs that much and would leave the rest alone.
 Future<void> submit_exact(Submitter& submitter, const OperationInfo& info,
                           std::span<const std::byte> op, std::span<const Length> lengths,
-                          std::uint32_t epoch);
+                          const Scope& scope);
 
 template <Operation Op>
 Future<void> submit_exact(Submitter& submitter, const Op& op, std::initializer_list<Length> lengths,
-                          std::uint32_t epoch = 0) {
+                          const Scope& scope = {}) {
   return submit_exact(submitter, info_of<Op>, std::as_bytes(std::span(&op, 1)),
-                      {lengths.begin(), lengths.size()}, epoch);
+                      {lengths.begin(), lengths.size()}, scope);
 }
 
 }  // namespace detail

@@ -18,6 +18,7 @@ bool brings_descriptor(ControlKind kind) {
     case ControlKind::map_pinned:
     case ControlKind::map_foreign:
     case ControlKind::connect:
+    case ControlKind::connect_group:
     case ControlKind::slab_made:
     case ControlKind::adopt_plans:
     case ControlKind::prepare:

@@ -15,10 +15,11 @@ void encode(const troupe::detail::CommandView& command, std::uint64_t ticket,
             std::span<std::byte> out) noexcept {
   const CommandHeader header{.ticket = ticket,
                              .opcode = command.info->opcode,
-                             .epoch = command.epoch,
+                             .epoch = command.scope.epoch,
                              .op_bytes = static_cast<std::uint16_t>(command.op.size()),
                              .tail_count = static_cast<std::uint16_t>(command.tail.size()),
-                             .data_bytes = static_cast<std::uint32_t>(command.data.size())};
+                             .data_bytes = static_cast<std::uint32_t>(command.data.size()),
+                             .communicator = command.scope.group};
   auto* to = out.data();
   const auto append = [&to](const void* from, std::size_t bytes) {
     if (bytes != 0) std::memcpy(to, from, bytes);

@@ -29,7 +29,7 @@ struct CommandHeader {
   std::uint16_t tail_count = 0;
   std::uint32_t flags = 0;
   std::uint32_t data_bytes = 0;
-  std::uint32_t reserved = 0;
+  std::uint32_t communicator = 0;  ///< collectives: the number of the group; 0: the world's
 };
 static_assert(sizeof(CommandHeader) == 32);
 

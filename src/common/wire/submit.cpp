@@ -61,8 +61,8 @@ Result<void> check_operation(const OperationInfo& info, const std::byte* op, con
 namespace detail {
 
 CommandView::CommandView(const OperationInfo& its_info, std::span<const std::byte> its_op,
-                         const Parts& its_parts, std::uint32_t its_epoch) noexcept
-    : info(&its_info), op(its_op), tail(its_parts.tail), data(its_parts.data), epoch(its_epoch) {
+                         const Parts& its_parts, const Scope& its_scope) noexcept
+    : info(&its_info), op(its_op), tail(its_parts.tail), data(its_parts.data), scope(its_scope) {
   for (const auto& operand : info->operands) {
     const auto& range = info->operand(op.data(), operand);
     if (range.present())
@@ -75,24 +75,25 @@ Result<ResultCell> Submitter::result_cell(std::size_t) {
 }
 
 Future<void> submit(Submitter& submitter, const OperationInfo& info, std::span<const std::byte> op,
-                    const Parts& parts, std::uint32_t epoch) {
+                    const Parts& parts, const Scope& scope) {
   if (const auto sound = check_operation(info, op.data(), parts); !sound)
-    return submitter.refuse(sound.error());
-  const CommandView command(info, op, parts, epoch);
+    return submitter.refuse_collective(sound.error(), scope);
+  const CommandView command(info, op, parts, scope);
   const auto apart = check_overlap(info.name, info.in_place, command.uses(), info.tail, parts.tail);
-  return apart.ok() ? submitter.submit(command) : submitter.refuse(apart.error());
+  return apart.ok() ? submitter.submit(command) : submitter.refuse_collective(apart.error(), scope);
 }
 
 Future<void> submit_exact(Submitter& submitter, const OperationInfo& info,
                           std::span<const std::byte> op, std::span<const Length> lengths,
-                          std::uint32_t epoch) {
+                          const Scope& scope) {
   const auto wrong = std::find_if(lengths.begin(), lengths.end(),
                                   [](const Length& one) { return one.is != one.needed; });
-  if (wrong == lengths.end()) return submit(submitter, info, op, {}, epoch);
-  return submitter.refuse({Errc::invalid, 0,
-                           std::string(info.name) + ": " + std::string(wrong->name) + " has " +
-                               std::to_string(wrong->is) + " elements, not " +
-                               std::to_string(wrong->needed)});
+  if (wrong == lengths.end()) return submit(submitter, info, op, {}, scope);
+  return submitter.refuse_collective(
+      {Errc::invalid, 0,
+       std::string(info.name) + ": " + std::string(wrong->name) + " has " +
+           std::to_string(wrong->is) + " elements, not " + std::to_string(wrong->needed)},
+      scope);
 }
 
 }  // namespace detail

@@ -15,12 +15,22 @@ struct Link {
   friend bool operator==(const Link&, const Link&) = default;
 };
 
-/// The collective library's half. It has the communicator, of which there is at most one at a time.
+/// A rank's place in a communicator. One device host has several: the world's, number 0, and those
+/// of the groups that its rank is in, which all of their members know by the same number.
+struct Place {
+  int rank = 0;
+  int size = 1;
+  std::uint32_t communicator = 0;
+};
+
+/// The collective library's half. It has the communicators, of which there is at most one of each
+/// number at a time. All of them run on the collective lane, in the order of the commands, so that
+/// those that share ranks never wait for one another crosswise.
 ///
 /// The engine loads it when it is made and ends it first; until then everything here may be called,
 /// also before the collective lane is open. Collectives run on the lane as a library's operations
-/// do, and answer world_reformed while there is no communicator. Whether the communicator has
-/// failed is told at the marks of the collective lane: see Engine::reached().
+/// do, and answer world_reformed while their communicator is not there. Whether one has failed is
+/// told at the marks of the collective lane: see Engine::reached().
 class CollectiveHalf : public LibraryHalf {
  public:
   // Forming a communicator. On helper threads; may block.
@@ -28,20 +38,23 @@ class CollectiveHalf : public LibraryHalf {
   /// Does ahead of time whatever of it needs no peer (NCCL: loading its kernels takes longer than
   /// forming a small communicator). What a standby does while it waits.
   virtual Result<void> prepare_connect() { return {}; }
-  /// What this rank gives to the forming of a communicator of `size` ranks (NCCL: the unique id
-  /// from rank 0, nothing from others; Gloo: this rank's addresses). World gathers all
-  /// contributions, in rank order.
-  virtual Result<std::vector<std::byte>> contribute(int rank, int size) = 0;
+  /// What this rank gives to the forming of a communicator (NCCL: the unique id from rank 0,
+  /// nothing from others; Gloo: this rank's addresses). The ranks gather all contributions, in rank
+  /// order. Gives up what there was of that number.
+  virtual Result<std::vector<std::byte>> contribute(const Place& place) = 0;
   /// Forms the communicator from all contributions and warms it up. Errors: peer_lost, timeout,
   /// library.
-  virtual Result<void> connect(int rank, int size,
+  virtual Result<void> connect(const Place& place,
                                const std::vector<std::vector<std::byte>>& contributions) = 0;
+  /// Gives up one communicator that no rank uses any more, as abort() does. Helper thread; may
+  /// block.
+  virtual void drop(std::uint32_t communicator) = 0;
 
-  /// Ends what is under way on the communicator, at once, from any thread while others use it (also
-  /// a connect() under way): queued collectives are given up, their results undefined, and the lane
-  /// becomes usable again. What collectives of peers make of it is undefined too: theirs must have
-  /// been given up before. What cannot be ended without blocking is left to a background thread.
-  /// No-op without one.
+  /// Ends what is under way on all communicators, at once, from any thread while others use it
+  /// (also a connect() under way): queued collectives are given up, their results undefined, and
+  /// the lane becomes usable again. What collectives of peers make of it is undefined too: theirs
+  /// must have been given up before. What cannot be ended without blocking is left to a background
+  /// thread. No-op without one.
   virtual void abort() = 0;
 
   /// The links that the command is the first to use. NCCL connects two ranks when the first message
@@ -53,11 +66,13 @@ class CollectiveHalf : public LibraryHalf {
   /// Connects this rank with its peers, who do the same for their next command. Helper thread;
   /// blocks until they have come or the communicator is aborted; meanwhile nothing may be run on
   /// the collective lane. Errors: world_reformed if it was aborted, NCCL's.
-  virtual Result<void> open_links(const std::vector<Link>&) { return {}; }
+  virtual Result<void> open_links(std::uint32_t /*communicator*/, const std::vector<Link>&) {
+    return {};
+  }
 
-  /// What the communicator has noticed by itself while something is queued on it, such as a
-  /// connection that broke. The reactor's thread, by the engine, for a mark of the collective lane
-  /// that is not reached. Errors: peer_lost, or the context's.
+  /// What the communicators have noticed by themselves while something is queued on the lane, such
+  /// as a connection that broke. The reactor's thread, by the engine, for a mark of the collective
+  /// lane that is not reached. Errors: peer_lost, or the context's.
   virtual Result<void> health() { return {}; }
 };
 

@@ -113,11 +113,13 @@ class AddressMap {
 /// holds.
 class Call {
  public:
-  Call(Queue queue, const AddressMap& addresses, const Parts& parts)
-      : queue_(queue), addresses_(&addresses), parts_(parts) {}
+  Call(Queue queue, const AddressMap& addresses, const Parts& parts, std::uint32_t communicator = 0)
+      : queue_(queue), addresses_(&addresses), parts_(parts), communicator_(communicator) {}
 
   [[nodiscard]] Queue queue() const noexcept { return queue_; }
   [[nodiscard]] std::span<const TailOperand> tail() const noexcept { return parts_.tail; }
+  /// Of a collective; see CollectiveHalf.
+  [[nodiscard]] std::uint32_t communicator() const noexcept { return communicator_; }
   /// The record's inline bytes.
   [[nodiscard]] std::span<const std::byte> data() const noexcept { return parts_.data; }
   /// The operand's address in this process.
@@ -130,6 +132,7 @@ class Call {
   Queue queue_;
   const AddressMap* addresses_;
   Parts parts_;
+  std::uint32_t communicator_;
 };
 
 class CollectiveHalf;

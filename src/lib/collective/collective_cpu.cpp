@@ -2,6 +2,7 @@
 #include <gloo/config.h>
 #include <troupe/lib/collective.hpp>
 
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -28,9 +29,10 @@ class Collective final
   explicit Collective(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override;
 
-  Result<std::vector<std::byte>> contribute(int rank, int size) override;
-  Result<void> connect(int rank, int size,
+  Result<std::vector<std::byte>> contribute(const Place& place) override;
+  Result<void> connect(const Place& place,
                        const std::vector<std::vector<std::byte>>& contributions) override;
+  void drop(std::uint32_t communicator) override;
   void abort() override;
 
   Result<void> run(const collective::AllReduce& op, const Call& call);
@@ -47,12 +49,15 @@ class Collective final
   template <class Checked>
   Result<void> submit(const Call& call, const Checked& checked,
                       std::function<void(Communicator&)> work);
-  Result<std::shared_ptr<Communicator>> communicator();
+  Result<std::shared_ptr<Communicator>> communicator(std::uint32_t number);
 
+  struct Entry {
+    std::shared_ptr<Communicator> communicator;
+    bool connected = false;
+  };
   Services& services_;
   std::mutex mutex_;
-  std::shared_ptr<Communicator> communicator_;
-  bool connected_ = false;
+  std::map<std::uint32_t, Entry> communicators_;  ///< by number
 };
 
 Dependencies Collective::stands_on() const {
@@ -62,59 +67,71 @@ Dependencies Collective::stands_on() const {
   return {{"Gloo", version, static_cast<void (*)(gloo::BarrierOptions&)>(&gloo::barrier)}};
 }
 
-Result<std::vector<std::byte>> Collective::contribute(int rank, int size) {
-  if (size < 1 || rank < 0 || rank >= size) return Error{Errc::invalid, 0, "no such rank"};
-  auto made = std::make_shared<Communicator>(rank, size);
+Result<std::vector<std::byte>> Collective::contribute(const Place& place) {
+  if (place.size < 1 || place.rank < 0 || place.rank >= place.size)
+    return Error{Errc::invalid, 0, "no such rank"};
+  auto made = std::make_shared<Communicator>(place.rank, place.size);
   if (auto listening = made->listen(services_.network()); !listening) return listening.error();
   auto contribution = made->contribution();
-  abort();
+  drop(place.communicator);
   const std::lock_guard lock(mutex_);
-  communicator_ = std::move(made);
+  communicators_[place.communicator] = {std::move(made)};
   return contribution;
 }
 
-Result<void> Collective::connect(int rank, int size,
+Result<void> Collective::connect(const Place& place,
                                  const std::vector<std::vector<std::byte>>& contributions) {
   std::shared_ptr<Communicator> forming;
   {
     const std::lock_guard lock(mutex_);
-    forming = communicator_;
-    if (!forming || connected_ || forming->rank() != rank || forming->size() != size) {
+    const auto entry = communicators_.find(place.communicator);
+    if (entry == communicators_.end() || entry->second.connected ||
+        entry->second.communicator->rank() != place.rank ||
+        entry->second.communicator->size() != place.size) {
       return Error{Errc::invalid, 0,
                    "connect needs a contribution of the same rank to the same size"};
     }
+    forming = entry->second.communicator;
   }
   auto formed = forming->connect(contributions);
   const std::lock_guard lock(mutex_);
   if (forming->ended()->load()) return Error{Errc::peer_lost, 0, "the communicator was aborted"};
   if (!formed) {
-    communicator_.reset();
+    communicators_.erase(place.communicator);
     return formed;
   }
-  connected_ = true;
+  communicators_[place.communicator].connected = true;
   return {};
 }
 
-void Collective::abort() {
+void Collective::drop(std::uint32_t communicator) {
   std::shared_ptr<Communicator> ending;
-  {
-    const std::lock_guard lock(mutex_);
-    ending = std::exchange(communicator_, nullptr);
-    connected_ = false;
-    if (ending) ending->abort();
-  }
+  const std::lock_guard lock(mutex_);
+  const auto entry = communicators_.find(communicator);
+  if (entry == communicators_.end()) return;
+  ending = std::move(entry->second.communicator);
+  communicators_.erase(entry);
+  ending->abort();
 }
 
-Result<std::shared_ptr<Communicator>> Collective::communicator() {
+void Collective::abort() {
+  std::map<std::uint32_t, Entry> ending;
   const std::lock_guard lock(mutex_);
-  if (connected_) return communicator_;
+  ending.swap(communicators_);
+  for (const auto& [number, entry] : ending) entry.communicator->abort();
+}
+
+Result<std::shared_ptr<Communicator>> Collective::communicator(std::uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = communicators_.find(number);
+  if (entry != communicators_.end() && entry->second.connected) return entry->second.communicator;
   return Error{Errc::world_reformed, 0, "there is no communicator"};
 }
 
 template <class Checked>
 Result<void> Collective::submit(const Call& call, const Checked& checked,
                                 std::function<void(Communicator&)> work) {
-  auto current = communicator();
+  auto current = communicator(call.communicator());
   if (!current) return current.error();
   if (auto right = fits(checked, (*current)->rank(), (*current)->size()); !right) return right;
   auto over = (*current)->ended();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 
 #include "device_host/engine/collective_half.hpp"
 #include "device_host/engine/cuda/library.hpp"
@@ -65,14 +67,15 @@ class Collective final
   [[nodiscard]] Dependencies stands_on() const override;
 
   Result<void> prepare_connect() override;
-  Result<std::vector<std::byte>> contribute(int rank, int size) override;
-  Result<void> connect(int rank, int size,
+  Result<std::vector<std::byte>> contribute(const Place& place) override;
+  Result<void> connect(const Place& place,
                        const std::vector<std::vector<std::byte>>& contributions) override;
-  void abort() override { communicator_.abort(); }
+  void drop(std::uint32_t communicator) override;
+  void abort() override;
   std::vector<Link> new_links(const OperationInfo& info, const std::byte* op,
                               const Call& call) override;
-  Result<void> open_links(const std::vector<Link>& links) override;
-  Result<void> health() override { return communicator_.health(); }
+  Result<void> open_links(std::uint32_t communicator, const std::vector<Link>& links) override;
+  Result<void> health() override;
 
   Result<void> run(const collective::AllReduce& op, const Call& call);
   Result<void> run(const collective::Reduce& op, const Call& call);
@@ -86,13 +89,21 @@ class Collective final
   [[nodiscard]] cudaStream_t stream(Queue queue) const { return services_.stream(queue); }
   template <class Op>
   Result<void> copy_alone(const Op& op, const Call& call);
-  void add_if_closed(std::vector<Link>& links, const Link& link) const;
+  /// Of that number; one that was never formed, or given up, says so itself.
+  [[nodiscard]] std::shared_ptr<Communicator> communicator(std::uint32_t number);
+  [[nodiscard]] std::vector<std::shared_ptr<Communicator>> communicators();
+  /// As Communicator::use(), on that of the call.
+  template <class Work>
+  Result<void> use(const Call& call, Work&& work) {
+    return communicator(call.communicator())->use(std::forward<Work>(work));
+  }
 
   Services& services_;
-  Communicator communicator_;
+  std::mutex mutex_;
+  std::map<std::uint32_t, std::shared_ptr<Communicator>> communicators_;  ///< by number
 };
 
-Collective::Collective(Services& services) : services_(services), communicator_(services.device()) {
+Collective::Collective(Services& services) : services_(services) {
   // NCCL takes buffers of 4 MiB for each channel and connection; over NVLink a quarter is as fast
   // (bench/results), and a standby takes 240 MiB less.
   if (!services.other_hosts()) ::setenv("NCCL_BUFFSIZE", "1048576", 0);
@@ -118,17 +129,58 @@ Result<void> Collective::prepare_connect() {
                                 [this] { return Communicator::rehearse(services_.device()); });
 }
 
-Result<std::vector<std::byte>> Collective::contribute(int rank, int size) {
-  if (rank < 0 || rank >= size) return Error{Errc::invalid, 0, "rank outside of the world"};
-  services_.enter();
-  return Communicator::contribute(rank);
+std::shared_ptr<Communicator> Collective::communicator(std::uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  auto& entry = communicators_[number];
+  if (!entry) {
+    entry = std::make_shared<Communicator>(services_.device(),
+                                           number == 0 ? 0 : Communicator::kGroupChannels);
+  }
+  return entry;
 }
 
-Result<void> Collective::connect(int rank, int size,
+std::vector<std::shared_ptr<Communicator>> Collective::communicators() {
+  std::vector<std::shared_ptr<Communicator>> all;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [number, communicator] : communicators_) all.push_back(communicator);
+  return all;
+}
+
+Result<std::vector<std::byte>> Collective::contribute(const Place& place) {
+  if (place.rank < 0 || place.rank >= place.size)
+    return Error{Errc::invalid, 0, "rank outside of the communicator"};
+  services_.enter();
+  communicator(place.communicator)->abort();
+  return Communicator::contribute(place.rank);
+}
+
+Result<void> Collective::connect(const Place& place,
                                  const std::vector<std::vector<std::byte>>& contributions) {
   services_.enter();
-  return services_.count_memory("communicator",
-                                [&] { return communicator_.connect(rank, size, contributions); });
+  return services_.count_memory("communicator", [&] {
+    return communicator(place.communicator)->connect(place.rank, place.size, contributions);
+  });
+}
+
+void Collective::drop(std::uint32_t communicator) {
+  services_.enter();
+  std::shared_ptr<Communicator> ending;  // waits, unlocked, until NCCL has let go
+  const std::lock_guard lock(mutex_);
+  const auto entry = communicators_.find(communicator);
+  if (entry == communicators_.end()) return;
+  ending = std::move(entry->second);
+  communicators_.erase(entry);
+}
+
+void Collective::abort() {
+  for (const auto& communicator : communicators()) communicator->abort();
+}
+
+Result<void> Collective::health() {
+  for (const auto& communicator : communicators()) {
+    if (auto healthy = communicator->health(); !healthy.ok()) return healthy;
+  }
+  return {};
 }
 
 /// A reduction over one rank is a copy. NCCL 2.28 refuses an average of integers over one rank.
@@ -145,7 +197,7 @@ Result<void> Collective::copy_alone(const Op& op, const Call& call) {
 Result<void> Collective::run(const collective::AllReduce& op, const Call& call) {
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
-  return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
+  return use(call, [&](ncclComm_t comm, int rank, int size) -> Result<void> {
     if (auto fits = op.check_world(rank, size); !fits) return fits;
     if (size == 1) return copy_alone(op, call);
     TROUPE_NCCL_TRY(ncclAllReduce(call.at(op.source), call.at(op.destination), op.count, *type,
@@ -157,7 +209,7 @@ Result<void> Collective::run(const collective::AllReduce& op, const Call& call) 
 Result<void> Collective::run(const collective::Reduce& op, const Call& call) {
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
-  return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
+  return use(call, [&](ncclComm_t comm, int rank, int size) -> Result<void> {
     if (auto fits = op.check_world(rank, size); !fits) return fits;
     if (size == 1) return copy_alone(op, call);
     TROUPE_NCCL_TRY(ncclReduce(call.at(op.source), call.at(op.destination), op.count, *type,
@@ -168,7 +220,7 @@ Result<void> Collective::run(const collective::Reduce& op, const Call& call) {
 }
 
 Result<void> Collective::run(const collective::Broadcast& op, const Call& call) {
-  return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
+  return use(call, [&](ncclComm_t comm, int rank, int size) -> Result<void> {
     if (auto fits = op.check_world(rank, size); !fits) return fits;
     TROUPE_NCCL_TRY(ncclBroadcast(call.at(op.data), call.at(op.data), bytes_of(op.count, op.dtype),
                                   ncclInt8, static_cast<int>(op.root), comm, stream(call.queue())));
@@ -177,7 +229,7 @@ Result<void> Collective::run(const collective::Broadcast& op, const Call& call) 
 }
 
 Result<void> Collective::run(const collective::AllGather& op, const Call& call) {
-  return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
+  return use(call, [&](ncclComm_t comm, int rank, int size) -> Result<void> {
     if (auto fits = op.check_world(rank, size); !fits) return fits;
     TROUPE_NCCL_TRY(ncclAllGather(call.at(op.source), call.at(op.destination),
                                   bytes_of(op.count, op.dtype), ncclInt8, comm,
@@ -189,7 +241,7 @@ Result<void> Collective::run(const collective::AllGather& op, const Call& call) 
 Result<void> Collective::run(const collective::ReduceScatter& op, const Call& call) {
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
-  return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
+  return use(call, [&](ncclComm_t comm, int rank, int size) -> Result<void> {
     if (auto fits = op.check_world(rank, size); !fits) return fits;
     if (size == 1) return copy_alone(op, call);
     TROUPE_NCCL_TRY(ncclReduceScatter(call.at(op.source), call.at(op.destination), op.count, *type,
@@ -203,7 +255,7 @@ Result<void> Collective::run(const collective::AllToAll& op, const Call& call) {
   const auto* source = call.at(op.source);
   auto* destination = call.at(op.destination);
   const auto its_stream = stream(call.queue());
-  return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
+  return use(call, [&](ncclComm_t comm, int rank, int size) -> Result<void> {
     if (auto fits = op.check_world(rank, size); !fits) return fits;
     TROUPE_NCCL_TRY(ncclGroupStart());
     auto status = ncclSuccess;
@@ -219,7 +271,7 @@ Result<void> Collective::run(const collective::AllToAll& op, const Call& call) {
 
 Result<void> Collective::run(const collective::Exchange&, const Call& call) {
   const auto its_stream = stream(call.queue());
-  return communicator_.use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
+  return use(call, [&](ncclComm_t comm, int rank, int size) -> Result<void> {
     if (auto fits = collective::check_world(call.tail(), rank, size); !fits) return fits;
     TROUPE_NCCL_TRY(ncclGroupStart());
     auto status = ncclSuccess;
@@ -240,31 +292,29 @@ std::vector<Link> Collective::new_links(const OperationInfo& info, const std::by
   const bool to_all = info.opcode == opcode_of<collective::AllToAll>;
   if (!to_all && info.opcode != opcode_of<collective::Exchange>) return {};
   std::vector<Link> links;
-  (void)communicator_.use([&](ncclComm_t, int rank, int size) -> Result<void> {
+  const auto its = communicator(call.communicator());
+  const auto add_if_closed = [&](const Link& link) {
+    if (!its->is_open(link) && std::find(links.begin(), links.end(), link) == links.end())
+      links.push_back(link);
+  };
+  (void)its->use([&](ncclComm_t, int rank, int size) -> Result<void> {
     const auto fits = to_all ? info.check_world(op, rank, size)
                              : collective::check_world(call.tail(), rank, size);
     if (!fits.ok()) return {};  // run() will say so
     for (int peer = 0; to_all && peer < size; ++peer) {
-      if (peer != rank) add_if_closed(links, {static_cast<std::uint32_t>(peer), false});
-      if (peer != rank) add_if_closed(links, {static_cast<std::uint32_t>(peer), true});
+      if (peer != rank) add_if_closed({static_cast<std::uint32_t>(peer), false});
+      if (peer != rank) add_if_closed({static_cast<std::uint32_t>(peer), true});
     }
     for (const auto& part : call.tail()) {
-      if (part.tag != static_cast<std::uint32_t>(rank))
-        add_if_closed(links, {part.tag, part.written()});
+      if (part.tag != static_cast<std::uint32_t>(rank)) add_if_closed({part.tag, part.written()});
     }
     return {};
   });
   return links;
 }
 
-void Collective::add_if_closed(std::vector<Link>& links, const Link& link) const {
-  if (communicator_.is_open(link) || std::find(links.begin(), links.end(), link) != links.end())
-    return;
-  links.push_back(link);
-}
-
-Result<void> Collective::open_links(const std::vector<Link>& links) {
-  return communicator_.open(links, stream({Lane::collective}));
+Result<void> Collective::open_links(std::uint32_t communicator, const std::vector<Link>& links) {
+  return this->communicator(communicator)->open(links, stream({Lane::collective}));
 }
 
 }  // namespace

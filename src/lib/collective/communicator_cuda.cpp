@@ -61,9 +61,10 @@ struct Communicator::Attempt {
   Attempt(int rank_, int size_, std::vector<ncclUniqueId> ids_)
       : rank(rank_), size(size_), ids(std::move(ids_)) {}
 
-  /// With one channel where it is not to be used: NCCL takes a GiB for all of them.
-  Result<void> initialise(bool one_channel);
-  Result<void> warm_up(bool one_channel = false);
+  /// `channels`: at most; 0: as NCCL likes. One where it is not to be used: NCCL takes a GiB for
+  /// all of them.
+  Result<void> initialise(int channels);
+  Result<void> warm_up(int channels);
 
   const int rank, size;
   std::vector<ncclUniqueId> ids;
@@ -76,11 +77,12 @@ struct Communicator::Attempt {
   std::optional<Result<void>> outcome;  ///< guarded by Shared::state
 };
 
-Result<void> Communicator::Attempt::initialise(bool one_channel) {
+Result<void> Communicator::Attempt::initialise(int channels) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 1;
   config.splitShare = 0;
-  if (one_channel) config.minCTAs = config.maxCTAs = 1;
+  if (channels != 0) config.maxCTAs = channels;
+  if (channels == 1) config.minCTAs = 1;
   if (ids.size() == 1) {
     TROUPE_CUDA_TRY(ncclCommInitRankConfig(&handle, size, ids.front(), rank, &config));
   } else {
@@ -92,12 +94,12 @@ Result<void> Communicator::Attempt::initialise(bool one_channel) {
 
 /// NCCL connects ranks at the first collective: an all-reduce of one float takes that out of the
 /// first real one.
-Result<void> Communicator::Attempt::warm_up(bool one_channel) {
+Result<void> Communicator::Attempt::warm_up(int channels) {
   TROUPE_CUDA_TRY(cudaMalloc(cell.out(), sizeof(float)));
   TROUPE_CUDA_TRY(cudaStreamCreateWithFlags(stream.out(), cudaStreamNonBlocking));
   TROUPE_CUDA_TRY(cudaMemsetAsync(cell.get(), 0, sizeof(float), stream.get()));
   TROUPE_CUDA_TRY(cudaStreamSynchronize(stream.get()));
-  TROUPE_CUDA_PROPAGATE(initialise(one_channel));
+  TROUPE_CUDA_PROPAGATE(initialise(channels));
   TROUPE_NCCL_TRY(
       ncclAllReduce(cell.get(), cell.get(), 1, ncclFloat32, ncclSum, handle, stream.get()));
   // Polled, not waited for: a peer that is gone would keep the kernel running for ever.
@@ -120,12 +122,13 @@ Result<void> Communicator::rehearse(int device) {
   ncclUniqueId id{};
   TROUPE_CUDA_TRY(ncclGetUniqueId(&id));
   Attempt alone(0, 1, {id});
-  auto outcome = alone.warm_up(true);
+  auto outcome = alone.warm_up(1);
   if (alone.handle != nullptr) (void)ncclCommDestroy(alone.handle);  // it has no peers
   return outcome;
 }
 
-Communicator::Communicator(int device) : shared_(std::make_shared<Shared>(device)) {}
+Communicator::Communicator(int device, int channels)
+    : shared_(std::make_shared<Shared>(device, channels)) {}
 
 Communicator::~Communicator() {
   abort();
@@ -173,7 +176,7 @@ Result<void> Communicator::connect(int rank, int size,
 void Communicator::form(const std::shared_ptr<Shared>& shared,
                         const std::shared_ptr<Attempt>& attempt) {
   (void)cudaSetDevice(shared->device);
-  auto outcome = attempt->warm_up();
+  auto outcome = attempt->warm_up(shared->channels);
   if (!outcome && attempt->handle != nullptr) {
     (void)ncclCommAbort(std::exchange(attempt->handle, nullptr));
   }

@@ -37,7 +37,12 @@ class Communicator {
   /// How long the destructor waits for threads that are giving communicators up.
   static constexpr std::chrono::milliseconds kEndTimeout{2000};
 
-  explicit Communicator(int device);
+  /// Channels of a group's: NCCL takes memory for each, which a standby has little of, and most
+  /// groups are small.
+  static constexpr int kGroupChannels = 8;
+
+  /// `channels`: that NCCL may use at most; 0: as it likes.
+  explicit Communicator(int device, int channels = 0);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -79,8 +84,9 @@ class Communicator {
   struct Attempt;
   /// Outlives the object as long as a left-behind thread needs it.
   struct Shared {
-    explicit Shared(int device_) : device(device_) {}
+    Shared(int device_, int channels_) : device(device_), channels(channels_) {}
     const int device;
+    const int channels;
     /// Held while NCCL is called on `handle`. abort() takes the handle away without it, because
     /// that call may be the one that will never return.
     std::timed_mutex launching;

@@ -50,9 +50,10 @@ Result<void> CommandPort::admit(const detail::CommandView& command) const {
   if (ended_) return *ended_;
   if (gate_ && !Passage::open()) return *gate_;
   const auto epoch = epoch_.load(std::memory_order_acquire);
-  if (command.epoch != 0 && command.epoch != epoch) {
+  if (command.scope.epoch != 0 && command.scope.epoch != epoch) {
     return Error{Errc::world_reformed, 0,
-                 std::string(command.info->name) + ": its epoch, " + std::to_string(command.epoch) +
+                 std::string(command.info->name) + ": its epoch, " +
+                     std::to_string(command.scope.epoch) +
                      ", has ended: call World::wait_active()"};
   }
   if (command.within != 0 && command.within != epoch) {
@@ -113,8 +114,10 @@ CommandPort::Push CommandPort::push(const detail::CommandView& command, Future<v
   future = Future<void>(detail::StatePtr<detail::State<void>>(state));
   tickets_.open(slot, detail::StatePtr<detail::State<void>>(state));
   if (options_.flight != nullptr) {
-    // An exchange is the business of some ranks only: it has no place in the world's count.
-    const bool of_world = command.epoch != 0 && command.info->agreement != nullptr;
+    // An exchange, or what a group does, is the business of some ranks only: it has no place in the
+    // world's count.
+    const bool of_world =
+        command.scope.epoch != 0 && command.scope.group == 0 && command.info->agreement != nullptr;
     options_.flight->submitted(ticket, command, of_world ? ++collectives_ : 0);
   }
   if (producer_.commit()) link_->command_bell().ring();

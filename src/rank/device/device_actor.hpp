@@ -13,6 +13,7 @@
 
 #include "common/ipc/shared_memory.hpp"
 #include "common/wire/control.hpp"
+#include "common/wire/formation.hpp"
 #include "rank/device/command_port.hpp"
 #include "rank/device/device_events.hpp"
 #include "rank/device/host_link.hpp"
@@ -112,14 +113,34 @@ struct Promote {
 struct Purpose {
   std::uint32_t round, formation;
 };
+using Blobs = std::vector<std::vector<std::byte>>;
 struct Contribute {
   Purpose purpose;
   std::int32_t rank, size;
+  std::vector<wire::FormingGroup> groups;  ///< this rank's
 };
 struct Connect {
   Purpose purpose;
   std::int32_t rank, size;
-  std::shared_ptr<const std::vector<std::vector<std::byte>>> contributions;
+  std::shared_ptr<const Blobs> contributions;
+  std::vector<wire::FormingGroup> groups;  ///< those to form
+};
+/// One group, beside the work of the device host that serves. Always answered; device_lost where
+/// there is none just now.
+struct ContributeGroup {
+  std::uint32_t number;
+  std::int32_t rank, size;
+  std::shared_ptr<Promise<std::vector<std::byte>>> contributed;
+};
+struct ConnectGroup {
+  std::uint32_t number;
+  std::int32_t rank, size;
+  std::shared_ptr<const Blobs> contributions;
+  std::shared_ptr<Promise<void>> connected;
+};
+/// No rank uses the group any more.
+struct DropGroup {
+  std::uint32_t number;
 };
 struct Suffer {
   std::uint32_t kind;  ///< memory::FaultKind, at once
@@ -153,8 +174,9 @@ class DeviceActor
                    device_message::ShareSlab, device_message::MapForeign, device_message::AskMemory,
                    device_message::AskLibraries, device_message::Halt, device_message::Quiesce,
                    device_message::Replace, device_message::Promote, device_message::Contribute,
-                   device_message::Connect, device_message::Suffer, device_message::WorldActive,
-                   device_message::Revive, device_message::ShutDown> {
+                   device_message::Connect, device_message::ContributeGroup,
+                   device_message::ConnectGroup, device_message::DropGroup, device_message::Suffer,
+                   device_message::WorldActive, device_message::Revive, device_message::ShutDown> {
  public:
   /// `described` is resolved with the JSON description once the first host is ready, or with its
   /// error.
@@ -182,6 +204,9 @@ class DeviceActor
   void on(device_message::Promote order);
   void on(device_message::Contribute order);
   void on(device_message::Connect order);
+  void on(device_message::ContributeGroup order);
+  void on(device_message::ConnectGroup order);
+  void on(device_message::DropGroup order);
   void on(device_message::Suffer suffer);
   void on(device_message::WorldActive);
   void on(device_message::Revive);

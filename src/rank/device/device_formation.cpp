@@ -10,6 +10,20 @@ namespace troupe::rank {
 using namespace device_message;
 using wire::ControlKind;
 
+namespace {
+
+const Error kNoHost{Errc::device_lost, 0, "there is no device host"};
+
+Result<std::vector<std::byte>> contribution_in(const Result<wire::ControlMessage>& answer) {
+  if (!answer.ok()) return answer.error();
+  auto blobs = wire::unpack_blobs(answer->fd.get());
+  if (!blobs.ok()) return blobs.error();
+  if (blobs->size() != 1) return Error{Errc::internal, 0, "a malformed contribution"};
+  return std::move(blobs->front());
+}
+
+}  // namespace
+
 DeviceActor::Incarnation* DeviceActor::host_for(const Purpose& purpose) {
   if (purpose.formation == 0) return next_in_line();
   return standby_ ? &*standby_ : nullptr;
@@ -53,21 +67,23 @@ void DeviceActor::on(Contribute order) {
   const auto report = [this, order](Result<std::vector<std::byte>> outcome) {
     report_formed(DeviceDone::Order::contribute, order.purpose, std::move(outcome));
   };
-  request(*host, {.kind = ControlKind::contribute, .rank = order.rank, .size = order.size}, -1,
-          [report](Result<wire::ControlMessage> answer) {
-            if (!answer.ok()) return report(answer.error());
-            auto blobs = wire::unpack_blobs(answer->fd.get());
-            if (!blobs.ok()) return report(blobs.error());
-            if (blobs->size() != 1)
-              return report(Error{Errc::internal, 0, "a malformed contribution"});
-            report(std::move(blobs->front()));
-          });
+  UniqueFd groups;
+  if (!order.groups.empty()) {
+    auto packed = wire::pack_blobs({wire::encode_groups(order.groups)});
+    if (!packed.ok()) return report(packed.error());
+    groups = std::move(*packed);
+  }
+  request(*host, {.kind = ControlKind::contribute, .rank = order.rank, .size = order.size},
+          groups.get(),
+          [report](Result<wire::ControlMessage> answer) { report(contribution_in(answer)); });
 }
 
 void DeviceActor::on(Connect order) {
   auto* const host = host_for(order.purpose);
   if (host == nullptr || !host->ready) return;
-  const auto packed = wire::pack_blobs(*order.contributions);
+  auto blobs = *order.contributions;
+  if (!order.groups.empty()) blobs.push_back(wire::encode_groups(order.groups));
+  const auto packed = wire::pack_blobs(blobs);
   if (!packed.ok()) return report_formed(DeviceDone::Order::connect, order.purpose, packed.error());
   request(*host, {.kind = ControlKind::connect, .rank = order.rank, .size = order.size},
           packed->get(),
@@ -83,6 +99,41 @@ void DeviceActor::on(Connect order) {
               report_formed(DeviceDone::Order::connect, order.purpose, std::vector<std::byte>());
             });
           });
+}
+
+void DeviceActor::on(ContributeGroup order) {
+  if (!active_ || !active_->serving || fault_) return (void)order.contributed->resolve(kNoHost);
+  request(*active_,
+          {.kind = ControlKind::contribute_group,
+           .region = order.number,
+           .rank = order.rank,
+           .size = order.size},
+          -1, [order](const Result<wire::ControlMessage>& answer) {
+            order.contributed->resolve(contribution_in(answer));
+          });
+}
+
+void DeviceActor::on(ConnectGroup order) {
+  if (!active_ || !active_->serving || fault_) return (void)order.connected->resolve(kNoHost);
+  const auto packed = wire::pack_blobs(*order.contributions);
+  if (!packed.ok()) return (void)order.connected->resolve(packed.error());
+  request(*active_,
+          {.kind = ControlKind::connect_group,
+           .region = order.number,
+           .rank = order.rank,
+           .size = order.size},
+          packed->get(), [order](const Result<wire::ControlMessage>& answer) {
+            order.connected->resolve(answer.ok() ? Result<void>() : answer.error());
+          });
+}
+
+void DeviceActor::on(DropGroup order) {
+  for (const auto* host : {&active_, &successor_}) {
+    if (*host && (*host)->link->spawned()) {
+      (void)wire::send_control((*host)->link->socket(),
+                               {.kind = ControlKind::drop_group, .region = order.number});
+    }
+  }
 }
 
 void DeviceActor::on(Promote order) {

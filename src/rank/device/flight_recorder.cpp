@@ -164,14 +164,15 @@ void FlightRecorder::submitted(std::uint64_t ticket, const detail::CommandView& 
   std::atomic_thread_fence(std::memory_order_release);
   const auto agreed =
       command.info->agreement != nullptr ? command.info->agreement(command.op.data()) : Agreement();
-  set(kWhat, pair_of(command.info->opcode, command.epoch));
+  set(kWhat, pair_of(command.info->opcode, command.scope.epoch));
   set(kBytes, bytes);
   set(kCount, agreed.count);
   set(kPeer,
       pair_of(agreed.root != Agreement::kNone ? agreed.root : only_peer(command.tail), collective));
   set(kSubmitted, ticks());
   word[kTicket].store(ticket, std::memory_order_release);
-  if (collective != 0) world_.store(pair_of(command.epoch, collective), std::memory_order_relaxed);
+  if (collective != 0)
+    world_.store(pair_of(command.scope.epoch, collective), std::memory_order_relaxed);
 }
 
 void FlightRecorder::failed(std::uint64_t ticket, Errc code) noexcept {

@@ -18,7 +18,7 @@ HostGroup::HostGroup(std::vector<int> ranks, std::unique_ptr<Communicators> comm
 
 HostGroup::~HostGroup() {
   if (communicators_->host == MPI_COMM_NULL || MpiSession::forsaken()) return;
-  MPI_Comm_free(&communicators_->background);
+  if (communicators_->background != MPI_COMM_NULL) MPI_Comm_free(&communicators_->background);
   MPI_Comm_free(&communicators_->host);
 }
 

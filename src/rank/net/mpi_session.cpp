@@ -16,7 +16,8 @@
 namespace troupe::rank {
 namespace {
 
-/// MPI_Comm_create_group's tags: one per round of the world, in a range that every MPI has.
+/// MPI_Comm_create_group's tags: one per round of the world and one per split, in a range that
+/// every MPI has.
 constexpr int kGroupTags = 32768;
 
 /// With fewer cores than ranks, a rank that spins in MPI keeps its peers from running: Open MPI
@@ -119,14 +120,16 @@ MpiSession::~MpiSession() {
   if (finalise_) MPI_Finalize();
 }
 
-std::shared_ptr<const HostGroup> MpiSession::make_group(std::vector<int> ranks, int tag) {
+std::shared_ptr<const HostGroup> MpiSession::make_group(std::vector<int> ranks, GroupTag tag,
+                                                        int number) {
   const auto& comms = *communicators_;
   MPI_Group all = MPI_GROUP_NULL, chosen = MPI_GROUP_NULL;
   auto made = std::make_unique<HostGroup::Communicators>();
   MPI_Comm_group(comms.groups, &all);
   MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &chosen);
-  MPI_Comm_create_group(comms.groups, chosen, tag % kGroupTags, &made->host);
-  MPI_Comm_dup(made->host, &made->background);
+  MPI_Comm_create_group(comms.groups, chosen, (2 * number + static_cast<int>(tag)) % kGroupTags,
+                        &made->host);
+  if (tag == GroupTag::world) MPI_Comm_dup(made->host, &made->background);
   MPI_Group_free(&chosen);
   MPI_Group_free(&all);
   return std::make_shared<const HostGroup>(std::move(ranks), std::move(made));

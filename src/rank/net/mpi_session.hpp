@@ -38,9 +38,14 @@ class MpiSession {
 
   /// All ranks.
   [[nodiscard]] const HostGroup& everyone() const noexcept { return *everyone_; }
-  /// A group of `ranks` (of MPI_COMM_WORLD's, in order, this one among them). Blocks until all of
-  /// them have called it with the same tag; any thread. It lives no longer than the session.
-  [[nodiscard]] std::shared_ptr<const HostGroup> make_group(std::vector<int> ranks, int tag);
+  /// What a group is made for: those that are made at the same time must differ in that, or in
+  /// number.
+  enum class GroupTag { world, split };
+  /// A group of `ranks` (of MPI_COMM_WORLD's, in that order, this one among them). Blocks until all
+  /// of them have called it with the same tag and number; any thread. It lives no longer than the
+  /// session. Only what is made for the world has exchanges in the background.
+  [[nodiscard]] std::shared_ptr<const HostGroup> make_group(std::vector<int> ranks, GroupTag tag,
+                                                            int number);
   /// The strings of the ranks of this node, by local rank.
   [[nodiscard]] std::vector<std::string> gather_local_text(const std::string& text);
 

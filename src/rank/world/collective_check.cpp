@@ -19,6 +19,8 @@ struct Head {
   std::uint32_t members = 0;
   std::int32_t rank = 0;
   std::int32_t job_rank = 0;
+  std::uint32_t group = 0;
+  std::int32_t first = 0;
   std::uint32_t reserved = 0;
 };
 
@@ -37,14 +39,21 @@ CollectiveCheck::CollectiveCheck(MpiSession& mpi, detail::Submitter& target, Loo
       transport_(mpi, MpiTransport::Channel::checks,
                  [this](const std::vector<std::byte>& bytes) { received(decode(bytes)); }) {}
 
+std::string CollectiveCheck::in_words(const Key& key) {
+  const auto group = key.group != 0 ? " of group " + std::to_string(key.group) : std::string();
+  return "collective " + std::to_string(key.number) + group + " of epoch " +
+         std::to_string(key.epoch);
+}
+
 std::vector<std::byte> CollectiveCheck::encode(const Message& message) {
-  const Head head{message.key.second,
-                  message.key.first,
-                  message.verdict ? 1u : 0u,
-                  message.members,
-                  message.rank,
-                  message.job_rank,
-                  0};
+  const Head head{.number = message.key.number,
+                  .epoch = message.key.epoch,
+                  .verdict = message.verdict ? 1u : 0u,
+                  .members = message.members,
+                  .rank = message.rank,
+                  .job_rank = message.job_rank,
+                  .group = message.key.group,
+                  .first = message.key.first};
   std::vector<std::byte> bytes(sizeof head + message.text.size());
   std::memcpy(bytes.data(), &head, sizeof head);
   std::memcpy(bytes.data() + sizeof head, message.text.data(), message.text.size());
@@ -55,7 +64,7 @@ CollectiveCheck::Message CollectiveCheck::decode(const std::vector<std::byte>& b
   Head head;
   check(bytes.size() >= sizeof head, "a message of the collective check is too short");
   std::memcpy(&head, bytes.data(), sizeof head);
-  return {{head.epoch, head.number},
+  return {{head.epoch, head.group, head.first, head.number},
           head.verdict != 0,
           head.members,
           head.rank,
@@ -64,40 +73,41 @@ CollectiveCheck::Message CollectiveCheck::decode(const std::vector<std::byte>& b
                       bytes.size() - sizeof head)};
 }
 
-CollectiveCheck::Key CollectiveCheck::announce(const Place& place, std::string text) {
-  last_ = {place.epoch, last_.first == place.epoch ? last_.second + 1 : 1};
-  transport_.send(0, encode({last_, false, static_cast<std::uint32_t>(place.members->size()),
-                             place.members->rank(), job_rank_, std::move(text)}));
-  return last_;
+CollectiveCheck::Key CollectiveCheck::announce(const Place& place, std::uint32_t group,
+                                               std::string text) {
+  auto& last = last_[group];
+  last = {place.epoch, group, place.first, last.epoch == place.epoch ? last.number + 1 : 1};
+  transport_.send(0, encode({last, false, static_cast<std::uint32_t>(place.size), place.rank,
+                             job_rank_, std::move(text)}));
+  return last;
 }
 
 Future<void> CollectiveCheck::submit(const detail::CommandView& command) {
   const std::lock_guard one_at_a_time(calls_mutex_);
-  const auto place = look_();
-  if (command.epoch != place.epoch || place.members->size() < 2) return target_->submit(command);
+  const auto place = look_(command.scope.group);
+  if (command.scope.epoch != place.epoch || place.size < 2) return target_->submit(command);
   const auto text = describe(command);
   std::unique_lock lock(mutex_);
   if (closed_ >= place.epoch) {
     lock.unlock();
     return target_->submit(command);  // which says what has ended it
   }
-  const auto key = announce(place, text);
+  const auto key = announce(place, command.scope.group, text);
   const auto decided = [&] {
     return closed_ >= place.epoch || (verdict_.verdict && verdict_.key == key);
   };
   while (!changed_.wait_for(lock, kPatience, decided)) {
-    log::warn("world", "{} (collective {} of epoch {}) waits for other ranks to call it", text,
-              key.second, key.first);
+    log::warn("world", "{} ({}) waits for other ranks to call it", text, in_words(key));
   }
   const auto wrong = closed_ >= place.epoch ? std::string() : verdict_.text;
   lock.unlock();
   return wrong.empty() ? target_->submit(command) : target_->refuse({Errc::invalid, 0, wrong});
 }
 
-Future<void> CollectiveCheck::refuse(Error error) {
+Future<void> CollectiveCheck::refuse_collective(Error error, const detail::Scope& scope) {
   const std::lock_guard one_at_a_time(calls_mutex_);
-  const auto place = look_();
-  if (place.members->size() >= 2) announce(place, "a call that is refused: " + error.message);
+  const auto place = look_(scope.group);
+  if (place.size >= 2) announce(place, scope.group, "a call that is refused: " + error.message);
   return target_->refuse(std::move(error));
 }
 
@@ -115,7 +125,8 @@ void CollectiveCheck::received(const Message& message) {
 }
 
 void CollectiveCheck::judge(const Message& call) {
-  calls_.erase(calls_.begin(), calls_.lower_bound({call.key.first, 0}));  // of epochs that are over
+  calls_.erase(calls_.begin(),
+               calls_.lower_bound({.epoch = call.key.epoch}));  // of epochs that are over
   auto& calls = calls_[call.key];
   calls.push_back(call);
   if (calls.size() < call.members) return;
@@ -125,9 +136,7 @@ void CollectiveCheck::judge(const Message& call) {
   if (!alike) {
     std::vector<std::pair<int, std::string>> by_rank;
     for (const auto& one : calls) by_rank.emplace_back(one.rank, one.text);
-    verdict.text = wire::describe_difference(std::move(by_rank)) + " (collective " +
-                   std::to_string(call.key.second) + " of epoch " + std::to_string(call.key.first) +
-                   ")";
+    verdict.text = wire::describe_difference(std::move(by_rank)) + " (" + in_words(call.key) + ")";
   }
   const auto bytes = encode(verdict);
   for (const auto& one : calls) transport_.send(one.job_rank, bytes);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -12,7 +13,6 @@
 
 #include <troupe/lib/submit.hpp>
 
-#include "rank/net/host_group.hpp"
 #include "rank/net/mpi_transport.hpp"
 
 namespace troupe::rank {
@@ -30,19 +30,23 @@ namespace troupe::rank {
 /// Sends and receives (World::exchange) concern some ranks only and do not come here.
 class CollectiveCheck final : public detail::Submitter {
  public:
-  /// What the program works with now.
+  /// This rank's in a communicator that the program works with now.
   struct Place {
     std::uint32_t epoch = 0;
-    const HostGroup* members = nullptr;
+    int rank = 0;
+    int size = 1;
+    int first = 0;  ///< its rank 0, as a rank of the job
   };
-  using Look = std::function<Place()>;
+  /// In the group of this number, or in the world.
+  using Look = std::function<Place(std::uint32_t group)>;
 
   /// All ranks make one. `target` gets what has been found alike; it outlives this.
   CollectiveCheck(MpiSession& mpi, detail::Submitter& target, Look look);
 
   Future<void> submit(const detail::CommandView& command) override;
   /// The other ranks are told that this one's call is wrong.
-  Future<void> refuse(Error error) override;
+  Future<void> refuse(Error error) override { return refuse_collective(std::move(error), {}); }
+  Future<void> refuse_collective(Error error, const detail::Scope& scope) override;
 
   /// Epochs up to this one have ended: whoever waits for a verdict in one goes on without.
   void close(std::uint32_t epoch);
@@ -50,21 +54,29 @@ class CollectiveCheck final : public detail::Submitter {
   void leave() { transport_.leave(); }
 
  private:
-  /// Which collective: its epoch, and its number in that from 1.
-  using Key = std::pair<std::uint32_t, std::uint64_t>;
+  /// Which collective: its number from 1 among those of a communicator in an epoch. Groups that
+  /// share no rank may have the same number, but not the same rank 0.
+  struct Key {
+    std::uint32_t epoch = 0;
+    std::uint32_t group = 0;
+    std::int32_t first = 0;
+    std::uint64_t number = 0;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
   struct Message {
     Key key{};
     bool verdict = false;
     std::uint32_t members = 0;  ///< as many take part
-    std::int32_t rank = 0;      ///< of the sender, in the world
+    std::int32_t rank = 0;      ///< of the sender, in the communicator
     std::int32_t job_rank = 0;
     std::string text;  ///< what is called; of a verdict: the error, empty: all is well
   };
 
+  static std::string in_words(const Key& key);
   static std::vector<std::byte> encode(const Message& message);
   static Message decode(const std::vector<std::byte>& bytes);
   /// Tells rank 0 of the next collective.
-  Key announce(const Place& place, std::string text);
+  Key announce(const Place& place, std::uint32_t group, std::string text);
   void received(const Message& message);
   /// On rank 0.
   void judge(const Message& call);
@@ -74,7 +86,7 @@ class CollectiveCheck final : public detail::Submitter {
   int job_rank_;
 
   std::mutex calls_mutex_;  ///< one collective at a time: their order is that of the calls
-  Key last_{};
+  std::map<std::uint32_t, Key> last_;  ///< by group
 
   std::mutex mutex_;
   std::condition_variable changed_;

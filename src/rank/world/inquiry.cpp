@@ -27,7 +27,7 @@ void Inquiry::receive(const WorldMessage& message, TimePoint now) {
     answers_.clear();
     broadcast_({.kind = WorldMessage::Kind::inquire, .formation = ++number_});
   } else if (open_ && message.formation == number_) {
-    answers_[message.rank] = {message.text, message.step, message.repeated != 0, message.detect_us};
+    answers_[message.rank] = {message.text, message.step, message.repeated, message.detect_us};
   }
 }
 
@@ -55,15 +55,16 @@ Inquiry::Finding Inquiry::put_together() const {
   for (const auto& [what, ranks] : groups) text += " " + names(ranks) + ": " + what + ";";
   if (!silent.empty()) text += " " + names(silent) + ": no answer;";
   text.pop_back();
-  return {text, disagreement()};
+  return {text, disagreement(), deadlock()};
 }
 
 /// A rank that has ended its run takes no further step: one that is at a later step waits for ever.
 std::optional<Error> Inquiry::disagreement() const {
   for (const auto& [rank, answer] : answers_) {
-    if (!answer.ended_run) continue;
+    if (answer.waits_in != kEndedRun) continue;
     for (const auto& [other, its] : answers_) {
-      const bool differs = its.ended_run ? its.step != answer.step : its.step > answer.step;
+      const bool differs =
+          its.waits_in == kEndedRun ? its.step != answer.step : its.step > answer.step;
       if (!differs) continue;
       return Error{Errc::invalid, 0,
                    "the ranks disagree on the end of the run: rank " + std::to_string(rank) +
@@ -72,6 +73,22 @@ std::optional<Error> Inquiry::disagreement() const {
     }
   }
   return std::nullopt;
+}
+
+/// Where all ranks have waited in host collectives for long, and not in the same, nobody comes to
+/// that of another any more. One whose wait is short beside that of others may be about to go on.
+std::optional<Error> Inquiry::deadlock() const {
+  if (static_cast<int>(answers_.size()) != size_) return std::nullopt;
+  std::int64_t shortest = answers_.begin()->second.waited_us, longest = 0;
+  bool alike = true;
+  for (const auto& [rank, answer] : answers_) {
+    if (answer.waits_in != kInHostCall) return std::nullopt;
+    alike = alike && answer.text == answers_.begin()->second.text;
+    shortest = std::min(shortest, answer.waited_us);
+    longest = std::max(longest, answer.waited_us);
+  }
+  if (alike || shortest < longest / 2) return std::nullopt;
+  return Error{Errc::invalid, 0, "the ranks wait for one another in different host collectives"};
 }
 
 }  // namespace troupe::rank

@@ -31,8 +31,9 @@ class Inquiry {
   void receive(const WorldMessage& message, TimePoint now);
 
   struct Finding {
-    std::string text;            ///< one line
-    std::optional<Error> error;  ///< what can never go on
+    std::string text;               ///< one line
+    std::optional<Error> error;     ///< what can never go on
+    std::optional<Error> deadlock;  ///< likewise, and no rank's program hears of it any more
   };
   /// Once for each inquiry, when all have answered or some have not in time. To be called now and
   /// then.
@@ -42,11 +43,12 @@ class Inquiry {
   struct Answer {
     std::string text;
     std::int64_t step = -1;
-    bool ended_run = false;
+    std::int64_t waits_in = 0;  ///< kEndedRun, kInHostCall
     std::int64_t waited_us = 0;
   };
   [[nodiscard]] Finding put_together() const;
   [[nodiscard]] std::optional<Error> disagreement() const;
+  [[nodiscard]] std::optional<Error> deadlock() const;
 
   int size_;
   Broadcast broadcast_;

@@ -245,6 +245,17 @@ void WorldMember::left(std::int64_t run, const Error& error) {
                   .text = error.message});
 }
 
+void WorldMember::groups_changed(bool standby_ready) {
+  if (spectator_ || phase_ != Phase::active || !standby_ready) return;
+  for (const auto code : {Errc::stale, Errc::ok}) {
+    actions_->send({.kind = Kind::standby,
+                    .round = round_,
+                    .epoch = epoch_,
+                    .rank = rank_,
+                    .code = static_cast<std::uint32_t>(code)});
+  }
+}
+
 void WorldMember::ask_to_stop() {
   actions_->send({.kind = Kind::stop_asked, .round = round_, .epoch = epoch_, .rank = rank_});
 }

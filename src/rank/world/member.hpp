@@ -74,6 +74,9 @@ class WorldMember {
   void finished();
   void left(std::int64_t run, const Error& error);
   void ask_to_stop();
+  /// There is a group that this rank's standby has not formed; it forms the world's communicator
+  /// anew if there is one to do so.
+  void groups_changed(bool standby_ready);
 
   [[nodiscard]] Phase phase() const noexcept { return phase_; }
   [[nodiscard]] std::uint32_t epoch() const noexcept { return epoch_; }

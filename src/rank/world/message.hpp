@@ -39,13 +39,14 @@ struct WorldMessage {
     finished,    ///< the program's run has ended here
     left,        ///< its run number step has ended with an error of this rank's own; code, native,
                  ///< text
-    standby,     ///< this rank's standby is ready (code 0), or lost
+    standby,     ///< this rank's standby is ready (code 0), or lost; stale: it has not formed all
+                 ///< groups
     prepared,    ///< the step (phase) of formation is done by the standby; code, text
     rejoin,      ///< a spectator's GPU is back
     late,        ///< a relay has waited for long for the answers of these ranks: parts
     stalled,     ///< this rank makes no progress
     standing,    ///< where its program is: text, step; detect_us: for how long it has waited;
-                 ///< repeated: 1 if it has ended its run; formation: of the inquiry
+                 ///< repeated: see kEndedRun; formation: of the inquiry
     library,     ///< this rank's device host has opened a library; text: see OpenedLibrary
     stop_asked,  ///< somebody wants the run to end at the commit after the next stable one
     // supervisor to rank
@@ -87,6 +88,10 @@ struct WorldMessage {
 /// that failed, a communicator that broke or a collective that did not end because somebody's
 /// device host died. If nothing else comes, it is a fault of its own.
 bool is_echo(std::string_view fault_kind) noexcept;
+
+/// WorldMessage::repeated of a rank that waits for the others to end their runs, or in a host
+/// collective.
+inline constexpr std::int64_t kEndedRun = 1, kInHostCall = 2;
 
 /// A step that holds nobody back: of a rank that has no state to roll back, or takes no part.
 inline constexpr std::int64_t kAnyStep = std::numeric_limits<std::int64_t>::max();

@@ -260,7 +260,7 @@ void RunLoop::finish() {
   throw_error();
   (void)core_->actor_.tell(world_message::Finished{core_->program_epoch_.load(), number_});
   const Whereabouts::Wait wait(core_->whereabouts_, "World::run for the other ranks' end of it",
-                               true);
+                               Whereabouts::Sort::end_of_run);
   std::unique_lock lock(core_->mutex_);
   const auto finished = [&] { return core_->finished_runs_ > number_; };
   core_->changed_.wait(lock,

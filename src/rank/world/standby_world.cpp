@@ -41,8 +41,12 @@ void StandbyWorld::receive(const WorldMessage& message, TimePoint now) {
   const bool good = message.code == static_cast<std::uint32_t>(Errc::ok);
   if (message.kind == Kind::standby) {
     mark(ready_, message, good);
-    if (!good && state_ != State::none)
-      fail("rank " + std::to_string(rank) + " lost its standby", now);
+    const bool stale = message.code == static_cast<std::uint32_t>(Errc::stale);
+    if (!good && state_ != State::none) {
+      fail("rank " + std::to_string(rank) + (stale ? " has a new group" : " lost its standby"),
+           now);
+    }
+    if (stale) attempts_ = 0;  // it is another world that is to be formed
     return begin_if_ready(now);
   }
   const auto stage = message.phase == Phase::form ? State::connecting : State::contributing;

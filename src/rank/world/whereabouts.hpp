@@ -18,15 +18,18 @@ class Whereabouts {
     TimePoint since{};       ///< when it began to wait; 0: it does not
     std::int64_t step = -1;  ///< of the run; -1: in none
     bool ended_run = false;  ///< it waits for the others to end their runs too
+    bool host_call = false;  ///< it waits for them in a host collective
   };
+  /// What a wait is about, where it matters.
+  enum class Sort { other, end_of_run, host_call };
 
   /// The program waits for other ranks while this lives.
   class Wait {
    public:
-    Wait(Whereabouts& where, std::string what, bool ended_run = false) : where_(&where) {
+    Wait(Whereabouts& where, std::string what, Sort sort = Sort::other) : where_(&where) {
       const std::lock_guard lock(where_->mutex_);
-      entry_ = where_->waits_.insert(where_->waits_.end(),
-                                     {std::move(what), SteadyClock::time(), ended_run});
+      entry_ =
+          where_->waits_.insert(where_->waits_.end(), {std::move(what), SteadyClock::time(), sort});
     }
     ~Wait() {
       const std::lock_guard lock(where_->mutex_);
@@ -40,7 +43,7 @@ class Whereabouts {
     struct Entry {
       std::string what;
       TimePoint since;
-      bool ended_run;
+      Sort sort;
     };
     Whereabouts* where_;
     std::list<Entry>::iterator entry_;
@@ -69,7 +72,8 @@ class Whereabouts {
     const auto& oldest = waits_.front();
     standing.text = "waiting in " + oldest.what + (in_run.empty() ? "" : ", in " + in_run);
     standing.since = oldest.since;
-    standing.ended_run = oldest.ended_run;
+    standing.ended_run = oldest.sort == Sort::end_of_run;
+    standing.host_call = oldest.sort == Sort::host_call;
     return standing;
   }
 

@@ -6,30 +6,14 @@
 
 namespace troupe {
 
-detail::Submitter& World::collectives() {
-  return core_->collectives();
-}
-int World::rank() const {
-  return core_->members().rank();
-}
-int World::size() const {
-  return core_->members().size();
-}
 bool World::spectator() const {
   return core_->members().rank() < 0;
-}
-int World::job_rank(int rank) const {
-  check(rank >= 0 && rank < size(), "World::job_rank of a rank that the world does not have");
-  return core_->members().ranks()[static_cast<std::size_t>(rank)];
 }
 int World::local_rank() const {
   return core_->mpi().local_rank();
 }
 int World::local_size() const {
   return core_->mpi().local_size();
-}
-Epoch World::epoch() const {
-  return core_->epoch();
 }
 Result<Epoch> World::wait_active() {
   return core_->wait_active();
@@ -114,41 +98,6 @@ bool World::standby_ready() const {
 
 std::optional<std::uint64_t> World::standby_memory() const {
   return core_->standby_memory();
-}
-
-namespace {
-
-/// Numbered, so that it shows which of them a rank has not reached.
-rank::Whereabouts::Wait host_call(rank::WorldCore& core, const char* name) {
-  auto& where = core.whereabouts();
-  return {where,
-          std::string(name) + " (host collective " + std::to_string(where.next_host_call()) + ")"};
-}
-
-}  // namespace
-
-void World::barrier() {
-  const auto wait = host_call(*core_, "barrier");
-  core_->members().barrier();
-}
-std::vector<std::string> World::gather_text(const std::string& text) {
-  const auto wait = host_call(*core_, "gather_text");
-  return core_->members().gather_text(text);
-}
-void World::host_all_gather(std::span<const std::byte> value, std::span<std::byte> all) {
-  const auto wait = host_call(*core_, "gather_values");
-  core_->members().all_gather(value, all);
-}
-std::vector<std::vector<std::byte>> World::host_all_to_all(
-    const std::vector<std::vector<std::byte>>& outgoing) {
-  const auto wait = host_call(*core_, "exchange_values");
-  return core_->members().all_to_all(outgoing);
-}
-
-void World::agree(const Result<void>& outcome) {
-  const auto wait = host_call(*core_, "agree");
-  const auto agreed = core_->members().agree(outcome);
-  if (!agreed.ok()) throw CollectiveException(agreed.error());
 }
 
 }  // namespace troupe

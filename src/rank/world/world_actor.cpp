@@ -5,6 +5,7 @@
 
 #include "common/core/log.hpp"
 #include "common/wire/opened_library.hpp"
+#include "rank/exit_status.hpp"
 
 namespace troupe::rank {
 
@@ -166,22 +167,42 @@ void WorldActor::replace(std::uint32_t round) {
   core_->device_->tell(device_message::Replace{round});
 }
 void WorldActor::promote(std::uint32_t round, std::uint32_t formation) {
+  // One that was made since the standbys formed theirs would be missing.
+  if (!core_->groups_->all_in(prepared_)) {
+    return member_.device_event(
+        DeviceDone{DeviceDone::Order::promote, round, 0,
+                   Error{Errc::device_lost, 0, "the standby has not formed all groups"}});
+  }
   core_->device_->tell(device_message::Promote{round, formation});
 }
 void WorldActor::contribute(std::uint32_t round) {
-  core_->device_->tell(device_message::Contribute{{round, 0}, place(), members()});
+  contributed_ = core_->groups_->listing(member_.excluded());
+  core_->device_->tell(device_message::Contribute{{round, 0}, place(), members(), contributed_});
 }
 void WorldActor::connect(std::uint32_t round, std::vector<std::vector<std::byte>> contributions) {
-  core_->device_->tell(device_message::Connect{
-      {round, 0}, place(), members(), of_members(std::move(contributions))});
+  auto formation = formation_of({round, 0}, contributed_, std::move(contributions));
+  if (!formation.ok())
+    return member_.device_event(
+        DeviceDone{DeviceDone::Order::connect, round, 0, formation.error()});
+  core_->device_->tell(std::move(*formation));
 }
 void WorldActor::prepare_contribute(std::uint32_t formation) {
-  core_->device_->tell(device_message::Contribute{{0, formation}, place(), members()});
+  prepared_ = core_->groups_->listing(member_.excluded());
+  if (prepared_.size() > Groups::kMaxWarm) {
+    return member_.device_event(
+        DeviceDone{DeviceDone::Order::contribute, 0, formation,
+                   Error{Errc::unsupported, 0,
+                         "there are more than " + std::to_string(Groups::kMaxWarm) + " groups"}});
+  }
+  core_->device_->tell(device_message::Contribute{{0, formation}, place(), members(), prepared_});
 }
 void WorldActor::prepare_connect(std::uint32_t formation,
                                  std::vector<std::vector<std::byte>> contributions) {
-  core_->device_->tell(device_message::Connect{
-      {0, formation}, place(), members(), of_members(std::move(contributions))});
+  auto its = formation_of({0, formation}, prepared_, std::move(contributions));
+  if (!its.ok())
+    return member_.device_event(DeviceDone{DeviceDone::Order::connect, 0, formation, its.error()});
+  prepared_ = its->groups;
+  core_->device_->tell(std::move(*its));
 }
 
 std::int32_t WorldActor::place() const {
@@ -194,14 +215,32 @@ std::int32_t WorldActor::members() const {
   return core_->mpi().size() - static_cast<std::int32_t>(member_.excluded().size());
 }
 
-std::shared_ptr<const std::vector<std::vector<std::byte>>> WorldActor::of_members(
+Result<device_message::Connect> WorldActor::formation_of(
+    device_message::Purpose purpose, const std::vector<wire::FormingGroup>& listed,
     std::vector<std::vector<std::byte>> contributions) const {
   const auto& excluded = member_.excluded();
   for (auto rank = excluded.rbegin(); rank != excluded.rend(); ++rank) {
     if (*rank < static_cast<std::int32_t>(contributions.size()))
       contributions.erase(contributions.begin() + *rank);
   }
-  return std::make_shared<const std::vector<std::vector<std::byte>>>(std::move(contributions));
+  std::vector<wire::Contribution> decoded;
+  for (const auto& bytes : contributions) {
+    auto one = wire::decode_contribution(bytes);
+    if (!one.ok()) return one.error();
+    decoded.push_back(std::move(*one));
+  }
+  // Of a standby world it says nothing: the active device hosts have those groups still.
+  if (purpose.formation == 0) core_->groups_->forget(listed, decoded);
+  return device_message::Connect{
+      purpose, place(), members(),
+      std::make_shared<const device_message::Blobs>(std::move(contributions)),
+      wire::groups_to_form(listed, decoded)};
+}
+
+void WorldActor::on(GroupsChanged) {
+  const auto& groups = *core_->groups_;
+  if (!groups.all_in(prepared_) || groups.lacks_any(prepared_))
+    member_.groups_changed(core_->has_standby());
 }
 
 void WorldActor::regroup(std::uint32_t round) {
@@ -325,7 +364,9 @@ void WorldActor::answer(std::uint32_t inquiry) {
              .rank = core_->mpi().rank(),
              .formation = inquiry,
              .step = where.step,
-             .repeated = where.ended_run ? 1 : 0,
+             .repeated = where.ended_run   ? kEndedRun
+                         : where.host_call ? kInHostCall
+                                           : 0,
              .detect_us = std::chrono::duration_cast<std::chrono::microseconds>(waited()).count(),
              .text = text});
 }
@@ -334,6 +375,10 @@ void WorldActor::report_inquiry() {
   const auto finding = inquiry_->tick(context().now());
   if (!finding) return;
   log::warn("world", "{}", finding->text);
+  if (finding->deadlock) {  // of the programs' threads, in MPI: nothing else ends that
+    log::error("world", "{}", finding->deadlock->to_string());
+    MpiSession::abort(exit_status(finding->deadlock->code));
+  }
   if (finding->error) supervisor_->end(*finding->error);
 }
 

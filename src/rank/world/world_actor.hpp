@@ -61,6 +61,8 @@ struct Conclude {
   bool all_left;
   using Reply = bool;
 };
+/// The program has one group more, or some were freed.
+struct GroupsChanged {};
 struct VerifyOn {
   std::uint32_t round;
 };                   ///< there may be room for the next of its commands
@@ -74,7 +76,8 @@ class WorldActor
                    world_message::Begin, world_message::Verified, world_message::Regrouped,
                    world_message::Restored, world_message::Flushed, world_message::Committed,
                    world_message::Finished, world_message::Left, world_message::AskToStop,
-                   world_message::Conclude, world_message::VerifyOn, world_message::Deadline>,
+                   world_message::Conclude, world_message::GroupsChanged, world_message::VerifyOn,
+                   world_message::Deadline>,
       private MemberActions {
  public:
   WorldActor(WorldCore* core, WorldCore::Options options);
@@ -93,6 +96,7 @@ class WorldActor
   void on(world_message::Left run) { member_.left(run.run, run.error); }
   void on(world_message::AskToStop) { member_.ask_to_stop(); }
   bool on(world_message::Conclude conclude);
+  void on(world_message::GroupsChanged);
   void on(world_message::VerifyOn next);
   void on(world_message::Deadline);
 
@@ -127,8 +131,10 @@ class WorldActor
   /// This rank's place among the members of the world that is being formed, and their number.
   [[nodiscard]] std::int32_t place() const;
   [[nodiscard]] std::int32_t members() const;
-  /// Of all ranks' contributions those of the members.
-  [[nodiscard]] std::shared_ptr<const std::vector<std::vector<std::byte>>> of_members(
+  /// What the device is to form from all ranks' contributions: the world, and of `listed` the
+  /// groups that live. Errors: internal.
+  [[nodiscard]] Result<device_message::Connect> formation_of(
+      device_message::Purpose purpose, const std::vector<wire::FormingGroup>& listed,
       std::vector<std::vector<std::byte>> contributions) const;
 
   void look_at_progress();
@@ -152,6 +158,8 @@ class WorldActor
     std::vector<Future<void>> commands;  ///< that are submitted
   };
   Verification verification_;
+  std::vector<wire::FormingGroup> contributed_;  ///< the groups of the device's last contribution
+  std::vector<wire::FormingGroup> prepared_;     ///< of the standby's, and that it has formed since
   std::optional<world_message::Finished> finished_;  ///< the newest
   WorldMember member_;
   WorldRelay relay_;

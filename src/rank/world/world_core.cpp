@@ -65,10 +65,9 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
   core->tokens_ = std::move(*tokens);
   core->open_actors(system.scheduler());
   if (options.check_collectives) {
-    core->check_ = std::make_unique<CollectiveCheck>(mpi, core->device_->port(),
-                                                     [c = core.get()]() -> CollectiveCheck::Place {
-                                                       return {c->epoch().value, &c->members()};
-                                                     });
+    core->check_ = std::make_unique<CollectiveCheck>(
+        mpi, core->device_->port(),
+        [c = core.get()](std::uint32_t group) { return c->place_in(group); });
   }
   core->actor_ = system.spawn<WorldActor>({.name = "world", .mailbox_capacity = 1u << 16},
                                           core.get(), options);
@@ -85,6 +84,14 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
       [core = core.get()] { return core->whereabouts_.now().text; });
   if (auto formed = core->wait_active(); !formed) return formed.error();
   return core;
+}
+
+CollectiveCheck::Place WorldCore::place_in(std::uint32_t group) const {
+  const auto entry = group != wire::kWorld ? groups_->find(group) : nullptr;
+  const auto* const view = entry ? &entry->view(members()) : nullptr;
+  const auto& ranks = view != nullptr ? view->ranks : members().ranks();
+  return {epoch().value, view != nullptr ? view->rank : members().rank(),
+          static_cast<int>(ranks.size()), ranks.empty() ? 0 : ranks.front()};
 }
 
 void WorldCore::open_actors(Scheduler& scheduler) {
@@ -132,6 +139,7 @@ WorldCore::~WorldCore() {
   actor_.stop();
   actor_.wait_ended();  // a handler may be at work here
   for (auto& maker : group_makers_) MpiSession::forsaken() ? maker.detach() : maker.join();
+  groups_->close();  // with MPI there, whatever the program still has of them
 }
 
 // The WorldActor's side
@@ -282,15 +290,15 @@ void WorldCore::set_standby_world(bool formed) {
 
 void WorldCore::make_group(std::vector<int> ranks, std::uint32_t round) {
   group_makers_.emplace_back([actor = actor_, mpi = mpi_, ranks = std::move(ranks), round] {
-    (void)actor.tell(
-        world_message::Regrouped{round, mpi->make_group(ranks, static_cast<int>(round))});
+    (void)actor.tell(world_message::Regrouped{
+        round, mpi->make_group(ranks, MpiSession::GroupTag::world, static_cast<int>(round))});
   });
 }
 
 void WorldCore::regroup(std::shared_ptr<const HostGroup> group, bool current) {
   const std::lock_guard lock(mutex_);
   if (current) forming_ = group ? group.get() : &mpi_->everyone();
-  if (group) groups_.push_back(std::move(group));
+  if (group) host_groups_.push_back(std::move(group));
 }
 
 void WorldCore::device_event(DeviceEvent event) {
@@ -309,6 +317,18 @@ Result<Epoch> WorldCore::wait_active() {
   settle();
   device_->port().forgive_losses();
   return Epoch(epoch_);
+}
+
+Result<WorldCore::ActiveEpoch> WorldCore::wait_for_epoch() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return stopped_ || active_ || attached_; });
+  if (stopped_) return *stopped_;
+  if (attached_ && is_interrupted()) return kReformed;
+  return ActiveEpoch{epoch_, excluded_};
+}
+
+void WorldCore::groups_changed() {
+  (void)actor_.tell(world_message::GroupsChanged{});
 }
 
 void WorldCore::acknowledge() {

@@ -20,6 +20,7 @@
 #include "rank/net/mpi_transport.hpp"
 #include "rank/world/actor_post.hpp"
 #include "rank/world/collective_check.hpp"
+#include "rank/world/groups.hpp"
 #include "rank/world/member.hpp"
 #include "rank/world/rehearsal.hpp"
 #include "rank/world/state_keeper.hpp"
@@ -75,6 +76,8 @@ class WorldCore {
   [[nodiscard]] Whereabouts& whereabouts() noexcept { return whereabouts_; }
   [[nodiscard]] TokenRouter& tokens() const noexcept { return *tokens_; }
   [[nodiscard]] ActorPost& actors() const noexcept { return *actors_; }
+  [[nodiscard]] DeviceCore& device() const noexcept { return *device_; }
+  [[nodiscard]] const std::shared_ptr<Groups>& groups() const noexcept { return groups_; }
   /// No message of an actor comes or goes any more. Waits for all ranks: until then this rank's
   /// actors serve the others.
   void leave_actors();
@@ -93,6 +96,17 @@ class WorldCore {
   // The program's thread.
 
   Result<Epoch> wait_active();
+  /// The epoch that is active, acknowledged or not, and the ranks of the job that are out of it.
+  struct ActiveEpoch {
+    std::uint32_t epoch = 0;
+    std::vector<std::int32_t> excluded{};
+  };
+  /// Waits for it, but in a run, which a fault ends. Errors: world_reformed, what ended the world.
+  Result<ActiveEpoch> wait_for_epoch();
+  [[nodiscard]] bool in_run() const noexcept { return attached_; }
+  [[nodiscard]] std::chrono::nanoseconds phase_timeout() const noexcept { return phase_timeout_; }
+  /// There is a group that standbys may not have formed, or one of theirs was freed.
+  void groups_changed();
   /// Until everything that this rank has submitted or asked of others has ended.
   void wait_done() { device_->port().fence().reached.wait_ready(); }
   /// Until `step` is committed everywhere. Throws Exception: world_reformed, or what ended the
@@ -116,6 +130,11 @@ class WorldCore {
   [[nodiscard]] const StateKeeper* keeper() const noexcept { return keeper_.get(); }
   [[nodiscard]] std::int64_t restarted_from() const noexcept { return restarted_from_; }
   [[nodiscard]] bool standby_ready() const;
+  /// This rank's own, in this epoch.
+  [[nodiscard]] bool has_standby() const {
+    const std::lock_guard lock(mutex_);
+    return active_ && standby_;
+  }
   [[nodiscard]] std::optional<std::uint64_t> standby_memory() const {
     const std::lock_guard lock(mutex_);
     return standby_memory_;
@@ -133,10 +152,12 @@ class WorldCore {
     [[nodiscard]] bool spectator() const noexcept { return group->rank() < 0; }
   };
 
+  [[nodiscard]] CollectiveCheck::Place place_in(std::uint32_t group) const;
   void open_actors(Scheduler& scheduler);
   WorldCore(MpiSession& mpi, std::shared_ptr<DeviceCore> device)
       : mpi_(&mpi),
         device_(std::move(device)),
+        groups_(std::make_shared<Groups>(mpi)),
         members_(&mpi.everyone()),
         forming_(&mpi.everyone()),
         newest_{0, &mpi.everyone()},
@@ -194,6 +215,7 @@ class WorldCore {
 
   MpiSession* mpi_;
   std::shared_ptr<DeviceCore> device_;
+  std::shared_ptr<Groups> groups_;
   Whereabouts whereabouts_;
   std::shared_ptr<TokenRouter> tokens_;
   std::shared_ptr<ActorPost> actors_;
@@ -225,7 +247,7 @@ class WorldCore {
   bool standby_world_formed_ = true;  ///< rank 0 knows; elsewhere, and if not wanted, true
   std::uint32_t epoch_ = 0;
   /// To the end, when all free them together: another member may still be about to use one.
-  std::vector<std::shared_ptr<const HostGroup>> groups_;
+  std::vector<std::shared_ptr<const HostGroup>> host_groups_;
   const HostGroup* forming_;               ///< of the newest regroup()
   std::vector<std::thread> group_makers_;  ///< the actor's
   std::vector<std::int32_t> excluded_;     ///< from the newest epoch

@@ -1,0 +1,216 @@
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <troupe/gpu_ref.hpp>
+#include <troupe/ids.hpp>
+#include <troupe/lib/collective.hpp>
+#include <troupe/lib/submit.hpp>
+
+namespace troupe {
+
+class Group;
+
+namespace rank {
+class GroupHandle;
+class HostGroup;
+class WorldCore;
+}  // namespace rank
+
+/// One message of Collectives::exchange.
+template <Element T>
+struct Transfer {
+  GpuRef<T> data;
+  Rank peer;
+};
+
+/// What ranks that share a communicator do together: the World, or a Group of some of its ranks.
+///
+/// Collectives have NCCL's semantics: all of its ranks call the same ones in the same order. Those
+/// of all communicators of a rank run in the order of its calls; ranks that share several of them
+/// must call theirs in the same relative order. Every function but those on host data may be called
+/// from any thread, but the order of collectives is the order of the calls.
+class Collectives {
+ public:
+  // Ranks are numbered from 0 in each communicator. Where members of the world are lost, or come
+  // back, those that are there are numbered anew, in the order they had. Rank and size change when
+  // the program acknowledges an epoch.
+
+  [[nodiscard]] int rank() const;  ///< -1: a spectator, or of an empty group
+  [[nodiscard]] int size() const;  ///< 0: likewise; it has no part in collectives
+  /// The rank in the job of one of its ranks.
+  [[nodiscard]] int job_rank(int rank) const;
+  [[nodiscard]] Epoch epoch() const;  ///< the one the program has acknowledged
+
+  /// destination = op over ranks of source
+  template <Element T>
+  Future<void> all_reduce(const GpuRef<T>& source, const GpuRef<T>& destination, ReduceOp op) {
+    return detail::submit_exact(collectives(),
+                                collective::AllReduce{dtype_of<T>, op, 0, count(source),
+                                                      source.operand(), destination.operand()},
+                                {{"destination", destination.length(), source.length()}}, scope());
+  }
+  /// In place.
+  template <Element T>
+  Future<void> all_reduce(const GpuRef<T>& data, ReduceOp op) {
+    return all_reduce(data, data, op);
+  }
+  /// At `root`: destination = op over ranks of source; elsewhere the destination is ignored and may
+  /// be empty.
+  template <Element T>
+  Future<void> reduce(const GpuRef<T>& source, const GpuRef<T>& destination, ReduceOp op,
+                      Rank root) {
+    const bool here = root.value == rank();
+    return detail::submit_exact(
+        collectives(),
+        collective::Reduce{dtype_of<T>, op, to_unsigned(root), count(source), source.operand(),
+                           here ? destination.operand() : Operand{}},
+        {{"destination", here ? destination.length() : source.length(), source.length()}}, scope());
+  }
+  /// data = data of `root`
+  template <Element T>
+  Future<void> broadcast(const GpuRef<T>& data, Rank root) {
+    return submit(
+        collective::Broadcast{dtype_of<T>, to_unsigned(root), 0, count(data), data.operand()});
+  }
+  /// destination = the sources of all ranks, in rank order; destination.length() == size() *
+  /// source.length()
+  template <Element T>
+  Future<void> all_gather(const GpuRef<T>& source, const GpuRef<T>& destination) {
+    if (destination.length() != size() * source.length())
+      return mismatch("all_gather", source.length(), destination.length());
+    return submit(
+        collective::AllGather{dtype_of<T>, count(source), source.operand(), destination.operand()});
+  }
+  /// destination = this rank's part of op over ranks of source; source.length() == size() *
+  /// destination.length()
+  template <Element T>
+  Future<void> reduce_scatter(const GpuRef<T>& source, const GpuRef<T>& destination, ReduceOp op) {
+    if (source.length() != size() * destination.length())
+      return mismatch("reduce_scatter", source.length(), destination.length());
+    return submit(collective::ReduceScatter{dtype_of<T>, op, 0, count(destination),
+                                            source.operand(), destination.operand()});
+  }
+  /// Part r of destination = part rank() of the source of rank r; both have size() equal parts
+  template <Element T>
+  Future<void> all_to_all(const GpuRef<T>& source, const GpuRef<T>& destination) {
+    if (size() == 0 || source.length() % size() != 0 || source.length() != destination.length())
+      return mismatch("all_to_all", source.length(), destination.length());
+    return submit(collective::AllToAll{dtype_of<T>,
+                                       count(source) / static_cast<std::uint64_t>(size()),
+                                       source.operand(), destination.operand()});
+  }
+  template <Element T>
+  Future<void> send(const GpuRef<T>& data, Rank peer) {
+    const Transfer<T> one{data, peer};
+    return exchange<T>({&one, 1}, {});
+  }
+  template <Element T>
+  Future<void> receive(const GpuRef<T>& data, Rank peer) {
+    const Transfer<T> one{data, peer};
+    return exchange<T>({}, {&one, 1});
+  }
+  /// Sends and receives that progress together (ncclGroupStart … ncclGroupEnd).
+  template <Element T>
+  Future<void> exchange(std::span<const Transfer<T>> sends, std::span<const Transfer<T>> receives) {
+    std::vector<TailOperand> tail;
+    for (const auto& part : sends)
+      tail.push_back(collective::sent(part.data.operand(), to_unsigned(part.peer)));
+    for (const auto& part : receives)
+      tail.push_back(collective::received(part.data.operand(), to_unsigned(part.peer)));
+    return detail::submit(messages(), collective::Exchange{dtype_of<T>}, tail, scope());
+  }
+
+  /// Makes groups of its ranks, one for each colour; a negative one: this rank is in none, and gets
+  /// an empty Group (MPI_UNDEFINED). In a group ranks are ordered by `key`, those of the same key
+  /// as they are here. All ranks call it, from the program's thread, between the same collectives;
+  /// it first waits until what this rank has submitted has ended.
+  ///
+  /// Outside of World::run a fault meanwhile is overcome: the group is formed once the world is
+  /// active again, which the program is told by its next collective, as ever. Within a run it
+  /// surfaces as Exception (world_reformed), which may pass through the step. What else keeps a
+  /// device host from forming the group throws CollectiveException on all ranks of the group:
+  /// out_of_memory, library, and what has ended the world.
+  Group split(int colour, int key = 0);
+
+  // Host data, over MPI. All ranks call these, from one thread.
+
+  void barrier();
+  /// The value of every rank, in rank order.
+  template <class T>
+  [[nodiscard]] std::vector<T> gather_values(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    const auto ranks = static_cast<std::size_t>(size());
+    const auto all = std::make_unique<T[]>(ranks);  // a std::vector<bool> is no array of bool
+    host_all_gather(std::as_bytes(std::span(&value, 1)),
+                    std::as_writable_bytes(std::span(all.get(), ranks)));
+    return std::vector<T>(all.get(), all.get() + ranks);
+  }
+  /// result[r] = what rank r had in outgoing[rank()]
+  template <class T>
+  [[nodiscard]] std::vector<std::vector<T>> exchange_values(
+      const std::vector<std::vector<T>>& outgoing) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    static_assert(!std::is_same_v<T, bool>, "a std::vector<bool> is no array: exchange bytes");
+    std::vector<std::vector<std::byte>> raw;
+    for (const auto& part : outgoing) {
+      const auto bytes = std::as_bytes(std::span(part));
+      raw.emplace_back(bytes.begin(), bytes.end());
+    }
+    std::vector<std::vector<T>> incoming;
+    for (const auto& part : host_all_to_all(raw)) {
+      auto& values = incoming.emplace_back(part.size() / sizeof(T));
+      if (!part.empty()) std::memcpy(values.data(), part.data(), part.size());
+    }
+    return incoming;
+  }
+  /// The strings of all ranks, in rank order.
+  [[nodiscard]] std::vector<std::string> gather_text(const std::string& text);
+  /// Throws on all ranks, with the error of the lowest one that has any.
+  void agree(const Result<void>& outcome);
+
+ protected:
+  /// The world; or a group, empty without a handle.
+  explicit Collectives(std::shared_ptr<rank::WorldCore> core) : core_(std::move(core)) {}
+  Collectives(std::shared_ptr<rank::WorldCore> core, std::shared_ptr<rank::GroupHandle> group)
+      : core_(std::move(core)), group_(std::move(group)), is_group_(true) {}
+  ~Collectives() = default;
+  Collectives(const Collectives&) = default;
+  Collectives& operator=(const Collectives&) = default;
+  Collectives(Collectives&&) = default;
+  Collectives& operator=(Collectives&&) = default;
+
+  std::shared_ptr<rank::WorldCore> core_;     ///< none: of a Group that was never made
+  std::shared_ptr<rank::GroupHandle> group_;  ///< none: the world, or an empty group
+
+ private:
+  template <Element T>
+  static std::uint64_t count(const GpuRef<T>& ref) {
+    return static_cast<std::uint64_t>(ref.length());
+  }
+  static std::uint32_t to_unsigned(Rank rank) { return static_cast<std::uint32_t>(rank.value); }
+  template <class Op>
+  Future<void> submit(const Op& op) {
+    return detail::submit(collectives(), op, {}, scope());
+  }
+  Future<void> mismatch(const char* what, std::int64_t source, std::int64_t destination);
+  /// Where collectives go that all ranks take part in, and where messages go.
+  detail::Submitter& collectives();
+  detail::Submitter& messages();
+  /// The epoch and the group that a collective belongs to.
+  [[nodiscard]] detail::Scope scope() const;
+  void host_all_gather(std::span<const std::byte> value, std::span<std::byte> all);
+  std::vector<std::vector<std::byte>> host_all_to_all(
+      const std::vector<std::vector<std::byte>>& outgoing);
+
+  /// For host data. Throws Exception (invalid) for an empty group.
+  [[nodiscard]] const rank::HostGroup& hosts() const;
+
+  bool is_group_ = false;
+};
+
+}  // namespace troupe

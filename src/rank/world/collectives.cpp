@@ -1,0 +1,128 @@
+#include <troupe/collectives.hpp>
+#include <troupe/group.hpp>
+
+#include "rank/world/split.hpp"
+#include "rank/world/world_core.hpp"
+
+namespace troupe {
+namespace {
+
+const Error kEmptyGroup{Errc::invalid, 0, "the group is empty: this rank is in none"};
+
+/// Where an empty group's collectives go.
+class NoCommunicator final : public detail::Submitter {
+ public:
+  Future<void> submit(const detail::CommandView&) override {
+    return Future<void>(Result<void>(kEmptyGroup));
+  }
+  Future<void> refuse(Error) override { return Future<void>(Result<void>(kEmptyGroup)); }
+};
+
+/// Numbered, so that it shows which of them a rank has not reached.
+std::string call_name(rank::WorldCore& core, const rank::GroupHandle* group, const char* name) {
+  const auto of =
+      group != nullptr ? " of group " + std::to_string(group->entry().number()) : std::string();
+  return name + of + " (host collective " + std::to_string(core.whereabouts().next_host_call()) +
+         ")";
+}
+rank::Whereabouts::Wait host_call(rank::WorldCore& core, const rank::GroupHandle* group,
+                                  const char* name) {
+  return {core.whereabouts(), call_name(core, group, name), rank::Whereabouts::Sort::host_call};
+}
+
+/// What the group looks like to the program.
+const rank::GroupEntry::View& view_of(const rank::WorldCore& core, const rank::GroupHandle& group) {
+  return group.entry().view(core.members());
+}
+
+}  // namespace
+
+int Collectives::rank() const {
+  if (!is_group_) return core_->members().rank();
+  return group_ ? view_of(*core_, *group_).rank : -1;
+}
+
+int Collectives::size() const {
+  if (!is_group_) return core_->members().size();
+  return group_ ? static_cast<int>(view_of(*core_, *group_).ranks.size()) : 0;
+}
+
+int Collectives::job_rank(int rank) const {
+  check(rank >= 0 && rank < size(), "job_rank of a rank that there is not");
+  const auto& ranks = is_group_ ? view_of(*core_, *group_).ranks : core_->members().ranks();
+  return ranks[static_cast<std::size_t>(rank)];
+}
+
+Epoch Collectives::epoch() const {
+  return core_ ? core_->epoch() : Epoch(0);
+}
+
+detail::Scope Collectives::scope() const {
+  return {epoch().value, group_ ? group_->entry().number() : 0};
+}
+
+detail::Submitter& Collectives::collectives() {
+  static NoCommunicator none;
+  if (is_group_ && !group_) return none;
+  return core_->collectives();
+}
+
+detail::Submitter& Collectives::messages() {
+  if (is_group_ && !group_) return collectives();
+  return core_->device().port();
+}
+
+Future<void> Collectives::mismatch(const char* what, std::int64_t source,
+                                   std::int64_t destination) {
+  return collectives().refuse_collective(
+      {Errc::invalid, 0,
+       std::string("collective.") + what + ": a source of " + std::to_string(source) +
+           " and a destination of " + std::to_string(destination) + " elements do not fit a " +
+           (is_group_ ? "group" : "world") + " of " + std::to_string(size()) + " ranks"},
+      scope());
+}
+
+const rank::HostGroup& Collectives::hosts() const {
+  if (!is_group_) return core_->members();
+  if (!group_) throw Exception(kEmptyGroup);
+  const auto& view = view_of(*core_, *group_);
+  if (view.rank < 0)
+    throw Exception({Errc::peer_lost, 0, "a spectator takes no part in host collectives"});
+  return group_->entry().hosts(view.ranks);
+}
+
+Group Collectives::split(int colour, int key) {
+  const auto& parent = hosts();
+  return {core_, rank::split(*core_, parent, {colour, key, call_name(*core_, group_.get(), "split")})};
+}
+
+void Collectives::barrier() {
+  const auto& all = hosts();
+  const auto wait = host_call(*core_, group_.get(), "barrier");
+  all.barrier();
+}
+std::vector<std::string> Collectives::gather_text(const std::string& text) {
+  const auto& all = hosts();
+  const auto wait = host_call(*core_, group_.get(), "gather_text");
+  return all.gather_text(text);
+}
+void Collectives::host_all_gather(std::span<const std::byte> value, std::span<std::byte> all) {
+  const auto& ranks = hosts();
+  const auto wait = host_call(*core_, group_.get(), "gather_values");
+  ranks.all_gather(value, all);
+}
+std::vector<std::vector<std::byte>> Collectives::host_all_to_all(
+    const std::vector<std::vector<std::byte>>& outgoing) {
+  const auto& all = hosts();
+  const auto wait = host_call(*core_, group_.get(), "exchange_values");
+  return all.all_to_all(outgoing);
+}
+
+void Collectives::agree(const Result<void>& outcome) {
+  const auto& all = hosts();
+  const auto wait = host_call(*core_, group_.get(), "agree");
+  const auto agreed = all.agree(outcome);
+  if (!agreed.ok()) throw CollectiveException(agreed.error());
+}
+
+}  // namespace troupe
