@@ -367,6 +367,7 @@ std::vector<std::byte> Oracle::reduced(const std::vector<const Operation*>& part
       const auto next = get(parts[p]->at[0], first + i);
       switch (op.reduce) {
         case ReduceOp::sum:
+        case ReduceOp::premul_sum:
         case ReduceOp::avg: value += next; break;
         case ReduceOp::prod: value *= next; break;
         case ReduceOp::min: value = std::min(value, next); break;

@@ -13,6 +13,7 @@
 
 namespace troupe {
 
+class Bundle;
 class Group;
 
 namespace rank {
@@ -71,11 +72,73 @@ class Collectives {
                            here ? destination.operand() : Operand{}},
         {{"destination", here ? destination.length() : source.length(), source.length()}}, scope());
   }
+  // premul_sum: destination = the sum over ranks of factor times source, each rank's own factor,
+  // which is a value or an element of device memory. Else as the calls without a factor.
+
+  template <Element T>
+  Future<void> all_reduce_scaled(const FactorOf<GpuRef<T>>& factor, const GpuRef<T>& source,
+                                 const GpuRef<T>& destination) {
+    return detail::submit_exact(
+        collectives(),
+        collective::AllReduce{dtype_of<T>, ReduceOp::premul_sum, 0, count(source), source.operand(),
+                              destination.operand(), factor.wire()},
+        {{"destination", destination.length(), source.length()}}, scope());
+  }
+  template <Element T>
+  Future<void> reduce_scaled(const FactorOf<GpuRef<T>>& factor, const GpuRef<T>& source,
+                             const GpuRef<T>& destination, Rank root) {
+    const bool here = root.value == rank();
+    return detail::submit_exact(
+        collectives(),
+        collective::Reduce{dtype_of<T>, ReduceOp::premul_sum, to_unsigned(root), count(source),
+                           source.operand(), here ? destination.operand() : Operand{},
+                           factor.wire()},
+        {{"destination", here ? destination.length() : source.length(), source.length()}}, scope());
+  }
+  template <Element T>
+  Future<void> reduce_scatter_scaled(const FactorOf<GpuRef<T>>& factor, const GpuRef<T>& source,
+                                     const GpuRef<T>& destination) {
+    if (source.length() != size() * destination.length())
+      return mismatch("reduce_scatter", source.length(), destination.length());
+    return submit(collective::ReduceScatter{dtype_of<T>, ReduceOp::premul_sum, 0,
+                                            count(destination), source.operand(),
+                                            destination.operand(), factor.wire()});
+  }
   /// data = data of `root`
   template <Element T>
   Future<void> broadcast(const GpuRef<T>& data, Rank root) {
     return submit(
         collective::Broadcast{dtype_of<T>, to_unsigned(root), 0, count(data), data.operand()});
+  }
+  /// destination = source of `root`; elsewhere the source is ignored and may be empty.
+  template <Element T>
+  Future<void> broadcast(const GpuRef<T>& source, const GpuRef<T>& destination, Rank root) {
+    const bool here = root.value == rank();
+    return detail::submit_exact(
+        collectives(),
+        collective::Broadcast{dtype_of<T>, to_unsigned(root), 0, count(destination),
+                              destination.operand(), here ? source.operand() : Operand{}},
+        {{"source", here ? source.length() : destination.length(), destination.length()}}, scope());
+  }
+  /// At `root`: destination = the sources of all ranks, in rank order; elsewhere the destination is
+  /// ignored and may be empty. There destination.length() == size() * source.length()
+  template <Element T>
+  Future<void> gather(const GpuRef<T>& source, const GpuRef<T>& destination, Rank root) {
+    const bool here = root.value == rank();
+    if (here && destination.length() != size() * source.length())
+      return mismatch("gather", source.length(), destination.length());
+    return submit(collective::Gather{dtype_of<T>, to_unsigned(root), 0, count(source),
+                                     source.operand(), here ? destination.operand() : Operand{}});
+  }
+  /// destination = this rank's part of the source of `root`; elsewhere the source is ignored and
+  /// may be empty. There source.length() == size() * destination.length()
+  template <Element T>
+  Future<void> scatter(const GpuRef<T>& source, const GpuRef<T>& destination, Rank root) {
+    const bool here = root.value == rank();
+    if (here && source.length() != size() * destination.length())
+      return mismatch("scatter", source.length(), destination.length());
+    return submit(collective::Scatter{dtype_of<T>, to_unsigned(root), 0, count(destination),
+                                      here ? source.operand() : Operand{}, destination.operand()});
   }
   /// destination = the sources of all ranks, in rank order; destination.length() == size() *
   /// source.length()
@@ -104,6 +167,17 @@ class Collectives {
                                        count(source) / static_cast<std::uint64_t>(size()),
                                        source.operand(), destination.operand()});
   }
+  /// The same with a part for each rank that has a length of its own: source has those to rank 0,
+  /// 1, …, one after the other, `sent` elements each, and destination those from them, `received`
+  /// each. One exchange.
+  template <Element T>
+  Future<void> all_to_all(const GpuRef<T>& source, std::span<const std::int64_t> sent,
+                          const GpuRef<T>& destination, std::span<const std::int64_t> received) {
+    if (!fit(source.length(), sent)) return mismatched_parts(source.length(), sent.size());
+    if (!fit(destination.length(), received))
+      return mismatched_parts(destination.length(), received.size());
+    return exchange<T>(parts(source, sent), parts(destination, received));
+  }
   template <Element T>
   Future<void> send(const GpuRef<T>& data, Rank peer) {
     const Transfer<T> one{data, peer};
@@ -124,6 +198,10 @@ class Collectives {
       tail.push_back(collective::received(part.data.operand(), to_unsigned(part.peer)));
     return detail::submit(messages(), collective::Exchange{dtype_of<T>}, tail, scope());
   }
+
+  /// Collectives that are called on it become one operation, which is submitted as such: see
+  /// Bundle.
+  [[nodiscard]] Bundle bundle() const;
 
   /// Makes groups of its ranks, one for each colour; a negative one: this rank is in none, and gets
   /// an empty Group (MPI_UNDEFINED). In a group ranks are ordered by `key`, those of the same key
@@ -188,6 +266,22 @@ class Collectives {
   std::shared_ptr<rank::GroupHandle> group_;  ///< none: the world, or an empty group
 
  private:
+  friend class Bundle;
+
+  /// Parts of all ranks, which are the whole.
+  [[nodiscard]] bool fit(std::int64_t whole, std::span<const std::int64_t> lengths) const;
+  template <Element T>
+  static std::vector<Transfer<T>> parts(const GpuRef<T>& whole,
+                                        std::span<const std::int64_t> lengths) {
+    std::vector<Transfer<T>> list;
+    std::int64_t first = 0;
+    for (std::size_t peer = 0; peer < lengths.size(); ++peer) {
+      if (lengths[peer] != 0)
+        list.push_back({whole.slice(first, lengths[peer]), Rank(static_cast<int>(peer))});
+      first += lengths[peer];
+    }
+    return list;
+  }
   template <Element T>
   static std::uint64_t count(const GpuRef<T>& ref) {
     return static_cast<std::uint64_t>(ref.length());
@@ -198,6 +292,7 @@ class Collectives {
     return detail::submit(collectives(), op, {}, scope());
   }
   Future<void> mismatch(const char* what, std::int64_t source, std::int64_t destination);
+  Future<void> mismatched_parts(std::int64_t length, std::size_t parts);
   /// Where collectives go that all ranks take part in, and where messages go.
   detail::Submitter& collectives();
   detail::Submitter& messages();
@@ -211,6 +306,7 @@ class Collectives {
   [[nodiscard]] const rank::HostGroup& hosts() const;
 
   bool is_group_ = false;
+  detail::Submitter* recorder_ = nullptr;  ///< a bundle's, in the place of the device
 };
 
 }  // namespace troupe

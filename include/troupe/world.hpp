@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <troupe/bundle.hpp>
 #include <troupe/checkpoint.hpp>
 #include <troupe/device.hpp>
 #include <troupe/group.hpp>

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <numeric>
 
 #include "mpi_tests.hpp"
 
@@ -92,6 +93,7 @@ void reductions(Context& c, std::int64_t count) {
   constexpr bool kInteger = std::is_integral_v<T>;
   for (std::size_t k = 0; k < collective::kReduceOpCount; ++k) {
     const auto op = static_cast<ReduceOp>(k);
+    if (op == ReduceOp::premul_sum) continue;  // see scaled_sums()
     const auto name = std::string(to_string(op)) + " x " + std::to_string(count);
     const auto expected = [&](std::int64_t i) { return reduced(size, i, op, kInteger); };
     const auto source = source_of<T>(c, count, op), destination = c.device().alloc<T>(count);
@@ -112,6 +114,92 @@ void reductions(Context& c, std::int64_t count) {
     expect_values(c, destination, "reduce_scatter " + name,
                   [&](std::int64_t i) { return expected(c.rank() * count + i); });
   }
+}
+
+/// Sums of what each rank has times a factor of its own, a value or an element of device memory.
+template <class T>
+void scaled_sums(Context& c, std::int64_t count) {
+  const int size = c.size(), me = c.rank();
+  const auto factor = [](int rank) { return static_cast<double>(1 + rank % 2); };
+  const auto expected = [&](std::int64_t i) {
+    double sum = 0;
+    for (int rank = 0; rank < size; ++rank)
+      sum += factor(rank) * contribution(rank, i, ReduceOp::sum);
+    return sum;
+  };
+  const auto source = source_of<T>(c, count, ReduceOp::sum),
+             destination = c.device().alloc<T>(count);
+  const auto on_device = c.device().alloc<T>(2);
+  c.device().fill(on_device, from_double<T>(factor(me)));
+  const auto name = " x " + std::to_string(count);
+  c.ranks().all_reduce_scaled(from_double<T>(factor(me)), source, destination);
+  expect_values(c, destination, "all_reduce_scaled" + name, expected);
+  c.ranks().all_reduce_scaled(on_device.slice(1, 1), source, source);
+  expect_values(c, source, "all_reduce_scaled in place" + name, expected);
+  const auto fresh = source_of<T>(c, count, ReduceOp::sum);
+  c.ranks().reduce_scaled(on_device, fresh, destination, Rank(size - 1)).get();
+  if (me == size - 1) expect_values(c, destination, "reduce_scaled" + name, expected);
+  const auto wide = source_of<T>(c, count * size, ReduceOp::sum);
+  c.ranks().reduce_scatter_scaled(from_double<T>(factor(me)), wide, destination);
+  expect_values(c, destination, "reduce_scatter_scaled" + name,
+                [&](std::int64_t i) { return expected(me * count + i); });
+}
+
+/// What has a root and is only moved, in place too.
+template <class T>
+void rooted_movements(Context& c, std::int64_t count) {
+  const int size = c.size(), me = c.rank();
+  const auto value = [](int rank, std::int64_t i) { return contribution(rank, i, ReduceOp::sum); };
+  const auto name = " x " + std::to_string(count);
+  const auto all = [&](std::int64_t i) { return value(static_cast<int>(i / count), i % count); };
+  for (int root = 0; root < size; ++root) {
+    const bool here = root == me;
+    const auto source = source_of<T>(c, count, ReduceOp::sum);
+    const auto one = c.device().alloc<T>(count);
+    c.ranks().broadcast(here ? source : GpuRef<T>(), one, Rank(root));
+    expect_values(c, one, "broadcast out of place" + name,
+                  [&](std::int64_t i) { return value(root, i); });
+    expect_values(c, source, "the source of a broadcast" + name,
+                  [&](std::int64_t i) { return value(me, i); });
+    const auto whole = here ? c.device().alloc<T>(count * size) : GpuRef<T>();
+    c.ranks().gather(source, whole, Rank(root)).get();
+    if (here) expect_values(c, whole, "gather" + name, all);
+    c.ranks().scatter(whole, one, Rank(root)).get();
+    expect_values(c, one, "scatter" + name, [&](std::int64_t i) { return value(me, i); });
+    if (here) {
+      const auto part = whole.slice(me * count, count);
+      c.ranks().gather(part, whole, Rank(root));
+      expect_values(c, whole, "gather in place" + name, all);
+      c.ranks().scatter(whole, part, Rank(root));
+      expect_values(c, whole, "scatter in place" + name, all);
+    } else {
+      c.ranks().gather(source, whole, Rank(root));
+      c.ranks().scatter(whole, one, Rank(root));
+      expect_values(c, one, "scatter" + name, [&](std::int64_t i) { return value(me, i); });
+    }
+  }
+  // Parts of different lengths: rank r gives rank p as many elements as r + 2 p.
+  const auto length = [](int from, int to) { return std::int64_t{from} + 2 * to; };
+  std::vector<std::int64_t> sent, received;
+  for (int peer = 0; peer < size; ++peer) {
+    sent.push_back(length(me, peer));
+    received.push_back(length(peer, me));
+  }
+  const auto sum = [](const std::vector<std::int64_t>& list) {
+    return std::accumulate(list.begin(), list.end(), std::int64_t{0});
+  };
+  if (sum(sent) == 0 || sum(received) == 0) return;  // of one rank
+  const auto out = source_of<T>(c, sum(sent), ReduceOp::sum),
+             in = c.device().alloc<T>(sum(received));
+  c.ranks().all_to_all<T>(out, sent, in, received);
+  std::vector<double> expected;
+  for (int peer = 0; peer < size; ++peer) {
+    std::int64_t first = 0;
+    for (int before = 0; before < me; ++before) first += length(peer, before);
+    for (std::int64_t i = 0; i < length(peer, me); ++i) expected.push_back(value(peer, first + i));
+  }
+  expect_values(c, in, "all_to_all with counts",
+                [&](std::int64_t i) { return expected[static_cast<std::size_t>(i)]; });
 }
 
 template <class T>
@@ -199,6 +287,74 @@ void mismatches(Context& c) {
            "reduce_scatter of unequal lengths");
   c.expect(c.ranks().all_to_all(a, b).wait().code() == Errc::invalid,
            "all_to_all of unequal lengths");
+  const std::vector<std::int64_t> few(static_cast<std::size_t>(c.size()), 1);
+  c.expect(c.ranks().all_to_all<float>(a, few, b, few).wait().code() == Errc::invalid,
+           "all_to_all with counts that do not fit");
+  if (c.size() == 1) {
+    c.expect(c.ranks().gather(b, a, Rank(0)).wait().code() == Errc::invalid,
+             "gather of unequal lengths");
+    c.expect(c.ranks().scatter(a, b, Rank(0)).wait().code() == Errc::invalid,
+             "scatter of unequal lengths");
+  }
+  (void)c.device().take_error();
+}
+
+/// Several collectives as one operation: the same numbers, one end, and one error.
+void bundles(Context& c) {
+  const int size = c.size(), me = c.rank();
+  const std::int64_t n = 500;
+  const auto a = source_of<float>(c, n, ReduceOp::sum), b = source_of<float>(c, n, ReduceOp::sum),
+             sum = c.device().alloc<float>(n), sent = source_of<float>(c, n, ReduceOp::sum),
+             all = c.device().alloc<float>(n * size),
+             wide = source_of<float>(c, n * size, ReduceOp::sum), part = c.device().alloc<float>(n),
+             dealt = c.device().alloc<float>(n * size);
+  const auto value = [](int rank, std::int64_t i) { return contribution(rank, i, ReduceOp::sum); };
+  auto bundle = c.ranks().bundle();
+  const auto first = bundle.all_reduce(a, ReduceOp::max);
+  bundle.all_reduce(b, sum, ReduceOp::sum);
+  bundle.all_reduce_scaled(2.0f, b, dealt.slice(0, n));
+  bundle.broadcast(sent, Rank(size - 1));
+  bundle.all_gather(b, all);
+  bundle.reduce_scatter(wide, part, ReduceOp::sum);
+  c.expect(!first.ready(), "a collective of a bundle ends before it is submitted");
+  bundle.submit().get();
+  c.expect(first.wait().ok(), "a collective of a bundle: its own future");
+  expect_values(c, a, "bundled all_reduce in place",
+                [&](std::int64_t i) { return reduced(size, i, ReduceOp::max, false); });
+  expect_values(c, sum, "bundled all_reduce",
+                [&](std::int64_t i) { return reduced(size, i, ReduceOp::sum, false); });
+  expect_values(c, dealt.slice(0, n), "bundled all_reduce_scaled",
+                [&](std::int64_t i) { return 2 * reduced(size, i, ReduceOp::sum, false); });
+  expect_values(c, sent, "bundled broadcast", [&](std::int64_t i) { return value(size - 1, i); });
+  expect_values(c, all, "bundled all_gather",
+                [&](std::int64_t i) { return value(static_cast<int>(i / n), i % n); });
+  expect_values(c, part, "bundled reduce_scatter",
+                [&](std::int64_t i) { return reduced(size, me * n + i, ReduceOp::sum, false); });
+  // Movements that consist of messages, and a bundle that is used again.
+  const auto gathered = c.device().alloc<float>(n * size);
+  bundle.all_to_all(wide, dealt);
+  bundle.gather(b, gathered, Rank(0));
+  bundle.submit().get();
+  expect_values(c, dealt, "bundled all_to_all",
+                [&](std::int64_t i) { return value(static_cast<int>(i / n), me * n + i % n); });
+  if (me == 0)
+    expect_values(c, gathered, "bundled gather",
+                  [&](std::int64_t i) { return value(static_cast<int>(i / n), i % n); });
+  // Wrong ones change nothing.
+  c.expect(bundle.submit().wait().code() == Errc::invalid, "an empty bundle");
+  const auto refused = bundle.all_reduce(a, part.slice(0, 1), ReduceOp::sum);
+  bundle.all_reduce(b, ReduceOp::sum);
+  c.expect(bundle.submit().wait().code() == Errc::invalid && refused.wait().code() == Errc::invalid,
+           "a bundle with a call that is refused");
+  bundle.all_reduce(b, sum, ReduceOp::sum);
+  bundle.broadcast(sum, Rank(0));
+  c.expect(bundle.submit().wait().code() == Errc::invalid, "a bundle that reads what it writes");
+  c.expect(bundle.send(b, Rank(0)).wait().code() == Errc::unsupported, "a message in a bundle");
+  (void)c.device().take_error();
+  bundle.all_reduce(c.rank() == 0 ? b.slice(0, 4) : b, ReduceOp::sum);
+  const auto different = bundle.submit();
+  c.require(different.wait_for(kDeadline), "bundles that differ do not resolve");
+  c.expect(size == 1 || different.wait().code() == Errc::invalid, "bundles that differ");
   (void)c.device().take_error();
 }
 
@@ -206,7 +362,9 @@ template <class... T>
 void for_types(Context& c, void (*)(T...), bool reducible) {
   for (const std::int64_t count : {1, 1003}) {
     if (reducible) (..., reductions<T>(c, count));
+    if (reducible) (..., scaled_sums<T>(c, count));
     (..., movements<T>(c, count));
+    (..., rooted_movements<T>(c, count));
   }
 }
 
@@ -235,6 +393,7 @@ void collectives(Context& c) {
   movements<double>(c, 500'000);
   ring(c);
   stream(c);
+  bundles(c);
   mismatches(c);
   host_values(c);
 }

@@ -43,6 +43,7 @@ double reduced(ReduceOp op, int size, std::size_t i, bool integer) {
     const double value = element(rank, i);
     switch (op) {
       case ReduceOp::sum:
+      case ReduceOp::premul_sum:
       case ReduceOp::avg: result += value; break;
       case ReduceOp::prod: result *= value; break;
       case ReduceOp::min: result = std::min(result, value); break;

@@ -363,8 +363,8 @@ TEST(Checks, ExtentsThatDoNotHold) {
   expect_invalid<memory::Fault>(
       [](auto& op) { op.kind = static_cast<memory::FaultKind>(memory::kFaultKindCount); },
       "fault kind");
-  expect_invalid<collective::AllReduce>([](auto& op) { op.op = static_cast<ReduceOp>(5); },
-                                        "reduction");
+  expect_invalid<collective::AllReduce>(
+      [](auto& op) { op.op = static_cast<ReduceOp>(collective::kReduceOpCount); }, "reduction");
   expect_invalid<collective::Broadcast>([](auto& op) { op.root = 1u << 24; }, "root");
   expect_invalid<collective::AllGather>([](auto& op) { op.count = 3; },
                                         "destination is no multiple");

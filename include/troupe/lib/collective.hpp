@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <troupe/lib/operation_info.hpp>
 
@@ -10,10 +11,18 @@
 /// place. `World` submits them; a record's header carries the epoch they belong to.
 namespace troupe::collective {
 
-enum class ReduceOp : std::uint32_t { sum, prod, min, max, avg };
-inline constexpr std::size_t kReduceOpCount = 5;
+enum class ReduceOp : std::uint32_t {
+  sum,
+  prod,
+  min,
+  max,
+  avg,
+  premul_sum  ///< the sum of what each rank has, times its factor (NCCL's PreMulSum)
+};
+inline constexpr std::size_t kReduceOpCount = 6;
 constexpr std::string_view to_string(ReduceOp op) noexcept {
-  constexpr std::string_view kNames[kReduceOpCount] = {"sum", "prod", "min", "max", "avg"};
+  constexpr std::string_view kNames[kReduceOpCount] = {"sum", "prod", "min",
+                                                       "max", "avg",  "premul_sum"};
   return kNames[static_cast<std::size_t>(op)];
 }
 
@@ -27,7 +36,7 @@ constexpr Agreement agreed(DType dtype, std::uint64_t count,
 /// "64 f32, sum, root 1"
 std::string in_words(const Agreement& agreed);
 
-/// destination[i] = op over ranks of source[i], everywhere
+/// destination[i] = op over ranks of source[i], everywhere. `factor`: of this rank, for premul_sum
 struct AllReduce {
   static constexpr std::string_view kName = "collective.all_reduce";
   static constexpr Lane kLane = Lane::collective;
@@ -39,9 +48,11 @@ struct AllReduce {
   std::uint32_t reserved = 0;
   std::uint64_t count = 0;
   Operand source, destination;
+  Scalar factor{};
 
   static constexpr auto kOperands =
-      std::tuple{read("source", &AllReduce::source), write("destination", &AllReduce::destination)};
+      std::tuple{read("source", &AllReduce::source), write("destination", &AllReduce::destination),
+                 read("factor", &AllReduce::factor)};
   static constexpr auto kInPlace = std::array{InPlace{"source", "destination"}};
   Result<void> check() const;
   [[nodiscard]] Agreement agreement() const noexcept { return agreed(dtype, count, op); }
@@ -61,9 +72,11 @@ struct Reduce {
   std::uint32_t root = 0;
   std::uint64_t count = 0;
   Operand source, destination;
+  Scalar factor{};
 
   static constexpr auto kOperands =
-      std::tuple{read("source", &Reduce::source), write("destination", &Reduce::destination)};
+      std::tuple{read("source", &Reduce::source), write("destination", &Reduce::destination),
+                 read("factor", &Reduce::factor)};
   static constexpr auto kInPlace = std::array{InPlace{"source", "destination"}};
   Result<void> check() const;
   [[nodiscard]] Agreement agreement() const noexcept { return agreed(dtype, count, op, root); }
@@ -71,7 +84,8 @@ struct Reduce {
   [[nodiscard]] Result<void> check_world(int rank, int size) const;
 };
 
-/// data[i] at every rank becomes data[i] of `root`
+/// data[i] at every rank becomes source[i] of `root`, or its data[i] where the source is absent;
+/// elsewhere it is absent
 struct Broadcast {
   static constexpr std::string_view kName = "collective.broadcast";
   static constexpr Lane kLane = Lane::collective;
@@ -82,9 +96,10 @@ struct Broadcast {
   std::uint32_t root = 0;
   std::uint32_t reserved = 0;
   std::uint64_t count = 0;
-  Operand data;
+  Operand data, source{};
 
-  static constexpr auto kOperands = std::tuple{update("data", &Broadcast::data)};
+  static constexpr auto kOperands =
+      std::tuple{update("data", &Broadcast::data), read("source", &Broadcast::source)};
   Result<void> check() const;
   [[nodiscard]] Agreement agreement() const noexcept {
     return agreed(dtype, count, std::nullopt, root);
@@ -114,6 +129,56 @@ struct AllGather {
   [[nodiscard]] Result<void> check_world(int rank, int size) const;
 };
 
+/// At `root` destination[r * count + i] = source[i] of rank r; elsewhere the destination is absent.
+/// In place: source is the root's part of destination
+struct Gather {
+  static constexpr std::string_view kName = "collective.gather";
+  static constexpr Lane kLane = Lane::collective;
+  static constexpr DTypes kDTypes = DTypes::all();
+  static constexpr Traits kTraits = {.collective = true};
+
+  OpDType dtype;
+  std::uint32_t root = 0;
+  std::uint32_t reserved = 0;
+  std::uint64_t count = 0;  ///< elements per rank
+  Operand source, destination;
+
+  static constexpr auto kOperands =
+      std::tuple{read("source", &Gather::source), write("destination", &Gather::destination)};
+  static constexpr auto kInPlace = std::array{InPlace{"source", "destination", InPlace::How::part}};
+  Result<void> check() const;
+  [[nodiscard]] Agreement agreement() const noexcept {
+    return agreed(dtype, count, std::nullopt, root);
+  }
+  static std::string describe(const Agreement& agreed) { return in_words(agreed); }
+  [[nodiscard]] Result<void> check_world(int rank, int size) const;
+};
+
+/// destination[i] of rank r = source[r * count + i] of `root`; elsewhere the source is absent. In
+/// place: destination is the root's part of source
+struct Scatter {
+  static constexpr std::string_view kName = "collective.scatter";
+  static constexpr Lane kLane = Lane::collective;
+  static constexpr DTypes kDTypes = DTypes::all();
+  static constexpr Traits kTraits = {.collective = true};
+
+  OpDType dtype;
+  std::uint32_t root = 0;
+  std::uint32_t reserved = 0;
+  std::uint64_t count = 0;  ///< elements per rank
+  Operand source, destination;
+
+  static constexpr auto kOperands =
+      std::tuple{read("source", &Scatter::source), write("destination", &Scatter::destination)};
+  static constexpr auto kInPlace = std::array{InPlace{"source", "destination", InPlace::How::part}};
+  Result<void> check() const;
+  [[nodiscard]] Agreement agreement() const noexcept {
+    return agreed(dtype, count, std::nullopt, root);
+  }
+  static std::string describe(const Agreement& agreed) { return in_words(agreed); }
+  [[nodiscard]] Result<void> check_world(int rank, int size) const;
+};
+
 /// destination[i] = op over ranks of source[rank * count + i]. In place: destination is this rank's
 /// part of source
 struct ReduceScatter {
@@ -127,9 +192,11 @@ struct ReduceScatter {
   std::uint32_t reserved = 0;
   std::uint64_t count = 0;  ///< elements per rank
   Operand source, destination;
+  Scalar factor{};
 
   static constexpr auto kOperands = std::tuple{read("source", &ReduceScatter::source),
-                                               write("destination", &ReduceScatter::destination)};
+                                               write("destination", &ReduceScatter::destination),
+                                               read("factor", &ReduceScatter::factor)};
   static constexpr auto kInPlace = std::array{InPlace{"source", "destination", InPlace::How::part}};
   Result<void> check() const;
   [[nodiscard]] Agreement agreement() const noexcept { return agreed(dtype, count, op); }
@@ -155,6 +222,46 @@ struct AllToAll {
   static std::string describe(const Agreement& agreed) { return in_words(agreed); }
   [[nodiscard]] Result<void> check_world(int rank, int size) const;
 };
+
+/// Several collectives as one operation, which NCCL launches together (ncclGroupStart …
+/// ncclGroupEnd). Its tail has their operands, one that is read and written in place once. Its
+/// inline bytes are the operations, one after the other, each behind its opcode and its size; there
+/// an operand's region is its number in the tail, from 1, and its offset counts from there.
+struct Bundle {
+  static constexpr std::string_view kName = "collective.bundle";
+  static constexpr Lane kLane = Lane::collective;
+  static constexpr DTypes kDTypes = DTypes::all();
+  static constexpr Traits kTraits = {.collective = true};
+  static constexpr std::string_view kTail = "operand";
+  static constexpr std::uint32_t kData = 1u << 14;
+  static constexpr std::uint64_t kMaxCollectives = 64;
+
+  OpDType dtype;             ///< of no meaning
+  std::uint64_t count = 0;   ///< of collectives
+  std::uint64_t digest = 0;  ///< of what all ranks must say alike of them, in order
+
+  static constexpr auto kOperands = std::tuple{};
+  Result<void> check() const;
+  Result<void> check_parts(const Parts& parts) const;
+  [[nodiscard]] Agreement agreement() const noexcept {
+    return {.root = static_cast<std::uint32_t>(count), .count = digest};
+  }
+  static std::string describe(const Agreement& agreed);
+};
+
+/// A collective of a bundle.
+struct Bundled {
+  const OperationInfo* info = nullptr;
+  std::vector<std::byte> bytes;  ///< of the operation, with its operands
+  [[nodiscard]] const std::byte* op() const noexcept { return bytes.data(); }
+};
+/// The collectives of a bundle. Errors: invalid.
+Result<std::vector<Bundled>> bundled(const Parts& parts);
+/// Adds a collective to the inline bytes of a bundle, and its operands to the tail.
+void add_to_bundle(const OperationInfo& info, const std::byte* op, std::vector<std::byte>& data,
+                   std::vector<TailOperand>& tail);
+/// Bundle::digest of inline bytes that are sound.
+std::uint64_t digest_of(const std::vector<Bundled>& collectives);
 
 /// A group of sends and receives that progress together (ncclGroupStart … ncclGroupEnd); a single
 /// send or receive is a group of one. Messages between a pair of ranks match in the order they
@@ -186,7 +293,8 @@ Result<void> check_world(std::span<const TailOperand> messages, int rank, int si
 
 inline const Library kLibrary{&info_of<AllReduce>, &info_of<Reduce>,        &info_of<Broadcast>,
                               &info_of<AllGather>, &info_of<ReduceScatter>, &info_of<AllToAll>,
-                              &info_of<Exchange>};
+                              &info_of<Exchange>,  &info_of<Gather>,        &info_of<Scatter>,
+                              &info_of<Bundle>};
 
 }  // namespace troupe::collective
 

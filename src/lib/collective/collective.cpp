@@ -60,6 +60,7 @@ std::string in_words(const Agreement& agreed) {
 Result<void> AllReduce::check() const {
   return checker(*this)
       .require(known(op), "unknown reduction")
+      .scalar("factor", factor)
       .holds("source", source, count)
       .holds("destination", destination, count)
       .result();
@@ -68,16 +69,29 @@ Result<void> AllReduce::check() const {
 Result<void> Reduce::check() const {
   auto checks = checker(*this);
   checks.require(known(op), "unknown reduction").require(root < kMaxRanks, "root out of range");
+  checks.scalar("factor", factor);
   checks.holds("source", source, count);
   return (destination.present() ? checks.holds("destination", destination, count) : checks)
       .result();
 }
 
 Result<void> Broadcast::check() const {
-  return checker(*this)
-      .require(root < kMaxRanks, "root out of range")
-      .holds("data", data, count)
+  auto checks = checker(*this);
+  checks.require(root < kMaxRanks, "root out of range").holds("data", data, count);
+  return (source.present() ? checks.holds("source", source, count) : checks).result();
+}
+
+Result<void> Gather::check() const {
+  auto checks = checker(*this);
+  checks.require(root < kMaxRanks, "root out of range").holds("source", source, count);
+  return (destination.present() ? checks.parts("destination", destination, count) : checks)
       .result();
+}
+
+Result<void> Scatter::check() const {
+  auto checks = checker(*this);
+  checks.require(root < kMaxRanks, "root out of range").holds("destination", destination, count);
+  return (source.present() ? checks.parts("source", source, count) : checks).result();
 }
 
 Result<void> AllGather::check() const {
@@ -90,6 +104,7 @@ Result<void> AllGather::check() const {
 Result<void> ReduceScatter::check() const {
   return checker(*this)
       .require(known(op), "unknown reduction")
+      .scalar("factor", factor)
       .holds("destination", destination, count)
       .parts("source", source, count)
       .result();
@@ -117,6 +132,20 @@ Result<void> Reduce::check_world(int rank, int size) const {
 
 Result<void> Broadcast::check_world(int, int size) const {
   return check_rank("root", root, size);
+}
+
+Result<void> Gather::check_world(int rank, int size) const {
+  if (auto exists = check_rank("root", root, size); !exists) return exists;
+  if (root != static_cast<std::uint32_t>(rank)) return {};
+  auto room = check_room("the root's destination", destination, dtype, count, size);
+  return room.ok() ? check_part(source, destination, dtype, count, rank) : room;
+}
+
+Result<void> Scatter::check_world(int rank, int size) const {
+  if (auto exists = check_rank("root", root, size); !exists) return exists;
+  if (root != static_cast<std::uint32_t>(rank)) return {};
+  auto room = check_room("the root's source", source, dtype, count, size);
+  return room.ok() ? check_part(destination, source, dtype, count, rank) : room;
 }
 
 Result<void> AllGather::check_world(int rank, int size) const {

@@ -2,6 +2,7 @@
 #include <gloo/config.h>
 #include <troupe/lib/collective.hpp>
 
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -13,18 +14,151 @@
 namespace troupe::host::cpu {
 namespace {
 
+/// Whether the operation is right for a communicator. Errors: invalid.
 template <class Op>
-Result<void> fits(const Op& op, int rank, int size) {
+Result<void> fits(const Op& op, const Call&, int rank, int size) {
   return op.check_world(rank, size);
 }
-Result<void> fits(std::span<const TailOperand> messages, int rank, int size) {
-  return collective::check_world(messages, rank, size);
+Result<void> fits(const collective::Exchange&, const Call& call, int rank, int size) {
+  return collective::check_world(call.tail(), rank, size);
+}
+Result<void> fits(const collective::Bundle&, const Call& call, int rank, int size) {
+  const auto list = collective::bundled(call.parts());
+  if (!list.ok()) return list.error();
+  for (const auto& one : *list) {
+    if (auto right = one.info->check_world(one.op(), rank, size); !right) return right;
+  }
+  return {};
+}
+
+using Work = std::function<void(Communicator&)>;
+
+/// The factor of a premul_sum, where it is read when the operation executes.
+class FactorBytes {
+ public:
+  FactorBytes(const Scalar& scalar, const Call& call)
+      : value_(scalar.value),
+        element_(scalar.device.present() ? call.at(scalar.device) : nullptr) {}
+  [[nodiscard]] const std::byte* get() const {
+    return element_ != nullptr ? element_ : value_.data();
+  }
+
+ private:
+  decltype(Scalar::value) value_;
+  const std::byte* element_;
+};
+template <class Op>
+FactorBytes factor_of(const Op& op, const Call& call) {
+  return {op.factor, call};
+}
+
+Work work_of(const collective::AllReduce& op, const Call& call) {
+  return [op, source = call.at(op.source), destination = call.at(op.destination),
+          factor = factor_of(op, call)](Communicator& communicator) {
+    communicator.all_reduce({op.dtype, op.op, factor.get()}, op.count, source, destination);
+  };
+}
+
+Work work_of(const collective::Reduce& op, const Call& call) {
+  return [op, source = call.at(op.source), destination = call.at(op.destination),
+          factor = factor_of(op, call)](Communicator& communicator) {
+    communicator.reduce({op.dtype, op.op, factor.get()}, static_cast<int>(op.root), op.count,
+                        source, destination);
+  };
+}
+
+Work work_of(const collective::Broadcast& op, const Call& call) {
+  const auto* const source = op.source.present() ? call.at(op.source) : nullptr;
+  return [op, source, data = call.at(op.data)](Communicator& communicator) {
+    const auto bytes = op.count * size_of(op.dtype);
+    if (source != nullptr && bytes != 0) std::memcpy(data, source, bytes);
+    communicator.broadcast(static_cast<int>(op.root), bytes, data);
+  };
+}
+
+Work work_of(const collective::Gather& op, const Call& call) {
+  auto* const whole = op.destination.present() ? call.at(op.destination) : nullptr;
+  return [op, whole, part = call.at(op.source)](Communicator& communicator) {
+    const auto bytes = op.count * size_of(op.dtype);
+    const int root = static_cast<int>(op.root);
+    std::vector<Communicator::Message> messages{{part, bytes, root, false}};
+    for (int peer = 0; communicator.rank() == root && peer < communicator.size(); ++peer)
+      messages.push_back({whole + static_cast<std::size_t>(peer) * bytes, bytes, peer, true});
+    communicator.exchange(messages);
+  };
+}
+
+Work work_of(const collective::Scatter& op, const Call& call) {
+  auto* const whole = op.source.present() ? call.at(op.source) : nullptr;
+  return [op, whole, part = call.at(op.destination)](Communicator& communicator) {
+    const auto bytes = op.count * size_of(op.dtype);
+    const int root = static_cast<int>(op.root);
+    std::vector<Communicator::Message> messages{{part, bytes, root, true}};
+    for (int peer = 0; communicator.rank() == root && peer < communicator.size(); ++peer)
+      messages.push_back({whole + static_cast<std::size_t>(peer) * bytes, bytes, peer, false});
+    communicator.exchange(messages);
+  };
+}
+
+Work work_of(const collective::AllGather& op, const Call& call) {
+  return [op, source = call.at(op.source),
+          destination = call.at(op.destination)](Communicator& communicator) {
+    communicator.all_gather(op.count * size_of(op.dtype), source, destination);
+  };
+}
+
+Work work_of(const collective::ReduceScatter& op, const Call& call) {
+  return [op, source = call.at(op.source), destination = call.at(op.destination),
+          factor = factor_of(op, call)](Communicator& communicator) {
+    communicator.reduce_scatter({op.dtype, op.op, factor.get()}, op.count, source, destination);
+  };
+}
+
+Work work_of(const collective::AllToAll& op, const Call& call) {
+  return [op, source = call.at(op.source),
+          destination = call.at(op.destination)](Communicator& communicator) {
+    communicator.all_to_all(op.count * size_of(op.dtype), source, destination);
+  };
+}
+
+Work work_of(const collective::Exchange&, const Call& call) {
+  std::vector<Communicator::Message> messages;
+  messages.reserve(call.tail().size());
+  for (const auto& part : call.tail()) {
+    messages.push_back(
+        {call.at(part.range), part.range.bytes, static_cast<int>(part.tag), part.written()});
+  }
+  return [messages = std::move(messages)](Communicator& communicator) {
+    communicator.exchange(messages);
+  };
+}
+
+template <class Op>
+std::pair<std::uint32_t, Work (*)(const std::byte*, const Call&)> bundled_work() {
+  return {opcode_of<Op>, [](const std::byte* op, const Call& call) {
+            return work_of(*reinterpret_cast<const Op*>(op), call);
+          }};
+}
+
+Work work_of(const collective::Bundle&, const Call& call) {
+  static const std::map<std::uint32_t, Work (*)(const std::byte*, const Call&)> kinds{
+      bundled_work<collective::AllReduce>(),     bundled_work<collective::Reduce>(),
+      bundled_work<collective::Broadcast>(),     bundled_work<collective::AllGather>(),
+      bundled_work<collective::ReduceScatter>(), bundled_work<collective::AllToAll>(),
+      bundled_work<collective::Gather>(),        bundled_work<collective::Scatter>()};
+  std::vector<Work> all;
+  for (const auto& one : collective::bundled(call.parts()).take())
+    all.push_back(kinds.at(one.info->opcode)(one.op(), call));
+  return [all = std::move(all)](Communicator& communicator) {
+    for (const auto& work : all) work(communicator);
+  };
 }
 
 class Collective final
     : public HalfOf<Collective, CollectiveHalf, collective::AllReduce, collective::Reduce,
                     collective::Broadcast, collective::AllGather, collective::ReduceScatter,
-                    collective::AllToAll, collective::Exchange> {
+                    collective::AllToAll, collective::Exchange, collective::Gather,
+                    collective::Scatter, collective::Bundle> {
  public:
   explicit Collective(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override;
@@ -35,20 +169,12 @@ class Collective final
   void drop(std::uint32_t communicator) override;
   void abort() override;
 
-  Result<void> run(const collective::AllReduce& op, const Call& call);
-  Result<void> run(const collective::Reduce& op, const Call& call);
-  Result<void> run(const collective::Broadcast& op, const Call& call);
-  Result<void> run(const collective::AllGather& op, const Call& call);
-  Result<void> run(const collective::ReduceScatter& op, const Call& call);
-  Result<void> run(const collective::AllToAll& op, const Call& call);
-  Result<void> run(const collective::Exchange& op, const Call& call);
+  /// Queues what the operation does if it is right for its communicator; to be skipped if that has
+  /// been aborted when its turn comes.
+  template <class Op>
+  Result<void> run(const Op& op, const Call& call);
 
  private:
-  /// Queues work(communicator) if check_world() finds no fault in `checked`, the operation or its
-  /// tail; to be skipped if that communicator has been aborted when its turn comes.
-  template <class Checked>
-  Result<void> submit(const Call& call, const Checked& checked,
-                      std::function<void(Communicator&)> work);
   Result<std::shared_ptr<Communicator>> communicator(std::uint32_t number);
 
   struct Entry {
@@ -128,76 +254,16 @@ Result<std::shared_ptr<Communicator>> Collective::communicator(std::uint32_t num
   return Error{Errc::world_reformed, 0, "there is no communicator"};
 }
 
-template <class Checked>
-Result<void> Collective::submit(const Call& call, const Checked& checked,
-                                std::function<void(Communicator&)> work) {
+template <class Op>
+Result<void> Collective::run(const Op& op, const Call& call) {
   auto current = communicator(call.communicator());
   if (!current) return current.error();
-  if (auto right = fits(checked, (*current)->rank(), (*current)->size()); !right) return right;
+  if (auto right = fits(op, call, (*current)->rank(), (*current)->size()); !right) return right;
   auto over = (*current)->ended();
-  auto execute = [communicator = *current, work = std::move(work)] {
+  auto execute = [communicator = *current, work = work_of(op, call)] {
     if (!communicator->ended()->load()) work(*communicator);
   };
   return services_.submit(call, std::move(execute), std::move(over));
-}
-
-Result<void> Collective::run(const collective::AllReduce& op, const Call& call) {
-  return submit(call, op,
-                [op, source = call.at(op.source),
-                 destination = call.at(op.destination)](Communicator& communicator) {
-                  communicator.all_reduce(op.dtype, op.op, op.count, source, destination);
-                });
-}
-
-Result<void> Collective::run(const collective::Reduce& op, const Call& call) {
-  return submit(call, op,
-                [op, source = call.at(op.source),
-                 destination = call.at(op.destination)](Communicator& communicator) {
-                  communicator.reduce(op.dtype, op.op, static_cast<int>(op.root), op.count, source,
-                                      destination);
-                });
-}
-
-Result<void> Collective::run(const collective::Broadcast& op, const Call& call) {
-  return submit(call, op, [op, data = call.at(op.data)](Communicator& communicator) {
-    communicator.broadcast(static_cast<int>(op.root), op.count * size_of(op.dtype), data);
-  });
-}
-
-Result<void> Collective::run(const collective::AllGather& op, const Call& call) {
-  return submit(call, op,
-                [op, source = call.at(op.source),
-                 destination = call.at(op.destination)](Communicator& communicator) {
-                  communicator.all_gather(op.count * size_of(op.dtype), source, destination);
-                });
-}
-
-Result<void> Collective::run(const collective::ReduceScatter& op, const Call& call) {
-  return submit(call, op,
-                [op, source = call.at(op.source),
-                 destination = call.at(op.destination)](Communicator& communicator) {
-                  communicator.reduce_scatter(op.dtype, op.op, op.count, source, destination);
-                });
-}
-
-Result<void> Collective::run(const collective::AllToAll& op, const Call& call) {
-  return submit(call, op,
-                [op, source = call.at(op.source),
-                 destination = call.at(op.destination)](Communicator& communicator) {
-                  communicator.all_to_all(op.count * size_of(op.dtype), source, destination);
-                });
-}
-
-Result<void> Collective::run(const collective::Exchange&, const Call& call) {
-  std::vector<Communicator::Message> messages;
-  messages.reserve(call.tail().size());
-  for (const auto& part : call.tail()) {
-    messages.push_back(
-        {call.at(part.range), part.range.bytes, static_cast<int>(part.tag), part.written()});
-  }
-  return submit(call, call.tail(), [messages = std::move(messages)](Communicator& communicator) {
-    communicator.exchange(messages);
-  });
 }
 
 }  // namespace

@@ -40,9 +40,42 @@ ncclRedOp_t nccl_op(ReduceOp op) {
     case ReduceOp::min: return ncclMin;
     case ReduceOp::max: return ncclMax;
     case ReduceOp::avg: return ncclAvg;
+    case ReduceOp::premul_sum: break;  // each has an operator of its own
   }
   return ncclNumOps;  // which NCCL refuses
 }
+
+/// NCCL's operator for a reduction: its own, or one made of a factor. NCCL allows it to be
+/// destroyed as soon as the call that is given it has returned.
+class Operator {
+ public:
+  template <class Op>
+  static Result<Operator> of(const Op& op, ncclDataType_t type, const Call& call, ncclComm_t comm) {
+    Operator made(nccl_op(op.op));
+    if (op.op != ReduceOp::premul_sum) return made;
+    auto value = op.factor.value;  // NCCL takes no pointer to const
+    const bool on_device = op.factor.device.present();
+    void* const factor = on_device ? static_cast<void*>(call.at(op.factor.device)) : value.data();
+    TROUPE_NCCL_TRY(ncclRedOpCreatePreMulSum(&made.operator_, factor, type,
+                                             on_device ? ncclScalarDevice : ncclScalarHostImmediate,
+                                             comm));
+    made.comm_ = comm;
+    return made;
+  }
+  Operator(Operator&& other) noexcept
+      : operator_(other.operator_), comm_(std::exchange(other.comm_, nullptr)) {}
+  Operator& operator=(Operator&&) = delete;
+  ~Operator() {
+    if (comm_ != nullptr) (void)ncclRedOpDestroy(operator_, comm_);
+  }
+  [[nodiscard]] ncclRedOp_t get() const noexcept { return operator_; }
+
+ private:
+  explicit Operator(ncclRedOp_t its_operator) : operator_(its_operator) {}
+
+  ncclRedOp_t operator_;
+  ncclComm_t comm_ = nullptr;  ///< of one that was made
+};
 
 /// What is only moved is moved as bytes, whatever its type.
 std::size_t bytes_of(std::uint64_t count, DType dtype) {
@@ -58,10 +91,28 @@ Result<void> end_group(ncclResult_t queued) {
   return {};
 }
 
+/// Whether the operation is right for a communicator. Errors: invalid.
+template <class Op>
+Result<void> fits(const Op& op, const Call&, int rank, int size) {
+  return op.check_world(rank, size);
+}
+Result<void> fits(const collective::Exchange&, const Call& call, int rank, int size) {
+  return collective::check_world(call.tail(), rank, size);
+}
+Result<void> fits(const collective::Bundle&, const Call& call, int rank, int size) {
+  const auto list = collective::bundled(call.parts());
+  if (!list.ok()) return list.error();
+  for (const auto& one : *list) {
+    if (auto right = one.info->check_world(one.op(), rank, size); !right) return right;
+  }
+  return {};
+}
+
 class Collective final
     : public HalfOf<Collective, CollectiveHalf, collective::AllReduce, collective::Reduce,
                     collective::Broadcast, collective::AllGather, collective::ReduceScatter,
-                    collective::AllToAll, collective::Exchange> {
+                    collective::AllToAll, collective::Exchange, collective::Gather,
+                    collective::Scatter, collective::Bundle> {
  public:
   explicit Collective(Services& services);
   [[nodiscard]] Dependencies stands_on() const override;
@@ -77,26 +128,43 @@ class Collective final
   Result<void> open_links(std::uint32_t communicator, const std::vector<Link>& links) override;
   Result<void> health() override;
 
-  Result<void> run(const collective::AllReduce& op, const Call& call);
-  Result<void> run(const collective::Reduce& op, const Call& call);
-  Result<void> run(const collective::Broadcast& op, const Call& call);
-  Result<void> run(const collective::AllGather& op, const Call& call);
-  Result<void> run(const collective::ReduceScatter& op, const Call& call);
-  Result<void> run(const collective::AllToAll& op, const Call& call);
-  Result<void> run(const collective::Exchange& op, const Call& call);
+  /// Queues the operation if it is right for its communicator.
+  template <class Op>
+  Result<void> run(const Op& op, const Call& call) {
+    return communicator(call.communicator())
+        ->use([&](ncclComm_t comm, int rank, int size) -> Result<void> {
+          if (auto right = fits(op, call, rank, size); !right) return right;
+          return launch(op, call, {comm, rank, size});
+        });
+  }
 
  private:
+  static std::vector<Link> links_of(const OperationInfo& info, const std::byte* op,
+                                    const Call& call, int rank, int size);
   [[nodiscard]] cudaStream_t stream(Queue queue) const { return services_.stream(queue); }
   template <class Op>
   Result<void> copy_alone(const Op& op, const Call& call);
   /// Of that number; one that was never formed, or given up, says so itself.
   [[nodiscard]] std::shared_ptr<Communicator> communicator(std::uint32_t number);
   [[nodiscard]] std::vector<std::shared_ptr<Communicator>> communicators();
-  /// As Communicator::use(), on that of the call.
-  template <class Work>
-  Result<void> use(const Call& call, Work&& work) {
-    return communicator(call.communicator())->use(std::forward<Work>(work));
-  }
+  /// The communicator that an operation is launched on.
+  struct On {
+    ncclComm_t comm;
+    int rank, size;
+  };
+  Result<void> launch(const collective::AllReduce& op, const Call& call, const On& on);
+  Result<void> launch(const collective::Reduce& op, const Call& call, const On& on);
+  Result<void> launch(const collective::Broadcast& op, const Call& call, const On& on);
+  Result<void> launch(const collective::AllGather& op, const Call& call, const On& on);
+  Result<void> launch(const collective::ReduceScatter& op, const Call& call, const On& on);
+  Result<void> launch(const collective::AllToAll& op, const Call& call, const On& on);
+  Result<void> launch(const collective::Exchange& op, const Call& call, const On& on);
+  Result<void> launch(const collective::Gather& op, const Call& call, const On& on);
+  Result<void> launch(const collective::Scatter& op, const Call& call, const On& on);
+  Result<void> launch(const collective::Bundle& op, const Call& call, const On& on);
+  /// One collective of a bundle.
+  template <class... Ops>
+  Result<void> launch_bundled(const collective::Bundled& one, const Call& call, const On& on);
 
   Services& services_;
   std::mutex mutex_;
@@ -177,7 +245,8 @@ void Collective::abort() {
 }
 
 Result<void> Collective::health() {
-  for (const auto& communicator : communicators()) {
+  const std::lock_guard lock(mutex_);  // asked often: no list is made
+  for (const auto& [number, communicator] : communicators_) {
     if (auto healthy = communicator->health(); !healthy.ok()) return healthy;
   }
   return {};
@@ -194,119 +263,181 @@ Result<void> Collective::copy_alone(const Op& op, const Call& call) {
   return {};
 }
 
-Result<void> Collective::run(const collective::AllReduce& op, const Call& call) {
+Result<void> Collective::launch(const collective::AllReduce& op, const Call& call, const On& on) {
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
-  return use(call, [&](ncclComm_t comm, int rank, int size) -> Result<void> {
-    if (auto fits = op.check_world(rank, size); !fits) return fits;
-    if (size == 1) return copy_alone(op, call);
-    TROUPE_NCCL_TRY(ncclAllReduce(call.at(op.source), call.at(op.destination), op.count, *type,
-                                  nccl_op(op.op), comm, stream(call.queue())));
-    return {};
-  });
+  if (on.size == 1 && op.op != ReduceOp::premul_sum) return copy_alone(op, call);
+  const auto with = Operator::of(op, *type, call, on.comm);
+  if (!with.ok()) return with.error();
+  TROUPE_NCCL_TRY(ncclAllReduce(call.at(op.source), call.at(op.destination), op.count, *type,
+                                with->get(), on.comm, stream(call.queue())));
+  return {};
 }
 
-Result<void> Collective::run(const collective::Reduce& op, const Call& call) {
+Result<void> Collective::launch(const collective::Reduce& op, const Call& call, const On& on) {
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
-  return use(call, [&](ncclComm_t comm, int rank, int size) -> Result<void> {
-    if (auto fits = op.check_world(rank, size); !fits) return fits;
-    if (size == 1) return copy_alone(op, call);
-    TROUPE_NCCL_TRY(ncclReduce(call.at(op.source), call.at(op.destination), op.count, *type,
-                               nccl_op(op.op), static_cast<int>(op.root), comm,
-                               stream(call.queue())));
-    return {};
-  });
+  if (on.size == 1 && op.op != ReduceOp::premul_sum) return copy_alone(op, call);
+  const auto with = Operator::of(op, *type, call, on.comm);
+  if (!with.ok()) return with.error();
+  TROUPE_NCCL_TRY(ncclReduce(call.at(op.source), call.at(op.destination), op.count, *type,
+                             with->get(), static_cast<int>(op.root), on.comm,
+                             stream(call.queue())));
+  return {};
 }
 
-Result<void> Collective::run(const collective::Broadcast& op, const Call& call) {
-  return use(call, [&](ncclComm_t comm, int rank, int size) -> Result<void> {
-    if (auto fits = op.check_world(rank, size); !fits) return fits;
-    TROUPE_NCCL_TRY(ncclBroadcast(call.at(op.data), call.at(op.data), bytes_of(op.count, op.dtype),
-                                  ncclInt8, static_cast<int>(op.root), comm, stream(call.queue())));
-    return {};
-  });
+Result<void> Collective::launch(const collective::Broadcast& op, const Call& call, const On& on) {
+  const auto* const source = call.at(op.source.present() ? op.source : op.data);
+  TROUPE_NCCL_TRY(ncclBroadcast(source, call.at(op.data), bytes_of(op.count, op.dtype), ncclInt8,
+                                static_cast<int>(op.root), on.comm, stream(call.queue())));
+  return {};
 }
 
-Result<void> Collective::run(const collective::AllGather& op, const Call& call) {
-  return use(call, [&](ncclComm_t comm, int rank, int size) -> Result<void> {
-    if (auto fits = op.check_world(rank, size); !fits) return fits;
-    TROUPE_NCCL_TRY(ncclAllGather(call.at(op.source), call.at(op.destination),
-                                  bytes_of(op.count, op.dtype), ncclInt8, comm,
-                                  stream(call.queue())));
-    return {};
-  });
+Result<void> Collective::launch(const collective::AllGather& op, const Call& call, const On& on) {
+  TROUPE_NCCL_TRY(ncclAllGather(call.at(op.source), call.at(op.destination),
+                                bytes_of(op.count, op.dtype), ncclInt8, on.comm,
+                                stream(call.queue())));
+  return {};
 }
 
-Result<void> Collective::run(const collective::ReduceScatter& op, const Call& call) {
+Result<void> Collective::launch(const collective::ReduceScatter& op, const Call& call,
+                                const On& on) {
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
-  return use(call, [&](ncclComm_t comm, int rank, int size) -> Result<void> {
-    if (auto fits = op.check_world(rank, size); !fits) return fits;
-    if (size == 1) return copy_alone(op, call);
-    TROUPE_NCCL_TRY(ncclReduceScatter(call.at(op.source), call.at(op.destination), op.count, *type,
-                                      nccl_op(op.op), comm, stream(call.queue())));
-    return {};
-  });
+  if (on.size == 1 && op.op != ReduceOp::premul_sum) return copy_alone(op, call);
+  const auto with = Operator::of(op, *type, call, on.comm);
+  if (!with.ok()) return with.error();
+  TROUPE_NCCL_TRY(ncclReduceScatter(call.at(op.source), call.at(op.destination), op.count, *type,
+                                    with->get(), on.comm, stream(call.queue())));
+  return {};
 }
 
-Result<void> Collective::run(const collective::AllToAll& op, const Call& call) {
+Result<void> Collective::launch(const collective::AllToAll& op, const Call& call, const On& on) {
   const auto bytes = bytes_of(op.count, op.dtype);
   const auto* source = call.at(op.source);
   auto* destination = call.at(op.destination);
   const auto its_stream = stream(call.queue());
-  return use(call, [&](ncclComm_t comm, int rank, int size) -> Result<void> {
-    if (auto fits = op.check_world(rank, size); !fits) return fits;
-    TROUPE_NCCL_TRY(ncclGroupStart());
-    auto status = ncclSuccess;
-    for (int peer = 0; peer < size && status == ncclSuccess; ++peer) {
-      const auto offset = static_cast<std::size_t>(peer) * bytes;
-      status = ncclSend(source + offset, bytes, ncclInt8, peer, comm, its_stream);
-      if (status != ncclSuccess) break;
-      status = ncclRecv(destination + offset, bytes, ncclInt8, peer, comm, its_stream);
-    }
-    return end_group(status);
-  });
+  TROUPE_NCCL_TRY(ncclGroupStart());
+  auto status = ncclSuccess;
+  for (int peer = 0; peer < on.size && status == ncclSuccess; ++peer) {
+    const auto offset = static_cast<std::size_t>(peer) * bytes;
+    status = ncclSend(source + offset, bytes, ncclInt8, peer, on.comm, its_stream);
+    if (status != ncclSuccess) break;
+    status = ncclRecv(destination + offset, bytes, ncclInt8, peer, on.comm, its_stream);
+  }
+  return end_group(status);
 }
 
-Result<void> Collective::run(const collective::Exchange&, const Call& call) {
+Result<void> Collective::launch(const collective::Exchange&, const Call& call, const On& on) {
   const auto its_stream = stream(call.queue());
-  return use(call, [&](ncclComm_t comm, int rank, int size) -> Result<void> {
-    if (auto fits = collective::check_world(call.tail(), rank, size); !fits) return fits;
-    TROUPE_NCCL_TRY(ncclGroupStart());
-    auto status = ncclSuccess;
-    for (const auto& part : call.tail()) {
-      const int peer = static_cast<int>(part.tag);
-      status =
-          part.written()
-              ? ncclRecv(call.at(part.range), part.range.bytes, ncclInt8, peer, comm, its_stream)
-              : ncclSend(call.at(part.range), part.range.bytes, ncclInt8, peer, comm, its_stream);
-      if (status != ncclSuccess) break;
+  TROUPE_NCCL_TRY(ncclGroupStart());
+  auto status = ncclSuccess;
+  for (const auto& part : call.tail()) {
+    const int peer = static_cast<int>(part.tag);
+    status =
+        part.written()
+            ? ncclRecv(call.at(part.range), part.range.bytes, ncclInt8, peer, on.comm, its_stream)
+            : ncclSend(call.at(part.range), part.range.bytes, ncclInt8, peer, on.comm, its_stream);
+    if (status != ncclSuccess) break;
+  }
+  return end_group(status);
+}
+
+Result<void> Collective::launch(const collective::Gather& op, const Call& call, const On& on) {
+  const auto bytes = bytes_of(op.count, op.dtype);
+  const auto its_stream = stream(call.queue());
+  const int root = static_cast<int>(op.root);
+  TROUPE_NCCL_TRY(ncclGroupStart());
+  auto status = ncclSend(call.at(op.source), bytes, ncclInt8, root, on.comm, its_stream);
+  for (int peer = 0; on.rank == root && peer < on.size && status == ncclSuccess; ++peer)
+    status = ncclRecv(call.at(op.destination) + static_cast<std::size_t>(peer) * bytes, bytes,
+                      ncclInt8, peer, on.comm, its_stream);
+  return end_group(status);
+}
+
+Result<void> Collective::launch(const collective::Scatter& op, const Call& call, const On& on) {
+  const auto bytes = bytes_of(op.count, op.dtype);
+  const auto its_stream = stream(call.queue());
+  const int root = static_cast<int>(op.root);
+  TROUPE_NCCL_TRY(ncclGroupStart());
+  auto status = ncclRecv(call.at(op.destination), bytes, ncclInt8, root, on.comm, its_stream);
+  for (int peer = 0; on.rank == root && peer < on.size && status == ncclSuccess; ++peer)
+    status = ncclSend(call.at(op.source) + static_cast<std::size_t>(peer) * bytes, bytes, ncclInt8,
+                      peer, on.comm, its_stream);
+  return end_group(status);
+}
+
+template <class... Ops>
+Result<void> Collective::launch_bundled(const collective::Bundled& one, const Call& call,
+                                        const On& on) {
+  Result<void> outcome;
+  const auto launch_if = [&]<class Op>(std::type_identity<Op>) {
+    if (one.info->opcode != opcode_of<Op>) return false;
+    outcome = launch(*reinterpret_cast<const Op*>(one.op()), call, on);
+    return true;
+  };
+  (void)(launch_if(std::type_identity<Ops>{}) || ...);
+  return outcome;
+}
+
+Result<void> Collective::launch(const collective::Bundle&, const Call& call, const On& on) {
+  using namespace collective;
+  const auto list = bundled(call.parts());
+  if (!list.ok()) return list.error();
+  TROUPE_NCCL_TRY(ncclGroupStart());
+  Result<void> launched;
+  for (const auto& one : *list) {
+    if (launched.ok())
+      launched = launch_bundled<AllReduce, Reduce, Broadcast, AllGather, ReduceScatter, AllToAll,
+                                Gather, Scatter>(one, call, on);
+  }
+  const auto ended = end_group(ncclSuccess);  // in any case
+  return launched.ok() ? ended : launched;
+}
+
+/// The messages that an operation consists of, from rank to rank; none of a collective of NCCL's.
+std::vector<Link> Collective::links_of(const OperationInfo& info, const std::byte* op,
+                                       const Call& call, int rank, int size) {
+  std::vector<Link> links;
+  const auto with = [&](std::uint32_t peer, bool receive) {
+    if (peer != static_cast<std::uint32_t>(rank)) links.push_back({peer, receive});
+  };
+  const auto with_all = [&](bool receive) {
+    for (int peer = 0; peer < size; ++peer) with(static_cast<std::uint32_t>(peer), receive);
+  };
+  if (info.opcode == opcode_of<collective::AllToAll>) {
+    with_all(false);
+    with_all(true);
+  } else if (info.opcode == opcode_of<collective::Exchange>) {
+    for (const auto& part : call.tail()) with(part.tag, part.written());
+  } else if (info.opcode == opcode_of<collective::Bundle>) {
+    for (const auto& one : collective::bundled(call.parts()).take()) {
+      const auto its = links_of(*one.info, one.op(), call, rank, size);
+      links.insert(links.end(), its.begin(), its.end());
     }
-    return end_group(status);
-  });
+  } else if (info.opcode == opcode_of<collective::Gather>) {
+    const auto root = reinterpret_cast<const collective::Gather*>(op)->root;
+    root == static_cast<std::uint32_t>(rank) ? with_all(true) : with(root, false);
+  } else if (info.opcode == opcode_of<collective::Scatter>) {
+    const auto root = reinterpret_cast<const collective::Scatter*>(op)->root;
+    root == static_cast<std::uint32_t>(rank) ? with_all(false) : with(root, true);
+  }
+  return links;
 }
 
 std::vector<Link> Collective::new_links(const OperationInfo& info, const std::byte* op,
                                         const Call& call) {
-  const bool to_all = info.opcode == opcode_of<collective::AllToAll>;
-  if (!to_all && info.opcode != opcode_of<collective::Exchange>) return {};
   std::vector<Link> links;
   const auto its = communicator(call.communicator());
-  const auto add_if_closed = [&](const Link& link) {
-    if (!its->is_open(link) && std::find(links.begin(), links.end(), link) == links.end())
-      links.push_back(link);
-  };
   (void)its->use([&](ncclComm_t, int rank, int size) -> Result<void> {
-    const auto fits = to_all ? info.check_world(op, rank, size)
-                             : collective::check_world(call.tail(), rank, size);
-    if (!fits.ok()) return {};  // run() will say so
-    for (int peer = 0; to_all && peer < size; ++peer) {
-      if (peer != rank) add_if_closed({static_cast<std::uint32_t>(peer), false});
-      if (peer != rank) add_if_closed({static_cast<std::uint32_t>(peer), true});
-    }
-    for (const auto& part : call.tail()) {
-      if (part.tag != static_cast<std::uint32_t>(rank)) add_if_closed({part.tag, part.written()});
+    const bool right = info.check_world != nullptr ? info.check_world(op, rank, size).ok()
+                       : info.opcode == opcode_of<collective::Bundle>
+                           ? fits(collective::Bundle{}, call, rank, size).ok()
+                           : fits(collective::Exchange{}, call, rank, size).ok();
+    if (!right) return {};  // run() will say so
+    for (const auto& link : links_of(info, op, call, rank, size)) {
+      if (!its->is_open(link) && std::find(links.begin(), links.end(), link) == links.end())
+        links.push_back(link);
     }
     return {};
   });

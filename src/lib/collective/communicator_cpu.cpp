@@ -67,7 +67,7 @@ Result<void> Communicator::connect(const std::vector<std::vector<std::byte>>& co
   try {
     std::int64_t ranks = 1;
     auto* bytes = reinterpret_cast<std::byte*>(&ranks);
-    all_reduce(DType::i64, ReduceOp::sum, 1, bytes, bytes);
+    all_reduce({DType::i64, ReduceOp::sum}, 1, bytes, bytes);
     if (ranks != size_)
       return Error{Errc::library, 0, "the new communicator's first all-reduce was wrong"};
   } catch (const Exception& exception) {
@@ -87,60 +87,75 @@ void Communicator::guarded(const std::function<void()>& body) {
   } catch (const gloo::IoException& exception) {
     throw Exception({Errc::peer_lost, 0, exception.what()});
   } catch (const std::bad_alloc&) {
-    mesh_->abort();  // the others would wait for this rank's part
+    if (mesh_) mesh_->abort();  // the others would wait for this rank's part
     throw Exception({Errc::out_of_memory, 0, "no memory for a collective's workspace"});
   } catch (const std::exception& exception) {
-    mesh_->abort();
+    if (mesh_) mesh_->abort();
     throw Exception({Errc::library, 0, exception.what()});
   }
 }
 
-void Communicator::all_reduce(DType dtype, ReduceOp op, std::size_t count, std::byte* source,
+void Communicator::all_reduce(const How& how, std::size_t count, std::byte* source,
                               std::byte* destination) {
-  reduce_any({Reduction::all, dtype, op, 0, count, source, destination});
+  reduce_any({Reduction::all, how, 0, count, source, destination});
 }
 
-void Communicator::reduce(DType dtype, ReduceOp op, int root, std::size_t count, std::byte* source,
+void Communicator::reduce(const How& how, int root, std::size_t count, std::byte* source,
                           std::byte* destination) {
-  reduce_any({Reduction::root, dtype, op, root, count, source, destination});
+  reduce_any({Reduction::root, how, root, count, source, destination});
 }
 
-void Communicator::reduce_scatter(DType dtype, ReduceOp op, std::size_t count, std::byte* source,
+void Communicator::reduce_scatter(const How& how, std::size_t count, std::byte* source,
                                   std::byte* destination) {
-  reduce_any({Reduction::scatter, dtype, op, 0, count, source, destination});
+  reduce_any({Reduction::scatter, how, 0, count, source, destination});
+}
+
+std::size_t Communicator::source_count(const ReduceCall& call) const {
+  return call.kind == Reduction::scatter ? call.count * static_cast<std::size_t>(size_)
+                                         : call.count;
 }
 
 void Communicator::reduce_any(const ReduceCall& call) {
   if (call.count == 0) return;
-  if (size_ == 1)
-    return copy_bytes(call.destination, call.source, call.count * size_of(call.dtype));
+  const bool scales = call.how.op == ReduceOp::premul_sum;
+  if (size_ == 1 && !scales)
+    return copy_bytes(call.destination, call.source, call.count * size_of(call.how.dtype));
   guarded([&] {
-    if (!is_narrow(call.dtype)) return reduce_native(call);
+    const auto elements = source_count(call);
+    std::vector<std::byte> scaled;
+    auto summed = call;
+    if (scales) {
+      scaled.resize(elements * size_of(call.how.dtype));
+      scale_all(call.how.dtype, call.how.factor, call.source, scaled.data(), elements);
+      summed.how.op = ReduceOp::sum;
+      summed.source = scaled.data();
+    }
+    if (size_ == 1)
+      return copy_bytes(call.destination, summed.source, call.count * size_of(call.how.dtype));
+    if (!is_narrow(call.how.dtype)) return reduce_native(summed);
     // Accumulate in f32 and round once.
-    const auto ranks = static_cast<std::size_t>(size_);
-    const std::size_t elements = call.kind == Reduction::scatter ? call.count * ranks : call.count;
     std::vector<float> wide(elements);
-    widen_all(call.dtype, call.source, wide.data(), elements);
+    widen_all(call.how.dtype, summed.source, wide.data(), elements);
     auto* data = reinterpret_cast<std::byte*>(wide.data());
-    auto in_f32 = call;
-    in_f32.dtype = DType::f32;
+    auto in_f32 = summed;
+    in_f32.how.dtype = DType::f32;
     in_f32.source = data;
     in_f32.destination = data;
     if (call.kind == Reduction::scatter)
       in_f32.destination += static_cast<std::size_t>(rank_) * call.count * sizeof(float);
     reduce_native(in_f32);
     if (call.kind == Reduction::root && rank_ != call.root) return;
-    narrow_all(call.dtype, reinterpret_cast<const float*>(in_f32.destination), call.destination,
+    narrow_all(call.how.dtype, reinterpret_cast<const float*>(in_f32.destination), call.destination,
                call.count);
   });
 }
 
 void Communicator::reduce_native(const ReduceCall& call) {
-  const auto combine = combine_function(call.dtype, call.op);
+  const auto combine = combine_function(call.how.dtype, call.how.op);
   if (call.kind == Reduction::scatter) {
     reduce_pairwise(call);
   } else if (call.kind == Reduction::all) {
-    with_size(call.dtype, [&](auto element) {
+    with_size(call.how.dtype, [&](auto element) {
       using T = decltype(element);
       gloo::AllreduceOptions options(context_);
       if (call.source != call.destination)
@@ -151,8 +166,8 @@ void Communicator::reduce_native(const ReduceCall& call) {
     });
   } else {
     // Gloo wants room for the result at every rank.
-    std::vector<std::byte> room(rank_ == call.root ? 0 : call.count * size_of(call.dtype));
-    with_size(call.dtype, [&](auto element) {
+    std::vector<std::byte> room(rank_ == call.root ? 0 : call.count * size_of(call.how.dtype));
+    with_size(call.how.dtype, [&](auto element) {
       using T = decltype(element);
       gloo::ReduceOptions options(context_);
       options.setInput(reinterpret_cast<T*>(call.source), call.count);
@@ -164,14 +179,15 @@ void Communicator::reduce_native(const ReduceCall& call) {
     });
     if (rank_ != call.root) return;
   }
-  if (call.op == ReduceOp::avg) divide_by_ranks(call.dtype, call.destination, call.count, size_);
+  if (call.how.op == ReduceOp::avg)
+    divide_by_ranks(call.how.dtype, call.destination, call.count, size_);
 }
 
 /// Reduce-scatter, which this Gloo has only in its old, fixed-buffer form: in step s every rank
 /// sends rank + s its part and adds what rank - s sends, while the next part is already on its way.
 void Communicator::reduce_pairwise(const ReduceCall& call) {
-  const auto combine = combine_function(call.dtype, call.op);
-  const std::size_t bytes = call.count * size_of(call.dtype);
+  const auto combine = combine_function(call.how.dtype, call.how.op);
+  const std::size_t bytes = call.count * size_of(call.how.dtype);
   copy_bytes(call.destination, call.source + static_cast<std::size_t>(rank_) * bytes, bytes);
   std::array<std::vector<std::byte>, 2> arrived = {std::vector<std::byte>(bytes),
                                                    std::vector<std::byte>(bytes)};

@@ -42,15 +42,19 @@ class Communicator {
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return size_; }
 
+  /// What is done with the elements.
+  struct How {
+    DType dtype{};
+    ReduceOp op{};
+    const std::byte* factor = nullptr;  ///< an element, for premul_sum
+  };
   // As the operations of the same name; counts in elements.
-  void all_reduce(DType dtype, ReduceOp op, std::size_t count, std::byte* source,
-                  std::byte* destination);
-  void reduce(DType dtype, ReduceOp op, int root, std::size_t count, std::byte* source,
+  void all_reduce(const How& how, std::size_t count, std::byte* source, std::byte* destination);
+  void reduce(const How& how, int root, std::size_t count, std::byte* source,
               std::byte* destination);
   void broadcast(int root, std::size_t bytes, std::byte* data);
   void all_gather(std::size_t bytes, std::byte* source, std::byte* destination);
-  void reduce_scatter(DType dtype, ReduceOp op, std::size_t count, std::byte* source,
-                      std::byte* destination);
+  void reduce_scatter(const How& how, std::size_t count, std::byte* source, std::byte* destination);
   void all_to_all(std::size_t bytes, std::byte* source, std::byte* destination);
 
   struct Message {
@@ -66,14 +70,14 @@ class Communicator {
   enum class Reduction { all, root, scatter };
   struct ReduceCall {
     Reduction kind{};
-    DType dtype{};
-    ReduceOp op{};
+    How how;
     int root = 0;
     std::size_t count = 0;  ///< elements of the result
     std::byte* source = nullptr;
     std::byte* destination = nullptr;
   };
   void reduce_any(const ReduceCall& call);
+  [[nodiscard]] std::size_t source_count(const ReduceCall& call) const;
   void reduce_native(const ReduceCall& call);
   void reduce_pairwise(const ReduceCall& call);
   /// Runs the body with Gloo's exceptions turned into troupe's.

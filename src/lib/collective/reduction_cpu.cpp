@@ -1,6 +1,7 @@
 #include "lib/collective/reduction_cpu.hpp"
 
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "lib/collective/narrow_float_cpu.hpp"
@@ -39,6 +40,7 @@ template <class T>
 Combine choose(ReduceOp op) {
   switch (op) {
     case ReduceOp::sum:
+    case ReduceOp::premul_sum:
     case ReduceOp::avg: return combine<T, ReduceOp::sum>;
     case ReduceOp::prod: return combine<T, ReduceOp::prod>;
     case ReduceOp::min: return combine<T, ReduceOp::min>;
@@ -79,6 +81,30 @@ void with_narrow(DType dtype, Visit&& visit) {
 
 Combine combine_function(DType dtype, ReduceOp op) {
   return with_arithmetic(dtype, [&](auto zero) { return choose<decltype(zero)>(op); });
+}
+
+void scale_all(DType dtype, const void* factor, const void* in, void* out, std::size_t count) {
+  if (is_narrow(dtype)) {
+    return with_narrow(dtype, [&](auto zero) {
+      using T = decltype(zero);
+      T one;
+      std::memcpy(&one, factor, sizeof one);
+      const auto by = widen(one);
+      const auto* x = static_cast<const T*>(in);
+      auto* z = static_cast<T*>(out);
+      for (std::size_t i = 0; i < count; ++i) z[i] = narrow<T>(by * widen(x[i]));
+    });
+  }
+  with_arithmetic(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    using Wide = typename Arithmetic<T>::type;
+    T by;
+    std::memcpy(&by, factor, sizeof by);
+    const auto* x = static_cast<const T*>(in);
+    auto* z = static_cast<T*>(out);
+    for (std::size_t i = 0; i < count; ++i)
+      z[i] = static_cast<T>(static_cast<Wide>(by) * static_cast<Wide>(x[i]));
+  });
 }
 
 void divide_by_ranks(DType dtype, void* data, std::size_t count, int ranks) {

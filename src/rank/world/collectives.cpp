@@ -18,6 +18,16 @@ class NoCommunicator final : public detail::Submitter {
   Future<void> refuse(Error) override { return Future<void>(Result<void>(kEmptyGroup)); }
 };
 
+/// Where a bundle's messages go.
+class NoMessages final : public detail::Submitter {
+ public:
+  Future<void> submit(const detail::CommandView&) override { return refuse({}); }
+  Future<void> refuse(Error) override {
+    return Future<void>(
+        Result<void>(Error{Errc::unsupported, 0, "a bundle takes collectives, and no messages"}));
+  }
+};
+
 /// Numbered, so that it shows which of them a rank has not reached.
 std::string call_name(rank::WorldCore& core, const rank::GroupHandle* group, const char* name) {
   const auto of =
@@ -62,12 +72,15 @@ detail::Scope Collectives::scope() const {
 }
 
 detail::Submitter& Collectives::collectives() {
+  if (recorder_ != nullptr) return *recorder_;
   static NoCommunicator none;
   if (is_group_ && !group_) return none;
   return core_->collectives();
 }
 
 detail::Submitter& Collectives::messages() {
+  static NoMessages no_messages;
+  if (recorder_ != nullptr) return no_messages;
   if (is_group_ && !group_) return collectives();
   return core_->device().port();
 }
@@ -82,6 +95,22 @@ Future<void> Collectives::mismatch(const char* what, std::int64_t source,
       scope());
 }
 
+bool Collectives::fit(std::int64_t whole, std::span<const std::int64_t> lengths) const {
+  std::int64_t sum = 0;
+  for (const auto length : lengths) {
+    if (length < 0 || length > whole - sum) return false;
+    sum += length;
+  }
+  return sum == whole && std::ssize(lengths) == size();
+}
+
+Future<void> Collectives::mismatched_parts(std::int64_t length, std::size_t parts) {
+  return messages().refuse({Errc::invalid, 0,
+                            "collective.all_to_all: " + std::to_string(parts) +
+                                " parts do not make up " + std::to_string(length) +
+                                " elements, one for each of " + std::to_string(size()) + " ranks"});
+}
+
 const rank::HostGroup& Collectives::hosts() const {
   if (!is_group_) return core_->members();
   if (!group_) throw Exception(kEmptyGroup);
@@ -93,7 +122,8 @@ const rank::HostGroup& Collectives::hosts() const {
 
 Group Collectives::split(int colour, int key) {
   const auto& parent = hosts();
-  return {core_, rank::split(*core_, parent, {colour, key, call_name(*core_, group_.get(), "split")})};
+  return {core_,
+          rank::split(*core_, parent, {colour, key, call_name(*core_, group_.get(), "split")})};
 }
 
 void Collectives::barrier() {

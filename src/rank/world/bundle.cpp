@@ -1,0 +1,72 @@
+#include <troupe/bundle.hpp>
+
+#include <optional>
+#include <vector>
+
+#include "rank/world/world_core.hpp"
+
+namespace troupe {
+
+namespace rank {
+
+/// Takes down the collectives of a bundle.
+class BundleRecorder final : public detail::Submitter {
+ public:
+  Future<void> submit(const detail::CommandView& command) override {
+    if (!failure_) {
+      collective::add_to_bundle(*command.info, command.op.data(), data_, tail_);
+      ++count_;
+    }
+    return whole_->future();
+  }
+  Future<void> refuse(Error error) override {
+    if (!failure_) failure_ = std::move(error);
+    return whole_->future();
+  }
+
+  /// Submits what was taken down, and begins anew.
+  Future<void> pass_on(detail::Submitter& to, const detail::Scope& scope) {
+    const auto data = std::exchange(data_, {});
+    const auto tail = std::exchange(tail_, {});
+    const auto failure = std::exchange(failure_, std::nullopt);
+    const auto whole = std::exchange(whole_, std::make_shared<Promise<void>>());
+    collective::Bundle bundle{.dtype = DType::u8, .count = std::exchange(count_, 0)};
+    if (const auto list = collective::bundled(Parts(tail, data)); list.ok())
+      bundle.digest = collective::digest_of(*list);
+    auto future = failure ? to.refuse_collective(*failure, scope)
+                          : detail::submit(to, bundle, Parts(tail, data), scope);
+    future.on_ready([whole](const Result<void>& outcome) {
+      if (!outcome.ok()) detail::set_read(outcome.error(), false);  // it is only passed on
+      whole->resolve(outcome);
+    });
+    return future;
+  }
+
+ private:
+  std::vector<std::byte> data_;
+  std::vector<TailOperand> tail_;
+  std::uint64_t count_ = 0;
+  std::optional<Error> failure_;  ///< of the first call that was refused
+  std::shared_ptr<Promise<void>> whole_ = std::make_shared<Promise<void>>();
+};
+
+}  // namespace rank
+
+Bundle::Bundle(const Collectives& ranks)
+    : Collectives(ranks), record_(std::make_shared<rank::BundleRecorder>()) {
+  recorder_ = record_.get();
+}
+Bundle::~Bundle() = default;
+
+Future<void> Bundle::submit() {
+  recorder_ = nullptr;
+  auto future = record_->pass_on(collectives(), scope());
+  recorder_ = record_.get();
+  return future;
+}
+
+Bundle Collectives::bundle() const {
+  return Bundle(*this);
+}
+
+}  // namespace troupe
