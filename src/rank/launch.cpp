@@ -91,6 +91,18 @@ bool cuda_is_possible(const Config& config) {
   return fs::exists(module_for(config, "cuda"), ignored) && fs::exists("/dev/nvidiactl", ignored);
 }
 
+/// NCCL and cuBLAS read these in the device hosts, which inherit them. By itself NCCL chooses among
+/// algorithms that add in different orders, some of which depend on who comes first; a ring with
+/// one protocol adds in the order of the ranks on it. cuBLAS may split a product up in different
+/// ways where several streams share its workspace, unless that is as large as this. What else
+/// computes, here and in the cpu engine, gives the same bits in any case.
+static void pin_order_of_sums() {
+  for (const auto& [name, value] : {std::pair{"NCCL_ALGO", "Ring"},
+                                    {"NCCL_PROTO", "Simple"},
+                                    {"CUBLAS_WORKSPACE_CONFIG", ":4096:8"}})
+    ::setenv(name, value, 1);
+}
+
 Result<DeviceCore::Options> device_options(const Config& config, const std::string& backend,
                                            int local_rank, int cores) {
   const auto program = device_host_program(config);
@@ -115,6 +127,13 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
     if (config.text("on-loss") == "shrink")
       return Error{Errc::invalid, 0,
                    "--rehearse is of a world that keeps its ranks: not with --on-loss shrink"};
+  }
+  if (config.flag("reproducible")) {
+    if (config.text("on-loss") == "shrink")
+      return Error{Errc::unsupported, 0,
+                   "--reproducible: sums over fewer ranks have other bits: not with --on-loss "
+                   "shrink"};
+    pin_order_of_sums();
   }
   const auto& interface = config.text("gloo-interface");
   if (!interface.empty() && ::if_nametoindex(interface.c_str()) == 0) {

@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
       {"groups_in_run", test::groups_in_run},
       {"group_members", test::group_members},
       {"actors", test::actors},
+      {"reproducible", test::reproducible},
       {"actor_faults", test::actor_faults},
       {"actor_members", test::actor_members},
       {"collective_check", test::collective_check},

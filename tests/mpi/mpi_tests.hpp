@@ -122,6 +122,7 @@ class SharedFolder {
 };
 
 void actors(Context& c);
+void reproducible(Context& c);
 void actor_faults(Context& c);
 void actor_members(Context& c);
 void collectives(Context& c);

@@ -75,6 +75,8 @@ std::vector<OptionSpec> runtime_options() {
        "on this signal the run saves its state and ends with status 75", {"USR1", "USR2", "TERM", "none"}},
       {"replay", flag, "on", "on|off",
        "run again on the next device host what was in flight and can be"},
+      {"reproducible", flag, "off", "on|off",
+       "the same bits from run to run and after a recovery: sums over ranks in one order, by algorithms that may be slower"},
       {"flight-records", integer, "1024", "N",
        "operations that the flight recorder keeps; 0: it is off", {}, "0", "1048576"},
       {"flight-dir", text, "troupe-flight", "DIR",
