@@ -236,7 +236,7 @@ ratios() {
     case $name in
       H2D* | D2H*) figure "$name, troupe/raw" "$(field "$line" ratio)" x ge 0.98 ;;
       "all_reduce 8 B"*) figure "$name, troupe/raw" "$(field "$line" ratio)" x le 1.15 ;;
-      all_reduce* | *independent*) figure "$name, troupe/raw" "$(field "$line" ratio)" x ;;
+      all_reduce* | *independent* | *", launches") figure "$name, troupe/raw" "$(field "$line" ratio)" x ;;
       *round\ trip) figure "$name, troupe - raw" "$(awk -v a="$(field "$line" troupe)" -v b="$(field "$line" raw)" \
         'BEGIN { d = a - b; print d > 0.001 ? d : 0.001 }')" us le 1 ;;
       *cached\ on\ disk) figure "$name" "$(field "$line" troupe)" ms le 2 ;;
@@ -271,6 +271,19 @@ bench_remote_actors() {
     figure "$name" "$(field "$line" troupe)" "$(field "$line" unit)"
     [[ $ratio == 0* && $ratio != *[1-9]* ]] || figure "$name, troupe/other" "$ratio" x
   done <"$out/remote_actors_bench.json"
+}
+
+# bench_recorded: an iteration of troupe-cg as a recorded sequence, beside one of single commands
+bench_recorded() {
+  local how seconds=()
+  for how in off on; do
+    cg "cg-record-$how" "$gpus" 60 --stencil "64,64,$((64 * gpus))" --tol 1e-10 --max-iter 2000 --record "$how" || return 0
+    seconds+=("$(awk -v s="$(value "$out/cg-record-$how.json" seconds)" \
+      -v n="$(value "$out/cg-record-$how.json" iterations)" 'BEGIN { print n > 0 ? s / n : 0 }')")
+  done
+  figure "cg iteration, 64^3 per GPU, recorded" "$(awk -v s="${seconds[1]}" 'BEGIN { print 1e6 * s }')" us
+  figure "cg iteration, recorded/single commands" \
+    "$(awk -v a="${seconds[1]}" -v b="${seconds[0]}" 'BEGIN { print b > 0 ? a / b : 0 }')" x le 0.6
 }
 
 bench_collectives() {
@@ -398,6 +411,7 @@ if wanted bench; then
   bench_actors
   bench_cuda
   bench_kernels
+  bench_recorded
   bench_collectives
   for standby in world local off; do bench_recovery $standby; done
   if ((gpus > 1)); then

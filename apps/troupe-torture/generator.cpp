@@ -155,8 +155,10 @@ RoundKind Generator::draw_kind() {
       kind = RoundKind::run;
     else if (n < 33)
       kind = RoundKind::held;
-    else if (n < 39)
+    else if (n < 37)
       kind = RoundKind::versions;
+    else if (n < 39)
+      kind = RoundKind::recorded;
     else if (n < 42)
       kind = RoundKind::failing;
     else if (n < 44)
@@ -180,6 +182,7 @@ void Generator::make_round() {
     case RoundKind::members: make_members(round); break;
     case RoundKind::versions:
     case RoundKind::pieces:
+    case RoundKind::recorded:
     case RoundKind::failing: round.special = static_cast<int>(random_.between(5, 40)); break;
     case RoundKind::slabs: round.special = static_cast<int>(random_.between(20, 120)); break;
   }

@@ -148,7 +148,8 @@ troupe::Program this_program() {
             "and failing calls of libraries in the others; many, several at once in every round",
             {"off", "on", "many"}},
            {"rounds", OptionType::list, "", "KIND,...",
-            "only rounds of these kinds: free, run, held, versions, failing, slabs, pieces; with "
+            "only rounds of these kinds: free, run, held, versions, failing, slabs, pieces, "
+            "recorded; with "
             "--on-loss shrink all are of the kind members"},
            {"collectives", OptionType::flag, "on", "on|off", "let programs have collectives"},
            {"tokens", OptionType::flag, "on", "on|off",

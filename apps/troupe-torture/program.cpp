@@ -21,8 +21,8 @@ constexpr std::string_view kKinds[kKindCount] = {
 constexpr std::string_view kWrongs[kWrongCount] = {
     "short_destination", "gather_lengths", "token_dtype", "token_length", "no_such_rank",
     "freed_token",       "odd_normal",     "root",        "differs",      "spoilt"};
-constexpr std::string_view kRounds[kRoundKindCount] = {"free",    "run",   "held",   "versions",
-                                                       "failing", "slabs", "pieces", "members"};
+constexpr std::string_view kRounds[kRoundKindCount] = {
+    "free", "run", "held", "versions", "failing", "slabs", "pieces", "recorded", "members"};
 
 /// FNV-1a over numbers.
 class Hash {

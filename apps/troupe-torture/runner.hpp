@@ -111,6 +111,9 @@ class Runner {
   void play_slabs(const Round& round);
   void play_pieces(const Round& round);
 
+  // recorded_rounds.cpp
+  void play_recorded(const Round& round);
+
   Runtime& runtime_;
   World& world_;
   Device& device_;

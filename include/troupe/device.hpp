@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,6 +28,7 @@ template <class Refs>
 class BasicVector;
 class Kernels;
 class Functions;
+class Sequence;
 
 namespace rank {
 class DeviceCore;
@@ -206,6 +208,13 @@ class Device {
     detail::Submitter* submitter_;
   };
   [[nodiscard]] Preparing prepare() { return Preparing(preparer()); }
+
+  /// Calls `calls`, whose submissions to this device, from this thread, are recorded instead of
+  /// being run: <troupe/sequence.hpp> says more. What moves memory to or from the host or other
+  /// ranks, gives a value, or may block, cannot be recorded. Throws Exception: unsupported, with
+  /// the name of what cannot be; invalid if nothing was submitted; what a call was refused for;
+  /// what `calls` throws.
+  [[nodiscard]] Sequence record(const std::function<void()>& calls);
 
   /// Does nothing, through the whole path.
   Future<void> nop() { return detail::submit(submitter(), memory::Nop{}); }

@@ -10,4 +10,5 @@
 #include <troupe/lib/sparse.hpp>
 #include <troupe/lib/vector.hpp>
 #include <troupe/runtime.hpp>
+#include <troupe/sequence.hpp>
 #include <troupe/world.hpp>

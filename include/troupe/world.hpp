@@ -75,6 +75,11 @@ struct RunOptions {
   /// host collectives in it must be reached by all members (see World::agree). Without it the run
   /// of a world that shrinks ends with Errc::requeue.
   std::function<void()> resized = {};
+  /// Each step is recorded (see Device::record) and then run by one command, and where it records
+  /// the same as one of the last ones, that is run again: on a GPU as a CUDA graph. A step must
+  /// then do nothing that cannot be recorded, such as to wait for a result, and is the same on all
+  /// ranks as far as collectives go; if it submits nothing, nothing is run.
+  bool record = false;
   /// What a rank does while it is a spectator: called again and again, and should return soon, for
   /// in between it is seen whether the rank is back in the world or the run has ended. None: it
   /// sleeps.

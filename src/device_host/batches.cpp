@@ -16,7 +16,7 @@ bool ends_the_host(Errc code) {
 
 bool Batches::empty() const {
   const auto nothing = [](const auto& batches) { return batches.empty(); };
-  const auto unused = [](const Batch& batch) { return batch.runs.empty(); };
+  const auto unused = [](const Batch& batch) { return !batch.any; };
   return std::all_of(in_flight_.begin(), in_flight_.end(), nothing) &&
          std::all_of(open_.begin(), open_.end(), unused);
 }
@@ -41,10 +41,16 @@ void Batches::add(const wire::Command& command, const AddressMap& addresses, Que
                             {command.op(), command.op() + info.bytes},
                             addresses.find(info.operand(command.op(), *info.cell))});
   }
+  ++open_count_;
+  add_place(queue, waits);
+}
+
+void Batches::add_place(Queue queue, const Lanes::Waits& waits) {
+  auto& batch = open_[queue.index()];
+  batch.any = true;
   for (std::size_t i = 0; i < kQueueCount; ++i) batch.needs[i] = std::max(batch.needs[i], waits[i]);
   batch.needs[queue.index()] = 0;  // the queue's own order
   batch.issued = lanes_->issued(queue);
-  ++open_count_;
 }
 
 void Batches::add(std::uint64_t ticket) {
@@ -98,7 +104,7 @@ Result<void> Batches::close_all() {
 
 Result<void> Batches::close(Queue queue) {
   auto& open = open_[queue.index()];
-  if (open.runs.empty()) return {};
+  if (!open.any) return {};
   Batch batch = std::exchange(open, Batch{});
   // To wait for other ranks here would stop the heart of a host that is well.
   if (completion_ == wire::Completion::sync && !lanes_->stands_for_peers(queue, batch.issued)) {

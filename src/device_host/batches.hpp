@@ -69,6 +69,8 @@ class Batches {
   /// The command was queued there.
   void add(const wire::Command& command, const AddressMap& addresses, Queue queue,
            const Lanes::Waits& waits);
+  /// What has been queued there is part of a command that is answered elsewhere.
+  void add_place(Queue queue, const Lanes::Waits& waits);
   /// The command with this ticket needs no queue and has ended well.
   void add(std::uint64_t ticket);
 
@@ -109,6 +111,7 @@ class Batches {
     const std::byte* cell = nullptr;
   };
   struct Batch {
+    bool any = false;  ///< something stands there
     std::vector<Run> runs;
     std::vector<Judged> judged;
     Lanes::Waits needs{};        ///< what its commands had to wait for

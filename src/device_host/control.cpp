@@ -178,6 +178,7 @@ void DeviceHost::quiesce(const Control& request) {
 
 void DeviceHost::finish_quiesce() {
   lanes_.complete_all();
+  plays_.clear();
   set_aside_.clear();
   held_answers_.clear();
   drop_preparations(Preparation::For::command);  // the rank submits them anew

@@ -85,6 +85,7 @@ DeviceHost::DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segme
 }
 
 DeviceHost::~DeviceHost() {
+  sequences_.drop_collective();
   engine_->collectives().abort();  // a helper may be forming a communicator
   batches_.discard();
 }
@@ -141,6 +142,7 @@ bool DeviceHost::complete() {
   if (mode_ == Mode::lost) return false;
   if (quiescing_) {
     if (working_ != 0) return false;
+    if (!plays_.empty()) abandon_plays();
     const auto drained = batches_.drained();
     if (!drained.ok()) lose(drained.error());
     if (drained.ok() && !*drained) return false;

@@ -25,6 +25,7 @@
 #include "device_host/preparation.hpp"
 #include "device_host/rendezvous.hpp"
 #include "device_host/replies.hpp"
+#include "device_host/sequences.hpp"
 #include "device_host/set_aside.hpp"
 
 namespace troupe::host {
@@ -76,8 +77,8 @@ class DeviceHost {
   Step issue_on_lane(std::span<const std::byte> record, SetAside::Entry* entry);
   /// Queues command_ on the engine, or carries it out where it is the reactor's own.
   Result<void> run(const Call& call);
-  /// Whether command_ is right for the communicator that it is for. Errors: invalid.
-  [[nodiscard]] Result<void> fits_communicator() const;
+  /// Whether a command is right for the communicator that it is for. Errors: invalid.
+  [[nodiscard]] Result<void> fits_communicator(const wire::Command& command) const;
   /// The command leaves the ring, whatever becomes of it.
   void note_taken(std::uint64_t ticket) {
     auto& newest = header().issued_ticket;
@@ -97,6 +98,50 @@ class DeviceHost {
   /// The command needs no lane, or failed before it got to one.
   Step answered(std::uint64_t ticket, Source source, const Result<void>& outcome);
   Step corrupt(const Error& error);
+
+  // issue_sequence.cpp
+  /// A run whose commands are queued one by one. Its entry stays set aside until all are.
+  struct Play {
+    Playing playing;
+    Lanes::Waits waits{};
+    Result<void> outcome;  ///< of what a helper did for it
+  };
+  /// The sequence that command_ runs, as it wants it. Errors: invalid.
+  Result<SequenceTable::Known*> find_sequence();
+  /// As lane_ready(), of `origin` and all lanes of the sequence.
+  Result<bool> lanes_ready(const RecordedSequence& sequence, Lane origin);
+  /// As Lanes::queue_of(): the run and all of its commands take the detours, or none of them does.
+  [[nodiscard]] Queue queue_of(const RecordedSequence& sequence, Lane lane,
+                               const Lanes::Waits& waits) const;
+  /// The same for all of its commands.
+  [[nodiscard]] Result<void> fits_communicator(const RecordedSequence& sequence) const;
+  /// As CollectiveHalf::new_links(), of all of its commands.
+  [[nodiscard]] std::vector<Link> new_links(const RecordedSequence& sequence);
+  /// Whether each of its queues has less than `most` commands with those of the sequence.
+  [[nodiscard]] bool has_room(const RecordedSequence& sequence, Queue queue,
+                              std::uint64_t most) const;
+  /// Whether its graph can be launched on the queue; makes it do what the run wants.
+  bool takes_graph(SequenceTable::Known& known, Queue queue);
+  /// Adds to `waits` all that stands on the queues of the sequence.
+  void wait_for_lanes(const RecordedSequence& sequence, Queue queue, Lanes::Waits& waits) const;
+  /// The commands of the sequence have been queued, its run at this place of `queue`.
+  void note_places(const RecordedSequence& sequence, Queue queue, Lanes::Sequence place);
+  /// The graph has been launched: the queues of its sequence go on behind it.
+  Result<void> follow_graph(SequenceTable::Known& known, Queue queue, Lanes::Sequence place);
+  Step begin_play(SetAside::Entry& entry, const SequenceTable::Known& known, Queue queue,
+                  const Lanes::Waits& waits);
+  /// command_ is the entry's.
+  Step play_on(SetAside::Entry& entry);
+  Result<void> run_step(const RecordedSequence::Step& step, const Call& call);
+  /// Has a helper queue the next step, which may block.
+  void begin_step(SetAside::Entry& entry, Play& play);
+  Step end_play(SetAside::Entry& entry, Result<void> outcome);
+  /// What they have queued is in flight, and nothing else of them will be.
+  void abandon_plays();
+  [[nodiscard]] Result<void> all_mapped(const wire::Command& command) const;
+  Result<std::unique_ptr<Graph>> make_graph(const std::shared_ptr<const RecordedSequence>& sequence,
+                                            Queue queue);
+  void record_graph(Queue queue);
 
   // libraries.cpp
   /// Whether a command can be queued on the lane now; if its library is not open, begins to open
@@ -232,6 +277,8 @@ class DeviceHost {
   Batches batches_;
   wire::Command command_;
   SetAside set_aside_;
+  SequenceTable sequences_;
+  std::map<SetAside::Number, Play> plays_;
   /// Of the communicators, or of those to come; by number.
   std::map<std::uint32_t, std::unique_ptr<Rendezvous>> rendezvous_;
   Rendezvous* meeting_ = nullptr;  ///< where the newest collective has come to

@@ -115,6 +115,7 @@ void DeviceHost::contribute(const wire::ControlMessage& message) {
 
 void DeviceHost::abandon_communicators() {
   drop_held_connect();
+  sequences_.drop_collective();
   engine_->collectives().abort();
   meeting_ = nullptr;
   rendezvous_.clear();
@@ -247,6 +248,7 @@ void DeviceHost::connect_group(const wire::ControlMessage& message) {
 void DeviceHost::drop_group(const Control& request) {
   if (meeting_ == rendezvous_of(request.region)) meeting_ = nullptr;
   rendezvous_.erase(request.region);
+  sequences_.drop_collective();
   (void)helpers_.start([this, number = request.region]() -> Helpers::Finish {
     engine_->collectives().drop(number);
     return [] {};

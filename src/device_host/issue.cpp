@@ -96,13 +96,23 @@ DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record,
   const auto& info = command_.info();
   const auto operands = command_.operands();
   const auto lane = command_.lane();
-  const auto waits = lanes_.waits_of(operands);
-  const auto queue = lanes_.queue_of(lane, waits);
+  SequenceTable::Known* sequence = nullptr;
+  if (sequence_call(command_).number != 0) {
+    if (entry != nullptr && plays_.contains(entry->number)) return play_on(*entry);
+    const auto found = find_sequence();
+    if (!found.ok()) return answered(ticket, source, found.error());
+    sequence = *found;
+  }
+  auto waits = lanes_.waits_of(operands);
+  const auto queue = sequence != nullptr ? queue_of(*sequence->sequence, lane, waits)
+                                         : lanes_.queue_of(lane, waits);
   const bool collective = info.traits.collective;
   const bool behind_others = source == Source::ring && set_aside_.holds_up(operands, collective);
-  const auto ready = lane_ready(lane);
+  const auto ready =
+      sequence != nullptr ? lanes_ready(*sequence->sequence, lane) : lane_ready(lane);
   if (!ready.ok() && !behind_others) return answered(ticket, source, ready.error());
-  const bool full = lanes_.issued(queue) - lanes_.completed(queue) >= kMaxForPeers;
+  const bool full = lanes_.issued(queue) - lanes_.completed(queue) >= kMaxForPeers ||
+                    (sequence != nullptr && !has_room(*sequence->sequence, queue, kMaxForPeers));
   const bool open = ready.ok() && *ready;
   bool blocks = behind_others || !open || (full && lanes_.waits_for_peers(queue, waits)) ||
                 (collective && forming_groups_ != 0);
@@ -110,7 +120,9 @@ DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record,
   if (auto* const rendezvous = rendezvous_of(communicator);
       collective && !blocks && rendezvous != nullptr) {
     meeting_ = rendezvous;
-    if (const auto fits = fits_communicator(); !fits.ok()) {
+    const auto fits =
+        sequence != nullptr ? fits_communicator(*sequence->sequence) : fits_communicator(command_);
+    if (!fits.ok()) {
       if (rendezvous->refuse(info, command_.op())) return answered(ticket, source, fits.error());
       blocks = true;
     } else {
@@ -123,11 +135,16 @@ DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record,
   const Call call(queue, addresses_, command_.parts(), communicator);
   std::vector<Link> links;
   if (collective && !blocks && !opening_links_)
-    links = engine_->collectives().new_links(info, command_.op(), call);
+    links = sequence != nullptr ? new_links(*sequence->sequence)
+                                : engine_->collectives().new_links(info, command_.op(), call);
   blocks |= (collective && opening_links_) || !links.empty();
-  const bool works = !blocks && engine_->blocks(info, command_.op(), call);
+  // Before it is seen whether the graph is current.
+  if (sequence != nullptr && !blocks) note_overwritten(operands);
+  const bool works = !blocks && (sequence != nullptr ? !takes_graph(*sequence, queue)
+                                                     : engine_->blocks(info, command_.op(), call));
   if (source == Source::set_aside && (blocks || works)) {
     if (!links.empty()) open_links(communicator, std::move(links));
+    if (!blocks && sequence != nullptr) return begin_play(*entry, *sequence, queue, waits);
     // What waits for other ranks would keep the library from its other commands.
     if (blocks || lanes_.waits_for_peers(queue, waits)) return Step::blocked;
     const auto begun = begin_work(*entry, queue, waits);
@@ -145,11 +162,15 @@ DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record,
   if (entry != nullptr) set_aside_.begin(*entry);
   note_issued(ticket);
   note_overwritten(operands);
+  if (sequence != nullptr) wait_for_lanes(*sequence->sequence, queue, waits);
   auto outcome = batches_.order(queue, waits);
-  if (outcome.ok()) outcome = run(call);
+  if (outcome.ok())
+    outcome = sequence != nullptr ? engine_->launch_graph(*sequence->graph, queue) : run(call);
   if (outcome.ok()) {
-    lanes_.queued(operands, queue, waits);
+    const auto place = lanes_.queued(operands, queue, waits);
     batches_.add(command_, addresses_, queue, waits);
+    if (sequence != nullptr) outcome = follow_graph(*sequence, queue, place);
+    if (!outcome.ok()) lose(outcome.error());
     note_kind(command_, record);
     take(source);
     return Step::queued;
@@ -188,11 +209,11 @@ Result<void> DeviceHost::run(const Call& call) {
   return engine_->run(command_.info(), command_.op(), call);
 }
 
-Result<void> DeviceHost::fits_communicator() const {
-  const auto check_world = command_.info().check_world;
-  const auto* const rendezvous = rendezvous_of(command_.header().communicator);
+Result<void> DeviceHost::fits_communicator(const wire::Command& command) const {
+  const auto check_world = command.info().check_world;
+  const auto* const rendezvous = rendezvous_of(command.header().communicator);
   if (check_world == nullptr || rendezvous == nullptr || rendezvous->size() == 0) return {};
-  return check_world(command_.op(), rendezvous->rank(), rendezvous->size());
+  return check_world(command.op(), rendezvous->rank(), rendezvous->size());
 }
 
 DeviceHost::Step DeviceHost::answered(std::uint64_t ticket, Source source,

@@ -16,7 +16,7 @@ enum class Transpose : std::uint32_t { no, yes };
 struct Axpy {
   static constexpr std::string_view kName = "blas.axpy";
   static constexpr DTypes kDTypes = DTypes::reals();
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   std::int64_t n = 0, incx = 1, incy = 1;
@@ -33,7 +33,7 @@ struct Axpy {
 struct Dot {
   static constexpr std::string_view kName = "blas.dot";
   static constexpr DTypes kDTypes = DTypes::reals();
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   std::int64_t n = 0, incx = 1, incy = 1;
@@ -49,7 +49,7 @@ struct Dot {
 struct Nrm2 {
   static constexpr std::string_view kName = "blas.nrm2";
   static constexpr DTypes kDTypes = DTypes::reals();
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   std::int64_t n = 0, incx = 1;
@@ -64,7 +64,7 @@ struct Nrm2 {
 struct Scal {
   static constexpr std::string_view kName = "blas.scal";
   static constexpr DTypes kDTypes = DTypes::reals();
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   std::int64_t n = 0, incx = 1;
@@ -79,7 +79,7 @@ struct Scal {
 struct Copy {
   static constexpr std::string_view kName = "blas.copy";
   static constexpr DTypes kDTypes = DTypes::reals();
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   std::int64_t n = 0, incx = 1, incy = 1;
@@ -93,7 +93,7 @@ struct Copy {
 struct Gemv {
   static constexpr std::string_view kName = "blas.gemv";
   static constexpr DTypes kDTypes = DTypes::reals();
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   Transpose transpose{};
@@ -121,7 +121,7 @@ struct Gemv {
 struct Gemm {
   static constexpr std::string_view kName = "blas.gemm";
   static constexpr DTypes kDTypes = DTypes::reals();
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   Transpose transpose_a{}, transpose_b{};
@@ -150,7 +150,7 @@ struct Gemm {
 struct GemmBatched {
   static constexpr std::string_view kName = "blas.gemm_batched";
   static constexpr DTypes kDTypes = DTypes::reals();
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesRecorded;
   static constexpr std::string_view kTail = "matrix";
   enum Matrix : std::uint32_t { of_a, of_b, of_c };
 

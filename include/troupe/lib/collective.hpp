@@ -41,7 +41,7 @@ struct AllReduce {
   static constexpr std::string_view kName = "collective.all_reduce";
   static constexpr Lane kLane = Lane::collective;
   static constexpr DTypes kDTypes = DTypes::reducible();
-  static constexpr Traits kTraits = {.collective = true};
+  static constexpr Traits kTraits = {.collective = true, .capturable = true};
 
   OpDType dtype;
   ReduceOp op{};
@@ -65,7 +65,7 @@ struct Reduce {
   static constexpr std::string_view kName = "collective.reduce";
   static constexpr Lane kLane = Lane::collective;
   static constexpr DTypes kDTypes = DTypes::reducible();
-  static constexpr Traits kTraits = {.collective = true};
+  static constexpr Traits kTraits = {.collective = true, .capturable = true};
 
   OpDType dtype;
   ReduceOp op{};
@@ -90,7 +90,7 @@ struct Broadcast {
   static constexpr std::string_view kName = "collective.broadcast";
   static constexpr Lane kLane = Lane::collective;
   static constexpr DTypes kDTypes = DTypes::all();
-  static constexpr Traits kTraits = {.collective = true};
+  static constexpr Traits kTraits = {.collective = true, .capturable = true};
 
   OpDType dtype;
   std::uint32_t root = 0;
@@ -114,7 +114,7 @@ struct AllGather {
   static constexpr std::string_view kName = "collective.all_gather";
   static constexpr Lane kLane = Lane::collective;
   static constexpr DTypes kDTypes = DTypes::all();
-  static constexpr Traits kTraits = {.collective = true};
+  static constexpr Traits kTraits = {.collective = true, .capturable = true};
 
   OpDType dtype;
   std::uint64_t count = 0;  ///< elements per rank
@@ -185,7 +185,7 @@ struct ReduceScatter {
   static constexpr std::string_view kName = "collective.reduce_scatter";
   static constexpr Lane kLane = Lane::collective;
   static constexpr DTypes kDTypes = DTypes::reducible();
-  static constexpr Traits kTraits = {.collective = true};
+  static constexpr Traits kTraits = {.collective = true, .capturable = true};
 
   OpDType dtype;
   ReduceOp op{};
@@ -209,7 +209,7 @@ struct AllToAll {
   static constexpr std::string_view kName = "collective.all_to_all";
   static constexpr Lane kLane = Lane::collective;
   static constexpr DTypes kDTypes = DTypes::all();
-  static constexpr Traits kTraits = {.collective = true};
+  static constexpr Traits kTraits = {.collective = true, .capturable = true};
 
   OpDType dtype;
   std::uint64_t count = 0;  ///< elements per pair of ranks
@@ -270,7 +270,7 @@ struct Exchange {
   static constexpr std::string_view kName = "collective.exchange";
   static constexpr Lane kLane = Lane::collective;
   static constexpr DTypes kDTypes = DTypes::all();
-  static constexpr Traits kTraits = {.collective = true};
+  static constexpr Traits kTraits = {.collective = true, .capturable = true};
   static constexpr std::string_view kTail = "message";
 
   OpDType dtype;

@@ -70,7 +70,7 @@ struct Layout {
 struct Transform {
   static constexpr std::string_view kName = "fft.transform";
   static constexpr DTypes kDTypes = DTypes::of({DType::c64, DType::c128});
-  static constexpr Traits kTraits = {.repeatable = true};
+  static constexpr Traits kTraits = {.repeatable = true, .capturable = true};
 
   OpDType dtype;
   Kind kind{};

@@ -80,7 +80,7 @@ struct InlineExtent {
 struct Launch {
   static constexpr std::string_view kName = "kernel.launch";
   static constexpr DTypes kDTypes = DTypes::all();
-  static constexpr Traits kTraits = {.runs_program_code = true};
+  static constexpr Traits kTraits = {.capturable = true, .runs_program_code = true};
   static constexpr std::string_view kTail = "argument";
   static constexpr std::uint32_t kData = 12288;
   /// In an argument: its index, and 256 times the place of the address in it, in bytes.
@@ -110,7 +110,8 @@ struct Launch {
 /// again. What it is said to write it writes whole.
 struct RepeatableLaunch : Launch {
   static constexpr std::string_view kName = "kernel.launch_repeatable";
-  static constexpr Traits kTraits = {.repeatable = true, .runs_program_code = true};
+  static constexpr Traits kTraits = {
+      .repeatable = true, .capturable = true, .runs_program_code = true};
 
   [[nodiscard]] std::uint64_t tail_written(const TailOperand& operand) const noexcept {
     return operand.range.bytes;
@@ -332,6 +333,11 @@ class LaunchArguments {
     add(argument.value);
   }
   template <class T>
+  void add(const Parameter<T>& parameter) {
+    parameters_.push_back({parameter.id(), static_cast<std::uint32_t>(bytes_.size())});
+    add(parameter.initial());
+  }
+  template <class T>
   void add(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>,
                   "an argument is a number, a struct of plain bytes, or a buffer: read(x), "
@@ -351,6 +357,8 @@ class LaunchArguments {
   [[nodiscard]] std::span<const std::uint32_t> sizes() const noexcept { return sizes_; }
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::span<const TailOperand> buffers() const noexcept { return buffers_; }
+  /// Offsets in bytes().
+  [[nodiscard]] std::span<const InlineParameter> parameters() const noexcept { return parameters_; }
 
  private:
   static constexpr std::uint64_t kNoAddress = 0;
@@ -366,6 +374,7 @@ class LaunchArguments {
   std::vector<std::uint32_t> sizes_;
   std::vector<std::byte> bytes_;  ///< each padded to 8
   std::vector<TailOperand> buffers_;
+  std::vector<InlineParameter> parameters_;
 };
 
 }  // namespace detail

@@ -13,7 +13,7 @@ struct Fill {
   static constexpr std::string_view kName = "memory.fill";
   static constexpr Lane kLane = Lane::memory;
   static constexpr DTypes kDTypes = DTypes::all();
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   std::uint64_t count = 0;
@@ -34,7 +34,7 @@ struct Copy {
   static constexpr Lane kLane =
       Lane::memory;  ///< copies from and to the host have lanes of their own
   static constexpr DTypes kDTypes = DTypes::all();
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   Operand source, destination;

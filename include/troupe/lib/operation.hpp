@@ -142,13 +142,16 @@ struct Traits {
   bool collective = false;  ///< all ranks of an epoch run it together, in one order
   /// To queue it may take long, or wait for the device: never on the reactor's thread.
   bool blocking = false;
-  /// It may be part of a CUDA graph: to queue it does nothing but launch.
+  /// It may be part of a recorded sequence, and of a CUDA graph: once its library has prepared it,
+  /// to queue it does nothing but launch.
   bool capturable = false;
   /// It runs code of the program's own: never on zeros, to make ready what it needs.
   bool runs_program_code = false;
 };
 /// Those of an operation that computes its outputs from its inputs.
 inline constexpr Traits kComputes{.repeatable = true, .remote = true};
+/// The same of one that may be recorded.
+inline constexpr Traits kComputesRecorded{.repeatable = true, .remote = true, .capturable = true};
 
 /// What becomes of a command whose numbers do not allow a result.
 enum class OnFailure : std::uint32_t {
@@ -211,10 +214,17 @@ struct TailOperand {
   [[nodiscard]] constexpr bool written() const noexcept { return access != Access::read; }
 };
 
+/// A value among the inline bytes that each run of a recorded sequence may change; see Parameter.
+struct InlineParameter {
+  std::uint32_t id = 0;
+  std::uint32_t offset = 0;  ///< of its bytes
+};
+
 /// What a record has beside the operation's struct.
 struct Parts {
   std::span<const TailOperand> tail;
-  std::span<const std::byte> data;  ///< aligned to 8
+  std::span<const std::byte> data;              ///< aligned to 8
+  std::span<const InlineParameter> parameters;  ///< in `data`; only recordings look at them
 
   Parts() = default;
   template <std::convertible_to<std::span<const TailOperand>> Tail>

@@ -33,7 +33,7 @@ inline constexpr DTypes kNumbers = {kIntegers.bits | DTypes::reals().bits};
 struct Sort {
   static constexpr std::string_view kName = "primitives.sort";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = {.repeatable = true};
+  static constexpr Traits kTraits = {.repeatable = true, .capturable = true};
 
   OpDType dtype;  ///< of the keys
   Order order{};
@@ -62,7 +62,7 @@ struct Sort {
 struct Reduce {
   static constexpr std::string_view kName = "primitives.reduce";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = {.repeatable = true};
+  static constexpr Traits kTraits = {.repeatable = true, .capturable = true};
 
   OpDType dtype;
   Reduction reduction{};
@@ -82,7 +82,7 @@ struct Reduce {
 struct Scan {
   static constexpr std::string_view kName = "primitives.scan";
   static constexpr DTypes kDTypes = kIntegers;
-  static constexpr Traits kTraits = {.repeatable = true};
+  static constexpr Traits kTraits = {.repeatable = true, .capturable = true};
 
   OpDType dtype;
   Scanning scanning{};

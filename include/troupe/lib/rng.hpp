@@ -10,7 +10,7 @@ namespace troupe::rng {
 struct Uniform {
   static constexpr std::string_view kName = "rng.uniform";
   static constexpr DTypes kDTypes = DTypes::reals();
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   std::int64_t n = 0;
@@ -31,7 +31,7 @@ struct Uniform {
 struct Normal {
   static constexpr std::string_view kName = "rng.normal";
   static constexpr DTypes kDTypes = DTypes::reals();
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   std::int64_t n = 0;

@@ -12,7 +12,7 @@ namespace troupe::sparse {
 struct Spmv {
   static constexpr std::string_view kName = "sparse.spmv";
   static constexpr DTypes kDTypes = DTypes::reals();
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   OpDType index_dtype;
@@ -44,7 +44,7 @@ struct Spmv {
 struct SpmvSell {
   static constexpr std::string_view kName = "sparse.spmv_sell";
   static constexpr DTypes kDTypes = DTypes::reals();
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   OpDType index_dtype;
@@ -73,7 +73,7 @@ struct SpmvSell {
 struct Gather {
   static constexpr std::string_view kName = "sparse.gather";
   static constexpr DTypes kDTypes = DTypes::reals();
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   OpDType index_dtype;

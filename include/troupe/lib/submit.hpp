@@ -11,6 +11,7 @@
 #include <troupe/gpu_ref.hpp>
 #include <troupe/lib/operation.hpp>
 #include <troupe/lib/operation_info.hpp>
+#include <troupe/parameter.hpp>
 
 namespace troupe {
 
@@ -26,6 +27,10 @@ class BasicScalarArg {
   using T = typename Ref::value_type;
   BasicScalarArg(T value) : scalar_(Scalar::of(value)) {}
   BasicScalarArg(const Ref& element) { scalar_.device = element.slice(0, 1).operand(); }
+  /// An absent element bears the parameter's number, of which only recordings take notice.
+  BasicScalarArg(const Parameter<T>& parameter) : scalar_(Scalar::of(parameter.initial())) {
+    scalar_.device.reserved = parameter.id();
+  }
   [[nodiscard]] const Scalar& wire() const noexcept { return scalar_; }
 
  private:
@@ -60,6 +65,7 @@ struct CommandView {
   std::span<const std::byte> op;
   std::span<const TailOperand> tail;
   std::span<const std::byte> data;
+  std::span<const InlineParameter> parameters;
   Scope scope;
   /// What transfers and other ranks want done: the epoch in which it may still be submitted; others
   /// 0. What has been submitted no longer depends on it.
@@ -98,6 +104,8 @@ class Submitter {
   }
   /// A cell of so many bytes. Errors: out_of_memory; unsupported where no values come back.
   virtual Result<ResultCell> result_cell(std::size_t bytes);
+  /// What a command names beside buffers: to be kept as long as it may run again.
+  virtual void keep(std::shared_ptr<const void>) {}
 
  protected:
   ~Submitter() = default;

@@ -9,7 +9,7 @@ namespace troupe::vector {
 struct Multiply {
   static constexpr std::string_view kName = "vector.multiply";
   static constexpr DTypes kDTypes = DTypes::reals();
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   std::int64_t n = 0;
@@ -28,7 +28,7 @@ struct Multiply {
 struct Divide {
   static constexpr std::string_view kName = "vector.divide";
   static constexpr DTypes kDTypes = DTypes::reals();
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   std::int64_t n = 0;
@@ -47,7 +47,7 @@ struct Divide {
 struct Axpby {
   static constexpr std::string_view kName = "vector.axpby";
   static constexpr DTypes kDTypes = DTypes::reals();
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   std::int64_t n = 0;

@@ -1,6 +1,7 @@
 #include <troupe/lib/submit.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <complex>
 #include <string>
 
@@ -60,9 +61,19 @@ Result<void> check_operation(const OperationInfo& info, const std::byte* op, con
 
 namespace detail {
 
+std::uint32_t next_parameter() noexcept {
+  static std::atomic<std::uint32_t> newest{0};
+  return ++newest;
+}
+
 CommandView::CommandView(const OperationInfo& its_info, std::span<const std::byte> its_op,
                          const Parts& its_parts, const Scope& its_scope) noexcept
-    : info(&its_info), op(its_op), tail(its_parts.tail), data(its_parts.data), scope(its_scope) {
+    : info(&its_info),
+      op(its_op),
+      tail(its_parts.tail),
+      data(its_parts.data),
+      parameters(its_parts.parameters),
+      scope(its_scope) {
   for (const auto& operand : info->operands) {
     const auto& range = info->operand(op.data(), operand);
     if (range.present())

@@ -136,6 +136,15 @@ class Call {
   std::uint32_t communicator_;
 };
 
+/// What an engine has made of a sequence of operations, to be launched as one.
+class Graph {
+ public:
+  virtual ~Graph() = default;
+  Graph() = default;
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+};
+
 class CollectiveHalf;
 
 class Engine {
@@ -243,6 +252,28 @@ class Engine {
   Result<void> run(const Op& op, const Call& call) {
     return run(info_of<Op>, reinterpret_cast<const std::byte*>(&op), call);
   }
+
+  // Graphs. What was launched of one runs on when it is let go of.
+
+  /// From now on what is queued on `origin`, and on queues that have waited for a mark of it,
+  /// becomes part of a graph instead. Until end_graph() no other queue is used, and these by no
+  /// other thread.
+  virtual Result<void> begin_graph(Queue) { return no_graphs(); }
+  /// Ends that, in any case; `origin` has waited for what stands on the other queues. Errors:
+  /// unsupported if something cannot be part of a graph.
+  virtual Result<std::unique_ptr<Graph>> end_graph(Queue) { return no_graphs(); }
+  /// Makes it ready to be launched. Helper thread; may block.
+  virtual Result<void> finish_graph(Graph&) { return no_graphs(); }
+  /// From now on the graph, which is ready, does what `changed` does. False: they differ in more
+  /// than the arguments of their operations, and nothing is changed.
+  virtual Result<bool> update_graph(Graph&, std::unique_ptr<Graph>) { return no_graphs(); }
+  /// Whether all that its libraries have prepared for it is still there.
+  [[nodiscard]] virtual bool is_current(const Graph&) const { return true; }
+  /// Queues all of it.
+  virtual Result<void> launch_graph(Graph&, Queue) { return no_graphs(); }
+
+ private:
+  static Error no_graphs() { return {Errc::unsupported, 0, "this engine makes no graphs"}; }
 };
 
 /// What an engine's library offers: the one function through which it is made. May block (context

@@ -179,6 +179,9 @@ Collective::Collective(Services& services) : services_(services) {
   // reactor until all have got there. (Messages are connected by open_links().) Safe while the
   // process has no other threads, as when the engine is made.
   ::setenv("NCCL_RUNTIME_CONNECT", "0", 0);
+  // For a graph it would register buffers, together with the other ranks; these may run the same
+  // sequence as a list.
+  ::setenv("NCCL_GRAPH_REGISTER", "0", 0);
 }
 
 /// From the sources' NCCL_VERSION macro, for 2.9 and later.

@@ -177,6 +177,7 @@ Result<void> Fft::run(const fft::Transform& op, const Call& call) {
 
 Result<void> Fft::add_plan(const fft::Transform& op, Queue queue) {
   auto& own = state(queue);
+  if (services_.records()) return Services::not_recorded("a plan");
   TROUPE_CUDA_PROPAGATE(own.retired.destroy_ended());
   Plan plan;
   plan.key = key_of(op);
@@ -197,6 +198,7 @@ Result<void> Fft::add_plan(const fft::Transform& op, Queue queue) {
     TROUPE_CUDA_PROPAGATE(
         own.retired.add(std::move(own.plans.back().handle), services_.stream(queue)));
     own.plans.pop_back();
+    services_.note_given_back();
   }
   own.plans.push_front(std::move(plan));
   return {};

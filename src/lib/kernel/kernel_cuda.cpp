@@ -165,6 +165,7 @@ bool KernelHalf::loads(const kernel::Launch& op, const Call& call) {
 }
 
 Result<Module*> KernelHalf::load(const Id& id, std::span<const std::byte> image) {
+  if (services_.records()) return Services::not_recorded("a module that is not loaded");
   TROUPE_CUDA_PROPAGATE(retired_.destroy_ended());
   auto module = std::make_shared<Module>();
   std::vector<std::byte> ended(image.begin(), image.end());
@@ -178,6 +179,7 @@ Result<Module*> KernelHalf::load(const Id& id, std::span<const std::byte> image)
         TROUPE_CUDA_PROPAGATE(retired_.add(modules_.back().second, services_.stream(*queue)));
     }
     modules_.pop_back();
+    services_.note_given_back();
   }
   return module.get();
 }
@@ -289,6 +291,8 @@ Result<void> KernelHalf::wait_for_other_queues(const Module& module, Queue queue
 Result<void> KernelHalf::fill(Module& module, const kernel::Inline& given, const Call& call) {
   for (const auto& part : call.tail()) {
     if ((part.tag & kernel::Launch::kSymbol) == 0) continue;
+    // Whether it is filled depends on what was launched before.
+    if (services_.records()) return Services::not_recorded("the contents of a variable");
     const std::string name(given.symbol(part.tag & ~kernel::Launch::kSymbol));
     auto found = module.variables.find(name);
     if (found == module.variables.end()) {

@@ -93,12 +93,12 @@ class Sparse final
   [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
   /// Tells the handle of an open queue where the factors of the next call are.
   static Result<void> point_at(State& state, ScalarsAt where);
-  static Result<PreparedMatrix*> prepare(State& state, const PreparedMatrix::Key& key,
-                                         const void* alpha, const void* beta, void* x, void* y);
+  Result<PreparedMatrix*> prepare(State& state, const PreparedMatrix::Key& key, const void* alpha,
+                                  const void* beta, void* x, void* y);
   /// One product, with the matrix in any form; `op` gives factors and vectors.
   template <class Op>
   Result<void> multiply(const Op& op, const PreparedMatrix::Key& key, const Call& call);
-  static void forget(State& state, std::size_t keep);
+  void forget(State& state, std::size_t keep);
   Result<void> warm_up(Queue queue);
   Result<void> warm_up_products(const Call& call, DType index, const Operand& row_begin);
 
@@ -186,6 +186,7 @@ void Sparse::overwrites(const Operand& range) {
   for (auto& state : states_) {
     std::erase_if(state.prepared, [&](const PreparedMatrix& entry) {
       if (!overlaps(entry.structure[0]) && !overlaps(entry.structure[1])) return false;
+      services_.note_given_back();
       if (entry.workspace != nullptr) (void)cudaFreeAsync(entry.workspace, state.stream);
       return true;
     });
@@ -199,6 +200,7 @@ void Sparse::forget(State& state, std::size_t keep) {
     if (auto* workspace = cache.back().workspace; workspace != nullptr)
       (void)cudaFreeAsync(workspace, state.stream);
     cache.pop_back();
+    services_.note_given_back();
   }
 }
 
@@ -216,6 +218,7 @@ Result<PreparedMatrix*> Sparse::prepare(State& state, const PreparedMatrix::Key&
     return &cache.front();
   }
 
+  if (services_.records()) return Services::not_recorded("what it prepares for a matrix");
   PreparedMatrix made;
   made.key = key;
   const auto type = value_type(key.dtype);

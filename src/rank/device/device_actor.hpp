@@ -96,6 +96,10 @@ struct AskMemory {
 struct AskLibraries {
   std::shared_ptr<Promise<std::vector<OpenedLibrary>>> told;
 };
+/// The program will run such commands again and again: their wire::kind_key() and a record of each.
+struct KindsRecur {
+  std::vector<std::pair<std::uint64_t, std::vector<std::byte>>> kinds;
+};
 struct Halt {
   std::uint32_t round;
 };
@@ -172,11 +176,12 @@ class DeviceActor
                    device_message::HostExited, device_message::Look, device_message::Listen,
                    device_message::MakeSlab, device_message::MapPinned, device_message::DropRegion,
                    device_message::ShareSlab, device_message::MapForeign, device_message::AskMemory,
-                   device_message::AskLibraries, device_message::Halt, device_message::Quiesce,
-                   device_message::Replace, device_message::Promote, device_message::Contribute,
-                   device_message::Connect, device_message::ContributeGroup,
-                   device_message::ConnectGroup, device_message::DropGroup, device_message::Suffer,
-                   device_message::WorldActive, device_message::Revive, device_message::ShutDown> {
+                   device_message::AskLibraries, device_message::KindsRecur, device_message::Halt,
+                   device_message::Quiesce, device_message::Replace, device_message::Promote,
+                   device_message::Contribute, device_message::Connect,
+                   device_message::ContributeGroup, device_message::ConnectGroup,
+                   device_message::DropGroup, device_message::Suffer, device_message::WorldActive,
+                   device_message::Revive, device_message::ShutDown> {
  public:
   /// `described` is resolved with the JSON description once the first host is ready, or with its
   /// error.
@@ -198,6 +203,7 @@ class DeviceActor
   void on(device_message::MapForeign map);
   void on(const device_message::AskMemory& ask);
   void on(const device_message::AskLibraries& ask);
+  void on(device_message::KindsRecur recur);
   void on(device_message::Halt order);
   void on(device_message::Quiesce order);
   void on(device_message::Replace order);

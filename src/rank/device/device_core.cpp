@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/ipc/descriptors.hpp"
+#include "rank/device/recorder.hpp"
 
 namespace troupe::rank {
 namespace {
@@ -331,6 +332,8 @@ Result<void> DeviceCore::download_once(const Operand& source, std::span<std::byt
 
 namespace troupe {
 
+using rank::Recorder;
+
 const DeviceInfo& Device::info() const {
   return core_->info();
 }
@@ -362,6 +365,8 @@ std::uint64_t Device::bytes_held() const {
   return core_->bytes_held();
 }
 detail::Submitter& Device::submitter() {
+  if (auto* const recorder = Recorder::of(core_->port())) [[unlikely]]
+    return *recorder;
   return core_->port();
 }
 Result<std::vector<MemoryUse>> Device::memory_use() const {
@@ -378,10 +383,14 @@ Result<Device::Pin> Device::allocate_pinned(std::uint64_t length, std::size_t el
 }
 Future<void> Device::upload_bytes(std::span<const std::byte> source, const Operand& destination,
                                   DType dtype) {
+  if (auto* const recorder = Recorder::of(core_->port()))
+    return recorder->refuse({Errc::unsupported, 0, "upload cannot be recorded"});
   return core_->upload(source, destination, dtype);
 }
 Result<void> Device::download_bytes(const Operand& source, std::span<std::byte> destination,
                                     DType dtype) {
+  if (auto* const recorder = Recorder::of(core_->port()))
+    return recorder->refuse({Errc::unsupported, 0, "download cannot be recorded"}).wait();
   return core_->download(source, destination, dtype);
 }
 

@@ -56,6 +56,19 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   /// the same.
   Future<void> launch_for_other(detail::Submitter& submitter, const kernel::Launch& op,
                                 bool repeatable, const Parts& parts);
+  /// The program will run commands with these records again and again: whoever takes over prepares
+  /// them.
+  void prepare_others(const std::vector<std::vector<std::byte>>& records);
+  /// Where the program's collectives go, and the epoch that they belong to.
+  struct Collectives {
+    detail::Submitter* submitter = nullptr;
+    std::uint32_t epoch = 0;
+  };
+  /// Called with every run of a sequence that has collectives. Set before there are any.
+  void set_collectives(std::function<Collectives()> look) { collectives_ = std::move(look); }
+  [[nodiscard]] Collectives collectives() {
+    return collectives_ ? collectives_() : Collectives{&port_, 0};
+  }
   /// Whether other ranks may name any of this device's buffers: a token was made of one.
   [[nodiscard]] bool has_tokens() const noexcept { return has_tokens_.load(); }
   [[nodiscard]] FlightRecorder& flight() noexcept { return *flight_; }
@@ -110,6 +123,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   std::unique_ptr<FlightRecorder> flight_;
   CommandPort port_;
   Preparer preparer_{port_};
+  std::function<Collectives()> collectives_;
   std::atomic<bool> has_tokens_{false};
   ActorRef<DeviceActor> actor_;
   DeviceInfo info_;

@@ -49,10 +49,14 @@ void DeviceActor::on(const AskLibraries& ask) {
 
 void DeviceActor::kind_recurs(const wire::ControlMessage& told) {
   const auto bytes = std::as_bytes(std::span(told.text));
-  const std::vector<std::byte> record(bytes.begin(), bytes.end());
-  if (!warm_.add_kind(told.head.bytes, record)) return;
+  on(KindsRecur{{{told.head.bytes, {bytes.begin(), bytes.end()}}}});
+}
+
+void DeviceActor::on(KindsRecur recur) {
   WarmSet news;
-  news.add_kind(told.head.bytes, record);
+  for (auto& [key, record] : recur.kinds) {
+    if (warm_.add_kind(key, record)) news.add_kind(key, std::move(record));
+  }
   warm_up_others(news);
 }
 

@@ -166,6 +166,7 @@ struct Given {
   std::span<const std::uint32_t> sizes;
   std::span<const std::byte> values;
   std::span<const TailOperand> buffers;
+  std::span<const InlineParameter> parameters = {};  ///< in `values`
 };
 
 std::string wrong_launch(const kernel::Launch& op, const ModuleState::Entry& entry,
@@ -190,6 +191,7 @@ Future<void> submit_launch(detail::Submitter& submitter, const ModuleState& modu
   {
     const std::lock_guard lock(module.mutex);
     for (std::size_t i = 0; i < module.symbols.size(); ++i) {
+      submitter.keep(module.symbols[i].keeps);
       tail.push_back({module.symbols[i].contents,
                       kernel::Launch::kSymbol | static_cast<std::uint32_t>(i),
                       Access::read,
@@ -199,7 +201,12 @@ Future<void> submit_launch(detail::Submitter& submitter, const ModuleState& modu
   }
   op.symbol_bytes = static_cast<std::uint32_t>(names.size());
   const auto data = kernel::Inline::pack(entry.in_image, given.sizes, given.values, names);
-  const Parts parts(tail, data);
+  std::vector<InlineParameter> parameters(given.parameters.begin(), given.parameters.end());
+  const auto values_at = kernel::Inline::padded(entry.in_image.size()) +
+                         kernel::Inline::padded(given.sizes.size_bytes());
+  for (auto& one : parameters) one.offset += static_cast<std::uint32_t>(values_at);
+  Parts parts(tail, data);
+  parts.parameters = parameters;
   return repeatable ? submit_as<kernel::RepeatableLaunch>(submitter, op, parts)
                     : submit_as<kernel::Launch>(submitter, op, parts);
 }
@@ -335,8 +342,11 @@ Future<void> Kernels::submit(const Kernel& kernel, const LaunchOptions& how,
                              const detail::LaunchArguments& arguments) {
   check(kernel.module_ != nullptr, "launch of an empty Kernel");
   const auto& module = *kernel.module_;
-  return submit_launch(device_->submitter(), module, module.kernels[kernel.index_], launch_of(how),
-                       how.repeatable, {arguments.sizes(), arguments.bytes(), arguments.buffers()});
+  auto& submitter = device_->submitter();
+  submitter.keep(kernel.module_);
+  return submit_launch(
+      submitter, module, module.kernels[kernel.index_], launch_of(how), how.repeatable,
+      {arguments.sizes(), arguments.bytes(), arguments.buffers(), arguments.parameters()});
 }
 
 Future<void> Kernels::submit_there(detail::Submitter& there, const Kernel& kernel,

@@ -75,6 +75,7 @@ detail::Submitter& Collectives::collectives() {
   if (recorder_ != nullptr) return *recorder_;
   static NoCommunicator none;
   if (is_group_ && !group_) return none;
+  if (auto* const recorder = core_->recorder()) return *recorder;
   return core_->collectives();
 }
 
@@ -82,6 +83,7 @@ detail::Submitter& Collectives::messages() {
   static NoMessages no_messages;
   if (recorder_ != nullptr) return no_messages;
   if (is_group_ && !group_) return collectives();
+  if (auto* const recorder = core_->recorder()) return *recorder;
   return core_->device().port();
 }
 

@@ -169,6 +169,14 @@ void RunLoop::loop() {
   }
 }
 
+Step RunLoop::call_step(std::int64_t i) {
+  if (!options_->record) return (*step_)(i);
+  if (!steps_) steps_.emplace(core_->device_);
+  auto answer = Step::done;
+  steps_->run([&] { answer = (*step_)(i); });
+  return answer;
+}
+
 void RunLoop::attempt() {
   if (rehearsal_) rehearsal_->resume(from_);
   for (std::int64_t i = from_;; ++i) {
@@ -180,7 +188,7 @@ void RunLoop::attempt() {
     if (interrupted()) throw Exception(kReformed);
     core_->look_for_stop_signal();
     if (rehearsal_) rehearsal_->before_step(i);
-    const auto answer = (*step_)(i);
+    const auto answer = call_step(i);
     throw_error();
     const bool ends = answer == Step::done || commit_is_due(i + 1);
     if (rehearsal_ && ends && rehearsal_->end(i + 1)) return finish();

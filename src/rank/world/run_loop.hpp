@@ -8,6 +8,7 @@
 #include <troupe/checkpoint.hpp>
 #include <troupe/world.hpp>
 
+#include "rank/device/step_recorder.hpp"
 #include "rank/store/state_folder.hpp"
 #include "rank/world/rehearsal.hpp"
 #include "rank/world/state_keeper.hpp"
@@ -53,6 +54,8 @@ class RunLoop {
   /// Loads what was saved, if anything was and this run is to go on from it.
   void restart();
   Result<void> load(const SavedState& state);
+  /// The program's step, or what it records.
+  Step call_step(std::int64_t i);
   void attempt();
   /// True if the step that comes next follows a commit.
   [[nodiscard]] bool commit_is_due(std::int64_t step) const;
@@ -136,6 +139,7 @@ class RunLoop {
   Checkpoint* checkpoint_;
   const StepFunction* step_;
   const RunOptions* options_;
+  std::optional<StepRecorder> steps_;  ///< of a run that records them
   SaveOptions save_;
   Generations states_{std::filesystem::path()};
   FolderLock folder_lock_;         ///< of the first member

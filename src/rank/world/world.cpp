@@ -57,9 +57,13 @@ std::vector<Recovery> World::recoveries() const {
 }
 
 Future<void> World::fetch_range(const GpuToken& token, DType dtype, const Operand& destination) {
+  if (auto* const recorder = core_->recorder())
+    return recorder->refuse({Errc::unsupported, 0, "fetch cannot be recorded"});
   return core_->tokens().fetch(token, dtype, destination);
 }
 Future<void> World::put_range(const Operand& source, DType dtype, const GpuToken& token) {
+  if (auto* const recorder = core_->recorder())
+    return recorder->refuse({Errc::unsupported, 0, "put cannot be recorded"});
   return core_->tokens().put(source, dtype, token);
 }
 Future<TokenLease> World::hold(const GpuToken& token) {

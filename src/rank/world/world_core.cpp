@@ -69,6 +69,9 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
         mpi, core->device_->port(),
         [c = core.get()](std::uint32_t group) { return c->place_in(group); });
   }
+  core->device_->set_collectives([c = core.get()]() -> DeviceCore::Collectives {
+    return {&c->collectives(), c->epoch().value};
+  });
   core->actor_ = system.spawn<WorldActor>({.name = "world", .mailbox_capacity = 1u << 16},
                                           core.get(), options);
   core->transport_ = std::make_unique<MpiTransport>(

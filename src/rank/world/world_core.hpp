@@ -16,6 +16,7 @@
 #include <troupe/world.hpp>
 
 #include "rank/device/device_core.hpp"
+#include "rank/device/recorder.hpp"
 #include "rank/net/mpi_session.hpp"
 #include "rank/net/mpi_transport.hpp"
 #include "rank/world/actor_post.hpp"
@@ -81,6 +82,8 @@ class WorldCore {
   /// No message of an actor comes or goes any more. Waits for all ranks: until then this rank's
   /// actors serve the others.
   void leave_actors();
+  /// This thread's recording; nullptr: it does not record.
+  [[nodiscard]] Recorder* recorder() const noexcept { return Recorder::of(device_->port()); }
   /// Where the program's collectives go.
   [[nodiscard]] detail::Submitter& collectives() noexcept {
     return check_ ? static_cast<detail::Submitter&>(*check_) : device_->port();

@@ -11,6 +11,23 @@
 #include "device_host/engine/cpu/host_info.hpp"
 
 namespace troupe::host::cpu {
+namespace {
+
+/// The work of a graph, one after another.
+struct WorkList {
+  std::vector<std::function<void()>> work;
+  std::shared_ptr<std::atomic<bool>> failure_over;  ///< of whatever in it has one
+};
+
+/// The list that this thread's work goes to, instead of to the workers.
+thread_local WorkList* recorded = nullptr;
+
+class WorkGraph final : public Graph {
+ public:
+  std::shared_ptr<WorkList> list = std::make_shared<WorkList>();
+};
+
+}  // namespace
 
 CpuEngine::CpuEngine(const EngineOptions& options)
     : options_(options),
@@ -175,8 +192,11 @@ MarkState& CpuEngine::state(Mark mark) {
 
 Result<Mark> CpuEngine::mark(Queue queue) {
   auto state = std::make_shared<MarkState>();
-  if (auto pushed = worker(queue).push({.queue = queue, .mark = state}); !pushed)
+  if (recorded != nullptr) {
+    state->reached = 1;  // a list keeps its order
+  } else if (auto pushed = worker(queue).push({.queue = queue, .mark = state}); !pushed) {
     return pushed.error();
+  }
   if (free_marks_.empty()) {
     free_marks_.push_back(static_cast<std::uint32_t>(marks_.size()));
     marks_.emplace_back();
@@ -230,8 +250,41 @@ Result<void> CpuEngine::synchronize(Queue queue) {
   return {};
 }
 
+// Graphs: the reactor's thread records, so what others submit meanwhile is none of it.
+
+Result<void> CpuEngine::begin_graph(Queue) {
+  recorded = new WorkList;
+  return {};
+}
+
+Result<std::unique_ptr<Graph>> CpuEngine::end_graph(Queue) {
+  auto graph = std::make_unique<WorkGraph>();
+  graph->list.reset(std::exchange(recorded, nullptr));
+  return std::unique_ptr<Graph>(std::move(graph));
+}
+
+Result<bool> CpuEngine::update_graph(Graph& graph, std::unique_ptr<Graph> changed) {
+  static_cast<WorkGraph&>(graph).list = static_cast<WorkGraph&>(*changed).list;
+  return true;
+}
+
+Result<void> CpuEngine::launch_graph(Graph& graph, Queue queue) {
+  const auto& list = static_cast<WorkGraph&>(graph).list;
+  return worker(queue).push({.queue = queue,
+                             .work =
+                                 [list] {
+                                   for (const auto& work : list->work) work();
+                                 },
+                             .failure_over = list->failure_over});
+}
+
 Result<void> CpuEngine::submit(const Call& call, std::function<void()> work,
                                std::shared_ptr<std::atomic<bool>> failure_over) {
+  if (recorded != nullptr) {
+    recorded->work.push_back(std::move(work));
+    if (failure_over) recorded->failure_over = std::move(failure_over);
+    return {};
+  }
   return worker(call.queue())
       .push({.queue = call.queue(),
              .work = std::move(work),

@@ -64,6 +64,12 @@ class CpuEngine final : public Engine, public Services {
   bool blocks(const OperationInfo& info, const std::byte* op, const Call& call) override;
   Result<void> run(const OperationInfo& info, const std::byte* op, const Call& call) override;
 
+  Result<void> begin_graph(Queue origin) override;
+  Result<std::unique_ptr<Graph>> end_graph(Queue origin) override;
+  Result<void> finish_graph(Graph&) override { return {}; }
+  Result<bool> update_graph(Graph& graph, std::unique_ptr<Graph> changed) override;
+  Result<void> launch_graph(Graph& graph, Queue queue) override;
+
   Result<void> submit(const Call& call, std::function<void()> work,
                       std::shared_ptr<std::atomic<bool>> failure_over) override;
   [[nodiscard]] int threads() const noexcept override { return options_.threads; }

@@ -52,6 +52,7 @@ Result<void> CudaEngine::start() {
   TROUPE_CUDA_TRY(faults::preload());
   TROUPE_CUDA_TRY(cudaMallocHost(scratch_cells_.out(), kScratchCellBytes));
   TROUPE_CUDA_TRY(make_stream(detour_, false));
+  TROUPE_CUDA_TRY(make_stream(upload_, false));
   return marks_.start();
 }
 

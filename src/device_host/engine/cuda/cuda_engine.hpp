@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "device_host/engine/collective_half.hpp"
@@ -70,6 +71,14 @@ class CudaEngine final : public Engine, public Services {
 
   [[nodiscard]] CollectiveHalf& collectives() override { return *collectives_; }
 
+  // graph.cpp
+  Result<void> begin_graph(Queue origin) override;
+  Result<std::unique_ptr<Graph>> end_graph(Queue origin) override;
+  Result<void> finish_graph(Graph& graph) override;
+  Result<bool> update_graph(Graph& graph, std::unique_ptr<Graph> changed) override;
+  [[nodiscard]] bool is_current(const Graph& graph) const override;
+  Result<void> launch_graph(Graph& graph, Queue queue) override;
+
   bool blocks(const OperationInfo& info, const std::byte* op, const Call& call) override;
   Result<void> run(const OperationInfo& info, const std::byte* op, const Call& call) override;
 
@@ -77,6 +86,10 @@ class CudaEngine final : public Engine, public Services {
   [[nodiscard]] int device() const noexcept override { return device_; }
   [[nodiscard]] bool other_hosts() const noexcept override { return other_hosts_; }
   void enter() const override;
+  [[nodiscard]] bool records() const noexcept override {
+    return recorder_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  }
+  void note_given_back() noexcept override { given_back_.fetch_add(1, std::memory_order_relaxed); }
   Result<void> count_memory(const std::string& cause,
                             const std::function<Result<void>()>& work) override;
   [[nodiscard]] cudaStream_t stream(Queue queue) const override;
@@ -112,7 +125,10 @@ class CudaEngine final : public Engine, public Services {
   MemoryUse memory_use_;
   std::atomic<bool> rdma_;  ///< cleared if slabs cannot be made for GPUDirect RDMA after all
 
+  std::atomic<std::thread::id> recorder_{};   ///< the thread that records a graph
+  std::atomic<std::uint64_t> given_back_{0};  ///< times; see note_given_back()
   HostMemory scratch_cells_;
+  Stream upload_;  ///< of graphs
   /// All detours share one: what takes a detour waits for nobody for long.
   Stream detour_;
   std::array<Stream, kLaneCount> streams_;   ///< the lanes' own

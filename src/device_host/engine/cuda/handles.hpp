@@ -28,6 +28,17 @@ struct HostMemoryTraits {
   static void destroy(Type memory) { (void)cudaFreeHost(memory); }
 };
 
+struct GraphTraits {
+  using Type = cudaGraph_t;
+  static constexpr Type invalid() { return nullptr; }
+  static void destroy(Type graph) { (void)cudaGraphDestroy(graph); }
+};
+struct GraphExecTraits {
+  using Type = cudaGraphExec_t;
+  static constexpr Type invalid() { return nullptr; }
+  static void destroy(Type graph) { (void)cudaGraphExecDestroy(graph); }
+};
+
 using Stream = Handle<StreamTraits>;
 using Event = Handle<EventTraits>;
 using DeviceMemory = Handle<DeviceMemoryTraits>;

@@ -11,6 +11,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "device_host/engine/cuda/handles.hpp"
@@ -43,6 +44,12 @@ class Services {
   /// kScratchBytes of device memory of the queue's own, all zeros when the queue is being opened.
   /// The first kPartBytes are for Factors, the others for WarmUp.
   [[nodiscard]] virtual std::byte* scratch(Queue queue) const = 0;
+  /// Whether this thread records a graph: nothing may be queued then but what can be part of it,
+  /// and no memory be taken or given back.
+  [[nodiscard]] virtual bool records() const noexcept = 0;
+  /// What operations of earlier calls may use has been given back, in the order of its queue:
+  /// memory, plans, modules. Graphs that were made before are void.
+  virtual void note_given_back() noexcept = 0;
   static constexpr std::size_t kScratchBytes = std::size_t{64} << 10, kPartBytes = 8192;
   /// Queues what repeats the first `size` (1, 2, 4, 8 or 16) bytes of the pattern `count` times.
   virtual Result<void> fill(Queue queue, void* destination,
@@ -65,9 +72,15 @@ class Services {
   /// Device memory, in the order of the stream: it waits for nothing else that runs. To give it
   /// back does wait; a half keeps it until its end.
   [[nodiscard]] Result<DeviceMemory> reserve(Queue queue, std::size_t bytes) const {
+    if (records()) return not_recorded("more memory");
     DeviceMemory memory;
     TROUPE_CUDA_TRY(cudaMallocAsync(memory.out(), bytes, stream(queue)));
     return memory;
+  }
+
+  /// The error of a call that needs what it has not prepared, while a graph is recorded.
+  static Error not_recorded(std::string_view needed) {
+    return {Errc::unsupported, 0, "it needs " + std::string(needed)};
   }
 
  protected:
@@ -79,10 +92,13 @@ class Workspace {
  public:
   /// Makes room for so many bytes, in the order of the stream: what still uses the old memory is
   /// not disturbed. What stood there is lost. Errors: out_of_memory.
-  Result<void> reserve(const Services& services, Queue queue, std::size_t bytes) {
+  Result<void> reserve(Services& services, Queue queue, std::size_t bytes) {
     if (bytes <= bytes_) return {};
-    if (void* const old = memory_.release(); old != nullptr)
+    if (services.records()) return Services::not_recorded("more memory");
+    if (void* const old = memory_.release(); old != nullptr) {
+      services.note_given_back();
       TROUPE_CUDA_TRY(cudaFreeAsync(old, services.stream(queue)));
+    }
     bytes_ = 0;
     auto reserved = services.reserve(queue, bytes);
     if (!reserved) return reserved.error();

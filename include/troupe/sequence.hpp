@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+#include <memory>
+#include <utility>
+
+#include <troupe/device.hpp>
+#include <troupe/future.hpp>
+#include <troupe/parameter.hpp>
+
+namespace troupe {
+
+namespace detail {
+struct SequenceState;
+}
+
+/// Operations of one device that were recorded, and run again and again by one command each:
+///
+///     auto step = device.record([&] {
+///       device.sparse().spmv(matrix, x, y);
+///       device.blas().axpy(-0.5, y, x);
+///     });
+///     for (int i = 0; i < 1000; ++i) step.run();
+///
+/// A run does what the same calls would do in its place, and costs the caller, and on a GPU each of
+/// its kernels, much less: the device host makes a CUDA graph of it. Its operands are those of the
+/// recording. They are kept from being freed as long as the sequence is there, and while any of
+/// them is stale, a run is an error. A fault in the middle of a run makes stale what the run writes
+/// anywhere, unless all of it can be done again.
+///
+/// A value: copies are the same sequence. Any thread.
+class Sequence {
+ public:
+  Sequence() = default;  ///< an empty one, which must not be run
+
+  /// Runs all of it, in program order with what else is submitted. `values`: of parameters, for
+  /// this run; others have their initial values. Within a recording it becomes part of that.
+  /// Errors: invalid (no command has the parameter), those of its commands.
+  Future<void> run(std::initializer_list<ParameterValue> values = {}) const;
+  /// How many were recorded.
+  [[nodiscard]] std::size_t commands() const;
+  [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
+
+  /// For Device.
+  explicit Sequence(std::shared_ptr<detail::SequenceState> state) : state_(std::move(state)) {}
+
+ private:
+  std::shared_ptr<detail::SequenceState> state_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "common/wire/record.hpp"
+#include "device_host/batches.hpp"
+#include "device_host/engine/engine.hpp"
+
+namespace troupe::host {
+
+/// What a command that runs a sequence says of it.
+struct SequenceCall {
+  std::uint64_t number = 0;
+  std::size_t commands = 0;
+  const Operand* list = nullptr;       ///< their records
+  std::span<const std::byte> patches;  ///< sequence::Patch, one behind another
+};
+/// number 0: the command runs no sequence.
+SequenceCall sequence_call(const wire::Command& command);
+
+/// The commands of a sequence, and which of them wait for which.
+class RecordedSequence {
+ public:
+  struct Step {
+    std::unique_ptr<wire::Command> command;
+    Lane lane{};
+    std::vector<std::uint32_t> behind;  ///< steps of other lanes that it waits for
+    bool awaited = false;               ///< some step waits for it
+  };
+
+  /// Errors: invalid.
+  static Result<std::shared_ptr<const RecordedSequence>> make(const SequenceCall& call,
+                                                              std::span<const std::byte> list);
+  [[nodiscard]] const std::vector<Step>& steps() const noexcept { return steps_; }
+  /// That its commands take, each once.
+  [[nodiscard]] const std::vector<Lane>& lanes() const noexcept { return lanes_; }
+  [[nodiscard]] bool uses(Lane lane) const;
+  /// How many of its commands take the lane.
+  [[nodiscard]] std::size_t steps_on(Lane lane) const;
+  /// Some of its commands wait for other ranks.
+  [[nodiscard]] bool collective() const noexcept { return uses(Lane::collective); }
+
+ private:
+  void find_order();
+
+  std::vector<Step> steps_;
+  std::vector<Lane> lanes_;
+};
+
+/// The commands of a sequence on their way to the queues of their lanes, between two places of one
+/// queue: what stands on it before them ends before they begin, and what comes to stand behind them
+/// waits for all of them. The reactor's thread.
+class Playing {
+ public:
+  /// `origin`: if it is a detour, all of them take the detours of their lanes.
+  Playing(std::shared_ptr<const RecordedSequence> sequence, Engine& engine, Queue origin)
+      : sequence_(std::move(sequence)),
+        engine_(&engine),
+        origin_(origin),
+        marks_(sequence_->steps().size()) {}
+
+  [[nodiscard]] bool done() const noexcept { return next_ == sequence_->steps().size(); }
+  /// Nothing of it has been queued.
+  [[nodiscard]] bool untouched() const noexcept { return next_ == 0; }
+  [[nodiscard]] std::size_t next_index() const noexcept { return next_; }
+  [[nodiscard]] const RecordedSequence::Step& next() const { return sequence_->steps()[next_]; }
+  [[nodiscard]] Queue next_queue() const { return {next().lane, origin_.detour}; }
+  [[nodiscard]] Queue origin() const noexcept { return origin_; }
+  [[nodiscard]] const RecordedSequence& sequence() const noexcept { return *sequence_; }
+
+  /// Lets the queue of the next step wait for what that step waits for.
+  Result<void> order_next();
+  /// The next step has been queued.
+  Result<void> passed();
+  /// Lets the origin wait for all that has been queued.
+  Result<void> join();
+
+ private:
+  std::shared_ptr<const RecordedSequence> sequence_;
+  Engine* engine_;
+  Queue origin_;
+  HeldMark start_;
+  bool started_ = false, ordered_ = false;
+  std::vector<Lane> entered_;    ///< lanes that wait for the start already
+  std::vector<HeldMark> marks_;  ///< by step; of those that are awaited
+  std::size_t next_ = 0;
+};
+
+/// The sequences that the rank runs, and what has been made of them; of many the recent ones. The
+/// reactor's thread only.
+class SequenceTable {
+ public:
+  static constexpr std::size_t kMost = 64;             ///< sequences
+  static constexpr std::size_t kMostCommands = 65536;  ///< in all of them, while there are several
+
+  enum class Form {
+    list,    ///< its commands are queued one by one
+    making,  ///< the same, while a helper makes the graph ready
+    graph,
+    only_list  ///< it cannot be a graph
+  };
+  struct Known {
+    std::uint64_t number = 0;
+    std::vector<std::byte> patches;  ///< that `sequence` has
+    std::shared_ptr<const RecordedSequence> sequence;
+    Form form = Form::list;
+    std::vector<std::byte> graph_patches;  ///< that the graph has
+    std::shared_ptr<Graph> graph;          ///< nullptr: none is ready
+    std::shared_ptr<Graph> in_making;      ///< what a helper makes ready
+    int graphs = 0;    ///< that were recorded one after another because they did not last
+    int launches = 0;  ///< of this one
+  };
+
+  /// The sequence as the call wants it. `list`: its records. Errors: invalid.
+  Result<Known*> find(const SequenceCall& call, std::span<const std::byte> list);
+  /// nullptr: it is not known any more.
+  Known* find(std::uint64_t number);
+  /// The graph is void.
+  static void drop_graph(Known& known);
+  /// The graphs with collectives go at once: the end of their communicator waits for them.
+  void drop_collective();
+
+ private:
+  void make_room();
+
+  std::list<Known> known_;  ///< the last used first
+  std::size_t commands_ = 0;
+};
+
+}  // namespace troupe::host

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include <troupe/lib/submit.hpp>
+
+namespace troupe::rank {
+
+/// What commands that run one after another do together to each byte that they name.
+///
+/// A byte is read if one of them reads it before another has surely overwritten it; else what was
+/// there does not matter. It is surely overwritten if one of them says so of it before any of them
+/// reads it.
+class JointAccess {
+ public:
+  /// The next command.
+  void add(const detail::CommandView& command);
+  /// All that has been added, as operands of one command: they do not overlap. The tag of those
+  /// that are surely overwritten is `overwritten`, that of others 0. Of a buffer that many ranges
+  /// of different access lie in, the ranges are joined, as what all of them together may be.
+  [[nodiscard]] std::vector<TailOperand> operands(std::uint32_t overwritten) const;
+  /// Beyond that the ranges of each buffer are joined.
+  static constexpr std::size_t kMostRanges = 512;
+
+ private:
+  struct Part {
+    std::uint64_t end = 0;
+    bool read = false;         ///< what was there before the first command
+    bool written = false;      ///< by any
+    bool overwritten = false;  ///< surely
+    bool operator==(const Part&) const = default;
+  };
+  using Parts = std::map<std::uint64_t, Part>;  ///< by first byte; disjoint
+  struct Buffer {
+    Operand any;  ///< one of its operands
+    Parts parts;
+  };
+
+  void add(const Operand& range, Access access, std::uint64_t overwritten);
+  static void split(Parts& parts, std::uint64_t at);
+  static void append(const Operand& any, std::uint64_t first, const Part& part,
+                     std::uint32_t overwritten, std::vector<TailOperand>& to);
+
+  /// By region and buffer; of memory that is in no table of buffers the latter is 0.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Buffer> buffers_;
+};
+
+}  // namespace troupe::rank

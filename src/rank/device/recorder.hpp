@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <troupe/parameter.hpp>
+
+#include "common/wire/sequence_list.hpp"
+#include "rank/device/command_port.hpp"
+#include "rank/device/joint_access.hpp"
+
+namespace troupe::rank {
+
+/// What was recorded.
+struct Recording {
+  /// Where a parameter stands in the record of a command.
+  struct Place {
+    std::uint32_t parameter = 0;
+    std::uint32_t command = 0;
+    std::uint32_t offset = 0;
+  };
+  std::vector<wire::SequenceRecord> records;
+  std::vector<Place> places;  ///< in the order of the commands
+  JointAccess access;
+  bool repeatable = true;
+  std::uint64_t agreed = 0;                        ///< see sequence::Run
+  std::uint32_t communicator = 0;                  ///< of its collectives; see detail::Scope
+  std::vector<std::uint32_t> held;                 ///< buffers, once for each time
+  std::vector<std::shared_ptr<const void>> keeps;  ///< beside buffers
+};
+
+/// Where the calls of a recording go: while it is there, the submissions of its thread to the
+/// port's device are kept instead of being run. Each is checked as usual, and its future has ended
+/// well.
+class Recorder final : public detail::Submitter {
+ public:
+  /// `port` outlives it.
+  explicit Recorder(CommandPort& port);
+  ~Recorder();
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  /// That of the calling thread for this port; nullptr: it does not record.
+  static Recorder* of(const CommandPort& port) noexcept;
+
+  Future<void> submit(const detail::CommandView& command) override;
+  /// The recording has failed.
+  Future<void> refuse(Error error) override;
+  /// Errors: unsupported.
+  Result<detail::ResultCell> result_cell(std::size_t bytes) override;
+  void keep(std::shared_ptr<const void> what) override;
+  /// Another recording becomes part of this one.
+  Future<void> add(const Recording& other);
+
+  /// What has been recorded; buffers are held. Errors: what the first call that failed says.
+  Result<Recording> take();
+
+ private:
+  Result<void> hold(const Operand& range);
+  void agree_on(const OperationInfo& info, const std::byte* op);
+  Result<void> check_operands(const detail::CommandView& command);
+  [[nodiscard]] bool full(std::size_t more);
+  void forget();
+
+  CommandPort* port_;
+  Recorder* outer_;  ///< of another device, on the same thread
+  Recording recorded_;
+  std::optional<Error> failed_;
+};
+
+}  // namespace troupe::rank

@@ -1,0 +1,172 @@
+#include <troupe/sequence.hpp>
+
+#include <algorithm>
+#include <atomic>
+
+#include <troupe/lib/sequence.hpp>
+
+#include "common/wire/kind.hpp"
+#include "rank/device/device_core.hpp"
+#include "rank/device/recorder.hpp"
+#include "rank/device/step_recorder.hpp"
+
+// Recorded sequences: the rank keeps their lists of records, in pinned memory, which each device
+// host has; what a device host makes of one is its own.
+
+namespace troupe::detail {
+
+/// What the copies of a Sequence share.
+struct SequenceState {
+  std::shared_ptr<rank::DeviceCore> core;
+  rank::Recording recording;
+  PinnedBuffer<std::uint8_t> list;
+  std::vector<TailOperand> operands;
+  std::uint64_t number = 0;
+
+  SequenceState(std::shared_ptr<rank::DeviceCore> its_core, rank::Recording recorded)
+      : core(std::move(its_core)), recording(std::move(recorded)) {}
+  ~SequenceState() {
+    for (const auto buffer : recording.held) core->port().release(buffer);
+  }
+  SequenceState(const SequenceState&) = delete;
+  SequenceState& operator=(const SequenceState&) = delete;
+};
+
+}  // namespace troupe::detail
+
+namespace troupe {
+namespace {
+
+std::uint64_t next_sequence() {
+  static std::atomic<std::uint64_t> newest{0};
+  return ++newest;
+}
+
+/// What the calls record; nullptr: they submit nothing. Throws Exception.
+std::shared_ptr<detail::SequenceState> recorded(const std::shared_ptr<rank::DeviceCore>& core,
+                                                const std::function<void()>& calls) {
+  if (rank::Recorder::of(core->port()) != nullptr)
+    throw Exception({Errc::invalid, 0, "record: this thread records already"});
+  rank::Recorder recorder(core->port());
+  calls();
+  auto recording = recorder.take().take();
+  if (recording.records.empty()) return nullptr;
+  return std::make_shared<detail::SequenceState>(core, std::move(recording));
+}
+
+/// Makes it ready to run. Throws Exception (out_of_memory).
+void finish(detail::SequenceState& state) {
+  const auto& records = state.recording.records;
+  const auto packed = wire::pack_records(records);
+  state.list = Device(state.core).pinned<std::uint8_t>(packed.size());
+  std::memcpy(state.list.data(), packed.data(), packed.size());
+  state.operands = state.recording.access.operands(sequence::Run::kOverwritten);
+  state.number = next_sequence();
+  state.core->prepare_others(records);
+}
+
+/// What the values change. Errors: invalid.
+Result<std::vector<sequence::Patch>> patches_of(const rank::Recording& recording,
+                                                std::span<const ParameterValue> values) {
+  std::vector<sequence::Patch> patches;
+  for (const auto& given : values) {
+    const auto before = patches.size();
+    for (const auto& place : recording.places) {
+      if (place.parameter == given.id)
+        patches.push_back({place.command, place.offset, given.bytes, 0, given.value});
+    }
+    if (patches.size() == before)
+      return Error{Errc::invalid, 0, "sequence.run: no command of it has the parameter"};
+  }
+  return patches;
+}
+
+template <class Op>
+Future<void> submit_run(detail::Submitter& submitter, const sequence::Run& run, const Parts& parts,
+                        const detail::Scope& scope = {}) {
+  Op op;
+  static_cast<sequence::Run&>(op) = run;
+  return detail::submit(submitter, op, parts, scope);
+}
+
+}  // namespace
+
+std::size_t Sequence::commands() const {
+  return state_ == nullptr ? 0 : state_->recording.records.size();
+}
+
+Future<void> Sequence::run(std::initializer_list<ParameterValue> values) const {
+  check(state_ != nullptr, "run of an empty Sequence");
+  auto& port = state_->core->port();
+  const auto& recording = state_->recording;
+  auto* const recorder = rank::Recorder::of(port);
+  const auto patches = patches_of(recording, {values.begin(), values.size()});
+  if (!patches.ok())
+    return recorder != nullptr ? recorder->refuse(patches.error()) : port.refuse(patches.error());
+  if (recorder != nullptr) {
+    auto part = recording;
+    for (const auto& patch : *patches) {
+      std::memcpy(part.records[patch.command].data() + patch.offset, patch.value.data(),
+                  patch.bytes);
+    }
+    std::erase_if(part.places, [&](const rank::Recording::Place& place) {
+      return std::any_of(values.begin(), values.end(),
+                         [&](const ParameterValue& given) { return given.id == place.parameter; });
+    });
+    return recorder->add(part);
+  }
+  sequence::Run op;
+  op.number = state_->number;
+  op.commands = recording.records.size();
+  op.list = state_->list.operand();
+  op.agreed = recording.agreed;
+  const Parts parts(state_->operands, std::as_bytes(std::span(*patches)));
+  if (op.agreed != 0) {
+    const auto world = state_->core->collectives();
+    return submit_run<sequence::CollectiveRun>(*world.submitter, op, parts,
+                                               {world.epoch, recording.communicator});
+  }
+  return recording.repeatable ? submit_run<sequence::RepeatableRun>(port, op, parts)
+                              : submit_run<sequence::Run>(port, op, parts);
+}
+
+Sequence Device::record(const std::function<void()>& calls) {
+  auto state = recorded(core_, calls);
+  if (state == nullptr)
+    throw Exception({Errc::invalid, 0, "record: nothing was submitted to the device"});
+  finish(*state);
+  return Sequence(std::move(state));
+}
+
+}  // namespace troupe
+
+namespace troupe::rank {
+
+void StepRecorder::run(const std::function<void()>& calls) {
+  auto fresh = recorded(core_, calls);
+  if (fresh == nullptr) return;
+  const auto same = std::find_if(known_.begin(), known_.end(), [&](const auto& one) {
+    return one->recording.records == fresh->recording.records;
+  });
+  if (same != known_.end()) {
+    known_.splice(known_.begin(), known_, same);
+  } else {
+    finish(*fresh);
+    known_.push_front(std::move(fresh));
+    if (known_.size() > kMost) known_.pop_back();
+  }
+  (void)Sequence(known_.front()).run();
+}
+
+void DeviceCore::prepare_others(const std::vector<wire::SequenceRecord>& records) {
+  device_message::KindsRecur message;
+  wire::Command command;
+  for (const auto& record : records) {
+    if (!command.decode(record).ok() || command.lane() < Lane::first_library) continue;
+    if (!command.info().traits.runs_program_code)
+      message.kinds.emplace_back(wire::kind_key(command), record);
+  }
+  if (!message.kinds.empty()) tell(std::move(message));
+}
+
+}  // namespace troupe::rank

@@ -1,0 +1,185 @@
+#include <cstring>
+
+#include <troupe/sequence.hpp>
+
+#include "mpi_tests.hpp"
+
+// Recorded sequences with collectives and messages among their commands: all ranks run them
+// together, and a fault in one is that of a collective.
+
+namespace troupe::test {
+namespace {
+
+constexpr std::int64_t n = 300;
+
+/// Passes a vector on round the ranks, and adds up what it comes to.
+struct Ring {
+  Context* c;
+  GpuRef<double> x, y, sums;
+
+  explicit Ring(Context& context)
+      : c(&context),
+        x(context.device().alloc<double>(n)),
+        y(context.device().alloc<double>(n)),
+        sums(context.device().alloc<double>(2)) {
+    context.device().fill(x, 1.0 + context.rank());
+    context.device().fill(sums, 0.0);
+  }
+  void step() {
+    auto& device = c->device();
+    auto& world = c->world();
+    const Transfer<double> to{x, Rank((c->rank() + 1) % c->size())},
+        from{y, Rank((c->rank() + c->size() - 1) % c->size())};
+    world.exchange<double>({&to, 1}, {&from, 1});
+    device.vector().axpby(0.25, y, 0.5, x);
+    device.blas().dot(x, x, sums.slice(0, 1));
+    world.all_reduce(sums, ReduceOp::sum);
+    device.blas().scal(1.0 / (2.0 * c->size()), sums);
+    device.blas().axpy(sums.slice(0, 1), y, x);
+    device.blas().scal(0.125, x);
+  }
+  [[nodiscard]] bool same(const Ring& other) const {
+    const auto mine = c->device().download(x), theirs = c->device().download(other.x);
+    return std::memcmp(mine.data(), theirs.data(), sizeof(double) * mine.size()) == 0;
+  }
+};
+
+/// x += 1, and the sum of it over all ranks.
+struct Counted {
+  Context* c;
+  Checkpoint state;
+  GpuRef<double> x, one, total;
+
+  explicit Counted(Context& context)
+      : c(&context),
+        state(context.device()),
+        x(context.device().alloc<double>(n)),
+        one(context.device().alloc<double>(n)),
+        total(context.device().alloc<double>(n)) {
+    context.device().fill(x, 0.0);
+    context.device().fill(one, 1.0);
+    state.add("x", x);
+    state.add_scratch(total);
+  }
+  void step() {
+    c->device().blas().axpy(1.0, one, x);
+    c->device().copy(x, total);
+    c->world().all_reduce(total, ReduceOp::sum);
+  }
+  void expect(std::int64_t steps, const std::string& what) {
+    const auto mine = c->device().download(x), all = c->device().download(total);
+    const auto each = static_cast<double>(steps), sum = each * c->size();
+    c->expect(std::count(mine.begin(), mine.end(), each) == n,
+              what + ": x is " + std::to_string(mine[0]));
+    c->expect(std::count(all.begin(), all.end(), sum) == n,
+              what + ": the sum is " + std::to_string(all[0]));
+  }
+};
+
+}  // namespace
+
+void sequences(Context& c) {
+  Ring direct(c), recorded(c);
+  const auto sequence = c.device().record([&] { recorded.step(); });
+  for (int i = 0; i < 20; ++i) {
+    direct.step();
+    const auto run = sequence.run();
+    c.require(run.wait_for(kDeadline), "a run does not resolve");
+    c.require(run.wait().ok(),
+              "a run fails: " + (run.wait().ok() ? "" : run.wait().error().message));
+  }
+  c.expect(direct.same(recorded), "the sequence does something else than its calls");
+  // Many at once, on ranks that are not in step.
+  if (c.first()) std::this_thread::sleep_for(20ms);
+  Future<void> last;
+  for (int i = 0; i < 50; ++i) {
+    direct.step();
+    last = sequence.run();
+    if (i % 7 == 0) c.world().all_reduce(direct.sums, ReduceOp::max);
+    if (i % 7 == 0) c.world().all_reduce(recorded.sums, ReduceOp::max);
+  }
+  c.require(last.wait_for(kDeadline), "the last run does not resolve");
+  c.expect(direct.same(recorded), "sequences and other collectives get out of order");
+  try {
+    (void)c.device().record([&] {
+      for (int i = 0; i < 500; ++i) c.world().all_reduce(direct.sums, ReduceOp::sum);
+    });
+    c.expect(false, "a sequence of 500 collectives is recorded");
+  } catch (const Exception& e) {
+    c.expect(e.code() == Errc::unsupported, std::string("too many collectives: ") + e.what());
+  }
+}
+
+/// Ranks whose sequences have other collectives, or run a collective in the place of a sequence.
+void sequence_differences(Context& c) {
+  const auto a = c.device().alloc<double>(n), b = c.device().alloc<double>(n);
+  c.device().fill(a, 1.0);
+  const bool odd = c.rank() == 1;
+  const auto different = c.device().record([&] {
+    c.device().fill(b, 7.0);
+    c.world().all_reduce(odd ? a.slice(0, 1) : a, odd ? b.slice(0, 1) : b, ReduceOp::sum);
+  });
+  const auto same = c.device().record([&] { c.world().all_reduce(a, b, ReduceOp::sum); });
+  const auto is_refused = [&](const Future<void>& future, const std::string& what) {
+    c.require(future.wait_for(kDeadline), what + " does not resolve");
+    const auto& outcome = future.wait();
+    c.expect(outcome.code() == Errc::invalid &&
+                 outcome.error().message.find("different collectives") != std::string::npos,
+             what + ": " + (outcome.ok() ? "ok" : outcome.error().message));
+  };
+  is_refused(different.run(), "a sequence that differs");
+  is_refused(odd ? c.world().all_reduce(a, b, ReduceOp::sum) : same.run(),
+             "a collective in the place of a sequence");
+  same.run().get();
+  c.expect(c.device().download(b) == std::vector<double>(n, c.size()), "the next run is wrong");
+  (void)c.device().take_error();
+}
+
+/// Sequences made before a run, in whose steps device hosts die: in the middle of a run of one, and
+/// between two.
+void sequence_faults(Context& c) {
+  constexpr std::int64_t kSteps = 60;
+  Counted counted(c);
+  const auto sequence = c.device().record([&] { counted.step(); });
+  std::set<std::int64_t> strikes{11, 30, 47};
+  c.world().run(counted.state,
+                [&](std::int64_t i) {
+                  sequence.run();
+                  if (strikes.erase(i) != 0 && c.rank() == i % c.size())
+                    c.device().inject(memory::FaultKind::kill);
+                  return i + 1 < kSteps ? Step::again : Step::done;
+                },
+                {.commit_every = 9});
+  counted.expect(kSteps, "after the faults");
+}
+
+/// World::run() records its steps by itself.
+void recorded_steps(Context& c) {
+  constexpr std::int64_t kSteps = 80;
+  Counted counted(c);
+  std::set<std::int64_t> strikes{20, 50};
+  c.world().run(counted.state,
+                [&](std::int64_t i) {
+                  counted.step();
+                  if (i % 16 == 15)
+                    c.device().fill(counted.total.slice(0, 1), 0.0);  // now and then another
+                  if (strikes.erase(i) != 0 && c.rank() == i % c.size()) (void)kill_active();
+                  return i + 1 < kSteps - 1 ? Step::again : Step::done;
+                },
+                {.commit_every = 9, .record = true});
+  counted.expect(kSteps - 1, "after the run");
+  try {
+    c.world().run(counted.state,
+                  [&](std::int64_t) {
+                    counted.step();
+                    (void)c.device().download(counted.x);
+                    return Step::done;
+                  },
+                  {.record = true});
+    c.expect(false, "a step that reads is recorded");
+  } catch (const Exception& e) {
+    c.expect(e.code() == Errc::unsupported, std::string("a step that reads: ") + e.what());
+  }
+}
+
+}  // namespace troupe::test
