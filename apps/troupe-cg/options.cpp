@@ -112,6 +112,8 @@ std::vector<OptionSpec> option_specs() {
            "device is given up), and on a GPU illegal-address, trap, assert, misaligned; ITER: an "
            "iteration, or a phase of recovery"}),
       on_the_way({"history", OptionType::flag, "off", "", "report the residual at every check"}),
+      on_the_way(
+          {"record", OptionType::flag, "on", "", "run each iteration as one recorded sequence"}),
       on_the_way({"json", OptionType::text, "", "FILE", "write the report as JSON"}),
   };
 }
@@ -140,6 +142,7 @@ Result<Options> parse_options(const Config& config) {
     options.faults.push_back(std::move(*fault));
   }
   options.history = config.flag("history");
+  options.record = config.flag("record");
   options.json = config.text("json");
   options.seed = static_cast<std::uint64_t>(config.integer("seed"));
   return options;

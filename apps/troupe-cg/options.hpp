@@ -30,6 +30,7 @@ struct Options {
   std::int64_t commit_every = 50;
   std::vector<OrderedFault> faults;
   bool history = false;
+  bool record = true;  ///< iterations run as recorded sequences
   std::string json;
   std::uint64_t seed = 1;
 };

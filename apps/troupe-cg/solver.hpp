@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include <troupe/sequence.hpp>
+
 #include "distributed_matrix.hpp"
 #include "options.hpp"
 #include "redistribution.hpp"
@@ -91,6 +93,7 @@ class Solver final : public Share {
         rows_{problem_.first_row, problem_.rows},
         options_(solve.options),
         slots_(options_->check_every + 1),
+        recorded_(static_cast<std::size_t>(slots_)),
         solution_(std::move(vectors.solution)) {
     const auto n = matrix_.rows();
     for (auto* vector : {&b_, &x_, &r_, &p_, &q_}) *vector = device_->template alloc<T>(n);
@@ -155,7 +158,7 @@ class Solver final : public Share {
 
   Step step(std::int64_t i) override {
     auto& report = *solve_->report;
-    iterate(i);
+    run_iteration(i);
     const bool last = i + 1 >= options_->max_iterations;
     if ((i + 1) % options_->check_every != 0 && !last) return Step::again;
     device_->copy(history_, seen_).get();
@@ -248,6 +251,18 @@ class Solver final : public Share {
     }
   }
 
+  /// As one command where nothing strikes in its middle. Iterations whose scalars have the same
+  /// place do the same.
+  void run_iteration(std::int64_t i) {
+    const auto& faults = options_->faults;  // of any rank: all of them run the same
+    const bool struck = std::any_of(faults.begin(), faults.end(),
+                                    [i](const auto& fault) { return fault.iteration == i; });
+    if (!options_->record || struck) return iterate(i);
+    auto& recorded = recorded_[static_cast<std::size_t>(i % slots_)];
+    if (!recorded) recorded = device_->record([&] { iterate(i); });
+    recorded.run();
+  }
+
   void iterate(std::int64_t i) {
     auto blas = device_->blas();
     auto vector = device_->vector();
@@ -335,7 +350,8 @@ class Solver final : public Share {
   std::array<std::int64_t, 2> rows_;
   const Options* options_;
   std::int64_t slots_;
-  Array<double> solution_;  ///< the known one
+  std::vector<Sequence> recorded_;  ///< iterations, by the place of their scalars
+  Array<double> solution_;          ///< the known one
   GpuRef<T> b_, x_, r_, z_, p_, q_, inverse_diagonal_, scalars_, history_;
   PinnedBuffer<T> seen_;
   double b_norm_ = 0, solution_norm_ = 0;
