@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <utility>
@@ -48,5 +50,16 @@ class Sequence {
  private:
   std::shared_ptr<detail::SequenceState> state_;
 };
+
+// Within a recording. What the calls record is carried out or not by what the flag is when the run
+// gets there, on the device; it may be written by commands before, or in the loop. A flag costs
+// each time that the device host waits for what is before it, some ten microseconds, and a sequence
+// with one is never a CUDA graph. Not together with collectives. Throw Exception (invalid) outside
+// of a recording.
+
+/// If flag[0] is not 0.
+void if_(Device& device, const GpuRef<std::int32_t>& flag, const std::function<void()>& calls);
+/// As long as flag[0] is not 0, which is looked at before each time.
+void while_(Device& device, const GpuRef<std::int32_t>& flag, const std::function<void()>& calls);
 
 }  // namespace troupe

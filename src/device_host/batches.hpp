@@ -32,6 +32,7 @@ class HeldMark {
     if (engine_ != nullptr) engine_->release(mark_);
   }
   [[nodiscard]] Mark get() const noexcept { return mark_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return engine_ != nullptr; }
 
  private:
   Engine* engine_ = nullptr;

@@ -117,6 +117,10 @@ int DeviceHost::run() {
           1000);  // ns: the pauses between looks at the engine are shorter than the default slack
   for (int round = 0; !exit_status_; ++round) {
     if (meeting_ != nullptr && meeting_->ready()) set_aside_due_ = true;
+    if (play_can_go_on()) {
+      play_waits_ = false;
+      set_aside_due_ = true;
+    }
     const bool issued = issue();
     bool progress = complete() || issued;
     progress |= helpers_.run_finished();
@@ -191,13 +195,14 @@ void DeviceHost::wait() {
   const bool prepares =
       std::any_of(preparations_.begin(), preparations_.end(),
                   [](const auto& one) { return one->state == Preparation::State::queued; });
-  const bool engine_busy = mode_ != Mode::lost && (!batches_.empty() || behind_fault_ || prepares);
+  const bool engine_busy =
+      mode_ != Mode::lost && (!batches_.empty() || behind_fault_ || prepares || play_waits_);
   engine_->arm();
   if (mode_ == Mode::active) commands_.announce_sleep();
   if (meeting_ != nullptr) meeting_->announce_sleep();
   // Whatever came before the announcements was seen by nobody: look once more.
   const bool more = (!blocked_ && !commands_.empty()) || (meeting_ != nullptr && meeting_->ready());
-  const bool look_again = (mode_ == Mode::active && more) || complete();
+  const bool look_again = (mode_ == Mode::active && (more || play_can_go_on())) || complete();
   const bool must_poll = engine_busy && engine_->completion_fd() < 0;
   if (!look_again) {
     pollfd fds[] = {{socket_.fd(), POLLIN, 0},

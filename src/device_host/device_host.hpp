@@ -133,6 +133,13 @@ class DeviceHost {
   /// command_ is the entry's.
   Step play_on(SetAside::Entry& entry);
   Result<void> run_step(const RecordedSequence::Step& step, const Call& call);
+  /// Passes a branch, which is the next step. False: what its flag depends on is still at work.
+  Result<bool> pass_branch(Playing& playing);
+  /// A run that waits at a branch can go on.
+  [[nodiscard]] bool play_can_go_on();
+  /// Whether commands of the sequence would stand behind some that wait for other ranks.
+  [[nodiscard]] bool waits_for_peers(const RecordedSequence& sequence, Queue queue,
+                                     const Lanes::Waits& waits) const;
   /// Has a helper queue the next step, which may block.
   void begin_step(SetAside::Entry& entry, Play& play);
   Step end_play(SetAside::Entry& entry, Result<void> outcome);
@@ -279,6 +286,7 @@ class DeviceHost {
   SetAside set_aside_;
   SequenceTable sequences_;
   std::map<SetAside::Number, Play> plays_;
+  bool play_waits_ = false;  ///< one of them, at a branch
   /// Of the communicators, or of those to come; by number.
   std::map<std::uint32_t, std::unique_ptr<Rendezvous>> rendezvous_;
   Rendezvous* meeting_ = nullptr;  ///< where the newest collective has come to

@@ -138,6 +138,9 @@ DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record,
     links = sequence != nullptr ? new_links(*sequence->sequence)
                                 : engine_->collectives().new_links(info, command_.op(), call);
   blocks |= (collective && opening_links_) || !links.empty();
+  // At a branch it is waited for what stands before, and nobody may wait with that.
+  if (sequence != nullptr && sequence->sequence->branches())
+    blocks |= waits_for_peers(*sequence->sequence, queue, waits);
   // Before it is seen whether the graph is current.
   if (sequence != nullptr && !blocks) note_overwritten(operands);
   const bool works = !blocks && (sequence != nullptr ? !takes_graph(*sequence, queue)

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include "common/core/log.hpp"
 #include "device_host/device_host.hpp"
@@ -160,6 +161,12 @@ DeviceHost::Step DeviceHost::play_on(SetAside::Entry& entry) {
   auto outcome = play.outcome;
   while (outcome.ok() && !playing.done()) {
     const auto& step = playing.next();
+    if (step.by != 0) {
+      const auto passed = pass_branch(playing);
+      if (passed.ok() && !*passed) return Step::blocked;
+      if (!passed.ok()) outcome = passed.error();
+      continue;
+    }
     const auto ready = lane_ready(step.lane);
     if (ready.ok() && !*ready) return Step::blocked;
     outcome = ready.ok() ? playing.order_next() : ready.error();
@@ -180,6 +187,44 @@ DeviceHost::Step DeviceHost::play_on(SetAside::Entry& entry) {
   }
   if (outcome.code() == Errc::would_block) return Step::blocked;
   return end_play(entry, outcome);
+}
+
+Result<bool> DeviceHost::pass_branch(Playing& playing) {
+  const auto& step = playing.next();
+  bool jumps = true;
+  if (step.flag != nullptr) {
+    const auto ended = playing.ended();
+    if (!ended.ok()) return ended;
+    if (!*ended) {
+      play_waits_ = true;
+      return false;
+    }
+    std::int32_t flag = 0;
+    const auto* const at = addresses_.find(*step.flag);
+    if (at != nullptr) std::memcpy(&flag, at, sizeof flag);
+    jumps = flag == 0;
+  }
+  playing.go_on(jumps);
+  return true;
+}
+
+bool DeviceHost::play_can_go_on() {
+  if (!play_waits_ || mode_ != Mode::active) return false;
+  return std::any_of(plays_.begin(), plays_.end(), [](auto& one) {
+    auto& playing = one.second.playing;
+    if (playing.done() || playing.next().flag == nullptr) return false;
+    const auto ended = playing.ended();
+    return !ended.ok() || *ended;
+  });
+}
+
+bool DeviceHost::waits_for_peers(const RecordedSequence& sequence, Queue queue,
+                                 const Lanes::Waits& waits) const {
+  const auto& lanes = sequence.lanes();
+  return lanes_.waits_for_peers(queue, waits) ||
+         std::any_of(lanes.begin(), lanes.end(), [&](Lane lane) {
+           return lanes_.waits_for_peers({lane, queue.detour}, {});
+         });
 }
 
 Result<void> DeviceHost::run_step(const RecordedSequence::Step& step, const Call& call) {
@@ -258,6 +303,7 @@ void DeviceHost::abandon_plays() {
     note_places(play.playing.sequence(), queue, place);
   }
   plays_.clear();
+  play_waits_ = false;
 }
 
 Result<void> DeviceHost::all_mapped(const wire::Command& command) const {
@@ -301,7 +347,7 @@ void DeviceHost::record_graph(Queue queue) {
   if (known == nullptr || known->form != Form::list || queue.detour) return;
   const auto ready = lanes_ready(*known->sequence, queue.lane);
   if (!ready.ok() || !*ready) return;
-  if (known->graphs++ == kGraphs) {
+  if (known->sequence->branches() || known->graphs++ == kGraphs) {
     known->form = Form::only_list;
     return;
   }

@@ -56,6 +56,15 @@ Result<std::shared_ptr<const RecordedSequence>> RecordedSequence::make(
       return Error{Errc::invalid, 0,
                    std::string(step.command->name()) + " cannot be part of a sequence"};
     step.lane = step.command->lane();
+    if (const auto* const branch = step.command->as<sequence::Branch>()) {
+      const auto at = static_cast<std::ptrdiff_t>(made->steps_.size()), to = at + branch->by;
+      if (to < 0 || to > static_cast<std::ptrdiff_t>(records->size()) ||
+          (branch->flag.present() && (branch->flag.region & kPinnedRegion) == 0))
+        return Error{Errc::invalid, 0, "a branch of a sequence leads out of it"};
+      step.by = branch->by;
+      if (branch->flag.present()) step.flag = &branch->flag;
+      made->branches_ = true;
+    }
     if (!made->uses(step.lane)) made->lanes_.push_back(step.lane);
     made->steps_.push_back(std::move(step));
   }
@@ -109,6 +118,7 @@ Result<void> Playing::order_next() {
     entered_.push_back(queue.lane);
   }
   for (const auto before : next().behind) {
+    if (!marks_[before]) continue;  // it was passed over, or has ended before a branch
     if (auto waits = engine_->wait(queue, marks_[before].get()); !waits) return waits;
   }
   ordered_ = true;
@@ -123,7 +133,26 @@ Result<void> Playing::passed() {
   }
   ++next_;
   ordered_ = false;
+  touched_ = true;
   return {};
+}
+
+Result<bool> Playing::ended() {
+  if (!end_) {
+    if (auto joined = join(); !joined) return joined.error();
+    auto mark = engine_->mark(origin_);
+    if (!mark) return mark.error();
+    end_ = HeldMark(*engine_, *mark);
+  }
+  return engine_->reached(end_.get());
+}
+
+void Playing::go_on(bool jumps) {
+  next_ = static_cast<std::size_t>(static_cast<std::ptrdiff_t>(next_) + (jumps ? next().by : 1));
+  started_ = ordered_ = false;
+  entered_.clear();
+  end_ = HeldMark();
+  for (auto& mark : marks_) mark = HeldMark();
 }
 
 Result<void> Playing::join() {

@@ -31,6 +31,8 @@ class RecordedSequence {
     Lane lane{};
     std::vector<std::uint32_t> behind;  ///< steps of other lanes that it waits for
     bool awaited = false;               ///< some step waits for it
+    std::ptrdiff_t by = 0;              ///< of a sequence::Branch; 0: it is another command
+    const Operand* flag = nullptr;      ///< of a branch that has one
   };
 
   /// Errors: invalid.
@@ -42,12 +44,15 @@ class RecordedSequence {
   [[nodiscard]] bool uses(Lane lane) const;
   /// How many of its commands take the lane.
   [[nodiscard]] std::size_t steps_on(Lane lane) const;
+  /// What comes next depends on memory: there is no telling before it runs.
+  [[nodiscard]] bool branches() const noexcept { return branches_; }
   /// Some of its commands wait for other ranks.
   [[nodiscard]] bool collective() const noexcept { return uses(Lane::collective); }
 
  private:
   void find_order();
 
+  bool branches_ = false;
   std::vector<Step> steps_;
   std::vector<Lane> lanes_;
 };
@@ -66,7 +71,7 @@ class Playing {
 
   [[nodiscard]] bool done() const noexcept { return next_ == sequence_->steps().size(); }
   /// Nothing of it has been queued.
-  [[nodiscard]] bool untouched() const noexcept { return next_ == 0; }
+  [[nodiscard]] bool untouched() const noexcept { return !touched_; }
   [[nodiscard]] std::size_t next_index() const noexcept { return next_; }
   [[nodiscard]] const RecordedSequence::Step& next() const { return sequence_->steps()[next_]; }
   [[nodiscard]] Queue next_queue() const { return {next().lane, origin_.detour}; }
@@ -80,12 +85,19 @@ class Playing {
   /// Lets the origin wait for all that has been queued.
   Result<void> join();
 
+  /// Whether all that has been queued has ended, so that a branch, which is the next step, can read
+  /// its flag. Errors: what some of it failed with.
+  Result<bool> ended();
+  /// Behind a branch.
+  void go_on(bool jumps);
+
  private:
   std::shared_ptr<const RecordedSequence> sequence_;
   Engine* engine_;
   Queue origin_;
   HeldMark start_;
-  bool started_ = false, ordered_ = false;
+  HeldMark end_;  ///< see ended()
+  bool started_ = false, ordered_ = false, touched_ = false;
   std::vector<Lane> entered_;    ///< lanes that wait for the start already
   std::vector<HeldMark> marks_;  ///< by step; of those that are awaited
   std::size_t next_ = 0;

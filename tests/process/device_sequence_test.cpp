@@ -164,6 +164,26 @@ TEST(Sequences, ThatKillTheirHostsFailAlone) {
   EXPECT_EQ(not_working(device), "");
 }
 
+TEST(Sequences, ThatNeverEndAreLostWithTheirHostAndHoldUpNobody) {
+  DeviceRig rig;
+  auto& device = rig.device();
+  const auto x = device.alloc<double>(100), y = device.alloc<double>(100);
+  const auto flag = device.alloc<std::int32_t>(1);
+  device.fill(x, 1.0), device.fill(y, 1.0), device.fill(flag, 1).get();
+  const auto endless =
+      device.record([&] { while_(device, flag, [&] { device.blas().scal(-1.0, x); }); });
+  const auto run = endless.run();
+  for (int i = 0; i < 100; ++i) device.blas().scal(2.0, y.slice(0, 1)).get();
+  EXPECT_FALSE(run.ready());
+  const auto old = active_host();
+  ASSERT_EQ(::kill(old, SIGKILL), 0);
+  ASSERT_TRUE(all_resolved({run}));
+  EXPECT_EQ(run.wait().code(), Errc::device_lost);
+  EXPECT_FALSE(x.valid());
+  EXPECT_TRUE(y.valid() && flag.valid());
+  EXPECT_EQ(not_working(device), "");
+}
+
 TEST(Sequences, OfALibraryThatFailsSpoilWhatTheyWriteAndRunAgain) {
   DeviceRig rig;
   auto& device = rig.device();

@@ -120,6 +120,24 @@ TEST(RecordedSequence, RefusesWhatItCannotBe) {
             Errc::invalid);
 }
 
+TEST(RecordedSequence, DoesNotBranchOutOfItself) {
+  sequence::Branch branch;
+  branch.flag = {.region = kPinnedRegion | 1, .bytes = 4};
+  const auto with = [&](std::int64_t by) {
+    branch.by = by;
+    return make({record_of(scal(0)), record_of(branch), record_of(scal(1))});
+  };
+  for (const std::int64_t by : {-1, 1, 2}) {
+    const auto made = with(by);
+    ASSERT_TRUE(made.ok()) << by;
+    EXPECT_TRUE((*made)->branches());
+    EXPECT_EQ((*made)->steps()[1].by, by);
+  }
+  for (const std::int64_t by : {-2, 0, 3}) EXPECT_EQ(with(by).code(), Errc::invalid) << by;
+  branch.flag.region = 1;
+  EXPECT_EQ(with(1).code(), Errc::invalid) << "a flag in device memory";
+}
+
 TEST(SequenceTable, KeepsThoseThatWereUsedLast) {
   SequenceTable table;
   const auto list = wire::pack_records(std::vector<wire::SequenceRecord>{record_of(scal(0))});

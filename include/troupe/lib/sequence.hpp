@@ -64,6 +64,23 @@ struct CollectiveRun : Run {
   static std::string describe(const Agreement& agreed);
 };
 
-inline const Library kLibrary{&info_of<Run>, &info_of<RepeatableRun>, &info_of<CollectiveRun>};
+/// Between the commands of a list: without a flag, or if it is 0, the command that comes next is
+/// the one `by` further on; else the one behind this.
+struct Branch {
+  static constexpr std::string_view kName = "sequence.branch";
+  static constexpr Lane kLane = Lane::memory;
+  static constexpr DTypes kDTypes = DTypes::all();
+  static constexpr Traits kTraits = {.repeatable = true, .capturable = true};
+
+  OpDType dtype;
+  std::int64_t by = 0;
+  Operand flag;  ///< a std::int32_t in pinned memory, where a command of the list has copied it
+
+  static constexpr auto kOperands = std::tuple{read("flag", &Branch::flag)};
+  Result<void> check() const;
+};
+
+inline const Library kLibrary{&info_of<Run>, &info_of<RepeatableRun>, &info_of<CollectiveRun>,
+                              &info_of<Branch>};
 
 }  // namespace troupe::sequence

@@ -28,6 +28,12 @@ Result<void> Run::check_parts(const Parts& parts) const {
   return checks.result();
 }
 
+Result<void> Branch::check() const {
+  auto checks = wire::checker(*this);
+  if (flag.present()) checks.holds("flag", flag, 1, sizeof(std::int32_t));
+  return checks.require(by != 0, "a command would come next to itself").result();
+}
+
 std::string CollectiveRun::describe(const Agreement& agreed) {
   std::array<char, 17> digits{};
   std::snprintf(digits.data(), digits.size(), "%016llx",

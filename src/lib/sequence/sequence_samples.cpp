@@ -21,6 +21,11 @@ sequence::CollectiveRun collective_run_of_list() {
   op.agreed = 99;
   return op;
 }
+sequence::Branch branch_forward() {
+  sequence::Branch op;
+  op.by = 3, op.flag = range_in(5);
+  return op;
+}
 const std::vector<TailOperand> kNamed{{range_in(2), 0, Access::read, {}},
                                       {range_in(3), sequence::Run::kOverwritten, Access::write, {}},
                                       {range_in(4), 0, Access::update, {}}};
@@ -34,7 +39,7 @@ std::vector<std::byte> patches() {
 const Samples kSequenceSamples{
     Tailed<sequence::Run>{run_of_list(), kNamed, patches()},
     Tailed<sequence::RepeatableRun>{repeatable_run_of_list(), kNamed, patches()},
-    Tailed<sequence::CollectiveRun>{collective_run_of_list(), kNamed, patches()}};
+    Tailed<sequence::CollectiveRun>{collective_run_of_list(), kNamed, patches()}, branch_forward()};
 
 }  // namespace
 }  // namespace troupe::test

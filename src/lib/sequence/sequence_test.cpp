@@ -259,6 +259,92 @@ TEST(Sequences, LaunchKernelsWithParameters) {
   EXPECT_EQ(values[0], expected + 10 * kRuns);
 }
 
+/// Flags that are looked at one after another: each turn moves them on by one.
+struct Flags {
+  GpuRef<std::int32_t> all, moved;
+
+  explicit Flags(const std::vector<std::int32_t>& values)
+      : all(put(values)), moved(device().alloc<std::int32_t>(all.length() - 1)) {}
+  void next() const {
+    device().copy(all.slice(1, moved.length()), moved);
+    device().copy(moved, all.slice(0, moved.length()));
+  }
+};
+
+TEST(Sequences, DoSomethingAsLongAsAFlagIsSet) {
+  const auto x = put(std::vector<double>(10, 0.0)), one = put(std::vector<double>(10, 1.0));
+  const Flags flags(std::vector<std::int32_t>(20, 0));
+  const auto sequence = device().record([&] {
+    device().blas().axpy(100.0, one, x);
+    while_(device(), flags.all, [&] {
+      device().blas().axpy(1.0, one, x);
+      flags.next();
+    });
+    device().blas().axpy(1000.0, one, x);
+  });
+  double expected = 0;
+  for (const int turns : {0, 1, 2, 7, 0, 19, 3}) {
+    std::vector<std::int32_t> values(20, 0);
+    std::fill_n(values.begin(), turns, turns % 2 == 0 ? 1 : -5);
+    device().upload<std::int32_t>(values, flags.all);
+    sequence.run();
+    expected += 1100 + turns;
+    ASSERT_EQ(device().download(x), std::vector<double>(10, expected)) << turns << " turns";
+  }
+}
+
+TEST(Sequences, DoSomethingIfAFlagIsSet) {
+  const auto x = put(std::vector<double>(10, 0.0)), y = put(std::vector<double>(10, 1.0));
+  const auto flag = put(std::vector<std::int32_t>{0});
+  const auto twice = device().record([&] { device().blas().scal(2.0, y); });
+  const auto sequence = device().record([&] {
+    device().fill(x, 5.0);
+    if_(device(), flag, [&] {
+      twice.run();
+      device().copy(y, x);
+    });
+    device().blas().axpy(1.0, x, y);  // waits for whichever came before
+  });
+  double expected = 1;
+  for (const std::int32_t set : {0, 1, 1, 0, 7}) {
+    device().fill(flag, set);
+    sequence.run();
+    expected = set != 0 ? 4 * expected : expected + 5;
+    ASSERT_EQ(device().download(y), std::vector<double>(10, expected)) << set;
+    ASSERT_EQ(device().download(x), std::vector<double>(10, set != 0 ? expected / 2 : 5));
+  }
+}
+
+TEST(Sequences, BranchWithinBranches) {
+  const auto x = put(std::vector<double>(10, 0.0)), one = put(std::vector<double>(10, 1.0));
+  const Flags turns({1, 1, 1, 1, 1, 0, 0}), odd({1, 0, 1, 0, 1, 0, 0});
+  const auto part = device().record([&] {
+    while_(device(), turns.all, [&] {
+      if_(device(), odd.all, [&] { device().blas().axpy(10.0, one, x); });
+      device().blas().axpy(1.0, one, x);
+      turns.next(), odd.next();
+    });
+  });
+  const auto whole = device().record([&] {
+    part.run();
+    device().blas().axpy(100.0, one, x);
+  });
+  whole.run().get();
+  EXPECT_EQ(device().download(x), std::vector<double>(10, 135.0));
+  whole.run().get();  // no flag is set any more
+  EXPECT_EQ(device().download(x), std::vector<double>(10, 235.0));
+}
+
+TEST(SequencesRefuse, BranchesOutsideOfRecordings) {
+  const auto flag = put(std::vector<std::int32_t>{0});
+  try {
+    if_(device(), flag, [] { FAIL() << "it is called"; });
+    ADD_FAILURE() << "it is not refused";
+  } catch (const Exception& e) {
+    EXPECT_EQ(e.code(), Errc::invalid);
+  }
+}
+
 TEST(SequencesRefuse, WhatCannotBeRecordedByName) {
   const auto x = put(std::vector<double>(16, 1.0));
   auto pinned = device().pinned<double>(16);

@@ -6,7 +6,7 @@
 namespace troupe::rank {
 
 /// What a command reads it reads before it writes anything.
-void JointAccess::add(const detail::CommandView& command) {
+void JointAccess::add(const detail::CommandView& command, bool surely) {
   const auto& info = *command.info;
   const auto* const op = command.op.data();
   const auto each = [&](bool reads) {
@@ -16,13 +16,18 @@ void JointAccess::add(const detail::CommandView& command) {
       const auto access = info.access(op, operand);
       if (reads && access != Access::write) add(range, Access::read, 0);
       if (!reads && access != Access::read)
-        add(range, access, access == Access::write ? info.written(op, operand) : range.bytes);
+        add(range, access,
+            !surely                   ? 0
+            : access == Access::write ? info.written(op, operand)
+                                      : range.bytes);
     }
     for (const auto& part : command.tail) {
       if (reads && part.access != Access::write) add(part.range, Access::read, 0);
       if (!reads && part.written())
         add(part.range, part.access,
-            part.access == Access::write ? info.tail_written(op, part) : part.range.bytes);
+            !surely                        ? 0
+            : part.access == Access::write ? info.tail_written(op, part)
+                                           : part.range.bytes);
     }
   };
   each(true);

@@ -15,8 +15,8 @@ namespace troupe::rank {
 /// reads it.
 class JointAccess {
  public:
-  /// The next command.
-  void add(const detail::CommandView& command);
+  /// The next command. `surely`: it is not passed over.
+  void add(const detail::CommandView& command, bool surely = true);
   /// All that has been added, as operands of one command: they do not overlap. The tag of those
   /// that are surely overwritten is `overwritten`, that of others 0. Of a buffer that many ranges
   /// of different access lie in, the ranges are joined, as what all of them together may be.

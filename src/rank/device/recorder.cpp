@@ -1,8 +1,10 @@
 #include "rank/device/recorder.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
+#include <troupe/lib/memory.hpp>
 #include <troupe/lib/sequence.hpp>
 
 namespace troupe::rank {
@@ -148,7 +150,7 @@ Future<void> Recorder::submit(const detail::CommandView& command) {
   const detail::CommandView recorded(*command.info, factors.op, parts, {0, command.scope.group});
   wire::SequenceRecord record(wire::record_bytes(recorded));
   wire::encode(recorded, 0, record);
-  recorded_.access.add(detail::CommandView(*command.info, factors.unknown, parts));
+  recorded_.access.add(detail::CommandView(*command.info, factors.unknown, parts), depth_ == 0);
   recorded_.places.insert(recorded_.places.end(), factors.places.begin(), factors.places.end());
   const auto data_at =
       static_cast<std::uint32_t>(record.size()) - static_cast<std::uint32_t>(command.data.size());
@@ -171,6 +173,7 @@ Future<void> Recorder::add(const Recording& other) {
     recorded_.communicator = other.communicator;
   }
   wire::Command command;
+  std::int64_t surely_from = 0;  // of it: behind what a branch may pass over
   for (std::uint32_t i = 0; i < other.records.size(); ++i) {
     if (auto decoded = command.decode(other.records[i]); !decoded) return refuse(decoded.error());
     for (const auto& use : command.operands()) {
@@ -181,7 +184,10 @@ Future<void> Recorder::add(const Recording& other) {
       const auto at = place.offset - sizeof(wire::CommandHeader);
       if (place.command == i && at < unknown.size()) forget_factor(unknown, at);
     }
-    recorded_.access.add(detail::CommandView(command.info(), unknown, command.parts()));
+    if (const auto* const branch = command.as<sequence::Branch>(); branch && branch->by > 0)
+      surely_from = std::max(surely_from, std::int64_t{i} + branch->by);
+    recorded_.access.add(detail::CommandView(command.info(), unknown, command.parts()),
+                         depth_ == 0 && std::int64_t{i} >= surely_from);
     agree_on(command.info(), command.op());
     recorded_.records.push_back(other.records[i]);
   }
@@ -190,12 +196,51 @@ Future<void> Recorder::add(const Recording& other) {
     recorded_.places.push_back(place);
   }
   recorded_.repeatable = recorded_.repeatable && other.repeatable;
+  recorded_.branches = recorded_.branches || other.branches;
   recorded_.keeps.insert(recorded_.keeps.end(), other.keeps.begin(), other.keeps.end());
   return Future<void>(Result<void>());
 }
 
+template <Operation Op>
+void Recorder::append(const Op& op) {
+  const detail::CommandView view(info_of<Op>, std::as_bytes(std::span(&op, 1)));
+  wire::SequenceRecord record(wire::record_bytes(view));
+  wire::encode(view, 0, record);
+  recorded_.access.add(view, depth_ == 0);
+  recorded_.records.push_back(std::move(record));
+}
+
+void Recorder::branch(const Operand& flag, bool again, const std::function<void()>& calls) {
+  if (failed_) return;
+  auto cell = port_->result_cell(sizeof(std::int32_t));
+  auto held = cell.ok() ? hold(flag) : Result<void>(cell.error());
+  if (held.ok() && full(3)) held = not_recorded("a branch", "the sequence is too long");
+  if (!held.ok()) return (void)refuse(held.error());
+  keep(cell->lease);
+  const auto first = static_cast<std::int64_t>(recorded_.records.size());
+  append(memory::Copy{DType::i32, flag, cell->where});
+  sequence::Branch test;
+  test.flag = cell->where;
+  ++depth_;
+  append(test);
+  calls();
+  --depth_;
+  const auto end = static_cast<std::int64_t>(recorded_.records.size()) + (again ? 1 : 0);
+  test.by = end - (first + 1);
+  std::memcpy(
+      recorded_.records[static_cast<std::size_t>(first) + 1].data() + sizeof(wire::CommandHeader),
+      &test, sizeof test);
+  sequence::Branch back;
+  back.by = first - (end - 1);
+  if (again) append(back);
+  recorded_.branches = true;
+}
+
 Result<Recording> Recorder::take() {
   if (failed_) return *failed_;
+  if (recorded_.branches && recorded_.agreed != 0)
+    return Error{Errc::unsupported, 0,
+                 "record: in a sequence with collectives nothing can depend on a flag"};
   if (recorded_.agreed != 0 && recorded_.records.size() > sequence::kMaxCollectiveCommands)
     return Error{Errc::unsupported, 0,
                  "record: a sequence with collectives has at most " +

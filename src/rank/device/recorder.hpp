@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -27,6 +28,7 @@ struct Recording {
   std::vector<Place> places;  ///< in the order of the commands
   JointAccess access;
   bool repeatable = true;
+  bool branches = false;
   std::uint64_t agreed = 0;                        ///< see sequence::Run
   std::uint32_t communicator = 0;                  ///< of its collectives; see detail::Scope
   std::vector<std::uint32_t> held;                 ///< buffers, once for each time
@@ -56,11 +58,17 @@ class Recorder final : public detail::Submitter {
   /// Another recording becomes part of this one.
   Future<void> add(const Recording& other);
 
+  /// What `calls` records is passed over if the flag is 0 then; with `again` it runs until it is.
+  void branch(const Operand& flag, bool again, const std::function<void()>& calls);
+
   /// What has been recorded; buffers are held. Errors: what the first call that failed says.
   Result<Recording> take();
 
  private:
   Result<void> hold(const Operand& range);
+  /// Keeps a command of this recording's own making, which is sound.
+  template <Operation Op>
+  void append(const Op& op);
   void agree_on(const OperationInfo& info, const std::byte* op);
   Result<void> check_operands(const detail::CommandView& command);
   [[nodiscard]] bool full(std::size_t more);
@@ -70,6 +78,7 @@ class Recorder final : public detail::Submitter {
   Recorder* outer_;  ///< of another device, on the same thread
   Recording recorded_;
   std::optional<Error> failed_;
+  int depth_ = 0;  ///< branches that are open
 };
 
 }  // namespace troupe::rank

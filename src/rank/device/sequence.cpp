@@ -89,6 +89,14 @@ Future<void> submit_run(detail::Submitter& submitter, const sequence::Run& run, 
   return detail::submit(submitter, op, parts, scope);
 }
 
+void branch(Device& device, const GpuRef<std::int32_t>& flag, bool again,
+            const std::function<void()>& calls) {
+  auto* const recorder = dynamic_cast<rank::Recorder*>(&device.submitter());
+  if (recorder == nullptr)
+    throw Exception({Errc::invalid, 0, "if_ and while_ are for recordings: see Device::record"});
+  recorder->branch(flag.slice(0, 1).operand(), again, calls);
+}
+
 }  // namespace
 
 std::size_t Sequence::commands() const {
@@ -128,6 +136,13 @@ Future<void> Sequence::run(std::initializer_list<ParameterValue> values) const {
   }
   return recording.repeatable ? submit_run<sequence::RepeatableRun>(port, op, parts)
                               : submit_run<sequence::Run>(port, op, parts);
+}
+
+void if_(Device& device, const GpuRef<std::int32_t>& flag, const std::function<void()>& calls) {
+  branch(device, flag, false, calls);
+}
+void while_(Device& device, const GpuRef<std::int32_t>& flag, const std::function<void()>& calls) {
+  branch(device, flag, true, calls);
 }
 
 Sequence Device::record(const std::function<void()>& calls) {
