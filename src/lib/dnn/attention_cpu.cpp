@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "lib/dnn/narrow.hpp"
+#include "common/core/narrow.hpp"
 
 namespace troupe::dnn {
 namespace {

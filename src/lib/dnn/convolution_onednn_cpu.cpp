@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/core/narrow.hpp"
 #include "lib/dnn/convolution_cpu.hpp"
-#include "lib/dnn/narrow.hpp"
 
 /// oneDNN (https://oneapi-src.github.io/oneDNN) convolves in f32. Narrower operands are converted
 /// before and, rounded once, after.

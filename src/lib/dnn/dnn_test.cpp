@@ -7,15 +7,13 @@
 #include <vector>
 
 #include "bad_arguments.hpp"
-#include "lib/dnn/narrow.hpp"
+#include "common/core/narrow.hpp"
 
 namespace troupe::test {
 namespace {
 
-using dnn::from_float;
 using dnn::Mask;
 using dnn::Sizes;
-using dnn::to_float;
 
 /// Skips the test where an operation is unsupported because what the engine needs is not installed.
 void skip_unless_installed(const Future<void>& probe) {

@@ -8,7 +8,7 @@
 
 /// f16 and bf16 on the host: to f32, which is exact, and back, rounded to the nearest, ties to
 /// even.
-namespace troupe::dnn {
+namespace troupe {
 
 inline float to_float(float x) noexcept {
   return x;
@@ -61,4 +61,4 @@ inline Half from_float<Half>(float x) noexcept {
   return {static_cast<std::uint16_t>(sign | half)};
 }
 
-}  // namespace troupe::dnn
+}  // namespace troupe
