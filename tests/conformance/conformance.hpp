@@ -61,13 +61,13 @@ template <class T>
 enum class Place { host, device };
 inline constexpr Place kPlaces[] = {Place::host, Place::device};
 /// One that lives, device memory included, to the end of the call it is made for.
-template <Real T>
+template <Element T>
 struct PlacedScalar {
   T value;
   GpuRef<T> element;
   operator ScalarArg<T>() const { return element ? ScalarArg<T>(element) : ScalarArg<T>(value); }
 };
-template <Real T>
+template <Element T>
 PlacedScalar<T> scalar(T value, Place place) {
   return {value, place == Place::host ? GpuRef<T>() : put(std::vector<T>{value})};
 }

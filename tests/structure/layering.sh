@@ -72,7 +72,7 @@ demand src '<|"(common|rank|device_host|lib|simulation)/' "includes of our own a
 forbid src '"lib/' "a library is linked or loaded, not included" "src/lib/"
 forbid src/lib '"rank/' "a library does not include the rank process"
 forbid src/lib '"device_host/' "a library's half includes its engine's library.hpp, its definition nothing of the device host" \
-  'src/lib/[a-z]+/([a-z]+_cpu\.cpp:[0-9]+:"device_host/engine/cpu/library\.hpp"|[a-z_]+_cuda\.[ch]pp:[0-9]+:"device_host/engine/cuda/library\.hpp"|[a-z_]+\.cuh?:[0-9]+:"device_host/engine/cuda/launch\.(hpp|cuh)")|src/lib/collective/[a-z]+_(cpu|cuda)\.[ch]pp:[0-9]+:"device_host/engine/collective_half\.hpp"'
+  'src/lib/[a-z]+/([a-z_]+_cpu\.[ch]pp:[0-9]+:"device_host/engine/cpu/library\.hpp"|[a-z_]+_cuda\.[ch]pp:[0-9]+:"device_host/engine/cuda/library\.hpp"|[a-z_]+\.cuh?:[0-9]+:"device_host/engine/cuda/launch\.(hpp|cuh)")|src/lib/collective/[a-z]+_(cpu|cuda)\.[ch]pp:[0-9]+:"device_host/engine/collective_half\.hpp"'
 while IFS=: read -r file line header; do
   [[ $header == "\"${file#src/}" || ${header#\"} == "$(dirname "${file#src/}")"/* ]] ||
     report "$file:$line:$header" "a library does not include another one"

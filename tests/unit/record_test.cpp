@@ -345,7 +345,7 @@ TEST(Checks, ExtentsThatDoNotHold) {
   expect_invalid<blas::Dot>([](auto& op) { op.x.region = 0; }, "missing x");
   expect_invalid<blas::Dot>([](auto& op) { op.x.offset = 4; }, "misaligned x");
   expect_invalid<blas::Gemv>([](auto& op) { op.lda = 3; }, "lda < m");
-  expect_invalid<blas::Gemv>([](auto& op) { op.transpose = static_cast<blas::Transpose>(2); },
+  expect_invalid<blas::Gemv>([](auto& op) { op.transpose = static_cast<blas::Transpose>(3); },
                              "transpose");
   expect_invalid<blas::Gemm>([](auto& op) { op.k = -1; }, "negative k");
   expect_invalid<blas::Gemm>([](auto& op) { op.n = op.ldb = kHuge, op.k = kHuge; },

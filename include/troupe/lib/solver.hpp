@@ -1,15 +1,14 @@
 #pragma once
 
-#include <complex>
-
+#include <troupe/lib/matrix.hpp>
 #include <troupe/lib/submit.hpp>
 
 /// Dense linear algebra by LAPACK's names (https://www.netlib.org/lapack): factorisations and
 /// eigenvalues. Column-major; leading dimensions in elements. f32, f64, c64 and c128.
 namespace troupe::solver {
 
-/// Which half of a symmetric or Hermitian matrix is stored; the other one is not touched.
-enum class Uplo : std::uint32_t { lower, upper };
+using blas::Uplo;
+
 /// What eigenvalue problems compute.
 enum class Vectors : std::uint32_t { no, yes };
 
@@ -67,21 +66,6 @@ struct Syevd {
 
 inline const Library kLibrary{&info_of<Potrf>, &info_of<Syevd>};
 
-/// c64 and c128 beside the reals.
-template <class T>
-concept Factorable = std::same_as<T, float> || std::same_as<T, double> ||
-    std::same_as<T, std::complex<float>> || std::same_as<T, std::complex<double>>;
-
-/// float of std::complex<float>, …
-template <class T>
-struct RealOf {
-  using type = T;
-};
-template <class T>
-struct RealOf<std::complex<T>> {
-  using type = T;
-};
-
 }  // namespace troupe::solver
 
 namespace troupe {
@@ -100,7 +84,7 @@ class Solver {
   explicit Solver(detail::Submitter& submitter) : submitter_(&submitter) {}
 
   /// See solver::Potrf. Errors: numeric (not positive definite; native: the order of the minor).
-  template <solver::Factorable T>
+  template <Number T>
   Future<std::int32_t> potrf(const GpuRef<T>& a, const FactorOptions& shape) {
     return detail::submit_for_value<std::int32_t>(
         *submitter_, solver::Potrf{dtype_of<T>,
@@ -112,8 +96,8 @@ class Solver {
                                    {}});
   }
   /// See solver::Syevd; w has n elements. Errors: numeric (not converged; native: info).
-  template <solver::Factorable T>
-  Future<std::int32_t> syevd(const GpuRef<T>& a, const GpuRef<typename solver::RealOf<T>::type>& w,
+  template <Number T>
+  Future<std::int32_t> syevd(const GpuRef<T>& a, const GpuRef<RealOf<T>>& w,
                              const FactorOptions& shape,
                              solver::Vectors vectors = solver::Vectors::yes) {
     return detail::submit_for_value<std::int32_t>(

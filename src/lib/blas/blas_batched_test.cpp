@@ -4,7 +4,7 @@
 
 #include "bad_arguments.hpp"
 
-namespace troupe::test {
+namespace troupe::test::reference {
 namespace {
 
 using blas::Transpose;
@@ -205,7 +205,7 @@ TEST_F(BadArguments, OfBatches) {
   with([](auto& op) { op.stride_c = 3; });
   with([](auto& op) { op.stride_a = std::int64_t{1} << 62; });
   with([](auto& op) { op.ldc = 1; });
-  with([](auto& op) { op.transpose_b = static_cast<Transpose>(2); });
+  with([](auto& op) { op.transpose_b = static_cast<Transpose>(3); });
   with([&](auto& op) { op.alpha = short_scalar; });
   with([&](auto& op) { op.c = op.a; });
   with([&](auto& op) { op.b = absent; });
@@ -249,4 +249,4 @@ TEST_F(BadArguments, OfBatches) {
 }
 
 }  // namespace
-}  // namespace troupe::test
+}  // namespace troupe::test::reference

@@ -1,230 +1,268 @@
-#include <cblas.h>
+#include "lib/blas/blas_cpu.hpp"
 
-#include <algorithm>
-#include <climits>
 #include <cmath>
-#include <initializer_list>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
-#include <troupe/lib/blas.hpp>
+#include "common/core/narrow.hpp"
 
-#include "device_host/engine/cpu/library.hpp"
-
-/// OpenBLAS counts in 32 bits: level 1 goes through longer vectors piece by piece, levels 2 and 3
-/// refuse them.
+/// Level 1 on the cpu engine.
 namespace troupe::host::cpu {
 namespace {
 
 constexpr std::int64_t kPiece = std::int64_t{1} << 30;
 
-/// The function for float or for double.
-template <class T, class Single, class Double>
-constexpr auto select(Single single, Double twice) {
-  if constexpr (std::is_same_v<T, float>) {
-    return single;
-  } else {
-    return twice;
-  }
-}
-
 /// Calls visit(first, count) for the pieces of a vector.
 template <class Visit>
 void in_pieces(std::int64_t n, Visit&& visit) {
   for (std::int64_t first = 0; first < n; first += kPiece)
-    visit(first, static_cast<int>(std::min(kPiece, n - first)));
+    visit(first, to_int(std::min(kPiece, n - first)));
+}
+/// Where in memory a piece of a vector begins.
+template <class T>
+T* piece(T* x, std::int64_t n, std::int64_t increment, std::int64_t first, std::int64_t count) {
+  return increment > 0 ? x + first * increment : x - (n - first - count) * increment;
+}
+/// Calls visit(count, x, y) for the pieces of two vectors.
+template <class Op, class X, class Y, class Visit>
+void piecewise(const Op& op, X* x, Y* y, Visit&& visit) {
+  in_pieces(op.n, [&](std::int64_t first, int count) {
+    visit(count, piece(x, op.n, op.incx, first, count), piece(y, op.n, op.incy, first, count));
+  });
+}
+/// What BLAS takes for the absolute value when it looks for extremes.
+template <class T>
+RealOf<T> magnitude(const T& x) {
+  return std::abs(std::real(x)) + (Complex<T> ? std::abs(std::imag(x)) : RealOf<T>(0));
 }
 
-Result<void> require_int(std::initializer_list<std::int64_t> values) {
-  if (std::max(values) <= INT_MAX) return {};
-  return Error{Errc::unsupported, 0, "the cpu engine's BLAS takes sizes and increments below 2^31"};
-}
-
-CBLAS_TRANSPOSE flag(blas::Transpose transpose) {
-  return transpose == blas::Transpose::no ? CblasNoTrans : CblasTrans;
-}
-
-/// One product of an operation like Gemm.
-template <class T, class Op>
-void multiply(const Op& op, T alpha, const T* a, const T* b, T beta, T* c) {
-  select<T>(cblas_sgemm, cblas_dgemm)(CblasColMajor, flag(op.transpose_a), flag(op.transpose_b),
-                                      static_cast<int>(op.m), static_cast<int>(op.n),
-                                      static_cast<int>(op.k), alpha, a, static_cast<int>(op.lda), b,
-                                      static_cast<int>(op.ldb), beta, c, static_cast<int>(op.ldc));
-}
-
-class Blas final
-    : public LibraryHalfOf<Blas, blas::Axpy, blas::Dot, blas::Nrm2, blas::Scal, blas::Copy,
-                           blas::Gemv, blas::Gemm, blas::GemmBatched, blas::GemmIndexed> {
- public:
-  [[nodiscard]] Dependencies stands_on() const override {
-    return {{"OpenBLAS", ::openblas_get_config(), &::openblas_get_config}};
-  }
-  explicit Blas(Services& services) : services_(services) {
-    ::openblas_set_num_threads(std::max(1, services.threads()));
-  }
-  Result<void> run(const blas::Axpy& op, const Call& call);
-  Result<void> run(const blas::Dot& op, const Call& call);
-  Result<void> run(const blas::Nrm2& op, const Call& call);
-  Result<void> run(const blas::Scal& op, const Call& call);
-  Result<void> run(const blas::Copy& op, const Call& call);
-  Result<void> run(const blas::Gemv& op, const Call& call);
-  Result<void> run(const blas::Gemm& op, const Call& call);
-  Result<void> run(const blas::GemmBatched& op, const Call& call);
-  Result<void> run(const blas::GemmIndexed& op, const Call& call);
-
- private:
-  Services& services_;
-};
+}  // namespace
 
 Result<void> Blas::run(const blas::Axpy& op, const Call& call) {
   if (auto fits = require_int({op.incx, op.incy}); !fits) return fits;
-  return with_real(op.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    return services_.submit(
-        call, [n = op.n, incx = op.incx, incy = op.incy, alpha = Factor<T>(op.alpha, call),
-               x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
-          in_pieces(n, [&](std::int64_t first, int count) {
-            select<T>(cblas_saxpy, cblas_daxpy)(count, alpha.get(), x + first * incx,
-                                                static_cast<int>(incx), y + first * incy,
-                                                static_cast<int>(incy));
-          });
+  return with_number_or_narrow(op.dtype, [&]<class T>(T) {
+    return services_.submit(call, [op, alpha = Factor<FactorTypeOf<T>>(op.alpha, call),
+                                   x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
+      const auto factor = alpha.get();
+      if constexpr (Narrow<T>) {
+        for (std::int64_t i = 0; i < op.n; ++i) {
+          auto& out = element(y, op.n, op.incy, i);
+          out = from_float<T>(factor * to_float(element(x, op.n, op.incx, i)) + to_float(out));
+        }
+      } else {
+        piecewise(op, x, y, [&](int count, const T* from, T* to) {
+          Cblas<T>::axpy(count, pass(factor), from, to_int(op.incx), to, to_int(op.incy));
         });
+      }
+    });
   });
 }
 
 Result<void> Blas::run(const blas::Dot& op, const Call& call) {
   if (auto fits = require_int({op.incx, op.incy}); !fits) return fits;
-  return with_real(op.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    return services_.submit(call, [n = op.n, incx = op.incx, incy = op.incy,
-                                   x = call.at<const T>(op.x), y = call.at<const T>(op.y),
+  return with_number_or_narrow(op.dtype, [&]<class T>(T) {
+    return services_.submit(call, [op, x = call.at<const T>(op.x), y = call.at<const T>(op.y),
                                    result = call.at<T>(op.result)] {
-      double sum = 0;
-      in_pieces(n, [&](std::int64_t first, int count) {
-        sum += select<T>(cblas_sdot, cblas_ddot)(count, x + first * incx, static_cast<int>(incx),
-                                                 y + first * incy, static_cast<int>(incy));
-      });
-      *result = static_cast<T>(sum);
+      if constexpr (Narrow<T>) {
+        double sum = 0;
+        for (std::int64_t i = 0; i < op.n; ++i)
+          sum += double{to_float(element(x, op.n, op.incx, i))} *
+                 double{to_float(element(y, op.n, op.incy, i))};
+        *result = from_float<T>(static_cast<float>(sum));
+      } else {
+        std::conditional_t<Complex<T>, std::complex<double>, double> sum = 0;
+        // OpenBLAS 0.3.21 reads one element too many of complex vectors with gaps, which may be
+        // where no memory is.
+        if (Complex<T> && (op.incx != 1 || op.incy != 1)) {
+          const bool conjugated = op.conjugate == blas::Conjugate::yes;
+          for (std::int64_t i = 0; i < op.n; ++i) {
+            const T& u = element(x, op.n, op.incx, i);
+            sum += (conjugated ? conjugate(u) : u) * element(y, op.n, op.incy, i);
+          }
+        } else {
+          piecewise(op, x, y, [&](int count, const T* u, const T* v) {
+            const int incx = to_int(op.incx), incy = to_int(op.incy);
+            if constexpr (Complex<T>) {
+              T part;
+              (op.conjugate == blas::Conjugate::yes ? Cblas<T>::dotc : Cblas<T>::dotu)(
+                  count, u, incx, v, incy, reinterpret_cast<RealOf<T>*>(&part));
+              sum += part;
+            } else {
+              sum += Cblas<T>::dot(count, u, incx, v, incy);
+            }
+          });
+        }
+        *result = static_cast<T>(sum);
+      }
     });
   });
 }
 
 Result<void> Blas::run(const blas::Nrm2& op, const Call& call) {
   if (auto fits = require_int({op.incx}); !fits) return fits;
-  return with_real(op.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    return services_.submit(call, [n = op.n, incx = op.incx, x = call.at<const T>(op.x),
-                                   result = call.at<T>(op.result)] {
-      double norm = 0;
-      in_pieces(n, [&](std::int64_t first, int count) {
-        norm = std::hypot(norm, static_cast<double>(select<T>(cblas_snrm2, cblas_dnrm2)(
-                                    count, x + first * incx, static_cast<int>(incx))));
-      });
-      *result = static_cast<T>(norm);
-    });
+  return with_number_or_narrow(op.dtype, [&]<class T>(T) {
+    return services_.submit(
+        call, [op, x = call.at<const T>(op.x), result = call.at<RealOf<T>>(op.result)] {
+          double norm = 0;
+          if constexpr (Narrow<T>) {
+            for (std::int64_t i = 0; i < op.n; ++i)
+              norm = std::hypot(norm, double{to_float(x[i * op.incx])});
+            *result = from_float<T>(static_cast<float>(norm));
+          } else {
+            in_pieces(op.n, [&](std::int64_t first, int count) {
+              norm = std::hypot(norm, static_cast<double>(Cblas<T>::nrm2(count, x + first * op.incx,
+                                                                         to_int(op.incx))));
+            });
+            *result = static_cast<RealOf<T>>(norm);
+          }
+        });
+  });
+}
+
+Result<void> Blas::run(const blas::Asum& op, const Call& call) {
+  if (auto fits = require_int({op.incx}); !fits) return fits;
+  return with_number(op.dtype, [&]<class T>(T) {
+    return services_.submit(
+        call, [op, x = call.at<const T>(op.x), result = call.at<RealOf<T>>(op.result)] {
+          double sum = 0;
+          in_pieces(op.n, [&](std::int64_t first, int count) {
+            sum += Cblas<T>::asum(count, x + first * op.incx, to_int(op.incx));
+          });
+          *result = static_cast<RealOf<T>>(sum);
+        });
+  });
+}
+
+Result<void> Blas::run(const blas::Iamax& op, const Call& call) {
+  if (auto fits = require_int({op.incx}); !fits) return fits;
+  return with_number(op.dtype, [&]<class T>(T) {
+    return services_.submit(
+        call, [op, x = call.at<const T>(op.x), result = call.at<std::int64_t>(op.result)] {
+          std::int64_t best = -1;
+          const auto consider = [&](std::int64_t i) {
+            const auto value = magnitude(x[i * op.incx]);
+            const auto so_far = best < 0 ? value : magnitude(x[best * op.incx]);
+            if (best < 0 ||
+                (op.which == blas::Iamax::Which::largest ? value > so_far : value < so_far)) {
+              best = i;
+            }
+          };
+          if (op.which == blas::Iamax::Which::smallest) {
+            for (std::int64_t i = 0; i < op.n; ++i) consider(i);
+          } else {
+            in_pieces(op.n, [&](std::int64_t first, int count) {
+              consider(first + static_cast<std::int64_t>(
+                                   Cblas<T>::iamax(count, x + first * op.incx, to_int(op.incx))));
+            });
+          }
+          *result = best;
+        });
   });
 }
 
 Result<void> Blas::run(const blas::Scal& op, const Call& call) {
   if (auto fits = require_int({op.incx}); !fits) return fits;
-  return with_real(op.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    return services_.submit(
-        call, [n = op.n, incx = op.incx, alpha = Factor<T>(op.alpha, call), x = call.at<T>(op.x)] {
-          in_pieces(n, [&](std::int64_t first, int count) {
-            select<T>(cblas_sscal, cblas_dscal)(count, alpha.get(), x + first * incx,
-                                                static_cast<int>(incx));
-          });
+  const auto scale = [&]<class T, class F>(T, F) {
+    return services_.submit(call, [op, alpha = Factor<F>(op.alpha, call), x = call.at<T>(op.x)] {
+      const auto factor = alpha.get();
+      if constexpr (Narrow<T>) {
+        for (std::int64_t i = 0; i < op.n; ++i)
+          x[i * op.incx] = from_float<T>(factor * to_float(x[i * op.incx]));
+      } else {
+        in_pieces(op.n, [&](std::int64_t first, int count) {
+          auto* const part = x + first * op.incx;
+          if constexpr (std::is_same_v<T, F>) {
+            Cblas<T>::scal(count, pass(factor), part, to_int(op.incx));
+          } else {
+            Cblas<T>::scal_real(count, factor, part, to_int(op.incx));
+          }
         });
+      }
+    });
+  };
+  return with_number_or_narrow(op.dtype, [&]<class T>(T zero) {
+    if constexpr (Complex<T>) {
+      if (op.kind == blas::FactorKind::real) return scale(zero, RealOf<T>{});
+    }
+    return scale(zero, FactorTypeOf<T>{});
   });
 }
 
 Result<void> Blas::run(const blas::Copy& op, const Call& call) {
   if (auto fits = require_int({op.incx, op.incy}); !fits) return fits;
-  return with_real(op.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    return services_.submit(call, [n = op.n, incx = op.incx, incy = op.incy,
-                                   x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
-      in_pieces(n, [&](std::int64_t first, int count) {
-        select<T>(cblas_scopy, cblas_dcopy)(count, x + first * incx, static_cast<int>(incx),
-                                            y + first * incy, static_cast<int>(incy));
+  return with_number(op.dtype, [&]<class T>(T) {
+    return services_.submit(call, [op, x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
+      piecewise(op, x, y, [&](int count, const T* from, T* to) {
+        Cblas<T>::copy(count, from, to_int(op.incx), to, to_int(op.incy));
       });
     });
   });
 }
 
-Result<void> Blas::run(const blas::Gemv& op, const Call& call) {
-  if (auto fits = require_int({op.m, op.n, op.lda, op.incx, op.incy}); !fits) return fits;
-  return with_real(op.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    return services_.submit(call, [op, alpha = Factor<T>(op.alpha, call),
-                                   beta = Factor<T>(op.beta, call), a = call.at<const T>(op.a),
-                                   x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
-      select<T>(cblas_sgemv, cblas_dgemv)(CblasColMajor, flag(op.transpose), static_cast<int>(op.m),
-                                          static_cast<int>(op.n), alpha.get(), a,
-                                          static_cast<int>(op.lda), x, static_cast<int>(op.incx),
-                                          beta.get(), y, static_cast<int>(op.incy));
+Result<void> Blas::run(const blas::Swap& op, const Call& call) {
+  if (auto fits = require_int({op.incx, op.incy}); !fits) return fits;
+  return with_number(op.dtype, [&]<class T>(T) {
+    return services_.submit(call, [op, x = call.at<T>(op.x), y = call.at<T>(op.y)] {
+      piecewise(op, x, y, [&](int count, T* one, T* other) {
+        Cblas<T>::swap(count, one, to_int(op.incx), other, to_int(op.incy));
+      });
     });
   });
 }
 
-Result<void> Blas::run(const blas::Gemm& op, const Call& call) {
-  if (auto fits = require_int({op.m, op.n, op.k, op.lda, op.ldb, op.ldc}); !fits) return fits;
-  return with_real(op.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    return services_.submit(
-        call, [op, alpha = Factor<T>(op.alpha, call), beta = Factor<T>(op.beta, call),
-               a = call.at<const T>(op.a), b = call.at<const T>(op.b),
-               c = call.at<T>(op.c)] { multiply(op, alpha.get(), a, b, beta.get(), c); });
+Result<void> Blas::run(const blas::Rot& op, const Call& call) {
+  if (auto fits = require_int({op.incx, op.incy}); !fits) return fits;
+  const auto rotate = [&]<class T, class S>(T, S) {
+    return services_.submit(call, [op, c = Factor<RealOf<T>>(op.c, call), s = Factor<S>(op.s, call),
+                                   x = call.at<T>(op.x), y = call.at<T>(op.y)] {
+      const auto cosine = c.get();
+      const auto sine = s.get();
+      if constexpr (Real<T>) {
+        piecewise(op, x, y, [&](int count, T* u, T* v) {
+          Cblas<T>::rot(count, u, to_int(op.incx), v, to_int(op.incy), cosine, sine);
+        });
+      } else {
+        for (std::int64_t i = 0; i < op.n; ++i) {
+          auto &u = element(x, op.n, op.incx, i), &v = element(y, op.n, op.incy, i);
+          const T turned = cosine * u + sine * v;
+          v = cosine * v - conjugate(sine) * u;
+          u = turned;
+        }
+      }
+    });
+  };
+  return with_number(op.dtype, [&]<class T>(T zero) {
+    return op.sine == blas::FactorKind::real ? rotate(zero, RealOf<T>{}) : rotate(zero, T{});
   });
 }
 
-Result<void> Blas::run(const blas::GemmBatched& op, const Call& call) {
-  if (auto fits = require_int({op.m, op.n, op.k, op.lda, op.ldb, op.ldc}); !fits) return fits;
-  return with_real(op.dtype, [&]<class T>(T) {
-    std::vector<T*> matrices;
-    for (const auto& part : call.tail()) matrices.push_back(call.at<T>(part.range));
+Result<void> Blas::run(const blas::Rotg& op, const Call& call) {
+  return with_number(op.dtype, [&]<class T>(T) {
     return services_.submit(
-        call, [op, matrices = std::move(matrices), alpha = Factor<T>(op.alpha, call),
-               beta = Factor<T>(op.beta, call), a = call.at<const T>(op.a),
-               b = call.at<const T>(op.b), c = call.at<T>(op.c)] {
-          const auto count = static_cast<std::size_t>(op.batch);
-          const T one = alpha.get(), other = beta.get();
-          for (std::size_t i = 0; i < matrices.size() / 3; ++i)
-            multiply(op, one, matrices[i], matrices[count + i], other, matrices[2 * count + i]);
-          if (!matrices.empty()) return;
-          for (std::int64_t i = 0; i < op.batch; ++i) {
-            multiply(op, one, a + i * op.stride_a, b + i * op.stride_b, other, c + i * op.stride_c);
-          }
+        call, [a = call.at<T>(op.a), b = call.at<T>(op.b), c = call.at<RealOf<T>>(op.c),
+               s = call.at<T>(op.s)] { Cblas<T>::rotg(a, b, c, s); });
+  });
+}
+
+Result<void> Blas::run(const blas::Rotm& op, const Call& call) {
+  if (auto fits = require_int({op.incx, op.incy}); !fits) return fits;
+  return with_real(op.dtype, [&]<class T>(T) {
+    return services_.submit(
+        call, [op, x = call.at<T>(op.x), y = call.at<T>(op.y), param = call.at<const T>(op.param)] {
+          piecewise(op, x, y, [&](int count, T* u, T* v) {
+            Cblas<T>::rotm(count, u, to_int(op.incx), v, to_int(op.incy), param);
+          });
         });
   });
 }
 
-Result<void> Blas::run(const blas::GemmIndexed& op, const Call& call) {
-  if (auto fits = require_int({op.m, op.n, op.k, op.lda, op.ldb, op.ldc}); !fits) return fits;
+Result<void> Blas::run(const blas::Rotmg& op, const Call& call) {
   return with_real(op.dtype, [&]<class T>(T) {
     return services_.submit(
-        call, [op, alpha = Factor<T>(op.alpha, call), beta = Factor<T>(op.beta, call),
-               a = call.at<const T>(op.a), b = call.at<const T>(op.b), c = call.at<T>(op.c),
-               offsets = call.at<const std::int64_t>(op.offsets),
-               outside = call.at<std::int64_t>(op.outside)] {
-          const auto last = blas::last_offsets(op);
-          *outside = 0;
-          for (std::int64_t i = 0; i < 3 * op.batch; ++i)
-            *outside += offsets[i] < 0 || offsets[i] > last[static_cast<std::size_t>(i / op.batch)];
-          if (*outside != 0) return;
-          const T one = alpha.get(), other = beta.get();
-          for (std::int64_t i = 0; i < op.batch; ++i) {
-            multiply(op, one, a + offsets[i], b + offsets[op.batch + i], other,
-                     c + offsets[2 * op.batch + i]);
-          }
-        });
+        call, [d1 = call.at<T>(op.d1), d2 = call.at<T>(op.d2), x1 = call.at<T>(op.x1),
+               y1 = call.at<const T>(op.y1),
+               param = call.at<T>(op.param)] { Cblas<T>::rotmg(d1, d2, x1, *y1, param); });
   });
 }
 
-}  // namespace
 }  // namespace troupe::host::cpu
 
 extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(

@@ -1,21 +1,10 @@
-#include <algorithm>
-#include <array>
-#include <vector>
+#include "lib/blas/blas_cuda.hpp"
 
-#include <troupe/lib/blas.hpp>
+#include "lib/blas/blas_kernels.cuh"
 
-#include "device_host/engine/cuda/library.hpp"
-#include "lib/blas/status_cuda.hpp"
-
+/// The handles, and level 1 on the cuda engine.
 namespace troupe::host::cuda {
 namespace {
-
-struct BlasTraits {
-  using Type = cublasHandle_t;
-  static constexpr Type invalid() { return nullptr; }
-  static void destroy(Type handle) { (void)cublasDestroy(handle); }
-};
-using BlasHandle = Handle<BlasTraits>;
 
 /// What cuBLAS recommends for Hopper; with a workspace of its own the handle never allocates, and
 /// results do not depend on what else runs.
@@ -24,81 +13,7 @@ constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;
 /// kernels it picks for large matrices.
 constexpr std::int64_t kWarmUpOrder = 512;
 
-/// The 64-bit functions of cuBLAS by type.
-template <class T>
-struct Cublas;
-template <>
-struct Cublas<float> {
-  static constexpr auto axpy = cublasSaxpy_64;
-  static constexpr auto dot = cublasSdot_64;
-  static constexpr auto nrm2 = cublasSnrm2_64;
-  static constexpr auto scal = cublasSscal_64;
-  static constexpr auto copy = cublasScopy_64;
-  static constexpr auto gemv = cublasSgemv_64;
-  static constexpr auto gemm = cublasSgemm_64;
-  static constexpr auto gemm_strided = cublasSgemmStridedBatched_64;
-  static constexpr auto gemm_batched = cublasSgemmBatched_64;
-};
-template <>
-struct Cublas<double> {
-  static constexpr auto axpy = cublasDaxpy_64;
-  static constexpr auto dot = cublasDdot_64;
-  static constexpr auto nrm2 = cublasDnrm2_64;
-  static constexpr auto scal = cublasDscal_64;
-  static constexpr auto copy = cublasDcopy_64;
-  static constexpr auto gemv = cublasDgemv_64;
-  static constexpr auto gemm = cublasDgemm_64;
-  static constexpr auto gemm_strided = cublasDgemmStridedBatched_64;
-  static constexpr auto gemm_batched = cublasDgemmBatched_64;
-};
-
-cublasOperation_t operation(blas::Transpose transpose) {
-  return transpose == blas::Transpose::no ? CUBLAS_OP_N : CUBLAS_OP_T;
-}
-
-/// cuBLAS wants leading dimensions of at least 1 also where a matrix is empty.
-std::int64_t leading(std::int64_t dimension) {
-  return std::max<std::int64_t>(1, dimension);
-}
-
-class Blas final
-    : public LibraryHalfOf<Blas, blas::Axpy, blas::Dot, blas::Nrm2, blas::Scal, blas::Copy,
-                           blas::Gemv, blas::Gemm, blas::GemmBatched, blas::GemmIndexed> {
- public:
-  explicit Blas(Services& services) : services_(services) {}
-  [[nodiscard]] Dependencies stands_on() const override {
-    return {dependency("cuBLAS", &cublasGetProperty)};
-  }
-  Result<void> open(Queue queue) override;
-  Result<void> run(const blas::Axpy& op, const Call& call);
-  Result<void> run(const blas::Dot& op, const Call& call);
-  Result<void> run(const blas::Nrm2& op, const Call& call);
-  Result<void> run(const blas::Scal& op, const Call& call);
-  Result<void> run(const blas::Copy& op, const Call& call);
-  Result<void> run(const blas::Gemv& op, const Call& call);
-  Result<void> run(const blas::Gemm& op, const Call& call);
-  Result<void> run(const blas::GemmBatched& op, const Call& call);
-  Result<void> run(const blas::GemmIndexed& op, const Call& call);
-
- private:
-  struct State {
-    DeviceMemory workspace;
-    Workspace addresses;  ///< of a batch's matrices
-    BlasHandle handle;
-    ScalarsAt scalars = ScalarsAt::host;
-  };
-  [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
-  /// The handle of an open queue, told where the factors of the next call are.
-  Result<cublasHandle_t> handle_at(Queue queue, ScalarsAt where);
-  /// Multiplies the matrices at addresses in device memory: all A, all B, all C.
-  template <class T, class Op>
-  Result<void> multiply(const Op& op, const Call& call, void* addresses);
-  Result<void> warm_up(Queue queue);
-  Result<void> warm_up(DType dtype, const Operand& matrix, const Call& call);
-
-  Services& services_;
-  std::array<State, 2> states_;  ///< of the lane's own queue, of its detour
-};
+}  // namespace
 
 Result<void> Blas::open(Queue queue) {
   auto& opened = state(queue);
@@ -114,6 +29,11 @@ Result<void> Blas::open(Queue queue) {
   TROUPE_CUDA_TRY(cublasSetWorkspace(handle, opened.workspace.get(), kWorkspaceBytes));
   TROUPE_CUDA_TRY(cublasSetPointerMode(handle, CUBLAS_POINTER_MODE_HOST));
   opened.scalars = ScalarsAt::host;
+  // Products of 16-bit numbers are not added up in 16 bits. Nothing else but a call's own compute
+  // type makes arithmetic less precise.
+  TROUPE_CUDA_TRY(cublasSetMathMode(
+      handle, static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH |
+                                        CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)));
   return queue.detour ? Result<void>() : warm_up(queue);
 }
 
@@ -135,9 +55,9 @@ Result<void> Blas::warm_up(DType dtype, const Operand& matrix, const Call& call)
   const auto x = WarmUp::part(1), y = WarmUp::part(2), result = WarmUp::part(3);
   for (const auto& factor : {Scalar{}, WarmUp::factor_in_memory(dtype)}) {
     TROUPE_CUDA_PROPAGATE(run(blas::Axpy{dtype, 64, 1, 1, factor, x, y}, call));
-    TROUPE_CUDA_PROPAGATE(run(blas::Scal{dtype, 64, 1, factor, x}, call));
+    TROUPE_CUDA_PROPAGATE(run(blas::Scal{dtype, 64, 1, factor, x, {}, 0}, call));
   }
-  TROUPE_CUDA_PROPAGATE(run(blas::Dot{dtype, 64, 1, 1, x, y, result}, call));
+  TROUPE_CUDA_PROPAGATE(run(blas::Dot{dtype, 64, 1, 1, x, y, result, {}, 0}, call));
   TROUPE_CUDA_PROPAGATE(run(blas::Nrm2{dtype, 64, 1, x, result}, call));
   TROUPE_CUDA_PROPAGATE(run(blas::Copy{dtype, 64, 1, 1, x, y}, call));
 
@@ -163,166 +83,160 @@ Result<cublasHandle_t> Blas::handle_at(Queue queue, ScalarsAt where) {
   return handle;
 }
 
+Result<void> Blas::write_zero(const Operand& result, DType dtype, const Call& call) {
+  TROUPE_CUDA_TRY(
+      cudaMemsetAsync(call.at(result), 0, size_of(dtype), services_.stream(call.queue())));
+  return {};
+}
+
 Result<void> Blas::run(const blas::Axpy& op, const Call& call) {
   if (op.n == 0) return {};
-  return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
-    Factors<T> factors;
-    TROUPE_CUDA_PROPAGATE(factors.resolve(services_, call, {&op.alpha}));
-    const auto handle = handle_at(call.queue(), factors.where());
-    if (!handle) return handle.error();
-    TROUPE_CUDA_TRY(Cublas<T>::axpy(*handle, op.n, factors[0], call.at<const T>(op.x), op.incx,
-                                    call.at<T>(op.y), op.incy));
-    return {};
+  if (is_narrow(op.dtype)) {
+    return issue_as<float>(op, call, {&op.alpha}, [&](const Given<float>& with) {
+      return cublasAxpyEx_64(with.handle, op.n, with.factor(0), CUDA_R_32F, with.at(op.x),
+                             type_of(op.dtype), op.incx, with.at(op.y), type_of(op.dtype), op.incy,
+                             CUDA_R_32F);
+    });
+  }
+  return issue(op, call, {&op.alpha}, [&]<class T>(const Given<T>& with) {
+    return Cublas<T>::axpy(with.handle, op.n, with.factor(0), with.at(op.x), op.incx, with.at(op.y),
+                           op.incy);
   });
 }
 
 Result<void> Blas::run(const blas::Dot& op, const Call& call) {
-  return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
-    if (op.n == 0) {
-      TROUPE_CUDA_TRY(
-          cudaMemsetAsync(call.at(op.result), 0, sizeof(T), services_.stream(call.queue())));
-      return {};
-    }
-    const auto handle = handle_at(call.queue(), ScalarsAt::device);
-    if (!handle) return handle.error();
-    TROUPE_CUDA_TRY(Cublas<T>::dot(*handle, op.n, call.at<const T>(op.x), op.incx,
-                                   call.at<const T>(op.y), op.incy, call.at<T>(op.result)));
-    return {};
+  if (op.n == 0) return write_zero(op.result, op.dtype, call);
+  if (is_narrow(op.dtype)) {
+    return issue_as<float>(op, call, ScalarsAt::device, [&](const Given<float>& with) {
+      const auto type = type_of(op.dtype);
+      return cublasDotEx_64(with.handle, op.n, with.at(op.x), type, op.incx, with.at(op.y), type,
+                            op.incy, with.at(op.result), type, CUDA_R_32F);
+    });
+  }
+  return issue(op, call, ScalarsAt::device, [&]<class T>(const Given<T>& with) {
+    const auto function = [&] {
+      if constexpr (Complex<T>) {
+        return op.conjugate == blas::Conjugate::yes ? Cublas<T>::dotc : Cublas<T>::dotu;
+      } else {
+        return Cublas<T>::dot;
+      }
+    }();
+    return function(with.handle, op.n, with.at(op.x), op.incx, with.at(op.y), op.incy,
+                    with.at(op.result));
   });
 }
 
 Result<void> Blas::run(const blas::Nrm2& op, const Call& call) {
-  return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
-    if (op.n == 0) {
-      TROUPE_CUDA_TRY(
-          cudaMemsetAsync(call.at(op.result), 0, sizeof(T), services_.stream(call.queue())));
-      return {};
-    }
-    const auto handle = handle_at(call.queue(), ScalarsAt::device);
-    if (!handle) return handle.error();
-    TROUPE_CUDA_TRY(
-        Cublas<T>::nrm2(*handle, op.n, call.at<const T>(op.x), op.incx, call.at<T>(op.result)));
-    return {};
+  if (op.n == 0) return write_zero(op.result, real_type(op.dtype), call);
+  if (is_narrow(op.dtype)) {
+    return issue_as<float>(op, call, ScalarsAt::device, [&](const Given<float>& with) {
+      const auto type = type_of(op.dtype);
+      return cublasNrm2Ex_64(with.handle, op.n, with.at(op.x), type, op.incx, with.at(op.result),
+                             type, CUDA_R_32F);
+    });
+  }
+  return issue(op, call, ScalarsAt::device, [&]<class T>(const Given<T>& with) {
+    return Cublas<T>::nrm2(with.handle, op.n, with.at(op.x), op.incx,
+                           call.at<RealOf<T>>(op.result));
   });
+}
+
+Result<void> Blas::run(const blas::Asum& op, const Call& call) {
+  if (op.n == 0) return write_zero(op.result, real_type(op.dtype), call);
+  return issue(op, call, ScalarsAt::device, [&]<class T>(const Given<T>& with) {
+    return Cublas<T>::asum(with.handle, op.n, with.at(op.x), op.incx,
+                           call.at<RealOf<T>>(op.result));
+  });
+}
+
+Result<void> Blas::run(const blas::Iamax& op, const Call& call) {
+  auto* const result = call.at<std::int64_t>(op.result);
+  if (op.n == 0) {  // all bits set are -1
+    TROUPE_CUDA_TRY(cudaMemsetAsync(result, 0xff, sizeof *result, services_.stream(call.queue())));
+    return {};
+  }
+  TROUPE_CUDA_PROPAGATE(issue(op, call, ScalarsAt::device, [&]<class T>(const Given<T>& with) {
+    const bool largest = op.which == blas::Iamax::Which::largest;
+    return (largest ? Cublas<T>::iamax : Cublas<T>::iamin)(with.handle, op.n, with.at(op.x),
+                                                           op.incx, result);
+  }));
+  TROUPE_CUDA_TRY(kernels::decrement(services_.launch(call.queue()), result));
+  return {};
 }
 
 Result<void> Blas::run(const blas::Scal& op, const Call& call) {
   if (op.n == 0) return {};
-  return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
-    Factors<T> factors;
-    TROUPE_CUDA_PROPAGATE(factors.resolve(services_, call, {&op.alpha}));
-    const auto handle = handle_at(call.queue(), factors.where());
-    if (!handle) return handle.error();
-    TROUPE_CUDA_TRY(Cublas<T>::scal(*handle, op.n, factors[0], call.at<T>(op.x), op.incx));
-    return {};
+  if (is_narrow(op.dtype)) {
+    return issue_as<float>(op, call, {&op.alpha}, [&](const Given<float>& with) {
+      return cublasScalEx_64(with.handle, op.n, with.factor(0), CUDA_R_32F, with.at(op.x),
+                             type_of(op.dtype), op.incx, CUDA_R_32F);
+    });
+  }
+  return issue(op, call, {&op.alpha}, [&]<class T>(const Given<T>& with) {
+    if constexpr (Complex<T>) {
+      if (op.kind == blas::FactorKind::real) {
+        return Cublas<T>::scal_real(with.handle, op.n, with.real_factor(0), with.at(op.x), op.incx);
+      }
+    }
+    return Cublas<T>::scal(with.handle, op.n, with.factor(0), with.at(op.x), op.incx);
   });
 }
 
 Result<void> Blas::run(const blas::Copy& op, const Call& call) {
   if (op.n == 0) return {};
-  const auto handle = handle_at(call.queue(), state(call.queue()).scalars);  // it has no factors
-  if (!handle) return handle.error();
-  return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
-    TROUPE_CUDA_TRY(
-        Cublas<T>::copy(*handle, op.n, call.at<const T>(op.x), op.incx, call.at<T>(op.y), op.incy));
-    return {};
+  // It has no factors: wherever they are is right.
+  return issue(op, call, state(call.queue()).scalars, [&]<class T>(const Given<T>& with) {
+    return Cublas<T>::copy(with.handle, op.n, with.at(op.x), op.incx, with.at(op.y), op.incy);
   });
 }
 
-Result<void> Blas::run(const blas::Gemv& op, const Call& call) {
-  if (op.m == 0 || op.n == 0) return {};
-  return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
-    Factors<T> factors;
-    TROUPE_CUDA_PROPAGATE(factors.resolve(services_, call, {&op.alpha, &op.beta}));
-    const auto handle = handle_at(call.queue(), factors.where());
-    if (!handle) return handle.error();
-    TROUPE_CUDA_TRY(Cublas<T>::gemv(*handle, operation(op.transpose), op.m, op.n, factors[0],
-                                    call.at<const T>(op.a), leading(op.lda), call.at<const T>(op.x),
-                                    op.incx, factors[1], call.at<T>(op.y), op.incy));
-    return {};
+Result<void> Blas::run(const blas::Swap& op, const Call& call) {
+  if (op.n == 0) return {};
+  return issue(op, call, state(call.queue()).scalars, [&]<class T>(const Given<T>& with) {
+    return Cublas<T>::swap(with.handle, op.n, with.at(op.x), op.incx, with.at(op.y), op.incy);
   });
 }
 
-Result<void> Blas::run(const blas::Gemm& op, const Call& call) {
-  if (op.m == 0 || op.n == 0) return {};
-  return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
-    Factors<T> factors;
-    TROUPE_CUDA_PROPAGATE(factors.resolve(services_, call, {&op.alpha, &op.beta}));
-    const auto handle = handle_at(call.queue(), factors.where());
-    if (!handle) return handle.error();
-    TROUPE_CUDA_TRY(Cublas<T>::gemm(*handle, operation(op.transpose_a), operation(op.transpose_b),
-                                    op.m, op.n, op.k, factors[0], call.at<const T>(op.a),
-                                    leading(op.lda), call.at<const T>(op.b), leading(op.ldb),
-                                    factors[1], call.at<T>(op.c), leading(op.ldc)));
-    return {};
-  });
-}
-
-template <class T, class Op>
-Result<void> Blas::multiply(const Op& op, const Call& call, void* addresses) {
-  Factors<T> factors;
-  TROUPE_CUDA_PROPAGATE(factors.resolve(services_, call, {&op.alpha, &op.beta}));
-  const auto handle = handle_at(call.queue(), factors.where());
-  if (!handle) return handle.error();
-  auto** const matrices = static_cast<T**>(addresses);
-  TROUPE_CUDA_TRY(Cublas<T>::gemm_batched(
-      *handle, operation(op.transpose_a), operation(op.transpose_b), op.m, op.n, op.k, factors[0],
-      matrices, leading(op.lda), matrices + op.batch, leading(op.ldb), factors[1],
-      matrices + 2 * op.batch, leading(op.ldc), op.batch));
-  return {};
-}
-
-Result<void> Blas::run(const blas::GemmBatched& op, const Call& call) {
-  if (op.m == 0 || op.n == 0 || op.batch == 0) return {};
-  return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
-    if (!call.tail().empty()) {
-      auto& addresses = state(call.queue()).addresses;
-      TROUPE_CUDA_PROPAGATE(
-          addresses.reserve(services_, call.queue(), call.tail().size() * sizeof(void*)));
-      std::vector<void*> matrices;
-      for (const auto& part : call.tail()) matrices.push_back(call.at(part.range));
-      TROUPE_CUDA_PROPAGATE(
-          services_.write_addresses(call.queue(), static_cast<void**>(addresses.get()), matrices));
-      return multiply<T>(op, call, addresses.get());
+Result<void> Blas::run(const blas::Rot& op, const Call& call) {
+  if (op.n == 0) return {};
+  return issue(op, call, {&op.c, &op.s}, [&]<class T>(const Given<T>& with) {
+    if constexpr (Complex<T>) {
+      if (op.sine == blas::FactorKind::real) {
+        return Cublas<T>::rot_real(with.handle, op.n, with.at(op.x), op.incx, with.at(op.y),
+                                   op.incy, with.real_factor(0), with.real_factor(1));
+      }
     }
-    Factors<T> factors;
-    TROUPE_CUDA_PROPAGATE(factors.resolve(services_, call, {&op.alpha, &op.beta}));
-    const auto handle = handle_at(call.queue(), factors.where());
-    if (!handle) return handle.error();
-    TROUPE_CUDA_TRY(Cublas<T>::gemm_strided(
-        *handle, operation(op.transpose_a), operation(op.transpose_b), op.m, op.n, op.k, factors[0],
-        call.at<const T>(op.a), leading(op.lda), op.stride_a, call.at<const T>(op.b),
-        leading(op.ldb), op.stride_b, factors[1], call.at<T>(op.c), leading(op.ldc), op.stride_c,
-        op.batch));
-    return {};
+    return Cublas<T>::rot(with.handle, op.n, with.at(op.x), op.incx, with.at(op.y), op.incy,
+                          with.real_factor(0), with.factor(1));
   });
 }
 
-Result<void> Blas::run(const blas::GemmIndexed& op, const Call& call) {
-  auto& memory = state(call.queue()).addresses;
-  const auto stream = services_.stream(call.queue());
-  const auto count = static_cast<std::size_t>(op.batch);
-  TROUPE_CUDA_PROPAGATE(
-      memory.reserve(services_, call.queue(), sizeof(std::int64_t) + 3 * count * sizeof(void*)));
-  auto* const outside = static_cast<std::int64_t*>(memory.get());
-  auto** const addresses = reinterpret_cast<void**>(outside + 1);
-  TROUPE_CUDA_TRY(cudaMemsetAsync(outside, 0, sizeof *outside, stream));
-  const Operand* const operands[] = {&op.a, &op.b, &op.c};
-  const auto last = blas::last_offsets(op);
-  for (std::size_t i = 0; i < 3; ++i) {
-    const kernels::Places places{call.at(*operands[i]), size_of(op.dtype),
-                                 call.at<const std::int64_t>(op.offsets) + i * count, last[i]};
-    TROUPE_CUDA_PROPAGATE(
-        services_.write_addresses(call.queue(), addresses + i * count, places, op.batch, outside));
-  }
-  TROUPE_CUDA_TRY(
-      cudaMemcpyAsync(call.at(op.outside), outside, sizeof *outside, cudaMemcpyDefault, stream));
-  if (op.m == 0 || op.n == 0 || op.batch == 0) return {};
-  return for_real(op.dtype,
-                  [&]<class T>(T) -> Result<void> { return multiply<T>(op, call, addresses); });
+Result<void> Blas::run(const blas::Rotg& op, const Call& call) {
+  return issue(op, call, ScalarsAt::device, [&]<class T>(const Given<T>& with) {
+    return Cublas<T>::rotg(with.handle, with.at(op.a), with.at(op.b), call.at<RealOf<T>>(op.c),
+                           with.at(op.s));
+  });
 }
 
-}  // namespace
+Result<void> Blas::run(const blas::Rotm& op, const Call& call) {
+  if (op.n == 0) return {};
+  return for_real(op.dtype, [&]<class T>(T) {
+    return issue_as<T>(op, call, ScalarsAt::device, [&](const Given<T>& with) {
+      return Cublas<T>::rotm(with.handle, op.n, with.at(op.x), op.incx, with.at(op.y), op.incy,
+                             with.at(op.param));
+    });
+  });
+}
+
+Result<void> Blas::run(const blas::Rotmg& op, const Call& call) {
+  return for_real(op.dtype, [&]<class T>(T) {
+    return issue_as<T>(op, call, ScalarsAt::device, [&](const Given<T>& with) {
+      return Cublas<T>::rotmg(with.handle, with.at(op.d1), with.at(op.d2), with.at(op.x1),
+                              with.at(op.y1), with.at(op.param));
+    });
+  });
+}
+
 }  // namespace troupe::host::cuda
 
 extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(

@@ -191,13 +191,13 @@ TEST_F(BadArguments, OfBlasLevelOne) {
   expect_refused(Axpy{DType::f64, 17, 1, 1, one, x, x});
   expect_refused(Axpy{DType::f64, -1, 1, 1, one, x, x});
   expect_refused(Axpy{DType::f64, 4, 0, 1, one, x, x});
-  expect_refused(Axpy{DType::f64, 4, 1, -1, one, x, x});
+  expect_refused(Axpy{DType::f64, 4, 1, -1, one, x, x});  // in place backwards
   expect_refused(Axpy{DType::f64, 4, 6, 1, one, x, x});
   expect_refused(Axpy{DType::f64, 3, std::int64_t{1} << 62, 1, one, x, x});
   expect_refused(Axpy{DType::f64, 4, 1, 1, short_scalar, x, x});
   expect_refused(Dot{DType::f64, 16, 1, 1, x, x, absent});
   expect_refused(Dot{DType::f64, 16, 1, 2, x, x, x});
-  expect_refused(Dot{DType::f16, 16, 1, 1, x, x, x}, Errc::unsupported);
+  expect_refused(Dot{DType::i32, 16, 1, 1, x, x, x}, Errc::unsupported);
   expect_refused(Nrm2{DType::f64, 16, 1, x, absent});
   expect_refused(Nrm2{DType::f64, 16, 2, x, x});
   expect_refused(Scal{DType::f64, 16, 2, one, x});
@@ -220,7 +220,7 @@ TEST_F(BadArguments, OfBlasLevelsTwoAndThree) {
   expect_refused(Gemm{DType::f64, no, no, 4, 4, 4, 4, 4, 3, one, one, x, x, x});
   expect_refused(Gemm{DType::f64, no, no, 4, -4, 4, 4, 4, 4, one, one, x, x, x});
   expect_refused(
-      Gemm{DType::f64, static_cast<Transpose>(2), no, 4, 4, 4, 4, 4, 4, one, one, x, x, x});
+      Gemm{DType::f64, static_cast<Transpose>(3), no, 4, 4, 4, 4, 4, 4, one, one, x, x, x});
   expect_refused(Gemm{DType::f64, no, no, 2, std::int64_t{1} << 62, 2, 2, 2, std::int64_t{1} << 62,
                       one, one, x, x, x});
   expect_refused(Gemm{DType::f64, no, no, 4, 4, 4, 4, 4, 4, one, one, x, absent, x});

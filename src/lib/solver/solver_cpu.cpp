@@ -81,7 +81,7 @@ class Solver final : public LibraryHalfOf<Solver, solver::Potrf, solver::Syevd> 
   }
   Result<void> run(const solver::Syevd& op, const Call& call) {
     return with_factorable(op, [&]<class T>(T) {
-      using Real = typename solver::RealOf<T>::type;
+      using Real = RealOf<T>;
       return services_.submit(call, [op, a = call.at<T>(op.a), w = call.at<Real>(op.w),
                                      info = call.at<std::int32_t>(op.info)] {
         *info = op.n == 0

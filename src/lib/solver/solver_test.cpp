@@ -16,7 +16,7 @@ using Factorables = ::testing::Types<float, double, std::complex<float>, std::co
 TYPED_TEST_SUITE(SolverOps, Factorables);
 
 template <class T>
-constexpr bool kIsComplex = !std::is_same_v<T, typename solver::RealOf<T>::type>;
+constexpr bool kIsComplex = !std::is_same_v<T, RealOf<T>>;
 
 template <class T>
 T conjugate(const T& x) {
@@ -45,9 +45,7 @@ struct Square {
 template <class T>
 Square<T> exact_factor(std::int64_t n, std::int64_t lda, std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  const auto integer = [&] {
-    return static_cast<typename solver::RealOf<T>::type>(static_cast<int>(random() % 3) - 1);
-  };
+  const auto integer = [&] { return static_cast<RealOf<T>>(static_cast<int>(random() % 3) - 1); };
   Square<T> factor{n, lda};
   for (std::int64_t j = 0; j < n; ++j) {
     factor(j, j) = T(random() % 2 == 0 ? 1 : 2);
@@ -130,7 +128,7 @@ TYPED_TEST(SolverOps, AMatrixThatIsNotDefiniteIsANumericFailure) {
 
 TYPED_TEST(SolverOps, EigenvaluesAndVectorsOfAHermitianMatrix) {
   using T = TypeParam;
-  using Real = typename solver::RealOf<T>::type;
+  using Real = RealOf<T>;
   for (const std::int64_t n : {0, 1, 2, 5, 33}) {
     for (const auto uplo : {Uplo::lower, Uplo::upper}) {
       for (const auto vectors : {Vectors::no, Vectors::yes}) {

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <vector>
+
+#include "lib/blas/blas_cpu.hpp"
+#include "common/core/narrow.hpp"
+
+/// Products of matrices by OpenBLAS, of one or of a batch.
+namespace troupe::host::cpu {
+
+/// One product of an operation like Gemm.
+template <Number T, class Op>
+void multiply(const Op& op, T alpha, const T* a, const T* b, T beta, T* c) {
+  Cblas<T>::gemm(CblasColMajor, flag(op.transpose_a), flag(op.transpose_b), to_int(op.m),
+                 to_int(op.n), to_int(op.k), pass(alpha), a, to_int(op.lda), b, to_int(op.ldb),
+                 pass(beta), c, to_int(op.ldc));
+}
+
+/// A matrix of f16 or bf16 in f32, with the same gaps.
+template <Narrow T>
+std::vector<float> widened(const T* matrix, std::int64_t span) {
+  std::vector<float> wide(static_cast<std::size_t>(span));
+  std::transform(matrix, matrix + span, wide.begin(), [](T x) { return to_float(x); });
+  return wide;
+}
+
+/// OpenBLAS has no products of 16-bit numbers.
+template <Narrow T, class Op>
+void multiply(const Op& op, float alpha, const T* a, const T* b, float beta, T* c) {
+  const auto [span_a, span_b, span_c] = blas::spans_of(op);
+  const auto wide_a = widened(a, span_a), wide_b = widened(b, span_b);
+  auto wide_c = widened(c, span_c);
+  multiply(op, alpha, wide_a.data(), wide_b.data(), beta, wide_c.data());
+  for (std::int64_t j = 0; j < op.n; ++j) {
+    for (std::int64_t i = 0; i < op.m; ++i)
+      c[j * op.ldc + i] = from_float<T>(wide_c[static_cast<std::size_t>(j * op.ldc + i)]);
+  }
+}
+
+}  // namespace troupe::host::cpu
