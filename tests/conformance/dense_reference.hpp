@@ -3,6 +3,7 @@
 #include <complex>
 
 #include "bad_arguments.hpp"
+#include "common/core/narrow.hpp"
 
 /// A plain reference for operations on vectors and matrices. It computes in complex f64; of small
 /// integers every order of additions gives the same bits, so that results must be equal.
@@ -250,6 +251,40 @@ Dense triangular_matrix(const Stored& half, Diagonal diagonal, std::uint64_t see
     }
   }
   return a;
+}
+
+/// Numbers of any type from and to those of the reference.
+template <class T>
+T from_wide(const Wide& x) {
+  if constexpr (Number<T>) {
+    return to_number<T>(x);
+  } else if constexpr (Narrow<T>) {
+    return from_float<T>(static_cast<float>(x.real()));
+  } else {
+    return static_cast<T>(x.real());
+  }
+}
+template <class T>
+Wide to_wide(const T& x) {
+  if constexpr (Number<T>) {
+    return widen(x);
+  } else if constexpr (Narrow<T>) {
+    return to_float(x);
+  } else {
+    return static_cast<double>(x);
+  }
+}
+template <class T>
+GpuRef<T> put_any(const std::vector<Wide>& values) {
+  std::vector<T> result;
+  for (const auto& value : values) result.push_back(from_wide<T>(value));
+  return put(result);
+}
+template <class T>
+std::vector<Wide> got(const GpuRef<T>& ref) {
+  std::vector<Wide> result;
+  for (const auto& value : device().download(ref)) result.push_back(to_wide(value));
+  return result;
 }
 
 }  // namespace troupe::test::reference

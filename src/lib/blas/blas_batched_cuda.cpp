@@ -5,6 +5,17 @@
 /// Batches on the cuda engine.
 namespace troupe::host::cuda {
 
+Result<void**> Blas::addresses_of_tail(const Call& call) {
+  auto& addresses = state(call.queue()).addresses;
+  TROUPE_CUDA_PROPAGATE(
+      addresses.reserve(services_, call.queue(), call.tail().size() * sizeof(void*)));
+  std::vector<void*> matrices;
+  for (const auto& part : call.tail()) matrices.push_back(call.at(part.range));
+  auto** const written = static_cast<void**>(addresses.get());
+  TROUPE_CUDA_PROPAGATE(services_.write_addresses(call.queue(), written, matrices));
+  return written;
+}
+
 template <class Op>
 Result<void> Blas::multiply(const Op& op, const Call& call, void* addresses) {
   if (is_narrow(op.dtype)) {
@@ -30,14 +41,9 @@ Result<void> Blas::multiply(const Op& op, const Call& call, void* addresses) {
 Result<void> Blas::run(const blas::GemmBatched& op, const Call& call) {
   if (op.m == 0 || op.n == 0 || op.batch == 0) return {};
   if (!call.tail().empty()) {
-    auto& addresses = state(call.queue()).addresses;
-    TROUPE_CUDA_PROPAGATE(
-        addresses.reserve(services_, call.queue(), call.tail().size() * sizeof(void*)));
-    std::vector<void*> matrices;
-    for (const auto& part : call.tail()) matrices.push_back(call.at(part.range));
-    TROUPE_CUDA_PROPAGATE(
-        services_.write_addresses(call.queue(), static_cast<void**>(addresses.get()), matrices));
-    return multiply(op, call, addresses.get());
+    const auto written = addresses_of_tail(call);
+    if (!written) return written.error();
+    return multiply(op, call, *written);
   }
   if (is_narrow(op.dtype)) {
     return issue_as<float>(op, call, {&op.alpha, &op.beta}, [&](const Given<float>& with) {

@@ -62,7 +62,10 @@ struct Cublas;
   static constexpr auto tpttr = cublas##S##tpttr;                        \
   static constexpr auto trttp = cublas##S##trttp;                        \
   static constexpr auto gemm_strided = cublas##S##gemmStridedBatched_64; \
-  static constexpr auto gemm_batched = cublas##S##gemmBatched_64;
+  static constexpr auto gemm_batched = cublas##S##gemmBatched_64;        \
+  static constexpr auto gemv_strided = cublas##S##gemvStridedBatched_64; \
+  static constexpr auto gemv_batched = cublas##S##gemvBatched_64;        \
+  static constexpr auto trsm_batched = cublas##S##trsmBatched_64;
 #define TROUPE_CUBLAS_OF_REALS(T, S)                 \
   template <>                                        \
   struct Cublas<T> {                                 \
@@ -189,12 +192,13 @@ struct Given {
 };
 
 class Blas final
-    : public LibraryHalfOf<Blas, blas::Axpy, blas::Dot, blas::Nrm2, blas::Asum, blas::Iamax,
-                           blas::Scal, blas::Copy, blas::Swap, blas::Rot, blas::Rotg, blas::Rotm,
-                           blas::Rotmg, blas::Gemv, blas::Gbmv, blas::Symv, blas::Ger, blas::Syr,
-                           blas::Syr2, blas::Trmv, blas::Gemm, blas::Symm, blas::Syrk, blas::Syr2k,
-                           blas::Trmm, blas::Trsm, blas::Geam, blas::Dgmm, blas::Tpttr, blas::Trttp,
-                           blas::GemmBatched, blas::GemmIndexed> {
+    : public LibraryHalfOf<
+          Blas, blas::Axpy, blas::Dot, blas::Nrm2, blas::Asum, blas::Iamax, blas::Scal, blas::Copy,
+          blas::Swap, blas::Rot, blas::Rotg, blas::Rotm, blas::Rotmg, blas::Gemv, blas::Gbmv,
+          blas::Symv, blas::Ger, blas::Syr, blas::Syr2, blas::Trmv, blas::Gemm, blas::Symm,
+          blas::Syrk, blas::Syr2k, blas::Trmm, blas::Trsm, blas::Geam, blas::Dgmm, blas::Tpttr,
+          blas::Trttp, blas::GemmBatched, blas::GemmIndexed, blas::GemmEx, blas::GemvBatched,
+          blas::GemmGrouped, blas::TrsmBatched, blas::GetrfBatched, blas::LapackBatched> {
  public:
   explicit Blas(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -236,6 +240,12 @@ class Blas final
 
   Result<void> run(const blas::GemmBatched& op, const Call& call);
   Result<void> run(const blas::GemmIndexed& op, const Call& call);
+  Result<void> run(const blas::GemmEx& op, const Call& call);
+  Result<void> run(const blas::GemvBatched& op, const Call& call);
+  Result<void> run(const blas::GemmGrouped& op, const Call& call);
+  Result<void> run(const blas::TrsmBatched& op, const Call& call);
+  Result<void> run(const blas::GetrfBatched& op, const Call& call);
+  Result<void> run(const blas::LapackBatched& op, const Call& call);
 
  private:
   struct BlasTraits {
@@ -296,8 +306,16 @@ class Blas final
   Result<void> issue(const Op& op, const Call& call, ScalarsAt where, F&& function) {
     return for_number(op.dtype, [&]<class T>(T) { return issue_as<T>(op, call, where, function); });
   }
+  /// The info of matrices without elements.
+  Result<void> write_zeros(int* info, std::int64_t count, const Call& call) {
+    TROUPE_CUDA_TRY(cudaMemsetAsync(info, 0, sizeof(int) * static_cast<std::size_t>(count),
+                                    services_.stream(call.queue())));
+    return {};
+  }
   /// A reduction of no elements.
   Result<void> write_zero(const Operand& result, DType dtype, const Call& call);
+  /// The addresses of the tail's operands, in device memory.
+  Result<void**> addresses_of_tail(const Call& call);
   /// Multiplies the matrices at addresses in device memory: all A, all B, all C.
   template <class Op>
   Result<void> multiply(const Op& op, const Call& call, void* addresses);

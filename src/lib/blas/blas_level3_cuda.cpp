@@ -16,6 +16,13 @@ Result<void> require_int(const Op& op) {
                std::string(Op::kName) + ": n and the leading dimension are below 2^31"};
 }
 
+/// Of real numbers, whose conjugate is nothing of its own, syrk has two forms only.
+template <class T>
+cublasOperation_t form_of(blas::Transpose transpose) {
+  return operation(Real<T> && transpose == blas::Transpose::conjugate ? blas::Transpose::yes
+                                                                      : transpose);
+}
+
 }  // namespace
 
 Result<void> Blas::run(const blas::Gemm& op, const Call& call) {
@@ -55,12 +62,12 @@ Result<void> Blas::run(const blas::Syrk& op, const Call& call) {
   return issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
     if constexpr (Complex<T>) {
       if (op.symmetry == Symmetry::hermitian) {
-        return Cublas<T>::herk(with.handle, flag(op.uplo), operation(op.transpose), op.n, op.k,
+        return Cublas<T>::herk(with.handle, flag(op.uplo), form_of<T>(op.transpose), op.n, op.k,
                                with.real_factor(0), with.at(op.a), op.lda, with.real_factor(1),
                                with.at(op.c), op.ldc);
       }
     }
-    return Cublas<T>::syrk(with.handle, flag(op.uplo), operation(op.transpose), op.n, op.k,
+    return Cublas<T>::syrk(with.handle, flag(op.uplo), form_of<T>(op.transpose), op.n, op.k,
                            with.factor(0), with.at(op.a), op.lda, with.factor(1), with.at(op.c),
                            op.ldc);
   });
@@ -71,7 +78,7 @@ Result<void> Blas::run(const blas::Syr2k& op, const Call& call) {
   return issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
     const bool both = op.products == blas::Syr2k::Products::both;
     const auto add = [&](auto function, const auto* beta) {
-      return function(with.handle, flag(op.uplo), operation(op.transpose), op.n, op.k,
+      return function(with.handle, flag(op.uplo), form_of<T>(op.transpose), op.n, op.k,
                       with.factor(0), with.at(op.a), op.lda, with.at(op.b), op.ldb, beta,
                       with.at(op.c), op.ldc);
     };

@@ -9,6 +9,21 @@ using namespace blas;
 
 constexpr auto kNo = Transpose::no;
 
+/// `batch` operands each, in regions of their own.
+std::vector<TailOperand> lists_of(std::uint32_t batch, const std::vector<Access>& accesses) {
+  std::vector<TailOperand> tail;
+  for (std::uint32_t list = 0; list < accesses.size(); ++list) {
+    for (std::uint32_t i = 0; i < batch; ++i)
+      tail.push_back(
+          {range_in(20 + static_cast<std::uint32_t>(tail.size())), list, accesses[list]});
+  }
+  return tail;
+}
+std::vector<std::byte> one_group(const GemmGroup& group) {
+  const auto bytes = std::as_bytes(std::span(&group, 1));
+  return {bytes.begin(), bytes.end()};
+}
+
 const Samples kBlasSamples{
     Axpy{DType::f64, 4, 1, 1, factor_in(1), range_in(2), range_in(3)},
     Dot{DType::c128, 4, 1, -1, range_in(1), range_in(2), range_in(3), Conjugate::yes, 0},
@@ -123,7 +138,21 @@ const Samples kBlasSamples{
     GemmBatched{DType::f64, kNo, kNo, 4, 4, 4, 5, 6, 7, 3, 32, 0, 40, factor_in(1), factor_in(2),
                 range_in(3), range_in(4), range_in(5)},
     GemmIndexed{DType::f64, kNo, kNo, 4, 4, 4, 5, 6, 7, 3, factor_in(1), factor_in(2), range_in(3),
-                range_in(4), range_in(5), range_in(6), cell_in(7)}};
+                range_in(4), range_in(5), range_in(6), cell_in(7)},
+    GemmEx{DType::f16, DType::f32, Compute::f32, kNo, Transpose::yes, 0, 4, 4, 4, 5, 6, 7,
+           factor_in(1), factor_in(2), range_in(3), range_in(4), range_in(5)},
+    GemvBatched{DType::bf16, DType::f32, kNo, 0, 4, 3, 5, 1, -1, 3, 20, 0, 4, factor_in(1),
+                factor_in(2), range_in(3), range_in(4), range_in(5)},
+    Tailed<GemmGrouped>{{DType::f64, 1},
+                        lists_of(2, {Access::read, Access::read, Access::write}),
+                        one_group({kNo, kNo, 4, 3, 2, 5, 6, 7, 2, 1, 0})},
+    Tailed<TrsmBatched>{{DType::c64, Side::left, {}, kNo, {}, 4, 3, 5, 6, 2, factor_in(1)},
+                        lists_of(2, {Access::read, Access::update})},
+    Tailed<GetrfBatched>{{DType::c64, 4, 5, 2, range_in(1), range_in(2)},
+                         lists_of(2, {Access::update})},
+    Tailed<LapackBatched>{
+        {DType::f64, LapackBatched::Task::getri, kNo, 4, 4, 0, 5, 6, 2, range_in(1), range_in(2)},
+        lists_of(2, {Access::read, Access::write})}};
 
 }  // namespace
 }  // namespace troupe::test

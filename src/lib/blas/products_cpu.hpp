@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "lib/blas/blas_cpu.hpp"
 #include "common/core/narrow.hpp"
+#include "lib/blas/blas_cpu.hpp"
 
 /// Products of matrices by OpenBLAS, of one or of a batch.
 namespace troupe::host::cpu {

@@ -279,6 +279,7 @@ namespace troupe::host {
 
 Result<std::unique_ptr<Engine>> make_engine(const EngineOptions& asked) {
   if (asked.other_hosts) cuda::enough_connections();
+  cuda::forget_precision();
   const auto api = cuda::driver();
   if (!api) return api.error();
   const auto count = cuda::count_devices(**api);

@@ -68,6 +68,13 @@ void enough_connections() {
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(kConnections).c_str(), 0);
 }
 
+void forget_precision() {
+  for (const char* const name : {"NVIDIA_TF32_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION",
+                                 "CUBLAS_EMULATE_DOUBLE_PRECISION", "CUBLAS_EMULATION_STRATEGY"}) {
+    ::unsetenv(name);
+  }
+}
+
 Result<const Driver*> driver() {
   static const Result<Driver> loaded = load();
   if (!loaded) return loaded.error();

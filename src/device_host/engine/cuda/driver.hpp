@@ -36,6 +36,9 @@ struct Driver {
 /// share one with it and do not (CUDA C++ Programming Guide, environment variables). Before
 /// driver(), which is when CUDA reads it; no effect where CUDA_DEVICE_MAX_CONNECTIONS is set.
 void enough_connections();
+/// Takes from the environment what makes libraries compute less precisely, or more so, than a call
+/// asks for. Before they are loaded.
+void forget_precision();
 
 /// The driver, loaded and initialised (cuInit); valid until the process ends. Makes no context. Any
 /// thread. Errors: Errc::unsupported "no NVIDIA driver: …" or "no GPU"; what cuInit reports

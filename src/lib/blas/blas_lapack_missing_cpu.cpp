@@ -1,0 +1,21 @@
+#include "lib/blas/blas_cpu.hpp"
+
+/// Built where there is no LAPACKE.
+namespace troupe::host::cpu {
+
+namespace {
+
+Result<void> missing(std::string_view name) {
+  return Error{Errc::unsupported, 0, std::string(name) + ": built without LAPACKE"};
+}
+
+}  // namespace
+
+Result<void> Blas::run(const blas::GetrfBatched& op, const Call&) {
+  return missing(op.kName);
+}
+Result<void> Blas::run(const blas::LapackBatched& op, const Call&) {
+  return missing(op.kName);
+}
+
+}  // namespace troupe::host::cpu
