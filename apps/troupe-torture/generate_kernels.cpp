@@ -32,6 +32,11 @@ void Generator::add_kernel(Kind kind, int rank, int thread, int target) {
     case Kind::normal: return add_random(op);
     case Kind::gemv:
     case Kind::gemm: return add_product(op);
+    case Kind::ger:
+    case Kind::syrk:
+    case Kind::trmm: return add_special_product(op);
+    case Kind::iamax: return add_extreme(op);
+    case Kind::swap: return add_exchange_of_vectors(op);
     case Kind::spmv:
     case Kind::spmv_sell:
     case Kind::gather: return add_sparse(op);
@@ -234,6 +239,56 @@ void Generator::add_product(Operation& op) {
   op.at[2] = part(op.target, c, matrix ? op.m * op.n : op.transpose_a ? op.n : op.m);
   const auto sum = static_cast<double>(inner) * bound(op.at[0]) * bound(op.at[1]);
   if (fits(op, op.at[2], std::abs(op.alpha) * sum + std::abs(op.beta) * bound(op.at[2]))) emit(op);
+}
+
+/// Of vectors, of a matrix with itself, of a triangular one.
+void Generator::add_special_product(Operation& op) {
+  op.dtype = draw_real();
+  const int c = pick(op, op.target, op.dtype, Contents::integers, true);
+  const int a = pick(op, op.target, op.dtype, Contents::integers, false, {c});
+  const int b = pick(op, op.target, op.dtype, Contents::integers, false, {c});
+  if (c < 0 || a < 0 || b < 0) return;
+  op.m = random_.between(1, 9), op.n = random_.between(1, 9);
+  op.transpose_a = op.kind == Kind::syrk && random_.one_in(2);
+  op.transpose_b = op.kind != Kind::ger && random_.one_in(2);
+  op.alpha = small(op.dtype);
+  op.beta = op.kind == Kind::ger ? 1 : op.kind == Kind::trmm ? 0 : small(op.dtype);
+  const bool square = op.kind == Kind::syrk;
+  op.at[0] = part(op.target, a, square ? op.m * op.n : op.kind == Kind::trmm ? op.m * op.m : op.m);
+  if (!square) op.at[1] = part(op.target, b, op.kind == Kind::trmm ? op.m * op.n : op.n);
+  op.at[2] = part(op.target, c, square ? op.n * op.n : op.m * op.n);
+  const auto terms = op.kind == Kind::ger ? 1 : static_cast<double>(op.m);
+  const auto sum = terms * bound(op.at[0]) * bound(square ? op.at[0] : op.at[1]);
+  if (fits(op, op.at[2],
+           std::max(bound(op.at[2]),
+                    std::abs(op.alpha) * sum + std::abs(op.beta) * bound(op.at[2])))) {
+    emit(op);
+  }
+}
+
+void Generator::add_extreme(Operation& op) {
+  op.dtype = draw_real();
+  const int to = pick(op, op.target, DType::i64, Contents::integers, true);
+  const int from = pick(op, op.target, op.dtype, Contents::integers, false);
+  if (to < 0 || from < 0) return;
+  op.transpose_a = random_.one_in(2);
+  op.at[0] = part(op.target, from, draw_count(spec(from).length));
+  op.at[1] = part(op.target, to, 1);
+  grows(op.at[1], static_cast<double>(op.at[0].count));
+  emit(op);
+}
+
+void Generator::add_exchange_of_vectors(Operation& op) {
+  op.dtype = draw_real();
+  const int one = pick(op, op.target, op.dtype, Contents::integers, true);
+  const int other = pick(op, op.target, op.dtype, Contents::integers, true, {one});
+  if (one < 0 || other < 0) return;
+  const auto count = draw_count(std::min(spec(one).length, spec(other).length));
+  op.at[0] = part(op.target, one, count);
+  op.at[1] = part(op.target, other, count);
+  const auto largest = std::max(bound(op.at[0]), bound(op.at[1]));
+  grows(op.at[0], largest), grows(op.at[1], largest);
+  emit(op);
 }
 
 void Generator::add_sparse(Operation& op) {

@@ -140,6 +140,9 @@ class Generator {
   void fill_for(const Operation& op, const Slice& slice, double value);
 
   void add_product(Operation& op);
+  void add_special_product(Operation& op);
+  void add_extreme(Operation& op);
+  void add_exchange_of_vectors(Operation& op);
 
   void add_sparse(Operation& op);
 

@@ -73,12 +73,23 @@ class Arithmetic {
       case Kind::normal: return rng_.normal(a, random);
       default: break;
     }
+    const auto uplo = op.transpose_b ? blas::Uplo::upper : blas::Uplo::lower;
+    if (op.kind == Kind::iamax) {
+      const auto where = index_(op.at[1], std::int64_t{});
+      return op.transpose_a ? blas_.iamin(a, where) : blas_.iamax(a, where);
+    }
+    if (op.kind == Kind::syrk) {
+      const MatrixRef matrix(a, op.transpose_a ? op.m : op.n, op.transpose_a ? op.n : op.m),
+          c(find_(op.at[2]), op.n, op.n);
+      return blas_.syrk(uplo, flip(op.transpose_a), alpha, matrix, beta, c);
+    }
     const auto b = find_(op.at[1]);
     switch (op.kind) {
       case Kind::axpby: return vector_.axpby(factor, a, beta, b);
       case Kind::axpy: return blas_.axpy(factor, a, b);
       case Kind::nrm2: return blas_.nrm2(a, b);
       case Kind::blas_copy: return blas_.copy(a, b);
+      case Kind::swap: return blas_.swap(a, b);
       case Kind::gather:
         return index_dtype == DType::i32 ? sparse_.gather(a, index_(op.at[3], std::int32_t{}), b)
                                          : sparse_.gather(a, index_(op.at[3], std::int64_t{}), b);
@@ -100,6 +111,11 @@ class Arithmetic {
                            .transpose_a = flip(op.transpose_a),
                            .transpose_b = flip(op.transpose_b)},
                           alpha, beta);
+      case Kind::ger: return blas_.ger(alpha, a, b, MatrixRef(c, op.m, op.n));
+      case Kind::trmm:
+        return blas_.trmm(blas::Side::left, uplo, blas::Transpose::no, blas::Diagonal::stored,
+                          alpha, MatrixRef(a, op.m, op.m), MatrixRef(b, op.m, op.n),
+                          MatrixRef(c, op.m, op.n));
       default:
         return index_dtype == DType::i32 ? multiply_sparse(op, a, b, c, std::int32_t{})
                                          : multiply_sparse(op, a, b, c, std::int64_t{});

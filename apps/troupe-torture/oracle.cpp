@@ -259,6 +259,17 @@ void Oracle::compute(const Operation& op) {
     }
     case Kind::gemv:
     case Kind::gemm: return product(op);
+    case Kind::ger:
+    case Kind::syrk:
+    case Kind::trmm: return special_product(op);
+    case Kind::iamax: return extreme(op);
+    case Kind::swap:
+      for (std::int64_t i = 0; i < a.count; ++i) {
+        const auto of_a = get(a, i);
+        put(a, i, get(b, i));
+        put(b, i, of_a);
+      }
+      return;
     case Kind::spmv:
     case Kind::spmv_sell:
     case Kind::gather: return sparse(op);

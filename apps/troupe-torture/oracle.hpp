@@ -95,6 +95,8 @@ class Oracle {
   void apply_one(const Operation& op, Outcome outcome, const Look& look);
   void compute(const Operation& op);
   void product(const Operation& op);
+  void special_product(const Operation& op);
+  void extreme(const Operation& op);
   void factorise(const Operation& op);
   void sort(const Operation& op);
   void sparse(const Operation& op);

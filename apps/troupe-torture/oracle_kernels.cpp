@@ -32,6 +32,44 @@ void Oracle::product(const Operation& op) {
     put(c, i, result[static_cast<std::size_t>(i)]);
 }
 
+void Oracle::special_product(const Operation& op) {
+  const auto &a = op.at[0], &b = op.at[1], &c = op.at[2];
+  const bool upper = op.transpose_b;
+  const auto rows = op.kind == Kind::syrk ? op.n : op.m;
+  const auto factor = [&](std::int64_t i, std::int64_t l) {
+    return op.transpose_a ? get(a, l + i * op.m) : get(a, i + l * op.n);
+  };
+  std::vector<double> result;
+  for (std::int64_t j = 0; j < op.n; ++j) {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const auto before = get(c, i + j * rows);
+      double sum = 0;
+      switch (op.kind) {
+        case Kind::ger: sum = get(a, i) * get(b, j); break;
+        case Kind::trmm:
+          for (auto l = upper ? i : 0; l < (upper ? op.m : i + 1); ++l)
+            sum += get(a, i + l * op.m) * get(b, l + j * op.m);
+          break;
+        default:
+          for (std::int64_t l = 0; l < op.m; ++l) sum += factor(i, l) * factor(j, l);
+      }
+      const bool stays = op.kind == Kind::syrk && (upper ? i > j : i < j);
+      result.push_back(stays ? before : op.alpha * sum + op.beta * before);
+    }
+  }
+  for (std::int64_t i = 0; i < std::ssize(result); ++i)
+    put(c, i, result[static_cast<std::size_t>(i)]);
+}
+
+void Oracle::extreme(const Operation& op) {
+  std::int64_t found = 0;
+  for (std::int64_t i = 1; i < op.at[0].count; ++i) {
+    const auto value = std::abs(get(op.at[0], i)), so_far = std::abs(get(op.at[0], found));
+    if (op.transpose_a ? value < so_far : value > so_far) found = i;
+  }
+  put(op.at[1], 0, static_cast<double>(found));
+}
+
 /// The lower half, column by column. The upper half stays.
 void Oracle::factorise(const Operation& op) {
   const auto& a = op.at[0];

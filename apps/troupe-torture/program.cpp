@@ -8,16 +8,17 @@ namespace troupe::torture {
 namespace {
 
 constexpr std::string_view kKinds[kKindCount] = {
-    "fill",           "copy",           "upload",       "download",  "to_pinned", "from_pinned",
-    "replace",        "multiply",       "divide",       "axpby",     "axpy",      "dot",
-    "nrm2",           "scal",           "blas_copy",    "gemv",      "gemm",      "spmv",
-    "spmv_sell",      "gather",         "uniform",      "normal",    "potrf",     "factor_info",
-    "syevd",          "sort",           "reduce_local", "scan",      "select",    "spgemm",
-    "transform",      "transform_back", "convolution",  "attention", "combine",   "smooth",
-    "tally",          "accumulate",     "all_reduce",   "reduce",    "broadcast", "all_gather",
-    "reduce_scatter", "all_to_all",     "exchange",     "send",      "receive",   "split",
-    "fetch",          "fetch_new",      "put",          "carry",     "hold",      "nop",
-    "pause",          "fault",          "wrong"};
+    "fill",           "copy",         "upload",    "download",  "to_pinned",   "from_pinned",
+    "replace",        "multiply",     "divide",    "axpby",     "axpy",        "dot",
+    "nrm2",           "scal",         "blas_copy", "gemv",      "gemm",        "ger",
+    "syrk",           "trmm",         "iamax",     "swap",      "spmv",        "spmv_sell",
+    "gather",         "uniform",      "normal",    "potrf",     "factor_info", "syevd",
+    "sort",           "reduce_local", "scan",      "select",    "spgemm",      "transform",
+    "transform_back", "convolution",  "attention", "combine",   "smooth",      "tally",
+    "accumulate",     "all_reduce",   "reduce",    "broadcast", "all_gather",  "reduce_scatter",
+    "all_to_all",     "exchange",     "send",      "receive",   "split",       "fetch",
+    "fetch_new",      "put",          "carry",     "hold",      "nop",         "pause",
+    "fault",          "wrong"};
 constexpr std::string_view kWrongs[kWrongCount] = {
     "short_destination", "gather_lengths", "token_dtype", "token_length", "no_such_rank",
     "freed_token",       "odd_normal",     "root",        "differs",      "spoilt"};
@@ -73,7 +74,12 @@ std::string_view library_of(Kind kind) noexcept {
     case Kind::scal:
     case Kind::blas_copy:
     case Kind::gemv:
-    case Kind::gemm: return "blas";
+    case Kind::gemm:
+    case Kind::ger:
+    case Kind::syrk:
+    case Kind::trmm:
+    case Kind::iamax:
+    case Kind::swap: return "blas";
     case Kind::spmv:
     case Kind::spmv_sell:
     case Kind::gather:
@@ -136,6 +142,7 @@ std::vector<Slice> written(const Operation& op) {
     case Kind::axpby:
     case Kind::axpy:
     case Kind::nrm2:
+    case Kind::iamax:
     case Kind::blas_copy:
     case Kind::sort:
     case Kind::reduce_local:
@@ -167,9 +174,13 @@ std::vector<Slice> written(const Operation& op) {
     case Kind::dot:
     case Kind::gemv:
     case Kind::gemm:
+    case Kind::ger:
+    case Kind::syrk:
+    case Kind::trmm:
     case Kind::spmv:
     case Kind::spmv_sell:
     case Kind::combine: return {op.at[2]};
+    case Kind::swap: return {op.at[0], op.at[1]};
     case Kind::spgemm:
       if (!op.at[2].present()) return {op.at[7]};
       return {op.at[2], op.at[7], op.at[8]};

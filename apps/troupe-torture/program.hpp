@@ -63,7 +63,13 @@ enum class Kind : std::uint8_t {
   blas_copy,    ///< at[1] = at[0]
   gemv,         ///< at[2] = alpha op(at[0]) at[1] + beta at[2]
   gemm,         ///< at[2] = alpha op(at[0]) op(at[1]) + beta at[2]
-  spmv,  ///< at[2] = alpha A at[1] + beta at[2]; A: values at[0], row starts at[3], columns at[4]
+  ger,          ///< at[2], m x n, = alpha at[0] at[1]^T + at[2]
+  syrk,  ///< a half of at[2], n x n, = alpha op(at[0]) op(at[0])^T + beta at[2]; the upper one with
+         ///< transpose_b; m columns of op(at[0])
+  trmm,  ///< at[2] = alpha at[0] at[1], m x n, at[0] triangular, upper with transpose_b
+  iamax,  ///< at[1] = where at[0] is largest, smallest with transpose_a
+  swap,   ///< at[0] and at[1] change places
+  spmv,   ///< at[2] = alpha A at[1] + beta at[2]; A: values at[0], row starts at[3], columns at[4]
   spmv_sell,  ///< the same, A in sliced ELL form
   gather,     ///< at[1] = at[0][at[3]]
   uniform,    ///< at[0] = random numbers
