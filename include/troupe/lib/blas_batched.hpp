@@ -17,7 +17,7 @@ namespace troupe::blas {
 struct GemmBatched {
   static constexpr std::string_view kName = "blas.gemm_batched";
   static constexpr DTypes kDTypes = kNumbersAndNarrow;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
   static constexpr std::string_view kTail = "matrix";
   enum Matrix : std::uint32_t { of_a, of_b, of_c };
 

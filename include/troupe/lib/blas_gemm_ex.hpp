@@ -55,7 +55,7 @@ struct GemmEx {
   static constexpr std::string_view kName = "blas.gemm_ex";
   static constexpr DTypes kDTypes = DTypes::of(
       {DType::f16, DType::bf16, DType::f32, DType::f64, DType::c64, DType::c128, DType::i8});
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;    ///< of A and B
   OpDType c_dtype;  ///< of C

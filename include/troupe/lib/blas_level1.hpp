@@ -11,8 +11,6 @@ inline constexpr DTypes kNumbers = DTypes::of({DType::f32, DType::f64, DType::c6
 /// f16 and bf16 beside them, which are computed in f32 and rounded once.
 inline constexpr DTypes kNumbersAndNarrow =
     DTypes::of({DType::f16, DType::bf16, DType::f32, DType::f64, DType::c64, DType::c128});
-/// What nothing but launches kernels is made of.
-inline constexpr Traits kLaunches{.repeatable = true, .remote = true, .capturable = true};
 
 enum class Conjugate : std::uint32_t { no, yes };
 /// Which numbers a factor of complex vectors is one of.
@@ -22,7 +20,7 @@ enum class FactorKind : std::uint32_t { own, real };
 struct Axpy {
   static constexpr std::string_view kName = "blas.axpy";
   static constexpr DTypes kDTypes = kNumbersAndNarrow;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   std::int64_t n = 0, incx = 1, incy = 1;
@@ -39,7 +37,7 @@ struct Axpy {
 struct Dot {
   static constexpr std::string_view kName = "blas.dot";
   static constexpr DTypes kDTypes = kNumbersAndNarrow;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   std::int64_t n = 0, incx = 1, incy = 1;
@@ -57,7 +55,7 @@ struct Dot {
 struct Nrm2 {
   static constexpr std::string_view kName = "blas.nrm2";
   static constexpr DTypes kDTypes = kNumbersAndNarrow;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   std::int64_t n = 0, incx = 1;
@@ -74,7 +72,7 @@ struct Nrm2 {
 struct Asum {
   static constexpr std::string_view kName = "blas.asum";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   std::int64_t n = 0, incx = 1;
@@ -92,7 +90,7 @@ struct Asum {
 struct Iamax {
   static constexpr std::string_view kName = "blas.iamax";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
   enum class Which : std::uint32_t { largest, smallest };
 
   OpDType dtype;
@@ -113,7 +111,7 @@ struct Iamax {
 struct Scal {
   static constexpr std::string_view kName = "blas.scal";
   static constexpr DTypes kDTypes = kNumbersAndNarrow;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   std::int64_t n = 0, incx = 1;
@@ -130,7 +128,7 @@ struct Scal {
 struct Copy {
   static constexpr std::string_view kName = "blas.copy";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   std::int64_t n = 0, incx = 1, incy = 1;
@@ -144,7 +142,7 @@ struct Copy {
 struct Swap {
   static constexpr std::string_view kName = "blas.swap";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   std::int64_t n = 0, incx = 1, incy = 1;
@@ -158,7 +156,7 @@ struct Swap {
 struct Rot {
   static constexpr std::string_view kName = "blas.rot";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   FactorKind sine{};  ///< of what numbers s is one
@@ -178,7 +176,7 @@ struct Rot {
 struct Rotg {
   static constexpr std::string_view kName = "blas.rotg";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   Operand a, b, c, s;
@@ -195,7 +193,7 @@ struct Rotg {
 struct Rotm {
   static constexpr std::string_view kName = "blas.rotm";
   static constexpr DTypes kDTypes = DTypes::reals();
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   std::int64_t n = 0, incx = 1, incy = 1;
@@ -211,7 +209,7 @@ struct Rotm {
 struct Rotmg {
   static constexpr std::string_view kName = "blas.rotmg";
   static constexpr DTypes kDTypes = DTypes::reals();
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   Operand d1, d2, x1, y1, param;

@@ -11,7 +11,7 @@ namespace troupe::blas {
 struct Gemv {
   static constexpr std::string_view kName = "blas.gemv";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   Transpose transpose{};
@@ -40,7 +40,7 @@ struct Gemv {
 struct Gbmv {
   static constexpr std::string_view kName = "blas.gbmv";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   Transpose transpose{};
@@ -67,7 +67,7 @@ struct Gbmv {
 struct Symv {
   static constexpr std::string_view kName = "blas.symv";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   Storage storage{};
@@ -97,7 +97,7 @@ struct Symv {
 struct Ger {
   static constexpr std::string_view kName = "blas.ger";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   Conjugate conjugate{};
@@ -115,7 +115,7 @@ struct Ger {
 struct Syr {
   static constexpr std::string_view kName = "blas.syr";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   Storage storage{};  ///< full or packed
@@ -136,7 +136,7 @@ struct Syr {
 struct Syr2 {
   static constexpr std::string_view kName = "blas.syr2";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   Storage storage{};  ///< full or packed
@@ -157,7 +157,7 @@ struct Syr2 {
 struct Trmv {
   static constexpr std::string_view kName = "blas.trmv";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
   enum class Task : std::uint32_t { multiply, solve };
 
   OpDType dtype;

@@ -10,7 +10,7 @@ namespace troupe::blas {
 struct Gemm {
   static constexpr std::string_view kName = "blas.gemm";
   static constexpr DTypes kDTypes = kNumbersAndNarrow;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   Transpose transpose_a{}, transpose_b{};
@@ -36,7 +36,7 @@ struct Gemm {
 struct Symm {
   static constexpr std::string_view kName = "blas.symm";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   Symmetry symmetry{};
@@ -64,7 +64,7 @@ struct Symm {
 struct Syrk {
   static constexpr std::string_view kName = "blas.syrk";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   Symmetry symmetry{};
@@ -87,7 +87,7 @@ struct Syrk {
 struct Syr2k {
   static constexpr std::string_view kName = "blas.syr2k";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
   enum class Products : std::uint32_t { both, one };
 
   OpDType dtype;
@@ -110,7 +110,7 @@ struct Syr2k {
 struct Trmm {
   static constexpr std::string_view kName = "blas.trmm";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   Side side{};
@@ -135,7 +135,7 @@ struct Trmm {
 struct Trsm {
   static constexpr std::string_view kName = "blas.trsm";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   Side side{};
@@ -155,7 +155,7 @@ struct Trsm {
 struct Geam {
   static constexpr std::string_view kName = "blas.geam";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   Transpose transpose_a{}, transpose_b{};
@@ -177,7 +177,7 @@ struct Geam {
 struct Dgmm {
   static constexpr std::string_view kName = "blas.dgmm";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   Side side{};
@@ -198,7 +198,7 @@ struct Dgmm {
 struct Tpttr {
   static constexpr std::string_view kName = "blas.tpttr";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   Uplo uplo{};
@@ -215,7 +215,7 @@ struct Tpttr {
 struct Trttp {
   static constexpr std::string_view kName = "blas.trttp";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
   Uplo uplo{};

@@ -15,7 +15,7 @@ namespace troupe::blas {
 struct GemvBatched {
   static constexpr std::string_view kName = "blas.gemv_batched";
   static constexpr DTypes kDTypes = kNumbersAndNarrow;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
   static constexpr std::string_view kTail = "matrix";
 
   OpDType dtype;
@@ -77,7 +77,7 @@ struct GemmGrouped {
 struct TrsmBatched {
   static constexpr std::string_view kName = "blas.trsm_batched";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kLaunches;
+  static constexpr Traits kTraits = kComputesRecorded;
   static constexpr std::string_view kTail = "matrix";
 
   OpDType dtype;
