@@ -242,9 +242,10 @@ class DeviceHost {
   };
   /// Finds the members on this host, by the cards that it takes off their shares.
   Result<Joining> meet(const Place& place, std::vector<std::vector<std::byte>> shares);
-  /// For the communicators that a request to connect is about; what was begun for others is given
-  /// up.
+  /// For the communicators that a request to connect is about.
   Result<std::vector<Joining>> meet_all(const wire::ControlMessage& message);
+  /// Those that were begun and are not among these; nobody meets there any more.
+  std::vector<std::uint32_t> take_others(const std::vector<Joining>& all);
   void send_contribution(const wire::Control& request, const Result<std::vector<std::byte>>& made);
   [[nodiscard]] Rendezvous* rendezvous_of(std::uint32_t communicator) const;
   void halt();

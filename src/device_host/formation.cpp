@@ -166,11 +166,19 @@ Result<std::vector<DeviceHost::Joining>> DeviceHost::meet_all(const wire::Contro
     if (!joining.ok()) return joining.error();
     all.push_back(std::move(*joining));
   }
-  std::erase_if(rendezvous_, [&](const auto& entry) {
-    return std::none_of(groups.begin(), groups.end(),
-                        [&](const auto& group) { return group.number == entry.first; });
-  });
   return all;
+}
+
+std::vector<std::uint32_t> DeviceHost::take_others(const std::vector<Joining>& all) {
+  std::vector<std::uint32_t> others;
+  std::erase_if(rendezvous_, [&](const auto& entry) {
+    const bool formed = std::any_of(all.begin(), all.end(), [&](const Joining& one) {
+      return one.place.communicator == entry.first;
+    });
+    if (!formed) others.push_back(entry.first);
+    return !formed;
+  });
+  return others;
 }
 
 void DeviceHost::connect(wire::ControlMessage message) {
@@ -184,8 +192,10 @@ void DeviceHost::connect(wire::ControlMessage message) {
   const auto head = message.head;
   auto all = meet_all(message);
   if (!all.ok()) return answer(head, all.error());
-  const bool started =
-      on_helper(head, [this, head, opens, all = std::move(*all)]() -> Helpers::Finish {
+  const bool started = on_helper(
+      head,
+      [this, head, opens, others = take_others(*all), all = std::move(*all)]() -> Helpers::Finish {
+        for (const auto number : others) engine_->collectives().drop(number);
         auto connected = opens ? engine_->open_queue(Lane::collective) : Result<void>();
         const bool open = connected.ok();
         // In the order of their numbers on all ranks: no two wait for one another.
