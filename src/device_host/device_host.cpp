@@ -79,8 +79,12 @@ DeviceHost::DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segme
       set_aside_(&header().set_aside),
       helpers_(std::move(helper_bell)) {
   for (const auto& stamp : header().libraries) {
-    if (const auto lane = known_library_lane(stamp.library()); lane && stamp.lane < kLaneCount)
+    if (stamp.lane == 0 || stamp.lane >= kLaneCount) continue;
+    if (const auto lane = known_library_lane(stamp.library())) {
       lanes_of_rank_[static_cast<std::size_t>(*lane)] = stamp.lane;
+    } else {
+      header().unknown.fetch_or(1u << stamp.lane);
+    }
   }
 }
 

@@ -48,12 +48,7 @@ bool DeviceHost::issue_set_aside() {
 
 DeviceHost::Step DeviceHost::issue_one(std::span<const std::byte> record, SetAside::Entry* entry) {
   const auto source = entry == nullptr ? Source::ring : Source::set_aside;
-  if (auto decoded = command_.decode(record); !decoded) {
-    if (record.size() < sizeof(wire::CommandHeader) || command_.known())
-      return corrupt(decoded.error());
-    note_taken(command_.header().ticket);
-    return answered(command_.header().ticket, source, decoded.error());
-  }
+  if (auto decoded = command_.decode(record); !decoded) return corrupt(decoded.error());
   const auto ticket = command_.header().ticket;
   const auto flags = command_.header().flags;
   if ((flags & wire::kCancelled) != 0) return answered(ticket, source, {});

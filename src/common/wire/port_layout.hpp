@@ -48,13 +48,15 @@ struct PortHeader {
   /// kCredits commands of that library be unanswered: what is stuck fills its own mailbox and
   /// nobody else's.
   std::atomic<std::uint32_t> held_up;
+  /// Libraries of the rank that the device host does not know, likewise. Written before `ready`.
+  std::atomic<std::uint32_t> unknown;
 };
 static_assert(kLaneCount <= 32);
 
 /// Commands of a library that is held up. Of four such libraries all can be set aside.
 inline constexpr std::uint32_t kCredits = SetAsideTickets::kCapacity / 4;
 
-inline constexpr std::uint64_t kPortVersion = 6;
+inline constexpr std::uint64_t kPortVersion = 7;
 inline constexpr std::uint64_t kPortDataOffset = 16384;
 static_assert(sizeof(PortHeader) <= kPortDataOffset);
 

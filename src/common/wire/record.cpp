@@ -35,11 +35,8 @@ Result<void> Command::decode(std::span<const std::byte> record) {
   if (record.size() < sizeof(CommandHeader)) return corrupt("shorter than its header");
   std::memcpy(&header_, record.data(), sizeof header_);
   operation_ = find_operation(header_.opcode);
-  if (operation_.info == nullptr) {
-    return Error{Errc::unsupported, 0,
-                 "this device host does not have the operation of opcode " +
-                     std::to_string(header_.opcode) + ": the library that defines it is not there"};
-  }
+  if (operation_.info == nullptr)
+    return corrupt("unknown opcode " + std::to_string(header_.opcode));
   const auto& info = *operation_.info;
   if (header_.op_bytes != info.bytes) return corrupt(std::string(info.name) + " of the wrong size");
   if (header_.tail_count > kMaxTail || header_.data_bytes > info.max_data) {

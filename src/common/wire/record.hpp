@@ -70,12 +70,10 @@ class Command {
   Command(const Command&) = delete;  // operands() points into it
   Command& operator=(const Command&) = delete;
 
-  /// Reads a record. Errors name what is wrong with it; the object is then not to be used, but for
-  /// the header of an operation that this process does not know (known() is false).
+  /// Reads a record. Errors name what is wrong with it; the object is then not to be used.
   Result<void> decode(std::span<const std::byte> record);
 
   [[nodiscard]] const CommandHeader& header() const noexcept { return header_; }
-  [[nodiscard]] bool known() const noexcept { return operation_.info != nullptr; }
   [[nodiscard]] const OperationInfo& info() const noexcept { return *operation_.info; }
   [[nodiscard]] std::string_view name() const noexcept { return info().name; }
   /// The lane that runs it.

@@ -595,6 +595,36 @@ TYPED_TEST(DnnAttention, CausalBeginsAtTheTopLeft) {
   }
 }
 
+/// What lies beside an operand, and be it no number, plays no part.
+TYPED_TEST(DnnAttention, TakesNothingFromBesideItsOperands) {
+  auto shapes = attentions();
+  shapes.push_back({.batch = 1,
+                    .heads_q = 1,
+                    .heads_kv = 1,
+                    .sequence_q = 4,
+                    .sequence_kv = 2,
+                    .dim_qk = 8,
+                    .dim_v = 8});
+  constexpr std::int64_t kBeside = 4096;
+  const auto among_nans = [](const std::vector<double>& values) {
+    auto all = values;
+    const std::vector<double> nans(kBeside, std::numeric_limits<double>::quiet_NaN());
+    all.insert(all.begin(), nans.begin(), nans.end());
+    all.insert(all.end(), nans.begin(), nans.end());
+    return put(narrowed<TypeParam>(all)).slice(kBeside, std::ssize(values));
+  };
+  for (const auto& options : shapes) {
+    const auto problem = problem_of<TypeParam>(options);
+    const auto expected = attended<TypeParam>(problem, false).o;
+    const auto q = among_nans(problem.q), k = among_nans(problem.k), v = among_nans(problem.v);
+    const auto o = put(narrowed<TypeParam>(std::vector<double>(expected.size(), 7)));
+    dnn::on(device()).attention(q, k, v, o, options).get();
+    EXPECT_EQ(widened(device().download(o)), expected)
+        << options.sequence_q << " queries, " << options.sequence_kv << " keys of "
+        << options.dim_qk;
+  }
+}
+
 TYPED_TEST(DnnAttention, RepeatsTheSameBits) {
   for (const auto& options : attentions()) {
     const auto problem = problem_of<TypeParam>(options);

@@ -60,6 +60,11 @@ Result<void> CommandPort::admit(const detail::CommandView& command) const {
     return Error{Errc::world_reformed, 0,
                  "a request of epoch " + std::to_string(command.within) + ", which has ended"};
   }
+  if (is_unknown(*command.info, command.op.data())) {
+    return Error{Errc::unsupported, 0,
+                 std::string(command.info->name) + ": the device host does not have library " +
+                     std::string(command.info->library())};
+  }
   const auto known = [this](const Operand& operand) {
     return in_no_table(operand) || buffers_.current(operand);
   };
@@ -122,6 +127,14 @@ CommandPort::Push CommandPort::push(const detail::CommandView& command, Future<v
   }
   if (producer_.commit()) link_->command_bell().ring();
   return Push::done;
+}
+
+bool CommandPort::is_unknown(const OperationInfo& info, const std::byte* op) const {
+  if (!link_) return false;
+  const auto unknown = link_->header().unknown.load(std::memory_order_relaxed);
+  if (unknown == 0) [[likely]]
+    return false;
+  return (unknown >> static_cast<unsigned>(find_operation(info.opcode).lane(op)) & 1u) != 0;
 }
 
 bool CommandPort::has_credit(const OperationInfo& info, const std::byte* op) const {

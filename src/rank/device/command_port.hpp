@@ -280,6 +280,8 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   void give_back(std::vector<Transfer>& list, const Operand& range);
   Result<void> admit(const detail::CommandView& command) const;
   Push push(const detail::CommandView& command, Future<void>& future);
+  /// The device host does not know its library: see PortHeader::unknown.
+  [[nodiscard]] bool is_unknown(const OperationInfo& info, const std::byte* op) const;
   /// Whether its library takes another command: see PortHeader::held_up.
   [[nodiscard]] bool has_credit(const OperationInfo& info, const std::byte* op) const;
 
