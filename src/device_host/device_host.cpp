@@ -206,7 +206,9 @@ void DeviceHost::wait() {
   if (meeting_ != nullptr) meeting_->announce_sleep();
   // Whatever came before the announcements was seen by nobody: look once more.
   const bool more = (!blocked_ && !commands_.empty()) || (meeting_ != nullptr && meeting_->ready());
-  const bool look_again = (mode_ == Mode::active && (more || play_can_go_on())) || complete();
+  bool look_again = mode_ == Mode::active && (more || play_can_go_on());
+  // What ends here may be what commands that are set aside wait for.
+  if (!look_again && complete()) look_again = set_aside_due_ = true;
   const bool must_poll = engine_busy && engine_->completion_fd() < 0;
   if (!look_again) {
     pollfd fds[] = {{socket_.fd(), POLLIN, 0},

@@ -14,6 +14,7 @@
 #include <cudnn_frontend.h>
 
 #include <exception>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -205,8 +206,10 @@ std::unique_ptr<Graph> graph_of(const dnn::Attention& op) {
   const auto q = input(uid::q, op.sequence_q, op.heads_q, op.dim_qk);
   const auto k = input(uid::k, op.sequence_kv, op.heads_kv, op.dim_qk);
   const auto v = input(uid::v, op.sequence_kv, op.heads_kv, op.dim_v);
+  // By 0 cuDNN makes NaN of the minus infinity of keys that there are not.
+  const float scale = op.scale == 0 ? std::numeric_limits<float>::min() : op.scale;
   auto attributes =
-      fe::graph::SDPA_attributes().set_generate_stats(op.stats.present()).set_attn_scale(op.scale);
+      fe::graph::SDPA_attributes().set_generate_stats(op.stats.present()).set_attn_scale(scale);
   if (op.mask == dnn::Mask::causal) {
     attributes.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT)
         .set_diagonal_band_right_bound(0);

@@ -214,7 +214,8 @@ class Factors {
   }
 
  private:
-  std::array<T, kMaximum> host_{};
+  // As the libraries read it; std::complex<double> itself asks for 8.
+  alignas(16) std::array<T, kMaximum> host_{};
   std::array<const T*, kMaximum> device_{};
   ScalarsAt where_ = ScalarsAt::host;
 };
