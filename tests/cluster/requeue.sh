@@ -9,7 +9,7 @@ start_slurm 2 4
 export TROUPE_JOB_LAUNCHER=$3
 
 # The five-point Laplace operator on a square: many cheap iterations, so that there is time to disturb a job.
-awk -v side=250 'BEGIN {
+awk -v side=450 'BEGIN {
   n = side * side
   print "%%MatrixMarket matrix coordinate real symmetric"
   print n, n, n + 2 * side * (side - 1)
