@@ -21,7 +21,7 @@ TEST_F(BadArguments, OfCollectives) {
   expect_refused(Scatter{DType::f64, 0, 0, 17, x, x});
   expect_refused(Bundle{DType::u8, 0, 0});
   expect_refused(Bundle{DType::u8, 65, 0});
-  expect_refused(Bundle{DType::u8, 1, 0});  // which holds none
+  expect_refused(Bundle{DType::u8, 1, 0});         // which holds none
   expect_refused(AllGather{DType::f64, 3, x, x});  // 16 is no multiple of 3
   expect_refused(ReduceScatter{DType::f64, sum, 0, 3, x, x});
   auto shorter = x;
