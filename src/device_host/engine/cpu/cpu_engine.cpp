@@ -301,21 +301,3 @@ Result<void> CpuEngine::suffer(memory::FaultKind kind, Queue) {
 }
 
 }  // namespace troupe::host::cpu
-
-namespace troupe::host {
-
-Result<std::unique_ptr<Engine>> make_engine(const EngineOptions& options) {
-  try {
-    return std::unique_ptr<Engine>(std::make_unique<cpu::CpuEngine>(options));
-  } catch (const Exception& exception) {
-    return exception.error();
-  } catch (const std::exception& exception) {
-    return Error{Errc::library, 0, exception.what()};
-  }
-}
-
-Result<std::vector<DeviceDescription>> list_devices() {
-  return std::vector{cpu::describe_host(0)};
-}
-
-}  // namespace troupe::host

@@ -21,7 +21,7 @@ namespace troupe::host::cpu {
 /// thread executes all queues but the collective one, which has a thread of its own, so that
 /// communication overlaps computation and few threads compete where cores are few. All operations
 /// are for libraries.
-class CpuEngine final : public Engine, public Services {
+class CpuEngine : public Engine, public Services {
  public:
   /// Throws troupe::Exception: io; what loading the collective library says.
   explicit CpuEngine(const EngineOptions& options);
