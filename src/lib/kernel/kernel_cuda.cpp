@@ -1,3 +1,5 @@
+#include <cudaTypedefs.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -57,9 +59,29 @@ Error refusal(cudaError_t status, std::string_view call) {
   } while (false)
 
 struct Loaded {
-  const void* function = nullptr;  ///< a cudaKernel_t, which the runtime takes for one
+  const void* function = nullptr;   ///< a cudaKernel_t, which the runtime takes for one
+  CUfunction in_context = nullptr;  ///< the same as the driver launches it soonest
   kernel::Facts facts;
 };
+
+/// What the driver launches with: the runtime would look the kernel up in its context each time.
+struct Driver {
+  PFN_cuKernelGetFunction_v12000 get_function = nullptr;
+  PFN_cuLaunchKernelEx_v11060 launch = nullptr;
+};
+
+template <class Function>
+Result<void> find_in_driver(const char* name, unsigned version, Function& function) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+  const auto status =
+      cudaGetDriverEntryPointByVersion(name, &found, version, cudaEnableDefault, &result);
+  if (status != cudaSuccess) return failure(status, "cudaGetDriverEntryPointByVersion");
+  if (result != cudaDriverEntryPointSuccess || found == nullptr)
+    return Error{Errc::unsupported, 0, std::string("NVIDIA driver too old: no ") + name};
+  function = reinterpret_cast<Function>(found);
+  return {};
+}
 
 /// A variable whose contents come from a buffer.
 struct Variable {
@@ -110,6 +132,10 @@ class KernelHalf final
                             const Call& call) override {
     return info.traits.blocking || loads(*reinterpret_cast<const kernel::Launch*>(op), call);
   }
+  Result<void> open(Queue) override {
+    TROUPE_CUDA_PROPAGATE(find_in_driver("cuKernelGetFunction", 12000, driver_.get_function));
+    return find_in_driver("cuLaunchKernelEx", 11060, driver_.launch);
+  }
   Result<void> run(const kernel::Describe& op, const Call& call);
   Result<void> run(const kernel::Launch& op, const Call& call);
 
@@ -136,6 +162,7 @@ class KernelHalf final
   Result<void> fill(Module& module, const kernel::Inline& given, const Call& call);
 
   Services& services_;
+  Driver driver_;
   std::list<std::pair<ContentId, std::shared_ptr<Module>>> modules_;  ///< the last used first
   RetiredPlans<std::shared_ptr<Module>> retired_;
   std::vector<std::vector<std::byte>> plans_;
@@ -223,6 +250,9 @@ Result<const Loaded*> KernelHalf::kernel(Module& module, std::string_view name) 
   TROUPE_KERNEL_TRY(cudaFuncSetAttribute(one.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                          static_cast<int>(one.facts.max_dynamic_shared)));
   TROUPE_CUDA_PROPAGATE(find_parameters(one.function, one.facts));
+  if (const auto status = driver_.get_function(&one.in_context, reinterpret_cast<CUkernel>(handle));
+      status != CUDA_SUCCESS)
+    return refusal(static_cast<cudaError_t>(status), "cuKernelGetFunction");
   return &module.kernels.emplace(text, one).first->second;
 }
 
@@ -256,24 +286,25 @@ Result<void> KernelHalf::run(const kernel::Launch& op, const Call& call) {
   (*module)->used[call.queue().way()] = call.queue();
   TROUPE_CUDA_PROPAGATE(fill(**module, *given, call));
   kernel::Arguments arguments(*given, call);
-  std::array<cudaLaunchAttribute, 2> attributes{};
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(op.grid[0], op.grid[1], op.grid[2]);
-  config.blockDim = dim3(op.block[0], op.block[1], op.block[2]);
-  config.dynamicSmemBytes = op.shared_bytes;
-  config.stream = services_.stream(call.queue());
+  std::array<CUlaunchAttribute, 2> attributes;
+  CUlaunchConfig config{};
+  config.gridDimX = op.grid[0], config.gridDimY = op.grid[1], config.gridDimZ = op.grid[2];
+  config.blockDimX = op.block[0], config.blockDimY = op.block[1], config.blockDimZ = op.block[2];
+  config.sharedMemBytes = op.shared_bytes;
+  config.hStream = services_.stream(call.queue());
   config.attrs = attributes.data();
   if (op.cluster[0] != 0) {
     auto& cluster = attributes[config.numAttrs++];
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim = {op.cluster[0], op.cluster[1], op.cluster[2]};
+    cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    cluster.value.clusterDim = {op.cluster[0], op.cluster[1], op.cluster[2]};
   }
   if (op.cooperative != 0) {
     auto& cooperative = attributes[config.numAttrs++];
-    cooperative.id = cudaLaunchAttributeCooperative;
-    cooperative.val.cooperative = 1;
+    cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    cooperative.value.cooperative = 1;
   }
-  TROUPE_KERNEL_TRY(cudaLaunchKernelExC(&config, (*found)->function, arguments.get()));
+  const auto status = driver_.launch(&config, (*found)->in_context, arguments.get(), nullptr);
+  if (status != CUDA_SUCCESS) return refusal(static_cast<cudaError_t>(status), "cuLaunchKernelEx");
   return {};
 }
 

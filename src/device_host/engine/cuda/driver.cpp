@@ -50,7 +50,8 @@ Result<Driver> load() {
       find(library, "cuMemAddressReserve", api.cuMemAddressReserve) &&
       find(library, "cuMemAddressFree", api.cuMemAddressFree) &&
       find(library, "cuMemMap", api.cuMemMap) && find(library, "cuMemUnmap", api.cuMemUnmap) &&
-      find(library, "cuMemSetAccess", api.cuMemSetAccess);
+      find(library, "cuMemSetAccess", api.cuMemSetAccess) &&
+      find(library, "cuEventQuery", api.cuEventQuery);
   if (!complete) {
     return Error{Errc::unsupported, 0, std::string("NVIDIA driver too old: ") + ::dlerror()};
   }

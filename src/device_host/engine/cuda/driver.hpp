@@ -6,9 +6,9 @@
 
 namespace troupe::host::cuda {
 
-/// The driver's functions that the runtime has no counterpart for. They are looked up in
-/// libcuda.so.1 when first needed, so that a program linked with this engine also starts where
-/// there is no driver.
+/// The driver's functions that the runtime has no counterpart for, or a dearer one. They are looked
+/// up in libcuda.so.1 when first needed, so that a program linked with this engine also starts
+/// where there is no driver.
 struct Driver {
   PFN_cuInit_v2000 cuInit;
   PFN_cuDriverGetVersion_v2020 cuDriverGetVersion;
@@ -29,6 +29,7 @@ struct Driver {
   PFN_cuMemMap_v10020 cuMemMap;
   PFN_cuMemUnmap_v10020 cuMemUnmap;
   PFN_cuMemSetAccess_v10020 cuMemSetAccess;
+  PFN_cuEventQuery_v2000 cuEventQuery;
 };
 
 /// For processes whose commands may wait on the GPU for other ranks. A stream whose work waits
