@@ -123,17 +123,13 @@ class Functions {
   /// library (it has failed; native: what it returned): then what it was to write is stale.
   template <class... Arguments>
   Future<void> call(const Function& function, const Arguments&... arguments) {
-    detail::LaunchArguments all;
-    (all.add(arguments), ...);
-    return submit(function, all);
+    return submit(function, detail::LaunchArguments::of(arguments...));
   }
   /// On another rank's device: see RemoteDevice::call().
   template <class... Arguments>
   static Future<void> call_there(detail::Submitter& there, const Function& function,
                                  const Arguments&... arguments) {
-    detail::LaunchArguments all;
-    (all.add(arguments), ...);
-    return submit_there(there, function, all);
+    return submit_there(there, function, detail::LaunchArguments::of(arguments...));
   }
 
  private:

@@ -323,6 +323,20 @@ namespace detail {
 /// The arguments of a launch, one behind another.
 class LaunchArguments {
  public:
+  LaunchArguments() = default;
+  /// With room for as many arguments, of so many bytes.
+  LaunchArguments(std::size_t count, std::size_t bytes) {
+    sizes_.reserve(count);
+    bytes_.reserve(bytes + 8 * count);
+    buffers_.reserve(count);
+  }
+  template <class... Arguments>
+  static LaunchArguments of(const Arguments&... arguments) {
+    LaunchArguments all(sizeof...(arguments), (std::size_t{0} + ... + sizeof(arguments)));
+    (all.add(arguments), ...);
+    return all;
+  }
+
   void add(const BufferArgument& buffer) {
     place(buffer, 0);
     add_bytes(std::as_bytes(std::span(&kNoAddress, 1)));
@@ -409,17 +423,13 @@ class Kernels {
   template <class... Arguments>
   Future<void> launch(const Kernel& kernel, const LaunchOptions& how,
                       const Arguments&... arguments) {
-    detail::LaunchArguments all;
-    (all.add(arguments), ...);
-    return submit(kernel, how, all);
+    return submit(kernel, how, detail::LaunchArguments::of(arguments...));
   }
   /// On another rank's device: see RemoteDevice::launch().
   template <class... Arguments>
   static Future<void> launch_there(detail::Submitter& there, const Kernel& kernel,
                                    const LaunchOptions& how, const Arguments&... arguments) {
-    detail::LaunchArguments all;
-    (all.add(arguments), ...);
-    return submit_there(there, kernel, how, all);
+    return submit_there(there, kernel, how, detail::LaunchArguments::of(arguments...));
   }
 
  private:

@@ -42,6 +42,9 @@ struct StatePool {
 };
 thread_local StatePool pool;
 
+/// How often a waiter looks between two readings of the clock, which cost as much as a look.
+constexpr int kLooksPerClock = 16;
+
 }  // namespace
 
 void* allocate_state(std::size_t bytes) {
@@ -72,9 +75,12 @@ bool StateBase::wait_for(std::chrono::nanoseconds time) noexcept {
   const auto start = std::chrono::steady_clock::now();
   if (progress_ != nullptr) {
     const auto spin = std::min<std::chrono::nanoseconds>(progress_->spin_time(), time);
+    const int at_once = spin > std::chrono::nanoseconds::zero() ? kLooksPerClock : 1;
     do {
-      progress_->poll();
-      if (ready()) return true;
+      for (int looks = 0; looks < at_once; ++looks) {
+        progress_->poll();
+        if (ready()) return true;
+      }
     } while (std::chrono::steady_clock::now() - start < spin);
     progress_->before_sleep();
     progress_->poll();

@@ -106,6 +106,8 @@ Result<Inline> Inline::parse(std::string_view operation, const InlineExtent& ext
 std::vector<std::byte> Inline::pack(std::string_view name, std::span<const std::uint32_t> sizes,
                                     std::span<const std::byte> values, std::string_view symbols) {
   std::vector<std::byte> data;
+  data.reserve(padded(name.size()) + padded(sizes.size_bytes()) + padded(values.size()) +
+               padded(symbols.size()));
   for (const auto part : {std::as_bytes(std::span(name)), std::as_bytes(sizes), values,
                           std::as_bytes(std::span(symbols))}) {
     data.insert(data.end(), part.begin(), part.end());

@@ -191,7 +191,8 @@ void CommandPort::poll() noexcept {
   {
     const std::unique_lock lock(reply_mutex_, std::try_to_lock);
     if (!lock.owns_lock()) return;
-    last_poll_ns_.store(SteadyClock::time().count(), std::memory_order_relaxed);
+    if (polls_++ % kPollsPerClock == 0)
+      last_poll_ns_.store(SteadyClock::time().count(), std::memory_order_relaxed);
     drain_locked(resolved);
   }
   lose_spoilt(resolved);
@@ -223,6 +224,7 @@ void CommandPort::lose_spoilt_locked(Resolved& resolved) {
 
 void CommandPort::before_sleep() noexcept {
   const std::lock_guard lock(reply_mutex_);
+  polls_ = 0;
   last_poll_ns_.store(0, std::memory_order_relaxed);
   if (link_) replies_.announce_sleep();  // the next reply rings the bell, and the watcher drains
 }

@@ -378,6 +378,9 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   TicketTable tickets_;
   std::atomic<std::uint32_t> epoch_{0};
   std::atomic<std::int64_t> last_poll_ns_{0};
+  /// Since a waiter slept; reply_mutex_. The clock costs as much as a poll that finds nothing.
+  std::uint32_t polls_ = 0;
+  static constexpr std::uint32_t kPollsPerClock = 16;
   std::atomic<bool> corrupt_{false};
 };
 

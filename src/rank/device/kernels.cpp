@@ -114,9 +114,10 @@ std::string wrong_extents(const kernel::Launch& op, const kernel::Facts& facts) 
   const auto &grid = op.grid, &block = op.block, &cluster = op.cluster;
   std::uint64_t threads = 1, blocks_of_cluster = 1;
   for (std::size_t i = 0; i < 3; ++i) {
-    const auto axis = std::string(1, "xyz"[i]);
+    const char axis = "xyz"[i];
     const auto outside = [&](const char* what, std::uint32_t is, std::uint32_t most) {
-      return what + axis + " is " + std::to_string(is) + ", not from 1 to " + std::to_string(most);
+      return std::string(what) + axis + " is " + std::to_string(is) + ", not from 1 to " +
+             std::to_string(most);
     };
     if (grid[i] == 0 || grid[i] > kMaxGrid[i]) return outside("grid.", grid[i], kMaxGrid[i]);
     if (block[i] == 0 || block[i] > kMaxBlock[i]) return outside("block.", block[i], kMaxBlock[i]);
@@ -124,7 +125,8 @@ std::string wrong_extents(const kernel::Launch& op, const kernel::Facts& facts) 
     if (cluster[i] == 0 && cluster[0] + cluster[1] + cluster[2] == 0) continue;
     if (cluster[i] == 0 || cluster[i] > kMaxCluster)
       return outside("cluster.", cluster[i], kMaxCluster);
-    if (grid[i] % cluster[i] != 0) return "grid." + axis + " is no multiple of cluster." + axis;
+    if (grid[i] % cluster[i] != 0)
+      return std::string("grid.") + axis + " is no multiple of cluster." + axis;
     blocks_of_cluster *= cluster[i];
   }
   if (blocks_of_cluster > kMaxCluster)
@@ -186,10 +188,11 @@ Future<void> submit_launch(detail::Submitter& submitter, const ModuleState& modu
   op.image = module.memory.operand();
   op.name_bytes = static_cast<std::uint32_t>(entry.in_image.size());
   op.arguments = static_cast<std::uint32_t>(given.sizes.size());
-  std::vector<TailOperand> tail(given.buffers.begin(), given.buffers.end());
+  std::vector<TailOperand> tail;  // where variables come behind the buffers
   std::string names;
   {
     const std::lock_guard lock(module.mutex);
+    if (!module.symbols.empty()) tail.assign(given.buffers.begin(), given.buffers.end());
     for (std::size_t i = 0; i < module.symbols.size(); ++i) {
       submitter.keep(module.symbols[i].keeps);
       tail.push_back({module.symbols[i].contents,
@@ -205,7 +208,7 @@ Future<void> submit_launch(detail::Submitter& submitter, const ModuleState& modu
   const auto values_at = kernel::Inline::padded(entry.in_image.size()) +
                          kernel::Inline::padded(given.sizes.size_bytes());
   for (auto& one : parameters) one.offset += static_cast<std::uint32_t>(values_at);
-  Parts parts(tail, data);
+  Parts parts(names.empty() ? given.buffers : std::span<const TailOperand>(tail), data);
   parts.parameters = parameters;
   return repeatable ? submit_as<kernel::RepeatableLaunch>(submitter, op, parts)
                     : submit_as<kernel::Launch>(submitter, op, parts);
