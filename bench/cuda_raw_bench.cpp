@@ -17,7 +17,6 @@
 
 #include <troupe/lib/blas.hpp>
 #include <troupe/lib/vector.hpp>
-#include <troupe/sequence.hpp>
 
 #include "comparison.hpp"
 
@@ -104,49 +103,6 @@ Comparison tiny_kernels(Raw& raw, Device& device, std::int64_t repetitions) {
                  {[&] { raw_kernels(kKernels); }, [&] { raw_kernels(1); }},
                  {[&] { our_kernels(kKernels); }, [&] { our_kernels(1); }},
                  [](double seconds) { return seconds / kKernels * 1e6; });
-}
-
-/// A recorded sequence of tiny kernels, against a graph of the same, and against launching them.
-void sequences(Raw& raw, Device& device, std::int64_t repetitions, std::vector<Comparison>& lines) {
-  constexpr int kRuns = 200, kEach = 100;
-  auto* const theirs = static_cast<float*>(raw.device(sizeof(float) * kTiny));
-  const auto ours = device.alloc<float>(kTiny);
-  const auto launch = [&] {
-    for (int i = 0; i < kEach; ++i) must(fill_few(theirs, 1.5f, kTiny, raw.stream()));
-  };
-  launch();
-  raw.wait();
-  cudaGraph_t captured = nullptr;
-  cudaGraphExec_t graph = nullptr;
-  must(cudaStreamBeginCapture(raw.stream(), cudaStreamCaptureModeThreadLocal));
-  launch();
-  must(cudaStreamEndCapture(raw.stream(), &captured));
-  must(cudaGraphInstantiateWithFlags(&graph, captured, 0));
-  const auto sequence = device.record([&] {
-    for (int i = 0; i < kEach; ++i) device.fill(ours, 1.5f);
-  });
-  const auto raw_graphs = [&](int count) {
-    for (int i = 0; i < count; ++i) must(cudaGraphLaunch(graph, raw.stream()));
-    raw.wait();
-  };
-  const auto raw_launches = [&](int count) {
-    for (int i = 0; i < count; ++i) launch();
-    raw.wait();
-  };
-  const auto our_runs = [&](int count) {
-    for (int i = 1; i < count; ++i) (void)sequence.run();
-    sequence.run().get();
-  };
-  const Side us{[&] { our_runs(kRuns); }, [&] { our_runs(1); }};
-  const auto each = [](double seconds) { return seconds / kRuns * 1e6; };
-  // It is a graph from some run on.
-  for (int i = 0; i < 100; ++i) our_runs(1);
-  lines.push_back(compare("sequence of 100 tiny kernels, CUDA graph", "us", repetitions,
-                          {[&] { raw_graphs(kRuns); }, [&] { raw_graphs(1); }}, us, each));
-  lines.push_back(compare("sequence of 100 tiny kernels, launches", "us", repetitions,
-                          {[&] { raw_launches(kRuns); }, [&] { raw_launches(1); }}, us, each));
-  must(cudaGraphExecDestroy(graph));
-  must(cudaGraphDestroy(captured));
 }
 
 /// So many products that a batch takes a millisecond or more, and not much longer than 50.
@@ -302,7 +258,6 @@ int run(const Config& config) {
   const auto repetitions = config.integer("repetitions");
   std::vector<Comparison> lines;
   lines.push_back(tiny_kernels(raw, *device, repetitions));
-  sequences(raw, *device, repetitions, lines);
   products<float>(raw, *device, config.integer("largest-matrix"), repetitions, lines);
   products<double>(raw, *device, config.integer("largest-matrix"), repetitions, lines);
   transfers(raw, *device, config.bytes("largest-copy"), repetitions, lines);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <troupe/lib/kernel.hpp>
+#include <troupe/sequence.hpp>
 
 #include "local_device.hpp"
 #include "raw_launches.hpp"
@@ -25,6 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kElements = 8, kBuffers = 4;
+constexpr int kInSequence = 100, kRuns = 200;
 constexpr auto kSource = R"(
 extern "C" __global__ void step(int n, float factor, float* x) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -54,6 +56,26 @@ class Launches {
   [[nodiscard]] Side raw(int count) const {
     return {[=, this] { raw_->launch(kElements, 1.0f, count, buffers_); },
             [=, this] { raw_->launch(kElements, 1.0f, 1, buffers_); }};
+  }
+  /// A recorded sequence of launches on one buffer.
+  [[nodiscard]] Side our_runs(int count) const {
+    const auto sequence = device_->record([this] {
+      for (int i = 0; i < kInSequence; ++i) (void)launch(0);
+    });
+    const auto run = [sequence](int runs) {
+      for (int i = 1; i < runs; ++i) (void)sequence.run();
+      sequence.run().get();
+    };
+    for (int i = 0; i < 100; ++i) run(1);  // it is a graph from some run on
+    return {[=] { run(count); }, [=] { run(1); }};
+  }
+  [[nodiscard]] Side raw_graphs(int count) const {
+    const auto run = [this](int runs) { raw_->run_graph(kElements, 1.0f, kInSequence, runs); };
+    return {[=] { run(count); }, [=] { run(1); }};
+  }
+  [[nodiscard]] Side raw_sequences(int count) const {
+    const auto run = [this](int runs) { raw_->launch(kElements, 1.0f, runs * kInSequence, 1); };
+    return {[=] { run(count); }, [=] { run(1); }};
   }
   /// Each is waited for before the next.
   [[nodiscard]] Side our_trips(int count) const {
@@ -140,6 +162,11 @@ int run(const Config& config) {
     throughput(" independent launches, each", several);
     lines.push_back(measure("launch, round trip", repetitions, raw.get(), chain.raw_trips(trips),
                             chain.our_trips(trips), trips));
+    const auto runs = chain.our_runs(kRuns);
+    lines.push_back(measure("sequence of 100 launches, CUDA graph", repetitions, raw.get(),
+                            chain.raw_graphs(kRuns), runs, kRuns));
+    lines.push_back(measure("sequence of 100 launches, launches", repetitions, raw.get(),
+                            chain.raw_sequences(kRuns), runs, kRuns));
   }
   lines.push_back(cached_compile(config, backend, repetitions));
   print(fmt::format("kernels of the program's own, {}: cuLaunchKernelEx and troupe, medians of {}",

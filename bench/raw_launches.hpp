@@ -16,6 +16,9 @@ class RawLaunches {
   virtual ~RawLaunches() = default;
   /// So many launches, on `buffers` (at most 4) buffers in turn, and waits for them.
   virtual void launch(int n, float factor, int count, int buffers) = 0;
+  /// Captures `count` launches on one buffer as a CUDA graph, the first time; launches that so many
+  /// times and waits.
+  virtual void run_graph(int n, float factor, int count, int runs) = 0;
 };
 
 }  // namespace troupe::bench

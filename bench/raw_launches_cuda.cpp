@@ -39,6 +39,7 @@ class Launcher final : public RawLaunches {
   }
   ~Launcher() override {
     (void)cudaDeviceSynchronize();
+    if (graph_ != nullptr) (void)cudaGraphExecDestroy(graph_);
     for (auto* buffer : buffers_) (void)cudaFree(buffer);
     (void)cudaLibraryUnload(library_);
     (void)cudaStreamDestroy(stream_);
@@ -47,6 +48,25 @@ class Launcher final : public RawLaunches {
   Launcher& operator=(const Launcher&) = delete;
 
   void launch(int n, float factor, int count, int buffers) override {
+    queue(n, factor, count, buffers);
+    must(cudaStreamSynchronize(stream_));
+  }
+
+  void run_graph(int n, float factor, int count, int runs) override {
+    if (graph_ == nullptr) {
+      cudaGraph_t captured = nullptr;
+      must(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+      queue(n, factor, count, 1);
+      must(cudaStreamEndCapture(stream_, &captured));
+      must(cudaGraphInstantiateWithFlags(&graph_, captured, 0));
+      must(cudaGraphDestroy(captured));
+    }
+    for (int i = 0; i < runs; ++i) must(cudaGraphLaunch(graph_, stream_));
+    must(cudaStreamSynchronize(stream_));
+  }
+
+ private:
+  void queue(int n, float factor, int count, int buffers) {
     CUlaunchConfig config{};
     config.gridDimX = config.gridDimY = config.gridDimZ = 1;
     config.blockDimX = static_cast<unsigned>(n), config.blockDimY = config.blockDimZ = 1;
@@ -58,14 +78,13 @@ class Launcher final : public RawLaunches {
           CUDA_SUCCESS)
         throw std::runtime_error("cuLaunchKernelEx has failed");
     }
-    must(cudaStreamSynchronize(stream_));
   }
 
- private:
   decltype(&cuLaunchKernelEx) launch_;
   cudaStream_t stream_ = nullptr;
   cudaLibrary_t library_ = nullptr;
   cudaKernel_t kernel_ = nullptr;
+  cudaGraphExec_t graph_ = nullptr;
   void* buffers_[4] = {};
 };
 
