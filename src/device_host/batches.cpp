@@ -15,10 +15,7 @@ bool ends_the_host(Errc code) {
 }  // namespace
 
 bool Batches::empty() const {
-  const auto nothing = [](const auto& batches) { return batches.empty(); };
-  const auto unused = [](const Batch& batch) { return !batch.any; };
-  return std::all_of(in_flight_.begin(), in_flight_.end(), nothing) &&
-         std::all_of(open_.begin(), open_.end(), unused);
+  return (open_queues_ | busy_queues_) == 0;
 }
 
 void Batches::extend(std::vector<Run>& runs, std::uint64_t ticket) {
@@ -30,7 +27,7 @@ void Batches::extend(std::vector<Run>& runs, std::uint64_t ticket) {
 }
 
 void Batches::add(const wire::Command& command, const AddressMap& addresses, Queue queue,
-                  const Lanes::Waits& waits) {
+                  const Waits& waits) {
   auto& batch = open_[queue.index()];
   const auto ticket = command.header().ticket;
   const auto& info = command.info();
@@ -45,11 +42,11 @@ void Batches::add(const wire::Command& command, const AddressMap& addresses, Que
   add_place(queue, waits);
 }
 
-void Batches::add_place(Queue queue, const Lanes::Waits& waits) {
+void Batches::add_place(Queue queue, const Waits& waits) {
   auto& batch = open_[queue.index()];
-  batch.any = true;
-  for (std::size_t i = 0; i < kQueueCount; ++i) batch.needs[i] = std::max(batch.needs[i], waits[i]);
-  batch.needs[queue.index()] = 0;  // the queue's own order
+  open_queues_ |= bit(queue.index());
+  batch.needs.raise(waits);
+  batch.needs.drop(queue.index());  // the queue's own order
   batch.issued = lanes_->issued(queue);
 }
 
@@ -59,42 +56,46 @@ void Batches::add(std::uint64_t ticket) {
   ++open_count_;
 }
 
-const Batches::Batch* Batches::covering(Queue queue, Lanes::Sequence sequence) const {
+const Batches::Batch* Batches::covering(Queue queue, Sequence sequence) const {
   const auto& batches = in_flight_[queue.index()];
   const auto it = std::partition_point(batches.begin(), batches.end(),
                                        [&](const Batch& batch) { return batch.issued < sequence; });
   return it == batches.end() ? nullptr : &*it;
 }
 
-Result<void> Batches::order(Queue queue, const Lanes::Waits& waits) {
+Result<void> Batches::order(Queue queue, const Waits& waits) {
   // What stands before a command that waits for other ranks is not to be answered with it.
   if (queue.lane == Lane::collective) {
     if (auto closed = close(queue); !closed) return closed;
   }
-  for (std::size_t i = 0; i < kQueueCount; ++i) {
+  Result<void> outcome;
+  waits.for_each([&](std::size_t i, Sequence place) {
     const auto other = Queue::at(i);
-    if (other == queue || waits[i] <= lanes_->completed(other) ||
-        waits[i] <= lanes_->waited(queue, other)) {
-      continue;
-    }
-    if (lanes_->stands_for_peers(other, waits[i])) {
-      if (auto closed = close(queue); !closed) return closed;
-    }
-    const auto* batch = covering(other, waits[i]);
-    if (batch == nullptr) {
-      if (auto closed = close(other); !closed) return closed;
-      batch = covering(other, waits[i]);
-      check(batch != nullptr, "a command waits for one that was not issued");
-    }
-    if (auto waited = engine_->wait(queue, batch->mark.get()); !waited) return waited;
-    lanes_->set_waited(queue, other, batch->issued);
+    if (outcome.ok() && other != queue) outcome = order_behind(queue, other, place);
+  });
+  return outcome;
+}
+
+Result<void> Batches::order_behind(Queue queue, Queue other, Sequence place) {
+  if (place <= lanes_->completed(other) || place <= lanes_->waited(queue, other)) return {};
+  if (lanes_->stands_for_peers(other, place)) {
+    if (auto closed = close(queue); !closed) return closed;
   }
+  const auto* batch = covering(other, place);
+  if (batch == nullptr) {
+    if (auto closed = close(other); !closed) return closed;
+    batch = covering(other, place);
+    check(batch != nullptr, "a command waits for one that was not issued");
+  }
+  if (auto waited = engine_->wait(queue, batch->mark.get()); !waited) return waited;
+  lanes_->set_waited(queue, other, batch->issued);
   return {};
 }
 
 Result<void> Batches::close_all() {
   open_count_ = 0;
-  for (std::size_t i = 0; i < kQueueCount; ++i) {
+  for (auto left = open_queues_; left != 0; left &= left - 1) {
+    const auto i = first_of(left);
     if (in_flight_[i].size() >= kMaxInFlight) continue;  // it grows on until there is room
     if (auto closed = close(Queue::at(i)); !closed) return closed;
   }
@@ -103,9 +104,9 @@ Result<void> Batches::close_all() {
 }
 
 Result<void> Batches::close(Queue queue) {
-  auto& open = open_[queue.index()];
-  if (!open.any) return {};
-  Batch batch = std::exchange(open, Batch{});
+  if ((open_queues_ & bit(queue.index())) == 0) return {};
+  open_queues_ &= ~bit(queue.index());
+  Batch batch = std::exchange(open_[queue.index()], Batch{});
   // To wait for other ranks here would stop the heart of a host that is well.
   if (completion_ == wire::Completion::sync && !lanes_->stands_for_peers(queue, batch.issued)) {
     if (auto synced = engine_->synchronize(queue); !synced) return synced;
@@ -117,6 +118,7 @@ Result<void> Batches::close(Queue queue) {
     if (auto called = call_back(queue, batch); !called) return called;
   }
   in_flight_[queue.index()].push_back(std::move(batch));
+  busy_queues_ |= bit(queue.index());
   return {};
 }
 
@@ -135,10 +137,8 @@ Result<void> Batches::call_back(Queue queue, Batch& batch) {
 }
 
 bool Batches::has_what_it_needs(const Batch& batch) const {
-  for (std::size_t i = 0; i < kQueueCount; ++i) {
-    if (batch.needs[i] > lanes_->completed(Queue::at(i))) return false;
-  }
-  return true;
+  return !batch.needs.any_of(
+      [this](std::size_t i, Sequence place) { return place > lanes_->completed(Queue::at(i)); });
 }
 
 Result<bool> Batches::done(const Batch& batch) const {
@@ -183,8 +183,13 @@ Result<bool> Batches::answer_front(std::size_t index) {
     for (const auto& run : batch.runs) replies_->send(run.first, run.count, outcome.error(), true);
   }
   for (const auto& run : batch.runs) flight_->completed(run.first, run.count);
-  batches.pop_front();
+  pop(index);
   return true;
+}
+
+void Batches::pop(std::size_t index) {
+  in_flight_[index].pop_front();
+  if (in_flight_[index].empty()) busy_queues_ &= ~bit(index);
 }
 
 Result<bool> Batches::poll() {
@@ -192,9 +197,9 @@ Result<bool> Batches::poll() {
   Result<void> failure;
   for (bool again = true; again && failure.ok();) {
     again = false;
-    for (std::size_t i = 0; i < kQueueCount && failure.ok(); ++i) {
+    for (auto left = busy_queues_; left != 0 && failure.ok(); left &= left - 1) {
       for (;;) {
-        const auto answered = answer_front(i);
+        const auto answered = answer_front(first_of(left));
         if (!answered.ok()) failure = answered.error();
         if (!answered.ok() || !*answered) break;
         again = any = true;
@@ -245,7 +250,7 @@ Result<bool> Batches::drained() {
       if (outcome.code() == Errc::device_lost || outcome.code() == Errc::device_failed)
         return outcome;
       if (batches.front().awaits_host_fn()) break;
-      batches.pop_front();
+      pop(i);
     }
     all &= batches.empty();
   }
@@ -262,6 +267,7 @@ void Batches::discard() {
     batches.clear();
   }
   for (auto& batch : open_) batch = Batch{};
+  open_queues_ = busy_queues_ = 0;
   ended_.clear();
 }
 

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -66,12 +67,12 @@ class Batches {
   [[nodiscard]] std::uint32_t open_count() const noexcept { return open_count_; }
 
   /// Makes the queue wait for what a command must wait for that is to be queued on it.
-  Result<void> order(Queue queue, const Lanes::Waits& waits);
+  Result<void> order(Queue queue, const Waits& waits);
   /// The command was queued there.
   void add(const wire::Command& command, const AddressMap& addresses, Queue queue,
-           const Lanes::Waits& waits);
+           const Waits& waits);
   /// What has been queued there is part of a command that is answered elsewhere.
-  void add_place(Queue queue, const Lanes::Waits& waits);
+  void add_place(Queue queue, const Waits& waits);
   /// The command with this ticket needs no queue and has ended well.
   void add(std::uint64_t ticket);
 
@@ -112,11 +113,10 @@ class Batches {
     const std::byte* cell = nullptr;
   };
   struct Batch {
-    bool any = false;  ///< something stands there
     std::vector<Run> runs;
     std::vector<Judged> judged;
-    Lanes::Waits needs{};        ///< what its commands had to wait for
-    Lanes::Sequence issued = 0;  ///< the place of its last command
+    Waits needs;          ///< what its commands had to wait for
+    Sequence issued = 0;  ///< the place of its last command
     HeldMark mark;
     std::unique_ptr<HostFnCall> host_fn;  ///< completion host_fn
 
@@ -126,9 +126,15 @@ class Batches {
     }
   };
 
+  /// Makes the queue wait for a place of another one.
+  Result<void> order_behind(Queue queue, Queue other, Sequence place);
+  static std::uint64_t bit(std::size_t index) noexcept { return std::uint64_t{1} << index; }
+  static std::size_t first_of(std::uint64_t queues) noexcept {
+    return static_cast<std::size_t>(std::countr_zero(queues));
+  }
   static void extend(std::vector<Run>& runs, std::uint64_t ticket);
   /// The oldest batch in flight that ends at this place or behind it; nullptr: it is still open.
-  const Batch* covering(Queue queue, Lanes::Sequence sequence) const;
+  const Batch* covering(Queue queue, Sequence sequence) const;
   Result<void> call_back(Queue queue, Batch& batch);
   [[nodiscard]] bool has_what_it_needs(const Batch& batch) const;
   Result<bool> done(const Batch& batch) const;
@@ -136,6 +142,8 @@ class Batches {
   void end(const Batch& batch);
   /// Answers the oldest batch of the queue if it is done.
   Result<bool> answer_front(std::size_t index);
+  /// The oldest batch of the queue is over.
+  void pop(std::size_t index);
   /// Sends what has ended well and is not sent yet.
   void publish();
 
@@ -147,6 +155,8 @@ class Batches {
   ipc::Doorbell bell_;  ///< rung by host functions
   std::array<Batch, kQueueCount> open_;
   std::array<std::deque<Batch>, kQueueCount> in_flight_;
+  /// A bit for each queue by its index: something stands in its open batch; batches are in flight.
+  std::uint64_t open_queues_ = 0, busy_queues_ = 0;
   std::uint32_t open_count_ = 0;
   std::vector<Run> ended_;  ///< well, not sent yet
 };

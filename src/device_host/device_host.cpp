@@ -95,7 +95,7 @@ DeviceHost::~DeviceHost() {
 }
 
 int DeviceHost::run() {
-  beat();
+  beat(SteadyClock::time());
   header().life.hold();
   header().host_pid.store(::getpid());
   send({.kind = wire::ControlKind::ready}, describe(engine_->description()).dump());
@@ -138,9 +138,10 @@ int DeviceHost::run() {
     // from here makes that dearer: let some gather.
     if (issued && options_.spin_us != 0) relax(kGather);
     if (progress ? round % kRoundsPerControl == 0 : true) {
-      beat();
+      const auto now = progress ? last_progress_ : SteadyClock::time();
+      beat(now);
       if (round % kRoundsPerControl == 0 && serve_control()) continue;
-      if (!progress) wait();
+      if (!progress) wait(now);
     }
   }
   return *exit_status_;
@@ -188,8 +189,7 @@ void DeviceHost::break_communicator(const Error& error) {
   send({.kind = wire::ControlKind::communicator_broken}, error.to_string());
 }
 
-void DeviceHost::wait() {
-  const auto now = SteadyClock::time();
+void DeviceHost::wait(TimePoint now) {
   if (now - last_progress_ < std::chrono::microseconds(options_.spin_us)) {
     const int looks = batches_.empty() ? kSpinLooks : 1;
     for (int i = 0; i < looks && (blocked_ || commands_.empty()); ++i) cpu_relax();

@@ -57,9 +57,7 @@ class DeviceHost {
   DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segment, FlightLog flight,
              ipc::Doorbell host_fn_bell, ipc::Doorbell helper_bell, std::unique_ptr<Engine> engine);
 
-  void beat() {
-    header().heartbeat_ns.store(SteadyClock::time().count(), std::memory_order_release);
-  }
+  void beat(TimePoint now) { header().heartbeat_ns.store(now.count(), std::memory_order_release); }
   [[nodiscard]] wire::PortHeader& header() const {
     return *reinterpret_cast<wire::PortHeader*>(segment_.data());
   }
@@ -103,7 +101,7 @@ class DeviceHost {
   /// A run whose commands are queued one by one. Its entry stays set aside until all are.
   struct Play {
     Playing playing;
-    Lanes::Waits waits{};
+    Waits waits;
     Result<void> outcome;  ///< of what a helper did for it
   };
   /// The sequence that command_ runs, as it wants it. Errors: invalid.
@@ -112,7 +110,7 @@ class DeviceHost {
   Result<bool> lanes_ready(const RecordedSequence& sequence, Lane origin);
   /// As Lanes::queue_of(): the run and all of its commands take the detours, or none of them does.
   [[nodiscard]] Queue queue_of(const RecordedSequence& sequence, Lane lane,
-                               const Lanes::Waits& waits) const;
+                               const Waits& waits) const;
   /// The same for all of its commands.
   [[nodiscard]] Result<void> fits_communicator(const RecordedSequence& sequence) const;
   /// As CollectiveHalf::new_links(), of all of its commands.
@@ -123,13 +121,13 @@ class DeviceHost {
   /// Whether its graph can be launched on the queue; makes it do what the run wants.
   bool takes_graph(SequenceTable::Known& known, Queue queue);
   /// Adds to `waits` all that stands on the queues of the sequence.
-  void wait_for_lanes(const RecordedSequence& sequence, Queue queue, Lanes::Waits& waits) const;
+  void wait_for_lanes(const RecordedSequence& sequence, Queue queue, Waits& waits) const;
   /// The commands of the sequence have been queued, its run at this place of `queue`.
-  void note_places(const RecordedSequence& sequence, Queue queue, Lanes::Sequence place);
+  void note_places(const RecordedSequence& sequence, Queue queue, Sequence place);
   /// The graph has been launched: the queues of its sequence go on behind it.
-  Result<void> follow_graph(SequenceTable::Known& known, Queue queue, Lanes::Sequence place);
+  Result<void> follow_graph(SequenceTable::Known& known, Queue queue, Sequence place);
   Step begin_play(SetAside::Entry& entry, const SequenceTable::Known& known, Queue queue,
-                  const Lanes::Waits& waits);
+                  const Waits& waits);
   /// command_ is the entry's.
   Step play_on(SetAside::Entry& entry);
   Result<void> run_step(const RecordedSequence::Step& step, const Call& call);
@@ -139,7 +137,7 @@ class DeviceHost {
   [[nodiscard]] bool play_can_go_on();
   /// Whether commands of the sequence would stand behind some that wait for other ranks.
   [[nodiscard]] bool waits_for_peers(const RecordedSequence& sequence, Queue queue,
-                                     const Lanes::Waits& waits) const;
+                                     const Waits& waits) const;
   /// Has a helper queue the next step, which may block.
   void begin_step(SetAside::Entry& entry, Play& play);
   Step end_play(SetAside::Entry& entry, Result<void> outcome);
@@ -161,7 +159,7 @@ class DeviceHost {
   /// A command that may block is carried out on a thread of its library.
   struct Work;
   /// Begins to carry out the entry's command. Errors: the engine's; nothing has begun.
-  Result<void> begin_work(SetAside::Entry& entry, Queue queue, const Lanes::Waits& waits);
+  Result<void> begin_work(SetAside::Entry& entry, Queue queue, const Waits& waits);
   void work_ended(Work& work, const Result<void>& outcome);
   /// Tells the engine's halves what is about to be written, or remembers it for one at work.
   void note_overwritten(std::span<const OperandUse> operands);
@@ -265,7 +263,7 @@ class DeviceHost {
   bool look_for_loss();
   void lose(const Error& error);
   void break_communicator(const Error& error);
-  void wait();
+  void wait(TimePoint now);
   void end(int status) { exit_status_ = status; }
 
   wire::HostOptions options_;

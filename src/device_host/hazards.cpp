@@ -25,10 +25,8 @@ void HazardTracker::collect(const Operand& operand, Access access, Waits& waits)
   for (auto it = first_overlap(region->second, operand.offset);
        it != region->second.end() && it->first < end; ++it) {
     const auto& segment = it->second;
-    auto& wait = waits[segment.writer_queue.index()];
-    wait = std::max(wait, segment.writer);
-    if (access == Access::read) continue;
-    for (std::size_t i = 0; i < kQueueCount; ++i) waits[i] = std::max(waits[i], segment.readers[i]);
+    waits.raise(segment.writer_queue.index(), segment.writer);
+    if (access != Access::read) waits.raise(segment.readers);
   }
 }
 
@@ -38,7 +36,7 @@ void HazardTracker::record(const Operand& operand, Access access, Queue queue, S
   const auto begin = operand.offset, end = operand.offset + operand.bytes;
   if (const auto same = segments.find(begin); same != segments.end() && same->second.end == end) {
     if (access == Access::read) {  // the usual case: the range of some earlier access, again
-      same->second.readers[queue.index()] = sequence;
+      same->second.readers.raise(queue.index(), sequence);
     } else {
       same->second = Segment{end, queue, sequence, {}};
     }
@@ -57,20 +55,18 @@ void HazardTracker::record(const Operand& operand, Access access, Queue queue, S
       const auto gap_end = it == segments.end() ? end : std::min(end, it->first);
       it = segments.emplace(at, Segment{gap_end, queue, 0, {}}).first;
     }
-    it->second.readers[queue.index()] = sequence;
+    it->second.readers.raise(queue.index(), sequence);
     at = it->second.end;
   }
 }
 
-void HazardTracker::forget(const Waits& completed) {
+void HazardTracker::forget(const Places& completed) {
   for (auto& [region, segments] : regions_) {
     std::erase_if(segments, [&](const auto& entry) {
       const Segment& segment = entry.second;
-      if (segment.writer > completed[segment.writer_queue.index()]) return false;
-      for (std::size_t i = 0; i < kQueueCount; ++i) {
-        if (segment.readers[i] > completed[i]) return false;
-      }
-      return true;
+      return segment.writer <= completed[segment.writer_queue.index()] &&
+             !segment.readers.any_of(
+                 [&](std::size_t i, Sequence place) { return place > completed[i]; });
     });
   }
 }

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <unordered_map>
 
-#include "device_host/queue.hpp"
+#include "device_host/waits.hpp"
 
 namespace troupe::host {
 
@@ -18,16 +17,12 @@ namespace troupe::host {
 /// of ranges works. What is known to be complete is forgotten. One thread.
 class HazardTracker {
  public:
-  using Sequence = std::uint64_t;  ///< place in a queue, from 1; 0: none
-  /// By index of the queue, the newest sequence number to wait for.
-  using Waits = std::array<Sequence, kQueueCount>;
-
   /// Adds to `waits` what an access to the operand has to wait for.
   void collect(const Operand& operand, Access access, Waits& waits) const;
   /// Notes the access as made by the operation at (queue, sequence).
   void record(const Operand& operand, Access access, Queue queue, Sequence sequence);
   /// All places up to `completed` are done: their traces may go.
-  void forget(const Waits& completed);
+  void forget(const Places& completed);
   void forget_region(std::uint32_t region) { regions_.erase(region); }
   void clear() { regions_.clear(); }
 
@@ -38,7 +33,7 @@ class HazardTracker {
     std::uint64_t end = 0;
     Queue writer_queue;
     Sequence writer = 0;
-    Waits readers{};
+    Waits readers;
   };
   using Segments = std::map<std::uint64_t, Segment>;  ///< by first byte; disjoint
 

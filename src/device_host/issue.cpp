@@ -7,7 +7,7 @@ namespace {
 
 /// Commands on a queue that wait for other ranks: beyond that the next one is set aside. A stream
 /// of CUDA's takes some 1,000 launches; then a launch blocks, and with it the reactor.
-constexpr Lanes::Sequence kMaxForPeers = 512;
+constexpr Sequence kMaxForPeers = 512;
 
 /// For the other ranks of a host before a collective is set aside: some 10 us. Ranks in step need
 /// no more than one of them needs to launch a collective.

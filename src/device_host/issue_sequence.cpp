@@ -48,8 +48,7 @@ Result<bool> DeviceHost::lanes_ready(const RecordedSequence& sequence, Lane orig
   return all;
 }
 
-Queue DeviceHost::queue_of(const RecordedSequence& sequence, Lane lane,
-                           const Lanes::Waits& waits) const {
+Queue DeviceHost::queue_of(const RecordedSequence& sequence, Lane lane, const Waits& waits) const {
   const Queue own(lane), detour(lane, true);
   const auto stands = [&](Lane one) { return lanes_.waits_for_peers(one, {}); };
   const auto& lanes = sequence.lanes();
@@ -108,18 +107,17 @@ bool DeviceHost::takes_graph(SequenceTable::Known& known, Queue queue) {
   return false;
 }
 
-void DeviceHost::wait_for_lanes(const RecordedSequence& sequence, Queue queue,
-                                Lanes::Waits& waits) const {
+void DeviceHost::wait_for_lanes(const RecordedSequence& sequence, Queue queue, Waits& waits) const {
   for (const auto lane : sequence.lanes()) {
     const Queue one(lane, queue.detour);
-    if (one != queue) waits[one.index()] = std::max(waits[one.index()], lanes_.issued(one));
+    if (one != queue) waits.raise(one.index(), lanes_.issued(one));
   }
 }
 
-void DeviceHost::note_places(const RecordedSequence& sequence, Queue queue, Lanes::Sequence place) {
+void DeviceHost::note_places(const RecordedSequence& sequence, Queue queue, Sequence place) {
   // One of them may wait for other ranks wherever the run itself does.
-  Lanes::Waits with{};
-  with[queue.index()] = place;
+  Waits with;
+  with.raise(queue.index(), place);
   for (const auto lane : sequence.lanes()) {
     const Queue one(lane, queue.detour);
     if (one == queue) continue;
@@ -129,11 +127,10 @@ void DeviceHost::note_places(const RecordedSequence& sequence, Queue queue, Lane
   }
 }
 
-Result<void> DeviceHost::follow_graph(SequenceTable::Known& known, Queue queue,
-                                      Lanes::Sequence place) {
+Result<void> DeviceHost::follow_graph(SequenceTable::Known& known, Queue queue, Sequence place) {
   ++known.launches;
-  Lanes::Waits behind{};
-  behind[queue.index()] = place;
+  Waits behind;
+  behind.raise(queue.index(), place);
   for (const auto lane : known.sequence->lanes()) {
     const Queue one(lane, queue.detour);
     if (one == queue) continue;
@@ -145,7 +142,7 @@ Result<void> DeviceHost::follow_graph(SequenceTable::Known& known, Queue queue,
 }
 
 DeviceHost::Step DeviceHost::begin_play(SetAside::Entry& entry, const SequenceTable::Known& known,
-                                        Queue queue, const Lanes::Waits& waits) {
+                                        Queue queue, const Waits& waits) {
   const auto ticket = command_.header().ticket;
   set_aside_.begin(entry);
   note_issued(ticket);
@@ -219,7 +216,7 @@ bool DeviceHost::play_can_go_on() {
 }
 
 bool DeviceHost::waits_for_peers(const RecordedSequence& sequence, Queue queue,
-                                 const Lanes::Waits& waits) const {
+                                 const Waits& waits) const {
   const auto& lanes = sequence.lanes();
   return lanes_.waits_for_peers(queue, waits) ||
          std::any_of(lanes.begin(), lanes.end(), [&](Lane lane) {

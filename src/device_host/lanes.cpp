@@ -16,20 +16,18 @@ bool Lanes::waits_for_peers(Queue queue, const Waits& waits) const {
 }
 
 bool Lanes::depends_on_peers(const Waits& waits) const {
-  for (std::size_t i = 0; i < kQueueCount; ++i) {
-    if (waits[i] != 0 && stands_for_peers(Queue::at(i), waits[i])) return true;
-  }
-  return false;
+  return waits.any_of(
+      [this](std::size_t i, Sequence place) { return stands_for_peers(Queue::at(i), place); });
 }
 
-Lanes::Waits Lanes::waits_of(std::span<const OperandUse> operands) const {
-  Waits waits{};
+Waits Lanes::waits_of(std::span<const OperandUse> operands) const {
+  Waits waits;
   for (const auto& use : operands) hazards_.collect(*use.range, use.access, waits);
+  waits.drop(completed_);
   return waits;
 }
 
-Lanes::Sequence Lanes::queued(std::span<const OperandUse> operands, Queue queue,
-                              const Waits& waits) {
+Sequence Lanes::queued(std::span<const OperandUse> operands, Queue queue, const Waits& waits) {
   const bool peers = waits_for_peers(queue, waits);
   auto& state = at(queue);
   const auto sequence = ++state.issued;

@@ -21,16 +21,13 @@ namespace troupe::host {
 /// takes a side queue.
 class Lanes {
  public:
-  using Sequence = HazardTracker::Sequence;
-  using Waits = HazardTracker::Waits;
-
   /// The lane's detour cannot be opened: all of its commands take the lane's own queue.
   void give_up_detour(Lane lane) { at(lane).no_detour = true; }
   /// The lane has the side queues from now on.
   void set_sides(Lane lane) { sides_of_ = lane; }
   [[nodiscard]] bool has_detour(Lane lane) const { return !at(lane).no_detour; }
 
-  /// What a command with these operands has to wait for, by queue.
+  /// What a command with these operands has to wait for, by queue, and is not known to be done.
   [[nodiscard]] Waits waits_of(std::span<const OperandUse> operands) const;
   /// The queue of its lane that a command with these waits takes.
   [[nodiscard]] Queue queue_of(Lane lane, const Waits& waits) const;
@@ -67,7 +64,7 @@ class Lanes {
     bool no_detour = false;
     Sequence issued = 0;
     Sequence first_for_peers = 0;  ///< of those that wait for peers; 0: none does
-    Waits waited{};                ///< per other queue, up to where this one waits already
+    Places waited{};               ///< per other queue, up to where this one waits already
   };
   static constexpr std::size_t kForgetAbove =
       4096;  ///< completions before the traces of what is done are dropped
@@ -76,7 +73,7 @@ class Lanes {
   [[nodiscard]] const QueueState& at(Queue queue) const { return queues_[queue.index()]; }
 
   std::array<QueueState, kQueueCount> queues_;
-  Waits completed_{};
+  Places completed_{};
   std::optional<Lane> sides_of_;
   HazardTracker hazards_;
   std::size_t forget_countdown_ = kForgetAbove;

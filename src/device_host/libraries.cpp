@@ -10,7 +10,7 @@ namespace troupe::host {
 struct DeviceHost::Work {
   SetAside::Number number = 0;
   Queue queue;
-  Lanes::Waits waits{};
+  Waits waits;
   AddressMap addresses;  ///< as it was: the reactor's changes meanwhile
   std::vector<std::byte> record;
   wire::Command command;
@@ -81,8 +81,7 @@ void DeviceHost::library_failed(Lane lane, const Error& error) {
                 std::to_string(LaneActor::kWindow.count()) + " s, at last with: " + error.message};
 }
 
-Result<void> DeviceHost::begin_work(SetAside::Entry& entry, Queue queue,
-                                    const Lanes::Waits& waits) {
+Result<void> DeviceHost::begin_work(SetAside::Entry& entry, Queue queue, const Waits& waits) {
   auto work = std::make_shared<Work>();
   work->record = entry.record;
   work->number = entry.number;
@@ -157,7 +156,8 @@ void DeviceHost::tell_plans(Lane lane, const std::vector<std::vector<std::byte>>
 }
 
 void DeviceHost::note_overwritten(std::span<const OperandUse> operands) {
-  for (std::size_t i = static_cast<std::size_t>(Lane::first_library); i < lanes_in_use(); ++i) {
+  const auto lanes = lanes_in_use();
+  for (auto i = static_cast<std::size_t>(Lane::first_library); i < lanes; ++i) {
     const auto lane = static_cast<Lane>(i);
     auto& actor = actors_[lane];
     if (actor.state != LaneActor::State::ready || !engine_->remembers_contents(lane)) continue;

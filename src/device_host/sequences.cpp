@@ -84,12 +84,12 @@ std::size_t RecordedSequence::steps_on(Lane lane) const {
 /// A step's place in its lane is its own number, from 1: places only have to grow.
 void RecordedSequence::find_order() {
   HazardTracker hazards;
-  std::array<HazardTracker::Waits, kLaneCount> waited{};  // by lane, for the others
+  std::array<Places, kLaneCount> waited{};  // by lane, for the others
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     auto& step = steps_[i];
     const Queue own(step.lane);
     auto& has_waited = waited[own.index()];
-    HazardTracker::Waits waits{};
+    Waits waits;
     for (const auto& use : step.command->operands()) hazards.collect(*use.range, use.access, waits);
     for (const auto lane : lanes_) {
       const auto place = waits[Queue(lane).index()];

@@ -19,7 +19,7 @@ SetAside::Number SetAside::newest_collective() const {
 bool SetAside::may_conflict(std::span<const OperandUse> operands, bool collective) const {
   if (entries_.empty()) return false;
   if (collective && newest_collective() != 0) return true;
-  HazardTracker::Waits waits{};
+  Waits waits;
   for (const auto& use : operands) hazards_.collect(*use.range, use.access, waits);
   return waits[kPlace.index()] >= entries_.front().number;
 }

@@ -68,8 +68,8 @@ Operation random_operation(std::uint64_t id, std::mt19937& random) {
 /// Who touched each byte, kept in the plainest way.
 class ByteModel {
  public:
-  HazardTracker::Waits waits(const Operation& operation) const {
-    HazardTracker::Waits waits{};
+  Places waits(const Operation& operation) const {
+    Places waits{};
     for (const auto& use : operation.uses) {
       for (std::size_t i = 0; i < use.operand.bytes; ++i) {
         const auto& byte = bytes_[at(use.operand) + i];
@@ -82,7 +82,7 @@ class ByteModel {
     }
     return waits;
   }
-  void record(const Use& use, std::size_t lane, HazardTracker::Sequence sequence) {
+  void record(const Use& use, std::size_t lane, Sequence sequence) {
     for (std::size_t i = 0; i < use.operand.bytes; ++i) {
       auto& byte = bytes_[at(use.operand) + i];
       if (use.access == Access::read) {
@@ -96,8 +96,8 @@ class ByteModel {
  private:
   struct Byte {
     std::size_t writer_lane = 0;
-    HazardTracker::Sequence writer = 0;
-    HazardTracker::Waits readers{};
+    Sequence writer = 0;
+    Places readers{};
   };
   std::vector<Byte> bytes_ = std::vector<Byte>(kRegions * kRegionBytes);
 };
@@ -108,7 +108,7 @@ class Machine {
  public:
   explicit Machine(bool heed_waits) : heed_waits_(heed_waits) {}
 
-  void queue(Operation operation, const HazardTracker::Waits& waits) {
+  void queue(Operation operation, const Waits& waits) {
     lanes_[static_cast<std::size_t>(operation.lane)].push_back(
         {std::move(operation), waits, false, 0});
   }
@@ -141,12 +141,12 @@ class Machine {
   }
 
   Memory memory = Memory(kRegions * kRegionBytes, 1);
-  HazardTracker::Waits completed{};
+  Places completed{};
 
  private:
   struct Queued {
     Operation operation;
-    HazardTracker::Waits waits;
+    Waits waits;
     bool started;
     std::uint64_t value;
   };
@@ -168,13 +168,13 @@ bool same_as_sequential(std::uint32_t seed, bool heed_waits) {
   ByteModel model;
   Machine machine(heed_waits);
   Memory sequential(kRegions * kRegionBytes, 1);
-  HazardTracker::Waits issued{};
+  Places issued{};
   const auto pace = 1 + random() % 5;
   for (std::uint64_t id = 1; id <= 150; ++id) {
     const auto operation = random_operation(id, random);
     store(operation, digest(operation, sequential), sequential);
 
-    HazardTracker::Waits waits{};
+    Waits waits;
     for (const auto& use : operation.uses) tracker.collect(use.operand, use.access, waits);
     const auto needed = model.waits(operation);
     for (std::size_t lane = 0; lane < kLaneCount; ++lane) {
@@ -222,12 +222,14 @@ Operand range(std::uint32_t region, std::uint64_t offset, std::uint64_t bytes) {
   return operand;
 }
 
-HazardTracker::Waits waits_of(const HazardTracker& tracker, const Operand& operand, Access access) {
-  HazardTracker::Waits waits{};
+Places waits_of(const HazardTracker& tracker, const Operand& operand, Access access) {
+  Waits waits;
   tracker.collect(operand, access, waits);
-  return waits;
+  Places all{};
+  waits.for_each([&](std::size_t queue, Sequence place) { all[queue] = place; });
+  return all;
 }
-constexpr HazardTracker::Waits kNone{};
+constexpr Places kNone{};
 std::size_t index(Lane lane) {
   return static_cast<std::size_t>(lane);
 }
@@ -278,7 +280,7 @@ TEST(Hazards, ForgetKeepsWhatIsNotDone) {
   tracker.record(range(1, 0, 10), Access::write, kFirst, 1);
   tracker.record(range(1, 0, 10), Access::read, kSecond, 2);
   tracker.record(range(1, 10, 10), Access::write, kFirst, 2);
-  HazardTracker::Waits completed{};
+  Places completed{};
   completed[index(kFirst)] = 2;
   completed[index(kSecond)] = 1;
   tracker.forget(completed);
