@@ -30,8 +30,8 @@ struct ProductionOptions {
 /// cache is warm and without waking anybody; everything else goes through one shared queue. An
 /// actor must not be stuck in such a slot behind a handler that takes long: while workers use their
 /// slots the timer thread patrols, once a millisecond, and moves what has not got its turn since
-/// the last look to the shared queue. Workers without work sleep; with all asleep nothing wakes up
-/// but for a timer.
+/// the last look to the shared queue. Workers without work sleep, one of them a moment later than
+/// the others where there are cores to spare; with all asleep nothing wakes up but for a timer.
 class ProductionScheduler final : public Scheduler {
  public:
   /// Errc::invalid for options that make no sense.
@@ -65,6 +65,7 @@ class ProductionScheduler final : public Scheduler {
   void run_worker(Worker& self);
   Schedulable* take_shared();
   Schedulable* wait_shared();
+  void look_for_work() const noexcept;
   Schedulable* pop_locked();
   void push_locked(Schedulable& job, bool wake_a_worker) noexcept;
   void push_shared(Schedulable& job, bool wake_a_worker) noexcept;
@@ -86,6 +87,7 @@ class ProductionScheduler final : public Scheduler {
   Schedulable* queue_tail_ = nullptr;
   std::atomic<std::size_t> queued_{0};  // written under the lock, a hint without
   std::size_t sleeping_ = 0;
+  bool looking_ = false;  // a worker without work looks for some before it sleeps
   bool stopping_ = false;
 
   std::mutex timer_mutex_;

@@ -37,6 +37,8 @@ class RemoteAddress {
                                          std::unique_ptr<PendingAnswer> answer) = 0;
   /// An error that no future tells the program of.
   virtual void report(const Error& error) = 0;
+  /// What a thread does that waits for an answer, before it sleeps; nullptr: it sleeps at once.
+  [[nodiscard]] virtual Progress* progress() const noexcept { return nullptr; }
 };
 
 /// In the place of a message's: the question when and why the actor ends.
@@ -192,7 +194,7 @@ class RemoteActor {
       [[nodiscard]] Future<typename M::Reply> ask(const M& message,
                                                   std::chrono::nanoseconds within) const {
     using R = typename M::Reply;
-    detail::StatePtr<detail::State<R>> state(new detail::State<R>(nullptr));
+    detail::StatePtr<detail::State<R>> state(new detail::State<R>(address_->progress()));
     const Future<R> future(state);
     auto answer = std::make_unique<detail::RemoteReply<R>>(state, address_);
     const auto sent = address_->ask(A::MessageSet::template kPlaceOf<M>, detail::to_bytes(message),

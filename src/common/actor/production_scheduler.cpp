@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include <troupe/spin.hpp>
+
 #include "common/actor/cpu_binding.hpp"
 
 namespace troupe {
@@ -16,6 +18,10 @@ constexpr int kLongestStreak = 64;
 /// With fewer cores than this for each worker a thread that waits takes the
 /// core from one that works.
 constexpr unsigned kCoresPerWorker = 4;
+/// What a worker without work looks for some, before it sleeps: to be woken takes it a tenth of
+/// that. A question and its answer come within that time.
+constexpr auto kLooks = std::chrono::microseconds(50);
+constexpr int kLooksPerClock = 16;
 
 }  // namespace
 
@@ -69,7 +75,8 @@ void ProductionScheduler::push_locked(Schedulable& job, bool wake_a_worker) noex
   (queue_tail_ == nullptr ? queue_head_ : queue_tail_->next_in_queue) = &job;
   queue_tail_ = &job;
   queued_.fetch_add(1, std::memory_order_relaxed);
-  if (wake_a_worker && sleeping_ > 0) work_.notify_one();
+  const bool taken = looking_ && queue_head_ == &job;  // by the worker that looks for some
+  if (wake_a_worker && sleeping_ > 0 && !taken) work_.notify_one();
 }
 
 Schedulable* ProductionScheduler::pop_locked() {
@@ -87,12 +94,31 @@ Schedulable* ProductionScheduler::take_shared() {
   return pop_locked();
 }
 
+/// For a moment, or until there is some in the shared queue.
+void ProductionScheduler::look_for_work() const noexcept {
+  const auto start = clock_.now();
+  do {
+    for (int i = 0; i < kLooksPerClock; ++i) {
+      if (queued_.load(std::memory_order_relaxed) != 0) return;
+      cpu_relax();
+    }
+  } while (clock_.now() - start < kLooks);
+}
+
 /// The next job, however long it takes; null when the scheduler stops.
 Schedulable* ProductionScheduler::wait_shared() {
   std::unique_lock lock(queue_mutex_);
-  for (;;) {
+  for (bool looked = false;;) {
     if (auto* job = pop_locked()) return job;
     if (stopping_) return nullptr;
+    if (!looked && !looking_ && cores_to_spare_.load(std::memory_order_relaxed)) {
+      looked = looking_ = true;
+      lock.unlock();
+      look_for_work();
+      lock.lock();
+      looking_ = false;
+      continue;
+    }
     if (++sleeping_ == workers_.size()) all_idle_.notify_all();
     work_.wait(lock);
     --sleeping_;

@@ -27,6 +27,7 @@ struct ActorPostParts {
   std::function<void(int rank, std::vector<std::byte> bytes)> send;
   /// An error of which no future tells the program.
   std::function<void(const Error& error)> report;
+  detail::Progress* progress = nullptr;  ///< of who waits for an answer
 };
 
 /// Questions that end with an error, to be told when no lock is held.
@@ -48,6 +49,7 @@ class ActorRoute final : public detail::RemoteAddress,
                    std::chrono::nanoseconds within,
                    std::unique_ptr<detail::PendingAnswer> answer) override;
   void report(const Error& error) override;
+  [[nodiscard]] detail::Progress* progress() const noexcept override { return parts_->progress; }
 
   [[nodiscard]] int rank() const noexcept { return rank_; }
 

@@ -107,7 +107,8 @@ void WorldCore::open_actors(Scheduler& scheduler) {
                    int rank,
                    std::vector<std::byte> bytes) { (*transport)->send(rank, std::move(bytes)); },
        .report = [device = device_](
-                     const Error& error) { (void)device->port().report(as_reported(error)); }});
+                     const Error& error) { (void)device->port().report(as_reported(error)); },
+       .progress = &device_->port()});
   *actor_transport_ =
       std::make_unique<MpiTransport>(*mpi_, MpiTransport::Channel::actors,
                                      [post = actors_.get()](const std::vector<std::byte>& bytes) {
