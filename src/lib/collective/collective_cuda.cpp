@@ -145,6 +145,7 @@ class Collective final
   static std::vector<Link> links_of(const OperationInfo& info, const std::byte* op,
                                     const Call& call, int rank, int size);
   [[nodiscard]] cudaStream_t stream(Queue queue) const { return services_.stream(queue); }
+  [[nodiscard]] Communicator::Channels channels(std::uint32_t number) const;
   /// Of that number; one that was never formed, or given up, says so itself.
   [[nodiscard]] std::shared_ptr<Communicator> communicator(std::uint32_t number);
   [[nodiscard]] std::vector<std::shared_ptr<Communicator>> communicators();
@@ -206,12 +207,18 @@ Result<void> Collective::prepare_connect() {
                                 [this] { return Communicator::rehearse(services_.device()); });
 }
 
+Communicator::Channels Collective::channels(std::uint32_t number) const {
+  const bool world = number == 0;
+  const int most = world ? Communicator::kPinnedChannels : Communicator::kGroupChannels;
+  if (services_.reproducible()) return Communicator::Channels::exactly(most);
+  return {.most = world ? 0 : most};
+}
+
 std::shared_ptr<Communicator> Collective::communicator(std::uint32_t number) {
   const std::lock_guard lock(mutex_);
   auto& entry = communicators_[number];
   if (!entry) {
-    entry = std::make_shared<Communicator>(services_.device(),
-                                           number == 0 ? 0 : Communicator::kGroupChannels);
+    entry = std::make_shared<Communicator>(services_.device(), channels(number));
   }
   return entry;
 }
