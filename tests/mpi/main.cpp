@@ -9,6 +9,8 @@ int main(int argc, char** argv) {
       {"group_collectives", test::group_collectives},
       {"splits", test::splits},
       {"split_disagreement", test::split_disagreement},
+      {"split_counts", test::split_counts},
+      {"split_interrupted", test::split_interrupted},
       {"split_faults", test::split_faults},
       {"group_faults", test::group_faults},
       {"groups_in_run", test::groups_in_run},

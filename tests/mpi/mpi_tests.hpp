@@ -133,6 +133,8 @@ void collectives(Context& c);
 void group_collectives(Context& c);
 void splits(Context& c);
 void split_disagreement(Context& c);
+void split_counts(Context& c);
+void split_interrupted(Context& c);
 void split_faults(Context& c);
 void group_faults(Context& c);
 void groups_in_run(Context& c);

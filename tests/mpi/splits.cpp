@@ -155,13 +155,6 @@ void splits(Context& c) {
   grid.expect(c, "grid afterwards");
 }
 
-/// One rank splits another communicator than the rest: the job ends with one line.
-void split_disagreement(Context& c) {
-  auto halves = c.world().split(c.world().rank() % 2);
-  (void)(c.world().rank() == 0 ? halves.split(0) : c.world().split(0));
-  throw CollectiveException({Errc::internal, 0, "ranks that split different groups go on"});
-}
-
 /// A device host dies before, during and right after a split: the group is there all the same.
 void split_faults(Context& c) {
   auto& world = c.world();

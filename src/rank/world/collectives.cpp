@@ -35,9 +35,16 @@ std::string call_name(rank::WorldCore& core, const rank::GroupHandle* group, con
   return name + of + " (host collective " + std::to_string(core.whereabouts().next_host_call()) +
          ")";
 }
+std::uint32_t number_of(const rank::GroupHandle* group) {
+  return group != nullptr ? group->entry().number() : wire::kWorld;
+}
 rank::Whereabouts::Wait host_call(rank::WorldCore& core, const rank::GroupHandle* group,
-                                  const char* name) {
-  return {core.whereabouts(), call_name(core, group, name), rank::Whereabouts::Sort::host_call};
+                                  const rank::HostGroup& ranks, const char* name) {
+  ranks.count_call();
+  return {core.whereabouts(),
+          call_name(core, group, name),
+          rank::Whereabouts::Sort::host_call,
+          {number_of(group), ranks.calls(), &ranks.ranks()}};
 }
 
 /// What the group looks like to the program.
@@ -124,35 +131,36 @@ const rank::HostGroup& Collectives::hosts() const {
 
 Group Collectives::split(int colour, int key) {
   const auto& parent = hosts();
-  return {core_,
-          rank::split(*core_, parent, {colour, key, call_name(*core_, group_.get(), "split")})};
+  return {core_, rank::split(*core_, parent,
+                             {colour, key, number_of(group_.get()),
+                              call_name(*core_, group_.get(), "split")})};
 }
 
 void Collectives::barrier() {
   const auto& all = hosts();
-  const auto wait = host_call(*core_, group_.get(), "barrier");
+  const auto wait = host_call(*core_, group_.get(), all, "barrier");
   all.barrier();
 }
 std::vector<std::string> Collectives::gather_text(const std::string& text) {
   const auto& all = hosts();
-  const auto wait = host_call(*core_, group_.get(), "gather_text");
+  const auto wait = host_call(*core_, group_.get(), all, "gather_text");
   return all.gather_text(text);
 }
 void Collectives::host_all_gather(std::span<const std::byte> value, std::span<std::byte> all) {
   const auto& ranks = hosts();
-  const auto wait = host_call(*core_, group_.get(), "gather_values");
+  const auto wait = host_call(*core_, group_.get(), ranks, "gather_values");
   ranks.all_gather(value, all);
 }
 std::vector<std::vector<std::byte>> Collectives::host_all_to_all(
     const std::vector<std::vector<std::byte>>& outgoing) {
   const auto& all = hosts();
-  const auto wait = host_call(*core_, group_.get(), "exchange_values");
+  const auto wait = host_call(*core_, group_.get(), all, "exchange_values");
   return all.all_to_all(outgoing);
 }
 
 void Collectives::agree(const Result<void>& outcome) {
   const auto& all = hosts();
-  const auto wait = host_call(*core_, group_.get(), "agree");
+  const auto wait = host_call(*core_, group_.get(), all, "agree");
   const auto agreed = all.agree(outcome);
   if (!agreed.ok()) throw CollectiveException(agreed.error());
 }
