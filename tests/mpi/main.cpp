@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
       {"group_faults", test::group_faults},
       {"groups_in_run", test::groups_in_run},
       {"group_members", test::group_members},
+      {"group_gone", test::group_gone},
       {"sequences", test::sequences},
       {"sequence_differences", test::sequence_differences},
       {"sequence_faults", test::sequence_faults},

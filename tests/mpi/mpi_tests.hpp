@@ -139,6 +139,7 @@ void split_faults(Context& c);
 void group_faults(Context& c);
 void groups_in_run(Context& c);
 void group_members(Context& c);
+void group_gone(Context& c);
 void collective_check(Context& c);
 void collective_differences(Context& c);
 void reformation(Context& c);

@@ -9,13 +9,19 @@ namespace {
 
 const Error kEmptyGroup{Errc::invalid, 0, "the group is empty: this rank is in none"};
 
-/// Where an empty group's collectives go.
+const Error kGoneGroup{Errc::stale, 0,
+                       "the group is gone: its other ranks let go of it while this one was out of "
+                       "the world"};
+
+/// Where the collectives go of a group that cannot have any.
 class NoCommunicator final : public detail::Submitter {
  public:
-  Future<void> submit(const detail::CommandView&) override {
-    return Future<void>(Result<void>(kEmptyGroup));
-  }
-  Future<void> refuse(Error) override { return Future<void>(Result<void>(kEmptyGroup)); }
+  explicit NoCommunicator(const Error& why) : why_(why) {}
+  Future<void> submit(const detail::CommandView&) override { return refuse({}); }
+  Future<void> refuse(Error) override { return Future<void>(Result<void>(why_)); }
+
+ private:
+  const Error& why_;
 };
 
 /// Where a bundle's messages go.
@@ -49,6 +55,8 @@ rank::Whereabouts::Wait host_call(rank::WorldCore& core, const rank::GroupHandle
 
 /// What the group looks like to the program.
 const rank::GroupEntry::View& view_of(const rank::WorldCore& core, const rank::GroupHandle& group) {
+  static const rank::GroupEntry::View nobody;
+  if (group.entry().gone()) return nobody;
   return group.entry().view(core.members());
 }
 
@@ -80,8 +88,9 @@ detail::Scope Collectives::scope() const {
 
 detail::Submitter& Collectives::collectives() {
   if (recorder_ != nullptr) return *recorder_;
-  static NoCommunicator none;
+  static NoCommunicator none(kEmptyGroup), gone(kGoneGroup);
   if (is_group_ && !group_) return none;
+  if (is_group_ && group_->entry().gone()) return gone;
   if (auto* const recorder = core_->recorder()) return *recorder;
   return core_->collectives();
 }
@@ -89,7 +98,7 @@ detail::Submitter& Collectives::collectives() {
 detail::Submitter& Collectives::messages() {
   static NoMessages no_messages;
   if (recorder_ != nullptr) return no_messages;
-  if (is_group_ && !group_) return collectives();
+  if (is_group_ && (!group_ || group_->entry().gone())) return collectives();
   if (auto* const recorder = core_->recorder()) return *recorder;
   return core_->device().port();
 }
@@ -123,6 +132,7 @@ Future<void> Collectives::mismatched_parts(std::int64_t length, std::size_t part
 const rank::HostGroup& Collectives::hosts() const {
   if (!is_group_) return core_->members();
   if (!group_) throw Exception(kEmptyGroup);
+  if (group_->entry().gone()) throw Exception(kGoneGroup);
   const auto& view = view_of(*core_, *group_);
   if (view.rank < 0)
     throw Exception({Errc::peer_lost, 0, "a spectator takes no part in host collectives"});

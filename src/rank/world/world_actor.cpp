@@ -195,7 +195,9 @@ void WorldActor::promote(std::uint32_t round, std::uint32_t formation) {
   core_->device_->tell(device_message::Promote{round, formation});
 }
 void WorldActor::contribute(std::uint32_t round) {
-  contributed_ = core_->groups_->listing(member_.excluded());
+  const auto& out = core_->excluded_;  // of the world of now, which only this actor changes
+  const bool returns = std::binary_search(out.begin(), out.end(), core_->mpi().rank());
+  contributed_ = core_->groups_->listing(member_.excluded(), returns);
   core_->device_->tell(device_message::Contribute{{round, 0}, place(), members(), contributed_});
 }
 void WorldActor::connect(std::uint32_t round, std::vector<std::vector<std::byte>> contributions) {
@@ -206,7 +208,7 @@ void WorldActor::connect(std::uint32_t round, std::vector<std::vector<std::byte>
   core_->device_->tell(std::move(*formation));
 }
 void WorldActor::prepare_contribute(std::uint32_t formation) {
-  prepared_ = core_->groups_->listing(member_.excluded());
+  prepared_ = core_->groups_->listing(member_.excluded(), false);
   if (prepared_.size() > Groups::kMaxWarm) {
     return member_.device_event(
         DeviceDone{DeviceDone::Order::contribute, 0, formation,
