@@ -14,7 +14,7 @@ class Progress {
       : dump_(&dump), submitted_(dump.epoch == epoch ? dump.collectives : 0) {
     for (const auto& operation : dump.operations) {
       // One that was tried again has the same number: the last attempt counts.
-      if (operation.collective != 0 && operation.epoch == epoch)
+      if (operation.collective != 0 && operation.group == 0 && operation.epoch == epoch)
         by_number_[operation.collective] = &operation;
     }
   }

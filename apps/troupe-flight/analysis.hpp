@@ -24,11 +24,12 @@ struct Culprit {
 /// What a job's dumps say together.
 ///
 /// The ranks of a world call the same collectives in the same order, so the n-th of an epoch is one
-/// operation on all of them. The break is the first of the newest epoch that not every rank has
-/// completed. Ranks that have not submitted it keep the others waiting; if there are none, those
-/// that call another operation or length in its place; else those that have not issued it; else
-/// those that have not completed what others have. If every rank has issued it and none has
-/// completed it, nobody is named: the connection between them is what is left.
+/// operation on all of them (those of groups are counted by themselves, and only shown). The break
+/// is the first of the newest epoch that not every rank has completed. Ranks that have not
+/// submitted it keep the others waiting; if there are none, those that call another operation or
+/// length in its place; else those that have not issued it; else those that have not completed what
+/// others have. If every rank has issued it and none has completed it, nobody is named: the
+/// connection between them is what is left.
 struct Analysis {
   std::uint32_t epoch = 0;       ///< of the break
   std::uint32_t collective = 0;  ///< its number; 0: no rank waits for another

@@ -20,6 +20,7 @@ Operation read_operation(const nlohmann::json& json, std::int64_t offset_ns) {
   operation.count = json.value("count", std::uint64_t{0});
   operation.peer = json.value("peer", -1);
   operation.epoch = json.value("epoch", std::uint32_t{0});
+  operation.group = json.value("group", std::uint32_t{0});
   operation.collective = json.value("collective", std::uint32_t{0});
   operation.submitted_ns = time("submitted_ns");
   operation.issued_ns = time("issued_ns");

@@ -16,7 +16,8 @@ struct Operation {
   std::uint64_t bytes = 0, count = 0;
   int peer = -1;                 ///< root or only partner
   std::uint32_t epoch = 0;       ///< 0: no collective
-  std::uint32_t collective = 0;  ///< its number among the world's in its epoch; 0: none
+  std::uint32_t group = 0;       ///< of which it is one; 0: of the world
+  std::uint32_t collective = 0;  ///< its number among those of its communicator; 0: none
   std::int64_t submitted_ns = 0, issued_ns = 0, completed_ns = 0;
   std::string outcome;  ///< the error class; empty: none known
   bool repeated = false;

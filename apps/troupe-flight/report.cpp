@@ -26,7 +26,7 @@ std::vector<const Operation*> around(const Dump& dump, const Analysis& analysis,
   auto end = dump.operations.size();
   for (std::size_t i = 0; i < dump.operations.size(); ++i) {
     const auto& operation = dump.operations[i];
-    if (analysis.collective != 0 && operation.epoch == analysis.epoch &&
+    if (analysis.collective != 0 && operation.group == 0 && operation.epoch == analysis.epoch &&
         operation.collective == analysis.collective)
       end = std::min(dump.operations.size(), i + 2);
   }
@@ -47,9 +47,17 @@ std::string describe(const Operation& operation) {
   auto text = fmt::format("{} (ticket {}", operation.name, operation.ticket);
   if (operation.count != 0) text += fmt::format(", {} elements", operation.count);
   if (operation.peer >= 0) text += fmt::format(", rank {}", operation.peer);
+  if (operation.group != 0) text += fmt::format(", group {}", operation.group);
   return text + (operation.completed_ns != 0 ? "), completed"
                  : operation.issued_ns != 0  ? "), issued and not completed"
                                              : "), not issued");
+}
+
+/// "2.17": collective 17 of the world in epoch 2; "2.g3.17": of group 3.
+std::string place_of(const Operation& operation) {
+  if (operation.epoch == 0) return "-";
+  const auto group = operation.group != 0 ? fmt::format("g{}.", operation.group) : std::string();
+  return fmt::format("{}.{}{}", operation.epoch, group, operation.collective);
 }
 
 std::string stamp(std::int64_t time_ns, std::int64_t origin_ns) {
@@ -94,6 +102,7 @@ nlohmann::json to_json(const Operation& operation) {
           {"count", operation.count},
           {"peer", operation.peer},
           {"epoch", operation.epoch},
+          {"group", operation.group},
           {"collective", operation.collective},
           {"submitted_ns", operation.submitted_ns},
           {"issued_ns", operation.issued_ns},
@@ -123,9 +132,7 @@ std::string to_text(const std::vector<Dump>& dumps, const Analysis& analysis, st
       "completed", "outcome");
   for (const auto& dump : dumps) {
     for (const auto* operation : around(dump, analysis, rows)) {
-      const auto place = operation->epoch == 0
-                             ? std::string("-")
-                             : fmt::format("{}.{}", operation->epoch, operation->collective);
+      const auto place = place_of(*operation);
       text += fmt::format("{:>4} {:>8}  {:<26} {:>9} {:>12} {:>13} {:>11} {:>11} {:>11}  {}{}\n",
                           dump.rank, operation->ticket, operation->name, place, operation->count,
                           operation->bytes, stamp(operation->submitted_ns, zero),

@@ -84,7 +84,6 @@ class Collectives {
                               destination.operand(), factor.wire()},
         {{"destination", destination.length(), source.length()}}, scope());
   }
-  /// On GPUs it fails with Errc::invalid where there is one rank alone: NCCL refuses the call.
   template <Element T>
   Future<void> reduce_scaled(const FactorOf<GpuRef<T>>& factor, const GpuRef<T>& source,
                              const GpuRef<T>& destination, Rank root) {

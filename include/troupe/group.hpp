@@ -8,9 +8,11 @@ namespace troupe {
 /// group may be split in turn.
 ///
 /// Groups live in the world's epochs: they are formed again with it, and a rank that the world goes
-/// on without (--on-loss shrink) is missing in its groups too, until it is back. A value: copies
-/// are the same group. Its communicator is freed once all of its ranks have let go of all copies,
-/// with the next split of a communicator that has all of them, or the next re-formation.
+/// on without (--on-loss shrink) is missing in its groups too, until it is back. Groups that all
+/// others have let go meanwhile are gone then: such a group has no ranks, its collectives fail with
+/// Errc::stale, and what exchanges host data throws that. A value: copies are the same group. Its
+/// communicator is freed once all of its ranks have let go of all copies, with the next split of a
+/// communicator that has all of them, or the next re-formation.
 class Group : public Collectives {
  public:
   /// An empty one, which this rank is not in: its collectives fail with Errc::invalid.

@@ -93,9 +93,10 @@ bool cuda_is_possible(const Config& config) {
 
 /// NCCL and cuBLAS read these in the device hosts, which inherit them. By itself NCCL chooses among
 /// algorithms that add in different orders, some of which depend on who comes first; a ring with
-/// one protocol adds in the order of the ranks on it. cuBLAS may split a product up in different
-/// ways where several streams share its workspace, unless that is as large as this. What else
-/// computes, here and in the cpu engine, gives the same bits in any case.
+/// one protocol adds in the order of the ranks on it. (How many rings there are, and so which one
+/// adds an element, is pinned where communicators are made.) cuBLAS may split a product up in
+/// different ways where several streams share its workspace, unless that is as large as this. What
+/// else computes, here and in the cpu engine, gives the same bits in any case.
 static void pin_order_of_sums() {
   for (const auto& [name, value] : {std::pair{"NCCL_ALGO", "Ring"},
                                     {"NCCL_PROTO", "Simple"},
@@ -165,6 +166,7 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   launch.program = program.string();
   launch.module = module.string();
   launch.in_process = config.text("isolation") == "thread";
+  launch.reproducible = config.flag("reproducible");
   launch.interface = interface;
   launch.device = local_rank;
   launch.threads = cores;

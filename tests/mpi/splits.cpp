@@ -155,13 +155,6 @@ void splits(Context& c) {
   grid.expect(c, "grid afterwards");
 }
 
-/// One rank splits another communicator than the rest: the job ends with one line.
-void split_disagreement(Context& c) {
-  auto halves = c.world().split(c.world().rank() % 2);
-  (void)(c.world().rank() == 0 ? halves.split(0) : c.world().split(0));
-  throw CollectiveException({Errc::internal, 0, "ranks that split different groups go on"});
-}
-
 /// A device host dies before, during and right after a split: the group is there all the same.
 void split_faults(Context& c) {
   auto& world = c.world();
@@ -282,6 +275,59 @@ void groups_in_run(Context& c) {
         std::abs(value - expected) <= 1e-12 * expected,
         "a run over groups gives " + std::to_string(value) + ", not " + std::to_string(expected));
   c.expect(world.recoveries().size() >= 2, "no fault was overcome");
+}
+
+/// --on-loss shrink: while a rank is out of the world the others let go of a group that it has.
+/// When it is back that group is gone, and all others are there.
+void group_gone(Context& c) {
+  auto& world = c.world();
+  const bool lost = world.rank() == 1;
+  auto gone = world.split(0), kept = world.split(0, -world.rank());
+  const auto until = [&](const std::string& kind) {
+    const auto end = Clock::now() + kDeadline;
+    const auto has = [&] {
+      const auto list = world.recoveries();
+      return std::any_of(list.begin(), list.end(), [&](const auto& r) { return r.kind == kind; });
+    };
+    while (!has() && Clock::now() < end) {
+      (void)world.wait_active();
+      std::this_thread::sleep_for(1ms);
+    }
+    c.require(has(), "no recovery of the kind " + kind);
+    (void)world.wait_active();
+    (void)c.device().take_error();
+  };
+  world.barrier();
+  strike(c, 1, FaultKind::kill);
+  until("failed");
+  if (!lost) gone = Group();
+  until("rejoin");
+  c.require(settle(c, 2), "the world is not whole again");
+  (void)c.device().take_error();
+  expect_sum(c, kept, "a group that all have kept");
+  if (lost) {
+    c.expect(gone.rank() == -1 && gone.size() == 0, "a group that is gone has ranks");
+    const auto data = c.device().alloc<float>(8);
+    c.device().fill(data, 1.0f);
+    const auto refused = gone.all_reduce(data, ReduceOp::sum), sent = gone.send(data, Rank(0));
+    for (const auto* one : {&refused, &sent}) {
+      c.require(one->wait_for(kDeadline), "a collective of a group that is gone does not resolve");
+      c.expect(one->wait().code() == Errc::stale, "a collective of a group that is gone");
+    }
+    const auto throws = [&](const std::function<void()>& call, const std::string& what) {
+      try {
+        call();
+        c.expect(false, what + " of a group that is gone");
+      } catch (const Exception& e) {
+        c.expect(e.code() == Errc::stale, what + " of a group that is gone: " + e.what());
+      }
+    };
+    throws([&] { gone.barrier(); }, "a barrier");
+    throws([&] { (void)gone.split(0); }, "a split");
+  }
+  auto fresh = world.split(0);
+  c.expect(fresh.size() == world.size(), "a split of the world that is whole again");
+  expect_sum(c, fresh, "a new group");
 }
 
 /// --on-loss shrink: a rank that is lost is missing in its groups, and in them again when it is

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis.hpp"
+#include "report.hpp"
 
 namespace troupe::flight {
 namespace {
@@ -41,6 +42,10 @@ class Rank {
     json_["epoch"] = epoch;
     json_["collectives"] = number;
     return add(name, how, {{"epoch", epoch}, {"collective", number}, {"count", count}});
+  }
+  Rank& of_group(std::uint32_t group, std::uint32_t number, How how) {
+    return add("collective.all_reduce", how,
+               {{"epoch", 2}, {"group", group}, {"collective", number}, {"count", 8}});
   }
   /// The ring of records has gone over all that was so far.
   Rank& forget() {
@@ -177,6 +182,20 @@ TEST_F(Flight, WhatHasLeftTheRecordsIsNotMissing) {
   EXPECT_EQ(behind.collective, 3u);
   ASSERT_EQ(behind.culprits.size(), 1u);
   EXPECT_EQ(behind.culprits[0].rank, 1);
+}
+
+TEST_F(Flight, CollectivesOfGroupsAreNotTheWorlds) {
+  const auto& found = analyse({Rank(0, 2).of_group(3, 1, How::issued).collective(How::issued),
+                               Rank(1, 2).of_group(4, 1, How::completed).local(How::issued)});
+  EXPECT_EQ(found.collective, 1u);
+  ASSERT_EQ(found.culprits.size(), 1u);
+  EXPECT_EQ(found.culprits[0].rank, 1);
+  EXPECT_EQ(found.culprits[0].stand, Stand::not_submitted);
+  ASSERT_NE(found.unfinished[0], nullptr);
+  EXPECT_EQ(found.unfinished[0]->group, 3u);
+  const auto text = to_text(dumps_, found, 10);
+  EXPECT_NE(text.find(" 2.g3.1 "), std::string::npos) << text;
+  EXPECT_NE(text.find(" 2.g4.1 "), std::string::npos) << text;
 }
 
 TEST_F(Flight, RanksWithoutADumpAreNamed) {

@@ -48,11 +48,33 @@ TEST(FlightRecorder, KeepsWhatAnOperationIs) {
   EXPECT_EQ(record.bytes, 1024u);
   EXPECT_EQ(record.peer, 2);
   EXPECT_EQ(record.collective, 17u);
+  EXPECT_EQ(record.group, 0u);
   const TimePoint tolerance = std::chrono::milliseconds(5);  // the counter's rate is just learnt
   EXPECT_GE(record.submitted, before - tolerance);
   EXPECT_LE(record.submitted, after + tolerance);
   EXPECT_EQ(record.issued, TimePoint(0));
   EXPECT_EQ(record.outcome, Errc::ok);
+}
+
+TEST(FlightRecorder, NamesTheGroupOfACollective) {
+  const auto flight = recorder(8, "none");
+  const Operand part{1, 1, 1, 0, 0, 512};
+  const collective::AllReduce reduce{DType::f64, ReduceOp::sum, 0, 64, part, part};
+  detail::CommandView view(info_of<collective::AllReduce>, std::as_bytes(std::span(&reduce, 1)), {},
+                           3);
+  flight->submitted(1, view, 9);
+  view.scope.group = 5;
+  flight->submitted(2, view, 2);
+  flight->submitted(3, view, 0);
+  const auto records = flight->records();
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[0].group, 0u);
+  EXPECT_EQ(records[1].group, 5u);
+  EXPECT_EQ(records[1].collective, 2u);
+  EXPECT_EQ(flight->describe(1), "collective.all_reduce of 64 elements (collective 9 of epoch 3)");
+  EXPECT_EQ(flight->describe(2),
+            "collective.all_reduce of 64 elements (collective 2 of group 5 in epoch 3)");
+  EXPECT_EQ(flight->describe(3), "collective.all_reduce of 64 elements (in group 5)");
 }
 
 TEST(FlightRecorder, TheHostsPartOutlivesTheHost) {

@@ -34,9 +34,9 @@ TEST(Formation, WhatIsCutOrImpossibleIsRefused) {
     EXPECT_EQ(decode_contribution(std::span(share).first(size)).code(), Errc::internal) << size;
   EXPECT_EQ(decode_groups(encode_groups(std::vector<FormingGroup>{{kWorld, {}, {0}}})).code(),
             Errc::internal);
-  EXPECT_EQ(decode_groups(encode_groups(std::vector<FormingGroup>{{1, GroupState{3}, {0}}})).code(),
+  EXPECT_EQ(decode_groups(encode_groups(std::vector<FormingGroup>{{1, GroupState{4}, {0}}})).code(),
             Errc::internal);
-  EXPECT_EQ(decode_contribution(encode_contribution(Contribution{{1, GroupState{3}, {}}})).code(),
+  EXPECT_EQ(decode_contribution(encode_contribution(Contribution{{1, GroupState{4}, {}}})).code(),
             Errc::internal);
 }
 
@@ -63,6 +63,11 @@ TEST(Formation, AGroupIsFormedIfAllKnowItAndSomebodyWantsIt) {
   EXPECT_EQ(numbers(said({{dropped2}, {dropped2, held4, forming9}, {}})), Numbers{9});
   // Another group's number on a rank that is not in it says nothing.
   EXPECT_EQ(numbers(said({{dropped2}, {dropped2, held4}, {forming4, held2}})), Numbers{4});
+  // Rank 0 comes back: 2 is gone if rank 1 has let it go, and there if both come back.
+  const Share returning2{2, GroupState::returning, {}};
+  EXPECT_EQ(numbers(said({{returning2}, {dropped2}, {}})), Numbers{});
+  EXPECT_EQ(numbers(said({{returning2}, {held2}, {}})), Numbers{2});
+  EXPECT_EQ(numbers(said({{returning2}, {returning2}, {}})), Numbers{2});
   // A contribution is missing.
   EXPECT_EQ(numbers(said({{held2}, {dropped2, held4}})), Numbers{2});
 }

@@ -71,7 +71,7 @@ Result<std::vector<FormingGroup>> decode_groups(std::span<const std::byte> bytes
     const auto raw = reader.take(sizeof(std::int32_t) * std::size_t{reader.number()});
     group.members.resize(raw.size() / sizeof(std::int32_t));
     if (!raw.empty()) std::memcpy(group.members.data(), raw.data(), raw.size());
-    if (group.state > GroupState::dropped || group.number == kWorld) return malformed_formation();
+    if (group.state > GroupState::returning || group.number == kWorld) return malformed_formation();
   }
   if (!reader.complete()) return malformed_formation();
   return groups;
@@ -97,7 +97,7 @@ Result<Contribution> decode_contribution(std::span<const std::byte> bytes) {
     share.state = static_cast<GroupState>(reader.number());
     const auto raw = reader.take(reader.number());
     share.bytes.assign(raw.begin(), raw.end());
-    if (share.state > GroupState::dropped) return malformed_formation();
+    if (share.state > GroupState::returning) return malformed_formation();
   }
   if (!reader.complete()) return malformed_formation();
   return contribution;
@@ -113,15 +113,17 @@ std::vector<FormingGroup> groups_to_form(const std::vector<FormingGroup>& groups
                                          const std::vector<Contribution>& contributions) {
   std::vector<FormingGroup> wanted;
   for (const auto& group : groups) {
-    bool known = !group.members.empty(), dropped = true;
+    bool known = !group.members.empty(), held = false, dropped = false;
     for (const auto member : group.members) {
       const auto rank = static_cast<std::size_t>(member);
       const auto* const share =
           rank < contributions.size() ? share_of(contributions[rank], group.number) : nullptr;
       known = known && share != nullptr;
-      dropped = dropped && share != nullptr && share->state == GroupState::dropped;
+      if (share == nullptr) continue;
+      held = held || share->state == GroupState::held || share->state == GroupState::forming;
+      dropped = dropped || share->state == GroupState::dropped;
     }
-    if (known && !dropped) wanted.push_back(group);
+    if (known && (held || !dropped)) wanted.push_back(group);
   }
   std::sort(wanted.begin(), wanted.end(),
             [](const FormingGroup& a, const FormingGroup& b) { return a.number < b.number; });

@@ -15,9 +15,11 @@ namespace troupe::wire {
 inline constexpr std::uint32_t kWorld = 0;
 
 enum class GroupState : std::uint32_t {
-  forming,  ///< it has yet to be formed for the first time, or not all members know of that
-  held,     ///< the program has it
-  dropped   ///< the program has let it go; others may not have
+  forming,   ///< it has yet to be formed for the first time, or not all members know of that
+  held,      ///< the program has it
+  dropped,   ///< the program has let it go; others may not have
+  returning  ///< the program has it, but the world went on without this rank, which comes back:
+             ///< what the others have let go meanwhile is gone
 };
 
 /// A group that a rank is in.
@@ -51,7 +53,8 @@ Result<Contribution> decode_contribution(std::span<const std::byte> bytes);
 const Share* share_of(const Contribution& contribution, std::uint32_t number);
 
 /// Which of a rank's groups are to be formed, by number: those that all members know and somebody
-/// still wants. `contributions`: of the world's ranks.
+/// still wants, who is not only returning where others have let it go. `contributions`: of the
+/// world's ranks.
 std::vector<FormingGroup> groups_to_form(const std::vector<FormingGroup>& groups,
                                          const std::vector<Contribution>& contributions);
 

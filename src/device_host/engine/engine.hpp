@@ -39,6 +39,8 @@ struct EngineOptions {
   /// There are ranks that collectives do not wait for before they are launched (see Rendezvous), so
   /// that what is launched may wait for them on the device.
   bool other_hosts = false;
+  /// Sums over ranks have the same bits whenever a communicator is formed anew.
+  bool reproducible = false;
 };
 
 /// What `troupe-info` prints of a device.

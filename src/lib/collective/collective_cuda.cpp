@@ -7,6 +7,8 @@
 
 #include "device_host/engine/collective_half.hpp"
 #include "device_host/engine/cuda/library.hpp"
+#include "lib/collective/alone_cuda.hpp"
+#include "lib/collective/collective_kernels.cuh"
 #include "lib/collective/communicator_cuda.hpp"
 #include "lib/collective/status_cuda.hpp"
 
@@ -116,6 +118,7 @@ class Collective final
  public:
   explicit Collective(Services& services);
   [[nodiscard]] Dependencies stands_on() const override;
+  Result<void> open(Queue queue) override;
 
   Result<void> prepare_connect() override;
   Result<std::vector<std::byte>> contribute(const Place& place) override;
@@ -142,8 +145,7 @@ class Collective final
   static std::vector<Link> links_of(const OperationInfo& info, const std::byte* op,
                                     const Call& call, int rank, int size);
   [[nodiscard]] cudaStream_t stream(Queue queue) const { return services_.stream(queue); }
-  template <class Op>
-  Result<void> copy_alone(const Op& op, const Call& call);
+  [[nodiscard]] Communicator::Channels channels(std::uint32_t number) const;
   /// Of that number; one that was never formed, or given up, says so itself.
   [[nodiscard]] std::shared_ptr<Communicator> communicator(std::uint32_t number);
   [[nodiscard]] std::vector<std::shared_ptr<Communicator>> communicators();
@@ -194,18 +196,29 @@ Dependencies Collective::stands_on() const {
            &ncclGetVersion}};
 }
 
+Result<void> Collective::open(Queue) {
+  TROUPE_CUDA_TRY(kernels::preload_collective());
+  return {};
+}
+
 Result<void> Collective::prepare_connect() {
   services_.enter();
   return services_.count_memory("NCCL",
                                 [this] { return Communicator::rehearse(services_.device()); });
 }
 
+Communicator::Channels Collective::channels(std::uint32_t number) const {
+  const bool world = number == 0;
+  const int most = world ? Communicator::kPinnedChannels : Communicator::kGroupChannels;
+  if (services_.reproducible()) return Communicator::Channels::exactly(most);
+  return {.most = world ? 0 : most};
+}
+
 std::shared_ptr<Communicator> Collective::communicator(std::uint32_t number) {
   const std::lock_guard lock(mutex_);
   auto& entry = communicators_[number];
   if (!entry) {
-    entry = std::make_shared<Communicator>(services_.device(),
-                                           number == 0 ? 0 : Communicator::kGroupChannels);
+    entry = std::make_shared<Communicator>(services_.device(), channels(number));
   }
   return entry;
 }
@@ -255,21 +268,10 @@ Result<void> Collective::health() {
   return {};
 }
 
-/// A reduction over one rank is a copy. NCCL 2.28 refuses an average of integers over one rank.
-template <class Op>
-Result<void> Collective::copy_alone(const Op& op, const Call& call) {
-  const auto* const source = call.at(op.source);
-  auto* const destination = call.at(op.destination);
-  if (source == destination) return {};
-  TROUPE_CUDA_TRY(cudaMemcpyAsync(destination, source, bytes_of(op.count, op.dtype),
-                                  cudaMemcpyDeviceToDevice, stream(call.queue())));
-  return {};
-}
-
 Result<void> Collective::launch(const collective::AllReduce& op, const Call& call, const On& on) {
+  if (on.size == 1) return reduce_alone(services_, AloneReduction::of(op), call);
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
-  if (on.size == 1 && op.op != ReduceOp::premul_sum) return copy_alone(op, call);
   const auto with = Operator::of(op, *type, call, on.comm);
   if (!with.ok()) return with.error();
   TROUPE_NCCL_TRY(ncclAllReduce(call.at(op.source), call.at(op.destination), op.count, *type,
@@ -278,9 +280,9 @@ Result<void> Collective::launch(const collective::AllReduce& op, const Call& cal
 }
 
 Result<void> Collective::launch(const collective::Reduce& op, const Call& call, const On& on) {
+  if (on.size == 1) return reduce_alone(services_, AloneReduction::of(op), call);
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
-  if (on.size == 1 && op.op != ReduceOp::premul_sum) return copy_alone(op, call);
   const auto with = Operator::of(op, *type, call, on.comm);
   if (!with.ok()) return with.error();
   TROUPE_NCCL_TRY(ncclReduce(call.at(op.source), call.at(op.destination), op.count, *type,
@@ -305,9 +307,9 @@ Result<void> Collective::launch(const collective::AllGather& op, const Call& cal
 
 Result<void> Collective::launch(const collective::ReduceScatter& op, const Call& call,
                                 const On& on) {
+  if (on.size == 1) return reduce_alone(services_, AloneReduction::of(op), call);
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
-  if (on.size == 1 && op.op != ReduceOp::premul_sum) return copy_alone(op, call);
   const auto with = Operator::of(op, *type, call, on.comm);
   if (!with.ok()) return with.error();
   TROUPE_NCCL_TRY(ncclReduceScatter(call.at(op.source), call.at(op.destination), op.count, *type,

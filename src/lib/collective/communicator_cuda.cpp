@@ -61,10 +61,8 @@ struct Communicator::Attempt {
   Attempt(int rank_, int size_, std::vector<ncclUniqueId> ids_)
       : rank(rank_), size(size_), ids(std::move(ids_)) {}
 
-  /// `channels`: at most; 0: as NCCL likes. One where it is not to be used: NCCL takes a GiB for
-  /// all of them.
-  Result<void> initialise(int channels);
-  Result<void> warm_up(int channels);
+  Result<void> initialise(Channels channels);
+  Result<void> warm_up(Channels channels);
 
   const int rank, size;
   std::vector<ncclUniqueId> ids;
@@ -77,12 +75,12 @@ struct Communicator::Attempt {
   std::optional<Result<void>> outcome;  ///< guarded by Shared::state
 };
 
-Result<void> Communicator::Attempt::initialise(int channels) {
+Result<void> Communicator::Attempt::initialise(Channels channels) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 1;
   config.splitShare = 0;
-  if (channels != 0) config.maxCTAs = channels;
-  if (channels == 1) config.minCTAs = 1;
+  if (channels.least != 0) config.minCTAs = channels.least;
+  if (channels.most != 0) config.maxCTAs = channels.most;
   if (ids.size() == 1) {
     TROUPE_CUDA_TRY(ncclCommInitRankConfig(&handle, size, ids.front(), rank, &config));
   } else {
@@ -94,7 +92,7 @@ Result<void> Communicator::Attempt::initialise(int channels) {
 
 /// NCCL connects ranks at the first collective: an all-reduce of one float takes that out of the
 /// first real one.
-Result<void> Communicator::Attempt::warm_up(int channels) {
+Result<void> Communicator::Attempt::warm_up(Channels channels) {
   TROUPE_CUDA_TRY(cudaMalloc(cell.out(), sizeof(float)));
   TROUPE_CUDA_TRY(cudaStreamCreateWithFlags(stream.out(), cudaStreamNonBlocking));
   TROUPE_CUDA_TRY(cudaMemsetAsync(cell.get(), 0, sizeof(float), stream.get()));
@@ -122,12 +120,12 @@ Result<void> Communicator::rehearse(int device) {
   ncclUniqueId id{};
   TROUPE_CUDA_TRY(ncclGetUniqueId(&id));
   Attempt alone(0, 1, {id});
-  auto outcome = alone.warm_up(1);
+  auto outcome = alone.warm_up(Channels::exactly(1));  // NCCL takes a GiB for all it can use
   if (alone.handle != nullptr) (void)ncclCommDestroy(alone.handle);  // it has no peers
   return outcome;
 }
 
-Communicator::Communicator(int device, int channels)
+Communicator::Communicator(int device, Channels channels)
     : shared_(std::make_shared<Shared>(device, channels)) {}
 
 Communicator::~Communicator() {

@@ -37,12 +37,19 @@ class Communicator {
   /// How long the destructor waits for threads that are giving communicators up.
   static constexpr std::chrono::milliseconds kEndTimeout{2000};
 
-  /// Channels of a group's: NCCL takes memory for each, which a standby has little of, and most
-  /// groups are small.
+  /// How many channels NCCL may use.
+  struct Channels {
+    int least = 0, most = 0;  ///< 0: as it likes
+    [[nodiscard]] static constexpr Channels exactly(int count) { return {count, count}; }
+  };
+  /// Of the world's, where the order of sums is pinned: the number of channels decides which of
+  /// their rings adds an element.
+  static constexpr int kPinnedChannels = 16;
+  /// Of a group's: NCCL takes memory for each, which a standby has little of, and most groups are
+  /// small.
   static constexpr int kGroupChannels = 8;
 
-  /// `channels`: that NCCL may use at most; 0: as it likes.
-  explicit Communicator(int device, int channels = 0);
+  Communicator(int device, Channels channels);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -84,9 +91,9 @@ class Communicator {
   struct Attempt;
   /// Outlives the object as long as a left-behind thread needs it.
   struct Shared {
-    Shared(int device_, int channels_) : device(device_), channels(channels_) {}
+    Shared(int device_, Channels channels_) : device(device_), channels(channels_) {}
     const int device;
-    const int channels;
+    const Channels channels;
     /// Held while NCCL is called on `handle`. abort() takes the handle away without it, because
     /// that call may be the one that will never return.
     std::timed_mutex launching;

@@ -119,11 +119,9 @@ CommandPort::Push CommandPort::push(const detail::CommandView& command, Future<v
   future = Future<void>(detail::StatePtr<detail::State<void>>(state));
   tickets_.open(slot, detail::StatePtr<detail::State<void>>(state));
   if (options_.flight != nullptr) {
-    // An exchange, or what a group does, is the business of some ranks only: it has no place in the
-    // world's count.
-    const bool of_world =
-        command.scope.epoch != 0 && command.scope.group == 0 && command.info->agreement != nullptr;
-    options_.flight->submitted(ticket, command, of_world ? ++collectives_ : 0);
+    // An exchange is the business of some ranks of its communicator only: it does not count.
+    const bool counts = command.scope.epoch != 0 && command.info->agreement != nullptr;
+    options_.flight->submitted(ticket, command, counts ? ++collectives_[command.scope.group] : 0);
   }
   if (producer_.commit()) link_->command_bell().ring();
   return Push::done;
@@ -434,7 +432,7 @@ Result<std::span<const std::byte>> CommandPort::record_of(const TicketTable::Slo
 
 void CommandPort::set_epoch(Epoch epoch) {
   const std::lock_guard lock(submit_mutex_);
-  collectives_ = 0;
+  collectives_.clear();
   passage_waits_ = false;
   epoch_.store(epoch.value, std::memory_order_release);
 }

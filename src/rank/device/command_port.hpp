@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -357,9 +358,9 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   BufferTable buffers_;
   ipc::RingProducer producer_;
   std::optional<Error> gate_;
-  bool passage_waits_ = false;          ///< for room, see Passage
-  std::optional<Error> ended_;          ///< see end()
-  std::uint32_t collectives_ = 0;       ///< of the world, submitted in this epoch
+  bool passage_waits_ = false;                          ///< for room, see Passage
+  std::optional<Error> ended_;                          ///< see end()
+  std::map<std::uint32_t, std::uint32_t> collectives_;  ///< of each group, in this epoch
   std::vector<std::uint32_t> dropped_;  ///< buffers to free, each once its last ticket is retired
   std::vector<Transfer> expected_, lent_;  ///< ranges under transfer; few
   std::atomic<std::uint32_t> spoilt_in_{0};

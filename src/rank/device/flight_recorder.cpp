@@ -28,6 +28,7 @@ enum Word : std::size_t {
   kBytes,
   kCount,
   kPeer,       ///< peer, number of the collective
+  kGroup,      ///< number of the group
   kSubmitted,  ///< ticks
   kFailed,     ///< ticket << 8 | Errc
   kRepeated    ///< ticket
@@ -107,6 +108,7 @@ nlohmann::json to_json(const FlightRecorder::Record& record) {
                       {"bytes", record.bytes},
                       {"submitted_ns", record.submitted.count()}};
   if (record.epoch != 0) json["epoch"] = record.epoch;
+  if (record.group != 0) json["group"] = record.group;
   if (record.count != 0) json["count"] = record.count;
   if (record.peer >= 0) json["peer"] = record.peer;
   if (record.collective != 0) json["collective"] = record.collective;
@@ -169,9 +171,10 @@ void FlightRecorder::submitted(std::uint64_t ticket, const detail::CommandView& 
   set(kCount, agreed.count);
   set(kPeer,
       pair_of(agreed.root != Agreement::kNone ? agreed.root : only_peer(command.tail), collective));
+  set(kGroup, command.scope.group);
   set(kSubmitted, ticks());
   word[kTicket].store(ticket, std::memory_order_release);
-  if (collective != 0)
+  if (collective != 0 && command.scope.group == 0)
     world_.store(pair_of(command.scope.epoch, collective), std::memory_order_relaxed);
 }
 
@@ -204,6 +207,7 @@ std::vector<FlightRecorder::Record> FlightRecorder::records() const {
     record.count = get(kCount);
     record.peer = static_cast<std::int32_t>(get(kPeer) >> 32);
     record.collective = static_cast<std::uint32_t>(get(kPeer));
+    record.group = static_cast<std::uint32_t>(get(kGroup));
     record.submitted = scale.time_of(get(kSubmitted));
     if (get(kFailed) >> 8 == record.ticket) record.outcome = static_cast<Errc>(get(kFailed) & 0xff);
     record.repeated = get(kRepeated) == record.ticket;
@@ -238,9 +242,13 @@ std::string FlightRecorder::describe(std::uint64_t ticket) const {
     if (record.ticket != ticket) continue;
     std::string text(operation_name(record.opcode));
     if (record.count != 0) text += " of " + std::to_string(record.count) + " elements";
+    const auto group = "group " + std::to_string(record.group);
     if (record.collective != 0) {
-      text += " (collective " + std::to_string(record.collective) + " of epoch " +
-              std::to_string(record.epoch) + ")";
+      text += " (collective " + std::to_string(record.collective) + " of " +
+              (record.group != 0 ? group + " in " : "") + "epoch " + std::to_string(record.epoch) +
+              ")";
+    } else if (record.group != 0) {
+      text += " (in " + group + ")";
     }
     return text;
   }

@@ -44,8 +44,8 @@ class FlightRecorder {
   /// The device hosts' part.
   [[nodiscard]] int segment_fd() const noexcept { return segment_.fd(); }
 
-  /// A command was pushed. `collective`: its number among the world's collectives of its epoch,
-  /// from 1; 0: it is none. The caller serialises.
+  /// A command was pushed. `collective`: its number among the collectives of its communicator in
+  /// its epoch, from 1; 0: it is none. The caller serialises.
   void submitted(std::uint64_t ticket, const detail::CommandView& command,
                  std::uint32_t collective) noexcept;
   /// It ended with an error. Any thread.
@@ -57,6 +57,7 @@ class FlightRecorder {
   struct Record {
     std::uint64_t ticket = 0;
     std::uint32_t opcode = 0, epoch = 0;
+    std::uint32_t group = 0;  ///< the number of its group; 0: the world, or no collective
     std::uint64_t bytes = 0, count = 0;
     std::int32_t peer = -1;
     std::uint32_t collective = 0;
@@ -67,8 +68,8 @@ class FlightRecorder {
   /// What is recorded now, in the order of submission. Any thread.
   [[nodiscard]] std::vector<Record> records() const;
 
-  /// The command with this ticket in words, with its collective's place among the world's; empty:
-  /// it is not recorded. Any thread.
+  /// The command with this ticket in words, with its communicator and its place among the
+  /// collectives of that; empty: it is not recorded. Any thread.
   [[nodiscard]] std::string describe(std::uint64_t ticket) const;
 
   /// Says where the rank's program is, for the dumps. Any thread; nullptr: nobody knows.
@@ -81,8 +82,8 @@ class FlightRecorder {
   void dump(std::string reason);
 
  private:
-  static constexpr std::size_t kWords = 8;
-  struct alignas(64) Slot {
+  static constexpr std::size_t kWords = 9;
+  struct Slot {
     std::atomic<std::uint64_t> word[kWords];
   };
   struct Dump {

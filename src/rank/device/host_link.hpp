@@ -35,6 +35,7 @@ struct HostLaunch {
   wire::Completion completion = wire::Completion::event;
   std::uint32_t spin_us = 0;
   bool other_hosts = false;             ///< some ranks of the job are on other hosts
+  bool reproducible = false;            ///< sums over ranks always have the same bits
   std::string interface;                ///< network of a cpu engine's collectives
   std::uint64_t ring_bytes = 4u << 20;  ///< of the command ring, a power of two
   int flight_fd = -1;                   ///< the flight recorder's segment, owned by who launches

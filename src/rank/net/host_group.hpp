@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -32,6 +33,10 @@ class HostGroup {
   /// Rank in MPI_COMM_WORLD of each member.
   [[nodiscard]] const std::vector<int>& ranks() const noexcept { return ranks_; }
 
+  /// The program's exchanges so far, which all members count alike.
+  [[nodiscard]] std::uint64_t calls() const noexcept { return calls_; }
+  void count_call() const noexcept { ++calls_; }
+
   void barrier() const;
   /// `all` has room for size() values.
   void all_gather(std::span<const std::byte> value, std::span<std::byte> all) const;
@@ -54,6 +59,7 @@ class HostGroup {
 
   std::vector<int> ranks_;
   int rank_ = -1;
+  mutable std::uint64_t calls_ = 0;  ///< the program's thread counts, and alone looks
   std::unique_ptr<Communicators> communicators_;
 };
 

@@ -9,13 +9,19 @@ namespace {
 
 const Error kEmptyGroup{Errc::invalid, 0, "the group is empty: this rank is in none"};
 
-/// Where an empty group's collectives go.
+const Error kGoneGroup{Errc::stale, 0,
+                       "the group is gone: its other ranks let go of it while this one was out of "
+                       "the world"};
+
+/// Where the collectives go of a group that cannot have any.
 class NoCommunicator final : public detail::Submitter {
  public:
-  Future<void> submit(const detail::CommandView&) override {
-    return Future<void>(Result<void>(kEmptyGroup));
-  }
-  Future<void> refuse(Error) override { return Future<void>(Result<void>(kEmptyGroup)); }
+  explicit NoCommunicator(const Error& why) : why_(why) {}
+  Future<void> submit(const detail::CommandView&) override { return refuse({}); }
+  Future<void> refuse(Error) override { return Future<void>(Result<void>(why_)); }
+
+ private:
+  const Error& why_;
 };
 
 /// Where a bundle's messages go.
@@ -35,13 +41,22 @@ std::string call_name(rank::WorldCore& core, const rank::GroupHandle* group, con
   return name + of + " (host collective " + std::to_string(core.whereabouts().next_host_call()) +
          ")";
 }
+std::uint32_t number_of(const rank::GroupHandle* group) {
+  return group != nullptr ? group->entry().number() : wire::kWorld;
+}
 rank::Whereabouts::Wait host_call(rank::WorldCore& core, const rank::GroupHandle* group,
-                                  const char* name) {
-  return {core.whereabouts(), call_name(core, group, name), rank::Whereabouts::Sort::host_call};
+                                  const rank::HostGroup& ranks, const char* name) {
+  ranks.count_call();
+  return {core.whereabouts(),
+          call_name(core, group, name),
+          rank::Whereabouts::Sort::host_call,
+          {number_of(group), ranks.calls(), &ranks.ranks()}};
 }
 
 /// What the group looks like to the program.
 const rank::GroupEntry::View& view_of(const rank::WorldCore& core, const rank::GroupHandle& group) {
+  static const rank::GroupEntry::View nobody;
+  if (group.entry().gone()) return nobody;
   return group.entry().view(core.members());
 }
 
@@ -73,8 +88,9 @@ detail::Scope Collectives::scope() const {
 
 detail::Submitter& Collectives::collectives() {
   if (recorder_ != nullptr) return *recorder_;
-  static NoCommunicator none;
+  static NoCommunicator none(kEmptyGroup), gone(kGoneGroup);
   if (is_group_ && !group_) return none;
+  if (is_group_ && group_->entry().gone()) return gone;
   if (auto* const recorder = core_->recorder()) return *recorder;
   return core_->collectives();
 }
@@ -82,7 +98,7 @@ detail::Submitter& Collectives::collectives() {
 detail::Submitter& Collectives::messages() {
   static NoMessages no_messages;
   if (recorder_ != nullptr) return no_messages;
-  if (is_group_ && !group_) return collectives();
+  if (is_group_ && (!group_ || group_->entry().gone())) return collectives();
   if (auto* const recorder = core_->recorder()) return *recorder;
   return core_->device().port();
 }
@@ -116,6 +132,7 @@ Future<void> Collectives::mismatched_parts(std::int64_t length, std::size_t part
 const rank::HostGroup& Collectives::hosts() const {
   if (!is_group_) return core_->members();
   if (!group_) throw Exception(kEmptyGroup);
+  if (group_->entry().gone()) throw Exception(kGoneGroup);
   const auto& view = view_of(*core_, *group_);
   if (view.rank < 0)
     throw Exception({Errc::peer_lost, 0, "a spectator takes no part in host collectives"});
@@ -124,35 +141,36 @@ const rank::HostGroup& Collectives::hosts() const {
 
 Group Collectives::split(int colour, int key) {
   const auto& parent = hosts();
-  return {core_,
-          rank::split(*core_, parent, {colour, key, call_name(*core_, group_.get(), "split")})};
+  return {core_, rank::split(*core_, parent,
+                             {colour, key, number_of(group_.get()),
+                              call_name(*core_, group_.get(), "split")})};
 }
 
 void Collectives::barrier() {
   const auto& all = hosts();
-  const auto wait = host_call(*core_, group_.get(), "barrier");
+  const auto wait = host_call(*core_, group_.get(), all, "barrier");
   all.barrier();
 }
 std::vector<std::string> Collectives::gather_text(const std::string& text) {
   const auto& all = hosts();
-  const auto wait = host_call(*core_, group_.get(), "gather_text");
+  const auto wait = host_call(*core_, group_.get(), all, "gather_text");
   return all.gather_text(text);
 }
 void Collectives::host_all_gather(std::span<const std::byte> value, std::span<std::byte> all) {
   const auto& ranks = hosts();
-  const auto wait = host_call(*core_, group_.get(), "gather_values");
+  const auto wait = host_call(*core_, group_.get(), ranks, "gather_values");
   ranks.all_gather(value, all);
 }
 std::vector<std::vector<std::byte>> Collectives::host_all_to_all(
     const std::vector<std::vector<std::byte>>& outgoing) {
   const auto& all = hosts();
-  const auto wait = host_call(*core_, group_.get(), "exchange_values");
+  const auto wait = host_call(*core_, group_.get(), all, "exchange_values");
   return all.all_to_all(outgoing);
 }
 
 void Collectives::agree(const Result<void>& outcome) {
   const auto& all = hosts();
-  const auto wait = host_call(*core_, group_.get(), "agree");
+  const auto wait = host_call(*core_, group_.get(), all, "agree");
   const auto agreed = all.agree(outcome);
   if (!agreed.ok()) throw CollectiveException(agreed.error());
 }

@@ -30,12 +30,15 @@ const HostGroup& GroupEntry::hosts(const std::vector<int>& ranks) {
   return *hosts_.emplace(ranks, std::move(made)).first->second;
 }
 
-std::vector<wire::FormingGroup> Groups::listing(const std::vector<std::int32_t>& excluded) const {
+std::vector<wire::FormingGroup> Groups::listing(const std::vector<std::int32_t>& excluded,
+                                                bool returns) const {
   std::vector<wire::FormingGroup> list;
   const std::lock_guard lock(mutex_);
   for (const auto& [number, entry] : entries_) {
     if (entry->gone_) continue;
-    auto& group = list.emplace_back(wire::FormingGroup{number, entry->state_, {}});
+    const bool returning = returns && entry->state_ == wire::GroupState::held;
+    auto& group = list.emplace_back(
+        wire::FormingGroup{number, returning ? wire::GroupState::returning : entry->state_, {}});
     for (const int rank : entry->ranks_) {
       const auto before = std::lower_bound(excluded.begin(), excluded.end(), rank);
       if (before != excluded.end() && *before == rank) continue;
@@ -54,7 +57,8 @@ void Groups::forget(const std::vector<wire::FormingGroup>& listed,
                                    [&](const auto& one) { return one.number == group.number; });
     const auto entry = entries_.find(group.number);
     if (alive || entry == entries_.end()) continue;
-    entry->second->gone_ = entry->second->state_ == wire::GroupState::dropped;
+    // One that others have yet to hear of is not.
+    entry->second->gone_ = entry->second->state_ != wire::GroupState::forming;
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -28,6 +29,8 @@ class GroupEntry {
       : mpi_(&mpi), number_(number), ranks_(std::move(ranks)) {}
 
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
+  /// This rank was out of the world when the others let it go: it cannot be used any more.
+  [[nodiscard]] bool gone() const noexcept { return gone_; }
   /// Of the job, in the group's order, as it was made.
   [[nodiscard]] const std::vector<int>& ranks() const noexcept { return ranks_; }
   /// `world`: a group of ranks that is kept to the end. Any thread.
@@ -43,8 +46,10 @@ class GroupEntry {
   std::uint32_t number_;
   std::vector<int> ranks_;
   wire::GroupState state_ = wire::GroupState::forming;  ///< guarded by the table
-  bool gone_ = false;                                   ///< no rank has it any more; likewise
-  std::mutex mutex_;                                    ///< guards what follows
+  /// No rank has it any more; or this one was out of the world when the last of the others let it
+  /// go. Written by the table.
+  std::atomic<bool> gone_{false};
+  std::mutex mutex_;  ///< guards what follows
   std::vector<std::unique_ptr<View>> views_;
   std::map<std::vector<int>, std::shared_ptr<const HostGroup>> hosts_;
 };
@@ -53,7 +58,9 @@ class GroupEntry {
 /// of them are formed again with it. Any thread.
 ///
 /// A group lives until the program has let it go on all of its ranks, for a communicator is formed
-/// by all or none. That is known when they next contribute, or split off another group.
+/// by all or none. That is known when they next contribute, or split off another group. Ranks that
+/// the world goes on without have no say: a group which all others have let go is gone when they
+/// come back.
 class Groups {
  public:
   /// With more of them standbys form no world ahead of time: each takes some of the GPU's memory.
@@ -62,9 +69,9 @@ class Groups {
   explicit Groups(MpiSession& mpi) : mpi_(&mpi) {}
 
   /// For a formation of the world without these ranks of the job: those that it is in, dropped ones
-  /// too, with the ranks of that world.
-  [[nodiscard]] std::vector<wire::FormingGroup> listing(
-      const std::vector<std::int32_t>& excluded) const;
+  /// too, with the ranks of that world. `returns`: this rank is not in the world of now.
+  [[nodiscard]] std::vector<wire::FormingGroup> listing(const std::vector<std::int32_t>& excluded,
+                                                        bool returns) const;
   /// What all have contributed says which of these nobody has any more.
   void forget(const std::vector<wire::FormingGroup>& listed,
               const std::vector<wire::Contribution>& contributions);

@@ -151,6 +151,22 @@ Result<WorldMessage> decode_world_message(std::span<const std::byte> bytes) {
   return message;
 }
 
+std::vector<std::byte> encode(const HostCall& call) {
+  Writer writer;
+  writer.put(call.communicator), writer.put(call.number), writer.put(call.ranks),
+      writer.put(call.name);
+  return writer.take();
+}
+
+Result<HostCall> decode_host_call(std::span<const std::byte> bytes) {
+  Reader reader(bytes);
+  HostCall call;
+  reader.get(call.communicator), reader.get(call.number), reader.get(call.ranks),
+      reader.get(call.name);
+  if (!reader.complete()) return malformed("host collective");
+  return call;
+}
+
 std::vector<std::byte> encode(const std::vector<RecoveryReport>& reports) {
   Writer writer;
   writer.put(static_cast<std::uint64_t>(reports.size()));

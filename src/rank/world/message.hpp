@@ -49,6 +49,10 @@ struct WorldMessage {
                  ///< repeated: see kEndedRun; formation: of the inquiry
     library,     ///< this rank's device host has opened a library; text: see OpenedLibrary
     stop_asked,  ///< somebody wants the run to end at the commit after the next stable one
+    splitting,   ///< its program waits to split a communicator; payload: the call
+    split_given_up,  ///< it waits no more, if the others have not come: a fault has met its run
+    at_call,  ///< where its program is; repeated: kInHostCall, with payload, kAtTheEnd, with text,
+              ///< or 0
     // supervisor to rank
     order,     ///< carry out phase of round; replace: with a formation, every rank promotes its
                ///< standby of it; form: payload holds the contributions; restore: step, and in
@@ -59,8 +63,11 @@ struct WorldMessage {
     stable,       ///< step is committed everywhere
     inquire,      ///< every rank says where it is; formation: the inquiry's number
     all_finished,
-    run_left,  ///< a rank has left its run (as in left); the epoch has ended
-    stop       ///< the world ends; code, native, text
+    run_left,      ///< a rank has left its run (as in left); the epoch has ended
+    split_agreed,  ///< to one rank: all have come to its split, or it has given up (code);
+                   ///< formation, step: communicator and number of the call
+    ask_call,      ///< to one rank: where is its program?
+    stop           ///< the world ends; code, native, text
   };
 
   Kind kind{};
@@ -90,8 +97,23 @@ struct WorldMessage {
 bool is_echo(std::string_view fault_kind) noexcept;
 
 /// WorldMessage::repeated of a rank that waits for the others to end their runs, or in a host
-/// collective.
-inline constexpr std::int64_t kEndedRun = 1, kInHostCall = 2;
+/// collective, or whose program has ended.
+inline constexpr std::int64_t kEndedRun = 1, kInHostCall = 2, kAtTheEnd = 3;
+
+/// A host collective of the program's.
+struct HostCall {
+  std::uint32_t communicator = 0;     ///< the number of a group; 0: the world
+  std::uint64_t number = 0;           ///< among those of these ranks of it, from 1
+  std::vector<std::int32_t> ranks{};  ///< of the job
+  std::string name{};                 ///< "split of group 3 (host collective 7)"
+
+  /// Whether both are one collective, each as a rank sees it.
+  [[nodiscard]] bool is_same(const HostCall& other) const {
+    return communicator == other.communicator && number == other.number && ranks == other.ranks;
+  }
+};
+std::vector<std::byte> encode(const HostCall& call);
+Result<HostCall> decode_host_call(std::span<const std::byte> bytes);
 
 /// A step that holds nobody back: of a rank that has no state to roll back, or takes no part.
 inline constexpr std::int64_t kAnyStep = std::numeric_limits<std::int64_t>::max();

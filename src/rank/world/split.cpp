@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 
 #include "rank/world/world_core.hpp"
 
 namespace troupe::rank {
 namespace {
 
-constexpr auto kSplitPause = std::chrono::milliseconds(5);  ///< before the next try
+/// A fault of a device ends the epoch. What looks like one and ends none, such as a connection that
+/// breaks while it is made, is tried again after so long.
+constexpr auto kNoFault = std::chrono::seconds(1);
 
 /// What a rank says first; the numbers of the groups that it has let go follow.
 struct Opening {
@@ -64,7 +65,7 @@ class Forming {
       const auto outcome = once();
       if (outcome.ok() || !is_by_fault_of_a_device(outcome.code()) || core_->in_run() || all_late_)
         return outcome;
-      std::this_thread::sleep_for(kSplitPause);
+      (void)core_->wait_for_end_of_epoch(oldest_, kNoFault);
     }
   }
 
@@ -144,9 +145,11 @@ class Forming {
     Blobs all;
     std::optional<Error> fault, failure;
     all_late_ = false;
+    oldest_ = epoch_;
     for (const auto& said : hosts_->gather_text(text)) {
       auto [head, rest] = head_of<Standing>(said);
       all_late_ = all_late_ || head.late != 0;
+      oldest_ = std::min(oldest_, head.epoch);
       if (head.code != 0) {
         const auto code = static_cast<Errc>(head.code);
         Error error{code, head.native,
@@ -172,6 +175,7 @@ class Forming {
   std::vector<std::size_t> present_;  ///< places in the whole group
   int place_ = -1;
   std::uint32_t epoch_ = 0;
+  std::uint32_t oldest_ = 0;  ///< that a rank of the group was in, the last time
   TimePoint began_ = SteadyClock::time();
   bool late_ = false, all_late_ = false;
 };
@@ -211,6 +215,11 @@ std::shared_ptr<GroupHandle> split(WorldCore& core, const HostGroup& parent,
   std::uint32_t number = 0;
   const auto said = [&] {
     const Whereabouts::Wait wait(core.whereabouts(), choice.name, Whereabouts::Sort::host_call);
+    const auto agreed =
+        core.agree_on_split({choice.communicator, parent.calls() + 1, parent.ranks(), choice.name});
+    if (!agreed.ok() && agreed.code() == Errc::world_reformed) throw Exception(agreed.error());
+    if (!agreed.ok()) throw WorldStopped(agreed.error());
+    parent.count_call();
     return parent.gather_text(with_head(mine, std::as_bytes(std::span(dropped))));
   }();
   for (std::size_t i = 0; i < said.size(); ++i) {

@@ -4,11 +4,22 @@
 #include <cstdint>
 #include <list>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <troupe/clock.hpp>
 
+#include "rank/world/message.hpp"
+
 namespace troupe::rank {
+
+/// Which host collective; see HostCall.
+struct HostTurn {
+  std::uint32_t communicator = 0;
+  std::uint64_t number = 0;
+  const std::vector<int>* ranks = nullptr;  ///< they outlive the wait; nullptr: it is none
+};
 
 /// Where a rank's program is, for whoever wonders why nothing goes on. Any thread.
 class Whereabouts {
@@ -21,15 +32,16 @@ class Whereabouts {
     bool host_call = false;  ///< it waits for them in a host collective
   };
   /// What a wait is about, where it matters.
-  enum class Sort { other, end_of_run, host_call };
+  enum class Sort { other, end_of_run, host_call, end_of_program };
 
   /// The program waits for other ranks while this lives.
   class Wait {
    public:
-    Wait(Whereabouts& where, std::string what, Sort sort = Sort::other) : where_(&where) {
+    Wait(Whereabouts& where, std::string what, Sort sort = Sort::other, HostTurn turn = {})
+        : where_(&where) {
       const std::lock_guard lock(where_->mutex_);
-      entry_ =
-          where_->waits_.insert(where_->waits_.end(), {std::move(what), SteadyClock::time(), sort});
+      entry_ = where_->waits_.insert(where_->waits_.end(),
+                                     {std::move(what), SteadyClock::time(), sort, turn});
     }
     ~Wait() {
       const std::lock_guard lock(where_->mutex_);
@@ -44,6 +56,7 @@ class Whereabouts {
       std::string what;
       TimePoint since;
       Sort sort;
+      HostTurn turn;
     };
     Whereabouts* where_;
     std::list<Entry>::iterator entry_;
@@ -58,6 +71,17 @@ class Whereabouts {
   std::uint64_t next_host_call() {
     const std::lock_guard lock(mutex_);
     return ++host_calls_;
+  }
+  /// The host collective that it waits in.
+  [[nodiscard]] std::optional<HostCall> call() const {
+    const std::lock_guard lock(mutex_);
+    if (waits_.empty() || waits_.front().turn.ranks == nullptr) return std::nullopt;
+    const auto& [what, since, sort, turn] = waits_.front();
+    return HostCall{turn.communicator, turn.number, *turn.ranks, what};
+  }
+  [[nodiscard]] bool at_the_end() const {
+    const std::lock_guard lock(mutex_);
+    return !waits_.empty() && waits_.front().sort == Sort::end_of_program;
   }
   [[nodiscard]] Standing now() const {
     const std::lock_guard lock(mutex_);

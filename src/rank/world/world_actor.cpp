@@ -21,6 +21,12 @@ std::chrono::nanoseconds look_every(std::chrono::nanoseconds phase_timeout) {
 
 constexpr auto kLookForRoom = std::chrono::milliseconds(1);  ///< between tries with a full ring
 
+/// The programs' threads wait in MPI for what never comes: nothing else ends that.
+[[noreturn]] void end_the_job(const Error& error) {
+  log::error("world", "{}", error.to_string());
+  MpiSession::abort(exit_status(error.code));
+}
+
 /// Submits what is not the program's business, and waits for nothing.
 class OfTheWorld final : public detail::Submitter {
  public:
@@ -64,6 +70,9 @@ WorldActor::WorldActor(WorldCore* core, WorldCore::Options options)
     core->transport_->send(0, encode(message));
   });
   libraries_.emplace(core->mpi().size());
+  splits_.emplace([core](int rank, const WorldMessage& message) {
+    core->transport_->send(rank, encode(message));
+  });
 }
 
 void WorldActor::on(Begin) {
@@ -88,6 +97,7 @@ void WorldActor::on(Deadline) {
     supervisor_->tick(context().now());
     tell_of_standby_world();
     report_inquiry();
+    splits_->tick(context().now());
     warn(libraries_->tick(context().now()));
   }
   relay_.tick(context().now());
@@ -105,7 +115,12 @@ void WorldActor::on(FromNetwork message) {
   const auto decoded = decode_world_message(message.bytes);
   if (!decoded.ok()) return log::error("world", "{}", decoded.error().to_string());
   using Kind = WorldMessage::Kind;
-  if (decoded->kind < Kind::order) {
+  if (decoded->kind == Kind::split_agreed) {
+    core_->set_split_answer({decoded->formation, static_cast<std::uint64_t>(decoded->step),
+                             static_cast<Errc>(decoded->code)});
+  } else if (decoded->kind == Kind::ask_call) {
+    answer_call();
+  } else if (decoded->kind < Kind::order) {
     relay_.up(*decoded);
   } else {
     log::debug("world", "round {}: {}", decoded->round,
@@ -119,6 +134,10 @@ void WorldActor::send_on(int to, const WorldMessage& message) {
   if (to == WorldRelay::kToSupervisor &&
       (message.kind == Kind::stalled || message.kind == Kind::standing)) {
     inquiry_->receive(message, context().now());
+  } else if (to == WorldRelay::kToSupervisor &&
+             (message.kind == Kind::splitting || message.kind == Kind::split_given_up ||
+              message.kind == Kind::at_call)) {
+    report_disagreement(splits_->receive(message, context().now()));
   } else if (to == WorldRelay::kToSupervisor && message.kind == Kind::library) {
     if (const auto library = wire::decode_opened_library(message.text); library.ok())
       libraries_->receive(message.rank, *library, context().now());
@@ -176,7 +195,9 @@ void WorldActor::promote(std::uint32_t round, std::uint32_t formation) {
   core_->device_->tell(device_message::Promote{round, formation});
 }
 void WorldActor::contribute(std::uint32_t round) {
-  contributed_ = core_->groups_->listing(member_.excluded());
+  const auto& out = core_->excluded_;  // of the world of now, which only this actor changes
+  const bool returns = std::binary_search(out.begin(), out.end(), core_->mpi().rank());
+  contributed_ = core_->groups_->listing(member_.excluded(), returns);
   core_->device_->tell(device_message::Contribute{{round, 0}, place(), members(), contributed_});
 }
 void WorldActor::connect(std::uint32_t round, std::vector<std::vector<std::byte>> contributions) {
@@ -187,7 +208,7 @@ void WorldActor::connect(std::uint32_t round, std::vector<std::vector<std::byte>
   core_->device_->tell(std::move(*formation));
 }
 void WorldActor::prepare_contribute(std::uint32_t formation) {
-  prepared_ = core_->groups_->listing(member_.excluded());
+  prepared_ = core_->groups_->listing(member_.excluded(), false);
   if (prepared_.size() > Groups::kMaxWarm) {
     return member_.device_event(
         DeviceDone{DeviceDone::Order::contribute, 0, formation,
@@ -375,11 +396,27 @@ void WorldActor::report_inquiry() {
   const auto finding = inquiry_->tick(context().now());
   if (!finding) return;
   log::warn("world", "{}", finding->text);
-  if (finding->deadlock) {  // of the programs' threads, in MPI: nothing else ends that
-    log::error("world", "{}", finding->deadlock->to_string());
-    MpiSession::abort(exit_status(finding->deadlock->code));
-  }
+  if (finding->deadlock) end_the_job(*finding->deadlock);
   if (finding->error) supervisor_->end(*finding->error);
+}
+
+/// Straight to rank 0.
+void WorldActor::answer_call() {
+  WorldMessage message{.kind = WorldMessage::Kind::at_call, .rank = core_->mpi().rank()};
+  if (const auto call = core_->whereabouts_.call()) {
+    message.repeated = kInHostCall;
+    message.payload = encode(*call);
+  } else if (core_->whereabouts_.at_the_end()) {
+    message.repeated = kAtTheEnd;
+    message.text = core_->whereabouts_.now().text;
+  }
+  core_->transport_->send(0, encode(message));
+}
+
+void WorldActor::report_disagreement(const std::optional<SplitOrder::Finding>& finding) {
+  if (!finding || supervisor_->stopped()) return;
+  if (finding->in_mpi) end_the_job(finding->error);
+  supervisor_->end(finding->error);
 }
 
 // Libraries

@@ -8,6 +8,7 @@
 #include "rank/world/library_comparison.hpp"
 #include "rank/world/member.hpp"
 #include "rank/world/relay.hpp"
+#include "rank/world/split_order.hpp"
 #include "rank/world/supervisor.hpp"
 #include "rank/world/world_core.hpp"
 
@@ -141,6 +142,9 @@ class WorldActor
   /// How long the program has waited, or its oldest command.
   [[nodiscard]] std::chrono::nanoseconds waited() const;
   void report_inquiry();
+  void answer_call();
+  /// On rank 0.
+  void report_disagreement(const std::optional<SplitOrder::Finding>& finding);
   void tell_library(const OpenedLibrary& library);
   static void warn(const std::vector<std::string>& lines);
   void send_on(int to, const WorldMessage& message);
@@ -166,6 +170,7 @@ class WorldActor
   std::optional<WorldSupervisor> supervisor_;
   std::optional<Inquiry> inquiry_;              ///< on rank 0
   std::optional<LibraryComparison> libraries_;  ///< on rank 0
+  std::optional<SplitOrder> splits_;            ///< on rank 0
   std::uint64_t retired_ = 0;                   ///< commands, …
   TimePoint retired_since_{};           ///< … not more since then while some were under way
   std::chrono::nanoseconds report_at_;  ///< the wait after which the next report is due

@@ -118,7 +118,8 @@ void WorldCore::open_actors(Scheduler& scheduler) {
 }
 
 void WorldCore::leave_actors() {
-  const Whereabouts::Wait wait(whereabouts_, "the end of the program");
+  const Whereabouts::Wait wait(whereabouts_, "the end of the program",
+                               Whereabouts::Sort::end_of_program);
   (*actor_transport_)->leave();
   actors_->end(Error{Errc::stopped, 0, "the runtime has ended"});
 }
@@ -126,7 +127,8 @@ void WorldCore::leave_actors() {
 WorldCore::~WorldCore() {
   if (actors_) leave_actors();
   device_->flight().set_whereabouts(nullptr);
-  const Whereabouts::Wait wait(whereabouts_, "the end of the program");
+  const Whereabouts::Wait wait(whereabouts_, "the end of the program",
+                               Whereabouts::Sort::end_of_program);
   if (tokens_) tokens_->end();  // the others' requests are served until they are here too
   if (keeper_) end_abandoned_runs();
   if (check_) check_->leave();
@@ -329,6 +331,42 @@ Result<WorldCore::ActiveEpoch> WorldCore::wait_for_epoch() {
   if (stopped_) return *stopped_;
   if (attached_ && is_interrupted()) return kReformed;
   return ActiveEpoch{epoch_, excluded_};
+}
+
+bool WorldCore::wait_for_end_of_epoch(std::uint32_t epoch, std::chrono::nanoseconds limit) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, limit, [&] { return stopped_ || !active_ || epoch_ != epoch; });
+}
+
+Result<void> WorldCore::agree_on_split(const HostCall& call) {
+  if (call.ranks.size() < 2) return {};
+  std::unique_lock lock(mutex_);
+  const auto interrupted = [&] { return attached_ && is_interrupted(); };
+  if (stopped_) return *stopped_;
+  if (interrupted()) return kReformed;
+  split_answer_.reset();
+  WorldMessage message{
+      .kind = WorldMessage::Kind::splitting, .rank = mpi_->rank(), .payload = encode(call)};
+  transport_->send(0, encode(message));
+  const auto answered = [&] {
+    return stopped_ || (split_answer_ && split_answer_->communicator == call.communicator &&
+                        split_answer_->number == call.number);
+  };
+  changed_.wait(lock, [&] { return answered() || interrupted(); });
+  if (!answered()) {  // the others may have come meanwhile: rank 0 knows
+    message.kind = WorldMessage::Kind::split_given_up;
+    transport_->send(0, encode(message));
+    changed_.wait(lock, answered);
+  }
+  if (stopped_) return *stopped_;
+  if (split_answer_->code != Errc::ok) return kReformed;
+  return {};
+}
+
+void WorldCore::set_split_answer(const SplitAnswer& answer) {
+  const std::lock_guard lock(mutex_);
+  split_answer_ = answer;
+  changed_.notify_all();
 }
 
 void WorldCore::groups_changed() {

@@ -106,6 +106,11 @@ class WorldCore {
   };
   /// Waits for it, but in a run, which a fault ends. Errors: world_reformed, what ended the world.
   Result<ActiveEpoch> wait_for_epoch();
+  /// Waits until this epoch has ended, for so long at most.
+  bool wait_for_end_of_epoch(std::uint32_t epoch, std::chrono::nanoseconds limit);
+  /// Waits until all ranks of the communicator have come to this split: see SplitOrder. Errors:
+  /// what ended the world; in a run, which a fault ends, world_reformed.
+  Result<void> agree_on_split(const HostCall& call);
   [[nodiscard]] bool in_run() const noexcept { return attached_; }
   [[nodiscard]] std::chrono::nanoseconds phase_timeout() const noexcept { return phase_timeout_; }
   /// There is a group that standbys may not have formed, or one of theirs was freed.
@@ -180,6 +185,12 @@ class WorldCore {
   void set_left(std::int64_t run, int rank, const Error& error);
   void fail_commit(const Error& error);
   void stop(const Error& error);
+  struct SplitAnswer {
+    std::uint32_t communicator = 0;
+    std::uint64_t number = 0;
+    Errc code{};
+  };
+  void set_split_answer(const SplitAnswer& answer);
   /// The job ends without these ranks, which do not answer; at once if it is said `again`.
   static void forsake(const Error& error, const std::vector<int>& ranks, bool again);
   std::optional<memory::FaultKind> take_fault(Phase phase);
@@ -273,6 +284,7 @@ class WorldCore {
   };
   std::optional<Restore> restore_;
   std::optional<Error> stopped_;
+  std::optional<SplitAnswer> split_answer_;     ///< the newest
   std::optional<std::int64_t> stopping_since_;  ///< see MemberActions::stopping
   std::unique_ptr<StateKeeper> keeper_;         ///< replaced by the program's thread alone
   std::vector<Recovery> recoveries_;

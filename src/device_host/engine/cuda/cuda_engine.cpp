@@ -24,6 +24,7 @@ CudaEngine::CudaEngine(const EngineOptions& options, const Driver& api,
                        DeviceDescription description, const DeviceFacts& facts)
     : device_(options.device),
       other_hosts_(options.other_hosts),
+      reproducible_(options.reproducible),
       memory_limit_(options.memory_limit),
       api_(api),
       description_(std::move(description)),

@@ -85,6 +85,7 @@ class CudaEngine final : public Engine, public Services {
   // Services; stream() makes the device current on the calling thread.
   [[nodiscard]] int device() const noexcept override { return device_; }
   [[nodiscard]] bool other_hosts() const noexcept override { return other_hosts_; }
+  [[nodiscard]] bool reproducible() const noexcept override { return reproducible_; }
   void enter() const override;
   [[nodiscard]] bool records() const noexcept override {
     return recorder_.load(std::memory_order_relaxed) == std::this_thread::get_id();
@@ -116,6 +117,7 @@ class CudaEngine final : public Engine, public Services {
 
   const int device_;
   const bool other_hosts_;
+  const bool reproducible_;
   const std::uint64_t memory_limit_;
   const Driver& api_;
   DeviceDescription description_;

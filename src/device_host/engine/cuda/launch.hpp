@@ -16,7 +16,7 @@ struct Launch {
 template <class T>
 struct Factor {
   const T* device = nullptr;
-  T value = 0;
+  T value{};
 
   /// Zero, and known to be so from the start.
   [[nodiscard]] bool is_zero_value() const { return device == nullptr && value == T(0); }
