@@ -326,7 +326,8 @@ Result<std::unique_ptr<Graph>> DeviceHost::make_graph(
       const auto& command = *playing.next().command;
       const Call call(playing.next_queue(), addresses_, command.parts(),
                       command.header().communicator);
-      outcome = playing.order_next();
+      outcome = all_mapped(command);
+      if (outcome.ok()) outcome = playing.order_next();
       if (outcome.ok() && engine_->blocks(command.info(), command.op(), call))
         outcome = Error{Errc::unsupported, 0, std::string(command.name()) + " may block"};
       if (outcome.ok()) outcome = engine_->run(command.info(), command.op(), call);

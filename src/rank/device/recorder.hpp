@@ -23,6 +23,7 @@ struct Recording {
     std::uint32_t parameter = 0;
     std::uint32_t command = 0;
     std::uint32_t offset = 0;
+    bool moves = false;  ///< it is added to the offset of an operand that stands there
   };
   std::vector<wire::SequenceRecord> records;
   std::vector<Place> places;  ///< in the order of the commands
@@ -33,6 +34,11 @@ struct Recording {
   std::uint32_t communicator = 0;                  ///< of its collectives; see detail::Scope
   std::vector<std::uint32_t> held;                 ///< buffers, once for each time
   std::vector<std::shared_ptr<const void>> keeps;  ///< beside buffers
+
+  /// What its commands do together, with these records in the place of its own. Errors: invalid (a
+  /// command is not sound).
+  [[nodiscard]] Result<JointAccess> access_of(
+      const std::vector<wire::SequenceRecord>& its_records) const;
 };
 
 /// Where the calls of a recording go: while it is there, the submissions of its thread to the
