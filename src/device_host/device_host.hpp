@@ -122,6 +122,12 @@ class DeviceHost {
                               std::uint64_t most) const;
   /// Whether its graph can be launched on the queue; makes it do what the run wants.
   bool takes_graph(SequenceTable::Known& known, Queue queue);
+  /// command_, which runs the sequence, has been queued. The result cells of its commands are read
+  /// when it has ended.
+  void add_run(const RecordedSequence& sequence, Queue queue, const Lanes::Waits& waits,
+               Lanes::Sequence place);
+  /// Whether the sequence may run again: its last run has been judged, if it is to be.
+  [[nodiscard]] bool cells_are_read(std::uint64_t number);
   /// Adds to `waits` all that stands on the queues of the sequence.
   void wait_for_lanes(const RecordedSequence& sequence, Queue queue, Lanes::Waits& waits) const;
   /// The commands of the sequence have been queued, its run at this place of `queue`.
@@ -288,6 +294,8 @@ class DeviceHost {
   SequenceTable sequences_;
   std::map<SetAside::Number, Play> plays_;
   bool play_waits_ = false;  ///< one of them, at a branch
+  /// By sequence: where its last run stands, whose result cells have yet to be read.
+  std::map<std::uint64_t, std::pair<Queue, Lanes::Sequence>> to_be_judged_;
   /// Of the communicators, or of those to come; by number.
   std::map<std::uint32_t, std::unique_ptr<Rendezvous>> rendezvous_;
   Rendezvous* meeting_ = nullptr;  ///< where the newest collective has come to

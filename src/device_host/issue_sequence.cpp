@@ -23,11 +23,6 @@ bool ends_all(Errc code) {
   return code == Errc::device_lost || code == Errc::device_failed;
 }
 
-Error at_step(const Error& error, std::size_t index) {
-  return {error.code, error.native,
-          "command " + std::to_string(index + 1) + " of the sequence: " + error.message};
-}
-
 }  // namespace
 
 Result<SequenceTable::Known*> DeviceHost::find_sequence() {
@@ -106,6 +101,25 @@ bool DeviceHost::takes_graph(SequenceTable::Known& known, Queue queue) {
   }
   SequenceTable::drop_graph(known);
   return false;
+}
+
+void DeviceHost::add_run(const RecordedSequence& sequence, Queue queue, const Lanes::Waits& waits,
+                         Lanes::Sequence place) {
+  batches_.add(command_, addresses_, queue, waits);
+  if (sequence.judged().empty()) return;
+  for (const auto step : sequence.judged())
+    batches_.judge(command_.header().ticket, *sequence.steps()[step].command, step + 1, addresses_,
+                   queue);
+  to_be_judged_[sequence_call(command_).number] = {queue, place};
+}
+
+bool DeviceHost::cells_are_read(std::uint64_t number) {
+  const auto run = to_be_judged_.find(number);
+  if (run == to_be_judged_.end()) return true;
+  const auto& [queue, place] = run->second;
+  if (lanes_.completed(queue) < place) return false;
+  to_be_judged_.erase(run);
+  return true;
 }
 
 void DeviceHost::wait_for_lanes(const RecordedSequence& sequence, Queue queue,
@@ -269,7 +283,7 @@ DeviceHost::Step DeviceHost::end_play(SetAside::Entry& entry, Result<void> outco
     return Step::ended;
   }
   const auto failed_lane = playing.done() ? Lane::memory : playing.next().lane;
-  if (!outcome.ok()) outcome = at_step(outcome.error(), playing.next_index());
+  if (!outcome.ok()) outcome = at_step(outcome.error(), playing.next_index() + 1);
   if (!outcome.ok() && outcome.code() != Errc::library && outcome.code() != Errc::peer_lost &&
       playing.untouched())
     return answered(ticket, Source::set_aside, outcome);
@@ -279,7 +293,7 @@ DeviceHost::Step DeviceHost::end_play(SetAside::Entry& entry, Result<void> outco
   }
   const auto queue = playing.origin();
   const auto place = lanes_.queued(command_.operands(), queue, waits);
-  batches_.add(command_, addresses_, queue, waits);
+  add_run(playing.sequence(), queue, waits, place);
   note_places(playing.sequence(), queue, place);
   if (outcome.code() == Errc::peer_lost) {
     break_communicator(outcome.error());

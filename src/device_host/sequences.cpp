@@ -65,6 +65,8 @@ Result<std::shared_ptr<const RecordedSequence>> RecordedSequence::make(
       if (branch->flag.present()) step.flag = &branch->flag;
       made->branches_ = true;
     }
+    if (step.command->info().verdict != nullptr)
+      made->judged_.push_back(static_cast<std::uint32_t>(made->steps_.size()));
     if (!made->uses(step.lane)) made->lanes_.push_back(step.lane);
     made->steps_.push_back(std::move(step));
   }

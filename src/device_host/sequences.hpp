@@ -46,6 +46,8 @@ class RecordedSequence {
   [[nodiscard]] std::size_t steps_on(Lane lane) const;
   /// What comes next depends on memory: there is no telling before it runs.
   [[nodiscard]] bool branches() const noexcept { return branches_; }
+  /// Those of its commands whose result cells say whether they have failed.
+  [[nodiscard]] const std::vector<std::uint32_t>& judged() const noexcept { return judged_; }
   /// Some of its commands wait for other ranks.
   [[nodiscard]] bool collective() const noexcept { return uses(Lane::collective); }
 
@@ -55,6 +57,7 @@ class RecordedSequence {
   bool branches_ = false;
   std::vector<Step> steps_;
   std::vector<Lane> lanes_;
+  std::vector<std::uint32_t> judged_;
 };
 
 /// The commands of a sequence on their way to the queues of their lanes, between two places of one

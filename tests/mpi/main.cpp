@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
       {"groups_in_run", test::groups_in_run},
       {"group_members", test::group_members},
       {"sequences", test::sequences},
+      {"sequence_collectives", test::sequence_collectives},
       {"sequence_differences", test::sequence_differences},
       {"sequence_faults", test::sequence_faults},
       {"recorded_steps", test::recorded_steps},

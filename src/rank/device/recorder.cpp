@@ -1,6 +1,7 @@
 #include "rank/device/recorder.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <string>
@@ -19,6 +20,29 @@ constexpr std::string_view kOtherRanks =
 Error not_recorded(std::string_view name, std::string_view why) {
   return {Errc::unsupported, 0,
           std::string(name) + " cannot be recorded" + (why.empty() ? "" : ": ") + std::string(why)};
+}
+
+/// Whether a command has a result cell for more than to say that it has failed.
+bool has_value(const OperationInfo& info, const std::byte* op) {
+  if (info.cell == nullptr) return false;
+  // What only fails does so with any number but 0.
+  alignas(8) constexpr std::array<std::byte, 64> kOne{std::byte{1}};
+  return info.verdict == nullptr || info.verdict(op, kOne.data()).ok();
+}
+
+/// Takes out what a recording has for itself: where result cells are, and the flags of branches.
+void blank_cells(wire::SequenceRecord& record) {
+  wire::CommandHeader header;
+  std::memcpy(&header, record.data(), sizeof header);
+  const auto* const info = find_operation(header.opcode).info;
+  const bool own = info->library() == "memory" || info->library() == "sequence";
+  for (const auto& operand : info->operands) {
+    auto* const at = record.data() + sizeof header + operand.offset;
+    Operand range;
+    std::memcpy(&range, at, sizeof range);
+    const bool pinned = (range.region & kPinnedRegion) != 0;
+    if (info->cell == &operand || (own && pinned)) std::memset(at, 0, sizeof range);
+  }
 }
 
 /// Makes a factor one that may be anything: above all not zero, which would mean that what it
@@ -102,6 +126,16 @@ Result<JointAccess> Recording::access_of(
   return all;
 }
 
+bool Recording::does_the_same(const Recording& other) const {
+  return std::equal(records.begin(), records.end(), other.records.begin(), other.records.end(),
+                    [](auto mine, auto theirs) {
+                      if (mine == theirs) return true;
+                      if (mine.size() != theirs.size()) return false;
+                      blank_cells(mine), blank_cells(theirs);
+                      return mine == theirs;
+                    });
+}
+
 Recorder::Recorder(CommandPort& port) : port_(&port), outer_(std::exchange(innermost, this)) {}
 
 Recorder::~Recorder() {
@@ -125,9 +159,10 @@ Future<void> Recorder::refuse(Error error) {
   return Future<void>(Result<void>(std::move(error)));
 }
 
-Result<detail::ResultCell> Recorder::result_cell(std::size_t) {
-  return Error{Errc::unsupported, 0,
-               "a call with a value cannot be recorded: its value would be that of which run?"};
+Result<detail::ResultCell> Recorder::result_cell(std::size_t bytes) {
+  auto cell = port_->result_cell(bytes);
+  if (cell.ok()) keep(cell->lease);
+  return cell;
 }
 
 void Recorder::keep(std::shared_ptr<const void> what) {
@@ -163,9 +198,21 @@ void Recorder::agree_on(const OperationInfo& info, const std::byte* op) {
     add(number);
 }
 
+Result<void> Recorder::check_kind(const OperationInfo& info, const std::byte* op) const {
+  if (has_value(info, op))
+    return Error{Errc::unsupported, 0,
+                 std::string(info.name) +
+                     ": a call with a value cannot be recorded: its value "
+                     "would be that of which run?"};
+  if (!info.traits.capturable) return not_recorded(info.name, "");
+  if (info.verdict != nullptr && depth_ > 0)
+    return not_recorded(info.name, "within if_ and while_ nobody would be told of its failure");
+  return {};
+}
+
 Result<void> Recorder::check_operands(const detail::CommandView& command) {
   const auto& info = *command.info;
-  if (!info.traits.capturable) return not_recorded(info.name, "");
+  if (auto kind = check_kind(info, command.op.data()); !kind) return kind;
   const auto outside = [&](const Operand& range) {
     return is_foreign(range.region) ||
            ((range.region & kPinnedRegion) != 0 && info.library() == "memory");
@@ -214,6 +261,20 @@ Future<void> Recorder::submit(const detail::CommandView& command) {
   return Future<void>(Result<void>());
 }
 
+Result<wire::SequenceRecord> Recorder::with_own_cell(wire::SequenceRecord record) {
+  wire::CommandHeader header;
+  std::memcpy(&header, record.data(), sizeof header);
+  const auto* const info = find_operation(header.opcode).info;
+  if (info->cell == nullptr) return record;
+  auto* const at = record.data() + sizeof header + info->cell->offset;
+  Operand where;
+  std::memcpy(&where, at, sizeof where);
+  const auto cell = result_cell(where.bytes);
+  if (!cell) return cell.error();
+  std::memcpy(at, &cell->where, sizeof cell->where);
+  return record;
+}
+
 Future<void> Recorder::add(const Recording& other) {
   if (failed_) return Future<void>(Result<void>(*failed_));
   if (full(other.records.size()))
@@ -227,7 +288,10 @@ Future<void> Recorder::add(const Recording& other) {
   wire::Command command;
   std::size_t surely_from = 0;  // of it: behind what a branch may pass over
   for (std::uint32_t i = 0; i < other.records.size(); ++i) {
-    if (auto decoded = command.decode(other.records[i]); !decoded) return refuse(decoded.error());
+    auto record = with_own_cell(other.records[i]);
+    if (!record) return refuse(record.error());
+    if (auto decoded = command.decode(*record); !decoded) return refuse(decoded.error());
+    if (auto kind = check_kind(command.info(), command.op()); !kind) return refuse(kind.error());
     for (const auto& use : command.operands()) {
       if (auto held = hold(*use.range); !held) return refuse(held.error());
     }
@@ -236,7 +300,7 @@ Future<void> Recorder::add(const Recording& other) {
     recorded_.access.add(detail::CommandView(command.info(), unknown, command.parts()),
                          depth_ == 0 && i >= surely_from);
     agree_on(command.info(), command.op());
-    recorded_.records.push_back(other.records[i]);
+    recorded_.records.push_back(std::move(*record));
   }
   for (auto place : other.places) {
     place.command += first;

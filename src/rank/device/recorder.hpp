@@ -39,6 +39,8 @@ struct Recording {
   /// command is not sound).
   [[nodiscard]] Result<JointAccess> access_of(
       const std::vector<wire::SequenceRecord>& its_records) const;
+  /// Whether its commands are those of the other, but for their result cells.
+  [[nodiscard]] bool does_the_same(const Recording& other) const;
 };
 
 /// Where the calls of a recording go: while it is there, the submissions of its thread to the
@@ -58,7 +60,7 @@ class Recorder final : public detail::Submitter {
   Future<void> submit(const detail::CommandView& command) override;
   /// The recording has failed.
   Future<void> refuse(Error error) override;
-  /// Errors: unsupported.
+  /// Kept with the recording: each run uses it anew.
   Result<detail::ResultCell> result_cell(std::size_t bytes) override;
   void keep(std::shared_ptr<const void> what) override;
   /// Another recording becomes part of this one.
@@ -72,6 +74,10 @@ class Recorder final : public detail::Submitter {
 
  private:
   Result<void> hold(const Operand& range);
+  /// Whether it is one that can be recorded here at all. Errors: unsupported.
+  [[nodiscard]] Result<void> check_kind(const OperationInfo& info, const std::byte* op) const;
+  /// The record of another recording's command, with a result cell of this one's.
+  Result<wire::SequenceRecord> with_own_cell(wire::SequenceRecord record);
   /// Keeps a command of this recording's own making, which is sound.
   template <Operation Op>
   void append(const Op& op);

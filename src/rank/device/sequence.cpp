@@ -208,7 +208,7 @@ void StepRecorder::run(const std::function<void()>& calls) {
   auto fresh = recorded(core_, calls);
   if (fresh == nullptr) return;
   const auto same = std::find_if(known_.begin(), known_.end(), [&](const auto& one) {
-    return one->recording.records == fresh->recording.records;
+    return one->recording.does_the_same(fresh->recording);
   });
   if (same != known_.end()) {
     known_.splice(known_.begin(), known_, same);
