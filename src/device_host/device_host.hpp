@@ -127,7 +127,10 @@ class DeviceHost {
   void add_run(const RecordedSequence& sequence, Queue queue, const Lanes::Waits& waits,
                Lanes::Sequence place);
   /// Whether the sequence may run again: its last run has been judged, if it is to be.
-  [[nodiscard]] bool cells_are_read(std::uint64_t number);
+  [[nodiscard]] bool cells_are_read(std::uint64_t number) const {
+    const auto run = to_be_judged_.find(number);
+    return run == to_be_judged_.end() || lanes_.completed(run->second.first) >= run->second.second;
+  }
   /// Adds to `waits` all that stands on the queues of the sequence.
   void wait_for_lanes(const RecordedSequence& sequence, Queue queue, Lanes::Waits& waits) const;
   /// The commands of the sequence have been queued, its run at this place of `queue`.
@@ -154,7 +157,8 @@ class DeviceHost {
   [[nodiscard]] Result<void> all_mapped(const wire::Command& command) const;
   Result<std::unique_ptr<Graph>> make_graph(const std::shared_ptr<const RecordedSequence>& sequence,
                                             Queue queue);
-  void record_graph(Queue queue);
+  /// Of the sequence that has just been played for command_.
+  void record_graph(const Playing& playing);
 
   // libraries.cpp
   /// Whether a command can be queued on the lane now; if its library is not open, begins to open

@@ -3,6 +3,7 @@
 
 #include "common/core/log.hpp"
 #include "device_host/device_host.hpp"
+#include "device_host/graph_branches.hpp"
 
 // Commands that run recorded sequences: as lists, whose commands are queued one by one, and as the
 // graphs that are made of these. A list does whatever its commands do; a graph is quicker.
@@ -90,6 +91,8 @@ bool DeviceHost::takes_graph(SequenceTable::Known& known, Queue queue) {
   if (known.form != Form::graph || queue.detour) return false;
   if (engine_->is_current(*known.graph)) {
     if (known.graph_patches == known.patches) return true;
+    // CUDA changes nodes within conditional ones only in part: such a run is a list.
+    if (known.sequence->branches()) return false;
     auto changed = make_graph(known.sequence, queue);
     if (changed.ok()) {
       const auto updated = engine_->update_graph(*known.graph, std::move(*changed));
@@ -110,16 +113,8 @@ void DeviceHost::add_run(const RecordedSequence& sequence, Queue queue, const La
   for (const auto step : sequence.judged())
     batches_.judge(command_.header().ticket, *sequence.steps()[step].command, step + 1, addresses_,
                    queue);
+  std::erase_if(to_be_judged_, [this](const auto& one) { return cells_are_read(one.first); });
   to_be_judged_[sequence_call(command_).number] = {queue, place};
-}
-
-bool DeviceHost::cells_are_read(std::uint64_t number) {
-  const auto run = to_be_judged_.find(number);
-  if (run == to_be_judged_.end()) return true;
-  const auto& [queue, place] = run->second;
-  if (lanes_.completed(queue) < place) return false;
-  to_be_judged_.erase(run);
-  return true;
 }
 
 void DeviceHost::wait_for_lanes(const RecordedSequence& sequence, Queue queue,
@@ -300,7 +295,7 @@ DeviceHost::Step DeviceHost::end_play(SetAside::Entry& entry, Result<void> outco
     return Step::ended;
   }
   if (outcome.ok()) {
-    record_graph(queue);
+    record_graph(playing);
   } else {
     if (outcome.code() == Errc::library) library_failed(failed_lane, outcome.error());
     replies_.send(ticket, 1, outcome, true);
@@ -335,8 +330,14 @@ Result<std::unique_ptr<Graph>> DeviceHost::make_graph(
   Result<void> outcome;
   {
     // The marks go before the recording ends.
-    Playing playing(sequence, *engine_, queue);
-    while (outcome.ok() && !playing.done()) {
+    const auto sides = lanes_.sides_of();
+    Playing playing(sides && sequence->uses(*sides) ? sequence->spread(*sides) : sequence, *engine_,
+                    queue);
+    GraphBranches branches(*engine_, addresses_);
+    while (outcome.ok()) {
+      const auto more = branches.next_command(playing);
+      if (!more.ok()) outcome = more.error();
+      if (!more.ok() || !*more) break;
       const auto& command = *playing.next().command;
       const Call call(playing.next_queue(), addresses_, command.parts(),
                       command.header().communicator);
@@ -355,14 +356,15 @@ Result<std::unique_ptr<Graph>> DeviceHost::make_graph(
   return graph;
 }
 
-/// Of the sequence that command_ runs, which has just been queued as a list: whatever its libraries
-/// prepare is there.
-void DeviceHost::record_graph(Queue queue) {
+/// Whatever its libraries prepare is there by now.
+void DeviceHost::record_graph(const Playing& playing) {
+  const auto queue = playing.origin();
   auto* const known = sequences_.find(sequence_call(command_).number);
   if (known == nullptr || known->form != Form::list || queue.detour) return;
+  if (!known->note_played(playing.queued())) return;  // a branch has yet to go that way
   const auto ready = lanes_ready(*known->sequence, queue.lane);
   if (!ready.ok() || !*ready) return;
-  if (known->sequence->branches() || known->graphs++ == kGraphs) {
+  if (known->graphs++ == kGraphs) {
     known->form = Form::only_list;
     return;
   }

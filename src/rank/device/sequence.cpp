@@ -148,12 +148,12 @@ std::size_t Sequence::commands() const {
   return state_ == nullptr ? 0 : state_->recording.records.size();
 }
 
-Future<void> Sequence::run(std::initializer_list<ParameterValue> values) const {
+Future<void> Sequence::run(std::span<const ParameterValue> values) const {
   check(state_ != nullptr, "run of an empty Sequence");
   auto& port = state_->core->port();
   const auto& recording = state_->recording;
   auto* const recorder = rank::Recorder::of(port);
-  const auto patches = patches_of(recording, {values.begin(), values.size()});
+  const auto patches = patches_of(recording, values);
   if (!patches.ok())
     return recorder != nullptr ? recorder->refuse(patches.error()) : port.refuse(patches.error());
   if (recorder != nullptr) {
