@@ -125,6 +125,10 @@ class GpuRef {
   GpuRef(std::shared_ptr<detail::BufferLease> lease, const Operand& where, std::int64_t length)
       : lease_(std::move(lease)), where_(where), length_(length) {}
 
+ protected:
+  /// For MovingRef: the operand bears the parameter's number, of which only recordings take notice.
+  void set_parameter(std::uint32_t id) noexcept { where_.reserved = id; }
+
  private:
   std::shared_ptr<detail::BufferLease> lease_;
   Operand where_;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include <troupe/device.hpp>
@@ -39,7 +40,10 @@ class Sequence {
   /// Runs all of it, in program order with what else is submitted. `values`: of parameters, for
   /// this run; others have their initial values. Within a recording it becomes part of that.
   /// Errors: invalid (no command has the parameter), those of its commands.
-  Future<void> run(std::initializer_list<ParameterValue> values = {}) const;
+  Future<void> run(std::initializer_list<ParameterValue> values = {}) const {
+    return run(std::span(values.begin(), values.size()));
+  }
+  Future<void> run(std::span<const ParameterValue> values) const;
   /// How many were recorded.
   [[nodiscard]] std::size_t commands() const;
   [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
@@ -52,10 +56,10 @@ class Sequence {
 };
 
 // Within a recording. What the calls record is carried out or not by what the flag is when the run
-// gets there, on the device; it may be written by commands before, or in the loop. A flag costs
-// each time that the device host waits for what is before it, some ten microseconds, and a sequence
-// with one is never a CUDA graph. Not together with collectives. Throw Exception (invalid) outside
-// of a recording.
+// gets there, on the device; it may be written by commands before, or in the loop. In a CUDA graph
+// the flag is looked at there. As long as there is none, and for what cannot be part of one, the
+// device host waits for what is before the flag, some ten microseconds each time. Not together with
+// collectives. Throw Exception (invalid) outside of a recording.
 
 /// If flag[0] is not 0.
 void if_(Device& device, const GpuRef<std::int32_t>& flag, const std::function<void()>& calls);

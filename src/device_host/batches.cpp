@@ -14,6 +14,11 @@ bool ends_the_host(Errc code) {
 
 }  // namespace
 
+Error at_step(const Error& error, std::size_t number) {
+  return {error.code, error.native,
+          "command " + std::to_string(number) + " of the sequence: " + error.message};
+}
+
 bool Batches::empty() const {
   return (open_queues_ | busy_queues_) == 0;
 }
@@ -28,18 +33,21 @@ void Batches::extend(std::vector<Run>& runs, std::uint64_t ticket) {
 
 void Batches::add(const wire::Command& command, const AddressMap& addresses, Queue queue,
                   const Waits& waits) {
-  auto& batch = open_[queue.index()];
   const auto ticket = command.header().ticket;
-  const auto& info = command.info();
-  extend(batch.runs, ticket);
-  if (info.verdict != nullptr) {
-    batch.judged.push_back({ticket,
-                            &info,
-                            {command.op(), command.op() + info.bytes},
-                            addresses.find(info.operand(command.op(), *info.cell))});
-  }
+  extend(open_[queue.index()].runs, ticket);
+  if (command.info().verdict != nullptr) judge(ticket, command, 0, addresses, queue);
   ++open_count_;
   add_place(queue, waits);
+}
+
+void Batches::judge(std::uint64_t ticket, const wire::Command& part, std::size_t number,
+                    const AddressMap& addresses, Queue queue) {
+  const auto& info = part.info();
+  open_[queue.index()].judged.push_back({ticket,
+                                         number,
+                                         &info,
+                                         {part.op(), part.op() + info.bytes},
+                                         addresses.find(info.operand(part.op(), *info.cell))});
 }
 
 void Batches::add_place(Queue queue, const Waits& waits) {
@@ -151,15 +159,17 @@ Result<bool> Batches::done(const Batch& batch) const {
 
 void Batches::end(const Batch& batch) {
   auto runs = batch.runs;
-  for (const auto& [ticket, info, op, cell] : batch.judged) {
+  for (const auto& [ticket, number, info, op, cell] : batch.judged) {
     const auto verdict = info->verdict(op.data(), cell);
     if (verdict.ok()) continue;
-    publish();
-    replies_->send(ticket, 1, verdict.error(), true);
     const auto holds = [ticket = ticket](const Run& run) {
       return ticket >= run.first && ticket < run.first + run.count;
     };
     const auto run = std::find_if(runs.begin(), runs.end(), holds);
+    if (run == runs.end()) continue;  // another command of its sequence has failed before
+    publish();
+    replies_->send(ticket, 1, number == 0 ? verdict.error() : at_step(verdict.error(), number),
+                   true);
     const Run behind{ticket + 1, static_cast<std::uint32_t>(run->first + run->count - ticket - 1)};
     run->count = static_cast<std::uint32_t>(ticket - run->first);
     if (behind.count != 0) runs.push_back(behind);

@@ -40,6 +40,9 @@ class HeldMark {
   Mark mark_;
 };
 
+/// What a run says of an error of its number-th command, from 1.
+Error at_step(const Error& error, std::size_t number);
+
 /// Commands of one queue that were issued together and are answered together, because one mark
 /// stands behind them. The reactor's thread only.
 ///
@@ -71,6 +74,10 @@ class Batches {
   /// The command was queued there.
   void add(const wire::Command& command, const AddressMap& addresses, Queue queue,
            const Waits& waits);
+  /// The command that was added last there also fails if its part, the number-th command of a
+  /// sequence (from 1), has.
+  void judge(std::uint64_t ticket, const wire::Command& part, std::size_t number,
+             const AddressMap& addresses, Queue queue);
   /// What has been queued there is part of a command that is answered elsewhere.
   void add_place(Queue queue, const Waits& waits);
   /// The command with this ticket needs no queue and has ended well.
@@ -108,6 +115,7 @@ class Batches {
   /// A command whose result cell says whether it has failed.
   struct Judged {
     std::uint64_t ticket = 0;
+    std::size_t number = 0;  ///< in the sequence that the command runs; 0: it is the command
     const OperationInfo* info = nullptr;
     std::vector<std::byte> op;
     const std::byte* cell = nullptr;

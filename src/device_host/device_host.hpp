@@ -120,6 +120,14 @@ class DeviceHost {
                               std::uint64_t most) const;
   /// Whether its graph can be launched on the queue; makes it do what the run wants.
   bool takes_graph(SequenceTable::Known& known, Queue queue);
+  /// command_, which runs the sequence, has been queued. The result cells of its commands are read
+  /// when it has ended.
+  void add_run(const RecordedSequence& sequence, Queue queue, const Waits& waits, Sequence place);
+  /// Whether the sequence may run again: its last run has been judged, if it is to be.
+  [[nodiscard]] bool cells_are_read(std::uint64_t number) const {
+    const auto run = to_be_judged_.find(number);
+    return run == to_be_judged_.end() || lanes_.completed(run->second.first) >= run->second.second;
+  }
   /// Adds to `waits` all that stands on the queues of the sequence.
   void wait_for_lanes(const RecordedSequence& sequence, Queue queue, Waits& waits) const;
   /// The commands of the sequence have been queued, its run at this place of `queue`.
@@ -146,7 +154,8 @@ class DeviceHost {
   [[nodiscard]] Result<void> all_mapped(const wire::Command& command) const;
   Result<std::unique_ptr<Graph>> make_graph(const std::shared_ptr<const RecordedSequence>& sequence,
                                             Queue queue);
-  void record_graph(Queue queue);
+  /// Of the sequence that has just been played for command_.
+  void record_graph(const Playing& playing);
 
   // libraries.cpp
   /// Whether a command can be queued on the lane now; if its library is not open, begins to open
@@ -286,6 +295,8 @@ class DeviceHost {
   SequenceTable sequences_;
   std::map<SetAside::Number, Play> plays_;
   bool play_waits_ = false;  ///< one of them, at a branch
+  /// By sequence: where its last run stands, whose result cells have yet to be read.
+  std::map<std::uint64_t, std::pair<Queue, Sequence>> to_be_judged_;
   /// Of the communicators, or of those to come; by number.
   std::map<std::uint32_t, std::unique_ptr<Rendezvous>> rendezvous_;
   Rendezvous* meeting_ = nullptr;  ///< where the newest collective has come to

@@ -110,7 +110,8 @@ DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record,
                     (sequence != nullptr && !has_room(*sequence->sequence, queue, kMaxForPeers));
   const bool open = ready.ok() && *ready;
   bool blocks = behind_others || !open || (full && lanes_.waits_for_peers(queue, waits)) ||
-                (collective && forming_groups_ != 0);
+                (collective && forming_groups_ != 0) ||
+                (sequence != nullptr && !cells_are_read(sequence->number));
   const auto communicator = command_.header().communicator;
   if (auto* const rendezvous = rendezvous_of(communicator);
       collective && !blocks && rendezvous != nullptr) {
@@ -166,8 +167,12 @@ DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record,
     outcome = sequence != nullptr ? engine_->launch_graph(*sequence->graph, queue) : run(call);
   if (outcome.ok()) {
     const auto place = lanes_.queued(operands, queue, waits);
-    batches_.add(command_, addresses_, queue, waits);
-    if (sequence != nullptr) outcome = follow_graph(*sequence, queue, place);
+    if (sequence != nullptr) {
+      add_run(*sequence->sequence, queue, waits, place);
+      outcome = follow_graph(*sequence, queue, place);
+    } else {
+      batches_.add(command_, addresses_, queue, waits);
+    }
     if (!outcome.ok()) lose(outcome.error());
     note_kind(command_, record);
     take(source);

@@ -3,6 +3,7 @@
 
 #include "common/core/log.hpp"
 #include "device_host/device_host.hpp"
+#include "device_host/graph_branches.hpp"
 
 // Commands that run recorded sequences: as lists, whose commands are queued one by one, and as the
 // graphs that are made of these. A list does whatever its commands do; a graph is quicker.
@@ -21,11 +22,6 @@ constexpr int kGraphs = 4;
 
 bool ends_all(Errc code) {
   return code == Errc::device_lost || code == Errc::device_failed;
-}
-
-Error at_step(const Error& error, std::size_t index) {
-  return {error.code, error.native,
-          "command " + std::to_string(index + 1) + " of the sequence: " + error.message};
 }
 
 }  // namespace
@@ -94,6 +90,8 @@ bool DeviceHost::takes_graph(SequenceTable::Known& known, Queue queue) {
   if (known.form != Form::graph || queue.detour) return false;
   if (engine_->is_current(*known.graph)) {
     if (known.graph_patches == known.patches) return true;
+    // CUDA changes nodes within conditional ones only in part: such a run is a list.
+    if (known.sequence->branches()) return false;
     auto changed = make_graph(known.sequence, queue);
     if (changed.ok()) {
       const auto updated = engine_->update_graph(*known.graph, std::move(*changed));
@@ -105,6 +103,17 @@ bool DeviceHost::takes_graph(SequenceTable::Known& known, Queue queue) {
   }
   SequenceTable::drop_graph(known);
   return false;
+}
+
+void DeviceHost::add_run(const RecordedSequence& sequence, Queue queue, const Waits& waits,
+                         Sequence place) {
+  batches_.add(command_, addresses_, queue, waits);
+  if (sequence.judged().empty()) return;
+  for (const auto step : sequence.judged())
+    batches_.judge(command_.header().ticket, *sequence.steps()[step].command, step + 1, addresses_,
+                   queue);
+  std::erase_if(to_be_judged_, [this](const auto& one) { return cells_are_read(one.first); });
+  to_be_judged_[sequence_call(command_).number] = {queue, place};
 }
 
 void DeviceHost::wait_for_lanes(const RecordedSequence& sequence, Queue queue, Waits& waits) const {
@@ -266,7 +275,7 @@ DeviceHost::Step DeviceHost::end_play(SetAside::Entry& entry, Result<void> outco
     return Step::ended;
   }
   const auto failed_lane = playing.done() ? Lane::memory : playing.next().lane;
-  if (!outcome.ok()) outcome = at_step(outcome.error(), playing.next_index());
+  if (!outcome.ok()) outcome = at_step(outcome.error(), playing.next_index() + 1);
   if (!outcome.ok() && outcome.code() != Errc::library && outcome.code() != Errc::peer_lost &&
       playing.untouched())
     return answered(ticket, Source::set_aside, outcome);
@@ -276,14 +285,14 @@ DeviceHost::Step DeviceHost::end_play(SetAside::Entry& entry, Result<void> outco
   }
   const auto queue = playing.origin();
   const auto place = lanes_.queued(command_.operands(), queue, waits);
-  batches_.add(command_, addresses_, queue, waits);
+  add_run(playing.sequence(), queue, waits, place);
   note_places(playing.sequence(), queue, place);
   if (outcome.code() == Errc::peer_lost) {
     break_communicator(outcome.error());
     return Step::ended;
   }
   if (outcome.ok()) {
-    record_graph(queue);
+    record_graph(playing);
   } else {
     if (outcome.code() == Errc::library) library_failed(failed_lane, outcome.error());
     replies_.send(ticket, 1, outcome, true);
@@ -318,12 +327,19 @@ Result<std::unique_ptr<Graph>> DeviceHost::make_graph(
   Result<void> outcome;
   {
     // The marks go before the recording ends.
-    Playing playing(sequence, *engine_, queue);
-    while (outcome.ok() && !playing.done()) {
+    const auto sides = lanes_.sides_of();
+    Playing playing(sides && sequence->uses(*sides) ? sequence->spread(*sides) : sequence, *engine_,
+                    queue);
+    GraphBranches branches(*engine_, addresses_);
+    while (outcome.ok()) {
+      const auto more = branches.next_command(playing);
+      if (!more.ok()) outcome = more.error();
+      if (!more.ok() || !*more) break;
       const auto& command = *playing.next().command;
       const Call call(playing.next_queue(), addresses_, command.parts(),
                       command.header().communicator);
-      outcome = playing.order_next();
+      outcome = all_mapped(command);
+      if (outcome.ok()) outcome = playing.order_next();
       if (outcome.ok() && engine_->blocks(command.info(), command.op(), call))
         outcome = Error{Errc::unsupported, 0, std::string(command.name()) + " may block"};
       if (outcome.ok()) outcome = engine_->run(command.info(), command.op(), call);
@@ -337,14 +353,15 @@ Result<std::unique_ptr<Graph>> DeviceHost::make_graph(
   return graph;
 }
 
-/// Of the sequence that command_ runs, which has just been queued as a list: whatever its libraries
-/// prepare is there.
-void DeviceHost::record_graph(Queue queue) {
+/// Whatever its libraries prepare is there by now.
+void DeviceHost::record_graph(const Playing& playing) {
+  const auto queue = playing.origin();
   auto* const known = sequences_.find(sequence_call(command_).number);
   if (known == nullptr || known->form != Form::list || queue.detour) return;
+  if (!known->note_played(playing.queued())) return;  // a branch has yet to go that way
   const auto ready = lanes_ready(*known->sequence, queue.lane);
   if (!ready.ok() || !*ready) return;
-  if (known->sequence->branches() || known->graphs++ == kGraphs) {
+  if (known->graphs++ == kGraphs) {
     known->form = Form::only_list;
     return;
   }

@@ -25,6 +25,7 @@ class Lanes {
   void give_up_detour(Lane lane) { at(lane).no_detour = true; }
   /// The lane has the side queues from now on.
   void set_sides(Lane lane) { sides_of_ = lane; }
+  [[nodiscard]] std::optional<Lane> sides_of() const noexcept { return sides_of_; }
   [[nodiscard]] bool has_detour(Lane lane) const { return !at(lane).no_detour; }
 
   /// What a command with these operands has to wait for, by queue, and is not known to be done.

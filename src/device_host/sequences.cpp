@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include <troupe/lib/memory.hpp>
 #include <troupe/lib/sequence.hpp>
 
 #include "common/wire/sequence_list.hpp"
@@ -50,8 +51,9 @@ Result<std::shared_ptr<const RecordedSequence>> RecordedSequence::make(
   auto made = std::make_shared<RecordedSequence>();
   for (const auto& record : *records) {
     Step step;
-    step.command = std::make_unique<wire::Command>();
-    if (auto decoded = step.command->decode(record); !decoded) return decoded.error();
+    const auto command = std::make_shared<wire::Command>();
+    if (auto decoded = command->decode(record); !decoded) return decoded.error();
+    step.command = command;
     if (!step.command->info().traits.capturable)
       return Error{Errc::invalid, 0,
                    std::string(step.command->name()) + " cannot be part of a sequence"};
@@ -65,9 +67,12 @@ Result<std::shared_ptr<const RecordedSequence>> RecordedSequence::make(
       if (branch->flag.present()) step.flag = &branch->flag;
       made->branches_ = true;
     }
+    if (step.command->info().verdict != nullptr)
+      made->judged_.push_back(static_cast<std::uint32_t>(made->steps_.size()));
     if (!made->uses(step.lane)) made->lanes_.push_back(step.lane);
     made->steps_.push_back(std::move(step));
   }
+  made->find_watched();
   made->find_order();
   return std::shared_ptr<const RecordedSequence>(std::move(made));
 }
@@ -81,23 +86,88 @@ std::size_t RecordedSequence::steps_on(Lane lane) const {
       steps_.begin(), steps_.end(), [lane](const Step& step) { return step.lane == lane; }));
 }
 
-/// A step's place in its lane is its own number, from 1: places only have to grow.
-void RecordedSequence::find_order() {
+void RecordedSequence::find_watched() {
+  for (std::size_t i = 1; i < steps_.size(); ++i) {
+    const auto* const flag = steps_[i].flag;
+    const auto* const copy = steps_[i - 1].command->as<memory::Copy>();
+    if (flag != nullptr && copy != nullptr && copy->destination.region == flag->region &&
+        copy->destination.offset == flag->offset && copy->source.bytes == flag->bytes)
+      steps_[i].watched = &copy->source;
+  }
+}
+
+std::shared_ptr<const RecordedSequence> RecordedSequence::spread(Lane lane) const {
+  auto made = std::make_shared<RecordedSequence>(*this);
+  for (auto& step : made->steps_) {
+    step.behind.clear();
+    step.awaited = false;
+  }
+  made->find_order(lane);
+  return made;
+}
+
+namespace {
+
+/// Spreads the steps of a lane over its queues: one that depends on what stands last on a queue
+/// takes that; another one takes the queue that the shortest chain of steps leads to.
+class Spreading {
+ public:
+  explicit Spreading(std::size_t steps) : depth_(steps) {}
+
+  std::uint8_t side_for(Lane lane, const Waits& waits) const {
+    std::uint8_t best = 0;
+    bool behind = false;
+    for (std::uint8_t side = 0; side <= Queue::kSides; ++side) {
+      const auto queue = Queue::aside(lane, side);
+      const auto newest = newest_[queue.index()];
+      const bool depends = newest != 0 && waits[queue.index()] == newest;
+      const auto its = depth_of(newest),
+                 so_far = depth_of(newest_[Queue::aside(lane, best).index()]);
+      if (side == 0 || (depends && (!behind || its > so_far)) ||
+          (!depends && !behind && its < so_far)) {
+        best = side;
+        behind = depends;
+      }
+    }
+    return best;
+  }
+  void add(std::size_t step, Queue queue, const Waits& waits) {
+    auto depth = depth_of(newest_[queue.index()]);
+    waits.for_each([&](std::size_t, Sequence place) { depth = std::max(depth, depth_of(place)); });
+    depth_[step] = depth + 1;
+    newest_[queue.index()] = step + 1;
+  }
+
+ private:
+  /// Of the step at this place; 0: none.
+  [[nodiscard]] std::size_t depth_of(Sequence place) const {
+    return place == 0 ? 0 : depth_[place - 1];
+  }
+  std::vector<std::size_t> depth_;  ///< steps of the longest chain that ends with it
+  Places newest_{};
+};
+
+}  // namespace
+
+/// A step's place on its queue is its own number, from 1: places only have to grow.
+void RecordedSequence::find_order(std::optional<Lane> sides_of) {
   HazardTracker hazards;
-  std::array<Places, kLaneCount> waited{};  // by lane, for the others
+  Spreading spreading(steps_.size());
+  std::array<Places, kQueueCount> waited{};  // by queue, for the others
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     auto& step = steps_[i];
-    const Queue own(step.lane);
-    auto& has_waited = waited[own.index()];
     Waits waits;
     for (const auto& use : step.command->operands()) hazards.collect(*use.range, use.access, waits);
-    for (const auto lane : lanes_) {
-      const auto place = waits[Queue(lane).index()];
-      if (lane == step.lane || place <= has_waited[Queue(lane).index()]) continue;
-      has_waited[Queue(lane).index()] = place;
+    step.side = step.lane == sides_of ? spreading.side_for(step.lane, waits) : std::uint8_t{0};
+    const auto own = step.queue();
+    spreading.add(i, own, waits);
+    auto& has_waited = waited[own.index()];
+    waits.for_each([&](std::size_t other, Sequence place) {
+      if (other == own.index() || place <= has_waited[other]) return;
+      has_waited[other] = place;
       step.behind.push_back(static_cast<std::uint32_t>(place - 1));
       steps_[place - 1].awaited = true;
-    }
+    });
     for (const auto& use : step.command->operands())
       hazards.record(*use.range, use.access, own, i + 1);
   }
@@ -112,10 +182,9 @@ Result<void> Playing::order_next() {
     started_ = true;
   }
   const auto queue = next_queue();
-  if (queue != origin_ &&
-      std::find(entered_.begin(), entered_.end(), queue.lane) == entered_.end()) {
+  if (queue != origin_ && std::find(entered_.begin(), entered_.end(), queue) == entered_.end()) {
     if (auto waits = engine_->wait(queue, start_.get()); !waits) return waits;
-    entered_.push_back(queue.lane);
+    entered_.push_back(queue);
   }
   for (const auto before : next().behind) {
     if (!marks_[before]) continue;  // it was passed over, or has ended before a branch
@@ -131,9 +200,9 @@ Result<void> Playing::passed() {
     if (!mark) return mark.error();
     marks_[next_] = HeldMark(*engine_, *mark);
   }
-  ++next_;
-  ordered_ = false;
+  queued_[next_] = true;
   touched_ = true;
+  pass();
   return {};
 }
 
@@ -149,6 +218,10 @@ Result<bool> Playing::ended() {
 
 void Playing::go_on(bool jumps) {
   next_ = static_cast<std::size_t>(static_cast<std::ptrdiff_t>(next_) + (jumps ? next().by : 1));
+  begin_again();
+}
+
+void Playing::begin_again() {
   started_ = ordered_ = false;
   entered_.clear();
   end_ = HeldMark();
@@ -156,13 +229,23 @@ void Playing::go_on(bool jumps) {
 }
 
 Result<void> Playing::join() {
-  for (const auto lane : entered_) {
-    auto end = engine_->mark({lane, origin_.detour});
+  for (const auto queue : entered_) {
+    auto end = engine_->mark(queue);
     if (!end) return end.error();
     const HeldMark held(*engine_, *end);
     if (auto waits = engine_->wait(origin_, held.get()); !waits) return waits;
   }
   return {};
+}
+
+bool SequenceTable::Known::note_played(const std::vector<bool>& steps) {
+  played.resize(steps.size());
+  bool all = true;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i]) played[i] = true;
+    all = all && (played[i] || sequence->steps()[i].by != 0);
+  }
+  return all;
 }
 
 SequenceTable::Known* SequenceTable::find(std::uint64_t number) {

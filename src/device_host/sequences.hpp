@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,17 +28,25 @@ SequenceCall sequence_call(const wire::Command& command);
 class RecordedSequence {
  public:
   struct Step {
-    std::unique_ptr<wire::Command> command;
+    std::shared_ptr<const wire::Command> command;
     Lane lane{};
-    std::vector<std::uint32_t> behind;  ///< steps of other lanes that it waits for
+    std::uint8_t side = 0;              ///< which side queue of its lane; 0: the lane's own
+    std::vector<std::uint32_t> behind;  ///< steps of other queues that it waits for
     bool awaited = false;               ///< some step waits for it
     std::ptrdiff_t by = 0;              ///< of a sequence::Branch; 0: it is another command
     const Operand* flag = nullptr;      ///< of a branch that has one
+    const Operand* watched = nullptr;   ///< what the step before it has copied to the flag
+
+    [[nodiscard]] Queue queue() const noexcept {
+      return side != 0 ? Queue::aside(lane, side) : Queue(lane);
+    }
   };
 
   /// Errors: invalid.
   static Result<std::shared_ptr<const RecordedSequence>> make(const SequenceCall& call,
                                                               std::span<const std::byte> list);
+  /// The same commands, those of the lane spread over its own queue and its side queues.
+  [[nodiscard]] std::shared_ptr<const RecordedSequence> spread(Lane lane) const;
   [[nodiscard]] const std::vector<Step>& steps() const noexcept { return steps_; }
   /// That its commands take, each once.
   [[nodiscard]] const std::vector<Lane>& lanes() const noexcept { return lanes_; }
@@ -46,15 +55,20 @@ class RecordedSequence {
   [[nodiscard]] std::size_t steps_on(Lane lane) const;
   /// What comes next depends on memory: there is no telling before it runs.
   [[nodiscard]] bool branches() const noexcept { return branches_; }
+  /// Those of its commands whose result cells say whether they have failed.
+  [[nodiscard]] const std::vector<std::uint32_t>& judged() const noexcept { return judged_; }
   /// Some of its commands wait for other ranks.
   [[nodiscard]] bool collective() const noexcept { return uses(Lane::collective); }
 
  private:
-  void find_order();
+  /// `sides_of`: the lane whose steps take side queues.
+  void find_order(std::optional<Lane> sides_of = std::nullopt);
+  void find_watched();
 
   bool branches_ = false;
   std::vector<Step> steps_;
   std::vector<Lane> lanes_;
+  std::vector<std::uint32_t> judged_;
 };
 
 /// The commands of a sequence on their way to the queues of their lanes, between two places of one
@@ -67,14 +81,21 @@ class Playing {
       : sequence_(std::move(sequence)),
         engine_(&engine),
         origin_(origin),
-        marks_(sequence_->steps().size()) {}
+        marks_(sequence_->steps().size()),
+        queued_(sequence_->steps().size()) {}
 
   [[nodiscard]] bool done() const noexcept { return next_ == sequence_->steps().size(); }
   /// Nothing of it has been queued.
   [[nodiscard]] bool untouched() const noexcept { return !touched_; }
   [[nodiscard]] std::size_t next_index() const noexcept { return next_; }
   [[nodiscard]] const RecordedSequence::Step& next() const { return sequence_->steps()[next_]; }
-  [[nodiscard]] Queue next_queue() const { return {next().lane, origin_.detour}; }
+  /// The step behind it; nullptr: it is the last.
+  [[nodiscard]] const RecordedSequence::Step* following() const {
+    return next_ + 1 < sequence_->steps().size() ? &sequence_->steps()[next_ + 1] : nullptr;
+  }
+  [[nodiscard]] Queue next_queue() const {
+    return origin_.detour ? Queue(next().lane, true) : next().queue();
+  }
   [[nodiscard]] Queue origin() const noexcept { return origin_; }
   [[nodiscard]] const RecordedSequence& sequence() const noexcept { return *sequence_; }
 
@@ -90,6 +111,15 @@ class Playing {
   Result<bool> ended();
   /// Behind a branch.
   void go_on(bool jumps);
+  /// The next step queues nothing.
+  void pass() noexcept {
+    ++next_;
+    ordered_ = false;
+  }
+  /// All that has been queued ends before what comes next, which join() has seen to.
+  void begin_again();
+  /// Which steps have been queued, at least once.
+  [[nodiscard]] const std::vector<bool>& queued() const noexcept { return queued_; }
 
  private:
   std::shared_ptr<const RecordedSequence> sequence_;
@@ -98,8 +128,9 @@ class Playing {
   HeldMark start_;
   HeldMark end_;  ///< see ended()
   bool started_ = false, ordered_ = false, touched_ = false;
-  std::vector<Lane> entered_;    ///< lanes that wait for the start already
+  std::vector<Queue> entered_;   ///< queues that wait for the start already
   std::vector<HeldMark> marks_;  ///< by step; of those that are awaited
+  std::vector<bool> queued_;     ///< by step
   std::size_t next_ = 0;
 };
 
@@ -126,6 +157,11 @@ class SequenceTable {
     std::shared_ptr<Graph> in_making;      ///< what a helper makes ready
     int graphs = 0;    ///< that were recorded one after another because they did not last
     int launches = 0;  ///< of this one
+    std::vector<bool>
+        played;  ///< by step: a list has queued it, and its library is prepared for it
+
+    /// These steps have been queued. Whether all have been by now.
+    bool note_played(const std::vector<bool>& steps);
   };
 
   /// The sequence as the call wants it. `list`: its records. Errors: invalid.

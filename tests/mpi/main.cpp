@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
       {"group_members", test::group_members},
       {"group_gone", test::group_gone},
       {"sequences", test::sequences},
+      {"sequence_collectives", test::sequence_collectives},
       {"sequence_differences", test::sequence_differences},
       {"sequence_faults", test::sequence_faults},
       {"recorded_steps", test::recorded_steps},

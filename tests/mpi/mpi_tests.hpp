@@ -126,6 +126,7 @@ void reproducible(Context& c);
 void actor_faults(Context& c);
 void actor_members(Context& c);
 void sequences(Context& c);
+void sequence_collectives(Context& c);
 void sequence_differences(Context& c);
 void sequence_faults(Context& c);
 void recorded_steps(Context& c);

@@ -110,6 +110,45 @@ void sequences(Context& c) {
   }
 }
 
+/// Collectives from and to one rank, and several as one, whose factors and operands change from run
+/// to run.
+void sequence_collectives(Context& c) {
+  constexpr std::int64_t kRows = 4;
+  auto& device = c.device();
+  auto& world = c.world();
+  const auto size = static_cast<double>(c.size());
+  const auto mine = device.alloc<double>(n), all = device.alloc<double>(n * c.size()),
+             part = device.alloc<double>(n), scaled = device.alloc<double>(n),
+             total = device.alloc<double>(n), rows = device.alloc<double>(kRows * n);
+  device.fill(mine, 1.0 + c.rank());
+  for (std::int64_t i = 0; i < kRows; ++i)
+    device.fill(rows.slice(i * n, n), static_cast<double>(i + 1));
+  const Parameter<double> factor(0.5);
+  const MovingRef<double> row(rows, n);
+  const auto sequence = device.record([&] {
+    world.gather(mine, all, Rank(0));
+    device.fill(part, 0.0);
+    world.scatter(all, part, Rank(0));
+    auto bundle = world.bundle();
+    bundle.all_reduce_scaled(factor, part, scaled);
+    bundle.all_reduce(row, total, ReduceOp::sum);
+    bundle.submit();
+  });
+  for (int i = 0; i < 12; ++i) {
+    const auto by = i % 5 == 4 ? 0.5 : 0.25 * i;
+    const auto which = i % 5 == 4 ? 0 : i % kRows;
+    const auto run = i % 5 == 4 ? sequence.run() : sequence.run({factor(by), row(which * n)});
+    c.require(run.wait_for(kDeadline), "a run does not resolve");
+    c.require(run.wait().ok(),
+              "a run fails: " + (run.wait().ok() ? "" : run.wait().error().message));
+    c.expect(device.download(scaled) == std::vector<double>(n, by * size * (size + 1) / 2),
+             "the scaled sum of run " + std::to_string(i));
+    c.expect(
+        device.download(total) == std::vector<double>(n, size * static_cast<double>(which + 1)),
+        "the sum of a row in run " + std::to_string(i));
+  }
+}
+
 /// Ranks whose sequences have other collectives, or run a collective in the place of a sequence.
 void sequence_differences(Context& c) {
   const auto a = c.device().alloc<double>(n), b = c.device().alloc<double>(n);

@@ -37,6 +37,39 @@ blas::Scal scal(std::uint64_t x) {
   return {DType::f64, 8, 1, Scalar::of(2.0), part(x)};
 }
 
+/// Whatever conflicts is ordered, by a queue or by a wait.
+void expect_ordered(const RecordedSequence& sequence) {
+  const auto& steps = sequence.steps();
+  // before[j]: those that have surely ended when step j begins.
+  std::vector<std::vector<bool>> before(steps.size(), std::vector<bool>(steps.size()));
+  const auto take = [&](std::size_t j, std::size_t i) {
+    before[j][i] = true;
+    for (std::size_t k = 0; k < i; ++k) before[j][k] = before[j][k] || before[i][k];
+  };
+  for (std::size_t j = 0; j < steps.size(); ++j) {
+    for (std::size_t i = j; i-- > 0;) {
+      if (steps[i].queue() != steps[j].queue()) continue;
+      take(j, i);
+      break;
+    }
+    for (const auto i : steps[j].behind) {
+      EXPECT_LT(i, j);
+      EXPECT_NE(steps[i].queue(), steps[j].queue());
+      EXPECT_TRUE(steps[i].awaited);
+      take(j, i);
+    }
+    for (std::size_t i = 0; i < j; ++i) {
+      bool conflict = false;
+      for (const auto& a : steps[i].command->operands()) {
+        for (const auto& b : steps[j].command->operands())
+          conflict |= (a.access != Access::read || b.access != Access::read) &&
+                      troupe::detail::overlap(*a.range, *b.range);
+      }
+      EXPECT_TRUE(!conflict || before[j][i]) << j << " does not wait for " << i;
+    }
+  }
+}
+
 /// Commands of several lanes on few ranges: whatever conflicts is ordered, by lane or by a wait.
 TEST(RecordedSequence, OrdersWhatConflicts) {
   for (std::uint32_t seed = 1; seed <= 200; ++seed) {
@@ -59,36 +92,39 @@ TEST(RecordedSequence, OrdersWhatConflicts) {
     }
     const auto made = make(records);
     ASSERT_TRUE(made.ok());
-    const auto& steps = (*made)->steps();
-    // before[j]: those that have surely ended when step j begins.
-    std::vector<std::vector<bool>> before(steps.size(), std::vector<bool>(steps.size()));
-    const auto take = [&](std::size_t j, std::size_t i) {
-      before[j][i] = true;
-      for (std::size_t k = 0; k < i; ++k) before[j][k] = before[j][k] || before[i][k];
-    };
-    for (std::size_t j = 0; j < steps.size(); ++j) {
-      for (std::size_t i = j; i-- > 0;) {
-        if (steps[i].lane != steps[j].lane) continue;
-        take(j, i);
-        break;
-      }
-      for (const auto i : steps[j].behind) {
-        EXPECT_LT(i, j);
-        EXPECT_NE(steps[i].lane, steps[j].lane);
-        EXPECT_TRUE(steps[i].awaited);
-        take(j, i);
-      }
-      for (std::size_t i = 0; i < j; ++i) {
-        bool conflict = false;
-        for (const auto& a : steps[i].command->operands()) {
-          for (const auto& b : steps[j].command->operands())
-            conflict |= (a.access != Access::read || b.access != Access::read) &&
-                        troupe::detail::overlap(*a.range, *b.range);
-        }
-        EXPECT_TRUE(!conflict || before[j][i]) << j << " does not wait for " << i;
-      }
-    }
+    expect_ordered(**made);
+    expect_ordered(*(*made)->spread(library_lane("vector")));
+    expect_ordered(*(*made)->spread(Lane::memory));
   }
+}
+
+TEST(RecordedSequence, SpreadsWhatIsIndependentOverSideQueues) {
+  const auto multiply = [](std::uint64_t x, std::uint64_t y) {
+    return record_of(vector::Multiply{DType::f64, 8, part(x), part(x), part(y)});
+  };
+  // Four chains, step by step: each keeps to a queue of its own, and waits for no other.
+  std::vector<wire::SequenceRecord> records;
+  for (std::uint64_t step = 0; step < 3; ++step) {
+    for (std::uint64_t chain = 0; chain < 4; ++chain)
+      records.push_back(multiply(10 * chain + step, 10 * chain + step + 1));
+  }
+  const auto made = make(records);
+  ASSERT_TRUE(made.ok());
+  const auto lane = library_lane("vector");
+  const auto spread = (*made)->spread(lane);
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    EXPECT_EQ(spread->steps()[i].queue(), Queue::aside(lane, static_cast<std::uint8_t>(i % 4)));
+    EXPECT_TRUE(spread->steps()[i].behind.empty()) << i;
+    EXPECT_EQ((*made)->steps()[i].queue(), Queue(lane)) << "the list stays as it is";
+  }
+  // What needs all of them stands behind one and waits for the others.
+  records.push_back(record_of(memory::Fill{DType::f64, 8, {}, part(50)}));
+  records.push_back(record_of(vector::Multiply{DType::f64, 8, part(3), part(13), part(23)}));
+  const auto joined = make(records);
+  ASSERT_TRUE(joined.ok());
+  const auto last = (*joined)->spread(lane)->steps().back();
+  EXPECT_EQ(last.side, 0);
+  EXPECT_EQ(last.behind.size(), 2u);
 }
 
 TEST(RecordedSequence, PutsPatchesInTheirPlaces) {

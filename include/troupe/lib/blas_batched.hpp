@@ -62,7 +62,7 @@ struct GemmBatched {
 struct GemmIndexed {
   static constexpr std::string_view kName = "blas.gemm_indexed";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = {.repeatable = true};
+  static constexpr Traits kTraits = {.repeatable = true, .capturable = true};
 
   OpDType dtype;
   Transpose transpose_a{}, transpose_b{};

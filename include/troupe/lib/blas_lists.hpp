@@ -100,7 +100,7 @@ struct TrsmBatched {
 struct GetrfBatched {
   static constexpr std::string_view kName = "blas.getrf_batched";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesRecorded;
   static constexpr std::string_view kTail = "matrix";
 
   OpDType dtype;
@@ -132,7 +132,7 @@ struct GetrfBatched {
 struct LapackBatched {
   static constexpr std::string_view kName = "blas.lapack_batched";
   static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesRecorded;
   static constexpr std::string_view kTail = "matrix";
   enum class Task : std::uint32_t { getrs, getri, matinv, geqrf, gels };
 

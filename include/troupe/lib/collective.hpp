@@ -135,7 +135,7 @@ struct Gather {
   static constexpr std::string_view kName = "collective.gather";
   static constexpr Lane kLane = Lane::collective;
   static constexpr DTypes kDTypes = DTypes::all();
-  static constexpr Traits kTraits = {.collective = true};
+  static constexpr Traits kTraits = {.collective = true, .capturable = true};
 
   OpDType dtype;
   std::uint32_t root = 0;
@@ -160,7 +160,7 @@ struct Scatter {
   static constexpr std::string_view kName = "collective.scatter";
   static constexpr Lane kLane = Lane::collective;
   static constexpr DTypes kDTypes = DTypes::all();
-  static constexpr Traits kTraits = {.collective = true};
+  static constexpr Traits kTraits = {.collective = true, .capturable = true};
 
   OpDType dtype;
   std::uint32_t root = 0;
@@ -231,7 +231,7 @@ struct Bundle {
   static constexpr std::string_view kName = "collective.bundle";
   static constexpr Lane kLane = Lane::collective;
   static constexpr DTypes kDTypes = DTypes::all();
-  static constexpr Traits kTraits = {.collective = true};
+  static constexpr Traits kTraits = {.collective = true, .capturable = true};
   static constexpr std::string_view kTail = "operand";
   static constexpr std::uint32_t kData = 1u << 14;
   static constexpr std::uint64_t kMaxCollectives = 64;

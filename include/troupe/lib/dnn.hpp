@@ -39,7 +39,7 @@ inline constexpr std::uint64_t kAlignment = 16;
 struct Convolution {
   static constexpr std::string_view kName = "dnn.convolution";
   static constexpr DTypes kDTypes = DTypes::of({DType::f16, DType::bf16, DType::f32});
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesRecorded;
   using PerDimension = std::array<std::int64_t, kMaxSpatial>;  ///< 0 beyond the rank
 
   OpDType dtype;
@@ -91,7 +91,7 @@ enum class Mask : std::uint32_t { none, causal };
 struct Attention {
   static constexpr std::string_view kName = "dnn.attention";
   static constexpr DTypes kDTypes = DTypes::of({DType::f16, DType::bf16});
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesRecorded;
   static constexpr std::int64_t kDimMultiple = 8, kMaxDim = 128;
 
   OpDType dtype;

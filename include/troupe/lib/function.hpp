@@ -15,13 +15,15 @@ namespace troupe::function {
 struct Call {
   static constexpr std::string_view kName = "function.call";
   static constexpr DTypes kDTypes = DTypes::all();
-  static constexpr Traits kTraits = {.blocking = true, .runs_program_code = true};
+  static constexpr Traits kTraits = {
+      .blocking = true, .capturable = true, .runs_program_code = true};
   static constexpr std::string_view kTail = "argument";
   static constexpr std::uint32_t kData = kernel::Launch::kData;
 
   OpDType dtype;
-  std::uint32_t name_bytes = 0, arguments = 0, path_bytes = 0, reserved = 0;
-  Operand status;  ///< std::int32_t
+  std::uint32_t name_bytes = 0, arguments = 0, path_bytes = 0;
+  std::uint32_t only_queues = 0;  ///< see FunctionOptions
+  Operand status;                 ///< std::int32_t
 
   static constexpr auto kOperands = std::tuple{write("status", &Call::status)};
   static constexpr auto kCell = &Call::status;
@@ -40,7 +42,7 @@ struct Call {
 struct RepeatableCall : Call {
   static constexpr std::string_view kName = "function.call_repeatable";
   static constexpr Traits kTraits = {
-      .repeatable = true, .blocking = true, .runs_program_code = true};
+      .repeatable = true, .blocking = true, .capturable = true, .runs_program_code = true};
 
   [[nodiscard]] std::uint64_t tail_written(const TailOperand& operand) const noexcept {
     return operand.range.bytes;
@@ -77,6 +79,10 @@ namespace troupe {
 struct FunctionOptions {
   /// See LaunchOptions::repeatable.
   bool repeatable = false;
+  /// All it does is to queue on its stream, and never to wait: from the second time on it is called
+  /// without a thread's help, and on a GPU a recorded sequence may keep what it has queued in place
+  /// of calling it. Remote calls take no notice.
+  bool only_queues = false;
 };
 
 /// A function of a library: a value.

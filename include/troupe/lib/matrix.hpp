@@ -72,7 +72,7 @@ struct MatrixRef {
 
 /// Whether each of X is a whole buffer of T, which is a vector without gaps, or a vector in one.
 template <class Refs, class T, class... X>
-concept VectorsOf = ((std::same_as<X, typename Refs::template To<T>> ||
+concept VectorsOf = ((std::derived_from<X, typename Refs::template To<T>> ||
                       std::same_as<X, VectorRef<typename Refs::template To<T>>>)&&...);
 
 namespace detail {

@@ -20,7 +20,7 @@ inline constexpr DTypes kDTypes = DTypes::of({DType::f32, DType::f64, DType::c64
 struct Potrf {
   static constexpr std::string_view kName = "solver.potrf";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = {.repeatable = true};
+  static constexpr Traits kTraits = {.repeatable = true, .capturable = true};
 
   OpDType dtype;
   Uplo uplo{};

@@ -264,6 +264,14 @@ class Engine {
   /// Ends that, in any case; `origin` has waited for what stands on the other queues. Errors:
   /// unsupported if something cannot be part of a graph.
   virtual Result<std::unique_ptr<Graph>> end_graph(Queue) { return no_graphs(); }
+  /// While a graph is recorded: what is queued from now on is carried out only if, or with `again`
+  /// as long as, *flag (device memory) is not 0 when a launch gets there. `origin` has waited for
+  /// what stands on the other queues, and no mark from before is waited for any more.
+  virtual Result<void> begin_branch(Queue, const std::int32_t* /*flag*/, bool /*again*/) {
+    return no_graphs();
+  }
+  /// Ends that, after the same.
+  virtual Result<void> end_branch(Queue) { return no_graphs(); }
   /// Makes it ready to be launched. Helper thread; may block.
   virtual Result<void> finish_graph(Graph&) { return no_graphs(); }
   /// From now on the graph, which is ready, does what `changed` does. False: they differ in more

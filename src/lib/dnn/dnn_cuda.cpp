@@ -131,6 +131,7 @@ Result<CachedPlan*> Dnn::plan_for(const Op& op, Queue queue) {
     own.plans.splice(own.plans.begin(), own.plans, found);
     return &own.plans.front();
   }
+  if (services_.records()) return Services::not_recorded("a plan");
   TROUPE_CUDA_PROPAGATE(own.retired.destroy_ended());
   auto made = Plan::make(own.handle.get(), op);
   if (!made) return made.error();
@@ -138,6 +139,7 @@ Result<CachedPlan*> Dnn::plan_for(const Op& op, Queue queue) {
     TROUPE_CUDA_PROPAGATE(
         own.retired.add(std::move(own.plans.back().plan), services_.stream(queue)));
     own.plans.pop_back();
+    services_.note_given_back();
   }
   own.plans.push_front({key, std::move(*made)});
   return &own.plans.front();

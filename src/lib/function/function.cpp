@@ -34,7 +34,10 @@ Result<void> check_inline(std::string_view name, const kernel::InlineExtent& ext
 }  // namespace
 
 Result<void> Call::check() const {
-  return checks_of(*this).holds("status", status, 1, sizeof(std::int32_t)).result();
+  return checks_of(*this)
+      .require(only_queues <= 1, "unknown only_queues")
+      .holds("status", status, 1, sizeof(std::int32_t))
+      .result();
 }
 Result<void> Call::check_parts(const Parts& parts) const {
   return check_inline(kName, extent(), parts);
@@ -87,9 +90,16 @@ Future<void> submit_here(detail::Submitter& submitter, const CallThere& op, cons
 
 Future<void> Functions::submit(const Function& which, const detail::LaunchArguments& arguments) {
   const auto path = which.path_ + '\0';
-  const auto op = function::call_of<function::Call>(which.name_, path, arguments);
+  auto op = function::call_of<function::Call>(which.name_, path, arguments);
+  op.only_queues = which.options_.only_queues ? 1 : 0;
   const auto data = kernel::Inline::pack(which.name_, arguments.sizes(), arguments.bytes(), path);
-  const Parts parts(arguments.buffers(), data);
+  std::vector<InlineParameter> parameters(arguments.parameters().begin(),
+                                          arguments.parameters().end());
+  const auto values_at = kernel::Inline::padded(which.name_.size()) +
+                         kernel::Inline::padded(arguments.sizes().size_bytes());
+  for (auto& one : parameters) one.offset += static_cast<std::uint32_t>(values_at);
+  Parts parts(arguments.buffers(), data);
+  parts.parameters = parameters;
   return which.options_.repeatable
              ? function::submit_as<function::RepeatableCall>(*submitter_, op, parts)
              : function::submit_as<function::Call>(*submitter_, op, parts);

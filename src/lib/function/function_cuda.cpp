@@ -12,6 +12,16 @@ class FunctionHalf final
  public:
   explicit FunctionHalf(Services& services) : services_(services) {}
 
+  /// The first call loads the library, and its kernels.
+  [[nodiscard]] bool blocks(const OperationInfo&, const std::byte* bytes,
+                            const Call& call) override {
+    const auto& op = *reinterpret_cast<const function::Call*>(bytes);
+    if (op.only_queues == 0) return true;
+    const auto given =
+        kernel::Inline::parse(op.kName, op.extent(), Parts(call.tail(), call.data()));
+    return given.ok() && !loaded_.has(given->symbol(0), given->name());
+  }
+
   Result<void> run(const function::Call& op, const Call& call) {
     const auto given =
         kernel::Inline::parse(op.kName, op.extent(), Parts(call.tail(), call.data()));
@@ -28,6 +38,8 @@ class FunctionHalf final
       const auto error = error_of(left, "function.call");
       if (error.code == Errc::device_lost || error.code == Errc::device_failed) return error;
     }
+    if (returned != 0 && services_.records())
+      return Error{Errc::unsupported, returned, "function.call: the function does not succeed"};
     // Nothing else uses the cell, so it need not wait for the stream.
     std::memcpy(call.at(op.status), &returned, sizeof returned);
     return {};

@@ -21,9 +21,12 @@ class Loaded {
     int operator()(const FunctionCall* call) const { return address(call); }
   };
 
+  [[nodiscard]] bool has(std::string_view path, std::string_view name) const {
+    return functions_.contains(Key{path, name});
+  }
   /// Loads the library if need be; it stays. Errors: unsupported.
   Result<Function> find(std::string_view path, std::string_view name) {
-    const std::pair key{std::string(path), std::string(name)};
+    const Key key{path, name};
     const auto known = functions_.find(key);
     if (known != functions_.end()) return known->second;
     void* const library = ::dlopen(key.first.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -37,7 +40,8 @@ class Loaded {
   }
 
  private:
-  std::map<std::pair<std::string, std::string>, Function> functions_;
+  using Key = std::pair<std::string, std::string>;
+  std::map<Key, Function> functions_;
 };
 
 /// Whether the function takes arguments of these sizes. Errors: invalid.

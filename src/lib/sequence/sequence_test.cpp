@@ -283,7 +283,7 @@ TEST(Sequences, DoSomethingAsLongAsAFlagIsSet) {
     device().blas().axpy(1000.0, one, x);
   });
   double expected = 0;
-  for (const int turns : {0, 1, 2, 7, 0, 19, 3}) {
+  for (const int turns : {0, 1, 2, 7, 0, 19, 3, 1, 0, 11, 2}) {
     std::vector<std::int32_t> values(20, 0);
     std::fill_n(values.begin(), turns, turns % 2 == 0 ? 1 : -5);
     device().upload<std::int32_t>(values, flags.all);
@@ -306,7 +306,7 @@ TEST(Sequences, DoSomethingIfAFlagIsSet) {
     device().blas().axpy(1.0, x, y);  // waits for whichever came before
   });
   double expected = 1;
-  for (const std::int32_t set : {0, 1, 1, 0, 7}) {
+  for (const std::int32_t set : {0, 1, 1, 0, 7, 0, 0, 1, 2, 0}) {
     device().fill(flag, set);
     sequence.run();
     expected = set != 0 ? 4 * expected : expected + 5;
@@ -329,10 +329,17 @@ TEST(Sequences, BranchWithinBranches) {
     part.run();
     device().blas().axpy(100.0, one, x);
   });
-  whole.run().get();
-  EXPECT_EQ(device().download(x), std::vector<double>(10, 135.0));
-  whole.run().get();  // no flag is set any more
-  EXPECT_EQ(device().download(x), std::vector<double>(10, 235.0));
+  double expected = 0;
+  for (int i = 0; i < kRuns; ++i) {
+    whole.run();
+    expected += 135;
+    ASSERT_EQ(device().download(x), std::vector<double>(10, expected)) << i;
+    whole.run();  // no flag is set any more
+    expected += 100;
+    ASSERT_EQ(device().download(x), std::vector<double>(10, expected)) << i;
+    device().upload<std::int32_t>(std::vector<std::int32_t>{1, 1, 1, 1, 1, 0, 0}, turns.all);
+    device().upload<std::int32_t>(std::vector<std::int32_t>{1, 0, 1, 0, 1, 0, 0}, odd.all);
+  }
 }
 
 TEST(SequencesRefuse, BranchesOutsideOfRecordings) {

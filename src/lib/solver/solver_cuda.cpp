@@ -91,7 +91,11 @@ Result<void> Solver::open(Queue queue) {
 
 Result<void> Solver::reserve(Queue queue, const Needed& needed) {
   auto& own = state(queue);
-  own.host.resize(std::max(own.host.size(), needed.host_bytes));
+  if (needed.host_bytes > own.host.size()) {
+    if (services_.records()) return Services::not_recorded("more memory");
+    services_.note_given_back();
+    own.host.resize(needed.host_bytes);
+  }
   return own.memory.reserve(services_, queue, Needed::kInfoBytes + needed.device_bytes);
 }
 

@@ -1,6 +1,8 @@
 #include "rank/device/recorder.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstring>
 #include <string>
 
@@ -20,6 +22,29 @@ Error not_recorded(std::string_view name, std::string_view why) {
           std::string(name) + " cannot be recorded" + (why.empty() ? "" : ": ") + std::string(why)};
 }
 
+/// Whether a command has a result cell for more than to say that it has failed.
+bool has_value(const OperationInfo& info, const std::byte* op) {
+  if (info.cell == nullptr) return false;
+  // What only fails does so with any number but 0.
+  alignas(8) constexpr std::array<std::byte, 64> kOne{std::byte{1}};
+  return info.verdict == nullptr || info.verdict(op, kOne.data()).ok();
+}
+
+/// Takes out what a recording has for itself: where result cells are, and the flags of branches.
+void blank_cells(wire::SequenceRecord& record) {
+  wire::CommandHeader header;
+  std::memcpy(&header, record.data(), sizeof header);
+  const auto* const info = find_operation(header.opcode).info;
+  const bool own = info->library() == "memory" || info->library() == "sequence";
+  for (const auto& operand : info->operands) {
+    auto* const at = record.data() + sizeof header + operand.offset;
+    Operand range;
+    std::memcpy(&range, at, sizeof range);
+    const bool pinned = (range.region & kPinnedRegion) != 0;
+    if (info->cell == &operand || (own && pinned)) std::memset(at, 0, sizeof range);
+  }
+}
+
 /// Makes a factor one that may be anything: above all not zero, which would mean that what it
 /// scales is not read.
 void forget_factor(std::span<std::byte> op, std::size_t at) {
@@ -27,28 +52,89 @@ void forget_factor(std::span<std::byte> op, std::size_t at) {
   std::fill(value.begin(), value.end(), std::byte{1});
 }
 
-/// Of a command whose record is made from these: factors that are parameters.
-struct Factors {
-  std::vector<std::byte> op;       ///< as it is recorded
-  std::vector<std::byte> unknown;  ///< the same with factors of which nothing is known
+/// Of a command whose record is made from these: factors and operands that are parameters.
+struct Variable {
+  std::vector<std::byte> op;  ///< as it is recorded
+  std::vector<TailOperand> tail;
+  std::vector<std::byte> unknown;  ///< op with factors of which nothing is known
   std::vector<Recording::Place> places;
 
-  Factors(const detail::CommandView& command, std::uint32_t number)
-      : op(command.op.begin(), command.op.end()), unknown(op) {
+  Variable(const detail::CommandView& command, std::uint32_t number)
+      : op(command.op.begin(), command.op.end()),
+        tail(command.tail.begin(), command.tail.end()),
+        unknown(op) {
+    constexpr std::size_t kOp = sizeof(wire::CommandHeader);
     for (const auto& info : command.info->operands) {
       auto& operand = command.info->operand(op.data(), info);
-      if (operand.present() || operand.reserved == 0) continue;
-      const auto at = info.offset + static_cast<std::uint32_t>(sizeof(Operand));
-      places.push_back(
-          {operand.reserved, number, static_cast<std::uint32_t>(sizeof(wire::CommandHeader)) + at});
-      operand.reserved = 0;
+      const auto parameter = std::exchange(operand.reserved, 0);
       command.info->operand(unknown.data(), info).reserved = 0;
-      forget_factor(unknown, at);
+      if (parameter == 0) continue;
+      const bool moves = operand.present();
+      add(parameter, number,
+          kOp + info.offset + (moves ? offsetof(Operand, offset) : sizeof(Operand)), moves);
+      if (!moves) forget_factor(unknown, info.offset + sizeof(Operand));
     }
+    for (std::size_t i = 0; i < tail.size(); ++i) {
+      const auto parameter = std::exchange(tail[i].range.reserved, 0);
+      if (parameter == 0) continue;
+      add(parameter, number,
+          kOp + op.size() + i * sizeof(TailOperand) + offsetof(TailOperand, range) +
+              offsetof(Operand, offset),
+          true);
+    }
+  }
+
+ private:
+  void add(std::uint32_t parameter, std::uint32_t number, std::size_t at, bool moves) {
+    places.push_back({parameter, number, static_cast<std::uint32_t>(at), moves});
   }
 };
 
+/// The command with factors of which nothing is known, where a run may change them.
+std::vector<std::byte> with_unknown_factors(const wire::Command& command, std::uint32_t number,
+                                            const std::vector<Recording::Place>& places) {
+  std::vector<std::byte> op(command.op(), command.op() + command.info().bytes);
+  for (const auto& place : places) {
+    const auto at = place.offset - sizeof(wire::CommandHeader);
+    if (place.command == number && !place.moves && at < op.size()) forget_factor(op, at);
+  }
+  return op;
+}
+
+/// Where the commands of a sequence that come in any case begin again, behind this one.
+std::size_t behind_branch(const wire::Command& command, std::size_t number) {
+  const auto* const branch = command.as<sequence::Branch>();
+  return branch != nullptr && branch->by > 0 ? number + static_cast<std::size_t>(branch->by) : 0;
+}
+
 }  // namespace
+
+Result<JointAccess> Recording::access_of(
+    const std::vector<wire::SequenceRecord>& its_records) const {
+  JointAccess all;
+  wire::Command command;
+  std::size_t surely_from = 0;  // behind what a branch may pass over
+  for (std::uint32_t i = 0; i < its_records.size(); ++i) {
+    if (auto decoded = command.decode(its_records[i]); !decoded)
+      return Error{
+          decoded.code(), 0,
+          "command " + std::to_string(i + 1) + " of the sequence: " + decoded.error().message};
+    surely_from = std::max(surely_from, behind_branch(command, i));
+    const auto unknown = with_unknown_factors(command, i, places);
+    all.add(detail::CommandView(command.info(), unknown, command.parts()), i >= surely_from);
+  }
+  return all;
+}
+
+bool Recording::does_the_same(const Recording& other) const {
+  return std::equal(records.begin(), records.end(), other.records.begin(), other.records.end(),
+                    [](auto mine, auto theirs) {
+                      if (mine == theirs) return true;
+                      if (mine.size() != theirs.size()) return false;
+                      blank_cells(mine), blank_cells(theirs);
+                      return mine == theirs;
+                    });
+}
 
 Recorder::Recorder(CommandPort& port) : port_(&port), outer_(std::exchange(innermost, this)) {}
 
@@ -73,9 +159,10 @@ Future<void> Recorder::refuse(Error error) {
   return Future<void>(Result<void>(std::move(error)));
 }
 
-Result<detail::ResultCell> Recorder::result_cell(std::size_t) {
-  return Error{Errc::unsupported, 0,
-               "a call with a value cannot be recorded: its value would be that of which run?"};
+Result<detail::ResultCell> Recorder::result_cell(std::size_t bytes) {
+  auto cell = port_->result_cell(bytes);
+  if (cell.ok()) keep(cell->lease);
+  return cell;
 }
 
 void Recorder::keep(std::shared_ptr<const void> what) {
@@ -111,9 +198,21 @@ void Recorder::agree_on(const OperationInfo& info, const std::byte* op) {
     add(number);
 }
 
+Result<void> Recorder::check_kind(const OperationInfo& info, const std::byte* op) const {
+  if (has_value(info, op))
+    return Error{Errc::unsupported, 0,
+                 std::string(info.name) +
+                     ": a call with a value cannot be recorded: its value "
+                     "would be that of which run?"};
+  if (!info.traits.capturable) return not_recorded(info.name, "");
+  if (info.verdict != nullptr && depth_ > 0)
+    return not_recorded(info.name, "within if_ and while_ nobody would be told of its failure");
+  return {};
+}
+
 Result<void> Recorder::check_operands(const detail::CommandView& command) {
   const auto& info = *command.info;
-  if (!info.traits.capturable) return not_recorded(info.name, "");
+  if (auto kind = check_kind(info, command.op.data()); !kind) return kind;
   const auto outside = [&](const Operand& range) {
     return is_foreign(range.region) ||
            ((range.region & kPinnedRegion) != 0 && info.library() == "memory");
@@ -139,27 +238,41 @@ Future<void> Recorder::submit(const detail::CommandView& command) {
   if (full(1)) return refuse(not_recorded(command.info->name, "the sequence is too long"));
   if (auto fit = check_operands(command); !fit) return refuse(fit.error());
   const auto number = static_cast<std::uint32_t>(recorded_.records.size());
-  const Factors factors(command, number);
-  const Parts parts(command.tail, command.data);
+  const Variable own(command, number);
+  const Parts parts(own.tail, command.data);
   if (command.info->traits.collective) {
     if (recorded_.agreed != 0 && recorded_.communicator != command.scope.group)
       return refuse(not_recorded(command.info->name, kOtherRanks));
     recorded_.communicator = command.scope.group;
   }
   // Of any epoch.
-  const detail::CommandView recorded(*command.info, factors.op, parts, {0, command.scope.group});
+  const detail::CommandView recorded(*command.info, own.op, parts, {0, command.scope.group});
   wire::SequenceRecord record(wire::record_bytes(recorded));
   wire::encode(recorded, 0, record);
-  recorded_.access.add(detail::CommandView(*command.info, factors.unknown, parts), depth_ == 0);
-  recorded_.places.insert(recorded_.places.end(), factors.places.begin(), factors.places.end());
+  recorded_.access.add(detail::CommandView(*command.info, own.unknown, parts), depth_ == 0);
+  recorded_.places.insert(recorded_.places.end(), own.places.begin(), own.places.end());
   const auto data_at =
       static_cast<std::uint32_t>(record.size()) - static_cast<std::uint32_t>(command.data.size());
   for (const auto& one : command.parameters)
-    recorded_.places.push_back({one.id, number, data_at + one.offset});
+    recorded_.places.push_back({one.id, number, data_at + one.offset, false});
   recorded_.repeatable = recorded_.repeatable && command.info->traits.repeatable;
   agree_on(*command.info, command.op.data());
   recorded_.records.push_back(std::move(record));
   return Future<void>(Result<void>());
+}
+
+Result<wire::SequenceRecord> Recorder::with_own_cell(wire::SequenceRecord record) {
+  wire::CommandHeader header;
+  std::memcpy(&header, record.data(), sizeof header);
+  const auto* const info = find_operation(header.opcode).info;
+  if (info->cell == nullptr) return record;
+  auto* const at = record.data() + sizeof header + info->cell->offset;
+  Operand where;
+  std::memcpy(&where, at, sizeof where);
+  const auto cell = result_cell(where.bytes);
+  if (!cell) return cell.error();
+  std::memcpy(at, &cell->where, sizeof cell->where);
+  return record;
 }
 
 Future<void> Recorder::add(const Recording& other) {
@@ -173,23 +286,21 @@ Future<void> Recorder::add(const Recording& other) {
     recorded_.communicator = other.communicator;
   }
   wire::Command command;
-  std::int64_t surely_from = 0;  // of it: behind what a branch may pass over
+  std::size_t surely_from = 0;  // of it: behind what a branch may pass over
   for (std::uint32_t i = 0; i < other.records.size(); ++i) {
-    if (auto decoded = command.decode(other.records[i]); !decoded) return refuse(decoded.error());
+    auto record = with_own_cell(other.records[i]);
+    if (!record) return refuse(record.error());
+    if (auto decoded = command.decode(*record); !decoded) return refuse(decoded.error());
+    if (auto kind = check_kind(command.info(), command.op()); !kind) return refuse(kind.error());
     for (const auto& use : command.operands()) {
       if (auto held = hold(*use.range); !held) return refuse(held.error());
     }
-    std::vector<std::byte> unknown(command.op(), command.op() + command.info().bytes);
-    for (const auto& place : other.places) {
-      const auto at = place.offset - sizeof(wire::CommandHeader);
-      if (place.command == i && at < unknown.size()) forget_factor(unknown, at);
-    }
-    if (const auto* const branch = command.as<sequence::Branch>(); branch && branch->by > 0)
-      surely_from = std::max(surely_from, std::int64_t{i} + branch->by);
+    const auto unknown = with_unknown_factors(command, i, other.places);
+    surely_from = std::max(surely_from, behind_branch(command, i));
     recorded_.access.add(detail::CommandView(command.info(), unknown, command.parts()),
-                         depth_ == 0 && std::int64_t{i} >= surely_from);
+                         depth_ == 0 && i >= surely_from);
     agree_on(command.info(), command.op());
-    recorded_.records.push_back(other.records[i]);
+    recorded_.records.push_back(std::move(*record));
   }
   for (auto place : other.places) {
     place.command += first;

@@ -23,6 +23,7 @@ struct Recording {
     std::uint32_t parameter = 0;
     std::uint32_t command = 0;
     std::uint32_t offset = 0;
+    bool moves = false;  ///< it is added to the offset of an operand that stands there
   };
   std::vector<wire::SequenceRecord> records;
   std::vector<Place> places;  ///< in the order of the commands
@@ -33,6 +34,13 @@ struct Recording {
   std::uint32_t communicator = 0;                  ///< of its collectives; see detail::Scope
   std::vector<std::uint32_t> held;                 ///< buffers, once for each time
   std::vector<std::shared_ptr<const void>> keeps;  ///< beside buffers
+
+  /// What its commands do together, with these records in the place of its own. Errors: invalid (a
+  /// command is not sound).
+  [[nodiscard]] Result<JointAccess> access_of(
+      const std::vector<wire::SequenceRecord>& its_records) const;
+  /// Whether its commands are those of the other, but for their result cells.
+  [[nodiscard]] bool does_the_same(const Recording& other) const;
 };
 
 /// Where the calls of a recording go: while it is there, the submissions of its thread to the
@@ -52,7 +60,7 @@ class Recorder final : public detail::Submitter {
   Future<void> submit(const detail::CommandView& command) override;
   /// The recording has failed.
   Future<void> refuse(Error error) override;
-  /// Errors: unsupported.
+  /// Kept with the recording: each run uses it anew.
   Result<detail::ResultCell> result_cell(std::size_t bytes) override;
   void keep(std::shared_ptr<const void> what) override;
   /// Another recording becomes part of this one.
@@ -66,6 +74,10 @@ class Recorder final : public detail::Submitter {
 
  private:
   Result<void> hold(const Operand& range);
+  /// Whether it is one that can be recorded here at all. Errors: unsupported.
+  [[nodiscard]] Result<void> check_kind(const OperationInfo& info, const std::byte* op) const;
+  /// The record of another recording's command, with a result cell of this one's.
+  Result<wire::SequenceRecord> with_own_cell(wire::SequenceRecord record);
   /// Keeps a command of this recording's own making, which is sound.
   template <Operation Op>
   void append(const Op& op);

@@ -65,20 +65,65 @@ void finish(detail::SequenceState& state) {
   state.core->prepare_others(records);
 }
 
+Result<void> check_move(const ParameterValue::Move& to) {
+  if (to.fits()) return {};
+  return Error{Errc::invalid, 0,
+               to.elsewhere
+                   ? "sequence.run: a reference is moved to a part of another buffer, or of "
+                     "another length"
+                   : "sequence.run: a reference is moved out of its bounds: " +
+                         std::to_string(to.length) + " elements from " + std::to_string(to.first) +
+                         " on are not all within " + std::to_string(to.within)};
+}
+
+/// What takes the place of a recorded offset.
+std::array<std::byte, 16> moved_by(const wire::SequenceRecord& record, std::uint32_t at,
+                                   const ParameterValue& given) {
+  std::uint64_t offset = 0, by = 0;
+  std::memcpy(&offset, record.data() + at, sizeof offset);
+  std::memcpy(&by, given.value.data(), sizeof by);
+  offset += by;
+  std::array<std::byte, 16> value{};
+  std::memcpy(value.data(), &offset, sizeof offset);
+  return value;
+}
+
 /// What the values change. Errors: invalid.
 Result<std::vector<sequence::Patch>> patches_of(const rank::Recording& recording,
                                                 std::span<const ParameterValue> values) {
   std::vector<sequence::Patch> patches;
   for (const auto& given : values) {
+    if (given.move) {
+      if (auto fits = check_move(*given.move); !fits) return fits.error();
+    }
     const auto before = patches.size();
     for (const auto& place : recording.places) {
-      if (place.parameter == given.id)
-        patches.push_back({place.command, place.offset, given.bytes, 0, given.value});
+      if (place.parameter != given.id) continue;
+      patches.push_back({place.command, place.offset, given.bytes, 0,
+                         place.moves
+                             ? moved_by(recording.records[place.command], place.offset, given)
+                             : given.value});
     }
     if (patches.size() == before)
       return Error{Errc::invalid, 0, "sequence.run: no command of it has the parameter"};
   }
   return patches;
+}
+
+std::vector<wire::SequenceRecord> patched(std::vector<wire::SequenceRecord> records,
+                                          std::span<const sequence::Patch> patches) {
+  for (const auto& patch : patches)
+    std::memcpy(records[patch.command].data() + patch.offset, patch.value.data(), patch.bytes);
+  return records;
+}
+
+/// What the sequence names if operands of it are moved. Errors: invalid (as its commands say, which
+/// may not take operands that overlap).
+Result<std::vector<TailOperand>> moved_operands(const rank::Recording& recording,
+                                                std::span<const sequence::Patch> patches) {
+  const auto access = recording.access_of(patched(recording.records, patches));
+  if (!access) return Error{access.code(), 0, "sequence.run: " + access.error().message};
+  return access->operands(sequence::Run::kOverwritten);
 }
 
 template <class Op>
@@ -103,20 +148,17 @@ std::size_t Sequence::commands() const {
   return state_ == nullptr ? 0 : state_->recording.records.size();
 }
 
-Future<void> Sequence::run(std::initializer_list<ParameterValue> values) const {
+Future<void> Sequence::run(std::span<const ParameterValue> values) const {
   check(state_ != nullptr, "run of an empty Sequence");
   auto& port = state_->core->port();
   const auto& recording = state_->recording;
   auto* const recorder = rank::Recorder::of(port);
-  const auto patches = patches_of(recording, {values.begin(), values.size()});
+  const auto patches = patches_of(recording, values);
   if (!patches.ok())
     return recorder != nullptr ? recorder->refuse(patches.error()) : port.refuse(patches.error());
   if (recorder != nullptr) {
     auto part = recording;
-    for (const auto& patch : *patches) {
-      std::memcpy(part.records[patch.command].data() + patch.offset, patch.value.data(),
-                  patch.bytes);
-    }
+    part.records = patched(std::move(part.records), *patches);
     std::erase_if(part.places, [&](const rank::Recording::Place& place) {
       return std::any_of(values.begin(), values.end(),
                          [&](const ParameterValue& given) { return given.id == place.parameter; });
@@ -128,7 +170,12 @@ Future<void> Sequence::run(std::initializer_list<ParameterValue> values) const {
   op.commands = recording.records.size();
   op.list = state_->list.operand();
   op.agreed = recording.agreed;
-  const Parts parts(state_->operands, std::as_bytes(std::span(*patches)));
+  const bool moves =
+      std::any_of(values.begin(), values.end(), [](const auto& given) { return given.move; });
+  Result<std::vector<TailOperand>> moved = std::vector<TailOperand>();
+  if (moves) moved = moved_operands(recording, *patches);
+  if (!moved) return port.refuse(moved.error());
+  const Parts parts(moves ? *moved : state_->operands, std::as_bytes(std::span(*patches)));
   if (op.agreed != 0) {
     const auto world = state_->core->collectives();
     return submit_run<sequence::CollectiveRun>(*world.submitter, op, parts,
@@ -161,7 +208,7 @@ void StepRecorder::run(const std::function<void()>& calls) {
   auto fresh = recorded(core_, calls);
   if (fresh == nullptr) return;
   const auto same = std::find_if(known_.begin(), known_.end(), [&](const auto& one) {
-    return one->recording.records == fresh->recording.records;
+    return one->recording.does_the_same(fresh->recording);
   });
   if (same != known_.end()) {
     known_.splice(known_.begin(), known_, same);

@@ -15,6 +15,7 @@ class BundleRecorder final : public detail::Submitter {
   Future<void> submit(const detail::CommandView& command) override {
     if (!failure_) {
       collective::add_to_bundle(*command.info, command.op.data(), data_, tail_);
+      note_parameters(command);
       ++count_;
     }
     return whole_->future();
@@ -28,13 +29,16 @@ class BundleRecorder final : public detail::Submitter {
   Future<void> pass_on(detail::Submitter& to, const detail::Scope& scope) {
     const auto data = std::exchange(data_, {});
     const auto tail = std::exchange(tail_, {});
+    const auto parameters = std::exchange(parameters_, {});
     const auto failure = std::exchange(failure_, std::nullopt);
     const auto whole = std::exchange(whole_, std::make_shared<Promise<void>>());
     collective::Bundle bundle{.dtype = DType::u8, .count = std::exchange(count_, 0)};
     if (const auto list = collective::bundled(Parts(tail, data)); list.ok())
       bundle.digest = collective::digest_of(*list);
-    auto future = failure ? to.refuse_collective(*failure, scope)
-                          : detail::submit(to, bundle, Parts(tail, data), scope);
+    Parts parts(tail, data);
+    parts.parameters = parameters;
+    auto future =
+        failure ? to.refuse_collective(*failure, scope) : detail::submit(to, bundle, parts, scope);
     future.on_ready([whole](const Result<void>& outcome) {
       if (!outcome.ok()) detail::set_read(outcome.error(), false);  // it is only passed on
       whole->resolve(outcome);
@@ -43,8 +47,20 @@ class BundleRecorder final : public detail::Submitter {
   }
 
  private:
+  /// Factors that are parameters of a recording; the operation has come last.
+  void note_parameters(const detail::CommandView& command) {
+    const auto op_at = data_.size() - command.op.size();
+    for (const auto& info : command.info->operands) {
+      const auto& operand = command.info->operand(command.op.data(), info);
+      if (operand.present() || operand.reserved == 0) continue;
+      parameters_.push_back(
+          {operand.reserved, static_cast<std::uint32_t>(op_at + info.offset + sizeof(Operand))});
+    }
+  }
+
   std::vector<std::byte> data_;
   std::vector<TailOperand> tail_;
+  std::vector<InlineParameter> parameters_;  ///< in data_
   std::uint64_t count_ = 0;
   std::optional<Error> failure_;  ///< of the first call that was refused
   std::shared_ptr<Promise<void>> whole_ = std::make_shared<Promise<void>>();

@@ -74,6 +74,8 @@ class CudaEngine final : public Engine, public Services {
   // graph.cpp
   Result<void> begin_graph(Queue origin) override;
   Result<std::unique_ptr<Graph>> end_graph(Queue origin) override;
+  Result<void> begin_branch(Queue origin, const std::int32_t* flag, bool again) override;
+  Result<void> end_branch(Queue origin) override;
   Result<void> finish_graph(Graph& graph) override;
   Result<bool> update_graph(Graph& graph, std::unique_ptr<Graph> changed) override;
   [[nodiscard]] bool is_current(const Graph& graph) const override;
@@ -127,6 +129,16 @@ class CudaEngine final : public Engine, public Services {
   MemoryUse memory_use_;
   std::atomic<bool> rdma_;  ///< cleared if slabs cannot be made for GPUDirect RDMA after all
 
+  /// A part of the graph that is being recorded which is carried out or not.
+  struct Branch {
+    cudaGraph_t graph = nullptr;  ///< that it is in
+    cudaGraphNode_t node = nullptr;
+    cudaGraphConditionalHandle handle{};
+    const std::int32_t* flag = nullptr;
+    bool again = false;
+  };
+
+  std::vector<Branch> branches_;              ///< those that are open, one within another
   std::atomic<std::thread::id> recorder_{};   ///< the thread that records a graph
   std::atomic<std::uint64_t> given_back_{0};  ///< times; see note_given_back()
   HostMemory scratch_cells_;

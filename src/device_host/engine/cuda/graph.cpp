@@ -1,4 +1,5 @@
 #include "device_host/engine/cuda/cuda_engine.hpp"
+#include "device_host/engine/cuda/kernels.hpp"
 
 // Sequences of operations as CUDA graphs: what would be queued on streams is captured instead.
 
@@ -29,13 +30,61 @@ Result<std::unique_ptr<Graph>> CudaEngine::end_graph(Queue origin) {
   recorder_.store(std::thread::id(), std::memory_order_relaxed);
   auto made = std::make_unique<CapturedGraph>();
   made->given_back = given_back_.load(std::memory_order_relaxed);
+  const bool whole = branches_.empty();
+  branches_.clear();
   const auto status = cudaStreamEndCapture(stream(origin), made->graph.out());
   (void)cudaGetLastError();  // else a later call trips over what a call did not let be captured
+  // What has ended is part of a graph, whose other parts CUDA may have destroyed or not.
+  if (!whole) (void)made->graph.release();
   if (status == cudaSuccess && made->graph) return std::unique_ptr<Graph>(std::move(made));
   auto error = failure(status, "cudaStreamEndCapture");
   if (error.code != Errc::device_lost && error.code != Errc::device_failed)
     error.code = Errc::unsupported;
   return error;
+}
+
+/// A stream captures into one graph at a time: the capture of the graph around the branch ends
+/// here, and goes on behind its node.
+Result<void> CudaEngine::begin_branch(Queue origin, const std::int32_t* flag, bool again) {
+  const auto its_stream = stream(origin);
+  Branch branch{.flag = flag, .again = again};
+  cudaStreamCaptureStatus capturing{};
+  TROUPE_CUDA_TRY(cudaStreamGetCaptureInfo(its_stream, &capturing, nullptr, &branch.graph));
+  if (capturing != cudaStreamCaptureStatusActive)
+    return Error{Errc::unsupported, 0, "what stands before a branch cannot be part of a graph"};
+  TROUPE_CUDA_TRY(cudaGraphConditionalHandleCreate(&branch.handle, branch.graph, 0, 0));
+  TROUPE_CUDA_TRY(kernels::set_condition(launch(origin), branch.handle, flag));
+  const cudaGraphNode_t* last = nullptr;  // the launch
+  std::size_t count = 0;
+  TROUPE_CUDA_TRY(
+      cudaStreamGetCaptureInfo(its_stream, &capturing, nullptr, nullptr, &last, nullptr, &count));
+  const std::vector<cudaGraphNode_t> before(last, last + count);
+  TROUPE_CUDA_TRY(cudaStreamEndCapture(its_stream, &branch.graph));
+  cudaGraphNodeParams node{};
+  node.type = cudaGraphNodeTypeConditional;
+  node.conditional.handle = branch.handle;
+  node.conditional.type = again ? cudaGraphCondTypeWhile : cudaGraphCondTypeIf;
+  node.conditional.size = 1;
+  TROUPE_CUDA_TRY(
+      cudaGraphAddNode(&branch.node, branch.graph, before.data(), nullptr, before.size(), &node));
+  branches_.push_back(branch);
+  TROUPE_CUDA_TRY(cudaStreamBeginCaptureToGraph(its_stream, node.conditional.phGraph_out[0],
+                                                nullptr, nullptr, 0, cudaStreamCaptureModeRelaxed));
+  return {};
+}
+
+Result<void> CudaEngine::end_branch(Queue origin) {
+  const auto its_stream = stream(origin);
+  check(!branches_.empty(), "no branch of a graph is open");
+  const auto branch = branches_.back();
+  if (branch.again)
+    TROUPE_CUDA_TRY(kernels::set_condition(launch(origin), branch.handle, branch.flag));
+  cudaGraph_t body = nullptr;  // the node's
+  TROUPE_CUDA_TRY(cudaStreamEndCapture(its_stream, &body));
+  branches_.pop_back();
+  TROUPE_CUDA_TRY(cudaStreamBeginCaptureToGraph(its_stream, branch.graph, &branch.node, nullptr, 1,
+                                                cudaStreamCaptureModeRelaxed));
+  return {};
 }
 
 Result<void> CudaEngine::finish_graph(Graph& graph) {

@@ -39,4 +39,8 @@ struct Places {
 cudaError_t write_addresses(const Launch& launch, void** destination, const Places& places,
                             std::uint64_t count, unsigned long long* outside);
 
+/// Sets a conditional node's value to whether *flag is not 0.
+cudaError_t set_condition(const Launch& launch, cudaGraphConditionalHandle handle,
+                          const std::int32_t* flag);
+
 }  // namespace troupe::host::cuda::kernels
