@@ -28,6 +28,8 @@ std::vector<T> matrix_of(const Operation& op) {
   return matrix;
 }
 
+constexpr auto kLower = blas::Uplo::lower;
+
 OnFailure on_failure(const Operation& op) {
   return op.reports ? OnFailure::report : OnFailure::error;
 }
@@ -64,18 +66,19 @@ Future<void> Hands::submit_solver(const Operation& op, Thread& thread) {
     if (op.kind == Kind::potrf) {
       const auto a = here<T>(op.at[0]);
       if (op.n > 0) device_.upload<T>(matrix_of<T>(op), a);
-      return solver::on(device_).potrf(a, {.n = op.m}).then([](std::int32_t) {});
+      return device_.solver().potrf(kLower, MatrixRef(a, op.m, op.m)).then([](std::int32_t) {});
     }
     // What becomes of the matrix depends on the engine.
     const auto a = device_.alloc<T>(op.m * op.m);
+    const MatrixRef matrix(a, op.m, op.m);
     device_.upload<T>(matrix_of<T>(op), a);
     if (op.kind == Kind::syevd) {
       const auto vectors = op.transpose_a ? solver::Vectors::yes : solver::Vectors::no;
-      return solver::on(device_)
-          .syevd(a, here<T>(op.at[0]), {.n = op.m}, vectors)
+      return device_.solver()
+          .syevd(vectors, kLower, matrix, here<T>(op.at[0]))
           .then([](std::int32_t) {});
     }
-    const auto info = solver::on(device_).potrf(a, {.n = op.m, .on_failure = OnFailure::report});
+    const auto info = device_.solver().potrf(kLower, matrix, OnFailure::report);
     return look_at(op, thread, info, [a](std::int64_t value) { return a.valid() ? value : -1; });
   });
 }
