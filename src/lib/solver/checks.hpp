@@ -68,4 +68,16 @@ Result<void> judge_diagonal(const Op& op, const std::byte* cell, std::string_vie
                    std::string(what) + " is zero");
 }
 
+/// When Jacobi's methods stop.
+template <class Op>
+Checker& jacobi(Checker& checks, const Op& op) {
+  return checks.require(op.max_sweeps >= 1, "no sweeps")
+      .require(op.tolerance >= 0, "the tolerance is negative, or not a number");
+}
+template <class Op>
+Result<void> judge_sweeps(const Op& op, const std::byte* cell) {
+  return judge(op, cell,
+               "not converged after " + std::to_string(told_in<Sweeps>(cell).sweeps) + " sweeps");
+}
+
 }  // namespace troupe::solver

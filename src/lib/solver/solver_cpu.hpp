@@ -39,6 +39,11 @@ struct Lapack;
     static constexpr auto gesv = LAPACKE_##s##gesv;   \
     static constexpr auto gels = LAPACKE_##s##gels;   \
     static constexpr auto evd = LAPACKE_##s##h##evd;  \
+    static constexpr auto evr = LAPACKE_##s##h##evr;  \
+    static constexpr auto gvd = LAPACKE_##s##h##gvd;  \
+    static constexpr auto geev = LAPACKE_##s##geev;   \
+    static constexpr auto gesvd = LAPACKE_##s##gesvd; \
+    static constexpr auto gesdd = LAPACKE_##s##gesdd; \
   };
 TROUPE_LAPACK(float, s, sy, or)
 TROUPE_LAPACK(double, d, sy, or)
@@ -96,10 +101,11 @@ inline std::vector<lapack_int> narrowed(const std::int64_t* pivots, std::int64_t
 }
 
 class Solver final
-    : public LibraryHalfOf<Solver, solver::Potrf, solver::Potrs, solver::Potri, solver::Trtri,
-                           solver::Getrf, solver::Getrs, solver::Sytrf, solver::Sytrs,
-                           solver::Geqrf, solver::Ormqr, solver::Orgqr, solver::Gesv, solver::Gels,
-                           solver::Syevd> {
+    : public LibraryHalfOf<
+          Solver, solver::Potrf, solver::Potrs, solver::Potri, solver::Trtri, solver::Getrf,
+          solver::Getrs, solver::Sytrf, solver::Sytrs, solver::Geqrf, solver::Ormqr, solver::Orgqr,
+          solver::Gesv, solver::Gels, solver::Syevd, solver::Syevj, solver::Syevdx, solver::Sygvd,
+          solver::Geev, solver::Gesvd, solver::Gesvdj, solver::Gesvdp, solver::Gesvdr> {
  public:
   explicit Solver(Services& services);
   [[nodiscard]] Dependencies stands_on() const override;
@@ -120,6 +126,15 @@ class Solver final
   Result<void> run(const solver::Gels& op, const Call& call);
 
   Result<void> run(const solver::Syevd& op, const Call& call);
+  Result<void> run(const solver::Syevj& op, const Call& call);
+  Result<void> run(const solver::Syevdx& op, const Call& call);
+  Result<void> run(const solver::Sygvd& op, const Call& call);
+  Result<void> run(const solver::Geev& op, const Call& call);
+
+  Result<void> run(const solver::Gesvd& op, const Call& call);
+  Result<void> run(const solver::Gesvdj& op, const Call& call);
+  Result<void> run(const solver::Gesvdp& op, const Call& call);
+  Result<void> run(const solver::Gesvdr& op, const Call& call);
 
  private:
   /// Queues `work`, which fills in a Told, the value of the call; without calling it if there is
@@ -144,6 +159,9 @@ class Solver final
       if (!empty) require_memory(work());
     });
   }
+  /// Gesvdj and Gesvdp.
+  template <class Told, class Op>
+  Result<void> queue_decomposition(const Op& op, const Call& call);
   /// LAPACKE allocates its workspace itself.
   static lapack_int require_memory(lapack_int info) {
     if (info <= LAPACK_WORK_MEMORY_ERROR && info >= LAPACK_TRANSPOSE_MEMORY_ERROR)

@@ -34,9 +34,9 @@ Result<void> Solver::reserve(Queue queue, const Needed& needed) {
     const auto twice = own.host.empty() ? 0 : 2 * own.host.back().size();
     own.host.emplace_back(std::max(twice, needed.host_bytes));
   }
-  own.pivot_bytes = aligned(needed.pivot_bytes);
+  own.extra_bytes = aligned(needed.extra_bytes);
   return own.memory.reserve(services_, queue,
-                            Needed::kAligned + own.pivot_bytes + needed.device_bytes);
+                            Needed::kAligned + own.extra_bytes + needed.device_bytes);
 }
 
 Result<void> Solver::tell_zero(const Operand& cell, std::size_t bytes, const Call& call) {
@@ -53,7 +53,7 @@ Result<void> Solver::tell(const Operand& cell, const Call& call) {
 Result<void> Solver::bring_pivots(const Operand& pivots, std::int64_t n, const Call& call) {
   TROUPE_CUDA_TRY(
       kernels::copy_pivots(services_.launch(call.queue()), call.at<const std::int64_t>(pivots),
-                           static_cast<std::int64_t*>(state(call.queue()).pivots()), n, n));
+                           static_cast<std::int64_t*>(state(call.queue()).extra()), n, n));
   return {};
 }
 
@@ -144,12 +144,12 @@ Result<void> Solver::run(const solver::Getrs& op, const Call& call) {
   const bool pivoted = op.pivots.present();
   const auto type = type_of(op.dtype);
   TROUPE_CUDA_PROPAGATE(
-      reserve(call.queue(), {.pivot_bytes = pivoted ? bytes_of_pivots<std::int64_t>(op.n) : 0}));
+      reserve(call.queue(), {.extra_bytes = pivoted ? bytes_of_pivots<std::int64_t>(op.n) : 0}));
   if (pivoted) TROUPE_CUDA_PROPAGATE(bring_pivots(op.pivots, op.n, call));
   const auto& own = state(call.queue());
   TROUPE_CUDA_TRY(cusolverDnXgetrs(
       own.handle.get(), own.params.get(), flag(op.transpose), op.n, op.nrhs, type, call.at(op.a),
-      op.lda, pivoted ? static_cast<const std::int64_t*>(own.pivots()) : nullptr, type,
+      op.lda, pivoted ? static_cast<const std::int64_t*>(own.extra()) : nullptr, type,
       call.at(op.b), op.ldb, own.info()));
   return {};
 }
@@ -166,12 +166,12 @@ Result<void> Solver::run(const solver::Sytrf& op, const Call& call) {
         },
         [&](cusolverDnHandle_t handle, Native<T>* memory, int length, int* info) {
           return Cusolver<T>::sytrf(handle, flag(op.uplo), n, a, lda,
-                                    static_cast<int*>(state(call.queue()).pivots()), memory, length,
+                                    static_cast<int*>(state(call.queue()).extra()), memory, length,
                                     info);
         });
   }));
   TROUPE_CUDA_TRY(kernels::copy_pivots(services_.launch(call.queue()),
-                                       static_cast<const int*>(state(call.queue()).pivots()),
+                                       static_cast<const int*>(state(call.queue()).extra()),
                                        call.at<std::int64_t>(op.pivots), op.n, op.n));
   return tell(op.info, call);
 }
@@ -185,14 +185,14 @@ Result<void> Solver::run(const solver::Sytrs& op, const Call& call) {
                                        call.at(op.a), op.lda, told, type, call.at(op.b), op.ldb,
                                        &needed.device_bytes, &needed.host_bytes);
   };
-  Needed needed{.pivot_bytes = bytes_of_pivots<std::int64_t>(op.n)};
+  Needed needed{.extra_bytes = bytes_of_pivots<std::int64_t>(op.n)};
   auto& own = state(call.queue());
   TROUPE_CUDA_TRY(ask(own, needed));
   TROUPE_CUDA_PROPAGATE(reserve(call.queue(), needed));
   TROUPE_CUDA_PROPAGATE(bring_pivots(op.pivots, op.n, call));
   TROUPE_CUDA_TRY(cusolverDnXsytrs(
       own.handle.get(), flag(op.uplo), op.n, op.nrhs, type, call.at(op.a), op.lda,
-      static_cast<const std::int64_t*>(own.pivots()), type, call.at(op.b), op.ldb, own.device(),
+      static_cast<const std::int64_t*>(own.extra()), type, call.at(op.b), op.ldb, own.device(),
       needed.device_bytes, own.host_memory(), needed.host_bytes, own.info()));
   return {};
 }

@@ -34,25 +34,31 @@ struct NativeOf<std::complex<double>> {
 template <class T>
 using Native = typename NativeOf<T>::type;
 
-/// The functions of 32 bits by type. `q`: or of real numbers, un of complex ones.
+/// The functions of 32 bits by type. `h`: sy of real numbers, he of complex ones; `q`: or and un.
 template <class T>
 struct Cusolver;
-#define TROUPE_CUSOLVER(T, S, q)                                        \
-  template <>                                                           \
-  struct Cusolver<T> {                                                  \
-    static constexpr auto potri_size = cusolverDn##S##potri_bufferSize; \
-    static constexpr auto potri = cusolverDn##S##potri;                 \
-    static constexpr auto sytrf_size = cusolverDn##S##sytrf_bufferSize; \
-    static constexpr auto sytrf = cusolverDn##S##sytrf;                 \
-    static constexpr auto mqr_size = cusolverDn##S##q##mqr_bufferSize;  \
-    static constexpr auto mqr = cusolverDn##S##q##mqr;                  \
-    static constexpr auto gqr_size = cusolverDn##S##q##gqr_bufferSize;  \
-    static constexpr auto gqr = cusolverDn##S##q##gqr;                  \
+#define TROUPE_CUSOLVER(T, S, h, q)                                       \
+  template <>                                                             \
+  struct Cusolver<T> {                                                    \
+    static constexpr auto potri_size = cusolverDn##S##potri_bufferSize;   \
+    static constexpr auto potri = cusolverDn##S##potri;                   \
+    static constexpr auto sytrf_size = cusolverDn##S##sytrf_bufferSize;   \
+    static constexpr auto sytrf = cusolverDn##S##sytrf;                   \
+    static constexpr auto mqr_size = cusolverDn##S##q##mqr_bufferSize;    \
+    static constexpr auto mqr = cusolverDn##S##q##mqr;                    \
+    static constexpr auto gqr_size = cusolverDn##S##q##gqr_bufferSize;    \
+    static constexpr auto gqr = cusolverDn##S##q##gqr;                    \
+    static constexpr auto evj_size = cusolverDn##S##h##evj_bufferSize;    \
+    static constexpr auto evj = cusolverDn##S##h##evj;                    \
+    static constexpr auto gvd_size = cusolverDn##S##h##gvd_bufferSize;    \
+    static constexpr auto gvd = cusolverDn##S##h##gvd;                    \
+    static constexpr auto gesvdj_size = cusolverDn##S##gesvdj_bufferSize; \
+    static constexpr auto gesvdj = cusolverDn##S##gesvdj;                 \
   };
-TROUPE_CUSOLVER(float, S, or)
-TROUPE_CUSOLVER(double, D, or)
-TROUPE_CUSOLVER(std::complex<float>, C, un)
-TROUPE_CUSOLVER(std::complex<double>, Z, un)
+TROUPE_CUSOLVER(float, S, sy, or)
+TROUPE_CUSOLVER(double, D, sy, or)
+TROUPE_CUSOLVER(std::complex<float>, C, he, un)
+TROUPE_CUSOLVER(std::complex<double>, Z, he, un)
 #undef TROUPE_CUSOLVER
 
 inline cudaDataType type_of(DType dtype) {
@@ -100,19 +106,20 @@ Result<void> for_number(DType dtype, std::initializer_list<std::int64_t> extents
   return for_number(dtype, f);
 }
 
-/// What a function of cuSOLVER needs beside its operands. Its device memory is info, then pivots,
-/// then the rest.
+/// What a function of cuSOLVER needs beside its operands. Its device memory is info, then what
+/// troupe itself needs, then the rest.
 struct Needed {
   static constexpr std::size_t kAligned = 256;
   std::size_t device_bytes = 0, host_bytes = 0;
-  std::size_t pivot_bytes = 0;
+  std::size_t extra_bytes = 0;
 };
 
 class Solver final
-    : public LibraryHalfOf<Solver, solver::Potrf, solver::Potrs, solver::Potri, solver::Trtri,
-                           solver::Getrf, solver::Getrs, solver::Sytrf, solver::Sytrs,
-                           solver::Geqrf, solver::Ormqr, solver::Orgqr, solver::Gesv, solver::Gels,
-                           solver::Syevd> {
+    : public LibraryHalfOf<
+          Solver, solver::Potrf, solver::Potrs, solver::Potri, solver::Trtri, solver::Getrf,
+          solver::Getrs, solver::Sytrf, solver::Sytrs, solver::Geqrf, solver::Ormqr, solver::Orgqr,
+          solver::Gesv, solver::Gels, solver::Syevd, solver::Syevj, solver::Syevdx, solver::Sygvd,
+          solver::Geev, solver::Gesvd, solver::Gesvdj, solver::Gesvdp, solver::Gesvdr> {
  public:
   explicit Solver(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -136,6 +143,15 @@ class Solver final
   Result<void> run(const solver::Gels& op, const Call& call);
 
   Result<void> run(const solver::Syevd& op, const Call& call);
+  Result<void> run(const solver::Syevj& op, const Call& call);
+  Result<void> run(const solver::Syevdx& op, const Call& call);
+  Result<void> run(const solver::Sygvd& op, const Call& call);
+  Result<void> run(const solver::Geev& op, const Call& call);
+
+  Result<void> run(const solver::Gesvd& op, const Call& call);
+  Result<void> run(const solver::Gesvdj& op, const Call& call);
+  Result<void> run(const solver::Gesvdp& op, const Call& call);
+  Result<void> run(const solver::Gesvdr& op, const Call& call);
 
  private:
   struct SolverTraits {
@@ -148,22 +164,34 @@ class Solver final
     static constexpr Type invalid() { return nullptr; }
     static void destroy(Type params) { (void)cusolverDnDestroyParams(params); }
   };
+  struct SyevjTraits {
+    using Type = syevjInfo_t;
+    static constexpr Type invalid() { return nullptr; }
+    static void destroy(Type info) { (void)cusolverDnDestroySyevjInfo(info); }
+  };
+  struct GesvdjTraits {
+    using Type = gesvdjInfo_t;
+    static constexpr Type invalid() { return nullptr; }
+    static void destroy(Type info) { (void)cusolverDnDestroyGesvdjInfo(info); }
+  };
   /// What the functions on one queue are given.
   struct State {
     Handle<SolverTraits> handle;
     Handle<ParamsTraits> params;
+    Handle<SyevjTraits> syevj;    ///< of the last call of that kind
+    Handle<GesvdjTraits> gesvdj;  ///< the same
     Workspace memory;
     /// The last one is in use. Calls that are under way may still read the others, and each is
     /// twice as large as the one before.
     std::deque<std::vector<std::byte>> host;
-    std::size_t pivot_bytes = 0;  ///< of the call that is being queued
+    std::size_t extra_bytes = 0;  ///< of the call that is being queued
 
     [[nodiscard]] int* info() const { return static_cast<int*>(memory.get()); }
     [[nodiscard]] std::byte* at(std::size_t offset) const {
       return static_cast<std::byte*>(memory.get()) + Needed::kAligned + offset;
     }
-    [[nodiscard]] void* pivots() const { return at(0); }
-    [[nodiscard]] void* device() const { return at(pivot_bytes); }
+    [[nodiscard]] void* extra() const { return at(0); }
+    [[nodiscard]] void* device() const { return at(extra_bytes); }
     [[nodiscard]] void* host_memory() { return host.empty() ? nullptr : host.back().data(); }
   };
   [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
@@ -197,11 +225,11 @@ class Solver final
   /// The same of a function of 32 bits: `ask(handle, int*)` gives how many elements of T it needs,
   /// `compute(handle, T* memory, int length, int* info)` queues it.
   template <class T, class Op, class Ask, class Compute>
-  Result<void> issue_narrow(const Op& op, const Call& call, std::size_t pivot_bytes, Ask&& ask,
+  Result<void> issue_narrow(const Op& op, const Call& call, std::size_t extra_bytes, Ask&& ask,
                             Compute&& compute) {
     int length = 0;
     return issue(
-        op, call, {.pivot_bytes = pivot_bytes},
+        op, call, {.extra_bytes = extra_bytes},
         [&](State& own, Needed& needed) {
           const cusolverStatus_t status = ask(own.handle.get(), &length);
           needed.device_bytes = sizeof(T) * static_cast<std::size_t>(std::max(0, length));
@@ -212,11 +240,15 @@ class Solver final
                          own.info());
         });
   }
+  /// When Jacobi's methods stop.
+  static Result<void> set_syevj(State& own, double tolerance, std::int32_t max_sweeps);
+  static Result<void> set_gesvdj(State& own, double tolerance, std::int32_t max_sweeps);
+  Result<void> tell_sweeps(const Operand& cell, int sweeps, double residual, const Call& call);
   /// The pivots of a command, in the memory of the queue; they are of matrices of order n.
   Result<void> bring_pivots(const Operand& pivots, std::int64_t n, const Call& call);
   /// Gesv and Gels.
   template <class Op, class Ask, class Compute>
-  Result<void> refine(const Op& op, const Call& call, std::size_t pivot_bytes, Ask&& ask,
+  Result<void> refine(const Op& op, const Call& call, std::size_t extra_bytes, Ask&& ask,
                       Compute&& compute);
   Result<void> warm_up(Queue queue);
 

@@ -100,11 +100,11 @@ Result<void> Solver::run(const solver::Orgqr& op, const Call& call) {
 /// `ask(handle, memory, std::size_t*)` gives how many bytes it needs, `compute(State&, std::size_t,
 /// cusolver_int_t*)` queues it and says how often it has refined.
 template <class Op, class Ask, class Compute>
-Result<void> Solver::refine(const Op& op, const Call& call, std::size_t pivot_bytes, Ask&& ask,
+Result<void> Solver::refine(const Op& op, const Call& call, std::size_t extra_bytes, Ask&& ask,
                             Compute&& compute) {
   cusolver_int_t iterations = 0;
   TROUPE_CUDA_PROPAGATE(issue(
-      op, call, {.pivot_bytes = pivot_bytes},
+      op, call, {.extra_bytes = extra_bytes},
       [&](State& own, Needed& needed) {
         return ask(own.handle.get(), own.device(), &needed.device_bytes);
       },
@@ -136,8 +136,8 @@ Result<void> Solver::run(const solver::Gesv& op, const Call& call) {
         },
         [&](State& own, std::size_t bytes, cusolver_int_t* iterations) {
           return Refining<T>::gesv[which](own.handle.get(), n, nrhs, a, lda,
-                                          static_cast<cusolver_int_t*>(own.pivots()), b, ldb, x,
-                                          ldx, own.device(), bytes, iterations, own.info());
+                                          static_cast<cusolver_int_t*>(own.extra()), b, ldb, x, ldx,
+                                          own.device(), bytes, iterations, own.info());
         });
   });
 }
