@@ -1,27 +1,32 @@
 #pragma once
 
-#include <troupe/lib/solver_svd.hpp>
+#include <troupe/lib/solver_batched.hpp>
 
 /// Dense linear algebra by LAPACK's names (https://www.netlib.org/lapack): systems of linear
 /// equations, eigenvalues and singular values. Column-major; leading dimensions in elements. f32,
 /// f64, c64 and c128.
 namespace troupe::solver {
 
-inline const Library kLibrary{&info_of<Potrf>,  &info_of<Potrs>, &info_of<Potri>, &info_of<Trtri>,
-                              &info_of<Getrf>,  &info_of<Getrs>, &info_of<Sytrf>, &info_of<Sytrs>,
-                              &info_of<Geqrf>,  &info_of<Ormqr>, &info_of<Orgqr>, &info_of<Gesv>,
-                              &info_of<Gels>,   &info_of<Syevd>, &info_of<Syevj>, &info_of<Syevdx>,
-                              &info_of<Sygvd>,  &info_of<Geev>,  &info_of<Gesvd>, &info_of<Gesvdj>,
-                              &info_of<Gesvdp>, &info_of<Gesvdr>};
+inline const Library kLibrary{
+    &info_of<Potrf>,        &info_of<Potrs>,        &info_of<Potri>,
+    &info_of<Trtri>,        &info_of<Getrf>,        &info_of<Getrs>,
+    &info_of<Sytrf>,        &info_of<Sytrs>,        &info_of<Geqrf>,
+    &info_of<Ormqr>,        &info_of<Orgqr>,        &info_of<Gesv>,
+    &info_of<Gels>,         &info_of<Syevd>,        &info_of<Syevj>,
+    &info_of<Syevdx>,       &info_of<Sygvd>,        &info_of<Geev>,
+    &info_of<Gesvd>,        &info_of<Gesvdj>,       &info_of<Gesvdp>,
+    &info_of<Gesvdr>,       &info_of<PotrfBatched>, &info_of<PotrsBatched>,
+    &info_of<SyevBatched>,  &info_of<SyevjBatched>, &info_of<GesvdjBatched>,
+    &info_of<GesvdaBatched>};
 
 }  // namespace troupe::solver
 
 namespace troupe {
 
 /// LAPACK on one device; from `device.solver()`. Its calls are those of its bases.
-class Solver : public SolverSvd {
+class Solver : public SolverBatches {
  public:
-  using SolverSvd::SolverSvd;
+  using SolverBatches::SolverBatches;
 };
 
 namespace solver {

@@ -89,6 +89,14 @@ void copy_matrix(std::int64_t rows, std::int64_t columns, const T* from, std::in
     std::copy_n(from + j * from_leading, rows, to + j * to_leading);
 }
 
+/// The matrices of a record's tail.
+template <class T>
+std::vector<T*> list_of(const Call& call) {
+  std::vector<T*> list;
+  for (const auto& part : call.tail()) list.push_back(call.at<T>(part.range));
+  return list;
+}
+
 /// LAPACK's pivots of troupe's; those outside of a matrix of that order exchange nothing.
 inline std::vector<lapack_int> narrowed(const std::int64_t* pivots, std::int64_t count,
                                         std::int64_t order) {
@@ -105,7 +113,9 @@ class Solver final
           Solver, solver::Potrf, solver::Potrs, solver::Potri, solver::Trtri, solver::Getrf,
           solver::Getrs, solver::Sytrf, solver::Sytrs, solver::Geqrf, solver::Ormqr, solver::Orgqr,
           solver::Gesv, solver::Gels, solver::Syevd, solver::Syevj, solver::Syevdx, solver::Sygvd,
-          solver::Geev, solver::Gesvd, solver::Gesvdj, solver::Gesvdp, solver::Gesvdr> {
+          solver::Geev, solver::Gesvd, solver::Gesvdj, solver::Gesvdp, solver::Gesvdr,
+          solver::PotrfBatched, solver::PotrsBatched, solver::SyevBatched, solver::SyevjBatched,
+          solver::GesvdjBatched, solver::GesvdaBatched> {
  public:
   explicit Solver(Services& services);
   [[nodiscard]] Dependencies stands_on() const override;
@@ -136,6 +146,13 @@ class Solver final
   Result<void> run(const solver::Gesvdp& op, const Call& call);
   Result<void> run(const solver::Gesvdr& op, const Call& call);
 
+  Result<void> run(const solver::PotrfBatched& op, const Call& call);
+  Result<void> run(const solver::PotrsBatched& op, const Call& call);
+  Result<void> run(const solver::SyevBatched& op, const Call& call);
+  Result<void> run(const solver::SyevjBatched& op, const Call& call);
+  Result<void> run(const solver::GesvdjBatched& op, const Call& call);
+  Result<void> run(const solver::GesvdaBatched& op, const Call& call);
+
  private:
   /// Queues `work`, which fills in a Told, the value of the call; without calling it if there is
   /// nothing to work on.
@@ -162,6 +179,9 @@ class Solver final
   /// Gesvdj and Gesvdp.
   template <class Told, class Op>
   Result<void> queue_decomposition(const Op& op, const Call& call);
+  /// SyevBatched and SyevjBatched.
+  template <class Op>
+  Result<void> queue_eigenvalues(const Op& op, const Call& call);
   /// LAPACKE allocates its workspace itself.
   static lapack_int require_memory(lapack_int info) {
     if (info <= LAPACK_WORK_MEMORY_ERROR && info >= LAPACK_TRANSPOSE_MEMORY_ERROR)

@@ -37,23 +37,31 @@ using Native = typename NativeOf<T>::type;
 /// The functions of 32 bits by type. `h`: sy of real numbers, he of complex ones; `q`: or and un.
 template <class T>
 struct Cusolver;
-#define TROUPE_CUSOLVER(T, S, h, q)                                       \
-  template <>                                                             \
-  struct Cusolver<T> {                                                    \
-    static constexpr auto potri_size = cusolverDn##S##potri_bufferSize;   \
-    static constexpr auto potri = cusolverDn##S##potri;                   \
-    static constexpr auto sytrf_size = cusolverDn##S##sytrf_bufferSize;   \
-    static constexpr auto sytrf = cusolverDn##S##sytrf;                   \
-    static constexpr auto mqr_size = cusolverDn##S##q##mqr_bufferSize;    \
-    static constexpr auto mqr = cusolverDn##S##q##mqr;                    \
-    static constexpr auto gqr_size = cusolverDn##S##q##gqr_bufferSize;    \
-    static constexpr auto gqr = cusolverDn##S##q##gqr;                    \
-    static constexpr auto evj_size = cusolverDn##S##h##evj_bufferSize;    \
-    static constexpr auto evj = cusolverDn##S##h##evj;                    \
-    static constexpr auto gvd_size = cusolverDn##S##h##gvd_bufferSize;    \
-    static constexpr auto gvd = cusolverDn##S##h##gvd;                    \
-    static constexpr auto gesvdj_size = cusolverDn##S##gesvdj_bufferSize; \
-    static constexpr auto gesvdj = cusolverDn##S##gesvdj;                 \
+#define TROUPE_CUSOLVER(T, S, h, q)                                                      \
+  template <>                                                                            \
+  struct Cusolver<T> {                                                                   \
+    static constexpr auto potri_size = cusolverDn##S##potri_bufferSize;                  \
+    static constexpr auto potri = cusolverDn##S##potri;                                  \
+    static constexpr auto sytrf_size = cusolverDn##S##sytrf_bufferSize;                  \
+    static constexpr auto sytrf = cusolverDn##S##sytrf;                                  \
+    static constexpr auto mqr_size = cusolverDn##S##q##mqr_bufferSize;                   \
+    static constexpr auto mqr = cusolverDn##S##q##mqr;                                   \
+    static constexpr auto gqr_size = cusolverDn##S##q##gqr_bufferSize;                   \
+    static constexpr auto gqr = cusolverDn##S##q##gqr;                                   \
+    static constexpr auto evj_size = cusolverDn##S##h##evj_bufferSize;                   \
+    static constexpr auto evj = cusolverDn##S##h##evj;                                   \
+    static constexpr auto gvd_size = cusolverDn##S##h##gvd_bufferSize;                   \
+    static constexpr auto gvd = cusolverDn##S##h##gvd;                                   \
+    static constexpr auto gesvdj_size = cusolverDn##S##gesvdj_bufferSize;                \
+    static constexpr auto gesvdj = cusolverDn##S##gesvdj;                                \
+    static constexpr auto evj_batched_size = cusolverDn##S##h##evjBatched_bufferSize;    \
+    static constexpr auto evj_batched = cusolverDn##S##h##evjBatched;                    \
+    static constexpr auto gesvdj_batched_size = cusolverDn##S##gesvdjBatched_bufferSize; \
+    static constexpr auto gesvdj_batched = cusolverDn##S##gesvdjBatched;                 \
+    static constexpr auto gesvda_size = cusolverDn##S##gesvdaStridedBatched_bufferSize;  \
+    static constexpr auto gesvda = cusolverDn##S##gesvdaStridedBatched;                  \
+    static constexpr auto potrf_batched = cusolverDn##S##potrfBatched;                   \
+    static constexpr auto potrs_batched = cusolverDn##S##potrsBatched;                   \
   };
 TROUPE_CUSOLVER(float, S, sy, or)
 TROUPE_CUSOLVER(double, D, sy, or)
@@ -119,7 +127,9 @@ class Solver final
           Solver, solver::Potrf, solver::Potrs, solver::Potri, solver::Trtri, solver::Getrf,
           solver::Getrs, solver::Sytrf, solver::Sytrs, solver::Geqrf, solver::Ormqr, solver::Orgqr,
           solver::Gesv, solver::Gels, solver::Syevd, solver::Syevj, solver::Syevdx, solver::Sygvd,
-          solver::Geev, solver::Gesvd, solver::Gesvdj, solver::Gesvdp, solver::Gesvdr> {
+          solver::Geev, solver::Gesvd, solver::Gesvdj, solver::Gesvdp, solver::Gesvdr,
+          solver::PotrfBatched, solver::PotrsBatched, solver::SyevBatched, solver::SyevjBatched,
+          solver::GesvdjBatched, solver::GesvdaBatched> {
  public:
   explicit Solver(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -152,6 +162,13 @@ class Solver final
   Result<void> run(const solver::Gesvdj& op, const Call& call);
   Result<void> run(const solver::Gesvdp& op, const Call& call);
   Result<void> run(const solver::Gesvdr& op, const Call& call);
+
+  Result<void> run(const solver::PotrfBatched& op, const Call& call);
+  Result<void> run(const solver::PotrsBatched& op, const Call& call);
+  Result<void> run(const solver::SyevBatched& op, const Call& call);
+  Result<void> run(const solver::SyevjBatched& op, const Call& call);
+  Result<void> run(const solver::GesvdjBatched& op, const Call& call);
+  Result<void> run(const solver::GesvdaBatched& op, const Call& call);
 
  private:
   struct SolverTraits {
@@ -199,6 +216,9 @@ class Solver final
   Result<void> reserve(Queue queue, const Needed& needed);
   /// The info of matrices without elements, in its cell.
   Result<void> tell_zero(const Operand& cell, std::size_t bytes, const Call& call);
+  /// The same in a batch's array of them.
+  template <class Op>
+  Result<void> tell_zeros(const Op& op, const Call& call);
   /// Copies info to its cell, behind what computes it.
   Result<void> tell(const Operand& cell, const Call& call);
   /// Writes `value` behind the info in a cell, in the order of the queue.
@@ -240,6 +260,8 @@ class Solver final
                          own.info());
         });
   }
+  /// The addresses of the tail's operands, in device memory.
+  Result<void**> addresses_of_tail(const Call& call);
   /// When Jacobi's methods stop.
   static Result<void> set_syevj(State& own, double tolerance, std::int32_t max_sweeps);
   static Result<void> set_gesvdj(State& own, double tolerance, std::int32_t max_sweeps);

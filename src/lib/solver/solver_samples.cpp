@@ -126,7 +126,19 @@ const Samples kSolverSamples{
            range_in(2),
            range_in(3),
            range_in(4),
-           cell_in(5)}};
+           cell_in(5)},
+    Tailed<PotrfBatched>{{DType::f64, Uplo::upper, 0, 4, 5, 2, range_in(1)},
+                         lists_of(2, {Access::update})},
+    Tailed<PotrsBatched>{{DType::c64, Uplo::lower, 0, 4, 5, 6, 2},
+                         lists_of(2, {Access::read, Access::update})},
+    SyevBatched{DType::f32, Vectors::yes, Uplo::upper, 4, 5, 3, range_in(1), range_in(2),
+                range_in(3)},
+    SyevjBatched{
+        DType::c128, Vectors::no, {}, 20, 0, 1e-9, 4, 5, 3, range_in(1), range_in(2), range_in(3)},
+    GesvdjBatched{DType::f64, Vectors::yes, 20, 0, 5, 4, 6, 5, 5, 3, range_in(1), range_in(2),
+                  range_in(3), range_in(4), range_in(5)},
+    GesvdaBatched{DType::c64, Vectors::yes, 0, 6, 4, 2, 6, 7, 5, 3, range_in(1), range_in(2),
+                  range_in(3), range_in(4), range_in(5)}};
 
 }  // namespace
 }  // namespace troupe::test
