@@ -96,10 +96,11 @@ std::vector<Call> make_calls(Device& device) {
                      (void)primitives::on(device).select_nonzero(x, flags, OnFailure::report).get();
                    }});
   const auto spd = zeros(double{}, 256 * 256);
-  calls.push_back(
-      {"solver.potrf f64 256", [=, &device] {
-         (void)solver::on(device).potrf(spd, {.n = 256, .on_failure = OnFailure::report}).get();
-       }});
+  calls.push_back({"solver.potrf f64 256", [=, &device] {
+                     (void)device.solver()
+                         .potrf(blas::Uplo::lower, MatrixRef(spd, 256, 256), OnFailure::report)
+                         .get();
+                   }});
   const auto signal = zeros(std::complex<float>{}, 64 * 4096), spectrum = signal;
   calls.push_back(
       {"fft c2c 4096 x 64", [=, &device] {

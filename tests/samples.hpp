@@ -25,6 +25,17 @@ inline Scalar factor_in(std::uint32_t region) {
   return {range_in(region), {}};
 }
 
+/// A tail of lists of `batch` operands each, in regions of their own.
+inline std::vector<TailOperand> lists_of(std::uint32_t batch, const std::vector<Access>& accesses) {
+  std::vector<TailOperand> tail;
+  for (std::uint32_t list = 0; list < accesses.size(); ++list) {
+    for (std::uint32_t i = 0; i < batch; ++i)
+      tail.push_back(
+          {range_in(20 + static_cast<std::uint32_t>(tail.size())), list, accesses[list]});
+  }
+  return tail;
+}
+
 struct Sample {
   const OperationInfo* info;
   std::vector<std::byte> op;  ///< its bytes; what new gives is aligned

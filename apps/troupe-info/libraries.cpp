@@ -33,7 +33,7 @@ std::map<std::string, std::string> open_all(Device& device) {
   note("fft", fft::on(device).forward(spectrum, spectrum, {.extents = {1}, .batch = 0}).wait());
   note("primitives", primitives::on(device).sort(x, y).wait());
   note("rng", device.rng().uniform(x, {.seed = 1}).wait());
-  const auto info = solver::on(device).potrf(x, {.n = 0, .lda = 1});
+  const auto info = device.solver().potrf(blas::Uplo::lower, MatrixRef(x, 0, 0));
   note("solver", info.wait().ok() ? Result<void>() : Result<void>(info.wait().error()));
   note("sparse", device.sparse().gather(x, index, y).wait());
   note("vector", device.vector().multiply(x, y, z).wait());

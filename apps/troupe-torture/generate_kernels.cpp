@@ -43,7 +43,9 @@ void Generator::add_kernel(Kind kind, int rank, int thread, int target) {
     case Kind::nrm2: return add_norm(op);
     case Kind::potrf: return add_factorisation(op);
     case Kind::factor_info:
-    case Kind::syevd: return add_diagonal(op);
+    case Kind::syevd:
+    case Kind::gesvd:
+    case Kind::gesv: return add_diagonal(op);
     case Kind::sort: op.transpose_a = random_.one_in(2); return add_copy(op, true);
     case Kind::reduce_local:
     case Kind::scan: return add_sums(op);

@@ -30,7 +30,7 @@ void Generator::add_diagonal(Operation& op) {
   }
   const int to = pick(op, op.target, op.dtype, Contents::rounded, true);
   if (to < 0 || spec(to).length < op.m) return;
-  op.transpose_a = random_.one_in(2);  // with vectors
+  op.transpose_a = random_.one_in(2);  // with vectors, or in another way
   op.at[0] = part(op.target, to, op.m);
   grows(op.at[0], 8);
   emit(op);

@@ -14,21 +14,22 @@ const std::vector<DType> kAll = [] {
 }();
 
 constexpr Weight kLocalWeights[] = {
-    {Kind::fill, 8},           {Kind::copy, 10},        {Kind::upload, 5},
-    {Kind::download, 3},       {Kind::to_pinned, 2},    {Kind::from_pinned, 2},
-    {Kind::replace, 1},        {Kind::multiply, 4},     {Kind::divide, 2},
-    {Kind::axpby, 5},          {Kind::axpy, 6},         {Kind::dot, 3},
-    {Kind::nrm2, 2},           {Kind::scal, 4},         {Kind::blas_copy, 3},
-    {Kind::gemv, 3},           {Kind::gemm, 3},         {Kind::ger, 1},
-    {Kind::syrk, 2},           {Kind::trmm, 2},         {Kind::iamax, 1},
-    {Kind::swap, 1},           {Kind::spmv, 3},         {Kind::spmv_sell, 3},
-    {Kind::gather, 3},         {Kind::uniform, 1},      {Kind::normal, 1},
-    {Kind::potrf, 2},          {Kind::factor_info, 1},  {Kind::syevd, 1},
-    {Kind::sort, 2},           {Kind::reduce_local, 1}, {Kind::scan, 2},
-    {Kind::select, 2},         {Kind::spgemm, 2},       {Kind::transform, 2},
-    {Kind::transform_back, 1}, {Kind::convolution, 2},  {Kind::attention, 2},
-    {Kind::combine, 4},        {Kind::smooth, 3},       {Kind::tally, 2},
-    {Kind::accumulate, 3},     {Kind::nop, 1},          {Kind::pause, 1}};
+    {Kind::fill, 8},         {Kind::copy, 10},       {Kind::upload, 5},
+    {Kind::download, 3},     {Kind::to_pinned, 2},   {Kind::from_pinned, 2},
+    {Kind::replace, 1},      {Kind::multiply, 4},    {Kind::divide, 2},
+    {Kind::axpby, 5},        {Kind::axpy, 6},        {Kind::dot, 3},
+    {Kind::nrm2, 2},         {Kind::scal, 4},        {Kind::blas_copy, 3},
+    {Kind::gemv, 3},         {Kind::gemm, 3},        {Kind::ger, 1},
+    {Kind::syrk, 2},         {Kind::trmm, 2},        {Kind::iamax, 1},
+    {Kind::swap, 1},         {Kind::spmv, 3},        {Kind::spmv_sell, 3},
+    {Kind::gather, 3},       {Kind::uniform, 1},     {Kind::normal, 1},
+    {Kind::potrf, 2},        {Kind::factor_info, 1}, {Kind::syevd, 1},
+    {Kind::gesvd, 1},        {Kind::gesv, 1},        {Kind::sort, 2},
+    {Kind::reduce_local, 1}, {Kind::scan, 2},        {Kind::select, 2},
+    {Kind::spgemm, 2},       {Kind::transform, 2},   {Kind::transform_back, 1},
+    {Kind::convolution, 2},  {Kind::attention, 2},   {Kind::combine, 4},
+    {Kind::smooth, 3},       {Kind::tally, 2},       {Kind::accumulate, 3},
+    {Kind::nop, 1},          {Kind::pause, 1}};
 constexpr Weight kRemoteWeights[] = {{Kind::fill, 3},   {Kind::copy, 3}, {Kind::axpy, 6},
                                      {Kind::axpby, 2},  {Kind::gemv, 1}, {Kind::trmm, 1},
                                      {Kind::gather, 1}, {Kind::scal, 2}, {Kind::nop, 1}};

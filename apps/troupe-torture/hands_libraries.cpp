@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <troupe/lib/dnn.hpp>
 #include <troupe/lib/fft.hpp>
 #include <troupe/lib/primitives.hpp>
@@ -28,6 +30,8 @@ std::vector<T> matrix_of(const Operation& op) {
   return matrix;
 }
 
+constexpr auto kLower = blas::Uplo::lower;
+
 OnFailure on_failure(const Operation& op) {
   return op.reports ? OnFailure::report : OnFailure::error;
 }
@@ -38,7 +42,9 @@ Future<void> Hands::submit_library(const Operation& op, Thread& thread) {
   switch (op.kind) {
     case Kind::potrf:
     case Kind::factor_info:
-    case Kind::syevd: return submit_solver(op, thread);
+    case Kind::syevd:
+    case Kind::gesvd:
+    case Kind::gesv: return submit_solver(op, thread);
     case Kind::spgemm: return submit_sparse_product(op, thread);
     case Kind::transform:
     case Kind::transform_back: return submit_transform(op);
@@ -64,18 +70,34 @@ Future<void> Hands::submit_solver(const Operation& op, Thread& thread) {
     if (op.kind == Kind::potrf) {
       const auto a = here<T>(op.at[0]);
       if (op.n > 0) device_.upload<T>(matrix_of<T>(op), a);
-      return solver::on(device_).potrf(a, {.n = op.m}).then([](std::int32_t) {});
+      return device_.solver().potrf(kLower, MatrixRef(a, op.m, op.m)).then([](std::int32_t) {});
     }
     // What becomes of the matrix depends on the engine.
     const auto a = device_.alloc<T>(op.m * op.m);
+    const MatrixRef matrix(a, op.m, op.m);
+    auto solver = device_.solver();
+    if (op.kind == Kind::gesv) {
+      std::vector<T> reversed = matrix_of<T>(op), squares;
+      for (auto column = reversed.begin(); column != reversed.end(); column += op.m)
+        std::reverse(column, column + op.m);
+      for (const auto value : diagonal_of(op)) squares.push_back(static_cast<T>(value * value));
+      std::reverse(squares.begin(), squares.end());
+      const MatrixRef b(device_.alloc<T>(op.m), op.m, 1), x(here<T>(op.at[0]), op.m, 1);
+      device_.upload<T>(reversed, a), device_.upload<T>(squares, b.buffer);
+      return solver.gesv(matrix, b, x).then([](const auto&) {});
+    }
     device_.upload<T>(matrix_of<T>(op), a);
+    if (op.kind == Kind::gesvd) {
+      const auto s = here<T>(op.at[0]);
+      if (op.transpose_a) return solver.gesvd(matrix, s).then([](std::int32_t) {});
+      const MatrixRef<GpuRef<T>> none;
+      return solver.gesvdj(solver::Extent::economy, matrix, s, none, none).then([](const auto&) {});
+    }
     if (op.kind == Kind::syevd) {
       const auto vectors = op.transpose_a ? solver::Vectors::yes : solver::Vectors::no;
-      return solver::on(device_)
-          .syevd(a, here<T>(op.at[0]), {.n = op.m}, vectors)
-          .then([](std::int32_t) {});
+      return solver.syevd(vectors, kLower, matrix, here<T>(op.at[0])).then([](std::int32_t) {});
     }
-    const auto info = solver::on(device_).potrf(a, {.n = op.m, .on_failure = OnFailure::report});
+    const auto info = solver.potrf(kLower, matrix, OnFailure::report);
     return look_at(op, thread, info, [a](std::int64_t value) { return a.valid() ? value : -1; });
   });
 }

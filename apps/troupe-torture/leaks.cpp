@@ -50,7 +50,7 @@ std::set<Kind> use_each_library(Device& device) {
   device.sparse().gather(x, index, y);
   (void)works(device.rng().uniform(y, {.seed = 1}));
   device.fill(x, 1.0);
-  (void)solver::on(device).potrf(x, {.n = 1}).get();
+  (void)device.solver().potrf(blas::Uplo::lower, MatrixRef(x, 1, 1)).get();
   primitives::on(device).sort(x, y).get();
   const auto spectrum = device.alloc<std::complex<double>>(4);
   if (!works(fft::on(device).real_to_complex(x, spectrum, {.extents = {4}})))

@@ -274,12 +274,9 @@ void Oracle::compute(const Operation& op) {
     case Kind::spmv_sell:
     case Kind::gather: return sparse(op);
     case Kind::potrf: return factorise(op);
-    case Kind::syevd: {
-      auto values = diagonal_of(op);
-      std::sort(values.begin(), values.end());
-      for (std::int64_t i = 0; i < op.m; ++i) put(a, i, values[static_cast<std::size_t>(i)]);
-      return;
-    }
+    case Kind::syevd:
+    case Kind::gesvd:
+    case Kind::gesv: return of_diagonal(op);
     case Kind::sort: return sort(op);
     case Kind::reduce_local: return reduce_local(op);
     case Kind::scan: return scan(op);

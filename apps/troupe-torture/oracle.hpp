@@ -98,6 +98,7 @@ class Oracle {
   void special_product(const Operation& op);
   void extreme(const Operation& op);
   void factorise(const Operation& op);
+  void of_diagonal(const Operation& op);
   void sort(const Operation& op);
   void sparse(const Operation& op);
   void multiply_sparse(const Operation& op);

@@ -87,6 +87,17 @@ void Oracle::factorise(const Operation& op) {
   }
 }
 
+void Oracle::of_diagonal(const Operation& op) {
+  auto values = diagonal_of(op);
+  if (op.kind == Kind::gesvd) {
+    for (auto& value : values) value = std::abs(value);
+    std::sort(values.rbegin(), values.rend());
+  } else if (op.kind == Kind::syevd) {
+    std::sort(values.begin(), values.end());
+  }
+  for (std::int64_t i = 0; i < op.m; ++i) put(op.at[0], i, values[static_cast<std::size_t>(i)]);
+}
+
 /// Zeros are equal, whatever their sign, and keep their order.
 void Oracle::sort(const Operation& op) {
   std::vector<double> values;

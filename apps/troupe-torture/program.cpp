@@ -8,17 +8,17 @@ namespace troupe::torture {
 namespace {
 
 constexpr std::string_view kKinds[kKindCount] = {
-    "fill",           "copy",         "upload",    "download",  "to_pinned",   "from_pinned",
-    "replace",        "multiply",     "divide",    "axpby",     "axpy",        "dot",
-    "nrm2",           "scal",         "blas_copy", "gemv",      "gemm",        "ger",
-    "syrk",           "trmm",         "iamax",     "swap",      "spmv",        "spmv_sell",
-    "gather",         "uniform",      "normal",    "potrf",     "factor_info", "syevd",
-    "sort",           "reduce_local", "scan",      "select",    "spgemm",      "transform",
-    "transform_back", "convolution",  "attention", "combine",   "smooth",      "tally",
-    "accumulate",     "all_reduce",   "reduce",    "broadcast", "all_gather",  "reduce_scatter",
-    "all_to_all",     "exchange",     "send",      "receive",   "split",       "fetch",
-    "fetch_new",      "put",          "carry",     "hold",      "nop",         "pause",
-    "fault",          "wrong"};
+    "fill",       "copy",           "upload",         "download",     "to_pinned",   "from_pinned",
+    "replace",    "multiply",       "divide",         "axpby",        "axpy",        "dot",
+    "nrm2",       "scal",           "blas_copy",      "gemv",         "gemm",        "ger",
+    "syrk",       "trmm",           "iamax",          "swap",         "spmv",        "spmv_sell",
+    "gather",     "uniform",        "normal",         "potrf",        "factor_info", "syevd",
+    "gesvd",      "gesv",           "sort",           "reduce_local", "scan",        "select",
+    "spgemm",     "transform",      "transform_back", "convolution",  "attention",   "combine",
+    "smooth",     "tally",          "accumulate",     "all_reduce",   "reduce",      "broadcast",
+    "all_gather", "reduce_scatter", "all_to_all",     "exchange",     "send",        "receive",
+    "split",      "fetch",          "fetch_new",      "put",          "carry",       "hold",
+    "nop",        "pause",          "fault",          "wrong"};
 constexpr std::string_view kWrongs[kWrongCount] = {
     "short_destination", "gather_lengths", "token_dtype", "token_length", "no_such_rank",
     "freed_token",       "odd_normal",     "root",        "differs",      "spoilt"};
@@ -88,7 +88,9 @@ std::string_view library_of(Kind kind) noexcept {
     case Kind::normal: return "rng";
     case Kind::potrf:
     case Kind::factor_info:
-    case Kind::syevd: return "solver";
+    case Kind::syevd:
+    case Kind::gesvd:
+    case Kind::gesv: return "solver";
     case Kind::sort:
     case Kind::reduce_local:
     case Kind::scan:
@@ -136,6 +138,8 @@ std::vector<Slice> written(const Operation& op) {
     case Kind::normal:
     case Kind::potrf:
     case Kind::syevd:
+    case Kind::gesvd:
+    case Kind::gesv:
     case Kind::broadcast:
     case Kind::receive: return {op.at[0]};
     case Kind::copy:

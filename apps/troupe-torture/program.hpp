@@ -77,6 +77,8 @@ enum class Kind : std::uint8_t {
   potrf,  ///< at[0], m x m, becomes its Cholesky factor; with n > 0 it is from `data`, and fails
   factor_info,   ///< the info of a factorisation whose minor of order n is not definite; 0: all are
   syevd,         ///< at[0] = the eigenvalues of a diagonal matrix m x m from `data`
+  gesvd,         ///< at[0] = the singular values of the same, by Jacobi without transpose_a
+  gesv,          ///< at[0] = the solution, `data`, of a system with its rows in reverse order
   sort,          ///< at[1] = at[0] in order, descending with transpose_a
   reduce_local,  ///< at[1] = the sum, the least or the largest of at[0]
   scan,          ///< at[1] = the sums of at[0] up to each element, without it with transpose_a

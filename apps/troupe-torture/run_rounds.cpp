@@ -329,7 +329,7 @@ void Runner::play_failing(const Round& round) {
       case Failure::Kind::own: throw Exception({Errc::invalid, 0, "an error of one rank alone"});
       case Failure::Kind::numeric:
         device_.fill(matrix, -1.0);
-        solver::on(device_).potrf(matrix, {.n = 2});
+        device_.solver().potrf(blas::Uplo::lower, MatrixRef(matrix, 2, 2));
         return true;
       case Failure::Kind::library: break;
     }

@@ -26,6 +26,7 @@ template <class Refs>
 class BasicSparse;
 template <class Refs>
 class BasicVector;
+class Solver;
 class Kernels;
 class Functions;
 class Sequence;
@@ -152,6 +153,10 @@ class Device {
   }
   template <class Library = BasicRng<LocalRefs>>
   [[nodiscard]] Library rng() {
+    return Library(submitter());
+  }
+  template <class Library = Solver>
+  [[nodiscard]] Library solver() {
     return Library(submitter());
   }
 

@@ -163,6 +163,23 @@ MatrixRef<GpuRef<T>> put_matrix(const Dense& a, std::int64_t leading) {
   return {put_numbers<T>(spread(a, leading)), a.rows, a.columns, leading};
 }
 
+/// A matrix from the device.
+template <class T>
+Dense fetched(const MatrixRef<GpuRef<T>>& matrix) {
+  const auto memory = device().download(matrix.buffer);
+  Dense a{matrix.rows, matrix.columns};
+  for (std::int64_t j = 0; j < a.columns; ++j) {
+    for (std::int64_t i = 0; i < a.rows; ++i)
+      a(i, j) = widen(memory[static_cast<std::size_t>(j * matrix.leading + i)]);
+  }
+  return a;
+}
+inline Dense identity(std::int64_t n) {
+  Dense a{n, n};
+  for (std::int64_t i = 0; i < n; ++i) a(i, i) = 1;
+  return a;
+}
+
 /// A square matrix of which one half is stored.
 struct Stored {
   Storage storage = Storage::full;

@@ -113,7 +113,7 @@ TEST(Libraries, PreparingReadsAndWritesNothing) {
   EXPECT_TRUE(vector::on(ahead).axpby(1.0, x, 1.0, y).wait().ok());
   EXPECT_TRUE(has_loaded(active_host(), "vector"));
   EXPECT_EQ(device.download(y), std::vector<double>(4, 3.0));
-  EXPECT_EQ(*solver::on(ahead).potrf(x, {.n = 2}).wait(), 0);
+  EXPECT_EQ(*solver::on(ahead).potrf(blas::Uplo::lower, MatrixRef(x, 2, 2)).wait(), 0);
   EXPECT_EQ(device.download(x), std::vector<double>(4, 2.0));
   EXPECT_EQ(vector::on(ahead).axpby(1.0, x, 1.0, z).wait().code(), Errc::invalid);
   (void)device.take_error();
@@ -186,13 +186,14 @@ TEST(Libraries, PreparingOutlivesItsDeviceHost) {
     device.upload<double>(kMatrix, a).get();
     const auto old = active_host();
     if (round < 2) device.inject(FaultKind::kill);
-    const auto prepared = solver::on(device.prepare()).potrf(a, {.n = 2});
+    const MatrixRef matrix(a, 2, 2);
+    const auto prepared = solver::on(device.prepare()).potrf(blas::Uplo::lower, matrix);
     if (round >= 2) device.inject(FaultKind::kill);
     ASSERT_TRUE(prepared.wait_for(kDeadline));
     EXPECT_TRUE(prepared.wait().ok()) << prepared.wait().error().to_string();
     ASSERT_TRUE(eventually([&] { return replaced(old); }));
     EXPECT_EQ(device.download(a), kMatrix);
-    EXPECT_EQ(solver::on(device).potrf(a, {.n = 2}).get(), 0);
+    EXPECT_EQ(device.solver().potrf(blas::Uplo::lower, matrix).get(), 0);
     EXPECT_EQ(bystanders.damage(), "");
   }
 }

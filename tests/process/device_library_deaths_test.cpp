@@ -50,7 +50,7 @@ class Factorisation final : public Work {
   explicit Factorisation(Device& device) : device_(device) {}
   void write() override { put(device_, a_, {4, 2, -7, 5}); }
   Future<void> submit() override {
-    return solver::on(device_).potrf(a_, {.n = 2}).then([](std::int32_t) {});
+    return device_.solver().potrf(blas::Uplo::lower, MatrixRef(a_, 2, 2)).then([](std::int32_t) {});
   }
   [[nodiscard]] bool is_right() const override {
     return device_.download(a_) == std::vector<double>{2, 1, -7, 2};
@@ -75,8 +75,8 @@ class Eigenvalues final : public Work {
     put(device_, w_, std::vector<double>(kOrder));
   }
   Future<void> submit() override {
-    return solver::on(device_)
-        .syevd(a_, w_, {.n = static_cast<std::int64_t>(kOrder)})
+    return device_.solver()
+        .syevd(solver::Vectors::yes, blas::Uplo::lower, MatrixRef(a_, kOrder, kOrder), w_)
         .then([](std::int32_t) {});
   }
   [[nodiscard]] bool is_right() const override {

@@ -169,6 +169,10 @@ TEST_F(TortureOracleOfLibraries, LayersAndEigenvalues) {
   EXPECT_EQ(after(op, {{0, {2, 4, 6, 10}}}, op.at[3]), (List{4, 7}));
   op.kind = Kind::syevd, op.m = 3, op.n = 0, op.data = 0x204, op.at[0] = {0, 0, 0, 3};
   EXPECT_EQ(after(op, {}, op.at[0]), (List{1, 3, 5}));
+  op.kind = Kind::gesvd;
+  EXPECT_EQ(after(op, {}, op.at[0]), (List{5, 3, 1}));
+  op.kind = Kind::gesv;
+  EXPECT_EQ(after(op, {}, op.at[0]), (List{5, 1, 3}));
 }
 
 TEST_F(TortureOracleOfLibraries, KernelsAndFunctionsOfThePrograms) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <troupe/lib/blas_batched.hpp>
+#include <troupe/lib/matrix_list.hpp>
 
 /// Operations on lists of matrices, each a buffer or a part of one: they stand in the record's
 /// tail, list by list; the tag of each is the number of its list.
@@ -232,7 +233,8 @@ class BlasLists : public BlasBatches<Refs> {
       blas::GemmGroup shape{group.transpose_a, group.transpose_b};
       shape.alpha = static_cast<double>(group.alpha), shape.beta = static_cast<double>(group.beta);
       shape.batch = std::ssize(group.c);
-      if (!same_shapes(group.a) || !same_shapes(group.b) || !same_shapes(group.c))
+      if (!detail::same_shapes(group.a) || !detail::same_shapes(group.b) ||
+          !detail::same_shapes(group.c))
         return refuse<blas::GemmGrouped>();
       if (shape.batch > 0 && !group.a.empty() && !group.b.empty()) {
         const auto &a = group.a[0], &b = group.b[0], &c = group.c[0];
@@ -242,10 +244,10 @@ class BlasLists : public BlasBatches<Refs> {
       }
       shapes.push_back(shape);
     }
-    for (const auto& group : groups) append(tail, group.a, 0, Access::read);
-    for (const auto& group : groups) append(tail, group.b, 1, Access::read);
+    for (const auto& group : groups) detail::append(tail, group.a, 0, Access::read);
+    for (const auto& group : groups) detail::append(tail, group.b, 1, Access::read);
     for (const auto& group : groups)
-      append(tail, group.c, 2, group.beta == 0 ? Access::write : Access::update);
+      detail::append(tail, group.c, 2, group.beta == 0 ? Access::write : Access::update);
     return detail::submit(*submitter_, blas::GemmGrouped{dtype_of<T>, std::ssize(groups)},
                           Parts(tail, std::as_bytes(std::span(shapes))));
   }
@@ -254,7 +256,7 @@ class BlasLists : public BlasBatches<Refs> {
   Future<void> trsm_batched(blas::Side side, blas::Uplo uplo, blas::Transpose transpose,
                             blas::Diagonal diagonal, Factor<T> alpha, const Matrices<T>& a,
                             const std::type_identity_t<Matrices<T>>& b) {
-    if (!same_shapes(a) || !same_shapes(b)) return refuse<blas::TrsmBatched>();
+    if (!detail::same_shapes(a) || !detail::same_shapes(b)) return refuse<blas::TrsmBatched>();
     blas::TrsmBatched op;
     op.dtype = dtype_of<T>;
     op.side = side, op.uplo = uplo, op.transpose = transpose, op.diagonal = diagonal;
@@ -262,8 +264,8 @@ class BlasLists : public BlasBatches<Refs> {
       op.m = b[0].rows, op.n = b[0].columns, op.lda = a[0].leading, op.ldb = b[0].leading;
     op.batch = std::ssize(b), op.alpha = alpha.wire();
     std::vector<TailOperand> tail;
-    append(tail, a, 0, Access::read);
-    append(tail, b, 1, Access::update);
+    detail::append(tail, a, 0, Access::read);
+    detail::append(tail, b, 1, Access::update);
     return detail::submit(*submitter_, op, tail);
   }
 
@@ -316,18 +318,6 @@ class BlasLists : public BlasBatches<Refs> {
   using BlasLevel1<Refs>::submitter_;
 
  private:
-  template <class M>
-  static bool same_shapes(const std::vector<M>& list) {
-    return std::all_of(list.begin(), list.end(), [&](const M& one) {
-      return one.rows == list[0].rows && one.columns == list[0].columns &&
-             one.leading == list[0].leading;
-    });
-  }
-  template <class M>
-  static void append(std::vector<TailOperand>& tail, const std::vector<M>& list, std::uint32_t tag,
-                     Access access) {
-    for (const auto& one : list) tail.push_back({one.buffer.operand(), tag, access});
-  }
   template <class Op>
   Future<void> refuse() {
     return submitter_->refuse(
@@ -347,7 +337,7 @@ class BlasLists : public BlasBatches<Refs> {
   template <class M>
   Future<void> factorise(const std::vector<M>& a, const Operand& pivots,
                          const Ref<std::int32_t>& info) {
-    if (!same_shapes(a)) return refuse<blas::GetrfBatched>();
+    if (!detail::same_shapes(a)) return refuse<blas::GetrfBatched>();
     blas::GetrfBatched op;
     op.dtype = dtype_of<typename M::value_type>, op.batch = std::ssize(a);
     if (!a.empty()) op.n = a[0].rows, op.lda = a[0].leading;
@@ -357,7 +347,7 @@ class BlasLists : public BlasBatches<Refs> {
           {Errc::invalid, 0, std::string(op.kName) + ": a matrix is not square"});
     }
     std::vector<TailOperand> tail;
-    append(tail, a, 0, Access::update);
+    detail::append(tail, a, 0, Access::update);
     return detail::submit(*submitter_, op, tail);
   }
   template <class T>
@@ -365,7 +355,8 @@ class BlasLists : public BlasBatches<Refs> {
                       const Matrices<T>& second, const Ref<std::int32_t>* pivots,
                       const Ref<std::int32_t>* info,
                       blas::Transpose transpose = blas::Transpose::no) {
-    if (!same_shapes(a) || !same_shapes(second)) return refuse<blas::LapackBatched>();
+    if (!detail::same_shapes(a) || !detail::same_shapes(second))
+      return refuse<blas::LapackBatched>();
     blas::LapackBatched op;
     op.dtype = dtype_of<T>;
     op.task = task, op.transpose = transpose, op.batch = std::ssize(a);
@@ -374,8 +365,8 @@ class BlasLists : public BlasBatches<Refs> {
     if (pivots != nullptr) op.pivots = pivots->operand();
     if (info != nullptr) op.info = info->operand();
     std::vector<TailOperand> tail;
-    append(tail, a, 0, op.list_access()[0]);
-    append(tail, second, 1, op.list_access()[1]);
+    detail::append(tail, a, 0, op.list_access()[0]);
+    detail::append(tail, second, 1, op.list_access()[1]);
     return detail::submit(*submitter_, op, tail);
   }
 };

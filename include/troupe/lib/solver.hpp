@@ -1,123 +1,36 @@
 #pragma once
 
-#include <troupe/lib/matrix.hpp>
-#include <troupe/lib/submit.hpp>
+#include <troupe/lib/solver_batched.hpp>
 
-/// Dense linear algebra by LAPACK's names (https://www.netlib.org/lapack): factorisations and
-/// eigenvalues. Column-major; leading dimensions in elements. f32, f64, c64 and c128.
+/// Dense linear algebra by LAPACK's names (https://www.netlib.org/lapack): systems of linear
+/// equations, eigenvalues and singular values. Column-major; leading dimensions in elements. f32,
+/// f64, c64 and c128.
 namespace troupe::solver {
 
-using blas::Uplo;
-
-/// What eigenvalue problems compute.
-enum class Vectors : std::uint32_t { no, yes };
-
-inline constexpr DTypes kDTypes = DTypes::of({DType::f32, DType::f64, DType::c64, DType::c128});
-
-/// Cholesky: a = L L^H (lower) or U^H U (upper), of an n x n Hermitian positive definite matrix.
-/// The factor replaces that half of a. info: 0, or the order of the leading minor that is not
-/// positive definite; then the factor is not finished.
-struct Potrf {
-  static constexpr std::string_view kName = "solver.potrf";
-  static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = {.repeatable = true, .capturable = true};
-
-  OpDType dtype;
-  Uplo uplo{};
-  OnFailure on_failure{};
-  std::int64_t n = 0, lda = 0;
-  Operand a, info;
-
-  static constexpr auto kOperands = std::tuple{update("a", &Potrf::a), write("info", &Potrf::info)};
-  static constexpr auto kCell = &Potrf::info;
-  Result<void> check() const;
-  [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
-  [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
-    return &operand == &info ? sizeof(std::int32_t) : 0;
-  }
-};
-
-/// Eigenvalues w of an n x n Hermitian matrix a, ascending, in the real type of dtype; with vectors
-/// also the orthonormal eigenvectors, as the columns that replace a. Without, a is destroyed. info:
-/// 0, or how many off-diagonal elements of the tridiagonal form have not converged.
-struct Syevd {
-  static constexpr std::string_view kName = "solver.syevd";
-  static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = {.repeatable = true, .blocking = true};
-
-  OpDType dtype;
-  Vectors vectors{};
-  Uplo uplo{};
-  OnFailure on_failure{};
-  std::uint32_t reserved = 0;
-  std::int64_t n = 0, lda = 0;
-  Operand a, w, info;
-
-  static constexpr auto kOperands =
-      std::tuple{update("a", &Syevd::a), write("w", &Syevd::w), write("info", &Syevd::info)};
-  static constexpr auto kCell = &Syevd::info;
-  Result<void> check() const;
-  [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
-  [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
-    if (&operand == &info) return sizeof(std::int32_t);
-    return &operand == &w ? static_cast<std::uint64_t>(n) * size_of(real_type(dtype)) : 0;
-  }
-};
-
-inline const Library kLibrary{&info_of<Potrf>, &info_of<Syevd>};
+inline const Library kLibrary{
+    &info_of<Potrf>,        &info_of<Potrs>,        &info_of<Potri>,
+    &info_of<Trtri>,        &info_of<Getrf>,        &info_of<Getrs>,
+    &info_of<Sytrf>,        &info_of<Sytrs>,        &info_of<Geqrf>,
+    &info_of<Ormqr>,        &info_of<Orgqr>,        &info_of<Gesv>,
+    &info_of<Gels>,         &info_of<Syevd>,        &info_of<Syevj>,
+    &info_of<Syevdx>,       &info_of<Sygvd>,        &info_of<Geev>,
+    &info_of<Gesvd>,        &info_of<Gesvdj>,       &info_of<Gesvdp>,
+    &info_of<Gesvdr>,       &info_of<PotrfBatched>, &info_of<PotrsBatched>,
+    &info_of<SyevBatched>,  &info_of<SyevjBatched>, &info_of<GesvdjBatched>,
+    &info_of<GesvdaBatched>};
 
 }  // namespace troupe::solver
 
 namespace troupe {
 
-/// The shape of a square matrix, and what a numerical failure is.
-struct FactorOptions {
-  std::int64_t n = 0;
-  std::int64_t lda = 0;  ///< 0: n
-  solver::Uplo uplo = solver::Uplo::lower;
-  OnFailure on_failure = OnFailure::error;
-};
-
-/// LAPACK on one device; from `solver::on(device)`. The values of the futures are LAPACK's info.
-class Solver {
+/// LAPACK on one device; from `device.solver()`. Its calls are those of its bases.
+class Solver : public SolverBatches {
  public:
-  explicit Solver(detail::Submitter& submitter) : submitter_(&submitter) {}
-
-  /// See solver::Potrf. Errors: numeric (not positive definite; native: the order of the minor).
-  template <Number T>
-  Future<std::int32_t> potrf(const GpuRef<T>& a, const FactorOptions& shape) {
-    return detail::submit_for_value<std::int32_t>(
-        *submitter_, solver::Potrf{dtype_of<T>,
-                                   shape.uplo,
-                                   shape.on_failure,
-                                   shape.n,
-                                   shape.lda == 0 ? shape.n : shape.lda,
-                                   a.operand(),
-                                   {}});
-  }
-  /// See solver::Syevd; w has n elements. Errors: numeric (not converged; native: info).
-  template <Number T>
-  Future<std::int32_t> syevd(const GpuRef<T>& a, const GpuRef<RealOf<T>>& w,
-                             const FactorOptions& shape,
-                             solver::Vectors vectors = solver::Vectors::yes) {
-    return detail::submit_for_value<std::int32_t>(
-        *submitter_, solver::Syevd{dtype_of<T>,
-                                   vectors,
-                                   shape.uplo,
-                                   shape.on_failure,
-                                   0,
-                                   shape.n,
-                                   shape.lda == 0 ? shape.n : shape.lda,
-                                   a.operand(),
-                                   w.operand(),
-                                   {}});
-  }
-
- private:
-  detail::Submitter* submitter_;
+  using SolverBatches::SolverBatches;
 };
 
 namespace solver {
+/// Of a Device, or of what Device::prepare() gives.
 template <class D>
 Solver on(D&& device) {
   return Solver(device.submitter());

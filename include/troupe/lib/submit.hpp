@@ -121,21 +121,6 @@ Future<void> submit(Submitter& submitter, const Op& op, const Parts& parts = {},
   return submit(submitter, info_of<Op>, std::as_bytes(std::span(&op, 1)), parts, scope);
 }
 
-/// Submits an operation that has a result cell, for what it writes there. The value comes with the
-/// future: nothing else waits for the device.
-template <class Value, Operation Op>
-Future<Value> submit_for_value(Submitter& submitter, Op op, const Parts& parts = {}) {
-  static_assert(std::is_trivially_copyable_v<Value>);
-  const auto cell = submitter.result_cell(sizeof(Value));
-  if (!cell.ok()) return submitter.refuse(cell.error()).then([] { return Value{}; });
-  op.*Op::kCell = cell->where;
-  return submit(submitter, op, parts).then([cell = *cell] {
-    Value value;
-    std::memcpy(&value, cell.data, sizeof value);
-    return value;
-  });
-}
-
 /// How long an argument is, and how long it must be.
 struct Length {
   std::string_view name;
@@ -153,6 +138,33 @@ Future<void> submit_exact(Submitter& submitter, const Op& op, std::initializer_l
                           const Scope& scope = {}) {
   return submit_exact(submitter, info_of<Op>, std::as_bytes(std::span(&op, 1)),
                       {lengths.begin(), lengths.size()}, scope);
+}
+
+/// Calls `submit_it` with an operation that has been given a result cell, for what it writes there.
+/// The value comes with the future: nothing else waits for the device.
+template <class Value, Operation Op, class SubmitIt>
+Future<Value> submit_with_cell(Submitter& submitter, Op op, const SubmitIt& submit_it) {
+  static_assert(std::is_trivially_copyable_v<Value>);
+  const auto cell = submitter.result_cell(sizeof(Value));
+  if (!cell.ok()) return submitter.refuse(cell.error()).then([] { return Value{}; });
+  op.*Op::kCell = cell->where;
+  return submit_it(op).then([cell = *cell] {
+    Value value;
+    std::memcpy(&value, cell.data, sizeof value);
+    return value;
+  });
+}
+template <class Value, Operation Op>
+Future<Value> submit_for_value(Submitter& submitter, const Op& op, const Parts& parts = {}) {
+  return submit_with_cell<Value>(submitter, op,
+                                 [&](const Op& whole) { return submit(submitter, whole, parts); });
+}
+/// The same as submit_exact().
+template <class Value, Operation Op>
+Future<Value> submit_exact_for_value(Submitter& submitter, const Op& op,
+                                     std::initializer_list<Length> lengths) {
+  return submit_with_cell<Value>(
+      submitter, op, [&](const Op& whole) { return submit_exact(submitter, whole, lengths); });
 }
 
 }  // namespace detail

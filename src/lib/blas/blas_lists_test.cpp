@@ -93,16 +93,6 @@ List<T> put_list(const std::vector<Dense>& matrices, std::int64_t gap) {
   for (const auto& a : matrices) list.push_back(put_matrix<T>(a, a.rows + gap));
   return list;
 }
-template <class T>
-Dense fetched(const MatrixRef<GpuRef<T>>& matrix) {
-  const auto memory = device().download(matrix.buffer);
-  Dense a{matrix.rows, matrix.columns};
-  for (std::int64_t j = 0; j < a.columns; ++j) {
-    for (std::int64_t i = 0; i < a.rows; ++i)
-      a(i, j) = widen(memory[static_cast<std::size_t>(j * matrix.leading + i)]);
-  }
-  return a;
-}
 /// The largest difference of two matrices, in units of rounding.
 template <class T>
 double distance(const Dense& a, const Dense& b) {
@@ -111,12 +101,6 @@ double distance(const Dense& a, const Dense& b) {
     most = std::max(most, std::abs(a.element[i] - b.element[i]));
   return most / static_cast<double>(std::numeric_limits<RealOf<T>>::epsilon());
 }
-Dense identity(std::int64_t n) {
-  Dense a{n, n};
-  for (std::int64_t i = 0; i < n; ++i) a(i, i) = 1;
-  return a;
-}
-
 TYPED_TEST(BlasListsOf, FactorisationsSolveAndInvert) {
   using T = TypeParam;
   constexpr std::int64_t n = 9, nrhs = 3;

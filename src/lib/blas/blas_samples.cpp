@@ -9,16 +9,6 @@ using namespace blas;
 
 constexpr auto kNo = Transpose::no;
 
-/// `batch` operands each, in regions of their own.
-std::vector<TailOperand> lists_of(std::uint32_t batch, const std::vector<Access>& accesses) {
-  std::vector<TailOperand> tail;
-  for (std::uint32_t list = 0; list < accesses.size(); ++list) {
-    for (std::uint32_t i = 0; i < batch; ++i)
-      tail.push_back(
-          {range_in(20 + static_cast<std::uint32_t>(tail.size())), list, accesses[list]});
-  }
-  return tail;
-}
 std::vector<std::byte> one_group(const GemmGroup& group) {
   const auto bytes = std::as_bytes(std::span(&group, 1));
   return {bytes.begin(), bytes.end()};

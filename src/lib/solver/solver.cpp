@@ -1,64 +1,90 @@
-#include <troupe/lib/solver.hpp>
+#include "lib/solver/checks.hpp"
 
-#include "common/wire/checker.hpp"
-
+/// Linear systems.
 namespace troupe::solver {
-
-using wire::checker;
-
 namespace {
 
-constexpr std::int64_t kMaxOrder = 1 << 24;  // the square still counts bytes safely
+bool known(Uplo uplo) {
+  return uplo <= Uplo::upper;
+}
 
+/// Of operations on one half of a, with an info.
 template <class Op>
-wire::Checker factorable(const Op& op) {
+Checker half(const Op& op) {
   auto checks = checker(op);
-  checks.require(op.uplo <= Uplo::upper, "unknown uplo")
-      .require(op.on_failure <= OnFailure::report, "unknown on_failure")
-      .require(op.n <= kMaxOrder, "n is above 2^24")
-      .matrix("a", op.a, op.n, op.n, op.lda)
-      .holds("info", op.info, 1, sizeof(std::int32_t));
-  return checks;
+  checks.require(known(op.uplo), "unknown uplo");
+  square(failure_known(checks, op), op);
+  return tells<std::int32_t>(checks, "info", op.info);
 }
 
-std::int32_t info_in(const std::byte* cell) {
-  std::int32_t info = 0;
-  std::memcpy(&info, cell, sizeof info);
-  return info;
-}
-
-/// What LAPACK's info says; `meaning` if it is positive.
+/// Of operations with a factorised matrix a and right sides b.
 template <class Op>
-Result<void> judge(const Op& op, const std::byte* cell, const std::string& meaning) {
-  const auto info = info_in(cell);
-  if (info == 0 || op.on_failure == OnFailure::report) return {};
-  if (info > 0) return Error{Errc::numeric, info, std::string(Op::kName) + ": " + meaning};
-  return Error{Errc::library, info,
-               std::string(Op::kName) + ": argument " + std::to_string(-info) + " is wrong"};
+Checker factors_and_right_sides(const Op& op) {
+  auto checks = checker(op);
+  square(checks, op).matrix("b", op.b, op.n, op.nrhs, op.ldb);
+  return checks;
 }
 
 }  // namespace
 
 Result<void> Potrf::check() const {
-  return factorable(*this).result();
+  return half(*this).result();
 }
-
 Result<void> Potrf::verdict(const std::byte* cell) const {
-  return judge(
-      *this, cell,
-      "the leading minor of order " + std::to_string(info_in(cell)) + " is not positive definite");
+  return judge(*this, cell,
+               "the leading minor of order " + std::to_string(told_in<std::int32_t>(cell)) +
+                   " is not positive definite");
 }
 
-Result<void> Syevd::check() const {
-  auto checks = factorable(*this);
-  checks.require(vectors <= Vectors::yes, "unknown vectors");
-  if (checks.ok()) checks.holds("w", w, n, size_of(real_type(dtype)));
+Result<void> Potrs::check() const {
+  return factors_and_right_sides(*this).require(known(uplo), "unknown uplo").result();
+}
+
+Result<void> Potri::check() const {
+  return half(*this).result();
+}
+Result<void> Potri::verdict(const std::byte* cell) const {
+  return judge_diagonal(*this, cell, "the factor");
+}
+
+Result<void> Trtri::check() const {
+  return half(*this).require(diagonal <= Diagonal::unit, "unknown kind of diagonal").result();
+}
+Result<void> Trtri::verdict(const std::byte* cell) const {
+  return judge_diagonal(*this, cell, "the matrix");
+}
+
+Result<void> Getrf::check() const {
+  auto checks = checker(*this);
+  failure_known(checks, *this)
+      .require(m <= kMaxOrder && n <= kMaxOrder, "m or n is above 2^24")
+      .matrix("a", a, m, n, lda);
+  if (pivots.present()) array(checks, "pivots", pivots, std::min(m, n), DType::i64);
+  return tells<std::int32_t>(checks, "info", info).result();
+}
+Result<void> Getrf::verdict(const std::byte* cell) const {
+  return judge_diagonal(*this, cell, "the factor U");
+}
+
+Result<void> Getrs::check() const {
+  auto checks = factors_and_right_sides(*this);
+  checks.require(transpose <= Transpose::conjugate, "unknown transposition");
+  if (pivots.present()) array(checks, "pivots", pivots, n, DType::i64);
   return checks.result();
 }
 
-Result<void> Syevd::verdict(const std::byte* cell) const {
-  return judge(*this, cell,
-               std::to_string(info_in(cell)) + " off-diagonal elements have not converged");
+Result<void> Sytrf::check() const {
+  auto checks = half(*this);
+  return array(checks, "pivots", pivots, n, DType::i64).result();
+}
+Result<void> Sytrf::verdict(const std::byte* cell) const {
+  return judge_diagonal(*this, cell, "the factor D");
+}
+
+Result<void> Sytrs::check() const {
+  auto checks = factors_and_right_sides(*this);
+  checks.require(known(uplo), "unknown uplo");
+  return array(checks, "pivots", pivots, n, DType::i64).result();
 }
 
 }  // namespace troupe::solver

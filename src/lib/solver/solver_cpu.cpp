@@ -1,109 +1,136 @@
-#include <complex>
-#include <limits>
-// Else it takes C's complex types.
-#define lapack_complex_float std::complex<float>
-#define lapack_complex_double std::complex<double>
+#include "lib/solver/solver_cpu.hpp"
+
 #include <cblas.h>
-#include <lapacke.h>
 
-#include <troupe/lib/solver.hpp>
-
-#include "device_host/engine/cpu/library.hpp"
-
+/// Linear systems on the cpu engine.
 namespace troupe::host::cpu {
 namespace {
 
-using solver::Uplo;
-using solver::Vectors;
-
-/// LAPACKE's functions by type.
+/// LU without pivots, which LAPACK does not have. Gives info.
 template <class T>
-struct Lapack;
-template <>
-struct Lapack<float> {
-  static constexpr auto potrf = LAPACKE_spotrf;
-  static constexpr auto syevd = LAPACKE_ssyevd;
-};
-template <>
-struct Lapack<double> {
-  static constexpr auto potrf = LAPACKE_dpotrf;
-  static constexpr auto syevd = LAPACKE_dsyevd;
-};
-template <>
-struct Lapack<std::complex<float>> {
-  static constexpr auto potrf = LAPACKE_cpotrf;
-  static constexpr auto syevd = LAPACKE_cheevd;
-};
-template <>
-struct Lapack<std::complex<double>> {
-  static constexpr auto potrf = LAPACKE_zpotrf;
-  static constexpr auto syevd = LAPACKE_zheevd;
-};
-
-/// Calls visit(T{}) for the op's dtype. The interface of LAPACKE has 32 bits for extents.
-template <class Op, class Visit>
-Result<void> with_factorable(const Op& op, Visit&& visit) {
-  const DType dtype = op.dtype;
-  if (op.lda > std::numeric_limits<lapack_int>::max())
-    return Error{Errc::unsupported, 0, "the cpu engine has leading dimensions below 2^31"};
-  if (dtype == DType::c64) return visit(std::complex<float>{});
-  if (dtype == DType::c128) return visit(std::complex<double>{});
-  return with_real(dtype, visit);
+lapack_int factor_without_pivots(std::int64_t m, std::int64_t n, T* a, std::int64_t lda) {
+  lapack_int info = 0;
+  for (std::int64_t k = 0; k < std::min(m, n); ++k) {
+    const T pivot = a[k * lda + k];
+    if (pivot == T(0)) {
+      if (info == 0) info = to_int(k + 1);
+      continue;
+    }
+    for (auto i = k + 1; i < m; ++i) a[k * lda + i] /= pivot;
+    for (auto j = k + 1; j < n; ++j) {
+      for (auto i = k + 1; i < m; ++i) a[j * lda + i] -= a[k * lda + i] * a[j * lda + k];
+    }
+  }
+  return info;
 }
-
-char letter(Uplo uplo) {
-  return uplo == Uplo::lower ? 'L' : 'U';
-}
-
-class Solver final : public LibraryHalfOf<Solver, solver::Potrf, solver::Syevd> {
- public:
-  explicit Solver(Services& services) : services_(services) {}
-  [[nodiscard]] Dependencies stands_on() const override {
-    lapack_int major = 0, minor = 0, patch = 0;
-    LAPACKE_ilaver(&major, &minor, &patch);
-    return {{"LAPACK",
-             std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch),
-             &LAPACKE_ilaver},
-            {"OpenBLAS", ::openblas_get_config(), &::openblas_get_config}};
-  }
-
-  Result<void> run(const solver::Potrf& op, const Call& call) {
-    return with_factorable(op, [&]<class T>(T) {
-      return services_.submit(
-          call, [op, a = call.at<T>(op.a), info = call.at<std::int32_t>(op.info)] {
-            *info = op.n == 0 ? 0
-                              : Lapack<T>::potrf(LAPACK_COL_MAJOR, letter(op.uplo),
-                                                 static_cast<lapack_int>(op.n), a,
-                                                 static_cast<lapack_int>(op.lda));
-            require_memory(*info);
-          });
-    });
-  }
-  Result<void> run(const solver::Syevd& op, const Call& call) {
-    return with_factorable(op, [&]<class T>(T) {
-      using Real = RealOf<T>;
-      return services_.submit(call, [op, a = call.at<T>(op.a), w = call.at<Real>(op.w),
-                                     info = call.at<std::int32_t>(op.info)] {
-        *info = op.n == 0
-                    ? 0
-                    : Lapack<T>::syevd(LAPACK_COL_MAJOR, op.vectors == Vectors::yes ? 'V' : 'N',
-                                       letter(op.uplo), static_cast<lapack_int>(op.n), a,
-                                       static_cast<lapack_int>(op.lda), w);
-        require_memory(*info);
-      });
-    });
-  }
-
- private:
-  /// LAPACKE allocates its workspace itself.
-  static void require_memory(lapack_int info) {
-    if (info <= LAPACK_WORK_MEMORY_ERROR && info >= LAPACK_TRANSPOSE_MEMORY_ERROR)
-      throw Exception({Errc::out_of_memory, info, "LAPACKE: no memory for its workspace"});
-  }
-  Services& services_;
-};
 
 }  // namespace
+
+Solver::Solver(Services& services) : services_(services) {
+  // What is not a number comes out of a factorisation as it does elsewhere.
+  LAPACKE_set_nancheck(0);
+}
+
+Dependencies Solver::stands_on() const {
+  lapack_int major = 0, minor = 0, patch = 0;
+  LAPACKE_ilaver(&major, &minor, &patch);
+  return {
+      {"LAPACK", std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch),
+       &LAPACKE_ilaver},
+      {"OpenBLAS", ::openblas_get_config(), &::openblas_get_config}};
+}
+
+Result<void> Solver::run(const solver::Potrf& op, const Call& call) {
+  return with_number(op.dtype, {op.lda}, [&]<class T>(T) {
+    return queue_for_info(call, op.info, op.n == 0, [op, a = call.at<T>(op.a)] {
+      return Lapack<T>::potrf(LAPACK_COL_MAJOR, letter(op.uplo), to_int(op.n), a, to_int(op.lda));
+    });
+  });
+}
+
+Result<void> Solver::run(const solver::Potrs& op, const Call& call) {
+  return with_number(op.dtype, {op.lda, op.ldb, op.nrhs}, [&]<class T>(T) {
+    return queue_silent(
+        call, op.n == 0 || op.nrhs == 0, [op, a = call.at<const T>(op.a), b = call.at<T>(op.b)] {
+          return Lapack<T>::potrs(LAPACK_COL_MAJOR, letter(op.uplo), to_int(op.n), to_int(op.nrhs),
+                                  a, to_int(op.lda), b, to_int(op.ldb));
+        });
+  });
+}
+
+Result<void> Solver::run(const solver::Potri& op, const Call& call) {
+  return with_number(op.dtype, {op.lda}, [&]<class T>(T) {
+    return queue_for_info(call, op.info, op.n == 0, [op, a = call.at<T>(op.a)] {
+      return Lapack<T>::potri(LAPACK_COL_MAJOR, letter(op.uplo), to_int(op.n), a, to_int(op.lda));
+    });
+  });
+}
+
+Result<void> Solver::run(const solver::Trtri& op, const Call& call) {
+  return with_number(op.dtype, {op.lda}, [&]<class T>(T) {
+    return queue_for_info(call, op.info, op.n == 0, [op, a = call.at<T>(op.a)] {
+      return Lapack<T>::trtri(LAPACK_COL_MAJOR, letter(op.uplo), letter(op.diagonal), to_int(op.n),
+                              a, to_int(op.lda));
+    });
+  });
+}
+
+Result<void> Solver::run(const solver::Getrf& op, const Call& call) {
+  return with_number(op.dtype, {op.lda}, [&]<class T>(T) {
+    auto* const pivots = op.pivots.present() ? call.at<std::int64_t>(op.pivots) : nullptr;
+    return queue_for_info(
+        call, op.info, op.m == 0 || op.n == 0, [op, pivots, a = call.at<T>(op.a)] {
+          if (pivots == nullptr) return factor_without_pivots(op.m, op.n, a, op.lda);
+          std::vector<lapack_int> narrow(static_cast<std::size_t>(std::min(op.m, op.n)));
+          const auto info = Lapack<T>::getrf(LAPACK_COL_MAJOR, to_int(op.m), to_int(op.n), a,
+                                             to_int(op.lda), narrow.data());
+          std::copy(narrow.begin(), narrow.end(), pivots);
+          return info;
+        });
+  });
+}
+
+Result<void> Solver::run(const solver::Getrs& op, const Call& call) {
+  return with_number(op.dtype, {op.lda, op.ldb, op.nrhs}, [&]<class T>(T) {
+    const auto* const pivots =
+        op.pivots.present() ? call.at<const std::int64_t>(op.pivots) : nullptr;
+    return queue_silent(call, op.n == 0 || op.nrhs == 0,
+                        [op, pivots, a = call.at<const T>(op.a), b = call.at<T>(op.b)] {
+                          return Lapack<T>::getrs(LAPACK_COL_MAJOR, letter(op.transpose),
+                                                  to_int(op.n), to_int(op.nrhs), a, to_int(op.lda),
+                                                  narrowed(pivots, op.n, op.n).data(), b,
+                                                  to_int(op.ldb));
+                        });
+  });
+}
+
+Result<void> Solver::run(const solver::Sytrf& op, const Call& call) {
+  return with_number(op.dtype, {op.lda}, [&]<class T>(T) {
+    return queue_for_info(call, op.info, op.n == 0,
+                          [op, a = call.at<T>(op.a), pivots = call.at<std::int64_t>(op.pivots)] {
+                            std::vector<lapack_int> narrow(static_cast<std::size_t>(op.n));
+                            const auto info =
+                                Lapack<T>::sytrf(LAPACK_COL_MAJOR, letter(op.uplo), to_int(op.n), a,
+                                                 to_int(op.lda), narrow.data());
+                            std::copy(narrow.begin(), narrow.end(), pivots);
+                            return info;
+                          });
+  });
+}
+
+Result<void> Solver::run(const solver::Sytrs& op, const Call& call) {
+  return with_number(op.dtype, {op.lda, op.ldb, op.nrhs}, [&]<class T>(T) {
+    return queue_silent(call, op.n == 0 || op.nrhs == 0,
+                        [op, a = call.at<const T>(op.a),
+                         pivots = call.at<const std::int64_t>(op.pivots), b = call.at<T>(op.b)] {
+                          return Lapack<T>::sytrs(LAPACK_COL_MAJOR, letter(op.uplo), to_int(op.n),
+                                                  to_int(op.nrhs), a, to_int(op.lda),
+                                                  narrowed(pivots, op.n, op.n).data(), b,
+                                                  to_int(op.ldb));
+                        });
+  });
+}
+
 }  // namespace troupe::host::cpu
 
 extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(

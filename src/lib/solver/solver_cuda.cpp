@@ -1,81 +1,20 @@
-#include <algorithm>
-#include <array>
-#include <complex>
-#include <utility>
-#include <vector>
+#include "lib/solver/solver_cuda.hpp"
 
-#include <troupe/lib/solver.hpp>
+#include "lib/solver/solver_kernels.cuh"
 
-#include "device_host/engine/cuda/library.hpp"
-#include "lib/solver/status_cuda.hpp"
-
+/// What all operations stand on, and linear systems, on the cuda engine.
 namespace troupe::host::cuda {
 namespace {
 
-struct SolverTraits {
-  using Type = cusolverDnHandle_t;
-  static constexpr Type invalid() { return nullptr; }
-  static void destroy(Type handle) { (void)cusolverDnDestroy(handle); }
-};
-struct ParamsTraits {
-  using Type = cusolverDnParams_t;
-  static constexpr Type invalid() { return nullptr; }
-  static void destroy(Type params) { (void)cusolverDnDestroyParams(params); }
-};
-
-cudaDataType type_of(DType dtype) {
-  switch (dtype) {
-    case DType::f32: return CUDA_R_32F;
-    case DType::f64: return CUDA_R_64F;
-    case DType::c64: return CUDA_C_32F;
-    default: return CUDA_C_64F;  // check() lets no other one pass
-  }
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + Needed::kAligned - 1) / Needed::kAligned * Needed::kAligned;
 }
-cublasFillMode_t fill_mode(solver::Uplo uplo) {
-  return uplo == solver::Uplo::lower ? CUBLAS_FILL_MODE_LOWER : CUBLAS_FILL_MODE_UPPER;
-}
-cusolverEigMode_t mode(solver::Vectors vectors) {
-  return vectors == solver::Vectors::yes ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
+template <class Pivot>
+std::size_t bytes_of_pivots(std::int64_t n) {
+  return sizeof(Pivot) * static_cast<std::size_t>(n);
 }
 
-/// What a function of cuSOLVER needs beside its operands. Its device memory begins with info.
-struct Needed {
-  static constexpr std::size_t kInfoBytes = 256;  ///< keeps the rest aligned
-  std::size_t device_bytes = 0, host_bytes = 0;
-};
-
-class Solver final : public LibraryHalfOf<Solver, solver::Potrf, solver::Syevd> {
- public:
-  explicit Solver(Services& services) : services_(services) {}
-  [[nodiscard]] Dependencies stands_on() const override {
-    return {dependency("cuSOLVER", &cusolverGetProperty)};
-  }
-  Result<void> open(Queue queue) override;
-  Result<void> run(const solver::Potrf& op, const Call& call);
-  Result<void> run(const solver::Syevd& op, const Call& call);
-
- private:
-  struct State {
-    Handle<SolverTraits> handle;
-    Handle<ParamsTraits> params;
-    Workspace memory;
-    std::vector<std::byte> host;
-
-    [[nodiscard]] int* info() const { return static_cast<int*>(memory.get()); }
-    [[nodiscard]] void* device() const {
-      return static_cast<std::byte*>(memory.get()) + Needed::kInfoBytes;
-    }
-  };
-  [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
-  /// Makes room.
-  Result<void> reserve(Queue queue, const Needed& needed);
-  /// Copies info to its cell, behind what computes it.
-  Result<void> tell(const State& state, const Operand& cell, const Call& call);
-  Result<void> warm_up(Queue queue);
-
-  Services& services_;
-  std::array<State, 2> states_;  ///< of the lane's own queue, of its detour
-};
+}  // namespace
 
 Result<void> Solver::open(Queue queue) {
   auto& opened = state(queue);
@@ -91,60 +30,176 @@ Result<void> Solver::open(Queue queue) {
 
 Result<void> Solver::reserve(Queue queue, const Needed& needed) {
   auto& own = state(queue);
-  if (needed.host_bytes > own.host.size()) {
+  if (needed.host_bytes > 0 && (own.host.empty() || own.host.back().size() < needed.host_bytes)) {
     if (services_.records()) return Services::not_recorded("more memory");
-    services_.note_given_back();
-    own.host.resize(needed.host_bytes);
+    const auto twice = own.host.empty() ? 0 : 2 * own.host.back().size();
+    own.host.emplace_back(std::max(twice, needed.host_bytes));
   }
-  return own.memory.reserve(services_, queue, Needed::kInfoBytes + needed.device_bytes);
+  own.extra_bytes = aligned(needed.extra_bytes);
+  return own.memory.reserve(services_, queue,
+                            Needed::kAligned + own.extra_bytes + needed.device_bytes);
 }
 
-Result<void> Solver::tell(const State& state, const Operand& cell, const Call& call) {
-  TROUPE_CUDA_TRY(cudaMemcpyAsync(call.at(cell), state.info(), sizeof(std::int32_t),
+Result<void> Solver::tell_zero(const Operand& cell, std::size_t bytes, const Call& call) {
+  TROUPE_CUDA_TRY(cudaMemsetAsync(call.at(cell), 0, bytes, services_.stream(call.queue())));
+  return {};
+}
+
+Result<void> Solver::tell(const Operand& cell, const Call& call) {
+  TROUPE_CUDA_TRY(cudaMemcpyAsync(call.at(cell), state(call.queue()).info(), sizeof(std::int32_t),
                                   cudaMemcpyDefault, services_.stream(call.queue())));
   return {};
 }
 
+Result<void> Solver::bring_pivots(const Operand& pivots, std::int64_t n, const Call& call) {
+  TROUPE_CUDA_TRY(
+      kernels::copy_pivots(services_.launch(call.queue()), call.at<const std::int64_t>(pivots),
+                           static_cast<std::int64_t*>(state(call.queue()).extra()), n, n));
+  return {};
+}
+
 Result<void> Solver::run(const solver::Potrf& op, const Call& call) {
-  auto& own = state(call.queue());
-  const auto stream = services_.stream(call.queue());
-  if (op.n == 0) {
-    TROUPE_CUDA_TRY(cudaMemsetAsync(own.info(), 0, sizeof(int), stream));
-    return tell(own, op.info, call);
-  }
+  if (op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
   const auto type = type_of(op.dtype);
-  Needed needed;
-  TROUPE_CUDA_TRY(cusolverDnXpotrf_bufferSize(own.handle.get(), own.params.get(),
-                                              fill_mode(op.uplo), op.n, type, call.at(op.a), op.lda,
-                                              type, &needed.device_bytes, &needed.host_bytes));
-  TROUPE_CUDA_PROPAGATE(reserve(call.queue(), needed));
-  TROUPE_CUDA_TRY(cusolverDnXpotrf(
-      own.handle.get(), own.params.get(), fill_mode(op.uplo), op.n, type, call.at(op.a), op.lda,
-      type, own.device(), needed.device_bytes, own.host.data(), needed.host_bytes, own.info()));
-  return tell(own, op.info, call);
+  TROUPE_CUDA_PROPAGATE(issue(
+      op, call, {},
+      [&](State& own, Needed& needed) {
+        return cusolverDnXpotrf_bufferSize(own.handle.get(), own.params.get(), flag(op.uplo), op.n,
+                                           type, call.at(op.a), op.lda, type, &needed.device_bytes,
+                                           &needed.host_bytes);
+      },
+      [&](State& own, const Needed& needed) {
+        return cusolverDnXpotrf(own.handle.get(), own.params.get(), flag(op.uplo), op.n, type,
+                                call.at(op.a), op.lda, type, own.device(), needed.device_bytes,
+                                own.host_memory(), needed.host_bytes, own.info());
+      }));
+  return tell(op.info, call);
 }
 
-Result<void> Solver::run(const solver::Syevd& op, const Call& call) {
+Result<void> Solver::run(const solver::Potrs& op, const Call& call) {
+  if (op.n == 0 || op.nrhs == 0) return {};
+  const auto& own = state(call.queue());
+  const auto type = type_of(op.dtype);
+  TROUPE_CUDA_TRY(cusolverDnXpotrs(own.handle.get(), own.params.get(), flag(op.uplo), op.n, op.nrhs,
+                                   type, call.at(op.a), op.lda, type, call.at(op.b), op.ldb,
+                                   own.info()));
+  return {};
+}
+
+Result<void> Solver::run(const solver::Potri& op, const Call& call) {
+  if (op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
+  TROUPE_CUDA_PROPAGATE(for_number(op.dtype, {op.lda}, [&]<class T>(T) {
+    auto* const a = call.at<Native<T>>(op.a);
+    const int n = to_int(op.n), lda = to_int(op.lda);
+    return issue_narrow<T>(
+        op, call, 0,
+        [&](cusolverDnHandle_t handle, int* length) {
+          return Cusolver<T>::potri_size(handle, flag(op.uplo), n, a, lda, length);
+        },
+        [&](cusolverDnHandle_t handle, Native<T>* memory, int length, int* info) {
+          return Cusolver<T>::potri(handle, flag(op.uplo), n, a, lda, memory, length, info);
+        });
+  }));
+  return tell(op.info, call);
+}
+
+Result<void> Solver::run(const solver::Trtri& op, const Call& call) {
+  if (op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
+  const auto type = type_of(op.dtype);
+  TROUPE_CUDA_PROPAGATE(issue(
+      op, call, {},
+      [&](State& own, Needed& needed) {
+        return cusolverDnXtrtri_bufferSize(own.handle.get(), flag(op.uplo), flag(op.diagonal), op.n,
+                                           type, call.at(op.a), op.lda, &needed.device_bytes,
+                                           &needed.host_bytes);
+      },
+      [&](State& own, const Needed& needed) {
+        return cusolverDnXtrtri(own.handle.get(), flag(op.uplo), flag(op.diagonal), op.n, type,
+                                call.at(op.a), op.lda, own.device(), needed.device_bytes,
+                                own.host_memory(), needed.host_bytes, own.info());
+      }));
+  return tell(op.info, call);
+}
+
+Result<void> Solver::run(const solver::Getrf& op, const Call& call) {
+  if (op.m == 0 || op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
+  const auto type = type_of(op.dtype);
+  auto* const pivots = op.pivots.present() ? call.at<std::int64_t>(op.pivots) : nullptr;
+  TROUPE_CUDA_PROPAGATE(issue(
+      op, call, {},
+      [&](State& own, Needed& needed) {
+        return cusolverDnXgetrf_bufferSize(own.handle.get(), own.params.get(), op.m, op.n, type,
+                                           call.at(op.a), op.lda, type, &needed.device_bytes,
+                                           &needed.host_bytes);
+      },
+      [&](State& own, const Needed& needed) {
+        return cusolverDnXgetrf(own.handle.get(), own.params.get(), op.m, op.n, type, call.at(op.a),
+                                op.lda, pivots, type, own.device(), needed.device_bytes,
+                                own.host_memory(), needed.host_bytes, own.info());
+      }));
+  return tell(op.info, call);
+}
+
+Result<void> Solver::run(const solver::Getrs& op, const Call& call) {
+  if (op.n == 0 || op.nrhs == 0) return {};
+  const bool pivoted = op.pivots.present();
+  const auto type = type_of(op.dtype);
+  TROUPE_CUDA_PROPAGATE(
+      reserve(call.queue(), {.extra_bytes = pivoted ? bytes_of_pivots<std::int64_t>(op.n) : 0}));
+  if (pivoted) TROUPE_CUDA_PROPAGATE(bring_pivots(op.pivots, op.n, call));
+  const auto& own = state(call.queue());
+  TROUPE_CUDA_TRY(cusolverDnXgetrs(
+      own.handle.get(), own.params.get(), flag(op.transpose), op.n, op.nrhs, type, call.at(op.a),
+      op.lda, pivoted ? static_cast<const std::int64_t*>(own.extra()) : nullptr, type,
+      call.at(op.b), op.ldb, own.info()));
+  return {};
+}
+
+Result<void> Solver::run(const solver::Sytrf& op, const Call& call) {
+  if (op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
+  TROUPE_CUDA_PROPAGATE(for_number(op.dtype, {op.lda}, [&]<class T>(T) {
+    auto* const a = call.at<Native<T>>(op.a);
+    const int n = to_int(op.n), lda = to_int(op.lda);
+    return issue_narrow<T>(
+        op, call, bytes_of_pivots<int>(op.n),
+        [&](cusolverDnHandle_t handle, int* length) {
+          return Cusolver<T>::sytrf_size(handle, n, a, lda, length);
+        },
+        [&](cusolverDnHandle_t handle, Native<T>* memory, int length, int* info) {
+          return Cusolver<T>::sytrf(handle, flag(op.uplo), n, a, lda,
+                                    static_cast<int*>(state(call.queue()).extra()), memory, length,
+                                    info);
+        });
+  }));
+  TROUPE_CUDA_TRY(kernels::copy_pivots(services_.launch(call.queue()),
+                                       static_cast<const int*>(state(call.queue()).extra()),
+                                       call.at<std::int64_t>(op.pivots), op.n, op.n));
+  return tell(op.info, call);
+}
+
+Result<void> Solver::run(const solver::Sytrs& op, const Call& call) {
+  if (op.n == 0 || op.nrhs == 0) return {};
+  const auto type = type_of(op.dtype);
+  const auto* const told = call.at<const std::int64_t>(op.pivots);
+  const auto ask = [&](State& own, Needed& needed) {
+    return cusolverDnXsytrs_bufferSize(own.handle.get(), flag(op.uplo), op.n, op.nrhs, type,
+                                       call.at(op.a), op.lda, told, type, call.at(op.b), op.ldb,
+                                       &needed.device_bytes, &needed.host_bytes);
+  };
+  Needed needed{.extra_bytes = bytes_of_pivots<std::int64_t>(op.n)};
   auto& own = state(call.queue());
-  const auto stream = services_.stream(call.queue());
-  if (op.n == 0) {
-    TROUPE_CUDA_TRY(cudaMemsetAsync(own.info(), 0, sizeof(int), stream));
-    return tell(own, op.info, call);
-  }
-  const auto type = type_of(op.dtype), real = type_of(real_type(op.dtype));
-  Needed needed;
-  TROUPE_CUDA_TRY(cusolverDnXsyevd_bufferSize(
-      own.handle.get(), own.params.get(), mode(op.vectors), fill_mode(op.uplo), op.n, type,
-      call.at(op.a), op.lda, real, call.at(op.w), type, &needed.device_bytes, &needed.host_bytes));
+  TROUPE_CUDA_TRY(ask(own, needed));
   TROUPE_CUDA_PROPAGATE(reserve(call.queue(), needed));
-  TROUPE_CUDA_TRY(cusolverDnXsyevd(own.handle.get(), own.params.get(), mode(op.vectors),
-                                   fill_mode(op.uplo), op.n, type, call.at(op.a), op.lda, real,
-                                   call.at(op.w), type, own.device(), needed.device_bytes,
-                                   own.host.data(), needed.host_bytes, own.info()));
-  return tell(own, op.info, call);
+  TROUPE_CUDA_PROPAGATE(bring_pivots(op.pivots, op.n, call));
+  TROUPE_CUDA_TRY(cusolverDnXsytrs(
+      own.handle.get(), flag(op.uplo), op.n, op.nrhs, type, call.at(op.a), op.lda,
+      static_cast<const std::int64_t*>(own.extra()), type, call.at(op.b), op.ldb, own.device(),
+      needed.device_bytes, own.host_memory(), needed.host_bytes, own.info()));
+  return {};
 }
 
-/// On zeros, of an order at which cuSOLVER picks the kernels that it picks for large matrices.
+/// On zeros, of an order at which cuSOLVER picks the kernels that it picks for large matrices. The
+/// other operations load theirs when they are prepared or first called.
 Result<void> Solver::warm_up(Queue queue) {
   constexpr std::int64_t kOrder = 256;
   constexpr std::uint64_t kBytes = 16 * kOrder * kOrder;
@@ -176,7 +231,6 @@ Result<void> Solver::warm_up(Queue queue) {
   return {};
 }
 
-}  // namespace
 }  // namespace troupe::host::cuda
 
 extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(

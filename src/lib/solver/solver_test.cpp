@@ -86,7 +86,7 @@ TYPED_TEST(SolverOps, CholeskyOfIntegersIsExact) {
         SCOPED_TRACE(::testing::Message() << n << "+" << extra << " " << static_cast<int>(uplo));
         const auto lower = exact_factor<T>(n, std::max<std::int64_t>(1, n) + extra, 31);
         const auto a = put(product(lower, uplo).element);
-        EXPECT_EQ(solver::on(device()).potrf(a, {.n = n, .lda = lower.lda, .uplo = uplo}).get(), 0);
+        EXPECT_EQ(device().solver().potrf(uplo, MatrixRef(a, n, n, lower.lda)).get(), 0);
         auto expected = Square<T>{n, lower.lda};
         for (std::int64_t j = 0; j < n; ++j) {
           for (std::int64_t i = j; i < n; ++i) {
@@ -110,7 +110,7 @@ TYPED_TEST(SolverOps, AMatrixThatIsNotDefiniteIsANumericFailure) {
     for (std::int64_t j = 0; j < 4; ++j) matrix(i, j) = T(i == j ? (i == 2 ? -1 : 4) : 0);
   }
   const auto a = put(matrix.element), b = put(std::vector<T>(4, T(1)));
-  const auto failed = solver::on(device()).potrf(a, {.n = 4});
+  const auto failed = device().solver().potrf(Uplo::lower, MatrixRef(a, 4, 4));
   EXPECT_EQ(failed.wait().code(), Errc::numeric);
   EXPECT_EQ(failed.wait().error().native, 3);
   EXPECT_NE(failed.wait().error().message.find("order 3"), std::string::npos);
@@ -120,7 +120,7 @@ TYPED_TEST(SolverOps, AMatrixThatIsNotDefiniteIsANumericFailure) {
   EXPECT_EQ(device().download(b), std::vector<T>(4, T(1)));
 
   const auto c = put(matrix.element);
-  const auto reported = solver::on(device()).potrf(c, {.n = 4, .on_failure = OnFailure::report});
+  const auto reported = device().solver().potrf(Uplo::lower, MatrixRef(c, 4, 4), OnFailure::report);
   EXPECT_EQ(reported.get(), 3);
   EXPECT_TRUE(c.valid());
   EXPECT_TRUE(device().take_error().ok());
@@ -140,10 +140,8 @@ TYPED_TEST(SolverOps, EigenvaluesAndVectorsOfAHermitianMatrix) {
         };
         const auto a = put(matrix.element);
         const auto w = device().template alloc<Real>(n);
-        EXPECT_EQ(solver::on(device())
-                      .syevd(a, w, {.n = n, .lda = matrix.lda, .uplo = uplo}, vectors)
-                      .get(),
-                  0);
+        const MatrixRef on_device(a, n, n, matrix.lda);
+        EXPECT_EQ(device().solver().syevd(vectors, uplo, on_device, w).get(), 0);
         const auto value = device().download(w);
         double norm = 0, trace = 0, sum = 0;
         for (std::int64_t i = 0; i < n; ++i) {

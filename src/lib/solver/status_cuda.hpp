@@ -15,7 +15,9 @@ inline Errc classify(cusolverStatus_t code) noexcept {
     case CUSOLVER_STATUS_INVALID_VALUE: return Errc::invalid;
     case CUSOLVER_STATUS_ARCH_MISMATCH:
     case CUSOLVER_STATUS_MATRIX_TYPE_NOT_SUPPORTED:
-    case CUSOLVER_STATUS_NOT_SUPPORTED: return Errc::unsupported;
+    case CUSOLVER_STATUS_NOT_SUPPORTED:
+    case CUSOLVER_STATUS_IRS_NOT_SUPPORTED:
+    case CUSOLVER_STATUS_IRS_OUT_OF_RANGE: return Errc::unsupported;
     default: return Errc::library;
   }
 }

@@ -1,0 +1,150 @@
+#include "lib/solver/solver_cuda.hpp"
+
+/// Eigenvalues on the cuda engine.
+namespace troupe::host::cuda {
+
+Result<void> Solver::run(const solver::Syevd& op, const Call& call) {
+  if (op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
+  const auto type = type_of(op.dtype), real = type_of(real_type(op.dtype));
+  TROUPE_CUDA_PROPAGATE(issue(
+      op, call, {},
+      [&](State& own, Needed& needed) {
+        return cusolverDnXsyevd_bufferSize(own.handle.get(), own.params.get(), flag(op.vectors),
+                                           flag(op.uplo), op.n, type, call.at(op.a), op.lda, real,
+                                           call.at(op.w), type, &needed.device_bytes,
+                                           &needed.host_bytes);
+      },
+      [&](State& own, const Needed& needed) {
+        return cusolverDnXsyevd(own.handle.get(), own.params.get(), flag(op.vectors), flag(op.uplo),
+                                op.n, type, call.at(op.a), op.lda, real, call.at(op.w), type,
+                                own.device(), needed.device_bytes, own.host_memory(),
+                                needed.host_bytes, own.info());
+      }));
+  return tell(op.info, call);
+}
+
+Result<void> Solver::set_syevj(State& own, double tolerance, std::int32_t max_sweeps) {
+  Handle<SyevjTraits> info;  // with the library's own tolerance
+  TROUPE_CUDA_TRY(cusolverDnCreateSyevjInfo(info.out()));
+  if (tolerance > 0) TROUPE_CUDA_TRY(cusolverDnXsyevjSetTolerance(info.get(), tolerance));
+  TROUPE_CUDA_TRY(cusolverDnXsyevjSetMaxSweeps(info.get(), max_sweeps));
+  own.syevj = std::move(info);
+  return {};
+}
+
+Result<void> Solver::tell_sweeps(const Operand& cell, int sweeps, double residual,
+                                 const Call& call) {
+  TROUPE_CUDA_PROPAGATE(tell(cell, call));
+  TROUPE_CUDA_PROPAGATE(
+      tell_more(cell, offsetof(solver::Sweeps, sweeps), static_cast<std::int32_t>(sweeps), call));
+  return tell_more(cell, offsetof(solver::Sweeps, residual), residual, call);
+}
+
+Result<void> Solver::run(const solver::Syevj& op, const Call& call) {
+  if (op.n == 0) return tell_zero(op.told, sizeof(solver::Sweeps), call);
+  auto& own = state(call.queue());
+  TROUPE_CUDA_PROPAGATE(set_syevj(own, op.tolerance, op.max_sweeps));
+  TROUPE_CUDA_PROPAGATE(for_number(op.dtype, {op.lda}, [&]<class T>(T) {
+    auto* const a = call.at<Native<T>>(op.a);
+    auto* const w = call.at<RealOf<T>>(op.w);
+    const int n = to_int(op.n), lda = to_int(op.lda);
+    return issue_narrow<T>(
+        op, call, 0,
+        [&](cusolverDnHandle_t handle, int* length) {
+          return Cusolver<T>::evj_size(handle, flag(op.vectors), flag(op.uplo), n, a, lda, w,
+                                       length, own.syevj.get());
+        },
+        [&](cusolverDnHandle_t handle, Native<T>* memory, int length, int* info) {
+          return Cusolver<T>::evj(handle, flag(op.vectors), flag(op.uplo), n, a, lda, w, memory,
+                                  length, info, own.syevj.get());
+        });
+  }));
+  TROUPE_CUDA_TRY(cudaStreamSynchronize(services_.stream(call.queue())));
+  int sweeps = 0;
+  double residual = 0;
+  TROUPE_CUDA_TRY(cusolverDnXsyevjGetSweeps(own.handle.get(), own.syevj.get(), &sweeps));
+  TROUPE_CUDA_TRY(cusolverDnXsyevjGetResidual(own.handle.get(), own.syevj.get(), &residual));
+  return tell_sweeps(op.told, sweeps, residual, call);
+}
+
+Result<void> Solver::run(const solver::Syevdx& op, const Call& call) {
+  if (op.n == 0) return tell_zero(op.told, sizeof(solver::FoundEigenvalues), call);
+  const auto type = type_of(op.dtype), real = type_of(real_type(op.dtype));
+  constexpr cusolverEigRange_t kRanges[] = {CUSOLVER_EIG_RANGE_ALL, CUSOLVER_EIG_RANGE_V,
+                                            CUSOLVER_EIG_RANGE_I};
+  const auto range = kRanges[static_cast<std::size_t>(op.range)];
+  // In the type of the eigenvalues.
+  const bool single = real == CUDA_R_32F;
+  float narrow[] = {static_cast<float>(op.from), static_cast<float>(op.to)};
+  double wide[] = {op.from, op.to};
+  void* const from = single ? static_cast<void*>(&narrow[0]) : &wide[0];
+  void* const to = single ? static_cast<void*>(&narrow[1]) : &wide[1];
+  std::int64_t found = 0;
+  TROUPE_CUDA_PROPAGATE(issue(
+      op, call, {},
+      [&](State& own, Needed& needed) {
+        return cusolverDnXsyevdx_bufferSize(
+            own.handle.get(), own.params.get(), flag(op.vectors), range, flag(op.uplo), op.n, type,
+            call.at(op.a), op.lda, from, to, op.first, op.last, &found, real, call.at(op.w), type,
+            &needed.device_bytes, &needed.host_bytes);
+      },
+      [&](State& own, const Needed& needed) {
+        return cusolverDnXsyevdx(
+            own.handle.get(), own.params.get(), flag(op.vectors), range, flag(op.uplo), op.n, type,
+            call.at(op.a), op.lda, from, to, op.first, op.last, &found, real, call.at(op.w), type,
+            own.device(), needed.device_bytes, own.host_memory(), needed.host_bytes, own.info());
+      }));
+  TROUPE_CUDA_TRY(cudaStreamSynchronize(services_.stream(call.queue())));
+  TROUPE_CUDA_PROPAGATE(tell(op.told, call));
+  return tell_more(op.told, offsetof(solver::FoundEigenvalues, count), found, call);
+}
+
+Result<void> Solver::run(const solver::Sygvd& op, const Call& call) {
+  if (op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
+  TROUPE_CUDA_PROPAGATE(for_number(op.dtype, {op.lda, op.ldb}, [&]<class T>(T) {
+    auto* const a = call.at<Native<T>>(op.a);
+    auto* const b = call.at<Native<T>>(op.b);
+    auto* const w = call.at<RealOf<T>>(op.w);
+    const int n = to_int(op.n), lda = to_int(op.lda), ldb = to_int(op.ldb);
+    const auto problem = static_cast<cusolverEigType_t>(op.problem);
+    return issue_narrow<T>(
+        op, call, 0,
+        [&](cusolverDnHandle_t handle, int* length) {
+          return Cusolver<T>::gvd_size(handle, problem, flag(op.vectors), flag(op.uplo), n, a, lda,
+                                       b, ldb, w, length);
+        },
+        [&](cusolverDnHandle_t handle, Native<T>* memory, int length, int* info) {
+          return Cusolver<T>::gvd(handle, problem, flag(op.vectors), flag(op.uplo), n, a, lda, b,
+                                  ldb, w, memory, length, info);
+        });
+  }));
+  return tell(op.info, call);
+}
+
+Result<void> Solver::run(const solver::Geev& op, const Call& call) {
+  if (op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
+  // Of real matrices the eigenvalues are complex and the vectors real, in pairs.
+  const auto type = type_of(op.dtype), complex = type_of(op.complex_type(op.dtype));
+  const bool wanted = op.vr.present();
+  const auto right = flag(wanted ? solver::Vectors::yes : solver::Vectors::no);
+  void* const vr = wanted ? call.at(op.vr) : nullptr;
+  const auto ldvr = wanted ? op.ldvr : op.n;
+  TROUPE_CUDA_PROPAGATE(issue(
+      op, call, {},
+      [&](State& own, Needed& needed) {
+        return cusolverDnXgeev_bufferSize(
+            own.handle.get(), own.params.get(), CUSOLVER_EIG_MODE_NOVECTOR, right, op.n, type,
+            call.at(op.a), op.lda, complex, call.at(op.w), type, nullptr, op.n, type, vr, ldvr,
+            type, &needed.device_bytes, &needed.host_bytes);
+      },
+      [&](State& own, const Needed& needed) {
+        return cusolverDnXgeev(own.handle.get(), own.params.get(), CUSOLVER_EIG_MODE_NOVECTOR,
+                               right, op.n, type, call.at(op.a), op.lda, complex, call.at(op.w),
+                               type, nullptr, op.n, type, vr, ldvr, type, own.device(),
+                               needed.device_bytes, own.host_memory(), needed.host_bytes,
+                               own.info());
+      }));
+  return tell(op.info, call);
+}
+
+}  // namespace troupe::host::cuda

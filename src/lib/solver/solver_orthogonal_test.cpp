@@ -1,0 +1,221 @@
+// QR factorisations, and systems that are solved by one call.
+#include "solver_reference.hpp"
+
+namespace troupe::test::reference {
+namespace {
+
+using solver::Lowest;
+
+template <class T>
+class SolverOrthogonal : public Typed<T> {};
+TYPED_TEST_SUITE(SolverOrthogonal, Numbers);
+
+struct Shape {
+  std::int64_t m, n;
+};
+constexpr Shape kShapes[] = {{1, 1}, {7, 7}, {40, 13}, {13, 40}, {70, 70}};
+
+/// ormqr or unmqr, orgqr or ungqr: each type has its own.
+template <class T>
+Future<void> multiply(Side side, Transpose transpose, const MatrixRef<GpuRef<T>>& a,
+                      const GpuRef<T>& tau, const MatrixRef<GpuRef<T>>& c) {
+  if constexpr (Complex<T>) {
+    return device().solver().unmqr(side, transpose, a, tau, c);
+  } else {
+    return device().solver().ormqr(side, transpose, a, tau, c);
+  }
+}
+template <class T>
+Future<void> make(const MatrixRef<GpuRef<T>>& a, std::int64_t k, const GpuRef<T>& tau) {
+  if constexpr (Complex<T>) {
+    return device().solver().ungqr(a, k, tau);
+  } else {
+    return device().solver().orgqr(a, k, tau);
+  }
+}
+
+TYPED_TEST(SolverOrthogonal, QTimesRIsTheMatrix) {
+  using T = TypeParam;
+  for (const auto [m, n] : kShapes) {
+    SCOPED_TRACE(::testing::Message() << m << " x " << n);
+    const auto k = std::min(m, n);
+    const auto a = random_matrix<T>(m, n, 1, Data::fractions);
+    const auto factors = put_matrix<T>(a, m + 2);
+    const auto tau = device().template alloc<T>(k);
+    device().solver().geqrf(factors, tau);
+    EXPECT_TRUE(gaps_untouched(factors));
+    const auto both = fetched<T>(factors);
+    const auto r = triangle(both, Uplo::upper, k, n);
+
+    const MatrixRef<GpuRef<T>> reflectors(factors.buffer, m, k, m + 2);
+    const auto whole = put_matrix<T>(identity(m), m + 1);  // the whole of Q, by its product
+    multiply(Side::left, Transpose::no, reflectors, tau, whole);
+    const auto q = fetched<T>(whole);
+    EXPECT_TRUE(gaps_untouched(whole));
+    EXPECT_LE(orthonormality<T>(q), kMostOfSystems);
+    EXPECT_LE(ratio<T>(q * triangle(both, Uplo::upper, m, n) - a, std::max(m, n), norm(a)),
+              kMostOfSystems);
+    for (const auto side : {Side::left, Side::right}) {
+      for (const auto transpose : {Transpose::no, Transpose::conjugate}) {
+        const auto c = side == Side::left ? random_matrix<T>(m, 5, 2, Data::fractions)
+                                          : random_matrix<T>(5, m, 2, Data::fractions);
+        const auto product = put_matrix<T>(c, c.rows + 3);
+        multiply(side, transpose, reflectors, tau, product);
+        const auto expected = side == Side::left ? op(q, transpose) * c : c * op(q, transpose);
+        EXPECT_LE(ratio<T>(fetched<T>(product) - expected, m, norm(c)), kMostOfSystems);
+        EXPECT_TRUE(gaps_untouched(product));
+      }
+    }
+
+    make(reflectors, k, tau);
+    const auto columns = fetched<T>(reflectors);
+    EXPECT_LE(orthonormality<T>(columns), kMostOfSystems);
+    EXPECT_LE(ratio<T>(columns * r - a, std::max(m, n), norm(a)), kMostOfSystems);
+  }
+}
+
+TYPED_TEST(SolverOrthogonal, MoreColumnsOfQThanReflectors) {
+  using T = TypeParam;
+  constexpr std::int64_t m = 12, k = 4;
+  const auto a = random_matrix<T>(m, m, 3, Data::fractions);
+  const auto factors = put_matrix<T>(a, m);
+  const auto tau = device().template alloc<T>(k);
+  device().solver().geqrf(MatrixRef<GpuRef<T>>(factors.buffer, m, k), tau);
+  const auto r = triangle(fetched<T>(factors), Uplo::upper, m, k);
+  make(factors, k, tau);
+  const auto q = fetched<T>(factors);
+  EXPECT_LE(orthonormality<T>(q), kMostOfSystems);
+  Dense first{m, k};
+  std::copy_n(a.element.begin(), m * k, first.element.begin());
+  EXPECT_LE(ratio<T>(q * r - first, m, norm(a)), kMostOfSystems);
+}
+
+TYPED_TEST(SolverOrthogonal, TheTransposeOfARealQIsItsConjugate) {
+  using T = TypeParam;
+  const auto a = put_matrix<T>(random_matrix<T>(6, 6, 4, Data::fractions), 6);
+  const auto tau = device().template alloc<T>(6);
+  device().solver().geqrf(a, tau);
+  const auto once = put_matrix<T>(identity(6), 6), again = put_matrix<T>(identity(6), 6);
+  multiply(Side::left, Transpose::conjugate, a, tau, once);
+  const auto transposed = multiply(Side::left, Transpose::yes, a, tau, again);
+  if constexpr (Complex<T>) {
+    EXPECT_EQ(transposed.wait().code(), Errc::invalid);
+    (void)device().take_error();
+  } else {
+    EXPECT_EQ(device().download(once.buffer), device().download(again.buffer));
+  }
+}
+
+constexpr Lowest kPrecisions[] = {Lowest::same, Lowest::f32, Lowest::tf32, Lowest::bf16,
+                                  Lowest::f16};
+
+TYPED_TEST(SolverOrthogonal, RefinedSolutions) {
+  using T = TypeParam;
+  for (const auto lowest : kPrecisions) {
+    for (const std::int64_t n : {1, 6, 50}) {
+      for (const std::int64_t nrhs : {1, 3}) {
+        SCOPED_TRACE(::testing::Message() << static_cast<int>(lowest) << " " << n);
+        const auto a = definite_matrix<T>(n, 5);
+        const auto b = random_matrix<T>(n, nrhs, 6, Data::fractions);
+        const auto sides = put_matrix<T>(b, n + 1);
+        const auto x = put_matrix<T>(Dense{n, nrhs}, n + 2);
+        const auto told =
+            device().solver().gesv(put_matrix<T>(a, n + 3), sides, x, {.lowest = lowest}).get();
+        EXPECT_EQ(told.info, 0);
+        EXPECT_LE(residual<T>(a, fetched<T>(x), b), kMostOfSystems);
+        EXPECT_EQ(fetched<T>(sides).element, b.element);
+        EXPECT_TRUE(gaps_untouched(x));
+      }
+    }
+  }
+}
+
+TYPED_TEST(SolverOrthogonal, LeastSquares) {
+  using T = TypeParam;
+  for (const auto lowest : kPrecisions) {
+    for (const auto [m, n] : {Shape{1, 1}, {9, 9}, {60, 20}}) {
+      for (const std::int64_t nrhs : {1, 3}) {
+        SCOPED_TRACE(::testing::Message() << static_cast<int>(lowest) << " " << m << " x " << n);
+        auto a = random_matrix<T>(m, n, 7, Data::fractions);
+        for (std::int64_t i = 0; i < n; ++i)
+          a(i, i) = widen(to_number<T>(a(i, i) + 2.0 * static_cast<double>(n)));
+        const auto b = random_matrix<T>(m, nrhs, 8, Data::fractions);
+        const auto sides = put_matrix<T>(b, m + 1);
+        const auto x = put_matrix<T>(Dense{n, nrhs}, n + 2);
+        const auto told =
+            device().solver().gels(put_matrix<T>(a, m + 3), sides, x, {.lowest = lowest}).get();
+        EXPECT_EQ(told.info, 0);
+        // What is left over is orthogonal to the columns of A.
+        const auto rest = b - a * fetched<T>(x);
+        EXPECT_LE(ratio<T>(op(a, Transpose::conjugate) * rest, m, norm(a) * norm(a)),
+                  kMostOfSystems);
+        EXPECT_EQ(fetched<T>(sides).element, b.element);
+        EXPECT_TRUE(gaps_untouched(x));
+      }
+    }
+  }
+}
+
+TYPED_TEST(SolverOrthogonal, ASingularSystemIsANumericFailure) {
+  using T = TypeParam;
+  auto a = identity(5);
+  a(2, 2) = 0;
+  const auto b = put_matrix<T>(random_matrix<T>(5, 2, 9, Data::fractions), 5);
+  const auto x = put_matrix<T>(Dense{5, 2}, 5), y = put_matrix<T>(Dense{5, 2}, 5);
+  const auto failed = device().solver().gesv(put_matrix<T>(a, 5), b, x);
+  EXPECT_EQ(failed.wait().code(), Errc::numeric);
+  EXPECT_FALSE(x.buffer.valid());
+  EXPECT_EQ(device().take_error().code(), Errc::numeric);
+  const auto reported =
+      device().solver().gesv(put_matrix<T>(a, 5), b, y, {.on_failure = OnFailure::report}).get();
+  EXPECT_GT(reported.info, 0);
+  EXPECT_TRUE(y.buffer.valid());
+}
+
+TEST_F(BadArguments, OfOrthogonalFactors) {
+  const auto cell = device().submitter().result_cell(sizeof(solver::Refinement)).take();
+  const auto second = put(std::vector<double>(16, 1.0)), third = put(std::vector<double>(16, 1.0));
+  const Operand y = second.operand(), z = third.operand();
+  const auto refuse = [](const auto& good, auto change) {
+    auto op = good;
+    change(op);
+    expect_refused(op);
+  };
+  const solver::Geqrf geqrf{DType::f64, 4, 4, 4, x, y};
+  refuse(geqrf, [](auto& op) { op.m = -1; });
+  refuse(geqrf, [](auto& op) { op.n = 5; });
+  refuse(geqrf, [](auto& op) { op.lda = 3; });
+  refuse(geqrf, [&](auto& op) { op.tau = absent; });
+  refuse(geqrf, [&](auto& op) { op.tau = x; });
+  refuse(geqrf, [&](auto& op) { op.a = unaligned; });
+  const solver::Ormqr ormqr{DType::f64, Side::left, Transpose::no, 4, 4, 2, 4, 4, x, y, z};
+  refuse(ormqr, [](auto& op) { op.side = static_cast<Side>(2); });
+  refuse(ormqr, [](auto& op) { op.transpose = static_cast<Transpose>(3); });
+  refuse(ormqr, [](auto& op) { op.k = -1; });
+  refuse(ormqr, [](auto& op) { op.k = 5; });
+  refuse(ormqr, [](auto& op) { op.lda = 3; });
+  refuse(ormqr, [](auto& op) { op.ldc = 5; });
+  refuse(ormqr, [&](auto& op) { op.c = x; });
+  refuse(ormqr, [&](auto& op) { op.tau.bytes = 8; });
+  const solver::Orgqr orgqr{DType::f64, 4, 4, 2, 4, x, y};
+  refuse(orgqr, [](auto& op) { op.k = 5; });
+  refuse(orgqr, [](auto& op) { op.k = -1; });
+  refuse(orgqr, [](auto& op) { op.m = 3; });
+  refuse(orgqr, [&](auto& op) { op.tau = absent; });
+  const solver::Gesv gesv{DType::f64, {}, {}, 4, 4, 4, 4, 4, x, y, z, cell.where};
+  refuse(gesv, [](auto& op) { op.lowest = static_cast<Lowest>(5); });
+  refuse(gesv, [](auto& op) { op.on_failure = static_cast<OnFailure>(2); });
+  refuse(gesv, [](auto& op) { op.nrhs = 5; });
+  refuse(gesv, [](auto& op) { op.ldx = 3; });
+  refuse(gesv, [&](auto& op) { op.x = y; });
+  refuse(gesv, [&](auto& op) { op.told = i; });  // not pinned
+  const solver::Gels gels{DType::f64, {}, {}, 4, 4, 4, 4, 4, 4, x, y, z, cell.where};
+  refuse(gels, [](auto& op) { op.m = 3; });
+  refuse(gels, [](auto& op) { op.n = -1; });
+  refuse(gels, [](auto& op) { op.ldb = 3; });
+  refuse(gels, [&](auto& op) { op.told = absent; });
+  EXPECT_EQ(device().take_error().code(), Errc::invalid);
+}
+
+}  // namespace
+}  // namespace troupe::test::reference
