@@ -10,8 +10,17 @@ namespace {
 constexpr Weight kTransferWeights[] = {
     {Kind::fetch, 8}, {Kind::put, 6}, {Kind::carry, 2}, {Kind::fetch_new, 3}, {Kind::hold, 1}};
 constexpr Weight kCollectiveWeights[] = {
-    {Kind::all_reduce, 6},     {Kind::reduce, 2},     {Kind::broadcast, 3}, {Kind::all_gather, 2},
-    {Kind::reduce_scatter, 2}, {Kind::all_to_all, 2}, {Kind::exchange, 3},  {Kind::send, 2}};
+    {Kind::all_reduce, 6},        {Kind::reduce, 2},         {Kind::broadcast, 2},
+    {Kind::broadcast_to, 2},      {Kind::all_gather, 2},     {Kind::gather_to, 2},
+    {Kind::scatter_from, 2},      {Kind::reduce_scatter, 2}, {Kind::all_to_all, 2},
+    {Kind::all_to_all_counts, 2}, {Kind::exchange, 3},       {Kind::send, 2}};
+
+bool reduces(Kind kind) {
+  return kind == Kind::all_reduce || kind == Kind::reduce || kind == Kind::reduce_scatter;
+}
+bool is_of_messages(Kind kind) {
+  return kind == Kind::all_to_all_counts || kind == Kind::exchange || kind == Kind::send;
+}
 
 bool is_real(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f64;
@@ -25,6 +34,10 @@ void Generator::add_transfer(int rank, int thread) {
   if (op.kind == Kind::hold && recipe_.shrinks) op.kind = Kind::fetch;
   // A rollback takes no actor back: what one has been asked for would come behind it.
   if (op.kind == Kind::carry && in_run()) op.kind = Kind::put;
+  // The other rank's actor asks in the order of its rank: behind a put, say, of what a collective
+  // gives. So the thread that has to come to that collective must not wait for the actor.
+  const bool has_collectives = recipe_.collectives && round_->kind == RoundKind::free;
+  if (op.kind == Kind::carry && thread == 0 && has_collectives) op.kind = Kind::put;
   const int other = other_than(rank);
   if (big_ >= 0 && random_.one_in(12)) return add_big_transfer(op, other);
   const bool put = writes_there(op.kind);
@@ -57,23 +70,37 @@ void Generator::add_big_transfer(Operation& op, int other) {
   emit(op);
 }
 
+void Generator::add_bundle() {
+  bundle_ = {.number = ++bundles_};
+  if (program_.groups && random_.one_in(2)) {
+    bundle_.group = static_cast<int>(random_.between(1, kGroups - 1));
+    bundle_.rank = static_cast<int>(random_.below(ranks_));
+  }
+  const auto count = random_.between(2, 4);
+  for (std::int64_t i = 0; i < count; ++i) add_collective();
+  bundle_ = {};
+}
+
 void Generator::add_collective() {
   auto op = begin(draw(random_, kCollectiveWeights), 0, 0);
   if (recipe_.shrinks && op.kind != Kind::broadcast) op.kind = Kind::all_reduce;
-  if (program_.groups && random_.one_in(2)) {
+  op.bundle = bundle_.number;
+  if (op.bundle != 0) {
+    if (is_of_messages(op.kind)) return;
+    op.group = bundle_.group, op.rank = bundle_.rank;
+  } else if (program_.groups && random_.one_in(2)) {
     op.group = static_cast<int>(random_.between(1, kGroups - 1));
     op.rank = static_cast<int>(random_.below(ranks_));  // of whom they are the group
   }
-  const bool reduces =
-      op.kind == Kind::all_reduce || op.kind == Kind::reduce || op.kind == Kind::reduce_scatter;
   // The owners are the same on all ranks, so rank 0 stands for all.
   const auto local = [&](int b) {
     const auto& owner = round_->owners[static_cast<std::size_t>(b)];
     const bool spoilt = std::any_of(spoilt_.begin(), spoilt_.end(),
                                     [b](const auto& one) { return one.second == b; });
     return !owner.shared && owner.shift == 0 && owner.thread == 0 && !is_big(b) && !spoilt &&
-           (!reduces || spec(b).contents == Contents::integers) &&
-           (!reduces || !recipe_.shrinks || is_real(spec(b).dtype));
+           !bundle_.buffers.contains(b) &&
+           (!reduces(op.kind) || spec(b).contents == Contents::integers) &&
+           (!reduces(op.kind) || !recipe_.shrinks || is_real(spec(b).dtype));
   };
   std::vector<std::pair<int, int>> pairs;
   for (int a = 0; a < static_cast<int>(program_.buffers.size()); ++a) {
@@ -85,15 +112,15 @@ void Generator::add_collective() {
   }
   if (pairs.empty()) return;
   const auto [from, to] = random_.of(pairs);
+  if (op.bundle != 0) bundle_.buffers.insert({from, to});
   op.dtype = spec(from).dtype;
   const bool may_differ = recipe_.compares && !recipe_.shrinks && !in_run() && ranks_ > 1 &&
-                          op.dtype == DType::f64 && spec(to).length >= 20;
+                          op.bundle == 0 && op.dtype == DType::f64 && spec(to).length >= 20;
   if (may_differ && op.group == 0 && random_.one_in(4)) return add_difference(op, to);
+  if (reduces(op.kind)) return add_reduction(op, from, to);
   switch (op.kind) {
-    case Kind::all_reduce:
-    case Kind::reduce:
-    case Kind::reduce_scatter: return add_reduction(op, from, to);
     case Kind::send: return add_message(op, from, to);
+    case Kind::all_to_all_counts: return add_movement_with_counts(op, from, to);
     default: return add_movement(op, from, to);
   }
 }
@@ -108,10 +135,21 @@ void Generator::add_split() {
   }
 }
 
+/// Each rank's own, a value or an element of its memory that no other part of the bundle names.
+double Generator::draw_factor(Operation& op, int from, int to) {
+  draw_alpha(op, {from, to});
+  if (op.alpha_at.present() &&
+      !round_->owners[static_cast<std::size_t>(op.alpha_at.buffer)].shared && op.bundle != 0)
+    op.alpha_at = {};
+  return alpha_bound(op);
+}
+
 void Generator::add_reduction(Operation& op, int from, int to) {
   const bool scatter = op.kind == Kind::reduce_scatter, in_place = !scatter && random_.one_in(3);
   op.reduce = static_cast<ReduceOp>(random_.below(4));  // avg: see below
   if (recipe_.shrinks) op.reduce = ReduceOp::sum;
+  const bool scaled = !recipe_.shrinks && random_.one_in(4);
+  if (scaled) op.reduce = ReduceOp::premul_sum;
   const auto members = members_of(op);
   const int n = static_cast<int>(members.size());
   op.peer = static_cast<int>(random_.below(n));
@@ -124,13 +162,17 @@ void Generator::add_reduction(Operation& op, int from, int to) {
     op.rank = op.target = rank;
     op.at[0] = part(rank, from, count * (scatter ? n : 1));
     op.at[1] = in_place ? op.at[0] : part(rank, to, count);
-    sum += bound(op.at[0]), product *= bound(op.at[0]);
+    auto& mine = all.emplace_back(op);
+    const auto factor = scaled ? draw_factor(mine, from, to) : 1;
+    sum += factor * bound(op.at[0]), product *= bound(op.at[0]);
     largest = std::max(largest, bound(op.at[0]));
-    all.push_back(op);
   }
-  auto result = op.reduce == ReduceOp::sum ? sum : op.reduce == ReduceOp::prod ? product : largest;
+  auto result = op.reduce == ReduceOp::sum || scaled ? sum
+                : op.reduce == ReduceOp::prod        ? product
+                                                     : largest;
   // An average is exact where all have the same, and powers of two divide it.
-  const bool averages = !recipe_.shrinks && (n & (n - 1)) == 0 && random_.one_in(5);
+  const bool averages =
+      !recipe_.shrinks && !scaled && op.bundle == 0 && (n & (n - 1)) == 0 && random_.one_in(5);
   if (averages && average_fits(op)) {
     op.reduce = ReduceOp::avg, result = kSmall;
     const auto value = small(op.dtype);
@@ -161,22 +203,56 @@ void Generator::add_movement(Operation& op, int from, int to) {
   op.peer = static_cast<int>(random_.below(n));
   if (op.kind == Kind::exchange && n == 1) return;
   if (op.kind == Kind::exchange) op.peer = static_cast<int>(random_.between(1, n - 1));
-  const bool gathers = op.kind == Kind::all_gather, swaps = op.kind == Kind::all_to_all;
+  const bool swaps = op.kind == Kind::all_to_all,
+             joins = swaps || op.kind == Kind::all_gather || op.kind == Kind::gather_to,
+             deals = swaps || op.kind == Kind::scatter_from, in_place = op.kind == Kind::broadcast;
   const auto most =
-      std::min(spec(from).length / (swaps ? n : 1), spec(to).length / (gathers || swaps ? n : 1));
+      std::min(spec(from).length / (deals ? n : 1), spec(to).length / (joins ? n : 1));
+  if (most == 0) return;
   const auto count = draw_count(most);
   double largest = 0;
   std::vector<Operation> all;
   for (op.place = 0; op.place < n; ++op.place) {
     const int rank = members[static_cast<std::size_t>(op.place)];
+    const bool root = op.place == op.peer;
     op.rank = op.target = rank;
-    op.at[0] = part(rank, from, count * (swaps ? n : 1));
-    if (op.kind != Kind::broadcast) op.at[1] = part(rank, to, count * (gathers || swaps ? n : 1));
+    op.at = {};
+    if (root || (op.kind != Kind::broadcast_to && op.kind != Kind::scatter_from)) {
+      op.at[0] = part(rank, from, count * (deals ? n : 1));
+      largest = std::max(largest, bound(op.at[0]));
+    }
+    if (!in_place && (root || op.kind != Kind::gather_to))
+      op.at[1] = part(rank, to, count * (joins ? n : 1));
+    all.push_back(op);
+  }
+  for (auto& one : all) {
+    for (const auto& slice : written(one)) grows(slice, largest);
+    emit(one);
+  }
+}
+
+void Generator::add_movement_with_counts(Operation& op, int from, int to) {
+  const auto members = members_of(op);
+  const int n = static_cast<int>(members.size());
+  const auto most = std::min(spec(from).length, spec(to).length) / n;
+  if (most == 0) return;
+  op.m = random_.below(5), op.n = random_.below(5), op.k = draw_count(most);
+  double largest = 0;
+  std::vector<Operation> all;
+  for (op.place = 0; op.place < n; ++op.place) {
+    const int rank = members[static_cast<std::size_t>(op.place)];
+    op.rank = op.target = rank;
+    std::int64_t out = 0, in = 0;
+    for (int peer = 0; peer < n; ++peer) {
+      out += sent(op, op.place, peer);
+      in += sent(op, peer, op.place);
+    }
+    op.at[0] = part(rank, from, out), op.at[1] = part(rank, to, in);
     largest = std::max(largest, bound(op.at[0]));
     all.push_back(op);
   }
   for (auto& one : all) {
-    grows(one.kind == Kind::broadcast ? one.at[0] : one.at[1], largest);
+    grows(one.at[1], largest);
     emit(one);
   }
 }

@@ -304,7 +304,7 @@ void Generator::add_operations(std::int64_t count, bool collectives, bool struck
     const int rank = static_cast<int>(random_.below(ranks_));
     const int thread = static_cast<int>(random_.below(round_->threads));
     if (n < 14 && collectives && recipe_.collectives)
-      add_collective();
+      !recipe_.shrinks&& random_.one_in(7) ? add_bundle() : add_collective();
     else if (n < 26 && recipe_.tokens)
       add_transfer(rank, thread);
     else if (n < 34 && recipe_.tokens)

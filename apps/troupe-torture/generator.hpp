@@ -178,6 +178,10 @@ class Generator {
   void add_big_transfer(Operation& op, int other);
 
   void add_collective();
+  /// Some of one communicator as one operation. None names a buffer that another one names.
+  void add_bundle();
+  /// How its source is scaled, in a sum that is; and how large that makes it.
+  double draw_factor(Operation& op, int from, int to);
   /// All ranks make one of the groups anew.
   void add_split();
   /// The ranks that take part in the collective, in the order of their places.
@@ -189,6 +193,7 @@ class Generator {
   bool average_fits(const Operation& op) const { return 2.0 * ranks_ <= exact_limit(op.dtype); }
 
   void add_movement(Operation& op, int from, int to);
+  void add_movement_with_counts(Operation& op, int from, int to);
 
   void add_message(Operation& op, int from, int to);
 
@@ -219,6 +224,13 @@ class Generator {
   DType index_ = DType::i32;              ///< of all of these
   DType narrow_ = DType::f16;             ///< of what attention takes
   std::int64_t filter_ = 1, stride_ = 1, keys_ = 1;  ///< of convolutions and attention
+
+  struct BundleOfRound {
+    std::uint32_t number = 0;  ///< 0: there is none
+    int group = 0, rank = 0;
+    std::set<int> buffers{};  ///< that are named in it
+  } bundle_;
+  std::uint32_t bundles_ = 0;
 
   /// The library of one rank that is let fail once in a round; only one thread uses it there.
   struct Fragile {

@@ -197,7 +197,7 @@ Future<void> Hands::submit(const Operation& op, Thread& thread) {
   if (op.kind == Kind::nop)
     return op.target == op.rank ? device_.nop() : device_of(op.target).nop();
   if (op.kind == Kind::wrong) return submit_wrong(op);
-  if (is_collective(op.kind)) return submit_collective(op);
+  if (is_collective(op.kind)) return submit_collective(op, thread);
   if (op.kind == Kind::split) {
     split(op.group);
     return Future<void>(Result<void>());
@@ -280,31 +280,6 @@ Future<void> Hands::submit_arithmetic(const Operation& op) {
 void Hands::split(int group) {
   const SplitOf choice(group, world_.rank());
   groups_[static_cast<std::size_t>(group)] = world_.split(choice.colour, choice.key);
-}
-
-Future<void> Hands::submit_collective(const Operation& op) {
-  auto& ranks = ranks_of(op);
-  return with_type(op.dtype, [&](auto zero) -> Future<void> {
-    using T = decltype(zero);
-    const auto a = here<T>(op.at[0]);
-    const auto b = op.at[1].present() ? here<T>(op.at[1]) : GpuRef<T>();
-    const Rank peer(op.peer);
-    switch (op.kind) {
-      case Kind::all_reduce: return ranks.all_reduce(a, b, op.reduce);
-      case Kind::reduce: return ranks.reduce(a, b, op.reduce, peer);
-      case Kind::broadcast: return ranks.broadcast(a, peer);
-      case Kind::all_gather: return ranks.all_gather(a, b);
-      case Kind::reduce_scatter: return ranks.reduce_scatter(a, b, op.reduce);
-      case Kind::all_to_all: return ranks.all_to_all(a, b);
-      case Kind::send: return ranks.send(a, peer);
-      case Kind::receive: return ranks.receive(a, peer);
-      default: break;
-    }
-    const int n = ranks.size();
-    const Transfer<T> out{a, Rank((op.place + op.peer) % n)},
-        in{b, Rank((op.place - op.peer + n) % n)};
-    return ranks.exchange<T>({&out, 1}, {&in, 1});
-  });
 }
 
 Future<void> Hands::submit_transfer(const Operation& op, Thread& thread) {

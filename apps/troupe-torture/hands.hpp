@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
@@ -87,6 +88,7 @@ class Hands {
   struct Thread {
     std::vector<Seen> seen;
     std::vector<std::shared_ptr<void>> kept;  ///< pinned memory and leases
+    std::optional<Bundle> bundle{};           ///< the one that is being filled
   };
 
   /// Allocates a buffer, or allocates it anew. Throws Exception.
@@ -115,6 +117,8 @@ class Hands {
   /// Submits; the future of what looks at contents comes with an entry in `thread.seen`. Throws
   /// Exception where the call does (download).
   Future<void> submit(const Operation& op, Thread& thread);
+  /// The thread's bundle is full: the futures of its collectives are resolved some time after this.
+  void submit_bundle(Thread& thread);
 
  private:
   template <class T>
@@ -129,7 +133,13 @@ class Hands {
   }
   [[nodiscard]] RemoteDevice device_of(int rank) { return world_.device(home_of(rank)); }
   Future<void> submit_memory(const Operation& op, Thread& thread);
-  Future<void> submit_collective(const Operation& op);
+  Future<void> submit_collective(const Operation& op, Thread& thread);
+  template <class T>
+  Future<void> submit_scaled(const Operation& op, Collectives& ranks, const GpuRef<T>& source,
+                             const GpuRef<T>& destination);
+  template <class T>
+  Future<void> submit_with_counts(const Operation& op, Collectives& ranks, const GpuRef<T>& source,
+                                  const GpuRef<T>& destination);
   [[nodiscard]] Collectives& ranks_of(const Operation& op) {
     return op.group == 0 ? static_cast<Collectives&>(world_)
                          : groups_[static_cast<std::size_t>(op.group)];

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -236,13 +237,12 @@ bool on_one_host(World& world) {
 
 /// Kinds of operations of which any rank has no library: programs go without them.
 std::set<Kind> missing_anywhere(World& world, const std::set<Kind>& here) {
-  static_assert(kKindCount <= 64);
-  std::uint64_t mine = 0;
-  for (const auto kind : here) mine |= std::uint64_t{1} << static_cast<unsigned>(kind);
+  std::array<bool, kKindCount> mine{};
+  for (const auto kind : here) mine[static_cast<std::size_t>(kind)] = true;
   std::set<Kind> missing;
-  for (const auto kinds : world.gather_values(mine)) {
+  for (const auto& kinds : world.gather_values(mine)) {
     for (std::size_t kind = 0; kind < kKindCount; ++kind) {
-      if ((kinds >> kind & 1) != 0) missing.insert(static_cast<Kind>(kind));
+      if (kinds[kind]) missing.insert(static_cast<Kind>(kind));
     }
   }
   return missing;

@@ -48,7 +48,10 @@ void Player::play(std::span<const Operation> script, Hands& hands, const Listene
     wait(future, describe(op));
     listener.outcome(op, future.wait());
   };
-  for (const auto& op : script) {
+  for (std::size_t i = 0; i < script.size(); ++i) {
+    const auto& op = script[i];
+    const bool bundle_goes_on =
+        op.bundle != 0 && i + 1 < script.size() && script[i + 1].bundle == op.bundle;
     account_.advance();
     if (op.kind == Kind::pause) {
       std::this_thread::sleep_for(std::chrono::microseconds(op.data));
@@ -59,6 +62,7 @@ void Player::play(std::span<const Operation> script, Hands& hands, const Listene
     try {
       if (op.fails == Errc::library) blows_.fail_library_of(op);
       future = op.kind == Kind::fault ? blows_.strike(op) : hands.submit(op, in_hand);
+      if (op.bundle != 0 && !bundle_goes_on) hands.submit_bundle(in_hand);
     } catch (const Exception& e) {
       listener.outcome(op, e.error());
       continue;
@@ -66,7 +70,7 @@ void Player::play(std::span<const Operation> script, Hands& hands, const Listene
     const bool drops = op.await == Await::drop && !listener.hears_all && op.fails == Errc::ok;
     if (!future.valid() || drops) continue;
     future = watched(op, future);
-    if (op.await == Await::now)
+    if (op.await == Await::now && !bundle_goes_on)
       end(op, future);
     else
       pending.emplace_back(&op, future);

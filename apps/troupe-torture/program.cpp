@@ -8,17 +8,20 @@ namespace troupe::torture {
 namespace {
 
 constexpr std::string_view kKinds[kKindCount] = {
-    "fill",       "copy",           "upload",         "download",     "to_pinned",   "from_pinned",
-    "replace",    "multiply",       "divide",         "axpby",        "axpy",        "dot",
-    "nrm2",       "scal",           "blas_copy",      "gemv",         "gemm",        "ger",
-    "syrk",       "trmm",           "iamax",          "swap",         "spmv",        "spmv_sell",
-    "gather",     "uniform",        "normal",         "potrf",        "factor_info", "syevd",
-    "gesvd",      "gesv",           "sort",           "reduce_local", "scan",        "select",
-    "spgemm",     "transform",      "transform_back", "convolution",  "attention",   "combine",
-    "smooth",     "tally",          "accumulate",     "all_reduce",   "reduce",      "broadcast",
-    "all_gather", "reduce_scatter", "all_to_all",     "exchange",     "send",        "receive",
-    "split",      "fetch",          "fetch_new",      "put",          "carry",       "hold",
-    "nop",        "pause",          "fault",          "wrong"};
+    "fill",        "copy",         "upload",    "download",       "to_pinned",
+    "from_pinned", "replace",      "multiply",  "divide",         "axpby",
+    "axpy",        "dot",          "nrm2",      "scal",           "blas_copy",
+    "gemv",        "gemm",         "ger",       "syrk",           "trmm",
+    "iamax",       "swap",         "spmv",      "spmv_sell",      "gather",
+    "uniform",     "normal",       "potrf",     "factor_info",    "syevd",
+    "gesvd",       "gesv",         "sort",      "reduce_local",   "scan",
+    "select",      "spgemm",       "transform", "transform_back", "convolution",
+    "attention",   "combine",      "smooth",    "tally",          "accumulate",
+    "all_reduce",  "reduce",       "broadcast", "all_gather",     "reduce_scatter",
+    "all_to_all",  "broadcast_to", "gather_to", "scatter_from",   "all_to_all_counts",
+    "exchange",    "send",         "receive",   "split",          "fetch",
+    "fetch_new",   "put",          "carry",     "hold",           "nop",
+    "pause",       "fault",        "wrong"};
 constexpr std::string_view kWrongs[kWrongCount] = {
     "short_destination", "gather_lengths", "token_dtype", "token_length", "no_such_rank",
     "freed_token",       "odd_normal",     "root",        "differs",      "spoilt"};
@@ -47,8 +50,8 @@ void add(Hash& hash, const Operation& op) {
   for (const auto& slice : op.at) hash.add(slice);
   hash.add(op.alpha_at);
   hash.add(static_cast<std::int64_t>(op.alpha), static_cast<std::int64_t>(op.beta));
-  hash.add(op.transpose_a, op.transpose_b, op.reduce, op.peer, op.group, op.place, op.data,
-           op.await, op.wrong, op.blow, op.fault, op.fails, op.reports);
+  hash.add(op.transpose_a, op.transpose_b, op.reduce, op.peer, op.group, op.place, op.bundle,
+           op.data, op.await, op.wrong, op.blow, op.fault, op.fails, op.reports);
 }
 
 }  // namespace
@@ -159,6 +162,9 @@ std::vector<Slice> written(const Operation& op) {
     case Kind::all_gather:
     case Kind::reduce_scatter:
     case Kind::all_to_all:
+    case Kind::broadcast_to:
+    case Kind::scatter_from:
+    case Kind::all_to_all_counts:
     case Kind::exchange:
     case Kind::fetch:
     case Kind::smooth:
@@ -167,6 +173,7 @@ std::vector<Slice> written(const Operation& op) {
     case Kind::put:
     case Kind::carry: return {op.at[1]};
     case Kind::reduce:
+    case Kind::gather_to:
       if (op.place != op.peer) return {};
       return {op.at[1]};
     // Until ranks have compared what they call, a fault takes what they were about to write.
@@ -203,6 +210,7 @@ std::string describe(const Operation& op) {
   text += fmt::format(" {}", troupe::to_string(op.dtype));
   if (op.target != op.rank) text += fmt::format(" on rank {}", op.target);
   if (op.group != 0) text += fmt::format(" of group {}", op.group);
+  if (op.bundle != 0) text += fmt::format(" in bundle {}", op.bundle);
   if (op.fails != Errc::ok) text += fmt::format(", to fail with {}", troupe::to_string(op.fails));
   for (const auto& slice : op.at) {
     if (!slice.present()) continue;

@@ -93,21 +93,26 @@ enum class Kind : std::uint8_t {
   smooth,      ///< at[1] = the sums of each element of at[0] and its neighbours: the same
   tally,       ///< at[1][x mod its length] += 1 for each x in at[0]: the same
   accumulate,  ///< at[1] = alpha at[0] + at[1]: a function of the program's
-  all_reduce,  ///< at[1] = op over ranks of at[0]
+  all_reduce,  ///< at[1] = op over ranks of at[0]; premul_sum: of alpha at[0]; the next two
+               ///< likewise
   reduce,
   broadcast,
   all_gather,
   reduce_scatter,
   all_to_all,
-  exchange,   ///< to the rank `shift` behind, at[0]; from the one before, into at[1]
-  send,       ///< at[0] to `peer`
-  receive,    ///< at[0] from `peer`
-  split,      ///< the ranks make `group` anew
-  fetch,      ///< at[1] = at[0] of another rank
-  fetch_new,  ///< at[0] of another rank into a new buffer, which is looked at
-  put,        ///< at[1] of another rank = at[0]
-  carry,      ///< the same, by an actor of that rank, which is sent the tokens of both
-  hold,       ///< a lease of at[0], for as long as the thread runs
+  broadcast_to,       ///< at[1] = at[0] of the root, which others do not have
+  gather_to,          ///< at[1] of the root, which others do not have, = at[0] of all
+  scatter_from,       ///< at[1] = its part of at[0] of the root, which others do not have
+  all_to_all_counts,  ///< all_to_all with parts of different lengths: see sent()
+  exchange,           ///< to the rank `shift` behind, at[0]; from the one before, into at[1]
+  send,               ///< at[0] to `peer`
+  receive,            ///< at[0] from `peer`
+  split,              ///< the ranks make `group` anew
+  fetch,              ///< at[1] = at[0] of another rank
+  fetch_new,          ///< at[0] of another rank into a new buffer, which is looked at
+  put,                ///< at[1] of another rank = at[0]
+  carry,              ///< the same, by an actor of that rank, which is sent the tokens of both
+  hold,               ///< a lease of at[0], for as long as the thread runs
   nop,
   pause,  ///< the thread sleeps for `data` microseconds
   fault,  ///< the device host of this rank suffers `fault`
@@ -178,6 +183,8 @@ struct Operation {
   int peer = 0;   ///< root, shift or partner; transform: dimensions; convolution: stride
   int group = 0;  ///< collectives: of which ranks, see members_of()
   int place = 0;  ///< of `rank` among them; so is `peer`
+  /// Collectives of the same number that follow one another in a script are one bundle; 0: of none.
+  std::uint32_t bundle = 0;
   std::uint64_t data = 0;
   Await await = Await::later;
   Wrong wrong{};
@@ -217,6 +224,11 @@ struct ConvolutionShape {
   explicit ConvolutionShape(const Operation& op)
       : padding(op.n / 2), out((op.m + 2 * padding - op.n) / op.peer + 1) {}
 };
+
+/// How many elements the rank at place `from` sends to that at place `to` in an all_to_all_counts.
+constexpr std::int64_t sent(const Operation& op, int from, int to) noexcept {
+  return 1 + (from * op.m + to * op.n) % op.k;
+}
 
 /// The slices that the operation writes.
 std::vector<Slice> written(const Operation& op);

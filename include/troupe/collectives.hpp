@@ -206,7 +206,9 @@ class Collectives {
   /// Makes groups of its ranks, one for each colour; a negative one: this rank is in none, and gets
   /// an empty Group (MPI_UNDEFINED). In a group ranks are ordered by `key`, those of the same key
   /// as they are here. All ranks call it, from the program's thread, between the same collectives;
-  /// it first waits until what this rank has submitted has ended.
+  /// it first waits until what this rank has submitted has ended, and until all have come. Ranks
+  /// that wait for one another in splits of different communicators end the world: all throw
+  /// CollectiveException (invalid), which names them.
   ///
   /// Outside of World::run a fault meanwhile is overcome: the group is formed once the world is
   /// active again, which the program is told by its next collective, as ever. Within a run it

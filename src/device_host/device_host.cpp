@@ -50,9 +50,9 @@ Result<std::unique_ptr<DeviceHost>> DeviceHost::create(const wire::HostOptions& 
   if (!host_fn_bell) return host_fn_bell.error();
   auto helper_bell = ipc::Doorbell::create();
   if (!helper_bell) return helper_bell.error();
-  auto engine =
-      make_engine({options.device, options.memory_limit, options.threads, options.interface.data(),
-                   options.other_hosts != 0, options.reproducible != 0});
+  auto engine = make_engine({options.device, options.memory_limit, options.threads,
+                             options.interface.data(), options.other_hosts != 0,
+                             options.reproducible != 0, options.register_buffers != 0});
   if (!engine) return engine.error();
   return std::unique_ptr<DeviceHost>(new DeviceHost(options, std::move(*segment),
                                                     std::move(*flight), std::move(*host_fn_bell),

@@ -167,6 +167,7 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   launch.module = module.string();
   launch.in_process = config.text("isolation") == "thread";
   launch.reproducible = config.flag("reproducible");
+  launch.register_buffers = config.flag("register-buffers");
   launch.interface = interface;
   launch.device = local_rank;
   launch.threads = cores;

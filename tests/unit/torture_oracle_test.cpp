@@ -24,6 +24,82 @@ TEST(TortureOracle, TheOracleFollowsProgramOrderAndRanks) {
   EXPECT_EQ(ByHand::element(oracle, 1, 1, 24), before);
 }
 
+/// Of two ranks, buffer 0 of which holds 1 and 2.
+class TortureCollectives : public ::testing::Test {
+ protected:
+  TortureCollectives() {
+    for (int rank = 0; rank < 2; ++rank) {
+      auto& fill = hand_.add(rank, Kind::fill);
+      fill.id = static_cast<std::uint32_t>(rank), fill.alpha = 1 + rank;
+      fill.at[0] = {rank, 0, 0, 100};
+    }
+  }
+  Operation& add(int rank, Kind kind) {
+    auto& op = hand_.add(rank, kind);
+    op.id = 5, op.place = rank, op.peer = 1;
+    return op;
+  }
+  void apply() { oracle_.apply(hand_.round, 0, undisturbed, kNobodyLooks); }
+  [[nodiscard]] double result(int rank, std::size_t i) const {
+    return ByHand::element(oracle_, rank, 1, i);
+  }
+
+  ByHand hand_;
+  const RandomTable random_ = random_numbers();
+  Oracle oracle_{hand_.program, random_};
+};
+
+TEST_F(TortureCollectives, SumsOfWhatIsScaled) {
+  for (int rank = 0; rank < 2; ++rank) {
+    auto& op = add(rank, Kind::all_reduce);
+    op.reduce = ReduceOp::premul_sum, op.alpha = 10 - rank;
+    if (rank == 1) op.alpha_at = {1, 0, 7, 1};  // 2
+    op.at[0] = {rank, 0, 10, 4}, op.at[1] = {rank, 1, 20, 4};
+  }
+  apply();
+  EXPECT_EQ(result(0, 20), 14);
+  EXPECT_EQ(result(1, 23), 14);
+}
+
+TEST_F(TortureCollectives, RootsGatherAndScatter) {
+  for (int rank = 0; rank < 2; ++rank) {
+    auto& gather = add(rank, Kind::gather_to);
+    gather.at[0] = {rank, 0, 10, 3};
+    if (rank == 1) gather.at[1] = {1, 1, 0, 6};
+    auto& scatter = add(rank, Kind::scatter_from);
+    scatter.id = 6, scatter.at[1] = {rank, 1, 50, 3};
+    if (rank == 1) scatter.at[0] = {1, 1, 0, 6};
+    auto& broadcast = add(rank, Kind::broadcast_to);
+    broadcast.id = 7, broadcast.at[1] = {rank, 1, 60, 3};
+    if (rank == 1) broadcast.at[0] = {1, 0, 0, 3};
+  }
+  const auto before = result(0, 0);
+  apply();
+  EXPECT_EQ(result(0, 0), before) << "only the root gathers";
+  for (const std::size_t i : {0, 1, 2, 3, 4, 5}) EXPECT_EQ(result(1, i), i < 3 ? 1 : 2) << i;
+  EXPECT_EQ(result(0, 50), 1);
+  EXPECT_EQ(result(1, 52), 2);
+  EXPECT_EQ(result(0, 60), 2);
+  EXPECT_EQ(result(1, 62), 2);
+}
+
+TEST_F(TortureCollectives, PartsOfDifferentLengths) {
+  Operation shape;
+  shape.m = 1, shape.n = 2, shape.k = 4;
+  ASSERT_EQ(sent(shape, 0, 0), 1);
+  ASSERT_EQ(sent(shape, 0, 1), 3);
+  ASSERT_EQ(sent(shape, 1, 0), 2);
+  ASSERT_EQ(sent(shape, 1, 1), 4);
+  for (int rank = 0; rank < 2; ++rank) {
+    auto& op = add(rank, Kind::all_to_all_counts);
+    op.m = 1, op.n = 2, op.k = 4;
+    op.at[0] = {rank, 0, 0, rank == 0 ? 4 : 6}, op.at[1] = {rank, 1, 0, rank == 0 ? 3 : 7};
+  }
+  apply();
+  for (const std::size_t i : {0, 1, 2}) EXPECT_EQ(result(0, i), i < 1 ? 1 : 2) << i;
+  for (const std::size_t i : {0, 1, 2, 3, 4, 5, 6}) EXPECT_EQ(result(1, i), i < 3 ? 1 : 2) << i;
+}
+
 TEST(TortureOracle, WhatFailedHasNoEffectAndMayBeStale) {
   ByHand hand;
   auto& first = hand.add(0, Kind::fill);

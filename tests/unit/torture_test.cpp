@@ -103,6 +103,37 @@ TEST(Torture, NobodyTouchesWhatAnotherThreadWrites) {
   }
 }
 
+/// What a bundle reads nothing else in it writes; all ranks of its communicator put the same into
+/// it.
+TEST(Torture, BundlesAreAlikeAndNameBuffersOnce) {
+  std::set<Kind> kinds;
+  std::size_t largest = 0;
+  for (std::uint64_t seed = 1; seed < 60; ++seed) {
+    const auto program = generate(seed, {.ranks = 4, .operations = 600});
+    std::map<std::uint32_t, std::map<int, std::vector<std::uint32_t>>> ids;  // by rank
+    std::map<std::uint32_t, std::map<int, std::uint32_t>> by_buffer;
+    for_each_operation(program, [&](const Round& round, const Operation& op) {
+      if (op.bundle == 0) return;
+      kinds.insert(op.kind);
+      ids[op.bundle][op.rank].push_back(op.id);
+      auto slices = std::vector<Slice>(op.at.begin(), op.at.end());
+      slices.push_back(op.alpha_at);
+      for (const auto& slice : slices) {
+        if (!slice.present() || round.owners[static_cast<std::size_t>(slice.buffer)].shared)
+          continue;
+        const auto [at, fresh] = by_buffer[op.bundle].emplace(slice.buffer, op.id);
+        ASSERT_EQ(at->second, op.id) << describe(op);
+      }
+    });
+    for (const auto& [bundle, by_rank] : ids) {
+      for (const auto& [rank, list] : by_rank) ASSERT_EQ(list, by_rank.begin()->second) << bundle;
+      largest = std::max(largest, by_rank.begin()->second.size());
+    }
+  }
+  EXPECT_EQ(kinds.size(), 9u);
+  EXPECT_EQ(largest, 4u);
+}
+
 /// What a failure has left stale would make more fail, in an order that depends on time.
 TEST(Torture, NobodyUsesWhatAFailureHasSpoilt) {
   for (std::uint64_t seed = 1; seed < 60; ++seed) {

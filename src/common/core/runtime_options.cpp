@@ -77,6 +77,8 @@ std::vector<OptionSpec> runtime_options() {
        "run again on the next device host what was in flight and can be"},
       {"reproducible", flag, "off", "on|off",
        "the same bits from run to run and after a recovery: sums over ranks in one order, by algorithms that may be slower"},
+      {"register-buffers", flag, "off", "on|off",
+       "all GPU memory is registered with NCCL's communicators, which lets some collectives copy less"},
       {"flight-records", integer, "1024", "N",
        "operations that the flight recorder keeps; 0: it is off", {}, "0", "1048576"},
       {"flight-dir", text, "troupe-flight", "DIR",

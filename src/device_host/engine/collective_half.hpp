@@ -70,6 +70,14 @@ class CollectiveHalf : public LibraryHalf {
     return {};
   }
 
+  /// A slab is there from now on, in the communicators that are there and in those that will be:
+  /// what its buffers gain by being known ahead is to be done for it. By the engine, if
+  /// EngineOptions::register_buffers, on all ranks alike. Any thread; may block until a call on a
+  /// communicator has returned.
+  virtual void slab_mapped(std::byte* /*base*/, std::uint64_t /*bytes*/) {}
+  /// It is about to go; nothing uses it any more. Likewise, but does not block.
+  virtual void slab_unmapped(std::byte* /*base*/) {}
+
   /// What the communicators have noticed by themselves while something is queued on the lane, such
   /// as a connection that broke. The reactor's thread, by the engine, for a mark of the collective
   /// lane that is not reached. Errors: peer_lost, or the context's.

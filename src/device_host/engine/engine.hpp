@@ -41,6 +41,8 @@ struct EngineOptions {
   bool other_hosts = false;
   /// Sums over ranks have the same bits whenever a communicator is formed anew.
   bool reproducible = false;
+  /// Slabs are registered with every communicator: see CollectiveHalf::slab_mapped().
+  bool register_buffers = false;
 };
 
 /// What `troupe-info` prints of a device.

@@ -129,6 +129,8 @@ class Collective final
   std::vector<Link> new_links(const OperationInfo& info, const std::byte* op,
                               const Call& call) override;
   Result<void> open_links(std::uint32_t communicator, const std::vector<Link>& links) override;
+  void slab_mapped(std::byte* base, std::uint64_t bytes) override;
+  void slab_unmapped(std::byte* base) override;
   Result<void> health() override;
 
   /// Queues the operation if it is right for its communicator.
@@ -171,6 +173,7 @@ class Collective final
   Services& services_;
   std::mutex mutex_;
   std::map<std::uint32_t, std::shared_ptr<Communicator>> communicators_;  ///< by number
+  std::map<std::byte*, std::uint64_t> slabs_;  ///< to be registered, with their bytes
 };
 
 Collective::Collective(Services& services) : services_(services) {
@@ -241,9 +244,38 @@ Result<std::vector<std::byte>> Collective::contribute(const Place& place) {
 Result<void> Collective::connect(const Place& place,
                                  const std::vector<std::vector<std::byte>>& contributions) {
   services_.enter();
-  return services_.count_memory("communicator", [&] {
-    return communicator(place.communicator)->connect(place.rank, place.size, contributions);
-  });
+  const auto its = communicator(place.communicator);
+  TROUPE_CUDA_PROPAGATE(services_.count_memory(
+      "communicator", [&] { return its->connect(place.rank, place.size, contributions); }));
+  // One that is mapped from now on is registered by slab_mapped().
+  const auto slabs = [&] {
+    const std::lock_guard lock(mutex_);
+    return slabs_;
+  }();
+  for (const auto& [base, bytes] : slabs) its->add_memory(base, bytes);
+  const std::lock_guard lock(mutex_);
+  for (const auto& [base, bytes] : slabs) {
+    if (!slabs_.contains(base)) its->remove_memory(base);  // it has gone meanwhile
+  }
+  return {};
+}
+
+void Collective::slab_mapped(std::byte* base, std::uint64_t bytes) {
+  services_.enter();
+  {
+    const std::lock_guard lock(mutex_);
+    slabs_[base] = bytes;
+  }
+  for (const auto& communicator : communicators()) communicator->add_memory(base, bytes);
+}
+
+void Collective::slab_unmapped(std::byte* base) {
+  services_.enter();
+  {
+    const std::lock_guard lock(mutex_);
+    slabs_.erase(base);
+  }
+  for (const auto& communicator : communicators()) communicator->remove_memory(base);
 }
 
 void Collective::drop(std::uint32_t communicator) {

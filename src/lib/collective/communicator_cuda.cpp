@@ -244,6 +244,59 @@ Result<void> Communicator::open(const std::vector<Link>& links, cudaStream_t str
   });
 }
 
+void Communicator::add_memory(std::byte* base, std::uint64_t bytes) {
+  (void)use([&](ncclComm_t comm, int, int) -> Result<void> {
+    const auto formed = shared_->formed.load();
+    if (std::exchange(shared_->memory_on, formed) != formed) shared_->memory.clear();
+    shared_->drop_leaving(comm);
+    if (shared_->memory.contains(base)) return {};
+    void* handle = nullptr;
+    const auto status = ncclCommRegister(comm, base, bytes, &handle);
+    if (status == ncclSuccess)
+      shared_->memory.emplace(base, handle);
+    else
+      log::warn("engine", "{}", failure(status, "ncclCommRegister").to_string());
+    return {};
+  });
+}
+
+/// Within use(), by whoever is next.
+void Communicator::Shared::drop_leaving(ncclComm_t comm) {
+  const auto bases = [&] {
+    const std::lock_guard lock(state);
+    return std::exchange(leaving, {});
+  }();
+  for (auto* const base : bases) {
+    const auto known = memory.find(base);
+    if (memory_on != formed || known == memory.end()) continue;
+    const auto status = ncclCommDeregister(comm, known->second);
+    if (status != ncclSuccess)
+      log::warn("engine", "{}", failure(status, "ncclCommDeregister").to_string());
+    memory.erase(known);
+  }
+}
+
+void Communicator::remove_memory(std::byte* base) {
+  {
+    const std::lock_guard lock(shared_->state);
+    const bool under_way = !shared_->leaving.empty();
+    shared_->leaving.push_back(base);
+    if (under_way || shared_->handle.load() == nullptr) return;
+    ++shared_->background;
+  }
+  std::thread([shared = shared_] {
+    (void)cudaSetDevice(shared->device);
+    {
+      const std::lock_guard lock(shared->launching);
+      const ncclComm_t comm = shared->handle.load();
+      if (comm != nullptr) shared->drop_leaving(comm);
+    }
+    const std::lock_guard lock(shared->state);
+    --shared->background;
+    shared->changed.notify_all();
+  }).detach();
+}
+
 Result<void> Communicator::health() {
   const std::unique_lock lock(shared_->launching, std::try_to_lock);
   if (!lock) return {};

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -83,6 +84,13 @@ class Communicator {
   /// until the peers have come or the communicator is given up. Errors: world_reformed if there is
   /// none, or none any more; NCCL's.
   Result<void> open(const std::vector<Link>& links, cudaStream_t stream);
+  /// Registers memory with the communicator that stands, if any, unless that has been done. Blocks
+  /// while a call on it is under way. What NCCL refuses is left unregistered, with a warning.
+  void add_memory(std::byte* base, std::uint64_t bytes);
+  /// The converse: the memory is about to go. NCCL asks peers for it, so a thread of its own does
+  /// it; add_memory() does not overtake that. NCCL itself does it for a communicator that is given
+  /// up, once its kernels have ended. Does not block.
+  void remove_memory(std::byte* base);
   /// What NCCL has noticed by itself, such as a connection that broke: whatever it is, peer_lost,
   /// or the sticky error of the context behind it. Reactor.
   Result<void> health();
@@ -103,9 +111,13 @@ class Communicator {
     std::atomic<std::uint64_t> formed{0};  ///< which communicator `handle` is
     std::vector<bool> open;                ///< links, two of each rank; guarded by launching
     std::uint64_t open_on = 0;  ///< the communicator on which they are; guarded by launching
-    std::mutex state;           ///< guards what follows, and is held while `handle` changes
+    std::map<std::byte*, void*> memory;  ///< registered, with NCCL's handles; guarded by launching
+    std::uint64_t memory_on = 0;         ///< likewise the communicator of that
+    void drop_leaving(ncclComm_t comm);
+    std::mutex state;  ///< guards what follows, and is held while `handle` changes
     std::shared_ptr<Attempt> attempt;
     std::size_t background = 0;
+    std::vector<std::byte*> leaving;  ///< memory that is to be deregistered
     std::condition_variable changed;
   };
   static void form(const std::shared_ptr<Shared>& shared, const std::shared_ptr<Attempt>& attempt);

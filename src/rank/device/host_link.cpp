@@ -70,7 +70,8 @@ wire::HostOptions HostLink::options(bool standby) const {
                             .completion = static_cast<std::uint32_t>(launch_.completion),
                             .spin_us = launch_.spin_us,
                             .other_hosts = launch_.other_hosts ? 1 : 0,
-                            .reproducible = launch_.reproducible ? 1 : 0};
+                            .reproducible = launch_.reproducible ? 1 : 0,
+                            .register_buffers = launch_.register_buffers ? 1 : 0};
   check(launch_.interface.size() < options.interface.size(), "HostLaunch: interface is too long");
   launch_.interface.copy(options.interface.data(), options.interface.size() - 1);
   return options;
@@ -104,6 +105,7 @@ Result<void> HostLink::spawn(bool standby) {
                      std::to_string(host_options.spin_us),
                      std::to_string(host_options.other_hosts),
                      std::to_string(host_options.reproducible),
+                     std::to_string(host_options.register_buffers),
                      launch_.interface};
   spawn.strip_environment = kMpiVariables;
   spawn.descriptors = {segment_.fd(), command_bell_.fd(), reply_bell_.fd(), host_socket_.fd(),

@@ -36,6 +36,7 @@ struct HostLaunch {
   std::uint32_t spin_us = 0;
   bool other_hosts = false;             ///< some ranks of the job are on other hosts
   bool reproducible = false;            ///< sums over ranks always have the same bits
+  bool register_buffers = false;        ///< slabs are registered with communicators
   std::string interface;                ///< network of a cpu engine's collectives
   std::uint64_t ring_bytes = 4u << 20;  ///< of the command ring, a power of two
   int flight_fd = -1;                   ///< the flight recorder's segment, owned by who launches

@@ -119,7 +119,7 @@ class CudaEngine final : public Engine, public Services {
 
   const int device_;
   const bool other_hosts_;
-  const bool reproducible_;
+  const bool reproducible_, register_buffers_;
   const std::uint64_t memory_limit_;
   const Driver& api_;
   DeviceDescription description_;

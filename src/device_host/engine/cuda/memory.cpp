@@ -148,6 +148,7 @@ Result<Slab> CudaEngine::make_slab(std::uint64_t bytes) {
     return slab;
   }();
   if (!made) slab_bytes_ -= bytes;
+  if (made.ok() && register_buffers_) collectives_->slab_mapped(made->base, bytes);
   return made;
 }
 
@@ -156,10 +157,12 @@ Result<std::byte*> CudaEngine::map_slab(int fd, std::uint64_t bytes) {
   TROUPE_CUDA_PROPAGATE(reserve_budget(bytes));
   auto mapped = map_foreign(fd, bytes);
   if (!mapped) slab_bytes_ -= bytes;
+  if (mapped.ok() && register_buffers_) collectives_->slab_mapped(*mapped, bytes);
   return mapped;
 }
 
 void CudaEngine::unmap_slab(std::byte* base, std::uint64_t bytes) {
+  if (register_buffers_) collectives_->slab_unmapped(base);
   unmap_foreign(base, bytes);
   slab_bytes_ -= bytes;
 }
