@@ -72,6 +72,8 @@ class DeviceHost {
   Step issue_one(std::span<const std::byte> record, SetAside::Entry* entry);
   /// What to do with command_ if not all of its operands are mapped; nothing: they are.
   std::optional<Step> check_mapped(Source source);
+  /// The same of a command of a sequence. Errors: internal.
+  [[nodiscard]] Result<void> all_mapped(const wire::Command& command) const;
   Step issue_on_lane(std::span<const std::byte> record, SetAside::Entry* entry);
   /// Queues command_ on the engine, or carries it out where it is the reactor's own.
   Result<void> run(const Call& call);
@@ -131,7 +133,7 @@ class DeviceHost {
   /// Adds to `waits` all that stands on the queues of the sequence.
   void wait_for_lanes(const RecordedSequence& sequence, Queue queue, Waits& waits) const;
   /// The commands of the sequence have been queued, its run at this place of `queue`.
-  void note_places(const RecordedSequence& sequence, Queue queue, Sequence place);
+  Result<void> note_places(const RecordedSequence& sequence, Queue queue, Sequence place);
   /// The graph has been launched: the queues of its sequence go on behind it.
   Result<void> follow_graph(SequenceTable::Known& known, Queue queue, Sequence place);
   Step begin_play(SetAside::Entry& entry, const SequenceTable::Known& known, Queue queue,
@@ -151,7 +153,6 @@ class DeviceHost {
   Step end_play(SetAside::Entry& entry, Result<void> outcome);
   /// What they have queued is in flight, and nothing else of them will be.
   void abandon_plays();
-  [[nodiscard]] Result<void> all_mapped(const wire::Command& command) const;
   Result<std::unique_ptr<Graph>> make_graph(const std::shared_ptr<const RecordedSequence>& sequence,
                                             Queue queue);
   /// Of the sequence that has just been played for command_.

@@ -84,6 +84,15 @@ std::optional<DeviceHost::Step> DeviceHost::check_mapped(Source source) {
       {Errc::internal, 0, std::string(command_.name()) + ": an operand is out of bounds"});
 }
 
+Result<void> DeviceHost::all_mapped(const wire::Command& command) const {
+  for (const auto& use : command.operands()) {
+    if (use.range->bytes != 0 && addresses_.find(*use.range) == nullptr)
+      return Error{Errc::internal, 0,
+                   std::string(command.name()) + ": an operand is out of bounds"};
+  }
+  return {};
+}
+
 DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record,
                                            SetAside::Entry* entry) {
   const auto source = entry == nullptr ? Source::ring : Source::set_aside;

@@ -123,7 +123,10 @@ void DeviceHost::wait_for_lanes(const RecordedSequence& sequence, Queue queue, W
   }
 }
 
-void DeviceHost::note_places(const RecordedSequence& sequence, Queue queue, Sequence place) {
+Result<void> DeviceHost::note_places(const RecordedSequence& sequence, Queue queue,
+                                     Sequence place) {
+  // They are answered behind it: what comes to stand behind them is not to be answered with it.
+  if (auto closed = batches_.close(queue); !closed) return closed;
   // One of them may wait for other ranks wherever the run itself does.
   Waits with;
   with.raise(queue.index(), place);
@@ -134,6 +137,7 @@ void DeviceHost::note_places(const RecordedSequence& sequence, Queue queue, Sequ
     for (auto left = sequence.steps_on(lane); left != 0; --left) (void)lanes_.queued({}, one, with);
     batches_.add_place(one, with);
   }
+  return {};
 }
 
 Result<void> DeviceHost::follow_graph(SequenceTable::Known& known, Queue queue, Sequence place) {
@@ -286,7 +290,10 @@ DeviceHost::Step DeviceHost::end_play(SetAside::Entry& entry, Result<void> outco
   const auto queue = playing.origin();
   const auto place = lanes_.queued(command_.operands(), queue, waits);
   add_run(playing.sequence(), queue, waits, place);
-  note_places(playing.sequence(), queue, place);
+  if (auto noted = note_places(playing.sequence(), queue, place); !noted.ok()) {
+    lose(noted.error());
+    return Step::ended;
+  }
   if (outcome.code() == Errc::peer_lost) {
     break_communicator(outcome.error());
     return Step::ended;
@@ -306,19 +313,11 @@ void DeviceHost::abandon_plays() {
     const auto queue = play.playing.origin();
     const auto place = lanes_.queued({}, queue, play.waits);
     batches_.add_place(queue, play.waits);
-    note_places(play.playing.sequence(), queue, place);
+    // What is lost shows at the batches' marks, here too.
+    (void)note_places(play.playing.sequence(), queue, place);
   }
   plays_.clear();
   play_waits_ = false;
-}
-
-Result<void> DeviceHost::all_mapped(const wire::Command& command) const {
-  for (const auto& use : command.operands()) {
-    if (use.range->bytes != 0 && addresses_.find(*use.range) == nullptr)
-      return Error{Errc::internal, 0,
-                   std::string(command.name()) + ": an operand is out of bounds"};
-  }
-  return {};
 }
 
 Result<std::unique_ptr<Graph>> DeviceHost::make_graph(

@@ -1,3 +1,4 @@
+#include <chrono>
 #include <functional>
 
 #include <troupe/lib/dnn.hpp>
@@ -199,6 +200,28 @@ TEST(SequencesOfLibraries, LaunchKernelsThatDoNotDependOnOneAnother) {
     if (i % 2 == 0) run.get();
     if (i % 4 != 0) continue;
     ASSERT_EQ(device().download(sum), std::vector<std::int32_t>(kLength, i * each));
+  }
+}
+
+/// A new sequence runs as a list, and at once behind it comes one that is a graph by now, with the
+/// same libraries.
+TEST(SequencesOfLibraries, RunBehindListsOfOthers) {
+  const auto x = put(std::vector<double>(100, 1.0)), one = put(std::vector<double>(100, 1.0));
+  const auto halve = device().record([&] {
+    device().blas().scal(0.5, x);
+    device().vector().multiply(x, one, x);
+  });
+  for (int i = 0; i < 2 * kTimes; ++i) halve.run().get();
+  device().fill(x, 1.0);
+  for (int i = 0; i < 20; ++i) {
+    const auto add = device().record([&] {
+      device().blas().axpy(1.0, one, x);
+      device().vector().multiply(x, one, x);
+    });
+    add.run();
+    const auto last = halve.run();
+    ASSERT_TRUE(last.wait_for(std::chrono::seconds(20))) << "it is never answered";
+    ASSERT_EQ(device().download(x), std::vector<double>(100, 1.0));
   }
 }
 
