@@ -145,6 +145,40 @@ void scaled_sums(Context& c, std::int64_t count) {
                 [&](std::int64_t i) { return expected(me * count + i); });
 }
 
+/// One rank alone: its numbers times the factor, rounded once to the nearest; beyond the range f8
+/// saturates, f16 and bf16 become infinite, and integers wrap around.
+void scaled_alone(Context& c) {
+  if (c.size() != 1) return;
+  const auto holds = [&]<class T>(const T& factor, const std::vector<T>& values,
+                                  const std::vector<T>& expected) {
+    const auto count = std::ssize(values);
+    const auto source = c.device().alloc<T>(count), destination = c.device().alloc<T>(count),
+               on_device = c.device().alloc<T>(1);
+    c.device().fill(on_device, factor);
+    const auto check = [&](const GpuRef<T>& result, const std::string& what) {
+      const auto got = c.device().download(result);
+      for (std::size_t i = 0; i < got.size(); ++i)
+        c.expect(same(got[i], expected[i]), what + " alone of " +
+                                                std::string(to_string(dtype_of<T>)) + ": element " +
+                                                std::to_string(i));
+    };
+    c.device().upload<T>(values, source).get();
+    c.ranks().reduce_scaled(factor, source, destination, Rank(0)).get();
+    check(destination, "reduce_scaled");
+    c.ranks().reduce_scatter_scaled(on_device, source, destination).get();
+    check(destination, "reduce_scatter_scaled");
+    c.ranks().all_reduce_scaled(on_device, source, source).get();
+    check(source, "all_reduce_scaled in place");
+  };
+  holds(Float8E4M3{0x39}, {{0x39}, {0x7e}}, {{0x3a}, {0x7e}});  // 1.125, 448
+  holds(Float8E5M2{0x3d}, {{0x3d}, {0x7b}}, {{0x3e}, {0x7b}});  // 1.25, 57344
+  holds(Half{0x3c01}, {{0x3c01}, {0x7bff}}, {{0x3c02}, {0x7c00}});
+  holds(BFloat16{0x3f81}, {{0x3f81}, {0x7f7f}}, {{0x3f82}, {0x7f80}});
+  holds(std::int8_t{3}, {100, -100}, {44, -44});
+  holds(std::uint64_t{3}, {~0ull, 7}, {~0ull - 2, 21});
+  holds(1.5f, {2.0f, -3.0f}, {3.0f, -4.5f});
+}
+
 /// What has a root and is only moved, in place too.
 template <class T>
 void rooted_movements(Context& c, std::int64_t count) {
@@ -391,6 +425,7 @@ void collectives(Context& c) {
   using Complex = void (*)(std::complex<float>, std::complex<double>);
   for_types(c, Reducible{}, true);
   for_types(c, Complex{}, false);
+  scaled_alone(c);
   reductions<float>(c, 1'000'003);
   movements<double>(c, 500'000);
   ring(c);
