@@ -52,6 +52,8 @@ Result<void> CudaEngine::start() {
     memory_use_.add("context", static_cast<std::int64_t>(*before - *after));
   TROUPE_CUDA_TRY(kernels::preload());
   TROUPE_CUDA_TRY(faults::preload());
+  has_conditions_ = kernels::preload_condition() == cudaSuccess;
+  (void)cudaGetLastError();
   TROUPE_CUDA_TRY(cudaMallocHost(scratch_cells_.out(), kScratchCellBytes));
   TROUPE_CUDA_TRY(make_stream(detour_, false));
   TROUPE_CUDA_TRY(make_stream(upload_, false));

@@ -138,6 +138,7 @@ class CudaEngine final : public Engine, public Services {
     bool again = false;
   };
 
+  bool has_conditions_ = false;               ///< else no graph has branches
   std::vector<Branch> branches_;              ///< those that are open, one within another
   std::atomic<std::thread::id> recorder_{};   ///< the thread that records a graph
   std::atomic<std::uint64_t> given_back_{0};  ///< times; see note_given_back()

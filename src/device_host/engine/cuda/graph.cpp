@@ -46,6 +46,7 @@ Result<std::unique_ptr<Graph>> CudaEngine::end_graph(Queue origin) {
 /// A stream captures into one graph at a time: the capture of the graph around the branch ends
 /// here, and goes on behind its node.
 Result<void> CudaEngine::begin_branch(Queue origin, const std::int32_t* flag, bool again) {
+  if (!has_conditions_) return Error{Errc::unsupported, 0, "the driver has no conditional nodes"};
   const auto its_stream = stream(origin);
   Branch branch{.flag = flag, .again = again};
   cudaStreamCaptureStatus capturing{};

@@ -40,19 +40,10 @@ __global__ void places_kernel(void** destination, Places places, std::uint64_t c
   }
 }
 
-__global__ void condition_kernel(cudaGraphConditionalHandle handle, const std::int32_t* flag) {
-  if (threadIdx.x == 0) cudaGraphSetConditional(handle, *flag != 0 ? 1u : 0u);
-}
-
 }  // namespace
 
 cudaError_t preload() {
-  return load_all(fill_kernel, addresses_kernel, places_kernel, condition_kernel);
-}
-
-cudaError_t set_condition(const Launch& launch, cudaGraphConditionalHandle handle,
-                          const std::int32_t* flag) {
-  return queue(launch, 1, condition_kernel, handle, flag);
+  return load_all(fill_kernel, addresses_kernel, places_kernel);
 }
 
 cudaError_t write_addresses(const Launch& launch, void** destination, const Addresses& addresses,

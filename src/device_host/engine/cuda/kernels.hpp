@@ -39,6 +39,10 @@ struct Places {
 cudaError_t write_addresses(const Launch& launch, void** destination, const Places& places,
                             std::uint64_t count, unsigned long long* outside);
 
+// condition.cu
+
+/// As preload(), of the one kernel that a driver may not have what it needs for.
+cudaError_t preload_condition();
 /// Sets a conditional node's value to whether *flag is not 0.
 cudaError_t set_condition(const Launch& launch, cudaGraphConditionalHandle handle,
                           const std::int32_t* flag);
