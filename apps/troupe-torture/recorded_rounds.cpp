@@ -275,7 +275,7 @@ class Workbench {
   /// The calls of libraries that are the same in all steps.
   void others() const {
     device_->copy(squares_, factor_);
-    solver::on(*device_).potrf(factor_, {.n = kOrder});
+    device_->solver().potrf(blas::Uplo::lower, MatrixRef(factor_, kOrder, kOrder));
     if (attends_) attend();
     move_on(flags_);
   }

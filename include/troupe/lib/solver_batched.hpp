@@ -14,7 +14,7 @@ namespace troupe::solver {
 struct PotrfBatched {
   static constexpr std::string_view kName = "solver.potrf_batched";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesHere;
   static constexpr std::string_view kTail = "matrix";
 
   OpDType dtype;
@@ -35,7 +35,7 @@ struct PotrfBatched {
 struct PotrsBatched {
   static constexpr std::string_view kName = "solver.potrs_batched";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesHere;
   static constexpr std::string_view kTail = "matrix";
 
   OpDType dtype;
@@ -52,7 +52,7 @@ struct PotrsBatched {
 struct SyevBatched {
   static constexpr std::string_view kName = "solver.syev_batched";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesHere;
 
   OpDType dtype;
   Vectors vectors{};
@@ -74,7 +74,7 @@ struct SyevBatched {
 struct SyevjBatched {
   static constexpr std::string_view kName = "solver.syevj_batched";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputesLong;
+  static constexpr Traits kTraits = kBlocksHere;
 
   OpDType dtype;
   Vectors vectors{};
@@ -102,7 +102,7 @@ struct SyevjBatched {
 struct GesvdjBatched {
   static constexpr std::string_view kName = "solver.gesvdj_batched";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesHere;
   static constexpr std::int64_t kMost = 32;
 
   OpDType dtype;
@@ -132,7 +132,7 @@ struct GesvdjBatched {
 struct GesvdaBatched {
   static constexpr std::string_view kName = "solver.gesvda_batched";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputesLong;
+  static constexpr Traits kTraits = kBlocksHere;
 
   OpDType dtype;
   Vectors vectors{};

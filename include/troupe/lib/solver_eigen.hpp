@@ -14,7 +14,7 @@ enum class Vectors : std::uint32_t { no, yes };
 struct Syevd {
   static constexpr std::string_view kName = "solver.syevd";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputesLong;
+  static constexpr Traits kTraits = kBlocksHere;
 
   OpDType dtype;
   Vectors vectors{};
@@ -48,7 +48,7 @@ struct Sweeps {
 struct Syevj {
   static constexpr std::string_view kName = "solver.syevj";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputesLong;
+  static constexpr Traits kTraits = kBlocksHere;
 
   OpDType dtype;
   Vectors vectors{};
@@ -86,7 +86,7 @@ struct FoundEigenvalues {
 struct Syevdx {
   static constexpr std::string_view kName = "solver.syevdx";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputesLong;
+  static constexpr Traits kTraits = kBlocksHere;
 
   OpDType dtype;
   Vectors vectors{};
@@ -118,7 +118,7 @@ enum class Problem : std::uint32_t { ax_bx = 1, abx = 2, bax = 3 };
 struct Sygvd {
   static constexpr std::string_view kName = "solver.sygvd";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputesLong;
+  static constexpr Traits kTraits = kBlocksHere;
 
   OpDType dtype;
   Problem problem = Problem::ax_bx;
@@ -139,6 +139,63 @@ struct Sygvd {
   }
 };
 
+/// The same by Jacobi's method, see Syevj.
+struct Sygvj {
+  static constexpr std::string_view kName = "solver.sygvj";
+  static constexpr DTypes kDTypes = solver::kDTypes;
+  static constexpr Traits kTraits = kBlocksHere;
+
+  OpDType dtype;
+  Problem problem = Problem::ax_bx;
+  Vectors vectors{};
+  Uplo uplo{};
+  OnFailure on_failure{};
+  std::int32_t max_sweeps = 0;
+  std::uint32_t reserved = 0;
+  double tolerance = 0;
+  std::int64_t n = 0, lda = 0, ldb = 0;
+  Operand a, b, w, told;
+
+  static constexpr auto kOperands = std::tuple{update("a", &Sygvj::a), update("b", &Sygvj::b),
+                                               write("w", &Sygvj::w), write("told", &Sygvj::told)};
+  static constexpr auto kCell = &Sygvj::told;
+  Result<void> check() const;
+  [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
+  [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
+    if (&operand == &told) return sizeof(Sweeps);
+    return &operand == &w ? static_cast<std::uint64_t>(n) * size_of(real_type(dtype)) : 0;
+  }
+};
+
+/// Some of the eigenvalues of Sygvd, see Syevdx.
+struct Sygvdx {
+  static constexpr std::string_view kName = "solver.sygvdx";
+  static constexpr DTypes kDTypes = solver::kDTypes;
+  static constexpr Traits kTraits = kBlocksHere;
+
+  OpDType dtype;
+  Problem problem = Problem::ax_bx;
+  Vectors vectors{};
+  Range range{};
+  Uplo uplo{};
+  OnFailure on_failure{};
+  std::uint32_t reserved = 0;
+  double from = 0, to = 0;
+  std::int64_t first = 0, last = 0;
+  std::int64_t n = 0, lda = 0, ldb = 0;
+  Operand a, b, w, told;
+
+  static constexpr auto kOperands =
+      std::tuple{update("a", &Sygvdx::a), update("b", &Sygvdx::b), write("w", &Sygvdx::w),
+                 write("told", &Sygvdx::told)};
+  static constexpr auto kCell = &Sygvdx::told;
+  Result<void> check() const;
+  [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
+  [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
+    return &operand == &told ? sizeof(FoundEigenvalues) : 0;
+  }
+};
+
 /// Eigenvalues w of any n x n matrix a, in no order, as complex numbers; vr: the right eigenvectors
 /// as columns of length 1, absent if they are not wanted. Where a is real so is vr: of a conjugate
 /// pair of eigenvalues the first column has the real part and the second one the imaginary part of
@@ -147,7 +204,7 @@ struct Sygvd {
 struct Geev {
   static constexpr std::string_view kName = "solver.geev";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputesLong;
+  static constexpr Traits kTraits = kBlocksHere;
 
   OpDType dtype;
   OnFailure on_failure{};
@@ -224,8 +281,7 @@ class SolverEigen : public SolverOrthogonal {
                                           const GpuRef<RealOf<T>>& w,
                                           OnFailure on_failure = OnFailure::error) {
     auto op = of_hermitian<solver::Syevdx>(vectors, uplo, a, w, on_failure);
-    op.range = range.range, op.from = range.from, op.to = range.to;
-    op.first = range.first, op.last = range.last;
+    set_range(op, range);
     return detail::submit_exact_for_value<solver::FoundEigenvalues>(*submitter_, op, {square(a)});
   }
   /// w = the eigenvalues of a and b; a = the eigenvectors. See solver::Sygvd.
@@ -233,10 +289,28 @@ class SolverEigen : public SolverOrthogonal {
   Info sygvd(solver::Problem problem, solver::Vectors vectors, blas::Uplo uplo, const Matrix<T>& a,
              const Matrix<T>& b, const GpuRef<RealOf<T>>& w,
              OnFailure on_failure = OnFailure::error) {
-    auto op = of_hermitian<solver::Sygvd>(vectors, uplo, a, w, on_failure);
-    op.problem = problem, op.ldb = b.leading, op.b = b.buffer.operand();
-    return detail::submit_exact_for_value<std::int32_t>(
-        *submitter_, op, {square(a), {"b", b.rows, a.rows}, {"a row of b", b.columns, a.columns}});
+    const auto op = of_hermitian<solver::Sygvd>(vectors, uplo, a, w, on_failure);
+    return solve_with_b<std::int32_t>(op, problem, a, b);
+  }
+  /// The same by Jacobi's method. See solver::Sygvj.
+  template <Number T>
+  Future<solver::Sweeps> sygvj(solver::Problem problem, solver::Vectors vectors, blas::Uplo uplo,
+                               const Matrix<T>& a, const Matrix<T>& b, const GpuRef<RealOf<T>>& w,
+                               const JacobiOptions& options = {}) {
+    auto op = of_hermitian<solver::Sygvj>(vectors, uplo, a, w, options.on_failure);
+    op.max_sweeps = options.max_sweeps, op.tolerance = options.tolerance;
+    return solve_with_b<solver::Sweeps>(op, problem, a, b);
+  }
+  /// w = some of the eigenvalues of a and b; a = their eigenvectors. See solver::Sygvdx.
+  template <Number T>
+  Future<solver::FoundEigenvalues> sygvdx(solver::Problem problem, solver::Vectors vectors,
+                                          const EigenRange& range, blas::Uplo uplo,
+                                          const Matrix<T>& a, const Matrix<T>& b,
+                                          const GpuRef<RealOf<T>>& w,
+                                          OnFailure on_failure = OnFailure::error) {
+    auto op = of_hermitian<solver::Sygvdx>(vectors, uplo, a, w, on_failure);
+    set_range(op, range);
+    return solve_with_b<solver::FoundEigenvalues>(op, problem, a, b);
   }
   /// w = the eigenvalues of a; vr = the right eigenvectors. See solver::Geev.
   template <Number T>
@@ -257,6 +331,17 @@ class SolverEigen : public SolverOrthogonal {
   }
 
  private:
+  template <class Op>
+  static void set_range(Op& op, const EigenRange& range) {
+    op.range = range.range, op.from = range.from, op.to = range.to;
+    op.first = range.first, op.last = range.last;
+  }
+  template <class Told, class Op, class M>
+  Future<Told> solve_with_b(Op op, solver::Problem problem, const M& a, const M& b) {
+    op.problem = problem, op.ldb = b.leading, op.b = b.buffer.operand();
+    return detail::submit_exact_for_value<Told>(
+        *submitter_, op, {square(a), {"b", b.rows, a.rows}, {"a row of b", b.columns, a.columns}});
+  }
   template <class Op, class M, class W>
   static Op of_any(const M& a, const W& w, OnFailure on_failure) {
     auto op = of_square<Op>(a, on_failure);

@@ -16,9 +16,10 @@ using blas::Transpose;
 using blas::Uplo;
 
 inline constexpr DTypes kDTypes = DTypes::of({DType::f32, DType::f64, DType::c64, DType::c128});
-inline constexpr Traits kComputes{.repeatable = true, .capturable = true};
+/// On the rank's own device only.
+inline constexpr Traits kComputesHere{.repeatable = true, .capturable = true};
 /// Of what works on the host as well, or waits for the device.
-inline constexpr Traits kComputesLong{.repeatable = true, .blocking = true};
+inline constexpr Traits kBlocksHere{.repeatable = true, .blocking = true};
 
 /// Cholesky: a = L L^H (lower) or U^H U (upper), of an n x n Hermitian positive definite matrix.
 /// The factor replaces that half of a. info: 0, or the order of the leading minor that is not
@@ -26,7 +27,7 @@ inline constexpr Traits kComputesLong{.repeatable = true, .blocking = true};
 struct Potrf {
   static constexpr std::string_view kName = "solver.potrf";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesHere;
 
   OpDType dtype;
   Uplo uplo{};
@@ -47,7 +48,7 @@ struct Potrf {
 struct Potrs {
   static constexpr std::string_view kName = "solver.potrs";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesHere;
 
   OpDType dtype;
   Uplo uplo{};
@@ -64,7 +65,7 @@ struct Potrs {
 struct Potri {
   static constexpr std::string_view kName = "solver.potri";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesHere;
 
   OpDType dtype;
   Uplo uplo{};
@@ -82,11 +83,11 @@ struct Potri {
 };
 
 /// The inverse of a triangular matrix, in its place. info: 0, or which element of the diagonal is
-/// zero; then a is as it was.
+/// zero.
 struct Trtri {
   static constexpr std::string_view kName = "solver.trtri";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesHere;
 
   OpDType dtype;
   Uplo uplo{};
@@ -111,7 +112,7 @@ struct Trtri {
 struct Getrf {
   static constexpr std::string_view kName = "solver.getrf";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesHere;
 
   OpDType dtype;
   OnFailure on_failure{};
@@ -136,7 +137,7 @@ struct Getrf {
 struct Getrs {
   static constexpr std::string_view kName = "solver.getrs";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesHere;
 
   OpDType dtype;
   Transpose transpose{};
@@ -156,7 +157,7 @@ struct Getrs {
 struct Sytrf {
   static constexpr std::string_view kName = "solver.sytrf";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputesLong;
+  static constexpr Traits kTraits = kBlocksHere;
 
   OpDType dtype;
   Uplo uplo{};
@@ -179,7 +180,7 @@ struct Sytrf {
 struct Sytrs {
   static constexpr std::string_view kName = "solver.sytrs";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputesLong;
+  static constexpr Traits kTraits = kBlocksHere;
 
   OpDType dtype;
   Uplo uplo{};
@@ -190,6 +191,29 @@ struct Sytrs {
   static constexpr auto kOperands =
       std::tuple{read("a", &Sytrs::a), read("pivots", &Sytrs::pivots), update("b", &Sytrs::b)};
   Result<void> check() const;
+};
+
+/// The half of the inverse, in place of the factors that Sytrf has made. info: 0, or which block of
+/// D is singular. n and lda are below 2^31.
+struct Sytri {
+  static constexpr std::string_view kName = "solver.sytri";
+  static constexpr DTypes kDTypes = solver::kDTypes;
+  static constexpr Traits kTraits = kBlocksHere;
+
+  OpDType dtype;
+  Uplo uplo{};
+  OnFailure on_failure{};
+  std::int64_t n = 0, lda = 0;
+  Operand a, pivots, info;
+
+  static constexpr auto kOperands = std::tuple{
+      update("a", &Sytri::a), read("pivots", &Sytri::pivots), write("info", &Sytri::info)};
+  static constexpr auto kCell = &Sytri::info;
+  Result<void> check() const;
+  [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
+  [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
+    return &operand == &info ? sizeof(std::int32_t) : 0;
+  }
 };
 
 }  // namespace troupe::solver
@@ -268,6 +292,14 @@ class SolverLinear {
     auto op = solving<solver::Sytrs>(a, b);
     op.uplo = uplo, op.pivots = pivots.operand();
     return detail::submit_exact(*submitter_, op, {square(a), {"b", b.rows, a.rows}});
+  }
+  /// a = the half of the inverse, by sytrf's factors
+  template <Number T>
+  Info sytri(blas::Uplo uplo, const Matrix<T>& a, const Pivots& pivots,
+             OnFailure on_failure = OnFailure::error) {
+    auto op = of_square<solver::Sytri>(a, on_failure);
+    op.uplo = uplo, op.pivots = pivots.operand();
+    return detail::submit_exact_for_value<std::int32_t>(*submitter_, op, {square(a)});
   }
 
  protected:

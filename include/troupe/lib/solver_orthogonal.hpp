@@ -10,7 +10,7 @@ namespace troupe::solver {
 struct Geqrf {
   static constexpr std::string_view kName = "solver.geqrf";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesHere;
 
   OpDType dtype;
   std::int64_t m = 0, n = 0, lda = 0;
@@ -28,7 +28,7 @@ struct Geqrf {
 struct Ormqr {
   static constexpr std::string_view kName = "solver.ormqr";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesHere;
 
   OpDType dtype;
   Side side{};
@@ -48,7 +48,7 @@ struct Ormqr {
 struct Orgqr {
   static constexpr std::string_view kName = "solver.orgqr";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputes;
+  static constexpr Traits kTraits = kComputesHere;
 
   OpDType dtype;
   std::int64_t m = 0, n = 0, k = 0, lda = 0;
@@ -76,7 +76,7 @@ struct Refinement {
 struct Gesv {
   static constexpr std::string_view kName = "solver.gesv";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputesLong;
+  static constexpr Traits kTraits = kBlocksHere;
 
   OpDType dtype;
   Lowest lowest{};
@@ -99,7 +99,7 @@ struct Gesv {
 struct Gels {
   static constexpr std::string_view kName = "solver.gels";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputesLong;
+  static constexpr Traits kTraits = kBlocksHere;
 
   OpDType dtype;
   Lowest lowest{};

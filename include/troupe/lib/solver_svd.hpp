@@ -3,7 +3,7 @@
 #include <troupe/lib/solver_eigen.hpp>
 
 /// Singular values: A = U diag(s) V^H of an m x n matrix, s descending and in the real type of
-/// dtype. k is min(m, n).
+/// dtype. k is min(m, n). Of a matrix without elements nothing is computed.
 namespace troupe::solver {
 
 /// Which singular vectors of one side Gesvd computes: none, the first k, all, or the first k in
@@ -16,7 +16,7 @@ enum class Columns : std::uint32_t { none, some, all, overwrite };
 struct Gesvd {
   static constexpr std::string_view kName = "solver.gesvd";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputesLong;
+  static constexpr Traits kTraits = kBlocksHere;
 
   OpDType dtype;
   Columns columns_u{}, columns_v{};
@@ -45,7 +45,7 @@ enum class Extent : std::uint32_t { economy, full };
 struct Gesvdj {
   static constexpr std::string_view kName = "solver.gesvdj";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputesLong;
+  static constexpr Traits kTraits = kBlocksHere;
 
   OpDType dtype;
   Vectors vectors{};
@@ -80,7 +80,7 @@ struct Perturbation {
 struct Gesvdp {
   static constexpr std::string_view kName = "solver.gesvdp";
   static constexpr DTypes kDTypes = solver::kDTypes;
-  static constexpr Traits kTraits = kComputesLong;
+  static constexpr Traits kTraits = kBlocksHere;
 
   OpDType dtype;
   Vectors vectors{};

@@ -34,11 +34,12 @@ TEST(SequencesOfLibraries, Factorise) {
   const auto a = put(banded(4)), direct = device().alloc<double>(kSide * kSide),
              factor = device().alloc<double>(kSide * kSide);
   device().copy(a, direct);
-  solver::on(device()).potrf(direct, {.n = kSide});
+  solver::on(device()).potrf(blas::Uplo::lower, MatrixRef(direct, kSide, kSide));
   const auto expected = device().download(direct);
   const auto sequence = device().record([&] {
     device().copy(a, factor);
-    EXPECT_EQ(solver::on(device()).potrf(factor, {.n = kSide}).get(), 0);
+    EXPECT_EQ(solver::on(device()).potrf(blas::Uplo::lower, MatrixRef(factor, kSide, kSide)).get(),
+              0);
     device().blas().scal(2.0, factor);
   });
   for (int i = 0; i < kTimes; ++i) {
@@ -60,7 +61,7 @@ TEST(SequencesOfLibraries, FailWhereOneOfTheirCommandsDoes) {
     const auto factor = device().alloc<double>(kSide * kSide);
     const auto sequence = device().record([&] {
       device().copy(which, factor);
-      solver::on(device()).potrf(factor, {.n = kSide});
+      solver::on(device()).potrf(blas::Uplo::lower, MatrixRef(factor, kSide, kSide));
     });
     for (int i = 0; i < warm * kTimes; ++i) ASSERT_TRUE(sequence.run().wait().ok());
     const auto first = sequence.run(), second = sequence.run({which(bad)}), third = sequence.run();
@@ -86,7 +87,7 @@ TEST(SequencesOfLibraries, JudgeEachCommandOfASequenceOfSequences) {
   const auto of = [&](const GpuRef<double>& a) {
     return device().record([&] {
       device().copy(a, factor);
-      solver::on(device()).potrf(factor, {.n = kSide});
+      solver::on(device()).potrf(blas::Uplo::lower, MatrixRef(factor, kSide, kSide));
     });
   };
   const auto well = of(good), badly = of(bad);
@@ -309,13 +310,25 @@ TEST(SequencesOfLibraries, RefuseWhatHasAValueOrReadsBack) {
     }
   };
   cannot_record(
-      [&] { solver::on(device()).potrf(a, {.n = kSide, .on_failure = OnFailure::report}); },
+      [&] {
+        solver::on(device()).potrf(blas::Uplo::lower, MatrixRef(a, kSide, kSide),
+                                   OnFailure::report);
+      },
       "solver.potrf: a call with a value cannot be recorded");
-  cannot_record([&] { solver::on(device()).syevd(a, w, {.n = kSide}); },
-                "solver.syevd cannot be recorded");
-  cannot_record([&] { if_(device(), flag, [&] { solver::on(device()).potrf(a, {.n = kSide}); }); },
-                "solver.potrf cannot be recorded: within if_ and while_");
-  const auto part = device().record([&] { solver::on(device()).potrf(a, {.n = kSide}); });
+  cannot_record(
+      [&] {
+        solver::on(device()).syevd(solver::Vectors::no, blas::Uplo::lower,
+                                   MatrixRef(a, kSide, kSide), w);
+      },
+      "solver.syevd cannot be recorded");
+  cannot_record(
+      [&] {
+        if_(device(), flag,
+            [&] { solver::on(device()).potrf(blas::Uplo::lower, MatrixRef(a, kSide, kSide)); });
+      },
+      "solver.potrf cannot be recorded: within if_ and while_");
+  const auto part = device().record(
+      [&] { solver::on(device()).potrf(blas::Uplo::lower, MatrixRef(a, kSide, kSide)); });
   cannot_record([&] { while_(device(), flag, [&] { part.run(); }); },
                 "solver.potrf cannot be recorded: within if_ and while_");
   EXPECT_EQ(device().download(a), banded(4)) << "something has run";

@@ -81,6 +81,14 @@ Result<void> Sytrf::verdict(const std::byte* cell) const {
   return judge_diagonal(*this, cell, "the factor D");
 }
 
+Result<void> Sytri::check() const {
+  auto checks = half(*this);
+  return array(checks, "pivots", pivots, n, DType::i64).result();
+}
+Result<void> Sytri::verdict(const std::byte* cell) const {
+  return judge_diagonal(*this, cell, "the factor D");
+}
+
 Result<void> Sytrs::check() const {
   auto checks = factors_and_right_sides(*this);
   checks.require(known(uplo), "unknown uplo");

@@ -118,6 +118,29 @@ Result<void> Solver::run(const solver::Sytrf& op, const Call& call) {
   });
 }
 
+Result<void> Solver::run(const solver::Sytri& op, const Call& call) {
+  return with_number(op.dtype, {op.lda}, [&]<class T>(T) {
+    return queue_for_info(
+        call, op.info, op.n == 0,
+        [op, a = call.at<T>(op.a), pivots = call.at<const std::int64_t>(op.pivots)] {
+          return Lapack<T>::sytri(LAPACK_COL_MAJOR, letter(op.uplo), to_int(op.n), a,
+                                  to_int(op.lda), narrowed(pivots, op.n, op.n).data());
+        });
+  });
+}
+
+Result<void> Solver::run(const solver::Laswp& op, const Call& call) {
+  return with_number(op.dtype, {op.n, op.lda}, [&]<class T>(T) {
+    return queue_silent(
+        call, op.n == 0 || op.last < op.first,
+        [op, a = call.at<T>(op.a), pivots = call.at<const std::int64_t>(op.pivots)] {
+          return Lapack<T>::laswp(
+              LAPACK_COL_MAJOR, to_int(op.n), a, to_int(op.lda), to_int(op.first), to_int(op.last),
+              narrowed(pivots, op.last, op.m).data(), op.order == solver::Order::forward ? 1 : -1);
+        });
+  });
+}
+
 Result<void> Solver::run(const solver::Sytrs& op, const Call& call) {
   return with_number(op.dtype, {op.lda, op.ldb, op.nrhs}, [&]<class T>(T) {
     return queue_silent(call, op.n == 0 || op.nrhs == 0,

@@ -36,6 +36,16 @@ struct Lapack;
     static constexpr auto geqrf = LAPACKE_##s##geqrf; \
     static constexpr auto mqr = LAPACKE_##s##q##mqr;  \
     static constexpr auto gqr = LAPACKE_##s##q##gqr;  \
+    static constexpr auto sytri = LAPACKE_##s##sytri; \
+    static constexpr auto laswp = LAPACKE_##s##laswp; \
+    static constexpr auto gvx = LAPACKE_##s##h##gvx;  \
+    static constexpr auto trd = LAPACKE_##s##h##trd;  \
+    static constexpr auto gtr = LAPACKE_##s##q##gtr;  \
+    static constexpr auto mtr = LAPACKE_##s##q##mtr;  \
+    static constexpr auto gebrd = LAPACKE_##s##gebrd; \
+    static constexpr auto gbr = LAPACKE_##s##q##gbr;  \
+    static constexpr auto larft = LAPACKE_##s##larft; \
+    static constexpr auto lauum = LAPACKE_##s##lauum; \
     static constexpr auto gesv = LAPACKE_##s##gesv;   \
     static constexpr auto gels = LAPACKE_##s##gels;   \
     static constexpr auto evd = LAPACKE_##s##h##evd;  \
@@ -66,6 +76,11 @@ inline char letter(solver::Vectors vectors) {
 inline char letter(solver::Transpose transpose) {
   constexpr char kLetters[] = {'N', 'T', 'C'};
   return kLetters[static_cast<std::size_t>(transpose)];
+}
+/// Of Q: of real numbers there is no C.
+template <class T>
+char letter_of_q(solver::Transpose transpose) {
+  return transpose == solver::Transpose::conjugate && !Complex<T> ? 'T' : letter(transpose);
 }
 inline lapack_int to_int(std::int64_t value) {
   return static_cast<lapack_int>(value);
@@ -115,7 +130,9 @@ class Solver final
           solver::Gesv, solver::Gels, solver::Syevd, solver::Syevj, solver::Syevdx, solver::Sygvd,
           solver::Geev, solver::Gesvd, solver::Gesvdj, solver::Gesvdp, solver::Gesvdr,
           solver::PotrfBatched, solver::PotrsBatched, solver::SyevBatched, solver::SyevjBatched,
-          solver::GesvdjBatched, solver::GesvdaBatched> {
+          solver::GesvdjBatched, solver::GesvdaBatched, solver::Sytri, solver::Sygvj,
+          solver::Sygvdx, solver::Sytrd, solver::Orgtr, solver::Ormtr, solver::Gebrd, solver::Orgbr,
+          solver::Larft, solver::Lauum, solver::Laswp> {
  public:
   explicit Solver(Services& services);
   [[nodiscard]] Dependencies stands_on() const override;
@@ -128,6 +145,8 @@ class Solver final
   Result<void> run(const solver::Getrs& op, const Call& call);
   Result<void> run(const solver::Sytrf& op, const Call& call);
   Result<void> run(const solver::Sytrs& op, const Call& call);
+  Result<void> run(const solver::Sytri& op, const Call& call);
+  Result<void> run(const solver::Laswp& op, const Call& call);
 
   Result<void> run(const solver::Geqrf& op, const Call& call);
   Result<void> run(const solver::Ormqr& op, const Call& call);
@@ -139,6 +158,8 @@ class Solver final
   Result<void> run(const solver::Syevj& op, const Call& call);
   Result<void> run(const solver::Syevdx& op, const Call& call);
   Result<void> run(const solver::Sygvd& op, const Call& call);
+  Result<void> run(const solver::Sygvj& op, const Call& call);
+  Result<void> run(const solver::Sygvdx& op, const Call& call);
   Result<void> run(const solver::Geev& op, const Call& call);
 
   Result<void> run(const solver::Gesvd& op, const Call& call);
@@ -152,6 +173,14 @@ class Solver final
   Result<void> run(const solver::SyevjBatched& op, const Call& call);
   Result<void> run(const solver::GesvdjBatched& op, const Call& call);
   Result<void> run(const solver::GesvdaBatched& op, const Call& call);
+
+  Result<void> run(const solver::Sytrd& op, const Call& call);
+  Result<void> run(const solver::Orgtr& op, const Call& call);
+  Result<void> run(const solver::Ormtr& op, const Call& call);
+  Result<void> run(const solver::Gebrd& op, const Call& call);
+  Result<void> run(const solver::Orgbr& op, const Call& call);
+  Result<void> run(const solver::Larft& op, const Call& call);
+  Result<void> run(const solver::Lauum& op, const Call& call);
 
  private:
   /// Queues `work`, which fills in a Told, the value of the call; without calling it if there is

@@ -51,10 +51,12 @@ Result<void> Solver::tell(const Operand& cell, const Call& call) {
   return {};
 }
 
-Result<void> Solver::bring_pivots(const Operand& pivots, std::int64_t n, const Call& call) {
+template <class Pivot>
+Result<void> Solver::bring_pivots(const Operand& pivots, std::int64_t count, std::int64_t order,
+                                  const Call& call) {
   TROUPE_CUDA_TRY(
       kernels::copy_pivots(services_.launch(call.queue()), call.at<const std::int64_t>(pivots),
-                           static_cast<std::int64_t*>(state(call.queue()).extra()), n, n));
+                           static_cast<Pivot*>(state(call.queue()).extra()), count, order));
   return {};
 }
 
@@ -146,7 +148,7 @@ Result<void> Solver::run(const solver::Getrs& op, const Call& call) {
   const auto type = type_of(op.dtype);
   TROUPE_CUDA_PROPAGATE(
       reserve(call.queue(), {.extra_bytes = pivoted ? bytes_of_pivots<std::int64_t>(op.n) : 0}));
-  if (pivoted) TROUPE_CUDA_PROPAGATE(bring_pivots(op.pivots, op.n, call));
+  if (pivoted) TROUPE_CUDA_PROPAGATE(bring_pivots<std::int64_t>(op.pivots, op.n, op.n, call));
   const auto& own = state(call.queue());
   TROUPE_CUDA_TRY(cusolverDnXgetrs(
       own.handle.get(), own.params.get(), flag(op.transpose), op.n, op.nrhs, type, call.at(op.a),
@@ -177,6 +179,26 @@ Result<void> Solver::run(const solver::Sytrf& op, const Call& call) {
   return tell(op.info, call);
 }
 
+Result<void> Solver::run(const solver::Sytri& op, const Call& call) {
+  if (op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
+  return for_number(op.dtype, {op.lda}, [&]<class T>(T) -> Result<void> {
+    auto* const a = call.at<Native<T>>(op.a);
+    const int n = to_int(op.n), lda = to_int(op.lda);
+    auto& own = state(call.queue());
+    int length = 0;
+    TROUPE_CUDA_TRY(Cusolver<T>::sytri_size(own.handle.get(), flag(op.uplo), n, a, lda,
+                                            static_cast<const int*>(own.extra()), &length));
+    TROUPE_CUDA_PROPAGATE(reserve(
+        call.queue(), {.device_bytes = sizeof(T) * static_cast<std::size_t>(std::max(0, length)),
+                       .extra_bytes = bytes_of_pivots<int>(op.n)}));
+    TROUPE_CUDA_PROPAGATE(bring_pivots<int>(op.pivots, op.n, op.n, call));
+    TROUPE_CUDA_TRY(Cusolver<T>::sytri(own.handle.get(), flag(op.uplo), n, a, lda,
+                                       static_cast<const int*>(own.extra()),
+                                       static_cast<Native<T>*>(own.device()), length, own.info()));
+    return tell(op.info, call);
+  });
+}
+
 Result<void> Solver::run(const solver::Sytrs& op, const Call& call) {
   if (op.n == 0 || op.nrhs == 0) return {};
   const auto type = type_of(op.dtype);
@@ -190,12 +212,27 @@ Result<void> Solver::run(const solver::Sytrs& op, const Call& call) {
   auto& own = state(call.queue());
   TROUPE_CUDA_TRY(ask(own, needed));
   TROUPE_CUDA_PROPAGATE(reserve(call.queue(), needed));
-  TROUPE_CUDA_PROPAGATE(bring_pivots(op.pivots, op.n, call));
+  TROUPE_CUDA_PROPAGATE(bring_pivots<std::int64_t>(op.pivots, op.n, op.n, call));
   TROUPE_CUDA_TRY(cusolverDnXsytrs(
       own.handle.get(), flag(op.uplo), op.n, op.nrhs, type, call.at(op.a), op.lda,
       static_cast<const std::int64_t*>(own.extra()), type, call.at(op.b), op.ldb, own.device(),
       needed.device_bytes, own.host_memory(), needed.host_bytes, own.info()));
   return {};
+}
+
+Result<void> Solver::run(const solver::Laswp& op, const Call& call) {
+  const auto count = op.last - op.first + 1;
+  if (op.n == 0 || count == 0) return {};
+  return for_number(op.dtype, {op.n, op.lda}, [&]<class T>(T) -> Result<void> {
+    TROUPE_CUDA_PROPAGATE(reserve(call.queue(), {.extra_bytes = bytes_of_pivots<int>(op.last)}));
+    TROUPE_CUDA_PROPAGATE(bring_pivots<int>(op.pivots, op.last, op.m, call));
+    const auto& own = state(call.queue());
+    TROUPE_CUDA_TRY(Cusolver<T>::laswp(own.handle.get(), to_int(op.n), call.at<Native<T>>(op.a),
+                                       to_int(op.lda), to_int(op.first), to_int(op.last),
+                                       static_cast<const int*>(own.extra()),
+                                       op.order == solver::Order::forward ? 1 : -1));
+    return {};
+  });
 }
 
 /// On zeros, of an order at which cuSOLVER picks the kernels that it picks for large matrices. The

@@ -48,6 +48,25 @@ struct Cusolver;
     static constexpr auto mqr = cusolverDn##S##q##mqr;                                   \
     static constexpr auto gqr_size = cusolverDn##S##q##gqr_bufferSize;                   \
     static constexpr auto gqr = cusolverDn##S##q##gqr;                                   \
+    static constexpr auto sytri_size = cusolverDn##S##sytri_bufferSize;                  \
+    static constexpr auto sytri = cusolverDn##S##sytri;                                  \
+    static constexpr auto gvj_size = cusolverDn##S##h##gvj_bufferSize;                   \
+    static constexpr auto gvj = cusolverDn##S##h##gvj;                                   \
+    static constexpr auto gvdx_size = cusolverDn##S##h##gvdx_bufferSize;                 \
+    static constexpr auto gvdx = cusolverDn##S##h##gvdx;                                 \
+    static constexpr auto trd_size = cusolverDn##S##h##trd_bufferSize;                   \
+    static constexpr auto trd = cusolverDn##S##h##trd;                                   \
+    static constexpr auto gtr_size = cusolverDn##S##q##gtr_bufferSize;                   \
+    static constexpr auto gtr = cusolverDn##S##q##gtr;                                   \
+    static constexpr auto mtr_size = cusolverDn##S##q##mtr_bufferSize;                   \
+    static constexpr auto mtr = cusolverDn##S##q##mtr;                                   \
+    static constexpr auto gebrd_size = cusolverDn##S##gebrd_bufferSize;                  \
+    static constexpr auto gebrd = cusolverDn##S##gebrd;                                  \
+    static constexpr auto gbr_size = cusolverDn##S##q##gbr_bufferSize;                   \
+    static constexpr auto gbr = cusolverDn##S##q##gbr;                                   \
+    static constexpr auto lauum_size = cusolverDn##S##lauum_bufferSize;                  \
+    static constexpr auto lauum = cusolverDn##S##lauum;                                  \
+    static constexpr auto laswp = cusolverDn##S##laswp;                                  \
     static constexpr auto evj_size = cusolverDn##S##h##evj_bufferSize;                   \
     static constexpr auto evj = cusolverDn##S##h##evj;                                   \
     static constexpr auto gvd_size = cusolverDn##S##h##gvd_bufferSize;                   \
@@ -90,6 +109,11 @@ inline cublasOperation_t flag(solver::Transpose transpose) {
   constexpr cublasOperation_t kOperations[] = {CUBLAS_OP_N, CUBLAS_OP_T, CUBLAS_OP_C};
   return kOperations[static_cast<std::size_t>(transpose)];
 }
+/// Of Q: of real numbers there is no C.
+template <class T>
+cublasOperation_t flag_of_q(solver::Transpose transpose) {
+  return transpose == solver::Transpose::conjugate && !Complex<T> ? CUBLAS_OP_T : flag(transpose);
+}
 inline cusolverEigMode_t flag(solver::Vectors vectors) {
   return vectors == solver::Vectors::yes ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
 }
@@ -129,7 +153,9 @@ class Solver final
           solver::Gesv, solver::Gels, solver::Syevd, solver::Syevj, solver::Syevdx, solver::Sygvd,
           solver::Geev, solver::Gesvd, solver::Gesvdj, solver::Gesvdp, solver::Gesvdr,
           solver::PotrfBatched, solver::PotrsBatched, solver::SyevBatched, solver::SyevjBatched,
-          solver::GesvdjBatched, solver::GesvdaBatched> {
+          solver::GesvdjBatched, solver::GesvdaBatched, solver::Sytri, solver::Sygvj,
+          solver::Sygvdx, solver::Sytrd, solver::Orgtr, solver::Ormtr, solver::Gebrd, solver::Orgbr,
+          solver::Larft, solver::Lauum, solver::Laswp> {
  public:
   explicit Solver(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -145,6 +171,8 @@ class Solver final
   Result<void> run(const solver::Getrs& op, const Call& call);
   Result<void> run(const solver::Sytrf& op, const Call& call);
   Result<void> run(const solver::Sytrs& op, const Call& call);
+  Result<void> run(const solver::Sytri& op, const Call& call);
+  Result<void> run(const solver::Laswp& op, const Call& call);
 
   Result<void> run(const solver::Geqrf& op, const Call& call);
   Result<void> run(const solver::Ormqr& op, const Call& call);
@@ -156,6 +184,8 @@ class Solver final
   Result<void> run(const solver::Syevj& op, const Call& call);
   Result<void> run(const solver::Syevdx& op, const Call& call);
   Result<void> run(const solver::Sygvd& op, const Call& call);
+  Result<void> run(const solver::Sygvj& op, const Call& call);
+  Result<void> run(const solver::Sygvdx& op, const Call& call);
   Result<void> run(const solver::Geev& op, const Call& call);
 
   Result<void> run(const solver::Gesvd& op, const Call& call);
@@ -169,6 +199,14 @@ class Solver final
   Result<void> run(const solver::SyevjBatched& op, const Call& call);
   Result<void> run(const solver::GesvdjBatched& op, const Call& call);
   Result<void> run(const solver::GesvdaBatched& op, const Call& call);
+
+  Result<void> run(const solver::Sytrd& op, const Call& call);
+  Result<void> run(const solver::Orgtr& op, const Call& call);
+  Result<void> run(const solver::Ormtr& op, const Call& call);
+  Result<void> run(const solver::Gebrd& op, const Call& call);
+  Result<void> run(const solver::Orgbr& op, const Call& call);
+  Result<void> run(const solver::Larft& op, const Call& call);
+  Result<void> run(const solver::Lauum& op, const Call& call);
 
  private:
   struct SolverTraits {
@@ -265,9 +303,13 @@ class Solver final
   /// When Jacobi's methods stop.
   static Result<void> set_syevj(State& own, double tolerance, std::int32_t max_sweeps);
   static Result<void> set_gesvdj(State& own, double tolerance, std::int32_t max_sweeps);
+  /// The value of syevj and its like; waits for them.
+  Result<void> tell_sweeps_of_syevj(const Operand& cell, const Call& call);
   Result<void> tell_sweeps(const Operand& cell, int sweeps, double residual, const Call& call);
-  /// The pivots of a command, in the memory of the queue; they are of matrices of order n.
-  Result<void> bring_pivots(const Operand& pivots, std::int64_t n, const Call& call);
+  /// The first pivots of a command, in the memory of the queue; they are of matrices of that order.
+  template <class Pivot>
+  Result<void> bring_pivots(const Operand& pivots, std::int64_t count, std::int64_t order,
+                            const Call& call);
   /// Gesv and Gels.
   template <class Op, class Ask, class Compute>
   Result<void> refine(const Op& op, const Call& call, std::size_t extra_bytes, Ask&& ask,

@@ -2,6 +2,14 @@
 
 /// Eigenvalues on the cpu engine.
 namespace troupe::host::cpu {
+namespace {
+
+char letter(solver::Range range) {
+  constexpr char kLetters[] = {'A', 'V', 'I'};
+  return kLetters[static_cast<std::size_t>(range)];
+}
+
+}  // namespace
 
 Result<void> Solver::run(const solver::Syevd& op, const Call& call) {
   return with_number(op.dtype, {op.lda}, [&]<class T>(T) {
@@ -32,15 +40,14 @@ Result<void> Solver::run(const solver::Syevdx& op, const Call& call) {
         call, op.told, op.n == 0,
         [op, a = call.at<T>(op.a), w = call.at<Real>(op.w)](solver::FoundEigenvalues& told) {
           const bool wanted = op.vectors == solver::Vectors::yes;
-          constexpr char kLetters[] = {'A', 'V', 'I'};
           std::vector<T> vectors(wanted ? static_cast<std::size_t>(op.n * op.n) : 1);
           std::vector<lapack_int> support(2 * static_cast<std::size_t>(op.n));
           lapack_int found = 0;
           told.info = require_memory(Lapack<T>::evr(
-              LAPACK_COL_MAJOR, letter(op.vectors), kLetters[static_cast<std::size_t>(op.range)],
-              letter(op.uplo), to_int(op.n), a, to_int(op.lda), static_cast<Real>(op.from),
-              static_cast<Real>(op.to), to_int(op.first), to_int(op.last), Real(0), &found, w,
-              vectors.data(), to_int(op.n), support.data()));
+              LAPACK_COL_MAJOR, letter(op.vectors), letter(op.range), letter(op.uplo), to_int(op.n),
+              a, to_int(op.lda), static_cast<Real>(op.from), static_cast<Real>(op.to),
+              to_int(op.first), to_int(op.last), Real(0), &found, w, vectors.data(), to_int(op.n),
+              support.data()));
           told.count = found;
           if (wanted) copy_matrix(op.n, found, vectors.data(), op.n, a, op.lda);
         });
@@ -55,6 +62,41 @@ Result<void> Solver::run(const solver::Sygvd& op, const Call& call) {
           return Lapack<T>::gvd(LAPACK_COL_MAJOR, static_cast<lapack_int>(op.problem),
                                 letter(op.vectors), letter(op.uplo), to_int(op.n), a,
                                 to_int(op.lda), b, to_int(op.ldb), w);
+        });
+  });
+}
+
+Result<void> Solver::run(const solver::Sygvj& op, const Call& call) {
+  return with_number(op.dtype, {op.lda, op.ldb}, [&]<class T>(T) {
+    return queue<solver::Sweeps>(
+        call, op.told, op.n == 0,
+        [op, a = call.at<T>(op.a), b = call.at<T>(op.b),
+         w = call.at<RealOf<T>>(op.w)](solver::Sweeps& told) {
+          told.info = require_memory(Lapack<T>::gvd(
+              LAPACK_COL_MAJOR, static_cast<lapack_int>(op.problem), letter(op.vectors),
+              letter(op.uplo), to_int(op.n), a, to_int(op.lda), b, to_int(op.ldb), w));
+        });
+  });
+}
+
+Result<void> Solver::run(const solver::Sygvdx& op, const Call& call) {
+  return with_number(op.dtype, {op.lda, op.ldb}, [&]<class T>(T) {
+    using Real = RealOf<T>;
+    return queue<solver::FoundEigenvalues>(
+        call, op.told, op.n == 0,
+        [op, a = call.at<T>(op.a), b = call.at<T>(op.b),
+         w = call.at<Real>(op.w)](solver::FoundEigenvalues& told) {
+          const bool wanted = op.vectors == solver::Vectors::yes;
+          std::vector<T> vectors(wanted ? static_cast<std::size_t>(op.n * op.n) : 1);
+          std::vector<lapack_int> failed(static_cast<std::size_t>(op.n));
+          lapack_int found = 0;
+          told.info = require_memory(Lapack<T>::gvx(
+              LAPACK_COL_MAJOR, static_cast<lapack_int>(op.problem), letter(op.vectors),
+              letter(op.range), letter(op.uplo), to_int(op.n), a, to_int(op.lda), b, to_int(op.ldb),
+              static_cast<Real>(op.from), static_cast<Real>(op.to), to_int(op.first),
+              to_int(op.last), Real(0), &found, w, vectors.data(), to_int(op.n), failed.data()));
+          told.count = found;
+          if (wanted) copy_matrix(op.n, found, vectors.data(), op.n, a, op.lda);
         });
   });
 }

@@ -2,6 +2,15 @@
 
 /// Eigenvalues on the cuda engine.
 namespace troupe::host::cuda {
+namespace {
+
+cusolverEigRange_t flag(solver::Range range) {
+  constexpr cusolverEigRange_t kRanges[] = {CUSOLVER_EIG_RANGE_ALL, CUSOLVER_EIG_RANGE_V,
+                                            CUSOLVER_EIG_RANGE_I};
+  return kRanges[static_cast<std::size_t>(range)];
+}
+
+}  // namespace
 
 Result<void> Solver::run(const solver::Syevd& op, const Call& call) {
   if (op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
@@ -40,6 +49,16 @@ Result<void> Solver::tell_sweeps(const Operand& cell, int sweeps, double residua
   return tell_more(cell, offsetof(solver::Sweeps, residual), residual, call);
 }
 
+Result<void> Solver::tell_sweeps_of_syevj(const Operand& cell, const Call& call) {
+  const auto& own = state(call.queue());
+  TROUPE_CUDA_TRY(cudaStreamSynchronize(services_.stream(call.queue())));
+  int sweeps = 0;
+  double residual = 0;
+  TROUPE_CUDA_TRY(cusolverDnXsyevjGetSweeps(own.handle.get(), own.syevj.get(), &sweeps));
+  TROUPE_CUDA_TRY(cusolverDnXsyevjGetResidual(own.handle.get(), own.syevj.get(), &residual));
+  return tell_sweeps(cell, sweeps, residual, call);
+}
+
 Result<void> Solver::run(const solver::Syevj& op, const Call& call) {
   if (op.n == 0) return tell_zero(op.told, sizeof(solver::Sweeps), call);
   auto& own = state(call.queue());
@@ -59,20 +78,13 @@ Result<void> Solver::run(const solver::Syevj& op, const Call& call) {
                                   length, info, own.syevj.get());
         });
   }));
-  TROUPE_CUDA_TRY(cudaStreamSynchronize(services_.stream(call.queue())));
-  int sweeps = 0;
-  double residual = 0;
-  TROUPE_CUDA_TRY(cusolverDnXsyevjGetSweeps(own.handle.get(), own.syevj.get(), &sweeps));
-  TROUPE_CUDA_TRY(cusolverDnXsyevjGetResidual(own.handle.get(), own.syevj.get(), &residual));
-  return tell_sweeps(op.told, sweeps, residual, call);
+  return tell_sweeps_of_syevj(op.told, call);
 }
 
 Result<void> Solver::run(const solver::Syevdx& op, const Call& call) {
   if (op.n == 0) return tell_zero(op.told, sizeof(solver::FoundEigenvalues), call);
   const auto type = type_of(op.dtype), real = type_of(real_type(op.dtype));
-  constexpr cusolverEigRange_t kRanges[] = {CUSOLVER_EIG_RANGE_ALL, CUSOLVER_EIG_RANGE_V,
-                                            CUSOLVER_EIG_RANGE_I};
-  const auto range = kRanges[static_cast<std::size_t>(op.range)];
+  const auto range = flag(op.range);
   // In the type of the eigenvalues.
   const bool single = real == CUDA_R_32F;
   float narrow[] = {static_cast<float>(op.from), static_cast<float>(op.to)};
@@ -119,6 +131,59 @@ Result<void> Solver::run(const solver::Sygvd& op, const Call& call) {
         });
   }));
   return tell(op.info, call);
+}
+
+Result<void> Solver::run(const solver::Sygvj& op, const Call& call) {
+  if (op.n == 0) return tell_zero(op.told, sizeof(solver::Sweeps), call);
+  auto& own = state(call.queue());
+  TROUPE_CUDA_PROPAGATE(set_syevj(own, op.tolerance, op.max_sweeps));
+  TROUPE_CUDA_PROPAGATE(for_number(op.dtype, {op.lda, op.ldb}, [&]<class T>(T) {
+    auto* const a = call.at<Native<T>>(op.a);
+    auto* const b = call.at<Native<T>>(op.b);
+    auto* const w = call.at<RealOf<T>>(op.w);
+    const int n = to_int(op.n), lda = to_int(op.lda), ldb = to_int(op.ldb);
+    const auto problem = static_cast<cusolverEigType_t>(op.problem);
+    return issue_narrow<T>(
+        op, call, 0,
+        [&](cusolverDnHandle_t handle, int* length) {
+          return Cusolver<T>::gvj_size(handle, problem, flag(op.vectors), flag(op.uplo), n, a, lda,
+                                       b, ldb, w, length, own.syevj.get());
+        },
+        [&](cusolverDnHandle_t handle, Native<T>* memory, int length, int* info) {
+          return Cusolver<T>::gvj(handle, problem, flag(op.vectors), flag(op.uplo), n, a, lda, b,
+                                  ldb, w, memory, length, info, own.syevj.get());
+        });
+  }));
+  return tell_sweeps_of_syevj(op.told, call);
+}
+
+Result<void> Solver::run(const solver::Sygvdx& op, const Call& call) {
+  if (op.n == 0) return tell_zero(op.told, sizeof(solver::FoundEigenvalues), call);
+  int found = 0;
+  TROUPE_CUDA_PROPAGATE(for_number(op.dtype, {op.lda, op.ldb}, [&]<class T>(T) {
+    auto* const a = call.at<Native<T>>(op.a);
+    auto* const b = call.at<Native<T>>(op.b);
+    auto* const w = call.at<RealOf<T>>(op.w);
+    const int n = to_int(op.n), lda = to_int(op.lda), ldb = to_int(op.ldb),
+              first = to_int(op.first), last = to_int(op.last);
+    const auto from = static_cast<RealOf<T>>(op.from), to = static_cast<RealOf<T>>(op.to);
+    const auto problem = static_cast<cusolverEigType_t>(op.problem);
+    return issue_narrow<T>(
+        op, call, 0,
+        [&](cusolverDnHandle_t handle, int* length) {
+          return Cusolver<T>::gvdx_size(handle, problem, flag(op.vectors), flag(op.range),
+                                        flag(op.uplo), n, a, lda, b, ldb, from, to, first, last,
+                                        &found, w, length);
+        },
+        [&](cusolverDnHandle_t handle, Native<T>* memory, int length, int* info) {
+          return Cusolver<T>::gvdx(handle, problem, flag(op.vectors), flag(op.range), flag(op.uplo),
+                                   n, a, lda, b, ldb, from, to, first, last, &found, w, memory,
+                                   length, info);
+        });
+  }));
+  TROUPE_CUDA_TRY(cudaStreamSynchronize(services_.stream(call.queue())));
+  TROUPE_CUDA_PROPAGATE(tell(op.told, call));
+  return tell_more(op.told, offsetof(solver::FoundEigenvalues, count), std::int64_t{found}, call);
 }
 
 Result<void> Solver::run(const solver::Geev& op, const Call& call) {

@@ -139,6 +139,40 @@ TYPED_TEST(SolverEigen, GeneralisedProblems) {
         const auto right = problem == Problem::ax_bx ? b * x : x;
         const auto scale = (problem == Problem::ax_bx ? norm(a) : norm(a) * norm(b)) * norm(x);
         EXPECT_LE(ratio<T>(left - right * diagonal_of(values), n, scale), kMostOfEigenvalues);
+        const auto rotated = put_half<T>(a, uplo, n + 3), more = put_half<T>(b, uplo, n);
+        const auto by_jacobi = device().alloc<RealOf<T>>(n);
+        const auto told =
+            device().solver().sygvj(problem, Vectors::yes, uplo, rotated, more, by_jacobi).get();
+        EXPECT_EQ(told.info, 0);
+        const auto y = fetched<T>(rotated);
+        const auto side = problem == Problem::ax_bx ? b * y : y;
+        const auto other = problem == Problem::ax_bx ? a * y
+                           : problem == Problem::abx ? a * (b * y)
+                                                     : b * (a * y);
+        EXPECT_LE(ratio<T>(other - side * diagonal_of(fetched_values(by_jacobi)), n,
+                           scale / norm(x) * norm(y)),
+                  kMostOfEigenvalues);
+        if (n > 2) {  // the second only
+          const auto some = put_half<T>(a, uplo, n), same_b = put_half<T>(b, uplo, n);
+          const auto one = device().alloc<RealOf<T>>(n);
+          const auto found =
+              device()
+                  .solver()
+                  .sygvdx(problem, Vectors::yes, EigenRange::indices(2, 2), uplo, some, same_b, one)
+                  .get();
+          EXPECT_EQ(found.info, 0);
+          EXPECT_EQ(found.count, 1);
+          const auto z = first_columns(fetched<T>(some), 1);
+          const auto b_z = problem == Problem::ax_bx ? b * z : z;
+          const auto a_z = problem == Problem::ax_bx ? a * z
+                           : problem == Problem::abx ? a * (b * z)
+                                                     : b * (a * z);
+          EXPECT_LE(
+              ratio<T>(a_z - Wide(fetched_values(one)[0]) * b_z, n, scale / norm(x) * norm(z)),
+              kMostOfEigenvalues);
+          EXPECT_NEAR(fetched_values(one)[0], values[1],
+                      weyl<T>(problem == Problem::ax_bx ? a : Wide(norm(b)) * a));
+        }
         // The other way without vectors.
         const auto again = device().alloc<RealOf<T>>(n);
         EXPECT_EQ(device()
@@ -273,6 +307,18 @@ TEST_F(BadArguments, OfEigenvalues) {
   refuse(sygvd, [](auto& op) { op.problem = static_cast<Problem>(4); });
   refuse(sygvd, [](auto& op) { op.ldb = 3; });
   refuse(sygvd, [&](auto& op) { op.b = x; });
+  const solver::Sygvj sygvj{
+      DType::f64, Problem::abx, Vectors::no, Uplo::lower, {}, 10, 0, 0, 4, 4, 4, x, y,
+      z,          cell.where};
+  refuse_hermitian(sygvj);
+  refuse(sygvj, [](auto& op) { op.max_sweeps = 0; });
+  refuse(sygvj, [&](auto& op) { op.b = absent; });
+  const solver::Sygvdx sygvdx{
+      DType::f64, Problem::abx, Vectors::no, {}, Uplo::lower, {}, 0, 0, 0, 0, 0, 4, 4, 4, x, y,
+      z,          cell.where};
+  refuse_hermitian(sygvdx);
+  refuse(sygvdx, [](auto& op) { op.range = solver::Range::indices, op.first = 3, op.last = 5; });
+  refuse(sygvdx, [](auto& op) { op.ldb = 3; });
   const solver::Geev geev{DType::f64, {}, 0, 4, 4, 4, x, y, z, cell.where};
   refuse(geev, [](auto& op) { op.n = 5; });
   refuse(geev, [](auto& op) { op.lda = 3; });

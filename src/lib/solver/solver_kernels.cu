@@ -5,19 +5,19 @@ namespace {
 
 constexpr int kThreads = 256;
 
-template <class From>
-__global__ void copy_pivots_kernel(const From* from, std::int64_t* to, std::int64_t count,
+template <class From, class To>
+__global__ void copy_pivots_kernel(const From* from, To* to, std::int64_t count,
                                    std::int64_t order) {
   const std::int64_t step = std::int64_t{blockDim.x} * gridDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) {
     const std::int64_t pivot = from[i];
     const bool inside = pivot != 0 && pivot <= order && pivot >= -order;
-    to[i] = inside ? pivot : i + 1;
+    to[i] = static_cast<To>(inside ? pivot : i + 1);
   }
 }
 
-template <class From>
-cudaError_t queue(const Launch& launch, const From* from, std::int64_t* to, std::int64_t count,
+template <class From, class To>
+cudaError_t queue(const Launch& launch, const From* from, To* to, std::int64_t count,
                   std::int64_t order) {
   if (count == 0) return cudaSuccess;
   const std::int64_t blocks = (count + kThreads - 1) / kThreads;
@@ -34,6 +34,10 @@ cudaError_t copy_pivots(const Launch& launch, const std::int64_t* from, std::int
   return queue(launch, from, to, count, order);
 }
 cudaError_t copy_pivots(const Launch& launch, const int* from, std::int64_t* to, std::int64_t count,
+                        std::int64_t order) {
+  return queue(launch, from, to, count, order);
+}
+cudaError_t copy_pivots(const Launch& launch, const std::int64_t* from, int* to, std::int64_t count,
                         std::int64_t order) {
   return queue(launch, from, to, count, order);
 }

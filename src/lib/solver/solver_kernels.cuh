@@ -13,5 +13,7 @@ cudaError_t copy_pivots(const Launch& launch, const std::int64_t* from, std::int
                         std::int64_t count, std::int64_t order);
 cudaError_t copy_pivots(const Launch& launch, const int* from, std::int64_t* to, std::int64_t count,
                         std::int64_t order);
+cudaError_t copy_pivots(const Launch& launch, const std::int64_t* from, int* to, std::int64_t count,
+                        std::int64_t order);
 
 }  // namespace troupe::host::cuda::kernels

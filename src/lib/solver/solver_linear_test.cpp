@@ -160,6 +160,10 @@ TYPED_TEST(SolverLinear, SymmetricMatricesThatAreNotDefinite) {
           EXPECT_LE(residual<T>(a, fetched<T>(x), b), kMostOfSystems);
           EXPECT_TRUE(gaps_untouched(x));
         }
+        EXPECT_EQ(solver.sytri(uplo, factors, pivots).get(), 0);
+        EXPECT_TRUE(rest_untouched(factors, uplo));
+        const auto inverse = mirrored(fetched<T>(factors), uplo, Symmetry::symmetric);
+        EXPECT_LE(residual<T>(a, inverse, identity(n)), kMostOfSystems);
       }
     }
   }
@@ -295,9 +299,11 @@ TEST_F(SolverLinearArguments, AreRefused) {
   const solver::Getrf getrf{DType::f64, {}, 0, 4, 4, 4, x, pivots, cell.where};
   const solver::Getrs getrs{DType::f64, {}, 0, 4, 4, 4, 4, x, pivots, b};
   const solver::Sytrf sytrf{DType::f64, Uplo::lower, {}, 4, 4, x, pivots, cell.where};
+  const solver::Sytri sytri{DType::f64, Uplo::lower, {}, 4, 4, x, pivots, cell.where};
   const solver::Sytrs sytrs{DType::f64, Uplo::lower, 0, 4, 4, 4, 4, x, pivots, b};
   refuses_squares(potrs), refuses_squares(potri), refuses_squares(trtri);
   refuses_squares(getrf), refuses_squares(getrs), refuses_squares(sytrf), refuses_squares(sytrs);
+  refuses_squares(sytri), refuses_info(sytri), refuses_pivots(sytri);
   refuses_right_sides(potrs), refuses_right_sides(getrs), refuses_right_sides(sytrs);
   refuses_info(potri), refuses_info(trtri), refuses_info(getrf), refuses_info(sytrf);
   refuses_pivots(getrf), refuses_pivots(getrs), refuses_pivots(sytrf), refuses_pivots(sytrs);
@@ -306,7 +312,7 @@ TEST_F(SolverLinearArguments, AreRefused) {
     expect_refused(op);
   };
   refuses_uplo(potrs), refuses_uplo(potri), refuses_uplo(trtri);
-  refuses_uplo(sytrf), refuses_uplo(sytrs);
+  refuses_uplo(sytrf), refuses_uplo(sytrs), refuses_uplo(sytri);
   auto shared = getrf;
   shared.pivots = x;
   expect_refused(shared);

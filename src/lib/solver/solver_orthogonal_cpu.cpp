@@ -15,9 +15,7 @@ Result<void> Solver::run(const solver::Geqrf& op, const Call& call) {
 
 Result<void> Solver::run(const solver::Ormqr& op, const Call& call) {
   return with_number(op.dtype, {op.lda, op.ldc, op.n}, [&]<class T>(T) {
-    // Of real numbers there is no C.
-    const char transpose =
-        op.transpose == solver::Transpose::conjugate && !Complex<T> ? 'T' : letter(op.transpose);
+    const char transpose = letter_of_q<T>(op.transpose);
     return queue_silent(call, op.m == 0 || op.n == 0 || op.k == 0,
                         [op, transpose, a = call.at<const T>(op.a), tau = call.at<const T>(op.tau),
                          c = call.at<T>(op.c)] {

@@ -58,10 +58,7 @@ Result<void> Solver::run(const solver::Geqrf& op, const Call& call) {
 Result<void> Solver::run(const solver::Ormqr& op, const Call& call) {
   if (op.m == 0 || op.n == 0 || op.k == 0) return {};
   return for_number(op.dtype, {op.m, op.n, op.lda, op.ldc}, [&]<class T>(T) {
-    // Of real numbers there is no C.
-    const auto transpose = op.transpose == solver::Transpose::conjugate && !Complex<T>
-                               ? CUBLAS_OP_T
-                               : flag(op.transpose);
+    const auto transpose = flag_of_q<T>(op.transpose);
     const auto* const a = call.at<const Native<T>>(op.a);
     const auto* const tau = call.at<const Native<T>>(op.tau);
     auto* const c = call.at<Native<T>>(op.c);
