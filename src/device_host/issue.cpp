@@ -100,6 +100,8 @@ DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record,
   const auto& info = command_.info();
   const auto operands = command_.operands();
   const auto lane = command_.lane();
+  if (source == Source::ring && std::exchange(actors_[lane].fails_next, false))
+    actors_[lane].failing_ticket = ticket;
   SequenceTable::Known* sequence = nullptr;
   if (sequence_call(command_).number != 0) {
     if (entry != nullptr && plays_.contains(entry->number)) return play_on(*entry);
@@ -216,7 +218,7 @@ DeviceHost::Step DeviceHost::not_queued(std::uint64_t ticket, Source source,
 Result<void> DeviceHost::run(const Call& call) {
   if (const auto* const own = own_operation(command_.header().opcode); own != nullptr)
     return own->run(*this, call);
-  if (std::exchange(actors_[call.queue().lane].fails_next, false))
+  if (actors_[call.queue().lane].fails(command_.header().ticket))
     return Error{Errc::library, 0, std::string(command_.name()) + ": fails, as was ordered"};
   return engine_->run(command_.info(), command_.op(), call);
 }

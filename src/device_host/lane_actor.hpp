@@ -33,6 +33,15 @@ struct LaneActor {
   std::optional<Error> error;
   bool working = false;     ///< its thread carries out a command: no other call of it may be made
   bool fails_next = false;  ///< as was ordered, see memory::LibraryFault
+  /// Of the command that fails for that: the next one of the program, whichever runs first.
+  std::uint64_t failing_ticket = 0;
+
+  /// Whether the command with this ticket is to fail, which it does once.
+  bool fails(std::uint64_t ticket) noexcept {
+    const bool is = failing_ticket == ticket && ticket != 0;
+    if (is) failing_ticket = 0;
+    return is;
+  }
   std::vector<Operand> overwritten;  ///< while it worked: see Engine::overwrites()
   RestartBudget restarts{kRestarts, kWindow};
 };

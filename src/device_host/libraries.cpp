@@ -90,7 +90,7 @@ Result<void> DeviceHost::begin_work(SetAside::Entry& entry, Queue queue, const W
   work->addresses = addresses_;
   if (auto decoded = work->command.decode(entry.record); !decoded) return decoded;
   auto& actor = actors_[queue.lane];
-  const bool fails = std::exchange(actor.fails_next, false);
+  const bool fails = actor.fails(work->command.header().ticket);
   set_aside_.begin(entry);
   note_issued(work->command.header().ticket);
   note_overwritten(work->command.operands());
@@ -106,7 +106,10 @@ Result<void> DeviceHost::begin_work(SetAside::Entry& entry, Queue queue, const W
       work_ended(*work, outcome);
     };
   });
-  if (!started) return Error{Errc::would_block, 0, "the device host has too much under way"};
+  if (!started) {
+    if (fails) actor.failing_ticket = work->command.header().ticket;
+    return Error{Errc::would_block, 0, "the device host has too much under way"};
+  }
   entry.held = true;
   actor.working = true;
   ++working_;
