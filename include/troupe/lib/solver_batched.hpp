@@ -10,7 +10,8 @@
 /// are below 2^31.
 namespace troupe::solver {
 
-/// Potrf of a list of `batch` matrices, which is the record's tail.
+/// Potrf of a list of `batch` matrices, which is the record's tail. On GPUs what stands in the
+/// other halves is overwritten.
 struct PotrfBatched {
   static constexpr std::string_view kName = "solver.potrf_batched";
   static constexpr DTypes kDTypes = solver::kDTypes;

@@ -194,7 +194,8 @@ struct Sytrs {
 };
 
 /// The half of the inverse, in place of the factors that Sytrf has made. info: 0, or which block of
-/// D is singular. n and lda are below 2^31.
+/// D is singular. n and lda are below 2^31. The cuda engine has it not (unsupported): there Sytrs
+/// solves for the identity.
 struct Sytri {
   static constexpr std::string_view kName = "solver.sytri";
   static constexpr DTypes kDTypes = solver::kDTypes;

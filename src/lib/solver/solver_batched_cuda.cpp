@@ -102,22 +102,28 @@ Result<void> Solver::run(const solver::GesvdjBatched& op, const Call& call) {
     const int m = to_int(op.m), n = to_int(op.n), lda = to_int(op.lda),
               ldu = to_int(wanted ? op.ldu : op.m), ldv = to_int(wanted ? op.ldv : op.n),
               batch = to_int(op.batch);
+    const auto unwanted_u = wanted ? 0 : bytes_of(op.batch * op.m * op.m, op.dtype),
+               unwanted_v = wanted ? 0 : bytes_of(op.batch * op.n * op.n, op.dtype);
     return issue_narrow<T>(
-        op, call, 0,
+        op, call, aligned(unwanted_u) + unwanted_v,
         [&](cusolverDnHandle_t handle, int* length) {
           return Cusolver<T>::gesvdj_batched_size(handle, flag(op.vectors), m, n, a, lda, s, u, ldu,
                                                   v, ldv, length, own.gesvdj.get(), batch);
         },
         [&](cusolverDnHandle_t handle, Native<T>* memory, int length, int*) {
-          return Cusolver<T>::gesvdj_batched(handle, flag(op.vectors), m, n, a, lda, s, u, ldu, v,
-                                             ldv, memory, length, call.at<int>(op.info),
-                                             own.gesvdj.get(), batch);
+          // The library writes vectors that nobody wants, too.
+          return Cusolver<T>::gesvdj_batched(
+              handle, flag(op.vectors), m, n, a, lda, s,
+              wanted ? u : reinterpret_cast<Native<T>*>(own.at(0)), ldu,
+              wanted ? v : reinterpret_cast<Native<T>*>(own.at(aligned(unwanted_u))), ldv, memory,
+              length, call.at<int>(op.info), own.gesvdj.get(), batch);
         });
   });
 }
 
 Result<void> Solver::run(const solver::GesvdaBatched& op, const Call& call) {
   if (op.batch == 0) return {};
+  const auto& own = state(call.queue());
   const bool wanted = op.vectors == solver::Vectors::yes;
   return for_number(op.dtype, [&]<class T>(T) {
     const auto* const a = call.at<const Native<T>>(op.a);
@@ -130,18 +136,23 @@ Result<void> Solver::run(const solver::GesvdaBatched& op, const Call& call) {
     const long long stride_a = op.lda * op.n, stride_s = op.rank,
                     stride_u = static_cast<long long>(ldu) * rank,
                     stride_v = static_cast<long long>(ldv) * rank;
+    const auto unwanted_u = wanted ? 0 : bytes_of(op.batch * stride_u, op.dtype),
+               unwanted_v = wanted ? 0 : bytes_of(op.batch * stride_v, op.dtype);
     return issue_narrow<T>(
-        op, call, 0,
+        op, call, aligned(unwanted_u) + unwanted_v,
         [&](cusolverDnHandle_t handle, int* length) {
           return Cusolver<T>::gesvda_size(handle, flag(op.vectors), rank, m, n, a, lda, stride_a, s,
                                           stride_s, u, ldu, stride_u, v, ldv, stride_v, length,
                                           batch);
         },
         [&](cusolverDnHandle_t handle, Native<T>* memory, int length, int*) {
-          // No residuals: they would be numbers on the host.
-          return Cusolver<T>::gesvda(handle, flag(op.vectors), rank, m, n, a, lda, stride_a, s,
-                                     stride_s, u, ldu, stride_u, v, ldv, stride_v, memory, length,
-                                     call.at<int>(op.info), nullptr, batch);
+          // It writes vectors that nobody wants, too. No residuals: they would be numbers on the
+          // host.
+          return Cusolver<T>::gesvda(
+              handle, flag(op.vectors), rank, m, n, a, lda, stride_a, s, stride_s,
+              wanted ? u : reinterpret_cast<Native<T>*>(own.at(0)), ldu, stride_u,
+              wanted ? v : reinterpret_cast<Native<T>*>(own.at(aligned(unwanted_u))), ldv, stride_v,
+              memory, length, call.at<int>(op.info), nullptr, batch);
         });
   });
 }

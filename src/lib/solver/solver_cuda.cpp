@@ -6,9 +6,6 @@
 namespace troupe::host::cuda {
 namespace {
 
-std::size_t aligned(std::size_t bytes) {
-  return (bytes + Needed::kAligned - 1) / Needed::kAligned * Needed::kAligned;
-}
 template <class Pivot>
 std::size_t bytes_of_pivots(std::int64_t n) {
   return sizeof(Pivot) * static_cast<std::size_t>(n);
@@ -88,21 +85,16 @@ Result<void> Solver::run(const solver::Potrs& op, const Call& call) {
   return {};
 }
 
+/// cuSOLVER's own potri does not tell of a zero on the factor's diagonal.
 Result<void> Solver::run(const solver::Potri& op, const Call& call) {
-  if (op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
-  TROUPE_CUDA_PROPAGATE(for_number(op.dtype, {op.lda}, [&]<class T>(T) {
-    auto* const a = call.at<Native<T>>(op.a);
-    const int n = to_int(op.n), lda = to_int(op.lda);
-    return issue_narrow<T>(
-        op, call, 0,
-        [&](cusolverDnHandle_t handle, int* length) {
-          return Cusolver<T>::potri_size(handle, flag(op.uplo), n, a, lda, length);
-        },
-        [&](cusolverDnHandle_t handle, Native<T>* memory, int length, int* info) {
-          return Cusolver<T>::potri(handle, flag(op.uplo), n, a, lda, memory, length, info);
-        });
-  }));
-  return tell(op.info, call);
+  solver::Trtri inverse{};
+  inverse.dtype = op.dtype, inverse.uplo = op.uplo, inverse.diagonal = blas::Diagonal::stored;
+  inverse.n = op.n, inverse.lda = op.lda, inverse.a = op.a, inverse.info = op.info;
+  TROUPE_CUDA_PROPAGATE(run(inverse, call));
+  solver::Lauum product{};
+  product.dtype = op.dtype, product.uplo = op.uplo;
+  product.n = op.n, product.lda = op.lda, product.a = op.a;
+  return run(product, call);
 }
 
 Result<void> Solver::run(const solver::Trtri& op, const Call& call) {
@@ -179,24 +171,9 @@ Result<void> Solver::run(const solver::Sytrf& op, const Call& call) {
   return tell(op.info, call);
 }
 
-Result<void> Solver::run(const solver::Sytri& op, const Call& call) {
-  if (op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
-  return for_number(op.dtype, {op.lda}, [&]<class T>(T) -> Result<void> {
-    auto* const a = call.at<Native<T>>(op.a);
-    const int n = to_int(op.n), lda = to_int(op.lda);
-    auto& own = state(call.queue());
-    int length = 0;
-    TROUPE_CUDA_TRY(Cusolver<T>::sytri_size(own.handle.get(), flag(op.uplo), n, a, lda,
-                                            static_cast<const int*>(own.extra()), &length));
-    TROUPE_CUDA_PROPAGATE(reserve(
-        call.queue(), {.device_bytes = sizeof(T) * static_cast<std::size_t>(std::max(0, length)),
-                       .extra_bytes = bytes_of_pivots<int>(op.n)}));
-    TROUPE_CUDA_PROPAGATE(bring_pivots<int>(op.pivots, op.n, op.n, call));
-    TROUPE_CUDA_TRY(Cusolver<T>::sytri(own.handle.get(), flag(op.uplo), n, a, lda,
-                                       static_cast<const int*>(own.extra()),
-                                       static_cast<Native<T>*>(own.device()), length, own.info()));
-    return tell(op.info, call);
-  });
+Result<void> Solver::run(const solver::Sytri&, const Call&) {
+  return Error{Errc::unsupported, 0,
+               "solver.sytri: cuSOLVER 12.0 leaves the matrix as it is; solve for the identity"};
 }
 
 Result<void> Solver::run(const solver::Sytrs& op, const Call& call) {

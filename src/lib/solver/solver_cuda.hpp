@@ -120,6 +120,9 @@ inline cusolverEigMode_t flag(solver::Vectors vectors) {
 inline int to_int(std::int64_t value) {
   return static_cast<int>(value);
 }
+inline std::size_t bytes_of(std::int64_t elements, DType dtype) {
+  return static_cast<std::size_t>(elements) * size_of(dtype);
+}
 
 /// Calls f(T{}) for the dtype.
 template <class F>
@@ -145,6 +148,9 @@ struct Needed {
   std::size_t device_bytes = 0, host_bytes = 0;
   std::size_t extra_bytes = 0;
 };
+inline std::size_t aligned(std::size_t bytes) {
+  return (bytes + Needed::kAligned - 1) / Needed::kAligned * Needed::kAligned;
+}
 
 class Solver final
     : public LibraryHalfOf<
@@ -310,6 +316,9 @@ class Solver final
   template <class Pivot>
   Result<void> bring_pivots(const Operand& pivots, std::int64_t count, std::int64_t order,
                             const Call& call);
+  /// Which element of the diagonal of a factor is zero, from 1; 0: none. Waits for it.
+  Result<std::int32_t> first_zero(DType dtype, const std::byte* a, std::int64_t n, std::int64_t lda,
+                                  const Call& call);
   /// Gesv and Gels.
   template <class Op, class Ask, class Compute>
   Result<void> refine(const Op& op, const Call& call, std::size_t extra_bytes, Ask&& ask,

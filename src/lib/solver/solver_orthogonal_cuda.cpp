@@ -96,6 +96,26 @@ Result<void> Solver::run(const solver::Orgqr& op, const Call& call) {
 
 /// `ask(handle, memory, std::size_t*)` gives how many bytes it needs, `compute(State&, std::size_t,
 /// cusolver_int_t*)` queues it and says how often it has refined.
+Result<std::int32_t> Solver::first_zero(DType dtype, const std::byte* a, std::int64_t n,
+                                        std::int64_t lda, const Call& call) {
+  const auto size = size_of(dtype);
+  std::vector<std::byte> diagonal(size * static_cast<std::size_t>(n));
+  TROUPE_CUDA_TRY(cudaMemcpy2DAsync(
+      diagonal.data(), size, a, size * static_cast<std::size_t>(lda + 1), size,
+      static_cast<std::size_t>(n), cudaMemcpyDeviceToHost, services_.stream(call.queue())));
+  TROUPE_CUDA_TRY(cudaStreamSynchronize(services_.stream(call.queue())));
+  std::int32_t zero = 0;
+  TROUPE_CUDA_PROPAGATE(for_number(dtype, [&]<class T>(T) -> Result<void> {
+    for (std::int64_t i = n; i > 0; --i) {
+      T element;
+      std::memcpy(&element, diagonal.data() + static_cast<std::size_t>(i - 1) * size, size);
+      if (element == T{}) zero = static_cast<std::int32_t>(i);
+    }
+    return {};
+  }));
+  return zero;
+}
+
 template <class Op, class Ask, class Compute>
 Result<void> Solver::refine(const Op& op, const Call& call, std::size_t extra_bytes, Ask&& ask,
                             Compute&& compute) {
@@ -111,6 +131,12 @@ Result<void> Solver::refine(const Op& op, const Call& call, std::size_t extra_by
         return status == CUSOLVER_STATUS_IRS_MATRIX_SINGULAR ? CUSOLVER_STATUS_SUCCESS : status;
       }));
   TROUPE_CUDA_PROPAGATE(tell(op.told, call));
+  // Then a factor in full precision stands in a; the library does not tell that it is singular.
+  if (iterations < 0) {
+    const auto zero = first_zero(op.dtype, call.at(op.a), op.n, op.lda, call);
+    if (!zero) return zero.error();
+    if (*zero != 0) TROUPE_CUDA_PROPAGATE(tell_more(op.told, 0, *zero, call));
+  }
   return tell_more(op.told, offsetof(solver::Refinement, iterations),
                    static_cast<std::int32_t>(iterations), call);
 }

@@ -23,20 +23,34 @@ Result<void> Solver::run(const solver::Sytrd& op, const Call& call) {
   });
 }
 
+/// cuSOLVER 12.0 writes what lies between the columns, too: where anything does, it works on a
+/// copy.
 Result<void> Solver::run(const solver::Orgtr& op, const Call& call) {
   if (op.n == 0) return {};
-  return for_number(op.dtype, {op.lda}, [&]<class T>(T) {
+  return for_number(op.dtype, {op.lda}, [&]<class T>(T) -> Result<void> {
     auto* const a = call.at<Native<T>>(op.a);
     const auto* const tau = call.at<const Native<T>>(op.tau);
-    const int n = to_int(op.n), lda = to_int(op.lda);
-    return issue_narrow<T>(
-        op, call, 0,
-        [&](cusolverDnHandle_t handle, int* length) {
-          return Cusolver<T>::gtr_size(handle, flag(op.uplo), n, a, lda, tau, length);
-        },
-        [&](cusolverDnHandle_t handle, Native<T>* memory, int length, int* info) {
-          return Cusolver<T>::gtr(handle, flag(op.uplo), n, a, lda, tau, memory, length, info);
-        });
+    const int n = to_int(op.n);
+    const bool apart = op.lda > op.n;
+    auto& own = state(call.queue());
+    const auto column = bytes_of(op.n, op.dtype), pitch = bytes_of(op.lda, op.dtype);
+    const auto copy = [&](void* to, std::size_t to_pitch, const void* from,
+                          std::size_t from_pitch) {
+      return cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, column,
+                               static_cast<std::size_t>(op.n), cudaMemcpyDeviceToDevice,
+                               services_.stream(call.queue()));
+    };
+    int length = 0;
+    TROUPE_CUDA_TRY(Cusolver<T>::gtr_size(own.handle.get(), flag(op.uplo), n, a, n, tau, &length));
+    TROUPE_CUDA_PROPAGATE(reserve(
+        call.queue(), {.device_bytes = sizeof(T) * static_cast<std::size_t>(std::max(0, length)),
+                       .extra_bytes = apart ? bytes_of(op.n * op.n, op.dtype) : 0}));
+    auto* const q = apart ? static_cast<Native<T>*>(own.extra()) : a;
+    if (apart) TROUPE_CUDA_TRY(copy(q, column, a, pitch));
+    TROUPE_CUDA_TRY(Cusolver<T>::gtr(own.handle.get(), flag(op.uplo), n, q, n, tau,
+                                     static_cast<Native<T>*>(own.device()), length, own.info()));
+    if (apart) TROUPE_CUDA_TRY(copy(a, pitch, q, column));
+    return {};
   });
 }
 

@@ -83,9 +83,12 @@ Result<void> Solver::run(const solver::Gesvdp& op, const Call& call) {
   void* const u = wanted ? call.at(op.u) : nullptr;
   void* const v = wanted ? call.at(op.v) : nullptr;
   const auto ldu = wanted ? op.ldu : op.m, ldv = wanted ? op.ldv : op.n;
+  // The library writes vectors that nobody wants, too.
+  const auto unwanted_u = wanted ? 0 : bytes_of(op.m * op.m, op.dtype),
+             unwanted_v = wanted ? 0 : bytes_of(op.n * op.n, op.dtype);
   double error = 0;
   TROUPE_CUDA_PROPAGATE(issue(
-      op, call, {},
+      op, call, {.extra_bytes = aligned(unwanted_u) + unwanted_v},
       [&](State& own, Needed& needed) {
         return cusolverDnXgesvdp_bufferSize(own.handle.get(), own.params.get(), flag(op.vectors),
                                             economy(op.extent), op.m, op.n, type, call.at(op.a),
@@ -93,11 +96,11 @@ Result<void> Solver::run(const solver::Gesvdp& op, const Call& call) {
                                             type, &needed.device_bytes, &needed.host_bytes);
       },
       [&](State& own, const Needed& needed) {
-        return cusolverDnXgesvdp(own.handle.get(), own.params.get(), flag(op.vectors),
-                                 economy(op.extent), op.m, op.n, type, call.at(op.a), op.lda, real,
-                                 call.at(op.s), type, u, ldu, type, v, ldv, type, own.device(),
-                                 needed.device_bytes, own.host_memory(), needed.host_bytes,
-                                 own.info(), &error);
+        return cusolverDnXgesvdp(
+            own.handle.get(), own.params.get(), flag(op.vectors), economy(op.extent), op.m, op.n,
+            type, call.at(op.a), op.lda, real, call.at(op.s), type, wanted ? u : own.at(0), ldu,
+            type, wanted ? v : own.at(aligned(unwanted_u)), ldv, type, own.device(),
+            needed.device_bytes, own.host_memory(), needed.host_bytes, own.info(), &error);
       }));
   TROUPE_CUDA_TRY(cudaStreamSynchronize(services_.stream(call.queue())));
   TROUPE_CUDA_PROPAGATE(tell(op.told, call));

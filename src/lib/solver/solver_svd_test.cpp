@@ -123,18 +123,20 @@ TYPED_TEST(SolverSvd, TheLargestFromRandomSamples) {
   const auto left = random_matrix<T>(m, n, 3, Data::fractions),
              right = random_matrix<T>(n, n, 4, Data::fractions);
   Dense scales{n, n};
-  for (std::int64_t i = 0; i < n; ++i) scales(i, i) = std::pow(0.1, i);
+  // In f32 GPUs have no digits for more: see solver::Gesvdr.
+  const bool narrow = std::is_same_v<Real, float>;
+  for (std::int64_t i = 0; i < n; ++i) scales(i, i) = std::pow(narrow ? 0.5 : 0.1, i);
   auto a = left * scales * right;
   for (auto& x : a.element) x = widen(to_number<T>(x));
   const auto all = device().template alloc<Real>(n), s = device().template alloc<Real>(rank);
   device().solver().gesvd(put_matrix<T>(a, m), all).get();
   const auto u = put_matrix<T>(Dense{m, rank}, m + 1), v = put_matrix<T>(Dense{n, rank}, n + 2);
-  EXPECT_EQ(
-      device()
-          .solver()
-          .gesvdr(put_matrix<T>(a, m), s, u, v, {.rank = rank, .oversampling = 6, .iterations = 3})
-          .get(),
-      0);
+  EXPECT_EQ(device()
+                .solver()
+                .gesvdr(put_matrix<T>(a, m), s, u, v,
+                        {.rank = rank, .oversampling = 6, .iterations = narrow ? 0 : 3})
+                .get(),
+            0);
   const auto exact = device().download(all), found = device().download(s);
   // What is left over is as large as the next value, or a little more.
   const double rounding = 40 * norm(a) * static_cast<double>(std::numeric_limits<Real>::epsilon());
