@@ -301,9 +301,9 @@ Result<void> Collective::health() {
 }
 
 Result<void> Collective::launch(const collective::AllReduce& op, const Call& call, const On& on) {
-  if (on.size == 1) return reduce_alone(services_, AloneReduction::of(op), call);
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
+  if (on.size == 1) return reduce_alone(services_, AloneReduction::of(op), call);
   const auto with = Operator::of(op, *type, call, on.comm);
   if (!with.ok()) return with.error();
   TROUPE_NCCL_TRY(ncclAllReduce(call.at(op.source), call.at(op.destination), op.count, *type,
@@ -312,9 +312,9 @@ Result<void> Collective::launch(const collective::AllReduce& op, const Call& cal
 }
 
 Result<void> Collective::launch(const collective::Reduce& op, const Call& call, const On& on) {
-  if (on.size == 1) return reduce_alone(services_, AloneReduction::of(op), call);
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
+  if (on.size == 1) return reduce_alone(services_, AloneReduction::of(op), call);
   const auto with = Operator::of(op, *type, call, on.comm);
   if (!with.ok()) return with.error();
   TROUPE_NCCL_TRY(ncclReduce(call.at(op.source), call.at(op.destination), op.count, *type,
@@ -339,9 +339,9 @@ Result<void> Collective::launch(const collective::AllGather& op, const Call& cal
 
 Result<void> Collective::launch(const collective::ReduceScatter& op, const Call& call,
                                 const On& on) {
-  if (on.size == 1) return reduce_alone(services_, AloneReduction::of(op), call);
   const auto type = nccl_type(op.dtype);
   if (!type) return type.error();
+  if (on.size == 1) return reduce_alone(services_, AloneReduction::of(op), call);
   const auto with = Operator::of(op, *type, call, on.comm);
   if (!with.ok()) return with.error();
   TROUPE_NCCL_TRY(ncclReduceScatter(call.at(op.source), call.at(op.destination), op.count, *type,
