@@ -186,8 +186,9 @@ DeviceHost::Step DeviceHost::play_on(SetAside::Entry& entry) {
     const Call call(playing.next_queue(), addresses_, step.command->parts(),
                     step.command->header().communicator);
     if (engine_->blocks(info, step.command->op(), call)) {
-      // What waits for other ranks would keep the library from its other commands.
-      if (lanes_.waits_for_peers(playing.origin(), play.waits)) return Step::blocked;
+      // What waits for other ranks would keep the library from its other commands. The run's own
+      // collectives are under way on all ranks, and need its next steps.
+      if (lanes_.stands_behind_peers(playing.origin(), play.waits)) return Step::blocked;
       begin_step(entry, play);
       return Step::blocked;
     }

@@ -11,7 +11,10 @@ bool Lanes::stands_for_peers(Queue queue, Sequence sequence) const {
 }
 
 bool Lanes::waits_for_peers(Queue queue, const Waits& waits) const {
-  if (queue.lane == Lane::collective) return true;
+  return queue.lane == Lane::collective || stands_behind_peers(queue, waits);
+}
+
+bool Lanes::stands_behind_peers(Queue queue, const Waits& waits) const {
   return stands_for_peers(queue, at(queue).issued) || depends_on_peers(waits);
 }
 

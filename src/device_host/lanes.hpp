@@ -34,6 +34,8 @@ class Lanes {
   [[nodiscard]] Queue queue_of(Lane lane, const Waits& waits) const;
   /// Whether a command with these waits waits for other ranks on this queue.
   [[nodiscard]] bool waits_for_peers(Queue queue, const Waits& waits) const;
+  /// The same of what stands before it, if it is a collective itself.
+  [[nodiscard]] bool stands_behind_peers(Queue queue, const Waits& waits) const;
   /// Whether this place is not done and waits for other ranks.
   [[nodiscard]] bool stands_for_peers(Queue queue, Sequence sequence) const;
 

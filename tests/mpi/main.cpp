@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
       {"group_gone", test::group_gone},
       {"sequences", test::sequences},
       {"sequence_collectives", test::sequence_collectives},
+      {"sequence_first_use", test::sequence_first_use},
       {"sequence_differences", test::sequence_differences},
       {"sequence_faults", test::sequence_faults},
       {"recorded_steps", test::recorded_steps},

@@ -127,6 +127,7 @@ void actor_faults(Context& c);
 void actor_members(Context& c);
 void sequences(Context& c);
 void sequence_collectives(Context& c);
+void sequence_first_use(Context& c);
 void sequence_differences(Context& c);
 void sequence_faults(Context& c);
 void recorded_steps(Context& c);

@@ -1,5 +1,7 @@
+#include <complex>
 #include <cstring>
 
+#include <troupe/lib/fft.hpp>
 #include <troupe/sequence.hpp>
 
 #include "mpi_tests.hpp"
@@ -108,6 +110,23 @@ void sequences(Context& c) {
   } catch (const Exception& e) {
     c.expect(e.code() == Errc::unsupported, std::string("too many collectives: ") + e.what());
   }
+}
+
+/// What a library has to prepare first stands between collectives: the run goes on all the same.
+void sequence_first_use(Context& c) {
+  auto& device = c.device();
+  const auto x = device.alloc<std::complex<float>>(n);
+  const auto sums = device.alloc<double>(1);
+  device.fill(x, std::complex<float>(0.0f));
+  device.fill(sums, 1.0);
+  const auto sequence = device.record([&] {
+    c.world().all_reduce(sums, ReduceOp::sum);
+    fft::on(device).forward(x, x, {.extents = {n}});  // no plan is there yet
+    c.world().all_reduce(sums, ReduceOp::max);
+  });
+  const auto run = sequence.run();
+  c.require(run.wait_for(kDeadline), "a run that prepares something does not resolve");
+  c.expect(run.wait().ok() && device.download(sums)[0] == c.size(), "the run computes otherwise");
 }
 
 /// Collectives from and to one rank, and several as one, whose factors and operands change from run
