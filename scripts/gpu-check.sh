@@ -213,6 +213,8 @@ bench_commands() {
   done
   figure "no-op round trip" "$(median "$csv" nop_round_trip real_time)" us le 1
   figure "tiny kernel round trip" "$(median "$csv" kernel_round_trip real_time)" us
+  # The same with an engine that does nothing: what of it is this machine's cores.
+  step command_path 60 "$bin/command_path" --json "$out/command_path.json" || true
 }
 
 bench_actors() {
