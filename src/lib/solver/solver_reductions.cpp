@@ -6,7 +6,7 @@ namespace {
 
 /// Of operations on one half of a.
 template <class Op>
-Checker half(const Op& op) {
+Checker reduced_half(const Op& op) {
   auto checks = checker(op);
   checks.require(op.uplo <= Uplo::upper, "unknown uplo");
   return square(checks, op);
@@ -19,14 +19,14 @@ std::int64_t beside(std::int64_t n) {
 }  // namespace
 
 Result<void> Sytrd::check() const {
-  auto checks = half(*this);
+  auto checks = reduced_half(*this);
   array(checks, "d", d, n, real_type(dtype));
   array(checks, "e", e, beside(n), real_type(dtype));
   return array(checks, "tau", tau, beside(n)).result();
 }
 
 Result<void> Orgtr::check() const {
-  auto checks = half(*this);
+  auto checks = reduced_half(*this);
   return array(checks, "tau", tau, beside(n)).result();
 }
 
@@ -77,7 +77,7 @@ Result<void> Laswp::check() const {
 }
 
 Result<void> Lauum::check() const {
-  return half(*this).result();
+  return reduced_half(*this).result();
 }
 
 }  // namespace troupe::solver
