@@ -75,9 +75,9 @@ class Share {
 /// 2nd ed., algorithm 9.1) over all devices of the world, without a host synchronisation but the
 /// check every K iterations.
 ///
-/// All scalars live on the device. Those of the last K + 1 iterations are kept, three to an
-/// iteration (p'Ap, r'z, r'r), so that a check sees everything that happened since the one before,
-/// breakdowns too.
+/// All scalars live on the device, three to an iteration (p'Ap, r'z, r'r). Every iteration leaves
+/// them in the same places, so that all of them are one recorded sequence; copies of the last K + 1
+/// are kept, so that a check sees everything that happened since the one before, breakdowns too.
 template <Real T, troupe::Index I>
 class Solver final : public Share {
  public:
@@ -93,7 +93,6 @@ class Solver final : public Share {
         rows_{problem_.first_row, problem_.rows},
         options_(solve.options),
         slots_(options_->check_every + 1),
-        recorded_(static_cast<std::size_t>(slots_)),
         solution_(std::move(vectors.solution)) {
     const auto n = matrix_.rows();
     for (auto* vector : {&b_, &x_, &r_, &p_, &q_}) *vector = device_->template alloc<T>(n);
@@ -102,7 +101,7 @@ class Solver final : public Share {
       inverse_diagonal_ = device_->template alloc<T>(n);
     }
     scalars_ = device_->template alloc<T>(kScalars);
-    history_ = device_->template alloc<T>(3 * slots_);
+    history_ = device_->template alloc<T>(3 * (slots_ + 1));
     seen_ = device_->template pinned<T>(static_cast<std::size_t>(history_.length()));
     upload(vectors.right_hand_side, b_);
     if (options_->jacobi) {
@@ -139,9 +138,10 @@ class Solver final : public Share {
     device_->copy(b_, r_);
     precondition();
     device_->copy(z(), p_);
-    residual_products(-1);
+    residual_products();
+    keep(-1);
     device_->nop().get();
-    (void)device_->download(rz(-1));
+    (void)device_->download(rz());
   }
 
   void take_over(const SavedState& state) override {
@@ -212,19 +212,24 @@ class Solver final : public Share {
     kRightHandSideNorm,
     kCheck,
     kCheck2,
-    kMinusOne,
+    kRzBefore,
     kScalars
   };
 
   [[nodiscard]] GpuRef<T> scalar(std::int64_t place) const { return scalars_.slice(place, 1); }
-  [[nodiscard]] GpuRef<T> slot(std::int64_t iteration, std::int64_t place) const {
-    return history_.slice(3 * ((iteration + slots_) % slots_) + place, 1);
+  /// The three scalars of the newest iteration: of history_, that they are in its checkpoints.
+  [[nodiscard]] GpuRef<T> newest(std::int64_t place, std::int64_t count = 1) const {
+    return history_.slice(3 * slots_ + place, count);
+  }
+  /// Where those of an iteration are kept.
+  [[nodiscard]] std::int64_t kept(std::int64_t iteration) const {
+    return 3 * ((iteration + slots_) % slots_);
   }
   /// M^-1 r
   [[nodiscard]] const GpuRef<T>& z() const { return options_->jacobi ? z_ : r_; }
-  [[nodiscard]] GpuRef<T> pap(std::int64_t i) const { return slot(i, 0); }
-  [[nodiscard]] GpuRef<T> rz(std::int64_t i) const { return slot(i, 1); }
-  [[nodiscard]] GpuRef<T> rr(std::int64_t i) const { return slot(i, 2); }
+  [[nodiscard]] GpuRef<T> pap() const { return newest(0); }
+  [[nodiscard]] GpuRef<T> rz() const { return newest(1); }
+  [[nodiscard]] GpuRef<T> rr() const { return newest(2); }
 
   void upload(std::span<const double> values, const GpuRef<T>& destination) {
     if constexpr (std::is_same_v<T, double>) {
@@ -239,28 +244,32 @@ class Solver final : public Share {
     if (options_->jacobi) device_->vector().multiply(inverse_diagonal_, r_, z_);
   }
 
-  /// r'z and r'r of iteration i, over all ranks
-  void residual_products(std::int64_t i) {
-    device_->blas().dot(r_, z(), rz(i));
+  /// r'z and r'r, over all ranks
+  void residual_products() {
+    device_->blas().dot(r_, z(), rz());
     if (options_->jacobi) {
-      device_->blas().dot(r_, r_, rr(i));
-      const auto both = history_.slice(3 * ((i + slots_) % slots_) + 1, 2);
-      world_->all_reduce(both, ReduceOp::sum);
+      device_->blas().dot(r_, r_, rr());
+      world_->all_reduce(newest(1, 2), ReduceOp::sum);
     } else {
-      world_->all_reduce(rz(i), ReduceOp::sum);
+      world_->all_reduce(rz(), ReduceOp::sum);
     }
   }
 
-  /// As one command where nothing strikes in its middle. Iterations whose scalars have the same
-  /// place do the same.
+  /// The scalars of iteration i, which are the newest, for the next check.
+  void keep(std::int64_t i) { device_->copy(newest(0, 3), history_.slice(kept(i), 3)); }
+
+  /// As one command where nothing strikes in its middle.
   void run_iteration(std::int64_t i) {
     const auto& faults = options_->faults;  // of any rank: all of them run the same
     const bool struck = std::any_of(faults.begin(), faults.end(),
                                     [i](const auto& fault) { return fault.iteration == i; });
-    if (!options_->record || struck) return iterate(i);
-    auto& recorded = recorded_[static_cast<std::size_t>(i % slots_)];
-    if (!recorded) recorded = device_->record([&] { iterate(i); });
-    recorded.run();
+    if (!options_->record || struck) {
+      iterate(i);
+    } else {
+      if (!recorded_) recorded_ = device_->record([&] { iterate(i); });
+      recorded_.run();
+    }
+    keep(i);
   }
 
   void iterate(std::int64_t i) {
@@ -268,16 +277,16 @@ class Solver final : public Share {
     auto vector = device_->vector();
     matrix_.multiply(p_, q_);
     strike(i);
-    blas.dot(p_, q_, pap(i));
-    world_->all_reduce(pap(i), ReduceOp::sum);
-    vector.divide(rz(i - 1), pap(i), scalar(kAlpha));
-    device_->fill(scalar(kMinusOne), T(-1));
-    vector.multiply(scalar(kAlpha), scalar(kMinusOne), scalar(kMinusAlpha));
+    device_->copy(rz(), scalar(kRzBefore));
+    blas.dot(p_, q_, pap());
+    world_->all_reduce(pap(), ReduceOp::sum);
+    vector.divide(rz(), pap(), scalar(kAlpha));
+    vector.axpby(T(-1), scalar(kAlpha), T(0), scalar(kMinusAlpha));
     blas.axpy(scalar(kMinusAlpha), q_, r_);
     blas.axpy(scalar(kAlpha), p_, x_);
     precondition();
-    residual_products(i);
-    vector.divide(rz(i), rz(i - 1), scalar(kBeta));
+    residual_products();
+    vector.divide(rz(), scalar(kRzBefore), scalar(kBeta));
     vector.axpby(T(1), z(), scalar(kBeta), p_);
   }
 
@@ -293,8 +302,7 @@ class Solver final : public Share {
   double look(std::int64_t i) {
     auto& report = *solve_->report;
     const auto place = [&](std::int64_t iteration, std::int64_t which) {
-      return static_cast<double>(
-          seen_[static_cast<std::size_t>(3 * ((iteration + slots_) % slots_) + which)]);
+      return static_cast<double>(seen_[static_cast<std::size_t>(kept(iteration) + which)]);
     };
     const std::int64_t squared = options_->jacobi ? 2 : 1;
     auto& breakdown = solve_->breakdown;
@@ -350,8 +358,8 @@ class Solver final : public Share {
   std::array<std::int64_t, 2> rows_;
   const Options* options_;
   std::int64_t slots_;
-  std::vector<Sequence> recorded_;  ///< iterations, by the place of their scalars
-  Array<double> solution_;          ///< the known one
+  Sequence recorded_;       ///< an iteration
+  Array<double> solution_;  ///< the known one
   GpuRef<T> b_, x_, r_, z_, p_, q_, inverse_diagonal_, scalars_, history_;
   PinnedBuffer<T> seen_;
   double b_norm_ = 0, solution_norm_ = 0;
