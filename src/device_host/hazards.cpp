@@ -19,11 +19,11 @@ auto first_overlap(Segments& segments, std::uint64_t begin) {
 
 void HazardTracker::collect(const Operand& operand, Access access, Waits& waits) const {
   if (operand.bytes == 0) return;
-  const auto region = regions_.find(operand.region);
-  if (region == regions_.end()) return;
+  const auto* const segments = regions_.find(operand.region);
+  if (segments == nullptr) return;
   const auto end = operand.offset + operand.bytes;
-  for (auto it = first_overlap(region->second, operand.offset);
-       it != region->second.end() && it->first < end; ++it) {
+  for (auto it = first_overlap(*segments, operand.offset); it != segments->end() && it->first < end;
+       ++it) {
     const auto& segment = it->second;
     waits.raise(segment.writer_queue.index(), segment.writer);
     if (access != Access::read) waits.raise(segment.readers);
@@ -61,19 +61,19 @@ void HazardTracker::record(const Operand& operand, Access access, Queue queue, S
 }
 
 void HazardTracker::forget(const Places& completed) {
-  for (auto& [region, segments] : regions_) {
+  regions_.for_each([&](std::uint32_t, Segments& segments) {
     std::erase_if(segments, [&](const auto& entry) {
       const Segment& segment = entry.second;
       return segment.writer <= completed[segment.writer_queue.index()] &&
              !segment.readers.any_of(
                  [&](std::size_t i, Sequence place) { return place > completed[i]; });
     });
-  }
+  });
 }
 
 std::size_t HazardTracker::size() const {
   std::size_t count = 0;
-  for (const auto& [region, segments] : regions_) count += segments.size();
+  regions_.for_each([&](std::uint32_t, const Segments& segments) { count += segments.size(); });
   return count;
 }
 

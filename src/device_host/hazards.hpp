@@ -2,8 +2,8 @@
 
 #include <cstdint>
 #include <map>
-#include <unordered_map>
 
+#include "device_host/region_table.hpp"
 #include "device_host/waits.hpp"
 
 namespace troupe::host {
@@ -23,7 +23,7 @@ class HazardTracker {
   void record(const Operand& operand, Access access, Queue queue, Sequence sequence);
   /// All places up to `completed` are done: their traces may go.
   void forget(const Places& completed);
-  void forget_region(std::uint32_t region) { regions_.erase(region); }
+  void forget_region(std::uint32_t region) { regions_[region].clear(); }
   void clear() { regions_.clear(); }
 
   [[nodiscard]] std::size_t size() const;
@@ -39,7 +39,7 @@ class HazardTracker {
 
   static void split(Segments& segments, std::uint64_t at);
 
-  std::unordered_map<std::uint32_t, Segments> regions_;
+  RegionTable<Segments> regions_;
 };
 
 }  // namespace troupe::host

@@ -137,8 +137,7 @@ class RingConsumer {
         return corrupt();
       }
       length_ = ring_detail::padded(bytes);
-      __builtin_prefetch(data_ + ((head_ + length_) & (capacity_ - 1)));
-      __builtin_prefetch(data_ + ((head_ + length_ + 64) & (capacity_ - 1)));
+      prefetch_next();
       return std::span(data_ + offset + sizeof bytes, bytes);
     }
   }
@@ -169,6 +168,15 @@ class RingConsumer {
 
  private:
   static Error corrupt() { return {Errc::internal, 0, "a ring's contents are corrupt"}; }
+
+  /// The other process has just written it: each line comes from its core. It is most likely as
+  /// long as this one.
+  void prefetch_next() const noexcept {
+    constexpr std::uint64_t kLine = 64, kMost = 8 * kLine;
+    const auto bytes = std::min(length_, kMost);
+    for (std::uint64_t at = 0; at < bytes + kLine; at += kLine)
+      __builtin_prefetch(data_ + ((head_ + length_ + at) & (capacity_ - 1)));
+  }
 
   RingControl* control_ = nullptr;
   const std::byte* data_ = nullptr;

@@ -52,9 +52,26 @@ Result<void> judge_overlap(std::string_view operation, const NamedRange& a, cons
   return refused(operation, a, b, "in place one is this rank's part of the other");
 }
 
+/// So few are compared each with each.
+constexpr std::size_t kFew = 8;
+
+Result<void> check_few(std::string_view operation, std::string_view name,
+                       std::span<const TailOperand> tail) {
+  for (auto b = tail.begin(); b != tail.end(); ++b) {
+    for (auto a = tail.begin(); a != b; ++a) {
+      if (!a->written() && !b->written()) continue;
+      if (a->range.bytes == 0 || b->range.bytes == 0 || !overlap(a->range, b->range)) continue;
+      return refused(operation, {name, &a->range, a->written()}, {name, &b->range, b->written()},
+                     "they must lie apart");
+    }
+  }
+  return {};
+}
+
 /// The tail's operands among themselves: nothing that is written overlaps any other of them.
 Result<void> check_tail(std::string_view operation, std::string_view name,
                         std::span<const TailOperand> tail) {
+  if (tail.size() <= kFew) return check_few(operation, name, tail);
   std::vector<NamedRange> sorted;
   sorted.reserve(tail.size());
   for (const auto& part : tail) {
@@ -104,7 +121,7 @@ Result<void> check_overlap(std::string_view operation, std::span<const InPlace> 
       }
     }
   }
-  return tail.empty() ? Result<void>() : check_tail(operation, tail_name, tail);
+  return check_tail(operation, tail_name, tail);
 }
 
 }  // namespace troupe::detail

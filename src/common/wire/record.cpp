@@ -34,7 +34,8 @@ void encode(const troupe::detail::CommandView& command, std::uint64_t ticket,
 Result<void> Command::decode(std::span<const std::byte> record) {
   if (record.size() < sizeof(CommandHeader)) return corrupt("shorter than its header");
   std::memcpy(&header_, record.data(), sizeof header_);
-  operation_ = find_operation(header_.opcode);
+  if (operation_.info == nullptr || operation_.info->opcode != header_.opcode)
+    operation_ = find_operation(header_.opcode);
   if (operation_.info == nullptr)
     return corrupt("unknown opcode " + std::to_string(header_.opcode));
   const auto& info = *operation_.info;

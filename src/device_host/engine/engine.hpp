@@ -16,6 +16,7 @@
 
 #include "common/ipc/unique_fd.hpp"
 #include "device_host/queue.hpp"
+#include "device_host/region_table.hpp"
 
 /// What a device host asks of the hardware. Two engines implement it: `cpu`, the reference, and
 /// `cuda`.
@@ -74,29 +75,22 @@ struct Slab {
 class AddressMap {
  public:
   void set(std::uint32_t region, std::byte* base, std::uint64_t bytes) {
-    auto& list = lists_[list_of(region)];
-    const auto index = region & ~(kPinnedRegion | kApartRegion);
-    if (list.size() <= index) list.resize(index + 1);
-    list[index] = {base, bytes};
+    entries_[region] = {base, bytes};
   }
   void erase(std::uint32_t region) { set(region, nullptr, 0); }
   /// The address of an operand; nullptr if it does not lie within a mapped region.
   [[nodiscard]] std::byte* find(const Operand& operand) const noexcept {
-    const auto& list = lists_[list_of(operand.region)];
-    const auto index = operand.region & ~(kPinnedRegion | kApartRegion);
-    if (index >= list.size()) return nullptr;
-    const auto& entry = list[index];
-    if (operand.bytes > entry.bytes || operand.offset > entry.bytes - operand.bytes) return nullptr;
-    return entry.base == nullptr ? nullptr : entry.base + operand.offset;
+    const auto* const entry = entries_.find(operand.region);
+    if (entry == nullptr || operand.bytes > entry->bytes ||
+        operand.offset > entry->bytes - operand.bytes)
+      return nullptr;
+    return entry->base == nullptr ? nullptr : entry->base + operand.offset;
   }
   template <class Visit>
   void for_each(Visit&& visit) const {
-    for (std::uint32_t kind = 0; kind < kKinds; ++kind) {
-      const auto& list = lists_[kind];
-      for (std::uint32_t i = 0; i < list.size(); ++i) {
-        if (list[i].base != nullptr) visit(i | kind << kKindShift, list[i].base, list[i].bytes);
-      }
-    }
+    entries_.for_each([&](std::uint32_t region, const Entry& entry) {
+      if (entry.base != nullptr) visit(region, entry.base, entry.bytes);
+    });
   }
 
  private:
@@ -104,12 +98,7 @@ class AddressMap {
     std::byte* base = nullptr;
     std::uint64_t bytes = 0;
   };
-  /// The two bits of a region's id that say of which kind it is; ids of each kind begin at 0.
-  static constexpr std::uint32_t kKindShift = 30, kKinds = 4;
-  static_assert(kPinnedRegion == 2u << kKindShift && kApartRegion == 1u << kKindShift);
-  static std::size_t list_of(std::uint32_t region) noexcept { return region >> kKindShift; }
-
-  std::array<std::vector<Entry>, kKinds> lists_;
+  RegionTable<Entry> entries_;
 };
 
 /// One operation about to be queued: its queue, its parts and its operands' addresses. The reactor

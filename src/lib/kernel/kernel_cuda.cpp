@@ -104,6 +104,19 @@ struct Module {
   std::unordered_map<std::string, Loaded, NameHash, std::equal_to<>> kernels;
   std::unordered_map<std::string, Variable, NameHash, std::equal_to<>> variables;
   std::array<std::optional<Queue>, Queue::kWays> used;
+
+  /// nullptr: it has not been loaded.
+  const Loaded* find(std::string_view name) {
+    if (newest_ == nullptr || newest_->first != name) {
+      const auto found = kernels.find(name);
+      if (found == kernels.end()) return nullptr;
+      newest_ = &*found;
+    }
+    return &newest_->second;
+  }
+
+ private:
+  const std::pair<const std::string, Loaded>* newest_ = nullptr;  ///< launched again and again
 };
 
 /// The parameters of a kernel: the runtime tells of one after another, and refuses what comes
@@ -183,7 +196,7 @@ bool KernelHalf::loads(const kernel::Launch& op, const Call& call) {
   const auto given = kernel::Inline::parse(op.kName, op.extent(), Parts(call.tail(), call.data()));
   if (!given) return false;  // run() says so
   auto* const module = known(op.image_id);
-  if (module == nullptr || !module->kernels.contains(given->name())) return true;
+  if (module == nullptr || module->find(given->name()) == nullptr) return true;
   if (op.symbol_bytes == 0) return false;
   return std::any_of(call.tail().begin(), call.tail().end(), [&](const TailOperand& part) {
     return (part.tag & kernel::Launch::kSymbol) != 0 &&
@@ -222,8 +235,7 @@ Result<Module*> KernelHalf::loaded(const Id& id, const Operand& where, const Cal
 }
 
 Result<const Loaded*> KernelHalf::kernel(Module& module, std::string_view name) {
-  if (const auto there = module.kernels.find(name); there != module.kernels.end())
-    return &there->second;
+  if (const auto* const there = module.find(name); there != nullptr) return there;
   const std::string text(name);
   cudaKernel_t handle = nullptr;
   if (const auto status = cudaLibraryGetKernel(&handle, module.library.get(), text.c_str());
