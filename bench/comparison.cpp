@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -24,16 +25,36 @@ double Comparison::ratio() const {
   return base > 0 ? median(ours) / base : 0;
 }
 
+std::array<double, 2> Comparison::interval() const {
+  const auto pairs = std::min(raw.size(), ours.size());
+  std::vector<double> ratios(pairs);
+  for (std::size_t i = 0; i < pairs; ++i) ratios[i] = ours[i] / raw[i];
+  std::sort(ratios.begin(), ratios.end());
+  // The median lies below the k-th smallest with the probability that fewer than k of the pairs lie
+  // below it, each of them with one half.
+  double term = std::pow(0.5, static_cast<double>(pairs)), below = term;
+  std::size_t k = 0;
+  while (below <= 0.025 && k < pairs / 2) {
+    ++k;
+    term *= static_cast<double>(pairs - k + 1) / static_cast<double>(k);
+    below += term;
+  }
+  if (k == 0) return {0, 0};
+  return {ratios[k - 1], ratios[pairs - k]};
+}
+
 void print(const std::string& title, const std::vector<Comparison>& lines) {
-  fmt::print("\n{}\n  {:<28} {:>6} {:>12} {:>12} {:>12}\n", title, "", "unit", "raw", "troupe",
-             "troupe/raw");
+  fmt::print("\n{}\n  {:<28} {:>6} {:>12} {:>12} {:>12}  {}\n", title, "", "unit", "raw", "troupe",
+             "troupe/raw", "95 %");
   for (const auto& line : lines) {
     if (line.raw.empty()) {
       fmt::print("  {:<28} {:>6} {:>12} {:>12.3f} {:>12}\n", line.name, line.unit, "-",
                  median(line.ours), "-");
     } else {
-      fmt::print("  {:<28} {:>6} {:>12.3f} {:>12.3f} {:>12.3f}\n", line.name, line.unit,
-                 median(line.raw), median(line.ours), line.ratio());
+      const auto [low, high] = line.interval();
+      fmt::print("  {:<28} {:>6} {:>12.3f} {:>12.3f} {:>12.3f}  {}\n", line.name, line.unit,
+                 median(line.raw), median(line.ours), line.ratio(),
+                 high > 0 ? fmt::format("{:.3f} to {:.3f}", low, high) : "-");
     }
   }
   std::fflush(stdout);
@@ -43,9 +64,10 @@ Result<void> write_json(const std::string& path, const std::vector<Comparison>& 
   std::vector<std::string> objects;
   for (const auto& line : lines) {
     const nlohmann::ordered_json object = {
-        {"name", line.name},           {"unit", line.unit},     {"raw", median(line.raw)},
-        {"troupe", median(line.ours)}, {"ratio", line.ratio()}, {"raw_values", line.raw},
-        {"troupe_values", line.ours}};
+        {"name", line.name},       {"unit", line.unit},
+        {"raw", median(line.raw)}, {"troupe", median(line.ours)},
+        {"ratio", line.ratio()},   {"ratio_interval", line.interval()},
+        {"raw_values", line.raw},  {"troupe_values", line.ours}};
     objects.push_back(object.dump());
   }
   return write_json_lines(path, objects);

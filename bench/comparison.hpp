@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -20,6 +21,10 @@ struct Comparison {
 
   /// Median of troupe's values over the median of the raw ones; 0 where there are none.
   [[nodiscard]] double ratio() const;
+  /// Where the median of the ratios of pairs lies with a probability of 95 % or more, whatever
+  /// their distribution (by order statistics; Conover, Practical Nonparametric Statistics, 3rd ed.,
+  /// section 3.2). Both 0 if there are fewer than 6 pairs.
+  [[nodiscard]] std::array<double, 2> interval() const;
 };
 
 /// Prints the lines as a table on standard output.

@@ -19,8 +19,8 @@
 #include <troupe/lib/vector.hpp>
 
 #include "comparison.hpp"
-
 #include "local_device.hpp"
+#include "raw_cuda.hpp"
 #include "raw_kernels.hpp"
 #include "sides.hpp"
 
@@ -30,64 +30,6 @@ namespace {
 constexpr int kKernels = 20'000;
 constexpr int kTiny = 8;
 constexpr std::int64_t kSmallestMatrix = 64;
-/// As in troupe's engine, so that cuBLAS chooses the same kernels.
-constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;
-
-void must(cudaError_t status) {
-  if (status != cudaSuccess) throw std::runtime_error(cudaGetErrorString(status));
-}
-void must(cublasStatus_t status) {
-  if (status != CUBLAS_STATUS_SUCCESS) throw std::runtime_error(cublasGetStatusString(status));
-}
-
-/// The raw side: a stream, a cuBLAS handle with a workspace, memory.
-class Raw {
- public:
-  Raw() {
-    must(cudaSetDevice(0));
-    must(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    must(cublasCreate(&blas_));
-    must(cublasSetStream(blas_, stream_));
-    must(cublasSetWorkspace(blas_, device(kWorkspaceBytes), kWorkspaceBytes));
-  }
-  ~Raw() {
-    (void)cudaDeviceSynchronize();
-    (void)cublasDestroy(blas_);
-    (void)cudaStreamDestroy(stream_);
-    for (void* memory : device_) (void)cudaFree(memory);
-    for (void* memory : pinned_) (void)cudaFreeHost(memory);
-  }
-  Raw(const Raw&) = delete;
-  Raw& operator=(const Raw&) = delete;
-
-  /// Memory that lives as long as this.
-  void* device(std::size_t bytes) {
-    device_.reserve(device_.size() + 1);
-    void* memory = nullptr;
-    must(cudaMalloc(&memory, bytes));
-    device_.push_back(memory);
-    return memory;
-  }
-  void* pinned(std::size_t bytes) {
-    pinned_.reserve(pinned_.size() + 1);
-    void* memory = nullptr;
-    must(cudaMallocHost(&memory, bytes));
-    pinned_.push_back(memory);
-    return memory;
-  }
-  void copy(void* to, const void* from, std::size_t bytes) {
-    must(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
-  }
-  void wait() { must(cudaStreamSynchronize(stream_)); }
-  [[nodiscard]] cudaStream_t stream() const { return stream_; }
-  [[nodiscard]] cublasHandle_t blas() const { return blas_; }
-
- private:
-  cudaStream_t stream_ = nullptr;
-  cublasHandle_t blas_ = nullptr;
-  std::vector<void*> device_, pinned_;
-};
-
 Comparison tiny_kernels(Raw& raw, Device& device, std::int64_t repetitions) {
   auto* const theirs = static_cast<float*>(raw.device(sizeof(float) * kTiny));
   const auto ours = device.alloc<float>(kTiny);
@@ -109,19 +51,6 @@ Comparison tiny_kernels(Raw& raw, Device& device, std::int64_t repetitions) {
 int products_per_batch(std::int64_t n) {
   if (n <= 512) return 200;
   return n <= 1024 ? 100 : n <= 2048 ? 40 : 16;
-}
-
-/// In (-1, 1), the same everywhere (Steele et al., SplitMix64, OOPSLA 2014).
-template <class T>
-std::vector<T> numbers(std::int64_t count, std::uint64_t seed) {
-  std::vector<T> values(static_cast<std::size_t>(count));
-  for (auto& value : values) {
-    seed += 0x9E3779B97F4A7C15u;
-    auto z = (seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    value = static_cast<T>(static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1);
-  }
-  return values;
 }
 
 void gemm(cublasHandle_t handle, std::int64_t n, const float* a, const float* b, float* c) {

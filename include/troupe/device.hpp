@@ -21,6 +21,8 @@ namespace troupe {
 template <class Refs>
 class BasicBlas;
 template <class Refs>
+class BasicFft;
+template <class Refs>
 class BasicRng;
 template <class Refs>
 class BasicSparse;
@@ -138,7 +140,7 @@ class Device {
   }
 
   // The calls of the libraries. Who uses one includes its header, such as <troupe/lib/blas.hpp>:
-  // this one includes no library. All others by `fft::on(device)`.
+  // this one includes no library. All others by `dnn::on(device)`.
   template <class Library = BasicVector<LocalRefs>>
   [[nodiscard]] Library vector() {
     return Library(submitter());
@@ -153,6 +155,10 @@ class Device {
   }
   template <class Library = BasicRng<LocalRefs>>
   [[nodiscard]] Library rng() {
+    return Library(submitter());
+  }
+  template <class Library = BasicFft<LocalRefs>>
+  [[nodiscard]] Library fft() {
     return Library(submitter());
   }
   template <class Library = Solver>

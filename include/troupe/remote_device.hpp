@@ -15,6 +15,8 @@ class Kernels;
 template <class Refs>
 class BasicBlas;
 template <class Refs>
+class BasicFft;
+template <class Refs>
 class BasicRng;
 template <class Refs>
 class BasicSparse;
@@ -120,6 +122,10 @@ class RemoteDevice {
   }
   template <class Library = BasicRng<RemoteRefs>>
   [[nodiscard]] Library rng() {
+    return Library(*submitter_);
+  }
+  template <class Library = BasicFft<RemoteRefs>>
+  [[nodiscard]] Library fft() {
     return Library(*submitter_);
   }
 

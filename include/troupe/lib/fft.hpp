@@ -122,7 +122,7 @@ struct FftOptions {
   fft::Storage output = {};
 };
 
-/// Fourier transforms on one device; from `fft::on(device)`. See fft::Transform for layout and
+/// Fourier transforms on one device; from `device.fft()`. See fft::Transform for layout and
 /// alignment, and fft::Kind for the formulas. Errors: invalid (shape or operands), unsupported (the
 /// engine has no FFT library, or that library no such transform), out_of_memory.
 template <class Refs>
