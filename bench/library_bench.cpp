@@ -60,9 +60,14 @@ struct Bench {
       for (int i = 1; i < count; ++i) (void)our_call();
       our_call().get();
     };
-    lines->push_back(compare(std::move(name), "ms", repetitions,
-                             {[&] { theirs(calls); }, [&] { theirs(1); }},
-                             {[&] { ours(calls); }, [&] { ours(1); }},
+    auto* const tiny = static_cast<float*>(raw.device(sizeof(float)));
+    const auto our_tiny = device->alloc<float>(1);
+    const auto wake_raw = [&] {
+      must(cudaMemsetAsync(tiny, 0, sizeof(float), raw.stream()));
+      raw.wait();
+    };
+    lines->push_back(compare(std::move(name), "ms", repetitions, {[&] { theirs(calls); }, wake_raw},
+                             {[&] { ours(calls); }, [&] { device->fill(our_tiny, 0.0f).get(); }},
                              [calls](double seconds) { return seconds / calls * 1e3; }));
   }
 };
@@ -122,7 +127,7 @@ void product(const Bench& bench, std::string name, std::int64_t n, cudaDataType 
   const MatrixRef x(a.ours, n, n), y(b.ours, n, n), z(c.ours, n, n);
   name = fmt::format("gemm {} n={}", name, n);
   bench.measure(
-      name, raw, n <= 4096 ? 20 : 2,
+      name, raw, n <= 4096 ? 100 : 4,
       [&] {
         must(cublasGemmEx_64(raw.blas(), CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, a.raw, type, n,
                              b.raw, type, n, &zero, c.raw, type, n, raw_compute,
@@ -166,7 +171,7 @@ void transform(const Bench& bench, const std::string& name, const FftOptions& sh
                            nullptr, 1, length, CUFFT_C2C, shape.batch, &work));
   must(cufftSetStream(plan, raw.stream()));
   bench.measure(
-      name, raw, 20,
+      name, raw, 100,
       [&] {
         must(cufftExecC2C(plan, reinterpret_cast<cufftComplex*>(x.raw),
                           reinterpret_cast<cufftComplex*>(y.raw), CUFFT_FORWARD));
@@ -262,9 +267,9 @@ void factorisations(const Bench& bench, std::int64_t n) {
   const auto bytes = values.size() * sizeof(double);
   const auto restore_raw = [&] { raw.copy(a.raw, saved.raw, bytes); };
   const auto restore = [&] { (void)bench.device->copy(saved.ours, a.ours); };
-  const auto line = [&](const char* name, const auto& raw_call, const auto& our_call) {
+  const auto line = [&](const char* name, int calls, const auto& raw_call, const auto& our_call) {
     bench.measure(
-        fmt::format("{} f64 n={}", name, n), raw, 1, [&] { restore_raw(), raw_call(a.raw); },
+        fmt::format("{} f64 n={}", name, n), raw, calls, [&] { restore_raw(), raw_call(a.raw); },
         [&] {
           restore();
           return our_call();
@@ -272,14 +277,15 @@ void factorisations(const Bench& bench, std::int64_t n) {
   };
   auto solver = bench.device->solver();
   line(
-      "potrf", [&](double* x) { theirs.potrf(x); },
+      "potrf", 10, [&](double* x) { theirs.potrf(x); },
       [&] { return solver.potrf(blas::Uplo::lower, matrix); });
   check_equal(raw, a.raw, *bench.device, a.ours, "potrf", 1e-12);
   line(
-      "getrf", [&](double* x) { theirs.getrf(x); }, [&] { return solver.getrf(matrix, pivots); });
+      "getrf", 4, [&](double* x) { theirs.getrf(x); },
+      [&] { return solver.getrf(matrix, pivots); });
   check_equal(raw, a.raw, *bench.device, a.ours, "getrf", 1e-12);
   line(
-      "syevd", [&](double* x) { theirs.syevd(x); },
+      "syevd", 1, [&](double* x) { theirs.syevd(x); },
       [&] { return solver.syevd(solver::Vectors::yes, blas::Uplo::lower, matrix, eigenvalues); });
   check_equal(raw, theirs.eigenvalues(), *bench.device, eigenvalues, "syevd", 1e-12);
 }
@@ -293,7 +299,7 @@ void random_numbers(const Bench& bench, std::int64_t count) {
   must(curandSetPseudoRandomGeneratorSeed(generator, 5));
   const auto name = fmt::format("uniform f32, {} Mi", count >> 20);
   bench.measure(
-      name, raw, 20,
+      name, raw, 100,
       [&] { must(curandGenerateUniform(generator, x.raw, static_cast<std::size_t>(count))); },
       [&] { return bench.device->rng().uniform(x.ours, {.seed = 5}); });
   must(curandDestroyGenerator(generator));

@@ -137,7 +137,7 @@ class RingConsumer {
         return corrupt();
       }
       length_ = ring_detail::padded(bytes);
-      prefetch_next();
+      prefetch_ahead();
       return std::span(data_ + offset + sizeof bytes, bytes);
     }
   }
@@ -169,13 +169,12 @@ class RingConsumer {
  private:
   static Error corrupt() { return {Errc::internal, 0, "a ring's contents are corrupt"}; }
 
-  /// The other process has just written it: each line comes from its core. It is most likely as
-  /// long as this one.
-  void prefetch_next() const noexcept {
-    constexpr std::uint64_t kLine = 64, kMost = 8 * kLine;
-    const auto bytes = std::min(length_, kMost);
-    for (std::uint64_t at = 0; at < bytes + kLine; at += kLine)
-      __builtin_prefetch(data_ + ((head_ + length_ + at) & (capacity_ - 1)));
+  /// The other process has just written what comes next: each line has to come from its core.
+  void prefetch_ahead() noexcept {
+    constexpr std::uint64_t kLine = 64, kAhead = 1024;
+    const auto next = head_ + length_, end = std::min(tail_, next + kAhead);
+    for (fetched_ = std::max(fetched_, next); fetched_ < end; fetched_ += kLine)
+      __builtin_prefetch(data_ + (fetched_ & (capacity_ - 1)));
   }
 
   RingControl* control_ = nullptr;
@@ -184,6 +183,7 @@ class RingConsumer {
   std::uint64_t head_ = 0;
   std::uint64_t tail_ = head_;  ///< last seen
   std::uint64_t length_ = 0;
+  std::uint64_t fetched_ = 0;  ///< what was asked for ahead ends here
 };
 
 }  // namespace troupe::ipc
