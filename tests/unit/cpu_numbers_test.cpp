@@ -61,8 +61,25 @@ TYPED_TEST(CpuEngineRandom, OwnPhiloxGivesWhatCurandGives) {
         cpu::Philox(seed, position).normal(ours.data(), static_cast<std::int64_t>(n), T(0.5), T(2));
         curand.normal({seed, position, static_cast<std::int64_t>(n)}, T(0.5), T(2), theirs.data());
         expect_near(ours, theirs, 8);
+        curand.log_normal({seed, position, static_cast<std::int64_t>(n)}, T(0.5), T(2),
+                          theirs.data());
+        for (T& value : ours) value = std::exp(value);
+        for (std::size_t i = 0; i < n; ++i)  // a normal number's rounding error is amplified
+          ASSERT_NEAR(ours[i] / theirs[i], 1, 64 * std::numeric_limits<T>::epsilon());
       }
     }
+  }
+}
+
+TEST(CpuEngineRandomBits, OwnPhiloxGivesWhatCurandGives) {
+  if (!has_curand()) GTEST_SKIP() << "no cuRAND on this machine";
+  cpu::Random curand;
+  for (const std::uint64_t position : {std::uint64_t{0}, std::uint64_t{3}, std::uint64_t{262143},
+                                       7 * rng::kSubsequenceStride + 10}) {
+    std::vector<std::uint32_t> ours(300001), theirs(ours.size());
+    cpu::Philox(99, position).bits(ours.data(), std::ssize(ours));
+    curand.bits({99, position, std::ssize(theirs)}, theirs.data());
+    ASSERT_EQ(ours, theirs) << position;
   }
 }
 

@@ -216,6 +216,10 @@ class HostGenerator {
       if constexpr (sizeof(T) == 8) return curandGenerateUniformDouble(generator_, to, n);
     });
   }
+  std::vector<std::uint32_t> bits(std::size_t n) const {
+    return fetch<std::uint32_t>(
+        n, [&](std::uint32_t* to) { return curandGenerate(generator_, to, n); });
+  }
   template <class T>
   std::vector<T> normal(std::size_t n, T mean, T deviation) const {
     return fetch<T>(n, [&](T* to) {
@@ -267,6 +271,15 @@ TYPED_TEST(CudaReals, RandomNumbersAreThoseOfCurandsGeneratorBitForBit) {
     const auto out = this->space(1003 * sizeof(T));
     this->run(rng::Uniform{dtype_of<T>, 1003, 5, 0, position, out});
     EXPECT_EQ(this->template get<T>(out), HostGenerator(5, position).template uniform<T>(1003));
+  }
+}
+
+TEST_F(CudaEngine, RandomBitsAreThoseOfCurandsGenerator) {
+  for (const std::uint64_t position : {0, 3, 262143}) {
+    used_ = 0;
+    const auto out = space(600006 * sizeof(std::uint32_t));
+    run(rng::Bits{DType::u32, 600006, 77, 0, position, out});
+    EXPECT_EQ(get<std::uint32_t>(out), HostGenerator(77, position).bits(600006));
   }
 }
 

@@ -1,10 +1,32 @@
 #pragma once
 
+#include <troupe/lib/rng_laws.hpp>
+#include <troupe/lib/rng_stream.hpp>
 #include <troupe/lib/submit.hpp>
 
 /// Random numbers: Philox4x32-10 (Salmon et al., SC'11, doi:10.1145/2063384.2063405) as cuRAND
 /// orders it.
 namespace troupe::rng {
+
+/// destination[i] of 32 random bits, or of 64: two u32 of the same sequence, the lower half first.
+/// Either is bit for bit what curandGenerate() gives for CURAND_RNG_PSEUDO_PHILOX4_32_10.
+struct Bits {
+  static constexpr std::string_view kName = "rng.bits";
+  static constexpr DTypes kDTypes = DTypes::of({DType::u32, DType::u64});
+  static constexpr Traits kTraits = kComputesRecorded;
+
+  OpDType dtype;
+  std::int64_t n = 0;
+  std::uint64_t seed = 0, subsequence = 0, offset = 0;  ///< the offset counts u32
+  Operand destination;
+
+  static constexpr auto kOperands = std::tuple{write("destination", &Bits::destination)};
+  static constexpr auto kPlaces = std::tuple{&Bits::seed, &Bits::subsequence, &Bits::offset};
+  Result<void> check() const;
+  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
+    return static_cast<std::uint64_t>(n) * size_of(dtype);
+  }
+};
 
 /// destination[i] uniform in (0, 1]
 struct Uniform {
@@ -47,25 +69,35 @@ struct Normal {
   }
 };
 
-/// Subsequences are so far apart in the generator's sequence. An f32 number takes one place, an f64
-/// number two: f64 subsequences overlap after 2^39 numbers.
-inline constexpr std::uint64_t kSubsequenceStride = std::uint64_t{1} << 40;
+/// destination[i] = exp(x) of a normal x with the given mean and standard deviation; n must be even
+struct LogNormal {
+  static constexpr std::string_view kName = "rng.log_normal";
+  static constexpr DTypes kDTypes = DTypes::reals();
+  static constexpr Traits kTraits = kComputesRecorded;
 
-inline const Library kLibrary{&info_of<Uniform>, &info_of<Normal>};
+  OpDType dtype;
+  std::int64_t n = 0;
+  std::uint64_t seed = 0, subsequence = 0, offset = 0;
+  double mean = 0, deviation = 1;  ///< of the logarithm
+  Operand destination;
+
+  static constexpr auto kOperands = std::tuple{write("destination", &LogNormal::destination)};
+  static constexpr auto kPlaces =
+      std::tuple{&LogNormal::seed, &LogNormal::subsequence, &LogNormal::offset};
+  Result<void> check() const;
+  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
+    return static_cast<std::uint64_t>(n) * size_of(dtype);
+  }
+};
+
+inline const Library kLibrary{&info_of<Bits>,      &info_of<Uniform>,     &info_of<Normal>,
+                              &info_of<LogNormal>, &info_of<Exponential>, &info_of<Cauchy>,
+                              &info_of<Gamma>,     &info_of<Beta>,        &info_of<Poisson>,
+                              &info_of<Binomial>,  &info_of<Discrete>};
 
 }  // namespace troupe::rng
 
 namespace troupe {
-
-/// Which numbers: the same options give the same numbers on every engine (normal: to rounding).
-struct RandomOptions {
-  std::uint64_t seed = 0;
-  std::uint64_t subsequence = 0;  ///< below 2^24; give each rank its own
-  /// Where to start in the subsequence, below 2^40; even for `normal`. As cuRAND's generator
-  /// offset: for f32 and fewer than 2^18 numbers it skips that many numbers; elsewhere it gives
-  /// other numbers, not the same ones shifted.
-  std::uint64_t offset = 0;
-};
 
 /// Random numbers of one device; from `device.rng()`.
 template <class Refs>
@@ -75,6 +107,14 @@ class BasicRng {
   using Ref = typename Refs::template To<T>;
   explicit BasicRng(detail::Submitter& submitter) : submitter_(&submitter) {}
 
+  /// All 32 bits of each, or all 64.
+  template <Element T>
+  requires std::same_as<T, std::uint32_t> || std::same_as<T, std::uint64_t> Future<void> bits(
+      const Ref<T>& destination, const RandomOptions& options) {
+    return detail::submit(
+        *submitter_, rng::Bits{dtype_of<T>, destination.length(), options.seed, options.subsequence,
+                               options.offset, destination.operand()});
+  }
   /// Uniform in (0, 1].
   template <Real T>
   Future<void> uniform(const Ref<T>& destination, const RandomOptions& options) {
@@ -92,7 +132,69 @@ class BasicRng {
                                  static_cast<double>(deviation), destination.operand()});
   }
 
+  /// The logarithm is normal with this mean and deviation; the length must be even.
+  template <Real T>
+  Future<void> log_normal(const Ref<T>& destination, const RandomOptions& options, T mean = 0,
+                          T deviation = 1) {
+    return detail::submit(
+        *submitter_, rng::LogNormal{dtype_of<T>, destination.length(), options.seed,
+                                    options.subsequence, options.offset, static_cast<double>(mean),
+                                    static_cast<double>(deviation), destination.operand()});
+  }
+
+  /// With this rate, whose inverse is the mean: above 0.
+  template <Real T>
+  Future<void> exponential(const Ref<T>& destination, const RandomOptions& options,
+                           double rate = 1) {
+    return draw<rng::Law::exponential>(destination, options, rate, 0);
+  }
+  /// The scale is above 0.
+  template <Real T>
+  Future<void> cauchy(const Ref<T>& destination, const RandomOptions& options, double location = 0,
+                      double scale = 1) {
+    return draw<rng::Law::cauchy>(destination, options, location, scale);
+  }
+  /// Its mean is shape * scale; both are above 0.
+  template <Real T>
+  Future<void> gamma(const Ref<T>& destination, const RandomOptions& options, double shape,
+                     double scale = 1) {
+    return draw<rng::Law::gamma>(destination, options, shape, scale);
+  }
+  /// Its mean is a / (a + b); both are above 0.
+  template <Real T>
+  Future<void> beta(const Ref<T>& destination, const RandomOptions& options, double a, double b) {
+    return draw<rng::Law::beta>(destination, options, a, b);
+  }
+  /// The mean is above 0 and at most 2^30.
+  Future<void> poisson(const Ref<std::uint32_t>& destination, const RandomOptions& options,
+                       double mean) {
+    return draw<rng::Law::poisson>(destination, options, mean, 0);
+  }
+  /// How many of so many trials succeed, of which each does with this probability, 0 to 1.
+  Future<void> binomial(const Ref<std::uint32_t>& destination, const RandomOptions& options,
+                        std::uint32_t trials, double probability) {
+    return draw<rng::Law::binomial>(destination, options, trials, probability);
+  }
+  /// Numbers of categories, by what rng::alias_table() has made of their weights.
+  Future<void> discrete(const Ref<std::uint32_t>& destination, const RandomOptions& options,
+                        const Ref<double>& threshold, const Ref<std::uint32_t>& alias) {
+    return detail::submit_exact(
+        *submitter_,
+        rng::Discrete{DType::u32, destination.length(), options.seed, options.subsequence,
+                      options.offset, threshold.length(), threshold.operand(), alias.operand(),
+                      destination.operand()},
+        {{"alias", alias.length(), threshold.length()}});
+  }
+
  private:
+  template <rng::Law kLaw, Element T>
+  Future<void> draw(const Ref<T>& destination, const RandomOptions& options, double a, double b) {
+    return detail::submit(
+        *submitter_,
+        rng::Distributed<kLaw>{dtype_of<T>, destination.length(), options.seed, options.subsequence,
+                               options.offset, a, b, destination.operand()});
+  }
+
   detail::Submitter* submitter_;
 };
 

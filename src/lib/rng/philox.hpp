@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <numbers>
 
+#include "lib/rng/philox_block.hpp"
+
 /// Philox4x32-10, a counter-based generator: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw,
 /// "Parallel random numbers: as easy as 1, 2, 3", SC'11, doi:10.1145/2063384.2063405. Ordered and
 /// converted as cuRAND's generators CURAND_RNG_PSEUDO_PHILOX4_32_10 (host and device, default
@@ -22,6 +24,11 @@ class Philox {
   /// `position` is cuRAND's generator offset.
   Philox(std::uint64_t seed, std::uint64_t position) : seed_(seed), position_(position) {}
 
+  /// destination[i], i < n, 32 bits each; bit-identical to curandGenerate.
+  void bits(std::uint32_t* destination, std::int64_t n) const {
+    fill(destination, n,
+         [this](std::uint64_t group) { return block(group % kStreams, group / kStreams); });
+  }
   /// destination[i], i < n, uniform in (0, 1]; bit-identical to curandGenerateUniform[Double].
   template <class T>
   void uniform(T* destination, std::int64_t n) const {
@@ -43,21 +50,8 @@ class Philox {
   static constexpr std::uint64_t kStreams = 65536;
 
   [[nodiscard]] Block block(std::uint64_t stream, std::uint64_t step) const {
-    Block c = {static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(step >> 32),
-               static_cast<std::uint32_t>(stream), 0};
-    auto key0 = static_cast<std::uint32_t>(seed_);
-    auto key1 = static_cast<std::uint32_t>(seed_ >> 32);
-    for (int round = 0; round < 10; ++round) {
-      const std::uint64_t product0 = std::uint64_t{0xD2511F53} * c[0];
-      const std::uint64_t product1 = std::uint64_t{0xCD9E8D57} * c[2];
-      c = {static_cast<std::uint32_t>(product1 >> 32) ^ c[1] ^ key0,
-           static_cast<std::uint32_t>(product1),
-           static_cast<std::uint32_t>(product0 >> 32) ^ c[3] ^ key1,
-           static_cast<std::uint32_t>(product0)};
-      key0 += 0x9E3779B9u;
-      key1 += 0xBB67AE85u;
-    }
-    return c;
+    const auto x = rng_numbers::philox_block(seed_, stream, step);
+    return {x.word[0], x.word[1], x.word[2], x.word[3]};
   }
   /// The two blocks of a group of f64.
   [[nodiscard]] std::array<Block, 2> blocks(std::uint64_t group) const {
@@ -96,14 +90,10 @@ class Philox {
     constexpr float kScale = kTwoToMinus32 * 2 * std::numbers::pi_v<float>;
     return static_cast<float>(x) * kScale + kScale / 2;
   }
-  static std::uint64_t join(std::uint32_t x, std::uint32_t y) {
-    return x ^ (static_cast<std::uint64_t>(y) << 21);
-  }
-  static double unit(std::uint32_t x, std::uint32_t y) {
-    return static_cast<double>(join(x, y)) * 0x1p-53 + 0x1p-54;
-  }
+  static double unit(std::uint32_t x, std::uint32_t y) { return rng_numbers::unit_of(x, y); }
   static double angle(std::uint32_t x, std::uint32_t y) {
-    return (static_cast<double>(join(x, y)) * 0x1p-52 + 0x1p-53) * std::numbers::pi;
+    return (static_cast<double>(x ^ (static_cast<std::uint64_t>(y) << 21)) * 0x1p-52 + 0x1p-53) *
+           std::numbers::pi;
   }
 
   /// Two pairs: sqrt(-2 ln u) times (sin v, cos v).

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #include "lib/rng/philox.hpp"
@@ -22,12 +24,17 @@ struct Curand {
   Status (*destroy)(Handle handle) = nullptr;
   Status (*set_seed)(Handle handle, unsigned long long seed) = nullptr;
   Status (*set_offset)(Handle handle, unsigned long long offset) = nullptr;
+  Status (*bits)(Handle handle, unsigned* to, std::size_t n) = nullptr;
   Status (*uniform_f32)(Handle handle, float* to, std::size_t n) = nullptr;
   Status (*uniform_f64)(Handle handle, double* to, std::size_t n) = nullptr;
   Status (*normal_f32)(Handle handle, float* to, std::size_t n, float mean,
                        float deviation) = nullptr;
   Status (*normal_f64)(Handle handle, double* to, std::size_t n, double mean,
                        double deviation) = nullptr;
+  Status (*log_normal_f32)(Handle handle, float* to, std::size_t n, float mean,
+                           float deviation) = nullptr;
+  Status (*log_normal_f64)(Handle handle, double* to, std::size_t n, double mean,
+                           double deviation) = nullptr;
   Status (*get_version)(int* version) = nullptr;
   bool loaded = false;
 
@@ -41,10 +48,13 @@ struct Curand {
              find(library, "curandDestroyGenerator", destroy) &&
              find(library, "curandSetPseudoRandomGeneratorSeed", set_seed) &&
              find(library, "curandSetGeneratorOffset", set_offset) &&
+             find(library, "curandGenerate", bits) &&
              find(library, "curandGenerateUniform", uniform_f32) &&
              find(library, "curandGenerateUniformDouble", uniform_f64) &&
              find(library, "curandGenerateNormal", normal_f32) &&
              find(library, "curandGenerateNormalDouble", normal_f64) &&
+             find(library, "curandGenerateLogNormal", log_normal_f32) &&
+             find(library, "curandGenerateLogNormalDouble", log_normal_f64) &&
              find(library, "curandGetVersion", get_version);
   }
   template <class Function>
@@ -77,18 +87,29 @@ struct Random::Generator {
   }
 };
 
+Random::Generator& Random::at(const RandomRange& range) {
+  if (!generator_) generator_ = std::make_unique<Generator>();
+  generator_->seek(range);
+  return *generator_;
+}
+
+void Random::bits(const RandomRange& range, std::uint32_t* destination) {
+  if (range.n <= 0) return;
+  if (!curand().loaded) return Philox(range.seed, range.position).bits(destination, range.n);
+  require(curand().bits(at(range).handle, destination, static_cast<std::size_t>(range.n)),
+          "curandGenerate");
+}
+
 template <class T>
 void Random::uniform(const RandomRange& range, T* destination) {
   if (range.n <= 0) return;
   if (!curand().loaded) return Philox(range.seed, range.position).uniform(destination, range.n);
-  if (!generator_) generator_ = std::make_unique<Generator>();
-  generator_->seek(range);
+  const auto handle = at(range).handle;
   const auto n = static_cast<std::size_t>(range.n);
   if constexpr (std::is_same_v<T, float>) {
-    require(curand().uniform_f32(generator_->handle, destination, n), "curandGenerateUniform");
+    require(curand().uniform_f32(handle, destination, n), "curandGenerateUniform");
   } else {
-    require(curand().uniform_f64(generator_->handle, destination, n),
-            "curandGenerateUniformDouble");
+    require(curand().uniform_f64(handle, destination, n), "curandGenerateUniformDouble");
   }
 }
 
@@ -97,15 +118,32 @@ void Random::normal(const RandomRange& range, T mean, T deviation, T* destinatio
   if (range.n <= 0) return;
   if (!curand().loaded)
     return Philox(range.seed, range.position).normal(destination, range.n, mean, deviation);
-  if (!generator_) generator_ = std::make_unique<Generator>();
-  generator_->seek(range);
+  const auto handle = at(range).handle;
   const auto n = static_cast<std::size_t>(range.n);
   if constexpr (std::is_same_v<T, float>) {
-    require(curand().normal_f32(generator_->handle, destination, n, mean, deviation),
-            "curandGenerateNormal");
+    require(curand().normal_f32(handle, destination, n, mean, deviation), "curandGenerateNormal");
   } else {
-    require(curand().normal_f64(generator_->handle, destination, n, mean, deviation),
+    require(curand().normal_f64(handle, destination, n, mean, deviation),
             "curandGenerateNormalDouble");
+  }
+}
+
+template <class T>
+void Random::log_normal(const RandomRange& range, T mean, T deviation, T* destination) {
+  if (range.n <= 0) return;
+  const auto n = static_cast<std::size_t>(range.n);
+  if (!curand().loaded) {
+    Philox(range.seed, range.position).normal(destination, range.n, mean, deviation);
+    std::for_each(destination, destination + n, [](T& value) { value = std::exp(value); });
+    return;
+  }
+  const auto handle = at(range).handle;
+  if constexpr (std::is_same_v<T, float>) {
+    require(curand().log_normal_f32(handle, destination, n, mean, deviation),
+            "curandGenerateLogNormal");
+  } else {
+    require(curand().log_normal_f64(handle, destination, n, mean, deviation),
+            "curandGenerateLogNormalDouble");
   }
 }
 
@@ -128,5 +166,7 @@ template void Random::uniform(const RandomRange&, float*);
 template void Random::uniform(const RandomRange&, double*);
 template void Random::normal(const RandomRange&, float, float, float*);
 template void Random::normal(const RandomRange&, double, double, double*);
+template void Random::log_normal(const RandomRange&, float, float, float*);
+template void Random::log_normal(const RandomRange&, double, double, double*);
 
 }  // namespace troupe::host::cpu

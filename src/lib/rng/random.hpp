@@ -23,13 +23,19 @@ class Random {
   Random();
   ~Random();
 
+  void bits(const RandomRange& range, std::uint32_t* destination);
   template <class T>
   void uniform(const RandomRange& range, T* destination);
   template <class T>
   void normal(const RandomRange& range, T mean, T deviation, T* destination);
+  template <class T>
+  void log_normal(const RandomRange& range, T mean, T deviation, T* destination);
 
  private:
   struct Generator;
+  /// cuRAND's generator, at the begin of the range.
+  Generator& at(const RandomRange& range);
+
   std::unique_ptr<Generator> generator_;  // made at first use
 };
 

@@ -1,6 +1,7 @@
 #include <troupe/lib/rng.hpp>
 
 #include "device_host/engine/cuda/library.hpp"
+#include "lib/rng/law_of.hpp"
 #include "lib/rng/rng_kernels.cuh"
 
 namespace troupe::host::cuda {
@@ -8,15 +9,22 @@ namespace {
 
 template <class Op>
 kernels::RandomRange range_of(const Op& op) {
-  return {op.seed, op.subsequence * rng::kSubsequenceStride + op.offset, op.n};
+  return {op.seed, rng_numbers::position_of(op), op.n};
 }
 
-class Rng final : public LibraryHalfOf<Rng, rng::Uniform, rng::Normal> {
+class Rng final : public LibraryHalfOf<Rng, rng::Bits, rng::Uniform, rng::Normal, rng::LogNormal,
+                                       rng::Exponential, rng::Cauchy, rng::Gamma, rng::Beta,
+                                       rng::Poisson, rng::Binomial, rng::Discrete> {
  public:
   explicit Rng(Services& services) : services_(services) {}
   Result<void> open(Queue queue) override;
+  Result<void> run(const rng::Bits& op, const Call& call);
   Result<void> run(const rng::Uniform& op, const Call& call);
   Result<void> run(const rng::Normal& op, const Call& call);
+  Result<void> run(const rng::LogNormal& op, const Call& call);
+  template <rng::Law kLaw>
+  Result<void> run(const rng::Distributed<kLaw>& op, const Call& call);
+  Result<void> run(const rng::Discrete& op, const Call& call);
 
  private:
   Services& services_;
@@ -30,7 +38,16 @@ Result<void> Rng::open(Queue queue) {
   for (const auto dtype : WarmUp::kReals) {
     TROUPE_CUDA_PROPAGATE(run(rng::Uniform{dtype, 64, 0, 0, 0, WarmUp::part(1)}, call));
     TROUPE_CUDA_PROPAGATE(run(rng::Normal{dtype, 64, 0, 0, 0, 0, 1, WarmUp::part(2)}, call));
+    TROUPE_CUDA_PROPAGATE(run(rng::LogNormal{dtype, 64, 0, 0, 0, 0, 1, WarmUp::part(3)}, call));
   }
+  return {};
+}
+
+Result<void> Rng::run(const rng::Bits& op, const Call& call) {
+  auto range = range_of(op);
+  if (op.dtype == DType::u64) range.n *= 2;
+  TROUPE_CUDA_TRY(
+      kernels::bits(services_.launch(call.queue()), range, call.at<std::uint32_t>(op.destination)));
   return {};
 }
 
@@ -49,6 +66,38 @@ Result<void> Rng::run(const rng::Normal& op, const Call& call) {
                                     call.at<T>(op.destination)));
     return {};
   });
+}
+
+Result<void> Rng::run(const rng::LogNormal& op, const Call& call) {
+  return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
+    TROUPE_CUDA_TRY(kernels::log_normal(services_.launch(call.queue()), range_of(op),
+                                        static_cast<T>(op.mean), static_cast<T>(op.deviation),
+                                        call.at<T>(op.destination)));
+    return {};
+  });
+}
+
+template <rng::Law kLaw>
+Result<void> Rng::run(const rng::Distributed<kLaw>& op, const Call& call) {
+  const auto queue = [&]<class T>(T) -> Result<void> {
+    TROUPE_CUDA_TRY(kernels::draw(services_.launch(call.queue()), range_of(op),
+                                  rng_numbers::law_of(op), call.at<T>(op.destination)));
+    return {};
+  };
+  if constexpr (kLaw >= rng::Law::poisson) {
+    return queue(std::uint32_t{});
+  } else {
+    return for_real(op.dtype, queue);
+  }
+}
+
+Result<void> Rng::run(const rng::Discrete& op, const Call& call) {
+  const rng_numbers::DiscreteLaw law{call.at<const double>(op.threshold),
+                                     call.at<const std::uint32_t>(op.alias),
+                                     static_cast<std::uint32_t>(op.categories)};
+  TROUPE_CUDA_TRY(kernels::draw(services_.launch(call.queue()), range_of(op), law,
+                                call.at<std::uint32_t>(op.destination)));
+  return {};
 }
 
 }  // namespace

@@ -19,6 +19,9 @@ constexpr std::uint64_t kGroup = 4, kStreams = 65536;
 
 using State = curandStatePhilox4_32_10_t;
 
+struct Bits {
+  __device__ static uint4 four(State& state) { return curand4(&state); }
+};
 struct Uniform {
   __device__ static float4 four(State& state) { return curand_uniform4(&state); }
   __device__ static double2 two(State& state) { return curand_uniform2_double(&state); }
@@ -26,6 +29,25 @@ struct Uniform {
 struct Normal {
   __device__ static float4 four(State& state) { return curand_normal4(&state); }
   __device__ static double2 two(State& state) { return curand_normal2_double(&state); }
+};
+
+/// What becomes of the numbers that are drawn.
+struct AsDrawn {
+  template <class T>
+  __device__ T operator()(T x) const {
+    return x;
+  }
+};
+/// Mean 0 and deviation 1 change nothing.
+template <class T>
+struct Scaled {
+  T mean, deviation;
+  __device__ T operator()(T x) const { return mean + deviation * x; }
+};
+template <class T>
+struct ExpOfScaled {
+  T mean, deviation;
+  __device__ T operator()(T x) const { return exp(mean + deviation * x); }
 };
 
 /// The next four numbers of a stream.
@@ -40,10 +62,16 @@ __device__ void draw(State& state, double (&four)[kGroup]) {
   four[0] = first.x, four[1] = first.y, four[2] = second.x, four[3] = second.y;
 }
 
-/// destination[i] = mean + deviation * number; mean 0 and deviation 1 change nothing.
-template <class Distribution, class T>
-__global__ void random_kernel(std::uint64_t seed, std::uint64_t position, std::uint64_t n, T mean,
-                              T deviation, T* destination, bool packed) {
+template <class Distribution>
+__device__ void draw(State& state, std::uint32_t (&four)[kGroup]) {
+  const uint4 made = Distribution::four(state);
+  four[0] = made.x, four[1] = made.y, four[2] = made.z, four[3] = made.w;
+}
+
+/// destination[i] = finish(number)
+template <class Distribution, class Finish, class T>
+__global__ void random_kernel(std::uint64_t seed, std::uint64_t position, std::uint64_t n,
+                              Finish finish, T* destination, bool packed) {
   using P = Pack<T>;
   const std::uint64_t first = position / kGroup, groups = (position + n + kGroup - 1) / kGroup;
   for (auto group = first + first_index(); group < groups; group += index_step()) {
@@ -52,7 +80,7 @@ __global__ void random_kernel(std::uint64_t seed, std::uint64_t position, std::u
     curand_init(seed, group % kStreams, (group / kStreams + visits) * kGroup, &state);
     T four[kGroup];
     draw<Distribution>(state, four);
-    for (T& value : four) value = mean + deviation * value;
+    for (T& value : four) value = finish(value);
     const auto begin = group * kGroup - position;  // wraps round in front of the first
     if (packed && begin + kGroup <= n) {
 #pragma unroll
@@ -66,36 +94,51 @@ __global__ void random_kernel(std::uint64_t seed, std::uint64_t position, std::u
   }
 }
 
-template <class Distribution, class T>
-cudaError_t random(const Launch& launch, const RandomRange& range, T mean, T deviation,
-                   T* destination) {
+template <class Distribution, class Finish, class T>
+cudaError_t random(const Launch& launch, const RandomRange& range, Finish finish, T* destination) {
   if (range.n <= 0) return cudaSuccess;
   const auto n = static_cast<std::uint64_t>(range.n);
   const bool packed = range.position % kGroup == 0 && aligned(destination);
-  return queue(launch, n / kGroup + 2, random_kernel<Distribution, T>, range.seed, range.position,
-               n, mean, deviation, destination, packed);
+  return queue(launch, n / kGroup + 2, random_kernel<Distribution, Finish, T>, range.seed,
+               range.position, n, finish, destination, packed);
 }
 
 }  // namespace
 
 cudaError_t preload_rng() {
-  return load_all(random_kernel<Uniform, float>, random_kernel<Uniform, double>,
-                  random_kernel<Normal, float>, random_kernel<Normal, double>);
+  using std::uint32_t;
+  const auto status =
+      load_all(random_kernel<Bits, AsDrawn, uint32_t>, random_kernel<Uniform, AsDrawn, float>,
+               random_kernel<Uniform, AsDrawn, double>, random_kernel<Normal, Scaled<float>, float>,
+               random_kernel<Normal, Scaled<double>, double>,
+               random_kernel<Normal, ExpOfScaled<float>, float>,
+               random_kernel<Normal, ExpOfScaled<double>, double>);
+  return status == cudaSuccess ? preload_laws() : status;
 }
 
+cudaError_t bits(const Launch& launch, const RandomRange& range, std::uint32_t* destination) {
+  return random<Bits>(launch, range, AsDrawn{}, destination);
+}
 template <class T>
 cudaError_t uniform(const Launch& launch, const RandomRange& range, T* destination) {
-  return random<Uniform>(launch, range, T(0), T(1), destination);
+  return random<Uniform>(launch, range, AsDrawn{}, destination);
 }
 template <class T>
 cudaError_t normal(const Launch& launch, const RandomRange& range, T mean, T deviation,
                    T* destination) {
-  return random<Normal>(launch, range, mean, deviation, destination);
+  return random<Normal>(launch, range, Scaled<T>{mean, deviation}, destination);
+}
+template <class T>
+cudaError_t log_normal(const Launch& launch, const RandomRange& range, T mean, T deviation,
+                       T* destination) {
+  return random<Normal>(launch, range, ExpOfScaled<T>{mean, deviation}, destination);
 }
 
 template cudaError_t uniform(const Launch&, const RandomRange&, float*);
 template cudaError_t uniform(const Launch&, const RandomRange&, double*);
 template cudaError_t normal(const Launch&, const RandomRange&, float, float, float*);
 template cudaError_t normal(const Launch&, const RandomRange&, double, double, double*);
+template cudaError_t log_normal(const Launch&, const RandomRange&, float, float, float*);
+template cudaError_t log_normal(const Launch&, const RandomRange&, double, double, double*);
 
 }  // namespace troupe::host::cuda::kernels

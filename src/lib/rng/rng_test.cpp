@@ -72,6 +72,46 @@ TYPED_TEST(RngOps, TheSameOptionsGiveTheSameNumbersAndOthersGiveOthers) {
   EXPECT_TRUE(distinct(draw({.seed = 33, .subsequence = 4, .offset = 2048}), first));
 }
 
+TYPED_TEST(RngOps, LogNormalIsTheExponentialOfNormal) {
+  using T = TypeParam;
+  const auto x = device().template alloc<T>(kDraws), y = device().template alloc<T>(kDraws);
+  device().rng().normal(x, {.seed = 36, .subsequence = 2, .offset = 6}, T(0.5), T(0.25));
+  device().rng().log_normal(y, {.seed = 36, .subsequence = 2, .offset = 6}, T(0.5), T(0.25));
+  const auto normal = device().download(x), log_normal = device().download(y);
+  const double eps = static_cast<double>(std::numeric_limits<T>::epsilon());
+  for (std::size_t i = 0; i < normal.size(); ++i) {
+    const double expected = std::exp(static_cast<double>(normal[i]));
+    ASSERT_NEAR(static_cast<double>(log_normal[i]), expected, 16 * eps * expected) << i;
+  }
+}
+
+/// A number of 24 or 53 bits of them is uniform(), as cuRAND makes it.
+TEST(RngBits, AreThoseThatUniformNumbersAreMadeOf) {
+  const auto bits = device().alloc<std::uint32_t>(1000);
+  const auto uniform = device().alloc<float>(1000);
+  const RandomOptions options{.seed = 37, .subsequence = 3, .offset = 5};
+  device().rng().bits(bits, options);
+  device().rng().uniform(uniform, options);
+  const auto words = device().download(bits);
+  const auto numbers = device().download(uniform);
+  for (std::size_t i = 0; i < words.size(); ++i)
+    ASSERT_EQ(numbers[i], static_cast<float>(words[i]) * 0x1p-32f + 0x1p-33f) << i;
+
+  const auto longs = device().alloc<std::uint64_t>(500);
+  device().rng().bits(longs, options);
+  const auto pairs = device().download(longs);
+  for (std::size_t i = 0; i < pairs.size(); ++i)
+    ASSERT_EQ(pairs[i], words[2 * i] | std::uint64_t{words[2 * i + 1]} << 32) << i;
+}
+
+TEST(RngBits, OfALongSequenceAreNotRepeated) {
+  const auto bits = device().alloc<std::uint64_t>(kDraws);
+  device().rng().bits(bits, {.seed = 38});
+  auto words = device().download(bits);
+  std::sort(words.begin(), words.end());
+  EXPECT_EQ(std::adjacent_find(words.begin(), words.end()), words.end());
+}
+
 TEST(RngOffsets, AnOffsetSkipsThatManySingles) {
   const auto whole = device().alloc<float>(1000), part = device().alloc<float>(900);
   device().rng().uniform(whole, {.seed = 35});
@@ -86,6 +126,11 @@ TEST_F(BadArguments, OfRandomNumbers) {
   expect_refused(Uniform{DType::f64, 16, 0, std::uint64_t{1} << 24, 0, x});
   expect_refused(Uniform{DType::f64, 16, 0, 0, kSubsequenceStride, x});
   expect_refused(Uniform{DType::u64, 16, 0, 0, 0, x}, Errc::unsupported);
+  expect_refused(Bits{DType::u64, 17, 0, 0, 0, x});
+  expect_refused(Bits{DType::f32, 16, 0, 0, 0, x}, Errc::unsupported);
+  expect_refused(LogNormal{DType::f64, 15, 0, 0, 0, 0, 1, x});
+  expect_refused(LogNormal{DType::f64, 16, 0, 0, 3, 0, 1, x});
+  expect_refused(LogNormal{DType::f64, 16, 0, 0, 0, 0, -1, x});
   expect_refused(Normal{DType::f64, 15, 0, 0, 0, 0, 1, x});
   expect_refused(Normal{DType::f64, 16, 0, 0, 3, 0, 1, x});
 }
