@@ -1,6 +1,7 @@
 #pragma once
 
 #include <troupe/lib/rng_laws.hpp>
+#include <troupe/lib/rng_sequence.hpp>
 #include <troupe/lib/rng_stream.hpp>
 #include <troupe/lib/submit.hpp>
 
@@ -93,7 +94,7 @@ struct LogNormal {
 inline const Library kLibrary{&info_of<Bits>,      &info_of<Uniform>,     &info_of<Normal>,
                               &info_of<LogNormal>, &info_of<Exponential>, &info_of<Cauchy>,
                               &info_of<Gamma>,     &info_of<Beta>,        &info_of<Poisson>,
-                              &info_of<Binomial>,  &info_of<Discrete>};
+                              &info_of<Binomial>,  &info_of<Discrete>,    &info_of<Sequence>};
 
 }  // namespace troupe::rng
 
@@ -184,6 +185,14 @@ class BasicRng {
                       options.offset, threshold.length(), threshold.operand(), alias.operand(),
                       destination.operand()},
         {{"alias", alias.length(), threshold.length()}});
+  }
+
+  /// The next numbers of one of cuRAND's sequences; see rng::Distribution for what T may be. All
+  /// calls with one sequence have the same T.
+  template <Element T>
+  Future<void> next(RandomSequence& sequence, const Ref<T>& destination) {
+    return detail::submit(*submitter_,
+                          sequence.take(dtype_of<T>, destination.length(), destination.operand()));
   }
 
  private:

@@ -1,73 +1,18 @@
 #include "lib/rng/random.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
 
+#include "lib/rng/curand_library.hpp"
 #include "lib/rng/philox.hpp"
 
 namespace troupe::host::cpu {
 
 namespace {
 
-/// The part of libcurand's binary interface that is used. Loaded, not linked: this engine is built
-/// and runs where there is no CUDA.
-struct Curand {
-  using Handle = void*;
-  using Status = int;
-  static constexpr Status kSuccess = 0;
-  static constexpr int kPhilox = 161;  // CURAND_RNG_PSEUDO_PHILOX4_32_10
-
-  Status (*create)(Handle* handle, int type) = nullptr;
-  Status (*destroy)(Handle handle) = nullptr;
-  Status (*set_seed)(Handle handle, unsigned long long seed) = nullptr;
-  Status (*set_offset)(Handle handle, unsigned long long offset) = nullptr;
-  Status (*bits)(Handle handle, unsigned* to, std::size_t n) = nullptr;
-  Status (*uniform_f32)(Handle handle, float* to, std::size_t n) = nullptr;
-  Status (*uniform_f64)(Handle handle, double* to, std::size_t n) = nullptr;
-  Status (*normal_f32)(Handle handle, float* to, std::size_t n, float mean,
-                       float deviation) = nullptr;
-  Status (*normal_f64)(Handle handle, double* to, std::size_t n, double mean,
-                       double deviation) = nullptr;
-  Status (*log_normal_f32)(Handle handle, float* to, std::size_t n, float mean,
-                           float deviation) = nullptr;
-  Status (*log_normal_f64)(Handle handle, double* to, std::size_t n, double mean,
-                           double deviation) = nullptr;
-  Status (*get_version)(int* version) = nullptr;
-  bool loaded = false;
-
-  Curand() {
-    void* library = ::dlopen("libcurand.so.10", RTLD_NOW | RTLD_LOCAL);
-#ifdef TROUPE_CURAND_LIBRARY  // where the build has found one
-    if (library == nullptr) library = ::dlopen(TROUPE_CURAND_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-#endif
-    if (library == nullptr) return;
-    loaded = find(library, "curandCreateGeneratorHost", create) &&
-             find(library, "curandDestroyGenerator", destroy) &&
-             find(library, "curandSetPseudoRandomGeneratorSeed", set_seed) &&
-             find(library, "curandSetGeneratorOffset", set_offset) &&
-             find(library, "curandGenerate", bits) &&
-             find(library, "curandGenerateUniform", uniform_f32) &&
-             find(library, "curandGenerateUniformDouble", uniform_f64) &&
-             find(library, "curandGenerateNormal", normal_f32) &&
-             find(library, "curandGenerateNormalDouble", normal_f64) &&
-             find(library, "curandGenerateLogNormal", log_normal_f32) &&
-             find(library, "curandGenerateLogNormalDouble", log_normal_f64) &&
-             find(library, "curandGetVersion", get_version);
-  }
-  template <class Function>
-  static bool find(void* library, const char* name, Function& function) {
-    function = reinterpret_cast<Function>(::dlsym(library, name));
-    return function != nullptr;
-  }
-};
-
-const Curand& curand() {
-  static const Curand library;  // stays loaded: its threads and handlers do not survive unloading
-  return library;
-}
+using rng_numbers::Curand;
+using rng_numbers::curand;
 
 void require(Curand::Status status, const char* what) {
   if (status != Curand::kSuccess) throw Exception({Errc::library, status, what});
@@ -77,7 +22,9 @@ void require(Curand::Status status, const char* what) {
 
 struct Random::Generator {
   Curand::Handle handle = nullptr;
-  Generator() { require(curand().create(&handle, Curand::kPhilox), "curandCreateGeneratorHost"); }
+  Generator() {
+    require(curand().create_host(&handle, Curand::kPhilox), "curandCreateGeneratorHost");
+  }
   ~Generator() { curand().destroy(handle); }
   Generator(const Generator&) = delete;
   Generator& operator=(const Generator&) = delete;

@@ -86,6 +86,51 @@ Result<void> Discrete::check() const {
       .result();
 }
 
+Result<void> Sequence::check() const {
+  auto checks = checker(*this);
+  const bool quasi = is_quasi(generator), counts = distribution == Distribution::poisson;
+  const bool wide = generator >= Generator::sobol64;
+  const bool reals = !counts && distribution != Distribution::bits;
+  checks
+      .require(generator <= Generator::scrambled_sobol64 && distribution <= Distribution::poisson &&
+                   ordering <= Ordering::dynamic,
+               "unknown generator, distribution or ordering")
+      .require(counts  ? dtype == DType::u32
+               : reals ? dtype == DType::f32 || dtype == DType::f64
+                       : dtype == (wide ? DType::u64 : DType::u32),
+               "the distribution's numbers are not of this dtype");
+  if (checks.ok() && ordering > Ordering::legacy)
+    return Error{
+        Errc::unsupported, 0,
+        std::string(kName) + ": orderings other than default and legacy depend on the device"};
+  checks.require(!quasi || ordering == Ordering::by_default, "a Sobol sequence has one ordering")
+      .require(quasi ? dimensions >= 1 && dimensions <= 20000 : dimensions == 1,
+               "a Sobol sequence has 1 to 20000 dimensions, others 1")
+      .require(!quasi || seed == 0, "a Sobol sequence has no seed")
+      .require(offset == 0 || (generator != Generator::mtgp32 && generator != Generator::mt19937),
+               "MTGP32 and MT19937 know no offset")
+      .require(offset < std::uint64_t{1} << 63, "offset must be below 2^63")
+      .require(n >= 0 && n <= wire::Checker::kMaxCount && first >= 0 &&
+                   first <= wire::Checker::kMaxCount - n,
+               "a length or position is negative or too large");
+  if (!checks.ok()) return checks.result();
+  if (quasi)
+    checks.require(n % dimensions == 0 && first % dimensions == 0,
+                   "length and position must be multiples of the dimensions");
+  if (!quasi && (distribution == Distribution::normal || distribution == Distribution::log_normal))
+    checks.require(n % 2 == 0 && first % 2 == 0, "length and position must be even");
+  if (counts) {
+    checks.require(mean > 0 && mean <= 400'000, "the mean must be positive, and at most 400,000");
+  } else {
+    checks.require(std::isfinite(mean) && std::isfinite(deviation) && deviation >= 0,
+                   "mean and deviation must be finite, and the deviation not negative");
+  }
+  return checks
+      .require(seeks() || first <= kFarthest, "a place beyond 2^36 cannot be reached there")
+      .holds("destination", destination, n)
+      .result();
+}
+
 Result<AliasTable> alias_table(std::span<const double> weights) {
   const auto bad = [](const char* what) {
     return Error{Errc::invalid, 0, std::string("rng::alias_table: ") + what};

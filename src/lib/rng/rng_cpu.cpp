@@ -3,6 +3,7 @@
 #include "device_host/engine/cpu/library.hpp"
 #include "lib/rng/law_of.hpp"
 #include "lib/rng/random.hpp"
+#include "lib/rng/sequences.hpp"
 
 namespace troupe::host::cpu {
 namespace {
@@ -23,7 +24,7 @@ void draw(const Law& law, const RandomRange& range, T* destination) {
 
 class Rng final : public LibraryHalfOf<Rng, rng::Bits, rng::Uniform, rng::Normal, rng::LogNormal,
                                        rng::Exponential, rng::Cauchy, rng::Gamma, rng::Beta,
-                                       rng::Poisson, rng::Binomial, rng::Discrete> {
+                                       rng::Poisson, rng::Binomial, rng::Discrete, rng::Sequence> {
  public:
   explicit Rng(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -36,9 +37,11 @@ class Rng final : public LibraryHalfOf<Rng, rng::Bits, rng::Uniform, rng::Normal
   template <rng::Law kLaw>
   Result<void> run(const rng::Distributed<kLaw>& op, const Call& call);
   Result<void> run(const rng::Discrete& op, const Call& call);
+  Result<void> run(const rng::Sequence& op, const Call& call);
 
  private:
   Services& services_;
+  rng_numbers::Sequences sequences_{rng_numbers::Sequences::Where::host};
   Random random_;  ///< of the thread that executes the work
 };
 
@@ -107,6 +110,19 @@ Result<void> Rng::run(const rng::Discrete& op, const Call& call) {
       call, [law, range = range_of(op), destination = call.at<std::uint32_t>(op.destination)] {
         draw(law, range, destination);
       });
+}
+
+Result<void> Rng::run(const rng::Sequence& op, const Call& call) {
+  if (!rng_numbers::curand().loaded)
+    return Error{Errc::unsupported, 0, "rng.sequence: the cpu engine needs libcurand.so.10"};
+  return services_.submit(call, [this, op, destination = call.at(op.destination)] {
+    std::vector<std::byte> unwanted;
+    const auto made = sequences_.make(op, 0, nullptr, destination, [&]() -> Result<void*> {
+      unwanted.resize(rng_numbers::Sequences::kRoom);
+      return static_cast<void*>(unwanted.data());
+    });
+    if (!made) throw Exception(made.error());
+  });
 }
 
 }  // namespace

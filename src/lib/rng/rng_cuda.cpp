@@ -1,8 +1,11 @@
 #include <troupe/lib/rng.hpp>
 
+#include <array>
+
 #include "device_host/engine/cuda/library.hpp"
 #include "lib/rng/law_of.hpp"
 #include "lib/rng/rng_kernels.cuh"
+#include "lib/rng/sequences.hpp"
 
 namespace troupe::host::cuda {
 namespace {
@@ -14,7 +17,7 @@ kernels::RandomRange range_of(const Op& op) {
 
 class Rng final : public LibraryHalfOf<Rng, rng::Bits, rng::Uniform, rng::Normal, rng::LogNormal,
                                        rng::Exponential, rng::Cauchy, rng::Gamma, rng::Beta,
-                                       rng::Poisson, rng::Binomial, rng::Discrete> {
+                                       rng::Poisson, rng::Binomial, rng::Discrete, rng::Sequence> {
  public:
   explicit Rng(Services& services) : services_(services) {}
   Result<void> open(Queue queue) override;
@@ -25,9 +28,12 @@ class Rng final : public LibraryHalfOf<Rng, rng::Bits, rng::Uniform, rng::Normal
   template <rng::Law kLaw>
   Result<void> run(const rng::Distributed<kLaw>& op, const Call& call);
   Result<void> run(const rng::Discrete& op, const Call& call);
+  Result<void> run(const rng::Sequence& op, const Call& call);
 
  private:
   Services& services_;
+  std::array<Workspace, kQueueCount> unwanted_;  ///< numbers, by queue
+  rng_numbers::Sequences sequences_{rng_numbers::Sequences::Where::device};
 };
 
 Result<void> Rng::open(Queue queue) {
@@ -98,6 +104,18 @@ Result<void> Rng::run(const rng::Discrete& op, const Call& call) {
   TROUPE_CUDA_TRY(kernels::draw(services_.launch(call.queue()), range_of(op), law,
                                 call.at<std::uint32_t>(op.destination)));
   return {};
+}
+
+Result<void> Rng::run(const rng::Sequence& op, const Call& call) {
+  const auto queue = call.queue();
+  auto& unwanted = unwanted_[queue.index()];
+  const auto made = sequences_.make(
+      op, queue.index(), services_.stream(queue), call.at(op.destination), [&]() -> Result<void*> {
+        TROUPE_CUDA_PROPAGATE(unwanted.reserve(services_, queue, rng_numbers::Sequences::kRoom));
+        return unwanted.get();
+      });
+  if (!made && made.code() != Errc::unsupported) return prefer_context(made.error());
+  return made;
 }
 
 }  // namespace
