@@ -16,7 +16,11 @@ const Samples kRngSamples{
     rng::Beta{DType::f64, 4, 0, 0, 0, 2, 3, range_in(1)},
     rng::Poisson{DType::u32, 4, 0, 0, 0, 5, 0, range_in(1)},
     rng::Binomial{DType::u32, 4, 0, 0, 0, 9, 0.5, range_in(1)},
-    rng::Discrete{DType::u32, 4, 0, 0, 0, 5, range_in(2), range_in(3), range_in(1)}};
+    rng::Discrete{DType::u32, 4, 0, 0, 0, 5, range_in(2), range_in(3), range_in(1)},
+    rng::Sequence{.dtype = DType::f64,
+                  .n = 4,
+                  .distribution = rng::Distribution::uniform,
+                  .destination = range_in(1)}};
 
 }  // namespace
 }  // namespace troupe::test
