@@ -104,6 +104,8 @@ class Arithmetic {
         return blas_.gemv(a, b, c, {.m = op.m, .n = op.n, .transpose = flip(op.transpose_a)}, alpha,
                           beta);
       case Kind::gemm:
+        // The same product by the other library for it.
+        if (op.m % 2 == 0) return matmul(op, a, b, c, alpha, beta);
         return blas_.gemm(a, b, c,
                           {.m = op.m,
                            .n = op.n,
@@ -123,6 +125,18 @@ class Arithmetic {
   }
 
  private:
+  Future<void> matmul(const Operation& op, const Ref<T>& a, const Ref<T>& b, const Ref<T>& c,
+                      T alpha, T beta) {
+    const auto flip = [](bool yes) { return yes ? blas::Transpose::yes : blas::Transpose::no; };
+    const auto matrix = [](const Ref<T>& buffer, std::int64_t rows, std::int64_t columns,
+                           bool flipped) {
+      return MatrixRef(buffer, flipped ? columns : rows, flipped ? rows : columns);
+    };
+    const auto result = matrix(c, op.m, op.n, false);
+    return blas_.template matmul<T, T, T, T>(
+        alpha, matrix(a, op.m, op.k, op.transpose_a), matrix(b, op.k, op.n, op.transpose_b), beta,
+        result, result, {.transpose_a = flip(op.transpose_a), .transpose_b = flip(op.transpose_b)});
+  }
   template <class I>
   Future<void> multiply_sparse(const Operation& op, const Ref<T>& values, const Ref<T>& x,
                                const Ref<T>& y, I zero) {

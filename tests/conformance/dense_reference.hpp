@@ -4,6 +4,7 @@
 
 #include "bad_arguments.hpp"
 #include "common/core/narrow.hpp"
+#include "device_host/engine/cpu/narrow_float.hpp"
 
 /// A plain reference for operations on vectors and matrices. It computes in complex f64; of small
 /// integers every order of additions gives the same bits, so that results must be equal.
@@ -270,6 +271,9 @@ Dense triangular_matrix(const Stored& half, Diagonal diagonal, std::uint64_t see
   return a;
 }
 
+template <class T>
+concept OfEightBits = std::is_same_v<T, Float8E4M3> || std::is_same_v<T, Float8E5M2>;
+
 /// Numbers of any type from and to those of the reference.
 template <class T>
 T from_wide(const Wide& x) {
@@ -277,6 +281,8 @@ T from_wide(const Wide& x) {
     return to_number<T>(x);
   } else if constexpr (Narrow<T>) {
     return from_float<T>(static_cast<float>(x.real()));
+  } else if constexpr (OfEightBits<T>) {
+    return host::cpu::narrow<T>(static_cast<float>(x.real()));
   } else {
     return static_cast<T>(x.real());
   }
@@ -287,6 +293,8 @@ Wide to_wide(const T& x) {
     return widen(x);
   } else if constexpr (Narrow<T>) {
     return to_float(x);
+  } else if constexpr (OfEightBits<T>) {
+    return host::cpu::widen(x);
   } else {
     return static_cast<double>(x);
   }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cpu_engine_rig.hpp"
-#include "lib/collective/narrow_float_cpu.hpp"
+#include "device_host/engine/cpu/narrow_float.hpp"
 
 namespace troupe::host {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cpu_engine_rig.hpp"
-#include "lib/collective/narrow_float_cpu.hpp"
+#include "device_host/engine/cpu/narrow_float.hpp"
 #include "lib/rng/philox.hpp"
 #include "lib/rng/random.hpp"
 

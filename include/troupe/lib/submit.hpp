@@ -131,7 +131,7 @@ struct Length {
 /// itself needs that much and would leave the rest alone.
 Future<void> submit_exact(Submitter& submitter, const OperationInfo& info,
                           std::span<const std::byte> op, std::span<const Length> lengths,
-                          const Scope& scope);
+                          const Scope& scope, const Parts& parts = {});
 
 template <Operation Op>
 Future<void> submit_exact(Submitter& submitter, const Op& op, std::initializer_list<Length> lengths,

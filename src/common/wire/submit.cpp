@@ -96,10 +96,10 @@ Future<void> submit(Submitter& submitter, const OperationInfo& info, std::span<c
 
 Future<void> submit_exact(Submitter& submitter, const OperationInfo& info,
                           std::span<const std::byte> op, std::span<const Length> lengths,
-                          const Scope& scope) {
+                          const Scope& scope, const Parts& parts) {
   const auto wrong = std::find_if(lengths.begin(), lengths.end(),
                                   [](const Length& one) { return one.is != one.needed; });
-  if (wrong == lengths.end()) return submit(submitter, info, op, {}, scope);
+  if (wrong == lengths.end()) return submit(submitter, info, op, parts, scope);
   return submitter.refuse_collective(
       {Errc::invalid, 0,
        std::string(info.name) + ": " + std::string(wrong->name) + " has " +

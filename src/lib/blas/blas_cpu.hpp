@@ -173,13 +173,14 @@ void for_half(std::int64_t n, blas::Uplo uplo, Visit&& visit) {
 }
 
 class Blas final
-    : public LibraryHalfOf<
-          Blas, blas::Axpy, blas::Dot, blas::Nrm2, blas::Asum, blas::Iamax, blas::Scal, blas::Copy,
-          blas::Swap, blas::Rot, blas::Rotg, blas::Rotm, blas::Rotmg, blas::Gemv, blas::Gbmv,
-          blas::Symv, blas::Ger, blas::Syr, blas::Syr2, blas::Trmv, blas::Gemm, blas::Symm,
-          blas::Syrk, blas::Syr2k, blas::Trmm, blas::Trsm, blas::Geam, blas::Dgmm, blas::Tpttr,
-          blas::Trttp, blas::GemmBatched, blas::GemmIndexed, blas::GemmEx, blas::GemvBatched,
-          blas::GemmGrouped, blas::TrsmBatched, blas::GetrfBatched, blas::LapackBatched> {
+    : public LibraryHalfOf<Blas, blas::Axpy, blas::Dot, blas::Nrm2, blas::Asum, blas::Iamax,
+                           blas::Scal, blas::Copy, blas::Swap, blas::Rot, blas::Rotg, blas::Rotm,
+                           blas::Rotmg, blas::Gemv, blas::Gbmv, blas::Symv, blas::Ger, blas::Syr,
+                           blas::Syr2, blas::Trmv, blas::Gemm, blas::Symm, blas::Syrk, blas::Syr2k,
+                           blas::Trmm, blas::Trsm, blas::Geam, blas::Dgmm, blas::Tpttr, blas::Trttp,
+                           blas::GemmBatched, blas::GemmIndexed, blas::GemmEx, blas::GemvBatched,
+                           blas::GemmGrouped, blas::TrsmBatched, blas::GetrfBatched,
+                           blas::LapackBatched, blas::Matmul> {
  public:
   explicit Blas(Services& services) : services_(services) {
     ::openblas_set_num_threads(std::max(1, services.threads()));
@@ -228,6 +229,7 @@ class Blas final
   Result<void> run(const blas::TrsmBatched& op, const Call& call);
   Result<void> run(const blas::GetrfBatched& op, const Call& call);
   Result<void> run(const blas::LapackBatched& op, const Call& call);
+  Result<void> run(const blas::Matmul& op, const Call& call);
 
  private:
   /// Queues work(c, s) on the vectors of a rotation.

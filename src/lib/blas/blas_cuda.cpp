@@ -6,9 +6,6 @@
 namespace troupe::host::cuda {
 namespace {
 
-/// What cuBLAS recommends for Hopper; with a workspace of its own the handle never allocates, and
-/// results do not depend on what else runs.
-constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;
 /// Of the matrices to warm up with: small enough to be quick, large enough that cuBLAS picks the
 /// kernels it picks for large matrices.
 constexpr std::int64_t kWarmUpOrder = 512;

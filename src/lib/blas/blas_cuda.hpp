@@ -8,6 +8,7 @@
 #include <troupe/lib/blas.hpp>
 
 #include "device_host/engine/cuda/library.hpp"
+#include "lib/blas/matmuls_cuda.hpp"
 #include "lib/blas/status_cuda.hpp"
 
 namespace troupe::host::cuda {
@@ -191,14 +192,19 @@ struct Given {
   [[nodiscard]] Native<T>* at(const Operand& operand) const { return call->at<Native<T>>(operand); }
 };
 
+/// What cuBLAS recommends for Hopper; with a workspace of its own the handle never allocates, and
+/// results do not depend on what else runs.
+inline constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;
+
 class Blas final
-    : public LibraryHalfOf<
-          Blas, blas::Axpy, blas::Dot, blas::Nrm2, blas::Asum, blas::Iamax, blas::Scal, blas::Copy,
-          blas::Swap, blas::Rot, blas::Rotg, blas::Rotm, blas::Rotmg, blas::Gemv, blas::Gbmv,
-          blas::Symv, blas::Ger, blas::Syr, blas::Syr2, blas::Trmv, blas::Gemm, blas::Symm,
-          blas::Syrk, blas::Syr2k, blas::Trmm, blas::Trsm, blas::Geam, blas::Dgmm, blas::Tpttr,
-          blas::Trttp, blas::GemmBatched, blas::GemmIndexed, blas::GemmEx, blas::GemvBatched,
-          blas::GemmGrouped, blas::TrsmBatched, blas::GetrfBatched, blas::LapackBatched> {
+    : public LibraryHalfOf<Blas, blas::Axpy, blas::Dot, blas::Nrm2, blas::Asum, blas::Iamax,
+                           blas::Scal, blas::Copy, blas::Swap, blas::Rot, blas::Rotg, blas::Rotm,
+                           blas::Rotmg, blas::Gemv, blas::Gbmv, blas::Symv, blas::Ger, blas::Syr,
+                           blas::Syr2, blas::Trmv, blas::Gemm, blas::Symm, blas::Syrk, blas::Syr2k,
+                           blas::Trmm, blas::Trsm, blas::Geam, blas::Dgmm, blas::Tpttr, blas::Trttp,
+                           blas::GemmBatched, blas::GemmIndexed, blas::GemmEx, blas::GemvBatched,
+                           blas::GemmGrouped, blas::TrsmBatched, blas::GetrfBatched,
+                           blas::LapackBatched, blas::Matmul> {
  public:
   explicit Blas(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -246,6 +252,7 @@ class Blas final
   Result<void> run(const blas::TrsmBatched& op, const Call& call);
   Result<void> run(const blas::GetrfBatched& op, const Call& call);
   Result<void> run(const blas::LapackBatched& op, const Call& call);
+  Result<void> run(const blas::Matmul& op, const Call& call);
 
  private:
   struct BlasTraits {
@@ -324,6 +331,7 @@ class Blas final
 
   Services& services_;
   std::array<State, 2> states_;  ///< of the lane's own queue, of its detour
+  Matmuls matmuls_;
 };
 
 }  // namespace troupe::host::cuda

@@ -44,19 +44,13 @@ void multiply_in_f32(const blas::GemmEx& op, float alpha, const A* a, const A* b
 /// Modulo 2^32, as on a GPU.
 void multiply_integers(const blas::GemmEx& op, std::int32_t alpha, const std::int8_t* a,
                        const std::int8_t* b, std::int32_t beta, std::int32_t* c) {
-  const bool plain_a = op.transpose_a == blas::Transpose::no,
-             plain_b = op.transpose_b == blas::Transpose::no;
   for (std::int64_t j = 0; j < op.n; ++j) {
     for (std::int64_t i = 0; i < op.m; ++i) {
-      std::uint32_t sum = 0;
-      for (std::int64_t l = 0; l < op.k; ++l) {
-        sum += static_cast<std::uint32_t>(int{a[plain_a ? l * op.lda + i : i * op.lda + l]} *
-                                          int{b[plain_b ? j * op.ldb + l : l * op.ldb + j]});
-      }
       auto& out = c[j * op.ldc + i];
       const auto before =
           beta == 0 ? 0 : static_cast<std::uint32_t>(beta) * static_cast<std::uint32_t>(out);
-      out = static_cast<std::int32_t>(static_cast<std::uint32_t>(alpha) * sum + before);
+      out = static_cast<std::int32_t>(
+          static_cast<std::uint32_t>(alpha) * integer_dot(op, a, b, i, j) + before);
     }
   }
 }

@@ -14,6 +14,19 @@ std::vector<std::byte> one_group(const GemmGroup& group) {
   return {bytes.begin(), bytes.end()};
 }
 
+Matmul sample_of_matmul() {
+  Matmul op;
+  op.dtype = op.b_dtype = DType::f8e4m3, op.c_dtype = DType::bf16, op.d_dtype = DType::f8e4m3;
+  op.compute = Compute::f32, op.epilogue = Epilogue::relu_aux_bias;
+  op.transpose_a = Transpose::yes, op.fast_accumulation = 1;
+  op.m = op.n = op.k = op.lda = op.ldb = op.ldc = op.ldd = 16, op.ld_aux = 128;
+  op.stride_a = op.stride_b = op.stride_c = op.stride_d = 256;
+  op.alpha = factor_in(1), op.beta = factor_in(2);
+  op.a = range_in(3), op.b = range_in(4), op.c = range_in(5), op.d = range_in(6);
+  op.bias = range_in(7), op.aux = range_in(8);
+  return op;
+}
+
 const Samples kBlasSamples{
     Axpy{DType::f64, 4, 1, 1, factor_in(1), range_in(2), range_in(3)},
     Dot{DType::c128, 4, 1, -1, range_in(1), range_in(2), range_in(3), Conjugate::yes, 0},
@@ -142,7 +155,9 @@ const Samples kBlasSamples{
                          lists_of(2, {Access::update})},
     Tailed<LapackBatched>{
         {DType::f64, LapackBatched::Task::getri, kNo, 4, 4, 0, 5, 6, 2, range_in(1), range_in(2)},
-        lists_of(2, {Access::read, Access::write})}};
+        lists_of(2, {Access::read, Access::write})},
+    Tailed<Matmul>{sample_of_matmul(),
+                   lists_of(1, {Access::read, Access::read, Access::read, Access::write})}};
 
 }  // namespace
 }  // namespace troupe::test

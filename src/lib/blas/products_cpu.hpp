@@ -37,4 +37,18 @@ void multiply(const Op& op, float alpha, const T* a, const T* b, float beta, T* 
   }
 }
 
+/// Row i of op(A) times column j of op(B), modulo 2^32.
+template <class Op>
+std::uint32_t integer_dot(const Op& op, const std::int8_t* a, const std::int8_t* b, std::int64_t i,
+                          std::int64_t j) {
+  const bool plain_a = op.transpose_a == blas::Transpose::no,
+             plain_b = op.transpose_b == blas::Transpose::no;
+  std::uint32_t sum = 0;
+  for (std::int64_t l = 0; l < op.k; ++l) {
+    sum += static_cast<std::uint32_t>(int{a[plain_a ? l * op.lda + i : i * op.lda + l]} *
+                                      int{b[plain_b ? j * op.ldb + l : l * op.ldb + j]});
+  }
+  return sum;
+}
+
 }  // namespace troupe::host::cpu

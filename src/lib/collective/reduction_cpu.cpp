@@ -4,7 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "lib/collective/narrow_float_cpu.hpp"
+#include "device_host/engine/cpu/narrow_float.hpp"
 
 namespace troupe::host::cpu {
 namespace {

@@ -1,0 +1,355 @@
+#pragma once
+// Products with epilogues.
+#include "dense_reference.hpp"
+
+namespace troupe::test::reference {
+namespace {
+
+using blas::Compute;
+using blas::Epilogue;
+
+/// Every extent fits what f8 and integers ask for.
+constexpr std::int64_t kM = 32, kN = 48, kK = 32, kGap = 16;
+
+double gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+}
+double gelu_slope(double x) {
+  const double root = std::sqrt(2 / std::numbers::pi);
+  const double tanh = std::tanh(root * (x + 0.044715 * x * x * x));
+  return 0.5 * (1 + tanh) + 0.5 * x * (1 - tanh * tanh) * root * (1 + 3 * 0.044715 * x * x);
+}
+
+class BlasMatmul : public ::testing::Test {
+ protected:
+  /// Whether the command ended well. cuBLASLt need not have an algorithm for integers whose A is no
+  /// transpose, nor for the gradients of f8; the cpu engine has all.
+  static bool ended(const Future<void>& future, bool may_be_missing = false) {
+    const auto outcome = future.wait();
+    if (may_be_missing && outcome.code() == Errc::unsupported) {
+      EXPECT_TRUE(outcome.error().message.starts_with("blas.matmul")) << outcome.error().message;
+      (void)device().take_error();
+      return false;
+    }
+    EXPECT_TRUE(outcome.ok()) << outcome.error().message;
+    return outcome.ok();
+  }
+
+  template <class T>
+  static Dense random(std::int64_t rows, std::int64_t columns, std::uint64_t seed,
+                      Data data = Data::integers) {
+    using N = std::conditional_t<Complex<T>, T, float>;
+    return random_matrix<N>(rows, columns, seed, data);
+  }
+  template <class T>
+  static MatrixRef<GpuRef<T>> put_matrix(const Dense& a, std::int64_t gap = 0) {
+    return MatrixRef(put_any<T>(spread(a, a.rows + gap)), a.rows, a.columns, a.rows + gap);
+  }
+  /// As T stores them; integers within their range.
+  template <class T>
+  static std::vector<Wide> stored(const std::vector<Wide>& values) {
+    std::vector<Wide> result;
+    for (auto value : values) {
+      if (std::is_same_v<T, std::int8_t>) value = std::clamp(value.real(), -128.0, 127.0);
+      result.push_back(to_wide(from_wide<T>(value)));
+    }
+    return result;
+  }
+
+  /// Exact, whatever the types: small integers.
+  template <class A, class B, class D>
+  void multiplies(std::vector<Transpose> of_a = {Transpose::no, Transpose::yes},
+                  std::vector<Transpose> of_b = {Transpose::no, Transpose::yes},
+                  std::optional<Compute> compute = {}) {
+    SCOPED_TRACE(::testing::Message() << to_string(dtype_of<A>) << " and " << to_string(dtype_of<B>)
+                                      << " into " << to_string(dtype_of<D>));
+    using C = std::conditional_t<OfEightBits<D>, BFloat16, D>;
+    using F = detail::MatmulScaleOf<A, D>;
+    const auto factor = Wide(std::is_same_v<F, std::int32_t> ? 1 : 2);
+    for (const auto ta : of_a) {
+      for (const auto tb : of_b) {
+        const auto a = ta == Transpose::no ? random<A>(kM, kK, 1) : random<A>(kK, kM, 1);
+        const auto b = tb == Transpose::no ? random<B>(kK, kN, 2) : random<B>(kN, kK, 2);
+        const auto c = random<C>(kM, kN, 3), before = random<D>(kM, kN, 4);
+        const auto d = put_matrix<D>(before, kGap);
+        const MatmulOptions options{.transpose_a = ta, .transpose_b = tb, .compute = compute};
+        const auto x = put_matrix<A>(a, kGap);
+        const auto y = put_matrix<B>(b);
+        const bool missing = std::is_same_v<A, std::int8_t> || compute.has_value();
+        if (!ended(device().blas().matmul<A, B, C, D>(from_wide<F>(factor), x, y, from_wide<F>(1),
+                                                      put_matrix<C>(c), d, options),
+                   missing))
+          continue;
+        const auto expected = factor * (op(a, ta) * op(b, tb)) + c;
+        EXPECT_EQ(got(d.buffer), stored_with_gaps<D>(expected, d.leading));
+        if (!ended(device().blas().matmul<A, B, D>(x, y, d, options), missing)) continue;
+        EXPECT_EQ(got(d.buffer), stored_with_gaps<D>(op(a, ta) * op(b, tb), d.leading));
+      }
+    }
+  }
+  /// What lies between the columns stays as it is.
+  template <class D>
+  static std::vector<Wide> stored_with_gaps(const Dense& d, std::int64_t leading) {
+    return stored<D>(spread(d, leading));
+  }
+
+  /// D and whatever the epilogue writes; integers are exact, but for sums in 16 bits.
+  template <class T, class D = T>
+  void has_epilogues() {
+    SCOPED_TRACE(::testing::Message()
+                 << to_string(dtype_of<T>) << " into " << to_string(dtype_of<D>));
+    for (std::size_t i = 0; i < blas::kEpilogueCount; ++i)
+      has_epilogue<T, D>(static_cast<Epilogue>(i));
+  }
+  template <class T, class D>
+  void has_epilogue(Epilogue epilogue) {
+    SCOPED_TRACE(::testing::Message() << "epilogue " << static_cast<int>(epilogue));
+    const bool smooth = epilogue == Epilogue::gelu || epilogue == Epilogue::gelu_bias ||
+                        epilogue == Epilogue::gelu_aux || epilogue == Epilogue::gelu_aux_bias ||
+                        epilogue >= Epilogue::dgelu;
+    constexpr std::int64_t k = 16;
+    // Of a gelu both what is large and what is small matter.
+    const auto a = 0.25 * random<T>(kM, k, 1), b = 0.5 * random<T>(k, kN, 2);
+    const auto bias = random<D>(epilogue == Epilogue::bgrad_b ? kN : kM, 1, 3);
+    const bool mask = blas::has_mask(epilogue);
+    const std::int64_t ld = mask ? 128 : kM + 8;
+    std::vector<std::uint8_t> bits(static_cast<std::size_t>(ld / 8 * kN));
+    std::mt19937_64 random_bits(7);
+    for (auto& byte : bits) byte = static_cast<std::uint8_t>(random_bits());
+    const auto slopes = 0.5 * random<D>(ld, kN, 4);
+    const auto bits_there = put(bits);
+    const auto numbers_there = put_any<D>(slopes.element);
+    const auto bias_there = put_any<D>(bias.element);
+    const auto d = put_matrix<D>(Dense{kM, kN});
+    MatmulOptions options{.epilogue = epilogue, .bias = bias_there, .ld_aux = ld};
+    if (mask)
+      options.aux = bits_there;
+    else
+      options.aux = numbers_there;
+    ASSERT_TRUE(
+        ended(device().blas().matmul<T, T, D>(put_matrix<T>(a), put_matrix<T>(b), d, options)));
+
+    auto x = a * b;
+    std::vector<double> sums(static_cast<std::size_t>(kM));
+    auto aux = slopes;
+    const bool biased = blas::bias_use(epilogue) == blas::EpilogueUse::read;
+    for (std::int64_t j = 0; j < kN; ++j) {
+      for (std::int64_t i = 0; i < kM; ++i) {
+        auto value = x(i, j).real() + (biased ? bias(i, 0).real() : 0);
+        auto& byte = bits[static_cast<std::size_t>((j * ld + i) / 8)];
+        const auto bit = static_cast<std::uint8_t>(1u << i % 8);
+        switch (epilogue) {
+          case Epilogue::relu_aux:
+          case Epilogue::relu_aux_bias:
+            byte = static_cast<std::uint8_t>(value > 0 ? byte | bit : byte & ~bit);
+            value = std::max(value, 0.0);
+            break;
+          case Epilogue::relu:
+          case Epilogue::relu_bias: value = std::max(value, 0.0); break;
+          case Epilogue::gelu_aux:
+          case Epilogue::gelu_aux_bias:
+            aux(i, j) = value;
+            value = gelu(value);
+            break;
+          case Epilogue::gelu:
+          case Epilogue::gelu_bias: value = gelu(value); break;
+          case Epilogue::drelu:
+          case Epilogue::drelu_bgrad: value = (byte & bit) != 0 ? value : 0; break;
+          case Epilogue::dgelu:
+          case Epilogue::dgelu_bgrad: value *= gelu_slope(slopes(i, j).real()); break;
+          default: break;
+        }
+        x(i, j) = value;
+        sums[static_cast<std::size_t>(i)] += value;
+      }
+    }
+    expect_near<D>(got(d.buffer), x.element, smooth ? 8 : 0);
+    if (mask) {
+      const auto actual = device().download(bits_there);
+      for (std::int64_t j = 0; j < kN; ++j) {  // what lies behind the last row is anything
+        for (std::int64_t i = 0; i < kM / 8; ++i) {
+          const auto at = static_cast<std::size_t>(j * ld / 8 + i);
+          ASSERT_EQ(actual[at], bits[at]) << "rows from " << 8 * i << " on, column " << j;
+        }
+      }
+    } else if (blas::aux_use(epilogue) == blas::EpilogueUse::write) {
+      const auto actual = got(numbers_there);
+      for (std::int64_t j = 0; j < kN; ++j) {
+        for (std::int64_t i = 0; i < kM; ++i)
+          EXPECT_EQ(actual[static_cast<std::size_t>(j * ld + i)], to_wide(from_wide<D>(aux(i, j))));
+      }
+    }
+    if (blas::bias_use(epilogue) != blas::EpilogueUse::write) return;
+    std::vector<Wide> expected(sums.begin(), sums.end());
+    if (epilogue == Epilogue::bgrad_a || epilogue == Epilogue::bgrad_b) {
+      const bool of_b = epilogue == Epilogue::bgrad_b;
+      expected.assign(of_b ? kN : kM, Wide());
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        const auto at = static_cast<std::int64_t>(i);
+        for (std::int64_t l = 0; l < k; ++l) expected[i] += of_b ? b(l, at) : a(at, l);
+      }
+    }
+    expect_near<D>(got(bias_there), expected, 64);
+  }
+  /// Equal to the values as D stores them, or within `units` roundings of f32 and one of D.
+  template <class D>
+  static void expect_near(const std::vector<Wide>& actual, const std::vector<Wide>& expected,
+                          double units) {
+    const double rounding = std::is_same_v<D, float>  ? 0x1p-24
+                            : std::is_same_v<D, Half> ? 0x1p-11
+                                                      : 0x1p-8;
+    ASSERT_EQ(actual.size(), expected.size());
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+      const double exact = expected[i].real();
+      if (units == 0) {
+        ASSERT_EQ(actual[i], to_wide(from_wide<D>(expected[i]))) << "element " << i;
+      } else {
+        const double size = std::max(1.0, std::abs(exact));
+        ASSERT_NEAR(actual[i].real(), exact, size * (units * 0x1p-23 + 2 * rounding))
+            << "element " << i;
+      }
+    }
+  }
+};
+
+TEST_F(BlasMatmul, OfSixteenBits) {
+  multiplies<Half, Half, Half>();
+  multiplies<Half, Half, float>();
+  multiplies<BFloat16, BFloat16, BFloat16>();
+  multiplies<BFloat16, BFloat16, float>();
+}
+TEST_F(BlasMatmul, OfThirtyTwoAndSixtyFourBits) {
+  multiplies<float, float, float>();
+  multiplies<float, float, float>({Transpose::no}, {Transpose::no}, Compute::tf32);
+  multiplies<float, float, float>({Transpose::no}, {Transpose::no}, Compute::f32_by_bf16);
+  multiplies<double, double, double>();
+}
+TEST_F(BlasMatmul, OfComplexNumbers) {
+  const std::vector<Transpose> all(std::begin(kTransposes), std::end(kTransposes));
+  multiplies<std::complex<float>, std::complex<float>, std::complex<float>>(all, all);
+  multiplies<std::complex<double>, std::complex<double>, std::complex<double>>(all, all);
+}
+TEST_F(BlasMatmul, OfIntegers) {
+  multiplies<std::int8_t, std::int8_t, std::int32_t>();
+  multiplies<std::int8_t, std::int8_t, std::int8_t>();
+}
+TEST_F(BlasMatmul, OfEightBits) {
+  const std::vector<Transpose> yes{Transpose::yes}, no{Transpose::no};
+  multiplies<Float8E4M3, Float8E4M3, float>(yes, no);
+  multiplies<Float8E4M3, Float8E4M3, Half>(yes, no);
+  multiplies<Float8E4M3, Float8E4M3, BFloat16>(yes, no);
+  multiplies<Float8E4M3, Float8E4M3, Float8E4M3>(yes, no);
+  multiplies<Float8E4M3, Float8E5M2, BFloat16>(yes, no);
+  multiplies<Float8E5M2, Float8E4M3, Float8E5M2>(yes, no);
+}
+
+TEST_F(BlasMatmul, ScalesOfEightBits) {
+  const auto a = random<Float8E4M3>(kK, kM, 1), b = random<Float8E4M3>(kK, kN, 2);
+  const auto d = put_matrix<Float8E4M3>(Dense{kM, kN});
+  const auto scale = [](float value) { return put(std::vector<float>{value}); };
+  const auto scale_a = scale(2), scale_b = scale(0.5f), scale_d = scale(0.25f), amax = scale(-1);
+  ASSERT_TRUE(ended(device().blas().matmul<Float8E4M3, Float8E4M3, Float8E4M3>(
+      put_matrix<Float8E4M3>(a), put_matrix<Float8E4M3>(b), d,
+      {.transpose_a = Transpose::yes,
+       .scale_a = scale_a,
+       .scale_b = scale_b,
+       .scale_d = scale_d,
+       .amax_d = amax})));
+  const auto product = op(a, Transpose::yes) * b;
+  EXPECT_EQ(got(d.buffer), stored<Float8E4M3>((Wide(0.25) * product).element));
+  double largest = 0;
+  for (const auto& x : product.element) largest = std::max(largest, std::abs(x.real()));
+  EXPECT_EQ(device().download(amax)[0], largest);
+}
+
+TEST_F(BlasMatmul, EpiloguesOfSinglePrecision) {
+  has_epilogues<float>();
+}
+TEST_F(BlasMatmul, EpiloguesOfSixteenBits) {
+  has_epilogues<Half>();
+  has_epilogues<BFloat16>();
+}
+
+TEST_F(BlasMatmul, BatchesAndDevicesFactors) {
+  constexpr std::int64_t batch = 3;
+  const auto a = random<float>(kM, kK * batch, 1), b = random<float>(kK, kN, 2);
+  const auto bias = random<float>(kM, 1, 3), c = random<float>(kM, kN * batch, 4);
+  const auto x = put_any<float>(a.element);
+  const auto z = put_any<float>(c.element), there = put_any<float>(bias.element);
+  const auto two = put(std::vector<float>{2});
+  MatmulOptions options{.epilogue = Epilogue::relu_bias, .bias = there, .batch = batch};
+  std::vector<Wide> bs;
+  for (std::int64_t i = 0; i < batch; ++i) bs.insert(bs.end(), b.element.begin(), b.element.end());
+  const auto all_b = put_any<float>(bs);
+  ASSERT_TRUE(ended(device().blas().matmul<float, float, float, float>(
+      two, MatrixRef(x, kM, kK), MatrixRef(all_b, kK, kN), 1.0f, MatrixRef(z, kM, kN),
+      MatrixRef(z, kM, kN), options)));
+  const auto actual = got(z);
+  for (std::int64_t i = 0; i < batch; ++i) {
+    const auto part = [i](const Dense& all, std::int64_t columns) {
+      Dense one{all.rows, columns};
+      std::copy_n(all.element.begin() + i * all.rows * columns, all.rows * columns,
+                  one.element.begin());
+      return one;
+    };
+    auto expected = Wide(2) * (part(a, kK) * b) + part(c, kN);
+    for (std::int64_t j = 0; j < kN; ++j) {
+      for (std::int64_t row = 0; row < kM; ++row)
+        expected(row, j) = std::max(0.0, (expected(row, j) + bias(row, 0)).real());
+    }
+    EXPECT_TRUE(
+        std::equal(expected.element.begin(), expected.element.end(), actual.begin() + i * kM * kN))
+        << "matrix " << i;
+  }
+}
+
+TEST_F(BadArguments, OfMatmul) {
+  using namespace blas;
+  const auto y = put(std::vector<double>(16, 0.0)), z = put(std::vector<double>(16, 0.0));
+  Matmul good;
+  good.dtype = good.b_dtype = good.c_dtype = good.d_dtype = DType::f32;
+  good.m = good.n = good.k = good.lda = good.ldb = good.ldc = good.ldd = 4;
+  good.alpha = Scalar::of(1.0f), good.beta = Scalar::of(0.0f);
+  good.compute = Compute::f32;
+  good.a = good.b = x, good.d = y.operand();
+  const auto refused = [&](auto change, Errc code = Errc::invalid) {
+    auto op = good;
+    change(op);
+    expect_refused(op, code);
+  };
+  refused([](auto& op) { op.b_dtype = DType::f64; }, Errc::unsupported);
+  refused([](auto& op) { op.d_dtype = op.c_dtype = DType::f16; }, Errc::unsupported);
+  refused([](auto& op) { op.dtype = DType::f4e2m1x2; }, Errc::unsupported);
+  refused([](auto& op) { op.compute = Compute::f64; }, Errc::unsupported);
+  refused([](auto& op) { op.transpose_a = static_cast<Transpose>(9); });
+  refused([](auto& op) { op.epilogue = static_cast<Epilogue>(16); });
+  refused([](auto& op) { op.m = -1; });
+  refused([](auto& op) { op.ldd = 3; });
+  refused([](auto& op) { op.lda = std::int64_t{1} << 30; });
+  refused([](auto& op) { op.n = 64; });
+  refused([](auto& op) { op.stride_a = -1; });
+  refused([](auto& op) { op.batch = 2; });
+  refused([](auto& op) { op.beta = Scalar::of(1.0f); });    // without c
+  refused([](auto& op) { op.c = op.d, op.ldc = 5; });       // in place, of other layout
+  refused([](auto& op) { op.d = op.a; });                   // overlaps
+  refused([](auto& op) { op.epilogue = Epilogue::bias; });  // without bias
+  refused([](auto& op) { op.epilogue = Epilogue::gelu_aux, op.ld_aux = 8; });
+  const auto with_aux = [&](std::int64_t ld) {
+    return
+        [&z, ld](auto& op) { op.epilogue = Epilogue::drelu, op.aux = z.operand(), op.ld_aux = ld; };
+  };
+  refused(with_aux(4));
+  refused(with_aux(192));
+  refused(with_aux(512));  // needs 256 bytes, has 128
+  refused([&](auto& op) {
+    op.dtype = op.b_dtype = DType::f8e4m3, op.c_dtype = op.d_dtype = DType::f32;
+  });
+  refused(
+      [&](auto& op) {
+        op.dtype = op.b_dtype = DType::f8e5m2, op.c_dtype = op.d_dtype = DType::f32;
+      },
+      Errc::unsupported);
+}
+
+}  // namespace
+}  // namespace troupe::test::reference
