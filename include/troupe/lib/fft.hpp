@@ -36,7 +36,8 @@ struct Storage {
 
 /// How one side of a batch lies in memory, in elements of its own dtype.
 struct Layout {
-  DType dtype{};
+  DType dtype{};            ///< of its numbers, where f16 and bf16 are the parts of complex ones
+  std::uint32_t bytes = 0;  ///< of an element
   std::uint32_t rank = 0;
   std::array<std::int64_t, kMaxRank> extents{};  ///< that are transformed; 1 beyond the rank
   std::array<std::int64_t, kMaxRank> stored{};   ///< as in Storage, without zeros
@@ -59,8 +60,17 @@ struct Layout {
   [[nodiscard]] bool apart(std::int64_t batch) const noexcept;
 };
 
+/// Bytes of a complex element of a transform's dtype.
+constexpr std::size_t complex_bytes(DType dtype) noexcept {
+  return size_of(dtype) * (dtype == DType::f16 || dtype == DType::bf16 ? 2 : 1);
+}
+
 /// A batch of transforms of one shape. dtype is that of the complex side: c64 with f32, c128 with
-/// f64. Elements that belong to no transform are not touched. Transforms may share elements of an
+/// f64. With f16 and bf16 it is that of both sides: a complex element is two numbers, the real part
+/// first. Then extents are powers of two, and elements of a real side have stride 1; other shapes
+/// are `unsupported`, as they are with cuFFT. The cpu engine computes these in f32.
+///
+/// Elements that belong to no transform are not touched. Transforms may share elements of an
 /// input that is only read.
 ///
 /// Both operands begin at a multiple of the complex element's size. input may be output where each
@@ -69,7 +79,7 @@ struct Layout {
 /// side are twice as far apart as those of the complex one. complex_to_real destroys its input.
 struct Transform {
   static constexpr std::string_view kName = "fft.transform";
-  static constexpr DTypes kDTypes = DTypes::of({DType::c64, DType::c128});
+  static constexpr DTypes kDTypes = DTypes::of({DType::c64, DType::c128, DType::f16, DType::bf16});
   static constexpr Traits kTraits = {.repeatable = true, .capturable = true};
 
   OpDType dtype;
@@ -122,6 +132,10 @@ struct FftOptions {
   fft::Storage output = {};
 };
 
+/// Types whose complex numbers are pairs of elements.
+template <class T>
+concept PairedReal = std::same_as<T, Half> || std::same_as<T, BFloat16>;
+
 /// Fourier transforms on one device; from `device.fft()`. See fft::Transform for layout and
 /// alignment, and fft::Kind for the formulas. Errors: invalid (shape or operands), unsupported (the
 /// engine has no FFT library, or that library no such transform), out_of_memory.
@@ -173,6 +187,27 @@ class BasicFft {
   Future<void> complex_to_real_in_place(const Ref<T>& x, const FftOptions& shape) {
     return transform(fft::Kind::complex_to_real, dtype_of<std::complex<T>>, x.operand(),
                      x.operand(), with_room(shape, &FftOptions::output));
+  }
+
+  /// Of pairs of f16 or bf16: x and y hold twice as many elements as they hold complex numbers. The
+  /// extents are powers of two. Lengths, strides and distances of storage count complex numbers.
+  template <PairedReal T>
+  Future<void> forward(const Ref<T>& x, const Ref<T>& y, const FftOptions& shape) {
+    return transform(fft::Kind::forward, dtype_of<T>, x.operand(), y.operand(), shape);
+  }
+  template <PairedReal T>
+  Future<void> inverse(const Ref<T>& x, const Ref<T>& y, const FftOptions& shape) {
+    return transform(fft::Kind::inverse, dtype_of<T>, x.operand(), y.operand(), shape);
+  }
+  /// x is real, y holds pairs.
+  template <PairedReal T>
+  Future<void> real_to_complex(const Ref<T>& x, const Ref<T>& y, const FftOptions& shape) {
+    return transform(fft::Kind::real_to_complex, dtype_of<T>, x.operand(), y.operand(), shape);
+  }
+  /// x holds pairs, and is destroyed; y is real.
+  template <PairedReal T>
+  Future<void> complex_to_real(const Ref<T>& x, const Ref<T>& y, const FftOptions& shape) {
+    return transform(fft::Kind::complex_to_real, dtype_of<T>, x.operand(), y.operand(), shape);
   }
 
  private:

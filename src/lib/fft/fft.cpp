@@ -14,7 +14,9 @@ namespace {
 
 Layout layout_of(const Transform& op, bool real, const Storage& storage) {
   const bool half = !real && op.kind >= Kind::real_to_complex;
-  Layout layout{real ? real_type(op.dtype) : op.dtype.value, op.rank, {1, 1, 1}, {1, 1, 1}, {}, 0};
+  const DType dtype = real ? real_type(op.dtype) : op.dtype.value;
+  const auto bytes = real ? size_of(dtype) : complex_bytes(dtype);
+  Layout layout{dtype, static_cast<std::uint32_t>(bytes), op.rank, {1, 1, 1}, {1, 1, 1}, {}, 0};
   for (std::uint32_t i = 0; i < op.rank; ++i) {
     layout.extents[i] = half && i + 1 == op.rank ? op.extents[i] / 2 + 1 : op.extents[i];
     layout.stored[i] = storage.stored[i] == 0 ? layout.extents[i] : storage.stored[i];
@@ -61,8 +63,8 @@ void add_side(wire::Checker& checks, const std::string& name, const Operand& ope
                                    last <= wire::Checker::kMaxCount - layout.length()),
                  name + " is too large");
   if (!checks.ok()) return;
-  checks.holds(name, operand, layout.span(op.batch), size_of(layout.dtype))
-      .require(operand.offset % size_of(op.dtype) == 0,
+  checks.holds(name, operand, layout.span(op.batch), layout.bytes)
+      .require(operand.offset % complex_bytes(op.dtype) == 0,
                name + " is not aligned to a complex element")
       .require(access == Access::read || layout.apart(op.batch),
                name + ": the transforms of a batch overlap");
@@ -114,7 +116,7 @@ std::uint64_t Transform::written(const Operand& operand) const noexcept {
   if (&operand != &output) return 0;
   const auto layout = output_layout();
   if (batch == 0) return 0;
-  const auto bytes = size_of(layout.dtype);
+  const std::uint64_t bytes = layout.bytes;
   // Each covers more than the next; whichever has no gaps.
   if (layout.span(batch) == batch * layout.volume())
     return static_cast<std::uint64_t>(layout.span(batch)) * bytes;
@@ -148,6 +150,19 @@ Result<void> Transform::check() const {
   if (checks.ok() && detail::overlap(input, output)) {
     checks.require(fits_in_place(*this, from, to) && from.apart(batch),
                    "in place both sides must be stored alike");
+  }
+  if (checks.ok() && (dtype == DType::f16 || dtype == DType::bf16)) {
+    const auto unsupported = [](const char* what) {
+      return Error{Errc::unsupported, 0, std::string(kName) + ": of f16 and bf16 " + what};
+    };
+    for (std::uint32_t i = 0; i < rank; ++i) {
+      if ((extents[i] & (extents[i] - 1)) != 0) return unsupported("extents are powers of two");
+    }
+    const auto* const real = kind == Kind::real_to_complex   ? &from
+                             : kind == Kind::complex_to_real ? &to
+                                                             : nullptr;
+    if (real != nullptr && real->pitch[rank - 1] != 1)
+      return unsupported("elements of the real side have stride 1");
   }
   return checks.result();
 }

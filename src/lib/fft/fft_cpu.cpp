@@ -9,9 +9,11 @@
 #include <mutex>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include <troupe/lib/fft.hpp>
 
+#include "common/core/narrow.hpp"
 #include "device_host/engine/cpu/library.hpp"
 
 namespace troupe::host::cpu {
@@ -101,13 +103,55 @@ struct Key {
   bool operator==(const Key&) const = default;
 };
 
-Key key_of(const fft::Transform& op, const Call& call) {
+/// Where the two sides lie.
+struct Sides {
+  std::byte* input = nullptr;
+  std::byte* output = nullptr;
+
+  template <class T>
+  [[nodiscard]] T* in() const {
+    return reinterpret_cast<T*>(input);
+  }
+  template <class T>
+  [[nodiscard]] T* out() const {
+    return reinterpret_cast<T*>(output);
+  }
+};
+
+Key key_of(const fft::Transform& op, const Sides& sides) {
   return {op.kind,           op.extents,         op.batch,
-          op.input_layout(), op.output_layout(), call.at(op.input) == call.at(op.output)};
+          op.input_layout(), op.output_layout(), sides.input == sides.output};
+}
+
+bool is_narrow(DType dtype) {
+  return dtype == DType::f16 || dtype == DType::bf16;
+}
+
+/// What a transform of f16 or bf16 is computed by: the same of f32, packed.
+fft::Transform widened(fft::Transform op) {
+  op.dtype = DType::c64;
+  op.input_storage = op.output_storage = {};
+  return op;
+}
+
+/// Calls visit(place, i) for each element of a side, `place` counted in elements from its start and
+/// i from 0 on, in the order of a packed batch.
+template <class Visit>
+void for_each_element(const fft::Layout& side, std::int64_t batch, Visit&& visit) {
+  std::int64_t packed = 0;
+  for (std::int64_t b = 0; b < batch; ++b) {
+    for (std::int64_t i = 0; i < side.extents[0]; ++i) {
+      for (std::int64_t j = 0; j < side.extents[1]; ++j) {
+        for (std::int64_t k = 0; k < side.extents[2]; ++k)
+          visit(b * side.distance + i * side.pitch[0] + j * side.pitch[1] + k * side.pitch[2],
+                packed++);
+      }
+    }
+  }
 }
 
 template <class T>
-Result<Plan> make_plan(const fft::Transform& op, const Call& call) {
+Result<Plan> make_plan(const fft::Transform& op, const Sides& sides) {
   using Complex = std::complex<T>;
   const auto input = op.input_layout(), output = op.output_layout();
   std::array<Dimension, fft::kMaxRank> dimensions;
@@ -120,14 +164,14 @@ Result<Plan> make_plan(const fft::Transform& op, const Call& call) {
   const std::lock_guard lock(planner());
   void* plan = nullptr;
   if (op.kind == Kind::real_to_complex) {
-    plan = library.plan_r2c(rank, dimensions.data(), 1, &batch, call.at<T>(op.input),
-                            call.at<Complex>(op.output), library.kFlags);
+    plan = library.plan_r2c(rank, dimensions.data(), 1, &batch, sides.in<T>(), sides.out<Complex>(),
+                            library.kFlags);
   } else if (op.kind == Kind::complex_to_real) {
-    plan = library.plan_c2r(rank, dimensions.data(), 1, &batch, call.at<Complex>(op.input),
-                            call.at<T>(op.output), library.kFlags);
+    plan = library.plan_c2r(rank, dimensions.data(), 1, &batch, sides.in<Complex>(), sides.out<T>(),
+                            library.kFlags);
   } else {
     plan = library.plan(
-        rank, dimensions.data(), 1, &batch, call.at<Complex>(op.input), call.at<Complex>(op.output),
+        rank, dimensions.data(), 1, &batch, sides.in<Complex>(), sides.out<Complex>(),
         op.kind == Kind::forward ? library.kForward : library.kInverse, library.kFlags);
   }
   if (plan == nullptr)
@@ -148,12 +192,21 @@ class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
   /// It makes a plan where none is cached.
   [[nodiscard]] bool blocks(const OperationInfo&, const std::byte* op, const Call& call) override {
     const auto& transform = *reinterpret_cast<const fft::Transform*>(op);
-    return transform.batch > 0 && find(key_of(transform, call)) == plans_.end();
+    if (transform.batch == 0) return false;
+    const auto key = is_narrow(transform.dtype)
+                         ? key_of(widened(transform), kPlacesApart)
+                         : key_of(transform, {call.at(transform.input), call.at(transform.output)});
+    return find(key) == plans_.end();
   }
 
   Result<void> run(const fft::Transform& op, const Call& call) {
     if (op.batch == 0) return {};
-    return op.dtype == DType::c64 ? transform<float>(op, call) : transform<double>(op, call);
+    switch (op.dtype.value) {
+      case DType::f16: return narrow_transform<Half>(op, call);
+      case DType::bf16: return narrow_transform<BFloat16>(op, call);
+      case DType::c64: return transform<float>(op, call);
+      default: return transform<double>(op, call);
+    }
   }
 
  private:
@@ -162,6 +215,9 @@ class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
     Plan plan;
   };
   static constexpr std::size_t kPlans = 32;
+  static inline std::array<std::byte, 16> places_{};
+  /// For plans of sides that do not exist yet: planning does not touch them.
+  static inline const Sides kPlacesApart{places_.data(), places_.data() + 8};
 
   template <class T>
   static Dependency dependency(std::string name) {
@@ -176,13 +232,18 @@ class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
   }
 
   template <class T>
-  Result<Plan> plan_for(const fft::Transform& op, const Call& call) {
-    const auto key = key_of(op, call);
+  Result<Plan> plan_for(const fft::Transform& op, const Sides& sides) {
+    if (const auto& library = fftw<T>(); !library.loaded) {
+      return Error{Errc::unsupported, 0,
+                   std::string("fft.transform: the cpu engine needs FFTW, and ") + library.kFile +
+                       " is not installed"};
+    }
+    const auto key = key_of(op, sides);
     if (const auto found = find(key); found != plans_.end()) {
       plans_.splice(plans_.begin(), plans_, found);
       return found->plan;
     }
-    auto made = make_plan<T>(op, call);
+    auto made = make_plan<T>(op, sides);
     if (!made) return made.error();
     if (plans_.size() == kPlans) plans_.pop_back();  // work that is queued keeps its plan
     plans_.push_front({key, *made});
@@ -190,27 +251,53 @@ class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
   }
 
   template <class T>
-  Result<void> transform(const fft::Transform& op, const Call& call) {
+  static void execute(const Plan& plan, Kind kind, const Sides& sides) {
     using Complex = std::complex<T>;
     const auto& library = fftw<T>();
-    if (!library.loaded) {
-      return Error{Errc::unsupported, 0,
-                   std::string("fft.transform: the cpu engine needs FFTW, and ") + library.kFile +
-                       " is not installed"};
+    if (kind == Kind::real_to_complex) {
+      library.execute_r2c(plan.get(), sides.in<T>(), sides.out<Complex>());
+    } else if (kind == Kind::complex_to_real) {
+      library.execute_c2r(plan.get(), sides.in<Complex>(), sides.out<T>());
+    } else {
+      library.execute(plan.get(), sides.in<Complex>(), sides.out<Complex>());
     }
-    const auto plan = plan_for<T>(op, call);
+  }
+
+  template <class T>
+  Result<void> transform(const fft::Transform& op, const Call& call) {
+    const Sides sides{call.at(op.input), call.at(op.output)};
+    const auto plan = plan_for<T>(op, sides);
     if (!plan) return plan.error();
-    return services_.submit(call, [&library, plan = *plan, kind = op.kind,
-                                   input = call.at(op.input), output = call.at(op.output)] {
-      auto* const complex_input = reinterpret_cast<Complex*>(input);
-      auto* const complex_output = reinterpret_cast<Complex*>(output);
-      if (kind == Kind::real_to_complex) {
-        library.execute_r2c(plan.get(), reinterpret_cast<T*>(input), complex_output);
-      } else if (kind == Kind::complex_to_real) {
-        library.execute_c2r(plan.get(), complex_input, reinterpret_cast<T*>(output));
-      } else {
-        library.execute(plan.get(), complex_input, complex_output);
-      }
+    return services_.submit(
+        call, [plan = *plan, kind = op.kind, sides] { execute<T>(plan, kind, sides); });
+  }
+
+  /// By way of f32, in memory of its own.
+  template <class N>
+  Result<void> narrow_transform(const fft::Transform& op, const Call& call) {
+    const auto plan = plan_for<float>(widened(op), kPlacesApart);
+    if (!plan) return plan.error();
+    return services_.submit(call, [plan = *plan, op, from = call.at<const N>(op.input),
+                                   to = call.at<N>(op.output)] {
+      const auto input = op.input_layout(), output = op.output_layout();
+      const auto numbers = [](const fft::Layout& side) {
+        return static_cast<std::int64_t>(side.bytes / sizeof(N));
+      };
+      const auto in_each = numbers(input), out_each = numbers(output);
+      std::vector<float> x(static_cast<std::size_t>(op.batch * input.volume() * in_each));
+      std::vector<float> y(static_cast<std::size_t>(op.batch * output.volume() * out_each));
+      for_each_element(input, op.batch, [&](std::int64_t place, std::int64_t i) {
+        for (std::int64_t part = 0; part < in_each; ++part)
+          x[static_cast<std::size_t>(i * in_each + part)] = to_float(from[place * in_each + part]);
+      });
+      execute<float>(
+          plan, op.kind,
+          {reinterpret_cast<std::byte*>(x.data()), reinterpret_cast<std::byte*>(y.data())});
+      for_each_element(output, op.batch, [&](std::int64_t place, std::int64_t i) {
+        for (std::int64_t part = 0; part < out_each; ++part)
+          to[place * out_each + part] =
+              from_float<N>(y[static_cast<std::size_t>(i * out_each + part)]);
+      });
     });
   }
 

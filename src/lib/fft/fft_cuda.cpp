@@ -1,4 +1,5 @@
 #include <cufft.h>
+#include <cufftXt.h>
 
 #include <algorithm>
 #include <array>
@@ -50,7 +51,8 @@ using PlanHandle = Handle<PlanTraits>;
 /// A plan of cuFFT, and everything that it depends on. Both complex directions share one.
 struct Plan {
   struct Key {
-    cufftType type{};
+    Kind kind{};  ///< forward of both complex directions
+    DType dtype{};
     std::array<std::int64_t, fft::kMaxRank> extents{};
     std::int64_t batch = 0;
     fft::Layout input, output;
@@ -59,6 +61,9 @@ struct Plan {
   Key key;
   PlanHandle handle;
   std::size_t work_bytes = 0;
+  /// Device memory that it holds, by what was free before and after it was made: at least that of
+  /// its tables (64 MiB for a prime length of 10^6), at times also that of others.
+  std::size_t bytes = 0;
   const void* work_area = nullptr;  ///< the one that the handle uses
   bool forward_ran = false;  ///< kernels are loaded when they are first launched, which blocks
   bool inverse_ran = false;
@@ -66,9 +71,13 @@ struct Plan {
   [[nodiscard]] bool& ran(Kind kind) { return kind == Kind::inverse ? inverse_ran : forward_ran; }
 };
 
-cufftType type_of(const fft::Transform& op) {
-  const bool single = op.dtype == DType::c64;
-  switch (op.kind) {
+bool is_narrow(DType dtype) {
+  return dtype == DType::f16 || dtype == DType::bf16;
+}
+
+cufftType type_of(const Plan::Key& key) {
+  const bool single = key.dtype == DType::c64;
+  switch (key.kind) {
     case Kind::real_to_complex: return single ? CUFFT_R2C : CUFFT_D2Z;
     case Kind::complex_to_real: return single ? CUFFT_C2R : CUFFT_Z2D;
     default: return single ? CUFFT_C2C : CUFFT_Z2Z;
@@ -76,10 +85,20 @@ cufftType type_of(const fft::Transform& op) {
 }
 
 Plan::Key key_of(const fft::Transform& op) {
-  return {type_of(op), op.extents, op.batch, op.input_layout(), op.output_layout()};
+  return {op.kind == Kind::inverse ? Kind::forward : op.kind,
+          op.dtype,
+          op.extents,
+          op.batch,
+          op.input_layout(),
+          op.output_layout()};
 }
 
 cufftResult execute(cufftHandle plan, const fft::Transform& op, const Call& call) {
+  if (is_narrow(op.dtype)) {
+    const bool back = op.kind == Kind::inverse || op.kind == Kind::complex_to_real;
+    return cufftXtExec(plan, call.at(op.input), call.at(op.output),
+                       back ? CUFFT_INVERSE : CUFFT_FORWARD);
+  }
   const bool single = op.dtype == DType::c64;
   if (op.kind == Kind::real_to_complex) {
     return single
@@ -114,6 +133,7 @@ class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
  private:
   struct State {
     std::list<Plan> plans;  ///< the most recently used first
+    std::size_t plan_bytes = 0;
     RetiredPlans<PlanHandle> retired;
     Workspace work_area;  ///< of all plans
 
@@ -122,7 +142,8 @@ class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
                           [&](const Plan& plan) { return plan.key == key; });
     }
   };
-  static constexpr std::size_t kPlans = 32;  ///< cached on each queue
+  static constexpr std::size_t kPlans = 32;                          ///< cached on each queue
+  static constexpr std::size_t kPlanBytes = std::size_t{512} << 20;  ///< but of one that is larger
 
   [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
   Result<void> add_plan(const fft::Transform& op, Queue queue);
@@ -186,20 +207,38 @@ Result<void> Fft::add_plan(const fft::Transform& op, Queue queue) {
   std::copy(op.extents.begin(), op.extents.end(), extents.begin());
   std::copy(input.stored.begin(), input.stored.end(), stored_input.begin());
   std::copy(output.stored.begin(), output.stored.end(), stored_output.begin());
+  std::size_t free_before = 0, free_after = 0, total = 0;
+  TROUPE_CUDA_TRY(cudaMemGetInfo(&free_before, &total));
   TROUPE_CUDA_TRY(cufftCreate(plan.handle.out()));
   const auto handle = plan.handle.get();
   TROUPE_CUDA_TRY(cufftSetAutoAllocation(handle, 0));
   TROUPE_CUDA_TRY(cufftSetStream(handle, services_.stream(queue)));
-  TROUPE_CUDA_TRY(cufftMakePlanMany64(handle, static_cast<int>(op.rank), extents.data(),
-                                      stored_input.data(), input.pitch[op.rank - 1], input.distance,
-                                      stored_output.data(), output.pitch[op.rank - 1],
-                                      output.distance, plan.key.type, op.batch, &plan.work_bytes));
-  if (own.plans.size() == kPlans) {
+  const auto last = op.rank - 1;
+  if (is_narrow(op.dtype)) {
+    const bool half = op.dtype == DType::f16;
+    const auto real = half ? CUDA_R_16F : CUDA_R_16BF, complex = half ? CUDA_C_16F : CUDA_C_16BF;
+    TROUPE_CUDA_TRY(cufftXtMakePlanMany(
+        handle, static_cast<int>(op.rank), extents.data(), stored_input.data(), input.pitch[last],
+        input.distance, op.kind == Kind::real_to_complex ? real : complex, stored_output.data(),
+        output.pitch[last], output.distance, op.kind == Kind::complex_to_real ? real : complex,
+        op.batch, &plan.work_bytes, complex));
+  } else {
+    TROUPE_CUDA_TRY(cufftMakePlanMany64(handle, static_cast<int>(op.rank), extents.data(),
+                                        stored_input.data(), input.pitch[last], input.distance,
+                                        stored_output.data(), output.pitch[last], output.distance,
+                                        type_of(plan.key), op.batch, &plan.work_bytes));
+  }
+  TROUPE_CUDA_TRY(cudaMemGetInfo(&free_after, &total));
+  plan.bytes = free_before > free_after ? free_before - free_after : 0;
+  while (!own.plans.empty() &&
+         (own.plans.size() == kPlans || own.plan_bytes + plan.bytes > kPlanBytes)) {
+    own.plan_bytes -= own.plans.back().bytes;
     TROUPE_CUDA_PROPAGATE(
         own.retired.add(std::move(own.plans.back().handle), services_.stream(queue)));
     own.plans.pop_back();
     services_.note_given_back();
   }
+  own.plan_bytes += plan.bytes;
   own.plans.push_front(std::move(plan));
   return {};
 }

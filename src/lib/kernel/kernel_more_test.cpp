@@ -1,6 +1,7 @@
 #include <cstdint>
 #include <numeric>
 
+#include <troupe/lib/function.hpp>
 #include <troupe/lib/kernel.hpp>
 
 #include "bad_arguments.hpp"
