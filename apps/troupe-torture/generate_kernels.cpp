@@ -29,7 +29,9 @@ void Generator::add_kernel(Kind kind, int rank, int thread, int target) {
     case Kind::copy: return add_copy(op, false);
     case Kind::blas_copy: return add_copy(op, true);
     case Kind::uniform:
-    case Kind::normal: return add_random(op);
+    case Kind::normal:
+    case Kind::law:
+    case Kind::sequence: return add_random(op);
     case Kind::gemv:
     case Kind::gemm: return add_product(op);
     case Kind::ger:

@@ -5,6 +5,7 @@
 #include "oracle.hpp"
 #include "own_code.hpp"
 #include "random.hpp"
+#include "random_calls.hpp"
 #include "values.hpp"
 
 namespace troupe::torture {
@@ -66,11 +67,12 @@ class Arithmetic {
                                               ? BasicScalarArg<Ref<T>>(find_(op.alpha_at))
                                               : BasicScalarArg<Ref<T>>(alpha);
     const auto flip = [](bool yes) { return yes ? blas::Transpose::yes : blas::Transpose::no; };
-    const RandomOptions random{.seed = op.data + 1, .subsequence = op.data, .offset = 2 * op.data};
     switch (op.kind) {
       case Kind::scal: return blas_.scal(factor, a);
-      case Kind::uniform: return rng_.uniform(a, random);
-      case Kind::normal: return rng_.normal(a, random);
+      case Kind::uniform:
+      case Kind::normal:
+      case Kind::law:
+      case Kind::sequence: return draw(rng_, op.kind, op.data, a);
       default: break;
     }
     const auto uplo = op.transpose_b ? blas::Uplo::upper : blas::Uplo::lower;
@@ -218,7 +220,7 @@ Future<void> Hands::submit(const Operation& op, Thread& thread) {
   }
   if (is_transfer(op.kind) || op.kind == Kind::hold) return submit_transfer(op, thread);
   if (op.kind >= Kind::potrf && op.kind <= Kind::accumulate) return submit_library(op, thread);
-  const bool arithmetic = op.kind >= Kind::multiply && op.kind <= Kind::normal;
+  const bool arithmetic = op.kind >= Kind::multiply && op.kind <= Kind::sequence;
   if (arithmetic) return submit_arithmetic(op);
   return op.target == op.rank ? submit_memory(op, thread) : submit_remote_memory(op);
 }

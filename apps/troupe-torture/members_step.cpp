@@ -140,8 +140,7 @@ void Members::strike(const Round& round, std::int64_t number) {
 
 void Members::demand(const Operation& op, const Result<void>& outcome) const {
   const auto code = outcome.code();
-  const bool draws = op.kind == Kind::uniform || op.kind == Kind::normal;
-  if (outcome.ok() || (draws && code == Errc::unsupported && !random_.supported)) return;
+  if (outcome.ok() || (code == Errc::unsupported && random_.lacks(op))) return;
   const bool is_lost = code == Errc::budget_exhausted || code == Errc::device_failed;
   if (is_of_a_fault(code) || code == Errc::peer_lost || is_lost) throw Exception(outcome.error());
   throw Finding("in a step it fails: " + describe(op) + ": " + outcome.error().to_string());

@@ -9,9 +9,9 @@
 
 namespace troupe::torture {
 
-const std::vector<std::byte>& RandomTable::numbers(DType dtype, bool normal,
+const std::vector<std::byte>& RandomTable::numbers(DType dtype, Kind kind,
                                                    std::uint64_t set) const {
-  const std::size_t group = (dtype == DType::f64 ? 2u : 0u) + (normal ? 1u : 0u);
+  const std::size_t group = (dtype == DType::f64 ? kKinds : 0u) + index_of(kind);
   return sets.at(group * kSets + static_cast<std::size_t>(set));
 }
 
@@ -294,7 +294,9 @@ void Oracle::compute(const Operation& op) {
     case Kind::tally: return tally(op);
     case Kind::uniform:
     case Kind::normal:
-      if (random_.supported) write(a, random_.numbers(op.dtype, op.kind == Kind::normal, op.data));
+    case Kind::law:
+    case Kind::sequence:
+      if (!random_.lacks(op)) write(a, random_.numbers(op.dtype, op.kind, op.data));
       return;
     default: return;
   }

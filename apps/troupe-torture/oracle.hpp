@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <complex>
 #include <functional>
 #include <optional>
@@ -13,11 +15,22 @@ namespace troupe::torture {
 /// Random numbers as the engine made them in quiet, before the first program: they are compared
 /// with themselves, everywhere and after every fault.
 struct RandomTable {
-  bool supported = false;
-  /// numbers(dtype, normal, set): kRandomCount elements
+  static constexpr std::size_t kKinds = 4;  ///< that draw numbers
+  std::array<bool, kKinds> supported{};
+  /// Of f32, then of f64, by kind, by set: kCount elements each.
   std::vector<std::vector<std::byte>> sets;
-  [[nodiscard]] const std::vector<std::byte>& numbers(DType dtype, bool normal,
+  [[nodiscard]] const std::vector<std::byte>& numbers(DType dtype, Kind kind,
                                                       std::uint64_t set) const;
+  /// Whether the operation may be answered by `unsupported`.
+  [[nodiscard]] bool lacks(const Operation& op) const {
+    return is_drawn(op.kind) && !supported.at(index_of(op.kind));
+  }
+  [[nodiscard]] bool has_all() const {
+    return std::find(supported.begin(), supported.end(), false) == supported.end();
+  }
+  static std::size_t index_of(Kind kind) {
+    return static_cast<std::size_t>(kind) - static_cast<std::size_t>(Kind::uniform);
+  }
   static constexpr std::size_t kSets = 6;
   static constexpr std::int64_t kCount = 64;
 };

@@ -7,21 +7,23 @@
 namespace troupe::torture {
 namespace {
 
+// clang-format off
 constexpr std::string_view kKinds[kKindCount] = {
-    "fill",        "copy",         "upload",    "download",       "to_pinned",
-    "from_pinned", "replace",      "multiply",  "divide",         "axpby",
-    "axpy",        "dot",          "nrm2",      "scal",           "blas_copy",
-    "gemv",        "gemm",         "ger",       "syrk",           "trmm",
-    "iamax",       "swap",         "spmv",      "spmv_sell",      "gather",
-    "uniform",     "normal",       "potrf",     "factor_info",    "syevd",
-    "gesvd",       "gesv",         "sort",      "reduce_local",   "scan",
-    "select",      "spgemm",       "transform", "transform_back", "convolution",
-    "attention",   "combine",      "smooth",    "tally",          "accumulate",
-    "all_reduce",  "reduce",       "broadcast", "all_gather",     "reduce_scatter",
-    "all_to_all",  "broadcast_to", "gather_to", "scatter_from",   "all_to_all_counts",
-    "exchange",    "send",         "receive",   "split",          "fetch",
-    "fetch_new",   "put",          "carry",     "hold",           "nop",
-    "pause",       "fault",        "wrong"};
+    "fill", "copy", "upload", "download", "to_pinned",
+    "from_pinned", "replace", "multiply", "divide", "axpby",
+    "axpy", "dot", "nrm2", "scal", "blas_copy",
+    "gemv", "gemm", "ger", "syrk", "trmm",
+    "iamax", "swap", "spmv", "spmv_sell", "gather",
+    "uniform", "normal", "law", "sequence", "potrf",
+    "factor_info", "syevd", "gesvd", "gesv", "sort",
+    "reduce_local", "scan", "select", "spgemm", "transform",
+    "transform_back", "convolution", "attention", "combine", "smooth",
+    "tally", "accumulate", "all_reduce", "reduce", "broadcast",
+    "all_gather", "reduce_scatter", "all_to_all", "broadcast_to", "gather_to",
+    "scatter_from", "all_to_all_counts", "exchange", "send", "receive",
+    "split", "fetch", "fetch_new", "put", "carry",
+    "hold", "nop", "pause", "fault", "wrong"};
+// clang-format on
 constexpr std::string_view kWrongs[kWrongCount] = {
     "short_destination", "gather_lengths", "token_dtype", "token_length", "no_such_rank",
     "freed_token",       "odd_normal",     "root",        "differs",      "spoilt"};
@@ -88,7 +90,9 @@ std::string_view library_of(Kind kind) noexcept {
     case Kind::gather:
     case Kind::spgemm: return "sparse";
     case Kind::uniform:
-    case Kind::normal: return "rng";
+    case Kind::normal:
+    case Kind::law:
+    case Kind::sequence: return "rng";
     case Kind::potrf:
     case Kind::factor_info:
     case Kind::syevd:
@@ -139,6 +143,8 @@ std::vector<Slice> written(const Operation& op) {
     case Kind::scal:
     case Kind::uniform:
     case Kind::normal:
+    case Kind::law:
+    case Kind::sequence:
     case Kind::potrf:
     case Kind::syevd:
     case Kind::gesvd:

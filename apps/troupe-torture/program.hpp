@@ -74,6 +74,8 @@ enum class Kind : std::uint8_t {
   gather,     ///< at[1] = at[0][at[3]]
   uniform,    ///< at[0] = random numbers
   normal,     ///< at[0] = random numbers
+  law,        ///< at[0] = random numbers by a law of rng_laws.hpp
+  sequence,   ///< at[0] = the begin of a sequence of cuRAND's
   potrf,  ///< at[0], m x m, becomes its Cholesky factor; with n > 0 it is from `data`, and fails
   factor_info,   ///< the info of a factorisation whose minor of order n is not definite; 0: all are
   syevd,         ///< at[0] = the eigenvalues of a diagonal matrix m x m from `data`
@@ -126,6 +128,10 @@ constexpr bool is_collective(Kind kind) noexcept {
 }
 constexpr bool is_transfer(Kind kind) noexcept {
   return kind >= Kind::fetch && kind <= Kind::carry;
+}
+/// Whether it makes random numbers.
+constexpr bool is_drawn(Kind kind) noexcept {
+  return kind >= Kind::uniform && kind <= Kind::sequence;
 }
 /// Whether it writes at[1], of another rank, in that rank's memory.
 constexpr bool writes_there(Kind kind) noexcept {

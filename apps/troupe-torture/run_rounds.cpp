@@ -132,7 +132,7 @@ void Runner::play_run(const Round& round) {
   if (stormy_) settle();
   verify();
   check_sums();
-  if (auto told = device_.take_error(); !told.ok() && !stormy_ && random_.supported)
+  if (auto told = device_.take_error(); !told.ok() && !stormy_ && random_.has_all())
     throw Finding("after run() take_error() tells of " + told.error().to_string());
   if (rank_ == 0 && !conduct_.folder.empty() && !conduct_.resume) {
     std::error_code ignored;
@@ -300,8 +300,7 @@ void Runner::play_step(const std::vector<std::vector<Operation>>& scripts) {
 /// Faults end the step, and the run repeats it; nothing else may go wrong.
 void Runner::demand(const Operation& op, const Result<void>& outcome) const {
   const auto code = outcome.code();
-  const bool draws = op.kind == Kind::uniform || op.kind == Kind::normal;
-  if (outcome.ok() || (draws && code == Errc::unsupported && !random_.supported)) return;
+  if (outcome.ok() || (code == Errc::unsupported && random_.lacks(op))) return;
   if (is_of_a_fault(code) || code == Errc::peer_lost) throw Exception(outcome.error());
   throw Finding("in a step it fails: " + describe(op) + ": " + outcome.error().to_string());
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "random.hpp"
+#include "random_calls.hpp"
 
 namespace troupe::torture {
 namespace {
@@ -58,22 +59,24 @@ Runner::Runner(Runtime& runtime, const Conduct& conduct, Account& account)
   flags_ = device_.alloc<double>(ranks_);
   device_.fill(meeting_, 1.0).get();
   // What the random numbers are, in quiet.
-  const auto make = [&]<class T>(T, bool normal, std::uint64_t set) {
+  const auto make = [&]<class T>(T, std::size_t kind, std::uint64_t set) {
     const auto room = device_.alloc<T>(RandomTable::kCount);
-    const RandomOptions options{.seed = set + 1, .subsequence = set, .offset = 2 * set};
-    const auto made =
-        normal ? device_.rng().normal(room, options) : device_.rng().uniform(room, options);
-    random_.supported = made.wait().ok();
+    auto rng = device_.rng();
+    const auto first = static_cast<std::size_t>(Kind::uniform);
+    const auto made = draw(rng, static_cast<Kind>(first + kind), set, room);
+    random_.supported[kind] = made.wait().ok();
     std::vector<std::byte> bytes(RandomTable::kCount * sizeof(T));
-    if (random_.supported) {
+    if (random_.supported[kind]) {
       const auto values = device_.download(room);
       std::memcpy(bytes.data(), values.data(), bytes.size());
     }
     random_.sets.push_back(std::move(bytes));
   };
-  for (int group = 0; group < 4; ++group) {
-    for (std::uint64_t set = 0; set < RandomTable::kSets; ++set)
-      group < 2 ? make(float{}, group % 2 != 0, set) : make(double{}, group % 2 != 0, set);
+  for (const bool wide : {false, true}) {
+    for (std::size_t kind = 0; kind < RandomTable::kKinds; ++kind) {
+      for (std::uint64_t set = 0; set < RandomTable::kSets; ++set)
+        wide ? make(double{}, kind, set) : make(float{}, kind, set);
+    }
   }
   const auto carrier = runtime.actors().spawn<Carrier>({.name = Carrier::kName}, &runtime);
   world_.publish(Carrier::kName, carrier).take();
@@ -221,8 +224,7 @@ void Runner::check_told(const Round& round, const Codes& codes, const Result<voi
   for (const auto& script : round.scripts[0][static_cast<std::size_t>(rank_)]) {
     for (const auto& op : script) {
       failed = failed || (op.fails != Errc::ok && static_cast<Errc>(codes.of(op.id)) == op.fails);
-      may_tell = may_tell || op.kind == Kind::wrong ||
-                 ((op.kind == Kind::uniform || op.kind == Kind::normal) && !random_.supported);
+      may_tell = may_tell || op.kind == Kind::wrong || random_.lacks(op);
     }
   }
   if (!told.ok() && !told.error().message.empty() && !may_tell && !failed)
@@ -282,9 +284,7 @@ void Runner::check_outcome(const Operation& op, const Result<void>& outcome) {
   if (op.kind == Kind::fault && outcome.ok())
     throw Finding("a fault that was ordered did not strike: " + describe(op));
   if (outcome.ok()) return;
-  if ((op.kind == Kind::uniform || op.kind == Kind::normal) && code == Errc::unsupported &&
-      !random_.supported)
-    return;
+  if (code == Errc::unsupported && random_.lacks(op)) return;
   const auto what = fmt::format("{}: {}", describe(op), outcome.error().to_string());
   if (!is_of_a_fault(code)) throw Finding("it fails: " + what);
   const std::lock_guard lock(mutex_);

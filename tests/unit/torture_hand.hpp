@@ -11,11 +11,11 @@ namespace troupe::torture {
 
 inline RandomTable random_numbers() {
   RandomTable table;
-  table.supported = true;
-  for (int group = 0; group < 4; ++group) {
+  table.supported.fill(true);
+  for (std::size_t group = 0; group < 2 * RandomTable::kKinds; ++group) {
     for (std::size_t set = 0; set < RandomTable::kSets; ++set) {
-      table.sets.push_back(random_bytes(
-          set + 1, static_cast<std::size_t>(RandomTable::kCount) * (group < 2 ? 4 : 8)));
+      table.sets.push_back(random_bytes(set + 1, static_cast<std::size_t>(RandomTable::kCount) *
+                                                     (group < RandomTable::kKinds ? 4 : 8)));
     }
   }
   return table;

@@ -1,5 +1,8 @@
 #include <troupe/lib/rng.hpp>
 
+#include <cstring>
+#include <vector>
+
 #include "device_host/engine/cpu/library.hpp"
 #include "lib/rng/law_of.hpp"
 #include "lib/rng/random.hpp"
@@ -116,11 +119,17 @@ Result<void> Rng::run(const rng::Sequence& op, const Call& call) {
   if (!rng_numbers::curand().loaded)
     return Error{Errc::unsupported, 0, "rng.sequence: the cpu engine needs libcurand.so.10"};
   return services_.submit(call, [this, op, destination = call.at(op.destination)] {
-    std::vector<std::byte> unwanted;
-    const auto made = sequences_.make(op, 0, nullptr, destination, [&]() -> Result<void*> {
-      unwanted.resize(rng_numbers::Sequences::kRoom);
-      return static_cast<void*>(unwanted.data());
-    });
+    std::vector<std::byte> room;  // what new gives is aligned
+    const auto made = sequences_.make(
+        op, 0, nullptr, destination,
+        [&](std::size_t bytes) -> Result<void*> {
+          room.resize(bytes);
+          return static_cast<void*>(room.data());
+        },
+        [](void* to, const void* from, std::size_t bytes) -> Result<void> {
+          std::memcpy(to, from, bytes);
+          return {};
+        });
     if (!made) throw Exception(made.error());
   });
 }

@@ -32,7 +32,7 @@ class Rng final : public LibraryHalfOf<Rng, rng::Bits, rng::Uniform, rng::Normal
 
  private:
   Services& services_;
-  std::array<Workspace, kQueueCount> unwanted_;  ///< numbers, by queue
+  std::array<Workspace, kQueueCount> rooms_;  ///< of sequences, by queue
   rng_numbers::Sequences sequences_{rng_numbers::Sequences::Where::device};
 };
 
@@ -108,11 +108,17 @@ Result<void> Rng::run(const rng::Discrete& op, const Call& call) {
 
 Result<void> Rng::run(const rng::Sequence& op, const Call& call) {
   const auto queue = call.queue();
-  auto& unwanted = unwanted_[queue.index()];
+  auto& room = rooms_[queue.index()];
   const auto made = sequences_.make(
-      op, queue.index(), services_.stream(queue), call.at(op.destination), [&]() -> Result<void*> {
-        TROUPE_CUDA_PROPAGATE(unwanted.reserve(services_, queue, rng_numbers::Sequences::kRoom));
-        return unwanted.get();
+      op, queue.index(), services_.stream(queue), call.at(op.destination),
+      [&](std::size_t bytes) -> Result<void*> {
+        TROUPE_CUDA_PROPAGATE(room.reserve(services_, queue, bytes));
+        return room.get();
+      },
+      [&](void* to, const void* from, std::size_t bytes) -> Result<void> {
+        TROUPE_CUDA_TRY(
+            cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, services_.stream(queue)));
+        return {};
       });
   if (!made && made.code() != Errc::unsupported) return prefer_context(made.error());
   return made;

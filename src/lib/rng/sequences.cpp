@@ -67,7 +67,7 @@ Sequences::~Sequences() {
 }
 
 Result<void> Sequences::make(const rng::Sequence& op, std::size_t queue, void* stream,
-                             void* destination, const Room& room) {
+                             void* destination, const Room& room, const Copy& copy) {
   if (op.n == 0) return {};
   if (!curand().loaded)
     return Error{Errc::unsupported, 0,
@@ -85,7 +85,7 @@ Result<void> Sequences::make(const rng::Sequence& op, std::size_t queue, void* s
   }
   auto& entry = entries_.front();
   auto made = go_to(entry, op, room);
-  if (made.ok()) made = generate(entry.handle, op, destination, static_cast<std::size_t>(op.n));
+  if (made.ok()) made = put(entry, op, destination, room, copy);
   if (!made.ok()) {
     drop(entries_.begin());
     return made.error();
@@ -129,6 +129,17 @@ void Sequences::drop(std::list<Entry>::iterator entry) {
   entries_.erase(entry);
 }
 
+Result<void> Sequences::put(const Entry& entry, const rng::Sequence& op, void* destination,
+                            const Room& room, const Copy& copy) {
+  const auto n = static_cast<std::size_t>(op.n), bytes = n * size_of(op.dtype);
+  if (reinterpret_cast<std::uintptr_t>(destination) % 16 == 0)
+    return generate(entry.handle, op, destination, n);
+  const auto aligned = room(bytes);
+  if (!aligned) return aligned.error();
+  if (const auto made = generate(entry.handle, op, *aligned, n); !made) return made.error();
+  return copy(destination, *aligned, bytes);
+}
+
 Result<void> Sequences::go_to(Entry& entry, const rng::Sequence& op, const Room& room) {
   if (entry.next == op.first) return {};
   if (op.seeks()) {
@@ -136,9 +147,9 @@ Result<void> Sequences::go_to(Entry& entry, const rng::Sequence& op, const Room&
     return result_of(curand().set_offset(entry.handle, op.offset + places),
                      "curandSetGeneratorOffset");
   }
-  const auto to = room();
+  constexpr std::int64_t kMost = 1 << 20;
+  const auto to = room(kMost * sizeof(double));
   if (!to) return to.error();
-  constexpr auto kMost = static_cast<std::int64_t>(kRoom / sizeof(double));
   while (entry.next < op.first) {
     const auto n = std::min(kMost, op.first - entry.next);
     if (const auto made = generate(entry.handle, op, *to, static_cast<std::size_t>(n)); !made)

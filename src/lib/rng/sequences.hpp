@@ -22,15 +22,18 @@ class Sequences {
   Sequences(const Sequences&) = delete;
   Sequences& operator=(const Sequences&) = delete;
 
-  /// Where numbers go that nobody wants: kRoom bytes that the generator can write to.
-  using Room = std::function<Result<void*>()>;
-  static constexpr std::size_t kRoom = std::size_t{8} << 20;
+  /// Memory of so many bytes that the generator can write to, aligned to 16, until the next call.
+  using Room = std::function<Result<void*>(std::size_t bytes)>;
+  /// Copies what a generator has made, behind it.
+  using Copy = std::function<Result<void>(void* to, const void* from, std::size_t bytes)>;
 
   /// Makes an operation's numbers; on a device, queues that. `queue`, whose stream it is, tells
-  /// apart generators that do not wait for one another. Errors: unsupported (no libcurand),
+  /// apart generators that do not wait for one another. cuRAND wants 16-byte alignment, without
+  /// saying so (its host generator of normal f64 ends the process otherwise): what is to go
+  /// elsewhere is made in `room`, and copied. Errors: unsupported (no libcurand),
   /// out_of_memory, invalid, library, with cuRAND's status.
   Result<void> make(const rng::Sequence& op, std::size_t queue, void* stream, void* destination,
-                    const Room& room);
+                    const Room& room, const Copy& copy);
 
  private:
   /// What a generator is made with.
@@ -54,6 +57,8 @@ class Sequences {
 
   Result<void> add(const Key& key, const rng::Sequence& op, void* stream);
   void drop(std::list<Entry>::iterator entry);
+  Result<void> put(const Entry& entry, const rng::Sequence& op, void* destination, const Room& room,
+                   const Copy& copy);
   Result<void> go_to(Entry& entry, const rng::Sequence& op, const Room& room);
 
   Where where_;
