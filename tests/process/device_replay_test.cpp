@@ -38,6 +38,40 @@ bool same_bytes(const std::vector<double>& a, const std::vector<double>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
 }
 
+/// A sequence is known to the rank: the next device host makes its generator again, and goes on at
+/// its place. Bits are reached in one step, normal numbers by making all before them again.
+TEST(Replay, SequencesOfRandomNumbersGoOnAtTheirPlace) {
+  constexpr std::size_t kCalls = 30;
+  DeviceRig rig({"--restart-budget", "1000"});
+  auto& device = rig.device();
+  const auto draw = [&](RandomSequence sequence, auto zero, std::size_t strike_at) {
+    using T = decltype(zero);
+    std::vector<GpuRef<T>> parts;
+    std::vector<Future<void>> drawn;
+    for (std::size_t i = 0; i < kCalls; ++i) {
+      parts.push_back(device.alloc<T>(kLength));
+      drawn.push_back(device.rng().next(sequence, parts.back()));
+      if (i == strike_at) {
+        EXPECT_EQ(::kill(active_host(), SIGKILL), 0);
+      }
+    }
+    std::vector<T> all;
+    for (std::size_t i = 0; i < kCalls; ++i) {
+      EXPECT_EQ(drawn[i].wait().code(), Errc::ok) << i;
+      const auto part = device.download(parts[i]);
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  };
+  const RandomSequence bits({.distribution = rng::Distribution::bits, .seed = 3});
+  const RandomSequence normal({.distribution = rng::Distribution::normal, .seed = 4});
+  RandomSequence probe = bits;
+  if (device.rng().next(probe, device.alloc<std::uint32_t>(2)).wait().code() == Errc::unsupported)
+    GTEST_SKIP() << "no cuRAND on this machine";
+  EXPECT_EQ(draw(bits, std::uint32_t{}, 7), draw(bits, std::uint32_t{}, kCalls));
+  EXPECT_EQ(draw(normal, double{}, 19), draw(normal, double{}, kCalls));
+}
+
 TEST(Replay, NoPureWriteIsLostWhereverTheHostDies) {
   constexpr std::size_t kCount = 60;
   DeviceRig rig({"--restart-budget", "1000"});
