@@ -1,4 +1,5 @@
 #pragma once
 
-/// Dense products of data that lies on the devices of many ranks.
+/// Dense products and Fourier transforms of data that lies on the devices of many ranks.
+#include <troupe/distributed/pfft3.hpp>
 #include <troupe/distributed/pgemm.hpp>

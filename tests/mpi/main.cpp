@@ -25,6 +25,8 @@ int main(int argc, char** argv) {
       {"pgemm", test::pgemm},
       {"pgemm_refusals", test::pgemm_refusals},
       {"pgemm_faults", test::pgemm_faults},
+      {"pfft3", test::pfft3},
+      {"pfft3_faults", test::pfft3_faults},
       {"actors", test::actors},
       {"reproducible", test::reproducible},
       {"actor_faults", test::actor_faults},

@@ -145,6 +145,8 @@ void group_gone(Context& c);
 void pgemm(Context& c);
 void pgemm_refusals(Context& c);
 void pgemm_faults(Context& c);
+void pfft3(Context& c);
+void pfft3_faults(Context& c);
 void collective_check(Context& c);
 void collective_differences(Context& c);
 void reformation(Context& c);

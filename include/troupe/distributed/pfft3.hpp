@@ -1,0 +1,106 @@
+#pragma once
+
+#include <array>
+#include <complex>
+#include <span>
+#include <vector>
+
+#include <troupe/device.hpp>
+#include <troupe/distributed/grid.hpp>
+#include <troupe/lib/fft.hpp>
+
+namespace troupe::distributed {
+
+/// A part of a three-dimensional array, row-major without gaps: the last dimension varies fastest.
+struct Box {
+  std::array<std::int64_t, 3> first{}, extent{};
+  [[nodiscard]] std::int64_t volume() const noexcept { return extent[0] * extent[1] * extent[2]; }
+};
+
+/// Complex Fourier transforms of a three-dimensional array of n0 x n1 x n2 elements that is spread
+/// over a grid of P rows and Q columns: slabs with Q = 1, pencils otherwise. As fft::Kind defines
+/// them: not normalised, forward and then inverse multiplies by n0 n1 n2.
+///
+/// The rank in row p and column q of the grid has of the array in space
+///     i0 in part p of n0 over P, i1 in part q of n1 over Q, all i2
+/// and of its spectrum
+///     all k0, k1 in part p of n1 over P, k2 in part q of n2 over Q,
+/// part r of n over R being the indices from floor(n r / R) to below floor(n (r + 1) / R). A part
+/// may be empty.
+///
+/// It owns the buffers of both sides and two of the size of the larger one. Slabs exchange data
+/// once, among the ranks of a column, pencils a second time among those of a row. One thread at a
+/// time. T: float, double.
+template <Real T>
+class Pfft3 {
+ public:
+  using Value = std::complex<T>;
+
+  /// All ranks of the grid call it, with the same extents, each 1 to 2^31 - 1 and their product at
+  /// most 2^48. Throws CollectiveException on all of them: invalid, out_of_memory.
+  Pfft3(Device& device, Grid& grid, const std::array<std::int64_t, 3>& extents);
+  Pfft3(const Pfft3&) = delete;
+  Pfft3& operator=(const Pfft3&) = delete;
+
+  /// What this rank has, of the whole.
+  [[nodiscard]] const Box& space_box() const noexcept { return space_box_; }
+  [[nodiscard]] const Box& spectrum_box() const noexcept { return spectrum_box_; }
+  /// The elements of these boxes, for the program to write and read, and for a Checkpoint.
+  [[nodiscard]] GpuRef<Value>& space() noexcept { return space_; }
+  [[nodiscard]] GpuRef<Value>& spectrum() noexcept { return spectrum_; }
+
+  // Collectives of the whole grid, in program order with others; all ranks call the same. May be
+  // called within World::run, and recorded as long as no fault occurs. The source is left as it is.
+  // A destination that was lost with a device host becomes valid. The future is that of all of this
+  // rank's part. Errors: stale, on all ranks alike and with nothing launched (the grid has lost
+  // ranks); then those of the transforms and exchanges.
+
+  /// spectrum = the transform of space
+  Future<void> forward();
+  /// space = the inverse transform of spectrum
+  Future<void> inverse();
+
+ private:
+  using Ends = std::vector<Future<void>>;
+  /// Parts of an axis, one for each rank of a group.
+  struct Parts {
+    std::vector<std::int64_t> first, extent;
+  };
+  static Parts parts_of(std::int64_t extent, int parts);
+  /// How many elements each peer has, if each has `each` for every index of its part.
+  static std::vector<std::int64_t> lengths(const Parts& parts, std::int64_t each);
+
+  [[nodiscard]] Result<void> allocate();
+  Future<void> run(GpuRef<Value>& destination, void (Pfft3::*pencils)(Ends&),
+                   void (Pfft3::*slabs)(Ends&), fft::Kind kind);
+  void slabs_forward(Ends& ends);
+  void slabs_inverse(Ends& ends);
+  void pencils_forward(Ends& ends);
+  void pencils_inverse(Ends& ends);
+
+  /// Transforms of one axis: `count` of them, of `extent` elements each; a side is packed, or
+  /// interleaved, its transforms side by side.
+  enum class Order { packed, interleaved };
+  void transform(fft::Kind kind, std::int64_t extent, std::int64_t count, const GpuRef<Value>& from,
+                 Order from_order, const GpuRef<Value>& to, Order to_order, Ends& ends);
+  /// Between an array of `rows` rows with all of an axis, `each` elements for every index, and the
+  /// parts that peers have, one part behind the other.
+  void split(const GpuRef<Value>& whole, const Parts& parts, std::int64_t rows, std::int64_t each,
+             const GpuRef<Value>& apart, Ends& ends);
+  void join(const GpuRef<Value>& apart, const Parts& parts, std::int64_t rows, std::int64_t each,
+            const GpuRef<Value>& whole, Ends& ends);
+  void copy(const GpuRef<Value>& from, std::int64_t from_leading, const GpuRef<Value>& to,
+            std::int64_t to_leading, std::int64_t length, std::int64_t rows, Ends& ends);
+  void exchange(Group& among, const std::vector<std::int64_t>& sent, const GpuRef<Value>& from,
+                const std::vector<std::int64_t>& received, const GpuRef<Value>& to, Ends& ends);
+
+  Device* device_;
+  Grid* grid_;
+  std::array<std::int64_t, 3> n_;
+  Parts parts_0_, parts_1_rows_, parts_1_columns_, parts_2_;  ///< of n1 over P, and over Q
+  Box space_box_, spectrum_box_;
+  GpuRef<Value> space_, spectrum_;
+  std::array<GpuRef<Value>, 2> work_;
+};
+
+}  // namespace troupe::distributed

@@ -1,0 +1,184 @@
+#include <array>
+#include <complex>
+#include <numbers>
+
+#include <troupe/distributed.hpp>
+
+#include "mpi_tests.hpp"
+
+// Fourier transforms of arrays that are spread over a grid of ranks, compared with sums on the
+// host.
+
+namespace troupe::test {
+namespace {
+
+using distributed::Box;
+using distributed::Grid;
+using distributed::Pfft3;
+using Extents = std::array<std::int64_t, 3>;
+using Whole = std::vector<std::complex<double>>;
+
+std::int64_t volume(const Extents& n) {
+  return n[0] * n[1] * n[2];
+}
+
+/// Numbers without any regularity.
+Whole signal(const Extents& n) {
+  Whole values;
+  for (std::int64_t i = 0; i < volume(n); ++i)
+    values.emplace_back(static_cast<double>(i * 7919 % 113) / 113 - 0.5,
+                        static_cast<double>(i * 104729 % 127) / 127 - 0.5);
+  return values;
+}
+
+/// The forward transform, one axis after the other, by its formula.
+Whole transform_of(Whole values, const Extents& n) {
+  const std::array pitch{n[1] * n[2], n[2], std::int64_t{1}};
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    Whole next(values.size());
+    for (std::int64_t i = 0; i < volume(n); ++i) {
+      const auto k = i / pitch[axis] % n[axis], start = i - k * pitch[axis];
+      for (std::int64_t j = 0; j < n[axis]; ++j)
+        next[static_cast<std::size_t>(i)] +=
+            values[static_cast<std::size_t>(start + j * pitch[axis])] *
+            std::polar(1.0, -2 * std::numbers::pi * static_cast<double>(j * k % n[axis]) /
+                                static_cast<double>(n[axis]));
+    }
+    values = std::move(next);
+  }
+  return values;
+}
+
+template <class T>
+std::vector<std::complex<T>> part_of(const Whole& whole, const Extents& n, const Box& box) {
+  std::vector<std::complex<T>> part;
+  for (std::int64_t i = 0; i < box.extent[0]; ++i) {
+    for (std::int64_t j = 0; j < box.extent[1]; ++j) {
+      for (std::int64_t k = 0; k < box.extent[2]; ++k) {
+        const auto place = ((box.first[0] + i) * n[1] + box.first[1] + j) * n[2] + box.first[2] + k;
+        part.emplace_back(whole[static_cast<std::size_t>(place)]);
+      }
+    }
+  }
+  return part;
+}
+
+/// The largest error, in units of what a transform of so many elements of this type may err by.
+template <class T>
+double error_of(const std::vector<std::complex<T>>& is, const std::vector<std::complex<T>>& wanted,
+                double scale) {
+  double worst = is.size() == wanted.size() ? 0 : 1e9;
+  for (std::size_t i = 0; i < std::min(is.size(), wanted.size()); ++i)
+    worst = std::max(worst, std::abs(std::complex<double>(is[i] - wanted[i])));
+  return worst / (scale * static_cast<double>(std::numeric_limits<T>::epsilon()));
+}
+
+template <class T>
+void transforms(Context& c, Grid& grid, const Extents& n, const std::string& of_grid) {
+  const auto what = of_grid + ", " + std::to_string(n[0]) + " x " + std::to_string(n[1]) + " x " +
+                    std::to_string(n[2]) + (sizeof(T) == 4 ? ", f32" : ", f64");
+  const auto whole = signal(n), spectrum = transform_of(whole, n);
+  const auto elements = static_cast<double>(volume(n));
+  Pfft3<T> plan(c.device(), grid, n);
+  const auto boxes =
+      c.ranks().gather_values(std::array{plan.space_box().volume(), plan.spectrum_box().volume()});
+  std::array<std::int64_t, 2> sums{};
+  for (const auto& box : boxes) sums[0] += box[0], sums[1] += box[1];
+  c.expect(sums[0] == volume(n) && sums[1] == volume(n), what + ": the parts are not the whole");
+
+  const auto mine = part_of<T>(whole, n, plan.space_box()),
+             wanted = part_of<T>(spectrum, n, plan.spectrum_box());
+  c.device().upload<std::complex<T>>(mine, plan.space()).get();
+  const auto run = plan.forward();
+  c.require(run.wait_for(kDeadline), what + " does not resolve");
+  c.expect(run.wait().ok(), what + ": " + (run.wait().ok() ? "" : run.wait().error().message));
+  const auto tolerance = 4 * std::log2(elements + 2);
+  const auto got = c.device().download(plan.spectrum());
+  const auto error = error_of<T>(got, wanted, std::sqrt(elements));
+  c.expect(error < tolerance, what + ": the error is " + std::to_string(error) + " units");
+  c.expect(c.device().download(plan.space()) == mine, what + " has changed its source");
+
+  c.device().fill(plan.space(), std::complex<T>(17));
+  plan.inverse().get();
+  auto back = mine;
+  for (auto& value : back) value *= static_cast<T>(elements);
+  const auto error_back = error_of<T>(c.device().download(plan.space()), back, elements);
+  c.expect(error_back < tolerance,
+           what + " and back: the error is " + std::to_string(error_back) + " units");
+  c.expect(c.device().download(plan.spectrum()) == got, what + " and back has changed its source");
+}
+
+}  // namespace
+
+void pfft3(Context& c) {
+  for (int rows = 1; rows <= c.size(); ++rows) {
+    if (c.size() % rows != 0) continue;
+    Grid grid(c.world(), rows, c.size() / rows);
+    const auto of_grid = std::to_string(rows) + " x " + std::to_string(grid.columns());
+    for (const Extents& n :
+         {Extents{8, 6, 10}, {5, 7, 3}, {1, 2, 3}, {16, 1, 1}, {1, 1, 9}, {16, 20, 12}}) {
+      transforms<float>(c, grid, n, of_grid);
+      transforms<double>(c, grid, n, of_grid);
+    }
+    for (const Extents& n : {Extents{0, 4, 4},
+                             {4, -1, 4},
+                             {4, 4, std::int64_t{1} << 31},
+                             {1 << 20, 1 << 20, 1 << 20},
+                             {4, 4, c.first() ? 5 : 6}}) {
+      if (c.size() == 1 && n[0] == 4 && n[2] == 5) continue;  // the last: ranks that differ
+      bool refused = false;
+      try {
+        Pfft3<double>(c.device(), grid, n);
+      } catch (const CollectiveException& e) {
+        refused = e.code() == Errc::invalid;
+      }
+      c.expect(refused, of_grid + ": wrong extents are not refused");
+    }
+  }
+}
+
+/// Device hosts die in the middle of transforms within a run: each step goes there and back, on
+/// slabs and on pencils.
+void pfft3_faults(Context& c) {
+  constexpr std::int64_t kSteps = 24;
+  const Extents n{8, 12, 10};
+  auto& device = c.device();
+  Grid slabs(c.world(), c.size(), 1), pencils(c.world(), 1, c.size());
+  Pfft3<double> first(device, slabs, n), second(device, pencils, n);
+  const auto whole = signal(n);
+  Checkpoint state(device);
+  for (auto* plan : {&first, &second}) {
+    device.upload<std::complex<double>>(part_of<double>(whole, n, plan->space_box()),
+                                        plan->space());
+    device.fill(plan->spectrum(), std::complex<double>());
+    const std::string name = plan == &first ? "slabs" : "pencils";
+    state.add(name, plan->space());
+    state.add_scratch(plan->spectrum());
+  }
+  std::set<std::int64_t> strikes{5, 13, 14};
+  const std::complex<double> back(1.0 / static_cast<double>(volume(n)));
+  c.world().run(state,
+                [&](std::int64_t i) {
+                  for (auto* plan : {&first, &second}) {
+                    plan->forward();
+                    if (strikes.erase(i) != 0 && c.rank() == i % c.size())
+                      device.inject(memory::FaultKind::kill);
+                    plan->inverse();
+                    device.blas().scal(back, plan->space());
+                  }
+                  return i + 1 < kSteps ? Step::again : Step::done;
+                },
+                {.commit_every = 6});
+  for (auto* plan : {&first, &second}) {
+    const auto error = error_of<double>(device.download(plan->space()),
+                                        part_of<double>(whole, n, plan->space_box()), 1.0);
+    c.expect(error < 40 * kSteps, "after the faults the error is " + std::to_string(error));
+    plan->forward().get();
+    const auto wanted = part_of<double>(transform_of(whole, n), n, plan->spectrum_box());
+    c.expect(error_of<double>(device.download(plan->spectrum()), wanted, 1.0) < 1e6,
+             "the transform after the faults");
+  }
+  c.expect(c.world().recoveries().size() >= 2, "no fault was overcome");
+}
+
+}  // namespace troupe::test
