@@ -237,6 +237,9 @@ ratios() {
     [[ -n $name ]] || continue
     case $name in
       H2D* | D2H*) figure "$name, troupe/raw" "$(field "$line" ratio)" x ge 0.98 ;;
+      "gemm f64 "*" x one GPU") figure "$name, troupe/raw" "$(field "$line" ratio)" x ge 0.9 ;;
+      "fft c64 "*", exchange alone") figure "$name, troupe/raw" "$(field "$line" ratio)" x le 1.25 ;;
+      "fft c64 "*", transforms alone") figure "$name, troupe/raw" "$(field "$line" ratio)" x ;;
       "all_reduce 8 B"*) figure "$name, troupe/raw" "$(field "$line" ratio)" x le 1.15 ;;
       all_reduce* | *independent* | *", launches") figure "$name, troupe/raw" "$(field "$line" ratio)" x ;;
       *round\ trip) figure "$name, troupe - raw" "$(awk -v a="$(field "$line" troupe)" -v b="$(field "$line" raw)" \
@@ -293,6 +296,13 @@ bench_collectives() {
   step collective_bench 60 $(on_gpus "$gpus") "$bin/collective_bench" --backend cuda \
     --repetitions $((quick ? 5 : 9)) --json "$out/collective_bench.json" || return 0
   ratios "$out/collective_bench.json"
+}
+
+bench_distributed() {
+  # shellcheck disable=SC2046
+  step distributed_bench 150 $(on_gpus "$gpus") "$bin/distributed_bench" --backend cuda \
+    --repetitions $((quick ? 3 : 7)) --n $((quick ? 16384 : 32768)) --json "$out/distributed_bench.json" || return 0
+  ratios "$out/distributed_bench.json"
 }
 
 # bench_tokens PATH TARGET: fetch and put between two GPUs beside a raw peer copy, or beside MPI
@@ -417,6 +427,7 @@ if wanted bench; then
   bench_collectives
   for standby in world local off; do bench_recovery $standby; done
   if ((gpus > 1)); then
+    bench_distributed
     bench_losses
     bench_remote_actors
     bench_tokens peer 0.9
