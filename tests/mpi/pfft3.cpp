@@ -74,12 +74,13 @@ double error_of(const std::vector<std::complex<T>>& is, const std::vector<std::c
 }
 
 template <class T>
-void transforms(Context& c, Grid& grid, const Extents& n, const std::string& of_grid) {
+void transforms(Context& c, Grid& grid, const Extents& n, int pieces, const std::string& of_grid) {
   const auto what = of_grid + ", " + std::to_string(n[0]) + " x " + std::to_string(n[1]) + " x " +
-                    std::to_string(n[2]) + (sizeof(T) == 4 ? ", f32" : ", f64");
+                    std::to_string(n[2]) + (sizeof(T) == 4 ? ", f32, " : ", f64, ") +
+                    std::to_string(pieces) + " pieces";
   const auto whole = signal(n), spectrum = transform_of(whole, n);
   const auto elements = static_cast<double>(volume(n));
-  Pfft3<T> plan(c.device(), grid, n);
+  Pfft3<T> plan(c.device(), grid, n, pieces);
   const auto boxes =
       c.ranks().gather_values(std::array{plan.space_box().volume(), plan.spectrum_box().volume()});
   std::array<std::int64_t, 2> sums{};
@@ -117,8 +118,8 @@ void pfft3(Context& c) {
     const auto of_grid = std::to_string(rows) + " x " + std::to_string(grid.columns());
     for (const Extents& n :
          {Extents{8, 6, 10}, {5, 7, 3}, {1, 2, 3}, {16, 1, 1}, {1, 1, 9}, {16, 20, 12}}) {
-      transforms<float>(c, grid, n, of_grid);
-      transforms<double>(c, grid, n, of_grid);
+      transforms<float>(c, grid, n, 0, of_grid);
+      for (const int pieces : {0, 3}) transforms<double>(c, grid, n, pieces, of_grid);
     }
     for (const Extents& n : {Extents{0, 4, 4},
                              {4, -1, 4},
@@ -134,6 +135,14 @@ void pfft3(Context& c) {
       }
       c.expect(refused, of_grid + ": wrong extents are not refused");
     }
+    for (const int pieces : {-1, Pfft3<double>::kMostPieces + 1}) {
+      try {
+        Pfft3<double>(c.device(), grid, {4, 4, 4}, pieces);
+        c.expect(false, of_grid + ": wrong pieces are not refused");
+      } catch (const CollectiveException& e) {
+        c.expect(e.code() == Errc::invalid, std::string("wrong pieces: ") + e.what());
+      }
+    }
   }
 }
 
@@ -144,7 +153,7 @@ void pfft3_faults(Context& c) {
   const Extents n{8, 12, 10};
   auto& device = c.device();
   Grid slabs(c.world(), c.size(), 1), pencils(c.world(), 1, c.size());
-  Pfft3<double> first(device, slabs, n), second(device, pencils, n);
+  Pfft3<double> first(device, slabs, n, 2), second(device, pencils, n);
   const auto whole = signal(n);
   Checkpoint state(device);
   for (auto* plan : {&first, &second}) {

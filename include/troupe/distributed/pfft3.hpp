@@ -35,10 +35,13 @@ template <Real T>
 class Pfft3 {
  public:
   using Value = std::complex<T>;
+  static constexpr int kMostPieces = 64;
 
   /// All ranks of the grid call it, with the same extents, each 1 to 2^31 - 1 and their product at
   /// most 2^48. Throws CollectiveException on all of them: invalid, out_of_memory.
-  Pfft3(Device& device, Grid& grid, const std::array<std::int64_t, 3>& extents);
+  /// `pieces`: slabs are exchanged in so many, up to kMostPieces, one while the next is
+  /// transformed; 0: as many as their size suggests.
+  Pfft3(Device& device, Grid& grid, const std::array<std::int64_t, 3>& extents, int pieces = 0);
   Pfft3(const Pfft3&) = delete;
   Pfft3& operator=(const Pfft3&) = delete;
 
@@ -78,11 +81,17 @@ class Pfft3 {
   void pencils_forward(Ends& ends);
   void pencils_inverse(Ends& ends);
 
-  /// Transforms of one axis: `count` of them, of `extent` elements each; a side is packed, or
-  /// interleaved, its transforms side by side.
-  enum class Order { packed, interleaved };
+  /// `count` transforms of one axis, of `extent` elements each.
   void transform(fft::Kind kind, std::int64_t extent, std::int64_t count, const GpuRef<Value>& from,
-                 Order from_order, const GpuRef<Value>& to, Order to_order, Ends& ends);
+                 const fft::Storage& from_storage, const GpuRef<Value>& to,
+                 const fft::Storage& to_storage, Ends& ends);
+  /// The pieces of the part that a row of the grid has of axis 0, and in the spectrum of axis 1.
+  [[nodiscard]] Parts pieces_of(std::size_t row) const {
+    return parts_of(parts_0_.extent[row], pieces_);
+  }
+  [[nodiscard]] Parts pieces_of_spectrum(std::size_t row) const {
+    return parts_of(parts_1_rows_.extent[row], pieces_);
+  }
   /// Between an array of `rows` rows with all of an axis, `each` elements for every index, and the
   /// parts that peers have, one part behind the other.
   void split(const GpuRef<Value>& whole, const Parts& parts, std::int64_t rows, std::int64_t each,
@@ -97,6 +106,7 @@ class Pfft3 {
   Device* device_;
   Grid* grid_;
   std::array<std::int64_t, 3> n_;
+  int pieces_;
   Parts parts_0_, parts_1_rows_, parts_1_columns_, parts_2_;  ///< of n1 over P, and over Q
   Box space_box_, spectrum_box_;
   GpuRef<Value> space_, spectrum_;

@@ -11,6 +11,16 @@
 
 namespace troupe::distributed {
 
+namespace {
+
+/// Transforms one behind the other, and side by side.
+constexpr fft::Storage kPacked{};
+constexpr fft::Storage side_by_side(std::int64_t count) {
+  return {.distance = 1, .stride = count};
+}
+
+}  // namespace
+
 template <Real T>
 typename Pfft3<T>::Parts Pfft3<T>::parts_of(std::int64_t extent, int parts) {
   Parts result;
@@ -29,8 +39,8 @@ std::vector<std::int64_t> Pfft3<T>::lengths(const Parts& parts, std::int64_t eac
 }
 
 template <Real T>
-Pfft3<T>::Pfft3(Device& device, Grid& grid, const std::array<std::int64_t, 3>& extents)
-    : device_(&device), grid_(&grid), n_(extents) {
+Pfft3<T>::Pfft3(Device& device, Grid& grid, const std::array<std::int64_t, 3>& extents, int pieces)
+    : device_(&device), grid_(&grid), n_(extents), pieces_(pieces) {
   constexpr std::int64_t kMostOfOne = (std::int64_t{1} << 31) - 1, kMost = std::int64_t{1} << 48;
   Result<void> outcome;
   std::int64_t volume = 1;
@@ -42,9 +52,17 @@ Pfft3<T>::Pfft3(Device& device, Grid& grid, const std::array<std::int64_t, 3>& e
     if (!outcome.ok()) break;
     volume *= n;
   }
-  const auto all = grid.ranks().gather_values(extents);
+  if (pieces < 0 || pieces > kMostPieces)
+    outcome =
+        Error{Errc::invalid, 0, "pfft3: from 0 to " + std::to_string(kMostPieces) + " pieces"};
+  const auto all = grid.ranks().gather_values(
+      std::array<std::int64_t, 4>{extents[0], extents[1], extents[2], pieces});
   if (std::any_of(all.begin(), all.end(), [&](const auto& other) { return other != all[0]; }))
-    outcome = Error{Errc::invalid, 0, "pfft3: the ranks want transforms of different extents"};
+    outcome = Error{Errc::invalid, 0, "pfft3: the ranks want different transforms"};
+  constexpr std::int64_t kPieceBytes = 16 << 20;
+  if (outcome.ok() && pieces == 0)
+    pieces_ = static_cast<int>(std::clamp<std::int64_t>(
+        volume / grid.rows() * static_cast<std::int64_t>(sizeof(Value)) / kPieceBytes, 1, 4));
   if (outcome.ok()) outcome = allocate();
   grid.ranks().agree(outcome);
 }
@@ -101,34 +119,79 @@ Future<void> Pfft3<T>::run(GpuRef<Value>& destination, void (Pfft3::*pencils)(En
   return when_all(std::move(ends));
 }
 
+/// Rows of the array go piece by piece, so that one travels while the next is transformed.
 template <Real T>
 void Pfft3<T>::slabs_forward(Ends& ends) {
-  const auto l0 = space_box_.extent[0], c1 = spectrum_box_.extent[1];
-  const auto whole = work_[0].slice(0, l0 * n_[1] * n_[2]),
-             apart = work_[1].slice(0, whole.length());
-  if (l0 > 0)
-    ends.push_back(device_->fft().template forward<T>(
-        space_, whole, {.extents = {n_[1], n_[2]}, .batch = l0}));  // l0 n1 n2
-  split(whole, parts_1_rows_, l0, n_[2], apart, ends);
-  exchange(grid_->along_column(), lengths(parts_1_rows_, l0 * n_[2]), apart,
-           lengths(parts_0_, c1 * n_[2]), spectrum_, ends);  // n0 c1 n2
-  transform(fft::Kind::forward, n_[0], c1 * n_[2], spectrum_, Order::interleaved, spectrum_,
-            Order::interleaved, ends);
+  const auto c1 = spectrum_box_.extent[1], plane = n_[1] * n_[2];
+  const auto me = static_cast<std::size_t>(grid_->row());
+  for (std::size_t piece = 0; piece < pieces_of(me).first.size(); ++piece) {
+    const auto first = pieces_of(me).first[piece], rows = pieces_of(me).extent[piece];
+    const auto whole = work_[0].slice(first * plane, rows * plane),
+               apart = work_[1].slice(first * plane, rows * plane);
+    if (rows > 0)
+      ends.push_back(
+          device_->fft().template forward<T>(space_.slice(first * plane, rows * plane), whole,
+                                             {.extents = {n_[1], n_[2]}, .batch = rows}));
+    std::vector<Transfer<Value>> sends, receives;
+    for (std::size_t peer = 0; peer < parts_0_.first.size(); ++peer) {
+      const auto theirs = pieces_of(peer);
+      const auto arrives =
+          spectrum_.slice((parts_0_.first[peer] + theirs.first[piece]) * c1 * n_[2],
+                          theirs.extent[piece] * c1 * n_[2]);  // of n0 c1 n2
+      const auto length = parts_1_rows_.extent[peer] * n_[2],
+                 begin = parts_1_rows_.first[peer] * n_[2];
+      if (rows * length > 0) {
+        const auto to = peer == me ? arrives : apart.slice(rows * begin, rows * length);
+        copy(whole.slice(begin, blas::span_of(length, rows, plane)), plane, to, length, length,
+             rows, ends);
+        if (peer != me) sends.push_back({to, Rank(static_cast<int>(peer))});
+      }
+      if (peer != me && arrives.length() > 0)
+        receives.push_back({arrives, Rank(static_cast<int>(peer))});
+    }
+    ends.push_back(grid_->along_column().template exchange<Value>(sends, receives));
+  }
+  transform(fft::Kind::forward, n_[0], c1 * n_[2], spectrum_, side_by_side(c1 * n_[2]), spectrum_,
+            side_by_side(c1 * n_[2]), ends);
 }
 
+/// Here it is rows of the spectrum, along axis 1, that go piece by piece.
 template <Real T>
 void Pfft3<T>::slabs_inverse(Ends& ends) {
-  const auto l0 = space_box_.extent[0], c1 = spectrum_box_.extent[1];
-  const auto spectrum = work_[0].slice(0, n_[0] * c1 * n_[2]);
-  const auto apart = work_[1].slice(0, l0 * n_[1] * n_[2]);
-  transform(fft::Kind::inverse, n_[0], c1 * n_[2], spectrum_, Order::interleaved, spectrum,
-            Order::interleaved, ends);  // n0 c1 n2
-  exchange(grid_->along_column(), lengths(parts_0_, c1 * n_[2]), spectrum,
-           lengths(parts_1_rows_, l0 * n_[2]), apart, ends);
-  const auto whole = work_[0].slice(0, apart.length());
-  join(apart, parts_1_rows_, l0, n_[2], whole, ends);  // l0 n1 n2
+  const auto l0 = space_box_.extent[0], c1 = spectrum_box_.extent[1], plane = n_[1] * n_[2];
+  const auto me = static_cast<std::size_t>(grid_->row());
+  const auto place = [&](const GpuRef<Value>& from, std::int64_t row, std::int64_t rows) {
+    copy(from, rows * n_[2], space_.slice(row * n_[2], blas::span_of(rows * n_[2], l0, plane)),
+         plane, rows * n_[2], l0, ends);
+  };
+  for (std::size_t piece = 0; piece < pieces_of_spectrum(me).first.size(); ++piece) {
+    const auto first = pieces_of_spectrum(me).first[piece],
+               count = pieces_of_spectrum(me).extent[piece] * n_[2];
+    const auto lines = work_[0].slice(n_[0] * first * n_[2], n_[0] * count);
+    transform(fft::Kind::inverse, n_[0], count,
+              spectrum_.slice(first * n_[2], blas::span_of(count, n_[0], c1 * n_[2])),
+              side_by_side(c1 * n_[2]), lines, side_by_side(count), ends);
+    std::vector<Transfer<Value>> sends, receives;
+    for (std::size_t peer = 0; peer < parts_0_.first.size(); ++peer) {
+      const auto part = lines.slice(parts_0_.first[peer] * count, parts_0_.extent[peer] * count);
+      const auto theirs = pieces_of_spectrum(peer);
+      const auto row = parts_1_rows_.first[peer] + theirs.first[piece], rows = theirs.extent[piece];
+      if (peer != me && part.length() > 0) sends.push_back({part, Rank(static_cast<int>(peer))});
+      if (peer != me && l0 * rows > 0)
+        receives.push_back(
+            {work_[1].slice(l0 * row * n_[2], l0 * rows * n_[2]), Rank(static_cast<int>(peer))});
+      if (peer == me && part.length() > 0) place(part, row, rows);
+    }
+    ends.push_back(grid_->along_column().template exchange<Value>(sends, receives));
+    for (const auto& [arrived, peer] : receives) {
+      const auto theirs = pieces_of_spectrum(static_cast<std::size_t>(peer.value));
+      place(arrived,
+            parts_1_rows_.first[static_cast<std::size_t>(peer.value)] + theirs.first[piece],
+            theirs.extent[piece]);
+    }
+  }
   if (l0 > 0)
-    ends.push_back(device_->fft().template inverse<T>(whole, space_,
+    ends.push_back(device_->fft().template inverse<T>(space_, space_,
                                                       {.extents = {n_[1], n_[2]}, .batch = l0}));
 }
 
@@ -143,15 +206,15 @@ void Pfft3<T>::pencils_forward(Ends& ends) {
   const auto first = in(work_[0], n_[2] * l0 * l1), first_apart = in(work_[1], c2 * l0 * n_[1]),
              middle = in(work_[0], c2 * l0 * n_[1]), turned = in(work_[1], n_[1] * c2 * l0),
              last_apart = in(work_[0], c1 * c2 * n_[0]), last = in(work_[1], c1 * c2 * n_[0]);
-  transform(kForward, n_[2], l0 * l1, space_, Order::packed, first, Order::interleaved, ends);
+  transform(kForward, n_[2], l0 * l1, space_, kPacked, first, side_by_side(l0 * l1), ends);
   exchange(grid_->along_row(), lengths(parts_2_, l0 * l1), first,
            lengths(parts_1_columns_, c2 * l0), first_apart, ends);
   join(first_apart, parts_1_columns_, c2 * l0, 1, middle, ends);  // c2 l0 n1
-  transform(kForward, n_[1], c2 * l0, middle, Order::packed, turned, Order::interleaved, ends);
+  transform(kForward, n_[1], c2 * l0, middle, kPacked, turned, side_by_side(c2 * l0), ends);
   exchange(grid_->along_column(), lengths(parts_1_rows_, c2 * l0), turned,
            lengths(parts_0_, c1 * c2), last_apart, ends);
   join(last_apart, parts_0_, c1 * c2, 1, last, ends);  // c1 c2 n0
-  transform(kForward, n_[0], c1 * c2, last, Order::packed, spectrum_, Order::interleaved, ends);
+  transform(kForward, n_[0], c1 * c2, last, kPacked, spectrum_, side_by_side(c1 * c2), ends);
 }
 
 template <Real T>
@@ -165,27 +228,23 @@ void Pfft3<T>::pencils_inverse(Ends& ends) {
   const auto last = in(work_[0], c1 * c2 * n_[0]), last_apart = in(work_[1], c1 * c2 * n_[0]),
              turned = in(work_[0], n_[1] * c2 * l0), middle = in(work_[1], c2 * l0 * n_[1]),
              first_apart = in(work_[0], c2 * l0 * n_[1]), first = in(work_[1], n_[2] * l0 * l1);
-  transform(kInverse, n_[0], c1 * c2, spectrum_, Order::interleaved, last, Order::packed, ends);
+  transform(kInverse, n_[0], c1 * c2, spectrum_, side_by_side(c1 * c2), last, kPacked, ends);
   split(last, parts_0_, c1 * c2, 1, last_apart, ends);
   exchange(grid_->along_column(), lengths(parts_0_, c1 * c2), last_apart,
            lengths(parts_1_rows_, c2 * l0), turned, ends);  // n1 c2 l0
-  transform(kInverse, n_[1], c2 * l0, turned, Order::interleaved, middle, Order::packed, ends);
+  transform(kInverse, n_[1], c2 * l0, turned, side_by_side(c2 * l0), middle, kPacked, ends);
   split(middle, parts_1_columns_, c2 * l0, 1, first_apart, ends);
   exchange(grid_->along_row(), lengths(parts_1_columns_, c2 * l0), first_apart,
            lengths(parts_2_, l0 * l1), first, ends);  // n2 l0 l1
-  transform(kInverse, n_[2], l0 * l1, first, Order::interleaved, space_, Order::packed, ends);
+  transform(kInverse, n_[2], l0 * l1, first, side_by_side(l0 * l1), space_, kPacked, ends);
 }
 
 template <Real T>
 void Pfft3<T>::transform(fft::Kind kind, std::int64_t extent, std::int64_t count,
-                         const GpuRef<Value>& from, Order from_order, const GpuRef<Value>& to,
-                         Order to_order, Ends& ends) {
+                         const GpuRef<Value>& from, const fft::Storage& from_storage,
+                         const GpuRef<Value>& to, const fft::Storage& to_storage, Ends& ends) {
   if (count == 0) return;
-  const auto storage = [&](Order order) {
-    return order == Order::packed ? fft::Storage{.distance = extent, .stride = 1}
-                                  : fft::Storage{.distance = 1, .stride = count};
-  };
-  const FftOptions shape{{extent}, count, storage(from_order), storage(to_order)};
+  const FftOptions shape{{extent}, count, from_storage, to_storage};
   ends.push_back(kind == fft::Kind::forward ? device_->fft().template forward<T>(from, to, shape)
                                             : device_->fft().template inverse<T>(from, to, shape));
 }
