@@ -86,8 +86,6 @@ void multiply(Context& c, Grid& grid, const Product& product, const std::string&
            what + " is wrong with beta = 0");
 }
 
-constexpr std::array kTransposes{Transpose::no, Transpose::yes, Transpose::conjugate};
-
 /// A product with all matrices in blocks of these extents, those of A and B transposed with them.
 Product product_of(std::int64_t m, std::int64_t n, std::int64_t k, Transpose of_a, Transpose of_b,
                    std::int64_t block_m, std::int64_t block_n, std::int64_t block_k) {
@@ -104,6 +102,21 @@ Product product_of(std::int64_t m, std::int64_t n, std::int64_t k, Transpose of_
           {m, n, block_m, block_n},
           {of_a, of_b, 5}};
 }
+
+/// A recorded product, run more than once: of one communicator, as a sequence must be.
+void recorded(Context& c, Grid& grid, const std::string& of_grid) {
+  const auto product = product_of(23, 19, 29, Transpose::no, Transpose::no, 4, 3, 6);
+  Matrix<double> a(c.device(), grid, product.a), b(c.device(), grid, product.b),
+      result(c.device(), grid, product.c);
+  fill(c, 0, a), fill(c, 1, b), fill(c, 2, result);
+  Pgemm<double> plan(c.device(), grid, product.a, product.b, product.c, product.options);
+  const auto sequence = c.device().record([&] { plan.multiply(1.0, a, b, 1.0, result); });
+  for (int i = 0; i < 3; ++i) sequence.run();
+  c.expect(c.device().download(result.local()) == expected(product, result, 3.0, 1.0),
+           of_grid + ": a recorded product is wrong");
+}
+
+constexpr std::array kTransposes{Transpose::no, Transpose::yes, Transpose::conjugate};
 
 template <class T>
 void products(Context& c, Grid& grid, const std::string& of_grid) {
@@ -169,6 +182,7 @@ void pgemm(Context& c) {
     products<std::complex<float>>(c, grid, "c64 on " + of_grid);
     products<std::complex<double>>(c, grid, "c128 on " + of_grid);
     others(c, grid, of_grid);
+    if (rows == 1 || grid.columns() == 1) recorded(c, grid, of_grid);
   }
   // On a group whose ranks are in another order than the world's.
   auto reversed = c.world().split(0, -c.rank());

@@ -53,7 +53,8 @@ class Pfft3 {
   [[nodiscard]] GpuRef<Value>& spectrum() noexcept { return spectrum_; }
 
   // Collectives of the whole grid, in program order with others; all ranks call the same. May be
-  // called within World::run, and recorded as long as no fault occurs. The source is left as it is.
+  // called within World::run. A sequence has one communicator: they can be part of one on a grid of
+  // one row or one column, and are to be recorded anew after a fault. The source is left as it is.
   // A destination that was lost with a device host becomes valid. The future is that of all of this
   // rank's part. Errors: stale, on all ranks alike and with nothing launched (the grid has lost
   // ranks); then those of the transforms and exchanges.

@@ -39,14 +39,16 @@ class Pgemm {
   Pgemm(Device& device, Grid& grid, const Layout& a, const Layout& b, const Layout& c,
         const PgemmOptions& options = {});
   ~Pgemm();
-  Pgemm(Pgemm&&) noexcept;
+  Pgemm(const Pgemm&) = delete;
+  Pgemm& operator=(const Pgemm&) = delete;
 
   /// A collective of the whole grid, in program order with others: all ranks call it with the same
-  /// alpha and beta and matrices of the plan's layouts and grid. May be called within World::run,
-  /// and recorded as long as no fault occurs. With beta = 0 given by value, what stood in c is not
-  /// read. The future is that of all of this rank's part. Errors, on all ranks alike and with
-  /// nothing launched: invalid (other layouts, another grid, c is a or b), stale (the grid has lost
-  /// ranks); then those of the collectives and products.
+  /// alpha and beta and matrices of the plan's layouts and grid. May be called within World::run. A
+  /// sequence has one communicator: it can be part of one on a grid of one row or one column, if
+  /// nothing needs to be brought into place, and is to be recorded anew after a fault. With beta =
+  /// 0 given by value, what stood in c is not read. The future is that of all of this rank's part.
+  /// Errors, on all ranks alike and with nothing launched: invalid (other layouts, another grid, c
+  /// is a or b), stale (the grid has lost ranks); then those of the collectives and products.
   Future<void> multiply(const FactorOf<GpuRef<T>>& alpha, const Matrix<T>& a, const Matrix<T>& b,
                         const FactorOf<GpuRef<T>>& beta, const Matrix<T>& c);
 

@@ -42,8 +42,6 @@ Pgemm<T>::Pgemm(Device& device, Grid& grid, const Layout& a, const Layout& b, co
 }
 template <Number T>
 Pgemm<T>::~Pgemm() = default;
-template <Number T>
-Pgemm<T>::Pgemm(Pgemm&&) noexcept = default;
 
 template <Number T>
 Result<void> Pgemm<T>::check() const {
