@@ -14,6 +14,7 @@
 #                              lib/collective/ engine/collective_half.hpp beside it, kernels engine/cuda/launch.hpp and
 #                              launch.cuh, everything else nothing. Neither tower includes anything of it (NAME_test.cpp
 #                              and NAME_samples.cpp are tests, and free)
+#   src/lib/distributed/       the standard library and <troupe/...>: it stands on public calls alone
 #   src/simulation/            the protocol of rank/world, simulated; nothing else in src/ includes it
 #   apps/NAME/                 <troupe/...>, simulation/ and its own headers
 set -euo pipefail
@@ -73,6 +74,7 @@ forbid src '"lib/' "a library is linked or loaded, not included" "src/lib/"
 forbid src/lib '"rank/' "a library does not include the rank process"
 forbid src/lib '"device_host/' "a library's half includes its engine's library.hpp, its definition nothing of the device host" \
   'src/lib/[a-z]+/([a-z_]+_cpu\.[ch]pp:[0-9]+:"device_host/engine/cpu/library\.hpp"|[a-z_]+_cuda\.[ch]pp:[0-9]+:"device_host/engine/cuda/library\.hpp"|[a-z_]+\.cuh?:[0-9]+:"device_host/engine/cuda/launch\.(hpp|cuh)")|src/lib/collective/[a-z]+_(cpu|cuda)\.[ch]pp:[0-9]+:"device_host/engine/collective_half\.hpp"'
+demand src/lib/distributed '<troupe/|<[a-z_0-9]+>' "what many ranks compute together stands on public calls alone"
 while IFS=: read -r file line header; do
   [[ $header == "\"${file#src/}" || ${header#\"} == "$(dirname "${file#src/}")"/* ]] ||
     report "$file:$line:$header" "a library does not include another one"
