@@ -15,6 +15,7 @@
 #include <troupe/troupe.hpp>
 
 #include "libraries.hpp"
+#include "operations.hpp"
 
 // troupe-info: what a job has to work with, per rank: host, device, binding, versions, operations.
 
@@ -47,19 +48,6 @@ std::string allowed_nodes() {
     return value == std::string::npos ? "" : line.substr(value);
   }
   return "unknown";
-}
-
-nlohmann::json operations() {
-  nlohmann::json list = nlohmann::json::object();
-  for (const auto* info : all_operations()) {
-    nlohmann::json names = nlohmann::json::array();
-    for (std::size_t i = 0; i < kDTypeCount; ++i) {
-      const auto dtype = static_cast<DType>(i);
-      if (info->dtypes.has(dtype)) names.push_back(std::string(to_string(dtype)));
-    }
-    list[std::string(info->name)] = names;
-  }
-  return list;
 }
 
 /// Until the standbys of all ranks are up and have their communicator, so that their memory is
@@ -141,17 +129,30 @@ std::string to_text(const nlohmann::json& all) {
   text += "libraries\n";
   text += libraries_text(all["ranks"]);
   text += fmt::format("  {:<11} {}\n", "MPI", all["mpi"].get<std::string>());
-  text += "operations and their dtypes (the same on every engine)\n";
-  for (const auto& [name, dtypes] : all["operations"].items()) {
-    std::string list;
-    for (const auto& dtype : dtypes) list += " " + dtype.get<std::string>();
-    text += fmt::format("  {:<28}{}\n", name, list);
-  }
-  return text;
+  return text + "operations, and the dtypes that each engine computes them in\n" +
+         operations_text(all["operations"]);
+}
+
+/// To standard output, and to the file that --json names, if any.
+Result<void> show(const Config& config, const std::string& text, const nlohmann::json& json) {
+  std::fputs(text.c_str(), stdout);
+  const auto& file = config.text("json");
+  if (file.empty()) return {};
+  std::ofstream out(file);
+  out << json.dump(2) << '\n';
+  out.close();
+  if (!out) return Error{Errc::io, 0, file + ": cannot be written"};
+  return {};
 }
 
 int run(Runtime& runtime) {
   auto& world = runtime.world();
+  if (runtime.config().flag("operations")) {
+    const auto table = operations();
+    world.agree(world.rank() != 0 ? Result<void>()
+                                  : show(runtime.config(), operations_text(table), table));
+    return kExitSuccess;
+  }
   await_standbys(runtime);
   const auto texts = world.gather_text(describe_rank(runtime).dump());
   Result<void> written;
@@ -162,13 +163,7 @@ int run(Runtime& runtime) {
                           {"operations", operations()},
                           {"ranks", nlohmann::json::array()}};
     for (const auto& text : texts) all["ranks"].push_back(nlohmann::json::parse(text));
-    std::fputs(to_text(all).c_str(), stdout);
-    if (const auto& file = runtime.config().text("json"); !file.empty()) {
-      std::ofstream out(file);
-      out << all.dump(2) << '\n';
-      out.close();
-      if (!out) written = Error{Errc::io, 0, file + ": cannot be written"};
-    }
+    written = show(runtime.config(), to_text(all), all);
   }
   world.agree(written);
   return kExitSuccess;
@@ -181,6 +176,8 @@ int main(int argc, char** argv) {
   const troupe::Program program{
       "troupe-info",
       "Shows what a job has to work with: ranks, hosts, devices, binding, versions, operations.",
-      {{"json", troupe::OptionType::text, "", "FILE", "write the same as JSON"}}};
+      {{"operations", troupe::OptionType::flag, "off", "",
+        "only the table of operations: which dtypes each engine computes them in"},
+       {"json", troupe::OptionType::text, "", "FILE", "write the same as JSON"}}};
   return troupe::run_program(argc, argv, program, troupe::info::run);
 }

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include <nlohmann/json.hpp>
 
 #include "job.hpp"
@@ -42,6 +44,27 @@ TEST(Info, TellsWhichFilesAndVersionsOfLibrariesEachRankLoads) {
   }
   EXPECT_EQ(job.err().find("is not the same version"), std::string::npos) << job.err();
   EXPECT_TRUE(job.nothing_left());
+}
+
+TEST(Info, TellsWhatEachEngineComputesOperationsIn) {
+  const Scratch scratch;
+  const auto file = scratch.file("operations.json");
+  Job job(1, {"--standby", "off", "--operations", "--json", file.string()});
+  ASSERT_EQ(job.wait(), 0) << job.out() << job.err();
+  const auto all = nlohmann::json::parse(read_file(file));
+  const auto reals = nlohmann::json::array({"f32", "f64"});
+  EXPECT_EQ(all["sparse.spmv"], nlohmann::json({{"cpu", reals}, {"cuda", reals}}));
+  EXPECT_TRUE(all["solver.sytri"]["cuda"].empty());
+  EXPECT_EQ(all["solver.sytri"]["cpu"], all["solver.sytrs"]["cuda"]);
+  std::istringstream lines(job.out());
+  std::size_t count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    const auto name = line.substr(0, line.find(' '));
+    EXPECT_TRUE(count == 0 || all.contains(name)) << line;
+    if (name != "solver.sytri") continue;
+    EXPECT_TRUE(line.ends_with("c128  unsupported")) << line;
+  }
+  EXPECT_EQ(count, all.size() + 1);
 }
 
 }  // namespace

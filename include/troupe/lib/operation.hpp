@@ -48,6 +48,7 @@
 ///     Result<void> check_world(int rank, int size) const;  // collectives: against the world
 ///     static constexpr auto kPlaces = std::tuple{&Uniform::seed, …};  // fields of 8 bytes on
 ///                                   // which nothing depends that can be made ahead: see kind.hpp
+///     static constexpr auto kLacking = std::array{Lacking{"cuda", …}};  // not on that
 ///
 /// From that a table is made (operation_info.hpp), and all else works on the table: the wire
 /// record, validation on both sides of the ring, hazard tracking, the lost set after a fault,
@@ -201,6 +202,12 @@ struct DTypes {
     return static_cast<std::size_t>(dtype) < kDTypeCount &&
            (bits >> static_cast<unsigned>(dtype) & 1u) != 0;
   }
+};
+
+/// What an engine answers Errc::unsupported for, on every machine, of an operation's dtypes.
+struct Lacking {
+  std::string_view engine;  ///< "cpu", "cuda"
+  DTypes dtypes;
 };
 
 /// One of any number of operands beside those in the operation's struct, which stand in the

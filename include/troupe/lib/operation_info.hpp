@@ -33,7 +33,7 @@ struct OperationInfo {
   std::string_view name;  ///< "blas.gemm"
   std::uint32_t opcode = 0;
   std::uint32_t bytes = 0;
-  DTypes dtypes;
+  DTypes dtypes;  ///< on the engines together; see dtypes_on()
   Traits traits;
   std::string_view tail;       ///< what a TailOperand is to it, as "message"; empty: it has none
   std::uint32_t max_data = 0;  ///< inline bytes that a record of it may have
@@ -60,10 +60,19 @@ struct OperationInfo {
   /// What only the communicator can judge: ranks that exist, room for the parts of all of them;
   /// nullptr: nothing.
   Result<void> (*check_world)(const std::byte* op, int rank, int size) = nullptr;
+  std::span<const Lacking> lacking;  ///< dtypes that only other engines compute in
 
   /// "blas", of "blas.gemm".
   [[nodiscard]] constexpr std::string_view library() const noexcept {
     return name.substr(0, name.find('.'));
+  }
+  /// What an engine, "cpu" or "cuda", computes it in; empty: that engine answers unsupported.
+  [[nodiscard]] constexpr DTypes dtypes_on(std::string_view engine) const noexcept {
+    DTypes set = dtypes;
+    for (const auto& lack : lacking) {
+      if (lack.engine == engine) set.bits &= ~lack.dtypes.bits;
+    }
+    return set;
   }
   [[nodiscard]] const Operand& operand(const std::byte* op, const OperandInfo& which) const {
     return *reinterpret_cast<const Operand*>(op + which.offset);
@@ -155,6 +164,7 @@ constexpr OperationInfo make_info() {
   info.opcode = opcode_of<Op>;
   info.bytes = sizeof(Op);
   info.dtypes = Op::kDTypes;
+  if constexpr (requires { Op::kLacking; }) info.lacking = Op::kLacking;
   if constexpr (requires { Op::kTail; }) info.tail = Op::kTail;
   if constexpr (requires { Op::kData; }) info.max_data = Op::kData;
   info.operands = operand_table<Op>;

@@ -199,6 +199,7 @@ struct Sytrs {
 struct Sytri {
   static constexpr std::string_view kName = "solver.sytri";
   static constexpr DTypes kDTypes = solver::kDTypes;
+  static constexpr auto kLacking = std::array{Lacking{"cuda", kDTypes}};
   static constexpr Traits kTraits = kBlocksHere;
 
   OpDType dtype;
