@@ -6,6 +6,7 @@
 # Groups, in this order:
 #   unit         the unit tests of the cuda engine
 #   conformance  every operation against the reference
+#   judge        random calls of blas, solver, fft and rng, judged by NumPy and SciPy, and by CuPy, where they are installed
 #   process      device hosts that die, without MPI
 #   cg           troupe-cg without a fault, with every kind of fault, with two faults
 #   bench        the benchmarks
@@ -25,7 +26,7 @@ set -euo pipefail
 source "$(dirname "$0")/lib/build.sh"
 export LC_ALL=C
 
-all_groups=(unit conformance process cg bench spmv hosts mpi app)
+all_groups=(unit conformance judge process cg bench spmv hosts mpi app)
 quick=0 only="${all_groups[*]}" build='' matching=. seconds=''
 while (($#)); do
   case $1 in
@@ -158,6 +159,26 @@ tests() {
   ((skipped == 0)) || steps+=("  of these|$skipped skipped|")
   # Tests that find no GPU skip themselves, which must not look like success.
   grep -q ' Passed ' "$log" || [[ ${steps[-1]} == *FAIL* ]] || reject "not one of its tests ran"
+}
+
+# ---- judges
+
+judges() {
+  local by
+  for by in numpy cupy; do
+    # shellcheck disable=SC2154  # root: from build.sh
+    step "judge-$by" 240 "$(judge_python "$by")" -B "$root/tests/judges/judge.py" --judge "$by" \
+      --rounds $((quick ? 1 : 3)) "$bin/judge" "$bin/troupe-info" || true
+  done
+}
+
+# judge_python MODULE: the first Python that has it, and SciPy
+judge_python() {
+  local candidate
+  for candidate in python3 /usr/bin/python3; do
+    ! "$candidate" -c "import scipy, $1" >/dev/null 2>&1 || { echo "$candidate" && return; }
+  done
+  echo python3
 }
 
 # ---- fault drills
@@ -416,6 +437,7 @@ step troupe-info 60 $(on_gpus "$gpus") "$bin/troupe-info" --backend cuda || true
 
 if [[ $matching == . ]]; then tests unit 120 '[Cc]uda'; else tests unit 120; fi
 tests conformance 180
+if wanted judge; then judges; fi
 tests process 400
 if wanted cg; then fault_drills; fi
 if wanted bench; then

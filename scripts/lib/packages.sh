@@ -16,6 +16,7 @@ declare -A optional_packages=(
   [libboost-context-dev]="no kernels of programs on the CPU engine"
   [libdnnl-dev]="no convolutions on the CPU engine"
   [libfftw3-dev]="no Fourier transforms on the CPU engine; it is GPL, so it is loaded where it is installed"
+  [python3-scipy]="nobody judges random calls of blas, solver, fft and rng"
   [libblas-test]="netlib's tests of BLAS do not run"
   [spin]="the model of the protocol is not checked"
   [libcaf-dev]="no comparison with CAF among the benchmarks"

@@ -1,0 +1,135 @@
+#include "call.hpp"
+
+namespace troupe::judge {
+namespace {
+
+/// The shape of a batch whose matrices lie a stride apart.
+GemmOptions gemm_options(const Call& c) {
+  const auto transpose_a = c.transpose("transpose_a");
+  return {.m = c.of("c", "rows"),
+          .n = c.of("c", "columns"),
+          .k = c.of("a", transpose_a == blas::Transpose::no ? "columns" : "rows"),
+          .lda = c.of("a", "leading"),
+          .ldb = c.of("b", "leading"),
+          .ldc = c.of("c", "leading"),
+          .transpose_a = transpose_a,
+          .transpose_b = c.transpose("transpose_b")};
+}
+
+template <class T>
+void add_batches(Runs& runs) {
+  using F = FactorTypeOf<T>;
+  const auto add = calls_of<T>(runs, [](Device& device) { return device.blas(); });
+  add("gemm_batched", [](Call& c, auto blas) {
+    blas.gemm_batched(c.buffer<T>("a"), c.buffer<T>("b"), c.buffer<T>("c"), gemm_options(c),
+                      {.batch = c.of("c", "batch"),
+                       .stride_a = c.of("a", "stride"),
+                       .stride_b = c.of("b", "stride"),
+                       .stride_c = c.of("c", "stride")},
+                      c.factor<F>("alpha"), c.factor<F>("beta"))
+        .get();
+  });
+  add("gemv_batched", [](Call& c, auto blas) {
+    blas.template gemv_batched<T, T>(c.buffer<T>("a"), c.buffer<T>("x"), c.buffer<T>("y"),
+                                     {.m = c.of("a", "rows"),
+                                      .n = c.of("a", "columns"),
+                                      .lda = c.of("a", "leading"),
+                                      .transpose = c.transpose()},
+                                     {.batch = c.of("a", "batch"),
+                                      .stride_a = c.of("a", "stride"),
+                                      .stride_b = c.of("x", "stride"),
+                                      .stride_c = c.of("y", "stride")},
+                                     c.factor<F>("alpha"), c.factor<F>("beta"))
+        .get();
+  });
+}
+
+template <class T>
+void add_grouped(Runs& runs) {
+  using F = FactorTypeOf<T>;
+  const auto add = calls_of<T>(runs, [](Device& device) { return device.blas(); });
+  add("gemm_grouped", [](Call& c, auto blas) {
+    std::vector<GemmGroupOf<GpuRef<T>>> groups;
+    for (std::int64_t i = 0; i < c.integer("groups"); ++i) {
+      const auto n = std::to_string(i);
+      groups.push_back({c.transpose("transpose_a" + n), c.transpose("transpose_b" + n),
+                        c.factor<F>("alpha" + n), c.matrices<T>("a" + n), c.matrices<T>("b" + n),
+                        c.factor<F>("beta" + n), c.matrices<T>("c" + n)});
+    }
+    blas.template gemm_grouped<T>(groups).get();
+  });
+}
+
+template <class A, class C, blas::Compute compute>
+void add_gemm_ex(Runs& runs, const std::string& name) {
+  using S = detail::ScaleOf<A, compute>;
+  const auto add = calls_of<A>(runs, [](Device& device) { return device.blas(); });
+  add("gemm_ex " + name, [](Call& c, auto blas) {
+    blas.template gemm_ex<compute, A, C>(c.transpose("transpose_a"), c.transpose("transpose_b"),
+                                         c.factor<S>("alpha"), c.matrix<A>("a"), c.matrix<A>("b"),
+                                         c.factor<S>("beta"), c.matrix<C>("c"))
+        .get();
+  });
+}
+
+template <class T>
+void add_small_systems(Runs& runs) {
+  const auto add = calls_of<T>(runs, [](Device& device) { return device.blas(); });
+  add("gemm_indexed", [](Call& c, auto blas) {
+    blas.template gemm_indexed<T>(c.buffer<T>("a"), c.buffer<T>("b"), c.buffer<T>("c"),
+                                  c.buffer<std::int64_t>("offsets"), gemm_options(c),
+                                  c.factor<T>("alpha"), c.factor<T>("beta"))
+        .get();
+  });
+  add("trsm_batched", [](Call& c, auto blas) {
+    blas.template trsm_batched<T>(c.side(), c.uplo(), c.transpose(), c.diagonal(),
+                                  c.factor<T>("alpha"), c.matrices<T>("a"), c.matrices<T>("b"))
+        .get();
+  });
+  // The factors and what they solve, in one: the pivots are nobody else's.
+  add("getrf_batched", [](Call& c, auto blas) {
+    const auto pivots = c.buffer<std::int32_t>("pivots"), info = c.buffer<std::int32_t>("info");
+    blas.template getrf_batched<T>(c.matrices<T>("a"), pivots, info).get();
+  });
+  add("lapack_batched", [](Call& c, auto blas) {
+    const auto a = c.matrices<T>("a"), b = c.matrices<T>("b"), inverse = c.matrices<T>("inverse");
+    const auto pivots = c.buffer<std::int32_t>("pivots"), info = c.buffer<std::int32_t>("info");
+    blas.template getrf_batched<T>(a, pivots, info).get();
+    blas.template getrs_batched<T>(c.transpose(), a, pivots, b).get();
+    blas.template getri_batched<T>(a, pivots, inverse, info).get();
+  });
+  add("matinv_batched", [](Call& c, auto blas) {
+    blas.template matinv_batched<T>(c.matrices<T>("a"), c.matrices<T>("inverse"),
+                                    c.buffer<std::int32_t>("info"))
+        .get();
+  });
+  add("gels_batched", [](Call& c, auto blas) {
+    blas.template gels_batched<T>(c.matrices<T>("a"), c.matrices<T>("b"),
+                                  c.buffer<std::int32_t>("info"))
+        .get();
+  });
+}
+
+}  // namespace
+
+void add_lists(Runs& runs) {
+  using blas::Compute;
+  using C64 = std::complex<float>;
+  using C128 = std::complex<double>;
+  for_types<Half, BFloat16, float, double, C64, C128>(
+      [&runs]<class T>(T) { add_batches<T>(runs); });
+  for_types<Half, BFloat16, float, double>([&runs]<class T>(T) { add_grouped<T>(runs); });
+  for_numbers([&runs]<class T>(T) { add_small_systems<T>(runs); });
+  add_gemm_ex<Half, Half, Compute::f32>(runs, "f16 f32");
+  add_gemm_ex<Half, float, Compute::f32>(runs, "f32 f32");
+  add_gemm_ex<BFloat16, BFloat16, Compute::f32>(runs, "bf16 f32");
+  add_gemm_ex<BFloat16, float, Compute::f32>(runs, "f32 f32");
+  add_gemm_ex<float, float, Compute::f32>(runs, "f32 f32");
+  add_gemm_ex<float, float, Compute::tf32>(runs, "f32 tf32");
+  add_gemm_ex<double, double, Compute::f64>(runs, "f64 f64");
+  add_gemm_ex<C64, C64, Compute::f32>(runs, "c64 f32");
+  add_gemm_ex<C128, C128, Compute::f64>(runs, "c128 f64");
+  add_gemm_ex<std::int8_t, std::int32_t, Compute::i32>(runs, "i32 i32");
+}
+
+}  // namespace troupe::judge

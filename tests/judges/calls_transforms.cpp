@@ -1,0 +1,109 @@
+#include "call.hpp"
+
+namespace troupe::judge {
+namespace {
+
+/// "input" and "output": [distance, stride, [stored extents]].
+fft::Storage storage_of(const Call& c, const std::string& name) {
+  const auto parts = c.get<nlohmann::json>(name);
+  return {.distance = parts.at(0).get<std::int64_t>(),
+          .stride = parts.at(1).get<std::int64_t>(),
+          .stored = parts.at(2).get<std::array<std::int64_t, fft::kMaxRank>>()};
+}
+
+FftOptions shape_of(const Call& c) {
+  FftOptions options;
+  const auto extents = c.get<std::vector<std::int64_t>>("extents");
+  options.extents.rank = static_cast<std::uint32_t>(extents.size());
+  std::copy(extents.begin(), extents.end(), options.extents.extent.begin());
+  options.batch = c.integer("batch");
+  options.input = storage_of(c, "input_storage");
+  options.output = storage_of(c, "output_storage");
+  return options;
+}
+
+template <class R>
+void add_fft(Runs& runs) {
+  using C = std::complex<R>;
+  const auto add = calls_of<C>(runs, [](Device& device) { return fft::on(device); });
+  add("forward", [](Call& c, auto fft) {
+    fft.template forward<R>(c.buffer<C>("x"), c.buffer<C>("y"), shape_of(c)).get();
+  });
+  add("inverse", [](Call& c, auto fft) {
+    fft.template inverse<R>(c.buffer<C>("x"), c.buffer<C>("y"), shape_of(c)).get();
+  });
+  add("forward_in_place", [](Call& c, auto fft) {
+    const auto x = c.buffer<C>("x");
+    fft.template forward<R>(x, x, shape_of(c)).get();
+  });
+  add("real_to_complex", [](Call& c, auto fft) {
+    fft.template real_to_complex<R>(c.buffer<R>("x"), c.buffer<C>("y"), shape_of(c)).get();
+  });
+  add("complex_to_real", [](Call& c, auto fft) {
+    fft.template complex_to_real<R>(c.buffer<C>("x"), c.buffer<R>("y"), shape_of(c)).get();
+  });
+}
+
+RandomOptions random_options(const Call& c) {
+  return {.seed = c.get<std::uint64_t>("seed"),
+          .subsequence = c.get<std::uint64_t>("subsequence"),
+          .offset = c.get<std::uint64_t>("offset")};
+}
+
+template <class T>
+void add_real_laws(Runs& runs) {
+  const auto add = calls_of<T>(runs, [](Device& device) { return device.rng(); });
+  const auto a = [](const Call& c) { return c.factor<double>("p"); };
+  const auto b = [](const Call& c) { return c.factor<double>("q"); };
+  add("uniform", [](Call& c, auto rng) { rng.uniform(c.buffer<T>("x"), random_options(c)).get(); });
+  add("normal", [a, b](Call& c, auto rng) {
+    rng.normal(c.buffer<T>("x"), random_options(c), static_cast<T>(a(c)), static_cast<T>(b(c)))
+        .get();
+  });
+  add("log_normal", [a, b](Call& c, auto rng) {
+    rng.log_normal(c.buffer<T>("x"), random_options(c), static_cast<T>(a(c)), static_cast<T>(b(c)))
+        .get();
+  });
+  add("exponential", [a](Call& c, auto rng) {
+    rng.template exponential<T>(c.buffer<T>("x"), random_options(c), a(c)).get();
+  });
+  add("cauchy", [a, b](Call& c, auto rng) {
+    rng.template cauchy<T>(c.buffer<T>("x"), random_options(c), a(c), b(c)).get();
+  });
+  add("gamma", [a, b](Call& c, auto rng) {
+    rng.template gamma<T>(c.buffer<T>("x"), random_options(c), a(c), b(c)).get();
+  });
+  add("beta", [a, b](Call& c, auto rng) {
+    rng.template beta<T>(c.buffer<T>("x"), random_options(c), a(c), b(c)).get();
+  });
+}
+
+void add_counts(Runs& runs) {
+  using U32 = std::uint32_t;
+  const auto add = calls_of<U32>(runs, [](Device& device) { return device.rng(); });
+  add("poisson", [](Call& c, auto rng) {
+    rng.poisson(c.buffer<U32>("x"), random_options(c), c.factor<double>("p")).get();
+  });
+  add("binomial", [](Call& c, auto rng) {
+    rng.binomial(c.buffer<U32>("x"), random_options(c), static_cast<U32>(c.factor<double>("p")),
+                 c.factor<double>("q"))
+        .get();
+  });
+  add("bits", [](Call& c, auto rng) { rng.bits(c.buffer<U32>("x"), random_options(c)).get(); });
+}
+
+}  // namespace
+
+void add_transforms(Runs& runs) {
+  for_types<float, double>([&runs]<class R>(R) { add_fft<R>(runs); });
+}
+
+void add_random(Runs& runs) {
+  for_types<float, double>([&runs]<class T>(T) { add_real_laws<T>(runs); });
+  add_counts(runs);
+  const auto add = calls_of<std::uint64_t>(runs, [](Device& device) { return device.rng(); });
+  add("bits",
+      [](Call& c, auto rng) { rng.bits(c.buffer<std::uint64_t>("x"), random_options(c)).get(); });
+}
+
+}  // namespace troupe::judge

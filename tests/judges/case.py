@@ -1,0 +1,158 @@
+"""A call of troupe's, its operands, and what another library says must come of it."""
+
+import numpy as np
+
+NAMES = {"f32": np.float32, "f64": np.float64, "c64": np.complex64, "c128": np.complex128, "f16": np.float16,
+         "bf16": np.uint16, "i8": np.int8, "i32": np.int32, "i64": np.int64, "u32": np.uint32, "u64": np.uint64}
+NUMBERS = ["f32", "f64", "c64", "c128"]
+EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "c64": 2.0**-23, "f64": 2.0**-52, "c128": 2.0**-52}
+
+
+def is_complex(dtype):
+    return dtype in ("c64", "c128")
+
+
+def real_of(dtype):
+    return {"c64": "f32", "c128": "f64"}.get(dtype, dtype)
+
+
+def narrow(values, dtype):
+    """Numbers as they are stored: bf16 in 16 bits, rounded to nearest, ties to even."""
+    if dtype != "bf16":
+        return np.asarray(values).astype(NAMES[dtype])
+    bits = np.asarray(values, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def widen(stored, dtype):
+    """In double precision; integers are as they are."""
+    if dtype == "bf16":
+        return (stored.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    if dtype in EPSILON:
+        return stored.astype(np.complex128 if is_complex(dtype) else np.float64)
+    return stored
+
+
+class Case:
+    """`judge`: numpy or cupy, which computes what is expected, in double precision."""
+
+    def __init__(self, judge, random, operation, call, dtype, **arguments):
+        self.xp, self.random = judge, random
+        self.operation, self.call, self.dtype, self.arguments = operation, call, dtype, arguments
+        self.arrays = {}  # name: (stored numbers, their dtype, what the request says of them)
+        self.expected = []  # (name, numbers, tolerance)
+        self.checks = []  # functions of this case, once it has run: (what, error, tolerance)
+
+    def numbers(self, count, dtype=None):
+        dtype = dtype or self.dtype
+        if dtype == "i8":
+            return self.random.integers(-9, 10, count)
+        if dtype == "i32":
+            return self.random.integers(-999, 1000, count)
+        values = self.random.uniform(-1, 1, count)
+        return values + 1j * self.random.uniform(-1, 1, count) if is_complex(dtype) else values
+
+    def factor(self, name, values=(-1.5, 0.0, 1.0, 0.75), real=False):
+        value = complex(self.random.choice(values))
+        if is_complex(self.dtype) and not real and value not in (0, 1):
+            value += 0.5j
+        self.arguments[name] = [value.real, value.imag]
+        return value if is_complex(self.dtype) and not real else value.real
+
+    def choose(self, name, words):
+        self.arguments[name] = str(self.random.choice(words))
+        return self.arguments[name]
+
+    def add(self, name, values, dtype=None, **spec):
+        """An array of one dimension."""
+        dtype = dtype or self.dtype
+        self.arrays[name] = (narrow(values, dtype), dtype, spec)
+
+    def vector(self, name, n, either_sign=True, dtype=None):
+        steps = [1, 1, 2, 3] + ([-1, -2] if either_sign else [])
+        step = int(self.random.choice(steps))
+        self.add(name, self.numbers((n - 1) * abs(step) + 1 + 3 if n else 3, dtype), dtype, length=n, increment=step)
+
+    def matrix(self, name, rows, columns, values=None, dtype=None, leading=None):
+        leading = leading or rows + int(self.random.choice([0, 0, 1, 4]))
+        leading = max(1, leading)
+        self.add(name, self.numbers(leading * columns, dtype), dtype, rows=rows, columns=columns, leading=leading)
+        if values is not None:
+            stored = self.arrays[name][0]
+            self.view(name, stored)[...] = narrow(values, dtype or self.dtype)
+
+    def matrices(self, name, batch, rows, columns, values=None):
+        """A list of matrices, some elements apart."""
+        leading = max(1, rows + int(self.random.integers(0, 3)))
+        stride = leading * columns + int(self.random.integers(0, 4))
+        self.add(name, self.numbers(stride * batch), rows=rows, columns=columns, leading=leading, batch=batch,
+                 stride=stride)
+        if values is not None:
+            for i in range(batch):
+                self.view(name, self.arrays[name][0], i)[...] = narrow(values[i], self.dtype)
+
+    def view(self, name, flat, i=0):
+        """The vector or matrix that lies in a flat array; of a list the i-th."""
+        spec = self.arrays[name][2]
+        if "increment" in spec:
+            n, step = spec["length"], spec["increment"]
+            return flat[: (n - 1) * abs(step) + 1 if n else 0][::step]
+        if "rows" not in spec:
+            return flat
+        rows, columns, leading = spec["rows"], spec["columns"], spec["leading"]
+        start = i * spec.get("stride", 0)
+        return flat[start : start + leading * columns].reshape(columns, leading).T[:rows]
+
+    def flat(self, name):
+        """A copy of a whole array, in double precision, of the judge."""
+        stored, dtype, _ = self.arrays[name]
+        return self.xp.array(widen(stored, dtype))
+
+    def get(self, name, i=0):
+        return self.view(name, self.flat(name), i)
+
+    def expect(self, name, value, terms=1, where=None, eps=None):
+        """That the vector or matrix becomes `value`, a sum of so many products, and that nothing else of the array
+        changes. `where`: a mask; the other elements stay as they are."""
+        flat = self.flat(name)
+        view = self.view(name, flat)
+        view[...] = value if where is None else self.xp.where(where, value, view)
+        self.expect_flat(name, flat, terms, eps)
+
+    def expect_flat(self, name, flat, terms=1, eps=None):
+        dtype = self.arrays[name][1]
+        flat = self.host(flat)
+        if dtype not in EPSILON:
+            tolerance = 0
+        else:
+            largest = float(np.max(np.abs(flat), initial=1))
+            tolerance = 4 * EPSILON[dtype] * largest + 16 * (eps or min(EPSILON[dtype], EPSILON["f32"])) * (terms + 2)
+        self.expected.append((name, flat, tolerance))
+
+    def host(self, values):
+        return values.get() if hasattr(values, "get") else np.asarray(values)
+
+    def faults(self):
+        """What is wrong with what the arrays hold now; `self.results` are those, stored."""
+        wrong = []
+        for name, flat, tolerance in self.expected:
+            before, dtype, _ = self.arrays[name]
+            after = widen(self.results[name], dtype)
+            wide = widen(before, dtype)
+            untouched = flat == wide
+            if not np.array_equal(after[untouched], wide[untouched]):
+                wrong.append(f"{name}: elements changed that must not")
+            error = np.abs(after - flat)[~untouched]
+            if error.size and not np.max(error) <= tolerance:
+                wrong.append(f"{name}: off by {np.max(error):.3g}, more than {tolerance:.3g}")
+        for check in self.checks:
+            for what, error, tolerance in check(self):
+                error = float(error)  # also where it is one number on a GPU
+                if not error <= tolerance:
+                    wrong.append(f"{what}: {error:.3g}, more than {tolerance:.3g}")
+        return wrong
+
+    def result(self, name, i=0):
+        """What the vector or matrix is after the call."""
+        dtype = self.arrays[name][1]
+        return self.xp.array(self.view(name, widen(self.results[name], dtype), i))

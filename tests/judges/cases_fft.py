@@ -1,0 +1,98 @@
+"""Fourier transforms, by SciPy's where NumPy judges, else by CuPy's."""
+
+import numpy as np
+
+from case import EPSILON, Case, real_of
+
+NOT_JUDGED = {}
+LENGTHS = [1, 2, 3, 7, 8, 13, 16, 30, 64, 97, 100, 128]
+
+
+def transforms(xp):
+    if xp is np:
+        import scipy.fft
+
+        return scipy.fft
+    return xp.fft
+
+
+class Side:
+    """Where one side of a batch lies: packed, or with gaps between elements, rows and transforms."""
+
+    def __init__(self, random, extents, batch, gaps):
+        self.extents, self.batch = extents, batch
+        self.stride = int(random.integers(1, 3)) if gaps else 1
+        self.stored = [n + (int(random.integers(0, 3)) if gaps else 0) for n in extents]
+        pitches = [self.stride]
+        for n in reversed(self.stored[1:]):
+            pitches.insert(0, pitches[0] * n)
+        self.pitches = pitches
+        self.distance = pitches[0] * self.stored[0] + (int(random.integers(0, 4)) if gaps else 0)
+        self.count = self.distance * batch
+        stored = self.stored + [0] * (3 - len(extents))
+        self.storage = [self.distance, self.stride, stored] if gaps else [0, 0, [0, 0, 0]]
+
+    def places(self, xp):
+        """Of each element, in the order of batch and extents."""
+        places = xp.arange(self.batch).reshape([-1] + [1] * len(self.extents)) * self.distance
+        for axis, (n, pitch) in enumerate(zip(self.extents, self.pitches)):
+            shape = [1] * (len(self.extents) + 1)
+            shape[axis + 1] = n
+            places = places + xp.arange(n).reshape(shape) * pitch
+        return places
+
+
+def make(xp, random, call, dtype, rank):
+    case = Case(xp, random, "fft.transform", call, dtype)
+    extents = [int(n) for n in random.choice(LENGTHS[: 12 if rank == 1 else 8], rank)]
+    batch, gaps = int(random.integers(1, 4)), bool(random.integers(0, 2))
+    halved = extents[:-1] + [extents[-1] // 2 + 1]
+    real_in, real_out = call == "real_to_complex", call == "complex_to_real"
+    input_side = Side(random, halved if real_out else extents, batch, gaps)
+    in_place = call == "forward_in_place"
+    output = input_side if in_place else Side(random, halved if real_in else extents, batch, gaps)
+    case.arguments.update(extents=extents, batch=batch, input_storage=input_side.storage, output_storage=output.storage)
+    axes = tuple(range(1, rank + 1))
+    library = transforms(xp)
+
+    in_dtype, out_dtype = (real_of(dtype) if real else dtype for real in (real_in, real_out))
+    numbers = case.numbers(input_side.count, in_dtype)
+    if real_out:  # a spectrum that is one of real numbers
+        signal = np.random.default_rng(int(random.integers(1 << 30))).uniform(-1, 1, [batch] + extents)
+        numbers[input_side.places(np)] = np.fft.rfftn(signal, axes=axes)
+    case.add("x", numbers, in_dtype)
+    x = case.flat("x")[input_side.places(xp)]
+    if not in_place:
+        case.add("y", case.numbers(output.count, out_dtype), out_dtype)
+    volume = int(np.prod(extents))
+    y = {"forward": lambda: library.fftn(x, axes=axes),
+         "forward_in_place": lambda: library.fftn(x, axes=axes),
+         "inverse": lambda: library.ifftn(x, axes=axes) * volume,
+         "real_to_complex": lambda: library.rfftn(x, axes=axes),
+         "complex_to_real": lambda: library.irfftn(x, extents, axes=axes) * volume}[call]()
+
+    name = "x" if in_place else "y"
+    places = output.places(np)
+    before = case.arrays[name][0]
+    wanted = case.host(y)
+
+    def check(case):
+        after = case.results[name]
+        mask = np.ones(after.size, bool)
+        mask[places] = False
+        yield "elements between the transforms that changed", int(np.sum(after[mask] != before[mask])), 0
+        # Rounding grows with the logarithm of the length; see https://www.fftw.org/accuracy/comments.html
+        norm = float(np.linalg.norm(wanted)) or 1.0
+        error = float(np.linalg.norm(after[places] - wanted)) / norm
+        yield "relative error", error, 4 * EPSILON[dtype] * (2 + np.log2(volume))
+
+    case.checks.append(check)
+    return case
+
+
+def cases(xp, random, rounds):
+    for call in ("forward", "inverse", "forward_in_place", "real_to_complex", "complex_to_real"):
+        for dtype in ("c64", "c128"):
+            for rank in (1, 2, 3):
+                for _ in range(rounds):
+                    yield make(xp, random, call, dtype, rank)

@@ -1,0 +1,66 @@
+"""Dense matrices by what BLAS and LAPACK store of them."""
+
+TRANSPOSES = ["no", "yes", "conjugate"]
+
+
+def op(matrix, transpose):
+    return {"no": matrix, "yes": matrix.T, "conjugate": matrix.conj().T}[transpose]
+
+
+def shapes(random, count):
+    return [int(n) for n in random.choice([1, 2, 5, 16, 33, 64, 100], count)]
+
+
+def half(xp, n, uplo):
+    """The mask of a triangle."""
+    ones = xp.ones((n, n), bool)
+    return xp.tril(ones) if uplo == "lower" else xp.triu(ones)
+
+
+def whole(xp, a, uplo, hermitian):
+    """A symmetric or Hermitian matrix by its half."""
+    kept = xp.where(half(xp, len(a), uplo), a, 0)
+    diagonal = xp.diag(xp.diag(kept).real if hermitian else xp.diag(kept))
+    rest = kept - xp.diag(xp.diag(kept))
+    return rest + (rest.conj().T if hermitian else rest.T) + diagonal
+
+
+def triangle(xp, a, uplo, diagonal):
+    kept = xp.where(half(xp, len(a), uplo), a, 0)
+    return kept - xp.diag(xp.diag(kept)) + xp.eye(len(a)) if diagonal == "unit" else kept
+
+
+def packed_places(xp, n, uplo):
+    """Rows and columns of a packed matrix's elements, column by column."""
+    pairs = [(i, j) for j in range(n) for i in (range(j, n) if uplo == "lower" else range(j + 1))]
+    rows, columns = zip(*pairs)
+    return xp.array(rows), xp.array(columns)
+
+
+def unpacked(xp, flat, n, uplo):
+    a = xp.zeros((n, n), flat.dtype)
+    a[packed_places(xp, n, uplo)] = flat[: n * (n + 1) // 2]
+    return a
+
+
+def from_band(xp, a, rows, columns, below, above):
+    """The matrix of which row above + i - j of `a` holds the elements (i, j)."""
+    full = xp.zeros((rows, columns), a.dtype)
+    for j in range(columns):
+        for i in range(max(0, j - above), min(rows, j + below + 1)):
+            full[i, j] = a[above + i - j, j]
+    return full
+
+
+def real_diagonal(case, name):
+    """Of Hermitian matrices the imaginary parts there are nobody's."""
+    view = case.view(name, case.arrays[name][0])
+    for i in range(min(view.shape)):
+        view[i, i] = view[i, i].real
+
+
+def strong_diagonal(case, name, i=0):
+    """So that systems are well conditioned."""
+    view = case.view(name, case.arrays[name][0], i)
+    for k in range(min(view.shape)):
+        view[k, k] = 2 + len(view) / 4
