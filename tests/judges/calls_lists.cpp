@@ -72,6 +72,27 @@ void add_gemm_ex(Runs& runs, const std::string& name) {
   });
 }
 
+/// "matmul": the epilogues that have no aux.
+template <class A, class B, class D>
+void add_matmul(Runs& runs) {
+  const auto add = calls_of<A>(runs, [](Device& device) { return device.blas(); });
+  add("matmul", [](Call& c, auto blas) {
+    MatmulOptions options;
+    options.transpose_a = c.transpose("transpose_a");
+    options.transpose_b = c.transpose("transpose_b");
+    options.epilogue = c.choice<blas::Epilogue>(
+        "epilogue", {"none", "relu", "gelu", "bias", "relu_bias", "gelu_bias"});
+    GpuRef<D> bias;
+    if (blas::bias_use(options.epilogue) == blas::EpilogueUse::read) {
+      bias = c.buffer<D>("bias");
+      options.bias = bias;
+    }
+    const auto a = c.matrix<A>("a");
+    const auto b = c.matrix<B>("b");
+    blas.template matmul<A, B, D>(a, b, c.matrix<D>("d"), options).get();
+  });
+}
+
 template <class T>
 void add_small_systems(Runs& runs) {
   const auto add = calls_of<T>(runs, [](Device& device) { return device.blas(); });
@@ -120,6 +141,11 @@ void add_lists(Runs& runs) {
       [&runs]<class T>(T) { add_batches<T>(runs); });
   for_types<Half, BFloat16, float, double>([&runs]<class T>(T) { add_grouped<T>(runs); });
   for_numbers([&runs]<class T>(T) { add_small_systems<T>(runs); });
+  for_types<Half, BFloat16, float, double, C64, C128>(
+      [&runs]<class T>(T) { add_matmul<T, T, T>(runs); });
+  add_matmul<std::int8_t, std::int8_t, std::int32_t>(runs);
+  add_matmul<Float8E4M3, Float8E4M3, BFloat16>(runs);
+  add_matmul<Float8E5M2, Float8E4M3, BFloat16>(runs);
   add_gemm_ex<Half, Half, Compute::f32>(runs, "f16 f32");
   add_gemm_ex<Half, float, Compute::f32>(runs, "f32 f32");
   add_gemm_ex<BFloat16, BFloat16, Compute::f32>(runs, "bf16 f32");

@@ -44,6 +44,24 @@ void add_fft(Runs& runs) {
   });
 }
 
+/// Complex numbers are pairs of these.
+template <class T>
+void add_fft_of_pairs(Runs& runs) {
+  const auto add = calls_of<T>(runs, [](Device& device) { return fft::on(device); });
+  add("forward", [](Call& c, auto fft) {
+    fft.template forward<T>(c.buffer<T>("x"), c.buffer<T>("y"), shape_of(c)).get();
+  });
+  add("inverse", [](Call& c, auto fft) {
+    fft.template inverse<T>(c.buffer<T>("x"), c.buffer<T>("y"), shape_of(c)).get();
+  });
+  add("real_to_complex", [](Call& c, auto fft) {
+    fft.template real_to_complex<T>(c.buffer<T>("x"), c.buffer<T>("y"), shape_of(c)).get();
+  });
+  add("complex_to_real", [](Call& c, auto fft) {
+    fft.template complex_to_real<T>(c.buffer<T>("x"), c.buffer<T>("y"), shape_of(c)).get();
+  });
+}
+
 RandomOptions random_options(const Call& c) {
   return {.seed = c.get<std::uint64_t>("seed"),
           .subsequence = c.get<std::uint64_t>("subsequence"),
@@ -89,6 +107,15 @@ void add_counts(Runs& runs) {
                  c.factor<double>("q"))
         .get();
   });
+  add("discrete", [](Call& c, auto rng) {
+    const auto weights = c.get<std::vector<double>>("weights");
+    const auto table = troupe::rng::alias_table(weights).take();
+    const auto threshold = c.device().alloc<double>(std::ssize(weights));
+    const auto alias = c.device().alloc<U32>(std::ssize(weights));
+    c.device().upload<double>(table.threshold, threshold);
+    c.device().upload<U32>(table.alias, alias);
+    rng.discrete(c.buffer<U32>("x"), random_options(c), threshold, alias).get();
+  });
   add("bits", [](Call& c, auto rng) { rng.bits(c.buffer<U32>("x"), random_options(c)).get(); });
 }
 
@@ -96,6 +123,7 @@ void add_counts(Runs& runs) {
 
 void add_transforms(Runs& runs) {
   for_types<float, double>([&runs]<class R>(R) { add_fft<R>(runs); });
+  for_types<Half, BFloat16>([&runs]<class T>(T) { add_fft_of_pairs<T>(runs); });
 }
 
 void add_random(Runs& runs) {

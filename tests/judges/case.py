@@ -3,9 +3,11 @@
 import numpy as np
 
 NAMES = {"f32": np.float32, "f64": np.float64, "c64": np.complex64, "c128": np.complex128, "f16": np.float16,
-         "bf16": np.uint16, "i8": np.int8, "i32": np.int32, "i64": np.int64, "u32": np.uint32, "u64": np.uint64}
+         "bf16": np.uint16, "i8": np.int8, "i32": np.int32, "i64": np.int64, "u32": np.uint32, "u64": np.uint64,
+         "f8e4m3": np.uint8, "f8e5m2": np.uint8}
 NUMBERS = ["f32", "f64", "c64", "c128"]
-EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "c64": 2.0**-23, "f64": 2.0**-52, "c128": 2.0**-52}
+EPSILON = {"f8e4m3": 2.0**-3, "f8e5m2": 2.0**-2, "f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "c64": 2.0**-23,
+           "f64": 2.0**-52, "c128": 2.0**-52}
 
 
 def is_complex(dtype):
@@ -16,8 +18,22 @@ def real_of(dtype):
     return {"c64": "f32", "c128": "f64"}.get(dtype, dtype)
 
 
+def eighths(dtype):
+    """What the bytes of a format of 8 bits mean (https://arxiv.org/abs/2209.05433)."""
+    mantissa, bias = (3, 7) if dtype == "f8e4m3" else (2, 15)
+    codes = np.arange(256)
+    exponent, fraction = (codes >> mantissa) & ((1 << (7 - mantissa)) - 1), codes & ((1 << mantissa) - 1)
+    normal = exponent > 0
+    size = np.where(normal, 2.0 ** (exponent - bias), 2.0 ** (1 - bias)) * (normal + fraction / 2.0**mantissa)
+    size[(codes & 0x7F) >= (0x7F if dtype == "f8e4m3" else 0x7C)] = np.nan
+    return np.where(codes >= 128, -size, size)
+
+
 def narrow(values, dtype):
-    """Numbers as they are stored: bf16 in 16 bits, rounded to nearest, ties to even."""
+    """Numbers as they are stored: bf16 and formats of 8 bits as bits, rounded to nearest; bf16 with ties to even."""
+    if dtype.startswith("f8"):
+        table = np.nan_to_num(eighths(dtype), nan=np.inf)
+        return np.argmin(np.abs(np.asarray(values)[..., None] - table), axis=-1).astype(np.uint8)
     if dtype != "bf16":
         return np.asarray(values).astype(NAMES[dtype])
     bits = np.asarray(values, np.float32).view(np.uint32)
@@ -26,6 +42,8 @@ def narrow(values, dtype):
 
 def widen(stored, dtype):
     """In double precision; integers are as they are."""
+    if dtype.startswith("f8"):
+        return eighths(dtype)[stored]
     if dtype == "bf16":
         return (stored.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     if dtype in EPSILON:

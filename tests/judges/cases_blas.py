@@ -268,6 +268,36 @@ def gemm_ex(c, n):
     c.expect("c", alpha * (op(a, ta) @ op(b, tb)) + beta * c.get("c"), k, eps=eps)
 
 
+def matmul(c, n):
+    m, k = shapes(c.random, 2)
+    eight = c.dtype in ("i8", "f8e4m3", "f8e5m2")
+    if eight:  # for which cuBLASLt wants multiples of 16, and A transposed
+        m, n, k = (int(x) for x in c.random.choice([16, 32, 64], 3))
+        c.arguments.update(transpose_a="yes", transpose_b="no")
+        ta, tb, leading = "yes", "no", k
+    else:
+        ta, tb, leading = c.choose("transpose_a", TRANSPOSES), c.choose("transpose_b", TRANSPOSES), None
+    result = {"i8": "i32", "f8e4m3": "bf16", "f8e5m2": "bf16"}.get(c.dtype, c.dtype)
+    some = ["none", "relu", "gelu", "bias", "relu_bias", "gelu_bias"]
+    epilogue = c.choose("epilogue", some if c.dtype in ("f16", "bf16", "f32") else ["none"])
+    c.matrix("a", *((m, k) if ta == "no" else (k, m)), leading=leading)
+    c.matrix("b", *((k, n) if tb == "no" else (n, k)), dtype="f8e4m3" if c.dtype == "f8e5m2" else None, leading=leading)
+    c.matrix("d", m, n, dtype=result, leading=m if eight else None)
+    a, b = c.get("a"), c.get("b")
+    if c.dtype == "i8":
+        a, b = a.astype(c.xp.int64), b.astype(c.xp.int64)
+    x = op(a, ta) @ op(b, tb)
+    if "bias" in epilogue:
+        c.add("bias", c.numbers(m))
+        x = x + c.flat("bias")[:, None]
+    if epilogue.startswith("relu"):
+        x = c.xp.maximum(x, 0)
+    if epilogue.startswith("gelu"):
+        x = x * (1 + c.xp.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))) / 2
+    # Hardware adds products of 8 bits up in 14 bits or so.
+    c.expect("d", x, k, eps=2.0**-13 if c.dtype.startswith("f8") else None)
+
+
 def symm(c, n):
     m, side, uplo = shapes(c.random, 1)[0], c.choose("side", ["left", "right"]), c.choose("uplo", ["lower", "upper"])
     alpha, beta = c.factor("alpha"), c.factor("beta")
@@ -372,6 +402,7 @@ CALLS = {
                 ("gemm_ex bf16 f32", ["bf16"], gemm_ex), ("gemm_ex f32 tf32", ["f32"], gemm_ex),
                 ("gemm_ex f64 f64", ["f64"], gemm_ex), ("gemm_ex c64 f32", ["c64"], gemm_ex),
                 ("gemm_ex c128 f64", ["c128"], gemm_ex), ("gemm_ex i32 i32", ["i8"], gemm_ex)],
+    "matmul": [("matmul", ALL + ["i8", "f8e4m3", "f8e5m2"], matmul)],
     "symm": [("symm", NUMBERS, symm), ("hemm", COMPLEX, symm)],
     "syrk": [("syrk", NUMBERS, syrk), ("herk", COMPLEX, syrk)],
     "syr2k": [("syr2k", NUMBERS, syrk), ("her2k", COMPLEX, syrk)],

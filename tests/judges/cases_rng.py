@@ -5,10 +5,11 @@ import numpy as np
 from case import Case
 
 NOT_JUDGED = {
-    "rng.discrete": "its table of aliases is made by the rank; conformance has a test of its law",
     "rng.sequence": "cuRAND's own host generator is compared bit for bit in conformance",
 }
 COUNT = 20000
+#: Of the law of categories.
+WEIGHTS = np.array([3.0, 0.5, 1, 7, 0.25, 2, 4])
 #: A right generator fails one test in so many.
 IMPROBABLE = 1e-6
 
@@ -78,6 +79,7 @@ def cases(xp, random, rounds):
         ("beta", ["f32", "f64"], lambda p, q: stats.beta(p, q)),
         ("poisson", ["u32"], lambda p, q: stats.poisson(p)),
         ("binomial", ["u32"], lambda p, q: stats.binom(int(p), q)),
+        ("discrete", ["u32"], lambda p, q: stats.rv_discrete(values=(range(7), WEIGHTS / WEIGHTS.sum()))),
         ("bits", ["u32", "u64"], None),
     ]
     for call, dtypes, law in laws:
@@ -91,6 +93,8 @@ def cases(xp, random, rounds):
                     p = float(random.choice([0.7, 5, 60, 900]))
                 if call == "binomial":
                     p, q = float(random.choice([1, 12, 300])), random.uniform(0.05, 0.95)
+                if call == "discrete":
+                    case.arguments["weights"] = WEIGHTS.tolist()
                 case.arguments.update(p=[p, 0.0], q=[q, 0.0])
                 case.add("x", np.zeros(COUNT), dtype)
                 if law is None:
