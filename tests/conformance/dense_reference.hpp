@@ -4,7 +4,7 @@
 
 #include "bad_arguments.hpp"
 #include "common/core/narrow.hpp"
-#include "device_host/engine/cpu/narrow_float.hpp"
+#include "common/core/narrow_float.hpp"
 
 /// A plain reference for operations on vectors and matrices. It computes in complex f64; of small
 /// integers every order of additions gives the same bits, so that results must be equal.
@@ -282,7 +282,7 @@ T from_wide(const Wide& x) {
   } else if constexpr (Narrow<T>) {
     return from_float<T>(static_cast<float>(x.real()));
   } else if constexpr (OfEightBits<T>) {
-    return host::cpu::narrow<T>(static_cast<float>(x.real()));
+    return troupe::narrow<T>(static_cast<float>(x.real()));
   } else {
     return static_cast<T>(x.real());
   }
@@ -294,7 +294,7 @@ Wide to_wide(const T& x) {
   } else if constexpr (Narrow<T>) {
     return to_float(x);
   } else if constexpr (OfEightBits<T>) {
-    return host::cpu::widen(x);
+    return troupe::widen(x);
   } else {
     return static_cast<double>(x);
   }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cpu_engine_rig.hpp"
-#include "device_host/engine/cpu/narrow_float.hpp"
+#include "common/core/narrow_float.hpp"
 
 namespace troupe::host {
 namespace {
@@ -25,8 +25,8 @@ requires requires {
   typename std::enable_if_t<!std::is_arithmetic_v<T>>;
 }
 struct Real<T> {
-  static T make(double value) { return cpu::narrow<T>(static_cast<float>(value)); }
-  static double read(T value) { return cpu::widen(value); }
+  static T make(double value) { return troupe::narrow<T>(static_cast<float>(value)); }
+  static double read(T value) { return troupe::widen(value); }
 };
 
 constexpr ReduceOp kReduceOps[] = {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max,

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cpu_engine_rig.hpp"
-#include "device_host/engine/cpu/narrow_float.hpp"
+#include "common/core/narrow_float.hpp"
 #include "lib/rng/philox.hpp"
 #include "lib/rng/random.hpp"
 
@@ -131,34 +131,34 @@ TYPED_TEST(NarrowFloat, RoundsToTheNearestValueTiesToEven) {
   // what is next to the midpoint to the nearer one; every value comes back as itself, with either
   // sign.
   for (std::uint32_t code = 0; code <= Format::kLargest; ++code) {
-    const float low = cpu::widen(T{static_cast<Bits>(code)});
-    ASSERT_EQ(cpu::narrow<T>(low).bits, code);
+    const float low = troupe::widen(T{static_cast<Bits>(code)});
+    ASSERT_EQ(troupe::narrow<T>(low).bits, code);
     const auto negative = static_cast<Bits>(code | 1u << (8 * sizeof(T) - 1));
-    ASSERT_EQ(cpu::narrow<T>(-low).bits, negative);
-    ASSERT_EQ(cpu::widen(T{negative}), -low);
+    ASSERT_EQ(troupe::narrow<T>(-low).bits, negative);
+    ASSERT_EQ(troupe::widen(T{negative}), -low);
     if (code == Format::kLargest) break;
-    const float high = cpu::widen(T{static_cast<Bits>(code + 1)});
+    const float high = troupe::widen(T{static_cast<Bits>(code + 1)});
     ASSERT_LT(low, high);
     const float middle = low + (high - low) / 2;
-    ASSERT_EQ(cpu::narrow<T>(middle).bits, code % 2 == 0 ? code : code + 1) << low << " " << high;
-    ASSERT_EQ(cpu::narrow<T>(std::nextafter(middle, low)).bits, code);
-    ASSERT_EQ(cpu::narrow<T>(std::nextafter(middle, high)).bits, code + 1);
+    ASSERT_EQ(troupe::narrow<T>(middle).bits, code % 2 == 0 ? code : code + 1) << low << " " << high;
+    ASSERT_EQ(troupe::narrow<T>(std::nextafter(middle, low)).bits, code);
+    ASSERT_EQ(troupe::narrow<T>(std::nextafter(middle, high)).bits, code + 1);
   }
-  EXPECT_TRUE(std::isnan(cpu::widen(cpu::narrow<T>(std::numeric_limits<float>::quiet_NaN()))));
-  EXPECT_EQ(cpu::narrow<T>(std::numeric_limits<float>::infinity()).bits, Format::kOverflow);
+  EXPECT_TRUE(std::isnan(troupe::widen(troupe::narrow<T>(std::numeric_limits<float>::quiet_NaN()))));
+  EXPECT_EQ(troupe::narrow<T>(std::numeric_limits<float>::infinity()).bits, Format::kOverflow);
 }
 
 TEST(NarrowFloatValues, KnownOnes) {
-  EXPECT_EQ(cpu::widen(Half{0x3c00}), 1.0f);
-  EXPECT_EQ(cpu::widen(Half{0x7bff}), 65504.0f);
-  EXPECT_EQ(cpu::widen(Half{0x7c00}), std::numeric_limits<float>::infinity());
-  EXPECT_EQ(cpu::widen(Half{0x0001}), 0x1p-24f);
-  EXPECT_EQ(cpu::widen(BFloat16{0x3f80}), 1.0f);
-  EXPECT_EQ(cpu::widen(Float8E4M3{0x7e}), 448.0f);
-  EXPECT_TRUE(std::isnan(cpu::widen(Float8E4M3{0x7f})));
-  EXPECT_EQ(cpu::widen(Float8E5M2{0x7b}), 57344.0f);
-  EXPECT_EQ(cpu::widen(Float8E5M2{0x7c}), std::numeric_limits<float>::infinity());
-  EXPECT_EQ(cpu::narrow<Float8E4M3>(1e6f).bits, 0x7e);
+  EXPECT_EQ(troupe::widen(Half{0x3c00}), 1.0f);
+  EXPECT_EQ(troupe::widen(Half{0x7bff}), 65504.0f);
+  EXPECT_EQ(troupe::widen(Half{0x7c00}), std::numeric_limits<float>::infinity());
+  EXPECT_EQ(troupe::widen(Half{0x0001}), 0x1p-24f);
+  EXPECT_EQ(troupe::widen(BFloat16{0x3f80}), 1.0f);
+  EXPECT_EQ(troupe::widen(Float8E4M3{0x7e}), 448.0f);
+  EXPECT_TRUE(std::isnan(troupe::widen(Float8E4M3{0x7f})));
+  EXPECT_EQ(troupe::widen(Float8E5M2{0x7b}), 57344.0f);
+  EXPECT_EQ(troupe::widen(Float8E5M2{0x7c}), std::numeric_limits<float>::infinity());
+  EXPECT_EQ(troupe::narrow<Float8E4M3>(1e6f).bits, 0x7e);
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ enum class Epilogue : std::uint32_t {
   bias,           ///< D = X + bias
   relu_bias,      ///< D = relu(X + bias)
   gelu_bias,      ///< D = gelu(X + bias)
-  relu_aux,       ///< relu; aux: a bit for each element, 1 where X > 0
-  relu_aux_bias,  ///< relu_bias; aux: where X + bias > 0
+  relu_aux,       ///< relu; aux: a bit for each element, 1 where X >= 0
+  relu_aux_bias,  ///< relu_bias; aux: where X + bias >= 0
   gelu_aux,       ///< gelu; aux = X
   gelu_aux_bias,  ///< gelu_bias; aux = X + bias
   drelu,          ///< D = X where aux has a 1, else 0
@@ -93,7 +93,8 @@ constexpr DType bias_type(DType a, DType c, DType d) noexcept {
 
 /// D = scale_d epilogue(alpha scale_a scale_b op(A) op(B) + beta C), column-major, for `batch`
 /// matrices that lie strides apart. D may be C. Factors are of f32; of f64, c64 and c128 in their
-/// own type; into i32 of i32, and then 0 or 1 by value, with one batch and n <= 65536.
+/// own type; into i32 of i32, and then 0 or 1 by value, with one batch and n <= 65536. Of integers
+/// C and D have the same leading dimension.
 ///
 /// aux has n columns ld_aux elements apart: bits, the first of a byte its lowest, ld_aux a multiple
 /// of 128; or numbers of D's type, ld_aux a multiple of 8. A batch's aux stand one behind another;

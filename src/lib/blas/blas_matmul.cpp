@@ -26,8 +26,12 @@ void check_i8(Checker& checks, const Matmul& op) {
     const auto value = scalar.as<std::int32_t>();
     return !scalar.device.present() && (value == 0 || value == 1);
   };
-  checks.require(op.lda % 4 == 0 && op.ldb % 4 == 0 && op.ldd % 4 == 0,
-                 "leading dimensions of integers are multiples of four");
+  checks
+      .require(op.lda % 4 == 0 && op.ldb % 4 == 0 && op.ldd % 4 == 0,
+               "leading dimensions of integers are multiples of four")
+      // cuBLASLt 13.0 takes C to lie as D where B is transposed, whatever its layout says.
+      .require(!op.c.present() || op.ldc == op.ldd,
+               "of integers c and d have the same leading dimension");
   for (const auto* range : {&op.a, &op.b})
     checks.require(range->offset % 4 == 0, "a or b is not aligned to four bytes");
   if (op.d_dtype != DType::i32) return;

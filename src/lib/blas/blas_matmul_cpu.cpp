@@ -2,7 +2,7 @@
 #include <numbers>
 #include <vector>
 
-#include "device_host/engine/cpu/narrow_float.hpp"
+#include "common/core/narrow_float.hpp"
 #include "lib/blas/products_cpu.hpp"
 
 /// Products with epilogues on the cpu engine: X in f32, then what the epilogue does to it, rounded
@@ -107,7 +107,7 @@ float apply(const blas::Matmul& op, const Addresses& at, std::int64_t of, std::i
     case Epilogue::relu:
     case Epilogue::relu_bias: return std::max(x, 0.0f);
     case Epilogue::relu_aux:
-    case Epilogue::relu_aux_bias: Mask(op, at.aux, of).set(i, j, x > 0); return std::max(x, 0.0f);
+    case Epilogue::relu_aux_bias: Mask(op, at.aux, of).set(i, j, x >= 0); return std::max(x, 0.0f);
     case Epilogue::gelu:
     case Epilogue::gelu_bias: return gelu(x);
     case Epilogue::gelu_aux:

@@ -7,7 +7,6 @@
 #include <memory>
 #include <tuple>
 
-#include "device_host/engine/cuda/handle.hpp"
 #include "lib/blas/blas_cuda.hpp"
 #include "lib/blas/matmuls_cuda.hpp"
 
@@ -92,8 +91,10 @@ struct Places {
   Places(const blas::Matmul& op, const Call& call)
       : a(call.at(op.a)),
         b(call.at(op.b)),
-        // What is not read still has to be aligned.
-        c(op.c.present() ? call.at(op.c) : call.at(op.d)),
+        // What is not read still has to be aligned; of f8 it is not D, which is of another type.
+        c(op.c.present()            ? call.at(op.c)
+          : blas::is_f8(op.d_dtype) ? nullptr
+                                    : call.at(op.d)),
         d(call.at(op.d)),
         bias(op.bias.present() ? call.at(op.bias) : nullptr),
         aux(op.aux.present() ? call.at(op.aux) : nullptr) {

@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "device_host/engine/cuda/handle.hpp"
+#include "device_host/engine/cuda/library.hpp"
 
 namespace troupe::host::cuda {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "device_host/engine/cpu/narrow_float.hpp"
+#include "common/core/narrow_float.hpp"
 
 namespace troupe::host::cpu {
 namespace {

@@ -11,7 +11,7 @@
 /// f16: IEEE 754 binary16. bf16: the upper half of binary32. f8e4m3, f8e5m2: OCP 8-bit floating
 /// point, revision 1.0 (e4m3 has no infinity); beyond their range they saturate, as CUDA's
 /// conversions do.
-namespace troupe::host::cpu {
+namespace troupe {
 
 template <class T>
 struct NarrowFormat;
@@ -84,4 +84,4 @@ float widen(T value) noexcept {
       sign | ((magnitude << (23 - kM)) + (static_cast<std::uint32_t>(127 - kBias) << 23)));
 }
 
-}  // namespace troupe::host::cpu
+}  // namespace troupe
