@@ -95,7 +95,7 @@ std::vector<Comparison> transform(Runtime& runtime) {
   const auto n = runtime.config().integer("fft");
   const auto repetitions = runtime.config().integer("repetitions");
   Grid grid(world, world.size(), 1);
-  Pfft3<float> plan(device, grid, {n, n, n});
+  Pfft3<std::complex<float>> plan(device, grid, {n, n, n});
   const auto l0 = plan.space_box().extent[0], c1 = plan.spectrum_box().extent[1];
   std::vector<std::int64_t> sent, received;
   for (const auto& [space, spectrum] : world.gather_values(std::array{l0, c1}))

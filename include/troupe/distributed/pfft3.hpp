@@ -8,6 +8,7 @@
 #include <troupe/device.hpp>
 #include <troupe/distributed/grid.hpp>
 #include <troupe/lib/fft.hpp>
+#include <troupe/lib/matrix.hpp>
 
 namespace troupe::distributed {
 
@@ -17,24 +18,28 @@ struct Box {
   [[nodiscard]] std::int64_t volume() const noexcept { return extent[0] * extent[1] * extent[2]; }
 };
 
-/// Complex Fourier transforms of a three-dimensional array of n0 x n1 x n2 elements that is spread
-/// over a grid of P rows and Q columns: slabs with Q = 1, pencils otherwise. As fft::Kind defines
+/// Fourier transforms of a three-dimensional array of n0 x n1 x n2 elements that is spread over a
+/// grid of P rows and Q columns: slabs with Q = 1, pencils otherwise. As fft::Kind defines
 /// them: not normalised, forward and then inverse multiplies by n0 n1 n2.
 ///
 /// The rank in row p and column q of the grid has of the array in space
 ///     i0 in part p of n0 over P, i1 in part q of n1 over Q, all i2
 /// and of its spectrum
-///     all k0, k1 in part p of n1 over P, k2 in part q of n2 over Q,
+///     all k0, k1 in part p of n1 over P, k2 in part q of m2 over Q,
+/// m2 being n2, or n2 / 2 + 1 for a real array, whose other elements are the conjugates of these;
 /// part r of n over R being the indices from floor(n r / R) to below floor(n (r + 1) / R). A part
 /// may be empty.
 ///
-/// It owns the buffers of both sides and two of the size of the larger one. Slabs exchange data
+/// It owns the buffers of both sides and two, of slabs of real arrays three, of the size of the
+/// larger one. Slabs exchange data
 /// once, among the ranks of a column, pencils a second time among those of a row. One thread at a
-/// time. T: float, double.
-template <Real T>
+/// time. E, the elements in space: float, double and their complex types.
+template <Number E>
 class Pfft3 {
  public:
-  using Value = std::complex<T>;
+  using T = RealOf<E>;
+  using Value = std::complex<T>;  ///< of the spectrum
+  static constexpr bool kReal = Real<E>;
   static constexpr int kMostPieces = 64;
 
   /// All ranks of the grid call it, with the same extents, each 1 to 2^31 - 1 and their product at
@@ -49,7 +54,7 @@ class Pfft3 {
   [[nodiscard]] const Box& space_box() const noexcept { return space_box_; }
   [[nodiscard]] const Box& spectrum_box() const noexcept { return spectrum_box_; }
   /// The elements of these boxes, for the program to write and read, and for a Checkpoint.
-  [[nodiscard]] GpuRef<Value>& space() noexcept { return space_; }
+  [[nodiscard]] GpuRef<E>& space() noexcept { return space_; }
   [[nodiscard]] GpuRef<Value>& spectrum() noexcept { return spectrum_; }
 
   // Collectives of the whole grid, in program order with others; all ranks call the same. May be
@@ -70,13 +75,20 @@ class Pfft3 {
   struct Parts {
     std::vector<std::int64_t> first, extent;
   };
-  static Parts parts_of(std::int64_t extent, int parts);
+  /// All begin at a multiple of `multiple`.
+  static Parts parts_of(std::int64_t extent, int parts, std::int64_t multiple = 1);
   /// How many elements each peer has, if each has `each` for every index of its part.
   static std::vector<std::int64_t> lengths(const Parts& parts, std::int64_t each);
 
   [[nodiscard]] Result<void> allocate();
-  Future<void> run(GpuRef<Value>& destination, void (Pfft3::*pencils)(Ends&),
-                   void (Pfft3::*slabs)(Ends&), fft::Kind kind);
+  /// Checks the grid, and makes valid what is written first. Errors: stale.
+  template <class Ref>
+  [[nodiscard]] Result<void> make_ready(Ref& destination);
+  /// The first transform, and the last one, which destroys its source if the array is real.
+  void from_space(const GpuRef<E>& space, const GpuRef<Value>& to, const FftOptions& shape,
+                  Ends& ends);
+  void into_space(const GpuRef<Value>& from, const GpuRef<E>& space, const FftOptions& shape,
+                  Ends& ends);
   void slabs_forward(Ends& ends);
   void slabs_inverse(Ends& ends);
   void pencils_forward(Ends& ends);
@@ -87,8 +99,9 @@ class Pfft3 {
                  const fft::Storage& from_storage, const GpuRef<Value>& to,
                  const fft::Storage& to_storage, Ends& ends);
   /// The pieces of the part that a row of the grid has of axis 0, and in the spectrum of axis 1.
+  /// What is transformed begins where a complex element may.
   [[nodiscard]] Parts pieces_of(std::size_t row) const {
-    return parts_of(parts_0_.extent[row], pieces_);
+    return parts_of(parts_0_.extent[row], pieces_, kReal ? 2 : 1);
   }
   [[nodiscard]] Parts pieces_of_spectrum(std::size_t row) const {
     return parts_of(parts_1_rows_.extent[row], pieces_);
@@ -107,11 +120,13 @@ class Pfft3 {
   Device* device_;
   Grid* grid_;
   std::array<std::int64_t, 3> n_;
+  std::int64_t m2_;
   int pieces_;
   Parts parts_0_, parts_1_rows_, parts_1_columns_, parts_2_;  ///< of n1 over P, and over Q
   Box space_box_, spectrum_box_;
-  GpuRef<Value> space_, spectrum_;
-  std::array<GpuRef<Value>, 2> work_;
+  GpuRef<E> space_;
+  GpuRef<Value> spectrum_;
+  std::array<GpuRef<Value>, 3> work_;  ///< the third one for slabs of real arrays
 };
 
 }  // namespace troupe::distributed

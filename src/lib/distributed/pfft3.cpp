@@ -7,7 +7,8 @@
 #include <troupe/lib/blas.hpp>
 
 // In the comments an array's axes stand in the order of memory, the last one varying fastest: l0
-// and l1 are this rank's parts of the array in space, c1 and c2 those of the spectrum.
+// and l1 are this rank's parts of the array in space, c1 and c2 those of the spectrum, m2 its
+// extent along axis 2.
 
 namespace troupe::distributed {
 
@@ -21,26 +22,33 @@ constexpr fft::Storage side_by_side(std::int64_t count) {
 
 }  // namespace
 
-template <Real T>
-typename Pfft3<T>::Parts Pfft3<T>::parts_of(std::int64_t extent, int parts) {
+template <Number E>
+typename Pfft3<E>::Parts Pfft3<E>::parts_of(std::int64_t extent, int parts, std::int64_t multiple) {
+  const auto begin = [&](std::int64_t r) {
+    return r == parts ? extent : extent * r / parts / multiple * multiple;
+  };
   Parts result;
   for (std::int64_t r = 0; r < parts; ++r) {
-    result.first.push_back(extent * r / parts);
-    result.extent.push_back(extent * (r + 1) / parts - extent * r / parts);
+    result.first.push_back(begin(r));
+    result.extent.push_back(begin(r + 1) - begin(r));
   }
   return result;
 }
 
-template <Real T>
-std::vector<std::int64_t> Pfft3<T>::lengths(const Parts& parts, std::int64_t each) {
+template <Number E>
+std::vector<std::int64_t> Pfft3<E>::lengths(const Parts& parts, std::int64_t each) {
   auto lengths = parts.extent;
   for (auto& length : lengths) length *= each;
   return lengths;
 }
 
-template <Real T>
-Pfft3<T>::Pfft3(Device& device, Grid& grid, const std::array<std::int64_t, 3>& extents, int pieces)
-    : device_(&device), grid_(&grid), n_(extents), pieces_(pieces) {
+template <Number E>
+Pfft3<E>::Pfft3(Device& device, Grid& grid, const std::array<std::int64_t, 3>& extents, int pieces)
+    : device_(&device),
+      grid_(&grid),
+      n_(extents),
+      m2_(kReal ? extents[2] / 2 + 1 : extents[2]),
+      pieces_(pieces) {
   constexpr std::int64_t kMostOfOne = (std::int64_t{1} << 31) - 1, kMost = std::int64_t{1} << 48;
   Result<void> outcome;
   std::int64_t volume = 1;
@@ -67,11 +75,10 @@ Pfft3<T>::Pfft3(Device& device, Grid& grid, const std::array<std::int64_t, 3>& e
   grid.ranks().agree(outcome);
 }
 
-template <Real T>
-Result<void> Pfft3<T>::allocate() {
+template <Number E>
+Result<void> Pfft3<E>::allocate() {
   parts_0_ = parts_of(n_[0], grid_->rows()), parts_1_rows_ = parts_of(n_[1], grid_->rows());
-  parts_1_columns_ = parts_of(n_[1], grid_->columns()),
-  parts_2_ = parts_of(n_[2], grid_->columns());
+  parts_1_columns_ = parts_of(n_[1], grid_->columns()), parts_2_ = parts_of(m2_, grid_->columns());
   const auto p = static_cast<std::size_t>(grid_->row()),
              q = static_cast<std::size_t>(grid_->column());
   space_box_ = {{parts_0_.first[p], parts_1_columns_.first[q], 0},
@@ -79,67 +86,97 @@ Result<void> Pfft3<T>::allocate() {
   spectrum_box_ = {{0, parts_1_rows_.first[p], parts_2_.first[q]},
                    {n_[0], parts_1_rows_.extent[p], parts_2_.extent[q]}};
   const auto between = parts_0_.extent[p] * n_[1] * parts_2_.extent[q];  // with all of axis 1
-  const auto largest = std::max({space_box_.volume(), spectrum_box_.volume(), between});
+  const auto rows = space_box_.extent[0] * space_box_.extent[1];         // transformed along axis 2
+  const auto largest = std::max({rows * m2_, spectrum_box_.volume(), between});
   try {
-    space_ = device_->alloc<Value>(space_box_.volume(), "pfft3's space");
+    space_ = device_->alloc<E>(space_box_.volume(), "pfft3's space");
     spectrum_ = device_->alloc<Value>(spectrum_box_.volume(), "pfft3's spectrum");
-    for (auto& buffer : work_) buffer = device_->alloc<Value>(largest, "pfft3's room");
+    for (auto* buffer : {&work_[0], &work_[1]})
+      *buffer = device_->alloc<Value>(largest, "pfft3's room");
+    work_[2] =
+        device_->alloc<Value>(kReal && grid_->columns() == 1 ? rows * m2_ : 0, "pfft3's room");
   } catch (const Exception& e) {
     return e.error();
   }
   return {};
 }
 
-template <Real T>
-Future<void> Pfft3<T>::forward() {
-  return run(spectrum_, &Pfft3::pencils_forward, &Pfft3::slabs_forward, fft::Kind::forward);
-}
-template <Real T>
-Future<void> Pfft3<T>::inverse() {
-  return run(space_, &Pfft3::pencils_inverse, &Pfft3::slabs_inverse, fft::Kind::inverse);
+template <Number E>
+Future<void> Pfft3<E>::forward() {
+  if (const auto ready = make_ready(spectrum_); !ready.ok())
+    return device_->submitter().refuse(ready.error());
+  Ends ends;
+  if (grid_->rows() * grid_->columns() == 1)
+    from_space(space_, spectrum_, {.extents = {n_[0], n_[1], n_[2]}}, ends);
+  else
+    grid_->columns() == 1 ? slabs_forward(ends) : pencils_forward(ends);
+  return when_all(std::move(ends));
 }
 
-template <Real T>
-Future<void> Pfft3<T>::run(GpuRef<Value>& destination, void (Pfft3::*pencils)(Ends&),
-                           void (Pfft3::*slabs)(Ends&), fft::Kind kind) {
-  if (!grid_->whole())
-    return device_->submitter().refuse({Errc::stale, 0, "pfft3: the grid has lost ranks"});
-  for (auto* buffer : {&work_[0], &work_[1], &destination}) {
-    if (!buffer->valid()) buffer->renew();
-  }
+template <Number E>
+Future<void> Pfft3<E>::inverse() {
+  if (const auto ready = make_ready(space_); !ready.ok())
+    return device_->submitter().refuse(ready.error());
   Ends ends;
   if (grid_->rows() * grid_->columns() == 1) {
-    const FftOptions shape{.extents = {n_[0], n_[1], n_[2]}};
-    ends.push_back(kind == fft::Kind::forward
-                       ? device_->fft().template forward<T>(space_, spectrum_, shape)
-                       : device_->fft().template inverse<T>(spectrum_, space_, shape));
+    auto from = spectrum_;
+    if constexpr (kReal) {  // it would be destroyed
+      from = work_[0].slice(0, spectrum_.length());
+      ends.push_back(device_->copy(spectrum_, from));
+    }
+    into_space(from, space_, {.extents = {n_[0], n_[1], n_[2]}}, ends);
   } else {
-    (this->*(grid_->columns() == 1 ? slabs : pencils))(ends);
+    grid_->columns() == 1 ? slabs_inverse(ends) : pencils_inverse(ends);
   }
   return when_all(std::move(ends));
 }
 
+template <Number E>
+template <class Ref>
+Result<void> Pfft3<E>::make_ready(Ref& destination) {
+  if (!grid_->whole()) return Error{Errc::stale, 0, "pfft3: the grid has lost ranks"};
+  if (!destination.valid()) destination.renew();
+  for (auto& buffer : work_) {
+    if (!buffer.valid()) buffer.renew();
+  }
+  return {};
+}
+
+template <Number E>
+void Pfft3<E>::from_space(const GpuRef<E>& space, const GpuRef<Value>& to, const FftOptions& shape,
+                          Ends& ends) {
+  if constexpr (kReal)
+    ends.push_back(device_->fft().template real_to_complex<T>(space, to, shape));
+  else
+    ends.push_back(device_->fft().template forward<T>(space, to, shape));
+}
+template <Number E>
+void Pfft3<E>::into_space(const GpuRef<Value>& from, const GpuRef<E>& space,
+                          const FftOptions& shape, Ends& ends) {
+  if constexpr (kReal)
+    ends.push_back(device_->fft().template complex_to_real<T>(from, space, shape));
+  else
+    ends.push_back(device_->fft().template inverse<T>(from, space, shape));
+}
+
 /// Rows of the array go piece by piece, so that one travels while the next is transformed.
-template <Real T>
-void Pfft3<T>::slabs_forward(Ends& ends) {
-  const auto c1 = spectrum_box_.extent[1], plane = n_[1] * n_[2];
+template <Number E>
+void Pfft3<E>::slabs_forward(Ends& ends) {
+  const auto c1 = spectrum_box_.extent[1], plane = n_[1] * m2_;
   const auto me = static_cast<std::size_t>(grid_->row());
   for (std::size_t piece = 0; piece < pieces_of(me).first.size(); ++piece) {
     const auto first = pieces_of(me).first[piece], rows = pieces_of(me).extent[piece];
     const auto whole = work_[0].slice(first * plane, rows * plane),
                apart = work_[1].slice(first * plane, rows * plane);
     if (rows > 0)
-      ends.push_back(
-          device_->fft().template forward<T>(space_.slice(first * plane, rows * plane), whole,
-                                             {.extents = {n_[1], n_[2]}, .batch = rows}));
+      from_space(space_.slice(first * n_[1] * n_[2], rows * n_[1] * n_[2]), whole,
+                 {.extents = {n_[1], n_[2]}, .batch = rows}, ends);
     std::vector<Transfer<Value>> sends, receives;
     for (std::size_t peer = 0; peer < parts_0_.first.size(); ++peer) {
       const auto theirs = pieces_of(peer);
-      const auto arrives =
-          spectrum_.slice((parts_0_.first[peer] + theirs.first[piece]) * c1 * n_[2],
-                          theirs.extent[piece] * c1 * n_[2]);  // of n0 c1 n2
-      const auto length = parts_1_rows_.extent[peer] * n_[2],
-                 begin = parts_1_rows_.first[peer] * n_[2];
+      const auto arrives = spectrum_.slice((parts_0_.first[peer] + theirs.first[piece]) * c1 * m2_,
+                                           theirs.extent[piece] * c1 * m2_);  // of n0 c1 n2
+      const auto length = parts_1_rows_.extent[peer] * m2_, begin = parts_1_rows_.first[peer] * m2_;
       if (rows * length > 0) {
         const auto to = peer == me ? arrives : apart.slice(rows * begin, rows * length);
         copy(whole.slice(begin, blas::span_of(length, rows, plane)), plane, to, length, length,
@@ -151,26 +188,32 @@ void Pfft3<T>::slabs_forward(Ends& ends) {
     }
     ends.push_back(grid_->along_column().template exchange<Value>(sends, receives));
   }
-  transform(fft::Kind::forward, n_[0], c1 * n_[2], spectrum_, side_by_side(c1 * n_[2]), spectrum_,
-            side_by_side(c1 * n_[2]), ends);
+  transform(fft::Kind::forward, n_[0], c1 * m2_, spectrum_, side_by_side(c1 * m2_), spectrum_,
+            side_by_side(c1 * m2_), ends);
 }
 
 /// Here it is rows of the spectrum, along axis 1, that go piece by piece.
-template <Real T>
-void Pfft3<T>::slabs_inverse(Ends& ends) {
-  const auto l0 = space_box_.extent[0], c1 = spectrum_box_.extent[1], plane = n_[1] * n_[2];
+template <Number E>
+void Pfft3<E>::slabs_inverse(Ends& ends) {
+  const auto l0 = space_box_.extent[0], c1 = spectrum_box_.extent[1], plane = n_[1] * m2_;
   const auto me = static_cast<std::size_t>(grid_->row());
+  const GpuRef<Value> whole = [this] {  // l0 n1 m2
+    if constexpr (kReal)
+      return work_[2];
+    else
+      return space_;
+  }();
   const auto place = [&](const GpuRef<Value>& from, std::int64_t row, std::int64_t rows) {
-    copy(from, rows * n_[2], space_.slice(row * n_[2], blas::span_of(rows * n_[2], l0, plane)),
-         plane, rows * n_[2], l0, ends);
+    copy(from, rows * m2_, whole.slice(row * m2_, blas::span_of(rows * m2_, l0, plane)), plane,
+         rows * m2_, l0, ends);
   };
   for (std::size_t piece = 0; piece < pieces_of_spectrum(me).first.size(); ++piece) {
     const auto first = pieces_of_spectrum(me).first[piece],
-               count = pieces_of_spectrum(me).extent[piece] * n_[2];
-    const auto lines = work_[0].slice(n_[0] * first * n_[2], n_[0] * count);
+               count = pieces_of_spectrum(me).extent[piece] * m2_;
+    const auto lines = work_[0].slice(n_[0] * first * m2_, n_[0] * count);
     transform(fft::Kind::inverse, n_[0], count,
-              spectrum_.slice(first * n_[2], blas::span_of(count, n_[0], c1 * n_[2])),
-              side_by_side(c1 * n_[2]), lines, side_by_side(count), ends);
+              spectrum_.slice(first * m2_, blas::span_of(count, n_[0], c1 * m2_)),
+              side_by_side(c1 * m2_), lines, side_by_side(count), ends);
     std::vector<Transfer<Value>> sends, receives;
     for (std::size_t peer = 0; peer < parts_0_.first.size(); ++peer) {
       const auto part = lines.slice(parts_0_.first[peer] * count, parts_0_.extent[peer] * count);
@@ -179,7 +222,7 @@ void Pfft3<T>::slabs_inverse(Ends& ends) {
       if (peer != me && part.length() > 0) sends.push_back({part, Rank(static_cast<int>(peer))});
       if (peer != me && l0 * rows > 0)
         receives.push_back(
-            {work_[1].slice(l0 * row * n_[2], l0 * rows * n_[2]), Rank(static_cast<int>(peer))});
+            {work_[1].slice(l0 * row * m2_, l0 * rows * m2_), Rank(static_cast<int>(peer))});
       if (peer == me && part.length() > 0) place(part, row, rows);
     }
     ends.push_back(grid_->along_column().template exchange<Value>(sends, receives));
@@ -190,23 +233,23 @@ void Pfft3<T>::slabs_inverse(Ends& ends) {
             theirs.extent[piece]);
     }
   }
-  if (l0 > 0)
-    ends.push_back(device_->fft().template inverse<T>(space_, space_,
-                                                      {.extents = {n_[1], n_[2]}, .batch = l0}));
+  if (l0 > 0) into_space(whole, space_, {.extents = {n_[1], n_[2]}, .batch = l0}, ends);
 }
 
-template <Real T>
-void Pfft3<T>::pencils_forward(Ends& ends) {
+template <Number E>
+void Pfft3<E>::pencils_forward(Ends& ends) {
   constexpr auto kForward = fft::Kind::forward;
   const auto l0 = space_box_.extent[0], l1 = space_box_.extent[1], c1 = spectrum_box_.extent[1],
              c2 = spectrum_box_.extent[2];
   const auto in = [](const GpuRef<Value>& buffer, std::int64_t length) {
     return buffer.slice(0, length);
   };
-  const auto first = in(work_[0], n_[2] * l0 * l1), first_apart = in(work_[1], c2 * l0 * n_[1]),
+  const auto first = in(work_[0], m2_ * l0 * l1), first_apart = in(work_[1], c2 * l0 * n_[1]),
              middle = in(work_[0], c2 * l0 * n_[1]), turned = in(work_[1], n_[1] * c2 * l0),
              last_apart = in(work_[0], c1 * c2 * n_[0]), last = in(work_[1], c1 * c2 * n_[0]);
-  transform(kForward, n_[2], l0 * l1, space_, kPacked, first, side_by_side(l0 * l1), ends);
+  if (l0 * l1 > 0)
+    from_space(space_, first,
+               {.extents = {n_[2]}, .batch = l0 * l1, .output = side_by_side(l0 * l1)}, ends);
   exchange(grid_->along_row(), lengths(parts_2_, l0 * l1), first,
            lengths(parts_1_columns_, c2 * l0), first_apart, ends);
   join(first_apart, parts_1_columns_, c2 * l0, 1, middle, ends);  // c2 l0 n1
@@ -217,8 +260,8 @@ void Pfft3<T>::pencils_forward(Ends& ends) {
   transform(kForward, n_[0], c1 * c2, last, kPacked, spectrum_, side_by_side(c1 * c2), ends);
 }
 
-template <Real T>
-void Pfft3<T>::pencils_inverse(Ends& ends) {
+template <Number E>
+void Pfft3<E>::pencils_inverse(Ends& ends) {
   constexpr auto kInverse = fft::Kind::inverse;
   const auto l0 = space_box_.extent[0], l1 = space_box_.extent[1], c1 = spectrum_box_.extent[1],
              c2 = spectrum_box_.extent[2];
@@ -227,7 +270,7 @@ void Pfft3<T>::pencils_inverse(Ends& ends) {
   };
   const auto last = in(work_[0], c1 * c2 * n_[0]), last_apart = in(work_[1], c1 * c2 * n_[0]),
              turned = in(work_[0], n_[1] * c2 * l0), middle = in(work_[1], c2 * l0 * n_[1]),
-             first_apart = in(work_[0], c2 * l0 * n_[1]), first = in(work_[1], n_[2] * l0 * l1);
+             first_apart = in(work_[0], c2 * l0 * n_[1]), first = in(work_[1], m2_ * l0 * l1);
   transform(kInverse, n_[0], c1 * c2, spectrum_, side_by_side(c1 * c2), last, kPacked, ends);
   split(last, parts_0_, c1 * c2, 1, last_apart, ends);
   exchange(grid_->along_column(), lengths(parts_0_, c1 * c2), last_apart,
@@ -235,12 +278,14 @@ void Pfft3<T>::pencils_inverse(Ends& ends) {
   transform(kInverse, n_[1], c2 * l0, turned, side_by_side(c2 * l0), middle, kPacked, ends);
   split(middle, parts_1_columns_, c2 * l0, 1, first_apart, ends);
   exchange(grid_->along_row(), lengths(parts_1_columns_, c2 * l0), first_apart,
-           lengths(parts_2_, l0 * l1), first, ends);  // n2 l0 l1
-  transform(kInverse, n_[2], l0 * l1, first, side_by_side(l0 * l1), space_, kPacked, ends);
+           lengths(parts_2_, l0 * l1), first, ends);  // m2 l0 l1
+  if (l0 * l1 > 0)
+    into_space(first, space_,
+               {.extents = {n_[2]}, .batch = l0 * l1, .input = side_by_side(l0 * l1)}, ends);
 }
 
-template <Real T>
-void Pfft3<T>::transform(fft::Kind kind, std::int64_t extent, std::int64_t count,
+template <Number E>
+void Pfft3<E>::transform(fft::Kind kind, std::int64_t extent, std::int64_t count,
                          const GpuRef<Value>& from, const fft::Storage& from_storage,
                          const GpuRef<Value>& to, const fft::Storage& to_storage, Ends& ends) {
   if (count == 0) return;
@@ -249,8 +294,8 @@ void Pfft3<T>::transform(fft::Kind kind, std::int64_t extent, std::int64_t count
                                             : device_->fft().template inverse<T>(from, to, shape));
 }
 
-template <Real T>
-void Pfft3<T>::split(const GpuRef<Value>& whole, const Parts& parts, std::int64_t rows,
+template <Number E>
+void Pfft3<E>::split(const GpuRef<Value>& whole, const Parts& parts, std::int64_t rows,
                      std::int64_t each, const GpuRef<Value>& apart, Ends& ends) {
   const auto leading =
       each * std::accumulate(parts.extent.begin(), parts.extent.end(), std::int64_t{});
@@ -262,8 +307,8 @@ void Pfft3<T>::split(const GpuRef<Value>& whole, const Parts& parts, std::int64_
   }
 }
 
-template <Real T>
-void Pfft3<T>::join(const GpuRef<Value>& apart, const Parts& parts, std::int64_t rows,
+template <Number E>
+void Pfft3<E>::join(const GpuRef<Value>& apart, const Parts& parts, std::int64_t rows,
                     std::int64_t each, const GpuRef<Value>& whole, Ends& ends) {
   const auto leading =
       each * std::accumulate(parts.extent.begin(), parts.extent.end(), std::int64_t{});
@@ -276,16 +321,16 @@ void Pfft3<T>::join(const GpuRef<Value>& apart, const Parts& parts, std::int64_t
 }
 
 /// Rows are the columns of BLAS: geam is what copies them with gaps.
-template <Real T>
-void Pfft3<T>::copy(const GpuRef<Value>& from, std::int64_t from_leading, const GpuRef<Value>& to,
+template <Number E>
+void Pfft3<E>::copy(const GpuRef<Value>& from, std::int64_t from_leading, const GpuRef<Value>& to,
                     std::int64_t to_leading, std::int64_t length, std::int64_t rows, Ends& ends) {
   const MatrixRef source(from, length, rows, from_leading), copied(to, length, rows, to_leading);
   ends.push_back(device_->blas().template geam<Value>(blas::Transpose::no, blas::Transpose::no,
                                                       Value(1), source, Value(0), source, copied));
 }
 
-template <Real T>
-void Pfft3<T>::exchange(Group& among, const std::vector<std::int64_t>& sent,
+template <Number E>
+void Pfft3<E>::exchange(Group& among, const std::vector<std::int64_t>& sent,
                         const GpuRef<Value>& from, const std::vector<std::int64_t>& received,
                         const GpuRef<Value>& to, Ends& ends) {
   ends.push_back(among.size() == 1 ? device_->copy(from, to)
@@ -294,5 +339,7 @@ void Pfft3<T>::exchange(Group& among, const std::vector<std::int64_t>& sent,
 
 template class Pfft3<float>;
 template class Pfft3<double>;
+template class Pfft3<std::complex<float>>;
+template class Pfft3<std::complex<double>>;
 
 }  // namespace troupe::distributed
