@@ -278,6 +278,17 @@ bench_cuda() {
   ratios "$out/cuda_raw_bench.json"
 }
 
+# The libraries' longest calls.
+bench_libraries() {
+  local line name options=(--repetitions $((quick ? 3 : 7)) --json "$out/library_bench.json")
+  ((quick)) && options+=(--largest-matrix 4096 --factored 2048 --fft-edge 256)
+  step library_bench 240 "$bin/library_bench" "${options[@]}" || return 0
+  while read -r line; do
+    name=$(field "$line" name)
+    [[ -z $name ]] || figure "$name, troupe/raw" "$(field "$line" ratio)" x le 1.01
+  done <"$out/library_bench.json"
+}
+
 bench_kernels() {
   step kernel_bench 120 "$bin/kernel_bench" --backend cuda --repetitions $((quick ? 5 : 9)) \
     --kernel-cache "$out/kernels" --json "$out/kernel_bench.json" || return 0
@@ -444,6 +455,7 @@ if wanted bench; then
   bench_commands
   bench_actors
   bench_cuda
+  bench_libraries
   bench_kernels
   bench_recorded
   bench_collectives

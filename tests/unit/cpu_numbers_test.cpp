@@ -126,7 +126,7 @@ TYPED_TEST_SUITE(NarrowFloat, Narrows);
 TYPED_TEST(NarrowFloat, RoundsToTheNearestValueTiesToEven) {
   using T = TypeParam;
   using Bits = decltype(T::bits);
-  using Format = cpu::NarrowFormat<T>;
+  using Format = troupe::NarrowFormat<T>;
   // Every neighbouring pair of non-negative finite values: their midpoint goes to the even one,
   // what is next to the midpoint to the nearer one; every value comes back as itself, with either
   // sign.
