@@ -50,7 +50,7 @@ constexpr DType scale_type(DType a, Compute compute) noexcept {
 
 /// C = alpha op(A) op(B) + beta C, as Gemm; alpha and beta are of scale_type(dtype, compute).
 /// Products of i8 into i32 take leading dimensions of A and B, and addresses, that are multiples of
-/// four, and no fractions.
+/// four, and no fractions; cuBLAS answers unsupported for some whose extents are none.
 struct GemmEx {
   static constexpr std::string_view kName = "blas.gemm_ex";
   static constexpr DTypes kDTypes = DTypes::of(

@@ -326,6 +326,8 @@ class Blas final
   /// Multiplies the matrices at addresses in device memory: all A, all B, all C.
   template <class Op>
   Result<void> multiply(const Op& op, const Call& call, void* addresses);
+  /// One call of cuBLAS for each product.
+  Result<void> multiply_each(const blas::GemmGrouped& op, const Call& call);
   Result<void> warm_up(Queue queue);
   Result<void> warm_up(DType dtype, const Operand& matrix, const Call& call);
 

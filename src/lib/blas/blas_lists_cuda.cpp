@@ -78,8 +78,39 @@ Result<void> Blas::run(const blas::GemvBatched& op, const Call& call) {
   });
 }
 
+Result<void> Blas::multiply_each(const blas::GemmGrouped& op, const Call& call) {
+  const std::span groups(reinterpret_cast<const blas::GemmGroup*>(call.data().data()),
+                         static_cast<std::size_t>(op.groups));
+  const auto tail = call.tail();
+  const std::size_t products = tail.size() / 3;
+  std::size_t next = 0;
+  for (const auto& group : groups) {
+    for (std::int64_t i = 0; i < group.batch; ++i, ++next) {
+      blas::GemmEx one;
+      one.dtype = one.c_dtype = op.dtype;
+      one.compute = op.dtype == DType::f64 ? blas::Compute::f64 : blas::Compute::f32;
+      one.transpose_a = group.transpose_a, one.transpose_b = group.transpose_b;
+      one.m = group.m, one.n = group.n, one.k = group.k;
+      one.lda = group.lda, one.ldb = group.ldb, one.ldc = group.ldc;
+      const bool twice = op.dtype == DType::f64;
+      one.alpha = twice ? Scalar::of(group.alpha) : Scalar::of(static_cast<float>(group.alpha));
+      one.beta = twice ? Scalar::of(group.beta) : Scalar::of(static_cast<float>(group.beta));
+      one.a = tail[next].range, one.b = tail[products + next].range;
+      one.c = tail[2 * products + next].range;
+      TROUPE_CUDA_PROPAGATE(run(one, call));
+    }
+  }
+  return {};
+}
+
 Result<void> Blas::run(const blas::GemmGrouped& op, const Call& call) {
   if (call.tail().empty()) return {};
+  // A group with a matrix that is not aligned to 16 bytes may end the context: "misaligned
+  // address".
+  const bool aligned = std::all_of(call.tail().begin(), call.tail().end(), [&](const auto& part) {
+    return reinterpret_cast<std::uintptr_t>(call.at(part.range)) % 16 == 0;
+  });
+  if (!aligned) return multiply_each(op, call);
   const auto written = addresses_of_tail(call);
   if (!written) return written.error();
   const std::size_t products = call.tail().size() / 3;

@@ -128,7 +128,7 @@ Result<void> describe(Matmuls::Plan& plan, const blas::Matmul& op) {
   TROUPE_CUDA_PROPAGATE(set(description, CUBLASLT_MATMUL_DESC_TRANSA, operation(op.transpose_a)));
   TROUPE_CUDA_PROPAGATE(set(description, CUBLASLT_MATMUL_DESC_TRANSB, operation(op.transpose_b)));
   TROUPE_CUDA_PROPAGATE(set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(op.epilogue)));
-  if (blas::bias_use(op.epilogue) != blas::EpilogueUse::none) {
+  if (blas::bias_use(op.epilogue) != blas::EpilogueUse::none && blas::is_f8(op.dtype)) {
     const auto type =
         static_cast<std::int32_t>(type_in_lt(blas::bias_type(op.dtype, op.c_dtype, op.d_dtype)));
     TROUPE_CUDA_PROPAGATE(set(description, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type));

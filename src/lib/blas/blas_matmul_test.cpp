@@ -164,8 +164,8 @@ class BlasMatmul : public ::testing::Test {
         sums[static_cast<std::size_t>(i)] += value;
       }
     }
-    // On GPUs cuBLASLt's tanh is good to some 2e-6.
-    expect_near<D>(got(d.buffer), x.element, smooth ? 48 : 0);
+    // On GPUs cuBLASLt's tanh is good to some 5e-6.
+    expect_near<D>(got(d.buffer), x.element, smooth ? 96 : 0);
     if (mask) {
       const auto actual = device().download(bits_there);
       for (std::int64_t j = 0; j < kN; ++j) {  // what lies behind the last row is anything
