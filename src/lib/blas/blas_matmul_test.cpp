@@ -127,8 +127,11 @@ class BlasMatmul : public ::testing::Test {
       options.aux = bits_there;
     else
       options.aux = numbers_there;
-    ASSERT_TRUE(
-        ended(device().blas().matmul<T, T, D>(put_matrix<T>(a), put_matrix<T>(b), d, options)));
+    // cuBLASLt sums up the rows of a transposed B only.
+    const bool transposes = epilogue == Epilogue::bgrad_b;
+    if (transposes) options.transpose_b = Transpose::yes;
+    ASSERT_TRUE(ended(device().blas().matmul<T, T, D>(
+        put_matrix<T>(a), put_matrix<T>(transposes ? op(b, Transpose::yes) : b), d, options)));
 
     auto x = a * b;
     std::vector<double> sums(static_cast<std::size_t>(kM));
