@@ -2,9 +2,6 @@
 //
 // Both sides are measured by this one program, in turn, as in cuda_raw_bench. What a call destroys
 // is copied back before it, on both sides. A figure is met if the interval of its ratio reaches it.
-#include <cufft.h>
-#include <curand.h>
-#include <cusolverDn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +9,7 @@
 #include <cmath>
 #include <complex>
 #include <cstdio>
+#include <random>
 #include <stdexcept>
 #include <string>
 
@@ -22,26 +20,11 @@
 
 #include "comparison.hpp"
 #include "local_device.hpp"
-#include "raw_cuda.hpp"
+#include "raw_libraries.hpp"
 #include "sides.hpp"
 
 namespace troupe::bench {
 namespace {
-
-using bench::must;
-
-void must(cusolverStatus_t status) {
-  if (status != CUSOLVER_STATUS_SUCCESS)
-    throw std::runtime_error(fmt::format("cuSOLVER: status {}", static_cast<int>(status)));
-}
-void must(cufftResult status) {
-  if (status != CUFFT_SUCCESS)
-    throw std::runtime_error(fmt::format("cuFFT: status {}", static_cast<int>(status)));
-}
-void must(curandStatus_t status) {
-  if (status != CURAND_STATUS_SUCCESS)
-    throw std::runtime_error(fmt::format("cuRAND: status {}", static_cast<int>(status)));
-}
 
 struct Bench {
   Device* device;
@@ -116,6 +99,18 @@ struct Both {
   }
 };
 
+/// Numbers of f8 between -1 and 1.
+std::vector<Float8E4M3> eighths(std::int64_t count, std::uint64_t seed) {
+  constexpr std::uint8_t kOne = 0x38;
+  std::vector<Float8E4M3> values(static_cast<std::size_t>(count));
+  std::mt19937_64 random(seed);
+  for (auto& value : values) {
+    const auto bits = random();
+    value.bits = static_cast<std::uint8_t>(bits % kOne | (bits >> 32 & 0x80u));
+  }
+  return values;
+}
+
 template <class T, blas::Compute compute>
 void product(const Bench& bench, std::string name, std::int64_t n, cudaDataType type,
              cublasComputeType_t raw_compute, double tolerance) {
@@ -140,9 +135,28 @@ void product(const Bench& bench, std::string name, std::int64_t n, cudaDataType 
   check_equal(raw, c.raw, *bench.device, c.ours, name, tolerance);
 }
 
+void product_f8(const Bench& bench, std::int64_t n) {
+  Raw raw;
+  RawF8 theirs(raw, n);
+  const Both<Float8E4M3> a(raw, *bench.device, eighths(n * n, 1)),
+      b(raw, *bench.device, eighths(n * n, 2));
+  const Both<BFloat16> d(raw, *bench.device, n * n);
+  const MatrixRef x(a.ours, n, n), y(b.ours, n, n);
+  const MatrixRef z(d.ours, n, n);
+  const auto name = fmt::format("matmul f8e4m3 n={}", n);
+  bench.measure(
+      name, raw, n <= 4096 ? 100 : 8, [&] { theirs.multiply(a.raw, b.raw, d.raw); },
+      [&] {
+        return bench.device->blas().matmul<Float8E4M3, Float8E4M3, BFloat16>(
+            x, y, z, {.transpose_a = blas::Transpose::yes});
+      });
+  check_equal(raw, d.raw, *bench.device, d.ours, name, 1e-2);
+}
+
 void products(const Bench& bench, std::int64_t largest) {
   using blas::Compute;
   for (std::int64_t n = std::min<std::int64_t>(largest, 4096); n <= largest; n *= 4) {
+    product_f8(bench, n);
     product<BFloat16, Compute::f32>(bench, "bf16", n, CUDA_R_16BF, CUBLAS_COMPUTE_32F, 1e-2);
     product<float, Compute::tf32>(bench, "tf32", n, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, 1e-4);
     product<float, Compute::f32>(bench, "f32", n, CUDA_R_32F, CUBLAS_COMPUTE_32F, 1e-4);
@@ -186,70 +200,6 @@ void transforms(const Bench& bench, std::int64_t edge) {
   transform(bench, "fft 2^20, 64 of them", {.extents = {1 << 20}, .batch = edge / 8});
   transform(bench, fmt::format("fft {}^3", edge), {.extents = {edge, edge, edge}});
 }
-
-/// The factorisations of cuSOLVER's that a raw program would call, with memory for one of them.
-class RawSolver {
- public:
-  RawSolver(Raw& raw, std::int64_t n) : raw_(&raw), n_(n) {
-    must(cusolverDnCreate(&handle_));
-    must(cusolverDnSetStream(handle_, raw.stream()));
-    must(cusolverDnCreateParams(&params_));
-    info_ = static_cast<int*>(raw.device(sizeof(int)));
-    pivots_ =
-        static_cast<std::int64_t*>(raw.device(static_cast<std::size_t>(n) * sizeof(std::int64_t)));
-    values_ = static_cast<double*>(raw.device(static_cast<std::size_t>(n) * sizeof(double)));
-  }
-  ~RawSolver() {
-    raw_->wait();
-    (void)cusolverDnDestroyParams(params_);
-    (void)cusolverDnDestroy(handle_);
-  }
-  RawSolver(const RawSolver&) = delete;
-  RawSolver& operator=(const RawSolver&) = delete;
-
-  void potrf(double* a) {
-    room(cusolverDnXpotrf_bufferSize(handle_, params_, kHalf, n_, kType, a, n_, kType, &on_device_,
-                                     &on_host_));
-    must(cusolverDnXpotrf(handle_, params_, kHalf, n_, kType, a, n_, kType, device_, on_device_,
-                          host_.data(), on_host_, info_));
-  }
-  void getrf(double* a) {
-    room(cusolverDnXgetrf_bufferSize(handle_, params_, n_, n_, kType, a, n_, kType, &on_device_,
-                                     &on_host_));
-    must(cusolverDnXgetrf(handle_, params_, n_, n_, kType, a, n_, pivots_, kType, device_,
-                          on_device_, host_.data(), on_host_, info_));
-  }
-  void syevd(double* a) {
-    room(cusolverDnXsyevd_bufferSize(handle_, params_, CUSOLVER_EIG_MODE_VECTOR, kHalf, n_, kType,
-                                     a, n_, kType, values_, kType, &on_device_, &on_host_));
-    must(cusolverDnXsyevd(handle_, params_, CUSOLVER_EIG_MODE_VECTOR, kHalf, n_, kType, a, n_,
-                          kType, values_, kType, device_, on_device_, host_.data(), on_host_,
-                          info_));
-  }
-  [[nodiscard]] const double* eigenvalues() const { return values_; }
-
- private:
-  static constexpr auto kHalf = CUBLAS_FILL_MODE_LOWER;
-  static constexpr auto kType = CUDA_R_64F;
-
-  void room(cusolverStatus_t asked) {
-    must(asked);
-    host_.resize(std::max(host_.size(), on_host_));
-    if (on_device_ <= has_) return;
-    device_ = raw_->device(on_device_);
-    has_ = on_device_;
-  }
-  Raw* raw_;
-  std::int64_t n_;
-  cusolverDnHandle_t handle_ = nullptr;
-  cusolverDnParams_t params_ = nullptr;
-  int* info_ = nullptr;
-  std::int64_t* pivots_ = nullptr;
-  double* values_ = nullptr;
-  void* device_ = nullptr;
-  std::vector<std::byte> host_;
-  std::size_t on_device_ = 0, on_host_ = 0, has_ = 0;
-};
 
 void factorisations(const Bench& bench, std::int64_t n) {
   Raw raw;
