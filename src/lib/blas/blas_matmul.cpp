@@ -108,6 +108,10 @@ bool computes(const Matmul& op) {
 Result<void> Matmul::check() const {
   auto checks = checker(*this);
   if (!checks.ok()) return checks.result();
+  for (const auto type : {b_dtype.value, c_dtype.value, d_dtype.value}) {
+    if (static_cast<std::size_t>(type) >= kDTypeCount)
+      return Error{Errc::invalid, 0, std::string(kName) + ": unknown dtype"};
+  }
   if (!multiplies(dtype, b_dtype, c_dtype, d_dtype) || !computes(*this)) {
     return Error{Errc::unsupported, 0,
                  std::string(kName) + ": there is no such product of matrices of " +
@@ -124,6 +128,7 @@ Result<void> Matmul::check() const {
   check_batch(checks, "a", a, plain_a ? m : k, plain_a ? k : m, lda, stride_a, batch, dtype);
   check_batch(checks, "b", b, plain_b ? k : n, plain_b ? n : k, ldb, stride_b, batch, b_dtype);
   check_batch(checks, "d", d, m, n, ldd, stride_d, batch, d_dtype);
+  if (!checks.ok()) return checks.result();
   checks.require(batch <= 1 || stride_d >= (n - 1) * ldd + m || m == 0 || n == 0,
                  "matrices of d overlap");
   if (!beta.is_zero(scale()) || c.present())
