@@ -255,8 +255,10 @@ def gemm_ex(c, n):
     m, k = shapes(c.random, 2)
     ta, tb = c.choose("transpose_a", TRANSPOSES), c.choose("transpose_b", TRANSPOSES)
     integers = compute == "i32"
-    if integers:  # cuBLAS does not have all products of other extents
+    if integers:  # cuBLAS does not have all products of other extents, nor of two transposes
         m, n, k = ((x + 15) // 16 * 16 for x in (m, n, k))
+        if ta != "no" and tb != "no":
+            tb = c.arguments["transpose_b"] = "no"
     alpha, beta = (c.factor(name, (-2.0, 1.0, 3.0) if integers else (-1.5, 1.0, 0.75)) for name in ("alpha", "beta"))
     fours = (lambda rows: (rows + 3) // 4 * 4) if integers else (lambda rows: None)
     for name, shape in (("a", (m, k) if ta == "no" else (k, m)), ("b", (k, n) if tb == "no" else (n, k))):

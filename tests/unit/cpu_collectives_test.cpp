@@ -8,8 +8,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "cpu_engine_rig.hpp"
 #include "common/core/narrow_float.hpp"
+#include "cpu_engine_rig.hpp"
 
 namespace troupe::host {
 namespace {

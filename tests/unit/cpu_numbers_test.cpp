@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "cpu_engine_rig.hpp"
 #include "common/core/narrow_float.hpp"
+#include "cpu_engine_rig.hpp"
 #include "lib/rng/philox.hpp"
 #include "lib/rng/random.hpp"
 
@@ -140,11 +140,13 @@ TYPED_TEST(NarrowFloat, RoundsToTheNearestValueTiesToEven) {
     const float high = troupe::widen(T{static_cast<Bits>(code + 1)});
     ASSERT_LT(low, high);
     const float middle = low + (high - low) / 2;
-    ASSERT_EQ(troupe::narrow<T>(middle).bits, code % 2 == 0 ? code : code + 1) << low << " " << high;
+    ASSERT_EQ(troupe::narrow<T>(middle).bits, code % 2 == 0 ? code : code + 1)
+        << low << " " << high;
     ASSERT_EQ(troupe::narrow<T>(std::nextafter(middle, low)).bits, code);
     ASSERT_EQ(troupe::narrow<T>(std::nextafter(middle, high)).bits, code + 1);
   }
-  EXPECT_TRUE(std::isnan(troupe::widen(troupe::narrow<T>(std::numeric_limits<float>::quiet_NaN()))));
+  EXPECT_TRUE(
+      std::isnan(troupe::widen(troupe::narrow<T>(std::numeric_limits<float>::quiet_NaN()))));
   EXPECT_EQ(troupe::narrow<T>(std::numeric_limits<float>::infinity()).bits, Format::kOverflow);
 }
 
