@@ -149,17 +149,7 @@ int run(const Config& config) {
 }  // namespace troupe::bench
 
 int main(int argc, char** argv) {
-  using namespace troupe;
-  try {
-    const auto config = Config::parse(argc, argv, bench::option_specs()).take();
-    if (config.wants_help()) {
-      fmt::print("{}",
-                 config.help_text("command_path", "What a command costs without its kernel."));
-      return 0;
-    }
-    return bench::run(config);
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "command_path: {}\n", e.what());
-    return 1;
-  }
+  return troupe::bench::run_benchmark(argc, argv, "command_path",
+                                      "What a command costs without its kernel.",
+                                      troupe::bench::option_specs(), troupe::bench::run);
 }

@@ -201,16 +201,7 @@ int run(const Config& config) {
 }  // namespace troupe::bench
 
 int main(int argc, char** argv) {
-  using namespace troupe;
-  try {
-    const auto config = Config::parse(argc, argv, bench::option_specs()).take();
-    if (config.wants_help()) {
-      fmt::print("{}", config.help_text("cuda_raw_bench", "troupe against plain CUDA calls."));
-      return 0;
-    }
-    return bench::run(config);
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "cuda_raw_bench: {}\n", e.what());
-    return 1;
-  }
+  return troupe::bench::run_benchmark(argc, argv, "cuda_raw_bench",
+                                      "troupe against plain CUDA calls.",
+                                      troupe::bench::option_specs(), troupe::bench::run);
 }

@@ -180,16 +180,7 @@ int run(const Config& config) {
 }  // namespace troupe::bench
 
 int main(int argc, char** argv) {
-  using namespace troupe;
-  try {
-    const auto config = Config::parse(argc, argv, bench::option_specs()).take();
-    if (config.wants_help()) {
-      fmt::print("{}", config.help_text("kernel_bench", "Kernels by troupe and by plain CUDA."));
-      return 0;
-    }
-    return bench::run(config);
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "kernel_bench: {}\n", e.what());
-    return 1;
-  }
+  return troupe::bench::run_benchmark(argc, argv, "kernel_bench",
+                                      "Kernels by troupe and by plain CUDA.",
+                                      troupe::bench::option_specs(), troupe::bench::run);
 }

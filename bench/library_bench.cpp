@@ -305,17 +305,7 @@ int run(const Config& config) {
 }  // namespace troupe::bench
 
 int main(int argc, char** argv) {
-  using namespace troupe;
-  try {
-    const auto config = Config::parse(argc, argv, bench::option_specs()).take();
-    if (config.wants_help()) {
-      fmt::print("{}", config.help_text("library_bench",
-                                        "The libraries' longest calls, by troupe and directly."));
-      return 0;
-    }
-    return bench::run(config);
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "library_bench: {}\n", e.what());
-    return 1;
-  }
+  return troupe::bench::run_benchmark(argc, argv, "library_bench",
+                                      "The libraries' longest calls, by troupe and directly.",
+                                      troupe::bench::option_specs(), troupe::bench::run);
 }

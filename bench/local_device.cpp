@@ -1,5 +1,11 @@
 #include "local_device.hpp"
 
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <utility>
+
 #include <troupe/actor/production_scheduler.hpp>
 
 #include "common/core/log.hpp"
@@ -21,6 +27,19 @@ LocalDevice::~LocalDevice() {
   if (core_) core_->shut_down();
   device_.reset();
   core_.reset();
+}
+
+int run_benchmark(int argc, char** argv, const std::string& name, const std::string& purpose,
+                  std::span<const OptionSpec> options, int (*run)(const Config&)) {
+  try {
+    const auto config = Config::parse(argc, argv, options).take();
+    if (!config.wants_help()) return run(config);
+    fmt::print("{}", config.help_text(name, purpose));
+    return 0;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "{}: {}\n", name, e.what());
+    return 1;
+  }
 }
 
 }  // namespace troupe::bench

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include <troupe/actor/actor_system.hpp>
@@ -29,5 +30,10 @@ class LocalDevice {
   std::shared_ptr<rank::DeviceCore> core_;
   std::unique_ptr<Device> device_;
 };
+
+/// The main() of a benchmark of one device: reads the options, or tells them for --help, and runs
+/// it. What it throws is one line on standard error and status 1.
+int run_benchmark(int argc, char** argv, const std::string& name, const std::string& purpose,
+                  std::span<const OptionSpec> options, int (*run)(const Config&));
 
 }  // namespace troupe::bench
