@@ -190,6 +190,8 @@ Result<void> Solver::run(const solver::Sytrs& op, const Call& call) {
   TROUPE_CUDA_TRY(ask(own, needed));
   TROUPE_CUDA_PROPAGATE(reserve(call.queue(), needed));
   TROUPE_CUDA_PROPAGATE(bring_pivots<std::int64_t>(op.pivots, op.n, op.n, call));
+  // cuSOLVER 12.0 fetches the pivots without waiting for its stream, and exchanges rows by them.
+  TROUPE_CUDA_TRY(cudaStreamSynchronize(services_.stream(call.queue())));
   TROUPE_CUDA_TRY(cusolverDnXsytrs(
       own.handle.get(), flag(op.uplo), op.n, op.nrhs, type, call.at(op.a), op.lda,
       static_cast<const std::int64_t*>(own.extra()), type, call.at(op.b), op.ldb, own.device(),
