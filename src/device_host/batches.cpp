@@ -130,6 +130,14 @@ Result<void> Batches::close(Queue queue) {
   return {};
 }
 
+Result<void> Batches::close(const Waits& waits) {
+  Result<void> outcome;
+  waits.for_each([&](std::size_t i, Sequence place) {
+    if (outcome.ok() && covering(Queue::at(i), place) == nullptr) outcome = close(Queue::at(i));
+  });
+  return outcome;
+}
+
 Result<void> Batches::call_back(Queue queue, Batch& batch) {
   auto call = std::make_unique<HostFnCall>();
   call->bell = &bell_;

@@ -87,6 +87,8 @@ class Batches {
   Result<void> close_all();
   /// Ends the open batch of one queue, whatever is in flight there.
   Result<void> close(Queue queue);
+  /// Ends those with a place in them that is waited for.
+  Result<void> close(const Waits& waits);
 
   /// Answers batches that are done. True if any was. An error of class device_lost, device_failed
   /// or peer_lost is returned and its batch kept unanswered; any other fails its batch alone.

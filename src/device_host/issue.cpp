@@ -163,6 +163,8 @@ DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record,
   if (blocks || works) {
     if (ready.ok() && !*ready) hold_up(lane, true);
     if (set_aside_.full()) return Step::blocked;
+    // It is to wait for these alone, not also for what is queued behind them until it is its turn.
+    if (auto closed = batches_.close(waits); !closed) lose(closed.error());
     set_aside_.add(ticket, record, operands, collective);
     set_aside_due_ = true;
     note_taken(ticket);
