@@ -1,7 +1,8 @@
 // Products and Fourier transforms that all GPUs compute together, beside what bounds them: as many
 // times one GPU's product, and the exchange of the transform alone.
 //
-//   mpirun -n N distributed_bench [--backend cuda] [--n N] [--fft N] [--grid-rows P] [--json FILE]
+//   mpirun -n N distributed_bench [--backend cuda] [--n N] [--fft N] [--pieces N] [--grid-rows P]
+//   [--json FILE]
 //
 // The time of a measurement is that of the slowest rank.
 #include <fmt/format.h>
@@ -36,6 +37,14 @@ std::vector<OptionSpec> option_specs() {
        "extent of the c64 array in each dimension",
        {},
        "1"},
+      {"pieces",
+       OptionType::integer,
+       "0",
+       "N",
+       "slabs of the transform are exchanged in N pieces (0: as many as their size suggests)",
+       {},
+       "0",
+       "64"},
       {"grid-rows",
        OptionType::integer,
        "1",
@@ -95,7 +104,8 @@ std::vector<Comparison> transform(Runtime& runtime) {
   const auto n = runtime.config().integer("fft");
   const auto repetitions = runtime.config().integer("repetitions");
   Grid grid(world, world.size(), 1);
-  Pfft3<std::complex<float>> plan(device, grid, {n, n, n});
+  Pfft3<std::complex<float>> plan(device, grid, {n, n, n},
+                                  static_cast<int>(runtime.config().integer("pieces")));
   const auto l0 = plan.space_box().extent[0], c1 = plan.spectrum_box().extent[1];
   std::vector<std::int64_t> sent, received;
   for (const auto& [space, spectrum] : world.gather_values(std::array{l0, c1}))

@@ -64,7 +64,7 @@ int multiply(Runtime& runtime) {
   Checkpoint state(device);
   state.add("c", c), state.add_scratch(a), state.add_scratch(b);
   bool killed = false;
-  const auto share = [&](std::int64_t k, Group& among, const std::vector<GpuRef<double>>& blocks,
+  const auto share = [&](std::int64_t k, Collectives& among, const std::vector<GpuRef<double>>& blocks,
                          const GpuRef<double>& panel) {
     const int owner = static_cast<int>(k % among.size());
     if (among.rank() == owner)

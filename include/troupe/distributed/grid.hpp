@@ -9,7 +9,8 @@
 namespace troupe::distributed {
 
 /// Ranks in rows and columns: rank r of a communicator is in row r / columns and column
-/// r % columns. Each row and each column is a group. Refers to the communicator, which must outlive
+/// r % columns. Each row and each column is a group, but for one that has all ranks: that is the
+/// communicator itself. Refers to the communicator, which must outlive
 /// it. Like all groups, rows and columns are formed again after a fault; where the communicator has
 /// other ranks than before (--on-loss shrink), a grid is to be made anew.
 class Grid {
@@ -28,9 +29,11 @@ class Grid {
 
   [[nodiscard]] Collectives& ranks() const noexcept { return *ranks_; }
   /// The ranks of this rank's row; rank c of it is in column c.
-  [[nodiscard]] Group& along_row() noexcept { return along_row_; }
+  [[nodiscard]] Collectives& along_row() noexcept { return rows_ == 1 ? *ranks_ : along_row_; }
   /// The ranks of this rank's column; rank r of it is in row r.
-  [[nodiscard]] Group& along_column() noexcept { return along_column_; }
+  [[nodiscard]] Collectives& along_column() noexcept {
+    return columns_ == 1 ? *ranks_ : along_column_;
+  }
   /// Whether the communicator still has the ranks that the grid was made of.
   [[nodiscard]] bool whole() const { return ranks_->size() == rows_ * columns_; }
 

@@ -114,8 +114,9 @@ class Pfft3 {
             const GpuRef<Value>& whole, Ends& ends);
   void copy(const GpuRef<Value>& from, std::int64_t from_leading, const GpuRef<Value>& to,
             std::int64_t to_leading, std::int64_t length, std::int64_t rows, Ends& ends);
-  void exchange(Group& among, const std::vector<std::int64_t>& sent, const GpuRef<Value>& from,
-                const std::vector<std::int64_t>& received, const GpuRef<Value>& to, Ends& ends);
+  void exchange(Collectives& among, const std::vector<std::int64_t>& sent,
+                const GpuRef<Value>& from, const std::vector<std::int64_t>& received,
+                const GpuRef<Value>& to, Ends& ends);
 
   Device* device_;
   Grid* grid_;

@@ -18,8 +18,8 @@ Grid::Grid(Collectives& ranks, int rows, int columns)
         {Errc::invalid, 0,
          "a grid of " + text + " does not fit " + std::to_string(ranks.size()) + " ranks"});
   place_ = ranks.rank();
-  along_row_ = ranks.split(row(), column());
-  along_column_ = ranks.split(column(), row());
+  if (rows != 1) along_row_ = ranks.split(row(), column());
+  if (columns != 1) along_column_ = ranks.split(column(), row());
 }
 
 }  // namespace troupe::distributed

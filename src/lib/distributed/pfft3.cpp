@@ -172,21 +172,29 @@ void Pfft3<E>::slabs_forward(Ends& ends) {
       from_space(space_.slice(first * n_[1] * n_[2], rows * n_[1] * n_[2]), whole,
                  {.extents = {n_[1], n_[2]}, .batch = rows}, ends);
     std::vector<Transfer<Value>> sends, receives;
-    for (std::size_t peer = 0; peer < parts_0_.first.size(); ++peer) {
-      const auto theirs = pieces_of(peer);
-      const auto arrives = spectrum_.slice((parts_0_.first[peer] + theirs.first[piece]) * c1 * m2_,
-                                           theirs.extent[piece] * c1 * m2_);  // of n0 c1 n2
+    const auto place = [&](std::size_t peer, const GpuRef<Value>& to) {
       const auto length = parts_1_rows_.extent[peer] * m2_, begin = parts_1_rows_.first[peer] * m2_;
+      copy(whole.slice(begin, blas::span_of(length, rows, plane)), plane, to, length, length, rows,
+           ends);
+    };
+    const auto arrives = [&](std::size_t peer) {  // of n0 c1 n2
+      const auto theirs = pieces_of(peer);
+      return spectrum_.slice((parts_0_.first[peer] + theirs.first[piece]) * c1 * m2_,
+                             theirs.extent[piece] * c1 * m2_);
+    };
+    for (std::size_t peer = 0; peer < parts_0_.first.size(); ++peer) {
+      if (peer == me) continue;
+      const auto begin = parts_1_rows_.first[peer] * m2_, length = parts_1_rows_.extent[peer] * m2_;
       if (rows * length > 0) {
-        const auto to = peer == me ? arrives : apart.slice(rows * begin, rows * length);
-        copy(whole.slice(begin, blas::span_of(length, rows, plane)), plane, to, length, length,
-             rows, ends);
-        if (peer != me) sends.push_back({to, Rank(static_cast<int>(peer))});
+        const auto part = apart.slice(rows * begin, rows * length);
+        place(peer, part);
+        sends.push_back({part, Rank(static_cast<int>(peer))});
       }
-      if (peer != me && arrives.length() > 0)
-        receives.push_back({arrives, Rank(static_cast<int>(peer))});
+      if (const auto part = arrives(peer); part.length() > 0)
+        receives.push_back({part, Rank(static_cast<int>(peer))});
     }
     ends.push_back(grid_->along_column().template exchange<Value>(sends, receives));
+    if (arrives(me).length() > 0) place(me, arrives(me));
   }
   transform(fft::Kind::forward, n_[0], c1 * m2_, spectrum_, side_by_side(c1 * m2_), spectrum_,
             side_by_side(c1 * m2_), ends);
@@ -223,9 +231,11 @@ void Pfft3<E>::slabs_inverse(Ends& ends) {
       if (peer != me && l0 * rows > 0)
         receives.push_back(
             {work_[1].slice(l0 * row * m2_, l0 * rows * m2_), Rank(static_cast<int>(peer))});
-      if (peer == me && part.length() > 0) place(part, row, rows);
     }
     ends.push_back(grid_->along_column().template exchange<Value>(sends, receives));
+    if (const auto rows = pieces_of_spectrum(me).extent[piece]; l0 * rows > 0)
+      place(lines.slice(parts_0_.first[me] * count, l0 * count),
+            parts_1_rows_.first[me] + pieces_of_spectrum(me).first[piece], rows);
     for (const auto& [arrived, peer] : receives) {
       const auto theirs = pieces_of_spectrum(static_cast<std::size_t>(peer.value));
       place(arrived,
@@ -330,7 +340,7 @@ void Pfft3<E>::copy(const GpuRef<Value>& from, std::int64_t from_leading, const 
 }
 
 template <Number E>
-void Pfft3<E>::exchange(Group& among, const std::vector<std::int64_t>& sent,
+void Pfft3<E>::exchange(Collectives& among, const std::vector<std::int64_t>& sent,
                         const GpuRef<Value>& from, const std::vector<std::int64_t>& received,
                         const GpuRef<Value>& to, Ends& ends) {
   ends.push_back(among.size() == 1 ? device_->copy(from, to)
