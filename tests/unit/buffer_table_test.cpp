@@ -106,7 +106,7 @@ TEST(BufferTable, FullIsAnAnswer) {
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(*again, 4711u);
   EXPECT_EQ(table.at(4711).region, 9u);
-  EXPECT_EQ(table.at(4711).uses, 0u);
+  EXPECT_EQ(table.at(4711).uses.value(), 0u);
 }
 
 TEST(BufferTable, GenerationsOnlyGrow) {

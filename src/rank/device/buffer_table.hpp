@@ -10,6 +10,8 @@
 #include <troupe/error.hpp>
 #include <troupe/lib/operation.hpp>
 
+#include "common/core/two_sided_count.hpp"
+
 namespace troupe::rank {
 
 /// Every buffer of a rank: where it lies, the generation of its contents, how many unanswered
@@ -38,7 +40,7 @@ class BufferTable {
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
     /// Times that unanswered commands name it: counted up by who submits, down by who answers.
-    std::atomic<std::uint32_t> uses{0};
+    TwoSidedCount uses;
     std::string name;                   ///< the program's; may be empty
     std::uint32_t lost_generation = 0;  ///< the newest one that is gone, and by what
     Errc lost_by = Errc::ok;            ///< ok: it was freed

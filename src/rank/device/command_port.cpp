@@ -109,7 +109,7 @@ CommandPort::Push CommandPort::push(const detail::CommandView& command, Future<v
   auto& slot = tickets_.slot(ticket);
   slot.bytes = in_ring;
   slot.position = producer_.position();
-  slot.record.clear();
+  slot.saved = false;
   slot.died_in_flight = false;
   slot.quiet = command.quiet;
   slot.opcode = command.info->opcode;
@@ -159,7 +159,7 @@ void CommandPort::note_use(TicketTable::Slot& slot, std::uint64_t ticket, const 
     pinned_uses_.emplace_back(ticket, operand);
   } else if (!in_no_table(operand)) {
     auto& entry = buffers_.at(operand.buffer);
-    entry.uses.fetch_add(1, std::memory_order_relaxed);
+    entry.uses.raise();
     entry.written = entry.written || (access != Access::read && entry.known);
     tickets_.add_named(slot, operand.buffer, access != Access::read);
   }
@@ -178,9 +178,8 @@ std::vector<std::uint64_t> CommandPort::users_of(const Operand& pinned) {
 }
 
 detail::StatePtr<detail::State<void>> CommandPort::close(std::uint64_t ticket) {
-  tickets_.for_each_named(ticket, [&](std::uint32_t buffer, bool) {
-    buffers_.at(buffer).uses.fetch_sub(1, std::memory_order_release);
-  });
+  tickets_.for_each_named(ticket,
+                          [&](std::uint32_t buffer, bool) { buffers_.at(buffer).uses.lower(); });
   return tickets_.close(ticket);
 }
 
@@ -365,7 +364,7 @@ std::vector<std::pair<std::uint32_t, std::uint64_t>> CommandPort::collect_freed(
   const std::lock_guard lock(submit_mutex_);
   std::erase_if(dropped_, [&](std::uint32_t buffer) {
     const auto& entry = buffers_.at(buffer);
-    if (entry.holds != 0 || entry.uses.load(std::memory_order_acquire) != 0) return false;
+    if (entry.holds != 0 || entry.uses.value() != 0) return false;
     freed.emplace_back(entry.region, entry.offset);
     buffers_.remove(buffer);
     return true;
@@ -416,14 +415,16 @@ void CommandPort::save_taken() {
     if (!tickets_.pending(first_in_ring_)) continue;
     auto& slot = tickets_.slot(first_in_ring_);
     if (slot.position >= taken) break;
-    if (const auto record = record_of(slot); record.ok())
+    if (const auto record = record_of(slot); record.ok()) {
       slot.record.assign(record->begin(), record->end());
+      slot.saved = true;
+    }
   }
   producer_.keep_from(taken);
 }
 
 Result<std::span<const std::byte>> CommandPort::record_of(const TicketTable::Slot& slot) const {
-  if (!slot.record.empty()) return std::span<const std::byte>(slot.record);
+  if (slot.saved) return std::span<const std::byte>(slot.record);
   ipc::RingControl bounds{};
   bounds.head = slot.position;
   bounds.tail = producer_.position();

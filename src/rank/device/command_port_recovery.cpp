@@ -129,7 +129,7 @@ CommandPort::Settled CommandPort::move_to(std::shared_ptr<HostLink> next, const 
       const auto position = producer.position();
       pass_on(*record_of(slot), repeats && died, producer);
       slot.position = position;
-      slot.record.clear();
+      slot.saved = false;
       ++settled.resubmitted;
       settled.repeated += repeats ? 1 : 0;
       if (repeats && options_.flight != nullptr) options_.flight->repeated(ticket);

@@ -9,6 +9,8 @@
 
 #include <troupe/future.hpp>
 
+#include "common/core/two_sided_count.hpp"
+
 namespace troupe::rank {
 
 /// The commands that a rank has submitted and that are not answered yet, by ticket.
@@ -22,30 +24,35 @@ class TicketTable {
   static constexpr std::uint64_t kSlots = 32768;
   static constexpr std::uint64_t kMaxOpen = kSlots / 2;  ///< so a free slot is never far
 
-  struct Slot {
+  /// Its first line is all that most commands need of it.
+  struct alignas(64) Slot {
     detail::StatePtr<detail::State<void>> state;
-    std::uint64_t ticket = 0;  ///< whose slot it is, or was last
+    std::uint64_t ticket = 0;    ///< whose slot it is, or was last
+    std::uint64_t bytes = 0;     ///< of its record, as a ring counts them
+    std::uint64_t position = 0;  ///< of its record in the command ring; the submitters' own
     /// Buffers that the command names, each as often as it does; kWritten is set in those that it
     /// writes.
     std::uint32_t named[4] = {};
     std::uint32_t named_count = 0;
-    std::vector<std::uint32_t> named_more;
-    std::uint64_t bytes = 0;        ///< of its record, as a ring counts them
-    std::uint64_t position = 0;     ///< of its record in the command ring; the submitters' own
-    std::vector<std::byte> record;  ///< the record itself once it has left the ring; likewise
-    bool died_in_flight = false;    ///< it was in flight when a device host died; likewise
-    std::uint32_t opcode = 0;       ///< the submitters' own
-    bool quiet = false;             ///< nobody but its submitter wants to know of its failure
+    std::uint32_t opcode = 0;     ///< the submitters' own
+    bool quiet = false;           ///< nobody but its submitter wants to know of its failure
+    bool died_in_flight = false;  ///< it was in flight when a device host died; the submitters' own
+    bool saved = false;           ///< likewise: its record has left the ring and is here
     std::atomic<bool> open{false};
+    std::vector<std::uint32_t> named_more;
+    std::vector<std::byte> record;
   };
   static constexpr std::uint32_t kWritten = 0x8000'0000u;
+  static constexpr std::uint64_t kFetchedAhead = 4;
 
   TicketTable() : slots_(std::make_unique<Slot[]>(kSlots)) {}
 
   /// The next ticket, or 0 if the table is full. Not yet visible to pending().
   [[nodiscard]] std::uint64_t next() noexcept {
-    if (open_count_.load(std::memory_order_acquire) >= kMaxOpen) return 0;
+    if (open_count_.value() >= kMaxOpen) return 0;
     while (slot(next_).open.load(std::memory_order_acquire)) ++next_;
+    // It is used once a round of the table, and then from another core.
+    __builtin_prefetch(&slot(next_ + kFetchedAhead), 1);
     return next_;
   }
   [[nodiscard]] const Slot& slot(std::uint64_t ticket) const noexcept {
@@ -66,8 +73,8 @@ class TicketTable {
   void open(Slot& slot, detail::StatePtr<detail::State<void>> state) {
     slot.state = std::move(state);
     slot.ticket = next_;
-    open_count_.fetch_add(1, std::memory_order_relaxed);
-    open_bytes_.fetch_add(slot.bytes, std::memory_order_relaxed);
+    open_count_.raise();
+    open_bytes_.raise(slot.bytes);
     slot.open.store(true, std::memory_order_release);
     submitted_.store(next_++, std::memory_order_release);
   }
@@ -98,10 +105,10 @@ class TicketTable {
   detail::StatePtr<detail::State<void>> close(std::uint64_t ticket) {
     auto& at = slot(ticket);
     auto state = std::move(at.state);
+    if (at.named_count > std::size(at.named)) at.named_more.clear();
     at.named_count = 0;
-    at.named_more.clear();
-    open_count_.fetch_sub(1, std::memory_order_relaxed);
-    open_bytes_.fetch_sub(at.bytes, std::memory_order_relaxed);
+    open_count_.lower();
+    open_bytes_.lower(at.bytes);
     at.open.store(false, std::memory_order_release);
     return state;
   }
@@ -113,6 +120,7 @@ class TicketTable {
       visit(entry & ~kWritten, (entry & kWritten) != 0);
     };
     for (std::uint32_t i = 0; i < at.named_count && i < std::size(at.named); ++i) tell(at.named[i]);
+    if (at.named_count <= std::size(at.named)) return;
     for (const auto entry : at.named_more) tell(entry);
   }
   /// Moves retired() over everything that is answered.
@@ -128,9 +136,7 @@ class TicketTable {
     return retired_.load(std::memory_order_acquire);
   }
   /// Bytes of the records of all that is unanswered.
-  [[nodiscard]] std::uint64_t open_bytes() const noexcept {
-    return open_bytes_.load(std::memory_order_relaxed);
-  }
+  [[nodiscard]] std::uint64_t open_bytes() const noexcept { return open_bytes_.value(); }
   [[nodiscard]] std::uint64_t submitted() const noexcept {
     return submitted_.load(std::memory_order_acquire);
   }
@@ -140,8 +146,7 @@ class TicketTable {
   std::uint64_t next_ = 1;
   std::atomic<std::uint64_t> submitted_{0};
   std::atomic<std::uint64_t> retired_{0};
-  std::atomic<std::uint64_t> open_count_{0};
-  std::atomic<std::uint64_t> open_bytes_{0};
+  TwoSidedCount open_count_, open_bytes_;  ///< raised by submitters, lowered by those who close
 };
 
 }  // namespace troupe::rank
