@@ -2,16 +2,14 @@
 // asked for it, in the steady state, and in the successor of a device host that has died, which has
 // prepared what recurs.
 //
-// The backend is that of TROUPE_TEST_BACKEND (cpu or cuda; default cpu). Arguments: --repeat N
-// (deaths, default 5), --json FILE; others are troupe's own.
+//   first_call_bench --backend cuda --standby local [--repetitions N] [--json FILE]
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <complex>
-#include <cstdlib>
-#include <fstream>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,12 +21,14 @@
 #include "comparison.hpp"
 #include "local_device.hpp"
 
+namespace troupe::bench {
 namespace {
 
-using namespace troupe;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kSteady = 50;
+/// Calls of which the median is the steady time; of long ones as many as a second has room for.
+constexpr int kMostSteady = 50, kLeastSteady = 5;
+constexpr double kSteadySeconds = 1;
 /// After a recovery a first call may take its steady time by so much, or so much longer.
 constexpr double kFactor = 1.5, kSlack = 200e-6;
 /// The same of a recorded sequence, which is made a graph anew.
@@ -42,6 +42,8 @@ struct Call {
   double slack = kSlack;
   double first = 0, steady = 0;
   std::vector<double> after = {};  ///< each death
+
+  [[nodiscard]] double at_most() const { return std::max(kFactor * steady, steady + slack); }
 };
 
 double seconds_of(const std::function<void()>& work) {
@@ -50,20 +52,82 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+template <class T>
+GpuRef<T> zeros(Device& device, std::int64_t n) {
+  auto x = device.alloc<T>(n);
+  device.fill(x, T{}).get();
+  return x;
+}
+
+/// Products with epilogues and decompositions. What these destroy is copied back before, as part of
+/// the call.
+void add_dense(Device& device, std::vector<Call>& calls) {
+  constexpr std::int64_t kOrder = 1024, kSmall = 512;
+  const MatrixRef a(zeros<BFloat16>(device, kOrder * kOrder), kOrder, kOrder);
+  const MatrixRef d(zeros<BFloat16>(device, kOrder * kOrder), kOrder, kOrder);
+  const auto bias = zeros<BFloat16>(device, kOrder);
+  calls.push_back({"matmul gelu_bias bf16 1024", [=, &device] {
+                     device.blas()
+                         .matmul<BFloat16, BFloat16, BFloat16>(
+                             a, a, d, {.epilogue = blas::Epilogue::gelu_bias, .bias = bias})
+                         .get();
+                   }});
+  const auto numbers = device.alloc<double>(kOrder * kOrder);
+  device.rng().uniform(numbers, {.seed = 3}).get();
+  const auto x = zeros<double>(device, kOrder * kOrder), u = zeros<double>(device, kSmall * kSmall),
+             vt = zeros<double>(device, kSmall * kSmall), values = zeros<double>(device, kOrder);
+  const auto pivots = zeros<std::int64_t>(device, kOrder);
+  calls.push_back({"solver.getrf f64 1024", [=, &device] {
+                     device.copy(numbers, x);
+                     (void)device.solver().getrf(MatrixRef(x, kOrder, kOrder), pivots).get();
+                   }});
+  calls.push_back({"solver.syevd f64 1024", [=, &device] {
+                     device.copy(numbers, x);
+                     (void)device.solver()
+                         .syevd(solver::Vectors::yes, blas::Uplo::lower,
+                                MatrixRef(x, kOrder, kOrder), values)
+                         .get();
+                   }});
+  calls.push_back({"solver.gesvd f64 512", [=, &device] {
+                     device.copy(numbers, x);
+                     (void)device.solver()
+                         .gesvd(solver::Columns::all, solver::Columns::all,
+                                MatrixRef(x, kSmall, kSmall), values.slice(0, kSmall),
+                                MatrixRef(u, kSmall, kSmall), MatrixRef(vt, kSmall, kSmall))
+                         .get();
+                   }});
+}
+
+/// Transforms in f16, laws, and one of cuRAND's sequences, which goes on from call to call.
+void add_spectral(Device& device, std::vector<Call>& calls) {
+  constexpr std::int64_t kNumbers = 1 << 20;
+  const auto signal = zeros<Half>(device, 2 * 64 * 4096),
+             spectrum = zeros<Half>(device, 2 * 64 * 4096);
+  calls.push_back(
+      {"fft f16 4096 x 64", [=, &device] {
+         fft::on(device).forward(signal, spectrum, {.extents = {4096}, .batch = 64}).get();
+       }});
+  const auto x = zeros<float>(device, kNumbers);
+  const auto counts = zeros<std::uint32_t>(device, kNumbers);
+  calls.push_back(
+      {"rng.gamma f32", [=, &device] { device.rng().gamma(x, {.seed = 1}, 2.5).get(); }});
+  calls.push_back(
+      {"rng.poisson", [=, &device] { device.rng().poisson(counts, {.seed = 1}, 30).get(); }});
+  const auto sequence = std::make_shared<RandomSequence>(RandomSequence::Options{.seed = 5});
+  calls.push_back(
+      {"rng.sequence xorwow f32", [=, &device] { device.rng().next(*sequence, x).get(); }});
+}
+
 /// The buffers stay with the closures.
 std::vector<Call> make_calls(Device& device) {
   std::vector<Call> calls;
-  const auto zeros = [&device]<class T>(T, std::int64_t n) {
-    auto x = device.alloc<T>(n);
-    device.fill(x, T{}).get();
-    return x;
-  };
   constexpr std::int64_t kVector = 1 << 20, kOrder = 1024, kRows = 1 << 16;
-  const auto x = zeros(float{}, kVector), y = zeros(float{}, kVector), one = zeros(float{}, 1);
+  const auto x = zeros<float>(device, kVector), y = zeros<float>(device, kVector),
+             one = zeros<float>(device, 1);
   calls.push_back({"blas.axpy", [=, &device] { device.blas().axpy(2.0f, x, y).get(); }});
   calls.push_back({"blas.dot", [=, &device] { device.blas().dot(x, y, one).get(); }});
-  const auto a = zeros(float{}, kOrder * kOrder), b = zeros(float{}, kOrder * kOrder),
-             c = zeros(float{}, kOrder * kOrder);
+  const auto a = zeros<float>(device, kOrder * kOrder), b = zeros<float>(device, kOrder * kOrder),
+             c = zeros<float>(device, kOrder * kOrder);
   calls.push_back({"blas.gemm f32 1024", [=, &device] {
                      device.blas().gemm(a, b, c, {.m = kOrder, .n = kOrder, .k = kOrder}).get();
                    }});
@@ -73,8 +137,9 @@ std::vector<Call> make_calls(Device& device) {
                                {.m = kOrder, .n = kOrder})
                          .get();
                    }});
-  const auto begins = zeros(std::int32_t{}, kRows + 1), columns = zeros(std::int32_t{}, 8 * kRows);
-  const auto values = zeros(float{}, 8 * kRows);
+  const auto begins = zeros<std::int32_t>(device, kRows + 1),
+             columns = zeros<std::int32_t>(device, 8 * kRows);
+  const auto values = zeros<float>(device, 8 * kRows);
   calls.push_back({"sparse.spmv f32", [=, &device] {
                      device.sparse()
                          .spmv(
@@ -91,32 +156,34 @@ std::vector<Call> make_calls(Device& device) {
       device.vector().axpby(1.0f, x.slice(0, kOrder), 1.0f, y.slice(0, kOrder));
   });
   calls.push_back({"sequence of 100 axpby", [=] { sequence.run().get(); }, kSequenceSlack});
-  const auto flags = zeros(std::int64_t{}, kVector);
+  const auto flags = zeros<std::int64_t>(device, kVector);
   calls.push_back({"primitives.select i64", [=, &device] {
                      (void)primitives::on(device).select_nonzero(x, flags, OnFailure::report).get();
                    }});
-  const auto spd = zeros(double{}, 256 * 256);
+  const auto spd = zeros<double>(device, 256 * 256);
   calls.push_back({"solver.potrf f64 256", [=, &device] {
                      (void)device.solver()
                          .potrf(blas::Uplo::lower, MatrixRef(spd, 256, 256), OnFailure::report)
                          .get();
                    }});
-  const auto signal = zeros(std::complex<float>{}, 64 * 4096), spectrum = signal;
+  const auto signal = zeros<std::complex<float>>(device, 64 * 4096), spectrum = signal;
   calls.push_back(
       {"fft c2c 4096 x 64", [=, &device] {
          fft::on(device).forward(signal, spectrum, {.extents = {4096}, .batch = 64}).get();
        }});
-  const auto grid = zeros(float{}, 128 * 128 * 128);
-  const auto half = zeros(std::complex<float>{}, 128 * 128 * 65);
+  const auto grid = zeros<float>(device, 128 * 128 * 128);
+  const auto half = zeros<std::complex<float>>(device, 128 * 128 * 65);
   calls.push_back(
       {"fft r2c 128^3", [=, &device] {
          fft::on(device).real_to_complex(grid, half, {.extents = {128, 128, 128}}).get();
        }});
-  const auto keys = zeros(std::uint32_t{}, kVector), sorted = zeros(std::uint32_t{}, kVector);
+  const auto keys = zeros<std::uint32_t>(device, kVector),
+             sorted = zeros<std::uint32_t>(device, kVector);
   calls.push_back({"primitives.sort u32 2^20",
                    [=, &device] { primitives::on(device).sort(keys, sorted).get(); }});
-  const auto image = zeros(Half{}, 8 * 56 * 56 * 64), result = zeros(Half{}, 8 * 56 * 56 * 64),
-             filter = zeros(Half{}, 64 * 3 * 3 * 64);
+  const auto image = zeros<Half>(device, 8 * 56 * 56 * 64),
+             result = zeros<Half>(device, 8 * 56 * 56 * 64),
+             filter = zeros<Half>(device, 64 * 3 * 3 * 64);
   calls.push_back({"dnn.convolution f16", [=, &device] {
                      dnn::on(device)
                          .convolution(image, filter, result,
@@ -128,72 +195,82 @@ std::vector<Call> make_calls(Device& device) {
                                        .padding_before = {1, 1}})
                          .get();
                    }});
-  const auto q = zeros(Half{}, 2 * 512 * 8 * 64), k = zeros(Half{}, 2 * 512 * 8 * 64),
-             v = zeros(Half{}, 2 * 512 * 8 * 64), o = zeros(Half{}, 2 * 512 * 8 * 64);
+  const auto q = zeros<Half>(device, 2 * 512 * 8 * 64), k = zeros<Half>(device, 2 * 512 * 8 * 64),
+             v = zeros<Half>(device, 2 * 512 * 8 * 64), o = zeros<Half>(device, 2 * 512 * 8 * 64);
   calls.push_back({"dnn.attention f16", [=, &device] {
                      dnn::on(device)
                          .attention(q, k, v, o,
                                     {.batch = 2, .heads_q = 8, .sequence_q = 512, .dim_qk = 64})
                          .get();
                    }});
+  add_dense(device, calls);
+  add_spectral(device, calls);
   return calls;
 }
 
+double median_seconds(Call& call) {
+  std::vector<double> times;
+  double sum = 0;
+  while (static_cast<int>(times.size()) < kLeastSteady ||
+         (static_cast<int>(times.size()) < kMostSteady && sum < kSteadySeconds)) {
+    times.push_back(seconds_of(call.run));
+    sum += times.back();
+  }
+  return median(times);
+}
+
+void report(const std::vector<Call>& calls, const std::string& path) {
+  std::vector<std::string> lines;
+  fmt::print("{:28}{:>12}{:>12}{:>16}{:>14}{:>10}\n", "call", "first, us", "steady, us",
+             "after death, us", "after/steady", "at most");
+  for (const auto& call : calls) {
+    const auto after = median(call.after), ratio = after / call.steady,
+               at_most = call.at_most() / call.steady;
+    fmt::print("{:28}{:12.1f}{:12.1f}{:16.1f}{:14.2f}{:10.2f}{}\n", call.name, 1e6 * call.first,
+               1e6 * call.steady, 1e6 * after, ratio, at_most, ratio <= at_most ? "" : "  missed");
+    lines.push_back(nlohmann::ordered_json{
+        {"name", call.name},
+        {"first_s", call.first},
+        {"steady_s", call.steady},
+        {"after_death_s", after},
+        {"ratio", ratio},
+        {"at_most", at_most},
+        {"after_death_values_s",
+         call.after}}.dump());
+  }
+  write_json_lines(path, lines).take();
+}
+
+std::vector<OptionSpec> option_specs() {
+  return {
+      {"repetitions", OptionType::integer, "5", "N", "deaths", {}, "1", "100"},
+      {"json", OptionType::text, "", "FILE", "write the results as JSON"},
+  };
+}
+
+int run(const Config& config) {
+  LocalDevice device(config, config.text("backend") == "cpu" ? "cpu" : "cuda");
+  auto calls = make_calls(*device);
+  for (auto& call : calls) {
+    call.first = seconds_of(call.run);
+    call.steady = median_seconds(call);
+  }
+  for (std::int64_t death = 0; death < config.integer("repetitions"); ++death) {
+    std::this_thread::sleep_for(kStandby);
+    (void)device->inject(memory::FaultKind::kill).wait();
+    device->nop().get();
+    for (auto& call : calls) call.after.push_back(seconds_of(call.run));
+    for (auto& call : calls) call.run(), call.run();  // it recurs
+  }
+  report(calls, config.text("json"));
+  return 0;
+}
+
 }  // namespace
+}  // namespace troupe::bench
 
 int main(int argc, char** argv) {
-  int repeat = 5;
-  std::string file;
-  std::vector<char*> rest{argv[0]};
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    if (argument == "--repeat" && i + 1 < argc) {
-      repeat = std::max(1, std::atoi(argv[++i]));
-    } else if (argument == "--json" && i + 1 < argc) {
-      file = argv[++i];
-    } else {
-      rest.push_back(argv[i]);
-    }
-  }
-  try {
-    auto config = Config::parse(static_cast<int>(rest.size()), rest.data()).take();
-    const char* const chosen = std::getenv("TROUPE_TEST_BACKEND");
-    bench::LocalDevice opened(config, chosen != nullptr ? chosen : "cpu");
-    auto& device = *opened;
-    auto calls = make_calls(device);
-    for (auto& call : calls) {
-      call.first = seconds_of(call.run);
-      std::vector<double> times;
-      for (int i = 0; i < kSteady; ++i) times.push_back(seconds_of(call.run));
-      std::nth_element(times.begin(), times.begin() + kSteady / 2, times.end());
-      call.steady = times[kSteady / 2];
-    }
-    for (int death = 0; death < repeat; ++death) {
-      std::this_thread::sleep_for(kStandby);
-      (void)device.inject(memory::FaultKind::kill).wait();
-      device.nop().get();
-      for (auto& call : calls) call.after.push_back(seconds_of(call.run));
-      for (auto& call : calls) call.run(), call.run();  // it recurs
-    }
-    nlohmann::json report = nlohmann::json::array();
-    fmt::print("{:24}{:>12}{:>12}{:>16}{:>10}\n", "call", "first, us", "steady, us",
-               "after death, us", "at most");
-    for (auto& call : calls) {
-      std::sort(call.after.begin(), call.after.end());
-      const auto after = call.after[call.after.size() / 2];
-      const auto most = std::max(kFactor * call.steady, call.steady + call.slack);
-      fmt::print("{:24}{:12.1f}{:12.1f}{:16.1f}{:10.1f}{}\n", call.name, 1e6 * call.first,
-                 1e6 * call.steady, 1e6 * after, 1e6 * most, after <= most ? "" : "  missed");
-      report.push_back({{"call", call.name},
-                        {"first_s", call.first},
-                        {"steady_s", call.steady},
-                        {"after_death_s", call.after},
-                        {"at_most_s", most}});
-    }
-    if (!file.empty()) std::ofstream(file) << report.dump(2) << "\n";
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "first_call_bench: {}\n", error.what());
-    return 2;
-  }
-  return 0;
+  return troupe::bench::run_benchmark(argc, argv, "first_call_bench",
+                                      "First calls after the death of a device host.",
+                                      troupe::bench::option_specs(), troupe::bench::run);
 }

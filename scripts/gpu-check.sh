@@ -289,6 +289,18 @@ bench_libraries() {
   done <"$out/library_bench.json"
 }
 
+# The first call of each kind after a device host's death, over its steady time.
+bench_first_calls() {
+  local line name
+  step first_call_bench 120 "$bin/first_call_bench" --backend cuda --standby local --flight-dir none \
+    --repetitions $((quick ? 2 : 5)) --json "$out/first_call_bench.json" || return 0
+  while read -r line; do
+    name=$(field "$line" name)
+    [[ -z $name ]] || figure "$name, first call after a death/steady" "$(field "$line" ratio)" x le \
+      "$(awk -v v="$(field "$line" at_most)" 'BEGIN { printf "%.3g", v }')"
+  done <"$out/first_call_bench.json"
+}
+
 bench_kernels() {
   step kernel_bench 120 "$bin/kernel_bench" --backend cuda --repetitions $((quick ? 5 : 9)) \
     --kernel-cache "$out/kernels" --json "$out/kernel_bench.json" || return 0
@@ -456,6 +468,7 @@ if wanted bench; then
   bench_actors
   bench_cuda
   bench_libraries
+  bench_first_calls
   bench_kernels
   bench_recorded
   bench_collectives

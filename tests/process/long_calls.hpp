@@ -368,7 +368,7 @@ class GeneratorSetUp final : public Numbers {
       : Numbers(device, "rng.sequence", sized(1 << 26, 1 << 16)) {}
   Future<void> submit() override {
     RandomSequence sequence(
-        {.generator = on_cuda() ? rng::Generator::mt19937 : rng::Generator::mrg32k3a,
+        {.generator = on_cuda() ? rng::Generator::mt19937 : rng::Generator::xorwow,
          .distribution = rng::Distribution::bits,
          .seed = 11});
     return device_->rng().next(sequence, numbers_);
