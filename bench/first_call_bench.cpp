@@ -2,7 +2,7 @@
 // asked for it, in the steady state, and in the successor of a device host that has died, which has
 // prepared what recurs.
 //
-//   first_call_bench --backend cuda --standby local [--repetitions N] [--json FILE]
+//   first_call_bench --backend cuda --standby local --restart-budget 100 [--repetitions N]
 #include <fmt/format.h>
 
 #include <algorithm>

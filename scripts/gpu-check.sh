@@ -292,7 +292,7 @@ bench_libraries() {
 # The first call of each kind after a device host's death, over its steady time.
 bench_first_calls() {
   local line name
-  step first_call_bench 120 "$bin/first_call_bench" --backend cuda --standby local --flight-dir none \
+  step first_call_bench 120 "$bin/first_call_bench" --backend cuda --standby local --restart-budget 100 \
     --repetitions $((quick ? 2 : 5)) --json "$out/first_call_bench.json" || return 0
   while read -r line; do
     name=$(field "$line" name)
