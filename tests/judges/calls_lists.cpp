@@ -93,6 +93,31 @@ void add_matmul(Runs& runs) {
   });
 }
 
+/// "matmul_aux": the epilogues that write, or read, something beside C and D.
+template <class T>
+void add_matmul_aux(Runs& runs) {
+  const auto add = calls_of<T>(runs, [](Device& device) { return device.blas(); });
+  add("matmul_aux", [](Call& c, auto blas) {
+    MatmulOptions options;
+    options.transpose_b = c.transpose("transpose_b");
+    options.epilogue = static_cast<blas::Epilogue>(
+        static_cast<int>(blas::Epilogue::relu_aux) +
+        c.choice<int>("epilogue",
+                      {"relu_aux", "relu_aux_bias", "gelu_aux", "gelu_aux_bias", "drelu",
+                       "drelu_bgrad", "dgelu", "dgelu_bgrad", "bgrad_a", "bgrad_b"}));
+    GpuRef<std::uint8_t> mask;
+    GpuRef<T> aux, bias;
+    if (blas::has_mask(options.epilogue))
+      options.aux = mask = c.buffer<std::uint8_t>("aux");
+    else if (blas::aux_use(options.epilogue) != blas::EpilogueUse::none)
+      options.aux = aux = c.buffer<T>("aux");
+    if (blas::bias_use(options.epilogue) != blas::EpilogueUse::none)
+      options.bias = bias = c.buffer<T>("bias");
+    const auto a = c.matrix<T>("a"), b = c.matrix<T>("b");
+    blas.template matmul<T, T, T>(a, b, c.matrix<T>("d"), options).get();
+  });
+}
+
 template <class T>
 void add_small_systems(Runs& runs) {
   const auto add = calls_of<T>(runs, [](Device& device) { return device.blas(); });
@@ -143,6 +168,7 @@ void add_lists(Runs& runs) {
   for_numbers([&runs]<class T>(T) { add_small_systems<T>(runs); });
   for_types<Half, BFloat16, float, double, C64, C128>(
       [&runs]<class T>(T) { add_matmul<T, T, T>(runs); });
+  for_types<Half, BFloat16, float>([&runs]<class T>(T) { add_matmul_aux<T>(runs); });
   add_matmul<std::int8_t, std::int8_t, std::int32_t>(runs);
   add_matmul<Float8E4M3, Float8E4M3, BFloat16>(runs);
   add_matmul<Float8E5M2, Float8E4M3, BFloat16>(runs);

@@ -42,6 +42,12 @@ void add_fft(Runs& runs) {
   add("complex_to_real", [](Call& c, auto fft) {
     fft.template complex_to_real<R>(c.buffer<C>("x"), c.buffer<R>("y"), shape_of(c)).get();
   });
+  add("real_to_complex_in_place", [](Call& c, auto fft) {
+    fft.template real_to_complex_in_place<R>(c.buffer<R>("x"), shape_of(c)).get();
+  });
+  add("complex_to_real_in_place", [](Call& c, auto fft) {
+    fft.template complex_to_real_in_place<R>(c.buffer<R>("x"), shape_of(c)).get();
+  });
 }
 
 /// Complex numbers are pairs of these.
@@ -119,6 +125,28 @@ void add_counts(Runs& runs) {
   add("bits", [](Call& c, auto rng) { rng.bits(c.buffer<U32>("x"), random_options(c)).get(); });
 }
 
+/// "sequence": in several pieces, one behind another.
+template <class T>
+void add_sequence(Runs& runs) {
+  const auto add = calls_of<T>(runs, [](Device& device) { return device.rng(); });
+  add("sequence", [](Call& c, auto rng) {
+    RandomSequence sequence(
+        {.generator = c.choice<troupe::rng::Generator>(
+             "generator", {"xorwow", "mrg32k3a", "mtgp32", "mt19937", "philox", "sobol32",
+                           "scrambled_sobol32", "sobol64", "scrambled_sobol64"}),
+         .distribution = c.choice<troupe::rng::Distribution>(
+             "distribution", {"bits", "uniform", "normal", "log_normal", "poisson"}),
+         .dimensions = c.get<std::uint32_t>("dimensions"),
+         .seed = c.get<std::uint64_t>("seed"),
+         .mean = c.factor<double>("p"),
+         .deviation = c.factor<double>("q")});
+    const auto x = c.buffer<T>("x");
+    const auto length = x.length() / c.integer("pieces");
+    for (std::int64_t first = 0; first < x.length(); first += length)
+      rng.next(sequence, x.slice(first, length)).get();
+  });
+}
+
 }  // namespace
 
 void add_transforms(Runs& runs) {
@@ -129,6 +157,8 @@ void add_transforms(Runs& runs) {
 void add_random(Runs& runs) {
   for_types<float, double>([&runs]<class T>(T) { add_real_laws<T>(runs); });
   add_counts(runs);
+  for_types<float, double, std::uint32_t, std::uint64_t>(
+      [&runs]<class T>(T) { add_sequence<T>(runs); });
   const auto add = calls_of<std::uint64_t>(runs, [](Device& device) { return device.rng(); });
   add("bits",
       [](Call& c, auto rng) { rng.bits(c.buffer<std::uint64_t>("x"), random_options(c)).get(); });

@@ -3,8 +3,8 @@
 import numpy as np
 
 NAMES = {"f32": np.float32, "f64": np.float64, "c64": np.complex64, "c128": np.complex128, "f16": np.float16,
-         "bf16": np.uint16, "i8": np.int8, "i32": np.int32, "i64": np.int64, "u32": np.uint32, "u64": np.uint64,
-         "f8e4m3": np.uint8, "f8e5m2": np.uint8}
+         "bf16": np.uint16, "i8": np.int8, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "u32": np.uint32,
+         "u64": np.uint64, "f8e4m3": np.uint8, "f8e5m2": np.uint8}
 NUMBERS = ["f32", "f64", "c64", "c128"]
 EPSILON = {"f8e4m3": 2.0**-3, "f8e5m2": 2.0**-2, "f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "c64": 2.0**-23,
            "f64": 2.0**-52, "c128": 2.0**-52}

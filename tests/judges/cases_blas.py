@@ -5,6 +5,7 @@ import numpy as np
 from blas_batches import gemm_batched, gemm_grouped, gemv_batched, getrf_batched, lapack_batched, trsm_batched
 from case import EPSILON, NUMBERS, Case, is_complex, real_of
 from dense import TRANSPOSES, from_band, half, op, packed_places, real_diagonal, shapes, triangle, unpacked, whole
+from epilogues import matmul_aux
 
 NOT_JUDGED = {}
 NARROW = ["f16", "bf16"]
@@ -406,7 +407,7 @@ CALLS = {
                 ("gemm_ex bf16 f32", ["bf16"], gemm_ex), ("gemm_ex f32 tf32", ["f32"], gemm_ex),
                 ("gemm_ex f64 f64", ["f64"], gemm_ex), ("gemm_ex c64 f32", ["c64"], gemm_ex),
                 ("gemm_ex c128 f64", ["c128"], gemm_ex), ("gemm_ex i32 i32", ["i8"], gemm_ex)],
-    "matmul": [("matmul", ALL + ["i8", "f8e4m3", "f8e5m2"], matmul)],
+    "matmul": [("matmul", ALL + ["i8", "f8e4m3", "f8e5m2"], matmul), ("matmul_aux", NARROW + ["f32"], matmul_aux)],
     "symm": [("symm", NUMBERS, symm), ("hemm", COMPLEX, symm)],
     "syrk": [("syrk", NUMBERS, syrk), ("herk", COMPLEX, syrk)],
     "syr2k": [("syr2k", NUMBERS, syrk), ("her2k", COMPLEX, syrk)],

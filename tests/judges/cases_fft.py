@@ -103,7 +103,42 @@ def make(xp, random, call, dtype, rank):
     return case
 
 
+def make_in_place(xp, random, call, dtype, rank):
+    """A real side and its spectrum in one place: rows have room for n / 2 + 1 complex numbers."""
+    case = Case(xp, random, "fft.transform", call, dtype)
+    extents = [int(n) for n in random.choice(LENGTHS[: 12 if rank == 1 else 8], rank)]
+    batch, n, none = int(random.integers(1, 4)), extents[-1], [0, 0, [0, 0, 0]]
+    case.arguments.update(extents=extents, batch=batch, input_storage=none, output_storage=none)
+    axes, rows = tuple(range(1, rank + 1)), [batch] + extents[:-1] + [2 * (n // 2 + 1)]
+    library, volume = transforms(xp), int(np.prod(extents))
+    numbers = case.numbers(int(np.prod(rows)), "f64").reshape(rows)
+    forward = call == "real_to_complex_in_place"
+    if not forward:  # a spectrum that is one of real numbers
+        signal = np.random.default_rng(int(random.integers(1 << 30))).uniform(-1, 1, [batch] + extents)
+        numbers[...] = np.ascontiguousarray(np.fft.rfftn(signal, axes=axes)).view(np.float64)
+    case.add("x", numbers.reshape(-1), real_of(dtype))
+    before = case.flat("x").reshape(rows)
+    if forward:
+        wanted = case.host(library.rfftn(before[..., :n], axes=axes))
+    else:
+        wanted = case.host(library.irfftn(before[..., 0::2] + 1j * before[..., 1::2], extents, axes=axes) * volume)
+
+    def check(case):
+        after = case.results["x"].astype(np.float64).reshape(rows)
+        found = after[..., 0::2] + 1j * after[..., 1::2] if forward else after[..., :n]
+        error = float(np.linalg.norm(found - wanted)) / (float(np.linalg.norm(wanted)) or 1.0)
+        yield "relative error", error, 4 * EPSILON[dtype] * (2 + np.log2(volume))
+
+    case.checks.append(check)
+    return case
+
+
 def cases(xp, random, rounds):
+    for call in ("real_to_complex_in_place", "complex_to_real_in_place"):
+        for dtype in ("c64", "c128"):
+            for rank in (1, 2, 3):
+                for _ in range(rounds):
+                    yield make_in_place(xp, random, call, dtype, rank)
     for call in ("forward", "inverse", "forward_in_place", "real_to_complex", "complex_to_real"):
         for dtype in ("c64", "c128", "f16", "bf16"):
             if call == "forward_in_place" and dtype in ("f16", "bf16"):

@@ -4,9 +4,7 @@ import numpy as np
 
 from case import Case
 
-NOT_JUDGED = {
-    "rng.sequence": "cuRAND's own host generator is compared bit for bit in conformance",
-}
+NOT_JUDGED = {}
 COUNT = 20000
 #: Of the law of categories.
 WEIGHTS = np.array([3.0, 0.5, 1, 7, 0.25, 2, 4])
@@ -66,6 +64,51 @@ def bits(case):
     yield "1 - p of the upper bytes", 1 - stats.chisquare(counts).pvalue, 1 - IMPROBABLE
 
 
+def sobol(dimensions):
+    """The points of Joe and Kuo's direction numbers, which SciPy has too; dimension by dimension."""
+
+    def check(case):
+        from scipy.stats import qmc
+
+        x = case.results["x"]
+        points = qmc.Sobol(dimensions, scramble=False, bits=32).random_base2(15)[: x.size // dimensions]
+        wanted = np.round(points.T * 2.0**32).astype(x.dtype).reshape(-1) << x.dtype.type(x.itemsize * 8 - 32)
+        yield "numbers that are others", int(np.sum(x != wanted)), 0
+
+    return check
+
+
+def sequences(xp, random, rounds):
+    """cuRAND's generators, in pieces if there is one dimension. On hosts MTGP32 and MT19937 take seconds to begin."""
+    from scipy import stats
+
+    kinds = [
+        ("bits", "u32", lambda p, q: bits, ["xorwow", "philox", "mrg32k3a", "scrambled_sobol32"]),
+        ("bits", "u64", lambda p, q: bits, ["scrambled_sobol64"]),
+        ("poisson", "u32", lambda p, q: discrete(stats.poisson(p)), ["xorwow", "philox"]),
+    ]
+    for dtype in ("f32", "f64"):
+        pseudo = ["xorwow", "philox"]
+        kinds.append(("uniform", dtype, lambda p, q: continuous(stats.uniform()), pseudo))
+        kinds.append(("normal", dtype, lambda p, q: continuous(stats.norm(p, q)), pseudo))
+        kinds.append(("log_normal", dtype, lambda p, q: continuous(stats.lognorm(q, scale=np.exp(p))), pseudo))
+    made = [(*kind[:3], generator, 1) for kind in kinds for generator in kind[3]]
+    for dimensions in (1, 5):
+        made += [("bits", f"u{n}", lambda p, q, d=dimensions: sobol(d), f"sobol{n}", dimensions) for n in (32, 64)]
+    for distribution, dtype, law, generator, dimensions in made:
+        for _ in range(rounds):
+            seed = 0 if "sobol" in generator else int(random.integers(1 << 40))
+            case = Case(xp, random, "rng.sequence", "sequence", dtype, seed=seed, generator=generator,
+                        distribution=distribution, dimensions=dimensions, pieces=4 if dimensions == 1 else 1)
+            p, q = random.uniform(0.5, 3), random.uniform(0.5, 2)
+            if distribution == "poisson":
+                p = float(random.choice([0.7, 5, 60, 900]))
+            case.arguments.update(p=[p, 0.0], q=[q, 0.0])
+            case.add("x", np.zeros(COUNT), dtype)
+            case.checks.append(law(p, q))
+            yield case
+
+
 def cases(xp, random, rounds):
     from scipy import stats
 
@@ -102,3 +145,4 @@ def cases(xp, random, rounds):
                 else:
                     case.checks.append((discrete if dtype == "u32" else continuous)(law(p, q)))
                 yield case
+    yield from sequences(xp, random, rounds)
