@@ -25,11 +25,20 @@ double Comparison::ratio() const {
   return base > 0 ? median(ours) / base : 0;
 }
 
-std::array<double, 2> Comparison::interval() const {
-  const auto pairs = std::min(raw.size(), ours.size());
-  std::vector<double> ratios(pairs);
-  for (std::size_t i = 0; i < pairs; ++i) ratios[i] = ours[i] / raw[i];
-  std::sort(ratios.begin(), ratios.end());
+namespace {
+
+/// Of pairs of a line: `of` the raw value and troupe's.
+template <class Of>
+std::vector<double> of_pairs(const Comparison& line, Of of) {
+  std::vector<double> values(std::min(line.raw.size(), line.ours.size()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = of(line.raw[i], line.ours[i]);
+  return values;
+}
+
+/// Of the median, see Comparison::interval().
+std::array<double, 2> interval_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto pairs = values.size();
   // The median lies below the k-th smallest with the probability that fewer than k of the pairs lie
   // below it, each of them with one half.
   double term = std::pow(0.5, static_cast<double>(pairs)), below = term;
@@ -40,7 +49,21 @@ std::array<double, 2> Comparison::interval() const {
     below += term;
   }
   if (k == 0) return {0, 0};
-  return {ratios[k - 1], ratios[pairs - k]};
+  return {values[k - 1], values[pairs - k]};
+}
+
+}  // namespace
+
+std::array<double, 2> Comparison::interval() const {
+  return interval_of(of_pairs(*this, [](double theirs, double mine) { return mine / theirs; }));
+}
+
+double Comparison::difference() const {
+  return median(of_pairs(*this, [](double theirs, double mine) { return mine - theirs; }));
+}
+
+std::array<double, 2> Comparison::difference_interval() const {
+  return interval_of(of_pairs(*this, [](double theirs, double mine) { return mine - theirs; }));
 }
 
 void print(const std::string& title, const std::vector<Comparison>& lines) {
@@ -63,11 +86,16 @@ void print(const std::string& title, const std::vector<Comparison>& lines) {
 Result<void> write_json(const std::string& path, const std::vector<Comparison>& lines) {
   std::vector<std::string> objects;
   for (const auto& line : lines) {
-    const nlohmann::ordered_json object = {
-        {"name", line.name},       {"unit", line.unit},
-        {"raw", median(line.raw)}, {"troupe", median(line.ours)},
-        {"ratio", line.ratio()},   {"ratio_interval", line.interval()},
-        {"raw_values", line.raw},  {"troupe_values", line.ours}};
+    const nlohmann::ordered_json object = {{"name", line.name},
+                                           {"unit", line.unit},
+                                           {"raw", median(line.raw)},
+                                           {"troupe", median(line.ours)},
+                                           {"ratio", line.ratio()},
+                                           {"ratio_interval", line.interval()},
+                                           {"difference", line.difference()},
+                                           {"difference_interval", line.difference_interval()},
+                                           {"raw_values", line.raw},
+                                           {"troupe_values", line.ours}};
     objects.push_back(object.dump());
   }
   return write_json_lines(path, objects);

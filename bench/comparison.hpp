@@ -25,13 +25,17 @@ struct Comparison {
   /// their distribution (by order statistics; Conover, Practical Nonparametric Statistics, 3rd ed.,
   /// section 3.2). Both 0 if there are fewer than 6 pairs.
   [[nodiscard]] std::array<double, 2> interval() const;
+  /// Median of the differences of pairs, troupe's value less the raw one; 0 where there are none.
+  [[nodiscard]] double difference() const;
+  /// Where it lies, as interval() says it of ratios.
+  [[nodiscard]] std::array<double, 2> difference_interval() const;
 };
 
 /// Prints the lines as a table on standard output.
 void print(const std::string& title, const std::vector<Comparison>& lines);
 
-/// Writes an array with one object per line: name, unit, raw, troupe, ratio (medians) and all
-/// values. Does nothing if `path` is empty. Errors: io.
+/// Writes an array with one object per line: name, unit, raw, troupe, ratio (medians), difference
+/// and all values. Does nothing if `path` is empty. Errors: io.
 Result<void> write_json(const std::string& path, const std::vector<Comparison>& lines);
 
 /// Writes `objects` (JSON texts) as an array with one per line. Errors: io.
