@@ -3,6 +3,7 @@
 #include <complex>
 #include <cstdlib>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,8 +19,8 @@ using blas::Side;
 using blas::Transpose;
 using blas::Uplo;
 
-/// The device of this program: made on first use. Counts as a call.
-Device& device();
+/// The device of this program: made on first use. Counts as a call, of that routine if it is named.
+Device& device(std::string_view routine = {});
 
 inline Transpose transpose_of(const char* letter) {
   switch (*letter) {
