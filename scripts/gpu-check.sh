@@ -13,8 +13,9 @@
 #   spmv         troupe-cg --stencil 256 in double precision on one GPU
 #   hosts        two hosts of one GPU each: collectives, tokens, recovery, with figures (needs 2 GPUs)
 #   mpi, app     the tests under mpirun
+#   netlib       netlib's tests of BLAS, and of LAPACK in a build with -DTROUPE_LAPACK_TESTS=ON
 #
-# --only runs some of the groups, --tests only those tests of unit, conformance, process, mpi and app whose names match,
+# --only runs some of the groups, --tests only those tests of unit, conformance, process, mpi, app and netlib whose names match,
 # --quick repeats less often and takes smaller problems. Every step has a limit of its own; --seconds N ends all of them
 # after so long, and what is not done by then has failed. A step that fails stops no other. On two H200s the groups from
 # unit to spmv take 7 minutes.
@@ -26,7 +27,7 @@ set -euo pipefail
 source "$(dirname "$0")/lib/build.sh"
 export LC_ALL=C
 
-all_groups=(unit conformance judge process cg bench spmv hosts mpi app)
+all_groups=(unit conformance judge process cg bench spmv hosts mpi app netlib)
 quick=0 only="${all_groups[*]}" build='' matching=. seconds=''
 while (($#)); do
   case $1 in
@@ -487,6 +488,8 @@ if wanted spmv; then spmv; fi
 if wanted hosts; then hosts; fi
 tests mpi 570
 tests app 570
+# Each is a process that waits for every call: some of them share a GPU.
+CTEST_PARALLEL_LEVEL=4 tests netlib 570
 
 # json ARRAY-NAME KEY...: the lines of that array, whose parts are the values of these keys
 json() {

@@ -3,8 +3,8 @@
 #
 #   scripts/pack-tests.sh BUILD-FOLDER [ARCHIVE]
 #
-# ARCHIVE (default: dist/troupe-tests.tar.gz) gets the programs and tests, stripped, CTest's files, the scripts, and the
-# shared libraries that they need. The machine brings the C and C++ runtime libraries, Open MPI, and for GPUs CUDA and
+# ARCHIVE (default: dist/troupe-tests.tar.gz) gets the programs and tests, stripped, netlib's with their input, CTest's
+# files, the scripts, and the shared libraries that they need. The machine brings the C and C++ runtime libraries, Open MPI, and for GPUs CUDA and
 # NCCL, all at least as new as here. There:
 #
 #   tar -xzf troupe-tests.tar.gz && troupe-tests/run scripts/gpu-check.sh --only unit,process build/release
@@ -35,7 +35,7 @@ mkdir -p "$to/needed"
 
 say "programs, tests, CTest's files, libraries that go along"
 cp -a "$sources"/{scripts,tests,config,docs,README.md,LICENSE} "$tree/"
-(cd "$build" && find . -name CTestTestfile.cmake -o -name '*_include.cmake' -o -name '*_tests.cmake') |
+(cd "$build" && find . -name CTestTestfile.cmake -o -name '*_include.cmake' -o -name '*_tests.cmake' -o -path './tests/netlib/*.in') |
   tar -C "$build" -cf - -T - | tar -C "$to" -xf -
 (cd "$build" && find bin lib libexec tests -type f -print0) | while IFS= read -r -d '' file; do
   if [[ $file == *.o || $file == *.a ]] || ! is_elf "$build/$file"; then continue; fi

@@ -2,9 +2,10 @@
 # run.sh SHIM FOLDER TYPE LEVEL: runs netlib's program xblatLEVELTYPE of that folder with the shim in BLAS's place.
 #
 # What the programs say of wrong arguments is left out: XERBLA and the numbers of arguments belong to the Fortran
-# interface; the errors of operations have tests of their own.
+# interface; the errors of operations have tests of their own. Status 77: the program is not there.
 set -euo pipefail
 shim=$1 folder=$2 type=$3 level=$4
+[[ -e $folder/xblat$level$type ]] || { echo "there is no $folder/xblat$level$type" && exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
