@@ -51,6 +51,23 @@ void ormqr(const char* side, const char* trans, int m, int n, int k, const T* a,
   }
   matrix.download();
 }
+/// Other directions, and reflectors in rows, stay with LAPACK.
+template <class T>
+void larft(const char* direct, const char* storev, int n, int k, const T* v, int ldv, const T* tau,
+           T* t, int ldt, const char* symbol) {
+  if (!is_one_of(direct, "F") || !is_one_of(storev, "C")) {
+    using Next = void(const char*, const char*, const int*, const int*, const T*, const int*,
+                      const T*, T*, const int*, std::size_t, std::size_t);
+    return next<Next>(symbol)(direct, storev, &n, &k, v, &ldv, tau, t, &ldt, 1, 1);
+  }
+  if (n == 0 || k == 0) return;
+  auto& on = Routine<T>("LARFT").device();
+  const Matrix<const T> reflectors(on, v, n, k, ldv);
+  const Array<const T> factors(on, tau, k);
+  const Matrix<T> triangle(on, t, k, k, ldt);
+  on.solver().larft(reflectors.ref(), factors.ref(), triangle.ref()).get();
+  triangle.download();
+}
 template <class T>
 void orgqr(int m, int n, int k, T* a, int lda, const T* tau, T* work, int lwork, int* info) {
   const Routine<T> routine("ORGQR", "UNGQR");
@@ -195,6 +212,10 @@ extern "C" {
   void s##geqrf_(const int* m, const int* n, T* a, const int* lda, T* tau, T* work,                \
                  const int* lwork, int* info) {                                                    \
     geqrf<T>(*m, *n, a, *lda, tau, work, *lwork, info);                                            \
+  }                                                                                                \
+  void s##larft_(const char* direct, const char* storev, const int* n, const int* k, const T* v,   \
+                 const int* ldv, const T* tau, T* t, const int* ldt) {                             \
+    larft<T>(direct, storev, *n, *k, v, *ldv, tau, t, *ldt, #s "larft_");                          \
   }                                                                                                \
   void s##ormqr_name(const char* side, const char* trans, const int* m, const int* n,              \
                      const int* k, const T* a, const int* lda, const T* tau, T* c, const int* ldc, \

@@ -14,8 +14,8 @@ Vectors vectors_of(const char* job) {
 
 // ---- eigenvalues
 
-/// What SYEVD and HEEVD need: of T, of its real type (apart from the first for complex numbers
-/// only) and of integers.
+/// What SYEVD and HEEVD need, and SYGVD and HEGVD as well: of T, of its real type (apart from the
+/// first for complex numbers only) and of integers.
 struct EigenWork {
   int values, reals, integers;
 };
@@ -62,6 +62,49 @@ void heevd(const char* jobz, const char* uplo, int n, T* a, int lda, RealOf<T>* 
     return;
   tell(work, least.values), tell(rwork, least.reals), tell(iwork, least.integers);
   if (!asked) syevd_on(routine.device(), jobz, uplo, n, a, lda, w, info);
+}
+
+template <class T>
+void sygvd_on(Device& on, int itype, const char* jobz, const char* uplo, int n, T* a, int lda, T* b,
+              int ldb, RealOf<T>* w, int* info) {
+  const Matrix<T> matrix(on, a, n, n, lda), other(on, b, n, n, ldb);
+  const Array<RealOf<T>> values(on, w, n);
+  *info = on.solver()
+              .sygvd(static_cast<solver::Problem>(itype), vectors_of(jobz), uplo_of(uplo),
+                     matrix.ref(), other.ref(), values.ref(), kReport)
+              .get();
+  matrix.download(), other.download(), values.download();
+}
+template <class T>
+void sygvd(int itype, const char* jobz, const char* uplo, int n, T* a, int lda, T* b, int ldb, T* w,
+           T* work, int lwork, int* iwork, int liwork, int* info) {
+  const Routine<T> routine("SYGVD");
+  const auto least = work_of_syevd<T>(vectors_of(jobz), n);
+  const bool asked = lwork == -1 || liwork == -1;
+  if (!routine.accepts(
+          {itype >= 1 && itype <= 3, is_one_of(jobz, "NV"), is_one_of(uplo, "UL"), n >= 0, true,
+           lda >= at_least_one(n), true, ldb >= at_least_one(n), true, true,
+           asked || lwork >= least.values, true, asked || liwork >= least.integers},
+          info))
+    return;
+  tell(work, least.values), tell(iwork, least.integers);
+  if (!asked) sygvd_on(routine.device(), itype, jobz, uplo, n, a, lda, b, ldb, w, info);
+}
+template <class T>
+void hegvd(int itype, const char* jobz, const char* uplo, int n, T* a, int lda, T* b, int ldb,
+           RealOf<T>* w, T* work, int lwork, RealOf<T>* rwork, int lrwork, int* iwork, int liwork,
+           int* info) {
+  const Routine<T> routine("HEGVD");
+  const auto least = work_of_syevd<T>(vectors_of(jobz), n);
+  const bool asked = lwork == -1 || lrwork == -1 || liwork == -1;
+  if (!routine.accepts({itype >= 1 && itype <= 3, is_one_of(jobz, "NV"), is_one_of(uplo, "UL"),
+                        n >= 0, true, lda >= at_least_one(n), true, ldb >= at_least_one(n), true,
+                        true, asked || lwork >= least.values, true, asked || lrwork >= least.reals,
+                        true, asked || liwork >= least.integers},
+                       info))
+    return;
+  tell(work, least.values), tell(rwork, least.reals), tell(iwork, least.integers);
+  if (!asked) sygvd_on(routine.device(), itype, jobz, uplo, n, a, lda, b, ldb, w, info);
 }
 
 // ---- singular values
@@ -141,6 +184,11 @@ extern "C" {
                  T* work, const int* lwork, int* iwork, const int* liwork, int* info) {            \
     syevd<T>(jobz, uplo, *n, a, *lda, w, work, *lwork, iwork, *liwork, info);                      \
   }                                                                                                \
+  void s##sygvd_(const int* itype, const char* jobz, const char* uplo, const int* n, T* a,         \
+                 const int* lda, T* b, const int* ldb, T* w, T* work, const int* lwork,            \
+                 int* iwork, const int* liwork, int* info) {                                       \
+    sygvd<T>(*itype, jobz, uplo, *n, a, *lda, b, *ldb, w, work, *lwork, iwork, *liwork, info);     \
+  }                                                                                                \
   void s##gesvd_(const char* jobu, const char* jobvt, const int* m, const int* n, T* a,            \
                  const int* lda, T* values, T* u, const int* ldu, T* vt, const int* ldvt, T* work, \
                  const int* lwork, int* info) {                                                    \
@@ -154,6 +202,12 @@ TROUPE_FOR_REALS(TROUPE_LAPACK_SPECTRAL_REAL)
                  RealOf<T>* w, T* work, const int* lwork, RealOf<T>* rwork, const int* lrwork,    \
                  int* iwork, const int* liwork, int* info) {                                      \
     heevd<T>(jobz, uplo, *n, a, *lda, w, work, *lwork, rwork, *lrwork, iwork, *liwork, info);     \
+  }                                                                                               \
+  void s##hegvd_(const int* itype, const char* jobz, const char* uplo, const int* n, T* a,        \
+                 const int* lda, T* b, const int* ldb, RealOf<T>* w, T* work, const int* lwork,   \
+                 RealOf<T>* rwork, const int* lrwork, int* iwork, const int* liwork, int* info) { \
+    hegvd<T>(*itype, jobz, uplo, *n, a, *lda, b, *ldb, w, work, *lwork, rwork, *lrwork, iwork,    \
+             *liwork, info);                                                                      \
   }                                                                                               \
   void s##gesvd_(const char* jobu, const char* jobvt, const int* m, const int* n, T* a,           \
                  const int* lda, RealOf<T>* values, T* u, const int* ldu, T* vt, const int* ldvt, \

@@ -4,8 +4,8 @@
 # their routines call one another through the shim, and SLATRS3's test in LAPACK 3.11 passes with this BLAS only
 # (https://github.com/Reference-LAPACK/lapack/pull/764).
 #
-# Paths: ge, po, sy, tr and qr of xlintst, sep and svd of xeigtst, with the distribution's sizes and thresholds. Status 77:
-# netlib's programs are not there.
+# Paths: ge, po, sy, tr and qr of xlintst, sep, sg and svd of xeigtst, with the distribution's sizes and thresholds.
+# Status 77: netlib's programs are not there.
 set -euo pipefail
 shim=$1 folder=$2 path=$3 type=$4
 work=$(mktemp -d)
@@ -14,18 +14,20 @@ cd "$work"
 
 # Which program, how often it has to say that tests and error exits passed, and the routines that must have gone through
 # a device, by their names for real numbers.
-program=xlintst exits=1 passes=2
+program=xlintst exits=1 passes=2 input=$path
 case $path in
   ge) routines='GETRF GETRS LASWP TRTRI' exits=2 ;;
   po) routines='POTRF POTRS POTRI' exits=2 ;;
   sy) routines='SYTRF SYTRS SYTRI' exits=2 ;;
   tr) routines='TRTRI' passes=1 ;;
-  qr) routines='GEQRF ORMQR ORGQR' passes=1 ;;
+  qr) routines='GEQRF ORMQR ORGQR LARFT' passes=1 ;;
   sep) routines='SYEVD SYTRD ORGTR ORMTR' program=xeigtst passes=10 ;;
+  sg) routines='SYGVD SYTRD ORGTR POTRF' program=xeigtst passes=3 exits=0 input=${type}sg ;;
   svd) routines='GESVD GEBRD ORGBR' program=xeigtst passes=10 exits=6 ;;
   *) echo "run_lapack.sh: unknown path $path" && exit 2 ;;
 esac
-[[ $type == [sd] ]] || routines=$(sed -e 's/\bOR/UN/g' -e 's/SYEV/HEEV/g' -e 's/SYTRD/HETRD/g' <<<"$routines")
+[[ $type == [sd] ]] ||
+  routines=$(sed -e 's/\bOR/UN/g' -e 's/SYEV/HEEV/g' -e 's/SYGV/HEGV/g' -e 's/SYTRD/HETRD/g' <<<"$routines")
 
 [[ ${TROUPE_TEST_BACKEND:-cpu} != cuda ]] || routines=${routines/ SYTRI/}  # which the cuda engine does not have
 [[ -e $folder/$program$type ]] || { echo "there is no $folder/$program$type" && exit 77; }
@@ -34,7 +36,7 @@ if [[ $program == xlintst ]]; then  # the parameters, and of the list of paths t
   awk -v path="^${type^}${path^^} " 'listed { if ($0 ~ path) print; next } { print } /error exits/ { listed = 1 }' \
     "$folder/${type}test.in" >input
 else
-  cp "$folder/$path.in" input
+  cp "$folder/$input.in" input
 fi
 
 status=0
