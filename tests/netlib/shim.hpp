@@ -9,9 +9,10 @@
 
 #include "device_rig.hpp"
 
-/// BLAS's Fortran interface (https://www.netlib.org/blas), each call of which goes through a device
-/// of troupe: what it is given is uploaded, the operation submitted, and the result downloaded.
-/// Netlib's own test programs run on it without knowing. An error ends the program.
+/// BLAS's and LAPACK's Fortran interface (https://www.netlib.org/lapack), each call of which goes
+/// through a device of troupe: what it is given is uploaded, the operation submitted, and the
+/// result downloaded. Netlib's own test programs run on it without knowing. An error ends the
+/// program.
 namespace troupe::netlib {
 
 using blas::Diagonal;
