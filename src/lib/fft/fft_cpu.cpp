@@ -4,6 +4,7 @@
 #include <array>
 #include <complex>
 #include <cstddef>
+#include <cstring>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -35,9 +36,9 @@ struct Fftw {
   static constexpr bool kSingle = std::is_same_v<T, float>;
   static constexpr const char* kFile = kSingle ? "libfftw3f.so.3" : "libfftw3.so.3";
   static constexpr int kForward = -1, kInverse = 1;
-  /// FFTW_ESTIMATE: the same plan every time, and planning does not touch the operands.
-  /// FFTW_UNALIGNED: the plan is good for operands at other addresses.
-  static constexpr unsigned kFlags = 1u << 6 | 1u << 1;
+  /// FFTW_ESTIMATE: the same plan every time, and planning does not touch the operands. Plans that
+  /// are good for any addresses (FFTW_UNALIGNED) take twice as long.
+  static constexpr unsigned kFlags = 1u << 6;
 
   Plan (*plan)(int rank, const Dimension* dimensions, int batch_rank, const Dimension* batch,
                Complex* input, Complex* output, int sign, unsigned flags) = nullptr;
@@ -49,6 +50,7 @@ struct Fftw {
   void (*execute_r2c)(Plan plan, T* input, Complex* output) = nullptr;
   void (*execute_c2r)(Plan plan, Complex* input, T* output) = nullptr;
   void (*destroy)(Plan plan) = nullptr;
+  int (*alignment_of)(T* numbers) = nullptr;  ///< 0: as plans want it
   const char* version = nullptr;
   bool loaded = false;
 
@@ -69,7 +71,7 @@ struct Fftw {
         find(library, "plan_guru64_dft_c2r", plan_c2r) && find(library, "execute_dft", execute) &&
         find(library, "execute_dft_r2c", execute_r2c) &&
         find(library, "execute_dft_c2r", execute_c2r) && find(library, "destroy_plan", destroy) &&
-        find(library, "version", version);
+        find(library, "alignment_of", alignment_of) && find(library, "version", version);
   }
   template <class Symbol>
   static bool find(void* library, const std::string& name, Symbol& symbol) {
@@ -93,7 +95,8 @@ std::mutex& planner() {
 
 using Plan = std::shared_ptr<void>;
 
-/// Everything that a plan depends on.
+/// Everything that a plan depends on: not where the operands lie, because the same call is to give
+/// the same bits anywhere.
 struct Key {
   Kind kind{};
   std::array<std::int64_t, fft::kMaxRank> extents{};
@@ -118,9 +121,26 @@ struct Sides {
   }
 };
 
-Key key_of(const fft::Transform& op, const Sides& sides) {
-  return {op.kind,           op.extents,         op.batch,
-          op.input_layout(), op.output_layout(), sides.input == sides.output};
+Key key_of(const fft::Transform& op, bool in_place) {
+  return {op.kind, op.extents, op.batch, op.input_layout(), op.output_layout(), in_place};
+}
+
+/// Whether plans are good for these.
+template <class T>
+bool is_aligned(const Sides& sides) {
+  const auto& library = fftw<T>();
+  return library.alignment_of(sides.in<T>()) == 0 && library.alignment_of(sides.out<T>()) == 0;
+}
+
+/// A piece of memory of the library's own, as aligned as FFTW may want it.
+struct alignas(64) Line {
+  std::byte byte[64];
+};
+std::vector<Line> room_for(std::int64_t bytes) {
+  return std::vector<Line>(static_cast<std::size_t>(bytes) / sizeof(Line) + 1);
+}
+std::byte* start_of(std::vector<Line>& lines) {
+  return reinterpret_cast<std::byte*>(lines.data());
 }
 
 bool is_narrow(DType dtype) {
@@ -151,7 +171,7 @@ void for_each_element(const fft::Layout& side, std::int64_t batch, Visit&& visit
 }
 
 template <class T>
-Result<Plan> make_plan(const fft::Transform& op, const Sides& sides) {
+Result<Plan> make_plan(const fft::Transform& op, bool in_place) {
   using Complex = std::complex<T>;
   const auto input = op.input_layout(), output = op.output_layout();
   std::array<Dimension, fft::kMaxRank> dimensions;
@@ -160,6 +180,8 @@ Result<Plan> make_plan(const fft::Transform& op, const Sides& sides) {
   const Dimension batch{op.batch, input.distance, output.distance};
   const auto rank = static_cast<int>(op.rank);
   const auto& library = fftw<T>();
+  static std::array<Line, 2> places;  // in the place of operands: planning does not touch them
+  const Sides sides{places[0].byte, places[in_place ? 0 : 1].byte};
 
   const std::lock_guard lock(planner());
   void* plan = nullptr;
@@ -193,9 +215,9 @@ class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
   [[nodiscard]] bool blocks(const OperationInfo&, const std::byte* op, const Call& call) override {
     const auto& transform = *reinterpret_cast<const fft::Transform*>(op);
     if (transform.batch == 0) return false;
-    const auto key = is_narrow(transform.dtype)
-                         ? key_of(widened(transform), kPlacesApart)
-                         : key_of(transform, {call.at(transform.input), call.at(transform.output)});
+    const bool in_place = call.at(transform.input) == call.at(transform.output);
+    const auto key = is_narrow(transform.dtype) ? key_of(widened(transform), false)
+                                                : key_of(transform, in_place);
     return find(key) == plans_.end();
   }
 
@@ -215,9 +237,6 @@ class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
     Plan plan;
   };
   static constexpr std::size_t kPlans = 32;
-  static inline std::array<std::byte, 16> places_{};
-  /// For plans of sides that do not exist yet: planning does not touch them.
-  static inline const Sides kPlacesApart{places_.data(), places_.data() + 8};
 
   template <class T>
   static Dependency dependency(std::string name) {
@@ -232,18 +251,18 @@ class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
   }
 
   template <class T>
-  Result<Plan> plan_for(const fft::Transform& op, const Sides& sides) {
+  Result<Plan> plan_for(const fft::Transform& op, bool in_place) {
     if (const auto& library = fftw<T>(); !library.loaded) {
       return Error{Errc::unsupported, 0,
                    std::string("fft.transform: the cpu engine needs FFTW, and ") + library.kFile +
                        " is not installed"};
     }
-    const auto key = key_of(op, sides);
+    const auto key = key_of(op, in_place);
     if (const auto found = find(key); found != plans_.end()) {
       plans_.splice(plans_.begin(), plans_, found);
       return found->plan;
     }
-    auto made = make_plan<T>(op, sides);
+    auto made = make_plan<T>(op, in_place);
     if (!made) return made.error();
     if (plans_.size() == kPlans) plans_.pop_back();  // work that is queued keeps its plan
     plans_.push_front({key, *made});
@@ -266,39 +285,60 @@ class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
   template <class T>
   Result<void> transform(const fft::Transform& op, const Call& call) {
     const Sides sides{call.at(op.input), call.at(op.output)};
-    const auto plan = plan_for<T>(op, sides);
+    const auto plan = plan_for<T>(op, sides.input == sides.output);
     if (!plan) return plan.error();
-    return services_.submit(
-        call, [plan = *plan, kind = op.kind, sides] { execute<T>(plan, kind, sides); });
+    if (is_aligned<T>(sides))
+      return services_.submit(
+          call, [plan = *plan, kind = op.kind, sides] { execute<T>(plan, kind, sides); });
+    return services_.submit(call, [plan = *plan, op, sides] { execute_moved<T>(plan, op, sides); });
+  }
+
+  /// In aligned memory of its own. Elements that belong to no transform stay as they are.
+  template <class T>
+  static void execute_moved(const Plan& plan, const fft::Transform& op, const Sides& sides) {
+    const auto input = op.input_layout(), output = op.output_layout();
+    const auto in_bytes = input.span(op.batch) * input.bytes,
+               out_bytes = output.span(op.batch) * output.bytes;
+    const bool in_place = sides.input == sides.output;
+    auto x = room_for(in_place ? std::max(in_bytes, out_bytes) : in_bytes);
+    auto y = room_for(in_place ? 0 : out_bytes);
+    const Sides moved{start_of(x), start_of(in_place ? x : y)};
+    std::memcpy(moved.input, sides.input, static_cast<std::size_t>(in_bytes));
+    execute<T>(plan, op.kind, moved);
+    for_each_element(output, op.batch, [&](std::int64_t place, std::int64_t) {
+      std::memcpy(sides.output + place * output.bytes, moved.output + place * output.bytes,
+                  output.bytes);
+    });
   }
 
   /// By way of f32, in memory of its own.
   template <class N>
   Result<void> narrow_transform(const fft::Transform& op, const Call& call) {
-    const auto plan = plan_for<float>(widened(op), kPlacesApart);
+    const auto plan = plan_for<float>(widened(op), false);
     if (!plan) return plan.error();
-    return services_.submit(call, [plan = *plan, op, from = call.at<const N>(op.input),
-                                   to = call.at<N>(op.output)] {
-      const auto input = op.input_layout(), output = op.output_layout();
-      const auto numbers = [](const fft::Layout& side) {
-        return static_cast<std::int64_t>(side.bytes / sizeof(N));
-      };
-      const auto in_each = numbers(input), out_each = numbers(output);
-      std::vector<float> x(static_cast<std::size_t>(op.batch * input.volume() * in_each));
-      std::vector<float> y(static_cast<std::size_t>(op.batch * output.volume() * out_each));
-      for_each_element(input, op.batch, [&](std::int64_t place, std::int64_t i) {
-        for (std::int64_t part = 0; part < in_each; ++part)
-          x[static_cast<std::size_t>(i * in_each + part)] = to_float(from[place * in_each + part]);
-      });
-      execute<float>(
-          plan, op.kind,
-          {reinterpret_cast<std::byte*>(x.data()), reinterpret_cast<std::byte*>(y.data())});
-      for_each_element(output, op.batch, [&](std::int64_t place, std::int64_t i) {
-        for (std::int64_t part = 0; part < out_each; ++part)
-          to[place * out_each + part] =
-              from_float<N>(y[static_cast<std::size_t>(i * out_each + part)]);
-      });
-    });
+    return services_.submit(
+        call, [plan = *plan, op, from = call.at<const N>(op.input), to = call.at<N>(op.output)] {
+          const auto input = op.input_layout(), output = op.output_layout();
+          const auto numbers = [](const fft::Layout& side) {
+            return static_cast<std::int64_t>(side.bytes / sizeof(N));
+          };
+          const auto in_each = numbers(input), out_each = numbers(output);
+          constexpr std::int64_t kBytes = sizeof(float);
+          auto x_room = room_for(op.batch * input.volume() * in_each * kBytes);
+          auto y_room = room_for(op.batch * output.volume() * out_each * kBytes);
+          const Sides wide{start_of(x_room), start_of(y_room)};
+          auto* const x = wide.in<float>();
+          const auto* const y = wide.out<float>();
+          for_each_element(input, op.batch, [&](std::int64_t place, std::int64_t i) {
+            for (std::int64_t part = 0; part < in_each; ++part)
+              x[i * in_each + part] = to_float(from[place * in_each + part]);
+          });
+          execute<float>(plan, op.kind, wide);
+          for_each_element(output, op.batch, [&](std::int64_t place, std::int64_t i) {
+            for (std::int64_t part = 0; part < out_each; ++part)
+              to[place * out_each + part] = from_float<N>(y[i * out_each + part]);
+          });
+        });
   }
 
   Services& services_;

@@ -247,6 +247,18 @@ TYPED_TEST(FftOps, RepeatTheSameBits) {
     on_device.forward(complex, y, shape);
     on_device.forward(moved_complex.slice(1, volume), moved_y.slice(1, volume), shape).get();
     EXPECT_EQ(device().download(y), device().download(moved_y.slice(1, volume)));
+
+    // Into elements that others lie between, and in place.
+    const auto wide = put(std::vector<C>(static_cast<std::size_t>(2 * volume), C(7))),
+               moved_wide = put(std::vector<C>(static_cast<std::size_t>(2 * volume + 1), C(7)));
+    const FftOptions spread{.extents = extents, .batch = batch, .output = {.stride = 2}};
+    on_device.forward(complex, wide, spread);
+    on_device.forward(moved_complex.slice(1, volume), moved_wide.slice(1, 2 * volume), spread)
+        .get();
+    EXPECT_EQ(device().download(wide), device().download(moved_wide.slice(1, 2 * volume)));
+    on_device.forward(complex, complex, shape);
+    on_device.forward(moved_complex.slice(1, volume), moved_complex.slice(1, volume), shape).get();
+    EXPECT_EQ(device().download(complex), device().download(moved_complex.slice(1, volume)));
   }
 }
 

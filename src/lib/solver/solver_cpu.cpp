@@ -27,6 +27,7 @@ lapack_int factor_without_pivots(std::int64_t m, std::int64_t n, T* a, std::int6
 }  // namespace
 
 Solver::Solver(Services& services) : services_(services) {
+  ::openblas_set_num_threads(std::max(1, services.threads()));  // whether blas is open or not
   // What is not a number comes out of a factorisation as it does elsewhere.
   LAPACKE_set_nancheck(0);
 }
