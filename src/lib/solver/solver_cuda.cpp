@@ -100,18 +100,29 @@ Result<void> Solver::run(const solver::Potri& op, const Call& call) {
 Result<void> Solver::run(const solver::Trtri& op, const Call& call) {
   if (op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
   const auto type = type_of(op.dtype);
-  TROUPE_CUDA_PROPAGATE(issue(
-      op, call, {},
-      [&](State& own, Needed& needed) {
-        return cusolverDnXtrtri_bufferSize(own.handle.get(), flag(op.uplo), flag(op.diagonal), op.n,
-                                           type, call.at(op.a), op.lda, &needed.device_bytes,
-                                           &needed.host_bytes);
-      },
-      [&](State& own, const Needed& needed) {
-        return cusolverDnXtrtri(own.handle.get(), flag(op.uplo), flag(op.diagonal), op.n, type,
-                                call.at(op.a), op.lda, own.device(), needed.device_bytes,
-                                own.host_memory(), needed.host_bytes, own.info());
-      }));
+  // A diagonal of ones is not stored: what stands there may be another factor's.
+  const bool kept = op.diagonal == blas::Diagonal::unit;
+  const auto copy_diagonal = [&](bool back) {
+    return for_number(op.dtype, [&]<class T>(T) -> Result<void> {
+      auto* const a = call.at<Native<T>>(op.a);
+      auto* const aside = static_cast<Native<T>*>(state(call.queue()).extra());
+      const auto launch = services_.launch(call.queue());
+      TROUPE_CUDA_TRY(back ? kernels::copy_diagonal(launch, aside, 1, a, op.lda + 1, op.n)
+                           : kernels::copy_diagonal(launch, a, op.lda + 1, aside, 1, op.n));
+      return {};
+    });
+  };
+  Needed needed{.extra_bytes = kept ? size_of(op.dtype) * static_cast<std::size_t>(op.n) : 0};
+  auto& own = state(call.queue());
+  TROUPE_CUDA_TRY(cusolverDnXtrtri_bufferSize(own.handle.get(), flag(op.uplo), flag(op.diagonal),
+                                              op.n, type, call.at(op.a), op.lda,
+                                              &needed.device_bytes, &needed.host_bytes));
+  TROUPE_CUDA_PROPAGATE(reserve(call.queue(), needed));
+  if (kept) TROUPE_CUDA_PROPAGATE(copy_diagonal(false));
+  TROUPE_CUDA_TRY(cusolverDnXtrtri(own.handle.get(), flag(op.uplo), flag(op.diagonal), op.n, type,
+                                   call.at(op.a), op.lda, own.device(), needed.device_bytes,
+                                   own.host_memory(), needed.host_bytes, own.info()));
+  if (kept) TROUPE_CUDA_PROPAGATE(copy_diagonal(true));
   return tell(op.info, call);
 }
 
@@ -151,10 +162,10 @@ Result<void> Solver::run(const solver::Getrs& op, const Call& call) {
 
 Result<void> Solver::run(const solver::Sytrf& op, const Call& call) {
   if (op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
-  TROUPE_CUDA_PROPAGATE(for_number(op.dtype, {op.lda}, [&]<class T>(T) {
+  const auto factor = [&]<class T>(T) -> Result<void> {
     auto* const a = call.at<Native<T>>(op.a);
     const int n = to_int(op.n), lda = to_int(op.lda);
-    return issue_narrow<T>(
+    TROUPE_CUDA_PROPAGATE(issue_narrow<T>(
         op, call, bytes_of_pivots<int>(op.n),
         [&](cusolverDnHandle_t handle, int* length) {
           return Cusolver<T>::sytrf_size(handle, n, a, lda, length);
@@ -163,8 +174,14 @@ Result<void> Solver::run(const solver::Sytrf& op, const Call& call) {
           return Cusolver<T>::sytrf(handle, flag(op.uplo), n, a, lda,
                                     static_cast<int*>(state(call.queue()).extra()), memory, length,
                                     info);
-        });
-  }));
+        }));
+    auto& own = state(call.queue());
+    TROUPE_CUDA_TRY(kernels::find_singular(services_.launch(call.queue()), a, op.lda,
+                                           static_cast<const int*>(own.extra()), n,
+                                           op.uplo == blas::Uplo::upper, own.info()));
+    return {};
+  };
+  TROUPE_CUDA_PROPAGATE(for_number(op.dtype, {op.lda}, factor));
   TROUPE_CUDA_TRY(kernels::copy_pivots(services_.launch(call.queue()),
                                        static_cast<const int*>(state(call.queue()).extra()),
                                        call.at<std::int64_t>(op.pivots), op.n, op.n));

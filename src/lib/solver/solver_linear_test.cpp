@@ -134,6 +134,27 @@ TYPED_TEST(SolverLinear, ATriangularMatrixIsInverted) {
   }
 }
 
+/// The diagonal is not part of it.
+TYPED_TEST(SolverLinear, ATriangularMatrixWithADiagonalOfOnesIsInverted) {
+  using T = TypeParam;
+  for (const auto n : kOrders) {
+    for (const auto uplo : kUplos) {
+      const Stored half{Storage::full, uplo, n, 0, n + 1};
+      auto a = triangular_matrix<T>(half, Diagonal::stored, 9, Data::fractions);
+      for (std::int64_t i = 0; i < n; ++i) a(i, i) = static_cast<double>(i + 5);
+      const auto inverse = put_half<T>(a, uplo, n + 1);
+      EXPECT_EQ(device().solver().trtri(uplo, Diagonal::unit, inverse).get(), 0);
+      auto inverted = triangle(fetched<T>(inverse), uplo, n, n);
+      for (std::int64_t i = 0; i < n; ++i) {
+        EXPECT_EQ(inverted(i, i), a(i, i));
+        inverted(i, i) = a(i, i) = 1;
+      }
+      EXPECT_LE(residual<T>(a, inverted, identity(n)), kMostOfSystems);
+      EXPECT_TRUE(rest_untouched(inverse, uplo));
+    }
+  }
+}
+
 TYPED_TEST(SolverLinear, SymmetricMatricesThatAreNotDefinite) {
   using T = TypeParam;
   auto solver = device().solver();
@@ -226,6 +247,25 @@ TYPED_TEST(SolverLinear, NothingToSolve) {
   solver.getrs(Transpose::no, a, pivots, no_sides).get();
   solver.sytrs(Uplo::lower, a, pivots, no_sides).get();
   EXPECT_EQ(device().download(a.buffer), std::vector<T>(4, T(1)));
+}
+
+/// The block that is told is the first in the order of elimination: upper begins at the end.
+TYPED_TEST(SolverLinear, WhichBlockOfASymmetricMatrixIsZero) {
+  using T = TypeParam;
+  for (const std::int64_t n : {1, 2, 5, 70}) {
+    for (const auto uplo : kUplos) {
+      for (const std::int64_t zero : {std::int64_t{1}, (n + 1) / 2, n}) {
+        SCOPED_TRACE(::testing::Message() << n << " " << static_cast<int>(uplo) << " " << zero);
+        auto a = identity(n);
+        a(zero - 1, zero - 1) = 0;
+        a(0, 0) = zero == n ? 0.0 : a(0, 0);
+        const auto first = zero == n && uplo == Uplo::lower ? 1 : zero;
+        const auto factors = put_half<T>(a, uplo, n);
+        const auto pivots = device().alloc<std::int64_t>(n);
+        EXPECT_EQ(device().solver().sytrf(uplo, factors, pivots, OnFailure::report).get(), first);
+      }
+    }
+  }
 }
 
 /// What is not a pivot exchanges nothing; no memory beside the operands is touched.
