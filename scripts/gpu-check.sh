@@ -462,7 +462,7 @@ step troupe-info 60 $(on_gpus "$gpus") "$bin/troupe-info" --backend cuda || true
 if [[ $matching == . ]]; then tests unit 120 '[Cc]uda'; else tests unit 120; fi
 tests conformance 180
 if wanted judge; then judges; fi
-tests process 400
+tests process 500
 if wanted cg; then fault_drills; fi
 if wanted bench; then
   bench_commands
