@@ -57,6 +57,10 @@ void Generator::add_kernel(Kind kind, int rank, int thread, int target) {
     case Kind::transform_back: return add_transform(op);
     case Kind::convolution: return add_convolution(op);
     case Kind::attention: return add_attention(op);
+    case Kind::blas_call:
+    case Kind::solver_call:
+    case Kind::fft_call:
+    case Kind::rng_call: return add_call(op);
     case Kind::combine:
     case Kind::smooth:
     case Kind::tally:

@@ -1,7 +1,8 @@
-#include "generator.hpp"
-
 #include <algorithm>
 #include <cmath>
+
+#include "calls.hpp"
+#include "generator.hpp"
 
 // Operations of libraries on the rank's own device, and calls of libraries that fail.
 
@@ -171,6 +172,16 @@ void Generator::add_attention(Operation& op) {
   emit(op);
 }
 
+void Generator::add_call(Operation& op) {
+  op.m = random_.of(calls_of(op.kind));
+  std::vector<DType> dtypes;
+  for (std::size_t i = 0; i < kDTypeCount; ++i) {
+    if (call_of(op).dtypes.has(static_cast<DType>(i))) dtypes.push_back(static_cast<DType>(i));
+  }
+  op.dtype = random_.of(dtypes);
+  emit(op);
+}
+
 void Generator::add_own(Operation& op) {
   const bool counts = op.kind == Kind::tally;
   op.dtype = counts ? DType::i32 : draw_real();
@@ -211,11 +222,12 @@ void Generator::emit_failing(Operation& op, Errc error) {
 
 void Generator::add_library_fault() {
   static const std::vector<Kind> kVictims{
-      Kind::multiply,  Kind::axpby,   Kind::axpy,   Kind::dot,         Kind::gemm,
-      Kind::scal,      Kind::syrk,    Kind::trmm,   Kind::spmv,        Kind::gather,
-      Kind::spgemm,    Kind::uniform, Kind::potrf,  Kind::factor_info, Kind::syevd,
-      Kind::sort,      Kind::scan,    Kind::select, Kind::transform,   Kind::convolution,
-      Kind::attention, Kind::combine, Kind::smooth, Kind::tally,       Kind::accumulate};
+      Kind::multiply,  Kind::axpby,       Kind::axpy,    Kind::dot,         Kind::gemm,
+      Kind::scal,      Kind::syrk,        Kind::trmm,    Kind::spmv,        Kind::gather,
+      Kind::spgemm,    Kind::uniform,     Kind::potrf,   Kind::factor_info, Kind::syevd,
+      Kind::sort,      Kind::scan,        Kind::select,  Kind::transform,   Kind::convolution,
+      Kind::attention, Kind::combine,     Kind::smooth,  Kind::tally,       Kind::accumulate,
+      Kind::blas_call, Kind::solver_call, Kind::rng_call};
   if (fragile_.library.empty()) return;
   fragile_.state = Fragile::State::due;
   for (int attempt = 0; attempt < 40 && fragile_.state == Fragile::State::due; ++attempt) {

@@ -155,6 +155,8 @@ class Generator {
   void add_transform(Operation& op);
   void add_convolution(Operation& op);
   void add_attention(Operation& op);
+  /// A call on operands of its own.
+  void add_call(Operation& op);
   /// A kernel or a function of the program's own.
   void add_own(Operation& op);
   /// A part that begins at a multiple of `multiple` elements.

@@ -14,6 +14,7 @@
 
 namespace troupe::torture {
 
+class Calls;
 class OwnCode;
 
 /// A buffer of any dtype, in the order of DType.
@@ -76,12 +77,13 @@ struct Seen {
 class Hands {
  public:
   /// `deadline`: of what actors are asked.
-  Hands(Runtime& runtime, const Program& program, const OwnCode& own,
+  Hands(Runtime& runtime, const Program& program, const OwnCode& own, const Calls& calls,
         std::chrono::nanoseconds deadline)
       : world_(runtime.world()),
         device_(runtime.device()),
         program_(program),
         own_(own),
+        calls_(calls),
         deadline_(deadline) {}
 
   /// What a thread has in its hands while it runs.
@@ -157,6 +159,7 @@ class Hands {
   Future<void> submit_sparse_product(const Operation& op, Thread& thread);
   Future<void> submit_transform(const Operation& op);
   Future<void> submit_layer(const Operation& op);
+  Future<void> submit_call(const Operation& op, Thread& thread);
   Future<void> submit_own(const Operation& op);
   Future<void> submit_carry(const Operation& op);
   Future<void> submit_remote_memory(const Operation& op);
@@ -165,6 +168,7 @@ class Hands {
   Device& device_;
   const Program& program_;
   const OwnCode& own_;
+  const Calls& calls_;
   const std::chrono::nanoseconds deadline_;
   std::vector<AnyRef> refs_;
   std::array<Group, kGroups> groups_;

@@ -5,9 +5,11 @@
 #include <troupe/lib/primitives.hpp>
 #include <troupe/lib/solver.hpp>
 
+#include "account.hpp"
 #include "hands.hpp"
 #include "oracle.hpp"
 #include "own_code.hpp"
+#include "trial.hpp"
 
 // Calls of libraries that have them for the rank's own device only.
 
@@ -50,6 +52,10 @@ Future<void> Hands::submit_library(const Operation& op, Thread& thread) {
     case Kind::transform_back: return submit_transform(op);
     case Kind::convolution:
     case Kind::attention: return submit_layer(op);
+    case Kind::blas_call:
+    case Kind::solver_call:
+    case Kind::fft_call:
+    case Kind::rng_call: return submit_call(op, thread);
     case Kind::combine:
     case Kind::smooth:
     case Kind::tally:
@@ -198,6 +204,21 @@ Future<void> Hands::submit_layer(const Operation& op) {
   return op.dtype == DType::f32 ? convolve(float{})
          : is_half              ? convolve(Half{})
                                 : convolve(BFloat16{});
+}
+
+/// Its results are judged once the thread is through; only what is wrong says more than the oracle.
+Future<void> Hands::submit_call(const Operation& op, Thread& thread) {
+  const auto trial = calls_.begin(op, device_);
+  if (trial == nullptr) return device_.nop();
+  auto over = trial->over();
+  const auto judge = [trial, &op] {
+    const auto wrong = trial->judge();
+    if (!wrong.empty())
+      throw Finding(fmt::format("WRONG CONTENTS: {} (seed {}): {}", describe(op), op.data, wrong));
+    return bytes_of(0);
+  };
+  thread.seen.push_back({&op, {}, judge, over});
+  return over;
 }
 
 Future<void> Hands::submit_own(const Operation& op) {

@@ -262,7 +262,7 @@ int run_job(Runtime& runtime) {
   recipe.compares = config.text("check") == "collectives" || on_one_host(world);
   Account account(config.integer("spoil"));
   Runner runner(runtime, conduct, account);
-  Members members(runtime, conduct, account, runner.random(), runner.own_code());
+  Members members(runtime, conduct, account, runner.random(), runner.own_code(), runner.calls());
   std::atomic<std::uint64_t> seed{first};
   const auto tell = [&, ranks = world.size()](const std::string& what) {
     report(world, replay_line(config, ranks, seed), what);

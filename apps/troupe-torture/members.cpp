@@ -26,7 +26,7 @@ int Share::owner(int part, int size, int parts) {
 }
 
 Members::Members(Runtime& runtime, const Conduct& conduct, Account& account,
-                 const RandomTable& random, const OwnCode& own)
+                 const RandomTable& random, const OwnCode& own, const Calls& calls)
     : runtime_(runtime),
       world_(runtime.world()),
       device_(runtime.device()),
@@ -36,6 +36,7 @@ Members::Members(Runtime& runtime, const Conduct& conduct, Account& account,
       player_(account, blows_, conduct.deadline),
       random_(random),
       own_(own),
+      calls_(calls),
       job_rank_(world_.rank()) {}
 
 void Members::run(const Program& program) {
@@ -110,8 +111,8 @@ void Members::share_out(Checkpoint& state) {
   for (int part = 0; part < parts; ++part)
     homes.push_back(Share::owner(part, world_.size(), parts));
   for (int part = share.first; part < share.end; ++part) {
-    auto& hands =
-        *(hands_[part] = std::make_unique<Hands>(runtime_, *program_, own_, conduct_.deadline));
+    auto& hands = *(hands_[part] = std::make_unique<Hands>(runtime_, *program_, own_, calls_,
+                                                           conduct_.deadline));
     hands.set_homes(homes);
     for (int b = 0; b < buffers; ++b) {
       hands.allocate(b);

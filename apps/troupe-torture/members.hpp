@@ -33,7 +33,7 @@ struct Share {
 class Members {
  public:
   Members(Runtime& runtime, const Conduct& conduct, Account& account, const RandomTable& random,
-          const OwnCode& own);
+          const OwnCode& own, const Calls& calls);
 
   /// Throws Finding. All ranks call it with the same program, spectators too.
   void run(const Program& program);
@@ -77,6 +77,7 @@ class Members {
   Player player_;
   const RandomTable& random_;
   const OwnCode& own_;
+  const Calls& calls_;
   const int job_rank_;
 
   // The program under way

@@ -162,6 +162,7 @@ void Oracle::select(const Operation& op) {
 }
 
 std::int64_t Oracle::value_of(const Operation& op) const {
+  if (is_call(op.kind)) return 0;
   if (op.kind == Kind::factor_info) return op.n;
   if (op.kind == Kind::select) {
     std::int64_t found = 0;

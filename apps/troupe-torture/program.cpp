@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "calls.hpp"
+
 namespace troupe::torture {
 namespace {
 
@@ -17,7 +19,8 @@ constexpr std::string_view kKinds[kKindCount] = {
     "uniform", "normal", "law", "sequence", "potrf",
     "factor_info", "syevd", "gesvd", "gesv", "sort",
     "reduce_local", "scan", "select", "spgemm", "transform",
-    "transform_back", "convolution", "attention", "combine", "smooth",
+    "transform_back", "convolution", "attention", "blas_call", "solver_call",
+    "fft_call", "rng_call", "combine", "smooth",
     "tally", "accumulate", "all_reduce", "reduce", "broadcast",
     "all_gather", "reduce_scatter", "all_to_all", "broadcast_to", "gather_to",
     "scatter_from", "all_to_all_counts", "exchange", "send", "receive",
@@ -84,7 +87,8 @@ std::string_view library_of(Kind kind) noexcept {
     case Kind::syrk:
     case Kind::trmm:
     case Kind::iamax:
-    case Kind::swap: return "blas";
+    case Kind::swap:
+    case Kind::blas_call: return "blas";
     case Kind::spmv:
     case Kind::spmv_sell:
     case Kind::gather:
@@ -92,18 +96,21 @@ std::string_view library_of(Kind kind) noexcept {
     case Kind::uniform:
     case Kind::normal:
     case Kind::law:
-    case Kind::sequence: return "rng";
+    case Kind::sequence:
+    case Kind::rng_call: return "rng";
     case Kind::potrf:
     case Kind::factor_info:
     case Kind::syevd:
     case Kind::gesvd:
-    case Kind::gesv: return "solver";
+    case Kind::gesv:
+    case Kind::solver_call: return "solver";
     case Kind::sort:
     case Kind::reduce_local:
     case Kind::scan:
     case Kind::select: return "primitives";
     case Kind::transform:
-    case Kind::transform_back: return "fft";
+    case Kind::transform_back:
+    case Kind::fft_call: return "fft";
     case Kind::convolution:
     case Kind::attention: return "dnn";
     case Kind::combine:
@@ -213,6 +220,7 @@ std::string describe(const Operation& op) {
   if (op.kind == Kind::wrong) text += fmt::format(" {}", to_string(op.wrong));
   if (op.kind == Kind::fault)
     text += fmt::format(" {} ({})", memory::to_string(op.fault), static_cast<int>(op.blow));
+  if (is_call(op.kind)) text += fmt::format(" {}", call_of(op).name);
   text += fmt::format(" {}", troupe::to_string(op.dtype));
   if (op.target != op.rank) text += fmt::format(" on rank {}", op.target);
   if (op.group != 0) text += fmt::format(" of group {}", op.group);

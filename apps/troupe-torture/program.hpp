@@ -91,6 +91,10 @@ enum class Kind : std::uint8_t {
   transform_back,  ///< at[1] = that of at[0], of reals, and then the inverse one
   convolution,     ///< at[3] = at[0] * at[1] + at[2]: see ConvolutionShape
   attention,       ///< at[3] = attention of m queries at[0] to n keys at[1] with values at[2]
+  blas_call,       ///< a call of the library on operands of its own: see calls.hpp; m: which
+  solver_call,
+  fft_call,
+  rng_call,
   combine,     ///< at[2] = alpha at[0] + at[1] from its end on: a kernel, in blocks of m threads
   smooth,      ///< at[1] = the sums of each element of at[0] and its neighbours: the same
   tally,       ///< at[1][x mod its length] += 1 for each x in at[0]: the same
@@ -137,9 +141,14 @@ constexpr bool is_drawn(Kind kind) noexcept {
 constexpr bool writes_there(Kind kind) noexcept {
   return kind == Kind::put || kind == Kind::carry;
 }
-/// Whether its future has a value, which is looked at.
+/// Whether it is one of calls.hpp.
+constexpr bool is_call(Kind kind) noexcept {
+  return kind >= Kind::blas_call && kind <= Kind::rng_call;
+}
+/// Whether it has a value, which is looked at: that of its future; 0 of a call whose results are
+/// right.
 constexpr bool has_value(Kind kind) noexcept {
-  return kind == Kind::factor_info || kind == Kind::select || kind == Kind::spgemm;
+  return kind == Kind::factor_info || kind == Kind::select || kind == Kind::spgemm || is_call(kind);
 }
 /// The library ("blas") whose call it is; empty: none that a device host opens.
 std::string_view library_of(Kind kind) noexcept;

@@ -15,6 +15,7 @@
 #include "own_code.hpp"
 #include "player.hpp"
 #include "program.hpp"
+#include "trial.hpp"
 
 namespace troupe::torture {
 
@@ -37,6 +38,7 @@ class Runner {
   void run(const Program& program);
   [[nodiscard]] const RandomTable& random() const { return random_; }
   [[nodiscard]] const OwnCode& own_code() const { return own_; }
+  [[nodiscard]] const Calls& calls() const { return calls_; }
 
  private:
   /// What became of the operations of a round: an Errc per id, or kUnknown.
@@ -124,6 +126,7 @@ class Runner {
   Blows blows_;
   Player player_;
   const OwnCode own_;
+  const Calls calls_;
 
   // The program under way
   const Program* program_ = nullptr;

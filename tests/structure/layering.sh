@@ -16,7 +16,7 @@
 #                              and NAME_samples.cpp are tests, and free)
 #   src/lib/distributed/       the standard library and <troupe/...>: it stands on public calls alone
 #   src/simulation/            the protocol of rank/world, simulated; nothing else in src/ includes it
-#   apps/NAME/                 <troupe/...>, simulation/ and its own headers
+#   apps/NAME/                 <troupe/...>, simulation/, its own headers, and reference/ of the tests: arithmetic on the host
 set -euo pipefail
 tree=$(cd "$1" && pwd)
 cd "$tree"
@@ -93,7 +93,7 @@ forbid src/device_host/engine/cpu '"device_host/engine/cuda/' "the engines know 
 forbid src/device_host/engine/cuda '"device_host/engine/cpu/' "the engines know nothing of each other"
 forbid src/device_host '"device_host/engine/(cpu|cuda)/' "the engines are linked, not included" "src/device_host/engine/(cpu|cuda)/"
 
-demand apps '<|"[^/"]+"|"simulation/' "applications include <troupe/...>, simulation/ and headers of their own folder"
+demand apps '<|"[^/"]+"|"(simulation|reference)/' "applications include <troupe/...>, simulation/, reference/ and headers of their own folder"
 while IFS=: read -r file line header; do
   header=${header//\"/}
   [[ -e ${file%/*}/$header ]] || report "$file:$line:\"$header\"" "an application's header lies in its own folder"

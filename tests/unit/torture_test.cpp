@@ -4,13 +4,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <future>
 #include <map>
+#include <sstream>
 #include <utility>
 
+#include <troupe/lib/operations.hpp>
+
 #include "account.hpp"
+#include "calls.hpp"
 #include "holdings.hpp"
 #include "oracle.hpp"
 #include "program.hpp"
@@ -77,6 +82,42 @@ TEST(Torture, EverythingTakesPart) {
   EXPECT_EQ(threads_of_runs.size(), 4u);
   EXPECT_TRUE(remote);
   EXPECT_TRUE(big);
+}
+
+/// Each operation of these libraries is called, in each of its dtypes.
+TEST(Torture, CallsAreOfEveryOperation) {
+  std::map<std::string, std::uint32_t> dtypes;  // by operation
+  for (const auto& call : calls()) {
+    std::istringstream names{std::string(call.operations)};
+    for (std::string name; names >> name;)
+      dtypes[std::string(library_of(call.kind)) + "." + name] |= call.dtypes.bits;
+  }
+  std::size_t found = 0;
+  for (const auto* info : all_operations()) {
+    const auto library = info->library();
+    if (library != "blas" && library != "solver" && library != "fft" && library != "rng") continue;
+    ++found;
+    EXPECT_EQ(dtypes[std::string(info->name)], info->dtypes.bits) << info->name;
+  }
+  EXPECT_EQ(found, dtypes.size());  // and none that there is not
+  EXPECT_GT(found, 80u);
+}
+
+TEST(Torture, SeedsMakeEveryCall) {
+  std::set<std::pair<std::int64_t, DType>> made;
+  for (std::uint64_t seed = 1; seed < 150; ++seed) {
+    for_each_operation(generate(seed, {.ranks = 2, .operations = 1000}),
+                       [&](const Round&, const Operation& op) {
+                         if (!is_call(op.kind)) return;
+                         ASSERT_EQ(call_of(op).kind, op.kind);
+                         ASSERT_TRUE(call_of(op).dtypes.has(op.dtype)) << describe(op);
+                         ASSERT_TRUE(written(op).empty()) << describe(op);
+                         made.insert({op.m, op.dtype});
+                       });
+  }
+  std::size_t all = 0;
+  for (const auto& call : calls()) all += static_cast<std::size_t>(std::popcount(call.dtypes.bits));
+  EXPECT_EQ(made.size(), all);
 }
 
 /// Values are determined only if nobody writes what another thread uses.

@@ -1,0 +1,136 @@
+#include "calls.hpp"
+
+#include <array>
+
+namespace troupe::torture {
+namespace {
+
+constexpr auto kReals = DTypes::reals();
+constexpr auto kNumbers = DTypes::of({DType::f32, DType::f64, DType::c64, DType::c128});
+constexpr auto kNarrow = DTypes::of({DType::f16, DType::bf16});
+constexpr DTypes kAllNumbers{kNumbers.bits | kNarrow.bits};
+constexpr auto kComplex = DTypes::of({DType::c64, DType::c128});
+constexpr auto kCounts = DTypes::of({DType::u32});
+
+// Every operation of these libraries is here, or another kind makes it. What is not made:
+// - forms of matmul beside a few types and all epilogues (scales of f8, batches, results of i8), of
+//   gemm_ex beside a few types, gemv_batched and trsm_batched of lists that no stride describes,
+//   and calls on other ranks' devices: their operation is made in another form here, and
+//   tests/conformance has them all;
+// - gemm_ex's and matmul's emulated precision, whose results are not exact;
+// - sequences of MT19937, which take seconds to begin on the host, and of MRG32k3a but in the
+// legacy
+//   order (Kind::sequence), which take half a second;
+// - callbacks of transforms: the engines have none.
+constexpr CallInfo kCalls[] = {
+    {Kind::blas_call, "axpy", "axpy", kAllNumbers},
+    {Kind::blas_call, "scal", "scal", kAllNumbers},
+    {Kind::blas_call, "dot", "dot", kAllNumbers},
+    {Kind::blas_call, "nrm2", "nrm2", kAllNumbers},
+    {Kind::blas_call, "asum", "asum", kNumbers},
+    {Kind::blas_call, "iamax", "iamax", kNumbers},
+    {Kind::blas_call, "copy", "copy swap", kNumbers},
+    {Kind::blas_call, "rot", "rot", kNumbers},
+    {Kind::blas_call, "rotg", "rotg", kNumbers},
+    {Kind::blas_call, "rotm", "rotm", kReals},
+    {Kind::blas_call, "rotmg", "rotmg", kReals},
+    {Kind::blas_call, "gemv", "gemv", kNumbers},
+    {Kind::blas_call, "gbmv", "gbmv", kNumbers},
+    {Kind::blas_call, "symv", "symv", kNumbers},
+    {Kind::blas_call, "ger", "ger", kNumbers},
+    {Kind::blas_call, "syr", "syr", kNumbers},
+    {Kind::blas_call, "syr2", "syr2", kNumbers},
+    {Kind::blas_call, "trmv", "trmv", kNumbers},
+    {Kind::blas_call, "gemm", "gemm", kAllNumbers},
+    {Kind::blas_call, "symm", "symm", kNumbers},
+    {Kind::blas_call, "syrk", "syrk", kNumbers},
+    {Kind::blas_call, "syr2k", "syr2k", kNumbers},
+    {Kind::blas_call, "trmm", "trmm trsm", kNumbers},
+    {Kind::blas_call, "geam", "geam", kNumbers},
+    {Kind::blas_call, "dgmm", "dgmm", kNumbers},
+    {Kind::blas_call, "tpttr", "tpttr trttp", kNumbers},
+    {Kind::blas_call, "gemm_batched", "gemm_batched", kAllNumbers},
+    {Kind::blas_call, "gemv_batched", "gemv_batched", kAllNumbers},
+    {Kind::blas_call, "gemm_grouped", "gemm_grouped", {kReals.bits | kNarrow.bits}},
+    {Kind::blas_call, "gemm_ex", "gemm_ex", {kAllNumbers.bits | DTypes::of({DType::i8}).bits}},
+    {Kind::blas_call, "gemm_ex into f32", "gemm_ex", kNarrow},
+    {Kind::blas_call, "gemm_ex by tf32", "gemm_ex", DTypes::of({DType::f32})},
+    {Kind::blas_call, "gemm_indexed", "gemm_indexed", kNumbers},
+    {Kind::blas_call, "trsm_batched", "trsm_batched", kNumbers},
+    {Kind::blas_call, "lapack_batched", "getrf_batched lapack_batched", kNumbers, true},
+    {Kind::blas_call, "gels_batched", "lapack_batched", kNumbers, true},
+    {Kind::blas_call, "geqrf_batched", "lapack_batched", kNumbers, true},
+    {Kind::blas_call, "matmul", "matmul", kAllNumbers},
+    {Kind::blas_call, "matmul", "matmul", DTypes::of({DType::i8, DType::f8e4m3, DType::f8e5m2}),
+     true},
+    {Kind::blas_call, "matmul epilogue", "matmul", {kNarrow.bits | DTypes::of({DType::f32}).bits}},
+    {Kind::solver_call, "potrs", "potrf potrs", kNumbers},
+    {Kind::solver_call, "potri", "potrf potri", kNumbers},
+    {Kind::solver_call, "potrs_batched", "potrf_batched potrs_batched", kNumbers},
+    {Kind::solver_call, "trtri", "trtri", kNumbers},
+    {Kind::solver_call, "lauum", "lauum", kNumbers},
+    {Kind::solver_call, "getrs", "getrf getrs", kNumbers},
+    {Kind::solver_call, "laswp", "laswp", kNumbers},
+    {Kind::solver_call, "sytrs", "sytrf sytrs", kNumbers},
+    {Kind::solver_call, "sytri", "sytrf sytri", kNumbers, true},
+    {Kind::solver_call, "gesv", "gesv", kNumbers},
+    {Kind::solver_call, "gels", "gels", kNumbers},
+    {Kind::solver_call, "orgqr", "geqrf orgqr", kNumbers},
+    {Kind::solver_call, "ormqr", "geqrf ormqr", kNumbers},
+    {Kind::solver_call, "larft", "geqrf larft", kNumbers},
+    {Kind::solver_call, "orgtr", "sytrd orgtr", kNumbers},
+    {Kind::solver_call, "ormtr", "sytrd ormtr", kNumbers},
+    {Kind::solver_call, "orgbr", "gebrd orgbr", kNumbers},
+    {Kind::solver_call, "syevd", "syevd", kNumbers},
+    {Kind::solver_call, "syevj", "syevj", kNumbers},
+    {Kind::solver_call, "syevdx", "syevdx", kNumbers},
+    {Kind::solver_call, "sygvd", "sygvd", kNumbers},
+    {Kind::solver_call, "sygvj", "sygvj", kNumbers},
+    {Kind::solver_call, "sygvdx", "sygvdx", kNumbers},
+    {Kind::solver_call, "syev_batched", "syev_batched", kNumbers},
+    {Kind::solver_call, "syevj_batched", "syevj_batched", kNumbers},
+    {Kind::solver_call, "geev", "geev", kNumbers},
+    {Kind::solver_call, "gesvd", "gesvd", kNumbers},
+    {Kind::solver_call, "gesvdj", "gesvdj", kNumbers},
+    {Kind::solver_call, "gesvdp", "gesvdp", kNumbers},
+    {Kind::solver_call, "gesvdr", "gesvdr", kNumbers},
+    {Kind::solver_call, "gesvdj_batched", "gesvdj_batched", kNumbers},
+    {Kind::solver_call, "gesvda_batched", "gesvda_batched", kNumbers},
+    {Kind::fft_call, "forward", "transform", kComplex, true},
+    {Kind::fft_call, "inverse", "transform", kComplex, true},
+    {Kind::fft_call, "real_to_complex", "transform", kComplex, true},
+    {Kind::fft_call, "complex_to_real", "transform", kComplex, true},
+    {Kind::fft_call, "real_in_place", "transform", kComplex, true},
+    {Kind::fft_call, "transform of pairs", "transform", kNarrow, true},
+    {Kind::rng_call, "bits", "bits", DTypes::of({DType::u32, DType::u64})},
+    {Kind::rng_call, "uniform", "uniform", kReals},
+    {Kind::rng_call, "normal", "normal log_normal", kReals},
+    {Kind::rng_call, "exponential", "exponential", kReals},
+    {Kind::rng_call, "cauchy", "cauchy", kReals},
+    {Kind::rng_call, "gamma", "gamma", kReals},
+    {Kind::rng_call, "beta", "beta", kReals},
+    {Kind::rng_call, "poisson", "poisson", kCounts},
+    {Kind::rng_call, "binomial", "binomial", kCounts},
+    {Kind::rng_call, "discrete", "discrete", kCounts},
+    {Kind::rng_call, "sequence", "sequence",
+     DTypes::of({DType::f32, DType::f64, DType::u32, DType::u64}), true}};
+
+}  // namespace
+
+std::span<const CallInfo> calls() {
+  return kCalls;
+}
+
+std::vector<std::int64_t> calls_of(Kind kind) {
+  std::vector<std::int64_t> places;
+  for (std::size_t i = 0; i < std::size(kCalls); ++i) {
+    if (kCalls[i].kind == kind) places.push_back(static_cast<std::int64_t>(i));
+  }
+  return places;
+}
+
+const CallInfo& call_of(const Operation& op) {
+  return kCalls[static_cast<std::size_t>(op.m)];
+}
+
+}  // namespace troupe::torture

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <troupe/lib/operation.hpp>
+
+#include "program.hpp"
+
+namespace troupe::torture {
+
+/// A call of a library on operands of its own, of which a seed tells: see Trial for how it is made
+/// and judged.
+struct CallInfo {
+  Kind kind{};  ///< by library
+  std::string_view name;
+  std::string_view operations;  ///< that it makes: "potrf potrs"
+  DTypes dtypes;
+  bool may_be_missing = false;  ///< an engine, or a device, need not have it
+};
+
+/// All there are. An operation of a kind of calls has in m which of them it makes.
+std::span<const CallInfo> calls();
+/// Those of one kind: places in calls().
+std::vector<std::int64_t> calls_of(Kind kind);
+/// Of an operation of a kind of calls.
+const CallInfo& call_of(const Operation& op);
+
+}  // namespace troupe::torture

@@ -1,0 +1,204 @@
+#include "trial.hpp"
+
+// Vectors: BLAS, level 1.
+
+namespace troupe::torture {
+namespace {
+
+/// alpha in the type of factors.
+template <class T>
+auto factor_of(const Wide& alpha) {
+  return reference::to_number<FactorTypeOf<T>>(alpha);
+}
+Wide dot(const std::vector<Wide>& x, const std::vector<Wide>& y, bool conjugate) {
+  Wide sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) sum += (conjugate ? std::conj(x[i]) : x[i]) * y[i];
+  return sum;
+}
+
+template <class T>
+void add_for_narrow_too(Calls& calls) {
+  calls.add<T>("axpy", [](Trial& t) {
+    const auto n = t.extent();
+    const auto x = t.numbers<T>(n), y = t.numbers<T>(n);
+    const auto alpha = t.factor<T>();
+    const auto at = t.put<T>(x, t.increment()), to = t.put<T>(y, t.increment());
+    t.call(t.device().blas().axpy(factor_of<T>(alpha), at, to));
+    auto sum = y;
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += alpha * x[i];
+    t.expect(to, sum);
+  });
+  calls.add<T>("scal", [](Trial& t) {
+    auto x = t.numbers<T>(t.extent());
+    auto alpha = t.factor<T>();
+    const auto at = t.put<T>(x, std::abs(t.increment()));
+    if constexpr (Complex<T>) {
+      if (t.flip()) alpha = alpha.real();
+      if (alpha.imag() == 0)
+        t.call(t.device().blas().scal_real(static_cast<RealOf<T>>(alpha.real()), at));
+      else
+        t.call(t.device().blas().scal(factor_of<T>(alpha), at));
+    } else {
+      t.call(t.device().blas().scal(factor_of<T>(alpha), at));
+    }
+    for (auto& value : x) value *= alpha;
+    t.expect(at, x);
+  });
+  calls.add<T>("dot", [](Trial& t) {
+    const auto n = t.extent();
+    const auto x = t.numbers<T>(n), y = t.numbers<T>(n);
+    const auto at = t.put<T>(x, t.increment()), and_at = t.put<T>(y, t.increment());
+    const auto result = t.room<T>(1);
+    bool conjugate = false;
+    if constexpr (Complex<T>) conjugate = t.flip();
+    if constexpr (Complex<T>) {
+      t.call(conjugate ? t.device().blas().dotc(at, and_at, result)
+                       : t.device().blas().dot(at, and_at, result));
+    } else {
+      t.call(t.device().blas().dot(at, and_at, result));
+    }
+    t.expect(result, {dot(x, y, conjugate)});
+  });
+  calls.add<T>("nrm2", [](Trial& t) {
+    const auto x = t.numbers<T>(t.extent());
+    const auto at = t.put<T>(x, std::abs(t.increment()));
+    const auto result = t.room<RealOf<T>>(1);
+    t.call(t.device().blas().nrm2(at, result));
+    t.expect(result, {std::sqrt(dot(x, x, true))}, 2, 16);
+  });
+}
+
+template <class T>
+void add_sums(Calls& calls) {
+  calls.add<T>("asum", [](Trial& t) {
+    const auto x = t.numbers<T>(t.extent());
+    const auto at = t.put<T>(x, std::abs(t.increment()));
+    const auto result = t.room<RealOf<T>>(1);
+    t.call(t.device().blas().asum(at, result));
+    double sum = 0;
+    for (const auto& value : x) sum += std::abs(value.real()) + std::abs(value.imag());
+    t.expect(result, {sum});
+  });
+  calls.add<T>("iamax", [](Trial& t) {
+    const auto x = t.numbers<T>(t.extent());
+    const auto at = t.put<T>(x, std::abs(t.increment()));
+    const auto result = t.room<std::int64_t>(1);
+    const bool least = t.flip();
+    t.call(least ? t.device().blas().iamin(at, result) : t.device().blas().iamax(at, result));
+    std::size_t found = 0;
+    const auto size = [&x](std::size_t i) { return std::abs(x[i].real()) + std::abs(x[i].imag()); };
+    for (std::size_t i = 1; i < x.size(); ++i) {
+      if (least ? size(i) < size(found) : size(i) > size(found)) found = i;
+    }
+    t.expect(result, {static_cast<double>(found)});
+  });
+  calls.add<T>("copy", [](Trial& t) {
+    const auto n = t.extent();
+    const auto x = t.numbers<T>(n), y = t.numbers<T>(n);
+    const auto at = t.put<T>(x, t.increment()), to = t.put<T>(y, t.increment());
+    const bool swaps = t.flip();
+    t.call(swaps ? t.device().blas().swap(at, to) : t.device().blas().copy(at, to));
+    t.expect(at, swaps ? y : x), t.expect(to, x);
+  });
+}
+
+template <class T>
+void add_rotations(Calls& calls) {
+  using R = RealOf<T>;
+  // Factors of integers: no rotation, but exact.
+  calls.add<T>("rot", [](Trial& t) {
+    const auto n = t.extent();
+    auto x = t.numbers<T>(n), y = t.numbers<T>(n);
+    const auto at = t.put<T>(x, t.increment()), to = t.put<T>(y, t.increment());
+    const double c = t.factor<R>().real();
+    auto s = t.factor<T>();
+    if constexpr (Complex<T>) {
+      if (t.flip()) s = s.real();
+      if (s.imag() == 0)
+        t.call(t.device().blas().rot_real(at, to, static_cast<R>(c), static_cast<R>(s.real())));
+      else
+        t.call(t.device().blas().rot(at, to, static_cast<R>(c), reference::to_number<T>(s)));
+    } else {
+      t.call(t.device().blas().rot(at, to, static_cast<R>(c), reference::to_number<T>(s)));
+    }
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const auto before = x[i];
+      x[i] = c * before + s * y[i];
+      y[i] = c * y[i] - std::conj(s) * before;
+    }
+    t.expect(at, x), t.expect(to, y);
+  });
+  calls.add<T>("rotg", [](Trial& t) {
+    const auto x = t.numbers<T>(2, Data::fractions);
+    const auto a = t.put<T>({x[0]}), b = t.put<T>({x[1]}), s = t.room<T>(1);
+    const auto c = t.room<R>(1);
+    t.call(t.device().blas().template rotg<T>(a, b, c, s));
+    t.demand(
+        "what a rotation leaves",
+        [&t, x, a, c, s] {
+          const auto cosine = t.got(c)[0], sine = t.got(s)[0], r = t.got(a)[0];
+          return std::abs(cosine * x[0] + sine * x[1] - r) +
+                 std::abs(cosine * x[1] - std::conj(sine) * x[0]) +
+                 std::abs(std::norm(cosine) + std::norm(sine) - 1);
+        },
+        32 * Trial::epsilon<T>());
+  });
+}
+
+/// H of a modified rotation; https://www.netlib.org/blas/srotm.f
+Dense modified(const std::vector<Wide>& param) {
+  const auto h11 = param[1], h21 = param[2], h12 = param[3], h22 = param[4];
+  switch (static_cast<int>(param[0].real())) {
+    case -1: return {2, 2, {h11, h21, h12, h22}};
+    case 0: return {2, 2, {1, h21, h12, 1}};
+    case 1: return {2, 2, {h11, -1, 1, h22}};
+    default: return reference::identity(2);
+  }
+}
+
+template <class T>
+void add_modified_rotations(Calls& calls) {
+  calls.add<T>("rotm", [](Trial& t) {
+    const auto n = t.extent();
+    auto x = t.numbers<T>(n), y = t.numbers<T>(n), param = t.numbers<T>(5);
+    param[0] = static_cast<double>(t.random.between(-2, 1));
+    const auto at = t.put<T>(x, t.increment()), to = t.put<T>(y, t.increment());
+    t.call(t.device().blas().rotm(at, to, t.put<T>(param)));
+    const auto h = modified(param);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const auto before = x[i];
+      x[i] = h(0, 0) * before + h(0, 1) * y[i];
+      y[i] = h(1, 0) * before + h(1, 1) * y[i];
+    }
+    t.expect(at, x), t.expect(to, y);
+  });
+  calls.add<T>("rotmg", [](Trial& t) {
+    const auto x = t.numbers<T>(4, Data::fractions);
+    const auto d1 = t.put<T>({x[0].real() * x[0].real() + 0.5}),
+               d2 = t.put<T>({x[1].real() * x[1].real() + 0.5});
+    const auto x1 = t.put<T>({x[2]}), y1 = t.put<T>({x[3]}), param = t.room<T>(5);
+    t.call(t.device().blas().template rotmg<T>(d1, d2, x1, y1, param));
+    t.demand(
+        "what a modified rotation leaves",
+        [&t, x, x1, param] {
+          const auto h = modified(t.got(param));
+          return std::abs(h(1, 0) * x[2] + h(1, 1) * x[3]) +
+                 std::abs(h(0, 0) * x[2] + h(0, 1) * x[3] - t.got(x1)[0]);
+        },
+        64 * Trial::epsilon<T>());
+  });
+}
+
+}  // namespace
+
+void add_level1(Calls& calls) {
+  for_types<Half, BFloat16, float, double, std::complex<float>, std::complex<double>>(
+      [&calls]<class T>(T) { add_for_narrow_too<T>(calls); });
+  for_numbers([&calls]<class T>(T) {
+    add_sums<T>(calls);
+    add_rotations<T>(calls);
+  });
+  for_types<float, double>([&calls]<class T>(T) { add_modified_rotations<T>(calls); });
+}
+
+}  // namespace troupe::torture

@@ -1,0 +1,201 @@
+#include "trial.hpp"
+
+// Matrices and vectors: BLAS, level 2.
+
+namespace troupe::torture {
+namespace {
+
+using blas::Storage;
+using blas::Symmetry;
+using reference::Stored;
+
+/// A square matrix of which a half is stored, in whatever form.
+Stored draw_half(Trial& t) {
+  const auto n = t.extent(), k = t.random.below(n), gap = t.random.below(3);
+  const auto storage = t.random.of(std::array{Storage::full, Storage::banded, Storage::packed});
+  return {storage, t.uplo(), n, storage == Storage::banded ? k : 0,
+          (storage == Storage::banded ? k + 1 : n) + gap};
+}
+/// As the calls for full and for banded ones take it.
+template <class T>
+MatrixRef<GpuRef<T>> matrix_of(const Stored& half, const GpuRef<T>& memory) {
+  return {memory, half.storage == Storage::banded ? half.k + 1 : half.n, half.n, half.leading};
+}
+
+template <class T>
+void add_products(Calls& calls) {
+  calls.add<T>("gemv", [](Trial& t) {
+    const auto transpose = t.transpose();
+    const auto a = t.dense<T>(t.extent(), t.extent());
+    const auto of_a = reference::op(a, transpose);
+    const auto x = t.numbers<T>(of_a.columns), y = t.numbers<T>(of_a.rows);
+    const auto alpha = t.factor<T>(), beta = t.factor<T>();
+    const auto to = t.put<T>(y, t.increment());
+    t.call(t.device().blas().gemv(transpose, reference::to_number<T>(alpha),
+                                  t.put<T>(a, t.random.below(3)), t.put<T>(x, t.increment()),
+                                  reference::to_number<T>(beta), to));
+    t.expect(to, (alpha * (of_a * reference::column(x)) + beta * reference::column(y)).element);
+  });
+  calls.add<T>("gbmv", [](Trial& t) {
+    const auto transpose = t.transpose();
+    const auto m = t.extent(), n = t.extent(), below = t.random.below(m), above = t.random.below(n);
+    auto a = t.dense<T>(m, n), band = t.dense<T>(below + above + 1, n);
+    for (std::int64_t j = 0; j < n; ++j) {
+      for (std::int64_t i = 0; i < m; ++i) {
+        if (i - j > below || j - i > above)
+          a(i, j) = 0;
+        else
+          band(above + i - j, j) = a(i, j);
+      }
+    }
+    const auto of_a = reference::op(a, transpose);
+    const auto x = t.numbers<T>(of_a.columns), y = t.numbers<T>(of_a.rows);
+    const auto alpha = t.factor<T>(), beta = t.factor<T>();
+    const auto to = t.put<T>(y, t.increment());
+    t.call(t.device().blas().gbmv(transpose, m, below, above, reference::to_number<T>(alpha),
+                                  t.put<T>(band, t.random.below(3)), t.put<T>(x, t.increment()),
+                                  reference::to_number<T>(beta), to));
+    t.expect(to, (alpha * (of_a * reference::column(x)) + beta * reference::column(y)).element);
+  });
+  calls.add<T>("symv", [](Trial& t) {
+    const auto half = draw_half(t);
+    // BLAS has banded and packed ones that are symmetric of reals, and Hermitian of complex ones.
+    const bool hermitian = Complex<T> && (half.storage != Storage::full || t.flip());
+    const auto a =
+        reference::symmetric_matrix<T>(half, hermitian ? Symmetry::hermitian : Symmetry::symmetric,
+                                       t.random.next(), Data::integers);
+    const auto x = t.numbers<T>(half.n), y = t.numbers<T>(half.n);
+    const auto alpha = t.factor<T>(), beta = t.factor<T>();
+    const auto memory = t.put<T>(half.spread(a));
+    const auto matrix = matrix_of(half, memory);
+    const auto from = t.put<T>(x, t.increment()), to = t.put<T>(y, t.increment());
+    const auto f = reference::to_number<T>(alpha), g = reference::to_number<T>(beta);
+    auto blas = t.device().blas();
+    if constexpr (Complex<T>) {
+      t.call(half.storage == Storage::banded ? blas.hbmv(half.uplo, half.k, f, matrix, from, g, to)
+             : half.storage == Storage::packed ? blas.hpmv(half.uplo, f, memory, from, g, to)
+             : hermitian                       ? blas.hemv(half.uplo, f, matrix, from, g, to)
+                                               : blas.symv(half.uplo, f, matrix, from, g, to));
+    } else {
+      t.call(half.storage == Storage::banded ? blas.sbmv(half.uplo, half.k, f, matrix, from, g, to)
+             : half.storage == Storage::packed ? blas.spmv(half.uplo, f, memory, from, g, to)
+                                               : blas.symv(half.uplo, f, matrix, from, g, to));
+    }
+    t.expect(to, (alpha * (a * reference::column(x)) + beta * reference::column(y)).element);
+  });
+}
+
+/// A half that is updated: its memory, fillers and the other half included.
+template <class T>
+Dense drawn_for(Trial& t, std::int64_t n, bool hermitian) {
+  auto a = t.dense<T>(n, n);
+  for (std::int64_t i = 0; i < n && hermitian; ++i) a(i, i) = a(i, i).real();
+  return a;
+}
+
+template <class T>
+void add_updates(Calls& calls) {
+  calls.add<T>("ger", [](Trial& t) {
+    const auto x = t.numbers<T>(t.extent()), y = t.numbers<T>(t.extent());
+    const auto a = t.dense<T>(std::ssize(x), std::ssize(y));
+    const auto alpha = t.factor<T>();
+    const auto matrix = t.put<T>(a, t.random.below(3));
+    const auto of_x = t.put<T>(x, t.increment()), of_y = t.put<T>(y, t.increment());
+    const auto f = reference::to_number<T>(alpha);
+    auto transpose = blas::Transpose::yes;
+    if constexpr (Complex<T>) {
+      if (t.flip()) transpose = blas::Transpose::conjugate;
+      t.call(transpose == blas::Transpose::conjugate
+                 ? t.device().blas().gerc(f, of_x, of_y, matrix)
+                 : t.device().blas().ger(f, of_x, of_y, matrix));
+    } else {
+      t.call(t.device().blas().ger(f, of_x, of_y, matrix));
+    }
+    t.expect(matrix,
+             alpha * (reference::column(x) * reference::op(reference::column(y), transpose)) + a);
+  });
+  for (const bool two : {false, true}) {
+    calls.add<T>(two ? "syr2" : "syr", [two](Trial& t) {
+      const bool packed = t.flip(), hermitian = Complex<T> && (packed || t.flip());
+      const auto n = t.extent();
+      const Stored half{packed ? Storage::packed : Storage::full, t.uplo(), n, 0,
+                        n + t.random.below(3)};
+      const auto a = drawn_for<T>(t, n, hermitian);
+      const auto x = t.numbers<T>(n), y = two ? t.numbers<T>(n) : x;
+      const auto alpha = hermitian && !two ? Wide(t.factor<float>()) : t.factor<T>();
+      auto memory = half.spread(a);
+      if (!packed) memory = reference::spread(a, half.leading);
+      const auto buffer = t.put<T>(memory);
+      const auto matrix = matrix_of(half, buffer);
+      const auto of_x = t.put<T>(x, t.increment()), of_y = t.put<T>(y, t.increment());
+      const auto f = reference::to_number<T>(alpha);
+      auto blas = t.device().blas();
+      if constexpr (Complex<T>) {
+        const auto real = static_cast<RealOf<T>>(alpha.real());
+        if (two)
+          t.call(packed      ? blas.hpr2(half.uplo, f, of_x, of_y, buffer)
+                 : hermitian ? blas.her2(half.uplo, f, of_x, of_y, matrix)
+                             : blas.syr2(half.uplo, f, of_x, of_y, matrix));
+        else
+          t.call(packed      ? blas.hpr(half.uplo, real, of_x, buffer)
+                 : hermitian ? blas.her(half.uplo, real, of_x, matrix)
+                             : blas.syr(half.uplo, f, of_x, matrix));
+      } else if (two) {
+        t.call(packed ? blas.spr2(half.uplo, f, of_x, of_y, buffer)
+                      : blas.syr2(half.uplo, f, of_x, of_y, matrix));
+      } else {
+        t.call(packed ? blas.spr(half.uplo, f, of_x, buffer)
+                      : blas.syr(half.uplo, f, of_x, matrix));
+      }
+      const auto transpose = hermitian ? blas::Transpose::conjugate : blas::Transpose::yes;
+      const auto column_x = reference::column(x), column_y = reference::column(y);
+      auto sum = a + alpha * (column_x * reference::op(column_y, transpose));
+      if (two) {
+        const auto other = hermitian ? std::conj(alpha) : alpha;
+        sum = sum + other * (column_y * reference::op(column_x, transpose));
+      }
+      half.store(sum, memory);
+      t.expect(buffer, memory);
+    });
+  }
+}
+
+template <class T>
+void add_triangles(Calls& calls) {
+  calls.add<T>("trmv", [](Trial& t) {
+    const auto half = draw_half(t);
+    const auto transpose = t.transpose();
+    const auto diagonal = t.diagonal();
+    const bool solves = t.flip();
+    const auto a = reference::triangular_matrix<T>(half, diagonal, t.random.next(), Data::integers);
+    const auto x = t.numbers<T>(half.n);
+    const auto product = (reference::op(a, transpose) * reference::column(x)).element;
+    const auto memory = t.put<T>(half.spread(a, diagonal));
+    const auto matrix = matrix_of(half, memory);
+    const auto at = t.put<T>(solves ? product : x, t.increment());
+    auto blas = t.device().blas();
+    const auto uplo = half.uplo;
+    if (half.storage == Storage::banded)
+      t.call(solves ? blas.tbsv(uplo, transpose, diagonal, half.k, matrix, at)
+                    : blas.tbmv(uplo, transpose, diagonal, half.k, matrix, at));
+    else if (half.storage == Storage::packed)
+      t.call(solves ? blas.tpsv(uplo, transpose, diagonal, memory, at)
+                    : blas.tpmv(uplo, transpose, diagonal, memory, at));
+    else
+      t.call(solves ? blas.trsv(uplo, transpose, diagonal, matrix, at)
+                    : blas.trmv(uplo, transpose, diagonal, matrix, at));
+    t.expect(at, solves ? x : product);
+  });
+}
+
+}  // namespace
+
+void add_level2(Calls& calls) {
+  for_numbers([&calls]<class T>(T) {
+    add_products<T>(calls);
+    add_updates<T>(calls);
+    add_triangles<T>(calls);
+  });
+}
+
+}  // namespace troupe::torture

@@ -1,0 +1,235 @@
+#include "trial.hpp"
+
+// Linear systems. Factors are judged by residuals, in the units of LAPACK's own tests.
+
+namespace troupe::torture {
+namespace {
+
+using blas::Transpose;
+using blas::Uplo;
+using reference::kMostOfSystems;
+
+constexpr std::int64_t kColumns = 3;  ///< of right-hand sides
+
+/// Far from singular.
+template <class T>
+Dense regular(Trial& t, std::int64_t n) {
+  auto a = t.dense<T>(n, n, Data::fractions);
+  for (std::int64_t i = 0; i < n; ++i)
+    a(i, i) = reference::widen(reference::to_number<T>(a(i, i) + static_cast<double>(n)));
+  return a;
+}
+/// Symmetric also where it is complex.
+template <class T>
+Dense symmetric(Trial& t, std::int64_t n) {
+  return reference::mirrored(regular<T>(t, n), Uplo::lower, blas::Symmetry::symmetric);
+}
+/// A half of it, with fillers elsewhere.
+template <class T>
+MatrixRef<GpuRef<T>> put_half(Trial& t, const Dense& a, Uplo uplo, std::int64_t leading) {
+  const reference::Stored half{blas::Storage::full, uplo, a.rows, 0, leading};
+  return {t.put<T>(half.spread(a)), a.rows, a.columns, leading};
+}
+
+template <class T>
+void demand_solution(Trial& t, const Dense& a, const MatrixRef<GpuRef<T>>& x, const Dense& b) {
+  t.demand(
+      "A X - B", [&t, a, x, b] { return reference::residual<T>(a, t.got(x), b); }, kMostOfSystems);
+}
+/// `whole` makes the inverse of what has been left of it.
+template <class T, class Whole>
+void demand_inverse(Trial& t, const Dense& a, const MatrixRef<GpuRef<T>>& at, Whole whole) {
+  t.demand(
+      "A times its inverse",
+      [&t, a, at, whole] {
+        const Dense inverse = whole(t.got(at));
+        return reference::ratio<T>(a * inverse - reference::identity(a.rows), a.rows,
+                                   reference::norm(a) * reference::norm(inverse));
+      },
+      kMostOfSystems);
+}
+
+template <class T>
+void add_definite(Calls& calls) {
+  calls.add<T>("potrs", [](Trial& t) {
+    const auto n = t.extent();
+    const auto uplo = t.uplo();
+    const auto a = reference::definite_matrix<T>(n, t.random.next());
+    const auto at = put_half<T>(t, a, uplo, n + t.random.below(3));
+    const auto b = t.dense<T>(n, kColumns);
+    const auto x = t.put<T>(b, 0);
+    auto solver = t.device().solver();
+    t.call(solver.template potrf<T>(uplo, at));
+    t.call(solver.template potrs<T>(uplo, at, x));
+    demand_solution<T>(t, a, x, b);
+    t.demand(
+        "L L^H - A",
+        [&t, a, at, uplo] {
+          const auto factor = reference::triangle(t.got(at), uplo, a.rows, a.rows);
+          const auto other = reference::op(factor, Transpose::conjugate);
+          return reference::ratio<T>((uplo == Uplo::lower ? factor * other : other * factor) - a,
+                                     a.rows, reference::norm(a));
+        },
+        kMostOfSystems);
+  });
+  calls.add<T>("potri", [](Trial& t) {
+    const auto n = t.extent();
+    const auto uplo = t.uplo();
+    const auto a = reference::definite_matrix<T>(n, t.random.next());
+    const auto at = put_half<T>(t, a, uplo, n + t.random.below(3));
+    auto solver = t.device().solver();
+    t.call(solver.template potrf<T>(uplo, at));
+    t.call(solver.template potri<T>(uplo, at));
+    demand_inverse<T>(t, a, at, [uplo](const Dense& x) { return reference::mirrored(x, uplo); });
+  });
+  calls.add<T>("potrs_batched", [](Trial& t) {
+    const auto n = t.extent();
+    const auto uplo = t.uplo();
+    std::vector<MatrixRef<GpuRef<T>>> a, b;
+    for (int i = 0; i < 3; ++i) {
+      const auto one = reference::definite_matrix<T>(n, t.random.next());
+      const auto right = t.dense<T>(n, 1);
+      a.push_back(put_half<T>(t, one, uplo, n)), b.push_back(t.put<T>(right, 0));
+      demand_solution<T>(t, one, b.back(), right);
+    }
+    const auto info = t.put_values(std::vector<std::int32_t>(3, -1));
+    auto solver = t.device().solver();
+    t.call(solver.template potrf_batched<T>(uplo, a, info));
+    t.call(solver.template potrs_batched<T>(uplo, a, b));
+    t.expect(info, std::vector<Wide>(3, 0));
+  });
+}
+
+template <class T>
+void add_triangular(Calls& calls) {
+  calls.add<T>("trtri", [](Trial& t) {
+    const auto n = t.extent(), leading = n + t.random.below(3);
+    const auto uplo = t.uplo();
+    const auto diagonal = t.diagonal();
+    const reference::Stored half{blas::Storage::full, uplo, n, 0, leading};
+    const auto a =
+        reference::triangular_matrix<T>(half, diagonal, t.random.next(), Data::fractions);
+    const MatrixRef at(t.put<T>(half.spread(a, diagonal)), n, n, leading);
+    t.call(t.device().solver().template trtri<T>(uplo, diagonal, at));
+    const bool unit = diagonal == blas::Diagonal::unit;
+    demand_inverse<T>(t, a, at, [uplo, unit](const Dense& x) {
+      return reference::triangle(x, uplo, x.rows, x.rows, unit);
+    });
+  });
+  calls.add<T>("lauum", [](Trial& t) {
+    const auto n = t.extent(), leading = n + t.random.below(3);
+    const auto uplo = t.uplo();
+    const reference::Stored half{blas::Storage::full, uplo, n, 0, leading};
+    // Its diagonal is real, as potrf leaves it.
+    auto a = reference::triangle(t.dense<T>(n, n), uplo, n, n);
+    for (std::int64_t i = 0; i < n; ++i) a(i, i) = a(i, i).real();
+    auto memory = half.spread(a);
+    const auto buffer = t.put<T>(memory);
+    t.call(t.device().solver().template lauum<T>(uplo, MatrixRef(buffer, n, n, leading)));
+    const auto other = reference::op(a, Transpose::conjugate);
+    half.store(uplo == Uplo::lower ? other * a : a * other, memory);
+    t.expect(buffer, memory);
+  });
+}
+
+template <class T>
+void add_general(Calls& calls) {
+  using Pivot = std::int64_t;
+  calls.add<T>("getrs", [](Trial& t) {
+    const auto n = t.extent();
+    const auto transpose = t.transpose();
+    // Without a large diagonal rows are exchanged.
+    const bool pivots_at_all = t.flip();
+    const auto a =
+        pivots_at_all ? reference::op(regular<T>(t, n), Transpose::yes) : regular<T>(t, n);
+    const auto b = t.dense<T>(n, kColumns);
+    const auto at = t.put<T>(a, t.random.below(3)), x = t.put<T>(b, t.random.below(3));
+    auto solver = t.device().solver();
+    if (pivots_at_all) {
+      const auto pivots = t.room<Pivot>(n);
+      t.call(solver.template getrf<T>(at, pivots));
+      t.call(solver.template getrs<T>(transpose, at, pivots, x));
+    } else {
+      t.call(solver.template getrf<T>(at));
+      t.call(solver.template getrs<T>(transpose, at, x));
+    }
+    demand_solution<T>(t, reference::op(a, transpose), x, b);
+  });
+  calls.add<T>("laswp", [](Trial& t) {
+    const auto m = t.extent(), n = t.extent(), first = t.random.between(1, m),
+               last = t.random.between(first, m);
+    auto a = t.dense<T>(m, n);
+    std::vector<Pivot> pivots;
+    for (std::int64_t i = 0; i < m; ++i) pivots.push_back(t.random.between(1, m));
+    const auto at = t.put<T>(a, t.random.below(3));
+    t.call(t.device().solver().template laswp<T>(at, first, last, t.put_values(pivots)));
+    for (auto i = first - 1; i < last; ++i) {
+      for (std::int64_t j = 0; j < n; ++j)
+        std::swap(a(i, j), a(pivots[static_cast<std::size_t>(i)] - 1, j));
+    }
+    t.expect(at, a);
+  });
+  calls.add<T>("sytrs", [](Trial& t) {
+    const auto n = t.extent();
+    const auto uplo = t.uplo();
+    const auto a = symmetric<T>(t, n);
+    const auto b = t.dense<T>(n, kColumns);
+    const auto at = put_half<T>(t, a, uplo, n + t.random.below(3)), x = t.put<T>(b, 0);
+    const auto pivots = t.room<Pivot>(n);
+    auto solver = t.device().solver();
+    t.call(solver.template sytrf<T>(uplo, at, pivots));
+    t.call(solver.template sytrs<T>(uplo, at, pivots, x));
+    demand_solution<T>(t, a, x, b);
+  });
+  calls.add<T>("sytri", [](Trial& t) {
+    const auto n = t.extent();
+    const auto uplo = t.uplo();
+    const auto a = symmetric<T>(t, n);
+    const auto at = put_half<T>(t, a, uplo, n + t.random.below(3));
+    const auto pivots = t.room<Pivot>(n);
+    auto solver = t.device().solver();
+    t.call(solver.template sytrf<T>(uplo, at, pivots));
+    t.call(solver.template sytri<T>(uplo, at, pivots));
+    demand_inverse<T>(t, a, at, [uplo](const Dense& x) {
+      return reference::mirrored(x, uplo, blas::Symmetry::symmetric);
+    });
+  });
+  calls.add<T>("gesv", [](Trial& t) {
+    const auto n = t.extent();
+    const auto a = regular<T>(t, n), b = t.dense<T>(n, kColumns);
+    const auto x = t.room<T>(n, kColumns);
+    t.call(t.device().solver().template gesv<T>(t.put<T>(a, 0), t.put<T>(b, 0), x));
+    demand_solution<T>(t, a, x, b);
+  });
+  calls.add<T>("gels", [](Trial& t) {
+    const auto n = t.extent(), m = n + t.random.below(4);
+    auto a = t.dense<T>(m, n, Data::fractions);
+    for (std::int64_t i = 0; i < n; ++i)
+      a(i, i) = reference::widen(reference::to_number<T>(a(i, i) + static_cast<double>(m)));
+    const auto b = t.dense<T>(m, kColumns);
+    const auto x = t.room<T>(n, kColumns);
+    t.call(t.device().solver().template gels<T>(t.put<T>(a, 0), t.put<T>(b, 0), x));
+    t.demand(
+        "A^H (A X - B)",
+        [&t, a, b, x] {
+          const auto is = t.got(x);
+          const auto normal = reference::op(a, Transpose::conjugate) * (a * is - b);
+          const auto size = reference::norm(a);
+          return reference::ratio<T>(normal, a.rows,
+                                     size * (size * reference::norm(is) + reference::norm(b)));
+        },
+        kMostOfSystems);
+  });
+}
+
+}  // namespace
+
+void add_linear(Calls& calls) {
+  for_numbers([&calls]<class T>(T) {
+    add_definite<T>(calls);
+    add_triangular<T>(calls);
+    add_general<T>(calls);
+  });
+}
+
+}  // namespace troupe::torture

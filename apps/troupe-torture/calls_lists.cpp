@@ -1,0 +1,307 @@
+#include "trial.hpp"
+
+// Products with types of their own, batches and groups of products, and of small systems.
+
+namespace troupe::torture {
+namespace {
+
+using blas::Compute;
+using blas::Transpose;
+
+/// One product of each kind: C = alpha op(A) op(B) + beta C.
+template <class A, class C = A>
+struct Product {
+  Transpose of_a, of_b;
+  std::int64_t m, n, k;
+  Dense a, b, c;
+
+  Product(Trial& t, Transpose its_a, Transpose its_b, std::int64_t rows, std::int64_t columns,
+          std::int64_t inner)
+      : of_a(its_a),
+        of_b(its_b),
+        m(rows),
+        n(columns),
+        k(inner),
+        a(of_a == Transpose::no ? t.dense<A>(m, k) : t.dense<A>(k, m)),
+        b(of_b == Transpose::no ? t.dense<A>(k, n) : t.dense<A>(n, k)),
+        c(t.dense<C>(m, n)) {}
+  [[nodiscard]] Dense result(const Wide& alpha, const Wide& beta) const {
+    return alpha * (reference::op(a, of_a) * reference::op(b, of_b)) + beta * c;
+  }
+  [[nodiscard]] GemmOptions options() const {
+    return {.m = m, .n = n, .k = k, .transpose_a = of_a, .transpose_b = of_b};
+  }
+};
+constexpr std::int64_t kBatch = 3;
+
+void append(std::vector<Wide>& all, const Dense& one) {
+  all.insert(all.end(), one.element.begin(), one.element.end());
+}
+
+template <class T>
+void add_batches(Calls& calls) {
+  using F = FactorTypeOf<T>;
+  calls.add<T>("gemm_batched", [](Trial& t) {
+    const auto ta = t.transpose(), tb = t.transpose();
+    const auto m = t.extent(), n = t.extent(), k = t.extent();
+    const auto alpha = t.factor<F>(), beta = t.factor<F>();
+    std::vector<Wide> a, b, c, expected;
+    for (std::int64_t i = 0; i < kBatch; ++i) {
+      const Product<T> one(t, ta, tb, m, n, k);
+      append(a, one.a), append(b, one.b), append(c, one.c);
+      append(expected, one.result(alpha, beta));
+    }
+    const auto x = t.put<T>(a), y = t.put<T>(b), z = t.put<T>(c);
+    const GemmOptions options{.m = m, .n = n, .k = k, .transpose_a = ta, .transpose_b = tb};
+    const auto f = reference::to_number<F>(alpha), g = reference::to_number<F>(beta);
+    if (t.flip()) {
+      t.call(t.device().blas().gemm_batched(
+          x, y, z, options,
+          {.batch = kBatch, .stride_a = m * k, .stride_b = k * n, .stride_c = m * n}, f, g));
+    } else {
+      std::vector<GpuRef<T>> of_a, of_b, of_c;
+      for (std::int64_t i = 0; i < kBatch; ++i) {
+        of_a.push_back(x.slice(i * m * k, m * k)), of_b.push_back(y.slice(i * k * n, k * n));
+        of_c.push_back(z.slice(i * m * n, m * n));
+      }
+      t.call(t.device().blas().template gemm_batched<T>(of_a, of_b, of_c, options, f, g));
+    }
+    t.expect(z, expected);
+  });
+  calls.add<T>("gemv_batched", [](Trial& t) {
+    const auto transpose = t.transpose();
+    const auto m = t.extent(), n = t.extent();
+    const auto alpha = t.factor<F>(), beta = t.factor<F>();
+    const bool plain = transpose == Transpose::no;
+    const auto wide = plain ? n : m, tall = plain ? m : n;
+    std::vector<Wide> a, x, y, expected;
+    for (std::int64_t i = 0; i < kBatch; ++i) {
+      const auto one = t.dense<T>(m, n), of_x = t.dense<T>(wide, 1), of_y = t.dense<T>(tall, 1);
+      append(a, one), append(x, of_x), append(y, of_y);
+      append(expected, alpha * (reference::op(one, transpose) * of_x) + beta * of_y);
+    }
+    const auto to = t.put<T>(y);
+    t.call(t.device().blas().template gemv_batched<T, T>(
+        t.put<T>(a), t.put<T>(x), to, {.m = m, .n = n, .transpose = transpose},
+        {.batch = kBatch, .stride_a = m * n, .stride_b = wide, .stride_c = tall},
+        reference::to_number<F>(alpha), reference::to_number<F>(beta)));
+    t.expect(to, expected);
+  });
+}
+
+template <class T>
+void add_grouped(Calls& calls) {
+  using F = FactorTypeOf<T>;
+  calls.add<T>("gemm_grouped", [](Trial& t) {
+    std::vector<GemmGroupOf<GpuRef<T>>> groups;
+    const auto count = t.random.between(1, 3);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto ta = t.flip() ? Transpose::no : Transpose::yes,
+                 tb = t.flip() ? Transpose::no : Transpose::yes;
+      const auto m = t.extent(), n = t.extent(), k = t.extent();
+      const auto alpha = t.factor<F>(), beta = t.factor<F>();
+      groups.push_back(
+          {ta, tb, reference::to_number<F>(alpha), {}, {}, reference::to_number<F>(beta), {}});
+      for (auto left = t.random.between(1, 2); left > 0; --left) {
+        const Product<T> one(t, ta, tb, m, n, k);
+        groups.back().a.push_back(t.put<T>(one.a, 0)),
+            groups.back().b.push_back(t.put<T>(one.b, 0));
+        groups.back().c.push_back(t.put<T>(one.c, 0));
+        t.expect(groups.back().c.back(), one.result(alpha, beta));
+      }
+    }
+    t.call(t.device().blas().template gemm_grouped<T>(groups));
+  });
+}
+
+template <class A, class C, Compute compute>
+void add_gemm_ex(Calls& calls, std::string_view name) {
+  using S = detail::ScaleOf<A, compute>;
+  calls.add<A>(name, [](Trial& t) {
+    // Of integers: of extents that cuBLAS takes, and no product of two transposed matrices.
+    constexpr bool kWhole = std::is_same_v<A, std::int8_t>;
+    const auto extent = [&t] { return kWhole ? 4 * t.random.between(1, 4) : t.extent(); };
+    const auto ta = t.flip() ? Transpose::no : Transpose::yes,
+               tb = kWhole || t.flip() ? Transpose::no : Transpose::yes;
+    const Product<A, C> one(t, ta, tb, extent(), extent(), extent());
+    const auto alpha = kWhole ? Wide(1) : t.factor<C>(), beta = kWhole ? Wide(1) : t.factor<C>();
+    const auto factor = [](const Wide& x) {
+      if constexpr (Number<S>)
+        return reference::to_number<S>(x);
+      else
+        return static_cast<S>(x.real());
+    };
+    const auto to = t.put<C>(one.c, 0);
+    t.call(t.device().blas().template gemm_ex<compute, A, C>(
+        ta, tb, factor(alpha), t.put<A>(one.a, 0), t.put<A>(one.b, 0), factor(beta), to));
+    t.expect(to, one.result(alpha, beta));
+  });
+}
+
+template <class T>
+void add_gemm_indexed(Calls& calls) {
+  calls.add<T>("gemm_indexed", [](Trial& t) {
+    const auto ta = t.transpose(), tb = t.transpose();
+    const auto m = t.extent(), n = t.extent(), k = t.extent();
+    const auto alpha = t.factor<T>(), beta = t.factor<T>();
+    std::vector<Wide> a, b, c, expected, offsets(3 * kBatch);
+    for (std::size_t i = 0; i < kBatch; ++i) {
+      offsets[i] = static_cast<double>(a.size()),
+      offsets[kBatch + i] = static_cast<double>(b.size());
+      offsets[2 * kBatch + i] = static_cast<double>(c.size());
+      const Product<T> one(t, ta, tb, m, n, k);
+      append(a, one.a), append(b, one.b), append(c, one.c);
+      append(expected, one.result(alpha, beta));
+    }
+    const auto to = t.put<T>(c);
+    t.call(t.device().blas().template gemm_indexed<T>(
+        t.put<T>(a), t.put<T>(b), to, t.put<std::int64_t>(offsets),
+        {.m = m, .n = n, .k = k, .transpose_a = ta, .transpose_b = tb},
+        reference::to_number<T>(alpha), reference::to_number<T>(beta)));
+    t.expect(to, expected);
+  });
+}
+
+/// A matrix that is far from singular, of rows that may be more than its columns.
+template <class T>
+Dense dominant(Trial& t, std::int64_t m, std::int64_t n) {
+  auto a = t.dense<T>(m, n, Data::fractions);
+  for (std::int64_t i = 0; i < n; ++i)
+    a(i, i) = reference::widen(reference::to_number<T>(a(i, i) + static_cast<double>(2 * m)));
+  return a;
+}
+Dense first_rows(const Dense& a, std::int64_t rows) {
+  Dense part{rows, a.columns};
+  for (std::int64_t j = 0; j < a.columns; ++j) {
+    for (std::int64_t i = 0; i < rows; ++i) part(i, j) = a(i, j);
+  }
+  return part;
+}
+
+template <class T>
+void add_small_systems(Calls& calls) {
+  calls.add<T>("trsm_batched", [](Trial& t) {
+    const auto side = t.side();
+    const auto uplo = t.uplo();
+    const auto transpose = t.transpose();
+    const auto diagonal = t.diagonal();
+    const auto m = t.extent(), n = t.extent();
+    const bool left = side == blas::Side::left;
+    const auto order = left ? m : n;
+    const reference::Stored half{blas::Storage::full, uplo, order, 0, order};
+    const auto alpha = t.factor<T>();
+    std::vector<MatrixRef<GpuRef<T>>> a, b;
+    for (std::int64_t i = 0; i < kBatch; ++i) {
+      const auto one =
+          reference::triangular_matrix<T>(half, diagonal, t.random.next(), Data::integers);
+      const auto of_a = reference::op(one, transpose);
+      const auto x = t.dense<T>(m, n);
+      a.push_back({t.put<T>(half.spread(one, diagonal)), order, order});
+      b.push_back(t.put<T>(left ? of_a * x : x * of_a, 0));
+      t.expect(b.back(), alpha * x);
+    }
+    t.call(t.device().blas().template trsm_batched<T>(side, uplo, transpose, diagonal,
+                                                      reference::to_number<T>(alpha), a, b));
+  });
+  // Factorise, solve, invert; or invert at once.
+  calls.add<T>("lapack_batched", [](Trial& t) {
+    const auto n = t.extent(), columns = t.random.between(1, 3);
+    const auto transpose = t.transpose();
+    const bool at_once = t.flip();
+    std::vector<MatrixRef<GpuRef<T>>> a, b, inverse;
+    const auto pivots =
+                   t.put_values(std::vector<std::int32_t>(static_cast<std::size_t>(n * kBatch))),
+               info = t.put_values(std::vector<std::int32_t>(kBatch, -1));
+    for (std::int64_t i = 0; i < kBatch; ++i) {
+      const auto one = dominant<T>(t, n, n), right = t.dense<T>(n, columns);
+      a.push_back(t.put<T>(one, 0)), b.push_back(t.put<T>(right, 0));
+      inverse.push_back(t.room<T>(n, n));
+      t.demand(
+          "A times its inverse",
+          [&t, one, at = inverse.back()] {
+            const auto x = t.got(at);
+            return reference::ratio<T>(one * x - reference::identity(one.rows), one.rows,
+                                       reference::norm(one) * reference::norm(x));
+          },
+          reference::kMostOfSystems);
+      if (at_once) continue;
+      t.demand(
+          "A X - B",
+          [&t, one, right, transpose, at = b.back()] {
+            return reference::residual<T>(reference::op(one, transpose), t.got(at), right);
+          },
+          reference::kMostOfSystems);
+    }
+    auto blas = t.device().blas();
+    if (at_once) {
+      t.call(blas.template matinv_batched<T>(a, inverse, info));
+    } else {
+      t.call(blas.template getrf_batched<T>(a, pivots, info));
+      t.call(blas.template getrs_batched<T>(transpose, a, pivots, b));
+      t.call(blas.template getri_batched<T>(a, pivots, inverse, info));
+    }
+    t.expect(info, std::vector<Wide>(kBatch, 0));
+  });
+  calls.add<T>("gels_batched", [](Trial& t) {
+    const auto n = t.extent(), m = n + t.random.below(4);
+    std::vector<MatrixRef<GpuRef<T>>> a, c;
+    const auto info = t.put_values(std::vector<std::int32_t>(kBatch, -1));
+    for (std::int64_t i = 0; i < kBatch; ++i) {
+      const auto one = dominant<T>(t, m, n), x = t.dense<T>(n, 2);
+      a.push_back(t.put<T>(one, 0)), c.push_back(t.put<T>(one * x, 0));
+      t.demand(
+          "the distance of a solution",
+          [&t, x, at = c.back()] {
+            return reference::ratio<T>(first_rows(t.got(at), x.rows) - x, at.rows, 1);
+          },
+          400);
+    }
+    t.call(t.device().blas().template gels_batched<T>(a, c, info));
+    t.expect(info, std::vector<Wide>(kBatch, 0));
+  });
+  calls.add<T>("geqrf_batched", [](Trial& t) {
+    const auto n = t.extent(), m = n + t.random.below(4);
+    std::vector<MatrixRef<GpuRef<T>>> a, tau;
+    for (std::int64_t i = 0; i < kBatch; ++i) {
+      const auto one = dominant<T>(t, m, n);
+      a.push_back(t.put<T>(one, 0)), tau.push_back(t.room<T>(n, 1));
+      t.demand(
+          "R^H R - A^H A",
+          [&t, one, at = a.back()] {
+            const auto r =
+                reference::triangle(t.got(at), blas::Uplo::upper, one.columns, one.columns);
+            const auto square = reference::op(one, Transpose::conjugate) * one;
+            return reference::ratio<T>(reference::op(r, Transpose::conjugate) * r - square,
+                                       one.rows, reference::norm(square));
+          },
+          reference::kMostOfSystems);
+    }
+    t.call(t.device().blas().template geqrf_batched<T>(a, tau));
+  });
+}
+
+}  // namespace
+
+void add_lists(Calls& calls) {
+  using C64 = std::complex<float>;
+  using C128 = std::complex<double>;
+  for_types<Half, BFloat16, float, double, C64, C128>(
+      [&calls]<class T>(T) { add_batches<T>(calls); });
+  for_types<Half, BFloat16, float, double>([&calls]<class T>(T) { add_grouped<T>(calls); });
+  for_numbers([&calls]<class T>(T) {
+    add_gemm_indexed<T>(calls);
+    add_small_systems<T>(calls);
+  });
+  add_gemm_ex<Half, Half, Compute::f32>(calls, "gemm_ex");
+  add_gemm_ex<BFloat16, BFloat16, Compute::f32>(calls, "gemm_ex");
+  add_gemm_ex<float, float, Compute::f32>(calls, "gemm_ex");
+  add_gemm_ex<double, double, Compute::f64>(calls, "gemm_ex");
+  add_gemm_ex<C64, C64, Compute::f32>(calls, "gemm_ex");
+  add_gemm_ex<C128, C128, Compute::f64>(calls, "gemm_ex");
+  add_gemm_ex<std::int8_t, std::int32_t, Compute::i32>(calls, "gemm_ex");
+  add_gemm_ex<Half, float, Compute::f32>(calls, "gemm_ex into f32");
+  add_gemm_ex<BFloat16, float, Compute::f32>(calls, "gemm_ex into f32");
+  add_gemm_ex<float, float, Compute::tf32>(calls, "gemm_ex by tf32");
+}
+
+}  // namespace troupe::torture

@@ -1,0 +1,167 @@
+#include <cmath>
+#include <numbers>
+
+#include "trial.hpp"
+
+// Products with something done to the result: cuBLASLt's.
+
+namespace troupe::torture {
+namespace {
+
+using blas::Epilogue;
+using blas::EpilogueUse;
+using blas::Transpose;
+
+/// Extents that f8 and integers ask for.
+constexpr std::int64_t kM = 32, kN = 16, kK = 16;
+
+double gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+}
+double gelu_slope(double x) {
+  const double root = std::sqrt(2 / std::numbers::pi);
+  const double tanh = std::tanh(root * (x + 0.044715 * x * x * x));
+  return 0.5 * (1 + tanh) + 0.5 * x * (1 - tanh * tanh) * root * (1 + 3 * 0.044715 * x * x);
+}
+bool is_smooth(Epilogue epilogue) {
+  switch (epilogue) {
+    case Epilogue::gelu:
+    case Epilogue::gelu_bias:
+    case Epilogue::gelu_aux:
+    case Epilogue::gelu_aux_bias:
+    case Epilogue::dgelu:
+    case Epilogue::dgelu_bgrad: return true;
+    default: return false;
+  }
+}
+
+/// Without an epilogue: D = alpha op(A) op(B) + beta C, D apart from C or not.
+template <class A, class B, class D>
+void add_product(Calls& calls) {
+  calls.add<A>("matmul", [](Trial& t) {
+    // What cuBLASLt has of integers and of 8 bits: the first transposed, the second not.
+    constexpr bool kBytes = sizeof(A) == 1;
+    const auto ta = kBytes || t.flip() ? Transpose::yes : Transpose::no,
+               tb = kBytes || t.flip() ? Transpose::no : Transpose::yes;
+    const auto a = ta == Transpose::no ? t.dense<A>(kM, kK) : t.dense<A>(kK, kM);
+    const auto b = tb == Transpose::no ? t.dense<B>(kK, kN) : t.dense<B>(kN, kK);
+    const auto c = t.dense<D>(kM, kN);
+    const auto gap = kBytes ? 0 : 16 * t.random.below(2);
+    const auto x = t.put<A>(a, gap), y = t.put<B>(b, gap);
+    const bool in_place = !kBytes && t.flip();
+    const auto d = t.put<D>(in_place ? c : t.dense<D>(kM, kN), gap);
+    const MatmulOptions options{.transpose_a = ta, .transpose_b = tb};
+    const auto product = reference::op(a, ta) * reference::op(b, tb);
+    auto blas = t.device().blas();
+    if constexpr (!kBytes) {
+      using F = detail::MatmulScaleOf<A, D>;
+      const auto alpha = t.factor<F>(), beta = t.factor<F>();
+      const auto from = in_place ? d : t.put<D>(c, gap);
+      t.call(blas.template matmul<A, B, D, D>(reference::to_number<F>(alpha), x, y,
+                                              reference::to_number<F>(beta), from, d, options));
+      t.expect(d, alpha * product + beta * c);
+    } else {
+      t.call(blas.template matmul<A, B, D>(x, y, d, options));
+      t.expect(d, product);
+    }
+  });
+}
+
+/// What an epilogue makes of the product, and beside it.
+template <class T>
+void epilogue(Trial& t, Epilogue epilogue) {
+  const bool smooth = is_smooth(epilogue), mask = blas::has_mask(epilogue);
+  const double scale = smooth ? 0.25 : 1;
+  const auto a = scale * t.dense<T>(kM, kK), b = 0.5 * scale * t.dense<T>(kK, kN);
+  const bool of_b = epilogue == Epilogue::bgrad_b;
+  const auto bias = t.numbers<float>(of_b ? kN : kM);
+  const std::int64_t ld = mask ? 128 : kM + 8;
+  std::vector<std::uint8_t> bits(static_cast<std::size_t>(ld / 8 * kN));
+  for (auto& byte : bits) byte = static_cast<std::uint8_t>(t.random.next());
+  const auto slopes = 0.5 * t.dense<T>(ld, kN);
+  const auto bits_there = t.put_values(bits);
+  const auto numbers_there = t.put<T>(slopes.element), bias_there = t.put<T>(bias);
+  const auto d = t.room<T>(kM, kN);
+  MatmulOptions options{.epilogue = epilogue, .bias = bias_there, .ld_aux = ld};
+  if (mask)
+    options.aux = bits_there;
+  else
+    options.aux = numbers_there;
+  // cuBLASLt sums up the rows of a transposed B only.
+  if (of_b) options.transpose_b = Transpose::yes;
+  t.call(t.device().blas().template matmul<T, T, T>(
+      t.put<T>(a, 0), t.put<T>(of_b ? reference::op(b, Transpose::yes) : b, 0), d, options));
+
+  auto x = a * b, aux = slopes;
+  std::vector<Wide> sums(static_cast<std::size_t>(of_b ? kN : kM));
+  const bool biased = blas::bias_use(epilogue) == EpilogueUse::read;
+  const bool writes_aux = blas::aux_use(epilogue) == EpilogueUse::write;
+  for (std::int64_t j = 0; j < kN; ++j) {
+    for (std::int64_t i = 0; i < kM; ++i) {
+      auto value = x(i, j).real() + (biased ? bias[static_cast<std::size_t>(i)].real() : 0);
+      auto& byte = bits[static_cast<std::size_t>((j * ld + i) / 8)];
+      const auto bit = static_cast<std::uint8_t>(1u << i % 8);
+      if (writes_aux) {
+        aux(i, j) = value;
+        byte = static_cast<std::uint8_t>(value >= 0 ? byte | bit : byte & ~bit);
+      }
+      switch (epilogue) {
+        case Epilogue::relu:
+        case Epilogue::relu_bias:
+        case Epilogue::relu_aux:
+        case Epilogue::relu_aux_bias: value = std::max(value, 0.0); break;
+        case Epilogue::drelu:
+        case Epilogue::drelu_bgrad: value = (byte & bit) != 0 ? value : 0; break;
+        case Epilogue::dgelu:
+        case Epilogue::dgelu_bgrad: value *= gelu_slope(slopes(i, j).real()); break;
+        default:
+          if (smooth) value = gelu(value);
+      }
+      x(i, j) = value;
+      if (!of_b && epilogue != Epilogue::bgrad_a) sums[static_cast<std::size_t>(i)] += value;
+    }
+  }
+  for (std::int64_t l = 0; l < kK; ++l) {
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      if (of_b) sums[i] += b(l, static_cast<std::int64_t>(i));
+      if (epilogue == Epilogue::bgrad_a) sums[i] += a(static_cast<std::int64_t>(i), l);
+    }
+  }
+  // On GPUs cuBLASLt's tanh is good to some 5e-6.
+  const bool wide = std::is_same_v<T, float>;
+  t.expect(d.buffer, x.element, smooth ? (wide ? 16 : 1) : 0, wide ? 1 : 0.1);
+  if (mask && writes_aux) {
+    // What lies behind the last row is anything.
+    t.check([&t, bits, bits_there, ld]() -> std::string {
+      const auto actual = t.device().download(bits_there);
+      for (std::int64_t i = 0; i < kN * kM / 8; ++i) {
+        const auto at = static_cast<std::size_t>(i / (kM / 8) * (ld / 8) + i % (kM / 8));
+        if (actual[at] != bits[at]) return fmt::format("byte {} of the mask is wrong", at);
+      }
+      return {};
+    });
+  } else if (writes_aux) {
+    t.expect(numbers_there, aux.element);
+  }
+  if (blas::bias_use(epilogue) == EpilogueUse::write) t.expect(bias_there, sums, 4, 32);
+}
+
+template <class T>
+void add_epilogues(Calls& calls) {
+  calls.add<T>("matmul epilogue", [](Trial& t) {
+    epilogue<T>(t, static_cast<Epilogue>(t.random.below(blas::kEpilogueCount)));
+  });
+}
+
+}  // namespace
+
+void add_matmul(Calls& calls) {
+  for_types<Half, BFloat16, float, double, std::complex<float>, std::complex<double>>(
+      [&calls]<class T>(T) { add_product<T, T, T>(calls); });
+  add_product<std::int8_t, std::int8_t, std::int32_t>(calls);
+  add_product<Float8E4M3, Float8E4M3, BFloat16>(calls);
+  add_product<Float8E5M2, Float8E4M3, BFloat16>(calls);
+  for_types<Half, BFloat16, float>([&calls]<class T>(T) { add_epilogues<T>(calls); });
+}
+
+}  // namespace troupe::torture

@@ -1,0 +1,235 @@
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <troupe/lib/fft.hpp>
+#include <troupe/lib/rng.hpp>
+#include <troupe/lib/solver.hpp>
+#include <troupe/troupe.hpp>
+
+#include "calls.hpp"
+#include "random.hpp"
+#include "reference/factors.hpp"
+#include "values.hpp"
+
+namespace troupe::torture {
+
+namespace reference = test::reference;
+using reference::Data;
+using reference::Dense;
+using reference::Wide;
+
+/// A call of a library under way: its operands are drawn from a seed and put into buffers of their
+/// own, and so is what must come of it. Operands that are not factorised are small integers, with
+/// fillers between them that must stay: results are exact whatever the algorithm, unless a
+/// tolerance is given. One thread at a time.
+class Trial {
+ public:
+  Trial(Device& device, std::uint64_t seed) : random(seed), device_(&device) {}
+  Trial(const Trial&) = delete;  // what judges it refers to it
+  Trial& operator=(const Trial&) = delete;
+
+  Random random;
+  [[nodiscard]] Device& device() const { return *device_; }
+
+  // What is drawn
+
+  bool flip() { return random.one_in(2); }
+  std::int64_t extent() { return random.between(1, 9); }
+  std::int64_t increment() { return random.of(std::array<std::int64_t, 4>{1, 2, -1, -3}); }
+  blas::Uplo uplo() { return flip() ? blas::Uplo::lower : blas::Uplo::upper; }
+  blas::Side side() { return flip() ? blas::Side::left : blas::Side::right; }
+  blas::Diagonal diagonal() { return flip() ? blas::Diagonal::stored : blas::Diagonal::unit; }
+  blas::Transpose transpose() { return reference::kTransposes[random.below(3)]; }
+  template <class T>
+  std::vector<Wide> numbers(std::int64_t count, Data data = Data::integers) {
+    using N = std::conditional_t<Complex<T>, T, float>;
+    return reference::numbers<N>(count, random.next(), data);
+  }
+  template <class T>
+  Dense dense(std::int64_t rows, std::int64_t columns, Data data = Data::integers) {
+    using N = std::conditional_t<Number<T>, T, float>;
+    return {rows, columns, reference::numbers<N>(rows * columns, random.next(), data)};
+  }
+  /// A factor that results stay exact with.
+  template <class T>
+  Wide factor() {
+    return {static_cast<double>(random.between(-2, 2)),
+            Complex<T> ? static_cast<double>(random.between(-1, 1)) : 0.0};
+  }
+
+  // On the device
+
+  template <class T>
+  GpuRef<T> put_values(const std::vector<T>& values) {
+    const auto buffer = device_->alloc<T>(std::ssize(values));
+    device_->upload<T>(values, buffer);
+    return buffer;
+  }
+  template <class T>
+  GpuRef<T> put(const std::vector<Wide>& values) {
+    return put_values(elements_of<T>(values));
+  }
+  template <class T>
+  VectorRef<GpuRef<T>> put(const std::vector<Wide>& values, std::int64_t increment) {
+    return {put<T>(reference::spread(values, increment)), std::ssize(values), increment};
+  }
+  template <class T>
+  MatrixRef<GpuRef<T>> put(const Dense& a, std::int64_t gap) {
+    return {put<T>(reference::spread(a, a.rows + gap)), a.rows, a.columns, a.rows + gap};
+  }
+  /// Room for results.
+  template <class T>
+  GpuRef<T> room(std::int64_t count) {
+    return put<T>(std::vector<Wide>(static_cast<std::size_t>(count), 1));
+  }
+  template <class T>
+  MatrixRef<GpuRef<T>> room(std::int64_t rows, std::int64_t columns) {
+    return {room<T>(rows * columns), rows, columns};
+  }
+
+  // What is called, and what must come of it
+
+  template <class R>
+  void call(const Future<R>& future) {
+    if constexpr (std::is_void_v<R>)
+      futures_.push_back(future);
+    else
+      futures_.push_back(future.then([](const R&) {}));
+  }
+  /// `terms`: how many roundings there are of sums of about `scale`; 0: none.
+  template <class T>
+  void expect(const GpuRef<T>& buffer, std::vector<Wide> expected, double terms = 0,
+              double scale = 1) {
+    check([this, buffer, expected = std::move(expected), terms, scale] {
+      return difference(got(buffer), expected,
+                        terms == 0 ? 0 : 16 * (terms + 2) * epsilon<T>() * scale);
+    });
+  }
+  template <class T>
+  void expect(const VectorRef<GpuRef<T>>& x, const std::vector<Wide>& expected, double terms = 0) {
+    expect<T>(x.buffer, reference::spread(expected, x.increment), terms, 8);
+  }
+  template <class T>
+  void expect(const MatrixRef<GpuRef<T>>& a, const Dense& expected, double terms = 0) {
+    expect<T>(a.buffer, reference::spread(expected, a.leading), terms, 8);
+  }
+  /// What `measure` gives is at most `most`.
+  void demand(std::string what, std::function<double()> measure, double most) {
+    check([what = std::move(what), measure = std::move(measure), most]() -> std::string {
+      const auto is = measure();
+      return is <= most ? "" : fmt::format("{} is {}, more than {}", what, is, most);
+    });
+  }
+  /// `judge` says what is wrong; empty: nothing.
+  void check(std::function<std::string()> judge) { checks_.push_back(std::move(judge)); }
+
+  template <class T>
+  [[nodiscard]] std::vector<Wide> got(const GpuRef<T>& buffer) const {
+    std::vector<Wide> values;
+    for (const auto& value : device_->download(buffer)) values.push_back(wide_of(value));
+    return values;
+  }
+  template <class T>
+  [[nodiscard]] Dense got(const MatrixRef<GpuRef<T>>& matrix) const {
+    const auto memory = got(matrix.buffer);
+    Dense a{matrix.rows, matrix.columns};
+    for (std::int64_t j = 0; j < a.columns; ++j) {
+      for (std::int64_t i = 0; i < a.rows; ++i)
+        a(i, j) = memory[static_cast<std::size_t>(j * matrix.leading + i)];
+    }
+    return a;
+  }
+
+  /// What the calls resolved with: the first error, in the order of the calls.
+  [[nodiscard]] Future<void> over() const;
+  /// What is wrong, once they are over; empty: nothing. Throws Exception where results are lost.
+  [[nodiscard]] std::string judge() const;
+
+  template <class T>
+  static constexpr double epsilon() {
+    if constexpr (Number<T>) return static_cast<double>(std::numeric_limits<RealOf<T>>::epsilon());
+    return std::is_same_v<T, Half> ? 0x1p-10 : 0x1p-7;
+  }
+
+ private:
+  template <class T>
+  static std::vector<T> elements_of(const std::vector<Wide>& values) {
+    if constexpr (Number<T>) {
+      return reference::to_numbers<T>(values);
+    } else {
+      std::vector<T> elements(values.size());
+      for (std::size_t i = 0; i < values.size(); ++i)
+        store(dtype_of<T>, reinterpret_cast<std::byte*>(&elements[i]), values[i].real());
+      return elements;
+    }
+  }
+  template <class T>
+  static Wide wide_of(const T& value) {
+    if constexpr (Number<T>)
+      return reference::widen(value);
+    else
+      return load(dtype_of<T>, reinterpret_cast<const std::byte*>(&value));
+  }
+  static std::string difference(const std::vector<Wide>& actual, const std::vector<Wide>& expected,
+                                double tolerance);
+
+  Device* device_;
+  std::vector<Future<void>> futures_;
+  std::vector<std::function<std::string()>> checks_;
+};
+
+/// The calls of calls(), as this program makes them.
+class Calls {
+ public:
+  using Make = std::function<void(Trial&)>;
+
+  /// Makes those once that an engine need not have. Throws Exception, and Finding if one of them is
+  /// wrong.
+  explicit Calls(Device& device);
+
+  template <class T>
+  void add(std::string_view name, Make make) {
+    makes_[{name, dtype_of<T>}] = std::move(make);
+  }
+  /// Begins the call of an operation; nothing: the engine does not have it.
+  [[nodiscard]] std::shared_ptr<Trial> begin(const Operation& op, Device& device) const;
+
+ private:
+  std::map<std::pair<std::string_view, DType>, Make> makes_;
+  std::set<std::pair<std::string_view, DType>> missing_;
+};
+
+/// Calls add(T{}) for each T.
+template <class... T, class Add>
+void for_types(Add&& add) {
+  (add(T{}), ...);
+}
+template <class Add>
+void for_numbers(Add&& add) {
+  for_types<float, double, std::complex<float>, std::complex<double>>(std::forward<Add>(add));
+}
+
+/// A Fourier transform by its definition, the last dimension the fastest; not normalised.
+std::vector<Wide> transformed(std::vector<Wide> x, const fft::Extents& extents, bool inverse);
+
+// By subject, in calls_*.cpp.
+void add_level1(Calls& calls);
+void add_level2(Calls& calls);
+void add_level3(Calls& calls);
+void add_lists(Calls& calls);
+void add_matmul(Calls& calls);
+void add_linear(Calls& calls);
+void add_orthogonal(Calls& calls);
+void add_eigen(Calls& calls);
+void add_transforms(Calls& calls);
+void add_random(Calls& calls);
+
+}  // namespace troupe::torture
