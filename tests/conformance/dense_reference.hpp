@@ -27,6 +27,11 @@ template <Number T>
   return ::testing::AssertionSuccess();
 }
 
+/// A matrix in memory in either order, with `leading` elements from column to column or row to row.
+inline std::vector<Wide> spread_in(blas::Order order, const Dense& a, std::int64_t leading) {
+  return spread(order == blas::Order::column ? a : op(a, Transpose::yes), leading);
+}
+
 template <Number T>
 GpuRef<T> put_numbers(const std::vector<Wide>& values) {
   return put(to_numbers<T>(values));

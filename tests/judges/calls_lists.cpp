@@ -118,6 +118,28 @@ void add_matmul_aux(Runs& runs) {
   });
 }
 
+/// "transform": a row-major matrix is given as its transpose.
+template <class T>
+void add_transform(Runs& runs) {
+  const auto add = calls_of<T>(runs, [](Device& device) { return device.blas(); });
+  add("transform", [](Call& c, auto blas) {
+    const auto order = [&c](const std::string& name) {
+      return c.choice<blas::Order>("order_" + name, {"column", "row"});
+    };
+    const auto matrix = [&](const std::string& name) {
+      auto one = c.matrix<T>(name);
+      if (order(name) == blas::Order::row) std::swap(one.rows, one.columns);
+      return one;
+    };
+    using F = detail::TransformFactorOf<T>;
+    const auto a = matrix("a"), b = matrix("b"), to = matrix("c");
+    blas.template transform<T>(c.factor<F>("alpha"), a, c.factor<F>("beta"), b, to,
+                               {c.transpose("transpose_a"), c.transpose("transpose_b"), order("a"),
+                                order("b"), order("c")})
+        .get();
+  });
+}
+
 template <class T>
 void add_small_systems(Runs& runs) {
   const auto add = calls_of<T>(runs, [](Device& device) { return device.blas(); });
@@ -169,6 +191,8 @@ void add_lists(Runs& runs) {
   for_types<Half, BFloat16, float, double, C64, C128>(
       [&runs]<class T>(T) { add_matmul<T, T, T>(runs); });
   for_types<Half, BFloat16, float>([&runs]<class T>(T) { add_matmul_aux<T>(runs); });
+  for_types<Half, BFloat16, float, double, C64, C128, std::int8_t, std::int32_t>(
+      [&runs]<class T>(T) { add_transform<T>(runs); });
   add_matmul<std::int8_t, std::int8_t, std::int32_t>(runs);
   add_matmul<Float8E4M3, Float8E4M3, BFloat16>(runs);
   add_matmul<Float8E5M2, Float8E4M3, BFloat16>(runs);

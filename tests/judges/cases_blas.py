@@ -360,6 +360,24 @@ def geam(c, n):
     c.expect("c", alpha * op(c.get("a"), ta) + beta * op(c.get("b"), tb), 2)
 
 
+def transform(c, n):
+    m = shapes(c.random, 1)[0]
+    ta, tb = c.choose("transpose_a", TRANSPOSES), c.choose("transpose_b", TRANSPOSES)
+    integers = c.dtype in ("i8", "i32")
+    alpha, beta = (c.factor(name, (-2.0, 1.0, 3.0) if integers else (-1.5, 0.0, 0.75)) for name in ("alpha", "beta"))
+
+    def matrix(name, rows, columns):
+        by_row = c.choose("order_" + name, ["column", "row"]) == "row"
+        c.matrix(name, *((columns, rows) if by_row else (rows, columns)))
+        return c.get(name).T if by_row else c.get(name)
+
+    a = matrix("a", *((m, n) if ta == "no" else (n, m)))
+    b = matrix("b", *((m, n) if tb == "no" else (n, m)))
+    matrix("c", m, n)
+    value = alpha * op(a, ta) + beta * op(b, tb)
+    c.expect("c", value.T if c.arguments["order_c"] == "row" else value, 2)
+
+
 def dgmm(c, n):
     m, side = shapes(c.random, 1)[0], c.choose("side", ["left", "right"])
     c.matrix("a", m, n), c.vector("x", m if side == "left" else n), c.matrix("c", m, n)
@@ -408,6 +426,7 @@ CALLS = {
                 ("gemm_ex f64 f64", ["f64"], gemm_ex), ("gemm_ex c64 f32", ["c64"], gemm_ex),
                 ("gemm_ex c128 f64", ["c128"], gemm_ex), ("gemm_ex i32 i32", ["i8"], gemm_ex)],
     "matmul": [("matmul", ALL + ["i8", "f8e4m3", "f8e5m2"], matmul), ("matmul_aux", NARROW + ["f32"], matmul_aux)],
+    "transform": [("transform", ALL + ["i8", "i32"], transform)],
     "symm": [("symm", NUMBERS, symm), ("hemm", COMPLEX, symm)],
     "syrk": [("syrk", NUMBERS, syrk), ("herk", COMPLEX, syrk)],
     "syr2k": [("syr2k", NUMBERS, syrk), ("her2k", COMPLEX, syrk)],

@@ -15,7 +15,7 @@ inline const Library kLibrary{
     &info_of<Trsm>,          &info_of<Geam>,        &info_of<Dgmm>,        &info_of<Tpttr>,
     &info_of<Trttp>,         &info_of<GemmBatched>, &info_of<GemmIndexed>, &info_of<GemmEx>,
     &info_of<GemvBatched>,   &info_of<GemmGrouped>, &info_of<TrsmBatched>, &info_of<GetrfBatched>,
-    &info_of<LapackBatched>, &info_of<Matmul>};
+    &info_of<LapackBatched>, &info_of<Transform>,   &info_of<Matmul>};
 
 }  // namespace troupe::blas
 

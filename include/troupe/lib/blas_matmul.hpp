@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <troupe/lib/blas_gemm_ex.hpp>
+#include <troupe/lib/blas_transform.hpp>
 
 /// Products of matrices with something done to the result on its way to memory, by cuBLASLt
 /// (https://docs.nvidia.com/cuda/cublas/#using-the-cublaslt-api).
@@ -91,20 +91,20 @@ constexpr DType bias_type(DType a, DType c, DType d) noexcept {
   return d == DType::f32 ? DType::bf16 : c;
 }
 
-/// D = scale_d epilogue(alpha scale_a scale_b op(A) op(B) + beta C), column-major, for `batch`
-/// matrices that lie strides apart. D may be C. Factors are of f32; of f64, c64 and c128 in their
-/// own type; into i32 of i32, and then 0 or 1 by value, with one batch and n <= 65536. Of integers
-/// C and D have the same leading dimension.
+/// D = scale_d epilogue(alpha scale_a scale_b op(A) op(B) + beta C) for `batch` matrices that lie
+/// strides apart, each column- or row-major. D may be C. Factors are of f32; of f64, c64 and c128
+/// in their own type; into i32 of i32, and then 0 or 1 by value, with one batch and n <= 65536. Of
+/// integers C and D have the same leading dimension.
 ///
 /// aux has n columns ld_aux elements apart: bits, the first of a byte its lowest, ld_aux a multiple
 /// of 128; or numbers of D's type, ld_aux a multiple of 8. A batch's aux stand one behind another;
 /// one bias serves them all, and a bias that is written allows one batch. Epilogues are for f16,
-/// bf16, f32 and f8.
+/// bf16, f32 and f8; those with an aux, and those that write a bias, for a column-major D.
 ///
-/// f8: op(A) is a transpose and op(B) is not; m, n, k, the leading dimensions and the addresses are
-/// multiples of 16; the tail has scales and where the largest absolute values of the epilogue's
-/// result, before it is scaled, are put: each one element of f32. Results beyond the range
-/// saturate.
+/// f8: all are column-major; op(A) is a transpose and op(B) is not; m, n, k, the leading dimensions
+/// and the addresses are multiples of 16; the tail has scales and where the largest absolute values
+/// of the epilogue's result, before it is scaled, are put: each one element of f32. Results beyond
+/// the range saturate.
 struct Matmul {
   static constexpr std::string_view kName = "blas.matmul";
   static constexpr DTypes kDTypes =
@@ -122,7 +122,7 @@ struct Matmul {
   Epilogue epilogue{};
   Transpose transpose_a{}, transpose_b{};
   std::uint32_t fast_accumulation = 0;  ///< 1: f8 is added up in fewer bits
-  std::uint32_t reserved = 0;
+  Order order_a{}, order_b{}, order_c{}, order_d{};
   std::int64_t m = 0, n = 0, k = 0, lda = 0, ldb = 0, ldc = 0, ldd = 0, ld_aux = 0;
   std::int64_t batch = 1, stride_a = 0, stride_b = 0, stride_c = 0, stride_d = 0;
   Scalar alpha, beta;
@@ -150,7 +150,7 @@ struct Matmul {
   }
   /// D has no gaps.
   [[nodiscard]] bool is_whole() const noexcept {
-    return ldd == m && (batch <= 1 || stride_d == m * n);
+    return ldd == (order_d == Order::column ? m : n) && (batch <= 1 || stride_d == m * n);
   }
   [[nodiscard]] std::uint64_t written(const Operand& range) const noexcept {
     if (&range == &bias && bias_use(epilogue) == EpilogueUse::write)
@@ -192,6 +192,8 @@ struct AnyBuffer {
 /// What BlasMatmul::matmul() does beside multiplying.
 struct MatmulOptions {
   blas::Transpose transpose_a = blas::Transpose::no, transpose_b = blas::Transpose::no;
+  blas::Order order_a = blas::Order::column, order_b = blas::Order::column,
+              order_c = blas::Order::column, order_d = blas::Order::column;
   /// Nothing: f32; f64 of f64 and c128, i32 of i8.
   std::optional<blas::Compute> compute = {};
   blas::Epilogue epilogue = blas::Epilogue::none;
@@ -214,13 +216,13 @@ std::string wrong_type(const Matmul& op, const MatmulOptions& options);
 /// Products with epilogues; see blas::Matmul. Errors: invalid, unsupported (types that the library
 /// does not combine, or no algorithm of it for these shapes), those of any command.
 template <class Refs>
-class BlasMatmul : public BlasProducts<Refs> {
+class BlasMatmul : public BlasTransform<Refs> {
  public:
   template <Element T>
   using Matrix = MatrixRef<typename Refs::template To<T>>;
   template <Element T>
   using Factor = FactorOf<typename Refs::template To<T>>;
-  using BlasProducts<Refs>::BlasProducts;
+  using BlasTransform<Refs>::BlasTransform;
 
   /// D = epilogue(op(A) op(B))
   template <Element A, Element B, Element D>
@@ -232,7 +234,7 @@ class BlasMatmul : public BlasProducts<Refs> {
     auto op = product(a, b, d, options);
     using Scale = detail::MatmulScaleOf<A, D>;
     op.c_dtype = c;
-    op.ldc = op.ldd, op.stride_c = op.stride_d;
+    op.ldc = op.ldd, op.stride_c = op.stride_d, op.order_c = op.order_d;
     op.alpha = Factor<Scale>(Scale(1)).wire(), op.beta = Factor<Scale>(Scale(0)).wire();
     return submit(op, shapes_of(a, b, d, options), options);
   }
@@ -245,8 +247,8 @@ class BlasMatmul : public BlasProducts<Refs> {
                   "there is no product of matrices of these types");
     auto op = product(a, b, d, options);
     op.c_dtype = dtype_of<C>;
-    op.ldc = c.leading, op.c = c.buffer.operand();
-    op.stride_c = options.stride_c != 0 ? options.stride_c : c.leading * c.columns;
+    op.ldc = c.leading, op.c = c.buffer.operand(), op.order_c = options.order_c;
+    op.stride_c = options.stride_c != 0 ? options.stride_c : blas::stride_of(c, op.order_c);
     op.alpha = alpha.wire(), op.beta = beta.wire();
     auto shapes = shapes_of(a, b, d, options);
     shapes.push_back({"a column of c", c.rows, d.rows});
@@ -258,8 +260,8 @@ class BlasMatmul : public BlasProducts<Refs> {
   template <Element A, Element B, Element D>
   static blas::Matmul product(const Matrix<A>& a, const Matrix<B>& b, const Matrix<D>& d,
                               const MatmulOptions& options) {
-    const auto stride = [](std::int64_t given, const auto& matrix) {
-      return given != 0 ? given : matrix.leading * matrix.columns;
+    const auto stride = [](std::int64_t given, const auto& matrix, blas::Order order) {
+      return given != 0 ? given : blas::stride_of(matrix, order);
     };
     const bool plain_a = options.transpose_a == blas::Transpose::no;
     blas::Matmul op;
@@ -271,8 +273,10 @@ class BlasMatmul : public BlasProducts<Refs> {
     op.m = d.rows, op.n = d.columns, op.k = plain_a ? a.columns : a.rows;
     op.lda = a.leading, op.ldb = b.leading, op.ldd = d.leading;
     op.batch = options.batch;
-    op.stride_a = stride(options.stride_a, a), op.stride_b = stride(options.stride_b, b);
-    op.stride_d = stride(options.stride_d, d);
+    op.order_a = options.order_a, op.order_b = options.order_b, op.order_d = options.order_d;
+    op.stride_a = stride(options.stride_a, a, op.order_a);
+    op.stride_b = stride(options.stride_b, b, op.order_b);
+    op.stride_d = stride(options.stride_d, d, op.order_d);
     op.a = a.buffer.operand(), op.b = b.buffer.operand(), op.d = d.buffer.operand();
     if (blas::bias_use(op.epilogue) != blas::EpilogueUse::none) op.bias = options.bias.range;
     if (blas::aux_use(op.epilogue) != blas::EpilogueUse::none) {
@@ -307,9 +311,7 @@ class BlasMatmul : public BlasProducts<Refs> {
     return detail::submit_exact(*submitter_, info_of<blas::Matmul>,
                                 std::as_bytes(std::span(&op, 1)), lengths, {}, Parts(parts, {}));
   }
-
- protected:
-  using BlasLevel1<Refs>::submitter_;
+  using BlasTransform<Refs>::submitter_;
 };
 
 }  // namespace troupe

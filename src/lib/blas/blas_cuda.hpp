@@ -204,7 +204,7 @@ class Blas final
                            blas::Trmm, blas::Trsm, blas::Geam, blas::Dgmm, blas::Tpttr, blas::Trttp,
                            blas::GemmBatched, blas::GemmIndexed, blas::GemmEx, blas::GemvBatched,
                            blas::GemmGrouped, blas::TrsmBatched, blas::GetrfBatched,
-                           blas::LapackBatched, blas::Matmul> {
+                           blas::LapackBatched, blas::Transform, blas::Matmul> {
  public:
   explicit Blas(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -252,6 +252,7 @@ class Blas final
   Result<void> run(const blas::TrsmBatched& op, const Call& call);
   Result<void> run(const blas::GetrfBatched& op, const Call& call);
   Result<void> run(const blas::LapackBatched& op, const Call& call);
+  Result<void> run(const blas::Transform& op, const Call& call);
   Result<void> run(const blas::Matmul& op, const Call& call);
 
  private:

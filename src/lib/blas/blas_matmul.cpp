@@ -10,6 +10,9 @@ void check_f8(Checker& checks, const Matmul& op) {
   constexpr std::int64_t kUnit = 16;
   const auto whole = [](std::int64_t number) { return number % kUnit == 0; };
   checks
+      .require(op.order_a == Order::column && op.order_b == Order::column &&
+                   op.order_c == Order::column && op.order_d == Order::column,
+               "matrices of f8 are column-major")
       .require(op.transpose_a == Transpose::yes && op.transpose_b == Transpose::no,
                "of f8 a is transposed and b is not")
       .require(whole(op.m) && whole(op.n) && whole(op.k), "extents of f8 are multiples of 16")
@@ -30,8 +33,8 @@ void check_i8(Checker& checks, const Matmul& op) {
       .require(op.lda % 4 == 0 && op.ldb % 4 == 0 && op.ldd % 4 == 0,
                "leading dimensions of integers are multiples of four")
       // cuBLASLt 13.0 takes C to lie as D where B is transposed, whatever its layout says.
-      .require(!op.c.present() || op.ldc == op.ldd,
-               "of integers c and d have the same leading dimension");
+      .require(!op.c.present() || (op.ldc == op.ldd && op.order_c == op.order_d),
+               "of integers c and d have the same order and leading dimension");
   for (const auto* range : {&op.a, &op.b})
     checks.require(range->offset % 4 == 0, "a or b is not aligned to four bytes");
   if (op.d_dtype != DType::i32) return;
@@ -44,6 +47,9 @@ void check_epilogue(Checker& checks, const Matmul& op) {
   if (op.epilogue == Epilogue::none) return;
   const auto bias = bias_use(op.epilogue);
   const auto d = op.d_dtype;
+  checks.require(op.order_d == Order::column ||
+                     (aux_use(op.epilogue) == EpilogueUse::none && bias != EpilogueUse::write),
+                 "this epilogue is for a column-major d");
   const auto known_types = d == DType::f16 || d == DType::bf16 || d == DType::f32 || is_f8(d);
   if (!known_types || op.dtype == DType::i8) {
     checks.require(false, "there is no epilogue for this type");
@@ -72,29 +78,6 @@ void check_epilogue(Checker& checks, const Matmul& op) {
   checks.holds("aux", op.aux, mask ? count / 8 : count, mask ? 1 : size_of(d));
 }
 
-/// A batch of matrices of another type than the operation's.
-void check_batch(Checker& checks, std::string_view name, const Operand& operand, std::int64_t rows,
-                 std::int64_t columns, std::int64_t leading, std::int64_t stride,
-                 std::int64_t batch, DType dtype) {
-  constexpr std::int64_t kMaxLeadingBytes = std::int64_t{1} << 31;
-  checks.require(rows >= 0 && columns >= 0, "a matrix has a negative extent")
-      .require(leading >= std::max<std::int64_t>(1, rows),
-               "a leading dimension is smaller than the number of rows")
-      .require(leading < kMaxLeadingBytes / static_cast<std::int64_t>(size_of(dtype)),
-               "a leading dimension is 2^31 bytes or more")
-      .require(stride >= 0, "a stride is negative");
-  if (!checks.ok() || rows == 0 || columns == 0 || batch == 0) return;
-  std::int64_t span = 0, last = 0;
-  if (__builtin_mul_overflow(columns - 1, leading, &span) ||
-      __builtin_mul_overflow(batch - 1, stride, &last) ||
-      last > Checker::kMaxCount - rows - std::min(span, Checker::kMaxCount) ||
-      span > Checker::kMaxCount - rows) {
-    checks.require(false, std::string(name) + " is too large");
-    return;
-  }
-  checks.holds(name, operand, last + span + rows, size_of(dtype));
-}
-
 bool computes(const Matmul& op) {
   if (op.dtype == DType::f32 || op.dtype == DType::c64) {
     return op.compute == Compute::f32 ||
@@ -117,6 +100,8 @@ Result<void> Matmul::check() const {
                  std::string(kName) + ": there is no such product of matrices of " +
                      std::string(to_string(dtype)) + " and " + std::string(to_string(b_dtype))};
   }
+  for (const auto order : {order_a, order_b, order_c, order_d})
+    checks.require(known(order), "unknown order");
   factor(checks, "alpha", alpha, scale());
   factor(checks, "beta", beta, scale());
   checks.require(known(transpose_a) && known(transpose_b), "unknown transposition")
@@ -125,16 +110,15 @@ Result<void> Matmul::check() const {
       .require(batch >= 0 && batch <= kMaxBatch, "the batch is negative or above 2^31");
   if (!checks.ok()) return checks.result();
   const bool plain_a = transpose_a == Transpose::no, plain_b = transpose_b == Transpose::no;
-  check_batch(checks, "a", a, plain_a ? m : k, plain_a ? k : m, lda, stride_a, batch, dtype);
-  check_batch(checks, "b", b, plain_b ? k : n, plain_b ? n : k, ldb, stride_b, batch, b_dtype);
-  check_batch(checks, "d", d, m, n, ldd, stride_d, batch, d_dtype);
-  if (!checks.ok()) return checks.result();
-  checks.require(batch <= 1 || stride_d >= (n - 1) * ldd + m || m == 0 || n == 0,
-                 "matrices of d overlap");
+  check_batch(checks, "a", a, {plain_a ? m : k, plain_a ? k : m, lda, order_a}, stride_a, batch,
+              dtype);
+  check_batch(checks, "b", b, {plain_b ? k : n, plain_b ? n : k, ldb, order_b}, stride_b, batch,
+              b_dtype);
+  check_result_batch(checks, "d", d, {m, n, ldd, order_d}, stride_d, batch, d_dtype);
   if (!beta.is_zero(scale()) || c.present())
-    check_batch(checks, "c", c, m, n, ldc, stride_c, batch, c_dtype);
+    check_batch(checks, "c", c, {m, n, ldc, order_c}, stride_c, batch, c_dtype);
   if (same_range(c, d))
-    checks.require(ldc == ldd && stride_c == stride_d && c_dtype == d_dtype,
+    checks.require(ldc == ldd && order_c == order_d && stride_c == stride_d && c_dtype == d_dtype,
                    "in place c and d have the same layout");
   if (checks.ok()) check_epilogue(checks, *this);
   if (checks.ok() && is_f8(dtype)) check_f8(checks, *this);

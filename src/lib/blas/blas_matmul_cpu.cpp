@@ -1,4 +1,5 @@
 #include <cmath>
+#include <cstring>
 #include <numbers>
 #include <vector>
 
@@ -233,6 +234,64 @@ void multiply_words(const blas::Matmul& op, std::int32_t alpha, std::int32_t bet
   }
 }
 
+/// A batch of matrices in memory, of elements of `size` bytes.
+struct Matrices {
+  std::int64_t rows, columns, leading, stride, batch;
+  std::int64_t size;
+
+  /// The same, column-major without gaps.
+  [[nodiscard]] Matrices packed() const {
+    return {rows, columns, std::max<std::int64_t>(1, rows), rows * columns, batch, size};
+  }
+};
+/// Copies the elements of row-major matrices to column-major ones, or back.
+void reorder(const Matrices& by_row, std::byte* rows, const Matrices& by_column, std::byte* columns,
+             bool back) {
+  for (std::int64_t of = 0; of < by_row.batch; ++of) {
+    for (std::int64_t i = 0; i < by_row.rows; ++i) {
+      for (std::int64_t j = 0; j < by_row.columns; ++j) {
+        auto* const in_row = rows + (of * by_row.stride + i * by_row.leading + j) * by_row.size;
+        auto* const in_column =
+            columns + (of * by_column.stride + j * by_column.leading + i) * by_row.size;
+        std::memcpy(back ? in_row : in_column, back ? in_column : in_row,
+                    static_cast<std::size_t>(by_row.size));
+      }
+    }
+  }
+}
+/// Calls multiply(op, at) for column-major matrices: those that are row-major as copies.
+template <class Multiply>
+void in_columns(blas::Matmul op, Addresses at, Multiply&& multiply) {
+  std::array<std::vector<std::byte>, 4> copies;
+  const auto copy = [&](std::vector<std::byte>& memory, blas::Order& order, const std::byte*& where,
+                        std::int64_t rows, std::int64_t columns, std::int64_t& leading,
+                        std::int64_t& stride, DType dtype, bool read) {
+    const Matrices from{rows,   columns,  leading,
+                        stride, op.batch, static_cast<std::int64_t>(size_of(dtype))};
+    if (order == blas::Order::column || where == nullptr) return from;
+    const auto to = from.packed();
+    memory.resize(static_cast<std::size_t>(to.stride * to.batch * to.size));
+    if (read) reorder(from, const_cast<std::byte*>(where), to, memory.data(), false);
+    where = memory.data(), leading = to.leading, stride = to.stride, order = blas::Order::column;
+    return from;
+  };
+  const bool plain_a = op.transpose_a == blas::Transpose::no,
+             plain_b = op.transpose_b == blas::Transpose::no;
+  copy(copies[0], op.order_a, at.a, plain_a ? op.m : op.k, plain_a ? op.k : op.m, op.lda,
+       op.stride_a, op.dtype, true);
+  copy(copies[1], op.order_b, at.b, plain_b ? op.k : op.n, plain_b ? op.n : op.k, op.ldb,
+       op.stride_b, op.b_dtype, true);
+  copy(copies[2], op.order_c, at.c, op.m, op.n, op.ldc, op.stride_c, op.c_dtype, true);
+  const std::byte* d = at.d;
+  auto* const result = at.d;
+  const bool by_row = op.order_d == blas::Order::row;
+  const auto there =
+      copy(copies[3], op.order_d, d, op.m, op.n, op.ldd, op.stride_d, op.d_dtype, false);
+  if (by_row) at.d = copies[3].data();
+  multiply(op, at);
+  if (by_row) reorder(there, result, there.packed(), copies[3].data(), true);
+}
+
 /// Calls visit(T{}) for the floating type of at most 32 bits that the dtype names.
 template <class Visit>
 Result<void> with_float(DType dtype, Visit&& visit) {
@@ -255,7 +314,9 @@ Result<void> Blas::run(const blas::Matmul& op, const Call& call) {
   const auto queue = [&]<class F>(F, auto&& work) {
     return services_.submit(
         call, [op, work, at, alpha = Factor<F>(op.alpha, call), beta = Factor<F>(op.beta, call)] {
-          work(op, alpha.get(), beta.get(), at);
+          in_columns(op, at, [&](const auto& by_column, const auto& places) {
+            work(by_column, alpha.get(), beta.get(), places);
+          });
         });
   };
   if (op.dtype == DType::i8) {

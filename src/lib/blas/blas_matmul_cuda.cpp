@@ -7,18 +7,12 @@
 #include <memory>
 #include <tuple>
 
-#include "lib/blas/blas_cuda.hpp"
-#include "lib/blas/matmuls_cuda.hpp"
+#include "lib/blas/layouts_cuda.hpp"
 
 /// Products with epilogues on the cuda engine. A handle of cuBLAS is one of cuBLASLt, and its
 /// workspace serves both: they work on the same stream.
 namespace troupe::host::cuda {
 namespace {
-
-cudaDataType type_in_lt(DType dtype) {
-  if (dtype == DType::f8e4m3) return CUDA_R_8F_E4M3;
-  return dtype == DType::f8e5m2 ? CUDA_R_8F_E5M2 : type_of(dtype);
-}
 
 cublasComputeType_t compute_of(blas::Compute compute) {
   switch (compute) {
@@ -58,28 +52,11 @@ Result<void> set(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_
   TROUPE_CUDA_TRY(cublasLtMatmulDescSetAttribute(description, attribute, &value, sizeof value));
   return {};
 }
-Result<void> set(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t attribute,
-                 const auto& value) {
-  TROUPE_CUDA_TRY(cublasLtMatrixLayoutSetAttribute(layout, attribute, &value, sizeof value));
-  return {};
-}
 Result<void> set(cublasLtMatmulPreference_t preference,
                  cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
   TROUPE_CUDA_TRY(
       cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
   return {};
-}
-
-Result<void> make_layout(Matmuls::Layout& layout, DType dtype, std::int64_t rows,
-                         std::int64_t columns, std::int64_t leading, std::int64_t stride,
-                         std::int64_t batch) {
-  TROUPE_CUDA_TRY(cublasLtMatrixLayoutCreate(layout.out(), type_in_lt(dtype),
-                                             static_cast<std::uint64_t>(rows),
-                                             static_cast<std::uint64_t>(columns), leading));
-  if (batch == 1) return {};
-  TROUPE_CUDA_PROPAGATE(
-      set(layout.get(), CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(batch)));
-  return set(layout.get(), CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stride);
 }
 
 /// What a call has beside its extents: addresses as cuBLASLt wants them.
@@ -144,14 +121,17 @@ Result<void> describe(Matmuls::Plan& plan, const blas::Matmul& op) {
   }
   const bool plain_a = op.transpose_a == blas::Transpose::no,
              plain_b = op.transpose_b == blas::Transpose::no;
-  TROUPE_CUDA_PROPAGATE(make_layout(plan.a, op.dtype, plain_a ? op.m : op.k, plain_a ? op.k : op.m,
-                                    op.lda, op.stride_a, op.batch));
-  TROUPE_CUDA_PROPAGATE(make_layout(plan.b, op.b_dtype, plain_b ? op.k : op.n,
-                                    plain_b ? op.n : op.k, op.ldb, op.stride_b, op.batch));
-  TROUPE_CUDA_PROPAGATE(make_layout(plan.c, op.c_dtype, op.m, op.n,
-                                    op.c.present() ? op.ldc : op.ldd,
-                                    op.c.present() ? op.stride_c : op.stride_d, op.batch));
-  return make_layout(plan.d, op.d_dtype, op.m, op.n, op.ldd, op.stride_d, op.batch);
+  const LayoutOf d{op.d_dtype, op.m, op.n, op.ldd, op.order_d, op.stride_d, op.batch};
+  auto c = d;
+  c.dtype = op.c_dtype;
+  if (op.c.present()) c.leading = op.ldc, c.order = op.order_c, c.stride = op.stride_c;
+  TROUPE_CUDA_PROPAGATE(make_layout(plan.a, {op.dtype, plain_a ? op.m : op.k, plain_a ? op.k : op.m,
+                                             op.lda, op.order_a, op.stride_a, op.batch}));
+  TROUPE_CUDA_PROPAGATE(
+      make_layout(plan.b, {op.b_dtype, plain_b ? op.k : op.n, plain_b ? op.n : op.k, op.ldb,
+                           op.order_b, op.stride_b, op.batch}));
+  TROUPE_CUDA_PROPAGATE(make_layout(plan.c, c));
+  return make_layout(plan.d, d);
 }
 
 /// Sums of 16 and 8 bits are not added up in these.
@@ -196,6 +176,8 @@ Result<void> choose(Matmuls::Plan& plan, const blas::Matmul& op, const Places& p
 Matmuls::Key key_of(const blas::Matmul& op, const Places& places, ScalarsAt scalars) {
   const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
   std::int64_t types = 0, given = scalars == ScalarsAt::host ? 0 : 1;
+  for (const auto order : {op.order_a, op.order_b, op.order_c, op.order_d})
+    given = given << 1 | number(order);
   for (const auto dtype : {op.dtype.value, op.b_dtype.value, op.c_dtype.value, op.d_dtype.value})
     types = types << 8 | number(dtype);
   for (const auto* part : places.parts) given = given << 1 | (part != nullptr ? 1 : 0);

@@ -94,6 +94,50 @@ class BlasMatmul : public ::testing::Test {
     return stored<D>(spread(d, leading));
   }
 
+  /// Every order of every matrix, with a bias where there is one. cuBLASLt need not have them all.
+  template <class T, class D = T>
+  static void multiplies_in_orders(Epilogue epilogue = Epilogue::none) {
+    SCOPED_TRACE(to_string(dtype_of<T>));
+    using F = detail::MatmulScaleOf<T, D>;
+    const auto a = random<T>(kM, kK, 1), b = random<T>(kK, kN, 2);
+    const auto c = random<D>(kM, kN, 3), bias = random<D>(kM, 1, 4);
+    const auto bias_there = put_any<D>(bias.element);
+    const bool integers = std::is_same_v<T, std::int8_t>;  // whose C and D lie alike
+    std::size_t done = 0;
+    for (unsigned which = 0; which < 32; ++which) {
+      const auto order = [which](unsigned bit) {
+        return (which >> bit & 1u) != 0 ? blas::Order::row : blas::Order::column;
+      };
+      if (integers && order(2) != order(3)) continue;
+      const auto transpose = which >= 16 ? Transpose::conjugate : Transpose::no;
+      MatmulOptions options{.transpose_a = transpose,
+                            .order_a = order(0),
+                            .order_b = order(1),
+                            .order_c = order(2),
+                            .order_d = order(3)};
+      if (epilogue != Epilogue::none) options.epilogue = epilogue, options.bias = bias_there;
+      const auto x = put_in<T>(order(0), op(a, transpose)), y = put_in<T>(order(1), b);
+      const auto z = put_in<D>(order(2), c), d = put_in<D>(order(3), Dense{kM, kN});
+      if (!ended(device().blas().matmul<T, T, D, D>(from_wide<F>(1), x, y, from_wide<F>(1), z, d,
+                                                    options),
+                 true))
+        continue;
+      ++done;
+      auto expected = a * b + c;
+      for (std::int64_t j = 0; j < kN && epilogue != Epilogue::none; ++j) {
+        for (std::int64_t i = 0; i < kM; ++i) expected(i, j) += bias(i, 0);
+      }
+      EXPECT_EQ(got(d.buffer), stored<D>(spread_in(order(3), expected, d.leading)))
+          << "orders " << which;
+    }
+    EXPECT_GE(done, device().info().engine == "cpu" ? (integers ? 16u : 32u) : 1u);
+  }
+  template <class T>
+  static MatrixRef<GpuRef<T>> put_in(blas::Order order, const Dense& a) {
+    const auto leading = (order == blas::Order::column ? a.rows : a.columns) + kGap;
+    return {put_any<T>(spread_in(order, a, leading)), a.rows, a.columns, leading};
+  }
+
   /// D and whatever the epilogue writes; integers are exact, but for sums in 16 bits.
   template <class T, class D = T>
   void has_epilogues() {
@@ -275,6 +319,17 @@ TEST_F(BlasMatmul, EpiloguesOfSixteenBits) {
   has_epilogues<BFloat16>();
 }
 
+TEST_F(BlasMatmul, RowMajor) {
+  multiplies_in_orders<float>();
+  multiplies_in_orders<float>(Epilogue::bias);
+  multiplies_in_orders<double>();
+  multiplies_in_orders<std::complex<float>>();
+  multiplies_in_orders<std::complex<double>>();
+  multiplies_in_orders<Half>(Epilogue::bias);
+  multiplies_in_orders<BFloat16, float>();
+  multiplies_in_orders<std::int8_t, std::int32_t>();
+}
+
 TEST_F(BlasMatmul, BatchesAndDevicesFactors) {
   constexpr std::int64_t batch = 3;
   const auto a = random<float>(kM, kK * batch, 1), b = random<float>(kK, kN, 2);
@@ -328,6 +383,13 @@ TEST_F(BadArguments, OfMatmul) {
   refused([](auto& op) { op.compute = Compute::f64; }, Errc::unsupported);
   refused([](auto& op) { op.transpose_a = static_cast<Transpose>(9); });
   refused([](auto& op) { op.epilogue = static_cast<Epilogue>(16); });
+  refused([](auto& op) { op.order_c = static_cast<Order>(2); });
+  refused([](auto& op) { op.order_a = Order::row, op.lda = 3; });
+  refused([](auto& op) { op.c = op.d, op.order_d = Order::row; });
+  refused([&z](auto& op) {
+    op.epilogue = Epilogue::drelu_bgrad, op.aux = op.bias = z.operand(), op.ld_aux = 128;
+    op.order_d = Order::row;
+  });
   refused([](auto& op) { op.m = -1; });
   refused([](auto& op) { op.ldd = 3; });
   refused([](auto& op) { op.lda = std::int64_t{1} << 30; });

@@ -156,6 +156,27 @@ const Samples kBlasSamples{
     Tailed<LapackBatched>{
         {DType::f64, LapackBatched::Task::getri, kNo, 4, 4, 0, 5, 6, 2, range_in(1), range_in(2)},
         lists_of(2, {Access::read, Access::write})},
+    Transform{DType::i8,
+              kNo,
+              Transpose::yes,
+              Order::row,
+              {},
+              Order::row,
+              {},
+              4,
+              3,
+              5,
+              6,
+              7,
+              2,
+              20,
+              24,
+              28,
+              factor_in(1),
+              factor_in(2),
+              range_in(3),
+              range_in(4),
+              range_in(5)},
     Tailed<Matmul>{sample_of_matmul(), lists_of(1, {Access::read, Access::read})}};
 
 }  // namespace

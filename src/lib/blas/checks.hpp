@@ -31,6 +31,9 @@ inline bool is_complex(DType dtype) {
 inline bool known(Transpose transpose) {
   return transpose <= Transpose::conjugate;
 }
+inline bool known(Order order) {
+  return order <= Order::row;
+}
 inline bool known(Uplo uplo) {
   return uplo <= Uplo::upper;
 }
@@ -77,6 +80,50 @@ inline void strided(Checker& checks, std::string_view name, const Operand& opera
     checks.require(false, std::string(name) + " is too large");
   }
   if (batch > 0 && span > 0) checks.holds(name, operand, last + span);
+}
+
+/// How a matrix lies in memory.
+struct Layout {
+  std::int64_t rows = 0, columns = 0, leading = 1;
+  Order order{};
+
+  /// How many columns, or rows, and elements of each.
+  [[nodiscard]] std::int64_t lines() const { return order == Order::column ? columns : rows; }
+  [[nodiscard]] std::int64_t length() const { return order == Order::column ? rows : columns; }
+};
+/// A batch of matrices of another type than the operation's.
+inline void check_batch(Checker& checks, std::string_view name, const Operand& operand,
+                        const Layout& layout, std::int64_t stride, std::int64_t batch,
+                        DType dtype) {
+  constexpr std::int64_t kMaxLeadingBytes = std::int64_t{1} << 31;
+  const auto lines = layout.lines(), length = layout.length();
+  checks.require(lines >= 0 && length >= 0, "a matrix has a negative extent")
+      .require(layout.leading >= std::max<std::int64_t>(1, length),
+               layout.order == Order::column
+                   ? "a leading dimension is smaller than the number of rows"
+                   : "a leading dimension is smaller than the number of columns")
+      .require(layout.leading < kMaxLeadingBytes / static_cast<std::int64_t>(size_of(dtype)),
+               "a leading dimension is 2^31 bytes or more")
+      .require(stride >= 0, "a stride is negative");
+  if (!checks.ok() || lines == 0 || length == 0 || batch == 0) return;
+  std::int64_t span = 0, last = 0;
+  if (__builtin_mul_overflow(lines - 1, layout.leading, &span) ||
+      __builtin_mul_overflow(batch - 1, stride, &last) ||
+      last > Checker::kMaxCount - length - std::min(span, Checker::kMaxCount) ||
+      span > Checker::kMaxCount - length) {
+    checks.require(false, std::string(name) + " is too large");
+    return;
+  }
+  checks.holds(name, operand, last + span + length, size_of(dtype));
+}
+/// The same of one that is written: its matrices lie apart.
+inline void check_result_batch(Checker& checks, std::string_view name, const Operand& operand,
+                               const Layout& layout, std::int64_t stride, std::int64_t batch,
+                               DType dtype) {
+  check_batch(checks, name, operand, layout, stride, batch, dtype);
+  if (!checks.ok() || layout.rows == 0 || layout.columns == 0) return;
+  checks.require(batch <= 1 || stride >= (layout.lines() - 1) * layout.leading + layout.length(),
+                 "matrices of " + std::string(name) + " overlap");
 }
 
 }  // namespace troupe::blas
