@@ -60,6 +60,19 @@ constexpr bool has_mask(Epilogue epilogue) noexcept {
          epilogue == Epilogue::drelu || epilogue == Epilogue::drelu_bgrad;
 }
 
+/// Of how many elements of an A or B of f8 one scale is, and where that stands; L = k / 128,
+/// rounded up.
+enum class ScaleMode : std::uint32_t {
+  scalar,         ///< of all
+  vector,         ///< of a row of op(A) or a column of op(B): m or n scales
+  block128,       ///< of 128 elements of such a row or column: m x L or n x L, column-major
+  block128x128,   ///< of 128 rows or columns, too: L x m / 128 or L x n / 128, rounded up,
+                  ///< column-major; the leading dimension is L rounded up to a multiple of 4
+  block32_ue8m0,  ///< MX formats: unsupported
+  block16_ue4m3   ///< of f4: unsupported
+};
+inline constexpr std::size_t kScaleModeCount = 6;
+
 constexpr bool is_f8(DType dtype) noexcept {
   return dtype == DType::f8e4m3 || dtype == DType::f8e5m2;
 }
@@ -94,7 +107,7 @@ constexpr DType bias_type(DType a, DType c, DType d) noexcept {
 /// D = scale_d epilogue(alpha scale_a scale_b op(A) op(B) + beta C) for `batch` matrices that lie
 /// strides apart, each column- or row-major. D may be C. Factors are of f32; of f64, c64 and c128
 /// in their own type; into i32 of i32, and then 0 or 1 by value, with one batch and n <= 65536. Of
-/// integers C and D have the same leading dimension.
+/// integers C and D have the same order and leading dimension.
 ///
 /// aux has n columns ld_aux elements apart: bits, the first of a byte its lowest, ld_aux a multiple
 /// of 128; or numbers of D's type, ld_aux a multiple of 8. A batch's aux stand one behind another;
@@ -104,7 +117,9 @@ constexpr DType bias_type(DType a, DType c, DType d) noexcept {
 /// f8: all are column-major; op(A) is a transpose and op(B) is not; m, n, k, the leading dimensions
 /// and the addresses are multiples of 16; the tail has scales and where the largest absolute values
 /// of the epilogue's result, before it is scaled, are put: each one element of f32. Results beyond
-/// the range saturate.
+/// the range saturate. Scales of A and B may be more than one, see ScaleMode: both vectors, or both
+/// of blocks of which at most one is 128 x 128; they are aligned to 16 bytes, the batch is one, and
+/// D is of 16 or 32 bits.
 struct Matmul {
   static constexpr std::string_view kName = "blas.matmul";
   static constexpr DTypes kDTypes =
@@ -123,6 +138,7 @@ struct Matmul {
   Transpose transpose_a{}, transpose_b{};
   std::uint32_t fast_accumulation = 0;  ///< 1: f8 is added up in fewer bits
   Order order_a{}, order_b{}, order_c{}, order_d{};
+  ScaleMode scale_mode_a{}, scale_mode_b{};
   std::int64_t m = 0, n = 0, k = 0, lda = 0, ldb = 0, ldc = 0, ldd = 0, ld_aux = 0;
   std::int64_t batch = 1, stride_a = 0, stride_b = 0, stride_c = 0, stride_d = 0;
   Scalar alpha, beta;
@@ -161,6 +177,19 @@ struct Matmul {
   }
   [[nodiscard]] std::int64_t bias_length() const noexcept {
     return epilogue == Epilogue::bgrad_b ? n : m;
+  }
+  /// How many numbers a part of the tail has.
+  [[nodiscard]] std::int64_t scales(std::uint32_t part) const noexcept {
+    const auto mode = part == scale_a   ? scale_mode_a
+                      : part == scale_b ? scale_mode_b
+                                        : ScaleMode::scalar;
+    const auto lines = part == scale_a ? m : n, blocks = (k + 127) / 128;
+    switch (mode) {
+      case ScaleMode::vector: return lines;
+      case ScaleMode::block128: return lines * blocks;
+      case ScaleMode::block128x128: return (blocks + 3) / 4 * 4 * ((lines + 127) / 128);
+      default: return 1;
+    }
   }
   [[nodiscard]] static std::uint64_t tail_written(const TailOperand& part) noexcept {
     return part.written() ? sizeof(float) : 0;
@@ -202,8 +231,9 @@ struct MatmulOptions {
   std::int64_t ld_aux = 0;  ///< 0: the least that is allowed
   /// So many matrices, strides apart. A stride of 0: the matrices stand one behind another.
   std::int64_t batch = 1, stride_a = 0, stride_b = 0, stride_c = 0, stride_d = 0;
-  /// Of f8, one f32 each; absent: 1.
+  /// Of f8, of f32: one, or as many as the mode says; absent: 1.
   AnyBuffer scale_a = {}, scale_b = {}, scale_d = {};
+  blas::ScaleMode scale_mode_a = blas::ScaleMode::scalar, scale_mode_b = blas::ScaleMode::scalar;
   AnyBuffer amax_d = {};           ///< of f8 results: where their largest absolute value is put
   bool fast_accumulation = false;  ///< f8: quicker, and up to 2 % less precise
 };
@@ -270,6 +300,7 @@ class BlasMatmul : public BlasTransform<Refs> {
     op.epilogue = options.epilogue;
     op.transpose_a = options.transpose_a, op.transpose_b = options.transpose_b;
     op.fast_accumulation = options.fast_accumulation ? 1 : 0;
+    op.scale_mode_a = options.scale_mode_a, op.scale_mode_b = options.scale_mode_b;
     op.m = d.rows, op.n = d.columns, op.k = plain_a ? a.columns : a.rows;
     op.lda = a.leading, op.ldb = b.leading, op.ldd = d.leading;
     op.batch = options.batch;

@@ -24,6 +24,23 @@ void check_f8(Checker& checks, const Matmul& op) {
                    "matrices of f8 are aligned to 16 bytes");
 }
 
+/// More than one scale of A or B.
+void check_scale_modes(Checker& checks, const Matmul& op) {
+  const auto a = op.scale_mode_a, b = op.scale_mode_b;
+  if (a == ScaleMode::scalar && b == ScaleMode::scalar) return;
+  const auto of_blocks = [](ScaleMode mode) {
+    return mode == ScaleMode::block128 || mode == ScaleMode::block128x128;
+  };
+  checks.require(is_f8(op.dtype), "scales are for f8")
+      .require((a == ScaleMode::vector && b == a) ||
+                   (of_blocks(a) && of_blocks(b) &&
+                    (a == ScaleMode::block128 || b == ScaleMode::block128)),
+               "scales of a and b are scalars, vectors, or of blocks of which one at most is "
+               "128 x 128")
+      .require(op.batch == 1, "with scales of rows or blocks there is one batch")
+      .require(!is_f8(op.d_dtype), "with scales of rows or blocks d is not of f8");
+}
+
 void check_i8(Checker& checks, const Matmul& op) {
   const auto by_value = [](const Scalar& scalar) {
     const auto value = scalar.as<std::int32_t>();
@@ -102,6 +119,13 @@ Result<void> Matmul::check() const {
   }
   for (const auto order : {order_a, order_b, order_c, order_d})
     checks.require(known(order), "unknown order");
+  for (const auto mode : {scale_mode_a, scale_mode_b}) {
+    checks.require(static_cast<std::size_t>(mode) < kScaleModeCount, "unknown scale mode");
+    if (checks.ok() && mode >= ScaleMode::block32_ue8m0) {
+      return Error{Errc::unsupported, 0,
+                   std::string(kName) + ": there are no scales of blocks of 32 and 16 elements"};
+    }
+  }
   factor(checks, "alpha", alpha, scale());
   factor(checks, "beta", beta, scale());
   checks.require(known(transpose_a) && known(transpose_b), "unknown transposition")
@@ -122,6 +146,7 @@ Result<void> Matmul::check() const {
                    "in place c and d have the same layout");
   if (checks.ok()) check_epilogue(checks, *this);
   if (checks.ok() && is_f8(dtype)) check_f8(checks, *this);
+  if (checks.ok()) check_scale_modes(checks, *this);
   if (checks.ok() && dtype == DType::i8) check_i8(checks, *this);
   return checks.result();
 }
@@ -138,8 +163,15 @@ Result<void> Matmul::check_parts(const Parts& parts) const {
                  "a scale is read, and a largest value written");
     if (!checks.ok()) break;
     seen |= 1u << part.tag;
-    checks.holds("a scale", part.range, 1, sizeof(float));
+    const auto count = scales(part.tag);
+    checks.holds("a scale", part.range, count, sizeof(float));
+    checks.require(count == 1 || part.range.offset % 16 == 0, "scales are not aligned to 16 bytes");
   }
+  const auto given = [&](ScaleMode mode, Part part) {
+    return mode == ScaleMode::scalar || (seen >> part & 1u) != 0;
+  };
+  checks.require(given(scale_mode_a, scale_a) && given(scale_mode_b, scale_b),
+                 "scales of rows or blocks are missing");
   return checks.result();
 }
 

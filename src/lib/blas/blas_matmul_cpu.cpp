@@ -51,6 +51,21 @@ std::vector<float> widened_all(const T* matrix, std::int64_t rows, std::int64_t 
   return all;
 }
 
+/// Multiplies op(A) or op(B) of f8 by its scales, unless there is only one. `matrix` has k rows.
+void scale_all(std::vector<float>& matrix, std::int64_t k, std::int64_t columns,
+               blas::ScaleMode mode, const float* scales) {
+  const auto blocks = (k + 127) / 128;
+  for (std::int64_t j = 0; j < columns && mode != blas::ScaleMode::scalar; ++j) {
+    for (std::int64_t l = 0; l < k; ++l) {
+      const auto which = mode == blas::ScaleMode::vector ? j
+                         : mode == blas::ScaleMode::block128
+                             ? l / 128 * columns + j
+                             : j / 128 * ((blocks + 3) / 4 * 4) + l / 128;
+      matrix[static_cast<std::size_t>(j * k + l)] *= scales[which];
+    }
+  }
+}
+
 /// The addresses of a call, and its factors.
 struct Addresses {
   const std::byte *a, *b, *c;
@@ -128,8 +143,12 @@ void multiply_in_f32(const blas::Matmul& op, float alpha, float beta, const Addr
              plain_b = op.transpose_b == blas::Transpose::no;
   const auto rows_a = plain_a ? op.m : op.k, columns_a = plain_a ? op.k : op.m;
   const auto rows_b = plain_b ? op.k : op.n, columns_b = plain_b ? op.n : op.k;
-  const auto scale = [](const float* where) { return where != nullptr ? *where : 1.0f; };
-  const float factor = alpha * scale(at.scale_a) * scale(at.scale_b), scale_d = scale(at.scale_d);
+  const auto scale = [](const float* where, blas::ScaleMode mode = blas::ScaleMode::scalar) {
+    return where != nullptr && mode == blas::ScaleMode::scalar ? *where : 1.0f;
+  };
+  const float scale_d = scale(at.scale_d);
+  const float factor =
+      alpha * scale(at.scale_a, op.scale_mode_a) * scale(at.scale_b, op.scale_mode_b);
   const blas::Gemm gemm{DType::f32,
                         op.transpose_a,
                         op.transpose_b,
@@ -146,10 +165,12 @@ void multiply_in_f32(const blas::Matmul& op, float alpha, float beta, const Addr
                         {}};
   float largest = 0;
   for (std::int64_t of = 0; of < op.batch; ++of) {
-    const auto a =
+    auto a =
         widened_all(reinterpret_cast<const A*>(at.a) + of * op.stride_a, rows_a, columns_a, op.lda);
-    const auto b =
+    auto b =
         widened_all(reinterpret_cast<const B*>(at.b) + of * op.stride_b, rows_b, columns_b, op.ldb);
+    scale_all(a, rows_a, columns_a, op.scale_mode_a, at.scale_a);
+    scale_all(b, rows_b, columns_b, op.scale_mode_b, at.scale_b);
     std::vector<float> x(static_cast<std::size_t>(op.m * op.n));
     multiply(gemm, factor, a.data(), b.data(), 0.0f, x.data());
     const auto* const c = reinterpret_cast<const C*>(at.c) + of * op.stride_c;

@@ -41,6 +41,17 @@ cublasLtEpilogue_t epilogue_of(blas::Epilogue epilogue) {
   return kEpilogues[static_cast<std::size_t>(epilogue)];
 }
 
+#if CUBLAS_VERSION >= 120900
+std::int32_t scale_mode_of(blas::ScaleMode mode) {
+  switch (mode) {
+    case blas::ScaleMode::vector: return CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+    case blas::ScaleMode::block128: return CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
+    case blas::ScaleMode::block128x128: return CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+    default: return CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
+  }
+}
+#endif
+
 /// The largest power of two that divides an address, from 16 to 256.
 std::uint32_t alignment_of(const void* address) {
   const auto bits = reinterpret_cast<std::uintptr_t>(address);
@@ -118,6 +129,12 @@ Result<void> describe(Matmuls::Plan& plan, const blas::Matmul& op) {
   if (blas::is_f8(op.dtype)) {
     TROUPE_CUDA_PROPAGATE(set(description, CUBLASLT_MATMUL_DESC_FAST_ACCUM,
                               static_cast<std::int8_t>(op.fast_accumulation)));
+#if CUBLAS_VERSION >= 120900
+    TROUPE_CUDA_PROPAGATE(
+        set(description, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, scale_mode_of(op.scale_mode_a)));
+    TROUPE_CUDA_PROPAGATE(
+        set(description, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, scale_mode_of(op.scale_mode_b)));
+#endif
   }
   const bool plain_a = op.transpose_a == blas::Transpose::no,
              plain_b = op.transpose_b == blas::Transpose::no;
@@ -182,6 +199,7 @@ Matmuls::Key key_of(const blas::Matmul& op, const Places& places, ScalarsAt scal
     types = types << 8 | number(dtype);
   for (const auto* part : places.parts) given = given << 1 | (part != nullptr ? 1 : 0);
   given = given << 1 | (op.c.present() ? 1 : 0);
+  given = given << 6 | number(op.scale_mode_a) << 3 | number(op.scale_mode_b);
   std::int64_t alignments = 0;
   for (const void* address :
        {places.a, places.b, places.c, static_cast<const void*>(places.d),
@@ -216,6 +234,10 @@ Result<void> Blas::run(const blas::Matmul& op, const Call& call) {
 #if CUBLAS_VERSION < 130000
   if (op.compute == blas::Compute::f32_by_bf16x9)
     return Error{Errc::unsupported, 0, "blas.matmul: this cuBLAS does not emulate"};
+#endif
+#if CUBLAS_VERSION < 120900
+  if (op.scale_mode_a != blas::ScaleMode::scalar)
+    return Error{Errc::unsupported, 0, "blas.matmul: this cuBLAS has no scales of rows and blocks"};
 #endif
   const auto multiply = [&]<class F>(F) -> Result<void> {
     Factors<F> factors;

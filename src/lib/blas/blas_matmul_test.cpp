@@ -311,6 +311,64 @@ TEST_F(BlasMatmul, ScalesOfEightBits) {
   EXPECT_EQ(device().download(amax)[0], largest);
 }
 
+/// Rows and columns, blocks of 128 along k, and blocks of 128 x 128; powers of two are exact. The
+/// last blocks are not full, and L is no multiple of 4.
+TEST_F(BlasMatmul, ManyScalesOfEightBits) {
+  using blas::ScaleMode;
+  constexpr std::int64_t m = 144, n = 272, k = 336, blocks = 3, blocks4 = 4;
+  const auto a = random<Float8E4M3>(k, m, 1), b = random<Float8E4M3>(k, n, 2);
+  const auto x = put_matrix<Float8E4M3>(a), y = put_matrix<Float8E4M3>(b);
+  std::mt19937_64 random_powers(3);
+  const auto scales = [&](ScaleMode mode, std::int64_t lines) {
+    const auto count = mode == ScaleMode::vector     ? lines
+                       : mode == ScaleMode::block128 ? lines * blocks
+                                                     : (lines + 127) / 128 * blocks4;
+    std::vector<float> values(static_cast<std::size_t>(count));
+    for (auto& value : values) value = std::ldexp(1.0f, static_cast<int>(random_powers() % 4) - 2);
+    return values;
+  };
+  const auto scaled = [&](Dense matrix, ScaleMode mode, const std::vector<float>& by) {
+    for (std::int64_t j = 0; j < matrix.columns; ++j) {
+      for (std::int64_t l = 0; l < k; ++l) {
+        const auto which = mode == ScaleMode::vector     ? j
+                           : mode == ScaleMode::block128 ? l / 128 * matrix.columns + j
+                                                         : j / 128 * blocks4 + l / 128;
+        matrix(l, j) *= by[static_cast<std::size_t>(which)];
+      }
+    }
+    return matrix;
+  };
+  constexpr std::pair<ScaleMode, ScaleMode> kModes[] = {
+      {ScaleMode::vector, ScaleMode::vector},
+      {ScaleMode::block128, ScaleMode::block128},
+      {ScaleMode::block128, ScaleMode::block128x128},
+      {ScaleMode::block128x128, ScaleMode::block128}};
+  // They came with Hopper, and went with it.
+  const auto capability = device().info().compute_capability;
+  for (const auto& [mode_a, mode_b] : kModes) {
+    const auto by_a = scales(mode_a, m), by_b = scales(mode_b, n);
+    const auto scale_a = put(by_a), scale_b = put(by_b);
+    const auto product = op(scaled(a, mode_a, by_a), Transpose::yes) * scaled(b, mode_b, by_b);
+    const MatmulOptions options{.transpose_a = Transpose::yes,
+                                .scale_a = scale_a,
+                                .scale_b = scale_b,
+                                .scale_mode_a = mode_a,
+                                .scale_mode_b = mode_b};
+    const auto multiply = [&]<class D>(D) {
+      SCOPED_TRACE(::testing::Message()
+                   << static_cast<int>(mode_a) << " and " << static_cast<int>(mode_b) << " into "
+                   << to_string(dtype_of<D>));
+      const auto d = put_matrix<D>(Dense{m, n});
+      if (ended(device().blas().matmul<Float8E4M3, Float8E4M3, D>(x, y, d, options),
+                capability != 0 && capability != 90)) {
+        EXPECT_EQ(got(d.buffer), stored<D>(product.element));
+      }
+    };
+    multiply(BFloat16{});
+    multiply(float{});
+  }
+}
+
 TEST_F(BlasMatmul, EpiloguesOfSinglePrecision) {
   has_epilogues<float>();
 }
@@ -390,6 +448,10 @@ TEST_F(BadArguments, OfMatmul) {
     op.epilogue = Epilogue::drelu_bgrad, op.aux = op.bias = z.operand(), op.ld_aux = 128;
     op.order_d = Order::row;
   });
+  refused([](auto& op) { op.scale_mode_a = op.scale_mode_b = ScaleMode::vector; });  // of f32
+  refused([](auto& op) { op.scale_mode_a = static_cast<ScaleMode>(6); });
+  refused([](auto& op) { op.scale_mode_a = ScaleMode::block32_ue8m0; }, Errc::unsupported);
+  refused([](auto& op) { op.scale_mode_b = ScaleMode::block16_ue4m3; }, Errc::unsupported);
   refused([](auto& op) { op.m = -1; });
   refused([](auto& op) { op.ldd = 3; });
   refused([](auto& op) { op.lda = std::int64_t{1} << 30; });
@@ -420,6 +482,29 @@ TEST_F(BadArguments, OfMatmul) {
         op.dtype = op.b_dtype = DType::f8e5m2, op.c_dtype = op.d_dtype = DType::f32;
       },
       Errc::unsupported);
+
+  const auto e = put(std::vector<Float8E4M3>(256)), o = put(std::vector<Float8E4M3>(256));
+  const auto w = put(std::vector<float>(256, 0.0f));
+  Matmul eight;
+  eight.dtype = eight.b_dtype = DType::f8e4m3, eight.c_dtype = eight.d_dtype = DType::f32;
+  eight.compute = Compute::f32, eight.transpose_a = Transpose::yes;
+  eight.m = eight.n = eight.k = eight.lda = eight.ldb = eight.ldc = eight.ldd = 16;
+  eight.alpha = Scalar::of(1.0f), eight.beta = Scalar::of(0.0f);
+  eight.a = e.operand(), eight.b = o.operand(), eight.d = w.operand();
+  const auto refused_modes = [&](ScaleMode of_a, ScaleMode of_b, auto change) {
+    auto op = eight;
+    op.scale_mode_a = of_a, op.scale_mode_b = of_b;
+    change(op);
+    expect_refused(op);
+  };
+  const auto as_is = [](auto&) {};
+  refused_modes(ScaleMode::vector, ScaleMode::vector, as_is);  // without scales
+  refused_modes(ScaleMode::vector, ScaleMode::scalar, as_is);
+  refused_modes(ScaleMode::vector, ScaleMode::block128, as_is);
+  refused_modes(ScaleMode::block128x128, ScaleMode::block128x128, as_is);
+  refused_modes(ScaleMode::block128, ScaleMode::block128, [](auto& op) { op.batch = 0; });
+  refused_modes(ScaleMode::vector, ScaleMode::vector,
+                [](auto& op) { op.d_dtype = DType::f8e4m3, op.c_dtype = DType::bf16; });
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ Matmul sample_of_matmul() {
   op.dtype = op.b_dtype = DType::f8e4m3, op.c_dtype = op.d_dtype = DType::bf16;
   op.compute = Compute::f32, op.epilogue = Epilogue::relu_aux_bias;
   op.transpose_a = Transpose::yes, op.fast_accumulation = 1;
+  op.scale_mode_a = op.scale_mode_b = ScaleMode::vector;
   op.m = op.n = op.k = op.lda = op.ldb = op.ldc = op.ldd = 16, op.ld_aux = 128;
   op.stride_a = op.stride_b = op.stride_c = op.stride_d = 256;
   op.alpha = factor_in(1), op.beta = factor_in(2);
