@@ -169,6 +169,8 @@ RoundKind Generator::draw_kind() {
       kind = RoundKind::slabs;
     else if (n < 46)
       kind = RoundKind::pieces;
+    else if (n < 48)
+      kind = RoundKind::distributed;
     if (recipe_.rounds.empty() || recipe_.rounds.contains(kind)) return kind;
   }
 }
@@ -177,6 +179,7 @@ void Generator::make_round() {
   Round round;
   round.kind = draw_kind();
   if (round.kind == RoundKind::held && ranks_ == 1) round.kind = RoundKind::free;
+  if (round.kind == RoundKind::distributed && !recipe_.collectives) round.kind = RoundKind::free;
   round.threads = round.kind == RoundKind::failing ? 1 : static_cast<int>(random_.between(1, 4));
   deal_buffers(round);
   switch (round.kind) {
@@ -188,6 +191,7 @@ void Generator::make_round() {
     case RoundKind::pieces:
     case RoundKind::recorded:
     case RoundKind::failing: round.special = static_cast<int>(random_.between(5, 40)); break;
+    case RoundKind::distributed: round.special = static_cast<int>(random_.between(4, 16)); break;
     case RoundKind::slabs: round.special = static_cast<int>(random_.between(20, 120)); break;
   }
   round.left_out = recipe_.left_out.contains(next_id_++);

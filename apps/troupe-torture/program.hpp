@@ -258,15 +258,16 @@ struct Owner {
 };
 
 enum class RoundKind : std::uint8_t {
-  free,      ///< threads submit, faults are seen as errors of futures
-  run,       ///< within World::run, where faults are not seen
-  held,      ///< one rank joins a collective only after a message of the others
-  versions,  ///< fetches of buffers that their owners write at the same time
-  failing,   ///< World::run whose last command before a commit fails: the run must not end well
-  slabs,     ///< many buffers of a slab each
-  pieces,    ///< transfers of many pieces, while all threads wait for something
-  recorded,  ///< a run whose steps are recorded sequences
-  members    ///< a run in a world that loses ranks for good and gets them back
+  free,         ///< threads submit, faults are seen as errors of futures
+  run,          ///< within World::run, where faults are not seen
+  held,         ///< one rank joins a collective only after a message of the others
+  versions,     ///< fetches of buffers that their owners write at the same time
+  failing,      ///< World::run whose last command before a commit fails: the run must not end well
+  slabs,        ///< many buffers of a slab each
+  pieces,       ///< transfers of many pieces, while all threads wait for something
+  recorded,     ///< a run whose steps are recorded sequences
+  distributed,  ///< a run of products and transforms that are spread over a grid of all ranks
+  members       ///< a run in a world that loses ranks for good and gets them back
 };
 inline constexpr std::size_t kRoundKindCount = static_cast<std::size_t>(RoundKind::members) + 1;
 std::string_view to_string(RoundKind kind) noexcept;
@@ -279,8 +280,8 @@ struct Round {
   std::int64_t steps = 1;         ///< run: steps
   std::int64_t commit_every = 1;  ///< run: steps between commits
   std::int64_t stop_at = -1;      ///< run: the step at which its end is asked for; -1: none
-  int special = 0;  ///< held: the rank that comes late; slabs: how many; recorded: steps; members:
-                    ///< waits for all
+  int special = 0;  ///< held: the rank that comes late; slabs: how many; recorded, distributed:
+                    ///< steps; members: waits for all
   /// By step (one unless it is a run), rank and thread.
   std::vector<std::vector<std::vector<std::vector<Operation>>>> scripts;
 };

@@ -127,6 +127,7 @@ void Runner::run(const Program& program) {
       case RoundKind::slabs: play_slabs(round); break;
       case RoundKind::pieces: play_pieces(round); break;
       case RoundKind::recorded: play_recorded(round); break;
+      case RoundKind::distributed: play_distributed(round); break;
       case RoundKind::members: break;  // see Members
     }
     if (!oracle_->inexact()) continue;

@@ -116,6 +116,9 @@ class Runner {
   // recorded_rounds.cpp
   void play_recorded(const Round& round);
 
+  // distributed_rounds.cpp
+  void play_distributed(const Round& round);
+
   Runtime& runtime_;
   World& world_;
   Device& device_;
