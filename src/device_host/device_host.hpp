@@ -313,6 +313,8 @@ class DeviceHost {
   KindTable kinds_;
   TimePoint kind_told_{};  ///< when the rank was told of one
   std::vector<std::shared_ptr<Preparation>> preparations_;
+  /// Results of measurements for libraries that are not open: they do not open them.
+  std::vector<std::shared_ptr<Preparation>> kept_plans_;
   std::optional<HeldMark> behind_fault_;    ///< one that was ordered, until it shows
   std::optional<wire::Control> quiescing_;  ///< the request to answer when all lanes are drained
   std::optional<wire::ControlMessage> held_connect_;  ///< until the collective lane is open

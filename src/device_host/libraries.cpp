@@ -60,6 +60,12 @@ void DeviceHost::lane_opened(Lane lane, const Result<void>& opened, const Result
   hold_up(lane, false);
   if (!detour.ok()) lanes_.give_up_detour(lane);
   if (!opened.ok() || lane < Lane::first_library) return;
+  // Ahead of the commands that have opened it.
+  std::erase_if(kept_plans_, [this, lane](const std::shared_ptr<Preparation>& plan) {
+    if (plan->lane != lane) return false;
+    preparations_.push_back(plan);
+    return true;
+  });
   send({.kind = wire::ControlKind::library_opened},
        wire::encode({std::string(to_string(lane)), engine_->stands_on(lane)}));
 }

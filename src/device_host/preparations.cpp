@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "common/wire/kind.hpp"
+#include "common/wire/tuning_mark.hpp"
 #include "device_host/device_host.hpp"
 
 // What is made ready ahead of the commands that need it.
@@ -74,7 +75,11 @@ void DeviceHost::adopt_plans(wire::ControlMessage message) {
   for (std::size_t i = 0; i + 1 < blobs->size(); i += 2) {
     const auto& name = (*blobs)[i];
     const auto lane = known_library_lane({reinterpret_cast<const char*>(name.data()), name.size()});
-    if (lane) preparations_.push_back(Preparation::of_plan(*lane, std::move((*blobs)[i + 1])));
+    if (!lane) continue;
+    const bool waits =
+        actors_[*lane].state == LaneActor::State::absent && wire::is_tuning((*blobs)[i + 1]);
+    auto& list = waits ? kept_plans_ : preparations_;
+    list.push_back(Preparation::of_plan(*lane, std::move((*blobs)[i + 1])));
   }
 }
 

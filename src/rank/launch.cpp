@@ -154,6 +154,7 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   options.flight.records = static_cast<std::uint64_t>(config.integer("flight-records"));
   options.flight.directory = config.text("flight-dir");
   auto& settings = options.settings;
+  settings.tuning_file = tuning_cache_file(config.text("tuning-cache")).string();
   settings.standby = config.text("standby") != "off";
   settings.heartbeat_timeout = config.duration("heartbeat-timeout");
   settings.op_timeout = config.duration("op-timeout");

@@ -7,7 +7,7 @@ from case import EPSILON, NUMBERS, Case, is_complex, real_of
 from dense import TRANSPOSES, from_band, half, op, packed_places, real_diagonal, shapes, triangle, unpacked, whole
 from epilogues import matmul_aux
 
-NOT_JUDGED = {}
+NOT_JUDGED = {"blas.tune_matmul": "it measures, and computes nothing"}
 NARROW = ["f16", "bf16"]
 
 

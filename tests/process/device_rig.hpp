@@ -51,6 +51,8 @@ class DeviceRig {
       arguments.insert(arguments.end(), {"--flight-dir", "none"});
     if (std::find(options.begin(), options.end(), "--kernel-cache") == options.end())
       arguments.insert(arguments.end(), {"--kernel-cache", "none"});
+    if (std::find(options.begin(), options.end(), "--tuning-cache") == options.end())
+      arguments.insert(arguments.end(), {"--tuning-cache", "none"});
     const auto config = Config::parse(static_cast<int>(arguments.size()), arguments.data()).take();
     system_ = std::make_unique<ActorSystem>(ProductionScheduler::start({.workers = 2}).take());
     core_ = rank::DeviceCore::open(

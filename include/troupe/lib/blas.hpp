@@ -1,6 +1,6 @@
 #pragma once
 
-#include <troupe/lib/blas_matmul.hpp>
+#include <troupe/lib/blas_tune.hpp>
 
 /// BLAS by its own names (reference: https://www.netlib.org/blas).
 namespace troupe::blas {
@@ -15,7 +15,7 @@ inline const Library kLibrary{
     &info_of<Trsm>,          &info_of<Geam>,        &info_of<Dgmm>,        &info_of<Tpttr>,
     &info_of<Trttp>,         &info_of<GemmBatched>, &info_of<GemmIndexed>, &info_of<GemmEx>,
     &info_of<GemvBatched>,   &info_of<GemmGrouped>, &info_of<TrsmBatched>, &info_of<GetrfBatched>,
-    &info_of<LapackBatched>, &info_of<Transform>,   &info_of<Matmul>};
+    &info_of<LapackBatched>, &info_of<Transform>,   &info_of<Matmul>,      &info_of<TuneMatmul>};
 
 }  // namespace troupe::blas
 
@@ -23,9 +23,9 @@ namespace troupe {
 
 /// Dense linear algebra of one device; from `device.blas()`. Its calls are those of its bases.
 template <class Refs>
-class BasicBlas : public BlasMatmul<Refs> {
+class BasicBlas : public BlasTune<Refs> {
  public:
-  using BlasMatmul<Refs>::BlasMatmul;
+  using BlasTune<Refs>::BlasTune;
 };
 
 using Blas = BasicBlas<LocalRefs>;

@@ -258,6 +258,25 @@ class BlasMatmul : public BlasTransform<Refs> {
   template <Element A, Element B, Element D>
   Future<void> matmul(const Matrix<A>& a, const Matrix<B>& b, const Matrix<D>& d,
                       const MatmulOptions& options = {}) {
+    return submit(without_c<A, B, D>(a, b, d, options), options);
+  }
+  /// D = epilogue(alpha op(A) op(B) + beta C)
+  template <Element A, Element B, Element C, Element D>
+  Future<void> matmul(Factor<detail::MatmulScaleOf<A, D>> alpha, const Matrix<A>& a,
+                      const Matrix<B>& b, Factor<detail::MatmulScaleOf<A, D>> beta,
+                      const Matrix<C>& c, const Matrix<D>& d, const MatmulOptions& options = {}) {
+    return submit(with_c<A, B, C, D>(alpha, a, b, beta, c, d, options), options);
+  }
+
+ protected:
+  /// An operation, and what its arguments' lengths must be.
+  struct Product {
+    blas::Matmul op;
+    std::vector<detail::Length> lengths;
+  };
+  template <Element A, Element B, Element D>
+  static Product without_c(const Matrix<A>& a, const Matrix<B>& b, const Matrix<D>& d,
+                           const MatmulOptions& options) {
     constexpr auto c = blas::is_f8(dtype_of<D>) ? DType::bf16 : dtype_of<D>;
     static_assert(blas::multiplies(dtype_of<A>, dtype_of<B>, c, dtype_of<D>),
                   "there is no product of matrices of these types");
@@ -266,13 +285,12 @@ class BlasMatmul : public BlasTransform<Refs> {
     op.c_dtype = c;
     op.ldc = op.ldd, op.stride_c = op.stride_d, op.order_c = op.order_d;
     op.alpha = Factor<Scale>(Scale(1)).wire(), op.beta = Factor<Scale>(Scale(0)).wire();
-    return submit(op, shapes_of(a, b, d, options), options);
+    return {op, shapes_of(a, b, d, options)};
   }
-  /// D = epilogue(alpha op(A) op(B) + beta C)
   template <Element A, Element B, Element C, Element D>
-  Future<void> matmul(Factor<detail::MatmulScaleOf<A, D>> alpha, const Matrix<A>& a,
-                      const Matrix<B>& b, Factor<detail::MatmulScaleOf<A, D>> beta,
-                      const Matrix<C>& c, const Matrix<D>& d, const MatmulOptions& options = {}) {
+  static Product with_c(const Factor<detail::MatmulScaleOf<A, D>>& alpha, const Matrix<A>& a,
+                        const Matrix<B>& b, const Factor<detail::MatmulScaleOf<A, D>>& beta,
+                        const Matrix<C>& c, const Matrix<D>& d, const MatmulOptions& options) {
     static_assert(blas::multiplies(dtype_of<A>, dtype_of<B>, dtype_of<C>, dtype_of<D>),
                   "there is no product of matrices of these types");
     auto op = product(a, b, d, options);
@@ -280,11 +298,12 @@ class BlasMatmul : public BlasTransform<Refs> {
     op.ldc = c.leading, op.c = c.buffer.operand(), op.order_c = options.order_c;
     op.stride_c = options.stride_c != 0 ? options.stride_c : blas::stride_of(c, op.order_c);
     op.alpha = alpha.wire(), op.beta = beta.wire();
-    auto shapes = shapes_of(a, b, d, options);
-    shapes.push_back({"a column of c", c.rows, d.rows});
-    shapes.push_back({"a row of c", c.columns, d.columns});
-    return submit(op, shapes, options);
+    auto lengths = shapes_of(a, b, d, options);
+    lengths.push_back({"a column of c", c.rows, d.rows});
+    lengths.push_back({"a row of c", c.columns, d.columns});
+    return {op, std::move(lengths)};
   }
+  using BlasTransform<Refs>::submitter_;
 
  private:
   template <Element A, Element B, Element D>
@@ -326,8 +345,8 @@ class BlasMatmul : public BlasTransform<Refs> {
             {"a column of op(b)", plain_b ? b.rows : b.columns, plain_a ? a.columns : a.rows},
             {"a row of op(b)", plain_b ? b.columns : b.rows, d.columns}};
   }
-  Future<void> submit(const blas::Matmul& op, const std::vector<detail::Length>& lengths,
-                      const MatmulOptions& options) {
+  Future<void> submit(const Product& product, const MatmulOptions& options) {
+    const auto& op = product.op;
     std::vector<TailOperand> parts;
     const auto add = [&](blas::Matmul::Part part, const AnyBuffer& buffer, Access access) {
       if (buffer.range.present()) parts.push_back({buffer.range, part, access, {}});
@@ -340,9 +359,9 @@ class BlasMatmul : public BlasTransform<Refs> {
       return submitter_->refuse(
           {Errc::invalid, 0, std::string(blas::Matmul::kName) + ": " + wrong});
     return detail::submit_exact(*submitter_, info_of<blas::Matmul>,
-                                std::as_bytes(std::span(&op, 1)), lengths, {}, Parts(parts, {}));
+                                std::as_bytes(std::span(&op, 1)), product.lengths, {},
+                                Parts(parts, {}));
   }
-  using BlasTransform<Refs>::submitter_;
 };
 
 }  // namespace troupe

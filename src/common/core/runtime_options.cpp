@@ -19,6 +19,8 @@ std::vector<OptionSpec> runtime_options() {
        "end when the program ends; empty: the one installed beside the library"},
       {"kernel-cache", text, "auto", "DIR|auto|none",
        "folder of compiled kernels, for any number of jobs; auto: troupe/kernels in the user's folder of caches"},
+      {"tuning-cache", text, "auto", "FILE|auto|none",
+       "file of what tuning has found, for any number of jobs; auto: troupe/tuning in the user's folder of caches"},
       {"host-compiler", text, "c++", "PATH",
        "C++ compiler that compiles a program's kernels for the cpu engine"},
       {"slab-size", bytes, "64MiB", "SIZE",

@@ -180,7 +180,7 @@ class Blas final
                            blas::Trmm, blas::Trsm, blas::Geam, blas::Dgmm, blas::Tpttr, blas::Trttp,
                            blas::GemmBatched, blas::GemmIndexed, blas::GemmEx, blas::GemvBatched,
                            blas::GemmGrouped, blas::TrsmBatched, blas::GetrfBatched,
-                           blas::LapackBatched, blas::Transform, blas::Matmul> {
+                           blas::LapackBatched, blas::Transform, blas::Matmul, blas::TuneMatmul> {
  public:
   explicit Blas(Services& services) : services_(services) {
     ::openblas_set_num_threads(std::max(1, services.threads()));
@@ -231,6 +231,7 @@ class Blas final
   Result<void> run(const blas::LapackBatched& op, const Call& call);
   Result<void> run(const blas::Transform& op, const Call& call);
   Result<void> run(const blas::Matmul& op, const Call& call);
+  Result<void> run(const blas::TuneMatmul& op, const Call& call);
 
  private:
   /// Queues work(c, s) on the vectors of a rotation.

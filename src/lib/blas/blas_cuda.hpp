@@ -204,13 +204,15 @@ class Blas final
                            blas::Trmm, blas::Trsm, blas::Geam, blas::Dgmm, blas::Tpttr, blas::Trttp,
                            blas::GemmBatched, blas::GemmIndexed, blas::GemmEx, blas::GemvBatched,
                            blas::GemmGrouped, blas::TrsmBatched, blas::GetrfBatched,
-                           blas::LapackBatched, blas::Transform, blas::Matmul> {
+                           blas::LapackBatched, blas::Transform, blas::Matmul, blas::TuneMatmul> {
  public:
   explicit Blas(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
     return {dependency("cuBLAS", &cublasGetProperty)};
   }
   Result<void> open(Queue queue) override;
+  std::vector<std::vector<std::byte>> take_new_plans() override;
+  void adopt_plan(std::span<const std::byte> bytes) override;
 
   Result<void> run(const blas::Axpy& op, const Call& call);
   Result<void> run(const blas::Dot& op, const Call& call);
@@ -254,6 +256,7 @@ class Blas final
   Result<void> run(const blas::LapackBatched& op, const Call& call);
   Result<void> run(const blas::Transform& op, const Call& call);
   Result<void> run(const blas::Matmul& op, const Call& call);
+  Result<void> run(const blas::TuneMatmul& op, const Call& call);
 
  private:
   struct BlasTraits {
@@ -335,6 +338,7 @@ class Blas final
   Services& services_;
   std::array<State, 2> states_;  ///< of the lane's own queue, of its detour
   Matmuls matmuls_;
+  std::vector<std::vector<std::byte>> new_choices_;  ///< of measurements
 };
 
 }  // namespace troupe::host::cuda

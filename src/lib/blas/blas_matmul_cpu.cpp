@@ -327,6 +327,15 @@ Result<void> with_float(DType dtype, Visit&& visit) {
 
 }  // namespace
 
+/// OpenBLAS has one algorithm.
+Result<void> Blas::run(const blas::TuneMatmul& op, const Call& call) {
+  return services_.submit(call, [outcome = call.at<blas::MatmulTuning>(op.outcome)] {
+    *outcome = {};
+    constexpr std::string_view kNothing = "nothing to choose";
+    std::copy(kNothing.begin(), kNothing.end(), outcome->its_name.begin());
+  });
+}
+
 Result<void> Blas::run(const blas::Matmul& op, const Call& call) {
   if (auto fits = require_int({op.m, op.n, op.k, op.lda, op.ldb, op.ldc, op.ldd}); !fits)
     return fits;

@@ -7,7 +7,7 @@
 #include <memory>
 #include <tuple>
 
-#include "lib/blas/layouts_cuda.hpp"
+#include "lib/blas/matmul_plans_cuda.hpp"
 
 /// Products with epilogues on the cuda engine. A handle of cuBLAS is one of cuBLASLt, and its
 /// workspace serves both: they work on the same stream.
@@ -52,12 +52,6 @@ std::int32_t scale_mode_of(blas::ScaleMode mode) {
 }
 #endif
 
-/// The largest power of two that divides an address, from 16 to 256.
-std::uint32_t alignment_of(const void* address) {
-  const auto bits = reinterpret_cast<std::uintptr_t>(address);
-  return 1u << std::clamp(bits == 0 ? 8 : std::countr_zero(bits), 0, 8);
-}
-
 Result<void> set(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t attribute,
                  const auto& value) {
   TROUPE_CUDA_TRY(cublasLtMatmulDescSetAttribute(description, attribute, &value, sizeof value));
@@ -70,27 +64,28 @@ Result<void> set(cublasLtMatmulPreference_t preference,
   return {};
 }
 
-/// What a call has beside its extents: addresses as cuBLASLt wants them.
-struct Places {
-  const void *a, *b, *c;
-  void *d, *bias, *aux;
-  std::array<void*, blas::Matmul::kParts> parts{};
+}  // namespace
 
-  Places(const blas::Matmul& op, const Call& call)
-      : a(call.at(op.a)),
-        b(call.at(op.b)),
-        // What is not read still has to be aligned; of f8 it is not D, which is of another type.
-        c(op.c.present()            ? call.at(op.c)
-          : blas::is_f8(op.d_dtype) ? nullptr
-                                    : call.at(op.d)),
-        d(call.at(op.d)),
-        bias(op.bias.present() ? call.at(op.bias) : nullptr),
-        aux(op.aux.present() ? call.at(op.aux) : nullptr) {
-    for (const auto& part : call.tail()) parts[part.tag] = call.at(part.range);
-  }
-};
+Places::Places(const blas::Matmul& op, const Call& call)
+    : a(call.at(op.a)),
+      b(call.at(op.b)),
+      // What is not read still has to be aligned; of f8 it is not D, which is of another type.
+      c(op.c.present()            ? call.at(op.c)
+        : blas::is_f8(op.d_dtype) ? nullptr
+                                  : call.at(op.d)),
+      d(call.at(op.d)),
+      bias(op.bias.present() ? call.at(op.bias) : nullptr),
+      aux(op.aux.present() ? call.at(op.aux) : nullptr) {
+  for (const auto& part : call.tail()) parts[part.tag] = call.at(part.range);
+}
 
-/// The attributes that differ from call to call.
+Alignments alignments_of(const Places& places) {
+  const auto of = [](const void* address) {
+    return blas::alignment_of(reinterpret_cast<std::uintptr_t>(address));
+  };
+  return {of(places.a), of(places.b), of(places.c), of(places.d), of(places.bias), of(places.aux)};
+}
+
 Result<void> set_places(cublasLtMatmulDesc_t description, const Places& places, ScalarsAt scalars) {
   const std::int32_t mode =
       scalars == ScalarsAt::host ? CUBLASLT_POINTER_MODE_HOST : CUBLASLT_POINTER_MODE_DEVICE;
@@ -152,17 +147,18 @@ Result<void> describe(Matmuls::Plan& plan, const blas::Matmul& op) {
 }
 
 /// Sums of 16 and 8 bits are not added up in these.
-bool adds_up_narrowly(DType d) {
+static bool adds_up_narrowly(DType d) {
   return d == DType::f16 || d == DType::bf16 || blas::is_f8(d);
 }
 
-Result<void> choose(Matmuls::Plan& plan, const blas::Matmul& op, const Places& places,
-                    cublasLtHandle_t handle, std::size_t workspace_bytes) {
+Result<std::size_t> propose(const Matmuls::Plan& plan, const blas::Matmul& op,
+                            const Alignments& alignments, cublasLtHandle_t handle,
+                            std::span<cublasLtMatmulHeuristicResult_t> proposed) {
   Matmuls::Preference preference;
   TROUPE_CUDA_TRY(cublasLtMatmulPreferenceCreate(preference.out()));
   const auto get = preference.get();
   TROUPE_CUDA_PROPAGATE(
-      set(get, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_bytes}));
+      set(get, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kWorkspaceBytes}));
   if (adds_up_narrowly(op.d_dtype)) {
     constexpr std::uint32_t kInWide = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     TROUPE_CUDA_PROPAGATE(set(get, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, kInWide));
@@ -170,14 +166,12 @@ Result<void> choose(Matmuls::Plan& plan, const blas::Matmul& op, const Places& p
   constexpr cublasLtMatmulPreferenceAttributes_t kAlignments[] = {
       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
-  const void* const addresses[] = {places.a, places.b, places.c, places.d};
   for (std::size_t i = 0; i < 4; ++i)
-    TROUPE_CUDA_PROPAGATE(set(get, kAlignments[i], alignment_of(addresses[i])));
-  cublasLtMatmulHeuristicResult_t found{};
+    TROUPE_CUDA_PROPAGATE(set(get, kAlignments[i], std::uint32_t{alignments[i]}));
   int count = 0;
-  const auto status =
-      cublasLtMatmulAlgoGetHeuristic(handle, plan.description.get(), plan.a.get(), plan.b.get(),
-                                     plan.c.get(), plan.d.get(), get, 1, &found, &count);
+  const auto status = cublasLtMatmulAlgoGetHeuristic(
+      handle, plan.description.get(), plan.a.get(), plan.b.get(), plan.c.get(), plan.d.get(), get,
+      static_cast<int>(proposed.size()), proposed.data(), &count);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
       (status == CUBLAS_STATUS_SUCCESS && count == 0)) {
     return Error{
@@ -185,12 +179,29 @@ Result<void> choose(Matmuls::Plan& plan, const blas::Matmul& op, const Places& p
         "blas.matmul: cuBLASLt has no algorithm for these types, shapes and this epilogue"};
   }
   if (status != CUBLAS_STATUS_SUCCESS) return failure(status, "cublasLtMatmulAlgoGetHeuristic");
-  plan.algorithm = found.algo;
+  return static_cast<std::size_t>(count);
+}
+
+/// What was measured, if it still runs; else what cuBLASLt proposes.
+static Result<void> choose(Matmuls::Plan& plan, const blas::Matmul& op,
+                           const Alignments& alignments, cublasLtHandle_t handle,
+                           const Matmuls::Choice* measured) {
+  std::array<cublasLtMatmulHeuristicResult_t, 1> proposed{};
+  if (measured != nullptr) {
+    plan.algorithm = measured->algorithm;
+    const auto status =
+        cublasLtMatmulAlgoCheck(handle, plan.description.get(), plan.a.get(), plan.b.get(),
+                                plan.c.get(), plan.d.get(), &plan.algorithm, proposed.data());
+    if (status == CUBLAS_STATUS_SUCCESS && proposed[0].workspaceSize <= kWorkspaceBytes) return {};
+  }
+  const auto count = propose(plan, op, alignments, handle, proposed);
+  if (!count) return count.error();
+  plan.algorithm = proposed[0].algo;
   return {};
 }
 
-/// What a plan is made for.
-Matmuls::Key key_of(const blas::Matmul& op, const Places& places, ScalarsAt scalars) {
+Matmuls::Key key_of(const blas::Matmul& op, const Places& places, const Alignments& alignment,
+                    ScalarsAt scalars) {
   const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
   std::int64_t types = 0, given = scalars == ScalarsAt::host ? 0 : 1;
   for (const auto order : {op.order_a, op.order_b, op.order_c, op.order_d})
@@ -201,10 +212,7 @@ Matmuls::Key key_of(const blas::Matmul& op, const Places& places, ScalarsAt scal
   given = given << 1 | (op.c.present() ? 1 : 0);
   given = given << 6 | number(op.scale_mode_a) << 3 | number(op.scale_mode_b);
   std::int64_t alignments = 0;
-  for (const void* address :
-       {places.a, places.b, places.c, static_cast<const void*>(places.d),
-        static_cast<const void*>(places.bias), static_cast<const void*>(places.aux)})
-    alignments = alignments << 9 | alignment_of(address);
+  for (const auto one : alignment) alignments = alignments << 9 | one;
   return {types,
           number(op.compute) << 32 | number(op.epilogue),
           number(op.transpose_a) << 32 | number(op.transpose_b) << 1 | number(op.fast_accumulation),
@@ -225,8 +233,6 @@ Matmuls::Key key_of(const blas::Matmul& op, const Places& places, ScalarsAt scal
           alignments};
 }
 
-}  // namespace
-
 Result<void> Blas::run(const blas::Matmul& op, const Call& call) {
   if (op.m == 0 || op.n == 0 || op.batch == 0) return {};
   if (op.k == 0)
@@ -244,13 +250,14 @@ Result<void> Blas::run(const blas::Matmul& op, const Call& call) {
     TROUPE_CUDA_PROPAGATE(factors.resolve(services_, call, {&op.alpha, &op.beta}));
     const Places places(op, call);
     const auto handle = reinterpret_cast<cublasLtHandle_t>(state(call.queue()).handle.get());
-    const auto key = key_of(op, places, factors.where());
+    const auto alignments = alignments_of(places);
+    const auto key = key_of(op, places, alignments, factors.where());
     auto* plan = matmuls_.find(key);
     if (plan == nullptr) {
       Matmuls::Plan made;
       TROUPE_CUDA_PROPAGATE(describe(made, op));
       TROUPE_CUDA_PROPAGATE(set_places(made.description.get(), places, factors.where()));
-      TROUPE_CUDA_PROPAGATE(choose(made, op, places, handle, kWorkspaceBytes));
+      TROUPE_CUDA_PROPAGATE(choose(made, op, alignments, handle, matmuls_.choice(key)));
       plan = &matmuls_.add(key, std::move(made));
     } else {
       TROUPE_CUDA_PROPAGATE(set_places(plan->description.get(), places, factors.where()));

@@ -28,6 +28,19 @@ Matmul sample_of_matmul() {
   return op;
 }
 
+TuneMatmul sample_of_tuning() {
+  TuneMatmul op;
+  op.product = sample_of_matmul();
+  op.product.alpha = op.product.beta = {};
+  op.product.a = op.product.b = op.product.c = op.product.d = op.product.bias = op.product.aux = {};
+  op.dtype = op.product.dtype, op.candidates = 4, op.repeats = 2;
+  op.given = 1u << Matmul::scale_a | 1u << Matmul::scale_b | 1u << TuneMatmul::kC;
+  op.alignments = {256, 256, 16, 16, 256, 256, 0, 0};
+  op.alpha = factor_in(1), op.beta = factor_in(2), op.a = range_in(3), op.b = range_in(4);
+  op.outcome = {kPinnedRegion | 5, 0, 0, 0, 640, sizeof(MatmulTuning)};
+  return op;
+}
+
 const Samples kBlasSamples{
     Axpy{DType::f64, 4, 1, 1, factor_in(1), range_in(2), range_in(3)},
     Dot{DType::c128, 4, 1, -1, range_in(1), range_in(2), range_in(3), Conjugate::yes, 0},
@@ -178,7 +191,8 @@ const Samples kBlasSamples{
               range_in(3),
               range_in(4),
               range_in(5)},
-    Tailed<Matmul>{sample_of_matmul(), lists_of(1, {Access::read, Access::read})}};
+    Tailed<Matmul>{sample_of_matmul(), lists_of(1, {Access::read, Access::read})},
+    sample_of_tuning()};
 
 }  // namespace
 }  // namespace troupe::test

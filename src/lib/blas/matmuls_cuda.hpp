@@ -2,6 +2,7 @@
 
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <list>
@@ -50,11 +51,37 @@ class Matmuls {
     return plans_.front().second;
   }
 
+  /// An algorithm that a measurement has found, and when.
+  struct Choice {
+    cublasLtMatmulAlgo_t algorithm{};
+    std::int64_t when = 0;
+  };
+  /// nullptr: nothing was measured.
+  const Choice* choice(const Key& key) const {
+    const auto found = choices_.find(key);
+    return found == choices_.end() ? nullptr : &found->second;
+  }
+  /// The newest one counts, from the next find() on. Beyond kMost the oldest one goes.
+  void choose(const Key& key, const Choice& choice) {
+    auto& mine = choices_[key];
+    if (mine.when >= choice.when) return;
+    mine = choice;
+    if (const auto place = places_.find(key); place != places_.end()) {
+      plans_.erase(place->second);
+      places_.erase(place);
+    }
+    if (choices_.size() <= kMost) return;
+    choices_.erase(std::min_element(
+        choices_.begin(), choices_.end(),
+        [](const auto& one, const auto& other) { return one.second.when < other.second.when; }));
+  }
+
  private:
   static constexpr std::size_t kMost = 256;
   using List = std::list<std::pair<Key, Plan>>;
   List plans_;  ///< the last used first
   std::map<Key, List::iterator> places_;
+  std::map<Key, Choice> choices_;
 };
 
 }  // namespace troupe::host::cuda

@@ -38,10 +38,13 @@ DeviceActor::DeviceActor(DeviceSettings settings, CommandPort* port,
     : settings_(std::move(settings)),
       port_(port),
       described_(std::move(described)),
+      tunings_(settings_.tuning_file),
       budget_(settings_.restart_budget, settings_.restart_window),
       overdue_(settings_.restart_budget, settings_.restart_window) {}
 
 void DeviceActor::on_start() {
+  const auto kept = tunings_.load();
+  for (auto one = kept.rbegin(); one != kept.rend(); ++one) warm_.add_plan(one->library, one->plan);
   const auto self = context().self();
   // A full mailbox is only a matter of time: the watcher may wait for it.
   const auto tell = [self](const auto& message) { (void)tell_patiently(self, message); };

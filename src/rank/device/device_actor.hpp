@@ -17,6 +17,7 @@
 #include "rank/device/command_port.hpp"
 #include "rank/device/device_events.hpp"
 #include "rank/device/host_link.hpp"
+#include "rank/device/tuning_file.hpp"
 #include "rank/device/warm_set.hpp"
 #include "rank/device/watcher.hpp"
 
@@ -32,6 +33,7 @@ struct DeviceSettings {
   std::chrono::nanoseconds op_timeout{0};  ///< 0: none
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);
   FlightRecorder* flight = nullptr;  ///< dumps what led to a fault
+  std::string tuning_file;           ///< what measurements have found; empty: it is not kept
   int restart_budget = 3;
   std::chrono::nanoseconds restart_window = std::chrono::seconds(60);
   /// When the budget is spent the world is asked to end the run, and gets one device host more to
@@ -303,6 +305,7 @@ class DeviceActor
   std::unique_ptr<Watcher> watcher_;
   DeviceListener listener_;
   WarmSet warm_;
+  TuningFile tunings_;
   std::map<std::string, OpenedLibrary> opened_;  ///< by name, as a device host has said last
   RestartBudget budget_;
   bool asked_to_stop_ = false;  ///< the budget was spent, and what was left for the end is too

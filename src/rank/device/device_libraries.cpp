@@ -68,6 +68,9 @@ void DeviceActor::plans_made(const wire::ControlMessage& told) {
   const std::string library(reinterpret_cast<const char*>(blobs->front().data()),
                             blobs->front().size());
   WarmSet news;
+  std::vector<TuningFile::Entry> measured;
+  for (std::size_t i = 1; i < blobs->size(); ++i) measured.push_back({library, (*blobs)[i]});
+  tunings_.add(measured);
   for (std::size_t i = 1; i < blobs->size(); ++i) {
     if (warm_.add_plan(library, (*blobs)[i])) news.add_plan(library, std::move((*blobs)[i]));
   }
