@@ -191,8 +191,8 @@ void add_lists(Runs& runs) {
   for_types<Half, BFloat16, float, double, C64, C128>(
       [&runs]<class T>(T) { add_matmul<T, T, T>(runs); });
   for_types<Half, BFloat16, float>([&runs]<class T>(T) { add_matmul_aux<T>(runs); });
-  for_types<Half, BFloat16, float, double, C64, C128, std::int8_t, std::int32_t>(
-      [&runs]<class T>(T) { add_transform<T>(runs); });
+  for_types<Half, BFloat16, float, double, C64, C128, std::int8_t, std::int32_t, Float8E4M3,
+            Float8E5M2>([&runs]<class T>(T) { add_transform<T>(runs); });
   add_matmul<std::int8_t, std::int8_t, std::int32_t>(runs);
   add_matmul<Float8E4M3, Float8E4M3, BFloat16>(runs);
   add_matmul<Float8E5M2, Float8E4M3, BFloat16>(runs);

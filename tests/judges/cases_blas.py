@@ -426,7 +426,7 @@ CALLS = {
                 ("gemm_ex f64 f64", ["f64"], gemm_ex), ("gemm_ex c64 f32", ["c64"], gemm_ex),
                 ("gemm_ex c128 f64", ["c128"], gemm_ex), ("gemm_ex i32 i32", ["i8"], gemm_ex)],
     "matmul": [("matmul", ALL + ["i8", "f8e4m3", "f8e5m2"], matmul), ("matmul_aux", NARROW + ["f32"], matmul_aux)],
-    "transform": [("transform", ALL + ["i8", "i32"], transform)],
+    "transform": [("transform", ALL + ["i8", "i32", "f8e4m3", "f8e5m2"], transform)],
     "symm": [("symm", NUMBERS, symm), ("hemm", COMPLEX, symm)],
     "syrk": [("syrk", NUMBERS, syrk), ("herk", COMPLEX, syrk)],
     "syr2k": [("syr2k", NUMBERS, syrk), ("her2k", COMPLEX, syrk)],
