@@ -19,8 +19,7 @@ constexpr auto kCounts = DTypes::of({DType::u32});
 //   tests/conformance has them all;
 // - gemm_ex's and matmul's emulated precision, whose results are not exact;
 // - sequences of MT19937, which take seconds to begin on the host, and of MRG32k3a but in the
-// legacy
-//   order (Kind::sequence), which take half a second;
+//   legacy order (Kind::sequence), which take half a second;
 // - callbacks of transforms: the engines have none.
 constexpr CallInfo kCalls[] = {
     {Kind::blas_call, "axpy", "axpy", kAllNumbers},
@@ -60,8 +59,13 @@ constexpr CallInfo kCalls[] = {
     {Kind::blas_call, "lapack_batched", "getrf_batched lapack_batched", kNumbers, true},
     {Kind::blas_call, "gels_batched", "lapack_batched", kNumbers, true},
     {Kind::blas_call, "geqrf_batched", "lapack_batched", kNumbers, true},
-    {Kind::blas_call, "matmul", "matmul", kAllNumbers},
-    {Kind::blas_call, "matmul", "matmul", DTypes::of({DType::i8, DType::f8e4m3, DType::f8e5m2}),
+    {Kind::blas_call, "matmul", "matmul tune_matmul", kAllNumbers},
+    {Kind::blas_call, "matmul", "matmul tune_matmul",
+     DTypes::of({DType::i8, DType::f8e4m3, DType::f8e5m2}), true},
+    {Kind::blas_call,
+     "transform",
+     "transform",
+     {kAllNumbers.bits | DTypes::of({DType::i8, DType::i32, DType::f8e4m3, DType::f8e5m2}).bits},
      true},
     {Kind::blas_call, "matmul epilogue", "matmul", {kNarrow.bits | DTypes::of({DType::f32}).bits}},
     {Kind::solver_call, "potrs", "potrf potrs", kNumbers},

@@ -53,6 +53,8 @@ void add_product(Calls& calls) {
     const MatmulOptions options{.transpose_a = ta, .transpose_b = tb};
     const auto product = reference::op(a, ta) * reference::op(b, tb);
     auto blas = t.device().blas();
+    if (t.flip())
+      t.call(blas.template tune_matmul<A, B, D>(x, y, d, options, {.candidates = 2, .repeats = 1}));
     if constexpr (!kBytes) {
       using F = detail::MatmulScaleOf<A, D>;
       const auto alpha = t.factor<F>(), beta = t.factor<F>();
@@ -64,6 +66,45 @@ void add_product(Calls& calls) {
       t.call(blas.template matmul<A, B, D>(x, y, d, options));
       t.expect(d, product);
     }
+  });
+}
+
+/// C = alpha op(A) + beta op(B), each in its own order; of 8 bits C = op(A), which is exact.
+template <class T>
+void add_transform(Calls& calls) {
+  calls.add<T>("transform", [](Trial& t) {
+    const auto m = t.extent(), n = t.extent();
+    const auto order = [&t] { return t.flip() ? blas::Order::row : blas::Order::column; };
+    // A row-major matrix is the transpose of one by columns in the same memory.
+    const auto put = [&t](const Dense& a, blas::Order by) {
+      auto matrix = t.put<T>(by == blas::Order::row ? reference::op(a, Transpose::yes) : a,
+                             t.random.below(3));
+      if (by == blas::Order::row) std::swap(matrix.rows, matrix.columns);
+      return matrix;
+    };
+    const auto operand = [&](Transpose transpose) {
+      return transpose == Transpose::no ? t.dense<T>(m, n) : t.dense<T>(n, m);
+    };
+    const TransformOptions options{t.flip() ? Transpose::yes : Transpose::no,
+                                   t.flip() ? Transpose::yes : Transpose::no, order(), order(),
+                                   order()};
+    const bool row = options.order_c == blas::Order::row;
+    const auto a = operand(options.transpose_a), b = operand(options.transpose_b);
+    const auto to = t.put<T>(row ? t.dense<T>(n, m) : t.dense<T>(m, n), t.random.below(3));
+    const MatrixRef<GpuRef<T>> c(to.buffer, m, n, to.leading);
+    auto expected = reference::op(a, options.transpose_a);
+    auto blas = t.device().blas();
+    if constexpr (sizeof(T) == 1) {
+      t.call(blas.template transform<T>(put(a, options.order_a), c, options));
+    } else {
+      using F = detail::TransformFactorOf<T>;
+      const auto alpha = t.factor<F>(), beta = t.factor<F>();
+      t.call(blas.template transform<T>(reference::to_number<F>(alpha), put(a, options.order_a),
+                                        reference::to_number<F>(beta), put(b, options.order_b), c,
+                                        options));
+      expected = alpha * expected + beta * reference::op(b, options.transpose_b);
+    }
+    t.expect(to, row ? reference::op(expected, Transpose::yes) : expected);
   });
 }
 
@@ -162,6 +203,9 @@ void add_matmul(Calls& calls) {
   add_product<Float8E4M3, Float8E4M3, BFloat16>(calls);
   add_product<Float8E5M2, Float8E4M3, BFloat16>(calls);
   for_types<Half, BFloat16, float>([&calls]<class T>(T) { add_epilogues<T>(calls); });
+  for_types<Half, BFloat16, float, double, std::complex<float>, std::complex<double>, std::int8_t,
+            std::int32_t, Float8E4M3, Float8E5M2>(
+      [&calls]<class T>(T) { add_transform<T>(calls); });
 }
 
 }  // namespace troupe::torture
