@@ -16,8 +16,10 @@ constexpr DType transform_type(DType dtype) noexcept {
 }
 
 /// C = alpha op(A) + beta op(B), C being m x n, for `batch` matrices that lie strides apart.
-/// Results are rounded to the nearest; those of f8 and integers that are beyond the range saturate.
-/// i32 is exact to 2^24. C overlaps neither A nor B.
+/// Results are rounded to the nearest; those of f8 that are beyond the range saturate. So do
+/// integers on the cpu engine; the cuda engine cuts off fractions and the upper bits of i8. i32 is
+/// exact to 2^24. C overlaps neither A nor B. The cuda engine does not have: a conjugate of complex
+/// numbers (Geam has it), a B of f8.
 struct Transform {
   static constexpr std::string_view kName = "blas.transform";
   static constexpr DTypes kDTypes =

@@ -32,6 +32,10 @@ Result<void> describe(const Description& description, const blas::Transform& op,
 
 Result<void> Blas::run(const blas::Transform& op, const Call& call) {
   if (op.m == 0 || op.n == 0 || op.batch == 0) return {};
+  const bool conjugates = op.transpose_a == blas::Transpose::conjugate ||
+                          (op.b.present() && op.transpose_b == blas::Transpose::conjugate);
+  if (conjugates && (op.dtype == DType::c64 || op.dtype == DType::c128))
+    return Error{Errc::unsupported, 0, "blas.transform: cuBLASLt does not conjugate; geam does"};
   const auto transform = [&]<class F>(F) -> Result<void> {
     Factors<F> factors;
     TROUPE_CUDA_PROPAGATE(factors.resolve(services_, call, {&op.alpha, &op.beta}));

@@ -65,10 +65,14 @@ class BlasTransform : public ::testing::Test {
                 << "order " << static_cast<int>(order_a) << " to " << static_cast<int>(order_c)
                 << ", transposed " << static_cast<int>(ta);
           };
-          if (!ended(device().blas().transform<T>(x, c, options))) return;
+          // cuBLASLt does not conjugate, and adds nothing in 8 bits.
+          if (!ended(device().blas().transform<T>(x, c, options))) continue;
           expect(op(a, ta));
-          ASSERT_TRUE(ended(device().blas().transform<T>(from_wide<F>(alpha), x, from_wide<F>(-1),
-                                                         y, c, options)));
+          if (!ended(device().blas().transform<T>(from_wide<F>(alpha), x, from_wide<F>(-1), y, c,
+                                                  options))) {
+            EXPECT_EQ(sizeof(T), 1u);
+            continue;
+          }
           expect(alpha * op(a, ta) + Wide(-1) * op(b, tb));
         }
       }
@@ -114,8 +118,9 @@ TEST_F(BlasTransform, BatchesAndDevicesFactors) {
   EXPECT_EQ(got(c), expected);
 }
 
-/// They saturate, and halves go to the even neighbour.
+/// On the cpu engine they saturate, and halves go to the even neighbour. cuBLASLt cuts off both.
 TEST_F(BlasTransform, RoundsIntegers) {
+  if (on_cuda()) GTEST_SKIP() << "cuBLASLt neither rounds nor saturates";
   const auto a = put(std::vector<std::int8_t>{3, 5, -3, 127, -128, 1});
   const auto c = put(std::vector<std::int8_t>(6));
   if (!ended(device().blas().transform<std::int8_t>(0.5f, MatrixRef(a, 6, 1), MatrixRef(c, 6, 1))))
