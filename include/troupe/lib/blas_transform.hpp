@@ -18,13 +18,16 @@ constexpr DType transform_type(DType dtype) noexcept {
 /// C = alpha op(A) + beta op(B), C being m x n, for `batch` matrices that lie strides apart.
 /// Results are rounded to the nearest; those of f8 that are beyond the range saturate. So do
 /// integers on the cpu engine; the cuda engine cuts off fractions and the upper bits of i8. i32 is
-/// exact to 2^24. C overlaps neither A nor B. The cuda engine does not have: a conjugate of complex
-/// numbers (Geam has it), a B of f8.
+/// exact to 2^24. C overlaps neither A nor B. The cuda engine does not have f8, nor a conjugate of
+/// complex numbers (Geam has it).
 struct Transform {
   static constexpr std::string_view kName = "blas.transform";
   static constexpr DTypes kDTypes =
       DTypes::of({DType::f16, DType::bf16, DType::f32, DType::f64, DType::c64, DType::c128,
                   DType::i8, DType::i32, DType::f8e4m3, DType::f8e5m2});
+  /// cuBLASLt 13.1 has f8 for some strides, and only without a factor.
+  static constexpr auto kLacking =
+      std::array{Lacking{"cuda", DTypes::of({DType::f8e4m3, DType::f8e5m2})}};
   static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;

@@ -32,6 +32,8 @@ Result<void> describe(const Description& description, const blas::Transform& op,
 
 Result<void> Blas::run(const blas::Transform& op, const Call& call) {
   if (op.m == 0 || op.n == 0 || op.batch == 0) return {};
+  if (op.dtype == DType::f8e4m3 || op.dtype == DType::f8e5m2)
+    return Error{Errc::unsupported, 0, "blas.transform: the cuda engine has no f8"};
   const bool conjugates = op.transpose_a == blas::Transpose::conjugate ||
                           (op.b.present() && op.transpose_b == blas::Transpose::conjugate);
   if (conjugates && (op.dtype == DType::c64 || op.dtype == DType::c128))
