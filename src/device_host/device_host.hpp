@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -184,6 +185,8 @@ class DeviceHost {
   void note_kind(const wire::Command& command, std::span<const std::byte> record);
   void prepare(wire::ControlMessage message);
   void adopt_plans(wire::ControlMessage message);
+  /// Keeps a plan that is the result of a measurement; false: it is none.
+  bool keep_measured(Lane lane, const std::vector<std::byte>& plan);
   /// Carries on what is to be prepared. True if anything changed.
   bool advance_preparations();
   void begin_preparation(const std::shared_ptr<Preparation>& one);
@@ -313,8 +316,8 @@ class DeviceHost {
   KindTable kinds_;
   TimePoint kind_told_{};  ///< when the rank was told of one
   std::vector<std::shared_ptr<Preparation>> preparations_;
-  /// Results of measurements for libraries that are not open: they do not open them.
-  std::vector<std::shared_ptr<Preparation>> kept_plans_;
+  /// Results of measurements, for each time that their library is opened; they do not open it.
+  std::deque<std::pair<Lane, std::vector<std::byte>>> measured_;
   std::optional<HeldMark> behind_fault_;    ///< one that was ordered, until it shows
   std::optional<wire::Control> quiescing_;  ///< the request to answer when all lanes are drained
   std::optional<wire::ControlMessage> held_connect_;  ///< until the collective lane is open

@@ -61,11 +61,9 @@ void DeviceHost::lane_opened(Lane lane, const Result<void>& opened, const Result
   if (!detour.ok()) lanes_.give_up_detour(lane);
   if (!opened.ok() || lane < Lane::first_library) return;
   // Ahead of the commands that have opened it.
-  std::erase_if(kept_plans_, [this, lane](const std::shared_ptr<Preparation>& plan) {
-    if (plan->lane != lane) return false;
-    preparations_.push_back(plan);
-    return true;
-  });
+  for (const auto& [library, plan] : measured_) {
+    if (library == lane) preparations_.push_back(Preparation::of_plan(lane, plan));
+  }
   send({.kind = wire::ControlKind::library_opened},
        wire::encode({std::string(to_string(lane)), engine_->stands_on(lane)}));
 }
@@ -157,6 +155,7 @@ void DeviceHost::work_over(Lane lane) {
 
 void DeviceHost::tell_plans(Lane lane, const std::vector<std::vector<std::byte>>& plans) {
   if (plans.empty()) return;
+  for (const auto& plan : plans) keep_measured(lane, plan);
   std::vector<std::vector<std::byte>> blobs{name_blob(to_string(lane))};
   blobs.insert(blobs.end(), plans.begin(), plans.end());
   // Where it cannot be sent, a later device host makes the plans again.

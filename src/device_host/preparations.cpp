@@ -13,6 +13,8 @@ namespace {
 constexpr auto kKindPause = std::chrono::milliseconds(1);
 /// Of one preparation that no command of the program asks for.
 constexpr std::uint64_t kMaxScratch = std::uint64_t{1} << 30;
+/// Results of measurements that are kept here: as many as the rank's file has.
+constexpr std::size_t kMostMeasured = 256;
 /// Behind the operands: matrices full of zeros contradict themselves, and who trusts them may write
 /// an element too far.
 constexpr std::uint64_t kMargin = std::uint64_t{64} << 10;
@@ -26,7 +28,7 @@ bool is_library(Lane lane) {
 Result<std::shared_ptr<Preparation>> Preparation::of_record(std::span<const std::byte> record) {
   wire::Command command;
   if (auto decoded = command.decode(record); !decoded) return decoded.error();
-  if (!is_library(command.lane()) || command.info().traits.runs_program_code)
+  if (!is_library(command.lane()) || command.info().traits.not_prepared)
     return Error{Errc::unsupported, 0,
                  std::string(command.name()) + ": there is nothing to prepare for it"};
   auto one = std::make_shared<Preparation>();
@@ -44,7 +46,7 @@ std::shared_ptr<Preparation> Preparation::of_plan(Lane lane, std::vector<std::by
 }
 
 void DeviceHost::note_kind(const wire::Command& command, std::span<const std::byte> record) {
-  if (!is_library(command.lane()) || command.info().traits.runs_program_code) return;
+  if (!is_library(command.lane()) || command.info().traits.not_prepared) return;
   const auto key = wire::kind_key(command);
   if (!kinds_.recurs(key)) return;
   const auto now = SteadyClock::time();
@@ -76,11 +78,17 @@ void DeviceHost::adopt_plans(wire::ControlMessage message) {
     const auto& name = (*blobs)[i];
     const auto lane = known_library_lane({reinterpret_cast<const char*>(name.data()), name.size()});
     if (!lane) continue;
-    const bool waits =
-        actors_[*lane].state == LaneActor::State::absent && wire::is_tuning((*blobs)[i + 1]);
-    auto& list = waits ? kept_plans_ : preparations_;
-    list.push_back(Preparation::of_plan(*lane, std::move((*blobs)[i + 1])));
+    auto& plan = (*blobs)[i + 1];
+    if (keep_measured(*lane, plan) && actors_[*lane].state != LaneActor::State::ready) continue;
+    preparations_.push_back(Preparation::of_plan(*lane, std::move(plan)));
   }
+}
+
+bool DeviceHost::keep_measured(Lane lane, const std::vector<std::byte>& plan) {
+  if (!wire::is_tuning(plan)) return false;
+  measured_.emplace_back(lane, plan);
+  if (measured_.size() > kMostMeasured) measured_.pop_front();
+  return true;
 }
 
 bool DeviceHost::advance_preparations() {

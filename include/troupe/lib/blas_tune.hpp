@@ -31,8 +31,7 @@ static_assert(sizeof(MatmulTuning) == 128);
 struct TuneMatmul {
   static constexpr std::string_view kName = "blas.tune_matmul";
   static constexpr DTypes kDTypes = Matmul::kDTypes;
-  /// Not to be prepared on zeros: that would be measured as well.
-  static constexpr Traits kTraits{.repeatable = true, .blocking = true, .runs_program_code = true};
+  static constexpr Traits kTraits{.repeatable = true, .blocking = true, .not_prepared = true};
   static constexpr std::uint32_t kMostCandidates = 64, kMostRepeats = 1000;
   /// Bits of `given`: a part of the product's tail, or C; or C is D.
   static constexpr std::uint32_t kC = Matmul::kParts, kInPlaceC = kC + 1;

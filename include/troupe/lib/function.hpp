@@ -15,8 +15,7 @@ namespace troupe::function {
 struct Call {
   static constexpr std::string_view kName = "function.call";
   static constexpr DTypes kDTypes = DTypes::all();
-  static constexpr Traits kTraits = {
-      .blocking = true, .capturable = true, .runs_program_code = true};
+  static constexpr Traits kTraits = {.blocking = true, .capturable = true, .not_prepared = true};
   static constexpr std::string_view kTail = "argument";
   static constexpr std::uint32_t kData = kernel::Launch::kData;
 
@@ -42,7 +41,7 @@ struct Call {
 struct RepeatableCall : Call {
   static constexpr std::string_view kName = "function.call_repeatable";
   static constexpr Traits kTraits = {
-      .repeatable = true, .blocking = true, .capturable = true, .runs_program_code = true};
+      .repeatable = true, .blocking = true, .capturable = true, .not_prepared = true};
 
   [[nodiscard]] std::uint64_t tail_written(const TailOperand& operand) const noexcept {
     return operand.range.bytes;
@@ -53,7 +52,7 @@ struct RepeatableCall : Call {
 struct CallThere {
   static constexpr std::string_view kName = "function.call_there";
   static constexpr DTypes kDTypes = DTypes::all();
-  static constexpr Traits kTraits = {.remote = true, .runs_program_code = true};
+  static constexpr Traits kTraits = {.remote = true, .not_prepared = true};
   static constexpr std::string_view kTail = "argument";
   static constexpr std::uint32_t kData = Call::kData;
 

@@ -49,8 +49,7 @@ static_assert(sizeof(Facts) % 8 == 0);
 struct Describe {
   static constexpr std::string_view kName = "kernel.describe";
   static constexpr DTypes kDTypes = DTypes::all();
-  static constexpr Traits kTraits = {
-      .repeatable = true, .blocking = true, .runs_program_code = true};
+  static constexpr Traits kTraits = {.repeatable = true, .blocking = true, .not_prepared = true};
   static constexpr std::uint32_t kData = kMaxNameBytes;
 
   OpDType dtype;
@@ -80,7 +79,7 @@ struct InlineExtent {
 struct Launch {
   static constexpr std::string_view kName = "kernel.launch";
   static constexpr DTypes kDTypes = DTypes::all();
-  static constexpr Traits kTraits = {.capturable = true, .runs_program_code = true};
+  static constexpr Traits kTraits = {.capturable = true, .not_prepared = true};
   static constexpr std::string_view kTail = "argument";
   static constexpr std::uint32_t kData = 12288;
   /// In an argument: its index, and 256 times the place of the address in it, in bytes.
@@ -110,8 +109,7 @@ struct Launch {
 /// again. What it is said to write it writes whole.
 struct RepeatableLaunch : Launch {
   static constexpr std::string_view kName = "kernel.launch_repeatable";
-  static constexpr Traits kTraits = {
-      .repeatable = true, .capturable = true, .runs_program_code = true};
+  static constexpr Traits kTraits = {.repeatable = true, .capturable = true, .not_prepared = true};
 
   [[nodiscard]] std::uint64_t tail_written(const TailOperand& operand) const noexcept {
     return operand.range.bytes;
@@ -123,7 +121,7 @@ struct RepeatableLaunch : Launch {
 /// kernel's name in the image that in the program.
 struct LaunchThere : Launch {
   static constexpr std::string_view kName = "kernel.launch_there";
-  static constexpr Traits kTraits = {.remote = true, .runs_program_code = true};
+  static constexpr Traits kTraits = {.remote = true, .not_prepared = true};
   static constexpr auto kOperands = std::tuple{};
 
   Result<void> check() const;

@@ -146,8 +146,9 @@ struct Traits {
   /// It may be part of a recorded sequence, and of a CUDA graph: once its library has prepared it,
   /// to queue it does nothing but launch.
   bool capturable = false;
-  /// It runs code of the program's own: never on zeros, to make ready what it needs.
-  bool runs_program_code = false;
+  /// It runs code of the program's own, or measures: nothing is made ready for it by running it on
+  /// zeros.
+  bool not_prepared = false;
 };
 /// Those of an operation that computes its outputs from its inputs.
 inline constexpr Traits kComputes{.repeatable = true, .remote = true};

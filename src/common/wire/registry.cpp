@@ -97,7 +97,7 @@ void add_to(Fingerprint& fingerprint, const OperationInfo& info) {
   fingerprint.add(info.name).add(info.bytes).add(info.dtypes.bits).add(info.tail);
   fingerprint.add(info.max_data).add(info.cell != nullptr ? info.cell->name : "");
   for (const bool trait : {traits.repeatable, traits.remote, traits.collective, traits.blocking,
-                           traits.capturable, traits.runs_program_code})
+                           traits.capturable, traits.not_prepared})
     fingerprint.add(trait ? 1 : 0);
   for (const auto& operand : info.operands) {
     fingerprint.add(operand.name)

@@ -225,7 +225,7 @@ void DeviceCore::prepare_others(const std::vector<wire::SequenceRecord>& records
   wire::Command command;
   for (const auto& record : records) {
     if (!command.decode(record).ok() || command.lane() < Lane::first_library) continue;
-    if (!command.info().traits.runs_program_code)
+    if (!command.info().traits.not_prepared)
       message.kinds.emplace_back(wire::kind_key(command), record);
   }
   if (!message.kinds.empty()) tell(std::move(message));
