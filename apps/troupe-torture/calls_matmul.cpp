@@ -1,6 +1,4 @@
-#include <cmath>
-#include <numbers>
-
+#include "reference/gelu.hpp"
 #include "trial.hpp"
 
 // Products with something done to the result: cuBLASLt's.
@@ -15,14 +13,6 @@ using blas::Transpose;
 /// Extents that f8 and integers ask for.
 constexpr std::int64_t kM = 32, kN = 16, kK = 16;
 
-double gelu(double x) {
-  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-}
-double gelu_slope(double x) {
-  const double root = std::sqrt(2 / std::numbers::pi);
-  const double tanh = std::tanh(root * (x + 0.044715 * x * x * x));
-  return 0.5 * (1 + tanh) + 0.5 * x * (1 - tanh * tanh) * root * (1 + 3 * 0.044715 * x * x);
-}
 bool is_smooth(Epilogue epilogue) {
   switch (epilogue) {
     case Epilogue::gelu:
@@ -155,9 +145,9 @@ void epilogue(Trial& t, Epilogue epilogue) {
         case Epilogue::drelu:
         case Epilogue::drelu_bgrad: value = (byte & bit) != 0 ? value : 0; break;
         case Epilogue::dgelu:
-        case Epilogue::dgelu_bgrad: value *= gelu_slope(slopes(i, j).real()); break;
+        case Epilogue::dgelu_bgrad: value *= reference::gelu_slope(slopes(i, j).real()); break;
         default:
-          if (smooth) value = gelu(value);
+          if (smooth) value = reference::gelu(value);
       }
       x(i, j) = value;
       if (!of_b && epilogue != Epilogue::bgrad_a) sums[static_cast<std::size_t>(i)] += value;

@@ -1,8 +1,8 @@
 #include <cmath>
-#include <numbers>
 
 #include <troupe/lib/fft.hpp>
 
+#include "reference/transforms.hpp"
 #include "trial.hpp"
 
 // Fourier transforms of all types and kinds, compared with sums on the host.
@@ -46,7 +46,7 @@ Sides draw_sides(Trial& t, const Shape& shape, Kind kind) {
     for (auto& value : x) {
       if (real) value = value.real();
     }
-    auto y = transformed(x, shape.options.extents, kind == Kind::inverse);
+    auto y = test::naive_dft(x, shape.options.extents, kind == Kind::inverse ? 1 : -1);
     if (real) {
       std::vector<Wide> stored;
       for (std::int64_t i = 0; i < shape.volume; ++i) {
@@ -193,26 +193,6 @@ void add_transforms_of_pairs(Calls& calls) {
 }
 
 }  // namespace
-
-std::vector<Wide> transformed(std::vector<Wide> x, const fft::Extents& extents, bool inverse) {
-  auto stride = std::ssize(x);
-  for (std::uint32_t d = 0; d < extents.rank; ++d) {
-    const auto n = extents.extent[d];
-    stride /= n;
-    std::vector<Wide> result(x.size());
-    for (std::int64_t i = 0; i < std::ssize(x); ++i) {
-      const auto k = i / stride % n, first = i - k * stride;
-      for (std::int64_t j = 0; j < n; ++j) {
-        const auto angle = (inverse ? 2 : -2) * std::numbers::pi * static_cast<double>(j * k % n) /
-                           static_cast<double>(n);
-        result[static_cast<std::size_t>(i)] +=
-            x[static_cast<std::size_t>(first + j * stride)] * std::polar(1.0, angle);
-      }
-    }
-    x = std::move(result);
-  }
-  return x;
-}
 
 void add_transforms(Calls& calls) {
   for_types<float, double>([&calls]<class R>(R) { add_transforms_of<R>(calls); });

@@ -17,6 +17,7 @@
 #include "calls.hpp"
 #include "random.hpp"
 #include "reference/factors.hpp"
+#include "reference/types.hpp"
 #include "values.hpp"
 
 namespace troupe::torture {
@@ -24,6 +25,8 @@ namespace troupe::torture {
 namespace reference = test::reference;
 using reference::Data;
 using reference::Dense;
+using reference::for_numbers;
+using reference::for_types;
 using reference::Wide;
 
 /// A call of a library under way: its operands are drawn from a seed and put into buffers of their
@@ -206,19 +209,6 @@ class Calls {
   std::map<std::pair<std::string_view, DType>, Make> makes_;
   std::set<std::pair<std::string_view, DType>> missing_;
 };
-
-/// Calls add(T{}) for each T.
-template <class... T, class Add>
-void for_types(Add&& add) {
-  (add(T{}), ...);
-}
-template <class Add>
-void for_numbers(Add&& add) {
-  for_types<float, double, std::complex<float>, std::complex<double>>(std::forward<Add>(add));
-}
-
-/// A Fourier transform by its definition, the last dimension the fastest; not normalised.
-std::vector<Wide> transformed(std::vector<Wide> x, const fft::Extents& extents, bool inverse);
 
 // By subject, in calls_*.cpp.
 void add_level1(Calls& calls);

@@ -11,6 +11,8 @@
 #include <troupe/device.hpp>
 #include <troupe/lib/operations.hpp>
 
+#include "reference/types.hpp"
+
 /// Calls that a file describes, for judges that compare what they compute with what another library
 /// does. A request is
 ///
@@ -126,15 +128,8 @@ auto calls_of(Runs& runs, Library library) {
   };
 }
 
-/// Calls add(T{}) for each T.
-template <class... T, class Add>
-void for_types(Add&& add) {
-  (add(T{}), ...);
-}
-template <class Add>
-void for_numbers(Add&& add) {
-  for_types<float, double, std::complex<float>, std::complex<double>>(std::forward<Add>(add));
-}
+using test::reference::for_numbers;
+using test::reference::for_types;
 
 void add_level1(Runs& runs);
 void add_level2(Runs& runs);

@@ -1,6 +1,7 @@
 #pragma once
 // Products with epilogues.
 #include "dense_reference.hpp"
+#include "reference/gelu.hpp"
 
 namespace troupe::test::reference {
 namespace {
@@ -10,15 +11,6 @@ using blas::Epilogue;
 
 /// Every extent fits what f8 and integers ask for.
 constexpr std::int64_t kM = 32, kN = 48, kK = 32, kGap = 16;
-
-double gelu(double x) {
-  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-}
-double gelu_slope(double x) {
-  const double root = std::sqrt(2 / std::numbers::pi);
-  const double tanh = std::tanh(root * (x + 0.044715 * x * x * x));
-  return 0.5 * (1 + tanh) + 0.5 * x * (1 - tanh * tanh) * root * (1 + 3 * 0.044715 * x * x);
-}
 
 class BlasMatmul : public ::testing::Test {
  protected:

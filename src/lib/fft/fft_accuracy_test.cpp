@@ -1,7 +1,7 @@
 #include <troupe/lib/fft.hpp>
 
 #include "bad_arguments.hpp"
-#include "lib/fft/fft_reference.hpp"
+#include "reference/transforms.hpp"
 
 // By the method of FFTW's bench (https://www.fftw.org/accuracy/method.html): relative errors in the
 // L2 norm against a transform of higher precision; and for lengths that have none, the properties

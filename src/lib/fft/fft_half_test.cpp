@@ -2,7 +2,7 @@
 
 #include "bad_arguments.hpp"
 #include "common/core/narrow.hpp"
-#include "lib/fft/fft_reference.hpp"
+#include "reference/transforms.hpp"
 
 // Transforms of f16 and bf16, whose complex numbers are pairs of elements.
 

@@ -1,7 +1,7 @@
 #include <troupe/lib/fft.hpp>
 
 #include "bad_arguments.hpp"
-#include "lib/fft/fft_reference.hpp"
+#include "reference/transforms.hpp"
 
 namespace troupe::test {
 namespace {

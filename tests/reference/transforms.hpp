@@ -10,7 +10,7 @@
 
 #include <troupe/lib/fft.hpp>
 
-/// What the tests of transforms compare with: the definition, in long double.
+/// What transforms are compared with: the definition.
 namespace troupe::test {
 
 using fft::Extents;
@@ -30,23 +30,26 @@ inline std::int64_t half_of(const Extents& extents) {
   return volume_of(extents) / last_of(extents) * (last_of(extents) / 2 + 1);
 }
 
-/// The transform by its definition, one dimension after the other.
-inline std::vector<Wide> naive_dft(std::vector<Wide> x, const Extents& extents, int sign) {
+/// The transform by its definition, one dimension after the other, the last one varying fastest;
+/// not normalised. `sign`: -1 forward, 1 inverse.
+template <class Real>
+std::vector<std::complex<Real>> naive_dft(std::vector<std::complex<Real>> x, const Extents& extents,
+                                          int sign) {
   const auto volume = volume_of(extents);
   auto stride = volume;
   for (std::uint32_t d = 0; d < extents.rank; ++d) {
     const auto n = extents.extent[d];
     stride /= n;
-    std::vector<Wide> root(static_cast<std::size_t>(n)), line(root.size());
+    std::vector<std::complex<Real>> root(static_cast<std::size_t>(n)), line(root.size());
     for (std::int64_t k = 0; k < n; ++k) {
-      const auto angle = sign * 2 * std::numbers::pi_v<long double> * static_cast<long double>(k) /
-                         static_cast<long double>(n);
-      root[static_cast<std::size_t>(k)] = {std::cos(angle), std::sin(angle)};
+      const auto angle =
+          sign * 2 * std::numbers::pi_v<Real> * static_cast<Real>(k) / static_cast<Real>(n);
+      root[static_cast<std::size_t>(k)] = std::polar(Real(1), angle);
     }
     for (std::int64_t begin = 0; begin < volume; ++begin) {
       if (begin / stride % n != 0) continue;
       for (std::int64_t k = 0; k < n; ++k) {
-        Wide sum{};
+        std::complex<Real> sum{};
         for (std::int64_t j = 0; j < n; ++j) {
           sum += x[static_cast<std::size_t>(begin + j * stride)] *
                  root[static_cast<std::size_t>(j * k % n)];
@@ -61,9 +64,10 @@ inline std::vector<Wide> naive_dft(std::vector<Wide> x, const Extents& extents, 
 }
 
 /// What real_to_complex keeps of a spectrum.
-inline std::vector<Wide> half_spectrum(const std::vector<Wide>& whole, const Extents& extents) {
+template <class W>
+std::vector<W> half_spectrum(const std::vector<W>& whole, const Extents& extents) {
   const auto n = last_of(extents);
-  std::vector<Wide> half;
+  std::vector<W> half;
   for (std::size_t i = 0; i < whole.size(); ++i) {
     if (static_cast<std::int64_t>(i) % n <= n / 2) half.push_back(whole[i]);
   }
