@@ -64,8 +64,8 @@ int multiply(Runtime& runtime) {
   Checkpoint state(device);
   state.add("c", c), state.add_scratch(a), state.add_scratch(b);
   bool killed = false;
-  const auto share = [&](std::int64_t k, Collectives& among, const std::vector<GpuRef<double>>& blocks,
-                         const GpuRef<double>& panel) {
+  const auto share = [&](std::int64_t k, Collectives& among,
+                         const std::vector<GpuRef<double>>& blocks, const GpuRef<double>& panel) {
     const int owner = static_cast<int>(k % among.size());
     if (among.rank() == owner)
       device.copy(blocks[static_cast<std::size_t>(k / among.size())], panel);

@@ -10,9 +10,9 @@ namespace troupe::distributed {
 
 /// Ranks in rows and columns: rank r of a communicator is in row r / columns and column
 /// r % columns. Each row and each column is a group, but for one that has all ranks: that is the
-/// communicator itself. Refers to the communicator, which must outlive
-/// it. Like all groups, rows and columns are formed again after a fault; where the communicator has
-/// other ranks than before (--on-loss shrink), a grid is to be made anew.
+/// communicator itself. Refers to the communicator, which must outlive it. Like all groups, rows
+/// and columns are formed again after a fault; where the communicator has other ranks than before
+/// (--on-loss shrink), a grid is to be made anew.
 class Grid {
  public:
   /// All ranks call it, as they call Collectives::split. Throws CollectiveException on all of them:
