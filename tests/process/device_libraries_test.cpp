@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -7,7 +10,9 @@
 #include <troupe/lib/solver.hpp>
 #include <troupe/lib/vector.hpp>
 
+#include "common/wire/tuning_mark.hpp"
 #include "device_rig.hpp"
+#include "rank/device/tuning_file.hpp"
 
 // The actors of libraries, in real device hosts: what they cost, how they fail, how they come
 // through the death of their process.
@@ -81,6 +86,33 @@ TEST(Libraries, AFailedCallCostsItsCommandAlone) {
   EXPECT_EQ(device.download(z), std::vector<double>(4, 6.0));
   EXPECT_EQ(active_host(), host);
   EXPECT_EQ(bystanders.damage(), "");
+}
+
+/// A library gets what was measured each time that it is opened; what it cannot use it leaves
+/// alone.
+TEST(Libraries, ResultsOfMeasurementsThatAreOfNoUse) {
+  std::string file = ::testing::TempDir() + "troupe-tuning-XXXXXX";
+  ASSERT_GE(::close(::mkstemp(file.data())), 0);
+  std::filesystem::remove(file);
+  std::vector<std::byte> plan(400, std::byte{7});
+  std::memcpy(plan.data(), wire::kTuningMark.data(), wire::kTuningMark.size());
+  rank::TuningFile(file).add({{"blas", plan}, {"no-library", plan}});
+  {
+    DeviceRig rig({"--tuning-cache", file});
+    auto& device = rig.device();
+    const auto x = device.alloc<double>(4), y = device.alloc<double>(4);
+    device.fill(x, 2.0), device.fill(y, 3.0);
+    device.blas().axpy(1.0, x, y).get();
+    const auto host = active_host();
+    device.inject_library_fault("blas");
+    EXPECT_EQ(device.blas().dot(x, x, y.slice(0, 1)).wait().code(), Errc::library);
+    EXPECT_EQ(device.take_error().code(), Errc::library);
+    device.blas().scal(3.0, x).get();
+    EXPECT_EQ(device.download(x), std::vector<double>(4, 6.0));
+    EXPECT_EQ(active_host(), host);
+  }
+  EXPECT_EQ(rank::TuningFile(file).load().size(), 2u) << "they may be of use elsewhere";
+  std::filesystem::remove(file), std::filesystem::remove(file + ".lock");
 }
 
 TEST(Libraries, OneThatKeepsFailingIsGivenUpAndTheOthersGoOn) {
