@@ -221,10 +221,10 @@ SaveOptions save_options(const Config& config) {
   return options;
 }
 
-std::optional<Rehearsal::Options> rehearsal_options(const Config& config) {
+std::optional<RehearsalOptions> rehearsal_options(const Config& config) {
   if (!config.flag("rehearse")) return std::nullopt;
-  return Rehearsal::Options{config.real("rehearse-tolerance"),
-                            static_cast<std::uint64_t>(config.integer("seed"))};
+  return RehearsalOptions{config.real("rehearse-tolerance"),
+                          static_cast<std::uint64_t>(config.integer("seed"))};
 }
 
 int stop_signal(const Config& config) {

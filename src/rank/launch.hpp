@@ -9,7 +9,7 @@
 #include <troupe/saved_state.hpp>
 
 #include "rank/device/device_core.hpp"
-#include "rank/world/rehearsal.hpp"
+#include "rank/world/rehearsal_options.hpp"
 
 namespace troupe::rank {
 
@@ -38,7 +38,7 @@ Result<void> check_deadlines(const Config& config);
 /// Where runs keep their state, from the configuration.
 SaveOptions save_options(const Config& config);
 /// How runs are rehearsed; nullopt: they are not.
-std::optional<Rehearsal::Options> rehearsal_options(const Config& config);
+std::optional<RehearsalOptions> rehearsal_options(const Config& config);
 /// The signal by which a run is asked to stop; 0: none.
 int stop_signal(const Config& config);
 

@@ -22,7 +22,7 @@
 #include "rank/exit_status.hpp"
 #include "rank/launch.hpp"
 #include "rank/net/mpi_session.hpp"
-#include "rank/world/stop_signal.hpp"
+#include "rank/run/stop_signal.hpp"
 #include "rank/world/world_core.hpp"
 
 namespace troupe {

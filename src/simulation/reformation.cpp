@@ -9,9 +9,9 @@
 #include <random>
 
 #include "rank/net/mpi_transport.hpp"
-#include "rank/world/member.hpp"
-#include "rank/world/relay.hpp"
-#include "rank/world/supervisor.hpp"
+#include "rank/protocol/member.hpp"
+#include "rank/protocol/relay.hpp"
+#include "rank/protocol/supervisor.hpp"
 
 namespace troupe::simulation {
 namespace {

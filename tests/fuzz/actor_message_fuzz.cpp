@@ -11,7 +11,7 @@
 #include <troupe/actor.hpp>
 
 #include "fuzz.hpp"
-#include "rank/world/actor_post.hpp"
+#include "rank/post/actor_post.hpp"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include "common/wire/record.hpp"
 #include "fuzz.hpp"
 #include "rank/device/buffer_table.hpp"
-#include "rank/world/token_execute.hpp"
+#include "rank/token/token_execute.hpp"
 #include "unit/sound_operations.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -6,7 +6,7 @@
 #include <troupe/error.hpp>
 
 #include "fuzz.hpp"
-#include "rank/world/message.hpp"
+#include "rank/protocol/message.hpp"
 
 using namespace troupe::rank;
 

@@ -14,7 +14,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
-"$compiler" -E -P -x c -I "$source_dir/src/rank/world" "$@" "$source_dir/tests/model/world.pml" -o world.pml
+"$compiler" -E -P -x c -I "$source_dir/src/rank/protocol" "$@" "$source_dir/tests/model/world.pml" -o world.pml
 spin -a world.pml >spin.log || { cat spin.log; exit 1; }
 # COLLAPSE stores states compressed; SAFETY: assertions and deadlocks, for which cycles need no looking for.
 "$compiler" -x c -w -O2 -DSAFETY -DCOLLAPSE -DNOFAIR -DMEMLIM=2000 pan.c -o pan

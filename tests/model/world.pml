@@ -17,7 +17,7 @@
  *     collectives. Runs do come to that: each round begins
  *     with a fault or a deadline, and rounds are asserted to be few, so no state comes twice.
  *
- * The supervisor's transitions are those of src/rank/world/transitions.def, the file that
+ * The supervisor's transitions are those of src/rank/protocol/transitions.def, the file that
  * supervisor.cpp includes. What is left out: the tree (answers come one by one here), commits, and
  * everything that is not control flow; the simulator has them. Each -DBROKEN_... breaks one rule:
  * the tests expect spin to find out.

@@ -8,7 +8,7 @@
 #include <troupe/remote_device.hpp>
 
 #include "device_rig.hpp"
-#include "rank/world/token_actor.hpp"
+#include "rank/token/token_actor.hpp"
 #include "unit/sound_operations.hpp"
 
 // One rank's TokenActor with a device, and what the others say to it, in an order of the test's.

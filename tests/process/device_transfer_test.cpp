@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "device_rig.hpp"
-#include "rank/world/token_streams.hpp"
+#include "rank/token/token_streams.hpp"
 
 // What transfers between ranks need of a device, without the ranks: ranges that are lent, memory of
 // another rank, pieces of a stream.

@@ -4,7 +4,8 @@
 #
 #   include/troupe/            the standard library and <troupe/...>; cereal in actor/cereal.hpp only
 #   src/common/                no rank/, no device_host/, no library's header
-#   src/rank/                  no device_host/; MPI in net/ only
+#   src/rank/                  no device_host/; MPI in net/ only. Below: device/, net/; on them store/, protocol/ (pure), token/,
+#                              post/, none of which knows another; on these world/, and run/ on top
 #   src/device_host/           no rank/; CUDA in engine/cuda/ only; the engines know nothing of each other, the rest nothing
 #                              of either. own_operations.cpp and sequences.cpp alone include a library's header: nothing else names an
 #                              operation
@@ -15,7 +16,7 @@
 #                              launch.cuh, everything else nothing. Neither tower includes anything of it (NAME_test.cpp
 #                              and NAME_samples.cpp are tests, and free)
 #   src/lib/distributed/       the standard library and <troupe/...>: it stands on public calls alone
-#   src/simulation/            the protocol of rank/world, simulated; nothing else in src/ includes it
+#   src/simulation/            rank/protocol, simulated; nothing else in src/ includes it
 #   apps/NAME/                 <troupe/...>, simulation/, its own headers, and reference/ of the tests: arithmetic on the host
 set -euo pipefail
 tree=$(cd "$1" && pwd)
@@ -88,6 +89,15 @@ done
 forbid src '"simulation/' "the simulation stands above what it simulates" "src/simulation/"
 forbid src/simulation '"device_host/' "what is simulated is the ranks' protocol"
 forbid src/rank '"device_host/' "the rank process does not include the device host"
+forbid src/rank/protocol '"rank/(net|store|token|post|world|run)/|"rank/device/[^"]*"' "the protocol knows no device, no MPI and no files" \
+  'src/rank/protocol/member\.hpp:[0-9]+:"rank/device/device_events\.hpp"'
+for part in device net; do
+  forbid src/rank/$part '"rank/(store|protocol|token|post|world|run)/' "buffers, commands and MPI stand below the world"
+done
+forbid src/rank/store '"rank/(protocol|token|post|world|run)/' "saved states stand below the world"
+forbid src/rank/token '"rank/(store|protocol|post|world|run)/' "tokens stand below the world"
+forbid src/rank/post '"rank/(device|net|store|protocol|token|world|run)/' "messages of actors know neither devices nor epochs"
+forbid src/rank/world '"rank/run/' "runs stand above the world"
 forbid src/device_host '"rank/' "the device host does not include the rank process"
 forbid src/device_host/engine/cpu '"device_host/engine/cuda/' "the engines know nothing of each other"
 forbid src/device_host/engine/cuda '"device_host/engine/cpu/' "the engines know nothing of each other"

@@ -1,5 +1,5 @@
 // The messages between actor posts as bytes: there and back, and what is no message refused.
-#include "rank/world/actor_message.hpp"
+#include "rank/post/actor_message.hpp"
 
 #include <gtest/gtest.h>
 

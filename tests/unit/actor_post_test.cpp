@@ -1,6 +1,6 @@
 // Messages between actors of several ranks, over a network that is simulated: order, at most once,
 // back-pressure, actors that are not there, ranks that leave, bytes that mean nothing.
-#include "rank/world/actor_post.hpp"
+#include "rank/post/actor_post.hpp"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@
 
 #include <troupe/actor.hpp>
 
-#include "rank/world/actor_post.hpp"
+#include "rank/post/actor_post.hpp"
 
 namespace troupe::rank {
 namespace {

@@ -1,5 +1,5 @@
 // Who waits for whom: what rank 0 makes of the ranks' answers.
-#include "rank/world/inquiry.hpp"
+#include "rank/protocol/inquiry.hpp"
 
 #include <gtest/gtest.h>
 

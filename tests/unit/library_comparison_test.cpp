@@ -1,5 +1,5 @@
 // Whether all ranks have loaded the same versions: what rank 0 makes of what they tell.
-#include "rank/world/library_comparison.hpp"
+#include "rank/protocol/library_comparison.hpp"
 
 #include <gtest/gtest.h>
 

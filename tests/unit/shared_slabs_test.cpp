@@ -1,5 +1,5 @@
 // Which slab a region stands for, while slabs come and go.
-#include "rank/world/shared_slabs.hpp"
+#include "rank/token/shared_slabs.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Splits that ranks agree on, and those that can never be.
-#include "rank/world/split_order.hpp"
+#include "rank/protocol/split_order.hpp"
 
 #include <gtest/gtest.h>
 

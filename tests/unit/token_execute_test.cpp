@@ -1,5 +1,5 @@
 // A command that is asked of another rank, and what that answers if it does not know the operation.
-#include "rank/world/token_execute.hpp"
+#include "rank/token/token_execute.hpp"
 
 #include <gtest/gtest.h>
 

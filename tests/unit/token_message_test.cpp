@@ -1,5 +1,5 @@
 // The token routers' messages as bytes: there and back, and what is no message refused.
-#include "rank/world/token_message.hpp"
+#include "rank/token/token_message.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The world's messages as bytes: there and back, and what is no message refused.
-#include "rank/world/message.hpp"
+#include "rank/protocol/message.hpp"
 
 #include <gtest/gtest.h>
 

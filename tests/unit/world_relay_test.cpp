@@ -1,6 +1,6 @@
 // The tree between the supervisor and the members: its shape, what it combines, what it lets
 // through, what it says of those that are late.
-#include "rank/world/relay.hpp"
+#include "rank/protocol/relay.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,10 +10,10 @@
 
 #include <gtest/gtest.h>
 
-#include "rank/world/inquiry.hpp"
-#include "rank/world/member.hpp"
-#include "rank/world/relay.hpp"
-#include "rank/world/supervisor.hpp"
+#include "rank/protocol/inquiry.hpp"
+#include "rank/protocol/member.hpp"
+#include "rank/protocol/relay.hpp"
+#include "rank/protocol/supervisor.hpp"
 #include "simulated_network.hpp"
 
 /// A seeded world in one thread: the real protocol, simulated devices and programs, random delays,

@@ -1,5 +1,5 @@
 // The supervisor alone, by hand.
-#include "rank/world/supervisor.hpp"
+#include "rank/protocol/supervisor.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 
 #include <troupe/clock.hpp>
 
-#include "rank/world/message.hpp"
+#include "rank/protocol/message.hpp"
 
 namespace troupe::rank {
 

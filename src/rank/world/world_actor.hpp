@@ -4,12 +4,12 @@
 
 #include <troupe/actor/actor.hpp>
 
-#include "rank/world/inquiry.hpp"
-#include "rank/world/library_comparison.hpp"
-#include "rank/world/member.hpp"
-#include "rank/world/relay.hpp"
-#include "rank/world/split_order.hpp"
-#include "rank/world/supervisor.hpp"
+#include "rank/protocol/inquiry.hpp"
+#include "rank/protocol/library_comparison.hpp"
+#include "rank/protocol/member.hpp"
+#include "rank/protocol/relay.hpp"
+#include "rank/protocol/split_order.hpp"
+#include "rank/protocol/supervisor.hpp"
 #include "rank/world/world_core.hpp"
 
 namespace troupe::rank {

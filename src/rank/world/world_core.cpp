@@ -5,7 +5,6 @@
 #include "common/core/log.hpp"
 #include "rank/device/outcome_log.hpp"
 #include "rank/exit_status.hpp"
-#include "rank/world/stop_signal.hpp"
 #include "rank/world/world_actor.hpp"
 
 namespace troupe::rank {
@@ -437,12 +436,6 @@ void WorldCore::end_abandoned_runs() {
 bool WorldCore::stopping_after(std::int64_t newest) const {
   const std::lock_guard lock(mutex_);
   return stopping_since_ && *stopping_since_ <= newest;
-}
-
-void WorldCore::look_for_stop_signal() {
-  if (signal_passed_on_ || !stop_signal_seen()) return;
-  signal_passed_on_ = true;
-  request_stop();
 }
 
 }  // namespace troupe::rank

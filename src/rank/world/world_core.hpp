@@ -19,14 +19,14 @@
 #include "rank/device/recorder.hpp"
 #include "rank/net/mpi_session.hpp"
 #include "rank/net/mpi_transport.hpp"
-#include "rank/world/actor_post.hpp"
+#include "rank/post/actor_post.hpp"
+#include "rank/protocol/member.hpp"
+#include "rank/protocol/supervisor.hpp"
+#include "rank/store/state_keeper.hpp"
+#include "rank/token/token_router.hpp"
 #include "rank/world/collective_check.hpp"
 #include "rank/world/groups.hpp"
-#include "rank/world/member.hpp"
-#include "rank/world/rehearsal.hpp"
-#include "rank/world/state_keeper.hpp"
-#include "rank/world/supervisor.hpp"
-#include "rank/world/token_router.hpp"
+#include "rank/world/rehearsal_options.hpp"
 #include "rank/world/whereabouts.hpp"
 
 namespace troupe::rank {
@@ -60,8 +60,8 @@ class WorldCore {
     std::chrono::nanoseconds rejoin_after = std::chrono::seconds(60);
     /// Without progress for so long a rank asks who waits for whom; 0: never.
     std::chrono::nanoseconds stall_report = std::chrono::seconds(60);
-    SaveOptions save;                                  ///< of runs that have none of their own
-    std::optional<Rehearsal::Options> rehearsal = {};  ///< runs are rehearsed
+    SaveOptions save;                                ///< of runs that have none of their own
+    std::optional<RehearsalOptions> rehearsal = {};  ///< runs are rehearsed
     TokenRouter::Options tokens;
   };
 
@@ -128,8 +128,6 @@ class WorldCore {
   void end_abandoned_runs();
   /// Whether the run ends with the commit that follows that of step `newest`; -1: the first one.
   [[nodiscard]] bool stopping_after(std::int64_t newest) const;
-  /// Passes the launcher's signal on, once.
-  void look_for_stop_signal();
   [[nodiscard]] std::vector<Recovery> recoveries() const;
   void inject_in_phase(memory::FaultKind kind, Phase phase);
   void request_stop();
@@ -242,7 +240,7 @@ class WorldCore {
   GpuRef<std::int64_t> probe_;  ///< for the verification of a new communicator
   PinnedBuffer<std::int64_t> probed_;
   SaveOptions save_options_;
-  std::optional<Rehearsal::Options> rehearsal_;
+  std::optional<RehearsalOptions> rehearsal_;
   bool stop_on_loss_ = false;
   bool shrink_ = false;
   std::chrono::nanoseconds phase_timeout_{};
@@ -251,7 +249,6 @@ class WorldCore {
   std::set<std::string> restarted_names_;  ///< of runs that have looked for a state to go on from
   std::int64_t restarted_from_ = -1;
   std::string costs_told_;  ///< of the state of the last run
-  bool signal_passed_on_ = false;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -1,0 +1,94 @@
+#include "rank/protocol/inquiry.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace troupe::rank {
+namespace {
+
+constexpr std::size_t kShown = 16;  ///< ranks that are named of those who say the same
+
+std::string names(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank" : "ranks";
+  for (std::size_t i = 0; i < std::min(ranks.size(), kShown); ++i)
+    text += (i == 0 ? " " : ", ") + std::to_string(ranks[i]);
+  return ranks.size() > kShown ? text + " and " + std::to_string(ranks.size() - kShown) + " more"
+                               : text;
+}
+
+}  // namespace
+
+void Inquiry::receive(const WorldMessage& message, TimePoint now) {
+  if (message.rank < 0 || message.rank >= size_) return;
+  if (message.kind == WorldMessage::Kind::stalled) {
+    if (open_) return;
+    open_ = true;
+    since_ = now;
+    answers_.clear();
+    broadcast_({.kind = WorldMessage::Kind::inquire, .formation = ++number_});
+  } else if (open_ && message.formation == number_) {
+    answers_[message.rank] = {message.text, message.step, message.repeated, message.detect_us};
+  }
+}
+
+std::optional<Inquiry::Finding> Inquiry::tick(TimePoint now) {
+  const bool all = static_cast<int>(answers_.size()) == size_;
+  if (!open_ || (!all && now - since_ < kPatience)) return std::nullopt;
+  open_ = false;
+  return put_together();
+}
+
+Inquiry::Finding Inquiry::put_together() const {
+  std::map<std::string, std::vector<int>> groups;
+  std::vector<int> silent;
+  std::int64_t longest = 0;
+  for (int rank = 0; rank < size_; ++rank) {
+    const auto answer = answers_.find(rank);
+    if (answer == answers_.end()) {
+      silent.push_back(rank);
+      continue;
+    }
+    groups[answer->second.text].push_back(rank);
+    longest = std::max(longest, answer->second.waited_us);
+  }
+  std::string text = "no progress for " + std::to_string(longest / 1'000'000) + " s:";
+  for (const auto& [what, ranks] : groups) text += " " + names(ranks) + ": " + what + ";";
+  if (!silent.empty()) text += " " + names(silent) + ": no answer;";
+  text.pop_back();
+  return {text, disagreement(), deadlock()};
+}
+
+/// A rank that has ended its run takes no further step: one that is at a later step waits for ever.
+std::optional<Error> Inquiry::disagreement() const {
+  for (const auto& [rank, answer] : answers_) {
+    if (answer.waits_in != kEndedRun) continue;
+    for (const auto& [other, its] : answers_) {
+      const bool differs =
+          its.waits_in == kEndedRun ? its.step != answer.step : its.step > answer.step;
+      if (!differs) continue;
+      return Error{Errc::invalid, 0,
+                   "the ranks disagree on the end of the run: rank " + std::to_string(rank) +
+                       " has ended it with step " + std::to_string(answer.step) + ", rank " +
+                       std::to_string(other) + " is at step " + std::to_string(its.step)};
+    }
+  }
+  return std::nullopt;
+}
+
+/// Where all ranks have waited in host collectives for long, and not in the same, nobody comes to
+/// that of another any more. One whose wait is short beside that of others may be about to go on.
+std::optional<Error> Inquiry::deadlock() const {
+  if (static_cast<int>(answers_.size()) != size_) return std::nullopt;
+  std::int64_t shortest = answers_.begin()->second.waited_us, longest = 0;
+  bool alike = true;
+  for (const auto& [rank, answer] : answers_) {
+    if (answer.waits_in != kInHostCall) return std::nullopt;
+    alike = alike && answer.text == answers_.begin()->second.text;
+    shortest = std::min(shortest, answer.waited_us);
+    longest = std::max(longest, answer.waited_us);
+  }
+  if (alike || shortest < longest / 2) return std::nullopt;
+  return Error{Errc::invalid, 0, "the ranks wait for one another in different host collectives"};
+}
+
+}  // namespace troupe::rank

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include <troupe/clock.hpp>
+#include <troupe/error.hpp>
+
+#include "rank/protocol/message.hpp"
+
+namespace troupe::rank {
+
+/// Rank 0's part in finding out why nothing goes on.
+///
+/// A rank that makes no progress for long says so (`stalled`). Then all are asked where they are
+/// (`inquire`), and what they say (`standing`) is put together: who waits in what, and who is not
+/// there. A rank that does not answer in time is what the others wait for.
+///
+/// Pure, like the protocol: no I/O, no threads, time is passed in.
+class Inquiry {
+ public:
+  static constexpr std::chrono::seconds kPatience{5};
+  using Broadcast = std::function<void(const WorldMessage& message)>;
+
+  Inquiry(int size, Broadcast broadcast) : size_(size), broadcast_(std::move(broadcast)) {}
+
+  /// A `stalled` or `standing` message.
+  void receive(const WorldMessage& message, TimePoint now);
+
+  struct Finding {
+    std::string text;               ///< one line
+    std::optional<Error> error;     ///< what can never go on
+    std::optional<Error> deadlock;  ///< likewise, and no rank's program hears of it any more
+  };
+  /// Once for each inquiry, when all have answered or some have not in time. To be called now and
+  /// then.
+  std::optional<Finding> tick(TimePoint now);
+
+ private:
+  struct Answer {
+    std::string text;
+    std::int64_t step = -1;
+    std::int64_t waits_in = 0;  ///< kEndedRun, kInHostCall
+    std::int64_t waited_us = 0;
+  };
+  [[nodiscard]] Finding put_together() const;
+  [[nodiscard]] std::optional<Error> disagreement() const;
+  [[nodiscard]] std::optional<Error> deadlock() const;
+
+  int size_;
+  Broadcast broadcast_;
+  std::uint32_t number_ = 0;
+  bool open_ = false;
+  TimePoint since_{};
+  std::map<int, Answer> answers_;
+};
+
+}  // namespace troupe::rank

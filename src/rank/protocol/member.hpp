@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rank/device/device_events.hpp"
+#include "rank/protocol/message.hpp"
+
+namespace troupe::rank {
+
+/// What a member of the world can do: its device, its program, its line to the supervisor. All
+/// return at once; what takes time comes back as a call to the member.
+class MemberActions {
+ public:
+  virtual ~MemberActions() = default;
+  virtual void send(const WorldMessage& message) = 0;  ///< up, to the supervisor
+  /// The program's collectives fail from now on (its every submission, if it runs under a
+  /// checkpoint).
+  virtual void close_world() = 0;
+  virtual void halt(std::uint32_t round) = 0;     ///< -> device_event
+  virtual void quiesce(std::uint32_t round) = 0;  ///< -> device_event
+  virtual void replace(std::uint32_t round) = 0;  ///< -> device_event
+  /// As replace, but with the standby of this formation, also where the device host is healthy.
+  virtual void promote(std::uint32_t round, std::uint32_t formation) = 0;  ///< -> device_event
+  virtual void contribute(std::uint32_t round) = 0;                        ///< -> device_event
+  virtual void connect(std::uint32_t round,
+                       std::vector<std::vector<std::byte>> contributions) = 0;  ///< -> device_event
+  /// The standby contributes to a formation, and connects.
+  virtual void prepare_contribute(std::uint32_t formation) = 0;  ///< -> device_event
+  virtual void prepare_connect(std::uint32_t formation,
+                               std::vector<std::vector<std::byte>> contributions) = 0;
+  virtual void verify(std::uint32_t round, std::uint32_t epoch) = 0;  ///< -> verified
+  /// The members of the next epoch are others than those of the last; comes before restore.
+  virtual void regroup(std::uint32_t round) = 0;                     ///< -> regrouped
+  virtual void restore(std::uint32_t round, std::int64_t step) = 0;  ///< -> restored
+  virtual void activate(std::uint32_t epoch, std::int64_t stable,
+                        std::vector<RecoveryReport> reports) = 0;
+  virtual void all_flushed(std::int64_t step) = 0;
+  virtual void stable(std::int64_t step) = 0;
+  /// The run is to end at the first commit after that of step `since`, -1: at the first one. Comes
+  /// before the stable() or activate() of that step, on all ranks alike: a rank commits only once
+  /// it knows its commit before to be stable, so all decide at the same commit.
+  virtual void stopping(std::int64_t since) = 0;
+  virtual void all_finished() = 0;
+  /// A rank has left its run of this number by an error of its own, and the epoch has ended. No
+  /// epoch begins before it is told.
+  virtual void run_left(std::int64_t run, int rank, const Error& error) = 0;
+  virtual void stop(const Error& error) = 0;
+  /// Says where the program is.
+  virtual void answer(std::uint32_t inquiry) = 0;
+  /// A fault that was ordered for this phase strikes now, if there is one.
+  virtual void strike(Phase phase) = 0;
+};
+
+/// A rank's part in the protocol that WorldSupervisor drives. Pure, like it: see there.
+class WorldMember {
+ public:
+  WorldMember(int rank, MemberActions* actions) : rank_(rank), actions_(actions) {}
+
+  void receive(const WorldMessage& message);
+  void device_event(const DeviceEvent& event);
+  void verified(std::uint32_t round, const Result<void>& outcome);
+  /// The group ordered in this round is made. False if another one is wanted by now.
+  bool regrouped(std::uint32_t round);
+  /// The program is back at the step that was ordered; `iteration` is the one it had been at.
+  void restored(std::uint32_t round, const Result<void>& outcome, std::int64_t iteration,
+                std::int64_t repeated);
+  /// What this rank asked of others before the commit of this step is done.
+  void flushed(std::int64_t step);
+  void committed(std::int64_t step);
+  void finished();
+  void left(std::int64_t run, const Error& error);
+  void ask_to_stop();
+  /// There is a group that this rank's standby has not formed; it forms the world's communicator
+  /// anew if there is one to do so.
+  void groups_changed(bool standby_ready);
+
+  [[nodiscard]] Phase phase() const noexcept { return phase_; }
+  [[nodiscard]] std::uint32_t epoch() const noexcept { return epoch_; }
+  /// The spectators, in order, according to the newest order; see WorldSupervisor.
+  [[nodiscard]] const std::vector<std::int32_t>& excluded() const noexcept { return excluded_; }
+  [[nodiscard]] bool spectator() const noexcept { return spectator_; }
+
+ private:
+  /// What a spectator says so that nobody waits for it.
+  void assent();
+  void carry_out(const WorldMessage& order);
+  void restore();
+  void prepare(const WorldMessage& order);
+  void prepared(const DeviceDone& event);
+  void done(const DeviceDone& event);
+  void report_done(WorldMessage message = {});
+  void report_fault(std::string kind, const Error& error, std::int64_t detect_us);
+
+  int rank_;
+  MemberActions* actions_;
+  Phase phase_ = Phase::replace;  ///< not active before the world is formed
+  std::uint32_t round_ = 0;
+  std::uint32_t epoch_ = 0;
+  bool asked_iteration_ = false;    ///< by the order to restore
+  std::int64_t restore_step_ = -1;  ///< the order's
+  std::vector<std::int32_t> excluded_;
+  /// What excluded_ was at the last regroup(); nullopt: of a spectator, which is in no group.
+  std::optional<std::vector<std::int32_t>> grouped_ = std::vector<std::int32_t>();
+  std::uint32_t regrouping_ = 0;  ///< the round of a regroup() that is not answered; 0: none
+  bool spectator_ = false;
+  std::int64_t newest_ = -1;  ///< the newest commit that is complete here
+};
+
+}  // namespace troupe::rank

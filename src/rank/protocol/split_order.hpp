@@ -1,0 +1,70 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <troupe/clock.hpp>
+#include <troupe/error.hpp>
+
+#include "rank/protocol/message.hpp"
+
+namespace troupe::rank {
+
+/// Rank 0's part in splits of communicators: a rank splits one only when all of its ranks have said
+/// that they are about to, and ranks that will never agree are found at once.
+///
+/// A rank that is about to split says so (`splitting`) and waits. When all ranks of the
+/// communicator have said the same, each is told to go on (`split_agreed`). A rank that waits,
+/// waits for every rank of its communicator. So the ranks can never go on
+/// - if they wait for one another in a circle: each in the split of a communicator which the next
+///   one is in, while that waits in another split;
+/// - if a rank has used up the same turn of the communicator (its host collectives are numbered)
+///   for another host collective;
+/// - if a rank has ended its program.
+/// Of the latter two rank 0 hears by asking those that are missing where they are (`ask_call`,
+/// `at_call`), again and again while a split waits. What they answer is enough to judge: a rank
+/// never goes back, and says that it splits before it does.
+///
+/// Pure, like the protocol: no I/O, no threads, time is passed in. `send` must not call back.
+class SplitOrder {
+ public:
+  static constexpr std::chrono::milliseconds kFirstQuestion{100};
+  static constexpr std::chrono::seconds kQuestionsApart{2};  ///< at most; at first less
+  /// A rank that has ended with an error of its own ends the job with that, after a while.
+  static constexpr std::chrono::seconds kEndedPatience{15};
+
+  using Send = std::function<void(int rank, const WorldMessage& message)>;
+  explicit SplitOrder(Send send) : send_(std::move(send)) {}
+
+  /// What can never go on.
+  struct Finding {
+    Error error;
+    bool in_mpi = false;  ///< some ranks wait in MPI, where they do not hear of the world's end
+  };
+  /// A `splitting`, `split_given_up` or `at_call` message.
+  std::optional<Finding> receive(const WorldMessage& message, TimePoint now);
+  /// To be called now and then: asks.
+  void tick(TimePoint now);
+
+ private:
+  struct Waiting {
+    HostCall call;
+    TimePoint since{};
+  };
+  [[nodiscard]] bool waits_in(int rank, const HostCall& call) const;
+  std::optional<Finding> begins(int rank, HostCall call, TimePoint now);
+  [[nodiscard]] std::optional<Finding> judge(const WorldMessage& answer, TimePoint now) const;
+  [[nodiscard]] std::vector<int> circle_through(int rank) const;
+  void answer(int rank, const HostCall& call, Errc code);
+
+  Send send_;
+  std::map<int, Waiting> waiting_;  ///< by rank of the job
+  TimePoint ask_at_{};
+  std::chrono::nanoseconds pause_{};
+};
+
+}  // namespace troupe::rank

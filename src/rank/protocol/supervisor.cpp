@@ -1,0 +1,356 @@
+#include "rank/protocol/supervisor.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace troupe::rank {
+
+using Kind = WorldMessage::Kind;
+
+namespace {
+
+enum class Event { all_done, all_promoted, fault, deadline };
+
+/// Where the event leads from this phase; nullopt: nowhere.
+std::optional<Phase> next(Phase from, Event event) {
+#define TROUPE_TRANSITION(phase, on, into) \
+  if (from == Phase::phase && event == Event::on) return Phase::into;
+#include "rank/protocol/transitions.def"
+#undef TROUPE_TRANSITION
+  return std::nullopt;
+}
+
+}  // namespace
+
+WorldSupervisor::WorldSupervisor(Options options, Broadcast broadcast)
+    : options_(options),
+      broadcast_(std::move(broadcast)),
+      acknowledged_(static_cast<std::size_t>(options.size)),
+      contributions_(static_cast<std::size_t>(options.size)),
+      newest_(static_cast<std::size_t>(options.size), -1),
+      finished_(static_cast<std::size_t>(options.size)),
+      standby_world_(options.standby, options.size, broadcast_) {
+  flushed_.begin(newest_.size(), -1);
+}
+
+void WorldSupervisor::start(TimePoint now) {
+  began_ = now;
+  begin_round(Phase::replace, now);
+}
+
+void WorldSupervisor::receive(const WorldMessage& message, TimePoint now) {
+  if (stopped_ || message.rank < 0 || message.rank >= options_.size || message.covered < 1 ||
+      message.covered > options_.size - message.rank) {
+    return;
+  }
+  switch (message.kind) {
+    case Kind::fault: return fault(message, now);
+    case Kind::loss: return loss(message);
+    case Kind::done: return done(message, now);
+    case Kind::failed: return failed(message, now);
+    case Kind::rejoin: return rejoin(message, now);
+    case Kind::flushed: return flushed(message);
+    case Kind::committed: return committed(message);
+    case Kind::finished: return finished(message);
+    case Kind::left: return left(message, now);
+    case Kind::stop_asked: stopping_ = true; return;
+    case Kind::standby:
+    case Kind::prepared: return standby_world_.receive(message, now);
+    case Kind::late: return late(message);
+    default: return;  // the supervisor's own to say
+  }
+}
+
+void WorldSupervisor::tick(TimePoint now) {
+  if (stopped_) return;
+  standby_world_.tick(now);
+  if (phase_ == Phase::active || now - phase_since_ <= options_.phase_timeout) return;
+  const auto again = next(phase_, Event::deadline);
+  if (!again || rounds_ >= options_.max_rounds) {
+    return stop(Errc::timeout, 0,
+                "phase " + std::string(to_string(phase_)) +
+                    " outlasted its deadline; waited for rank " + waited_for());
+  }
+  begin_round(*again, now);
+}
+
+void WorldSupervisor::fault(const WorldMessage& message, TimePoint now) {
+  // A phase that failed, peers that are gone or do not come, are mostly the echo of a death that is
+  // reported a moment before or after: worth a new round, but a fault of their own only if nothing
+  // else comes.
+  const bool echo = is_echo(message.text);
+  if ((echo && message.round != round_) || is_excluded(message.rank)) return;
+  begin_report(now);
+  if (!echo) drop_echoes();
+  if (!echo || reports_.empty()) {
+    RecoveryReport report;
+    report.rank = message.rank;
+    report.kind = message.text;
+    report.detect_ms = static_cast<double>(message.detect_us) / 1000.0;
+    reports_.push_back(std::move(report));
+  }
+  if (const auto first = next(phase_, Event::fault)) begin_round(*first, now);
+}
+
+void WorldSupervisor::drop_echoes() {
+  std::erase_if(reports_, [](const RecoveryReport& report) { return is_echo(report.kind); });
+}
+
+/// If this is the first that goes wrong in an active world.
+void WorldSupervisor::begin_report(TimePoint now) {
+  if (phase_ != Phase::active) return;
+  began_ = now;
+  rounds_ = 0;
+  reports_.clear();
+  lost_buffers_ = 0;
+  std::fill(std::begin(phase_ms_), std::end(phase_ms_), 0.0);
+}
+
+void WorldSupervisor::failed(const WorldMessage& message, TimePoint now) {
+  if (is_excluded(message.rank)) return;
+  const bool last = static_cast<int>(excluded_.size()) + 1 == options_.size;
+  if (!options_.shrink || last || epoch_ == 0)
+    return stop(static_cast<Errc>(message.code), message.native, message.text);
+  begin_report(now);
+  const auto known =
+      std::find_if(reports_.begin(), reports_.end(),
+                   [&](const RecoveryReport& report) { return report.rank == message.rank; });
+  if (known != reports_.end()) {
+    known->kind = kKindFailed;
+  } else {
+    reports_.push_back({.rank = message.rank, .kind = kKindFailed});
+  }
+  drop_echoes();
+  excluded_.insert(std::lower_bound(excluded_.begin(), excluded_.end(), message.rank),
+                   message.rank);
+  (void)standby_world_.take();  // its standby is part of what is formed
+  begin_round(Phase::halt, now);
+}
+
+void WorldSupervisor::rejoin(const WorldMessage& message, TimePoint now) {
+  const bool known =
+      std::find(rejoining_.begin(), rejoining_.end(), message.rank) != rejoining_.end();
+  if (!is_excluded(message.rank) || known) return;
+  rejoining_.push_back(message.rank);
+  if (phase_ == Phase::active) admit(now);
+}
+
+/// Those that rejoin are members from the next epoch on, which begins now.
+void WorldSupervisor::admit(TimePoint now) {
+  begin_report(now);
+  for (const auto rank : rejoining_) {
+    reports_.push_back({.rank = rank, .kind = kKindRejoins});
+    excluded_.erase(std::find(excluded_.begin(), excluded_.end(), rank));
+  }
+  rejoining_.clear();
+  (void)standby_world_.take();  // made without them
+  begin_round(Phase::halt, now);
+}
+
+bool WorldSupervisor::is_excluded(int rank) const {
+  return std::binary_search(excluded_.begin(), excluded_.end(), rank);
+}
+
+void WorldSupervisor::loss(const WorldMessage& message) {
+  lost_buffers_ += message.lost_buffers;
+  const auto unnamed =
+      std::find_if(reports_.begin(), reports_.end(), [&](const RecoveryReport& report) {
+        return report.rank == message.rank && report.kind.empty();
+      });
+  if (unnamed != reports_.end()) unnamed->kind = message.text;
+}
+
+void WorldSupervisor::begin_round(Phase first, TimePoint now) {
+  ++round_;
+  if (++rounds_ > options_.max_rounds) {
+    return stop(
+        Errc::budget_exhausted, 0,
+        "the world could not be re-formed in " + std::to_string(options_.max_rounds) + " rounds");
+  }
+  std::fill(finished_.begin(), finished_.end(), false);
+  enter(first, now);
+}
+
+void WorldSupervisor::enter(Phase phase, TimePoint now) {
+  if (phase_ != Phase::active)
+    phase_ms_[static_cast<std::size_t>(phase_)] += to_ms(now - phase_since_);
+  phase_ = phase;
+  phase_since_ = now;
+  std::fill(acknowledged_.begin(), acknowledged_.end(), false);
+  acknowledgements_ = 0;
+  late_.clear();
+  WorldMessage order{.kind = Kind::order,
+                     .phase = phase,
+                     .round = round_,
+                     .epoch = epoch_ + 1,
+                     .excluded = excluded_};
+  if (phase == Phase::halt) standby_world_.interrupted();
+  if (phase == Phase::replace) {
+    const auto formation = standby_world_.take();
+    order.formation = keeps_device_hosts() ? 0 : formation;
+    promoting_ = order.formation != 0;
+    // Not every member contributes: what one gave to a communicator before would count as well.
+    std::fill(contributions_.begin(), contributions_.end(), std::vector<std::byte>());
+  }
+  if (phase == Phase::form) order.payload = encode(contributions_);
+  if (phase == Phase::restore) {
+    order.step = target_;
+    for (const auto& report : reports_) order.parts.push_back({.rank = report.rank});
+  }
+  broadcast_(order);
+}
+
+/// Operations past their deadline, and nothing else: the device hosts live, and what they have in
+/// their contexts is worth more than the time that the standby world would save.
+bool WorldSupervisor::keeps_device_hosts() const {
+  return !reports_.empty() &&
+         std::all_of(reports_.begin(), reports_.end(),
+                     [](const RecoveryReport& report) { return report.kind == "timeout"; });
+}
+
+void WorldSupervisor::done(const WorldMessage& message, TimePoint now) {
+  const auto first = static_cast<std::size_t>(message.rank);
+  const auto end = first + static_cast<std::size_t>(message.covered);
+  if (message.round != round_ || message.phase != phase_ || acknowledged_[first]) return;
+  for (auto rank = first; rank < end; ++rank) {
+    acknowledged_[rank] = true;
+    if (phase_ == Phase::replace) newest_[rank] = message.step;
+  }
+  acknowledgements_ += message.covered;
+  lost_buffers_ += message.lost_buffers;
+  for (const auto& part : message.parts) {
+    if (part.rank < message.rank || part.rank >= message.rank + message.covered) continue;
+    if (phase_ == Phase::replace)
+      contributions_[static_cast<std::size_t>(part.rank)] = part.contribution;
+    for (auto& report : reports_) {
+      if (phase_ == Phase::restore && report.rank == part.rank) report.iteration = part.iteration;
+    }
+  }
+  for (auto& report : reports_) report.repeated = std::max(report.repeated, message.repeated);
+  if (acknowledgements_ == options_.size) advance(now);
+}
+
+void WorldSupervisor::advance(TimePoint now) {
+  const bool promoted = phase_ == Phase::replace && promoting_;
+  const auto to = next(phase_, promoted ? Event::all_promoted : Event::all_done);
+  if (!to) return;
+  if (phase_ == Phase::verify) {
+    target_ = *std::min_element(newest_.begin(), newest_.end());
+    if (target_ == kAnyStep) target_ = -1;  // nobody has a state
+  }
+  if (*to == Phase::active) return activate(now);
+  enter(*to, now);
+}
+
+void WorldSupervisor::activate(TimePoint now) {
+  phase_ms_[static_cast<std::size_t>(Phase::restore)] += to_ms(now - phase_since_);
+  phase_ = Phase::active;
+  ++epoch_;
+  stable_ = excluded_ == excluded_active_ ? target_ : -1;
+  std::fill(newest_.begin(), newest_.end(), stable_);
+  flushed_.begin(newest_.size(), stable_);
+  excluded_active_ = excluded_;
+  for (auto& report : reports_) {
+    report.epoch = epoch_;
+    report.quiesce_ms = phase_ms_[static_cast<std::size_t>(Phase::halt)] +
+                        phase_ms_[static_cast<std::size_t>(Phase::quiesce)];
+    report.replace_ms = phase_ms_[static_cast<std::size_t>(Phase::replace)];
+    report.form_ms = phase_ms_[static_cast<std::size_t>(Phase::form)];
+    report.verify_ms = phase_ms_[static_cast<std::size_t>(Phase::verify)];
+    report.restore_ms = phase_ms_[static_cast<std::size_t>(Phase::restore)];
+    report.total_ms = report.detect_ms + to_ms(now - began_);
+    report.lost_buffers = lost_buffers_;
+  }
+  broadcast_({.kind = Kind::activate,
+              .round = round_,
+              .epoch = epoch_,
+              .step = stable_,
+              .payload = encode(reports_),
+              .excluded = excluded_});
+  reports_.clear();
+  standby_world_.activated(epoch_, std::vector<bool>(newest_.size(), true));
+  if (!rejoining_.empty()) admit(now);
+}
+
+void WorldSupervisor::flushed(const WorldMessage& message) {
+  if (phase_ != Phase::active || message.epoch != epoch_) return;  // the commit will be made again
+  const auto everywhere = flushed_.say(static_cast<std::size_t>(message.rank),
+                                       static_cast<std::size_t>(message.covered), message.step);
+  if (!everywhere) return;
+  broadcast_({.kind = Kind::all_flushed, .round = round_, .epoch = epoch_, .step = *everywhere});
+}
+
+void WorldSupervisor::committed(const WorldMessage& message) {
+  if (phase_ != Phase::active || message.epoch != epoch_)
+    return;  // the replace phase will say it again
+  const auto first = newest_.begin() + message.rank;
+  std::for_each(first, first + message.covered,
+                [&](std::int64_t& newest) { newest = std::max(newest, message.step); });
+  const auto everywhere = *std::min_element(newest_.begin(), newest_.end());
+  if (everywhere <= stable_) return;
+  stable_ = everywhere;
+  broadcast_({.kind = Kind::stable,
+              .round = round_,
+              .epoch = epoch_,
+              .step = stable_,
+              .stopping = stopping_ ? 1u : 0u});
+}
+
+void WorldSupervisor::finished(const WorldMessage& message) {
+  if (phase_ != Phase::active || message.epoch != epoch_)
+    return;  // it will be rolled back, and finish again
+  std::fill_n(finished_.begin() + message.rank, message.covered, true);
+  if (!std::all_of(finished_.begin(), finished_.end(), [](bool yes) { return yes; })) return;
+  std::fill(finished_.begin(), finished_.end(), false);
+  std::fill(newest_.begin(), newest_.end(), -1);
+  flushed_.begin(newest_.size(), -1);
+  stable_ = -1;
+  broadcast_({.kind = Kind::all_finished, .round = round_, .epoch = epoch_});
+}
+
+/// The ranks leave the run at different places: collectives of some wait for others that will never
+/// give them, or would meet their next ones. So the epoch ends.
+void WorldSupervisor::left(const WorldMessage& message, TimePoint now) {
+  if (message.step <= left_) return;
+  left_ = message.step;
+  begin_report(now);
+  drop_echoes();
+  reports_.push_back({.rank = message.rank, .kind = kKindLeft});
+  if (const auto first = next(phase_, Event::fault)) begin_round(*first, now);
+  broadcast_({.kind = Kind::run_left,
+              .round = round_,
+              .epoch = epoch_,
+              .rank = message.rank,
+              .code = message.code,
+              .native = message.native,
+              .step = message.step,
+              .text = message.text});
+}
+
+void WorldSupervisor::late(const WorldMessage& message) {
+  if (message.round != round_ || message.phase != phase_) return;
+  late_.clear();
+  for (const auto& part : message.parts) late_.push_back(part.rank);
+}
+
+/// The ranks that the last relay to complain has named; where none has, those not heard of.
+std::string WorldSupervisor::waited_for() const {
+  auto ranks = late_;
+  for (int rank = 0; rank < options_.size && late_.empty(); ++rank) {
+    if (!acknowledged_[static_cast<std::size_t>(rank)]) ranks.push_back(rank);
+  }
+  std::string text;
+  for (const int rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
+  return text;
+}
+
+void WorldSupervisor::stop(Errc code, std::int32_t native, const std::string& text) {
+  stopped_ = true;
+  broadcast_({.kind = Kind::stop,
+              .round = round_,
+              .code = static_cast<std::uint32_t>(code),
+              .native = native,
+              .text = text});
+}
+
+}  // namespace troupe::rank

@@ -1,0 +1,132 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include <troupe/clock.hpp>
+
+#include "rank/protocol/least_step.hpp"
+#include "rank/protocol/message.hpp"
+#include "rank/protocol/standby_world.hpp"
+
+namespace troupe::rank {
+
+/// The coordinator of the world, on rank 0: takes all ranks through the phases of a re-formation in
+/// step.
+///
+/// Intuition: a re-formation is a sequence of barriers. The supervisor orders a phase, every rank
+/// carries it out and says done, and only then comes the next one: nobody's device host is killed
+/// before all have quiesced, nobody's data is rolled back before the new communicator is verified.
+/// Whatever goes wrong in any phase begins a new *round*, again with halt; answers to older
+/// rounds are ignored. Rounds are bounded, and so is the time of each phase.
+///
+/// Model: messages between a pair of processes arrive in order and are not lost while both live
+/// (MPI). A rank process that dies takes the job with it (MPI again); what is recovered here are
+/// device hosts and GPUs.
+///
+///     active --fault--> halt -> quiesce -> replace -> form -> verify -> restore -> active
+///                        ^                    '---------------^               |  (epoch + 1)
+///                        '-------- fault or deadline in any phase ------------'
+///
+/// Halt comes before quiesce because a rank that gives up a communicator may send garbage to its
+/// peers with its last breath: by then all of them take no result of a collective for good.
+///
+/// Where there is a standby world (see StandbyWorld), replace promotes it on all ranks, healthy
+/// ones too, and form is skipped.
+///
+/// A rank whose GPU cannot come back ends the world, or (Options::shrink) becomes a *spectator*: it
+/// is told of everything and answers every order at once, so that the tree of messages needs no
+/// repair, but has no part in the communicator. When its GPU is back it rejoins at the next epoch.
+/// An epoch with other members than the one before begins without commits: what was committed
+/// belongs to other ranks' shares.
+///
+/// Pure: no I/O, no threads; time is passed in, messages leave through
+/// `broadcast`. Answers may speak for many ranks (WorldRelay).
+class WorldSupervisor {
+ public:
+  struct Options {
+    int size = 1;
+    std::chrono::nanoseconds phase_timeout = std::chrono::seconds(30);
+    int max_rounds = 16;  ///< in one re-formation
+    bool shrink = false;  ///< go on without a rank whose GPU cannot come back
+    StandbyWorld::Options standby{};
+  };
+  /// To all ranks; must not call back.
+  using Broadcast = std::function<void(const WorldMessage& message)>;
+
+  WorldSupervisor(Options options, Broadcast broadcast);
+
+  /// Forms the world for the first time.
+  void start(TimePoint now);
+  void receive(const WorldMessage& message, TimePoint now);
+  /// Ends the world with what can never go on.
+  void end(const Error& error) { stop(error.code, error.native, error.message); }
+  /// To be called now and then: deadlines.
+  void tick(TimePoint now);
+
+  [[nodiscard]] Phase phase() const noexcept { return phase_; }
+  [[nodiscard]] std::uint32_t epoch() const noexcept { return epoch_; }
+  [[nodiscard]] std::uint32_t round() const noexcept { return round_; }
+  [[nodiscard]] bool stopped() const noexcept { return stopped_; }
+  [[nodiscard]] const StandbyWorld& standby_world() const noexcept { return standby_world_; }
+
+ private:
+  void fault(const WorldMessage& message, TimePoint now);
+  void loss(const WorldMessage& message);
+  void failed(const WorldMessage& message, TimePoint now);
+  void rejoin(const WorldMessage& message, TimePoint now);
+  void admit(TimePoint now);
+  void begin_report(TimePoint now);
+  /// Something has come of which they are the echo.
+  void drop_echoes();
+  [[nodiscard]] bool is_excluded(int rank) const;
+  [[nodiscard]] bool keeps_device_hosts() const;
+  void begin_round(Phase first, TimePoint now);
+  void enter(Phase phase, TimePoint now);
+  void done(const WorldMessage& message, TimePoint now);
+  void advance(TimePoint now);
+  void activate(TimePoint now);
+  void flushed(const WorldMessage& message);
+  void committed(const WorldMessage& message);
+  void finished(const WorldMessage& message);
+  void left(const WorldMessage& message, TimePoint now);
+  void stop(Errc code, std::int32_t native, const std::string& text);
+  void late(const WorldMessage& message);
+  [[nodiscard]] std::string waited_for() const;
+
+  Options options_;
+  Broadcast broadcast_;
+  Phase phase_ = Phase::active;
+  std::uint32_t epoch_ = 0;
+  std::uint32_t round_ = 0;
+  int rounds_ = 0;  ///< of this re-formation
+  bool stopped_ = false;
+  TimePoint phase_since_{};
+
+  std::vector<bool> acknowledged_;
+  int acknowledgements_ = 0;
+  std::vector<int> late_;
+  std::vector<std::vector<std::byte>> contributions_;
+  LeastStep flushed_;
+  std::vector<std::int64_t> newest_;  ///< per rank, its newest commit
+  std::int64_t stable_ = -1;
+  std::int64_t target_ = -1;  ///< of the rollback
+  std::vector<bool> finished_;
+  std::int64_t left_ = -1;                     ///< the newest run that a rank has left
+  std::vector<std::int32_t> excluded_;         ///< spectators, in order, from the next epoch on
+  std::vector<std::int32_t> excluded_active_;  ///< of the epoch that is or was active
+  std::vector<std::int32_t> rejoining_;
+  bool stopping_ = false;  ///< the run is to end at its next commit
+  StandbyWorld standby_world_;
+  bool promoting_ = false;  ///< this round's replace promotes the standby world
+
+  // The report of this re-formation.
+  TimePoint began_{};
+  std::vector<RecoveryReport> reports_;  ///< one per fault
+  double phase_ms_[kPhaseCount] = {};
+  std::uint32_t lost_buffers_ = 0;
+};
+
+}  // namespace troupe::rank

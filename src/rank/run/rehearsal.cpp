@@ -1,0 +1,167 @@
+#include "rank/run/rehearsal.hpp"
+
+#include <algorithm>
+
+#include "common/core/log.hpp"
+#include "rank/store/compare.hpp"
+
+namespace troupe::rank {
+namespace {
+
+/// The nearest that a run of this program comes to a place in a list of its buffers.
+std::string describe(const CommandPort::Written& buffer) {
+  return "buffer " + std::to_string(buffer.index) + " (" +
+         std::to_string(buffer.bytes / size_of(buffer.dtype)) + " x " +
+         std::string(to_string(buffer.dtype)) + ")";
+}
+
+}  // namespace
+
+Rehearsal::Rehearsal(WorldCore& core, Checkpoint& checkpoint, const RehearsalOptions& options)
+    : core_(&core),
+      members_(&core.members()),
+      checkpoint_(&checkpoint),
+      options_(options),
+      device_(core.device_),
+      meeting_(device_.alloc<std::int64_t>(2)) {}
+
+void Rehearsal::resume(std::int64_t step) {
+  if (step != begin_) return begin(step);
+  if (pass_ == Pass::second) pass_ = Pass::third;
+  if (std::exchange(leaving_, false)) pass_ = Pass::second;
+  core_->device_->port().forget_writes();
+}
+
+void Rehearsal::begin(std::int64_t step) {
+  begin_ = step;
+  pass_ = Pass::first;
+  leaving_ = false;
+  core_->device_->port().forget_writes();
+}
+
+void Rehearsal::before_step(std::int64_t step) {
+  core_->device_->port().know_buffers();
+  if (pass_ == Pass::second && step == strike_ && members_->rank() == victim_)
+    device_.inject(memory::FaultKind::kill);
+}
+
+bool Rehearsal::end(std::int64_t step) {
+  if (pass_ == Pass::first) find_unlisted(step);
+  core_->wait_stable(begin_);  // that is where the ways back lead
+  const auto met = meet();
+  if (met.found) return true;
+  if (!met.first) {
+    look_at_the_state(step);
+    ++intervals_;
+    steps_ += step - begin_;
+    return false;
+  }
+  state_.clear();
+  for (std::size_t i = 0; i < checkpoint_->saved_entries().size(); ++i)
+    state_.push_back(checkpoint_->contents(i).take());
+  std::mt19937_64 random(options_.seed * 1'000'003 + static_cast<std::uint64_t>(begin_));
+  const auto ranks = static_cast<std::uint64_t>(members_->size());
+  const int first_victim = static_cast<int>(random() % ranks);
+  victim_ = static_cast<int>(random() % ranks);
+  strike_ =
+      begin_ + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(step - begin_));
+  // The fault must not come before all have heard that it will.
+  leaving_ = true;
+  (void)meet();
+  go_back(first_victim);
+}
+
+Rehearsal::Meeting Rehearsal::meet() {
+  if (!meeting_.valid()) meeting_.renew();
+  const std::int64_t mine[] = {pass_ == Pass::first, !findings_.empty()};
+  device_.upload(std::span<const std::int64_t>(mine), meeting_);
+  detail::submit(device_.submitter(),
+                 collective::AllReduce{DType::i64, ReduceOp::sum, 0, std::size(mine),
+                                       meeting_.operand(), meeting_.operand()},
+                 {}, core_->epoch().value)
+      .get();
+  const auto all = device_.download(meeting_);
+  return {all[0] > 0, all[1] > 0};
+}
+
+void Rehearsal::go_back(int victim) {
+  if (members_->rank() == victim) device_.inject(memory::FaultKind::kill);
+  std::unique_lock lock(core_->mutex_);
+  core_->changed_.wait(lock, [&] {
+    return core_->stopped_ || !core_->active_ || core_->epoch_ != core_->program_epoch_.load();
+  });
+  if (core_->stopped_) throw WorldStopped(*core_->stopped_);
+  throw Exception({Errc::world_reformed, 0, "the rehearsal goes back to the last commit"});
+}
+
+void Rehearsal::find_unlisted(std::int64_t step) {
+  const auto listed = checkpoint_->buffers();
+  for (const auto& buffer : core_->device_->port().writes()) {
+    if (std::find(listed.begin(), listed.end(), buffer.index) != listed.end()) continue;
+    find(describe(buffer) + " is written in " + interval(step) +
+         " and is no part of the checkpoint: neither add() nor add_scratch() names it");
+  }
+}
+
+void Rehearsal::look_at_the_state(std::int64_t step) {
+  const auto& entries = checkpoint_->saved_entries();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const auto now = checkpoint_->contents(i).take();
+    const auto difference = compare(entries[i], state_[i], now, options_.tolerance);
+    if (!difference) continue;
+    find("entry " + entries[i].name + " differs after " + interval(step) +
+         ", done again with the device host of rank " + std::to_string(victim_) + " lost at step " +
+         std::to_string(strike_) + ": element " + std::to_string(difference->first) + " was " +
+         difference->before + " and is " + difference->after + " (" +
+         std::to_string(difference->count) + " of " + std::to_string(entries[i].count) +
+         " elements differ)");
+    return;  // the first one says where to look
+  }
+}
+
+void Rehearsal::find(const std::string& what) {
+  findings_.push_back("rank " + std::to_string(members_->rank()) + ": " + what);
+}
+
+std::string Rehearsal::interval(std::int64_t step) const {
+  return "steps " + std::to_string(begin_) + " to " + std::to_string(step - 1);
+}
+
+Error Rehearsal::explain(const Error& error) const {
+  if (pass_ == Pass::first || error.code != Errc::stale) return error;
+  return {Errc::stale, error.native,
+          "after a device host was lost in the rehearsal (the one of rank " +
+              std::to_string(victim_) + "): " + error.message +
+              "; is a buffer left out of the checkpoint?"};
+}
+
+void Rehearsal::conclude() {
+  std::string mine;
+  for (const auto& finding : findings_) mine += finding + "\n";
+  std::vector<std::string> all;
+  for (const auto& text : members_->gather_text(mine)) {
+    for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1)
+      all.push_back(text.substr(at, text.find('\n', at) - at));
+  }
+  if (all.empty()) {
+    if (members_->rank() == 0) {
+      log::info("world",
+                "rehearsed: {} steps in {} intervals, each done again after the loss of a device "
+                "host; the states are equal{}",
+                steps_, intervals_,
+                options_.tolerance > 0
+                    ? fmt::format(" within {} of the largest value", options_.tolerance)
+                    : " bit for bit");
+    }
+    return;
+  }
+  if (members_->rank() == 0) {
+    for (const auto& finding : all) log::error("world", "the rehearsal found: {}", finding);
+  }
+  throw CollectiveException(
+      {Errc::stopped, 0,
+       "the rehearsal found that the run does not outlive a fault: " + all.front() +
+           (all.size() > 1 ? " (and " + std::to_string(all.size() - 1) + " more)" : "")});
+}
+
+}  // namespace troupe::rank

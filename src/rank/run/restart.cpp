@@ -1,0 +1,160 @@
+#include "rank/run/restart.hpp"
+
+#include <algorithm>
+
+#include "common/core/log.hpp"
+#include "rank/store/disk_state.hpp"
+
+namespace troupe::rank {
+namespace {
+
+/// The steps to try and their manifests as rank 0 sees them, newest first: a folder on a network
+/// may look different from another node for a while. A manifest that cannot be read is one problem.
+struct Candidate {
+  std::int64_t step;
+  std::optional<Manifest> manifest;
+  std::string problem;
+};
+
+std::vector<Candidate> candidates(const HostGroup& group, const Generations& generations,
+                                  std::int64_t wanted) {
+  std::vector<std::int64_t> steps;
+  if (group.rank() == 0) steps = generations.steps();
+  if (wanted >= 0) std::erase_if(steps, [&](std::int64_t step) { return step != wanted; });
+  std::string list;
+  for (const auto step : steps) list += std::to_string(step) + " ";
+  list = group.gather_text(list)[0];
+  std::vector<Candidate> found;
+  for (std::size_t at = 0; at < list.size(); at = list.find(' ', at) + 1) {
+    Candidate candidate{std::stoll(list.substr(at)), {}, {}};
+    Result<Manifest> manifest = Error{};
+    if (group.rank() == 0) manifest = generations.manifest(candidate.step);
+    const auto bad = group.rank() == 0 && !manifest.ok() ? manifest.error().message : std::string();
+    candidate.problem = group.gather_text(bad)[0];
+    const auto text = group.gather_text(manifest.ok() ? to_json(*manifest) : "")[0];
+    if (candidate.problem.empty()) candidate.manifest = parse_manifest(text).take();
+    found.push_back(std::move(candidate));
+  }
+  return found;
+}
+
+/// What is wrong with the files of a state, over all ranks; empty: nothing.
+std::vector<std::string> problems(const HostGroup& group, DiskState& state) {
+  std::string mine;
+  for (int part = group.rank(); part < state.parts(); part += group.size()) {
+    const auto verified = state.verify(part);
+    if (!verified.ok()) mine += (mine.empty() ? "" : "; ") + verified.error().message;
+  }
+  auto all = group.gather_text(mine);
+  std::erase_if(all, [](const auto& text) { return text.empty(); });
+  return all;
+}
+
+Result<void> same_entries(const std::vector<SavedEntry>& saved, const Checkpoint& checkpoint) {
+  const auto& wanted = checkpoint.saved_entries();
+  const auto describe = [](const SavedEntry& entry) {
+    return entry.name + " (" + std::to_string(entry.count) + " x " +
+           (entry.dtype ? std::string(to_string(*entry.dtype))
+                        : std::to_string(entry.element_bytes) + " bytes") +
+           ")";
+  };
+  for (std::size_t i = 0; i < std::max(saved.size(), wanted.size()); ++i) {
+    const auto is = i < saved.size() ? describe(saved[i]) : "nothing",
+               should = i < wanted.size() ? describe(wanted[i]) : "nothing";
+    if (is != should) {
+      return Error{Errc::invalid, 0,
+                   "the saved state is not this program's: it has " + is + " where " + should +
+                       " is expected"};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+SaveOptions with_defaults(SaveOptions options, const SaveOptions& program) {
+  if (options.name.empty()) options.name = program.name;
+  options.fingerprint.insert(program.fingerprint.begin(), program.fingerprint.end());
+  options.inputs.insert(program.inputs.begin(), program.inputs.end());
+  return options;
+}
+
+std::filesystem::path folder_of(const SaveOptions& options) {
+  return std::filesystem::path(options.directory) / options.name;
+}
+
+Result<Fingerprint> fingerprint_of(const SaveOptions& options) {
+  Fingerprint fingerprint = options.fingerprint;
+  for (const auto& [name, path] : options.inputs) {
+    auto contents = contents_of(path);
+    if (!contents) return contents.error();
+    fingerprint[name] = std::move(*contents);
+  }
+  return fingerprint;
+}
+
+Result<Generations> states_of(const HostGroup& group, const SaveOptions& options) {
+  auto mine = group.rank() == 0 ? fingerprint_of(options) : Result<Fingerprint>(Fingerprint());
+  const auto good = mine.ok() ? Result<void>() : Result<void>(mine.error());
+  if (auto agreed = group.agree(good); !agreed) return agreed.error();
+  std::string text;
+  for (const auto& [name, value] : *mine) text += name + '\0' + value + '\0';
+  text = group.gather_text(text)[0];
+  Fingerprint all;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto middle = text.find('\0', at), end = text.find('\0', middle + 1);
+    all.emplace(text.substr(at, middle - at), text.substr(middle + 1, end - middle - 1));
+    at = end + 1;
+  }
+  return Generations(folder_of(options), all);
+}
+
+Result<std::optional<SavedState>> find_state(const HostGroup& group, const Generations& generations,
+                                             std::int64_t wanted) {
+  const auto list = candidates(group, generations, wanted);
+  std::string complaints;
+  for (const auto& candidate : list) {
+    std::vector<std::string> bad{candidate.problem};
+    if (candidate.manifest) {
+      const auto other = difference(candidate.manifest->fingerprint, generations.fingerprint());
+      if (!other.empty()) {
+        return Error{Errc::invalid, 0,
+                     "the state of step " + std::to_string(candidate.step) + " in " +
+                         generations.folder().string() + " is of another problem: " + other +
+                         " (--restart never begins anew; or choose another --checkpoint-dir)"};
+      }
+      auto state = std::make_shared<DiskState>(generations, *candidate.manifest);
+      bad = problems(group, *state);
+      if (bad.empty()) return std::optional(SavedState(state));
+    }
+    for (const auto& problem : bad) {
+      if (group.rank() == 0)
+        log::warn("checkpoint", "the state of step {} is no good: {}", candidate.step, problem);
+      complaints += (complaints.empty() ? "" : "; ") + problem;
+    }
+  }
+  if (!list.empty())
+    return Error{Errc::io, 0, "no saved state is good (see --restart): " + complaints};
+  if (wanted >= 0) {
+    return Error{Errc::io, 0,
+                 "there is no saved state of step " + std::to_string(wanted) + " in " +
+                     generations.folder().string()};
+  }
+  return std::optional<SavedState>();
+}
+
+Result<void> load_part(const SavedState& state, int part, Checkpoint& checkpoint) {
+  const auto entries = state.entries(part);
+  auto outcome = entries.ok() ? same_entries(*entries, checkpoint) : Result<void>(entries.error());
+  // Entry by entry, for the sake of host memory; to the end even after an error, for all ranks
+  // read.
+  const auto& wanted = checkpoint.saved_entries();
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const SavedPiece piece{part, wanted[i].name, 0, wanted[i].count};
+    const auto bytes = state.read(std::span(&piece, outcome.ok() ? 1u : 0u));
+    if (outcome.ok()) outcome = bytes.ok() ? checkpoint.load(i, bytes->front()) : bytes.error();
+  }
+  return outcome;
+}
+
+}  // namespace troupe::rank

@@ -1,0 +1,160 @@
+#include <unistd.h>
+
+#include "common/core/log.hpp"
+#include "rank/run/restart.hpp"
+#include "rank/run/run_loop.hpp"
+#include "rank/run/state_costs.hpp"
+#include "rank/world/world_actor.hpp"
+#include "rank/world/world_core.hpp"
+
+// What a run begins with: checks, the state that the program makes or that was saved, the keeper.
+
+namespace troupe::rank {
+namespace {
+
+/// This process, to those that run another job in the same folder.
+std::string whoami() {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  return std::string("process ") + std::to_string(::getpid()) + " on " + host;
+}
+
+}  // namespace
+
+void RunLoop::check_begin(const Result<void>& before) {
+  auto outcome = before;
+  if (ends_the_world(before.code())) outcome = {};  // which says so itself
+  if (!outcome.ok() && OutcomeLog::is_loss(outcome.code())) {
+    (void)core_->device_->port().report(before.error());  // for the next run, until wait_active()
+    outcome = Error{outcome.code(), outcome.error().native,
+                    "a fault has undone some of what was submitted before World::run: call " +
+                        std::string("World::wait_active() and do it again, or do it in "
+                                    "RunOptions::prepare: ") +
+                        outcome.error().message};
+  } else if (!outcome.ok()) {
+    (void)core_->device_->port().take_error();  // it is told here
+  }
+  if (auto agreed = core_->members().agree(outcome); !agreed)
+    throw CollectiveException(agreed.error());
+}
+
+void RunLoop::prepare() {
+  for (preparing_ = true; preparing_;) {
+    try {
+      if (core_->has_other_members()) {
+        preparing_ = false;
+      } else if (meet()) {
+        require(core_->watches() ? Result<void>() : make_share(options_->prepare));
+        preparing_ = false;
+      }
+      continue;
+    } catch (const Exception& e) {
+      if (!is_by_fault(e.code())) throw;
+      log::debug("world", "the run's begin is interrupted: {}", e.what());
+    }
+    (void)recover();
+  }
+}
+
+void RunLoop::check_save_options() {
+  const auto& members = core_->members();
+  const auto text = save_.directory + "/" + save_.name + ", every " + std::to_string(save_.every) +
+                    " steps, restart " + std::to_string(save_.restart) + ", partner " +
+                    std::to_string(static_cast<int>(save_.partner));
+  Result<void> outcome;
+  for (const auto& other : members.gather_text(text)) {
+    if (other != text)
+      outcome = Error{Errc::invalid, 0, "the ranks save their state differently: " + text};
+  }
+  if (save_.directory.empty() && save_.every > 0)
+    outcome = Error{Errc::invalid, 0, "there is no folder to save to (--checkpoint-dir)"};
+  if (outcome.ok() && !save_.directory.empty() && members.rank() == 0) {
+    auto lock = FolderLock::take(folder_of(save_), whoami());
+    outcome = lock.ok() ? Generations(folder_of(save_)).prepare() : Result<void>(lock.error());
+    if (lock.ok()) folder_lock_ = std::move(*lock);
+  }
+  if (auto agreed = members.agree(outcome); !agreed) throw CollectiveException(agreed.error());
+  if (save_.directory.empty()) return;
+  auto states = states_of(members, save_);
+  if (!states) throw CollectiveException(states.error());
+  states_ = std::move(*states);
+}
+
+void RunLoop::check_room() {
+  const auto& members = core_->members();
+  const auto costs = measure_costs(members, *checkpoint_);
+  Result<void> outcome;
+  if (!save_.directory.empty() && members.rank() == 0)
+    outcome = rank::check_room(states_.folder(), costs.whole);
+  if (auto agreed = members.agree(outcome); !agreed) throw CollectiveException(agreed.error());
+  const auto line = describe(costs, save_, keeps());
+  if (members.rank() == 0 && std::exchange(core_->costs_told_, line) != line)
+    log::info("checkpoint", "{}", line);
+}
+
+void RunLoop::begin_keeping() {
+  const bool again = keeper_ != nullptr;
+  if (!again) core_->restarted_from_ = -1;
+  std::unique_ptr<StateKeeper> keeper;
+  const auto exchange = [&] {
+    const std::lock_guard lock(core_->mutex_);
+    std::swap(core_->keeper_, keeper);
+    if (core_->keeper_) core_->keeper_->activated(core_->epoch_, -1);
+  };
+  if (!again) {
+    exchange();
+    keeper.reset();  // of the run before: its memory is needed
+  }
+  if (!keeps()) return;
+  const auto nodes = core_->members().gather(core_->mpi().node());
+  keeper = std::make_unique<StateKeeper>(core_->members(), nodes, core_->device_, *checkpoint_,
+                                         StateKeeper::Options{states_, save_.partner, keeper_});
+  keeper_ = keeper.get();
+  exchange();
+}
+
+void RunLoop::restart() {
+  restarted_ = true;
+  if (save_.directory.empty() || save_.restart == SaveOptions::kNever ||
+      core_->restarted_names_.contains(save_.name)) {
+    return;
+  }
+  auto found = find_state(core_->members(), states_, save_.restart);
+  if (!found) throw CollectiveException(found.error());
+  if (*found) {
+    restarted_ = false;  // until it is loaded: a fault on the way leads back here
+    checkpoint_->renew();
+    if (auto agreed = core_->members().agree(load(**found)); !agreed)
+      throw CollectiveException(agreed.error());
+    first_ = from_ = (*found)->step();
+    core_->restarted_from_ = first_;
+    if (core_->members().rank() == 0)
+      log::info("checkpoint", "going on from step {}, saved by {} ranks", first_,
+                (*found)->parts());
+  }
+  restarted_ = true;
+  core_->restarted_names_.insert(save_.name);
+}
+
+Result<void> RunLoop::load(const SavedState& state) {
+  const auto& members = core_->members();
+  if (state.parts() == members.size()) {
+    auto loaded = load_part(state, members.rank(), *checkpoint_);
+    return loaded.ok() ? settle_commands() : loaded;
+  }
+  if (!options_->redistribute) {
+    return Error{Errc::invalid, 0,
+                 "the state of step " + std::to_string(state.step()) + " was saved by " +
+                     std::to_string(state.parts()) + " ranks; this program can go on from it " +
+                     "with as many only, not with " + std::to_string(members.size()) +
+                     " (--restart never begins anew)"};
+  }
+  try {
+    options_->redistribute(state);
+    return settle_commands();
+  } catch (const Exception& e) {
+    return e.error();
+  }
+}
+
+}  // namespace troupe::rank

@@ -1,0 +1,166 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+
+#include <troupe/checkpoint.hpp>
+#include <troupe/world.hpp>
+
+#include "rank/device/step_recorder.hpp"
+#include "rank/run/rehearsal.hpp"
+#include "rank/store/state_folder.hpp"
+#include "rank/store/state_keeper.hpp"
+
+namespace troupe::rank {
+
+class WorldCore;
+
+/// One World::run: steps and commits, the way back to the last common commit after a fault, and the
+/// state beside GPU memory that it begins with and leaves. Lives on the program's thread.
+class RunLoop {
+ public:
+  using StepFunction = std::function<Step(std::int64_t step)>;
+
+  /// Everything must outlive the loop.
+  RunLoop(WorldCore& core, Checkpoint& checkpoint, const StepFunction& step,
+          const RunOptions& options);
+  ~RunLoop() { detach(); }
+  RunLoop(const RunLoop&) = delete;
+  RunLoop& operator=(const RunLoop&) = delete;
+
+  /// To the end of the run. Throws Exception with what cannot be recovered.
+  void run();
+
+ private:
+  /// The run takes faults into its hands. What became of all that was submitted before.
+  Result<void> attach();
+  /// The world takes faults into its hands again, also in the middle of a re-formation.
+  void detach();
+  /// Throws on all members if anything has failed on any of them, or was lost, that the state of
+  /// the run's begin may be made of.
+  void check_begin(const Result<void>& before);
+  /// Has the program make that state, where it does so within the run: as often as faults undo it.
+  void prepare();
+  void check_save_options();
+  /// Whether there is room for the states; and what they cost, told once.
+  void check_room();
+  /// Whether the state is taken out of GPU memory at all.
+  [[nodiscard]] bool keeps() const;
+  /// The members' keepers of the state, which go on from what those before them have.
+  void begin_keeping();
+  void loop();
+  /// Loads what was saved, if anything was and this run is to go on from it.
+  void restart();
+  Result<void> load(const SavedState& state);
+  /// The program's step, or what it records.
+  Step call_step(std::int64_t i);
+  void attempt();
+  /// True if the step that comes next follows a commit.
+  [[nodiscard]] bool commit_is_due(std::int64_t step) const;
+  void commit(std::int64_t step);
+  /// What other ranks have asked of this one before their commits of this step is part of its own.
+  /// Only ranks whose buffers others can name wait for that. May throw kReformed.
+  void flush(std::int64_t step, std::uint32_t epoch);
+  /// Waits until nothing is under way to disk or to a partner.
+  void settle_keeper();
+  /// Tells the other ranks that this one leaves the run by an error that they do not know of.
+  void leave(const Error& error);
+  /// A rank has left the run, this one or another: the program goes on in the epoch that follows.
+  void follow();
+  /// Throws what the steps have left behind that nobody has taken.
+  void throw_error();
+  /// Until everything that was submitted so far has ended. Errors: of the first of it that failed
+  /// or was lost; world_reformed.
+  [[nodiscard]] Result<void> settle_commands();
+  /// Ends the run on all ranks together, once all that it has submitted has ended well.
+  void finish();
+  /// After the commit of a run that was asked to stop: throws requeue.
+  [[noreturn]] void stop(std::int64_t step);
+  /// The error of a world that has ended, with what is left to go on from.
+  [[nodiscard]] Error rescue(const Error& error);
+  /// Takes part in the recovery that is under way, or in several; the step to go on from, -1: the
+  /// first.
+  std::int64_t recover();
+  /// The program goes on in the newest epoch, at the commit of `step`; -1: where the run began.
+  /// With the core's mutex held.
+  void resume(std::int64_t step);
+  void restore(std::unique_lock<std::mutex>& lock, std::optional<std::int64_t>& restored);
+  /// The world is not in the epoch that the program has acknowledged, or a rank has left the run.
+  [[nodiscard]] bool interrupted() const;
+  /// The world has ended, or is about to: on all ranks alike.
+  static bool ends_the_world(Errc code) {
+    return code == Errc::budget_exhausted || code == Errc::device_failed;
+  }
+  /// What is overcome by going back to the last commit.
+  [[nodiscard]] bool is_by_fault(Errc code) const;
+
+  // resize.cpp: a world that goes on with other members
+
+  static constexpr std::int64_t kTheEnd = -1;  ///< in the place of an epoch: the world has ended
+  /// What a rank says when all meet, and what comes of it for all.
+  struct Standing {
+    std::int64_t epoch = kTheEnd;  ///< that it has acknowledged
+    /// The step of its commit in GPU memory; -1: none that can be had; kAnyStep: it was no member.
+    std::int64_t commit = -1;
+    std::int64_t restarted = 0;  ///< it has looked for a state to begin with
+  };
+
+  /// Turns all ranks of the job to the members of the acknowledged epoch, together, and deals the
+  /// state out to them. Throws world_reformed if a newer epoch is to come first.
+  void resize();
+  /// All ranks of the job say where they are. nullopt: some have not yet seen this epoch. Throws
+  /// world_reformed (others have seen a newer one), WorldStopped.
+  std::optional<Standing> meet();
+  void meet_at_the_end();
+  /// Success, or the error of the lowest rank that has one. Throws world_reformed on all ranks if a
+  /// fault came in between on any of them.
+  [[nodiscard]] Result<void> agree(const Result<void>& outcome) const;
+  /// Throws what agree() returns.
+  void require(const Result<void>& outcome) const;
+  /// What the old members have goes where it outlives their keepers: the state of the commit of
+  /// this step, which all of them have in GPU memory; -1: none. Where that cannot be, what partners
+  /// or the disk have must do.
+  void secure(std::int64_t commit);
+  /// Has the program make its share.
+  Result<void> make_share(const std::function<void()>& make);
+  /// The newest that is complete in memory or on disk; nullopt: none.
+  std::optional<SavedState> newest_state();
+  Result<void> deal_out(const std::optional<SavedState>& state);
+  /// The newest step that this run knows to be on disk, on any rank; -1: none.
+  [[nodiscard]] std::int64_t newest_on_disk() const;
+  [[nodiscard]] HeldPart held() const { return keeper_ != nullptr ? keeper_->held() : HeldPart{}; }
+  /// The time of a rank that is out of the world. True: the run has ended; false: a new epoch
+  /// began.
+  bool watch();
+
+  WorldCore* core_;
+  Checkpoint* checkpoint_;
+  const StepFunction* step_;
+  const RunOptions* options_;
+  std::optional<StepRecorder> steps_;  ///< of a run that records them
+  SaveOptions save_;
+  Generations states_{std::filesystem::path()};
+  FolderLock folder_lock_;         ///< of the first member
+  StateKeeper* keeper_ = nullptr;  ///< nullptr: the state stays in GPU memory
+  std::optional<Rehearsal> rehearsal_;
+  bool preparing_ = false;    ///< the ranks meet before each try of prepare()
+  bool restarted_ = false;    ///< restart() is done
+  std::int64_t first_;        ///< the step that the run began with
+  std::int64_t from_;         ///< the step to go on from
+  bool stopping_ = false;     ///< the newest commit is the last
+  std::uint32_t number_ = 0;  ///< of this run in the program
+  bool attached_ = false;
+  ProgramPlace began_;  ///< the place of the run's begin in the program
+  struct Committed {
+    std::int64_t step;
+    ProgramPlace place;
+  };
+  std::vector<Committed> committed_;  ///< the last two
+  bool finished_ = false;             ///< on all ranks
+  bool secured_ = false;              ///< see secure(); until resize() has succeeded
+  bool met_at_the_end_ = false;
+};
+
+}  // namespace troupe::rank

@@ -1,0 +1,115 @@
+#include "rank/store/memory_state.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <string>
+#include <utility>
+
+namespace troupe::rank {
+
+Result<std::shared_ptr<MemoryState>> MemoryState::find(const HostGroup& group,
+                                                       const HeldPart& held) {
+  // Size and head of the part that is held here; empty: none, or a damaged one.
+  std::string mine;
+  if (held.step >= 0 && open_image(*held.part).ok()) {
+    const auto head = std::span(*held.part).first(*head_bytes(*held.part));
+    mine = std::to_string(held.part->size()) + " ";
+    mine.append(reinterpret_cast<const char*>(head.data()), head.size());
+  }
+  // States of one step may have been saved by worlds of several sizes.
+  std::map<std::pair<std::int64_t, std::int32_t>, std::map<int, Part>> states;
+  const auto all = group.gather_text(mine);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].empty()) continue;
+    const auto head = std::as_bytes(std::span(all[rank])).subspan(all[rank].find(' ') + 1);
+    auto table = read_table(head, std::stoull(all[rank]));
+    if (!table.ok()) continue;
+    auto& state = states[{table->step, table->parts}];
+    state.insert_or_assign(table->part, Part{std::move(*table), static_cast<int>(rank)});
+  }
+  for (auto state = states.rbegin(); state != states.rend(); ++state) {
+    if (static_cast<std::int32_t>(state->second.size()) != state->first.second) continue;
+    std::vector<Part> parts;
+    for (auto& [part, where] : state->second) parts.push_back(std::move(where));
+    return std::shared_ptr<MemoryState>(new MemoryState(group, held.part, std::move(parts)));
+  }
+  return Error{Errc::invalid, 0, "no state is complete in the memory of partners"};
+}
+
+const PartTable* MemoryState::own() const {
+  const auto mine = std::find_if(parts_.begin(), parts_.end(),
+                                 [&](const Part& part) { return part.holder == group_->rank(); });
+  return mine != parts_.end() ? &mine->table : nullptr;
+}
+
+Result<std::vector<SavedEntry>> MemoryState::entries(int part) {
+  if (part < 0 || part >= parts())
+    return Error{Errc::invalid, 0, "the saved state has no part " + std::to_string(part)};
+  std::vector<SavedEntry> entries;
+  for (const auto& place : parts_[static_cast<std::size_t>(part)].table.places)
+    entries.push_back(place.entry);
+  return entries;
+}
+
+bool MemoryState::anyone_reads(bool this_one) const {
+  const auto all = group_->gather(static_cast<std::uint8_t>(this_one));
+  return std::find(all.begin(), all.end(), 1) != all.end();
+}
+
+Result<std::vector<std::vector<std::byte>>> MemoryState::read(std::span<const SavedPiece> pieces) {
+  (void)anyone_reads(true);
+  Result<void> outcome;
+  std::vector<std::vector<std::byte>> wishes(static_cast<std::size_t>(group_->size()));
+  std::vector<int> holders;
+  for (const auto& piece : pieces) {
+    const auto range = find_piece(piece);
+    if (!range.ok()) outcome = range.error();
+    if (!outcome.ok()) break;
+    const auto holder = parts_[static_cast<std::size_t>(piece.part)].holder;
+    const auto bytes = std::as_bytes(std::span(&*range, 1));
+    auto& wish = wishes[static_cast<std::size_t>(holder)];
+    wish.insert(wish.end(), bytes.begin(), bytes.end());
+    holders.push_back(holder);
+  }
+  const auto answers = group_->all_to_all(answer(group_->all_to_all(wishes)));
+  if (!outcome.ok()) return outcome.error();
+  std::vector<std::vector<std::byte>> all;
+  std::vector<std::size_t> taken(answers.size());
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const auto holder = static_cast<std::size_t>(holders[i]);
+    const auto bytes = find_piece(pieces[i])->bytes;
+    const auto first = answers[holder].begin() + static_cast<std::ptrdiff_t>(taken[holder]);
+    all.emplace_back(first, first + static_cast<std::ptrdiff_t>(bytes));
+    taken[holder] += bytes;
+  }
+  return all;
+}
+
+void MemoryState::serve() {
+  const std::vector<std::vector<std::byte>> nothing(static_cast<std::size_t>(group_->size()));
+  while (anyone_reads(false)) (void)group_->all_to_all(answer(group_->all_to_all(nothing)));
+}
+
+Result<PieceRange> MemoryState::find_piece(const SavedPiece& piece) const {
+  if (piece.part < 0 || piece.part >= parts())
+    return Error{Errc::invalid, 0, "the saved state has no part " + std::to_string(piece.part)};
+  return locate(parts_[static_cast<std::size_t>(piece.part)].table, piece);
+}
+
+std::vector<std::vector<std::byte>> MemoryState::answer(
+    const std::vector<std::vector<std::byte>>& wishes) const {
+  std::vector<std::vector<std::byte>> answers(wishes.size());
+  for (std::size_t rank = 0; rank < wishes.size(); ++rank) {
+    for (std::size_t at = 0; at < wishes[rank].size(); at += sizeof(PieceRange)) {
+      PieceRange range;
+      std::memcpy(&range, wishes[rank].data() + at, sizeof range);
+      const auto first = held_->begin() + static_cast<std::ptrdiff_t>(range.offset);
+      answers[rank].insert(answers[rank].end(), first,
+                           first + static_cast<std::ptrdiff_t>(range.bytes));
+    }
+  }
+  return answers;
+}
+
+}  // namespace troupe::rank

@@ -1,0 +1,244 @@
+#include "rank/store/state_keeper.hpp"
+
+#include <algorithm>
+
+#include "common/core/log.hpp"
+#include "rank/store/partners.hpp"
+
+namespace troupe::rank {
+namespace {
+
+double seconds(TimePoint time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+}  // namespace
+
+StateKeeper::StateKeeper(const HostGroup& members, std::span<const int> nodes,
+                         std::shared_ptr<DeviceCore> device, Checkpoint& checkpoint,
+                         const Options& options)
+    : members_(&members),
+      checkpoint_(&checkpoint),
+      exchange_(members),
+      writer_(options.states, members.rank(), members.size(),
+              [this](std::span<const std::byte> value, std::span<std::byte> all) {
+                exchange_.all_gather(value, all);
+              }),
+      table_(lay_out(checkpoint.saved_entries())),
+      device_(std::move(device)) {
+  if (options.partner && members.size() > 1) {
+    const auto partner = partners(nodes);
+    partner_ = partner[static_cast<std::size_t>(members.rank())];
+    ward_ = static_cast<int>(std::find(partner.begin(), partner.end(), members.rank()) -
+                             partner.begin());
+  }
+  if (options.before != nullptr) {
+    held_ = options.before->held();
+    on_disk_ = options.before->on_disk();
+    saved_ = options.before->saved();
+  }
+  table_.part = members.rank();
+  table_.parts = members.size();
+  for (const auto& place : table_.places) offsets_.push_back(place.offset);
+  auto pin = device_->allocate_apart(table_.bytes);
+  const auto ready = pin.ok() ? Result<void>() : Result<void>(pin.error());
+  // Here all ranks are in step; later only the keepers' threads are.
+  if (auto agreed = members.agree(ready); !agreed) throw CollectiveException(agreed.error());
+  memory_ = PinnedBuffer<std::uint8_t>(
+      std::move(pin->lease), reinterpret_cast<std::uint8_t*>(pin->data), table_.bytes, pin->where);
+  checkpoint.prepare(memory_, offsets_);
+  thread_ = std::thread([this] { run(); });
+}
+
+StateKeeper::~StateKeeper() {
+  close();
+}
+
+std::span<std::byte> StateKeeper::image() const {
+  return std::as_writable_bytes(memory_.span());
+}
+
+// The program's thread
+
+bool StateKeeper::wait_idle(const std::function<bool()>& interrupted) {
+  std::unique_lock lock(mutex_);
+  const auto busy = [&] { return job_ || mapped_in_ != epoch_; };
+  while (busy()) {
+    changed_.wait_for(lock, std::chrono::milliseconds(5));
+    if (!busy()) break;
+    lock.unlock();
+    if (interrupted()) return false;
+    lock.lock();
+  }
+  return true;
+}
+
+void StateKeeper::capture(std::int64_t step, std::uint32_t epoch, bool to_disk, TimePoint since) {
+  const auto there = memory_in(epoch);
+  auto copies =
+      there.ok() ? checkpoint_->save(step, memory_, offsets_) : Future<void>(there.error());
+  const std::lock_guard lock(mutex_);
+  check(!job_, "one commit at a time is taken out of GPU memory");
+  const auto now = SteadyClock::time();
+  job_ = Job{step, epoch, to_disk, std::move(copies), now, seconds(now - since)};
+  changed_.notify_all();
+}
+
+void StateKeeper::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+Result<void> StateKeeper::memory_in(std::uint32_t epoch) const {
+  const std::lock_guard lock(mutex_);
+  return mapped_in_ == epoch ? mapped_
+                             : Error{Errc::device_lost, 0, "the epoch of the memory is over"};
+}
+
+Result<void> StateKeeper::take(std::int64_t step, std::uint32_t epoch) {
+  if (auto there = memory_in(epoch); !there) return there;
+  if (auto copied = checkpoint_->save(step, memory_, offsets_).wait(); !copied) return copied;
+  table_.step = step;
+  seal(table_, image());
+  return {};
+}
+
+void StateKeeper::hold() {
+  const auto part = image();
+  auto copy = std::make_shared<std::vector<std::byte>>(part.begin(), part.end());
+  const std::lock_guard lock(mutex_);
+  held_ = {table_.step, std::move(copy)};
+}
+
+std::int64_t StateKeeper::on_disk() const {
+  const std::lock_guard lock(mutex_);
+  return on_disk_;
+}
+
+std::vector<SavedCheckpoint> StateKeeper::saved() const {
+  const std::lock_guard lock(mutex_);
+  return saved_;
+}
+
+HeldPart StateKeeper::held() const {
+  const std::lock_guard lock(mutex_);
+  return held_;
+}
+
+// The WorldActor's thread
+
+void StateKeeper::stable(std::int64_t step) {
+  const std::lock_guard lock(mutex_);
+  stable_ = std::max(stable_, step);
+  changed_.notify_all();
+}
+
+void StateKeeper::activated(std::uint32_t epoch, std::int64_t step) {
+  const std::lock_guard lock(mutex_);
+  epoch_ = epoch;
+  epoch_began_ = step;
+  stable_ = std::max(stable_, step);
+  changed_.notify_all();
+}
+
+void StateKeeper::stopped() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  changed_.notify_all();
+}
+
+// Its own thread
+
+void StateKeeper::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return job_ || closing_ || mapped_in_ != epoch_; });
+    if (!job_ && closing_) return;
+    if (!job_) {
+      map_memory(lock);
+      continue;
+    }
+    const auto copied = settle(lock);
+    if (copied) {
+      const auto job = *job_;
+      lock.unlock();
+      carry_out(job, *copied);
+      lock.lock();
+    }
+    job_.reset();
+    changed_.notify_all();
+  }
+}
+
+void StateKeeper::map_memory(std::unique_lock<std::mutex>& lock) {
+  const auto epoch = epoch_;
+  lock.unlock();
+  const auto outcome = device_->map_apart(memory_.operand()).wait();
+  const bool gone = outcome.code() == Errc::device_lost ||
+                    outcome.code() == Errc::budget_exhausted ||
+                    outcome.code() == Errc::device_failed;  // as others say
+  if (!outcome.ok() && !gone)
+    log::error("checkpoint", "the state cannot leave the device: {}", outcome.error().to_string());
+  lock.lock();
+  mapped_in_ = epoch;
+  mapped_ = outcome;
+  changed_.notify_all();
+}
+
+std::optional<bool> StateKeeper::settle(std::unique_lock<std::mutex>& lock) {
+  const auto copies = job_->copies;
+  lock.unlock();
+  const bool good = copies.wait().ok();
+  lock.lock();
+  const auto rolled_back = [&] { return epoch_ > job_->epoch && epoch_began_ < job_->step; };
+  changed_.wait(lock, [&] { return stable_ >= job_->step || stopped_ || rolled_back(); });
+  if (stable_ < job_->step) return std::nullopt;
+  return good;
+}
+
+void StateKeeper::carry_out(const Job& job, bool copied) {
+  if (copied) {
+    table_.step = job.step;
+    seal(table_, image());
+  } else {
+    log::warn("checkpoint", "the state of step {} was lost before it left the device", job.step);
+  }
+  const auto part = copied ? std::span<const std::byte>(image()) : std::span<const std::byte>();
+  if (partner_ >= 0) give_to_partner(job.step, part);
+  if (!job.to_disk) return;
+  const auto outcome =
+      writer_.write(job.step, {copied ? &table_ : nullptr, part, !copied, job.stall_seconds});
+  if (!outcome) return;
+  const SavedCheckpoint done{job.step, outcome->bytes,
+                             seconds(SteadyClock::time() - job.captured_at),
+                             outcome->stall_seconds};
+  if (members_->rank() == 0) {
+    log::info("checkpoint", "step {} is on disk: {:.1f} MiB in {:.3f} s", done.step,
+              static_cast<double>(done.bytes) / (1 << 20), done.seconds);
+  }
+  const std::lock_guard lock(mutex_);
+  on_disk_ = job.step;
+  saved_.push_back(done);
+}
+
+void StateKeeper::give_to_partner(std::int64_t step, std::span<const std::byte> image) {
+  auto received = exchange_.shift(image, partner_, ward_, std::move(spare_));
+  const std::uint8_t mine = !image.empty() && !received.empty();
+  std::vector<std::uint8_t> all(static_cast<std::size_t>(members_->size()));
+  exchange_.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  if (std::find(all.begin(), all.end(), 0) != all.end()) {
+    spare_ = std::move(received);
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  // Unless somebody reads it, the memory of the copy before serves for the next one.
+  auto before = std::const_pointer_cast<std::vector<std::byte>>(std::exchange(held_.part, nullptr));
+  spare_ = before && before.use_count() == 1 ? std::move(*before) : std::vector<std::byte>();
+  held_ = {step, std::make_shared<std::vector<std::byte>>(std::move(received))};
+}
+
+}  // namespace troupe::rank

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include <troupe/checkpoint.hpp>
+#include <troupe/clock.hpp>
+
+#include "rank/device/device_core.hpp"
+#include "rank/net/background.hpp"
+#include "rank/store/memory_state.hpp"
+#include "rank/store/part_table.hpp"
+#include "rank/store/state_writer.hpp"
+
+namespace troupe::rank {
+
+/// Takes a run's commits out of GPU memory: to disk, and into the memory of partner ranks.
+///
+/// Right behind a commit the program's thread submits copies of it to pinned memory (capture). Once
+/// they are done and the commit is stable, a thread of the keeper takes the checksums, exchanges
+/// the part with its partners and writes it to disk, while the program computes on. One commit is
+/// under way at a time.
+///
+/// What makes the keepers of all ranks agree without a protocol of their own: whether a commit
+/// becomes stable or is rolled back is the same on all ranks, and a rank captures a commit whenever
+/// it submits it. So every keeper deals with exactly the captured commits that became stable, in
+/// order, and may use collectives (of its own communicator); a rank whose copies failed takes part
+/// in them and says so: a commit that a fault caught on its way out of the device is not saved.
+class StateKeeper {
+ public:
+  struct Options {
+    Generations states{std::filesystem::path()};  ///< where to; nothing is written without a folder
+    bool partner = false;
+    /// Of this rank's keeper before: what it has held and brought to disk counts as this one's.
+    const StateKeeper* before = nullptr;
+  };
+  /// For the members of the world, all of them, from the program's thread; activated() follows.
+  /// `nodes`: of each member the node, by any number. Throws CollectiveException (out_of_memory):
+  /// pinned memory for the state.
+  StateKeeper(const HostGroup& members, std::span<const int> nodes,
+              std::shared_ptr<DeviceCore> device, Checkpoint& checkpoint, const Options& options);
+  ~StateKeeper();
+  StateKeeper(const StateKeeper&) = delete;
+  StateKeeper& operator=(const StateKeeper&) = delete;
+
+  // The program's thread.
+
+  /// Until the keeper is free for the next commit; false if `interrupted` says so before.
+  bool wait_idle(const std::function<bool()>& interrupted);
+  /// Submits the copies of the commit that was submitted just before. Requires that the keeper is
+  /// idle. `since`: when the program began to wait for it.
+  void capture(std::int64_t step, std::uint32_t epoch, bool to_disk, TimePoint since);
+  /// Finishes what is under way and ends the keeper's thread. Waits for the world's word on a
+  /// commit that is not yet stable.
+  void close();
+  /// Takes this rank's part of the commit of `step`, one of the last two, into host memory; hold()
+  /// then keeps it in the place of what was held. Requires that the keeper is idle. Errors: those
+  /// of the copies.
+  Result<void> take(std::int64_t step, std::uint32_t epoch);
+  void hold();
+  /// Step of the newest state that this run has written, -1: none. The same on all ranks while the
+  /// keeper is idle.
+  [[nodiscard]] std::int64_t on_disk() const;
+  [[nodiscard]] std::vector<SavedCheckpoint> saved() const;
+  [[nodiscard]] HeldPart held() const;
+
+  // The WorldActor's thread.
+
+  void stable(std::int64_t step);
+  /// A new epoch began with all ranks at the commit of `step`.
+  void activated(std::uint32_t epoch, std::int64_t step);
+  /// The world has ended.
+  void stopped();
+
+ private:
+  struct Job {
+    std::int64_t step;
+    std::uint32_t epoch;
+    bool to_disk;
+    Future<void> copies;
+    TimePoint captured_at;
+    double stall_seconds;
+  };
+
+  void run();
+  /// Gives the device host of this epoch the pinned memory: it takes a while, and is nobody's wait.
+  void map_memory(std::unique_lock<std::mutex>& lock);
+  /// Waits for what becomes of the job: true if its copies are good, false if they are lost,
+  /// nullopt if the commit was rolled back.
+  std::optional<bool> settle(std::unique_lock<std::mutex>& lock);
+  /// Whether copies submitted in this epoch have memory to go to.
+  [[nodiscard]] Result<void> memory_in(std::uint32_t epoch) const;
+  void carry_out(const Job& job, bool copied);
+  void give_to_partner(std::int64_t step, std::span<const std::byte> image);
+  [[nodiscard]] std::span<std::byte> image() const;
+
+  const HostGroup* members_;
+  Checkpoint* checkpoint_;
+  BackgroundExchange exchange_;
+  StateWriter writer_;
+  int partner_ = -1, ward_ = -1;  ///< who keeps this rank's part, whose part is kept here
+  PartTable table_;
+  std::vector<std::uint64_t> offsets_;
+  std::shared_ptr<DeviceCore> device_;
+  PinnedBuffer<std::uint8_t> memory_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Job> job_;
+  std::int64_t stable_ = -1;
+  std::uint32_t mapped_in_ = 0;    ///< epoch for which the memory was mapped
+  Result<void> mapped_;            ///< what came of it
+  std::uint32_t epoch_ = 0;        ///< that began last
+  std::int64_t epoch_began_ = -1;  ///< at this commit
+  bool stopped_ = false, closing_ = false;
+  std::int64_t on_disk_ = -1;
+  std::vector<SavedCheckpoint> saved_;
+  HeldPart held_;
+  std::vector<std::byte> spare_;  ///< memory of the copy before
+  std::thread thread_;
+};
+
+}  // namespace troupe::rank

@@ -1,0 +1,68 @@
+#include "rank/store/state_writer.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "common/core/log.hpp"
+#include "rank/store/part_file.hpp"
+
+namespace troupe::rank {
+
+/// What a rank says of its part.
+struct StateWriter::Written {
+  std::uint32_t ok = 0;
+  std::int32_t part = -1;  ///< -1: it has none
+  std::int32_t parts = 0;  ///< of the whole state
+  std::uint32_t crc = 0;
+  std::uint64_t bytes = 0;
+  double stall_seconds = 0;
+};
+
+std::optional<StateWriter::Outcome> StateWriter::write(std::int64_t step,
+                                                       const Share& share) const {
+  const auto mine = write_part(share);
+  std::vector<Written> all(static_cast<std::size_t>(size_));
+  all_gather_(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  const std::uint8_t there = rank_ == 0 && publish(step, all);
+  std::vector<std::uint8_t> outcomes(all.size());
+  all_gather_(std::as_bytes(std::span(&there, 1)), std::as_writable_bytes(std::span(outcomes)));
+  if (outcomes[0] == 0) return std::nullopt;
+  Outcome outcome{};
+  for (const auto& part : all) {
+    outcome.bytes += part.bytes;
+    outcome.stall_seconds = std::max(outcome.stall_seconds, part.stall_seconds);
+  }
+  return outcome;
+}
+
+StateWriter::Written StateWriter::write_part(const Share& share) const {
+  Written mine{.ok = !share.lost, .stall_seconds = share.stall_seconds};
+  if (share.table == nullptr) return mine;
+  const auto& table = *share.table;
+  const auto path = generations_.begin(table.step, table.part);
+  const auto written = path.ok() ? write_file(*path, share.image) : Result<void>(path.error());
+  if (!written.ok()) log::error("checkpoint", "{}", written.error().to_string());
+  mine = {written.ok(), table.part, table.parts, table.head_crc, table.bytes, share.stall_seconds};
+  return mine;
+}
+
+bool StateWriter::publish(std::int64_t step, const std::vector<Written>& written) const {
+  Manifest manifest{step, {}};
+  Result<void> outcome;
+  for (std::size_t rank = 0; rank < written.size(); ++rank) {
+    const auto& part = written[rank];
+    if (part.ok == 0)
+      outcome = Error{Errc::io, 0, "rank " + std::to_string(rank) + " could not write its part"};
+    if (part.part < 0) continue;
+    manifest.parts.resize(static_cast<std::size_t>(part.parts));
+    manifest.parts[static_cast<std::size_t>(part.part)] = {part.bytes, part.crc};
+  }
+  if (outcome.ok()) outcome = generations_.publish(manifest);
+  if (outcome.ok()) return true;
+  log::error("checkpoint", "the state of step {} is not on disk: {}", step,
+             outcome.error().message);
+  generations_.abandon(step);
+  return false;
+}
+
+}  // namespace troupe::rank

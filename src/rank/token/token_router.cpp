@@ -1,0 +1,320 @@
+#include "rank/token/token_router.hpp"
+
+#include <algorithm>
+#include <thread>
+
+#include "common/core/log.hpp"
+#include "rank/token/token_execute.hpp"
+
+namespace troupe::rank {
+
+using namespace token_message;
+
+namespace {
+
+/// A command naming the range would wait in its submission: so does a transfer of it.
+template <class Attempt>
+auto patiently(CommandPort& port, Attempt attempt) {
+  for (auto pause = std::chrono::microseconds(1);;
+       pause = std::min(pause * 2, std::chrono::microseconds(1000))) {
+    auto outcome = attempt();
+    if (outcome.code() != Errc::would_block) return outcome;
+    port.poll();
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+Error differ(const char* what, std::uint64_t source, std::uint64_t destination) {
+  return {Errc::invalid, 0,
+          std::string(what) + ": a source of " + std::to_string(source) + " and a destination of " +
+              std::to_string(destination) + " bytes"};
+}
+
+Future<void> failed(CommandPort& port, const Error& error) {
+  return Future<void>(Result<void>(port.report(error)));
+}
+
+}  // namespace
+
+/// Submits to another rank's device, or to this one's, in its own program's order.
+class TokenRouter::Remote final : public detail::Submitter {
+ public:
+  Remote(std::weak_ptr<TokenRouter> router, Rank rank, int owner)
+      : router_(std::move(router)), rank_(rank), owner_(owner) {}
+  virtual ~Remote() = default;
+
+  Future<void> submit(const detail::CommandView& command) override {
+    const auto router = router_.lock();
+    if (!router)
+      return Future<void>(Result<void>(Error{Errc::stopped, 0, "the runtime has ended"}));
+    auto& port = router->parts_.device->port();
+    if (owner_ < 0) {
+      return failed(port, {Errc::peer_lost, 0,
+                           "there is no rank " + std::to_string(rank_.value) + " in the world"});
+    }
+    const auto lies_there = [this](const Operand& range) {
+      return range.region == (kTokenRegion | static_cast<std::uint32_t>(owner_));
+    };
+    auto elsewhere = std::string_view();
+    for (const auto& use : command.uses())
+      if (!lies_there(*use.range)) elsewhere = use.name;
+    for (const auto& part : command.tail)
+      if (!lies_there(part.range)) elsewhere = command.info->tail;
+    if (!elsewhere.empty())
+      return failed(port, {Errc::invalid, 0,
+                           "operand " + std::string(elsewhere) + " of a command for rank " +
+                               std::to_string(owner_) + " does not lie there"});
+    const auto request = execute_request(command);
+    if (!request.ok()) return failed(port, request.error());
+    if (owner_ == router->parts_.rank) {
+      const auto record = record_of(*request, owner_);
+      auto submitted = record.ok() ? submit_named(*record, owner_, *router->parts_.device, port)
+                                   : Result<Future<void>>(record.error());
+      return submitted.ok() ? *submitted : failed(port, submitted.error());
+    }
+    auto promise = std::make_shared<Promise<void>>();
+    auto future = promise->future();
+    router->ask(owner_, request->head, request->payload,
+                [done = router->resolving(promise)](
+                    const TransferKey&, const Result<void>& outcome) { done(outcome); });
+    return future;
+  }
+  Future<void> refuse(Error error) override {
+    const auto router = router_.lock();
+    return router ? router->parts_.device->port().refuse(std::move(error))
+                  : Future<void>(std::move(error));
+  }
+
+ private:
+  std::weak_ptr<TokenRouter> router_;
+  Rank rank_;
+  int owner_;
+};
+
+class TokenRouter::Lease final : public detail::Held {
+ public:
+  Lease(std::weak_ptr<TokenRouter> router, int owner, const TransferKey& key)
+      : router_(std::move(router)), owner_(owner), key_(key) {}
+  ~Lease() override {
+    if (const auto router = router_.lock()) router->release(owner_, key_);
+  }
+
+ private:
+  std::weak_ptr<TokenRouter> router_;
+  int owner_;
+  TransferKey key_;
+};
+
+Result<std::shared_ptr<TokenRouter>> TokenRouter::open(ActorSystem& system, MpiSession& mpi,
+                                                       std::shared_ptr<DeviceCore> device,
+                                                       const Options& options, InRun in_run) {
+  std::shared_ptr<TokenRouter> router(new TokenRouter);
+  router->in_run_ = std::move(in_run);
+  auto& parts = router->parts_;
+  parts.rank = mpi.rank();
+  parts.size = mpi.size();
+  parts.path = options.path;
+  parts.timeout = options.timeout;
+  parts.device = std::move(device);
+  parts.send = [router = router.get()](int rank, std::vector<std::byte> message) {
+    router->transport_->send(rank, std::move(message));
+  };
+  auto exchange = FdExchange::open(mpi.node());
+  if (!exchange.ok())
+    log::warn("net", "no memory is shared directly: {}", exchange.error().to_string());
+  // A rank without one takes part all the same, and says that it does not listen.
+  const FdIdentity own = exchange.ok() ? (*exchange)->identity() : FdIdentity{};
+  std::vector<FdIdentity> all(static_cast<std::size_t>(mpi.size()));
+  mpi.everyone().all_gather(std::as_bytes(std::span(&own, 1)),
+                            std::as_writable_bytes(std::span(all)));
+  if (exchange.ok()) {
+    parts.fds = std::move(*exchange);
+    parts.fds->set_peers(std::move(all), mpi.rank());
+  }
+  router->actor_ =
+      system.spawn<TokenActor>({.name = "tokens", .mailbox_capacity = 1u << 16}, &parts);
+  parts.bulk = std::make_unique<MpiBulk>(
+      mpi,
+      MpiBulk::Receiver{
+          .place = [&parts](int rank, std::uint32_t stream,
+                            std::size_t bytes) { return parts.streams.place(rank, stream, bytes); },
+          .arrived =
+              [&parts](int rank, std::uint32_t stream, std::byte* where, std::size_t bytes) {
+                parts.streams.arrived(rank, stream, where, bytes);
+              }});
+  router->transport_ = std::make_unique<MpiTransport>(
+      mpi, MpiTransport::Channel::tokens, [router = router.get()](std::vector<std::byte> bytes) {
+        (void)router->tell(FromNetwork{std::move(bytes)});
+      });
+  parts.device->on_slab_dropped([&parts, actor = router->actor_](std::uint32_t region) {
+    const std::lock_guard lock(parts.dropped_mutex);
+    parts.dropped_regions.push_back(region);
+    (void)actor.tell(SlabsDropped{});  // if that does not fit, it is seen at the next offer
+  });
+  mpi.everyone().barrier();  // everybody listens
+  return router;
+}
+
+void TokenRouter::end() {
+  if (!transport_ || actor_.ended()) return;
+  transport_->leave();
+  (void)actor_.ask(End{}, std::chrono::seconds(10)).wait();
+  parts_.device->on_slab_dropped(nullptr);
+  parts_.bulk->leave();
+  actor_.stop();
+  actor_.wait_ended();
+}
+
+template <class M>
+Result<void> TokenRouter::tell(const M& message) const {
+  for (;;) {
+    auto told = actor_.tell(message);
+    if (told.code() != Errc::would_block) return told;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
+
+Result<Operand> TokenRouter::name(const GpuToken& token, DType dtype) const {
+  if (token.rank < 0 || token.rank >= parts_.size) {
+    return Error{
+        Errc::peer_lost, 0,
+        "the token is of rank " + std::to_string(token.rank) + ", which is not in the world"};
+  }
+  if (token.dtype != static_cast<std::uint32_t>(dtype))
+    return Error{Errc::invalid, 0,
+                 "the token of buffer " + std::to_string(token.buffer) + " of rank " +
+                     std::to_string(token.rank) + " is not of " + std::string(to_string(dtype))};
+  Operand named{.region = kTokenRegion | static_cast<std::uint32_t>(token.rank),
+                .buffer = token.buffer,
+                .generation = token.generation,
+                .reserved = token.dtype};
+  if (__builtin_mul_overflow(token.offset, size_of(dtype), &named.offset) ||
+      __builtin_mul_overflow(token.length, size_of(dtype), &named.bytes)) {
+    return Error{Errc::invalid, 0,
+                 "a token of " + std::to_string(token.length) + " elements from " +
+                     std::to_string(token.offset) + " on names no range"};
+  }
+  return named;
+}
+
+Future<void> TokenRouter::fetch(const GpuToken& token, DType dtype, const Operand& destination) {
+  auto& port = parts_.device->port();
+  const auto named = name(token, dtype);
+  if (!named.ok()) return failed(port, named.error());
+  if (named->bytes != destination.bytes)
+    return failed(port, differ("fetch", named->bytes, destination.bytes));
+  if (token.rank == parts_.rank) {
+    const auto source = port.translate(*named);
+    if (!source.ok()) return failed(port, source.error());
+    return detail::submit(port, memory::Copy{dtype, *source, destination});
+  }
+  if (auto expected = patiently(port, [&] { return port.expect(destination); }); !expected)
+    return failed(port, expected.error());
+  const auto promise = std::make_shared<Promise<void>>(&port);
+  const auto told =
+      tell(Fetch{epoch_, behind(), *named, token.rank, destination, resolving(promise)});
+  if (!told.ok()) {
+    port.arrived(destination);
+    return failed(port, told.error());
+  }
+  return promise->future();
+}
+
+Future<void> TokenRouter::put(const Operand& source, DType dtype, const GpuToken& token) {
+  auto& port = parts_.device->port();
+  const auto named = name(token, dtype);
+  if (!named.ok()) return failed(port, named.error());
+  if (named->bytes != source.bytes) return failed(port, differ("put", source.bytes, named->bytes));
+  if (token.rank == parts_.rank) {
+    const auto destination = port.translate(*named);
+    if (!destination.ok()) return failed(port, destination.error());
+    return detail::submit(port, memory::Copy{dtype, source, *destination});
+  }
+  auto& loans = parts_.device->loans();
+  auto loan = patiently(port, [&] { return loans.begin(source); });
+  if (!loan.ok()) return failed(port, loan.error());
+  const auto promise = std::make_shared<Promise<void>>(&port);
+  const auto told =
+      tell(Put{epoch_, behind(), *loan, source, *named, token.rank, resolving(promise)});
+  if (!told.ok()) {
+    loans.end(*loan);
+    return failed(port, told.error());
+  }
+  return promise->future();
+}
+
+void TokenRouter::ask(int owner, TokenMessage head, std::span<const std::byte> payload,
+                      std::function<void(const TransferKey&, const Result<void>&)> done) {
+  if (head.kind != TokenMessage::Kind::release) head.behind = behind();
+  const Ask question{epoch_, owner, head, {payload.begin(), payload.end()}, std::move(done)};
+  if (const auto told = tell(question); !told.ok() && question.done) question.done({}, told);
+}
+
+Future<TokenLease> TokenRouter::hold(const GpuToken& token) {
+  auto& port = parts_.device->port();
+  if (token.dtype >= kDTypeCount)
+    return Future<TokenLease>(port.report({Errc::invalid, 0, "the token is of no known dtype"}));
+  const auto named = name(token, static_cast<DType>(token.dtype));
+  if (!named.ok()) return Future<TokenLease>(port.report(named.error()));
+  auto promise = std::make_shared<Promise<TokenLease>>();
+  auto future = promise->future();
+  ask(token.rank, {.kind = TokenMessage::Kind::hold, .range = *named}, {},
+      [request = std::make_shared<CommandPort::Request>(port), promise, token,
+       router = weak_from_this()](const TransferKey& key, const Result<void>& outcome) {
+        const auto told = request->end(outcome);
+        if (!told.ok()) return (void)promise->resolve(told.error());
+        promise->resolve(TokenLease(token, std::make_shared<Lease>(router, token.rank, key)));
+      });
+  return future;
+}
+
+void TokenRouter::release(int owner, const TransferKey& key) {
+  ask(owner, {.kind = TokenMessage::Kind::release, .key = key}, {}, nullptr);
+}
+
+Done TokenRouter::resolving(const std::shared_ptr<Promise<void>>& promise) {
+  return [request = std::make_shared<CommandPort::Request>(parts_.device->port()), promise,
+          repeated = in_run_()](const Result<void>& outcome) {
+    // Unlike a command of this rank's own, what another rank has lost leaves nothing stale here by
+    // which it would be known; unless a run goes back and asks again, the program must hear of it.
+    const bool lost = outcome.code() == Errc::device_lost || outcome.code() == Errc::world_reformed;
+    if (!lost || repeated) return (void)promise->resolve(request->end(outcome));
+    const auto told = request->end(
+        Error{Errc::peer_lost, 0, "asked of another rank: " + outcome.error().to_string()});
+    auto error = outcome.error();
+    error.read = told.error().read;
+    promise->resolve(std::move(error));
+  };
+}
+
+void TokenRouter::begin_epoch(std::uint32_t epoch) {
+  if (epoch_.exchange(epoch) != epoch) committed_ = 0;
+  (void)tell(EpochBegun{epoch});
+}
+
+void TokenRouter::committed(std::uint32_t epoch, std::uint64_t number) {
+  if (epoch != epoch_) return;
+  (void)tell(Committed{epoch, number});
+  committed_ = number;
+}
+
+Future<void> TokenRouter::flush() {
+  const auto answered = std::make_shared<Promise<void>>();
+  auto future = answered->future();
+  const auto told = tell(Flush{answered});
+  return told.ok() ? future : Future<void>(told);
+}
+
+void TokenRouter::end_epoch(std::uint32_t epoch, const Error& why) {
+  (void)tell(EpochEnded{epoch, why});
+}
+
+void TokenRouter::set_excluded(const std::vector<std::int32_t>& ranks) {
+  (void)tell(SetExcluded{ranks});
+}
+
+RemoteDevice TokenRouter::device(Rank rank, int owner) {
+  return RemoteDevice(rank, std::make_shared<Remote>(weak_from_this(), rank, owner));
+}
+
+}  // namespace troupe::rank

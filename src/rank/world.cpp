@@ -1,0 +1,107 @@
+#include <troupe/world.hpp>
+
+#include "rank/run/restart.hpp"
+#include "rank/run/run_loop.hpp"
+#include "rank/world/world_core.hpp"
+
+namespace troupe {
+
+bool World::spectator() const {
+  return core_->members().rank() < 0;
+}
+int World::local_rank() const {
+  return core_->mpi().local_rank();
+}
+int World::local_size() const {
+  return core_->mpi().local_size();
+}
+Result<Epoch> World::wait_active() {
+  return core_->wait_active();
+}
+void World::run(Checkpoint& checkpoint, const std::function<Step(std::int64_t)>& step,
+                const RunOptions& options) {
+  rank::RunLoop(*core_, checkpoint, step, options).run();
+}
+const SaveOptions& World::save_options() const {
+  return core_->save_options();
+}
+Result<std::optional<SavedState>> World::find_state(const SaveOptions& options) {
+  if (options.directory.empty() || options.restart == SaveOptions::kNever)
+    return std::optional<SavedState>();
+  const auto wanted = rank::with_defaults(options, core_->save_options());
+  const auto states = rank::states_of(core_->members(), wanted);
+  if (!states) return states.error();
+  return rank::find_state(core_->members(), *states, wanted.restart);
+}
+Result<SavedState> World::partner_state() {
+  const auto* const keeper = core_->keeper();
+  auto found =
+      rank::MemoryState::find(core_->members(), keeper ? keeper->held() : rank::HeldPart{});
+  if (!found) return found.error();
+  return SavedState(std::move(*found));
+}
+void World::load(const SavedState& state, Checkpoint& checkpoint) {
+  agree(rank::load_part(state, rank(), checkpoint));
+}
+void World::request_stop() {
+  core_->request_stop();
+}
+std::int64_t World::restarted_from() const {
+  return core_->restarted_from();
+}
+std::vector<SavedCheckpoint> World::saved_checkpoints() const {
+  return core_->keeper() ? core_->keeper()->saved() : std::vector<SavedCheckpoint>();
+}
+std::vector<Recovery> World::recoveries() const {
+  return core_->recoveries();
+}
+
+Future<void> World::fetch_range(const GpuToken& token, DType dtype, const Operand& destination) {
+  if (auto* const recorder = core_->recorder())
+    return recorder->refuse({Errc::unsupported, 0, "fetch cannot be recorded"});
+  return core_->tokens().fetch(token, dtype, destination);
+}
+Future<void> World::put_range(const Operand& source, DType dtype, const GpuToken& token) {
+  if (auto* const recorder = core_->recorder())
+    return recorder->refuse({Errc::unsupported, 0, "put cannot be recorded"});
+  return core_->tokens().put(source, dtype, token);
+}
+Future<TokenLease> World::hold(const GpuToken& token) {
+  return core_->tokens().hold(token);
+}
+int World::known_job_rank(Rank rank) const {
+  const auto& ranks = core_->members().ranks();
+  const bool known = rank.value >= 0 && static_cast<std::size_t>(rank.value) < ranks.size();
+  return known ? ranks[static_cast<std::size_t>(rank.value)] : -1;
+}
+RemoteDevice World::device(Rank rank) {
+  return core_->tokens().device(rank, known_job_rank(rank));
+}
+
+Result<void> World::publish_actor(const std::string& name,
+                                  std::shared_ptr<detail::PublishedActor> actor) {
+  return core_->actors().publish(name, std::move(actor));
+}
+std::shared_ptr<detail::RemoteAddress> World::actor_address(const std::string& name, Rank rank,
+                                                            std::uint64_t message_set) {
+  return core_->actors().address(name, known_job_rank(rank), message_set);
+}
+
+bool World::inject_in_phase(memory::FaultKind kind, const std::string& phase) {
+  for (std::size_t i = 1; i < rank::kPhaseCount; ++i) {
+    if (phase != to_string(static_cast<rank::Phase>(i))) continue;
+    core_->inject_in_phase(kind, static_cast<rank::Phase>(i));
+    return true;
+  }
+  return false;
+}
+
+bool World::standby_ready() const {
+  return core_->standby_ready();
+}
+
+std::optional<std::uint64_t> World::standby_memory() const {
+  return core_->standby_memory();
+}
+
+}  // namespace troupe
