@@ -255,7 +255,7 @@ std::vector<OptionSpec> option_specs() {
 
 int run(const Config& config) {
   LocalDevice device(config, "cpu");
-  const int threads = rank::core_share({rank::core_mask()}, 0);
+  const int threads = rank_process::core_share({rank_process::core_mask()}, 0);
   ::openblas_set_num_threads(threads);
   ::LAPACKE_set_nancheck(0);  // as in the engine
   std::vector<Comparison> lines;

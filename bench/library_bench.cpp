@@ -65,7 +65,7 @@ void check_equal(Raw& raw, const T* theirs, Device& device, const GpuRef<T>& our
   raw.wait();
   const auto mine = device.download(ours.slice(0, count));
   const auto number = [](const T& value) {
-    if constexpr (Complex<T>)
+    if constexpr (ComplexElement<T>)
       return std::complex<double>(value);
     else if constexpr (std::is_same_v<T, BFloat16>)
       return static_cast<double>(std::bit_cast<float>(std::uint32_t{value.bits} << 16));

@@ -15,11 +15,12 @@ namespace troupe::bench {
 
 LocalDevice::LocalDevice(const Config& config, const std::string& backend) {
   log::init(Rank(0), config.text("log-level")).take();
-  auto options =
-      rank::device_options(config, backend, 0, rank::core_share({rank::core_mask()}, 0)).take();
+  auto options = rank_process::device_options(
+                     config, backend, 0, rank_process::core_share({rank_process::core_mask()}, 0))
+                     .take();
   if (!config.given("standby")) options.settings.standby = false;
   actors_ = std::make_unique<ActorSystem>(ProductionScheduler::start({.workers = 2}).take());
-  core_ = rank::DeviceCore::open(*actors_, std::move(options), 0).take();
+  core_ = rank_process::DeviceCore::open(*actors_, std::move(options), 0).take();
   device_ = std::make_unique<Device>(core_);
 }
 

@@ -27,7 +27,7 @@ class LocalDevice {
 
  private:
   std::unique_ptr<ActorSystem> actors_;
-  std::shared_ptr<rank::DeviceCore> core_;
+  std::shared_ptr<rank_process::DeviceCore> core_;
   std::unique_ptr<Device> device_;
 };
 

@@ -17,7 +17,7 @@ namespace troupe::cg {
 /// gather what others need, exchange it while the own part is multiplied, then add the foreign
 /// part. The own part is in sliced ELL form where its rows are even enough, else in CSR; the small
 /// foreign part is in CSR.
-template <Real T, troupe::Index I>
+template <RealElement T, troupe::IndexElement I>
 class DistributedMatrix {
  public:
   /// Uploads the problem's matrix, converting it on `threads` threads. All ranks call it. Throws

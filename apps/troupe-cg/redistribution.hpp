@@ -26,7 +26,7 @@ inline constexpr const char *kRowsEntry = "rows", *kRowOrderEntry = "row_order",
 /// Vectors as another number of ranks has saved them, dealt out anew: the values of this rank's
 /// rows, in its own order, one vector per name. All ranks call it. Errors: invalid (the state is of
 /// another problem or precision), io.
-template <Real T, class I>
+template <RealElement T, class I>
 Result<std::vector<std::vector<T>>> redistribute(const SavedState& state,
                                                  const LocalProblem<I>& problem,
                                                  const ProblemMark& mark,

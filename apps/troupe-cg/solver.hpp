@@ -78,7 +78,7 @@ class Share {
 /// All scalars live on the device, three to an iteration (p'Ap, r'z, r'r). Every iteration leaves
 /// them in the same places, so that all of them are one recorded sequence; copies of the last K + 1
 /// are kept, so that a check sees everything that happened since the one before, breakdowns too.
-template <Real T, troupe::Index I>
+template <RealElement T, troupe::IndexElement I>
 class Solver final : public Share {
  public:
   /// `threads`: on the host. Throws Exception.

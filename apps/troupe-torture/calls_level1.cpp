@@ -32,7 +32,7 @@ void add_for_narrow_too(Calls& calls) {
     auto x = t.numbers<T>(t.extent());
     auto alpha = t.factor<T>();
     const auto at = t.put<T>(x, std::abs(t.increment()));
-    if constexpr (Complex<T>) {
+    if constexpr (ComplexElement<T>) {
       if (t.flip()) alpha = alpha.real();
       if (alpha.imag() == 0)
         t.call(t.device().blas().scal_real(static_cast<RealOf<T>>(alpha.real()), at));
@@ -50,8 +50,8 @@ void add_for_narrow_too(Calls& calls) {
     const auto at = t.put<T>(x, t.increment()), and_at = t.put<T>(y, t.increment());
     const auto result = t.room<T>(1);
     bool conjugate = false;
-    if constexpr (Complex<T>) conjugate = t.flip();
-    if constexpr (Complex<T>) {
+    if constexpr (ComplexElement<T>) conjugate = t.flip();
+    if constexpr (ComplexElement<T>) {
       t.call(conjugate ? t.device().blas().dotc(at, and_at, result)
                        : t.device().blas().dot(at, and_at, result));
     } else {
@@ -65,7 +65,7 @@ void add_for_narrow_too(Calls& calls) {
     const auto result = t.room<RealOf<T>>(1);
     t.call(t.device().blas().nrm2(at, result));
     // At most 13: one rounding of 16 bits, some of others.
-    t.expect(result, {std::sqrt(dot(x, x, true))}, 1, Narrow<T> ? 0.25 : 8);
+    t.expect(result, {std::sqrt(dot(x, x, true))}, 1, NarrowElement<T> ? 0.25 : 8);
   });
 }
 
@@ -113,7 +113,7 @@ void add_rotations(Calls& calls) {
     const auto at = t.put<T>(x, t.increment()), to = t.put<T>(y, t.increment());
     const double c = t.factor<R>().real();
     auto s = t.factor<T>();
-    if constexpr (Complex<T>) {
+    if constexpr (ComplexElement<T>) {
       if (t.flip()) s = s.real();
       if (s.imag() == 0)
         t.call(t.device().blas().rot_real(at, to, static_cast<R>(c), static_cast<R>(s.real())));

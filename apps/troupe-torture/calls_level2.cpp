@@ -60,7 +60,7 @@ void add_products(Calls& calls) {
   calls.add<T>("symv", [](Trial& t) {
     const auto half = draw_half(t);
     // BLAS has banded and packed ones that are symmetric of reals, and Hermitian of complex ones.
-    const bool hermitian = Complex<T> && (half.storage != Storage::full || t.flip());
+    const bool hermitian = ComplexElement<T> && (half.storage != Storage::full || t.flip());
     const auto a =
         reference::symmetric_matrix<T>(half, hermitian ? Symmetry::hermitian : Symmetry::symmetric,
                                        t.random.next(), Data::integers);
@@ -71,7 +71,7 @@ void add_products(Calls& calls) {
     const auto from = t.put<T>(x, t.increment()), to = t.put<T>(y, t.increment());
     const auto f = reference::to_number<T>(alpha), g = reference::to_number<T>(beta);
     auto blas = t.device().blas();
-    if constexpr (Complex<T>) {
+    if constexpr (ComplexElement<T>) {
       t.call(half.storage == Storage::banded ? blas.hbmv(half.uplo, half.k, f, matrix, from, g, to)
              : half.storage == Storage::packed ? blas.hpmv(half.uplo, f, memory, from, g, to)
              : hermitian                       ? blas.hemv(half.uplo, f, matrix, from, g, to)
@@ -103,7 +103,7 @@ void add_updates(Calls& calls) {
     const auto of_x = t.put<T>(x, t.increment()), of_y = t.put<T>(y, t.increment());
     const auto f = reference::to_number<T>(alpha);
     auto transpose = blas::Transpose::yes;
-    if constexpr (Complex<T>) {
+    if constexpr (ComplexElement<T>) {
       if (t.flip()) transpose = blas::Transpose::conjugate;
       t.call(transpose == blas::Transpose::conjugate
                  ? t.device().blas().gerc(f, of_x, of_y, matrix)
@@ -116,7 +116,7 @@ void add_updates(Calls& calls) {
   });
   for (const bool two : {false, true}) {
     calls.add<T>(two ? "syr2" : "syr", [two](Trial& t) {
-      const bool packed = t.flip(), hermitian = Complex<T> && (packed || t.flip());
+      const bool packed = t.flip(), hermitian = ComplexElement<T> && (packed || t.flip());
       const auto n = t.extent();
       const Stored half{packed ? Storage::packed : Storage::full, t.uplo(), n, 0,
                         n + t.random.below(3)};
@@ -130,7 +130,7 @@ void add_updates(Calls& calls) {
       const auto of_x = t.put<T>(x, t.increment()), of_y = t.put<T>(y, t.increment());
       const auto f = reference::to_number<T>(alpha);
       auto blas = t.device().blas();
-      if constexpr (Complex<T>) {
+      if constexpr (ComplexElement<T>) {
         const auto real = static_cast<RealOf<T>>(alpha.real());
         if (two)
           t.call(packed      ? blas.hpr2(half.uplo, f, of_x, of_y, buffer)

@@ -38,7 +38,7 @@ void add_symmetric(Calls& calls) {
   calls.add<T>("symm", [](Trial& t) {
     const auto m = t.extent(), n = t.extent();
     const auto side = t.side();
-    const bool left = side == blas::Side::left, hermitian = Complex<T> && t.flip();
+    const bool left = side == blas::Side::left, hermitian = ComplexElement<T> && t.flip();
     const auto half = draw_full_half(t, left ? m : n);
     const auto a =
         reference::symmetric_matrix<T>(half, hermitian ? Symmetry::hermitian : Symmetry::symmetric,
@@ -49,7 +49,7 @@ void add_symmetric(Calls& calls) {
     const auto from = t.put<T>(b, t.random.below(3)), to = t.put<T>(c, t.random.below(3));
     const auto f = reference::to_number<T>(alpha), g = reference::to_number<T>(beta);
     auto blas = t.device().blas();
-    if constexpr (Complex<T>) {
+    if constexpr (ComplexElement<T>) {
       t.call(hermitian ? blas.hemm(side, half.uplo, f, matrix, from, g, to)
                        : blas.symm(side, half.uplo, f, matrix, from, g, to));
     } else {
@@ -59,7 +59,7 @@ void add_symmetric(Calls& calls) {
   });
   for (const bool two : {false, true}) {
     calls.add<T>(two ? "syr2k" : "syrk", [two](Trial& t) {
-      const bool hermitian = Complex<T> && t.flip();
+      const bool hermitian = ComplexElement<T> && t.flip();
       const auto n = t.extent(), k = t.extent();
       const auto half = draw_full_half(t, n);
       const auto conjugate = hermitian ? Transpose::conjugate : Transpose::yes;
@@ -75,7 +75,7 @@ void add_symmetric(Calls& calls) {
       const auto of_a = t.put<T>(a, t.random.below(3)), of_b = t.put<T>(b, t.random.below(3));
       const auto f = reference::to_number<T>(alpha), g = reference::to_number<T>(beta);
       auto blas = t.device().blas();
-      if constexpr (Complex<T>) {
+      if constexpr (ComplexElement<T>) {
         const auto real_f = static_cast<R>(alpha.real()), real_g = static_cast<R>(beta.real());
         if (two)
           t.call(hermitian ? blas.her2k(half.uplo, transpose, f, of_a, of_b, real_g, to)

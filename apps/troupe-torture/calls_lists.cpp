@@ -126,7 +126,7 @@ void add_gemm_ex(Calls& calls, std::string_view name) {
     const Product<A, C> one(t, ta, tb, extent(), extent(), extent());
     const auto alpha = kWhole ? Wide(1) : t.factor<C>(), beta = kWhole ? Wide(1) : t.factor<C>();
     const auto factor = [](const Wide& x) {
-      if constexpr (Number<S>)
+      if constexpr (FieldElement<S>)
         return reference::to_number<S>(x);
       else
         return static_cast<S>(x.real());

@@ -39,7 +39,7 @@ void add_qr(Calls& calls) {
     auto solver = t.device().solver();
     t.call(solver.template geqrf<T>(at, tau));
     t.call(t.device().copy(at.buffer, factors.buffer));
-    if constexpr (Complex<T>)
+    if constexpr (ComplexElement<T>)
       t.call(solver.template ungqr<T>(at, n, tau));
     else
       t.call(solver.template orgqr<T>(at, n, tau));
@@ -62,7 +62,7 @@ void add_qr(Calls& calls) {
     const auto tau = t.room<T>(n);
     auto solver = t.device().solver();
     t.call(solver.template geqrf<T>(at, tau));
-    if constexpr (Complex<T>)
+    if constexpr (ComplexElement<T>)
       t.call(solver.template unmqr<T>(side, transpose, at, tau, to));
     else
       t.call(solver.template ormqr<T>(side, transpose, at, tau, to));

@@ -88,7 +88,7 @@ class Product final : public Deed {
   [[nodiscard]] Wide element(int which, std::int64_t i, std::int64_t j) const {
     Random random(derive(seed_, static_cast<std::uint64_t>((which * 1000 + i) * 1000 + j)));
     const auto real = static_cast<double>(random.between(-3, 3));
-    return {real, Complex<T> ? static_cast<double>(random.between(-3, 3)) : 0.0};
+    return {real, ComplexElement<T> ? static_cast<double>(random.between(-3, 3)) : 0.0};
   }
   [[nodiscard]] Wide of_op(blas::Transpose transpose, int which, std::int64_t i,
                            std::int64_t j) const {
@@ -127,7 +127,8 @@ class Transform final : public Deed {
         plan_(device, grid, n_, static_cast<int>(random.below(4))) {
     for (std::int64_t i = 0; i < volume_; ++i) {
       const auto real = static_cast<double>(random.between(-3, 3));
-      whole_.emplace_back(real, Complex<E> ? static_cast<double>(random.between(-3, 3)) : 0.0);
+      whole_.emplace_back(real,
+                          ComplexElement<E> ? static_cast<double>(random.between(-3, 3)) : 0.0);
     }
     device
         .upload<E>(reference::to_numbers<E>(part_of(whole_, n_[2], plan_.space_box())),
@@ -155,8 +156,8 @@ class Transform final : public Deed {
     plan_.forward().get();
     const fft::Extents extents{n_[0], n_[1], n_[2]};
     auto kept = test::naive_dft(whole_, extents, -1);
-    if (Real<E>) kept = test::half_spectrum(kept, extents);
-    const auto stored = Real<E> ? n_[2] / 2 + 1 : n_[2];
+    if (RealElement<E>) kept = test::half_spectrum(kept, extents);
+    const auto stored = RealElement<E> ? n_[2] / 2 + 1 : n_[2];
     if (!near(device_.download(plan_.spectrum()), part_of(kept, stored, plan_.spectrum_box()),
               roundings * after * std::sqrt(volume)))
       return name("spectrum");

@@ -53,19 +53,19 @@ class Trial {
   blas::Transpose transpose() { return reference::kTransposes[random.below(3)]; }
   template <class T>
   std::vector<Wide> numbers(std::int64_t count, Data data = Data::integers) {
-    using N = std::conditional_t<Complex<T>, T, float>;
+    using N = std::conditional_t<ComplexElement<T>, T, float>;
     return reference::numbers<N>(count, random.next(), data);
   }
   template <class T>
   Dense dense(std::int64_t rows, std::int64_t columns, Data data = Data::integers) {
-    using N = std::conditional_t<Number<T>, T, float>;
+    using N = std::conditional_t<FieldElement<T>, T, float>;
     return {rows, columns, reference::numbers<N>(rows * columns, random.next(), data)};
   }
   /// A factor that results stay exact with.
   template <class T>
   Wide factor() {
     return {static_cast<double>(random.between(-2, 2)),
-            Complex<T> ? static_cast<double>(random.between(-1, 1)) : 0.0};
+            ComplexElement<T> ? static_cast<double>(random.between(-1, 1)) : 0.0};
   }
 
   // On the device
@@ -158,14 +158,15 @@ class Trial {
 
   template <class T>
   static constexpr double epsilon() {
-    if constexpr (Number<T>) return static_cast<double>(std::numeric_limits<RealOf<T>>::epsilon());
+    if constexpr (FieldElement<T>)
+      return static_cast<double>(std::numeric_limits<RealOf<T>>::epsilon());
     return std::is_same_v<T, Half> ? 0x1p-10 : 0x1p-7;
   }
 
  private:
   template <class T>
   static std::vector<T> elements_of(const std::vector<Wide>& values) {
-    if constexpr (Number<T>) {
+    if constexpr (FieldElement<T>) {
       return reference::to_numbers<T>(values);
     } else {
       std::vector<T> elements(values.size());
@@ -176,7 +177,7 @@ class Trial {
   }
   template <class T>
   static Wide wide_of(const T& value) {
-    if constexpr (Number<T>)
+    if constexpr (FieldElement<T>)
       return reference::widen(value);
     else
       return load(dtype_of<T>, reinterpret_cast<const std::byte*>(&value));

@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-namespace rank {
+namespace rank_process {
 class BundleRecorder;
 }
 
@@ -31,7 +31,7 @@ class Bundle : public Collectives {
   Future<void> submit();
 
  private:
-  std::shared_ptr<rank::BundleRecorder> record_;
+  std::shared_ptr<rank_process::BundleRecorder> record_;
 };
 
 }  // namespace troupe

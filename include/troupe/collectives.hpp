@@ -16,11 +16,11 @@ namespace troupe {
 class Bundle;
 class Group;
 
-namespace rank {
+namespace rank_process {
 class GroupHandle;
 class HostGroup;
 class WorldCore;
-}  // namespace rank
+}  // namespace rank_process
 
 /// One message of Collectives::exchange.
 template <Element T>
@@ -198,6 +198,11 @@ class Collectives {
       tail.push_back(collective::received(part.data.operand(), to_unsigned(part.peer)));
     return detail::submit(messages(), collective::Exchange{dtype_of<T>}, tail, scope());
   }
+  template <Element T>
+  Future<void> exchange(const std::vector<Transfer<T>>& sends,
+                        const std::vector<Transfer<T>>& receives) {
+    return exchange(std::span<const Transfer<T>>(sends), std::span<const Transfer<T>>(receives));
+  }
 
   /// Collectives that are called on it become one operation, which is submitted as such: see
   /// Bundle.
@@ -255,8 +260,9 @@ class Collectives {
 
  protected:
   /// The world; or a group, empty without a handle.
-  explicit Collectives(std::shared_ptr<rank::WorldCore> core) : core_(std::move(core)) {}
-  Collectives(std::shared_ptr<rank::WorldCore> core, std::shared_ptr<rank::GroupHandle> group)
+  explicit Collectives(std::shared_ptr<rank_process::WorldCore> core) : core_(std::move(core)) {}
+  Collectives(std::shared_ptr<rank_process::WorldCore> core,
+              std::shared_ptr<rank_process::GroupHandle> group)
       : core_(std::move(core)), group_(std::move(group)), is_group_(true) {}
   ~Collectives() = default;
   Collectives(const Collectives&) = default;
@@ -264,12 +270,16 @@ class Collectives {
   Collectives(Collectives&&) = default;
   Collectives& operator=(Collectives&&) = default;
 
-  std::shared_ptr<rank::WorldCore> core_;     ///< none: of a Group that was never made
-  std::shared_ptr<rank::GroupHandle> group_;  ///< none: the world, or an empty group
+  /// Where collectives go that all ranks take part in.
+  detail::Submitter& collectives();
+  /// The epoch and the group that a collective belongs to.
+  [[nodiscard]] detail::Scope scope() const;
+
+  std::shared_ptr<rank_process::WorldCore> core_;     ///< none: of a Group that was never made
+  std::shared_ptr<rank_process::GroupHandle> group_;  ///< none: the world, or an empty group
+  detail::Submitter* recorder_ = nullptr;             ///< a bundle's, in the place of the device
 
  private:
-  friend class Bundle;
-
   /// Parts of all ranks, which are the whole.
   [[nodiscard]] bool fit(std::int64_t whole, std::span<const std::int64_t> lengths) const;
   template <Element T>
@@ -295,20 +305,16 @@ class Collectives {
   }
   Future<void> mismatch(const char* what, std::int64_t source, std::int64_t destination);
   Future<void> mismatched_parts(std::int64_t length, std::size_t parts);
-  /// Where collectives go that all ranks take part in, and where messages go.
-  detail::Submitter& collectives();
+  /// Where messages go.
   detail::Submitter& messages();
-  /// The epoch and the group that a collective belongs to.
-  [[nodiscard]] detail::Scope scope() const;
   void host_all_gather(std::span<const std::byte> value, std::span<std::byte> all);
   std::vector<std::vector<std::byte>> host_all_to_all(
       const std::vector<std::vector<std::byte>>& outgoing);
 
   /// For host data. Throws Exception (invalid) for an empty group.
-  [[nodiscard]] const rank::HostGroup& hosts() const;
+  [[nodiscard]] const rank_process::HostGroup& hosts() const;
 
   bool is_group_ = false;
-  detail::Submitter* recorder_ = nullptr;  ///< a bundle's, in the place of the device
 };
 
 }  // namespace troupe

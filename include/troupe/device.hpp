@@ -33,9 +33,23 @@ class Kernels;
 class Functions;
 class Sequence;
 
-namespace rank {
+namespace rank_process {
 class DeviceCore;
 }
+
+namespace detail {
+/// Device memory for a buffer, until the lease ends.
+struct Allocation {
+  std::shared_ptr<BufferLease> lease;
+  Operand where;
+};
+/// Pinned memory, likewise.
+struct PinnedAllocation {
+  std::shared_ptr<void> lease;
+  std::byte* data = nullptr;
+  Operand where;
+};
+}  // namespace detail
 
 /// What is known of a rank's device.
 struct DeviceInfo {
@@ -89,7 +103,7 @@ class Device {
 
   /// Sets every element to `value`.
   template <Element T>
-  Future<void> fill(const GpuRef<T>& destination, const T& value) {
+  Future<void> fill(const GpuRef<T>& destination, const std::type_identity_t<T>& value) {
     memory::Fill op{
         dtype_of<T>, static_cast<std::uint64_t>(destination.length()), {}, destination.operand()};
     std::memcpy(op.pattern, &value, sizeof value);
@@ -125,7 +139,7 @@ class Device {
   /// Copies from ordinary memory, through pinned staging; `source` may be reused when the call
   /// returns. It must be as long as `destination`.
   template <Element T>
-  Future<void> upload(std::span<const T> source, const GpuRef<T>& destination,
+  Future<void> upload(std::span<const std::type_identity_t<T>> source, const GpuRef<T>& destination,
                       const std::source_location& where = std::source_location::current()) {
     if (std::ssize(source) != destination.length())
       return wrong_upload(source.size(), destination.length(), where);
@@ -262,32 +276,23 @@ class Device {
   /// Where commands go: for operations that have no typed call here.
   [[nodiscard]] detail::Submitter& submitter();
 
-  explicit Device(std::shared_ptr<rank::DeviceCore> core) : core_(std::move(core)) {}
+  // For troupe itself: what stands behind a device.
+
+  explicit Device(std::shared_ptr<rank_process::DeviceCore> core) : core_(std::move(core)) {}
+  [[nodiscard]] rank_process::DeviceCore& core() const noexcept { return *core_; }
 
  private:
-  struct Allocation {
-    std::shared_ptr<detail::BufferLease> lease;
-    Operand where;
-  };
-  struct Pin {
-    std::shared_ptr<void> lease;
-    std::byte* data = nullptr;
-    Operand where;
-  };
-  friend class rank::DeviceCore;
-  friend class Kernels;
-
   [[nodiscard]] detail::Submitter& preparer();
   Future<void> too_short(const char* what, std::size_t has, std::int64_t needed);
   Future<void> wrong_upload(std::size_t source, std::int64_t destination,
                             const std::source_location& where);
-  Result<Allocation> allocate(std::uint64_t length, DType dtype);
-  Result<Pin> allocate_pinned(std::uint64_t length, std::size_t element);
+  Result<detail::Allocation> allocate(std::uint64_t length, DType dtype);
+  Result<detail::PinnedAllocation> allocate_pinned(std::uint64_t length, std::size_t element);
   Future<void> upload_bytes(std::span<const std::byte> source, const Operand& destination,
                             DType dtype);
   Result<void> download_bytes(const Operand& source, std::span<std::byte> destination, DType dtype);
 
-  std::shared_ptr<rank::DeviceCore> core_;
+  std::shared_ptr<rank_process::DeviceCore> core_;
 };
 
 }  // namespace troupe

@@ -176,6 +176,6 @@ concept Element = requires {
 
 /// f32 and f64: what the BLAS, sparse and rng operations compute in.
 template <class T>
-concept Real = std::is_same_v<T, float> || std::is_same_v<T, double>;
+concept RealElement = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
 }  // namespace troupe

@@ -19,8 +19,7 @@ class Group : public Collectives {
   Group() : Collectives(nullptr, nullptr) {}
   [[nodiscard]] explicit operator bool() const noexcept { return group_ != nullptr; }
 
- private:
-  friend class Collectives;
+  /// As split() makes it.
   using Collectives::Collectives;
 };
 

@@ -3,8 +3,11 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <type_traits>
 
 namespace troupe {
+
+struct RankTag;
 
 /// An integer that cannot be mixed up with another kind of integer.
 template <class Tag, class Rep>
@@ -12,7 +15,8 @@ struct StrongId {
   Rep value{};
 
   constexpr StrongId() = default;
-  constexpr explicit StrongId(Rep v) : value(v) {}
+  /// A rank is a number in every program of MPI: `send(data, 1)`.
+  constexpr explicit(!std::is_same_v<Tag, struct RankTag>) StrongId(Rep v) : value(v) {}
   friend constexpr auto operator<=>(StrongId, StrongId) = default;
 };
 

@@ -92,7 +92,7 @@ class RemoteDevice {
 
   /// Sets every element to `value`.
   template <Element T>
-  Future<void> fill(const RemoteRef<T>& destination, const T& value) {
+  Future<void> fill(const RemoteRef<T>& destination, const std::type_identity_t<T>& value) {
     memory::Fill op{
         dtype_of<T>, static_cast<std::uint64_t>(destination.length()), {}, destination.operand()};
     std::memcpy(op.pattern, &value, sizeof value);

@@ -16,7 +16,7 @@
 
 namespace troupe {
 
-namespace rank {
+namespace rank_process {
 class WorldCore;
 }
 namespace detail {
@@ -229,7 +229,7 @@ class World : public Collectives {
   /// as what was free before and after, so what other processes took meanwhile counts too.
   [[nodiscard]] std::optional<std::uint64_t> standby_memory() const;
 
-  World(Device device, std::shared_ptr<rank::WorldCore> core)
+  World(Device device, std::shared_ptr<rank_process::WorldCore> core)
       : Collectives(std::move(core)), device_(std::move(device)) {}
 
  private:

@@ -3,7 +3,7 @@
 #include <troupe/error.hpp>
 #include <troupe/runtime.hpp>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// The status of a program that such an error ends.
 [[nodiscard]] inline int exit_status(Errc code) {
@@ -18,4 +18,4 @@ namespace troupe::rank {
   }
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 namespace fs = std::filesystem;
@@ -232,4 +232,4 @@ int stop_signal(const Config& config) {
   return name == "USR1" ? SIGUSR1 : name == "USR2" ? SIGUSR2 : name == "TERM" ? SIGTERM : 0;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

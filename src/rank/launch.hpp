@@ -11,7 +11,7 @@
 #include "rank/device/device_core.hpp"
 #include "rank/world/rehearsal_options.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Which engine "auto" is on this machine: cuda where its module is installed and the NVIDIA driver
 /// is loaded.
@@ -42,4 +42,4 @@ std::optional<RehearsalOptions> rehearsal_options(const Config& config);
 /// The signal by which a run is asked to stop; 0: none.
 int stop_signal(const Config& config);
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

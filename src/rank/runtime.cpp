@@ -32,14 +32,14 @@ namespace {
 constexpr std::chrono::seconds kEndPatience{10};
 constexpr int kActorWorkers = 3;  // the device's actor, the world's and the one of tokens
 
-rank::TokenPath token_path(const std::string& name) {
-  return name == "peer"      ? rank::TokenPath::peer
-         : name == "network" ? rank::TokenPath::network
-                             : rank::TokenPath::peer_or_network;
+rank_process::TokenPath token_path(const std::string& name) {
+  return name == "peer"      ? rank_process::TokenPath::peer
+         : name == "network" ? rank_process::TokenPath::network
+                             : rank_process::TokenPath::peer_or_network;
 }
 
 /// Whether this rank's libraries of operations are those of all others. Errors: invalid.
-Result<void> compare_libraries(const rank::MpiSession& mpi) {
+Result<void> compare_libraries(const rank_process::MpiSession& mpi) {
   const auto own = wire::library_stamps();
   std::string text(sizeof(wire::LibraryStamps), '\0');
   if (own.ok()) std::memcpy(text.data(), own->data(), text.size());
@@ -62,7 +62,7 @@ Result<void> compare_libraries(const rank::MpiSession& mpi) {
 
 /// Two ranks of this node on one GPU: Slurm or CUDA_VISIBLE_DEVICES gave them the same, or there
 /// are too few.
-Result<void> refuse_shared_gpus(rank::MpiSession& mpi, const DeviceInfo& info) {
+Result<void> refuse_shared_gpus(rank_process::MpiSession& mpi, const DeviceInfo& info) {
   if (info.engine != "cuda") return {};
   const auto uuids = mpi.gather_local_text(info.uuid);
   for (std::size_t i = 0; i < uuids.size(); ++i) {
@@ -85,14 +85,14 @@ struct Runtime::Parts {
   explicit Parts(const Config& settings) : config(settings) {}
 
   Config config;
-  std::unique_ptr<rank::MpiSession> mpi;
+  std::unique_ptr<rank_process::MpiSession> mpi;
   std::shared_ptr<ProductionScheduler> scheduler;
   std::unique_ptr<ActorSystem> actors;
   std::optional<CpuBinding> binding;
   std::string actor_cores;
   std::unique_ptr<ActorSystem> program_actors;
-  std::shared_ptr<rank::DeviceCore> device_core;
-  std::shared_ptr<rank::WorldCore> world_core;
+  std::shared_ptr<rank_process::DeviceCore> device_core;
+  std::shared_ptr<rank_process::WorldCore> world_core;
   std::optional<Device> device;
   std::optional<World> world;
 
@@ -111,7 +111,7 @@ struct Runtime::Parts {
     device.reset();
     device_core.reset();
     actors.reset();
-    rank::release_stop_signal();
+    rank_process::release_stop_signal();
   }
 };
 
@@ -119,7 +119,7 @@ Result<void> Runtime::Parts::open_device() {
   std::string backend = config.text("backend");
   if (backend == "auto") {
     const auto possible =
-        mpi->everyone().gather_text(rank::cuda_is_possible(config) ? "yes" : "no");
+        mpi->everyone().gather_text(rank_process::cuda_is_possible(config) ? "yes" : "no");
     backend = std::all_of(possible.begin(), possible.end(),
                           [](const auto& text) { return text == "yes"; })
                   ? "cuda"
@@ -130,10 +130,10 @@ Result<void> Runtime::Parts::open_device() {
                        .gather_text(slurm_job != nullptr ? slurm_job : std::to_string(::getpid()))
                        .front();
   const auto clock_offset = mpi->clock_offset();
-  auto options =
-      rank::device_options(config, backend, mpi->local_rank(),
-                           rank::core_share(mpi->gather_local_text(rank::core_mask()),
-                                            static_cast<std::size_t>(mpi->local_rank())));
+  auto options = rank_process::device_options(
+      config, backend, mpi->local_rank(),
+      rank_process::core_share(mpi->gather_local_text(rank_process::core_mask()),
+                               static_cast<std::size_t>(mpi->local_rank())));
   if (!options) return options.error();
   // NCCL_HOSTID lets ranks of one host be on several for NCCL, and for the rendezvous.
   options->settings.launch.other_hosts =
@@ -143,7 +143,7 @@ Result<void> Runtime::Parts::open_device() {
   options->flight.rank = mpi->rank();
   options->flight.size = mpi->size();
   options->flight.clock_offset_ns = clock_offset.count();
-  auto opened = rank::DeviceCore::open(*actors, std::move(*options), mpi->rank());
+  auto opened = rank_process::DeviceCore::open(*actors, std::move(*options), mpi->rank());
   if (!opened) return opened.error();
   device_core = std::move(*opened);
   return {};
@@ -182,13 +182,13 @@ ActorSystem& Runtime::Parts::start_program_actors() {
 }
 
 void Runtime::Parts::open(int* argc, char*** argv) {
-  if (const int signal = rank::stop_signal(config)) rank::catch_stop_signal(signal);
-  mpi = rank::MpiSession::open(argc, argv);
+  if (const int signal = rank_process::stop_signal(config)) rank_process::catch_stop_signal(signal);
+  mpi = rank_process::MpiSession::open(argc, argv);
   const auto agree = [this](const Result<void>& outcome) {
     if (auto agreed = mpi->everyone().agree(outcome); !agreed)
       throw CollectiveException(agreed.error());
   };
-  agree(rank::check_deadlines(config));
+  agree(rank_process::check_deadlines(config));
   agree(mpi->check_threads());
   agree(log::init(Rank(mpi->rank()), config.text("log-level")));
   agree(compare_libraries(*mpi));
@@ -200,18 +200,19 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   bind_actors();
   agree(refuse_shared_gpus(*mpi, device_core->info()));
   const auto& standby = config.text("standby");
-  auto formed = rank::WorldCore::open(*actors, *mpi, device_core,
-                                      {.phase_timeout = config.duration("phase-timeout"),
-                                       .standby_world = standby == "world" || standby == "on",
-                                       .check_collectives = config.text("check") == "collectives",
-                                       .shrink = config.text("on-loss") == "shrink",
-                                       .stop_on_loss = config.text("on-loss") == "stop",
-                                       .rejoin_after = config.duration("rejoin-after"),
-                                       .stall_report = config.duration("stall-report"),
-                                       .save = rank::save_options(config),
-                                       .rehearsal = rank::rehearsal_options(config),
-                                       .tokens = {.path = token_path(config.text("token-path")),
-                                                  .timeout = config.duration("token-timeout")}});
+  auto formed =
+      rank_process::WorldCore::open(*actors, *mpi, device_core,
+                                    {.phase_timeout = config.duration("phase-timeout"),
+                                     .standby_world = standby == "world" || standby == "on",
+                                     .check_collectives = config.text("check") == "collectives",
+                                     .shrink = config.text("on-loss") == "shrink",
+                                     .stop_on_loss = config.text("on-loss") == "stop",
+                                     .rejoin_after = config.duration("rejoin-after"),
+                                     .stall_report = config.duration("stall-report"),
+                                     .save = rank_process::save_options(config),
+                                     .rehearsal = rank_process::rehearsal_options(config),
+                                     .tokens = {.path = token_path(config.text("token-path")),
+                                                .timeout = config.duration("token-timeout")}});
   agree(formed.ok() ? Result<void>() : Result<void>(formed.error()));
   world_core = std::move(*formed);
   device.emplace(device_core);
@@ -244,7 +245,7 @@ const std::string& Runtime::actor_cores() const {
   return parts_->actor_cores;
 }
 std::string mpi_version() {
-  return rank::MpiSession::library_version();
+  return rank_process::MpiSession::library_version();
 }
 
 namespace {
@@ -267,7 +268,7 @@ std::string line_of(const Error& error) {
 /// One line, from rank 0: all ranks have the same to say.
 int complain(const Program& program, const Error& error, int rank) {
   if (rank == 0) say(program, line_of(error));
-  return rank::exit_status(error.code);
+  return rank_process::exit_status(error.code);
 }
 
 /// The exception that is being handled is known to this rank alone: the others would wait for it
@@ -275,14 +276,14 @@ int complain(const Program& program, const Error& error, int rank) {
 [[noreturn]] void end_the_job(const Program& program, int rank) {
   const auto end = [&](const std::string& line, int status) {
     say(program, name_of(rank) + line);
-    rank::MpiSession::abort(status);
+    rank_process::MpiSession::abort(status);
   };
   try {
     throw;
   } catch (const Exception& e) {
-    end(line_of(e.error()), rank::exit_status(e.code()));
+    end(line_of(e.error()), rank_process::exit_status(e.code()));
   } catch (const std::bad_alloc&) {
-    end("out_of_memory: host memory", rank::exit_status(Errc::out_of_memory));
+    end("out_of_memory: host memory", rank_process::exit_status(Errc::out_of_memory));
   } catch (const std::exception& e) {
     end("the program ended with an exception: " + boost::core::demangle(typeid(e).name()) + ": " +
             e.what(),
@@ -303,7 +304,8 @@ std::string line_of(const UnreadErrors& errors) {
 
 /// What any rank alone has to say at the end, empty if nothing: one line, from rank 0. All ranks
 /// call it. False if there is nothing.
-bool tell(const Program& program, const std::string& mine, const rank::HostGroup& everyone) {
+bool tell(const Program& program, const std::string& mine,
+          const rank_process::HostGroup& everyone) {
   const auto lines = everyone.gather_text(mine);
   const auto empty = [](const auto& line) { return line.empty(); };
   const auto first = std::find_if_not(lines.begin(), lines.end(), empty);
@@ -320,14 +322,14 @@ bool tell(const Program& program, const std::string& mine, const rank::HostGroup
 
 /// A rank that ends with a status of its own, while others wait for it, ends the job. `unsaid`:
 /// what would be said once all have ended.
-void end_body(const Program& program, rank::MpiSession& mpi, int status,
+void end_body(const Program& program, rank_process::MpiSession& mpi, int status,
               const std::string& unsaid) {
   const auto patience = status == kExitSuccess ? std::chrono::seconds(0) : kEndPatience;
   if (mpi.all_have_ended(patience) || status == kExitSuccess) return;
   say(program, name_of(mpi.rank()) + "this rank's program has ended with status " +
                    std::to_string(status) + ", that of others has not: the job ends" +
                    (unsaid.empty() ? "" : " (" + unsaid + ")"));
-  rank::MpiSession::abort(status);
+  rank_process::MpiSession::abort(status);
 }
 
 int answer(const Program& program, const Config& config, bool first) {
@@ -352,7 +354,7 @@ int run_program(int argc, char** argv, const Program& program,
   if (usage.ok() && !asks && check_usage) usage = check_usage(*config);
   // It outlives the Runtime: no rank leaves before rank 0 has said what went wrong, for mpirun
   // kills the others once one leaves with a status that is not 0.
-  const auto mpi = rank::MpiSession::open(&argc, &argv);
+  const auto mpi = rank_process::MpiSession::open(&argc, &argv);
   if (asks) return answer(program, *config, mpi->rank() == 0);
   if (!usage.ok()) return complain(program, usage.error(), mpi->rank());
   int status = kExitSuccess;
@@ -363,15 +365,16 @@ int run_program(int argc, char** argv, const Program& program,
       status = body(runtime);
       if (status == kExitSuccess) runtime.parts_->world_core->wait_done();
       unsaid = line_of(runtime.device().unread_errors());
-    } catch (const rank::RunLeft& e) {  // unless the rank that left has ended the job by then
-      status = rank::exit_status(e.code());
+    } catch (
+        const rank_process::RunLeft& e) {  // unless the rank that left has ended the job by then
+      status = rank_process::exit_status(e.code());
       unsaid = line_of(e.error());
     } catch (const CollectiveException& e) {  // the others end as well, spectators without it
       status = complain(program, e.error(), runtime.world().rank());
     } catch (...) {
       end_the_job(program, mpi->rank());
     }
-    if (rank::MpiSession::forsaken()) rank::MpiSession::abort(status);
+    if (rank_process::MpiSession::forsaken()) rank_process::MpiSession::abort(status);
     end_body(program, *mpi, status, unsaid);
     if (tell(program, unsaid, mpi->everyone()) && status == kExitSuccess) status = kExitFailure;
   } catch (const Exception& e) {
@@ -379,7 +382,7 @@ int run_program(int argc, char** argv, const Program& program,
   } catch (...) {
     end_the_job(program, mpi->rank());
   }
-  if (rank::MpiSession::forsaken()) rank::MpiSession::abort(status);
+  if (rank_process::MpiSession::forsaken()) rank_process::MpiSession::abort(status);
   return status;
 }
 

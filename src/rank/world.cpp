@@ -20,7 +20,7 @@ Result<Epoch> World::wait_active() {
 }
 void World::run(Checkpoint& checkpoint, const std::function<Step(std::int64_t)>& step,
                 const RunOptions& options) {
-  rank::RunLoop(*core_, checkpoint, step, options).run();
+  rank_process::RunLoop(*core_, checkpoint, step, options).run();
 }
 const SaveOptions& World::save_options() const {
   return core_->save_options();
@@ -28,20 +28,20 @@ const SaveOptions& World::save_options() const {
 Result<std::optional<SavedState>> World::find_state(const SaveOptions& options) {
   if (options.directory.empty() || options.restart == SaveOptions::kNever)
     return std::optional<SavedState>();
-  const auto wanted = rank::with_defaults(options, core_->save_options());
-  const auto states = rank::states_of(core_->members(), wanted);
+  const auto wanted = rank_process::with_defaults(options, core_->save_options());
+  const auto states = rank_process::states_of(core_->members(), wanted);
   if (!states) return states.error();
-  return rank::find_state(core_->members(), *states, wanted.restart);
+  return rank_process::find_state(core_->members(), *states, wanted.restart);
 }
 Result<SavedState> World::partner_state() {
   const auto* const keeper = core_->keeper();
-  auto found =
-      rank::MemoryState::find(core_->members(), keeper ? keeper->held() : rank::HeldPart{});
+  auto found = rank_process::MemoryState::find(core_->members(),
+                                               keeper ? keeper->held() : rank_process::HeldPart{});
   if (!found) return found.error();
   return SavedState(std::move(*found));
 }
 void World::load(const SavedState& state, Checkpoint& checkpoint) {
-  agree(rank::load_part(state, rank(), checkpoint));
+  agree(rank_process::load_part(state, rank(), checkpoint));
 }
 void World::request_stop() {
   core_->request_stop();
@@ -88,9 +88,9 @@ std::shared_ptr<detail::RemoteAddress> World::actor_address(const std::string& n
 }
 
 bool World::inject_in_phase(memory::FaultKind kind, const std::string& phase) {
-  for (std::size_t i = 1; i < rank::kPhaseCount; ++i) {
-    if (phase != to_string(static_cast<rank::Phase>(i))) continue;
-    core_->inject_in_phase(kind, static_cast<rank::Phase>(i));
+  for (std::size_t i = 1; i < rank_process::kPhaseCount; ++i) {
+    if (phase != to_string(static_cast<rank_process::Phase>(i))) continue;
+    core_->inject_in_phase(kind, static_cast<rank_process::Phase>(i));
     return true;
   }
   return false;

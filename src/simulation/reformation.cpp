@@ -16,7 +16,7 @@
 namespace troupe::simulation {
 namespace {
 
-using namespace rank;
+using namespace rank_process;
 using Nanos = std::chrono::nanoseconds;
 using Order = DeviceDone::Order;
 

@@ -11,7 +11,7 @@ namespace troupe::test::reference {
 using Numbers = ::testing::Types<float, double, std::complex<float>, std::complex<double>>;
 
 /// Whether results of T are those of the reference, sums of about `terms` products.
-template <Number T>
+template <FieldElement T>
 ::testing::AssertionResult agree(const std::vector<T>& actual, const std::vector<Wide>& expected,
                                  Data data, double terms) {
   if (actual.size() != expected.size()) return ::testing::AssertionFailure() << "sizes differ";
@@ -32,16 +32,16 @@ inline std::vector<Wide> spread_in(blas::Order order, const Dense& a, std::int64
   return spread(order == blas::Order::column ? a : op(a, Transpose::yes), leading);
 }
 
-template <Number T>
+template <FieldElement T>
 GpuRef<T> put_numbers(const std::vector<Wide>& values) {
   return put(to_numbers<T>(values));
 }
 /// A vector on the device.
-template <Number T>
+template <FieldElement T>
 VectorRef<GpuRef<T>> put_vector(const std::vector<Wide>& values, std::int64_t increment) {
   return {put_numbers<T>(spread(values, increment)), std::ssize(values), increment};
 }
-template <Number T>
+template <FieldElement T>
 MatrixRef<GpuRef<T>> put_matrix(const Dense& a, std::int64_t leading) {
   return {put_numbers<T>(spread(a, leading)), a.rows, a.columns, leading};
 }
@@ -63,9 +63,9 @@ concept OfEightBits = std::is_same_v<T, Float8E4M3> || std::is_same_v<T, Float8E
 /// Numbers of any type from and to those of the reference.
 template <class T>
 T from_wide(const Wide& x) {
-  if constexpr (Number<T>) {
+  if constexpr (FieldElement<T>) {
     return to_number<T>(x);
-  } else if constexpr (Narrow<T>) {
+  } else if constexpr (NarrowElement<T>) {
     return from_float<T>(static_cast<float>(x.real()));
   } else if constexpr (OfEightBits<T>) {
     return troupe::narrow<T>(static_cast<float>(x.real()));
@@ -75,9 +75,9 @@ T from_wide(const Wide& x) {
 }
 template <class T>
 Wide to_wide(const T& x) {
-  if constexpr (Number<T>) {
+  if constexpr (FieldElement<T>) {
     return widen(x);
-  } else if constexpr (Narrow<T>) {
+  } else if constexpr (NarrowElement<T>) {
     return to_float(x);
   } else if constexpr (OfEightBits<T>) {
     return troupe::widen(x);

@@ -9,13 +9,13 @@
 namespace troupe::test::reference {
 
 /// One half of it in memory, and fillers elsewhere.
-template <Number T>
+template <FieldElement T>
 MatrixRef<GpuRef<T>> put_half(const Dense& a, Uplo uplo, std::int64_t leading) {
   const Stored half{Storage::full, uplo, a.rows, 0, leading};
   return {put_numbers<T>(half.spread(a)), a.rows, a.columns, leading};
 }
 /// Whether all that put_half() has filled in is still there.
-template <Number T>
+template <FieldElement T>
 bool rest_untouched(const MatrixRef<GpuRef<T>>& matrix, Uplo uplo) {
   const Stored half{Storage::full, uplo, matrix.rows, 0, matrix.leading};
   auto memory = device().download(matrix.buffer);
@@ -27,7 +27,7 @@ bool rest_untouched(const MatrixRef<GpuRef<T>>& matrix, Uplo uplo) {
   return std::all_of(memory.begin(), memory.end(), [](T x) { return x == kFiller<T>; });
 }
 /// The same of put_matrix().
-template <Number T>
+template <FieldElement T>
 bool gaps_untouched(const MatrixRef<GpuRef<T>>& matrix) {
   const auto memory = device().download(matrix.buffer);
   for (std::size_t i = 0; i < memory.size(); ++i) {

@@ -16,7 +16,7 @@
 namespace {
 
 using namespace troupe;
-using Kind = rank::ActorMessage::Kind;
+using Kind = rank_process::ActorMessage::Kind;
 
 struct Text {
   std::string text;
@@ -46,10 +46,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   auto rest = bytes;
   while (!rest.empty()) {
     const auto at = bytes.size() - rest.size();
-    const auto packet = rank::take_actor_message(rest);
+    const auto packet = rank_process::take_actor_message(rest);
     if (!packet.ok()) break;
     check(packet->outcome().ok() == (packet->head.code == 0), "an outcome is a value or an error");
-    const auto again = rank::encode(packet->head, packet->payload);
+    const auto again = rank_process::encode(packet->head, packet->payload);
     check(bytes.size() - rest.size() == at + again.size() &&
               std::equal(again.begin(), again.end(), bytes.begin() + static_cast<long>(at)),
           "there and back");
@@ -57,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   const auto scheduler = std::make_shared<SteppedScheduler>();
   ActorSystem system(scheduler);
-  const auto post = rank::ActorPost::make(
+  const auto post = rank_process::ActorPost::make(
       {.rank = 1,
        .size = 2,
        .scheduler = scheduler.get(),
@@ -80,17 +80,19 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
   const auto set = Clerk::MessageSet::number();
   const auto name = std::as_bytes(std::span(std::string_view("clerk")));
   const auto text = troupe::detail::to_bytes(Text{"text", {1, 2, 3}});
-  const auto open = rank::encode({.kind = Kind::open, .from = 0, .route = 1, .set = set}, name);
+  const auto open =
+      rank_process::encode({.kind = Kind::open, .from = 0, .route = 1, .set = set}, name);
   std::vector<std::vector<std::byte>> seeds;
   for (const auto& message :
-       {rank::encode({.kind = Kind::tell, .route = 1, .type = 0, .number = 1}, text),
-        rank::encode({.kind = Kind::ask, .route = 1, .type = 1, .number = 1, .within_ns = 1000},
-                     troupe::detail::to_bytes(Length{3})),
-        rank::encode({.kind = Kind::accepted, .route = 1, .count = 128}),
-        rank::encode({.kind = Kind::refused, .route = 1, .number = 1},
-                     Error{Errc::stopped, 0, "it has ended"}),
-        rank::encode({.kind = Kind::answer, .route = 1, .number = 1},
-                     troupe::detail::to_bytes(std::uint64_t{7}))}) {
+       {rank_process::encode({.kind = Kind::tell, .route = 1, .type = 0, .number = 1}, text),
+        rank_process::encode(
+            {.kind = Kind::ask, .route = 1, .type = 1, .number = 1, .within_ns = 1000},
+            troupe::detail::to_bytes(Length{3})),
+        rank_process::encode({.kind = Kind::accepted, .route = 1, .count = 128}),
+        rank_process::encode({.kind = Kind::refused, .route = 1, .number = 1},
+                             Error{Errc::stopped, 0, "it has ended"}),
+        rank_process::encode({.kind = Kind::answer, .route = 1, .number = 1},
+                             troupe::detail::to_bytes(std::uint64_t{7}))}) {
     seeds.push_back(message);
     auto joined = open;
     joined.insert(joined.end(), message.begin(), message.end());

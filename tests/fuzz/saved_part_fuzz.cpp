@@ -15,7 +15,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using troupe::check;
-  using namespace troupe::rank;
+  using namespace troupe::rank_process;
   const auto bytes = std::as_bytes(std::span(data, size));
   const auto manifest = parse_manifest(std::string(reinterpret_cast<const char*>(data), size));
   if (manifest.ok()) {
@@ -45,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 }
 
 std::vector<std::vector<std::byte>> fuzz_seeds() {
-  using namespace troupe::rank;
+  using namespace troupe::rank_process;
   std::vector<std::vector<std::byte>> seeds;
   for (const int parts : {1, 3}) {
     const troupe::SavedEntry entries[] = {{"x", troupe::DType::f64, 8, 5},

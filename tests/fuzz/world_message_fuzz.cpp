@@ -8,7 +8,7 @@
 #include "fuzz.hpp"
 #include "rank/protocol/message.hpp"
 
-using namespace troupe::rank;
+using namespace troupe::rank_process;
 
 namespace {
 

@@ -59,7 +59,7 @@ class Call {
   [[nodiscard]] T factor(const std::string& name) const {
     const auto parts = get<std::vector<double>>(name);
     using Part = RealOf<T>;
-    if constexpr (Complex<T>)
+    if constexpr (ComplexElement<T>)
       return {static_cast<Part>(parts.at(0)), static_cast<Part>(parts.at(1))};
     else
       return static_cast<T>(parts.at(0));

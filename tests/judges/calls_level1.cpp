@@ -38,7 +38,7 @@ void add_for_numbers(Runs& runs) {
     blas.template rotg<T>(c.buffer<T>("a"), c.buffer<T>("b"), c.buffer<R>("c"), c.buffer<T>("s"))
         .get();
   });
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     add("dotc", [](Call& c, auto blas) {
       blas.dotc(c.vector<T>("x"), c.vector<T>("y"), c.buffer<T>("result")).get();
     });

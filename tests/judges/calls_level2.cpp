@@ -21,7 +21,7 @@ void add_products(Runs& runs) {
               c.factor<T>("beta"), c.vector<T>("y"))
         .get();
   });
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     add("hemv", [](Call& c, auto blas) {
       blas.hemv(c.uplo(), c.factor<T>("alpha"), c.matrix<T>("a"), c.vector<T>("x"),
                 c.factor<T>("beta"), c.vector<T>("y"))
@@ -65,7 +65,7 @@ void add_updates(Runs& runs) {
     blas.syr2(c.uplo(), c.factor<T>("alpha"), c.vector<T>("x"), c.vector<T>("y"), c.matrix<T>("a"))
         .get();
   });
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     add("gerc", [](Call& c, auto blas) {
       blas.gerc(c.factor<T>("alpha"), c.vector<T>("x"), c.vector<T>("y"), c.matrix<T>("a")).get();
     });

@@ -33,7 +33,7 @@ void add_products(Runs& runs) {
                c.factor<T>("beta"), c.matrix<T>("c"))
         .get();
   });
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     add("hemm", [](Call& c, auto blas) {
       blas.hemm(c.side(), c.uplo(), c.factor<T>("alpha"), c.matrix<T>("a"), c.matrix<T>("b"),
                 c.factor<T>("beta"), c.matrix<T>("c"))

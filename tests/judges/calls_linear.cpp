@@ -66,7 +66,7 @@ void add_orthogonal(Runs& runs) {
   using R = RealOf<T>;
   const auto add = calls_of<T>(runs, [](Device& device) { return device.solver(); });
   const auto make_q = [](auto& solver, const auto& a, std::int64_t k, const auto& tau) {
-    if constexpr (Complex<T>)
+    if constexpr (ComplexElement<T>)
       return solver.template ungqr<T>(a, k, tau);
     else
       return solver.template orgqr<T>(a, k, tau);
@@ -85,7 +85,7 @@ void add_orthogonal(Runs& runs) {
     const auto a = c.matrix<T>("a");
     const auto tau = c.buffer<T>("tau");
     solver.template geqrf<T>(a, tau).get();
-    if constexpr (Complex<T>)
+    if constexpr (ComplexElement<T>)
       solver.template unmqr<T>(c.side(), c.transpose(), a, tau, c.matrix<T>("c")).get();
     else
       solver.template ormqr<T>(c.side(), c.transpose(), a, tau, c.matrix<T>("c")).get();

@@ -14,7 +14,7 @@
 
 namespace {
 
-using namespace troupe::rank;
+using namespace troupe::rank_process;
 
 constexpr auto kLate = 100 * MpiTransport::kIdlePause;
 

@@ -57,7 +57,7 @@ std::vector<E> part_of(const Whole& whole, const Extents& n, const Box& box) {
       for (std::int64_t k = 0; k < box.extent[2]; ++k) {
         const auto place = ((box.first[0] + i) * n[1] + box.first[1] + j) * n[2] + box.first[2] + k;
         const auto& value = whole[static_cast<std::size_t>(place)];
-        if constexpr (Real<E>)
+        if constexpr (RealElement<E>)
           part.push_back(static_cast<E>(value.real()));
         else
           part.emplace_back(value);
@@ -81,10 +81,10 @@ void transforms(Context& c, Grid& grid, const Extents& n, int pieces, const std:
   using T = RealOf<E>;
   using Value = std::complex<T>;
   const auto what = of_grid + ", " + std::to_string(n[0]) + " x " + std::to_string(n[1]) + " x " +
-                    std::to_string(n[2]) + (Real<E> ? ", real" : ", complex") +
+                    std::to_string(n[2]) + (RealElement<E> ? ", real" : ", complex") +
                     (sizeof(T) == 4 ? ", f32, " : ", f64, ") + std::to_string(pieces) + " pieces";
   auto whole = signal(n);
-  if constexpr (Real<E>) {
+  if constexpr (RealElement<E>) {
     for (auto& value : whole) value = value.real();
   }
   const auto spectrum = transform_of(whole, n);
@@ -94,7 +94,7 @@ void transforms(Context& c, Grid& grid, const Extents& n, int pieces, const std:
       c.ranks().gather_values(std::array{plan.space_box().volume(), plan.spectrum_box().volume()});
   std::array<std::int64_t, 2> sums{};
   for (const auto& box : boxes) sums[0] += box[0], sums[1] += box[1];
-  c.expect(sums[0] == volume(n) && sums[1] == n[0] * n[1] * (Real<E> ? n[2] / 2 + 1 : n[2]),
+  c.expect(sums[0] == volume(n) && sums[1] == n[0] * n[1] * (RealElement<E> ? n[2] / 2 + 1 : n[2]),
            what + ": the parts are not the whole");
 
   const auto mine = part_of<E>(whole, n, plan.space_box()),
@@ -211,7 +211,7 @@ void pfft3_faults(Context& c) {
     c.expect(error < 40 * kSteps,
              name + ": after the faults the error is " + std::to_string(error));
     auto mine = whole;
-    for (auto& value : mine) value = Real<E> ? value.real() : value;
+    for (auto& value : mine) value = RealElement<E> ? value.real() : value;
     plan.forward().get();
     const auto wanted =
         part_of<std::complex<double>>(transform_of(mine, n), n, plan.spectrum_box());

@@ -21,7 +21,7 @@ using distributed::PgemmOptions;
 template <class T>
 T at(int which, std::int64_t i, std::int64_t j) {
   const auto real = static_cast<RealOf<T>>((i * (which + 1) + 3 * j + which) % 7 - 3);
-  if constexpr (Complex<T>)
+  if constexpr (ComplexElement<T>)
     return {real, static_cast<RealOf<T>>((2 * i + j * (which + 2)) % 5 - 2)};
   else
     return real;
@@ -41,7 +41,7 @@ template <class T>
 T of_op(Transpose transpose, int which, std::int64_t i, std::int64_t j) {
   if (transpose == Transpose::no) return at<T>(which, i, j);
   const T mirrored = at<T>(which, j, i);
-  if constexpr (Complex<T>)
+  if constexpr (ComplexElement<T>)
     return transpose == Transpose::conjugate ? std::conj(mirrored) : mirrored;
   return mirrored;
 }

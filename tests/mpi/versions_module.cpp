@@ -9,7 +9,7 @@
 namespace troupe::host::cpu {
 namespace {
 
-class Vector final : public LibraryHalfOf<Vector, vector::Multiply> {
+class Vector final : public LibraryHalfOf<Vector, vectors::Multiply> {
  public:
   explicit Vector(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -17,7 +17,7 @@ class Vector final : public LibraryHalfOf<Vector, vector::Multiply> {
     static const int symbol = 0;
     return {{"TestMath", version != nullptr ? version : "unknown", &symbol}};
   }
-  Result<void> run(const vector::Multiply& op, const Call& call) {
+  Result<void> run(const vectors::Multiply& op, const Call& call) {
     return with_real(op.dtype, [&](auto zero) {
       using T = decltype(zero);
       return services_.submit(call, [n = op.n, x = call.at<const T>(op.x),

@@ -53,7 +53,7 @@ template <class T>
 class Routine {
  public:
   explicit Routine(std::string_view real, std::string_view complex = {})
-      : name_(kLetter<T> + std::string(Complex<T> && !complex.empty() ? complex : real)) {}
+      : name_(kLetter<T> + std::string(ComplexElement<T> && !complex.empty() ? complex : real)) {}
 
   /// Whether all arguments are right: one condition for each, in their order. Otherwise info and
   /// XERBLA tell which is wrong.

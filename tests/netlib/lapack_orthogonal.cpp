@@ -5,7 +5,7 @@ namespace {
 
 template <class T>
 bool is_transpose(const char* trans) {
-  return is_one_of(trans, Complex<T> ? "NC" : "NT");
+  return is_one_of(trans, ComplexElement<T> ? "NC" : "NT");
 }
 
 template <class T>
@@ -40,7 +40,7 @@ void ormqr(const char* side, const char* trans, int m, int n, int k, const T* a,
   const Matrix<const T> reflectors(on, a, order, k, lda);
   const Array<const T> factors(on, tau, k);
   const Matrix<T> matrix(on, c, m, n, ldc);
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     on.solver()
         .unmqr(side_of(side), transpose_of(trans), reflectors.ref(), factors.ref(), matrix.ref())
         .get();
@@ -80,7 +80,7 @@ void orgqr(int m, int n, int k, T* a, int lda, const T* tau, T* work, int lwork,
   auto& on = routine.device();
   const Matrix<T> matrix(on, a, m, n, lda);
   const Array<const T> factors(on, tau, k);
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     on.solver().ungqr(matrix.ref(), k, factors.ref()).get();
   } else {
     on.solver().orgqr(matrix.ref(), k, factors.ref()).get();

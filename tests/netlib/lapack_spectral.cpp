@@ -22,9 +22,9 @@ struct EigenWork {
 template <class T>
 constexpr EigenWork work_of_syevd(Vectors vectors, int n) {
   if (n <= 1) return {1, 1, 1};
-  if (vectors == Vectors::no) return {Complex<T> ? n + 1 : 2 * n + 1, n, 1};
-  const int of_vectors = 1 + (Complex<T> ? 5 : 6) * n + 2 * n * n;
-  return {Complex<T> ? 2 * n + n * n : of_vectors, of_vectors, 3 + 5 * n};
+  if (vectors == Vectors::no) return {ComplexElement<T> ? n + 1 : 2 * n + 1, n, 1};
+  const int of_vectors = 1 + (ComplexElement<T> ? 5 : 6) * n + 2 * n * n;
+  return {ComplexElement<T> ? 2 * n + n * n : of_vectors, of_vectors, 3 + 5 * n};
 }
 template <class T>
 void syevd_on(Device& on, const char* jobz, const char* uplo, int n, T* a, int lda, RealOf<T>* w,
@@ -156,7 +156,9 @@ void gesvd(const char* jobu, const char* jobvt, int m, int n, T* a, int lda, Rea
                               real_work..., info, 1, 1);
   }
   const Routine<T> routine("GESVD");
-  const int least = m == 0 || n == 0 ? 1 : Complex<T> ? 2 * n + m : std::max(3 * n + m, 5 * n);
+  const int least = m == 0 || n == 0    ? 1
+                    : ComplexElement<T> ? 2 * n + m
+                                        : std::max(3 * n + m, 5 * n);
   const bool rows_of_u = is_one_of(jobu, "AS"), rows_of_v = is_one_of(jobvt, "AS");
   if (!routine.accepts(
           {is_one_of(jobu, "ASON"),

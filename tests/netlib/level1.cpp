@@ -51,7 +51,7 @@ T dot(int n, const T* x, int incx, const T* y, int incy, bool conjugated = false
   auto& on = device();
   const Vector<const T> u(on, x, n, incx), v(on, y, n, incy);
   const auto result = on.alloc<T>(1);
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     (conjugated ? on.blas().dotc(u.ref(), v.ref(), result)
                 : on.blas().dot(u.ref(), v.ref(), result))
         .get();

@@ -43,7 +43,7 @@ void symv(const char* uplo, int n, T alpha, const T* a, int lda, const T* x, int
   auto& on = device();
   const Matrix<const T> matrix(on, a, n, n, lda);
   with_vectors(on, x, n, incx, y, n, incy, [&](const auto& u, const auto& v) {
-    if constexpr (Complex<T>) {
+    if constexpr (ComplexElement<T>) {
       return on.blas().hemv(uplo_of(uplo), alpha, matrix.ref(), u, beta, v);
     } else {
       return on.blas().symv(uplo_of(uplo), alpha, matrix.ref(), u, beta, v);
@@ -56,7 +56,7 @@ void sbmv(const char* uplo, int n, int k, T alpha, const T* a, int lda, const T*
   auto& on = device();
   const Matrix<const T> matrix(on, a, k + 1, n, lda);
   with_vectors(on, x, n, incx, y, n, incy, [&](const auto& u, const auto& v) {
-    if constexpr (Complex<T>) {
+    if constexpr (ComplexElement<T>) {
       return on.blas().hbmv(uplo_of(uplo), k, alpha, matrix.ref(), u, beta, v);
     } else {
       return on.blas().sbmv(uplo_of(uplo), k, alpha, matrix.ref(), u, beta, v);
@@ -69,7 +69,7 @@ void spmv(const char* uplo, int n, T alpha, const T* a, const T* x, int incx, T 
   auto& on = device();
   const Array<const T> matrix(on, a, blas::packed_size(n));
   with_vectors(on, x, n, incx, y, n, incy, [&](const auto& u, const auto& v) {
-    if constexpr (Complex<T>) {
+    if constexpr (ComplexElement<T>) {
       return on.blas().hpmv(uplo_of(uplo), alpha, matrix.ref(), u, beta, v);
     } else {
       return on.blas().spmv(uplo_of(uplo), alpha, matrix.ref(), u, beta, v);
@@ -82,7 +82,7 @@ void ger(int m, int n, T alpha, const T* x, int incx, const T* y, int incy, T* a
   auto& on = device();
   const Vector<const T> u(on, x, m, incx), v(on, y, n, incy);
   const Matrix<T> matrix(on, a, m, n, lda);
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     (conjugated ? on.blas().gerc(alpha, u.ref(), v.ref(), matrix.ref())
                 : on.blas().ger(alpha, u.ref(), v.ref(), matrix.ref()))
         .get();
@@ -96,7 +96,7 @@ void syr(const char* uplo, int n, RealOf<T> alpha, const T* x, int incx, T* a, i
   auto& on = device();
   const Vector<const T> u(on, x, n, incx);
   const Matrix<T> matrix(on, a, n, n, lda);
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     on.blas().her(uplo_of(uplo), alpha, u.ref(), matrix.ref()).get();
   } else {
     on.blas().syr(uplo_of(uplo), alpha, u.ref(), matrix.ref()).get();
@@ -108,7 +108,7 @@ void spr(const char* uplo, int n, RealOf<T> alpha, const T* x, int incx, T* a) {
   auto& on = device();
   const Vector<const T> u(on, x, n, incx);
   const Array<T> matrix(on, a, blas::packed_size(n));
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     on.blas().hpr(uplo_of(uplo), alpha, u.ref(), matrix.ref()).get();
   } else {
     on.blas().spr(uplo_of(uplo), alpha, u.ref(), matrix.ref()).get();
@@ -121,7 +121,7 @@ void syr2(const char* uplo, int n, T alpha, const T* x, int incx, const T* y, in
   auto& on = device();
   const Vector<const T> u(on, x, n, incx), v(on, y, n, incy);
   const Matrix<T> matrix(on, a, n, n, lda);
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     on.blas().her2(uplo_of(uplo), alpha, u.ref(), v.ref(), matrix.ref()).get();
   } else {
     on.blas().syr2(uplo_of(uplo), alpha, u.ref(), v.ref(), matrix.ref()).get();
@@ -133,7 +133,7 @@ void spr2(const char* uplo, int n, T alpha, const T* x, int incx, const T* y, in
   auto& on = device();
   const Vector<const T> u(on, x, n, incx), v(on, y, n, incy);
   const Array<T> matrix(on, a, blas::packed_size(n));
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     on.blas().hpr2(uplo_of(uplo), alpha, u.ref(), v.ref(), matrix.ref()).get();
   } else {
     on.blas().spr2(uplo_of(uplo), alpha, u.ref(), v.ref(), matrix.ref()).get();

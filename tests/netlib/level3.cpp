@@ -23,7 +23,7 @@ void symm(bool hermitian, const char* side, const char* uplo, int m, int n, T al
   const Matrix<const T> da(on, a, order, order, lda), db(on, b, m, n, ldb);
   const Matrix<T> dc(on, c, m, n, ldc);
   auto blas = on.blas();
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     if (hermitian)
       blas.hemm(side_of(side), uplo_of(uplo), alpha, da.ref(), db.ref(), beta, dc.ref()).get();
   }

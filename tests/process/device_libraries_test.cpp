@@ -96,7 +96,7 @@ TEST(Libraries, ResultsOfMeasurementsThatAreOfNoUse) {
   std::filesystem::remove(file);
   std::vector<std::byte> plan(400, std::byte{7});
   std::memcpy(plan.data(), wire::kTuningMark.data(), wire::kTuningMark.size());
-  rank::TuningFile(file).add({{"blas", plan}, {"no-library", plan}});
+  rank_process::TuningFile(file).add({{"blas", plan}, {"no-library", plan}});
   {
     DeviceRig rig({"--tuning-cache", file});
     auto& device = rig.device();
@@ -111,7 +111,7 @@ TEST(Libraries, ResultsOfMeasurementsThatAreOfNoUse) {
     EXPECT_EQ(device.download(x), std::vector<double>(4, 6.0));
     EXPECT_EQ(active_host(), host);
   }
-  EXPECT_EQ(rank::TuningFile(file).load().size(), 2u) << "they may be of use elsewhere";
+  EXPECT_EQ(rank_process::TuningFile(file).load().size(), 2u) << "they may be of use elsewhere";
   std::filesystem::remove(file), std::filesystem::remove(file + ".lock");
 }
 
@@ -142,12 +142,12 @@ TEST(Libraries, PreparingReadsAndWritesNothing) {
   const auto x = device.alloc<double>(4), y = device.alloc<double>(4), z = device.alloc<double>(8);
   device.fill(x, 2.0), device.fill(y, 3.0);
   const auto ahead = device.prepare();
-  EXPECT_TRUE(vector::on(ahead).axpby(1.0, x, 1.0, y).wait().ok());
+  EXPECT_TRUE(vectors::on(ahead).axpby(1.0, x, 1.0, y).wait().ok());
   EXPECT_TRUE(has_loaded(active_host(), "vector"));
   EXPECT_EQ(device.download(y), std::vector<double>(4, 3.0));
   EXPECT_EQ(*solver::on(ahead).potrf(blas::Uplo::lower, MatrixRef(x, 2, 2)).wait(), 0);
   EXPECT_EQ(device.download(x), std::vector<double>(4, 2.0));
-  EXPECT_EQ(vector::on(ahead).axpby(1.0, x, 1.0, z).wait().code(), Errc::invalid);
+  EXPECT_EQ(vectors::on(ahead).axpby(1.0, x, 1.0, z).wait().code(), Errc::invalid);
   (void)device.take_error();
 }
 

@@ -310,7 +310,7 @@ TEST(End, OfADeviceLeavesNoPromiseBehind) {
   failure.head = {.kind = wire::ControlKind::fatal,
                   .code = static_cast<std::uint32_t>(Errc::device_failed)};
   failure.text = "off the bus";
-  rig.core().tell(rank::device_message::FromHost{
+  rig.core().tell(rank_process::device_message::FromHost{
       1, std::make_shared<wire::ControlMessage>(std::move(failure))});
   ASSERT_TRUE(mapped.wait_for(kDeadline)) << "whoever waits for it waits for ever";
   EXPECT_EQ(mapped.wait().code(), Errc::device_failed);

@@ -31,12 +31,13 @@ void PrintTo(const Entry& entry, std::ostream* out) {
 }
 
 /// The newest command of that operation.
-rank::FlightRecorder::Record newest(rank::DeviceCore& core, const std::string& operation) {
+rank_process::FlightRecorder::Record newest(rank_process::DeviceCore& core,
+                                            const std::string& operation) {
   const auto records = core.flight().records();
   const auto found = std::find_if(records.rbegin(), records.rend(), [&](const auto& record) {
     return operation_name(record.opcode) == operation;
   });
-  return found == records.rend() ? rank::FlightRecorder::Record() : *found;
+  return found == records.rend() ? rank_process::FlightRecorder::Record() : *found;
 }
 
 class LongestCalls : public ::testing::TestWithParam<Entry> {
@@ -48,7 +49,7 @@ class LongestCalls : public ::testing::TestWithParam<Entry> {
     return Clock::now() - start;
   }
   /// Kills the host when the call has been under way for so long. False: it was over before.
-  static bool kill_under_way(rank::DeviceCore& core, const std::string& operation,
+  static bool kill_under_way(rank_process::DeviceCore& core, const std::string& operation,
                              const Future<void>& over, pid_t host, Clock::duration after) {
     const auto under_way = [&] {
       const auto record = newest(core, operation);

@@ -17,11 +17,11 @@ namespace {
 
 TEST(NamesInSharedMemory, GoWithAHostThatIsKilled) {
   const UniqueFd flight(::memfd_create("flight", MFD_CLOEXEC));
-  rank::HostLaunch launch;
+  rank_process::HostLaunch launch;
   launch.program = TROUPE_TEST_DEVICE_HOST;
   launch.module = TROUPE_TEST_SHM_MODULE;
   launch.flight_fd = flight.get();
-  const auto link = rank::HostLink::create(launch, 1);
+  const auto link = rank_process::HostLink::create(launch, 1);
   ASSERT_TRUE(link.ok());
   ASSERT_TRUE((*link)->spawn(false).ok());
   EXPECT_EQ((*link)->reap(), "killed by signal 9");

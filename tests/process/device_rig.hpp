@@ -55,9 +55,10 @@ class DeviceRig {
       arguments.insert(arguments.end(), {"--tuning-cache", "none"});
     const auto config = Config::parse(static_cast<int>(arguments.size()), arguments.data()).take();
     system_ = std::make_unique<ActorSystem>(ProductionScheduler::start({.workers = 2}).take());
-    core_ = rank::DeviceCore::open(
+    core_ = rank_process::DeviceCore::open(
                 *system_,
-                rank::device_options(config, backend(), 0, rank::core_share({rank::core_mask()}, 0))
+                rank_process::device_options(
+                    config, backend(), 0, rank_process::core_share({rank_process::core_mask()}, 0))
                     .take(),
                 0)
                 .take();
@@ -73,11 +74,11 @@ class DeviceRig {
   DeviceRig& operator=(const DeviceRig&) = delete;
 
   [[nodiscard]] Device& device() { return *device_; }
-  [[nodiscard]] rank::DeviceCore& core() { return *core_; }
+  [[nodiscard]] rank_process::DeviceCore& core() { return *core_; }
 
  private:
   std::unique_ptr<ActorSystem> system_;
-  std::shared_ptr<rank::DeviceCore> core_;
+  std::shared_ptr<rank_process::DeviceCore> core_;
   std::unique_ptr<Device> device_;
 };
 

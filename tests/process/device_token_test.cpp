@@ -16,10 +16,10 @@
 namespace troupe::test {
 namespace {
 
-using namespace rank::token_message;
-using rank::TokenMessage;
-using rank::TokenPacket;
-using rank::TransferKey;
+using namespace rank_process::token_message;
+using rank_process::TokenMessage;
+using rank_process::TokenPacket;
+using rank_process::TransferKey;
 using Kind = TokenMessage::Kind;
 
 Error kReformed() {
@@ -31,15 +31,15 @@ class ActorRig {
  public:
   ActorRig() : system_(ProductionScheduler::start({.workers = 1}).take()) {
     parts_.size = 3;
-    parts_.path = rank::TokenPath::network;
+    parts_.path = rank_process::TokenPath::network;
     parts_.timeout = kDeadline;
     parts_.device = device_.core().shared_from_this();
     parts_.send = [this](int, std::vector<std::byte> message) {
       const std::lock_guard lock(mutex_);
-      sent_.push_back(rank::decode_token_message(message).take());
+      sent_.push_back(rank_process::decode_token_message(message).take());
       changed_.notify_all();
     };
-    actor_ = system_.spawn<rank::TokenActor>({.name = "tokens"}, &parts_);
+    actor_ = system_.spawn<rank_process::TokenActor>({.name = "tokens"}, &parts_);
   }
   ~ActorRig() {
     (void)actor_.ask(End{}, kDeadline).wait();
@@ -48,7 +48,7 @@ class ActorRig {
   }
 
   Device& device() { return device_.device(); }
-  rank::CommandPort& port() { return device_.core().port(); }
+  rank_process::CommandPort& port() { return device_.core().port(); }
 
   /// The program turns to this epoch.
   void begin(std::uint32_t epoch) {
@@ -66,7 +66,7 @@ class ActorRig {
   /// Another rank says something.
   void hear(TokenMessage head, std::span<const std::byte> payload = {}) {
     head.from = head.key.requester;
-    tell(FromNetwork{rank::encode(head, payload)});
+    tell(FromNetwork{rank_process::encode(head, payload)});
   }
   /// Another rank wants a buffer of rank 0 to be kept; the request's number.
   TransferKey ask_to_hold(int requester, std::uint32_t epoch, const GpuRef<double>& buffer,
@@ -102,9 +102,9 @@ class ActorRig {
 
  private:
   DeviceRig device_;
-  rank::TokenParts parts_;
+  rank_process::TokenParts parts_;
   ActorSystem system_;
-  ActorRef<rank::TokenActor> actor_;
+  ActorRef<rank_process::TokenActor> actor_;
   std::uint64_t next_ = 1;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -12,7 +12,7 @@ namespace troupe::test {
 namespace {
 
 /// Copies a range as a loan has it to the host, in pieces; `between` runs after each.
-std::vector<double> read_loan(DeviceRig& rig, const std::shared_ptr<rank::Loan>& loan,
+std::vector<double> read_loan(DeviceRig& rig, const std::shared_ptr<rank_process::Loan>& loan,
                               std::int64_t length, const std::function<void(int)>& between) {
   constexpr std::int64_t kPiece = 10'000;
   std::vector<double> all;
@@ -63,10 +63,10 @@ TEST(Loans, OutliveADeviceHostUnlessTheirCopyWasBeingMade) {
 }
 
 /// The slab that a buffer lies in, for another rank.
-rank::device_message::SharedSlab share(DeviceRig& rig, const Operand& range) {
-  auto promise = std::make_shared<Promise<rank::device_message::SharedSlab>>();
+rank_process::device_message::SharedSlab share(DeviceRig& rig, const Operand& range) {
+  auto promise = std::make_shared<Promise<rank_process::device_message::SharedSlab>>();
   const auto shared = promise->future();
-  rig.core().tell(rank::device_message::ShareSlab{range.region, promise});
+  rig.core().tell(rank_process::device_message::ShareSlab{range.region, promise});
   return shared.get();
 }
 
@@ -93,7 +93,7 @@ TEST(ForeignMemory, IsMappedReadAndMappedAgainIntoTheNextHost) {
   auto mapped = std::make_shared<Promise<void>>();
   const auto there = mapped->future();
   reader.core().tell(
-      rank::device_message::MapForeign{region, slab.fd, slab.bytes, std::move(mapped)});
+      rank_process::device_message::MapForeign{region, slab.fd, slab.bytes, std::move(mapped)});
   there.get();
   fetch().get();
   EXPECT_EQ(reader.device().download(destination), std::vector<double>(kLength, 3.0));
@@ -113,7 +113,7 @@ TEST(ForeignMemory, IsMappedReadAndMappedAgainIntoTheNextHost) {
                 .wait()
                 .code(),
             Errc::peer_lost);
-  reader.core().tell(rank::device_message::DropRegion{region});
+  reader.core().tell(rank_process::device_message::DropRegion{region});
   EXPECT_TRUE(eventually([&] {
     if (!destination.valid()) destination.renew();  // the kill may have struck late
     return fetch().wait().code() == Errc::peer_lost;
@@ -130,17 +130,17 @@ TEST(ForeignMemory, SerialsAreNeverUsedAgain) {
     EXPECT_GT(slab.serial, last);
     last = slab.serial;
   }
-  auto promise = std::make_shared<Promise<rank::device_message::SharedSlab>>();
+  auto promise = std::make_shared<Promise<rank_process::device_message::SharedSlab>>();
   const auto none = promise->future();
-  rig.core().tell(rank::device_message::ShareSlab{12345, promise});
+  rig.core().tell(rank_process::device_message::ShareSlab{12345, promise});
   EXPECT_EQ(none.wait().code(), Errc::stale);
 }
 
-constexpr rank::TransferKey kKey{.requester = 1, .number = 77};
+constexpr rank_process::TransferKey kKey{.requester = 1, .number = 77};
 
 /// A message as the source sends it, put where the destination wants it; false: it wants none.
-bool deliver(rank::InStreams& streams, const rank::InStream& stream, const rank::PieceLabel& label,
-             std::byte content) {
+bool deliver(rank_process::InStreams& streams, const rank_process::InStream& stream,
+             const rank_process::PieceLabel& label, std::byte content) {
   const auto bytes = label.bytes + sizeof label;
   auto* const where = streams.place(4, stream.number, bytes);
   if (where == nullptr) return false;
@@ -153,25 +153,25 @@ bool deliver(rank::InStreams& streams, const rank::InStream& stream, const rank:
 /// A stream of three pieces and a shorter one, and what has arrived on it.
 struct Inbound {
   explicit Inbound(DeviceRig& rig)
-      : stream(std::make_shared<rank::InStream>(rank::StreamSlots::make(rig.core(), kTotal).take(),
-                                                kKey, kTotal)) {
+      : stream(std::make_shared<rank_process::InStream>(
+            rank_process::StreamSlots::make(rig.core(), kTotal).take(), kKey, kTotal)) {
     EXPECT_TRUE(streams.add(4, stream, [this](std::uint32_t slot, std::uint64_t bytes) {
       arrived.emplace_back(slot, bytes);
     }));
   }
   bool piece(std::uint64_t offset, std::uint64_t bytes, std::byte content = {},
-             rank::TransferKey key = kKey) {
+             rank_process::TransferKey key = kKey) {
     return deliver(streams, *stream, {key, offset, bytes}, content);
   }
   /// What the newest message is taken for.
-  Result<rank::PieceLabel> accept() {
+  Result<rank_process::PieceLabel> accept() {
     return stream->accept(arrived.back().first, arrived.back().second);
   }
 
-  static constexpr std::uint64_t kPiece = rank::kStreamPiece;
+  static constexpr std::uint64_t kPiece = rank_process::kStreamPiece;
   static constexpr std::uint64_t kTotal = 3 * kPiece + 1000;
-  rank::InStreams streams;
-  std::shared_ptr<rank::InStream> stream;
+  rank_process::InStreams streams;
+  std::shared_ptr<rank_process::InStream> stream;
   std::vector<std::pair<std::uint32_t, std::uint64_t>> arrived;
 };
 
@@ -197,13 +197,13 @@ TEST(Streams, TakeEveryByteOnceAndNoOthers) {
   DeviceRig rig;
   Inbound in(rig);
   const auto number = in.stream->number;
-  const auto full = Inbound::kPiece + sizeof(rank::PieceLabel);
+  const auto full = Inbound::kPiece + sizeof(rank_process::PieceLabel);
   EXPECT_EQ(in.streams.place(4, number + 1, full), nullptr) << "no such stream";
   EXPECT_EQ(in.streams.place(3, number, full), nullptr) << "of another rank";
   EXPECT_EQ(in.streams.place(4, number, full - 1), nullptr) << "of another size";
   EXPECT_EQ(in.streams.place(4, number, 1), nullptr) << "without a label";
   const auto refused = [&](std::uint64_t offset, std::uint64_t bytes,
-                           rank::TransferKey key = kKey) {
+                           rank_process::TransferKey key = kKey) {
     EXPECT_TRUE(in.piece(offset, bytes, {}, key));
     EXPECT_EQ(in.accept().code(), Errc::invalid) << offset;
     in.stream->release(in.arrived.back().first);
@@ -224,7 +224,7 @@ TEST(Streams, TakeEveryByteOnceAndNoOthers) {
 TEST(Streams, APieceOfAStreamThatIsGivenUpIsForgotten) {
   DeviceRig rig;
   Inbound in(rig);
-  const auto bytes = 1000 + sizeof(rank::PieceLabel);
+  const auto bytes = 1000 + sizeof(rank_process::PieceLabel);
   auto* const where = in.streams.place(4, in.stream->number, bytes);
   ASSERT_NE(where, nullptr);
   in.streams.remove(in.stream->number);  // it lands where it was to land
@@ -237,9 +237,9 @@ TEST(Streams, APieceOfAStreamThatIsGivenUpIsForgotten) {
 TEST(Streams, HaveNoMorePiecesUnderWayThanSlots) {
   DeviceRig rig;
   Inbound in(rig);
-  const auto bytes = Inbound::kPiece + sizeof(rank::PieceLabel);
+  const auto bytes = Inbound::kPiece + sizeof(rank_process::PieceLabel);
   std::byte* where = nullptr;
-  for (std::uint32_t i = 0; i < rank::kStreamPieces; ++i) {
+  for (std::uint32_t i = 0; i < rank_process::kStreamPieces; ++i) {
     where = in.stream->place(bytes);
     ASSERT_NE(where, nullptr);
   }

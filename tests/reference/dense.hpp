@@ -33,22 +33,22 @@ inline constexpr Transpose kTransposes[] = {Transpose::no, Transpose::yes, Trans
 template <class T>
 const T kFiller = T(-77);
 
-template <Number T>
+template <FieldElement T>
 T to_number(const Wide& x) {
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     return {static_cast<RealOf<T>>(x.real()), static_cast<RealOf<T>>(x.imag())};
   } else {
     return static_cast<T>(x.real());
   }
 }
-template <Number T>
+template <FieldElement T>
 std::vector<T> to_numbers(const std::vector<Wide>& values) {
   std::vector<T> numbers;
   for (const auto& value : values) numbers.push_back(to_number<T>(value));
   return numbers;
 }
 /// The same numbers for the same seed, each representable in T.
-template <Number T>
+template <FieldElement T>
 std::vector<Wide> numbers(std::int64_t count, std::uint64_t seed, Data data) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> uniform(-1, 1);
@@ -59,17 +59,17 @@ std::vector<Wide> numbers(std::int64_t count, std::uint64_t seed, Data data) {
   std::vector<Wide> values(static_cast<std::size_t>(count));
   for (auto& value : values) {
     value = one();
-    if (Complex<T>) value += Wide(0, one());
+    if (ComplexElement<T>) value += Wide(0, one());
   }
   return values;
 }
 /// A factor: 2 - i of complex integers, and so on.
-template <Number T>
+template <FieldElement T>
 T number(double real, double imaginary) {
   return to_number<T>({real, imaginary});
 }
 
-template <Number T>
+template <FieldElement T>
 Wide widen(const T& x) {
   return {static_cast<double>(std::real(x)), static_cast<double>(std::imag(x))};
 }
@@ -184,12 +184,12 @@ struct Stored {
 };
 
 /// A matrix of random numbers.
-template <Number T>
+template <FieldElement T>
 Dense random_matrix(std::int64_t rows, std::int64_t columns, std::uint64_t seed, Data data) {
   return {rows, columns, numbers<T>(rows * columns, seed, data)};
 }
 /// What `half` has of it, with the symmetry; zero outside of a band.
-template <Number T>
+template <FieldElement T>
 Dense symmetric_matrix(const Stored& half, Symmetry symmetry, std::uint64_t seed, Data data) {
   auto a = random_matrix<T>(half.n, half.n, seed, data);
   for (std::int64_t j = 0; j < half.n; ++j) {
@@ -209,7 +209,7 @@ Dense symmetric_matrix(const Stored& half, Symmetry symmetry, std::uint64_t seed
 }
 /// A triangular matrix whose inverse is as harmless as itself: of integers that of a matrix of
 /// integers, with units on the diagonal.
-template <Number T>
+template <FieldElement T>
 Dense triangular_matrix(const Stored& half, Diagonal diagonal, std::uint64_t seed, Data data) {
   auto a = random_matrix<T>(half.n, half.n, seed, data);
   std::mt19937_64 random(seed + 1);
@@ -223,7 +223,7 @@ Dense triangular_matrix(const Stored& half, Diagonal diagonal, std::uint64_t see
       } else if (data == Data::integers) {
         const double unit = random() % 2 == 0 ? 1 : -1;
         x = i != j && random() % 3 == 0 ? 0 : unit;
-        if (Complex<T> && random() % 2 == 0) x *= Wide(0, 1);
+        if (ComplexElement<T> && random() % 2 == 0) x *= Wide(0, 1);
       } else {
         x = widen(to_number<T>(i == j ? x + 3.0 : x / static_cast<double>(2 * half.n)));
       }

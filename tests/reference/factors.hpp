@@ -65,7 +65,7 @@ inline Dense mirrored(Dense a, Uplo uplo, Symmetry symmetry = Symmetry::hermitia
   return a;
 }
 /// A Hermitian positive definite matrix of numbers that T has.
-template <Number T>
+template <FieldElement T>
 Dense definite_matrix(std::int64_t n, std::uint64_t seed) {
   auto a = symmetric_matrix<T>({Storage::full, Uplo::lower, n, 0, n}, Symmetry::hermitian, seed,
                                Data::fractions);

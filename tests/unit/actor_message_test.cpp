@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 using Kind = ActorMessage::Kind;
@@ -80,4 +80,4 @@ TEST(ActorMessage, WhatNoPostSendsIsRefused) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -14,7 +14,7 @@
 
 #include <troupe/actor.hpp>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 using namespace std::chrono_literals;
@@ -531,4 +531,4 @@ TEST(ActorPost, ContentsThatAreMalformedAreRefused) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -15,7 +15,7 @@
 
 #include "rank/post/actor_post.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 using namespace std::chrono_literals;
@@ -151,4 +151,4 @@ TEST(ActorPostThreads, ManyThreadsSendWhileARankLeavesAndComesBack) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 Operand whole(const BufferTable& table, std::uint32_t buffer) {
@@ -232,4 +232,4 @@ TEST(BufferTable, SaysWhichBufferAndWhatBecameOfIt) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -15,7 +15,7 @@
 #include "command_port_rig.hpp"
 #include "rank/device/watcher.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 const Error kDead{Errc::device_lost, 9, "killed by signal 9"};
@@ -455,4 +455,4 @@ TEST(MoveTo, WhileFourThreadsSubmit) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

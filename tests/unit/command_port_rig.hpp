@@ -14,7 +14,7 @@
 
 #include "rank/device/command_port.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// The device host's end of a link, by the book: takes commands, says how far it has issued,
 /// answers.
@@ -155,4 +155,4 @@ Future<void> try_submit(CommandPort& port, const Op& op) {
   return detail::submit(trying, op);
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -14,7 +14,7 @@
 #include "command_port_rig.hpp"
 #include "rank/device/watcher.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 /// Tries a Nop without waiting.
@@ -375,7 +375,7 @@ TEST(CommandPort, ALibraryThatIsHeldUpTakesNoMoreThanItsCredits) {
   PortRig rig;
   HostEnd host(rig.link);
   const auto a = rig.operand(rig.add_buffer()), b = rig.operand(rig.add_buffer());
-  const vector::Multiply multiply{DType::f64, 8, a, a, b};
+  const vectors::Multiply multiply{DType::f64, 8, a, a, b};
   host.header().held_up.store(1u << static_cast<unsigned>(library_lane("vector")));
   std::vector<Future<void>> all;
   for (std::uint32_t i = 0; i < wire::kCredits; ++i) {
@@ -396,4 +396,4 @@ TEST(CommandPort, ALibraryThatIsHeldUpTakesNoMoreThanItsCredits) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -8,7 +8,7 @@
 #include "command_port_rig.hpp"
 #include "rank/device/loans.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 /// Fills without waiting.
@@ -241,4 +241,4 @@ TEST(Transfers, FailuresOfDeliveriesAreQuiet) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -82,7 +82,7 @@ std::vector<T> random_values(std::size_t n, unsigned seed) {
 }
 
 /// A factor of an operation on f32 or f64.
-template <Real T>
+template <RealElement T>
 Scalar by_value(T value) {
   return Scalar::of(value);
 }

@@ -32,16 +32,16 @@ TYPED_TEST(CpuEngineTyped, VectorOperationsFollowTheirDefinition) {
     auto expected = x;
     const auto length = static_cast<std::int64_t>(n);
     const auto dx = this->rig.put(x), dy = this->rig.put(y), dz = this->rig.put(x);
-    ASSERT_TRUE(this->rig.execute(vector::Multiply{dtype_of<T>, length, dx, dy, dz}));
+    ASSERT_TRUE(this->rig.execute(vectors::Multiply{dtype_of<T>, length, dx, dy, dz}));
     for (std::size_t i = 0; i < n; ++i) expected[i] = x[i] * y[i];
     EXPECT_EQ(this->rig.template get<T>(dz), expected);
-    ASSERT_TRUE(this->rig.execute(vector::Divide{dtype_of<T>, length, dx, dy, dz}));
+    ASSERT_TRUE(this->rig.execute(vectors::Divide{dtype_of<T>, length, dx, dy, dz}));
     for (std::size_t i = 0; i < n; ++i) expected[i] = x[i] / y[i];
     EXPECT_EQ(this->rig.template get<T>(dz), expected);
 
     const auto dalpha = this->rig.put(std::vector<T>{T(1.5)});
     const auto da = this->rig.put(y);
-    ASSERT_TRUE(this->rig.execute(vector::Axpby{
+    ASSERT_TRUE(this->rig.execute(vectors::Axpby{
         dtype_of<T>, length, {dalpha, by_value<T>(99).value}, by_value<T>(-2), dx, da}));
     for (std::size_t i = 0; i < n; ++i) expected[i] = T(1.5) * x[i] - T(2) * y[i];
     expect_near(this->rig.template get<T>(da), expected, 4);
@@ -52,7 +52,7 @@ TYPED_TEST(CpuEngineTyped, DivisionByZeroIsIeee) {
   using T = TypeParam;
   const auto x = this->rig.put(std::vector<T>{1, -1, 0}),
              y = this->rig.put(std::vector<T>{0, 0, 0});
-  ASSERT_TRUE(this->rig.execute(vector::Divide{dtype_of<T>, 3, x, y, x}));
+  ASSERT_TRUE(this->rig.execute(vectors::Divide{dtype_of<T>, 3, x, y, x}));
   const auto z = this->rig.template get<T>(x);
   EXPECT_EQ(z[0], std::numeric_limits<T>::infinity());
   EXPECT_EQ(z[1], -std::numeric_limits<T>::infinity());
@@ -64,7 +64,7 @@ TYPED_TEST(CpuEngineTyped, BetaZeroDoesNotReadTheResult) {
   const T nan = std::numeric_limits<T>::quiet_NaN();
   const auto x = this->rig.put(std::vector<T>{1, 2}), y = this->rig.put(std::vector<T>{nan, nan});
   ASSERT_TRUE(
-      this->rig.execute(vector::Axpby{dtype_of<T>, 2, by_value<T>(3), by_value<T>(0), x, y}));
+      this->rig.execute(vectors::Axpby{dtype_of<T>, 2, by_value<T>(3), by_value<T>(0), x, y}));
   EXPECT_EQ(this->rig.template get<T>(y), (std::vector<T>{3, 6}));
 
   const auto a = this->rig.put(std::vector<T>{1, 0, 0, 1}),

@@ -31,9 +31,9 @@ TYPED_TEST(CudaReals, MultipliesAndDivides) {
       const auto dx = this->put(x, skew), dy = this->put(y);
       const auto dz = this->space(n * sizeof(T));
       const auto length = static_cast<std::int64_t>(n);
-      this->run(vector::Multiply{dtype_of<T>, length, dx, dy, dz});
+      this->run(vectors::Multiply{dtype_of<T>, length, dx, dy, dz});
       EXPECT_EQ(this->template get<T>(dz), product);
-      this->run(vector::Divide{dtype_of<T>, length, dx, dy, dx});  // in place
+      this->run(vectors::Divide{dtype_of<T>, length, dx, dy, dx});  // in place
       EXPECT_EQ(this->template get<T>(dx), quotient);
     }
   }
@@ -49,15 +49,15 @@ TYPED_TEST(CudaReals, AxpbyTakesFactorsFromEverywhere) {
       std::vector<T> wanted(kLength);
       for (std::size_t i = 0; i < kLength; ++i) wanted[i] = T(1.5) * x[i] + T(-0.25) * y[i];
       const auto dx = this->put(x), dy = this->put(y);
-      this->run(vector::Axpby{dtype_of<T>, kLength, this->template scalar<T>(1.5, alpha_there),
-                              this->template scalar<T>(-0.25, beta_there), dx, dy});
+      this->run(vectors::Axpby{dtype_of<T>, kLength, this->template scalar<T>(1.5, alpha_there),
+                               this->template scalar<T>(-0.25, beta_there), dx, dy});
       expect_near(this->template get<T>(dy), wanted);
     }
   }
   // beta = 0 by value: y is not read.
   const auto dx = this->put(x);
   const auto dy = this->put(std::vector<T>(kLength, std::numeric_limits<T>::quiet_NaN()));
-  this->run(vector::Axpby{dtype_of<T>, kLength, Scalar::of(T(1)), Scalar::of(T(0)), dx, dy});
+  this->run(vectors::Axpby{dtype_of<T>, kLength, Scalar::of(T(1)), Scalar::of(T(0)), dx, dy});
   EXPECT_EQ(this->template get<T>(dy), x);
 }
 

@@ -34,7 +34,7 @@ class CudaGraphs : public CudaEngine {
     const auto lane = library_lane("vector");
     const auto start = engine_->mark(Lane::memory).take();
     engine_->wait(lane, start).take();
-    queue(vector::Axpby{DType::f64, 10, Scalar::of(by), Scalar::of(1.0), one_, x_}).take();
+    queue(vectors::Axpby{DType::f64, 10, Scalar::of(by), Scalar::of(1.0), one_, x_}).take();
     const auto end = engine_->mark(lane).take();
     engine_->wait(Lane::memory, end).take();
     engine_->release(start), engine_->release(end);

@@ -25,7 +25,7 @@ TEST_F(CudaEngine, MarksOrderLanes) {
   run(memory::Fill{DType::f64, kLength, {}, y});
   constexpr int kRounds = 300;
   for (int i = 0; i < kRounds; ++i) {
-    queue(vector::Axpby{DType::f64, kLength, Scalar::of(1.0), Scalar::of(1.0), x, y}).take();
+    queue(vectors::Axpby{DType::f64, kLength, Scalar::of(1.0), Scalar::of(1.0), x, y}).take();
   }
   const auto computed = engine_->mark(library_lane("vector")).take();
   engine_->wait(Lane::device_to_host, computed).take();
@@ -67,7 +67,7 @@ TEST_F(CudaEngine, DetoursGoOnWhileAllLanesWait) {
   const auto queue_one = [&](Queue queue) -> Result<void> {
     const Call call(queue, addresses_, {});
     const auto library = to_string(queue.lane);
-    if (library == "vector") return engine_->run(vector::Multiply{DType::f64, 64, x, x, x}, call);
+    if (library == "vector") return engine_->run(vectors::Multiply{DType::f64, 64, x, x, x}, call);
     if (library == "blas") return engine_->run(blas::Scal{DType::f64, 64, 1, {}, x}, call);
     if (library == "sparse")
       return engine_->run(sparse::Gather{DType::f64, DType::i64, 64, 64, zeros, zeros, x}, call);

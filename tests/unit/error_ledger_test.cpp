@@ -4,7 +4,7 @@
 
 #include <troupe/future.hpp>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 const Error kWrong{Errc::invalid, 0, "wrong"};
@@ -121,4 +121,4 @@ TEST(ErrorLedger, ManyErrorsAreCountedWhoeverKeepsThem) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -10,7 +10,7 @@
 
 #include "common/ipc/shared_memory.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 struct Pair {
@@ -113,4 +113,4 @@ TEST(FdExchange, NonsenseIsAnsweredAndForgotten) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -13,7 +13,7 @@
 #include "device_host/flight_log.hpp"
 #include "rank/device/flight_recorder.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 std::unique_ptr<FlightRecorder> recorder(std::uint64_t records, const std::string& directory) {
@@ -171,4 +171,4 @@ TEST(FlightRecorder, ReadersAndWritersMeet) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -16,7 +16,7 @@
 #include "rank/store/partners.hpp"
 #include "rank/store/state_folder.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 namespace fs = std::filesystem;
@@ -434,4 +434,4 @@ TEST(Partners, AreOnAnotherNodeWhereThereIsOne) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

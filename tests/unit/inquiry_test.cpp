@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 using Kind = WorldMessage::Kind;
@@ -110,4 +110,4 @@ TEST_F(InquiryTest, RanksThatWaitInDifferentHostCollectivesCanNeverGoOn) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -9,7 +9,7 @@
 #include <troupe/lib/blas.hpp>
 #include <troupe/lib/memory.hpp>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 constexpr std::uint32_t kOverwritten = 7;
@@ -118,4 +118,4 @@ TEST(JointAccess, ReadsBeforeItWritesWithinOneCommand) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -9,7 +9,7 @@
 
 #include <fstream>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 namespace fs = std::filesystem;
@@ -329,4 +329,4 @@ TEST(KernelBuilder, WarpsAreBeyondTheSubsetOfTheCpuEngine) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -5,7 +5,7 @@
 
 #include "rank/launch.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 TEST(CoreShare, RanksThatShareANodeDivideIt) {
@@ -57,4 +57,4 @@ TEST(Deadlines, ThoseThatContradictOneAnotherAreRefused) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -92,4 +92,4 @@ TEST_F(LibraryComparisonTest, IsBounded) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 constexpr std::uint64_t kMiB = 1u << 20;
@@ -255,4 +255,4 @@ TEST_F(MemoryPoolTest, ManyThreads) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -7,7 +7,7 @@
 
 #include "command_port_rig.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 const Error kWrong{Errc::invalid, 0, "wrong"};
@@ -232,4 +232,4 @@ TEST(OutcomeLog, AgreesWithAPlainList) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -11,7 +11,7 @@
 
 #include "rank/store/compare.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -206,4 +206,4 @@ TEST(Compare, AToleranceIsOfTheLargestValue) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 constexpr auto kAlignment = RangeAllocator::kAlignment;
@@ -120,4 +120,4 @@ TEST(RangeAllocatorDeathTest, ReleasingWhatWasNotAllocatedAborts) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

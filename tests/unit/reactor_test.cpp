@@ -299,7 +299,7 @@ class Reactor : public ::testing::Test {
   static blas::Dot dot(std::uint64_t x, std::uint64_t result) {
     return {DType::f64, 8, 1, 1, part(x), part(x), part(result)};
   }
-  static vector::Multiply multiply(std::uint64_t x, std::uint64_t z) {
+  static vectors::Multiply multiply(std::uint64_t x, std::uint64_t z) {
     return {DType::f64, 8, part(x), part(x), part(z)};
   }
   static blas::Gemm gemm(std::uint64_t a, std::uint64_t c) {

@@ -15,7 +15,7 @@
 #include "command_port_rig.hpp"
 #include "rank/device/replay.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 const Error kDead{Errc::device_lost, 9, "killed by signal 9"};
@@ -367,4 +367,4 @@ TEST(Replay, RandomProgramsOnHostsThatDie) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

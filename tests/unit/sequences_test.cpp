@@ -87,7 +87,7 @@ TEST(RecordedSequence, OrdersWhatConflicts) {
         case 2:
           records.push_back(record_of(blas::Axpy{DType::f64, 8, 1, 1, Scalar::of(1.0), x, y}));
           break;
-        default: records.push_back(record_of(vector::Multiply{DType::f64, 8, x, x, y}));
+        default: records.push_back(record_of(vectors::Multiply{DType::f64, 8, x, x, y}));
       }
     }
     const auto made = make(records);
@@ -100,7 +100,7 @@ TEST(RecordedSequence, OrdersWhatConflicts) {
 
 TEST(RecordedSequence, SpreadsWhatIsIndependentOverSideQueues) {
   const auto multiply = [](std::uint64_t x, std::uint64_t y) {
-    return record_of(vector::Multiply{DType::f64, 8, part(x), part(x), part(y)});
+    return record_of(vectors::Multiply{DType::f64, 8, part(x), part(x), part(y)});
   };
   // Four chains, step by step: each keeps to a queue of its own, and waits for no other.
   std::vector<wire::SequenceRecord> records;
@@ -119,7 +119,7 @@ TEST(RecordedSequence, SpreadsWhatIsIndependentOverSideQueues) {
   }
   // What needs all of them stands behind one and waits for the others.
   records.push_back(record_of(memory::Fill{DType::f64, 8, {}, part(50)}));
-  records.push_back(record_of(vector::Multiply{DType::f64, 8, part(3), part(13), part(23)}));
+  records.push_back(record_of(vectors::Multiply{DType::f64, 8, part(3), part(13), part(23)}));
   const auto joined = make(records);
   ASSERT_TRUE(joined.ok());
   const auto last = (*joined)->spread(lane)->steps().back();

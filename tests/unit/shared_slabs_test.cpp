@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 TEST(SharedSlabs, AreKnownUntilTheyAreDropped) {
@@ -27,4 +27,4 @@ TEST(SharedSlabs, AnAnswerAboutADroppedSlabDoesNotStandForTheNextOne) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 bool SimulatedNetwork::is_slow(int rank) const {
   return std::find(conditions_.slow.begin(), conditions_.slow.end(), rank) !=
@@ -42,4 +42,4 @@ void SimulatedNetwork::arrive(Line& line, std::uint64_t number,
   }
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -11,7 +11,7 @@
 /// of one: between a pair of ranks every message arrives once and in order (packets are numbered,
 /// lost ones sent again, others held back until their turn). Between different pairs nothing is in
 /// order.
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 class SimulatedNetwork {
  public:
@@ -52,4 +52,4 @@ class SimulatedNetwork {
   std::uint64_t lost_ = 0, duplicates_ = 0, overtaken_ = 0;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 using Kind = WorldMessage::Kind;
@@ -155,4 +155,4 @@ TEST_F(SplitOrderTest, AFaultMakesThemGiveUp) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

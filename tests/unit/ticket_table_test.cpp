@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 using State = detail::StatePtr<detail::State<void>>;
@@ -221,4 +221,4 @@ TEST(TicketTable, OneThreadOpensWhileAnotherAnswers) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

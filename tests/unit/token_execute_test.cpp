@@ -8,7 +8,7 @@
 #include "common/wire/record.hpp"
 #include "sound_operations.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 /// Of a library that no program includes.
@@ -73,4 +73,4 @@ TEST(TokenExecute, ACommandThatIsTooLongDoesNotTravel) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -9,7 +9,7 @@
 
 #include <troupe/remote_device.hpp>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 using Kind = TokenMessage::Kind;
@@ -138,4 +138,4 @@ TEST(RemoteRef, NumbersThatFitNothingNameNothing) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

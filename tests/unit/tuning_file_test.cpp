@@ -9,7 +9,7 @@
 
 #include "common/wire/tuning_mark.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 namespace fs = std::filesystem;
@@ -105,4 +105,4 @@ TEST_F(TuningFiles, TakeManyWritersAtOnce) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

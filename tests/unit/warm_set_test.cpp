@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 WarmSet::Blob blob(std::size_t number, std::size_t bytes = 8) {
@@ -49,4 +49,4 @@ TEST(WarmSet, ForgetsKindsAndPlansButNotLibraries) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

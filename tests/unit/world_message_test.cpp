@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 using Kind = WorldMessage::Kind;
@@ -182,4 +182,4 @@ TEST(Phase, NamesAreTheirOwn) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

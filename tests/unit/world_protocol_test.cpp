@@ -10,7 +10,7 @@
 
 #include "world_simulation.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 using Kind = WorldMessage::Kind;
@@ -271,4 +271,4 @@ TEST(WorldProtocol, ARankThatNeverAnswersStopsTheWorldWithItsName) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -10,7 +10,7 @@
 #include <numeric>
 #include <set>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 using Kind = WorldMessage::Kind;
@@ -372,4 +372,4 @@ TEST_F(Tree, ARelayThatSaysNothingIsNamedItself) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

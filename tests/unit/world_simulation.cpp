@@ -5,7 +5,7 @@
 
 #include "world_simulation_node.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 using Kind = WorldMessage::Kind;
 
@@ -162,4 +162,4 @@ Error WorldSimulation::stop_of(int rank) const {
       Error{Errc::ok, 0, "not stopped"});
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

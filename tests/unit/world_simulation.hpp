@@ -23,7 +23,7 @@
 /// Model: a device dies and its death is detected a while later; its peers may notice broken
 /// communicators. Messages of a pair of ranks keep their order. A program commits step after step
 /// as World::run does, in the halves of an A/B pair, and its commits are told to the member late.
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 using Micros = std::chrono::microseconds;
 
@@ -117,4 +117,4 @@ class WorldSimulation {
   std::vector<RecoveryReport> reports_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

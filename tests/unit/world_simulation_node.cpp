@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 // What the protocol orders.
 
@@ -443,4 +443,4 @@ void WorldSimulation::Node::roll_back(std::uint32_t round, std::int64_t step) {
   member_.restored(round, {}, complete_, repeated);
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -6,7 +6,7 @@
 
 #include "world_simulation.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// One rank: its device host, its program, and the real member of the protocol.
 class WorldSimulation::Node final : public MemberActions {
@@ -138,4 +138,4 @@ void WorldSimulation::trace(const char* format, Parts... parts) const {
   std::printf("\n");
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 using Kind = WorldMessage::Kind;
@@ -361,4 +361,4 @@ TEST_F(SupervisorByHand, ForeignRanksAreIgnored) {
 }
 
 }  // namespace
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -66,12 +66,12 @@ class Context {
   /// twice is watching once. Ends with the object, like a timer.
   template <class A>
   void watch(const ActorRef<A>& other) {
-    if (other.cell_) cell_.watch(*other.cell_);
+    if (other) cell_.watch(*other.cell());
   }
   /// After this no Down of that watch arrives.
   template <class A>
   void unwatch(const ActorRef<A>& other) {
-    if (other.cell_) cell_.unwatch(*other.cell_);
+    if (other) cell_.unwatch(*other.cell());
   }
 
   /// Ends this actor after the current message.
@@ -79,10 +79,10 @@ class Context {
   /// Makes the current message a failure, as if its handler had thrown this when it returns.
   void fail(Error error) { cell_.report(std::move(error)); }
 
- private:
-  template <class, class...>
-  friend class Actor;
+  /// Made by Actor::context().
   explicit Context(detail::TypedCell<Self>& cell) noexcept : cell_(cell) {}
+
+ private:
   detail::TypedCell<Self>& cell_;
 };
 
@@ -103,11 +103,13 @@ class ActorBase {
   /// The end of a child or a watched actor, unless Down is in the message set.
   virtual void on_down(const Down& /*down*/) {}
 
+  /// For the actor system itself: whose object this is, before on_start().
+  void set_cell(detail::Cell* cell) noexcept { cell_ = cell; }
+
+ protected:
+  [[nodiscard]] detail::Cell* cell() const noexcept { return cell_; }
+
  private:
-  template <class, class...>
-  friend class Actor;
-  template <class>
-  friend class detail::TypedCell;
   detail::Cell* cell_ = nullptr;
 };
 
@@ -132,8 +134,8 @@ class Actor : public ActorBase {
  protected:
   /// From on_start() on, not in the constructor.
   [[nodiscard]] Context<Self> context() {
-    check(cell_ != nullptr, "context() is for on_start() and later");
-    return Context<Self>(static_cast<detail::TypedCell<Self>&>(*cell_));
+    check(cell() != nullptr, "context() is for on_start() and later");
+    return Context<Self>(static_cast<detail::TypedCell<Self>&>(*cell()));
   }
 };
 

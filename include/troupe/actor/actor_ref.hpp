@@ -85,17 +85,15 @@ class ActorRef {
     return a.cell_.get() == b.cell_.get();
   }
 
- private:
-  template <class T, class B, class F>
-  friend void pipe_to(const Future<T>& future, const ActorRef<B>& actor, F to_message);
-  friend class ActorSystem;
-  template <class>
-  friend class Context;
+  // For the actor system itself: what stands behind a reference.
+
   explicit ActorRef(detail::CellPtr<detail::Cell> cell) noexcept : cell_(std::move(cell)) {}
+  [[nodiscard]] const detail::CellPtr<detail::Cell>& cell() const noexcept { return cell_; }
   [[nodiscard]] detail::TypedCell<A>& typed() const noexcept {
     return static_cast<detail::TypedCell<A>&>(*cell_);
   }
 
+ private:
   detail::CellPtr<detail::Cell> cell_;
 };
 
@@ -107,7 +105,7 @@ template <class T, class A, class F>
 void pipe_to(const Future<T>& future, const ActorRef<A>& actor, F to_message) {
   using M = std::remove_cvref_t<std::invoke_result_t<F, const Result<T>&>>;
   static_assert(Accepts<A, M>, "the message is not in the actor's message set");
-  if (!actor.cell_) return;
+  if (!actor) return;
   future.on_ready([cell = detail::CellPtr<detail::TypedCell<A>>(&actor.typed()),
                    to_message = std::move(to_message)](const Result<T>& outcome) mutable {
     cell->post(cell->make_post(to_message(outcome), detail::Posted::kAnyIncarnation));

@@ -118,7 +118,7 @@ class TypedCell final : public Cell {
   std::optional<Error> create() override {
     return attempt([this]() -> std::optional<Error> {
       actor_ = factory_();
-      actor_->cell_ = this;
+      actor_->set_cell(this);
       actor_->on_start();
       return std::nullopt;
     });

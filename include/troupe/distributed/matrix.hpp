@@ -14,7 +14,7 @@ namespace troupe::distributed {
 /// This rank's part of a matrix that is spread over a grid. It owns its buffer, which always fits
 /// the layout: what is wrong with arguments is therefore seen by all ranks alike. Refers to the
 /// device and the grid, which must outlive it. T: float, double and their complex types.
-template <Number T>
+template <FieldElement T>
 class Matrix {
  public:
   /// Its contents are undefined. All ranks of the grid call it, with the same layout. Throws

@@ -34,12 +34,12 @@ struct Box {
 /// larger one. Slabs exchange data
 /// once, among the ranks of a column, pencils a second time among those of a row. One thread at a
 /// time. E, the elements in space: float, double and their complex types.
-template <Number E>
+template <FieldElement E>
 class Pfft3 {
  public:
   using T = RealOf<E>;
   using Value = std::complex<T>;  ///< of the spectrum
-  static constexpr bool kReal = Real<E>;
+  static constexpr bool kReal = RealElement<E>;
   static constexpr int kMostPieces = 64;
 
   /// All ranks of the grid call it, with the same extents, each 1 to 2^31 - 1 and their product at

@@ -8,7 +8,7 @@
 
 namespace troupe::distributed {
 
-template <Number T>
+template <FieldElement T>
 class Redistribution;
 
 struct PgemmOptions {
@@ -30,7 +30,7 @@ struct PgemmOptions {
 ///
 /// It owns its buffers: two panels for each of A and B, and the copies. They may be lost with a
 /// device host; the next product makes them valid. One thread at a time.
-template <Number T>
+template <FieldElement T>
 class Pgemm {
  public:
   /// All ranks of the grid call it, with the same arguments. Throws CollectiveException on all of

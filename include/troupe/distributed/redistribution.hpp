@@ -12,7 +12,7 @@ namespace troupe::distributed {
 /// sizes, cost a command each on both sides. Owns the buffers of the exchange, as large as what
 /// this rank sends and receives; they may be lost with a device host, and the next run makes them
 /// valid. One thread at a time.
-template <Number T>
+template <FieldElement T>
 class Redistribution {
  public:
   /// Layouts that check out, of op(source) and destination having the same extents. Only this

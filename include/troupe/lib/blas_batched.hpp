@@ -127,7 +127,7 @@ class BlasBatches : public BlasLevel3<Refs> {
 
   /// C_i = alpha op(A_i) op(B_i) + beta C_i, the i-th matrix i strides from the start of a, b, c.
   template <class T>
-  requires Number<T> || Narrow<T> Future<void> gemm_batched(
+  requires FieldElement<T> || NarrowElement<T> Future<void> gemm_batched(
       const Ref<T>& a, const Ref<T>& b, const Ref<T>& c, const GemmOptions& shape,
       const BatchOptions& batch, Factor<FactorTypeOf<T>> alpha = FactorTypeOf<T>(1),
       Factor<FactorTypeOf<T>> beta = FactorTypeOf<T>(0)) {
@@ -139,7 +139,7 @@ class BlasBatches : public BlasLevel3<Refs> {
   }
   /// C_i = alpha op(A_i) op(B_i) + beta C_i, each matrix a buffer, or a part of one. At most 1365.
   template <class T>
-  requires Number<T> || Narrow<T> Future<void> gemm_batched(
+  requires FieldElement<T> || NarrowElement<T> Future<void> gemm_batched(
       std::type_identity_t<std::span<const Ref<T>>> a,
       std::type_identity_t<std::span<const Ref<T>>> b, const std::vector<Ref<T>>& c,
       const GemmOptions& shape, Factor<FactorTypeOf<T>> alpha = FactorTypeOf<T>(1),
@@ -154,7 +154,7 @@ class BlasBatches : public BlasLevel3<Refs> {
     return detail::submit(*submitter_, op, tail);
   }
   /// See blas::GemmIndexed; the batch is as large as `offsets` is long, by three.
-  template <Number T>
+  template <FieldElement T>
   Future<void> gemm_indexed(const Ref<T>& a, const Ref<T>& b, const Ref<T>& c,
                             const Ref<std::int64_t>& offsets, const GemmOptions& shape,
                             Factor<FactorTypeOf<T>> alpha = FactorTypeOf<T>(1),

@@ -84,9 +84,10 @@ namespace troupe {
 
 namespace detail {
 template <class A, blas::Compute compute>
-using ScaleOf = std::conditional_t<compute == blas::Compute::f16, Half,
-                                   std::conditional_t<compute == blas::Compute::i32, std::int32_t,
-                                                      std::conditional_t<Number<A>, A, float>>>;
+using ScaleOf =
+    std::conditional_t<compute == blas::Compute::f16, Half,
+                       std::conditional_t<compute == blas::Compute::i32, std::int32_t,
+                                          std::conditional_t<FieldElement<A>, A, float>>>;
 }  // namespace detail
 
 /// The products of BasicBlas that say what they are computed in.

@@ -241,8 +241,8 @@ class BlasLevel1 {
   /// y = alpha x + y; also f16 and bf16, as scal, dot and nrm2
   template <class X, class Y, class T = typename X::value_type>
   requires VectorsOf<Refs, T, X, Y> &&
-      (Number<T> || Narrow<T>)Future<void> axpy(Factor<FactorTypeOf<T>> alpha, const X& x,
-                                                const Y& y) {
+      (FieldElement<T> || NarrowElement<T>)Future<void> axpy(Factor<FactorTypeOf<T>> alpha,
+                                                             const X& x, const Y& y) {
     return pair(
         [&](const auto& u, const auto& v) {
           return blas::Axpy{dtype_of<T>,  u.length,           u.increment,       v.increment,
@@ -253,89 +253,91 @@ class BlasLevel1 {
   /// x = alpha x
   template <class X, class T = typename X::value_type>
   requires VectorsOf<Refs, T, X> &&
-      (Number<T> || Narrow<T>)Future<void> scal(Factor<FactorTypeOf<T>> alpha, const X& x) {
+      (FieldElement<T> || NarrowElement<T>)Future<void> scal(Factor<FactorTypeOf<T>> alpha,
+                                                             const X& x) {
     return scale(alpha.wire(), x, blas::FactorKind::own);
   }
   /// The same of a complex vector by a real factor.
   template <class X, class T = typename X::value_type>
-  requires VectorsOf<Refs, T, X> && Complex<T> Future<void> scal_real(Factor<RealOf<T>> alpha,
-                                                                      const X& x) {
+  requires VectorsOf<Refs, T, X> && ComplexElement<T> Future<void> scal_real(
+      Factor<RealOf<T>> alpha, const X& x) {
     return scale(alpha.wire(), x, blas::FactorKind::real);
   }
   /// result[0] = x . y, without conjugation: dotu of complex vectors
   template <class X, class Y, class T = typename X::value_type>
   requires VectorsOf<Refs, T, X, Y> &&
-      (Number<T> || Narrow<T>)Future<void> dot(const X& x, const Y& y, const Ref<T>& result) {
+      (FieldElement<T> || NarrowElement<T>)Future<void> dot(const X& x, const Y& y,
+                                                            const Ref<T>& result) {
     return product(x, y, result, blas::Conjugate::no);
   }
   /// result[0] = x^H y
   template <class X, class Y, class T = typename X::value_type>
-  requires VectorsOf<Refs, T, X, Y> && Complex<T> Future<void> dotc(const X& x, const Y& y,
-                                                                    const Ref<T>& result) {
+  requires VectorsOf<Refs, T, X, Y> && ComplexElement<T> Future<void> dotc(const X& x, const Y& y,
+                                                                           const Ref<T>& result) {
     return product(x, y, result, blas::Conjugate::yes);
   }
   /// result[0] = the Euclidean norm of x
   template <class X, class T = typename X::value_type>
   requires VectorsOf<Refs, T, X> &&
-      (Number<T> || Narrow<T>)Future<void> nrm2(const X& x, const Ref<RealOf<T>>& result) {
+      (FieldElement<T> || NarrowElement<T>)Future<void> nrm2(const X& x,
+                                                             const Ref<RealOf<T>>& result) {
     const auto u = detail::vector_of(x);
     return detail::submit(*submitter_, blas::Nrm2{dtype_of<T>, u.length, u.increment,
                                                   u.buffer.operand(), result.operand()});
   }
   /// result[0] = sum of |Re x_i| + |Im x_i|
   template <class X, class T = typename X::value_type>
-  requires VectorsOf<Refs, T, X> && Number<T> Future<void> asum(const X& x,
-                                                                const Ref<RealOf<T>>& result) {
+  requires VectorsOf<Refs, T, X> && FieldElement<T> Future<void> asum(
+      const X& x, const Ref<RealOf<T>>& result) {
     const auto u = detail::vector_of(x);
     return detail::submit(*submitter_, blas::Asum{dtype_of<T>, u.length, u.increment,
                                                   u.buffer.operand(), result.operand()});
   }
   /// result[0] = where x is largest, from 0 on; see blas::Iamax
   template <class X, class T = typename X::value_type>
-  requires VectorsOf<Refs, T, X> && Number<T> Future<void> iamax(const X& x,
-                                                                 const Ref<std::int64_t>& result) {
+  requires VectorsOf<Refs, T, X> && FieldElement<T> Future<void> iamax(
+      const X& x, const Ref<std::int64_t>& result) {
     return extreme(blas::Iamax::Which::largest, x, result);
   }
   /// The same where it is smallest.
   template <class X, class T = typename X::value_type>
-  requires VectorsOf<Refs, T, X> && Number<T> Future<void> iamin(const X& x,
-                                                                 const Ref<std::int64_t>& result) {
+  requires VectorsOf<Refs, T, X> && FieldElement<T> Future<void> iamin(
+      const X& x, const Ref<std::int64_t>& result) {
     return extreme(blas::Iamax::Which::smallest, x, result);
   }
   /// y = x
   template <class X, class Y, class T = typename X::value_type>
-  requires VectorsOf<Refs, T, X, Y> && Number<T> Future<void> copy(const X& x, const Y& y) {
+  requires VectorsOf<Refs, T, X, Y> && FieldElement<T> Future<void> copy(const X& x, const Y& y) {
     return move<blas::Copy>(x, y);
   }
   /// x and y change places
   template <class X, class Y, class T = typename X::value_type>
-  requires VectorsOf<Refs, T, X, Y> && Number<T> Future<void> swap(const X& x, const Y& y) {
+  requires VectorsOf<Refs, T, X, Y> && FieldElement<T> Future<void> swap(const X& x, const Y& y) {
     return move<blas::Swap>(x, y);
   }
   /// A rotation of the points (x_i, y_i); see blas::Rot
   template <class X, class Y, class T = typename X::value_type>
-  requires VectorsOf<Refs, T, X, Y> && Number<T> Future<void> rot(const X& x, const Y& y,
-                                                                  Factor<RealOf<T>> c,
-                                                                  Factor<T> s) {
+  requires VectorsOf<Refs, T, X, Y> && FieldElement<T> Future<void> rot(const X& x, const Y& y,
+                                                                        Factor<RealOf<T>> c,
+                                                                        Factor<T> s) {
     return rotate(x, y, c.wire(), s.wire(), blas::FactorKind::own);
   }
   /// The same of complex points by a real sine.
   template <class X, class Y, class T = typename X::value_type>
-  requires VectorsOf<Refs, T, X, Y> && Complex<T> Future<void> rot_real(const X& x, const Y& y,
-                                                                        Factor<RealOf<T>> c,
-                                                                        Factor<RealOf<T>> s) {
+  requires VectorsOf<Refs, T, X, Y> && ComplexElement<T> Future<void> rot_real(
+      const X& x, const Y& y, Factor<RealOf<T>> c, Factor<RealOf<T>> s) {
     return rotate(x, y, c.wire(), s.wire(), blas::FactorKind::real);
   }
   /// See blas::Rotg; one element each.
-  template <Number T>
+  template <FieldElement T>
   Future<void> rotg(const Ref<T>& a, const Ref<T>& b, const Ref<RealOf<T>>& c, const Ref<T>& s) {
     return detail::submit(
         *submitter_, blas::Rotg{dtype_of<T>, a.operand(), b.operand(), c.operand(), s.operand()});
   }
   /// See blas::Rotm; `param` has five elements.
   template <class X, class Y, class T = typename X::value_type>
-  requires VectorsOf<Refs, T, X, Y> && Real<T> Future<void> rotm(const X& x, const Y& y,
-                                                                 const Ref<T>& param) {
+  requires VectorsOf<Refs, T, X, Y> && RealElement<T> Future<void> rotm(const X& x, const Y& y,
+                                                                        const Ref<T>& param) {
     return pair(
         [&](const auto& u, const auto& v) {
           return blas::Rotm{dtype_of<T>,        u.length,           u.increment,    v.increment,
@@ -344,7 +346,7 @@ class BlasLevel1 {
         x, y);
   }
   /// See blas::Rotmg; `param` has five elements, all else is one.
-  template <Real T>
+  template <RealElement T>
   Future<void> rotmg(const Ref<T>& d1, const Ref<T>& d2, const Ref<T>& x1, const Ref<T>& y1,
                      const Ref<T>& param) {
     return detail::submit(*submitter_, blas::Rotmg{dtype_of<T>, d1.operand(), d2.operand(),

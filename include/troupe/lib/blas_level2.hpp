@@ -201,7 +201,7 @@ class BlasLevel2 : public BlasLevel1<Refs> {
   using BlasLevel1<Refs>::BlasLevel1;
 
   /// y = alpha op(A) x + beta y
-  template <Number T>
+  template <FieldElement T>
   Future<void> gemv(const Ref<T>& a, const Ref<T>& x, const Ref<T>& y, const GemvOptions& shape,
                     Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
     return detail::submit(*submitter_,
@@ -209,7 +209,7 @@ class BlasLevel2 : public BlasLevel1<Refs> {
                                      shape.lda != 0 ? shape.lda : shape.m, 1, 1, alpha.wire(),
                                      beta.wire(), a.operand(), x.operand(), y.operand()});
   }
-  template <class X, class Y, Number T>
+  template <class X, class Y, FieldElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> gemv(blas::Transpose transpose, Factor<T> alpha,
                                                       const Matrix<T>& a, const X& x,
                                                       Factor<T> beta, const Y& y) {
@@ -218,7 +218,7 @@ class BlasLevel2 : public BlasLevel1<Refs> {
     return product(op, transpose, alpha, a, x, beta, y);
   }
   /// The matrix has a.columns columns and m rows; a.rows is kl + ku + 1.
-  template <class X, class Y, Number T>
+  template <class X, class Y, FieldElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> gbmv(blas::Transpose transpose, std::int64_t m,
                                                       std::int64_t kl, std::int64_t ku,
                                                       Factor<T> alpha, const Matrix<T>& a,
@@ -229,41 +229,41 @@ class BlasLevel2 : public BlasLevel1<Refs> {
   }
 
   /// y = alpha A x + beta y of a symmetric A
-  template <class X, class Y, Number T>
+  template <class X, class Y, FieldElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> symv(blas::Uplo uplo, Factor<T> alpha,
                                                       const Matrix<T>& a, const X& x,
                                                       Factor<T> beta, const Y& y) {
     return symmetric(full(a), blas::Symmetry::symmetric, uplo, alpha, x, beta, y);
   }
   /// Of a Hermitian A.
-  template <class X, class Y, Complex T>
+  template <class X, class Y, ComplexElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> hemv(blas::Uplo uplo, Factor<T> alpha,
                                                       const Matrix<T>& a, const X& x,
                                                       Factor<T> beta, const Y& y) {
     return symmetric(full(a), blas::Symmetry::hermitian, uplo, alpha, x, beta, y);
   }
   /// Of one with k diagonals beside the main one.
-  template <class X, class Y, Real T>
+  template <class X, class Y, RealElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> sbmv(blas::Uplo uplo, std::int64_t k,
                                                       Factor<T> alpha, const Matrix<T>& a,
                                                       const X& x, Factor<T> beta, const Y& y) {
     return symmetric(banded(a, k), blas::Symmetry::symmetric, uplo, alpha, x, beta, y);
   }
-  template <class X, class Y, Complex T>
+  template <class X, class Y, ComplexElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> hbmv(blas::Uplo uplo, std::int64_t k,
                                                       Factor<T> alpha, const Matrix<T>& a,
                                                       const X& x, Factor<T> beta, const Y& y) {
     return symmetric(banded(a, k), blas::Symmetry::hermitian, uplo, alpha, x, beta, y);
   }
   /// Of a packed one.
-  template <class X, class Y, Real T>
+  template <class X, class Y, RealElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> spmv(blas::Uplo uplo, Factor<T> alpha,
                                                       const Ref<T>& a, const X& x, Factor<T> beta,
                                                       const Y& y) {
     return symmetric(packed(a, detail::vector_of(x).length), blas::Symmetry::symmetric, uplo, alpha,
                      x, beta, y);
   }
-  template <class X, class Y, Complex T>
+  template <class X, class Y, ComplexElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> hpmv(blas::Uplo uplo, Factor<T> alpha,
                                                       const Ref<T>& a, const X& x, Factor<T> beta,
                                                       const Y& y) {
@@ -272,60 +272,60 @@ class BlasLevel2 : public BlasLevel1<Refs> {
   }
 
   /// A = alpha x y^T + A; geru of complex numbers
-  template <class X, class Y, Number T>
+  template <class X, class Y, FieldElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> ger(Factor<T> alpha, const X& x, const Y& y,
                                                      const Matrix<T>& a) {
     return outer(blas::Conjugate::no, alpha, x, y, a);
   }
   /// A = alpha x y^H + A
-  template <class X, class Y, Complex T>
+  template <class X, class Y, ComplexElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> gerc(Factor<T> alpha, const X& x, const Y& y,
                                                       const Matrix<T>& a) {
     return outer(blas::Conjugate::yes, alpha, x, y, a);
   }
   /// One half of A = alpha x x^T + A
-  template <class X, Number T>
+  template <class X, FieldElement T>
   requires VectorsOf<Refs, T, X> Future<void> syr(blas::Uplo uplo, Factor<T> alpha, const X& x,
                                                   const Matrix<T>& a) {
     return rank_one(full(a), blas::Symmetry::symmetric, uplo, alpha.wire(), x);
   }
   /// One half of A = alpha x x^H + A
-  template <class X, Complex T>
+  template <class X, ComplexElement T>
   requires VectorsOf<Refs, T, X> Future<void> her(blas::Uplo uplo, Factor<RealOf<T>> alpha,
                                                   const X& x, const Matrix<T>& a) {
     return rank_one(full(a), blas::Symmetry::hermitian, uplo, alpha.wire(), x);
   }
-  template <class X, Real T>
+  template <class X, RealElement T>
   requires VectorsOf<Refs, T, X> Future<void> spr(blas::Uplo uplo, Factor<T> alpha, const X& x,
                                                   const Ref<T>& a) {
     return rank_one(packed(a, detail::vector_of(x).length), blas::Symmetry::symmetric, uplo,
                     alpha.wire(), x);
   }
-  template <class X, Complex T>
+  template <class X, ComplexElement T>
   requires VectorsOf<Refs, T, X> Future<void> hpr(blas::Uplo uplo, Factor<RealOf<T>> alpha,
                                                   const X& x, const Ref<T>& a) {
     return rank_one(packed(a, detail::vector_of(x).length), blas::Symmetry::hermitian, uplo,
                     alpha.wire(), x);
   }
   /// One half of A = alpha x y^T + alpha y x^T + A
-  template <class X, class Y, Number T>
+  template <class X, class Y, FieldElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> syr2(blas::Uplo uplo, Factor<T> alpha, const X& x,
                                                       const Y& y, const Matrix<T>& a) {
     return rank_two(full(a), blas::Symmetry::symmetric, uplo, alpha, x, y);
   }
   /// One half of A = alpha x y^H + conj(alpha) y x^H + A
-  template <class X, class Y, Complex T>
+  template <class X, class Y, ComplexElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> her2(blas::Uplo uplo, Factor<T> alpha, const X& x,
                                                       const Y& y, const Matrix<T>& a) {
     return rank_two(full(a), blas::Symmetry::hermitian, uplo, alpha, x, y);
   }
-  template <class X, class Y, Real T>
+  template <class X, class Y, RealElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> spr2(blas::Uplo uplo, Factor<T> alpha, const X& x,
                                                       const Y& y, const Ref<T>& a) {
     return rank_two(packed(a, detail::vector_of(x).length), blas::Symmetry::symmetric, uplo, alpha,
                     x, y);
   }
-  template <class X, class Y, Complex T>
+  template <class X, class Y, ComplexElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> hpr2(blas::Uplo uplo, Factor<T> alpha, const X& x,
                                                       const Y& y, const Ref<T>& a) {
     return rank_two(packed(a, detail::vector_of(x).length), blas::Symmetry::hermitian, uplo, alpha,
@@ -333,35 +333,35 @@ class BlasLevel2 : public BlasLevel1<Refs> {
   }
 
   /// x = op(A) x; A is stored in full
-  template <class X, Number T>
+  template <class X, FieldElement T>
   requires VectorsOf<Refs, T, X> Future<void> trmv(blas::Uplo uplo, blas::Transpose transpose,
                                                    blas::Diagonal diagonal, const Matrix<T>& a,
                                                    const X& x) {
     return triangular<T>(full(a), blas::Trmv::Task::multiply, uplo, transpose, diagonal, x);
   }
   /// The solution of op(A) x' = x; A is stored in full
-  template <class X, Number T>
+  template <class X, FieldElement T>
   requires VectorsOf<Refs, T, X> Future<void> trsv(blas::Uplo uplo, blas::Transpose transpose,
                                                    blas::Diagonal diagonal, const Matrix<T>& a,
                                                    const X& x) {
     return triangular<T>(full(a), blas::Trmv::Task::solve, uplo, transpose, diagonal, x);
   }
   /// x = op(A) x; A has k diagonals beside the main one
-  template <class X, Number T>
+  template <class X, FieldElement T>
   requires VectorsOf<Refs, T, X> Future<void> tbmv(blas::Uplo uplo, blas::Transpose transpose,
                                                    blas::Diagonal diagonal, std::int64_t k,
                                                    const Matrix<T>& a, const X& x) {
     return triangular<T>(banded(a, k), blas::Trmv::Task::multiply, uplo, transpose, diagonal, x);
   }
   /// The solution of op(A) x' = x; A has k diagonals beside the main one
-  template <class X, Number T>
+  template <class X, FieldElement T>
   requires VectorsOf<Refs, T, X> Future<void> tbsv(blas::Uplo uplo, blas::Transpose transpose,
                                                    blas::Diagonal diagonal, std::int64_t k,
                                                    const Matrix<T>& a, const X& x) {
     return triangular<T>(banded(a, k), blas::Trmv::Task::solve, uplo, transpose, diagonal, x);
   }
   /// x = op(A) x; A is packed
-  template <class X, Number T>
+  template <class X, FieldElement T>
   requires VectorsOf<Refs, T, X> Future<void> tpmv(blas::Uplo uplo, blas::Transpose transpose,
                                                    blas::Diagonal diagonal, const Ref<T>& a,
                                                    const X& x) {
@@ -369,7 +369,7 @@ class BlasLevel2 : public BlasLevel1<Refs> {
                          transpose, diagonal, x);
   }
   /// The solution of op(A) x' = x; A is packed
-  template <class X, Number T>
+  template <class X, FieldElement T>
   requires VectorsOf<Refs, T, X> Future<void> tpsv(blas::Uplo uplo, blas::Transpose transpose,
                                                    blas::Diagonal diagonal, const Ref<T>& a,
                                                    const X& x) {

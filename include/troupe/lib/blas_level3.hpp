@@ -274,7 +274,7 @@ class BlasLevel3 : public BlasLevel2<Refs> {
 
   /// C = alpha op(A) op(B) + beta C; also f16 and bf16
   template <class T>
-  requires Number<T> || Narrow<T> Future<void> gemm(
+  requires FieldElement<T> || NarrowElement<T> Future<void> gemm(
       const Ref<T>& a, const Ref<T>& b, const Ref<T>& c, const GemmOptions& shape,
       Factor<FactorTypeOf<T>> alpha = FactorTypeOf<T>(1),
       Factor<FactorTypeOf<T>> beta = FactorTypeOf<T>(0)) {
@@ -283,7 +283,7 @@ class BlasLevel3 : public BlasLevel2<Refs> {
     return detail::submit(*submitter_, op);
   }
   template <class T>
-  requires Number<T> || Narrow<T> Future<void> gemm(
+  requires FieldElement<T> || NarrowElement<T> Future<void> gemm(
       blas::Transpose transpose_a, blas::Transpose transpose_b, Factor<FactorTypeOf<T>> alpha,
       const Matrix<T>& a, const Matrix<T>& b, Factor<FactorTypeOf<T>> beta, const Matrix<T>& c) {
     const bool plain = transpose_a == blas::Transpose::no;
@@ -299,38 +299,38 @@ class BlasLevel3 : public BlasLevel2<Refs> {
   }
 
   /// C = alpha A B + beta C (left), alpha B A + beta C (right) of a symmetric A
-  template <Number T>
+  template <FieldElement T>
   Future<void> symm(blas::Side side, blas::Uplo uplo, Factor<T> alpha, const Matrix<T>& a,
                     const Matrix<T>& b, Factor<T> beta, const Matrix<T>& c) {
     return symmetric(blas::Symmetry::symmetric, side, uplo, alpha, a, b, beta, c);
   }
   /// Of a Hermitian A.
-  template <Complex T>
+  template <ComplexElement T>
   Future<void> hemm(blas::Side side, blas::Uplo uplo, Factor<T> alpha, const Matrix<T>& a,
                     const Matrix<T>& b, Factor<T> beta, const Matrix<T>& c) {
     return symmetric(blas::Symmetry::hermitian, side, uplo, alpha, a, b, beta, c);
   }
   /// One half of C = alpha op(A) op(A)^T + beta C
-  template <Number T>
+  template <FieldElement T>
   Future<void> syrk(blas::Uplo uplo, blas::Transpose transpose, Factor<T> alpha, const Matrix<T>& a,
                     Factor<T> beta, const Matrix<T>& c) {
     return rank_k(blas::Symmetry::symmetric, uplo, transpose, alpha.wire(), a, beta.wire(), c);
   }
   /// One half of C = alpha op(A) op(A)^H + beta C
-  template <Complex T>
+  template <ComplexElement T>
   Future<void> herk(blas::Uplo uplo, blas::Transpose transpose, Factor<RealOf<T>> alpha,
                     const Matrix<T>& a, Factor<RealOf<T>> beta, const Matrix<T>& c) {
     return rank_k(blas::Symmetry::hermitian, uplo, transpose, alpha.wire(), a, beta.wire(), c);
   }
   /// One half of C = alpha op(A) op(B)^T + alpha op(B) op(A)^T + beta C
-  template <Number T>
+  template <FieldElement T>
   Future<void> syr2k(blas::Uplo uplo, blas::Transpose transpose, Factor<T> alpha,
                      const Matrix<T>& a, const Matrix<T>& b, Factor<T> beta, const Matrix<T>& c) {
     return rank_2k(blas::Syr2k::Products::both, blas::Symmetry::symmetric, uplo, transpose,
                    alpha.wire(), a, b, beta.wire(), c);
   }
   /// One half of C = alpha op(A) op(B)^H + conj(alpha) op(B) op(A)^H + beta C
-  template <Complex T>
+  template <ComplexElement T>
   Future<void> her2k(blas::Uplo uplo, blas::Transpose transpose, Factor<T> alpha,
                      const Matrix<T>& a, const Matrix<T>& b, Factor<RealOf<T>> beta,
                      const Matrix<T>& c) {
@@ -338,14 +338,14 @@ class BlasLevel3 : public BlasLevel2<Refs> {
                    alpha.wire(), a, b, beta.wire(), c);
   }
   /// One half of C = alpha op(A) op(B)^T + beta C, which the caller knows to be symmetric
-  template <Number T>
+  template <FieldElement T>
   Future<void> syrkx(blas::Uplo uplo, blas::Transpose transpose, Factor<T> alpha,
                      const Matrix<T>& a, const Matrix<T>& b, Factor<T> beta, const Matrix<T>& c) {
     return rank_2k(blas::Syr2k::Products::one, blas::Symmetry::symmetric, uplo, transpose,
                    alpha.wire(), a, b, beta.wire(), c);
   }
   /// One half of C = alpha op(A) op(B)^H + beta C, which the caller knows to be Hermitian
-  template <Complex T>
+  template <ComplexElement T>
   Future<void> herkx(blas::Uplo uplo, blas::Transpose transpose, Factor<T> alpha,
                      const Matrix<T>& a, const Matrix<T>& b, Factor<RealOf<T>> beta,
                      const Matrix<T>& c) {
@@ -354,7 +354,7 @@ class BlasLevel3 : public BlasLevel2<Refs> {
   }
 
   /// C = alpha op(A) B (left), alpha B op(A) (right) of a triangular A; C may be B
-  template <Number T>
+  template <FieldElement T>
   Future<void> trmm(blas::Side side, blas::Uplo uplo, blas::Transpose transpose,
                     blas::Diagonal diagonal, Factor<T> alpha, const Matrix<T>& a,
                     const Matrix<T>& b, const Matrix<T>& c) {
@@ -365,7 +365,7 @@ class BlasLevel3 : public BlasLevel2<Refs> {
         {order(a, side, b), rows("c", c, kNo, b.rows), columns("c", c, kNo, b.columns), square(a)});
   }
   /// The X of op(A) X = alpha B (left), X op(A) = alpha B (right); it replaces B
-  template <Number T>
+  template <FieldElement T>
   Future<void> trsm(blas::Side side, blas::Uplo uplo, blas::Transpose transpose,
                     blas::Diagonal diagonal, Factor<T> alpha, const Matrix<T>& a,
                     const Matrix<T>& b) {
@@ -373,7 +373,7 @@ class BlasLevel3 : public BlasLevel2<Refs> {
     return detail::submit_exact(*submitter_, op, {order(a, side, b), square(a)});
   }
   /// C = alpha op(A) + beta op(B); C may be what is not transposed of A and B
-  template <Number T>
+  template <FieldElement T>
   Future<void> geam(blas::Transpose transpose_a, blas::Transpose transpose_b, Factor<T> alpha,
                     const Matrix<T>& a, Factor<T> beta, const Matrix<T>& b, const Matrix<T>& c) {
     auto op = of_matrices<blas::Geam>(a, c);
@@ -386,7 +386,7 @@ class BlasLevel3 : public BlasLevel2<Refs> {
          rows("op(b)", b, transpose_b, c.rows), columns("op(b)", b, transpose_b, c.columns)});
   }
   /// C = diag(x) A (left), A diag(x) (right); C may be A
-  template <class X, Number T>
+  template <class X, FieldElement T>
   requires VectorsOf<Refs, T, X> Future<void> dgmm(blas::Side side, const Matrix<T>& a, const X& x,
                                                    const Matrix<T>& c) {
     const auto u = detail::vector_of(x);
@@ -398,14 +398,14 @@ class BlasLevel3 : public BlasLevel2<Refs> {
                                  {"x", u.length, side == blas::Side::left ? c.rows : c.columns}});
   }
   /// The half of a from its packed form.
-  template <Number T>
+  template <FieldElement T>
   Future<void> tpttr(blas::Uplo uplo, const Ref<T>& packed, const Matrix<T>& a) {
     const blas::Tpttr op{dtype_of<T>,       uplo, 0, a.rows, a.leading, packed.operand(),
                          a.buffer.operand()};
     return detail::submit_exact(*submitter_, op, {square(a)});
   }
   /// The packed form of the half of a.
-  template <Number T>
+  template <FieldElement T>
   Future<void> trttp(blas::Uplo uplo, const Matrix<T>& a, const Ref<T>& packed) {
     const blas::Trttp op{dtype_of<T>,     uplo, 0, a.rows, a.leading, a.buffer.operand(),
                          packed.operand()};

@@ -197,11 +197,12 @@ class BlasLists : public BlasBatches<Refs> {
   /// y_i = alpha op(A_i) x_i + beta y_i, the i-th of each i strides from the start; `options`
   /// tells of A, and stride_b and stride_c are those of x and y.
   template <class T, class Y>
-  requires(Number<T> || Narrow<T>) &&
-      (std::same_as<T, Y> || (Narrow<T> && std::same_as<Y, float>)) Future<void> gemv_batched(
-          const Ref<T>& a, const Ref<T>& x, const Ref<Y>& y, const GemvOptions& options,
-          const BatchOptions& batch, Factor<FactorTypeOf<T>> alpha = FactorTypeOf<T>(1),
-          Factor<FactorTypeOf<T>> beta = FactorTypeOf<T>(0)) {
+  requires(FieldElement<T> || NarrowElement<T>) &&
+      (std::same_as<T, Y> || (NarrowElement<T> && std::same_as<Y, float>))
+          Future<void> gemv_batched(const Ref<T>& a, const Ref<T>& x, const Ref<Y>& y,
+                                    const GemvOptions& options, const BatchOptions& batch,
+                                    Factor<FactorTypeOf<T>> alpha = FactorTypeOf<T>(1),
+                                    Factor<FactorTypeOf<T>> beta = FactorTypeOf<T>(0)) {
     auto op = batched_gemv<T, Y>(options, alpha.wire(), beta.wire());
     op.batch = batch.batch;
     op.stride_a = batch.stride_a, op.stride_x = batch.stride_b, op.stride_y = batch.stride_c;
@@ -210,11 +211,12 @@ class BlasLists : public BlasBatches<Refs> {
   }
   /// The same of lists.
   template <class T, class Y>
-  requires(Number<T> || Narrow<T>) &&
-      (std::same_as<T, Y> || (Narrow<T> && std::same_as<Y, float>)) Future<void> gemv_batched(
-          const std::vector<Ref<T>>& a, const std::vector<Ref<T>>& x, const std::vector<Ref<Y>>& y,
-          const GemvOptions& options, Factor<FactorTypeOf<T>> alpha = FactorTypeOf<T>(1),
-          Factor<FactorTypeOf<T>> beta = FactorTypeOf<T>(0)) {
+  requires(FieldElement<T> || NarrowElement<T>) &&
+      (std::same_as<T, Y> || (NarrowElement<T> && std::same_as<Y, float>))
+          Future<void> gemv_batched(const std::vector<Ref<T>>& a, const std::vector<Ref<T>>& x,
+                                    const std::vector<Ref<Y>>& y, const GemvOptions& options,
+                                    Factor<FactorTypeOf<T>> alpha = FactorTypeOf<T>(1),
+                                    Factor<FactorTypeOf<T>> beta = FactorTypeOf<T>(0)) {
     auto op = batched_gemv<T, Y>(options, alpha.wire(), beta.wire());
     op.batch = std::ssize(y);
     std::vector<TailOperand> tail;
@@ -225,7 +227,7 @@ class BlasLists : public BlasBatches<Refs> {
   }
   /// At most blas::GemmGrouped::kMaxGroups.
   template <class T>
-  requires Real<T> || Narrow<T> Future<void> gemm_grouped(
+  requires RealElement<T> || NarrowElement<T> Future<void> gemm_grouped(
       const std::vector<GemmGroupOf<Ref<T>>>& groups) {
     std::vector<blas::GemmGroup> shapes;
     std::vector<TailOperand> tail;
@@ -252,7 +254,7 @@ class BlasLists : public BlasBatches<Refs> {
                           Parts(tail, std::as_bytes(std::span(shapes))));
   }
   /// trsm for each pair of a and b
-  template <Number T>
+  template <FieldElement T>
   Future<void> trsm_batched(blas::Side side, blas::Uplo uplo, blas::Transpose transpose,
                             blas::Diagonal diagonal, Factor<T> alpha, const Matrices<T>& a,
                             const std::type_identity_t<Matrices<T>>& b) {
@@ -270,44 +272,44 @@ class BlasLists : public BlasBatches<Refs> {
   }
 
   /// See blas::GetrfBatched.
-  template <Number T>
+  template <FieldElement T>
   Future<void> getrf_batched(const std::vector<MatrixRef<Ref<T>>>& a,
                              const Ref<std::int32_t>& pivots, const Ref<std::int32_t>& info) {
     return factorise(a, pivots.operand(), info);
   }
   /// Without pivots.
-  template <Number T>
+  template <FieldElement T>
   Future<void> getrf_batched(const std::vector<MatrixRef<Ref<T>>>& a,
                              const Ref<std::int32_t>& info) {
     return factorise(a, Operand(), info);
   }
   /// See blas::LapackBatched, as for those that follow.
-  template <Number T>
+  template <FieldElement T>
   Future<void> getrs_batched(blas::Transpose transpose, const std::vector<MatrixRef<Ref<T>>>& a,
                              const Ref<std::int32_t>& pivots,
                              const std::vector<MatrixRef<Ref<T>>>& b) {
     return lapack<T>(blas::LapackBatched::Task::getrs, a, b, &pivots, nullptr, transpose);
   }
-  template <Number T>
+  template <FieldElement T>
   Future<void> getri_batched(const std::vector<MatrixRef<Ref<T>>>& a,
                              const Ref<std::int32_t>& pivots,
                              const std::vector<MatrixRef<Ref<T>>>& c,
                              const Ref<std::int32_t>& info) {
     return lapack<T>(blas::LapackBatched::Task::getri, a, c, &pivots, &info);
   }
-  template <Number T>
+  template <FieldElement T>
   Future<void> matinv_batched(const std::vector<MatrixRef<Ref<T>>>& a,
                               const std::vector<MatrixRef<Ref<T>>>& c,
                               const Ref<std::int32_t>& info) {
     return lapack<T>(blas::LapackBatched::Task::matinv, a, c, nullptr, &info);
   }
   /// `tau`: matrices of min(m, n) x 1
-  template <Number T>
+  template <FieldElement T>
   Future<void> geqrf_batched(const std::vector<MatrixRef<Ref<T>>>& a,
                              const std::vector<MatrixRef<Ref<T>>>& tau) {
     return lapack<T>(blas::LapackBatched::Task::geqrf, a, tau, nullptr, nullptr);
   }
-  template <Number T>
+  template <FieldElement T>
   Future<void> gels_batched(const std::vector<MatrixRef<Ref<T>>>& a,
                             const std::vector<MatrixRef<Ref<T>>>& c,
                             const Ref<std::int32_t>& info) {

@@ -205,7 +205,7 @@ template <class A, class D>
 using MatmulScaleOf =
     std::conditional_t<std::is_same_v<A, std::int8_t>,
                        std::conditional_t<std::is_same_v<D, std::int32_t>, std::int32_t, float>,
-                       std::conditional_t<Number<A>, A, float>>;
+                       std::conditional_t<FieldElement<A>, A, float>>;
 }  // namespace detail
 
 /// A buffer of any type, as an option of a call.

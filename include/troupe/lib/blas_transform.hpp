@@ -79,7 +79,7 @@ struct TransformOptions {
 
 namespace detail {
 template <class T>
-using TransformFactorOf = std::conditional_t<Number<T>, T, float>;
+using TransformFactorOf = std::conditional_t<FieldElement<T>, T, float>;
 }  // namespace detail
 
 /// Changes of order; see blas::Transform. Errors: invalid, unsupported (cuBLASLt does not have it

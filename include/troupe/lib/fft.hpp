@@ -147,28 +147,28 @@ class BasicFft {
   explicit BasicFft(detail::Submitter& submitter) : submitter_(&submitter) {}
 
   /// y may be x.
-  template <Real T>
+  template <RealElement T>
   Future<void> forward(const Ref<std::complex<T>>& x, const Ref<std::complex<T>>& y,
                        const FftOptions& shape) {
     return transform(fft::Kind::forward, dtype_of<std::complex<T>>, x.operand(), y.operand(),
                      shape);
   }
   /// y may be x. Not normalised: forward and then inverse multiplies by the length of a transform.
-  template <Real T>
+  template <RealElement T>
   Future<void> inverse(const Ref<std::complex<T>>& x, const Ref<std::complex<T>>& y,
                        const FftOptions& shape) {
     return transform(fft::Kind::inverse, dtype_of<std::complex<T>>, x.operand(), y.operand(),
                      shape);
   }
   /// y has n / 2 + 1 elements in the last dimension, of extent n.
-  template <Real T>
+  template <RealElement T>
   Future<void> real_to_complex(const Ref<T>& x, const Ref<std::complex<T>>& y,
                                const FftOptions& shape) {
     return transform(fft::Kind::real_to_complex, dtype_of<std::complex<T>>, x.operand(),
                      y.operand(), shape);
   }
   /// x has n / 2 + 1 elements in the last dimension, of extent n, and is destroyed. Not normalised.
-  template <Real T>
+  template <RealElement T>
   Future<void> complex_to_real(const Ref<std::complex<T>>& x, const Ref<T>& y,
                                const FftOptions& shape) {
     return transform(fft::Kind::complex_to_real, dtype_of<std::complex<T>>, x.operand(),
@@ -177,13 +177,13 @@ class BasicFft {
   /// real_to_complex where x lies; there is the transform afterwards, two reals for an element.
   /// Rows of extent n are 2 (n / 2 + 1) reals apart, which is also what the shape's storage says if
   /// it says nothing.
-  template <Real T>
+  template <RealElement T>
   Future<void> real_to_complex_in_place(const Ref<T>& x, const FftOptions& shape) {
     return transform(fft::Kind::real_to_complex, dtype_of<std::complex<T>>, x.operand(),
                      x.operand(), with_room(shape, &FftOptions::input));
   }
   /// complex_to_real where x lies, as real_to_complex_in_place() has left it.
-  template <Real T>
+  template <RealElement T>
   Future<void> complex_to_real_in_place(const Ref<T>& x, const FftOptions& shape) {
     return transform(fft::Kind::complex_to_real, dtype_of<std::complex<T>>, x.operand(),
                      x.operand(), with_room(shape, &FftOptions::output));

@@ -8,7 +8,7 @@
 /// Functions of the program's own that run in the device host, from a shared library that
 /// <troupe/function.hpp> describes: the way for CUDA code that exists. An actor of their own calls
 /// them, with a stream.
-namespace troupe::function {
+namespace troupe::functions {
 
 /// Calls a function. Inline: as in kernel::Launch, with the library's path in the place of
 /// variables. `status` is what the function returns; what is not 0 fails the command.
@@ -71,7 +71,7 @@ Future<void> submit_here(detail::Submitter& submitter, const CallThere& op, cons
 
 inline const Library kLibrary{&info_of<Call>, &info_of<RepeatableCall>, &info_of<CallThere>};
 
-}  // namespace troupe::function
+}  // namespace troupe::functions
 
 namespace troupe {
 
@@ -88,13 +88,14 @@ struct FunctionOptions {
 class Function {
  public:
   Function() = default;
-  [[nodiscard]] const std::string& name() const noexcept { return name_; }
-
- private:
-  friend class FunctionLibrary;
-  friend class Functions;
+  /// As FunctionLibrary::function() makes it.
   Function(std::string path, std::string name, const FunctionOptions& options)
       : path_(std::move(path)), name_(std::move(name)), options_(options) {}
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }  ///< of its library
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] const FunctionOptions& options() const noexcept { return options_; }
+
+ private:
   std::string path_, name_;
   FunctionOptions options_;
 };
@@ -114,7 +115,7 @@ class FunctionLibrary {
   std::string path_;
 };
 
-/// Calling functions on one device; from `function::on(device)`, or by Device::call().
+/// Calling functions on one device; from `functions::on(device)`, or by Device::call().
 class Functions {
  public:
   // What Device's functions take.
@@ -144,10 +145,10 @@ class Functions {
   detail::Submitter* submitter_;
 };
 
-namespace function {
+namespace functions {
 inline Functions on(Device& device) {
   return Functions(device);
 }
-}  // namespace function
+}  // namespace functions
 
 }  // namespace troupe

@@ -281,11 +281,16 @@ class Kernel {
   /// What the device says of it.
   [[nodiscard]] const kernel::Facts& facts() const;
 
- private:
-  friend class KernelModule;
-  friend class Kernels;
+  // For troupe itself: the module and the kernel's place in it.
+
   Kernel(std::shared_ptr<detail::ModuleState> module, std::size_t index)
       : module_(std::move(module)), index_(index) {}
+  [[nodiscard]] const std::shared_ptr<detail::ModuleState>& module() const noexcept {
+    return module_;
+  }
+  [[nodiscard]] std::size_t index() const noexcept { return index_; }
+
+ private:
   std::shared_ptr<detail::ModuleState> module_;
   std::size_t index_ = 0;
 };

@@ -12,13 +12,14 @@
 namespace troupe {
 
 template <class T>
-concept Complex = std::same_as<T, std::complex<float>> || std::same_as<T, std::complex<double>>;
+concept ComplexElement =
+    std::same_as<T, std::complex<float>> || std::same_as<T, std::complex<double>>;
 /// What all of BLAS computes in.
 template <class T>
-concept Number = Real<T> || Complex<T>;
+concept FieldElement = RealElement<T> || ComplexElement<T>;
 /// What is stored in 16 bits and computed in f32.
 template <class T>
-concept Narrow = std::same_as<T, Half> || std::same_as<T, BFloat16>;
+concept NarrowElement = std::same_as<T, Half> || std::same_as<T, BFloat16>;
 
 namespace detail {
 template <class T>
@@ -36,7 +37,7 @@ using RealOf = typename detail::RealOf<T>::type;
 
 /// What factors of vectors and matrices of this type are: float of the narrow ones.
 template <class T>
-using FactorTypeOf = std::conditional_t<Narrow<T>, float, T>;
+using FactorTypeOf = std::conditional_t<NarrowElement<T>, float, T>;
 /// The same of a dtype.
 constexpr DType factor_type(DType dtype) noexcept {
   return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype;

@@ -117,14 +117,14 @@ class BasicRng {
                                options.offset, destination.operand()});
   }
   /// Uniform in (0, 1].
-  template <Real T>
+  template <RealElement T>
   Future<void> uniform(const Ref<T>& destination, const RandomOptions& options) {
     return detail::submit(*submitter_,
                           rng::Uniform{dtype_of<T>, destination.length(), options.seed,
                                        options.subsequence, options.offset, destination.operand()});
   }
   /// Normal; the length must be even.
-  template <Real T>
+  template <RealElement T>
   Future<void> normal(const Ref<T>& destination, const RandomOptions& options, T mean = 0,
                       T deviation = 1) {
     return detail::submit(
@@ -134,7 +134,7 @@ class BasicRng {
   }
 
   /// The logarithm is normal with this mean and deviation; the length must be even.
-  template <Real T>
+  template <RealElement T>
   Future<void> log_normal(const Ref<T>& destination, const RandomOptions& options, T mean = 0,
                           T deviation = 1) {
     return detail::submit(
@@ -144,25 +144,25 @@ class BasicRng {
   }
 
   /// With this rate, whose inverse is the mean: above 0.
-  template <Real T>
+  template <RealElement T>
   Future<void> exponential(const Ref<T>& destination, const RandomOptions& options,
                            double rate = 1) {
     return draw<rng::Law::exponential>(destination, options, rate, 0);
   }
   /// The scale is above 0.
-  template <Real T>
+  template <RealElement T>
   Future<void> cauchy(const Ref<T>& destination, const RandomOptions& options, double location = 0,
                       double scale = 1) {
     return draw<rng::Law::cauchy>(destination, options, location, scale);
   }
   /// Its mean is shape * scale; both are above 0.
-  template <Real T>
+  template <RealElement T>
   Future<void> gamma(const Ref<T>& destination, const RandomOptions& options, double shape,
                      double scale = 1) {
     return draw<rng::Law::gamma>(destination, options, shape, scale);
   }
   /// Its mean is a / (a + b); both are above 0.
-  template <Real T>
+  template <RealElement T>
   Future<void> beta(const Ref<T>& destination, const RandomOptions& options, double a, double b) {
     return draw<rng::Law::beta>(destination, options, a, b);
   }

@@ -171,7 +171,7 @@ class SolverBatches : public SolverSvd {
   using SolverSvd::SolverSvd;
 
   /// potrf for each of a
-  template <Number T>
+  template <FieldElement T>
   Future<void> potrf_batched(blas::Uplo uplo, const std::vector<MatrixRef<GpuRef<T>>>& a,
                              const Infos& info) {
     auto op = of_list<solver::PotrfBatched>(uplo, a);
@@ -182,7 +182,7 @@ class SolverBatches : public SolverSvd {
     return detail::submit(*submitter_, op, tail);
   }
   /// potrs for each pair of a and b, which has one column
-  template <Number T>
+  template <FieldElement T>
   Future<void> potrs_batched(blas::Uplo uplo, const std::vector<MatrixRef<GpuRef<T>>>& a,
                              const std::type_identity_t<std::vector<MatrixRef<GpuRef<T>>>>& b) {
     auto op = of_list<solver::PotrsBatched>(uplo, a);
@@ -196,14 +196,14 @@ class SolverBatches : public SolverSvd {
     return detail::submit(*submitter_, op, tail);
   }
   /// syevd for each part of a. See solver::SyevBatched.
-  template <Number T>
+  template <FieldElement T>
   Future<void> syev_batched(solver::Vectors vectors, blas::Uplo uplo, std::int64_t batch,
                             const Matrix<T>& a, const GpuRef<RealOf<T>>& w, const Infos& info) {
     const auto op = of_parts<solver::SyevBatched>(vectors, uplo, batch, a, w, info);
     return detail::submit_exact(*submitter_, op, {side_by_side(a, a.rows, batch)});
   }
   /// syevj for each part of a. See solver::SyevjBatched.
-  template <Number T>
+  template <FieldElement T>
   Future<void> syevj_batched(solver::Vectors vectors, blas::Uplo uplo, std::int64_t batch,
                              const Matrix<T>& a, const GpuRef<RealOf<T>>& w, const Infos& info,
                              const JacobiBatchOptions& options = {}) {
@@ -212,7 +212,7 @@ class SolverBatches : public SolverSvd {
     return detail::submit_exact(*submitter_, op, {side_by_side(a, a.rows, batch)});
   }
   /// gesvdj for each part of a, u and v. See solver::GesvdjBatched.
-  template <Number T>
+  template <FieldElement T>
   Future<void> gesvdj_batched(std::int64_t batch, const Matrix<T>& a, const GpuRef<RealOf<T>>& s,
                               const Matrix<T>& u, const Matrix<T>& v, const Infos& info,
                               const JacobiBatchOptions& options = {}) {
@@ -224,7 +224,7 @@ class SolverBatches : public SolverSvd {
          length("u", u, u.rows, op.m), length("v", v, v.rows, op.n)});
   }
   /// The largest `rank` singular values of each part of a, and vectors. See solver::GesvdaBatched.
-  template <Number T>
+  template <FieldElement T>
   Future<void> gesvda_batched(std::int64_t batch, std::int64_t rank, const Matrix<T>& a,
                               const GpuRef<RealOf<T>>& s, const Matrix<T>& u, const Matrix<T>& v,
                               const Infos& info) {

@@ -260,14 +260,14 @@ class SolverEigen : public SolverOrthogonal {
   using SolverOrthogonal::SolverOrthogonal;
 
   /// w = the eigenvalues of a; a = the eigenvectors. See solver::Syevd.
-  template <Number T>
+  template <FieldElement T>
   Info syevd(solver::Vectors vectors, blas::Uplo uplo, const Matrix<T>& a,
              const GpuRef<RealOf<T>>& w, OnFailure on_failure = OnFailure::error) {
     const auto op = of_hermitian<solver::Syevd>(vectors, uplo, a, w, on_failure);
     return detail::submit_exact_for_value<std::int32_t>(*submitter_, op, {square(a)});
   }
   /// The same by Jacobi's method. See solver::Syevj.
-  template <Number T>
+  template <FieldElement T>
   Future<solver::Sweeps> syevj(solver::Vectors vectors, blas::Uplo uplo, const Matrix<T>& a,
                                const GpuRef<RealOf<T>>& w, const JacobiOptions& options = {}) {
     auto op = of_hermitian<solver::Syevj>(vectors, uplo, a, w, options.on_failure);
@@ -275,7 +275,7 @@ class SolverEigen : public SolverOrthogonal {
     return detail::submit_exact_for_value<solver::Sweeps>(*submitter_, op, {square(a)});
   }
   /// w = some of the eigenvalues of a; a = their eigenvectors. See solver::Syevdx.
-  template <Number T>
+  template <FieldElement T>
   Future<solver::FoundEigenvalues> syevdx(solver::Vectors vectors, const EigenRange& range,
                                           blas::Uplo uplo, const Matrix<T>& a,
                                           const GpuRef<RealOf<T>>& w,
@@ -285,7 +285,7 @@ class SolverEigen : public SolverOrthogonal {
     return detail::submit_exact_for_value<solver::FoundEigenvalues>(*submitter_, op, {square(a)});
   }
   /// w = the eigenvalues of a and b; a = the eigenvectors. See solver::Sygvd.
-  template <Number T>
+  template <FieldElement T>
   Info sygvd(solver::Problem problem, solver::Vectors vectors, blas::Uplo uplo, const Matrix<T>& a,
              const Matrix<T>& b, const GpuRef<RealOf<T>>& w,
              OnFailure on_failure = OnFailure::error) {
@@ -293,7 +293,7 @@ class SolverEigen : public SolverOrthogonal {
     return solve_with_b<std::int32_t>(op, problem, a, b);
   }
   /// The same by Jacobi's method. See solver::Sygvj.
-  template <Number T>
+  template <FieldElement T>
   Future<solver::Sweeps> sygvj(solver::Problem problem, solver::Vectors vectors, blas::Uplo uplo,
                                const Matrix<T>& a, const Matrix<T>& b, const GpuRef<RealOf<T>>& w,
                                const JacobiOptions& options = {}) {
@@ -302,7 +302,7 @@ class SolverEigen : public SolverOrthogonal {
     return solve_with_b<solver::Sweeps>(op, problem, a, b);
   }
   /// w = some of the eigenvalues of a and b; a = their eigenvectors. See solver::Sygvdx.
-  template <Number T>
+  template <FieldElement T>
   Future<solver::FoundEigenvalues> sygvdx(solver::Problem problem, solver::Vectors vectors,
                                           const EigenRange& range, blas::Uplo uplo,
                                           const Matrix<T>& a, const Matrix<T>& b,
@@ -313,7 +313,7 @@ class SolverEigen : public SolverOrthogonal {
     return solve_with_b<solver::FoundEigenvalues>(op, problem, a, b);
   }
   /// w = the eigenvalues of a; vr = the right eigenvectors. See solver::Geev.
-  template <Number T>
+  template <FieldElement T>
   Info geev(const Matrix<T>& a, const GpuRef<std::complex<RealOf<T>>>& w, const Matrix<T>& vr,
             OnFailure on_failure = OnFailure::error) {
     auto op = of_any<solver::Geev>(a, w, on_failure);
@@ -323,7 +323,7 @@ class SolverEigen : public SolverOrthogonal {
         {square(a), {"vr", vr.rows, a.rows}, {"a row of vr", vr.columns, a.columns}});
   }
   /// Without vectors.
-  template <Number T>
+  template <FieldElement T>
   Info geev(const Matrix<T>& a, const GpuRef<std::complex<RealOf<T>>>& w,
             OnFailure on_failure = OnFailure::error) {
     const auto op = of_any<solver::Geev>(a, w, on_failure);

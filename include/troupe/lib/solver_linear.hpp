@@ -227,31 +227,31 @@ namespace troupe {
 /// `on_failure` is OnFailure::report.
 class SolverLinear {
  public:
-  template <Number T>
+  template <FieldElement T>
   using Matrix = MatrixRef<GpuRef<T>>;
   using Info = Future<std::int32_t>;
   using Pivots = GpuRef<std::int64_t>;
   explicit SolverLinear(detail::Submitter& submitter) : submitter_(&submitter) {}
 
   /// a = its Cholesky factor. See solver::Potrf.
-  template <Number T>
+  template <FieldElement T>
   Info potrf(blas::Uplo uplo, const Matrix<T>& a, OnFailure on_failure = OnFailure::error) {
     return of_half<solver::Potrf>(uplo, a, on_failure);
   }
   /// b = the X of A X = b by potrf's factor
-  template <Number T>
+  template <FieldElement T>
   Future<void> potrs(blas::Uplo uplo, const Matrix<T>& a, const Matrix<T>& b) {
     auto op = solving<solver::Potrs>(a, b);
     op.uplo = uplo;
     return detail::submit_exact(*submitter_, op, {square(a), {"b", b.rows, a.rows}});
   }
   /// a = the half of the inverse, by potrf's factor
-  template <Number T>
+  template <FieldElement T>
   Info potri(blas::Uplo uplo, const Matrix<T>& a, OnFailure on_failure = OnFailure::error) {
     return of_half<solver::Potri>(uplo, a, on_failure);
   }
   /// a = the inverse of a triangular matrix
-  template <Number T>
+  template <FieldElement T>
   Info trtri(blas::Uplo uplo, blas::Diagonal diagonal, const Matrix<T>& a,
              OnFailure on_failure = OnFailure::error) {
     auto op = of_square<solver::Trtri>(a, on_failure);
@@ -259,28 +259,28 @@ class SolverLinear {
     return detail::submit_exact_for_value<std::int32_t>(*submitter_, op, {square(a)});
   }
   /// a = its factors L and U. See solver::Getrf.
-  template <Number T>
+  template <FieldElement T>
   Info getrf(const Matrix<T>& a, const Pivots& pivots, OnFailure on_failure = OnFailure::error) {
     return factor(a, pivots.operand(), on_failure);
   }
   /// Without pivots.
-  template <Number T>
+  template <FieldElement T>
   Info getrf(const Matrix<T>& a, OnFailure on_failure = OnFailure::error) {
     return factor(a, Operand(), on_failure);
   }
   /// b = the X of op(A) X = b by getrf's factors
-  template <Number T>
+  template <FieldElement T>
   Future<void> getrs(blas::Transpose transpose, const Matrix<T>& a, const Pivots& pivots,
                      const Matrix<T>& b) {
     return solve(transpose, a, pivots.operand(), b);
   }
   /// Without pivots.
-  template <Number T>
+  template <FieldElement T>
   Future<void> getrs(blas::Transpose transpose, const Matrix<T>& a, const Matrix<T>& b) {
     return solve(transpose, a, Operand(), b);
   }
   /// a = its factors L (or U) and D. See solver::Sytrf.
-  template <Number T>
+  template <FieldElement T>
   Info sytrf(blas::Uplo uplo, const Matrix<T>& a, const Pivots& pivots,
              OnFailure on_failure = OnFailure::error) {
     auto op = of_square<solver::Sytrf>(a, on_failure);
@@ -288,7 +288,7 @@ class SolverLinear {
     return detail::submit_exact_for_value<std::int32_t>(*submitter_, op, {square(a)});
   }
   /// b = the X of A X = b by sytrf's factors
-  template <Number T>
+  template <FieldElement T>
   Future<void> sytrs(blas::Uplo uplo, const Matrix<T>& a, const Pivots& pivots,
                      const Matrix<T>& b) {
     auto op = solving<solver::Sytrs>(a, b);
@@ -296,7 +296,7 @@ class SolverLinear {
     return detail::submit_exact(*submitter_, op, {square(a), {"b", b.rows, a.rows}});
   }
   /// a = the half of the inverse, by sytrf's factors
-  template <Number T>
+  template <FieldElement T>
   Info sytri(blas::Uplo uplo, const Matrix<T>& a, const Pivots& pivots,
              OnFailure on_failure = OnFailure::error) {
     auto op = of_square<solver::Sytri>(a, on_failure);

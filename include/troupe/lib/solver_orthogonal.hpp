@@ -133,33 +133,33 @@ class SolverOrthogonal : public SolverLinear {
   using SolverLinear::SolverLinear;
 
   /// a = R and the reflectors of Q. See solver::Geqrf.
-  template <Number T>
+  template <FieldElement T>
   Future<void> geqrf(const Matrix<T>& a, const GpuRef<T>& tau) {
     return detail::submit(*submitter_, solver::Geqrf{dtype_of<T>, a.rows, a.columns, a.leading,
                                                      a.buffer.operand(), tau.operand()});
   }
   /// c = op(Q) c (left), c op(Q) (right), Q of as many reflectors as a has columns
-  template <Real T>
+  template <RealElement T>
   Future<void> ormqr(blas::Side side, blas::Transpose transpose, const Matrix<T>& a,
                      const GpuRef<T>& tau, const Matrix<T>& c) {
     return multiply_by_q(side, transpose, a, tau, c);
   }
-  template <Complex T>
+  template <ComplexElement T>
   Future<void> unmqr(blas::Side side, blas::Transpose transpose, const Matrix<T>& a,
                      const GpuRef<T>& tau, const Matrix<T>& c) {
     return multiply_by_q(side, transpose, a, tau, c);
   }
   /// a = its first columns of Q, of `k` reflectors
-  template <Real T>
+  template <RealElement T>
   Future<void> orgqr(const Matrix<T>& a, std::int64_t k, const GpuRef<T>& tau) {
     return make_q(a, k, tau);
   }
-  template <Complex T>
+  template <ComplexElement T>
   Future<void> ungqr(const Matrix<T>& a, std::int64_t k, const GpuRef<T>& tau) {
     return make_q(a, k, tau);
   }
   /// x = the solution of A X = b. See solver::Gesv.
-  template <Number T>
+  template <FieldElement T>
   Future<solver::Refinement> gesv(const Matrix<T>& a, const Matrix<T>& b, const Matrix<T>& x,
                                   const RefinementOptions& options = {}) {
     const auto op = refined<solver::Gesv>(a, b, x, options);
@@ -168,7 +168,7 @@ class SolverOrthogonal : public SolverLinear {
         {square(a), {"b", b.rows, a.rows}, {"x", x.rows, a.columns}, same_columns(x, b)});
   }
   /// x = what minimises |A X - b|. See solver::Gels.
-  template <Number T>
+  template <FieldElement T>
   Future<solver::Refinement> gels(const Matrix<T>& a, const Matrix<T>& b, const Matrix<T>& x,
                                   const RefinementOptions& options = {}) {
     auto op = refined<solver::Gels>(a, b, x, options);

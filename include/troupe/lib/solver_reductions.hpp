@@ -164,7 +164,7 @@ class SolverReductions : public SolverBatches {
   using SolverBatches::SolverBatches;
 
   /// a = the reflectors of Q, d and e = T. See solver::Sytrd.
-  template <Number T>
+  template <FieldElement T>
   Future<void> sytrd(blas::Uplo uplo, const Matrix<T>& a, const GpuRef<RealOf<T>>& d,
                      const GpuRef<RealOf<T>>& e, const GpuRef<T>& tau) {
     auto op = half_of<solver::Sytrd>(uplo, a);
@@ -172,14 +172,14 @@ class SolverReductions : public SolverBatches {
     return detail::submit_exact(*submitter_, op, {square(a)});
   }
   /// a = Q of sytrd
-  template <Number T>
+  template <FieldElement T>
   Future<void> orgtr(blas::Uplo uplo, const Matrix<T>& a, const GpuRef<T>& tau) {
     auto op = half_of<solver::Orgtr>(uplo, a);
     op.tau = tau.operand();
     return detail::submit_exact(*submitter_, op, {square(a)});
   }
   /// c = op(Q) c (left), c op(Q) (right), Q of sytrd
-  template <Number T>
+  template <FieldElement T>
   Future<void> ormtr(blas::Side side, blas::Uplo uplo, blas::Transpose transpose,
                      const Matrix<T>& a, const GpuRef<T>& tau, const Matrix<T>& c) {
     const solver::Ormtr op{dtype_of<T>,
@@ -197,7 +197,7 @@ class SolverReductions : public SolverBatches {
     return detail::submit_exact(*submitter_, op, {{"a", a.rows, op.order()}, square(a)});
   }
   /// a = the reflectors of Q and P, d and e = B. See solver::Gebrd.
-  template <Number T>
+  template <FieldElement T>
   Future<void> gebrd(const Matrix<T>& a, const GpuRef<RealOf<T>>& d, const GpuRef<RealOf<T>>& e,
                      const GpuRef<T>& tau_q, const GpuRef<T>& tau_p) {
     return detail::submit(
@@ -205,13 +205,13 @@ class SolverReductions : public SolverBatches {
                                    d.operand(), e.operand(), tau_q.operand(), tau_p.operand()});
   }
   /// a = Q (left) or P^H (right) of gebrd, of as many columns as its matrix had
-  template <Number T>
+  template <FieldElement T>
   Future<void> orgbr(blas::Side side, const Matrix<T>& a, const GpuRef<T>& tau) {
     return detail::submit(*submitter_, solver::Orgbr{dtype_of<T>, side, 0, a.rows, a.columns,
                                                      a.leading, a.buffer.operand(), tau.operand()});
   }
   /// t = the triangle of the product of geqrf's reflectors. See solver::Larft.
-  template <Number T>
+  template <FieldElement T>
   Future<void> larft(const Matrix<T>& v, const GpuRef<T>& tau, const Matrix<T>& t) {
     const solver::Larft op{
         dtype_of<T>,        v.rows,        v.columns,         v.leading, t.leading,
@@ -220,12 +220,12 @@ class SolverReductions : public SolverBatches {
                                 {{"t", t.rows, v.columns}, {"a row of t", t.columns, v.columns}});
   }
   /// a = L^H L or U U^H
-  template <Number T>
+  template <FieldElement T>
   Future<void> lauum(blas::Uplo uplo, const Matrix<T>& a) {
     return detail::submit_exact(*submitter_, half_of<solver::Lauum>(uplo, a), {square(a)});
   }
   /// Exchanges rows of a, from the first-th to the last-th, counted from 1. See solver::Laswp.
-  template <Number T>
+  template <FieldElement T>
   Future<void> laswp(const Matrix<T>& a, std::int64_t first, std::int64_t last,
                      const Pivots& pivots, solver::Order order = solver::Order::forward) {
     return detail::submit(

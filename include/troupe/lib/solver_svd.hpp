@@ -152,7 +152,7 @@ class SolverSvd : public SolverEigen {
   using SolverEigen::SolverEigen;
 
   /// s, u and vt = the decomposition of a. See solver::Gesvd.
-  template <Number T>
+  template <FieldElement T>
   Info gesvd(solver::Columns columns_u, solver::Columns columns_v, const Matrix<T>& a,
              const GpuRef<RealOf<T>>& s, const Matrix<T>& u, const Matrix<T>& vt,
              OnFailure on_failure = OnFailure::error) {
@@ -169,14 +169,14 @@ class SolverSvd : public SolverEigen {
          length("a row of vt", vt, vt.columns, a.columns)});
   }
   /// The singular values only.
-  template <Number T>
+  template <FieldElement T>
   Info gesvd(const Matrix<T>& a, const GpuRef<RealOf<T>>& s,
              OnFailure on_failure = OnFailure::error) {
     return detail::submit_for_value<std::int32_t>(*submitter_,
                                                   of_matrix<solver::Gesvd>(a, s, on_failure));
   }
   /// The same by Jacobi's method; v is V. See solver::Gesvdj.
-  template <Number T>
+  template <FieldElement T>
   Future<solver::Sweeps> gesvdj(solver::Extent extent, const Matrix<T>& a,
                                 const GpuRef<RealOf<T>>& s, const Matrix<T>& u, const Matrix<T>& v,
                                 const JacobiOptions& options = {}) {
@@ -185,7 +185,7 @@ class SolverSvd : public SolverEigen {
     return decompose<solver::Sweeps>(op, extent, a, u, v);
   }
   /// The same by polar decomposition. See solver::Gesvdp.
-  template <Number T>
+  template <FieldElement T>
   Future<solver::Perturbation> gesvdp(solver::Extent extent, const Matrix<T>& a,
                                       const GpuRef<RealOf<T>>& s, const Matrix<T>& u,
                                       const Matrix<T>& v, OnFailure on_failure = OnFailure::error) {
@@ -193,7 +193,7 @@ class SolverSvd : public SolverEigen {
                                            u, v);
   }
   /// s, u and v = the first of them, approximately; s has `rank` elements. See solver::Gesvdr.
-  template <Number T>
+  template <FieldElement T>
   Info gesvdr(const Matrix<T>& a, const GpuRef<RealOf<T>>& s, const Matrix<T>& u,
               const Matrix<T>& v, const SampledSvdOptions& options) {
     auto op = of_matrix<solver::Gesvdr>(a, s, options.on_failure);

@@ -161,7 +161,7 @@ namespace troupe {
 
 /// Column and row indices: 32- or 64-bit.
 template <class T>
-concept Index = std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>;
+concept IndexElement = std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>;
 
 /// A CSR matrix in device memory. `row_begin` has rows + 1 entries and starts at 0.
 template <class Values, class Indices>
@@ -171,7 +171,7 @@ struct BasicCsrMatrix {
   Values value;
 };
 
-template <Real T, Index I>
+template <RealElement T, IndexElement I>
 using CsrMatrix = BasicCsrMatrix<GpuRef<T>, GpuRef<I>>;
 
 /// A matrix in sliced ELL form in device memory: slices of `slice_rows` rows each (32 suits a GPU),
@@ -191,7 +191,7 @@ struct BasicSellMatrix {
   Values value;
 };
 
-template <Real T, Index I>
+template <RealElement T, IndexElement I>
 using SellMatrix = BasicSellMatrix<GpuRef<T>, GpuRef<I>>;
 
 /// Sparse linear algebra of one device; from `device.sparse()`. What is written overlaps no
@@ -207,7 +207,7 @@ class BasicSparse {
   explicit BasicSparse(detail::Submitter& submitter) : submitter_(&submitter) {}
 
   /// y = alpha A x + beta y
-  template <Real T, Index I>
+  template <RealElement T, IndexElement I>
   Future<void> spmv(const BasicCsrMatrix<Ref<T>, Ref<I>>& a, const Ref<T>& x, const Ref<T>& y,
                     Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
     return detail::submit_exact(
@@ -221,7 +221,7 @@ class BasicSparse {
          {"y", y.length(), a.rows}});
   }
   /// y = alpha A x + beta y
-  template <Real T, Index I>
+  template <RealElement T, IndexElement I>
   Future<void> spmv(const BasicSellMatrix<Ref<T>, Ref<I>>& a, const Ref<T>& x, const Ref<T>& y,
                     Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
     return detail::submit_exact(
@@ -239,7 +239,7 @@ class BasicSparse {
   /// above the length of c.value. c.column and c.value may be null references, to count first.
   ///
   /// Only on this rank's own device. Errors: invalid (see there).
-  template <Real T, Index I>
+  template <RealElement T, IndexElement I>
   Future<std::int64_t> spgemm(
       const BasicCsrMatrix<Ref<T>, Ref<I>>& a, const BasicCsrMatrix<Ref<T>, Ref<I>>& b,
       const BasicCsrMatrix<Ref<T>, Ref<I>>& c,
@@ -281,7 +281,7 @@ class BasicSparse {
                                                   std::span(values).first(counts ? 0 : 3));
   }
   /// destination[i] = source[index[i]]
-  template <Real T, Index I>
+  template <RealElement T, IndexElement I>
   Future<void> gather(const Ref<T>& source, const Ref<I>& index, const Ref<T>& destination) {
     return detail::submit_exact(
         *submitter_,

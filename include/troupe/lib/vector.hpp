@@ -3,7 +3,7 @@
 #include <troupe/lib/submit.hpp>
 
 /// Elementwise operations on vectors that BLAS lacks. troupe's own kernels.
-namespace troupe::vector {
+namespace troupe::vectors {
 
 /// z[i] = x[i] * y[i], i < n.
 struct Multiply {
@@ -70,7 +70,7 @@ struct Axpby {
 
 inline const Library kLibrary{&info_of<Multiply>, &info_of<Divide>, &info_of<Axpby>};
 
-}  // namespace troupe::vector
+}  // namespace troupe::vectors
 
 namespace troupe {
 
@@ -87,22 +87,22 @@ class BasicVector {
   explicit BasicVector(detail::Submitter& submitter) : submitter_(&submitter) {}
 
   /// z = x .* y
-  template <Real T>
+  template <RealElement T>
   Future<void> multiply(const Ref<T>& x, const Ref<T>& y, const Ref<T>& z) {
-    return elementwise<vector::Multiply>(x, y, z);
+    return elementwise<vectors::Multiply>(x, y, z);
   }
   /// z = x ./ y
-  template <Real T>
+  template <RealElement T>
   Future<void> divide(const Ref<T>& x, const Ref<T>& y, const Ref<T>& z) {
-    return elementwise<vector::Divide>(x, y, z);
+    return elementwise<vectors::Divide>(x, y, z);
   }
   /// y = alpha x + beta y
-  template <Real T>
+  template <RealElement T>
   Future<void> axpby(Factor<T> alpha, const Ref<T>& x, Factor<T> beta, const Ref<T>& y) {
-    return detail::submit_exact(
-        *submitter_,
-        vector::Axpby{dtype_of<T>, x.length(), alpha.wire(), beta.wire(), x.operand(), y.operand()},
-        {{"y", y.length(), x.length()}});
+    return detail::submit_exact(*submitter_,
+                                vectors::Axpby{dtype_of<T>, x.length(), alpha.wire(), beta.wire(),
+                                               x.operand(), y.operand()},
+                                {{"y", y.length(), x.length()}});
   }
 
  private:
@@ -117,14 +117,12 @@ class BasicVector {
   detail::Submitter* submitter_;
 };
 
-using Vector = BasicVector<LocalRefs>;
-
-namespace vector {
+namespace vectors {
 /// Of a Device, of what Device::prepare() gives, or of a RemoteDevice.
 template <class D>
 BasicVector<RefsOf<D>> on(D&& device) {
   return BasicVector<RefsOf<D>>(device.submitter());
 }
-}  // namespace vector
+}  // namespace vectors
 
 }  // namespace troupe

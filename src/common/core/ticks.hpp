@@ -37,22 +37,20 @@ class TickScale {
     }
     [[nodiscard]] TimePoint now() const noexcept { return time_; }
 
+    Reading(std::uint64_t ticks, TimePoint time, double ns_per_tick) noexcept
+        : ticks_(ticks), time_(time), ns_per_tick_(ns_per_tick) {}
+
    private:
-    friend class TickScale;
-    std::uint64_t ticks_ = 0;
-    TimePoint time_{};
-    double ns_per_tick_ = 1;
+    std::uint64_t ticks_;
+    TimePoint time_;
+    double ns_per_tick_;
   };
 
   [[nodiscard]] Reading read() const noexcept {
-    Reading reading;
-    reading.ticks_ = ticks();
-    reading.time_ = SteadyClock::time();
-    const auto span = reading.ticks_ - ticks_;
-    if (span != 0)
-      reading.ns_per_tick_ =
-          static_cast<double>((reading.time_ - time_).count()) / static_cast<double>(span);
-    return reading;
+    const auto now = ticks();
+    const auto time = SteadyClock::time();
+    const auto span = static_cast<double>(now - ticks_);
+    return {now, time, span != 0 ? static_cast<double>((time - time_).count()) / span : 1};
   }
 
  private:

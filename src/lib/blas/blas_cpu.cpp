@@ -31,7 +31,7 @@ void piecewise(const Op& op, X* x, Y* y, Visit&& visit) {
 /// What BLAS takes for the absolute value when it looks for extremes.
 template <class T>
 RealOf<T> magnitude(const T& x) {
-  return std::abs(std::real(x)) + (Complex<T> ? std::abs(std::imag(x)) : RealOf<T>(0));
+  return std::abs(std::real(x)) + (ComplexElement<T> ? std::abs(std::imag(x)) : RealOf<T>(0));
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ Result<void> Blas::run(const blas::Axpy& op, const Call& call) {
     return services_.submit(call, [op, alpha = Factor<FactorTypeOf<T>>(op.alpha, call),
                                    x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
       const auto factor = alpha.get();
-      if constexpr (Narrow<T>) {
+      if constexpr (NarrowElement<T>) {
         for (std::int64_t i = 0; i < op.n; ++i) {
           auto& out = element(y, op.n, op.incy, i);
           out = from_float<T>(factor * to_float(element(x, op.n, op.incx, i)) + to_float(out));
@@ -61,17 +61,17 @@ Result<void> Blas::run(const blas::Dot& op, const Call& call) {
   return with_number_or_narrow(op.dtype, [&]<class T>(T) {
     return services_.submit(call, [op, x = call.at<const T>(op.x), y = call.at<const T>(op.y),
                                    result = call.at<T>(op.result)] {
-      if constexpr (Narrow<T>) {
+      if constexpr (NarrowElement<T>) {
         double sum = 0;
         for (std::int64_t i = 0; i < op.n; ++i)
           sum += double{to_float(element(x, op.n, op.incx, i))} *
                  double{to_float(element(y, op.n, op.incy, i))};
         *result = from_float<T>(static_cast<float>(sum));
       } else {
-        std::conditional_t<Complex<T>, std::complex<double>, double> sum = 0;
+        std::conditional_t<ComplexElement<T>, std::complex<double>, double> sum = 0;
         // OpenBLAS 0.3.21 reads one element too many of complex vectors with gaps, which may be
         // where no memory is.
-        if (Complex<T> && (op.incx != 1 || op.incy != 1)) {
+        if (ComplexElement<T> && (op.incx != 1 || op.incy != 1)) {
           const bool conjugated = op.conjugate == blas::Conjugate::yes;
           for (std::int64_t i = 0; i < op.n; ++i) {
             const T& u = element(x, op.n, op.incx, i);
@@ -80,7 +80,7 @@ Result<void> Blas::run(const blas::Dot& op, const Call& call) {
         } else {
           piecewise(op, x, y, [&](int count, const T* u, const T* v) {
             const int incx = to_int(op.incx), incy = to_int(op.incy);
-            if constexpr (Complex<T>) {
+            if constexpr (ComplexElement<T>) {
               T part;
               (op.conjugate == blas::Conjugate::yes ? Cblas<T>::dotc : Cblas<T>::dotu)(
                   count, u, incx, v, incy, reinterpret_cast<RealOf<T>*>(&part));
@@ -102,7 +102,7 @@ Result<void> Blas::run(const blas::Nrm2& op, const Call& call) {
     return services_.submit(
         call, [op, x = call.at<const T>(op.x), result = call.at<RealOf<T>>(op.result)] {
           double norm = 0;
-          if constexpr (Narrow<T>) {
+          if constexpr (NarrowElement<T>) {
             for (std::int64_t i = 0; i < op.n; ++i)
               norm = std::hypot(norm, double{to_float(x[i * op.incx])});
             *result = from_float<T>(static_cast<float>(norm));
@@ -163,7 +163,7 @@ Result<void> Blas::run(const blas::Scal& op, const Call& call) {
   const auto scale = [&]<class T, class F>(T, F) {
     return services_.submit(call, [op, alpha = Factor<F>(op.alpha, call), x = call.at<T>(op.x)] {
       const auto factor = alpha.get();
-      if constexpr (Narrow<T>) {
+      if constexpr (NarrowElement<T>) {
         for (std::int64_t i = 0; i < op.n; ++i)
           x[i * op.incx] = from_float<T>(factor * to_float(x[i * op.incx]));
       } else {
@@ -179,7 +179,7 @@ Result<void> Blas::run(const blas::Scal& op, const Call& call) {
     });
   };
   return with_number_or_narrow(op.dtype, [&]<class T>(T zero) {
-    if constexpr (Complex<T>) {
+    if constexpr (ComplexElement<T>) {
       if (op.kind == blas::FactorKind::real) return scale(zero, RealOf<T>{});
     }
     return scale(zero, FactorTypeOf<T>{});
@@ -215,7 +215,7 @@ Result<void> Blas::run(const blas::Rot& op, const Call& call) {
                                    x = call.at<T>(op.x), y = call.at<T>(op.y)] {
       const auto cosine = c.get();
       const auto sine = s.get();
-      if constexpr (Real<T>) {
+      if constexpr (RealElement<T>) {
         piecewise(op, x, y, [&](int count, T* u, T* v) {
           Cblas<T>::rot(count, u, to_int(op.incx), v, to_int(op.incy), cosine, sine);
         });

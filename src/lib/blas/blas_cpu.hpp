@@ -94,7 +94,7 @@ TROUPE_CBLAS_OF_COMPLEX(std::complex<double>, z, d)
 /// A factor as OpenBLAS takes it.
 template <class T>
 auto pass(const T& factor) {
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     return static_cast<const void*>(&factor);
   } else {
     return factor;
@@ -102,7 +102,7 @@ auto pass(const T& factor) {
 }
 template <class T>
 T conjugate(const T& x) {
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     return std::conj(x);
   } else {
     return x;

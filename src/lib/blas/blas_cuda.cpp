@@ -112,7 +112,7 @@ Result<void> Blas::run(const blas::Dot& op, const Call& call) {
   }
   return issue(op, call, ScalarsAt::device, [&]<class T>(const Given<T>& with) {
     const auto function = [&] {
-      if constexpr (Complex<T>) {
+      if constexpr (ComplexElement<T>) {
         return op.conjugate == blas::Conjugate::yes ? Cublas<T>::dotc : Cublas<T>::dotu;
       } else {
         return Cublas<T>::dot;
@@ -170,7 +170,7 @@ Result<void> Blas::run(const blas::Scal& op, const Call& call) {
     });
   }
   return issue(op, call, {&op.alpha}, [&]<class T>(const Given<T>& with) {
-    if constexpr (Complex<T>) {
+    if constexpr (ComplexElement<T>) {
       if (op.kind == blas::FactorKind::real) {
         return Cublas<T>::scal_real(with.handle, op.n, with.real_factor(0), with.at(op.x), op.incx);
       }
@@ -197,7 +197,7 @@ Result<void> Blas::run(const blas::Swap& op, const Call& call) {
 Result<void> Blas::run(const blas::Rot& op, const Call& call) {
   if (op.n == 0) return {};
   return issue(op, call, {&op.c, &op.s}, [&]<class T>(const Given<T>& with) {
-    if constexpr (Complex<T>) {
+    if constexpr (ComplexElement<T>) {
       if (op.sine == blas::FactorKind::real) {
         return Cublas<T>::rot_real(with.handle, op.n, with.at(op.x), op.incx, with.at(op.y),
                                    op.incy, with.real_factor(0), with.real_factor(1));

@@ -15,7 +15,7 @@ class BlasProductsInTypes : public ::testing::Test {
     SCOPED_TRACE(::testing::Message()
                  << to_string(dtype_of<A>) << " into " << to_string(dtype_of<C>) << " computed in "
                  << static_cast<int>(compute));
-    using N = std::conditional_t<Complex<A>, A, float>;
+    using N = std::conditional_t<ComplexElement<A>, A, float>;
     constexpr std::int64_t m = 8, n = 12, k = 20;
     for (const auto ta : {Transpose::no, Transpose::yes}) {
       for (const auto tb : {Transpose::no, Transpose::yes}) {

@@ -29,7 +29,7 @@ void for_vectors(Body&& body) {
 }
 
 /// What is in memory is `values`, and nothing between them was written.
-template <Number T>
+template <FieldElement T>
 ::testing::AssertionResult holds(const VectorRef<GpuRef<T>>& vector,
                                  const std::vector<Wide>& values, Data data, double terms = 2) {
   return agree(device().download(vector.buffer), spread(values, vector.increment), data, terms);
@@ -59,7 +59,7 @@ TYPED_TEST(BlasLevel1Ops, AxpyScalCopySwap) {
       auto scaled = x;
       for (auto& value : scaled) value *= widen(alpha);
       EXPECT_TRUE(holds(du, scaled, data));
-      if constexpr (Complex<T>) {
+      if constexpr (ComplexElement<T>) {
         device().blas().scal_real(scalar(RealOf<T>(-2), place), du);
         for (auto& value : scaled) value *= -2;
         EXPECT_TRUE(holds(du, scaled, data));
@@ -77,7 +77,7 @@ TYPED_TEST(BlasLevel1Ops, Products) {
     for (std::size_t i = 0; i < x.size(); ++i)
       plain += x[i] * y[i], conjugated += std::conj(x[i]) * y[i];
     device().blas().dot(dx, dy, result.slice(0, 1));
-    if constexpr (Complex<T>) {
+    if constexpr (ComplexElement<T>) {
       device().blas().dotc(dx, dy, result.slice(1, 1));
     } else {
       device().blas().dot(dx, dy, result.slice(1, 1));
@@ -143,7 +143,7 @@ TYPED_TEST(BlasLevel1Ops, Rotations) {
         rotate(widen(s));
         EXPECT_TRUE(holds(dx, rotated_x, data));
         EXPECT_TRUE(holds(dy, rotated_y, data));
-        if constexpr (Complex<T>) {
+        if constexpr (ComplexElement<T>) {
           device().blas().rot_real(dx, dy, scalar(c, c_at), scalar(R(-1), s_at));
           rotate(-1);
           EXPECT_TRUE(holds(dx, rotated_x, data, 8));

@@ -12,7 +12,7 @@ void multiply(const blas::Symv& op, T alpha, const T* a, const T* x, T beta, T* 
   const auto uplo = flag(op.uplo);
   const int n = to_int(op.n), k = to_int(op.k), lda = to_int(op.lda), incx = to_int(op.incx),
             incy = to_int(op.incy);
-  if constexpr (Real<T>) {
+  if constexpr (RealElement<T>) {
     switch (op.storage) {
       case Storage::full:
         Cblas<T>::symv(CblasColMajor, uplo, n, alpha, a, lda, x, incx, beta, y, incy);
@@ -52,13 +52,13 @@ void add_product(const blas::Syr& op, F alpha, const T* x, T* a) {
   const auto uplo = flag(op.uplo);
   const int n = to_int(op.n), lda = to_int(op.lda), incx = to_int(op.incx);
   const bool full = op.storage == Storage::full;
-  if constexpr (Real<T>) {
+  if constexpr (RealElement<T>) {
     if (full) {
       Cblas<T>::syr(CblasColMajor, uplo, n, alpha, x, incx, a, lda);
     } else {
       Cblas<T>::spr(CblasColMajor, uplo, n, alpha, x, incx, a);
     }
-  } else if constexpr (Real<F>) {
+  } else if constexpr (RealElement<F>) {
     if (full) {
       Cblas<T>::her(CblasColMajor, uplo, n, alpha, x, incx, a, lda);
     } else {
@@ -76,7 +76,7 @@ void add_products(const blas::Syr2& op, T alpha, const T* x, const T* y, T* a) {
   const auto uplo = flag(op.uplo);
   const int n = to_int(op.n), lda = to_int(op.lda), incx = to_int(op.incx), incy = to_int(op.incy);
   const bool full = op.storage == Storage::full;
-  if constexpr (Real<T>) {
+  if constexpr (RealElement<T>) {
     if (full) {
       Cblas<T>::syr2(CblasColMajor, uplo, n, alpha, x, incx, y, incy, a, lda);
     } else {
@@ -145,7 +145,7 @@ Result<void> Blas::run(const blas::Ger& op, const Call& call) {
         call, [op, alpha = Factor<T>(op.alpha, call), x = call.at<const T>(op.x),
                y = call.at<const T>(op.y), a = call.at<T>(op.a)] {
           const auto function = [&] {
-            if constexpr (Complex<T>) {
+            if constexpr (ComplexElement<T>) {
               return op.conjugate == blas::Conjugate::yes ? Cblas<T>::gerc : Cblas<T>::geru;
             } else {
               return Cblas<T>::ger;

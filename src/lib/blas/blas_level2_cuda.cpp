@@ -33,7 +33,7 @@ Result<void> Blas::run(const blas::Symv& op, const Call& call) {
     const auto *const alpha = with.factor(0), *const beta = with.factor(1);
     const auto *const a = with.at(op.a), *const x = with.at(op.x);
     auto* const y = with.at(op.y);
-    if constexpr (Complex<T>) {
+    if constexpr (ComplexElement<T>) {
       if (op.symmetry == Symmetry::hermitian && op.storage == Storage::full)
         return C::hemv(handle, uplo, op.n, alpha, a, op.lda, x, op.incx, beta, y, op.incy);
       if (op.storage == Storage::banded)
@@ -54,7 +54,7 @@ Result<void> Blas::run(const blas::Ger& op, const Call& call) {
   if (op.m == 0 || op.n == 0) return {};
   return issue(op, call, {&op.alpha}, [&]<class T>(const Given<T>& with) {
     const auto function = [&] {
-      if constexpr (Complex<T>) {
+      if constexpr (ComplexElement<T>) {
         return op.conjugate == blas::Conjugate::yes ? Cublas<T>::gerc : Cublas<T>::geru;
       } else {
         return Cublas<T>::ger;
@@ -74,7 +74,7 @@ Result<void> Blas::run(const blas::Syr& op, const Call& call) {
     const auto* const x = with.at(op.x);
     auto* const a = with.at(op.a);
     const bool full = op.storage == Storage::full;
-    if constexpr (Complex<T>) {
+    if constexpr (ComplexElement<T>) {
       if (op.symmetry == Symmetry::hermitian) {
         const auto* const alpha = with.real_factor(0);
         return full ? C::her(handle, uplo, op.n, alpha, x, op.incx, a, op.lda)
@@ -97,7 +97,7 @@ Result<void> Blas::run(const blas::Syr2& op, const Call& call) {
     const auto *const x = with.at(op.x), *const y = with.at(op.y);
     auto* const a = with.at(op.a);
     const bool full = op.storage == Storage::full;
-    if constexpr (Complex<T>) {
+    if constexpr (ComplexElement<T>) {
       if (op.symmetry == Symmetry::hermitian) {
         return full ? C::her2(handle, uplo, op.n, alpha, x, op.incx, y, op.incy, a, op.lda)
                     : C::hpr2(handle, uplo, op.n, alpha, x, op.incx, y, op.incy, a);

@@ -82,7 +82,7 @@ std::vector<Stored> storages(std::int64_t n, Uplo uplo) {
 /// Whether T has such matrices.
 template <class T>
 bool exists(const Stored& half, Symmetry symmetry) {
-  if (!Complex<T>) return symmetry == Symmetry::symmetric;
+  if (!ComplexElement<T>) return symmetry == Symmetry::symmetric;
   return symmetry == Symmetry::hermitian || half.storage == Storage::full;
 }
 
@@ -92,7 +92,7 @@ void product(const Stored& half, Symmetry symmetry, T alpha, const GpuRef<T>& a,
   auto blas = device().blas();
   const MatrixRef full(a, half.n, half.n, std::max<std::int64_t>(1, half.leading)),
       band(a, half.k + 1, half.n, half.leading);
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     if (symmetry == Symmetry::hermitian) {
       switch (half.storage) {
         case Storage::full: blas.hemv(half.uplo, alpha, full, x, beta, y); return;
@@ -148,13 +148,13 @@ TYPED_TEST(BlasLevel2Ops, OuterProducts) {
     for (const auto steps : kSteps2) {
       for (const auto data : kData) {
         for (const bool conjugated : {false, true}) {
-          if (conjugated && !Complex<T>) continue;
+          if (conjugated && !ComplexElement<T>) continue;
           SCOPED_TRACE(::testing::Message() << m << "x" << n);
           const auto x = numbers<T>(m, 7, data), y = numbers<T>(n, 8, data);
           const auto a = random_matrix<T>(m, n, 9, data);
           const auto da = put_matrix<T>(a, m + 3);
           const auto dx = put_vector<T>(x, steps.x), dy = put_vector<T>(y, steps.y);
-          if constexpr (Complex<T>) {
+          if constexpr (ComplexElement<T>) {
             if (conjugated) {
               device().blas().gerc(scalar(alpha, Place::device), dx, dy, da);
             } else {
@@ -179,7 +179,7 @@ void rank_one(const Stored& half, Symmetry symmetry, T alpha, const X& x, const 
   auto blas = device().blas();
   const bool full = half.storage == Storage::full;
   const MatrixRef matrix(a, half.n, half.n, std::max<std::int64_t>(1, half.leading));
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     if (symmetry == Symmetry::hermitian) {
       const auto factor = std::real(alpha);
       (void)(full ? blas.her(half.uplo, factor, x, matrix) : blas.hpr(half.uplo, factor, x, a));
@@ -197,7 +197,7 @@ void rank_two(const Stored& half, Symmetry symmetry, T alpha, const X& x, const 
   auto blas = device().blas();
   const bool full = half.storage == Storage::full;
   const MatrixRef matrix(a, half.n, half.n, std::max<std::int64_t>(1, half.leading));
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     if (symmetry == Symmetry::hermitian) {
       (void)(full ? blas.her2(half.uplo, alpha, x, y, matrix)
                   : blas.hpr2(half.uplo, alpha, x, y, a));
@@ -311,10 +311,11 @@ TYPED_TEST(BlasLevel2Ops, BetaZeroIgnoresWhatWasThereInAllStorages) {
   using T = TypeParam;
   const T nan = T(std::numeric_limits<RealOf<T>>::quiet_NaN());
   for (const auto& half : storages(1, Uplo::lower)) {
-    if (!exists<T>(half, Complex<T> ? Symmetry::hermitian : Symmetry::symmetric)) continue;
+    if (!exists<T>(half, ComplexElement<T> ? Symmetry::hermitian : Symmetry::symmetric)) continue;
     const auto a = put(std::vector<T>(static_cast<std::size_t>(half.size()), T(3)));
     const VectorRef x{put(std::vector<T>{T(5)}), 1, 1}, y{put(std::vector<T>{nan}), 1, 1};
-    product<T>(half, Complex<T> ? Symmetry::hermitian : Symmetry::symmetric, T(1), a, x, T(0), y);
+    product<T>(half, ComplexElement<T> ? Symmetry::hermitian : Symmetry::symmetric, T(1), a, x,
+               T(0), y);
     EXPECT_EQ(device().download(y.buffer)[0], T(15));
   }
 }

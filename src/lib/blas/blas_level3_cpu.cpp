@@ -61,7 +61,7 @@ Result<void> Blas::run(const blas::Symm& op, const Call& call) {
         call, [op, alpha = Factor<T>(op.alpha, call), beta = Factor<T>(op.beta, call),
                a = call.at<const T>(op.a), b = call.at<const T>(op.b), c = call.at<T>(op.c)] {
           auto function = Cblas<T>::symm;
-          if constexpr (Complex<T>) {
+          if constexpr (ComplexElement<T>) {
             if (op.symmetry == Symmetry::hermitian) function = Cblas<T>::hemm;
           }
           function(CblasColMajor, flag(op.side), flag(op.uplo), to_int(op.m), to_int(op.n),
@@ -82,7 +82,7 @@ Result<void> Blas::run(const blas::Syrk& op, const Call& call) {
                  pass(alpha.get()), a, to_int(op.lda), pass(beta.get()), c, to_int(op.ldc));
       });
     };
-    if constexpr (Complex<T>) {
+    if constexpr (ComplexElement<T>) {
       using R = RealOf<T>;
       if (op.symmetry == Symmetry::hermitian)
         return add(Cblas<T>::herk, Factor<R>(op.alpha, call), Factor<R>(op.beta, call));

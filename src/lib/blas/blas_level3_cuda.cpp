@@ -19,8 +19,8 @@ Result<void> require_int(const Op& op) {
 /// Of real numbers, whose conjugate is nothing of its own, syrk has two forms only.
 template <class T>
 cublasOperation_t form_of(blas::Transpose transpose) {
-  return operation(Real<T> && transpose == blas::Transpose::conjugate ? blas::Transpose::yes
-                                                                      : transpose);
+  return operation(RealElement<T> && transpose == blas::Transpose::conjugate ? blas::Transpose::yes
+                                                                             : transpose);
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ Result<void> Blas::run(const blas::Symm& op, const Call& call) {
   if (op.m == 0 || op.n == 0) return {};
   return issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
     auto function = Cublas<T>::symm;
-    if constexpr (Complex<T>) {
+    if constexpr (ComplexElement<T>) {
       if (op.symmetry == Symmetry::hermitian) function = Cublas<T>::hemm;
     }
     return function(with.handle, flag(op.side), flag(op.uplo), op.m, op.n, with.factor(0),
@@ -60,7 +60,7 @@ Result<void> Blas::run(const blas::Symm& op, const Call& call) {
 Result<void> Blas::run(const blas::Syrk& op, const Call& call) {
   if (op.n == 0) return {};
   return issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
-    if constexpr (Complex<T>) {
+    if constexpr (ComplexElement<T>) {
       if (op.symmetry == Symmetry::hermitian) {
         return Cublas<T>::herk(with.handle, flag(op.uplo), form_of<T>(op.transpose), op.n, op.k,
                                with.real_factor(0), with.at(op.a), op.lda, with.real_factor(1),
@@ -82,7 +82,7 @@ Result<void> Blas::run(const blas::Syr2k& op, const Call& call) {
                       with.factor(0), with.at(op.a), op.lda, with.at(op.b), op.ldb, beta,
                       with.at(op.c), op.ldc);
     };
-    if constexpr (Complex<T>) {
+    if constexpr (ComplexElement<T>) {
       if (op.symmetry == Symmetry::hermitian)
         return add(both ? Cublas<T>::her2k : Cublas<T>::herkx, with.real_factor(1));
     }

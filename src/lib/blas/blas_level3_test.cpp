@@ -13,7 +13,7 @@ struct Extents {
 };
 constexpr Extents kExtents[] = {{1, 1, 1}, {5, 4, 3}, {4, 6, 0}, {34, 17, 40}};
 
-template <Number T>
+template <FieldElement T>
 ::testing::AssertionResult holds(const MatrixRef<GpuRef<T>>& matrix, const Dense& expected,
                                  Data data, double terms) {
   return agree(device().download(matrix.buffer), spread(expected, matrix.leading), data, terms);
@@ -53,14 +53,14 @@ TYPED_TEST(BlasLevel3Ops, SymmetricAndHermitianFactors) {
       for (const auto uplo : kUplos) {
         for (const auto symmetry : {Symmetry::symmetric, Symmetry::hermitian}) {
           for (const auto data : kData) {
-            if (symmetry == Symmetry::hermitian && !Complex<T>) continue;
+            if (symmetry == Symmetry::hermitian && !ComplexElement<T>) continue;
             const auto order = side == Side::left ? m : n;
             const Stored half{Storage::full, uplo, order, 0, order + 2};
             const auto a = symmetric_matrix<T>(half, symmetry, 4, data);
             const auto b = random_matrix<T>(m, n, 5, data), c = random_matrix<T>(m, n, 6, data);
             const MatrixRef da(put_numbers<T>(half.spread(a)), order, order, order + 2);
             const auto db = put_matrix<T>(b, m), dc = put_matrix<T>(c, m + 1);
-            if constexpr (Complex<T>) {
+            if constexpr (ComplexElement<T>) {
               (void)(symmetry == Symmetry::hermitian
                          ? device().blas().hemm(side, uplo, alpha, da, db, beta, dc)
                          : device().blas().symm(side, uplo, alpha, da, db, beta, dc));
@@ -87,7 +87,7 @@ TYPED_TEST(BlasLevel3Ops, RankKUpdatesWriteOneHalf) {
         for (const auto symmetry : {Symmetry::symmetric, Symmetry::hermitian}) {
           for (const auto data : kData) {
             const bool hermitian = symmetry == Symmetry::hermitian;
-            if (hermitian && !Complex<T>) continue;
+            if (hermitian && !ComplexElement<T>) continue;
             SCOPED_TRACE(::testing::Message() << n << "x" << k << " hermitian " << hermitian);
             const Stored half{Storage::full, uplo, n, 0, n + 1};
             const auto mirror = hermitian ? Transpose::conjugate : Transpose::yes;
@@ -108,7 +108,7 @@ TYPED_TEST(BlasLevel3Ops, RankKUpdatesWriteOneHalf) {
             // Hermitian one has a real diagonal, so that its factors are equal.
             const Wide factor = widen(alpha), real = factor.real();
             const Wide scale = hermitian ? widen(beta).real() : widen(beta);
-            if constexpr (Complex<T>) {
+            if constexpr (ComplexElement<T>) {
               if (hermitian) {
                 blas.herk(uplo, transpose, R(2), da, scalar(R(-1), Place::device), one);
                 blas.her2k(uplo, transpose, alpha, da, db, R(-1), both);

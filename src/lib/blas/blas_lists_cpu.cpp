@@ -8,7 +8,7 @@ namespace troupe::host::cpu {
 namespace {
 
 /// y = alpha op(A) x + beta y of 16-bit numbers, added up in f32 and rounded once.
-template <Narrow T, class Y>
+template <NarrowElement T, class Y>
 void multiply_vector(const blas::GemvBatched& op, float alpha, const T* a, const T* x, float beta,
                      Y* y) {
   const bool plain = op.transpose == blas::Transpose::no;
@@ -22,7 +22,7 @@ void multiply_vector(const blas::GemvBatched& op, float alpha, const T* a, const
     out = from_float<Y>(alpha * sum + (beta == 0 ? 0 : beta * to_float(out)));
   }
 }
-template <Number T>
+template <FieldElement T>
 void multiply_vector(const blas::GemvBatched& op, T alpha, const T* a, const T* x, T beta, T* y) {
   Cblas<T>::gemv(CblasColMajor, flag(op.transpose), to_int(op.m), to_int(op.n), pass(alpha), a,
                  to_int(op.lda), x, to_int(op.incx), pass(beta), y, to_int(op.incy));
@@ -60,7 +60,7 @@ Result<void> Blas::run(const blas::GemvBatched& op, const Call& call) {
     });
   };
   return with_number_or_narrow(op.dtype, [&]<class T>(T zero) {
-    if constexpr (Narrow<T>) {
+    if constexpr (NarrowElement<T>) {
       if (op.y_dtype == DType::f32) return queue(zero, float{});
     }
     return queue(zero, zero);

@@ -206,7 +206,7 @@ void multiply_in_f32(const blas::Matmul& op, float alpha, float beta, const Addr
 }
 
 /// In the operation's own type, without an epilogue.
-template <Number T>
+template <FieldElement T>
 void multiply_plainly(blas::Matmul op, T alpha, T beta, const Addresses& at) {
   const auto ldc = op.ldc;
   for (std::int64_t of = 0; of < op.batch; ++of) {

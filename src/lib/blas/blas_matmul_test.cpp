@@ -30,7 +30,7 @@ class BlasMatmul : public ::testing::Test {
   template <class T>
   static Dense random(std::int64_t rows, std::int64_t columns, std::uint64_t seed,
                       Data data = Data::integers) {
-    using N = std::conditional_t<Complex<T>, T, float>;
+    using N = std::conditional_t<ComplexElement<T>, T, float>;
     return random_matrix<N>(rows, columns, seed, data);
   }
   template <class T>

@@ -8,11 +8,11 @@ namespace troupe::host::cpu {
 namespace {
 
 template <class T>
-using ComputedIn = std::conditional_t<Number<T>, T, float>;
+using ComputedIn = std::conditional_t<FieldElement<T>, T, float>;
 
 template <class T>
 ComputedIn<T> wide(const T& x) {
-  if constexpr (Number<T>)
+  if constexpr (FieldElement<T>)
     return x;
   else if constexpr (std::is_integral_v<T>)
     return static_cast<float>(x);
@@ -21,7 +21,7 @@ ComputedIn<T> wide(const T& x) {
 }
 template <class T>
 T stored(const ComputedIn<T>& x) {
-  if constexpr (Number<T>) {
+  if constexpr (FieldElement<T>) {
     return x;
   } else if constexpr (std::is_integral_v<T>) {
     using Limits = std::numeric_limits<T>;

@@ -26,7 +26,7 @@ class BlasTransform : public ::testing::Test {
   }
   template <class T>
   static Dense random(std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
-    using N = std::conditional_t<Complex<T>, T, float>;
+    using N = std::conditional_t<ComplexElement<T>, T, float>;
     return random_matrix<N>(rows, columns, seed, Data::integers);
   }
   template <class T>
@@ -46,11 +46,11 @@ class BlasTransform : public ::testing::Test {
   static void transforms() {
     SCOPED_TRACE(to_string(dtype_of<T>));
     using F = detail::TransformFactorOf<T>;
-    const auto alpha = Complex<T> ? Wide(2, -1) : Wide(2);
+    const auto alpha = ComplexElement<T> ? Wide(2, -1) : Wide(2);
     for (const auto order_a : kOrders) {
       for (const auto order_c : kOrders) {
         for (const auto ta : kTransposes) {
-          if (ta == Transpose::conjugate && !Complex<T>) continue;
+          if (ta == Transpose::conjugate && !ComplexElement<T>) continue;
           const auto tb = ta == Transpose::no ? Transpose::yes : Transpose::no;
           const auto a =
               ta == Transpose::no ? random<T>(kRows, kColumns, 1) : random<T>(kColumns, kRows, 1);

@@ -9,7 +9,7 @@
 namespace troupe::host::cpu {
 
 /// One product of an operation like Gemm.
-template <Number T, class Op>
+template <FieldElement T, class Op>
 void multiply(const Op& op, T alpha, const T* a, const T* b, T beta, T* c) {
   Cblas<T>::gemm(CblasColMajor, flag(op.transpose_a), flag(op.transpose_b), to_int(op.m),
                  to_int(op.n), to_int(op.k), pass(alpha), a, to_int(op.lda), b, to_int(op.ldb),
@@ -17,7 +17,7 @@ void multiply(const Op& op, T alpha, const T* a, const T* b, T beta, T* c) {
 }
 
 /// A matrix of f16 or bf16 in f32, with the same gaps.
-template <Narrow T>
+template <NarrowElement T>
 std::vector<float> widened(const T* matrix, std::int64_t span) {
   std::vector<float> wide(static_cast<std::size_t>(span));
   std::transform(matrix, matrix + span, wide.begin(), [](T x) { return to_float(x); });
@@ -25,7 +25,7 @@ std::vector<float> widened(const T* matrix, std::int64_t span) {
 }
 
 /// OpenBLAS has no products of 16-bit numbers.
-template <Narrow T, class Op>
+template <NarrowElement T, class Op>
 void multiply(const Op& op, float alpha, const T* a, const T* b, float beta, T* c) {
   const auto [span_a, span_b, span_c] = blas::spans_of(op);
   const auto wide_a = widened(a, span_a), wide_b = widened(b, span_b);

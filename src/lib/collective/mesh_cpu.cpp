@@ -141,7 +141,7 @@ bool Mesh::send_some(int index) {
     }
     transfer.done += static_cast<std::uint64_t>(sent);
     if (transfer.done < sizeof(Header) + transfer.header.bytes) continue;
-    transfer.buffer->sent_to_.push_back(index);
+    transfer.buffer->sent_to(index);
     peer.sends.pop_front();
     completed = true;
   }
@@ -174,7 +174,7 @@ bool Mesh::receive_some(int index) {
            false);
     }
     if (transfer.done < sizeof(Header) + transfer.header.bytes) continue;
-    transfer.buffer->received_from_.push_back(index);
+    transfer.buffer->received_from(index);
     peer.receives.pop_front();
     completed = true;
   }

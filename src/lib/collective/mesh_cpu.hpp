@@ -58,8 +58,7 @@ class Mesh final : public gloo::transport::Context, public std::enable_shared_fr
   std::unique_ptr<gloo::transport::UnboundBuffer> createUnboundBuffer(void* data,
                                                                       std::size_t bytes) override;
 
- private:
-  friend class MeshBuffer;
+  // For MeshBuffer.
 
   struct Header {
     std::uint64_t slot = 0;
@@ -73,11 +72,6 @@ class Mesh final : public gloo::transport::Context, public std::enable_shared_fr
     Header arrived;  // receive: what came
     std::uint64_t done = 0;
   };
-  struct Peer {
-    UniqueFd socket;
-    std::deque<Transfer> sends, receives;
-  };
-  class Formation;
 
   void post_send(int peer, const Transfer& transfer);
   void post_receive(int peer, const Transfer& transfer);
@@ -85,6 +79,14 @@ class Mesh final : public gloo::transport::Context, public std::enable_shared_fr
   void forget(const MeshBuffer* buffer) noexcept;
   /// Moves bytes until some transfer has been completed; throws once the mesh has failed.
   void progress();
+
+ private:
+  struct Peer {
+    UniqueFd socket;
+    std::deque<Transfer> sends, receives;
+  };
+  class Formation;
+
   /// Each true if a transfer was completed.
   bool send_some(int peer);
   bool receive_some(int peer);
@@ -121,8 +123,11 @@ class MeshBuffer final : public gloo::transport::UnboundBuffer {
   void abortWaitRecv() override;
   void abortWaitSend() override;
 
+  /// The mesh has completed a message from or to that peer.
+  void received_from(int peer) { received_from_.push_back(peer); }
+  void sent_to(int peer) { sent_to_.push_back(peer); }
+
  private:
-  friend class Mesh;
   [[nodiscard]] Mesh::Transfer transfer(std::uint64_t slot, std::size_t offset, std::size_t bytes);
 
   std::shared_ptr<Mesh> mesh_;

@@ -4,7 +4,7 @@
 
 namespace troupe::distributed {
 
-template <Number T>
+template <FieldElement T>
 Matrix<T>::Matrix(Device& device, Grid& grid, const Layout& layout, std::string_view name)
     : device_(&device),
       grid_(&grid),
@@ -23,7 +23,7 @@ Matrix<T>::Matrix(Device& device, Grid& grid, const Layout& layout, std::string_
   grid.ranks().agree(outcome);
 }
 
-template <Number T>
+template <FieldElement T>
 void Matrix<T>::scatter(std::span<const T> whole, int root) {
   auto& ranks = grid_->ranks();
   const bool here = ranks.rank() == root;
@@ -45,7 +45,7 @@ void Matrix<T>::scatter(std::span<const T> whole, int root) {
   device_->upload<T>(mine[static_cast<std::size_t>(root)], local_).get();
 }
 
-template <Number T>
+template <FieldElement T>
 std::vector<T> Matrix<T>::gather(int root) const {
   auto& ranks = grid_->ranks();
   std::vector<std::vector<T>> parts(static_cast<std::size_t>(ranks.size()));

@@ -22,7 +22,7 @@ constexpr fft::Storage side_by_side(std::int64_t count) {
 
 }  // namespace
 
-template <Number E>
+template <FieldElement E>
 typename Pfft3<E>::Parts Pfft3<E>::parts_of(std::int64_t extent, int parts, std::int64_t multiple) {
   const auto begin = [&](std::int64_t r) {
     return r == parts ? extent : extent * r / parts / multiple * multiple;
@@ -35,14 +35,14 @@ typename Pfft3<E>::Parts Pfft3<E>::parts_of(std::int64_t extent, int parts, std:
   return result;
 }
 
-template <Number E>
+template <FieldElement E>
 std::vector<std::int64_t> Pfft3<E>::lengths(const Parts& parts, std::int64_t each) {
   auto lengths = parts.extent;
   for (auto& length : lengths) length *= each;
   return lengths;
 }
 
-template <Number E>
+template <FieldElement E>
 Pfft3<E>::Pfft3(Device& device, Grid& grid, const std::array<std::int64_t, 3>& extents, int pieces)
     : device_(&device),
       grid_(&grid),
@@ -76,7 +76,7 @@ Pfft3<E>::Pfft3(Device& device, Grid& grid, const std::array<std::int64_t, 3>& e
   grid.ranks().agree(outcome);
 }
 
-template <Number E>
+template <FieldElement E>
 Result<void> Pfft3<E>::allocate() {
   parts_0_ = parts_of(n_[0], grid_->rows()), parts_1_rows_ = parts_of(n_[1], grid_->rows());
   parts_1_columns_ = parts_of(n_[1], grid_->columns()), parts_2_ = parts_of(m2_, grid_->columns());
@@ -102,7 +102,7 @@ Result<void> Pfft3<E>::allocate() {
   return {};
 }
 
-template <Number E>
+template <FieldElement E>
 Future<void> Pfft3<E>::forward() {
   if (const auto ready = make_ready(spectrum_); !ready.ok())
     return device_->submitter().refuse(ready.error());
@@ -114,7 +114,7 @@ Future<void> Pfft3<E>::forward() {
   return when_all(std::move(ends));
 }
 
-template <Number E>
+template <FieldElement E>
 Future<void> Pfft3<E>::inverse() {
   if (const auto ready = make_ready(space_); !ready.ok())
     return device_->submitter().refuse(ready.error());
@@ -132,7 +132,7 @@ Future<void> Pfft3<E>::inverse() {
   return when_all(std::move(ends));
 }
 
-template <Number E>
+template <FieldElement E>
 template <class Ref>
 Result<void> Pfft3<E>::make_ready(Ref& destination) {
   if (!grid_->whole()) return Error{Errc::stale, 0, "pfft3: the grid has lost ranks"};
@@ -143,7 +143,7 @@ Result<void> Pfft3<E>::make_ready(Ref& destination) {
   return {};
 }
 
-template <Number E>
+template <FieldElement E>
 void Pfft3<E>::from_space(const GpuRef<E>& space, const GpuRef<Value>& to, const FftOptions& shape,
                           Ends& ends) {
   if constexpr (kReal)
@@ -151,7 +151,7 @@ void Pfft3<E>::from_space(const GpuRef<E>& space, const GpuRef<Value>& to, const
   else
     ends.push_back(device_->fft().template forward<T>(space, to, shape));
 }
-template <Number E>
+template <FieldElement E>
 void Pfft3<E>::into_space(const GpuRef<Value>& from, const GpuRef<E>& space,
                           const FftOptions& shape, Ends& ends) {
   if constexpr (kReal)
@@ -161,7 +161,7 @@ void Pfft3<E>::into_space(const GpuRef<Value>& from, const GpuRef<E>& space,
 }
 
 /// Rows of the array go piece by piece, so that one travels while the next is transformed.
-template <Number E>
+template <FieldElement E>
 void Pfft3<E>::slabs_forward(Ends& ends) {
   const auto c1 = spectrum_box_.extent[1], plane = n_[1] * m2_;
   const auto me = static_cast<std::size_t>(grid_->row());
@@ -202,7 +202,7 @@ void Pfft3<E>::slabs_forward(Ends& ends) {
 }
 
 /// Here it is rows of the spectrum, along axis 1, that go piece by piece.
-template <Number E>
+template <FieldElement E>
 void Pfft3<E>::slabs_inverse(Ends& ends) {
   const auto l0 = space_box_.extent[0], c1 = spectrum_box_.extent[1], plane = n_[1] * m2_;
   const auto me = static_cast<std::size_t>(grid_->row());
@@ -247,7 +247,7 @@ void Pfft3<E>::slabs_inverse(Ends& ends) {
   if (l0 > 0) into_space(whole, space_, {.extents = {n_[1], n_[2]}, .batch = l0}, ends);
 }
 
-template <Number E>
+template <FieldElement E>
 void Pfft3<E>::pencils_forward(Ends& ends) {
   constexpr auto kForward = fft::Kind::forward;
   const auto l0 = space_box_.extent[0], l1 = space_box_.extent[1], c1 = spectrum_box_.extent[1],
@@ -271,7 +271,7 @@ void Pfft3<E>::pencils_forward(Ends& ends) {
   transform(kForward, n_[0], c1 * c2, last, kPacked, spectrum_, side_by_side(c1 * c2), ends);
 }
 
-template <Number E>
+template <FieldElement E>
 void Pfft3<E>::pencils_inverse(Ends& ends) {
   constexpr auto kInverse = fft::Kind::inverse;
   const auto l0 = space_box_.extent[0], l1 = space_box_.extent[1], c1 = spectrum_box_.extent[1],
@@ -295,7 +295,7 @@ void Pfft3<E>::pencils_inverse(Ends& ends) {
                {.extents = {n_[2]}, .batch = l0 * l1, .input = side_by_side(l0 * l1)}, ends);
 }
 
-template <Number E>
+template <FieldElement E>
 void Pfft3<E>::transform(fft::Kind kind, std::int64_t extent, std::int64_t count,
                          const GpuRef<Value>& from, const fft::Storage& from_storage,
                          const GpuRef<Value>& to, const fft::Storage& to_storage, Ends& ends) {
@@ -305,7 +305,7 @@ void Pfft3<E>::transform(fft::Kind kind, std::int64_t extent, std::int64_t count
                                             : device_->fft().template inverse<T>(from, to, shape));
 }
 
-template <Number E>
+template <FieldElement E>
 void Pfft3<E>::split(const GpuRef<Value>& whole, const Parts& parts, std::int64_t rows,
                      std::int64_t each, const GpuRef<Value>& apart, Ends& ends) {
   const auto leading =
@@ -318,7 +318,7 @@ void Pfft3<E>::split(const GpuRef<Value>& whole, const Parts& parts, std::int64_
   }
 }
 
-template <Number E>
+template <FieldElement E>
 void Pfft3<E>::join(const GpuRef<Value>& apart, const Parts& parts, std::int64_t rows,
                     std::int64_t each, const GpuRef<Value>& whole, Ends& ends) {
   const auto leading =
@@ -332,7 +332,7 @@ void Pfft3<E>::join(const GpuRef<Value>& apart, const Parts& parts, std::int64_t
 }
 
 /// Rows are the columns of BLAS: geam is what copies them with gaps.
-template <Number E>
+template <FieldElement E>
 void Pfft3<E>::copy(const GpuRef<Value>& from, std::int64_t from_leading, const GpuRef<Value>& to,
                     std::int64_t to_leading, std::int64_t length, std::int64_t rows, Ends& ends) {
   const MatrixRef source(from, length, rows, from_leading), copied(to, length, rows, to_leading);
@@ -340,7 +340,7 @@ void Pfft3<E>::copy(const GpuRef<Value>& from, std::int64_t from_leading, const 
                                                       Value(1), source, Value(0), source, copied));
 }
 
-template <Number E>
+template <FieldElement E>
 void Pfft3<E>::exchange(Collectives& among, const std::vector<std::int64_t>& sent,
                         const GpuRef<Value>& from, const std::vector<std::int64_t>& received,
                         const GpuRef<Value>& to, Ends& ends) {

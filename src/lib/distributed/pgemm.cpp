@@ -29,7 +29,7 @@ struct Arguments {
 
 }  // namespace
 
-template <Number T>
+template <FieldElement T>
 Pgemm<T>::Pgemm(Device& device, Grid& grid, const Layout& a, const Layout& b, const Layout& c,
                 const PgemmOptions& options)
     : device_(&device), grid_(&grid), given_{a, b, c}, options_(options) {
@@ -40,10 +40,10 @@ Pgemm<T>::Pgemm(Device& device, Grid& grid, const Layout& a, const Layout& b, co
   if (outcome.ok()) outcome = allocate();
   grid.ranks().agree(outcome);
 }
-template <Number T>
+template <FieldElement T>
 Pgemm<T>::~Pgemm() = default;
 
-template <Number T>
+template <FieldElement T>
 Result<void> Pgemm<T>::check() const {
   for (const auto& layout : given_) {
     if (auto fits = layout.check(grid_->rows(), grid_->columns()); !fits.ok()) return fits;
@@ -62,7 +62,7 @@ Result<void> Pgemm<T>::check() const {
   return {};
 }
 
-template <Number T>
+template <FieldElement T>
 Result<void> Pgemm<T>::allocate() {
   plan();
   std::int64_t widest = 0;
@@ -91,7 +91,7 @@ Result<void> Pgemm<T>::allocate() {
 
 /// op(A) gets the rows of C, op(B) its columns; along k they stay as they are where they can, and
 /// are otherwise dealt out in equal blocks.
-template <Number T>
+template <FieldElement T>
 void Pgemm<T>::plan() {
   const auto& c = given_[2];
   a_ = given_[0], b_ = given_[1];
@@ -115,7 +115,7 @@ void Pgemm<T>::plan() {
   }
 }
 
-template <Number T>
+template <FieldElement T>
 Result<void> Pgemm<T>::check_arguments(const Matrix<T>& a, const Matrix<T>& b,
                                        const Matrix<T>& c) const {
   const std::array matrices{&a, &b, &c};
@@ -132,7 +132,7 @@ Result<void> Pgemm<T>::check_arguments(const Matrix<T>& a, const Matrix<T>& b,
   return {};
 }
 
-template <Number T>
+template <FieldElement T>
 MatrixRef<GpuRef<T>> Pgemm<T>::panel_a(std::size_t number, const GpuRef<T>& a) const {
   const auto& panel = panels_[number];
   const auto length = m_ * panel.width;
@@ -140,7 +140,7 @@ MatrixRef<GpuRef<T>> Pgemm<T>::panel_a(std::size_t number, const GpuRef<T>& a) c
                                : a.slice(panel.place_a * m_, length),
           m_, panel.width};
 }
-template <Number T>
+template <FieldElement T>
 MatrixRef<GpuRef<T>> Pgemm<T>::panel_b(std::size_t number, const GpuRef<T>& b) const {
   const auto& panel = panels_[number];
   if (grid_->rows() > 1) return {panels_b_[number % 2].slice(0, panel.width * n_), panel.width, n_};
@@ -148,7 +148,7 @@ MatrixRef<GpuRef<T>> Pgemm<T>::panel_b(std::size_t number, const GpuRef<T>& b) c
           k_of_b_};
 }
 
-template <Number T>
+template <FieldElement T>
 void Pgemm<T>::send(std::size_t number, const GpuRef<T>& a, const GpuRef<T>& b,
                     std::vector<Future<void>>& ends) {
   const auto& panel = panels_[number];
@@ -171,7 +171,7 @@ void Pgemm<T>::send(std::size_t number, const GpuRef<T>& a, const GpuRef<T>& b,
   }
 }
 
-template <Number T>
+template <FieldElement T>
 Future<void> Pgemm<T>::multiply(const FactorOf<GpuRef<T>>& alpha, const Matrix<T>& a,
                                 const Matrix<T>& b, const FactorOf<GpuRef<T>>& beta,
                                 const Matrix<T>& c) {

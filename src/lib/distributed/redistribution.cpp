@@ -57,7 +57,7 @@ std::int64_t leading_of(std::int64_t rows) {
 
 }  // namespace
 
-template <Number T>
+template <FieldElement T>
 Redistribution<T>::Redistribution(Device& device, Grid& grid, const Layout& source,
                                   const Layout& destination, blas::Transpose transpose)
     : device_(&device), grid_(&grid), transpose_(transpose) {
@@ -97,7 +97,7 @@ Redistribution<T>::Redistribution(Device& device, Grid& grid, const Layout& sour
   incoming_ = device.alloc<T>(total(received_));
 }
 
-template <Number T>
+template <FieldElement T>
 Future<void> Redistribution<T>::copy(blas::Transpose transpose, const Piece& piece,
                                      const GpuRef<T>& from, std::int64_t first,
                                      std::int64_t leading, const GpuRef<T>& to,
@@ -112,7 +112,7 @@ Future<void> Redistribution<T>::copy(blas::Transpose transpose, const Piece& pie
   return device_->blas().template geam<T>(transpose, transpose, T(1), source, T(0), source, result);
 }
 
-template <Number T>
+template <FieldElement T>
 Future<void> Redistribution<T>::run(const GpuRef<T>& source, const GpuRef<T>& destination) {
   for (auto* buffer : {&outgoing_, &incoming_}) {
     if (!buffer->valid()) buffer->renew();

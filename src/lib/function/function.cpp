@@ -3,7 +3,7 @@
 #include "common/wire/checker.hpp"
 
 namespace troupe {
-namespace function {
+namespace functions {
 
 using wire::checker;
 
@@ -86,31 +86,31 @@ Future<void> submit_here(detail::Submitter& submitter, const CallThere& op, cons
                             : submit_as<Call>(submitter, call, parts);
 }
 
-}  // namespace function
+}  // namespace functions
 
 Future<void> Functions::submit(const Function& which, const detail::LaunchArguments& arguments) {
-  const auto path = which.path_ + '\0';
-  auto op = function::call_of<function::Call>(which.name_, path, arguments);
-  op.only_queues = which.options_.only_queues ? 1 : 0;
-  const auto data = kernel::Inline::pack(which.name_, arguments.sizes(), arguments.bytes(), path);
+  const auto path = which.path() + '\0';
+  auto op = functions::call_of<functions::Call>(which.name(), path, arguments);
+  op.only_queues = which.options().only_queues ? 1 : 0;
+  const auto data = kernel::Inline::pack(which.name(), arguments.sizes(), arguments.bytes(), path);
   std::vector<InlineParameter> parameters(arguments.parameters().begin(),
                                           arguments.parameters().end());
-  const auto values_at = kernel::Inline::padded(which.name_.size()) +
+  const auto values_at = kernel::Inline::padded(which.name().size()) +
                          kernel::Inline::padded(arguments.sizes().size_bytes());
   for (auto& one : parameters) one.offset += static_cast<std::uint32_t>(values_at);
   Parts parts(arguments.buffers(), data);
   parts.parameters = parameters;
-  return which.options_.repeatable
-             ? function::submit_as<function::RepeatableCall>(*submitter_, op, parts)
-             : function::submit_as<function::Call>(*submitter_, op, parts);
+  return which.options().repeatable
+             ? functions::submit_as<functions::RepeatableCall>(*submitter_, op, parts)
+             : functions::submit_as<functions::Call>(*submitter_, op, parts);
 }
 
 Future<void> Functions::submit_there(detail::Submitter& there, const Function& which,
                                      const detail::LaunchArguments& arguments) {
-  const auto path = which.path_ + '\0';
-  auto op = function::call_of<function::CallThere>(which.name_, path, arguments);
-  op.repeatable = which.options_.repeatable ? 1 : 0;
-  const auto data = kernel::Inline::pack(which.name_, arguments.sizes(), arguments.bytes(), path);
+  const auto path = which.path() + '\0';
+  auto op = functions::call_of<functions::CallThere>(which.name(), path, arguments);
+  op.repeatable = which.options().repeatable ? 1 : 0;
+  const auto data = kernel::Inline::pack(which.name(), arguments.sizes(), arguments.bytes(), path);
   return detail::submit(there, op, Parts(arguments.buffers(), data));
 }
 

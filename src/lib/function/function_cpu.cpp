@@ -10,17 +10,17 @@ namespace troupe::host::cpu {
 namespace {
 
 class FunctionHalf final
-    : public LibraryHalfOf<FunctionHalf, function::Call, function::RepeatableCall> {
+    : public LibraryHalfOf<FunctionHalf, functions::Call, functions::RepeatableCall> {
  public:
   explicit FunctionHalf(Services& services) : services_(services) {}
 
-  Result<void> run(const function::Call& op, const Call& call) {
+  Result<void> run(const functions::Call& op, const Call& call) {
     const auto given =
         kernel::Inline::parse(op.kName, op.extent(), Parts(call.tail(), call.data()));
     if (!given) return given.error();
     const auto function = loaded_.find(given->symbol(0), given->name());
     if (!function) return function.error();
-    if (auto fits = function::check_arguments(*function, *given); !fits) return fits.error();
+    if (auto fits = functions::check_arguments(*function, *given); !fits) return fits.error();
     // The record is gone when the function runs.
     const std::vector<std::uint32_t> sizes(given->sizes().begin(), given->sizes().end());
     auto arguments = std::make_shared<kernel::Arguments>(*given, call);
@@ -35,7 +35,7 @@ class FunctionHalf final
 
  private:
   Services& services_;
-  function::Loaded loaded_;
+  functions::Loaded loaded_;
 };
 
 }  // namespace

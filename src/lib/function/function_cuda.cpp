@@ -8,27 +8,27 @@ namespace troupe::host::cuda {
 namespace {
 
 class FunctionHalf final
-    : public LibraryHalfOf<FunctionHalf, function::Call, function::RepeatableCall> {
+    : public LibraryHalfOf<FunctionHalf, functions::Call, functions::RepeatableCall> {
  public:
   explicit FunctionHalf(Services& services) : services_(services) {}
 
   /// The first call loads the library, and its kernels.
   [[nodiscard]] bool blocks(const OperationInfo&, const std::byte* bytes,
                             const Call& call) override {
-    const auto& op = *reinterpret_cast<const function::Call*>(bytes);
+    const auto& op = *reinterpret_cast<const functions::Call*>(bytes);
     if (op.only_queues == 0) return true;
     const auto given =
         kernel::Inline::parse(op.kName, op.extent(), Parts(call.tail(), call.data()));
     return given.ok() && !loaded_.has(given->symbol(0), given->name());
   }
 
-  Result<void> run(const function::Call& op, const Call& call) {
+  Result<void> run(const functions::Call& op, const Call& call) {
     const auto given =
         kernel::Inline::parse(op.kName, op.extent(), Parts(call.tail(), call.data()));
     if (!given) return given.error();
     const auto function = loaded_.find(given->symbol(0), given->name());
     if (!function) return function.error();
-    if (auto fits = function::check_arguments(*function, *given); !fits) return fits.error();
+    if (auto fits = functions::check_arguments(*function, *given); !fits) return fits.error();
     kernel::Arguments arguments(*given, call);
     const FunctionCall made{services_.stream(call.queue()), arguments.get(), given->sizes().data(),
                             static_cast<unsigned>(given->sizes().size())};
@@ -47,7 +47,7 @@ class FunctionHalf final
 
  private:
   Services& services_;
-  function::Loaded loaded_;
+  functions::Loaded loaded_;
 };
 
 }  // namespace

@@ -19,9 +19,9 @@ Tailed<Op> call_sample() {
           kernel::Inline::pack("f", sizes, values, "v\0"sv)};
 }
 
-const Samples kFunctionSamples{call_sample<function::Call>(),
-                               call_sample<function::RepeatableCall>(),
-                               call_sample<function::CallThere>()};
+const Samples kFunctionSamples{call_sample<functions::Call>(),
+                               call_sample<functions::RepeatableCall>(),
+                               call_sample<functions::CallThere>()};
 
 }  // namespace
 }  // namespace troupe::test

@@ -11,7 +11,7 @@
 #include <troupe/function.hpp>
 #include <troupe/lib/kernel.hpp>
 
-namespace troupe::function {
+namespace troupe::functions {
 
 /// The functions of the program's that have been called in this process.
 class Loaded {
@@ -53,4 +53,4 @@ inline Result<void> check_arguments(Loaded::Function function, const kernel::Inl
                "function.call: " + std::string(given.name()) + " takes other arguments than these"};
 }
 
-}  // namespace troupe::function
+}  // namespace troupe::functions

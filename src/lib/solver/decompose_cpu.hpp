@@ -7,7 +7,7 @@ namespace troupe::host::cpu {
 
 template <class T>
 T conjugate(const T& x) {
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     return std::conj(x);
   } else {
     return x;

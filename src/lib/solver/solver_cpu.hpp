@@ -80,7 +80,7 @@ inline char letter(solver::Transpose transpose) {
 /// Of Q: of real numbers there is no C.
 template <class T>
 char letter_of_q(solver::Transpose transpose) {
-  return transpose == solver::Transpose::conjugate && !Complex<T> ? 'T' : letter(transpose);
+  return transpose == solver::Transpose::conjugate && !ComplexElement<T> ? 'T' : letter(transpose);
 }
 inline lapack_int to_int(std::int64_t value) {
   return static_cast<lapack_int>(value);

@@ -112,7 +112,8 @@ inline cublasOperation_t flag(solver::Transpose transpose) {
 /// Of Q: of real numbers there is no C.
 template <class T>
 cublasOperation_t flag_of_q(solver::Transpose transpose) {
-  return transpose == solver::Transpose::conjugate && !Complex<T> ? CUBLAS_OP_T : flag(transpose);
+  return transpose == solver::Transpose::conjugate && !ComplexElement<T> ? CUBLAS_OP_T
+                                                                         : flag(transpose);
 }
 inline cusolverEigMode_t flag(solver::Vectors vectors) {
   return vectors == solver::Vectors::yes ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;

@@ -110,7 +110,7 @@ Result<void> Solver::run(const solver::Geev& op, const Call& call) {
         [op, vr, a = call.at<T>(op.a), w = call.at<std::complex<Real>>(op.w)] {
           const char right = vr != nullptr ? 'V' : 'N';
           const auto n = to_int(op.n), ldvr = to_int(vr != nullptr ? op.ldvr : 1);
-          if constexpr (Complex<T>) {
+          if constexpr (ComplexElement<T>) {
             return Lapack<T>::geev(LAPACK_COL_MAJOR, 'N', right, n, a, to_int(op.lda), w, nullptr,
                                    1, vr, ldvr);
           } else {

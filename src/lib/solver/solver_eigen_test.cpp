@@ -205,7 +205,7 @@ TYPED_TEST(SolverEigen, BThatIsNotDefiniteIsANumericFailure) {
 /// The eigenvectors as complex numbers.
 template <class T>
 Dense unpacked(const Dense& vr, const std::vector<std::complex<RealOf<T>>>& w) {
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     return vr;
   } else {
     auto v = vr;

@@ -19,7 +19,7 @@ constexpr Shape kShapes[] = {{1, 1}, {7, 7}, {40, 13}, {13, 40}, {70, 70}};
 template <class T>
 Future<void> multiply(Side side, Transpose transpose, const MatrixRef<GpuRef<T>>& a,
                       const GpuRef<T>& tau, const MatrixRef<GpuRef<T>>& c) {
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     return device().solver().unmqr(side, transpose, a, tau, c);
   } else {
     return device().solver().ormqr(side, transpose, a, tau, c);
@@ -27,7 +27,7 @@ Future<void> multiply(Side side, Transpose transpose, const MatrixRef<GpuRef<T>>
 }
 template <class T>
 Future<void> make(const MatrixRef<GpuRef<T>>& a, std::int64_t k, const GpuRef<T>& tau) {
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     return device().solver().ungqr(a, k, tau);
   } else {
     return device().solver().orgqr(a, k, tau);
@@ -98,7 +98,7 @@ TYPED_TEST(SolverOrthogonal, TheTransposeOfARealQIsItsConjugate) {
   const auto once = put_matrix<T>(identity(6), 6), again = put_matrix<T>(identity(6), 6);
   multiply(Side::left, Transpose::conjugate, a, tau, once);
   const auto transposed = multiply(Side::left, Transpose::yes, a, tau, again);
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     EXPECT_EQ(transposed.wait().code(), Errc::invalid);
     (void)device().take_error();
   } else {

@@ -93,7 +93,7 @@ TYPED_TEST(SolverReductions, ReflectorsAsOneBlock) {
   const auto t = put_matrix<T>(Dense{k, k}, k + 1);
   solver.larft(v, tau, t);
   const auto whole = put_matrix<T>(identity(m), m);
-  if constexpr (Complex<T>) {
+  if constexpr (ComplexElement<T>) {
     solver.unmqr(Side::left, Transpose::no, v, tau, whole);
   } else {
     solver.ormqr(Side::left, Transpose::no, v, tau, whole);

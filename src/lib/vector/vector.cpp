@@ -2,7 +2,7 @@
 
 #include "common/wire/checker.hpp"
 
-namespace troupe::vector {
+namespace troupe::vectors {
 
 using wire::checker;
 
@@ -23,4 +23,4 @@ Result<void> Axpby::check() const {
       .result();
 }
 
-}  // namespace troupe::vector
+}  // namespace troupe::vectors

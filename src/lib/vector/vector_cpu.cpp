@@ -6,18 +6,19 @@
 namespace troupe::host::cpu {
 namespace {
 
-class Vector final : public LibraryHalfOf<Vector, vector::Multiply, vector::Divide, vector::Axpby> {
+class Vector final
+    : public LibraryHalfOf<Vector, vectors::Multiply, vectors::Divide, vectors::Axpby> {
  public:
   explicit Vector(Services& services) : services_(services) {}
-  Result<void> run(const vector::Multiply& op, const Call& call);
-  Result<void> run(const vector::Divide& op, const Call& call);
-  Result<void> run(const vector::Axpby& op, const Call& call);
+  Result<void> run(const vectors::Multiply& op, const Call& call);
+  Result<void> run(const vectors::Divide& op, const Call& call);
+  Result<void> run(const vectors::Axpby& op, const Call& call);
 
  private:
   Services& services_;
 };
 
-Result<void> Vector::run(const vector::Multiply& op, const Call& call) {
+Result<void> Vector::run(const vectors::Multiply& op, const Call& call) {
   return with_real(op.dtype, [&](auto zero) {
     using T = decltype(zero);
     return services_.submit(call, [n = op.n, x = call.at<const T>(op.x), y = call.at<const T>(op.y),
@@ -27,7 +28,7 @@ Result<void> Vector::run(const vector::Multiply& op, const Call& call) {
   });
 }
 
-Result<void> Vector::run(const vector::Divide& op, const Call& call) {
+Result<void> Vector::run(const vectors::Divide& op, const Call& call) {
   return with_real(op.dtype, [&](auto zero) {
     using T = decltype(zero);
     return services_.submit(call, [n = op.n, x = call.at<const T>(op.x), y = call.at<const T>(op.y),
@@ -37,7 +38,7 @@ Result<void> Vector::run(const vector::Divide& op, const Call& call) {
   });
 }
 
-Result<void> Vector::run(const vector::Axpby& op, const Call& call) {
+Result<void> Vector::run(const vectors::Axpby& op, const Call& call) {
   return with_real(op.dtype, [&](auto zero) {
     using T = decltype(zero);
     return services_.submit(call, [n = op.n, alpha_factor = Factor<T>(op.alpha, call),

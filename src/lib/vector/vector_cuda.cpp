@@ -6,13 +6,14 @@
 namespace troupe::host::cuda {
 namespace {
 
-class Vector final : public LibraryHalfOf<Vector, vector::Multiply, vector::Divide, vector::Axpby> {
+class Vector final
+    : public LibraryHalfOf<Vector, vectors::Multiply, vectors::Divide, vectors::Axpby> {
  public:
   explicit Vector(Services& services) : services_(services) {}
   Result<void> open(Queue queue) override;
-  Result<void> run(const vector::Multiply& op, const Call& call);
-  Result<void> run(const vector::Divide& op, const Call& call);
-  Result<void> run(const vector::Axpby& op, const Call& call);
+  Result<void> run(const vectors::Multiply& op, const Call& call);
+  Result<void> run(const vectors::Divide& op, const Call& call);
+  Result<void> run(const vectors::Axpby& op, const Call& call);
 
  private:
   Services& services_;
@@ -25,14 +26,14 @@ Result<void> Vector::open(Queue queue) {
   const auto call = warm_up.call();
   const auto x = WarmUp::part(1), y = WarmUp::part(2), z = WarmUp::part(3);
   for (const auto dtype : WarmUp::kReals) {
-    TROUPE_CUDA_PROPAGATE(run(vector::Multiply{dtype, 64, x, y, z}, call));
-    TROUPE_CUDA_PROPAGATE(run(vector::Divide{dtype, 64, x, y, z}, call));
-    TROUPE_CUDA_PROPAGATE(run(vector::Axpby{dtype, 64, {}, {}, x, y}, call));
+    TROUPE_CUDA_PROPAGATE(run(vectors::Multiply{dtype, 64, x, y, z}, call));
+    TROUPE_CUDA_PROPAGATE(run(vectors::Divide{dtype, 64, x, y, z}, call));
+    TROUPE_CUDA_PROPAGATE(run(vectors::Axpby{dtype, 64, {}, {}, x, y}, call));
   }
   return {};
 }
 
-Result<void> Vector::run(const vector::Multiply& op, const Call& call) {
+Result<void> Vector::run(const vectors::Multiply& op, const Call& call) {
   return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
     TROUPE_CUDA_TRY(kernels::multiply(services_.launch(call.queue()), op.n, call.at<const T>(op.x),
                                       call.at<const T>(op.y), call.at<T>(op.z)));
@@ -40,7 +41,7 @@ Result<void> Vector::run(const vector::Multiply& op, const Call& call) {
   });
 }
 
-Result<void> Vector::run(const vector::Divide& op, const Call& call) {
+Result<void> Vector::run(const vectors::Divide& op, const Call& call) {
   return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
     TROUPE_CUDA_TRY(kernels::divide(services_.launch(call.queue()), op.n, call.at<const T>(op.x),
                                     call.at<const T>(op.y), call.at<T>(op.z)));
@@ -48,7 +49,7 @@ Result<void> Vector::run(const vector::Divide& op, const Call& call) {
   });
 }
 
-Result<void> Vector::run(const vector::Axpby& op, const Call& call) {
+Result<void> Vector::run(const vectors::Axpby& op, const Call& call) {
   return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
     TROUPE_CUDA_TRY(kernels::axpby(services_.launch(call.queue()), op.n, factor<T>(op.alpha, call),
                                    call.at<const T>(op.x), factor<T>(op.beta, call),

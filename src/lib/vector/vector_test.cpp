@@ -53,7 +53,7 @@ TYPED_TEST(VectorOps, AxpbyWithBetaZeroIgnoresWhatWasThere) {
 }
 
 TEST_F(BadArguments, OfVectorOperations) {
-  using namespace troupe::vector;
+  using namespace troupe::vectors;
   expect_refused(Multiply{DType::f64, 17, x, x, x});
   expect_refused(Multiply{DType::f64, -1, x, x, x});
   expect_refused(Multiply{DType::f64, 16, x, absent, x});

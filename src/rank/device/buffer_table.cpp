@@ -1,6 +1,6 @@
 #include "rank/device/buffer_table.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 Result<std::uint32_t> BufferTable::add(std::uint32_t region, std::uint64_t offset,
                                        std::uint64_t bytes, DType dtype) {
@@ -90,4 +90,4 @@ Result<Operand> BufferTable::translate(const Operand& named) const {
                  .bytes = named.bytes};
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

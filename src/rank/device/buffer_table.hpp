@@ -12,7 +12,7 @@
 
 #include "common/core/two_sided_count.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Every buffer of a rank: where it lies, the generation of its contents, how many unanswered
 /// commands name it.
@@ -93,4 +93,4 @@ class BufferTable {
   std::uint32_t size_ = 0;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

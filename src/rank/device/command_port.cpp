@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <thread>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 thread_local int CommandPort::Passage::depth_ = 0;
 
@@ -453,4 +453,4 @@ void CommandPort::open_gate() {
   gate_.reset();
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -20,7 +20,7 @@
 #include "rank/device/replay.hpp"
 #include "rank/device/ticket_table.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Where a rank's program becomes commands: validates, numbers, pushes into the ring of the current
 /// device host, and resolves futures as replies come back.
@@ -385,4 +385,4 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   std::atomic<bool> corrupt_{false};
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -4,7 +4,7 @@
 
 // What becomes of the commands of a device host that stopped.
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 void set_flag(std::byte* record, std::uint32_t flag) {
@@ -238,4 +238,4 @@ std::optional<Error> CommandPort::obstacle(const wire::Command& command, const S
   return std::nullopt;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -5,7 +5,7 @@
 // Transfers between ranks: ranges that are being read or written from elsewhere, and what that
 // means for the program's own commands.
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 bool overlap(const Operand& a, const Operand& b) {
@@ -124,4 +124,4 @@ void CommandPort::lose(const Operand& range, const Error& error, std::uint32_t e
   buffers_.lose(range.buffer, error.code);
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -7,7 +7,7 @@
 
 #include "common/core/log.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 using namespace device_message;
 using wire::Control;
@@ -299,4 +299,4 @@ void DeviceActor::report_done(DeviceDone::Order order, std::uint32_t round,
   report(DeviceDone{.order = order, .round = round, .outcome = std::move(outcome)});
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

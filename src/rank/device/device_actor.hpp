@@ -21,7 +21,7 @@
 #include "rank/device/warm_set.hpp"
 #include "rank/device/watcher.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// What a DeviceActor needs beside its messages; outlives it.
 struct DeviceSettings {
@@ -364,4 +364,4 @@ class DeviceActor
   TimePoint watched_since_{};  ///< … this time
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

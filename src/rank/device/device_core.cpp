@@ -8,7 +8,7 @@
 #include "common/ipc/descriptors.hpp"
 #include "rank/device/recorder.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 /// A slab costs the rank a descriptor; a larger one leaves less for others on the GPU.
@@ -203,7 +203,7 @@ void DeviceCore::reclaim() {
   for (const auto& range : rested) pinned_.release(range);
 }
 
-Result<Device::Allocation> DeviceCore::allocate(std::uint64_t length, DType dtype) {
+Result<detail::Allocation> DeviceCore::allocate(std::uint64_t length, DType dtype) {
   const auto bytes = total_bytes(length, size_of(dtype));
   reclaim();
   auto range = slabs_.allocate(bytes);
@@ -213,7 +213,7 @@ Result<Device::Allocation> DeviceCore::allocate(std::uint64_t length, DType dtyp
     slabs_.release(*range);
     return buffer.error();
   }
-  return Device::Allocation{std::make_shared<Lease>(shared_from_this(), *buffer),
+  return detail::Allocation{std::make_shared<Lease>(shared_from_this(), *buffer),
                             {.region = range->region,
                              .buffer = *buffer,
                              .generation = port_.generation(*buffer),
@@ -221,7 +221,8 @@ Result<Device::Allocation> DeviceCore::allocate(std::uint64_t length, DType dtyp
                              .bytes = bytes}};
 }
 
-Result<Device::Pin> DeviceCore::allocate_pinned(std::uint64_t length, std::size_t element) {
+Result<detail::PinnedAllocation> DeviceCore::allocate_pinned(std::uint64_t length,
+                                                             std::size_t element) {
   const auto bytes = total_bytes(length, element);
   reclaim();
   auto range = pinned_.allocate(bytes);
@@ -238,10 +239,10 @@ Result<Device::Pin> DeviceCore::allocate_pinned(std::uint64_t length, std::size_
     const std::lock_guard lock(core->pinned_mutex_);
     core->resting_.push_back({std::move(users), range});
   });
-  return Device::Pin{std::move(lease), data, where};
+  return detail::PinnedAllocation{std::move(lease), data, where};
 }
 
-Result<Device::Pin> DeviceCore::allocate_apart(std::uint64_t bytes) {
+Result<detail::PinnedAllocation> DeviceCore::allocate_apart(std::uint64_t bytes) {
   if (auto kept = ipc::keep_descriptors(kReservedDescriptors); !kept) return kept.error();
   auto memory = ipc::SharedMemory::create("troupe-apart", bytes);
   if (!memory) return memory.error();
@@ -251,7 +252,8 @@ Result<Device::Pin> DeviceCore::allocate_apart(std::uint64_t bytes) {
   pinned_memory_.emplace(region, shared);
   std::shared_ptr<void> lease(
       shared->data(), [core = shared_from_this(), region](void*) { core->drop_pinned(region); });
-  return Device::Pin{std::move(lease), shared->data(), {.region = region, .bytes = bytes}};
+  return detail::PinnedAllocation{
+      std::move(lease), shared->data(), {.region = region, .bytes = bytes}};
 }
 
 Future<void> DeviceCore::map_apart(const Operand& memory) {
@@ -268,7 +270,7 @@ Future<void> DeviceCore::map_apart(const Operand& memory) {
 Future<void> DeviceCore::upload(std::span<const std::byte> source, const Operand& destination,
                                 DType dtype) {
   std::vector<Future<void>> parts;
-  std::vector<Device::Pin> pins;
+  std::vector<detail::PinnedAllocation> pins;
   const auto step = std::min(source.size(), kStagingBytes);
   for (std::size_t at = 0; at < source.size(); at += step) {
     const auto bytes = std::min(step, source.size() - at);
@@ -302,7 +304,7 @@ Result<void> DeviceCore::download(const Operand& source, std::span<std::byte> de
 Result<void> DeviceCore::download_once(const Operand& source, std::span<std::byte> destination,
                                        DType dtype) {
   const auto step = std::min(destination.size(), kStagingBytes);
-  std::vector<Device::Pin> pins;
+  std::vector<detail::PinnedAllocation> pins;
   std::vector<Future<void>> parts;
   const auto fetch = [&](std::size_t part) {
     const auto at = part * step;
@@ -328,11 +330,11 @@ Result<void> DeviceCore::download_once(const Operand& source, std::span<std::byt
   return {};
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process
 
 namespace troupe {
 
-using rank::Recorder;
+using rank_process::Recorder;
 
 const DeviceInfo& Device::info() const {
   return core_->info();
@@ -375,10 +377,11 @@ Result<std::vector<MemoryUse>> Device::memory_use() const {
 detail::Submitter& Device::preparer() {
   return core_->preparer();
 }
-Result<Device::Allocation> Device::allocate(std::uint64_t length, DType dtype) {
+Result<detail::Allocation> Device::allocate(std::uint64_t length, DType dtype) {
   return core_->allocate(length, dtype);
 }
-Result<Device::Pin> Device::allocate_pinned(std::uint64_t length, std::size_t element) {
+Result<detail::PinnedAllocation> Device::allocate_pinned(std::uint64_t length,
+                                                         std::size_t element) {
   return core_->allocate_pinned(length, element);
 }
 Future<void> Device::upload_bytes(std::span<const std::byte> source, const Operand& destination,

@@ -25,7 +25,7 @@ struct Launch;
 }
 }  // namespace troupe
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// What stands behind a Device: the port, the pools, and the DeviceActor's address.
 class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
@@ -93,12 +93,12 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
     slab_dropped_ = std::move(listener);
   }
 
-  Result<Device::Allocation> allocate(std::uint64_t length, DType dtype);
-  Result<Device::Pin> allocate_pinned(std::uint64_t length, std::size_t element);
+  Result<detail::Allocation> allocate(std::uint64_t length, DType dtype);
+  Result<detail::PinnedAllocation> allocate_pinned(std::uint64_t length, std::size_t element);
   /// Pinned memory that no device host has until map_apart(): for large pieces, whose mapping takes
   /// seconds and must be no part of a recovery. All commands that name it must have completed when
   /// it is let go.
-  Result<Device::Pin> allocate_apart(std::uint64_t bytes);
+  Result<detail::PinnedAllocation> allocate_apart(std::uint64_t bytes);
   /// Maps it in the present device host, beside its work. Errors: device_lost (there is none just
   /// now), out_of_memory, …
   Future<void> map_apart(const Operand& memory);
@@ -145,4 +145,4 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   KernelBuilder builder_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

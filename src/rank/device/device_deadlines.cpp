@@ -3,7 +3,7 @@
 
 // The DeviceActor's clock: hosts that do not start, beat or drain, operations that do not end.
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 using namespace device_message;
 
@@ -69,4 +69,4 @@ void DeviceActor::look_at_operations() {
   }
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

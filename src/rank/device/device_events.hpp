@@ -11,7 +11,7 @@
 #include <troupe/loaded_library.hpp>
 
 /// What a DeviceActor tells whoever coordinates its GPU with others (the world), and nobody else.
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// The device host is dead, lost its context, hangs, or found its communicator broken.
 struct DeviceFault {
@@ -64,4 +64,4 @@ using DeviceEvent = std::variant<DeviceFault, DeviceLoss, DeviceDone, DeviceFail
 /// Called on the DeviceActor's thread; must not block.
 using DeviceListener = std::function<void(DeviceEvent)>;
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

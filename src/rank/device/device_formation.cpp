@@ -5,7 +5,7 @@
 
 // The DeviceActor's part in forming communicators and in handing over to a standby.
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 using namespace device_message;
 using wire::ControlKind;
@@ -173,4 +173,4 @@ void DeviceActor::report_serving() {
   if (connected_) report_done(DeviceDone::Order::connect, *std::exchange(connected_, std::nullopt));
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

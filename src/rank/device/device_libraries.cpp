@@ -4,7 +4,7 @@
 
 // What device hosts have opened and used: to tell of it, and to have their successors prepare it.
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 using namespace device_message;
 using wire::ControlKind;
@@ -113,4 +113,4 @@ void DeviceActor::forget_warm_set(const Incarnation& host) {
   warm_.clear_kinds();
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

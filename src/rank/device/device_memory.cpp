@@ -9,7 +9,7 @@
 
 // The memory that outlives device hosts, and slabs that cross to other ranks of the node.
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 using namespace device_message;
 using wire::ControlKind;
@@ -151,4 +151,4 @@ void DeviceActor::on(DropRegion drop) {
   }
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -3,7 +3,7 @@
 
 // What the world orders: halt, quiesce, replacement, and the end.
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 using namespace device_message;
 using wire::Control;
@@ -249,4 +249,4 @@ bool DeviceActor::on(ShutDown) {
   return true;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 bool by_loss(const Error& error) {
@@ -90,4 +90,4 @@ UnreadErrors ErrorLedger::unread() {
   return unread;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -8,7 +8,7 @@
 
 #include "rank/device/outcome_log.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// What has failed, and what of it the program knows.
 ///
@@ -50,4 +50,4 @@ class ErrorLedger {
   UnreadErrors lost_by_loss_;  ///< of these, what forgive_losses() is about
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -18,7 +18,7 @@
 #include "common/core/log.hpp"
 #include "common/wire/record.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 /// Words of a slot.
@@ -315,4 +315,4 @@ void FlightRecorder::write(const Dump& dump) const {
   }
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

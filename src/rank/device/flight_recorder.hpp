@@ -17,7 +17,7 @@
 #include "common/ipc/shared_memory.hpp"
 #include "common/wire/flight_layout.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// The last operations of a rank: what they are, when they were submitted, issued and completed,
 /// how they ended. Written as they pass, without a lock; dumped as a file when something went
@@ -118,4 +118,4 @@ class FlightRecorder {
   std::thread writer_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -9,7 +9,7 @@
 
 #include "common/wire/control.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 constexpr std::uint64_t kReplyRingBytes = 1u << 20;
@@ -192,4 +192,4 @@ std::string HostLink::reap() {
   return "thread ended";
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -17,7 +17,7 @@
 #include "common/wire/host_options.hpp"
 #include "common/wire/port_layout.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Descriptors of the rank that must be free while nothing is being replaced: a device host takes
 /// six and five more while it is spawned; in a recovery a successor and a standby are started, and
@@ -107,4 +107,4 @@ class HostLink {
   std::thread life_watch_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

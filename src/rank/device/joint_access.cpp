@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// What a command reads it reads before it writes anything.
 void JointAccess::add(const detail::CommandView& command, bool surely) {
@@ -120,4 +120,4 @@ std::vector<TailOperand> JointAccess::operands(std::uint32_t overwritten) const 
   return all;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -6,7 +6,7 @@
 
 #include <troupe/lib/submit.hpp>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// What commands that run one after another do together to each byte that they name.
 ///
@@ -47,4 +47,4 @@ class JointAccess {
   std::map<std::pair<std::uint32_t, std::uint32_t>, Buffer> buffers_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

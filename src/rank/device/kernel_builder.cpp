@@ -16,7 +16,7 @@
 #include "common/ipc/unique_fd.hpp"
 #include "common/ipc/whole_file.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 namespace fs = std::filesystem;
@@ -239,4 +239,4 @@ void KernelBuilder::stop() {
   threads_.clear();
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

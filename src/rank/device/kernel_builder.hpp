@@ -12,7 +12,7 @@
 
 #include "rank/device/kernel_cache.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Compiles kernels, each in a process of its own (troupe-compile): a compiler that crashes costs
 /// one job, and the rank opens no library of CUDA's. What was compiled before is taken from memory
@@ -66,4 +66,4 @@ class KernelBuilder {
 /// Nothing if a name is made by a macro, so that only the compiler knows it.
 std::optional<std::string> included_text(const wire::CompileJob& job);
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

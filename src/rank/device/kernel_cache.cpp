@@ -14,7 +14,7 @@
 #include "common/ipc/unique_fd.hpp"
 #include "common/ipc/whole_file.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 namespace fs = std::filesystem;
@@ -140,4 +140,4 @@ fs::path kernel_cache_folder(const std::string& setting) {
   return home.empty() ? home : home / ".cache" / "troupe" / "kernels";
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -8,7 +8,7 @@
 #include "common/core/content_id.hpp"
 #include "common/wire/compile_job.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Compiled kernels on disk, by the content of what they were compiled from. Many processes use one
 /// folder at once: an entry is written under another name and renamed, and checked when it is read.
@@ -40,4 +40,4 @@ class KernelCache {
 /// Base Directory Specification), "none" is none.
 std::filesystem::path kernel_cache_folder(const std::string& setting);
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -265,7 +265,7 @@ const std::string& KernelModule::log() const {
 }
 
 Future<KernelModule> Kernels::compile(std::string source, CompileOptions options) {
-  auto& core = *device_->core_;
+  auto& core = device_->core();
   wire::CompileJob job;
   job.engine = core.info().engine;
   job.compute_capability = core.info().compute_capability;
@@ -303,7 +303,7 @@ Future<KernelModule> Kernels::compile(std::string source, CompileOptions options
 
 Future<KernelModule> Kernels::load(std::span<const std::byte> image, std::vector<std::string> names,
                                    std::string host_kernels) {
-  auto& core = *device_->core_;
+  auto& core = device_->core();
   return core.make_kernels([image = std::vector<std::byte>(image.begin(), image.end()),
                             names = std::move(names), host_kernels = std::move(host_kernels),
                             &core](const Device& device) -> Result<std::shared_ptr<ModuleState>> {
@@ -320,9 +320,9 @@ Future<KernelModule> Kernels::load(std::span<const std::byte> image, std::vector
 
 Future<std::uint64_t> Kernels::occupancy(const Kernel& kernel, std::uint32_t threads,
                                          std::uint32_t shared_bytes) {
-  check(kernel.module_ != nullptr, "occupancy of an empty Kernel");
-  const auto& module = *kernel.module_;
-  const auto& entry = module.kernels[kernel.index_];
+  check(kernel.module() != nullptr, "occupancy of an empty Kernel");
+  const auto& module = *kernel.module();
+  const auto& entry = module.kernels[kernel.index()];
   if (threads == 0 || threads > entry.facts.max_threads ||
       shared_bytes > entry.facts.max_dynamic_shared)
     return device_->submitter()
@@ -343,21 +343,21 @@ Future<std::uint64_t> Kernels::occupancy(const Kernel& kernel, std::uint32_t thr
 
 Future<void> Kernels::submit(const Kernel& kernel, const LaunchOptions& how,
                              const detail::LaunchArguments& arguments) {
-  check(kernel.module_ != nullptr, "launch of an empty Kernel");
-  const auto& module = *kernel.module_;
+  check(kernel.module() != nullptr, "launch of an empty Kernel");
+  const auto& module = *kernel.module();
   auto& submitter = device_->submitter();
-  submitter.keep(kernel.module_);
+  submitter.keep(kernel.module());
   return submit_launch(
-      submitter, module, module.kernels[kernel.index_], launch_of(how), how.repeatable,
+      submitter, module, module.kernels[kernel.index()], launch_of(how), how.repeatable,
       {arguments.sizes(), arguments.bytes(), arguments.buffers(), arguments.parameters()});
 }
 
 Future<void> Kernels::submit_there(detail::Submitter& there, const Kernel& kernel,
                                    const LaunchOptions& how,
                                    const detail::LaunchArguments& arguments) {
-  check(kernel.module_ != nullptr, "launch of an empty Kernel");
-  const auto& module = *kernel.module_;
-  const auto& name = module.kernels[kernel.index_].name;
+  check(kernel.module() != nullptr, "launch of an empty Kernel");
+  const auto& module = *kernel.module();
+  const auto& name = module.kernels[kernel.index()].name;
   auto op = launch_of(how);
   op.image_id[0] = module.origin.low, op.image_id[1] = module.origin.high;
   op.name_bytes = static_cast<std::uint32_t>(name.size());
@@ -371,7 +371,7 @@ Future<void> Kernels::submit_there(detail::Submitter& there, const Kernel& kerne
 
 }  // namespace troupe
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 Future<KernelModule> DeviceCore::make_kernels(
     std::function<Result<std::shared_ptr<detail::ModuleState>>(const Device&)> make) {
@@ -416,4 +416,4 @@ Future<void> DeviceCore::launch_for_other(detail::Submitter& submitter, const ke
                                " from the same source, or keeps it no more"});
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -4,7 +4,7 @@
 
 #include <troupe/lib/memory.hpp>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 Loans::Loans(CommandPort& port, Allocate allocate) : port_(&port), allocate_(std::move(allocate)) {
   port_->set_rescue([this](const Operand& written) { rescue(written); });
@@ -14,30 +14,29 @@ Result<std::shared_ptr<Loan>> Loans::begin(const Operand& range) {
   // A write that comes between the next two lines is kept waiting until the loan is in the list.
   if (auto lent = port_->lend(range); !lent) return lent.error();
   const std::lock_guard lock(mutex_);
-  auto loan = std::make_shared<Loan>();
-  loan->lent_ = loan->now_ = range;
-  loan->granted_ = detail::submit(port_->deliveries(), memory::Fence{DType::u8, range});
+  auto loan = std::make_shared<Loan>(
+      Loan{range, detail::submit(port_->deliveries(), memory::Fence{DType::u8, range})});
   loans_.push_back(loan);
   return loan;
 }
 
 void Loans::end(const std::shared_ptr<Loan>& loan) {
   const std::lock_guard lock(mutex_);
-  if (std::erase(loans_, loan) != 0 && !loan->saved_) port_->take_back(loan->lent_);
-  loan->copy_.reset();
+  if (std::erase(loans_, loan) != 0 && !loan->saved) port_->take_back(loan->lent);
+  loan->copy.reset();
 }
 
 Loans::Location Loans::location(const std::shared_ptr<Loan>& loan) const {
   const std::lock_guard lock(mutex_);
-  return {loan->now_, loan->saved_, loan->saved_ ? loan->save_ : loan->granted_};
+  return {loan->now, loan->saved, loan->saved ? loan->save : loan->granted};
 }
 
 Future<void> Loans::read(const std::shared_ptr<Loan>& loan, std::uint64_t offset,
                          const Operand& pinned) const {
   // Under the lock, so that no write gets between the place that is read and the reading.
   const std::lock_guard lock(mutex_);
-  if (loan->saved_ && loan->save_.ready() && !loan->save_.wait().ok()) return loan->save_;
-  Operand from = loan->now_;
+  if (loan->saved && loan->save.ready() && !loan->save.wait().ok()) return loan->save;
+  Operand from = loan->now;
   from.offset += offset;
   from.bytes = pinned.bytes;
   return detail::submit(port_->deliveries(), memory::Copy{DType::u8, from, pinned});
@@ -46,23 +45,22 @@ Future<void> Loans::read(const std::shared_ptr<Loan>& loan, std::uint64_t offset
 void Loans::rescue(const Operand& written) {
   const std::lock_guard lock(mutex_);
   for (const auto& loan : loans_) {
-    const auto& lent = loan->lent_;
-    if (loan->saved_ || lent.buffer != written.buffer ||
+    const auto& lent = loan->lent;
+    if (loan->saved || lent.buffer != written.buffer ||
         lent.offset >= written.offset + written.bytes ||
         written.offset >= lent.offset + lent.bytes) {
       continue;
     }
-    loan->saved_ = true;
+    loan->saved = true;
     if (auto fresh = allocate_(lent.bytes); fresh.ok()) {
-      loan->copy_ = std::move(fresh->lease);
-      loan->now_ = fresh->where;
-      loan->save_ =
-          detail::submit(port_->deliveries(), memory::Copy{DType::u8, lent, fresh->where});
+      loan->copy = std::move(fresh->lease);
+      loan->now = fresh->where;
+      loan->save = detail::submit(port_->deliveries(), memory::Copy{DType::u8, lent, fresh->where});
     } else {
-      loan->save_ = Future<void>(Result<void>(fresh.error()));
+      loan->save = Future<void>(Result<void>(fresh.error()));
     }
     port_->take_back(lent);
   }
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

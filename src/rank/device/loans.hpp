@@ -9,22 +9,17 @@
 
 #include "rank/device/command_port.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
-/// A range of this rank's memory that a transfer reads.
-class Loan {
- public:
-  /// Resolves once what the program wrote before the loan began is there.
-  [[nodiscard]] const Future<void>& granted() const noexcept { return granted_; }
-
- private:
-  friend class Loans;
-  Operand lent_;  ///< the range itself
-  Operand now_;   ///< where its contents are: the range, or a copy made of it
-  Future<void> granted_;
-  bool saved_ = false;  ///< `now_` is a copy …
-  Future<void> save_;   ///< … once this has resolved well
-  std::shared_ptr<detail::BufferLease> copy_;
+/// A range of this rank's memory that a transfer reads. What is not constant belongs to Loans, and
+/// is guarded by it.
+struct Loan {
+  const Operand lent;          ///< the range itself
+  const Future<void> granted;  ///< resolves once what the program wrote before is there
+  Operand now = lent;          ///< where its contents are: the range, or a copy made of it
+  bool saved = false;          ///< `now` is a copy …
+  Future<void> save{};         ///< … once this has resolved well
+  std::shared_ptr<detail::BufferLease> copy{};
 };
 
 /// Ranges that transfers read while the program goes on.
@@ -70,4 +65,4 @@ class Loans {
   std::vector<std::shared_ptr<Loan>> loans_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <string>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 std::string mib(std::uint64_t bytes) {
@@ -108,4 +108,4 @@ std::uint64_t MemoryPool::held() const {
   return held_;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

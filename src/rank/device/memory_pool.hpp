@@ -12,7 +12,7 @@
 
 #include "rank/device/range_allocator.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Segments (slabs or pinned ones), grown on demand, and the ranges handed out of them. An
 /// allocation needs a round trip to the device host only when a new segment is made. Thread-safe.
@@ -72,4 +72,4 @@ class MemoryPool {
   std::uint64_t held_ = 0;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

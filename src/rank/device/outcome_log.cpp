@@ -1,6 +1,6 @@
 #include "rank/device/outcome_log.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// What a fault, or the end that follows too many of them, does to what was submitted.
 bool OutcomeLog::is_loss(Errc code) noexcept {
@@ -100,4 +100,4 @@ std::optional<Error> OutcomeLog::take_error() {
   return std::move(first->error);
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -12,7 +12,7 @@
 #include <troupe/error.hpp>
 #include <troupe/future.hpp>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// A point in a rank's program: behind the command with this ticket, and behind so many fences.
 struct ProgramPlace {
@@ -110,4 +110,4 @@ class OutcomeLog {
   ProgramPlace forgotten_from_, forgotten_to_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -4,7 +4,7 @@
 
 #include "common/wire/record.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 Future<void> Preparer::submit(const detail::CommandView& command) {
   const auto bytes = wire::record_bytes(command);
@@ -14,4 +14,4 @@ Future<void> Preparer::submit(const detail::CommandView& command) {
   return detail::submit(port_, memory::Prepare{}, Parts(std::span<const TailOperand>(), data));
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -2,7 +2,7 @@
 
 #include <troupe/lib/submit.hpp>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Where calls go that only prepare: each command becomes a memory::Prepare. Any thread.
 class Preparer final : public detail::Submitter {
@@ -20,4 +20,4 @@ class Preparer final : public detail::Submitter {
   detail::Submitter& port_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

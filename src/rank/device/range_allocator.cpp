@@ -5,7 +5,7 @@
 
 #include <troupe/error.hpp>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 RangeAllocator::RangeAllocator(std::uint64_t bytes) {
   add_free(0, bytes / kAlignment * kAlignment);
@@ -59,4 +59,4 @@ void RangeAllocator::remove_free(std::map<std::uint64_t, std::uint64_t>::iterato
   free_.erase(it);
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Hands out ranges of one slab: best fit, coalescing on release, aligned to kAlignment. Works on
 /// offsets only and never touches the memory. One thread.
@@ -34,4 +34,4 @@ class RangeAllocator {
   std::uint64_t used_ = 0;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

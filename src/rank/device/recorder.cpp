@@ -9,7 +9,7 @@
 #include <troupe/lib/memory.hpp>
 #include <troupe/lib/sequence.hpp>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 thread_local Recorder* innermost = nullptr;
@@ -360,4 +360,4 @@ Result<Recording> Recorder::take() {
   return std::exchange(recorded_, {});
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

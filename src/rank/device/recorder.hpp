@@ -14,7 +14,7 @@
 #include "rank/device/command_port.hpp"
 #include "rank/device/joint_access.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// What was recorded.
 struct Recording {
@@ -93,4 +93,4 @@ class Recorder final : public detail::Submitter {
   int depth_ = 0;  ///< branches that are open
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

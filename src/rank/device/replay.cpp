@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 constexpr bool reads(Access access) {
@@ -78,4 +78,4 @@ bool ReplayPlan::runs_again(const wire::Command& command) {
   return true;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

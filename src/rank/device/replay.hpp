@@ -6,7 +6,7 @@
 
 #include "common/wire/record.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// A set of bytes of device and pinned memory.
 class ByteRanges {
@@ -44,4 +44,4 @@ class ReplayPlan {
   ByteRanges suspect_, renewed_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

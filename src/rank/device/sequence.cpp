@@ -17,13 +17,14 @@ namespace troupe::detail {
 
 /// What the copies of a Sequence share.
 struct SequenceState {
-  std::shared_ptr<rank::DeviceCore> core;
-  rank::Recording recording;
+  std::shared_ptr<rank_process::DeviceCore> core;
+  rank_process::Recording recording;
   PinnedBuffer<std::uint8_t> list;
   std::vector<TailOperand> operands;
   std::uint64_t number = 0;
 
-  SequenceState(std::shared_ptr<rank::DeviceCore> its_core, rank::Recording recorded)
+  SequenceState(std::shared_ptr<rank_process::DeviceCore> its_core,
+                rank_process::Recording recorded)
       : core(std::move(its_core)), recording(std::move(recorded)) {}
   ~SequenceState() {
     for (const auto buffer : recording.held) core->port().release(buffer);
@@ -43,11 +44,11 @@ std::uint64_t next_sequence() {
 }
 
 /// What the calls record; nullptr: they submit nothing. Throws Exception.
-std::shared_ptr<detail::SequenceState> recorded(const std::shared_ptr<rank::DeviceCore>& core,
-                                                const std::function<void()>& calls) {
-  if (rank::Recorder::of(core->port()) != nullptr)
+std::shared_ptr<detail::SequenceState> recorded(
+    const std::shared_ptr<rank_process::DeviceCore>& core, const std::function<void()>& calls) {
+  if (rank_process::Recorder::of(core->port()) != nullptr)
     throw Exception({Errc::invalid, 0, "record: this thread records already"});
-  rank::Recorder recorder(core->port());
+  rank_process::Recorder recorder(core->port());
   calls();
   auto recording = recorder.take().take();
   if (recording.records.empty()) return nullptr;
@@ -89,7 +90,7 @@ std::array<std::byte, 16> moved_by(const wire::SequenceRecord& record, std::uint
 }
 
 /// What the values change. Errors: invalid.
-Result<std::vector<sequence::Patch>> patches_of(const rank::Recording& recording,
+Result<std::vector<sequence::Patch>> patches_of(const rank_process::Recording& recording,
                                                 std::span<const ParameterValue> values) {
   std::vector<sequence::Patch> patches;
   for (const auto& given : values) {
@@ -119,7 +120,7 @@ std::vector<wire::SequenceRecord> patched(std::vector<wire::SequenceRecord> reco
 
 /// What the sequence names if operands of it are moved. Errors: invalid (as its commands say, which
 /// may not take operands that overlap).
-Result<std::vector<TailOperand>> moved_operands(const rank::Recording& recording,
+Result<std::vector<TailOperand>> moved_operands(const rank_process::Recording& recording,
                                                 std::span<const sequence::Patch> patches) {
   const auto access = recording.access_of(patched(recording.records, patches));
   if (!access) return Error{access.code(), 0, "sequence.run: " + access.error().message};
@@ -136,7 +137,7 @@ Future<void> submit_run(detail::Submitter& submitter, const sequence::Run& run, 
 
 void branch(Device& device, const GpuRef<std::int32_t>& flag, bool again,
             const std::function<void()>& calls) {
-  auto* const recorder = dynamic_cast<rank::Recorder*>(&device.submitter());
+  auto* const recorder = dynamic_cast<rank_process::Recorder*>(&device.submitter());
   if (recorder == nullptr)
     throw Exception({Errc::invalid, 0, "if_ and while_ are for recordings: see Device::record"});
   recorder->branch(flag.slice(0, 1).operand(), again, calls);
@@ -152,14 +153,14 @@ Future<void> Sequence::run(std::span<const ParameterValue> values) const {
   check(state_ != nullptr, "run of an empty Sequence");
   auto& port = state_->core->port();
   const auto& recording = state_->recording;
-  auto* const recorder = rank::Recorder::of(port);
+  auto* const recorder = rank_process::Recorder::of(port);
   const auto patches = patches_of(recording, values);
   if (!patches.ok())
     return recorder != nullptr ? recorder->refuse(patches.error()) : port.refuse(patches.error());
   if (recorder != nullptr) {
     auto part = recording;
     part.records = patched(std::move(part.records), *patches);
-    std::erase_if(part.places, [&](const rank::Recording::Place& place) {
+    std::erase_if(part.places, [&](const rank_process::Recording::Place& place) {
       return std::any_of(values.begin(), values.end(),
                          [&](const ParameterValue& given) { return given.id == place.parameter; });
     });
@@ -202,7 +203,7 @@ Sequence Device::record(const std::function<void()>& calls) {
 
 }  // namespace troupe
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 void StepRecorder::run(const std::function<void()>& calls) {
   auto fresh = recorded(core_, calls);
@@ -231,4 +232,4 @@ void DeviceCore::prepare_others(const std::vector<wire::SequenceRecord>& records
   if (!message.kinds.empty()) tell(std::move(message));
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -7,7 +7,7 @@
 
 #include <troupe/sequence.hpp>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 class DeviceCore;
 
@@ -28,4 +28,4 @@ class StepRecorder {
   std::list<std::shared_ptr<detail::SequenceState>> known_;  ///< the last used first
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -11,7 +11,7 @@
 
 #include "common/core/two_sided_count.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// The commands that a rank has submitted and that are not answered yet, by ticket.
 ///
@@ -149,4 +149,4 @@ class TicketTable {
   TwoSidedCount open_count_, open_bytes_;  ///< raised by submitters, lowered by those who close
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

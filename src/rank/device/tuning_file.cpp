@@ -17,7 +17,7 @@
 #include "common/wire/tuning_mark.hpp"
 #include "rank/device/kernel_cache.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 namespace fs = std::filesystem;
@@ -143,4 +143,4 @@ fs::path tuning_cache_file(const std::string& setting) {
   return kernels.empty() ? kernels : kernels.parent_path() / "tuning";
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// What measurements have found, on disk: plans of libraries that begin with wire::kTuningMark.
 /// Many processes use one file at once: it is read and written under a lock, under another name,
@@ -40,4 +40,4 @@ class TuningFile {
 /// none.
 std::filesystem::path tuning_cache_file(const std::string& setting);
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 bool WarmSet::add_kind(std::uint64_t key, Blob record) {
   const auto known = std::find_if(kinds_.begin(), kinds_.end(),
@@ -56,4 +56,4 @@ std::vector<WarmSet::Blob> WarmSet::plans() const {
   return blobs;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

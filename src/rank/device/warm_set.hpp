@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// What the device hosts of a rank have used: libraries, kinds of commands that recur, plans that
 /// took a search. Their successors prepare it before they are needed. Bounded: what has not come
@@ -40,4 +40,4 @@ class WarmSet {
   std::size_t plan_bytes_ = 0;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -4,7 +4,7 @@
 
 #include "common/ipc/system_error.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 constexpr std::uint64_t kWakeKey = ~std::uint64_t{0};
@@ -113,4 +113,4 @@ void Watcher::read_socket(const std::shared_ptr<HostLink>& link) {
   }
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

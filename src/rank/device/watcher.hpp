@@ -12,7 +12,7 @@
 #include "rank/device/command_port.hpp"
 #include "rank/device/host_link.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// The thread that sleeps on all descriptors of a rank's device hosts: control sockets, process
 /// ends, reply bells. It drains replies when no waiting thread does, and hands everything else on.
@@ -51,4 +51,4 @@ class Watcher {
   std::thread thread_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

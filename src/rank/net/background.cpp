@@ -6,14 +6,14 @@
 #include "rank/net/communicators.hpp"
 #include "rank/net/waiting.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 void BackgroundExchange::all_gather(std::span<const std::byte> value, std::span<std::byte> all) {
   check(all.size() == value.size() * static_cast<std::size_t>(group_->size()),
         "all_gather: room for one value per rank");
   const int bytes = static_cast<int>(value.size());
   std::vector<MPI_Request> request(1);
   MPI_Iallgather(value.data(), bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE,
-                 group_->communicators_->background, &request[0]);
+                 group_->communicators().background, &request[0]);
   wait_for(request);
 }
 
@@ -22,7 +22,7 @@ std::vector<std::byte> BackgroundExchange::shift(std::span<const std::byte> outg
   // Pieces of a size at which no interconnect is slow and few are under way at a time.
   constexpr std::size_t kPiece = std::size_t{16} << 20;
   constexpr int kSize = 0, kData = 1;
-  const auto communicator = group_->communicators_->background;
+  const auto communicator = group_->communicators().background;
   const std::uint64_t sent = outgoing.size();
   std::uint64_t received = 0;
   std::vector<MPI_Request> requests(2);
@@ -47,4 +47,4 @@ std::vector<std::byte> BackgroundExchange::shift(std::span<const std::byte> outg
   return incoming;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -6,7 +6,7 @@
 
 #include "rank/net/host_group.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Exchanges between the ranks of a group beside the program, on a communicator of its own: for one
 /// thread of each rank, which all make the same calls in the same order. Whoever waits sleeps:
@@ -26,4 +26,4 @@ class BackgroundExchange {
   const HostGroup* group_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

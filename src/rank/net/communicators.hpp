@@ -8,7 +8,7 @@
 #include "rank/net/host_group.hpp"
 #include "rank/net/mpi_session.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// One for a group's host collectives, one for what goes on beside the program.
 struct HostGroup::Communicators {
@@ -37,4 +37,4 @@ struct MpiSession::Communicators {
 
 std::vector<std::string> gather_text_over(MPI_Comm communicator, const std::string& text);
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -13,7 +13,7 @@
 #include "common/ipc/descriptors.hpp"
 #include "common/ipc/system_error.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 struct FdExchange::Request {
   std::int32_t rank = 0;
@@ -209,4 +209,4 @@ void FdExchange::answer(UniqueFd connection) {
   (void)socket.send(std::as_bytes(std::span(&reply, 1)), fd ? fd->get() : -1);
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -14,7 +14,7 @@
 #include "common/ipc/socket.hpp"
 #include "common/ipc/unique_fd.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// What a rank tells the others, over MPI, so that they know it again on a socket.
 struct FdIdentity {
@@ -70,4 +70,4 @@ class FdExchange {
   std::thread thread_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

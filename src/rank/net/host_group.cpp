@@ -7,7 +7,7 @@
 #include "rank/net/mpi_session.hpp"
 #include "rank/net/waiting.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 HostGroup::HostGroup() : communicators_(std::make_unique<Communicators>()) {}
 
@@ -93,4 +93,4 @@ Result<void> HostGroup::agree(const Result<void>& outcome) const {
   return Error{static_cast<Errc>(first->code), first->native, texts[rank]};
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

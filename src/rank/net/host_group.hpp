@@ -9,7 +9,7 @@
 
 #include <troupe/error.hpp>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Ranks of the job that exchange host data with one another, over MPI; this rank may be outside.
 ///
@@ -54,13 +54,14 @@ class HostGroup {
   /// The same on every member: success, or the error of the lowest one that has any.
   [[nodiscard]] Result<void> agree(const Result<void>& outcome) const;
 
- private:
-  friend class BackgroundExchange;
+  /// For what speaks MPI itself, in this folder alone.
+  [[nodiscard]] const Communicators& communicators() const noexcept { return *communicators_; }
 
+ private:
   std::vector<int> ranks_;
   int rank_ = -1;
   mutable std::uint64_t calls_ = 0;  ///< the program's thread counts, and alone looks
   std::unique_ptr<Communicators> communicators_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -7,7 +7,7 @@
 
 #include "rank/net/communicators.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 constexpr auto kPause = std::chrono::microseconds(5);  // between looks while there is traffic …
@@ -62,7 +62,7 @@ void MpiBulk::attend(int change) {
 }
 
 bool MpiBulk::receive(std::list<InFlight>& in_flight) {
-  const auto communicator = session_->communicators_->bulk;
+  const auto communicator = session_->communicators().bulk;
   bool any = false;
   for (;;) {
     int there = 0;
@@ -105,7 +105,7 @@ bool MpiBulk::finish(std::list<InFlight>& in_flight, const Receiver& receiver) {
 }
 
 void MpiBulk::run() {
-  const auto communicator = session_->communicators_->bulk;
+  const auto communicator = session_->communicators().bulk;
   ::prctl(PR_SET_TIMERSLACK, 1000);  // ns: kPause is shorter than the default slack
   std::list<InFlight> in_flight;
   MPI_Request leaving = MPI_REQUEST_NULL;
@@ -147,4 +147,4 @@ void MpiBulk::run() {
   }
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

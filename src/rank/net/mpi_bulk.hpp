@@ -12,7 +12,7 @@
 
 #include "rank/net/mpi_session.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Large pieces of host memory over MPI, on a communicator and a thread of their own: from where
 /// they lie to where the receiver wants them, without a copy in between that is ours.
@@ -69,4 +69,4 @@ class MpiBulk {
   std::thread thread_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -13,7 +13,7 @@
 #include "rank/net/communicators.hpp"
 #include "rank/net/waiting.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 /// MPI_Comm_create_group's tags: one per round of the world and one per split, in a range that
@@ -223,4 +223,4 @@ std::string MpiSession::library_version() {
   return all.substr(0, all.find(','));
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

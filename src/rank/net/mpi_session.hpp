@@ -9,7 +9,7 @@
 
 #include "rank/net/host_group.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// MPI for the life of a rank: initialised if the program has not done so, finalised by whoever
 /// initialised it. Its communicators are duplicates of MPI_COMM_WORLD, so nothing here can be mixed
@@ -66,11 +66,11 @@ class MpiSession {
   [[noreturn]] static void abort(int status);
   [[nodiscard]] static std::string library_version();
 
- private:
-  friend class MpiBulk;
-  friend class MpiTransport;
+  /// For what speaks MPI itself, in this folder alone.
   struct Communicators;
+  [[nodiscard]] Communicators& communicators() const noexcept { return *communicators_; }
 
+ private:
   MpiSession() = default;
 
   int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1, node_ = 0;
@@ -80,4 +80,4 @@ class MpiSession {
   std::unique_ptr<const HostGroup> everyone_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -7,7 +7,7 @@
 #include "common/ipc/doorbell.hpp"
 #include "rank/net/communicators.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 namespace {
 
@@ -146,7 +146,7 @@ bool MpiTransport::may_spin() const {
 
 void MpiTransport::run() {
   ::prctl(PR_SET_TIMERSLACK, 1000);  // ns: kBusyPause is shorter than the default slack
-  const auto& all = *session_->communicators_;
+  const auto& all = session_->communicators();
   Traffic traffic{channel_ == Channel::world    ? all.world
                   : channel_ == Channel::tokens ? all.tokens
                   : channel_ == Channel::actors ? all.actors
@@ -201,4 +201,4 @@ void MpiTransport::run() {
   }
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -14,7 +14,7 @@
 
 #include "rank/net/mpi_session.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Messages of one kind over MPI, on a communicator and a thread of their own. Messages between two
 /// ranks arrive in order. While nothing has happened for a while the thread looks at MPI every
@@ -81,4 +81,4 @@ class MpiTransport {
   std::thread thread_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -37,4 +37,4 @@ void share_cores() noexcept {
   cores_are_scarce = true;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Waits for all of the requests, and lets others run meanwhile: it looks for them for a moment, if
 /// there are cores enough for all ranks of the host, and then sleeps between looks. MPI's own
@@ -15,4 +15,4 @@ void wait_for(std::vector<MPI_Request>& requests);
 /// From now on nobody looks without sleeping: there are fewer cores than ranks.
 void share_cores() noexcept;
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -4,7 +4,7 @@
 
 #include <troupe/actor/typed_cell.hpp>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 constexpr std::chrono::microseconds kShortestPause{50};
@@ -131,4 +131,4 @@ void ActorInbound::retry_later() {
   (void)parts_->scheduler->schedule(pause_, std::make_unique<Retry>(weak_from_this()));
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

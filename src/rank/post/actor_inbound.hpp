@@ -16,7 +16,7 @@
 #include "rank/post/actor_message.hpp"
 #include "rank/post/actor_route.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// The receiving end of a route: hands its messages over, in order, as the actor's mailbox has
 /// room.
@@ -68,4 +68,4 @@ class ActorInbound final : public std::enable_shared_from_this<ActorInbound> {
   std::chrono::nanoseconds pause_{};  ///< until the next try
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

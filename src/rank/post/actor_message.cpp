@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 std::vector<std::byte> encode(ActorMessage head, std::span<const std::byte> payload) {
   payload = payload.first(std::min(payload.size(), kMaxActorPayload));
@@ -47,4 +47,4 @@ Result<std::span<const std::byte>> ActorPacket::outcome() const {
                std::string(reinterpret_cast<const char*>(payload.data()), payload.size())};
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

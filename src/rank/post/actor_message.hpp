@@ -7,7 +7,7 @@
 
 #include <troupe/error.hpp>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// What the ranks' actor posts say to each other. One struct for all kinds; a name, a text or the
 /// bytes of an actor's message follow. A route, numbered by its sender, leads from one rank to one
@@ -69,4 +69,4 @@ std::vector<std::byte> encode(ActorMessage head, const Error& error);
 /// Errc::invalid, and nothing behind it can be read.
 Result<ActorPacket> take_actor_message(std::span<const std::byte>& bytes);
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 using Kind = ActorMessage::Kind;
 
@@ -232,4 +232,4 @@ std::shared_ptr<ActorRoute> ActorPost::route_of(const ActorMessage& head) {
   return found == routes_.end() || found->second->rank() != head.from ? nullptr : found->second;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -16,7 +16,7 @@
 #include "rank/post/actor_inbound.hpp"
 #include "rank/post/actor_route.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Carries messages between the actors of all ranks: this rank's routes to others' actors, the
 /// others' routes to the ones that are published here, and the names of these. Knows nothing of
@@ -70,4 +70,4 @@ class ActorPost : public std::enable_shared_from_this<ActorPost> {
   std::map<InboundId, std::shared_ptr<ActorInbound>> inbound_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Ends a question when its time is over.
 class ActorRoute::Deadline final : public TimerTask {
@@ -130,4 +130,4 @@ void ActorRoute::reopen(std::uint32_t number) {
   taken_ = 0;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

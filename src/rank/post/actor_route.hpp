@@ -16,7 +16,7 @@
 
 #include "rank/post/actor_message.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// What an ActorPost works with; outlives its use until the post has ended.
 struct ActorPostParts {
@@ -89,4 +89,4 @@ class ActorRoute final : public detail::RemoteAddress,
   std::map<std::uint64_t, Question> questions_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

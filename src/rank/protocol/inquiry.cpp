@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 constexpr std::size_t kShown = 16;  ///< ranks that are named of those who say the same
@@ -91,4 +91,4 @@ std::optional<Error> Inquiry::deadlock() const {
   return Error{Errc::invalid, 0, "the ranks wait for one another in different host collectives"};
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -11,7 +11,7 @@
 
 #include "rank/protocol/message.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Rank 0's part in finding out why nothing goes on.
 ///
@@ -58,4 +58,4 @@ class Inquiry {
   std::map<int, Answer> answers_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// How far all of a group are, each of whom says ever greater steps.
 class LeastStep {
@@ -29,4 +29,4 @@ class LeastStep {
   std::int64_t least_ = -1;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -1,6 +1,6 @@
 #include "rank/protocol/library_comparison.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 constexpr int kShownRanges = 8;  ///< ranges of ranks that are named
@@ -61,4 +61,4 @@ std::string LibraryComparison::describe(const std::string& name, const Loaded& l
   return text + " Ranks may compute different results from the same input";
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

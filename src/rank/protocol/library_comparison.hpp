@@ -9,7 +9,7 @@
 #include <troupe/clock.hpp>
 #include <troupe/loaded_library.hpp>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Rank 0's part in finding out whether all ranks have loaded the same versions.
 ///
@@ -53,4 +53,4 @@ class LibraryComparison {
   std::map<std::string, Loaded> loaded_;  ///< by name
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

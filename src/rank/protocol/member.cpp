@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 using Kind = WorldMessage::Kind;
 
@@ -280,4 +280,4 @@ void WorldMember::report_fault(std::string kind, const Error& error, std::int64_
                   .text = std::move(kind)});
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -9,7 +9,7 @@
 #include "rank/device/device_events.hpp"
 #include "rank/protocol/message.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// What a member of the world can do: its device, its program, its line to the supervisor. All
 /// return at once; what takes time comes back as a call to the member.
@@ -110,4 +110,4 @@ class WorldMember {
   std::int64_t newest_ = -1;  ///< the newest commit that is complete here
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 class Writer {
@@ -216,4 +216,4 @@ Result<std::vector<std::vector<std::byte>>> decode_blobs(std::span<const std::by
   return blobs;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

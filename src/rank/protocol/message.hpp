@@ -8,7 +8,7 @@
 
 #include <troupe/error.hpp>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// The phases of a re-formation, in order. Forming the world for the first time is a re-formation
 /// that starts at `replace`.
@@ -146,4 +146,4 @@ inline constexpr std::uint64_t kMaxRanks = 1u << 20;
 std::vector<std::byte> encode(const std::vector<std::vector<std::byte>>& blobs);
 Result<std::vector<std::vector<std::byte>>> decode_blobs(std::span<const std::byte> bytes);
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 using Kind = WorldMessage::Kind;
 
@@ -244,4 +244,4 @@ int WorldRelay::slot_above(int rank) const {
   return -1;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -9,7 +9,7 @@
 #include "rank/protocol/least_step.hpp"
 #include "rank/protocol/message.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// The tree by which the supervisor's messages fan out to all ranks and the answers come in: the
 /// radix-nomial tree over the ranks' numbers, with the supervisor's rank 0 at its root. A rank's
@@ -119,4 +119,4 @@ class WorldRelay {
   bool stop_asked_ = false;  ///< once is enough
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

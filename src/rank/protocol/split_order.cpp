@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 using Kind = WorldMessage::Kind;
@@ -132,4 +132,4 @@ void SplitOrder::answer(int rank, const HostCall& call, Errc code) {
                .step = static_cast<std::int64_t>(call.number)});
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

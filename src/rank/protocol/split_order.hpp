@@ -12,7 +12,7 @@
 
 #include "rank/protocol/message.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Rank 0's part in splits of communicators: a rank splits one only when all of its ranks have said
 /// that they are about to, and ranks that will never agree are found at once.
@@ -67,4 +67,4 @@ class SplitOrder {
   std::chrono::nanoseconds pause_{};
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 using Kind = WorldMessage::Kind;
 
@@ -104,4 +104,4 @@ void StandbyWorld::tick(TimePoint now) {
   begin_if_ready(now);
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

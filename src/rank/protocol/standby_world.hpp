@@ -8,7 +8,7 @@
 
 #include "rank/protocol/message.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// The supervisor's part in raising a *standby world*: while the world works, the standbys of all
 /// ranks form a communicator of their own and warm it up. When a device host is lost, all standbys
@@ -69,4 +69,4 @@ class StandbyWorld {
   std::string obstacle_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 using Kind = WorldMessage::Kind;
 
@@ -353,4 +353,4 @@ void WorldSupervisor::stop(Errc code, std::int32_t native, const std::string& te
               .text = text});
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -11,7 +11,7 @@
 #include "rank/protocol/message.hpp"
 #include "rank/protocol/standby_world.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// The coordinator of the world, on rank 0: takes all ranks through the phases of a re-formation in
 /// step.
@@ -129,4 +129,4 @@ class WorldSupervisor {
   std::uint32_t lost_buffers_ = 0;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

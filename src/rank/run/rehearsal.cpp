@@ -5,7 +5,7 @@
 #include "common/core/log.hpp"
 #include "rank/store/compare.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 /// The nearest that a run of this program comes to a place in a list of its buffers.
@@ -164,4 +164,4 @@ void Rehearsal::conclude() {
            (all.size() > 1 ? " (and " + std::to_string(all.size() - 1) + " more)" : "")});
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -13,7 +13,7 @@
 #include "rank/net/host_group.hpp"
 #include "rank/world/world_core.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Finds out before the first fault whether a run outlives one: --rehearse.
 ///
@@ -89,4 +89,4 @@ class Rehearsal {
   std::int64_t intervals_ = 0, steps_ = 0;     ///< rehearsed
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

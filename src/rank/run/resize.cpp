@@ -14,7 +14,7 @@
 // host collectives stay in step: a fault in between leads to the next epoch and there to another
 // try.
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 void RunLoop::resize() {
   const auto standing = meet();
@@ -175,4 +175,4 @@ bool RunLoop::watch() {
   }
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

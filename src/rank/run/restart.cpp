@@ -5,7 +5,7 @@
 #include "common/core/log.hpp"
 #include "rank/store/disk_state.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 /// The steps to try and their manifests as rank 0 sees them, newest first: a folder on a network
@@ -157,4 +157,4 @@ Result<void> load_part(const SavedState& state, int part, Checkpoint& checkpoint
   return outcome;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

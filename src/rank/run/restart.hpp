@@ -9,7 +9,7 @@
 #include "rank/net/host_group.hpp"
 #include "rank/store/generations.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// What `options` leave open comes from the program's own.
 SaveOptions with_defaults(SaveOptions options, const SaveOptions& program);
@@ -36,4 +36,4 @@ Result<std::optional<SavedState>> find_state(const HostGroup& group, const Gener
 /// this rank alone: invalid (the entries are not those of the checkpoint), io, device_lost, …
 Result<void> load_part(const SavedState& state, int part, Checkpoint& checkpoint);
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

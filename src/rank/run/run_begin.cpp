@@ -9,7 +9,7 @@
 
 // What a run begins with: checks, the state that the program makes or that was saved, the keeper.
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 /// This process, to those that run another job in the same folder.
@@ -85,7 +85,7 @@ void RunLoop::check_room() {
   const auto costs = measure_costs(members, *checkpoint_);
   Result<void> outcome;
   if (!save_.directory.empty() && members.rank() == 0)
-    outcome = rank::check_room(states_.folder(), costs.whole);
+    outcome = rank_process::check_room(states_.folder(), costs.whole);
   if (auto agreed = members.agree(outcome); !agreed) throw CollectiveException(agreed.error());
   const auto line = describe(costs, save_, keeps());
   if (members.rank() == 0 && std::exchange(core_->costs_told_, line) != line)
@@ -157,4 +157,4 @@ Result<void> RunLoop::load(const SavedState& state) {
   }
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -8,7 +8,7 @@
 #include "rank/world/world_actor.hpp"
 #include "rank/world/world_core.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 const Error kReformed{Errc::world_reformed, 0, "the world is re-formed"};
@@ -303,4 +303,4 @@ void RunLoop::stop(std::int64_t step) {
                                   std::to_string(newest) + " is on disk")});
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

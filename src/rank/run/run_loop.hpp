@@ -13,7 +13,7 @@
 #include "rank/store/state_folder.hpp"
 #include "rank/store/state_keeper.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 class WorldCore;
 
@@ -163,4 +163,4 @@ class RunLoop {
   bool met_at_the_end_ = false;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -6,7 +6,7 @@
 
 // A run after faults.
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 Error RunLoop::rescue(const Error& error) {
   auto step = core_->restarted_from_;
@@ -90,4 +90,4 @@ void RunLoop::restore(std::unique_lock<std::mutex>& lock, std::optional<std::int
   lock.lock();
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

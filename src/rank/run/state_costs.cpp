@@ -7,7 +7,7 @@
 #include "rank/store/part_table.hpp"
 #include "rank/store/state_folder.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 StateCosts measure_costs(const HostGroup& group, const Checkpoint& checkpoint) {
   StateCosts mine{.part = lay_out(checkpoint.saved_entries()).bytes};
@@ -35,4 +35,4 @@ std::string describe(const StateCosts& costs, const SaveOptions& save, bool apar
   return text;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -8,7 +8,7 @@
 
 #include "rank/net/host_group.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// What the state of a run takes, over all ranks of a group.
 struct StateCosts {
@@ -24,4 +24,4 @@ StateCosts measure_costs(const HostGroup& group, const Checkpoint& checkpoint);
 /// One line: where the state is kept how often, and what that takes. `apart`: in pinned memory too.
 std::string describe(const StateCosts& costs, const SaveOptions& save, bool apart);
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

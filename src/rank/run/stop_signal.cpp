@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 std::atomic<bool> seen{false};
@@ -31,4 +31,4 @@ bool take_stop_signal() noexcept {
   return seen.load(std::memory_order_relaxed) && seen.exchange(false, std::memory_order_relaxed);
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -1,6 +1,6 @@
 #pragma once
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// A signal by which a launcher asks the run to end in good order, taken note of and no more: the
 /// run loop looks after every step. One per process.
@@ -12,4 +12,4 @@ void release_stop_signal() noexcept;
 /// Whether it has come since this was last asked. Any thread.
 [[nodiscard]] bool take_stop_signal() noexcept;
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 template <class T>
@@ -109,4 +109,4 @@ std::optional<Difference> compare(const SavedEntry& entry, std::span<const std::
   return difference.count > 0 ? std::optional(difference) : std::nullopt;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -8,7 +8,7 @@
 
 #include <troupe/saved_state.hpp>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// How two versions of an entry differ.
 struct Difference {
@@ -23,4 +23,4 @@ struct Difference {
 std::optional<Difference> compare(const SavedEntry& entry, std::span<const std::byte> before,
                                   std::span<const std::byte> after, double tolerance);
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -1,6 +1,6 @@
 #include "rank/store/disk_state.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 Result<PieceRange> locate(const PartTable& table, const SavedPiece& piece) {
   const auto* const place = table.find(piece.entry);
@@ -62,4 +62,4 @@ Result<void> DiskState::verify(int part) {
   return file.ok() ? (*file)->verify() : Result<void>(file.error());
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -8,7 +8,7 @@
 #include "rank/store/generations.hpp"
 #include "rank/store/part_file.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// A saved state on disk. Parts are opened when they are asked for, and compared with the manifest
 /// then: parts of different states do not make one. Few stay open at a time, however many ranks
@@ -41,4 +41,4 @@ struct PieceRange {
 };
 Result<PieceRange> locate(const PartTable& table, const SavedPiece& piece);
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

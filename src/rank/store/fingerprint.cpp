@@ -12,7 +12,7 @@
 #include "rank/store/part_file.hpp"
 #include "rank/store/part_table.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 std::string printable(const std::string& text) {
@@ -76,4 +76,4 @@ Fingerprint in_ascii(const Fingerprint& fingerprint) {
   return plain;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

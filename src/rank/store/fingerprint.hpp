@@ -6,7 +6,7 @@
 
 #include <troupe/error.hpp>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// What the result of a run depends on beside its state: names and values, such as options.
 using Fingerprint = std::map<std::string, std::string>;
@@ -19,4 +19,4 @@ Result<std::string> contents_of(const std::filesystem::path& file);
 /// JSON and a message.
 Fingerprint in_ascii(const Fingerprint& fingerprint);
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -16,7 +16,7 @@
 #include "rank/store/part_file.hpp"
 #include "rank/store/part_table.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 namespace fs = std::filesystem;
 
@@ -244,4 +244,4 @@ void Generations::abandon(std::int64_t step) const {
   fs::remove_all(unfinished(step), ignored);
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -9,7 +9,7 @@
 
 #include "rank/store/fingerprint.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// What a saved state on disk consists of: one entry per part, in order.
 struct Manifest {
@@ -70,4 +70,4 @@ class Generations {
   Fingerprint fingerprint_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

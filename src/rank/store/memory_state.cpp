@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 Result<std::shared_ptr<MemoryState>> MemoryState::find(const HostGroup& group,
                                                        const HeldPart& held) {
@@ -112,4 +112,4 @@ std::vector<std::vector<std::byte>> MemoryState::answer(
   return answers;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -11,7 +11,7 @@
 #include "rank/store/disk_state.hpp"
 #include "rank/store/part_table.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// What a rank keeps in host memory of a saved state: its own part, or another rank's.
 struct HeldPart {
@@ -61,4 +61,4 @@ class MemoryState final : public detail::StateSource {
   std::vector<Part> parts_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 /// Without it a write beyond RLIMIT_FSIZE would end the process: while it lives the signal that the
@@ -113,4 +113,4 @@ Result<void> PartFile::read(std::uint64_t offset, std::span<std::byte> bytes) co
   return {};
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -7,7 +7,7 @@
 #include "common/ipc/unique_fd.hpp"
 #include "rank/store/part_table.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// The error of a failed call on a file, from errno: io, whatever the call lacked. A full disk is
 /// no lack of memory.
@@ -39,4 +39,4 @@ class PartFile {
   PartTable table_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

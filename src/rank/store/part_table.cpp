@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 static_assert(std::endian::native == std::endian::little,
@@ -194,4 +194,4 @@ Result<PartTable> open_image(std::span<const std::byte> image) {
   return table;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -8,7 +8,7 @@
 #include <troupe/error.hpp>
 #include <troupe/saved_state.hpp>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// A *part* is what one rank saves of a state, as one run of bytes: a header, the table of its
 /// entries, then the entries, each at a multiple of kPartAlignment. It is the same in pinned
@@ -66,4 +66,4 @@ Result<PartTable> read_table(std::span<const std::byte> head, std::uint64_t part
 /// The table of a part that is whole in memory, all its checksums verified. Errors: invalid.
 Result<PartTable> open_image(std::span<const std::byte> image);
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

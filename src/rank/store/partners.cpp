@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 std::vector<int> partners(std::span<const int> node_of) {
   const auto count = node_of.size();
@@ -24,4 +24,4 @@ std::vector<int> partners(std::span<const int> node_of) {
   return partner;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// For every rank the one that keeps a copy of its part: a permutation without fixed points (but
 /// for a single rank), and a rank of another node wherever no node has more than half of the ranks.
@@ -12,4 +12,4 @@ namespace troupe::rank {
 /// ranks. `node_of` names the node of each rank by any number.
 std::vector<int> partners(std::span<const int> node_of);
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

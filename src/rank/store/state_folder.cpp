@@ -11,7 +11,7 @@
 #include "common/core/log.hpp"
 #include "rank/store/part_file.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 namespace fs = std::filesystem;
 
@@ -109,4 +109,4 @@ std::string in_words(std::uint64_t bytes) {
   return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -8,7 +8,7 @@
 
 #include "common/ipc/unique_fd.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// The sole right to write the saved states of a folder: one job has it at a time.
 ///
@@ -37,4 +37,4 @@ Result<void> check_room(const std::filesystem::path& folder, std::uint64_t bytes
 /// A number of bytes: "12.3 MiB".
 std::string in_words(std::uint64_t bytes);
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -5,7 +5,7 @@
 #include "common/core/log.hpp"
 #include "rank/store/partners.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 double seconds(TimePoint time) {
@@ -241,4 +241,4 @@ void StateKeeper::give_to_partner(std::int64_t step, std::span<const std::byte> 
   held_ = {step, std::make_shared<std::vector<std::byte>>(std::move(received))};
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

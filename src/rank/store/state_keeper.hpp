@@ -17,7 +17,7 @@
 #include "rank/store/part_table.hpp"
 #include "rank/store/state_writer.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Takes a run's commits out of GPU memory: to disk, and into the memory of partner ranks.
 ///
@@ -125,4 +125,4 @@ class StateKeeper {
   std::thread thread_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

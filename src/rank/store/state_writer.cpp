@@ -6,7 +6,7 @@
 #include "common/core/log.hpp"
 #include "rank/store/part_file.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// What a rank says of its part.
 struct StateWriter::Written {
@@ -65,4 +65,4 @@ bool StateWriter::publish(std::int64_t step, const std::vector<Written>& written
   return false;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -10,7 +10,7 @@
 #include "rank/store/generations.hpp"
 #include "rank/store/part_table.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Brings states to disk, all ranks of a group together: each writes its part, and once all are
 /// there the first makes them visible.
@@ -52,4 +52,4 @@ class StateWriter {
   AllGather all_gather_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

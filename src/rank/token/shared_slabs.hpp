@@ -4,7 +4,7 @@
 #include <map>
 #include <optional>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// The slabs of this rank that others may map, by region. A region is used again for another slab
 /// once its slab has been dropped, a serial never: an answer about a region counts only if no slab
@@ -41,4 +41,4 @@ class SharedSlabs {
   std::uint64_t drops_ = 0;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -11,7 +11,7 @@
 
 // Requests: what this rank asks of others, what others ask of it, and in which order.
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 using namespace token_message;
 
@@ -76,9 +76,9 @@ Result<Future<void>> submit_named(std::span<const std::byte> record, int rank, D
   if (repeatable || info.opcode == opcode_of<kernel::LaunchThere>)
     return device.launch_for_other(submitter, *reinterpret_cast<const kernel::Launch*>(here.data()),
                                    repeatable, parts);
-  if (info.opcode == opcode_of<function::CallThere>)
-    return function::submit_here(submitter,
-                                 *reinterpret_cast<const function::CallThere*>(here.data()), parts);
+  if (info.opcode == opcode_of<functions::CallThere>)
+    return functions::submit_here(
+        submitter, *reinterpret_cast<const functions::CallThere*>(here.data()), parts);
   return detail::submit(submitter, info, std::span(here).first(info.bytes), parts);
 }
 
@@ -153,7 +153,7 @@ void TokenActor::on(Put put) {
   if (const auto error = obstacle(put.epoch, owner)) return answered(key, *error);
   // Takes its place among the requests now and leaves when its source is there.
   request(owner, key, {{.kind = Kind::put, .range = put.token, .behind = put.behind}, {}, false});
-  then(put.loan->granted(), [this, lending, owner, key](const Result<void>& granted) {
+  then(put.loan->granted, [this, lending, owner, key](const Result<void>& granted) {
     auto& box = outbox_[static_cast<std::size_t>(owner)];
     const auto find = [&box, key] {
       return std::find_if(box.begin(), box.end(), [&](const auto& out) {
@@ -306,7 +306,7 @@ bool TokenActor::handle_fetch(const TokenMessage& message) {
     return true;
   }
   const auto lending = lend(message.key, message.from, *loan, range->bytes);
-  then((*loan)->granted(), [this, lending](const Result<void>& granted) {
+  then((*loan)->granted, [this, lending](const Result<void>& granted) {
     if (lending->ended) return;
     if (!granted.ok()) return over(lending, granted);
     make_offer(lending, [this, lending](const Offer& offer) {
@@ -372,4 +372,4 @@ void TokenActor::handle_release(const TransferKey& key) {
   holds_.erase(it);
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -18,7 +18,7 @@
 #include "rank/token/token_message.hpp"
 #include "rank/token/token_streams.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// How the bytes of a transfer go.
 enum class TokenPath {
@@ -311,4 +311,4 @@ class TokenActor
   std::uint32_t next_foreign_ = 1;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -5,7 +5,7 @@
 // What ends requests and transfers beside themselves: the epoch, a rank that leaves the world,
 // time, the runtime.
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 using namespace token_message;
 
@@ -143,4 +143,4 @@ bool TokenActor::on(End) {
   return true;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -8,7 +8,7 @@
 
 #include "common/wire/record.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 Result<TokenPacket> execute_request(const detail::CommandView& command) {
   const auto name = std::as_bytes(std::span(command.info->name));
@@ -41,4 +41,4 @@ Result<std::span<const std::byte>> record_of(const TokenPacket& request, int ran
                    ": its program does not include library " + name.substr(0, name.find('.'))};
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

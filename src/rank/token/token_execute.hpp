@@ -10,7 +10,7 @@
 
 /// A command that is asked of another rank: TokenMessage::Kind::execute. Beside the record goes the
 /// operation's name, because an opcode says nothing to a program that does not know it.
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Errors: invalid if the command is too long.
 Result<TokenPacket> execute_request(const detail::CommandView& command);
@@ -18,4 +18,4 @@ Result<TokenPacket> execute_request(const detail::CommandView& command);
 /// this program does not know the operation.
 Result<std::span<const std::byte>> record_of(const TokenPacket& request, int rank);
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

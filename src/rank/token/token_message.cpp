@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 std::vector<std::byte> encode(const TokenMessage& head, std::span<const std::byte> payload) {
   auto full = head;
@@ -46,4 +46,4 @@ Result<void> TokenPacket::outcome() const {
                std::string(reinterpret_cast<const char*>(payload.data()), payload.size())};
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -8,7 +8,7 @@
 #include <troupe/error.hpp>
 #include <troupe/lib/operation.hpp>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// A request of one rank to another, and all that is said about it: numbered by whoever asks, and
 /// of the epoch that the asking program had acknowledged.
@@ -91,4 +91,4 @@ std::vector<std::byte> encode(TokenMessage head, const Result<void>& outcome);
 /// A malformed message is Errc::invalid.
 Result<TokenPacket> decode_token_message(std::span<const std::byte> bytes);
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -5,7 +5,7 @@
 
 // The destination's side of a transfer: maps or asks for a stream, copies, tells the source.
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 using namespace token_message;
 
@@ -185,4 +185,4 @@ void TokenActor::unmap(const MappingId& id) {
   mappings_.erase(it);
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

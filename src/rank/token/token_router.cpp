@@ -6,7 +6,7 @@
 #include "common/core/log.hpp"
 #include "rank/token/token_execute.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 using namespace token_message;
 
@@ -317,4 +317,4 @@ RemoteDevice TokenRouter::device(Rank rank, int owner) {
   return RemoteDevice(rank, std::make_shared<Remote>(weak_from_this(), rank, owner));
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

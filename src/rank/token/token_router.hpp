@@ -10,7 +10,7 @@
 #include "rank/net/mpi_transport.hpp"
 #include "rank/token/token_actor.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// The program's side of tokens; what it does with them is in TokenActor. Any thread.
 class TokenRouter : public std::enable_shared_from_this<TokenRouter> {
@@ -78,4 +78,4 @@ class TokenRouter : public std::enable_shared_from_this<TokenRouter> {
   ActorRef<TokenActor> actor_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

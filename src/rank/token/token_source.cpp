@@ -4,7 +4,7 @@
 
 // The source's side of a transfer: lends the range, offers it, streams it if need be.
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 using namespace token_message;
 
@@ -164,4 +164,4 @@ void TokenActor::pump(const LendingPtr& lending) {
   }
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -5,7 +5,7 @@
 
 #include "rank/net/mpi_bulk.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 Result<StreamSlots> StreamSlots::make(DeviceCore& device, std::uint64_t total) {
   constexpr std::uint64_t kAlignment = 256;
@@ -128,4 +128,4 @@ void InStreams::arrived(int rank, std::uint32_t number, std::byte* where, std::s
   if (call) call(slot, bytes);
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -13,7 +13,7 @@
 #include "rank/device/device_core.hpp"
 #include "rank/token/token_message.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Of a transfer over the network: this many pieces of this size are under way at a time, at each
 /// end in pinned memory of its own.
@@ -118,4 +118,4 @@ class InStreams {
   std::uint32_t next_ = 1;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-namespace rank {
+namespace rank_process {
 
 /// Takes down the collectives of a bundle.
 class BundleRecorder final : public detail::Submitter {
@@ -66,10 +66,10 @@ class BundleRecorder final : public detail::Submitter {
   std::shared_ptr<Promise<void>> whole_ = std::make_shared<Promise<void>>();
 };
 
-}  // namespace rank
+}  // namespace rank_process
 
 Bundle::Bundle(const Collectives& ranks)
-    : Collectives(ranks), record_(std::make_shared<rank::BundleRecorder>()) {
+    : Collectives(ranks), record_(std::make_shared<rank_process::BundleRecorder>()) {
   recorder_ = record_.get();
 }
 Bundle::~Bundle() = default;

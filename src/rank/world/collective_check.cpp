@@ -6,7 +6,7 @@
 #include "common/core/log.hpp"
 #include "common/wire/collective_call.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 constexpr auto kPatience = std::chrono::seconds(60);  ///< before it is said that ranks are missing
@@ -143,4 +143,4 @@ void CollectiveCheck::judge(const Message& call) {
   calls_.erase(call.key);
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -15,7 +15,7 @@
 
 #include "rank/net/mpi_transport.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Compares the collectives of all ranks before they are submitted (--check collectives).
 ///
@@ -97,4 +97,4 @@ class CollectiveCheck final : public detail::Submitter {
   MpiTransport transport_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -35,27 +35,30 @@ class NoMessages final : public detail::Submitter {
 };
 
 /// Numbered, so that it shows which of them a rank has not reached.
-std::string call_name(rank::WorldCore& core, const rank::GroupHandle* group, const char* name) {
+std::string call_name(rank_process::WorldCore& core, const rank_process::GroupHandle* group,
+                      const char* name) {
   const auto of =
       group != nullptr ? " of group " + std::to_string(group->entry().number()) : std::string();
   return name + of + " (host collective " + std::to_string(core.whereabouts().next_host_call()) +
          ")";
 }
-std::uint32_t number_of(const rank::GroupHandle* group) {
+std::uint32_t number_of(const rank_process::GroupHandle* group) {
   return group != nullptr ? group->entry().number() : wire::kWorld;
 }
-rank::Whereabouts::Wait host_call(rank::WorldCore& core, const rank::GroupHandle* group,
-                                  const rank::HostGroup& ranks, const char* name) {
+rank_process::Whereabouts::Wait host_call(rank_process::WorldCore& core,
+                                          const rank_process::GroupHandle* group,
+                                          const rank_process::HostGroup& ranks, const char* name) {
   ranks.count_call();
   return {core.whereabouts(),
           call_name(core, group, name),
-          rank::Whereabouts::Sort::host_call,
+          rank_process::Whereabouts::Sort::host_call,
           {number_of(group), ranks.calls(), &ranks.ranks()}};
 }
 
 /// What the group looks like to the program.
-const rank::GroupEntry::View& view_of(const rank::WorldCore& core, const rank::GroupHandle& group) {
-  static const rank::GroupEntry::View nobody;
+const rank_process::GroupEntry::View& view_of(const rank_process::WorldCore& core,
+                                              const rank_process::GroupHandle& group) {
+  static const rank_process::GroupEntry::View nobody;
   if (group.entry().gone()) return nobody;
   return group.entry().view(core.members());
 }
@@ -129,7 +132,7 @@ Future<void> Collectives::mismatched_parts(std::int64_t length, std::size_t part
                                 " elements, one for each of " + std::to_string(size()) + " ranks"});
 }
 
-const rank::HostGroup& Collectives::hosts() const {
+const rank_process::HostGroup& Collectives::hosts() const {
   if (!is_group_) return core_->members();
   if (!group_) throw Exception(kEmptyGroup);
   if (group_->entry().gone()) throw Exception(kGoneGroup);
@@ -141,9 +144,9 @@ const rank::HostGroup& Collectives::hosts() const {
 
 Group Collectives::split(int colour, int key) {
   const auto& parent = hosts();
-  return {core_, rank::split(*core_, parent,
-                             {colour, key, number_of(group_.get()),
-                              call_name(*core_, group_.get(), "split")})};
+  return {core_, rank_process::split(*core_, parent,
+                                     {colour, key, number_of(group_.get()),
+                                      call_name(*core_, group_.get(), "split")})};
 }
 
 void Collectives::barrier() {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 const GroupEntry::View& GroupEntry::view(const HostGroup& world) {
   const std::lock_guard lock(mutex_);
@@ -34,12 +34,13 @@ std::vector<wire::FormingGroup> Groups::listing(const std::vector<std::int32_t>&
                                                 bool returns) const {
   std::vector<wire::FormingGroup> list;
   const std::lock_guard lock(mutex_);
-  for (const auto& [number, entry] : entries_) {
-    if (entry->gone_) continue;
-    const bool returning = returns && entry->state_ == wire::GroupState::held;
+  for (const auto& [number, listed] : entries_) {
+    const auto& [entry, state] = listed;
+    if (entry->gone()) continue;
+    const bool returning = returns && state == wire::GroupState::held;
     auto& group = list.emplace_back(
-        wire::FormingGroup{number, returning ? wire::GroupState::returning : entry->state_, {}});
-    for (const int rank : entry->ranks_) {
+        wire::FormingGroup{number, returning ? wire::GroupState::returning : state, {}});
+    for (const int rank : entry->ranks()) {
       const auto before = std::lower_bound(excluded.begin(), excluded.end(), rank);
       if (before != excluded.end() && *before == rank) continue;
       group.members.push_back(rank - static_cast<std::int32_t>(before - excluded.begin()));
@@ -55,18 +56,18 @@ void Groups::forget(const std::vector<wire::FormingGroup>& listed,
   for (const auto& group : listed) {
     const bool alive = std::any_of(formed.begin(), formed.end(),
                                    [&](const auto& one) { return one.number == group.number; });
-    const auto entry = entries_.find(group.number);
-    if (alive || entry == entries_.end()) continue;
-    // One that others have yet to hear of is not.
-    entry->second->gone_ = entry->second->state_ != wire::GroupState::forming;
+    const auto found = entries_.find(group.number);
+    if (alive || found == entries_.end()) continue;
+    // A group that others have yet to hear of is not gone.
+    if (found->second.state != wire::GroupState::forming) found->second.entry->set_gone();
   }
 }
 
 bool Groups::all_in(const std::vector<wire::FormingGroup>& formed) const {
   const std::lock_guard lock(mutex_);
   return std::all_of(entries_.begin(), entries_.end(), [&](const auto& one) {
-    const auto& [number, entry] = one;
-    return entry->gone_ || entry->state_ == wire::GroupState::dropped ||
+    const auto& [number, listed] = one;
+    return listed.entry->gone() || listed.state == wire::GroupState::dropped ||
            std::any_of(formed.begin(), formed.end(),
                        [&, n = number](const auto& group) { return group.number == n; });
   });
@@ -88,27 +89,28 @@ std::shared_ptr<GroupEntry> Groups::add(std::uint32_t number, std::vector<int> r
   newest_ = std::max(newest_, number);
   if (ranks.empty()) return nullptr;
   auto entry = std::make_shared<GroupEntry>(*mpi_, number, std::move(ranks));
-  entries_.emplace(number, entry);
+  entries_.emplace(number, Listed{entry});
   return entry;
 }
 
 std::shared_ptr<GroupEntry> Groups::find(std::uint32_t number) const {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(number);
-  return found != entries_.end() ? found->second : nullptr;
+  return found != entries_.end() ? found->second.entry : nullptr;
 }
 
 void Groups::set(const GroupEntry& entry, wire::GroupState state) {
   const std::lock_guard lock(mutex_);
   if (const auto found = entries_.find(entry.number()); found != entries_.end())
-    found->second->state_ = state;
+    found->second.state = state;
 }
 
 std::vector<std::shared_ptr<GroupEntry>> Groups::dropped() const {
   std::vector<std::shared_ptr<GroupEntry>> list;
   const std::lock_guard lock(mutex_);
-  for (const auto& [number, entry] : entries_) {
-    if (!entry->gone_ && entry->state_ == wire::GroupState::dropped) list.push_back(entry);
+  for (const auto& [number, listed] : entries_) {
+    if (!listed.entry->gone() && listed.state == wire::GroupState::dropped)
+      list.push_back(listed.entry);
   }
   return list;
 }
@@ -118,13 +120,13 @@ void Groups::erase(std::uint32_t number) {
   const std::lock_guard lock(mutex_);
   const auto entry = entries_.find(number);
   if (entry == entries_.end()) return;
-  ending = std::move(entry->second);
+  ending = std::move(entry->second.entry);
   entries_.erase(entry);
 }
 
 void Groups::close() {
   const std::lock_guard lock(mutex_);
-  for (const auto& [number, entry] : entries_) entry->hosts_.clear();
+  for (const auto& [number, listed] : entries_) listed.entry->free_hosts();
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -11,7 +11,7 @@
 #include "common/wire/formation.hpp"
 #include "rank/net/mpi_session.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 class Groups;
 
@@ -39,15 +39,16 @@ class GroupEntry {
   /// for, by all of them. The program's thread.
   [[nodiscard]] const HostGroup& hosts(const std::vector<int>& ranks);
 
- private:
-  friend class Groups;
+  /// The table's: no rank has the group any more, or this one was out of the world when the last of
+  /// the others let it go.
+  void set_gone() noexcept { gone_ = true; }
+  /// Frees the host groups: all of their ranks do.
+  void free_hosts() { hosts_.clear(); }
 
+ private:
   MpiSession* mpi_;
   std::uint32_t number_;
   std::vector<int> ranks_;
-  wire::GroupState state_ = wire::GroupState::forming;  ///< guarded by the table
-  /// No rank has it any more; or this one was out of the world when the last of the others let it
-  /// go. Written by the table.
   std::atomic<bool> gone_{false};
   std::mutex mutex_;  ///< guards what follows
   std::vector<std::unique_ptr<View>> views_;
@@ -101,8 +102,12 @@ class Groups {
   MpiSession* mpi_;
   mutable std::mutex mutex_;
   std::uint32_t newest_ = wire::kWorld;
+  struct Listed {
+    std::shared_ptr<GroupEntry> entry;
+    wire::GroupState state = wire::GroupState::forming;
+  };
   /// Those that are gone stay: their host groups are freed at the end, when all ranks do.
-  std::map<std::uint32_t, std::shared_ptr<GroupEntry>> entries_;
+  std::map<std::uint32_t, Listed> entries_;
 };
 
 /// What the copies of a Group share.
@@ -121,4 +126,4 @@ class GroupHandle {
   std::shared_ptr<GroupEntry> entry_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

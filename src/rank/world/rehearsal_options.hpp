@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Of runs that are rehearsed: see Rehearsal.
 struct RehearsalOptions {
@@ -10,4 +10,4 @@ struct RehearsalOptions {
   std::uint64_t seed = 1;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -5,7 +5,7 @@
 
 #include "rank/world/world_core.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 /// A fault of a device ends the epoch. What looks like one and ends none, such as a connection that
@@ -249,4 +249,4 @@ std::shared_ptr<GroupHandle> split(WorldCore& core, const HostGroup& parent,
   return handle;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

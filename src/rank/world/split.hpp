@@ -5,7 +5,7 @@
 
 #include "rank/world/groups.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 class WorldCore;
 
@@ -30,4 +30,4 @@ struct SplitChoice {
 std::shared_ptr<GroupHandle> split(WorldCore& core, const HostGroup& parent,
                                    const SplitChoice& choice);
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -12,7 +12,7 @@
 
 #include "rank/protocol/message.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Which host collective; see HostCall.
 struct HostTurn {
@@ -34,6 +34,13 @@ class Whereabouts {
   /// What a wait is about, where it matters.
   enum class Sort { other, end_of_run, host_call, end_of_program };
 
+  struct Entry {
+    std::string what;
+    TimePoint since;
+    Sort sort;
+    HostTurn turn;
+  };
+
   /// The program waits for other ranks while this lives.
   class Wait {
    public:
@@ -51,13 +58,6 @@ class Whereabouts {
     Wait& operator=(const Wait&) = delete;
 
    private:
-    friend class Whereabouts;
-    struct Entry {
-      std::string what;
-      TimePoint since;
-      Sort sort;
-      HostTurn turn;
-    };
     Whereabouts* where_;
     std::list<Entry>::iterator entry_;
   };
@@ -103,9 +103,9 @@ class Whereabouts {
 
  private:
   mutable std::mutex mutex_;
-  std::list<Wait::Entry> waits_;  ///< the oldest first
+  std::list<Entry> waits_;  ///< the oldest first
   std::int64_t step_ = -1;
   std::uint64_t host_calls_ = 0;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -7,7 +7,7 @@
 #include "common/wire/opened_library.hpp"
 #include "rank/exit_status.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 using namespace world_message;
 
@@ -444,4 +444,4 @@ void WorldActor::strike(Phase phase) {
   }
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -12,7 +12,7 @@
 #include "rank/protocol/supervisor.hpp"
 #include "rank/world/world_core.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 /// Messages of the WorldActor.
 namespace world_message {
@@ -176,4 +176,4 @@ class WorldActor
   std::chrono::nanoseconds report_at_;  ///< the wait after which the next report is due
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

@@ -7,7 +7,7 @@
 #include "rank/exit_status.hpp"
 #include "rank/world/world_actor.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 namespace {
 
 Recovery to_recovery(const RecoveryReport& report) {
@@ -438,4 +438,4 @@ bool WorldCore::stopping_after(std::int64_t newest) const {
   return stopping_since_ && *stopping_since_ <= newest;
 }
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process

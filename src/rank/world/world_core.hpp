@@ -29,7 +29,7 @@
 #include "rank/world/rehearsal_options.hpp"
 #include "rank/world/whereabouts.hpp"
 
-namespace troupe::rank {
+namespace troupe::rank_process {
 
 class WorldActor;
 
@@ -288,4 +288,4 @@ class WorldCore {
   std::vector<std::pair<Phase, memory::FaultKind>> ordered_faults_;
 };
 
-}  // namespace troupe::rank
+}  // namespace troupe::rank_process
