@@ -16,25 +16,25 @@ int World::local_size() const {
   return core_->mpi().local_size();
 }
 Result<Epoch> World::wait_active() {
-  return core_->wait_active();
+  return core_->status().wait_active();
 }
 void World::run(Checkpoint& checkpoint, const std::function<Step(std::int64_t)>& step,
                 const RunOptions& options) {
   rank_process::RunLoop(*core_, checkpoint, step, options).run();
 }
 const SaveOptions& World::save_options() const {
-  return core_->save_options();
+  return core_->options().save;
 }
 Result<std::optional<SavedState>> World::find_state(const SaveOptions& options) {
   if (options.directory.empty() || options.restart == SaveOptions::kNever)
     return std::optional<SavedState>();
-  const auto wanted = rank_process::with_defaults(options, core_->save_options());
+  const auto wanted = rank_process::with_defaults(options, core_->options().save);
   const auto states = rank_process::states_of(core_->members(), wanted);
   if (!states) return states.error();
   return rank_process::find_state(core_->members(), *states, wanted.restart);
 }
 Result<SavedState> World::partner_state() {
-  const auto* const keeper = core_->keeper();
+  const auto* const keeper = core_->status().keeper();
   auto found = rank_process::MemoryState::find(core_->members(),
                                                keeper ? keeper->held() : rank_process::HeldPart{});
   if (!found) return found.error();
@@ -47,13 +47,14 @@ void World::request_stop() {
   core_->request_stop();
 }
 std::int64_t World::restarted_from() const {
-  return core_->restarted_from();
+  return core_->history().restarted_from;
 }
 std::vector<SavedCheckpoint> World::saved_checkpoints() const {
-  return core_->keeper() ? core_->keeper()->saved() : std::vector<SavedCheckpoint>();
+  return core_->status().keeper() ? core_->status().keeper()->saved()
+                                  : std::vector<SavedCheckpoint>();
 }
 std::vector<Recovery> World::recoveries() const {
-  return core_->recoveries();
+  return core_->status().recoveries();
 }
 
 Future<void> World::fetch_range(const GpuToken& token, DType dtype, const Operand& destination) {
@@ -90,18 +91,18 @@ std::shared_ptr<detail::RemoteAddress> World::actor_address(const std::string& n
 bool World::inject_in_phase(memory::FaultKind kind, const std::string& phase) {
   for (std::size_t i = 1; i < rank_process::kPhaseCount; ++i) {
     if (phase != to_string(static_cast<rank_process::Phase>(i))) continue;
-    core_->inject_in_phase(kind, static_cast<rank_process::Phase>(i));
+    core_->status().inject_in_phase(kind, static_cast<rank_process::Phase>(i));
     return true;
   }
   return false;
 }
 
 bool World::standby_ready() const {
-  return core_->standby_ready();
+  return core_->status().standby_ready();
 }
 
 std::optional<std::uint64_t> World::standby_memory() const {
-  return core_->standby_memory();
+  return core_->status().standby_memory();
 }
 
 }  // namespace troupe

@@ -17,6 +17,7 @@
 #                              and NAME_samples.cpp are tests, and free)
 #   src/lib/distributed/       the standard library and <troupe/...>: it stands on public calls alone
 #   src/simulation/            rank/protocol, simulated; nothing else in src/ includes it
+#   anywhere                   no class is the friend of another
 #   apps/NAME/                 <troupe/...>, simulation/, its own headers, and reference/ of the tests: arithmetic on the host
 set -euo pipefail
 tree=$(cd "$1" && pwd)
@@ -108,6 +109,10 @@ while IFS=: read -r file line header; do
   header=${header//\"/}
   [[ -e ${file%/*}/$header ]] || report "$file:$line:\"$header\"" "an application's header lies in its own folder"
 done < <(includes apps | grep -E ':"[^/"]+"$' || true)
+
+while IFS=: read -r file line text; do
+  report "$file:$line:<$text>" "a class keeps to the public part of others"
+done < <(grep -rnE '^[[:space:]]*friend (class|struct) ' include src apps || true)
 
 if ((violations > 0)); then
   echo "layering: $violations violation(s)"

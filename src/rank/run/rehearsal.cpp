@@ -22,32 +22,32 @@ Rehearsal::Rehearsal(WorldCore& core, Checkpoint& checkpoint, const RehearsalOpt
       members_(&core.members()),
       checkpoint_(&checkpoint),
       options_(options),
-      device_(core.device_),
+      device_(core.shared_device()),
       meeting_(device_.alloc<std::int64_t>(2)) {}
 
 void Rehearsal::resume(std::int64_t step) {
   if (step != begin_) return begin(step);
   if (pass_ == Pass::second) pass_ = Pass::third;
   if (std::exchange(leaving_, false)) pass_ = Pass::second;
-  core_->device_->port().forget_writes();
+  core_->device().port().forget_writes();
 }
 
 void Rehearsal::begin(std::int64_t step) {
   begin_ = step;
   pass_ = Pass::first;
   leaving_ = false;
-  core_->device_->port().forget_writes();
+  core_->device().port().forget_writes();
 }
 
 void Rehearsal::before_step(std::int64_t step) {
-  core_->device_->port().know_buffers();
+  core_->device().port().know_buffers();
   if (pass_ == Pass::second && step == strike_ && members_->rank() == victim_)
     device_.inject(memory::FaultKind::kill);
 }
 
 bool Rehearsal::end(std::int64_t step) {
   if (pass_ == Pass::first) find_unlisted(step);
-  core_->wait_stable(begin_);  // that is where the ways back lead
+  core_->status().wait_stable(begin_);  // that is where the ways back lead
   const auto met = meet();
   if (met.found) return true;
   if (!met.first) {
@@ -86,17 +86,13 @@ Rehearsal::Meeting Rehearsal::meet() {
 
 void Rehearsal::go_back(int victim) {
   if (members_->rank() == victim) device_.inject(memory::FaultKind::kill);
-  std::unique_lock lock(core_->mutex_);
-  core_->changed_.wait(lock, [&] {
-    return core_->stopped_ || !core_->active_ || core_->epoch_ != core_->program_epoch_.load();
-  });
-  if (core_->stopped_) throw WorldStopped(*core_->stopped_);
+  core_->status().wait_for_end_of_epoch();
   throw Exception({Errc::world_reformed, 0, "the rehearsal goes back to the last commit"});
 }
 
 void Rehearsal::find_unlisted(std::int64_t step) {
   const auto listed = checkpoint_->buffers();
-  for (const auto& buffer : core_->device_->port().writes()) {
+  for (const auto& buffer : core_->device().port().writes()) {
     if (std::find(listed.begin(), listed.end(), buffer.index) != listed.end()) continue;
     find(describe(buffer) + " is written in " + interval(step) +
          " and is no part of the checkpoint: neither add() nor add_scratch() names it");

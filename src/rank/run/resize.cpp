@@ -27,14 +27,11 @@ void RunLoop::resize() {
         {Errc::requeue, 0,
          "the world has lost a rank, and this program cannot go on with fewer (see --on-loss)"}));
   }
-  core_->turn_to_members();
-  require(core_->watches() ? Result<void>() : make_share(options_->resized));
+  core_->status().turn_to_members();
+  require(core_->status().watches() ? Result<void>() : make_share(options_->resized));
   const auto state = newest_state();
   require(deal_out(state));
-  {
-    const std::lock_guard lock(core_->mutex_);
-    core_->settle();
-  }
+  core_->status().settle();
   secured_ = false;
   first_ = from_ = state ? state->step() : options_->first_step;
   if (state) restarted_ = true;
@@ -48,7 +45,7 @@ std::optional<RunLoop::Standing> RunLoop::meet() {
   Standing mine{.epoch = core_->epoch().value, .restarted = restarted_};
   if (core_->members().rank() < 0) {
     mine.commit = kAnyStep;
-  } else if (!secured_ && !core_->watches()) {
+  } else if (!secured_ && !core_->status().watches()) {
     mine.commit = checkpoint_->newest();
   }
   auto all = mine;
@@ -62,10 +59,7 @@ std::optional<RunLoop::Standing> RunLoop::meet() {
   }
   if (at_the_end) {
     met_at_the_end_ = true;
-    std::unique_lock lock(core_->mutex_);
-    core_->changed_.wait(lock, [&] { return core_->stopped_ || core_->is_left(); });
-    if (core_->stopped_) throw WorldStopped(*core_->stopped_);
-    throw RunLeft(core_->left_->error);
+    core_->status().throw_end_of_run();
   }
   if (mine.epoch < all.epoch) throw Exception({Errc::world_reformed, 0, "the world is re-formed"});
   if (!together) return std::nullopt;
@@ -74,7 +68,7 @@ std::optional<RunLoop::Standing> RunLoop::meet() {
 }
 
 void RunLoop::meet_at_the_end() {
-  if ((core_->shrink_ || preparing_) && !met_at_the_end_)
+  if ((core_->options().shrink || preparing_) && !met_at_the_end_)
     (void)core_->mpi().everyone().gather(Standing{});
   met_at_the_end_ = true;
 }
@@ -125,7 +119,8 @@ Result<void> RunLoop::make_share(const std::function<void()>& make) {
 }
 
 std::int64_t RunLoop::newest_on_disk() const {
-  const auto mine = std::max(core_->restarted_from_, keeper_ != nullptr ? keeper_->on_disk() : -1);
+  const auto mine =
+      std::max(core_->history().restarted_from, keeper_ != nullptr ? keeper_->on_disk() : -1);
   const auto all = core_->mpi().everyone().gather(mine);
   return *std::max_element(all.begin(), all.end());
 }
@@ -143,7 +138,7 @@ std::optional<SavedState> RunLoop::newest_state() {
 
 Result<void> RunLoop::deal_out(const std::optional<SavedState>& state) {
   Result<void> outcome;
-  if (!core_->watches()) {
+  if (!core_->status().watches()) {
     try {
       begin_keeping();
       if (state) outcome = load(*state);
@@ -156,22 +151,13 @@ Result<void> RunLoop::deal_out(const std::optional<SavedState>& state) {
 }
 
 bool RunLoop::watch() {
-  std::unique_lock lock(core_->mutex_);
+  using Seen = WorldStatus::Seen;
   for (;;) {
-    if (core_->finished_runs_ > number_) return true;
-    if (core_->stopped_) throw WorldStopped(*core_->stopped_);
-    if (core_->is_left()) throw RunLeft(core_->left_->error);
-    if (core_->active_ && core_->epoch_ != core_->program_epoch_.load(std::memory_order_relaxed)) {
-      resume(-1);
-      return false;
-    }
-    if (!options_->spectate) {
-      core_->changed_.wait(lock);
-      continue;
-    }
-    lock.unlock();
-    options_->spectate();
-    lock.lock();
+    const bool waits = !options_->spectate;
+    const auto seen = core_->status().watch(number_, place_of(-1), waits);
+    if (seen == Seen::new_epoch) forget_commits_after(-1);
+    if (seen != Seen::nothing) return seen == Seen::finished;
+    if (!waits) options_->spectate();
   }
 }
 

@@ -25,14 +25,14 @@ void RunLoop::check_begin(const Result<void>& before) {
   auto outcome = before;
   if (ends_the_world(before.code())) outcome = {};  // which says so itself
   if (!outcome.ok() && OutcomeLog::is_loss(outcome.code())) {
-    (void)core_->device_->port().report(before.error());  // for the next run, until wait_active()
+    (void)core_->device().port().report(before.error());  // for the next run, until wait_active()
     outcome = Error{outcome.code(), outcome.error().native,
                     "a fault has undone some of what was submitted before World::run: call " +
                         std::string("World::wait_active() and do it again, or do it in "
                                     "RunOptions::prepare: ") +
                         outcome.error().message};
   } else if (!outcome.ok()) {
-    (void)core_->device_->port().take_error();  // it is told here
+    (void)core_->device().port().take_error();  // it is told here
   }
   if (auto agreed = core_->members().agree(outcome); !agreed)
     throw CollectiveException(agreed.error());
@@ -41,10 +41,10 @@ void RunLoop::check_begin(const Result<void>& before) {
 void RunLoop::prepare() {
   for (preparing_ = true; preparing_;) {
     try {
-      if (core_->has_other_members()) {
+      if (core_->status().has_other_members()) {
         preparing_ = false;
       } else if (meet()) {
-        require(core_->watches() ? Result<void>() : make_share(options_->prepare));
+        require(core_->status().watches() ? Result<void>() : make_share(options_->prepare));
         preparing_ = false;
       }
       continue;
@@ -88,35 +88,29 @@ void RunLoop::check_room() {
     outcome = rank_process::check_room(states_.folder(), costs.whole);
   if (auto agreed = members.agree(outcome); !agreed) throw CollectiveException(agreed.error());
   const auto line = describe(costs, save_, keeps());
-  if (members.rank() == 0 && std::exchange(core_->costs_told_, line) != line)
+  if (members.rank() == 0 && std::exchange(core_->history().costs_told, line) != line)
     log::info("checkpoint", "{}", line);
 }
 
 void RunLoop::begin_keeping() {
   const bool again = keeper_ != nullptr;
-  if (!again) core_->restarted_from_ = -1;
+  if (!again) core_->history().restarted_from = -1;
   std::unique_ptr<StateKeeper> keeper;
-  const auto exchange = [&] {
-    const std::lock_guard lock(core_->mutex_);
-    std::swap(core_->keeper_, keeper);
-    if (core_->keeper_) core_->keeper_->activated(core_->epoch_, -1);
-  };
-  if (!again) {
-    exchange();
-    keeper.reset();  // of the run before: its memory is needed
-  }
+  // The one of the run before goes first: its memory is needed.
+  if (!again) core_->status().exchange_keeper(nullptr).reset();
   if (!keeps()) return;
   const auto nodes = core_->members().gather(core_->mpi().node());
-  keeper = std::make_unique<StateKeeper>(core_->members(), nodes, core_->device_, *checkpoint_,
-                                         StateKeeper::Options{states_, save_.partner, keeper_});
+  keeper =
+      std::make_unique<StateKeeper>(core_->members(), nodes, core_->shared_device(), *checkpoint_,
+                                    StateKeeper::Options{states_, save_.partner, keeper_});
   keeper_ = keeper.get();
-  exchange();
+  core_->status().exchange_keeper(std::move(keeper)).reset();
 }
 
 void RunLoop::restart() {
   restarted_ = true;
   if (save_.directory.empty() || save_.restart == SaveOptions::kNever ||
-      core_->restarted_names_.contains(save_.name)) {
+      core_->history().restarted_names.contains(save_.name)) {
     return;
   }
   auto found = find_state(core_->members(), states_, save_.restart);
@@ -127,13 +121,13 @@ void RunLoop::restart() {
     if (auto agreed = core_->members().agree(load(**found)); !agreed)
       throw CollectiveException(agreed.error());
     first_ = from_ = (*found)->step();
-    core_->restarted_from_ = first_;
+    core_->history().restarted_from = first_;
     if (core_->members().rank() == 0)
       log::info("checkpoint", "going on from step {}, saved by {} ranks", first_,
                 (*found)->parts());
   }
   restarted_ = true;
-  core_->restarted_names_.insert(save_.name);
+  core_->history().restarted_names.insert(save_.name);
 }
 
 Result<void> RunLoop::load(const SavedState& state) {

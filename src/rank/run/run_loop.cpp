@@ -23,7 +23,7 @@ RunLoop::RunLoop(WorldCore& core, Checkpoint& checkpoint, const StepFunction& st
       checkpoint_(&checkpoint),
       step_(&step),
       options_(&options),
-      save_(with_defaults(options.save.value_or(core.save_options_), core.save_options_)),
+      save_(with_defaults(options.save.value_or(core.options().save), core.options().save)),
       first_(options.first_step),
       from_(options.first_step) {
   check(options.commit_every >= 1, "commit_every must be at least 1");
@@ -31,32 +31,22 @@ RunLoop::RunLoop(WorldCore& core, Checkpoint& checkpoint, const StepFunction& st
 
 void RunLoop::detach() {
   if (!std::exchange(attached_, false)) return;
-  const std::lock_guard lock(core_->mutex_);
-  core_->attached_ = false;
-  core_->at_step_ = -1;
-  core_->whereabouts_.set_step(-1);
-  if (core_->stopped_) return;
-  core_->device_->port().open_gate();
-  if (const auto order = std::exchange(core_->restore_, std::nullopt))
-    (void)core_->actor_.tell(world_message::Restored{order->round, {}, -1, 0});
+  if (const auto order = core_->status().end_run())
+    (void)core_->actor().tell(world_message::Restored{order->round, {}, -1, 0});
 }
 
 Result<void> RunLoop::attach() {
   core_->end_abandoned_runs();
-  auto& port = core_->device_->port();
+  auto& port = core_->device().port();
   // What was submitted before may run again on the next device host, but is not the run's to
   // repeat: it ends before a fault means that the run goes back.
   const auto before = [&] {
-    const Whereabouts::Wait wait(core_->whereabouts_,
+    const Whereabouts::Wait wait(core_->whereabouts(),
                                  "World::run for what was submitted before it");
     return port.fence().reached.wait();
   }();
-  const std::lock_guard lock(core_->mutex_);
-  check(!core_->attached_, "one run at a time");
-  core_->attached_ = attached_ = true;
-  core_->commit_error_.reset();
-  number_ = core_->runs_++;
-  if (!core_->active_) port.close_gate(kReformed);
+  number_ = core_->status().begin_run();
+  attached_ = true;
   began_ = port.fence().place;
   port.forget_since(began_);
   checkpoint_->forget();  // what a run before has committed
@@ -64,19 +54,18 @@ Result<void> RunLoop::attach() {
 }
 
 bool RunLoop::keeps() const {
-  return !save_.directory.empty() || save_.partner || core_->shrink_;
+  return !save_.directory.empty() || save_.partner || core_->options().shrink;
 }
 
 bool RunLoop::interrupted() const {
-  const std::lock_guard lock(core_->mutex_);
-  return core_->stopped_ || core_->is_interrupted();
+  return core_->status().interrupted();
 }
 
 bool RunLoop::is_by_fault(Errc code) const {
   if (code == Errc::device_lost || code == Errc::world_reformed || ends_the_world(code))
     return true;
   if (code != Errc::stale && code != Errc::peer_lost) return false;
-  return interrupted() || core_->device_->port().spoilt_in() == core_->program_epoch_.load();
+  return interrupted() || core_->device().port().spoilt_in() == core_->epoch().value;
 }
 
 void RunLoop::run() {
@@ -92,10 +81,11 @@ void RunLoop::run() {
       states_ = Generations(folder_of(save_), fingerprint.ok() ? *fingerprint : save_.fingerprint);
     }
     if (options_->prepare) prepare();
-    if (member && !core_->has_other_members()) {  // else resize() does it
+    if (member && !core_->status().has_other_members()) {  // else resize() does it
       check_room();
       begin_keeping();
-      if (core_->rehearsal_) rehearsal_.emplace(*core_, *checkpoint_, *core_->rehearsal_);
+      if (core_->options().rehearsal)
+        rehearsal_.emplace(*core_, *checkpoint_, *core_->options().rehearsal);
     }
     loop();
   } catch (const WorldStopped& e) {
@@ -107,8 +97,8 @@ void RunLoop::run() {
     throw;
   } catch (const CollectiveException&) {
     // The members end alike; for spectators the run has ended too.
-    if (core_->shrink_ && !finished_)
-      (void)core_->actor_.tell(world_message::Finished{core_->program_epoch_.load(), number_});
+    if (core_->options().shrink && !finished_)
+      (void)core_->actor().tell(world_message::Finished{core_->epoch().value, number_});
     throw;
   } catch (const Exception& e) {
     leave(e.error());
@@ -123,11 +113,10 @@ void RunLoop::run() {
 }
 
 void RunLoop::leave(const Error& error) {
-  (void)core_->actor_.tell(world_message::Left{number_, error});
+  (void)core_->actor().tell(world_message::Left{number_, error});
   {
-    const Whereabouts::Wait wait(core_->whereabouts_, "World::run, which it leaves");
-    std::unique_lock lock(core_->mutex_);
-    core_->changed_.wait(lock, [&] { return core_->stopped_ || core_->is_left(); });
+    const Whereabouts::Wait wait(core_->whereabouts(), "World::run, which it leaves");
+    core_->status().wait_for_end_of_run();
   }
   follow();
 }
@@ -135,7 +124,7 @@ void RunLoop::leave(const Error& error) {
 void RunLoop::follow() {
   detach();
   meet_at_the_end();
-  (void)core_->wait_active();  // what has ended the world is told by whatever comes next
+  (void)core_->status().wait_active();  // what has ended the world is told by whatever comes next
 }
 
 // Steps and commits
@@ -143,18 +132,18 @@ void RunLoop::follow() {
 void RunLoop::loop() {
   for (;;) {
     try {
-      if (core_->has_other_members()) {
+      if (core_->status().has_other_members()) {
         resize();
         continue;
       }
-      if (core_->watches()) {
+      if (core_->status().watches()) {
         if (watch()) return;
         continue;
       }
       if (!restarted_) restart();
       if (checkpoint_->newest() < 0) {
         commit(from_);
-        core_->wait_stable(from_);
+        core_->status().wait_stable(from_);
         if (stopping_) stop(from_);
       }
       return attempt();
@@ -172,7 +161,7 @@ void RunLoop::loop() {
 
 Step RunLoop::call_step(std::int64_t i) {
   if (!options_->record) return (*step_)(i);
-  if (!steps_) steps_.emplace(core_->device_);
+  if (!steps_) steps_.emplace(core_->shared_device());
   auto answer = Step::done;
   steps_->run([&] { answer = (*step_)(i); });
   return answer;
@@ -181,11 +170,8 @@ Step RunLoop::call_step(std::int64_t i) {
 void RunLoop::attempt() {
   if (rehearsal_) rehearsal_->resume(from_);
   for (std::int64_t i = from_;; ++i) {
-    {
-      const std::lock_guard lock(core_->mutex_);
-      core_->at_step_ = i;
-      core_->whereabouts_.set_step(i);
-    }
+    at_ = i;
+    core_->whereabouts().set_step(i);
     if (interrupted()) throw Exception(kReformed);
     if (take_stop_signal()) core_->request_stop();
     if (rehearsal_) rehearsal_->before_step(i);
@@ -202,12 +188,12 @@ void RunLoop::attempt() {
 }
 
 void RunLoop::throw_error() {
-  if (const auto error = core_->device_->port().take_error()) throw Exception(*error);
+  if (const auto error = core_->device().port().take_error()) throw Exception(*error);
 }
 
 Result<void> RunLoop::settle_commands() {
-  const Whereabouts::Wait wait(core_->whereabouts_, "World::run for this rank's own commands");
-  const auto reached = core_->device_->port().fence().reached;
+  const Whereabouts::Wait wait(core_->whereabouts(), "World::run for this rank's own commands");
+  const auto reached = core_->device().port().fence().reached;
   while (!reached.wait_for(kLook)) {
     if (interrupted()) return kReformed;
   }
@@ -222,36 +208,36 @@ bool RunLoop::commit_is_due(std::int64_t step) const {
 void RunLoop::commit(std::int64_t step) {
   // The half to be overwritten holds the commit before the newest: nobody may still need it.
   const auto before = checkpoint_->newest();
-  if (before >= 0) core_->wait_stable(before);
-  stopping_ = core_->stopping_after(before);
+  if (before >= 0) core_->status().wait_stable(before);
+  stopping_ = core_->status().stopping_after(before);
   const bool to_disk = !save_.directory.empty() &&
                        (stopping_ || (save_.every > 0 && step % save_.every == 0 && step > first_));
   const bool capture = keeper_ != nullptr && (to_disk || save_.partner);
   const auto since = SteadyClock::time();
-  const auto epoch = core_->program_epoch_.load();
+  const auto epoch = core_->epoch().value;
   flush(step, epoch);
   // Before the commit: once it is submitted, so must be its copies (see StateKeeper).
   if (capture) settle_keeper();
   auto copied = checkpoint_->commit(step);
   // The commit counts if nothing before it has failed, also of what ends after its copies.
-  const auto fence = core_->device_->port().fence();
+  const auto fence = core_->device().port().fence();
   if (committed_.size() == 2) committed_.erase(committed_.begin());
   committed_.push_back({step, fence.place});
   when_all({std::move(copied), fence.reached})
-      .on_ready([actor = core_->actor_, epoch, step, run = number_](const Result<void>& done) {
+      .on_ready([actor = core_->actor(), epoch, step, run = number_](const Result<void>& done) {
         (void)actor.tell(world_message::Committed{epoch, run, step, done});
       });
-  core_->tokens_->committed(epoch, commit_number(number_, step));
+  core_->tokens().committed(epoch, commit_number(number_, step));
   if (capture) keeper_->capture(step, epoch, to_disk, since);
 }
 
 void RunLoop::flush(std::int64_t step, std::uint32_t epoch) {
   if (core_->members().size() == 1) return;
-  core_->tokens_->flush().on_ready(
-      [actor = core_->actor_, epoch, step, run = number_](const Result<void>&) {
+  core_->tokens().flush().on_ready(
+      [actor = core_->actor(), epoch, step, run = number_](const Result<void>&) {
         (void)actor.tell(world_message::Flushed{epoch, run, step});
       });
-  if (core_->device_->has_tokens()) core_->wait_all_flushed(step);
+  if (core_->device().has_tokens()) core_->status().wait_all_flushed(step);
 }
 
 void RunLoop::settle_keeper() {
@@ -264,24 +250,15 @@ void RunLoop::finish() {
   throw_error();
   if (!settled.ok()) throw Exception(settled.error());
   // A commit on its way must not be taken for one of the next run.
-  core_->wait_stable(checkpoint_->newest());
+  core_->status().wait_stable(checkpoint_->newest());
   settle_keeper();
   throw_error();
-  (void)core_->actor_.tell(world_message::Finished{core_->program_epoch_.load(), number_});
-  const Whereabouts::Wait wait(core_->whereabouts_, "World::run for the other ranks' end of it",
+  (void)core_->actor().tell(world_message::Finished{core_->epoch().value, number_});
+  const Whereabouts::Wait wait(core_->whereabouts(), "World::run for the other ranks' end of it",
                                Whereabouts::Sort::end_of_run);
-  std::unique_lock lock(core_->mutex_);
-  const auto finished = [&] { return core_->finished_runs_ > number_; };
-  core_->changed_.wait(lock,
-                       [&] { return finished() || core_->stopped_ || core_->is_interrupted(); });
-  finished_ = finished();
-  if (finished_) {
-    lock.unlock();
-    if (rehearsal_) rehearsal_->conclude();
-    return;
-  }
-  if (core_->stopped_) throw WorldStopped(*core_->stopped_);
-  throw Exception(kReformed);
+  finished_ = core_->status().wait_finished(number_);
+  if (!finished_) throw Exception(kReformed);
+  if (rehearsal_) rehearsal_->conclude();
 }
 
 void RunLoop::stop(std::int64_t step) {
@@ -291,7 +268,7 @@ void RunLoop::stop(std::int64_t step) {
   // kind, and the one who asked shall know.
   if (save_.directory.empty())
     throw CollectiveException({Errc::stopped, 0, at + "; nothing is saved (no --checkpoint-dir)"});
-  const auto newest = std::max(core_->restarted_from_, keeper_->on_disk());
+  const auto newest = std::max(core_->history().restarted_from, keeper_->on_disk());
   if (newest < 0) {
     throw CollectiveException(
         {Errc::stopped, 0, at + "; its state could not be saved, and no other is on disk"});

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 
 #include <troupe/checkpoint.hpp>
@@ -12,10 +11,9 @@
 #include "rank/run/rehearsal.hpp"
 #include "rank/store/state_folder.hpp"
 #include "rank/store/state_keeper.hpp"
+#include "rank/world/world_core.hpp"
 
 namespace troupe::rank_process {
-
-class WorldCore;
 
 /// One World::run: steps and commits, the way back to the last common commit after a fault, and the
 /// state beside GPU memory that it begins with and leaves. Lives on the program's thread.
@@ -83,10 +81,10 @@ class RunLoop {
   /// Takes part in the recovery that is under way, or in several; the step to go on from, -1: the
   /// first.
   std::int64_t recover();
-  /// The program goes on in the newest epoch, at the commit of `step`; -1: where the run began.
-  /// With the core's mutex held.
-  void resume(std::int64_t step);
-  void restore(std::unique_lock<std::mutex>& lock, std::optional<std::int64_t>& restored);
+  /// Where in the program the commit of `step` was; -1: where the run began.
+  [[nodiscard]] ProgramPlace place_of(std::int64_t step) const;
+  void forget_commits_after(std::int64_t step);
+  void restore(const WorldStatus::Restore& order, std::optional<std::int64_t>& restored);
   /// The world is not in the epoch that the program has acknowledged, or a rank has left the run.
   [[nodiscard]] bool interrupted() const;
   /// The world has ended, or is about to: on all ranks alike.
@@ -149,6 +147,7 @@ class RunLoop {
   bool restarted_ = false;    ///< restart() is done
   std::int64_t first_;        ///< the step that the run began with
   std::int64_t from_;         ///< the step to go on from
+  std::int64_t at_ = -1;      ///< the step that is under way, or was last
   bool stopping_ = false;     ///< the newest commit is the last
   std::uint32_t number_ = 0;  ///< of this run in the program
   bool attached_ = false;

@@ -9,8 +9,8 @@
 namespace troupe::rank_process {
 
 Error RunLoop::rescue(const Error& error) {
-  auto step = core_->restarted_from_;
-  if (keeper_ != nullptr || core_->shrink_) {
+  auto step = core_->history().restarted_from;
+  if (keeper_ != nullptr || core_->options().shrink) {
     if (keeper_ != nullptr) keeper_->close();
     step = newest_on_disk();
     const auto& everyone = core_->mpi().everyone();
@@ -26,54 +26,43 @@ Error RunLoop::rescue(const Error& error) {
     }
   }
   auto told = error;
-  if ((core_->stop_on_loss_ || core_->shrink_) && step >= 0) told.code = Errc::requeue;
+  if ((core_->options().stop_on_loss || core_->options().shrink) && step >= 0)
+    told.code = Errc::requeue;
   told.message += step >= 0 ? "; the state of step " + std::to_string(step) + " is on disk"
                             : "; no state is on disk";
   return told;
 }
 
 std::int64_t RunLoop::recover() {
-  const Whereabouts::Wait wait(core_->whereabouts_, "World::run for a recovery");
+  const Whereabouts::Wait wait(core_->whereabouts(), "World::run for a recovery");
   std::optional<std::int64_t> restored;
-  std::unique_lock lock(core_->mutex_);
   for (;;) {
-    core_->changed_.wait(lock, [&] {
-      return core_->stopped_ || core_->is_left() || core_->restore_ ||
-             (core_->active_ &&
-              core_->epoch_ != core_->program_epoch_.load(std::memory_order_relaxed));
-    });
-    if (core_->stopped_) throw WorldStopped(*core_->stopped_);
-    if (core_->is_left()) throw RunLeft(core_->left_->error);
-    if (core_->restore_) {
-      restore(lock, restored);
+    if (const auto order = core_->status().wait_for_recovery(place_of(restored.value_or(-1)))) {
+      restore(*order, restored);
       continue;
     }
-    resume(restored.value_or(-1));
-    if (core_->watches() || core_->has_other_members()) return -1;
+    forget_commits_after(restored.value_or(-1));
+    if (core_->status().watches() || core_->status().has_other_members()) return -1;
     if (restored) return *restored;
     // It was not asked for, because the state was being dealt out: there is no commit yet.
-    lock.unlock();
     checkpoint_->forget();
     return -1;
   }
 }
 
-void RunLoop::resume(std::int64_t step) {
-  core_->acknowledge();
-  core_->commit_error_.reset();
+ProgramPlace RunLoop::place_of(std::int64_t step) const {
   const auto at = std::find_if(committed_.begin(), committed_.end(),
                                [&](const Committed& commit) { return commit.step == step; });
-  const auto place = at != committed_.end() ? at->place : began_;
-  committed_.erase(at != committed_.end() ? at + 1 : committed_.begin(), committed_.end());
-  auto& port = core_->device_->port();
-  port.forget_since(place);
-  port.open_gate();
+  return at != committed_.end() ? at->place : began_;
 }
 
-void RunLoop::restore(std::unique_lock<std::mutex>& lock, std::optional<std::int64_t>& restored) {
-  const auto order = *std::exchange(core_->restore_, std::nullopt);
-  const auto iteration = core_->at_step_;
-  lock.unlock();
+void RunLoop::forget_commits_after(std::int64_t step) {
+  const auto at = std::find_if(committed_.begin(), committed_.end(),
+                               [&](const Committed& commit) { return commit.step == step; });
+  committed_.erase(at != committed_.end() ? at + 1 : committed_.begin(), committed_.end());
+}
+
+void RunLoop::restore(const WorldStatus::Restore& order, std::optional<std::int64_t>& restored) {
   const CommandPort::Passage passage;
   // Without a commit everywhere no step has run yet: the state is what it was.
   Result<void> outcome;
@@ -84,10 +73,9 @@ void RunLoop::restore(std::unique_lock<std::mutex>& lock, std::optional<std::int
   }
   if (outcome.ok()) restored = order.step;
   if (outcome.code() == Errc::internal) throw Exception(outcome.error());
-  (void)core_->actor_.tell(world_message::Restored{
-      order.round, outcome, iteration,
-      std::max<std::int64_t>(0, iteration - (order.step >= 0 ? order.step : first_))});
-  lock.lock();
+  (void)core_->actor().tell(world_message::Restored{
+      order.round, outcome, at_,
+      std::max<std::int64_t>(0, at_ - (order.step >= 0 ? order.step : first_))});
 }
 
 }  // namespace troupe::rank_process

@@ -44,50 +44,47 @@ class OfTheWorld final : public detail::Submitter {
 
 }  // namespace
 
-WorldActor::WorldActor(WorldCore* core, WorldCore::Options options)
+WorldActor::WorldActor(WorldCore* core, std::shared_ptr<Probe> probe)
     : core_(core),
-      options_(options),
-      look_every_(look_every(options.phase_timeout)),
+      probe_(std::move(probe)),
+      look_every_(look_every(core->options().phase_timeout)),
       member_(core->mpi().rank(), this),
       relay_(
           {.rank = core->mpi().rank(),
            .tree = {.size = core->mpi().size()},
-           .phase_timeout = options.phase_timeout},
+           .phase_timeout = core->options().phase_timeout},
           [this](int to, const WorldMessage& message) { send_on(to, message); },
           [this](const WorldMessage& message) { member_.receive(message); }),
-      report_at_(options.stall_report) {
+      report_at_(core->options().stall_report) {
   if (core->mpi().rank() != 0) return;
   supervisor_.emplace(
-      WorldSupervisor::Options{
-          .size = core->mpi().size(),
-          .phase_timeout = options.phase_timeout,
-          .shrink = options.shrink,
-          .standby = {.wanted = options.standby_world, .timeout = options.phase_timeout}},
+      WorldSupervisor::Options{.size = core->mpi().size(),
+                               .phase_timeout = core->options().phase_timeout,
+                               .shrink = core->options().shrink,
+                               .standby = {.wanted = core->options().standby_world,
+                                           .timeout = core->options().phase_timeout}},
       // By way of the transport: rank 0 hears it as the others do, and after this
       // has returned.
-      [core](const WorldMessage& message) { core->transport_->send(0, encode(message)); });
-  inquiry_.emplace(core->mpi().size(), [core](const WorldMessage& message) {
-    core->transport_->send(0, encode(message));
-  });
+      [core](const WorldMessage& message) { core->send(0, message); });
+  inquiry_.emplace(core->mpi().size(),
+                   [core](const WorldMessage& message) { core->send(0, message); });
   libraries_.emplace(core->mpi().size());
-  splits_.emplace([core](int rank, const WorldMessage& message) {
-    core->transport_->send(rank, encode(message));
-  });
+  splits_.emplace([core](int rank, const WorldMessage& message) { core->send(rank, message); });
 }
 
 void WorldActor::on(Begin) {
   if (supervisor_) supervisor_->start(context().now());
-  tell_library({"engine", core_->device_->info().libraries});
+  tell_library({"engine", core_->device().info().libraries});
   context().schedule(look_every_, Deadline{});
 }
 
 void WorldActor::on(FromDevice event) {
   if (const auto* memory = std::get_if<DeviceStandbyMemory>(&event.event))
-    return core_->set_standby_memory(memory->bytes);
+    return core_->status().set_standby_memory(memory->bytes);
   if (const auto* opened = std::get_if<DeviceLibrary>(&event.event))
     return tell_library(opened->library);
   if (const auto* standby = std::get_if<DeviceStandby>(&event.event))
-    core_->set_standby(standby->ready);
+    core_->status().set_standby(standby->ready);
   if (const auto* failed = std::get_if<DeviceFailed>(&event.event)) failed_ = failed->error;
   member_.device_event(event.event);
 }
@@ -104,9 +101,10 @@ void WorldActor::on(Deadline) {
   look_at_progress();
   // Of an epoch that has begun: a rank is called spectator as soon as the world is halted for it.
   if (member_.spectator() && member_.phase() == Phase::active &&
-      options_.rejoin_after.count() != 0 && context().now() - revived_at_ > options_.rejoin_after) {
+      core_->options().rejoin_after.count() != 0 &&
+      context().now() - revived_at_ > core_->options().rejoin_after) {
     revived_at_ = context().now();
-    core_->device_->tell(device_message::Revive{});
+    core_->device().tell(device_message::Revive{});
   }
   context().schedule(look_every_, Deadline{});
 }
@@ -116,8 +114,8 @@ void WorldActor::on(FromNetwork message) {
   if (!decoded.ok()) return log::error("world", "{}", decoded.error().to_string());
   using Kind = WorldMessage::Kind;
   if (decoded->kind == Kind::split_agreed) {
-    core_->set_split_answer({decoded->formation, static_cast<std::uint64_t>(decoded->step),
-                             static_cast<Errc>(decoded->code)});
+    core_->status().set_split_answer({decoded->formation, static_cast<std::uint64_t>(decoded->step),
+                                      static_cast<Errc>(decoded->code)});
   } else if (decoded->kind == Kind::ask_call) {
     answer_call();
   } else if (decoded->kind < Kind::order) {
@@ -145,12 +143,13 @@ void WorldActor::send_on(int to, const WorldMessage& message) {
     supervisor_->receive(message, context().now());
     tell_of_standby_world();
   } else {
-    core_->transport_->send(to, encode(message));
+    core_->send(to, message);
   }
 }
 
 void WorldActor::tell_of_standby_world() {
-  if (options_.standby_world) core_->set_standby_world(supervisor_->standby_world().formed());
+  if (core_->options().standby_world)
+    core_->status().set_standby_world(supervisor_->standby_world().formed());
 }
 
 bool WorldActor::counts(std::uint32_t epoch, std::uint32_t run) const {
@@ -168,7 +167,7 @@ void WorldActor::on(Committed done) {
   if (done.outcome.ok()) return member_.committed(done.step);
   const auto code = done.outcome.code();
   if (code != Errc::device_lost && code != Errc::world_reformed)  // else the world re-forms
-    core_->fail_commit(done.outcome.error());
+    core_->status().fail_commit(done.outcome.error());
 }
 
 void WorldActor::on(Finished done) {
@@ -176,46 +175,51 @@ void WorldActor::on(Finished done) {
   if (done.epoch == member_.epoch()) member_.finished();
 }
 
+void WorldActor::restore(std::uint32_t round, std::int64_t step) {
+  if (!core_->status().ask_restore(round, step))
+    (void)core_->actor().tell(Restored{round, {}, -1, 0});
+}
 void WorldActor::halt(std::uint32_t round) {
-  core_->device_->tell(device_message::Halt{round});
+  core_->device().tell(device_message::Halt{round});
 }
 void WorldActor::quiesce(std::uint32_t round) {
-  core_->device_->tell(device_message::Quiesce{round});
+  core_->device().tell(device_message::Quiesce{round});
 }
 void WorldActor::replace(std::uint32_t round) {
-  core_->device_->tell(device_message::Replace{round});
+  core_->device().tell(device_message::Replace{round});
 }
 void WorldActor::promote(std::uint32_t round, std::uint32_t formation) {
   // One that was made since the standbys formed theirs would be missing.
-  if (!core_->groups_->all_in(prepared_)) {
+  if (!core_->groups()->all_in(prepared_)) {
     return member_.device_event(
         DeviceDone{DeviceDone::Order::promote, round, 0,
                    Error{Errc::device_lost, 0, "the standby has not formed all groups"}});
   }
-  core_->device_->tell(device_message::Promote{round, formation});
+  core_->device().tell(device_message::Promote{round, formation});
 }
 void WorldActor::contribute(std::uint32_t round) {
-  const auto& out = core_->excluded_;  // of the world of now, which only this actor changes
+  const auto& out =
+      core_->status().excluded();  // of the world of now, which only this actor changes
   const bool returns = std::binary_search(out.begin(), out.end(), core_->mpi().rank());
-  contributed_ = core_->groups_->listing(member_.excluded(), returns);
-  core_->device_->tell(device_message::Contribute{{round, 0}, place(), members(), contributed_});
+  contributed_ = core_->groups()->listing(member_.excluded(), returns);
+  core_->device().tell(device_message::Contribute{{round, 0}, place(), members(), contributed_});
 }
 void WorldActor::connect(std::uint32_t round, std::vector<std::vector<std::byte>> contributions) {
   auto formation = formation_of({round, 0}, contributed_, std::move(contributions));
   if (!formation.ok())
     return member_.device_event(
         DeviceDone{DeviceDone::Order::connect, round, 0, formation.error()});
-  core_->device_->tell(std::move(*formation));
+  core_->device().tell(std::move(*formation));
 }
 void WorldActor::prepare_contribute(std::uint32_t formation) {
-  prepared_ = core_->groups_->listing(member_.excluded(), false);
+  prepared_ = core_->groups()->listing(member_.excluded(), false);
   if (prepared_.size() > Groups::kMaxWarm) {
     return member_.device_event(
         DeviceDone{DeviceDone::Order::contribute, 0, formation,
                    Error{Errc::unsupported, 0,
                          "there are more than " + std::to_string(Groups::kMaxWarm) + " groups"}});
   }
-  core_->device_->tell(device_message::Contribute{{0, formation}, place(), members(), prepared_});
+  core_->device().tell(device_message::Contribute{{0, formation}, place(), members(), prepared_});
 }
 void WorldActor::prepare_connect(std::uint32_t formation,
                                  std::vector<std::vector<std::byte>> contributions) {
@@ -223,7 +227,7 @@ void WorldActor::prepare_connect(std::uint32_t formation,
   if (!its.ok())
     return member_.device_event(DeviceDone{DeviceDone::Order::connect, 0, formation, its.error()});
   prepared_ = its->groups;
-  core_->device_->tell(std::move(*its));
+  core_->device().tell(std::move(*its));
 }
 
 std::int32_t WorldActor::place() const {
@@ -251,7 +255,7 @@ Result<device_message::Connect> WorldActor::formation_of(
     decoded.push_back(std::move(*one));
   }
   // Of a standby world it says nothing: the active device hosts have those groups still.
-  if (purpose.formation == 0) core_->groups_->forget(listed, decoded);
+  if (purpose.formation == 0) core_->groups()->forget(listed, decoded);
   return device_message::Connect{
       purpose, place(), members(),
       std::make_shared<const device_message::Blobs>(std::move(contributions)),
@@ -259,9 +263,9 @@ Result<device_message::Connect> WorldActor::formation_of(
 }
 
 void WorldActor::on(GroupsChanged) {
-  const auto& groups = *core_->groups_;
+  const auto& groups = *core_->groups();
   if (!groups.all_in(prepared_) || groups.lacks_any(prepared_))
-    member_.groups_changed(core_->has_standby());
+    member_.groups_changed(core_->status().has_standby());
 }
 
 void WorldActor::regroup(std::uint32_t round) {
@@ -275,13 +279,13 @@ void WorldActor::regroup(std::uint32_t round) {
 }
 
 void WorldActor::on(Regrouped done) {
-  core_->regroup(std::move(done.group), member_.regrouped(done.round));
+  core_->status().regroup(std::move(done.group), member_.regrouped(done.round));
 }
 
 void WorldActor::verify(std::uint32_t round, std::uint32_t epoch) {
-  core_->device_->port().set_epoch(Epoch(epoch));
-  if (!core_->probe_.valid()) core_->probe_.renew();
-  core_->probed_[0] = -1;
+  core_->device().port().set_epoch(Epoch(epoch));
+  if (!probe_->on_device.valid()) probe_->on_device.renew();
+  probe_->on_host[0] = -1;
   verification_ = {round, epoch, {}};
   on(VerifyOn{round});
 }
@@ -291,8 +295,8 @@ void WorldActor::verify(std::uint32_t round, std::uint32_t epoch) {
 void WorldActor::on(VerifyOn next) {
   if (next.round != verification_.round || member_.phase() != Phase::verify) return;
   const CommandPort::Passage passage;
-  OfTheWorld port(core_->device_->port());
-  const auto probe = core_->probe_.operand();
+  OfTheWorld port(core_->device().port());
+  const auto probe = probe_->on_device.operand();
   auto& commands = verification_.commands;
   const auto submit_next = [&] {
     switch (commands.size()) {
@@ -307,7 +311,7 @@ void WorldActor::on(VerifyOn next) {
                               collective::AllReduce{DType::i64, ReduceOp::sum, 0, 1, probe, probe},
                               {}, verification_.epoch);
       default:
-        return detail::submit(port, memory::Copy{DType::i64, probe, core_->probed_.operand()});
+        return detail::submit(port, memory::Copy{DType::i64, probe, probe_->on_host.operand()});
     }
   };
   while (commands.size() < 3) {
@@ -325,10 +329,10 @@ void WorldActor::on(VerifyOn next) {
 
 void WorldActor::on(Verified done) {
   const std::int64_t size = members(), expected = size * (size + 1) / 2;
-  if (done.outcome.ok() && core_->probed_[0] != expected) {
+  if (done.outcome.ok() && probe_->on_host[0] != expected) {
     done.outcome =
         Error{Errc::library, 0,
-              "the new communicator's all_reduce gives " + std::to_string(core_->probed_[0]) +
+              "the new communicator's all_reduce gives " + std::to_string(probe_->on_host[0]) +
                   ", not " + std::to_string(expected)};
   }
   member_.verified(done.round, done.outcome);
@@ -339,16 +343,16 @@ void WorldActor::activate(std::uint32_t epoch, std::int64_t stable,
   if (member_.spectator() && failed_)
     log::warn("world", "the world goes on without this rank: {}", failed_->to_string());
   failed_.reset();
-  core_->activate(epoch, stable, reports, member_.excluded());
+  core_->status().activate(epoch, stable, reports, member_.excluded());
   revived_at_ = context().now();
-  core_->device_->tell(device_message::WorldActive{});
+  core_->device().tell(device_message::WorldActive{});
 }
 
 // Progress
 
 std::chrono::nanoseconds WorldActor::waited() const {
   const auto now = SteadyClock::time();
-  const auto since = core_->whereabouts_.now().since;
+  const auto since = core_->whereabouts().now().since;
   const auto program = since == TimePoint{} ? std::chrono::nanoseconds{} : now - since;
   const auto commands =
       retired_since_ == TimePoint{} ? std::chrono::nanoseconds{} : now - retired_since_;
@@ -356,31 +360,32 @@ std::chrono::nanoseconds WorldActor::waited() const {
 }
 
 void WorldActor::look_at_progress() {
-  const auto& port = core_->device_->port();
+  const auto& port = core_->device().port();
   const auto retired = port.retired();
   if (retired != retired_ || retired == port.submitted() || retired_since_ == TimePoint{})
     retired_since_ = SteadyClock::time();
   if (retired == port.submitted()) retired_since_ = {};
   retired_ = retired;
   const auto wait = waited();
-  if (wait < options_.stall_report) report_at_ = options_.stall_report;
+  if (wait < core_->options().stall_report) report_at_ = core_->options().stall_report;
   // A recovery's phases have deadlines of their own, which say who is late.
-  if (options_.stall_report.count() == 0 || wait < report_at_ || member_.phase() != Phase::active)
+  if (core_->options().stall_report.count() == 0 || wait < report_at_ ||
+      member_.phase() != Phase::active)
     return;
   report_at_ = 2 * wait;
   relay_.up({.kind = WorldMessage::Kind::stalled, .rank = core_->mpi().rank()});
 }
 
 void WorldActor::answer(std::uint32_t inquiry) {
-  const auto where = core_->whereabouts_.now();
+  const auto where = core_->whereabouts().now();
   auto text = member_.spectator() ? "out of the world, " + where.text : where.text;
-  const auto& port = core_->device_->port();
+  const auto& port = core_->device().port();
   const auto oldest = port.retired() + 1;
   if (oldest <= port.submitted()) {
-    const auto command = core_->device_->flight().describe(oldest);
+    const auto command = core_->device().flight().describe(oldest);
     text += command.empty() ? "" : ", its device in " + command;
   }
-  core_->device_->flight().dump("no progress");
+  core_->device().flight().dump("no progress");
   relay_.up({.kind = WorldMessage::Kind::standing,
              .rank = core_->mpi().rank(),
              .formation = inquiry,
@@ -403,14 +408,14 @@ void WorldActor::report_inquiry() {
 /// Straight to rank 0.
 void WorldActor::answer_call() {
   WorldMessage message{.kind = WorldMessage::Kind::at_call, .rank = core_->mpi().rank()};
-  if (const auto call = core_->whereabouts_.call()) {
+  if (const auto call = core_->whereabouts().call()) {
     message.repeated = kInHostCall;
     message.payload = encode(*call);
-  } else if (core_->whereabouts_.at_the_end()) {
+  } else if (core_->whereabouts().at_the_end()) {
     message.repeated = kAtTheEnd;
-    message.text = core_->whereabouts_.now().text;
+    message.text = core_->whereabouts().now().text;
   }
-  core_->transport_->send(0, encode(message));
+  core_->send(0, message);
 }
 
 void WorldActor::report_disagreement(const std::optional<SplitOrder::Finding>& finding) {
@@ -424,9 +429,9 @@ void WorldActor::report_disagreement(const std::optional<SplitOrder::Finding>& f
 /// Straight to rank 0: it is rare, and at the end of the program nobody relays any more.
 void WorldActor::tell_library(const OpenedLibrary& library) {
   if (library.stands_on.empty()) return;
-  core_->transport_->send(0, encode(WorldMessage{.kind = WorldMessage::Kind::library,
-                                                 .rank = core_->mpi().rank(),
-                                                 .text = wire::encode(library)}));
+  core_->send(0, WorldMessage{.kind = WorldMessage::Kind::library,
+                              .rank = core_->mpi().rank(),
+                              .text = wire::encode(library)});
 }
 
 void WorldActor::warn(const std::vector<std::string>& lines) {
@@ -439,8 +444,8 @@ bool WorldActor::on(Conclude conclude) {
 }
 
 void WorldActor::strike(Phase phase) {
-  if (const auto kind = core_->take_fault(phase)) {
-    core_->device_->tell(device_message::Suffer{static_cast<std::uint32_t>(*kind)});
+  if (const auto kind = core_->status().take_fault(phase)) {
+    core_->device().tell(device_message::Suffer{static_cast<std::uint32_t>(*kind)});
   }
 }
 

@@ -81,7 +81,13 @@ class WorldActor
                    world_message::Deadline>,
       private MemberActions {
  public:
-  WorldActor(WorldCore* core, WorldCore::Options options);
+  /// For the verification of a new communicator.
+  struct Probe {
+    GpuRef<std::int64_t> on_device;
+    PinnedBuffer<std::int64_t> on_host;
+  };
+  /// One element each. The core outlives the actor.
+  WorldActor(WorldCore* core, std::shared_ptr<Probe> probe);
 
   void on(world_message::FromNetwork message);
   void on(world_message::FromDevice event);
@@ -104,7 +110,7 @@ class WorldActor
  private:
   // MemberActions
   void send(const WorldMessage& message) override { relay_.up(message); }
-  void close_world() override { core_->close(); }
+  void close_world() override { core_->status().close(); }
   void halt(std::uint32_t round) override;
   void quiesce(std::uint32_t round) override;
   void replace(std::uint32_t round) override;
@@ -116,15 +122,15 @@ class WorldActor
   void connect(std::uint32_t round, std::vector<std::vector<std::byte>> contributions) override;
   void verify(std::uint32_t round, std::uint32_t epoch) override;
   void regroup(std::uint32_t round) override;
-  void restore(std::uint32_t round, std::int64_t step) override { core_->ask_restore(round, step); }
+  void restore(std::uint32_t round, std::int64_t step) override;
   void activate(std::uint32_t epoch, std::int64_t stable,
                 std::vector<RecoveryReport> reports) override;
-  void all_flushed(std::int64_t step) override { core_->set_all_flushed(step); }
-  void stable(std::int64_t step) override { core_->set_stable(step); }
-  void stopping(std::int64_t since) override { core_->set_stopping(since); }
-  void all_finished() override { core_->set_finished(); }
+  void all_flushed(std::int64_t step) override { core_->status().set_all_flushed(step); }
+  void stable(std::int64_t step) override { core_->status().set_stable(step); }
+  void stopping(std::int64_t since) override { core_->status().set_stopping(since); }
+  void all_finished() override { core_->status().set_finished(); }
   void run_left(std::int64_t run, int rank, const Error& error) override {
-    core_->set_left(run, rank, error);
+    core_->status().set_left(run, rank, error);
   }
   void stop(const Error& error) override { core_->stop(error); }
   void answer(std::uint32_t inquiry) override;
@@ -153,7 +159,7 @@ class WorldActor
   [[nodiscard]] bool counts(std::uint32_t epoch, std::uint32_t run) const;
 
   WorldCore* core_;
-  WorldCore::Options options_;
+  std::shared_ptr<Probe> probe_;
   TimePoint revived_at_{};       ///< when a spectator's device was last tried, or its epoch began
   std::optional<Error> failed_;  ///< why the device was given up, until an epoch begins
   std::chrono::nanoseconds look_every_;

@@ -1,0 +1,71 @@
+#include <troupe/device.hpp>
+
+#include "rank/device/device_core.hpp"
+#include "rank/device/recorder.hpp"
+
+namespace troupe {
+
+using rank_process::Recorder;
+
+const DeviceInfo& Device::info() const {
+  return core_->info();
+}
+Result<void> Device::take_error() {
+  const auto error = core_->port().take_error();
+  return error ? Result<void>(*error) : Result<void>();
+}
+Future<void> Device::too_short(const char* what, std::size_t has, std::int64_t needed) {
+  return submitter().refuse({Errc::invalid, 0,
+                             std::string("memory.copy: the ") + what + " has " +
+                                 std::to_string(has) + " elements, " + std::to_string(needed) +
+                                 " are needed"});
+}
+Future<void> Device::wrong_upload(std::size_t source, std::int64_t destination,
+                                  const std::source_location& where) {
+  return submitter().refuse({Errc::invalid, 0,
+                             "upload: the source has " + std::to_string(source) +
+                                 " elements, the destination " + std::to_string(destination) +
+                                 " (" + where.file_name() + ":" + std::to_string(where.line()) +
+                                 ")"});
+}
+UnreadErrors Device::unread_errors() const {
+  return core_->port().ledger().unread();
+}
+std::vector<OpenedLibrary> Device::libraries() const {
+  return core_->libraries();
+}
+std::uint64_t Device::bytes_held() const {
+  return core_->bytes_held();
+}
+detail::Submitter& Device::submitter() {
+  if (auto* const recorder = Recorder::of(core_->port())) [[unlikely]]
+    return *recorder;
+  return core_->port();
+}
+Result<std::vector<MemoryUse>> Device::memory_use() const {
+  return core_->memory_use();
+}
+detail::Submitter& Device::preparer() {
+  return core_->preparer();
+}
+Result<detail::Allocation> Device::allocate(std::uint64_t length, DType dtype) {
+  return core_->allocate(length, dtype);
+}
+Result<detail::PinnedAllocation> Device::allocate_pinned(std::uint64_t length,
+                                                         std::size_t element) {
+  return core_->allocate_pinned(length, element);
+}
+Future<void> Device::upload_bytes(std::span<const std::byte> source, const Operand& destination,
+                                  DType dtype) {
+  if (auto* const recorder = Recorder::of(core_->port()))
+    return recorder->refuse({Errc::unsupported, 0, "upload cannot be recorded"});
+  return core_->upload(source, destination, dtype);
+}
+Result<void> Device::download_bytes(const Operand& source, std::span<std::byte> destination,
+                                    DType dtype) {
+  if (auto* const recorder = Recorder::of(core_->port()))
+    return recorder->refuse({Errc::unsupported, 0, "download cannot be recorded"}).wait();
+  return core_->download(source, destination, dtype);
+}
+
+}  // namespace troupe
