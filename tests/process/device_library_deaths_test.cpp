@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cmath>
 #include <complex>
 #include <functional>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <troupe/lib/blas.hpp>
 #include <troupe/lib/dnn.hpp>
 #include <troupe/lib/fft.hpp>
 #include <troupe/lib/primitives.hpp>
@@ -303,6 +305,33 @@ INSTANTIATE_TEST_SUITE_P(
                       library<Convolution>("dnn_convolution"), library<Attention>("dnn_attention"),
                       library<SparseProduct>("sparse_spgemm"), library<Sorting>("primitives_sort")),
     [](const auto& instance) { return instance.param.name; });
+
+/// What a measurement has found serves the device hosts that come later: the product has the same
+/// bits, which it need not have by another algorithm.
+TEST(MeasuredPlans, OutliveDeviceHosts) {
+  DeviceRig rig({"--standby", "local"});
+  auto& device = rig.device();
+  constexpr std::int64_t n = 96;
+  GpuRef<float> a, b, c;
+  std::vector<float> values(n * n);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = std::sin(static_cast<float>(i)) / 3.0f;
+  put(device, a, values), put(device, b, values), put(device, c, values);
+  const auto x = MatrixRef(a, n, n), y = MatrixRef(b, n, n), z = MatrixRef(c, n, n);
+  const auto measured =
+      device.blas().tune_matmul<float, float, float>(x, y, z, {}, {.repeats = 1}).wait();
+  ASSERT_TRUE(measured.ok()) << measured.error().to_string();
+  device.blas().matmul<float, float, float>(x, y, z).get();
+  const auto before = device.download(c);
+  for (int deaths = 0; deaths < 2; ++deaths) {
+    const auto old = active_host();
+    device.inject(FaultKind::kill);
+    ASSERT_TRUE(eventually([&] { return replaced(old); }));
+    put(device, c, values);
+    device.blas().matmul<float, float, float>(x, y, z).get();
+    EXPECT_EQ(device.download(c), before);
+  }
+}
 
 }  // namespace
 }  // namespace troupe::test
