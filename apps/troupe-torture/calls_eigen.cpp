@@ -48,7 +48,7 @@ double error_of_pairs(const Dense& a, const Dense& b, const Dense& v, const std:
 }
 
 template <class T>
-void add_symmetric(Calls& calls) {
+void add_symmetric_eigenvalues(Calls& calls) {
   using R = RealOf<T>;
   for (const std::string_view name : {"syevd", "syevj", "syevdx", "sygvd", "sygvj", "sygvdx"}) {
     calls.add<T>(name, [name](Trial& t) {
@@ -115,7 +115,7 @@ void add_symmetric(Calls& calls) {
 }
 
 template <class T>
-void add_general(Calls& calls) {
+void add_general_eigenvalues(Calls& calls) {
   using R = RealOf<T>;
   // Of some powers of A the traces are sums of powers of its eigenvalues.
   calls.add<T>("geev", [](Trial& t) {
@@ -198,7 +198,7 @@ void add_singular_values(Calls& calls) {
 /// All of U by Jacobi's method, of at most 32 rows; the first columns by way of A^H A, which loses
 /// half of the digits.
 template <class T>
-void add_batches(Calls& calls) {
+void add_eigenvalue_batches(Calls& calls) {
   using R = RealOf<T>;
   for (const bool jacobi : {false, true}) {
     calls.add<T>(jacobi ? "gesvdj_batched" : "gesvda_batched", [jacobi](Trial& t) {
@@ -238,10 +238,10 @@ void add_batches(Calls& calls) {
 
 void add_eigen(Calls& calls) {
   for_numbers([&calls]<class T>(T) {
-    add_symmetric<T>(calls);
-    add_general<T>(calls);
+    add_symmetric_eigenvalues<T>(calls);
+    add_general_eigenvalues<T>(calls);
     add_singular_values<T>(calls);
-    add_batches<T>(calls);
+    add_eigenvalue_batches<T>(calls);
   });
 }
 

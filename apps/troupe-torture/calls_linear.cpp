@@ -101,7 +101,7 @@ void add_definite(Calls& calls) {
 }
 
 template <class T>
-void add_triangular(Calls& calls) {
+void add_triangular_systems(Calls& calls) {
   calls.add<T>("trtri", [](Trial& t) {
     const auto n = t.extent(), leading = n + t.random.below(3);
     const auto uplo = t.uplo();
@@ -133,7 +133,7 @@ void add_triangular(Calls& calls) {
 }
 
 template <class T>
-void add_general(Calls& calls) {
+void add_general_systems(Calls& calls) {
   using Pivot = std::int64_t;
   calls.add<T>("getrs", [](Trial& t) {
     const auto n = t.extent();
@@ -227,8 +227,8 @@ void add_general(Calls& calls) {
 void add_linear(Calls& calls) {
   for_numbers([&calls]<class T>(T) {
     add_definite<T>(calls);
-    add_triangular<T>(calls);
-    add_general<T>(calls);
+    add_triangular_systems<T>(calls);
+    add_general_systems<T>(calls);
   });
 }
 

@@ -10,13 +10,13 @@ using blas::Transpose;
 
 /// One product of each kind: C = alpha op(A) op(B) + beta C.
 template <class A, class C = A>
-struct Product {
+struct ListedProduct {
   Transpose of_a, of_b;
   std::int64_t m, n, k;
   Dense a, b, c;
 
-  Product(Trial& t, Transpose its_a, Transpose its_b, std::int64_t rows, std::int64_t columns,
-          std::int64_t inner)
+  ListedProduct(Trial& t, Transpose its_a, Transpose its_b, std::int64_t rows, std::int64_t columns,
+                std::int64_t inner)
       : of_a(its_a),
         of_b(its_b),
         m(rows),
@@ -47,7 +47,7 @@ void add_batches(Calls& calls) {
     const auto alpha = t.factor<F>(), beta = t.factor<F>();
     std::vector<Wide> a, b, c, expected;
     for (std::int64_t i = 0; i < kBatch; ++i) {
-      const Product<T> one(t, ta, tb, m, n, k);
+      const ListedProduct<T> one(t, ta, tb, m, n, k);
       append(a, one.a), append(b, one.b), append(c, one.c);
       append(expected, one.result(alpha, beta));
     }
@@ -103,7 +103,7 @@ void add_grouped(Calls& calls) {
       groups.push_back(
           {ta, tb, reference::to_number<F>(alpha), {}, {}, reference::to_number<F>(beta), {}});
       for (auto left = t.random.between(1, 2); left > 0; --left) {
-        const Product<T> one(t, ta, tb, m, n, k);
+        const ListedProduct<T> one(t, ta, tb, m, n, k);
         groups.back().a.push_back(t.put<T>(one.a, 0)),
             groups.back().b.push_back(t.put<T>(one.b, 0));
         groups.back().c.push_back(t.put<T>(one.c, 0));
@@ -123,7 +123,7 @@ void add_gemm_ex(Calls& calls, std::string_view name) {
     const auto extent = [&t] { return kWhole ? 4 * t.random.between(1, 4) : t.extent(); };
     const auto ta = t.flip() ? Transpose::no : Transpose::yes,
                tb = kWhole || t.flip() ? Transpose::no : Transpose::yes;
-    const Product<A, C> one(t, ta, tb, extent(), extent(), extent());
+    const ListedProduct<A, C> one(t, ta, tb, extent(), extent(), extent());
     const auto alpha = kWhole ? Wide(1) : t.factor<C>(), beta = kWhole ? Wide(1) : t.factor<C>();
     const auto factor = [](const Wide& x) {
       if constexpr (FieldElement<S>)
@@ -149,7 +149,7 @@ void add_gemm_indexed(Calls& calls) {
       offsets[i] = static_cast<double>(a.size()),
       offsets[kBatch + i] = static_cast<double>(b.size());
       offsets[2 * kBatch + i] = static_cast<double>(c.size());
-      const Product<T> one(t, ta, tb, m, n, k);
+      const ListedProduct<T> one(t, ta, tb, m, n, k);
       append(a, one.a), append(b, one.b), append(c, one.c);
       append(expected, one.result(alpha, beta));
     }

@@ -24,7 +24,7 @@ Future<void> with_real(DType dtype, Visit&& visit) {
 
 /// The matrix of a factorisation, column by column.
 template <class T>
-std::vector<T> matrix_of(const Operation& op) {
+std::vector<T> values_of_matrix(const Operation& op) {
   std::vector<T> matrix(static_cast<std::size_t>(op.m * op.m));
   const auto diagonal = diagonal_of(op);
   for (std::size_t i = 0; i < diagonal.size(); ++i)
@@ -75,7 +75,7 @@ Future<void> Hands::submit_solver(const Operation& op, Thread& thread) {
   return with_real(op.dtype, [&]<class T>(T) {
     if (op.kind == Kind::potrf) {
       const auto a = here<T>(op.at[0]);
-      if (op.n > 0) device_.upload<T>(matrix_of<T>(op), a);
+      if (op.n > 0) device_.upload<T>(values_of_matrix<T>(op), a);
       return device_.solver().potrf(kLower, MatrixRef(a, op.m, op.m)).then([](std::int32_t) {});
     }
     // What becomes of the matrix depends on the engine.
@@ -83,7 +83,7 @@ Future<void> Hands::submit_solver(const Operation& op, Thread& thread) {
     const MatrixRef matrix(a, op.m, op.m);
     auto solver = device_.solver();
     if (op.kind == Kind::gesv) {
-      std::vector<T> reversed = matrix_of<T>(op), squares;
+      std::vector<T> reversed = values_of_matrix<T>(op), squares;
       for (auto column = reversed.begin(); column != reversed.end(); column += op.m)
         std::reverse(column, column + op.m);
       for (const auto value : diagonal_of(op)) squares.push_back(static_cast<T>(value * value));
@@ -92,7 +92,7 @@ Future<void> Hands::submit_solver(const Operation& op, Thread& thread) {
       device_.upload<T>(reversed, a), device_.upload<T>(squares, b.buffer);
       return solver.gesv(matrix, b, x).then([](const auto&) {});
     }
-    device_.upload<T>(matrix_of<T>(op), a);
+    device_.upload<T>(values_of_matrix<T>(op), a);
     if (op.kind == Kind::gesvd) {
       const auto s = here<T>(op.at[0]);
       if (op.transpose_a) return solver.gesvd(matrix, s).then([](std::int32_t) {});
