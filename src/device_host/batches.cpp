@@ -34,6 +34,7 @@ void Batches::extend(std::vector<Run>& runs, std::uint64_t ticket) {
 void Batches::add(const wire::Command& command, const AddressMap& addresses, Queue queue,
                   const Waits& waits) {
   const auto ticket = command.header().ticket;
+  flight_->queued(ticket, queue.index());
   extend(open_[queue.index()].runs, ticket);
   if (command.info().verdict != nullptr) judge(ticket, command, 0, addresses, queue);
   ++open_count_;
@@ -194,13 +195,14 @@ Result<bool> Batches::answer_front(std::size_t index) {
   if (outcome.ok() && !*outcome) return false;
   if (!outcome.ok() && ends_the_host(outcome.code())) return outcome;
   lanes_->complete(Queue::at(index), batch.issued);
+  // First: whoever has the answer finds the time.
+  for (const auto& run : batch.runs) flight_->completed(run.first, run.count);
   if (outcome.ok()) {
     end(batch);
   } else {
     publish();  // what it needed is answered before it
     for (const auto& run : batch.runs) replies_->send(run.first, run.count, outcome.error(), true);
   }
-  for (const auto& run : batch.runs) flight_->completed(run.first, run.count);
   pop(index);
   return true;
 }

@@ -22,6 +22,7 @@
 #include "rank/exit_status.hpp"
 #include "rank/launch.hpp"
 #include "rank/net/mpi_session.hpp"
+#include "rank/observe.hpp"
 #include "rank/run/stop_signal.hpp"
 #include "rank/world/world_core.hpp"
 
@@ -92,7 +93,9 @@ struct Runtime::Parts {
   std::string actor_cores;
   std::unique_ptr<ActorSystem> program_actors;
   std::shared_ptr<rank_process::DeviceCore> device_core;
+  std::unique_ptr<rank_process::Observer> observer;
   std::shared_ptr<rank_process::WorldCore> world_core;
+  rank_process::FlightRecorder::Options flight;
   std::optional<Device> device;
   std::optional<World> world;
 
@@ -106,8 +109,12 @@ struct Runtime::Parts {
       world_core->leave_actors();  // the others' messages are served until they are here
     program_actors.reset();        // what they still do may need the device and the world
     world.reset();
+    if (observer) observer->forget_world();
+    const bool formed = world_core != nullptr;
     world_core.reset();  // waits for all ranks
     if (device_core) device_core->shut_down();
+    if (formed && !rank_process::MpiSession::forsaken()) observer->finish();
+    observer.reset();
     device.reset();
     device_core.reset();
     actors.reset();
@@ -143,6 +150,8 @@ Result<void> Runtime::Parts::open_device() {
   options->flight.rank = mpi->rank();
   options->flight.size = mpi->size();
   options->flight.clock_offset_ns = clock_offset.count();
+  rank_process::Observer::prepare(config, backend, options->flight);
+  flight = options->flight;
   auto opened = rank_process::DeviceCore::open(*actors, std::move(*options), mpi->rank());
   if (!opened) return opened.error();
   device_core = std::move(*opened);
@@ -199,6 +208,9 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   agree(open_device());
   bind_actors();
   agree(refuse_shared_gpus(*mpi, device_core->info()));
+  auto observes = rank_process::Observer::open(config, *mpi, *device_core, flight);
+  if (!observes) throw CollectiveException(observes.error());
+  observer = std::move(*observes);
   const auto& standby = config.text("standby");
   auto formed =
       rank_process::WorldCore::open(*actors, *mpi, device_core,
@@ -212,11 +224,13 @@ void Runtime::Parts::open(int* argc, char*** argv) {
                                      .save = rank_process::save_options(config),
                                      .rehearsal = rank_process::rehearsal_options(config),
                                      .tokens = {.path = token_path(config.text("token-path")),
-                                                .timeout = config.duration("token-timeout")}});
+                                                .timeout = config.duration("token-timeout")},
+                                     .collector = observer->collector()});
   agree(formed.ok() ? Result<void>() : Result<void>(formed.error()));
   world_core = std::move(*formed);
   device.emplace(device_core);
   world.emplace(*device, world_core);
+  observer->watch(*world_core);
 }
 
 Runtime::Runtime(int argc, char** argv, const Config& config)

@@ -4,13 +4,16 @@
 #include <cstdint>
 
 /// What a device host tells the flight recorder: when it issued each operation and when it found it
-/// done. The segment belongs to the rank and outlives every device host; the rank keeps the rest of
-/// a record in its own memory, so that neither writes where the other does.
+/// done; and, for a trace, what the GPU did. The segment belongs to the rank and outlives every
+/// device host; the rank keeps the rest of a record in its own memory, so that neither writes where
+/// the other does.
 namespace troupe::wire {
 
 struct FlightHeader {
   std::uint64_t version;
   std::uint64_t capacity;  ///< slots that follow, a power of two; 0: nothing is recorded
+  std::uint64_t
+      activities;  ///< slots of the ring behind them, a power of two; 0: GPU work is not traced
 };
 
 /// One operation, in the slot of its ticket modulo the capacity. Times are ticks() of this node.
@@ -18,16 +21,42 @@ struct FlightSlot {
   std::atomic<std::uint64_t> ticket;     ///< stored last; 0: empty
   std::atomic<std::uint64_t> issued;     ///< given to the engine
   std::atomic<std::uint64_t> completed;  ///< its batch was found done; 0: not yet
-  std::uint64_t reserved;
+  std::atomic<std::uint64_t> queue;      ///< its index, from 1; 0: it was on none
 };
 static_assert(sizeof(FlightSlot) == 32);
 
-inline constexpr std::uint64_t kFlightVersion = 1;
+/// A ring that device hosts write, one after another or, around a death, two at a time; the rank
+/// reads. A writer that dies in the middle leaves a slot that is never filled.
+struct alignas(64) ActivityRing {
+  std::atomic<std::uint64_t> claimed;  ///< slots that writers have taken so far
+  alignas(64) std::atomic<std::uint64_t> read;
+  std::atomic<std::uint64_t> dropped;  ///< for which there was no room
+};
+
+/// What the GPU did for the operation with this ticket, in the slot of its number modulo the
+/// capacity. Times are nanoseconds of SteadyClock.
+struct ActivitySlot {
+  std::atomic<std::uint64_t> number;  ///< from 1, stored last
+  std::uint64_t ticket;
+  std::int64_t begin, end;
+  std::uint32_t stream, kind;
+  char name[88];  ///< cut, ended by 0
+};
+static_assert(sizeof(ActivitySlot) == 128);
+
+inline constexpr std::uint64_t kFlightVersion = 2;
 inline constexpr std::uint64_t kFlightDataOffset = 64;
 static_assert(sizeof(FlightHeader) <= kFlightDataOffset);
 
-inline std::uint64_t flight_bytes(std::uint64_t capacity) noexcept {
-  return kFlightDataOffset + capacity * sizeof(FlightSlot);
+/// Where the ring of activities is.
+inline std::uint64_t activities_offset(std::uint64_t capacity) noexcept {
+  const auto end = kFlightDataOffset + capacity * sizeof(FlightSlot);
+  return (end + 63) / 64 * 64;
+}
+
+inline std::uint64_t flight_bytes(std::uint64_t capacity, std::uint64_t activities) noexcept {
+  return activities_offset(capacity) +
+         (activities != 0 ? sizeof(ActivityRing) + activities * sizeof(ActivitySlot) : 0);
 }
 
 }  // namespace troupe::wire

@@ -123,12 +123,16 @@ nlohmann::json to_json(const FlightRecorder::Record& record) {
 
 Result<std::unique_ptr<FlightRecorder>> FlightRecorder::create(Options options) {
   if (options.records != 0) options.records = std::bit_ceil(options.records);
+  options.slots = std::max(options.records, options.slots);
+  if (options.slots != 0) options.slots = std::bit_ceil(options.slots);
   if (options.job.empty()) options.job = std::to_string(::getpid());
-  auto segment = ipc::SharedMemory::create("troupe-flight", wire::flight_bytes(options.records));
+  auto segment = ipc::SharedMemory::create("troupe-flight",
+                                           wire::flight_bytes(options.slots, options.activities));
   if (!segment) return segment.error();
   auto& header = *reinterpret_cast<wire::FlightHeader*>(segment->data());
   header.version = wire::kFlightVersion;
-  header.capacity = options.records;
+  header.capacity = options.slots;
+  header.activities = options.activities;
   auto bell = ipc::Doorbell::create();
   if (!bell) return bell.error();
   return std::unique_ptr<FlightRecorder>(
@@ -138,7 +142,7 @@ Result<std::unique_ptr<FlightRecorder>> FlightRecorder::create(Options options) 
 FlightRecorder::FlightRecorder(Options options, ipc::SharedMemory segment, ipc::Doorbell bell)
     : options_(std::move(options)),
       segment_(std::move(segment)),
-      slots_(std::make_unique<Slot[]>(options_.records)),
+      slots_(std::make_unique<Slot[]>(options_.slots)),
       bell_(std::move(bell)) {
   if (options_.records == 0 || options_.directory == "none") return;
   catches_signal_ = catch_signal(bell_.fd());
@@ -154,7 +158,7 @@ FlightRecorder::~FlightRecorder() {
 
 void FlightRecorder::submitted(std::uint64_t ticket, const detail::CommandView& command,
                                std::uint32_t collective) noexcept {
-  if (options_.records == 0) return;
+  if (options_.slots == 0) return;
   std::uint64_t bytes = 0;
   for (const auto& use : command.uses()) bytes += use.range->bytes;
   for (const auto& part : command.tail) bytes += part.range.bytes;
@@ -172,58 +176,111 @@ void FlightRecorder::submitted(std::uint64_t ticket, const detail::CommandView& 
   set(kPeer,
       pair_of(agreed.root != Agreement::kNone ? agreed.root : only_peer(command.tail), collective));
   set(kGroup, command.scope.group);
-  set(kSubmitted, ticks());
+  const auto now = ticks();
+  set(kSubmitted, now);
   word[kTicket].store(ticket, std::memory_order_release);
-  if (collective != 0 && command.scope.group == 0)
+  recorded_.store(recorded_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  if (collective != 0 && command.scope.group == 0) {
     world_.store(pair_of(command.scope.epoch, collective), std::memory_order_relaxed);
+    arrivals_.add(command.scope.epoch, collective, now);
+  }
 }
 
 void FlightRecorder::failed(std::uint64_t ticket, Errc code) noexcept {
-  if (options_.records == 0) return;
+  if (options_.slots == 0) return;
   slot_of(ticket).word[kFailed].store(ticket << 8 | static_cast<std::uint64_t>(code),
                                       std::memory_order_relaxed);
 }
 
 void FlightRecorder::repeated(std::uint64_t ticket) noexcept {
-  if (options_.records == 0) return;
+  if (options_.slots == 0) return;
   slot_of(ticket).word[kRepeated].store(ticket, std::memory_order_relaxed);
 }
 
+std::optional<FlightRecorder::Record> FlightRecorder::read(
+    std::uint64_t slot, const TickScale::Reading& reading) const {
+  const auto get = [&](Word which) {
+    return slots_[slot].word[which].load(std::memory_order_relaxed);
+  };
+  Record record;
+  record.ticket = slots_[slot].word[kTicket].load(std::memory_order_acquire);
+  if (record.ticket == 0) return std::nullopt;
+  record.opcode = static_cast<std::uint32_t>(get(kWhat) >> 32);
+  record.epoch = static_cast<std::uint32_t>(get(kWhat));
+  record.bytes = get(kBytes);
+  record.count = get(kCount);
+  record.peer = static_cast<std::int32_t>(get(kPeer) >> 32);
+  record.collective = static_cast<std::uint32_t>(get(kPeer));
+  record.group = static_cast<std::uint32_t>(get(kGroup));
+  record.submitted = reading.time_of(get(kSubmitted));
+  if (get(kFailed) >> 8 == record.ticket) record.outcome = static_cast<Errc>(get(kFailed) & 0xff);
+  record.repeated = get(kRepeated) == record.ticket;
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (get(kTicket) != record.ticket) return std::nullopt;  // a newer operation has taken it
+  const auto& host =
+      reinterpret_cast<const wire::FlightSlot*>(segment_.data() + wire::kFlightDataOffset)[slot];
+  if (host.ticket.load(std::memory_order_acquire) == record.ticket) {
+    const auto completed = host.completed.load(std::memory_order_relaxed);
+    record.issued = reading.time_of(host.issued.load(std::memory_order_relaxed));
+    if (completed != 0) record.completed = reading.time_of(completed);
+    record.queue = static_cast<std::uint32_t>(host.queue.load(std::memory_order_relaxed));
+  }
+  return record;
+}
+
+std::optional<FlightRecorder::Record> FlightRecorder::record(
+    std::uint64_t ticket, const TickScale::Reading& reading) const {
+  if (options_.slots == 0) return std::nullopt;
+  auto record = read(ticket & (options_.slots - 1), reading);
+  return record && record->ticket == ticket ? record : std::nullopt;
+}
+
 std::vector<FlightRecorder::Record> FlightRecorder::records() const {
-  const auto* const host_slots =
-      reinterpret_cast<const wire::FlightSlot*>(segment_.data() + wire::kFlightDataOffset);
-  const auto scale = scale_.read();
+  const auto reading = scale_.read();
   std::vector<Record> records;
-  for (std::uint64_t i = 0; i < options_.records; ++i) {
-    const auto get = [&](Word which) {
-      return slots_[i].word[which].load(std::memory_order_relaxed);
-    };
-    Record record;
-    record.ticket = slots_[i].word[kTicket].load(std::memory_order_acquire);
-    if (record.ticket == 0) continue;
-    record.opcode = static_cast<std::uint32_t>(get(kWhat) >> 32);
-    record.epoch = static_cast<std::uint32_t>(get(kWhat));
-    record.bytes = get(kBytes);
-    record.count = get(kCount);
-    record.peer = static_cast<std::int32_t>(get(kPeer) >> 32);
-    record.collective = static_cast<std::uint32_t>(get(kPeer));
-    record.group = static_cast<std::uint32_t>(get(kGroup));
-    record.submitted = scale.time_of(get(kSubmitted));
-    if (get(kFailed) >> 8 == record.ticket) record.outcome = static_cast<Errc>(get(kFailed) & 0xff);
-    record.repeated = get(kRepeated) == record.ticket;
-    std::atomic_thread_fence(std::memory_order_acquire);
-    if (get(kTicket) != record.ticket) continue;  // a newer operation took the slot meanwhile
-    const auto& host = host_slots[i];
-    if (host.ticket.load(std::memory_order_acquire) == record.ticket) {
-      const auto completed = host.completed.load(std::memory_order_relaxed);
-      record.issued = scale.time_of(host.issued.load(std::memory_order_relaxed));
-      if (completed != 0) record.completed = scale.time_of(completed);
-    }
-    records.push_back(record);
+  for (std::uint64_t i = 0; i < options_.slots; ++i) {
+    if (const auto record = read(i, reading)) records.push_back(*record);
   }
   std::sort(records.begin(), records.end(),
             [](const Record& a, const Record& b) { return a.ticket < b.ticket; });
+  if (records.size() > options_.records)
+    records.erase(records.begin(), records.end() - static_cast<std::ptrdiff_t>(options_.records));
   return records;
+}
+
+std::vector<FlightRecorder::Activity> FlightRecorder::take_activities() {
+  /// Looks at a slot that is taken and not filled before its writer counts as dead: it takes
+  /// nanoseconds, and between two looks there are milliseconds.
+  constexpr unsigned kPatience = 100;
+  std::vector<Activity> taken;
+  if (options_.activities == 0) return taken;
+  auto* const ring_at = segment_.data() + wire::activities_offset(options_.slots);
+  auto& ring = *reinterpret_cast<wire::ActivityRing*>(ring_at);
+  const auto* const slots = reinterpret_cast<const wire::ActivitySlot*>(ring_at + sizeof ring);
+  auto at = ring.read.load(std::memory_order_relaxed);
+  // A device host that has gone mad cannot make this go on for ever.
+  const auto end =
+      at + std::min(ring.claimed.load(std::memory_order_acquire) - at, options_.activities);
+  for (; at != end; ++at) {
+    const auto& slot = slots[at & (options_.activities - 1)];
+    if (slot.number.load(std::memory_order_acquire) != at + 1) {
+      if (++looks_ < kPatience) break;
+      ++unfilled_;
+    } else {
+      taken.push_back({slot.ticket, TimePoint(slot.begin), TimePoint(slot.end), slot.stream,
+                       std::string(slot.name, ::strnlen(slot.name, sizeof slot.name))});
+    }
+    looks_ = 0;
+  }
+  ring.read.store(at, std::memory_order_release);
+  return taken;
+}
+
+std::uint64_t FlightRecorder::lost_activities() const noexcept {
+  if (options_.activities == 0) return 0;
+  const auto& ring = *reinterpret_cast<const wire::ActivityRing*>(
+      segment_.data() + wire::activities_offset(options_.slots));
+  return ring.dropped.load(std::memory_order_relaxed) + unfilled_;
 }
 
 FlightRecorder::Dump FlightRecorder::take(std::string reason) {
@@ -238,21 +295,19 @@ FlightRecorder::Dump FlightRecorder::take(std::string reason) {
 }
 
 std::string FlightRecorder::describe(std::uint64_t ticket) const {
-  for (const auto& record : records()) {
-    if (record.ticket != ticket) continue;
-    std::string text(operation_name(record.opcode));
-    if (record.count != 0) text += " of " + std::to_string(record.count) + " elements";
-    const auto group = "group " + std::to_string(record.group);
-    if (record.collective != 0) {
-      text += " (collective " + std::to_string(record.collective) + " of " +
-              (record.group != 0 ? group + " in " : "") + "epoch " + std::to_string(record.epoch) +
-              ")";
-    } else if (record.group != 0) {
-      text += " (in " + group + ")";
-    }
-    return text;
+  const auto found = record(ticket, reading());
+  if (!found) return {};
+  std::string text(operation_name(found->opcode));
+  if (found->count != 0) text += " of " + std::to_string(found->count) + " elements";
+  const auto group = "group " + std::to_string(found->group);
+  if (found->collective != 0) {
+    text += " (collective " + std::to_string(found->collective) + " of " +
+            (found->group != 0 ? group + " in " : "") + "epoch " + std::to_string(found->epoch) +
+            ")";
+  } else if (found->group != 0) {
+    text += " (in " + group + ")";
   }
-  return {};
+  return text;
 }
 
 void FlightRecorder::dump(std::string reason) {

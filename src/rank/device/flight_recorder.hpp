@@ -16,6 +16,7 @@
 #include "common/ipc/doorbell.hpp"
 #include "common/ipc/shared_memory.hpp"
 #include "common/wire/flight_layout.hpp"
+#include "rank/device/arrivals.hpp"
 
 namespace troupe::rank_process {
 
@@ -29,7 +30,9 @@ namespace troupe::rank_process {
 class FlightRecorder {
  public:
   struct Options {
-    std::uint64_t records = 1024;    ///< rounded up to a power of two; 0: nothing is recorded
+    std::uint64_t records = 1024;    ///< in a dump, rounded up to a power of two
+    std::uint64_t slots = 0;         ///< held at least, for who collects them; both 0: nothing is
+    std::uint64_t activities = 0;    ///< of the GPU, held until they are collected; 0: not wanted
     std::string directory = "none";  ///< of the dumps; "none": there are none
     std::string job;                 ///< in the dumps' names; empty: this process's id
     int rank = 0, size = 1;
@@ -61,12 +64,38 @@ class FlightRecorder {
     std::uint64_t bytes = 0, count = 0;
     std::int32_t peer = -1;
     std::uint32_t collective = 0;
+    std::uint32_t queue = 0;  ///< of the device host, from 1; 0: none
     TimePoint submitted{}, issued{}, completed{};
     Errc outcome = Errc::ok;
     bool repeated = false;
   };
-  /// What is recorded now, in the order of submission. Any thread.
+  /// The newest that a dump has, in the order of submission. Any thread.
   [[nodiscard]] std::vector<Record> records() const;
+  /// The times of now, for record().
+  [[nodiscard]] TickScale::Reading reading() const noexcept { return scale_.read(); }
+  /// That of the command with this ticket, unless a newer one has taken its slot. Any thread.
+  [[nodiscard]] std::optional<Record> record(std::uint64_t ticket,
+                                             const TickScale::Reading& reading) const;
+  /// Commands that were submitted so far. Any thread.
+  [[nodiscard]] std::uint64_t recorded() const noexcept {
+    return recorded_.load(std::memory_order_acquire);
+  }
+
+  /// When this rank came to the world's collectives, as far as that is kept. Once nothing is
+  /// submitted any more.
+  [[nodiscard]] const Arrivals& arrivals() const noexcept { return arrivals_; }
+
+  /// What a GPU did.
+  struct Activity {
+    std::uint64_t ticket = 0;
+    TimePoint begin{}, end{};
+    std::uint32_t stream = 0;
+    std::string name;
+  };
+  /// Takes the activities that have come since. One thread.
+  [[nodiscard]] std::vector<Activity> take_activities();
+  /// Activities that nobody has, because there was no room for them.
+  [[nodiscard]] std::uint64_t lost_activities() const noexcept;
 
   /// The command with this ticket in words, with its communicator and its place among the
   /// collectives of that; empty: it is not recorded. Any thread.
@@ -96,8 +125,10 @@ class FlightRecorder {
 
   FlightRecorder(Options options, ipc::SharedMemory segment, ipc::Doorbell bell);
   [[nodiscard]] Slot& slot_of(std::uint64_t ticket) const noexcept {
-    return slots_[ticket & (options_.records - 1)];
+    return slots_[ticket & (options_.slots - 1)];
   }
+  [[nodiscard]] std::optional<Record> read(std::uint64_t slot,
+                                           const TickScale::Reading& reading) const;
   [[nodiscard]] Dump take(std::string reason);
   void serve();
   void write(const Dump& dump) const;
@@ -106,6 +137,10 @@ class FlightRecorder {
   ipc::SharedMemory segment_;
   std::unique_ptr<Slot[]> slots_;
   TickScale scale_;
+  std::atomic<std::uint64_t> recorded_{0};
+  Arrivals arrivals_;
+  std::uint64_t unfilled_ = 0;  ///< activities that a dead device host never wrote
+  unsigned looks_ = 0;          ///< at a slot of an activity that is not filled yet
   /// Epoch (upper half) and number of the newest of the world's collectives here: it may have left
   /// the records long ago, while a rank does work of its own.
   std::atomic<std::uint64_t> world_{0};

@@ -214,6 +214,7 @@ void RunLoop::commit(std::int64_t step) {
                        (stopping_ || (save_.every > 0 && step % save_.every == 0 && step > first_));
   const bool capture = keeper_ != nullptr && (to_disk || save_.partner);
   const auto since = SteadyClock::time();
+  core_->status().begin_commit(step, since);
   const auto epoch = core_->epoch().value;
   flush(step, epoch);
   // Before the commit: once it is submitted, so must be its copies (see StateKeeper).

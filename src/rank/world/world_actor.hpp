@@ -144,6 +144,9 @@ class WorldActor
       device_message::Purpose purpose, const std::vector<wire::FormingGroup>& listed,
       std::vector<std::vector<std::byte>> contributions) const;
 
+  /// What the protocol is at has changed, or may have.
+  void trace_phase();
+  void trace_recovery(std::uint32_t epoch, const std::vector<RecoveryReport>& reports);
   void look_at_progress();
   /// How long the program has waited, or its oldest command.
   [[nodiscard]] std::chrono::nanoseconds waited() const;
@@ -168,6 +171,12 @@ class WorldActor
     std::vector<Future<void>> commands;  ///< that are submitted
   };
   Verification verification_;
+  /// What is traced of the protocol.
+  struct Traced {
+    Phase phase = Phase::active;
+    TimePoint phase_since{}, recovery_since{}, recovered{};
+  };
+  Traced traced_;
   std::vector<wire::FormingGroup> contributed_;  ///< the groups of the device's last contribution
   std::vector<wire::FormingGroup> prepared_;     ///< of the standby's, and that it has formed since
   std::optional<world_message::Finished> finished_;  ///< the newest

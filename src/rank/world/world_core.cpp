@@ -66,7 +66,8 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open(ActorSystem& system, MpiSessi
   core->status_.set_parts({.port = &core->device_->port(),
                            .tokens = core->tokens_.get(),
                            .actors = core->actors_.get(),
-                           .check = core->check_.get()});
+                           .check = core->check_.get(),
+                           .collector = core->options_.collector});
   core->device_->set_collectives([c = core.get()]() -> DeviceCore::Collectives {
     return {&c->collectives(), c->epoch().value};
   });

@@ -11,6 +11,7 @@
 #include <troupe/world.hpp>
 
 #include "rank/device/device_core.hpp"
+#include "rank/device/flight_collector.hpp"
 #include "rank/device/recorder.hpp"
 #include "rank/net/mpi_session.hpp"
 #include "rank/net/mpi_transport.hpp"
@@ -51,6 +52,7 @@ class WorldCore {
     SaveOptions save;                                ///< of runs that have none of their own
     std::optional<RehearsalOptions> rehearsal = {};  ///< runs are rehearsed
     TokenRouter::Options tokens;
+    FlightCollector* collector = nullptr;  ///< traces recoveries and commits; nullptr: nobody does
   };
 
   /// Forms the world: returns once it is active. All ranks call it. The device must have its

@@ -42,6 +42,16 @@ std::vector<Recovery> WorldStatus::recoveries() const {
   return recoveries_;
 }
 
+std::uint64_t WorldStatus::commits() const {
+  const std::lock_guard lock(mutex_);
+  return commits_;
+}
+
+void WorldStatus::begin_commit(std::int64_t step, TimePoint now) {
+  const std::lock_guard lock(mutex_);
+  committing_ = {step, now};
+}
+
 void WorldStatus::inject_in_phase(memory::FaultKind kind, Phase phase) {
   const std::lock_guard lock(mutex_);
   ordered_faults_.emplace_back(phase, kind);
@@ -123,6 +133,10 @@ void WorldStatus::set_all_flushed(std::int64_t step) {
 void WorldStatus::set_stable(std::int64_t step) {
   const std::lock_guard lock(mutex_);
   stable_ = step;
+  ++commits_;
+  if (parts_.collector != nullptr && committing_.step == step)
+    parts_.collector->span(trace::SpanKind::commit, committing_.since, SteadyClock::time(),
+                           "commit of step " + std::to_string(step));
   if (keeper_) keeper_->stable(step);
   changed_.notify_all();
 }

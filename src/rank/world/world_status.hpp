@@ -14,6 +14,7 @@
 #include <troupe/world.hpp>
 
 #include "rank/device/command_port.hpp"
+#include "rank/device/flight_collector.hpp"
 #include "rank/net/mpi_session.hpp"
 #include "rank/post/actor_post.hpp"
 #include "rank/protocol/message.hpp"
@@ -45,7 +46,8 @@ class WorldStatus {
     CommandPort* port = nullptr;
     TokenRouter* tokens = nullptr;
     ActorPost* actors = nullptr;
-    CollectiveCheck* check = nullptr;  ///< nullptr: collectives are not checked
+    CollectiveCheck* check = nullptr;      ///< nullptr: collectives are not checked
+    FlightCollector* collector = nullptr;  ///< traces commits; nullptr: nobody does
   };
 
   WorldStatus(MpiSession& mpi, Whereabouts& whereabouts);
@@ -62,6 +64,8 @@ class WorldStatus {
   [[nodiscard]] const HostGroup& members() const noexcept { return *members_.load(); }
   [[nodiscard]] bool in_run() const noexcept { return attached_; }
   [[nodiscard]] std::vector<Recovery> recoveries() const;
+  /// Commits that all ranks have, over all runs.
+  [[nodiscard]] std::uint64_t commits() const;
   void inject_in_phase(memory::FaultKind kind, Phase phase);
   /// All standbys are ready and have formed their communicator.
   [[nodiscard]] bool standby_ready() const;
@@ -148,6 +152,8 @@ class WorldStatus {
     std::uint32_t round;
     std::int64_t step;
   };
+  /// This rank makes its commit of this step.
+  void begin_commit(std::int64_t step, TimePoint now);
   /// The world takes faults into its hands again. What was asked of the run and is not done.
   std::optional<Restore> end_run();
   /// The run cannot go on as it is: RunLoop::recover() says how.
@@ -231,6 +237,12 @@ class WorldStatus {
 
   std::int64_t all_flushed_ = -1;
   std::int64_t stable_ = -1;
+  struct Committing {
+    std::int64_t step = -1;
+    TimePoint since{};
+  };
+  Committing committing_;                       ///< the newest commit of this rank's
+  std::uint64_t commits_ = 0;                   ///< that all ranks have
   std::optional<Error> commit_error_;           ///< why a commit of this run will never be stable
   std::uint32_t runs_ = 0, finished_runs_ = 0;  ///< begun here; ended on all ranks
   struct Left {

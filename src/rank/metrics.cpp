@@ -1,0 +1,105 @@
+#include "rank/metrics.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+namespace troupe::rank_process {
+namespace {
+
+/// A value of a label, as the format wants it.
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '\n') {
+      result += "\\n";
+    } else {
+      if (c == '\\' || c == '"') result += '\\';
+      result += c;
+    }
+  }
+  return result;
+}
+
+class Text {
+ public:
+  Text(const Metrics& metrics)
+      : labels_(fmt::format("job=\"{}\",rank=\"{}\"", escaped(metrics.job), metrics.rank)) {}
+
+  void family(std::string_view name, std::string_view type, std::string_view help) {
+    name_ = name;
+    text_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
+  }
+  void sample(double value) { text_ += fmt::format("{}{{{}}} {}\n", name_, labels_, value); }
+  void sample(std::string_view label, std::string_view of, double value) {
+    text_ += fmt::format("{}{{{},{}=\"{}\"}} {}\n", name_, labels_, label, escaped(of), value);
+  }
+  [[nodiscard]] std::string take() { return std::move(text_); }
+
+ private:
+  std::string labels_, name_, text_;
+};
+
+double of(std::uint64_t count) {
+  return static_cast<double>(count);
+}
+
+}  // namespace
+
+std::string to_prometheus(const Metrics& metrics) {
+  Text text(metrics);
+  const auto& totals = metrics.totals;
+  text.family("troupe_operations_total", "counter", "Operations that have ended, by library.");
+  for (const auto& [library, sum] : totals.libraries)
+    text.sample("library", library, of(sum.operations));
+  text.family("troupe_bytes_total", "counter",
+              "Bytes of the operands of the operations that have ended, by library.");
+  for (const auto& [library, sum] : totals.libraries)
+    text.sample("library", library, of(sum.bytes));
+  text.family("troupe_errors_total", "counter",
+              "Operations that have ended with an error, by its class.");
+  for (const auto& [error, count] : totals.errors) text.sample("class", error, of(count));
+  text.family("troupe_lost_records_total", "counter",
+              "Operations that the figures above lack, because they passed too fast.");
+  text.sample(of(totals.lost));
+  text.family("troupe_queue_depth", "gauge",
+              "Operations from the oldest that has not ended to the newest.");
+  text.sample(of(metrics.queue_depth));
+  text.family("troupe_epoch", "gauge", "The epoch of the world.");
+  text.sample(metrics.epoch);
+  text.family("troupe_commits_total", "counter", "Commits that all ranks have.");
+  text.sample(of(metrics.commits));
+  text.family("troupe_recoveries_total", "counter", "Losses that the world has recovered from.");
+  text.sample(static_cast<double>(metrics.recoveries.size()));
+  text.family("troupe_recovery_seconds_total", "counter",
+              "Time that recoveries have taken, by phase; a recovery from several losses at once "
+              "counts once.");
+  Recovery sum;
+  std::uint32_t epoch = 0;
+  for (const auto& recovery : metrics.recoveries) {
+    if (std::exchange(epoch, recovery.epoch) == recovery.epoch) continue;
+    sum.detect_ms += recovery.detect_ms;
+    sum.quiesce_ms += recovery.quiesce_ms;
+    sum.replace_ms += recovery.replace_ms;
+    sum.form_ms += recovery.form_ms;
+    sum.verify_ms += recovery.verify_ms;
+    sum.restore_ms += recovery.restore_ms;
+  }
+  for (const auto& [phase, ms] :
+       {std::pair{"detect", sum.detect_ms}, std::pair{"quiesce", sum.quiesce_ms},
+        std::pair{"replace", sum.replace_ms}, std::pair{"form", sum.form_ms},
+        std::pair{"verify", sum.verify_ms}, std::pair{"restore", sum.restore_ms}})
+    text.sample("phase", phase, ms / 1e3);
+  text.family("troupe_memory_bytes", "gauge", "Device memory, by what has taken it.");
+  for (const auto& use : metrics.memory) text.sample("cause", use.cause, of(use.bytes));
+  return text.take();
+}
+
+std::string metrics_file(const std::string& file, int rank) {
+  auto path = std::filesystem::path(file);
+  const auto extension = path.extension().string();
+  path.replace_extension();
+  return path.string() + "." + std::to_string(rank) + extension;
+}
+
+}  // namespace troupe::rank_process

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <troupe/device.hpp>
+#include <troupe/world.hpp>
+
+#include "rank/device/flight_collector.hpp"
+
+namespace troupe::rank_process {
+
+/// What a rank's file of metrics tells.
+struct Metrics {
+  std::string job;
+  int rank = 0;
+  FlightCollector::Totals totals;
+  std::uint64_t queue_depth = 0;  ///< commands that are not answered
+  std::uint32_t epoch = 0;
+  std::uint64_t commits = 0;
+  std::vector<Recovery> recoveries;
+  std::vector<MemoryUse> memory;
+};
+
+/// As Prometheus reads it: the text format, version 0.0.4. docs/observing.md has the names.
+[[nodiscard]] std::string to_prometheus(const Metrics& metrics);
+
+/// The file of one rank: FILE with its number before the extension, "job.prom" being "job.3.prom".
+[[nodiscard]] std::string metrics_file(const std::string& file, int rank);
+
+}  // namespace troupe::rank_process

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include <troupe/config.hpp>
+
+#include "rank/device/device_core.hpp"
+#include "rank/device/flight_collector.hpp"
+#include "rank/net/mpi_session.hpp"
+
+namespace troupe::rank_process {
+
+class WorldCore;
+
+/// Makes a running job visible, as its configuration wants: a trace of all ranks, a file of
+/// metrics for each rank, and at the end a line about the rank that the others waited for.
+class Observer {
+ public:
+  /// What the flight recorder must hold for it. `backend`: of the device host.
+  static void prepare(const Config& config, const std::string& backend,
+                      FlightRecorder::Options& flight);
+
+  /// All ranks call it, with the flight recorder's options. Errors: io, a file cannot be written.
+  static Result<std::unique_ptr<Observer>> open(const Config& config, MpiSession& mpi,
+                                                DeviceCore& device,
+                                                const FlightRecorder::Options& flight);
+  ~Observer();
+
+  /// Takes part in what the world does; nullptr: nobody wants to know of it.
+  [[nodiscard]] FlightCollector* collector() const noexcept { return collector_.get(); }
+  /// The world is formed: its metrics count from now on, until finish() or forget_world().
+  void watch(const WorldCore& world);
+  void forget_world();
+
+  /// The device has ended, and all ranks have come here: makes the trace of the ranks' parts, and
+  /// says who was slowest.
+  void finish();
+
+ private:
+  Observer(const Config& config, MpiSession& mpi, DeviceCore& device);
+  void serve();
+  void write_metrics();
+  /// On rank 0.
+  void name_slowest(const trace::Clock& last);
+  void merge();
+  /// The parts of all ranks on rank 0; empty elsewhere. Those that it does not see are sent to it.
+  /// Errors: io.
+  [[nodiscard]] Result<std::vector<std::string>> gather_parts();
+  /// Sends this rank's part to rank 0 if `missing`, in pieces. On rank 0: writes what comes.
+  Result<void> send_missing(const std::string& missing, const std::vector<std::uint64_t>& bytes);
+
+  MpiSession* mpi_;
+  DeviceCore* device_;
+  std::string trace_file_, metrics_file_;
+  std::string job_;
+  trace::Clock first_clock_;
+  std::unique_ptr<FlightCollector> collector_;
+  std::mutex mutex_;  ///< of what follows
+  const WorldCore* world_ = nullptr;
+  bool warned_ = false;
+  bool ending_ = false;
+  std::condition_variable ending_changed_;
+  std::thread metrics_thread_;
+};
+
+}  // namespace troupe::rank_process
