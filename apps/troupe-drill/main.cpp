@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include <troupe/progress.hpp>
 #include <troupe/troupe.hpp>
 
 #include "drill.hpp"
@@ -35,6 +36,9 @@ int run(Runtime& runtime) {
   print(heading(setting, options));
   std::vector<Series> all;
   bool intact = true;
+  Progress progress(
+      "faults", static_cast<std::uint64_t>(options.repetitions) * options.attacks.size(), "faults");
+  std::uint64_t suffered = 0;
   for (const auto& attack : options.attacks) {
     Series losses{attack, {}}, returns{attack, {}, true};
     for (std::int64_t i = 0; i < options.repetitions; ++i) {
@@ -42,6 +46,7 @@ int run(Runtime& runtime) {
       losses.outcomes.push_back(drill.suffer(attack));
       returns.outcomes.push_back(drill.came_back());
       intact = intact && losses.outcomes.back().kept_intact;
+      progress.reach(++suffered);
     }
     for (auto* series : {&losses, &returns}) {
       if (series->back && !options.shrinks) continue;

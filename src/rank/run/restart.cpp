@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <troupe/progress.hpp>
+
 #include "common/core/log.hpp"
 #include "rank/store/disk_state.hpp"
 
@@ -149,10 +151,16 @@ Result<void> load_part(const SavedState& state, int part, Checkpoint& checkpoint
   // Entry by entry, for the sake of host memory; to the end even after an error, for all ranks
   // read.
   const auto& wanted = checkpoint.saved_entries();
+  const auto bytes_of = [](const SavedEntry& entry) { return entry.count * entry.element_bytes; };
+  std::uint64_t all = 0, loaded = 0;
+  for (const auto& entry : wanted) all += bytes_of(entry);
+  Progress progress("loading part " + std::to_string(part), all >> 20, "MiB");
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const SavedPiece piece{part, wanted[i].name, 0, wanted[i].count};
     const auto bytes = state.read(std::span(&piece, outcome.ok() ? 1u : 0u));
     if (outcome.ok()) outcome = bytes.ok() ? checkpoint.load(i, bytes->front()) : bytes.error();
+    loaded += bytes_of(wanted[i]);
+    progress.reach(loaded >> 20);
   }
   return outcome;
 }

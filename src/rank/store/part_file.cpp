@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <troupe/progress.hpp>
+
 namespace troupe::rank_process {
 namespace {
 
@@ -39,7 +41,10 @@ Error file_error(const std::filesystem::path& path, int error) {
 }
 
 Result<void> write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
-  constexpr std::size_t kPiece = std::size_t{1} << 30;  // write() takes no more than 2 GiB at once
+  constexpr std::size_t kPiece = std::size_t{64}
+                                 << 20;  // of what a disk takes in a fraction of a second
+  Progress progress("writing " + path.string(), bytes.size() >> 20, "MiB");
+  const auto all = bytes.size();
   const NoFileSizeSignal held_back;
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!fd) return file_error(path);
@@ -49,6 +54,7 @@ Result<void> write_file(const std::filesystem::path& path, std::span<const std::
     if (count < 0) return file_error(path);
     if (count == 0) return file_error(path, ENOSPC);  // no progress, and no reason given
     bytes = bytes.subspan(static_cast<std::size_t>(count));
+    progress.reach((all - bytes.size()) >> 20);
   }
   if (::fsync(fd.get()) != 0) return file_error(path);
   return {};
@@ -81,12 +87,14 @@ Result<PartFile> PartFile::open(const std::filesystem::path& path) {
 Result<void> PartFile::verify() const {
   constexpr std::uint64_t kPiece = 4u << 20;
   std::vector<std::byte> piece;
+  Progress progress("checking " + path_.string(), table_.bytes >> 20, "MiB");
   for (const auto& place : table_.places) {
     std::uint32_t crc = 0;
     for (std::uint64_t at = 0; at < place.bytes; at += kPiece) {
       piece.resize(std::min(kPiece, place.bytes - at));
       if (auto done = read(place.offset + at, piece); !done) return done;
       crc = checksum(piece, crc);
+      progress.reach((place.offset + at + piece.size()) >> 20);
     }
     if (crc != place.crc) return wrong("the checksum of entry " + place.entry.name + " is wrong");
   }
