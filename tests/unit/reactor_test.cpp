@@ -192,7 +192,7 @@ class Reactor : public ::testing::Test {
     script = &script_;
     script_.lanes_open = lanes_open;
     segment_ = ipc::SharedMemory::create("port", wire::port_bytes(kRing, kRing)).take();
-    auto flight = ipc::SharedMemory::create("flight", wire::flight_bytes(0)).take();
+    auto flight = ipc::SharedMemory::create("flight", wire::flight_bytes(0, 0)).take();
     reinterpret_cast<wire::FlightHeader*>(flight.data())->version = wire::kFlightVersion;
     header().version = wire::kPortVersion;
     header().libraries = wire::library_stamps().take();
