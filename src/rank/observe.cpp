@@ -128,11 +128,14 @@ Result<std::unique_ptr<Observer>> Observer::open(const Config& config, MpiSessio
 
 Observer::~Observer() {
   forget_world();
+  if (!formed_ && collector_ && collector_->traces())
+    (void)::unlink(collector_->part_file().c_str());
 }
 
 // Metrics
 
 void Observer::watch(const WorldCore& world) {
+  formed_ = true;
   if (metrics_file_.empty()) return;
   world_ = &world;
   metrics_thread_ = std::thread([this] { serve(); });

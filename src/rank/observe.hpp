@@ -30,11 +30,12 @@ class Observer {
   static Result<std::unique_ptr<Observer>> open(const Config& config, MpiSession& mpi,
                                                 DeviceCore& device,
                                                 const FlightRecorder::Options& flight);
+  /// The part of a trace of which no world was formed goes.
   ~Observer();
 
-  /// Takes part in what the world does; nullptr: nobody wants to know of it.
+  /// What is told of the world; nullptr: nobody wants to know of it.
   [[nodiscard]] FlightCollector* collector() const noexcept { return collector_.get(); }
-  /// The world is formed: its metrics count from now on, until finish() or forget_world().
+  /// The world is formed: its metrics count from now on, until forget_world().
   void watch(const WorldCore& world);
   void forget_world();
 
@@ -63,6 +64,7 @@ class Observer {
   std::unique_ptr<FlightCollector> collector_;
   std::mutex mutex_;  ///< of what follows
   const WorldCore* world_ = nullptr;
+  bool formed_ = false;
   bool warned_ = false;
   bool ending_ = false;
   std::condition_variable ending_changed_;
