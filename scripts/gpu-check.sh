@@ -263,6 +263,7 @@ ratios() {
       "fft c64 "*", exchange alone") figure "$name, troupe/raw" "$(field "$line" ratio)" x le 1.25 ;;
       "fft c64 "*", transforms alone") figure "$name, troupe/raw" "$(field "$line" ratio)" x ;;
       "all_reduce 8 B"*) figure "$name, troupe/raw" "$(field "$line" ratio)" x le 1.15 ;;
+      traced*) figure "$name, with/without" "$(field "$line" ratio)" x le 1.02 ;;
       all_reduce* | *independent* | *", launches") figure "$name, troupe/raw" "$(field "$line" ratio)" x ;;
       *round\ trip) figure "$name, troupe - raw" "$(awk -v a="$(field "$line" troupe)" -v b="$(field "$line" raw)" \
         'BEGIN { d = a - b; print d > 0.001 ? d : 0.001 }')" us le 1 ;;
@@ -341,6 +342,14 @@ bench_collectives() {
   step collective_bench 60 $(on_gpus "$gpus") "$bin/collective_bench" --backend cuda \
     --repetitions $((quick ? 5 : 9)) --json "$out/collective_bench.json" || return 0
   ratios "$out/collective_bench.json"
+}
+
+# bench_trace: what --trace and --metrics cost
+bench_trace() {
+  # shellcheck disable=SC2046
+  step trace_bench 150 $(on_gpus "$gpus") "$bin/trace_bench" --backend cuda \
+    --repetitions $((quick ? 5 : 9)) --json "$out/trace_bench.json" || return 0
+  ratios "$out/trace_bench.json"
 }
 
 bench_distributed() {
@@ -473,6 +482,7 @@ if wanted bench; then
   bench_kernels
   bench_recorded
   bench_collectives
+  bench_trace
   for standby in world local off; do bench_recovery $standby; done
   if ((gpus > 1)); then
     bench_distributed

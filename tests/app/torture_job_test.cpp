@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <regex>
+#include <set>
+
+#include <nlohmann/json.hpp>
 
 #include "job.hpp"
 
@@ -16,6 +19,27 @@ TEST(Torture, ProgramsGiveWhatTheOracleSays) {
   Job job(ranks_here(2), kQuiet, {.limit = 120s});
   EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
   EXPECT_NE(job.out().find("nothing wrong"), std::string::npos) << job.out();
+  EXPECT_TRUE(job.nothing_left());
+}
+
+/// As does the trace: each command once, none lost, whatever the faults.
+TEST(Torture, ATraceOfItLacksNothing) {
+  const Scratch scratch;
+  const auto file = scratch.file("trace.json");
+  Job job(ranks_here(2),
+          {"--seed", "3", "--programs", "2", "--operations", "300", "--trace", file.string()},
+          {.limit = 170s});
+  EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
+  const auto trace = nlohmann::json::parse(read_file(file), nullptr, false);
+  ASSERT_TRUE(trace.is_object());
+  EXPECT_EQ(trace.at("otherData").at("lost"), 0);
+  std::set<std::pair<int, std::uint64_t>> submitted;
+  for (const auto& event : trace.at("traceEvents")) {
+    if (event.at("ph") == "i" && event.value("cat", "") == "submit")
+      EXPECT_TRUE(submitted.emplace(event.at("pid"), event.at("args").at("ticket")).second);
+  }
+  EXPECT_EQ(trace.at("otherData").at("commands"), submitted.size());
+  EXPECT_GT(submitted.size(), 600u);
   EXPECT_TRUE(job.nothing_left());
 }
 
