@@ -1,6 +1,9 @@
 #include "rank/device/device_actor.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
 
 #include <troupe/actor/patient_tell.hpp>
 #include <troupe/lib/memory.hpp>
@@ -10,13 +13,14 @@
 namespace troupe::rank_process {
 
 using namespace device_message;
-using wire::Control;
 using wire::ControlKind;
 
 namespace {
 
-constexpr auto kStandbyPause =
-    std::chrono::seconds(1);  ///< before a new standby follows one that died
+constexpr auto kLookEvery = std::chrono::milliseconds(100);  ///< at deadlines
+
+const Error kNoHost{Errc::device_lost, 0, "there is no device host"};
+const Error kReformed{Errc::world_reformed, 0, "the world is re-formed: call World::wait_active()"};
 
 /// What to call a loss: the fault that was ordered, else what the ending of the process says.
 std::string fault_kind_of(const wire::PortHeader& header, const std::string& ending) {
@@ -31,6 +35,25 @@ std::string fault_kind_of(const wire::PortHeader& header, const std::string& end
   return ending;
 }
 
+/// When a fault struck that is noticed now, as far as can be known.
+TimePoint struck_at(const wire::PortHeader& header, TimePoint now) {
+  const TimePoint ordered(header.fault_ns.load(std::memory_order_acquire));
+  const TimePoint beat(header.heartbeat_ns.load(std::memory_order_acquire));
+  return ordered.count() != 0 ? ordered : beat.count() != 0 ? beat : now;
+}
+
+std::uint32_t count(const std::vector<std::uint32_t>& buffers) {
+  return static_cast<std::uint32_t>(buffers.size());
+}
+
+Result<std::vector<std::byte>> contribution_in(const Result<wire::ControlMessage>& answer) {
+  if (!answer.ok()) return answer.error();
+  auto blobs = wire::unpack_blobs(answer->fd.get());
+  if (!blobs.ok()) return blobs.error();
+  if (blobs->size() != 1) return Error{Errc::internal, 0, "a malformed contribution"};
+  return std::move(blobs->front());
+}
+
 }  // namespace
 
 DeviceActor::DeviceActor(DeviceSettings settings, CommandPort* port,
@@ -38,13 +61,21 @@ DeviceActor::DeviceActor(DeviceSettings settings, CommandPort* port,
     : settings_(std::move(settings)),
       port_(port),
       described_(std::move(described)),
-      tunings_(settings_.tuning_file),
-      budget_(settings_.restart_budget, settings_.restart_window),
-      overdue_(settings_.restart_budget, settings_.restart_window) {}
+      protocol_({.standby = settings_.standby,
+                 .in_world = settings_.in_world,
+                 .start_timeout = settings_.start_timeout,
+                 .drain_timeout = settings_.heartbeat_timeout,
+                 .restart_budget = settings_.restart_budget,
+                 .restart_window = settings_.restart_window,
+                 .asks_to_stop = settings_.asks_to_stop},
+                this),
+      memory_(&requests_),
+      libraries_(&requests_, settings_.tuning_file),
+      standby_memory_(&requests_),
+      operations_(settings_.op_timeout) {}
 
 void DeviceActor::on_start() {
-  const auto kept = tunings_.load();
-  for (auto one = kept.rbegin(); one != kept.rend(); ++one) warm_.add_plan(one->library, one->plan);
+  libraries_.load();
   const auto self = context().self();
   // A full mailbox is only a matter of time: the watcher may wait for it.
   const auto tell = [self](const auto& message) { (void)tell_patiently(self, message); };
@@ -56,247 +87,436 @@ void DeviceActor::on_start() {
            },
        .closed = [tell](std::uint64_t link) { tell(HostClosed{link}); },
        .exited = [tell](std::uint64_t link) { tell(HostExited{link}); }});
-  if (!watcher) return give_up(watcher.error());
+  if (!watcher) return protocol_.give_up(watcher.error());
   watcher_ = std::move(*watcher);
-  auto first = make_incarnation(false);
-  if (!first) return give_up(first.error());
-  active_ = std::move(*first);
-  port_->attach(active_->link);
-  if (auto spawned = spawn(*active_, false); !spawned) return give_up(spawned.error());
+  protocol_.start(context().now());
   context().schedule(kLookEvery, Look{});
 }
 
 void DeviceActor::on_stop(const Error&) noexcept {
   watcher_.reset();
   requests_.clear();
-  retired_.clear();
-  active_.reset();
-  successor_.reset();
-  standby_.reset();
+  dismissed_.clear();
+  links_.clear();
 }
 
-// Incarnations
+DeviceActor::Link DeviceActor::link(std::optional<HostId> host) const {
+  return host ? links_.at(*host) : nullptr;
+}
 
-Result<DeviceActor::Incarnation> DeviceActor::make_incarnation(bool spawn_as_standby) {
-  auto link = HostLink::create(settings_.launch, next_link_++);
-  if (!link) return link.error();
-  Incarnation incarnation{.link = std::move(*link)};
-  if (spawn_as_standby) {
-    if (auto spawned = spawn(incarnation, true); !spawned) return spawned.error();
+LibraryUse::Heirs DeviceActor::heirs() const {
+  LibraryUse::Heirs all;
+  for (const auto host : protocol_.heirs()) all.push_back(link(host));
+  return all;
+}
+
+// What becomes of hosts
+
+Result<void> DeviceActor::start(HostId host, Start as) {
+  if (as == Start::standby) {
+    standby_memory_.before(link(protocol_.serving()).get(), memory_.slab_bytes());
   }
-  return incarnation;
+  auto started = spawn(host, as);
+  if (started.ok()) return started;
+  if (as == Start::standby) log::warn("device", "no standby: {}", started.error().to_string());
+  if (as == Start::revival) log::info("device", "no new start: {}", started.error().to_string());
+  return started;
 }
 
-Result<void> DeviceActor::spawn(Incarnation& incarnation, bool standby) {
-  if (auto spawned = incarnation.link->spawn(standby); !spawned) return spawned;
-  incarnation.spawned_at = context().now();
-  watcher_->add(incarnation.link);
-  log::debug("device", "device host {} started as {} (pid {})", incarnation.link->id(),
-             standby ? "standby" : "active", incarnation.link->pid());
+Result<void> DeviceActor::spawn(HostId host, Start as) {
+  auto made = HostLink::create(settings_.launch, host);
+  if (!made) return made.error();
+  if (as == Start::first) port_->attach(*made);
+  const bool standby = as == Start::standby;
+  if (auto spawned = (*made)->spawn(standby); !spawned) return spawned;
+  watcher_->add(*made);
+  log::debug("device", "device host {} started as {} (pid {})", host,
+             standby ? "standby" : "active", (*made)->pid());
+  links_[host] = std::move(*made);
   return {};
 }
 
-void DeviceActor::raise_standby() {
-  if (!settings_.standby || standby_ || failed_ || context().now() < standby_not_before_) return;
-  measure_standby(false, [] {});
-  auto made = make_incarnation(true);
-  if (!made) {
-    log::warn("device", "no standby: {}", made.error().to_string());
-    standby_not_before_ = context().now() + kStandbyPause;
-    return;
-  }
-  standby_ = std::move(*made);
-}
-
-/// Whatever still waits for this host to answer is told that it will not.
-void DeviceActor::discard(Incarnation& incarnation) {
-  fail_requests(incarnation.link->id(), {Errc::device_lost, 0, "the device host is given up"});
-  watcher_->remove(incarnation.link->id());
-  incarnation.link->kill();
-  incarnation.link->reap();
-}
-
-DeviceActor::Incarnation* DeviceActor::find(std::uint64_t link) {
-  for (auto* incarnation : {&active_, &successor_, &standby_}) {
-    if (*incarnation && (*incarnation)->link->id() == link) return &**incarnation;
-  }
-  return nullptr;
-}
-
-DeviceActor::Incarnation* DeviceActor::next_in_line() {
-  if (successor_) return &*successor_;
-  return active_ && !fault_ ? &*active_ : nullptr;
-}
-
-void DeviceActor::lose_standby(const Error& error) {
-  log::warn("device", "the standby died: {}", error.to_string());
-  forget_warm_set(*standby_);
-  discard(*standby_);
-  standby_.reset();
-  standby_not_before_ = context().now() + kStandbyPause;
-  if (world_active_) report(DeviceStandby{false});
-}
-
-// What hosts say
-
 void DeviceActor::on(FromHost from) {
-  const auto& head = from.message->head;
-  auto* const incarnation = find(from.link);
-  if (incarnation == nullptr) return;
-  const bool is_standby = standby_ && incarnation == &*standby_;
-  const bool is_successor = successor_ && incarnation == &*successor_;
-  switch (head.kind) {
+  const auto state = protocol_.state_of(from.link);
+  if (!state || state == HostState::retired) return;
+  const auto now = context().now();
+  const auto& message = *from.message;
+  const auto& host = link(from.link);
+  switch (message.head.kind) {
     case ControlKind::ready:
-      incarnation->ready = true;
-      incarnation->link->watch_life([self = context().self(), link = from.link] {
-        (void)self.tell(HostClosed{link});  // the socket's end says it again
+      host->watch_life([self = context().self(), id = from.link] {
+        (void)self.tell(HostClosed{id});  // the socket's end says it again
       });
-      warm_up(*incarnation, warm_);
-      if (is_standby) report_standby();
-      if (reviving_) return revived(true);
-      if (!first_ready_) {
-        first_ready_ = true;
-        described_->resolve(std::move(from.message->text));
-        if (!replacing_) replacing_ = 0;  // the first one needs nobody's order to serve
-      }
-      return advance_replacement();
-    case ControlKind::library_opened: return library_opened(from.message->text);
-    case ControlKind::kind_recurs: return kind_recurs(*from.message);
-    case ControlKind::plans_made: return plans_made(*from.message);
-    case ControlKind::fatal:
-      if (reviving_) return revived(false);
-      if (is_standby) return lose_standby(from.message->error());
-      if (!first_ready_ || from.message->error().code == Errc::device_failed)
-        return give_up(from.message->error());
-      if (is_successor) return lose_successor(from.message->error());
-      return fault(fault_kind(std::string(to_string(from.message->error().code))),
-                   from.message->error());
+      libraries_.warm_up(*host);
+      described_->resolve(message.text);  // the first one's counts
+      return protocol_.ready(from.link, now);
+    case ControlKind::library_opened:
+      if (auto news = libraries_.library_opened(message.text, heirs()))
+        tell(DeviceLibrary{std::move(*news)});
+      return;
+    case ControlKind::kind_recurs: return libraries_.kind_recurs(message, heirs());
+    case ControlKind::plans_made: return libraries_.plans_made(message, heirs());
+    case ControlKind::fatal: {
+      const auto error = message.error();
+      return protocol_.fatal(
+          from.link, fault_kind_of(host->header(), std::string(to_string(error.code))), error, now);
+    }
     case ControlKind::communicator_broken:
-      if (fault_ || is_standby) return;  // a loss that is known already
-      record_disturbance("fault: the communicator is broken");
-      return report(DeviceFault{"communicator", Error{Errc::peer_lost, 0, from.message->text},
-                                context().now(), context().now()});
-    default: break;
-  }
-  const auto it = requests_.find(head.request);
-  if (it == requests_.end() || it->second.link != from.link) return;
-  const auto answer = std::move(it->second.answer);
-  requests_.erase(it);
-  if (head.kind == ControlKind::failed) {
-    answer(from.message->error());
-  } else if (const auto whole = from.message->check_descriptor(); !whole.ok()) {
-    answer(whole.error());
-  } else {
-    answer(std::move(*from.message));
+      return protocol_.communicator_broken(from.link, message.text, now);
+    default: return requests_.answered(from.link, std::move(*from.message));
   }
 }
 
 void DeviceActor::on(HostClosed closed) {
-  const Error gone{Errc::device_lost, 0, "its process ended"};
-  const auto* const incarnation = find(closed.link);
-  if (incarnation == nullptr) return;
-  if (standby_ && incarnation == &*standby_) return lose_standby(gone);
-  if (successor_ && incarnation == &*successor_) return lose_successor(gone);
-  if (reviving_) return revived(false);
-  if (fault_) return;
-  if (settings_.launch.in_process) {
-    std::fprintf(
-        stderr, "troupe: the device host thread ended; with isolation = thread so must the rank\n");
-    std::_Exit(1);
-  }
-  if (!first_ready_)
-    return give_up({Errc::device_failed, 0, "the device host ended while it started"});
-  fault("", gone);
+  protocol_.closed(closed.link, context().now());
 }
 
 void DeviceActor::on(HostExited exited) {
-  std::erase_if(retired_, [&](Incarnation& host) {
-    if (host.link->id() != exited.link) return false;
-    discard(host);
-    return true;
-  });
-  if (active_ && active_->link->id() == exited.link) active_->exited = true;
-  on(HostClosed{exited.link});
-  advance_replacement();
+  protocol_.exited(exited.link, context().now());
 }
 
-void DeviceActor::fault(std::string kind, Error error) {
+void DeviceActor::on(Look) {
+  context().schedule(kLookEvery, Look{});
+  look_at_signs();
+  protocol_.tick(context().now());
+}
+
+/// What hosts that say nothing show.
+void DeviceActor::look_at_signs() {
+  const auto host = protocol_.beating();
+  if (!host || protocol_.failure()) return;
   const auto now = context().now();
-  const auto& header = active_->link->header();
-  const TimePoint ordered(header.fault_ns.load(std::memory_order_acquire));
+  const auto& header = link(*host)->header();
   const TimePoint beat(header.heartbeat_ns.load(std::memory_order_acquire));
-  const auto struck = ordered.count() != 0 ? ordered : beat.count() != 0 ? beat : now;
-  fault(DeviceFault{std::move(kind), std::move(error), struck, now});
+  if (now - beat > settings_.heartbeat_timeout) {
+    return protocol_.lost(*host, fault_kind_of(header, "hang"),
+                          {Errc::timeout, 0, "its heartbeat stands still"}, now);
+  }
+  if (port_->corrupt()) {
+    return protocol_.lost(*host, "corrupt", {Errc::internal, 0, "its shared memory holds nonsense"},
+                          now);
+  }
+  const auto oldest = port_->retired();
+  if (!protocol_.watches_operations() || !operations_.late(oldest, port_->submitted(), now)) return;
+  const auto what =
+      settings_.flight != nullptr ? settings_.flight->describe(oldest + 1) : std::string();
+  const Error late{Errc::timeout, 0,
+                   (what.empty() ? "an operation" : what) + " is past its deadline (op-timeout)"};
+  log::warn("device", "{}", late.message);
+  protocol_.overdue(late, now);
 }
 
-void DeviceActor::fault(DeviceFault what) {
-  if (fault_ || failed_) return;
+void DeviceActor::mourn(HostId host, const DeviceFault& fault) {
   if (settings_.launch.in_process) {
-    std::fprintf(stderr, "troupe: %s; with isolation = thread this ends the rank\n",
-                 what.error.to_string().c_str());
+    std::fprintf(stderr,
+                 "troupe: the device host thread: %s; with isolation = thread this ends the rank\n",
+                 fault.error.to_string().c_str());
     std::_Exit(1);
   }
-  log::info("device", "device host {} is lost: {}", active_->link->id(), what.error.to_string());
-  fault_ = what;
-  record_disturbance("fault: " + what.error.message);
-  active_->serving = false;
-  fail_requests(active_->link->id(), down(what.error));
-  report_stopped();
-  if (!listener_) replacing_ = 0;
-  if (replacing_)
-    return advance_replacement();  // nobody else's business, or the new host died on its way
-  report(std::move(what));
+  log::info("device", "device host {} is lost: {}", host, fault.error.to_string());
+  requests_.fail(host, {Errc::device_lost, fault.error.native,
+                        "the device host died: " + fault.error.message});
 }
 
-void DeviceActor::lose_successor(const Error& error) {
-  log::info("device", "device host {}, a successor, is lost: {}", successor_->link->id(),
-            error.to_string());
-  forget_warm_set(*successor_);
-  const auto link = successor_->link->id();
-  const DeviceFault what{fault_kind_of(successor_->link->header(), "successor"), error,
-                         context().now(), context().now()};
-  discard(*successor_);
-  successor_.reset();
-  fail_requests(link, down(error));
-  report_stopped();
-  if (!listener_) replacing_ = 0;
-  if (replacing_) return advance_replacement();
-  report(what);
+void DeviceActor::kill(HostId host) {
+  link(host)->kill();
 }
 
-Error DeviceActor::down(const Error& cause) {
-  return {Errc::device_lost, cause.native, "the device host died: " + cause.message};
+void DeviceActor::bury(HostId old, HostId next, const DeviceFault& fault) {
+  const auto dead = link(old);
+  const auto ending = dead->reap();
+  watcher_->remove(old);
+  const auto kind = fault.kind.empty() ? fault_kind_of(dead->header(), ending) : fault.kind;
+  const auto settled = port_->move_to(link(next), {Errc::device_lost, fault.error.native,
+                                                   "the device host died: " + fault.error.message});
+  tell(DeviceLoss{kind, count(settled.lost_buffers)});
+  log::info(
+      "device",
+      "device host {} ({}): {} commands failed, {} buffers lost, {} commands go on ({} again)", old,
+      ending, settled.failed, settled.lost_buffers.size(), settled.resubmitted, settled.repeated);
+  libraries_.forget(old);
+  links_.erase(old);
 }
 
-void DeviceActor::fail_requests(std::uint64_t link, const Error& error) {
-  std::vector<Answer> answers;
-  std::erase_if(requests_, [&](auto& entry) {
-    if (entry.second.link != link) return false;
-    answers.push_back(std::move(entry.second.answer));
-    return true;
-  });
-  for (auto& answer : answers) answer(error);
+void DeviceActor::drop_standby(HostId host, const Error& lost) {
+  log::warn("device", "the standby died: {}", lost.to_string());
+  libraries_.lost(host);
+  drop(host);
 }
 
-std::string DeviceActor::fault_kind(const std::string& ending) const {
-  return fault_kind_of(active_->link->header(), ending);
+void DeviceActor::drop_successor(HostId host, const Error& lost) {
+  log::info("device", "device host {}, a successor, is lost: {}", host, lost.to_string());
+  libraries_.lost(host);
+  drop(host);
 }
 
-// Bookkeeping
+/// Whatever still waits for this host to answer is told that it will not.
+void DeviceActor::drop(HostId host) {
+  const auto dropped = link(host);
+  requests_.fail(host, {Errc::device_lost, 0, "the device host is given up"});
+  watcher_->remove(host);
+  dropped->kill();
+  dropped->reap();
+  libraries_.forget(host);
+  links_.erase(host);
+}
 
-void DeviceActor::request(const Incarnation& to, Control head, int fd, Answer answer) {
-  head.request = next_request_++;
-  requests_.emplace(head.request, Request{to.link->id(), std::move(answer)});
-  (void)wire::send_control(to.link->socket(), head, {}, fd);  // a dead socket is seen as HostClosed
+void DeviceActor::hand_over(HostId old, HostId next) {
+  requests_.fail(old, {Errc::device_lost, 0, "the device host is replaced"});
+  const auto settled = port_->move_to(link(next), kReformed);
+  tell(DeviceLoss{"", count(settled.lost_buffers)});
+  log::debug("device", "device host {} hands over: {} commands go on", old, settled.resubmitted);
+}
+
+void DeviceActor::promote(HostId host) {
+  const auto& next = link(host);
+  memory_.give(*next);
+  requests_.ask(
+      *next, {.kind = ControlKind::promote}, -1,
+      [this, host](const Result<wire::ControlMessage>& answer) {
+        protocol_.promoted(host, answer.ok() ? Result<void>() : answer.error(), context().now());
+      },
+      HostRequests::IfLost::forget);
+}
+
+void DeviceActor::serves(HostId host) {
+  memory_.make_wanted(link(host));
+}
+
+void DeviceActor::give_up(const Error& error) {
+  log::debug("device", "the device is given up: {}", error.to_string());
+  port_->end(error);
+  described_->resolve(error);
+  memory_.give_up(error);
+  requests_.fail_all(error);
+}
+
+void DeviceActor::begin_again(HostId host) {
+  port_->begin_again(link(host));
+}
+
+void DeviceActor::on(Suffer suffer) {
+  if (const auto host = link(protocol_.active())) {
+    (void)wire::send_control(host->socket(), {.kind = ControlKind::suffer, .value = suffer.kind});
+  }
+}
+
+// Orders
+
+void DeviceActor::on(const DeviceOrder& order) {
+  if (!protocol_.order(order, context().now())) {
+    log::error("device", "an order of round {} that does not fit what the device is at",
+               order.round);
+  }
+}
+
+Result<void> DeviceActor::carry_out(HostId host, const DeviceOrder& order) {
+  using Order = DeviceDone::Order;
+  const bool connects = order.what == Order::connect;
+  auto blobs = connects ? *order.contributions : DeviceOrder::Blobs();
+  if (!order.groups.empty()) blobs.push_back(wire::encode_groups(order.groups));
+  UniqueFd packed;
+  if (connects || !blobs.empty()) {
+    auto made = wire::pack_blobs(blobs);
+    if (!made.ok()) return made.error();
+    packed = std::move(*made);
+  }
+  const auto kind = order.what == Order::halt         ? ControlKind::halt
+                    : order.what == Order::quiesce    ? ControlKind::quiesce
+                    : order.what == Order::contribute ? ControlKind::contribute
+                                                      : ControlKind::connect;
+  requests_.ask(
+      *link(host), {.kind = kind, .rank = order.rank, .size = order.size}, packed.get(),
+      [this, host, order](const Result<wire::ControlMessage>& answer) {
+        Result<std::vector<std::byte>> outcome = std::vector<std::byte>();
+        if (order.what == Order::contribute) {
+          outcome = contribution_in(answer);
+        } else if (!answer.ok()) {
+          outcome = answer.error();
+        }
+        protocol_.answered(host, order, std::move(outcome));
+      },
+      HostRequests::IfLost::forget);
+  return {};
+}
+
+void DeviceActor::resume(HostId host) {
+  (void)wire::send_control(link(host)->socket(), {.kind = ControlKind::resume});
+}
+
+void DeviceActor::settle() {
+  const auto settled = port_->settle_in_place(kReformed);
+  tell(DeviceLoss{"", count(settled.lost_buffers)});
+}
+
+void DeviceActor::on(WorldActive) {
+  protocol_.world_active(context().now());
+}
+
+void DeviceActor::on(Revive) {
+  protocol_.revive(context().now());
+}
+
+bool DeviceActor::on(ShutDown) {
+  protocol_.shut_down();
+  const auto since = SteadyClock::time();
+  for (const auto& host : dismissed_) host->await_wrapper(since);
+  dismissed_.clear();
+  links_.clear();
+  port_->end(*protocol_.failure());
+  return true;
+}
+
+void DeviceActor::dismiss(HostId host) {
+  const auto& dismissed = link(host);
+  requests_.fail(host, {Errc::stopped, 0, "the device is shut down"});
+  watcher_->remove(host);
+  dismissed->dismiss();
+  dismissed_.push_back(dismissed);
+}
+
+// News
+
+void DeviceActor::on(Listen listen) {
+  listener_ = std::move(listen.listener);
+  protocol_.listen();
+  for (auto& library : libraries_.opened()) tell(DeviceLibrary{std::move(library)});
+}
+
+void DeviceActor::disturbed(const std::string& what) {
+  if (settings_.flight != nullptr && !std::exchange(disturbed_, true)) settings_.flight->dump(what);
 }
 
 void DeviceActor::report(DeviceEvent event) {
+  const auto serving = link(protocol_.serving());
+  const auto slabs = memory_.slab_bytes();
+  if (auto* const fault = std::get_if<DeviceFault>(&event);
+      fault != nullptr && fault->struck_at == TimePoint{}) {
+    const auto host = link(protocol_.active());
+    fault->struck_at = host ? struck_at(host->header(), fault->detected_at) : fault->detected_at;
+  }
+  if (std::holds_alternative<DeviceExhausted>(event))
+    log::warn("device", "the restart budget is spent: the run ends with the next commit");
+  const auto* const done = std::get_if<DeviceDone>(&event);
+  if (done != nullptr && done->formation != 0 && done->order == DeviceDone::Order::connect &&
+      done->outcome.ok()) {
+    return standby_memory_.after(serving.get(), slabs, [this, event](auto bytes) {
+      measured(bytes);
+      tell(event);
+    });
+  }
+  const auto* const standby = std::get_if<DeviceStandby>(&event);
+  const bool raised = standby != nullptr && standby->ready;
+  tell(std::move(event));
+  if (raised) standby_memory_.after(serving.get(), slabs, [this](auto bytes) { measured(bytes); });
+}
+
+void DeviceActor::measured(std::optional<std::uint64_t> bytes) {
+  if (bytes) tell(DeviceStandbyMemory{*bytes});
+}
+
+void DeviceActor::tell(DeviceEvent event) {
   if (listener_) listener_(std::move(event));
 }
 
-void DeviceActor::report_done(DeviceDone::Order order, std::uint32_t round,
-                              Result<std::vector<std::byte>> outcome) {
-  report(DeviceDone{.order = order, .round = round, .outcome = std::move(outcome)});
+void DeviceActor::on(const AskMemory& ask) {
+  const auto host = link(protocol_.serving());
+  if (protocol_.failure() || !host) {
+    ask.told->resolve(protocol_.failure().value_or(
+        Error{Errc::device_lost, 0, "there is no device host just now"}));
+    return;
+  }
+  requests_.ask(*host, {.kind = ControlKind::memory_use}, -1,
+                [this, ask](const Result<wire::ControlMessage>& answer) {
+                  if (!answer.ok()) {
+                    ask.told->resolve(answer.error());
+                    return;
+                  }
+                  std::vector<MemoryUse> all;
+                  std::istringstream lines(answer->text);
+                  for (MemoryUse use; lines >> use.cause >> use.bytes;) all.push_back(use);
+                  if (protocol_.standby() && standby_memory_.bytes() != 0)
+                    all.push_back({"standby", standby_memory_.bytes()});
+                  all.push_back({"free", answer->head.bytes});
+                  ask.told->resolve(std::move(all));
+                });
+}
+
+/// What has been opened is told ahead of the answer.
+void DeviceActor::on(const AskLibraries& ask) {
+  const auto tell = [this, ask] { ask.told->resolve(libraries_.opened()); };
+  const auto host = link(protocol_.beating());
+  if (protocol_.failure() || !host) return tell();
+  requests_.ask(*host, {.kind = ControlKind::tell_libraries}, -1,
+                [tell](const Result<wire::ControlMessage>&) { tell(); });
+}
+
+void DeviceActor::on(KindsRecur recur) {
+  libraries_.kinds_recur(std::move(recur), heirs());
+}
+
+// Memory
+
+void DeviceActor::on(const MakeSlab& make) {
+  if (protocol_.failure()) return (void)make.made->resolve(*protocol_.failure());
+  memory_.make(make, link(protocol_.serving()));
+}
+
+void DeviceActor::on(const MapPinned& map) {
+  if (protocol_.failure()) return (void)map.mapped->resolve(*protocol_.failure());
+  memory_.map(map, link(protocol_.with_memory()));
+}
+
+void DeviceActor::on(const MapForeign& map) {
+  if (protocol_.failure()) return (void)map.mapped->resolve(*protocol_.failure());
+  memory_.map(map, link(protocol_.with_memory()));
+}
+
+void DeviceActor::on(const ShareSlab& share) {
+  memory_.share(share);
+}
+
+void DeviceActor::on(DropRegion drop) {
+  memory_.drop(drop.region, link(protocol_.with_memory()).get());
+}
+
+// Groups, which are formed beside the work of the host that serves
+
+void DeviceActor::on(const ContributeGroup& order) {
+  const auto host = link(protocol_.serving());
+  if (!host) return (void)order.contributed->resolve(kNoHost);
+  requests_.ask(*host,
+                {.kind = ControlKind::contribute_group,
+                 .region = order.number,
+                 .rank = order.rank,
+                 .size = order.size},
+                -1, [order](const Result<wire::ControlMessage>& answer) {
+                  order.contributed->resolve(contribution_in(answer));
+                });
+}
+
+void DeviceActor::on(const ConnectGroup& order) {
+  const auto host = link(protocol_.serving());
+  if (!host) return (void)order.connected->resolve(kNoHost);
+  const auto packed = wire::pack_blobs(*order.contributions);
+  if (!packed.ok()) return (void)order.connected->resolve(packed.error());
+  requests_.ask(*host,
+                {.kind = ControlKind::connect_group,
+                 .region = order.number,
+                 .rank = order.rank,
+                 .size = order.size},
+                packed->get(), [order](const Result<wire::ControlMessage>& answer) {
+                  order.connected->resolve(answer.ok() ? Result<void>() : answer.error());
+                });
+}
+
+void DeviceActor::on(DropGroup order) {
+  for (const auto& host : {link(protocol_.active()), link(protocol_.successor())}) {
+    if (host) {
+      (void)wire::send_control(host->socket(),
+                               {.kind = ControlKind::drop_group, .region = order.number});
+    }
+  }
 }
 
 }  // namespace troupe::rank_process

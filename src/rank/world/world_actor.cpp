@@ -181,13 +181,13 @@ void WorldActor::restore(std::uint32_t round, std::int64_t step) {
     (void)core_->actor().tell(Restored{round, {}, -1, 0});
 }
 void WorldActor::halt(std::uint32_t round) {
-  core_->device().tell(device_message::Halt{round});
+  core_->device().tell(DeviceOrder{DeviceDone::Order::halt, round});
 }
 void WorldActor::quiesce(std::uint32_t round) {
-  core_->device().tell(device_message::Quiesce{round});
+  core_->device().tell(DeviceOrder{DeviceDone::Order::quiesce, round});
 }
 void WorldActor::replace(std::uint32_t round) {
-  core_->device().tell(device_message::Replace{round});
+  core_->device().tell(DeviceOrder{DeviceDone::Order::replace, round});
 }
 void WorldActor::promote(std::uint32_t round, std::uint32_t formation) {
   // One that was made since the standbys formed theirs would be missing.
@@ -196,17 +196,18 @@ void WorldActor::promote(std::uint32_t round, std::uint32_t formation) {
         DeviceDone{DeviceDone::Order::promote, round, 0,
                    Error{Errc::device_lost, 0, "the standby has not formed all groups"}});
   }
-  core_->device().tell(device_message::Promote{round, formation});
+  core_->device().tell(DeviceOrder{DeviceDone::Order::promote, round, formation});
 }
 void WorldActor::contribute(std::uint32_t round) {
   const auto& out =
       core_->status().excluded();  // of the world of now, which only this actor changes
   const bool returns = std::binary_search(out.begin(), out.end(), core_->mpi().rank());
   contributed_ = core_->groups()->listing(member_.excluded(), returns);
-  core_->device().tell(device_message::Contribute{{round, 0}, place(), members(), contributed_});
+  core_->device().tell(
+      DeviceOrder{DeviceDone::Order::contribute, round, 0, place(), members(), contributed_});
 }
 void WorldActor::connect(std::uint32_t round, std::vector<std::vector<std::byte>> contributions) {
-  auto formation = formation_of({round, 0}, contributed_, std::move(contributions));
+  auto formation = connect_order(round, 0, contributed_, std::move(contributions));
   if (!formation.ok())
     return member_.device_event(
         DeviceDone{DeviceDone::Order::connect, round, 0, formation.error()});
@@ -220,11 +221,12 @@ void WorldActor::prepare_contribute(std::uint32_t formation) {
                    Error{Errc::unsupported, 0,
                          "there are more than " + std::to_string(Groups::kMaxWarm) + " groups"}});
   }
-  core_->device().tell(device_message::Contribute{{0, formation}, place(), members(), prepared_});
+  core_->device().tell(
+      DeviceOrder{DeviceDone::Order::contribute, 0, formation, place(), members(), prepared_});
 }
 void WorldActor::prepare_connect(std::uint32_t formation,
                                  std::vector<std::vector<std::byte>> contributions) {
-  auto its = formation_of({0, formation}, prepared_, std::move(contributions));
+  auto its = connect_order(0, formation, prepared_, std::move(contributions));
   if (!its.ok())
     return member_.device_event(DeviceDone{DeviceDone::Order::connect, 0, formation, its.error()});
   prepared_ = its->groups;
@@ -241,8 +243,8 @@ std::int32_t WorldActor::members() const {
   return core_->mpi().size() - static_cast<std::int32_t>(member_.excluded().size());
 }
 
-Result<device_message::Connect> WorldActor::formation_of(
-    device_message::Purpose purpose, const std::vector<wire::FormingGroup>& listed,
+Result<DeviceOrder> WorldActor::connect_order(
+    std::uint32_t round, std::uint32_t formation, const std::vector<wire::FormingGroup>& listed,
     std::vector<std::vector<std::byte>> contributions) const {
   const auto& excluded = member_.excluded();
   for (auto rank = excluded.rbegin(); rank != excluded.rend(); ++rank) {
@@ -256,11 +258,14 @@ Result<device_message::Connect> WorldActor::formation_of(
     decoded.push_back(std::move(*one));
   }
   // Of a standby world it says nothing: the active device hosts have those groups still.
-  if (purpose.formation == 0) core_->groups()->forget(listed, decoded);
-  return device_message::Connect{
-      purpose, place(), members(),
-      std::make_shared<const device_message::Blobs>(std::move(contributions)),
-      wire::groups_to_form(listed, decoded)};
+  if (formation == 0) core_->groups()->forget(listed, decoded);
+  return DeviceOrder{DeviceDone::Order::connect,
+                     round,
+                     formation,
+                     place(),
+                     members(),
+                     wire::groups_to_form(listed, decoded),
+                     std::make_shared<const DeviceOrder::Blobs>(std::move(contributions))};
 }
 
 void WorldActor::on(GroupsChanged) {

@@ -140,8 +140,8 @@ class WorldActor
   [[nodiscard]] std::int32_t members() const;
   /// What the device is to form from all ranks' contributions: the world, and of `listed` the
   /// groups that live. Errors: internal.
-  [[nodiscard]] Result<device_message::Connect> formation_of(
-      device_message::Purpose purpose, const std::vector<wire::FormingGroup>& listed,
+  [[nodiscard]] Result<DeviceOrder> connect_order(
+      std::uint32_t round, std::uint32_t formation, const std::vector<wire::FormingGroup>& listed,
       std::vector<std::vector<std::byte>> contributions) const;
 
   /// What the protocol is at has changed, or may have.

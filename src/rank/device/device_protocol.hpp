@@ -1,0 +1,268 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <troupe/actor/restart_budget.hpp>
+#include <troupe/clock.hpp>
+#include <troupe/error.hpp>
+
+#include "rank/device/device_events.hpp"
+#include "rank/device/device_order.hpp"
+
+namespace troupe::rank_process {
+
+/// The number of a device host; never used again.
+using HostId = std::uint64_t;
+
+/// How far a device host has come; see device_transitions.def.
+enum class HostState : std::uint8_t {
+  rising,    ///< a standby that starts
+  standby,   ///< one that is ready
+  coming,    ///< starts, to succeed a faulty host that is not buried yet
+  waiting,   ///< the same, and is ready
+  starting,  ///< has the commands and starts
+  ready,     ///< has the commands, and not the memory
+  promoting,
+  serving,
+  faulty,   ///< lost; its process may live
+  gone,     ///< lost, and its process has ended
+  retired,  ///< has handed over in good health
+  ended
+};
+
+/// What a device is at; see device_transitions.def.
+enum class DeviceState : std::uint8_t {
+  starting,
+  idle,
+  halting,
+  quiescing,
+  replacing,
+  contributing,
+  connecting,
+  formed,
+  promoting,
+  failed,
+  reviving,
+  ended
+};
+
+/// What DeviceProtocol asks to be done. Nothing here may call it back; what comes of an action
+/// is told to it later. `->`: by which call.
+class DeviceActions {
+ public:
+  enum class Start : std::uint8_t { first, successor, standby, revival };
+
+  DeviceActions() = default;
+  DeviceActions(const DeviceActions&) = delete;
+  DeviceActions& operator=(const DeviceActions&) = delete;
+  virtual ~DeviceActions() = default;
+
+  /// Starts a process. -> ready, or it is lost
+  virtual Result<void> start(HostId host, Start as) = 0;
+  /// Has the host carry out halt, quiesce, contribute or connect. -> answered, unless the host
+  /// cannot be asked.
+  virtual Result<void> carry_out(HostId host, const DeviceOrder& order) = 0;
+  /// After quiesce: go on.
+  virtual void resume(HostId host) = 0;
+  /// Gives it all memory and tells it to serve. -> promoted
+  virtual void promote(HostId host) = 0;
+  /// It serves from now on; what waited for that can be asked of it.
+  virtual void serves(HostId host) = 0;
+  /// The host that serves has drained: its commands are settled where they are.
+  virtual void settle() = 0;
+  /// Moves the commands to a standby that takes the place of a host in good health.
+  virtual void hand_over(HostId old, HostId next) = 0;
+  /// The host is lost: what was asked of it fails.
+  virtual void mourn(HostId host, const DeviceFault& fault) = 0;
+  /// Ends the process. -> exited
+  virtual void kill(HostId host) = 0;
+  /// Reaps a process that has ended, and moves its commands to the next host.
+  virtual void bury(HostId old, HostId next, const DeviceFault& fault) = 0;
+  /// A host that never served is killed, reaped and forgotten: it was lost (the next ones shall not
+  /// stumble over what it was preparing), or is needed no more.
+  virtual void drop_standby(HostId host, const Error& lost) = 0;
+  virtual void drop_successor(HostId host, const Error& lost) = 0;
+  virtual void drop(HostId host) = 0;
+  /// Ends a host together with the program, in good order.
+  virtual void dismiss(HostId host) = 0;
+  /// Commands, and whatever was asked of the device, fail with this from now on; until …
+  virtual void give_up(const Error& error) = 0;
+  /// … a new start has come up.
+  virtual void begin_again(HostId host) = 0;
+  /// Something is wrong: what led to it is worth recording. Once until all_is_well().
+  virtual void disturbed(const std::string& what) = 0;
+  virtual void all_is_well() = 0;
+  /// To the world. A DeviceFault whose struck_at is not set struck the active host at a time that
+  /// its shared memory may tell.
+  virtual void report(DeviceEvent event) = 0;
+};
+
+/// What becomes of a rank's device hosts: which one serves, who follows it, when a standby is
+/// raised, how the world's orders are carried out, and when the device is given up.
+///
+/// Intuition: one host, the *active* one, has the commands of the rank in its ring; once promoted
+/// it has the memory too, and serves. When it is lost a *successor* takes its place: the standby if
+/// there is one, else a host that has yet to start. The old host is killed and reaped first. In a
+/// world that is the world's business: it is told of the loss and orders halt, quiesce, replace,
+/// contribute and connect; or promote, by which a standby that belongs to a communicator already
+/// takes over, also from a host in good health. Alone, the device replaces its host at once.
+///
+/// Model: a host that is killed exits some time later; an answer may come late or never, and none
+/// comes from a host once it is lost. The world gives orders as WorldSupervisor and WorldMember do:
+/// a round begins with halt (or, the first one, with replace), and each order but halt follows the
+/// answer to the one before.
+///
+/// Rules, which tests/unit/device_protocol_test.cpp checks after every step of random schedules: at
+/// most one host serves; no host has the memory while another that had it may write; an order is
+/// answered once or superseded; no host is forgotten before it is reaped; when nothing goes wrong
+/// any more, the device serves or has failed.
+///
+/// Pure: no I/O, no threads; time is passed in, and what is to be done leaves through `actions`.
+class DeviceProtocol {
+ public:
+  struct Options {
+    bool standby = true;
+    /// There will be a world: no standby is raised before it is active.
+    bool in_world = false;
+    std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);
+    std::chrono::nanoseconds drain_timeout = std::chrono::seconds(3);  ///< of halt and quiesce
+    int restart_budget = 3;
+    std::chrono::nanoseconds restart_window = std::chrono::seconds(60);
+    /// When the budget is spent the world is asked to end the run, and gets one host more to do it
+    /// with.
+    bool asks_to_stop = false;
+  };
+
+  DeviceProtocol(Options options, DeviceActions* actions);
+
+  /// Starts the first host.
+  void start(TimePoint now);
+  /// There is a world now: nothing is replaced without its order.
+  void listen() { governed_ = true; }
+
+  // What happens to hosts. Those that are not known (any more) are ignored.
+
+  void ready(HostId host, TimePoint now);
+  void promoted(HostId host, const Result<void>& outcome, TimePoint now);
+  void answered(HostId host, const DeviceOrder& order, Result<std::vector<std::byte>> outcome);
+  /// Its own last word. `kind`: see DeviceFault.
+  void fatal(HostId host, const std::string& kind, const Error& error, TimePoint now);
+  /// Its socket has ended, or its process is about to.
+  void closed(HostId host, TimePoint now);
+  /// The process has ended and can be reaped.
+  void exited(HostId host, TimePoint now);
+  /// It can be relied on no more: its heartbeat stands still, its shared memory holds nonsense.
+  void lost(HostId host, const std::string& kind, const Error& error, TimePoint now);
+  void communicator_broken(HostId host, const std::string& text, TimePoint now);
+  /// An operation of the host that serves is past its deadline.
+  void overdue(const Error& late, TimePoint now);
+  /// To be called now and then: deadlines, and a standby in place of one that died.
+  void tick(TimePoint now);
+
+  // What the world wants, and the end.
+
+  /// False: the order does not fit what the device is at, and is ignored.
+  [[nodiscard]] bool order(const DeviceOrder& order, TimePoint now);
+  /// The world is formed: time for a new standby, and for the end of hosts that handed over. Where
+  /// the device has failed the world goes on without it.
+  void world_active(TimePoint now);
+  /// A device that has failed: try once more, with a new budget.
+  void revive(TimePoint now);
+  void give_up(const Error& error);
+  void shut_down();
+
+  [[nodiscard]] DeviceState state() const noexcept { return state_; }
+  [[nodiscard]] const std::optional<Error>& failure() const noexcept { return failed_; }
+  /// Operations have deadlines: not during a recovery, whose phases have their own.
+  [[nodiscard]] bool watches_operations() const;
+  /// Has the commands; nullopt: the device has failed.
+  [[nodiscard]] std::optional<HostId> active() const;
+  /// Has started and is not lost: its heartbeat counts.
+  [[nodiscard]] std::optional<HostId> beating() const;
+  /// Has the memory, or is just given it.
+  [[nodiscard]] std::optional<HostId> with_memory() const;
+  [[nodiscard]] std::optional<HostId> serving() const;
+  /// The successor of a faulty host.
+  [[nodiscard]] std::optional<HostId> successor() const;
+  [[nodiscard]] std::optional<HostId> standby() const;
+  /// Have started, and may serve one day.
+  [[nodiscard]] std::vector<HostId> heirs() const;
+  /// nullopt: there is no such host (any more).
+  [[nodiscard]] std::optional<HostState> state_of(HostId host) const;
+
+ private:
+  enum class HostEvent : std::uint8_t;
+  enum class Event : std::uint8_t;
+  struct Host {
+    HostState state{};
+    TimePoint since{};            ///< it was started
+    std::uint32_t formation = 0;  ///< of the standby world whose communicator it has; 0: none
+    std::optional<DeviceOrder> preparing{};  ///< as standby, not answered yet
+    std::optional<DeviceFault> fault{};      ///< faulty, gone
+  };
+  using Hosts = std::map<HostId, Host>;
+
+  static std::optional<HostState> next(HostState from, HostEvent event);
+  static std::optional<DeviceState> next(DeviceState from, Event event);
+  static Event event_of(DeviceDone::Order order);
+  /// False: the table has no such transition.
+  static bool move(Host& host, HostEvent event);
+  bool move(Event event);
+
+  template <class... States>
+  [[nodiscard]] Hosts::const_iterator host_in(States... states) const;
+  template <class... States>
+  [[nodiscard]] std::optional<HostId> id_in(States... states) const;
+  [[nodiscard]] Host& at(HostId host) { return hosts_.at(host); }
+  /// The host that orders are carried out by: the one that serves or will.
+  [[nodiscard]] std::optional<HostId> next_in_line() const;
+  [[nodiscard]] bool has_started(HostId host) const;
+
+  Result<HostId> start_host(DeviceActions::Start as, HostState state, TimePoint now);
+  void raise_standby(TimePoint now);
+  void report_standby();
+  void lose_standby(HostId host, const Error& error, TimePoint now);
+  void lose_successor(HostId host, const Error& error, TimePoint now);
+  void lose_active(HostId host, const std::string& kind, const Error& error, TimePoint now);
+  void after_loss(DeviceFault fault, TimePoint now);
+  void drop_all();
+
+  void pass_on(HostId host, const DeviceOrder& order);
+  void stop(const DeviceOrder& order, TimePoint now);
+  void form(const DeviceOrder& order);
+  void prepare(const DeviceOrder& order);
+  void promote_standby(const DeviceOrder& order, TimePoint now);
+  /// The open order is answered, and the device moves on.
+  void answer(Event event, Result<std::vector<std::byte>> outcome = std::vector<std::byte>{});
+  void report_done(const DeviceOrder& order, Result<std::vector<std::byte>> outcome);
+  void answer_if_serving();
+
+  void advance(TimePoint now);
+  bool choose_successor(TimePoint now);
+  bool spend_restart(TimePoint now);
+  bool ask_to_stop();
+  void bury();
+
+  Options options_;
+  DeviceActions* actions_;
+  DeviceState state_ = DeviceState::starting;
+  /// Unless idle. To start with: to come up, which nobody has ordered.
+  DeviceOrder open_{.what = DeviceDone::Order::replace};
+  TimePoint open_since_{};
+  Hosts hosts_;
+  HostId next_host_ = 1;
+  std::optional<Error> failed_;  ///< failed, reviving, ended
+  bool governed_ = false;        ///< by a world
+  bool world_active_ = false;    ///< as far as this rank has heard
+  RestartBudget budget_;
+  RestartBudget overdue_;       ///< operations that may outlast their deadline
+  bool asked_to_stop_ = false;  ///< the budget was spent, and what was left for the end is too
+  std::optional<TimePoint> standby_not_before_;  ///< one has died, or did not start
+};
+
+}  // namespace troupe::rank_process
