@@ -12,7 +12,7 @@
 
 #include "common/wire/tuning_mark.hpp"
 #include "device_rig.hpp"
-#include "rank/device/tuning_file.hpp"
+#include "rank/device/host/tuning_file.hpp"
 
 // The actors of libraries, in real device hosts: what they cost, how they fail, how they come
 // through the death of their process.

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "device_rig.hpp"
-#include "rank/device/host_link.hpp"
+#include "rank/device/host/host_link.hpp"
 
 // What a device host loads, and what that leaves behind.
 

@@ -13,7 +13,7 @@
 #include <troupe/lib/collective.hpp>
 
 #include "command_port_rig.hpp"
-#include "rank/device/watcher.hpp"
+#include "rank/device/host/watcher.hpp"
 
 namespace troupe::rank_process {
 namespace {

@@ -12,7 +12,7 @@
 #include <troupe/lib/vector.hpp>
 
 #include "command_port_rig.hpp"
-#include "rank/device/watcher.hpp"
+#include "rank/device/host/watcher.hpp"
 
 namespace troupe::rank_process {
 namespace {

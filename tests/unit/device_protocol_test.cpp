@@ -243,18 +243,14 @@ struct Row {
 std::vector<Row> hosts() {
   return {
 #define TROUPE_HOST(state, on, into) {#state, #on, #into},
-#define TROUPE_DEVICE(state, on, into)
-#include "rank/device/device_transitions.def"
+#include "rank/device/host/host_transitions.def"
 #undef TROUPE_HOST
-#undef TROUPE_DEVICE
   };
 }
 std::vector<Row> devices() {
   return {
-#define TROUPE_HOST(state, on, into)
 #define TROUPE_DEVICE(state, on, into) {#state, #on, #into},
-#include "rank/device/device_transitions.def"
-#undef TROUPE_HOST
+#include "rank/device/host/device_transitions.def"
 #undef TROUPE_DEVICE
   };
 }

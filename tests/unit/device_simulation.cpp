@@ -37,14 +37,15 @@ void DeviceSimulation::strike_at(Micros when, Ill how) {
 
 void DeviceSimulation::strike_active_at(Micros when, Ill how) {
   after(when, [this, how] {
-    if (const auto next = device_.successor()) return strike(*next, how);
-    if (const auto active = device_.active()) strike(*active, how);
+    if (const auto next = device_.hosts().successor()) return strike(*next, how);
+    if (const auto active = device_.hosts().active()) strike(*active, how);
   });
 }
 
 void DeviceSimulation::break_communicator_at(Micros when) {
   after(when, [this] {
-    if (const auto id = device_.serving()) device_.communicator_broken(*id, "a peer is gone", now_);
+    if (const auto id = device_.hosts().serving())
+      device_.communicator_broken(*id, "a peer is gone", now_);
   });
 }
 
@@ -177,7 +178,7 @@ void DeviceSimulation::serves(HostId id) {
 }
 
 void DeviceSimulation::settle() {
-  if (!device_.serving()) violation("nobody's commands are settled");
+  if (!device_.hosts().serving()) violation("nobody's commands are settled");
 }
 
 void DeviceSimulation::hand_over(HostId old, HostId next) {
@@ -254,7 +255,7 @@ void DeviceSimulation::report(DeviceEvent event) {
     if (key.second != 0 && !answered_.insert(key).second) violation("an order is answered twice");
     if (done->formation == 0 && done->round != 0 && done->round != round_)
       violation("an order of an earlier round is answered");
-    const auto serving = device_.serving();
+    const auto serving = device_.hosts().serving();
     if (done->order == Order::promote && done->outcome.ok() &&
         (!serving || host(*serving).formation != promoted_))
       violation("the wrong standby is promoted");
@@ -375,9 +376,9 @@ void DeviceSimulation::after(std::chrono::nanoseconds delay, std::function<void(
 
 void DeviceSimulation::look() {
   after(kLookEvery, [this] { look(); });
-  if (const auto id = device_.beating(); id && !device_.failure() && !host(*id).well)
+  if (const auto id = device_.hosts().beating(); id && !device_.failure() && !host(*id).well)
     after(kHeartbeatTimeout, [this, id = *id] {
-      if (device_.beating() == id && !device_.failure())
+      if (device_.hosts().beating() == id && !device_.failure())
         device_.lost(id, "hang", {Errc::timeout, 0, "its heartbeat stands still"}, now_);
     });
   device_.tick(now_);
@@ -403,13 +404,13 @@ void DeviceSimulation::look() {
 }
 
 bool DeviceSimulation::settled() const {
-  const auto serving = device_.serving();
+  const auto serving = device_.hosts().serving();
   if (device_.failure() || !serving || !hosts_.at(*serving).well || commands_ != *serving)
     return false;
   if (device_.state() != DeviceState::idle) return false;
   for (const auto& [id, one] : hosts_)
-    if (device_.state_of(id) == HostState::retired) return false;
-  if (options_.device.standby && !device_.standby()) return false;
+    if (device_.hosts().state_of(id) == HostState::retired) return false;
+  if (options_.device.standby && !device_.hosts().standby()) return false;
   return !options_.world || (phase_ == Phase::active && begun_ && !spectator_);
 }
 
@@ -436,7 +437,7 @@ void DeviceSimulation::shut_down() {
 void DeviceSimulation::check() {
   int active = 0, serving = 0, successors = 0, standbys = 0, lost = 0;
   for (const auto& [id, one] : hosts_) {
-    const auto state = device_.state_of(id);
+    const auto state = device_.hosts().state_of(id);
     if (state.has_value() == one.reaped)
       violation("host " + std::to_string(id) +
                 (one.reaped ? " is reaped and not forgotten" : " is forgotten and not reaped"));
@@ -477,7 +478,7 @@ std::string DeviceSimulation::where() const {
   auto text = "device " + std::to_string(static_cast<int>(device_.state())) + ", phase " +
               std::to_string(static_cast<int>(phase_)) + " of round " + std::to_string(round_);
   for (const auto& [id, one] : hosts_) {
-    if (const auto state = device_.state_of(id))
+    if (const auto state = device_.hosts().state_of(id))
       text += ", host " + std::to_string(id) + ": " + std::to_string(static_cast<int>(*state));
   }
   return text;

@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "rank/device/device_protocol.hpp"
+#include "rank/device/host/device_protocol.hpp"
 
 /// A seeded device in one thread: the real DeviceProtocol, simulated processes and, unless it is
 /// alone, a simulated world that gives orders. What must hold at every moment is checked at every

@@ -1,4 +1,4 @@
-#include "rank/device/tuning_file.hpp"
+#include "rank/device/host/tuning_file.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -15,7 +15,7 @@
 #include "rank/device/buffer_table.hpp"
 #include "rank/device/error_ledger.hpp"
 #include "rank/device/flight_recorder.hpp"
-#include "rank/device/host_link.hpp"
+#include "rank/device/host/host_link.hpp"
 #include "rank/device/outcome_log.hpp"
 #include "rank/device/replay.hpp"
 #include "rank/device/ticket_table.hpp"

@@ -9,7 +9,7 @@
 #include <troupe/device.hpp>
 
 #include "rank/device/command_port.hpp"
-#include "rank/device/device_actor.hpp"
+#include "rank/device/host/device_actor.hpp"
 #include "rank/device/kernel_builder.hpp"
 #include "rank/device/loans.hpp"
 #include "rank/device/memory_pool.hpp"

@@ -1,4 +1,4 @@
-#include "rank/device/warm_set.hpp"
+#include "rank/device/host/warm_set.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "rank/device/device_memory.hpp"
+#include "rank/device/host/device_memory.hpp"
 
 #include <fcntl.h>
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "common/ipc/shared_memory.hpp"
-#include "rank/device/device_messages.hpp"
-#include "rank/device/host_requests.hpp"
+#include "rank/device/host/device_messages.hpp"
+#include "rank/device/host/host_requests.hpp"
 
 namespace troupe::rank_process {
 

@@ -10,15 +10,15 @@
 #include <troupe/actor/actor.hpp>
 
 #include "rank/device/command_port.hpp"
-#include "rank/device/device_memory.hpp"
-#include "rank/device/device_messages.hpp"
-#include "rank/device/device_protocol.hpp"
-#include "rank/device/host_link.hpp"
-#include "rank/device/host_requests.hpp"
-#include "rank/device/library_use.hpp"
-#include "rank/device/operation_watch.hpp"
-#include "rank/device/standby_memory.hpp"
-#include "rank/device/watcher.hpp"
+#include "rank/device/host/device_memory.hpp"
+#include "rank/device/host/device_messages.hpp"
+#include "rank/device/host/device_protocol.hpp"
+#include "rank/device/host/host_link.hpp"
+#include "rank/device/host/host_requests.hpp"
+#include "rank/device/host/library_use.hpp"
+#include "rank/device/host/operation_watch.hpp"
+#include "rank/device/host/standby_memory.hpp"
+#include "rank/device/host/watcher.hpp"
 
 namespace troupe::rank_process {
 

@@ -1,4 +1,4 @@
-#include "rank/device/device_protocol.hpp"
+#include "rank/device/host/device_protocol.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -7,18 +7,6 @@ namespace troupe::rank_process {
 
 using Order = DeviceDone::Order;
 
-enum class DeviceProtocol::HostEvent : std::uint8_t {
-  ready,
-  lost,
-  exited,
-  chosen,
-  inherits,
-  promote,
-  promoted,
-  takes_over,
-  hands_over,
-  buried
-};
 enum class DeviceProtocol::Event : std::uint8_t {
   halt,
   quiesce,
@@ -49,22 +37,10 @@ Error down(const Error& cause) {
 
 }  // namespace
 
-std::optional<HostState> DeviceProtocol::next(HostState from, HostEvent event) {
-#define TROUPE_HOST(state, on, into) \
-  if (from == HostState::state && event == HostEvent::on) return HostState::into;
-#define TROUPE_DEVICE(state, on, into)
-#include "rank/device/device_transitions.def"
-#undef TROUPE_HOST
-#undef TROUPE_DEVICE
-  return std::nullopt;
-}
-
 std::optional<DeviceState> DeviceProtocol::next(DeviceState from, Event event) {
-#define TROUPE_HOST(state, on, into)
 #define TROUPE_DEVICE(state, on, into) \
   if (from == DeviceState::state && event == Event::on) return DeviceState::into;
-#include "rank/device/device_transitions.def"
-#undef TROUPE_HOST
+#include "rank/device/host/device_transitions.def"
 #undef TROUPE_DEVICE
   return std::nullopt;
 }
@@ -81,12 +57,6 @@ DeviceProtocol::Event DeviceProtocol::event_of(Order order) {
   return Event::connect;
 }
 
-bool DeviceProtocol::move(Host& host, HostEvent event) {
-  const auto into = next(host.state, event);
-  if (into) host.state = *into;
-  return into.has_value();
-}
-
 bool DeviceProtocol::move(Event event) {
   const auto into = next(state_, event);
   if (into) state_ = *into;
@@ -99,67 +69,16 @@ DeviceProtocol::DeviceProtocol(Options options, DeviceActions* actions)
       budget_(options.restart_budget, options.restart_window),
       overdue_(options.restart_budget, options.restart_window) {}
 
-// Who is who
-
-template <class... States>
-DeviceProtocol::Hosts::const_iterator DeviceProtocol::host_in(States... states) const {
-  return std::find_if(hosts_.begin(), hosts_.end(),
-                      [&](const auto& entry) { return ((entry.second.state == states) || ...); });
-}
-
-template <class... States>
-std::optional<HostId> DeviceProtocol::id_in(States... states) const {
-  const auto it = host_in(states...);
-  return it == hosts_.end() ? std::nullopt : std::optional(it->first);
-}
-
-std::optional<HostId> DeviceProtocol::active() const {
-  return id_in(HostState::starting, HostState::ready, HostState::promoting, HostState::serving,
-               HostState::faulty, HostState::gone);
-}
-std::optional<HostId> DeviceProtocol::beating() const {
-  return id_in(HostState::ready, HostState::promoting, HostState::serving);
-}
-std::optional<HostId> DeviceProtocol::with_memory() const {
-  return id_in(HostState::promoting, HostState::serving);
-}
-std::optional<HostId> DeviceProtocol::serving() const {
-  return id_in(HostState::serving);
-}
-std::optional<HostId> DeviceProtocol::successor() const {
-  return id_in(HostState::coming, HostState::waiting);
-}
-std::optional<HostId> DeviceProtocol::standby() const {
-  return id_in(HostState::rising, HostState::standby);
-}
-std::vector<HostId> DeviceProtocol::heirs() const {
-  std::vector<HostId> all;
-  for (const auto state : {HostState::standby, HostState::waiting})
-    if (const auto host = id_in(state)) all.push_back(*host);
-  return all;
-}
-std::optional<HostState> DeviceProtocol::state_of(HostId host) const {
-  const auto it = hosts_.find(host);
-  return it == hosts_.end() ? std::nullopt : std::optional(it->second.state);
-}
-std::optional<HostId> DeviceProtocol::next_in_line() const {
-  return id_in(HostState::coming, HostState::waiting, HostState::starting, HostState::ready,
-               HostState::promoting, HostState::serving);
-}
-bool DeviceProtocol::has_started(HostId host) const {
-  const auto state = hosts_.at(host).state;
-  return state != HostState::coming && state != HostState::starting;
-}
 bool DeviceProtocol::watches_operations() const {
-  return !failed_ && serving() && (!governed_ || world_active_);
+  return !failed_ && hosts_.serving() && (!governed_ || world_active_);
 }
 
 // Hosts begin
 
 Result<HostId> DeviceProtocol::start_host(DeviceActions::Start as, HostState state, TimePoint now) {
-  const auto id = next_host_++;
+  const auto id = hosts_.new_id();
   if (auto started = actions_->start(id, as); !started.ok()) return started.error();
-  hosts_[id] = {.state = state, .since = now};
+  hosts_.add(id, state, now);
   return id;
 }
 
@@ -169,20 +88,19 @@ void DeviceProtocol::start(TimePoint now) {
 }
 
 void DeviceProtocol::raise_standby(TimePoint now) {
-  if (!options_.standby || standby() || failed_) return;
+  if (!options_.standby || hosts_.standby() || failed_) return;
   if (standby_not_before_ && now < *standby_not_before_) return;
   const auto raised = start_host(DeviceActions::Start::standby, HostState::rising, now);
   if (!raised.ok()) standby_not_before_ = now + kStandbyPause;
 }
 
 void DeviceProtocol::report_standby() {
-  if (world_active_ && !failed_ && id_in(HostState::standby)) actions_->report(DeviceStandby{true});
+  if (world_active_ && !failed_ && hosts_.ready_standby()) actions_->report(DeviceStandby{true});
 }
 
 void DeviceProtocol::ready(HostId id, TimePoint now) {
-  const auto it = hosts_.find(id);
-  if (it == hosts_.end() || !move(it->second, HostEvent::ready)) return;
-  if (it->second.state == HostState::standby) return report_standby();
+  if (!hosts_.move(id, HostTable::Event::ready)) return;
+  if (hosts_.ready_standby() == id) return report_standby();
   if (state_ == DeviceState::reviving) {
     failed_.reset();
     move(Event::came_up);
@@ -194,10 +112,9 @@ void DeviceProtocol::ready(HostId id, TimePoint now) {
 }
 
 void DeviceProtocol::promoted(HostId id, const Result<void>& outcome, TimePoint now) {
-  const auto it = hosts_.find(id);
-  if (it == hosts_.end() || it->second.state != HostState::promoting) return;
+  if (hosts_.state_of(id) != HostState::promoting) return;
   if (!outcome.ok()) return lost(id, "promotion", outcome.error(), now);
-  move(it->second, HostEvent::promoted);
+  hosts_.move(id, HostTable::Event::promoted);
   actions_->serves(id);
   if (!governed_ && !options_.in_world) {
     actions_->all_is_well();
@@ -209,13 +126,13 @@ void DeviceProtocol::promoted(HostId id, const Result<void>& outcome, TimePoint 
 // Hosts end
 
 void DeviceProtocol::fatal(HostId id, const std::string& kind, const Error& error, TimePoint now) {
-  const auto state = state_of(id);
+  const auto state = hosts_.state_of(id);
   const bool standby = state == HostState::rising || state == HostState::standby;
   if (error.code != Errc::device_failed || standby || state_ == DeviceState::reviving)
     return lost(id, kind, error, now);
   if (!state || state == HostState::retired) return;
-  move(at(id), HostEvent::lost);
-  if (at(id).state == HostState::ended) {
+  hosts_.move(id, HostTable::Event::lost);
+  if (hosts_.at(id).state == HostState::ended) {
     actions_->drop_successor(id, error);
     hosts_.erase(id);
   }
@@ -230,9 +147,8 @@ void DeviceProtocol::closed(HostId id, TimePoint now) {
 
 void DeviceProtocol::exited(HostId id, TimePoint now) {
   closed(id, now);
-  const auto it = hosts_.find(id);
-  if (it == hosts_.end() || !move(it->second, HostEvent::exited)) return;
-  if (it->second.state == HostState::ended || failed_) {
+  if (!hosts_.move(id, HostTable::Event::exited)) return;
+  if (hosts_.state_of(id) == HostState::ended || failed_) {
     actions_->drop(id);
     hosts_.erase(id);
     return;
@@ -241,13 +157,11 @@ void DeviceProtocol::exited(HostId id, TimePoint now) {
 }
 
 void DeviceProtocol::lost(HostId id, const std::string& kind, const Error& error, TimePoint now) {
-  const auto it = hosts_.find(id);
-  if (it == hosts_.end()) return;
-  const auto before = it->second.state;
-  if (!move(it->second, HostEvent::lost)) return;
+  const auto before = hosts_.state_of(id);
+  if (!hosts_.move(id, HostTable::Event::lost)) return;
   if (before == HostState::rising || before == HostState::standby)
     return lose_standby(id, error, now);
-  if (it->second.state == HostState::ended) return lose_successor(id, error, now);
+  if (hosts_.state_of(id) == HostState::ended) return lose_successor(id, error, now);
   if (state_ == DeviceState::reviving) {
     move(Event::lost);
     actions_->drop(id);
@@ -259,7 +173,7 @@ void DeviceProtocol::lost(HostId id, const std::string& kind, const Error& error
 }
 
 void DeviceProtocol::lose_standby(HostId id, const Error& error, TimePoint now) {
-  const auto preparing = at(id).preparing;
+  const auto preparing = hosts_.at(id).preparing;
   actions_->drop_standby(id, error);
   hosts_.erase(id);
   if (preparing) report_done(*preparing, down(error));
@@ -268,7 +182,7 @@ void DeviceProtocol::lose_standby(HostId id, const Error& error, TimePoint now) 
 }
 
 void DeviceProtocol::lose_successor(HostId id, const Error& error, TimePoint now) {
-  const auto preparing = at(id).preparing;
+  const auto preparing = hosts_.at(id).preparing;
   actions_->drop_successor(id, error);
   hosts_.erase(id);
   if (preparing) report_done(*preparing, down(error));
@@ -277,7 +191,7 @@ void DeviceProtocol::lose_successor(HostId id, const Error& error, TimePoint now
 
 void DeviceProtocol::lose_active(HostId id, const std::string& kind, const Error& error,
                                  TimePoint now) {
-  auto& host = at(id);
+  auto& host = hosts_.at(id);
   host.fault = DeviceFault{kind, error, TimePoint{}, now};
   const auto preparing = std::exchange(host.preparing, std::nullopt);
   actions_->mourn(id, *host.fault);
@@ -302,13 +216,13 @@ void DeviceProtocol::after_loss(DeviceFault fault, TimePoint now) {
 }
 
 void DeviceProtocol::communicator_broken(HostId id, const std::string& text, TimePoint now) {
-  if (failed_ || beating() != id) return;  // it is known, or nobody's loss
+  if (failed_ || hosts_.beating() != id) return;  // it is known, or nobody's loss
   actions_->disturbed("fault: the communicator is broken");
   actions_->report(DeviceFault{"communicator", {Errc::peer_lost, 0, text}, now, now});
 }
 
 void DeviceProtocol::overdue(const Error& late, TimePoint now) {
-  const auto host = serving();
+  const auto host = hosts_.serving();
   if (!host || failed_) return;
   if (!governed_) return lost(*host, "timeout", late, now);
   if (!overdue_.spend(now) && !ask_to_stop())
@@ -322,13 +236,13 @@ void DeviceProtocol::overdue(const Error& late, TimePoint now) {
 void DeviceProtocol::tick(TimePoint now) {
   if (failed_ && state_ != DeviceState::reviving) return;
   const auto late = [&](HostId id) {
-    return !has_started(id) && now - at(id).since > options_.start_timeout;
+    return !hosts_.has_started(id) && now - hosts_.at(id).since > options_.start_timeout;
   };
   const bool stuck = (state_ == DeviceState::halting || state_ == DeviceState::quiescing) &&
                      now - open_since_ > options_.drain_timeout;
-  if (const auto next = successor()) {
+  if (const auto next = hosts_.successor()) {
     if (late(*next) || stuck) lost(*next, "successor", kSlow, now);
-  } else if (const auto host = active()) {
+  } else if (const auto host = hosts_.active()) {
     if (late(*host)) {
       lost(*host, "start", kSlow, now);
     } else if (stuck) {
@@ -336,7 +250,7 @@ void DeviceProtocol::tick(TimePoint now) {
     }
   }
   // One that died is followed by another.
-  if (state_ == DeviceState::idle && serving() && standby_not_before_) raise_standby(now);
+  if (state_ == DeviceState::idle && hosts_.serving() && standby_not_before_) raise_standby(now);
 }
 
 // Orders
@@ -358,7 +272,7 @@ bool DeviceProtocol::order(const DeviceOrder& order, TimePoint now) {
     case Order::replace: {
       move(Event::replace);
       open_ = order;
-      if (const auto host = serving()) actions_->resume(*host);
+      if (const auto host = hosts_.serving()) actions_->resume(*host);
       if (state_ == DeviceState::replacing) advance(now);
       break;
     }
@@ -382,42 +296,44 @@ void DeviceProtocol::stop(const DeviceOrder& order, TimePoint now) {
   }
   open_ = order;
   open_since_ = now;
-  const auto host = next_in_line();
-  if (!host || !has_started(*host)) return answer(Event::carried_out);
+  const auto host = hosts_.next_in_line();
+  if (!host || !hosts_.has_started(*host)) return answer(Event::carried_out);
   pass_on(*host, order);
 }
 
 void DeviceProtocol::form(const DeviceOrder& order) {
-  const auto host = next_in_line();
-  if (!host || !has_started(*host)) return;  // a loss is on its way to whoever waits
+  const auto host = hosts_.next_in_line();
+  if (!host || !hosts_.has_started(*host)) return;  // a loss is on its way to whoever waits
   move(event_of(order.what));
   open_ = order;
-  if (order.what == Order::contribute) at(*host).formation = 0;  // it gives up what there was
+  if (order.what == Order::contribute)
+    hosts_.at(*host).formation = 0;  // it gives up what there was
   pass_on(*host, order);
 }
 
 void DeviceProtocol::prepare(const DeviceOrder& order) {
-  const auto host = id_in(HostState::standby);
+  const auto host = hosts_.ready_standby();
   if (!host) return;  // as above
-  auto& standby = at(*host);
+  auto& standby = hosts_.at(*host);
   if (order.what == Order::contribute) standby.formation = 0;
   standby.preparing = order;
   pass_on(*host, order);
 }
 
 void DeviceProtocol::promote_standby(const DeviceOrder& order, TimePoint now) {
-  const auto standby = id_in(HostState::standby);
-  if (!standby || at(*standby).formation != order.formation || successor()) {
+  const auto standby = hosts_.ready_standby();
+  if (!standby || hosts_.at(*standby).formation != order.formation || hosts_.successor()) {
     return report_done(order, Error{Errc::device_lost, 0, "the standby to promote is gone"});
   }
-  const auto old = active();
-  if (old && !at(*old).fault) {  // drained and in good health: the standby takes its place at once
+  const auto old = hosts_.active();
+  if (old &&
+      !hosts_.at(*old).fault) {  // drained and in good health: the standby takes its place at once
     actions_->hand_over(*old, *standby);
-    move(at(*old), HostEvent::hands_over);
-    move(at(*standby), HostEvent::takes_over);
+    hosts_.move(*old, HostTable::Event::hands_over);
+    hosts_.move(*standby, HostTable::Event::takes_over);
   } else {
     if (!spend_restart(now)) return;
-    move(at(*standby), HostEvent::chosen);
+    hosts_.move(*standby, HostTable::Event::chosen);
   }
   move(Event::promote);
   open_ = order;
@@ -426,10 +342,9 @@ void DeviceProtocol::promote_standby(const DeviceOrder& order, TimePoint now) {
 
 void DeviceProtocol::answered(HostId id, const DeviceOrder& order,
                               Result<std::vector<std::byte>> outcome) {
-  const auto it = hosts_.find(id);
-  if (it == hosts_.end() || failed_) return;
+  if (!hosts_.state_of(id) || failed_) return;
   if (order.prepares()) {
-    auto& host = it->second;
+    auto& host = hosts_.at(id);
     if (!host.preparing || !host.preparing->same(order)) return;  // superseded
     host.preparing.reset();
     if (order.what == Order::connect && outcome.ok()) host.formation = order.formation;
@@ -438,7 +353,7 @@ void DeviceProtocol::answered(HostId id, const DeviceOrder& order,
   if (!open_.same(order)) return;
   switch (state_) {
     case DeviceState::quiescing:
-      if (outcome.ok() && serving()) actions_->settle();
+      if (outcome.ok() && hosts_.serving()) actions_->settle();
       return answer(Event::carried_out);
     case DeviceState::halting: return answer(Event::carried_out);
     case DeviceState::contributing:
@@ -457,7 +372,7 @@ void DeviceProtocol::answer(Event event, Result<std::vector<std::byte>> outcome)
 
 /// Of an order that is carried out once the host serves.
 void DeviceProtocol::answer_if_serving() {
-  if (serving()) answer(Event::serves);
+  if (hosts_.serving()) answer(Event::serves);
 }
 
 void DeviceProtocol::report_done(const DeviceOrder& order, Result<std::vector<std::byte>> outcome) {
@@ -469,27 +384,27 @@ void DeviceProtocol::report_done(const DeviceOrder& order, Result<std::vector<st
 
 void DeviceProtocol::advance(TimePoint now) {
   if (failed_) return;
-  const auto faulty = id_in(HostState::faulty, HostState::gone);
+  const auto faulty = hosts_.faulty();
   if (faulty) {
-    if (!successor() && (state_ != DeviceState::replacing || !choose_successor(now))) return;
-    if (at(*faulty).state == HostState::gone) {
+    if (!hosts_.successor() && (state_ != DeviceState::replacing || !choose_successor(now))) return;
+    if (hosts_.at(*faulty).state == HostState::gone) {
       bury();
     } else {
       actions_->kill(*faulty);  // exited() brings us back
     }
   }
-  const auto next = next_in_line();
-  if (!next || !has_started(*next)) return;
+  const auto next = hosts_.next_in_line();
+  if (!next || !hosts_.has_started(*next)) return;
   if (state_ == DeviceState::replacing) answer(Event::carried_out);
-  if (at(*next).state != HostState::ready) return;
-  move(at(*next), HostEvent::promote);
+  if (hosts_.at(*next).state != HostState::ready) return;
+  hosts_.move(*next, HostTable::Event::promote);
   actions_->promote(*next);
 }
 
 /// False, and the device is given up, if too many of its hosts were lost.
 bool DeviceProtocol::spend_restart(TimePoint now) {
   if (budget_.spend(now) || ask_to_stop()) return true;
-  const auto& last = at(*id_in(HostState::faulty, HostState::gone)).fault->error;
+  const auto& last = hosts_.at(*hosts_.faulty()).fault->error;
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(budget_.window()).count();
   give_up({Errc::budget_exhausted, last.native,
            "more than " + std::to_string(budget_.max_restarts()) + " device hosts lost within " +
@@ -506,17 +421,17 @@ bool DeviceProtocol::ask_to_stop() {
 
 bool DeviceProtocol::choose_successor(TimePoint now) {
   if (!spend_restart(now)) return false;
-  if (const auto host = standby()) return move(at(*host), HostEvent::chosen);
+  if (const auto host = hosts_.standby()) return hosts_.move(*host, HostTable::Event::chosen);
   const auto started = start_host(DeviceActions::Start::successor, HostState::coming, now);
   if (!started.ok()) give_up(started.error());
   return started.ok();
 }
 
 void DeviceProtocol::bury() {
-  const auto old = *id_in(HostState::gone), heir = *successor();
-  const auto fault = *at(old).fault;
-  move(at(old), HostEvent::buried);
-  move(at(heir), HostEvent::inherits);
+  const auto old = *hosts_.faulty(), heir = *hosts_.successor();
+  const auto fault = *hosts_.at(old).fault;
+  hosts_.move(old, HostTable::Event::buried);
+  hosts_.move(heir, HostTable::Event::inherits);
   actions_->bury(old, heir, fault);
   hosts_.erase(old);
 }
@@ -527,19 +442,19 @@ void DeviceProtocol::world_active(TimePoint now) {
   if (state_ == DeviceState::failed || state_ == DeviceState::ended) return drop_all();
   actions_->all_is_well();
   world_active_ = true;
-  for (const auto& [id, host] : hosts_)
+  for (const auto& [id, host] : hosts_.all())
     if (host.state == HostState::retired) actions_->kill(id);  // exited() takes it out
   raise_standby(now);
   report_standby();
 }
 
 void DeviceProtocol::drop_all() {
-  for (const auto& [id, host] : hosts_) actions_->drop(id);
+  for (const auto& [id, host] : hosts_.all()) actions_->drop(id);
   hosts_.clear();
 }
 
 void DeviceProtocol::revive(TimePoint now) {
-  if (state_ != DeviceState::failed || !hosts_.empty()) return;  // they end in world_active()
+  if (state_ != DeviceState::failed || !hosts_.all().empty()) return;  // they end in world_active()
   if (!start_host(DeviceActions::Start::revival, HostState::starting, now).ok()) return;
   budget_ = RestartBudget(options_.restart_budget, options_.restart_window);
   asked_to_stop_ = false;
@@ -551,7 +466,7 @@ void DeviceProtocol::give_up(const Error& error) {
   if (failed_) return;
   failed_ = error;
   move(Event::given_up);
-  for (auto& [id, host] : hosts_) host.preparing.reset();
+  for (const auto& [id, host] : hosts_.all()) hosts_.at(id).preparing.reset();
   actions_->give_up(error);
   actions_->report(DeviceFailed{error});
 }
@@ -559,7 +474,7 @@ void DeviceProtocol::give_up(const Error& error) {
 void DeviceProtocol::shut_down() {
   failed_ = Error{Errc::stopped, 0, "the device is shut down"};
   state_ = DeviceState::ended;
-  for (const auto& [id, host] : hosts_)
+  for (const auto& [id, host] : hosts_.all())
     host.state == HostState::retired ? actions_->drop(id) : actions_->dismiss(id);
   hosts_.clear();
 }

@@ -1,4 +1,4 @@
-#include "rank/device/watcher.hpp"
+#include "rank/device/host/watcher.hpp"
 
 #include <sys/epoll.h>
 

@@ -1,4 +1,4 @@
-#include "rank/device/host_link.hpp"
+#include "rank/device/host/host_link.hpp"
 
 #include <dlfcn.h>
 #include <errno.h>

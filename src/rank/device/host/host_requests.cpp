@@ -1,4 +1,4 @@
-#include "rank/device/host_requests.hpp"
+#include "rank/device/host/host_requests.hpp"
 
 #include <utility>
 #include <vector>

@@ -1,14 +1,15 @@
-#include "rank/device/device_actor.hpp"
+#include "rank/device/host/device_actor.hpp"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
+#include <utility>
 
 #include <troupe/actor/patient_tell.hpp>
-#include <troupe/lib/memory.hpp>
 
 #include "common/core/log.hpp"
+#include "rank/device/host/host_signs.hpp"
+#include "rank/device/host/order_requests.hpp"
 
 namespace troupe::rank_process {
 
@@ -19,39 +20,10 @@ namespace {
 
 constexpr auto kLookEvery = std::chrono::milliseconds(100);  ///< at deadlines
 
-const Error kNoHost{Errc::device_lost, 0, "there is no device host"};
 const Error kReformed{Errc::world_reformed, 0, "the world is re-formed: call World::wait_active()"};
-
-/// What to call a loss: the fault that was ordered, else what the ending of the process says.
-std::string fault_kind_of(const wire::PortHeader& header, const std::string& ending) {
-  if (header.fault_ns.load(std::memory_order_acquire) != 0) {
-    const auto kind = header.fault_kind.load(std::memory_order_relaxed);
-    if (kind < memory::kFaultKindCount)
-      return std::string(to_string(static_cast<memory::FaultKind>(kind)));
-  }
-  if (ending == "killed by signal 9") return "kill";
-  if (ending == "killed by signal 11") return "segv";
-  if (ending.starts_with("exited")) return "exit";
-  return ending;
-}
-
-/// When a fault struck that is noticed now, as far as can be known.
-TimePoint struck_at(const wire::PortHeader& header, TimePoint now) {
-  const TimePoint ordered(header.fault_ns.load(std::memory_order_acquire));
-  const TimePoint beat(header.heartbeat_ns.load(std::memory_order_acquire));
-  return ordered.count() != 0 ? ordered : beat.count() != 0 ? beat : now;
-}
 
 std::uint32_t count(const std::vector<std::uint32_t>& buffers) {
   return static_cast<std::uint32_t>(buffers.size());
-}
-
-Result<std::vector<std::byte>> contribution_in(const Result<wire::ControlMessage>& answer) {
-  if (!answer.ok()) return answer.error();
-  auto blobs = wire::unpack_blobs(answer->fd.get());
-  if (!blobs.ok()) return blobs.error();
-  if (blobs->size() != 1) return Error{Errc::internal, 0, "a malformed contribution"};
-  return std::move(blobs->front());
 }
 
 }  // namespace
@@ -106,7 +78,7 @@ DeviceActor::Link DeviceActor::link(std::optional<HostId> host) const {
 
 LibraryUse::Heirs DeviceActor::heirs() const {
   LibraryUse::Heirs all;
-  for (const auto host : protocol_.heirs()) all.push_back(link(host));
+  for (const auto host : protocol_.hosts().heirs()) all.push_back(link(host));
   return all;
 }
 
@@ -114,7 +86,7 @@ LibraryUse::Heirs DeviceActor::heirs() const {
 
 Result<void> DeviceActor::start(HostId host, Start as) {
   if (as == Start::standby) {
-    standby_memory_.before(link(protocol_.serving()).get(), memory_.slab_bytes());
+    standby_memory_.before(link(protocol_.hosts().serving()).get(), memory_.slab_bytes());
   }
   auto started = spawn(host, as);
   if (started.ok()) return started;
@@ -137,7 +109,7 @@ Result<void> DeviceActor::spawn(HostId host, Start as) {
 }
 
 void DeviceActor::on(FromHost from) {
-  const auto state = protocol_.state_of(from.link);
+  const auto state = protocol_.hosts().state_of(from.link);
   if (!state || state == HostState::retired) return;
   const auto now = context().now();
   const auto& message = *from.message;
@@ -183,7 +155,7 @@ void DeviceActor::on(Look) {
 
 /// What hosts that say nothing show.
 void DeviceActor::look_at_signs() {
-  const auto host = protocol_.beating();
+  const auto host = protocol_.hosts().beating();
   if (!host || protocol_.failure()) return;
   const auto now = context().now();
   const auto& header = link(*host)->header();
@@ -296,7 +268,7 @@ void DeviceActor::begin_again(HostId host) {
 }
 
 void DeviceActor::on(Suffer suffer) {
-  if (const auto host = link(protocol_.active())) {
+  if (const auto host = link(protocol_.hosts().active())) {
     (void)wire::send_control(host->socket(), {.kind = ControlKind::suffer, .value = suffer.kind});
   }
 }
@@ -311,33 +283,9 @@ void DeviceActor::on(const DeviceOrder& order) {
 }
 
 Result<void> DeviceActor::carry_out(HostId host, const DeviceOrder& order) {
-  using Order = DeviceDone::Order;
-  const bool connects = order.what == Order::connect;
-  auto blobs = connects ? *order.contributions : DeviceOrder::Blobs();
-  if (!order.groups.empty()) blobs.push_back(wire::encode_groups(order.groups));
-  UniqueFd packed;
-  if (connects || !blobs.empty()) {
-    auto made = wire::pack_blobs(blobs);
-    if (!made.ok()) return made.error();
-    packed = std::move(*made);
-  }
-  const auto kind = order.what == Order::halt         ? ControlKind::halt
-                    : order.what == Order::quiesce    ? ControlKind::quiesce
-                    : order.what == Order::contribute ? ControlKind::contribute
-                                                      : ControlKind::connect;
-  requests_.ask(
-      *link(host), {.kind = kind, .rank = order.rank, .size = order.size}, packed.get(),
-      [this, host, order](const Result<wire::ControlMessage>& answer) {
-        Result<std::vector<std::byte>> outcome = std::vector<std::byte>();
-        if (order.what == Order::contribute) {
-          outcome = contribution_in(answer);
-        } else if (!answer.ok()) {
-          outcome = answer.error();
-        }
-        protocol_.answered(host, order, std::move(outcome));
-      },
-      HostRequests::IfLost::forget);
-  return {};
+  return ask_for(requests_, *link(host), order, [this, host, order](auto outcome) {
+    protocol_.answered(host, order, std::move(outcome));
+  });
 }
 
 void DeviceActor::resume(HostId host) {
@@ -388,11 +336,11 @@ void DeviceActor::disturbed(const std::string& what) {
 }
 
 void DeviceActor::report(DeviceEvent event) {
-  const auto serving = link(protocol_.serving());
+  const auto serving = link(protocol_.hosts().serving());
   const auto slabs = memory_.slab_bytes();
   if (auto* const fault = std::get_if<DeviceFault>(&event);
       fault != nullptr && fault->struck_at == TimePoint{}) {
-    const auto host = link(protocol_.active());
+    const auto host = link(protocol_.hosts().active());
     fault->struck_at = host ? struck_at(host->header(), fault->detected_at) : fault->detected_at;
   }
   if (std::holds_alternative<DeviceExhausted>(event))
@@ -420,7 +368,7 @@ void DeviceActor::tell(DeviceEvent event) {
 }
 
 void DeviceActor::on(const AskMemory& ask) {
-  const auto host = link(protocol_.serving());
+  const auto host = link(protocol_.hosts().serving());
   if (protocol_.failure() || !host) {
     ask.told->resolve(protocol_.failure().value_or(
         Error{Errc::device_lost, 0, "there is no device host just now"}));
@@ -435,7 +383,7 @@ void DeviceActor::on(const AskMemory& ask) {
                   std::vector<MemoryUse> all;
                   std::istringstream lines(answer->text);
                   for (MemoryUse use; lines >> use.cause >> use.bytes;) all.push_back(use);
-                  if (protocol_.standby() && standby_memory_.bytes() != 0)
+                  if (protocol_.hosts().standby() && standby_memory_.bytes() != 0)
                     all.push_back({"standby", standby_memory_.bytes()});
                   all.push_back({"free", answer->head.bytes});
                   ask.told->resolve(std::move(all));
@@ -445,7 +393,7 @@ void DeviceActor::on(const AskMemory& ask) {
 /// What has been opened is told ahead of the answer.
 void DeviceActor::on(const AskLibraries& ask) {
   const auto tell = [this, ask] { ask.told->resolve(libraries_.opened()); };
-  const auto host = link(protocol_.beating());
+  const auto host = link(protocol_.hosts().beating());
   if (protocol_.failure() || !host) return tell();
   requests_.ask(*host, {.kind = ControlKind::tell_libraries}, -1,
                 [tell](const Result<wire::ControlMessage>&) { tell(); });
@@ -459,17 +407,17 @@ void DeviceActor::on(KindsRecur recur) {
 
 void DeviceActor::on(const MakeSlab& make) {
   if (protocol_.failure()) return (void)make.made->resolve(*protocol_.failure());
-  memory_.make(make, link(protocol_.serving()));
+  memory_.make(make, link(protocol_.hosts().serving()));
 }
 
 void DeviceActor::on(const MapPinned& map) {
   if (protocol_.failure()) return (void)map.mapped->resolve(*protocol_.failure());
-  memory_.map(map, link(protocol_.with_memory()));
+  memory_.map(map, link(protocol_.hosts().with_memory()));
 }
 
 void DeviceActor::on(const MapForeign& map) {
   if (protocol_.failure()) return (void)map.mapped->resolve(*protocol_.failure());
-  memory_.map(map, link(protocol_.with_memory()));
+  memory_.map(map, link(protocol_.hosts().with_memory()));
 }
 
 void DeviceActor::on(const ShareSlab& share) {
@@ -477,41 +425,21 @@ void DeviceActor::on(const ShareSlab& share) {
 }
 
 void DeviceActor::on(DropRegion drop) {
-  memory_.drop(drop.region, link(protocol_.with_memory()).get());
+  memory_.drop(drop.region, link(protocol_.hosts().with_memory()).get());
 }
 
 // Groups, which are formed beside the work of the host that serves
 
 void DeviceActor::on(const ContributeGroup& order) {
-  const auto host = link(protocol_.serving());
-  if (!host) return (void)order.contributed->resolve(kNoHost);
-  requests_.ask(*host,
-                {.kind = ControlKind::contribute_group,
-                 .region = order.number,
-                 .rank = order.rank,
-                 .size = order.size},
-                -1, [order](const Result<wire::ControlMessage>& answer) {
-                  order.contributed->resolve(contribution_in(answer));
-                });
+  ask_for(requests_, link(protocol_.hosts().serving()).get(), order);
 }
 
 void DeviceActor::on(const ConnectGroup& order) {
-  const auto host = link(protocol_.serving());
-  if (!host) return (void)order.connected->resolve(kNoHost);
-  const auto packed = wire::pack_blobs(*order.contributions);
-  if (!packed.ok()) return (void)order.connected->resolve(packed.error());
-  requests_.ask(*host,
-                {.kind = ControlKind::connect_group,
-                 .region = order.number,
-                 .rank = order.rank,
-                 .size = order.size},
-                packed->get(), [order](const Result<wire::ControlMessage>& answer) {
-                  order.connected->resolve(answer.ok() ? Result<void>() : answer.error());
-                });
+  ask_for(requests_, link(protocol_.hosts().serving()).get(), order);
 }
 
 void DeviceActor::on(DropGroup order) {
-  for (const auto& host : {link(protocol_.active()), link(protocol_.successor())}) {
+  for (const auto& host : {link(protocol_.hosts().active()), link(protocol_.hosts().successor())}) {
     if (host) {
       (void)wire::send_control(host->socket(),
                                {.kind = ControlKind::drop_group, .region = order.number});

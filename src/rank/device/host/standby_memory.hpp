@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "rank/device/host_requests.hpp"
+#include "rank/device/host/host_requests.hpp"
 
 namespace troupe::rank_process {
 

@@ -11,10 +11,10 @@
 #include <troupe/loaded_library.hpp>
 
 #include "common/wire/control.hpp"
-#include "rank/device/device_messages.hpp"
-#include "rank/device/host_requests.hpp"
-#include "rank/device/tuning_file.hpp"
-#include "rank/device/warm_set.hpp"
+#include "rank/device/host/device_messages.hpp"
+#include "rank/device/host/host_requests.hpp"
+#include "rank/device/host/tuning_file.hpp"
+#include "rank/device/host/warm_set.hpp"
 
 namespace troupe::rank_process {
 

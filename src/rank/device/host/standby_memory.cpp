@@ -1,4 +1,4 @@
-#include "rank/device/standby_memory.hpp"
+#include "rank/device/host/standby_memory.hpp"
 
 #include <algorithm>
 #include <utility>

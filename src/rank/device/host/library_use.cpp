@@ -1,4 +1,4 @@
-#include "rank/device/library_use.hpp"
+#include "rank/device/host/library_use.hpp"
 
 #include <span>
 #include <utility>

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,27 +12,10 @@
 
 #include "rank/device/device_events.hpp"
 #include "rank/device/device_order.hpp"
+#include "rank/device/host/device_actions.hpp"
+#include "rank/device/host/host_table.hpp"
 
 namespace troupe::rank_process {
-
-/// The number of a device host; never used again.
-using HostId = std::uint64_t;
-
-/// How far a device host has come; see device_transitions.def.
-enum class HostState : std::uint8_t {
-  rising,    ///< a standby that starts
-  standby,   ///< one that is ready
-  coming,    ///< starts, to succeed a faulty host that is not buried yet
-  waiting,   ///< the same, and is ready
-  starting,  ///< has the commands and starts
-  ready,     ///< has the commands, and not the memory
-  promoting,
-  serving,
-  faulty,   ///< lost; its process may live
-  gone,     ///< lost, and its process has ended
-  retired,  ///< has handed over in good health
-  ended
-};
 
 /// What a device is at; see device_transitions.def.
 enum class DeviceState : std::uint8_t {
@@ -49,57 +31,6 @@ enum class DeviceState : std::uint8_t {
   failed,
   reviving,
   ended
-};
-
-/// What DeviceProtocol asks to be done. Nothing here may call it back; what comes of an action
-/// is told to it later. `->`: by which call.
-class DeviceActions {
- public:
-  enum class Start : std::uint8_t { first, successor, standby, revival };
-
-  DeviceActions() = default;
-  DeviceActions(const DeviceActions&) = delete;
-  DeviceActions& operator=(const DeviceActions&) = delete;
-  virtual ~DeviceActions() = default;
-
-  /// Starts a process. -> ready, or it is lost
-  virtual Result<void> start(HostId host, Start as) = 0;
-  /// Has the host carry out halt, quiesce, contribute or connect. -> answered, unless the host
-  /// cannot be asked.
-  virtual Result<void> carry_out(HostId host, const DeviceOrder& order) = 0;
-  /// After quiesce: go on.
-  virtual void resume(HostId host) = 0;
-  /// Gives it all memory and tells it to serve. -> promoted
-  virtual void promote(HostId host) = 0;
-  /// It serves from now on; what waited for that can be asked of it.
-  virtual void serves(HostId host) = 0;
-  /// The host that serves has drained: its commands are settled where they are.
-  virtual void settle() = 0;
-  /// Moves the commands to a standby that takes the place of a host in good health.
-  virtual void hand_over(HostId old, HostId next) = 0;
-  /// The host is lost: what was asked of it fails.
-  virtual void mourn(HostId host, const DeviceFault& fault) = 0;
-  /// Ends the process. -> exited
-  virtual void kill(HostId host) = 0;
-  /// Reaps a process that has ended, and moves its commands to the next host.
-  virtual void bury(HostId old, HostId next, const DeviceFault& fault) = 0;
-  /// A host that never served is killed, reaped and forgotten: it was lost (the next ones shall not
-  /// stumble over what it was preparing), or is needed no more.
-  virtual void drop_standby(HostId host, const Error& lost) = 0;
-  virtual void drop_successor(HostId host, const Error& lost) = 0;
-  virtual void drop(HostId host) = 0;
-  /// Ends a host together with the program, in good order.
-  virtual void dismiss(HostId host) = 0;
-  /// Commands, and whatever was asked of the device, fail with this from now on; until …
-  virtual void give_up(const Error& error) = 0;
-  /// … a new start has come up.
-  virtual void begin_again(HostId host) = 0;
-  /// Something is wrong: what led to it is worth recording. Once until all_is_well().
-  virtual void disturbed(const std::string& what) = 0;
-  virtual void all_is_well() = 0;
-  /// To the world. A DeviceFault whose struck_at is not set struck the active host at a time that
-  /// its shared memory may tell.
-  virtual void report(DeviceEvent event) = 0;
 };
 
 /// What becomes of a rank's device hosts: which one serves, who follows it, when a standby is
@@ -180,48 +111,15 @@ class DeviceProtocol {
   [[nodiscard]] const std::optional<Error>& failure() const noexcept { return failed_; }
   /// Operations have deadlines: not during a recovery, whose phases have their own.
   [[nodiscard]] bool watches_operations() const;
-  /// Has the commands; nullopt: the device has failed.
-  [[nodiscard]] std::optional<HostId> active() const;
-  /// Has started and is not lost: its heartbeat counts.
-  [[nodiscard]] std::optional<HostId> beating() const;
-  /// Has the memory, or is just given it.
-  [[nodiscard]] std::optional<HostId> with_memory() const;
-  [[nodiscard]] std::optional<HostId> serving() const;
-  /// The successor of a faulty host.
-  [[nodiscard]] std::optional<HostId> successor() const;
-  [[nodiscard]] std::optional<HostId> standby() const;
-  /// Have started, and may serve one day.
-  [[nodiscard]] std::vector<HostId> heirs() const;
-  /// nullopt: there is no such host (any more).
-  [[nodiscard]] std::optional<HostState> state_of(HostId host) const;
+  [[nodiscard]] const HostTable& hosts() const noexcept { return hosts_; }
 
  private:
-  enum class HostEvent : std::uint8_t;
   enum class Event : std::uint8_t;
-  struct Host {
-    HostState state{};
-    TimePoint since{};            ///< it was started
-    std::uint32_t formation = 0;  ///< of the standby world whose communicator it has; 0: none
-    std::optional<DeviceOrder> preparing{};  ///< as standby, not answered yet
-    std::optional<DeviceFault> fault{};      ///< faulty, gone
-  };
-  using Hosts = std::map<HostId, Host>;
 
-  static std::optional<HostState> next(HostState from, HostEvent event);
   static std::optional<DeviceState> next(DeviceState from, Event event);
   static Event event_of(DeviceDone::Order order);
   /// False: the table has no such transition.
-  static bool move(Host& host, HostEvent event);
   bool move(Event event);
-
-  template <class... States>
-  [[nodiscard]] Hosts::const_iterator host_in(States... states) const;
-  template <class... States>
-  [[nodiscard]] std::optional<HostId> id_in(States... states) const;
-  [[nodiscard]] Host& at(HostId host) { return hosts_.at(host); }
-  /// The host that orders are carried out by: the one that serves or will.
-  [[nodiscard]] std::optional<HostId> next_in_line() const;
-  [[nodiscard]] bool has_started(HostId host) const;
 
   Result<HostId> start_host(DeviceActions::Start as, HostState state, TimePoint now);
   void raise_standby(TimePoint now);
@@ -254,8 +152,7 @@ class DeviceProtocol {
   /// Unless idle. To start with: to come up, which nobody has ordered.
   DeviceOrder open_{.what = DeviceDone::Order::replace};
   TimePoint open_since_{};
-  Hosts hosts_;
-  HostId next_host_ = 1;
+  HostTable hosts_;
   std::optional<Error> failed_;  ///< failed, reviving, ended
   bool governed_ = false;        ///< by a world
   bool world_active_ = false;    ///< as far as this rank has heard

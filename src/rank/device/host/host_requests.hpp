@@ -7,7 +7,7 @@
 #include <troupe/error.hpp>
 
 #include "common/wire/control.hpp"
-#include "rank/device/host_link.hpp"
+#include "rank/device/host/host_link.hpp"
 
 namespace troupe::rank_process {
 
