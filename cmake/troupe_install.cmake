@@ -1,5 +1,5 @@
 # The install tree: bin/ programs, lib/ libtroupe, libexec/troupe/ the device host and its engines, include/troupe/,
-# share/troupe/ the example of a site file and the job scripts for Slurm. The same folders everywhere, also where the
+# share/troupe/ the example of a site file and the job scripts for Slurm, share/doc/troupe/ the documents. The same folders everywhere, also where the
 # system's own libraries lie elsewhere: libtroupe looks for libexec/troupe beside its folder. Programs find each other and
 # their libraries relative to themselves, so the tree may be moved.
 include(CMakePackageConfigHelpers)
@@ -22,6 +22,8 @@ install(TARGETS troupe EXPORT troupe_targets LIBRARY DESTINATION lib)
 install(TARGETS ${installed_programs} RUNTIME DESTINATION bin)
 install(TARGETS ${installed_hosts} RUNTIME DESTINATION libexec/troupe LIBRARY DESTINATION libexec/troupe)
 install(DIRECTORY include/troupe DESTINATION include)
+install(FILES README.md LICENSE DESTINATION share/doc/troupe)
+install(DIRECTORY docs DESTINATION share/doc/troupe FILES_MATCHING PATTERN "*.md")
 install(FILES config/troupe.conf.example DESTINATION share/troupe)
 install(PROGRAMS scripts/slurm/troupe.sbatch scripts/slurm/scaling.sbatch scripts/slurm/drill.sbatch
         DESTINATION share/troupe/slurm)

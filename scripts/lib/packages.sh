@@ -28,6 +28,7 @@ declare -A optional_packages=(
   [libpmix-dev]="no tests under Slurm; its plugin for MPI opens libpmix.so, which is in this package"
   [iproute2]="no tests under Slurm nor over several hosts"
   [shellcheck]="no check of the job scripts"
+  [doxygen]="no reference of the public headers"
 )
 
 is_installed() { [[ $(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }

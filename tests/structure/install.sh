@@ -18,6 +18,10 @@ while IFS= read -r file; do
 done < <(find "$work/moved" -type f)
 ! grep -rlF -e "$build_tree" -e "$source_tree" -e "$work/first" "$work/moved" ||
   fail "the files above name the build tree, the source tree or the first prefix"
+for document in README.md "$source_tree"/docs/*.md; do
+  name=${document#"$source_tree/"}
+  cmp "$source_tree/$name" "$work/moved/share/doc/troupe/$name" || fail "$name is not installed"
+done
 
 # The program of the README: the first C++ block in it, exactly.
 mkdir "$work/consumer"
