@@ -16,6 +16,7 @@ class Clock {
   [[nodiscard]] virtual TimePoint now() const noexcept = 0;
 };
 
+/// The clock of the system that never goes back.
 class SteadyClock final : public Clock {
  public:
   [[nodiscard]] TimePoint now() const noexcept override {

@@ -216,7 +216,7 @@ class Collectives {
   /// CollectiveException (invalid), which names them.
   ///
   /// Outside of World::run a fault meanwhile is overcome: the group is formed once the world is
-  /// active again, which the program is told by its next collective, as ever. Within a run it
+  /// active again, which the program is told by its next collective. Within a run it
   /// surfaces as Exception (world_reformed), which may pass through the step. What else keeps a
   /// device host from forming the group throws CollectiveException on all ranks of the group:
   /// out_of_memory, library, and what has ended the world.

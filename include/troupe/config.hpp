@@ -94,6 +94,7 @@ class Config {
   /// What --print-config prints: "key = value  # source" lines that are a valid --config file.
   [[nodiscard]] std::string print() const;
 
+  /// The value of one option, and where it came from.
   struct Value {
     std::string text;
     /// Holds a string where a word stands in place of a number.

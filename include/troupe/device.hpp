@@ -70,7 +70,7 @@ struct MemoryUse {
   std::uint64_t bytes = 0;
 };
 
-/// The GPU of this rank, whatever becomes of the processes that drive it.
+/// The GPU of this rank. It stays the same when the processes that drive it are replaced.
 ///
 /// Operations are asynchronous and run as if in the order in which they were submitted; nothing
 /// needs to be synchronised. Their futures resolve with an Error when they fail; errors of the
@@ -153,7 +153,7 @@ class Device {
     return out;
   }
 
-  // The calls of the libraries. Who uses one includes its header, such as <troupe/lib/blas.hpp>:
+  // The calls of the libraries. To use one, include its header, such as <troupe/lib/blas.hpp>:
   // this one includes no library. All others by `dnn::on(device)`.
   template <class Library = BasicVector<LocalRefs>>
   [[nodiscard]] Library vector() {

@@ -37,24 +37,31 @@ inline constexpr std::size_t kDTypeCount = 20;
 struct Half {
   std::uint16_t bits;
 };
+/// bfloat16: 8 bits of exponent, 7 of mantissa.
 struct BFloat16 {
   std::uint16_t bits;
 };
+/// The 8-bit float with 4 bits of exponent, 3 of mantissa, without infinities.
 struct Float8E4M3 {
   std::uint8_t bits;
 };
+/// The 8-bit float with 5 bits of exponent, 2 of mantissa.
 struct Float8E5M2 {
   std::uint8_t bits;
 };
+/// Two 4-bit floats with 2 bits of exponent, 1 of mantissa.
 struct Float4E2M1Pair {
   std::uint8_t bits;
 };
+/// Two 4-bit integers.
 struct Int4Pair {
   std::uint8_t bits;
 };
+/// An unsigned scale factor with 4 bits of exponent, 3 of mantissa.
 struct FactorUE4M3 {
   std::uint8_t bits;
 };
+/// An unsigned scale factor that is a power of two: 8 bits of exponent.
 struct FactorUE8M0 {
   std::uint8_t bits;
 };

@@ -136,6 +136,7 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;
 };
 
+/// Success without a value, or an Error.
 template <>
 class [[nodiscard]] Result<void> {
  public:

@@ -304,10 +304,12 @@ struct CoroutinePromiseBase {
 };
 }  // namespace detail
 
+/// A coroutine may return a Future with a value.
 template <class T>
 struct Future<T>::promise_type : detail::CoroutinePromiseBase<T> {
   void return_value(T value) { this->promise.resolve(std::move(value)); }
 };
+/// A coroutine may return a Future without a value.
 template <>
 struct Future<void>::promise_type : detail::CoroutinePromiseBase<void> {
   void return_void() { promise.resolve({}); }

@@ -29,6 +29,7 @@ using Ticket = StrongId<struct TicketTag, std::uint64_t>;  ///< position in a ra
 
 }  // namespace troupe
 
+/// Strong ids as keys of unordered containers.
 template <class Tag, class Rep>
 struct std::hash<troupe::StrongId<Tag, Rep>> {
   std::size_t operator()(troupe::StrongId<Tag, Rep> id) const noexcept {

@@ -62,7 +62,7 @@ class SavedState {
   [[nodiscard]] Result<std::vector<SavedEntry>> entries(int part) const {
     return source_->entries(part);
   }
-  /// The bytes of each piece. All ranks call it, each with what it wants, be it nothing. Errors, of
+  /// The bytes of each piece. All ranks call it, also one that wants nothing. Errors, of
   /// this rank alone: invalid (there is no such piece), io.
   [[nodiscard]] Result<std::vector<std::vector<std::byte>>> read(
       std::span<const SavedPiece> pieces) const {
@@ -97,8 +97,8 @@ struct SaveOptions {
   std::int64_t every = 0;  ///< steps between states on disk; 0: only when the run is asked to stop
   /// What the run goes on from: the newest good state there is, no state at all, or that of a step.
   std::int64_t restart = kNewest;
-  bool partner =
-      false;  ///< copy each commit into the memory of another rank, of another node if so
+  bool partner = false;  ///< copy each commit into the memory of another rank, on another node
+                         ///< where there is one
   /// What the result depends on, by name: a state that was saved with other values is another
   /// problem's, and is not taken up. The options of the program that shape its result come by
   /// themselves (OptionSpec::shapes_result). What the first member says counts.

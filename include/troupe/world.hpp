@@ -53,6 +53,7 @@ struct Recovery {
 /// What a step of a run tells.
 enum class Step { again, done };
 
+/// How World::run works: where it begins, when it commits, and what it does when ranks change.
 struct RunOptions {
   std::int64_t first_step = 0;
   std::int64_t commit_every = 50;  ///< steps between commits; at least 1

@@ -160,7 +160,7 @@ for source in "$work"/programs/*.cpp; do
   "$cxx" "${flags[@]}" "$source" -o "$program" -L "$build_tree/lib" -ltroupe -Wl,-rpath,"$build_tree/lib" ||
     { fail "$place: it does not compile" && continue; }
   cp "$program" "$work/run/"
-  # shellcheck disable=SC2086
+  # shellcheck disable=SC2046
   (cd "$work/run" && timeout 120 mpirun -n 2 --bind-to none "$program" $(cat "$program.arguments") </dev/null) ||
     fail "$place: the program ended with status $?"
 done

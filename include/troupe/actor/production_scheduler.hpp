@@ -19,6 +19,7 @@ namespace troupe {
 
 class CpuBinding;
 
+/// How many threads a ProductionScheduler has, and how it deals out their time.
 struct ProductionOptions {
   int workers = 2;
   int messages_per_turn = 64;  ///< after these, other runnable actors come first

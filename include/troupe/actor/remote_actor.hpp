@@ -117,7 +117,7 @@ class PublishedActorOf final : public PublishedActor {
   ActorRef<A> actor_;
 };
 
-/// Tells of the end of an actor. Who has dropped the future does not care about it.
+/// Tells of the end of an actor. Nothing is told where the future was dropped.
 class RemoteEnd final : public PendingAnswer {
  public:
   explicit RemoteEnd(StatePtr<State<void>> state) : state_(std::move(state)) {}

@@ -100,6 +100,7 @@ concept PlainBytes =
 
 }  // namespace detail
 
+/// Trivially copyable values travel as their bytes.
 template <detail::PlainBytes T>
 struct Serializer<T> {
   static void write(MessageWriter& writer, const T& value) {
@@ -118,6 +119,7 @@ struct Serializer<T> {
   }
 };
 
+/// A struct with a member serialize().
 template <detail::SerializesItself T>
 struct Serializer<T> {
   static void write(MessageWriter& writer, const T& value) {
@@ -126,6 +128,7 @@ struct Serializer<T> {
   static void read(MessageReader& reader, T& value) { value.serialize(reader); }
 };
 
+/// A length and the characters.
 template <>
 struct Serializer<std::string> {
   static void write(MessageWriter& writer, const std::string& value) {
@@ -140,6 +143,7 @@ struct Serializer<std::string> {
   }
 };
 
+/// A length and the elements.
 template <Portable T>
 struct Serializer<std::vector<T>> {
   static constexpr bool kAtOnce =
@@ -173,6 +177,7 @@ struct Serializer<std::vector<T>> {
   }
 };
 
+/// Whether there is a value, and the value.
 template <Portable T>
 struct Serializer<std::optional<T>> {
   static void write(MessageWriter& writer, const std::optional<T>& value) {

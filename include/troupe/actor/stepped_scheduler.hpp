@@ -13,6 +13,7 @@
 
 namespace troupe {
 
+/// How a SteppedScheduler chooses what runs next.
 struct SteppedOptions {
   /// Which of the runnable actors comes next: 0 = the one that has waited longest, otherwise drawn
   /// at random from this seed. The same seed and the same actors give the same order on every

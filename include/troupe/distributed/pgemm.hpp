@@ -11,6 +11,7 @@ namespace troupe::distributed {
 template <FieldElement T>
 class Redistribution;
 
+/// What a Pgemm computes, and in what pieces.
 struct PgemmOptions {
   blas::Transpose transpose_a = blas::Transpose::no, transpose_b = blas::Transpose::no;
   /// The most columns of op(A), and rows of op(B), that are sent at once; at least 1. Also bounded

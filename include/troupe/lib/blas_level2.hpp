@@ -181,6 +181,7 @@ struct Trmv {
 
 namespace troupe {
 
+/// The extents and layouts of a product of a matrix in a plain buffer and a vector.
 struct GemvOptions {
   std::int64_t m = 0, n = 0;
   std::int64_t lda = 0;  ///< 0: m

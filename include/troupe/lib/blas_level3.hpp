@@ -235,6 +235,7 @@ struct Trttp {
 
 namespace troupe {
 
+/// The extents and layouts of a product of matrices in plain buffers.
 struct GemmOptions {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t lda = 0, ldb = 0, ldc = 0;  ///< 0: the number of rows of A, B, C as stored

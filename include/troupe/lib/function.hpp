@@ -75,6 +75,7 @@ inline const Library kLibrary{&info_of<Call>, &info_of<RepeatableCall>, &info_of
 
 namespace troupe {
 
+/// What a program says of a function of its own.
 struct FunctionOptions {
   /// See LaunchOptions::repeatable.
   bool repeatable = false;

@@ -195,6 +195,7 @@ struct CompileOptions {
 
 /// Where and how a kernel is launched.
 struct LaunchOptions {
+  /// Of a grid or a block, in up to three dimensions.
   struct Extent {
     std::uint32_t x = 1, y = 1, z = 1;
     Extent(std::integral auto in_x) : x(whole(in_x)) {}

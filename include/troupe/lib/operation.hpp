@@ -240,6 +240,7 @@ struct Parts {
       : tail(its_tail), data(its_data) {}
 };
 
+/// An operand as an operation declares it: its name, and the member that holds it.
 template <class Op, class Member>
 struct DeclaredOperand {
   std::string_view name;

@@ -19,6 +19,7 @@
 /// Operations as data: what is known of each, whatever its type, and how it is found.
 namespace troupe {
 
+/// One operand of an operation, as its table has it.
 struct OperandInfo {
   std::string_view name;
   std::uint32_t offset = 0;  ///< of its Operand, in the operation's bytes

@@ -90,6 +90,7 @@ namespace troupe {
 /// multiples of 2^40 or more) or by the seed. One thread at a time.
 class RandomSequence {
  public:
+  /// What tells one sequence from another.
   struct Options {
     rng::Generator generator = rng::Generator::xorwow;
     rng::Distribution distribution = rng::Distribution::uniform;

@@ -34,6 +34,7 @@ struct RandomOptions {
 /// time.
 class RandomStream {
  public:
+  /// Which of the job's streams this one is.
   struct Options {
     std::uint64_t seed = 0;
     int rank = 0;   ///< 0 to ranks - 1

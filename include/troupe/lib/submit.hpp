@@ -127,8 +127,8 @@ struct Length {
   std::int64_t is = 0, needed = 0;
 };
 
-/// For calls whose arguments have certain lengths, be it that of one another, where the operation
-/// itself needs that much and would leave the rest alone.
+/// For calls whose arguments must have certain lengths, or the same as one another, where the
+/// operation itself needs that much and would leave the rest alone.
 Future<void> submit_exact(Submitter& submitter, const OperationInfo& info,
                           std::span<const std::byte> op, std::span<const Length> lengths,
                           const Scope& scope, const Parts& parts = {});

@@ -75,7 +75,7 @@ inline const Library kLibrary{&info_of<Multiply>, &info_of<Divide>, &info_of<Axp
 namespace troupe {
 
 /// Elementwise vector operations; from `device.vector()`. Vectors are contiguous and of the same
-/// length. The result may be the very range of an argument, and else overlaps none.
+/// length. The result is the very range of an argument, or overlaps none.
 template <class Refs>
 class BasicVector {
  public:
