@@ -160,7 +160,7 @@ void DeviceHost::promote(const Control& request) {
 }
 
 /// From now on nothing is answered, collectives above all: a peer may give the communicator up, and
-/// what its dying kernels still send must pass for nobody's result.
+/// what its dying kernels still send must not be taken for a result.
 void DeviceHost::halt() {
   if (mode_ != Mode::active) return;
   const auto polled = batches_.poll();  // what is done is done

@@ -140,8 +140,8 @@ int DeviceHost::run() {
       last_progress_ = SteadyClock::time();
       set_aside_due_ = true;
     }
-    // Who submits in a burst writes the ring's tail every hundred nanoseconds, and each look at it
-    // from here makes that dearer: let some gather.
+    // A rank that submits in a burst writes the ring's tail every hundred nanoseconds, and each
+    // look at it from here makes that dearer: let some gather.
     if (issued && options_.spin_us != 0) relax(kGather);
     if (progress ? round % kRoundsPerControl == 0 : true) {
       const auto now = progress ? last_progress_ : SteadyClock::time();

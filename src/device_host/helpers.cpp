@@ -36,7 +36,7 @@ bool Helpers::run_finished() {
     finish();
   }
   // Only now: a job rings after it has announced itself, and may have done so as late as its join.
-  // Who finishes meanwhile has set the flag that the next round looks at.
+  // A job that finishes meanwhile has set the flag that the next round looks at.
   bell_.clear();
   return !finished.empty();
 }

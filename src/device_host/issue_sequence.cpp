@@ -17,7 +17,7 @@ namespace {
 
 using Form = SequenceTable::Form;
 
-/// Of a sequence whose graphs did not last, how many are made.
+/// How many graphs are made of a sequence whose graphs do not last.
 constexpr int kGraphs = 4;
 
 bool ends_all(Errc code) {

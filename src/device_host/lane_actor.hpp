@@ -33,7 +33,8 @@ struct LaneActor {
   std::optional<Error> error;
   bool working = false;     ///< its thread carries out a command: no other call of it may be made
   bool fails_next = false;  ///< as was ordered, see memory::LibraryFault
-  /// Of the command that fails for that: the next one of the program, whichever runs first.
+  /// The ticket of the command that fails for that: the next one of the program, whichever runs
+  /// first.
   std::uint64_t failing_ticket = 0;
 
   /// Whether the command with this ticket is to fail, which it does once.

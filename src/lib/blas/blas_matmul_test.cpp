@@ -145,7 +145,7 @@ class BlasMatmul : public ::testing::Test {
                         epilogue == Epilogue::gelu_aux || epilogue == Epilogue::gelu_aux_bias ||
                         epilogue >= Epilogue::dgelu;
     constexpr std::int64_t k = 16;
-    // Of a gelu both what is large and what is small matter.
+    // For gelu both large and small values matter.
     const auto a = 0.25 * random<T>(kM, k, 1), b = 0.5 * random<T>(k, kN, 2);
     const auto bias = random<D>(epilogue == Epilogue::bgrad_b ? kN : kM, 1, 3);
     const bool mask = blas::has_mask(epilogue);

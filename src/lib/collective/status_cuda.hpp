@@ -21,8 +21,8 @@ inline Errc classify(ncclResult_t code) noexcept {
   }
 }
 
-/// Of a call on a communicator. What NCCL refuses before it launches anything is the caller's
-/// error; after anything else, be it called a system error, an internal one or CUDA's, the
+/// The error code of a call on a communicator. What NCCL refuses before it launches anything is the
+/// caller's error; after anything else (a system error, an internal one, one of CUDA's) the
 /// communicator is broken (peer_lost), and what was launched on it may run until it is aborted.
 inline Errc classify_call(ncclResult_t code) noexcept {
   switch (code) {

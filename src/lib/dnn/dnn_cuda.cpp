@@ -72,7 +72,7 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention> {
   std::list<std::vector<std::byte>> adopted_;  ///< for queues that are opened later
 };
 
-/// Of the warm-up only what takes no search: what a standby has adopted.
+/// Warms up only what takes no search: what a standby has adopted.
 Result<void> Dnn::open(Queue queue) {
   auto& own = state(queue);
   if (!own.handle) TROUPE_CUDA_TRY(cudnnCreate(own.handle.out()));

@@ -595,7 +595,7 @@ TYPED_TEST(DnnAttention, CausalBeginsAtTheTopLeft) {
   }
 }
 
-/// What lies beside an operand, and be it no number, plays no part.
+/// What lies beside an operand plays no part, even if it is not a number.
 TYPED_TEST(DnnAttention, TakesNothingFromBesideItsOperands) {
   auto shapes = attentions();
   shapes.push_back({.batch = 1,

@@ -63,7 +63,7 @@ void check_halves(Kind kind, const Extents& extents, std::int64_t batch, double 
       return static_cast<double>(static_cast<int>(random() % 9) - 4) * magnitude;
     });
     if (kind == Kind::complex_to_real) {
-      // Of the spectrum as the format holds it.
+      // The spectrum as the format holds it.
       for (auto& value : one.input)
         value = {to_float(from_float<T>(static_cast<float>(value.real()))),
                  to_float(from_float<T>(static_cast<float>(value.imag())))};

@@ -164,7 +164,7 @@ TEST_F(KernelOpsThatCannotBe, LaunchedOnWhatAFailureHasSpoilt) {
   (void)device().take_error();
 }
 
-/// Of an image for one GPU another one has nothing.
+/// An image for one GPU is of no use to another one.
 TEST_F(KernelOpsThatCannotBe, LoadedFromAnImageForAnotherArchitecture) {
   if (!on_cuda()) GTEST_SKIP() << "images are for GPUs";
   const auto other = device().info().compute_capability == 75 ? "sm_90" : "sm_75";

@@ -334,7 +334,7 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   class InFlight;
   /// The error of the commands that were in flight in a host that died: with their names.
   Error with_what_ran(const Error& error, const InFlight& in_flight) const;
-  /// What of it may run again; nullopt: nothing, the ring cannot be trusted.
+  /// Which of these commands may run again; nullopt: none, because the ring cannot be trusted.
   std::optional<ReplayPlan> plan_replay(const InFlight& in_flight) const;
   /// Pinned memory and other ranks' slabs are in no table of buffers.
   static bool in_no_table(const Operand& operand) {

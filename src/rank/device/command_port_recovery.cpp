@@ -107,7 +107,7 @@ CommandPort::Settled CommandPort::move_to(std::shared_ptr<HostLink> next, const 
   const auto error = died ? with_what_ran(cause, in_flight) : cause;
 
   auto producer = next->producer();
-  // What the dead host spoiled is in nobody's hands: it fails.
+  // A command that names what the dead host has spoilt fails.
   wire::Command command;
   for (const auto ticket : tickets_.all_pending()) {
     auto& slot = tickets_.slot(ticket);

@@ -21,8 +21,8 @@ struct ProgramPlace {
   friend auto operator<=>(const ProgramPlace&, const ProgramPlace&) = default;
 };
 
-/// What of a rank's program has failed, and where in the program it was; and the fences of the
-/// program: points for which somebody waits until everything before them has ended.
+/// Which commands of a rank's program have failed, and where in it they stood; and the fences of
+/// the program: points for which somebody waits until everything before them has ended.
 ///
 /// Answers come in any order. What counts is the order of the program: a fence holds if nothing
 /// before it has failed, whenever the failure becomes known.

@@ -54,7 +54,7 @@ class Recorder final : public detail::Submitter {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  /// That of the calling thread for this port; nullptr: it does not record.
+  /// The recorder of the calling thread for this port; nullptr: it does not record.
   static Recorder* of(const CommandPort& port) noexcept;
 
   Future<void> submit(const detail::CommandView& command) override;

@@ -56,7 +56,7 @@ Result<UniqueFd> make_socket() {
   return fd;
 }
 
-/// Who made the other end of the connection; nobody if the kernel does not say.
+/// The process that made the other end of the connection; none if the kernel does not say.
 ucred credentials(int socket) {
   ucred who{.pid = -1, .uid = UINT32_MAX, .gid = UINT32_MAX};
   socklen_t length = sizeof who;

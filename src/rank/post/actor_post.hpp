@@ -38,8 +38,9 @@ class ActorPost : public std::enable_shared_from_this<ActorPost> {
   /// What has come from another rank's post, or this one's. One thread at a time. Errors: invalid
   /// (it is malformed, and not acted on from there on).
   Result<void> received(std::span<const std::byte> bytes);
-  /// These ranks are out of the world, all others in it, be it again: what is sent to them is
-  /// refused, what they have sent and is held is dropped. A rank that is out itself has no others.
+  /// These ranks are out of the world. All others are in it, or back in it. What is sent to them is
+  /// refused, and what they have sent and is held here is dropped. A rank that is out itself has no
+  /// others.
   void set_excluded(const std::vector<std::int32_t>& ranks);
   /// Nothing is sent any more, and all questions end, with this error. The first call counts.
   void end(const Error& why);

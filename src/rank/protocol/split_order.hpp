@@ -25,7 +25,7 @@ namespace troupe::rank_process {
 /// - if a rank has used up the same turn of the communicator (its host collectives are numbered)
 ///   for another host collective;
 /// - if a rank has ended its program.
-/// Of the latter two rank 0 hears by asking those that are missing where they are (`ask_call`,
+/// Rank 0 learns of the latter two by asking those that are missing where they are (`ask_call`,
 /// `at_call`), again and again while a split waits. What they answer is enough to judge: a rank
 /// never goes back, and says that it splits before it does.
 ///

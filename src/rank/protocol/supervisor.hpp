@@ -17,8 +17,8 @@ namespace troupe::rank_process {
 /// step.
 ///
 /// Intuition: a re-formation is a sequence of barriers. The supervisor orders a phase, every rank
-/// carries it out and says done, and only then comes the next one: nobody's device host is killed
-/// before all have quiesced, nobody's data is rolled back before the new communicator is verified.
+/// carries it out and says done, and only then comes the next one: no device host is killed
+/// before all have quiesced, no data are rolled back before the new communicator is verified.
 /// Whatever goes wrong in any phase begins a new *round*, again with halt; answers to older
 /// rounds are ignored. Rounds are bounded, and so is the time of each phase.
 ///

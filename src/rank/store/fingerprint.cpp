@@ -51,7 +51,7 @@ Result<std::string> contents_of(const std::filesystem::path& file) {
   std::error_code error;
   const auto bytes = std::filesystem::file_size(file, error);
   if (error) return file_error(file, error.value());
-  // Of a very large file every so many pieces, and the last one.
+  // Only some pieces of a very large file, evenly spaced, and the last one.
   const auto stride = std::max<std::uint64_t>(1, bytes / kWhole) * kPiece;
   std::vector<std::byte> piece(kPiece);
   std::uint32_t crc = 0;

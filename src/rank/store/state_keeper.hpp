@@ -88,7 +88,8 @@ class StateKeeper {
   };
 
   void run();
-  /// Gives the device host of this epoch the pinned memory: it takes a while, and is nobody's wait.
+  /// Gives the device host of this epoch the pinned memory: it takes a while, and nobody waits for
+  /// it.
   void map_memory(std::unique_lock<std::mutex>& lock);
   /// Waits for what becomes of the job: true if its copies are good, false if they are lost,
   /// nullopt if the commit was rolled back.

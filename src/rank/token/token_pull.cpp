@@ -59,7 +59,7 @@ void TokenActor::copy(const PullPtr& pull, const MappingId& id, std::uint32_t re
     if (pull->failed) return fail(pull, *pull->failed);
     if (outcome.ok()) return send_outcome(pull->source, Kind::taken, pull->key, {});
     if (outcome.code() == Errc::peer_lost && !std::exchange(pull->remapped, true)) {
-      unmap(id);  // the device host of before had it, this one could not
+      unmap(id);  // the previous device host had mapped it, this one cannot
       return offered(pull, Offer(pull->offer));
     }
     fail(pull, outcome.error());

@@ -50,7 +50,7 @@ class TokenRouter : public std::enable_shared_from_this<TokenRouter> {
   /// done.
   void end_epoch(std::uint32_t epoch, const Error& why);
   /// These ranks are out of the world: what they were and are asked fails with peer_lost, what they
-  /// held is let go. The others are in it, be it again.
+  /// held is let go. All others are in the world, some of them perhaps again.
   void set_excluded(const std::vector<std::int32_t>& ranks);
 
  private:

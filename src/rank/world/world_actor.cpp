@@ -99,7 +99,8 @@ void WorldActor::on(Deadline) {
   }
   relay_.tick(context().now());
   look_at_progress();
-  // Of an epoch that has begun: a rank is called spectator as soon as the world is halted for it.
+  // Only once the epoch has begun: a rank is called spectator as soon as the world is halted for
+  // it.
   if (member_.spectator() && member_.phase() == Phase::active &&
       core_->options().rejoin_after.count() != 0 &&
       context().now() - revived_at_ > core_->options().rejoin_after) {
@@ -257,7 +258,7 @@ Result<DeviceOrder> WorldActor::connect_order(
     if (!one.ok()) return one.error();
     decoded.push_back(std::move(*one));
   }
-  // Of a standby world it says nothing: the active device hosts have those groups still.
+  // It does not matter for a standby world: the active device hosts still have those groups.
   if (formation == 0) core_->groups()->forget(listed, decoded);
   return DeviceOrder{DeviceDone::Order::connect,
                      round,

@@ -17,7 +17,7 @@ constexpr std::uint64_t kReplyRingBytes = 1u << 20;
 constexpr auto kLifeWatch = std::chrono::milliseconds(500);
 constexpr int kHostEnd = 5000;  ///< ms: a host whose wrapper has ended is gone by then
 
-/// What of a job's environment the device host must not see: it is no MPI process.
+/// The variables of a job's environment that the device host must not see: it is no MPI process.
 const std::vector<std::string> kMpiVariables = {"OMPI_", "PMIX_", "PMI_",   "PRTE_",
                                                 "MPI_",  "MV2_",  "MPICH_", "I_MPI_"};
 
