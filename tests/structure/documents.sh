@@ -148,6 +148,9 @@ flags=(-std=c++20 -O0 -Wall -Wno-unused -I "$source_tree/include" -I "$source_tr
 mkdir -p "$work/run/build/demo" "$work/bin"
 ln -s "$build_tree/bin" "$work/run/build/demo/bin"
 ln -s "$source_tree/scripts" "$source_tree/config" "$work/run/"
+# A matrix in the place of the one that the README reads: positive definite, and slow enough for its fault to strike.
+awk 'BEGIN { n = 400; print "%%MatrixMarket matrix coordinate real symmetric"; print n, n, 2 * n - 1
+  for (i = 1; i <= n; ++i) { print i, i, 2; if (i < n) print i + 1, i, -1 } }' >"$work/run/bcsstk13.mtx"
 cat >"$work/bin/mpirun" <<END
 #!/bin/sh
 PATH=\${PATH#$work/bin:} exec mpirun --oversubscribe "\$@"
