@@ -53,7 +53,7 @@ TEST(Loans, OutliveADeviceHostUnlessTheirCopyWasBeingMade) {
   const auto data = rig.device().alloc<double>(kLength);
   rig.device().fill(data, 1.0).get();
   const auto loan = rig.core().loans().begin(data.operand()).take();
-  loan->granted().get();
+  loan->granted.get();
   const auto old = active_host();
   ASSERT_TRUE(kill_active());
   ASSERT_TRUE(replaced(old));

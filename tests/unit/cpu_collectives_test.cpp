@@ -24,7 +24,7 @@ template <class T>
 requires requires {
   typename std::enable_if_t<!std::is_arithmetic_v<T>>;
 }
-struct RealElement<T> {
+struct Real<T> {
   static T make(double value) { return troupe::narrow<T>(static_cast<float>(value)); }
   static double read(T value) { return troupe::widen(value); }
 };
@@ -73,13 +73,13 @@ TYPED_TEST(CollectiveTyped, ReductionsAgreeWithTheComputedAnswer) {
           const auto ranks = static_cast<std::size_t>(size);
           std::vector<T> source(count * ranks);
           for (std::size_t i = 0; i < source.size(); ++i)
-            source[i] = RealElement<T>::make(element(rank, i));
+            source[i] = Real<T>::make(element(rank, i));
           const auto expect = [&](const Operand& where, std::size_t first) {
             const auto values = rig.get<T>(where);
             for (std::size_t i = 0; i < count; ++i) {
-              const double answer = RealElement<T>::read(
-                  RealElement<T>::make(reduced(op, size, first + i, std::is_integral_v<T>)));
-              ASSERT_EQ(RealElement<T>::read(values[i]), answer) << to_string(op) << " at " << i;
+              const double answer =
+                  Real<T>::read(Real<T>::make(reduced(op, size, first + i, std::is_integral_v<T>)));
+              ASSERT_EQ(Real<T>::read(values[i]), answer) << to_string(op) << " at " << i;
             }
           };
           auto in = rig.put(source);

@@ -39,7 +39,7 @@ TEST_F(CudaEngine, TracesWhatTheGpuDoesForEachCommand) {
   queue(memory::Fill{DType::f64, kLength, {}, x}).take();  // of no command
   {
     const TracedCommand traced(tracing.get(), 43, "vector.axpby");
-    queue(vector::Axpby{DType::f64, kLength, Scalar::of(1.0), Scalar::of(1.0), x, y}).take();
+    queue(vectors::Axpby{DType::f64, kLength, Scalar::of(1.0), Scalar::of(1.0), x, y}).take();
   }
   engine_->synchronize(Lane::memory).take();
   engine_->synchronize(library_lane("vector")).take();

@@ -7,11 +7,12 @@
 namespace troupe::rank_process {
 namespace {
 
-const Error kWrong{Errc::invalid, 0, "wrong"};
+const Error kWrongArgument{Errc::invalid, 0, "wrong"};
 const Error kStale{Errc::stale, 0, "gone"};
 
 /// What a port answers a wrong call with.
-Future<void> refused(ErrorLedger& ledger, const Error& error = kWrong, ProgramPlace place = {}) {
+Future<void> refused(ErrorLedger& ledger, const Error& error = kWrongArgument,
+                     ProgramPlace place = {}) {
   return Future<void>(Result<void>(ledger.enter(error, place)));
 }
 
@@ -64,11 +65,11 @@ TEST(ErrorLedger, AnErrorThatComesLaterIsReadByWhoWaits) {
   Promise<void> promise;
   Result<void> seen;
   promise.future().on_ready([&](const Result<void>& outcome) { seen = outcome; });
-  promise.resolve(ledger.enter(kWrong, {}));
+  promise.resolve(ledger.enter(kWrongArgument, {}));
   EXPECT_EQ(seen.code(), Errc::invalid);
   EXPECT_EQ(ledger.unread().count, 0u);
   Promise<void> dropped;
-  dropped.resolve(ledger.enter(kWrong, {}));
+  dropped.resolve(ledger.enter(kWrongArgument, {}));
   EXPECT_EQ(ledger.unread().count, 1u);
 }
 
@@ -84,13 +85,13 @@ TEST(ErrorLedger, AllCanBeMarkedAsRead) {
 
 TEST(ErrorLedger, WhatIsDoneAgainIsForgotten) {
   ErrorLedger ledger;
-  (void)refused(ledger, kWrong, {5, 0});
-  (void)refused(ledger, kWrong, {9, 0});
+  (void)refused(ledger, kWrongArgument, {5, 0});
+  (void)refused(ledger, kWrongArgument, {9, 0});
   (void)refused(ledger, kStale, {4, 0});
-  const auto kept = refused(ledger, kWrong, {7, 1});
+  const auto kept = refused(ledger, kWrongArgument, {7, 1});
   ledger.forget_since({7, 0});
   EXPECT_EQ(ledger.unread().count, 1u) << "the one before the place";
-  for (int i = 0; i < 200; ++i) (void)refused(ledger, kWrong, {10, 0});
+  for (int i = 0; i < 200; ++i) (void)refused(ledger, kWrongArgument, {10, 0});
   ledger.forget_since({7, 0});
   EXPECT_EQ(ledger.unread().count, 1u);
 }

@@ -18,7 +18,7 @@
 namespace troupe::rank_process {
 namespace {
 
-const Error kDead{Errc::device_lost, 9, "killed by signal 9"};
+const Error kHostDied{Errc::device_lost, 9, "killed by signal 9"};
 
 /// A port that lets commands run again.
 struct ReplayRig : PortRig {
@@ -59,7 +59,7 @@ TEST(Replay, APureWriteRunsAgain) {
   const auto fill = rig.fill(a), copy = rig.copy(a, b), untaken = rig.nop();
   host.take(2);
   const auto next = make_link(2);
-  const auto settled = rig.port.move_to(next, kDead);
+  const auto settled = rig.port.move_to(next, kHostDied);
   EXPECT_EQ(settled.failed, 0u);
   EXPECT_EQ(settled.resubmitted, 3u);
   EXPECT_TRUE(settled.lost_buffers.empty());
@@ -79,7 +79,7 @@ TEST(Replay, AnUpdateDoesNot) {
   const auto x = rig.operand(rig.add_buffer()), y = rig.operand(rig.add_buffer());
   const auto axpy = rig.axpy(x, y), reads = rig.copy(y, x);
   host.take(2);
-  const auto settled = rig.port.move_to(make_link(2), kDead);
+  const auto settled = rig.port.move_to(make_link(2), kHostDied);
   EXPECT_EQ(axpy.wait().code(), Errc::device_lost);
   EXPECT_EQ(reads.wait().code(), Errc::device_lost) << "what it read may be half an update";
   EXPECT_EQ(settled.lost_buffers, (std::vector<std::uint32_t>{y.buffer, x.buffer}));
@@ -92,7 +92,7 @@ TEST(Replay, AnUpdateDoesBehindWhatMadeItsInput) {
   std::vector<Future<void>> chain{rig.fill(x), rig.copy(x, y), rig.axpy(x, y)};
   host.take(3);
   const auto next = make_link(2);
-  EXPECT_EQ(rig.port.move_to(next, kDead).resubmitted, 3u);
+  EXPECT_EQ(rig.port.move_to(next, kHostDied).resubmitted, 3u);
   HostEnd second(next);
   second.take(3);
   second.answer(1, 3);
@@ -106,7 +106,7 @@ TEST(Replay, AnInputThatIsOverwrittenLaterIsGone) {
   const auto copy = rig.copy(a, b), fill = rig.fill(a);
   host.take(2);
   const auto next = make_link(2);
-  (void)rig.port.move_to(next, kDead);
+  (void)rig.port.move_to(next, kHostDied);
   EXPECT_EQ(copy.wait().code(), Errc::device_lost) << "the fill may have been there before";
   EXPECT_FALSE(fill.ready());
   HostEnd second(next);
@@ -123,7 +123,7 @@ TEST(Replay, AResultShorterThanItsBufferMakesOnlyItself) {
   const auto norm = detail::submit(rig.port, blas::Nrm2{DType::f64, 8, 1, x, y});
   const auto reads = rig.copy(y, z), fill = rig.fill(y);
   host.take(3);
-  (void)rig.port.move_to(make_link(2), kDead);
+  (void)rig.port.move_to(make_link(2), kHostDied);
   EXPECT_FALSE(norm.ready());
   EXPECT_EQ(reads.wait().code(), Errc::device_lost) << "the other seven may be the fill's";
   EXPECT_FALSE(fill.ready());
@@ -148,7 +148,7 @@ TEST(Replay, OperandsOfATailAreRenewedAsFarAsTheOperationSays) {
   const auto whole = multiply(8, y), reads_whole = rig.copy(y, w);
   const auto half = multiply(4, z), reads_half = rig.copy(z, w);
   host.take(4);
-  EXPECT_EQ(rig.port.move_to(make_link(2), kDead).resubmitted, 3u);
+  EXPECT_EQ(rig.port.move_to(make_link(2), kHostDied).resubmitted, 3u);
   EXPECT_FALSE(whole.ready() || reads_whole.ready() || half.ready());
   EXPECT_EQ(reads_half.wait().code(), Errc::device_lost) << "the other half is from before";
 }
@@ -163,7 +163,7 @@ TEST(Replay, NeitherCollectivesNorOrderedFaultsRunAgain) {
   const auto fault =
       detail::submit(rig.port, memory::Fault{DType::f64, memory::FaultKind::kill, 0});
   host.take(2);
-  const auto settled = rig.port.move_to(make_link(2), kDead);
+  const auto settled = rig.port.move_to(make_link(2), kHostDied);
   EXPECT_EQ(reduced.wait().code(), Errc::device_lost);
   EXPECT_EQ(fault.wait().code(), Errc::device_lost);
   EXPECT_EQ(settled.lost_buffers, std::vector<std::uint32_t>{b.buffer});
@@ -179,12 +179,12 @@ TEST(Replay, TheCulpritFailsAlone) {
   HostEnd first(rig.link);
   first.take(4);
   const auto second_link = make_link(2), third_link = make_link(3);
-  EXPECT_EQ(rig.port.move_to(second_link, kDead).failed, 0u);
+  EXPECT_EQ(rig.port.move_to(second_link, kHostDied).failed, 0u);
   // Each alone: the host answers two, and dies of the third.
   HostEnd second(second_link);
   second.take(3);
   second.answer(1, 2);
-  const auto settled = rig.port.move_to(third_link, kDead);
+  const auto settled = rig.port.move_to(third_link, kHostDied);
   EXPECT_EQ(fills[2].wait().code(), Errc::device_lost);
   EXPECT_EQ(reads_lost.wait().code(), Errc::stale);
   EXPECT_EQ(settled.lost_buffers,
@@ -202,7 +202,7 @@ TEST(Replay, NotBehindAClosedGate) {
   const auto fill = rig.fill(rig.operand(rig.add_buffer()));
   host.take(1);
   rig.port.close_gate({Errc::world_reformed, 0, "the state is rolled back"});
-  EXPECT_EQ(rig.port.move_to(make_link(2), kDead).failed, 1u);
+  EXPECT_EQ(rig.port.move_to(make_link(2), kHostDied).failed, 1u);
   EXPECT_EQ(fill.wait().code(), Errc::device_lost);
 }
 
@@ -213,7 +213,7 @@ TEST(Replay, NotFromARingThatIsSpoilt) {
   for (int i = 0; i < 3; ++i) fills.push_back(rig.fill(rig.operand(rig.add_buffer())));
   host.take(3);
   host.data()[8 + offsetof(wire::CommandHeader, opcode)] ^= std::byte{1};  // of the first record
-  EXPECT_EQ(rig.port.move_to(make_link(2), kDead).failed, 3u);
+  EXPECT_EQ(rig.port.move_to(make_link(2), kHostDied).failed, 3u);
   for (const auto& fill : fills) EXPECT_EQ(fill.wait().code(), Errc::device_lost);
 }
 
@@ -244,7 +244,7 @@ TEST(Replay, ManyMoreCommandsThanTheRingHolds) {
   submit_all();
   EXPECT_GT(futures.size(), host.taken.size());
   const auto next = make_link(host_id);
-  const auto settled = rig.port.move_to(next, kDead);
+  const auto settled = rig.port.move_to(next, kHostDied);
   EXPECT_EQ(settled.failed, 0u);
   EXPECT_EQ(settled.resubmitted, futures.size() - answered);
   HostEnd second(next);
@@ -349,7 +349,7 @@ TEST(Replay, RandomProgramsOnHostsThatDie) {
       rig.port.drain();
       if (last) break;
       link = make_link(host_id);
-      const auto settled = rig.port.move_to(link, kDead);
+      const auto settled = rig.port.move_to(link, kHostDied);
       repeated += settled.resubmitted;
       failed += settled.failed;
       updates_lost += settled.lost_buffers.size();
