@@ -116,8 +116,9 @@ TEST(Observe, RanksThatShareNoFolderSendTheirParts) {
       done[event.at("pid")].insert(event.at("args").at("ticket").get<std::uint64_t>());
     for (const auto& event : events(trace, "i", "submit")) {
       const auto ticket = event.at("args").at("ticket").get<std::uint64_t>();
-      if (event.at("args").at("bytes") == kCountedBytes)
+      if (event.at("args").at("bytes") == kCountedBytes) {
         EXPECT_TRUE(done[event.at("pid")].contains(ticket)) << ticket;
+      }
     }
   }
   for (const auto& left : fs::recursive_directory_iterator(scratch.file("apart")))

@@ -35,8 +35,9 @@ TEST(Torture, ATraceOfItLacksNothing) {
   EXPECT_EQ(trace.at("otherData").at("lost"), 0);
   std::set<std::pair<int, std::uint64_t>> submitted;
   for (const auto& event : trace.at("traceEvents")) {
-    if (event.at("ph") == "i" && event.value("cat", "") == "submit")
+    if (event.at("ph") == "i" && event.value("cat", "") == "submit") {
       EXPECT_TRUE(submitted.emplace(event.at("pid"), event.at("args").at("ticket")).second);
+    }
   }
   EXPECT_EQ(trace.at("otherData").at("commands"), submitted.size());
   EXPECT_GT(submitted.size(), 600u);
