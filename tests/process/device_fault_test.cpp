@@ -27,6 +27,7 @@ std::vector<Cause> causes() {
   std::vector<Cause> list{{"sigkill", std::nullopt}};
   const std::size_t count = on_cuda() ? memory::kFaultKindCount : 4;
   for (std::size_t i = 0; i < count; ++i) {
+    if (static_cast<FaultKind>(i) == FaultKind::device_failure) continue;  // nobody takes its place
     std::string name(to_string(static_cast<FaultKind>(i)));
     std::replace(name.begin(), name.end(), '-', '_');
     list.push_back({name, static_cast<FaultKind>(i)});
