@@ -9,7 +9,6 @@
 
 #include <troupe/error.hpp>
 
-#include "common/core/prefetch.hpp"
 #include "common/ipc/fences.hpp"
 
 /// Variable-length records from one process to another over shared memory: one producer, one
@@ -73,7 +72,6 @@ class RingProducer {
     }
     std::memcpy(data_ + offset, &bytes, sizeof bytes);
     reserved_ = skip + need;
-    prefetch_ahead(reserved_);
     return std::span(data_ + offset + sizeof bytes, bytes);
   }
 
@@ -97,14 +95,6 @@ class RingProducer {
   [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
 
  private:
-  /// The consumer has read what lies ahead, a round ago: each line has to come from its core. One
-  /// record's worth for each record.
-  void prefetch_ahead(std::uint64_t bytes) const noexcept {
-    constexpr std::uint64_t kLine = 64, kAhead = 1024;
-    const auto begin = (tail_ + kAhead) & ~(kLine - 1), end = tail_ + kAhead + bytes;
-    for (auto at = begin; at < end; at += kLine) prefetch_for_write(data_ + (at & (capacity_ - 1)));
-  }
-
   RingControl* control_ = nullptr;
   std::byte* data_ = nullptr;
   std::uint64_t capacity_ = 0;

@@ -9,7 +9,6 @@
 
 #include <troupe/future.hpp>
 
-#include "common/core/prefetch.hpp"
 #include "common/core/two_sided_count.hpp"
 
 namespace troupe::rank_process {
@@ -53,7 +52,7 @@ class TicketTable {
     if (open_count_.value() >= kMaxOpen) return 0;
     while (slot(next_).open.load(std::memory_order_acquire)) ++next_;
     // It is used once a round of the table, and then from another core.
-    prefetch_for_write(&slot(next_ + kFetchedAhead));
+    __builtin_prefetch(&slot(next_ + kFetchedAhead), 1);
     return next_;
   }
   [[nodiscard]] const Slot& slot(std::uint64_t ticket) const noexcept {
