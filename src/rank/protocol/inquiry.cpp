@@ -6,13 +6,13 @@
 namespace troupe::rank_process {
 namespace {
 
-constexpr std::size_t kShown = 16;  ///< ranks that are named of those who say the same
+constexpr std::size_t kNamed = 16;  ///< ranks that are named of those who say the same
 
 std::string names(const std::vector<int>& ranks) {
   std::string text = ranks.size() == 1 ? "rank" : "ranks";
-  for (std::size_t i = 0; i < std::min(ranks.size(), kShown); ++i)
+  for (std::size_t i = 0; i < std::min(ranks.size(), kNamed); ++i)
     text += (i == 0 ? " " : ", ") + std::to_string(ranks[i]);
-  return ranks.size() > kShown ? text + " and " + std::to_string(ranks.size() - kShown) + " more"
+  return ranks.size() > kNamed ? text + " and " + std::to_string(ranks.size() - kNamed) + " more"
                                : text;
 }
 
