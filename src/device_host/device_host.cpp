@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -21,6 +22,8 @@ constexpr int kRoundsPerControl = 128;  ///< rounds between looks at the control
 constexpr int kGather = 4;              ///< pauses after commands were issued, some 50 to 300 ns
 constexpr int kSpinLooks =
     16;  ///< looks at the ring between those at everything else, while spinning
+constexpr auto kEndPatience =
+    std::chrono::seconds(2);  ///< with what ends because its communicator is given up
 constexpr auto kPollPause =
     std::chrono::microseconds(20);  ///< between looks at the engine once spinning is over
 
@@ -90,8 +93,13 @@ DeviceHost::DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segme
 }
 
 DeviceHost::~DeviceHost() {
-  sequences_.drop_collective();
   engine_->collectives().abort();  // a helper may be forming a communicator
+  // What waits for other ranks ends now; the graphs that go with this object must have.
+  const auto patience = SteadyClock::time() + kEndPatience;
+  while (mode_ != Mode::lost && SteadyClock::time() < patience) {
+    if (const auto drained = batches_.drained(); !drained.ok() || *drained) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   batches_.discard();
 }
 
@@ -131,6 +139,7 @@ int DeviceHost::run() {
     progress |= helpers_.run_finished();
     if (!preparations_.empty()) progress |= advance_preparations();
     if (!dropped_pinned_.empty()) unmap_dropped();
+    if (mode_ != Mode::lost) destroy_void_graphs();
     if (progress) {
       last_progress_ = SteadyClock::time();
       set_aside_due_ = true;

@@ -123,6 +123,10 @@ class DeviceHost {
                               std::uint64_t most) const;
   /// Whether its graph can be launched on the queue; makes it do what the run wants.
   bool takes_graph(SequenceTable::Known& known, Queue queue);
+  /// Destroys the graphs that are void once what was queued before that has ended: CUDA keeps
+  /// whoever destroys a running graph waiting, and one with a collective may run until its
+  /// communicator is given up.
+  void destroy_void_graphs();
   /// command_, which runs the sequence, has been queued. The result cells of its commands are read
   /// when it has ended.
   void add_run(const RecordedSequence& sequence, Queue queue, const Waits& waits, Sequence place);
@@ -297,6 +301,8 @@ class DeviceHost {
   wire::Command command_;
   SetAside set_aside_;
   SequenceTable sequences_;
+  std::vector<std::pair<std::shared_ptr<Graph>, Waits>>
+      void_graphs_;  ///< with what was queued when they became so
   std::map<SetAside::Number, Play> plays_;
   bool play_waits_ = false;  ///< one of them, at a branch
   /// By sequence: where its last run stands, whose result cells have yet to be read.

@@ -101,8 +101,21 @@ bool DeviceHost::takes_graph(SequenceTable::Known& known, Queue queue) {
       }
     }
   }
-  SequenceTable::drop_graph(known);
+  sequences_.drop_graph(known);
   return false;
+}
+
+void DeviceHost::destroy_void_graphs() {
+  if (auto graphs = sequences_.take_void_graphs(); !graphs.empty()) {
+    Waits queued;
+    for (std::size_t i = 0; i < kQueueCount; ++i) queued.raise(i, lanes_.issued(Queue::at(i)));
+    for (auto& graph : graphs) void_graphs_.emplace_back(std::move(graph), queued);
+  }
+  std::erase_if(void_graphs_, [&](const auto& entry) {
+    return !entry.second.any_of([&](std::size_t queue, Sequence place) {
+      return place > lanes_.completed(Queue::at(queue));
+    });
+  });
 }
 
 void DeviceHost::add_run(const RecordedSequence& sequence, Queue queue, const Waits& waits,

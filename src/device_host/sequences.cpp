@@ -278,6 +278,7 @@ Result<SequenceTable::Known*> SequenceTable::find(const SequenceCall& call,
 void SequenceTable::make_room() {
   while (known_.size() > kMost || (known_.size() > 1 && commands_ > kMostCommands)) {
     commands_ -= known_.back().sequence->steps().size();
+    drop_graph(known_.back());
     known_.pop_back();
   }
 }
@@ -285,7 +286,9 @@ void SequenceTable::make_room() {
 void SequenceTable::drop_graph(Known& known) {
   if (known.launches >= kLasting) known.graphs = 0;
   known.launches = 0;
-  known.graph = known.in_making = nullptr;
+  for (auto* graph : {&known.graph, &known.in_making}) {
+    if (*graph != nullptr) void_graphs_.push_back(std::exchange(*graph, nullptr));
+  }
   known.form = Form::list;
 }
 

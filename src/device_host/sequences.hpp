@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "common/wire/record.hpp"
@@ -169,14 +170,21 @@ class SequenceTable {
   /// nullptr: it is not known any more.
   Known* find(std::uint64_t number);
   /// The graph is void.
-  static void drop_graph(Known& known);
-  /// The graphs with collectives go at once: the end of their communicator waits for them.
+  void drop_graph(Known& known);
+  /// The graphs with collectives are void: the end of their communicator waits until they are
+  /// destroyed.
   void drop_collective();
+  /// Graphs that are void since the last call. They may still run, and CUDA destroys none before it
+  /// has ended.
+  [[nodiscard]] std::vector<std::shared_ptr<Graph>> take_void_graphs() {
+    return std::exchange(void_graphs_, {});
+  }
 
  private:
   void make_room();
 
   std::list<Known> known_;  ///< the last used first
+  std::vector<std::shared_ptr<Graph>> void_graphs_;
   std::size_t commands_ = 0;
 };
 

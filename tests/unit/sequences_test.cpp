@@ -188,6 +188,33 @@ TEST(SequenceTable, KeepsThoseThatWereUsedLast) {
   EXPECT_NE(table.find(3), nullptr);
 }
 
+/// CUDA keeps whoever destroys a running graph waiting: the table destroys none itself.
+TEST(SequenceTable, HandsOutGraphsThatAreVoid) {
+  class SomeGraph final : public Graph {};
+  SequenceTable table;
+  const auto list = wire::pack_records(std::vector<wire::SequenceRecord>{record_of(scal(0))});
+  const auto with_graph = [&](std::uint64_t number) {
+    auto* const known = table.find({.number = number, .commands = 1, .patches = {}}, list).take();
+    known->graph = std::make_shared<SomeGraph>();
+    return std::weak_ptr(known->graph);
+  };
+  const auto dropped = with_graph(1);
+  table.drop_graph(*table.find(1));
+  EXPECT_EQ(table.find(1)->graph, nullptr);
+  auto handed_out = table.take_void_graphs();
+  ASSERT_EQ(handed_out.size(), 1u);
+  EXPECT_EQ(handed_out.front(), dropped.lock());
+  EXPECT_TRUE(table.take_void_graphs().empty());
+
+  const auto forgotten = with_graph(2);
+  for (std::uint64_t i = 3; i <= SequenceTable::kMost + 2; ++i)
+    ASSERT_TRUE(table.find({.number = i, .commands = 1, .patches = {}}, list).ok());
+  ASSERT_EQ(table.find(2), nullptr);
+  handed_out = table.take_void_graphs();
+  ASSERT_EQ(handed_out.size(), 1u);
+  EXPECT_EQ(handed_out.front(), forgotten.lock());
+}
+
 TEST(SequenceTable, ReadsASequenceAgainForOtherPatches) {
   SequenceTable table;
   const auto list = wire::pack_records(std::vector<wire::SequenceRecord>{record_of(scal(0))});
