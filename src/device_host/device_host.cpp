@@ -82,6 +82,11 @@ DeviceHost::DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segme
                static_cast<wire::Completion>(options.completion), std::move(host_fn_bell)),
       set_aside_(&header().set_aside),
       helpers_(std::move(helper_bell)) {
+  ActivitySink sink;
+  if (flight_.traces_gpu())
+    sink = [this](std::uint64_t ticket, std::int64_t begin, std::int64_t end, std::uint32_t stream,
+                  std::string_view name) { flight_.activity(ticket, begin, end, stream, name); };
+  tracing_ = make_tracing(std::move(sink));
   for (const auto& stamp : header().libraries) {
     if (stamp.lane == 0 || stamp.lane >= kLaneCount) continue;
     if (const auto lane = known_library_lane(stamp.library())) {

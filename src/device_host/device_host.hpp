@@ -19,6 +19,7 @@
 #include "device_host/batches.hpp"
 #include "device_host/engine/collective_half.hpp"
 #include "device_host/engine/engine.hpp"
+#include "device_host/engine/tracing.hpp"
 #include "device_host/flight_log.hpp"
 #include "device_host/helpers.hpp"
 #include "device_host/lane_actor.hpp"
@@ -289,6 +290,7 @@ class DeviceHost {
   ipc::Doorbell command_bell_;
   ipc::Socket socket_;
   std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Tracing> tracing_;  ///< nullptr: nobody wants to see what is given to the engine
   AddressMap addresses_;
   Lanes lanes_;
   LaneActors actors_;

@@ -176,8 +176,10 @@ DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record,
   note_overwritten(operands);
   if (sequence != nullptr) wait_for_lanes(*sequence->sequence, queue, waits);
   auto outcome = batches_.order(queue, waits);
-  if (outcome.ok())
+  if (outcome.ok()) {
+    const TracedCommand traced(tracing_.get(), ticket, command_.name());
     outcome = sequence != nullptr ? engine_->launch_graph(*sequence->graph, queue) : run(call);
+  }
   if (outcome.ok()) {
     const auto place = lanes_.queued(operands, queue, waits);
     if (sequence != nullptr) {

@@ -254,6 +254,7 @@ bool DeviceHost::waits_for_peers(const RecordedSequence& sequence, Queue queue,
 Result<void> DeviceHost::run_step(const RecordedSequence::Step& step, const Call& call) {
   if (std::exchange(actors_[step.lane].fails_next, false))
     return Error{Errc::library, 0, std::string(step.command->name()) + ": fails, as was ordered"};
+  const TracedCommand traced(tracing_.get(), command_.header().ticket, step.command->name());
   return engine_->run(step.command->info(), step.command->op(), call);
 }
 
@@ -262,8 +263,10 @@ void DeviceHost::begin_step(SetAside::Entry& entry, Play& play) {
   const auto* const step = &play.playing.next();
   note_overwritten(step->command->operands());
   const auto addresses = std::make_shared<const AddressMap>(addresses_);
-  const bool started = helpers_.start(
-      [this, number = entry.number, step, addresses, queue = play.playing.next_queue()]() {
+  const bool started =
+      helpers_.start([this, number = entry.number, step, addresses,
+                      queue = play.playing.next_queue(), ticket = command_.header().ticket]() {
+        const TracedCommand traced(tracing_.get(), ticket, step->command->name());
         const auto outcome = engine_->run(step->command->info(), step->command->op(),
                                           Call(queue, *addresses, step->command->parts()));
         return Helpers::Finish([this, number, outcome, lane = queue.lane,

@@ -101,6 +101,7 @@ Result<void> DeviceHost::begin_work(SetAside::Entry& entry, Queue queue, const W
   if (auto ordered = batches_.order(queue, waits); !ordered) return ordered;
   const bool started = helpers_.start([this, work, fails]() -> Helpers::Finish {
     const auto& command = work->command;
+    const TracedCommand traced(tracing_.get(), command.header().ticket, command.name());
     const auto outcome =
         fails ? Error{Errc::library, 0, std::string(command.name()) + ": fails, as was ordered"}
               : engine_->run(command.info(), command.op(),

@@ -69,9 +69,13 @@ std::uint64_t size_in(const std::string& identity) {
 
 }  // namespace
 
-void Observer::prepare(const Config& config, FlightRecorder::Options& flight) {
-  if (!config.text("trace").empty() || !config.text("metrics").empty())
-    flight.slots = FlightCollector::kSlots;
+void Observer::prepare(const Config& config, const std::string& backend,
+                       FlightRecorder::Options& flight) {
+  const bool traces = !config.text("trace").empty();
+  if (!traces && config.text("metrics").empty()) return;
+  flight.slots = FlightCollector::kSlots;
+  if (traces && backend == "cuda" && config.flag("trace-kernels"))
+    flight.activities = FlightCollector::kActivities;
 }
 
 Observer::Observer(const Config& config, MpiSession& mpi, DeviceCore& device)
@@ -226,7 +230,7 @@ void Observer::merge() {
                 merged->ranks);
       if (merged->lost != 0)
         log::warn("runtime",
-                  "the trace lacks {} commands, which passed faster than they "
+                  "the trace lacks {} commands or GPU activities, which passed faster than they "
                   "could be collected",
                   merged->lost);
       for (const auto& part : *parts) (void)::unlink(part.c_str());

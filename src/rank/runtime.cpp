@@ -150,7 +150,7 @@ Result<void> Runtime::Parts::open_device() {
   options->flight.rank = mpi->rank();
   options->flight.size = mpi->size();
   options->flight.clock_offset_ns = clock_offset.count();
-  rank_process::Observer::prepare(config, options->flight);
+  rank_process::Observer::prepare(config, backend, options->flight);
   flight = options->flight;
   auto opened = rank_process::DeviceCore::open(*actors, std::move(*options), mpi->rank());
   if (!opened) return opened.error();

@@ -27,7 +27,8 @@ TEST(Torture, ATraceOfItLacksNothing) {
   const Scratch scratch;
   const auto file = scratch.file("trace.json");
   Job job(ranks_here(2),
-          {"--seed", "3", "--programs", "2", "--operations", "300", "--trace", file.string()},
+          {"--seed", "3", "--programs", "2", "--operations", "300", "--trace", file.string(),
+           "--trace-kernels", "on"},
           {.limit = 170s});
   EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
   const auto trace = nlohmann::json::parse(read_file(file), nullptr, false);

@@ -38,6 +38,7 @@ struct Script {
   bool at_work = false;     ///< gemm was begun
   bool blas_fails = false;  ///< queueing a dot says so
   std::vector<std::string> ran;
+  std::vector<std::string> traced;            ///< what was begun, run and ended
   std::uint64_t scratch = 0;                  ///< bytes of it that were taken last
   int given_back = 0;                         ///< pieces of it
   std::vector<std::vector<std::byte>> plans;  ///< that blas has made
@@ -76,6 +77,17 @@ class ScriptedCollectives final : public CollectiveHalf {
   Function find(std::uint32_t) const override { return nullptr; }
 };
 
+class ScriptedTracing final : public Tracing {
+ public:
+  void begin(std::uint64_t ticket, std::string_view operation) noexcept override {
+    script->change(
+        [&] { script->traced.push_back(std::string(operation) + " " + std::to_string(ticket)); });
+  }
+  void end() noexcept override {
+    script->change([] { script->traced.emplace_back("end"); });
+  }
+};
+
 class ScriptedEngine final : public Engine {
  public:
   Result<void> run(const OperationInfo& info, const std::byte*, const Call& call) override {
@@ -86,6 +98,7 @@ class ScriptedEngine final : public Engine {
     script->change([&] {
       ++script->queued;
       script->ran.emplace_back(info.name);
+      script->traced.emplace_back("run");
     });
     if (info.name == "blas.dot" && script->blas_fails)
       return Error{Errc::library, 14, "an internal operation failed"};
@@ -429,6 +442,19 @@ TEST_F(Reactor, WhatBlocksHoldsUpItsOwnLibraryAlone) {
   EXPECT_TRUE(runs("blas.dot", 2));
 }
 
+/// On the reactor's thread and on that of a library that blocks.
+TEST_F(Reactor, WhatIsGivenToTheEngineIsTracedByItsTicket) {
+  script_.reached.store(true);
+  const auto first = submit(dot(0, 1));
+  await_answer(first);
+  const auto second = submit(gemm(1, 2));
+  await_answer(second);
+  const std::lock_guard lock(script_.mutex);
+  EXPECT_EQ(script_.traced,
+            (std::vector<std::string>{"blas.dot " + std::to_string(first), "run", "end",
+                                      "blas.gemm " + std::to_string(second), "run", "end"}));
+}
+
 TEST_F(Reactor, WaitsForWorkBeforeItIsQuiet) {
   script_.reached.store(true);
   script_.change([this] { script_.works = false; });
@@ -605,6 +631,10 @@ TEST_F(SlowReactor, OpensTheCollectiveLaneOnce) {
 
 Result<std::unique_ptr<Engine>> make_engine(const EngineOptions&) {
   return std::unique_ptr<Engine>(std::make_unique<ScriptedEngine>());
+}
+
+std::unique_ptr<Tracing> make_tracing(ActivitySink) {
+  return std::make_unique<ScriptedTracing>();
 }
 
 }  // namespace troupe::host

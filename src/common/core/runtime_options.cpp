@@ -87,6 +87,8 @@ std::vector<OptionSpec> runtime_options() {
        "folder, made when needed, of the flight recorder's dumps after a fault or SIGUSR2; none: nowhere"},
       {"trace", text, "", "FILE",
        "a trace of all ranks for ui.perfetto.dev, written at the end; empty: none"},
+      {"trace-kernels", flag, "off", "on|off",
+       "the trace also tells, by CUPTI, which kernels and copies the GPU ran for each command"},
       {"metrics", text, "", "FILE",
        "figures of the job for Prometheus' textfile collector, for each rank in a file with its number; empty: none"},
       {"bind", text, "auto", "auto|none",

@@ -32,6 +32,7 @@ class FlightCollector {
   /// Slots of a flight recorder that is collected: what a rank submits in a hundred milliseconds,
   /// and more than can be unanswered.
   static constexpr std::uint64_t kSlots = 1u << 16;
+  static constexpr std::uint64_t kActivities = 1u << 15;
 
   explicit FlightCollector(Options options);
   ~FlightCollector();
