@@ -72,6 +72,7 @@ Result<std::shared_ptr<DeviceCore>> DeviceCore::open(ActorSystem& system, Option
   if (!flight) return flight.error();
   options.settings.flight = flight->get();
   options.settings.launch.flight_fd = (*flight)->segment_fd();
+  options.settings.launch.tells_at_end = options.flight.activities != 0;
   std::shared_ptr<DeviceCore> core(new DeviceCore(std::move(options), std::move(*flight), rank));
   auto described = std::make_shared<Promise<std::string>>();
   const auto description = described->future();
@@ -142,7 +143,7 @@ std::vector<OpenedLibrary> DeviceCore::libraries() const {
 void DeviceCore::shut_down() {
   if (actor_.ended()) return;
   port_.close_gate({Errc::stopped, 0, "the runtime has ended"});
-  constexpr auto patience = HostLink::kWrapperEnd + std::chrono::seconds(10);
+  constexpr auto patience = HostLink::kOwnEnd + std::chrono::seconds(10);
   (void)actor_.ask(device_message::ShutDown{}, patience).wait();
   actor_.stop();
   actor_.wait_ended();  // it and its watcher use the port

@@ -308,7 +308,7 @@ void DeviceActor::on(Revive) {
 bool DeviceActor::on(ShutDown) {
   protocol_.shut_down();
   const auto since = SteadyClock::time();
-  for (const auto& host : dismissed_) host->await_wrapper(since);
+  for (const auto& host : dismissed_) host->await_end(since);
   dismissed_.clear();
   links_.clear();
   port_->end(*protocol_.failure());

@@ -161,15 +161,15 @@ void HostLink::kill() noexcept {
 }
 
 void HostLink::dismiss() noexcept {
-  if (!host_pidfd_ || !wire::send_control(socket_, {.kind = wire::ControlKind::shut_down}).ok())
+  if (!ends_itself() || !wire::send_control(socket_, {.kind = wire::ControlKind::shut_down}).ok())
     kill();
 }
 
-void HostLink::await_wrapper(TimePoint since) noexcept {
-  if (!host_pidfd_) return;
+void HostLink::await_end(TimePoint since) noexcept {
+  if (!ends_itself()) return;
   pollfd end{child_.pidfd(), POLLIN, 0};
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(since + kWrapperEnd -
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(since + kOwnEnd -
                                                                             SteadyClock::time());
     const int ended = ::poll(&end, 1, std::max(0, static_cast<int>(left.count())));
     if (ended >= 0 || errno != EINTR) break;

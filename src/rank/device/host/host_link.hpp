@@ -39,6 +39,7 @@ struct HostLaunch {
   bool register_buffers = false;        ///< slabs are registered with communicators
   std::string interface;                ///< network of a cpu engine's collectives
   std::uint64_t ring_bytes = 4u << 20;  ///< of the command ring, a power of two
+  bool tells_at_end = false;            ///< the host has something to tell when it ends
   int flight_fd = -1;                   ///< the flight recorder's segment, owned by who launches
 };
 
@@ -77,19 +78,23 @@ class HostLink {
   void watch_life(std::function<void()> died);
 
   void kill() noexcept;
-  /// How long a wrapper has to end once its host has.
-  static constexpr std::chrono::seconds kWrapperEnd{20};
-  /// Ends a host that has served to the end of the program: at once, it has nothing to put away. Of
-  /// one that runs in a wrapper the host alone, because a profiler or debugger writes its results
-  /// then; await_wrapper() kills the wrapper if it has not ended `since` + kWrapperEnd.
+  /// How long a host or its wrapper has to end by itself.
+  static constexpr std::chrono::seconds kOwnEnd{20};
+  /// Ends a host that has served to the end of the program: at once, if it has nothing to put away.
+  /// One that tells something at its end, or runs in a wrapper, as which a profiler or debugger
+  /// writes its results then, is asked to end; await_end() kills what has not ended `since` +
+  /// kOwnEnd.
   void dismiss() noexcept;
-  void await_wrapper(TimePoint since) noexcept;
+  void await_end(TimePoint since) noexcept;
   /// Waits for the end of the process, behind a wrapper of the host too; says how it ended.
   std::string reap();
 
  private:
   HostLink() = default;
   wire::HostOptions options(bool standby) const;
+  [[nodiscard]] bool ends_itself() const noexcept {
+    return host_pidfd_ || (launch_.tells_at_end && !launch_.in_process);
+  }
   /// Removes the names of what NCCL had in shared memory there: they would outlive the process,
   /// which mostly ends by a signal.
   void remove_names() noexcept;
