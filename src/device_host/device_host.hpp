@@ -161,7 +161,7 @@ class DeviceHost {
   void abandon_plays();
   Result<std::unique_ptr<Graph>> make_graph(const std::shared_ptr<const RecordedSequence>& sequence,
                                             Queue queue);
-  /// Of the sequence that has just been played for command_.
+  /// Records a graph of the sequence that has just been played for command_.
   void record_graph(const Playing& playing);
 
   // libraries.cpp
@@ -309,7 +309,7 @@ class DeviceHost {
   bool play_waits_ = false;  ///< one of them, at a branch
   /// By sequence: where its last run stands, whose result cells have yet to be read.
   std::map<std::uint64_t, std::pair<Queue, Sequence>> to_be_judged_;
-  /// Of the communicators, or of those to come; by number.
+  /// The meeting places of the communicators, of those to come too, by number.
   std::map<std::uint32_t, std::unique_ptr<Rendezvous>> rendezvous_;
   Rendezvous* meeting_ = nullptr;  ///< where the newest collective has come to
   bool opening_links_ = false;

@@ -58,8 +58,8 @@ class Lanes {
   void complete_all();
 
  private:
-  /// Of the lane's own queue and its side queues, for a command that waits for no peers; nothing:
-  /// none but queues that wait for them.
+  /// One of the lane's own queue and its side queues, for a command that waits for no peers;
+  /// nothing where all of them wait for peers.
   [[nodiscard]] std::optional<Queue> spread(Lane lane, const Waits& waits) const;
   [[nodiscard]] bool depends_on_peers(const Waits& waits) const;
 

@@ -45,8 +45,8 @@ struct Preparation {
   };
   enum class State { waiting, running, queued };
 
-  /// Of the record of a command, wherever its operands lie. Errors: invalid; unsupported for what
-  /// no library carries out.
+  /// The preparation for the record of a command, wherever its operands lie. Errors: invalid;
+  /// unsupported for what no library carries out.
   static Result<std::shared_ptr<Preparation>> of_record(std::span<const std::byte> record);
   static std::shared_ptr<Preparation> of_plan(Lane lane, std::vector<std::byte> plan);
 

@@ -11,7 +11,7 @@ namespace {
 
 /// Between two kinds that the rank is told of: where sizes change all the time, each is new.
 constexpr auto kKindPause = std::chrono::milliseconds(1);
-/// Of one preparation that no command of the program asks for.
+/// The most scratch memory of a preparation that no command of the program asks for.
 constexpr std::uint64_t kMaxScratch = std::uint64_t{1} << 30;
 /// Results of measurements that are kept here: as many as the rank's file has.
 constexpr std::size_t kMostMeasured = 256;

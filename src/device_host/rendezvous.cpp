@@ -26,8 +26,8 @@ std::string link_text(const char* path) {
   return {text.data(), length > 0 ? static_cast<std::size_t>(length) : 0};
 }
 
-/// Who reads the same here shares the kernel, sees this process under its number, and is on the
-/// same host for the network and for NCCL.
+/// A process that reads the same here shares the kernel, sees this process under its number, and is
+/// on the same host for the network and for NCCL.
 std::array<char, 128> this_host() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;

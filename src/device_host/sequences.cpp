@@ -139,7 +139,7 @@ class Spreading {
   }
 
  private:
-  /// Of the step at this place; 0: none.
+  /// The depth of the step at this place; 0 without one.
   [[nodiscard]] std::size_t depth_of(Sequence place) const {
     return place == 0 ? 0 : depth_[place - 1];
   }

@@ -112,7 +112,7 @@ class Call {
   [[nodiscard]] Queue queue() const noexcept { return queue_; }
   [[nodiscard]] std::span<const TailOperand> tail() const noexcept { return parts_.tail; }
   [[nodiscard]] const Parts& parts() const noexcept { return parts_; }
-  /// Of a collective; see CollectiveHalf.
+  /// The communicator of a collective; see CollectiveHalf.
   [[nodiscard]] std::uint32_t communicator() const noexcept { return communicator_; }
   /// The record's inline bytes.
   [[nodiscard]] std::span<const std::byte> data() const noexcept { return parts_.data; }

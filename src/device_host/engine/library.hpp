@@ -78,8 +78,8 @@ class LibraryHalf {
   [[nodiscard]] virtual Function find(std::uint32_t opcode) const = 0;
 };
 
-/// Of a class L with `Result<void> run(const Op& op, const Call& call)` for each of Ops. `Half` is
-/// LibraryHalf or what a library of a special sort has instead.
+/// Calls L, a class with `Result<void> run(const Op& op, const Call& call)` for each of Ops. `Half`
+/// is LibraryHalf or what a library of a special sort has instead.
 template <class L, std::derived_from<LibraryHalf> Half, Operation... Ops>
 class HalfOf : public Half {
  protected:

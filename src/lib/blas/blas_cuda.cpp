@@ -6,8 +6,8 @@
 namespace troupe::host::cuda {
 namespace {
 
-/// Of the matrices to warm up with: small enough to be quick, large enough that cuBLAS picks the
-/// kernels it picks for large matrices.
+/// The order of the matrices to warm up with: small enough to be quick, large enough that cuBLAS
+/// picks the kernels it picks for large matrices.
 constexpr std::int64_t kWarmUpOrder = 512;
 
 }  // namespace

@@ -14,7 +14,7 @@ template <class T>
 float wide(T x) {
   return to_float(x);
 }
-/// Of type W, with the same gaps.
+/// The matrix in type W, with the same gaps.
 template <class W, class T>
 std::vector<W> widened_to(const T* matrix, std::int64_t span) {
   std::vector<W> result(static_cast<std::size_t>(span));

@@ -12,7 +12,7 @@ Checker& product(Checker& checks, const Op& op, std::int64_t rows, std::int64_t 
   return either_way(checks, "y", op.y, rows, op.incy);
 }
 
-/// Of a matrix whose symmetry and storage the entry points of cuBLAS have.
+/// Checks that cuBLAS has an entry point for the symmetry and storage of the matrix.
 template <class Op>
 Checker& kind(Checker& checks, const Op& op) {
   symmetry_of(checks, op.dtype, op.symmetry);

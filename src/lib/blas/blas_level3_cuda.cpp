@@ -16,7 +16,7 @@ Result<void> require_int(const Op& op) {
                std::string(Op::kName) + ": n and the leading dimension are below 2^31"};
 }
 
-/// Of real numbers, whose conjugate is nothing of its own, syrk has two forms only.
+/// For real numbers, which are their own conjugates, syrk has two forms only.
 template <class T>
 cublasOperation_t form_of(blas::Transpose transpose) {
   return operation(RealElement<T> && transpose == blas::Transpose::conjugate ? blas::Transpose::yes

@@ -41,7 +41,7 @@ Result<void> Blas::run(const blas::GemvBatched& op, const Call& call) {
     if (!written) return written.error();
     list = *written;
   }
-  // Of the functions for T, with the type X of A and x and Y of y.
+  // Calls the functions for T, with the type X of A and x and Y of y.
   const auto multiply = [&]<class T, class X, class Y>(const Given<T>& with, X*, Y*,
                                                        auto at_strides, auto of_lists) {
     const auto transpose = operation(op.transpose);

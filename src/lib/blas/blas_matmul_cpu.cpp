@@ -221,7 +221,7 @@ void multiply_plainly(blas::Matmul op, T alpha, T beta, const Addresses& at) {
   }
 }
 
-/// Of integers, rounded to the nearest, ties to even, within their range.
+/// A product of integers, rounded to the nearest, ties to even, within their range.
 void multiply_bytes(const blas::Matmul& op, float alpha, float beta, const Addresses& at) {
   const auto* const a = reinterpret_cast<const std::int8_t*>(at.a);
   const auto* const b = reinterpret_cast<const std::int8_t*>(at.b);

@@ -148,7 +148,7 @@ class Collective final
                                     const Call& call, int rank, int size);
   [[nodiscard]] cudaStream_t stream(Queue queue) const { return services_.stream(queue); }
   [[nodiscard]] Communicator::Channels channels(std::uint32_t number) const;
-  /// Of that number; one that was never formed, or given up, says so itself.
+  /// The communicator of that number; one that was never formed, or given up, says so itself.
   [[nodiscard]] std::shared_ptr<Communicator> communicator(std::uint32_t number);
   [[nodiscard]] std::vector<std::shared_ptr<Communicator>> communicators();
   /// The communicator that an operation is launched on.

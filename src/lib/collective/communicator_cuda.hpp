@@ -43,11 +43,11 @@ class Communicator {
     int least = 0, most = 0;  ///< 0: as it likes
     [[nodiscard]] static constexpr Channels exactly(int count) { return {count, count}; }
   };
-  /// Of the world's, where the order of sums is pinned: the number of channels decides which of
-  /// their rings adds an element.
+  /// Channels of the world's communicator where the order of sums is pinned: the number of channels
+  /// decides which of their rings adds an element.
   static constexpr int kPinnedChannels = 16;
-  /// Of a group's: NCCL takes memory for each, which a standby has little of, and most groups are
-  /// small.
+  /// Channels of a group's communicator: NCCL takes memory for each, which a standby has little of,
+  /// and most groups are small.
   static constexpr int kGroupChannels = 8;
 
   Communicator(int device, Channels channels);

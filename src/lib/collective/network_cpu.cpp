@@ -24,7 +24,7 @@ bool is_ipv4(const Address& address) {
   return std::equal(address.begin(), address.begin() + kMappedBytes, kMapped.begin());
 }
 
-/// Of an IPv4 or IPv6 address; nothing for other families.
+/// The address in an IPv4 or IPv6 socket address; nothing for other families.
 std::optional<Address> address_of(const ::sockaddr* socket) {
   if (socket == nullptr) return std::nullopt;
   Address address = kMapped;

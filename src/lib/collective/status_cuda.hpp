@@ -11,7 +11,7 @@
 /// What the status codes of NCCL mean to supervision.
 namespace troupe::host::cuda {
 
-/// Of calls that make no use of a communicator.
+/// The class of what a call says that uses no communicator.
 inline Errc classify(ncclResult_t code) noexcept {
   switch (code) {
     case ncclInvalidArgument:
@@ -34,7 +34,8 @@ inline Errc classify_call(ncclResult_t code) noexcept {
   }
 }
 
-/// Of what a communicator has noticed by itself (ncclCommGetAsyncError): ok, or it is broken.
+/// The class of what a communicator has noticed by itself (ncclCommGetAsyncError): ok, or peer_lost
+/// for one that is broken.
 inline Errc classify_noticed(ncclResult_t code) noexcept {
   return code == ncclSuccess || code == ncclInProgress ? Errc::ok : Errc::peer_lost;
 }

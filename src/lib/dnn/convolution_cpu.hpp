@@ -27,7 +27,7 @@ class Convolver {
   /// What carries the operation out, on any thread. Errors: unsupported (the library is not
   /// installed, or has no such convolution).
   Result<std::function<void()>> prepare(const Convolution& op, const ConvolutionOperands& operands);
-  /// Of the library; "not installed" without it.
+  /// The version of the library; "not installed" without it.
   [[nodiscard]] static std::string version();
   /// Something of the library's own; nullptr without it.
   [[nodiscard]] static const void* symbol();

@@ -42,7 +42,7 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention> {
   void adopt_plan(std::span<const std::byte> bytes) override;
 
  private:
-  /// Of a queue.
+  /// What each queue has.
   struct State {
     Handle<CudnnTraits> handle;
     std::list<CachedPlan> plans;  ///< the most recently used first

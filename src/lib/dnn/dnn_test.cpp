@@ -49,7 +49,7 @@ class DnnAttention : public Typed<T> {
 using NarrowTypes = ::testing::Types<Half, BFloat16>;
 TYPED_TEST_SUITE(DnnAttention, NarrowTypes);
 
-/// Of the significand of T, as std::numeric_limits has it.
+/// The spacing of numbers of type T at 1, as std::numeric_limits has it.
 template <class T>
 constexpr double kEpsilon = std::is_same_v<T, Half>       ? 0x1p-10
                             : std::is_same_v<T, BFloat16> ? 0x1p-7
@@ -322,8 +322,8 @@ TYPED_TEST(DnnConvolution, RepeatsTheSameBits) {
   }
 }
 
-/// Of more shapes than an engine keeps plans for, twice in the same order: each has lost its plan
-/// when it comes again. Nobody waits in between.
+/// There are more shapes than an engine keeps plans for, twice in the same order: each has lost its
+/// plan when it comes again. Nobody waits in between.
 TEST(DnnConvolutions, OfManyShapesFollowOneAnother) {
   constexpr std::int64_t kShapes = 70, kChannels = 8;
   const auto x = put(narrowed<float>(std::vector<double>(kShapes * kChannels, 1)));

@@ -50,7 +50,7 @@ struct SerializedHeader {
 };
 static_assert(std::has_unique_object_representations_v<SerializedHeader>);
 
-/// Of the current device; without a key.
+/// The header for plans of the current device, without a key.
 SerializedHeader header_here(int multiprocessors) {
   SerializedHeader header;
   int device = 0, major = 0, minor = 0;

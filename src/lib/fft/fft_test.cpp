@@ -262,8 +262,8 @@ TYPED_TEST(FftOps, RepeatTheSameBits) {
   }
 }
 
-/// Of more shapes than an engine keeps plans for, twice in the same order: each has lost its plan
-/// when it comes again. Nobody waits in between.
+/// There are more shapes than an engine keeps plans for, twice in the same order: each has lost its
+/// plan when it comes again. Nobody waits in between.
 TYPED_TEST(FftOps, OfManyShapesFollowOneAnother) {
   using C = std::complex<TypeParam>;
   constexpr std::int64_t kShapes = 80;

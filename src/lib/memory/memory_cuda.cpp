@@ -15,7 +15,7 @@ cudaMemcpyKind kind_of(const memory::Copy& op) {
   return to_host ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice;
 }
 
-/// Of one of the lanes that move memory.
+/// The engine of a lane that moves memory.
 class Memory final : public LibraryHalfOf<Memory, memory::Fill, memory::Copy> {
  public:
   explicit Memory(Services& services) : services_(services) {}

@@ -49,7 +49,7 @@ TEST(SequencesOfLibraries, Factorise) {
   }
 }
 
-/// Of runs that follow one another at once each is judged by what it has computed itself.
+/// Where runs follow one another at once, each is judged by what it has computed itself.
 TEST(SequencesOfLibraries, FailWhereOneOfTheirCommandsDoes) {
   const auto matrices = device().alloc<double>(3 * kSide * kSide),
              bad = matrices.slice(kSide * kSide, kSide * kSide);

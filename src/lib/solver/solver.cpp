@@ -8,7 +8,7 @@ bool known(Uplo uplo) {
   return uplo <= Uplo::upper;
 }
 
-/// Of operations on one half of a, with an info.
+/// The checks of operations on one half of a, with an info.
 template <class Op>
 Checker half(const Op& op) {
   auto checks = checker(op);
@@ -17,7 +17,7 @@ Checker half(const Op& op) {
   return tells<std::int32_t>(checks, "info", op.info);
 }
 
-/// Of operations with a factorised matrix a and right sides b.
+/// The checks of operations with a factorised matrix a and right sides b.
 template <class Op>
 Checker factors_and_right_sides(const Op& op) {
   auto checks = checker(op);

@@ -11,7 +11,7 @@ Checker& batch_of(Checker& checks, std::string_view name, const Operand& operand
                   std::int64_t columns, std::int64_t leading, std::int64_t batch) {
   return checks.ok() ? checks.matrix(name, operand, rows, columns * batch, leading) : checks;
 }
-/// Of all batches: then no product of two of these overflows.
+/// The checks of all batches: with them no product of two of these overflows.
 template <class Op>
 Checker batch_in_bounds(const Op& op, std::initializer_list<std::int64_t> extents) {
   auto checks = checker(op);

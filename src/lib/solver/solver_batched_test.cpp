@@ -126,7 +126,7 @@ TYPED_TEST(SolverBatches, Eigenvalues) {
   }
 }
 
-/// Of random matrices m x n, side by side.
+/// Random matrices of m x n, side by side.
 template <class T>
 std::vector<Dense> random_batch(std::int64_t m, std::int64_t n) {
   std::vector<Dense> matrices;

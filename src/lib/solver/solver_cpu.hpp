@@ -77,7 +77,7 @@ inline char letter(solver::Transpose transpose) {
   constexpr char kLetters[] = {'N', 'T', 'C'};
   return kLetters[static_cast<std::size_t>(transpose)];
 }
-/// Of Q: of real numbers there is no C.
+/// The letter of a transpose of Q: LAPACK has no C for real numbers.
 template <class T>
 char letter_of_q(solver::Transpose transpose) {
   return transpose == solver::Transpose::conjugate && !ComplexElement<T> ? 'T' : letter(transpose);

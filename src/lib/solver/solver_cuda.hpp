@@ -109,7 +109,7 @@ inline cublasOperation_t flag(solver::Transpose transpose) {
   constexpr cublasOperation_t kOperations[] = {CUBLAS_OP_N, CUBLAS_OP_T, CUBLAS_OP_C};
   return kOperations[static_cast<std::size_t>(transpose)];
 }
-/// Of Q: of real numbers there is no C.
+/// The flag of a transpose of Q: there is no C for real numbers.
 template <class T>
 cublasOperation_t flag_of_q(solver::Transpose transpose) {
   return transpose == solver::Transpose::conjugate && !ComplexElement<T> ? CUBLAS_OP_T

@@ -4,7 +4,7 @@
 namespace troupe::solver {
 namespace {
 
-/// Of operations on a Hermitian matrix a, with real eigenvalues w.
+/// The checks of operations on a Hermitian matrix a, with real eigenvalues w.
 template <class Op>
 Checker hermitian(const Op& op) {
   auto checks = checker(op);

@@ -188,7 +188,7 @@ Result<void> Solver::run(const solver::Sygvdx& op, const Call& call) {
 
 Result<void> Solver::run(const solver::Geev& op, const Call& call) {
   if (op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
-  // Of real matrices the eigenvalues are complex and the vectors real, in pairs.
+  // Real matrices have complex eigenvalues, and real vectors in pairs.
   const auto type = type_of(op.dtype), complex = type_of(op.complex_type(op.dtype));
   const bool wanted = op.vr.present();
   const auto right = flag(wanted ? solver::Vectors::yes : solver::Vectors::no);

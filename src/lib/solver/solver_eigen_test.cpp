@@ -35,7 +35,7 @@ Dense first_columns(const Dense& a, std::int64_t columns) {
   std::copy_n(a.element.begin(), a.rows * columns, part.element.begin());
   return part;
 }
-/// Of A V = V diag(w), V orthonormal.
+/// Expects A V = V diag(w) with orthonormal V.
 template <class T>
 void expect_eigenpairs(const Dense& a, const Dense& v, const std::vector<double>& w) {
   EXPECT_LE(ratio<T>(a * v - v * diagonal_of(w), a.rows, norm(a)), kMostOfEigenvalues);

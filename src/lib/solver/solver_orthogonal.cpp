@@ -4,7 +4,7 @@
 namespace troupe::solver {
 namespace {
 
-/// Of Gesv and Gels, A being m x n.
+/// The checks of Gesv and Gels with an A of m x n.
 template <class Op>
 Result<void> check_refined(const Op& op, std::int64_t m) {
   auto checks = checker(op);

@@ -4,7 +4,7 @@
 namespace troupe::solver {
 namespace {
 
-/// Of operations on one half of a.
+/// The checks of operations on one half of a.
 template <class Op>
 Checker reduced_half(const Op& op) {
   auto checks = checker(op);

@@ -4,7 +4,7 @@
 namespace troupe::solver {
 namespace {
 
-/// Of operations on an m x n matrix a, with `count` real singular values s.
+/// The checks of operations on an m x n matrix a, with `count` real singular values s.
 template <class Op>
 Checker decomposition(const Op& op, std::int64_t count) {
   auto checks = checker(op);
@@ -14,7 +14,7 @@ Checker decomposition(const Op& op, std::int64_t count) {
   return array(checks, "s", op.s, count, real_type(op.dtype));
 }
 
-/// Of Gesvdj and Gesvdp.
+/// The checks of Gesvdj and Gesvdp.
 template <class Op>
 Checker with_v(const Op& op) {
   const auto k = std::min(op.m, op.n);

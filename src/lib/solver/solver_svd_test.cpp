@@ -38,7 +38,7 @@ void expect_decomposition(const Dense& a, const Dense& u, const Dense& s, const 
   EXPECT_LE(orthonormality<T>(u), kMostOfSingularValues);
   EXPECT_LE(orthonormality<T>(op(vh, Transpose::conjugate)), kMostOfSingularValues);
 }
-/// Of two computations of the same values.
+/// Compares two computations of the same values.
 template <class T>
 void expect_same_values(const GpuRef<RealOf<T>>& some, const GpuRef<RealOf<T>>& others,
                         const Dense& a) {
@@ -115,7 +115,7 @@ TYPED_TEST(SolverSvd, ByJacobiAndByPolarDecomposition) {
   }
 }
 
-/// Of a matrix whose values fall off quickly, as the method wants it.
+/// For a matrix whose values fall off quickly, as the method wants it.
 TYPED_TEST(SolverSvd, TheLargestFromRandomSamples) {
   using T = TypeParam;
   using Real = RealOf<T>;

@@ -42,7 +42,7 @@ class Product {
   Result<void> compute(StreamMemory& memory) {
     return step_within(memory, "cusparseSpGEMM_compute", cusparseSpGEMM_compute);
   }
-  /// Of C. After compute().
+  /// Nonzeros of C. After compute().
   Result<std::int64_t> nonzeros() const {
     std::int64_t rows = 0, columns = 0, count = 0;
     TROUPE_CUDA_TRY(cusparseSpMatGetSize(c_.get(), &rows, &columns, &count));

@@ -56,7 +56,7 @@ class Multiplication {
                            CsrFactor a, CsrFactor b, CsrProduct c);
 
  private:
-  /// Of each of the two, what stays allocated between products: to allocate anew costs time.
+  /// As much of each of the two stays allocated between products: to allocate anew costs time.
   static constexpr std::size_t kKeptBytes = std::size_t{128} << 20;
 
   StreamMemory estimation_, products_;

@@ -115,8 +115,8 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
     std::uint32_t within_;
   };
   [[nodiscard]] detail::Submitter& deliveries() noexcept { return deliveries_; }
-  /// Of a transfer that writes here: they fail with world_reformed once that epoch has ended, so
-  /// that none comes behind the rollback.
+  /// Deliveries for a transfer that writes here: they fail with world_reformed once that epoch has
+  /// ended, so that none comes behind the rollback.
   [[nodiscard]] Deliveries deliveries(std::uint32_t epoch) noexcept { return {*this, epoch}; }
   /// What a token's operand names here, see BufferTable::translate().
   Result<Operand> translate(const Operand& named) const;

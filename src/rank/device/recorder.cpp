@@ -52,7 +52,7 @@ void forget_factor(std::span<std::byte> op, std::size_t at) {
   std::fill(value.begin(), value.end(), std::byte{1});
 }
 
-/// Of a command whose record is made from these: factors and operands that are parameters.
+/// A command with parameters: what its record is made from, with factors and operands yet to come.
 struct Variable {
   std::vector<std::byte> op;  ///< as it is recorded
   std::vector<TailOperand> tail;
@@ -245,7 +245,7 @@ Future<void> Recorder::submit(const detail::CommandView& command) {
       return refuse(not_recorded(command.info->name, kOtherRanks));
     recorded_.communicator = command.scope.group;
   }
-  // Of any epoch.
+  // It belongs to any epoch.
   const detail::CommandView recorded(*command.info, own.op, parts, {0, command.scope.group});
   wire::SequenceRecord record(wire::record_bytes(recorded));
   wire::encode(recorded, 0, record);

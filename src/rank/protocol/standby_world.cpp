@@ -61,7 +61,7 @@ void StandbyWorld::receive(const WorldMessage& message, TimePoint now) {
   step(stage == State::contributing ? State::connecting : State::formed, now);
 }
 
-/// Of the members for which the message speaks.
+/// Sets the entries of the members for which the message speaks.
 void StandbyWorld::mark(std::vector<bool>& ranks, const WorldMessage& message, bool value) {
   const auto first = static_cast<std::size_t>(message.rank);
   for (auto i = first; i < first + static_cast<std::size_t>(message.covered); ++i)

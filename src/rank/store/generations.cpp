@@ -81,7 +81,7 @@ Result<void> put_in_place(const fs::path& from, const fs::path& to) {
 
 namespace {
 
-/// Of all that a manifest says but this.
+/// The checksum of all that a manifest says beside it.
 std::uint32_t checksum_of(const nlohmann::ordered_json& json) {
   const auto text = json.dump();
   return checksum(std::as_bytes(std::span(text)));

@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Of a lock that works as well between the nodes of a network file system as its locks do, and
-/// that another descriptor of this process does not let go of.
+/// Takes a lock that works between the nodes of a network file system as well as its locks do, and
+/// that no other descriptor of this process lets go of.
 bool lock(int fd) {
   struct flock whole {};
   whole.l_type = F_WRLCK;

@@ -36,7 +36,7 @@ class StateKeeper {
   struct Options {
     Generations states{std::filesystem::path()};  ///< where to; nothing is written without a folder
     bool partner = false;
-    /// Of this rank's keeper before: what it has held and brought to disk counts as this one's.
+    /// This rank's keeper before: what it has held and brought to disk counts as this one's.
     const StateKeeper* before = nullptr;
   };
   /// For the members of the world, all of them, from the program's thread; activated() follows.

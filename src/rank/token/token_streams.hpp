@@ -15,8 +15,8 @@
 
 namespace troupe::rank_process {
 
-/// Of a transfer over the network: this many pieces of this size are under way at a time, at each
-/// end in pinned memory of its own.
+/// A transfer over the network has so many pieces of this size under way at a time, at each end in
+/// pinned memory of its own.
 inline constexpr std::uint32_t kStreamPieces = 6;
 inline constexpr std::uint64_t kStreamPiece = 2u << 20;
 

@@ -18,7 +18,7 @@ class Groups;
 /// A group that this rank is in, or was.
 class GroupEntry {
  public:
-  /// Who is in it while the world has certain members, in the group's order.
+  /// The ranks that are in it while the world has certain members, in the group's order.
   struct View {
     const HostGroup* world = nullptr;
     std::vector<int> ranks{};  ///< in the job
@@ -31,7 +31,7 @@ class GroupEntry {
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
   /// This rank was out of the world when the others let it go: it cannot be used any more.
   [[nodiscard]] bool gone() const noexcept { return gone_; }
-  /// Of the job, in the group's order, as it was made.
+  /// Ranks of the job, in the group's order, as it was made.
   [[nodiscard]] const std::vector<int>& ranks() const noexcept { return ranks_; }
   /// `world`: a group of ranks that is kept to the end. Any thread.
   [[nodiscard]] const View& view(const HostGroup& world);

@@ -4,7 +4,7 @@
 
 namespace troupe::rank_process {
 
-/// Of runs that are rehearsed: see Rehearsal.
+/// Options of runs that are rehearsed: see Rehearsal.
 struct RehearsalOptions {
   double tolerance = 0;  ///< see compare()
   std::uint64_t seed = 1;

@@ -186,7 +186,7 @@ class WorldStatus {
   [[nodiscard]] bool watches() const noexcept { return acknowledged_.spectator(); }
 
  private:
-  /// Who is in the world.
+  /// The members of the world.
   struct Membership {
     std::uint32_t number = 0;          ///< counts the changes
     const HostGroup* group = nullptr;  ///< nobody_ where this rank is out

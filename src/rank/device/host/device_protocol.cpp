@@ -370,7 +370,7 @@ void DeviceProtocol::answer(Event event, Result<std::vector<std::byte>> outcome)
   if (move(event)) report_done(open_, std::move(outcome));
 }
 
-/// Of an order that is carried out once the host serves.
+/// Answers an order that is carried out once the host serves.
 void DeviceProtocol::answer_if_serving() {
   if (hosts_.serving()) answer(Event::serves);
 }

@@ -81,7 +81,7 @@ class HostTable {
   /// Has the memory, or is just given it.
   [[nodiscard]] std::optional<HostId> with_memory() const;
   [[nodiscard]] std::optional<HostId> serving() const;
-  /// Of a faulty host.
+  /// The host that follows a faulty one.
   [[nodiscard]] std::optional<HostId> successor() const;
   [[nodiscard]] std::optional<HostId> standby() const;
   [[nodiscard]] std::optional<HostId> ready_standby() const;
