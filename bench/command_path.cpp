@@ -1,9 +1,9 @@
 // What a command costs on its way to the device host and back, without its library and its kernel:
 // the engine is null_engine.cpp. Any machine; no GPU.
 //
-// Of each operation: the caller's cost of a tell (submitting, the future dropped) into a ring that
-// nobody drains, because the device host is stopped meanwhile; the device host's cost of a command,
-// as it then takes all of them; both at once, per command; and a round trip.
+// It measures, for each operation: the caller's cost of a tell (submitting, the future dropped)
+// into a ring that nobody drains, because the device host is stopped meanwhile; the device host's
+// cost of a command, as it then takes all of them; both at once, per command; and a round trip.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>

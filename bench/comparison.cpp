@@ -27,7 +27,7 @@ double Comparison::ratio() const {
 
 namespace {
 
-/// Of pairs of a line: `of` the raw value and troupe's.
+/// `of` the raw value and troupe's, for the pairs of a line.
 template <class Of>
 std::vector<double> of_pairs(const Comparison& line, Of of) {
   std::vector<double> values(std::min(line.raw.size(), line.ours.size()));
@@ -35,7 +35,7 @@ std::vector<double> of_pairs(const Comparison& line, Of of) {
   return values;
 }
 
-/// Of the median, see Comparison::interval().
+/// The interval of the median, see Comparison::interval().
 std::array<double, 2> interval_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const auto pairs = values.size();

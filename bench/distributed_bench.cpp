@@ -114,7 +114,7 @@ std::vector<Comparison> transform(Runtime& runtime) {
              to = device.alloc<std::complex<float>>(plan.spectrum().length());
   device.fill(from, std::complex<float>(0)), device.fill(plan.space(), std::complex<float>(1));
   const auto ours = [&] { plan.forward().get(); };
-  // Of ones: all is in the first element.
+  // The transform of ones: all is in the first element.
   ours();
   Result<void> right;
   const auto volume = std::pow(static_cast<double>(n), 3);

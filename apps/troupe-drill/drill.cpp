@@ -110,7 +110,7 @@ Outcome Drill::suffer(const Attack& attack) {
 
   constexpr auto kNever = Clock::duration::max();
   const auto orders = world_.gather_values(ordered_ ? *ordered_ - start : kNever);
-  // Who was out of the world has verified nothing.
+  // A rank that was out of the world has verified nothing.
   const auto ends = world_.gather_values(verified_ == Clock::time_point{} ? Clock::duration{}
                                                                           : verified_ - start);
   Outcome outcome;
@@ -181,7 +181,7 @@ void Drill::take_over(const SavedState& state) {
 }
 
 Step Drill::step(std::int64_t number) {
-  // Of an epoch that this rank has not acknowledged nothing follows: what it submits now fails.
+  // What this rank submits in an epoch that it has not acknowledged fails.
   const auto overcome = world_.recoveries().size();
   if (is_victim_ && !ordered_ && (number >= kStepsBefore || overcome > known_)) order_fault();
   if (overcome >= expected_) return wait_for_all();

@@ -67,7 +67,7 @@ class Drill {
   GpuRef<float> kept_;
   std::vector<float> kept_values_;
 
-  // Of the repetition under way.
+  // The repetition under way:
   memory::FaultKind kind_{};
   std::size_t known_ = 0, expected_ = 0;  ///< recoveries before it and after it
   std::int64_t failed_ = 0;

@@ -28,7 +28,7 @@ struct Setting {
   std::string policy;  ///< the settings that decide on the recovery: "standby world"
 };
 
-/// What of the configuration decides on the way of a recovery.
+/// The settings that decide on the way of a recovery.
 std::string policy_of(const Config& config);
 
 /// The lines above the table.

@@ -25,7 +25,7 @@ struct CallInfo {
 std::span<const CallInfo> calls();
 /// Those of one kind: places in calls().
 std::vector<std::int64_t> calls_of(Kind kind);
-/// Of an operation of a kind of calls.
+/// The call of an operation whose kind is a call.
 const CallInfo& call_of(const Operation& op);
 
 }  // namespace troupe::torture

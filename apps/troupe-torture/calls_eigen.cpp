@@ -117,7 +117,7 @@ void add_symmetric_eigenvalues(Calls& calls) {
 template <class T>
 void add_general_eigenvalues(Calls& calls) {
   using R = RealOf<T>;
-  // Of some powers of A the traces are sums of powers of its eigenvalues.
+  // The traces of powers of A are sums of powers of its eigenvalues.
   calls.add<T>("geev", [](Trial& t) {
     const auto n = t.extent();
     const auto a = t.dense<T>(n, n, Data::fractions);
@@ -177,7 +177,7 @@ void add_singular_values(Calls& calls) {
           reference::kMostOfSingularValues);
     });
   }
-  // Of a matrix whose rank is what is asked for. In f32 power iterations lose digits.
+  // The matrix has the rank that is asked for. In f32 power iterations lose digits.
   calls.add<T>("gesvdr", [](Trial& t) {
     const auto n = t.random.between(6, 9), m = n + t.random.below(4), rank = t.random.between(1, 2);
     const auto a = t.dense<T>(m, rank, Data::fractions) * t.dense<T>(rank, n, Data::fractions);

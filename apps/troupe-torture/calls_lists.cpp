@@ -118,7 +118,7 @@ template <class A, class C, Compute compute>
 void add_gemm_ex(Calls& calls, std::string_view name) {
   using S = detail::ScaleOf<A, compute>;
   calls.add<A>(name, [](Trial& t) {
-    // Of integers: of extents that cuBLAS takes, and no product of two transposed matrices.
+    // Integers have extents that cuBLAS takes, and no product of two transposed matrices.
     constexpr bool kWhole = std::is_same_v<A, std::int8_t>;
     const auto extent = [&t] { return kWhole ? 4 * t.random.between(1, 4) : t.extent(); };
     const auto ta = t.flip() ? Transpose::no : Transpose::yes,

@@ -21,7 +21,7 @@ Dense whole_q(const Dense& factors, const std::vector<Wide>& tau) {
   }
   return q;
 }
-/// Of Q, which should be orthonormal, and of Q R, which should be A.
+/// How far Q is from orthonormal, and Q R from A.
 template <class T>
 double error_of(const Dense& q, const Dense& r, const Dense& a) {
   return std::max(reference::orthonormality<T>(q),
@@ -97,7 +97,7 @@ void add_qr(Calls& calls) {
   });
 }
 
-/// Of d on the diagonal and e above it, and below it if it is symmetric.
+/// The matrix with d on the diagonal and e above it, and below it if it is symmetric.
 Dense of_diagonals(const std::vector<Wide>& d, const std::vector<Wide>& e, bool is_symmetric) {
   const auto n = std::ssize(d);
   Dense matrix{n, n};

@@ -164,7 +164,7 @@ template <class T>
 void add_transforms_of_pairs(Calls& calls) {
   calls.add<T>("transform of pairs", [](Trial& t) {
     const Shape shape(t, true);
-    // Of a spectrum as the type holds it: that of a single number, which is an integer throughout.
+    // The spectrum is that of a single number, which is an integer throughout: the type holds it.
     const auto kind = t.random.of(
         std::array{Kind::forward, Kind::inverse, Kind::real_to_complex, Kind::complex_to_real});
     auto sides = draw_sides<T>(t, shape, kind);

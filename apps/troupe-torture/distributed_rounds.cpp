@@ -76,7 +76,7 @@ class Product final : public Deed {
   }
 
  private:
-  /// Of what the transpose is rows x columns.
+  /// The layout of a matrix whose transpose is rows x columns.
   static Layout layout(Random& random, const Grid& grid, std::int64_t rows, std::int64_t columns,
                        blas::Transpose transpose) {
     if (transpose != blas::Transpose::no) std::swap(rows, columns);
@@ -169,7 +169,7 @@ class Transform final : public Deed {
     return fmt::format("the {} of {} x {} x {} of {}", what, n_[0], n_[1], n_[2],
                        to_string(dtype_of<E>));
   }
-  /// Of an array whose last extent is `last`.
+  /// The part of an array whose last extent is `last`.
   [[nodiscard]] std::vector<Wide> part_of(const std::vector<Wide>& whole, std::int64_t last,
                                           const Box& box) const {
     std::vector<Wide> part;

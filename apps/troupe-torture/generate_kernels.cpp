@@ -209,8 +209,8 @@ void Generator::fill_for(const Operation& op, const Slice& slice, double value) 
   emit(filled);
 }
 
-/// Of a diagonal of squares of powers of two: exact whatever the algorithm. Or of one whose minor
-/// of order n is not positive definite.
+/// Factorises a diagonal of squares of powers of two, exact whatever the algorithm; or one whose
+/// minor of order n is not positive definite.
 void Generator::add_factorisation(Operation& op) {
   op.dtype = draw_real();
   const int a = pick(op, op.target, op.dtype, Contents::integers, true);
@@ -249,7 +249,7 @@ void Generator::add_product(Operation& op) {
   if (fits(op, op.at[2], std::abs(op.alpha) * sum + std::abs(op.beta) * bound(op.at[2]))) emit(op);
 }
 
-/// Of vectors, of a matrix with itself, of a triangular one.
+/// A product of vectors, of a matrix with itself, or of a triangular one.
 void Generator::add_special_product(Operation& op) {
   op.dtype = draw_real();
   const int c = pick(op, op.target, op.dtype, Contents::integers, true);

@@ -21,7 +21,7 @@ Slice Generator::aligned_part(int device, int buffer, std::int64_t count, std::i
   return slice;
 }
 
-/// Of a diagonal matrix, of which the operation's data tell: exact whatever the algorithm.
+/// An operation on a diagonal matrix, which its data tell: exact whatever the algorithm.
 void Generator::add_diagonal(Operation& op) {
   op.dtype = draw_real();
   op.m = random_.between(1, 6);

@@ -170,7 +170,7 @@ class Generator {
   void let_fail(Operation& op);
   /// Whether the buffers that it writes may go stale.
   [[nodiscard]] bool may_spoil(const Operation& op) const;
-  /// Who else uses the library could meet the fault in the place of its call.
+  /// Another user of the library could meet the fault in the place of its call.
   [[nodiscard]] bool barred(Kind kind, int rank, int thread, int target) const;
 
   // Between ranks

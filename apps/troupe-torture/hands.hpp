@@ -100,7 +100,7 @@ class Hands {
   [[nodiscard]] bool valid(int buffer);
   void renew(int buffer);
   [[nodiscard]] GpuToken token(int buffer);
-  /// Of the whole of it; resolves when the device has it.
+  /// Uploads the whole of it; resolves when the device has it.
   Future<void> upload(int buffer, const std::vector<std::byte>& bytes);
   /// Throws Exception.
   [[nodiscard]] std::vector<std::byte> download(const Slice& slice);

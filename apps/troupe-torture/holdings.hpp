@@ -14,7 +14,7 @@ namespace troupe::torture {
 /// /dev/shm").
 using Holdings = std::map<std::string, int>;
 
-/// Of a process of this machine; empty where it has ended.
+/// The holdings of a process of this machine; empty where it has ended.
 Holdings holdings_of(pid_t pid);
 /// The kind of what a descriptor's link in /proc says.
 std::string kind_of(const std::string& link);

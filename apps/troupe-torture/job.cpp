@@ -199,7 +199,7 @@ Result<void> check_options(const Config& config) {
   const bool shrinks = config.text("on-loss") == "shrink";
   if (kinds->contains(RoundKind::members) && !shrinks)
     return Error{Errc::invalid, 0, "--rounds members: with --on-loss shrink"};
-  // Who is out of the world would not learn whether there is another program.
+  // A rank that is out of the world would not learn whether there is another program.
   if (shrinks && config.real("minutes") > 0)
     return Error{Errc::invalid, 0, "--minutes: with --on-loss shrink only without mpirun"};
   return {};

@@ -17,7 +17,7 @@ namespace troupe::torture {
 struct RandomTable {
   static constexpr std::size_t kKinds = 4;  ///< that draw numbers
   std::array<bool, kKinds> supported{};
-  /// Of f32, then of f64, by kind, by set: kCount elements each.
+  /// For f32, then f64, by kind, by set: kCount elements each.
   std::vector<std::vector<std::byte>> sets;
   [[nodiscard]] const std::vector<std::byte>& numbers(DType dtype, Kind kind,
                                                       std::uint64_t set) const;
@@ -43,7 +43,7 @@ enum class Outcome : std::uint8_t {
   unsure    ///< on another rank's device: it may have been done although it failed here
 };
 
-/// Of an operation that meets no fault, and whose library is not let fail.
+/// The outcome of an operation that meets no fault, and whose library is not let fail.
 inline Outcome undisturbed(const Operation& op) noexcept {
   return op.fails == Errc::ok || op.fails == Errc::library ? Outcome::done : Outcome::spoilt;
 }
@@ -116,7 +116,7 @@ class Oracle {
   void sparse(const Operation& op);
   void multiply_sparse(const Operation& op);
   void select(const Operation& op);
-  /// Of its future: see has_value().
+  /// The value of its future: see has_value().
   [[nodiscard]] std::int64_t value_of(const Operation& op) const;
   void reduce_local(const Operation& op);
   void scan(const Operation& op);

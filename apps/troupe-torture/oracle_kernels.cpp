@@ -239,7 +239,7 @@ void Oracle::transform(const Operation& op) {
   std::int64_t place = 0;
   for (const auto& result : results) {
     for (std::int64_t i = 0; i < std::ssize(result); ++i) {
-      // Of a real source only the first half of the last dimension is stored.
+      // A real source has only the first half of the last dimension stored.
       const bool is_stored = stored == shape.length || i % shape.last <= shape.last / 2;
       if (is_stored) put_complex(y, place++, result[static_cast<std::size_t>(i)]);
     }

@@ -82,7 +82,7 @@ void Player::play(std::span<const Operation> script, Hands& hands, const Listene
 void Player::look(std::vector<Seen>& seen, const Listener& listener) const {
   for (auto& one : seen) {
     if (one.future.valid()) {
-      // Who looks waits for it, whatever else the script does with the future.
+      // Whoever looks waits for it, whatever else the script does with the future.
       wait(one.future, describe(*one.op));
       listener.outcome(*one.op, one.future.wait());
       if (!one.future.wait().ok()) continue;

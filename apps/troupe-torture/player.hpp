@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds kSlice{100};
 /// What an outcome by a fault looks like to a program.
 bool is_of_a_fault(Errc code);
 
-/// Who learns what comes of the operations of a script. Called by the script's thread; what it
+/// Learns what comes of the operations of a script. Called by the script's thread; what it
 /// throws ends the script.
 struct Listener {
   std::function<void(const Operation&, const Result<void>&)> outcome;

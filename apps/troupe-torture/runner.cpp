@@ -168,7 +168,7 @@ void Runner::play_free(const Round& round) {
     const auto play = [&](int t) {
       return [&, t] { play_thread(round, static_cast<std::size_t>(t), codes); };
     };
-    // Who waits for the collective, and may do so in its script, ends last.
+    // Whoever waits for the collective, and may do so in its script, ends last.
     Threads waits, threads;
     const bool held = round.kind == RoundKind::held, late = held && rank_ == round.special;
     if (held && !late) waits.start(play(round.threads));

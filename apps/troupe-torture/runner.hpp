@@ -81,7 +81,7 @@ class Runner {
   bool settled_now();
   void verify();
   bool try_verify();
-  /// Of each buffer of this rank: kLost or not.
+  /// For each buffer of this rank, kLost or not.
   [[nodiscard]] std::string lost_buffers();
   /// Gives these buffers of this rank contents anew, and tells the oracle of all ranks' ones.
   void write_anew(const std::string& lost);

@@ -86,7 +86,7 @@ class Config {
   /// The options that shape the result, as they are set: "--precond" and so on. Not those whose
   /// type is file.
   [[nodiscard]] std::map<std::string, std::string> shaping() const;
-  /// Of those whose type is file the paths, unless they are empty.
+  /// The paths in settings whose type is file, unless they are empty.
   [[nodiscard]] std::map<std::string, std::string> shaping_files() const;
 
   /// What --help prints; `synopsis` is one sentence on what the program does.

@@ -31,7 +31,7 @@ struct ParameterValue {
 
   std::uint32_t id = 0;
   std::uint32_t bytes = 0;
-  /// Of a MovingRef: how many bytes it is behind its initial place, a std::int64_t.
+  /// What a MovingRef is given: how many bytes it is behind its initial place, a std::int64_t.
   std::array<std::byte, 16> value{};
   std::optional<Move> move;
 };

@@ -92,7 +92,7 @@ class Solver {
     const auto row = [&](int i) { return part.after(step).slice(std::int64_t{i} * nx_, nx_); };
     device_.copy(row(part.rows), row(0)), device_.copy(row(1), row(part.rows + 1));
   }
-  /// Of a step that was asked for it: over all ranks.
+  /// The norm over all ranks, of a step that was asked for it.
   double norm(const Part& part) {
     world_.all_reduce(part.squares, ReduceOp::sum);
     return std::sqrt(device_.download(part.squares)[0]);

@@ -169,7 +169,7 @@ class Cell : public Schedulable {
   virtual bool mailbox_published() const noexcept = 0;
 
  private:
-  /// Who may submit: only the one who moves `idle` to `scheduled`. A turn that has run out of work
+  /// Only the one may submit who moves `idle` to `scheduled`. A turn that has run out of work
   /// moves `scheduled` to `leaving` and looks once more, and to `idle` only if nobody has moved it
   /// back.
   enum class Readiness : std::uint8_t { idle, scheduled, leaving };

@@ -31,7 +31,7 @@ class BasicBlas : public BlasTune<Refs> {
 using Blas = BasicBlas<LocalRefs>;
 
 namespace blas {
-/// Of a Device, of what Device::prepare() gives, or of a RemoteDevice.
+/// The library's operations on a Device, on what Device::prepare() gives, or on a RemoteDevice.
 template <class D>
 BasicBlas<RefsOf<D>> on(D&& device) {
   return BasicBlas<RefsOf<D>>(device.submitter());

@@ -48,7 +48,7 @@ struct GemmBatched {
   }
 
  private:
-  /// Of one C if it has no gaps, else 0.
+  /// Bytes of one C if it has no gaps, else 0.
   [[nodiscard]] std::uint64_t bytes_of_c() const noexcept {
     return ldc == m ? static_cast<std::uint64_t>(m * n) * size_of(dtype) : 0;
   }

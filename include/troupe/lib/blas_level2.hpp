@@ -236,14 +236,14 @@ class BlasLevel2 : public BlasLevel1<Refs> {
                                                       Factor<T> beta, const Y& y) {
     return symmetric(full(a), blas::Symmetry::symmetric, uplo, alpha, x, beta, y);
   }
-  /// Of a Hermitian A.
+  /// The same for a Hermitian A.
   template <class X, class Y, ComplexElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> hemv(blas::Uplo uplo, Factor<T> alpha,
                                                       const Matrix<T>& a, const X& x,
                                                       Factor<T> beta, const Y& y) {
     return symmetric(full(a), blas::Symmetry::hermitian, uplo, alpha, x, beta, y);
   }
-  /// Of one with k diagonals beside the main one.
+  /// The same for an A with k diagonals beside the main one.
   template <class X, class Y, RealElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> sbmv(blas::Uplo uplo, std::int64_t k,
                                                       Factor<T> alpha, const Matrix<T>& a,
@@ -256,7 +256,7 @@ class BlasLevel2 : public BlasLevel1<Refs> {
                                                       const X& x, Factor<T> beta, const Y& y) {
     return symmetric(banded(a, k), blas::Symmetry::hermitian, uplo, alpha, x, beta, y);
   }
-  /// Of a packed one.
+  /// The same for a packed A.
   template <class X, class Y, RealElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> spmv(blas::Uplo uplo, Factor<T> alpha,
                                                       const Ref<T>& a, const X& x, Factor<T> beta,

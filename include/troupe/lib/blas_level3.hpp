@@ -305,7 +305,7 @@ class BlasLevel3 : public BlasLevel2<Refs> {
                     const Matrix<T>& b, Factor<T> beta, const Matrix<T>& c) {
     return symmetric(blas::Symmetry::symmetric, side, uplo, alpha, a, b, beta, c);
   }
-  /// Of a Hermitian A.
+  /// The same for a Hermitian A.
   template <ComplexElement T>
   Future<void> hemm(blas::Side side, blas::Uplo uplo, Factor<T> alpha, const Matrix<T>& a,
                     const Matrix<T>& b, Factor<T> beta, const Matrix<T>& c) {

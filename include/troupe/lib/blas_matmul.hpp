@@ -60,7 +60,7 @@ constexpr bool has_mask(Epilogue epilogue) noexcept {
          epilogue == Epilogue::drelu || epilogue == Epilogue::drelu_bgrad;
 }
 
-/// Of how many elements of an A or B of f8 one scale is, and where that stands; L = k / 128,
+/// How many elements of an A or B of f8 have one scale, and where that stands; L = k / 128,
 /// rounded up.
 enum class ScaleMode : std::uint32_t {
   scalar,         ///< of all
@@ -231,7 +231,7 @@ struct MatmulOptions {
   std::int64_t ld_aux = 0;  ///< 0: the least that is allowed
   /// So many matrices, strides apart. A stride of 0: the matrices stand one behind another.
   std::int64_t batch = 1, stride_a = 0, stride_b = 0, stride_c = 0, stride_d = 0;
-  /// Of f8, of f32: one, or as many as the mode says; absent: 1.
+  /// Scales in f32 for operands of f8: one, or as many as the mode says; absent: 1.
   AnyBuffer scale_a = {}, scale_b = {}, scale_d = {};
   blas::ScaleMode scale_mode_a = blas::ScaleMode::scalar, scale_mode_b = blas::ScaleMode::scalar;
   AnyBuffer amax_d = {};           ///< of f8 results: where their largest absolute value is put

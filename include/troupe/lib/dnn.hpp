@@ -61,8 +61,8 @@ struct Convolution {
   /// All of y.
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept;
 
-  /// Of an operation that checks out: (extent + padding - dilation * (filter - 1) - 1) / stride +
-  /// 1, rounded down; 1 beyond the rank.
+  /// The extents of the output of an operation that checks out: (extent + padding - dilation *
+  /// (filter - 1) - 1) / stride + 1, rounded down; 1 beyond the rank.
   [[nodiscard]] PerDimension output_extents() const noexcept;
 };
 

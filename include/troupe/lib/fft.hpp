@@ -101,7 +101,7 @@ struct Transform {
   /// The whole output if its batch has no gaps, else its first transform, or its first row.
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept;
 
-  /// Of an operation that checks out.
+  /// The layouts of an operation that checks out.
   [[nodiscard]] Layout input_layout() const noexcept;
   [[nodiscard]] Layout output_layout() const noexcept;
 };
@@ -189,8 +189,9 @@ class BasicFft {
                      x.operand(), with_room(shape, &FftOptions::output));
   }
 
-  /// Of pairs of f16 or bf16: x and y hold twice as many elements as they hold complex numbers. The
-  /// extents are powers of two. Lengths, strides and distances of storage count complex numbers.
+  /// Transforms pairs of f16 or bf16: x and y hold twice as many elements as they hold complex
+  /// numbers. The extents are powers of two. Lengths, strides and distances of storage count
+  /// complex numbers.
   template <PairedReal T>
   Future<void> forward(const Ref<T>& x, const Ref<T>& y, const FftOptions& shape) {
     return transform(fft::Kind::forward, dtype_of<T>, x.operand(), y.operand(), shape);
@@ -231,7 +232,7 @@ class BasicFft {
 using Fft = BasicFft<LocalRefs>;
 
 namespace fft {
-/// Of a Device, of what Device::prepare() gives, or of a RemoteDevice.
+/// The library's operations on a Device, on what Device::prepare() gives, or on a RemoteDevice.
 template <class D>
 BasicFft<RefsOf<D>> on(D&& device) {
   return BasicFft<RefsOf<D>>(device.submitter());

@@ -22,9 +22,9 @@
 /// has made. docs/kernels.md has an example, and what the cpu engine can compile.
 namespace troupe::kernel {
 
-/// Of one kernel.
+/// Limits of one kernel.
 inline constexpr std::size_t kMaxArguments = 128, kMaxArgumentBytes = 4096;
-/// Of a name as it stands in an image.
+/// The limit of a name as it stands in an image.
 inline constexpr std::size_t kMaxNameBytes = 2048;
 /// Variables of a module whose contents come from buffers.
 inline constexpr std::size_t kMaxSymbols = 32;
@@ -37,7 +37,7 @@ struct Facts {
   std::uint32_t max_dynamic_shared = 0;  ///< bytes
   std::uint32_t local_bytes = 0;         ///< of a thread
   std::uint32_t parameters = 0;
-  /// Of blocks as large as asked for, how many run at once on a multiprocessor; 0: not asked for.
+  /// How many blocks as large as asked for run at once on a multiprocessor; 0: not asked for.
   std::uint32_t blocks_at_once = 0;
   std::uint32_t multiprocessors = 0;
   std::array<std::uint16_t, kMaxArguments> size{};  ///< of each parameter
@@ -195,7 +195,7 @@ struct CompileOptions {
 
 /// Where and how a kernel is launched.
 struct LaunchOptions {
-  /// Of a grid or a block, in up to three dimensions.
+  /// The extent of a grid or a block, in up to three dimensions.
   struct Extent {
     std::uint32_t x = 1, y = 1, z = 1;
     Extent(std::integral auto in_x) : x(whole(in_x)) {}

@@ -267,8 +267,8 @@ struct LibraryFingerprint {
   std::string_view library;
   std::uint64_t value = 0;
 };
-/// Of all libraries of this process, by name. Two processes that exchange commands compare them: a
-/// record means the same to both only if they are equal.
+/// The fingerprints of all libraries of this process, by name. Two processes that exchange commands
+/// compare them: a record means the same to both only if they are equal.
 std::vector<LibraryFingerprint> library_fingerprints();
 
 /// Makes operations known to the process. A library's header has one behind its operations, so that

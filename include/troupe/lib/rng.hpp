@@ -210,7 +210,7 @@ class BasicRng {
 using Rng = BasicRng<LocalRefs>;
 
 namespace rng {
-/// Of a Device, of what Device::prepare() gives, or of a RemoteDevice.
+/// The library's operations on a Device, on what Device::prepare() gives, or on a RemoteDevice.
 template <class D>
 BasicRng<RefsOf<D>> on(D&& device) {
   return BasicRng<RefsOf<D>>(device.submitter());

@@ -98,8 +98,9 @@ struct AliasTable {
   std::vector<double> threshold;
   std::vector<std::uint32_t> alias;
 };
-/// Of weights that need not add up to 1 (M. Vose 1991, doi:10.1109/32.92917). Errors: invalid (no
-/// weight, one that is negative or not finite, none that is positive, a sum that overflows).
+/// The table for weights that need not add up to 1 (M. Vose 1991, doi:10.1109/32.92917). Errors:
+/// invalid (no weight, one that is negative or not finite, none that is positive, a sum that
+/// overflows).
 Result<AliasTable> alias_table(std::span<const double> weights);
 
 }  // namespace troupe::rng

@@ -50,7 +50,7 @@ struct Sequence {
   static constexpr std::string_view kName = "rng.sequence";
   static constexpr DTypes kDTypes = DTypes::of({DType::u32, DType::u64, DType::f32, DType::f64});
   static constexpr Traits kTraits = {.repeatable = true, .blocking = true};
-  /// Of what is reached only by making it again.
+  /// The farthest place that is reached by making again what lies before it.
   static constexpr std::int64_t kFarthest = std::int64_t{1} << 36;
 
   OpDType dtype;

@@ -10,7 +10,8 @@
 namespace troupe::sequence {
 
 inline constexpr std::uint32_t kMaxCommands = 8192;
-/// Of one with collectives: it has to fit what a stream takes while they wait for other ranks.
+/// The most commands of a sequence with collectives: it has to fit what a stream takes while they
+/// wait for other ranks.
 inline constexpr std::uint32_t kMaxCollectiveCommands = 400;
 
 /// Bytes that replace others in the record of one of the sequence's commands, for one run.

@@ -30,7 +30,7 @@ class Solver : public SolverReductions {
 };
 
 namespace solver {
-/// Of a Device, or of what Device::prepare() gives.
+/// The library's operations on a Device, or on what Device::prepare() gives.
 template <class D>
 Solver on(D&& device) {
   return Solver(device.submitter());

@@ -221,7 +221,7 @@ struct Geev {
     if (&operand == &info) return sizeof(std::int32_t);
     return &operand == &w ? static_cast<std::uint64_t>(n) * size_of(complex_type(dtype)) : 0;
   }
-  /// Of the eigenvalues.
+  /// The type of the eigenvalues.
   static constexpr DType complex_type(DType dtype) noexcept {
     return real_type(dtype) == DType::f32 ? DType::c64 : DType::c128;
   }

@@ -18,7 +18,7 @@ using blas::Uplo;
 inline constexpr DTypes kDTypes = DTypes::of({DType::f32, DType::f64, DType::c64, DType::c128});
 /// On the rank's own device only.
 inline constexpr Traits kComputesHere{.repeatable = true, .capturable = true};
-/// Of what works on the host as well, or waits for the device.
+/// The traits of what works on the host as well, or waits for the device.
 inline constexpr Traits kBlocksHere{.repeatable = true, .blocking = true};
 
 /// Cholesky: a = L L^H (lower) or U^H U (upper), of an n x n Hermitian positive definite matrix.

@@ -39,7 +39,7 @@ struct Ormqr {
   static constexpr auto kOperands =
       std::tuple{read("a", &Ormqr::a), read("tau", &Ormqr::tau), update("c", &Ormqr::c)};
   Result<void> check() const;
-  /// Of Q.
+  /// The order of Q.
   [[nodiscard]] std::int64_t order() const noexcept { return side == Side::left ? m : n; }
 };
 

@@ -60,7 +60,7 @@ struct Ormtr {
   static constexpr auto kOperands =
       std::tuple{update("a", &Ormtr::a), read("tau", &Ormtr::tau), update("c", &Ormtr::c)};
   Result<void> check() const;
-  /// Of Q.
+  /// The order of Q.
   [[nodiscard]] std::int64_t order() const noexcept { return side == Side::left ? m : n; }
 };
 
@@ -97,7 +97,7 @@ struct Orgbr {
 
   static constexpr auto kOperands = std::tuple{update("a", &Orgbr::a), read("tau", &Orgbr::tau)};
   Result<void> check() const;
-  /// Of what it makes.
+  /// The rows of what it makes.
   [[nodiscard]] std::int64_t rows() const noexcept { return side == Side::left ? m : n; }
 };
 

@@ -208,7 +208,7 @@ class SolverSvd : public SolverEigen {
   }
 
  protected:
-  /// Of a matrix that may have no buffer: then it has every length.
+  /// The length of a matrix that may have no buffer: then it has every length.
   template <class M>
   static detail::Length length(std::string_view name, const M& matrix, std::int64_t is,
                                std::int64_t needed) {

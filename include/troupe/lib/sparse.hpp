@@ -297,7 +297,7 @@ class BasicSparse {
 using Sparse = BasicSparse<LocalRefs>;
 
 namespace sparse {
-/// Of a Device, of what Device::prepare() gives, or of a RemoteDevice.
+/// The library's operations on a Device, on what Device::prepare() gives, or on a RemoteDevice.
 template <class D>
 BasicSparse<RefsOf<D>> on(D&& device) {
   return BasicSparse<RefsOf<D>>(device.submitter());

@@ -118,7 +118,7 @@ class BasicVector {
 };
 
 namespace vectors {
-/// Of a Device, of what Device::prepare() gives, or of a RemoteDevice.
+/// The library's operations on a Device, on what Device::prepare() gives, or on a RemoteDevice.
 template <class D>
 BasicVector<RefsOf<D>> on(D&& device) {
   return BasicVector<RefsOf<D>>(device.submitter());
