@@ -185,7 +185,9 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   return options;
 }
 
-Result<void> check_deadlines(const Config& config) {
+Result<void> check_settings(const Config& config) {
+  if (config.flag("trace-kernels") && config.text("trace").empty())
+    return Error{Errc::invalid, 0, "trace-kernels = on needs trace: the file to tell of them in"};
   const auto longer = [&](const char* name, const char* than, const char* why) -> Result<void> {
     const auto limit = config.duration(name), least = config.duration(than);
     if (limit > least || limit.count() == 0) return {};

@@ -31,9 +31,9 @@ int core_share(const std::vector<std::string>& masks, std::size_t rank);
 Result<DeviceCore::Options> device_options(const Config& config, const std::string& backend,
                                            int local_rank, int cores);
 
-/// Deadlines that contradict one another, of which one would end a job that another is there to
-/// save, are Errc::invalid.
-Result<void> check_deadlines(const Config& config);
+/// Settings that contradict one another are Errc::invalid: deadlines of which one would end a job
+/// that another is there to save, and what is to be told in a trace that nobody asks for.
+Result<void> check_settings(const Config& config);
 
 /// Where runs keep their state, from the configuration.
 SaveOptions save_options(const Config& config);

@@ -197,7 +197,7 @@ void Runtime::Parts::open(int* argc, char*** argv) {
     if (auto agreed = mpi->everyone().agree(outcome); !agreed)
       throw CollectiveException(agreed.error());
   };
-  agree(rank_process::check_deadlines(config));
+  agree(rank_process::check_settings(config));
   agree(mpi->check_threads());
   agree(log::init(Rank(mpi->rank()), config.text("log-level")));
   agree(compare_libraries(*mpi));

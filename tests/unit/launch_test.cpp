@@ -36,24 +36,31 @@ TEST(CoreMask, IsOfThisProcess) {
   EXPECT_GT(std::count(mask.begin(), mask.end(), '1'), 0);
 }
 
-Result<void> deadlines(std::vector<const char*> options) {
+Result<void> settings(std::vector<const char*> options) {
   options.insert(options.begin(), "test");
-  return check_deadlines(Config::parse(static_cast<int>(options.size()), options.data()).take());
+  return check_settings(Config::parse(static_cast<int>(options.size()), options.data()).take());
 }
 
-TEST(Deadlines, ThoseThatContradictOneAnotherAreRefused) {
-  EXPECT_TRUE(deadlines({}).ok()) << "the defaults";
-  const auto phase = deadlines({"--phase-timeout", "3s"});
+TEST(Settings, DeadlinesThatContradictOneAnotherAreRefused) {
+  EXPECT_TRUE(settings({}).ok()) << "the defaults";
+  const auto phase = settings({"--phase-timeout", "3s"});
   EXPECT_EQ(phase.code(), Errc::invalid);
   EXPECT_EQ(phase.error().message,
             "phase-timeout = 3 s must be longer than heartbeat-timeout = 3 s: a device host that "
             "hangs in a recovery has to be found in time");
-  EXPECT_EQ(deadlines({"--token-timeout", "2.5s"}).code(), Errc::invalid);
-  EXPECT_EQ(deadlines({"--heartbeat-timeout", "60s"}).code(), Errc::invalid);
+  EXPECT_EQ(settings({"--token-timeout", "2.5s"}).code(), Errc::invalid);
+  EXPECT_EQ(settings({"--heartbeat-timeout", "60s"}).code(), Errc::invalid);
   EXPECT_TRUE(
-      deadlines({"--heartbeat-timeout", "60s", "--phase-timeout", "61s", "--token-timeout", "61s"})
+      settings({"--heartbeat-timeout", "60s", "--phase-timeout", "61s", "--token-timeout", "61s"})
           .ok());
-  EXPECT_TRUE(deadlines({"--op-timeout", "0s"}).ok()) << "none is no contradiction";
+  EXPECT_TRUE(settings({"--op-timeout", "0s"}).ok()) << "none is no contradiction";
+}
+
+TEST(Settings, KernelsAreToldOfInATraceOnly) {
+  const auto alone = settings({"--trace-kernels", "on"});
+  EXPECT_EQ(alone.code(), Errc::invalid);
+  EXPECT_EQ(alone.error().message, "trace-kernels = on needs trace: the file to tell of them in");
+  EXPECT_TRUE(settings({"--trace-kernels", "on", "--trace", "trace.json"}).ok());
 }
 
 }  // namespace
