@@ -147,11 +147,13 @@ class Watch final : public GpuActivity {
     return {};
   }
   ~Watch() override {
-    flusher_ = {};
-    (void)cupti_.flush_all(0);
-    for (const auto kind : kKinds) (void)cupti_.disable(kind);
-    (void)cupti_.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-    if (subscribed_) (void)cupti_.unsubscribe(subscriber_);
+    if (subscribed_) {  // else another tool may have these kinds
+      flusher_ = {};
+      (void)cupti_.flush_all(0);
+      for (const auto kind : kKinds) (void)cupti_.disable(kind);
+      (void)cupti_.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+      (void)cupti_.unsubscribe(subscriber_);
+    }
     watching_.store(nullptr);
   }
 
@@ -220,7 +222,7 @@ class Watch final : public GpuActivity {
 #endif
   using Set = CUpti_ActivityMemset4;
 
-  /// What no command has launched (a library warms up) nobody wants to know.
+  /// Work that no command has launched, such as the warm-up of a library, is left out.
   template <class Record, class Name>
   void tell(const Record& record, Name&& name) {
     const auto ticket = join_.ticket_of(record.correlationId);
