@@ -46,9 +46,9 @@ void DeviceHost::handle(wire::ControlMessage message) {
     case ControlKind::contribute_group: return contribute_group(head);
     case ControlKind::connect_group: return connect_group(message);
     case ControlKind::drop_group: return drop_group(head);
-    case ControlKind::halt: halt(); return answer(head, {});
     case ControlKind::quiesce: return quiesce(head);
     case ControlKind::resume:
+      replies_.resume(head.value);
       if (mode_ == Mode::paused) mode_ = Mode::active;
       return;
     case ControlKind::suffer: {
@@ -155,22 +155,19 @@ void DeviceHost::promote(const Control& request) {
   if (promote_failure_) return answer(request, *promote_failure_);
   drop_preparations(Preparation::For::rank);  // there are commands to run
   mode_ = Mode::active;
+  replies_.resume(request.value);
   last_progress_ = SteadyClock::time();
   answer(request, {});
 }
 
-/// From now on nothing is answered, collectives above all: a peer may give the communicator up, and
-/// what its dying kernels still send must not be taken for a result.
-void DeviceHost::halt() {
-  if (mode_ != Mode::active) return;
-  const auto polled = batches_.poll();  // what is done is done
-  mode_ = Mode::paused;
-  if (polled.code() == Errc::device_lost || polled.code() == Errc::device_failed)
-    lose(polled.error());
+bool DeviceHost::active() {
+  if (mode_ == Mode::active && replies_.halted()) mode_ = Mode::paused;
+  return mode_ == Mode::active;
 }
 
 void DeviceHost::quiesce(const Control& request) {
-  halt();
+  surrender_.catch_up();
+  if (mode_ == Mode::active) mode_ = Mode::paused;
   if (mode_ == Mode::lost) return answer(request, {});  // it can do no more harm
   abandon_communicators();
   quiescing_ = request;

@@ -77,11 +77,12 @@ DeviceHost::DeviceHost(const wire::HostOptions& options, ipc::SharedMemory segme
           ipc::RingProducer(&header().reply,
                             segment_.data() + wire::kPortDataOffset + header().command_capacity,
                             header().reply_capacity),
-          ipc::Doorbell(UniqueFd(options.reply_bell_fd))),
+          ipc::Doorbell(UniqueFd(options.reply_bell_fd)), header().halts),
       batches_(*engine_, lanes_, replies_, flight_,
                static_cast<wire::Completion>(options.completion), std::move(host_fn_bell)),
       set_aside_(&header().set_aside),
-      helpers_(std::move(helper_bell)) {
+      helpers_(std::move(helper_bell)),
+      surrender_(header().surrenders, [this] { engine_->collectives().abort(); }) {
   ActivitySink sink;
   if (flight_.traces_gpu())
     sink = [this](std::uint64_t ticket, std::int64_t begin, std::int64_t end, std::uint32_t stream,
@@ -174,7 +175,7 @@ bool DeviceHost::complete() {
     return true;
   }
   if (look_for_loss()) return true;
-  if (mode_ != Mode::active) return false;
+  if (!active()) return false;
   const auto answered = batches_.poll();
   if (answered.ok()) return *answered;
   if (answered.code() == Errc::peer_lost) {
@@ -200,7 +201,8 @@ bool DeviceHost::look_for_loss() {
 }
 
 void DeviceHost::break_communicator(const Error& error) {
-  mode_ = Mode::paused;  // until the world halts, nothing behind it can be trusted
+  if (!active()) return;  // that is how it ends where others gave it up
+  mode_ = Mode::paused;   // until the world halts, nothing behind it can be trusted
   send({.kind = wire::ControlKind::communicator_broken}, error.to_string());
 }
 

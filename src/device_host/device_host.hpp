@@ -29,6 +29,7 @@
 #include "device_host/replies.hpp"
 #include "device_host/sequences.hpp"
 #include "device_host/set_aside.hpp"
+#include "device_host/surrender.hpp"
 
 namespace troupe::host {
 
@@ -264,7 +265,8 @@ class DeviceHost {
   std::vector<std::uint32_t> take_others(const std::vector<Joining>& all);
   void send_contribution(const wire::Control& request, const Result<std::vector<std::byte>>& made);
   [[nodiscard]] Rendezvous* rendezvous_of(std::uint32_t communicator) const;
-  void halt();
+  /// Whether commands are issued and answered. Pauses if the rank has halted this host.
+  bool active();
   void quiesce(const wire::Control& request);
   void finish_quiesce();
   void answer(const wire::Control& request, const Result<void>& outcome);
@@ -332,7 +334,9 @@ class DeviceHost {
   std::optional<Error> promote_failure_;
   std::optional<int> exit_status_;
   TimePoint last_progress_{};
-  Helpers helpers_;  // last: its threads use the rest
+  // Last: their threads use the rest.
+  Helpers helpers_;
+  Surrender surrender_;
 };
 
 }  // namespace troupe::host

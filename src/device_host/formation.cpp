@@ -225,7 +225,7 @@ void DeviceHost::drop_held_connect() {
 // about to, is refused here.
 
 void DeviceHost::contribute_group(const Control& request) {
-  if (mode_ != Mode::active) return answer(request, kGivenUp);
+  if (!active()) return answer(request, kGivenUp);
   const auto begun =
       begin_communicator({request.rank, request.size, request.region}, wire::GroupState::forming);
   if (!begun.ok()) return answer(request, begun.error());
@@ -239,7 +239,7 @@ void DeviceHost::contribute_group(const Control& request) {
 
 void DeviceHost::connect_group(const wire::ControlMessage& message) {
   const auto head = message.head;
-  if (mode_ != Mode::active) return answer(head, kGivenUp);
+  if (!active()) return answer(head, kGivenUp);
   auto shares = wire::unpack_blobs(message.fd.get());
   if (!shares.ok()) return answer(head, shares.error());
   auto joining = meet({head.rank, head.size, head.region}, std::move(*shares));

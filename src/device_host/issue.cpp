@@ -16,13 +16,13 @@ constexpr int kLooksForOthers = 250;
 }  // namespace
 
 bool DeviceHost::issue() {
-  if (mode_ != Mode::active) return false;
+  if (!active()) return false;
   // What is refused has done nothing; a library's failure may have come midway.
   for (const auto& [ticket, error] : held_answers_)
     replies_.send(ticket, 1, error, error.code == Errc::library);
   held_answers_.clear();
   bool any = std::exchange(set_aside_due_, false) && issue_set_aside();
-  while (mode_ == Mode::active && batches_.open_count() < Batches::kMaxCommands) {
+  while (active() && batches_.open_count() < Batches::kMaxCommands) {
     const auto record = commands_.front();
     if (!record.ok()) {
       lose(record.error());
@@ -42,7 +42,7 @@ bool DeviceHost::issue() {
 
 bool DeviceHost::issue_set_aside() {
   return set_aside_.offer([this](SetAside::Entry& entry) {
-    return mode_ == Mode::active && issue_one(entry.record, &entry) == Step::queued;
+    return active() && issue_one(entry.record, &entry) == Step::queued;
   });
 }
 
@@ -178,7 +178,9 @@ DeviceHost::Step DeviceHost::issue_on_lane(std::span<const std::byte> record,
   auto outcome = batches_.order(queue, waits);
   if (outcome.ok()) {
     const TracedCommand traced(tracing_.get(), ticket, command_.name());
-    outcome = sequence != nullptr ? engine_->launch_graph(*sequence->graph, queue) : run(call);
+    outcome = sequence == nullptr
+                  ? run(call)
+                  : surrender_.use([&] { return engine_->launch_graph(*sequence->graph, queue); });
   }
   if (outcome.ok()) {
     const auto place = lanes_.queued(operands, queue, waits);

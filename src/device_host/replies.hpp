@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -14,10 +15,19 @@
 namespace troupe::host {
 
 /// The replies of a device host on their way to the rank: into the ring while it has room, queued
-/// here until then. The reactor's thread only.
+/// here until then. What is to be sent after the rank has halted the host, until it resumes, is
+/// dropped: a peer may have given the communicator up, and what its dying kernels still send must
+/// not be taken for a result. The reactor's thread only.
 class Replies {
  public:
-  Replies(ipc::RingProducer ring, ipc::Doorbell bell) : ring_(ring), bell_(std::move(bell)) {}
+  /// `halts`: PortHeader::halts.
+  Replies(ipc::RingProducer ring, ipc::Doorbell bell, const std::atomic<std::uint32_t>& halts)
+      : ring_(ring), bell_(std::move(bell)), halts_(halts), resumed_(halts.load()) {}
+
+  /// The rank has the host go on after so many halts.
+  void resume(std::uint32_t halts) { resumed_ = halts; }
+  /// The rank has halted the host since.
+  [[nodiscard]] bool halted() const { return halts_.load(std::memory_order_acquire) != resumed_; }
 
   /// Tickets [first, first + count) ended like this. `spoilt`: they had begun, and what they were
   /// to write is not to be used.
@@ -43,6 +53,7 @@ class Replies {
   };
 
   bool write(const Reply& reply, bool& wake) {
+    if (halted()) return true;  // seen after the end of what it tells of
     const std::string_view text =
         reply.outcome.ok()
             ? std::string_view{}
@@ -65,6 +76,8 @@ class Replies {
 
   ipc::RingProducer ring_;
   ipc::Doorbell bell_;
+  const std::atomic<std::uint32_t>& halts_;
+  std::uint32_t resumed_;
   std::deque<Reply> waiting_;
 };
 

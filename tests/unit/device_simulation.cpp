@@ -129,15 +129,19 @@ Result<void> DeviceSimulation::start(HostId id, Start as) {
   return {};
 }
 
+void DeviceSimulation::halt(HostId id) {
+  auto& one = host(id);
+  if (!one.up || one.reaped) violation("a host is halted that has not started");
+  one.halted = true;
+}
+
 Result<void> DeviceSimulation::carry_out(HostId id, const DeviceOrder& order) {
   const auto& one = host(id);
   if (!one.up || one.reaped) violation("an order for a host that has not started");
   if (order.prepares() && one.memory) violation("a host that serves prepares as a standby");
   const bool may_fail = order.what == Order::contribute || order.what == Order::connect;
   if (may_fail && chance(options_.refuses_percent)) return Error{Errc::io, 0, "cannot be asked"};
-  const auto limit = order.what == Order::halt      ? 2'000u
-                     : order.what == Order::quiesce ? 20'000u
-                                                    : 300'000u;
+  const auto limit = order.what == Order::quiesce ? 20'000u : 300'000u;
   if (chance(options_.never_answers_percent)) return {};
   if (order.prepares()) host(id).formation = 0;
   answer(id, limit, [this, id, order, may_fail] {
@@ -152,7 +156,7 @@ Result<void> DeviceSimulation::carry_out(HostId id, const DeviceOrder& order) {
 }
 
 void DeviceSimulation::resume(HostId id) {
-  host(id).drained = false;
+  host(id).drained = host(id).halted = false;
 }
 
 void DeviceSimulation::promote(HostId id) {
@@ -272,6 +276,9 @@ void DeviceSimulation::order(Order what, std::uint32_t formation) {
   given_.insert({what, prepares ? formation : round_});
   trace("order " + std::to_string(static_cast<int>(what)) + " of round " + std::to_string(round_));
   if (!device_.order(order, now_)) violation("a legal order is refused");
+  const auto serving = device_.hosts().serving();
+  if (what == Order::halt && serving && !host(*serving).halted)
+    violation("the host that serves is not halted");
 }
 
 void DeviceSimulation::enter(Phase phase) {

@@ -88,6 +88,7 @@ class DeviceSimulation final : private DeviceActions {
     bool exited = false;  ///< can be reaped
     bool reaped = false;
     bool memory = false;   ///< was given it
+    bool halted = false;   ///< likewise
     bool drained = false;  ///< by quiesce, until it is resumed
     bool handed_over = false;
     bool mourned = false;
@@ -104,6 +105,7 @@ class DeviceSimulation final : private DeviceActions {
 
   // DeviceActions
   Result<void> start(HostId host, Start as) override;
+  void halt(HostId host) override;
   Result<void> carry_out(HostId host, const DeviceOrder& order) override;
   void resume(HostId host) override;
   void promote(HostId host) override;

@@ -29,14 +29,16 @@ struct Script {
   bool lanes_open = true;  ///< else opening one takes until they do
   int opened = 0;          ///< how often the collective lane was
   int aborted = 0;
-  int queued = 0;           ///< commands
-  Result<void> collective;  ///< what queueing a collective says
-  bool blas_opens = true;   ///< else opening it takes until it does
-  int blas_opened = 0;      ///< queues of it
-  int discarded = 0;        ///< libraries
-  bool works = true;        ///< else gemm, which blocks, takes until it does
-  bool at_work = false;     ///< gemm was begun
-  bool blas_fails = false;  ///< queueing a dot says so
+  int queued = 0;                 ///< commands
+  Result<void> collective;        ///< what queueing a collective says
+  bool blas_opens = true;         ///< else opening it takes until it does
+  int blas_opened = 0;            ///< queues of it
+  int discarded = 0;              ///< libraries
+  bool works = true;              ///< else gemm, which blocks, takes until it does
+  bool at_work = false;           ///< gemm was begun, or a dot that waits
+  bool blas_fails = false;        ///< queueing a dot says so
+  bool dot_waits = false;         ///< queueing one takes until the communicators are given up
+  bool given_up_in_time = false;  ///< they were
   std::vector<std::string> ran;
   std::vector<std::string> traced;            ///< what was begun, run and ended
   std::uint64_t scratch = 0;                  ///< bytes of it that were taken last
@@ -94,6 +96,10 @@ class ScriptedEngine final : public Engine {
     if (info.name == "blas.gemm") {
       script->change([] { script->at_work = true; });
       script->await([] { return script->works; });
+    }
+    if (info.name == "blas.dot" && script->dot_waits) {
+      script->change([] { script->at_work = true; });
+      script->given_up_in_time = script->await([] { return script->aborted > 0; });
     }
     script->change([&] {
       ++script->queued;
@@ -365,11 +371,39 @@ TEST_F(Reactor, RefusesMemoryThatComesWithoutItsDescriptor) {
 TEST_F(Reactor, ALossIsToldOfWhileTheWorldIsHalted) {
   submit_all_reduce();
   ASSERT_TRUE(script_.await([this] { return script_.queued > 0; }));
-  EXPECT_EQ(ask({.kind = wire::ControlKind::halt}).head.kind, wire::ControlKind::done);
+  header().halts.fetch_add(1);
   script_.change([this] { script_.lost = Error{Errc::device_lost, 700, "an illegal address"}; });
   const auto said = receive();
   EXPECT_EQ(said.head.kind, wire::ControlKind::fatal);
   EXPECT_NE(said.text.find("an illegal address"), std::string::npos) << said.text;
+  EXPECT_FALSE(answered());
+}
+
+// A peer may have given the communicator up by then, and its dying kernels seem to end.
+TEST_F(Reactor, NothingThatEndsAfterAHaltIsAnswered) {
+  submit_all_reduce();
+  ASSERT_TRUE(script_.await([this] { return script_.queued > 0; }));
+  header().halts.fetch_add(1);
+  script_.reached.store(true);
+  EXPECT_EQ(ask({.kind = wire::ControlKind::memory_use}).head.kind, wire::ControlKind::done);
+  EXPECT_EQ(ask({.kind = wire::ControlKind::quiesce}).head.kind, wire::ControlKind::done);
+  EXPECT_FALSE(answered());
+  const auto behind = submit(dot(0, 1));
+  send({.kind = wire::ControlKind::resume, .value = header().halts.load()});
+  EXPECT_EQ(await_answer(behind).code, 0u);
+}
+
+// CUDA keeps it waiting while a collective of a dead peer runs.
+TEST_F(Reactor, CommunicatorsAreGivenUpAlthoughItWaitsInALaunch) {
+  script_.reached.store(true);
+  await_answer(submit(dot(0, 1)));  // the library is open now
+  script_.change([this] { script_.dot_waits = true; });
+  submit(dot(0, 1));
+  ASSERT_TRUE(script_.await([this] { return script_.at_work; }));
+  header().halts.fetch_add(1);
+  header().surrenders.advance();
+  EXPECT_EQ(ask({.kind = wire::ControlKind::quiesce}).head.kind, wire::ControlKind::done);
+  EXPECT_TRUE(script_.given_up_in_time);
   EXPECT_FALSE(answered());
 }
 

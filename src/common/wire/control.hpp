@@ -22,7 +22,8 @@ enum class ControlKind : std::uint32_t {
   map_pinned,   ///< region, bytes, fd -> done | failed
   map_foreign,  ///< a slab of another rank: region, bytes, fd -> done | failed
   drop_region,  ///< region
-  promote,      ///< from now on serve the command ring -> done | failed (a mapping did)
+  promote,     ///< from now on serve the command ring; value: PortHeader::halts -> done | failed (a
+               ///< mapping did)
   contribute,  ///< rank, size, perhaps memfd of the rank's groups -> contribution + memfd | failed;
                ///< gives up what communicators there are
   connect,     ///< rank, size, memfd of all contributions and, if there are, the groups to form ->
@@ -31,14 +32,14 @@ enum class ControlKind : std::uint32_t {
   contribute_group,  ///< region: its number, rank, size -> contribution + memfd | failed
   connect_group,     ///< region: its number, rank, size, memfd of contributions -> done | failed
   drop_group,        ///< region: its number; no rank uses it any more
-  halt,              ///< stop issuing and answering -> done
-  quiesce,           ///< the same, abort the communicator, drain -> done
-  resume,            ///< go on issuing after quiesce
-  suffer,            ///< value: FaultKind; at once
-  open_library,      ///< text: its name; what a standby does ahead of time
-  adopt_plans,       ///< memfd: a library's name, a plan, a name, …
-  prepare,           ///< memfd: records of kinds of commands -> done, also where some could not be
-  tell_libraries,    ///< -> done, behind library_opened for all that are open
+  quiesce,       ///< after PortHeader::surrenders was counted on: stop issuing and answering, give
+                 ///< the communicators up, drain -> done
+  resume,        ///< go on after quiesce; value: PortHeader::halts
+  suffer,        ///< value: FaultKind; at once
+  open_library,  ///< text: its name; what a standby does ahead of time
+  adopt_plans,   ///< memfd: a library's name, a plan, a name, …
+  prepare,       ///< memfd: records of kinds of commands -> done, also where some could not be
+  tell_libraries,  ///< -> done, behind library_opened for all that are open
   memory_use,  ///< -> done: bytes of device memory that are free; text: a line "CAUSE BYTES" each
   shut_down,   ///< end in good order
   // device host to rank

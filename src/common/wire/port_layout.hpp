@@ -7,6 +7,7 @@
 
 #include "common/ipc/life_lock.hpp"
 #include "common/ipc/ring.hpp"
+#include "common/ipc/shared_counter.hpp"
 #include "common/wire/library_stamps.hpp"
 #include "common/wire/set_aside_tickets.hpp"
 #include "common/wire/shm_names.hpp"
@@ -32,6 +33,12 @@ struct PortHeader {
   ipc::RingControl command;  ///< rank to host
   ipc::RingControl reply;    ///< host to rank
 
+  /// How often the rank has stopped the host. Once it differs from what the newest promote or
+  /// resume named, nothing that the host answers is seen, and it begins nothing more.
+  alignas(64) std::atomic<std::uint32_t> halts;
+  /// How often the host was told to give its communicators up.
+  ipc::SharedCounter surrenders;
+
   /// The operations that the rank knows. Written before the device host starts, which ends if it
   /// knows others.
   LibraryStamps libraries;
@@ -56,7 +63,7 @@ static_assert(kLaneCount <= 32);
 /// Commands of a library that is held up. Of four such libraries all can be set aside.
 inline constexpr std::uint32_t kCredits = SetAsideTickets::kCapacity / 4;
 
-inline constexpr std::uint64_t kPortVersion = 7;
+inline constexpr std::uint64_t kPortVersion = 8;
 inline constexpr std::uint64_t kPortDataOffset = 16384;
 static_assert(sizeof(PortHeader) <= kPortDataOffset);
 

@@ -23,7 +23,10 @@ class DeviceActions {
 
   /// Starts a process. -> ready, or it is lost
   virtual Result<void> start(HostId host, Start as) = 0;
-  /// Has the host carry out halt, quiesce, contribute or connect. -> answered, unless the host
+  /// From now on the host begins nothing, and nothing that it answers is seen, until it is resumed
+  /// or promoted; takes effect at once, whatever the host is at.
+  virtual void halt(HostId host) = 0;
+  /// Has the host carry out quiesce, contribute or connect. -> answered, unless the host
   /// cannot be asked.
   virtual Result<void> carry_out(HostId host, const DeviceOrder& order) = 0;
   /// After quiesce: go on.

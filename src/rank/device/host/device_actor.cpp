@@ -244,7 +244,7 @@ void DeviceActor::promote(HostId host) {
   const auto& next = link(host);
   memory_.give(*next);
   requests_.ask(
-      *next, {.kind = ControlKind::promote}, -1,
+      *next, {.kind = ControlKind::promote, .value = next->header().halts.load()}, -1,
       [this, host](const Result<wire::ControlMessage>& answer) {
         protocol_.promoted(host, answer.ok() ? Result<void>() : answer.error(), context().now());
       },
@@ -282,6 +282,10 @@ void DeviceActor::on(const DeviceOrder& order) {
   }
 }
 
+void DeviceActor::halt(HostId host) {
+  link(host)->header().halts.fetch_add(1);
+}
+
 Result<void> DeviceActor::carry_out(HostId host, const DeviceOrder& order) {
   return ask_for(requests_, *link(host), order, [this, host, order](auto outcome) {
     protocol_.answered(host, order, std::move(outcome));
@@ -289,7 +293,8 @@ Result<void> DeviceActor::carry_out(HostId host, const DeviceOrder& order) {
 }
 
 void DeviceActor::resume(HostId host) {
-  (void)wire::send_control(link(host)->socket(), {.kind = ControlKind::resume});
+  (void)wire::send_control(link(host)->socket(), {.kind = ControlKind::resume,
+                                                  .value = link(host)->header().halts.load()});
 }
 
 void DeviceActor::settle() {

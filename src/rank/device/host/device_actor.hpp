@@ -89,6 +89,7 @@ class DeviceActor
 
   // What the protocol decides.
   Result<void> start(HostId host, Start as) override;
+  void halt(HostId host) override;
   Result<void> carry_out(HostId host, const DeviceOrder& order) override;
   void resume(HostId host) override;
   void promote(HostId host) override;

@@ -206,8 +206,7 @@ void DeviceProtocol::after_loss(DeviceFault fault, TimePoint now) {
   const auto was = state_;
   const auto order = open_;
   move(governed_ ? Event::lost : Event::lost_alone);
-  if (was == DeviceState::halting || was == DeviceState::quiescing)
-    report_done(order, std::vector<std::byte>{});
+  if (was == DeviceState::quiescing) report_done(order, std::vector<std::byte>{});
   if (was == DeviceState::contributing || was == DeviceState::connecting)
     report_done(order, down(fault.error));
   if (state_ != DeviceState::replacing) return actions_->report(std::move(fault));
@@ -238,8 +237,7 @@ void DeviceProtocol::tick(TimePoint now) {
   const auto late = [&](HostId id) {
     return !hosts_.has_started(id) && now - hosts_.at(id).since > options_.start_timeout;
   };
-  const bool stuck = (state_ == DeviceState::halting || state_ == DeviceState::quiescing) &&
-                     now - open_since_ > options_.drain_timeout;
+  const bool stuck = state_ == DeviceState::quiescing && now - open_since_ > options_.drain_timeout;
   if (const auto next = hosts_.successor()) {
     if (late(*next) || stuck) lost(*next, "successor", kSlow, now);
   } else if (const auto host = hosts_.active()) {
@@ -267,7 +265,10 @@ bool DeviceProtocol::order(const DeviceOrder& order, TimePoint now) {
   }
   if (!next(state_, event_of(order.what))) return false;
   switch (order.what) {
-    case Order::halt: actions_->disturbed("the world is re-formed"); [[fallthrough]];
+    case Order::halt:
+      actions_->disturbed("the world is re-formed");
+      stop(order, now);
+      break;
     case Order::quiesce: stop(order, now); break;
     case Order::replace: {
       move(Event::replace);
@@ -297,7 +298,12 @@ void DeviceProtocol::stop(const DeviceOrder& order, TimePoint now) {
   open_ = order;
   open_since_ = now;
   const auto host = hosts_.next_in_line();
-  if (!host || !hosts_.has_started(*host)) return answer(Event::carried_out);
+  const bool there = host && hosts_.has_started(*host);
+  if (order.what == Order::halt) {
+    if (there) actions_->halt(*host);
+    return report_done(order, std::vector<std::byte>{});
+  }
+  if (!there) return answer(Event::carried_out);
   pass_on(*host, order);
 }
 
@@ -355,7 +361,6 @@ void DeviceProtocol::answered(HostId id, const DeviceOrder& order,
     case DeviceState::quiescing:
       if (outcome.ok() && hosts_.serving()) actions_->settle();
       return answer(Event::carried_out);
-    case DeviceState::halting: return answer(Event::carried_out);
     case DeviceState::contributing:
       return answer(outcome.ok() ? Event::carried_out : Event::refused, std::move(outcome));
     case DeviceState::connecting:

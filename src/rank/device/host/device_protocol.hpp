@@ -21,7 +21,6 @@ namespace troupe::rank_process {
 enum class DeviceState : std::uint8_t {
   starting,
   idle,
-  halting,
   quiescing,
   replacing,
   contributing,
@@ -61,7 +60,7 @@ class DeviceProtocol {
     /// There will be a world: no standby is raised before it is active.
     bool in_world = false;
     std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);
-    std::chrono::nanoseconds drain_timeout = std::chrono::seconds(3);  ///< of halt and quiesce
+    std::chrono::nanoseconds drain_timeout = std::chrono::seconds(3);  ///< of quiesce
     int restart_budget = 3;
     std::chrono::nanoseconds restart_window = std::chrono::seconds(60);
     /// When the budget is spent the world is asked to end the run, and gets one host more to do it

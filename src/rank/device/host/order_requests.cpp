@@ -23,10 +23,10 @@ Result<std::vector<std::byte>> contribution_in(const Result<wire::ControlMessage
 
 ControlKind kind_of(Order order) {
   switch (order) {
-    case Order::halt: return ControlKind::halt;
     case Order::quiesce: return ControlKind::quiesce;
     case Order::contribute: return ControlKind::contribute;
     case Order::connect: return ControlKind::connect;
+    case Order::halt:
     case Order::replace:
     case Order::promote: break;
   }
@@ -47,6 +47,7 @@ Result<void> ask_for(HostRequests& requests, const HostLink& host, const DeviceO
     if (!made.ok()) return made.error();
     packed = std::move(*made);
   }
+  if (order.what == Order::quiesce) host.header().surrenders.advance();
   requests.ask(
       host, {.kind = kind_of(order.what), .rank = order.rank, .size = order.size}, packed.get(),
       [what = order.what, then = std::move(then)](const Result<wire::ControlMessage>& answer) {

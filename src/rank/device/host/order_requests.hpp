@@ -11,7 +11,7 @@
 /// What orders, and the groups of a program, mean to a device host.
 namespace troupe::rank_process {
 
-/// halt, quiesce, contribute or connect. `then` is called with the answer, unless the host is lost
+/// quiesce, contribute or connect. `then` is called with the answer, unless the host is lost
 /// before. Errors: the host cannot be asked.
 Result<void> ask_for(HostRequests& requests, const HostLink& host, const DeviceOrder& order,
                      std::function<void(Result<std::vector<std::byte>>)> then);

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <troupe/error.hpp>
+
+#include "common/ipc/shared_counter.hpp"
+
+namespace troupe::host {
+
+/// Gives the communicators up when the rank asks for it, even while the reactor waits in a call of
+/// CUDA's.
+///
+/// Intuition: CUDA loads a kernel when it is first launched, and that waits for all that runs; so
+/// does a launch into a stream that is full. A collective of a peer that died runs until its
+/// communicator is given up. The reactor would have to do that, and waits for it: so a thread does
+/// it for the reactor, unless the reactor comes soon.
+class Surrender {
+ public:
+  /// `asked`: counts how often the rank has asked. `give_up`: called on either thread.
+  Surrender(ipc::SharedCounter& asked, std::function<void()> give_up);
+  ~Surrender();
+  Surrender(const Surrender&) = delete;
+  Surrender& operator=(const Surrender&) = delete;
+
+  /// Gives up what the rank has asked for, unless the thread has. Reactor.
+  void catch_up();
+  /// Calls `work`, which launches on a communicator's behalf what does not go through its library,
+  /// and is not told when the communicator is freed. Reactor. Errors: those of `work`;
+  /// world_reformed if the rank has asked.
+  template <class Work>
+  Result<void> use(Work&& work) {
+    const std::lock_guard lock(launching_);
+    if (done_ != asked_.value())
+      return Error{Errc::world_reformed, 0, "the communicator is given up"};
+    return std::forward<Work>(work)();
+  }
+
+ private:
+  void watch();
+
+  ipc::SharedCounter& asked_;
+  const std::function<void()> give_up_;
+  std::timed_mutex launching_;       ///< held in use()
+  std::mutex giving_up_;             ///< only one of the threads does it
+  std::atomic<std::uint32_t> done_;  ///< the request that was carried out last
+  std::atomic<bool> ends_{false};
+  std::thread thread_;
+};
+
+}  // namespace troupe::host
