@@ -1,6 +1,6 @@
 // all_reduce through troupe and through NCCL directly, by one program under mpirun.
 //
-//   mpirun -n N collective_bench [--backend cuda] [--json FILE]
+//   mpirun -n N collective_bench [--engine cuda] [--json FILE]
 //
 // Pipelined: many queued, one wait, so what counts is throughput. Latency: each one waited for. The
 // time of a measurement is that of the slowest rank. With the cpu engine there is no raw side.

@@ -1,6 +1,6 @@
 // What a command costs: its caller, a round trip, and many small kernels in a row.
 //
-// The backend is that of TROUPE_TEST_BACKEND (cpu or cuda; default cpu). Arguments that are not
+// The engine is that of TROUPE_TEST_BACKEND (cpu or cuda; default cpu). Arguments that are not
 // Google Benchmark's are troupe's own, such as --spin 1ms.
 #include <benchmark/benchmark.h>
 

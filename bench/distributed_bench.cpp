@@ -1,7 +1,7 @@
 // Products and Fourier transforms that all GPUs compute together, beside what bounds them: as many
 // times one GPU's product, and the exchange of the transform alone.
 //
-//   mpirun -n N distributed_bench [--backend cuda] [--n N] [--fft N] [--pieces N] [--grid-rows P]
+//   mpirun -n N distributed_bench [--engine cuda] [--n N] [--fft N] [--pieces N] [--grid-rows P]
 //   [--json FILE]
 //
 // The time of a measurement is that of the slowest rank.

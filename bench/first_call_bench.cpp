@@ -2,7 +2,7 @@
 // asked for it, in the steady state, and in the successor of a device host that has died, which has
 // prepared what recurs.
 //
-//   first_call_bench --backend cuda --standby local --restart-budget 100 [--repetitions N]
+//   first_call_bench --engine cuda --standby local --restart-budget 100 [--repetitions N]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -249,7 +249,7 @@ std::vector<OptionSpec> option_specs() {
 }
 
 int run(const Config& config) {
-  LocalDevice device(config, config.text("backend") == "cpu" ? "cpu" : "cuda");
+  LocalDevice device(config, config.text("engine") == "cpu" ? "cpu" : "cuda");
   auto calls = make_calls(*device);
   for (auto& call : calls) {
     call.first = seconds_of(call.run);

@@ -2,7 +2,7 @@
 //
 // Both sides are measured by this one program, in turn. The raw side's context is this process's,
 // troupe's is its device host's; before each measurement one launch makes the GPU switch to it.
-// With --backend cpu there is no raw side.
+// With --engine cpu there is no raw side.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -116,12 +116,12 @@ Comparison measure(std::string name, std::int64_t repetitions, RawLaunches* raw,
 
 /// From compile() to a kernel that can be launched, in a process that has not compiled it but finds
 /// it on disk. The library is open, as it is in a program that has other kernels.
-Comparison cached_compile(const Config& config, const std::string& backend,
+Comparison cached_compile(const Config& config, const std::string& engine,
                           std::int64_t repetitions) {
   Comparison line{"compile, cached on disk", "ms", {}, {}};
   const std::string other = "extern \"C\" __global__ void other(int* x) { *x = 1; }";
   for (std::int64_t i = 0; i <= repetitions; ++i) {  // the first fills the cache
-    LocalDevice device(config, backend);
+    LocalDevice device(config, engine);
     (void)device->compile(other, {.names = {"other"}}).get();
     const auto start = Clock::now();
     (void)device->compile(kSource, {.names = {"step"}}).get();
@@ -141,17 +141,17 @@ std::vector<OptionSpec> option_specs() {
 }
 
 int run(const Config& config) {
-  const auto backend = config.text("backend") == "cpu" ? std::string("cpu") : std::string("cuda");
+  const auto engine = config.text("engine") == "cpu" ? std::string("cpu") : std::string("cuda");
   const auto repetitions = config.integer("repetitions");
   const int launches = static_cast<int>(config.integer("launches")),
             trips = static_cast<int>(config.integer("trips"));
   std::vector<Comparison> lines;
   {
-    LocalDevice device(config, backend);
+    LocalDevice device(config, engine);
     const auto module = device->compile(kSource, {.names = {"step"}}).get();
     const auto kernel = module.kernel("step");
     std::unique_ptr<RawLaunches> raw;
-    if (backend == "cuda") raw = RawLaunches::create(module.image(), "step", kElements);
+    if (engine == "cuda") raw = RawLaunches::create(module.image(), "step", kElements);
     const Launches chain(*device, kernel, raw.get(), 1),
         several(*device, kernel, raw.get(), kBuffers);
     const auto throughput = [&](const char* name, const Launches& which) {
@@ -168,9 +168,9 @@ int run(const Config& config) {
     lines.push_back(measure("sequence of 100 launches, launches", repetitions, raw.get(),
                             chain.raw_sequences(kRuns), runs, kRuns));
   }
-  lines.push_back(cached_compile(config, backend, repetitions));
+  lines.push_back(cached_compile(config, engine, repetitions));
   print(fmt::format("kernels of the program's own, {}: cuLaunchKernelEx and troupe, medians of {}",
-                    backend, repetitions),
+                    engine, repetitions),
         lines);
   write_json(config.text("json"), lines).take();
   return 0;

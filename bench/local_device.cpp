@@ -13,10 +13,10 @@
 
 namespace troupe::bench {
 
-LocalDevice::LocalDevice(const Config& config, const std::string& backend) {
+LocalDevice::LocalDevice(const Config& config, const std::string& engine) {
   log::init(Rank(0), config.text("log-level")).take();
   auto options = rank_process::device_options(
-                     config, backend, 0, rank_process::core_share({rank_process::core_mask()}, 0))
+                     config, engine, 0, rank_process::core_share({rank_process::core_mask()}, 0))
                      .take();
   if (!config.given("standby")) options.settings.standby = false;
   actors_ = std::make_unique<ActorSystem>(ProductionScheduler::start({.workers = 2}).take());

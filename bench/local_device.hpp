@@ -15,9 +15,9 @@ namespace troupe::bench {
 /// A device of this process alone, opened as a rank opens its own: no MPI, no world.
 class LocalDevice {
  public:
-  /// `backend` is "cpu" or "cuda". Without --standby there is none: it would start up in the middle
+  /// `engine` is "cpu" or "cuda". Without --standby there is none: it would start up in the middle
   /// of a measurement. Throws Exception with what keeps the device host from starting.
-  LocalDevice(const Config& config, const std::string& backend);
+  LocalDevice(const Config& config, const std::string& engine);
   ~LocalDevice();
   LocalDevice(const LocalDevice&) = delete;
   LocalDevice& operator=(const LocalDevice&) = delete;

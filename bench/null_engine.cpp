@@ -1,5 +1,5 @@
 // An engine that does none of the work that small operations ask for: what a command costs without
-// its library and its kernel. For command_path, which finds it as the backend "null".
+// its library and its kernel. For command_path, which finds it as the engine "null".
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -61,8 +61,8 @@ Result<std::unique_ptr<Engine>> make_engine(const EngineOptions& options) {
   }
 }
 
-Result<std::vector<DeviceDescription>> list_devices() {
-  return std::vector<DeviceDescription>();
+Result<std::vector<DeviceInfo>> list_devices() {
+  return std::vector<DeviceInfo>();
 }
 
 }  // namespace troupe::host

@@ -1,7 +1,7 @@
 // Tokens: fetch and put between two ranks, beside what moves the same bytes without troupe, by one
 // program under mpirun.
 //
-//   mpirun -n 2 token_bench [--backend cuda] [--token-path peer|network] [--size 1GiB] [--json
+//   mpirun -n 2 token_bench [--engine cuda] [--token-path peer|network] [--size 1GiB] [--json
 //   FILE]
 //
 // Raw is, for --token-path network, one MPI message between host memories; otherwise a copy between

@@ -1,5 +1,5 @@
 // How the control plane of a re-formation grows with the number of ranks: the real protocol
-// (WorldSupervisor, WorldMember, WorldRelay, their messages encoded and decoded) on a simulated
+// (WorldSupervisor, WorldFollower, WorldRelay, their messages encoded and decoded) on a simulated
 // network, up to 16,384 ranks.
 //
 //   world_scaling [--largest N] [--json FILE] [--latency-us N] …

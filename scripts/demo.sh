@@ -18,9 +18,9 @@ install_packages "${packages_for_building[@]}" libgloo-dev
 configure release build/demo -DTROUPE_TESTS=OFF -DTROUPE_BENCHMARKS=OFF "$@"
 build build/demo
 
-backend=cpu ranks=4 points=64
+engine=cpu ranks=4 points=64
 if [[ -e $root/build/demo/libexec/troupe/troupe-engine-cuda.so ]] && (($(gpu_count) > 0)); then
-  backend=cuda points=128 ranks=$(gpu_count)
+  engine=cuda points=128 ranks=$(gpu_count)
   ((ranks > 4)) && ranks=4
 fi
 victim=$((ranks > 1 ? 1 : 0))
@@ -30,7 +30,7 @@ report=$root/build/demo/report.json
 rm -f "$report"
 command=(mpirun -n "$ranks" --oversubscribe --bind-to none "$root/build/demo/bin/troupe-cg"
   --stencil "$points" --tol 1e-10 --max-iter 1000 --check-every 5 --commit-every 20
-  --backend "$backend" --fault "kill@$kill_at:$victim" --json "$report")
+  --engine "$engine" --fault "kill@$kill_at:$victim" --json "$report")
 say "$ranks ranks solve a linear system; the device host of rank $victim is killed at iteration $kill_at"
 say "${command[*]}"
 status=0
@@ -49,4 +49,4 @@ recoveries=$(grep -c '"repeated_iterations"' "$report" || true)
 LC_ALL=C printf '
 == Shown: the device host of rank %s (%s engine) was killed at iteration %s. After %.0f ms the job went on,
 == repeated %s iterations and ended with the right answer (relative error %.1e).
-' "$victim" "$backend" "$kill_at" "$(value total_ms)" "$(value repeated_iterations)" "$(value relative_error)"
+' "$victim" "$engine" "$kill_at" "$(value total_ms)" "$(value repeated_iterations)" "$(value relative_error)"

@@ -190,7 +190,7 @@ cg() {
   shift 3
   rm -f "$out/$name.json"
   # shellcheck disable=SC2046
-  step "$name" "$limit" $(on_gpus "$ranks") "$bin/troupe-cg" --backend cuda --json "$out/$name.json" "$@"
+  step "$name" "$limit" $(on_gpus "$ranks") "$bin/troupe-cg" --engine cuda --json "$out/$name.json" "$@"
 }
 
 # drill NAME RECOVERIES FAULT...: must end as the run without a fault does.
@@ -218,7 +218,7 @@ fault_drills() {
   drill cg-two-faults 2 "kill@30:0" "illegal-address@60:$victim"
   drill cg-fault-in-recovery 1 "kill@50:$victim" "kill@form:0"
   # shellcheck disable=SC2046
-  step cg-standby-off 60 $(on_gpus "$gpus") "$bin/troupe-cg" --backend cuda "${problem[@]}" --standby off \
+  step cg-standby-off 60 $(on_gpus "$gpus") "$bin/troupe-cg" --engine cuda "${problem[@]}" --standby off \
     --fault "trap@50:$victim" || true
 }
 
@@ -294,7 +294,7 @@ bench_libraries() {
 # The first call of each kind after a device host's death, over its steady time.
 bench_first_calls() {
   local line name
-  step first_call_bench 120 "$bin/first_call_bench" --backend cuda --standby local --restart-budget 100 \
+  step first_call_bench 120 "$bin/first_call_bench" --engine cuda --standby local --restart-budget 100 \
     --repetitions $((quick ? 2 : 5)) --json "$out/first_call_bench.json" || return 0
   while read -r line; do
     name=$(field "$line" name)
@@ -304,7 +304,7 @@ bench_first_calls() {
 }
 
 bench_kernels() {
-  step kernel_bench 120 "$bin/kernel_bench" --backend cuda --repetitions $((quick ? 5 : 9)) \
+  step kernel_bench 120 "$bin/kernel_bench" --engine cuda --repetitions $((quick ? 5 : 9)) \
     --kernel-cache "$out/kernels" --json "$out/kernel_bench.json" || return 0
   ratios "$out/kernel_bench.json"
 }
@@ -313,7 +313,7 @@ bench_kernels() {
 bench_remote_actors() {
   local line name ratio
   # shellcheck disable=SC2046
-  step remote_actors_bench 120 $(on_gpus 2) "$bin/remote_actors_bench" --backend cuda \
+  step remote_actors_bench 120 $(on_gpus 2) "$bin/remote_actors_bench" --engine cuda \
     --repetitions $((quick ? 3 : 7)) --json "$out/remote_actors_bench.json" || return 0
   while read -r line; do
     name=$(field "$line" name)
@@ -339,7 +339,7 @@ bench_recorded() {
 
 bench_collectives() {
   # shellcheck disable=SC2046
-  step collective_bench 60 $(on_gpus "$gpus") "$bin/collective_bench" --backend cuda \
+  step collective_bench 60 $(on_gpus "$gpus") "$bin/collective_bench" --engine cuda \
     --repetitions $((quick ? 5 : 9)) --json "$out/collective_bench.json" || return 0
   ratios "$out/collective_bench.json"
 }
@@ -347,14 +347,14 @@ bench_collectives() {
 # bench_trace: what --trace and --metrics cost
 bench_trace() {
   # shellcheck disable=SC2046
-  step trace_bench 150 $(on_gpus "$gpus") "$bin/trace_bench" --backend cuda \
+  step trace_bench 150 $(on_gpus "$gpus") "$bin/trace_bench" --engine cuda \
     --repetitions $((quick ? 5 : 9)) --json "$out/trace_bench.json" || return 0
   ratios "$out/trace_bench.json"
 }
 
 bench_distributed() {
   # shellcheck disable=SC2046
-  step distributed_bench 150 $(on_gpus "$gpus") "$bin/distributed_bench" --backend cuda \
+  step distributed_bench 150 $(on_gpus "$gpus") "$bin/distributed_bench" --engine cuda \
     --repetitions $((quick ? 3 : 7)) --n $((quick ? 16384 : 32768)) --json "$out/distributed_bench.json" || return 0
   ratios "$out/distributed_bench.json"
 }
@@ -363,7 +363,7 @@ bench_distributed() {
 bench_tokens() {
   local name=token_bench-$1
   # shellcheck disable=SC2046
-  step "$name" 60 $(on_gpus 2) "$bin/token_bench" --backend cuda --token-path "$1" --repetitions 5 \
+  step "$name" 60 $(on_gpus 2) "$bin/token_bench" --engine cuda --token-path "$1" --repetitions 5 \
     --size $((quick ? 256 : 1024))MiB --json "$out/$name.json" || return 0
   while read -r line; do
     [[ $line == *ratio* ]] || continue
@@ -379,7 +379,7 @@ bench_tokens() {
 bench_checkpoints() {
   local name=checkpoint_bench line
   # shellcheck disable=SC2046
-  step "$name" 120 $(on_gpus 1) "$bin/checkpoint_bench" --backend cuda --repetitions 3 \
+  step "$name" 120 $(on_gpus 1) "$bin/checkpoint_bench" --engine cuda --repetitions 3 \
     --size "$( ((quick)) && echo 1GiB || echo 1GiB,10GiB)" --json "$out/$name.json" || return 0
   while read -r line; do
     [[ $line == *stall_over_copy* ]] || continue
@@ -392,7 +392,7 @@ bench_checkpoints() {
 bench_idle() {
   local line
   # shellcheck disable=SC2046
-  step idle_bench 60 $(on_gpus "$gpus") "$bin/idle_bench" --backend cuda --json "$out/idle_bench.json" || return 0
+  step idle_bench 60 $(on_gpus "$gpus") "$bin/idle_bench" --engine cuda --json "$out/idle_bench.json" || return 0
   while read -r line; do
     [[ $line == *idle* ]] || continue
     figure "$(field "$line" name)" "$(field "$line" troupe)" "% of a core" le 5
@@ -403,7 +403,7 @@ bench_idle() {
 bench_recovery() {
   local name=troupe-drill-standby-$1 line target
   # shellcheck disable=SC2046
-  step "$name" 120 $(on_gpus "$gpus") "$bin/troupe-drill" --backend cuda --standby "$1" \
+  step "$name" 120 $(on_gpus "$gpus") "$bin/troupe-drill" --engine cuda --standby "$1" \
     --repetitions $((quick ? 2 : 5)) --json "$out/$name.json" || return 0
   while read -r line; do
     [[ $line == *wall_ms_median* ]] || continue
@@ -422,7 +422,7 @@ bench_recovery() {
 bench_losses() {
   local name=troupe-drill-shrink line
   # shellcheck disable=SC2046
-  step "$name" 120 $(on_gpus "$gpus") "$bin/troupe-drill" --backend cuda --on-loss shrink --in-run \
+  step "$name" 120 $(on_gpus "$gpus") "$bin/troupe-drill" --engine cuda --on-loss shrink --in-run \
     --kinds kill,illegal-address,device-failure --repetitions $((quick ? 2 : 5)) --json "$out/$name.json" || return 0
   while read -r line; do
     [[ $line == *wall_ms_median* ]] || continue
@@ -466,7 +466,7 @@ say "$gpus GPUs, output in $out"
   ldd "$build"/libexec/troupe/troupe-*-cuda.so || true
 } >"$out/machine.txt" 2>&1
 # shellcheck disable=SC2046
-step troupe-info 60 $(on_gpus "$gpus") "$bin/troupe-info" --backend cuda || true
+step troupe-info 60 $(on_gpus "$gpus") "$bin/troupe-info" --engine cuda || true
 
 if [[ $matching == . ]]; then tests unit 120 '[Cc]uda'; else tests unit 120; fi
 tests conformance 180

@@ -4,7 +4,7 @@
 #   scripts/operations.sh TROUPE-INFO >docs/operations.md
 set -euo pipefail
 [[ $# == 1 && -x $1 ]] || { sed -n '2,4s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
-table=$("$1" --operations --backend cpu --standby off)
+table=$("$1" --operations --engine cpu --standby off)
 
 cat <<'HEAD'
 # Operations

@@ -49,7 +49,7 @@ build build/release
 sanitized asan unit_tests unit || failures+=("the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer")
 GTEST_FILTER=$shared_by_threads sanitized tsan unit_tests_of_threads threads || failures+=("the unit tests under ThreadSanitizer")
 
-say "all tests, preset release, backend ${TROUPE_TEST_BACKEND:-cpu}"
+say "all tests, preset release, engine ${TROUPE_TEST_BACKEND:-cpu}"
 # Most tests wait more than they compute. On GPUs one by one: each wants all of them.
 parallel=$(($(nproc) * 2))
 [[ ${TROUPE_TEST_BACKEND:-cpu} == cuda ]] && parallel=1

@@ -279,7 +279,7 @@ int run(Runtime& runtime) {
   world.agree(check_against_world(options, world));
   Report report;
   report.problem = describe(options);
-  report.backend = runtime.device().info().engine;
+  report.engine = runtime.device().info().engine;
   report.ranks = world.size();
   report.jacobi = options.jacobi;
   report.element_bytes = size_of(options.dtype);

@@ -32,8 +32,8 @@ std::string to_text(const Report& r, const Options& options) {
   };
   line("");
   line("troupe-cg: {}", r.problem);
-  line("  rows {}, nonzeros {}, {} ranks, backend {}, {}, preconditioner {}", r.rows, r.nonzeros,
-       r.ranks, r.backend, to_string(options.dtype), r.jacobi ? "jacobi" : "none");
+  line("  rows {}, nonzeros {}, {} ranks, engine {}, {}, preconditioner {}", r.rows, r.nonzeros,
+       r.ranks, r.engine, to_string(options.dtype), r.jacobi ? "jacobi" : "none");
   for (const auto& device : r.devices) line("  {}", device);
   line("Solution");
   line("  {} after {} iterations", r.converged ? "converged" : "NOT converged", r.iterations);
@@ -126,7 +126,7 @@ Result<void> write_json(const Report& r, const Options& options) {
   for (const auto& [iteration, residual] : r.history) history.push_back({iteration, residual});
   const nlohmann::json json = {
       {"app", "troupe-cg"},
-      {"backend", r.backend},
+      {"engine", r.engine},
       {"problem", r.problem},
       {"ranks", r.ranks},
       {"final_ranks", r.final_ranks},

@@ -15,7 +15,7 @@ namespace troupe::cg {
 /// Everything that is known after a solve; the same on all ranks where it matters, printed by rank
 /// 0.
 struct Report {
-  std::string backend, problem;
+  std::string engine, problem;
   int ranks = 0;
   int final_ranks = 0;               ///< fewer, if the world has shrunk
   std::vector<std::string> devices;  ///< one line per rank

@@ -8,7 +8,7 @@ namespace {
 /// alpha in the type of factors.
 template <class T>
 auto factor_of(const Wide& alpha) {
-  return reference::to_number<FactorTypeOf<T>>(alpha);
+  return reference::to_number<ScalarTypeOf<T>>(alpha);
 }
 Wide dot(const std::vector<Wide>& x, const std::vector<Wide>& y, bool conjugate) {
   Wide sum = 0;
@@ -21,7 +21,7 @@ void add_for_narrow_too(Calls& calls) {
   calls.add<T>("axpy", [](Trial& t) {
     const auto n = t.extent();
     const auto x = t.numbers<T>(n), y = t.numbers<T>(n);
-    const auto alpha = t.factor<T>();
+    const auto alpha = t.scalar<T>();
     const auto at = t.put<T>(x, t.increment()), to = t.put<T>(y, t.increment());
     t.call(t.device().blas().axpy(factor_of<T>(alpha), at, to));
     auto sum = y;
@@ -30,7 +30,7 @@ void add_for_narrow_too(Calls& calls) {
   });
   calls.add<T>("scal", [](Trial& t) {
     auto x = t.numbers<T>(t.extent());
-    auto alpha = t.factor<T>();
+    auto alpha = t.scalar<T>();
     const auto at = t.put<T>(x, std::abs(t.increment()));
     if constexpr (ComplexElement<T>) {
       if (t.flip()) alpha = alpha.real();
@@ -111,8 +111,8 @@ void add_rotations(Calls& calls) {
     const auto n = t.extent();
     auto x = t.numbers<T>(n), y = t.numbers<T>(n);
     const auto at = t.put<T>(x, t.increment()), to = t.put<T>(y, t.increment());
-    const double c = t.factor<R>().real();
-    auto s = t.factor<T>();
+    const double c = t.scalar<R>().real();
+    auto s = t.scalar<T>();
     if constexpr (ComplexElement<T>) {
       if (t.flip()) s = s.real();
       if (s.imag() == 0)

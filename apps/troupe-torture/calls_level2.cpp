@@ -29,7 +29,7 @@ void add_products(Calls& calls) {
     const auto a = t.dense<T>(t.extent(), t.extent());
     const auto of_a = reference::op(a, transpose);
     const auto x = t.numbers<T>(of_a.columns), y = t.numbers<T>(of_a.rows);
-    const auto alpha = t.factor<T>(), beta = t.factor<T>();
+    const auto alpha = t.scalar<T>(), beta = t.scalar<T>();
     const auto to = t.put<T>(y, t.increment());
     t.call(t.device().blas().gemv(transpose, reference::to_number<T>(alpha),
                                   t.put<T>(a, t.random.below(3)), t.put<T>(x, t.increment()),
@@ -50,7 +50,7 @@ void add_products(Calls& calls) {
     }
     const auto of_a = reference::op(a, transpose);
     const auto x = t.numbers<T>(of_a.columns), y = t.numbers<T>(of_a.rows);
-    const auto alpha = t.factor<T>(), beta = t.factor<T>();
+    const auto alpha = t.scalar<T>(), beta = t.scalar<T>();
     const auto to = t.put<T>(y, t.increment());
     t.call(t.device().blas().gbmv(transpose, m, below, above, reference::to_number<T>(alpha),
                                   t.put<T>(band, t.random.below(3)), t.put<T>(x, t.increment()),
@@ -65,7 +65,7 @@ void add_products(Calls& calls) {
         reference::symmetric_matrix<T>(half, hermitian ? Symmetry::hermitian : Symmetry::symmetric,
                                        t.random.next(), Data::integers);
     const auto x = t.numbers<T>(half.n), y = t.numbers<T>(half.n);
-    const auto alpha = t.factor<T>(), beta = t.factor<T>();
+    const auto alpha = t.scalar<T>(), beta = t.scalar<T>();
     const auto memory = t.put<T>(half.spread(a));
     const auto matrix = matrix_of(half, memory);
     const auto from = t.put<T>(x, t.increment()), to = t.put<T>(y, t.increment());
@@ -98,7 +98,7 @@ void add_updates(Calls& calls) {
   calls.add<T>("ger", [](Trial& t) {
     const auto x = t.numbers<T>(t.extent()), y = t.numbers<T>(t.extent());
     const auto a = t.dense<T>(std::ssize(x), std::ssize(y));
-    const auto alpha = t.factor<T>();
+    const auto alpha = t.scalar<T>();
     const auto matrix = t.put<T>(a, t.random.below(3));
     const auto of_x = t.put<T>(x, t.increment()), of_y = t.put<T>(y, t.increment());
     const auto f = reference::to_number<T>(alpha);
@@ -122,7 +122,7 @@ void add_updates(Calls& calls) {
                         n + t.random.below(3)};
       const auto a = drawn_for<T>(t, n, hermitian);
       const auto x = t.numbers<T>(n), y = two ? t.numbers<T>(n) : x;
-      const auto alpha = hermitian && !two ? Wide(t.factor<float>()) : t.factor<T>();
+      const auto alpha = hermitian && !two ? Wide(t.scalar<float>()) : t.scalar<T>();
       auto memory = half.spread(a);
       if (!packed) memory = reference::spread(a, half.leading);
       const auto buffer = t.put<T>(memory);

@@ -17,13 +17,13 @@ Stored draw_full_half(Trial& t, std::int64_t n) {
 template <class T>
 void add_gemm(Calls& calls) {
   calls.add<T>("gemm", [](Trial& t) {
-    using F = FactorTypeOf<T>;
+    using F = ScalarTypeOf<T>;
     const auto m = t.extent(), n = t.extent(), k = t.extent();
     const auto ta = t.transpose(), tb = t.transpose();
     const auto a = ta == Transpose::no ? t.dense<T>(m, k) : t.dense<T>(k, m);
     const auto b = tb == Transpose::no ? t.dense<T>(k, n) : t.dense<T>(n, k);
     const auto c = t.dense<T>(m, n);
-    const auto alpha = t.factor<F>(), beta = t.factor<F>();
+    const auto alpha = t.scalar<F>(), beta = t.scalar<F>();
     const auto to = t.put<T>(c, t.random.below(3));
     t.call(t.device().blas().gemm(ta, tb, reference::to_number<F>(alpha),
                                   t.put<T>(a, t.random.below(3)), t.put<T>(b, t.random.below(3)),
@@ -44,7 +44,7 @@ void add_symmetric(Calls& calls) {
         reference::symmetric_matrix<T>(half, hermitian ? Symmetry::hermitian : Symmetry::symmetric,
                                        t.random.next(), Data::integers);
     const auto b = t.dense<T>(m, n), c = t.dense<T>(m, n);
-    const auto alpha = t.factor<T>(), beta = t.factor<T>();
+    const auto alpha = t.scalar<T>(), beta = t.scalar<T>();
     const MatrixRef matrix(t.put<T>(half.spread(a)), half.n, half.n, half.leading);
     const auto from = t.put<T>(b, t.random.below(3)), to = t.put<T>(c, t.random.below(3));
     const auto f = reference::to_number<T>(alpha), g = reference::to_number<T>(beta);
@@ -69,8 +69,8 @@ void add_symmetric(Calls& calls) {
       const auto b = !two ? a : plain ? t.dense<T>(n, k) : t.dense<T>(k, n);
       auto c = t.dense<T>(n, n);
       for (std::int64_t i = 0; i < n && hermitian; ++i) c(i, i) = c(i, i).real();
-      const auto alpha = hermitian && !two ? Wide(t.factor<float>()) : t.factor<T>();
-      const auto beta = hermitian ? Wide(t.factor<float>()) : t.factor<T>();
+      const auto alpha = hermitian && !two ? Wide(t.scalar<float>()) : t.scalar<T>();
+      const auto beta = hermitian ? Wide(t.scalar<float>()) : t.scalar<T>();
       const auto to = t.put<T>(c, half.leading - n);
       const auto of_a = t.put<T>(a, t.random.below(3)), of_b = t.put<T>(b, t.random.below(3));
       const auto f = reference::to_number<T>(alpha), g = reference::to_number<T>(beta);
@@ -113,7 +113,7 @@ void add_triangular(Calls& calls) {
     const auto a = reference::triangular_matrix<T>(half, diagonal, t.random.next(), Data::integers);
     const auto of_a = reference::op(a, transpose);
     const auto x = t.dense<T>(m, n);
-    const auto alpha = t.factor<T>();
+    const auto alpha = t.scalar<T>();
     const auto product = left ? of_a * x : x * of_a;
     const MatrixRef matrix(t.put<T>(half.spread(a, diagonal)), half.n, half.n, half.leading);
     const auto f = reference::to_number<T>(alpha);
@@ -135,7 +135,7 @@ void add_others(Calls& calls) {
     const auto ta = t.transpose(), tb = t.transpose();
     const auto a = ta == Transpose::no ? t.dense<T>(m, n) : t.dense<T>(n, m);
     const auto b = tb == Transpose::no ? t.dense<T>(m, n) : t.dense<T>(n, m);
-    const auto alpha = t.factor<T>(), beta = t.factor<T>();
+    const auto alpha = t.scalar<T>(), beta = t.scalar<T>();
     const auto to = t.put<T>(t.dense<T>(m, n), t.random.below(3));
     t.call(t.device().blas().geam(ta, tb, reference::to_number<T>(alpha),
                                   t.put<T>(a, t.random.below(3)), reference::to_number<T>(beta),

@@ -40,11 +40,11 @@ void append(std::vector<Wide>& all, const Dense& one) {
 
 template <class T>
 void add_batches(Calls& calls) {
-  using F = FactorTypeOf<T>;
+  using F = ScalarTypeOf<T>;
   calls.add<T>("gemm_batched", [](Trial& t) {
     const auto ta = t.transpose(), tb = t.transpose();
     const auto m = t.extent(), n = t.extent(), k = t.extent();
-    const auto alpha = t.factor<F>(), beta = t.factor<F>();
+    const auto alpha = t.scalar<F>(), beta = t.scalar<F>();
     std::vector<Wide> a, b, c, expected;
     for (std::int64_t i = 0; i < kBatch; ++i) {
       const ListedProduct<T> one(t, ta, tb, m, n, k);
@@ -71,7 +71,7 @@ void add_batches(Calls& calls) {
   calls.add<T>("gemv_batched", [](Trial& t) {
     const auto transpose = t.transpose();
     const auto m = t.extent(), n = t.extent();
-    const auto alpha = t.factor<F>(), beta = t.factor<F>();
+    const auto alpha = t.scalar<F>(), beta = t.scalar<F>();
     const bool plain = transpose == Transpose::no;
     const auto wide = plain ? n : m, tall = plain ? m : n;
     std::vector<Wide> a, x, y, expected;
@@ -91,7 +91,7 @@ void add_batches(Calls& calls) {
 
 template <class T>
 void add_grouped(Calls& calls) {
-  using F = FactorTypeOf<T>;
+  using F = ScalarTypeOf<T>;
   calls.add<T>("gemm_grouped", [](Trial& t) {
     std::vector<GemmGroupOf<GpuRef<T>>> groups;
     const auto count = t.random.between(1, 3);
@@ -99,7 +99,7 @@ void add_grouped(Calls& calls) {
       const auto ta = t.flip() ? Transpose::no : Transpose::yes,
                  tb = t.flip() ? Transpose::no : Transpose::yes;
       const auto m = t.extent(), n = t.extent(), k = t.extent();
-      const auto alpha = t.factor<F>(), beta = t.factor<F>();
+      const auto alpha = t.scalar<F>(), beta = t.scalar<F>();
       groups.push_back(
           {ta, tb, reference::to_number<F>(alpha), {}, {}, reference::to_number<F>(beta), {}});
       for (auto left = t.random.between(1, 2); left > 0; --left) {
@@ -124,7 +124,7 @@ void add_gemm_ex(Calls& calls, std::string_view name) {
     const auto ta = t.flip() ? Transpose::no : Transpose::yes,
                tb = kWhole || t.flip() ? Transpose::no : Transpose::yes;
     const ListedProduct<A, C> one(t, ta, tb, extent(), extent(), extent());
-    const auto alpha = kWhole ? Wide(1) : t.factor<C>(), beta = kWhole ? Wide(1) : t.factor<C>();
+    const auto alpha = kWhole ? Wide(1) : t.scalar<C>(), beta = kWhole ? Wide(1) : t.scalar<C>();
     const auto factor = [](const Wide& x) {
       if constexpr (FieldElement<S>)
         return reference::to_number<S>(x);
@@ -143,7 +143,7 @@ void add_gemm_indexed(Calls& calls) {
   calls.add<T>("gemm_indexed", [](Trial& t) {
     const auto ta = t.transpose(), tb = t.transpose();
     const auto m = t.extent(), n = t.extent(), k = t.extent();
-    const auto alpha = t.factor<T>(), beta = t.factor<T>();
+    const auto alpha = t.scalar<T>(), beta = t.scalar<T>();
     std::vector<Wide> a, b, c, expected, offsets(3 * kBatch);
     for (std::size_t i = 0; i < kBatch; ++i) {
       offsets[i] = static_cast<double>(a.size()),
@@ -189,7 +189,7 @@ void add_small_systems(Calls& calls) {
     const bool left = side == blas::Side::left;
     const auto order = left ? m : n;
     const reference::Stored half{blas::Storage::full, uplo, order, 0, order};
-    const auto alpha = t.factor<T>();
+    const auto alpha = t.scalar<T>();
     std::vector<MatrixRef<GpuRef<T>>> a, b;
     for (std::int64_t i = 0; i < kBatch; ++i) {
       const auto one =

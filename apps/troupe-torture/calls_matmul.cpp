@@ -47,7 +47,7 @@ void add_product(Calls& calls) {
       t.call(blas.template tune_matmul<A, B, D>(x, y, d, options, {.candidates = 2, .repeats = 1}));
     if constexpr (!kBytes) {
       using F = detail::MatmulScaleOf<A, D>;
-      const auto alpha = t.factor<F>(), beta = t.factor<F>();
+      const auto alpha = t.scalar<F>(), beta = t.scalar<F>();
       const auto from = in_place ? d : t.put<D>(c, gap);
       t.call(blas.template matmul<A, B, D, D>(reference::to_number<F>(alpha), x, y,
                                               reference::to_number<F>(beta), from, d, options));
@@ -89,7 +89,7 @@ void add_transform(Calls& calls) {
       t.call(blas.template transform<T>(put(a, options.order_a), c, options));
     } else {
       using F = detail::TransformFactorOf<T>;
-      const auto alpha = t.factor<F>(), beta = t.factor<F>();
+      const auto alpha = t.scalar<F>(), beta = t.scalar<F>();
       t.call(blas.template transform<T>(reference::to_number<F>(alpha), put(a, options.order_a),
                                         reference::to_number<F>(beta), put(b, options.order_b), c,
                                         options));

@@ -136,7 +136,7 @@ void Generator::add_split() {
 }
 
 /// Each rank's own, a value or an element of its memory that no other part of the bundle names.
-double Generator::draw_factor(Operation& op, int from, int to) {
+double Generator::draw_scalar(Operation& op, int from, int to) {
   draw_alpha(op, {from, to});
   if (op.alpha_at.present() &&
       !round_->owners[static_cast<std::size_t>(op.alpha_at.buffer)].shared && op.bundle != 0)
@@ -163,8 +163,8 @@ void Generator::add_reduction(Operation& op, int from, int to) {
     op.at[0] = part(rank, from, count * (scatter ? n : 1));
     op.at[1] = in_place ? op.at[0] : part(rank, to, count);
     auto& mine = all.emplace_back(op);
-    const auto factor = scaled ? draw_factor(mine, from, to) : 1;
-    sum += factor * bound(op.at[0]), product *= bound(op.at[0]);
+    const auto scalar = scaled ? draw_scalar(mine, from, to) : 1;
+    sum += scalar * bound(op.at[0]), product *= bound(op.at[0]);
     largest = std::max(largest, bound(op.at[0]));
   }
   auto result = op.reduce == ReduceOp::sum || scaled ? sum

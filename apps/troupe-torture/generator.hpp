@@ -124,7 +124,7 @@ class Generator {
 
   void add_random(Operation& op);
 
-  /// A factor: a value, or an element of device memory.
+  /// A scalar: a value, or an element of device memory.
   void draw_alpha(Operation& op, std::initializer_list<int> but);
   double alpha_bound(const Operation& op);
 
@@ -183,7 +183,7 @@ class Generator {
   /// Some of one communicator as one operation. None names a buffer that another one names.
   void add_bundle();
   /// How its source is scaled, in a sum that is; and how large that makes it.
-  double draw_factor(Operation& op, int from, int to);
+  double draw_scalar(Operation& op, int from, int to);
   /// All ranks make one of the groups anew.
   void add_split();
   /// The ranks that take part in the collective, in the order of their places.

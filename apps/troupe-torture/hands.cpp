@@ -63,12 +63,12 @@ class Arithmetic {
   Future<void> submit(const Operation& op, DType index_dtype) {
     const auto alpha = static_cast<T>(op.alpha), beta = static_cast<T>(op.beta);
     const auto a = find_(op.at[0]);
-    const BasicScalarArg<Ref<T>> factor = op.alpha_at.present()
+    const BasicScalarArg<Ref<T>> scalar = op.alpha_at.present()
                                               ? BasicScalarArg<Ref<T>>(find_(op.alpha_at))
                                               : BasicScalarArg<Ref<T>>(alpha);
     const auto flip = [](bool yes) { return yes ? blas::Transpose::yes : blas::Transpose::no; };
     switch (op.kind) {
-      case Kind::scal: return blas_.scal(factor, a);
+      case Kind::scal: return blas_.scal(scalar, a);
       case Kind::uniform:
       case Kind::normal:
       case Kind::law:
@@ -87,8 +87,8 @@ class Arithmetic {
     }
     const auto b = find_(op.at[1]);
     switch (op.kind) {
-      case Kind::axpby: return vector_.axpby(factor, a, beta, b);
-      case Kind::axpy: return blas_.axpy(factor, a, b);
+      case Kind::axpby: return vector_.axpby(scalar, a, beta, b);
+      case Kind::axpy: return blas_.axpy(scalar, a, b);
       case Kind::nrm2: return blas_.nrm2(a, b);
       case Kind::blas_copy: return blas_.copy(a, b);
       case Kind::swap: return blas_.swap(a, b);

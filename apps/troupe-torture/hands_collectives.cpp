@@ -41,12 +41,12 @@ Future<void> Hands::submit_scaled(const Operation& op, Collectives& ranks, const
                                   const GpuRef<T>& destination) {
   T value{};
   store(op.dtype, reinterpret_cast<std::byte*>(&value), op.alpha);
-  const auto factor = op.alpha_at.present() ? FactorOf<GpuRef<T>>(here<T>(op.alpha_at))
-                                            : FactorOf<GpuRef<T>>(value);
+  const auto scalar = op.alpha_at.present() ? ScalarOf<GpuRef<T>>(here<T>(op.alpha_at))
+                                            : ScalarOf<GpuRef<T>>(value);
   switch (op.kind) {
-    case Kind::all_reduce: return ranks.all_reduce_scaled(factor, source, destination);
-    case Kind::reduce: return ranks.reduce_scaled(factor, source, destination, Rank(op.peer));
-    default: return ranks.reduce_scatter_scaled(factor, source, destination);
+    case Kind::all_reduce: return ranks.all_reduce_scaled(scalar, source, destination);
+    case Kind::reduce: return ranks.reduce_scaled(scalar, source, destination, Rank(op.peer));
+    default: return ranks.reduce_scatter_scaled(scalar, source, destination);
   }
 }
 

@@ -95,8 +95,8 @@ std::vector<std::byte> Oracle::reduced(const std::vector<const Operation*>& part
   std::vector<std::byte> out(static_cast<std::size_t>(count) * size);
   const auto brought = [&](const Operation& part, std::int64_t i) {
     if (op.reduce != ReduceOp::premul_sum) return get(part.at[0], i);
-    const auto factor = part.alpha_at.present() ? get(part.alpha_at, 0) : part.alpha;
-    return factor * get(part.at[0], i);
+    const auto scalar = part.alpha_at.present() ? get(part.alpha_at, 0) : part.alpha;
+    return scalar * get(part.at[0], i);
   };
   for (std::int64_t i = 0; i < count; ++i) {
     double value = brought(op, first + i);

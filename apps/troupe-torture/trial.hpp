@@ -61,9 +61,9 @@ class Trial {
     using N = std::conditional_t<FieldElement<T>, T, float>;
     return {rows, columns, reference::numbers<N>(rows * columns, random.next(), data)};
   }
-  /// A factor that results stay exact with.
+  /// A scalar that results stay exact with.
   template <class T>
-  Wide factor() {
+  Wide scalar() {
     return {static_cast<double>(random.between(-2, 2)),
             ComplexElement<T> ? static_cast<double>(random.between(-1, 1)) : 0.0};
   }

@@ -72,37 +72,37 @@ class Collectives {
                            here ? destination.operand() : Operand{}},
         {{"destination", here ? destination.length() : source.length(), source.length()}}, scope());
   }
-  // premul_sum: destination = the sum over ranks of factor times source, each rank's own factor,
-  // which is a value or an element of device memory. Else as the calls without a factor.
+  // premul_sum: destination = the sum over ranks of scalar times source, each rank's own scalar,
+  // which is a value or an element of device memory. Else as the calls without a scalar.
 
   template <Element T>
-  Future<void> all_reduce_scaled(const FactorOf<GpuRef<T>>& factor, const GpuRef<T>& source,
+  Future<void> all_reduce_scaled(const ScalarOf<GpuRef<T>>& scalar, const GpuRef<T>& source,
                                  const GpuRef<T>& destination) {
     return detail::submit_exact(
         collectives(),
         collective::AllReduce{dtype_of<T>, ReduceOp::premul_sum, 0, count(source), source.operand(),
-                              destination.operand(), factor.wire()},
+                              destination.operand(), scalar.wire()},
         {{"destination", destination.length(), source.length()}}, scope());
   }
   template <Element T>
-  Future<void> reduce_scaled(const FactorOf<GpuRef<T>>& factor, const GpuRef<T>& source,
+  Future<void> reduce_scaled(const ScalarOf<GpuRef<T>>& scalar, const GpuRef<T>& source,
                              const GpuRef<T>& destination, Rank root) {
     const bool here = root.value == rank();
     return detail::submit_exact(
         collectives(),
         collective::Reduce{dtype_of<T>, ReduceOp::premul_sum, to_unsigned(root), count(source),
                            source.operand(), here ? destination.operand() : Operand{},
-                           factor.wire()},
+                           scalar.wire()},
         {{"destination", here ? destination.length() : source.length(), source.length()}}, scope());
   }
   template <Element T>
-  Future<void> reduce_scatter_scaled(const FactorOf<GpuRef<T>>& factor, const GpuRef<T>& source,
+  Future<void> reduce_scatter_scaled(const ScalarOf<GpuRef<T>>& scalar, const GpuRef<T>& source,
                                      const GpuRef<T>& destination) {
     if (source.length() != size() * destination.length())
       return mismatch("reduce_scatter", source.length(), destination.length());
     return submit(collective::ReduceScatter{dtype_of<T>, ReduceOp::premul_sum, 0,
                                             count(destination), source.operand(),
-                                            destination.operand(), factor.wire()});
+                                            destination.operand(), scalar.wire()});
   }
   /// data = data of `root`
   template <Element T>

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include <troupe/device_info.hpp>
 #include <troupe/future.hpp>
 #include <troupe/gpu_ref.hpp>
 #include <troupe/lib/memory.hpp>
 #include <troupe/lib/submit.hpp>
-#include <troupe/loaded_library.hpp>
 
 namespace troupe {
 
@@ -50,18 +50,6 @@ struct PinnedAllocation {
   Operand where;
 };
 }  // namespace detail
-
-/// What is known of a rank's device.
-struct DeviceInfo {
-  std::string engine;  ///< "cuda" or "cpu"
-  std::string name;
-  std::string uuid;
-  std::string bus_id;
-  std::uint64_t memory_bytes = 0;
-  int numa_node = -1;                    ///< -1: unknown
-  std::vector<LoadedLibrary> libraries;  ///< that the engine itself stands on
-  int compute_capability = 0;            ///< 90 of 9.0; 0: the cpu engine
-};
 
 /// What has taken so much of a device's memory: "slabs" (where buffers lie), "context",
 /// "communicator", a library by its name, "workspaces", "standby", "free".

@@ -28,7 +28,7 @@ enum class DType : std::uint8_t {
   u16,
   f4e2m1x2,  ///< two numbers in one byte, the first in its lower half
   i4x2,      ///< the same
-  ue4m3,     ///< a factor of a block of numbers
+  ue4m3,     ///< the scale of a block of numbers
   ue8m0      ///< the same: a power of two
 };
 inline constexpr std::size_t kDTypeCount = 20;
@@ -57,11 +57,11 @@ struct Float4E2M1Pair {
 struct Int4Pair {
   std::uint8_t bits;
 };
-/// An unsigned scale factor with 4 bits of exponent, 3 of mantissa.
+/// An unsigned scale with 4 bits of exponent, 3 of mantissa.
 struct FactorUE4M3 {
   std::uint8_t bits;
 };
-/// An unsigned scale factor that is a power of two: 8 bits of exponent.
+/// An unsigned scale that is a power of two: 8 bits of exponent.
 struct FactorUE8M0 {
   std::uint8_t bits;
 };

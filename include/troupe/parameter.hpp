@@ -36,7 +36,7 @@ struct ParameterValue {
   std::optional<Move> move;
 };
 
-/// A value of a recorded sequence that each run may change: given as a factor, or as an argument of
+/// A value of a recorded sequence that each run may change: given as a scalar, or as an argument of
 /// a kernel, it stands for what the run says.
 ///
 ///     Parameter<double> alpha(1.0);

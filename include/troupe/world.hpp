@@ -11,6 +11,7 @@
 #include <troupe/device.hpp>
 #include <troupe/group.hpp>
 #include <troupe/ids.hpp>
+#include <troupe/recovery.hpp>
 #include <troupe/remote_device.hpp>
 #include <troupe/saved_state.hpp>
 
@@ -29,26 +30,6 @@ template <class A>
 class ActorRef;
 template <class A>
 class RemoteActor;
-
-/// How one fault was overcome; times in milliseconds, wall clock.
-struct Recovery {
-  int rank = 0;                 ///< whose device host was lost
-  std::string kind;             ///< "kill", "segv", "hang", "exit", "illegal-address", …;
-                                ///< "left": none was lost, the rank left World::run by an error
-  std::int64_t iteration = -1;  ///< the step that was under way there; -1: none
-  std::uint32_t epoch = 0;      ///< the epoch that began afterwards
-  double detect_ms = 0;         ///< from the fault to its detection
-  double quiesce_ms = 0;        ///< all ranks stop, end their communicator, drain
-  double replace_ms =
-      0;  ///< a successor is there, and all ranks' contributions to its communicator
-  double form_ms =
-      0;  ///< the new communicator; beside it: reaping the dead, mapping the slabs, promotion
-  double verify_ms = 0;            ///< an all-reduce of known values
-  double restore_ms = 0;           ///< rollback to the last commit that all ranks have
-  double total_ms = 0;             ///< from the fault to the new epoch
-  std::uint32_t lost_buffers = 0;  ///< whose contents went, over all ranks
-  std::int64_t repeated_iterations = 0;
-};
 
 /// What a step of a run tells.
 enum class Step { again, done };

@@ -10,7 +10,7 @@
 #   TROUPE_JOB_MAX_RESTARTS    how often one job may go back into the queue; default: 10
 #   TROUPE_JOB_SCRIPTS         the folder of these scripts, should a job not find it by itself
 #
-# Settings of the programs themselves (TROUPE_BACKEND, TROUPE_CHECKPOINT_DIR, ...) reach the ranks as they are.
+# Settings of the programs themselves (TROUPE_ENGINE, TROUPE_CHECKPOINT_DIR, ...) reach the ranks as they are.
 #
 # How many ranks: as many tasks as were asked for (--ntasks, --ntasks-per-node); else one for each GPU of each node; else
 # one per node. Cores per rank: --cpus-per-task; else the node's share. Under srun it is Slurm that binds ranks to cores
@@ -68,7 +68,7 @@ find_allocation() {
   fi
   tasks_per_node=$(((tasks + nodes - 1) / nodes))
   cores_per_task=${SLURM_CPUS_PER_TASK:-$(($(fewest_of "${SLURM_JOB_CPUS_PER_NODE:-1}") / tasks_per_node))}
-  if ((gpus_per_node > 0 && tasks_per_node > gpus_per_node)) && [[ ${TROUPE_BACKEND:-} != cpu ]]; then
+  if ((gpus_per_node > 0 && tasks_per_node > gpus_per_node)) && [[ ${TROUPE_ENGINE:-} != cpu ]]; then
     say "warning: $tasks_per_node tasks per node for $gpus_per_node GPUs; a rank needs a GPU of its own"
   fi
 }

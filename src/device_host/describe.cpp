@@ -4,7 +4,7 @@
 
 namespace troupe::host {
 
-nlohmann::json describe(const DeviceDescription& device) {
+nlohmann::json describe(const DeviceInfo& device) {
   nlohmann::json libraries = nlohmann::json::array();
   for (const auto& [name, version, file] : device.libraries)
     libraries.push_back({{"name", name}, {"version", version}, {"file", file}});

@@ -8,6 +8,6 @@ namespace troupe::host {
 
 /// A device description as the JSON that crosses to the rank, with the operations and dtypes there
 /// are.
-nlohmann::json describe(const DeviceDescription& device);
+nlohmann::json describe(const DeviceInfo& device);
 
 }  // namespace troupe::host

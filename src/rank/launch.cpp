@@ -41,8 +41,8 @@ fs::path device_host_program(const Config& config) {
 
 /// The engine beside the device host, or where a wrapper is named that lies elsewhere, the
 /// installed one.
-fs::path module_for(const Config& config, const std::string& backend) {
-  const auto name = "troupe-engine-" + backend + ".so";
+fs::path module_for(const Config& config, const std::string& engine) {
+  const auto name = "troupe-engine-" + engine + ".so";
   auto beside = device_host_program(config).parent_path() / name;
   std::error_code ignored;
   return fs::exists(beside, ignored) ? beside : installed() / name;
@@ -104,10 +104,10 @@ static void pin_order_of_sums() {
     ::setenv(name, value, 1);
 }
 
-Result<DeviceCore::Options> device_options(const Config& config, const std::string& backend,
+Result<DeviceCore::Options> device_options(const Config& config, const std::string& engine,
                                            int local_rank, int cores) {
   const auto program = device_host_program(config);
-  const auto module = module_for(config, backend);
+  const auto module = module_for(config, engine);
   for (const auto& file : {program, module}) {
     std::error_code ignored;
     if (!fs::exists(file, ignored)) {
@@ -115,7 +115,7 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
           Errc::io, 0,
           file == program
               ? "there is no device-host program at " + file.string() + " (see --device-host)"
-              : "the " + backend + " engine is not installed: no " + file.string()};
+              : "the " + engine + " engine is not installed: no " + file.string()};
     }
   }
   if (::access(program.c_str(), X_OK) != 0) {

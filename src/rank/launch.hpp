@@ -25,10 +25,10 @@ std::string core_mask();
 /// bound to cores of its own as well as where all share the node. At least 1.
 int core_share(const std::vector<std::string>& masks, std::size_t rank);
 
-/// The settings of a rank's device from its configuration. `backend` is "cpu" or "cuda", `cores`
+/// The settings of a rank's device from its configuration. `engine` is "cpu" or "cuda", `cores`
 /// the rank's core_share(). Errors: io if the device-host program or the engine module is missing;
 /// invalid for a network interface that is not there, and for settings that exclude one another.
-Result<DeviceCore::Options> device_options(const Config& config, const std::string& backend,
+Result<DeviceCore::Options> device_options(const Config& config, const std::string& engine,
                                            int local_rank, int cores);
 
 /// Settings that contradict one another are Errc::invalid: deadlines of which one would end a job

@@ -69,12 +69,12 @@ std::uint64_t size_in(const std::string& identity) {
 
 }  // namespace
 
-void Observer::prepare(const Config& config, const std::string& backend,
+void Observer::prepare(const Config& config, const std::string& engine,
                        FlightRecorder::Options& flight) {
   const bool traces = !config.text("trace").empty();
   if (!traces && config.text("metrics").empty()) return;
   flight.slots = FlightCollector::kSlots;
-  if (traces && backend == "cuda" && config.flag("trace-kernels"))
+  if (traces && engine == "cuda" && config.flag("trace-kernels"))
     flight.activities = FlightCollector::kActivities;
 }
 

@@ -22,8 +22,8 @@ class WorldCore;
 /// metrics for each rank, and at the end a line about the rank that the others waited for.
 class Observer {
  public:
-  /// What the flight recorder must hold for it. `backend`: of the device host.
-  static void prepare(const Config& config, const std::string& backend,
+  /// What the flight recorder must hold for it. `engine`: of the device host.
+  static void prepare(const Config& config, const std::string& engine,
                       FlightRecorder::Options& flight);
 
   /// All ranks call it, with the flight recorder's options. Errors: io, a file cannot be written.

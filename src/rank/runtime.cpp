@@ -123,14 +123,14 @@ struct Runtime::Parts {
 };
 
 Result<void> Runtime::Parts::open_device() {
-  std::string backend = config.text("backend");
-  if (backend == "auto") {
+  std::string engine = config.text("engine");
+  if (engine == "auto") {
     const auto possible =
         mpi->everyone().gather_text(rank_process::cuda_is_possible(config) ? "yes" : "no");
-    backend = std::all_of(possible.begin(), possible.end(),
-                          [](const auto& text) { return text == "yes"; })
-                  ? "cuda"
-                  : "cpu";
+    engine = std::all_of(possible.begin(), possible.end(),
+                         [](const auto& text) { return text == "yes"; })
+                 ? "cuda"
+                 : "cpu";
   }
   const char* const slurm_job = std::getenv("SLURM_JOB_ID");
   const auto job = mpi->everyone()
@@ -138,7 +138,7 @@ Result<void> Runtime::Parts::open_device() {
                        .front();
   const auto clock_offset = mpi->clock_offset();
   auto options = rank_process::device_options(
-      config, backend, mpi->local_rank(),
+      config, engine, mpi->local_rank(),
       rank_process::core_share(mpi->gather_local_text(rank_process::core_mask()),
                                static_cast<std::size_t>(mpi->local_rank())));
   if (!options) return options.error();
@@ -150,7 +150,7 @@ Result<void> Runtime::Parts::open_device() {
   options->flight.rank = mpi->rank();
   options->flight.size = mpi->size();
   options->flight.clock_offset_ns = clock_offset.count();
-  rank_process::Observer::prepare(config, backend, options->flight);
+  rank_process::Observer::prepare(config, engine, options->flight);
   flight = options->flight;
   auto opened = rank_process::DeviceCore::open(*actors, std::move(*options), mpi->rank());
   if (!opened) return opened.error();

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "rank/net/mpi_transport.hpp"
-#include "rank/protocol/member.hpp"
+#include "rank/protocol/follower.hpp"
 #include "rank/protocol/relay.hpp"
 #include "rank/protocol/supervisor.hpp"
 
@@ -65,7 +65,7 @@ class World {
   }
 
  private:
-  struct Node final : MemberActions {
+  struct Node final : FollowerActions {
     Node(World* of, int number)
         : world(of),
           rank(number),
@@ -102,7 +102,7 @@ class World {
       world->after(ms(parameters().restore_ms),
                    [this, round] { member.restored(round, {}, 0, 0); });
     }
-    void activate(std::uint32_t, std::int64_t, std::vector<RecoveryReport>) override {
+    void activate(std::uint32_t, std::int64_t, std::vector<Recovery>) override {
       ++world->active_;
       world->after(ms(1), [this] { member.device_event(DeviceStandby{true}); });
     }
@@ -136,7 +136,7 @@ class World {
 
     World* world;
     int rank;
-    WorldMember member;
+    WorldFollower member;
     WorldRelay relay;
     std::uint64_t handled = 0;  ///< messages sent or received
     TimePoint busy_until{}, last_traffic{};

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-/// The control plane of a world of many ranks: the real protocol (WorldSupervisor, WorldMember,
+/// The control plane of a world of many ranks: the real protocol (WorldSupervisor, WorldFollower,
 /// WorldRelay, their messages encoded and decoded) on a simulated network. What is not simulated is
 /// how long the devices take: the work of each phase takes the same time on all ranks.
 namespace troupe::simulation {

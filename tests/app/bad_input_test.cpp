@@ -223,8 +223,8 @@ TEST(Surroundings, NoDeviceHostProgram) {
 
 TEST(Surroundings, CudaWithoutAGpu) {
   if (gpu_count() > 0) GTEST_SKIP() << "this machine has GPUs";
-  expect_refused(2, {"--stencil", "8", "--backend", "cuda"}, {"cuda"},
-                 {.limit = 20s, .choose_backend = false});
+  expect_refused(2, {"--stencil", "8", "--engine", "cuda"}, {"cuda"},
+                 {.limit = 20s, .choose_engine = false});
 }
 
 TEST(Surroundings, MoreRanksThanGpus) {

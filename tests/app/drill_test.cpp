@@ -65,7 +65,7 @@ TEST(Drill, MeasuresEachKindOnItsOwn) {
   const auto report =
       drill(ranks, {"--kinds", on_cuda() ? "kill,segv,trap" : "kill,segv", "--repetitions", "3"});
   EXPECT_EQ(report.value("app", ""), "troupe-drill");
-  EXPECT_EQ(report.value("engine", ""), backend());
+  EXPECT_EQ(report.value("engine", ""), engine());
   EXPECT_EQ(report.value("ranks", 0), ranks);
   EXPECT_EQ(report.value("policy", ""), "standby world");
   ASSERT_EQ(report["series"].size(), on_cuda() ? 3u : 2u);

@@ -29,12 +29,12 @@ inline Arguments operator+(Arguments a, const Arguments& b) {
   return a;
 }
 
-inline std::string backend() {
+inline std::string engine() {
   const char* named = std::getenv("TROUPE_TEST_BACKEND");
   return named != nullptr && *named != '\0' ? named : "cpu";
 }
 inline bool on_cuda() {
-  return backend() == "cuda";
+  return engine() == "cuda";
 }
 
 /// GPUs that a program may use here.
@@ -93,7 +93,7 @@ class Scratch {
 struct JobOptions {
   std::vector<std::string> environment = {};  ///< "NAME=value", for the ranks
   std::chrono::seconds limit{60};             ///< then it is killed and counts as hung
-  bool choose_backend = true;                 ///< pass --backend as TROUPE_TEST_BACKEND says
+  bool choose_engine = true;                  ///< pass --engine as TROUPE_TEST_BACKEND says
 };
 
 /// One run of the program: under mpirun, or started by itself (an MPI singleton) if `ranks` is
@@ -119,7 +119,7 @@ class Job {
     words.insert(words.end(), {"env", mark_});
     words.insert(words.end(), options.environment.begin(), options.environment.end());
     words.push_back(TROUPE_TEST_PROGRAM);
-    if (options.choose_backend) words.insert(words.end(), {"--backend", backend()});
+    if (options.choose_engine) words.insert(words.end(), {"--engine", engine()});
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
     for (auto& word : words) argv.push_back(word.data());

@@ -135,13 +135,13 @@ TEST_P(Solve, AFaultDoesNotChangeTheAnswer) {
 
 TEST(Report, HasEverything) {
   const auto report = solve(ranks_here(2), {"--stencil", "8", "--fault", "exit@3:0"});
-  for (const char* key : {"app", "backend", "ranks", "rows", "nonzeros", "iterations", "converged",
+  for (const char* key : {"app", "engine", "ranks", "rows", "nonzeros", "iterations", "converged",
                           "relative_residual", "true_relative_residual", "relative_error",
                           "seconds", "gflops", "recoveries"}) {
     EXPECT_TRUE(report.contains(key)) << key;
   }
   EXPECT_EQ(report["app"], "troupe-cg");
-  EXPECT_EQ(report["backend"], backend());
+  EXPECT_EQ(report["engine"], engine());
   EXPECT_EQ(report["ranks"], ranks_here(2));
   EXPECT_EQ(report["rows"], 512 * ranks_here(2));
   ASSERT_EQ(report["recoveries"].size(), 1u);

@@ -20,7 +20,7 @@ if [[ -z ${4:-} ]]; then
   exec "$self" "$1" "$2" "$3" hostid
 fi
 
-backend=${TROUPE_TEST_BACKEND:-cuda} out=$3 way=$4
+engine=${TROUPE_TEST_BACKEND:-cuda} out=$3 way=$4
 cuda_path=${LD_LIBRARY_PATH:-}
 source "$(dirname "$0")/lib/common.sh"
 if [[ $way == namespaces ]]; then
@@ -39,7 +39,7 @@ else
   cd "$work"
   started_ms=$(($(date +%s%N) / 1000000))
 fi
-export TROUPE_BACKEND=$backend TROUPE_SITE_CONFIG='' TROUPE_LOG_LEVEL=error TROUPE_FLIGHT_DIR=none
+export TROUPE_ENGINE=$engine TROUPE_SITE_CONFIG='' TROUPE_LOG_LEVEL=error TROUPE_FLIGHT_DIR=none
 [[ -z $cuda_path ]] || export LD_LIBRARY_PATH=$cuda_path
 # Sockets are all there is between two hosts; multicast within NVSwitches keeps state there.
 export NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_IB_DISABLE=1 NCCL_NVLS_ENABLE=0
@@ -107,7 +107,7 @@ done
 
 # From a fault to the next verified all_reduce, by every way there is.
 kinds=kill,segv,hang
-[[ $backend == cuda ]] && kinds+=,illegal-address,trap,assert,misaligned
+[[ $engine == cuda ]] && kinds+=,illegal-address,trap,assert,misaligned
 for standby in world local off; do
   report=$out/hosts-drill-$standby.json
   succeeds "drill-$standby" troupe-drill --standby $standby --kinds $kinds --repetitions 2 --kept 16MiB \

@@ -5,7 +5,7 @@ namespace {
 
 template <class T>
 void add_for_narrow_too(Runs& runs) {
-  using F = FactorTypeOf<T>;
+  using F = ScalarTypeOf<T>;
   const auto add = calls_of<T>(runs, [](Device& device) { return device.blas(); });
   add("axpy", [](Call& c, auto blas) {
     blas.axpy(c.factor<F>("alpha"), c.vector<T>("x"), c.vector<T>("y")).get();

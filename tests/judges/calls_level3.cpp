@@ -5,7 +5,7 @@ namespace {
 
 template <class T>
 void add_gemm(Runs& runs) {
-  using F = FactorTypeOf<T>;
+  using F = ScalarTypeOf<T>;
   const auto add = calls_of<T>(runs, [](Device& device) { return device.blas(); });
   add("gemm", [](Call& c, auto blas) {
     blas.gemm(c.transpose("transpose_a"), c.transpose("transpose_b"), c.factor<F>("alpha"),

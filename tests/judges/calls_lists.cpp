@@ -18,7 +18,7 @@ GemmOptions gemm_options(const Call& c) {
 
 template <class T>
 void add_batches(Runs& runs) {
-  using F = FactorTypeOf<T>;
+  using F = ScalarTypeOf<T>;
   const auto add = calls_of<T>(runs, [](Device& device) { return device.blas(); });
   add("gemm_batched", [](Call& c, auto blas) {
     blas.gemm_batched(c.buffer<T>("a"), c.buffer<T>("b"), c.buffer<T>("c"), gemm_options(c),
@@ -46,7 +46,7 @@ void add_batches(Runs& runs) {
 
 template <class T>
 void add_grouped(Runs& runs) {
-  using F = FactorTypeOf<T>;
+  using F = ScalarTypeOf<T>;
   const auto add = calls_of<T>(runs, [](Device& device) { return device.blas(); });
   add("gemm_grouped", [](Call& c, auto blas) {
     std::vector<GemmGroupOf<GpuRef<T>>> groups;

@@ -48,7 +48,7 @@ def operations(info, engine, libraries):
     """{"blas.gemm": ["f32", …]} of the engine."""
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "operations.json"
-        command = [info, "--operations", "--backend", engine, "--standby", "off", "--json", str(file)]
+        command = [info, "--operations", "--engine", engine, "--standby", "off", "--json", str(file)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         table = json.loads(file.read_text())
     return {name: engines[engine] for name, engines in table.items() if name.split(".")[0] in libraries}

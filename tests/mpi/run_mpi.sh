@@ -4,9 +4,9 @@
 # device host of this job is left.
 min=$1 max=$2 status=$3
 shift 3
-backend=${TROUPE_TEST_BACKEND:-cpu}
+engine=${TROUPE_TEST_BACKEND:-cpu}
 ranks=$max
-if [ "$backend" = cuda ]; then
+if [ "$engine" = cuda ]; then
   gpus=$("$(dirname "$0")/../../scripts/lib/gpu_count.sh")
   [ "$gpus" -lt "$ranks" ] && ranks=$gpus
 fi
@@ -18,7 +18,7 @@ TROUPE_SITE_CONFIG=  # what this machine's site file says is no part of the test
 export TROUPE_SITE_CONFIG
 # The mark in the environment finds the processes of this very job again.
 job=$$.$(date +%s%N)
-mpirun --oversubscribe --bind-to none -n "$ranks" env JOB_OF_TEST="$job" "$@" --backend "$backend"
+mpirun --oversubscribe --bind-to none -n "$ranks" env JOB_OF_TEST="$job" "$@" --engine "$engine"
 got=$?
 if [ "$got" -ne "$status" ]; then
   echo "the status is $got, not $status" >&2

@@ -15,7 +15,7 @@ run() {
   wanted=$1 programs=
   shift
   echo "programs $*"
-  for number in "$@"; do programs="$programs${programs:+ : }-n 1 $folder/troupe-own-$number --backend cpu"; done
+  for number in "$@"; do programs="$programs${programs:+ : }-n 1 $folder/troupe-own-$number --engine cpu"; done
   # shellcheck disable=SC2086
   mpirun --oversubscribe --bind-to none $programs >"$log" 2>&1
   got=$?

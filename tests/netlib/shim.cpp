@@ -22,7 +22,7 @@ struct Counted {
       std::fprintf(stderr, "troupe: %s\n", error.error().message.c_str());
     for (const auto& [routine, count] : of_routines)
       std::fprintf(stderr, "troupe: %ld calls of %s\n", count, routine.c_str());
-    std::fprintf(stderr, "troupe: %ld calls on %s\n", calls, test::backend().c_str());
+    std::fprintf(stderr, "troupe: %ld calls on %s\n", calls, test::engine().c_str());
   }
 };
 

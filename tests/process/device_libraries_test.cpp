@@ -25,7 +25,7 @@ using memory::FaultKind;
 /// Whether the process has the module of a library loaded.
 bool has_loaded(pid_t host, const std::string& library) {
   std::ifstream maps("/proc/" + std::to_string(host) + "/maps");
-  const auto module = "troupe-" + library + "-" + backend() + ".so";
+  const auto module = "troupe-" + library + "-" + engine() + ".so";
   for (std::string line; std::getline(maps, line);) {
     if (line.ends_with(module)) return true;
   }

@@ -50,7 +50,7 @@ class IncompleteInstallation {
 };
 
 TEST(Libraries, OneThatIsNotInstalledIsMissedWhereItIsUsed) {
-  const IncompleteInstallation installation("troupe-blas-" + backend() + ".so");
+  const IncompleteInstallation installation("troupe-blas-" + engine() + ".so");
   DeviceRig rig({"--device-host", installation.device_host()});
   auto& device = rig.device();
   const auto x = device.alloc<double>(4), y = device.alloc<double>(4), z = device.alloc<double>(4);
@@ -65,7 +65,7 @@ TEST(Libraries, OneThatIsNotInstalledIsMissedWhereItIsUsed) {
 }
 
 TEST(Libraries, WithoutTheCollectiveOneNoDeviceHostStarts) {
-  const IncompleteInstallation installation("troupe-collective-" + backend() + ".so");
+  const IncompleteInstallation installation("troupe-collective-" + engine() + ".so");
   try {
     const DeviceRig rig({"--device-host", installation.device_host()});
     ADD_FAILURE() << "what has the communicator is not there";

@@ -20,12 +20,12 @@
 /// A device without MPI, and known contents to find again after a fault.
 namespace troupe::test {
 
-inline std::string backend() {
+inline std::string engine() {
   const char* named = std::getenv("TROUPE_TEST_BACKEND");
   return named != nullptr && *named != '\0' ? named : "cpu";
 }
 inline bool on_cuda() {
-  return backend() == "cuda";
+  return engine() == "cuda";
 }
 
 /// True if all futures are resolved in time.
@@ -58,7 +58,7 @@ class DeviceRig {
     core_ = rank_process::DeviceCore::open(
                 *system_,
                 rank_process::device_options(
-                    config, backend(), 0, rank_process::core_share({rank_process::core_mask()}, 0))
+                    config, engine(), 0, rank_process::core_share({rank_process::core_mask()}, 0))
                     .take(),
                 0)
                 .take();

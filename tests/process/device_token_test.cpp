@@ -188,7 +188,7 @@ TEST(TokenEpochs, TransfersEndWithTheirEpochAndGiveWhatTheyHoldBack) {
   rig.device().fill(fetched, 1.0).get();
   rig.begin(3);
   // One that this rank wants, one that comes, and one that goes.
-  ASSERT_TRUE(rig.port().expect(fetched.operand()).ok());
+  ASSERT_TRUE(rig.port().begin_write(fetched.operand()).ok());
   auto there = fetched.token();
   there.rank = 1;
   Promise<void> done;

@@ -156,7 +156,7 @@ cat >"$work/bin/mpirun" <<END
 PATH=\${PATH#$work/bin:} exec mpirun --oversubscribe "\$@"
 END
 chmod +x "$work/bin/mpirun"
-export PATH=$work/bin:$build_tree/bin:$PATH TROUPE_BACKEND=cpu
+export PATH=$work/bin:$build_tree/bin:$PATH TROUPE_ENGINE=cpu
 unset TROUPE_TEST_BACKEND
 for source in "$work"/programs/*.cpp; do
   program=${source%.cpp} place=$(cat "${source%.cpp}.place")

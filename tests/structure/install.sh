@@ -34,8 +34,8 @@ cp "$here/consumer/CMakeLists.txt" "$work/consumer/"
 "$cmake" --build "$work/consumer/build"
 
 ranks=2
-export TROUPE_BACKEND=${TROUPE_TEST_BACKEND:-cpu}
-if [[ $TROUPE_BACKEND == cuda ]] && (($("$source_tree/scripts/lib/gpu_count.sh") < ranks)); then ranks=1; fi
+export TROUPE_ENGINE=${TROUPE_TEST_BACKEND:-cpu}
+if [[ $TROUPE_ENGINE == cuda ]] && (($("$source_tree/scripts/lib/gpu_count.sh") < ranks)); then ranks=1; fi
 unset LD_LIBRARY_PATH TROUPE_TEST_BACKEND
 mkdir "$work/loaded"
 # LD_DEBUG=files writes what each process loads: the ranks, the device hosts, the engines they open.
@@ -46,7 +46,7 @@ echo "$output"
 grep -q "^$ranks ranks: the mean is " <<<"$output" || fail "the README's program did not print its result"
 
 loaded=$(sed -n 's/.*calling init: \(.*\)/\1/p' "$work"/loaded/by.* | sort -u)
-for file in lib/libtroupe.so libexec/troupe/troupe-engine-$TROUPE_BACKEND.so; do
+for file in lib/libtroupe.so libexec/troupe/troupe-engine-$TROUPE_ENGINE.so; do
   grep -qF "$work/moved/$file" <<<"$loaded" || fail "$file of the moved tree was not loaded"
 done
 ! grep -F "$build_tree/" <<<"$loaded" || fail "the files above were loaded from the build tree"

@@ -38,7 +38,7 @@ TEST(Transfers, CommandsOnAnExpectedRangeWait) {
   HostEnd host(rig.link);
   const auto a = rig.operand(rig.add_buffer()), b = rig.operand(rig.add_buffer());
   const auto range = part(a, 16, 16);
-  ASSERT_TRUE(rig.port.expect(range).ok());
+  ASSERT_TRUE(rig.port.begin_write(range).ok());
   EXPECT_TRUE(refused(try_fill(rig.port, part(a, 24, 16)), Errc::would_block));
   EXPECT_TRUE(refused(try_fill(rig.port, a), Errc::would_block));
   EXPECT_FALSE(try_fill(rig.port, part(a, 0, 16)).ready()) << "beside it";
@@ -60,7 +60,7 @@ TEST(Transfers, CommandsOnAnExpectedRangeWait) {
   EXPECT_FALSE(submitted) << "it does not wait";
   const auto delivered = detail::submit(rig.port.deliveries(), memory::Fence{DType::u8, range});
   EXPECT_FALSE(delivered.ready()) << "the transfer's own commands pass";
-  rig.port.arrived(range);
+  rig.port.end_write(range);
   program.join();
   EXPECT_EQ(names(host), (std::vector<std::string>{"memory.fence", "memory.copy"}));
 }
@@ -68,14 +68,14 @@ TEST(Transfers, CommandsOnAnExpectedRangeWait) {
 TEST(Transfers, OneAtATimeIntoARange) {
   PortRig rig;
   const auto a = rig.operand(rig.add_buffer());
-  ASSERT_TRUE(rig.port.expect(part(a, 0, 32)).ok());
-  EXPECT_EQ(rig.port.expect(part(a, 16, 32)).code(), Errc::would_block);
-  EXPECT_EQ(rig.port.lend(part(a, 16, 32)).code(), Errc::would_block);
-  ASSERT_TRUE(rig.port.expect(part(a, 32, 32)).ok());
-  ASSERT_TRUE(rig.port.lend(part(a, 64, 0)).ok()) << "nothing overlaps an empty range";
-  rig.port.arrived(part(a, 0, 32));
-  ASSERT_TRUE(rig.port.lend(part(a, 0, 32)).ok());
-  ASSERT_TRUE(rig.port.lend(part(a, 0, 32)).ok()) << "many may read";
+  ASSERT_TRUE(rig.port.begin_write(part(a, 0, 32)).ok());
+  EXPECT_EQ(rig.port.begin_write(part(a, 16, 32)).code(), Errc::would_block);
+  EXPECT_EQ(rig.port.begin_read(part(a, 16, 32)).code(), Errc::would_block);
+  ASSERT_TRUE(rig.port.begin_write(part(a, 32, 32)).ok());
+  ASSERT_TRUE(rig.port.begin_read(part(a, 64, 0)).ok()) << "nothing overlaps an empty range";
+  rig.port.end_write(part(a, 0, 32));
+  ASSERT_TRUE(rig.port.begin_read(part(a, 0, 32)).ok());
+  ASSERT_TRUE(rig.port.begin_read(part(a, 0, 32)).ok()) << "many may read";
 }
 
 TEST(Transfers, AWriteToALentRangeIsPrecededByItsRescue) {
@@ -130,8 +130,8 @@ TEST(Transfers, WhatIsWrittenByATransferIsSavedFirstToo) {
   });
   const auto loan = loans.begin(a);
   ASSERT_TRUE(loan.ok());
-  EXPECT_EQ(rig.port.expect(a).code(), Errc::would_block);
-  EXPECT_TRUE(rig.port.expect(a).ok()) << "the rescue has made way";
+  EXPECT_EQ(rig.port.begin_write(a).code(), Errc::would_block);
+  EXPECT_TRUE(rig.port.begin_write(a).ok()) << "the rescue has made way";
   EXPECT_TRUE(loans.location(*loan).saved);
   loans.end(*loan);
 }
@@ -176,8 +176,8 @@ TEST(Transfers, AHeldBufferIsNotFreed) {
   EXPECT_EQ(rig.port.translate(named).code(), Errc::stale);
   EXPECT_EQ(rig.port.collect_freed().size(), 1u);
   EXPECT_EQ(rig.port.hold(a).code(), Errc::stale);
-  EXPECT_EQ(rig.port.expect(a).code(), Errc::stale);
-  EXPECT_EQ(rig.port.lend(a).code(), Errc::stale);
+  EXPECT_EQ(rig.port.begin_write(a).code(), Errc::stale);
+  EXPECT_EQ(rig.port.begin_read(a).code(), Errc::stale);
 }
 
 TEST(Transfers, ADroppedBufferHasNoToken) {
@@ -197,7 +197,7 @@ TEST(Transfers, LosingConcernsTheContentsThatWereMeant) {
   PortRig rig;
   const auto a = rig.operand(rig.add_buffer());
   const Error late{Errc::timeout, 0, "no progress"};
-  ASSERT_TRUE(rig.port.expect(a).ok());
+  ASSERT_TRUE(rig.port.begin_write(a).ok());
   rig.port.lose(a, late, 1);
   EXPECT_FALSE(rig.port.valid(a.buffer, a.generation));
   rig.port.lose(a, late, 1);
@@ -210,15 +210,15 @@ TEST(Transfers, LosingDoesNotConcernWhatWasRestoredSince) {
   PortRig rig;
   const auto a = rig.operand(rig.add_buffer()), b = rig.operand(rig.add_buffer());
   const Error ended{Errc::world_reformed, 0, "the epoch has ended"};
-  ASSERT_TRUE(rig.port.expect(part(a, 0, 8)).ok());
-  ASSERT_TRUE(rig.port.expect(part(b, 0, 8)).ok());
+  ASSERT_TRUE(rig.port.begin_write(part(a, 0, 8)).ok());
+  ASSERT_TRUE(rig.port.begin_write(part(b, 0, 8)).ok());
   ASSERT_TRUE(rig.port.restore_buffer(a));
   rig.port.lose(part(a, 0, 8), ended, 1);
   rig.port.lose(part(b, 0, 8), ended, 1);
   EXPECT_TRUE(rig.port.valid(a.buffer, a.generation));
   EXPECT_FALSE(rig.port.valid(b.buffer, b.generation));
-  rig.port.arrived(part(a, 0, 8));
-  ASSERT_TRUE(rig.port.expect(part(a, 0, 8)).ok());
+  rig.port.end_write(part(a, 0, 8));
+  ASSERT_TRUE(rig.port.begin_write(part(a, 0, 8)).ok());
   rig.port.lose(part(a, 0, 8), ended, 2);
   EXPECT_FALSE(rig.port.valid(a.buffer, a.generation)) << "a transfer since then";
   EXPECT_EQ(rig.port.spoilt_in(), 2u);

@@ -92,7 +92,7 @@ TEST_F(ConfigTest, DefaultsOfEveryType) {
 
 TEST_F(ConfigTest, RuntimeOptionsAreThere) {
   const auto config = good({});
-  EXPECT_EQ(config.text("backend"), "auto");
+  EXPECT_EQ(config.text("engine"), "auto");
   EXPECT_EQ(config.text("isolation"), "process");
   EXPECT_EQ(config.text("standby"), "world");
   EXPECT_EQ(config.bytes("slab-size"), 64U << 20);
@@ -256,9 +256,8 @@ TEST_F(ConfigTest, ErrorsNameEnvironmentAndFileLine) {
 }
 
 TEST_F(ConfigTest, Choices) {
-  EXPECT_EQ(good({"--backend", "cpu"}).text("backend"), "cpu");
-  EXPECT_EQ(bad({"--backend", "gpu"}),
-            "command line: backend: 'gpu' is not one of auto, cpu, cuda");
+  EXPECT_EQ(good({"--engine", "cpu"}).text("engine"), "cpu");
+  EXPECT_EQ(bad({"--engine", "gpu"}), "command line: engine: 'gpu' is not one of auto, cpu, cuda");
   EXPECT_EQ(bad({"--spin", "never"}),
             "command line: spin: 'never' is not a duration such as 500ms or 1.5s or auto");
 }

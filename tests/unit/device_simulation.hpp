@@ -20,9 +20,9 @@
 /// Model: a process starts, answers and ends after random delays. It may die, lose its context (and
 /// say so) or hang in any state, never become ready, and leave an order unanswered; a promotion is
 /// answered by whoever is well. What it said before may arrive after
-/// it was given up. The world is what one rank sees of WorldSupervisor and WorldMember: the phases
-/// in order, a new round after faults here or elsewhere and after deadlines, a standby world,
-/// spectators that come back.
+/// it was given up. The world is what one rank sees of WorldSupervisor and WorldFollower: the
+/// phases in order, a new round after faults here or elsewhere and after deadlines, a standby
+/// world, spectators that come back.
 namespace troupe::rank_process {
 
 using Micros = std::chrono::microseconds;

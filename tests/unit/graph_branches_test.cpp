@@ -44,7 +44,7 @@ class TracingEngine final : public Engine {
   Result<bool> reached(Mark) override { return true; }
   void release(Mark) override {}
 
-  const DeviceDescription& description() const override { return description_; }
+  const DeviceInfo& description() const override { return description_; }
   std::uint64_t free_memory() override { return 0; }
   Result<Slab> make_slab(std::uint64_t) override { return nothing(); }
   Result<std::byte*> map_slab(int, std::uint64_t) override { return nothing(); }
@@ -67,7 +67,7 @@ class TracingEngine final : public Engine {
 
  private:
   static Error nothing() { return {Errc::unsupported, 0, "no part of the test"}; }
-  DeviceDescription description_{"tracing", "nothing", "", "", 0, -1, {}};
+  DeviceInfo description_{"tracing", "nothing", "", "", 0, -1, {}};
   std::uint32_t marks_ = 0;
 };
 

@@ -110,7 +110,7 @@ class ScriptedEngine final : public Engine {
       return Error{Errc::library, 14, "an internal operation failed"};
     return call.queue().lane == Lane::collective ? script->collective : Result<void>();
   }
-  const DeviceDescription& description() const override { return description_; }
+  const DeviceInfo& description() const override { return description_; }
   std::uint64_t free_memory() override { return 1; }
   std::vector<std::pair<std::string, std::uint64_t>> memory_use() override {
     return {{"slabs", 2u << 20}, {"blas", 64u << 20}, {"nothing", 5}};
@@ -186,7 +186,7 @@ class ScriptedEngine final : public Engine {
 
  private:
   static Error unsupported() { return {Errc::unsupported, 0, "no part of the test"}; }
-  DeviceDescription description_{"scripted", "nothing", "", "", 0, -1, {}};
+  DeviceInfo description_{"scripted", "nothing", "", "", 0, -1, {}};
   std::vector<std::vector<std::byte>> memory_;
   alignas(256) std::array<std::byte, kScratchCellBytes> cells_{};
   ScriptedCollectives collectives_;

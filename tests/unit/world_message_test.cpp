@@ -94,7 +94,7 @@ void expect_truncations_refused(const std::vector<std::byte>& bytes, Decode deco
   EXPECT_EQ(decode(longer).code(), Errc::invalid) << "something follows";
 }
 
-std::vector<RecoveryReport> some_reports() {
+std::vector<Recovery> some_reports() {
   return {{3, "kill", 17, 2, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 24, 9, 4},
           {-1, "", -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, -5}};
 }
@@ -124,9 +124,9 @@ TEST(Reports, ComeBack) {
                               b.verify_ms, b.restore_ms, b.total_ms};
     for (std::size_t t = 0; t < 7; ++t) EXPECT_EQ(times_a[t], times_b[t]);
     EXPECT_EQ(a.lost_buffers, b.lost_buffers);
-    EXPECT_EQ(a.repeated, b.repeated);
+    EXPECT_EQ(a.repeated_iterations, b.repeated_iterations);
   }
-  EXPECT_TRUE(decode_reports(encode(std::vector<RecoveryReport>{}))->empty());
+  EXPECT_TRUE(decode_reports(encode(std::vector<Recovery>{}))->empty());
 }
 
 TEST(WorldBlobs, ComeBackInOrder) {

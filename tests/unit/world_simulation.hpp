@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include "rank/protocol/follower.hpp"
 #include "rank/protocol/inquiry.hpp"
-#include "rank/protocol/member.hpp"
 #include "rank/protocol/relay.hpp"
 #include "rank/protocol/supervisor.hpp"
 #include "simulated_network.hpp"
@@ -74,7 +74,7 @@ class WorldSimulation {
   [[nodiscard]] Error stop_of(int rank) const;
   [[nodiscard]] const SimulatedNetwork& network() const { return network_; }
   [[nodiscard]] const WorldSupervisor& supervisor() const { return *supervisor_; }
-  [[nodiscard]] const std::vector<RecoveryReport>& reports() const { return reports_; }
+  [[nodiscard]] const std::vector<Recovery>& reports() const { return reports_; }
 
  private:
   class Node;
@@ -114,7 +114,7 @@ class WorldSimulation {
   int runs_finished_ = 0;
   std::int64_t last_end_ = -1;
   bool broken_ = false;
-  std::vector<RecoveryReport> reports_;
+  std::vector<Recovery> reports_;
 };
 
 }  // namespace troupe::rank_process

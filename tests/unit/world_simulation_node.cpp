@@ -194,7 +194,7 @@ void WorldSimulation::Node::restore(std::uint32_t round, std::int64_t step) {
 }
 
 void WorldSimulation::Node::activate(std::uint32_t epoch, std::int64_t stable,
-                                     std::vector<RecoveryReport> reports) {
+                                     std::vector<Recovery> reports) {
   if (epoch <= epoch_) world_->violation("the epoch goes back");
   if (epoch != world_->supervisor_->epoch())
     world_->violation("active in another epoch than the supervisor's");

@@ -9,7 +9,7 @@
 namespace troupe::rank_process {
 
 /// One rank: its device host, its program, and the real member of the protocol.
-class WorldSimulation::Node final : public MemberActions {
+class WorldSimulation::Node final : public FollowerActions {
  public:
   using Order = DeviceDone::Order;
 
@@ -39,8 +39,7 @@ class WorldSimulation::Node final : public MemberActions {
   void regroup(std::uint32_t round) override;
   void await_group(std::uint32_t round);
   void restore(std::uint32_t round, std::int64_t step) override;
-  void activate(std::uint32_t epoch, std::int64_t stable,
-                std::vector<RecoveryReport> reports) override;
+  void activate(std::uint32_t epoch, std::int64_t stable, std::vector<Recovery> reports) override;
   void stopping(std::int64_t since) override;
   void all_flushed(std::int64_t step) override;
   void stable(std::int64_t step) override;
@@ -65,7 +64,7 @@ class WorldSimulation::Node final : public MemberActions {
 
   WorldSimulation* world_;
   int rank_;
-  WorldMember member_;
+  WorldFollower member_;
   WorldRelay relay_;
   std::optional<Error> stopped_;
   std::optional<Error> failed_;         ///< the device is given up

@@ -50,8 +50,8 @@ class Pgemm {
   /// 0 given by value, what stood in c is not read. The future is that of all of this rank's part.
   /// Errors, on all ranks alike and with nothing launched: invalid (other layouts, another grid, c
   /// is a or b), stale (the grid has lost ranks); then those of the collectives and products.
-  Future<void> multiply(const FactorOf<GpuRef<T>>& alpha, const Matrix<T>& a, const Matrix<T>& b,
-                        const FactorOf<GpuRef<T>>& beta, const Matrix<T>& c);
+  Future<void> multiply(const ScalarOf<GpuRef<T>>& alpha, const Matrix<T>& a, const Matrix<T>& b,
+                        const ScalarOf<GpuRef<T>>& beta, const Matrix<T>& c);
 
  private:
   /// Columns of op(A) and rows of op(B) that are sent at once.

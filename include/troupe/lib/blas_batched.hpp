@@ -35,7 +35,7 @@ struct GemmBatched {
   Result<void> check_parts(const Parts& parts) const;
   /// What a C in the tail is.
   [[nodiscard]] Access access_of_c() const noexcept {
-    return beta.is_zero(factor_type(dtype)) ? Access::write : Access::update;
+    return beta.is_zero(scalar_type(dtype)) ? Access::write : Access::update;
   }
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
     return &range == &c ? access_of_c() : declared;
@@ -122,15 +122,15 @@ class BlasBatches : public BlasLevel3<Refs> {
   template <Element T>
   using Ref = typename Refs::template To<T>;
   template <Element T>
-  using Factor = FactorOf<Ref<T>>;
+  using ScalarArgument = ScalarOf<Ref<T>>;
   using BlasLevel3<Refs>::BlasLevel3;
 
   /// C_i = alpha op(A_i) op(B_i) + beta C_i, the i-th matrix i strides from the start of a, b, c.
   template <class T>
   requires FieldElement<T> || NarrowElement<T> Future<void> gemm_batched(
       const Ref<T>& a, const Ref<T>& b, const Ref<T>& c, const GemmOptions& shape,
-      const BatchOptions& batch, Factor<FactorTypeOf<T>> alpha = FactorTypeOf<T>(1),
-      Factor<FactorTypeOf<T>> beta = FactorTypeOf<T>(0)) {
+      const BatchOptions& batch, ScalarArgument<ScalarTypeOf<T>> alpha = ScalarTypeOf<T>(1),
+      ScalarArgument<ScalarTypeOf<T>> beta = ScalarTypeOf<T>(0)) {
     auto op = detail::of_shape<blas::GemmBatched>(dtype_of<T>, shape, alpha.wire(), beta.wire());
     op.batch = batch.batch;
     op.stride_a = batch.stride_a, op.stride_b = batch.stride_b, op.stride_c = batch.stride_c;
@@ -142,8 +142,8 @@ class BlasBatches : public BlasLevel3<Refs> {
   requires FieldElement<T> || NarrowElement<T> Future<void> gemm_batched(
       std::type_identity_t<std::span<const Ref<T>>> a,
       std::type_identity_t<std::span<const Ref<T>>> b, const std::vector<Ref<T>>& c,
-      const GemmOptions& shape, Factor<FactorTypeOf<T>> alpha = FactorTypeOf<T>(1),
-      Factor<FactorTypeOf<T>> beta = FactorTypeOf<T>(0)) {
+      const GemmOptions& shape, ScalarArgument<ScalarTypeOf<T>> alpha = ScalarTypeOf<T>(1),
+      ScalarArgument<ScalarTypeOf<T>> beta = ScalarTypeOf<T>(0)) {
     auto op = detail::of_shape<blas::GemmBatched>(dtype_of<T>, shape, alpha.wire(), beta.wire());
     op.batch = static_cast<std::int64_t>(c.size());
     std::vector<TailOperand> tail;
@@ -157,8 +157,8 @@ class BlasBatches : public BlasLevel3<Refs> {
   template <FieldElement T>
   Future<void> gemm_indexed(const Ref<T>& a, const Ref<T>& b, const Ref<T>& c,
                             const Ref<std::int64_t>& offsets, const GemmOptions& shape,
-                            Factor<FactorTypeOf<T>> alpha = FactorTypeOf<T>(1),
-                            Factor<FactorTypeOf<T>> beta = FactorTypeOf<T>(0)) {
+                            ScalarArgument<ScalarTypeOf<T>> alpha = ScalarTypeOf<T>(1),
+                            ScalarArgument<ScalarTypeOf<T>> beta = ScalarTypeOf<T>(0)) {
     auto op = detail::of_shape<blas::GemmIndexed>(dtype_of<T>, shape, alpha.wire(), beta.wire());
     op.batch = offsets.length() / 3;
     op.a = a.operand(), op.b = b.operand(), op.c = c.operand(), op.offsets = offsets.operand();

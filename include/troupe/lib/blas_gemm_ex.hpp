@@ -99,15 +99,15 @@ class BlasProducts : public BlasLists<Refs> {
   template <Element T>
   using Matrix = MatrixRef<Ref<T>>;
   template <Element T>
-  using Factor = FactorOf<Ref<T>>;
+  using ScalarArgument = ScalarOf<Ref<T>>;
   using BlasLists<Refs>::BlasLists;
 
   /// C = alpha op(A) op(B) + beta C; see blas::GemmEx. `gemm_ex<blas::Compute::tf32>(…)`
   template <blas::Compute compute, Element A, Element C>
   requires(blas::combines(dtype_of<A>, dtype_of<C>, compute)) Future<void> gemm_ex(
       blas::Transpose transpose_a, blas::Transpose transpose_b,
-      Factor<detail::ScaleOf<A, compute>> alpha, const Matrix<A>& a, const Matrix<A>& b,
-      Factor<detail::ScaleOf<A, compute>> beta, const Matrix<C>& c) {
+      ScalarArgument<detail::ScaleOf<A, compute>> alpha, const Matrix<A>& a, const Matrix<A>& b,
+      ScalarArgument<detail::ScaleOf<A, compute>> beta, const Matrix<C>& c) {
     const bool plain_a = transpose_a == blas::Transpose::no,
                plain_b = transpose_b == blas::Transpose::no;
     blas::GemmEx op;

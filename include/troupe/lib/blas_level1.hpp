@@ -13,8 +13,8 @@ inline constexpr DTypes kNumbersAndNarrow =
     DTypes::of({DType::f16, DType::bf16, DType::f32, DType::f64, DType::c64, DType::c128});
 
 enum class Conjugate : std::uint32_t { no, yes };
-/// Which numbers a factor of complex vectors is one of.
-enum class FactorKind : std::uint32_t { own, real };
+/// Which numbers a scalar of complex vectors is one of.
+enum class ScalarKind : std::uint32_t { own, real };
 
 /// y = alpha x + y
 struct Axpy {
@@ -24,7 +24,7 @@ struct Axpy {
 
   OpDType dtype;
   std::int64_t n = 0, incx = 1, incy = 1;
-  Scalar alpha;  ///< of factor_type(dtype)
+  Scalar alpha;  ///< of scalar_type(dtype)
   Operand x, y;
 
   static constexpr auto kOperands =
@@ -115,9 +115,9 @@ struct Scal {
 
   OpDType dtype;
   std::int64_t n = 0, incx = 1;
-  Scalar alpha;  ///< of factor_type(dtype), or of its real type
+  Scalar alpha;  ///< of scalar_type(dtype), or of its real type
   Operand x;
-  FactorKind kind{};
+  ScalarKind kind{};
   std::uint32_t reserved = 0;
 
   static constexpr auto kOperands = std::tuple{read("alpha", &Scal::alpha), update("x", &Scal::x)};
@@ -159,7 +159,7 @@ struct Rot {
   static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
-  FactorKind sine{};  ///< of what numbers s is one
+  ScalarKind sine{};  ///< of what numbers s is one
   std::uint32_t reserved = 0;
   std::int64_t n = 0, incx = 1, incy = 1;
   Scalar c;  ///< of real_type(dtype)
@@ -225,7 +225,7 @@ struct Rotmg {
 namespace troupe {
 
 /// Level 1 of BasicBlas. A vector is a whole buffer, or a VectorRef. Vectors of one call are of the
-/// same length. Results of reductions go to device memory, so that nothing waits; factors are
+/// same length. Results of reductions go to device memory, so that nothing waits; scalars are
 /// values or one-element buffers. What is written overlaps no argument, but for `axpy`, whose x and
 /// y may be the same.
 template <class Refs>
@@ -234,14 +234,14 @@ class BlasLevel1 {
   template <Element T>
   using Ref = typename Refs::template To<T>;
   template <Element T>
-  using Factor = FactorOf<Ref<T>>;
+  using ScalarArgument = ScalarOf<Ref<T>>;
 
   explicit BlasLevel1(detail::Submitter& submitter) : submitter_(&submitter) {}
 
   /// y = alpha x + y; also f16 and bf16, as scal, dot and nrm2
   template <class X, class Y, class T = typename X::value_type>
   requires VectorsOf<Refs, T, X, Y> &&
-      (FieldElement<T> || NarrowElement<T>)Future<void> axpy(Factor<FactorTypeOf<T>> alpha,
+      (FieldElement<T> || NarrowElement<T>)Future<void> axpy(ScalarArgument<ScalarTypeOf<T>> alpha,
                                                              const X& x, const Y& y) {
     return pair(
         [&](const auto& u, const auto& v) {
@@ -253,15 +253,15 @@ class BlasLevel1 {
   /// x = alpha x
   template <class X, class T = typename X::value_type>
   requires VectorsOf<Refs, T, X> &&
-      (FieldElement<T> || NarrowElement<T>)Future<void> scal(Factor<FactorTypeOf<T>> alpha,
+      (FieldElement<T> || NarrowElement<T>)Future<void> scal(ScalarArgument<ScalarTypeOf<T>> alpha,
                                                              const X& x) {
-    return scale(alpha.wire(), x, blas::FactorKind::own);
+    return scale(alpha.wire(), x, blas::ScalarKind::own);
   }
-  /// The same of a complex vector by a real factor.
+  /// The same of a complex vector by a real scalar.
   template <class X, class T = typename X::value_type>
   requires VectorsOf<Refs, T, X> && ComplexElement<T> Future<void> scal_real(
-      Factor<RealOf<T>> alpha, const X& x) {
-    return scale(alpha.wire(), x, blas::FactorKind::real);
+      ScalarArgument<RealOf<T>> alpha, const X& x) {
+    return scale(alpha.wire(), x, blas::ScalarKind::real);
   }
   /// result[0] = x . y, without conjugation: dotu of complex vectors
   template <class X, class Y, class T = typename X::value_type>
@@ -318,15 +318,15 @@ class BlasLevel1 {
   /// A rotation of the points (x_i, y_i); see blas::Rot
   template <class X, class Y, class T = typename X::value_type>
   requires VectorsOf<Refs, T, X, Y> && FieldElement<T> Future<void> rot(const X& x, const Y& y,
-                                                                        Factor<RealOf<T>> c,
-                                                                        Factor<T> s) {
-    return rotate(x, y, c.wire(), s.wire(), blas::FactorKind::own);
+                                                                        ScalarArgument<RealOf<T>> c,
+                                                                        ScalarArgument<T> s) {
+    return rotate(x, y, c.wire(), s.wire(), blas::ScalarKind::own);
   }
   /// The same of complex points by a real sine.
   template <class X, class Y, class T = typename X::value_type>
   requires VectorsOf<Refs, T, X, Y> && ComplexElement<T> Future<void> rot_real(
-      const X& x, const Y& y, Factor<RealOf<T>> c, Factor<RealOf<T>> s) {
-    return rotate(x, y, c.wire(), s.wire(), blas::FactorKind::real);
+      const X& x, const Y& y, ScalarArgument<RealOf<T>> c, ScalarArgument<RealOf<T>> s) {
+    return rotate(x, y, c.wire(), s.wire(), blas::ScalarKind::real);
   }
   /// See blas::Rotg; one element each.
   template <FieldElement T>
@@ -365,7 +365,7 @@ class BlasLevel1 {
     return detail::submit_exact(*submitter_, make(u, v), {{"y", v.length, u.length}});
   }
   template <class X>
-  Future<void> scale(const Scalar& alpha, const X& x, blas::FactorKind kind) {
+  Future<void> scale(const Scalar& alpha, const X& x, blas::ScalarKind kind) {
     const auto u = detail::vector_of(x);
     return detail::submit(*submitter_, blas::Scal{dtype_of<typename X::value_type>, u.length,
                                                   u.increment, alpha, u.buffer.operand(), kind, 0});
@@ -408,7 +408,7 @@ class BlasLevel1 {
   }
   template <class X, class Y>
   Future<void> rotate(const X& x, const Y& y, const Scalar& c, const Scalar& s,
-                      blas::FactorKind sine) {
+                      blas::ScalarKind sine) {
     return pair(
         [&](const auto& u, const auto& v) {
           return blas::Rot{dtype_of<typename X::value_type>,

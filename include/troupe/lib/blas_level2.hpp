@@ -198,22 +198,23 @@ class BlasLevel2 : public BlasLevel1<Refs> {
   template <Element T>
   using Matrix = MatrixRef<Ref<T>>;
   template <Element T>
-  using Factor = FactorOf<Ref<T>>;
+  using ScalarArgument = ScalarOf<Ref<T>>;
   using BlasLevel1<Refs>::BlasLevel1;
 
   /// y = alpha op(A) x + beta y
   template <FieldElement T>
   Future<void> gemv(const Ref<T>& a, const Ref<T>& x, const Ref<T>& y, const GemvOptions& shape,
-                    Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
+                    ScalarArgument<T> alpha = T(1), ScalarArgument<T> beta = T(0)) {
     return detail::submit(*submitter_,
                           blas::Gemv{dtype_of<T>, shape.transpose, 0, shape.m, shape.n,
                                      shape.lda != 0 ? shape.lda : shape.m, 1, 1, alpha.wire(),
                                      beta.wire(), a.operand(), x.operand(), y.operand()});
   }
   template <class X, class Y, FieldElement T>
-  requires VectorsOf<Refs, T, X, Y> Future<void> gemv(blas::Transpose transpose, Factor<T> alpha,
-                                                      const Matrix<T>& a, const X& x,
-                                                      Factor<T> beta, const Y& y) {
+  requires VectorsOf<Refs, T, X, Y> Future<void> gemv(blas::Transpose transpose,
+                                                      ScalarArgument<T> alpha, const Matrix<T>& a,
+                                                      const X& x, ScalarArgument<T> beta,
+                                                      const Y& y) {
     blas::Gemv op;
     op.m = a.rows, op.n = a.columns;
     return product(op, transpose, alpha, a, x, beta, y);
@@ -222,8 +223,9 @@ class BlasLevel2 : public BlasLevel1<Refs> {
   template <class X, class Y, FieldElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> gbmv(blas::Transpose transpose, std::int64_t m,
                                                       std::int64_t kl, std::int64_t ku,
-                                                      Factor<T> alpha, const Matrix<T>& a,
-                                                      const X& x, Factor<T> beta, const Y& y) {
+                                                      ScalarArgument<T> alpha, const Matrix<T>& a,
+                                                      const X& x, ScalarArgument<T> beta,
+                                                      const Y& y) {
     blas::Gbmv op;
     op.m = m, op.n = a.columns, op.kl = kl, op.ku = ku;
     return product(op, transpose, alpha, a, x, beta, y, {"a column of a", a.rows, kl + ku + 1});
@@ -231,104 +233,106 @@ class BlasLevel2 : public BlasLevel1<Refs> {
 
   /// y = alpha A x + beta y of a symmetric A
   template <class X, class Y, FieldElement T>
-  requires VectorsOf<Refs, T, X, Y> Future<void> symv(blas::Uplo uplo, Factor<T> alpha,
+  requires VectorsOf<Refs, T, X, Y> Future<void> symv(blas::Uplo uplo, ScalarArgument<T> alpha,
                                                       const Matrix<T>& a, const X& x,
-                                                      Factor<T> beta, const Y& y) {
+                                                      ScalarArgument<T> beta, const Y& y) {
     return symmetric(full(a), blas::Symmetry::symmetric, uplo, alpha, x, beta, y);
   }
   /// The same for a Hermitian A.
   template <class X, class Y, ComplexElement T>
-  requires VectorsOf<Refs, T, X, Y> Future<void> hemv(blas::Uplo uplo, Factor<T> alpha,
+  requires VectorsOf<Refs, T, X, Y> Future<void> hemv(blas::Uplo uplo, ScalarArgument<T> alpha,
                                                       const Matrix<T>& a, const X& x,
-                                                      Factor<T> beta, const Y& y) {
+                                                      ScalarArgument<T> beta, const Y& y) {
     return symmetric(full(a), blas::Symmetry::hermitian, uplo, alpha, x, beta, y);
   }
   /// The same for an A with k diagonals beside the main one.
   template <class X, class Y, RealElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> sbmv(blas::Uplo uplo, std::int64_t k,
-                                                      Factor<T> alpha, const Matrix<T>& a,
-                                                      const X& x, Factor<T> beta, const Y& y) {
+                                                      ScalarArgument<T> alpha, const Matrix<T>& a,
+                                                      const X& x, ScalarArgument<T> beta,
+                                                      const Y& y) {
     return symmetric(banded(a, k), blas::Symmetry::symmetric, uplo, alpha, x, beta, y);
   }
   template <class X, class Y, ComplexElement T>
   requires VectorsOf<Refs, T, X, Y> Future<void> hbmv(blas::Uplo uplo, std::int64_t k,
-                                                      Factor<T> alpha, const Matrix<T>& a,
-                                                      const X& x, Factor<T> beta, const Y& y) {
+                                                      ScalarArgument<T> alpha, const Matrix<T>& a,
+                                                      const X& x, ScalarArgument<T> beta,
+                                                      const Y& y) {
     return symmetric(banded(a, k), blas::Symmetry::hermitian, uplo, alpha, x, beta, y);
   }
   /// The same for a packed A.
   template <class X, class Y, RealElement T>
-  requires VectorsOf<Refs, T, X, Y> Future<void> spmv(blas::Uplo uplo, Factor<T> alpha,
-                                                      const Ref<T>& a, const X& x, Factor<T> beta,
-                                                      const Y& y) {
+  requires VectorsOf<Refs, T, X, Y> Future<void> spmv(blas::Uplo uplo, ScalarArgument<T> alpha,
+                                                      const Ref<T>& a, const X& x,
+                                                      ScalarArgument<T> beta, const Y& y) {
     return symmetric(packed(a, detail::vector_of(x).length), blas::Symmetry::symmetric, uplo, alpha,
                      x, beta, y);
   }
   template <class X, class Y, ComplexElement T>
-  requires VectorsOf<Refs, T, X, Y> Future<void> hpmv(blas::Uplo uplo, Factor<T> alpha,
-                                                      const Ref<T>& a, const X& x, Factor<T> beta,
-                                                      const Y& y) {
+  requires VectorsOf<Refs, T, X, Y> Future<void> hpmv(blas::Uplo uplo, ScalarArgument<T> alpha,
+                                                      const Ref<T>& a, const X& x,
+                                                      ScalarArgument<T> beta, const Y& y) {
     return symmetric(packed(a, detail::vector_of(x).length), blas::Symmetry::hermitian, uplo, alpha,
                      x, beta, y);
   }
 
   /// A = alpha x y^T + A; geru of complex numbers
   template <class X, class Y, FieldElement T>
-  requires VectorsOf<Refs, T, X, Y> Future<void> ger(Factor<T> alpha, const X& x, const Y& y,
-                                                     const Matrix<T>& a) {
+  requires VectorsOf<Refs, T, X, Y> Future<void> ger(ScalarArgument<T> alpha, const X& x,
+                                                     const Y& y, const Matrix<T>& a) {
     return outer(blas::Conjugate::no, alpha, x, y, a);
   }
   /// A = alpha x y^H + A
   template <class X, class Y, ComplexElement T>
-  requires VectorsOf<Refs, T, X, Y> Future<void> gerc(Factor<T> alpha, const X& x, const Y& y,
-                                                      const Matrix<T>& a) {
+  requires VectorsOf<Refs, T, X, Y> Future<void> gerc(ScalarArgument<T> alpha, const X& x,
+                                                      const Y& y, const Matrix<T>& a) {
     return outer(blas::Conjugate::yes, alpha, x, y, a);
   }
   /// One half of A = alpha x x^T + A
   template <class X, FieldElement T>
-  requires VectorsOf<Refs, T, X> Future<void> syr(blas::Uplo uplo, Factor<T> alpha, const X& x,
-                                                  const Matrix<T>& a) {
+  requires VectorsOf<Refs, T, X> Future<void> syr(blas::Uplo uplo, ScalarArgument<T> alpha,
+                                                  const X& x, const Matrix<T>& a) {
     return rank_one(full(a), blas::Symmetry::symmetric, uplo, alpha.wire(), x);
   }
   /// One half of A = alpha x x^H + A
   template <class X, ComplexElement T>
-  requires VectorsOf<Refs, T, X> Future<void> her(blas::Uplo uplo, Factor<RealOf<T>> alpha,
+  requires VectorsOf<Refs, T, X> Future<void> her(blas::Uplo uplo, ScalarArgument<RealOf<T>> alpha,
                                                   const X& x, const Matrix<T>& a) {
     return rank_one(full(a), blas::Symmetry::hermitian, uplo, alpha.wire(), x);
   }
   template <class X, RealElement T>
-  requires VectorsOf<Refs, T, X> Future<void> spr(blas::Uplo uplo, Factor<T> alpha, const X& x,
-                                                  const Ref<T>& a) {
+  requires VectorsOf<Refs, T, X> Future<void> spr(blas::Uplo uplo, ScalarArgument<T> alpha,
+                                                  const X& x, const Ref<T>& a) {
     return rank_one(packed(a, detail::vector_of(x).length), blas::Symmetry::symmetric, uplo,
                     alpha.wire(), x);
   }
   template <class X, ComplexElement T>
-  requires VectorsOf<Refs, T, X> Future<void> hpr(blas::Uplo uplo, Factor<RealOf<T>> alpha,
+  requires VectorsOf<Refs, T, X> Future<void> hpr(blas::Uplo uplo, ScalarArgument<RealOf<T>> alpha,
                                                   const X& x, const Ref<T>& a) {
     return rank_one(packed(a, detail::vector_of(x).length), blas::Symmetry::hermitian, uplo,
                     alpha.wire(), x);
   }
   /// One half of A = alpha x y^T + alpha y x^T + A
   template <class X, class Y, FieldElement T>
-  requires VectorsOf<Refs, T, X, Y> Future<void> syr2(blas::Uplo uplo, Factor<T> alpha, const X& x,
-                                                      const Y& y, const Matrix<T>& a) {
+  requires VectorsOf<Refs, T, X, Y> Future<void> syr2(blas::Uplo uplo, ScalarArgument<T> alpha,
+                                                      const X& x, const Y& y, const Matrix<T>& a) {
     return rank_two(full(a), blas::Symmetry::symmetric, uplo, alpha, x, y);
   }
   /// One half of A = alpha x y^H + conj(alpha) y x^H + A
   template <class X, class Y, ComplexElement T>
-  requires VectorsOf<Refs, T, X, Y> Future<void> her2(blas::Uplo uplo, Factor<T> alpha, const X& x,
-                                                      const Y& y, const Matrix<T>& a) {
+  requires VectorsOf<Refs, T, X, Y> Future<void> her2(blas::Uplo uplo, ScalarArgument<T> alpha,
+                                                      const X& x, const Y& y, const Matrix<T>& a) {
     return rank_two(full(a), blas::Symmetry::hermitian, uplo, alpha, x, y);
   }
   template <class X, class Y, RealElement T>
-  requires VectorsOf<Refs, T, X, Y> Future<void> spr2(blas::Uplo uplo, Factor<T> alpha, const X& x,
-                                                      const Y& y, const Ref<T>& a) {
+  requires VectorsOf<Refs, T, X, Y> Future<void> spr2(blas::Uplo uplo, ScalarArgument<T> alpha,
+                                                      const X& x, const Y& y, const Ref<T>& a) {
     return rank_two(packed(a, detail::vector_of(x).length), blas::Symmetry::symmetric, uplo, alpha,
                     x, y);
   }
   template <class X, class Y, ComplexElement T>
-  requires VectorsOf<Refs, T, X, Y> Future<void> hpr2(blas::Uplo uplo, Factor<T> alpha, const X& x,
-                                                      const Y& y, const Ref<T>& a) {
+  requires VectorsOf<Refs, T, X, Y> Future<void> hpr2(blas::Uplo uplo, ScalarArgument<T> alpha,
+                                                      const X& x, const Y& y, const Ref<T>& a) {
     return rank_two(packed(a, detail::vector_of(x).length), blas::Symmetry::hermitian, uplo, alpha,
                     x, y);
   }

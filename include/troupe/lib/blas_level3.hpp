@@ -15,7 +15,7 @@ struct Gemm {
   OpDType dtype;
   Transpose transpose_a{}, transpose_b{};
   std::int64_t m = 0, n = 0, k = 0, lda = 0, ldb = 0, ldc = 0;
-  Scalar alpha, beta;  ///< of factor_type(dtype)
+  Scalar alpha, beta;  ///< of scalar_type(dtype)
   Operand a, b, c;
 
   static constexpr auto kOperands =
@@ -24,7 +24,7 @@ struct Gemm {
   Result<void> check() const;
   /// With beta = 0 given by value, what stood in c is not read.
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
-    return &range == &c && beta.is_zero(factor_type(dtype)) ? Access::write : declared;
+    return &range == &c && beta.is_zero(scalar_type(dtype)) ? Access::write : declared;
   }
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return ldc == m ? static_cast<std::uint64_t>(m * n) * size_of(dtype) : 0;
@@ -59,7 +59,7 @@ struct Symm {
   }
 };
 
-/// One half of C = alpha op(A) op(A)^T + beta C (syrk), or with ^H and real factors (herk); op(A)
+/// One half of C = alpha op(A) op(A)^T + beta C (syrk), or with ^H and real scalars (herk); op(A)
 /// is n x k
 struct Syrk {
   static constexpr std::string_view kName = "blas.syrk";
@@ -270,23 +270,24 @@ class BlasLevel3 : public BlasLevel2<Refs> {
   template <Element T>
   using Matrix = MatrixRef<Ref<T>>;
   template <Element T>
-  using Factor = FactorOf<Ref<T>>;
+  using ScalarArgument = ScalarOf<Ref<T>>;
   using BlasLevel2<Refs>::BlasLevel2;
 
   /// C = alpha op(A) op(B) + beta C; also f16 and bf16
   template <class T>
   requires FieldElement<T> || NarrowElement<T> Future<void> gemm(
       const Ref<T>& a, const Ref<T>& b, const Ref<T>& c, const GemmOptions& shape,
-      Factor<FactorTypeOf<T>> alpha = FactorTypeOf<T>(1),
-      Factor<FactorTypeOf<T>> beta = FactorTypeOf<T>(0)) {
+      ScalarArgument<ScalarTypeOf<T>> alpha = ScalarTypeOf<T>(1),
+      ScalarArgument<ScalarTypeOf<T>> beta = ScalarTypeOf<T>(0)) {
     auto op = detail::of_shape<blas::Gemm>(dtype_of<T>, shape, alpha.wire(), beta.wire());
     op.a = a.operand(), op.b = b.operand(), op.c = c.operand();
     return detail::submit(*submitter_, op);
   }
   template <class T>
   requires FieldElement<T> || NarrowElement<T> Future<void> gemm(
-      blas::Transpose transpose_a, blas::Transpose transpose_b, Factor<FactorTypeOf<T>> alpha,
-      const Matrix<T>& a, const Matrix<T>& b, Factor<FactorTypeOf<T>> beta, const Matrix<T>& c) {
+      blas::Transpose transpose_a, blas::Transpose transpose_b,
+      ScalarArgument<ScalarTypeOf<T>> alpha, const Matrix<T>& a, const Matrix<T>& b,
+      ScalarArgument<ScalarTypeOf<T>> beta, const Matrix<T>& c) {
     const bool plain = transpose_a == blas::Transpose::no;
     auto op = of_matrices<blas::Gemm>(a, c);
     op.transpose_a = transpose_a, op.transpose_b = transpose_b;
@@ -301,54 +302,56 @@ class BlasLevel3 : public BlasLevel2<Refs> {
 
   /// C = alpha A B + beta C (left), alpha B A + beta C (right) of a symmetric A
   template <FieldElement T>
-  Future<void> symm(blas::Side side, blas::Uplo uplo, Factor<T> alpha, const Matrix<T>& a,
-                    const Matrix<T>& b, Factor<T> beta, const Matrix<T>& c) {
+  Future<void> symm(blas::Side side, blas::Uplo uplo, ScalarArgument<T> alpha, const Matrix<T>& a,
+                    const Matrix<T>& b, ScalarArgument<T> beta, const Matrix<T>& c) {
     return symmetric(blas::Symmetry::symmetric, side, uplo, alpha, a, b, beta, c);
   }
   /// The same for a Hermitian A.
   template <ComplexElement T>
-  Future<void> hemm(blas::Side side, blas::Uplo uplo, Factor<T> alpha, const Matrix<T>& a,
-                    const Matrix<T>& b, Factor<T> beta, const Matrix<T>& c) {
+  Future<void> hemm(blas::Side side, blas::Uplo uplo, ScalarArgument<T> alpha, const Matrix<T>& a,
+                    const Matrix<T>& b, ScalarArgument<T> beta, const Matrix<T>& c) {
     return symmetric(blas::Symmetry::hermitian, side, uplo, alpha, a, b, beta, c);
   }
   /// One half of C = alpha op(A) op(A)^T + beta C
   template <FieldElement T>
-  Future<void> syrk(blas::Uplo uplo, blas::Transpose transpose, Factor<T> alpha, const Matrix<T>& a,
-                    Factor<T> beta, const Matrix<T>& c) {
+  Future<void> syrk(blas::Uplo uplo, blas::Transpose transpose, ScalarArgument<T> alpha,
+                    const Matrix<T>& a, ScalarArgument<T> beta, const Matrix<T>& c) {
     return rank_k(blas::Symmetry::symmetric, uplo, transpose, alpha.wire(), a, beta.wire(), c);
   }
   /// One half of C = alpha op(A) op(A)^H + beta C
   template <ComplexElement T>
-  Future<void> herk(blas::Uplo uplo, blas::Transpose transpose, Factor<RealOf<T>> alpha,
-                    const Matrix<T>& a, Factor<RealOf<T>> beta, const Matrix<T>& c) {
+  Future<void> herk(blas::Uplo uplo, blas::Transpose transpose, ScalarArgument<RealOf<T>> alpha,
+                    const Matrix<T>& a, ScalarArgument<RealOf<T>> beta, const Matrix<T>& c) {
     return rank_k(blas::Symmetry::hermitian, uplo, transpose, alpha.wire(), a, beta.wire(), c);
   }
   /// One half of C = alpha op(A) op(B)^T + alpha op(B) op(A)^T + beta C
   template <FieldElement T>
-  Future<void> syr2k(blas::Uplo uplo, blas::Transpose transpose, Factor<T> alpha,
-                     const Matrix<T>& a, const Matrix<T>& b, Factor<T> beta, const Matrix<T>& c) {
+  Future<void> syr2k(blas::Uplo uplo, blas::Transpose transpose, ScalarArgument<T> alpha,
+                     const Matrix<T>& a, const Matrix<T>& b, ScalarArgument<T> beta,
+                     const Matrix<T>& c) {
     return rank_2k(blas::Syr2k::Products::both, blas::Symmetry::symmetric, uplo, transpose,
                    alpha.wire(), a, b, beta.wire(), c);
   }
   /// One half of C = alpha op(A) op(B)^H + conj(alpha) op(B) op(A)^H + beta C
   template <ComplexElement T>
-  Future<void> her2k(blas::Uplo uplo, blas::Transpose transpose, Factor<T> alpha,
-                     const Matrix<T>& a, const Matrix<T>& b, Factor<RealOf<T>> beta,
+  Future<void> her2k(blas::Uplo uplo, blas::Transpose transpose, ScalarArgument<T> alpha,
+                     const Matrix<T>& a, const Matrix<T>& b, ScalarArgument<RealOf<T>> beta,
                      const Matrix<T>& c) {
     return rank_2k(blas::Syr2k::Products::both, blas::Symmetry::hermitian, uplo, transpose,
                    alpha.wire(), a, b, beta.wire(), c);
   }
   /// One half of C = alpha op(A) op(B)^T + beta C, which the caller knows to be symmetric
   template <FieldElement T>
-  Future<void> syrkx(blas::Uplo uplo, blas::Transpose transpose, Factor<T> alpha,
-                     const Matrix<T>& a, const Matrix<T>& b, Factor<T> beta, const Matrix<T>& c) {
+  Future<void> syrkx(blas::Uplo uplo, blas::Transpose transpose, ScalarArgument<T> alpha,
+                     const Matrix<T>& a, const Matrix<T>& b, ScalarArgument<T> beta,
+                     const Matrix<T>& c) {
     return rank_2k(blas::Syr2k::Products::one, blas::Symmetry::symmetric, uplo, transpose,
                    alpha.wire(), a, b, beta.wire(), c);
   }
   /// One half of C = alpha op(A) op(B)^H + beta C, which the caller knows to be Hermitian
   template <ComplexElement T>
-  Future<void> herkx(blas::Uplo uplo, blas::Transpose transpose, Factor<T> alpha,
-                     const Matrix<T>& a, const Matrix<T>& b, Factor<RealOf<T>> beta,
+  Future<void> herkx(blas::Uplo uplo, blas::Transpose transpose, ScalarArgument<T> alpha,
+                     const Matrix<T>& a, const Matrix<T>& b, ScalarArgument<RealOf<T>> beta,
                      const Matrix<T>& c) {
     return rank_2k(blas::Syr2k::Products::one, blas::Symmetry::hermitian, uplo, transpose,
                    alpha.wire(), a, b, beta.wire(), c);
@@ -357,7 +360,7 @@ class BlasLevel3 : public BlasLevel2<Refs> {
   /// C = alpha op(A) B (left), alpha B op(A) (right) of a triangular A; C may be B
   template <FieldElement T>
   Future<void> trmm(blas::Side side, blas::Uplo uplo, blas::Transpose transpose,
-                    blas::Diagonal diagonal, Factor<T> alpha, const Matrix<T>& a,
+                    blas::Diagonal diagonal, ScalarArgument<T> alpha, const Matrix<T>& a,
                     const Matrix<T>& b, const Matrix<T>& c) {
     auto op = triangular<blas::Trmm>(side, uplo, transpose, diagonal, alpha, a, b);
     op.ldc = c.leading, op.c = c.buffer.operand();
@@ -368,15 +371,16 @@ class BlasLevel3 : public BlasLevel2<Refs> {
   /// The X of op(A) X = alpha B (left), X op(A) = alpha B (right); it replaces B
   template <FieldElement T>
   Future<void> trsm(blas::Side side, blas::Uplo uplo, blas::Transpose transpose,
-                    blas::Diagonal diagonal, Factor<T> alpha, const Matrix<T>& a,
+                    blas::Diagonal diagonal, ScalarArgument<T> alpha, const Matrix<T>& a,
                     const Matrix<T>& b) {
     const auto op = triangular<blas::Trsm>(side, uplo, transpose, diagonal, alpha, a, b);
     return detail::submit_exact(*submitter_, op, {order(a, side, b), square(a)});
   }
   /// C = alpha op(A) + beta op(B); C may be what is not transposed of A and B
   template <FieldElement T>
-  Future<void> geam(blas::Transpose transpose_a, blas::Transpose transpose_b, Factor<T> alpha,
-                    const Matrix<T>& a, Factor<T> beta, const Matrix<T>& b, const Matrix<T>& c) {
+  Future<void> geam(blas::Transpose transpose_a, blas::Transpose transpose_b,
+                    ScalarArgument<T> alpha, const Matrix<T>& a, ScalarArgument<T> beta,
+                    const Matrix<T>& b, const Matrix<T>& c) {
     auto op = of_matrices<blas::Geam>(a, c);
     op.transpose_a = transpose_a, op.transpose_b = transpose_b;
     op.alpha = alpha.wire(), op.beta = beta.wire();

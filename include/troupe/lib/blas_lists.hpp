@@ -25,7 +25,7 @@ struct GemvBatched {
   std::uint32_t reserved = 0;
   std::int64_t m = 0, n = 0, lda = 0, incx = 1, incy = 1;
   std::int64_t batch = 0, stride_a = 0, stride_x = 0, stride_y = 0;
-  Scalar alpha, beta;  ///< of factor_type(dtype)
+  Scalar alpha, beta;  ///< of scalar_type(dtype)
   Operand a, x, y;
 
   static constexpr auto kOperands = std::tuple{
@@ -35,7 +35,7 @@ struct GemvBatched {
   Result<void> check_parts(const Parts& parts) const;
   /// What a y in the tail is.
   [[nodiscard]] Access access_of_y() const noexcept {
-    return beta.is_zero(factor_type(dtype)) ? Access::write : Access::update;
+    return beta.is_zero(scalar_type(dtype)) ? Access::write : Access::update;
   }
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
     return &range == &y ? access_of_y() : declared;
@@ -49,7 +49,7 @@ struct GemvBatched {
 };
 
 /// One group of GemmGrouped: `batch` products of one shape. alpha and beta are numbers of
-/// factor_type(dtype).
+/// scalar_type(dtype).
 struct GemmGroup {
   Transpose transpose_a{}, transpose_b{};
   std::int64_t m = 0, n = 0, k = 0, lda = 0, ldb = 0, ldc = 0, batch = 0;
@@ -174,11 +174,11 @@ namespace troupe {
 /// A group of gemm_grouped: as many products as there are matrices, all of one shape.
 template <class Ref>
 struct GemmGroupOf {
-  using Factor = FactorTypeOf<typename Ref::value_type>;
+  using ScalarArgument = ScalarTypeOf<typename Ref::value_type>;
   blas::Transpose transpose_a{}, transpose_b{};
-  Factor alpha = Factor(1);
+  ScalarArgument alpha = ScalarArgument(1);
   std::vector<MatrixRef<Ref>> a, b;
-  Factor beta = Factor(0);
+  ScalarArgument beta = ScalarArgument(0);
   std::vector<MatrixRef<Ref>> c;
 };
 
@@ -191,7 +191,7 @@ class BlasLists : public BlasBatches<Refs> {
   template <Element T>
   using Matrices = std::vector<MatrixRef<Ref<T>>>;
   template <Element T>
-  using Factor = FactorOf<Ref<T>>;
+  using ScalarArgument = ScalarOf<Ref<T>>;
   using BlasBatches<Refs>::BlasBatches;
 
   /// y_i = alpha op(A_i) x_i + beta y_i, the i-th of each i strides from the start; `options`
@@ -201,8 +201,8 @@ class BlasLists : public BlasBatches<Refs> {
       (std::same_as<T, Y> || (NarrowElement<T> && std::same_as<Y, float>))
           Future<void> gemv_batched(const Ref<T>& a, const Ref<T>& x, const Ref<Y>& y,
                                     const GemvOptions& options, const BatchOptions& batch,
-                                    Factor<FactorTypeOf<T>> alpha = FactorTypeOf<T>(1),
-                                    Factor<FactorTypeOf<T>> beta = FactorTypeOf<T>(0)) {
+                                    ScalarArgument<ScalarTypeOf<T>> alpha = ScalarTypeOf<T>(1),
+                                    ScalarArgument<ScalarTypeOf<T>> beta = ScalarTypeOf<T>(0)) {
     auto op = batched_gemv<T, Y>(options, alpha.wire(), beta.wire());
     op.batch = batch.batch;
     op.stride_a = batch.stride_a, op.stride_x = batch.stride_b, op.stride_y = batch.stride_c;
@@ -215,8 +215,8 @@ class BlasLists : public BlasBatches<Refs> {
       (std::same_as<T, Y> || (NarrowElement<T> && std::same_as<Y, float>))
           Future<void> gemv_batched(const std::vector<Ref<T>>& a, const std::vector<Ref<T>>& x,
                                     const std::vector<Ref<Y>>& y, const GemvOptions& options,
-                                    Factor<FactorTypeOf<T>> alpha = FactorTypeOf<T>(1),
-                                    Factor<FactorTypeOf<T>> beta = FactorTypeOf<T>(0)) {
+                                    ScalarArgument<ScalarTypeOf<T>> alpha = ScalarTypeOf<T>(1),
+                                    ScalarArgument<ScalarTypeOf<T>> beta = ScalarTypeOf<T>(0)) {
     auto op = batched_gemv<T, Y>(options, alpha.wire(), beta.wire());
     op.batch = std::ssize(y);
     std::vector<TailOperand> tail;
@@ -256,7 +256,7 @@ class BlasLists : public BlasBatches<Refs> {
   /// trsm for each pair of a and b
   template <FieldElement T>
   Future<void> trsm_batched(blas::Side side, blas::Uplo uplo, blas::Transpose transpose,
-                            blas::Diagonal diagonal, Factor<T> alpha, const Matrices<T>& a,
+                            blas::Diagonal diagonal, ScalarArgument<T> alpha, const Matrices<T>& a,
                             const std::type_identity_t<Matrices<T>>& b) {
     if (!detail::same_shapes(a) || !detail::same_shapes(b)) return refuse<blas::TrsmBatched>();
     blas::TrsmBatched op;

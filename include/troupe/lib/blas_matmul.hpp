@@ -95,7 +95,7 @@ constexpr Compute usual_compute(DType a) noexcept {
 }
 /// What alpha and beta are.
 constexpr DType matmul_scale_type(DType a, DType d) noexcept {
-  if (a == DType::i8) return d;  // but i8, of which there are no factors: see below
+  if (a == DType::i8) return d;  // but i8, of which there are no scalars: see below
   return a == DType::f64 || a == DType::c64 || a == DType::c128 ? a : DType::f32;
 }
 /// What bias is: D's type; where A is of 8 bits 16 bits.
@@ -251,7 +251,7 @@ class BlasMatmul : public BlasTransform<Refs> {
   template <Element T>
   using Matrix = MatrixRef<typename Refs::template To<T>>;
   template <Element T>
-  using Factor = FactorOf<typename Refs::template To<T>>;
+  using ScalarArgument = ScalarOf<typename Refs::template To<T>>;
   using BlasTransform<Refs>::BlasTransform;
 
   /// D = epilogue(op(A) op(B))
@@ -262,8 +262,8 @@ class BlasMatmul : public BlasTransform<Refs> {
   }
   /// D = epilogue(alpha op(A) op(B) + beta C)
   template <Element A, Element B, Element C, Element D>
-  Future<void> matmul(Factor<detail::MatmulScaleOf<A, D>> alpha, const Matrix<A>& a,
-                      const Matrix<B>& b, Factor<detail::MatmulScaleOf<A, D>> beta,
+  Future<void> matmul(ScalarArgument<detail::MatmulScaleOf<A, D>> alpha, const Matrix<A>& a,
+                      const Matrix<B>& b, ScalarArgument<detail::MatmulScaleOf<A, D>> beta,
                       const Matrix<C>& c, const Matrix<D>& d, const MatmulOptions& options = {}) {
     return submit(with_c<A, B, C, D>(alpha, a, b, beta, c, d, options), options);
   }
@@ -284,13 +284,15 @@ class BlasMatmul : public BlasTransform<Refs> {
     using Scale = detail::MatmulScaleOf<A, D>;
     op.c_dtype = c;
     op.ldc = op.ldd, op.stride_c = op.stride_d, op.order_c = op.order_d;
-    op.alpha = Factor<Scale>(Scale(1)).wire(), op.beta = Factor<Scale>(Scale(0)).wire();
+    op.alpha = ScalarArgument<Scale>(Scale(1)).wire(),
+    op.beta = ScalarArgument<Scale>(Scale(0)).wire();
     return {op, shapes_of(a, b, d, options)};
   }
   template <Element A, Element B, Element C, Element D>
-  static Product with_c(const Factor<detail::MatmulScaleOf<A, D>>& alpha, const Matrix<A>& a,
-                        const Matrix<B>& b, const Factor<detail::MatmulScaleOf<A, D>>& beta,
-                        const Matrix<C>& c, const Matrix<D>& d, const MatmulOptions& options) {
+  static Product with_c(const ScalarArgument<detail::MatmulScaleOf<A, D>>& alpha,
+                        const Matrix<A>& a, const Matrix<B>& b,
+                        const ScalarArgument<detail::MatmulScaleOf<A, D>>& beta, const Matrix<C>& c,
+                        const Matrix<D>& d, const MatmulOptions& options) {
     static_assert(blas::multiplies(dtype_of<A>, dtype_of<B>, dtype_of<C>, dtype_of<D>),
                   "there is no product of matrices of these types");
     auto op = product(a, b, d, options);

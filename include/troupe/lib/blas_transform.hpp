@@ -25,7 +25,7 @@ struct Transform {
   static constexpr DTypes kDTypes =
       DTypes::of({DType::f16, DType::bf16, DType::f32, DType::f64, DType::c64, DType::c128,
                   DType::i8, DType::i32, DType::f8e4m3, DType::f8e5m2});
-  /// cuBLASLt 13.1 has f8 for some strides, and only without a factor.
+  /// cuBLASLt 13.1 has f8 for some strides, and only without a scalar.
   static constexpr auto kLacking =
       std::array{Lacking{"cuda", DTypes::of({DType::f8e4m3, DType::f8e5m2})}};
   static constexpr Traits kTraits = kComputesRecorded;
@@ -90,7 +90,7 @@ class BlasTransform : public BlasProducts<Refs> {
   template <Element T>
   using Matrix = MatrixRef<typename Refs::template To<T>>;
   template <Element T>
-  using Factor = FactorOf<typename Refs::template To<T>>;
+  using ScalarArgument = ScalarOf<typename Refs::template To<T>>;
   using BlasProducts<Refs>::BlasProducts;
 
   /// C = op(A)
@@ -98,21 +98,21 @@ class BlasTransform : public BlasProducts<Refs> {
   Future<void> transform(const Matrix<T>& a, const Matrix<T>& c,
                          const TransformOptions& options = {}) {
     using F = detail::TransformFactorOf<T>;
-    return transform<T>(Factor<F>(F(1)), a, c, options);
+    return transform<T>(ScalarArgument<F>(F(1)), a, c, options);
   }
   /// C = alpha op(A)
   template <Element T>
-  Future<void> transform(Factor<detail::TransformFactorOf<T>> alpha, const Matrix<T>& a,
+  Future<void> transform(ScalarArgument<detail::TransformFactorOf<T>> alpha, const Matrix<T>& a,
                          const Matrix<T>& c, const TransformOptions& options = {}) {
     using F = detail::TransformFactorOf<T>;
     auto op = of_one<T>(alpha, a, c, options);
-    op.beta = Factor<F>(F(0)).wire();
+    op.beta = ScalarArgument<F>(F(0)).wire();
     return submit(op, lengths_of("op(a)", a, op.transpose_a, c));
   }
   /// C = alpha op(A) + beta op(B)
   template <Element T>
-  Future<void> transform(Factor<detail::TransformFactorOf<T>> alpha, const Matrix<T>& a,
-                         Factor<detail::TransformFactorOf<T>> beta, const Matrix<T>& b,
+  Future<void> transform(ScalarArgument<detail::TransformFactorOf<T>> alpha, const Matrix<T>& a,
+                         ScalarArgument<detail::TransformFactorOf<T>> beta, const Matrix<T>& b,
                          const Matrix<T>& c, const TransformOptions& options = {}) {
     auto op = of_one<T>(alpha, a, c, options);
     op.transpose_b = options.transpose_b, op.order_b = options.order_b;
@@ -128,7 +128,7 @@ class BlasTransform : public BlasProducts<Refs> {
 
  private:
   template <Element T>
-  static blas::Transform of_one(const Factor<detail::TransformFactorOf<T>>& alpha,
+  static blas::Transform of_one(const ScalarArgument<detail::TransformFactorOf<T>>& alpha,
                                 const Matrix<T>& a, const Matrix<T>& c,
                                 const TransformOptions& options) {
     blas::Transform op;

@@ -79,7 +79,7 @@ class BlasTune : public BlasMatmul<Refs> {
   template <Element T>
   using Matrix = MatrixRef<typename Refs::template To<T>>;
   template <Element T>
-  using Factor = FactorOf<typename Refs::template To<T>>;
+  using ScalarArgument = ScalarOf<typename Refs::template To<T>>;
   using BlasMatmul<Refs>::BlasMatmul;
 
   /// The product that matmul() with the same arguments computes. What it writes is left alone.
@@ -90,9 +90,9 @@ class BlasTune : public BlasMatmul<Refs> {
     return tune(this->template without_c<A, B, D>(a, b, d, options), options, how);
   }
   template <Element A, Element B, Element C, Element D>
-  Future<blas::MatmulTuning> tune_matmul(Factor<detail::MatmulScaleOf<A, D>> alpha,
+  Future<blas::MatmulTuning> tune_matmul(ScalarArgument<detail::MatmulScaleOf<A, D>> alpha,
                                          const Matrix<A>& a, const Matrix<B>& b,
-                                         Factor<detail::MatmulScaleOf<A, D>> beta,
+                                         ScalarArgument<detail::MatmulScaleOf<A, D>> beta,
                                          const Matrix<C>& c, const Matrix<D>& d,
                                          const MatmulOptions& options = {},
                                          const TuneOptions& how = {}) {

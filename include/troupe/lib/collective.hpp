@@ -17,7 +17,7 @@ enum class ReduceOp : std::uint32_t {
   min,
   max,
   avg,
-  premul_sum  ///< the sum of what each rank has, times its factor (NCCL's PreMulSum)
+  premul_sum  ///< the sum of what each rank has, times its scalar (NCCL's PreMulSum)
 };
 inline constexpr std::size_t kReduceOpCount = 6;
 constexpr std::string_view to_string(ReduceOp op) noexcept {
@@ -36,7 +36,7 @@ constexpr Agreement agreed(DType dtype, std::uint64_t count,
 /// "64 f32, sum, root 1"
 std::string in_words(const Agreement& agreed);
 
-/// destination[i] = op over ranks of source[i], everywhere. `factor`: of this rank, for premul_sum
+/// destination[i] = op over ranks of source[i], everywhere. `scalar`: of this rank, for premul_sum
 struct AllReduce {
   static constexpr std::string_view kName = "collective.all_reduce";
   static constexpr Lane kLane = Lane::collective;
@@ -48,11 +48,11 @@ struct AllReduce {
   std::uint32_t reserved = 0;
   std::uint64_t count = 0;
   Operand source, destination;
-  Scalar factor{};
+  Scalar scalar{};
 
   static constexpr auto kOperands =
       std::tuple{read("source", &AllReduce::source), write("destination", &AllReduce::destination),
-                 read("factor", &AllReduce::factor)};
+                 read("scalar", &AllReduce::scalar)};
   static constexpr auto kInPlace = std::array{InPlace{"source", "destination"}};
   Result<void> check() const;
   [[nodiscard]] Agreement agreement() const noexcept { return agreed(dtype, count, op); }
@@ -72,11 +72,11 @@ struct Reduce {
   std::uint32_t root = 0;
   std::uint64_t count = 0;
   Operand source, destination;
-  Scalar factor{};
+  Scalar scalar{};
 
   static constexpr auto kOperands =
       std::tuple{read("source", &Reduce::source), write("destination", &Reduce::destination),
-                 read("factor", &Reduce::factor)};
+                 read("scalar", &Reduce::scalar)};
   static constexpr auto kInPlace = std::array{InPlace{"source", "destination"}};
   Result<void> check() const;
   [[nodiscard]] Agreement agreement() const noexcept { return agreed(dtype, count, op, root); }
@@ -192,11 +192,11 @@ struct ReduceScatter {
   std::uint32_t reserved = 0;
   std::uint64_t count = 0;  ///< elements per rank
   Operand source, destination;
-  Scalar factor{};
+  Scalar scalar{};
 
   static constexpr auto kOperands = std::tuple{read("source", &ReduceScatter::source),
                                                write("destination", &ReduceScatter::destination),
-                                               read("factor", &ReduceScatter::factor)};
+                                               read("scalar", &ReduceScatter::scalar)};
   static constexpr auto kInPlace = std::array{InPlace{"source", "destination", InPlace::How::part}};
   Result<void> check() const;
   [[nodiscard]] Agreement agreement() const noexcept { return agreed(dtype, count, op); }

@@ -35,11 +35,11 @@ struct RealOf<std::complex<T>> {
 template <class T>
 using RealOf = typename detail::RealOf<T>::type;
 
-/// What factors of vectors and matrices of this type are: float of the narrow ones.
+/// What scalars of vectors and matrices of this type are: float of the narrow ones.
 template <class T>
-using FactorTypeOf = std::conditional_t<NarrowElement<T>, float, T>;
+using ScalarTypeOf = std::conditional_t<NarrowElement<T>, float, T>;
 /// The same of a dtype.
-constexpr DType factor_type(DType dtype) noexcept {
+constexpr DType scalar_type(DType dtype) noexcept {
   return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype;
 }
 
@@ -94,7 +94,7 @@ enum class Transpose : std::uint32_t { no, yes, conjugate };
 /// Which half of a symmetric, Hermitian or triangular matrix is stored; the other one is not
 /// touched.
 enum class Uplo : std::uint32_t { lower, upper };
-/// On which side of the other factor a matrix stands.
+/// On which side of the other factor of a product a matrix stands.
 enum class Side : std::uint32_t { left, right };
 /// Whether the diagonal of a triangular matrix is stored or is all ones.
 enum class Diagonal : std::uint32_t { stored, unit };

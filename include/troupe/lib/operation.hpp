@@ -92,23 +92,23 @@ constexpr bool is_foreign(std::uint32_t region) noexcept {
 /// sees it.
 inline constexpr std::uint32_t kTokenRegion = 0x2000'0000u;
 
-/// A factor that is known to the host, or one element in device memory (then `device` is present).
+/// A scalar that is known to the host, or one element in device memory (then `device` is present).
 struct Scalar {
   Operand device{};
-  std::array<std::byte, 16> value{};  ///< the factor, in its first bytes; of which dtype: see there
+  std::array<std::byte, 16> value{};  ///< the scalar, in its first bytes; of which dtype: see there
 
   template <Element T>
-  static Scalar of(T factor) noexcept {
+  static Scalar of(T number) noexcept {
     Scalar scalar;
     static_assert(sizeof(T) <= sizeof scalar.value && std::is_trivially_copyable_v<T>);
-    std::memcpy(scalar.value.data(), &factor, sizeof factor);
+    std::memcpy(scalar.value.data(), &number, sizeof number);
     return scalar;
   }
   template <Element T>
   [[nodiscard]] T as() const noexcept {
-    T factor;
-    std::memcpy(&factor, value.data(), sizeof factor);
-    return factor;
+    T number;
+    std::memcpy(&number, value.data(), sizeof number);
+    return number;
   }
   /// Zero, of either sign, and known to be so before the operation runs.
   [[nodiscard]] bool is_zero(DType dtype) const noexcept;

@@ -40,7 +40,7 @@ struct OperationInfo {
   std::uint32_t max_data = 0;  ///< inline bytes that a record of it may have
   std::span<const OperandInfo> operands;
   std::span<const InPlace> in_place;
-  /// Which of its words of 8 bytes are neither operands, factors nor kPlaces: a bit each.
+  /// Which of its words of 8 bytes are neither operands, scalars nor kPlaces: a bit each.
   std::array<std::uint64_t, kMaxBytes / 8 / 64> kind_words{};
   Result<void> (*check)(const std::byte* op) = nullptr;
   Result<void> (*check_parts)(const std::byte* op, const Parts& parts) = nullptr;

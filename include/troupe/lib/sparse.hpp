@@ -202,14 +202,14 @@ class BasicSparse {
   template <Element T>
   using Ref = typename Refs::template To<T>;
   template <Element T>
-  using Factor = FactorOf<Ref<T>>;
+  using ScalarArgument = ScalarOf<Ref<T>>;
 
   explicit BasicSparse(detail::Submitter& submitter) : submitter_(&submitter) {}
 
   /// y = alpha A x + beta y
   template <RealElement T, IndexElement I>
   Future<void> spmv(const BasicCsrMatrix<Ref<T>, Ref<I>>& a, const Ref<T>& x, const Ref<T>& y,
-                    Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
+                    ScalarArgument<T> alpha = T(1), ScalarArgument<T> beta = T(0)) {
     return detail::submit_exact(
         *submitter_,
         sparse::Spmv{dtype_of<T>, dtype_of<I>, a.rows, a.columns, a.value.length(), alpha.wire(),
@@ -223,7 +223,7 @@ class BasicSparse {
   /// y = alpha A x + beta y
   template <RealElement T, IndexElement I>
   Future<void> spmv(const BasicSellMatrix<Ref<T>, Ref<I>>& a, const Ref<T>& x, const Ref<T>& y,
-                    Factor<T> alpha = T(1), Factor<T> beta = T(0)) {
+                    ScalarArgument<T> alpha = T(1), ScalarArgument<T> beta = T(0)) {
     return detail::submit_exact(
         *submitter_,
         sparse::SpmvSell{dtype_of<T>, dtype_of<I>, a.rows, a.columns, a.nonzeros, a.value.length(),

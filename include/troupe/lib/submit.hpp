@@ -15,7 +15,7 @@
 
 namespace troupe {
 
-/// A factor of an operation: a value, or one element in device memory that is read when the
+/// A scalar of an operation: a value, or one element in device memory that is read when the
 /// operation runs. It names the element and does not own its buffer: the reference must live until
 /// the operation is submitted (else Errc::stale), and need not afterwards, because memory is reused
 /// only once every operation that names it has ended.
@@ -43,7 +43,7 @@ using ScalarArg = BasicScalarArg<GpuRef<T>>;
 /// A scalar argument as a parameter from which T is not deduced: `axpy(2.0, x, y)` takes its T from
 /// the vectors.
 template <class Ref>
-using FactorOf = std::type_identity_t<BasicScalarArg<Ref>>;
+using ScalarOf = std::type_identity_t<BasicScalarArg<Ref>>;
 
 namespace detail {
 

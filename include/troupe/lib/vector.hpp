@@ -82,7 +82,7 @@ class BasicVector {
   template <Element T>
   using Ref = typename Refs::template To<T>;
   template <Element T>
-  using Factor = FactorOf<Ref<T>>;
+  using ScalarArgument = ScalarOf<Ref<T>>;
 
   explicit BasicVector(detail::Submitter& submitter) : submitter_(&submitter) {}
 
@@ -98,7 +98,8 @@ class BasicVector {
   }
   /// y = alpha x + beta y
   template <RealElement T>
-  Future<void> axpby(Factor<T> alpha, const Ref<T>& x, Factor<T> beta, const Ref<T>& y) {
+  Future<void> axpby(ScalarArgument<T> alpha, const Ref<T>& x, ScalarArgument<T> beta,
+                     const Ref<T>& y) {
     return detail::submit_exact(*submitter_,
                                 vectors::Axpby{dtype_of<T>, x.length(), alpha.wire(), beta.wire(),
                                                x.operand(), y.operand()},

@@ -7,7 +7,7 @@ std::vector<OptionSpec> runtime_options() {
   // A table: name, type, default, placeholder, help, choices, minimum, maximum.
   // clang-format off
   std::vector<OptionSpec> options = {
-      {"backend", text, "auto", "auto|cpu|cuda",
+      {"engine", text, "auto", "auto|cpu|cuda",
        "engine of the device host; auto: cuda where there is a GPU", {"auto", "cpu", "cuda"}},
       {"isolation", text, "process", "process|thread",
        "where the device host runs; thread is for debuggers", {"process", "thread"}},

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include <troupe/device_info.hpp>
 #include <troupe/error.hpp>
 #include <troupe/lib/fault_kind.hpp>
 #include <troupe/lib/operation_info.hpp>
-#include <troupe/loaded_library.hpp>
 
 #include "common/ipc/unique_fd.hpp"
 #include "device_host/queue.hpp"
@@ -44,20 +44,6 @@ struct EngineOptions {
   bool reproducible = false;
   /// Slabs are registered with every communicator: see CollectiveHalf::slab_mapped().
   bool register_buffers = false;
-};
-
-/// What `troupe-info` prints of a device.
-struct DeviceDescription {
-  std::string engine;  ///< "cpu" or "cuda"
-  std::string name;    ///< "NVIDIA H200"
-  std::string uuid;    ///< "GPU-xxxxxxxx-…"; cpu engine: derived from host and ordinal
-  std::string bus_id;  ///< PCI bus id, empty for the cpu engine
-  std::uint64_t memory_bytes = 0;
-  int numa_node = -1;  ///< -1: unknown
-  /// What the engine itself stands on and what is loaded with it, in a fixed order. That of other
-  /// libraries is told when these are opened.
-  std::vector<LoadedLibrary> libraries;
-  int compute_capability = 0;  ///< 90 of 9.0; 0: the cpu engine
 };
 
 /// A place in a queue that other queues and the reactor can wait for.
@@ -147,7 +133,7 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  [[nodiscard]] virtual const DeviceDescription& description() const = 0;
+  [[nodiscard]] virtual const DeviceInfo& description() const = 0;
 
   // Memory. Any thread; may block.
 
@@ -284,6 +270,6 @@ Result<std::unique_ptr<Engine>> make_engine(const EngineOptions& options);
 
 /// How many devices this process can see and what they are, without making a context where that is
 /// possible and without loading any library's module.
-Result<std::vector<DeviceDescription>> list_devices();
+Result<std::vector<DeviceInfo>> list_devices();
 
 }  // namespace troupe::host

@@ -14,7 +14,7 @@ Checker& two_vectors(Checker& checks, const Op& op) {
 
 Result<void> Axpy::check() const {
   auto checks = checker(*this);
-  factor(checks, "alpha", alpha, factor_type(dtype));
+  scalar(checks, "alpha", alpha, scalar_type(dtype));
   two_vectors(checks, *this);
   return checks
       .require(incx == incy || !same_range(x, y), "x and y are the same with other increments")
@@ -50,10 +50,10 @@ Result<void> Iamax::check() const {
 
 Result<void> Scal::check() const {
   auto checks = checker(*this);
-  checks.require(kind <= FactorKind::real, "unknown kind of factor");
+  checks.require(kind <= ScalarKind::real, "unknown kind of scalar");
   if (checks.ok()) {
-    factor(checks, "alpha", alpha,
-           kind == FactorKind::real ? real_type(factor_type(dtype)) : factor_type(dtype));
+    scalar(checks, "alpha", alpha,
+           kind == ScalarKind::real ? real_type(scalar_type(dtype)) : scalar_type(dtype));
   }
   return checks.vector("x", x, n, incx).result();
 }
@@ -70,10 +70,10 @@ Result<void> Swap::check() const {
 
 Result<void> Rot::check() const {
   auto checks = checker(*this);
-  checks.require(sine <= FactorKind::real, "unknown kind of sine");
+  checks.require(sine <= ScalarKind::real, "unknown kind of sine");
   if (checks.ok()) {
-    factor(checks, "c", c, real_type(dtype));
-    factor(checks, "s", s, sine == FactorKind::real ? real_type(dtype) : dtype.value);
+    scalar(checks, "c", c, real_type(dtype));
+    scalar(checks, "s", s, sine == ScalarKind::real ? real_type(dtype) : dtype.value);
   }
   return two_vectors(checks, *this).result();
 }

@@ -6,12 +6,12 @@ namespace {
 
 /// What operations like Gemm have in common, without their matrices.
 template <class Op>
-Checker factors(const Op& op) {
+Checker scalars(const Op& op) {
   auto checks = checker(op);
   checks.require(known(op.transpose_a) && known(op.transpose_b), "unknown transposition");
   if (checks.ok()) {
-    factor(checks, "alpha", op.alpha, factor_type(op.dtype));
-    factor(checks, "beta", op.beta, factor_type(op.dtype));
+    scalar(checks, "alpha", op.alpha, scalar_type(op.dtype));
+    scalar(checks, "beta", op.beta, scalar_type(op.dtype));
   }
   return checks;
 }
@@ -28,7 +28,7 @@ void matrices(Checker& checks, const Op& op, const Operand& a, const Operand& b,
 }  // namespace
 
 Result<void> GemmBatched::check() const {
-  auto checks = factors(*this);
+  auto checks = scalars(*this);
   checks.require(batch >= 0 && batch <= kMaxBatch, "the batch is negative or above 2^31")
       .require(stride_a >= 0 && stride_b >= 0 && stride_c >= 0, "a stride is negative");
   if (!a.present() && !b.present() && !c.present()) return checks.result();  // they are in the tail
@@ -68,7 +68,7 @@ Result<void> GemmBatched::check_parts(const Parts& parts) const {
 }
 
 Result<void> GemmIndexed::check() const {
-  auto checks = factors(*this);
+  auto checks = scalars(*this);
   checks.require(batch >= 0 && batch <= kMaxBatch, "the batch is negative or above 2^31");
   matrices(checks, *this, a, b, c);
   if (checks.ok()) checks.holds("offsets", offsets, 3 * batch, sizeof(std::int64_t));

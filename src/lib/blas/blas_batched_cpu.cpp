@@ -9,12 +9,12 @@ namespace troupe::host::cpu {
 Result<void> Blas::run(const blas::GemmBatched& op, const Call& call) {
   if (auto fits = require_int({op.m, op.n, op.k, op.lda, op.ldb, op.ldc}); !fits) return fits;
   return with_number_or_narrow(op.dtype, [&]<class T>(T) {
-    using F = FactorTypeOf<T>;
+    using F = ScalarTypeOf<T>;
     std::vector<T*> matrices;
     for (const auto& part : call.tail()) matrices.push_back(call.at<T>(part.range));
     return services_.submit(
-        call, [op, matrices = std::move(matrices), alpha = Factor<F>(op.alpha, call),
-               beta = Factor<F>(op.beta, call), a = call.at<const T>(op.a),
+        call, [op, matrices = std::move(matrices), alpha = ScalarValue<F>(op.alpha, call),
+               beta = ScalarValue<F>(op.beta, call), a = call.at<const T>(op.a),
                b = call.at<const T>(op.b), c = call.at<T>(op.c)] {
           const auto count = static_cast<std::size_t>(op.batch);
           const F one = alpha.get(), other = beta.get();
@@ -32,7 +32,7 @@ Result<void> Blas::run(const blas::GemmIndexed& op, const Call& call) {
   if (auto fits = require_int({op.m, op.n, op.k, op.lda, op.ldb, op.ldc}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
     return services_.submit(
-        call, [op, alpha = Factor<T>(op.alpha, call), beta = Factor<T>(op.beta, call),
+        call, [op, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<T>(op.beta, call),
                a = call.at<const T>(op.a), b = call.at<const T>(op.b), c = call.at<T>(op.c),
                offsets = call.at<const std::int64_t>(op.offsets),
                outside = call.at<std::int64_t>(op.outside)] {

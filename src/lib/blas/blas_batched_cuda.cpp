@@ -24,8 +24,8 @@ Result<void> Blas::multiply(const Op& op, const Call& call, void* addresses) {
       auto** const matrices = static_cast<void**>(addresses);
       return cublasGemmBatchedEx_64(
           with.handle, operation(op.transpose_a), operation(op.transpose_b), op.m, op.n, op.k,
-          with.factor(0), matrices, type, leading(op.lda), matrices + op.batch, type,
-          leading(op.ldb), with.factor(1), matrices + 2 * op.batch, type, leading(op.ldc), op.batch,
+          with.scalar(0), matrices, type, leading(op.lda), matrices + op.batch, type,
+          leading(op.ldb), with.scalar(1), matrices + 2 * op.batch, type, leading(op.ldc), op.batch,
           CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     });
   }
@@ -33,8 +33,8 @@ Result<void> Blas::multiply(const Op& op, const Call& call, void* addresses) {
     auto** const matrices = static_cast<Native<T>**>(addresses);
     return Cublas<T>::gemm_batched(
         with.handle, operation(op.transpose_a), operation(op.transpose_b), op.m, op.n, op.k,
-        with.factor(0), matrices, leading(op.lda), matrices + op.batch, leading(op.ldb),
-        with.factor(1), matrices + 2 * op.batch, leading(op.ldc), op.batch);
+        with.scalar(0), matrices, leading(op.lda), matrices + op.batch, leading(op.ldb),
+        with.scalar(1), matrices + 2 * op.batch, leading(op.ldc), op.batch);
   });
 }
 
@@ -50,16 +50,16 @@ Result<void> Blas::run(const blas::GemmBatched& op, const Call& call) {
       const auto type = type_of(op.dtype);
       return cublasGemmStridedBatchedEx_64(
           with.handle, operation(op.transpose_a), operation(op.transpose_b), op.m, op.n, op.k,
-          with.factor(0), with.at(op.a), type, leading(op.lda), op.stride_a, with.at(op.b), type,
-          leading(op.ldb), op.stride_b, with.factor(1), with.at(op.c), type, leading(op.ldc),
+          with.scalar(0), with.at(op.a), type, leading(op.lda), op.stride_a, with.at(op.b), type,
+          leading(op.ldb), op.stride_b, with.scalar(1), with.at(op.c), type, leading(op.ldc),
           op.stride_c, op.batch, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     });
   }
   return issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
     return Cublas<T>::gemm_strided(
         with.handle, operation(op.transpose_a), operation(op.transpose_b), op.m, op.n, op.k,
-        with.factor(0), with.at(op.a), leading(op.lda), op.stride_a, with.at(op.b), leading(op.ldb),
-        op.stride_b, with.factor(1), with.at(op.c), leading(op.ldc), op.stride_c, op.batch);
+        with.scalar(0), with.at(op.a), leading(op.lda), op.stride_a, with.at(op.b), leading(op.ldb),
+        op.stride_b, with.scalar(1), with.at(op.c), leading(op.ldc), op.stride_c, op.batch);
   });
 }
 

@@ -39,17 +39,17 @@ RealOf<T> magnitude(const T& x) {
 Result<void> Blas::run(const blas::Axpy& op, const Call& call) {
   if (auto fits = require_int({op.incx, op.incy}); !fits) return fits;
   return with_number_or_narrow(op.dtype, [&]<class T>(T) {
-    return services_.submit(call, [op, alpha = Factor<FactorTypeOf<T>>(op.alpha, call),
+    return services_.submit(call, [op, alpha = ScalarValue<ScalarTypeOf<T>>(op.alpha, call),
                                    x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
-      const auto factor = alpha.get();
+      const auto scalar = alpha.get();
       if constexpr (NarrowElement<T>) {
         for (std::int64_t i = 0; i < op.n; ++i) {
           auto& out = element(y, op.n, op.incy, i);
-          out = from_float<T>(factor * to_float(element(x, op.n, op.incx, i)) + to_float(out));
+          out = from_float<T>(scalar * to_float(element(x, op.n, op.incx, i)) + to_float(out));
         }
       } else {
         piecewise(op, x, y, [&](int count, const T* from, T* to) {
-          Cblas<T>::axpy(count, pass(factor), from, to_int(op.incx), to, to_int(op.incy));
+          Cblas<T>::axpy(count, pass(scalar), from, to_int(op.incx), to, to_int(op.incy));
         });
       }
     });
@@ -173,28 +173,29 @@ Result<void> Blas::run(const blas::Iamax& op, const Call& call) {
 Result<void> Blas::run(const blas::Scal& op, const Call& call) {
   if (auto fits = require_int({op.incx}); !fits) return fits;
   const auto scale = [&]<class T, class F>(T, F) {
-    return services_.submit(call, [op, alpha = Factor<F>(op.alpha, call), x = call.at<T>(op.x)] {
-      const auto factor = alpha.get();
-      if constexpr (NarrowElement<T>) {
-        for (std::int64_t i = 0; i < op.n; ++i)
-          x[i * op.incx] = from_float<T>(factor * to_float(x[i * op.incx]));
-      } else {
-        in_pieces(op.n, [&](std::int64_t first, int count) {
-          auto* const part = x + first * op.incx;
-          if constexpr (std::is_same_v<T, F>) {
-            Cblas<T>::scal(count, pass(factor), part, to_int(op.incx));
-          } else {
-            Cblas<T>::scal_real(count, factor, part, to_int(op.incx));
-          }
-        });
-      }
-    });
+    return services_.submit(call,
+                            [op, alpha = ScalarValue<F>(op.alpha, call), x = call.at<T>(op.x)] {
+                              const auto scalar = alpha.get();
+                              if constexpr (NarrowElement<T>) {
+                                for (std::int64_t i = 0; i < op.n; ++i)
+                                  x[i * op.incx] = from_float<T>(scalar * to_float(x[i * op.incx]));
+                              } else {
+                                in_pieces(op.n, [&](std::int64_t first, int count) {
+                                  auto* const part = x + first * op.incx;
+                                  if constexpr (std::is_same_v<T, F>) {
+                                    Cblas<T>::scal(count, pass(scalar), part, to_int(op.incx));
+                                  } else {
+                                    Cblas<T>::scal_real(count, scalar, part, to_int(op.incx));
+                                  }
+                                });
+                              }
+                            });
   };
   return with_number_or_narrow(op.dtype, [&]<class T>(T zero) {
     if constexpr (ComplexElement<T>) {
-      if (op.kind == blas::FactorKind::real) return scale(zero, RealOf<T>{});
+      if (op.kind == blas::ScalarKind::real) return scale(zero, RealOf<T>{});
     }
-    return scale(zero, FactorTypeOf<T>{});
+    return scale(zero, ScalarTypeOf<T>{});
   });
 }
 
@@ -223,26 +224,27 @@ Result<void> Blas::run(const blas::Swap& op, const Call& call) {
 Result<void> Blas::run(const blas::Rot& op, const Call& call) {
   if (auto fits = require_int({op.incx, op.incy}); !fits) return fits;
   const auto rotate = [&]<class T, class S>(T, S) {
-    return services_.submit(call, [op, c = Factor<RealOf<T>>(op.c, call), s = Factor<S>(op.s, call),
-                                   x = call.at<T>(op.x), y = call.at<T>(op.y)] {
-      const auto cosine = c.get();
-      const auto sine = s.get();
-      if constexpr (RealElement<T>) {
-        piecewise(op, x, y, [&](int count, T* u, T* v) {
-          Cblas<T>::rot(count, u, to_int(op.incx), v, to_int(op.incy), cosine, sine);
+    return services_.submit(
+        call, [op, c = ScalarValue<RealOf<T>>(op.c, call), s = ScalarValue<S>(op.s, call),
+               x = call.at<T>(op.x), y = call.at<T>(op.y)] {
+          const auto cosine = c.get();
+          const auto sine = s.get();
+          if constexpr (RealElement<T>) {
+            piecewise(op, x, y, [&](int count, T* u, T* v) {
+              Cblas<T>::rot(count, u, to_int(op.incx), v, to_int(op.incy), cosine, sine);
+            });
+          } else {
+            for (std::int64_t i = 0; i < op.n; ++i) {
+              auto &u = element(x, op.n, op.incx, i), &v = element(y, op.n, op.incy, i);
+              const T turned = cosine * u + sine * v;
+              v = cosine * v - conjugate(sine) * u;
+              u = turned;
+            }
+          }
         });
-      } else {
-        for (std::int64_t i = 0; i < op.n; ++i) {
-          auto &u = element(x, op.n, op.incx, i), &v = element(y, op.n, op.incy, i);
-          const T turned = cosine * u + sine * v;
-          v = cosine * v - conjugate(sine) * u;
-          u = turned;
-        }
-      }
-    });
   };
   return with_number(op.dtype, [&]<class T>(T zero) {
-    return op.sine == blas::FactorKind::real ? rotate(zero, RealOf<T>{}) : rotate(zero, T{});
+    return op.sine == blas::ScalarKind::real ? rotate(zero, RealOf<T>{}) : rotate(zero, T{});
   });
 }
 

@@ -17,7 +17,7 @@
 /// them.
 namespace troupe::host::cpu {
 
-/// The functions of OpenBLAS by type. Of complex numbers their factors are addresses: see pass().
+/// The functions of OpenBLAS by type. Of complex numbers their scalars are addresses: see pass().
 template <class T>
 struct Cblas;
 
@@ -91,13 +91,13 @@ TROUPE_CBLAS_OF_COMPLEX(std::complex<double>, z, d)
 #undef TROUPE_CBLAS_OF_REALS
 #undef TROUPE_CBLAS_OF_COMPLEX
 
-/// A factor as OpenBLAS takes it.
+/// A scalar as OpenBLAS takes it.
 template <class T>
-auto pass(const T& factor) {
+auto pass(const T& scalar) {
   if constexpr (ComplexElement<T>) {
-    return static_cast<const void*>(&factor);
+    return static_cast<const void*>(&scalar);
   } else {
-    return factor;
+    return scalar;
   }
 }
 template <class T>

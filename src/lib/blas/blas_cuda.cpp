@@ -50,9 +50,9 @@ Result<void> Blas::warm_up(Queue queue) {
 
 Result<void> Blas::warm_up(DType dtype, const Operand& matrix, const Call& call) {
   const auto x = WarmUp::part(1), y = WarmUp::part(2), result = WarmUp::part(3);
-  for (const auto& factor : {Scalar{}, WarmUp::factor_in_memory(dtype)}) {
-    TROUPE_CUDA_PROPAGATE(run(blas::Axpy{dtype, 64, 1, 1, factor, x, y}, call));
-    TROUPE_CUDA_PROPAGATE(run(blas::Scal{dtype, 64, 1, factor, x, {}, 0}, call));
+  for (const auto& scalar : {Scalar{}, WarmUp::scalar_in_memory(dtype)}) {
+    TROUPE_CUDA_PROPAGATE(run(blas::Axpy{dtype, 64, 1, 1, scalar, x, y}, call));
+    TROUPE_CUDA_PROPAGATE(run(blas::Scal{dtype, 64, 1, scalar, x, {}, 0}, call));
   }
   TROUPE_CUDA_PROPAGATE(run(blas::Dot{dtype, 64, 1, 1, x, y, result, {}, 0}, call));
   TROUPE_CUDA_PROPAGATE(run(blas::Nrm2{dtype, 64, 1, x, result}, call));
@@ -90,13 +90,13 @@ Result<void> Blas::run(const blas::Axpy& op, const Call& call) {
   if (op.n == 0) return {};
   if (is_narrow(op.dtype)) {
     return issue_as<float>(op, call, {&op.alpha}, [&](const Given<float>& with) {
-      return cublasAxpyEx_64(with.handle, op.n, with.factor(0), CUDA_R_32F, with.at(op.x),
+      return cublasAxpyEx_64(with.handle, op.n, with.scalar(0), CUDA_R_32F, with.at(op.x),
                              type_of(op.dtype), op.incx, with.at(op.y), type_of(op.dtype), op.incy,
                              CUDA_R_32F);
     });
   }
   return issue(op, call, {&op.alpha}, [&]<class T>(const Given<T>& with) {
-    return Cublas<T>::axpy(with.handle, op.n, with.factor(0), with.at(op.x), op.incx, with.at(op.y),
+    return Cublas<T>::axpy(with.handle, op.n, with.scalar(0), with.at(op.x), op.incx, with.at(op.y),
                            op.incy);
   });
 }
@@ -165,23 +165,23 @@ Result<void> Blas::run(const blas::Scal& op, const Call& call) {
   if (op.n == 0) return {};
   if (is_narrow(op.dtype)) {
     return issue_as<float>(op, call, {&op.alpha}, [&](const Given<float>& with) {
-      return cublasScalEx_64(with.handle, op.n, with.factor(0), CUDA_R_32F, with.at(op.x),
+      return cublasScalEx_64(with.handle, op.n, with.scalar(0), CUDA_R_32F, with.at(op.x),
                              type_of(op.dtype), op.incx, CUDA_R_32F);
     });
   }
   return issue(op, call, {&op.alpha}, [&]<class T>(const Given<T>& with) {
     if constexpr (ComplexElement<T>) {
-      if (op.kind == blas::FactorKind::real) {
-        return Cublas<T>::scal_real(with.handle, op.n, with.real_factor(0), with.at(op.x), op.incx);
+      if (op.kind == blas::ScalarKind::real) {
+        return Cublas<T>::scal_real(with.handle, op.n, with.real_scalar(0), with.at(op.x), op.incx);
       }
     }
-    return Cublas<T>::scal(with.handle, op.n, with.factor(0), with.at(op.x), op.incx);
+    return Cublas<T>::scal(with.handle, op.n, with.scalar(0), with.at(op.x), op.incx);
   });
 }
 
 Result<void> Blas::run(const blas::Copy& op, const Call& call) {
   if (op.n == 0) return {};
-  // It has no factors: wherever they are is right.
+  // It has no scalars: wherever they are is right.
   return issue(op, call, state(call.queue()).scalars, [&]<class T>(const Given<T>& with) {
     return Cublas<T>::copy(with.handle, op.n, with.at(op.x), op.incx, with.at(op.y), op.incy);
   });
@@ -198,13 +198,13 @@ Result<void> Blas::run(const blas::Rot& op, const Call& call) {
   if (op.n == 0) return {};
   return issue(op, call, {&op.c, &op.s}, [&]<class T>(const Given<T>& with) {
     if constexpr (ComplexElement<T>) {
-      if (op.sine == blas::FactorKind::real) {
+      if (op.sine == blas::ScalarKind::real) {
         return Cublas<T>::rot_real(with.handle, op.n, with.at(op.x), op.incx, with.at(op.y),
-                                   op.incy, with.real_factor(0), with.real_factor(1));
+                                   op.incy, with.real_scalar(0), with.real_scalar(1));
       }
     }
     return Cublas<T>::rot(with.handle, op.n, with.at(op.x), op.incx, with.at(op.y), op.incy,
-                          with.real_factor(0), with.factor(1));
+                          with.real_scalar(0), with.scalar(1));
   });
 }
 
@@ -217,7 +217,7 @@ Result<void> Blas::run(const blas::Rotg& op, const Call& call) {
 
 Result<void> Blas::run(const blas::Rotm& op, const Call& call) {
   if (op.n == 0) return {};
-  return for_real(op.dtype, [&]<class T>(T) {
+  return with_real(op.dtype, [&]<class T>(T) {
     return issue_as<T>(op, call, ScalarsAt::device, [&](const Given<T>& with) {
       return Cublas<T>::rotm(with.handle, op.n, with.at(op.x), op.incx, with.at(op.y), op.incy,
                              with.at(op.param));
@@ -226,7 +226,7 @@ Result<void> Blas::run(const blas::Rotm& op, const Call& call) {
 }
 
 Result<void> Blas::run(const blas::Rotmg& op, const Call& call) {
-  return for_real(op.dtype, [&]<class T>(T) {
+  return with_real(op.dtype, [&]<class T>(T) {
     return issue_as<T>(op, call, ScalarsAt::device, [&](const Given<T>& with) {
       return Cublas<T>::rotmg(with.handle, with.at(op.d1), with.at(op.d2), with.at(op.x1),
                               with.at(op.y1), with.at(op.param));

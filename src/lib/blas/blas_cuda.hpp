@@ -163,7 +163,7 @@ inline std::int64_t leading(std::int64_t dimension) {
 
 /// Calls f(T{}) for the number that the dtype names.
 template <class F>
-Result<void> for_number(DType dtype, F&& f) {
+Result<void> with_number(DType dtype, F&& f) {
   switch (dtype) {
     case DType::f32: return f(float{});
     case DType::f64: return f(double{});
@@ -175,19 +175,19 @@ Result<void> for_number(DType dtype, F&& f) {
   }
 }
 
-/// What a function of cuBLAS is given beside the extents: the handle, factors, addresses.
+/// What a function of cuBLAS is given beside the extents: the handle, scalars, addresses.
 template <class T>
 struct Given {
   cublasHandle_t handle;
-  Factors<T> factors;
+  ScalarValues<T> scalars;
   const Call* call;
 
-  [[nodiscard]] const Native<T>* factor(std::size_t i) const {
-    return reinterpret_cast<const Native<T>*>(factors[i]);
+  [[nodiscard]] const Native<T>* scalar(std::size_t i) const {
+    return reinterpret_cast<const Native<T>*>(scalars[i]);
   }
   /// One that is real although T is complex: it stands where the real part would.
-  [[nodiscard]] const RealOf<T>* real_factor(std::size_t i) const {
-    return reinterpret_cast<const RealOf<T>*>(factors[i]);
+  [[nodiscard]] const RealOf<T>* real_scalar(std::size_t i) const {
+    return reinterpret_cast<const RealOf<T>*>(scalars[i]);
   }
   [[nodiscard]] Native<T>* at(const Operand& operand) const { return call->at<Native<T>>(operand); }
 };
@@ -271,9 +271,9 @@ class Blas final
     ScalarsAt scalars = ScalarsAt::host;
   };
   [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
-  /// The handle of an open queue, told where the factors and results of the next call are.
+  /// The handle of an open queue, told where the scalars and results of the next call are.
   Result<cublasHandle_t> handle_at(Queue queue, ScalarsAt where);
-  /// What a call without factors is given.
+  /// What a call without scalars is given.
   template <class T>
   Result<Given<T>> given(const Call& call, ScalarsAt where) {
     const auto handle = handle_at(call.queue(), where);
@@ -281,9 +281,9 @@ class Blas final
     return Given<T>{*handle, {}, &call};
   }
   template <class T>
-  Result<Given<T>> given(const Call& call, std::initializer_list<const Scalar*> factors) {
-    Factors<T> resolved;
-    TROUPE_CUDA_PROPAGATE(resolved.resolve(services_, call, factors));
+  Result<Given<T>> given(const Call& call, std::initializer_list<const Scalar*> scalars) {
+    ScalarValues<T> resolved;
+    TROUPE_CUDA_PROPAGATE(resolved.resolve(services_, call, scalars));
     const auto handle = handle_at(call.queue(), resolved.where());
     if (!handle) return handle.error();
     return Given<T>{*handle, resolved, &call};
@@ -297,9 +297,9 @@ class Blas final
   }
   /// Issues one function of cuBLAS on numbers of T.
   template <class T, class Op, class F>
-  Result<void> issue_as(const Op&, const Call& call, std::initializer_list<const Scalar*> factors,
+  Result<void> issue_as(const Op&, const Call& call, std::initializer_list<const Scalar*> scalars,
                         F&& function) {
-    return issue_with<Op>(given<T>(call, factors), function);
+    return issue_with<Op>(given<T>(call, scalars), function);
   }
   template <class T, class Op, class F>
   Result<void> issue_as(const Op&, const Call& call, ScalarsAt where, F&& function) {
@@ -308,14 +308,15 @@ class Blas final
   /// The same on numbers of the operation's dtype. `function` takes a Given<T> and returns a
   /// status; it is called before issue() returns.
   template <class Op, class F>
-  Result<void> issue(const Op& op, const Call& call, std::initializer_list<const Scalar*> factors,
+  Result<void> issue(const Op& op, const Call& call, std::initializer_list<const Scalar*> scalars,
                      F&& function) {
-    return for_number(op.dtype,
-                      [&]<class T>(T) { return issue_as<T>(op, call, factors, function); });
+    return with_number(op.dtype,
+                       [&]<class T>(T) { return issue_as<T>(op, call, scalars, function); });
   }
   template <class Op, class F>
   Result<void> issue(const Op& op, const Call& call, ScalarsAt where, F&& function) {
-    return for_number(op.dtype, [&]<class T>(T) { return issue_as<T>(op, call, where, function); });
+    return with_number(op.dtype,
+                       [&]<class T>(T) { return issue_as<T>(op, call, where, function); });
   }
   /// The info of matrices without elements.
   Result<void> write_zeros(int* info, std::int64_t count, const Call& call) {

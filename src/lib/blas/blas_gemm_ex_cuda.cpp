@@ -42,8 +42,8 @@ Result<void> Blas::run(const blas::GemmEx& op, const Call& call) {
     return issue_as<F>(op, call, {&op.alpha, &op.beta}, [&](const Given<F>& with) {
       const auto type = cuda::type_of(op.dtype);
       return cublasGemmEx_64(with.handle, operation(op.transpose_a), operation(op.transpose_b),
-                             op.m, op.n, op.k, with.factor(0), call.at(op.a), type, leading(op.lda),
-                             call.at(op.b), type, leading(op.ldb), with.factor(1), call.at(op.c),
+                             op.m, op.n, op.k, with.scalar(0), call.at(op.a), type, leading(op.lda),
+                             call.at(op.b), type, leading(op.ldb), with.scalar(1), call.at(op.c),
                              cuda::type_of(op.c_dtype), leading(op.ldc), type_of(op.compute),
                              CUBLAS_GEMM_DEFAULT);
     });

@@ -163,7 +163,7 @@ TYPED_TEST(BlasLevel1Ops, ARotationTakesAPairToTheAxis) {
   const auto c = device().template alloc<R>(1);
   const auto x = put_numbers<T>({values[0]}), y = put_numbers<T>({values[1]});
   device().blas().rotg(a, b, c, s);
-  device().blas().rot(x, y, c, s);  // the factors are where rotg has put them
+  device().blas().rot(x, y, c, s);  // the scalars are where rotg has put them
   EXPECT_TRUE(agree(device().download(y), {0}, Data::fractions, 1));
   EXPECT_TRUE(agree(device().download(x), {widen(device().download(a)[0])}, Data::fractions, 1));
   const double length = std::sqrt(std::norm(values[0]) + std::norm(values[1]));
@@ -258,14 +258,14 @@ TEST_F(BadArguments, OfTheRestOfBlasLevelOne) {
   expect_refused(Iamax{DType::f64, {}, 0, 16, 1, x, absent});
   expect_refused(Iamax{DType::f64, {}, 0, 16, 0, x, z});
   expect_refused(Scal{DType::c128, 9, 1, one, x, {}, 0});
-  expect_refused(Scal{DType::f64, 4, 1, one, x, static_cast<FactorKind>(2), 0});
+  expect_refused(Scal{DType::f64, 4, 1, one, x, static_cast<ScalarKind>(2), 0});
   expect_refused(Scal{DType::f64, 4, -1, one, x, {}, 0});
   expect_refused(Dot{DType::f64, 4, 1, 1, x, x, z, static_cast<Conjugate>(2), 0});
   expect_refused(Dot{DType::f64, 4, INT64_MIN, 1, x, x, z, {}, 0});
   expect_refused(Swap{DType::f64, 16, 1, 1, x, x});
   expect_refused(Swap{DType::f64, 16, 1, -2, x, z});
   expect_refused(Swap{DType::f64, 16, 0, 1, x, z});
-  expect_refused(Rot{DType::f64, static_cast<FactorKind>(2), 0, 4, 1, 1, one, one, x, z});
+  expect_refused(Rot{DType::f64, static_cast<ScalarKind>(2), 0, 4, 1, 1, one, one, x, z});
   expect_refused(Rot{DType::f64, {}, 0, 17, 1, 1, one, one, x, z});
   expect_refused(Rot{DType::f64, {}, 0, 4, 1, 1, short_scalar, one, x, z});
   expect_refused(Rot{DType::f64, {}, 0, 4, 1, 1, one, one, x, x});

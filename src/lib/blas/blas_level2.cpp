@@ -60,7 +60,7 @@ Result<void> Syr::check() const {
   auto checks = checker(*this);
   kind(checks, *this).require(storage != Storage::banded, "it is not banded");
   if (checks.ok()) {
-    factor(checks, "alpha", alpha,
+    scalar(checks, "alpha", alpha,
            symmetry == Symmetry::hermitian ? real_type(dtype) : dtype.value);
   }
   either_way(checks, "x", x, n, incx);

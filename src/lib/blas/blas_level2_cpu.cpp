@@ -105,7 +105,7 @@ Result<void> Blas::run(const blas::Gemv& op, const Call& call) {
   if (auto fits = require_int({op.m, op.n, op.lda, op.incx, op.incy}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
     return services_.submit(
-        call, [op, alpha = Factor<T>(op.alpha, call), beta = Factor<T>(op.beta, call),
+        call, [op, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<T>(op.beta, call),
                a = call.at<const T>(op.a), x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
           Cblas<T>::gemv(CblasColMajor, flag(op.transpose), to_int(op.m), to_int(op.n),
                          pass(alpha.get()), a, to_int(op.lda), x, to_int(op.incx), pass(beta.get()),
@@ -119,7 +119,7 @@ Result<void> Blas::run(const blas::Gbmv& op, const Call& call) {
     return fits;
   return with_number(op.dtype, [&]<class T>(T) {
     return services_.submit(
-        call, [op, alpha = Factor<T>(op.alpha, call), beta = Factor<T>(op.beta, call),
+        call, [op, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<T>(op.beta, call),
                a = call.at<const T>(op.a), x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
           Cblas<T>::gbmv(CblasColMajor, flag(op.transpose), to_int(op.m), to_int(op.n),
                          to_int(op.kl), to_int(op.ku), pass(alpha.get()), a, to_int(op.lda), x,
@@ -132,7 +132,7 @@ Result<void> Blas::run(const blas::Symv& op, const Call& call) {
   if (auto fits = require_int({op.n, op.k, op.lda, op.incx, op.incy}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
     return services_.submit(
-        call, [op, alpha = Factor<T>(op.alpha, call), beta = Factor<T>(op.beta, call),
+        call, [op, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<T>(op.beta, call),
                a = call.at<const T>(op.a), x = call.at<const T>(op.x),
                y = call.at<T>(op.y)] { multiply(op, alpha.get(), a, x, beta.get(), y); });
   });
@@ -142,7 +142,7 @@ Result<void> Blas::run(const blas::Ger& op, const Call& call) {
   if (auto fits = require_int({op.m, op.n, op.lda, op.incx, op.incy}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
     return services_.submit(
-        call, [op, alpha = Factor<T>(op.alpha, call), x = call.at<const T>(op.x),
+        call, [op, alpha = ScalarValue<T>(op.alpha, call), x = call.at<const T>(op.x),
                y = call.at<const T>(op.y), a = call.at<T>(op.a)] {
           const auto function = [&] {
             if constexpr (ComplexElement<T>) {
@@ -161,7 +161,7 @@ Result<void> Blas::run(const blas::Syr& op, const Call& call) {
   if (auto fits = require_int({op.n, op.lda, op.incx}); !fits) return fits;
   const auto add = [&]<class T, class F>(T, F) {
     return services_.submit(call,
-                            [op, alpha = Factor<F>(op.alpha, call), x = call.at<const T>(op.x),
+                            [op, alpha = ScalarValue<F>(op.alpha, call), x = call.at<const T>(op.x),
                              a = call.at<T>(op.a)] { add_product(op, alpha.get(), x, a); });
   };
   return with_number(op.dtype, [&]<class T>(T zero) {
@@ -173,7 +173,7 @@ Result<void> Blas::run(const blas::Syr2& op, const Call& call) {
   if (auto fits = require_int({op.n, op.lda, op.incx, op.incy}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
     return services_.submit(call,
-                            [op, alpha = Factor<T>(op.alpha, call), x = call.at<const T>(op.x),
+                            [op, alpha = ScalarValue<T>(op.alpha, call), x = call.at<const T>(op.x),
                              y = call.at<const T>(op.y),
                              a = call.at<T>(op.a)] { add_products(op, alpha.get(), x, y, a); });
   });

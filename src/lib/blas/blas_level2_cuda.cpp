@@ -9,8 +9,8 @@ using blas::Symmetry;
 Result<void> Blas::run(const blas::Gemv& op, const Call& call) {
   if (op.m == 0 || op.n == 0) return {};
   return issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
-    return Cublas<T>::gemv(with.handle, operation(op.transpose), op.m, op.n, with.factor(0),
-                           with.at(op.a), op.lda, with.at(op.x), op.incx, with.factor(1),
+    return Cublas<T>::gemv(with.handle, operation(op.transpose), op.m, op.n, with.scalar(0),
+                           with.at(op.a), op.lda, with.at(op.x), op.incx, with.scalar(1),
                            with.at(op.y), op.incy);
   });
 }
@@ -19,8 +19,8 @@ Result<void> Blas::run(const blas::Gbmv& op, const Call& call) {
   if (op.m == 0 || op.n == 0) return {};
   return issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
     return Cublas<T>::gbmv(with.handle, operation(op.transpose), op.m, op.n, op.kl, op.ku,
-                           with.factor(0), with.at(op.a), op.lda, with.at(op.x), op.incx,
-                           with.factor(1), with.at(op.y), op.incy);
+                           with.scalar(0), with.at(op.a), op.lda, with.at(op.x), op.incx,
+                           with.scalar(1), with.at(op.y), op.incy);
   });
 }
 
@@ -30,7 +30,7 @@ Result<void> Blas::run(const blas::Symv& op, const Call& call) {
     using C = Cublas<T>;
     const auto handle = with.handle;
     const auto uplo = flag(op.uplo);
-    const auto *const alpha = with.factor(0), *const beta = with.factor(1);
+    const auto *const alpha = with.scalar(0), *const beta = with.scalar(1);
     const auto *const a = with.at(op.a), *const x = with.at(op.x);
     auto* const y = with.at(op.y);
     if constexpr (ComplexElement<T>) {
@@ -60,7 +60,7 @@ Result<void> Blas::run(const blas::Ger& op, const Call& call) {
         return Cublas<T>::ger;
       }
     }();
-    return function(with.handle, op.m, op.n, with.factor(0), with.at(op.x), op.incx, with.at(op.y),
+    return function(with.handle, op.m, op.n, with.scalar(0), with.at(op.x), op.incx, with.at(op.y),
                     op.incy, with.at(op.a), op.lda);
   });
 }
@@ -76,14 +76,14 @@ Result<void> Blas::run(const blas::Syr& op, const Call& call) {
     const bool full = op.storage == Storage::full;
     if constexpr (ComplexElement<T>) {
       if (op.symmetry == Symmetry::hermitian) {
-        const auto* const alpha = with.real_factor(0);
+        const auto* const alpha = with.real_scalar(0);
         return full ? C::her(handle, uplo, op.n, alpha, x, op.incx, a, op.lda)
                     : C::hpr(handle, uplo, op.n, alpha, x, op.incx, a);
       }
     } else if (!full) {
-      return C::spr(handle, uplo, op.n, with.factor(0), x, op.incx, a);
+      return C::spr(handle, uplo, op.n, with.scalar(0), x, op.incx, a);
     }
-    return C::syr(handle, uplo, op.n, with.factor(0), x, op.incx, a, op.lda);
+    return C::syr(handle, uplo, op.n, with.scalar(0), x, op.incx, a, op.lda);
   });
 }
 
@@ -93,7 +93,7 @@ Result<void> Blas::run(const blas::Syr2& op, const Call& call) {
     using C = Cublas<T>;
     const auto handle = with.handle;
     const auto uplo = flag(op.uplo);
-    const auto* const alpha = with.factor(0);
+    const auto* const alpha = with.scalar(0);
     const auto *const x = with.at(op.x), *const y = with.at(op.y);
     auto* const a = with.at(op.a);
     const bool full = op.storage == Storage::full;

@@ -25,8 +25,8 @@ Checker& rank_update(Checker& checks, const Op& op, DType alpha) {
                              : "a transposition that is not symmetric");
   }
   if (checks.ok()) {
-    factor(checks, "alpha", op.alpha, alpha);
-    factor(checks, "beta", op.beta, hermitian ? real_type(op.dtype) : op.dtype.value);
+    scalar(checks, "alpha", op.alpha, alpha);
+    scalar(checks, "beta", op.beta, hermitian ? real_type(op.dtype) : op.dtype.value);
   }
   return checks.matrix("c", op.c, op.n, op.n, op.ldc);
 }
@@ -48,8 +48,8 @@ Checker& triangle(Checker& checks, const Op& op) {
 Result<void> Gemm::check() const {
   auto checks = checker(*this);
   if (checks.ok()) {
-    factor(checks, "alpha", alpha, factor_type(dtype));
-    factor(checks, "beta", beta, factor_type(dtype));
+    scalar(checks, "alpha", alpha, scalar_type(dtype));
+    scalar(checks, "beta", beta, scalar_type(dtype));
   }
   transposed(checks, "a", a, transpose_a, m, k, lda);
   transposed(checks, "b", b, transpose_b, k, n, ldb);

@@ -30,9 +30,9 @@ void add_half_product(const blas::Syr2k& op, T alpha, const T* a, const T* b, F 
 
 template <class T, class F>
 void add_both_products(const blas::Syr2k& op, T alpha, const T* a, const T* b, F beta, T* c) {
-  const auto call = [&](auto function, auto factor) {
+  const auto call = [&](auto function, auto scalar) {
     function(CblasColMajor, flag(op.uplo), flag(op.transpose), to_int(op.n), to_int(op.k),
-             pass(alpha), a, to_int(op.lda), b, to_int(op.ldb), factor, c, to_int(op.ldc));
+             pass(alpha), a, to_int(op.lda), b, to_int(op.ldb), scalar, c, to_int(op.ldc));
   };
   if constexpr (std::is_same_v<T, F>) {
     call(Cblas<T>::syr2k, pass(beta));
@@ -46,9 +46,9 @@ void add_both_products(const blas::Syr2k& op, T alpha, const T* a, const T* b, F
 Result<void> Blas::run(const blas::Gemm& op, const Call& call) {
   if (auto fits = require_int({op.m, op.n, op.k, op.lda, op.ldb, op.ldc}); !fits) return fits;
   return with_number_or_narrow(op.dtype, [&]<class T>(T) {
-    using F = FactorTypeOf<T>;
+    using F = ScalarTypeOf<T>;
     return services_.submit(
-        call, [op, alpha = Factor<F>(op.alpha, call), beta = Factor<F>(op.beta, call),
+        call, [op, alpha = ScalarValue<F>(op.alpha, call), beta = ScalarValue<F>(op.beta, call),
                a = call.at<const T>(op.a), b = call.at<const T>(op.b),
                c = call.at<T>(op.c)] { multiply(op, alpha.get(), a, b, beta.get(), c); });
   });
@@ -58,7 +58,7 @@ Result<void> Blas::run(const blas::Symm& op, const Call& call) {
   if (auto fits = require_int({op.m, op.n, op.lda, op.ldb, op.ldc}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
     return services_.submit(
-        call, [op, alpha = Factor<T>(op.alpha, call), beta = Factor<T>(op.beta, call),
+        call, [op, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<T>(op.beta, call),
                a = call.at<const T>(op.a), b = call.at<const T>(op.b), c = call.at<T>(op.c)] {
           auto function = Cblas<T>::symm;
           if constexpr (ComplexElement<T>) {
@@ -85,9 +85,9 @@ Result<void> Blas::run(const blas::Syrk& op, const Call& call) {
     if constexpr (ComplexElement<T>) {
       using R = RealOf<T>;
       if (op.symmetry == Symmetry::hermitian)
-        return add(Cblas<T>::herk, Factor<R>(op.alpha, call), Factor<R>(op.beta, call));
+        return add(Cblas<T>::herk, ScalarValue<R>(op.alpha, call), ScalarValue<R>(op.beta, call));
     }
-    return add(Cblas<T>::syrk, Factor<T>(op.alpha, call), Factor<T>(op.beta, call));
+    return add(Cblas<T>::syrk, ScalarValue<T>(op.alpha, call), ScalarValue<T>(op.beta, call));
   });
 }
 
@@ -95,7 +95,7 @@ Result<void> Blas::run(const blas::Syr2k& op, const Call& call) {
   if (auto fits = require_int({op.n, op.k, op.lda, op.ldb, op.ldc}); !fits) return fits;
   const auto add = [&]<class T, class F>(T, F) {
     return services_.submit(
-        call, [op, alpha = Factor<T>(op.alpha, call), beta = Factor<F>(op.beta, call),
+        call, [op, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<F>(op.beta, call),
                a = call.at<const T>(op.a), b = call.at<const T>(op.b), c = call.at<T>(op.c)] {
           if (op.products == blas::Syr2k::Products::both) {
             add_both_products(op, alpha.get(), a, b, beta.get(), c);
@@ -113,7 +113,7 @@ Result<void> Blas::run(const blas::Trmm& op, const Call& call) {
   if (auto fits = require_int({op.m, op.n, op.lda, op.ldb, op.ldc}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
     return services_.submit(
-        call, [op, alpha = Factor<T>(op.alpha, call), a = call.at<const T>(op.a),
+        call, [op, alpha = ScalarValue<T>(op.alpha, call), a = call.at<const T>(op.a),
                b = call.at<const T>(op.b), c = call.at<T>(op.c)] {
           if (b != c) {
             for (std::int64_t j = 0; j < op.n; ++j)
@@ -129,7 +129,7 @@ Result<void> Blas::run(const blas::Trmm& op, const Call& call) {
 Result<void> Blas::run(const blas::Trsm& op, const Call& call) {
   if (auto fits = require_int({op.m, op.n, op.lda, op.ldb}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(call, [op, alpha = Factor<T>(op.alpha, call),
+    return services_.submit(call, [op, alpha = ScalarValue<T>(op.alpha, call),
                                    a = call.at<const T>(op.a), b = call.at<T>(op.b)] {
       Cblas<T>::trsm(CblasColMajor, flag(op.side), flag(op.uplo), flag(op.transpose),
                      flag(op.diagonal), to_int(op.m), to_int(op.n), pass(alpha.get()), a,
@@ -141,7 +141,7 @@ Result<void> Blas::run(const blas::Trsm& op, const Call& call) {
 Result<void> Blas::run(const blas::Geam& op, const Call& call) {
   return with_number(op.dtype, [&]<class T>(T) {
     return services_.submit(
-        call, [op, alpha = Factor<T>(op.alpha, call), beta = Factor<T>(op.beta, call),
+        call, [op, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<T>(op.beta, call),
                a = call.at<const T>(op.a), b = call.at<const T>(op.b), c = call.at<T>(op.c)] {
           const T of_a = alpha.get(), of_b = beta.get();
           const auto at = [](const T* matrix, std::int64_t leading, Transpose transpose,
@@ -150,7 +150,7 @@ Result<void> Blas::run(const blas::Geam& op, const Call& call) {
             const T& mirrored = matrix[i * leading + j];
             return transpose == Transpose::conjugate ? conjugate(mirrored) : mirrored;
           };
-          // What a factor of zero belongs to may be anything, also NaN.
+          // What a scalar of zero belongs to may be anything, also NaN.
           for (std::int64_t j = 0; j < op.n; ++j) {
             for (std::int64_t i = 0; i < op.m; ++i) {
               T sum{};

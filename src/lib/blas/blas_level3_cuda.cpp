@@ -31,15 +31,15 @@ Result<void> Blas::run(const blas::Gemm& op, const Call& call) {
     return issue_as<float>(op, call, {&op.alpha, &op.beta}, [&](const Given<float>& with) {
       const auto type = type_of(op.dtype);
       return cublasGemmEx_64(with.handle, operation(op.transpose_a), operation(op.transpose_b),
-                             op.m, op.n, op.k, with.factor(0), with.at(op.a), type, leading(op.lda),
-                             with.at(op.b), type, leading(op.ldb), with.factor(1), with.at(op.c),
+                             op.m, op.n, op.k, with.scalar(0), with.at(op.a), type, leading(op.lda),
+                             with.at(op.b), type, leading(op.ldb), with.scalar(1), with.at(op.c),
                              type, leading(op.ldc), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     });
   }
   return issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
     return Cublas<T>::gemm(with.handle, operation(op.transpose_a), operation(op.transpose_b), op.m,
-                           op.n, op.k, with.factor(0), with.at(op.a), leading(op.lda),
-                           with.at(op.b), leading(op.ldb), with.factor(1), with.at(op.c),
+                           op.n, op.k, with.scalar(0), with.at(op.a), leading(op.lda),
+                           with.at(op.b), leading(op.ldb), with.scalar(1), with.at(op.c),
                            leading(op.ldc));
   });
 }
@@ -51,8 +51,8 @@ Result<void> Blas::run(const blas::Symm& op, const Call& call) {
     if constexpr (ComplexElement<T>) {
       if (op.symmetry == Symmetry::hermitian) function = Cublas<T>::hemm;
     }
-    return function(with.handle, flag(op.side), flag(op.uplo), op.m, op.n, with.factor(0),
-                    with.at(op.a), op.lda, with.at(op.b), op.ldb, with.factor(1), with.at(op.c),
+    return function(with.handle, flag(op.side), flag(op.uplo), op.m, op.n, with.scalar(0),
+                    with.at(op.a), op.lda, with.at(op.b), op.ldb, with.scalar(1), with.at(op.c),
                     op.ldc);
   });
 }
@@ -63,12 +63,12 @@ Result<void> Blas::run(const blas::Syrk& op, const Call& call) {
     if constexpr (ComplexElement<T>) {
       if (op.symmetry == Symmetry::hermitian) {
         return Cublas<T>::herk(with.handle, flag(op.uplo), form_of<T>(op.transpose), op.n, op.k,
-                               with.real_factor(0), with.at(op.a), op.lda, with.real_factor(1),
+                               with.real_scalar(0), with.at(op.a), op.lda, with.real_scalar(1),
                                with.at(op.c), op.ldc);
       }
     }
     return Cublas<T>::syrk(with.handle, flag(op.uplo), form_of<T>(op.transpose), op.n, op.k,
-                           with.factor(0), with.at(op.a), op.lda, with.factor(1), with.at(op.c),
+                           with.scalar(0), with.at(op.a), op.lda, with.scalar(1), with.at(op.c),
                            op.ldc);
   });
 }
@@ -79,14 +79,14 @@ Result<void> Blas::run(const blas::Syr2k& op, const Call& call) {
     const bool both = op.products == blas::Syr2k::Products::both;
     const auto add = [&](auto function, const auto* beta) {
       return function(with.handle, flag(op.uplo), form_of<T>(op.transpose), op.n, op.k,
-                      with.factor(0), with.at(op.a), op.lda, with.at(op.b), op.ldb, beta,
+                      with.scalar(0), with.at(op.a), op.lda, with.at(op.b), op.ldb, beta,
                       with.at(op.c), op.ldc);
     };
     if constexpr (ComplexElement<T>) {
       if (op.symmetry == Symmetry::hermitian)
-        return add(both ? Cublas<T>::her2k : Cublas<T>::herkx, with.real_factor(1));
+        return add(both ? Cublas<T>::her2k : Cublas<T>::herkx, with.real_scalar(1));
     }
-    return add(both ? Cublas<T>::syr2k : Cublas<T>::syrkx, with.factor(1));
+    return add(both ? Cublas<T>::syr2k : Cublas<T>::syrkx, with.scalar(1));
   });
 }
 
@@ -94,7 +94,7 @@ Result<void> Blas::run(const blas::Trmm& op, const Call& call) {
   if (op.m == 0 || op.n == 0) return {};
   return issue(op, call, {&op.alpha}, [&]<class T>(const Given<T>& with) {
     return Cublas<T>::trmm(with.handle, flag(op.side), flag(op.uplo), operation(op.transpose),
-                           flag(op.diagonal), op.m, op.n, with.factor(0), with.at(op.a), op.lda,
+                           flag(op.diagonal), op.m, op.n, with.scalar(0), with.at(op.a), op.lda,
                            with.at(op.b), op.ldb, with.at(op.c), op.ldc);
   });
 }
@@ -103,7 +103,7 @@ Result<void> Blas::run(const blas::Trsm& op, const Call& call) {
   if (op.m == 0 || op.n == 0) return {};
   return issue(op, call, {&op.alpha}, [&]<class T>(const Given<T>& with) {
     return Cublas<T>::trsm(with.handle, flag(op.side), flag(op.uplo), operation(op.transpose),
-                           flag(op.diagonal), op.m, op.n, with.factor(0), with.at(op.a), op.lda,
+                           flag(op.diagonal), op.m, op.n, with.scalar(0), with.at(op.a), op.lda,
                            with.at(op.b), op.ldb);
   });
 }
@@ -112,7 +112,7 @@ Result<void> Blas::run(const blas::Geam& op, const Call& call) {
   if (op.m == 0 || op.n == 0) return {};
   return issue(op, call, {&op.alpha, &op.beta}, [&]<class T>(const Given<T>& with) {
     return Cublas<T>::geam(with.handle, operation(op.transpose_a), operation(op.transpose_b), op.m,
-                           op.n, with.factor(0), with.at(op.a), op.lda, with.factor(1),
+                           op.n, with.scalar(0), with.at(op.a), op.lda, with.scalar(1),
                            with.at(op.b), op.ldb, with.at(op.c), op.ldc);
   });
 }

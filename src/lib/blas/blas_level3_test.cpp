@@ -105,8 +105,8 @@ TYPED_TEST(BlasLevel3Ops, RankKUpdatesWriteOneHalf) {
             const auto x = op(a, transpose), y = op(b, transpose);
             auto blas = device().blas();
             // What syrkx computes need not be symmetric: a half of it is written all the same. A
-            // Hermitian one has a real diagonal, so that its factors are equal.
-            const Wide factor = widen(alpha), real = factor.real();
+            // Hermitian one has a real diagonal, so that its scalars are equal.
+            const Wide scalar = widen(alpha), real = scalar.real();
             const Wide scale = hermitian ? widen(beta).real() : widen(beta);
             if constexpr (ComplexElement<T>) {
               if (hermitian) {
@@ -125,12 +125,12 @@ TYPED_TEST(BlasLevel3Ops, RankKUpdatesWriteOneHalf) {
               return agree(device().download(result.buffer), half.spread(expected + scale * c),
                            data, terms);
             };
-            EXPECT_TRUE(is(one, (hermitian ? real : factor) * (x * op(x, mirror))));
+            EXPECT_TRUE(is(one, (hermitian ? real : scalar) * (x * op(x, mirror))));
             EXPECT_TRUE(
-                is(both, factor * (x * op(y, mirror)) +
-                             (hermitian ? std::conj(factor) : factor) * (y * op(x, mirror))));
+                is(both, scalar * (x * op(y, mirror)) +
+                             (hermitian ? std::conj(scalar) : scalar) * (y * op(x, mirror))));
             EXPECT_TRUE(
-                is(product, hermitian ? real * (x * op(x, mirror)) : factor * (x * op(y, mirror))));
+                is(product, hermitian ? real * (x * op(x, mirror)) : scalar * (x * op(y, mirror))));
           }
         }
       }

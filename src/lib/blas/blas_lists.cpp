@@ -66,8 +66,8 @@ Result<void> GemmEx::check() const {
                      std::string(to_string(dtype))};
   }
   const auto scale = scale_type(dtype, compute);
-  factor(checks, "alpha", alpha, scale);
-  factor(checks, "beta", beta, scale);
+  scalar(checks, "alpha", alpha, scale);
+  scalar(checks, "beta", beta, scale);
   checks.require(known(transpose_a) && known(transpose_b), "unknown transposition");
   const bool plain_a = transpose_a == Transpose::no, plain_b = transpose_b == Transpose::no;
   checks.matrix("a", a, plain_a ? m : k, plain_a ? k : m, lda)
@@ -92,8 +92,8 @@ Result<void> GemvBatched::check() const {
         Errc::unsupported, 0,
         std::string(kName) + ": no results of another type of " + std::string(to_string(dtype))};
   }
-  factor(checks, "alpha", alpha, factor_type(dtype));
-  factor(checks, "beta", beta, factor_type(dtype));
+  scalar(checks, "alpha", alpha, scalar_type(dtype));
+  scalar(checks, "beta", beta, scalar_type(dtype));
   batch_in_bounds(checks, batch)
       .require(known(transpose), "unknown transposition")
       .require(stride_a >= 0 && stride_x >= 0 && stride_y >= 0, "a stride is negative");

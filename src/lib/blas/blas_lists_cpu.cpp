@@ -39,25 +39,26 @@ std::vector<std::byte*> addresses_of(const Call& call) {
 Result<void> Blas::run(const blas::GemvBatched& op, const Call& call) {
   if (auto fits = require_int({op.m, op.n, op.lda, op.incx, op.incy}); !fits) return fits;
   const auto queue = [&]<class T, class Y>(T, Y) {
-    using F = FactorTypeOf<T>;
-    return services_.submit(call, [op, list = addresses_of(call), alpha = Factor<F>(op.alpha, call),
-                                   beta = Factor<F>(op.beta, call), a = call.at<const T>(op.a),
-                                   x = call.at<const T>(op.x), y = call.at<Y>(op.y)] {
-      // BLAS leaves y as it is where A is empty.
-      if (op.m == 0 || op.n == 0) return;
-      const auto count = static_cast<std::size_t>(op.batch);
-      for (std::size_t i = 0; i < count; ++i) {
-        const auto at = static_cast<std::int64_t>(i);
-        if (list.empty()) {
-          multiply_vector(op, alpha.get(), a + at * op.stride_a, x + at * op.stride_x, beta.get(),
-                          y + at * op.stride_y);
-        } else {
-          multiply_vector(op, alpha.get(), reinterpret_cast<const T*>(list[i]),
-                          reinterpret_cast<const T*>(list[count + i]), beta.get(),
-                          reinterpret_cast<Y*>(list[2 * count + i]));
-        }
-      }
-    });
+    using F = ScalarTypeOf<T>;
+    return services_.submit(
+        call, [op, list = addresses_of(call), alpha = ScalarValue<F>(op.alpha, call),
+               beta = ScalarValue<F>(op.beta, call), a = call.at<const T>(op.a),
+               x = call.at<const T>(op.x), y = call.at<Y>(op.y)] {
+          // BLAS leaves y as it is where A is empty.
+          if (op.m == 0 || op.n == 0) return;
+          const auto count = static_cast<std::size_t>(op.batch);
+          for (std::size_t i = 0; i < count; ++i) {
+            const auto at = static_cast<std::int64_t>(i);
+            if (list.empty()) {
+              multiply_vector(op, alpha.get(), a + at * op.stride_a, x + at * op.stride_x,
+                              beta.get(), y + at * op.stride_y);
+            } else {
+              multiply_vector(op, alpha.get(), reinterpret_cast<const T*>(list[i]),
+                              reinterpret_cast<const T*>(list[count + i]), beta.get(),
+                              reinterpret_cast<Y*>(list[2 * count + i]));
+            }
+          }
+        });
   };
   return with_number_or_narrow(op.dtype, [&]<class T>(T zero) {
     if constexpr (NarrowElement<T>) {
@@ -79,7 +80,7 @@ Result<void> Blas::run(const blas::GemmGrouped& op, const Call& call) {
   }
   return with_number_or_narrow(op.dtype, [&]<class T>(T) {
     return services_.submit(call, [groups, products, list = addresses_of(call)] {
-      using F = FactorTypeOf<T>;
+      using F = ScalarTypeOf<T>;
       std::size_t i = 0;
       for (const auto& group : groups) {
         for (std::int64_t j = 0; j < group.batch; ++j, ++i) {
@@ -98,7 +99,7 @@ Result<void> Blas::run(const blas::TrsmBatched& op, const Call& call) {
   if (auto fits = require_int({op.m, op.n, op.lda, op.ldb}); !fits) return fits;
   return with_number(op.dtype, [&]<class T>(T) {
     return services_.submit(
-        call, [op, list = addresses_of(call), alpha = Factor<T>(op.alpha, call)] {
+        call, [op, list = addresses_of(call), alpha = ScalarValue<T>(op.alpha, call)] {
           const auto count = static_cast<std::size_t>(op.batch);
           for (std::size_t i = 0; i < count; ++i) {
             Cblas<T>::trsm(CblasColMajor, flag(op.side), flag(op.uplo), flag(op.transpose),

@@ -46,12 +46,12 @@ Result<void> Blas::run(const blas::GemvBatched& op, const Call& call) {
                                                        auto at_strides, auto of_lists) {
     const auto transpose = operation(op.transpose);
     if (list == nullptr) {
-      return at_strides(with.handle, transpose, op.m, op.n, with.factor(0), call.at<X>(op.a),
-                        op.lda, op.stride_a, call.at<X>(op.x), op.incx, op.stride_x, with.factor(1),
+      return at_strides(with.handle, transpose, op.m, op.n, with.scalar(0), call.at<X>(op.a),
+                        op.lda, op.stride_a, call.at<X>(op.x), op.incx, op.stride_x, with.scalar(1),
                         call.at<Y>(op.y), op.incy, op.stride_y, op.batch);
     }
-    return of_lists(with.handle, transpose, op.m, op.n, with.factor(0), reinterpret_cast<X**>(list),
-                    op.lda, reinterpret_cast<X**>(list + op.batch), op.incx, with.factor(1),
+    return of_lists(with.handle, transpose, op.m, op.n, with.scalar(0), reinterpret_cast<X**>(list),
+                    op.lda, reinterpret_cast<X**>(list + op.batch), op.incx, with.scalar(1),
                     reinterpret_cast<Y**>(list + 2 * op.batch), op.incy, op.batch);
   };
   if (is_narrow(op.dtype)) {
@@ -153,7 +153,7 @@ Result<void> Blas::run(const blas::TrsmBatched& op, const Call& call) {
     auto** const list = reinterpret_cast<Native<T>**>(*written);
     return Cublas<T>::trsm_batched(with.handle, flag(op.side), flag(op.uplo),
                                    operation(op.transpose), flag(op.diagonal), op.m, op.n,
-                                   with.factor(0), list, op.lda, list + op.batch, op.ldb, op.batch);
+                                   with.scalar(0), list, op.lda, list + op.batch, op.ldb, op.batch);
   });
 }
 

@@ -219,7 +219,7 @@ TYPED_TEST_SUITE(BlasListsGrouped, GroupedNumbers);
 
 TYPED_TEST(BlasListsGrouped, ProductsOfSeveralShapes) {
   using T = TypeParam;
-  using F = FactorTypeOf<T>;
+  using F = ScalarTypeOf<T>;
   struct Of {
     std::int64_t m, n, k;
     std::size_t batch;

@@ -56,7 +56,7 @@ void check_i8(Checker& checks, const Matmul& op) {
     checks.require(range->offset % 4 == 0, "a or b is not aligned to four bytes");
   if (op.d_dtype != DType::i32) return;
   checks
-      .require(by_value(op.alpha) && by_value(op.beta), "factors of integers are 0 or 1, by value")
+      .require(by_value(op.alpha) && by_value(op.beta), "scalars of integers are 0 or 1, by value")
       .require(op.batch == 1 && op.n <= 65536, "of integers there is one batch, and n <= 65536");
 }
 
@@ -126,8 +126,8 @@ Result<void> Matmul::check() const {
                    std::string(kName) + ": there are no scales of blocks of 32 and 16 elements"};
     }
   }
-  factor(checks, "alpha", alpha, scale());
-  factor(checks, "beta", beta, scale());
+  scalar(checks, "alpha", alpha, scale());
+  scalar(checks, "beta", beta, scale());
   checks.require(known(transpose_a) && known(transpose_b), "unknown transposition")
       .require(static_cast<std::size_t>(epilogue) < kEpilogueCount, "unknown epilogue")
       .require(fast_accumulation <= 1, "unknown accumulation")

@@ -66,7 +66,7 @@ void scale_all(std::vector<float>& matrix, std::int64_t k, std::int64_t columns,
   }
 }
 
-/// The addresses of a call, and its factors.
+/// The addresses of a call, and its scalars.
 struct Addresses {
   const std::byte *a, *b, *c;
   std::byte *d, *bias, *aux;
@@ -147,7 +147,7 @@ void multiply_in_f32(const blas::Matmul& op, float alpha, float beta, const Addr
     return where != nullptr && mode == blas::ScaleMode::scalar ? *where : 1.0f;
   };
   const float scale_d = scale(at.scale_d);
-  const float factor =
+  const float scalar =
       alpha * scale(at.scale_a, op.scale_mode_a) * scale(at.scale_b, op.scale_mode_b);
   const blas::Gemm gemm{DType::f32,
                         op.transpose_a,
@@ -172,7 +172,7 @@ void multiply_in_f32(const blas::Matmul& op, float alpha, float beta, const Addr
     scale_all(a, rows_a, columns_a, op.scale_mode_a, at.scale_a);
     scale_all(b, rows_b, columns_b, op.scale_mode_b, at.scale_b);
     std::vector<float> x(static_cast<std::size_t>(op.m * op.n));
-    multiply(gemm, factor, a.data(), b.data(), 0.0f, x.data());
+    multiply(gemm, scalar, a.data(), b.data(), 0.0f, x.data());
     const auto* const c = reinterpret_cast<const C*>(at.c) + of * op.stride_c;
     auto* const d = reinterpret_cast<D*>(at.d) + of * op.stride_d;
     std::vector<float> sums(static_cast<std::size_t>(op.m));
@@ -342,12 +342,12 @@ Result<void> Blas::run(const blas::Matmul& op, const Call& call) {
   if (op.m == 0 || op.n == 0 || op.batch == 0) return {};
   const Addresses at(op, call);
   const auto queue = [&]<class F>(F, auto&& work) {
-    return services_.submit(
-        call, [op, work, at, alpha = Factor<F>(op.alpha, call), beta = Factor<F>(op.beta, call)] {
-          in_columns(op, at, [&](const auto& by_column, const auto& places) {
-            work(by_column, alpha.get(), beta.get(), places);
-          });
-        });
+    return services_.submit(call, [op, work, at, alpha = ScalarValue<F>(op.alpha, call),
+                                   beta = ScalarValue<F>(op.beta, call)] {
+      in_columns(op, at, [&](const auto& by_column, const auto& places) {
+        work(by_column, alpha.get(), beta.get(), places);
+      });
+    });
   };
   if (op.dtype == DType::i8) {
     return op.d_dtype == DType::i8 ? queue(float{}, multiply_bytes)

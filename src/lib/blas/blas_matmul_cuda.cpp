@@ -246,24 +246,24 @@ Result<void> Blas::run(const blas::Matmul& op, const Call& call) {
     return Error{Errc::unsupported, 0, "blas.matmul: this cuBLAS has no scales of rows and blocks"};
 #endif
   const auto multiply = [&]<class F>(F) -> Result<void> {
-    Factors<F> factors;
-    TROUPE_CUDA_PROPAGATE(factors.resolve(services_, call, {&op.alpha, &op.beta}));
+    ScalarValues<F> scalars;
+    TROUPE_CUDA_PROPAGATE(scalars.resolve(services_, call, {&op.alpha, &op.beta}));
     const Places places(op, call);
     const auto handle = reinterpret_cast<cublasLtHandle_t>(state(call.queue()).handle.get());
     const auto alignments = alignments_of(places);
-    const auto key = key_of(op, places, alignments, factors.where());
+    const auto key = key_of(op, places, alignments, scalars.where());
     auto* plan = matmuls_.find(key);
     if (plan == nullptr) {
       Matmuls::Plan made;
       TROUPE_CUDA_PROPAGATE(describe(made, op));
-      TROUPE_CUDA_PROPAGATE(set_places(made.description.get(), places, factors.where()));
+      TROUPE_CUDA_PROPAGATE(set_places(made.description.get(), places, scalars.where()));
       TROUPE_CUDA_PROPAGATE(choose(made, op, alignments, handle, matmuls_.choice(key)));
       plan = &matmuls_.add(key, std::move(made));
     } else {
-      TROUPE_CUDA_PROPAGATE(set_places(plan->description.get(), places, factors.where()));
+      TROUPE_CUDA_PROPAGATE(set_places(plan->description.get(), places, scalars.where()));
     }
-    TROUPE_CUDA_TRY(cublasLtMatmul(handle, plan->description.get(), factors[0], places.a,
-                                   plan->a.get(), places.b, plan->b.get(), factors[1], places.c,
+    TROUPE_CUDA_TRY(cublasLtMatmul(handle, plan->description.get(), scalars[0], places.a,
+                                   plan->a.get(), places.b, plan->b.get(), scalars[1], places.c,
                                    plan->c.get(), places.d, plan->d.get(), &plan->algorithm,
                                    state(call.queue()).workspace.get(), kWorkspaceBytes,
                                    services_.stream(call.queue())));

@@ -50,7 +50,7 @@ const Samples kBlasSamples{
     Scal{DType::f64, 4, 1, factor_in(1), range_in(2), {}, 0},
     Copy{DType::f64, 4, 1, 1, range_in(1), range_in(2)},
     Swap{DType::c64, 4, -1, 2, range_in(1), range_in(2)},
-    Rot{DType::c128, FactorKind::own, 0, 4, 1, 2, factor_in(1), factor_in(2), range_in(3),
+    Rot{DType::c128, ScalarKind::own, 0, 4, 1, 2, factor_in(1), factor_in(2), range_in(3),
         range_in(4)},
     Rotg{DType::c64, range_in(1), range_in(2), range_in(3), range_in(4)},
     Rotm{DType::f32, 4, 1, 1, range_in(1), range_in(2), range_in(3)},

@@ -173,7 +173,7 @@ TYPED_TEST(BlasOps, BetaZeroIgnoresWhatWasThere) {
 }
 
 TYPED_TEST(BlasOps, AChainWithFactorsMadeOnTheDevice) {
-  // x scaled to norm 1, the factor never seen by the host.
+  // x scaled to norm 1, the scalar never seen by the host.
   using T = TypeParam;
   const auto x = random_values<T>(1000, 18);
   const auto dx = put(x), norm = device().template alloc<T>(1), one = put(std::vector<T>{1}),

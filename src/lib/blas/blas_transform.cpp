@@ -5,8 +5,8 @@ namespace troupe::blas {
 Result<void> Transform::check() const {
   auto checks = checker(*this);
   const auto scale = transform_type(dtype);
-  factor(checks, "alpha", alpha, scale);
-  factor(checks, "beta", beta, scale);
+  scalar(checks, "alpha", alpha, scale);
+  scalar(checks, "beta", beta, scale);
   checks.require(known(transpose_a) && known(transpose_b), "unknown transposition")
       .require(known(order_a) && known(order_b) && known(order_c), "unknown order")
       .require(batch >= 0 && batch <= kMaxBatch, "the batch is negative or above 2^31");

@@ -3,7 +3,7 @@
 #include "common/core/narrow_float.hpp"
 #include "lib/blas/blas_cpu.hpp"
 
-/// Changes of order on the cpu engine, element by element in the type of the factors.
+/// Changes of order on the cpu engine, element by element in the type of the scalars.
 namespace troupe::host::cpu {
 namespace {
 
@@ -79,9 +79,10 @@ Result<void> Blas::run(const blas::Transform& op, const Call& call) {
     using F = ComputedIn<T>;
     const T* const b = op.b.present() ? call.at<const T>(op.b) : nullptr;
     return services_.submit(
-        call,
-        [op, a = call.at<const T>(op.a), b, c = call.at<T>(op.c), alpha = Factor<F>(op.alpha, call),
-         beta = Factor<F>(op.beta, call)] { transform<T>(op, alpha.get(), beta.get(), a, b, c); });
+        call, [op, a = call.at<const T>(op.a), b, c = call.at<T>(op.c),
+               alpha = ScalarValue<F>(op.alpha, call), beta = ScalarValue<F>(op.beta, call)] {
+          transform<T>(op, alpha.get(), beta.get(), a, b, c);
+        });
   });
 }
 

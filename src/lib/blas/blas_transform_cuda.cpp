@@ -39,12 +39,12 @@ Result<void> Blas::run(const blas::Transform& op, const Call& call) {
   if (conjugates && (op.dtype == DType::c64 || op.dtype == DType::c128))
     return Error{Errc::unsupported, 0, "blas.transform: cuBLASLt does not conjugate; geam does"};
   const auto transform = [&]<class F>(F) -> Result<void> {
-    Factors<F> factors;
-    TROUPE_CUDA_PROPAGATE(factors.resolve(services_, call, {&op.alpha, &op.beta}));
+    ScalarValues<F> scalars;
+    TROUPE_CUDA_PROPAGATE(scalars.resolve(services_, call, {&op.alpha, &op.beta}));
     Description description;
     TROUPE_CUDA_TRY(cublasLtMatrixTransformDescCreate(description.out(),
                                                       type_of(blas::transform_type(op.dtype))));
-    TROUPE_CUDA_PROPAGATE(describe(description, op, factors.where()));
+    TROUPE_CUDA_PROPAGATE(describe(description, op, scalars.where()));
     Matmuls::Layout a, b, c;
     const auto input = [&](blas::Transpose transpose, std::int64_t leading, blas::Order order,
                            std::int64_t stride) {
@@ -62,7 +62,7 @@ Result<void> Blas::run(const blas::Transform& op, const Call& call) {
     }
     const auto handle = reinterpret_cast<cublasLtHandle_t>(state(call.queue()).handle.get());
     const auto status = cublasLtMatrixTransform(
-        handle, description.get(), factors[0], call.at(op.a), a.get(), factors[1], at_b, b.get(),
+        handle, description.get(), scalars[0], call.at(op.a), a.get(), scalars[1], at_b, b.get(),
         call.at(op.c), c.get(), services_.stream(call.queue()));
     // All that can be wrong with them has been checked.
     if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) {

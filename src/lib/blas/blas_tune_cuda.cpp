@@ -143,8 +143,8 @@ Result<void> Blas::run(const blas::TuneMatmul& op, const Call& call) {
   };
   if (product.m == 0 || product.n == 0 || product.k == 0 || product.batch == 0) return answer();
   const auto tune = [&]<class F>(F) -> Result<void> {
-    Factors<F> factors;
-    TROUPE_CUDA_PROPAGATE(factors.resolve(services_, call, {&op.alpha, &op.beta}));
+    ScalarValues<F> scalars;
+    TROUPE_CUDA_PROPAGATE(scalars.resolve(services_, call, {&op.alpha, &op.beta}));
     auto tuned = tuned_here(services_);
     if (!tuned) return tuned.error();
     auto& own = state(call.queue());
@@ -159,14 +159,14 @@ Result<void> Blas::run(const blas::TuneMatmul& op, const Call& call) {
     if (!op.has(op.kC) && places.c == places.d) alignments[2] = alignments[3];
     Matmuls::Plan plan;
     TROUPE_CUDA_PROPAGATE(describe(plan, product));
-    TROUPE_CUDA_PROPAGATE(set_places(plan.description.get(), places, factors.where()));
+    TROUPE_CUDA_PROPAGATE(set_places(plan.description.get(), places, scalars.where()));
     std::vector<cublasLtMatmulHeuristicResult_t> proposed(op.candidates);
     const auto count = propose(plan, product, alignments, handle, proposed);
     if (!count) return count.error();
     proposed.resize(*count);
     const auto multiply = [&](const cublasLtMatmulHeuristicResult_t& by) {
-      return cublasLtMatmul(handle, plan.description.get(), factors[0], places.a, plan.a.get(),
-                            places.b, plan.b.get(), factors[1], places.c, plan.c.get(), places.d,
+      return cublasLtMatmul(handle, plan.description.get(), scalars[0], places.a, plan.a.get(),
+                            places.b, plan.b.get(), scalars[1], places.c, plan.c.get(), places.d,
                             plan.d.get(), &by.algo, own.workspace.get(), kWorkspaceBytes, stream);
     };
     // What cannot run is no candidate; the first run of each loads its kernel.
@@ -200,7 +200,7 @@ Result<void> Blas::run(const blas::TuneMatmul& op, const Call& call) {
     const auto name = name_of(proposed[which].algo);
     std::copy_n(name.begin(), std::min(name.size(), outcome.its_name.size() - 1),
                 outcome.its_name.begin());
-    tuned->key = key_of(product, places, alignments, factors.where());
+    tuned->key = key_of(product, places, alignments, scalars.where());
     tuned->algorithm = proposed[which].algo;
     matmuls_.choose(tuned->key, {tuned->algorithm, tuned->when});
     const auto bytes = std::as_bytes(std::span(&*tuned, 1));

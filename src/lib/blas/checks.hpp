@@ -20,8 +20,8 @@ inline Checker& either_way(Checker& checks, std::string_view name, const Operand
   return checks.ok() ? checks.vector(name, operand, n, increment < 0 ? -increment : increment)
                      : checks;
 }
-/// A factor of another type than the operation.
-inline Checker& factor(Checker& checks, std::string_view name, const Scalar& scalar, DType dtype) {
+/// A scalar of another type than the operation.
+inline Checker& scalar(Checker& checks, std::string_view name, const Scalar& scalar, DType dtype) {
   if (!checks.ok() || !scalar.device.present()) return checks;
   return checks.holds(name, scalar.device, 1, size_of(dtype));
 }

@@ -41,11 +41,11 @@ Result<void> reduce_alone(const Services& services, const AloneReduction& reduct
     return {};
   }
   return for_reducible(reduction.dtype, [&]<class T>(T) -> Result<void> {
-    kernels::Factor<T> factor;
-    std::memcpy(&factor.value, reduction.factor->value.data(), sizeof(T));
-    if (reduction.factor->device.present())
-      factor.device = call.at<const T>(reduction.factor->device);
-    TROUPE_CUDA_TRY(kernels::scale(services.launch(call.queue()), reduction.count, factor,
+    kernels::ScalarValue<T> scalar;
+    std::memcpy(&scalar.value, reduction.scalar->value.data(), sizeof(T));
+    if (reduction.scalar->device.present())
+      scalar.device = call.at<const T>(reduction.scalar->device);
+    TROUPE_CUDA_TRY(kernels::scale(services.launch(call.queue()), reduction.count, scalar,
                                    call.at<const T>(reduction.source),
                                    call.at<T>(reduction.destination)));
     return {};

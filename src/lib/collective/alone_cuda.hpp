@@ -12,11 +12,11 @@ struct AloneReduction {
   ReduceOp op{};
   std::uint64_t count = 0;
   Operand source, destination;
-  const Scalar* factor = nullptr;  ///< for premul_sum
+  const Scalar* scalar = nullptr;  ///< for premul_sum
 
   template <class Op>
   static AloneReduction of(const Op& op) {
-    return {op.dtype, op.op, op.count, op.source, op.destination, &op.factor};
+    return {op.dtype, op.op, op.count, op.source, op.destination, &op.scalar};
   }
 };
 

@@ -60,7 +60,7 @@ std::string in_words(const Agreement& agreed) {
 Result<void> AllReduce::check() const {
   return checker(*this)
       .require(known(op), "unknown reduction")
-      .scalar("factor", factor)
+      .scalar("scalar", scalar)
       .holds("source", source, count)
       .holds("destination", destination, count)
       .result();
@@ -69,7 +69,7 @@ Result<void> AllReduce::check() const {
 Result<void> Reduce::check() const {
   auto checks = checker(*this);
   checks.require(known(op), "unknown reduction").require(root < kMaxRanks, "root out of range");
-  checks.scalar("factor", factor);
+  checks.scalar("scalar", scalar);
   checks.holds("source", source, count);
   return (destination.present() ? checks.holds("destination", destination, count) : checks)
       .result();
@@ -104,7 +104,7 @@ Result<void> AllGather::check() const {
 Result<void> ReduceScatter::check() const {
   return checker(*this)
       .require(known(op), "unknown reduction")
-      .scalar("factor", factor)
+      .scalar("scalar", scalar)
       .holds("destination", destination, count)
       .parts("source", source, count)
       .result();

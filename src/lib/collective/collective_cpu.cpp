@@ -33,7 +33,7 @@ Result<void> fits(const collective::Bundle&, const Call& call, int rank, int siz
 
 using Work = std::function<void(Communicator&)>;
 
-/// The factor of a premul_sum, where it is read when the operation executes.
+/// The scalar of a premul_sum, where it is read when the operation executes.
 class FactorBytes {
  public:
   FactorBytes(const Scalar& scalar, const Call& call)
@@ -49,20 +49,20 @@ class FactorBytes {
 };
 template <class Op>
 FactorBytes factor_of(const Op& op, const Call& call) {
-  return {op.factor, call};
+  return {op.scalar, call};
 }
 
 Work work_of(const collective::AllReduce& op, const Call& call) {
   return [op, source = call.at(op.source), destination = call.at(op.destination),
-          factor = factor_of(op, call)](Communicator& communicator) {
-    communicator.all_reduce({op.dtype, op.op, factor.get()}, op.count, source, destination);
+          scalar = factor_of(op, call)](Communicator& communicator) {
+    communicator.all_reduce({op.dtype, op.op, scalar.get()}, op.count, source, destination);
   };
 }
 
 Work work_of(const collective::Reduce& op, const Call& call) {
   return [op, source = call.at(op.source), destination = call.at(op.destination),
-          factor = factor_of(op, call)](Communicator& communicator) {
-    communicator.reduce({op.dtype, op.op, factor.get()}, static_cast<int>(op.root), op.count,
+          scalar = factor_of(op, call)](Communicator& communicator) {
+    communicator.reduce({op.dtype, op.op, scalar.get()}, static_cast<int>(op.root), op.count,
                         source, destination);
   };
 }
@@ -109,8 +109,8 @@ Work work_of(const collective::AllGather& op, const Call& call) {
 
 Work work_of(const collective::ReduceScatter& op, const Call& call) {
   return [op, source = call.at(op.source), destination = call.at(op.destination),
-          factor = factor_of(op, call)](Communicator& communicator) {
-    communicator.reduce_scatter({op.dtype, op.op, factor.get()}, op.count, source, destination);
+          scalar = factor_of(op, call)](Communicator& communicator) {
+    communicator.reduce_scatter({op.dtype, op.op, scalar.get()}, op.count, source, destination);
   };
 }
 

@@ -47,7 +47,7 @@ ncclRedOp_t nccl_op(ReduceOp op) {
   return ncclNumOps;  // which NCCL refuses
 }
 
-/// NCCL's operator for a reduction: its own, or one made of a factor. NCCL allows it to be
+/// NCCL's operator for a reduction: its own, or one made of a scalar. NCCL allows it to be
 /// destroyed as soon as the call that is given it has returned.
 class Operator {
  public:
@@ -55,10 +55,10 @@ class Operator {
   static Result<Operator> of(const Op& op, ncclDataType_t type, const Call& call, ncclComm_t comm) {
     Operator made(nccl_op(op.op));
     if (op.op != ReduceOp::premul_sum) return made;
-    auto value = op.factor.value;  // NCCL takes no pointer to const
-    const bool on_device = op.factor.device.present();
-    void* const factor = on_device ? static_cast<void*>(call.at(op.factor.device)) : value.data();
-    TROUPE_NCCL_TRY(ncclRedOpCreatePreMulSum(&made.operator_, factor, type,
+    auto value = op.scalar.value;  // NCCL takes no pointer to const
+    const bool on_device = op.scalar.device.present();
+    void* const scalar = on_device ? static_cast<void*>(call.at(op.scalar.device)) : value.data();
+    TROUPE_NCCL_TRY(ncclRedOpCreatePreMulSum(&made.operator_, scalar, type,
                                              on_device ? ncclScalarDevice : ncclScalarHostImmediate,
                                              comm));
     made.comm_ = comm;

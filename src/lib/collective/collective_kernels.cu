@@ -26,8 +26,9 @@ __device__ T product(T x, T y) {
 
 /// With `packed` both are 16-byte aligned.
 template <class T>
-__global__ void scale_kernel(std::uint64_t n, Factor<T> factor, const T* x, T* z, bool packed) {
-  const T by = factor.device != nullptr ? *factor.device : factor.value;
+__global__ void scale_kernel(std::uint64_t n, ScalarValue<T> scalar, const T* x, T* z,
+                             bool packed) {
+  const T by = scalar.device != nullptr ? *scalar.device : scalar.value;
   std::uint64_t done = 0;
   if (packed) {
     using P = Pack<T>;
@@ -56,33 +57,35 @@ cudaError_t preload_collective() {
 }
 
 template <class T>
-cudaError_t scale(const Launch& launch, std::uint64_t n, Factor<T> factor, const T* x, T* z) {
+cudaError_t scale(const Launch& launch, std::uint64_t n, ScalarValue<T> scalar, const T* x, T* z) {
   if (n == 0) return cudaSuccess;
   const bool packed = aligned(x) && aligned(z);
   const auto items = packed ? (n + Pack<T>::kSize - 1) / Pack<T>::kSize : n;
-  return queue(launch, items, scale_kernel<T>, n, factor, x, z, packed);
+  return queue(launch, items, scale_kernel<T>, n, scalar, x, z, packed);
 }
 
-template cudaError_t scale(const Launch&, std::uint64_t, Factor<__half>, const __half*, __half*);
-template cudaError_t scale(const Launch&, std::uint64_t, Factor<__nv_bfloat16>,
+template cudaError_t scale(const Launch&, std::uint64_t, ScalarValue<__half>, const __half*,
+                           __half*);
+template cudaError_t scale(const Launch&, std::uint64_t, ScalarValue<__nv_bfloat16>,
                            const __nv_bfloat16*, __nv_bfloat16*);
-template cudaError_t scale(const Launch&, std::uint64_t, Factor<float>, const float*, float*);
-template cudaError_t scale(const Launch&, std::uint64_t, Factor<double>, const double*, double*);
-template cudaError_t scale(const Launch&, std::uint64_t, Factor<__nv_fp8_e4m3>,
+template cudaError_t scale(const Launch&, std::uint64_t, ScalarValue<float>, const float*, float*);
+template cudaError_t scale(const Launch&, std::uint64_t, ScalarValue<double>, const double*,
+                           double*);
+template cudaError_t scale(const Launch&, std::uint64_t, ScalarValue<__nv_fp8_e4m3>,
                            const __nv_fp8_e4m3*, __nv_fp8_e4m3*);
-template cudaError_t scale(const Launch&, std::uint64_t, Factor<__nv_fp8_e5m2>,
+template cudaError_t scale(const Launch&, std::uint64_t, ScalarValue<__nv_fp8_e5m2>,
                            const __nv_fp8_e5m2*, __nv_fp8_e5m2*);
-template cudaError_t scale(const Launch&, std::uint64_t, Factor<std::int8_t>, const std::int8_t*,
-                           std::int8_t*);
-template cudaError_t scale(const Launch&, std::uint64_t, Factor<std::uint8_t>, const std::uint8_t*,
-                           std::uint8_t*);
-template cudaError_t scale(const Launch&, std::uint64_t, Factor<std::int32_t>, const std::int32_t*,
-                           std::int32_t*);
-template cudaError_t scale(const Launch&, std::uint64_t, Factor<std::uint32_t>,
+template cudaError_t scale(const Launch&, std::uint64_t, ScalarValue<std::int8_t>,
+                           const std::int8_t*, std::int8_t*);
+template cudaError_t scale(const Launch&, std::uint64_t, ScalarValue<std::uint8_t>,
+                           const std::uint8_t*, std::uint8_t*);
+template cudaError_t scale(const Launch&, std::uint64_t, ScalarValue<std::int32_t>,
+                           const std::int32_t*, std::int32_t*);
+template cudaError_t scale(const Launch&, std::uint64_t, ScalarValue<std::uint32_t>,
                            const std::uint32_t*, std::uint32_t*);
-template cudaError_t scale(const Launch&, std::uint64_t, Factor<std::int64_t>, const std::int64_t*,
-                           std::int64_t*);
-template cudaError_t scale(const Launch&, std::uint64_t, Factor<std::uint64_t>,
+template cudaError_t scale(const Launch&, std::uint64_t, ScalarValue<std::int64_t>,
+                           const std::int64_t*, std::int64_t*);
+template cudaError_t scale(const Launch&, std::uint64_t, ScalarValue<std::uint64_t>,
                            const std::uint64_t*, std::uint64_t*);
 
 }  // namespace troupe::host::cuda::kernels

@@ -12,9 +12,9 @@ namespace troupe::host::cuda::kernels {
 /// Loads the kernels onto the current device: loaded later, the first launch would pay for it.
 cudaError_t preload_collective();
 
-/// z = factor x: a scaled reduction over one rank. Vectors may be the same, but must not overlap
+/// z = scalar x: a scaled reduction over one rank. Vectors may be the same, but must not overlap
 /// otherwise; n may be 0. Integers wrap around, narrow numbers are rounded once, to the nearest.
 template <class T>
-cudaError_t scale(const Launch& launch, std::uint64_t n, Factor<T> factor, const T* x, T* z);
+cudaError_t scale(const Launch& launch, std::uint64_t n, ScalarValue<T> scalar, const T* x, T* z);
 
 }  // namespace troupe::host::cuda::kernels

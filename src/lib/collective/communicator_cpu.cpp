@@ -126,7 +126,7 @@ void Communicator::reduce_any(const ReduceCall& call) {
     auto summed = call;
     if (scales) {
       scaled.resize(elements * size_of(call.how.dtype));
-      scale_all(call.how.dtype, call.how.factor, call.source, scaled.data(), elements);
+      scale_all(call.how.dtype, call.how.scalar, call.source, scaled.data(), elements);
       summed.how.op = ReduceOp::sum;
       summed.source = scaled.data();
     }

@@ -46,7 +46,7 @@ class Communicator {
   struct How {
     DType dtype{};
     ReduceOp op{};
-    const std::byte* factor = nullptr;  ///< an element, for premul_sum
+    const std::byte* scalar = nullptr;  ///< an element, for premul_sum
   };
   // As the operations of the same name; counts in elements.
   void all_reduce(const How& how, std::size_t count, std::byte* source, std::byte* destination);

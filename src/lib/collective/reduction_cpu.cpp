@@ -83,12 +83,12 @@ Combine combine_function(DType dtype, ReduceOp op) {
   return with_arithmetic(dtype, [&](auto zero) { return choose<decltype(zero)>(op); });
 }
 
-void scale_all(DType dtype, const void* factor, const void* in, void* out, std::size_t count) {
+void scale_all(DType dtype, const void* scalar, const void* in, void* out, std::size_t count) {
   if (is_narrow(dtype)) {
     return with_narrow(dtype, [&](auto zero) {
       using T = decltype(zero);
       T one;
-      std::memcpy(&one, factor, sizeof one);
+      std::memcpy(&one, scalar, sizeof one);
       const auto by = widen(one);
       const auto* x = static_cast<const T*>(in);
       auto* z = static_cast<T*>(out);
@@ -99,7 +99,7 @@ void scale_all(DType dtype, const void* factor, const void* in, void* out, std::
     using T = decltype(zero);
     using Wide = typename Arithmetic<T>::type;
     T by;
-    std::memcpy(&by, factor, sizeof by);
+    std::memcpy(&by, scalar, sizeof by);
     const auto* x = static_cast<const T*>(in);
     auto* z = static_cast<T*>(out);
     for (std::size_t i = 0; i < count; ++i)

@@ -15,9 +15,9 @@ using Combine = void (*)(void* out, const void* a, const void* b, std::size_t co
 /// For any reducible dtype but the narrow ones; avg combines as sum does.
 Combine combine_function(DType dtype, ReduceOp op);
 
-/// out[i] = factor * in[i], for any reducible dtype; `factor`: an element. A narrow float is
+/// out[i] = scalar * in[i], for any reducible dtype; `scalar`: an element. A narrow float is
 /// rounded as its arithmetic would.
-void scale_all(DType dtype, const void* factor, const void* in, void* out, std::size_t count);
+void scale_all(DType dtype, const void* scalar, const void* in, void* out, std::size_t count);
 
 /// The end of an avg: data[i] /= ranks.
 void divide_by_ranks(DType dtype, void* data, std::size_t count, int ranks);

@@ -172,8 +172,8 @@ void Pgemm<T>::send(std::size_t number, const GpuRef<T>& a, const GpuRef<T>& b,
 }
 
 template <FieldElement T>
-Future<void> Pgemm<T>::multiply(const FactorOf<GpuRef<T>>& alpha, const Matrix<T>& a,
-                                const Matrix<T>& b, const FactorOf<GpuRef<T>>& beta,
+Future<void> Pgemm<T>::multiply(const ScalarOf<GpuRef<T>>& alpha, const Matrix<T>& a,
+                                const Matrix<T>& b, const ScalarOf<GpuRef<T>>& beta,
                                 const Matrix<T>& c) {
   if (const auto fits = check_arguments(a, b, c); !fits.ok())
     return device_->submitter().refuse(fits.error());
@@ -203,7 +203,7 @@ Future<void> Pgemm<T>::multiply(const FactorOf<GpuRef<T>>& alpha, const Matrix<T
     if (!any) continue;
     ends.push_back(blas.template gemm<T>(Transpose::no, Transpose::no, alpha, panel_a(i, of_a),
                                          panel_b(i, of_b),
-                                         i == 0 ? beta : FactorOf<GpuRef<T>>(T(1)), result));
+                                         i == 0 ? beta : ScalarOf<GpuRef<T>>(T(1)), result));
   }
   return when_all(std::move(ends));
 }

@@ -58,7 +58,7 @@ Result<void> Rng::run(const rng::Bits& op, const Call& call) {
 }
 
 Result<void> Rng::run(const rng::Uniform& op, const Call& call) {
-  return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
+  return with_real(op.dtype, [&]<class T>(T) -> Result<void> {
     TROUPE_CUDA_TRY(
         kernels::uniform(services_.launch(call.queue()), range_of(op), call.at<T>(op.destination)));
     return {};
@@ -66,7 +66,7 @@ Result<void> Rng::run(const rng::Uniform& op, const Call& call) {
 }
 
 Result<void> Rng::run(const rng::Normal& op, const Call& call) {
-  return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
+  return with_real(op.dtype, [&]<class T>(T) -> Result<void> {
     TROUPE_CUDA_TRY(kernels::normal(services_.launch(call.queue()), range_of(op),
                                     static_cast<T>(op.mean), static_cast<T>(op.deviation),
                                     call.at<T>(op.destination)));
@@ -75,7 +75,7 @@ Result<void> Rng::run(const rng::Normal& op, const Call& call) {
 }
 
 Result<void> Rng::run(const rng::LogNormal& op, const Call& call) {
-  return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
+  return with_real(op.dtype, [&]<class T>(T) -> Result<void> {
     TROUPE_CUDA_TRY(kernels::log_normal(services_.launch(call.queue()), range_of(op),
                                         static_cast<T>(op.mean), static_cast<T>(op.deviation),
                                         call.at<T>(op.destination)));
@@ -93,7 +93,7 @@ Result<void> Rng::run(const rng::Distributed<kLaw>& op, const Call& call) {
   if constexpr (kLaw >= rng::Law::poisson) {
     return queue(std::uint32_t{});
   } else {
-    return for_real(op.dtype, queue);
+    return with_real(op.dtype, queue);
   }
 }
 

@@ -22,7 +22,7 @@ Result<void> Solver::run(const solver::PotrfBatched& op, const Call& call) {
   if (op.n == 0) return tell_zeros(op, call);
   const auto list = addresses_of_tail(call);
   if (!list) return list.error();
-  return for_number(op.dtype, [&]<class T>(T) -> Result<void> {
+  return with_number(op.dtype, [&]<class T>(T) -> Result<void> {
     TROUPE_CUDA_TRY(Cusolver<T>::potrf_batched(state(call.queue()).handle.get(), flag(op.uplo),
                                                to_int(op.n), reinterpret_cast<Native<T>**>(*list),
                                                to_int(op.lda), call.at<int>(op.info),
@@ -35,7 +35,7 @@ Result<void> Solver::run(const solver::PotrsBatched& op, const Call& call) {
   if (op.batch == 0 || op.n == 0) return {};
   const auto list = addresses_of_tail(call);
   if (!list) return list.error();
-  return for_number(op.dtype, [&]<class T>(T) -> Result<void> {
+  return with_number(op.dtype, [&]<class T>(T) -> Result<void> {
     auto** const a = reinterpret_cast<Native<T>**>(*list);
     const auto& own = state(call.queue());
     TROUPE_CUDA_TRY(Cusolver<T>::potrs_batched(own.handle.get(), flag(op.uplo), to_int(op.n), 1, a,
@@ -70,7 +70,7 @@ Result<void> Solver::run(const solver::SyevjBatched& op, const Call& call) {
   if (op.n == 0) return tell_zeros(op, call);
   auto& own = state(call.queue());
   TROUPE_CUDA_PROPAGATE(set_syevj(own, op.tolerance, op.max_sweeps));
-  return for_number(op.dtype, [&]<class T>(T) {
+  return with_number(op.dtype, [&]<class T>(T) {
     auto* const a = call.at<Native<T>>(op.a);
     auto* const w = call.at<RealOf<T>>(op.w);
     const int n = to_int(op.n), lda = to_int(op.lda), batch = to_int(op.batch);
@@ -94,7 +94,7 @@ Result<void> Solver::run(const solver::GesvdjBatched& op, const Call& call) {
   auto& own = state(call.queue());
   TROUPE_CUDA_PROPAGATE(set_gesvdj(own, op.tolerance, op.max_sweeps));
   const bool wanted = op.vectors == solver::Vectors::yes;
-  return for_number(op.dtype, [&]<class T>(T) {
+  return with_number(op.dtype, [&]<class T>(T) {
     auto* const a = call.at<Native<T>>(op.a);
     auto* const s = call.at<RealOf<T>>(op.s);
     auto* const u = wanted ? call.at<Native<T>>(op.u) : nullptr;
@@ -125,7 +125,7 @@ Result<void> Solver::run(const solver::GesvdaBatched& op, const Call& call) {
   if (op.batch == 0) return {};
   const auto& own = state(call.queue());
   const bool wanted = op.vectors == solver::Vectors::yes;
-  return for_number(op.dtype, [&]<class T>(T) {
+  return with_number(op.dtype, [&]<class T>(T) {
     const auto* const a = call.at<const Native<T>>(op.a);
     auto* const s = call.at<RealOf<T>>(op.s);
     auto* const u = wanted ? call.at<Native<T>>(op.u) : nullptr;

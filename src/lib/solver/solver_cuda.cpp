@@ -103,7 +103,7 @@ Result<void> Solver::run(const solver::Trtri& op, const Call& call) {
   // A diagonal of ones is not stored: what stands there may be another factor's.
   const bool kept = op.diagonal == blas::Diagonal::unit;
   const auto copy_diagonal = [&](bool back) {
-    return for_number(op.dtype, [&]<class T>(T) -> Result<void> {
+    return with_number(op.dtype, [&]<class T>(T) -> Result<void> {
       auto* const a = call.at<Native<T>>(op.a);
       auto* const aside = static_cast<Native<T>*>(state(call.queue()).extra());
       const auto launch = services_.launch(call.queue());
@@ -181,7 +181,7 @@ Result<void> Solver::run(const solver::Sytrf& op, const Call& call) {
                                            op.uplo == blas::Uplo::upper, own.info()));
     return {};
   };
-  TROUPE_CUDA_PROPAGATE(for_number(op.dtype, {op.lda}, factor));
+  TROUPE_CUDA_PROPAGATE(with_number(op.dtype, {op.lda}, factor));
   TROUPE_CUDA_TRY(kernels::copy_pivots(services_.launch(call.queue()),
                                        static_cast<const int*>(state(call.queue()).extra()),
                                        call.at<std::int64_t>(op.pivots), op.n, op.n));
@@ -219,7 +219,7 @@ Result<void> Solver::run(const solver::Sytrs& op, const Call& call) {
 Result<void> Solver::run(const solver::Laswp& op, const Call& call) {
   const auto count = op.last - op.first + 1;
   if (op.n == 0 || count == 0) return {};
-  return for_number(op.dtype, {op.n, op.lda}, [&]<class T>(T) -> Result<void> {
+  return with_number(op.dtype, {op.n, op.lda}, [&]<class T>(T) -> Result<void> {
     TROUPE_CUDA_PROPAGATE(reserve(call.queue(), {.extra_bytes = bytes_of_pivots<int>(op.last)}));
     TROUPE_CUDA_PROPAGATE(bring_pivots<int>(op.pivots, op.last, op.m, call));
     const auto& own = state(call.queue());

@@ -127,19 +127,19 @@ inline std::size_t bytes_of(std::int64_t elements, DType dtype) {
 
 /// Calls f(T{}) for the dtype.
 template <class F>
-Result<void> for_number(DType dtype, F&& f) {
+Result<void> with_number(DType dtype, F&& f) {
   switch (dtype) {
     case DType::c64: return f(std::complex<float>{});
     case DType::c128: return f(std::complex<double>{});
-    default: return for_real(dtype, f);
+    default: return with_real(dtype, f);
   }
 }
 /// The same where the functions have 32 bits for these extents.
 template <class F>
-Result<void> for_number(DType dtype, std::initializer_list<std::int64_t> extents, F&& f) {
+Result<void> with_number(DType dtype, std::initializer_list<std::int64_t> extents, F&& f) {
   if (std::max(extents) > INT_MAX)
     return Error{Errc::unsupported, 0, "this function of cuSOLVER takes extents below 2^31"};
-  return for_number(dtype, f);
+  return with_number(dtype, f);
 }
 
 /// What a function of cuSOLVER needs beside its operands. Its device memory is info, then what

@@ -63,7 +63,7 @@ Result<void> Solver::run(const solver::Syevj& op, const Call& call) {
   if (op.n == 0) return tell_zero(op.told, sizeof(solver::Sweeps), call);
   auto& own = state(call.queue());
   TROUPE_CUDA_PROPAGATE(set_syevj(own, op.tolerance, op.max_sweeps));
-  TROUPE_CUDA_PROPAGATE(for_number(op.dtype, {op.lda}, [&]<class T>(T) {
+  TROUPE_CUDA_PROPAGATE(with_number(op.dtype, {op.lda}, [&]<class T>(T) {
     auto* const a = call.at<Native<T>>(op.a);
     auto* const w = call.at<RealOf<T>>(op.w);
     const int n = to_int(op.n), lda = to_int(op.lda);
@@ -113,7 +113,7 @@ Result<void> Solver::run(const solver::Syevdx& op, const Call& call) {
 
 Result<void> Solver::run(const solver::Sygvd& op, const Call& call) {
   if (op.n == 0) return tell_zero(op.info, sizeof(std::int32_t), call);
-  TROUPE_CUDA_PROPAGATE(for_number(op.dtype, {op.lda, op.ldb}, [&]<class T>(T) {
+  TROUPE_CUDA_PROPAGATE(with_number(op.dtype, {op.lda, op.ldb}, [&]<class T>(T) {
     auto* const a = call.at<Native<T>>(op.a);
     auto* const b = call.at<Native<T>>(op.b);
     auto* const w = call.at<RealOf<T>>(op.w);
@@ -137,7 +137,7 @@ Result<void> Solver::run(const solver::Sygvj& op, const Call& call) {
   if (op.n == 0) return tell_zero(op.told, sizeof(solver::Sweeps), call);
   auto& own = state(call.queue());
   TROUPE_CUDA_PROPAGATE(set_syevj(own, op.tolerance, op.max_sweeps));
-  TROUPE_CUDA_PROPAGATE(for_number(op.dtype, {op.lda, op.ldb}, [&]<class T>(T) {
+  TROUPE_CUDA_PROPAGATE(with_number(op.dtype, {op.lda, op.ldb}, [&]<class T>(T) {
     auto* const a = call.at<Native<T>>(op.a);
     auto* const b = call.at<Native<T>>(op.b);
     auto* const w = call.at<RealOf<T>>(op.w);
@@ -160,7 +160,7 @@ Result<void> Solver::run(const solver::Sygvj& op, const Call& call) {
 Result<void> Solver::run(const solver::Sygvdx& op, const Call& call) {
   if (op.n == 0) return tell_zero(op.told, sizeof(solver::FoundEigenvalues), call);
   int found = 0;
-  TROUPE_CUDA_PROPAGATE(for_number(op.dtype, {op.lda, op.ldb}, [&]<class T>(T) {
+  TROUPE_CUDA_PROPAGATE(with_number(op.dtype, {op.lda, op.ldb}, [&]<class T>(T) {
     auto* const a = call.at<Native<T>>(op.a);
     auto* const b = call.at<Native<T>>(op.b);
     auto* const w = call.at<RealOf<T>>(op.w);

@@ -57,7 +57,7 @@ Result<void> Solver::run(const solver::Geqrf& op, const Call& call) {
 
 Result<void> Solver::run(const solver::Ormqr& op, const Call& call) {
   if (op.m == 0 || op.n == 0 || op.k == 0) return {};
-  return for_number(op.dtype, {op.m, op.n, op.lda, op.ldc}, [&]<class T>(T) {
+  return with_number(op.dtype, {op.m, op.n, op.lda, op.ldc}, [&]<class T>(T) {
     const auto transpose = flag_of_q<T>(op.transpose);
     const auto* const a = call.at<const Native<T>>(op.a);
     const auto* const tau = call.at<const Native<T>>(op.tau);
@@ -79,7 +79,7 @@ Result<void> Solver::run(const solver::Ormqr& op, const Call& call) {
 
 Result<void> Solver::run(const solver::Orgqr& op, const Call& call) {
   if (op.n == 0) return {};
-  return for_number(op.dtype, {op.m, op.lda}, [&]<class T>(T) {
+  return with_number(op.dtype, {op.m, op.lda}, [&]<class T>(T) {
     auto* const a = call.at<Native<T>>(op.a);
     const auto* const tau = call.at<const Native<T>>(op.tau);
     const int m = to_int(op.m), n = to_int(op.n), k = to_int(op.k), lda = to_int(op.lda);
@@ -105,7 +105,7 @@ Result<std::int32_t> Solver::first_zero(DType dtype, const std::byte* a, std::in
       static_cast<std::size_t>(n), cudaMemcpyDeviceToHost, services_.stream(call.queue())));
   TROUPE_CUDA_TRY(cudaStreamSynchronize(services_.stream(call.queue())));
   std::int32_t zero = 0;
-  TROUPE_CUDA_PROPAGATE(for_number(dtype, [&]<class T>(T) -> Result<void> {
+  TROUPE_CUDA_PROPAGATE(with_number(dtype, [&]<class T>(T) -> Result<void> {
     for (std::int64_t i = n; i > 0; --i) {
       T element;
       std::memcpy(&element, diagonal.data() + static_cast<std::size_t>(i - 1) * size, size);
@@ -143,7 +143,7 @@ Result<void> Solver::refine(const Op& op, const Call& call, std::size_t extra_by
 
 Result<void> Solver::run(const solver::Gesv& op, const Call& call) {
   if (op.n == 0 || op.nrhs == 0) return tell_zero(op.told, sizeof(solver::Refinement), call);
-  return for_number(op.dtype, {op.n, op.nrhs, op.lda, op.ldb, op.ldx}, [&]<class T>(T) {
+  return with_number(op.dtype, {op.n, op.nrhs, op.lda, op.ldb, op.ldx}, [&]<class T>(T) {
     auto* const a = call.at<Native<T>>(op.a);
     auto* const b = call.at<Native<T>>(op.b);
     auto* const x = call.at<Native<T>>(op.x);
@@ -167,7 +167,7 @@ Result<void> Solver::run(const solver::Gesv& op, const Call& call) {
 
 Result<void> Solver::run(const solver::Gels& op, const Call& call) {
   if (op.n == 0 || op.nrhs == 0) return tell_zero(op.told, sizeof(solver::Refinement), call);
-  return for_number(op.dtype, {op.m, op.nrhs, op.lda, op.ldb, op.ldx}, [&]<class T>(T) {
+  return with_number(op.dtype, {op.m, op.nrhs, op.lda, op.ldb, op.ldx}, [&]<class T>(T) {
     auto* const a = call.at<Native<T>>(op.a);
     auto* const b = call.at<Native<T>>(op.b);
     auto* const x = call.at<Native<T>>(op.x);

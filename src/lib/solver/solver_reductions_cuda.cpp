@@ -5,7 +5,7 @@ namespace troupe::host::cuda {
 
 Result<void> Solver::run(const solver::Sytrd& op, const Call& call) {
   if (op.n == 0) return {};
-  return for_number(op.dtype, {op.lda}, [&]<class T>(T) {
+  return with_number(op.dtype, {op.lda}, [&]<class T>(T) {
     auto* const a = call.at<Native<T>>(op.a);
     auto* const d = call.at<RealOf<T>>(op.d);
     auto* const e = call.at<RealOf<T>>(op.e);
@@ -27,7 +27,7 @@ Result<void> Solver::run(const solver::Sytrd& op, const Call& call) {
 /// copy.
 Result<void> Solver::run(const solver::Orgtr& op, const Call& call) {
   if (op.n == 0) return {};
-  return for_number(op.dtype, {op.lda}, [&]<class T>(T) -> Result<void> {
+  return with_number(op.dtype, {op.lda}, [&]<class T>(T) -> Result<void> {
     auto* const a = call.at<Native<T>>(op.a);
     const auto* const tau = call.at<const Native<T>>(op.tau);
     const int n = to_int(op.n);
@@ -56,7 +56,7 @@ Result<void> Solver::run(const solver::Orgtr& op, const Call& call) {
 
 Result<void> Solver::run(const solver::Ormtr& op, const Call& call) {
   if (op.m == 0 || op.n == 0) return {};
-  return for_number(op.dtype, {op.m, op.n, op.lda, op.ldc}, [&]<class T>(T) {
+  return with_number(op.dtype, {op.m, op.n, op.lda, op.ldc}, [&]<class T>(T) {
     auto* const a = call.at<Native<T>>(op.a);
     auto* const tau = call.at<Native<T>>(op.tau);
     auto* const c = call.at<Native<T>>(op.c);
@@ -77,7 +77,7 @@ Result<void> Solver::run(const solver::Ormtr& op, const Call& call) {
 
 Result<void> Solver::run(const solver::Gebrd& op, const Call& call) {
   if (op.n == 0) return {};
-  return for_number(op.dtype, {op.m, op.lda}, [&]<class T>(T) {
+  return with_number(op.dtype, {op.m, op.lda}, [&]<class T>(T) {
     auto* const a = call.at<Native<T>>(op.a);
     auto* const d = call.at<RealOf<T>>(op.d);
     auto* const e = call.at<RealOf<T>>(op.e);
@@ -97,7 +97,7 @@ Result<void> Solver::run(const solver::Gebrd& op, const Call& call) {
 
 Result<void> Solver::run(const solver::Orgbr& op, const Call& call) {
   if (op.n == 0) return {};
-  return for_number(op.dtype, {op.m, op.lda}, [&]<class T>(T) {
+  return with_number(op.dtype, {op.m, op.lda}, [&]<class T>(T) {
     auto* const a = call.at<Native<T>>(op.a);
     const auto* const tau = call.at<const Native<T>>(op.tau);
     const bool left = op.side == solver::Side::left;
@@ -136,7 +136,7 @@ Result<void> Solver::run(const solver::Larft& op, const Call& call) {
 
 Result<void> Solver::run(const solver::Lauum& op, const Call& call) {
   if (op.n == 0) return {};
-  return for_number(op.dtype, {op.lda}, [&]<class T>(T) {
+  return with_number(op.dtype, {op.lda}, [&]<class T>(T) {
     auto* const a = call.at<Native<T>>(op.a);
     const int n = to_int(op.n), lda = to_int(op.lda);
     return issue_narrow<T>(

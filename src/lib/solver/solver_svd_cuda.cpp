@@ -50,30 +50,31 @@ Result<void> Solver::run(const solver::Gesvdj& op, const Call& call) {
   auto& own = state(call.queue());
   TROUPE_CUDA_PROPAGATE(set_gesvdj(own, op.tolerance, op.max_sweeps));
   const bool wanted = op.vectors == solver::Vectors::yes;
-  TROUPE_CUDA_PROPAGATE(for_number(op.dtype, {op.m, op.n, op.lda, op.ldu, op.ldv}, [&]<class T>(T) {
-    auto* const a = call.at<Native<T>>(op.a);
-    auto* const s = call.at<RealOf<T>>(op.s);
-    auto* const u = wanted ? call.at<Native<T>>(op.u) : nullptr;
-    auto* const v = wanted ? call.at<Native<T>>(op.v) : nullptr;
-    const int m = to_int(op.m), n = to_int(op.n), lda = to_int(op.lda),
-              ldu = to_int(wanted ? op.ldu : op.m), ldv = to_int(wanted ? op.ldv : op.n);
-    // The library writes vectors that nobody wants, too.
-    const auto unwanted_u = wanted ? 0 : bytes_of(op.m * op.m, op.dtype),
-               unwanted_v = wanted ? 0 : bytes_of(op.n * op.n, op.dtype);
-    return issue_narrow<T>(
-        op, call, aligned(unwanted_u) + unwanted_v,
-        [&](cusolverDnHandle_t handle, int* length) {
-          return Cusolver<T>::gesvdj_size(handle, flag(op.vectors), economy(op.extent), m, n, a,
-                                          lda, s, u, ldu, v, ldv, length, own.gesvdj.get());
-        },
-        [&](cusolverDnHandle_t handle, Native<T>* memory, int length, int* info) {
-          return Cusolver<T>::gesvdj(
-              handle, flag(op.vectors), economy(op.extent), m, n, a, lda, s,
-              wanted ? u : reinterpret_cast<Native<T>*>(own.at(0)), ldu,
-              wanted ? v : reinterpret_cast<Native<T>*>(own.at(aligned(unwanted_u))), ldv, memory,
-              length, info, own.gesvdj.get());
-        });
-  }));
+  TROUPE_CUDA_PROPAGATE(
+      with_number(op.dtype, {op.m, op.n, op.lda, op.ldu, op.ldv}, [&]<class T>(T) {
+        auto* const a = call.at<Native<T>>(op.a);
+        auto* const s = call.at<RealOf<T>>(op.s);
+        auto* const u = wanted ? call.at<Native<T>>(op.u) : nullptr;
+        auto* const v = wanted ? call.at<Native<T>>(op.v) : nullptr;
+        const int m = to_int(op.m), n = to_int(op.n), lda = to_int(op.lda),
+                  ldu = to_int(wanted ? op.ldu : op.m), ldv = to_int(wanted ? op.ldv : op.n);
+        // The library writes vectors that nobody wants, too.
+        const auto unwanted_u = wanted ? 0 : bytes_of(op.m * op.m, op.dtype),
+                   unwanted_v = wanted ? 0 : bytes_of(op.n * op.n, op.dtype);
+        return issue_narrow<T>(
+            op, call, aligned(unwanted_u) + unwanted_v,
+            [&](cusolverDnHandle_t handle, int* length) {
+              return Cusolver<T>::gesvdj_size(handle, flag(op.vectors), economy(op.extent), m, n, a,
+                                              lda, s, u, ldu, v, ldv, length, own.gesvdj.get());
+            },
+            [&](cusolverDnHandle_t handle, Native<T>* memory, int length, int* info) {
+              return Cusolver<T>::gesvdj(
+                  handle, flag(op.vectors), economy(op.extent), m, n, a, lda, s,
+                  wanted ? u : reinterpret_cast<Native<T>*>(own.at(0)), ldu,
+                  wanted ? v : reinterpret_cast<Native<T>*>(own.at(aligned(unwanted_u))), ldv,
+                  memory, length, info, own.gesvdj.get());
+            });
+      }));
   TROUPE_CUDA_TRY(cudaStreamSynchronize(services_.stream(call.queue())));
   int sweeps = 0;
   double residual = 0;

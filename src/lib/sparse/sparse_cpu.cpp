@@ -96,7 +96,7 @@ Result<void> Sparse::run(const sparse::Spmv& op, const Call& call) {
       const Csr<T, I> a = {op.rows, call.at<const I>(op.row_begin), call.at<const I>(op.column),
                            call.at<const T>(op.value)};
       return services_.submit(
-          call, [a, alpha = Factor<T>(op.alpha, call), beta = Factor<T>(op.beta, call),
+          call, [a, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<T>(op.beta, call),
                  x = call.at<const T>(op.x),
                  y = call.at<T>(op.y)] { spmv(a, alpha.get(), x, beta.get(), y); });
     });
@@ -111,7 +111,7 @@ Result<void> Sparse::run(const sparse::SpmvSell& op, const Call& call) {
       const Sell<T, I> a = {op.rows, op.slice_rows, call.at<const I>(op.slice_begin),
                             call.at<const I>(op.column), call.at<const T>(op.value)};
       return services_.submit(
-          call, [a, alpha = Factor<T>(op.alpha, call), beta = Factor<T>(op.beta, call),
+          call, [a, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<T>(op.beta, call),
                  x = call.at<const T>(op.x),
                  y = call.at<T>(op.y)] { spmv(a, alpha.get(), x, beta.get(), y); });
     });

@@ -91,11 +91,11 @@ class Sparse final
     DeviceMemory count;  ///< std::int64_t, on its way to a result cell
   };
   [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
-  /// Tells the handle of an open queue where the factors of the next call are.
+  /// Tells the handle of an open queue where the scalars of the next call are.
   static Result<void> point_at(State& state, ScalarsAt where);
   Result<PreparedMatrix*> prepare(State& state, const PreparedMatrix::Key& key, const void* alpha,
                                   const void* beta, void* x, void* y);
-  /// One product, with the matrix in any form; `op` gives factors and vectors.
+  /// One product, with the matrix in any form; `op` gives scalars and vectors.
   template <class Op>
   Result<void> multiply(const Op& op, const PreparedMatrix::Key& key, const Call& call);
   void forget(State& state, std::size_t keep);
@@ -248,23 +248,23 @@ Result<PreparedMatrix*> Sparse::prepare(State& state, const PreparedMatrix::Key&
 template <class Op>
 Result<void> Sparse::multiply(const Op& op, const PreparedMatrix::Key& key, const Call& call) {
   if (op.rows == 0) return {};
-  return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
+  return with_real(op.dtype, [&]<class T>(T) -> Result<void> {
     auto* const y = call.at<T>(op.y);
     if (op.nonzeros == 0) {
       TROUPE_CUDA_TRY(
-          kernels::scale(services_.launch(call.queue()), op.rows, factor<T>(op.beta, call), y));
+          kernels::scale(services_.launch(call.queue()), op.rows, scalar<T>(op.beta, call), y));
       return {};
     }
-    Factors<T> factors;
-    TROUPE_CUDA_PROPAGATE(factors.resolve(services_, call, {&op.alpha, &op.beta}));
+    ScalarValues<T> scalars;
+    TROUPE_CUDA_PROPAGATE(scalars.resolve(services_, call, {&op.alpha, &op.beta}));
     auto& its_state = state(call.queue());
-    TROUPE_CUDA_PROPAGATE(point_at(its_state, factors.where()));
-    const auto prepared = prepare(its_state, key, factors[0], factors[1], call.at(op.x), y);
+    TROUPE_CUDA_PROPAGATE(point_at(its_state, scalars.where()));
+    const auto prepared = prepare(its_state, key, scalars[0], scalars[1], call.at(op.x), y);
     if (!prepared) return prepared.error();
     auto& entry = **prepared;
     entry.structure = {offsets_of(op), op.column};
     TROUPE_CUDA_TRY(cusparseSpMV(its_state.handle.get(), CUSPARSE_OPERATION_NON_TRANSPOSE,
-                                 factors[0], entry.matrix.get(), entry.x.get(), factors[1],
+                                 scalars[0], entry.matrix.get(), entry.x.get(), scalars[1],
                                  entry.y.get(), value_type(op.dtype), algorithm(key),
                                  entry.workspace));
     return {};
@@ -307,7 +307,7 @@ Result<void> Sparse::run(const sparse::SpmvSell& op, const Call& call) {
 
 /// By a kernel of our own: cusparseGather wants 16-byte alignment and distinct indices.
 Result<void> Sparse::run(const sparse::Gather& op, const Call& call) {
-  return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
+  return with_real(op.dtype, [&]<class T>(T) -> Result<void> {
     const auto* const source = call.at<const T>(op.source);
     auto* const destination = call.at<T>(op.destination);
     if (op.index_dtype.value == DType::i32) {

@@ -7,7 +7,7 @@ namespace {
 
 /// y[i] = beta y[i]; unless ReadsY, y is not read, and beta counts as 0.
 template <class T, bool ReadsY>
-__global__ void scale_kernel(std::uint64_t n, Factor<T> beta, T* y) {
+__global__ void scale_kernel(std::uint64_t n, ScalarValue<T> beta, T* y) {
   const T b = !ReadsY ? T(0) : beta.device != nullptr ? *beta.device : beta.value;
   for (auto i = first_index(); i < n; i += index_step()) {
     T value = 0;
@@ -35,7 +35,7 @@ cudaError_t preload_sparse() {
 }
 
 template <class T>
-cudaError_t scale(const Launch& launch, std::int64_t n, Factor<T> beta, T* y) {
+cudaError_t scale(const Launch& launch, std::int64_t n, ScalarValue<T> beta, T* y) {
   if (n <= 0) return cudaSuccess;
   const auto count = static_cast<std::uint64_t>(n);
   const auto kernel = beta.is_zero_value() ? scale_kernel<T, false> : scale_kernel<T, true>;
@@ -55,7 +55,7 @@ template cudaError_t gather(const Launch&, std::int64_t, const double*, const st
                             double*);
 template cudaError_t gather(const Launch&, std::int64_t, const double*, const std::int64_t*,
                             double*);
-template cudaError_t scale(const Launch&, std::int64_t, Factor<float>, float*);
-template cudaError_t scale(const Launch&, std::int64_t, Factor<double>, double*);
+template cudaError_t scale(const Launch&, std::int64_t, ScalarValue<float>, float*);
+template cudaError_t scale(const Launch&, std::int64_t, ScalarValue<double>, double*);
 
 }  // namespace troupe::host::cuda::kernels

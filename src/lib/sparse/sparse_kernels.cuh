@@ -13,7 +13,7 @@ cudaError_t preload_sparse();
 
 /// y = beta y; y is not read if beta is the value 0
 template <class T>
-cudaError_t scale(const Launch& launch, std::int64_t n, Factor<T> beta, T* y);
+cudaError_t scale(const Launch& launch, std::int64_t n, ScalarValue<T> beta, T* y);
 /// z[i] = x[index[i]]
 template <class T, class I>
 cudaError_t gather(const Launch& launch, std::int64_t n, const T* x, const I* index, T* z);

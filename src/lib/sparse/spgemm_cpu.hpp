@@ -10,7 +10,7 @@
 /// The product of two CSR matrices: see sparse::Spgemm.
 namespace troupe::host::cpu {
 
-/// A factor of a product.
+/// A scalar of a product.
 template <class T, class I>
 struct CsrFactor {
   std::int64_t rows, columns, nonzeros;

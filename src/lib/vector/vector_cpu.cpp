@@ -41,8 +41,8 @@ Result<void> Vector::run(const vectors::Divide& op, const Call& call) {
 Result<void> Vector::run(const vectors::Axpby& op, const Call& call) {
   return with_real(op.dtype, [&](auto zero) {
     using T = decltype(zero);
-    return services_.submit(call, [n = op.n, alpha_factor = Factor<T>(op.alpha, call),
-                                   beta_factor = Factor<T>(op.beta, call),
+    return services_.submit(call, [n = op.n, alpha_factor = ScalarValue<T>(op.alpha, call),
+                                   beta_factor = ScalarValue<T>(op.beta, call),
                                    x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
       const T alpha = alpha_factor.get();
       const T beta = beta_factor.get();

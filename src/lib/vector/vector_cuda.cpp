@@ -34,7 +34,7 @@ Result<void> Vector::open(Queue queue) {
 }
 
 Result<void> Vector::run(const vectors::Multiply& op, const Call& call) {
-  return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
+  return with_real(op.dtype, [&]<class T>(T) -> Result<void> {
     TROUPE_CUDA_TRY(kernels::multiply(services_.launch(call.queue()), op.n, call.at<const T>(op.x),
                                       call.at<const T>(op.y), call.at<T>(op.z)));
     return {};
@@ -42,7 +42,7 @@ Result<void> Vector::run(const vectors::Multiply& op, const Call& call) {
 }
 
 Result<void> Vector::run(const vectors::Divide& op, const Call& call) {
-  return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
+  return with_real(op.dtype, [&]<class T>(T) -> Result<void> {
     TROUPE_CUDA_TRY(kernels::divide(services_.launch(call.queue()), op.n, call.at<const T>(op.x),
                                     call.at<const T>(op.y), call.at<T>(op.z)));
     return {};
@@ -50,9 +50,9 @@ Result<void> Vector::run(const vectors::Divide& op, const Call& call) {
 }
 
 Result<void> Vector::run(const vectors::Axpby& op, const Call& call) {
-  return for_real(op.dtype, [&]<class T>(T) -> Result<void> {
-    TROUPE_CUDA_TRY(kernels::axpby(services_.launch(call.queue()), op.n, factor<T>(op.alpha, call),
-                                   call.at<const T>(op.x), factor<T>(op.beta, call),
+  return with_real(op.dtype, [&]<class T>(T) -> Result<void> {
+    TROUPE_CUDA_TRY(kernels::axpby(services_.launch(call.queue()), op.n, scalar<T>(op.alpha, call),
+                                   call.at<const T>(op.x), scalar<T>(op.beta, call),
                                    call.at<T>(op.y)));
     return {};
   });

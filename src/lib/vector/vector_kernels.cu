@@ -40,8 +40,8 @@ __global__ void zip_kernel(std::uint64_t n, const T* x, const T* y, T* z, bool p
 
 /// y[i] = alpha x[i] + beta y[i]; y is not read unless ReadsY, and beta not used.
 template <class T, bool ReadsY>
-__global__ void axpby_kernel(std::uint64_t n, Factor<T> alpha, const T* x, Factor<T> beta, T* y,
-                             bool packed) {
+__global__ void axpby_kernel(std::uint64_t n, ScalarValue<T> alpha, const T* x, ScalarValue<T> beta,
+                             T* y, bool packed) {
   const T a = alpha.device != nullptr ? *alpha.device : alpha.value;
   const T b = !ReadsY ? T(0) : beta.device != nullptr ? *beta.device : beta.value;
   const auto combine = [a, b](T u, T v) -> T {
@@ -109,8 +109,8 @@ cudaError_t divide(const Launch& launch, std::int64_t n, const T* x, const T* y,
 }
 
 template <class T>
-cudaError_t axpby(const Launch& launch, std::int64_t n, Factor<T> alpha, const T* x, Factor<T> beta,
-                  T* y) {
+cudaError_t axpby(const Launch& launch, std::int64_t n, ScalarValue<T> alpha, const T* x,
+                  ScalarValue<T> beta, T* y) {
   if (n <= 0) return cudaSuccess;
   const bool packed = aligned(x) && aligned(y);
   const auto count = static_cast<std::uint64_t>(n);
@@ -122,9 +122,9 @@ template cudaError_t multiply(const Launch&, std::int64_t, const float*, const f
 template cudaError_t multiply(const Launch&, std::int64_t, const double*, const double*, double*);
 template cudaError_t divide(const Launch&, std::int64_t, const float*, const float*, float*);
 template cudaError_t divide(const Launch&, std::int64_t, const double*, const double*, double*);
-template cudaError_t axpby(const Launch&, std::int64_t, Factor<float>, const float*, Factor<float>,
-                           float*);
-template cudaError_t axpby(const Launch&, std::int64_t, Factor<double>, const double*,
-                           Factor<double>, double*);
+template cudaError_t axpby(const Launch&, std::int64_t, ScalarValue<float>, const float*,
+                           ScalarValue<float>, float*);
+template cudaError_t axpby(const Launch&, std::int64_t, ScalarValue<double>, const double*,
+                           ScalarValue<double>, double*);
 
 }  // namespace troupe::host::cuda::kernels

@@ -19,7 +19,7 @@ template <class T>
 cudaError_t divide(const Launch& launch, std::int64_t n, const T* x, const T* y, T* z);
 /// y = alpha x + beta y; y is not read if beta is the value 0
 template <class T>
-cudaError_t axpby(const Launch& launch, std::int64_t n, Factor<T> alpha, const T* x, Factor<T> beta,
-                  T* y);
+cudaError_t axpby(const Launch& launch, std::int64_t n, ScalarValue<T> alpha, const T* x,
+                  ScalarValue<T> beta, T* y);
 
 }  // namespace troupe::host::cuda::kernels

@@ -123,15 +123,15 @@ class CommandPort final : public detail::Submitter, public detail::Progress {
   /// Keeps the range's buffer from being freed until release(); stale if it is gone.
   Result<void> hold(const Operand& range);
   void release(std::uint32_t buffer);
-  /// The range is about to be written by a transfer: until arrived(), submissions that name bytes
+  /// The range is about to be written by a transfer: until end_write(), submissions that name bytes
   /// of it wait. Holds the buffer. Errors: stale; would_block if a transfer into the range is under
   /// way, or it is lent (the rescue has begun to deal with that: come again).
-  Result<void> expect(const Operand& range);
-  void arrived(const Operand& range);
-  /// The range is about to be read by a transfer: until take_back(), the rescue is called ahead of
-  /// any command that writes bytes of it. Holds the buffer. Errors: as of expect().
-  Result<void> lend(const Operand& range);
-  void take_back(const Operand& range);
+  Result<void> begin_write(const Operand& range);
+  void end_write(const Operand& range);
+  /// The range is about to be read by a transfer: until end_read(), the rescue is called ahead of
+  /// any command that writes bytes of it. Holds the buffer. Errors: as of begin_write().
+  Result<void> begin_read(const Operand& range);
+  void end_read(const Operand& range);
   /// Called with a range that is lent and about to be written, by the thread that writes it; has to
   /// save the contents elsewhere and take the range back.
   void set_rescue(std::function<void(const Operand& written)> rescue) {

@@ -101,16 +101,16 @@ void CommandPort::give_back(std::vector<Transfer>& list, const Operand& range) {
   --entry.transfers;
 }
 
-Result<void> CommandPort::expect(const Operand& range) {
+Result<void> CommandPort::begin_write(const Operand& range) {
   return reserve(expected_, range, Access::write);
 }
-void CommandPort::arrived(const Operand& range) {
+void CommandPort::end_write(const Operand& range) {
   give_back(expected_, range);
 }
-Result<void> CommandPort::lend(const Operand& range) {
+Result<void> CommandPort::begin_read(const Operand& range) {
   return reserve(lent_, range, Access::read);
 }
-void CommandPort::take_back(const Operand& range) {
+void CommandPort::end_read(const Operand& range) {
   give_back(lent_, range);
 }
 

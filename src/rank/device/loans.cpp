@@ -12,7 +12,7 @@ Loans::Loans(CommandPort& port, Allocate allocate) : port_(&port), allocate_(std
 
 Result<std::shared_ptr<Loan>> Loans::begin(const Operand& range) {
   // A write that comes between the next two lines is kept waiting until the loan is in the list.
-  if (auto lent = port_->lend(range); !lent) return lent.error();
+  if (auto lent = port_->begin_read(range); !lent) return lent.error();
   const std::lock_guard lock(mutex_);
   auto loan = std::make_shared<Loan>(
       Loan{range, detail::submit(port_->deliveries(), memory::Fence{DType::u8, range})});
@@ -22,7 +22,7 @@ Result<std::shared_ptr<Loan>> Loans::begin(const Operand& range) {
 
 void Loans::end(const std::shared_ptr<Loan>& loan) {
   const std::lock_guard lock(mutex_);
-  if (std::erase(loans_, loan) != 0 && !loan->saved) port_->take_back(loan->lent);
+  if (std::erase(loans_, loan) != 0 && !loan->saved) port_->end_read(loan->lent);
   loan->copy.reset();
 }
 
@@ -59,7 +59,7 @@ void Loans::rescue(const Operand& written) {
     } else {
       loan->save = Future<void>(Result<void>(fresh.error()));
     }
-    port_->take_back(lent);
+    port_->end_read(lent);
   }
 }
 

@@ -112,7 +112,7 @@ void report_fields(Archive&& field, Report& r) {
   field(r.rank), field(r.kind), field(r.iteration), field(r.epoch);
   field(r.detect_ms), field(r.quiesce_ms), field(r.replace_ms), field(r.form_ms),
       field(r.verify_ms);
-  field(r.restore_ms), field(r.total_ms), field(r.lost_buffers), field(r.repeated);
+  field(r.restore_ms), field(r.total_ms), field(r.lost_buffers), field(r.repeated_iterations);
 }
 
 Error malformed(const char* what) {
@@ -167,7 +167,7 @@ Result<HostCall> decode_host_call(std::span<const std::byte> bytes) {
   return call;
 }
 
-std::vector<std::byte> encode(const std::vector<RecoveryReport>& reports) {
+std::vector<std::byte> encode(const std::vector<Recovery>& reports) {
   Writer writer;
   writer.put(static_cast<std::uint64_t>(reports.size()));
   for (const auto& report : reports)
@@ -175,11 +175,11 @@ std::vector<std::byte> encode(const std::vector<RecoveryReport>& reports) {
   return writer.take();
 }
 
-Result<std::vector<RecoveryReport>> decode_reports(std::span<const std::byte> bytes) {
+Result<std::vector<Recovery>> decode_reports(std::span<const std::byte> bytes) {
   Reader reader(bytes);
   std::uint64_t count = 0;
   reader.get(count);
-  std::vector<RecoveryReport> reports;
+  std::vector<Recovery> reports;
   for (std::uint64_t i = 0; i < count && reader.ok(); ++i) {
     report_fields([&](auto& value) { reader.get(value); }, reports.emplace_back());
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <troupe/error.hpp>
+#include <troupe/recovery.hpp>
 
 namespace troupe::rank_process {
 
@@ -122,23 +123,12 @@ inline constexpr std::int64_t kAnyStep = std::numeric_limits<std::int64_t>::max(
 std::vector<std::byte> encode(const WorldMessage& message);
 Result<WorldMessage> decode_world_message(std::span<const std::byte> bytes);
 
-/// What RecoveryReport::kind says of a rank that becomes a spectator, of one that rejoins, and of
+/// What Recovery::kind says of a rank that becomes a spectator, of one that rejoins, and of
 /// one that has left its run by an error of its own.
 inline constexpr const char *kKindFailed = "failed", *kKindRejoins = "rejoin", *kKindLeft = "left";
 
-/// How one fault was overcome. Times in milliseconds.
-struct RecoveryReport {
-  std::int32_t rank = 0;
-  std::string kind;
-  std::int64_t iteration = -1;
-  std::uint32_t epoch = 0;  ///< the epoch that began after it
-  double detect_ms = 0, quiesce_ms = 0, replace_ms = 0, form_ms = 0, verify_ms = 0, restore_ms = 0,
-         total_ms = 0;
-  std::uint32_t lost_buffers = 0;  ///< on all ranks
-  std::int64_t repeated = 0;
-};
-std::vector<std::byte> encode(const std::vector<RecoveryReport>& reports);
-Result<std::vector<RecoveryReport>> decode_reports(std::span<const std::byte> bytes);
+std::vector<std::byte> encode(const std::vector<Recovery>& reports);
+Result<std::vector<Recovery>> decode_reports(std::span<const std::byte> bytes);
 
 /// Byte strings, in order, as one: the contributions to a communicator, one per rank. Empty ones
 /// cost nothing: of NCCL's, few are not.

@@ -32,8 +32,8 @@ struct WorldTree {
   [[nodiscard]] int place_of(int rank) const;
 };
 
-/// The part of one rank in the tree. Stands between the protocol (WorldSupervisor, WorldMember) and
-/// the transport, on every rank.
+/// The part of one rank in the tree. Stands between the protocol (WorldSupervisor, WorldFollower)
+/// and the transport, on every rank.
 ///
 /// Downward a message goes to the children first and then to the rank's own member; that the world
 /// has ended the root tells everybody itself. Upward, answers

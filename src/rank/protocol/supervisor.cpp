@@ -83,7 +83,7 @@ void WorldSupervisor::fault(const WorldMessage& message, TimePoint now) {
   begin_report(now);
   if (!echo) drop_echoes();
   if (!echo || reports_.empty()) {
-    RecoveryReport report;
+    Recovery report;
     report.rank = message.rank;
     report.kind = message.text;
     report.detect_ms = static_cast<double>(message.detect_us) / 1000.0;
@@ -93,7 +93,7 @@ void WorldSupervisor::fault(const WorldMessage& message, TimePoint now) {
 }
 
 void WorldSupervisor::drop_echoes() {
-  std::erase_if(reports_, [](const RecoveryReport& report) { return is_echo(report.kind); });
+  std::erase_if(reports_, [](const Recovery& report) { return is_echo(report.kind); });
 }
 
 /// If this is the first that goes wrong in an active world.
@@ -112,9 +112,9 @@ void WorldSupervisor::failed(const WorldMessage& message, TimePoint now) {
   if (!options_.shrink || last || epoch_ == 0)
     return stop(static_cast<Errc>(message.code), message.native, message.text);
   begin_report(now);
-  const auto known =
-      std::find_if(reports_.begin(), reports_.end(),
-                   [&](const RecoveryReport& report) { return report.rank == message.rank; });
+  const auto known = std::find_if(reports_.begin(), reports_.end(), [&](const Recovery& report) {
+    return report.rank == message.rank;
+  });
   if (known != reports_.end()) {
     known->kind = kKindFailed;
   } else {
@@ -153,10 +153,9 @@ bool WorldSupervisor::is_excluded(int rank) const {
 
 void WorldSupervisor::loss(const WorldMessage& message) {
   lost_buffers_ += message.lost_buffers;
-  const auto unnamed =
-      std::find_if(reports_.begin(), reports_.end(), [&](const RecoveryReport& report) {
-        return report.rank == message.rank && report.kind.empty();
-      });
+  const auto unnamed = std::find_if(reports_.begin(), reports_.end(), [&](const Recovery& report) {
+    return report.rank == message.rank && report.kind.empty();
+  });
   if (unnamed != reports_.end()) unnamed->kind = message.text;
 }
 
@@ -205,7 +204,7 @@ void WorldSupervisor::enter(Phase phase, TimePoint now) {
 bool WorldSupervisor::keeps_device_hosts() const {
   return !reports_.empty() &&
          std::all_of(reports_.begin(), reports_.end(),
-                     [](const RecoveryReport& report) { return report.kind == "timeout"; });
+                     [](const Recovery& report) { return report.kind == "timeout"; });
 }
 
 void WorldSupervisor::done(const WorldMessage& message, TimePoint now) {
@@ -226,7 +225,8 @@ void WorldSupervisor::done(const WorldMessage& message, TimePoint now) {
       if (phase_ == Phase::restore && report.rank == part.rank) report.iteration = part.iteration;
     }
   }
-  for (auto& report : reports_) report.repeated = std::max(report.repeated, message.repeated);
+  for (auto& report : reports_)
+    report.repeated_iterations = std::max(report.repeated_iterations, message.repeated);
   if (acknowledgements_ == options_.size) advance(now);
 }
 

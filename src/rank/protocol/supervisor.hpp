@@ -124,7 +124,7 @@ class WorldSupervisor {
 
   // The report of this re-formation.
   TimePoint began_{};
-  std::vector<RecoveryReport> reports_;  ///< one per fault
+  std::vector<Recovery> reports_;  ///< one per fault
   double phase_ms_[kPhaseCount] = {};
   std::uint32_t lost_buffers_ = 0;
 };

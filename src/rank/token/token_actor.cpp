@@ -319,9 +319,9 @@ bool TokenActor::handle_fetch(const TokenMessage& message) {
 
 bool TokenActor::handle_put(const TokenMessage& message) {
   const auto range = translate(message.range);
-  auto expected = range.ok() ? port().expect(*range) : Result<void>(range.error());
+  auto expected = range.ok() ? port().begin_write(*range) : Result<void>(range.error());
   if (expected.ok() && message.offer.bytes != range->bytes) {
-    port().arrived(*range);
+    port().end_write(*range);
     expected = Error{Errc::invalid, 0,
                      "a put of " + std::to_string(message.offer.bytes) + " bytes into " +
                          std::to_string(range->bytes) + " bytes of buffer " +

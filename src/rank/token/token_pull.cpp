@@ -131,7 +131,7 @@ void TokenActor::finish(PullPtr pull, const Result<void>& outcome) {
   }
   if (!outcome.ok() && pull->touched)
     port().lose(pull->destination, outcome.error(), pull->key.epoch);
-  port().arrived(pull->destination);
+  port().end_write(pull->destination);
   if (!outcome.ok() && !pull->failed) pull->failed = outcome.error();
   pull->done(outcome);
   if (pull->key.requester == parts_->rank) own_request_ended(pull->key);

@@ -345,8 +345,7 @@ void WorldActor::on(Verified done) {
   member_.verified(done.round, done.outcome);
 }
 
-void WorldActor::activate(std::uint32_t epoch, std::int64_t stable,
-                          std::vector<RecoveryReport> reports) {
+void WorldActor::activate(std::uint32_t epoch, std::int64_t stable, std::vector<Recovery> reports) {
   if (member_.spectator() && failed_)
     log::warn("world", "the world goes on without this rank: {}", failed_->to_string());
   failed_.reset();
@@ -373,7 +372,7 @@ void WorldActor::trace_phase() {
   traced_.phase_since = now;
 }
 
-void WorldActor::trace_recovery(std::uint32_t epoch, const std::vector<RecoveryReport>& reports) {
+void WorldActor::trace_recovery(std::uint32_t epoch, const std::vector<Recovery>& reports) {
   const auto before = std::exchange(traced_.recovered, SteadyClock::time());
   double detect_ms = 0;
   std::string text;

@@ -4,9 +4,9 @@
 
 #include <troupe/actor/actor.hpp>
 
+#include "rank/protocol/follower.hpp"
 #include "rank/protocol/inquiry.hpp"
 #include "rank/protocol/library_comparison.hpp"
-#include "rank/protocol/member.hpp"
 #include "rank/protocol/relay.hpp"
 #include "rank/protocol/split_order.hpp"
 #include "rank/protocol/supervisor.hpp"
@@ -71,7 +71,7 @@ struct Deadline {};  ///< time to look at the deadlines
 }  // namespace world_message
 
 /// A rank's place in the world: carries messages between the network, the device, the program and
-/// the protocol, which is in WorldMember, WorldRelay and, on rank 0, WorldSupervisor.
+/// the protocol, which is in WorldFollower, WorldRelay and, on rank 0, WorldSupervisor.
 class WorldActor
     : public Actor<WorldActor, world_message::FromNetwork, world_message::FromDevice,
                    world_message::Begin, world_message::Verified, world_message::Regrouped,
@@ -79,7 +79,7 @@ class WorldActor
                    world_message::Finished, world_message::Left, world_message::AskToStop,
                    world_message::Conclude, world_message::GroupsChanged, world_message::VerifyOn,
                    world_message::Deadline>,
-      private MemberActions {
+      private FollowerActions {
  public:
   /// For the verification of a new communicator.
   struct Probe {
@@ -108,7 +108,7 @@ class WorldActor
   void on(world_message::Deadline);
 
  private:
-  // MemberActions
+  // FollowerActions
   void send(const WorldMessage& message) override { relay_.up(message); }
   void close_world() override { core_->status().close(); }
   void halt(std::uint32_t round) override;
@@ -123,8 +123,7 @@ class WorldActor
   void verify(std::uint32_t round, std::uint32_t epoch) override;
   void regroup(std::uint32_t round) override;
   void restore(std::uint32_t round, std::int64_t step) override;
-  void activate(std::uint32_t epoch, std::int64_t stable,
-                std::vector<RecoveryReport> reports) override;
+  void activate(std::uint32_t epoch, std::int64_t stable, std::vector<Recovery> reports) override;
   void all_flushed(std::int64_t step) override { core_->status().set_all_flushed(step); }
   void stable(std::int64_t step) override { core_->status().set_stable(step); }
   void stopping(std::int64_t since) override { core_->status().set_stopping(since); }
@@ -146,7 +145,7 @@ class WorldActor
 
   /// What the protocol is at has changed, or may have.
   void trace_phase();
-  void trace_recovery(std::uint32_t epoch, const std::vector<RecoveryReport>& reports);
+  void trace_recovery(std::uint32_t epoch, const std::vector<Recovery>& reports);
   void look_at_progress();
   /// How long the program has waited, or its oldest command.
   [[nodiscard]] std::chrono::nanoseconds waited() const;
@@ -180,7 +179,7 @@ class WorldActor
   std::vector<wire::FormingGroup> contributed_;  ///< the groups of the device's last contribution
   std::vector<wire::FormingGroup> prepared_;     ///< of the standby's, and that it has formed since
   std::optional<world_message::Finished> finished_;  ///< the newest
-  WorldMember member_;
+  WorldFollower member_;
   WorldRelay relay_;
   std::optional<WorldSupervisor> supervisor_;
   std::optional<Inquiry> inquiry_;              ///< on rank 0

@@ -16,7 +16,7 @@
 #include "rank/net/mpi_session.hpp"
 #include "rank/net/mpi_transport.hpp"
 #include "rank/post/actor_post.hpp"
-#include "rank/token/token_router.hpp"
+#include "rank/token/token_client.hpp"
 #include "rank/world/collective_check.hpp"
 #include "rank/world/groups.hpp"
 #include "rank/world/rehearsal_options.hpp"
@@ -51,7 +51,7 @@ class WorldCore {
     std::chrono::nanoseconds stall_report = std::chrono::seconds(60);
     SaveOptions save;                                ///< of runs that have none of their own
     std::optional<RehearsalOptions> rehearsal = {};  ///< runs are rehearsed
-    TokenRouter::Options tokens;
+    TokenClient::Options tokens;
     FlightCollector* collector = nullptr;  ///< traces recoveries and commits; nullptr: nobody does
   };
 
@@ -68,7 +68,7 @@ class WorldCore {
   [[nodiscard]] Whereabouts& whereabouts() noexcept { return whereabouts_; }
   [[nodiscard]] WorldStatus& status() noexcept { return status_; }
   [[nodiscard]] const WorldStatus& status() const noexcept { return status_; }
-  [[nodiscard]] TokenRouter& tokens() const noexcept { return *tokens_; }
+  [[nodiscard]] TokenClient& tokens() const noexcept { return *tokens_; }
   [[nodiscard]] ActorPost& actors() const noexcept { return *actors_; }
   [[nodiscard]] const ActorRef<WorldActor>& actor() const noexcept { return actor_; }
   [[nodiscard]] DeviceCore& device() const noexcept { return *device_; }
@@ -125,7 +125,7 @@ class WorldCore {
   Whereabouts whereabouts_;
   WorldStatus status_;
   RunHistory history_;
-  std::shared_ptr<TokenRouter> tokens_;
+  std::shared_ptr<TokenClient> tokens_;
   std::shared_ptr<ActorPost> actors_;
   std::shared_ptr<std::unique_ptr<MpiTransport>>
       actor_transport_;  ///< shared with what is sent late

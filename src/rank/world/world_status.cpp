@@ -7,22 +7,6 @@
 namespace troupe::rank_process {
 namespace {
 
-Recovery to_recovery(const RecoveryReport& report) {
-  return {.rank = report.rank,
-          .kind = report.kind,
-          .iteration = report.iteration,
-          .epoch = report.epoch,
-          .detect_ms = report.detect_ms,
-          .quiesce_ms = report.quiesce_ms,
-          .replace_ms = report.replace_ms,
-          .form_ms = report.form_ms,
-          .verify_ms = report.verify_ms,
-          .restore_ms = report.restore_ms,
-          .total_ms = report.total_ms,
-          .lost_buffers = report.lost_buffers,
-          .repeated_iterations = report.repeated};
-}
-
 const Error kReformed{Errc::world_reformed, 0, "the world is re-formed"};
 
 }  // namespace
@@ -96,7 +80,7 @@ bool WorldStatus::ask_restore(std::uint32_t round, std::int64_t step) {
 }
 
 void WorldStatus::activate(std::uint32_t epoch, std::int64_t stable,
-                           const std::vector<RecoveryReport>& reports,
+                           const std::vector<Recovery>& reports,
                            const std::vector<std::int32_t>& excluded) {
   const std::lock_guard lock(mutex_);
   if (excluded != excluded_) {
@@ -112,7 +96,7 @@ void WorldStatus::activate(std::uint32_t epoch, std::int64_t stable,
   all_flushed_ = stable_ = stable;
   if (keeper_) keeper_->activated(epoch, stable);
   for (const auto& report : reports) {
-    recoveries_.push_back(to_recovery(report));
+    recoveries_.push_back(report);
     if (mpi_->rank() != 0) continue;
     const std::string_view what = report.kind == kKindFailed    ? "is out of the world"
                                   : report.kind == kKindRejoins ? "is back in the world"

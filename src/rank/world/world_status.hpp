@@ -19,7 +19,7 @@
 #include "rank/post/actor_post.hpp"
 #include "rank/protocol/message.hpp"
 #include "rank/store/state_keeper.hpp"
-#include "rank/token/token_router.hpp"
+#include "rank/token/token_client.hpp"
 #include "rank/world/collective_check.hpp"
 #include "rank/world/whereabouts.hpp"
 
@@ -44,7 +44,7 @@ class WorldStatus {
   /// What an epoch's end and begin close and open; outlives the status.
   struct Parts {
     CommandPort* port = nullptr;
-    TokenRouter* tokens = nullptr;
+    TokenClient* tokens = nullptr;
     ActorPost* actors = nullptr;
     CollectiveCheck* check = nullptr;      ///< nullptr: collectives are not checked
     FlightCollector* collector = nullptr;  ///< traces commits; nullptr: nobody does
@@ -80,8 +80,7 @@ class WorldStatus {
   /// True: the run that is under way goes back to the commit of `step`, and says so itself. False:
   /// there is nothing to go back to.
   [[nodiscard]] bool ask_restore(std::uint32_t round, std::int64_t step);
-  void activate(std::uint32_t epoch, std::int64_t stable,
-                const std::vector<RecoveryReport>& reports,
+  void activate(std::uint32_t epoch, std::int64_t stable, const std::vector<Recovery>& reports,
                 const std::vector<std::int32_t>& excluded);
   void set_all_flushed(std::int64_t step);
   void set_stable(std::int64_t step);
@@ -252,7 +251,7 @@ class WorldStatus {
   std::optional<Left> left_;  ///< the newest run that a rank has left by an error of its own
   std::optional<Restore> restore_;
   std::optional<SplitAnswer> split_answer_;     ///< the newest
-  std::optional<std::int64_t> stopping_since_;  ///< see MemberActions::stopping
+  std::optional<std::int64_t> stopping_since_;  ///< see FollowerActions::stopping
   std::unique_ptr<StateKeeper> keeper_;         ///< replaced by the program's thread alone
 };
 

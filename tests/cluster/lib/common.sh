@@ -48,7 +48,7 @@ enter_capsule() {
   PATH=$bin:$PATH:/usr/sbin:/sbin
   # What the machine's site file or the caller's settings say is no part of the test.
   unset "${!TROUPE_@}" "${!SLURM_@}" "${!OMPI_@}"
-  export TROUPE_SITE_CONFIG='' TROUPE_BACKEND=cpu TROUPE_LOG_LEVEL=error
+  export TROUPE_SITE_CONFIG='' TROUPE_ENGINE=cpu TROUPE_LOG_LEVEL=error
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
   export OMPI_MCA_btl_vader_single_copy_mechanism=none
   mount -t tmpfs tmpfs /run

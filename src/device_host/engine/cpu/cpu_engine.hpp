@@ -27,7 +27,7 @@ class CpuEngine : public Engine, public Services {
   explicit CpuEngine(const EngineOptions& options);
   ~CpuEngine() override;
 
-  [[nodiscard]] const DeviceDescription& description() const override { return description_; }
+  [[nodiscard]] const DeviceInfo& description() const override { return description_; }
 
   std::uint64_t free_memory() override;
   std::vector<std::pair<std::string, std::uint64_t>> memory_use() override {
@@ -91,7 +91,7 @@ class CpuEngine : public Engine, public Services {
   };
 
   EngineOptions options_;
-  DeviceDescription description_;
+  DeviceInfo description_;
   std::atomic<std::uint64_t> slab_bytes_ = 0;
   /// The lanes' libraries, once these are open.
   std::array<std::atomic<LibraryHalf*>, kLaneCount> libraries_{};

@@ -46,8 +46,8 @@ std::uint64_t available_memory() {
   return memory_info("MemAvailable");
 }
 
-DeviceDescription describe_host(int ordinal) {
-  DeviceDescription description;
+DeviceInfo describe_host(int ordinal) {
+  DeviceInfo description;
   description.engine = "cpu";
   description.name = value_of("/proc/cpuinfo", "model name");
   if (description.name.empty()) description.name = "CPU";

@@ -8,7 +8,7 @@ namespace troupe::host::cpu {
 
 /// This host as a device: named after its processor; the uuid tells apart hosts, boots and
 /// ordinals.
-DeviceDescription describe_host(int ordinal);
+DeviceInfo describe_host(int ordinal);
 
 /// Bytes that can be had without swapping (MemAvailable); 0: unknown.
 std::uint64_t available_memory();

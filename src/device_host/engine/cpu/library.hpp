@@ -27,13 +27,13 @@ class Services {
   ~Services() = default;
 };
 
-/// A factor of an operation: a value, or an element that is read when the operation executes.
+/// A scalar of an operation: a value, or an element that is read when the operation executes.
 template <class T>
-struct Factor {
+struct ScalarValue {
   T value{};
   const T* element = nullptr;
 
-  Factor(const Scalar& scalar, const Call& call)
+  ScalarValue(const Scalar& scalar, const Call& call)
       : value(scalar.as<T>()),
         element(scalar.device.present() ? call.at<const T>(scalar.device) : nullptr) {}
   [[nodiscard]] T get() const { return element != nullptr ? *element : value; }

@@ -16,7 +16,7 @@ Result<std::unique_ptr<Engine>> make_engine(const EngineOptions& options) {
   }
 }
 
-Result<std::vector<DeviceDescription>> list_devices() {
+Result<std::vector<DeviceInfo>> list_devices() {
   return std::vector{cpu::describe_host(0)};
 }
 

@@ -20,8 +20,8 @@ cudaError_t make_stream(Stream& stream, bool urgent) {
 
 }  // namespace
 
-CudaEngine::CudaEngine(const EngineOptions& options, const Driver& api,
-                       DeviceDescription description, const DeviceFacts& facts)
+CudaEngine::CudaEngine(const EngineOptions& options, const Driver& api, DeviceInfo description,
+                       const DeviceFacts& facts)
     : device_(options.device),
       other_hosts_(options.other_hosts),
       reproducible_(options.reproducible),

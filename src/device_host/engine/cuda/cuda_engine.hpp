@@ -17,7 +17,7 @@
 
 namespace troupe::host::cuda {
 
-/// What every queue has: a stream, and some device memory for factors and for warming up.
+/// What every queue has: a stream, and some device memory for scalars and for warming up.
 struct QueueState {
   cudaStream_t stream = nullptr;  ///< nullptr: not open
   DeviceMemory scratch;
@@ -27,13 +27,13 @@ struct QueueState {
 /// operations are for libraries. See Engine for who may call what.
 class CudaEngine final : public Engine, public Services {
  public:
-  CudaEngine(const EngineOptions& options, const Driver& api, DeviceDescription description,
+  CudaEngine(const EngineOptions& options, const Driver& api, DeviceInfo description,
              const DeviceFacts& facts);
   ~CudaEngine() override;
   /// Makes the collective library's half, the context, and what all lanes share.
   Result<void> start();
 
-  [[nodiscard]] const DeviceDescription& description() const override { return description_; }
+  [[nodiscard]] const DeviceInfo& description() const override { return description_; }
 
   // memory.cpp
   std::uint64_t free_memory() override;
@@ -122,7 +122,7 @@ class CudaEngine final : public Engine, public Services {
   const bool reproducible_, register_buffers_;
   const std::uint64_t memory_limit_;
   const Driver& api_;
-  DeviceDescription description_;
+  DeviceInfo description_;
   const DeviceFacts facts_;
 
   std::atomic<std::uint64_t> slab_bytes_{0};

@@ -54,7 +54,7 @@ Result<int> count_devices(const Driver& api) {
   return count;
 }
 
-Result<DeviceDescription> describe_device(const Driver& api, int ordinal) {
+Result<DeviceInfo> describe_device(const Driver& api, int ordinal) {
   CUdevice device = 0;
   TROUPE_CUDA_TRY(api.cuDeviceGet(&device, ordinal));
   std::array<char, 256> name{};
@@ -67,14 +67,14 @@ Result<DeviceDescription> describe_device(const Driver& api, int ordinal) {
   TROUPE_CUDA_TRY(api.cuDeviceTotalMem(&memory, device));
   const auto facts = facts_of_device(api, ordinal);
   if (!facts) return facts.error();
-  return DeviceDescription{"cuda",
-                           name.data(),
-                           uuid_text(uuid),
-                           bus_id.data(),
-                           memory,
-                           numa_node_of(bus_id.data()),
-                           own_libraries(api),
-                           facts->compute_major * 10 + facts->compute_minor};
+  return DeviceInfo{"cuda",
+                    name.data(),
+                    uuid_text(uuid),
+                    bus_id.data(),
+                    memory,
+                    numa_node_of(bus_id.data()),
+                    own_libraries(api),
+                    facts->compute_major * 10 + facts->compute_minor};
 }
 
 Result<DeviceFacts> facts_of_device(const Driver& api, int ordinal) {
@@ -101,13 +101,13 @@ Result<DeviceFacts> facts_of_device(const Driver& api, int ordinal) {
 
 namespace troupe::host {
 
-Result<std::vector<DeviceDescription>> list_devices() {
+Result<std::vector<DeviceInfo>> list_devices() {
   const auto api = cuda::driver();
   if (!api) return api.error();
   const auto count = cuda::count_devices(**api);
   if (!count) return count.error();
   if (*count == 0) return Error{Errc::unsupported, 0, "no GPU"};
-  std::vector<DeviceDescription> devices;
+  std::vector<DeviceInfo> devices;
   for (int ordinal = 0; ordinal < *count; ++ordinal) {
     auto device = cuda::describe_device(**api, ordinal);
     if (!device) return device.error();

@@ -16,7 +16,7 @@ struct DeviceFacts {
 /// How many devices this process can see.
 Result<int> count_devices(const Driver& api);
 /// Name, UUID, … and library versions of a device. Makes no context. Any thread.
-Result<DeviceDescription> describe_device(const Driver& api, int ordinal);
+Result<DeviceInfo> describe_device(const Driver& api, int ordinal);
 Result<DeviceFacts> facts_of_device(const Driver& api, int ordinal);
 
 }  // namespace troupe::host::cuda

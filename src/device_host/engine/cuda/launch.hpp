@@ -12,9 +12,9 @@ struct Launch {
   int multiprocessors = 1;
 };
 
-/// A factor: *device if that is set, else value.
+/// A scalar: *device if that is set, else value.
 template <class T>
-struct Factor {
+struct ScalarValue {
   const T* device = nullptr;
   T value{};
 

@@ -43,7 +43,7 @@ class Services {
   [[nodiscard]] virtual cudaStream_t stream(Queue queue) const = 0;
   [[nodiscard]] virtual int multiprocessors() const noexcept = 0;
   /// kScratchBytes of device memory of the queue's own, all zeros when the queue is being opened.
-  /// The first kPartBytes are for Factors, the others for WarmUp.
+  /// The first kPartBytes are for ScalarValues, the others for WarmUp.
   [[nodiscard]] virtual std::byte* scratch(Queue queue) const = 0;
   /// Whether this thread records a graph: nothing may be queued then but what can be part of it,
   /// and no memory be taken or given back.
@@ -165,26 +165,26 @@ Dependency dependency(std::string name, Status (*get_property)(libraryPropertyTy
 
 /// Calls f(float{}) or f(double{}), whichever the dtype names.
 template <class F>
-Result<void> for_real(DType dtype, F&& f) {
+Result<void> with_real(DType dtype, F&& f) {
   if (dtype == DType::f32) return f(float{});
   if (dtype == DType::f64) return f(double{});
   return Error{Errc::unsupported, 0, std::string(to_string(dtype)) + " is neither f32 nor f64"};
 }
 
-/// A factor of an operation, for a kernel of troupe's own.
+/// A scalar of an operation, for a kernel of troupe's own.
 template <class T>
-kernels::Factor<T> factor(const Scalar& scalar, const Call& call) {
+kernels::ScalarValue<T> scalar(const Scalar& scalar, const Call& call) {
   return {scalar.device.present() ? call.at<const T>(scalar.device) : nullptr, scalar.as<T>()};
 }
 
 /// Where a library looks for alpha and beta. Setting it costs a call, so it is remembered.
 enum class ScalarsAt : std::uint8_t { host, device };
 
-/// The factors of one call as the libraries want them: all in host memory or all in device memory.
+/// The scalars of one call as the libraries want them: all in host memory or all in device memory.
 /// Where an operation mixes both, the values are written to the queue's scratch memory in stream
 /// order, so an earlier call that still reads them there is not disturbed.
 template <class T>
-class Factors {
+class ScalarValues {
  public:
   static constexpr std::size_t kMaximum = 2;
 
@@ -241,8 +241,8 @@ class WarmUp {
   [[nodiscard]] static Operand part(std::uint64_t i, std::uint64_t bytes = Services::kPartBytes) {
     return {kScratchRegion, 0, 0, 0, i * Services::kPartBytes, bytes};
   }
-  /// The factor 0, in device memory: the beginning of part 7.
-  [[nodiscard]] static Scalar factor_in_memory(DType dtype) {
+  /// The scalar 0, in device memory: the beginning of part 7.
+  [[nodiscard]] static Scalar scalar_in_memory(DType dtype) {
     return {part(7, size_of(dtype)), {}};
   }
   /// Other memory, as a region of any number but 1.

@@ -43,9 +43,9 @@ enum class DeviceState : std::uint8_t {
 /// takes over, also from a host in good health. Alone, the device replaces its host at once.
 ///
 /// Model: a host that is killed exits some time later; an answer may come late or never, and none
-/// comes from a host once it is lost. The world gives orders as WorldSupervisor and WorldMember do:
-/// a round begins with halt (or, the first one, with replace), and each order but halt follows the
-/// answer to the one before.
+/// comes from a host once it is lost. The world gives orders as WorldSupervisor and WorldFollower
+/// do: a round begins with halt (or, the first one, with replace), and each order but halt follows
+/// the answer to the one before.
 ///
 /// Rules, which tests/unit/device_protocol_test.cpp checks after every step of random schedules: at
 /// most one host serves; no host has the memory while another that had it may write; an order is

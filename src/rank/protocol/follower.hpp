@@ -13,9 +13,9 @@ namespace troupe::rank_process {
 
 /// What a member of the world can do: its device, its program, its line to the supervisor. All
 /// return at once; what takes time comes back as a call to the member.
-class MemberActions {
+class FollowerActions {
  public:
-  virtual ~MemberActions() = default;
+  virtual ~FollowerActions() = default;
   virtual void send(const WorldMessage& message) = 0;  ///< up, to the supervisor
   /// The program's collectives fail from now on (its every submission, if it runs under a
   /// checkpoint).
@@ -37,7 +37,7 @@ class MemberActions {
   virtual void regroup(std::uint32_t round) = 0;                     ///< -> regrouped
   virtual void restore(std::uint32_t round, std::int64_t step) = 0;  ///< -> restored
   virtual void activate(std::uint32_t epoch, std::int64_t stable,
-                        std::vector<RecoveryReport> reports) = 0;
+                        std::vector<Recovery> reports) = 0;
   virtual void all_flushed(std::int64_t step) = 0;
   virtual void stable(std::int64_t step) = 0;
   /// The run is to end at the first commit after that of step `since`, -1: at the first one. Comes
@@ -56,9 +56,9 @@ class MemberActions {
 };
 
 /// A rank's part in the protocol that WorldSupervisor drives. Pure, like it: see there.
-class WorldMember {
+class WorldFollower {
  public:
-  WorldMember(int rank, MemberActions* actions) : rank_(rank), actions_(actions) {}
+  WorldFollower(int rank, FollowerActions* actions) : rank_(rank), actions_(actions) {}
 
   void receive(const WorldMessage& message);
   void device_event(const DeviceEvent& event);
@@ -96,7 +96,7 @@ class WorldMember {
   void report_fault(std::string kind, const Error& error, std::int64_t detect_us);
 
   int rank_;
-  MemberActions* actions_;
+  FollowerActions* actions_;
   Phase phase_ = Phase::replace;  ///< not active before the world is formed
   std::uint32_t round_ = 0;
   std::uint32_t epoch_ = 0;

@@ -1,4 +1,4 @@
-#include "rank/protocol/member.hpp"
+#include "rank/protocol/follower.hpp"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@ namespace troupe::rank_process {
 
 using Kind = WorldMessage::Kind;
 
-void WorldMember::receive(const WorldMessage& message) {
+void WorldFollower::receive(const WorldMessage& message) {
   switch (message.kind) {
     case Kind::order:
       if (message.round >= round_) carry_out(message);
@@ -22,7 +22,7 @@ void WorldMember::receive(const WorldMessage& message) {
       if (message.stopping != 0) actions_->stopping(message.step);
       auto reports = decode_reports(message.payload);
       actions_->activate(epoch_, message.step,
-                         reports.ok() ? std::move(*reports) : std::vector<RecoveryReport>{});
+                         reports.ok() ? std::move(*reports) : std::vector<Recovery>{});
       return assent();
     }
     case Kind::all_flushed: return actions_->all_flushed(message.step);
@@ -43,7 +43,7 @@ void WorldMember::receive(const WorldMessage& message) {
   }
 }
 
-void WorldMember::carry_out(const WorldMessage& order) {
+void WorldFollower::carry_out(const WorldMessage& order) {
   round_ = order.round;
   phase_ = order.phase;
   excluded_ = order.excluded;
@@ -84,21 +84,21 @@ void WorldMember::carry_out(const WorldMessage& order) {
   }
 }
 
-bool WorldMember::regrouped(std::uint32_t round) {
+bool WorldFollower::regrouped(std::uint32_t round) {
   if (round != regrouping_) return false;
   regrouping_ = 0;
   if (phase_ == Phase::restore) restore();
   return true;
 }
 
-void WorldMember::restore() {
+void WorldFollower::restore() {
   // One that has just become a member has nothing to go back to: the new epoch begins anew.
   if (newest_ == kAnyStep) return actions_->restore(round_, -1);
   newest_ = std::min(newest_, restore_step_);  // newer commits are given up
   actions_->restore(round_, restore_step_);
 }
 
-void WorldMember::assent() {
+void WorldFollower::assent() {
   if (!spectator_) return;
   for (const auto kind : {Kind::flushed, Kind::committed, Kind::finished, Kind::standby}) {
     actions_->send(
@@ -106,7 +106,7 @@ void WorldMember::assent() {
   }
 }
 
-void WorldMember::prepare(const WorldMessage& order) {
+void WorldFollower::prepare(const WorldMessage& order) {
   using Order = DeviceDone::Order;
   const bool contribute = order.phase == Phase::replace;
   if (spectator_) {
@@ -118,7 +118,7 @@ void WorldMember::prepare(const WorldMessage& order) {
   if (contributions.ok()) actions_->prepare_connect(order.formation, std::move(*contributions));
 }
 
-void WorldMember::prepared(const DeviceDone& event) {
+void WorldFollower::prepared(const DeviceDone& event) {
   WorldMessage message{
       .kind = Kind::prepared,
       .phase = event.order == DeviceDone::Order::connect ? Phase::form : Phase::replace,
@@ -136,7 +136,7 @@ void WorldMember::prepared(const DeviceDone& event) {
   actions_->send(message);
 }
 
-void WorldMember::device_event(const DeviceEvent& event) {
+void WorldFollower::device_event(const DeviceEvent& event) {
   if (std::holds_alternative<DeviceRevived>(event))
     return actions_->send({.kind = Kind::rejoin, .round = round_, .rank = rank_});
   if (spectator_) return;  // nobody counts on its device
@@ -173,7 +173,7 @@ void WorldMember::device_event(const DeviceEvent& event) {
   done(std::get<DeviceDone>(event));
 }
 
-void WorldMember::done(const DeviceDone& event) {
+void WorldFollower::done(const DeviceDone& event) {
   using Order = DeviceDone::Order;
   if (event.formation != 0) return prepared(event);
   if (event.round == 0 || event.round != round_) return;
@@ -199,14 +199,14 @@ void WorldMember::done(const DeviceDone& event) {
   }
 }
 
-void WorldMember::verified(std::uint32_t round, const Result<void>& outcome) {
+void WorldFollower::verified(std::uint32_t round, const Result<void>& outcome) {
   if (round != round_ || phase_ != Phase::verify) return;
   if (!outcome.ok()) return report_fault("verify", outcome.error(), 0);
   report_done();
 }
 
-void WorldMember::restored(std::uint32_t round, const Result<void>& outcome, std::int64_t iteration,
-                           std::int64_t repeated) {
+void WorldFollower::restored(std::uint32_t round, const Result<void>& outcome,
+                             std::int64_t iteration, std::int64_t repeated) {
   if (round != round_ || phase_ != Phase::restore) return;
   if (!outcome.ok()) return report_fault("restore", outcome.error(), 0);
   WorldMessage message{.repeated = repeated};
@@ -214,13 +214,13 @@ void WorldMember::restored(std::uint32_t round, const Result<void>& outcome, std
   report_done(std::move(message));
 }
 
-void WorldMember::flushed(std::int64_t step) {
+void WorldFollower::flushed(std::int64_t step) {
   if (phase_ != Phase::active) return;
   actions_->send(
       {.kind = Kind::flushed, .round = round_, .epoch = epoch_, .rank = rank_, .step = step});
 }
 
-void WorldMember::committed(std::int64_t step) {
+void WorldFollower::committed(std::int64_t step) {
   // Heard of during a re-formation it comes too late: to roll back to an older one, other ranks may
   // have given it up.
   if (phase_ != Phase::active) return;
@@ -229,12 +229,12 @@ void WorldMember::committed(std::int64_t step) {
       {.kind = Kind::committed, .round = round_, .epoch = epoch_, .rank = rank_, .step = step});
 }
 
-void WorldMember::finished() {
+void WorldFollower::finished() {
   if (phase_ != Phase::active) return;
   actions_->send({.kind = Kind::finished, .round = round_, .epoch = epoch_, .rank = rank_});
 }
 
-void WorldMember::left(std::int64_t run, const Error& error) {
+void WorldFollower::left(std::int64_t run, const Error& error) {
   actions_->send({.kind = Kind::left,
                   .round = round_,
                   .epoch = epoch_,
@@ -245,7 +245,7 @@ void WorldMember::left(std::int64_t run, const Error& error) {
                   .text = error.message});
 }
 
-void WorldMember::groups_changed(bool standby_ready) {
+void WorldFollower::groups_changed(bool standby_ready) {
   if (spectator_ || phase_ != Phase::active || !standby_ready) return;
   for (const auto code : {Errc::stale, Errc::ok}) {
     actions_->send({.kind = Kind::standby,
@@ -256,11 +256,11 @@ void WorldMember::groups_changed(bool standby_ready) {
   }
 }
 
-void WorldMember::ask_to_stop() {
+void WorldFollower::ask_to_stop() {
   actions_->send({.kind = Kind::stop_asked, .round = round_, .epoch = epoch_, .rank = rank_});
 }
 
-void WorldMember::report_done(WorldMessage message) {
+void WorldFollower::report_done(WorldMessage message) {
   message.kind = Kind::done;
   message.phase = phase_;
   message.round = round_;
@@ -268,7 +268,7 @@ void WorldMember::report_done(WorldMessage message) {
   actions_->send(message);
 }
 
-void WorldMember::report_fault(std::string kind, const Error& error, std::int64_t detect_us) {
+void WorldFollower::report_fault(std::string kind, const Error& error, std::int64_t detect_us) {
   actions_->send({.kind = Kind::fault,
                   .phase = phase_,
                   .round = round_,

@@ -13,7 +13,7 @@
 namespace troupe::rank_process {
 
 /// The program's side of tokens; what it does with them is in TokenActor. Any thread.
-class TokenRouter : public std::enable_shared_from_this<TokenRouter> {
+class TokenClient : public std::enable_shared_from_this<TokenClient> {
  public:
   struct Options {
     TokenPath path = TokenPath::peer_or_network;
@@ -24,13 +24,13 @@ class TokenRouter : public std::enable_shared_from_this<TokenRouter> {
   using InRun = std::function<bool()>;
 
   /// All ranks call it.
-  static Result<std::shared_ptr<TokenRouter>> open(ActorSystem& system, MpiSession& mpi,
+  static Result<std::shared_ptr<TokenClient>> open(ActorSystem& system, MpiSession& mpi,
                                                    std::shared_ptr<DeviceCore> device,
                                                    const Options& options, InRun in_run);
   /// Waits for all ranks to do the same: until then it serves them. Afterwards everything is
   /// answered with Errc::stopped.
   void end();
-  ~TokenRouter() { end(); }
+  ~TokenClient() { end(); }
 
   /// destination = what `token` names. See World::fetch.
   Future<void> fetch(const GpuToken& token, DType dtype, const Operand& destination);
@@ -58,7 +58,7 @@ class TokenRouter : public std::enable_shared_from_this<TokenRouter> {
   class Lease;
   using Done = token_message::Done;
 
-  TokenRouter() = default;
+  TokenClient() = default;
   /// The commit behind which the program asks now.
   [[nodiscard]] std::uint64_t behind() const { return in_run_() ? committed_.load() : 0; }
   template <class M>

@@ -1,4 +1,4 @@
-#include "rank/token/token_router.hpp"
+#include "rank/token/token_client.hpp"
 
 #include <algorithm>
 #include <thread>
@@ -37,9 +37,9 @@ Future<void> failed(CommandPort& port, const Error& error) {
 }  // namespace
 
 /// Submits to another rank's device, or to this one's, in its own program's order.
-class TokenRouter::Remote final : public detail::Submitter {
+class TokenClient::Remote final : public detail::Submitter {
  public:
-  Remote(std::weak_ptr<TokenRouter> router, Rank rank, int owner)
+  Remote(std::weak_ptr<TokenClient> router, Rank rank, int owner)
       : router_(std::move(router)), rank_(rank), owner_(owner) {}
   virtual ~Remote() = default;
 
@@ -86,29 +86,29 @@ class TokenRouter::Remote final : public detail::Submitter {
   }
 
  private:
-  std::weak_ptr<TokenRouter> router_;
+  std::weak_ptr<TokenClient> router_;
   Rank rank_;
   int owner_;
 };
 
-class TokenRouter::Lease final : public detail::Held {
+class TokenClient::Lease final : public detail::Held {
  public:
-  Lease(std::weak_ptr<TokenRouter> router, int owner, const TransferKey& key)
+  Lease(std::weak_ptr<TokenClient> router, int owner, const TransferKey& key)
       : router_(std::move(router)), owner_(owner), key_(key) {}
   ~Lease() override {
     if (const auto router = router_.lock()) router->release(owner_, key_);
   }
 
  private:
-  std::weak_ptr<TokenRouter> router_;
+  std::weak_ptr<TokenClient> router_;
   int owner_;
   TransferKey key_;
 };
 
-Result<std::shared_ptr<TokenRouter>> TokenRouter::open(ActorSystem& system, MpiSession& mpi,
+Result<std::shared_ptr<TokenClient>> TokenClient::open(ActorSystem& system, MpiSession& mpi,
                                                        std::shared_ptr<DeviceCore> device,
                                                        const Options& options, InRun in_run) {
-  std::shared_ptr<TokenRouter> router(new TokenRouter);
+  std::shared_ptr<TokenClient> router(new TokenClient);
   router->in_run_ = std::move(in_run);
   auto& parts = router->parts_;
   parts.rank = mpi.rank();
@@ -155,7 +155,7 @@ Result<std::shared_ptr<TokenRouter>> TokenRouter::open(ActorSystem& system, MpiS
   return router;
 }
 
-void TokenRouter::end() {
+void TokenClient::end() {
   if (!transport_ || actor_.ended()) return;
   transport_->leave();
   (void)actor_.ask(End{}, std::chrono::seconds(10)).wait();
@@ -166,7 +166,7 @@ void TokenRouter::end() {
 }
 
 template <class M>
-Result<void> TokenRouter::tell(const M& message) const {
+Result<void> TokenClient::tell(const M& message) const {
   for (;;) {
     auto told = actor_.tell(message);
     if (told.code() != Errc::would_block) return told;
@@ -174,7 +174,7 @@ Result<void> TokenRouter::tell(const M& message) const {
   }
 }
 
-Result<Operand> TokenRouter::name(const GpuToken& token, DType dtype) const {
+Result<Operand> TokenClient::name(const GpuToken& token, DType dtype) const {
   if (token.rank < 0 || token.rank >= parts_.size) {
     return Error{
         Errc::peer_lost, 0,
@@ -197,7 +197,7 @@ Result<Operand> TokenRouter::name(const GpuToken& token, DType dtype) const {
   return named;
 }
 
-Future<void> TokenRouter::fetch(const GpuToken& token, DType dtype, const Operand& destination) {
+Future<void> TokenClient::fetch(const GpuToken& token, DType dtype, const Operand& destination) {
   auto& port = parts_.device->port();
   const auto named = name(token, dtype);
   if (!named.ok()) return failed(port, named.error());
@@ -208,19 +208,19 @@ Future<void> TokenRouter::fetch(const GpuToken& token, DType dtype, const Operan
     if (!source.ok()) return failed(port, source.error());
     return detail::submit(port, memory::Copy{dtype, *source, destination});
   }
-  if (auto expected = patiently(port, [&] { return port.expect(destination); }); !expected)
+  if (auto expected = patiently(port, [&] { return port.begin_write(destination); }); !expected)
     return failed(port, expected.error());
   const auto promise = std::make_shared<Promise<void>>(&port);
   const auto told =
       tell(Fetch{epoch_, behind(), *named, token.rank, destination, resolving(promise)});
   if (!told.ok()) {
-    port.arrived(destination);
+    port.end_write(destination);
     return failed(port, told.error());
   }
   return promise->future();
 }
 
-Future<void> TokenRouter::put(const Operand& source, DType dtype, const GpuToken& token) {
+Future<void> TokenClient::put(const Operand& source, DType dtype, const GpuToken& token) {
   auto& port = parts_.device->port();
   const auto named = name(token, dtype);
   if (!named.ok()) return failed(port, named.error());
@@ -243,14 +243,14 @@ Future<void> TokenRouter::put(const Operand& source, DType dtype, const GpuToken
   return promise->future();
 }
 
-void TokenRouter::ask(int owner, TokenMessage head, std::span<const std::byte> payload,
+void TokenClient::ask(int owner, TokenMessage head, std::span<const std::byte> payload,
                       std::function<void(const TransferKey&, const Result<void>&)> done) {
   if (head.kind != TokenMessage::Kind::release) head.behind = behind();
   const Ask question{epoch_, owner, head, {payload.begin(), payload.end()}, std::move(done)};
   if (const auto told = tell(question); !told.ok() && question.done) question.done({}, told);
 }
 
-Future<TokenLease> TokenRouter::hold(const GpuToken& token) {
+Future<TokenLease> TokenClient::hold(const GpuToken& token) {
   auto& port = parts_.device->port();
   if (token.dtype >= kDTypeCount)
     return Future<TokenLease>(port.report({Errc::invalid, 0, "the token is of no known dtype"}));
@@ -268,11 +268,11 @@ Future<TokenLease> TokenRouter::hold(const GpuToken& token) {
   return future;
 }
 
-void TokenRouter::release(int owner, const TransferKey& key) {
+void TokenClient::release(int owner, const TransferKey& key) {
   ask(owner, {.kind = TokenMessage::Kind::release, .key = key}, {}, nullptr);
 }
 
-Done TokenRouter::resolving(const std::shared_ptr<Promise<void>>& promise) {
+Done TokenClient::resolving(const std::shared_ptr<Promise<void>>& promise) {
   return [request = std::make_shared<CommandPort::Request>(parts_.device->port()), promise,
           repeated = in_run_()](const Result<void>& outcome) {
     // Unlike a command of this rank's own, what another rank has lost leaves nothing stale here by
@@ -287,33 +287,33 @@ Done TokenRouter::resolving(const std::shared_ptr<Promise<void>>& promise) {
   };
 }
 
-void TokenRouter::begin_epoch(std::uint32_t epoch) {
+void TokenClient::begin_epoch(std::uint32_t epoch) {
   if (epoch_.exchange(epoch) != epoch) committed_ = 0;
   (void)tell(EpochBegun{epoch});
 }
 
-void TokenRouter::committed(std::uint32_t epoch, std::uint64_t number) {
+void TokenClient::committed(std::uint32_t epoch, std::uint64_t number) {
   if (epoch != epoch_) return;
   (void)tell(Committed{epoch, number});
   committed_ = number;
 }
 
-Future<void> TokenRouter::flush() {
+Future<void> TokenClient::flush() {
   const auto answered = std::make_shared<Promise<void>>();
   auto future = answered->future();
   const auto told = tell(Flush{answered});
   return told.ok() ? future : Future<void>(told);
 }
 
-void TokenRouter::end_epoch(std::uint32_t epoch, const Error& why) {
+void TokenClient::end_epoch(std::uint32_t epoch, const Error& why) {
   (void)tell(EpochEnded{epoch, why});
 }
 
-void TokenRouter::set_excluded(const std::vector<std::int32_t>& ranks) {
+void TokenClient::set_excluded(const std::vector<std::int32_t>& ranks) {
   (void)tell(SetExcluded{ranks});
 }
 
-RemoteDevice TokenRouter::device(Rank rank, int owner) {
+RemoteDevice TokenClient::device(Rank rank, int owner) {
   return RemoteDevice(rank, std::make_shared<Remote>(weak_from_this(), rank, owner));
 }
 
