@@ -46,7 +46,7 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
                                         .excluded = {2, 3}}));
   }
   seeds.push_back(
-      encode(std::vector<Recovery>{{.rank = 1, .kind = "segv"}, {.rank = 2, .kind = "kill"}}));
+      encode(std::vector<troupe::Recovery>{{.rank = 1, .kind = "segv"}, {.rank = 2, .kind = "kill"}}));
   seeds.push_back(encode(std::vector<std::vector<std::byte>>{blob, {}, {}, blob}));
   return seeds;
 }

@@ -93,7 +93,7 @@ TEST_F(SupervisorByHand, RestoresTheNewestCommitThatAllHave) {
   EXPECT_EQ(reports->front().kind, "kill");
   EXPECT_EQ(reports->front().epoch, 2u);
   EXPECT_EQ(reports->front().iteration, 9);
-  EXPECT_EQ(reports->front().repeated, 3);
+  EXPECT_EQ(reports->front().repeated_iterations, 3);
 }
 
 TEST_F(SupervisorByHand, AFaultBetweenTheRanksEndsMakesAllFinishAgain) {

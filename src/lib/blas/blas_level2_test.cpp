@@ -181,8 +181,9 @@ void rank_one(const Stored& half, Symmetry symmetry, T alpha, const X& x, const 
   const MatrixRef matrix(a, half.n, half.n, std::max<std::int64_t>(1, half.leading));
   if constexpr (ComplexElement<T>) {
     if (symmetry == Symmetry::hermitian) {
-      const auto scalar = std::real(alpha);
-      (void)(full ? blas.her(half.uplo, scalar, x, matrix) : blas.hpr(half.uplo, scalar, x, a));
+      const auto wide_alpha = std::real(alpha);
+      (void)(full ? blas.her(half.uplo, wide_alpha, x, matrix)
+                  : blas.hpr(half.uplo, wide_alpha, x, a));
       return;
     }
   } else if (!full) {
@@ -231,10 +232,10 @@ TYPED_TEST(BlasLevel2Ops, SymmetricAndHermitianUpdatesWriteOneHalf) {
               const auto dx = put_vector<T>(x, steps.x), dy = put_vector<T>(y, steps.y);
               const auto one = put_numbers<T>(half.spread(a)), two = put_numbers<T>(half.spread(a));
               rank_one<T>(half, symmetry, alpha, dx, one);
-              const Wide scalar = hermitian ? widen(alpha).real() : widen(alpha);
+              const Wide wide_alpha = hermitian ? widen(alpha).real() : widen(alpha);
               EXPECT_TRUE(agree(device().download(one),
-                                half.spread(scalar * (column(x) * op(column(x), mirror)) + a), data,
-                                4));
+                                half.spread(wide_alpha * (column(x) * op(column(x), mirror)) + a),
+                                data, 4));
               rank_two<T>(half, symmetry, alpha, dx, dy, two);
               const Wide other = hermitian ? std::conj(widen(alpha)) : widen(alpha);
               EXPECT_TRUE(agree(device().download(two),

@@ -106,7 +106,7 @@ TYPED_TEST(BlasLevel3Ops, RankKUpdatesWriteOneHalf) {
             auto blas = device().blas();
             // What syrkx computes need not be symmetric: a half of it is written all the same. A
             // Hermitian one has a real diagonal, so that its scalars are equal.
-            const Wide scalar = widen(alpha), real = scalar.real();
+            const Wide wide_alpha = widen(alpha), real = wide_alpha.real();
             const Wide scale = hermitian ? widen(beta).real() : widen(beta);
             if constexpr (ComplexElement<T>) {
               if (hermitian) {
@@ -125,12 +125,12 @@ TYPED_TEST(BlasLevel3Ops, RankKUpdatesWriteOneHalf) {
               return agree(device().download(result.buffer), half.spread(expected + scale * c),
                            data, terms);
             };
-            EXPECT_TRUE(is(one, (hermitian ? real : scalar) * (x * op(x, mirror))));
-            EXPECT_TRUE(
-                is(both, scalar * (x * op(y, mirror)) +
-                             (hermitian ? std::conj(scalar) : scalar) * (y * op(x, mirror))));
-            EXPECT_TRUE(
-                is(product, hermitian ? real * (x * op(x, mirror)) : scalar * (x * op(y, mirror))));
+            EXPECT_TRUE(is(one, (hermitian ? real : wide_alpha) * (x * op(x, mirror))));
+            EXPECT_TRUE(is(
+                both, wide_alpha * (x * op(y, mirror)) +
+                          (hermitian ? std::conj(wide_alpha) : wide_alpha) * (y * op(x, mirror))));
+            EXPECT_TRUE(is(product, hermitian ? real * (x * op(x, mirror))
+                                              : wide_alpha * (x * op(y, mirror))));
           }
         }
       }

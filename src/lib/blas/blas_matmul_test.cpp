@@ -57,7 +57,7 @@ class BlasMatmul : public ::testing::Test {
                                       << " into " << to_string(dtype_of<D>));
     using C = std::conditional_t<OfEightBits<D>, BFloat16, D>;
     using F = detail::MatmulScaleOf<A, D>;
-    const auto scalar = Wide(std::is_same_v<F, std::int32_t> ? 1 : 2);
+    const auto wide_alpha = Wide(std::is_same_v<F, std::int32_t> ? 1 : 2);
     for (const auto ta : of_a) {
       for (const auto tb : of_b) {
         const auto a = ta == Transpose::no ? random<A>(kM, kK, 1) : random<A>(kK, kM, 1);
@@ -69,11 +69,11 @@ class BlasMatmul : public ::testing::Test {
         const auto y = put_matrix<B>(b);
         const bool missing = std::is_same_v<A, std::int8_t> || compute.has_value();
         if (!ended(device().blas().matmul<A, B, C, D>(
-                       from_wide<F>(scalar), x, y, from_wide<F>(1),
+                       from_wide<F>(wide_alpha), x, y, from_wide<F>(1),
                        put_matrix<C>(c, std::is_same_v<A, std::int8_t> ? kGap : 0), d, options),
                    missing))
           continue;
-        const auto expected = scalar * (op(a, ta) * op(b, tb)) + c;
+        const auto expected = wide_alpha * (op(a, ta) * op(b, tb)) + c;
         EXPECT_EQ(got(d.buffer), stored_with_gaps<D>(expected, d.leading));
         if (!ended(device().blas().matmul<A, B, D>(x, y, d, options), missing)) continue;
         EXPECT_EQ(got(d.buffer), stored_with_gaps<D>(op(a, ta) * op(b, tb), d.leading));
