@@ -26,9 +26,31 @@ Result<void> Sort::check() const {
 
 Result<void> Reduce::check() const {
   return checker(*this)
-      .require(reduction <= Reduction::max, "unknown reduction")
+      .require(reduction <= Reduction::bit_xor, "unknown reduction")
+      .require(reduction < Reduction::bit_and || kIntegers.has(dtype),
+               "the bits of floating-point numbers are not reduced")
       .holds("x", x, n)
       .holds("result", result, std::int64_t{1})
+      .result();
+}
+
+Result<void> ArgReduce::check() const {
+  return checker(*this)
+      .require(extreme <= Extreme::max, "unknown extreme")
+      .holds("x", x, n)
+      .holds("value", value, std::int64_t{1})
+      .holds("index", index, 1, sizeof(std::int64_t))
+      .result();
+}
+
+Result<void> SegmentedReduce::check() const {
+  return checker(*this)
+      .require(reduction <= Reduction::max, "segments have sums, minima and maxima only")
+      .require(segments >= 0 && segments < wire::Checker::kMaxCount,
+               "the number of segments is negative or too large")
+      .holds("x", x, n)
+      .holds("offsets", offsets, segments + 1, sizeof(std::int64_t))
+      .holds("result", result, segments)
       .result();
 }
 

@@ -2,13 +2,9 @@
 
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/tabulate_output_iterator.h>
-#include <cub/device/device_reduce.cuh>
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
 #include <cub/version.cuh>
-#include <cuda/functional>
-
-#include <type_traits>
 
 #include "device_host/engine/cuda/launch.cuh"
 
@@ -17,26 +13,6 @@ static_assert(CUB_MAJOR_VERSION >= 3, "the selection of older versions counts wi
 
 namespace troupe::host::cuda::kernels {
 namespace {
-
-/// As cuda::minimum and cuda::maximum, but a NaN wins against every number.
-struct MinimumOrNan {
-  template <class T>
-  __host__ __device__ T operator()(T a, T b) const {
-    return b < a || b != b ? b : a;
-  }
-};
-struct MaximumOrNan {
-  template <class T>
-  __host__ __device__ T operator()(T a, T b) const {
-    return a < b || b != b ? b : a;
-  }
-};
-
-/// CUB has instructions for those of integers.
-template <class T>
-using Minimum = std::conditional_t<std::is_floating_point_v<T>, MinimumOrNan, ::cuda::minimum<>>;
-template <class T>
-using Maximum = std::conditional_t<std::is_floating_point_v<T>, MaximumOrNan, ::cuda::maximum<>>;
 
 struct IsNonzero {
   template <class T>
@@ -65,25 +41,6 @@ __global__ void fill_tail_kernel(const std::int64_t* count, std::uint64_t capaci
 
 int cub_version() {
   return CUB_VERSION;
-}
-
-template <class T>
-cudaError_t sum(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x, T* result) {
-  return cub::DeviceReduce::Sum(temporary.memory, temporary.bytes, x, result, n, stream);
-}
-
-template <class T>
-cudaError_t minimum(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
-                    T initial, T* result) {
-  return cub::DeviceReduce::Reduce(temporary.memory, temporary.bytes, x, result, n, Minimum<T>{},
-                                   initial, stream);
-}
-
-template <class T>
-cudaError_t maximum(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
-                    T initial, T* result) {
-  return cub::DeviceReduce::Reduce(temporary.memory, temporary.bytes, x, result, n, Maximum<T>{},
-                                   initial, stream);
 }
 
 template <class T>
@@ -116,31 +73,6 @@ cudaError_t fill_tail(const Launch& launch, const std::int64_t* count, std::int6
 
 using U32 = std::uint32_t;
 using U64 = std::uint64_t;
-
-template cudaError_t sum(Temporary&, cudaStream_t, std::int64_t, const U32*, U32*);
-template cudaError_t sum(Temporary&, cudaStream_t, std::int64_t, const U64*, U64*);
-template cudaError_t sum(Temporary&, cudaStream_t, std::int64_t, const float*, float*);
-template cudaError_t sum(Temporary&, cudaStream_t, std::int64_t, const double*, double*);
-
-template cudaError_t minimum(Temporary&, cudaStream_t, std::int64_t, const std::int32_t*,
-                             std::int32_t, std::int32_t*);
-template cudaError_t minimum(Temporary&, cudaStream_t, std::int64_t, const U32*, U32, U32*);
-template cudaError_t minimum(Temporary&, cudaStream_t, std::int64_t, const std::int64_t*,
-                             std::int64_t, std::int64_t*);
-template cudaError_t minimum(Temporary&, cudaStream_t, std::int64_t, const U64*, U64, U64*);
-template cudaError_t minimum(Temporary&, cudaStream_t, std::int64_t, const float*, float, float*);
-template cudaError_t minimum(Temporary&, cudaStream_t, std::int64_t, const double*, double,
-                             double*);
-
-template cudaError_t maximum(Temporary&, cudaStream_t, std::int64_t, const std::int32_t*,
-                             std::int32_t, std::int32_t*);
-template cudaError_t maximum(Temporary&, cudaStream_t, std::int64_t, const U32*, U32, U32*);
-template cudaError_t maximum(Temporary&, cudaStream_t, std::int64_t, const std::int64_t*,
-                             std::int64_t, std::int64_t*);
-template cudaError_t maximum(Temporary&, cudaStream_t, std::int64_t, const U64*, U64, U64*);
-template cudaError_t maximum(Temporary&, cudaStream_t, std::int64_t, const float*, float, float*);
-template cudaError_t maximum(Temporary&, cudaStream_t, std::int64_t, const double*, double,
-                             double*);
 
 template cudaError_t inclusive_sum(Temporary&, cudaStream_t, std::int64_t, const U32*, U32*);
 template cudaError_t inclusive_sum(Temporary&, cudaStream_t, std::int64_t, const U64*, U64*);

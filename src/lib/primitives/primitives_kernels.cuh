@@ -43,6 +43,35 @@ template <class T>
 cudaError_t maximum(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
                     T initial, T* result);
 
+/// The product; as sum.
+template <class T>
+cudaError_t product(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
+                    T* result);
+enum class BitOperation { conjunction, disjunction, exclusive };
+/// The elements' bits combined. T is an unsigned integer.
+template <class T>
+cudaError_t combine_bits(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
+                         BitOperation operation, T initial, T* result);
+/// The smallest or largest of n elements, where the first NaN is that, and the place of the first
+/// such; `initial` and -1 if n is 0. T as in Sorter.
+template <class T>
+cudaError_t find_extreme(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
+                         bool largest, T initial, T* value, std::int64_t* index);
+
+/// Segments of n elements, from one offset to the next. They are cut at 0 and n.
+struct Segments {
+  std::int64_t n = 0, count = 0;
+  const std::int64_t* offsets = nullptr;
+};
+/// The sums of segments; T as in sum. There is at least one segment.
+template <class T>
+cudaError_t segmented_sum(Temporary& temporary, cudaStream_t stream, const Segments& segments,
+                          const T* x, T* result);
+/// Their smallest or largest elements; as minimum.
+template <class T>
+cudaError_t segmented_extreme(Temporary& temporary, cudaStream_t stream, const Segments& segments,
+                              const T* x, bool largest, T initial, T* result);
+
 /// Prefix sums of n elements; y may be x. T is an unsigned integer of 32 or 64 bits.
 template <class T>
 cudaError_t inclusive_sum(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,

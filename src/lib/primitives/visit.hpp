@@ -50,4 +50,17 @@ T largest() {
   return Limits::has_infinity ? Limits::infinity() : Limits::max();
 }
 
+/// What a reduction gives without elements.
+template <class T>
+T neutral(primitives::Reduction reduction) {
+  using primitives::Reduction;
+  switch (reduction) {
+    case Reduction::min: return largest<T>();
+    case Reduction::max: return smallest<T>();
+    case Reduction::product: return T(1);
+    case Reduction::bit_and: return static_cast<T>(-1);
+    default: return T(0);
+  }
+}
+
 }  // namespace troupe::host
