@@ -1,6 +1,6 @@
 #pragma once
 
-#include <troupe/lib/primitives_reductions.hpp>
+#include <troupe/lib/primitives_runs.hpp>
 
 /// Sorting, reductions, prefix sums and selection over contiguous elements, as CUB defines them
 /// (https://nvidia.github.io/cccl/cub, device-wide algorithms). Run again on the same operands and
@@ -66,36 +66,10 @@ struct Scan {
   }
 };
 
-/// indices holds the i64 indices i < n of x[i] != 0, ascending, and -1 behind them, up to its
-/// `capacity`. -0 counts as zero, a NaN does not. The result cell holds how many such elements x
-/// has, as std::int64_t, also where that is more than the capacity. Then indices holds the first
-/// of them, and the command fails with Errc::invalid unless on_failure is OnFailure::report.
-struct SelectNonzero {
-  static constexpr std::string_view kName = "primitives.select_nonzero";
-  static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = {.repeatable = true};
-
-  OpDType dtype;  ///< of x
-  OnFailure on_failure{};
-  std::uint32_t reserved = 0;
-  std::int64_t n = 0;
-  std::int64_t capacity = 0;  ///< of indices, in elements
-  Operand x, indices, count;
-
-  static constexpr auto kOperands =
-      std::tuple{read("x", &SelectNonzero::x), write("indices", &SelectNonzero::indices),
-                 write("count", &SelectNonzero::count)};
-  static constexpr auto kCell = &SelectNonzero::count;
-  Result<void> check() const;
-  [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
-  [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
-    return sizeof(std::int64_t) * (&operand == &count ? 1 : static_cast<std::uint64_t>(capacity));
-  }
-};
-
 inline const Library kLibrary{
-    &info_of<Sort>,      &info_of<Reduce>,          &info_of<Scan>,
-    &info_of<ArgReduce>, &info_of<SegmentedReduce>, &info_of<SelectNonzero>};
+    &info_of<Sort>,   &info_of<Reduce>,        &info_of<ArgReduce>,      &info_of<SegmentedReduce>,
+    &info_of<Scan>,   &info_of<SelectNonzero>, &info_of<SelectFlagged>,  &info_of<PartitionFlagged>,
+    &info_of<Unique>, &info_of<ReduceByKey>,   &info_of<RunLengthEncode>};
 
 /// What is sorted along with a key.
 template <class T>
@@ -105,11 +79,11 @@ concept SortedValue = Element<T> &&(sizeof(T) == 4 || sizeof(T) == 8);
 
 namespace troupe {
 
-/// Device-wide algorithms on one device; from `primitives::on(device)`. Reductions are calls of its
-/// base.
-class Primitives : public PrimitiveReductions {
+/// Device-wide algorithms on one device; from `primitives::on(device)`. Reductions and selections
+/// are calls of its bases.
+class Primitives : public PrimitiveRuns {
  public:
-  using PrimitiveReductions::PrimitiveReductions;
+  using PrimitiveRuns::PrimitiveRuns;
 
   /// See primitives::Sort. Both ranges have the same length. Errors: invalid.
   template <primitives::Number K>
@@ -142,21 +116,6 @@ class Primitives : public PrimitiveReductions {
         submitter(),
         primitives::Scan{dtype_of<T>, scanning, 0, x.length(), x.operand(), y.operand()},
         {{"y", y.length(), x.length()}});
-  }
-  /// See primitives::SelectNonzero; the future's value is how many elements of x are not zero.
-  /// Errors: invalid (also: more than indices.length() elements are not zero).
-  template <primitives::Number T>
-  Future<std::int64_t> select_nonzero(const GpuRef<T>& x, const GpuRef<std::int64_t>& indices,
-                                      OnFailure on_failure = OnFailure::error) {
-    return detail::submit_for_value<std::int64_t>(submitter(),
-                                                  primitives::SelectNonzero{dtype_of<T>,
-                                                                            on_failure,
-                                                                            0,
-                                                                            x.length(),
-                                                                            indices.length(),
-                                                                            x.operand(),
-                                                                            indices.operand(),
-                                                                            {}});
   }
 };
 

@@ -2,14 +2,13 @@
 
 #include <array>
 
+#include <troupe/lib/primitives_types.hpp>
 #include <troupe/lib/submit.hpp>
 
 /// Reductions: of a whole range, with the place of the result, and segment by segment. See
 /// primitives.hpp.
 namespace troupe::primitives {
 
-/// What a reduction computes. Those of bits take integers only.
-enum class Reduction : std::uint32_t { sum, min, max, product, bit_and, bit_or, bit_xor };
 /// Which element ArgReduce finds.
 enum class Extreme : std::uint32_t { min, max };
 

@@ -100,23 +100,6 @@ Result<void> Primitives::run(const primitives::Scan& op, const Call& call) {
   });
 }
 
-Result<void> Primitives::run(const primitives::SelectNonzero& op, const Call& call) {
-  return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(call, [n = op.n, capacity = op.capacity, x = call.at<const T>(op.x),
-                                   indices = call.at<std::int64_t>(op.indices),
-                                   count = call.at<std::int64_t>(op.count)] {
-      std::int64_t found = 0;
-      for (std::int64_t i = 0; i < n; ++i) {
-        if (x[i] == T(0)) continue;
-        if (found < capacity) indices[found] = i;
-        ++found;
-      }
-      if (found < capacity) std::fill_n(indices + found, capacity - found, std::int64_t{-1});
-      *count = found;
-    });
-  });
-}
-
 }  // namespace troupe::host::cpu
 
 extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(

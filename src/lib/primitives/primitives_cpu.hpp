@@ -12,9 +12,12 @@ bool is_nan(T value) {
   return value != value;
 }
 
-class Primitives final : public LibraryHalfOf<Primitives, primitives::Sort, primitives::Reduce,
-                                              primitives::ArgReduce, primitives::SegmentedReduce,
-                                              primitives::Scan, primitives::SelectNonzero> {
+class Primitives final
+    : public LibraryHalfOf<Primitives, primitives::Sort, primitives::Reduce, primitives::ArgReduce,
+                           primitives::SegmentedReduce, primitives::Scan, primitives::SelectNonzero,
+                           primitives::SelectFlagged, primitives::PartitionFlagged,
+                           primitives::Unique, primitives::ReduceByKey,
+                           primitives::RunLengthEncode> {
  public:
   explicit Primitives(Services& services) : services_(services) {}
   Result<void> run(const primitives::Sort& op, const Call& call);
@@ -23,6 +26,11 @@ class Primitives final : public LibraryHalfOf<Primitives, primitives::Sort, prim
   Result<void> run(const primitives::SegmentedReduce& op, const Call& call);
   Result<void> run(const primitives::Scan& op, const Call& call);
   Result<void> run(const primitives::SelectNonzero& op, const Call& call);
+  Result<void> run(const primitives::SelectFlagged& op, const Call& call);
+  Result<void> run(const primitives::PartitionFlagged& op, const Call& call);
+  Result<void> run(const primitives::Unique& op, const Call& call);
+  Result<void> run(const primitives::ReduceByKey& op, const Call& call);
+  Result<void> run(const primitives::RunLengthEncode& op, const Call& call);
 
  private:
   template <class K>

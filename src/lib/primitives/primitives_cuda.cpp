@@ -61,23 +61,6 @@ Result<void> Primitives::run(const primitives::Scan& op, const Call& call) {
   });
 }
 
-Result<void> Primitives::run(const primitives::SelectNonzero& op, const Call& call) {
-  const auto& own = state(call.queue());
-  const auto stream = services_.stream(call.queue());
-  auto* const indices = call.at<std::int64_t>(op.indices);
-  TROUPE_CUDA_PROPAGATE(with_number(op.dtype, [&]<class T>(T) {
-    const auto* const x = call.at<const Summand<T>>(op.x);  // the sign makes no difference
-    return queue_algorithm(call.queue(), "cub::DeviceSelect", [&](kernels::Temporary& temporary) {
-      return kernels::select_nonzero(temporary, stream, op.n, x, op.capacity, indices, own.count());
-    });
-  }));
-  TROUPE_CUDA_TRY(
-      kernels::fill_tail(services_.launch(call.queue()), own.count(), op.capacity, indices));
-  TROUPE_CUDA_TRY(cudaMemcpyAsync(call.at(op.count), own.count(), sizeof(std::int64_t),
-                                  cudaMemcpyDefault, stream));
-  return {};
-}
-
 Result<void> Primitives::open(Queue queue) {
   if (queue.detour) return {};
   const auto stream = services_.stream(queue);
@@ -121,7 +104,7 @@ Result<void> Primitives::warm_up(DType dtype, std::int64_t n, const std::array<O
     for (const auto scanning : {Scanning::inclusive, Scanning::exclusive})
       TROUPE_CUDA_PROPAGATE(run(primitives::Scan{dtype, scanning, 0, n, a, c}, call));
   }
-  return run(primitives::SelectNonzero{dtype, OnFailure::report, 0, n, n, a, c, d}, call);
+  return warm_up_selections(dtype, n, ranges, call);
 }
 
 }  // namespace troupe::host::cuda

@@ -13,9 +13,12 @@
 
 namespace troupe::host::cuda {
 
-class Primitives final : public LibraryHalfOf<Primitives, primitives::Sort, primitives::Reduce,
-                                              primitives::ArgReduce, primitives::SegmentedReduce,
-                                              primitives::Scan, primitives::SelectNonzero> {
+class Primitives final
+    : public LibraryHalfOf<Primitives, primitives::Sort, primitives::Reduce, primitives::ArgReduce,
+                           primitives::SegmentedReduce, primitives::Scan, primitives::SelectNonzero,
+                           primitives::SelectFlagged, primitives::PartitionFlagged,
+                           primitives::Unique, primitives::ReduceByKey,
+                           primitives::RunLengthEncode> {
  public:
   explicit Primitives(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override;
@@ -26,6 +29,11 @@ class Primitives final : public LibraryHalfOf<Primitives, primitives::Sort, prim
   Result<void> run(const primitives::SegmentedReduce& op, const Call& call);
   Result<void> run(const primitives::Scan& op, const Call& call);
   Result<void> run(const primitives::SelectNonzero& op, const Call& call);
+  Result<void> run(const primitives::SelectFlagged& op, const Call& call);
+  Result<void> run(const primitives::PartitionFlagged& op, const Call& call);
+  Result<void> run(const primitives::Unique& op, const Call& call);
+  Result<void> run(const primitives::ReduceByKey& op, const Call& call);
+  Result<void> run(const primitives::RunLengthEncode& op, const Call& call);
 
  private:
   struct State {
@@ -40,6 +48,8 @@ class Primitives final : public LibraryHalfOf<Primitives, primitives::Sort, prim
     }
   };
   [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
+  /// Queues the copy of a queue's own count to a result cell.
+  Result<void> give_count(const Operand& cell, const Call& call);
   /// Asks an algorithm how much memory it needs, then queues it. `name`: for errors.
   template <class Algorithm>
   Result<void> queue_algorithm(Queue queue, std::string_view name, Algorithm&& algorithm);
@@ -47,6 +57,8 @@ class Primitives final : public LibraryHalfOf<Primitives, primitives::Sort, prim
   Result<void> sort(const primitives::Sort& op, const Call& call);
   Result<void> warm_up(Queue queue, void* memory);
   Result<void> warm_up_reductions(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
+                                  const Call& call);
+  Result<void> warm_up_selections(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
                                   const Call& call);
   Result<void> warm_up(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
                        const Call& call);

@@ -33,8 +33,8 @@ using Minimum = std::conditional_t<std::is_floating_point_v<T>, MinimumOrNan, ::
 template <class T>
 using Maximum = std::conditional_t<std::is_floating_point_v<T>, MaximumOrNan, ::cuda::maximum<>>;
 
-/// Which of the two, and which operation on bits, is known when it runs: that halves the number of
-/// kernels, which wait for memory anyway.
+/// Which of the two is known when it runs: that halves the number of kernels, which wait for memory
+/// anyway.
 struct SmallestOrLargest {
   bool largest;
 
@@ -43,16 +43,6 @@ struct SmallestOrLargest {
     return (largest ? a < b : b < a) || b != b ? b : a;
   }
 };
-struct CombineBits {
-  BitOperation operation;
-
-  template <class T>
-  __host__ __device__ T operator()(T a, T b) const {
-    if (operation == BitOperation::conjunction) return a & b;
-    return operation == BitOperation::disjunction ? a | b : a ^ b;
-  }
-};
-
 /// An element and where it stands; -1: nowhere.
 template <class T>
 struct Found {
@@ -152,10 +142,10 @@ cudaError_t product(Temporary& temporary, cudaStream_t stream, std::int64_t n, c
 }
 
 template <class T>
-cudaError_t combine_bits(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
-                         BitOperation operation, T initial, T* result) {
-  return cub::DeviceReduce::Reduce(temporary.memory, temporary.bytes, x, result, n,
-                                   CombineBits{operation}, initial, stream);
+cudaError_t reduce(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
+                   Combine<T> combine, T initial, T* result) {
+  return cub::DeviceReduce::Reduce(temporary.memory, temporary.bytes, x, result, n, combine,
+                                   initial, stream);
 }
 
 template <class T>
@@ -211,9 +201,7 @@ TROUPE_INSTANTIATE(float)
 TROUPE_INSTANTIATE(double)
 #undef TROUPE_INSTANTIATE
 
-template cudaError_t combine_bits(Temporary&, cudaStream_t, I64, const U32*, BitOperation, U32,
-                                  U32*);
-template cudaError_t combine_bits(Temporary&, cudaStream_t, I64, const U64*, BitOperation, U64,
-                                  U64*);
+template cudaError_t reduce(Temporary&, cudaStream_t, I64, const U32*, Combine<U32>, U32, U32*);
+template cudaError_t reduce(Temporary&, cudaStream_t, I64, const U64*, Combine<U64>, U64, U64*);
 
 }  // namespace troupe::host::cuda::kernels

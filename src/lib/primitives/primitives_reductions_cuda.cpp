@@ -5,16 +5,6 @@ namespace troupe::host::cuda {
 using primitives::Extreme;
 using primitives::Reduction;
 
-namespace {
-
-kernels::BitOperation bit_operation(Reduction reduction) {
-  if (reduction == Reduction::bit_and) return kernels::BitOperation::conjunction;
-  return reduction == Reduction::bit_or ? kernels::BitOperation::disjunction
-                                        : kernels::BitOperation::exclusive;
-}
-
-}  // namespace
-
 Result<void> Primitives::run(const primitives::Reduce& op, const Call& call) {
   const auto stream = services_.stream(call.queue());
   return with_number(op.dtype, [&]<class T>(T) {
@@ -35,8 +25,8 @@ Result<void> Primitives::run(const primitives::Reduce& op, const Call& call) {
         default: break;
       }
       if constexpr (std::is_integral_v<T>) {
-        return kernels::combine_bits(temporary, stream, op.n, bits, bit_operation(op.reduction),
-                                     neutral<S>(op.reduction), result_bits);
+        return kernels::reduce(temporary, stream, op.n, bits, Combine<S>{op.reduction, false},
+                               neutral<S>(op.reduction), result_bits);
       } else {
         return cudaErrorInvalidValue;  // the check has refused it
       }

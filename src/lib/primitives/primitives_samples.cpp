@@ -15,7 +15,16 @@ const Samples kPrimitiveSamples{
                                 range_in(2), range_in(3)},
     primitives::Scan{DType::i64, primitives::Scanning::exclusive, 0, 10, range_in(1), range_in(2)},
     primitives::SelectNonzero{DType::u32, OnFailure::report, 0, 10, 8, range_in(1), range_in(2),
-                              cell_in(3)}};
+                              cell_in(3)},
+    primitives::SelectFlagged{DType::f32, OnFailure::report, 0, 10, 8, range_in(1), range_in(2),
+                              range_in(3), cell_in(4)},
+    primitives::PartitionFlagged{DType::f64, 10, range_in(1), range_in(2), range_in(3), cell_in(4)},
+    primitives::Unique{DType::i64, OnFailure::report, 0, 10, 8, range_in(1), range_in(2),
+                       cell_in(3)},
+    primitives::ReduceByKey{DType::f32, DType::i64, OnFailure::report, primitives::Reduction::max,
+                            10, 8, range_in(1), range_in(2), range_in(3), range_in(4), cell_in(5)},
+    primitives::RunLengthEncode{DType::u32, OnFailure::report, 0, 10, 8, range_in(1), range_in(2),
+                                range_in(3), cell_in(4)}};
 
 }  // namespace
 }  // namespace troupe::test

@@ -32,6 +32,13 @@ Result<void> with_number(DType dtype, Visit&& visit) {
   return with_integer(dtype, visit);
 }
 
+/// Calls visit(U{}) for the unsigned integer of the dtype's size, 4 or 8 bytes: for what only moves
+/// elements.
+template <class Visit>
+Result<void> with_word(DType dtype, Visit&& visit) {
+  return size_of(dtype) == 4 ? visit(std::uint32_t{}) : visit(std::uint64_t{});
+}
+
 /// What sums of T are computed in: integers wrap around.
 template <class T>
 using Summand = typename std::conditional_t<std::is_floating_point_v<T>, std::type_identity<T>,
