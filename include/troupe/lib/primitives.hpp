@@ -1,8 +1,6 @@
 #pragma once
 
-#include <array>
-
-#include <troupe/lib/submit.hpp>
+#include <troupe/lib/primitives_runs.hpp>
 
 /// Sorting, reductions, prefix sums and selection over contiguous elements, as CUB defines them
 /// (https://nvidia.github.io/cccl/cub, device-wide algorithms). Run again on the same operands and
@@ -11,13 +9,8 @@ namespace troupe::primitives {
 
 /// The order in which keys are sorted.
 enum class Order : std::uint32_t { ascending, descending };
-/// What a reduction computes.
-enum class Reduction : std::uint32_t { sum, min, max };
 /// Whether element i of a prefix sum includes element i of the input.
 enum class Scanning : std::uint32_t { inclusive, exclusive };
-
-inline constexpr DTypes kIntegers = DTypes::of({DType::i32, DType::u32, DType::i64, DType::u64});
-inline constexpr DTypes kNumbers = {kIntegers.bits | DTypes::reals().bits};
 
 /// sorted_keys[0, n) are the n keys in order. With values, sorted_values[i] is the value that
 /// belongs to sorted_keys[i]. The sort is stable, also in descending order: equal keys keep the
@@ -51,31 +44,6 @@ struct Sort {
   }
 };
 
-/// result[0] is the sum, the smallest or the largest of x[0, n). Without elements it is 0, the
-/// largest value of the dtype (+infinity for f32 and f64) or the smallest one (-infinity).
-///
-/// Sums of integers are exact modulo 2^32 or 2^64. The order in which f32 or f64 are added depends
-/// on n, on the model of the GPU and on whether x is aligned to four of its elements, so the same
-/// input at the same place gives the same bits on every run. Another model, or the cpu engine, may
-/// round otherwise: the cpu engine adds in f64. With a NaN among the elements every result is a
-/// NaN. Whether min and max choose -0 or +0 where both occur is not specified.
-struct Reduce {
-  static constexpr std::string_view kName = "primitives.reduce";
-  static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = {.repeatable = true, .capturable = true};
-
-  OpDType dtype;
-  Reduction reduction{};
-  std::uint32_t reserved = 0;
-  std::int64_t n = 0;
-  Operand x, result;
-
-  static constexpr auto kOperands =
-      std::tuple{read("x", &Reduce::x), write("result", &Reduce::result)};
-  Result<void> check() const;
-  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept { return size_of(dtype); }
-};
-
 /// y[i] = x[0] + ... + x[i] (inclusive) or x[0] + ... + x[i - 1] (exclusive; y[0] = 0), i < n.
 /// Modulo 2^32 or 2^64. Integers only: CUB adds floating-point numbers in an order that differs
 /// from run to run. y may be x.
@@ -98,42 +66,11 @@ struct Scan {
   }
 };
 
-/// indices holds the i64 indices i < n of x[i] != 0, ascending, and -1 behind them, up to its
-/// `capacity`. -0 counts as zero, a NaN does not. The result cell holds how many such elements x
-/// has, as std::int64_t, also where that is more than the capacity. Then indices holds the first
-/// of them, and the command fails with Errc::invalid unless on_failure is OnFailure::report.
-struct SelectNonzero {
-  static constexpr std::string_view kName = "primitives.select_nonzero";
-  static constexpr DTypes kDTypes = kNumbers;
-  static constexpr Traits kTraits = {.repeatable = true};
+inline const Library kLibrary{
+    &info_of<Sort>,   &info_of<Reduce>,        &info_of<ArgReduce>,      &info_of<SegmentedReduce>,
+    &info_of<Scan>,   &info_of<SelectNonzero>, &info_of<SelectFlagged>,  &info_of<PartitionFlagged>,
+    &info_of<Unique>, &info_of<ReduceByKey>,   &info_of<RunLengthEncode>};
 
-  OpDType dtype;  ///< of x
-  OnFailure on_failure{};
-  std::uint32_t reserved = 0;
-  std::int64_t n = 0;
-  std::int64_t capacity = 0;  ///< of indices, in elements
-  Operand x, indices, count;
-
-  static constexpr auto kOperands =
-      std::tuple{read("x", &SelectNonzero::x), write("indices", &SelectNonzero::indices),
-                 write("count", &SelectNonzero::count)};
-  static constexpr auto kCell = &SelectNonzero::count;
-  Result<void> check() const;
-  [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
-  [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
-    return sizeof(std::int64_t) * (&operand == &count ? 1 : static_cast<std::uint64_t>(capacity));
-  }
-};
-
-inline const Library kLibrary{&info_of<Sort>, &info_of<Reduce>, &info_of<Scan>,
-                              &info_of<SelectNonzero>};
-
-/// What is summed exactly.
-template <class T>
-concept Integer = Element<T> && kIntegers.has(dtype_of<T>);
-/// Keys, and what is reduced or compared with zero.
-template <class T>
-concept Number = Element<T> && kNumbers.has(dtype_of<T>);
 /// What is sorted along with a key.
 template <class T>
 concept SortedValue = Element<T> &&(sizeof(T) == 4 || sizeof(T) == 8);
@@ -142,17 +79,18 @@ concept SortedValue = Element<T> &&(sizeof(T) == 4 || sizeof(T) == 8);
 
 namespace troupe {
 
-/// Device-wide algorithms on one device; from `primitives::on(device)`.
-class Primitives {
+/// Device-wide algorithms on one device; from `primitives::on(device)`. Reductions and selections
+/// are calls of its bases.
+class Primitives : public PrimitiveRuns {
  public:
-  explicit Primitives(detail::Submitter& submitter) : submitter_(&submitter) {}
+  using PrimitiveRuns::PrimitiveRuns;
 
   /// See primitives::Sort. Both ranges have the same length. Errors: invalid.
   template <primitives::Number K>
   Future<void> sort(const GpuRef<K>& keys, const GpuRef<K>& sorted,
                     primitives::Order order = primitives::Order::ascending) {
     return detail::submit_exact(
-        *submitter_,
+        submitter(),
         primitives::Sort{
             dtype_of<K>, order, 0, keys.length(), keys.operand(), {}, sorted.operand(), {}},
         {{"sorted_keys", sorted.length(), keys.length()}});
@@ -163,49 +101,22 @@ class Primitives {
                     const GpuRef<V>& sorted_values,
                     primitives::Order order = primitives::Order::ascending) {
     return detail::submit_exact(
-        *submitter_,
+        submitter(),
         primitives::Sort{dtype_of<K>, order, sizeof(V), keys.length(), keys.operand(),
                          values.operand(), sorted_keys.operand(), sorted_values.operand()},
         {{"values", values.length(), keys.length()},
          {"sorted_keys", sorted_keys.length(), keys.length()},
          {"sorted_values", sorted_values.length(), keys.length()}});
   }
-  /// See primitives::Reduce. `result` has one element. Errors: invalid.
-  template <primitives::Number T>
-  Future<void> reduce(const GpuRef<T>& x, const GpuRef<T>& result,
-                      primitives::Reduction reduction = primitives::Reduction::sum) {
-    return detail::submit_exact(
-        *submitter_,
-        primitives::Reduce{dtype_of<T>, reduction, 0, x.length(), x.operand(), result.operand()},
-        {{"result", result.length(), 1}});
-  }
   /// See primitives::Scan. Both vectors have the same length. Errors: invalid.
   template <primitives::Integer T>
   Future<void> scan(const GpuRef<T>& x, const GpuRef<T>& y,
                     primitives::Scanning scanning = primitives::Scanning::inclusive) {
     return detail::submit_exact(
-        *submitter_,
+        submitter(),
         primitives::Scan{dtype_of<T>, scanning, 0, x.length(), x.operand(), y.operand()},
         {{"y", y.length(), x.length()}});
   }
-  /// See primitives::SelectNonzero; the future's value is how many elements of x are not zero.
-  /// Errors: invalid (also: more than indices.length() elements are not zero).
-  template <primitives::Number T>
-  Future<std::int64_t> select_nonzero(const GpuRef<T>& x, const GpuRef<std::int64_t>& indices,
-                                      OnFailure on_failure = OnFailure::error) {
-    return detail::submit_for_value<std::int64_t>(*submitter_,
-                                                  primitives::SelectNonzero{dtype_of<T>,
-                                                                            on_failure,
-                                                                            0,
-                                                                            x.length(),
-                                                                            indices.length(),
-                                                                            x.operand(),
-                                                                            indices.operand(),
-                                                                            {}});
-  }
-
- private:
-  detail::Submitter* submitter_;
 };
 
 namespace primitives {

@@ -1,20 +1,16 @@
 #include <algorithm>
 #include <bit>
 #include <concepts>
-#include <functional>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
-#include <troupe/lib/primitives.hpp>
-
-#include "device_host/engine/cpu/library.hpp"
-#include "lib/primitives/visit.hpp"
+#include "lib/primitives/primitives_cpu.hpp"
 
 namespace troupe::host::cpu {
 namespace {
 
 using primitives::Order;
-using primitives::Reduction;
 using primitives::Scanning;
 
 /// The bits of a key as an integer.
@@ -49,45 +45,7 @@ void stable_sort(Item* begin, std::int64_t n, Order order, KeyOf key_of) {
   }
 }
 
-template <class T>
-bool is_nan(T value) {
-  return value != value;
-}
-
-template <class T>
-T reduce(Reduction reduction, std::int64_t n, const T* x) {
-  switch (reduction) {
-    case Reduction::sum: {
-      using Sum = std::conditional_t<std::floating_point<T>, double, Summand<T>>;
-      return static_cast<T>(std::accumulate(
-          x, x + n, Sum{0}, [](Sum sum, T next) { return sum + static_cast<Sum>(next); }));
-    }
-    case Reduction::min:
-      return std::accumulate(x, x + n, largest<T>(),
-                             [](T a, T b) { return b < a || is_nan(b) ? b : a; });
-    default:
-      return std::accumulate(x, x + n, smallest<T>(),
-                             [](T a, T b) { return a < b || is_nan(b) ? b : a; });
-  }
-}
-
-class Primitives final : public LibraryHalfOf<Primitives, primitives::Sort, primitives::Reduce,
-                                              primitives::Scan, primitives::SelectNonzero> {
- public:
-  explicit Primitives(Services& services) : services_(services) {}
-  Result<void> run(const primitives::Sort& op, const Call& call);
-  Result<void> run(const primitives::Reduce& op, const Call& call);
-  Result<void> run(const primitives::Scan& op, const Call& call);
-  Result<void> run(const primitives::SelectNonzero& op, const Call& call);
-
- private:
-  template <class K>
-  Result<void> sort_keys(const primitives::Sort& op, const Call& call);
-  template <class K, class V>
-  Result<void> sort_pairs(const primitives::Sort& op, const Call& call);
-
-  Services& services_;
-};
+}  // namespace
 
 template <class K>
 Result<void> Primitives::sort_keys(const primitives::Sort& op, const Call& call) {
@@ -128,14 +86,6 @@ Result<void> Primitives::run(const primitives::Sort& op, const Call& call) {
   });
 }
 
-Result<void> Primitives::run(const primitives::Reduce& op, const Call& call) {
-  return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(
-        call, [n = op.n, reduction = op.reduction, x = call.at<const T>(op.x),
-               result = call.at<T>(op.result)] { *result = reduce(reduction, n, x); });
-  });
-}
-
 Result<void> Primitives::run(const primitives::Scan& op, const Call& call) {
   return with_integer(op.dtype, [&]<class T>(T) {
     using U = Summand<T>;
@@ -150,24 +100,6 @@ Result<void> Primitives::run(const primitives::Scan& op, const Call& call) {
   });
 }
 
-Result<void> Primitives::run(const primitives::SelectNonzero& op, const Call& call) {
-  return with_number(op.dtype, [&]<class T>(T) {
-    return services_.submit(call, [n = op.n, capacity = op.capacity, x = call.at<const T>(op.x),
-                                   indices = call.at<std::int64_t>(op.indices),
-                                   count = call.at<std::int64_t>(op.count)] {
-      std::int64_t found = 0;
-      for (std::int64_t i = 0; i < n; ++i) {
-        if (x[i] == T(0)) continue;
-        if (found < capacity) indices[found] = i;
-        ++found;
-      }
-      if (found < capacity) std::fill_n(indices + found, capacity - found, std::int64_t{-1});
-      *count = found;
-    });
-  });
-}
-
-}  // namespace
 }  // namespace troupe::host::cpu
 
 extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(

@@ -1,60 +1,14 @@
-#include <array>
-#include <cstdint>
 #include <string>
-#include <string_view>
-#include <utility>
 
-#include <troupe/lib/primitives.hpp>
-
-#include "device_host/engine/cuda/library.hpp"
-#include "lib/primitives/primitives_kernels.cuh"
-#include "lib/primitives/visit.hpp"
+#include "lib/primitives/primitives_cuda.hpp"
 
 namespace troupe::host::cuda {
 namespace {
 
 using primitives::Order;
-using primitives::Reduction;
 using primitives::Scanning;
 
-class Primitives final : public LibraryHalfOf<Primitives, primitives::Sort, primitives::Reduce,
-                                              primitives::Scan, primitives::SelectNonzero> {
- public:
-  explicit Primitives(Services& services) : services_(services) {}
-  [[nodiscard]] Dependencies stands_on() const override;
-  Result<void> open(Queue queue) override;
-  Result<void> run(const primitives::Sort& op, const Call& call);
-  Result<void> run(const primitives::Reduce& op, const Call& call);
-  Result<void> run(const primitives::Scan& op, const Call& call);
-  Result<void> run(const primitives::SelectNonzero& op, const Call& call);
-
- private:
-  struct State {
-    static constexpr std::size_t kCountBytes = 256;  ///< keeps the rest aligned
-
-    Workspace memory;
-
-    /// On its way to a result cell.
-    [[nodiscard]] std::int64_t* count() const { return static_cast<std::int64_t*>(memory.get()); }
-    [[nodiscard]] void* temporary() const {
-      return static_cast<std::byte*>(memory.get()) + kCountBytes;
-    }
-  };
-  [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
-  /// Asks an algorithm how much memory it needs, then queues it. `name`: for errors.
-  template <class Algorithm>
-  Result<void> queue_algorithm(Queue queue, std::string_view name, Algorithm&& algorithm);
-  template <class K, bool kDescending>
-  Result<void> sort(const primitives::Sort& op, const Call& call);
-  Result<void> warm_up(Queue queue, void* memory);
-  Result<void> warm_up(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
-                       const Call& call);
-
-  static constexpr std::uint64_t kWarmUpBytes = std::uint64_t{512} << 10;
-
-  Services& services_;
-  std::array<State, 2> states_;  ///< of the lane's own queue, of its detour
-};
+}  // namespace
 
 Dependencies Primitives::stands_on() const {
   const int version = kernels::cub_version();
@@ -62,19 +16,6 @@ Dependencies Primitives::stands_on() const {
            std::to_string(version / 100'000) + "." + std::to_string(version / 100 % 1000) + "." +
                std::to_string(version % 100),
            &kernels::cub_version}};
-}
-
-template <class Algorithm>
-Result<void> Primitives::queue_algorithm(Queue queue, std::string_view name,
-                                         Algorithm&& algorithm) {
-  (void)cudaGetLastError();  // CUB reports what others left there
-  kernels::Temporary temporary;
-  if (const auto status = algorithm(temporary); status != cudaSuccess) return failure(status, name);
-  auto& own = state(queue);
-  TROUPE_CUDA_PROPAGATE(own.memory.reserve(services_, queue, State::kCountBytes + temporary.bytes));
-  temporary.memory = own.temporary();
-  if (const auto status = algorithm(temporary); status != cudaSuccess) return failure(status, name);
-  return {};
 }
 
 template <class K, bool kDescending>
@@ -105,22 +46,6 @@ Result<void> Primitives::run(const primitives::Sort& op, const Call& call) {
   });
 }
 
-Result<void> Primitives::run(const primitives::Reduce& op, const Call& call) {
-  const auto stream = services_.stream(call.queue());
-  return with_number(op.dtype, [&]<class T>(T) {
-    return queue_algorithm(call.queue(), "cub::DeviceReduce", [&](kernels::Temporary& temporary) {
-      const auto* const x = call.at<const T>(op.x);
-      auto* const result = call.at<T>(op.result);
-      if (op.reduction == Reduction::min)
-        return kernels::minimum(temporary, stream, op.n, x, largest<T>(), result);
-      if (op.reduction == Reduction::max)
-        return kernels::maximum(temporary, stream, op.n, x, smallest<T>(), result);
-      using S = Summand<T>;
-      return kernels::sum(temporary, stream, op.n, call.at<const S>(op.x), call.at<S>(op.result));
-    });
-  });
-}
-
 Result<void> Primitives::run(const primitives::Scan& op, const Call& call) {
   if (op.n == 0) return {};
   const auto stream = services_.stream(call.queue());
@@ -134,23 +59,6 @@ Result<void> Primitives::run(const primitives::Scan& op, const Call& call) {
                  : kernels::exclusive_sum(temporary, stream, op.n, x, y);
     });
   });
-}
-
-Result<void> Primitives::run(const primitives::SelectNonzero& op, const Call& call) {
-  const auto& own = state(call.queue());
-  const auto stream = services_.stream(call.queue());
-  auto* const indices = call.at<std::int64_t>(op.indices);
-  TROUPE_CUDA_PROPAGATE(with_number(op.dtype, [&]<class T>(T) {
-    const auto* const x = call.at<const Summand<T>>(op.x);  // the sign makes no difference
-    return queue_algorithm(call.queue(), "cub::DeviceSelect", [&](kernels::Temporary& temporary) {
-      return kernels::select_nonzero(temporary, stream, op.n, x, op.capacity, indices, own.count());
-    });
-  }));
-  TROUPE_CUDA_TRY(
-      kernels::fill_tail(services_.launch(call.queue()), own.count(), op.capacity, indices));
-  TROUPE_CUDA_TRY(cudaMemcpyAsync(call.at(op.count), own.count(), sizeof(std::int64_t),
-                                  cudaMemcpyDefault, stream));
-  return {};
 }
 
 Result<void> Primitives::open(Queue queue) {
@@ -191,16 +99,14 @@ Result<void> Primitives::warm_up(DType dtype, std::int64_t n, const std::array<O
       TROUPE_CUDA_PROPAGATE(run(primitives::Sort{dtype, order, value_bytes, n, a, b, c, d}, call));
     }
   }
-  for (const auto reduction : {Reduction::sum, Reduction::min, Reduction::max})
-    TROUPE_CUDA_PROPAGATE(run(primitives::Reduce{dtype, reduction, 0, n, a, c}, call));
+  TROUPE_CUDA_PROPAGATE(warm_up_reductions(dtype, n, ranges, call));
   if (primitives::kIntegers.has(dtype)) {
     for (const auto scanning : {Scanning::inclusive, Scanning::exclusive})
       TROUPE_CUDA_PROPAGATE(run(primitives::Scan{dtype, scanning, 0, n, a, c}, call));
   }
-  return run(primitives::SelectNonzero{dtype, OnFailure::report, 0, n, n, a, c, d}, call);
+  return warm_up_selections(dtype, n, ranges, call);
 }
 
-}  // namespace
 }  // namespace troupe::host::cuda
 
 extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "device_host/engine/cuda/launch.hpp"
+#include "lib/primitives/combine.hpp"
 
 /// CUB's device-wide algorithms. Every function queues on a stream and returns. The result of each
 /// is the same, bit for bit, in every run on the same device.
@@ -43,6 +44,34 @@ template <class T>
 cudaError_t maximum(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
                     T initial, T* result);
 
+/// The product; as sum.
+template <class T>
+cudaError_t product(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
+                    T* result);
+/// n elements and `initial` combined. T is an unsigned integer of 32 or 64 bits.
+template <class T>
+cudaError_t reduce(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
+                   Combine<T> combine, T initial, T* result);
+/// The smallest or largest of n elements, where the first NaN is that, and the place of the first
+/// such; `initial` and -1 if n is 0. T as in Sorter.
+template <class T>
+cudaError_t find_extreme(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
+                         bool largest, T initial, T* value, std::int64_t* index);
+
+/// Segments of n elements, from one offset to the next. They are cut at 0 and n.
+struct Segments {
+  std::int64_t n = 0, count = 0;
+  const std::int64_t* offsets = nullptr;
+};
+/// The sums of segments; T as in sum. There is at least one segment.
+template <class T>
+cudaError_t segmented_sum(Temporary& temporary, cudaStream_t stream, const Segments& segments,
+                          const T* x, T* result);
+/// Their smallest or largest elements; as minimum.
+template <class T>
+cudaError_t segmented_extreme(Temporary& temporary, cudaStream_t stream, const Segments& segments,
+                              const T* x, bool largest, T initial, T* result);
+
 /// Prefix sums of n elements; y may be x. T is an unsigned integer of 32 or 64 bits.
 template <class T>
 cudaError_t inclusive_sum(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
@@ -59,5 +88,34 @@ cudaError_t select_nonzero(Temporary& temporary, cudaStream_t stream, std::int64
 /// Sets indices[*count, capacity) to -1.
 cudaError_t fill_tail(const Launch& launch, const std::int64_t* count, std::int64_t capacity,
                       std::int64_t* indices);
+
+/// The elements whose flags are not zero, the first `capacity` of them, and how many there are. T
+/// is an unsigned integer of 32 or 64 bits.
+template <class T>
+cudaError_t select_flagged(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
+                           const std::uint8_t* flags, std::int64_t capacity, T* selected,
+                           std::int64_t* count);
+/// Those, then the others in the reverse of their order.
+template <class T>
+cudaError_t partition_flagged(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
+                              const std::uint8_t* flags, T* y, std::int64_t* count);
+/// The first of each run of equal elements; T as in sum.
+template <class T>
+cudaError_t unique(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
+                   std::int64_t capacity, T* selected, std::int64_t* count);
+
+/// Where runs of equal keys go: as many as there is room for.
+template <class K, class V>
+struct Runs {
+  std::int64_t capacity = 0;
+  K* keys = nullptr;
+  V* results = nullptr;
+  std::int64_t* count = nullptr;
+};
+/// The last key of each run of equal ones, and its values combined; without values each counts 1. K
+/// as in sum, V is an unsigned integer of 32 or 64 bits.
+template <class K, class V>
+cudaError_t reduce_runs(Temporary& temporary, cudaStream_t stream, std::int64_t n, const K* keys,
+                        const V* values, Combine<V> combine, const Runs<K, V>& runs);
 
 }  // namespace troupe::host::cuda::kernels

@@ -9,9 +9,22 @@ const Samples kPrimitiveSamples{
     primitives::Sort{DType::f32, primitives::Order::descending, 8, 10, range_in(1), range_in(2),
                      range_in(3), range_in(4)},
     primitives::Reduce{DType::f64, primitives::Reduction::max, 0, 10, range_in(1), range_in(2)},
+    primitives::ArgReduce{DType::f32, primitives::Extreme::max, 0, 10, range_in(1), range_in(2),
+                          range_in(3)},
+    primitives::SegmentedReduce{DType::i32, primitives::Reduction::min, 0, 10, 4, range_in(1),
+                                range_in(2), range_in(3)},
     primitives::Scan{DType::i64, primitives::Scanning::exclusive, 0, 10, range_in(1), range_in(2)},
     primitives::SelectNonzero{DType::u32, OnFailure::report, 0, 10, 8, range_in(1), range_in(2),
-                              cell_in(3)}};
+                              cell_in(3)},
+    primitives::SelectFlagged{DType::f32, OnFailure::report, 0, 10, 8, range_in(1), range_in(2),
+                              range_in(3), cell_in(4)},
+    primitives::PartitionFlagged{DType::f64, 10, range_in(1), range_in(2), range_in(3), cell_in(4)},
+    primitives::Unique{DType::i64, OnFailure::report, 0, 10, 8, range_in(1), range_in(2),
+                       cell_in(3)},
+    primitives::ReduceByKey{DType::f32, DType::i64, OnFailure::report, primitives::Reduction::max,
+                            10, 8, range_in(1), range_in(2), range_in(3), range_in(4), cell_in(5)},
+    primitives::RunLengthEncode{DType::u32, OnFailure::report, 0, 10, 8, range_in(1), range_in(2),
+                                range_in(3), cell_in(4)}};
 
 }  // namespace
 }  // namespace troupe::test

@@ -1,76 +1,25 @@
 #include <troupe/lib/primitives.hpp>
 
-#include <bit>
 #include <compare>
 #include <complex>
 #include <concepts>
 #include <numeric>
 
 #include "bad_arguments.hpp"
+#include "primitive_values.hpp"
 
 namespace troupe::test {
 namespace {
 
-using SortableTypes =
-    ::testing::Types<std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, float, double>;
-using SummedTypes = ::testing::Types<std::int32_t, std::uint32_t, std::int64_t, std::uint64_t>;
-
 template <class T>
 class PrimitiveOps : public Typed<T> {};
-TYPED_TEST_SUITE(PrimitiveOps, SortableTypes);
+TYPED_TEST_SUITE(PrimitiveOps, PrimitiveNumbers);
 template <class T>
 class PrimitiveOpsOfIntegers : public Typed<T> {};
-TYPED_TEST_SUITE(PrimitiveOpsOfIntegers, SummedTypes);
+TYPED_TEST_SUITE(PrimitiveOpsOfIntegers, PrimitiveIntegers);
 template <class T>
 class PrimitiveOpsOfReals : public Typed<T> {};
 TYPED_TEST_SUITE(PrimitiveOpsOfReals, Reals);
-
-constexpr std::int64_t kManyElements = 1'000'003;  ///< more than one block of every kernel takes
-constexpr std::int64_t kPrimitiveLengths[] = {0, 1, 2, 1000, 65'537, kManyElements};
-
-template <class T>
-using BitsOf = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-
-/// For comparisons in which a NaN equals itself and -0 is not +0.
-template <class T>
-std::vector<BitsOf<T>> bits_of(const std::vector<T>& values) {
-  std::vector<BitsOf<T>> bits;
-  for (const auto value : values) bits.push_back(std::bit_cast<BitsOf<T>>(value));
-  return bits;
-}
-
-template <class T>
-std::vector<T> extreme_values() {
-  using Limits = std::numeric_limits<T>;
-  std::vector<T> values{T(0), T(1), Limits::lowest(), Limits::max(), static_cast<T>(-1)};
-  if constexpr (std::floating_point<T>) {
-    constexpr T kInfinity = Limits::infinity(), kNan = Limits::quiet_NaN();
-    for (const T value : {T(0), kInfinity, kNan, Limits::signaling_NaN(), Limits::denorm_min()}) {
-      values.push_back(value);
-      values.push_back(std::copysign(value, T(-1)));
-    }
-  }
-  return values;
-}
-
-enum class Keys { few, any };
-
-/// `few`: many equal ones, for floating types also both zeros. `any`: any bits at all.
-template <class T>
-std::vector<T> keys_of(Keys kind, std::int64_t n, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  const auto extremes = extreme_values<T>();
-  std::vector<T> keys(static_cast<std::size_t>(n));
-  for (auto& key : keys) {
-    const auto bits = random();
-    if (kind == Keys::few || bits % 8 == 0) {
-      key = extremes[bits / 8 % extremes.size()];
-    } else {
-      key = std::bit_cast<T>(static_cast<BitsOf<T>>(bits));
-    }
-  }
-  return keys;
-}
 
 /// The order of primitives::Sort: IEEE 754's totalOrder, but both zeros are equal.
 template <class T>
@@ -189,106 +138,6 @@ TYPED_TEST(PrimitiveOpsOfReals, SortOfZerosInfinitiesAndNans) {
   EXPECT_EQ(bits_of(device().download(sorted)), bits_of(up));
   primitives::on(device()).sort(on_device, sorted, primitives::Order::descending);
   EXPECT_EQ(bits_of(device().download(sorted)), bits_of(down));
-}
-
-template <class T>
-T reduced(const GpuRef<T>& x, primitives::Reduction reduction) {
-  const auto result = put(std::vector<T>{T(77)});
-  primitives::on(device()).reduce(x, result, reduction).get();
-  return device().download(result)[0];
-}
-
-TYPED_TEST(PrimitiveOps, ReductionsOfSmallIntegersAreExact) {
-  using T = TypeParam;
-  for (const auto n : kPrimitiveLengths) {
-    if (n == 0) continue;
-    for (const std::int64_t first : {0, 1}) {  // from 1 x is not aligned for wide loads
-      SCOPED_TRACE(::testing::Message() << n << " from " << first);
-      std::mt19937_64 random(63);
-      std::vector<T> values(static_cast<std::size_t>(first + n));
-      for (auto& value : values) value = static_cast<T>(static_cast<int>(random() % 9) - 4);
-      const auto x = put(values).slice(first, n);
-      values.erase(values.begin(), values.begin() + first);
-      using Exact = std::conditional_t<std::floating_point<T>, double, BitsOf<T>>;
-      const auto sum = std::accumulate(values.begin(), values.end(), Exact{0}, [](Exact a, T b) {
-        return static_cast<Exact>(a + static_cast<Exact>(b));
-      });
-      EXPECT_EQ(reduced(x, primitives::Reduction::sum), static_cast<T>(sum));
-      EXPECT_EQ(reduced(x, primitives::Reduction::min),
-                *std::min_element(values.begin(), values.end()));
-      EXPECT_EQ(reduced(x, primitives::Reduction::max),
-                *std::max_element(values.begin(), values.end()));
-    }
-  }
-}
-
-/// One element that is smaller or larger than all others, wherever it is.
-TYPED_TEST(PrimitiveOps, ReductionsFindTheOnlyExtreme) {
-  using T = TypeParam;
-  using Limits = std::numeric_limits<T>;
-  for (const std::int64_t at : {0, 1, 255, 4096, 65'535, 65'536}) {
-    std::vector<T> values(65'537, T(5));
-    values[static_cast<std::size_t>(at)] = Limits::lowest();
-    EXPECT_EQ(reduced(put(values), primitives::Reduction::min), Limits::lowest()) << at;
-    EXPECT_EQ(reduced(put(values), primitives::Reduction::max), T(5)) << at;
-    values[static_cast<std::size_t>(at)] = Limits::max();
-    EXPECT_EQ(reduced(put(values), primitives::Reduction::max), Limits::max()) << at;
-    EXPECT_EQ(reduced(put(values), primitives::Reduction::min), T(5)) << at;
-  }
-}
-
-TYPED_TEST(PrimitiveOps, ReductionsOfNothing) {
-  using T = TypeParam;
-  using Limits = std::numeric_limits<T>;
-  const auto none = device().template alloc<T>(0);
-  EXPECT_EQ(reduced(none, primitives::Reduction::sum), T(0));
-  const T infinity = Limits::infinity();  // 0 for integers, which have none
-  EXPECT_EQ(reduced(none, primitives::Reduction::min),
-            Limits::has_infinity ? infinity : Limits::max());
-  EXPECT_EQ(reduced(none, primitives::Reduction::max),
-            Limits::has_infinity ? static_cast<T>(-infinity) : Limits::lowest());
-}
-
-TYPED_TEST(PrimitiveOpsOfIntegers, SumsWrapAround) {
-  using T = TypeParam;
-  const auto values = keys_of<T>(Keys::any, kManyElements, 64);
-  BitsOf<T> sum = 0;
-  for (const auto value : values) sum += static_cast<BitsOf<T>>(value);
-  EXPECT_EQ(reduced(put(values), primitives::Reduction::sum), static_cast<T>(sum));
-}
-
-TYPED_TEST(PrimitiveOpsOfReals, SumsAreCloseAndTheSameEachTime) {
-  using T = TypeParam;
-  for (const std::int64_t n : {1000, 1'000'003}) {
-    const auto values = random_values<T>(n, 65);
-    long double sum = 0, scale = 0;
-    for (const T value : values) sum += value, scale += std::abs(value);
-    const auto x = put(values);
-    const auto first = reduced(x, primitives::Reduction::sum);
-    // Blocks add at most a few hundred elements one after the other, then their sums.
-    EXPECT_TRUE(
-        close(std::vector<T>{first}, {static_cast<double>(sum)}, 1000, static_cast<double>(scale)));
-    for (int run = 0; run < 3; ++run) EXPECT_EQ(reduced(x, primitives::Reduction::sum), first);
-  }
-}
-
-TYPED_TEST(PrimitiveOpsOfReals, ReductionsOfInfinitiesAndNans) {
-  using T = TypeParam;
-  using primitives::Reduction;
-  constexpr T kInfinity = std::numeric_limits<T>::infinity();
-  for (const std::int64_t n : {3, 65'537}) {
-    for (const std::int64_t at : {std::int64_t{0}, n / 2, n - 1}) {
-      std::vector<T> values(static_cast<std::size_t>(n), T(1));
-      auto& one = values[static_cast<std::size_t>(at)];
-      one = -kInfinity;
-      EXPECT_EQ(reduced(put(values), Reduction::min), -kInfinity);
-      EXPECT_EQ(reduced(put(values), Reduction::max), T(1));
-      EXPECT_EQ(reduced(put(values), Reduction::sum), -kInfinity);
-      one = std::numeric_limits<T>::quiet_NaN();
-      for (const auto reduction : {Reduction::sum, Reduction::min, Reduction::max})
-        EXPECT_TRUE(std::isnan(reduced(put(values), reduction))) << n << " " << at;
-    }
-  }
 }
 
 TYPED_TEST(PrimitiveOpsOfIntegers, Scan) {
@@ -476,19 +325,6 @@ TEST_F(BadArguments, OfPrimitives) {
     with(
         sort, [&](auto& op) { op.dtype = dtype; }, Errc::unsupported);
 
-  const Reduce reduce{DType::f64, Reduction::sum, 0, 16, x, b.operand()};
-  EXPECT_TRUE(reduce.check().ok());
-  with(reduce, [](auto& op) { op.n = -1; });
-  with(reduce, [](auto& op) { op.n = 17; });
-  with(reduce, [](auto& op) { op.reduction = static_cast<Reduction>(3); });
-  with(reduce, [&](auto& op) { op.x = absent; });
-  with(reduce, [&](auto& op) { op.x = unaligned; });
-  with(reduce, [&](auto& op) { op.result = absent; });
-  with(reduce, [&](auto& op) { op.result = three_bytes; });
-  with(reduce, [&](auto& op) { op.result = x; });
-  with(
-      reduce, [](auto& op) { op.dtype = DType::bf16; }, Errc::unsupported);
-
   const Scan scan{DType::i64, Scanning::inclusive, 0, 8, x, x};
   EXPECT_TRUE(scan.check().ok());
   with(scan, [](auto& op) { op.n = -1; });
@@ -543,7 +379,6 @@ TEST_F(BadArguments, OfPrimitivesOfDifferentLengths) {
        "primitives.sort: sorted_keys"},
       {on_device.sort(four, other.slice(0, 4), third.slice(0, 4), third.slice(6, 6)),
        "primitives.sort: sorted_values"},
-      {on_device.reduce(four, six), "primitives.reduce: result has 6 elements, not 1"},
       {on_device.scan(integers, more_integers), "primitives.scan: y has 6 elements, not 4"}};
   for (const auto& [future, words] : answers) {
     ASSERT_TRUE(future.ready()) << words << " was launched";

@@ -32,6 +32,13 @@ Result<void> with_number(DType dtype, Visit&& visit) {
   return with_integer(dtype, visit);
 }
 
+/// Calls visit(U{}) for the unsigned integer of the dtype's size, 4 or 8 bytes: for what only moves
+/// elements.
+template <class Visit>
+Result<void> with_word(DType dtype, Visit&& visit) {
+  return size_of(dtype) == 4 ? visit(std::uint32_t{}) : visit(std::uint64_t{});
+}
+
 /// What sums of T are computed in: integers wrap around.
 template <class T>
 using Summand = typename std::conditional_t<std::is_floating_point_v<T>, std::type_identity<T>,
@@ -48,6 +55,19 @@ template <class T>
 T largest() {
   using Limits = std::numeric_limits<T>;
   return Limits::has_infinity ? Limits::infinity() : Limits::max();
+}
+
+/// What a reduction gives without elements.
+template <class T>
+T neutral(primitives::Reduction reduction) {
+  using primitives::Reduction;
+  switch (reduction) {
+    case Reduction::min: return largest<T>();
+    case Reduction::max: return smallest<T>();
+    case Reduction::product: return T(1);
+    case Reduction::bit_and: return static_cast<T>(-1);
+    default: return T(0);
+  }
 }
 
 }  // namespace troupe::host

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include <troupe/lib/primitives_types.hpp>
+
+#ifdef __CUDACC__
+#define TROUPE_HOST_DEVICE __host__ __device__
+#else
+#define TROUPE_HOST_DEVICE
+#endif
+
+namespace troupe::host {
+
+/// Combines two unsigned integers of 32 or 64 bits as a reduction does, modulo 2^32 or 2^64. What
+/// it does is known when it runs: one set of kernels serves all reductions, which wait for memory
+/// anyway.
+template <class T>
+struct Combine {
+  primitives::Reduction reduction;
+  bool is_signed;  ///< for min and max: the bits are those of signed integers
+
+  TROUPE_HOST_DEVICE T operator()(T a, T b) const {
+    using primitives::Reduction;
+    // With the sign bit inverted signed integers have the order of unsigned ones.
+    const T sign = is_signed ? T(1) << (8 * sizeof(T) - 1) : T(0);
+    switch (reduction) {
+      case Reduction::min: return (b ^ sign) < (a ^ sign) ? b : a;
+      case Reduction::max: return (a ^ sign) < (b ^ sign) ? b : a;
+      case Reduction::product: return a * b;
+      case Reduction::bit_and: return a & b;
+      case Reduction::bit_or: return a | b;
+      case Reduction::bit_xor: return a ^ b;
+      default: return a + b;
+    }
+  }
+};
+
+}  // namespace troupe::host
+
+#undef TROUPE_HOST_DEVICE

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <troupe/lib/primitives.hpp>
+
+#include "device_host/engine/cpu/library.hpp"
+#include "lib/primitives/visit.hpp"
+
+namespace troupe::host::cpu {
+
+template <class T>
+bool is_nan(T value) {
+  return value != value;
+}
+
+class Primitives final
+    : public LibraryHalfOf<Primitives, primitives::Sort, primitives::Reduce, primitives::ArgReduce,
+                           primitives::SegmentedReduce, primitives::Scan, primitives::SelectNonzero,
+                           primitives::SelectFlagged, primitives::PartitionFlagged,
+                           primitives::Unique, primitives::ReduceByKey,
+                           primitives::RunLengthEncode> {
+ public:
+  explicit Primitives(Services& services) : services_(services) {}
+  Result<void> run(const primitives::Sort& op, const Call& call);
+  Result<void> run(const primitives::Reduce& op, const Call& call);
+  Result<void> run(const primitives::ArgReduce& op, const Call& call);
+  Result<void> run(const primitives::SegmentedReduce& op, const Call& call);
+  Result<void> run(const primitives::Scan& op, const Call& call);
+  Result<void> run(const primitives::SelectNonzero& op, const Call& call);
+  Result<void> run(const primitives::SelectFlagged& op, const Call& call);
+  Result<void> run(const primitives::PartitionFlagged& op, const Call& call);
+  Result<void> run(const primitives::Unique& op, const Call& call);
+  Result<void> run(const primitives::ReduceByKey& op, const Call& call);
+  Result<void> run(const primitives::RunLengthEncode& op, const Call& call);
+
+ private:
+  template <class K>
+  Result<void> sort_keys(const primitives::Sort& op, const Call& call);
+  template <class K, class V>
+  Result<void> sort_pairs(const primitives::Sort& op, const Call& call);
+
+  Services& services_;
+};
+
+}  // namespace troupe::host::cpu

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include <troupe/lib/primitives.hpp>
+
+#include "device_host/engine/cuda/library.hpp"
+#include "lib/primitives/primitives_kernels.cuh"
+#include "lib/primitives/visit.hpp"
+
+namespace troupe::host::cuda {
+
+class Primitives final
+    : public LibraryHalfOf<Primitives, primitives::Sort, primitives::Reduce, primitives::ArgReduce,
+                           primitives::SegmentedReduce, primitives::Scan, primitives::SelectNonzero,
+                           primitives::SelectFlagged, primitives::PartitionFlagged,
+                           primitives::Unique, primitives::ReduceByKey,
+                           primitives::RunLengthEncode> {
+ public:
+  explicit Primitives(Services& services) : services_(services) {}
+  [[nodiscard]] Dependencies stands_on() const override;
+  Result<void> open(Queue queue) override;
+  Result<void> run(const primitives::Sort& op, const Call& call);
+  Result<void> run(const primitives::Reduce& op, const Call& call);
+  Result<void> run(const primitives::ArgReduce& op, const Call& call);
+  Result<void> run(const primitives::SegmentedReduce& op, const Call& call);
+  Result<void> run(const primitives::Scan& op, const Call& call);
+  Result<void> run(const primitives::SelectNonzero& op, const Call& call);
+  Result<void> run(const primitives::SelectFlagged& op, const Call& call);
+  Result<void> run(const primitives::PartitionFlagged& op, const Call& call);
+  Result<void> run(const primitives::Unique& op, const Call& call);
+  Result<void> run(const primitives::ReduceByKey& op, const Call& call);
+  Result<void> run(const primitives::RunLengthEncode& op, const Call& call);
+
+ private:
+  struct State {
+    static constexpr std::size_t kCountBytes = 256;  ///< keeps the rest aligned
+
+    Workspace memory;
+
+    /// On its way to a result cell.
+    [[nodiscard]] std::int64_t* count() const { return static_cast<std::int64_t*>(memory.get()); }
+    [[nodiscard]] void* temporary() const {
+      return static_cast<std::byte*>(memory.get()) + kCountBytes;
+    }
+  };
+  [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
+  /// Queues the copy of a queue's own count to a result cell.
+  Result<void> give_count(const Operand& cell, const Call& call);
+  /// Asks an algorithm how much memory it needs, then queues it. `name`: for errors.
+  template <class Algorithm>
+  Result<void> queue_algorithm(Queue queue, std::string_view name, Algorithm&& algorithm);
+  template <class K, bool kDescending>
+  Result<void> sort(const primitives::Sort& op, const Call& call);
+  Result<void> warm_up(Queue queue, void* memory);
+  Result<void> warm_up_reductions(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
+                                  const Call& call);
+  Result<void> warm_up_selections(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
+                                  const Call& call);
+  Result<void> warm_up(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
+                       const Call& call);
+
+  static constexpr std::uint64_t kWarmUpBytes = std::uint64_t{512} << 10;
+
+  Services& services_;
+  std::array<State, 2> states_;  ///< of the lane's own queue, of its detour
+};
+
+template <class Algorithm>
+Result<void> Primitives::queue_algorithm(Queue queue, std::string_view name,
+                                         Algorithm&& algorithm) {
+  (void)cudaGetLastError();  // CUB reports what others left there
+  kernels::Temporary temporary;
+  if (const auto status = algorithm(temporary); status != cudaSuccess) return failure(status, name);
+  auto& own = state(queue);
+  TROUPE_CUDA_PROPAGATE(own.memory.reserve(services_, queue, State::kCountBytes + temporary.bytes));
+  temporary.memory = own.temporary();
+  if (const auto status = algorithm(temporary); status != cudaSuccess) return failure(status, name);
+  return {};
+}
+
+}  // namespace troupe::host::cuda

@@ -1,0 +1,93 @@
+#include <algorithm>
+#include <concepts>
+#include <functional>
+#include <numeric>
+#include <type_traits>
+
+#include "lib/primitives/primitives_cpu.hpp"
+
+namespace troupe::host::cpu {
+namespace {
+
+using primitives::Extreme;
+using primitives::Reduction;
+
+template <class T>
+T reduce_range(Reduction reduction, const T* begin, const T* end) {
+  using Wide = std::conditional_t<std::floating_point<T>, double, Summand<T>>;
+  const auto fold = [=](auto combine) {
+    return static_cast<T>(std::accumulate(
+        begin, end, static_cast<Wide>(neutral<T>(reduction)),
+        [combine](Wide a, T b) { return static_cast<Wide>(combine(a, static_cast<Wide>(b))); }));
+  };
+  switch (reduction) {
+    case Reduction::sum: return fold(std::plus<>{});
+    case Reduction::product: return fold(std::multiplies<>{});
+    case Reduction::min:
+      return std::accumulate(begin, end, largest<T>(),
+                             [](T a, T b) { return b < a || is_nan(b) ? b : a; });
+    case Reduction::max:
+      return std::accumulate(begin, end, smallest<T>(),
+                             [](T a, T b) { return a < b || is_nan(b) ? b : a; });
+    default: break;
+  }
+  if constexpr (std::integral<T>) {
+    if (reduction == Reduction::bit_and) return fold(std::bit_and<>{});
+    if (reduction == Reduction::bit_or) return fold(std::bit_or<>{});
+    return fold(std::bit_xor<>{});
+  } else {
+    return T(0);  // the check has refused it
+  }
+}
+
+/// Where the first of the smallest or largest elements stands; n > 0.
+template <class T>
+std::int64_t place_of(Extreme extreme, std::int64_t n, const T* x) {
+  if constexpr (std::floating_point<T>) {
+    const auto* const nan = std::find_if(x, x + n, is_nan<T>);
+    if (nan != x + n) return nan - x;
+  }
+  return (extreme == Extreme::min ? std::min_element(x, x + n) : std::max_element(x, x + n)) - x;
+}
+
+}  // namespace
+
+Result<void> Primitives::run(const primitives::Reduce& op, const Call& call) {
+  return with_number(op.dtype, [&]<class T>(T) {
+    return services_.submit(
+        call, [n = op.n, reduction = op.reduction, x = call.at<const T>(op.x),
+               result = call.at<T>(op.result)] { *result = reduce_range(reduction, x, x + n); });
+  });
+}
+
+Result<void> Primitives::run(const primitives::ArgReduce& op, const Call& call) {
+  return with_number(op.dtype, [&]<class T>(T) {
+    return services_.submit(
+        call, [n = op.n, extreme = op.extreme, x = call.at<const T>(op.x),
+               value = call.at<T>(op.value), index = call.at<std::int64_t>(op.index)] {
+          *index = n == 0 ? -1 : place_of(extreme, n, x);
+          if (n != 0) {
+            *value = x[*index];
+          } else {
+            *value = extreme == Extreme::min ? largest<T>() : smallest<T>();
+          }
+        });
+  });
+}
+
+Result<void> Primitives::run(const primitives::SegmentedReduce& op, const Call& call) {
+  return with_number(op.dtype, [&]<class T>(T) {
+    return services_.submit(
+        call,
+        [n = op.n, segments = op.segments, reduction = op.reduction, x = call.at<const T>(op.x),
+         offsets = call.at<const std::int64_t>(op.offsets), result = call.at<T>(op.result)] {
+          for (std::int64_t s = 0; s < segments; ++s) {
+            const auto begin = std::clamp<std::int64_t>(offsets[s], 0, n);
+            const auto end = std::max(begin, std::clamp<std::int64_t>(offsets[s + 1], 0, n));
+            result[s] = reduce_range(reduction, x + begin, x + end);
+          }
+        });
+  });
+}
+
+}  // namespace troupe::host::cpu

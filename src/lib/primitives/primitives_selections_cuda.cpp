@@ -1,0 +1,129 @@
+#include <type_traits>
+
+#include "lib/primitives/primitives_cuda.hpp"
+
+namespace troupe::host::cuda {
+
+using primitives::Reduction;
+
+Result<void> Primitives::give_count(const Operand& cell, const Call& call) {
+  TROUPE_CUDA_TRY(cudaMemcpyAsync(call.at(cell), state(call.queue()).count(), sizeof(std::int64_t),
+                                  cudaMemcpyDefault, services_.stream(call.queue())));
+  return {};
+}
+
+Result<void> Primitives::run(const primitives::SelectNonzero& op, const Call& call) {
+  const auto& own = state(call.queue());
+  const auto stream = services_.stream(call.queue());
+  auto* const indices = call.at<std::int64_t>(op.indices);
+  TROUPE_CUDA_PROPAGATE(with_number(op.dtype, [&]<class T>(T) {
+    const auto* const x = call.at<const Summand<T>>(op.x);  // the sign makes no difference
+    return queue_algorithm(call.queue(), "cub::DeviceSelect", [&](kernels::Temporary& temporary) {
+      return kernels::select_nonzero(temporary, stream, op.n, x, op.capacity, indices, own.count());
+    });
+  }));
+  TROUPE_CUDA_TRY(
+      kernels::fill_tail(services_.launch(call.queue()), own.count(), op.capacity, indices));
+  return give_count(op.count, call);
+}
+
+Result<void> Primitives::run(const primitives::SelectFlagged& op, const Call& call) {
+  const auto& own = state(call.queue());
+  const auto stream = services_.stream(call.queue());
+  const auto* const flags = call.at<const std::uint8_t>(op.flags);
+  TROUPE_CUDA_PROPAGATE(with_word(op.dtype, [&]<class T>(T) {
+    return queue_algorithm(call.queue(), "cub::DeviceSelect", [&](kernels::Temporary& temporary) {
+      return kernels::select_flagged(temporary, stream, op.n, call.at<const T>(op.x), flags,
+                                     op.capacity, call.at<T>(op.selected), own.count());
+    });
+  }));
+  return give_count(op.count, call);
+}
+
+Result<void> Primitives::run(const primitives::PartitionFlagged& op, const Call& call) {
+  const auto& own = state(call.queue());
+  const auto stream = services_.stream(call.queue());
+  const auto* const flags = call.at<const std::uint8_t>(op.flags);
+  TROUPE_CUDA_PROPAGATE(with_word(op.dtype, [&]<class T>(T) {
+    return queue_algorithm(
+        call.queue(), "cub::DevicePartition", [&](kernels::Temporary& temporary) {
+          return kernels::partition_flagged(temporary, stream, op.n, call.at<const T>(op.x), flags,
+                                            call.at<T>(op.y), own.count());
+        });
+  }));
+  return give_count(op.count, call);
+}
+
+Result<void> Primitives::run(const primitives::Unique& op, const Call& call) {
+  const auto& own = state(call.queue());
+  const auto stream = services_.stream(call.queue());
+  TROUPE_CUDA_PROPAGATE(with_number(op.dtype, [&]<class T>(T) {
+    using S = Summand<T>;
+    return queue_algorithm(call.queue(), "cub::DeviceSelect", [&](kernels::Temporary& temporary) {
+      return kernels::unique(temporary, stream, op.n, call.at<const S>(op.x), op.capacity,
+                             call.at<S>(op.selected), own.count());
+    });
+  }));
+  return give_count(op.count, call);
+}
+
+Result<void> Primitives::run(const primitives::ReduceByKey& op, const Call& call) {
+  const auto& own = state(call.queue());
+  const auto stream = services_.stream(call.queue());
+  TROUPE_CUDA_PROPAGATE(with_number(op.dtype, [&]<class K>(K) {
+    return with_integer(op.value_dtype, [&]<class V>(V) {
+      using Keys = Summand<K>;
+      using Values = Summand<V>;
+      const Combine<Values> combine{op.reduction, std::is_signed_v<V>};
+      return queue_algorithm(
+          call.queue(), "cub::DeviceReduce::ReduceByKey", [&](kernels::Temporary& temporary) {
+            const kernels::Runs<Keys, Values> runs{op.capacity, call.at<Keys>(op.unique_keys),
+                                                   call.at<Values>(op.results), own.count()};
+            return kernels::reduce_runs(temporary, stream, op.n, call.at<const Keys>(op.keys),
+                                        call.at<const Values>(op.values), combine, runs);
+          });
+    });
+  }));
+  return give_count(op.count, call);
+}
+
+Result<void> Primitives::run(const primitives::RunLengthEncode& op, const Call& call) {
+  constexpr const std::uint64_t* kNoValues = nullptr;
+  const auto& own = state(call.queue());
+  const auto stream = services_.stream(call.queue());
+  TROUPE_CUDA_PROPAGATE(with_number(op.dtype, [&]<class T>(T) {
+    using S = Summand<T>;
+    return queue_algorithm(
+        call.queue(), "cub::DeviceReduce::ReduceByKey", [&](kernels::Temporary& temporary) {
+          const kernels::Runs<S, std::uint64_t> runs{
+              op.capacity, call.at<S>(op.values), call.at<std::uint64_t>(op.lengths), own.count()};
+          return kernels::reduce_runs(temporary, stream, op.n, call.at<const S>(op.x), kNoValues,
+                                      Combine<std::uint64_t>{Reduction::sum, false}, runs);
+        });
+  }));
+  return give_count(op.count, call);
+}
+
+Result<void> Primitives::warm_up_selections(DType dtype, std::int64_t n,
+                                            const std::array<Operand, 4>& ranges,
+                                            const Call& call) {
+  const auto& [a, b, c, d] = ranges;
+  const auto half = n / 2;  // ranges of keys and of results share one
+  Operand more = c;
+  more.offset += c.bytes / 2;
+  more.bytes -= c.bytes / 2;
+  TROUPE_CUDA_PROPAGATE(
+      run(primitives::SelectNonzero{dtype, OnFailure::report, 0, n, n, a, c, d}, call));
+  TROUPE_CUDA_PROPAGATE(
+      run(primitives::SelectFlagged{dtype, OnFailure::report, 0, n, n, a, b, c, d}, call));
+  TROUPE_CUDA_PROPAGATE(run(primitives::PartitionFlagged{dtype, n, a, b, c, d}, call));
+  TROUPE_CUDA_PROPAGATE(run(primitives::Unique{dtype, OnFailure::report, 0, n, n, a, c, d}, call));
+  for (const auto value_dtype : {DType::u32, DType::u64}) {
+    TROUPE_CUDA_PROPAGATE(run(primitives::ReduceByKey{dtype, value_dtype, OnFailure::report,
+                                                      Reduction::sum, n, half, a, b, c, more, d},
+                              call));
+  }
+  return {};
+}
+
+}  // namespace troupe::host::cuda
