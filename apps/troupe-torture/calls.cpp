@@ -11,6 +11,8 @@ constexpr auto kNarrow = DTypes::of({DType::f16, DType::bf16});
 constexpr DTypes kAllNumbers{kNumbers.bits | kNarrow.bits};
 constexpr auto kComplex = DTypes::of({DType::c64, DType::c128});
 constexpr auto kCounts = DTypes::of({DType::u32});
+constexpr DTypes kCountable{DTypes::of({DType::i32, DType::u32, DType::i64, DType::u64}).bits |
+                            kReals.bits};
 
 // Every operation of these libraries is here, or another kind makes it. What is not made:
 // - forms of matmul beside a few types and all epilogues (scales of f8, batches, results of i8), of
@@ -117,7 +119,12 @@ constexpr CallInfo kCalls[] = {
     {Kind::rng_call, "binomial", "binomial", kCounts},
     {Kind::rng_call, "discrete", "discrete", kCounts},
     {Kind::rng_call, "sequence", "sequence",
-     DTypes::of({DType::f32, DType::f64, DType::u32, DType::u64}), true}};
+     DTypes::of({DType::f32, DType::f64, DType::u32, DType::u64}), true},
+    {Kind::primitives_call, "product", "reduce", kCountable},
+    {Kind::primitives_call, "arg_reduce", "arg_reduce", kCountable},
+    {Kind::primitives_call, "segmented_reduce", "segmented_reduce", kCountable},
+    {Kind::primitives_call, "select_flagged", "select_flagged partition_flagged", kCountable},
+    {Kind::primitives_call, "runs", "unique run_length_encode reduce_by_key", kCountable}};
 
 }  // namespace
 

@@ -20,7 +20,7 @@ constexpr std::string_view kKinds[kKindCount] = {
     "factor_info", "syevd", "gesvd", "gesv", "sort",
     "reduce_local", "scan", "select", "spgemm", "transform",
     "transform_back", "convolution", "attention", "blas_call", "solver_call",
-    "fft_call", "rng_call", "combine", "smooth",
+    "fft_call", "rng_call", "primitives_call", "combine", "smooth",
     "tally", "accumulate", "all_reduce", "reduce", "broadcast",
     "all_gather", "reduce_scatter", "all_to_all", "broadcast_to", "gather_to",
     "scatter_from", "all_to_all_counts", "exchange", "send", "receive",
@@ -108,7 +108,8 @@ std::string_view library_of(Kind kind) noexcept {
     case Kind::sort:
     case Kind::reduce_local:
     case Kind::scan:
-    case Kind::select: return "primitives";
+    case Kind::select:
+    case Kind::primitives_call: return "primitives";
     case Kind::transform:
     case Kind::transform_back:
     case Kind::fft_call: return "fft";

@@ -222,5 +222,6 @@ void add_orthogonal(Calls& calls);
 void add_eigen(Calls& calls);
 void add_transforms(Calls& calls);
 void add_random(Calls& calls);
+void add_primitives(Calls& calls);
 
 }  // namespace troupe::torture

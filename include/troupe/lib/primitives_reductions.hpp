@@ -24,8 +24,7 @@ concept Number = Element<T> && kNumbers.has(dtype_of<T>);
 
 /// result[0] is the sum, the smallest, the largest or the product of x[0, n), or the bits of all
 /// its elements combined with AND, OR or XOR. Without elements it is 0, the largest value of the
-/// dtype
-/// (+infinity for f32 and f64), the smallest one (-infinity), 1, all bits set, 0 and 0.
+/// dtype (+infinity for f32 and f64), the smallest one (-infinity), 1, all bits set, 0 and 0.
 ///
 /// Sums and products of integers are exact modulo 2^32 or 2^64. The order in which f32 or f64 are
 /// added or multiplied depends on n, on the model of the GPU and on whether x is aligned to four of
