@@ -13,11 +13,11 @@ TYPED_TEST_SUITE(SparseDense, NumbersAndIndices);
 struct SpmmShape {
   std::int64_t rows, columns, n;
 };
-constexpr std::int64_t kGap = 3;
+constexpr std::int64_t kSparseGap = 3;
 
 template <class T>
 MatrixRef<GpuRef<T>> put_ordered(Order order, const Dense& a) {
-  const auto leading = (order == Order::column ? a.rows : a.columns) + kGap;
+  const auto leading = (order == Order::column ? a.rows : a.columns) + kSparseGap;
   return {put_numbers<T>(spread_in(order, a, leading)), a.rows, a.columns, leading};
 }
 

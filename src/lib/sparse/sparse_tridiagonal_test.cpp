@@ -32,13 +32,13 @@ struct Diagonals {
   }
 };
 
-enum class Kind {
+enum class SystemKind {
   dominant,  ///< it needs no pivoting
   any        ///< it does: one element in five of the diagonal is zero
 };
 
 template <class T>
-Diagonals random_diagonals(std::int64_t n, std::int64_t band, std::uint64_t seed, Kind kind) {
+Diagonals random_diagonals(std::int64_t n, std::int64_t band, std::uint64_t seed, SystemKind kind) {
   Diagonals a{n, {}};
   for (std::int64_t d = 0; d <= 2 * band; ++d)
     a.element.push_back(numbers<T>(n, seed + static_cast<std::uint64_t>(d), Data::fractions));
@@ -49,8 +49,8 @@ Diagonals random_diagonals(std::int64_t n, std::int64_t band, std::uint64_t seed
       if (column < 0 || column >= n) a.element[static_cast<std::size_t>(d)][at] = 0;
     }
     auto& middle = a.element[static_cast<std::size_t>(band)][at];
-    if (kind == Kind::dominant) middle += Wide(5 * static_cast<double>(band));
-    if (kind == Kind::any && row % 5 == 1) middle = 0;
+    if (kind == SystemKind::dominant) middle += Wide(5 * static_cast<double>(band));
+    if (kind == SystemKind::any && row % 5 == 1) middle = 0;
     middle = widen(to_number<T>(middle));
   }
   return a;
@@ -114,7 +114,8 @@ struct Arrangement {
 
 /// A batch of systems, and their solution by `call`, which is given the diagonals and x.
 template <class T, class Call>
-void expect_solved(const Arrangement& arrangement, std::int64_t band, Kind kind, Call&& call) {
+void expect_solved(const Arrangement& arrangement, std::int64_t band, SystemKind kind,
+                   Call&& call) {
   SCOPED_TRACE(::testing::Message() << arrangement.batch << " of " << arrangement.n);
   std::vector<Diagonals> systems;
   std::vector<std::vector<Wide>> right_sides;
@@ -149,7 +150,7 @@ constexpr BatchShape kBatchShapes[] = {{6, 1}, {4, 5}, {34, 64}, {300, 3}, {0, 3
 TYPED_TEST(SparseTridiagonals, GtsvSolvesWithPivoting) {
   using T = TypeParam;
   for (const auto n : kTridiagonalOrders) {
-    for (const auto kind : {Kind::dominant, Kind::any}) {
+    for (const auto kind : {SystemKind::dominant, SystemKind::any}) {
       for (const std::int64_t nrhs : {1, 5}) {
         SCOPED_TRACE(::testing::Message() << n << ", " << nrhs);
         const auto a = random_diagonals<T>(n, 1, 81, kind);
@@ -201,7 +202,8 @@ TYPED_TEST(SparseTridiagonals, GtsvStrided) {
     for (const std::int64_t gap : {0, 3}) {
       const Arrangement arrangement{n, batch, n + gap, 1};
       expect_solved<T>(
-          arrangement, 1, Kind::dominant, [&, n = n, batch = batch](const auto& a, const auto& x) {
+          arrangement, 1, SystemKind::dominant,
+          [&, n = n, batch = batch](const auto& a, const auto& x) {
             device().sparse().gtsv_strided(Tridiagonal(a[0], a[1], a[2]), x, n, batch, n + gap);
             const auto memory = got(x);
             for (std::int64_t j = 0; j + 1 < batch && n > 0; ++j) {
@@ -218,11 +220,12 @@ TYPED_TEST(SparseTridiagonals, GtsvInterleaved) {
   for (const auto& [n, batch] : kBatchShapes) {
     for (const auto way : {Elimination::thomas, Elimination::lu, Elimination::qr}) {
       SCOPED_TRACE(::testing::Message() << "elimination " << static_cast<int>(way));
-      expect_solved<T>(
-          {n, batch, 1, batch}, 1, way == Elimination::thomas ? Kind::dominant : Kind::any,
-          [&, n = n, batch = batch](const auto& a, const auto& x) {
-            device().sparse().gtsv_interleaved(Tridiagonal(a[0], a[1], a[2]), x, n, batch, way);
-          });
+      expect_solved<T>({n, batch, 1, batch}, 1,
+                       way == Elimination::thomas ? SystemKind::dominant : SystemKind::any,
+                       [&, n = n, batch = batch](const auto& a, const auto& x) {
+                         device().sparse().gtsv_interleaved(Tridiagonal(a[0], a[1], a[2]), x, n,
+                                                            batch, way);
+                       });
     }
   }
 }
@@ -230,7 +233,7 @@ TYPED_TEST(SparseTridiagonals, GtsvInterleaved) {
 TYPED_TEST(SparseTridiagonals, GpsvInterleaved) {
   using T = TypeParam;
   for (const auto& [n, batch] : kBatchShapes) {
-    for (const auto kind : {Kind::dominant, Kind::any}) {
+    for (const auto kind : {SystemKind::dominant, SystemKind::any}) {
       expect_solved<T>({n, batch, 1, batch}, 2, kind,
                        [&, n = n, batch = batch](const auto& a, const auto& x) {
                          device().sparse().gpsv_interleaved(
