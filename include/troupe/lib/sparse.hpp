@@ -1,6 +1,6 @@
 #pragma once
 
-#include <troupe/lib/submit.hpp>
+#include <troupe/lib/sparse_tridiagonal.hpp>
 
 /// Sparse matrices in compressed sparse row and in sliced ELL form, zero-based.
 namespace troupe::sparse {
@@ -142,6 +142,38 @@ struct Spgemm {
   }
 };
 
+/// The transpose of a matrix of rows x columns, both in CSR form; so it is the same matrix by
+/// columns (CSC). `t_row_begin` (columns + 1), `t_column` and `t_value` (nonzeros) are written. The
+/// columns within a row of the result ascend; those of the matrix may stand in any order.
+/// `index_dtype` as for Spmv.
+///
+/// cuda engine: a stable sort by column, because cusparseCsr2cscEx2 has no 64-bit indices and waits
+/// for the device.
+struct Transposition {
+  static constexpr std::string_view kName = "sparse.transpose";
+  static constexpr DTypes kDTypes = kNumbers;
+  static constexpr Traits kTraits = kComputesRecorded;
+
+  OpDType dtype;
+  OpDType index_dtype;
+  std::int64_t rows = 0, columns = 0, nonzeros = 0;
+  Operand row_begin, column, value, t_row_begin, t_column, t_value;
+
+  static constexpr auto kOperands = std::tuple{read("row_begin", &Transposition::row_begin),
+                                               read("column", &Transposition::column),
+                                               read("value", &Transposition::value),
+                                               write("t_row_begin", &Transposition::t_row_begin),
+                                               write("t_column", &Transposition::t_column),
+                                               write("t_value", &Transposition::t_value)};
+  Result<void> check() const;
+  [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
+    const auto elements = static_cast<std::uint64_t>(nonzeros);
+    if (&operand == &t_value) return elements * size_of(dtype);
+    if (&operand == &t_column) return elements * size_of(index_dtype);
+    return (static_cast<std::uint64_t>(columns) + 1) * size_of(index_dtype);
+  }
+};
+
 constexpr TailOperand values_of(Spgemm::Matrix matrix, const Operand& range) noexcept {
   return {range, matrix, matrix == Spgemm::c ? Access::write : Access::read};
 }
@@ -152,59 +184,27 @@ Operand find_values(std::span<const TailOperand> tail, Spgemm::Matrix matrix) no
 Result<void> check_lengths(std::string_view operation,
                            std::initializer_list<troupe::detail::Length> lengths);
 
-inline const Library kLibrary{&info_of<Spmv>, &info_of<SpmvSell>, &info_of<Gather>,
-                              &info_of<Spgemm>};
+inline const Library kLibrary{&info_of<Spmv>,           &info_of<SpmvSell>,
+                              &info_of<Gather>,         &info_of<Spgemm>,
+                              &info_of<Transposition>,  &info_of<Spmm>,
+                              &info_of<Sddmm>,          &info_of<Gtsv>,
+                              &info_of<GtsvStrided>,    &info_of<GtsvInterleaved>,
+                              &info_of<GpsvInterleaved>};
 
 }  // namespace troupe::sparse
 
 namespace troupe {
 
-/// Column and row indices: 32- or 64-bit.
-template <class T>
-concept IndexElement = std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>;
-
-/// A CSR matrix in device memory. `row_begin` has rows + 1 entries and starts at 0.
-template <class Values, class Indices>
-struct BasicCsrMatrix {
-  std::int64_t rows = 0, columns = 0;
-  Indices row_begin, column;
-  Values value;
-};
-
-template <RealElement T, IndexElement I>
-using CsrMatrix = BasicCsrMatrix<GpuRef<T>, GpuRef<I>>;
-
-/// A matrix in sliced ELL form in device memory: slices of `slice_rows` rows each (32 suits a GPU),
-/// every row of a slice padded to the slice's longest. Faster than CSR where neighbouring rows have
-/// about as many nonzeros.
-///
-/// Slice s starts at slice_begin[s] of `column` and `value`, in elements; slice_begin has one entry
-/// more than there are slices. Within a slice elements are column-major: the first of each row,
-/// then the second of each, and so on. So the k-th of row r is at slice_begin[r / slice_rows] + k *
-/// slice_rows + r % slice_rows. Padding has column -1 and value 0; the last slice is padded to
-/// `slice_rows` rows too.
-template <class Values, class Indices>
-struct BasicSellMatrix {
-  std::int64_t rows = 0, columns = 0, nonzeros = 0;  ///< nonzeros: without padding
-  std::int64_t slice_rows = 0;
-  Indices slice_begin, column;
-  Values value;
-};
-
-template <RealElement T, IndexElement I>
-using SellMatrix = BasicSellMatrix<GpuRef<T>, GpuRef<I>>;
-
 /// Sparse linear algebra of one device; from `device.sparse()`. What is written overlaps no
 /// argument.
 template <class Refs>
-class BasicSparse {
+class BasicSparse : public SparseTridiagonal<Refs> {
  public:
+  using SparseTridiagonal<Refs>::SparseTridiagonal;
   template <Element T>
   using Ref = typename Refs::template To<T>;
   template <Element T>
   using ScalarArgument = ScalarOf<Ref<T>>;
-
-  explicit BasicSparse(detail::Submitter& submitter) : submitter_(&submitter) {}
 
   /// y = alpha A x + beta y
   template <RealElement T, IndexElement I>
@@ -280,6 +280,24 @@ class BasicSparse {
                                                          {}},
                                                   std::span(values).first(counts ? 0 : 3));
   }
+  /// `transposed` = A^T: see sparse::Transposition.
+  template <FieldElement T, IndexElement I>
+  Future<void> transpose(const BasicCsrMatrix<Ref<T>, Ref<I>>& a,
+                         const BasicCsrMatrix<Ref<T>, Ref<I>>& transposed) {
+    return detail::submit_exact(
+        *submitter_,
+        sparse::Transposition{dtype_of<T>, dtype_of<I>, a.rows, a.columns, a.value.length(),
+                              a.row_begin.operand(), a.column.operand(), a.value.operand(),
+                              transposed.row_begin.operand(), transposed.column.operand(),
+                              transposed.value.operand()},
+        {{"the result, in rows,", transposed.rows, a.columns},
+         {"the result, in columns,", transposed.columns, a.rows},
+         {"a.row_begin", a.row_begin.length(), a.rows + 1},
+         {"a.column", a.column.length(), a.value.length()},
+         {"the result's row_begin", transposed.row_begin.length(), a.columns + 1},
+         {"the result's column", transposed.column.length(), a.value.length()},
+         {"the result's value", transposed.value.length(), a.value.length()}});
+  }
   /// destination[i] = source[index[i]]
   template <RealElement T, IndexElement I>
   Future<void> gather(const Ref<T>& source, const Ref<I>& index, const Ref<T>& destination) {
@@ -291,7 +309,7 @@ class BasicSparse {
   }
 
  private:
-  detail::Submitter* submitter_;
+  using SparseTridiagonal<Refs>::submitter_;
 };
 
 using Sparse = BasicSparse<LocalRefs>;

@@ -29,6 +29,11 @@ struct VectorTraits {
   static constexpr Type invalid() { return nullptr; }
   static void destroy(Type vector) { (void)cusparseDestroyDnVec(vector); }
 };
+struct DenseMatrixTraits {
+  using Type = cusparseConstDnMatDescr_t;
+  static constexpr Type invalid() { return nullptr; }
+  static void destroy(Type matrix) { (void)cusparseDestroyDnMat(matrix); }
+};
 struct ProductTraits {
   using Type = cusparseSpGEMMDescr_t;
   static constexpr Type invalid() { return nullptr; }
@@ -38,9 +43,15 @@ using SparseHandle = Handle<SparseTraits>;
 using Matrix = Handle<MatrixTraits>;
 using WritableMatrix = Handle<WritableMatrixTraits>;
 using DenseVector = Handle<VectorTraits>;
+using DenseMatrix = Handle<DenseMatrixTraits>;
 
 inline cudaDataType value_type(DType dtype) {
-  return dtype == DType::f32 ? CUDA_R_32F : CUDA_R_64F;
+  switch (dtype) {
+    case DType::f32: return CUDA_R_32F;
+    case DType::c64: return CUDA_C_32F;
+    case DType::c128: return CUDA_C_64F;
+    default: return CUDA_R_64F;  // check() lets no other one pass
+  }
 }
 inline cusparseIndexType_t index_type(DType dtype) {
   return dtype == DType::i32 ? CUSPARSE_INDEX_32I : CUSPARSE_INDEX_64I;

@@ -1,20 +1,10 @@
-#include <troupe/lib/sparse.hpp>
-
 #include <algorithm>
 #include <string>
 
-#include "common/wire/checker.hpp"
+#include "lib/sparse/checks.hpp"
 
 namespace troupe::sparse {
-
-using wire::checker;
-using wire::Checker;
-
 namespace {
-
-bool is_index(DType dtype) {
-  return dtype == DType::i32 || dtype == DType::i64;
-}
 
 /// What both forms of a product have in common; `stored` entries are held, padding included.
 template <class Op>
@@ -99,6 +89,23 @@ Result<void> Spgemm::check_parts(const Parts& parts) const {
   return checks
       .require(parts.tail.empty() || (given[a] == 1 && given[b] == 1 && given[c] == 1),
                "it takes the values of A, B and C, once each, or none")
+      .result();
+}
+
+Result<void> Transposition::check() const {
+  auto checks = checker(*this);
+  checks.require(is_index(index_dtype), "indices must be i32 or i64")
+      .require(rows >= 0 && columns >= 0 && nonzeros >= 0, "a negative extent")
+      .require(std::max(rows, columns) < Checker::kMaxCount, "the matrix is too large");
+  if (!checks.ok()) return checks.result();
+  const auto index_size = size_of(index_dtype);
+  return within_indices(checks, index_dtype, {rows, columns, nonzeros})
+      .holds("row_begin", row_begin, rows + 1, index_size)
+      .holds("column", column, nonzeros, index_size)
+      .holds("value", value, nonzeros)
+      .holds("t_row_begin", t_row_begin, columns + 1, index_size)
+      .holds("t_column", t_column, nonzeros, index_size)
+      .holds("t_value", t_value, nonzeros)
       .result();
 }
 

@@ -1,21 +1,11 @@
 #include <algorithm>
 #include <array>
 
-#include <troupe/lib/sparse.hpp>
-
-#include "device_host/engine/cpu/library.hpp"
+#include "lib/sparse/sparse_cpu.hpp"
 #include "lib/sparse/spgemm_cpu.hpp"
 
 namespace troupe::host::cpu {
 namespace {
-
-/// Calls visit(I{}) for i32 or i64; other dtypes are unsupported.
-template <class Visit>
-Result<void> with_index(DType dtype, Visit&& visit) {
-  if (dtype == DType::i32) return visit(std::int32_t{});
-  if (dtype == DType::i64) return visit(std::int64_t{});
-  return Error{Errc::unsupported, 0, "indices are i32 or i64"};
-}
 
 template <class T, class I>
 struct Csr {
@@ -71,22 +61,7 @@ void spmv(const Sell<T, I>& a, T alpha, const T* x, T beta, T* y) {
   }
 }
 
-class Sparse final
-    : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell, sparse::Gather, sparse::Spgemm> {
- public:
-  explicit Sparse(Services& services) : services_(services) {}
-  /// All work is queued.
-  [[nodiscard]] bool blocks(const OperationInfo&, const std::byte*, const Call&) override {
-    return false;
-  }
-  Result<void> run(const sparse::Spmv& op, const Call& call);
-  Result<void> run(const sparse::SpmvSell& op, const Call& call);
-  Result<void> run(const sparse::Gather& op, const Call& call);
-  Result<void> run(const sparse::Spgemm& op, const Call& call);
-
- private:
-  Services& services_;
-};
+}  // namespace
 
 Result<void> Sparse::run(const sparse::Spmv& op, const Call& call) {
   return with_real(op.dtype, [&](auto zero) {
@@ -161,7 +136,6 @@ Result<void> Sparse::run(const sparse::Spgemm& op, const Call& call) {
   });
 }
 
-}  // namespace
 }  // namespace troupe::host::cpu
 
 extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(

@@ -1,37 +1,14 @@
+#include "lib/sparse/sparse_cuda.hpp"
+
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <list>
 #include <utility>
 
-#include <troupe/lib/sparse.hpp>
-
-#include "device_host/engine/cuda/library.hpp"
-#include "lib/sparse/descriptors_cuda.hpp"
 #include "lib/sparse/sparse_kernels.cuh"
-#include "lib/sparse/spgemm_cuda.hpp"
-#include "lib/sparse/status_cuda.hpp"
+#include "lib/sparse/spmm_kernels.cuh"
 
 namespace troupe::host::cuda {
 namespace {
-
-/// What cuSPARSE has prepared for one matrix, and everything that it depends on. Buffer and
-/// generation stand for the contents: another matrix at the same address is another matrix.
-struct PreparedMatrix {
-  struct Key {
-    const void *offsets, *column, *value;  ///< offsets: of the rows in CSR, of the slices in ELL
-    std::int64_t rows, columns, nonzeros;
-    std::int64_t stored, slice_rows;  ///< see sparse::SpmvSell; slice_rows is 0 for CSR
-    std::uint64_t offsets_contents, column_contents;
-    DType dtype, index_dtype;
-    bool operator==(const Key&) const = default;
-  };
-  Key key;
-  std::array<Operand, 2> structure;  ///< offsets and columns: written anew they are another matrix
-  Matrix matrix;
-  DenseVector x, y;
-  void* workspace = nullptr;  ///< from the stream's pool, given back in stream order
-};
 
 /// For each form the one algorithm whose results are the same, bit for bit, in every run: a replay
 /// must repeat the answer.
@@ -39,10 +16,6 @@ cusparseSpMVAlg_t algorithm(const PreparedMatrix::Key& key) {
   return key.slice_rows == 0 ? CUSPARSE_SPMV_CSR_ALG2 : CUSPARSE_SPMV_SELL_ALG1;
 }
 constexpr std::size_t kPreparedMatrices = 64;
-
-std::uint64_t contents_of(const Operand& operand) {
-  return std::uint64_t{operand.buffer} << 32 | operand.generation;
-}
 
 const Operand& offsets_of(const sparse::Spmv& op) {
   return op.row_begin;
@@ -64,50 +37,13 @@ cusparseStatus_t describe(const PreparedMatrix::Key& key, cusparseConstSpMatDesc
                                       index, CUSPARSE_INDEX_BASE_ZERO, type);
 }
 
-class Sparse final
-    : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell, sparse::Gather, sparse::Spgemm> {
- public:
-  explicit Sparse(Services& services) : services_(services) {}
-  [[nodiscard]] Dependencies stands_on() const override {
-    return {dependency("cuSPARSE", &cusparseGetProperty)};
-  }
-  ~Sparse() override;
-  Result<void> open(Queue queue) override;
-  [[nodiscard]] bool remembers_contents() const override { return true; }
-  void overwrites(const Operand& range) override;
-  Result<void> run(const sparse::Spmv& op, const Call& call);
-  Result<void> run(const sparse::SpmvSell& op, const Call& call);
-  Result<void> run(const sparse::Gather& op, const Call& call);
-  /// Waits for the stream: see sparse::Spgemm::kTraits.
-  Result<void> run(const sparse::Spgemm& op, const Call& call);
-
- private:
-  struct State {
-    cudaStream_t stream = nullptr;
-    SparseHandle handle;
-    ScalarsAt scalars = ScalarsAt::host;
-    std::list<PreparedMatrix> prepared;  ///< the most recently used first
-    Multiplication multiplication;
-    DeviceMemory count;  ///< std::int64_t, on its way to a result cell
-  };
-  [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
-  /// Tells the handle of an open queue where the scalars of the next call are.
-  static Result<void> point_at(State& state, ScalarsAt where);
-  Result<PreparedMatrix*> prepare(State& state, const PreparedMatrix::Key& key, const void* alpha,
-                                  const void* beta, void* x, void* y);
-  /// One product, with the matrix in any form; `op` gives scalars and vectors.
-  template <class Op>
-  Result<void> multiply(const Op& op, const PreparedMatrix::Key& key, const Call& call);
-  void forget(State& state, std::size_t keep);
-  Result<void> warm_up(Queue queue);
-  Result<void> warm_up_products(const Call& call, DType index, const Operand& row_begin);
-
-  Services& services_;
-  std::array<State, 2> states_;  ///< of the lane's own queue, of its detour
-};
+}  // namespace
 
 Sparse::~Sparse() {
-  for (auto& state : states_) forget(state, 0);
+  for (auto& state : states_) {
+    forget(state, 0);
+    state.transpositions.forget(services_, 0);
+  }
 }
 
 Result<void> Sparse::open(Queue queue) {
@@ -125,6 +61,7 @@ Result<void> Sparse::open(Queue queue) {
   }
   if (queue.detour) return {};
   TROUPE_CUDA_TRY(kernels::preload_sparse());
+  TROUPE_CUDA_TRY(kernels::preload_spmm());
   return warm_up(queue);
 }
 
@@ -147,8 +84,29 @@ Result<void> Sparse::warm_up(Queue queue) {
       TROUPE_CUDA_PROPAGATE(run(sparse::Gather{dtype, index, 1, 1, zeros, zeros, result}, call));
     }
     TROUPE_CUDA_PROPAGATE(warm_up_products(call, index, rows));
+    TROUPE_CUDA_PROPAGATE(run(sparse::Spmm{DType::f32,
+                                           index,
+                                           blas::Transpose::yes,
+                                           {},
+                                           {},
+                                           {},
+                                           1,
+                                           1,
+                                           1,
+                                           1,
+                                           1,
+                                           1,
+                                           {},
+                                           {},
+                                           rows,
+                                           zeros,
+                                           zeros,
+                                           zeros,
+                                           result},
+                              call));
   }
   forget(state(queue), 0);
+  state(queue).transpositions.forget(services_, 0);
   return {};
 }
 
@@ -179,13 +137,10 @@ Result<void> Sparse::point_at(State& state, ScalarsAt where) {
 }
 
 void Sparse::overwrites(const Operand& range) {
-  const auto overlaps = [&](const Operand& other) {
-    return other.region == range.region && other.offset < range.offset + range.bytes &&
-           range.offset < other.offset + other.bytes;
-  };
   for (auto& state : states_) {
+    state.transpositions.overwrites(services_, range);
     std::erase_if(state.prepared, [&](const PreparedMatrix& entry) {
-      if (!overlaps(entry.structure[0]) && !overlaps(entry.structure[1])) return false;
+      if (!overlap(entry.structure[0], range) && !overlap(entry.structure[1], range)) return false;
       services_.note_given_back();
       if (entry.workspace != nullptr) (void)cudaFreeAsync(entry.workspace, state.stream);
       return true;
@@ -348,7 +303,6 @@ Result<void> Sparse::run(const sparse::Spgemm& op, const Call& call) {
   return {};
 }
 
-}  // namespace
 }  // namespace troupe::host::cuda
 
 extern "C" __attribute__((visibility("default"))) troupe::host::LibraryHalf* troupe_library_make(

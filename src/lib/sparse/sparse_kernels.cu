@@ -30,8 +30,11 @@ cudaError_t load_typed() {
 }  // namespace
 
 cudaError_t preload_sparse() {
-  const auto status = load_typed<float>();
-  return status == cudaSuccess ? load_typed<double>() : status;
+  auto status = load_typed<float>();
+  if (status == cudaSuccess) status = load_typed<double>();
+  if (status != cudaSuccess) return status;
+  return load_all(gather_kernel<float2, std::int32_t>, gather_kernel<float2, std::int64_t>,
+                  gather_kernel<double2, std::int32_t>, gather_kernel<double2, std::int64_t>);
 }
 
 template <class T>
@@ -49,12 +52,14 @@ cudaError_t gather(const Launch& launch, std::int64_t n, const T* x, const I* in
   return queue(launch, count, gather_kernel<T, I>, count, x, index, z);
 }
 
-template cudaError_t gather(const Launch&, std::int64_t, const float*, const std::int32_t*, float*);
-template cudaError_t gather(const Launch&, std::int64_t, const float*, const std::int64_t*, float*);
-template cudaError_t gather(const Launch&, std::int64_t, const double*, const std::int32_t*,
-                            double*);
-template cudaError_t gather(const Launch&, std::int64_t, const double*, const std::int64_t*,
-                            double*);
+#define TROUPE_GATHER(T)                                                                       \
+  template cudaError_t gather(const Launch&, std::int64_t, const T*, const std::int32_t*, T*); \
+  template cudaError_t gather(const Launch&, std::int64_t, const T*, const std::int64_t*, T*);
+TROUPE_GATHER(float)
+TROUPE_GATHER(double)
+TROUPE_GATHER(float2)
+TROUPE_GATHER(double2)
+#undef TROUPE_GATHER
 template cudaError_t scale(const Launch&, std::int64_t, ScalarValue<float>, float*);
 template cudaError_t scale(const Launch&, std::int64_t, ScalarValue<double>, double*);
 

@@ -5,7 +5,7 @@
 #include "device_host/engine/cuda/launch.hpp"
 
 /// Every function queues on the launch's stream and returns; element counts may be 0. T is float or
-/// double, I std::int32_t or std::int64_t.
+/// double, for gather() also float2 or double2, I std::int32_t or std::int64_t.
 namespace troupe::host::cuda::kernels {
 
 /// Loads the kernels onto the current device: loaded later, the first launch would pay for it.

@@ -1,0 +1,188 @@
+#pragma once
+
+#include <troupe/lib/blas_transform.hpp>
+#include <troupe/lib/sparse_matrix.hpp>
+#include <troupe/lib/submit.hpp>
+
+/// Products of sparse matrices with dense ones.
+namespace troupe::sparse {
+
+inline constexpr DTypes kNumbers = DTypes::of({DType::f32, DType::f64, DType::c64, DType::c128});
+
+/// C = alpha op(A) B + beta C, A being rows x columns in CSR form, B and C dense with n columns: B
+/// has as many rows as op(A) has columns, C as many as op(A) has rows. `row_begin` (rows + 1) and
+/// `column` (nonzeros) have `index_dtype` i32 or i64. B and C are column- or row-major, each for
+/// itself. The columns within a row of A may stand in any order.
+///
+/// The same inputs give the same bits in every run. For a transposed A the cuda engine caches where
+/// the elements of each column are, by the buffers and the shape of A: the values may change
+/// between calls. It takes two or three indices of device memory per element.
+///
+/// cuda engine: own kernels, because cuSPARSE has no algorithm for CSR before 12.7, and none for a
+/// transposed matrix, that gives the same bits in every run.
+struct Spmm {
+  static constexpr std::string_view kName = "sparse.spmm";
+  static constexpr DTypes kDTypes = kNumbers;
+  static constexpr Traits kTraits = kComputesRecorded;
+
+  OpDType dtype;
+  OpDType index_dtype;
+  blas::Transpose transpose_a{};
+  blas::Order order_b{}, order_c{};
+  std::uint8_t reserved[2] = {};
+  std::int64_t rows = 0, columns = 0, nonzeros = 0, n = 0, ldb = 0, ldc = 0;
+  Scalar alpha, beta;
+  Operand row_begin, column, value, b, c;
+
+  static constexpr auto kOperands = std::tuple{read("alpha", &Spmm::alpha),
+                                               read("beta", &Spmm::beta),
+                                               read("row_begin", &Spmm::row_begin),
+                                               read("column", &Spmm::column),
+                                               read("value", &Spmm::value),
+                                               read("b", &Spmm::b),
+                                               update("c", &Spmm::c)};
+  Result<void> check() const;
+  [[nodiscard]] std::int64_t rows_of_c() const noexcept {
+    return transpose_a == blas::Transpose::no ? rows : columns;
+  }
+  [[nodiscard]] std::int64_t rows_of_b() const noexcept {
+    return transpose_a == blas::Transpose::no ? columns : rows;
+  }
+  /// With beta = 0 given by value, what stood in C is not read.
+  [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
+    return &range == &c && beta.is_zero(dtype) ? Access::write : declared;
+  }
+  /// All of C if there are no gaps in it.
+  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
+    const bool whole = ldc == (order_c == blas::Order::column ? rows_of_c() : n);
+    return whole ? static_cast<std::uint64_t>(rows_of_c() * n) * size_of(dtype) : 0;
+  }
+};
+
+/// C = alpha (op(A) op(B)) o spy(C) + beta C: of the product of two dense matrices the elements
+/// that the sparse matrix C has, which is rows x columns in CSR form; op(A) has `k` columns. Only
+/// the values of C are written. op is the matrix itself or its transpose. A and B are column- or
+/// row-major, each for itself. `index_dtype` and `row_begin` as for Spmm. k is at least 1.
+///
+/// The same inputs give the same bits in every run. cuda engine: cusparseSDDMM.
+struct Sddmm {
+  static constexpr std::string_view kName = "sparse.sddmm";
+  static constexpr DTypes kDTypes = kNumbers;
+  static constexpr Traits kTraits = kComputesRecorded;
+
+  OpDType dtype;
+  OpDType index_dtype;
+  blas::Transpose transpose_a{}, transpose_b{};
+  blas::Order order_a{}, order_b{};
+  std::uint8_t reserved[6] = {};
+  std::int64_t rows = 0, columns = 0, k = 0, nonzeros = 0, lda = 0, ldb = 0;
+  Scalar alpha, beta;
+  Operand row_begin, column, a, b, value;
+
+  static constexpr auto kOperands = std::tuple{read("alpha", &Sddmm::alpha),
+                                               read("beta", &Sddmm::beta),
+                                               read("row_begin", &Sddmm::row_begin),
+                                               read("column", &Sddmm::column),
+                                               read("a", &Sddmm::a),
+                                               read("b", &Sddmm::b),
+                                               update("value", &Sddmm::value)};
+  Result<void> check() const;
+  /// With beta = 0 given by value, the values of C are not read.
+  [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
+    return &range == &value && beta.is_zero(dtype) ? Access::write : declared;
+  }
+  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
+    return static_cast<std::uint64_t>(nonzeros) * size_of(dtype);
+  }
+};
+
+}  // namespace troupe::sparse
+
+namespace troupe {
+
+/// What SparseProducts::spmm() does beside multiplying.
+struct SpmmOptions {
+  blas::Transpose transpose_a = blas::Transpose::no;
+  blas::Order order_b = blas::Order::column, order_c = blas::Order::column;
+};
+
+/// What SparseProducts::sddmm() does beside multiplying.
+struct SddmmOptions {
+  blas::Transpose transpose_a = blas::Transpose::no, transpose_b = blas::Transpose::no;
+  blas::Order order_a = blas::Order::column, order_b = blas::Order::column;
+};
+
+/// Products of a sparse matrix with dense ones. Errors: invalid, those of any command.
+template <class Refs>
+class SparseProducts {
+ public:
+  template <Element T>
+  using Ref = typename Refs::template To<T>;
+  template <Element T>
+  using ScalarArgument = ScalarOf<Ref<T>>;
+
+  explicit SparseProducts(detail::Submitter& submitter) : submitter_(&submitter) {}
+
+  /// C = op(A) B: see sparse::Spmm. blas::row_major() gives row-major matrices.
+  template <FieldElement T, IndexElement I>
+  Future<void> spmm(const BasicCsrMatrix<Ref<T>, Ref<I>>& a, const MatrixRef<Ref<T>>& b,
+                    const MatrixRef<Ref<T>>& c, const SpmmOptions& options = {}) {
+    return spmm(ScalarArgument<T>(T(1)), a, b, ScalarArgument<T>(T(0)), c, options);
+  }
+  /// C = alpha op(A) B + beta C
+  template <FieldElement T, IndexElement I>
+  Future<void> spmm(ScalarArgument<T> alpha, const BasicCsrMatrix<Ref<T>, Ref<I>>& a,
+                    const MatrixRef<Ref<T>>& b, ScalarArgument<T> beta, const MatrixRef<Ref<T>>& c,
+                    const SpmmOptions& options = {}) {
+    sparse::Spmm op;
+    op.dtype = dtype_of<T>, op.index_dtype = dtype_of<I>;
+    op.transpose_a = options.transpose_a;
+    op.order_b = options.order_b, op.order_c = options.order_c;
+    op.rows = a.rows, op.columns = a.columns, op.nonzeros = a.value.length();
+    op.n = c.columns, op.ldb = b.leading, op.ldc = c.leading;
+    op.alpha = alpha.wire(), op.beta = beta.wire();
+    op.row_begin = a.row_begin.operand(), op.column = a.column.operand();
+    op.value = a.value.operand(), op.b = b.buffer.operand(), op.c = c.buffer.operand();
+    return detail::submit_exact(*submitter_, op,
+                                {{"row_begin", a.row_begin.length(), a.rows + 1},
+                                 {"column", a.column.length(), a.value.length()},
+                                 {"b, in rows,", b.rows, op.rows_of_b()},
+                                 {"b, in columns,", b.columns, c.columns},
+                                 {"c, in rows,", c.rows, op.rows_of_c()}});
+  }
+
+  /// The values of c = those of op(A) op(B) where c has elements: see sparse::Sddmm.
+  template <FieldElement T, IndexElement I>
+  Future<void> sddmm(const MatrixRef<Ref<T>>& a, const MatrixRef<Ref<T>>& b,
+                     const BasicCsrMatrix<Ref<T>, Ref<I>>& c, const SddmmOptions& options = {}) {
+    return sddmm(ScalarArgument<T>(T(1)), a, b, ScalarArgument<T>(T(0)), c, options);
+  }
+  /// The values of c = alpha op(A) op(B) + beta c, where c has elements.
+  template <FieldElement T, IndexElement I>
+  Future<void> sddmm(ScalarArgument<T> alpha, const MatrixRef<Ref<T>>& a,
+                     const MatrixRef<Ref<T>>& b, ScalarArgument<T> beta,
+                     const BasicCsrMatrix<Ref<T>, Ref<I>>& c, const SddmmOptions& options = {}) {
+    const bool plain_a = options.transpose_a == blas::Transpose::no;
+    const bool plain_b = options.transpose_b == blas::Transpose::no;
+    sparse::Sddmm op;
+    op.dtype = dtype_of<T>, op.index_dtype = dtype_of<I>;
+    op.transpose_a = options.transpose_a, op.transpose_b = options.transpose_b;
+    op.order_a = options.order_a, op.order_b = options.order_b;
+    op.rows = c.rows, op.columns = c.columns, op.k = plain_a ? a.columns : a.rows;
+    op.nonzeros = c.value.length(), op.lda = a.leading, op.ldb = b.leading;
+    op.alpha = alpha.wire(), op.beta = beta.wire();
+    op.row_begin = c.row_begin.operand(), op.column = c.column.operand();
+    op.a = a.buffer.operand(), op.b = b.buffer.operand(), op.value = c.value.operand();
+    return detail::submit_exact(*submitter_, op,
+                                {{"row_begin", c.row_begin.length(), c.rows + 1},
+                                 {"column", c.column.length(), c.value.length()},
+                                 {"op(a), in rows,", plain_a ? a.rows : a.columns, c.rows},
+                                 {"op(b), in rows,", plain_b ? b.rows : b.columns, op.k},
+                                 {"op(b), in columns,", plain_b ? b.columns : b.rows, c.columns}});
+  }
+
+ protected:
+  detail::Submitter* submitter_;
+};
+
+}  // namespace troupe

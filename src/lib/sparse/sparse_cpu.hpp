@@ -1,0 +1,53 @@
+#pragma once
+
+#include <complex>
+
+#include <troupe/lib/sparse.hpp>
+
+#include "device_host/engine/cpu/library.hpp"
+
+namespace troupe::host::cpu {
+
+/// Calls visit(I{}) for i32 or i64; other dtypes are unsupported.
+template <class Visit>
+Result<void> with_index(DType dtype, Visit&& visit) {
+  if (dtype == DType::i32) return visit(std::int32_t{});
+  if (dtype == DType::i64) return visit(std::int64_t{});
+  return Error{Errc::unsupported, 0, "indices are i32 or i64"};
+}
+
+/// Calls visit(T{}) for f32, f64, c64 or c128.
+template <class Visit>
+Result<void> with_number(DType dtype, Visit&& visit) {
+  if (dtype == DType::c64) return visit(std::complex<float>{});
+  if (dtype == DType::c128) return visit(std::complex<double>{});
+  return with_real(dtype, visit);
+}
+
+class Sparse final
+    : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell, sparse::Gather, sparse::Spgemm,
+                           sparse::Transposition, sparse::Spmm, sparse::Sddmm, sparse::Gtsv,
+                           sparse::GtsvStrided, sparse::GtsvInterleaved, sparse::GpsvInterleaved> {
+ public:
+  explicit Sparse(Services& services) : services_(services) {}
+  /// All work is queued.
+  [[nodiscard]] bool blocks(const OperationInfo&, const std::byte*, const Call&) override {
+    return false;
+  }
+  Result<void> run(const sparse::Spmv& op, const Call& call);
+  Result<void> run(const sparse::SpmvSell& op, const Call& call);
+  Result<void> run(const sparse::Gather& op, const Call& call);
+  Result<void> run(const sparse::Spgemm& op, const Call& call);
+  Result<void> run(const sparse::Transposition& op, const Call& call);
+  Result<void> run(const sparse::Spmm& op, const Call& call);
+  Result<void> run(const sparse::Sddmm& op, const Call& call);
+  Result<void> run(const sparse::Gtsv& op, const Call& call);
+  Result<void> run(const sparse::GtsvStrided& op, const Call& call);
+  Result<void> run(const sparse::GtsvInterleaved& op, const Call& call);
+  Result<void> run(const sparse::GpsvInterleaved& op, const Call& call);
+
+ private:
+  Services& services_;
+};
+
+}  // namespace troupe::host::cpu

@@ -1,0 +1,35 @@
+#include <algorithm>
+#include <vector>
+
+#include "lib/sparse/sparse_cpu.hpp"
+
+/// Transposed sparse matrices on the cpu engine.
+namespace troupe::host::cpu {
+
+Result<void> Sparse::run(const sparse::Transposition& op, const Call& call) {
+  return with_number(op.dtype, [&](auto zero) {
+    return with_index(op.index_dtype, [&](auto zero_index) {
+      using T = decltype(zero);
+      using I = decltype(zero_index);
+      return services_.submit(
+          call,
+          [op, row_begin = call.at<const I>(op.row_begin), column = call.at<const I>(op.column),
+           value = call.at<const T>(op.value), t_row_begin = call.at<I>(op.t_row_begin),
+           t_column = call.at<I>(op.t_column), t_value = call.at<T>(op.t_value)] {
+            std::fill_n(t_row_begin, op.columns + 1, I{0});
+            for (std::int64_t i = 0; i < op.nonzeros; ++i) ++t_row_begin[column[i] + 1];
+            for (std::int64_t j = 0; j < op.columns; ++j) t_row_begin[j + 1] += t_row_begin[j];
+            std::vector<I> next(t_row_begin, t_row_begin + op.columns);
+            for (std::int64_t row = 0; row < op.rows; ++row) {
+              for (I i = row_begin[row]; i < row_begin[row + 1]; ++i) {
+                const I at = next[static_cast<std::size_t>(column[i])]++;
+                t_column[at] = static_cast<I>(row);
+                t_value[at] = value[i];
+              }
+            }
+          });
+    });
+  });
+}
+
+}  // namespace troupe::host::cpu
