@@ -124,7 +124,12 @@ constexpr CallInfo kCalls[] = {
     {Kind::primitives_call, "arg_reduce", "arg_reduce", kCountable},
     {Kind::primitives_call, "segmented_reduce", "segmented_reduce", kCountable},
     {Kind::primitives_call, "select_flagged", "select_flagged partition_flagged", kCountable},
-    {Kind::primitives_call, "runs", "unique run_length_encode reduce_by_key", kCountable}};
+    {Kind::primitives_call, "runs", "unique run_length_encode reduce_by_key", kCountable},
+    {Kind::sparse_call, "spmm", "spmm", kNumbers},
+    {Kind::sparse_call, "sddmm", "sddmm", kNumbers},
+    {Kind::sparse_call, "transpose", "transpose", kNumbers},
+    {Kind::sparse_call, "gtsv", "gtsv gtsv_strided gtsv_interleaved", kNumbers},
+    {Kind::sparse_call, "gpsv", "gpsv_interleaved", kNumbers}};
 
 }  // namespace
 

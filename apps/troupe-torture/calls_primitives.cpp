@@ -91,9 +91,9 @@ void add_selections(Calls& calls) {
     const auto dx = t.put_values(x);
     const auto dflags = t.put_values(flags);
     const auto some = t.room<T>(std::ssize(x)), all = t.room<T>(std::ssize(x));
-    auto calls = primitives::on(t.device());
-    expect_count(t, calls.select_flagged(dx, dflags, some), selected.size());
-    expect_count(t, calls.partition_flagged(dx, dflags, all), selected.size());
+    auto library = primitives::on(t.device());
+    expect_count(t, library.select_flagged(dx, dflags, some), selected.size());
+    expect_count(t, library.partition_flagged(dx, dflags, all), selected.size());
     t.expect(some, with_rest(selected, x.size()));
     auto parted = selected;
     parted.insert(parted.end(), others.rbegin(), others.rend());
@@ -115,10 +115,10 @@ void add_selections(Calls& calls) {
     const auto firsts = t.room<T>(n), keys = t.room<T>(n), of_lengths = t.room<T>(n);
     const auto dlengths = t.room<std::int64_t>(n);
     const auto dsums = t.room<std::uint32_t>(n);
-    auto calls = primitives::on(t.device());
-    expect_count(t, calls.unique(dx, firsts), runs.size());
-    expect_count(t, calls.run_length_encode(dx, of_lengths, dlengths), runs.size());
-    expect_count(t, calls.reduce_by_key(dx, t.put_values(values), keys, dsums), runs.size());
+    auto library = primitives::on(t.device());
+    expect_count(t, library.unique(dx, firsts), runs.size());
+    expect_count(t, library.run_length_encode(dx, of_lengths, dlengths), runs.size());
+    expect_count(t, library.reduce_by_key(dx, t.put_values(values), keys, dsums), runs.size());
     for (const auto& of : {firsts, keys, of_lengths}) t.expect(of, with_rest(runs, x.size()));
     t.expect(dlengths, with_rest(lengths, x.size()));
     t.expect(dsums, with_rest(sums, x.size()));

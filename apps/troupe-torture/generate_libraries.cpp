@@ -221,15 +221,36 @@ void Generator::emit_failing(Operation& op, Errc error) {
 }
 
 void Generator::add_library_fault() {
-  static const std::vector<Kind> kVictims{
-      Kind::multiply,       Kind::axpby,       Kind::axpy,        Kind::dot,
-      Kind::gemm,           Kind::scal,        Kind::syrk,        Kind::trmm,
-      Kind::spmv,           Kind::gather,      Kind::spgemm,      Kind::uniform,
-      Kind::potrf,          Kind::factor_info, Kind::syevd,       Kind::sort,
-      Kind::scan,           Kind::select,      Kind::transform,   Kind::convolution,
-      Kind::attention,      Kind::combine,     Kind::smooth,      Kind::tally,
-      Kind::accumulate,     Kind::blas_call,   Kind::solver_call, Kind::rng_call,
-      Kind::primitives_call};
+  static const std::vector<Kind> kVictims{Kind::multiply,
+                                          Kind::axpby,
+                                          Kind::axpy,
+                                          Kind::dot,
+                                          Kind::gemm,
+                                          Kind::scal,
+                                          Kind::syrk,
+                                          Kind::trmm,
+                                          Kind::spmv,
+                                          Kind::gather,
+                                          Kind::spgemm,
+                                          Kind::uniform,
+                                          Kind::potrf,
+                                          Kind::factor_info,
+                                          Kind::syevd,
+                                          Kind::sort,
+                                          Kind::scan,
+                                          Kind::select,
+                                          Kind::transform,
+                                          Kind::convolution,
+                                          Kind::attention,
+                                          Kind::combine,
+                                          Kind::smooth,
+                                          Kind::tally,
+                                          Kind::accumulate,
+                                          Kind::blas_call,
+                                          Kind::solver_call,
+                                          Kind::rng_call,
+                                          Kind::primitives_call,
+                                          Kind::sparse_call};
   if (fragile_.library.empty()) return;
   fragile_.state = Fragile::State::due;
   for (int attempt = 0; attempt < 40 && fragile_.state == Fragile::State::due; ++attempt) {

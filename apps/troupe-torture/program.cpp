@@ -20,7 +20,7 @@ constexpr std::string_view kKinds[kKindCount] = {
     "factor_info", "syevd", "gesvd", "gesv", "sort",
     "reduce_local", "scan", "select", "spgemm", "transform",
     "transform_back", "convolution", "attention", "blas_call", "solver_call",
-    "fft_call", "rng_call", "primitives_call", "combine", "smooth",
+    "fft_call", "rng_call", "primitives_call", "sparse_call", "combine", "smooth",
     "tally", "accumulate", "all_reduce", "reduce", "broadcast",
     "all_gather", "reduce_scatter", "all_to_all", "broadcast_to", "gather_to",
     "scatter_from", "all_to_all_counts", "exchange", "send", "receive",
@@ -93,7 +93,8 @@ std::string_view library_of(Kind kind) noexcept {
     case Kind::spmv:
     case Kind::spmv_sell:
     case Kind::gather:
-    case Kind::spgemm: return "sparse";
+    case Kind::spgemm:
+    case Kind::sparse_call: return "sparse";
     case Kind::uniform:
     case Kind::normal:
     case Kind::law:

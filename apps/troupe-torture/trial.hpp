@@ -223,5 +223,6 @@ void add_eigen(Calls& calls);
 void add_transforms(Calls& calls);
 void add_random(Calls& calls);
 void add_primitives(Calls& calls);
+void add_sparse(Calls& calls);
 
 }  // namespace troupe::torture

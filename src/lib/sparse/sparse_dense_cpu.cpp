@@ -39,6 +39,7 @@ void add_product(const sparse::Spmm& op, T alpha, const I* row_begin, const I* c
       const T factor = alpha * conjugated(value[i], conjugate);
       const auto to = plain ? row : static_cast<std::int64_t>(column[i]);
       const auto from = plain ? static_cast<std::int64_t>(column[i]) : row;
+      if (to < 0 || to >= op.rows_of_c()) continue;  // a wrong column writes nothing of others
       for (std::int64_t j = 0; j < op.n; ++j) c(to, j) += factor * b(from, j);
     }
   }

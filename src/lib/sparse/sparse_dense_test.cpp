@@ -4,8 +4,6 @@
 namespace troupe::test::reference {
 namespace {
 
-using blas::Order;
-
 template <class Pair>
 class SparseDense : public ::testing::Test {};
 TYPED_TEST_SUITE(SparseDense, NumbersAndIndices);
@@ -16,8 +14,8 @@ struct SpmmShape {
 constexpr std::int64_t kSparseGap = 3;
 
 template <class T>
-MatrixRef<GpuRef<T>> put_ordered(Order order, const Dense& a) {
-  const auto leading = (order == Order::column ? a.rows : a.columns) + kSparseGap;
+MatrixRef<GpuRef<T>> put_ordered(blas::Order order, const Dense& a) {
+  const auto leading = (order == blas::Order::column ? a.rows : a.columns) + kSparseGap;
   return {put_numbers<T>(spread_in(order, a, leading)), a.rows, a.columns, leading};
 }
 
@@ -37,8 +35,8 @@ TYPED_TEST(SparseDense, SpmmOfIntegersIsExact) {
                  c = random_matrix<T>(whole.rows, n, 63, Data::integers);
       const auto product = whole * b;
       const auto expected = widen(alpha) * product + widen(beta) * c;
-      for (const auto order_b : {Order::column, Order::row}) {
-        for (const auto order_c : {Order::column, Order::row}) {
+      for (const auto order_b : {blas::Order::column, blas::Order::row}) {
+        for (const auto order_c : {blas::Order::column, blas::Order::row}) {
           SCOPED_TRACE(::testing::Message()
                        << rows << "x" << columns << "x" << n << ", transposed "
                        << static_cast<int>(transpose) << ", orders " << static_cast<int>(order_b)
@@ -65,7 +63,7 @@ TYPED_TEST(SparseDense, SpmmOfFractionsIsCloseAndTheSameEachTime) {
   for (const auto transpose : kTransposes) {
     const auto whole = op(a.dense, transpose);
     const auto b = random_matrix<T>(whole.columns, 37, 65, Data::fractions);
-    for (const auto order : {Order::column, Order::row}) {
+    for (const auto order : {blas::Order::column, blas::Order::row}) {
       const auto x = put_ordered<T>(order, b);
       std::vector<T> first;
       for (int run = 0; run < 3; ++run) {
@@ -149,7 +147,7 @@ TYPED_TEST(SparseDense, SpmmOfMatricesThatDoNotFit) {
   refused(a, {b, 4, 3}, {c, 5, 2});
   refused(a, {b, 4, 3}, {c, 5, 3}, {Transpose::yes});
   refused(a, {b, 4, 3, 3}, {c, 5, 3});
-  refused(a, {b, 4, 5}, {c, 5, 5, 4}, {.order_c = Order::row});
+  refused(a, {b, 4, 5}, {c, 5, 5, 4}, {.order_c = blas::Order::row});
   refused(a, {b, 4, 17}, {c, 5, 12});
   auto shorter = a;
   shorter.row_begin = a.row_begin.slice(0, 5);
@@ -182,8 +180,8 @@ TYPED_TEST(SparseDense, SddmmOfIntegersIsExact) {
     const auto product = a * b;
     for (const auto transpose_a : {Transpose::no, Transpose::yes}) {
       for (const auto transpose_b : {Transpose::no, Transpose::yes}) {
-        for (const auto order_a : {Order::column, Order::row}) {
-          for (const auto order_b : {Order::column, Order::row}) {
+        for (const auto order_a : {blas::Order::column, blas::Order::row}) {
+          for (const auto order_b : {blas::Order::column, blas::Order::row}) {
             SCOPED_TRACE(::testing::Message()
                          << rows << "x" << columns << "x" << k << ", transposed "
                          << static_cast<int>(transpose_a) << static_cast<int>(transpose_b)
@@ -250,8 +248,8 @@ TEST_F(BadArguments, OfSpmm) {
   sparse::Spmm good{DType::f64,
                     DType::i32,
                     Transpose::no,
-                    Order::column,
-                    Order::column,
+                    blas::Order::column,
+                    blas::Order::column,
                     {},
                     4,
                     4,
@@ -281,9 +279,9 @@ TEST_F(BadArguments, OfSpmm) {
   with([](auto& bad) { bad.ldb = 3; });
   with([](auto& bad) { bad.ldc = 3; });
   with([](auto& bad) { bad.ldc = 5; });
-  with([](auto& bad) { bad.order_b = Order::row, bad.ldb = 1; });
-  with([](auto& bad) { bad.order_c = Order::row, bad.ldc = 1; });
-  with([](auto& bad) { bad.order_c = static_cast<Order>(2); });
+  with([](auto& bad) { bad.order_b = blas::Order::row, bad.ldb = 1; });
+  with([](auto& bad) { bad.order_c = blas::Order::row, bad.ldc = 1; });
+  with([](auto& bad) { bad.order_c = static_cast<blas::Order>(2); });
   with([](auto& bad) { bad.transpose_a = static_cast<Transpose>(3); });
   with([](auto& bad) { bad.columns = std::int64_t{1} << 40; });
   with([](auto& bad) { bad.index_dtype = DType::u32; });
@@ -300,8 +298,8 @@ TEST_F(BadArguments, OfSddmm) {
                            DType::i32,
                            Transpose::no,
                            Transpose::no,
-                           Order::column,
-                           Order::column,
+                           blas::Order::column,
+                           blas::Order::column,
                            {},
                            4,
                            4,
@@ -331,7 +329,7 @@ TEST_F(BadArguments, OfSddmm) {
   with([](auto& bad) { bad.ldb = 1; });
   with([](auto& bad) { bad.transpose_b = Transpose::yes; });
   with([](auto& bad) { bad.transpose_a = Transpose::conjugate; });
-  with([](auto& bad) { bad.order_a = static_cast<Order>(2); });
+  with([](auto& bad) { bad.order_a = static_cast<blas::Order>(2); });
   with([](auto& bad) { bad.index_dtype = DType::f32; });
   with([&](auto& bad) { bad.beta = short_scalar; });
   with([&](auto& bad) { bad.column = absent; });

@@ -10,7 +10,7 @@
 /// The product of two CSR matrices: see sparse::Spgemm.
 namespace troupe::host::cpu {
 
-/// A scalar of a product.
+/// A factor of a product.
 template <class T, class I>
 struct CsrFactor {
   std::int64_t rows, columns, nonzeros;

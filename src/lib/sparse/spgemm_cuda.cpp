@@ -54,9 +54,9 @@ class Product {
   }
 
  private:
-  cusparseStatus_t describe(const CsrFactor& scalar, cusparseConstSpMatDescr_t* matrix) const {
-    return cusparseCreateConstCsr(matrix, scalar.rows, scalar.columns, scalar.nonzeros,
-                                  scalar.row_begin, scalar.column, scalar.value, index_, index_,
+  cusparseStatus_t describe(const CsrFactor& factor, cusparseConstSpMatDescr_t* matrix) const {
+    return cusparseCreateConstCsr(matrix, factor.rows, factor.columns, factor.nonzeros,
+                                  factor.row_begin, factor.column, factor.value, index_, index_,
                                   CUSPARSE_INDEX_BASE_ZERO, type_);
   }
   template <class Function, class... Workspace>

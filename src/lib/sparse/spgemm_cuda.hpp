@@ -32,7 +32,7 @@ class StreamMemory {
   std::size_t bytes_ = 0;
 };
 
-/// A scalar, in device memory. Without values for either scalar a product is only counted.
+/// A factor, in device memory. Without values for either factor a product is only counted.
 struct CsrFactor {
   std::int64_t rows = 0, columns = 0, nonzeros = 0;
   const void *row_begin = nullptr, *column = nullptr, *value = nullptr;

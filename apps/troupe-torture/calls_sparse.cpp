@@ -1,0 +1,153 @@
+#include <troupe/lib/sparse.hpp>
+
+#include "trial.hpp"
+
+// Sparse matrices times dense ones, transposed, and with few diagonals.
+
+namespace troupe::torture {
+namespace {
+
+/// A matrix in CSR form of which about every third element is there, and as a dense one.
+template <class T>
+struct Sparse {
+  Dense dense;
+  std::vector<std::int32_t> row_begin{0}, column;
+  std::vector<Wide> value;
+
+  Sparse(Trial& t, std::int64_t rows, std::int64_t columns) : dense{rows, columns} {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < columns; ++j) {
+        if (!t.random.one_in(3)) continue;
+        column.push_back(static_cast<std::int32_t>(j));
+        value.push_back(t.numbers<T>(1).front());
+        dense(i, j) = value.back();
+      }
+      row_begin.push_back(static_cast<std::int32_t>(column.size()));
+    }
+  }
+  [[nodiscard]] CsrMatrix<T, std::int32_t> on_device(Trial& t) const {
+    return {dense.rows, dense.columns, t.put_values(row_begin), t.put_values(column),
+            t.put<T>(value)};
+  }
+};
+
+template <class T>
+void add_products(Calls& calls) {
+  calls.add<T>("spmm", [](Trial& t) {
+    const Sparse<T> a(t, 3 * t.extent(), 3 * t.extent());
+    const auto transpose = t.transpose();
+    const auto whole = reference::op(a.dense, transpose);
+    const auto b = t.dense<T>(whole.columns, t.extent()), c = t.dense<T>(whole.rows, b.columns);
+    const auto alpha = t.scalar<T>(), beta = t.scalar<T>();
+    const auto to = t.put<T>(c, 1);
+    t.call(t.device().sparse().spmm(reference::to_number<T>(alpha), a.on_device(t), t.put<T>(b, 2),
+                                    reference::to_number<T>(beta), to, {.transpose_a = transpose}));
+    t.expect(to, alpha * (whole * b) + beta * c);
+  });
+  calls.add<T>("sddmm", [](Trial& t) {
+    const Sparse<T> c(t, t.extent(), t.extent());
+    const auto a = t.dense<T>(c.dense.rows, t.extent());
+    const auto b = t.dense<T>(a.columns, c.dense.columns);
+    const auto alpha = t.scalar<T>(), beta = t.scalar<T>();
+    const auto product = a * b;
+    std::vector<Wide> expected;
+    for (std::int64_t i = 0; i < c.dense.rows; ++i) {
+      const auto row = static_cast<std::size_t>(i);
+      for (auto k = c.row_begin[row]; k < c.row_begin[row + 1]; ++k) {
+        const auto place = static_cast<std::size_t>(k);
+        expected.push_back(alpha * product(i, c.column[place]) + beta * c.value[place]);
+      }
+    }
+    const auto to = c.on_device(t);
+    t.call(t.device().sparse().sddmm(reference::to_number<T>(alpha), t.put<T>(a, 1), t.put<T>(b, 0),
+                                     reference::to_number<T>(beta), to));
+    t.expect(to.value, expected);
+  });
+  calls.add<T>("transpose", [](Trial& t) {
+    const Sparse<T> a(t, 3 * t.extent(), 3 * t.extent());
+    const auto from = a.on_device(t);
+    const auto count = std::ssize(a.column);
+    const CsrMatrix<T, std::int32_t> to{a.dense.columns, a.dense.rows,
+                                        t.room<std::int32_t>(a.dense.columns + 1),
+                                        t.room<std::int32_t>(count), t.room<T>(count)};
+    t.call(t.device().sparse().transpose(from, to));
+    std::vector<Wide> begins{0}, rows, values;
+    for (std::int64_t j = 0; j < a.dense.columns; ++j) {
+      for (std::int64_t i = 0; i < a.dense.rows; ++i) {
+        const auto row = static_cast<std::size_t>(i);
+        for (auto k = a.row_begin[row]; k < a.row_begin[row + 1]; ++k) {
+          if (a.column[static_cast<std::size_t>(k)] != j) continue;
+          rows.emplace_back(static_cast<double>(i));
+          values.push_back(a.value[static_cast<std::size_t>(k)]);
+        }
+      }
+      begins.emplace_back(static_cast<double>(rows.size()));
+    }
+    t.expect(to.row_begin, begins);
+    t.expect(to.column, rows);
+    t.expect(to.value, values);
+  });
+}
+
+/// A system of `n` equations with `reach` diagonals on each side, which is diagonally dominant:
+/// what its solution is, and what stands on its right side. Diagonals by their distance.
+template <class T>
+struct Banded {
+  std::map<std::int64_t, std::vector<Wide>> diagonal;
+  std::vector<Wide> solution, right;
+
+  Banded(Trial& t, std::int64_t n, std::int64_t reach) : solution(t.numbers<T>(n)) {
+    right.assign(solution.size(), 0);
+    for (auto d = -reach; d <= reach; ++d) {
+      auto& values = diagonal[d];
+      values = t.numbers<T>(n);
+      for (std::int64_t i = 0; i < n; ++i) {
+        auto& value = values[static_cast<std::size_t>(i)];
+        if (d == 0) value = 64;
+        if (i + d < 0 || i + d >= n) value = 0;
+        if (value != Wide(0))
+          right[static_cast<std::size_t>(i)] += value * solution[static_cast<std::size_t>(i + d)];
+      }
+    }
+  }
+};
+
+template <class T>
+void add_diagonals(Calls& calls) {
+  calls.add<T>("gtsv", [](Trial& t) {
+    const auto n = t.random.between(3, 40);
+    const Banded<T> a(t, n, 1);
+    const Tridiagonal diagonals{t.put<T>(a.diagonal.at(-1)), t.put<T>(a.diagonal.at(0)),
+                                t.put<T>(a.diagonal.at(1))};
+    const auto x = t.put<T>(a.right), strided = t.put<T>(a.right), mixed = t.put<T>(a.right);
+    auto sparse = t.device().sparse();
+    t.call(sparse.gtsv(diagonals, MatrixRef(x, n, 1)));
+    t.call(sparse.gtsv_strided(diagonals, strided, n, 1));
+    t.call(sparse.gtsv_interleaved(diagonals, mixed, n, 1));  // destroys the diagonals
+    for (const auto& of : {x, strided, mixed}) t.expect(of, a.solution, 8, 16);
+  });
+  calls.add<T>("gpsv", [](Trial& t) {
+    const auto n = t.random.between(3, 40);
+    const Banded<T> a(t, n, 2);
+    const Pentadiagonal diagonals{t.put<T>(a.diagonal.at(-2)), t.put<T>(a.diagonal.at(-1)),
+                                  t.put<T>(a.diagonal.at(0)), t.put<T>(a.diagonal.at(1)),
+                                  t.put<T>(a.diagonal.at(2))};
+    const auto x = t.put<T>(a.right);
+    t.call(t.device().sparse().gpsv_interleaved(diagonals, x, n, 1));
+    t.expect(x, a.solution, 8, 16);
+  });
+}
+
+template <class... T>
+void add_all_sparse(Calls& calls) {
+  (add_products<T>(calls), ...);
+  (add_diagonals<T>(calls), ...);
+}
+
+}  // namespace
+
+void add_sparse(Calls& calls) {
+  add_all_sparse<float, double, std::complex<float>, std::complex<double>>(calls);
+}
+
+}  // namespace troupe::torture
