@@ -45,8 +45,8 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
                                         .parts = {{1, 2, blob}, {4, -1, {}}},
                                         .excluded = {2, 3}}));
   }
-  seeds.push_back(
-      encode(std::vector<troupe::Recovery>{{.rank = 1, .kind = "segv"}, {.rank = 2, .kind = "kill"}}));
+  seeds.push_back(encode(
+      std::vector<troupe::Recovery>{{.rank = 1, .kind = "segv"}, {.rank = 2, .kind = "kill"}}));
   seeds.push_back(encode(std::vector<std::vector<std::byte>>{blob, {}, {}, blob}));
   return seeds;
 }
