@@ -52,7 +52,7 @@ TEST(Torture, EverythingTakesPart) {
   std::set<std::string_view> fragile;
   bool remote = false, big = false;
   std::set<int> threads_of_runs;
-  for (std::uint64_t seed = 1; seed < 120; ++seed) {
+  for (std::uint64_t seed = 1; seed < 300; ++seed) {
     const auto program = generate(seed, {.ranks = 2, .operations = 1000});
     for (const auto& round : program.rounds) rounds.insert(round.kind);
     for (const auto& buffer : program.buffers) {
