@@ -105,7 +105,7 @@ TEST(Torture, AFailingProgramIsMadeSmaller) {
   Job job(Job::kNoMpirun,
           {"--seed", "1", "--faults", "off", "--rounds", "free", "--tokens", "off", "--ranks", "1",
            "--operations", "15", "--spoil", "3", "--reduce", "on"},
-          {.limit = 170s});
+          {.limit = 400s});
   EXPECT_EQ(job.wait(), 1) << job.err();
   EXPECT_NE(job.err().find("WRONG CONTENTS"), std::string::npos) << job.err();
   EXPECT_NE(job.out().find("reduced, in "), std::string::npos) << job.out();
