@@ -20,7 +20,7 @@ source "$root/scripts/lib/wheels.sh"
 accept_cmake_options "$@"
 
 # Test suites of what threads share: rings, mailboxes and actors, tickets, the command port, futures.
-readonly shared_by_threads='Ring*:Mailbox*:Actor*:ProductionScheduler*:Supervision*:Ticket*:CommandPort*:MoveTo*:SettleInPlace*:Future*:Coroutine*:Progress*:Threads*:WhenAll*'
+readonly shared_by_threads='Ring*:Mailbox*:Actor*:ProductionScheduler*:Supervision*:Ticket*:CommandPort*:MoveTo*:SettleInPlace*:Future*:Coroutine*:Progress*:Threads*:WhenAll*:Surrendering*'
 failures=()
 
 # Kernels that randomise addresses widely leave no room where the sanitizers of g++ 12 and 13 expect it. This is passed

@@ -5,8 +5,8 @@
 namespace troupe::host {
 namespace {
 
-/// For the reactor to do it: mostly it is not waiting for anything.
-constexpr auto kReactorFirst = std::chrono::milliseconds(20);
+/// For a launch that is about to return; one that does not is what is waited for.
+constexpr auto kLaunchGrace = std::chrono::milliseconds(20);
 constexpr auto kForEver = std::chrono::hours(1);
 
 }  // namespace
@@ -15,7 +15,8 @@ Surrender::Surrender(ipc::SharedCounter& asked, std::function<void()> give_up)
     : asked_(asked),
       give_up_(std::move(give_up)),
       done_(asked.value()),
-      thread_([this] { watch(); }) {}
+      known_(done_),
+      thread_([this, seen = done_] { watch(seen); }) {}
 
 Surrender::~Surrender() {
   ends_ = true;
@@ -24,22 +25,25 @@ Surrender::~Surrender() {
 }
 
 void Surrender::catch_up() {
+  known_ = asked_.value();
+  give_up();
+}
+
+void Surrender::give_up() {
   const std::lock_guard lock(giving_up_);
-  const auto asked = asked_.value();
+  const auto asked = asked_.value();  // whoever comes late finds it done
   if (done_ == asked) return;
   give_up_();
   done_ = asked;
 }
 
-void Surrender::watch() {
-  for (auto seen = done_.load(); !ends_;) {
+void Surrender::watch(std::uint32_t seen) {
+  while (!ends_) {
     const auto asked = asked_.wait_beyond(seen, kForEver);
     if (asked == seen || ends_) continue;
     seen = asked;
-    std::this_thread::sleep_for(kReactorFirst);
-    // The reactor may be waiting in use() itself: what it waits for ends by this.
-    const std::unique_lock lock(launching_, kReactorFirst);
-    catch_up();
+    const std::unique_lock lock(launching_, kLaunchGrace);
+    give_up();
   }
 }
 

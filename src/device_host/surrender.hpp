@@ -19,7 +19,7 @@ namespace troupe::host {
 /// Intuition: CUDA loads a kernel when it is first launched, and that waits for all that runs; so
 /// does a launch into a stream that is full. A collective of a peer that died runs until its
 /// communicator is given up. The reactor would have to do that, and waits for it: so a thread does
-/// it for the reactor, unless the reactor comes soon.
+/// it, at once. The reactor learns of it when it gets to the rank's order.
 class Surrender {
  public:
   /// `asked`: counts how often the rank has asked. `give_up`: called on either thread.
@@ -28,27 +28,30 @@ class Surrender {
   Surrender(const Surrender&) = delete;
   Surrender& operator=(const Surrender&) = delete;
 
-  /// Gives up what the rank has asked for, unless the thread has. Reactor.
+  /// What the rank has asked for is given up when this returns. Reactor.
   void catch_up();
   /// Calls `work`, which launches on a communicator's behalf what does not go through its library,
   /// and is not told when the communicator is freed. Reactor. Errors: those of `work`;
-  /// world_reformed if the rank has asked.
+  /// world_reformed if the rank has asked for more than catch_up() has been called for.
   template <class Work>
   Result<void> use(Work&& work) {
     const std::lock_guard lock(launching_);
-    if (done_ != asked_.value())
+    if (known_ != asked_.value())
       return Error{Errc::world_reformed, 0, "the communicator is given up"};
     return std::forward<Work>(work)();
   }
 
  private:
-  void watch();
+  void give_up();
+  /// `seen`: what had been asked for before.
+  void watch(std::uint32_t seen);
 
   ipc::SharedCounter& asked_;
   const std::function<void()> give_up_;
-  std::timed_mutex launching_;       ///< held in use()
-  std::mutex giving_up_;             ///< only one of the threads does it
-  std::atomic<std::uint32_t> done_;  ///< the request that was carried out last
+  std::timed_mutex launching_;  ///< held in use()
+  std::mutex giving_up_;        ///< held while it is done
+  std::uint32_t done_;          ///< the request that was carried out last; guarded by giving_up_
+  std::uint32_t known_;         ///< the newest that the reactor has come to; the reactor's
   std::atomic<bool> ends_{false};
   std::thread thread_;
 };
