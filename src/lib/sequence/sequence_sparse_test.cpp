@@ -1,0 +1,116 @@
+#include <functional>
+
+#include <troupe/lib/primitives.hpp>
+#include <troupe/lib/sequence.hpp>
+#include <troupe/lib/sparse.hpp>
+#include <troupe/sequence.hpp>
+
+#include "random_csr.hpp"
+
+// Recorded sequences of operations on sparse matrices, and of reductions: each is run often enough
+// to become a graph, and gives the same bits every time.
+
+namespace troupe::test {
+namespace {
+
+using reference::Data;
+
+constexpr int kRunsOfSparse = 8;
+constexpr std::int64_t kEquations = 300;
+
+std::vector<double> drawn(std::int64_t count, std::uint64_t seed) {
+  return reference::to_numbers<double>(reference::numbers<double>(count, seed, Data::fractions));
+}
+
+/// The same bits of `result` whether `calls` are made one by one, played or launched as a graph.
+template <class T>
+void expect_the_same_each_time(const GpuRef<T>& result, const std::function<void()>& calls) {
+  calls();
+  const auto expected = device().download(result);
+  calls();
+  EXPECT_EQ(device().download(result), expected) << "called again";
+  const auto sequence = device().record(calls);
+  for (int i = 0; i < kRunsOfSparse; ++i) {
+    ASSERT_TRUE(sequence.run().wait().ok()) << i;
+    ASSERT_EQ(device().download(result), expected) << i;
+  }
+}
+
+TEST(SequencesOfSparse, Multiply) {
+  const reference::RandomCsr<double, std::int32_t> random(90, 70, 31, Data::fractions);
+  const auto a = random.on_device();
+  const auto wide = put(drawn(90 * 5, 32)), narrow = put(drawn(70 * 5, 33));
+  const auto c = device().alloc<double>(70 * 5), d = device().alloc<double>(90 * 5);
+  expect_the_same_each_time(c, [&] {
+    device().sparse().spmm(a, MatrixRef(wide, 90, 5), MatrixRef(c, 70, 5),
+                           {.transpose_a = blas::Transpose::yes});
+  });
+  expect_the_same_each_time(
+      d, [&] { device().sparse().spmm(a, MatrixRef(narrow, 70, 5), MatrixRef(d, 90, 5)); });
+  const auto values = device().alloc<double>(a.value.length());
+  const CsrMatrix<double, std::int32_t> sampled{90, 70, a.row_begin, a.column, values};
+  expect_the_same_each_time(values, [&] {
+    device().sparse().sddmm(MatrixRef(wide, 90, 5), MatrixRef(narrow, 70, 5), sampled,
+                            {.transpose_b = blas::Transpose::yes});
+  });
+}
+
+TEST(SequencesOfSparse, Transpose) {
+  const reference::RandomCsr<double, std::int32_t> random(90, 70, 34, Data::fractions);
+  const auto a = random.on_device();
+  const CsrMatrix<double, std::int32_t> transposed{70, 90, device().alloc<std::int32_t>(71),
+                                                   device().alloc<std::int32_t>(a.column.length()),
+                                                   device().alloc<double>(a.value.length())};
+  expect_the_same_each_time(transposed.value, [&] { device().sparse().transpose(a, transposed); });
+}
+
+TEST(SequencesOfSparse, SolveSystemsOfFewDiagonals) {
+  const auto dominant = put(std::vector<double>(kEquations, 9.0));
+  const auto sides = put(drawn(4 * kEquations, 35)), right = put(drawn(kEquations, 36));
+  const auto side = [&](std::int64_t i) { return sides.slice(i * kEquations, kEquations); };
+  const auto x = device().alloc<double>(kEquations);
+  expect_the_same_each_time(x, [&] {
+    device().copy(right, x);
+    device().sparse().gtsv(Tridiagonal{side(0), dominant, side(1)}, MatrixRef(x, kEquations, 1));
+  });
+  expect_the_same_each_time(x, [&] {
+    device().copy(right, x);
+    device().sparse().gtsv_strided(Tridiagonal{side(0), dominant, side(1)}, x, kEquations / 3, 3);
+  });
+  // The diagonals of these are destroyed.
+  std::vector<GpuRef<double>> own;
+  for (int d = 0; d < 5; ++d) own.push_back(device().alloc<double>(kEquations));
+  const auto fill = [&] {
+    for (int d = 0; d < 5; ++d) device().copy(d == 2 ? dominant : side(d - d / 3), own[d]);
+    device().copy(right, x);
+  };
+  for (const auto way :
+       {sparse::Elimination::thomas, sparse::Elimination::lu, sparse::Elimination::qr}) {
+    expect_the_same_each_time(x, [&] {
+      fill();
+      device().sparse().gtsv_interleaved(Tridiagonal{own[1], own[2], own[3]}, x, kEquations / 3, 3,
+                                         way);
+    });
+  }
+  expect_the_same_each_time(x, [&] {
+    fill();
+    device().sparse().gpsv_interleaved(Pentadiagonal{own[0], own[1], own[2], own[3], own[4]}, x,
+                                       kEquations / 3, 3);
+  });
+}
+
+TEST(SequencesOfSparse, Reduce) {
+  const auto x = put(drawn(5000, 37));
+  const auto offsets = put(std::vector<std::int64_t>{0, 7, 7, 4000, 5000});
+  const auto some = device().alloc<double>(4), one = device().alloc<double>(1);
+  const auto index = device().alloc<std::int64_t>(1);
+  expect_the_same_each_time(some,
+                            [&] { primitives::on(device()).segmented_reduce(x, offsets, some); });
+  expect_the_same_each_time(
+      one, [&] { primitives::on(device()).reduce(x, one, primitives::Reduction::product); });
+  expect_the_same_each_time(
+      index, [&] { primitives::on(device()).arg_reduce(x, one, index, primitives::Extreme::max); });
+}
+
+}  // namespace
+}  // namespace troupe::test
