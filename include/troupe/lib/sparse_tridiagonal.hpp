@@ -11,8 +11,8 @@
 /// (The cpu engine does not read them.) n is 0 or at least 3.
 ///
 /// Nothing tells of a matrix that is singular: what takes the place of the solution then is of no
-/// use, on the cpu engine NaN. The cpu engine eliminates with partial pivoting in all of them, in
-/// the dtype.
+/// use, on the cpu engine NaN. The cpu engine solves all of them by LAPACK's gbsv, with partial
+/// pivoting; built without LAPACKE it answers unsupported.
 namespace troupe::sparse {
 
 /// B = the X of A X = B, A being tridiagonal and n x n, B column-major with `nrhs` columns. With

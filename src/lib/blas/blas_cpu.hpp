@@ -132,18 +132,7 @@ inline Result<void> require_int(std::initializer_list<std::int64_t> values) {
   return Error{Errc::unsupported, 0, "the cpu engine's BLAS takes sizes and increments below 2^31"};
 }
 
-/// Calls visit(T{}) for the number that the dtype names.
-template <class Visit>
-Result<void> with_number(DType dtype, Visit&& visit) {
-  switch (dtype) {
-    case DType::f32: return visit(float{});
-    case DType::f64: return visit(double{});
-    case DType::c64: return visit(std::complex<float>{});
-    case DType::c128: return visit(std::complex<double>{});
-    default: return Error{Errc::unsupported, 0, "the operation takes f32, f64, c64 and c128 only"};
-  }
-}
-/// The same with Half and BFloat16.
+/// Calls visit(T{}) for a number, Half or BFloat16.
 template <class Visit>
 Result<void> with_number_or_narrow(DType dtype, Visit&& visit) {
   if (dtype == DType::f16) return visit(Half{});

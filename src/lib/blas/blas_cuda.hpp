@@ -13,22 +13,6 @@
 
 namespace troupe::host::cuda {
 
-/// The complex numbers of CUDA.
-template <class T>
-struct NativeNumber {
-  using type = T;
-};
-template <>
-struct NativeNumber<std::complex<float>> {
-  using type = cuComplex;
-};
-template <>
-struct NativeNumber<std::complex<double>> {
-  using type = cuDoubleComplex;
-};
-template <class T>
-using Native = typename NativeNumber<T>::type;
-
 /// The 64-bit functions of cuBLAS by type.
 template <class T>
 struct Cublas;
@@ -159,20 +143,6 @@ inline bool is_narrow(DType dtype) {
 /// cuBLAS wants leading dimensions of at least 1 also where a matrix is empty.
 inline std::int64_t leading(std::int64_t dimension) {
   return std::max<std::int64_t>(1, dimension);
-}
-
-/// Calls f(T{}) for the number that the dtype names.
-template <class F>
-Result<void> with_number(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::f32: return f(float{});
-    case DType::f64: return f(double{});
-    case DType::c64: return f(std::complex<float>{});
-    case DType::c128: return f(std::complex<double>{});
-    default:
-      return Error{Errc::unsupported, 0,
-                   std::string(to_string(dtype)) + " is none of f32, f64, c64 and c128"};
-  }
 }
 
 /// What a function of cuBLAS is given beside the extents: the handle, scalars, addresses.

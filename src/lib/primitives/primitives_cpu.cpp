@@ -79,7 +79,7 @@ Result<void> Primitives::sort_pairs(const primitives::Sort& op, const Call& call
 }
 
 Result<void> Primitives::run(const primitives::Sort& op, const Call& call) {
-  return with_number(op.dtype, [&]<class K>(K) {
+  return with_countable(op.dtype, [&]<class K>(K) {
     if (op.value_bytes == 0) return sort_keys<K>(op, call);
     return op.value_bytes == 4 ? sort_pairs<K, std::uint32_t>(op, call)
                                : sort_pairs<K, std::uint64_t>(op, call);

@@ -41,7 +41,7 @@ Result<void> Primitives::sort(const primitives::Sort& op, const Call& call) {
 
 Result<void> Primitives::run(const primitives::Sort& op, const Call& call) {
   if (op.n == 0) return {};
-  return with_number(op.dtype, [&]<class K>(K) {
+  return with_countable(op.dtype, [&]<class K>(K) {
     return op.order == Order::ascending ? sort<K, false>(op, call) : sort<K, true>(op, call);
   });
 }

@@ -53,7 +53,7 @@ std::int64_t place_of(Extreme extreme, std::int64_t n, const T* x) {
 }  // namespace
 
 Result<void> Primitives::run(const primitives::Reduce& op, const Call& call) {
-  return with_number(op.dtype, [&]<class T>(T) {
+  return with_countable(op.dtype, [&]<class T>(T) {
     return services_.submit(
         call, [n = op.n, reduction = op.reduction, x = call.at<const T>(op.x),
                result = call.at<T>(op.result)] { *result = reduce_range(reduction, x, x + n); });
@@ -61,7 +61,7 @@ Result<void> Primitives::run(const primitives::Reduce& op, const Call& call) {
 }
 
 Result<void> Primitives::run(const primitives::ArgReduce& op, const Call& call) {
-  return with_number(op.dtype, [&]<class T>(T) {
+  return with_countable(op.dtype, [&]<class T>(T) {
     return services_.submit(
         call, [n = op.n, extreme = op.extreme, x = call.at<const T>(op.x),
                value = call.at<T>(op.value), index = call.at<std::int64_t>(op.index)] {
@@ -76,7 +76,7 @@ Result<void> Primitives::run(const primitives::ArgReduce& op, const Call& call) 
 }
 
 Result<void> Primitives::run(const primitives::SegmentedReduce& op, const Call& call) {
-  return with_number(op.dtype, [&]<class T>(T) {
+  return with_countable(op.dtype, [&]<class T>(T) {
     return services_.submit(
         call,
         [n = op.n, segments = op.segments, reduction = op.reduction, x = call.at<const T>(op.x),

@@ -7,7 +7,7 @@ using primitives::Reduction;
 
 Result<void> Primitives::run(const primitives::Reduce& op, const Call& call) {
   const auto stream = services_.stream(call.queue());
-  return with_number(op.dtype, [&]<class T>(T) {
+  return with_countable(op.dtype, [&]<class T>(T) {
     return queue_algorithm(call.queue(), "cub::DeviceReduce", [&](kernels::Temporary& temporary) {
       const auto* const x = call.at<const T>(op.x);
       auto* const result = call.at<T>(op.result);
@@ -37,7 +37,7 @@ Result<void> Primitives::run(const primitives::Reduce& op, const Call& call) {
 Result<void> Primitives::run(const primitives::ArgReduce& op, const Call& call) {
   const auto stream = services_.stream(call.queue());
   const bool largest_wanted = op.extreme == Extreme::max;
-  return with_number(op.dtype, [&]<class T>(T) {
+  return with_countable(op.dtype, [&]<class T>(T) {
     return queue_algorithm(call.queue(), "cub::DeviceReduce", [&](kernels::Temporary& temporary) {
       return kernels::find_extreme(temporary, stream, op.n, call.at<const T>(op.x), largest_wanted,
                                    largest_wanted ? smallest<T>() : largest<T>(),
@@ -50,7 +50,7 @@ Result<void> Primitives::run(const primitives::SegmentedReduce& op, const Call& 
   if (op.segments == 0) return {};
   const auto stream = services_.stream(call.queue());
   const kernels::Segments segments{op.n, op.segments, call.at<const std::int64_t>(op.offsets)};
-  return with_number(op.dtype, [&]<class T>(T) {
+  return with_countable(op.dtype, [&]<class T>(T) {
     return queue_algorithm(
         call.queue(), "cub::DeviceSegmentedReduce", [&](kernels::Temporary& temporary) {
           if (op.reduction == Reduction::sum) {

@@ -8,7 +8,7 @@
 namespace troupe::host::cpu {
 
 Result<void> Primitives::run(const primitives::SelectNonzero& op, const Call& call) {
-  return with_number(op.dtype, [&]<class T>(T) {
+  return with_countable(op.dtype, [&]<class T>(T) {
     return services_.submit(call, [n = op.n, capacity = op.capacity, x = call.at<const T>(op.x),
                                    indices = call.at<std::int64_t>(op.indices),
                                    count = call.at<std::int64_t>(op.count)] {
@@ -25,7 +25,7 @@ Result<void> Primitives::run(const primitives::SelectNonzero& op, const Call& ca
 }
 
 Result<void> Primitives::run(const primitives::SelectFlagged& op, const Call& call) {
-  return with_number(op.dtype, [&]<class T>(T) {
+  return with_countable(op.dtype, [&]<class T>(T) {
     return services_.submit(
         call, [n = op.n, capacity = op.capacity, x = call.at<const T>(op.x),
                flags = call.at<const std::uint8_t>(op.flags), selected = call.at<T>(op.selected),
@@ -42,7 +42,7 @@ Result<void> Primitives::run(const primitives::SelectFlagged& op, const Call& ca
 }
 
 Result<void> Primitives::run(const primitives::PartitionFlagged& op, const Call& call) {
-  return with_number(op.dtype, [&]<class T>(T) {
+  return with_countable(op.dtype, [&]<class T>(T) {
     return services_.submit(
         call, [n = op.n, x = call.at<const T>(op.x), flags = call.at<const std::uint8_t>(op.flags),
                y = call.at<T>(op.y), count = call.at<std::int64_t>(op.count)] {
@@ -54,7 +54,7 @@ Result<void> Primitives::run(const primitives::PartitionFlagged& op, const Call&
 }
 
 Result<void> Primitives::run(const primitives::Unique& op, const Call& call) {
-  return with_number(op.dtype, [&]<class T>(T) {
+  return with_countable(op.dtype, [&]<class T>(T) {
     return services_.submit(
         call, [n = op.n, capacity = op.capacity, x = call.at<const T>(op.x),
                selected = call.at<T>(op.selected), count = call.at<std::int64_t>(op.count)] {
@@ -85,7 +85,7 @@ std::int64_t find_runs(std::int64_t n, const T* x, Found found) {
 }  // namespace
 
 Result<void> Primitives::run(const primitives::ReduceByKey& op, const Call& call) {
-  return with_number(op.dtype, [&]<class K>(K) {
+  return with_countable(op.dtype, [&]<class K>(K) {
     return with_integer(op.value_dtype, [&]<class V>(V) {
       return services_.submit(
           call,
@@ -107,7 +107,7 @@ Result<void> Primitives::run(const primitives::ReduceByKey& op, const Call& call
 }
 
 Result<void> Primitives::run(const primitives::RunLengthEncode& op, const Call& call) {
-  return with_number(op.dtype, [&]<class T>(T) {
+  return with_countable(op.dtype, [&]<class T>(T) {
     return services_.submit(
         call, [n = op.n, capacity = op.capacity, x = call.at<const T>(op.x),
                values = call.at<T>(op.values), lengths = call.at<std::int64_t>(op.lengths),

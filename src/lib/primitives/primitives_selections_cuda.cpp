@@ -16,7 +16,7 @@ Result<void> Primitives::run(const primitives::SelectNonzero& op, const Call& ca
   const auto& own = state(call.queue());
   const auto stream = services_.stream(call.queue());
   auto* const indices = call.at<std::int64_t>(op.indices);
-  TROUPE_CUDA_PROPAGATE(with_number(op.dtype, [&]<class T>(T) {
+  TROUPE_CUDA_PROPAGATE(with_countable(op.dtype, [&]<class T>(T) {
     const auto* const x = call.at<const Summand<T>>(op.x);  // the sign makes no difference
     return queue_algorithm(call.queue(), "cub::DeviceSelect", [&](kernels::Temporary& temporary) {
       return kernels::select_nonzero(temporary, stream, op.n, x, op.capacity, indices, own.count());
@@ -57,7 +57,7 @@ Result<void> Primitives::run(const primitives::PartitionFlagged& op, const Call&
 Result<void> Primitives::run(const primitives::Unique& op, const Call& call) {
   const auto& own = state(call.queue());
   const auto stream = services_.stream(call.queue());
-  TROUPE_CUDA_PROPAGATE(with_number(op.dtype, [&]<class T>(T) {
+  TROUPE_CUDA_PROPAGATE(with_countable(op.dtype, [&]<class T>(T) {
     using S = Summand<T>;
     return queue_algorithm(call.queue(), "cub::DeviceSelect", [&](kernels::Temporary& temporary) {
       return kernels::unique(temporary, stream, op.n, call.at<const S>(op.x), op.capacity,
@@ -70,7 +70,7 @@ Result<void> Primitives::run(const primitives::Unique& op, const Call& call) {
 Result<void> Primitives::run(const primitives::ReduceByKey& op, const Call& call) {
   const auto& own = state(call.queue());
   const auto stream = services_.stream(call.queue());
-  TROUPE_CUDA_PROPAGATE(with_number(op.dtype, [&]<class K>(K) {
+  TROUPE_CUDA_PROPAGATE(with_countable(op.dtype, [&]<class K>(K) {
     return with_integer(op.value_dtype, [&]<class V>(V) {
       using Keys = Summand<K>;
       using Values = Summand<V>;
@@ -91,7 +91,7 @@ Result<void> Primitives::run(const primitives::RunLengthEncode& op, const Call& 
   constexpr const std::uint64_t* kNoValues = nullptr;
   const auto& own = state(call.queue());
   const auto stream = services_.stream(call.queue());
-  TROUPE_CUDA_PROPAGATE(with_number(op.dtype, [&]<class T>(T) {
+  TROUPE_CUDA_PROPAGATE(with_countable(op.dtype, [&]<class T>(T) {
     using S = Summand<T>;
     return queue_algorithm(
         call.queue(), "cub::DeviceReduce::ReduceByKey", [&](kernels::Temporary& temporary) {

@@ -26,7 +26,7 @@ Result<void> with_integer(DType dtype, Visit&& visit) {
 
 /// The same, also for f32 and f64.
 template <class Visit>
-Result<void> with_number(DType dtype, Visit&& visit) {
+Result<void> with_countable(DType dtype, Visit&& visit) {
   if (dtype == DType::f32) return visit(float{});
   if (dtype == DType::f64) return visit(double{});
   return with_integer(dtype, visit);

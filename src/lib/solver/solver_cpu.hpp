@@ -91,9 +91,7 @@ template <class Visit>
 Result<void> with_number(DType dtype, std::initializer_list<std::int64_t> extents, Visit&& visit) {
   if (std::max(extents) > std::numeric_limits<lapack_int>::max())
     return Error{Errc::unsupported, 0, "the cpu engine's LAPACK takes extents below 2^31"};
-  if (dtype == DType::c64) return visit(std::complex<float>{});
-  if (dtype == DType::c128) return visit(std::complex<double>{});
-  return with_real(dtype, visit);
+  return with_number(dtype, visit);
 }
 
 /// Copies a rows x columns matrix.

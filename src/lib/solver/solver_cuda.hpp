@@ -18,22 +18,6 @@
 /// ones, which have 32 bits for extents and a name for each type.
 namespace troupe::host::cuda {
 
-/// A type as cuSOLVER names it.
-template <class T>
-struct NativeOf {
-  using type = T;
-};
-template <>
-struct NativeOf<std::complex<float>> {
-  using type = cuComplex;
-};
-template <>
-struct NativeOf<std::complex<double>> {
-  using type = cuDoubleComplex;
-};
-template <class T>
-using Native = typename NativeOf<T>::type;
-
 /// The functions of 32 bits by type. `h`: sy of real numbers, he of complex ones; `q`: or and un.
 template <class T>
 struct Cusolver;
@@ -125,16 +109,7 @@ inline std::size_t bytes_of(std::int64_t elements, DType dtype) {
   return static_cast<std::size_t>(elements) * size_of(dtype);
 }
 
-/// Calls f(T{}) for the dtype.
-template <class F>
-Result<void> with_number(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::c64: return f(std::complex<float>{});
-    case DType::c128: return f(std::complex<double>{});
-    default: return with_real(dtype, f);
-  }
-}
-/// The same where the functions have 32 bits for these extents.
+/// Calls f(T{}) for the dtype where the functions have 32 bits for these extents.
 template <class F>
 Result<void> with_number(DType dtype, std::initializer_list<std::int64_t> extents, F&& f) {
   if (std::max(extents) > INT_MAX)

@@ -16,20 +16,13 @@ Result<void> with_index(DType dtype, Visit&& visit) {
   return Error{Errc::unsupported, 0, "indices are i32 or i64"};
 }
 
-/// Calls visit(T{}) for f32, f64, c64 or c128.
-template <class Visit>
-Result<void> with_number(DType dtype, Visit&& visit) {
-  if (dtype == DType::c64) return visit(std::complex<float>{});
-  if (dtype == DType::c128) return visit(std::complex<double>{});
-  return with_real(dtype, visit);
-}
-
 class Sparse final
     : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell, sparse::Gather, sparse::Spgemm,
                            sparse::Transposition, sparse::Spmm, sparse::Sddmm, sparse::Gtsv,
                            sparse::GtsvStrided, sparse::GtsvInterleaved, sparse::GpsvInterleaved> {
  public:
-  explicit Sparse(Services& services) : services_(services) {}
+  explicit Sparse(Services& services);
+  [[nodiscard]] Dependencies stands_on() const override;
   /// All work is queued.
   [[nodiscard]] bool blocks(const OperationInfo&, const std::byte*, const Call&) override {
     return false;

@@ -16,31 +16,6 @@
 
 namespace troupe::host::cuda {
 
-/// The complex numbers of CUDA.
-template <class T>
-struct NativeNumber {
-  using type = T;
-};
-template <>
-struct NativeNumber<std::complex<float>> {
-  using type = cuComplex;
-};
-template <>
-struct NativeNumber<std::complex<double>> {
-  using type = cuDoubleComplex;
-};
-template <class T>
-using Native = typename NativeNumber<T>::type;
-
-/// Calls f(T{}) for f32, f64, c64 or c128.
-template <class F>
-Result<void> with_number(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::c64: return f(std::complex<float>{});
-    case DType::c128: return f(std::complex<double>{});
-    default: return with_real(dtype, f);
-  }
-}
 /// Calls f(I{}) for i32 or i64.
 template <class F>
 Result<void> with_index(DType dtype, F&& f) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <complex>
 #include <functional>
 #include <memory>
 #include <string>
@@ -47,6 +48,17 @@ Result<void> with_real(DType dtype, Visit&& visit) {
   if (dtype == DType::f32) return visit(float{});
   if (dtype == DType::f64) return visit(double{});
   return Error{Errc::unsupported, 0, "the operation takes f32 and f64 only"};
+}
+/// Calls visit(T{}) for the number that the dtype names: f32, f64, c64 or c128.
+template <class Visit>
+Result<void> with_number(DType dtype, Visit&& visit) {
+  switch (dtype) {
+    case DType::f32: return visit(float{});
+    case DType::f64: return visit(double{});
+    case DType::c64: return visit(std::complex<float>{});
+    case DType::c128: return visit(std::complex<double>{});
+    default: return Error{Errc::unsupported, 0, "the operation takes f32, f64, c64 and c128 only"};
+  }
 }
 
 }  // namespace troupe::host::cpu

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cuComplex.h>
 #include <library_types.h>
 
 #include <array>
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -170,6 +172,36 @@ Result<void> with_real(DType dtype, F&& f) {
   if (dtype == DType::f64) return f(double{});
   return Error{Errc::unsupported, 0, std::string(to_string(dtype)) + " is neither f32 nor f64"};
 }
+
+/// Calls f(T{}) for the number that the dtype names: f32, f64, c64 or c128.
+template <class F>
+Result<void> with_number(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::f32: return f(float{});
+    case DType::f64: return f(double{});
+    case DType::c64: return f(std::complex<float>{});
+    case DType::c128: return f(std::complex<double>{});
+    default:
+      return Error{Errc::unsupported, 0,
+                   std::string(to_string(dtype)) + " is none of f32, f64, c64 and c128"};
+  }
+}
+
+/// A number as CUDA's libraries name it.
+template <class T>
+struct NativeNumber {
+  using type = T;
+};
+template <>
+struct NativeNumber<std::complex<float>> {
+  using type = cuComplex;
+};
+template <>
+struct NativeNumber<std::complex<double>> {
+  using type = cuDoubleComplex;
+};
+template <class T>
+using Native = typename NativeNumber<T>::type;
 
 /// A scalar of an operation, for a kernel of troupe's own.
 template <class T>
