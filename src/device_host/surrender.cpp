@@ -29,6 +29,20 @@ void Surrender::catch_up() {
   give_up();
 }
 
+bool Surrender::begin_launch() {
+  const std::lock_guard lock(launching_);
+  launches_ = known_ == asked_.value();
+  return launches_;
+}
+
+void Surrender::end_launch() {
+  {
+    const std::lock_guard lock(launching_);
+    launches_ = false;
+  }
+  launched_.notify_one();
+}
+
 void Surrender::give_up() {
   const std::lock_guard lock(giving_up_);
   const auto asked = asked_.value();  // whoever comes late finds it done
@@ -42,7 +56,10 @@ void Surrender::watch(std::uint32_t seen) {
     const auto asked = asked_.wait_beyond(seen, kForEver);
     if (asked == seen || ends_) continue;
     seen = asked;
-    const std::unique_lock lock(launching_, kLaunchGrace);
+    {  // No launch begins any more.
+      std::unique_lock lock(launching_);
+      launched_.wait_for(lock, kLaunchGrace, [this] { return !launches_; });
+    }
     give_up();
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -35,23 +36,27 @@ class Surrender {
   /// world_reformed if the rank has asked for more than catch_up() has been called for.
   template <class Work>
   Result<void> use(Work&& work) {
-    const std::lock_guard lock(launching_);
-    if (known_ != asked_.value())
-      return Error{Errc::world_reformed, 0, "the communicator is given up"};
-    return std::forward<Work>(work)();
+    if (!begin_launch()) return Error{Errc::world_reformed, 0, "the communicator is given up"};
+    auto outcome = std::forward<Work>(work)();
+    end_launch();
+    return outcome;
   }
 
  private:
+  bool begin_launch();
+  void end_launch();
   void give_up();
   /// `seen`: what had been asked for before.
   void watch(std::uint32_t seen);
 
   ipc::SharedCounter& asked_;
   const std::function<void()> give_up_;
-  std::timed_mutex launching_;  ///< held in use()
-  std::mutex giving_up_;        ///< held while it is done
-  std::uint32_t done_;          ///< the request that was carried out last; guarded by giving_up_
-  std::uint32_t known_;         ///< the newest that the reactor has come to; the reactor's
+  std::mutex launching_;
+  bool launches_ = false;  ///< the reactor is in use(); guarded by launching_
+  std::condition_variable launched_;
+  std::mutex giving_up_;  ///< held while it is done
+  std::uint32_t done_;    ///< the request that was carried out last; guarded by giving_up_
+  std::uint32_t known_;   ///< the newest that the reactor has come to; the reactor's
   std::atomic<bool> ends_{false};
   std::thread thread_;
 };
