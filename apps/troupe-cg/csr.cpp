@@ -9,14 +9,19 @@
 namespace troupe::cg {
 
 std::int64_t RowBlocks::first(std::int32_t rank) const noexcept {
+  if (!begins.empty()) return rank < ranks ? begins[static_cast<std::size_t>(rank)] : rows;
   return rank * (rows / ranks) + std::min<std::int64_t>(rank, rows % ranks);
 }
 
 std::int64_t RowBlocks::count(std::int32_t rank) const noexcept {
-  return rows / ranks + (rank < rows % ranks ? 1 : 0);
+  return first(rank + 1) - first(rank);
 }
 
 std::int32_t RowBlocks::owner(std::int64_t row) const noexcept {
+  if (!begins.empty()) {
+    const auto after = std::upper_bound(begins.begin(), begins.end(), row);
+    return static_cast<std::int32_t>(after - begins.begin()) - 1;
+  }
   const std::int64_t small = rows / ranks, larger = rows % ranks;
   const std::int64_t in_larger = larger * (small + 1);
   const std::int64_t rank =

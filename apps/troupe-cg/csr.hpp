@@ -38,11 +38,13 @@ class UninitializedAllocator : public std::allocator<T> {
 template <class T>
 using Array = std::vector<T, UninitializedAllocator<T>>;
 
-/// Rows dealt to ranks in contiguous blocks as even as possible: the first rows % ranks ranks have
-/// one row more than the others. Requires rows >= 0, ranks >= 1.
+/// Rows dealt to ranks in contiguous blocks. Without `begins` they are as even as possible: the
+/// first rows % ranks ranks have one row more than the others. Requires rows >= 0, ranks >= 1.
 struct RowBlocks {
   std::int64_t rows = 0;
   std::int32_t ranks = 1;
+  /// The first row of each rank, ascending from 0; or empty.
+  std::vector<std::int64_t> begins = {};
 
   [[nodiscard]] std::int64_t first(std::int32_t rank) const noexcept;
   [[nodiscard]] std::int64_t count(std::int32_t rank) const noexcept;

@@ -14,19 +14,6 @@ std::size_t at(std::int64_t index) {
   return static_cast<std::size_t>(index);
 }
 
-/// The new number of an old row: permutation is ascending within the interior and the boundary
-/// part.
-template <class Index>
-std::int64_t new_row(const LocalProblem<Index>& problem, std::int64_t old_row) {
-  const auto begin = problem.permutation.begin();
-  const auto middle = begin + problem.interior_rows;
-  const auto interior = std::lower_bound(begin, middle, old_row);
-  const auto found = interior != middle && *interior == old_row
-                         ? interior
-                         : std::lower_bound(middle, problem.permutation.end(), old_row);
-  return found - begin;
-}
-
 /// Writes permutation, interior_rows and both row_begin arrays.
 template <class Index>
 void order_rows(const LocalRows& rows, LocalProblem<Index>& problem) {
@@ -96,10 +83,7 @@ LocalProblem<Index> split(const LocalRows& rows, const RowBlocks& blocks) {
   foreign.column.reserve(at(foreign.row_begin.back()));
   foreign.value.reserve(at(foreign.row_begin.back()));
 
-  std::vector<Index> new_of_old(at(rows.rows));
-  for (std::int64_t row = 0; row < rows.rows; ++row) {
-    new_of_old[at(problem.permutation[at(row)])] = static_cast<Index>(row);
-  }
+  const auto new_of_old = new_numbers(problem);
   std::vector<std::pair<Index, double>> entries;
   for (const std::int64_t old_row : problem.permutation) {
     entries.clear();
@@ -121,6 +105,34 @@ LocalProblem<Index> split(const LocalRows& rows, const RowBlocks& blocks) {
     }
   }
   return problem;
+}
+
+/// The rows of `matrix` in another order: row i is row order[i] - first of it. Column c becomes
+/// moved_to(c), and the entries of a row are sorted anew.
+template <class Index, class MovedTo>
+CsrMatrix<Index> reordered(const CsrMatrix<Index>& matrix, std::span<std::int64_t> order,
+                           std::int64_t first, MovedTo moved_to) {
+  CsrMatrix<Index> result;
+  result.rows = matrix.rows;
+  result.columns = matrix.columns;
+  result.row_begin.reserve(order.size() + 1);
+  result.row_begin.push_back(0);
+  result.column.reserve(matrix.column.size());
+  result.value.reserve(matrix.value.size());
+  std::vector<std::pair<Index, double>> entries;
+  for (const auto from : order) {
+    const auto row = at(from - first);
+    entries.clear();
+    for (auto k = at(matrix.row_begin[row]); k < at(matrix.row_begin[row + 1]); ++k)
+      entries.emplace_back(moved_to(matrix.column[k]), matrix.value[k]);
+    std::sort(entries.begin(), entries.end());
+    for (const auto& [column, value] : entries) {
+      result.column.push_back(column);
+      result.value.push_back(value);
+    }
+    result.row_begin.push_back(static_cast<std::int64_t>(result.column.size()));
+  }
+  return result;
 }
 
 /// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
@@ -174,9 +186,39 @@ Result<LocalProblem<Index>> partition(const LocalRows& rows, const RowBlocks& bl
 }
 
 template <class Index>
+std::vector<Index> new_numbers(const LocalProblem<Index>& problem) {
+  std::vector<Index> numbers(at(problem.rows));
+  for (std::int64_t row = 0; row < problem.rows; ++row)
+    numbers[at(problem.permutation[at(row)])] = static_cast<Index>(row);
+  return numbers;
+}
+
+template <class Index>
+void renumber(LocalProblem<Index>& problem, std::span<const std::int32_t> colours) {
+  std::vector<std::int64_t> order(at(problem.rows));  // the present number of each new one
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  const auto by_colour = [&](std::int64_t a, std::int64_t b) {
+    return colours[at(problem.permutation[at(a)])] < colours[at(problem.permutation[at(b)])];
+  };
+  std::stable_sort(order.begin(), order.begin() + problem.interior_rows, by_colour);
+  std::stable_sort(order.begin() + problem.interior_rows, order.end(), by_colour);
+  std::vector<Index> moved_to(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) moved_to[at(order[i])] = static_cast<Index>(i);
+
+  Array<std::int64_t> permutation(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) permutation[i] = problem.permutation[at(order[i])];
+  problem.permutation = std::move(permutation);
+  const std::span rows(order);
+  problem.own = reordered(problem.own, rows, 0, [&](Index row) { return moved_to[at(row)]; });
+  problem.foreign = reordered(problem.foreign, rows.subspan(at(problem.interior_rows)),
+                              problem.interior_rows, [](Index in_halo) { return in_halo; });
+}
+
+template <class Index>
 Result<SendPlan<Index>> send_plan(const LocalProblem<Index>& problem,
                                   std::span<const Request> requests) {
   SendPlan<Index> plan;
+  const auto new_of_old = new_numbers(problem);
   for (const Request& request : requests) {
     plan.neighbours.push_back({request.rank, static_cast<std::int64_t>(plan.gather.size()),
                                static_cast<std::int64_t>(request.rows.size())});
@@ -187,7 +229,7 @@ Result<SendPlan<Index>> send_plan(const LocalProblem<Index>& problem,
                          ", which is not among the " + std::to_string(problem.rows) +
                          " rows from " + std::to_string(problem.first_row)};
       }
-      plan.gather.push_back(static_cast<Index>(new_row(problem, row - problem.first_row)));
+      plan.gather.push_back(new_of_old[at(row - problem.first_row)]);
     }
   }
   return plan;
@@ -248,6 +290,8 @@ Array<double> right_hand_side(const LocalProblem<Index>& problem, std::uint64_t 
 #define TROUPE_CG_INSTANTIATE(Index)                                                              \
   template Result<LocalProblem<Index>> partition(const LocalRows&, const RowBlocks&,              \
                                                  std::int32_t);                                   \
+  template std::vector<Index> new_numbers(const LocalProblem<Index>&);                            \
+  template void renumber(LocalProblem<Index>&, std::span<const std::int32_t>);                    \
   template Result<SendPlan<Index>> send_plan(const LocalProblem<Index>&,                          \
                                              std::span<const Request>);                           \
   template Array<double> diagonal(const LocalProblem<Index>&);                                    \

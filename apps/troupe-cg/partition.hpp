@@ -21,8 +21,9 @@ struct Neighbour {
 ///
 /// Three numberings of a row: global; local old = global - first_row; local new, which everything
 /// here uses: the interior rows (no column of another rank) come first, then the boundary rows,
-/// both in ascending old order. The halo vector holds what comes from other ranks, sorted by global
-/// row, so by rank. Then y = own * x, and y[interior_rows + i] += (foreign * halo)[i].
+/// both in ascending old order unless renumber() gave them another one. The halo vector holds what
+/// comes from other ranks, sorted by global row, so by rank. Then y = own * x, and y[interior_rows
+/// + i] += (foreign * halo)[i].
 ///
 /// A is structurally symmetric, so a rank receives from exactly the ranks that it sends to.
 template <class Index>
@@ -56,6 +57,18 @@ struct LocalProblem {
 template <class Index>
 Result<LocalProblem<Index>> partition(const LocalRows& rows, const RowBlocks& blocks,
                                       std::int32_t rank);
+
+/// Gives the rows new numbers, the interior ones and the boundary ones each among themselves: those
+/// of the first colour come first, and within a colour they keep their order. A Gauss-Seidel sweep
+/// over rows that are ordered by colours has as many steps as there are colours, because rows of
+/// one colour do not depend on each other. `colours` has the colour of each row, by its old local
+/// number, from 0.
+template <class Index>
+void renumber(LocalProblem<Index>& problem, std::span<const std::int32_t> colours);
+
+/// local old -> local new
+template <class Index>
+std::vector<Index> new_numbers(const LocalProblem<Index>& problem);
 
 /// What another rank wants from this one, as global rows in the order in which it wants them.
 struct Request {

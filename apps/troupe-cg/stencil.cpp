@@ -322,11 +322,12 @@ Result<LocalProblem<Index>> make_stencil_problem(const StencilOptions& options) 
   }
 }
 
-Result<LocalRows> stencil_rows(const StencilOptions& whole, std::int32_t rank, std::int32_t ranks) {
-  check(rank >= 0 && rank < ranks, "stencil_rows() of a rank that there is not");
+Result<LocalRows> stencil_rows(const StencilOptions& whole, const RowBlocks& blocks,
+                               std::int32_t rank) {
+  check(rank >= 0 && rank < blocks.ranks, "stencil_rows() of a rank that there is not");
   const auto size = stencil_size(whole);
   if (!size) return size.error();
-  const RowBlocks blocks{size->global_rows, ranks};
+  check(blocks.rows == size->global_rows, "stencil_rows() for blocks of another problem");
   LocalRows local;
   local.first_row = blocks.first(rank);
   local.rows = blocks.count(rank);
@@ -372,6 +373,51 @@ Result<LocalRows> stencil_rows(const StencilOptions& whole, std::int32_t rank, s
     local.row_begin.push_back(static_cast<std::int64_t>(local.column.size()));
   }
   return local;
+}
+
+bool has_coarser(const StencilOptions& fine) noexcept {
+  return std::ranges::all_of(std::array{fine.nx, fine.ny, fine.nz},
+                             [](std::int64_t points) { return points % 2 == 0 && points > 2; });
+}
+
+StencilOptions coarser(const StencilOptions& fine) noexcept {
+  auto coarse = fine;
+  coarse.nx /= 2, coarse.ny /= 2, coarse.nz /= 2;
+  return coarse;
+}
+
+std::int64_t fine_row(const StencilOptions& fine, std::int64_t coarse_row) noexcept {
+  const auto coarse = coarser(fine);
+  const auto points = coarse.nx * coarse.ny * coarse.nz;
+  const auto box = coarse_row / points, inside = coarse_row % points;
+  const auto x = inside % coarse.nx, y = inside / coarse.nx % coarse.ny,
+             z = inside / (coarse.nx * coarse.ny);
+  return box * fine.nx * fine.ny * fine.nz + 2 * ((z * fine.ny + y) * fine.nx + x);
+}
+
+RowBlocks coarser_blocks(const StencilOptions& fine, const RowBlocks& blocks) {
+  RowBlocks coarse{blocks.rows / 8, blocks.ranks};
+  std::int64_t row = 0;
+  for (std::int32_t rank = 0; rank < blocks.ranks; ++rank) {
+    // fine_row() ascends.
+    std::int64_t end = coarse.rows;
+    while (row < end) {
+      const auto middle = row + (end - row) / 2;
+      if (fine_row(fine, middle) < blocks.first(rank)) {
+        row = middle + 1;
+      } else {
+        end = middle;
+      }
+    }
+    coarse.begins.push_back(row);
+  }
+  return coarse;
+}
+
+std::int32_t colour(const StencilOptions& grid, std::int64_t row) noexcept {
+  const auto inside = row % (grid.nx * grid.ny * grid.nz);
+  const auto x = inside % grid.nx, y = inside / grid.nx % grid.ny, z = inside / (grid.nx * grid.ny);
+  return static_cast<std::int32_t>(x % 2 + 2 * (y % 2) + 4 * (z % 2));
 }
 
 template Result<LocalProblem<std::int32_t>> make_stencil_problem(const StencilOptions&);

@@ -54,10 +54,27 @@ Result<StencilSize> stencil_size(const StencilOptions& options);
 template <class Index>
 Result<LocalProblem<Index>> make_stencil_problem(const StencilOptions& options);
 
-/// The rows that RowBlocks{global rows, ranks} gives to `rank`, of the problem that `whole` makes
-/// on whole.ranks ranks (whole.rank does not matter): for partition(), where other ranks than those
-/// that the problem was made for go on with it. Slower than make_stencil_problem(), on one thread.
-/// Errors as stencil_size().
-Result<LocalRows> stencil_rows(const StencilOptions& whole, std::int32_t rank, std::int32_t ranks);
+/// The rows that `blocks` gives to `rank`, of the problem that `whole` makes on whole.ranks ranks
+/// (whole.rank does not matter): for partition(), where other ranks than those that the problem was
+/// made for go on with it. Slower than make_stencil_problem(), on one thread. Errors as
+/// stencil_size().
+Result<LocalRows> stencil_rows(const StencilOptions& whole, const RowBlocks& blocks,
+                               std::int32_t rank);
+
+/// Multigrid on the stencil, as HPCG has it: of a rank's points those with even coordinates are the
+/// points of the next coarser grid, so every rank has an eighth as many, and the operator there is
+/// the same stencil.
+///
+/// Whether there is a coarser grid: all three numbers of points are even, and are not 2, so that no
+/// grid is left without an inner edge.
+[[nodiscard]] bool has_coarser(const StencilOptions& fine) noexcept;
+/// The options of the next coarser grid.
+[[nodiscard]] StencilOptions coarser(const StencilOptions& fine) noexcept;
+/// The global row of the fine grid where a point of the coarser grid lies.
+[[nodiscard]] std::int64_t fine_row(const StencilOptions& fine, std::int64_t coarse_row) noexcept;
+/// The blocks of the coarser grid: each point belongs to the rank that owns it in the fine grid.
+[[nodiscard]] RowBlocks coarser_blocks(const StencilOptions& fine, const RowBlocks& blocks);
+/// One of eight colours for a global row: points of a box that are neighbours have different ones.
+[[nodiscard]] std::int32_t colour(const StencilOptions& grid, std::int64_t row) noexcept;
 
 }  // namespace troupe::cg

@@ -64,11 +64,14 @@ Matrix whole_matrix(const LocalRows& all) {
   return matrix;
 }
 
-/// All ranks' parts in one process; messages are copies.
+/// All ranks' parts in one process; messages are copies. With `colours` above 1 the rows are
+/// numbered by as many, which say nothing about the matrix.
 template <class Index>
-void expect_equals_serial(const Matrix& matrix, std::int64_t rows, std::int32_t ranks) {
+void expect_equals_serial(const Matrix& matrix, const RowBlocks& blocks,
+                          std::int32_t colour_count = 1) {
+  const auto rows = blocks.rows;
+  const auto ranks = blocks.ranks;
   SCOPED_TRACE("ranks " + std::to_string(ranks));
-  const RowBlocks blocks{rows, ranks};
   constexpr std::uint64_t kSeed = 11;
   std::vector<double> expected(at(rows)), magnitude(at(rows));
   for (const auto& [place, value] : matrix) {
@@ -86,6 +89,22 @@ void expect_equals_serial(const Matrix& matrix, std::int64_t rows, std::int32_t 
       const auto wanted = problem->wanted_from(neighbour);
       for (const auto row : wanted) EXPECT_EQ(blocks.owner(row), neighbour.rank);
       requests[at(neighbour.rank)].push_back({rank, {wanted.begin(), wanted.end()}});
+    }
+    if (colour_count > 1) {
+      std::vector<std::int32_t> colours(at(problem->rows));
+      for (std::size_t i = 0; i < colours.size(); ++i)
+        colours[i] = static_cast<std::int32_t>(i * i) % colour_count;
+      renumber(*problem, std::span<const std::int32_t>(colours));
+      for (std::int64_t row = 1; row < problem->rows; ++row) {
+        if (row == problem->interior_rows) continue;
+        EXPECT_LE(colours[at(problem->permutation[at(row - 1)])],
+                  colours[at(problem->permutation[at(row)])]);
+      }
+      for (std::int64_t row = 0; row < problem->rows; ++row) {
+        const auto begin = problem->own.column.begin() + problem->own.row_begin[at(row)];
+        const auto end = problem->own.column.begin() + problem->own.row_begin[at(row + 1)];
+        EXPECT_TRUE(std::is_sorted(begin, end));
+      }
     }
     problems.push_back(std::move(*problem));
   }
@@ -173,9 +192,19 @@ TEST(PartitionTest, DistributedProductEqualsSerialOnRandomMatrices) {
   for (const std::uint32_t seed : {1u, 2u, 3u}) {
     const auto matrix = random_symmetric(60 + seed, static_cast<int>(seed), seed);
     for (const std::int32_t ranks : {1, 2, 3, 4, 7}) {
-      expect_equals_serial<std::int32_t>(matrix, 60 + seed, ranks);
-      expect_equals_serial<std::int64_t>(matrix, 60 + seed, ranks);
+      expect_equals_serial<std::int32_t>(matrix, {60 + seed, ranks});
+      expect_equals_serial<std::int64_t>(matrix, {60 + seed, ranks});
+      expect_equals_serial<std::int32_t>(matrix, {60 + seed, ranks}, 3);
     }
+  }
+}
+
+TEST(PartitionTest, BlocksOfAnySizeWillDo) {
+  const auto matrix = random_symmetric(60, 2, 5);
+  for (const auto& begins : std::vector<std::vector<std::int64_t>>{{0}, {0, 1, 50}, {0, 30, 59}}) {
+    const RowBlocks blocks{60, static_cast<std::int32_t>(begins.size()), begins};
+    expect_equals_serial<std::int32_t>(matrix, blocks);
+    expect_equals_serial<std::int32_t>(matrix, blocks, 2);
   }
 }
 
@@ -191,7 +220,7 @@ TEST_P(RealPartitionTest, DistributedProductEqualsSerial) {
   ASSERT_TRUE(all.ok()) << all.error().to_string();
   const Matrix matrix = whole_matrix(*all);
   for (const std::int32_t ranks : {1, 2, 3, 4, 7}) {
-    expect_equals_serial<std::int32_t>(matrix, all->rows, ranks);
+    expect_equals_serial<std::int32_t>(matrix, {all->rows, ranks});
   }
 }
 

@@ -123,7 +123,7 @@ TEST(StencilTest, RowsForAnyNumberOfRanksAreThoseOfTheWhole) {
       LocalRows dealt;
       dealt.row_begin.push_back(0);
       for (std::int32_t rank = 0; rank < ranks; ++rank) {
-        const auto part = stencil_rows(options, rank, ranks).take();
+        const auto part = stencil_rows(options, {24 * made_for, ranks}, rank).take();
         EXPECT_EQ(part.first_row, static_cast<std::int64_t>(dealt.row_begin.size()) - 1);
         EXPECT_EQ(part.rows, static_cast<std::int64_t>(part.row_begin.size()) - 1);
         EXPECT_EQ(part.global_nonzeros, static_cast<std::int64_t>(whole.column.size()));
@@ -138,7 +138,7 @@ TEST(StencilTest, RowsForAnyNumberOfRanksAreThoseOfTheWhole) {
       EXPECT_EQ(dealt.value, whole.value);
     }
   }
-  EXPECT_EQ(stencil_rows({100, 100, 100, 0, 4, 1, 1000}, 0, 3).code(), Errc::out_of_memory);
+  EXPECT_EQ(stencil_rows({100, 100, 100, 0, 4, 1, 1000}, {4000000, 3}, 0).code(), Errc::out_of_memory);
 }
 
 TEST(StencilTest, IsSymmetricWithTheRowSumsOfTheBoundary) {
