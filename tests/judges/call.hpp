@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <string>
@@ -98,6 +99,12 @@ class Call {
       list.push_back({all.slice(i * stride, stride), rows, columns, leading});
     return list;
   }
+  /// What a call has answered becomes the only element of an array, which no buffer stands for.
+  template <class T>
+  void answer(const std::string& name, T value) {
+    const auto offset = request_->at("arrays").at(name).at("offset").get<std::size_t>();
+    std::memcpy(operands_->data() + offset, &value, sizeof value);
+  }
   /// "rows", "length", … of an array.
   [[nodiscard]] std::int64_t of(const std::string& name, const char* what) const {
     return request_->at("arrays").at(name).at(what).get<std::int64_t>();
@@ -139,5 +146,7 @@ void add_linear(Runs& runs);
 void add_eigen(Runs& runs);
 void add_transforms(Runs& runs);
 void add_random(Runs& runs);
+void add_primitives(Runs& runs);
+void add_sparse(Runs& runs);
 
 }  // namespace troupe::judge
