@@ -15,21 +15,27 @@ namespace troupe::cg {
 
 /// A rank's part of the matrix on its device, and the way of a product through the world:
 /// gather what others need, exchange it while the own part is multiplied, then add the foreign
-/// part. The own part is in sliced ELL form where its rows are even enough, else in CSR; the small
-/// foreign part is in CSR.
+/// part. The own part is in sliced ELL form where its rows are even enough and nobody wants it in
+/// CSR, else in CSR; the small foreign part is in CSR.
 template <RealElement T, troupe::IndexElement I>
 class DistributedMatrix {
  public:
+  /// The form of the own part.
+  enum class Form { fastest, csr };
+
   /// Uploads the problem's matrix, converting it on `threads` threads. All ranks call it. Throws
   /// Exception.
-  DistributedMatrix(Runtime& runtime, const LocalProblem<I>& problem, std::int32_t threads)
+  DistributedMatrix(Runtime& runtime, const LocalProblem<I>& problem, std::int32_t threads,
+                    Form form = Form::fastest)
       : device_(&runtime.device()),
         world_(&runtime.world()),
         rows_(problem.rows),
         own_nonzeros_(problem.own.nonzeros()) {
     // First, before a device can fail on some ranks: all take part in it.
     plan_exchange(problem);
-    if (const auto slices = slice_offsets(problem.own); !slices.empty()) {
+    std::vector<I> slices;
+    if (form == Form::fastest) slices = slice_offsets(problem.own);
+    if (!slices.empty()) {
       own_ = upload_sell(problem.own, slices, threads);
     } else {
       own_ = upload(problem.own);
@@ -68,6 +74,10 @@ class DistributedMatrix {
     return static_cast<double>(own_nonzeros_) * (sizeof(T) + sizeof(I)) +
            static_cast<double>(rows_ + 1) * sizeof(I) +
            2.0 * static_cast<double>(rows_) * sizeof(T);
+  }
+  /// The own part. Requires Form::csr.
+  [[nodiscard]] const troupe::CsrMatrix<T, I>& own_csr() const {
+    return std::get<troupe::CsrMatrix<T, I>>(own_);
   }
   /// The form of the own part, for people.
   [[nodiscard]] std::string_view own_format() const {

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "distributed_matrix.hpp"
+#include "grids.hpp"
 #include "matrix_market.hpp"
 #include "options.hpp"
 #include "report.hpp"
@@ -56,20 +57,29 @@ Result<AnyProblem> load_rows(const World& world, Read read) {
       [&] { return partition<std::int64_t>(*rows, blocks, world.rank()); });
 }
 
+StencilOptions stencil_options(const Options& options, const World& world, int ranks) {
+  return {.nx = options.stencil[0],
+          .ny = options.stencil[1],
+          .nz = options.stencil[2],
+          .ranks = ranks,
+          .threads = host_threads(world),
+          .memory_limit_bytes = host_memory_limit(world)};
+}
+
 /// This rank's part. The stencil is made for `ranks` ranks, though others may go on with it.
 Result<AnyProblem> load(const Options& options, const World& world, int ranks) {
   if (!options.matrix.empty()) {
     return load_rows(
         world, [&] { return read_matrix_market(options.matrix, world.rank(), world.size()); });
   }
-  StencilOptions stencil{.nx = options.stencil[0],
-                         .ny = options.stencil[1],
-                         .nz = options.stencil[2],
-                         .ranks = ranks,
-                         .threads = host_threads(world),
-                         .memory_limit_bytes = host_memory_limit(world)};
-  if (world.size() != ranks)
-    return load_rows(world, [&] { return stencil_rows(stencil, world.rank(), world.size()); });
+  auto stencil = stencil_options(options, world, ranks);
+  if (world.size() != ranks) {
+    return load_rows(world, [&]() -> Result<LocalRows> {
+      const auto size = stencil_size(stencil);
+      if (!size) return size.error();
+      return stencil_rows(stencil, {size->global_rows, world.size()}, world.rank());
+    });
+  }
   stencil.rank = world.rank();
   const auto size = stencil_size(stencil);
   if (!size) return size.error();
@@ -78,18 +88,43 @@ Result<AnyProblem> load(const Options& options, const World& world, int ranks) {
       [&] { return make_stencil_problem<std::int64_t>(stencil); });
 }
 
+/// The grids of the multigrid cycle below that of `problem`; none with another preconditioner.
+/// The rows of `problem` get other numbers.
+template <class I>
+Result<std::vector<CoarseGrid<I>>> coarse_grids(const Options& options, const World& world,
+                                                int ranks, LocalProblem<I>& problem) {
+  if (options.preconditioner != Preconditioner::multigrid) return std::vector<CoarseGrid<I>>{};
+  const auto stencil = stencil_options(options, world, ranks);
+  return make_coarse_grids(stencil, RowBlocks{problem.global_rows, world.size()}, world.rank(),
+                           problem);
+}
+
 /// The device memory that a solve will take, against what there is, before anything is allocated.
 template <class T, class I>
-Result<void> check_memory(const LocalProblem<I>& problem, const Options& options,
-                          Runtime& runtime) {
-  const auto rows = static_cast<std::uint64_t>(problem.rows),
-             halo = static_cast<std::uint64_t>(problem.halo_columns.size());
-  const auto entries =
-      static_cast<std::uint64_t>(stored_entries(problem.own) + problem.foreign.nonzeros());
+Result<void> check_memory(const LocalProblem<I>& problem, const std::vector<CoarseGrid<I>>& coarse,
+                          const Options& options, Runtime& runtime) {
+  const bool multigrid = options.preconditioner == Preconditioner::multigrid;
+  const auto bytes_of = [](const LocalProblem<I>& part, std::int64_t stored,
+                           std::uint64_t vectors) {
+    const auto rows = static_cast<std::uint64_t>(part.rows),
+               halo = static_cast<std::uint64_t>(part.halo_columns.size());
+    return static_cast<std::uint64_t>(stored) * (sizeof(T) + sizeof(I)) + 2 * rows * sizeof(I) +
+           vectors * rows * sizeof(T) + 3 * halo * sizeof(T);
+  };
   // b, x, r, p, q, two copies of x, r, p; with a preconditioner z and the diagonal.
-  const std::uint64_t vectors = options.jacobi ? 13 : 11;
-  const auto need = entries * (sizeof(T) + sizeof(I)) + 2 * rows * sizeof(I) +
-                    vectors * rows * sizeof(T) + 3 * halo * sizeof(T);
+  std::uint64_t vectors = options.preconditioner == Preconditioner::none ? 11 : 13;
+  std::uint64_t need = 0;
+  if (multigrid) {
+    // The analysis of a triangle takes about as much as the matrix; there are two. And a residual.
+    vectors += 1;
+    need = bytes_of(problem, 3 * problem.own.nonzeros() + problem.foreign.nonzeros(), vectors);
+    for (const auto& grid : coarse) {
+      need += bytes_of(grid.problem,
+                       3 * grid.problem.own.nonzeros() + grid.problem.foreign.nonzeros(), 4);
+    }
+  } else {
+    need = bytes_of(problem, stored_entries(problem.own) + problem.foreign.nonzeros(), vectors);
+  }
   auto there = runtime.device().info().memory_bytes;
   const auto limit = runtime.config().bytes("memory-limit");
   if (limit != 0) there = std::min(there, limit);
@@ -145,11 +180,17 @@ std::unique_ptr<Share> share_out(Solve& solve) {
   world.agree(problem.ok() ? Result<void>() : Result<void>(problem.error()));
   return std::visit(
       [&]<class I>(LocalProblem<I>& local) {
+        auto coarse = coarse_grids(options, world, report.ranks, local);
+        world.agree(coarse.ok() ? Result<void>() : Result<void>(coarse.error()));
+        report.grid_nonzeros.clear();
+        if (!coarse->empty()) report.grid_nonzeros.push_back(local.global_nonzeros);
+        for (const auto& grid : *coarse)
+          report.grid_nonzeros.push_back(grid.problem.global_nonzeros);
         report.rows = local.global_rows;
         report.nonzeros = local.global_nonzeros;
         const bool narrow = options.dtype == DType::f32;
-        world.agree(narrow ? check_memory<float>(local, options, *solve.runtime)
-                           : check_memory<double>(local, options, *solve.runtime));
+        world.agree(narrow ? check_memory<float>(local, *coarse, options, *solve.runtime)
+                           : check_memory<double>(local, *coarse, options, *solve.runtime));
         HostVectors vectors{known_solution(local, options.seed, threads),
                             right_hand_side(local, options.seed, threads), diagonal(local)};
         report.setup_seconds += seconds_since(start);
@@ -158,11 +199,11 @@ std::unique_ptr<Share> share_out(Solve& solve) {
         Result<void> made;
         try {
           if (narrow) {
-            share = std::make_unique<Solver<float, I>>(solve, std::move(local), std::move(vectors),
-                                                       threads);
+            share = std::make_unique<Solver<float, I>>(solve, std::move(local), *coarse,
+                                                       std::move(vectors), threads);
           } else {
-            share = std::make_unique<Solver<double, I>>(solve, std::move(local), std::move(vectors),
-                                                        threads);
+            share = std::make_unique<Solver<double, I>>(solve, std::move(local), *coarse,
+                                                        std::move(vectors), threads);
           }
         } catch (const Exception& e) {
           made = e.error();
@@ -281,7 +322,7 @@ int run(Runtime& runtime) {
   report.problem = describe(options);
   report.engine = runtime.device().info().engine;
   report.ranks = world.size();
-  report.jacobi = options.jacobi;
+  report.preconditioner = options.preconditioner;
   report.element_bytes = size_of(options.dtype);
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);

@@ -1,5 +1,7 @@
 #include "options.hpp"
 
+#include "stencil.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -74,13 +76,27 @@ OptionSpec on_the_way(OptionSpec option) {
 
 }  // namespace
 
+std::string_view to_string(Preconditioner preconditioner) noexcept {
+  switch (preconditioner) {
+    case Preconditioner::none: return "none";
+    case Preconditioner::jacobi: return "jacobi";
+    case Preconditioner::multigrid: return "mg";
+  }
+  return "unknown";
+}
+
 std::vector<OptionSpec> option_specs() {
   return {
       {"matrix", OptionType::file, "", "FILE.mtx",
        "solve with this Matrix Market file (symmetric positive definite)"},
       {"stencil", OptionType::text, "", "NX[,NY,NZ]",
        "solve HPCG's 27-point operator, so many points per rank"},
-      {"precond", OptionType::text, "none", "P", "preconditioner", {"none", "jacobi"}},
+      {"precond",
+       OptionType::text,
+       "none",
+       "P",
+       "preconditioner; mg: HPCG's multigrid cycle, with --stencil and even numbers of points",
+       {"none", "jacobi", "mg"}},
       {"dtype", OptionType::text, "f64", "T", "arithmetic", {"f64", "f32"}},
       on_the_way(
           {"tol", OptionType::real, "1e-8", "EPS", "relative residual to reach", {}, "0", "1"}),
@@ -130,7 +146,18 @@ Result<Options> parse_options(const Config& config) {
     if (!points) return points.error();
     options.stencil = *points;
   }
-  options.jacobi = config.text("precond") == "jacobi";
+  const auto& precond = config.text("precond");
+  for (const auto choice : {Preconditioner::jacobi, Preconditioner::multigrid}) {
+    if (precond == to_string(choice)) options.preconditioner = choice;
+  }
+  if (options.preconditioner == Preconditioner::multigrid) {
+    if (stencil.empty()) return bad("precond", precond, "wants --stencil, whose grids it knows");
+    if (!has_coarser({options.stencil[0], options.stencil[1], options.stencil[2]})) {
+      return bad(
+          "precond", precond,
+          "wants even numbers of points per rank and axis, from 4 on: --stencil has " + stencil);
+    }
+  }
   options.dtype = config.text("dtype") == "f32" ? DType::f32 : DType::f64;
   options.tolerance = config.real("tol");
   options.max_iterations = config.integer("max-iter");

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <troupe/troupe.hpp>
@@ -18,11 +19,17 @@ struct OrderedFault {
   int rank = 0;
 };
 
+/// What the residual is multiplied by in each iteration: nothing; the inverse of the diagonal; a
+/// multigrid cycle, see Multigrid. The numbers stand in saved states.
+enum class Preconditioner : std::int64_t { none = 0, jacobi = 1, multigrid = 2 };
+/// As the option --precond has it.
+std::string_view to_string(Preconditioner preconditioner) noexcept;
+
 /// What troupe-cg was asked to do.
 struct Options {
   std::string matrix;  ///< a Matrix Market file; empty: the stencil
   std::array<std::int64_t, 3> stencil{};
-  bool jacobi = false;
+  Preconditioner preconditioner = Preconditioner::none;
   DType dtype = DType::f64;
   double tolerance = 1e-8;
   std::int64_t max_iterations = 10000;

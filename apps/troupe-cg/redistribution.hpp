@@ -15,7 +15,7 @@
 namespace troupe::cg {
 
 /// What a saved state says of the problem, so that it is not taken up by another one: global rows
-/// and nonzeros, whether there is a preconditioner, the seed of the known solution.
+/// and nonzeros, the preconditioner, the seed of the known solution.
 using ProblemMark = std::array<std::int64_t, 4>;
 
 /// The entries of a saved part that say which rows it has: "rows" is {first global row, number},

@@ -13,8 +13,15 @@ namespace troupe::cg {
 
 double Report::flops_per_iteration() const {
   // p'Ap, r'r and, with a preconditioner, r'z; x, r and p updates; with a preconditioner n for z.
-  const double vectors = jacobi ? 3 * 2 + 3 * 2 + 1 : 2 * 2 + 3 * 2;
-  return 2.0 * static_cast<double>(nonzeros) + vectors * static_cast<double>(rows);
+  double vectors = 2 * 2 + 3 * 2;
+  if (preconditioner != Preconditioner::none) vectors += 2;
+  if (preconditioner == Preconditioner::jacobi) vectors += 1;
+  double flops = 2.0 * static_cast<double>(nonzeros) + vectors * static_cast<double>(rows);
+  for (std::size_t grid = 0; grid < grid_nonzeros.size(); ++grid) {
+    const bool coarsest = grid + 1 == grid_nonzeros.size();
+    flops += (coarsest ? 4.0 : 10.0) * static_cast<double>(grid_nonzeros[grid]);
+  }
+  return flops;
 }
 
 double Report::gflops() const {
@@ -33,7 +40,7 @@ std::string to_text(const Report& r, const Options& options) {
   line("");
   line("troupe-cg: {}", r.problem);
   line("  rows {}, nonzeros {}, {} ranks, engine {}, {}, preconditioner {}", r.rows, r.nonzeros,
-       r.ranks, r.engine, to_string(options.dtype), r.jacobi ? "jacobi" : "none");
+       r.ranks, r.engine, to_string(options.dtype), to_string(r.preconditioner));
   for (const auto& device : r.devices) line("  {}", device);
   line("Solution");
   line("  {} after {} iterations", r.converged ? "converged" : "NOT converged", r.iterations);
@@ -132,7 +139,7 @@ Result<void> write_json(const Report& r, const Options& options) {
       {"final_ranks", r.final_ranks},
       {"devices", r.devices},
       {"dtype", std::string(to_string(options.dtype))},
-      {"precond", r.jacobi ? "jacobi" : "none"},
+      {"precond", to_string(r.preconditioner)},
       {"rows", r.rows},
       {"nonzeros", r.nonzeros},
       {"iterations", r.iterations},

@@ -7,12 +7,14 @@
 #include <cstdio>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <troupe/sequence.hpp>
 
 #include "distributed_matrix.hpp"
+#include "multigrid.hpp"
 #include "options.hpp"
 #include "redistribution.hpp"
 #include "report.hpp"
@@ -82,13 +84,18 @@ template <RealElement T, troupe::IndexElement I>
 class Solver final : public Share {
  public:
   /// `threads`: on the host. Throws Exception.
-  Solver(Solve& solve, LocalProblem<I> problem, HostVectors vectors, std::int32_t threads)
+  Solver(Solve& solve, LocalProblem<I> problem, const std::vector<CoarseGrid<I>>& coarser,
+         HostVectors vectors, std::int32_t threads)
       : solve_(&solve),
         device_(&solve.runtime->device()),
         world_(&solve.runtime->world()),
         problem_(std::move(problem)),
-        matrix_(*solve.runtime, problem_, threads),
-        mark_{problem_.global_rows, problem_.global_nonzeros, solve.options->jacobi,
+        matrix_(*solve.runtime, problem_, threads,
+                solve.options->preconditioner == Preconditioner::multigrid
+                    ? DistributedMatrix<T, I>::Form::csr
+                    : DistributedMatrix<T, I>::Form::fastest),
+        mark_{problem_.global_rows, problem_.global_nonzeros,
+              static_cast<std::int64_t>(solve.options->preconditioner),
               static_cast<std::int64_t>(solve.options->seed)},
         rows_{problem_.first_row, problem_.rows},
         options_(solve.options),
@@ -96,15 +103,15 @@ class Solver final : public Share {
         solution_(std::move(vectors.solution)) {
     const auto n = matrix_.rows();
     for (auto* vector : {&b_, &x_, &r_, &p_, &q_}) *vector = device_->template alloc<T>(n);
-    if (options_->jacobi) {
-      z_ = device_->template alloc<T>(n);
-      inverse_diagonal_ = device_->template alloc<T>(n);
-    }
+    if (preconditioned()) z_ = device_->template alloc<T>(n);
+    if (options_->preconditioner == Preconditioner::multigrid)
+      multigrid_.emplace(*solve.runtime, matrix_, problem_, coarser);
     scalars_ = device_->template alloc<T>(kScalars);
     history_ = device_->template alloc<T>(3 * (slots_ + 1));
     seen_ = device_->template pinned<T>(static_cast<std::size_t>(history_.length()));
     upload(vectors.right_hand_side, b_);
-    if (options_->jacobi) {
+    if (options_->preconditioner == Preconditioner::jacobi) {
+      inverse_diagonal_ = device_->template alloc<T>(n);
       for (auto& value : vectors.diagonal) value = 1 / value;
       upload(vectors.diagonal, inverse_diagonal_);
     }
@@ -120,7 +127,8 @@ class Solver final : public Share {
     checkpoint.add_constant(kRowOrderEntry, std::span<const std::int64_t>(problem_.permutation));
     checkpoint.add_scratch(q_);
     checkpoint.add_scratch(scalars_);
-    if (options_->jacobi) checkpoint.add_scratch(z_);
+    if (preconditioned()) checkpoint.add_scratch(z_);
+    if (multigrid_) multigrid_->register_scratch(checkpoint);
     matrix_.register_scratch(checkpoint);
   }
 
@@ -226,7 +234,10 @@ class Solver final : public Share {
     return 3 * ((iteration + slots_) % slots_);
   }
   /// M^-1 r
-  [[nodiscard]] const GpuRef<T>& z() const { return options_->jacobi ? z_ : r_; }
+  [[nodiscard]] const GpuRef<T>& z() const { return preconditioned() ? z_ : r_; }
+  [[nodiscard]] bool preconditioned() const {
+    return options_->preconditioner != Preconditioner::none;
+  }
   [[nodiscard]] GpuRef<T> pap() const { return newest(0); }
   [[nodiscard]] GpuRef<T> rz() const { return newest(1); }
   [[nodiscard]] GpuRef<T> rr() const { return newest(2); }
@@ -241,13 +252,17 @@ class Solver final : public Share {
   }
 
   void precondition() {
-    if (options_->jacobi) device_->vector().multiply(inverse_diagonal_, r_, z_);
+    if (options_->preconditioner == Preconditioner::jacobi) {
+      device_->vector().multiply(inverse_diagonal_, r_, z_);
+    } else if (multigrid_) {
+      multigrid_->apply(r_, z_);
+    }
   }
 
   /// r'z and r'r, over all ranks
   void residual_products() {
     device_->blas().dot(r_, z(), rz());
-    if (options_->jacobi) {
+    if (preconditioned()) {
       device_->blas().dot(r_, r_, rr());
       world_->all_reduce(newest(1, 2), ReduceOp::sum);
     } else {
@@ -304,7 +319,7 @@ class Solver final : public Share {
     const auto place = [&](std::int64_t iteration, std::int64_t which) {
       return static_cast<double>(seen_[static_cast<std::size_t>(kept(iteration) + which)]);
     };
-    const std::int64_t squared = options_->jacobi ? 2 : 1;
+    const std::int64_t squared = preconditioned() ? 2 : 1;
     auto& breakdown = solve_->breakdown;
     breakdown = 0;
     const auto relative = [&](std::int64_t iteration) {
@@ -354,6 +369,7 @@ class Solver final : public Share {
   World* world_;
   LocalProblem<I> problem_;
   DistributedMatrix<T, I> matrix_;
+  std::optional<Multigrid<T, I>> multigrid_;
   ProblemMark mark_;
   std::array<std::int64_t, 2> rows_;
   const Options* options_;

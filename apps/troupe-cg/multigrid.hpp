@@ -1,0 +1,108 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <troupe/troupe.hpp>
+
+#include "distributed_matrix.hpp"
+#include "grids.hpp"
+
+namespace troupe::cg {
+
+/// The preconditioner of the HPCG benchmark (Dongarra, Heroux, Luszczek, IJHPCA 30(1), 2016): one
+/// V-cycle of multigrid. On each grid one symmetric Gauss-Seidel sweep before and one after what
+/// the coarser grid corrects, a single one on the coarsest; a value goes to the coarser grid and
+/// comes back where both have a point.
+///
+/// The sweep of a rank takes the values of other ranks as they were before it. So it adds M^-1 (r -
+/// A x) to x with M = (D + L) D^-1 (D + U), the parts being those of the rank's own block of A
+/// (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., section 4.1): two triangular solves
+/// with the matrix itself. M is symmetric, and with it the whole cycle, as conjugate gradients want
+/// it. What it is depends on the numbering of the rows, so on the number of ranks too.
+template <RealElement T, troupe::IndexElement I>
+class Multigrid {
+ public:
+  /// Uploads the coarser grids; `matrix`, which stays the caller's, is that of the finest one. All
+  /// ranks call it. Throws Exception.
+  Multigrid(Runtime& runtime, DistributedMatrix<T, I>& matrix, const LocalProblem<I>& problem,
+            const std::vector<CoarseGrid<I>>& coarser)
+      : device_(&runtime.device()) {
+    grids_.push_back(grid(matrix, problem));
+    for (const auto& coarse : coarser) {
+      coarse_matrices_.push_back(std::make_unique<DistributedMatrix<T, I>>(
+          runtime, coarse.problem, 1, DistributedMatrix<T, I>::Form::csr));
+      auto made = grid(*coarse_matrices_.back(), coarse.problem);
+      made.r = device_->template alloc<T>(coarse.problem.rows);
+      made.z = device_->template alloc<T>(coarse.problem.rows);
+      made.fine = device_->template alloc<I>(coarse.problem.rows);
+      device_->upload(std::span<const I>(coarse.fine), made.fine).get();
+      grids_.push_back(std::move(made));
+    }
+  }
+
+  /// z = one cycle for A z = r from z = 0. Submits and returns. All ranks call it.
+  void apply(const GpuRef<T>& r, const GpuRef<T>& z) { cycle(0, r, z); }
+
+  void register_scratch(Checkpoint& checkpoint) {
+    for (const auto& grid : grids_) {
+      for (const auto* vector : {&grid.residual, &grid.r, &grid.z}) {
+        if (*vector) checkpoint.add_scratch(*vector);
+      }
+    }
+    for (const auto& matrix : coarse_matrices_) matrix->register_scratch(checkpoint);
+  }
+
+ private:
+  struct Grid {
+    DistributedMatrix<T, I>* matrix = nullptr;
+    GpuRef<T> diagonal, residual;
+    GpuRef<T> r, z;  ///< right side and result, but of the finest grid, where they are the caller's
+    GpuRef<I> fine;  ///< where its points are in the finer grid
+  };
+
+  Grid grid(DistributedMatrix<T, I>& matrix, const LocalProblem<I>& problem) {
+    Grid made;
+    made.matrix = &matrix;
+    const auto values = diagonal(problem);
+    const std::vector<T> narrow(values.begin(), values.end());
+    made.diagonal = device_->template alloc<T>(problem.rows);
+    device_->upload(std::span<const T>(narrow), made.diagonal).get();
+    made.residual = device_->template alloc<T>(problem.rows);
+    return made;
+  }
+
+  void cycle(std::size_t level, const GpuRef<T>& r, const GpuRef<T>& z) {
+    auto& grid = grids_[level];
+    sweep(grid, r, z);
+    if (level + 1 == grids_.size()) return;
+    const auto& coarse = grids_[level + 1];
+    subtract_product(grid, r, z);
+    device_->sparse().gather(grid.residual, coarse.fine, coarse.r);
+    cycle(level + 1, coarse.r, coarse.z);
+    device_->sparse().axpby(T(1), coarse.z, coarse.fine, T(1), z);
+    subtract_product(grid, r, z);
+    sweep(grid, grid.residual, grid.residual);
+    device_->blas().axpy(T(1), grid.residual, z);
+  }
+  /// z = M^-1 r; z may be r.
+  void sweep(Grid& grid, const GpuRef<T>& r, const GpuRef<T>& z) {
+    auto sparse = device_->sparse();
+    const auto& own = grid.matrix->own_csr();
+    sparse.spsv(own, r, z, {.uplo = blas::Uplo::lower});
+    device_->vector().multiply(grid.diagonal, z, z);
+    sparse.spsv(own, z, z, {.uplo = blas::Uplo::upper});
+  }
+  /// grid.residual = r - A z
+  void subtract_product(Grid& grid, const GpuRef<T>& r, const GpuRef<T>& z) {
+    device_->copy(r, grid.residual);
+    grid.matrix->multiply(z, grid.residual, T(-1), T(1));
+  }
+
+  Device* device_;
+  std::vector<Grid> grids_;  ///< finest first
+  std::vector<std::unique_ptr<DistributedMatrix<T, I>>> coarse_matrices_;
+};
+
+}  // namespace troupe::cg
