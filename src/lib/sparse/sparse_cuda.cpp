@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lib/sparse/sparse_kernels.cuh"
+#include "lib/sparse/sparse_vectors_kernels.cuh"
 #include "lib/sparse/spmm_kernels.cuh"
 
 namespace troupe::host::cuda {
@@ -62,6 +63,7 @@ Result<void> Sparse::open(Queue queue) {
   if (queue.detour) return {};
   TROUPE_CUDA_TRY(kernels::preload_sparse());
   TROUPE_CUDA_TRY(kernels::preload_spmm());
+  TROUPE_CUDA_TRY(kernels::preload_sparse_vectors());
   return warm_up(queue);
 }
 
@@ -258,22 +260,6 @@ Result<void> Sparse::run(const sparse::SpmvSell& op, const Call& call) {
                    .dtype = op.dtype,
                    .index_dtype = op.index_dtype},
                   call);
-}
-
-/// By a kernel of our own: cusparseGather wants 16-byte alignment and distinct indices.
-Result<void> Sparse::run(const sparse::Gather& op, const Call& call) {
-  return with_real(op.dtype, [&]<class T>(T) -> Result<void> {
-    const auto* const source = call.at<const T>(op.source);
-    auto* const destination = call.at<T>(op.destination);
-    if (op.index_dtype.value == DType::i32) {
-      TROUPE_CUDA_TRY(kernels::gather(services_.launch(call.queue()), op.count, source,
-                                      call.at<const std::int32_t>(op.index), destination));
-    } else {
-      TROUPE_CUDA_TRY(kernels::gather(services_.launch(call.queue()), op.count, source,
-                                      call.at<const std::int64_t>(op.index), destination));
-    }
-    return {};
-  });
 }
 
 Result<void> Sparse::run(const sparse::Spgemm& op, const Call& call) {
