@@ -1,6 +1,6 @@
 #pragma once
 
-#include <troupe/lib/sparse_vectors.hpp>
+#include <troupe/lib/sparse_sorts.hpp>
 
 /// Sparse matrices in compressed sparse row and in sliced ELL form, zero-based.
 namespace troupe::sparse {
@@ -199,7 +199,11 @@ inline const Library kLibrary{&info_of<Spmv>,
                               &info_of<Scatter>,
                               &info_of<Axpby>,
                               &info_of<Rot>,
-                              &info_of<Spvv>};
+                              &info_of<Spvv>,
+                              &info_of<Csr2Coo>,
+                              &info_of<Coo2Csr>,
+                              &info_of<CooSort>,
+                              &info_of<CsrSort>};
 
 }  // namespace troupe::sparse
 
@@ -208,9 +212,9 @@ namespace troupe {
 /// Sparse linear algebra of one device; from `device.sparse()`. What is written overlaps no
 /// argument.
 template <class Refs>
-class BasicSparse : public SparseVectors<Refs> {
+class BasicSparse : public SparseSorts<Refs> {
  public:
-  using SparseVectors<Refs>::SparseVectors;
+  using SparseSorts<Refs>::SparseSorts;
   template <Element T>
   using Ref = typename Refs::template To<T>;
   template <Element T>
@@ -319,7 +323,7 @@ class BasicSparse : public SparseVectors<Refs> {
   }
 
  private:
-  using SparseVectors<Refs>::submitter_;
+  using SparseSorts<Refs>::submitter_;
 };
 
 using Sparse = BasicSparse<LocalRefs>;

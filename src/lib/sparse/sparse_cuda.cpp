@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "lib/sparse/ordering_kernels.cuh"
 #include "lib/sparse/sparse_kernels.cuh"
 #include "lib/sparse/sparse_vectors_kernels.cuh"
 #include "lib/sparse/spmm_kernels.cuh"
@@ -64,6 +65,7 @@ Result<void> Sparse::open(Queue queue) {
   TROUPE_CUDA_TRY(kernels::preload_sparse());
   TROUPE_CUDA_TRY(kernels::preload_spmm());
   TROUPE_CUDA_TRY(kernels::preload_sparse_vectors());
+  TROUPE_CUDA_TRY(kernels::preload_ordering());
   return warm_up(queue);
 }
 
@@ -86,6 +88,10 @@ Result<void> Sparse::warm_up(Queue queue) {
       TROUPE_CUDA_PROPAGATE(run(sparse::Gather{dtype, index, 1, 1, zeros, zeros, result}, call));
     }
     TROUPE_CUDA_PROPAGATE(warm_up_products(call, index, rows));
+    TROUPE_CUDA_PROPAGATE(run(
+        sparse::CsrSort{
+            DType::f32, index, 1, 1, 1, rows, zeros, zeros, result, WarmUp::part(4), {}},
+        call));
     TROUPE_CUDA_PROPAGATE(run(sparse::Spmm{DType::f32,
                                            index,
                                            blas::Transpose::yes,

@@ -44,7 +44,8 @@ class Sparse final
     : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell, sparse::Gather, sparse::Spgemm,
                            sparse::Transposition, sparse::Spmm, sparse::Sddmm, sparse::Gtsv,
                            sparse::GtsvStrided, sparse::GtsvInterleaved, sparse::GpsvInterleaved,
-                           sparse::Scatter, sparse::Axpby, sparse::Rot, sparse::Spvv> {
+                           sparse::Scatter, sparse::Axpby, sparse::Rot, sparse::Spvv,
+                           sparse::Csr2Coo, sparse::Coo2Csr, sparse::CooSort, sparse::CsrSort> {
  public:
   explicit Sparse(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -70,6 +71,10 @@ class Sparse final
   Result<void> run(const sparse::Axpby& op, const Call& call);
   Result<void> run(const sparse::Rot& op, const Call& call);
   Result<void> run(const sparse::Spvv& op, const Call& call);
+  Result<void> run(const sparse::Csr2Coo& op, const Call& call);
+  Result<void> run(const sparse::Coo2Csr& op, const Call& call);
+  Result<void> run(const sparse::CooSort& op, const Call& call);
+  Result<void> run(const sparse::CsrSort& op, const Call& call);
 
  private:
   struct State {
