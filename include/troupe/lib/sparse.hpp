@@ -1,6 +1,6 @@
 #pragma once
 
-#include <troupe/lib/sparse_tridiagonal.hpp>
+#include <troupe/lib/sparse_sorts.hpp>
 
 /// Sparse matrices in compressed sparse row and in sliced ELL form, zero-based.
 namespace troupe::sparse {
@@ -69,10 +69,11 @@ struct SpmvSell {
   }
 };
 
-/// destination[i] = source[index[i]], i < count; indices i32 or i64.
+/// destination[i] = source[index[i]], i < count; indices i32 or i64. On the cpu engine an element
+/// whose index is out of range stays as it is; the cuda engine does not look.
 struct Gather {
   static constexpr std::string_view kName = "sparse.gather";
-  static constexpr DTypes kDTypes = DTypes::reals();
+  static constexpr DTypes kDTypes = kNumbers;
   static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
@@ -184,12 +185,25 @@ Operand find_values(std::span<const TailOperand> tail, Spgemm::Matrix matrix) no
 Result<void> check_lengths(std::string_view operation,
                            std::initializer_list<troupe::detail::Length> lengths);
 
-inline const Library kLibrary{&info_of<Spmv>,           &info_of<SpmvSell>,
-                              &info_of<Gather>,         &info_of<Spgemm>,
-                              &info_of<Transposition>,  &info_of<Spmm>,
-                              &info_of<Sddmm>,          &info_of<Gtsv>,
-                              &info_of<GtsvStrided>,    &info_of<GtsvInterleaved>,
-                              &info_of<GpsvInterleaved>};
+inline const Library kLibrary{&info_of<Spmv>,
+                              &info_of<SpmvSell>,
+                              &info_of<Gather>,
+                              &info_of<Spgemm>,
+                              &info_of<Transposition>,
+                              &info_of<Spmm>,
+                              &info_of<Sddmm>,
+                              &info_of<Gtsv>,
+                              &info_of<GtsvStrided>,
+                              &info_of<GtsvInterleaved>,
+                              &info_of<GpsvInterleaved>,
+                              &info_of<Scatter>,
+                              &info_of<Axpby>,
+                              &info_of<Rot>,
+                              &info_of<Spvv>,
+                              &info_of<Csr2Coo>,
+                              &info_of<Coo2Csr>,
+                              &info_of<CooSort>,
+                              &info_of<CsrSort>};
 
 }  // namespace troupe::sparse
 
@@ -198,9 +212,9 @@ namespace troupe {
 /// Sparse linear algebra of one device; from `device.sparse()`. What is written overlaps no
 /// argument.
 template <class Refs>
-class BasicSparse : public SparseTridiagonal<Refs> {
+class BasicSparse : public SparseSorts<Refs> {
  public:
-  using SparseTridiagonal<Refs>::SparseTridiagonal;
+  using SparseSorts<Refs>::SparseSorts;
   template <Element T>
   using Ref = typename Refs::template To<T>;
   template <Element T>
@@ -299,7 +313,7 @@ class BasicSparse : public SparseTridiagonal<Refs> {
          {"the result's value", transposed.value.length(), a.value.length()}});
   }
   /// destination[i] = source[index[i]]
-  template <RealElement T, IndexElement I>
+  template <FieldElement T, IndexElement I>
   Future<void> gather(const Ref<T>& source, const Ref<I>& index, const Ref<T>& destination) {
     return detail::submit_exact(
         *submitter_,
@@ -309,7 +323,7 @@ class BasicSparse : public SparseTridiagonal<Refs> {
   }
 
  private:
-  using SparseTridiagonal<Refs>::submitter_;
+  using SparseSorts<Refs>::submitter_;
 };
 
 using Sparse = BasicSparse<LocalRefs>;

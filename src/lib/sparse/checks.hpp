@@ -1,7 +1,10 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <initializer_list>
+#include <string>
 
 #include <troupe/lib/sparse.hpp>
 
@@ -21,6 +24,42 @@ inline Checker& within_indices(Checker& checks, DType index_dtype,
                                std::initializer_list<std::int64_t> extents) {
   return checks.require(index_dtype != DType::i32 || std::max(extents) <= INT32_MAX,
                         "the matrix is too large for 32-bit indices");
+}
+/// How many bits number the places of a matrix, row and column each for itself: sorts of elements
+/// have kPlaceBits for that.
+inline int bits_of_places(std::int64_t rows, std::int64_t columns) {
+  const auto bits = [](std::int64_t extent) {
+    return std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(extent, 1) - 1));
+  };
+  return static_cast<int>(bits(rows) + bits(columns));
+}
+inline constexpr int kPlaceBits = 63;
+
+/// A dense matrix in either order.
+inline Checker& dense(Checker& checks, std::string_view name, const Operand& operand,
+                      blas::Order order, std::int64_t rows, std::int64_t columns,
+                      std::int64_t leading) {
+  if (order == blas::Order::column) return checks.matrix(name, operand, rows, columns, leading);
+  checks.require(leading >= std::max<std::int64_t>(1, columns),
+                 "a leading dimension is smaller than the number of columns");
+  return checks.ok() ? checks.matrix(name, operand, columns, rows, leading) : checks;
+}
+
+/// The verdict on a result whose size is known late, and stands in the cell as std::int64_t.
+/// `counted`: of what, "nonzeros".
+template <class Op>
+Result<void> judge_size(const Op& op, const std::byte* cell, std::string_view counted) {
+  std::int64_t size = 0;
+  std::memcpy(&size, cell, sizeof size);
+  const auto overflow = [&](const std::string& what) {
+    return Error{Errc::invalid, 0,
+                 std::string(Op::kName) + ": overflow: the result has " + std::to_string(size) +
+                     " " + std::string(counted) + ", " + what};
+  };
+  if (size > INT32_MAX && op.index_dtype.value == DType::i32)
+    return overflow("more than 32-bit indices can count");
+  if (size <= op.capacity || op.on_failure == OnFailure::report) return {};
+  return overflow("room for " + std::to_string(op.capacity));
 }
 
 }  // namespace troupe::sparse

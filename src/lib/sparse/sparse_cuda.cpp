@@ -4,7 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "lib/sparse/ordering_kernels.cuh"
 #include "lib/sparse/sparse_kernels.cuh"
+#include "lib/sparse/sparse_vectors_kernels.cuh"
 #include "lib/sparse/spmm_kernels.cuh"
 
 namespace troupe::host::cuda {
@@ -62,6 +64,8 @@ Result<void> Sparse::open(Queue queue) {
   if (queue.detour) return {};
   TROUPE_CUDA_TRY(kernels::preload_sparse());
   TROUPE_CUDA_TRY(kernels::preload_spmm());
+  TROUPE_CUDA_TRY(kernels::preload_sparse_vectors());
+  TROUPE_CUDA_TRY(kernels::preload_ordering());
   return warm_up(queue);
 }
 
@@ -84,6 +88,10 @@ Result<void> Sparse::warm_up(Queue queue) {
       TROUPE_CUDA_PROPAGATE(run(sparse::Gather{dtype, index, 1, 1, zeros, zeros, result}, call));
     }
     TROUPE_CUDA_PROPAGATE(warm_up_products(call, index, rows));
+    TROUPE_CUDA_PROPAGATE(run(
+        sparse::CsrSort{
+            DType::f32, index, 1, 1, 1, rows, zeros, zeros, result, WarmUp::part(4), {}},
+        call));
     TROUPE_CUDA_PROPAGATE(run(sparse::Spmm{DType::f32,
                                            index,
                                            blas::Transpose::yes,
@@ -258,22 +266,6 @@ Result<void> Sparse::run(const sparse::SpmvSell& op, const Call& call) {
                    .dtype = op.dtype,
                    .index_dtype = op.index_dtype},
                   call);
-}
-
-/// By a kernel of our own: cusparseGather wants 16-byte alignment and distinct indices.
-Result<void> Sparse::run(const sparse::Gather& op, const Call& call) {
-  return with_real(op.dtype, [&]<class T>(T) -> Result<void> {
-    const auto* const source = call.at<const T>(op.source);
-    auto* const destination = call.at<T>(op.destination);
-    if (op.index_dtype.value == DType::i32) {
-      TROUPE_CUDA_TRY(kernels::gather(services_.launch(call.queue()), op.count, source,
-                                      call.at<const std::int32_t>(op.index), destination));
-    } else {
-      TROUPE_CUDA_TRY(kernels::gather(services_.launch(call.queue()), op.count, source,
-                                      call.at<const std::int64_t>(op.index), destination));
-    }
-    return {};
-  });
 }
 
 Result<void> Sparse::run(const sparse::Spgemm& op, const Call& call) {

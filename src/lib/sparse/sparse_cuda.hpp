@@ -43,7 +43,9 @@ struct PreparedMatrix {
 class Sparse final
     : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell, sparse::Gather, sparse::Spgemm,
                            sparse::Transposition, sparse::Spmm, sparse::Sddmm, sparse::Gtsv,
-                           sparse::GtsvStrided, sparse::GtsvInterleaved, sparse::GpsvInterleaved> {
+                           sparse::GtsvStrided, sparse::GtsvInterleaved, sparse::GpsvInterleaved,
+                           sparse::Scatter, sparse::Axpby, sparse::Rot, sparse::Spvv,
+                           sparse::Csr2Coo, sparse::Coo2Csr, sparse::CooSort, sparse::CsrSort> {
  public:
   explicit Sparse(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -65,6 +67,14 @@ class Sparse final
   Result<void> run(const sparse::GtsvStrided& op, const Call& call);
   Result<void> run(const sparse::GtsvInterleaved& op, const Call& call);
   Result<void> run(const sparse::GpsvInterleaved& op, const Call& call);
+  Result<void> run(const sparse::Scatter& op, const Call& call);
+  Result<void> run(const sparse::Axpby& op, const Call& call);
+  Result<void> run(const sparse::Rot& op, const Call& call);
+  Result<void> run(const sparse::Spvv& op, const Call& call);
+  Result<void> run(const sparse::Csr2Coo& op, const Call& call);
+  Result<void> run(const sparse::Coo2Csr& op, const Call& call);
+  Result<void> run(const sparse::CooSort& op, const Call& call);
+  Result<void> run(const sparse::CsrSort& op, const Call& call);
 
  private:
   struct State {

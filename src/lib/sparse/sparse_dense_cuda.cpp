@@ -1,15 +1,10 @@
+#include "lib/sparse/scalars_cuda.hpp"
 #include "lib/sparse/sparse_cuda.hpp"
 #include "lib/sparse/spmm_kernels.cuh"
 
 /// Products of sparse matrices with dense ones on the cuda engine.
 namespace troupe::host::cuda {
 namespace {
-
-template <class T>
-kernels::ScalarValue<Native<T>> native_scalar(const Scalar& its_scalar, const Call& call) {
-  const auto value = scalar<T>(its_scalar, call);
-  return {reinterpret_cast<const Native<T>*>(value.device), std::bit_cast<Native<T>>(value.value)};
-}
 
 cusparseOperation_t operation(blas::Transpose transpose) {
   return transpose == blas::Transpose::no ? CUSPARSE_OPERATION_NON_TRANSPOSE

@@ -63,7 +63,20 @@ const Samples kSparseSamples{
     sparse::GtsvInterleaved{DType::c64, sparse::Elimination::qr, 0, 4, 5, range_in(1), range_in(2),
                             range_in(3), range_in(4)},
     sparse::GpsvInterleaved{DType::c128, 4, 5, range_in(1), range_in(2), range_in(3), range_in(4),
-                            range_in(5), range_in(6)}};
+                            range_in(5), range_in(6)},
+    sparse::Scatter{DType::c64, DType::i64, 4, 5, range_in(1), range_in(2), range_in(3)},
+    sparse::Axpby{DType::f64, DType::i32, 4, 5, factor_in(1), factor_in(2), range_in(3),
+                  range_in(4), range_in(5)},
+    sparse::Rot{DType::c128, DType::i64, 4, 5, factor_in(1), factor_in(2), range_in(3), range_in(4),
+                range_in(5)},
+    sparse::Spvv{DType::c64, DType::i32, blas::Conjugate::yes, 0, 4, 5, range_in(1), range_in(2),
+                 range_in(3), range_in(4)},
+    sparse::Csr2Coo{DType::i64, 4, 5, range_in(1), range_in(2)},
+    sparse::Coo2Csr{DType::i32, 4, 5, range_in(1), range_in(2)},
+    sparse::CooSort{DType::c64, DType::i64, sparse::SortBy::column, 0, 4, 5, 6, range_in(1),
+                    range_in(2), range_in(3), range_in(4), range_in(5), range_in(6), range_in(7)},
+    sparse::CsrSort{DType::f32, DType::i32, 4, 5, 6, range_in(1), range_in(2), range_in(3),
+                    range_in(4), range_in(5), range_in(6)}};
 
 }  // namespace
 }  // namespace troupe::test
