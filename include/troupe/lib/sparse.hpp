@@ -1,6 +1,6 @@
 #pragma once
 
-#include <troupe/lib/sparse_tridiagonal.hpp>
+#include <troupe/lib/sparse_triangular.hpp>
 
 /// Sparse matrices in compressed sparse row and in sliced ELL form, zero-based.
 namespace troupe::sparse {
@@ -184,12 +184,19 @@ Operand find_values(std::span<const TailOperand> tail, Spgemm::Matrix matrix) no
 Result<void> check_lengths(std::string_view operation,
                            std::initializer_list<troupe::detail::Length> lengths);
 
-inline const Library kLibrary{&info_of<Spmv>,           &info_of<SpmvSell>,
-                              &info_of<Gather>,         &info_of<Spgemm>,
-                              &info_of<Transposition>,  &info_of<Spmm>,
-                              &info_of<Sddmm>,          &info_of<Gtsv>,
-                              &info_of<GtsvStrided>,    &info_of<GtsvInterleaved>,
-                              &info_of<GpsvInterleaved>};
+inline const Library kLibrary{&info_of<Spmv>,
+                              &info_of<SpmvSell>,
+                              &info_of<Gather>,
+                              &info_of<Spgemm>,
+                              &info_of<Transposition>,
+                              &info_of<Spmm>,
+                              &info_of<Sddmm>,
+                              &info_of<Gtsv>,
+                              &info_of<GtsvStrided>,
+                              &info_of<GtsvInterleaved>,
+                              &info_of<GpsvInterleaved>,
+                              &info_of<Spsv>,
+                              &info_of<Spsm>};
 
 }  // namespace troupe::sparse
 
@@ -198,9 +205,9 @@ namespace troupe {
 /// Sparse linear algebra of one device; from `device.sparse()`. What is written overlaps no
 /// argument.
 template <class Refs>
-class BasicSparse : public SparseTridiagonal<Refs> {
+class BasicSparse : public SparseTriangular<Refs> {
  public:
-  using SparseTridiagonal<Refs>::SparseTridiagonal;
+  using SparseTriangular<Refs>::SparseTriangular;
   template <Element T>
   using Ref = typename Refs::template To<T>;
   template <Element T>
@@ -309,7 +316,7 @@ class BasicSparse : public SparseTridiagonal<Refs> {
   }
 
  private:
-  using SparseTridiagonal<Refs>::submitter_;
+  using SparseTriangular<Refs>::submitter_;
 };
 
 using Sparse = BasicSparse<LocalRefs>;

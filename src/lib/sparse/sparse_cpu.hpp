@@ -19,7 +19,8 @@ Result<void> with_index(DType dtype, Visit&& visit) {
 class Sparse final
     : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell, sparse::Gather, sparse::Spgemm,
                            sparse::Transposition, sparse::Spmm, sparse::Sddmm, sparse::Gtsv,
-                           sparse::GtsvStrided, sparse::GtsvInterleaved, sparse::GpsvInterleaved> {
+                           sparse::GtsvStrided, sparse::GtsvInterleaved, sparse::GpsvInterleaved,
+                           sparse::Spsv, sparse::Spsm> {
  public:
   explicit Sparse(Services& services);
   [[nodiscard]] Dependencies stands_on() const override;
@@ -38,6 +39,8 @@ class Sparse final
   Result<void> run(const sparse::GtsvStrided& op, const Call& call);
   Result<void> run(const sparse::GtsvInterleaved& op, const Call& call);
   Result<void> run(const sparse::GpsvInterleaved& op, const Call& call);
+  Result<void> run(const sparse::Spsv& op, const Call& call);
+  Result<void> run(const sparse::Spsm& op, const Call& call);
 
  private:
   Services& services_;

@@ -6,6 +6,7 @@
 
 #include "lib/sparse/sparse_kernels.cuh"
 #include "lib/sparse/spmm_kernels.cuh"
+#include "lib/sparse/triangular_kernels.cuh"
 
 namespace troupe::host::cuda {
 namespace {
@@ -62,6 +63,7 @@ Result<void> Sparse::open(Queue queue) {
   if (queue.detour) return {};
   TROUPE_CUDA_TRY(kernels::preload_sparse());
   TROUPE_CUDA_TRY(kernels::preload_spmm());
+  TROUPE_CUDA_TRY(kernels::preload_triangular());
   return warm_up(queue);
 }
 
@@ -139,6 +141,8 @@ Result<void> Sparse::point_at(State& state, ScalarsAt where) {
 void Sparse::overwrites(const Operand& range) {
   for (auto& state : states_) {
     state.transpositions.overwrites(services_, range);
+    state.vector_analyses.overwrites(services_, range);
+    state.matrix_analyses.overwrites(services_, range);
     std::erase_if(state.prepared, [&](const PreparedMatrix& entry) {
       if (!overlap(entry.structure[0], range) && !overlap(entry.structure[1], range)) return false;
       services_.note_given_back();

@@ -2,18 +2,6 @@
 
 /// Products of sparse matrices with dense ones.
 namespace troupe::sparse {
-namespace {
-
-/// A dense matrix in either order.
-Checker& dense(Checker& checks, std::string_view name, const Operand& operand, blas::Order order,
-               std::int64_t rows, std::int64_t columns, std::int64_t leading) {
-  if (order == blas::Order::column) return checks.matrix(name, operand, rows, columns, leading);
-  checks.require(leading >= std::max<std::int64_t>(1, columns),
-                 "a leading dimension is smaller than the number of columns");
-  return checks.ok() ? checks.matrix(name, operand, columns, rows, leading) : checks;
-}
-
-}  // namespace
 
 Result<void> Spmm::check() const {
   auto checks = checker(*this);

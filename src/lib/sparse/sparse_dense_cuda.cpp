@@ -5,12 +5,6 @@
 namespace troupe::host::cuda {
 namespace {
 
-template <class T>
-kernels::ScalarValue<Native<T>> native_scalar(const Scalar& its_scalar, const Call& call) {
-  const auto value = scalar<T>(its_scalar, call);
-  return {reinterpret_cast<const Native<T>*>(value.device), std::bit_cast<Native<T>>(value.value)};
-}
-
 cusparseOperation_t operation(blas::Transpose transpose) {
   return transpose == blas::Transpose::no ? CUSPARSE_OPERATION_NON_TRANSPOSE
                                           : CUSPARSE_OPERATION_TRANSPOSE;

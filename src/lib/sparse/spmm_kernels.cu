@@ -1,6 +1,7 @@
 #include "lib/sparse/spmm_kernels.cuh"
 
 #include "device_host/engine/cuda/launch.cuh"
+#include "lib/sparse/numbers.cuh"
 
 /// A warp computes a part of a row of C (C. Yang, A. Buluç, J. D. Owens, Design Principles for
 /// Sparse Matrix Multiplication on the GPU, Euro-Par 2018). Which lane adds what, and in which
@@ -11,29 +12,6 @@ namespace {
 constexpr unsigned kLanes = 32, kAllLanes = 0xffff'ffffu;
 constexpr int kColumnsAtOnce = 4;
 
-__device__ float multiply_add(float a, float b, float sum) {
-  return fmaf(a, b, sum);
-}
-__device__ double multiply_add(double a, double b, double sum) {
-  return fma(a, b, sum);
-}
-template <class Complex>
-__device__ Complex multiply_add(Complex a, Complex b, Complex sum) {
-  sum.x = multiply_add(a.x, b.x, multiply_add(-a.y, b.y, sum.x));
-  sum.y = multiply_add(a.x, b.y, multiply_add(a.y, b.x, sum.y));
-  return sum;
-}
-__device__ float conjugated(float x) {
-  return x;
-}
-__device__ double conjugated(double x) {
-  return x;
-}
-template <class Complex>
-__device__ Complex conjugated(Complex x) {
-  x.y = -x.y;
-  return x;
-}
 __device__ bool is_zero(float x) {
   return x == 0;
 }
@@ -60,10 +38,6 @@ __device__ Complex sum_of_lanes(Complex x) {
   return x;
 }
 
-template <class T>
-__device__ T value_of(const ScalarValue<T>& scalar) {
-  return scalar.device != nullptr ? *scalar.device : scalar.value;
-}
 template <class T, class I>
 __device__ T element_of(const SparseProduct<T, I>& product, std::int64_t k) {
   const T value = product.value[product.place != nullptr ? product.place[k] : k];

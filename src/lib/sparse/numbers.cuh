@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cuComplex.h>
+
+#include "device_host/engine/cuda/launch.hpp"
+
+/// Arithmetic of float, double, float2 and double2 in kernels, the latter two as complex numbers.
+namespace troupe::host::cuda::kernels {
+
+__device__ inline float multiply_add(float a, float b, float sum) {
+  return fmaf(a, b, sum);
+}
+__device__ inline double multiply_add(double a, double b, double sum) {
+  return fma(a, b, sum);
+}
+template <class Complex>
+__device__ Complex multiply_add(Complex a, Complex b, Complex sum) {
+  sum.x = multiply_add(a.x, b.x, multiply_add(-a.y, b.y, sum.x));
+  sum.y = multiply_add(a.x, b.y, multiply_add(a.y, b.x, sum.y));
+  return sum;
+}
+__device__ inline float conjugated(float x) {
+  return x;
+}
+__device__ inline double conjugated(double x) {
+  return x;
+}
+template <class Complex>
+__device__ Complex conjugated(Complex x) {
+  x.y = -x.y;
+  return x;
+}
+
+template <class T>
+__device__ T value_of(const ScalarValue<T>& scalar) {
+  return scalar.device != nullptr ? *scalar.device : scalar.value;
+}
+
+}  // namespace troupe::host::cuda::kernels
