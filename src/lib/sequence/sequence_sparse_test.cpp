@@ -99,6 +99,45 @@ TEST(SequencesOfSparse, SolveSystemsOfFewDiagonals) {
   });
 }
 
+/// A graph of such a sequence is void where the values of its matrix are written, by another
+/// command or by the sequence itself.
+TEST(SequencesOfSparse, SolveTriangularSystems) {
+  constexpr std::int64_t kN = 60, kColumns = 3;
+  reference::RandomCsr<double, std::int32_t> random(kN, kN, 38, Data::fractions);
+  std::vector<std::int32_t> row_begin{0}, column;
+  for (std::int32_t row = 0; row < kN; ++row) {
+    for (std::int32_t j = 0; j <= row; ++j)
+      if (j == row || random.dense(row, j) != reference::Wide(0)) column.push_back(j);
+    row_begin.push_back(static_cast<std::int32_t>(column.size()));
+  }
+  const auto count = std::ssize(column);
+  const CsrMatrix<double, std::int32_t> a{kN, kN, put(row_begin), put(column),
+                                          put(std::vector<double>(column.size(), 1.0))};
+  const auto right = put(drawn(kN * kColumns, 39));
+  const auto x = device().alloc<double>(kN * kColumns);
+  const auto solve = [&] {
+    device().sparse().spsm(a, MatrixRef(right, kN, kColumns), MatrixRef(x, kN, kColumns));
+    device().sparse().spsv(a, x.slice(0, kN), x.slice(0, kN), {.transpose = blas::Transpose::yes});
+  };
+  expect_the_same_each_time(x, solve);
+
+  const auto sequence = device().record(solve);
+  for (int i = 0; i < kRunsOfSparse; ++i) {
+    if (i % 3 == 2) device().fill(a.value, 1.0 + 0.25 * i);
+    ASSERT_TRUE(sequence.run().wait().ok()) << i;
+    const auto played = device().download(x);
+    solve();
+    ASSERT_EQ(device().download(x), played) << i;
+  }
+  const auto other = put(std::vector<double>(column.size(), 2.0));
+  expect_the_same_each_time(x, [&] {
+    device().copy(other, a.value);
+    solve();
+    device().fill(a.value.slice(count / 2, 1), 3.0);
+    device().sparse().spsv(a, x.slice(kN, kN), x.slice(2 * kN, kN));
+  });
+}
+
 TEST(SequencesOfSparse, Reduce) {
   const auto x = put(drawn(5000, 37));
   const auto offsets = put(std::vector<std::int64_t>{0, 7, 7, 4000, 5000});

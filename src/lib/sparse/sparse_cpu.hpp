@@ -21,7 +21,8 @@ class Sparse final
                            sparse::Transposition, sparse::Spmm, sparse::Sddmm, sparse::Gtsv,
                            sparse::GtsvStrided, sparse::GtsvInterleaved, sparse::GpsvInterleaved,
                            sparse::Scatter, sparse::Axpby, sparse::Rot, sparse::Spvv,
-                           sparse::Csr2Coo, sparse::Coo2Csr, sparse::CooSort, sparse::CsrSort> {
+                           sparse::Csr2Coo, sparse::Coo2Csr, sparse::CooSort, sparse::CsrSort,
+                           sparse::Spsv, sparse::Spsm> {
  public:
   explicit Sparse(Services& services);
   [[nodiscard]] Dependencies stands_on() const override;
@@ -48,6 +49,8 @@ class Sparse final
   Result<void> run(const sparse::Coo2Csr& op, const Call& call);
   Result<void> run(const sparse::CooSort& op, const Call& call);
   Result<void> run(const sparse::CsrSort& op, const Call& call);
+  Result<void> run(const sparse::Spsv& op, const Call& call);
+  Result<void> run(const sparse::Spsm& op, const Call& call);
 
  private:
   Services& services_;

@@ -8,6 +8,7 @@
 #include "lib/sparse/sparse_kernels.cuh"
 #include "lib/sparse/sparse_vectors_kernels.cuh"
 #include "lib/sparse/spmm_kernels.cuh"
+#include "lib/sparse/triangular_kernels.cuh"
 
 namespace troupe::host::cuda {
 namespace {
@@ -66,6 +67,7 @@ Result<void> Sparse::open(Queue queue) {
   TROUPE_CUDA_TRY(kernels::preload_spmm());
   TROUPE_CUDA_TRY(kernels::preload_sparse_vectors());
   TROUPE_CUDA_TRY(kernels::preload_ordering());
+  TROUPE_CUDA_TRY(kernels::preload_triangular());
   return warm_up(queue);
 }
 
@@ -147,6 +149,8 @@ Result<void> Sparse::point_at(State& state, ScalarsAt where) {
 void Sparse::overwrites(const Operand& range) {
   for (auto& state : states_) {
     state.transpositions.overwrites(services_, range);
+    state.vector_analyses.overwrites(services_, range);
+    state.matrix_analyses.overwrites(services_, range);
     std::erase_if(state.prepared, [&](const PreparedMatrix& entry) {
       if (!overlap(entry.structure[0], range) && !overlap(entry.structure[1], range)) return false;
       services_.note_given_back();

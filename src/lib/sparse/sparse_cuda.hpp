@@ -13,6 +13,7 @@
 #include "lib/sparse/spgemm_cuda.hpp"
 #include "lib/sparse/status_cuda.hpp"
 #include "lib/sparse/transposition_cuda.hpp"
+#include "lib/sparse/triangular_cuda.hpp"
 
 namespace troupe::host::cuda {
 
@@ -20,6 +21,12 @@ namespace troupe::host::cuda {
 template <class F>
 Result<void> with_index(DType dtype, F&& f) {
   return dtype == DType::i32 ? f(std::int32_t{}) : f(std::int64_t{});
+}
+
+template <class T>
+kernels::ScalarValue<Native<T>> native_scalar(const Scalar& its_scalar, const Call& call) {
+  const auto value = scalar<T>(its_scalar, call);
+  return {reinterpret_cast<const Native<T>*>(value.device), std::bit_cast<Native<T>>(value.value)};
 }
 
 /// What cuSPARSE has prepared for one matrix, and everything that it depends on. Buffer and
@@ -45,7 +52,8 @@ class Sparse final
                            sparse::Transposition, sparse::Spmm, sparse::Sddmm, sparse::Gtsv,
                            sparse::GtsvStrided, sparse::GtsvInterleaved, sparse::GpsvInterleaved,
                            sparse::Scatter, sparse::Axpby, sparse::Rot, sparse::Spvv,
-                           sparse::Csr2Coo, sparse::Coo2Csr, sparse::CooSort, sparse::CsrSort> {
+                           sparse::Csr2Coo, sparse::Coo2Csr, sparse::CooSort, sparse::CsrSort,
+                           sparse::Spsv, sparse::Spsm> {
  public:
   explicit Sparse(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -53,6 +61,9 @@ class Sparse final
   }
   ~Sparse() override;
   Result<void> open(Queue queue) override;
+  /// A triangular system does where an analysis is to be made or to be brought up to date.
+  [[nodiscard]] bool blocks(const OperationInfo& info, const std::byte* op,
+                            const Call& call) override;
   [[nodiscard]] bool remembers_contents() const override { return true; }
   void overwrites(const Operand& range) override;
   Result<void> run(const sparse::Spmv& op, const Call& call);
@@ -75,6 +86,8 @@ class Sparse final
   Result<void> run(const sparse::Coo2Csr& op, const Call& call);
   Result<void> run(const sparse::CooSort& op, const Call& call);
   Result<void> run(const sparse::CsrSort& op, const Call& call);
+  Result<void> run(const sparse::Spsv& op, const Call& call);
+  Result<void> run(const sparse::Spsm& op, const Call& call);
 
  private:
   struct State {
@@ -84,6 +97,8 @@ class Sparse final
     std::list<PreparedMatrix> prepared;  ///< the most recently used first
     Multiplication multiplication;
     Transpositions transpositions;
+    Analyses<SolveVector> vector_analyses;
+    Analyses<SolveMatrix> matrix_analyses;
     Workspace workspace;
     DeviceMemory count;  ///< std::int64_t, on its way to a result cell
   };
@@ -95,6 +110,18 @@ class Sparse final
   /// One product, with the matrix in any form; `op` gives scalars and vectors.
   template <class Op>
   Result<void> multiply(const Op& op, const PreparedMatrix::Key& key, const Call& call);
+  template <class Op>
+  static auto& analyses(State& state) {
+    if constexpr (std::is_same_v<Op, sparse::Spsv>) {
+      return state.vector_analyses;
+    } else {
+      return state.matrix_analyses;
+    }
+  }
+  template <class Op>
+  bool analyses_block(const Op& op, const Call& call);
+  template <class Op>
+  Result<void> solve(const Op& op, const Call& call);
   void forget(State& state, std::size_t keep);
   Result<void> warm_up(Queue queue);
   Result<void> warm_up_products(const Call& call, DType index, const Operand& row_begin);

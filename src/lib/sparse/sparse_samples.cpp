@@ -76,7 +76,30 @@ const Samples kSparseSamples{
     sparse::CooSort{DType::c64, DType::i64, sparse::SortBy::column, 0, 4, 5, 6, range_in(1),
                     range_in(2), range_in(3), range_in(4), range_in(5), range_in(6), range_in(7)},
     sparse::CsrSort{DType::f32, DType::i32, 4, 5, 6, range_in(1), range_in(2), range_in(3),
-                    range_in(4), range_in(5), range_in(6)}};
+                    range_in(4), range_in(5), range_in(6)},
+    sparse::Spsv{DType::c64, DType::i64, sparse::Storage::csc, blas::Uplo::upper,
+                 blas::Diagonal::unit, blas::Transpose::conjugate, 4, 5, factor_in(1), range_in(2),
+                 range_in(3), range_in(4), range_in(5), range_in(6)},
+    sparse::Spsm{DType::f64,
+                 DType::i32,
+                 sparse::Storage::coo,
+                 blas::Uplo::lower,
+                 blas::Diagonal::stored,
+                 blas::Transpose::yes,
+                 blas::Order::row,
+                 blas::Order::column,
+                 {},
+                 4,
+                 5,
+                 6,
+                 7,
+                 8,
+                 factor_in(1),
+                 range_in(2),
+                 range_in(3),
+                 range_in(4),
+                 range_in(5),
+                 range_in(6)}};
 
 }  // namespace
 }  // namespace troupe::test

@@ -1,0 +1,136 @@
+#include "lib/sparse/sparse_cuda.hpp"
+#include "lib/sparse/triangular_kernels.cuh"
+
+/// Systems with triangular matrices on the cuda engine. The right side goes to a workspace on its
+/// way, multiplied by alpha. So cuSPARSE always solves out of place, with matrices in one order,
+/// and an analysis knows no scalar.
+namespace troupe::host::cuda {
+namespace {
+
+bool is_complex(DType dtype) {
+  return dtype == DType::c64 || dtype == DType::c128;
+}
+
+/// cuSPARSE takes a matrix by rows. One by columns is the transpose of such a one.
+template <class Op>
+TriangularSystem system_of(const Op& op, const Call& call) {
+  const bool by_column = op.storage == sparse::Storage::csc;
+  const bool conjugate = op.transpose == blas::Transpose::conjugate && is_complex(op.dtype);
+  TriangularSystem system{};
+  system.outer = call.at(op.outer), system.inner = call.at(op.inner);
+  system.value = call.at(op.value);
+  system.outer_contents = contents_of(op.outer), system.inner_contents = contents_of(op.inner);
+  system.value_contents = contents_of(op.value);
+  system.n = op.n, system.nonzeros = op.nonzeros;
+  system.dtype = op.dtype, system.index_dtype = op.index_dtype;
+  system.by_place = op.storage == sparse::Storage::coo;
+  system.lower = (op.uplo == blas::Uplo::lower) != by_column;
+  system.unit = op.diagonal == blas::Diagonal::unit;
+  if ((op.transpose != blas::Transpose::no) == by_column) {
+    system.operation = CUSPARSE_OPERATION_NON_TRANSPOSE;
+  } else {
+    system.operation =
+        conjugate ? CUSPARSE_OPERATION_CONJUGATE_TRANSPOSE : CUSPARSE_OPERATION_TRANSPOSE;
+  }
+  if constexpr (std::is_same_v<Op, sparse::Spsm>) {
+    system.columns = op.columns, system.leading = op.ldx;
+    system.row_major = op.order_x == blas::Order::row;
+  }
+  return system;
+}
+
+/// Whether the matrix that cuSPARSE takes is to be conjugated and not transposed, which it cannot.
+/// Then it solves conj(op(T)) conj(x) = conj(alpha b).
+template <class Op>
+bool conjugates_sides(const Op& op) {
+  return op.storage == sparse::Storage::csc && op.transpose == blas::Transpose::conjugate &&
+         is_complex(op.dtype);
+}
+
+template <class T>
+kernels::ScaledCopy<Native<T>> right_side(const sparse::Spsv& op, const Call& call) {
+  kernels::ScaledCopy<Native<T>> copy;
+  copy.rows = op.n, copy.columns = 1;
+  copy.from = call.at<const Native<T>>(op.b);
+  copy.to = call.at<Native<T>>(op.x);
+  copy.alpha = native_scalar<T>(op.alpha, call);
+  return copy;
+}
+template <class T>
+kernels::ScaledCopy<Native<T>> right_side(const sparse::Spsm& op, const Call& call) {
+  const bool b_by_column = op.order_b == blas::Order::column;
+  const bool x_by_column = op.order_x == blas::Order::column;
+  kernels::ScaledCopy<Native<T>> copy;
+  copy.rows = op.n, copy.columns = op.columns;
+  copy.from = call.at<const Native<T>>(op.b);
+  copy.from_row_step = b_by_column ? 1 : op.ldb;
+  copy.from_column_step = b_by_column ? op.ldb : 1;
+  copy.to = call.at<Native<T>>(op.x);
+  copy.to_row_step = x_by_column ? 1 : op.ldx;
+  copy.to_column_step = x_by_column ? op.ldx : 1;
+  copy.alpha = native_scalar<T>(op.alpha, call);
+  return copy;
+}
+
+}  // namespace
+
+template <class Op>
+bool Sparse::analyses_block(const Op& op, const Call& call) {
+  if (op.n == 0 || op.nonzeros == 0) return false;
+  if constexpr (std::is_same_v<Op, sparse::Spsm>) {
+    if (op.columns == 0) return false;
+  }
+  return !analyses<Op>(state(call.queue())).ready(system_of(op, call));
+}
+
+template <class Op>
+Result<void> Sparse::solve(const Op& op, const Call& call) {
+  return with_number(op.dtype, [&]<class T>(T) -> Result<void> {
+    const auto launch = services_.launch(call.queue());
+    auto to_solution = right_side<T>(op, call);
+    if (to_solution.rows == 0 || to_solution.columns == 0) return {};
+    if (op.nonzeros == 0) {  // then the diagonal is all ones
+      TROUPE_CUDA_TRY(kernels::copy_scaled(launch, to_solution));
+      return {};
+    }
+    auto& own = state(call.queue());
+    const auto system = system_of(op, call);
+    const auto elements = static_cast<std::size_t>(to_solution.rows * to_solution.columns);
+    TROUPE_CUDA_PROPAGATE(own.workspace.reserve(services_, call.queue(), elements * sizeof(T)));
+    auto to_workspace = to_solution;
+    to_workspace.to = static_cast<Native<T>*>(own.workspace.get());
+    to_workspace.to_row_step = system.row_major ? to_solution.columns : 1;
+    to_workspace.to_column_step = system.row_major ? 1 : to_solution.rows;
+    to_workspace.conjugate = conjugates_sides(op);
+    TROUPE_CUDA_TRY(kernels::copy_scaled(launch, to_workspace));
+    TROUPE_CUDA_PROPAGATE(point_at(own, ScalarsAt::host));
+    TROUPE_CUDA_PROPAGATE(analyses<Op>(own).solve(services_, own.stream, own.handle.get(), system,
+                                                  {op.outer, op.inner, op.value}, to_workspace.to,
+                                                  to_solution.to));
+    if (!to_workspace.conjugate) return {};
+    to_solution.from = to_solution.to;
+    to_solution.from_row_step = to_solution.to_row_step;
+    to_solution.from_column_step = to_solution.to_column_step;
+    to_solution.alpha = {nullptr, std::bit_cast<Native<T>>(T(1))};
+    to_solution.conjugate = true;
+    TROUPE_CUDA_TRY(kernels::copy_scaled(launch, to_solution));
+    return {};
+  });
+}
+
+bool Sparse::blocks(const OperationInfo& info, const std::byte* op, const Call& call) {
+  if (info.opcode == opcode_of<sparse::Spsv>)
+    return analyses_block(*reinterpret_cast<const sparse::Spsv*>(op), call);
+  if (info.opcode == opcode_of<sparse::Spsm>)
+    return analyses_block(*reinterpret_cast<const sparse::Spsm*>(op), call);
+  return info.traits.blocking;
+}
+
+Result<void> Sparse::run(const sparse::Spsv& op, const Call& call) {
+  return solve(op, call);
+}
+Result<void> Sparse::run(const sparse::Spsm& op, const Call& call) {
+  return solve(op, call);
+}
+
+}  // namespace troupe::host::cuda

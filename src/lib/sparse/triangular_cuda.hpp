@@ -1,0 +1,142 @@
+#pragma once
+
+#include <cusparse.h>
+
+#include <array>
+#include <cstdint>
+#include <list>
+#include <memory>
+
+#include <troupe/lib/sparse_triangular.hpp>
+
+#include "device_host/engine/cuda/library.hpp"
+#include "lib/sparse/descriptors_cuda.hpp"
+#include "lib/sparse/spgemm_cuda.hpp"
+
+/// Triangular systems by cuSPARSE, which analyses a matrix before it solves with it.
+namespace troupe::host::cuda {
+
+/// A system of equations, and everything that its analysis depends on. Buffer and generation stand
+/// for the contents.
+struct TriangularSystem {
+  const void *outer, *inner, *value;
+  std::uint64_t outer_contents, inner_contents, value_contents;
+  std::int64_t n, nonzeros;
+  std::int64_t columns, leading;  ///< of the solution; both are 0 if it is a vector
+  DType dtype, index_dtype;
+  bool by_place, lower, unit, row_major;
+  cusparseOperation_t operation;
+  bool operator==(const TriangularSystem&) const = default;
+
+  /// Of the right side, which has no gaps.
+  [[nodiscard]] std::int64_t right_leading() const { return row_major ? columns : n; }
+};
+
+/// What is known of the systems of one queue that were solved last; Solve is SolveVector or
+/// SolveMatrix.
+template <class Solve>
+class Analyses {
+ public:
+  /// Whether solve() does nothing but launch.
+  [[nodiscard]] bool ready(const TriangularSystem& system) const;
+  /// x = the solution for the right side b, another vector or matrix. The handle takes scalars from
+  /// the host. Waits for the stream unless it is ready. Errors: out_of_memory, unsupported (a graph
+  /// is recorded, and it is not ready), what cuSPARSE reports.
+  Result<void> solve(Services& services, cudaStream_t stream, cusparseHandle_t handle,
+                     const TriangularSystem& system, const std::array<Operand, 3>& matrix,
+                     const void* b, void* x);
+  /// Forgets the matrices whose structure is in this range, and the values that are.
+  void overwrites(Services& services, const Operand& range);
+
+ private:
+  struct Analysis {
+    TriangularSystem system;
+    std::array<Operand, 3> operands;  ///< outer, inner, value
+    bool has_values = true;           ///< those that the matrix has now
+    bool recorded = false;            ///< a graph uses it
+    WritableMatrix matrix;
+    StreamMemory memory;  ///< outlives the descriptor, which uses it
+    typename Solve::Descriptor descriptor;
+  };
+  using Entry = std::unique_ptr<Analysis>;
+  static constexpr std::size_t kMost = 8;  ///< each takes about as much memory as its matrix
+
+  static void void_graphs(Services& services, Analysis& analysis);
+  Result<void> analyse(Services& services, cusparseHandle_t handle, const TriangularSystem& system,
+                       const std::array<Operand, 3>& matrix, const typename Solve::Sides& sides);
+  Result<void> update(Services& services, cusparseHandle_t handle);
+  /// It is destroyed when what was queued with it has ended.
+  Result<void> retire(Services& services, typename std::list<Entry>::iterator entry);
+
+  std::list<Entry> entries_;       ///< the most recently used first
+  cudaStream_t stream_ = nullptr;  ///< always the same
+  RetiredPlans<Entry> retired_;
+};
+
+struct SpsvTraits {
+  using Type = cusparseSpSVDescr_t;
+  static constexpr Type invalid() { return nullptr; }
+  static void destroy(Type descriptor) { (void)cusparseSpSV_destroyDescr(descriptor); }
+};
+struct SpsmTraits {
+  using Type = cusparseSpSMDescr_t;
+  static constexpr Type invalid() { return nullptr; }
+  static void destroy(Type descriptor) { (void)cusparseSpSM_destroyDescr(descriptor); }
+};
+struct WritableDenseMatrixTraits {
+  using Type = cusparseDnMatDescr_t;
+  static constexpr Type invalid() { return nullptr; }
+  static void destroy(Type matrix) { (void)cusparseDestroyDnMat(matrix); }
+};
+
+/// A vector on either side. Its results are the same, bit for bit, in every run (cuSPARSE,
+/// cusparseSpSV_solve).
+struct SolveVector {
+  using Descriptor = Handle<SpsvTraits>;
+  struct Sides {
+    DenseVector b, x;
+  };
+  static cusparseStatus_t describe(const TriangularSystem& system, const void* b, void* x,
+                                   Sides& sides);
+  static cusparseStatus_t buffer_size(cusparseHandle_t handle, const TriangularSystem& system,
+                                      cusparseConstSpMatDescr_t matrix, const Sides& sides,
+                                      const Descriptor& descriptor, std::size_t* bytes);
+  static cusparseStatus_t analyse(cusparseHandle_t handle, const TriangularSystem& system,
+                                  cusparseConstSpMatDescr_t matrix, const Sides& sides,
+                                  const Descriptor& descriptor, void* memory);
+  static cusparseStatus_t update(cusparseHandle_t handle, const Descriptor& descriptor,
+                                 const void* values);
+  static cusparseStatus_t solve(cusparseHandle_t handle, const TriangularSystem& system,
+                                cusparseConstSpMatDescr_t matrix, const Sides& sides,
+                                const Descriptor& descriptor);
+  static cusparseStatus_t create(Descriptor& descriptor) {
+    return cusparseSpSV_createDescr(descriptor.out());
+  }
+};
+
+/// The same with matrices, both in the same order.
+struct SolveMatrix {
+  using Descriptor = Handle<SpsmTraits>;
+  struct Sides {
+    DenseMatrix b;
+    Handle<WritableDenseMatrixTraits> x;
+  };
+  static cusparseStatus_t describe(const TriangularSystem& system, const void* b, void* x,
+                                   Sides& sides);
+  static cusparseStatus_t buffer_size(cusparseHandle_t handle, const TriangularSystem& system,
+                                      cusparseConstSpMatDescr_t matrix, const Sides& sides,
+                                      const Descriptor& descriptor, std::size_t* bytes);
+  static cusparseStatus_t analyse(cusparseHandle_t handle, const TriangularSystem& system,
+                                  cusparseConstSpMatDescr_t matrix, const Sides& sides,
+                                  const Descriptor& descriptor, void* memory);
+  static cusparseStatus_t update(cusparseHandle_t handle, const Descriptor& descriptor,
+                                 const void* values);
+  static cusparseStatus_t solve(cusparseHandle_t handle, const TriangularSystem& system,
+                                cusparseConstSpMatDescr_t matrix, const Sides& sides,
+                                const Descriptor& descriptor);
+  static cusparseStatus_t create(Descriptor& descriptor) {
+    return cusparseSpSM_createDescr(descriptor.out());
+  }
+};
+
+}  // namespace troupe::host::cuda
