@@ -1,16 +1,14 @@
 #pragma once
 
-#include <troupe/lib/primitives_runs.hpp>
+#include <troupe/lib/primitives_scans.hpp>
 
-/// Sorting, reductions, prefix sums and selection over contiguous elements, as CUB defines them
+/// Sorting, reductions, scans and selection over contiguous elements, as CUB defines them
 /// (https://nvidia.github.io/cccl/cub, device-wide algorithms). Run again on the same operands and
 /// the same model of GPU, every operation gives the same bits.
 namespace troupe::primitives {
 
 /// The order in which keys are sorted.
 enum class Order : std::uint32_t { ascending, descending };
-/// Whether element i of a prefix sum includes element i of the input.
-enum class Scanning : std::uint32_t { inclusive, exclusive };
 
 /// sorted_keys[0, n) are the n keys in order. With values, sorted_values[i] is the value that
 /// belongs to sorted_keys[i]. The sort is stable, also in descending order: equal keys keep the
@@ -44,32 +42,18 @@ struct Sort {
   }
 };
 
-/// y[i] = x[0] + ... + x[i] (inclusive) or x[0] + ... + x[i - 1] (exclusive; y[0] = 0), i < n.
-/// Modulo 2^32 or 2^64. Integers only: CUB adds floating-point numbers in an order that differs
-/// from run to run. y may be x.
-struct Scan {
-  static constexpr std::string_view kName = "primitives.scan";
-  static constexpr DTypes kDTypes = kIntegers;
-  static constexpr Traits kTraits = {.repeatable = true, .capturable = true};
-
-  OpDType dtype;
-  Scanning scanning{};
-  std::uint32_t reserved = 0;
-  std::int64_t n = 0;
-  Operand x, y;
-
-  static constexpr auto kOperands = std::tuple{read("x", &Scan::x), write("y", &Scan::y)};
-  static constexpr auto kInPlace = std::array{InPlace{"x", "y"}};
-  Result<void> check() const;
-  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
-    return static_cast<std::uint64_t>(n) * size_of(dtype);
-  }
-};
-
-inline const Library kLibrary{
-    &info_of<Sort>,   &info_of<Reduce>,        &info_of<ArgReduce>,      &info_of<SegmentedReduce>,
-    &info_of<Scan>,   &info_of<SelectNonzero>, &info_of<SelectFlagged>,  &info_of<PartitionFlagged>,
-    &info_of<Unique>, &info_of<ReduceByKey>,   &info_of<RunLengthEncode>};
+inline const Library kLibrary{&info_of<Sort>,
+                              &info_of<Reduce>,
+                              &info_of<ArgReduce>,
+                              &info_of<SegmentedReduce>,
+                              &info_of<Scan>,
+                              &info_of<SelectNonzero>,
+                              &info_of<SelectFlagged>,
+                              &info_of<PartitionFlagged>,
+                              &info_of<Unique>,
+                              &info_of<ReduceByKey>,
+                              &info_of<RunLengthEncode>,
+                              &info_of<ScanByKey>};
 
 /// What is sorted along with a key.
 template <class T>
@@ -79,11 +63,11 @@ concept SortedValue = Element<T> &&(sizeof(T) == 4 || sizeof(T) == 8);
 
 namespace troupe {
 
-/// Device-wide algorithms on one device; from `primitives::on(device)`. Reductions and selections
-/// are calls of its bases.
-class Primitives : public PrimitiveRuns {
+/// Device-wide algorithms on one device; from `primitives::on(device)`. All but
+/// sorts are calls of its bases.
+class Primitives : public PrimitiveScans {
  public:
-  using PrimitiveRuns::PrimitiveRuns;
+  using PrimitiveScans::PrimitiveScans;
 
   /// See primitives::Sort. Both ranges have the same length. Errors: invalid.
   template <primitives::Number K>
@@ -107,15 +91,6 @@ class Primitives : public PrimitiveRuns {
         {{"values", values.length(), keys.length()},
          {"sorted_keys", sorted_keys.length(), keys.length()},
          {"sorted_values", sorted_values.length(), keys.length()}});
-  }
-  /// See primitives::Scan. Both vectors have the same length. Errors: invalid.
-  template <primitives::Integer T>
-  Future<void> scan(const GpuRef<T>& x, const GpuRef<T>& y,
-                    primitives::Scanning scanning = primitives::Scanning::inclusive) {
-    return detail::submit_exact(
-        submitter(),
-        primitives::Scan{dtype_of<T>, scanning, 0, x.length(), x.operand(), y.operand()},
-        {{"y", y.length(), x.length()}});
   }
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 
 #include <troupe/lib/primitives_types.hpp>
 #include <troupe/lib/submit.hpp>
@@ -21,6 +22,19 @@ concept Integer = Element<T> && kIntegers.has(dtype_of<T>);
 /// Keys, and what is reduced or compared with zero.
 template <class T>
 concept Number = Element<T> && kNumbers.has(dtype_of<T>);
+
+/// What a reduction gives without elements: combined with an element it gives that element.
+template <Number T>
+constexpr T neutral(Reduction reduction) noexcept {
+  using Limits = std::numeric_limits<T>;
+  switch (reduction) {
+    case Reduction::min: return Limits::has_infinity ? Limits::infinity() : Limits::max();
+    case Reduction::max: return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+    case Reduction::product: return T(1);
+    case Reduction::bit_and: return static_cast<T>(-1);
+    default: return T(0);
+  }
+}
 
 /// result[0] is the sum, the smallest, the largest or the product of x[0, n), or the bits of all
 /// its elements combined with AND, OR or XOR. Without elements it is 0, the largest value of the

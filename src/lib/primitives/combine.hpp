@@ -13,9 +13,10 @@
 
 namespace troupe::host {
 
-/// Combines two unsigned integers of 32 or 64 bits as a reduction does, modulo 2^32 or 2^64. What
-/// it does is known when it runs: one set of kernels serves all reductions, which wait for memory
-/// anyway.
+/// Combines two unsigned integers of 32 or 64 bits as a reduction does, modulo 2^32 or 2^64, or two
+/// floating-point numbers; then a NaN is smaller and larger than every number, and of equal ones
+/// the first is taken. What it does is known when it runs: one set of kernels serves all
+/// reductions, which wait for memory anyway.
 template <class T>
 struct Combine {
   primitives::Reduction reduction;
@@ -23,16 +24,25 @@ struct Combine {
 
   TROUPE_HOST_DEVICE T operator()(T a, T b) const {
     using primitives::Reduction;
-    // With the sign bit inverted signed integers have the order of unsigned ones.
-    const T sign = is_signed ? T(1) << (8 * sizeof(T) - 1) : T(0);
-    switch (reduction) {
-      case Reduction::min: return (b ^ sign) < (a ^ sign) ? b : a;
-      case Reduction::max: return (a ^ sign) < (b ^ sign) ? b : a;
-      case Reduction::product: return a * b;
-      case Reduction::bit_and: return a & b;
-      case Reduction::bit_or: return a | b;
-      case Reduction::bit_xor: return a ^ b;
-      default: return a + b;
+    if constexpr (std::is_floating_point_v<T>) {
+      switch (reduction) {
+        case Reduction::min: return b < a || b != b ? b : a;
+        case Reduction::max: return a < b || b != b ? b : a;
+        case Reduction::product: return a * b;
+        default: return a + b;
+      }
+    } else {
+      // With the sign bit inverted signed integers have the order of unsigned ones.
+      const T sign = is_signed ? T(1) << (8 * sizeof(T) - 1) : T(0);
+      switch (reduction) {
+        case Reduction::min: return (b ^ sign) < (a ^ sign) ? b : a;
+        case Reduction::max: return (a ^ sign) < (b ^ sign) ? b : a;
+        case Reduction::product: return a * b;
+        case Reduction::bit_and: return a & b;
+        case Reduction::bit_or: return a | b;
+        case Reduction::bit_xor: return a ^ b;
+        default: return a + b;
+      }
     }
   }
 };

@@ -69,14 +69,6 @@ Result<void> SegmentedReduce::check() const {
       .result();
 }
 
-Result<void> Scan::check() const {
-  return checker(*this)
-      .require(scanning <= Scanning::exclusive, "unknown scanning")
-      .holds("x", x, n)
-      .holds("y", y, n)
-      .result();
-}
-
 Result<void> SelectNonzero::check() const {
   return checker(*this)
       .require(on_failure <= OnFailure::report, "unknown on_failure")

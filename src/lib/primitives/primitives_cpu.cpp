@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <bit>
 #include <concepts>
-#include <numeric>
 #include <type_traits>
 #include <vector>
 
@@ -11,7 +10,6 @@ namespace troupe::host::cpu {
 namespace {
 
 using primitives::Order;
-using primitives::Scanning;
 
 /// The bits of a key as an integer.
 template <class T>
@@ -83,20 +81,6 @@ Result<void> Primitives::run(const primitives::Sort& op, const Call& call) {
     if (op.value_bytes == 0) return sort_keys<K>(op, call);
     return op.value_bytes == 4 ? sort_pairs<K, std::uint32_t>(op, call)
                                : sort_pairs<K, std::uint64_t>(op, call);
-  });
-}
-
-Result<void> Primitives::run(const primitives::Scan& op, const Call& call) {
-  return with_integer(op.dtype, [&]<class T>(T) {
-    using U = Summand<T>;
-    return services_.submit(
-        call, [n = op.n, scanning = op.scanning, x = call.at<const U>(op.x), y = call.at<U>(op.y)] {
-          if (scanning == Scanning::inclusive) {
-            std::inclusive_scan(x, x + n, y);
-          } else {
-            std::exclusive_scan(x, x + n, y, U{0});
-          }
-        });
   });
 }
 

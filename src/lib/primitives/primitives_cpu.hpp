@@ -16,8 +16,8 @@ class Primitives final
     : public LibraryHalfOf<Primitives, primitives::Sort, primitives::Reduce, primitives::ArgReduce,
                            primitives::SegmentedReduce, primitives::Scan, primitives::SelectNonzero,
                            primitives::SelectFlagged, primitives::PartitionFlagged,
-                           primitives::Unique, primitives::ReduceByKey,
-                           primitives::RunLengthEncode> {
+                           primitives::Unique, primitives::ReduceByKey, primitives::RunLengthEncode,
+                           primitives::ScanByKey> {
  public:
   explicit Primitives(Services& services) : services_(services) {}
   Result<void> run(const primitives::Sort& op, const Call& call);
@@ -31,6 +31,7 @@ class Primitives final
   Result<void> run(const primitives::Unique& op, const Call& call);
   Result<void> run(const primitives::ReduceByKey& op, const Call& call);
   Result<void> run(const primitives::RunLengthEncode& op, const Call& call);
+  Result<void> run(const primitives::ScanByKey& op, const Call& call);
 
  private:
   template <class K>

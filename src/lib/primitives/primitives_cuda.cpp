@@ -3,12 +3,8 @@
 #include "lib/primitives/primitives_cuda.hpp"
 
 namespace troupe::host::cuda {
-namespace {
 
 using primitives::Order;
-using primitives::Scanning;
-
-}  // namespace
 
 Dependencies Primitives::stands_on() const {
   const int version = kernels::cub_version();
@@ -43,21 +39,6 @@ Result<void> Primitives::run(const primitives::Sort& op, const Call& call) {
   if (op.n == 0) return {};
   return with_countable(op.dtype, [&]<class K>(K) {
     return op.order == Order::ascending ? sort<K, false>(op, call) : sort<K, true>(op, call);
-  });
-}
-
-Result<void> Primitives::run(const primitives::Scan& op, const Call& call) {
-  if (op.n == 0) return {};
-  const auto stream = services_.stream(call.queue());
-  return with_integer(op.dtype, [&]<class T>(T) {
-    using U = Summand<T>;
-    const auto* const x = call.at<const U>(op.x);
-    auto* const y = call.at<U>(op.y);
-    return queue_algorithm(call.queue(), "cub::DeviceScan", [&](kernels::Temporary& temporary) {
-      return op.scanning == Scanning::inclusive
-                 ? kernels::inclusive_sum(temporary, stream, op.n, x, y)
-                 : kernels::exclusive_sum(temporary, stream, op.n, x, y);
-    });
   });
 }
 
@@ -100,10 +81,7 @@ Result<void> Primitives::warm_up(DType dtype, std::int64_t n, const std::array<O
     }
   }
   TROUPE_CUDA_PROPAGATE(warm_up_reductions(dtype, n, ranges, call));
-  if (primitives::kIntegers.has(dtype)) {
-    for (const auto scanning : {Scanning::inclusive, Scanning::exclusive})
-      TROUPE_CUDA_PROPAGATE(run(primitives::Scan{dtype, scanning, 0, n, a, c}, call));
-  }
+  TROUPE_CUDA_PROPAGATE(warm_up_scans(dtype, n, ranges, call));
   return warm_up_selections(dtype, n, ranges, call);
 }
 

@@ -13,12 +13,19 @@
 
 namespace troupe::host::cuda {
 
+inline kernels::KeyKind key_kind(DType dtype) {
+  using kernels::KeyKind;
+  if (dtype == DType::f32) return KeyKind::f32;
+  if (dtype == DType::f64) return KeyKind::f64;
+  return size_of(dtype) == 4 ? KeyKind::u32 : KeyKind::u64;
+}
+
 class Primitives final
     : public LibraryHalfOf<Primitives, primitives::Sort, primitives::Reduce, primitives::ArgReduce,
                            primitives::SegmentedReduce, primitives::Scan, primitives::SelectNonzero,
                            primitives::SelectFlagged, primitives::PartitionFlagged,
-                           primitives::Unique, primitives::ReduceByKey,
-                           primitives::RunLengthEncode> {
+                           primitives::Unique, primitives::ReduceByKey, primitives::RunLengthEncode,
+                           primitives::ScanByKey> {
  public:
   explicit Primitives(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override;
@@ -34,6 +41,7 @@ class Primitives final
   Result<void> run(const primitives::Unique& op, const Call& call);
   Result<void> run(const primitives::ReduceByKey& op, const Call& call);
   Result<void> run(const primitives::RunLengthEncode& op, const Call& call);
+  Result<void> run(const primitives::ScanByKey& op, const Call& call);
 
  private:
   struct State {
@@ -60,6 +68,8 @@ class Primitives final
                                   const Call& call);
   Result<void> warm_up_selections(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
                                   const Call& call);
+  Result<void> warm_up_scans(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
+                             const Call& call);
   Result<void> warm_up(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
                        const Call& call);
 

@@ -72,13 +72,39 @@ template <class T>
 cudaError_t segmented_extreme(Temporary& temporary, cudaStream_t stream, const Segments& segments,
                               const T* x, bool largest, T initial, T* result);
 
-/// Prefix sums of n elements; y may be x. T is an unsigned integer of 32 or 64 bits.
+/// Prefix sums of n elements, faster than scan(); y may be x. T is an unsigned integer of 32 or 64
+/// bits.
 template <class T>
 cudaError_t inclusive_sum(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
                           T* y);
 template <class T>
 cudaError_t exclusive_sum(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
                           T* y);
+
+/// How elements of T, an unsigned integer of 32 or 64 bits, float or double, are scanned.
+template <class T>
+struct Scanned {
+  Combine<T> combine;
+  bool exclusive;
+  ScalarValue<T> initial;
+  T neutral;  ///< combined with any element it gives that element
+};
+/// A scan of n elements; n > 0. y may be x.
+template <class T>
+cudaError_t scan(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
+                 const Scanned<T>& how, T* y);
+
+/// What keys are compared as. Signed integers are unsigned ones.
+enum class KeyKind : std::uint32_t { u32, u64, f32, f64 };
+/// Keys of which equal ones that follow one another are a run.
+struct Keys {
+  const void* at;
+  KeyKind kind;
+};
+/// A scan of each run of keys.
+template <class T>
+cudaError_t scan_by_key(Temporary& temporary, cudaStream_t stream, std::int64_t n, const Keys& keys,
+                        const T* x, const Scanned<T>& how, T* y);
 
 /// How many of the n elements are not zero, and the indices of the first `capacity` of them,
 /// ascending; n may be 0. T as in sum.

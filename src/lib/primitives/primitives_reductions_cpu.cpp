@@ -24,10 +24,10 @@ T reduce_range(Reduction reduction, const T* begin, const T* end) {
     case Reduction::sum: return fold(std::plus<>{});
     case Reduction::product: return fold(std::multiplies<>{});
     case Reduction::min:
-      return std::accumulate(begin, end, largest<T>(),
+      return std::accumulate(begin, end, neutral<T>(Reduction::min),
                              [](T a, T b) { return b < a || is_nan(b) ? b : a; });
     case Reduction::max:
-      return std::accumulate(begin, end, smallest<T>(),
+      return std::accumulate(begin, end, neutral<T>(Reduction::max),
                              [](T a, T b) { return a < b || is_nan(b) ? b : a; });
     default: break;
   }
@@ -62,16 +62,16 @@ Result<void> Primitives::run(const primitives::Reduce& op, const Call& call) {
 
 Result<void> Primitives::run(const primitives::ArgReduce& op, const Call& call) {
   return with_countable(op.dtype, [&]<class T>(T) {
-    return services_.submit(
-        call, [n = op.n, extreme = op.extreme, x = call.at<const T>(op.x),
-               value = call.at<T>(op.value), index = call.at<std::int64_t>(op.index)] {
-          *index = n == 0 ? -1 : place_of(extreme, n, x);
-          if (n != 0) {
-            *value = x[*index];
-          } else {
-            *value = extreme == Extreme::min ? largest<T>() : smallest<T>();
-          }
-        });
+    return services_.submit(call, [n = op.n, extreme = op.extreme, x = call.at<const T>(op.x),
+                                   value = call.at<T>(op.value),
+                                   index = call.at<std::int64_t>(op.index)] {
+      *index = n == 0 ? -1 : place_of(extreme, n, x);
+      if (n != 0) {
+        *value = x[*index];
+      } else {
+        *value = extreme == Extreme::min ? neutral<T>(Reduction::min) : neutral<T>(Reduction::max);
+      }
+    });
   });
 }
 

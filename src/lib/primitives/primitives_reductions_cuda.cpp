@@ -19,9 +19,9 @@ Result<void> Primitives::run(const primitives::Reduce& op, const Call& call) {
         case Reduction::product:
           return kernels::product(temporary, stream, op.n, bits, result_bits);
         case Reduction::min:
-          return kernels::minimum(temporary, stream, op.n, x, largest<T>(), result);
+          return kernels::minimum(temporary, stream, op.n, x, neutral<T>(Reduction::min), result);
         case Reduction::max:
-          return kernels::maximum(temporary, stream, op.n, x, smallest<T>(), result);
+          return kernels::maximum(temporary, stream, op.n, x, neutral<T>(Reduction::max), result);
         default: break;
       }
       if constexpr (std::is_integral_v<T>) {
@@ -39,9 +39,10 @@ Result<void> Primitives::run(const primitives::ArgReduce& op, const Call& call) 
   const bool largest_wanted = op.extreme == Extreme::max;
   return with_countable(op.dtype, [&]<class T>(T) {
     return queue_algorithm(call.queue(), "cub::DeviceReduce", [&](kernels::Temporary& temporary) {
-      return kernels::find_extreme(temporary, stream, op.n, call.at<const T>(op.x), largest_wanted,
-                                   largest_wanted ? smallest<T>() : largest<T>(),
-                                   call.at<T>(op.value), call.at<std::int64_t>(op.index));
+      return kernels::find_extreme(
+          temporary, stream, op.n, call.at<const T>(op.x), largest_wanted,
+          largest_wanted ? neutral<T>(Reduction::max) : neutral<T>(Reduction::min),
+          call.at<T>(op.value), call.at<std::int64_t>(op.index));
     });
   });
 }

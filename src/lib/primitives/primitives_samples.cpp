@@ -13,7 +13,8 @@ const Samples kPrimitiveSamples{
                           range_in(3)},
     primitives::SegmentedReduce{DType::i32, primitives::Reduction::min, 0, 10, 4, range_in(1),
                                 range_in(2), range_in(3)},
-    primitives::Scan{DType::i64, primitives::Scanning::exclusive, 0, 10, range_in(1), range_in(2)},
+    primitives::Scan{DType::i64, primitives::Scanning::exclusive, primitives::Reduction::max, 10,
+                     range_in(1), range_in(2), factor_in(3)},
     primitives::SelectNonzero{DType::u32, OnFailure::report, 0, 10, 8, range_in(1), range_in(2),
                               cell_in(3)},
     primitives::SelectFlagged{DType::f32, OnFailure::report, 0, 10, 8, range_in(1), range_in(2),
@@ -24,7 +25,10 @@ const Samples kPrimitiveSamples{
     primitives::ReduceByKey{DType::f32, DType::i64, OnFailure::report, primitives::Reduction::max,
                             10, 8, range_in(1), range_in(2), range_in(3), range_in(4), cell_in(5)},
     primitives::RunLengthEncode{DType::u32, OnFailure::report, 0, 10, 8, range_in(1), range_in(2),
-                                range_in(3), cell_in(4)}};
+                                range_in(3), cell_in(4)},
+    primitives::ScanByKey{DType::f32, DType::i64, primitives::Scanning::exclusive,
+                          primitives::Reduction::min, 10, range_in(1), range_in(2), range_in(3),
+                          factor_in(4)}};
 
 }  // namespace
 }  // namespace troupe::test

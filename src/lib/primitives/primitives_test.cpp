@@ -15,9 +15,6 @@ template <class T>
 class PrimitiveOps : public Typed<T> {};
 TYPED_TEST_SUITE(PrimitiveOps, PrimitiveNumbers);
 template <class T>
-class PrimitiveOpsOfIntegers : public Typed<T> {};
-TYPED_TEST_SUITE(PrimitiveOpsOfIntegers, PrimitiveIntegers);
-template <class T>
 class PrimitiveOpsOfReals : public Typed<T> {};
 TYPED_TEST_SUITE(PrimitiveOpsOfReals, Reals);
 
@@ -140,44 +137,6 @@ TYPED_TEST(PrimitiveOpsOfReals, SortOfZerosInfinitiesAndNans) {
   EXPECT_EQ(bits_of(device().download(sorted)), bits_of(down));
 }
 
-TYPED_TEST(PrimitiveOpsOfIntegers, Scan) {
-  using T = TypeParam;
-  for (const auto n : kPrimitiveLengths) {
-    SCOPED_TRACE(n);
-    const auto values = keys_of<T>(Keys::any, n + 1, 66);
-    const std::vector<T> part(values.begin() + 1, values.end());
-    std::vector<T> inclusive, exclusive;
-    BitsOf<T> sum = 0;  // wraps around
-    for (const auto value : part) {
-      exclusive.push_back(static_cast<T>(sum));
-      sum += static_cast<BitsOf<T>>(value);
-      inclusive.push_back(static_cast<T>(sum));
-    }
-    const auto x = put(values).slice(1, n);
-    const auto around = put(std::vector<T>(static_cast<std::size_t>(n + 2), T(7)));
-    const auto y = around.slice(1, n);
-    primitives::on(device()).scan(x, y);
-    EXPECT_EQ(device().download(y), inclusive);
-    primitives::on(device()).scan(x, y, primitives::Scanning::exclusive);
-    EXPECT_EQ(device().download(y), exclusive);
-    EXPECT_EQ(device().download(around.slice(0, 1)), std::vector<T>{7});
-    EXPECT_EQ(device().download(around.slice(n + 1, 1)), std::vector<T>{7});
-    EXPECT_EQ(device().download(x), part) << "the input has changed";
-  }
-}
-
-TYPED_TEST(PrimitiveOpsOfIntegers, ScanInPlace) {
-  using T = TypeParam;
-  for (const std::int64_t n : {1, 1000, 65'537, 1'000'003}) {
-    for (const auto scanning : {primitives::Scanning::inclusive, primitives::Scanning::exclusive}) {
-      const auto x = put(keys_of<T>(Keys::any, n, 67)), y = device().template alloc<T>(n);
-      primitives::on(device()).scan(x, y, scanning);
-      primitives::on(device()).scan(x, x, scanning).get();
-      EXPECT_EQ(device().download(x), device().download(y));
-    }
-  }
-}
-
 /// A vector of which about one of `every` elements is not zero, or none if that is 0.
 template <class T>
 std::vector<T> sparse_vector(std::int64_t n, std::uint64_t every) {
@@ -293,9 +252,6 @@ TEST_F(BadArguments, OfPrimitives) {
     change(op);
     expect_refused(op, code);
   };
-  auto three_bytes = x;
-  three_bytes.bytes = 3;
-
   const Sort sort{DType::f64, Order::ascending, 8, 16, x, b.operand(), c.operand(), d.operand()};
   EXPECT_TRUE(sort.check().ok());
   with(sort, [](auto& op) { op.n = -1; });
@@ -324,20 +280,6 @@ TEST_F(BadArguments, OfPrimitives) {
   for (const auto dtype : {DType::u8, DType::i8, DType::f16, DType::bf16, DType::c64})
     with(
         sort, [&](auto& op) { op.dtype = dtype; }, Errc::unsupported);
-
-  const Scan scan{DType::i64, Scanning::inclusive, 0, 8, x, x};
-  EXPECT_TRUE(scan.check().ok());
-  with(scan, [](auto& op) { op.n = -1; });
-  with(scan, [](auto& op) { op.n = 17; });
-  with(scan, [](auto& op) { op.scanning = static_cast<Scanning>(2); });
-  with(scan, [&](auto& op) { op.x = absent; });
-  with(scan, [&](auto& op) { op.y = absent; });
-  with(scan, [&](auto& op) { op.y = three_bytes; });
-  with(scan, [](auto& op) { op.y.offset += 8, op.y.bytes -= 8; });  // shifted
-  with(
-      scan, [](auto& op) { op.dtype = DType::f32; }, Errc::unsupported);
-  with(
-      scan, [](auto& op) { op.dtype = DType::f64; }, Errc::unsupported);
 }
 
 TEST_F(BadArguments, OfSelections) {
@@ -370,7 +312,6 @@ TEST_F(BadArguments, OfSelections) {
 TEST_F(BadArguments, OfPrimitivesOfDifferentLengths) {
   const auto other = put(std::vector<double>(16, 1.0)), third = put(std::vector<double>(16, 1.0));
   const auto four = ref.slice(0, 4), six = other.slice(0, 6);
-  const auto integers = index.slice(0, 4), more_integers = index.slice(4, 6);
   auto on_device = primitives::on(device());
   const std::pair<Future<void>, std::string> answers[] = {
       {on_device.sort(four, six), "primitives.sort: sorted_keys has 6 elements, not 4"},
@@ -378,8 +319,7 @@ TEST_F(BadArguments, OfPrimitivesOfDifferentLengths) {
       {on_device.sort(four, other.slice(0, 4), third.slice(0, 6), third.slice(6, 4)),
        "primitives.sort: sorted_keys"},
       {on_device.sort(four, other.slice(0, 4), third.slice(0, 4), third.slice(6, 6)),
-       "primitives.sort: sorted_values"},
-      {on_device.scan(integers, more_integers), "primitives.scan: y has 6 elements, not 4"}};
+       "primitives.sort: sorted_values"}};
   for (const auto& [future, words] : answers) {
     ASSERT_TRUE(future.ready()) << words << " was launched";
     ASSERT_EQ(future.wait().code(), Errc::invalid) << words;

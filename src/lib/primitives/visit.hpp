@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -44,30 +43,6 @@ template <class T>
 using Summand = typename std::conditional_t<std::is_floating_point_v<T>, std::type_identity<T>,
                                             std::make_unsigned<T>>::type;
 
-/// What Reduction::max gives without elements.
-template <class T>
-T smallest() {
-  using Limits = std::numeric_limits<T>;
-  return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-}
-/// What Reduction::min gives without elements.
-template <class T>
-T largest() {
-  using Limits = std::numeric_limits<T>;
-  return Limits::has_infinity ? Limits::infinity() : Limits::max();
-}
-
-/// What a reduction gives without elements.
-template <class T>
-T neutral(primitives::Reduction reduction) {
-  using primitives::Reduction;
-  switch (reduction) {
-    case Reduction::min: return largest<T>();
-    case Reduction::max: return smallest<T>();
-    case Reduction::product: return T(1);
-    case Reduction::bit_and: return static_cast<T>(-1);
-    default: return T(0);
-  }
-}
+using primitives::neutral;
 
 }  // namespace troupe::host

@@ -1,0 +1,74 @@
+#include <type_traits>
+
+#include "lib/primitives/primitives_cuda.hpp"
+
+namespace troupe::host::cuda {
+namespace {
+
+using primitives::Reduction;
+using primitives::Scanning;
+
+/// How elements of T are scanned. Integers are scanned as unsigned ones.
+template <class T, class Op>
+kernels::Scanned<Summand<T>> scanned(const Op& op, const Call& call) {
+  using S = Summand<T>;
+  auto neutral_bits = static_cast<S>(neutral<T>(op.reduction));
+  if (std::is_floating_point_v<T> && op.reduction == Reduction::sum)
+    neutral_bits = static_cast<S>(-0.0);  // it does not change -0
+  return {{op.reduction, std::is_signed_v<T>},
+          op.scanning == Scanning::exclusive,
+          scalar<S>(op.initial, call),
+          neutral_bits};
+}
+
+}  // namespace
+
+Result<void> Primitives::run(const primitives::Scan& op, const Call& call) {
+  if (op.n == 0) return {};
+  const auto stream = services_.stream(call.queue());
+  return with_countable(op.dtype, [&]<class T>(T) {
+    using S = Summand<T>;
+    const auto* const x = call.at<const S>(op.x);
+    auto* const y = call.at<S>(op.y);
+    const auto how = scanned<T>(op, call);
+    if constexpr (std::is_integral_v<T>) {
+      if (op.reduction == Reduction::sum && how.initial.is_zero_value()) {
+        return queue_algorithm(call.queue(), "cub::DeviceScan", [&](kernels::Temporary& temporary) {
+          return how.exclusive ? kernels::exclusive_sum(temporary, stream, op.n, x, y)
+                               : kernels::inclusive_sum(temporary, stream, op.n, x, y);
+        });
+      }
+    }
+    return queue_algorithm(call.queue(), "a scan", [&](kernels::Temporary& temporary) {
+      return kernels::scan(temporary, stream, op.n, x, how, y);
+    });
+  });
+}
+
+Result<void> Primitives::run(const primitives::ScanByKey& op, const Call& call) {
+  if (op.n == 0) return {};
+  const auto stream = services_.stream(call.queue());
+  const kernels::Keys keys{call.at<const std::byte>(op.keys), key_kind(op.dtype)};
+  return with_countable(op.value_dtype, [&]<class T>(T) {
+    using S = Summand<T>;
+    const auto how = scanned<T>(op, call);
+    return queue_algorithm(call.queue(), "a scan by key", [&](kernels::Temporary& temporary) {
+      return kernels::scan_by_key(temporary, stream, op.n, keys, call.at<const S>(op.values), how,
+                                  call.at<S>(op.results));
+    });
+  });
+}
+
+Result<void> Primitives::warm_up_scans(DType dtype, std::int64_t n,
+                                       const std::array<Operand, 4>& ranges, const Call& call) {
+  const auto& [a, b, c, d] = ranges;
+  for (const auto scanning : {Scanning::inclusive, Scanning::exclusive}) {
+    for (const auto reduction : {Reduction::sum, Reduction::max})
+      TROUPE_CUDA_PROPAGATE(run(primitives::Scan{dtype, scanning, reduction, n, a, c, {}}, call));
+  }
+  return run(
+      primitives::ScanByKey{DType::u32, dtype, Scanning::inclusive, Reduction::sum, n, a, b, c, {}},
+      call);
+}
+
+}  // namespace troupe::host::cuda
