@@ -46,8 +46,8 @@ class Multigrid {
   void apply(const GpuRef<T>& r, const GpuRef<T>& z) { cycle(0, r, z); }
 
   void register_scratch(Checkpoint& checkpoint) {
-    for (const auto& grid : grids_) {
-      for (const auto* vector : {&grid.residual, &grid.r, &grid.z}) {
+    for (auto& grid : grids_) {
+      for (auto* vector : {&grid.residual, &grid.r, &grid.z}) {
         if (*vector) checkpoint.add_scratch(*vector);
       }
     }

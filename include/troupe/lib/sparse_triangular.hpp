@@ -108,7 +108,7 @@ class SparseTriangular : public SparseSorts<Refs> {
   using Ref = typename Refs::template To<T>;
   template <Element T>
   using ScalarArgument = ScalarOf<Ref<T>>;
-  using SparseSorts<Refs>::SparseTridiagonal;
+  using SparseSorts<Refs>::SparseSorts;
 
   /// x = the solution of op(a) x = alpha b: see sparse::Spsv. x may be b.
   template <template <class, class> class Matrix, FieldElement T, IndexElement I>

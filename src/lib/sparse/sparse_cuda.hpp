@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <complex>
 #include <cstdint>
 #include <list>
@@ -10,6 +9,7 @@
 
 #include "device_host/engine/cuda/library.hpp"
 #include "lib/sparse/descriptors_cuda.hpp"
+#include "lib/sparse/scalars_cuda.hpp"
 #include "lib/sparse/spgemm_cuda.hpp"
 #include "lib/sparse/status_cuda.hpp"
 #include "lib/sparse/transposition_cuda.hpp"
@@ -21,12 +21,6 @@ namespace troupe::host::cuda {
 template <class F>
 Result<void> with_index(DType dtype, F&& f) {
   return dtype == DType::i32 ? f(std::int32_t{}) : f(std::int64_t{});
-}
-
-template <class T>
-kernels::ScalarValue<Native<T>> native_scalar(const Scalar& its_scalar, const Call& call) {
-  const auto value = scalar<T>(its_scalar, call);
-  return {reinterpret_cast<const Native<T>*>(value.device), std::bit_cast<Native<T>>(value.value)};
 }
 
 /// What cuSPARSE has prepared for one matrix, and everything that it depends on. Buffer and
