@@ -166,6 +166,8 @@ TEST(Usage, UnknownOptionsAndValues) {
       {{"--stencil", "8x8"}, "--stencil 8x8"},
       {{"--stencil", "8", "--tol", "small"}, "tol"},
       {{"--stencil", "8", "--precond", "ilu"}, "precond"},
+      {{"--stencil", "8,6,9", "--precond", "mg"}, "--stencil has 8,6,9"},
+      {{"--matrix", "x", "--precond", "mg"}, "--precond mg: wants --stencil"},
       {{"--stencil", "8", "--dtype", "f16"}, "dtype"},
       {{"--stencil", "8", "--check-every", "0"}, "check-every"},
       {{"--stencil", "8", "--commit-every", "-1"}, "commit-every"},

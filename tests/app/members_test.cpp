@@ -71,6 +71,19 @@ TEST_F(Members, TheStencilStaysWhatItWas) {
   EXPECT_LE(std::abs(report["iterations"].get<int>() - calm["iterations"].get<int>()), 5);
 }
 
+/// Another number of ranks has other grids: the points of a rank are no box any more.
+TEST_F(Members, MultigridGoesOnWithOtherGrids) {
+  if (ranks_here(4) < 2) GTEST_SKIP() << "a rank is lost";
+  const Arguments stencil{"--stencil",     "8,16,8", "--precond",      "mg", "--tol",       "1e-10",
+                          "--check-every", "1",      "--commit-every", "4",  "--log-level", "warn"};
+  const auto calm = solve(4, stencil);
+  std::string log;
+  const auto report = solve(4, stencil + losing({{6, last()}}), &log);
+  for (const auto* key : {"rows", "nonzeros"}) EXPECT_EQ(report[key], calm[key]);
+  EXPECT_EQ(report["final_ranks"], ranks_here(4) - 1);
+  EXPECT_TRUE(report["converged"].get<bool>());
+}
+
 TEST_F(Members, ASmallerWorldCanBeAskedToStop) {
   if (ranks_here(4) < 2) GTEST_SKIP() << "a rank is lost";
   const auto calm = solve(4, problem());

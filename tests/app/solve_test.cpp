@@ -104,6 +104,13 @@ INSTANTIATE_TEST_SUITE_P(
                 {"--stencil", "6,8,10", "--precond", "jacobi", "--dtype", "f32"},
                 "1e-4",
                 7},
+        Problem{"stencil_mg_2", 2, "", {"--stencil", "16,8,24", "--precond", "mg"}, "1e-10", 6},
+        Problem{"stencil_mg_f32_3",
+                3,
+                "",
+                {"--stencil", "8", "--precond", "mg", "--dtype", "f32"},
+                "1e-5",
+                3},
         Problem{"stencil_4", 4, "", {"--stencil", "16"}, "1e-9", 17}),
     [](const auto& tested) { return tested.param.name; });
 
@@ -131,6 +138,19 @@ TEST_P(Solve, AFaultDoesNotChangeTheAnswer) {
   expect_solution(struck, tolerance);
   expect_recoveries(struck, {"kill"}, 20);
   expect_same(calm, struck);
+}
+
+/// HPCG's preconditioner is worth its price where the plain method takes many iterations.
+TEST(Multigrid, TakesFewIterationsHoweverLargeTheGridIs) {
+  const auto iterations = [](const char* stencil, const char* preconditioner) {
+    const auto report = solve(ranks_here(2), {"--stencil", stencil, "--precond", preconditioner,
+                                              "--tol", "1e-9", "--check-every", "1"});
+    expect_solution(report, 1e-9);
+    return report["iterations"].get<std::int64_t>();
+  };
+  const auto small = iterations("8", "mg"), large = iterations("32", "mg");
+  EXPECT_LT(2 * large, iterations("32", "jacobi"));
+  EXPECT_LT(large, 3 * small) << "four times the edge";
 }
 
 TEST(Report, HasEverything) {
