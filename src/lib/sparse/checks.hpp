@@ -23,4 +23,9 @@ inline Checker& within_indices(Checker& checks, DType index_dtype,
                         "the matrix is too large for 32-bit indices");
 }
 
+/// A matrix in one of these formats, with its buffers. Requires all that Form says of it; indices
+/// themselves are in device memory, and nobody looks at them here.
+Checker& sparse_matrix(Checker& checks, const Form& form, std::initializer_list<Format> taken,
+                       const Operand& outer, const Operand& inner, const Operand& value);
+
 }  // namespace troupe::sparse

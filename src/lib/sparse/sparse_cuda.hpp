@@ -4,13 +4,14 @@
 #include <bit>
 #include <complex>
 #include <cstdint>
-#include <list>
 
 #include <troupe/lib/sparse.hpp>
 
 #include "device_host/engine/cuda/library.hpp"
 #include "lib/sparse/descriptors_cuda.hpp"
+#include "lib/sparse/prepared_cuda.hpp"
 #include "lib/sparse/spgemm_cuda.hpp"
+#include "lib/sparse/spmm_kernels.cuh"
 #include "lib/sparse/status_cuda.hpp"
 #include "lib/sparse/transposition_cuda.hpp"
 
@@ -22,26 +23,22 @@ Result<void> with_index(DType dtype, F&& f) {
   return dtype == DType::i32 ? f(std::int32_t{}) : f(std::int64_t{});
 }
 
-/// What cuSPARSE has prepared for one matrix, and everything that it depends on. Buffer and
-/// generation stand for the contents: another matrix at the same address is another matrix.
-struct PreparedMatrix {
-  struct Key {
-    const void *offsets, *column, *value;  ///< offsets: of the rows in CSR, of the slices in ELL
-    std::int64_t rows, columns, nonzeros;
-    std::int64_t stored, slice_rows;  ///< see sparse::SpmvSell; slice_rows is 0 for CSR
-    std::uint64_t offsets_contents, column_contents;
-    DType dtype, index_dtype;
-    bool operator==(const Key&) const = default;
-  };
-  Key key;
-  std::array<Operand, 2> structure;  ///< offsets and columns: written anew they are another matrix
-  Matrix matrix;
-  DenseVector x, y;
-  void* workspace = nullptr;  ///< from the stream's pool, given back in stream order
+/// A sparse matrix as an argument of a product.
+struct SparseArgument {
+  const sparse::Form& form;
+  blas::Transpose transpose;
+  const Operand &outer, &inner, &value;
 };
 
+/// A scalar for a kernel of this library.
+template <class T>
+kernels::ScalarValue<Native<T>> native_scalar(const Scalar& its_scalar, const Call& call) {
+  const auto value = scalar<T>(its_scalar, call);
+  return {reinterpret_cast<const Native<T>*>(value.device), std::bit_cast<Native<T>>(value.value)};
+}
+
 class Sparse final
-    : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell, sparse::Gather, sparse::Spgemm,
+    : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::Gather, sparse::Spgemm,
                            sparse::Transposition, sparse::Spmm, sparse::Sddmm, sparse::Gtsv,
                            sparse::GtsvStrided, sparse::GtsvInterleaved, sparse::GpsvInterleaved> {
  public:
@@ -54,7 +51,6 @@ class Sparse final
   [[nodiscard]] bool remembers_contents() const override { return true; }
   void overwrites(const Operand& range) override;
   Result<void> run(const sparse::Spmv& op, const Call& call);
-  Result<void> run(const sparse::SpmvSell& op, const Call& call);
   Result<void> run(const sparse::Gather& op, const Call& call);
   /// Waits for the stream: see sparse::Spgemm::kTraits.
   Result<void> run(const sparse::Spgemm& op, const Call& call);
@@ -71,7 +67,7 @@ class Sparse final
     cudaStream_t stream = nullptr;
     SparseHandle handle;
     ScalarsAt scalars = ScalarsAt::host;
-    std::list<PreparedMatrix> prepared;  ///< the most recently used first
+    PreparedMatrices prepared;
     Multiplication multiplication;
     Transpositions transpositions;
     Workspace workspace;
@@ -80,12 +76,14 @@ class Sparse final
   [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
   /// Tells the handle of an open queue where the scalars of the next call are.
   static Result<void> point_at(State& state, ScalarsAt where);
-  Result<PreparedMatrix*> prepare(State& state, const PreparedMatrix::Key& key, const void* alpha,
-                                  const void* beta, void* x, void* y);
-  /// One product, with the matrix in any form; `op` gives scalars and vectors.
-  template <class Op>
-  Result<void> multiply(const Op& op, const PreparedMatrix::Key& key, const Call& call);
-  void forget(State& state, std::size_t keep);
+  /// y = alpha A x + beta y by cuSPARSE, which has that for this form, not transposed.
+  Result<void> multiply_by_cusparse(const sparse::Spmv& op, const sparse::Form& form,
+                                    const Call& call);
+  /// C = alpha op(A) B + beta C by own kernels, for all forms but a plain sliced ELL; C has
+  /// elements.
+  template <class T>
+  Result<void> multiply_by_kernel(const SparseArgument& a,
+                                  const kernels::DenseOperands<Native<T>>& dense, const Call& call);
   Result<void> warm_up(Queue queue);
   Result<void> warm_up_products(const Call& call, DType index, const Operand& row_begin);
 
