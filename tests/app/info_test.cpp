@@ -52,8 +52,8 @@ TEST(Info, TellsWhatEachEngineComputesOperationsIn) {
   Job job(1, {"--standby", "off", "--operations", "--json", file.string()});
   ASSERT_EQ(job.wait(), 0) << job.out() << job.err();
   const auto all = nlohmann::json::parse(read_file(file));
-  const auto reals = nlohmann::json::array({"f32", "f64"});
-  EXPECT_EQ(all["sparse.spmv"], nlohmann::json({{"cpu", reals}, {"cuda", reals}}));
+  const auto numbers = nlohmann::json::array({"f32", "f64", "c64", "c128"});
+  EXPECT_EQ(all["sparse.spmv"], nlohmann::json({{"cpu", numbers}, {"cuda", numbers}}));
   EXPECT_TRUE(all["solver.sytri"]["cuda"].empty());
   EXPECT_EQ(all["solver.sytri"]["cpu"], all["solver.sytrs"]["cuda"]);
   std::istringstream lines(job.out());

@@ -66,7 +66,7 @@ TEST_F(BadArguments, ThatOverlap) {
       {vector.divide(b.slice(0, 4), v, shifted), "vector.divide: z"},
       {vector.axpby(1.0, v, 1.0, shifted), "vector.axpby: y"},
       {device().sparse().spmv(csr, v, v), "sparse.spmv: y"},
-      {device().sparse().spmv(sell, v, v), "sparse.spmv_sell: y"},
+      {device().sparse().spmv(sell, v, v), "sparse.spmv: y"},
       {device().sparse().gather(a, row.slice(0, 4), v), "sparse.gather: destination"},
       {device().copy(v, shifted), "memory.copy: destination"},
       {device().copy(v, v), "memory.copy: destination"}};

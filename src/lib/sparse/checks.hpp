@@ -63,4 +63,9 @@ Result<void> judge_size(const Op& op, const std::byte* cell, std::string_view co
   return overflow("room for " + std::to_string(op.capacity));
 }
 
+/// A matrix in one of these formats, with its buffers. Requires all that Form says of it; indices
+/// themselves are in device memory, and nobody looks at them here.
+Checker& sparse_matrix(Checker& checks, const Form& form, std::initializer_list<Format> taken,
+                       const Operand& outer, const Operand& inner, const Operand& value);
+
 }  // namespace troupe::sparse

@@ -1,94 +1,16 @@
-#include <algorithm>
-#include <array>
-
 #include "lib/sparse/sparse_cpu.hpp"
 #include "lib/sparse/spgemm_cpu.hpp"
 
 namespace troupe::host::cpu {
-namespace {
-
-template <class T, class I>
-struct Csr {
-  std::int64_t rows;
-  const I* row_begin;
-  const I* column;
-  const T* value;
-};
-
-/// y = alpha A x + beta y; y is not read where beta is 0.
-template <class T, class I>
-void spmv(const Csr<T, I>& a, T alpha, const T* x, T beta, T* y) {
-  for (std::int64_t row = 0; row < a.rows; ++row) {
-    T sum = 0;
-    for (I i = a.row_begin[row]; i < a.row_begin[row + 1]; ++i) sum += a.value[i] * x[a.column[i]];
-    y[row] = beta == T(0) ? alpha * sum : alpha * sum + beta * y[row];
-  }
-}
-
-template <class T, class I>
-struct Sell {
-  std::int64_t rows, slice_rows;
-  const I* slice_begin;
-  const I* column;
-  const T* value;
-};
-
-/// y = alpha A x + beta y; y is not read where beta is 0. The inner loop runs down a column of a
-/// slice, without a dependency from one row to the next.
-template <class T, class I>
-void spmv(const Sell<T, I>& a, T alpha, const T* x, T beta, T* y) {
-  constexpr std::int64_t kBlock = 64;  // rows of a slice whose sums stay in the first cache
-  for (std::int64_t first = 0, slice = 0; first < a.rows; first += a.slice_rows, ++slice) {
-    const std::int64_t begin = a.slice_begin[slice], end = a.slice_begin[slice + 1];
-    const std::int64_t rows = std::min(a.slice_rows, a.rows - first);
-    for (std::int64_t block = 0; block < rows; block += kBlock) {
-      const std::int64_t count = std::min(kBlock, rows - block);
-      std::array<T, kBlock> sums{};
-      for (std::int64_t at = begin; at < end; at += a.slice_rows) {
-        const I* const column = a.column + at + block;
-        const T* const value = a.value + at + block;
-        // Padding must not meet x, which may be infinite there.
-        for (std::int64_t i = 0; i < count; ++i) {
-          sums[static_cast<std::size_t>(i)] += column[i] < 0 ? T(0) : value[i] * x[column[i]];
-        }
-      }
-      T* const result = y + first + block;
-      for (std::int64_t i = 0; i < count; ++i) {
-        const T product = alpha * sums[static_cast<std::size_t>(i)];
-        result[i] = beta == T(0) ? product : product + beta * result[i];
-      }
-    }
-  }
-}
-
-}  // namespace
-
-Result<void> Sparse::run(const sparse::Spmv& op, const Call& call) {
+Result<void> Sparse::run(const sparse::Gather& op, const Call& call) {
   return with_real(op.dtype, [&](auto zero) {
     return with_index(op.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
-      using I = decltype(zero_index);
-      const Csr<T, I> a = {op.rows, call.at<const I>(op.row_begin), call.at<const I>(op.column),
-                           call.at<const T>(op.value)};
       return services_.submit(
-          call, [a, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<T>(op.beta, call),
-                 x = call.at<const T>(op.x),
-                 y = call.at<T>(op.y)] { spmv(a, alpha.get(), x, beta.get(), y); });
-    });
-  });
-}
-
-Result<void> Sparse::run(const sparse::SpmvSell& op, const Call& call) {
-  return with_real(op.dtype, [&](auto zero) {
-    return with_index(op.index_dtype, [&](auto zero_index) {
-      using T = decltype(zero);
-      using I = decltype(zero_index);
-      const Sell<T, I> a = {op.rows, op.slice_rows, call.at<const I>(op.slice_begin),
-                            call.at<const I>(op.column), call.at<const T>(op.value)};
-      return services_.submit(
-          call, [a, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<T>(op.beta, call),
-                 x = call.at<const T>(op.x),
-                 y = call.at<T>(op.y)] { spmv(a, alpha.get(), x, beta.get(), y); });
+          call, [count = op.count, index = call.at<const decltype(zero_index)>(op.index),
+                 source = call.at<const T>(op.source), destination = call.at<T>(op.destination)] {
+            for (std::int64_t i = 0; i < count; ++i) destination[i] = source[index[i]];
+          });
     });
   });
 }

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <complex>
+#include <memory>
 
 #include <troupe/lib/sparse.hpp>
 
 #include "device_host/engine/cpu/library.hpp"
+#include "lib/sparse/team_cpu.hpp"
 
 namespace troupe::host::cpu {
 
@@ -17,7 +19,7 @@ Result<void> with_index(DType dtype, Visit&& visit) {
 }
 
 class Sparse final
-    : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell, sparse::Gather, sparse::Spgemm,
+    : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::Gather, sparse::Spgemm,
                            sparse::Transposition, sparse::Spmm, sparse::Sddmm, sparse::Gtsv,
                            sparse::GtsvStrided, sparse::GtsvInterleaved, sparse::GpsvInterleaved,
                            sparse::Scatter, sparse::Axpby, sparse::Rot, sparse::Spvv,
@@ -31,7 +33,6 @@ class Sparse final
     return false;
   }
   Result<void> run(const sparse::Spmv& op, const Call& call);
-  Result<void> run(const sparse::SpmvSell& op, const Call& call);
   Result<void> run(const sparse::Gather& op, const Call& call);
   Result<void> run(const sparse::Spgemm& op, const Call& call);
   Result<void> run(const sparse::Transposition& op, const Call& call);
@@ -54,6 +55,7 @@ class Sparse final
 
  private:
   Services& services_;
+  const std::shared_ptr<Team> team_ = std::make_shared<Team>(services_.threads());
 };
 
 }  // namespace troupe::host::cpu

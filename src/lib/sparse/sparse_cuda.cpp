@@ -1,6 +1,5 @@
 #include "lib/sparse/sparse_cuda.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -11,40 +10,10 @@
 #include "lib/sparse/triangular_kernels.cuh"
 
 namespace troupe::host::cuda {
-namespace {
-
-/// For each form the one algorithm whose results are the same, bit for bit, in every run: a replay
-/// must repeat the answer.
-cusparseSpMVAlg_t algorithm(const PreparedMatrix::Key& key) {
-  return key.slice_rows == 0 ? CUSPARSE_SPMV_CSR_ALG2 : CUSPARSE_SPMV_SELL_ALG1;
-}
-constexpr std::size_t kPreparedMatrices = 64;
-
-const Operand& offsets_of(const sparse::Spmv& op) {
-  return op.row_begin;
-}
-const Operand& offsets_of(const sparse::SpmvSell& op) {
-  return op.slice_begin;
-}
-
-cusparseStatus_t describe(const PreparedMatrix::Key& key, cusparseConstSpMatDescr_t* matrix) {
-  const auto type = value_type(key.dtype);
-  const auto index = index_type(key.index_dtype);
-  if (key.slice_rows == 0) {
-    return cusparseCreateConstCsr(matrix, key.rows, key.columns, key.nonzeros, key.offsets,
-                                  key.column, key.value, index, index, CUSPARSE_INDEX_BASE_ZERO,
-                                  type);
-  }
-  return cusparseCreateConstSlicedEll(matrix, key.rows, key.columns, key.nonzeros, key.stored,
-                                      key.slice_rows, key.offsets, key.column, key.value, index,
-                                      index, CUSPARSE_INDEX_BASE_ZERO, type);
-}
-
-}  // namespace
 
 Sparse::~Sparse() {
   for (auto& state : states_) {
-    forget(state, 0);
+    state.prepared.forget(services_, 0);
     state.transpositions.forget(services_, 0);
   }
 }
@@ -81,12 +50,15 @@ Result<void> Sparse::warm_up(Queue queue) {
     TROUPE_CUDA_TRY(cudaMemsetAsync(row_begin, 0, rows.bytes, services_.stream(queue)));
     TROUPE_CUDA_PROPAGATE(
         services_.fill(queue, row_begin + size_of(index), {1}, size_of(index), 1));
+    sparse::Form form;
+    form.index_dtype = index;
+    form.rows = form.columns = form.nonzeros = form.stored = 1;
     for (const auto dtype : WarmUp::kReals) {
-      TROUPE_CUDA_PROPAGATE(run(
-          sparse::Spmv{dtype, index, 1, 1, 1, {}, {}, rows, zeros, zeros, zeros, result}, call));
-      TROUPE_CUDA_PROPAGATE(run(
-          sparse::SpmvSell{dtype, index, 1, 1, 1, 1, 1, {}, {}, rows, zeros, zeros, zeros, result},
-          call));
+      for (const auto format : {sparse::Format::csr, sparse::Format::sell}) {
+        form.format = format;
+        TROUPE_CUDA_PROPAGATE(run(
+            sparse::Spmv{dtype, {}, {}, form, {}, {}, rows, zeros, zeros, zeros, result}, call));
+      }
       TROUPE_CUDA_PROPAGATE(run(sparse::Gather{dtype, index, 1, 1, zeros, zeros, result}, call));
     }
     TROUPE_CUDA_PROPAGATE(warm_up_products(call, index, rows));
@@ -94,15 +66,13 @@ Result<void> Sparse::warm_up(Queue queue) {
         sparse::CsrSort{
             DType::f32, index, 1, 1, 1, rows, zeros, zeros, result, WarmUp::part(4), {}},
         call));
+    form.format = sparse::Format::csr;
     TROUPE_CUDA_PROPAGATE(run(sparse::Spmm{DType::f32,
-                                           index,
                                            blas::Transpose::yes,
                                            {},
                                            {},
                                            {},
-                                           1,
-                                           1,
-                                           1,
+                                           form,
                                            1,
                                            1,
                                            1,
@@ -115,7 +85,7 @@ Result<void> Sparse::warm_up(Queue queue) {
                                            result},
                               call));
   }
-  forget(state(queue), 0);
+  state(queue).prepared.forget(services_, 0);
   state(queue).transpositions.forget(services_, 0);
   return {};
 }
@@ -151,125 +121,8 @@ void Sparse::overwrites(const Operand& range) {
     state.transpositions.overwrites(services_, range);
     state.vector_analyses.overwrites(services_, range);
     state.matrix_analyses.overwrites(services_, range);
-    std::erase_if(state.prepared, [&](const PreparedMatrix& entry) {
-      if (!overlap(entry.structure[0], range) && !overlap(entry.structure[1], range)) return false;
-      services_.note_given_back();
-      if (entry.workspace != nullptr) (void)cudaFreeAsync(entry.workspace, state.stream);
-      return true;
-    });
+    state.prepared.overwrites(services_, range);
   }
-}
-
-/// Keeps the `keep` most recently used matrices.
-void Sparse::forget(State& state, std::size_t keep) {
-  auto& cache = state.prepared;
-  while (cache.size() > keep) {
-    if (auto* workspace = cache.back().workspace; workspace != nullptr)
-      (void)cudaFreeAsync(workspace, state.stream);
-    cache.pop_back();
-    services_.note_given_back();
-  }
-}
-
-/// What is cached for the matrix, made if it is not there, with x and y set to the given vectors.
-Result<PreparedMatrix*> Sparse::prepare(State& state, const PreparedMatrix::Key& key,
-                                        const void* alpha, const void* beta, void* x, void* y) {
-  const auto handle = state.handle.get();
-  auto& cache = state.prepared;
-  const auto found = std::find_if(cache.begin(), cache.end(),
-                                  [&](const PreparedMatrix& entry) { return entry.key == key; });
-  if (found != cache.end()) {
-    cache.splice(cache.begin(), cache, found);
-    TROUPE_CUDA_TRY(cusparseDnVecSetValues(cache.front().x.get(), x));
-    TROUPE_CUDA_TRY(cusparseDnVecSetValues(cache.front().y.get(), y));
-    return &cache.front();
-  }
-
-  if (services_.records()) return Services::not_recorded("what it prepares for a matrix");
-  PreparedMatrix made;
-  made.key = key;
-  const auto type = value_type(key.dtype);
-  TROUPE_CUDA_TRY(describe(key, made.matrix.out()));
-  TROUPE_CUDA_TRY(cusparseCreateDnVec(made.x.out(), key.columns, x, type));
-  TROUPE_CUDA_TRY(cusparseCreateDnVec(made.y.out(), key.rows, y, type));
-  std::size_t bytes = 0;
-  TROUPE_CUDA_TRY(cusparseSpMV_bufferSize(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, alpha,
-                                          made.matrix.get(), made.x.get(), beta, made.y.get(), type,
-                                          algorithm(key), &bytes));
-  forget(state, kPreparedMatrices - 1);
-  if (bytes > 0) {
-    TROUPE_CUDA_TRY(cudaMallocAsync(&made.workspace, bytes, state.stream));
-  }
-  const auto status = cusparseSpMV_preprocess(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, alpha,
-                                              made.matrix.get(), made.x.get(), beta, made.y.get(),
-                                              type, algorithm(key), made.workspace);
-  cache.push_front(std::move(made));
-  if (status != CUSPARSE_STATUS_SUCCESS) {
-    cache.splice(cache.end(), cache, cache.begin());
-    forget(state, cache.size() - 1);
-    return failure(status, "cusparseSpMV_preprocess");
-  }
-  return &cache.front();
-}
-
-template <class Op>
-Result<void> Sparse::multiply(const Op& op, const PreparedMatrix::Key& key, const Call& call) {
-  if (op.rows == 0) return {};
-  return with_real(op.dtype, [&]<class T>(T) -> Result<void> {
-    auto* const y = call.at<T>(op.y);
-    if (op.nonzeros == 0) {
-      TROUPE_CUDA_TRY(
-          kernels::scale(services_.launch(call.queue()), op.rows, scalar<T>(op.beta, call), y));
-      return {};
-    }
-    ScalarValues<T> scalars;
-    TROUPE_CUDA_PROPAGATE(scalars.resolve(services_, call, {&op.alpha, &op.beta}));
-    auto& its_state = state(call.queue());
-    TROUPE_CUDA_PROPAGATE(point_at(its_state, scalars.where()));
-    const auto prepared = prepare(its_state, key, scalars[0], scalars[1], call.at(op.x), y);
-    if (!prepared) return prepared.error();
-    auto& entry = **prepared;
-    entry.structure = {offsets_of(op), op.column};
-    TROUPE_CUDA_TRY(cusparseSpMV(its_state.handle.get(), CUSPARSE_OPERATION_NON_TRANSPOSE,
-                                 scalars[0], entry.matrix.get(), entry.x.get(), scalars[1],
-                                 entry.y.get(), value_type(op.dtype), algorithm(key),
-                                 entry.workspace));
-    return {};
-  });
-}
-
-Result<void> Sparse::run(const sparse::Spmv& op, const Call& call) {
-  return multiply(op,
-                  {.offsets = call.at(op.row_begin),
-                   .column = call.at(op.column),
-                   .value = call.at(op.value),
-                   .rows = op.rows,
-                   .columns = op.columns,
-                   .nonzeros = op.nonzeros,
-                   .stored = op.nonzeros,
-                   .slice_rows = 0,
-                   .offsets_contents = contents_of(op.row_begin),
-                   .column_contents = contents_of(op.column),
-                   .dtype = op.dtype,
-                   .index_dtype = op.index_dtype},
-                  call);
-}
-
-Result<void> Sparse::run(const sparse::SpmvSell& op, const Call& call) {
-  return multiply(op,
-                  {.offsets = call.at(op.slice_begin),
-                   .column = call.at(op.column),
-                   .value = call.at(op.value),
-                   .rows = op.rows,
-                   .columns = op.columns,
-                   .nonzeros = op.nonzeros,
-                   .stored = op.stored,
-                   .slice_rows = op.slice_rows,
-                   .offsets_contents = contents_of(op.slice_begin),
-                   .column_contents = contents_of(op.column),
-                   .dtype = op.dtype,
-                   .index_dtype = op.index_dtype},
-                  call);
 }
 
 Result<void> Sparse::run(const sparse::Spgemm& op, const Call& call) {

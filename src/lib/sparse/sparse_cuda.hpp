@@ -3,14 +3,15 @@
 #include <array>
 #include <complex>
 #include <cstdint>
-#include <list>
 
 #include <troupe/lib/sparse.hpp>
 
 #include "device_host/engine/cuda/library.hpp"
 #include "lib/sparse/descriptors_cuda.hpp"
+#include "lib/sparse/prepared_cuda.hpp"
 #include "lib/sparse/scalars_cuda.hpp"
 #include "lib/sparse/spgemm_cuda.hpp"
+#include "lib/sparse/spmm_kernels.cuh"
 #include "lib/sparse/status_cuda.hpp"
 #include "lib/sparse/transposition_cuda.hpp"
 #include "lib/sparse/triangular_cuda.hpp"
@@ -23,26 +24,15 @@ Result<void> with_index(DType dtype, F&& f) {
   return dtype == DType::i32 ? f(std::int32_t{}) : f(std::int64_t{});
 }
 
-/// What cuSPARSE has prepared for one matrix, and everything that it depends on. Buffer and
-/// generation stand for the contents: another matrix at the same address is another matrix.
-struct PreparedMatrix {
-  struct Key {
-    const void *offsets, *column, *value;  ///< offsets: of the rows in CSR, of the slices in ELL
-    std::int64_t rows, columns, nonzeros;
-    std::int64_t stored, slice_rows;  ///< see sparse::SpmvSell; slice_rows is 0 for CSR
-    std::uint64_t offsets_contents, column_contents;
-    DType dtype, index_dtype;
-    bool operator==(const Key&) const = default;
-  };
-  Key key;
-  std::array<Operand, 2> structure;  ///< offsets and columns: written anew they are another matrix
-  Matrix matrix;
-  DenseVector x, y;
-  void* workspace = nullptr;  ///< from the stream's pool, given back in stream order
+/// A sparse matrix as an argument of a product.
+struct SparseArgument {
+  const sparse::Form& form;
+  blas::Transpose transpose;
+  const Operand &outer, &inner, &value;
 };
 
 class Sparse final
-    : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell, sparse::Gather, sparse::Spgemm,
+    : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::Gather, sparse::Spgemm,
                            sparse::Transposition, sparse::Spmm, sparse::Sddmm, sparse::Gtsv,
                            sparse::GtsvStrided, sparse::GtsvInterleaved, sparse::GpsvInterleaved,
                            sparse::Scatter, sparse::Axpby, sparse::Rot, sparse::Spvv,
@@ -61,7 +51,6 @@ class Sparse final
   [[nodiscard]] bool remembers_contents() const override { return true; }
   void overwrites(const Operand& range) override;
   Result<void> run(const sparse::Spmv& op, const Call& call);
-  Result<void> run(const sparse::SpmvSell& op, const Call& call);
   Result<void> run(const sparse::Gather& op, const Call& call);
   /// Waits for the stream: see sparse::Spgemm::kTraits.
   Result<void> run(const sparse::Spgemm& op, const Call& call);
@@ -88,7 +77,7 @@ class Sparse final
     cudaStream_t stream = nullptr;
     SparseHandle handle;
     ScalarsAt scalars = ScalarsAt::host;
-    std::list<PreparedMatrix> prepared;  ///< the most recently used first
+    PreparedMatrices prepared;
     Multiplication multiplication;
     Transpositions transpositions;
     Analyses<SolveVector> vector_analyses;

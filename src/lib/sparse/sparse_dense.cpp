@@ -5,19 +5,16 @@ namespace troupe::sparse {
 
 Result<void> Spmm::check() const {
   auto checks = checker(*this);
-  checks.require(is_index(index_dtype), "indices must be i32 or i64")
-      .require(transpose_a <= blas::Transpose::conjugate, "unknown transposition")
+  checks.require(transpose_a <= blas::Transpose::conjugate, "unknown transposition")
       .require(order_b <= blas::Order::row && order_c <= blas::Order::row, "unknown order")
-      .require(rows >= 0 && columns >= 0 && nonzeros >= 0 && n >= 0, "a negative extent")
-      .require(std::max({rows, columns, n}) < Checker::kMaxCount, "a matrix is too large");
-  if (!checks.ok()) return checks.result();
-  const auto index_size = size_of(index_dtype);
-  within_indices(checks, index_dtype, {rows, columns, nonzeros})
+      .require(n >= 0, "a negative extent")
+      .require(n < Checker::kMaxCount, "a matrix is too large")
       .scalar("alpha", alpha)
-      .scalar("beta", beta)
-      .holds("row_begin", row_begin, rows + 1, index_size)
-      .holds("column", column, nonzeros, index_size)
-      .holds("value", value, nonzeros);
+      .scalar("beta", beta);
+  sparse_matrix(checks, a,
+                {Format::csr, Format::csc, Format::coo, Format::bsr, Format::blocked_ell}, outer,
+                inner, value);
+  if (!checks.ok()) return checks.result();
   dense(checks, "b", b, order_b, rows_of_b(), n, ldb);
   return dense(checks, "c", c, order_c, rows_of_c(), n, ldc).result();
 }

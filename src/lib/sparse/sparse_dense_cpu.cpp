@@ -1,3 +1,4 @@
+#include "lib/sparse/elements_cpu.hpp"
 #include "lib/sparse/sparse_cpu.hpp"
 
 /// Products of sparse matrices with dense ones on the cpu engine.
@@ -19,50 +20,38 @@ struct DenseView {
   }
 };
 
-template <class T>
-T conjugated(T x, bool conjugate) {
-  if constexpr (ComplexElement<T>) {
-    return conjugate ? std::conj(x) : x;
-  } else {
-    return x;
-  }
-}
-
 /// C += alpha op(A) B, an element of A after the other.
 template <class T, class I>
-void add_product(const sparse::Spmm& op, T alpha, const I* row_begin, const I* column,
-                 const T* value, const DenseView<const T>& b, const DenseView<T>& c) {
+void add_product(const sparse::Spmm& op, T alpha, const I* outer, const I* inner, const T* value,
+                 const DenseView<const T>& b, const DenseView<T>& c) {
   const bool plain = op.transpose_a == blas::Transpose::no;
   const bool conjugate = op.transpose_a == blas::Transpose::conjugate;
-  for (std::int64_t row = 0; row < op.rows; ++row) {
-    for (I i = row_begin[row]; i < row_begin[row + 1]; ++i) {
-      const T factor = alpha * conjugated(value[i], conjugate);
-      const auto to = plain ? row : static_cast<std::int64_t>(column[i]);
-      const auto from = plain ? static_cast<std::int64_t>(column[i]) : row;
-      if (to < 0 || to >= op.rows_of_c()) continue;  // a wrong column writes nothing of others
-      for (std::int64_t j = 0; j < op.n; ++j) c(to, j) += factor * b(from, j);
-    }
-  }
+  each_element(op.a, outer, inner, [&](std::int64_t row, std::int64_t column, std::int64_t place) {
+    const T factor = times(alpha, conjugated(value[place], conjugate));
+    const auto to = plain ? row : column, from = plain ? column : row;
+    for (std::int64_t j = 0; j < op.n; ++j) c(to, j) += times(factor, b(from, j));
+  });
 }
 
 }  // namespace
 
 Result<void> Sparse::run(const sparse::Spmm& op, const Call& call) {
   return with_number(op.dtype, [&](auto zero) {
-    return with_index(op.index_dtype, [&](auto zero_index) {
+    return with_index(op.a.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
       using I = decltype(zero_index);
       return services_.submit(
           call, [op, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<T>(op.beta, call),
-                 row_begin = call.at<const I>(op.row_begin), column = call.at<const I>(op.column),
+                 outer = call.at<const I>(op.outer), inner = call.at<const I>(op.inner),
                  value = call.at<const T>(op.value),
                  b = DenseView<const T>(call.at<const T>(op.b), op.order_b, op.ldb),
                  c = DenseView<T>(call.at<T>(op.c), op.order_c, op.ldc)] {
             const T old = beta.get();
             for (std::int64_t i = 0; i < op.rows_of_c(); ++i) {
-              for (std::int64_t j = 0; j < op.n; ++j) c(i, j) = old == T(0) ? T(0) : old * c(i, j);
+              for (std::int64_t j = 0; j < op.n; ++j)
+                c(i, j) = old == T(0) ? T(0) : times(old, c(i, j));
             }
-            add_product(op, alpha.get(), row_begin, column, value, b, c);
+            add_product(op, alpha.get(), outer, inner, value, b, c);
           });
     });
   });

@@ -1,6 +1,5 @@
 #include "lib/sparse/scalars_cuda.hpp"
 #include "lib/sparse/sparse_cuda.hpp"
-#include "lib/sparse/spmm_kernels.cuh"
 
 /// Products of sparse matrices with dense ones on the cuda engine.
 namespace troupe::host::cuda {
@@ -26,38 +25,18 @@ cusparseStatus_t describe(const void* element, DType dtype, blas::Transpose tran
 Result<void> Sparse::run(const sparse::Spmm& op, const Call& call) {
   if (op.rows_of_c() == 0 || op.n == 0) return {};
   return with_number(op.dtype, [&]<class T>(T) {
-    return with_index(op.index_dtype, [&]<class I>(I) -> Result<void> {
-      using N = Native<T>;
-      const bool b_by_column = op.order_b == blas::Order::column;
-      const bool c_by_column = op.order_c == blas::Order::column;
-      kernels::SparseProduct<N, I> product;
-      product.rows = op.rows_of_c(), product.columns = op.n;
-      product.value = call.at<const N>(op.value);
-      product.conjugate = op.transpose_a == blas::Transpose::conjugate;
-      product.b = call.at<const N>(op.b);
-      product.b_row_step = b_by_column ? 1 : op.ldb;
-      product.b_column_step = b_by_column ? op.ldb : 1;
-      product.c = call.at<N>(op.c);
-      product.c_row_step = c_by_column ? 1 : op.ldc;
-      product.c_column_step = c_by_column ? op.ldc : 1;
-      product.alpha = native_scalar<T>(op.alpha, call);
-      product.beta = native_scalar<T>(op.beta, call);
-      const kernels::Structure<I> matrix{op.rows, op.columns, op.nonzeros,
-                                         call.at<const I>(op.row_begin),
-                                         call.at<const I>(op.column)};
-      if (op.nonzeros > 0 && op.transpose_a == blas::Transpose::no) {
-        product.row_begin = matrix.row_begin, product.column = matrix.column;
-      } else if (op.nonzeros > 0) {
-        const auto transposed =
-            state(call.queue())
-                .transpositions.find(services_, call, matrix, op.row_begin, op.column);
-        if (!transposed) return transposed.error();
-        product.row_begin = transposed->column_begin, product.column = transposed->row;
-        product.place = transposed->place;
-      }
-      TROUPE_CUDA_TRY(kernels::spmm(services_.launch(call.queue()), product));
-      return {};
-    });
+    const bool b_by_column = op.order_b == blas::Order::column;
+    const bool c_by_column = op.order_c == blas::Order::column;
+    kernels::DenseOperands<Native<T>> dense;
+    dense.rows = op.rows_of_c(), dense.columns = op.n;
+    dense.b = call.at<const Native<T>>(op.b), dense.c = call.at<Native<T>>(op.c);
+    dense.b_row_step = b_by_column ? 1 : op.ldb;
+    dense.b_column_step = b_by_column ? op.ldb : 1;
+    dense.c_row_step = c_by_column ? 1 : op.ldc;
+    dense.c_column_step = c_by_column ? op.ldc : 1;
+    dense.alpha = native_scalar<T>(op.alpha, call);
+    dense.beta = native_scalar<T>(op.beta, call);
+    return multiply_by_kernel<T>({op.a, op.transpose_a, op.outer, op.inner, op.value}, dense, call);
   });
 }
 

@@ -245,36 +245,39 @@ TYPED_TEST(SparseDense, SddmmOfMatricesThatDoNotFit) {
 
 TEST_F(BadArguments, OfSpmm) {
   const auto result = put(std::vector<double>(8));
-  sparse::Spmm good{DType::f64,
-                    DType::i32,
-                    Transpose::no,
-                    blas::Order::column,
-                    blas::Order::column,
-                    {},
-                    4,
-                    4,
-                    8,
-                    2,
-                    4,
-                    4,
-                    one,
-                    one,
-                    i,
-                    i,
-                    x,
-                    x,
-                    result.operand()};
+  const sparse::Form csr{.format = sparse::Format::csr,
+                         .index_dtype = DType::i32,
+                         .rows = 4,
+                         .columns = 4,
+                         .nonzeros = 8,
+                         .stored = 8};
+  const sparse::Spmm good{DType::f64,
+                          Transpose::no,
+                          blas::Order::column,
+                          blas::Order::column,
+                          {},
+                          csr,
+                          2,
+                          4,
+                          4,
+                          one,
+                          one,
+                          i,
+                          i,
+                          x,
+                          x,
+                          result.operand()};
   const auto with = [&](auto change, Errc code = Errc::invalid) {
     auto bad = good;
     change(bad);
     expect_refused(bad, code);
   };
-  with([](auto& bad) { bad.rows = -1; });
-  with([](auto& bad) { bad.columns = -1; });
-  with([](auto& bad) { bad.nonzeros = -1; });
+  with([](auto& bad) { bad.a.rows = -1; });
+  with([](auto& bad) { bad.a.columns = -1; });
+  with([](auto& bad) { bad.a.nonzeros = bad.a.stored = -1; });
   with([](auto& bad) { bad.n = -1; });
-  with([](auto& bad) { bad.rows = 16; });  // 17 row offsets needed
-  with([](auto& bad) { bad.nonzeros = 17; });
+  with([](auto& bad) { bad.a.rows = 16; });  // 17 row offsets needed
+  with([](auto& bad) { bad.a.nonzeros = bad.a.stored = 17; });
   with([](auto& bad) { bad.n = 3; });  // 12 elements of C
   with([](auto& bad) { bad.ldb = 3; });
   with([](auto& bad) { bad.ldc = 3; });
@@ -283,8 +286,8 @@ TEST_F(BadArguments, OfSpmm) {
   with([](auto& bad) { bad.order_c = blas::Order::row, bad.ldc = 1; });
   with([](auto& bad) { bad.order_c = static_cast<blas::Order>(2); });
   with([](auto& bad) { bad.transpose_a = static_cast<Transpose>(3); });
-  with([](auto& bad) { bad.columns = std::int64_t{1} << 40; });
-  with([](auto& bad) { bad.index_dtype = DType::u32; });
+  with([](auto& bad) { bad.a.columns = std::int64_t{1} << 40; });
+  with([](auto& bad) { bad.a.index_dtype = DType::u32; });
   with([&](auto& bad) { bad.alpha = short_scalar; });
   with([&](auto& bad) { bad.b = absent; });
   with([&](auto& bad) { bad.value = unaligned; });

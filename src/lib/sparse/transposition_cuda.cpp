@@ -23,10 +23,11 @@ kernels::TransposedStructure<I> Transpositions::parts_of(const kernels::Structur
 template <class I>
 Result<kernels::TransposedStructure<I>> Transpositions::find(Services& services, const Call& call,
                                                              const kernels::Structure<I>& matrix,
-                                                             const Operand& row_begin,
-                                                             const Operand& column) {
-  const Key key{matrix.row_begin, matrix.column,          matrix.rows,         matrix.columns,
-                matrix.nonzeros,  contents_of(row_begin), contents_of(column), sizeof(I)};
+                                                             const Operand& outer,
+                                                             const Operand& inner) {
+  const Key key{matrix.row_begin,   matrix.row,         matrix.column,     matrix.rows,
+                matrix.columns,     matrix.nonzeros,    matrix.slice_rows, matrix.width,
+                contents_of(outer), contents_of(inner), sizeof(I)};
   const auto found = std::find_if(entries_.begin(), entries_.end(),
                                   [&](const Entry& entry) { return entry.key == key; });
   const auto stream = services.stream(call.queue());
@@ -46,7 +47,7 @@ Result<kernels::TransposedStructure<I>> Transpositions::find(Services& services,
   if (!work_memory) return work_memory.error();
   auto& made = entries_.emplace_front();
   made.key = key;
-  made.structure = {row_begin, column};
+  made.structure = {outer, inner};
   const auto memory =
       made.memory.reserve(bytes_of<I>(matrix.columns + 1 + 2 * matrix.nonzeros), stream);
   const auto status =

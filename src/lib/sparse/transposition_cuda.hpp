@@ -8,7 +8,7 @@
 #include "lib/sparse/spgemm_cuda.hpp"
 #include "lib/sparse/transposition_kernels.cuh"
 
-/// CSR matrices by columns: where the elements of each column are.
+/// Sparse matrices by columns: where the elements of each column are.
 namespace troupe::host::cuda {
 
 /// What a buffer contains, as far as its operand tells.
@@ -22,13 +22,14 @@ inline bool overlap(const Operand& a, const Operand& b) {
 /// Those of one queue that were used last.
 class Transpositions {
  public:
-  /// The transposed structure of a matrix with elements, made if it is not there. It stays until
+  /// The transposed structure of a matrix with elements, made if it is not there. `outer` and
+  /// `inner` are where its row_begin or row, and its column, are: see sparse::Form. It stays until
   /// others have been asked for, or overwrites(). Errors: out_of_memory, unsupported (not there
   /// while a graph is recorded).
   template <class I>
   Result<kernels::TransposedStructure<I>> find(Services& services, const Call& call,
                                                const kernels::Structure<I>& matrix,
-                                               const Operand& row_begin, const Operand& column);
+                                               const Operand& outer, const Operand& inner);
   /// Forgets the matrices whose structure is in this range.
   void overwrites(Services& services, const Operand& range);
   /// Keeps the `keep` most recently used ones.
@@ -37,9 +38,9 @@ class Transpositions {
  private:
   /// Everything that a structure depends on. Buffer and generation stand for the contents.
   struct Key {
-    const void *row_begin, *column;
-    std::int64_t rows, columns, nonzeros;
-    std::uint64_t row_begin_contents, column_contents;
+    const void *row_begin, *row, *column;
+    std::int64_t rows, columns, nonzeros, slice_rows, width;
+    std::uint64_t outer_contents, inner_contents;
     std::size_t index_bytes;
     bool operator==(const Key&) const = default;
   };

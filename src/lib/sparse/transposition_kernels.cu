@@ -16,20 +16,29 @@ __global__ void number_kernel(std::uint64_t n, I* numbers) {
   for (auto i = first_index(); i < n; i += index_step()) numbers[i] = static_cast<I>(i);
 }
 
+/// The row of element k. (That of padding means nothing.)
+template <class I>
+__device__ std::int64_t row_of(const Structure<I>& from, std::int64_t k) {
+  if (from.row != nullptr) return from.row[k];
+  if (from.width > 0) return k / from.width;
+  const std::int64_t in_group = from.slice_rows > 0 ? from.slice_rows : 1;
+  const std::int64_t groups = (from.rows + in_group - 1) / in_group;
+  const std::int64_t group = count_below(from.row_begin, groups + 1, k, true) - 1;
+  return from.slice_rows > 0 ? group * in_group + (k - from.row_begin[group]) % in_group : group;
+}
+
 template <class I>
 __global__ void find_rows_kernel(Structure<I> from, const I* place, I* row) {
   const auto n = static_cast<std::uint64_t>(from.nonzeros);
   for (auto k = first_index(); k < n; k += index_step())
-    row[k] = static_cast<I>(count_below(from.row_begin, from.rows + 1, place[k], true) - 1);
+    row[k] = static_cast<I>(row_of(from, place[k]));
 }
 
 template <class I>
-__global__ void find_columns_kernel(Structure<I> from, const I* sorted_column, I* column_begin) {
-  const auto n = static_cast<std::uint64_t>(from.columns) + 1;
-  for (auto j = first_index(); j < n; j += index_step()) {
-    column_begin[j] = static_cast<I>(
-        count_below(sorted_column, from.nonzeros, static_cast<std::int64_t>(j), false));
-  }
+__global__ void find_begins_kernel(std::uint64_t n, const I* ascending, std::int64_t count,
+                                   I* begin) {
+  for (auto i = first_index(); i < n; i += index_step())
+    begin[i] = static_cast<I>(count_below(ascending, count, static_cast<std::int64_t>(i), false));
 }
 
 template <class I>
@@ -60,6 +69,13 @@ cudaError_t transposition_bytes(std::int64_t nonzeros, std::size_t* bytes) {
 }
 
 template <class I>
+cudaError_t find_begins(const Launch& launch, const I* ascending, std::int64_t count,
+                        std::int64_t numbers, I* begin) {
+  const auto n = static_cast<std::uint64_t>(numbers) + 1;
+  return queue(launch, n, find_begins_kernel<I>, n, ascending, count, begin);
+}
+
+template <class I>
 cudaError_t transpose(const Launch& launch, const Structure<I>& from,
                       const TransposedStructure<I>& to, void* memory, std::size_t bytes) {
   const auto n = static_cast<std::uint64_t>(from.nonzeros);
@@ -74,12 +90,15 @@ cudaError_t transpose(const Launch& launch, const Structure<I>& from,
   if (status != cudaSuccess) return status;
   status = queue(launch, n, find_rows_kernel<I>, from, to.place, to.row);
   if (status != cudaSuccess) return status;
-  return queue(launch, static_cast<std::uint64_t>(from.columns) + 1, find_columns_kernel<I>, from,
-               sorted_column, to.column_begin);
+  return find_begins<I>(launch, sorted_column, from.nonzeros, from.columns, to.column_begin);
 }
 
 template cudaError_t transposition_bytes<std::int32_t>(std::int64_t, std::size_t*);
 template cudaError_t transposition_bytes<std::int64_t>(std::int64_t, std::size_t*);
+template cudaError_t find_begins(const Launch&, const std::int32_t*, std::int64_t, std::int64_t,
+                                 std::int32_t*);
+template cudaError_t find_begins(const Launch&, const std::int64_t*, std::int64_t, std::int64_t,
+                                 std::int64_t*);
 template cudaError_t transpose(const Launch&, const Structure<std::int32_t>&,
                                const TransposedStructure<std::int32_t>&, void*, std::size_t);
 template cudaError_t transpose(const Launch&, const Structure<std::int64_t>&,
