@@ -1,6 +1,6 @@
 #pragma once
 
-#include <troupe/lib/sparse_triangular.hpp>
+#include <troupe/lib/sparse_algebra.hpp>
 
 /// Sparse matrices in compressed sparse row and in sliced ELL form, zero-based.
 namespace troupe::sparse {
@@ -180,10 +180,6 @@ constexpr TailOperand values_of(Spgemm::Matrix matrix, const Operand& range) noe
 /// The values of one of the matrices; absent if the tail does not have them.
 Operand find_values(std::span<const TailOperand> tail, Spgemm::Matrix matrix) noexcept;
 
-/// Refuses arguments of other lengths than a call needs. Errors: invalid.
-Result<void> check_lengths(std::string_view operation,
-                           std::initializer_list<troupe::detail::Length> lengths);
-
 inline const Library kLibrary{&info_of<Spmv>,
                               &info_of<SpmvSell>,
                               &info_of<Gather>,
@@ -196,7 +192,9 @@ inline const Library kLibrary{&info_of<Spmv>,
                               &info_of<GtsvInterleaved>,
                               &info_of<GpsvInterleaved>,
                               &info_of<Spsv>,
-                              &info_of<Spsm>};
+                              &info_of<Spsm>,
+                              &info_of<Geam>,
+                              &info_of<SpgemmReuse>};
 
 }  // namespace troupe::sparse
 
@@ -205,9 +203,9 @@ namespace troupe {
 /// Sparse linear algebra of one device; from `device.sparse()`. What is written overlaps no
 /// argument.
 template <class Refs>
-class BasicSparse : public SparseTriangular<Refs> {
+class BasicSparse : public SparseAlgebra<Refs> {
  public:
-  using SparseTriangular<Refs>::SparseTriangular;
+  using SparseAlgebra<Refs>::SparseAlgebra;
   template <Element T>
   using Ref = typename Refs::template To<T>;
   template <Element T>
@@ -316,7 +314,7 @@ class BasicSparse : public SparseTriangular<Refs> {
   }
 
  private:
-  using SparseTriangular<Refs>::submitter_;
+  using SparseAlgebra<Refs>::submitter_;
 };
 
 using Sparse = BasicSparse<LocalRefs>;

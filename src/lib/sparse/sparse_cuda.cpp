@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "lib/sparse/algebra_kernels.cuh"
 #include "lib/sparse/sparse_kernels.cuh"
 #include "lib/sparse/spmm_kernels.cuh"
 #include "lib/sparse/triangular_kernels.cuh"
@@ -64,6 +65,7 @@ Result<void> Sparse::open(Queue queue) {
   TROUPE_CUDA_TRY(kernels::preload_sparse());
   TROUPE_CUDA_TRY(kernels::preload_spmm());
   TROUPE_CUDA_TRY(kernels::preload_triangular());
+  TROUPE_CUDA_TRY(kernels::preload_algebra());
   return warm_up(queue);
 }
 
@@ -86,6 +88,12 @@ Result<void> Sparse::warm_up(Queue queue) {
       TROUPE_CUDA_PROPAGATE(run(sparse::Gather{dtype, index, 1, 1, zeros, zeros, result}, call));
     }
     TROUPE_CUDA_PROPAGATE(warm_up_products(call, index, rows));
+    sparse::Geam sum;
+    sum.dtype = DType::f32, sum.index_dtype = index;
+    sum.rows = sum.columns = sum.nonzeros_a = sum.nonzeros_b = 1;
+    sum.a_row_begin = sum.b_row_begin = rows, sum.a_column = sum.b_column = zeros;
+    sum.c_row_begin = result, sum.nonzeros = WarmUp::part(4);
+    TROUPE_CUDA_PROPAGATE(run(sum, call));
     TROUPE_CUDA_PROPAGATE(run(sparse::Spmm{DType::f32,
                                            index,
                                            blas::Transpose::yes,

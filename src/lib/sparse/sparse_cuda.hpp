@@ -51,7 +51,7 @@ class Sparse final
     : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell, sparse::Gather, sparse::Spgemm,
                            sparse::Transposition, sparse::Spmm, sparse::Sddmm, sparse::Gtsv,
                            sparse::GtsvStrided, sparse::GtsvInterleaved, sparse::GpsvInterleaved,
-                           sparse::Spsv, sparse::Spsm> {
+                           sparse::Spsv, sparse::Spsm, sparse::Geam, sparse::SpgemmReuse> {
  public:
   explicit Sparse(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -78,6 +78,8 @@ class Sparse final
   Result<void> run(const sparse::GpsvInterleaved& op, const Call& call);
   Result<void> run(const sparse::Spsv& op, const Call& call);
   Result<void> run(const sparse::Spsm& op, const Call& call);
+  Result<void> run(const sparse::Geam& op, const Call& call);
+  Result<void> run(const sparse::SpgemmReuse& op, const Call& call);
 
  private:
   struct State {
