@@ -1,6 +1,6 @@
 #pragma once
 
-#include <troupe/lib/sparse_triangular.hpp>
+#include <troupe/lib/sparse_algebra.hpp>
 
 /// Sparse matrices, zero-based.
 namespace troupe::sparse {
@@ -116,10 +116,6 @@ constexpr TailOperand values_of(Spgemm::Matrix matrix, const Operand& range) noe
 /// The values of one of the matrices; absent if the tail does not have them.
 Operand find_values(std::span<const TailOperand> tail, Spgemm::Matrix matrix) noexcept;
 
-/// Refuses arguments of other lengths than a call needs. Errors: invalid.
-Result<void> check_lengths(std::string_view operation,
-                           std::initializer_list<troupe::detail::Length> lengths);
-
 inline const Library kLibrary{&info_of<Spmv>,
                               &info_of<Gather>,
                               &info_of<Spgemm>,
@@ -139,7 +135,9 @@ inline const Library kLibrary{&info_of<Spmv>,
                               &info_of<CooSort>,
                               &info_of<CsrSort>,
                               &info_of<Spsv>,
-                              &info_of<Spsm>};
+                              &info_of<Spsm>,
+                              &info_of<Geam>,
+                              &info_of<SpgemmReuse>};
 
 }  // namespace troupe::sparse
 
@@ -148,9 +146,9 @@ namespace troupe {
 /// Sparse linear algebra of one device; from `device.sparse()`. What is written overlaps no
 /// argument.
 template <class Refs>
-class BasicSparse : public SparseTriangular<Refs> {
+class BasicSparse : public SparseAlgebra<Refs> {
  public:
-  using SparseTriangular<Refs>::SparseTriangular;
+  using SparseAlgebra<Refs>::SparseAlgebra;
   template <Element T>
   using Ref = typename Refs::template To<T>;
   template <Element T>
@@ -232,7 +230,7 @@ class BasicSparse : public SparseTriangular<Refs> {
   }
 
  private:
-  using SparseTriangular<Refs>::submitter_;
+  using SparseAlgebra<Refs>::submitter_;
 };
 
 using Sparse = BasicSparse<LocalRefs>;

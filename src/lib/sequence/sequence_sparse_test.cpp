@@ -85,6 +85,17 @@ TEST(SequencesOfSparse, MultiplyFormats) {
   }
 }
 
+TEST(SequencesOfSparse, MultiplyWithAKnownStructure) {
+  const reference::RandomCsr<double, std::int32_t> left(90, 70, 40, Data::fractions),
+      right(70, 80, 41, Data::fractions);
+  const auto a = left.on_device(), b = right.on_device();
+  CsrMatrix<double, std::int32_t> c{90, 80, device().alloc<std::int32_t>(91), {}, {}};
+  const auto count = device().sparse().spgemm(a, b, c, OnFailure::report).get();
+  c.column = device().alloc<std::int32_t>(count), c.value = device().alloc<double>(count);
+  ASSERT_EQ(device().sparse().spgemm(a, b, c).get(), count);
+  expect_the_same_each_time(c.value, [&] { device().sparse().spgemm_reuse(a, b, c); });
+}
+
 TEST(SequencesOfSparse, Transpose) {
   const reference::RandomCsr<double, std::int32_t> random(90, 70, 34, Data::fractions);
   const auto a = random.on_device();

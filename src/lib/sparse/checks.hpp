@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -67,5 +68,32 @@ Result<void> judge_size(const Op& op, const std::byte* cell, std::string_view co
 /// themselves are in device memory, and nobody looks at them here.
 Checker& sparse_matrix(Checker& checks, const Form& form, std::initializer_list<Format> taken,
                        const Operand& outer, const Operand& inner, const Operand& value);
+/// A tail of operands of which each tag occurs once at most: the first tags are values, so many of
+/// each as `counts` says. Those from `first_written` to `last` are written, the others read.
+inline void check_tagged(Checker& checks, std::span<const TailOperand> tail,
+                         std::span<const std::int64_t> counts, std::uint32_t first_written,
+                         std::uint32_t last) {
+  std::uint32_t given = 0;
+  for (const auto& [range, tag, access, unused] : tail) {
+    checks.require(tag <= last, "an operand of an unknown tag");
+    if (!checks.ok()) return;
+    checks.require((given >> tag & 1u) == 0, "an operand of the same tag as another")
+        .require(access == (tag >= first_written ? Access::write : Access::read),
+                 "what belongs to C is written, the rest read");
+    if (tag < counts.size()) checks.holds("value", range, counts[tag]);
+    given |= 1u << tag;
+  }
+}
+
+/// What a result of a size that is known late was to fit in.
+struct Room {
+  DType index_dtype{};
+  std::int64_t capacity = 0;
+  OnFailure on_failure{};
+};
+/// What it means that C has the number of elements that the result cell says. A negative one:
+/// `no_matrix`.
+Result<void> verdict_on_count(std::string_view operation, const std::byte* cell, const Room& room,
+                              std::string_view no_matrix);
 
 }  // namespace troupe::sparse

@@ -67,18 +67,24 @@ Result<void> Transposition::check() const {
       .result();
 }
 
-Result<void> Spgemm::verdict(const std::byte* cell) const {
+Result<void> verdict_on_count(std::string_view operation, const std::byte* cell, const Room& room,
+                              std::string_view no_matrix) {
   std::int64_t count = 0;
   std::memcpy(&count, cell, sizeof count);
-  const auto failed = [](const std::string& what) {
-    return Error{Errc::invalid, 0, std::string(kName) + ": " + what};
+  const auto failed = [&](const std::string& what) {
+    return Error{Errc::invalid, 0, std::string(operation) + ": " + what};
   };
-  if (count < 0) return failed("an index of A or B is out of range");
+  if (count < 0) return failed(std::string(no_matrix));
   const auto has = "C has " + std::to_string(count) + " nonzeros, ";
-  if (count > INT32_MAX && index_dtype.value == DType::i32)
+  if (count > INT32_MAX && room.index_dtype == DType::i32)
     return failed("overflow: " + has + "more than 32-bit indices can count");
-  if (count <= capacity || on_failure == OnFailure::report) return {};
-  return failed("overflow: " + has + "room for " + std::to_string(capacity));
+  if (count <= room.capacity || room.on_failure == OnFailure::report) return {};
+  return failed("overflow: " + has + "room for " + std::to_string(room.capacity));
+}
+
+Result<void> Spgemm::verdict(const std::byte* cell) const {
+  return verdict_on_count(kName, cell, {index_dtype, capacity, on_failure},
+                          "an index of A or B is out of range");
 }
 
 Operand find_values(std::span<const TailOperand> tail, Spgemm::Matrix matrix) noexcept {

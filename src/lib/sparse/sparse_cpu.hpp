@@ -24,7 +24,7 @@ class Sparse final
                            sparse::GtsvStrided, sparse::GtsvInterleaved, sparse::GpsvInterleaved,
                            sparse::Scatter, sparse::Axpby, sparse::Rot, sparse::Spvv,
                            sparse::Csr2Coo, sparse::Coo2Csr, sparse::CooSort, sparse::CsrSort,
-                           sparse::Spsv, sparse::Spsm> {
+                           sparse::Spsv, sparse::Spsm, sparse::Geam, sparse::SpgemmReuse> {
  public:
   explicit Sparse(Services& services);
   [[nodiscard]] Dependencies stands_on() const override;
@@ -52,6 +52,8 @@ class Sparse final
   Result<void> run(const sparse::CsrSort& op, const Call& call);
   Result<void> run(const sparse::Spsv& op, const Call& call);
   Result<void> run(const sparse::Spsm& op, const Call& call);
+  Result<void> run(const sparse::Geam& op, const Call& call);
+  Result<void> run(const sparse::SpgemmReuse& op, const Call& call);
 
  private:
   Services& services_;

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "lib/sparse/algebra_kernels.cuh"
 #include "lib/sparse/ordering_kernels.cuh"
 #include "lib/sparse/sparse_kernels.cuh"
 #include "lib/sparse/sparse_vectors_kernels.cuh"
@@ -37,6 +38,7 @@ Result<void> Sparse::open(Queue queue) {
   TROUPE_CUDA_TRY(kernels::preload_sparse_vectors());
   TROUPE_CUDA_TRY(kernels::preload_ordering());
   TROUPE_CUDA_TRY(kernels::preload_triangular());
+  TROUPE_CUDA_TRY(kernels::preload_algebra());
   return warm_up(queue);
 }
 
@@ -67,6 +69,12 @@ Result<void> Sparse::warm_up(Queue queue) {
             DType::f32, index, 1, 1, 1, rows, zeros, zeros, result, WarmUp::part(4), {}},
         call));
     form.format = sparse::Format::csr;
+    sparse::Geam sum;
+    sum.dtype = DType::f32, sum.index_dtype = index;
+    sum.rows = sum.columns = sum.nonzeros_a = sum.nonzeros_b = 1;
+    sum.a_row_begin = sum.b_row_begin = rows, sum.a_column = sum.b_column = zeros;
+    sum.c_row_begin = result, sum.nonzeros = WarmUp::part(4);
+    TROUPE_CUDA_PROPAGATE(run(sum, call));
     TROUPE_CUDA_PROPAGATE(run(sparse::Spmm{DType::f32,
                                            blas::Transpose::yes,
                                            {},

@@ -119,7 +119,19 @@ const Samples kSparseSamples{
                  range_in(3),
                  range_in(4),
                  range_in(5),
-                 range_in(6)}};
+                 range_in(6)},
+    Tailed<sparse::Geam>{
+        {DType::c128, DType::i64, OnFailure::report, 0, 4, 5, 6, 7, 8, factor_in(1), factor_in(2),
+         range_in(3), range_in(4), range_in(5), range_in(6), range_in(7), cell_in(8)},
+        {sparse::part_of(sparse::Geam::c_column, range_in(9)),
+         sparse::part_of(sparse::Geam::a, range_in(10)),
+         sparse::part_of(sparse::Geam::b, range_in(11)),
+         sparse::part_of(sparse::Geam::c, range_in(12))}},
+    Tailed<sparse::SpgemmReuse>{{DType::f32, DType::i32, 4, 5, 6, 7, 8, 9, range_in(1), range_in(2),
+                                 range_in(3), range_in(4), range_in(5), range_in(6)},
+                                {sparse::values_of(sparse::SpgemmReuse::a, range_in(7)),
+                                 sparse::values_of(sparse::SpgemmReuse::b, range_in(8)),
+                                 sparse::values_of(sparse::SpgemmReuse::c, range_in(9))}}};
 
 }  // namespace
 }  // namespace troupe::test

@@ -1,0 +1,74 @@
+#include "lib/sparse/algebra_kernels.cuh"
+#include "lib/sparse/sparse_cuda.hpp"
+
+/// Sums of sparse matrices, and products whose structure is known, on the cuda engine.
+namespace troupe::host::cuda {
+
+Result<void> Sparse::run(const sparse::Geam& op, const Call& call) {
+  using sparse::Geam;
+  auto& own = state(call.queue());
+  const auto launch = services_.launch(call.queue());
+  const auto queued = with_index(op.index_dtype, [&]<class I>(I) -> Result<void> {
+    std::size_t bytes = 0;
+    TROUPE_CUDA_TRY(kernels::sum_bytes<I>(op.nonzeros_b, &bytes));
+    bytes = (bytes + sizeof(I) - 1) / sizeof(I) * sizeof(I);  // new_before stands behind that
+    const auto numbers = (static_cast<std::size_t>(op.nonzeros_b) + 1) * sizeof(I);
+    TROUPE_CUDA_PROPAGATE(own.workspace.reserve(services_, call.queue(), bytes + numbers));
+    kernels::SumStructure<I> sum;
+    sum.a = {op.rows, op.columns, op.nonzeros_a, call.at<const I>(op.a_row_begin),
+             call.at<const I>(op.a_column)};
+    sum.b = {op.rows, op.columns, op.nonzeros_b, call.at<const I>(op.b_row_begin),
+             call.at<const I>(op.b_column)};
+    sum.new_before = reinterpret_cast<I*>(static_cast<std::byte*>(own.workspace.get()) + bytes);
+    sum.row_begin = call.at<I>(op.c_row_begin);
+    sum.count = static_cast<std::int64_t*>(own.count.get());
+    TROUPE_CUDA_TRY(kernels::count_sum(launch, sum, own.workspace.get(), bytes));
+    if (call.tail().empty()) return {};
+    return with_number(op.dtype, [&]<class T>(T) -> Result<void> {
+      using N = Native<T>;
+      const auto part = [&](Geam::Part which) { return sparse::find_tagged(call.tail(), which); };
+      kernels::SparseSum<N, I> whole;
+      whole.structure = sum;
+      whole.a_value = call.at<const N>(part(Geam::a));
+      whole.b_value = call.at<const N>(part(Geam::b));
+      whole.alpha = native_scalar<T>(op.alpha, call);
+      whole.beta = native_scalar<T>(op.beta, call);
+      whole.capacity = op.capacity;
+      whole.column = call.at<I>(part(Geam::c_column));
+      whole.value = call.at<N>(part(Geam::c));
+      TROUPE_CUDA_TRY(kernels::fill_sum(launch, whole));
+      return {};
+    });
+  });
+  if (!queued.ok()) return queued;
+  TROUPE_CUDA_TRY(cudaMemcpyAsync(call.at(op.nonzeros), own.count.get(), sizeof(std::int64_t),
+                                  cudaMemcpyDefault, launch.stream));
+  return {};
+}
+
+Result<void> Sparse::run(const sparse::SpgemmReuse& op, const Call& call) {
+  using sparse::SpgemmReuse;
+  if (op.nonzeros_c == 0) return {};
+  return with_number(op.dtype, [&]<class T>(T) {
+    return with_index(op.index_dtype, [&]<class I>(I) -> Result<void> {
+      using N = Native<T>;
+      const auto values = [&](SpgemmReuse::Matrix matrix) {
+        return sparse::find_tagged(call.tail(), matrix);
+      };
+      kernels::KnownProduct<N, I> product;
+      product.a = {op.rows, op.inner, op.nonzeros_a, call.at<const I>(op.a_row_begin),
+                   call.at<const I>(op.a_column)};
+      product.b = {op.inner, op.columns, op.nonzeros_b, call.at<const I>(op.b_row_begin),
+                   call.at<const I>(op.b_column)};
+      product.c = {op.rows, op.columns, op.nonzeros_c, call.at<const I>(op.c_row_begin),
+                   call.at<const I>(op.c_column)};
+      product.a_value = call.at<const N>(values(SpgemmReuse::a));
+      product.b_value = call.at<const N>(values(SpgemmReuse::b));
+      product.value = call.at<N>(values(SpgemmReuse::c));
+      TROUPE_CUDA_TRY(kernels::multiply_into(services_.launch(call.queue()), product));
+      return {};
+    });
+  });
+}
+
+}  // namespace troupe::host::cuda

@@ -1,0 +1,492 @@
+// Sums of sparse matrices, and products whose structure is known.
+#include <map>
+
+#include "random_csr.hpp"
+#include "real_matrix.hpp"
+
+namespace troupe::test::reference {
+namespace {
+
+template <class Pair>
+class SparseAlgebra : public ::testing::Test {};
+TYPED_TEST_SUITE(SparseAlgebra, NumbersAndIndices);
+
+/// Elements by row and column.
+using Elements = std::map<std::pair<std::int64_t, std::int64_t>, Wide>;
+
+/// A CSR matrix beside the device, with sorted rows.
+template <class T, class I>
+struct SortedCsr {
+  std::int64_t rows = 0, columns = 0;
+  std::vector<I> row_begin{0}, column;
+  std::vector<Wide> value;
+
+  SortedCsr(std::int64_t its_rows, std::int64_t its_columns, const Elements& elements)
+      : rows(its_rows), columns(its_columns) {
+    auto next = elements.begin();
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (; next != elements.end() && next->first.first == row; ++next) {
+        column.push_back(static_cast<I>(next->first.second));
+        value.push_back(next->second);
+      }
+      row_begin.push_back(static_cast<I>(column.size()));
+    }
+  }
+  [[nodiscard]] CsrMatrix<T, I> on_device() const {
+    return {rows, columns, put(row_begin), put(column), put_numbers<T>(value)};
+  }
+  /// The same structure on the device, with other values.
+  [[nodiscard]] CsrMatrix<T, I> frame(const T& filler) const {
+    return {rows, columns, put(row_begin), put(column), put(std::vector<T>(column.size(), filler))};
+  }
+};
+
+template <class T, class I>
+Elements elements_of(const RandomCsr<T, I>& a) {
+  Elements elements;
+  for (std::int64_t row = 0; row < a.dense.rows; ++row) {
+    for (auto k = static_cast<std::size_t>(a.row_begin[static_cast<std::size_t>(row)]);
+         k < static_cast<std::size_t>(a.row_begin[static_cast<std::size_t>(row) + 1]); ++k)
+      elements[{row, static_cast<std::int64_t>(a.column[k])}] = a.value[k];
+  }
+  return elements;
+}
+template <class T, class I>
+Elements random_elements(std::int64_t rows, std::int64_t columns, std::uint64_t seed, Data data) {
+  return elements_of(RandomCsr<T, I>(rows, columns, seed, data));
+}
+
+Elements sum_of(const Wide& alpha, const Elements& a, const Wide& beta, const Elements& b) {
+  Elements sum;
+  for (const auto& [place, value] : a) sum[place] += alpha * value;
+  for (const auto& [place, value] : b) sum[place] += beta * value;
+  return sum;
+}
+Elements product_of(const Elements& a, const Elements& b) {
+  Elements product;
+  for (const auto& [place, value] : a) {
+    const auto row_end = b.lower_bound({place.second + 1, 0});
+    for (auto next = b.lower_bound({place.second, 0}); next != row_end; ++next)
+      product[{place.first, next->first.second}] += value * next->second;
+  }
+  return product;
+}
+
+/// Room for so many elements, which hold a filler.
+template <class T, class I>
+CsrMatrix<T, I> room_for_sum(std::int64_t rows, std::int64_t columns, std::int64_t capacity) {
+  const auto room = static_cast<std::size_t>(capacity);
+  return {rows, columns, put(std::vector<I>(static_cast<std::size_t>(rows) + 1, I(-7))),
+          put(std::vector<I>(room, I(-7))), put(std::vector<T>(room, kFiller<T>))};
+}
+/// That the matrix has these elements, and behind them what was there before.
+template <class T, class I>
+void expect_elements(const CsrMatrix<T, I>& c, const SortedCsr<T, I>& expected) {
+  EXPECT_EQ(device().download(c.row_begin), expected.row_begin);
+  auto column = expected.column;
+  auto value = expected.value;
+  column.resize(static_cast<std::size_t>(c.column.length()), I(-7));
+  value.resize(column.size(), widen(kFiller<T>));
+  EXPECT_EQ(device().download(c.column), column);
+  EXPECT_EQ(got(c.value), value);
+}
+
+TYPED_TEST(SparseAlgebra, SumsOfIntegersAreExact) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  const T alpha = number<T>(2, -1), beta = number<T>(-3, 1);
+  for (const auto& [rows, columns] : {std::pair<std::int64_t, std::int64_t>{1, 1},
+                                      {10, 10},
+                                      {70, 33},
+                                      {33, 700},
+                                      {1, 3000},
+                                      {600, 1},
+                                      {0, 3},
+                                      {3, 0}}) {
+    SCOPED_TRACE(::testing::Message() << rows << "x" << columns);
+    const auto first = random_elements<T, I>(rows, columns, 401, Data::integers),
+               second = random_elements<T, I>(rows, columns, 402, Data::integers);
+    for (const auto& [a, b] : {std::pair{first, second},
+                               {first, first},
+                               {first, Elements()},
+                               {Elements(), second},
+                               {Elements(), Elements()}}) {
+      const SortedCsr<T, I> expected(rows, columns, sum_of(widen(alpha), a, widen(beta), b));
+      const auto count = std::ssize(expected.column);
+      const auto on_device_a = SortedCsr<T, I>(rows, columns, a).on_device(),
+                 on_device_b = SortedCsr<T, I>(rows, columns, b).on_device();
+      for (const auto place : kPlaces) {
+        const auto c = room_for_sum<T, I>(rows, columns, count + (place == Place::host ? 0 : 5));
+        EXPECT_EQ(
+            device()
+                .sparse()
+                .geam(scalar(alpha, place), on_device_a, scalar(beta, Place::host), on_device_b, c)
+                .get(),
+            count);
+        expect_elements(c, expected);
+      }
+    }
+  }
+}
+
+/// What cancels out stays as an element.
+TYPED_TEST(SparseAlgebra, ADifferenceOfEqualsIsAllZeros) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  const auto elements = random_elements<T, I>(40, 50, 403, Data::fractions);
+  const auto a = SortedCsr<T, I>(40, 50, elements).on_device();
+  const SortedCsr<T, I> zeros(40, 50, sum_of(0, elements, 0, elements));
+  const auto c = room_for_sum<T, I>(40, 50, a.value.length());
+  EXPECT_EQ(device().sparse().geam(T(1), a, T(-1), a, c).get(), a.value.length());
+  expect_elements(c, zeros);
+}
+
+TYPED_TEST(SparseAlgebra, SumsOfFractionsAreCloseAndTheSameEachTime) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  const auto a = random_elements<T, I>(300, 200, 404, Data::fractions),
+             b = random_elements<T, I>(300, 200, 405, Data::fractions);
+  const T alpha = number<T>(0.3, 0.7), beta = number<T>(-0.9, 0.1);
+  const SortedCsr<T, I> expected(300, 200, sum_of(widen(alpha), a, widen(beta), b));
+  const auto on_device_a = SortedCsr<T, I>(300, 200, a).on_device(),
+             on_device_b = SortedCsr<T, I>(300, 200, b).on_device();
+  std::vector<T> first;
+  for (int run = 0; run < 3; ++run) {
+    const auto c = room_for_sum<T, I>(300, 200, std::ssize(expected.column));
+    device().sparse().geam(alpha, on_device_a, beta, on_device_b, c);
+    EXPECT_EQ(device().download(c.column), expected.column);
+    const auto values = device().download(c.value);
+    EXPECT_TRUE(agree(values, expected.value, Data::fractions, 4));
+    if (run == 0) first = values;
+    EXPECT_EQ(values, first);
+  }
+}
+
+TYPED_TEST(SparseAlgebra, SumsWithoutRoomFailOrTell) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  const auto a = random_elements<T, I>(30, 20, 406, Data::integers),
+             b = random_elements<T, I>(30, 20, 407, Data::integers);
+  const SortedCsr<T, I> expected(30, 20, sum_of(1, a, 1, b));
+  const auto count = std::ssize(expected.column);
+  const auto on_device_a = SortedCsr<T, I>(30, 20, a).on_device(),
+             on_device_b = SortedCsr<T, I>(30, 20, b).on_device();
+  const auto sum_into = [&](const CsrMatrix<T, I>& c, OnFailure on_failure) {
+    return device().sparse().geam(T(1), on_device_a, T(1), on_device_b, c, on_failure);
+  };
+  const auto small = room_for_sum<T, I>(30, 20, count - 1);
+  EXPECT_EQ(sum_into(small, OnFailure::report).get(), count);
+  const auto room = static_cast<std::size_t>(count - 1);
+  EXPECT_EQ(device().download(small.row_begin), expected.row_begin);
+  EXPECT_EQ(device().download(small.column), std::vector<I>(room, I(-7)));
+  EXPECT_EQ(device().download(small.value), std::vector<T>(room, kFiller<T>));
+  EXPECT_TRUE(device().take_error().ok());
+
+  const auto failed = sum_into(small, OnFailure::error);
+  EXPECT_EQ(failed.wait().code(), Errc::invalid);
+  EXPECT_NE(failed.wait().error().message.find("overflow: C has " + std::to_string(count)),
+            std::string::npos)
+      << failed.wait().error().message;
+  EXPECT_FALSE(small.row_begin.valid());
+  EXPECT_FALSE(small.value.valid());
+  EXPECT_TRUE(on_device_a.value.valid());
+  EXPECT_EQ(device().take_error().code(), Errc::invalid);
+
+  CsrMatrix<T, I> counted{30, 20, device().template alloc<I>(31), {}, {}};
+  ASSERT_EQ(sum_into(counted, OnFailure::report).get(), count);
+  EXPECT_EQ(device().download(counted.row_begin), expected.row_begin);
+  counted.column = device().template alloc<I>(count);
+  counted.value = device().template alloc<T>(count);
+  EXPECT_EQ(sum_into(counted, OnFailure::error).get(), count);
+  expect_elements(counted, expected);
+}
+
+/// The cuda engine does not look: see sparse::Geam.
+TYPED_TEST(SparseAlgebra, SumsOfWhatIsNoMatrix) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  if (on_cuda()) GTEST_SKIP() << "what the indices say is checked by the cpu engine only";
+  const SortedCsr<T, I> good(20, 20, random_elements<T, I>(20, 20, 408, Data::integers));
+  const auto refused = [&](auto change) {
+    auto bad = good;
+    change(bad);
+    for (const bool left : {true, false}) {
+      const auto a = (left ? bad : good).on_device(), b = (left ? good : bad).on_device();
+      const auto failed = device().sparse().geam(T(1), a, T(1), b, room_for_sum<T, I>(20, 20, 400));
+      EXPECT_EQ(failed.wait().code(), Errc::invalid);
+      EXPECT_NE(failed.wait().error().message.find("not a CSR matrix with ascending columns"),
+                std::string::npos);
+      EXPECT_EQ(device().take_error().code(), Errc::invalid);
+    }
+  };
+  const auto full = static_cast<std::size_t>(good.row_begin[10]);  // the row with all columns
+  refused([&](auto& m) { std::swap(m.column[full], m.column[full + 1]); });
+  refused([&](auto& m) { m.column[full] = m.column[full + 1]; });
+  refused([](auto& m) { m.column[3] = 20; });
+  refused([](auto& m) { m.column[3] = -1; });
+  refused([](auto& m) { m.row_begin[0] = 1; });
+  refused([](auto& m) { m.row_begin[5] = m.row_begin[4] - 1; });
+  refused([](auto& m) { m.row_begin[20] -= 1; });
+}
+
+/// Where C has fewer elements than the product, and where it has more.
+TYPED_TEST(SparseAlgebra, KnownProductsOfIntegersAreExact) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  struct Extents {
+    std::int64_t rows, inner, columns;
+  };
+  for (const auto& [rows, inner, columns] :
+       {Extents{1, 1, 1}, Extents{10, 10, 10}, Extents{60, 45, 90}, Extents{3, 400, 300},
+        Extents{200, 4, 3}, Extents{0, 3, 4}, Extents{3, 0, 4}, Extents{3, 4, 0}}) {
+    SCOPED_TRACE(::testing::Message() << rows << "x" << inner << "x" << columns);
+    const RandomCsr<T, I> a(rows, inner, 411, Data::integers),
+        b(inner, columns, 412, Data::integers);
+    const auto product = product_of(elements_of(a), elements_of(b));
+    auto fewer = product, more = product;
+    for (auto next = fewer.begin(); next != fewer.end();)
+      next =
+          (next->first.first + next->first.second) % 3 == 0 ? fewer.erase(next) : std::next(next);
+    for (const auto& [place, unused] : random_elements<T, I>(rows, columns, 413, Data::integers))
+      more.try_emplace(place);
+    const auto on_device_a = a.on_device(), on_device_b = b.on_device();
+    for (const auto& elements : {product, fewer, more, Elements()}) {
+      const SortedCsr<T, I> expected(rows, columns, elements);
+      const auto c = expected.frame(kFiller<T>);
+      device().sparse().spgemm_reuse(on_device_a, on_device_b, c);
+      expect_elements(c, expected);
+    }
+  }
+}
+
+TYPED_TEST(SparseAlgebra, KnownProductsOfFractionsAreCloseAndTheSameEachTime) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  RandomCsr<T, I> a(150, 200, 414, Data::fractions);
+  const RandomCsr<T, I> b(200, 120, 415, Data::fractions);
+  const SortedCsr<T, I> frame(150, 120, product_of(elements_of(a), elements_of(b)));
+  const auto on_device_a = a.on_device(), on_device_b = b.on_device();
+  const auto c = frame.frame(kFiller<T>);
+  for (const std::uint64_t seed : {416u, 417u}) {
+    a.set_values(numbers<T>(std::ssize(a.column), seed, Data::fractions));
+    device().upload(std::span<const T>(to_numbers<T>(a.value)), on_device_a.value);
+    const SortedCsr<T, I> expected(150, 120, product_of(elements_of(a), elements_of(b)));
+    std::vector<T> first;
+    for (int run = 0; run < 3; ++run) {
+      device().sparse().spgemm_reuse(on_device_a, on_device_b, c);
+      const auto values = device().download(c.value);
+      EXPECT_TRUE(agree(values, expected.value, Data::fractions, 200));
+      if (run == 0) first = values;
+      EXPECT_EQ(values, first);
+    }
+  }
+}
+
+/// The cuda engine does not look: see sparse::SpgemmReuse.
+TYPED_TEST(SparseAlgebra, KnownProductsOfWhatIsNoMatrix) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  if (on_cuda()) GTEST_SKIP() << "what the indices say is checked by the cpu engine only";
+  const SortedCsr<T, I> good(20, 20, random_elements<T, I>(20, 20, 418, Data::integers));
+  const auto refused = [&](auto change) {
+    auto bad = good;
+    change(bad);
+    for (int which = 0; which < 3; ++which) {
+      const auto a = (which == 0 ? bad : good).on_device(),
+                 b = (which == 1 ? bad : good).on_device(),
+                 c = (which == 2 ? bad : good).on_device();
+      EXPECT_TRUE(device().sparse().spgemm_reuse(a, b, c).wait().ok());
+      for (const auto& value : got(c.value)) EXPECT_TRUE(std::isnan(value.real()));
+    }
+  };
+  refused([](auto& m) { m.column[3] = 20; });
+  refused([](auto& m) { m.column[3] = -1; });
+  refused([](auto& m) { m.row_begin[5] = std::numeric_limits<I>::max(); });
+  refused([](auto& m) { m.row_begin[20] += 1; });
+}
+
+TYPED_TEST(SparseAlgebra, MatricesThatDoNotFit) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  const auto matrix = [](std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
+    return SortedCsr<T, I>(rows, columns,
+                           random_elements<T, I>(rows, columns, seed, Data::integers))
+        .on_device();
+  };
+  const auto a = matrix(5, 4, 419), b = matrix(5, 4, 420), other = matrix(4, 5, 421);
+  const auto room = room_for_sum<T, I>(5, 4, 20), square = room_for_sum<T, I>(5, 5, 25);
+  const auto refused = [&](const auto& future) {
+    ASSERT_TRUE(future.ready());
+    EXPECT_EQ(future.wait().code(), Errc::invalid);
+    EXPECT_EQ(device().take_error().code(), Errc::invalid);
+  };
+  const auto with = [&](auto change) {
+    auto left = a, c = room, product = square;
+    change(left);
+    refused(device().sparse().geam(T(1), left, T(1), b, c));
+    refused(device().sparse().geam(T(1), b, T(1), left, c));
+    refused(device().sparse().spgemm_reuse(left, other, product));
+    change(c);
+    refused(device().sparse().geam(T(1), a, T(1), b, c));
+    change(product);
+    refused(device().sparse().spgemm_reuse(a, other, product));
+  };
+  with([](auto& bad) { bad.rows = 4; });
+  with([](auto& bad) { bad.columns = 3; });
+  with([](auto& bad) { bad.row_begin = bad.row_begin.slice(0, 5); });
+  with([](auto& bad) { bad.column = bad.column.slice(1, bad.column.length() - 1); });
+  refused(device().sparse().geam(T(1), a, T(1), other, room));
+  refused(device().sparse().geam(T(1), a, T(1), b, a));  // which is read as well
+  refused(device().sparse().spgemm_reuse(a, b, square));
+  EXPECT_TRUE(device().sparse().geam(T(1), a, T(1), b, room).wait().ok());
+}
+
+/// The square of a matrix of a power network, again with other values; and that it is symmetric.
+TEST(SparseAlgebraReal, SquareAndDifference) {
+  const auto real = real_matrix("494_bus.mtx");
+  if (real.rows == 0) GTEST_SKIP() << "494_bus.mtx is not in $TROUPE_SHARED/matrices";
+  const auto n = real.rows;
+  const Elements elements(real.element.begin(), real.element.end());
+  const SortedCsr<double, std::int64_t> matrix(n, n, elements);
+  const auto a = matrix.on_device();
+  const SortedCsr<double, std::int64_t> square(n, n, product_of(elements, elements));
+  const auto c = room_for_sum<double, std::int64_t>(n, n, std::ssize(square.column));
+  EXPECT_EQ(device().sparse().spgemm(a, a, c).get(), std::ssize(square.column));
+  EXPECT_EQ(device().download(c.column), square.column);
+  const auto multiplied = device().download(c.value);
+  device().fill(c.value, 0.0);
+  device().sparse().spgemm_reuse(a, a, c);
+  const auto again = device().download(c.value);
+  double largest = 0;
+  for (const auto& value : square.value) largest = std::max(largest, std::abs(value));
+  for (std::size_t k = 0; k < again.size(); ++k) {
+    ASSERT_NEAR(again[k], square.value[k].real(), 1e-14 * largest) << k;
+    ASSERT_NEAR(again[k], multiplied[k], 1e-14 * largest) << k;
+  }
+  device().blas().scal(2.0, a.value);
+  device().sparse().spgemm_reuse(a, a, c);
+  auto fourfold = again;
+  for (auto& value : fourfold) value *= 4;
+  EXPECT_EQ(device().download(c.value), fourfold);
+
+  const auto count = a.value.length();
+  const CsrMatrix<double, std::int64_t> transposed{n, n, device().alloc<std::int64_t>(n + 1),
+                                                   device().alloc<std::int64_t>(count),
+                                                   device().alloc<double>(count)};
+  device().sparse().transpose(a, transposed);
+  const auto difference = room_for_sum<double, std::int64_t>(n, n, count);
+  EXPECT_EQ(device().sparse().geam(1.0, a, -1.0, transposed, difference).get(), count);
+  EXPECT_EQ(device().download(difference.column), matrix.column);
+  EXPECT_EQ(got(difference.value), std::vector<Wide>(static_cast<std::size_t>(count)));
+}
+
+TEST_F(BadArguments, OfSumsOfSparseMatrices) {
+  using sparse::Geam, sparse::part_of;
+  const auto cell = device().submitter().result_cell(sizeof(std::int64_t)).take();
+  const auto indices = put(std::vector<std::int32_t>(16));
+  const auto result = put(std::vector<double>(8));
+  Geam good;
+  good.dtype = DType::f64, good.index_dtype = DType::i32;
+  good.rows = 4, good.columns = 4, good.nonzeros_a = 8, good.nonzeros_b = 8, good.capacity = 8;
+  good.alpha = one, good.beta = one;
+  good.a_row_begin = i, good.a_column = i, good.b_row_begin = i, good.b_column = i;
+  good.c_row_begin = indices.slice(0, 8).operand(), good.nonzeros = cell.where;
+  const std::vector<TailOperand> parts{part_of(Geam::a, x), part_of(Geam::b, x),
+                                       part_of(Geam::c, result.operand()),
+                                       part_of(Geam::c_column, indices.slice(8, 8).operand())};
+  const auto refused = [](const Geam& op, const std::vector<TailOperand>& tail,
+                          Errc code = Errc::invalid) {
+    const auto future = detail::submit(device().submitter(), op, tail);
+    ASSERT_TRUE(future.ready()) << "it was launched";
+    EXPECT_EQ(future.wait().code(), code);
+  };
+  const auto with = [&](auto change, Errc code = Errc::invalid) {
+    auto op = good;
+    change(op);
+    refused(op, parts, code);
+  };
+  with([](auto& op) { op.rows = -1; });
+  with([](auto& op) { op.columns = -1; });
+  with([](auto& op) { op.nonzeros_a = -1; });
+  with([](auto& op) { op.nonzeros_b = -1; });
+  with([](auto& op) { op.capacity = -1; });
+  with([](auto& op) { op.rows = 0; });  // but elements
+  with([](auto& op) { op.rows = 8; });  // 9 row offsets of C needed
+  with([](auto& op) { op.columns = std::int64_t{1} << 31; });
+  with([](auto& op) { op.nonzeros_a = 17; });
+  with([](auto& op) { op.nonzeros_b = 17; });
+  with([](auto& op) { op.capacity = 9; });
+  with([](auto& op) { op.index_dtype = DType::f64; });
+  with([](auto& op) { op.index_dtype = DType::i64; });  // too short, then
+  with([](auto& op) { op.on_failure = static_cast<OnFailure>(2); });
+  with([&](auto& op) { op.beta = short_scalar; });
+  with([&](auto& op) { op.b_row_begin = absent; });
+  with([&](auto& op) { op.c_row_begin = absent; });
+  with([&](auto& op) { op.nonzeros = absent; });
+  with([&](auto& op) { op.nonzeros = i; });     // not pinned
+  with([&](auto& op) { op.c_row_begin = i; });  // which is read as well
+  with([](auto& op) { op.dtype = DType::bf16; }, Errc::unsupported);
+
+  const auto tail = [&](auto change) {
+    auto changed = parts;
+    change(changed);
+    refused(good, changed);
+  };
+  tail([](auto& changed) { changed.pop_back(); });
+  tail([](auto& changed) { changed.erase(changed.begin()); });
+  tail([](auto& changed) { changed[0].tag = Geam::b; });
+  tail([](auto& changed) { changed[0].tag = 4; });
+  tail([](auto& changed) { changed[0].access = Access::write; });
+  tail([](auto& changed) { changed[3].access = Access::read; });
+  tail([](auto& changed) { changed[2].range = changed[0].range; });  // overlaps
+  tail([](auto& changed) { changed[3].range.bytes -= 4; });
+  tail([&](auto& changed) { changed[1].range = unaligned; });
+  tail([&](auto& changed) { changed[3].range = absent; });
+}
+
+TEST_F(BadArguments, OfKnownProductsOfSparseMatrices) {
+  using sparse::SpgemmReuse, sparse::values_of;
+  const auto result = put(std::vector<double>(8));
+  const SpgemmReuse good{DType::f64, DType::i32, 4, 4, 4, 8, 8, 8, i, i, i, i, i, i};
+  const std::vector<TailOperand> values{values_of(SpgemmReuse::a, x), values_of(SpgemmReuse::b, x),
+                                        values_of(SpgemmReuse::c, result.operand())};
+  const auto refused = [](const SpgemmReuse& op, const std::vector<TailOperand>& tail,
+                          Errc code = Errc::invalid) {
+    const auto future = detail::submit(device().submitter(), op, tail);
+    ASSERT_TRUE(future.ready()) << "it was launched";
+    EXPECT_EQ(future.wait().code(), code);
+  };
+  const auto with = [&](auto change, Errc code = Errc::invalid) {
+    auto op = good;
+    change(op);
+    refused(op, values, code);
+  };
+  with([](auto& op) { op.rows = -1; });
+  with([](auto& op) { op.inner = -1; });
+  with([](auto& op) { op.columns = -1; });
+  with([](auto& op) { op.nonzeros_a = -1; });
+  with([](auto& op) { op.nonzeros_b = 17; });
+  with([](auto& op) { op.nonzeros_c = 9; });
+  with([](auto& op) { op.rows = 16; });   // 17 row offsets needed
+  with([](auto& op) { op.inner = 16; });  // 17 of B
+  with([](auto& op) { op.columns = std::int64_t{1} << 31; });
+  with([](auto& op) { op.index_dtype = DType::i64, op.rows = 8; });  // 9 row offsets needed
+  with([](auto& op) { op.index_dtype = DType::u32; });
+  with([&](auto& op) { op.c_column = absent; });
+  with([](auto& op) { op.dtype = DType::f16; }, Errc::unsupported);
+  const auto tail = [&](auto change) {
+    auto changed = values;
+    change(changed);
+    refused(good, changed);
+  };
+  tail([](auto& parts) { parts.clear(); });
+  tail([](auto& parts) { parts.pop_back(); });
+  tail([](auto& parts) { parts[0].tag = SpgemmReuse::b; });
+  tail([](auto& parts) { parts[0].tag = 3; });
+  tail([](auto& parts) { parts[2].access = Access::read; });
+  tail([](auto& parts) { parts[2].range = parts[0].range; });  // overlaps
+  tail([&](auto& parts) { parts[1].range = unaligned; });
+}
+
+}  // namespace
+}  // namespace troupe::test::reference
