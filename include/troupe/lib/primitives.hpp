@@ -1,14 +1,12 @@
 #pragma once
 
-#include <troupe/lib/primitives_runs.hpp>
+#include <troupe/lib/primitives_copies.hpp>
 
 /// Sorting, reductions, prefix sums and selection over contiguous elements, as CUB defines them
 /// (https://nvidia.github.io/cccl/cub, device-wide algorithms). Run again on the same operands and
 /// the same model of GPU, every operation gives the same bits.
 namespace troupe::primitives {
 
-/// The order in which keys are sorted.
-enum class Order : std::uint32_t { ascending, descending };
 /// Whether element i of a prefix sum includes element i of the input.
 enum class Scanning : std::uint32_t { inclusive, exclusive };
 
@@ -19,6 +17,10 @@ enum class Scanning : std::uint32_t { inclusive, exclusive };
 /// Keys of floating type: -0 and +0 are equal, and each keeps its sign. NaNs are ordered by their
 /// bits: in ascending order those with the sign bit come before -infinity, the others come after
 /// +infinity.
+///
+/// Of integers some of the bits may count alone, [begin_bit, end_bit) from the lowest on: keys that
+/// are equal in these are equal. The fewer bits, the faster. The sign bit of signed keys counts as
+/// its opposite, so that negative keys come first.
 ///
 /// Values are elements of any type of 4 or 8 bytes; value_bytes = 0 sorts keys alone, and then both
 /// ranges of values are absent. No output may overlap anything else. The device needs temporary
@@ -33,6 +35,8 @@ struct Sort {
   std::uint32_t value_bytes = 0;  ///< 0, 4 or 8
   std::int64_t n = 0;
   Operand keys, values, sorted_keys, sorted_values;
+  std::uint32_t begin_bit = 0;
+  std::uint32_t end_bit = 0;  ///< 0: there are all bits from begin_bit on
 
   static constexpr auto kOperands = std::tuple{
       read("keys", &Sort::keys), read("values", &Sort::values),
@@ -66,14 +70,30 @@ struct Scan {
   }
 };
 
-inline const Library kLibrary{
-    &info_of<Sort>,   &info_of<Reduce>,        &info_of<ArgReduce>,      &info_of<SegmentedReduce>,
-    &info_of<Scan>,   &info_of<SelectNonzero>, &info_of<SelectFlagged>,  &info_of<PartitionFlagged>,
-    &info_of<Unique>, &info_of<ReduceByKey>,   &info_of<RunLengthEncode>};
+/// Which bits of a key count, [begin, end) from the lowest on; see Sort.
+struct KeyBits {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;  ///< 0: all from `begin` on
+};
 
-/// What is sorted along with a key.
-template <class T>
-concept SortedValue = Element<T> &&(sizeof(T) == 4 || sizeof(T) == 8);
+inline const Library kLibrary{&info_of<Sort>,
+                              &info_of<Reduce>,
+                              &info_of<ArgReduce>,
+                              &info_of<SegmentedReduce>,
+                              &info_of<Scan>,
+                              &info_of<SelectNonzero>,
+                              &info_of<SelectFlagged>,
+                              &info_of<PartitionFlagged>,
+                              &info_of<Unique>,
+                              &info_of<ReduceByKey>,
+                              &info_of<RunLengthEncode>,
+                              &info_of<SegmentedSort>,
+                              &info_of<Merge>,
+                              &info_of<Transform>,
+                              &info_of<TransformPairs>,
+                              &info_of<Convert>,
+                              &info_of<TransformReduce>,
+                              &info_of<CopyBatched>};
 
 }  // namespace troupe::primitives
 
@@ -81,29 +101,39 @@ namespace troupe {
 
 /// Device-wide algorithms on one device; from `primitives::on(device)`. Reductions and selections
 /// are calls of its bases.
-class Primitives : public PrimitiveRuns {
+class Primitives : public PrimitiveCopies {
  public:
-  using PrimitiveRuns::PrimitiveRuns;
+  using PrimitiveCopies::PrimitiveCopies;
 
   /// See primitives::Sort. Both ranges have the same length. Errors: invalid.
   template <primitives::Number K>
   Future<void> sort(const GpuRef<K>& keys, const GpuRef<K>& sorted,
-                    primitives::Order order = primitives::Order::ascending) {
-    return detail::submit_exact(
-        submitter(),
-        primitives::Sort{
-            dtype_of<K>, order, 0, keys.length(), keys.operand(), {}, sorted.operand(), {}},
-        {{"sorted_keys", sorted.length(), keys.length()}});
+                    primitives::Order order = primitives::Order::ascending,
+                    const primitives::KeyBits& bits = {}) {
+    return detail::submit_exact(submitter(),
+                                primitives::Sort{dtype_of<K>,
+                                                 order,
+                                                 0,
+                                                 keys.length(),
+                                                 keys.operand(),
+                                                 {},
+                                                 sorted.operand(),
+                                                 {},
+                                                 bits.begin,
+                                                 bits.end},
+                                {{"sorted_keys", sorted.length(), keys.length()}});
   }
   /// See primitives::Sort. All ranges have the same length. Errors: invalid.
   template <primitives::Number K, primitives::SortedValue V>
   Future<void> sort(const GpuRef<K>& keys, const GpuRef<V>& values, const GpuRef<K>& sorted_keys,
                     const GpuRef<V>& sorted_values,
-                    primitives::Order order = primitives::Order::ascending) {
+                    primitives::Order order = primitives::Order::ascending,
+                    const primitives::KeyBits& bits = {}) {
     return detail::submit_exact(
         submitter(),
         primitives::Sort{dtype_of<K>, order, sizeof(V), keys.length(), keys.operand(),
-                         values.operand(), sorted_keys.operand(), sorted_values.operand()},
+                         values.operand(), sorted_keys.operand(), sorted_values.operand(),
+                         bits.begin, bits.end},
         {{"values", values.length(), keys.length()},
          {"sorted_keys", sorted_keys.length(), keys.length()},
          {"sorted_values", sorted_values.length(), keys.length()}});
