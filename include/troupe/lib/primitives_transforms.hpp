@@ -3,7 +3,8 @@
 #include <troupe/lib/primitives_operators_types.hpp>
 #include <troupe/lib/primitives_sorts.hpp>
 
-/// What goes element by element, and the reduction of its results. See primitives.hpp.
+/// What goes element by element, and the reduction of its results. Operators of
+/// the program's own: see primitives_custom.hpp.
 namespace troupe::primitives {
 
 /// y[i] = op(x[i]), i < n, rounded as IEEE 754 has it. y may be x.
