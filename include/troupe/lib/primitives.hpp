@@ -7,9 +7,6 @@
 /// the same model of GPU, every operation gives the same bits.
 namespace troupe::primitives {
 
-/// The order in which keys are sorted.
-enum class Order : std::uint32_t { ascending, descending };
-
 /// sorted_keys[0, n) are the n keys in order. With values, sorted_values[i] is the value that
 /// belongs to sorted_keys[i]. The sort is stable, also in descending order: equal keys keep the
 /// order that they have in the input.
@@ -17,6 +14,10 @@ enum class Order : std::uint32_t { ascending, descending };
 /// Keys of floating type: -0 and +0 are equal, and each keeps its sign. NaNs are ordered by their
 /// bits: in ascending order those with the sign bit come before -infinity, the others come after
 /// +infinity.
+///
+/// Of integers some of the bits may count alone, [begin_bit, end_bit) from the lowest on: keys that
+/// are equal in these are equal. The fewer bits, the faster. The sign bit of signed keys counts as
+/// its opposite, so that negative keys come first.
 ///
 /// Values are elements of any type of 4 or 8 bytes; value_bytes = 0 sorts keys alone, and then both
 /// ranges of values are absent. No output may overlap anything else. The device needs temporary
@@ -31,6 +32,8 @@ struct Sort {
   std::uint32_t value_bytes = 0;  ///< 0, 4 or 8
   std::int64_t n = 0;
   Operand keys, values, sorted_keys, sorted_values;
+  std::uint32_t begin_bit = 0;
+  std::uint32_t end_bit = 0;  ///< 0: there are all bits from begin_bit on
 
   static constexpr auto kOperands = std::tuple{
       read("keys", &Sort::keys), read("values", &Sort::values),
@@ -40,6 +43,12 @@ struct Sort {
     return static_cast<std::uint64_t>(n) *
            (&operand == &sorted_values ? value_bytes : size_of(dtype));
   }
+};
+
+/// Which bits of a key count, [begin, end) from the lowest on; see Sort.
+struct KeyBits {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;  ///< 0: all from `begin` on
 };
 
 inline const Library kLibrary{&info_of<Sort>,
@@ -53,11 +62,14 @@ inline const Library kLibrary{&info_of<Sort>,
                               &info_of<Unique>,
                               &info_of<ReduceByKey>,
                               &info_of<RunLengthEncode>,
+                              &info_of<SegmentedSort>,
+                              &info_of<Merge>,
+                              &info_of<Transform>,
+                              &info_of<TransformPairs>,
+                              &info_of<Convert>,
+                              &info_of<TransformReduce>,
+                              &info_of<CopyBatched>,
                               &info_of<ScanByKey>};
-
-/// What is sorted along with a key.
-template <class T>
-concept SortedValue = Element<T> &&(sizeof(T) == 4 || sizeof(T) == 8);
 
 }  // namespace troupe::primitives
 
@@ -72,22 +84,32 @@ class Primitives : public PrimitiveScans {
   /// See primitives::Sort. Both ranges have the same length. Errors: invalid.
   template <primitives::Number K>
   Future<void> sort(const GpuRef<K>& keys, const GpuRef<K>& sorted,
-                    primitives::Order order = primitives::Order::ascending) {
-    return detail::submit_exact(
-        submitter(),
-        primitives::Sort{
-            dtype_of<K>, order, 0, keys.length(), keys.operand(), {}, sorted.operand(), {}},
-        {{"sorted_keys", sorted.length(), keys.length()}});
+                    primitives::Order order = primitives::Order::ascending,
+                    const primitives::KeyBits& bits = {}) {
+    return detail::submit_exact(submitter(),
+                                primitives::Sort{dtype_of<K>,
+                                                 order,
+                                                 0,
+                                                 keys.length(),
+                                                 keys.operand(),
+                                                 {},
+                                                 sorted.operand(),
+                                                 {},
+                                                 bits.begin,
+                                                 bits.end},
+                                {{"sorted_keys", sorted.length(), keys.length()}});
   }
   /// See primitives::Sort. All ranges have the same length. Errors: invalid.
   template <primitives::Number K, primitives::SortedValue V>
   Future<void> sort(const GpuRef<K>& keys, const GpuRef<V>& values, const GpuRef<K>& sorted_keys,
                     const GpuRef<V>& sorted_values,
-                    primitives::Order order = primitives::Order::ascending) {
+                    primitives::Order order = primitives::Order::ascending,
+                    const primitives::KeyBits& bits = {}) {
     return detail::submit_exact(
         submitter(),
         primitives::Sort{dtype_of<K>, order, sizeof(V), keys.length(), keys.operand(),
-                         values.operand(), sorted_keys.operand(), sorted_values.operand()},
+                         values.operand(), sorted_keys.operand(), sorted_values.operand(),
+                         bits.begin, bits.end},
         {{"values", values.length(), keys.length()},
          {"sorted_keys", sorted_keys.length(), keys.length()},
          {"sorted_values", sorted_values.length(), keys.length()}});

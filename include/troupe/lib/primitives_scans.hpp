@@ -1,6 +1,6 @@
 #pragma once
 
-#include <troupe/lib/primitives_runs.hpp>
+#include <troupe/lib/primitives_copies.hpp>
 
 /// Scans: what the elements up to each place give together. See primitives.hpp.
 namespace troupe::primitives {
@@ -67,9 +67,9 @@ struct ScanByKey {
 namespace troupe {
 
 /// The scans among the calls of Primitives.
-class PrimitiveScans : public PrimitiveRuns {
+class PrimitiveScans : public PrimitiveCopies {
  public:
-  using PrimitiveRuns::PrimitiveRuns;
+  using PrimitiveCopies::PrimitiveCopies;
 
   /// See primitives::Scan: prefix sums. Both vectors have the same length. Errors: invalid.
   template <primitives::Number T>

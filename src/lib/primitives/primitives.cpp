@@ -21,24 +21,6 @@ Result<void> overflow(const Op& op, const std::byte* cell) {
 
 }  // namespace
 
-Result<void> Sort::check() const {
-  auto checks = checker(*this);
-  checks.require(order <= Order::descending, "unknown order")
-      .require(value_bytes == 0 || value_bytes == 4 || value_bytes == 8,
-               "values have neither 4 nor 8 bytes")
-      .holds("keys", keys, n)
-      .holds("sorted_keys", sorted_keys, n);
-  if (!checks.ok()) return checks.result();
-  if (value_bytes == 0)
-    return checks
-        .require(!values.present() && !sorted_values.present(),
-                 "there are values, but value_bytes is 0")
-        .result();
-  return checks.holds("values", values, n, value_bytes)
-      .holds("sorted_values", sorted_values, n, value_bytes)
-      .result();
-}
-
 Result<void> Reduce::check() const {
   return checker(*this)
       .require(reduction <= Reduction::bit_xor, "unknown reduction")

@@ -17,7 +17,9 @@ class Primitives final
                            primitives::SegmentedReduce, primitives::Scan, primitives::SelectNonzero,
                            primitives::SelectFlagged, primitives::PartitionFlagged,
                            primitives::Unique, primitives::ReduceByKey, primitives::RunLengthEncode,
-                           primitives::ScanByKey> {
+                           primitives::ScanByKey, primitives::SegmentedSort, primitives::Merge,
+                           primitives::Transform, primitives::TransformPairs, primitives::Convert,
+                           primitives::TransformReduce, primitives::CopyBatched> {
  public:
   explicit Primitives(Services& services) : services_(services) {}
   Result<void> run(const primitives::Sort& op, const Call& call);
@@ -32,13 +34,15 @@ class Primitives final
   Result<void> run(const primitives::ReduceByKey& op, const Call& call);
   Result<void> run(const primitives::RunLengthEncode& op, const Call& call);
   Result<void> run(const primitives::ScanByKey& op, const Call& call);
+  Result<void> run(const primitives::SegmentedSort& op, const Call& call);
+  Result<void> run(const primitives::Merge& op, const Call& call);
+  Result<void> run(const primitives::Transform& op, const Call& call);
+  Result<void> run(const primitives::TransformPairs& op, const Call& call);
+  Result<void> run(const primitives::Convert& op, const Call& call);
+  Result<void> run(const primitives::TransformReduce& op, const Call& call);
+  Result<void> run(const primitives::CopyBatched& op, const Call& call);
 
  private:
-  template <class K>
-  Result<void> sort_keys(const primitives::Sort& op, const Call& call);
-  template <class K, class V>
-  Result<void> sort_pairs(const primitives::Sort& op, const Call& call);
-
   Services& services_;
 };
 

@@ -4,42 +4,12 @@
 
 namespace troupe::host::cuda {
 
-using primitives::Order;
-
 Dependencies Primitives::stands_on() const {
   const int version = kernels::cub_version();
   return {{"CUB",
            std::to_string(version / 100'000) + "." + std::to_string(version / 100 % 1000) + "." +
                std::to_string(version % 100),
            &kernels::cub_version}};
-}
-
-template <class K, bool kDescending>
-Result<void> Primitives::sort(const primitives::Sort& op, const Call& call) {
-  using Sorter = kernels::Sorter<K, kDescending>;
-  const auto stream = services_.stream(call.queue());
-  const auto* const keys = call.at<const K>(op.keys);
-  auto* const sorted_keys = call.at<K>(op.sorted_keys);
-  const auto with_values = [&]<class V>(V) {
-    const auto* const values = call.at<const V>(op.values);
-    auto* const sorted_values = call.at<V>(op.sorted_values);
-    return queue_algorithm(
-        call.queue(), "cub::DeviceRadixSort", [&](kernels::Temporary& temporary) {
-          return Sorter::run(temporary, stream, op.n, keys, values, sorted_keys, sorted_values);
-        });
-  };
-  if (op.value_bytes == 4) return with_values(std::uint32_t{});
-  if (op.value_bytes == 8) return with_values(std::uint64_t{});
-  return queue_algorithm(call.queue(), "cub::DeviceRadixSort", [&](kernels::Temporary& temporary) {
-    return Sorter::run(temporary, stream, op.n, keys, sorted_keys);
-  });
-}
-
-Result<void> Primitives::run(const primitives::Sort& op, const Call& call) {
-  if (op.n == 0) return {};
-  return with_countable(op.dtype, [&]<class K>(K) {
-    return op.order == Order::ascending ? sort<K, false>(op, call) : sort<K, true>(op, call);
-  });
 }
 
 Result<void> Primitives::open(Queue queue) {
@@ -75,14 +45,11 @@ Result<void> Primitives::warm_up(Queue queue, void* memory) {
 Result<void> Primitives::warm_up(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
                                  const Call& call) {
   const auto& [a, b, c, d] = ranges;
-  for (const auto order : {Order::ascending, Order::descending}) {
-    for (const std::uint32_t value_bytes : {0, 4, 8}) {
-      TROUPE_CUDA_PROPAGATE(run(primitives::Sort{dtype, order, value_bytes, n, a, b, c, d}, call));
-    }
-  }
+  TROUPE_CUDA_PROPAGATE(warm_up_sorts(dtype, n, ranges, call));
   TROUPE_CUDA_PROPAGATE(warm_up_reductions(dtype, n, ranges, call));
   TROUPE_CUDA_PROPAGATE(warm_up_scans(dtype, n, ranges, call));
-  return warm_up_selections(dtype, n, ranges, call);
+  TROUPE_CUDA_PROPAGATE(warm_up_selections(dtype, n, ranges, call));
+  return warm_up_transforms(dtype, n, ranges, call);
 }
 
 }  // namespace troupe::host::cuda

@@ -25,7 +25,9 @@ class Primitives final
                            primitives::SegmentedReduce, primitives::Scan, primitives::SelectNonzero,
                            primitives::SelectFlagged, primitives::PartitionFlagged,
                            primitives::Unique, primitives::ReduceByKey, primitives::RunLengthEncode,
-                           primitives::ScanByKey> {
+                           primitives::ScanByKey, primitives::SegmentedSort, primitives::Merge,
+                           primitives::Transform, primitives::TransformPairs, primitives::Convert,
+                           primitives::TransformReduce, primitives::CopyBatched> {
  public:
   explicit Primitives(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override;
@@ -42,6 +44,13 @@ class Primitives final
   Result<void> run(const primitives::ReduceByKey& op, const Call& call);
   Result<void> run(const primitives::RunLengthEncode& op, const Call& call);
   Result<void> run(const primitives::ScanByKey& op, const Call& call);
+  Result<void> run(const primitives::SegmentedSort& op, const Call& call);
+  Result<void> run(const primitives::Merge& op, const Call& call);
+  Result<void> run(const primitives::Transform& op, const Call& call);
+  Result<void> run(const primitives::TransformPairs& op, const Call& call);
+  Result<void> run(const primitives::Convert& op, const Call& call);
+  Result<void> run(const primitives::TransformReduce& op, const Call& call);
+  Result<void> run(const primitives::CopyBatched& op, const Call& call);
 
  private:
   struct State {
@@ -63,13 +72,19 @@ class Primitives final
   Result<void> queue_algorithm(Queue queue, std::string_view name, Algorithm&& algorithm);
   template <class K, bool kDescending>
   Result<void> sort(const primitives::Sort& op, const Call& call);
+  template <class K, bool kDescending>
+  Result<void> sort_segments(const primitives::SegmentedSort& op, const Call& call);
   Result<void> warm_up(Queue queue, void* memory);
+  Result<void> warm_up_sorts(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
+                             const Call& call);
   Result<void> warm_up_reductions(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
                                   const Call& call);
   Result<void> warm_up_selections(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
                                   const Call& call);
   Result<void> warm_up_scans(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
                              const Call& call);
+  Result<void> warm_up_transforms(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
+                                  const Call& call);
   Result<void> warm_up(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
                        const Call& call);
 

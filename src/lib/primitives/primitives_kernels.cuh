@@ -20,16 +20,22 @@ struct Temporary {
   std::size_t bytes = 0;
 };
 
+/// The bits of keys that are compared, [begin, end) from the lowest on.
+struct Bits {
+  int begin = 0, end = 0;
+};
 /// Stable radix sorts of n keys, which are not modified; n > 0. K is an integer of 32 or 64 bits,
 /// float or double. Values are moved, whatever they mean.
 template <class K, bool kDescending>
 struct Sorter {
-  static cudaError_t run(Temporary& temporary, cudaStream_t stream, std::int64_t n, const K* keys,
-                         K* sorted_keys);
-  static cudaError_t run(Temporary& temporary, cudaStream_t stream, std::int64_t n, const K* keys,
-                         const std::uint32_t* values, K* sorted_keys, std::uint32_t* sorted_values);
-  static cudaError_t run(Temporary& temporary, cudaStream_t stream, std::int64_t n, const K* keys,
-                         const std::uint64_t* values, K* sorted_keys, std::uint64_t* sorted_values);
+  static cudaError_t run(Temporary& temporary, cudaStream_t stream, std::int64_t n, Bits bits,
+                         const K* keys, K* sorted_keys);
+  static cudaError_t run(Temporary& temporary, cudaStream_t stream, std::int64_t n, Bits bits,
+                         const K* keys, const std::uint32_t* values, K* sorted_keys,
+                         std::uint32_t* sorted_values);
+  static cudaError_t run(Temporary& temporary, cudaStream_t stream, std::int64_t n, Bits bits,
+                         const K* keys, const std::uint64_t* values, K* sorted_keys,
+                         std::uint64_t* sorted_values);
 };
 
 /// The sum of n elements; n may be 0. T is an unsigned integer of 32 or 64 bits, float or double.

@@ -28,7 +28,19 @@ const Samples kPrimitiveSamples{
                                 range_in(3), cell_in(4)},
     primitives::ScanByKey{DType::f32, DType::i64, primitives::Scanning::exclusive,
                           primitives::Reduction::min, 10, range_in(1), range_in(2), range_in(3),
-                          factor_in(4)}};
+                          factor_in(4)},
+    primitives::SegmentedSort{DType::i64, primitives::Order::ascending, 4, 10, 3, range_in(1),
+                              range_in(2), range_in(3), range_in(4), range_in(5)},
+    primitives::Merge{DType::u32, primitives::Order::descending, 8, 6, 4, range_in(1), range_in(2),
+                      range_in(3), range_in(4), range_in(5), range_in(6)},
+    primitives::Transform{DType::f32, primitives::Unary::square_root, 0, 10, range_in(1),
+                          range_in(2)},
+    primitives::TransformPairs{DType::i32, primitives::Binary::bit_xor, 0, 10, range_in(1),
+                               range_in(2), range_in(3)},
+    primitives::Convert{DType::f64, DType::i32, 10, range_in(1), range_in(2)},
+    primitives::TransformReduce{DType::f32, primitives::Unary::square, primitives::Reduction::sum,
+                                10, range_in(1), range_in(2)},
+    Tailed<primitives::CopyBatched>{{DType::u8, 3}, lists_of(3, {Access::read, Access::write})}};
 
 }  // namespace
 }  // namespace troupe::test

@@ -1,0 +1,75 @@
+#include <cstring>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "lib/primitives/elementwise.hpp"
+#include "lib/primitives/primitives_cpu.hpp"
+
+/// What goes by elements, and copies, on the cpu engine: loops.
+namespace troupe::host::cpu {
+
+Result<void> Primitives::run(const primitives::Transform& op, const Call& call) {
+  return with_countable(op.dtype, [&]<class T>(T) {
+    return services_.submit(call, [n = op.n, apply = ApplyUnary<T>{op.op},
+                                   x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
+      for (std::int64_t i = 0; i < n; ++i) y[i] = apply(x[i]);
+    });
+  });
+}
+
+Result<void> Primitives::run(const primitives::TransformPairs& op, const Call& call) {
+  return with_countable(op.dtype, [&]<class T>(T) {
+    return services_.submit(call,
+                            [n = op.n, apply = ApplyBinary<T>{op.op}, x = call.at<const T>(op.x),
+                             y = call.at<const T>(op.y), z = call.at<T>(op.z)] {
+                              for (std::int64_t i = 0; i < n; ++i) z[i] = apply(x[i], y[i]);
+                            });
+  });
+}
+
+Result<void> Primitives::run(const primitives::Convert& op, const Call& call) {
+  return with_countable(op.dtype, [&]<class From>(From) {
+    return with_countable(op.y_dtype, [&]<class To>(To) {
+      return services_.submit(call,
+                              [n = op.n, x = call.at<const From>(op.x), y = call.at<To>(op.y)] {
+                                for (std::int64_t i = 0; i < n; ++i) y[i] = converted<To>(x[i]);
+                              });
+    });
+  });
+}
+
+Result<void> Primitives::run(const primitives::TransformReduce& op, const Call& call) {
+  return with_countable(op.dtype, [&]<class T>(T) {
+    using Wide = std::conditional_t<std::is_floating_point_v<T>, double, T>;
+    return services_.submit(call, [n = op.n, apply = ApplyUnary<T>{op.op},
+                                   combine = ApplyBinary<Wide>{combination(op.reduction)},
+                                   first = neutral<T>(op.reduction), x = call.at<const T>(op.x),
+                                   result = call.at<T>(op.result)] {
+      auto all = static_cast<Wide>(first);
+      for (std::int64_t i = 0; i < n; ++i) all = combine(all, static_cast<Wide>(apply(x[i])));
+      *result = static_cast<T>(all);
+    });
+  });
+}
+
+Result<void> Primitives::run(const primitives::CopyBatched& op, const Call& call) {
+  struct Copy {
+    const std::byte* from;
+    std::byte* to;
+    std::uint64_t bytes;
+  };
+  std::vector<Copy> copies;
+  const auto count = static_cast<std::size_t>(op.batch);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& from = call.tail()[i].range;
+    copies.push_back({call.at(from), call.at(call.tail()[count + i].range), from.bytes});
+  }
+  return services_.submit(call, [copies = std::move(copies)] {
+    for (const auto& [from, to, bytes] : copies) {
+      if (bytes != 0) std::memcpy(to, from, bytes);
+    }
+  });
+}
+
+}  // namespace troupe::host::cpu

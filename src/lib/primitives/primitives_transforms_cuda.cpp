@@ -1,0 +1,90 @@
+#include "lib/primitives/primitives_transforms.cuh"
+
+#include "lib/primitives/primitives_cuda.hpp"
+
+/// What goes by elements, and copies, on the cuda engine.
+namespace troupe::host::cuda {
+
+using primitives::Binary;
+using primitives::Reduction;
+using primitives::Unary;
+
+Result<void> Primitives::run(const primitives::Transform& op, const Call& call) {
+  return with_countable(op.dtype, [&]<class T>(T) -> Result<void> {
+    TROUPE_CUDA_TRY(kernels::transform(services_.launch(call.queue()), op.op,
+                                       static_cast<std::uint64_t>(op.n), call.at<const T>(op.x),
+                                       call.at<T>(op.y)));
+    return {};
+  });
+}
+
+Result<void> Primitives::run(const primitives::TransformPairs& op, const Call& call) {
+  return with_countable(op.dtype, [&]<class T>(T) -> Result<void> {
+    TROUPE_CUDA_TRY(kernels::transform(services_.launch(call.queue()), op.op,
+                                       static_cast<std::uint64_t>(op.n), call.at<const T>(op.x),
+                                       call.at<const T>(op.y), call.at<T>(op.z)));
+    return {};
+  });
+}
+
+Result<void> Primitives::run(const primitives::Convert& op, const Call& call) {
+  return with_countable(op.dtype, [&]<class From>(From) {
+    return with_countable(op.y_dtype, [&]<class To>(To) -> Result<void> {
+      TROUPE_CUDA_TRY(kernels::convert(services_.launch(call.queue()),
+                                       static_cast<std::uint64_t>(op.n), call.at<const From>(op.x),
+                                       call.at<To>(op.y)));
+      return {};
+    });
+  });
+}
+
+Result<void> Primitives::run(const primitives::TransformReduce& op, const Call& call) {
+  auto& own = state(call.queue());
+  TROUPE_CUDA_PROPAGATE(own.memory.reserve(
+      services_, call.queue(),
+      State::kCountBytes + kernels::kMostPartialResults * sizeof(std::uint64_t)));
+  return with_countable(op.dtype, [&]<class T>(T) -> Result<void> {
+    TROUPE_CUDA_TRY(kernels::transform_reduce(
+        services_.launch(call.queue()), op.op, combination(op.reduction), neutral<T>(op.reduction),
+        static_cast<std::uint64_t>(op.n), call.at<const T>(op.x), static_cast<T*>(own.temporary()),
+        call.at<T>(op.result)));
+    return {};
+  });
+}
+
+Result<void> Primitives::run(const primitives::CopyBatched& op, const Call& call) {
+  const auto launch = services_.launch(call.queue());
+  kernels::Copies copies;
+  const auto count = static_cast<std::size_t>(op.batch);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& range = call.tail()[i].range;
+    if (range.bytes == 0) continue;
+    const auto* const from = call.at(range);
+    auto* const to = call.at(call.tail()[count + i].range);
+    if (copies.add(from, to, range.bytes)) continue;
+    TROUPE_CUDA_TRY(kernels::copy(launch, copies));
+    copies.count = 0;
+    (void)copies.add(from, to, range.bytes);
+  }
+  TROUPE_CUDA_TRY(kernels::copy(launch, copies));
+  return {};
+}
+
+Result<void> Primitives::warm_up_transforms(DType dtype, std::int64_t n,
+                                            const std::array<Operand, 4>& ranges,
+                                            const Call& call) {
+  const auto& [a, b, c, d] = ranges;
+  TROUPE_CUDA_PROPAGATE(run(primitives::Transform{dtype, Unary::absolute, 0, n, a, c}, call));
+  TROUPE_CUDA_PROPAGATE(run(primitives::TransformPairs{dtype, Binary::add, 0, n, a, b, c}, call));
+  for (const auto y_dtype :
+       {DType::i32, DType::u32, DType::i64, DType::u64, DType::f32, DType::f64})
+    TROUPE_CUDA_PROPAGATE(run(primitives::Convert{dtype, y_dtype, n, a, c}, call));
+  TROUPE_CUDA_PROPAGATE(
+      run(primitives::TransformReduce{dtype, Unary::square, Reduction::sum, n, a, d}, call));
+  kernels::Copies one;
+  (void)one.add(call.at(a), call.at(d), d.bytes);
+  TROUPE_CUDA_TRY(kernels::copy(services_.launch(call.queue()), one));
+  return {};
+}
+
+}  // namespace troupe::host::cuda
