@@ -13,11 +13,13 @@ bool is_nan(T value) {
 }
 
 class Primitives final
-    : public LibraryHalfOf<Primitives, primitives::Sort, primitives::Reduce, primitives::ArgReduce,
-                           primitives::SegmentedReduce, primitives::Scan, primitives::SelectNonzero,
-                           primitives::SelectFlagged, primitives::PartitionFlagged,
-                           primitives::Unique, primitives::ReduceByKey, primitives::RunLengthEncode,
-                           primitives::ScanByKey> {
+    : public LibraryHalfOf<
+          Primitives, primitives::Sort, primitives::Reduce, primitives::ArgReduce,
+          primitives::SegmentedReduce, primitives::Scan, primitives::SelectNonzero,
+          primitives::SelectFlagged, primitives::PartitionFlagged, primitives::Unique,
+          primitives::ReduceByKey, primitives::RunLengthEncode, primitives::ScanByKey,
+          primitives::NonTrivialRuns, primitives::UniqueByKey, primitives::PartitionThreeWay,
+          primitives::HistogramEven, primitives::HistogramRange, primitives::AdjacentDifference> {
  public:
   explicit Primitives(Services& services) : services_(services) {}
   Result<void> run(const primitives::Sort& op, const Call& call);
@@ -32,6 +34,12 @@ class Primitives final
   Result<void> run(const primitives::ReduceByKey& op, const Call& call);
   Result<void> run(const primitives::RunLengthEncode& op, const Call& call);
   Result<void> run(const primitives::ScanByKey& op, const Call& call);
+  Result<void> run(const primitives::NonTrivialRuns& op, const Call& call);
+  Result<void> run(const primitives::UniqueByKey& op, const Call& call);
+  Result<void> run(const primitives::PartitionThreeWay& op, const Call& call);
+  Result<void> run(const primitives::HistogramEven& op, const Call& call);
+  Result<void> run(const primitives::HistogramRange& op, const Call& call);
+  Result<void> run(const primitives::AdjacentDifference& op, const Call& call);
 
  private:
   template <class K>

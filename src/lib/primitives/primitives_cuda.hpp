@@ -21,11 +21,13 @@ inline kernels::KeyKind key_kind(DType dtype) {
 }
 
 class Primitives final
-    : public LibraryHalfOf<Primitives, primitives::Sort, primitives::Reduce, primitives::ArgReduce,
-                           primitives::SegmentedReduce, primitives::Scan, primitives::SelectNonzero,
-                           primitives::SelectFlagged, primitives::PartitionFlagged,
-                           primitives::Unique, primitives::ReduceByKey, primitives::RunLengthEncode,
-                           primitives::ScanByKey> {
+    : public LibraryHalfOf<
+          Primitives, primitives::Sort, primitives::Reduce, primitives::ArgReduce,
+          primitives::SegmentedReduce, primitives::Scan, primitives::SelectNonzero,
+          primitives::SelectFlagged, primitives::PartitionFlagged, primitives::Unique,
+          primitives::ReduceByKey, primitives::RunLengthEncode, primitives::ScanByKey,
+          primitives::NonTrivialRuns, primitives::UniqueByKey, primitives::PartitionThreeWay,
+          primitives::HistogramEven, primitives::HistogramRange, primitives::AdjacentDifference> {
  public:
   explicit Primitives(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override;
@@ -42,6 +44,12 @@ class Primitives final
   Result<void> run(const primitives::ReduceByKey& op, const Call& call);
   Result<void> run(const primitives::RunLengthEncode& op, const Call& call);
   Result<void> run(const primitives::ScanByKey& op, const Call& call);
+  Result<void> run(const primitives::NonTrivialRuns& op, const Call& call);
+  Result<void> run(const primitives::UniqueByKey& op, const Call& call);
+  Result<void> run(const primitives::PartitionThreeWay& op, const Call& call);
+  Result<void> run(const primitives::HistogramEven& op, const Call& call);
+  Result<void> run(const primitives::HistogramRange& op, const Call& call);
+  Result<void> run(const primitives::AdjacentDifference& op, const Call& call);
 
  private:
   struct State {
@@ -70,6 +78,9 @@ class Primitives final
                                   const Call& call);
   Result<void> warm_up_scans(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
                              const Call& call);
+  Result<void> warm_up_histograms(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
+                                  const Call& call);
+  Result<void> warm_up_runs(std::int64_t n, const std::array<Operand, 4>& ranges, const Call& call);
   Result<void> warm_up(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
                        const Call& call);
 

@@ -28,7 +28,20 @@ const Samples kPrimitiveSamples{
                                 range_in(3), cell_in(4)},
     primitives::ScanByKey{DType::f32, DType::i64, primitives::Scanning::exclusive,
                           primitives::Reduction::min, 10, range_in(1), range_in(2), range_in(3),
-                          factor_in(4)}};
+                          factor_in(4)},
+    primitives::NonTrivialRuns{DType::i64, OnFailure::report, 0, 10, 8, range_in(1), range_in(2),
+                               range_in(3), cell_in(4)},
+    primitives::UniqueByKey{DType::f32, OnFailure::report, 8, 10, 8, range_in(1), range_in(2),
+                            range_in(3), range_in(4), cell_in(5)},
+    primitives::PartitionThreeWay{DType::f64, OnFailure::report, 0, 10, 6, 7, 8, range_in(1),
+                                  range_in(2), range_in(3), range_in(4), range_in(5), range_in(6),
+                                  cell_in(7)},
+    primitives::HistogramEven{
+        DType::u8, DType::u64, {4, 3}, 5, 10, {}, {std::byte{255}}, range_in(1), range_in(2)},
+    primitives::HistogramRange{
+        DType::f64, DType::u32, {2, 1}, 5, 10, range_in(1), range_in(2), range_in(3)},
+    primitives::AdjacentDifference{DType::i32, primitives::Neighbour::right, 0, 10, range_in(1),
+                                   range_in(2)}};
 
 }  // namespace
 }  // namespace troupe::test
