@@ -1,10 +1,10 @@
 #pragma once
 
-#include <troupe/lib/primitives_scans.hpp>
+#include <troupe/lib/primitives_differences.hpp>
 
-/// Sorting, reductions, scans and selection over contiguous elements, as CUB defines them
-/// (https://nvidia.github.io/cccl/cub, device-wide algorithms). Run again on the same operands and
-/// the same model of GPU, every operation gives the same bits.
+/// Sorting, reductions, scans, histograms and selection over contiguous elements, as CUB defines
+/// them (https://nvidia.github.io/cccl/cub, device-wide algorithms). Run again on the same operands
+/// and the same model of GPU, every operation gives the same bits.
 namespace troupe::primitives {
 
 /// sorted_keys[0, n) are the n keys in order. With values, sorted_values[i] is the value that
@@ -69,17 +69,23 @@ inline const Library kLibrary{&info_of<Sort>,
                               &info_of<Convert>,
                               &info_of<TransformReduce>,
                               &info_of<CopyBatched>,
-                              &info_of<ScanByKey>};
+                              &info_of<ScanByKey>,
+                              &info_of<NonTrivialRuns>,
+                              &info_of<UniqueByKey>,
+                              &info_of<PartitionThreeWay>,
+                              &info_of<HistogramEven>,
+                              &info_of<HistogramRange>,
+                              &info_of<AdjacentDifference>};
 
 }  // namespace troupe::primitives
 
 namespace troupe {
 
-/// Device-wide algorithms on one device; from `primitives::on(device)`. All but
-/// sorts are calls of its bases.
-class Primitives : public PrimitiveScans {
+/// Device-wide algorithms on one device; from `primitives::on(device)`. What
+/// does not sort are calls of its bases.
+class Primitives : public PrimitiveDifferences {
  public:
-  using PrimitiveScans::PrimitiveScans;
+  using PrimitiveDifferences::PrimitiveDifferences;
 
   /// See primitives::Sort. Both ranges have the same length. Errors: invalid.
   template <primitives::Number K>

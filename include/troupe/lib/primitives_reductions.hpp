@@ -23,6 +23,10 @@ concept Integer = Element<T> && kIntegers.has(dtype_of<T>);
 template <class T>
 concept Number = Element<T> && kNumbers.has(dtype_of<T>);
 
+/// What is sorted or selected along with a key.
+template <class T>
+concept SortedValue = Element<T> &&(sizeof(T) == 4 || sizeof(T) == 8);
+
 /// What a reduction gives without elements: combined with an element it gives that element.
 template <Number T>
 constexpr T neutral(Reduction reduction) noexcept {

@@ -67,6 +67,59 @@ struct RunLengthEncode {
   }
 };
 
+/// Of each run of at least two equal elements among x[0, n): offsets holds where it begins, and
+/// lengths how many elements it has, both of type i64. -0 and +0 are equal, a NaN equals nothing.
+/// The result cell and the capacity are as for ReduceByKey.
+struct NonTrivialRuns {
+  static constexpr std::string_view kName = "primitives.non_trivial_runs";
+  static constexpr DTypes kDTypes = kNumbers;
+  static constexpr Traits kTraits = {.repeatable = true};
+
+  OpDType dtype;  ///< of x
+  OnFailure on_failure{};
+  std::uint32_t reserved = 0;
+  std::int64_t n = 0;
+  std::int64_t capacity = 0;  ///< of offsets and of lengths, in elements
+  Operand x, offsets, lengths, count;
+
+  static constexpr auto kOperands = std::tuple{
+      read("x", &NonTrivialRuns::x), write("offsets", &NonTrivialRuns::offsets),
+      write("lengths", &NonTrivialRuns::lengths), write("count", &NonTrivialRuns::count)};
+  static constexpr auto kCell = &NonTrivialRuns::count;
+  Result<void> check() const;
+  [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
+  [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
+    return &operand == &count ? sizeof(std::int64_t) : 0;
+  }
+};
+
+/// The first key of each run of equal ones among keys[0, n), and the value that belongs to it.
+/// Values are elements of any type of 4 or 8 bytes. What is equal, the result cell and the capacity
+/// are as for ReduceByKey.
+struct UniqueByKey {
+  static constexpr std::string_view kName = "primitives.unique_by_key";
+  static constexpr DTypes kDTypes = kNumbers;
+  static constexpr Traits kTraits = {.repeatable = true};
+
+  OpDType dtype;  ///< of the keys
+  OnFailure on_failure{};
+  std::uint32_t value_bytes = 0;  ///< 4 or 8
+  std::int64_t n = 0;
+  std::int64_t capacity = 0;  ///< of unique_keys and of first_values, in elements
+  Operand keys, values, unique_keys, first_values, count;
+
+  static constexpr auto kOperands = std::tuple{
+      read("keys", &UniqueByKey::keys), read("values", &UniqueByKey::values),
+      write("unique_keys", &UniqueByKey::unique_keys),
+      write("first_values", &UniqueByKey::first_values), write("count", &UniqueByKey::count)};
+  static constexpr auto kCell = &UniqueByKey::count;
+  Result<void> check() const;
+  [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
+  [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
+    return &operand == &count ? sizeof(std::int64_t) : 0;
+  }
+};
+
 }  // namespace troupe::primitives
 
 namespace troupe {
@@ -118,6 +171,47 @@ class PrimitiveRuns : public PrimitiveSelections {
                                     lengths.operand(),
                                     {}},
         {{"values", values.length(), lengths.length()}});
+  }
+  /// See primitives::NonTrivialRuns; the future's value is how many such runs there are. There is
+  /// as much room for offsets as for lengths. Errors: invalid (also: too little room).
+  template <primitives::Number T>
+  Future<std::int64_t> non_trivial_runs(const GpuRef<T>& x, const GpuRef<std::int64_t>& offsets,
+                                        const GpuRef<std::int64_t>& lengths,
+                                        OnFailure on_failure = OnFailure::error) {
+    return detail::submit_exact_for_value<std::int64_t>(
+        submitter(),
+        primitives::NonTrivialRuns{dtype_of<T>,
+                                   on_failure,
+                                   0,
+                                   x.length(),
+                                   lengths.length(),
+                                   x.operand(),
+                                   offsets.operand(),
+                                   lengths.operand(),
+                                   {}},
+        {{"offsets", offsets.length(), lengths.length()}});
+  }
+  /// See primitives::UniqueByKey; the future's value is how many runs there are. There is a value
+  /// for each key, and as much room for keys as for values. Errors: invalid (also: too little
+  /// room).
+  template <primitives::Number K, primitives::SortedValue V>
+  Future<std::int64_t> unique_by_key(const GpuRef<K>& keys, const GpuRef<V>& values,
+                                     const GpuRef<K>& unique_keys, const GpuRef<V>& first_values,
+                                     OnFailure on_failure = OnFailure::error) {
+    return detail::submit_exact_for_value<std::int64_t>(
+        submitter(),
+        primitives::UniqueByKey{dtype_of<K>,
+                                on_failure,
+                                sizeof(V),
+                                keys.length(),
+                                first_values.length(),
+                                keys.operand(),
+                                values.operand(),
+                                unique_keys.operand(),
+                                first_values.operand(),
+                                {}},
+        {{"values", values.length(), keys.length()},
+         {"unique_keys", unique_keys.length(), first_values.length()}});
   }
 };
 

@@ -108,6 +108,44 @@ struct Unique {
   }
 };
 
+/// How many elements PartitionThreeWay has found for the first two of its ranges.
+struct ThreeWayCounts {
+  std::int64_t first = 0, second = 0;
+};
+
+/// The elements x[i], i < n, in their order: `first` holds those with first_flags[i] != 0, `second`
+/// those of the others with second_flags[i] != 0, `rest` what is left. The flags are u8. What lies
+/// in the ranges behind them does not change. The result cell holds ThreeWayCounts, also where that
+/// is more than the capacities. Then each range holds as many as it has room for, and the command
+/// fails with Errc::invalid unless on_failure is OnFailure::report.
+struct PartitionThreeWay {
+  static constexpr std::string_view kName = "primitives.partition_three_way";
+  static constexpr DTypes kDTypes = kNumbers;
+  static constexpr Traits kTraits = {.repeatable = true};
+
+  OpDType dtype;  ///< of x and the ranges
+  OnFailure on_failure{};
+  std::uint32_t reserved = 0;
+  std::int64_t n = 0;
+  std::int64_t first_capacity = 0, second_capacity = 0, rest_capacity = 0;  ///< in elements
+  Operand x, first_flags, second_flags, first, second, rest, counts;
+
+  static constexpr auto kOperands =
+      std::tuple{read("x", &PartitionThreeWay::x),
+                 read("first_flags", &PartitionThreeWay::first_flags),
+                 read("second_flags", &PartitionThreeWay::second_flags),
+                 write("first", &PartitionThreeWay::first),
+                 write("second", &PartitionThreeWay::second),
+                 write("rest", &PartitionThreeWay::rest),
+                 write("counts", &PartitionThreeWay::counts)};
+  static constexpr auto kCell = &PartitionThreeWay::counts;
+  Result<void> check() const;
+  [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
+  [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
+    return &operand == &counts ? sizeof(ThreeWayCounts) : 0;
+  }
+};
+
 }  // namespace troupe::primitives
 
 namespace troupe {
@@ -176,6 +214,33 @@ class PrimitiveSelections : public PrimitiveReductions {
                                                                      x.operand(),
                                                                      selected.operand(),
                                                                      {}});
+  }
+  /// See primitives::PartitionThreeWay; the future's value is how many elements there are for
+  /// `first` and `second`. There are two flags for each element of x. Errors: invalid (also: a
+  /// range is too short).
+  template <primitives::Number T>
+  Future<primitives::ThreeWayCounts> partition_three_way(
+      const GpuRef<T>& x, const GpuRef<std::uint8_t>& first_flags,
+      const GpuRef<std::uint8_t>& second_flags, const GpuRef<T>& first, const GpuRef<T>& second,
+      const GpuRef<T>& rest, OnFailure on_failure = OnFailure::error) {
+    return detail::submit_exact_for_value<primitives::ThreeWayCounts>(
+        submitter(),
+        primitives::PartitionThreeWay{dtype_of<T>,
+                                      on_failure,
+                                      0,
+                                      x.length(),
+                                      first.length(),
+                                      second.length(),
+                                      rest.length(),
+                                      x.operand(),
+                                      first_flags.operand(),
+                                      second_flags.operand(),
+                                      first.operand(),
+                                      second.operand(),
+                                      rest.operand(),
+                                      {}},
+        {{"first_flags", first_flags.length(), x.length()},
+         {"second_flags", second_flags.length(), x.length()}});
   }
 };
 

@@ -1,25 +1,13 @@
 #include <troupe/lib/primitives.hpp>
 
+#include <utility>
+
 #include "common/wire/checker.hpp"
+#include "lib/primitives/overflow.hpp"
 
 namespace troupe::primitives {
 
 using wire::checker;
-
-namespace {
-
-/// The error of an operation that has found more than there is room for. `cell`: how many it found.
-template <class Op>
-Result<void> overflow(const Op& op, const std::byte* cell) {
-  std::int64_t found = 0;
-  std::memcpy(&found, cell, sizeof found);
-  if (found <= op.capacity || op.on_failure == OnFailure::report) return {};
-  return Error{Errc::invalid, 0,
-               std::string(Op::kName) + ": overflow: " + std::to_string(found) +
-                   " elements, room for " + std::to_string(op.capacity)};
-}
-
-}  // namespace
 
 Result<void> Reduce::check() const {
   return checker(*this)
@@ -88,29 +76,16 @@ Result<void> Unique::check() const {
       .result();
 }
 
-Result<void> ReduceByKey::check() const {
-  auto checks = checker(*this);
-  checks.require(on_failure <= OnFailure::report, "unknown on_failure")
-      .require(reduction <= Reduction::bit_xor, "unknown reduction");
-  if (!checks.ok()) return checks.result();
-  if (!kIntegers.has(value_dtype))
-    return Error{Errc::unsupported, 0,
-                 std::string(kName) + ": values are integers of 32 or 64 bits"};
-  return checks.holds("keys", keys, n)
-      .holds("values", values, n, size_of(value_dtype))
-      .holds("unique_keys", unique_keys, capacity)
-      .holds("results", results, capacity, size_of(value_dtype))
-      .holds("count", count, 1, sizeof(std::int64_t))
-      .result();
-}
-
-Result<void> RunLengthEncode::check() const {
+Result<void> PartitionThreeWay::check() const {
   return checker(*this)
       .require(on_failure <= OnFailure::report, "unknown on_failure")
       .holds("x", x, n)
-      .holds("values", values, capacity)
-      .holds("lengths", lengths, capacity, sizeof(std::int64_t))
-      .holds("count", count, 1, sizeof(std::int64_t))
+      .holds("first_flags", first_flags, n, sizeof(std::uint8_t))
+      .holds("second_flags", second_flags, n, sizeof(std::uint8_t))
+      .holds("first", first, first_capacity)
+      .holds("second", second, second_capacity)
+      .holds("rest", rest, rest_capacity)
+      .holds("counts", counts, 2, sizeof(std::int64_t))
       .result();
 }
 
@@ -123,11 +98,15 @@ Result<void> SelectFlagged::verdict(const std::byte* cell) const {
 Result<void> Unique::verdict(const std::byte* cell) const {
   return overflow(*this, cell);
 }
-Result<void> ReduceByKey::verdict(const std::byte* cell) const {
-  return overflow(*this, cell);
-}
-Result<void> RunLengthEncode::verdict(const std::byte* cell) const {
-  return overflow(*this, cell);
+Result<void> PartitionThreeWay::verdict(const std::byte* cell) const {
+  ThreeWayCounts found;
+  std::memcpy(&found, cell, sizeof found);
+  for (const auto& [count, capacity] : {std::pair{found.first, first_capacity},
+                                        {found.second, second_capacity},
+                                        {n - found.first - found.second, rest_capacity}}) {
+    if (const auto enough = overflow(*this, count, capacity); !enough.ok()) return enough;
+  }
+  return {};
 }
 
 }  // namespace troupe::primitives

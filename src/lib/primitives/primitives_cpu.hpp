@@ -19,7 +19,10 @@ class Primitives final
                            primitives::Unique, primitives::ReduceByKey, primitives::RunLengthEncode,
                            primitives::ScanByKey, primitives::SegmentedSort, primitives::Merge,
                            primitives::Transform, primitives::TransformPairs, primitives::Convert,
-                           primitives::TransformReduce, primitives::CopyBatched> {
+                           primitives::TransformReduce, primitives::CopyBatched,
+                           primitives::NonTrivialRuns, primitives::UniqueByKey,
+                           primitives::PartitionThreeWay, primitives::HistogramEven,
+                           primitives::HistogramRange, primitives::AdjacentDifference> {
  public:
   explicit Primitives(Services& services) : services_(services) {}
   Result<void> run(const primitives::Sort& op, const Call& call);
@@ -41,6 +44,12 @@ class Primitives final
   Result<void> run(const primitives::Convert& op, const Call& call);
   Result<void> run(const primitives::TransformReduce& op, const Call& call);
   Result<void> run(const primitives::CopyBatched& op, const Call& call);
+  Result<void> run(const primitives::NonTrivialRuns& op, const Call& call);
+  Result<void> run(const primitives::UniqueByKey& op, const Call& call);
+  Result<void> run(const primitives::PartitionThreeWay& op, const Call& call);
+  Result<void> run(const primitives::HistogramEven& op, const Call& call);
+  Result<void> run(const primitives::HistogramRange& op, const Call& call);
+  Result<void> run(const primitives::AdjacentDifference& op, const Call& call);
 
  private:
   Services& services_;

@@ -39,7 +39,14 @@ Result<void> Primitives::warm_up(Queue queue, void* memory) {
     for (const auto n : {kOneBlock, kManyBlocks})
       TROUPE_CUDA_PROPAGATE(warm_up(dtype, n, ranges, warming.call()));
   }
-  return {};
+  for (const auto dtype : {DType::u32, DType::u64}) {
+    const auto n = kManyBlocks;
+    TROUPE_CUDA_PROPAGATE(run(primitives::AdjacentDifference{dtype, primitives::Neighbour::left, 0,
+                                                             n, ranges[0], ranges[2]},
+                              warming.call()));
+  }
+  TROUPE_CUDA_PROPAGATE(warm_up_histograms(DType::u8, kManyBlocks, ranges, warming.call()));
+  return warm_up_runs(kManyBlocks, ranges, warming.call());
 }
 
 Result<void> Primitives::warm_up(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
@@ -48,6 +55,7 @@ Result<void> Primitives::warm_up(DType dtype, std::int64_t n, const std::array<O
   TROUPE_CUDA_PROPAGATE(warm_up_sorts(dtype, n, ranges, call));
   TROUPE_CUDA_PROPAGATE(warm_up_reductions(dtype, n, ranges, call));
   TROUPE_CUDA_PROPAGATE(warm_up_scans(dtype, n, ranges, call));
+  TROUPE_CUDA_PROPAGATE(warm_up_histograms(dtype, n, ranges, call));
   TROUPE_CUDA_PROPAGATE(warm_up_selections(dtype, n, ranges, call));
   return warm_up_transforms(dtype, n, ranges, call);
 }

@@ -27,7 +27,10 @@ class Primitives final
                            primitives::Unique, primitives::ReduceByKey, primitives::RunLengthEncode,
                            primitives::ScanByKey, primitives::SegmentedSort, primitives::Merge,
                            primitives::Transform, primitives::TransformPairs, primitives::Convert,
-                           primitives::TransformReduce, primitives::CopyBatched> {
+                           primitives::TransformReduce, primitives::CopyBatched,
+                           primitives::NonTrivialRuns, primitives::UniqueByKey,
+                           primitives::PartitionThreeWay, primitives::HistogramEven,
+                           primitives::HistogramRange, primitives::AdjacentDifference> {
  public:
   explicit Primitives(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override;
@@ -51,6 +54,12 @@ class Primitives final
   Result<void> run(const primitives::Convert& op, const Call& call);
   Result<void> run(const primitives::TransformReduce& op, const Call& call);
   Result<void> run(const primitives::CopyBatched& op, const Call& call);
+  Result<void> run(const primitives::NonTrivialRuns& op, const Call& call);
+  Result<void> run(const primitives::UniqueByKey& op, const Call& call);
+  Result<void> run(const primitives::PartitionThreeWay& op, const Call& call);
+  Result<void> run(const primitives::HistogramEven& op, const Call& call);
+  Result<void> run(const primitives::HistogramRange& op, const Call& call);
+  Result<void> run(const primitives::AdjacentDifference& op, const Call& call);
 
  private:
   struct State {
@@ -85,6 +94,9 @@ class Primitives final
                              const Call& call);
   Result<void> warm_up_transforms(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
                                   const Call& call);
+  Result<void> warm_up_histograms(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
+                                  const Call& call);
+  Result<void> warm_up_runs(std::int64_t n, const std::array<Operand, 4>& ranges, const Call& call);
   Result<void> warm_up(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
                        const Call& call);
 

@@ -40,7 +40,20 @@ const Samples kPrimitiveSamples{
     primitives::Convert{DType::f64, DType::i32, 10, range_in(1), range_in(2)},
     primitives::TransformReduce{DType::f32, primitives::Unary::square, primitives::Reduction::sum,
                                 10, range_in(1), range_in(2)},
-    Tailed<primitives::CopyBatched>{{DType::u8, 3}, lists_of(3, {Access::read, Access::write})}};
+    Tailed<primitives::CopyBatched>{{DType::u8, 3}, lists_of(3, {Access::read, Access::write})},
+    primitives::NonTrivialRuns{DType::i64, OnFailure::report, 0, 10, 8, range_in(1), range_in(2),
+                               range_in(3), cell_in(4)},
+    primitives::UniqueByKey{DType::f32, OnFailure::report, 8, 10, 8, range_in(1), range_in(2),
+                            range_in(3), range_in(4), cell_in(5)},
+    primitives::PartitionThreeWay{DType::f64, OnFailure::report, 0, 10, 6, 7, 8, range_in(1),
+                                  range_in(2), range_in(3), range_in(4), range_in(5), range_in(6),
+                                  cell_in(7)},
+    primitives::HistogramEven{
+        DType::u8, DType::u64, {4, 3}, 5, 10, {}, {std::byte{255}}, range_in(1), range_in(2)},
+    primitives::HistogramRange{
+        DType::f64, DType::u32, {2, 1}, 5, 10, range_in(1), range_in(2), range_in(3)},
+    primitives::AdjacentDifference{DType::i32, primitives::Neighbour::right, 0, 10, range_in(1),
+                                   range_in(2)}};
 
 }  // namespace
 }  // namespace troupe::test

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <type_traits>
 
@@ -29,6 +32,21 @@ Result<void> with_countable(DType dtype, Visit&& visit) {
   if (dtype == DType::f32) return visit(float{});
   if (dtype == DType::f64) return visit(double{});
   return with_integer(dtype, visit);
+}
+
+/// The same, also for u8.
+template <class Visit>
+Result<void> with_sample(DType dtype, Visit&& visit) {
+  if (dtype == DType::u8) return visit(std::uint8_t{});
+  return with_countable(dtype, visit);
+}
+
+/// A level of a histogram as it stands in the operation.
+template <class L>
+L level(const std::array<std::byte, 8>& bytes) {
+  L value;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
 }
 
 /// Calls visit(U{}) for the unsigned integer of the dtype's size, 4 or 8 bytes: for what only moves

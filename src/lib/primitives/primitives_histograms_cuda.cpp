@@ -1,0 +1,68 @@
+#include <type_traits>
+
+#include "lib/primitives/primitives_cuda.hpp"
+#include "lib/primitives/primitives_differences.cuh"
+#include "lib/primitives/primitives_histograms.cuh"
+
+namespace troupe::host::cuda {
+namespace {
+
+template <class T, class Op>
+kernels::Samples<T> samples_of(const Op& op, const Call& call) {
+  return {call.at<const T>(op.x), op.n, op.channels.all, op.channels.counted, call.at(op.counts),
+          size_of(op.count_dtype)};
+}
+
+}  // namespace
+
+Result<void> Primitives::run(const primitives::HistogramEven& op, const Call& call) {
+  return with_sample(op.dtype, [&]<class T>(T) -> Result<void> {
+    using L = primitives::LevelOf<T>;
+    const EvenBins<L> bins(level<L>(op.lower), level<L>(op.upper), op.bins);
+    TROUPE_CUDA_TRY(
+        kernels::histogram(services_.launch(call.queue()), samples_of<T>(op, call), bins));
+    return {};
+  });
+}
+
+Result<void> Primitives::run(const primitives::HistogramRange& op, const Call& call) {
+  return with_sample(op.dtype, [&]<class T>(T) -> Result<void> {
+    using L = primitives::LevelOf<T>;
+    const RangeBins<L> bins(call.at<const L>(op.levels), op.bins);
+    TROUPE_CUDA_TRY(
+        kernels::histogram(services_.launch(call.queue()), samples_of<T>(op, call), bins));
+    return {};
+  });
+}
+
+Result<void> Primitives::run(const primitives::AdjacentDifference& op, const Call& call) {
+  if (op.n == 0) return {};
+  const auto stream = services_.stream(call.queue());
+  const bool floating = !primitives::kIntegers.has(op.dtype);
+  const bool right = op.neighbour == primitives::Neighbour::right;
+  return with_word(op.dtype, [&]<class W>(W) {
+    return queue_algorithm(
+        call.queue(), "cub::DeviceAdjacentDifference", [&](kernels::Temporary& temporary) {
+          return kernels::adjacent_difference(temporary, stream, op.n, call.at<const W>(op.x),
+                                              floating, right, call.at<W>(op.y));
+        });
+  });
+}
+
+Result<void> Primitives::warm_up_histograms(DType dtype, std::int64_t n,
+                                            const std::array<Operand, 4>& ranges,
+                                            const Call& call) {
+  const auto& [a, b, c, d] = ranges;
+  std::array<std::byte, 8> one{};
+  TROUPE_CUDA_PROPAGATE(
+      with_countable(primitives::level_dtype(dtype), [&]<class L>(L) -> Result<void> {
+        const L upper(1);
+        std::memcpy(one.data(), &upper, sizeof upper);
+        return {};
+      }));
+  TROUPE_CUDA_PROPAGATE(
+      run(primitives::HistogramEven{dtype, DType::u32, {}, 1, n, {}, one, a, c}, call));
+  return run(primitives::HistogramRange{dtype, DType::u32, {}, 1, n, a, b, c}, call);
+}
+
+}  // namespace troupe::host::cuda
