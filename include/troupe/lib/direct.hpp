@@ -1,6 +1,10 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include <troupe/lib/sparse_matrix.hpp>
@@ -52,8 +56,10 @@ struct Factors {
 inline constexpr Traits kTraits{.repeatable = true, .blocking = true, .not_prepared = true};
 
 /// Analyses the pattern of A, which is n x n: orders it so that its factors are sparse. With
-/// `matching` (general matrices only) the cuda engine exchanges and scales rows by the values so
-/// that those on the diagonal are large; then other values are analysed anew.
+/// `matching` the cuda engine also exchanges rows by the values, so that large elements stand on
+/// the diagonal, or beside it in matrices that are symmetric or Hermitian; other values are then
+/// analysed anew. That is for matrices with small or no elements on the diagonal; positive definite
+/// ones never need it. The cpu engine exchanges rows in any case.
 ///
 /// Errors, beside those of check(): invalid (A is not a CSR matrix as described above),
 /// out_of_memory.

@@ -23,8 +23,8 @@ Checker of_matrix(const Op& op) {
       .require(op.kind != Kind::general || op.view == View::full,
                "all elements of a general matrix are stored")
       .require(op.matching <= 1, "matching is neither on nor off")
-      .require(op.matching == 0 || op.kind == Kind::general,
-               "matching is for general matrices alone")
+      .require(op.matching == 0 || op.kind != Kind::positive_definite,
+               "a positive definite matrix needs no matching")
       .require(op.n >= 0 && op.nonzeros >= 0, "a negative extent")
       .require(op.n <= INT32_MAX, "there are 2^31 rows or more");
   if (!checks.ok()) return checks;

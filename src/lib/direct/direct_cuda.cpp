@@ -44,6 +44,9 @@ Systems systems_of(const direct::Solve& op, const Call& call) {
   return {call.at(op.b), call.at(op.x), op.nrhs, op.ldb, op.ldx, op.transpose, op.refinement};
 }
 
+/// Solutions, steps of refinement among them, that are queued without a thread of their own.
+constexpr std::int64_t kMostAtOnce = 16;
+
 class Direct final : public LibraryHalfOf<Direct, direct::Analyse, direct::Factor, direct::Solve,
                                           direct::Release> {
  public:
@@ -52,7 +55,7 @@ class Direct final : public LibraryHalfOf<Direct, direct::Analyse, direct::Facto
     return {dependency("cuDSS", &cudssGetProperty)};
   }
   Result<void> open(Queue queue) override;
-  /// A solution with the factors that are there is only queued.
+  /// A few solutions with the factors that are there are only queued.
   [[nodiscard]] bool blocks(const OperationInfo& info, const std::byte* op,
                             const Call& call) override;
   [[nodiscard]] bool remembers_contents() const override { return true; }
@@ -127,6 +130,7 @@ Factorisation& Direct::keep(const Op& op, Queue queue) {
 bool Direct::blocks(const OperationInfo& info, const std::byte* op, const Call& call) {
   if (info.opcode != opcode_of<direct::Solve>) return true;
   const auto& solve = *reinterpret_cast<const direct::Solve*>(op);
+  if (solve.nrhs > kMostAtOnce || solve.nrhs * (1 + solve.refinement) > kMostAtOnce) return true;
   const auto* const entry = find(call.queue(), solve.id);
   return entry == nullptr ||
          !entry->factorisation.is_ready(pattern_of(solve, call), values_of(solve, call),

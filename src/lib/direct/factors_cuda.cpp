@@ -98,7 +98,7 @@ Factorisation::~Factorisation() {
 
 /// What has been queued may use host memory of cuDSS's.
 void Factorisation::drop() {
-  analysed_ = factored_ = singular_ = false;
+  analysed_ = factored_ = singular_ = has_solved_ = false;
   mirrored_ = -1;
   if (data_ == nullptr) return;
   (void)cudaStreamSynchronize(stream_);
@@ -158,8 +158,9 @@ bool Factorisation::needs_mirror(const Systems& systems) const noexcept {
 }
 bool Factorisation::is_ready(const Pattern& pattern, const Values& values,
                              const Systems& systems) const noexcept {
-  return is_factored(pattern, values) &&
-         (factors_.outcome < 0 || !needs_mirror(systems) || mirrored_ >= 0);
+  if (!is_factored(pattern, values)) return false;
+  if (factors_.outcome < 0 || pattern_.n == 0) return true;
+  return has_solved_ && (!needs_mirror(systems) || mirrored_ >= 0);
 }
 
 Result<direct::Analysis> Factorisation::analyse(const Pattern& pattern, const Values& values) {
@@ -332,6 +333,7 @@ Result<void> Factorisation::solve_for(const void* b, void* x) {
 
 Result<void> Factorisation::solve(const Systems& systems) {
   if (pattern_.n == 0 || systems.columns == 0) return {};
+  has_solved_ = true;
   TROUPE_CUDA_PROPAGATE(set(CUDSS_CONFIG_SOLVE_MODE, mode_of(pattern_, systems.transpose)));
   return with_number(pattern_.dtype, [&]<class T>(T) {
     return with_index(pattern_.index_dtype,

@@ -140,6 +140,7 @@ class Factorisation {
   Pattern pattern_;  ///< of what has been analysed
   Values values_;    ///< of what has been factorised; with matching, also analysed
   bool analysed_ = false, factored_ = false;
+  bool has_solved_ = false;  ///< the first solution makes kernels, which takes long
   direct::Analysis analysis_;
   direct::Factors factors_;
   bool singular_ = false;  ///< by its pattern alone: then there is no system
