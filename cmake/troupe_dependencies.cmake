@@ -30,6 +30,7 @@ find_library(TROUPE_FFTW_F64_LIBRARY fftw3)
 find_library(TROUPE_ONEDNN_LIBRARY dnnl)
 find_path(TROUPE_ONEDNN_INCLUDE oneapi/dnnl/dnnl.hpp)
 find_package(OpenMP COMPONENTS CXX)
+find_path(TROUPE_EIGEN_INCLUDE Eigen/SparseLU PATH_SUFFIXES eigen3)
 
 # The CUDA engine
 set(TROUPE_HAVE_CUDA OFF)
@@ -52,6 +53,11 @@ if(NOT TROUPE_ENGINE_CUDA STREQUAL "OFF")
     find_path(TROUPE_CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
     find_path(TROUPE_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h
       HINTS ${TROUPE_CUDNN_FRONTEND_DIR} ${CMAKE_SOURCE_DIR}/build/wheels/include)
+    # Without cuDSS (see scripts/lib/wheels.sh), no library direct. A wheel has the versioned name alone.
+    find_library(TROUPE_CUDSS_LIBRARY NAMES libcudss.so.1 cudss
+      HINTS ${TROUPE_CUDSS_DIR}/lib ${CMAKE_SOURCE_DIR}/build/wheels/cudss/lib ${CUDAToolkit_LIBRARY_DIR})
+    find_path(TROUPE_CUDSS_INCLUDE cudss.h
+      HINTS ${TROUPE_CUDSS_DIR}/include ${CMAKE_SOURCE_DIR}/build/wheels/cudss/include ${CUDAToolkit_INCLUDE_DIRS})
   elseif(TROUPE_ENGINE_CUDA STREQUAL "ON")
     message(FATAL_ERROR "TROUPE_ENGINE_CUDA=ON needs the CUDA toolkit (nvcc on PATH) and NCCL")
   endif()

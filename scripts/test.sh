@@ -4,7 +4,7 @@
 #   scripts/test.sh [CMAKE-OPTION...]
 #
 # 1. packages of Debian 12 or Ubuntu 24.04 that are missing (root or sudo); where cuDNN is found, the headers of
-#    cudnn-frontend from PyPI
+#    cudnn-frontend from PyPI; where the CUDA toolkit is found, cuDSS from there
 # 2. build/release: everything, with the CUDA engine where the CUDA toolkit is found
 # 3. build/asan: the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 # 4. build/tsan: the unit tests of what threads share, under ThreadSanitizer
@@ -43,6 +43,7 @@ find_cuda
 mpi_environment
 install_packages "${packages_for_building[@]}" "${packages_for_testing[@]}" "${!optional_packages[@]}"
 ! cudnn_header >/dev/null || fetch_cudnn_frontend
+! command -v nvcc >/dev/null || fetch_cudss
 configure release build/release -DTROUPE_BENCHMARKS=ON -DTROUPE_UNITY_TESTS=ON "${cmake_options[@]}"
 build build/release
 

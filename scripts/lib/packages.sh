@@ -15,6 +15,7 @@ declare -A optional_packages=(
   [libgloo-dev]="no CPU engine; only a machine with the CUDA toolkit can build troupe without it"
   [libboost-context-dev]="no kernels of programs on the CPU engine"
   [libdnnl-dev]="no convolutions on the CPU engine"
+  [libeigen3-dev]="no direct solvers of sparse systems on the CPU engine"
   [libfftw3-dev]="no Fourier transforms on the CPU engine; it is GPL, so it is loaded where it is installed"
   [python3-scipy]="nobody judges random calls of blas, solver, fft and rng"
   [libblas-test]="netlib's tests of BLAS do not run"

@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include <troupe/lib/direct.hpp>
 #include <troupe/lib/rng.hpp>
 #include <troupe/lib/sparse.hpp>
 
@@ -70,6 +71,59 @@ TEST(Replay, SequencesOfRandomNumbersGoOnAtTheirPlace) {
     GTEST_SKIP() << "no cuRAND on this machine";
   EXPECT_EQ(draw(bits, std::uint32_t{}, 7), draw(bits, std::uint32_t{}, kCalls));
   EXPECT_EQ(draw(normal, double{}, 19), draw(normal, double{}, kCalls));
+}
+
+/// Factors die with the device host. The next one makes them of the matrix, which it still has.
+TEST(Replay, FactorsAreMadeAgain) {
+  constexpr std::int32_t kRows = 3000;
+  constexpr std::size_t kCalls = 12;
+  DeviceRig rig({"--restart-budget", "1000"});
+  auto& device = rig.device();
+  std::vector<std::int32_t> begin{0}, columns;
+  std::vector<double> values, right(kRows);
+  for (std::int32_t row = 0; row < kRows; ++row) {
+    for (const std::int32_t column : {row - 50, row - 1, row, row + 1, row + 50}) {
+      if (column < 0 || column >= kRows) continue;
+      columns.push_back(column);
+      values.push_back(column == row ? 4.5 : -1.0 / (1 + row % 3));
+    }
+    begin.push_back(static_cast<std::int32_t>(columns.size()));
+    right[static_cast<std::size_t>(row)] = row % 7;
+  }
+  const auto put = [&](const auto& list) {
+    const auto ref = device.alloc<std::decay_t<decltype(list[0])>>(std::ssize(list));
+    device.upload(list, ref).get();
+    return ref;
+  };
+  auto solver = direct::on(device).solver(
+      CsrMatrix<double, std::int32_t>{kRows, kRows, put(begin), put(columns), put(values)});
+  const auto b = put(right);
+  const auto solve = [&](std::size_t strike_at) {
+    std::vector<GpuRef<double>> parts;
+    std::vector<Future<std::int64_t>> solved;
+    for (std::size_t i = 0; i < kCalls; ++i) {
+      parts.push_back(device.alloc<double>(kRows));
+      solved.push_back(solver.solve(b, parts.back(), {.refinement = 1}));
+      if (i == strike_at) {
+        EXPECT_EQ(::kill(active_host(), SIGKILL), 0);
+      }
+    }
+    std::vector<double> all;
+    for (std::size_t i = 0; i < kCalls; ++i) {
+      EXPECT_EQ(solved[i].wait().code(), Errc::ok) << i;
+      const auto part = device.download(parts[i]);
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  };
+  if (solver.release().wait().code() == Errc::unsupported)
+    GTEST_SKIP() << "no direct solvers on this machine";
+  const auto undisturbed = solve(kCalls);
+  EXPECT_TRUE(same_bytes(solve(0), undisturbed));
+  EXPECT_TRUE(same_bytes(solve(7), undisturbed));
+  EXPECT_EQ(::kill(active_host(), SIGKILL), 0);  // with nothing in flight
+  EXPECT_EQ(solver.factor().get().outcome, direct::ready);
+  EXPECT_TRUE(same_bytes(solve(kCalls), undisturbed));
 }
 
 TEST(Replay, NoPureWriteIsLostWhereverTheHostDies) {

@@ -5,7 +5,7 @@
 set -euo pipefail
 side=$1
 shift
-libraries='^lib(cuda|cudart|cublas|cublasLt|cusparse|curand|cufft|cusolver|cudnn|nccl|nvrtc|nvJitLink|nvidia|gloo)[.a-z_-]*\.so'
+libraries='^lib(cuda|cudart|cublas|cublasLt|cusparse|curand|cufft|cusolver|cudnn|cudss|nccl|nvrtc|nvJitLink|nvidia|gloo)[.a-z_-]*\.so'
 case $side in
   rank) forbidden=$libraries ;;
   device) forbidden='^(libmpi|libopen-rte|libopen-pal|libpmix|libtroupe)[._a-z]*\.so' ;;
@@ -19,6 +19,7 @@ own() {
     troupe-collective-cuda.so) echo '^lib(cudart|nccl)\.so' ;;
     troupe-blas-cuda.so) echo '^lib(cudart|cublas|cublasLt)\.so' ;;
     troupe-solver-cuda.so) echo '^lib(cudart|cusolver|cublas|cublasLt|cusparse|nvJitLink)\.so' ;;
+    troupe-direct-cuda.so) echo '^lib(cudart|cudss)\.so' ;;
     troupe-dnn-cuda.so) echo '^lib(cudart|cudnn)\.so' ;;
     troupe-fft-cuda.so) echo '^lib(cudart|cufft)\.so' ;;
     troupe-sparse-cuda.so) echo '^lib(cudart|cusparse|nvJitLink)\.so' ;;

@@ -3,6 +3,7 @@
 #include <troupe/actor.hpp>
 #include <troupe/bundle.hpp>
 #include <troupe/distributed.hpp>
+#include <troupe/lib/direct.hpp>
 #include <troupe/lib/dnn.hpp>
 #include <troupe/lib/fft.hpp>
 #include <troupe/lib/function.hpp>

@@ -124,7 +124,7 @@ enum class Lane : std::uint8_t {
   collective,
   first_library
 };
-inline constexpr std::size_t kLaneCount = 16;
+inline constexpr std::size_t kLaneCount = 24;
 inline constexpr std::size_t kMaxLibraries =
     kLaneCount - static_cast<std::size_t>(Lane::first_library);
 

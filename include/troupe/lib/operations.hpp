@@ -3,6 +3,7 @@
 /// The libraries that come with troupe.
 #include <troupe/lib/blas.hpp>
 #include <troupe/lib/collective.hpp>
+#include <troupe/lib/direct.hpp>
 #include <troupe/lib/dnn.hpp>
 #include <troupe/lib/fft.hpp>
 #include <troupe/lib/function.hpp>

@@ -13,6 +13,7 @@
 #include <troupe/actor.hpp>
 #include <troupe/distributed.hpp>
 #include <troupe/function.hpp>
+#include <troupe/lib/direct.hpp>
 #include <troupe/lib/dnn.hpp>
 #include <troupe/lib/fft.hpp>
 #include <troupe/lib/function.hpp>

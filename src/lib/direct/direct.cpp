@@ -1,0 +1,97 @@
+#include <troupe/lib/direct.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "common/wire/checker.hpp"
+
+namespace troupe::direct {
+namespace {
+
+using wire::checker;
+using wire::Checker;
+
+template <class Op>
+Checker of_matrix(const Op& op) {
+  auto checks = checker(op);
+  checks
+      .require(op.index_dtype == DType::i32 || op.index_dtype == DType::i64,
+               "indices must be i32 or i64")
+      .require(op.kind <= Kind::positive_definite, "unknown kind of matrix")
+      .require(op.view <= View::upper, "unknown view of a matrix")
+      .require(op.kind != Kind::general || op.view == View::full,
+               "all elements of a general matrix are stored")
+      .require(op.matching <= 1, "matching is neither on nor off")
+      .require(op.matching == 0 || op.kind != Kind::positive_definite,
+               "a positive definite matrix needs no matching")
+      .require(op.n >= 0 && op.nonzeros >= 0, "a negative extent")
+      .require(op.n <= INT32_MAX, "there are 2^31 rows or more");
+  if (!checks.ok()) return checks;
+  const auto index_size = size_of(op.index_dtype);
+  return checks
+      .require(index_size == 8 || op.nonzeros <= INT32_MAX,
+               "the matrix is too large for 32-bit indices")
+      .holds("row_begin", op.row_begin, op.n + 1, index_size)
+      .holds("column", op.column, op.nonzeros, index_size)
+      .holds("value", op.value, op.nonzeros);
+}
+
+template <class Op>
+Result<void> judge(const std::byte* cell, OnFailure on_failure) {
+  std::int64_t outcome = 0;
+  std::memcpy(&outcome, cell, sizeof outcome);
+  const auto failed = [](Errc code, int native, const std::string& what) {
+    return Error{code, native, std::string(Op::kName) + ": " + what};
+  };
+  if (outcome == not_csr)
+    return failed(Errc::invalid, 0,
+                  "A is not a CSR matrix whose columns ascend within a row, or has no such column");
+  if (outcome == no_memory) return failed(Errc::out_of_memory, 0, "no memory for the factors");
+  if (outcome == ready || on_failure == OnFailure::report) return {};
+  if (outcome == no_factors)
+    return failed(Errc::numeric, no_factors, "A is singular, or not positive definite");
+  return failed(Errc::numeric, static_cast<int>(std::min<std::int64_t>(outcome, INT32_MAX)),
+                std::to_string(outcome) + " pivots of A are too small");
+}
+
+}  // namespace
+
+Result<void> Analyse::check() const {
+  return of_matrix(*this).holds("told", told, 1, sizeof(Analysis)).result();
+}
+Result<void> Analyse::verdict(const std::byte* cell) const {
+  return judge<Analyse>(cell, OnFailure::report);
+}
+
+Result<void> Factor::check() const {
+  return of_matrix(*this)
+      .require(on_failure <= OnFailure::report, "unknown on_failure")
+      .holds("told", told, 1, sizeof(Factors))
+      .result();
+}
+Result<void> Factor::verdict(const std::byte* cell) const {
+  return judge<Factor>(cell, on_failure);
+}
+
+Result<void> Solve::check() const {
+  const bool is_complex = dtype == DType::c64 || dtype == DType::c128;
+  const bool as_its_adjoint = kind == Kind::hermitian || kind == Kind::positive_definite;
+  return of_matrix(*this)
+      .require(on_failure <= OnFailure::report, "unknown on_failure")
+      .require(transpose <= blas::Transpose::conjugate, "unknown transpose")
+      .require(!is_complex || transpose != blas::Transpose::yes || !as_its_adjoint,
+               "A is Hermitian: there is no solution of A^T X = B")
+      .require(!is_complex || transpose != blas::Transpose::conjugate || kind != Kind::symmetric,
+               "A is symmetric: there is no solution of A^H X = B")
+      .require(refinement <= kMostRefinement, "more than 16 steps of refinement")
+      .matrix("b", b, n, nrhs, ldb)
+      .matrix("x", x, n, nrhs, ldx)
+      .holds("told", told, 1, sizeof(std::int64_t))
+      .result();
+}
+Result<void> Solve::verdict(const std::byte* cell) const {
+  return judge<Solve>(cell, on_failure);
+}
+
+}  // namespace troupe::direct

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <troupe/lib/direct.hpp>
+
+/// The structure of a matrix in CSR form, in host memory.
+namespace troupe::direct {
+
+/// Whether these are n rows of a square matrix with so many elements, as <troupe/lib/direct.hpp>
+/// describes it. Reads nothing beyond either array, whatever they contain.
+template <class I>
+bool is_sound(std::int64_t n, std::int64_t nonzeros, const I* row_begin, const I* column) {
+  if (row_begin[0] != 0 || row_begin[n] != nonzeros) return false;
+  for (std::int64_t row = 0; row < n; ++row) {
+    if (row_begin[row + 1] < row_begin[row] || row_begin[row + 1] > nonzeros) return false;
+    std::int64_t before = -1;
+    for (auto k = row_begin[row]; k < row_begin[row + 1]; ++k) {
+      if (column[k] <= before || column[k] >= n) return false;
+      before = column[k];
+    }
+  }
+  return true;
+}
+
+enum class Half : std::uint8_t { both, lower, upper };
+inline Half half_of(View view) {
+  return view == View::full ? Half::both : view == View::lower ? Half::lower : Half::upper;
+}
+inline bool counts(Half half, std::int64_t row, std::int64_t column) {
+  return half == Half::both || (half == Half::lower ? column <= row : column >= row);
+}
+
+/// Whether a row or a column has no elements, so that the matrix is singular whatever its values
+/// are. The structure is sound.
+template <class I>
+bool has_empty_line(std::int64_t n, const I* row_begin, const I* column, Half half) {
+  std::vector<bool> has_row(static_cast<std::size_t>(n)), has_column(static_cast<std::size_t>(n));
+  for (std::int64_t row = 0; row < n; ++row) {
+    for (auto k = row_begin[row]; k < row_begin[row + 1]; ++k) {
+      if (!counts(half, row, column[k])) continue;
+      const auto i = static_cast<std::size_t>(row), j = static_cast<std::size_t>(column[k]);
+      has_row[i] = has_column[j] = true;
+      if (half != Half::both) has_row[j] = has_column[i] = true;
+    }
+  }
+  const auto lacks = [](const std::vector<bool>& has) {
+    return std::find(has.begin(), has.end(), false) != has.end();
+  };
+  return lacks(has_row) || lacks(has_column);
+}
+
+}  // namespace troupe::direct
