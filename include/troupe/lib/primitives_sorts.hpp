@@ -69,10 +69,6 @@ struct Merge {
   }
 };
 
-/// What is sorted along with a key.
-template <class T>
-concept SortedValue = Element<T> &&(sizeof(T) == 4 || sizeof(T) == 8);
-
 }  // namespace troupe::primitives
 
 namespace troupe {

@@ -51,7 +51,6 @@ Result<void> Primitives::warm_up(Queue queue, void* memory) {
 
 Result<void> Primitives::warm_up(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
                                  const Call& call) {
-  const auto& [a, b, c, d] = ranges;
   TROUPE_CUDA_PROPAGATE(warm_up_sorts(dtype, n, ranges, call));
   TROUPE_CUDA_PROPAGATE(warm_up_reductions(dtype, n, ranges, call));
   TROUPE_CUDA_PROPAGATE(warm_up_scans(dtype, n, ranges, call));

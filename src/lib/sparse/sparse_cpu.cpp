@@ -2,19 +2,6 @@
 #include "lib/sparse/spgemm_cpu.hpp"
 
 namespace troupe::host::cpu {
-Result<void> Sparse::run(const sparse::Gather& op, const Call& call) {
-  return with_real(op.dtype, [&](auto zero) {
-    return with_index(op.index_dtype, [&](auto zero_index) {
-      using T = decltype(zero);
-      return services_.submit(
-          call, [count = op.count, index = call.at<const decltype(zero_index)>(op.index),
-                 source = call.at<const T>(op.source), destination = call.at<T>(op.destination)] {
-            for (std::int64_t i = 0; i < count; ++i) destination[i] = source[index[i]];
-          });
-    });
-  });
-}
-
 Result<void> Sparse::run(const sparse::Spgemm& op, const Call& call) {
   using sparse::Spgemm;
   const auto values = [&](Spgemm::Matrix matrix) {

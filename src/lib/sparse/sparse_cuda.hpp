@@ -90,11 +90,14 @@ class Sparse final
   [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
   /// Tells the handle of an open queue where the scalars of the next call are.
   static Result<void> point_at(State& state, ScalarsAt where);
-  Result<PreparedMatrix*> prepare(State& state, const PreparedMatrix::Key& key, const void* alpha,
-                                  const void* beta, void* x, void* y);
-  /// One product, with the matrix in any form; `op` gives scalars and vectors.
-  template <class Op>
-  Result<void> multiply(const Op& op, const PreparedMatrix::Key& key, const Call& call);
+  /// y = alpha A x + beta y by cuSPARSE, which has that for this form, not transposed.
+  Result<void> multiply_by_cusparse(const sparse::Spmv& op, const sparse::Form& form,
+                                    const Call& call);
+  /// C = alpha op(A) B + beta C by own kernels, for all forms but a plain sliced ELL; C has
+  /// elements.
+  template <class T>
+  Result<void> multiply_by_kernel(const SparseArgument& a,
+                                  const kernels::DenseOperands<Native<T>>& dense, const Call& call);
   template <class Op>
   static auto& analyses(State& state) {
     if constexpr (std::is_same_v<Op, sparse::Spsv>) {
@@ -107,7 +110,6 @@ class Sparse final
   bool analyses_block(const Op& op, const Call& call);
   template <class Op>
   Result<void> solve(const Op& op, const Call& call);
-  void forget(State& state, std::size_t keep);
   Result<void> warm_up(Queue queue);
   Result<void> warm_up_products(const Call& call, DType index, const Operand& row_begin);
 
