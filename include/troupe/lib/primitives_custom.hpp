@@ -9,6 +9,7 @@
 
 #include <troupe/device.hpp>
 #include <troupe/lib/kernel.hpp>
+#include <troupe/lib/primitives_custom_source.hpp>
 
 /// Transforms, reductions, prefix sums and selections with an operator of the program's own, which
 /// it gives as CUDA C++. They are kernels of <troupe/lib/kernel.hpp> that troupe writes around the
@@ -24,20 +25,6 @@
 /// same bits in every run.
 namespace troupe::primitives {
 
-/// An operator of the program's own.
-struct CustomOperator {
-  /// An expression that can be called: "[](float a, float b) { return a > b ? a : b; }",
-  /// "Larger{}". It is evaluated on the device.
-  std::string source;
-  /// What stands in front of it: types, functions (`__device__`) and includes.
-  std::string declarations = {};
-  /// What CUDA C++ calls the types of elements, in the order of the template's arguments. Numbers
-  /// need no names.
-  std::vector<std::string> types = {};
-  /// As CompileOptions has them.
-  std::vector<std::string> include_paths = {}, options = {};
-};
-
 /// What an element of a custom operation may be.
 template <class T>
 concept CustomElement = std::is_trivially_copyable_v<T> && sizeof(T) <= 16;
@@ -49,11 +36,7 @@ concept Holds = Element<E> && sizeof(T) % sizeof(E) == 0;
 
 namespace troupe::detail::custom {
 
-/// A type of elements. Without a name it is none that the kernels know.
-struct Type {
-  std::string name;
-  std::size_t bytes = 0;
-};
+/// What the operator calls T, its type of that index; else what CUDA C++ calls a number.
 template <class T>
 Type type_of(const primitives::CustomOperator& op, std::size_t index) {
   if (index < op.types.size()) return {op.types[index], sizeof(T)};
@@ -66,12 +49,6 @@ Type type_of(const primitives::CustomOperator& op, std::size_t index) {
   }
   return {{}, sizeof(T)};
 }
-
-enum class Kind : std::uint8_t { transform, transform_pairs, reduction, selection };
-/// The kernels around an operator, and their names. `types`: of the operands, then of the result.
-std::string source_of(Kind kind, const primitives::CustomOperator& op,
-                      const std::vector<Type>& types);
-std::vector<std::string> names_of(Kind kind);
 
 inline constexpr std::int64_t kThreads = 256, kTile = 1024, kMostBlocks = 1024;
 

@@ -1,4 +1,4 @@
-#include <troupe/lib/primitives_custom.hpp>
+#include <troupe/lib/primitives_custom_source.hpp>
 
 /// The kernels around an operator of the program's own, as text. They are CUDA C++ within the
 /// subset that the cpu engine compiles: so all threads of a block meet at barriers, and nothing
