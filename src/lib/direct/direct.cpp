@@ -37,6 +37,12 @@ Checker of_matrix(const Op& op) {
       .holds("value", op.value, op.nonzeros);
 }
 
+/// The result cell, of numbers of 8 bytes.
+template <class Told>
+Checker& tells(Checker& checks, const Operand& told) {
+  return checks.holds("told", told, sizeof(Told) / sizeof(std::int64_t), sizeof(std::int64_t));
+}
+
 template <class Op>
 Result<void> judge(const std::byte* cell, OnFailure on_failure) {
   std::int64_t outcome = 0;
@@ -45,8 +51,9 @@ Result<void> judge(const std::byte* cell, OnFailure on_failure) {
     return Error{code, native, std::string(Op::kName) + ": " + what};
   };
   if (outcome == not_csr)
-    return failed(Errc::invalid, 0,
-                  "A is not a CSR matrix whose columns ascend within a row, or has no such column");
+    return failed(
+        Errc::invalid, 0,
+        "A is not a CSR matrix whose columns ascend within each row and lie inside of it");
   if (outcome == no_memory) return failed(Errc::out_of_memory, 0, "no memory for the factors");
   if (outcome == ready || on_failure == OnFailure::report) return {};
   if (outcome == no_factors)
@@ -58,17 +65,17 @@ Result<void> judge(const std::byte* cell, OnFailure on_failure) {
 }  // namespace
 
 Result<void> Analyse::check() const {
-  return of_matrix(*this).holds("told", told, 1, sizeof(Analysis)).result();
+  auto checks = of_matrix(*this);
+  return tells<Analysis>(checks, told).result();
 }
 Result<void> Analyse::verdict(const std::byte* cell) const {
   return judge<Analyse>(cell, OnFailure::report);
 }
 
 Result<void> Factor::check() const {
-  return of_matrix(*this)
-      .require(on_failure <= OnFailure::report, "unknown on_failure")
-      .holds("told", told, 1, sizeof(Factors))
-      .result();
+  auto checks = of_matrix(*this);
+  checks.require(on_failure <= OnFailure::report, "unknown on_failure");
+  return tells<Factors>(checks, told).result();
 }
 Result<void> Factor::verdict(const std::byte* cell) const {
   return judge<Factor>(cell, on_failure);
@@ -77,18 +84,17 @@ Result<void> Factor::verdict(const std::byte* cell) const {
 Result<void> Solve::check() const {
   const bool is_complex = dtype == DType::c64 || dtype == DType::c128;
   const bool as_its_adjoint = kind == Kind::hermitian || kind == Kind::positive_definite;
-  return of_matrix(*this)
-      .require(on_failure <= OnFailure::report, "unknown on_failure")
+  auto checks = of_matrix(*this);
+  checks.require(on_failure <= OnFailure::report, "unknown on_failure")
       .require(transpose <= blas::Transpose::conjugate, "unknown transpose")
       .require(!is_complex || transpose != blas::Transpose::yes || !as_its_adjoint,
-               "A is Hermitian: there is no solution of A^T X = B")
+               "A is Hermitian: A^T X = B is not solved")
       .require(!is_complex || transpose != blas::Transpose::conjugate || kind != Kind::symmetric,
-               "A is symmetric: there is no solution of A^H X = B")
+               "A is symmetric: A^H X = B is not solved")
       .require(refinement <= kMostRefinement, "more than 16 steps of refinement")
       .matrix("b", b, n, nrhs, ldb)
-      .matrix("x", x, n, nrhs, ldx)
-      .holds("told", told, 1, sizeof(std::int64_t))
-      .result();
+      .matrix("x", x, n, nrhs, ldx);
+  return tells<std::int64_t>(checks, told).result();
 }
 Result<void> Solve::verdict(const std::byte* cell) const {
   return judge<Solve>(cell, on_failure);

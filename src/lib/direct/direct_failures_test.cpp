@@ -61,6 +61,21 @@ TYPED_TEST(DirectFailures, ARowWithoutElementsIsANumericFailure) {
   }
 }
 
+/// Two rows have elements in one column alone.
+TYPED_TEST(DirectFailures, ASingularPatternIsANumericFailure) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  for (const bool matching : {false, true}) {
+    SCOPED_TRACE(matching);
+    const CsrMatrix<T, I> matrix{3, 3, put(std::vector<I>{0, 1, 2, 4}),
+                                 put(std::vector<I>{0, 0, 1, 2}), put(std::vector<T>(4, T(1)))};
+    auto solver = direct::on(device()).solver(matrix, {.matching = matching});
+    const auto b = put(std::vector<T>(3, T(1))), x = put(std::vector<T>(3));
+    EXPECT_EQ(solver.solve(b, x).wait().code(), Errc::numeric);
+    EXPECT_EQ(device().take_error().code(), Errc::numeric);
+  }
+}
+
 TYPED_TEST(DirectFailures, WhatIsNoCsrMatrixIsRefused) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;

@@ -208,7 +208,13 @@ Result<void> Factorisation::make_system() {
                                       CUDSS_LAYOUT_COL_MAJOR));
   TROUPE_CUDA_PROPAGATE(configure());
   TROUPE_CUDA_TRY(cudssDataCreate(handle_, &data_));
-  TROUPE_CUDA_PROPAGATE(execute(CUDSS_PHASE_ANALYSIS, "analysis"));
+  if (const auto analysed = execute(CUDSS_PHASE_ANALYSIS, "analysis"); !analysed) {
+    // It is how cuDSS tells that no exchange of rows leaves a diagonal without zeros.
+    if (!pattern_.matching || analysed.code() != Errc::library) return analysed.error();
+    drop();
+    singular_ = true;
+    return {};
+  }
   const auto nonzeros = read<1>(CUDSS_DATA_LU_NNZ);
   if (!nonzeros) return nonzeros.error();
   const auto memory = read<16>(CUDSS_DATA_MEMORY_ESTIMATES);

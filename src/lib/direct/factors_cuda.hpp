@@ -143,7 +143,7 @@ class Factorisation {
   bool has_solved_ = false;  ///< the first solution makes kernels, which takes long
   direct::Analysis analysis_;
   direct::Factors factors_;
-  bool singular_ = false;  ///< by its pattern alone: then there is no system
+  bool singular_ = false;  ///< whatever pivots are taken: then there is no system
   CudssConfig config_;
   CudssMatrix matrix_, b_, x_;
   cudssData_t data_ = nullptr;
