@@ -5,7 +5,8 @@
 
 #include "trial.hpp"
 
-// Reductions, selections and runs of small integers: exact whatever the type and the order.
+// Reductions, selections, runs, scans and histograms of small integers: exact whatever the type and
+// the order.
 
 namespace troupe::torture {
 namespace {
@@ -125,16 +126,113 @@ void add_selections(Calls& calls) {
   });
 }
 
+template <class T>
+void add_places(Calls& calls) {
+  calls.add<T>("places", [](Trial& t) {
+    const auto x = draw<T>(t, 300, 2);
+    const auto n = std::ssize(x);
+    std::vector<std::int64_t> offsets, lengths, values, firsts;
+    std::vector<T> keys, ways[3];
+    std::vector<std::uint8_t> first_flags, second_flags;
+    for (std::int64_t i = 0, begin = 0; i < n; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      values.push_back(i);
+      first_flags.push_back(t.flip() ? 1 : 0);
+      second_flags.push_back(t.flip() ? 1 : 0);
+      ways[first_flags.back() != 0 ? 0 : second_flags.back() != 0 ? 1 : 2].push_back(x[at]);
+      if (i == 0 || x[at] != x[at - 1]) begin = i, keys.push_back(x[at]), firsts.push_back(i);
+      if (i == begin + 1) offsets.push_back(begin), lengths.push_back(1);
+      if (i > begin) lengths.back() += 1;
+    }
+    const auto dx = t.put_values(x);
+    const auto doffsets = t.room<std::int64_t>(n), dlengths = t.room<std::int64_t>(n),
+               dfirsts = t.room<std::int64_t>(n);
+    const auto dkeys = t.room<T>(n), first = t.room<T>(n), second = t.room<T>(n),
+               rest = t.room<T>(n);
+    auto library = primitives::on(t.device());
+    expect_count(t, library.non_trivial_runs(dx, doffsets, dlengths), offsets.size());
+    expect_count(t, library.unique_by_key(dx, t.put_values(values), dkeys, dfirsts), keys.size());
+    const auto counts = library.partition_three_way(
+        dx, t.put_values(first_flags), t.put_values(second_flags), first, second, rest);
+    expect_count(t, counts.then([](const primitives::ThreeWayCounts& is) { return is.first; }),
+                 ways[0].size());
+    expect_count(t, counts.then([](const primitives::ThreeWayCounts& is) { return is.second; }),
+                 ways[1].size());
+    t.expect(doffsets, with_rest(offsets, x.size()));
+    t.expect(dlengths, with_rest(lengths, x.size()));
+    t.expect(dkeys, with_rest(keys, x.size()));
+    t.expect(dfirsts, with_rest(firsts, x.size()));
+    t.expect(first, with_rest(ways[0], x.size()));
+    t.expect(second, with_rest(ways[1], x.size()));
+    t.expect(rest, with_rest(ways[2], x.size()));
+  });
+}
+
+template <class T>
+void add_neighbours(Calls& calls) {
+  calls.add<T>("neighbours", [](Trial& t) {
+    using primitives::Neighbour;
+    using primitives::Scanning;
+    const auto x = draw<T>(t, 300, 2);
+    const auto n = std::ssize(x);
+    const bool exclusive = t.flip(), right = t.flip();
+    std::vector<std::uint32_t> values(x.size()), sums;
+    for (auto& value : values) value = static_cast<std::uint32_t>(t.random.below(100));
+    std::uint32_t so_far = 5;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (i > 0 && x[i] != x[i - 1]) so_far = 5;
+      sums.push_back(exclusive ? so_far : so_far + values[i]);
+      so_far += values[i];
+    }
+    const auto results = t.room<std::uint32_t>(n);
+    auto library = primitives::on(t.device());
+    t.call(library.scan_by_key(t.put_values(x), t.put_values(values), results, Reduction::sum,
+                               exclusive ? Scanning::exclusive : Scanning::inclusive, 5u));
+    t.expect(results, wide(sums));
+    std::vector<T> ordered(x.size());  // towards the neighbour, so that no difference is negative
+    for (std::size_t i = 0; i < x.size(); ++i)
+      ordered[i] = static_cast<T>((right ? x.size() - i : i + 1) * 3);
+    std::vector<T> steps(x.size(), T(3));
+    const auto y = t.room<T>(n);
+    t.call(library.adjacent_difference(t.put_values(ordered), y,
+                                       right ? Neighbour::right : Neighbour::left));
+    t.expect(y, wide(steps));
+  });
+}
+
+template <class T>
+void add_histograms(Calls& calls) {
+  calls.add<T>("histograms", [](Trial& t) {
+    using L = primitives::LevelOf<T>;
+    const auto x = draw<T>(t, 300, 60);
+    const std::vector<L> levels{L(0), L(10), L(20), L(30), L(40)};
+    std::vector<std::uint64_t> counts(4);
+    for (const auto value : x) {
+      if (value < T(40)) ++counts[static_cast<std::size_t>(value) / 10];
+    }
+    const auto even = t.room<std::uint64_t>(4), range = t.room<std::uint64_t>(4);
+    const auto dx = t.put_values(x);
+    auto library = primitives::on(t.device());
+    t.call(library.histogram_even(dx, even, L(0), L(40)));
+    t.call(library.histogram_range(dx, t.put_values(levels), range));
+    for (const auto& of : {even, range}) t.expect(of, wide(counts));
+  });
+}
+
 template <class... T>
 void add_all(Calls& calls) {
   (add_reductions<T>(calls), ...);
   (add_selections<T>(calls), ...);
+  (add_places<T>(calls), ...);
+  (add_neighbours<T>(calls), ...);
+  (add_histograms<T>(calls), ...);
 }
 
 }  // namespace
 
 void add_primitives(Calls& calls) {
   add_all<std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, float, double>(calls);
+  add_histograms<std::uint8_t>(calls);
 }
 
 }  // namespace troupe::torture

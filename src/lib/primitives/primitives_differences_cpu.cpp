@@ -1,5 +1,3 @@
-#include <type_traits>
-
 #include "lib/primitives/primitives_cpu.hpp"
 
 namespace troupe::host::cpu {

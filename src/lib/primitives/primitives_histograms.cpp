@@ -1,7 +1,7 @@
-#include <troupe/lib/primitives_differences.hpp>
+#include <troupe/lib/primitives_histograms.hpp>
 
 #include "common/wire/checker.hpp"
-#include "lib/primitives/even_bins.hpp"
+#include "lib/primitives/bins.hpp"
 #include "lib/primitives/visit.hpp"
 
 namespace troupe::primitives {
@@ -48,14 +48,6 @@ Result<void> HistogramRange::check() const {
   auto checks = check_counts(*this);
   if (!checks.ok()) return checks.result();
   return checks.holds("levels", levels, bins + 1, size_of(level_dtype(dtype))).result();
-}
-
-Result<void> AdjacentDifference::check() const {
-  return checker(*this)
-      .require(neighbour <= Neighbour::right, "unknown neighbour")
-      .holds("x", x, n)
-      .holds("y", y, n)
-      .result();
 }
 
 }  // namespace troupe::primitives

@@ -2,8 +2,8 @@
 
 #include "device_host/engine/cuda/launch.cuh"
 
-// Kernels of troupe's own: those of cub::DeviceHistogram take minutes to compile for these types,
-// and memory for each block's counters, however many bins there are.
+// Kernels of troupe's own: those of cub::DeviceHistogram need memory for the counters of every
+// block, however many bins there are, and are long to compile for each type of samples.
 
 namespace troupe::host::cuda::kernels {
 namespace {

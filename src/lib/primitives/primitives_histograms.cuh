@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "device_host/engine/cuda/launch.hpp"
-#include "lib/primitives/even_bins.hpp"
+#include "lib/primitives/bins.hpp"
 
 /// Histograms.
 namespace troupe::host::cuda::kernels {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "lib/primitives/even_bins.hpp"
+#include "lib/primitives/bins.hpp"
 #include "lib/primitives/primitives_cpu.hpp"
 
 namespace troupe::host::cpu {

@@ -1,7 +1,4 @@
-#include <type_traits>
-
 #include "lib/primitives/primitives_cuda.hpp"
-#include "lib/primitives/primitives_differences.cuh"
 #include "lib/primitives/primitives_histograms.cuh"
 
 namespace troupe::host::cuda {
@@ -32,20 +29,6 @@ Result<void> Primitives::run(const primitives::HistogramRange& op, const Call& c
     TROUPE_CUDA_TRY(
         kernels::histogram(services_.launch(call.queue()), samples_of<T>(op, call), bins));
     return {};
-  });
-}
-
-Result<void> Primitives::run(const primitives::AdjacentDifference& op, const Call& call) {
-  if (op.n == 0) return {};
-  const auto stream = services_.stream(call.queue());
-  const bool floating = !primitives::kIntegers.has(op.dtype);
-  const bool right = op.neighbour == primitives::Neighbour::right;
-  return with_word(op.dtype, [&]<class W>(W) {
-    return queue_algorithm(
-        call.queue(), "cub::DeviceAdjacentDifference", [&](kernels::Temporary& temporary) {
-          return kernels::adjacent_difference(temporary, stream, op.n, call.at<const W>(op.x),
-                                              floating, right, call.at<W>(op.y));
-        });
   });
 }
 

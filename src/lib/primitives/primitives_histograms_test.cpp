@@ -12,7 +12,6 @@ namespace {
 
 using primitives::Channels;
 using primitives::LevelOf;
-using primitives::Neighbour;
 
 using PrimitiveSamples = ::testing::Types<std::uint8_t, std::int32_t, std::uint32_t, std::int64_t,
                                           std::uint64_t, float, double>;
@@ -22,9 +21,6 @@ TYPED_TEST_SUITE(PrimitiveHistogramOps, PrimitiveSamples);
 template <class T>
 class PrimitiveHistogramOpsOfReals : public Typed<T> {};
 TYPED_TEST_SUITE(PrimitiveHistogramOpsOfReals, Reals);
-template <class T>
-class PrimitiveHistogramOpsOfNumbers : public Typed<T> {};
-TYPED_TEST_SUITE(PrimitiveHistogramOpsOfNumbers, PrimitiveNumbers);
 
 /// Whole numbers from -20 to 235 where T has negative ones, else from 0 to 255.
 template <class T>
@@ -187,43 +183,6 @@ TEST(PrimitiveHistogramOpsOfIntegers, HistogramEvenOfTheWholeRange) {
   EXPECT_EQ(device().download(one), std::vector<std::uint32_t>{4});
 }
 
-TYPED_TEST(PrimitiveHistogramOpsOfNumbers, AdjacentDifference) {
-  using T = TypeParam;
-  for (const auto n : kPrimitiveLengths) {
-    for (const auto neighbour : {Neighbour::left, Neighbour::right}) {
-      SCOPED_TRACE(::testing::Message() << n << ", side " << static_cast<int>(neighbour));
-      std::vector<T> values;
-      if constexpr (std::integral<T>) {
-        values = keys_of<T>(Keys::any, n, 117);
-      } else {
-        values = random_values<T>(n, 117);
-      }
-      auto expected = values;
-      for (std::int64_t i = 0; i < n; ++i) {
-        const auto other = neighbour == Neighbour::left ? i - 1 : i + 1;
-        if (other < 0 || other >= n) continue;
-        const auto a = values[static_cast<std::size_t>(i)];
-        const auto b = values[static_cast<std::size_t>(other)];
-        auto& difference = expected[static_cast<std::size_t>(i)];
-        if constexpr (std::integral<T>) {
-          difference = static_cast<T>(static_cast<BitsOf<T>>(a) - static_cast<BitsOf<T>>(b));
-        } else {
-          difference = a - b;  // rounds once
-        }
-      }
-      const auto x = put(values);
-      const auto around = put(std::vector<T>(static_cast<std::size_t>(n + 2), T(7)));
-      primitives::on(device()).adjacent_difference(x, around.slice(1, n), neighbour);
-      EXPECT_EQ(device().download(x), values) << "the input has changed";
-      primitives::on(device()).adjacent_difference(x, x, neighbour);
-      EXPECT_EQ(device().download(x), expected) << "in place";
-      expected.insert(expected.begin(), T(7));
-      expected.push_back(T(7));
-      EXPECT_EQ(device().download(around), expected);
-    }
-  }
-}
-
 template <class T>
 std::array<std::byte, 8> level_bytes(T value) {
   std::array<std::byte, 8> bytes{};
@@ -287,17 +246,6 @@ TEST_F(BadArguments, OfHistograms) {
   with(range, [&](auto& op) { op.levels = absent; });
   with(range, [](auto& op) { op.levels.bytes = 64; });
   with(range, [](auto& op) { op.counts = op.levels; });
-
-  const AdjacentDifference difference{DType::f64, Neighbour::right, 0, 16, x, x};
-  EXPECT_TRUE(difference.check().ok());
-  with(difference, [](auto& op) { op.n = -1; });
-  with(difference, [](auto& op) { op.n = 17; });
-  with(difference, [](auto& op) { op.neighbour = static_cast<Neighbour>(2); });
-  with(difference, [&](auto& op) { op.x = absent; });
-  with(difference, [&](auto& op) { op.y = absent; });
-  with(difference, [](auto& op) { op.n = 8, op.y.offset += 8, op.y.bytes -= 8; });  // shifted
-  with(
-      difference, [](auto& op) { op.dtype = DType::u8; }, Errc::unsupported);
 }
 
 TEST_F(BadArguments, OfHistogramsOfDifferentLengths) {
@@ -316,9 +264,7 @@ TEST_F(BadArguments, OfHistogramsOfDifferentLengths) {
        "primitives.histogram_range: x has 5 elements, not 4"},
       {library.histogram_range(four, other.slice(0, 6), counts),
        "primitives.histogram_range: counts has 16 elements, not 5"},
-      {library.histogram_range(four, other.slice(0, 0), counts), "primitives.histogram_range: "},
-      {library.adjacent_difference(four, other.slice(0, 6)),
-       "primitives.adjacent_difference: y has 6 elements, not 4"}};
+      {library.histogram_range(four, other.slice(0, 0), counts), "primitives.histogram_range: "}};
   for (const auto& [future, words] : answers) {
     ASSERT_TRUE(future.ready()) << words << " was launched";
     ASSERT_EQ(future.wait().code(), Errc::invalid) << words;

@@ -1,14 +1,12 @@
 #include <troupe/lib/primitives.hpp>
 
-#include <complex>
-
 #include "bad_arguments.hpp"
 #include "primitive_values.hpp"
 
 namespace troupe::test {
 namespace {
 
-using Offsets = std::vector<std::int64_t>;
+using PlacesOfRuns = std::vector<std::int64_t>;
 
 template <class T>
 class PrimitiveRunOps : public Typed<T> {};
@@ -30,8 +28,8 @@ std::vector<T> elements_in_runs(std::int64_t n, std::uint64_t longest) {
 
 /// Where runs begin, and n.
 template <class T>
-Offsets begins_of_runs(const std::vector<T>& values) {
-  Offsets begins;
+PlacesOfRuns begins_of_runs(const std::vector<T>& values) {
+  PlacesOfRuns begins;
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (i == 0 || !(values[i - 1] == values[i])) begins.push_back(static_cast<std::int64_t>(i));
   }
@@ -41,8 +39,8 @@ Offsets begins_of_runs(const std::vector<T>& values) {
 
 /// Of runs of at least two elements, where each begins and how long it is.
 template <class T>
-std::pair<Offsets, Offsets> long_runs(const std::vector<T>& values) {
-  std::pair<Offsets, Offsets> runs;
+std::pair<PlacesOfRuns, PlacesOfRuns> long_runs(const std::vector<T>& values) {
+  std::pair<PlacesOfRuns, PlacesOfRuns> runs;
   const auto begins = begins_of_runs(values);
   for (std::size_t run = 0; run + 1 < begins.size(); ++run) {
     const auto length = begins[run + 1] - begins[run];
