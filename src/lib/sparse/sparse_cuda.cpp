@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "lib/sparse/sddmm_kernels.cuh"
 #include "lib/sparse/sparse_kernels.cuh"
 
 namespace troupe::host::cuda {
@@ -29,6 +30,7 @@ Result<void> Sparse::open(Queue queue) {
   if (queue.detour) return {};
   TROUPE_CUDA_TRY(kernels::preload_sparse());
   TROUPE_CUDA_TRY(kernels::preload_spmm());
+  TROUPE_CUDA_TRY(kernels::preload_sddmm());
   return warm_up(queue);
 }
 

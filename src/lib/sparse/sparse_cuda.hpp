@@ -84,6 +84,8 @@ class Sparse final
   template <class T>
   Result<void> multiply_by_kernel(const SparseArgument& a,
                                   const kernels::DenseOperands<Native<T>>& dense, const Call& call);
+  /// The elements of the product that a matrix of blocks has, by an own kernel.
+  Result<void> sample_by_kernel(const sparse::Sddmm& op, const Call& call);
   Result<void> warm_up(Queue queue);
   Result<void> warm_up_products(const Call& call, DType index, const Operand& row_begin);
 

@@ -1,6 +1,7 @@
 #include "lib/sparse/spmm_kernels.cuh"
 
 #include "device_host/engine/cuda/launch.cuh"
+#include "lib/sparse/numbers.cuh"
 
 /// A warp computes a part of a row of C (C. Yang, A. Buluç, J. D. Owens, Design Principles for
 /// Sparse Matrix Multiplication on the GPU, Euro-Par 2018); where the row of A is long, all warps
@@ -14,52 +15,6 @@ constexpr int kColumnsAtOnce = 4, kWarps = kThreads / static_cast<int>(kLanes);
 /// A row of more elements is shared by the warps of a block.
 constexpr std::int64_t kLongRow = 1024;
 
-__device__ float add(float a, float b) {
-  return a + b;
-}
-__device__ double add(double a, double b) {
-  return a + b;
-}
-template <class Complex>
-__device__ Complex add(Complex a, Complex b) {
-  a.x += b.x;
-  a.y += b.y;
-  return a;
-}
-
-__device__ float multiply_add(float a, float b, float sum) {
-  return fmaf(a, b, sum);
-}
-__device__ double multiply_add(double a, double b, double sum) {
-  return fma(a, b, sum);
-}
-template <class Complex>
-__device__ Complex multiply_add(Complex a, Complex b, Complex sum) {
-  sum.x = multiply_add(a.x, b.x, multiply_add(-a.y, b.y, sum.x));
-  sum.y = multiply_add(a.x, b.y, multiply_add(a.y, b.x, sum.y));
-  return sum;
-}
-__device__ float conjugated(float x) {
-  return x;
-}
-__device__ double conjugated(double x) {
-  return x;
-}
-template <class Complex>
-__device__ Complex conjugated(Complex x) {
-  x.y = -x.y;
-  return x;
-}
-__device__ bool is_zero(float x) {
-  return x == 0;
-}
-__device__ bool is_zero(double x) {
-  return x == 0;
-}
-template <class Complex>
-__device__ bool is_zero(Complex x) {
-  return x.x == 0 && x.y == 0;
-}
 /// The sum of all lanes, in all lanes.
 __device__ float sum_of_lanes(float x) {
   for (unsigned step = kLanes / 2; step > 0; step /= 2) x += __shfl_xor_sync(kAllLanes, x, step);
@@ -76,10 +31,6 @@ __device__ Complex sum_of_lanes(Complex x) {
   return x;
 }
 
-template <class T>
-__device__ T value_of(const ScalarValue<T>& scalar) {
-  return scalar.device != nullptr ? *scalar.device : scalar.value;
-}
 template <class T, class I>
 __device__ T value_at(const SparseProduct<T, I>& product, std::int64_t at) {
   return product.conjugate ? conjugated(product.value[at]) : product.value[at];

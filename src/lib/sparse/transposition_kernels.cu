@@ -3,32 +3,13 @@
 #include <type_traits>
 
 #include "device_host/engine/cuda/launch.cuh"
+#include "lib/sparse/numbers.cuh"
 #include "lib/sparse/transposition_kernels.cuh"
 
 /// Elements are sorted by column; the sort is stable, so that those of a column stay in the order
 /// of their rows.
 namespace troupe::host::cuda::kernels {
 namespace {
-
-/// How many of `count` ascending numbers are below x, or not above it. -1 is above all others, as
-/// it is sorted.
-template <class I>
-__device__ std::int64_t count_below(const I* ascending, std::int64_t count, std::int64_t x,
-                                    bool or_equal) {
-  std::int64_t low = 0, high = count;
-  while (low < high) {
-    const std::int64_t middle = low + (high - low) / 2;
-    const auto number =
-        static_cast<std::uint64_t>(static_cast<std::make_unsigned_t<I>>(ascending[middle]));
-    const auto limit = static_cast<std::uint64_t>(x);
-    if (number < limit || (or_equal && number == limit)) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
 
 template <class I>
 __global__ void number_kernel(std::uint64_t n, I* numbers) {

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "device_host/engine/cuda/launch.hpp"
+
+/// Arithmetic of float, double, float2 and double2, the last two being complex numbers, and a
+/// search. For kernels.
+namespace troupe::host::cuda::kernels {
+
+__device__ inline float add(float a, float b) {
+  return a + b;
+}
+__device__ inline double add(double a, double b) {
+  return a + b;
+}
+template <class Complex>
+__device__ Complex add(Complex a, Complex b) {
+  a.x += b.x;
+  a.y += b.y;
+  return a;
+}
+
+__device__ inline float multiply_add(float a, float b, float sum) {
+  return fmaf(a, b, sum);
+}
+__device__ inline double multiply_add(double a, double b, double sum) {
+  return fma(a, b, sum);
+}
+template <class Complex>
+__device__ Complex multiply_add(Complex a, Complex b, Complex sum) {
+  sum.x = multiply_add(a.x, b.x, multiply_add(-a.y, b.y, sum.x));
+  sum.y = multiply_add(a.x, b.y, multiply_add(a.y, b.x, sum.y));
+  return sum;
+}
+__device__ inline float conjugated(float x) {
+  return x;
+}
+__device__ inline double conjugated(double x) {
+  return x;
+}
+template <class Complex>
+__device__ Complex conjugated(Complex x) {
+  x.y = -x.y;
+  return x;
+}
+__device__ inline bool is_zero(float x) {
+  return x == 0;
+}
+__device__ inline bool is_zero(double x) {
+  return x == 0;
+}
+template <class Complex>
+__device__ bool is_zero(Complex x) {
+  return x.x == 0 && x.y == 0;
+}
+template <class T>
+__device__ T value_of(const ScalarValue<T>& scalar) {
+  return scalar.device != nullptr ? *scalar.device : scalar.value;
+}
+/// How many of `count` ascending numbers are below x, or not above it. -1 is above all others, as
+/// it is sorted.
+template <class I>
+__device__ std::int64_t count_below(const I* ascending, std::int64_t count, std::int64_t x,
+                                    bool or_equal) {
+  std::int64_t low = 0, high = count;
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    const auto number =
+        static_cast<std::uint64_t>(static_cast<std::make_unsigned_t<I>>(ascending[middle]));
+    const auto limit = static_cast<std::uint64_t>(x);
+    if (number < limit || (or_equal && number == limit)) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+}  // namespace troupe::host::cuda::kernels
