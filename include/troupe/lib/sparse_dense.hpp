@@ -54,40 +54,37 @@ struct Spmm {
 };
 
 /// C = alpha (op(A) op(B)) o spy(C) + beta C: of the product of two dense matrices the elements
-/// that the sparse matrix C has, which is rows x columns in CSR form; op(A) has `k` columns. Only
-/// the values of C are written. op is the matrix itself or its transpose. A and B are column- or
-/// row-major, each for itself. `row_begin` (rows + 1) and `column` (nonzeros) have `index_dtype`
-/// i32 or i64. k is at least 1.
+/// that the sparse matrix C has, which is in csr or bsr (see Form for its buffers); op(A) has `k`
+/// columns. Only the values of C are written. op is the matrix itself or its transpose. A and B are
+/// column- or row-major, each for itself. k is at least 1.
 ///
-/// The same inputs give the same bits in every run. cuda engine: cusparseSDDMM.
+/// The same inputs give the same bits in every run. cuda engine: cusparseSDDMM for csr, an own
+/// kernel for bsr, of blocks of any extent.
 struct Sddmm {
   static constexpr std::string_view kName = "sparse.sddmm";
   static constexpr DTypes kDTypes = kNumbers;
   static constexpr Traits kTraits = kComputesRecorded;
 
   OpDType dtype;
-  OpDType index_dtype;
   blas::Transpose transpose_a{}, transpose_b{};
   blas::Order order_a{}, order_b{};
   std::uint8_t reserved[6] = {};
-  std::int64_t rows = 0, columns = 0, k = 0, nonzeros = 0, lda = 0, ldb = 0;
+  Form c;
+  std::int64_t k = 0, lda = 0, ldb = 0;
   Scalar alpha, beta;
-  Operand row_begin, column, a, b, value;
+  Operand outer, inner, a, b, value;
 
-  static constexpr auto kOperands = std::tuple{read("alpha", &Sddmm::alpha),
-                                               read("beta", &Sddmm::beta),
-                                               read("row_begin", &Sddmm::row_begin),
-                                               read("column", &Sddmm::column),
-                                               read("a", &Sddmm::a),
-                                               read("b", &Sddmm::b),
-                                               update("value", &Sddmm::value)};
+  static constexpr auto kOperands = std::tuple{
+      read("alpha", &Sddmm::alpha),  read("beta", &Sddmm::beta), read("outer", &Sddmm::outer),
+      read("inner", &Sddmm::inner),  read("a", &Sddmm::a),       read("b", &Sddmm::b),
+      update("value", &Sddmm::value)};
   Result<void> check() const;
   /// With beta = 0 given by value, the values of C are not read.
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
     return &range == &value && beta.is_zero(dtype) ? Access::write : declared;
   }
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
-    return static_cast<std::uint64_t>(nonzeros) * size_of(dtype);
+    return static_cast<std::uint64_t>(c.stored) * size_of(dtype);
   }
 };
 
@@ -147,34 +144,38 @@ class SparseProducts : public SparseVectorProducts<Refs> {
                                  {"c, in rows,", c.rows, op.rows_of_c()}});
   }
 
-  /// The values of c = those of op(A) op(B) where c has elements: see sparse::Sddmm.
-  template <FieldElement T, IndexElement I>
-  Future<void> sddmm(const MatrixRef<Ref<T>>& a, const MatrixRef<Ref<T>>& b,
-                     const BasicCsrMatrix<Ref<T>, Ref<I>>& c, const SddmmOptions& options = {}) {
+  /// The values of c = those of op(A) op(B) where c has elements: see sparse::Sddmm. `c`: a
+  /// CsrMatrix, BsrMatrix or SparseRef.
+  template <FieldElement T, sparse::MatrixOf<Refs, T> Matrix>
+  Future<void> sddmm(const MatrixRef<Ref<T>>& a, const MatrixRef<Ref<T>>& b, const Matrix& c,
+                     const SddmmOptions& options = {}) {
     return sddmm(ScalarArgument<T>(T(1)), a, b, ScalarArgument<T>(T(0)), c, options);
   }
   /// The values of c = alpha op(A) op(B) + beta c, where c has elements.
-  template <FieldElement T, IndexElement I>
+  template <FieldElement T, sparse::MatrixOf<Refs, T> Matrix>
   Future<void> sddmm(ScalarArgument<T> alpha, const MatrixRef<Ref<T>>& a,
-                     const MatrixRef<Ref<T>>& b, ScalarArgument<T> beta,
-                     const BasicCsrMatrix<Ref<T>, Ref<I>>& c, const SddmmOptions& options = {}) {
+                     const MatrixRef<Ref<T>>& b, ScalarArgument<T> beta, const Matrix& c,
+                     const SddmmOptions& options = {}) {
     const bool plain_a = options.transpose_a == blas::Transpose::no;
     const bool plain_b = options.transpose_b == blas::Transpose::no;
     sparse::Sddmm op;
-    op.dtype = dtype_of<T>, op.index_dtype = dtype_of<I>;
+    op.dtype = dtype_of<T>;
     op.transpose_a = options.transpose_a, op.transpose_b = options.transpose_b;
     op.order_a = options.order_a, op.order_b = options.order_b;
-    op.rows = c.rows, op.columns = c.columns, op.k = plain_a ? a.columns : a.rows;
-    op.nonzeros = c.value.length(), op.lda = a.leading, op.ldb = b.leading;
+    op.c = sparse::form_of(c);
+    op.k = plain_a ? a.columns : a.rows, op.lda = a.leading, op.ldb = b.leading;
     op.alpha = alpha.wire(), op.beta = beta.wire();
-    op.row_begin = c.row_begin.operand(), op.column = c.column.operand();
+    op.outer = sparse::outer_of(c).operand(), op.inner = sparse::inner_of(c).operand();
     op.a = a.buffer.operand(), op.b = b.buffer.operand(), op.value = c.value.operand();
-    return detail::submit_exact(*submitter_, op,
-                                {{"row_begin", c.row_begin.length(), c.rows + 1},
-                                 {"column", c.column.length(), c.value.length()},
-                                 {"op(a), in rows,", plain_a ? a.rows : a.columns, c.rows},
-                                 {"op(b), in rows,", plain_b ? b.rows : b.columns, op.k},
-                                 {"op(b), in columns,", plain_b ? b.columns : b.rows, c.columns}});
+    const auto [outer, inner, value] = sparse::lengths_of(op.c, c);
+    return detail::submit_exact(
+        *submitter_, op,
+        {outer,
+         inner,
+         value,
+         {"op(a), in rows,", plain_a ? a.rows : a.columns, op.c.rows},
+         {"op(b), in rows,", plain_b ? b.rows : b.columns, op.k},
+         {"op(b), in columns,", plain_b ? b.columns : b.rows, op.c.columns}});
   }
 
  protected:

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include <troupe/dtype.hpp>
 #include <troupe/lib/sparse_matrix.hpp>
@@ -13,6 +14,13 @@
 
 /// One description for sparse matrices of all formats: of their extents as an operation has them,
 /// and of their buffers as a call takes them.
+namespace troupe {
+
+template <class Values, class Indices>
+struct BasicSparseRef;
+
+}  // namespace troupe
+
 namespace troupe::sparse {
 
 inline constexpr DTypes kNumbers = DTypes::of({DType::f32, DType::f64, DType::c64, DType::c128});
@@ -169,43 +177,13 @@ Indices outer_of(const BasicBlockedEllMatrix<Values, Indices>&) {
   return {};
 }
 template <class Matrix>
-const auto& inner_of(const Matrix& a) requires requires {
-  a.column;
+auto inner_of(const Matrix& a) -> decltype((a.column)) {
+  return a.column;
 }
-{ return a.column; }
 template <class Values, class Indices>
 const Indices& inner_of(const BasicCscMatrix<Values, Indices>& a) {
   return a.row;
 }
-
-}  // namespace troupe::sparse
-
-namespace troupe {
-
-/// A sparse matrix in device memory, in any format: where a program decides on the format when it
-/// runs. Made from each of the structs. Which buffer is which: see sparse::Form.
-template <class Values, class Indices>
-struct BasicSparseRef {
-  sparse::Form form;
-  Indices outer, inner;
-  Values value;
-
-  template <class Matrix>
-  BasicSparseRef(
-      const Matrix& a) requires std::same_as<decltype(Matrix::value), Values> && requires {
-    { sparse::form_of(a) } -> std::same_as<sparse::Form>;
-    { sparse::inner_of(a) } -> std::same_as<const Indices&>;
-  } : form(sparse::form_of(a)),
-      outer(sparse::outer_of(a)),
-      inner(sparse::inner_of(a)),
-      value(a.value) {
-  }
-};
-
-template <FieldElement T, IndexElement I>
-using SparseRef = BasicSparseRef<GpuRef<T>, GpuRef<I>>;
-
-namespace sparse {
 
 template <class Values, class Indices>
 const Form& form_of(const BasicSparseRef<Values, Indices>& a) {
@@ -220,17 +198,26 @@ const Indices& inner_of(const BasicSparseRef<Values, Indices>& a) {
   return a.inner;
 }
 
-/// A sparse matrix with values of T, on the device of `Refs`: one of the structs, or a
-/// BasicSparseRef.
-template <class Matrix, class Refs, class T>
-concept MatrixOf = requires(const Matrix& a) {
-  requires std::same_as < std::remove_cvref_t<decltype(a.value)>,
-  typename Refs::template To < T >> ;
-  requires IndexElement<typename std::remove_cvref_t<decltype(inner_of(a))>::value_type>;
-  requires std::same_as < std::remove_cvref_t<decltype(inner_of(a))>,
-  typename Refs::template To < typename std::remove_cvref_t<decltype(inner_of(a))>::value_type >> ;
+/// What refers to a matrix's values and to its indices: a GpuRef, or a RemoteRef.
+template <class Matrix>
+using ValuesOf = std::remove_cvref_t<decltype(std::declval<const Matrix&>().value)>;
+template <class Matrix>
+using IndicesOf = std::remove_cvref_t<decltype(inner_of(std::declval<const Matrix&>()))>;
+
+template <class Refs, class T>
+using RefIn = typename Refs::template To<T>;
+
+/// A sparse matrix in any format: one of the structs, or a BasicSparseRef.
+template <class Matrix, class Values, class Indices>
+concept MatrixIn = std::same_as<ValuesOf<Matrix>, Values> &&
+    std::same_as<IndicesOf<Matrix>, Indices> && IndexElement<typename Indices::value_type> &&
+    requires(const Matrix& a) {
   { form_of(a) } -> std::convertible_to<Form>;
 };
+/// The same with values of T, on the device of `Refs`.
+template <class Matrix, class Refs, class T>
+concept MatrixOf =
+    MatrixIn<Matrix, RefIn<Refs, T>, RefIn<Refs, typename IndicesOf<Matrix>::value_type>>;
 
 /// How long the buffers of a matrix are, and how long they must be.
 template <class Matrix>
@@ -242,5 +229,27 @@ std::array<troupe::detail::Length, 3> lengths_of(const Form& form, const Matrix&
                            : form.stored}}};
 }
 
-}  // namespace sparse
+}  // namespace troupe::sparse
+
+namespace troupe {
+
+/// A sparse matrix in device memory, in any format: where a program decides on the format when it
+/// runs. Made from each of the structs. Which buffer is which: see sparse::Form.
+template <class Values, class Indices>
+struct BasicSparseRef {
+  sparse::Form form;
+  Indices outer, inner;
+  Values value;
+
+  template <sparse::MatrixIn<Values, Indices> Matrix>
+  BasicSparseRef(const Matrix& a)
+      : form(sparse::form_of(a)),
+        outer(sparse::outer_of(a)),
+        inner(sparse::inner_of(a)),
+        value(a.value) {}
+};
+
+template <FieldElement T, IndexElement I>
+using SparseRef = BasicSparseRef<GpuRef<T>, GpuRef<I>>;
+
 }  // namespace troupe

@@ -4,8 +4,22 @@
 
 #include "device_host/engine/cuda/launch.hpp"
 
-/// Arithmetic of real and complex numbers in kernels: T is float, double, float2 or double2.
+/// Arithmetic of float, double, float2 and double2, the last two being complex numbers.
+/// For kernels.
 namespace troupe::host::cuda::kernels {
+
+__device__ inline float add(float a, float b) {
+  return a + b;
+}
+__device__ inline double add(double a, double b) {
+  return a + b;
+}
+template <class Complex>
+__device__ Complex add(Complex a, Complex b) {
+  a.x += b.x;
+  a.y += b.y;
+  return a;
+}
 
 __device__ inline float multiply_add(float a, float b, float sum) {
   return fmaf(a, b, sum);

@@ -5,6 +5,7 @@
 
 #include "lib/sparse/algebra_kernels.cuh"
 #include "lib/sparse/ordering_kernels.cuh"
+#include "lib/sparse/sddmm_kernels.cuh"
 #include "lib/sparse/sparse_kernels.cuh"
 #include "lib/sparse/sparse_vectors_kernels.cuh"
 #include "lib/sparse/spmm_kernels.cuh"
@@ -39,6 +40,7 @@ Result<void> Sparse::open(Queue queue) {
   TROUPE_CUDA_TRY(kernels::preload_ordering());
   TROUPE_CUDA_TRY(kernels::preload_triangular());
   TROUPE_CUDA_TRY(kernels::preload_algebra());
+  TROUPE_CUDA_TRY(kernels::preload_sddmm());
   return warm_up(queue);
 }
 

@@ -110,6 +110,8 @@ class Sparse final
   bool analyses_block(const Op& op, const Call& call);
   template <class Op>
   Result<void> solve(const Op& op, const Call& call);
+  /// The elements of the product that a matrix of blocks has, by an own kernel.
+  Result<void> sample_by_kernel(const sparse::Sddmm& op, const Call& call);
   Result<void> warm_up(Queue queue);
   Result<void> warm_up_products(const Call& call, DType index, const Operand& row_begin);
 

@@ -59,7 +59,7 @@ Result<void> Sparse::run(const sparse::Spmm& op, const Call& call) {
 
 Result<void> Sparse::run(const sparse::Sddmm& op, const Call& call) {
   return with_number(op.dtype, [&](auto zero) {
-    return with_index(op.index_dtype, [&](auto zero_index) {
+    return with_index(op.c.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
       using I = decltype(zero_index);
       // Transposed is the same as in the other order.
@@ -71,18 +71,16 @@ Result<void> Sparse::run(const sparse::Sddmm& op, const Call& call) {
       };
       return services_.submit(
           call, [op, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<T>(op.beta, call),
-                 row_begin = call.at<const I>(op.row_begin), column = call.at<const I>(op.column),
+                 outer = call.at<const I>(op.outer), inner = call.at<const I>(op.inner),
                  a = view(op.a, op.transpose_a, op.order_a, op.lda),
                  b = view(op.b, op.transpose_b, op.order_b, op.ldb), value = call.at<T>(op.value)] {
-            for (std::int64_t row = 0; row < op.rows; ++row) {
-              for (I i = row_begin[row]; i < row_begin[row + 1]; ++i) {
-                T sum{};
-                for (std::int64_t j = 0; j < op.k; ++j)
-                  sum += a(row, j) * b(j, static_cast<std::int64_t>(column[i]));
-                const T product = alpha.get() * sum;
-                value[i] = beta.get() == T(0) ? product : product + beta.get() * value[i];
-              }
-            }
+            each_element(
+                op.c, outer, inner, [&](std::int64_t row, std::int64_t column, std::int64_t place) {
+                  T sum{};
+                  for (std::int64_t j = 0; j < op.k; ++j) sum += times(a(row, j), b(j, column));
+                  const T product = times(alpha.get(), sum), old = beta.get();
+                  value[place] = old == T(0) ? product : product + times(old, value[place]);
+                });
           });
     });
   });

@@ -1,4 +1,5 @@
 #include "lib/sparse/scalars_cuda.hpp"
+#include "lib/sparse/sddmm_kernels.cuh"
 #include "lib/sparse/sparse_cuda.hpp"
 
 /// Products of sparse matrices with dense ones on the cuda engine.
@@ -41,22 +42,23 @@ Result<void> Sparse::run(const sparse::Spmm& op, const Call& call) {
 }
 
 Result<void> Sparse::run(const sparse::Sddmm& op, const Call& call) {
-  if (op.nonzeros == 0) return {};
+  if (op.c.nonzeros == 0) return {};
+  if (op.c.format == sparse::Format::bsr) return sample_by_kernel(op, call);
   return with_number(op.dtype, [&]<class T>(T) -> Result<void> {
     ScalarValues<T> scalars;
     TROUPE_CUDA_PROPAGATE(scalars.resolve(services_, call, {&op.alpha, &op.beta}));
     auto& own = state(call.queue());
     TROUPE_CUDA_PROPAGATE(point_at(own, scalars.where()));
     const auto type = value_type(op.dtype);
-    const auto index = index_type(op.index_dtype);
+    const auto index = index_type(op.c.index_dtype);
     DenseMatrix a, b;
     WritableMatrix c;
-    TROUPE_CUDA_TRY(describe(call.at(op.a), op.dtype, op.transpose_a, op.order_a, op.rows, op.k,
+    TROUPE_CUDA_TRY(describe(call.at(op.a), op.dtype, op.transpose_a, op.order_a, op.c.rows, op.k,
                              op.lda, a.out()));
-    TROUPE_CUDA_TRY(describe(call.at(op.b), op.dtype, op.transpose_b, op.order_b, op.k, op.columns,
-                             op.ldb, b.out()));
-    TROUPE_CUDA_TRY(cusparseCreateCsr(c.out(), op.rows, op.columns, op.nonzeros,
-                                      call.at(op.row_begin), call.at(op.column), call.at(op.value),
+    TROUPE_CUDA_TRY(describe(call.at(op.b), op.dtype, op.transpose_b, op.order_b, op.k,
+                             op.c.columns, op.ldb, b.out()));
+    TROUPE_CUDA_TRY(cusparseCreateCsr(c.out(), op.c.rows, op.c.columns, op.c.nonzeros,
+                                      call.at(op.outer), call.at(op.inner), call.at(op.value),
                                       index, index, CUSPARSE_INDEX_BASE_ZERO, type));
     std::size_t bytes = 0;
     TROUPE_CUDA_TRY(cusparseSDDMM_bufferSize(
@@ -67,6 +69,35 @@ Result<void> Sparse::run(const sparse::Sddmm& op, const Call& call) {
         own.handle.get(), operation(op.transpose_a), operation(op.transpose_b), scalars[0], a.get(),
         b.get(), scalars[1], c.get(), type, CUSPARSE_SDDMM_ALG_DEFAULT, own.workspace.get()));
     return {};
+  });
+}
+
+Result<void> Sparse::sample_by_kernel(const sparse::Sddmm& op, const Call& call) {
+  return with_number(op.dtype, [&]<class T>(T) {
+    return with_index(op.c.index_dtype, [&]<class I>(I) -> Result<void> {
+      using N = Native<T>;
+      // Transposed is the same as in the other order.
+      const bool a_by_column =
+          (op.order_a == blas::Order::column) == (op.transpose_a == blas::Transpose::no);
+      const bool b_by_column =
+          (op.order_b == blas::Order::column) == (op.transpose_b == blas::Transpose::no);
+      kernels::SampledProduct<N, I> product;
+      product.block_rows = op.c.rows / op.c.block, product.extent = op.c.block;
+      product.blocks = op.c.inner_length();
+      product.row_begin = call.at<const I>(op.outer), product.column = call.at<const I>(op.inner);
+      product.by_column = op.c.order == BlockOrder::column;
+      product.value = call.at<N>(op.value);
+      product.k = op.k;
+      product.a = call.at<const N>(op.a), product.b = call.at<const N>(op.b);
+      product.a_row_step = a_by_column ? 1 : op.lda;
+      product.a_column_step = a_by_column ? op.lda : 1;
+      product.b_row_step = b_by_column ? 1 : op.ldb;
+      product.b_column_step = b_by_column ? op.ldb : 1;
+      product.alpha = native_scalar<T>(op.alpha, call);
+      product.beta = native_scalar<T>(op.beta, call);
+      TROUPE_CUDA_TRY(kernels::sddmm(services_.launch(call.queue()), product));
+      return {};
+    });
   });
 }
 

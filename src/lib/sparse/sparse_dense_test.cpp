@@ -297,17 +297,20 @@ TEST_F(BadArguments, OfSpmm) {
 
 TEST_F(BadArguments, OfSddmm) {
   const auto result = put(std::vector<double>(8));
+  const sparse::Form csr{.format = sparse::Format::csr,
+                         .index_dtype = DType::i32,
+                         .rows = 4,
+                         .columns = 4,
+                         .nonzeros = 8,
+                         .stored = 8};
   const sparse::Sddmm good{DType::f64,
-                           DType::i32,
                            Transpose::no,
                            Transpose::no,
                            blas::Order::column,
                            blas::Order::column,
                            {},
-                           4,
-                           4,
+                           csr,
                            2,
-                           8,
                            4,
                            2,
                            one,
@@ -322,20 +325,21 @@ TEST_F(BadArguments, OfSddmm) {
     change(bad);
     expect_refused(bad, code);
   };
-  with([](auto& bad) { bad.rows = -1; });
-  with([](auto& bad) { bad.columns = -1; });
+  with([](auto& bad) { bad.c.rows = -1; });
+  with([](auto& bad) { bad.c.columns = -1; });
   with([](auto& bad) { bad.k = 0; });
   with([](auto& bad) { bad.k = 5; });  // 20 elements of A needed
-  with([](auto& bad) { bad.nonzeros = 9; });
-  with([](auto& bad) { bad.rows = 16; });  // 17 row offsets needed
+  with([](auto& bad) { bad.c.nonzeros = bad.c.stored = 9; });
+  with([](auto& bad) { bad.c.rows = 16; });  // 17 row offsets needed
   with([](auto& bad) { bad.lda = 3; });
   with([](auto& bad) { bad.ldb = 1; });
   with([](auto& bad) { bad.transpose_b = Transpose::yes; });
   with([](auto& bad) { bad.transpose_a = Transpose::conjugate; });
   with([](auto& bad) { bad.order_a = static_cast<blas::Order>(2); });
-  with([](auto& bad) { bad.index_dtype = DType::f32; });
+  with([](auto& bad) { bad.c.index_dtype = DType::f32; });
+  with([](auto& bad) { bad.c.format = sparse::Format::coo; });
   with([&](auto& bad) { bad.beta = short_scalar; });
-  with([&](auto& bad) { bad.column = absent; });
+  with([&](auto& bad) { bad.inner = absent; });
   with([&](auto& bad) { bad.a = unaligned; });
   with([&](auto& bad) { bad.value = x; });  // which is read as well
   with([](auto& bad) { bad.dtype = DType::bf16; }, Errc::unsupported);

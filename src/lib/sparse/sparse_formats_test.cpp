@@ -108,7 +108,7 @@ TYPED_TEST(SparseFormats, SpmmOfLongRows) {
   using I = typename TypeParam::second_type;
   auto formats = kOfSpmm;
   formats.push_back(Format::csr);
-  for (const auto& [rows, columns, n] : {FormatShape{3, 5000, 3}, FormatShape{5000, 3, 37}}) {
+  for (const auto& [rows, columns, n] : {FormatShape{3, 5000, 3}, FormatShape{9000, 3, 37}}) {
     for (const auto& [name, a, dense] :
          in_formats<T, I>(rows, columns, 189, Data::integers, formats)) {
       for (const auto transpose : {Transpose::no, Transpose::yes}) {
@@ -187,6 +187,85 @@ TYPED_TEST(SparseFormats, SpmmOfMatricesThatDoNotFit) {
   refused(ell, 8, 6, "column has 12 elements, not 15");
   const RandomCsr<T, I> csr(6, 8, 194, Data::integers);
   refused(put_sell(csr, 2), 8, 6, "it takes no matrix in sliced ELL form");
+}
+
+/// The values of a matrix of blocks, row by row in each.
+template <class T, class I>
+std::vector<Wide> picked_blocks(const RandomBlocks<T, I>& c, const Dense& from) {
+  std::vector<Wide> values;
+  c.each_block([&](std::int64_t row, std::int64_t column, std::int64_t) {
+    for (std::int64_t i = 0; i < c.block; ++i) {
+      for (std::int64_t j = 0; j < c.block; ++j)
+        values.push_back(from(row * c.block + i, column * c.block + j));
+    }
+  });
+  return values;
+}
+
+TYPED_TEST(SparseFormats, SddmmOfBlocksOfIntegersIsExact) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  const T alpha = number<T>(2, -1), beta = number<T>(-1, 1);
+  for (const std::int64_t block : {1, 2, 7}) {
+    RandomBlocks<T, I> c(10, 9, block, 195, Data::integers);
+    const auto a = random_matrix<T>(c.dense.rows, 6, 196, Data::integers),
+               b = random_matrix<T>(6, c.dense.columns, 197, Data::integers);
+    const auto product = a * b, sum = widen(alpha) * product + widen(beta) * c.dense;
+    for (const auto transpose : {Transpose::no, Transpose::yes}) {
+      for (const auto order : {blas::Order::column, blas::Order::row}) {
+        for (const auto block_order : {BlockOrder::row, BlockOrder::column}) {
+          SCOPED_TRACE(::testing::Message()
+                       << block << ", transposed " << static_cast<int>(transpose) << ", orders "
+                       << static_cast<int>(order) << static_cast<int>(block_order));
+          const SddmmOptions options{transpose, transpose, order, blas::Order::column};
+          const auto matrix = c.put_bsr(block_order);
+          const auto x = put_with_gaps<T>(order, op(a, transpose)),
+                     y = put_with_gaps<T>(blas::Order::column, op(b, transpose));
+          // The expected values, in the order of the blocks.
+          const auto ordered = [&](const Dense& from) {
+            auto expected = c;
+            expected.value = picked_blocks(c, from);
+            return got(expected.put_bsr(block_order).value);
+          };
+          const auto place = order == blas::Order::row ? Place::host : Place::device;
+          device().sparse().sddmm(scalar(alpha, place), x, y, scalar(beta, Place::host), matrix,
+                                  options);
+          EXPECT_EQ(got(matrix.value), ordered(sum));
+          device().sparse().sddmm(x, y, matrix, options);
+          EXPECT_EQ(got(matrix.value), ordered(product));
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(SparseFormats, SddmmOfBlocksOfFractionsIsCloseAndTheSameEachTime) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  const RandomBlocks<T, I> c(20, 15, 4, 198, Data::fractions);
+  const auto a = random_matrix<T>(80, 300, 199, Data::fractions),
+             b = random_matrix<T>(300, 60, 200, Data::fractions);
+  const auto x = put_matrix<T>(a, 80), y = put_matrix<T>(b, 300);
+  const auto matrix = c.put_bsr(BlockOrder::row);
+  std::vector<T> first;
+  for (int run = 0; run < 2; ++run) {
+    device().sparse().sddmm(x, y, matrix);
+    const auto values = device().download(matrix.value);
+    EXPECT_TRUE(agree(values, picked_blocks(c, a * b), Data::fractions, 300));
+    if (run == 0) first = values;
+    EXPECT_EQ(values, first);
+  }
+}
+
+TYPED_TEST(SparseFormats, SddmmTakesNoOtherFormat) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  const auto c = put_coo(RandomCsr<T, I>(6, 8, 201, Data::integers));
+  const auto a = device().template alloc<T>(64);
+  const auto future = device().sparse().sddmm(MatrixRef(a, 6, 3), MatrixRef(a, 3, 8), c);
+  ASSERT_TRUE(future.ready());
+  EXPECT_EQ(future.wait().error().message, "sparse.sddmm: it takes no matrix in coordinate form");
+  EXPECT_EQ(device().take_error().code(), Errc::invalid);
 }
 
 TEST_F(BadArguments, OfSpmmOfBlocks) {

@@ -97,7 +97,7 @@ TYPED_TEST(SparseSpmv, OfLongRowsAndManyElements) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
   for (const auto& [rows, columns] :
-       {SpmvShape{3, 5000}, SpmvShape{5000, 3}, SpmvShape{900, 180}}) {
+       {SpmvShape{3, 5000}, SpmvShape{9000, 3}, SpmvShape{900, 180}}) {
     for (const auto& [name, a, dense] :
          in_formats<T, I>(rows, columns, 169, Data::integers, kOfSpmv)) {
       for (const auto transpose : kTransposes) {

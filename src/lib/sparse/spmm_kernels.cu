@@ -15,19 +15,6 @@ constexpr int kColumnsAtOnce = 4, kWarps = kThreads / static_cast<int>(kLanes);
 /// A row of more elements is shared by the warps of a block.
 constexpr std::int64_t kLongRow = 1024;
 
-__device__ float add(float a, float b) {
-  return a + b;
-}
-__device__ double add(double a, double b) {
-  return a + b;
-}
-template <class Complex>
-__device__ Complex add(Complex a, Complex b) {
-  a.x += b.x;
-  a.y += b.y;
-  return a;
-}
-
 /// The sum of all lanes, in all lanes.
 __device__ float sum_of_lanes(float x) {
   for (unsigned step = kLanes / 2; step > 0; step /= 2) x += __shfl_xor_sync(kAllLanes, x, step);
