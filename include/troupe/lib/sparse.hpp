@@ -1,6 +1,6 @@
 #pragma once
 
-#include <troupe/lib/sparse_sorts.hpp>
+#include <troupe/lib/sparse_blocked_ell.hpp>
 
 /// Sparse matrices in compressed sparse row and in sliced ELL form, zero-based.
 namespace troupe::sparse {
@@ -203,7 +203,14 @@ inline const Library kLibrary{&info_of<Spmv>,
                               &info_of<Csr2Coo>,
                               &info_of<Coo2Csr>,
                               &info_of<CooSort>,
-                              &info_of<CsrSort>};
+                              &info_of<CsrSort>,
+                              &info_of<SparseToDense>,
+                              &info_of<BlockedEllToDense>,
+                              &info_of<DenseToSparse>,
+                              &info_of<Csr2Bsr>,
+                              &info_of<Bsr2Csr>,
+                              &info_of<Csr2Sell>,
+                              &info_of<Csr2BlockedEll>};
 
 }  // namespace troupe::sparse
 
@@ -212,9 +219,9 @@ namespace troupe {
 /// Sparse linear algebra of one device; from `device.sparse()`. What is written overlaps no
 /// argument.
 template <class Refs>
-class BasicSparse : public SparseSorts<Refs> {
+class BasicSparse : public SparseBlockedEll<Refs> {
  public:
-  using SparseSorts<Refs>::SparseSorts;
+  using SparseBlockedEll<Refs>::SparseBlockedEll;
   template <Element T>
   using Ref = typename Refs::template To<T>;
   template <Element T>
@@ -323,7 +330,7 @@ class BasicSparse : public SparseSorts<Refs> {
   }
 
  private:
-  using SparseSorts<Refs>::submitter_;
+  using SparseBlockedEll<Refs>::submitter_;
 };
 
 using Sparse = BasicSparse<LocalRefs>;

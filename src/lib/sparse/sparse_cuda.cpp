@@ -4,6 +4,10 @@
 #include <cstring>
 #include <utility>
 
+#include "lib/sparse/blocked_ell_kernels.cuh"
+#include "lib/sparse/conversion_kernels.cuh"
+#include "lib/sparse/counting_kernels.cuh"
+#include "lib/sparse/format_kernels.cuh"
 #include "lib/sparse/ordering_kernels.cuh"
 #include "lib/sparse/sparse_kernels.cuh"
 #include "lib/sparse/sparse_vectors_kernels.cuh"
@@ -66,6 +70,10 @@ Result<void> Sparse::open(Queue queue) {
   TROUPE_CUDA_TRY(kernels::preload_spmm());
   TROUPE_CUDA_TRY(kernels::preload_sparse_vectors());
   TROUPE_CUDA_TRY(kernels::preload_ordering());
+  TROUPE_CUDA_TRY(kernels::preload_counting());
+  TROUPE_CUDA_TRY(kernels::preload_conversions());
+  TROUPE_CUDA_TRY(kernels::preload_formats());
+  TROUPE_CUDA_TRY(kernels::preload_blocked_ell());
   return warm_up(queue);
 }
 
@@ -88,10 +96,7 @@ Result<void> Sparse::warm_up(Queue queue) {
       TROUPE_CUDA_PROPAGATE(run(sparse::Gather{dtype, index, 1, 1, zeros, zeros, result}, call));
     }
     TROUPE_CUDA_PROPAGATE(warm_up_products(call, index, rows));
-    TROUPE_CUDA_PROPAGATE(run(
-        sparse::CsrSort{
-            DType::f32, index, 1, 1, 1, rows, zeros, zeros, result, WarmUp::part(4), {}},
-        call));
+    TROUPE_CUDA_PROPAGATE(warm_up_conversions(call, index, rows));
     TROUPE_CUDA_PROPAGATE(run(sparse::Spmm{DType::f32,
                                            index,
                                            blas::Transpose::yes,

@@ -41,11 +41,13 @@ struct PreparedMatrix {
 };
 
 class Sparse final
-    : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::SpmvSell, sparse::Gather, sparse::Spgemm,
-                           sparse::Transposition, sparse::Spmm, sparse::Sddmm, sparse::Gtsv,
-                           sparse::GtsvStrided, sparse::GtsvInterleaved, sparse::GpsvInterleaved,
-                           sparse::Scatter, sparse::Axpby, sparse::Rot, sparse::Spvv,
-                           sparse::Csr2Coo, sparse::Coo2Csr, sparse::CooSort, sparse::CsrSort> {
+    : public LibraryHalfOf<
+          Sparse, sparse::Spmv, sparse::SpmvSell, sparse::Gather, sparse::Spgemm,
+          sparse::Transposition, sparse::Spmm, sparse::Sddmm, sparse::Gtsv, sparse::GtsvStrided,
+          sparse::GtsvInterleaved, sparse::GpsvInterleaved, sparse::Scatter, sparse::Axpby,
+          sparse::Rot, sparse::Spvv, sparse::Csr2Coo, sparse::Coo2Csr, sparse::CooSort,
+          sparse::CsrSort, sparse::SparseToDense, sparse::BlockedEllToDense, sparse::DenseToSparse,
+          sparse::Csr2Bsr, sparse::Bsr2Csr, sparse::Csr2Sell, sparse::Csr2BlockedEll> {
  public:
   explicit Sparse(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -75,6 +77,13 @@ class Sparse final
   Result<void> run(const sparse::Coo2Csr& op, const Call& call);
   Result<void> run(const sparse::CooSort& op, const Call& call);
   Result<void> run(const sparse::CsrSort& op, const Call& call);
+  Result<void> run(const sparse::SparseToDense& op, const Call& call);
+  Result<void> run(const sparse::BlockedEllToDense& op, const Call& call);
+  Result<void> run(const sparse::DenseToSparse& op, const Call& call);
+  Result<void> run(const sparse::Csr2Bsr& op, const Call& call);
+  Result<void> run(const sparse::Bsr2Csr& op, const Call& call);
+  Result<void> run(const sparse::Csr2Sell& op, const Call& call);
+  Result<void> run(const sparse::Csr2BlockedEll& op, const Call& call);
 
  private:
   struct State {
@@ -97,6 +106,7 @@ class Sparse final
   Result<void> multiply(const Op& op, const PreparedMatrix::Key& key, const Call& call);
   void forget(State& state, std::size_t keep);
   Result<void> warm_up(Queue queue);
+  Result<void> warm_up_conversions(const Call& call, DType index, const Operand& row_begin);
   Result<void> warm_up_products(const Call& call, DType index, const Operand& row_begin);
 
   Services& services_;
