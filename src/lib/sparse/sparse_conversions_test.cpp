@@ -8,13 +8,13 @@ template <class Pair>
 class SparseConversionOps : public ::testing::Test {};
 TYPED_TEST_SUITE(SparseConversionOps, NumbersAndIndices);
 
-constexpr blas::Order kDenseOrders[] = {blas::Order::column, blas::Order::row};
+constexpr blas::Order kConvertedOrders[] = {blas::Order::column, blas::Order::row};
 constexpr std::pair<std::int64_t, std::int64_t> kConvertedShapes[] = {
     {1, 1}, {10, 10}, {70, 33}, {33, 700}, {1, 100}, {100, 1}, {0, 3}, {3, 0}};
 
 /// A dense matrix on the device, with gaps or without.
 template <class T>
-MatrixRef<GpuRef<T>> put_dense(const Dense& a, blas::Order order, std::int64_t gap) {
+MatrixRef<GpuRef<T>> put_converted(const Dense& a, blas::Order order, std::int64_t gap) {
   const auto length = order == blas::Order::column ? a.rows : a.columns;
   const auto leading = std::max<std::int64_t>(1, length) + gap;
   return {put_numbers<T>(spread_in(order, a, leading)), a.rows, a.columns, leading};
@@ -23,11 +23,11 @@ MatrixRef<GpuRef<T>> put_dense(const Dense& a, blas::Order order, std::int64_t g
 /// What a dense matrix has in a compressed form by rows: offsets, index and value. Of the
 /// transposed matrix that is the form by columns.
 template <class I>
-struct Compressed {
+struct NonzerosByLine {
   std::vector<I> begin{0}, line, index;
   std::vector<Wide> value;
 
-  explicit Compressed(const Dense& a) {
+  explicit NonzerosByLine(const Dense& a) {
     for (std::int64_t i = 0; i < a.rows; ++i) {
       for (std::int64_t j = 0; j < a.columns; ++j) {
         if (a(i, j) == Wide(0)) continue;
@@ -41,18 +41,18 @@ struct Compressed {
 
 /// `values`, and -7 behind them.
 template <class V>
-std::vector<V> filled_up(std::vector<V> values, std::int64_t length) {
+std::vector<V> filled_with_sevens(std::vector<V> values, std::int64_t length) {
   values.resize(static_cast<std::size_t>(length), V(-7));
   return values;
 }
 template <class V>
-GpuRef<V> unwritten_of(std::int64_t length) {
+GpuRef<V> all_sevens(std::int64_t length) {
   return put(std::vector<V>(static_cast<std::size_t>(length), V(-7)));
 }
 
 /// A random matrix of which most elements are 0.
 template <class T>
-Dense mostly_zero(std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
+Dense converted_matrix(std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
   return RandomCsr<T, std::int64_t>(rows, columns, seed, Data::integers).dense;
 }
 
@@ -61,7 +61,7 @@ TYPED_TEST(SparseConversionOps, SparseToDense) {
   using I = typename TypeParam::second_type;
   for (const auto& [rows, columns] : kConvertedShapes) {
     const RandomCsr<T, I> a(rows, columns, 121, Data::fractions);
-    const Compressed<I> by_row(a.dense), by_column(op(a.dense, Transpose::yes));
+    const NonzerosByLine<I> by_row(a.dense), by_column(op(a.dense, Transpose::yes));
     const CscMatrix<T, I> csc{rows, columns, put(by_column.begin), put(by_column.index),
                               put_numbers<T>(by_column.value)};
     const CooMatrix<T, I> coo{rows, columns, put(by_row.line), put(by_row.index),
@@ -69,12 +69,12 @@ TYPED_TEST(SparseConversionOps, SparseToDense) {
     const auto csr = a.on_device();
     Dense sevens{rows, columns};
     std::fill(sevens.element.begin(), sevens.element.end(), Wide(-7));
-    for (const auto order : kDenseOrders) {
+    for (const auto order : kConvertedOrders) {
       for (const std::int64_t gap : {0, 3}) {
         SCOPED_TRACE(::testing::Message() << rows << "x" << columns << ", order "
                                           << static_cast<int>(order) << ", gap " << gap);
         const auto expect = [&](const auto& matrix) {
-          const auto dense = put_dense<T>(sevens, order, gap);
+          const auto dense = put_converted<T>(sevens, order, gap);
           device().sparse().sparse_to_dense(matrix, dense, order);
           EXPECT_EQ(got(dense.buffer), spread_in(order, a.dense, dense.leading));
         };
@@ -110,12 +110,12 @@ TYPED_TEST(SparseConversionOps, BlockedEllToDense) {
       }
       const BlockedEllMatrix<T, I> a{expected.rows, expected.columns, block,
                                      width,         put(column),      put_numbers<T>(value)};
-      for (const auto order : kDenseOrders) {
+      for (const auto order : kConvertedOrders) {
         SCOPED_TRACE(::testing::Message() << "block " << block << ", width " << width << ", order "
                                           << static_cast<int>(order));
         Dense sevens{expected.rows, expected.columns};
         std::fill(sevens.element.begin(), sevens.element.end(), Wide(-7));
-        const auto dense = put_dense<T>(sevens, order, 1);
+        const auto dense = put_converted<T>(sevens, order, 1);
         device().sparse().sparse_to_dense(a, dense, order);
         EXPECT_EQ(got(dense.buffer), spread_in(order, expected, dense.leading));
       }
@@ -128,34 +128,34 @@ TYPED_TEST(SparseConversionOps, DenseToSparse) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
   for (const auto& [rows, columns] : kConvertedShapes) {
-    const auto a = mostly_zero<T>(rows, columns, 123);
-    const Compressed<I> by_row(a), by_column(op(a, Transpose::yes));
+    const auto a = converted_matrix<T>(rows, columns, 123);
+    const NonzerosByLine<I> by_row(a), by_column(op(a, Transpose::yes));
     const auto count = std::ssize(by_row.value);
-    for (const auto order : kDenseOrders) {
+    for (const auto order : kConvertedOrders) {
       for (const std::int64_t more : {0, 3}) {
         SCOPED_TRACE(::testing::Message()
                      << rows << "x" << columns << ", order " << static_cast<int>(order)
                      << ", room for " << more << " more");
         const auto room = count + more;
-        const auto dense = put_dense<T>(a, order, more);
-        const CsrMatrix<T, I> csr{rows, columns, unwritten_of<I>(rows + 1), unwritten_of<I>(room),
-                                  unwritten_of<T>(room)};
+        const auto dense = put_converted<T>(a, order, more);
+        const CsrMatrix<T, I> csr{rows, columns, all_sevens<I>(rows + 1), all_sevens<I>(room),
+                                  all_sevens<T>(room)};
         EXPECT_EQ(device().sparse().dense_to_sparse(dense, csr, {order}).get(), count);
         EXPECT_EQ(device().download(csr.row_begin), by_row.begin);
-        EXPECT_EQ(device().download(csr.column), filled_up(by_row.index, room));
-        EXPECT_EQ(got(csr.value), filled_up(by_row.value, room));
-        const CscMatrix<T, I> csc{rows, columns, unwritten_of<I>(columns + 1),
-                                  unwritten_of<I>(room), unwritten_of<T>(room)};
+        EXPECT_EQ(device().download(csr.column), filled_with_sevens(by_row.index, room));
+        EXPECT_EQ(got(csr.value), filled_with_sevens(by_row.value, room));
+        const CscMatrix<T, I> csc{rows, columns, all_sevens<I>(columns + 1), all_sevens<I>(room),
+                                  all_sevens<T>(room)};
         EXPECT_EQ(device().sparse().dense_to_sparse(dense, csc, {order}).get(), count);
         EXPECT_EQ(device().download(csc.column_begin), by_column.begin);
-        EXPECT_EQ(device().download(csc.row), filled_up(by_column.index, room));
-        EXPECT_EQ(got(csc.value), filled_up(by_column.value, room));
-        const CooMatrix<T, I> coo{rows, columns, unwritten_of<I>(room), unwritten_of<I>(room),
-                                  unwritten_of<T>(room)};
+        EXPECT_EQ(device().download(csc.row), filled_with_sevens(by_column.index, room));
+        EXPECT_EQ(got(csc.value), filled_with_sevens(by_column.value, room));
+        const CooMatrix<T, I> coo{rows, columns, all_sevens<I>(room), all_sevens<I>(room),
+                                  all_sevens<T>(room)};
         EXPECT_EQ(device().sparse().dense_to_sparse(dense, coo, {order}).get(), count);
-        EXPECT_EQ(device().download(coo.row), filled_up(by_row.line, room));
-        EXPECT_EQ(device().download(coo.column), filled_up(by_row.index, room));
-        EXPECT_EQ(got(coo.value), filled_up(by_row.value, room));
+        EXPECT_EQ(device().download(coo.row), filled_with_sevens(by_row.line, room));
+        EXPECT_EQ(device().download(coo.column), filled_with_sevens(by_row.index, room));
+        EXPECT_EQ(got(coo.value), filled_with_sevens(by_row.value, room));
       }
     }
   }
@@ -166,18 +166,18 @@ TYPED_TEST(SparseConversionOps, DenseToSparseOfManyLines) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
   constexpr std::int64_t kLines = 20'000, kLength = 7;
-  const auto a = mostly_zero<T>(kLines, kLength, 124);
-  const Compressed<I> expected(a);
+  const auto a = converted_matrix<T>(kLines, kLength, 124);
+  const NonzerosByLine<I> expected(a);
   const auto count = std::ssize(expected.value);
-  for (const auto order : kDenseOrders) {
-    const CsrMatrix<T, I> csr{kLines, kLength, unwritten_of<I>(kLines + 1), unwritten_of<I>(count),
-                              unwritten_of<T>(count)};
-    EXPECT_EQ(device().sparse().dense_to_sparse(put_dense<T>(a, order, 0), csr, {order}).get(),
+  for (const auto order : kConvertedOrders) {
+    const CsrMatrix<T, I> csr{kLines, kLength, all_sevens<I>(kLines + 1), all_sevens<I>(count),
+                              all_sevens<T>(count)};
+    EXPECT_EQ(device().sparse().dense_to_sparse(put_converted<T>(a, order, 0), csr, {order}).get(),
               count);
     EXPECT_EQ(device().download(csr.row_begin), expected.begin);
     EXPECT_EQ(device().download(csr.column), expected.index);
     EXPECT_EQ(got(csr.value), expected.value);
-    const auto dense = put_dense<T>(Dense{kLines, kLength}, order, 0);
+    const auto dense = put_converted<T>(Dense{kLines, kLength}, order, 0);
     device().sparse().sparse_to_dense(csr, dense, order);
     EXPECT_EQ(got(dense.buffer), spread_in(order, a, dense.leading));
   }
@@ -186,22 +186,21 @@ TYPED_TEST(SparseConversionOps, DenseToSparseOfManyLines) {
 TYPED_TEST(SparseConversionOps, DenseToSparseWithoutRoomFailsOrTells) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
-  const auto a = mostly_zero<T>(40, 30, 125);
-  const Compressed<I> expected(a);
+  const auto a = converted_matrix<T>(40, 30, 125);
+  const NonzerosByLine<I> expected(a);
   const auto count = std::ssize(expected.value);
-  const auto dense = put_dense<T>(a, blas::Order::column, 0);
+  const auto dense = put_converted<T>(a, blas::Order::column, 0);
   const auto room = count - 1;
-  const CsrMatrix<T, I> small{40, 30, unwritten_of<I>(41), unwritten_of<I>(room),
-                              unwritten_of<T>(room)};
+  const CsrMatrix<T, I> small{40, 30, all_sevens<I>(41), all_sevens<I>(room), all_sevens<T>(room)};
   const DenseToSparseOptions report{.on_failure = OnFailure::report};
   EXPECT_EQ(device().sparse().dense_to_sparse(dense, small, report).get(), count);
   EXPECT_EQ(device().download(small.row_begin), expected.begin);
-  EXPECT_EQ(device().download(small.column), filled_up(std::vector<I>(), room));
-  EXPECT_EQ(device().download(small.value), filled_up(std::vector<T>(), room));
-  const CooMatrix<T, I> coordinates{40, 30, unwritten_of<I>(room), unwritten_of<I>(room),
-                                    unwritten_of<T>(room)};
+  EXPECT_EQ(device().download(small.column), filled_with_sevens(std::vector<I>(), room));
+  EXPECT_EQ(device().download(small.value), filled_with_sevens(std::vector<T>(), room));
+  const CooMatrix<T, I> coordinates{40, 30, all_sevens<I>(room), all_sevens<I>(room),
+                                    all_sevens<T>(room)};
   EXPECT_EQ(device().sparse().dense_to_sparse(dense, coordinates, report).get(), count);
-  EXPECT_EQ(device().download(coordinates.row), filled_up(std::vector<I>(), room));
+  EXPECT_EQ(device().download(coordinates.row), filled_with_sevens(std::vector<I>(), room));
   EXPECT_TRUE(device().take_error().ok());
 
   const auto failed = device().sparse().dense_to_sparse(dense, small);
@@ -219,17 +218,17 @@ TYPED_TEST(SparseConversionOps, DenseToSparseWithoutRoomFailsOrTells) {
 TYPED_TEST(SparseConversionOps, DenseToSparseCountsFirst) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
-  const auto a = mostly_zero<T>(40, 30, 126);
-  const Compressed<I> expected(a);
-  const auto dense = put_dense<T>(a, blas::Order::row, 0);
+  const auto a = converted_matrix<T>(40, 30, 126);
+  const NonzerosByLine<I> expected(a);
+  const auto dense = put_converted<T>(a, blas::Order::row, 0);
   const DenseToSparseOptions options{blas::Order::row, OnFailure::report};
-  CsrMatrix<T, I> csr{40, 30, unwritten_of<I>(41), {}, {}};
+  CsrMatrix<T, I> csr{40, 30, all_sevens<I>(41), {}, {}};
   const auto count = device().sparse().dense_to_sparse(dense, csr, options).get();
   ASSERT_EQ(count, std::ssize(expected.value));
   EXPECT_EQ(device().download(csr.row_begin), expected.begin);
   const CooMatrix<T, I> none{40, 30, {}, {}, {}};
   EXPECT_EQ(device().sparse().dense_to_sparse(dense, none, options).get(), count);
-  csr.column = unwritten_of<I>(count), csr.value = unwritten_of<T>(count);
+  csr.column = all_sevens<I>(count), csr.value = all_sevens<T>(count);
   EXPECT_EQ(device().sparse().dense_to_sparse(dense, csr, options).get(), count);
   EXPECT_EQ(got(csr.value), expected.value);
 }
@@ -242,7 +241,7 @@ TYPED_TEST(SparseConversionOps, WhatIsZero) {
   const T nan = T(std::numeric_limits<R>::quiet_NaN());
   const auto last = number<T>(ComplexElement<T> ? 0 : 1, 1);
   const auto values = put(std::vector<T>{T(0), T(R(-0.0)), nan, last});
-  const CooMatrix<T, I> coo{4, 1, unwritten_of<I>(2), unwritten_of<I>(2), unwritten_of<T>(2)};
+  const CooMatrix<T, I> coo{4, 1, all_sevens<I>(2), all_sevens<I>(2), all_sevens<T>(2)};
   EXPECT_EQ(device().sparse().dense_to_sparse(MatrixRef(values, 4, 1), coo).get(), 2);
   EXPECT_EQ(device().download(coo.row), (std::vector<I>{2, 3}));
   EXPECT_TRUE(std::isnan(std::real(device().download(coo.value)[0])));
@@ -256,7 +255,7 @@ TYPED_TEST(SparseConversionOps, ElementsOutsideAreLeftOut) {
   if (on_cuda()) GTEST_SKIP() << "what the indices say is checked by the cpu engine only";
   constexpr I kLarge = std::numeric_limits<I>::max();
   const auto value = put(std::vector<T>{T(1), T(2), T(3)});
-  const auto dense = MatrixRef(unwritten_of<T>(4), 2, 2);
+  const auto dense = MatrixRef(all_sevens<T>(4), 2, 2);
   const auto expect = [&](const auto& matrix, const std::vector<T>& expected) {
     device().sparse().sparse_to_dense(matrix, dense);
     EXPECT_EQ(device().download(dense.buffer), expected);

@@ -12,17 +12,17 @@ constexpr BlockOrder kBlockOrders[] = {BlockOrder::row, BlockOrder::column};
 constexpr std::pair<std::int64_t, std::int64_t> kFormatShapes[] = {
     {1, 1}, {10, 10}, {70, 33}, {33, 300}, {1, 40}, {40, 1}, {0, 3}, {3, 0}};
 
-std::int64_t parts_needed(std::int64_t extent, std::int64_t size) {
+std::int64_t format_parts(std::int64_t extent, std::int64_t size) {
   return (extent + size - 1) / size;
 }
 /// So many elements that nothing has written yet.
 template <class V>
-GpuRef<V> unwritten(std::int64_t length) {
+GpuRef<V> format_room(std::int64_t length) {
   return put(std::vector<V>(static_cast<std::size_t>(length), V(-7)));
 }
 /// `values`, and behind them what nothing has written.
 template <class V>
-std::vector<V> followed_by_unwritten(std::vector<V> values, std::int64_t length) {
+std::vector<V> with_unwritten_room(std::vector<V> values, std::int64_t length) {
   values.resize(static_cast<std::size_t>(length), V(-7));
   return values;
 }
@@ -35,11 +35,11 @@ RandomCsr<T, I> format_matrix(std::int64_t rows, std::int64_t columns) {
 
 /// The blocks of a matrix that have an element.
 template <class I>
-struct MatrixBlocks {
+struct ExpectedBlocks {
   std::vector<I> row_begin{0}, column;
   std::vector<Wide> value;
 
-  MatrixBlocks(const Dense& a, std::int64_t block, BlockOrder order) {
+  ExpectedBlocks(const Dense& a, std::int64_t block, BlockOrder order) {
     const auto at = [&](std::int64_t i, std::int64_t j) {
       return i < a.rows && j < a.columns ? a(i, j) : Wide(0);
     };
@@ -60,17 +60,17 @@ struct MatrixBlocks {
 };
 
 template <class T, class I>
-BsrMatrix<T, I> blocks_for(const RandomCsr<T, I>& a, std::int64_t block, BlockOrder order,
-                           std::int64_t room) {
-  const auto rows = parts_needed(a.dense.rows, block),
-             columns = parts_needed(a.dense.columns, block);
+BsrMatrix<T, I> room_for_blocks(const RandomCsr<T, I>& a, std::int64_t block, BlockOrder order,
+                                std::int64_t room) {
+  const auto rows = format_parts(a.dense.rows, block),
+             columns = format_parts(a.dense.columns, block);
   return {rows,
           columns,
           block,
           order,
-          unwritten<I>(rows + 1),
-          unwritten<I>(room),
-          unwritten<T>(room * block * block)};
+          format_room<I>(rows + 1),
+          format_room<I>(room),
+          format_room<T>(room * block * block)};
 }
 
 /// Extents that are multiples of the block, and others.
@@ -84,21 +84,20 @@ TYPED_TEST(SparseFormatOps, InBlocksAndBack) {
       for (const auto order : kBlockOrders) {
         SCOPED_TRACE(::testing::Message() << rows << "x" << columns << ", block " << block
                                           << ", order " << static_cast<int>(order));
-        const MatrixBlocks<I> expected(a.dense, block, order);
+        const ExpectedBlocks<I> expected(a.dense, block, order);
         const auto count = std::ssize(expected.column);
         const auto size = block * block;
-        const auto more = blocks_for(a, block, order, count + 2);
+        const auto more = room_for_blocks(a, block, order, count + 2);
         EXPECT_EQ(device().sparse().csr2bsr(given, more).get(), count);
         EXPECT_EQ(device().download(more.row_begin), expected.row_begin);
-        EXPECT_EQ(device().download(more.column),
-                  followed_by_unwritten(expected.column, count + 2));
-        EXPECT_EQ(got(more.value), followed_by_unwritten(expected.value, (count + 2) * size));
+        EXPECT_EQ(device().download(more.column), with_unwritten_room(expected.column, count + 2));
+        EXPECT_EQ(got(more.value), with_unwritten_room(expected.value, (count + 2) * size));
 
-        const auto bsr = blocks_for(a, block, order, count);
+        const auto bsr = room_for_blocks(a, block, order, count);
         EXPECT_EQ(device().sparse().csr2bsr(given, bsr).get(), count);
         const auto all_rows = bsr.block_rows * block, all_columns = bsr.block_columns * block;
-        const CsrMatrix<T, I> back{all_rows, all_columns, unwritten<I>(all_rows + 1),
-                                   unwritten<I>(count * size), unwritten<T>(count * size)};
+        const CsrMatrix<T, I> back{all_rows, all_columns, format_room<I>(all_rows + 1),
+                                   format_room<I>(count * size), format_room<T>(count * size)};
         device().sparse().bsr2csr(bsr, back);
         // All elements of each block, row by row.
         std::vector<I> row_begin{0}, column;
@@ -134,7 +133,7 @@ TYPED_TEST(SparseFormatOps, RowsOfUnsortedBlocks) {
                           put(std::vector<I>{0, 2, 2}),
                           put(std::vector<I>{2, 0}),
                           put(std::vector<T>{1, 2, 3, 4, 5, 6, 7, 8})};
-  const CsrMatrix<T, I> b{4, 6, unwritten<I>(5), unwritten<I>(8), unwritten<T>(8)};
+  const CsrMatrix<T, I> b{4, 6, format_room<I>(5), format_room<I>(8), format_room<T>(8)};
   device().sparse().bsr2csr(a, b);
   EXPECT_EQ(device().download(b.row_begin), (std::vector<I>{0, 4, 8, 8, 8}));
   EXPECT_EQ(device().download(b.column), (std::vector<I>{4, 5, 0, 1, 4, 5, 0, 1}));
@@ -143,12 +142,12 @@ TYPED_TEST(SparseFormatOps, RowsOfUnsortedBlocks) {
 
 /// What a matrix is in slices.
 template <class I>
-struct MatrixSlices {
+struct ExpectedSlices {
   std::vector<I> begin{0}, column;
   std::vector<Wide> value;
 
   template <class T>
-  MatrixSlices(const RandomCsr<T, I>& a, std::int64_t slice_rows) {
+  ExpectedSlices(const RandomCsr<T, I>& a, std::int64_t slice_rows) {
     const auto row = [&](std::int64_t i) -> std::pair<I, I> {
       const auto at = static_cast<std::size_t>(i);
       return i < a.dense.rows ? std::pair(a.row_begin[at], a.row_begin[at + 1])
@@ -172,14 +171,15 @@ struct MatrixSlices {
 };
 
 template <class T, class I>
-SellMatrix<T, I> slices_for(const RandomCsr<T, I>& a, std::int64_t slice_rows, std::int64_t room) {
+SellMatrix<T, I> room_for_slices(const RandomCsr<T, I>& a, std::int64_t slice_rows,
+                                 std::int64_t room) {
   return {a.dense.rows,
           a.dense.columns,
           std::ssize(a.column),
           slice_rows,
-          unwritten<I>(parts_needed(a.dense.rows, slice_rows) + 1),
-          unwritten<I>(room),
-          unwritten<T>(room)};
+          format_room<I>(format_parts(a.dense.rows, slice_rows) + 1),
+          format_room<I>(room),
+          format_room<T>(room)};
 }
 
 TYPED_TEST(SparseFormatOps, InSlices) {
@@ -192,14 +192,14 @@ TYPED_TEST(SparseFormatOps, InSlices) {
       for (const std::int64_t more : {0, 3}) {
         SCOPED_TRACE(::testing::Message() << rows << "x" << columns << ", slices of " << slice_rows
                                           << ", room for " << more << " more");
-        const MatrixSlices<I> expected(a, slice_rows);
+        const ExpectedSlices<I> expected(a, slice_rows);
         const auto count = std::ssize(expected.column);
-        const auto sell = slices_for(a, slice_rows, count + more);
+        const auto sell = room_for_slices(a, slice_rows, count + more);
         EXPECT_EQ(device().sparse().csr2sell(given, sell).get(), count);
         EXPECT_EQ(device().download(sell.slice_begin), expected.begin);
         EXPECT_EQ(device().download(sell.column),
-                  followed_by_unwritten(expected.column, count + more));
-        EXPECT_EQ(got(sell.value), followed_by_unwritten(expected.value, count + more));
+                  with_unwritten_room(expected.column, count + more));
+        EXPECT_EQ(got(sell.value), with_unwritten_room(expected.value, count + more));
       }
     }
   }
@@ -219,23 +219,23 @@ TYPED_TEST(SparseFormatOps, WithoutRoomTheyFailOrTell) {
         << result.wait().error().message;
     EXPECT_EQ(device().take_error().code(), Errc::invalid);
   };
-  const MatrixBlocks<I> blocks(a.dense, 3, BlockOrder::row);
+  const ExpectedBlocks<I> blocks(a.dense, 3, BlockOrder::row);
   const auto count = std::ssize(blocks.column);
-  const auto bsr = blocks_for(a, 3, BlockOrder::row, count - 1);
+  const auto bsr = room_for_blocks(a, 3, BlockOrder::row, count - 1);
   EXPECT_EQ(device().sparse().csr2bsr(given, bsr, OnFailure::report).get(), count);
   EXPECT_EQ(device().download(bsr.row_begin), blocks.row_begin);
-  EXPECT_EQ(device().download(bsr.column), followed_by_unwritten(std::vector<I>(), count - 1));
-  EXPECT_EQ(device().download(bsr.value), followed_by_unwritten(std::vector<T>(), 9 * (count - 1)));
+  EXPECT_EQ(device().download(bsr.column), with_unwritten_room(std::vector<I>(), count - 1));
+  EXPECT_EQ(device().download(bsr.value), with_unwritten_room(std::vector<T>(), 9 * (count - 1)));
   short_of(device().sparse().csr2bsr(given, bsr), count, " blocks");
   EXPECT_FALSE(bsr.value.valid());
 
-  const MatrixSlices<I> slices(a, 4);
+  const ExpectedSlices<I> slices(a, 4);
   const auto stored = std::ssize(slices.column);
-  const auto sell = slices_for(a, 4, stored - 1);
+  const auto sell = room_for_slices(a, 4, stored - 1);
   EXPECT_EQ(device().sparse().csr2sell(given, sell, OnFailure::report).get(), stored);
   EXPECT_EQ(device().download(sell.slice_begin), slices.begin);
-  EXPECT_EQ(device().download(sell.column), followed_by_unwritten(std::vector<I>(), stored - 1));
-  EXPECT_EQ(device().download(sell.value), followed_by_unwritten(std::vector<T>(), stored - 1));
+  EXPECT_EQ(device().download(sell.column), with_unwritten_room(std::vector<I>(), stored - 1));
+  EXPECT_EQ(device().download(sell.value), with_unwritten_room(std::vector<T>(), stored - 1));
   short_of(device().sparse().csr2sell(given, sell), stored, " entries");
   EXPECT_FALSE(sell.value.valid());
 }
@@ -245,14 +245,14 @@ TYPED_TEST(SparseFormatOps, TheyCountFirst) {
   using I = typename TypeParam::second_type;
   const auto a = format_matrix<T, I>(40, 30);
   const auto given = a.on_device();
-  const MatrixBlocks<I> blocks(a.dense, 4, BlockOrder::column);
-  auto bsr = blocks_for(a, 4, BlockOrder::column, 0);
+  const ExpectedBlocks<I> blocks(a.dense, 4, BlockOrder::column);
+  auto bsr = room_for_blocks(a, 4, BlockOrder::column, 0);
   bsr.column = {}, bsr.value = {};
   EXPECT_EQ(device().sparse().csr2bsr(given, bsr, OnFailure::report).get(),
             std::ssize(blocks.column));
   EXPECT_EQ(device().download(bsr.row_begin), blocks.row_begin);
-  const MatrixSlices<I> slices(a, 8);
-  auto sell = slices_for(a, 8, 0);
+  const ExpectedSlices<I> slices(a, 8);
+  auto sell = room_for_slices(a, 8, 0);
   sell.column = {}, sell.value = {};
   EXPECT_EQ(device().sparse().csr2sell(given, sell, OnFailure::report).get(),
             std::ssize(slices.column));
@@ -265,11 +265,11 @@ TYPED_TEST(SparseFormatOps, OfAnEmptyMatrix) {
   RandomCsr<T, I> a(0, 0, 132, Data::integers);
   a.dense = Dense{5, 7};
   a.row_begin.assign(6, I{0});
-  const auto bsr = blocks_for(a, 2, BlockOrder::row, 1);
+  const auto bsr = room_for_blocks(a, 2, BlockOrder::row, 1);
   EXPECT_EQ(device().sparse().csr2bsr(a.on_device(), bsr).get(), 0);
   EXPECT_EQ(device().download(bsr.row_begin), std::vector<I>(4));
   EXPECT_EQ(device().download(bsr.column), std::vector<I>{I(-7)});
-  const auto sell = slices_for(a, 2, 1);
+  const auto sell = room_for_slices(a, 2, 1);
   EXPECT_EQ(device().sparse().csr2sell(a.on_device(), sell).get(), 0);
   EXPECT_EQ(device().download(sell.slice_begin), std::vector<I>(4));
   EXPECT_EQ(device().download(sell.column), std::vector<I>{I(-7)});
@@ -284,10 +284,10 @@ TYPED_TEST(SparseFormatOps, ElementsOutsideAreLeftOut) {
   const CsrMatrix<T, I> a{2, 2, put(std::vector<I>{-3, 2, kLarge}), put(std::vector<I>{-1, 1, 2}),
                           put(std::vector<T>{1, 2, 3})};
   const BsrMatrix<T, I> bsr{
-      1, 1, 2, BlockOrder::row, unwritten<I>(2), unwritten<I>(1), unwritten<T>(4)};
+      1, 1, 2, BlockOrder::row, format_room<I>(2), format_room<I>(1), format_room<T>(4)};
   EXPECT_EQ(device().sparse().csr2bsr(a, bsr).get(), 1);
   EXPECT_EQ(device().download(bsr.value), (std::vector<T>{0, 2, 0, 0}));
-  const SellMatrix<T, I> sell{2, 2, 3, 2, unwritten<I>(2), unwritten<I>(4), unwritten<T>(4)};
+  const SellMatrix<T, I> sell{2, 2, 3, 2, format_room<I>(2), format_room<I>(4), format_room<T>(4)};
   EXPECT_EQ(device().sparse().csr2sell(a, sell).get(), 4);
   EXPECT_EQ(device().download(sell.column), (std::vector<I>{-1, -1, 1, -1}));
   EXPECT_EQ(device().download(sell.value), (std::vector<T>{0, 0, 2, 0}));
@@ -298,7 +298,7 @@ TYPED_TEST(SparseFormatOps, ElementsOutsideAreLeftOut) {
                             put(std::vector<I>{-4, kLarge, -1}),
                             put(std::vector<I>{0, 0}),
                             put(std::vector<T>{1, 2})};
-  const CsrMatrix<T, I> back{2, 1, unwritten<I>(3), unwritten<I>(2), unwritten<T>(2)};
+  const CsrMatrix<T, I> back{2, 1, format_room<I>(3), format_room<I>(2), format_room<T>(2)};
   device().sparse().bsr2csr(bad, back);
   EXPECT_EQ(device().download(back.row_begin), (std::vector<I>{0, 2, 2}));
 }
@@ -308,9 +308,9 @@ TYPED_TEST(SparseFormatOps, OfMatricesThatDoNotFit) {
   using I = typename TypeParam::second_type;
   const auto matrix = format_matrix<T, I>(10, 9);
   const auto a = matrix.on_device();
-  const auto bsr = blocks_for(matrix, 2, BlockOrder::row, 25);
-  const auto sell = slices_for(matrix, 4, 100);
-  const CsrMatrix<T, I> csr{10, 10, unwritten<I>(11), unwritten<I>(100), unwritten<T>(100)};
+  const auto bsr = room_for_blocks(matrix, 2, BlockOrder::row, 25);
+  const auto sell = room_for_slices(matrix, 4, 100);
+  const CsrMatrix<T, I> csr{10, 10, format_room<I>(11), format_room<I>(100), format_room<T>(100)};
   const auto refused = [&](const auto& future) {
     ASSERT_TRUE(future.ready());
     EXPECT_EQ(future.wait().code(), Errc::invalid);
