@@ -137,7 +137,14 @@ inline const Library kLibrary{&info_of<Spmv>,
                               &info_of<Spsv>,
                               &info_of<Spsm>,
                               &info_of<Geam>,
-                              &info_of<SpgemmReuse>};
+                              &info_of<SpgemmReuse>,
+                              &info_of<SparseToDense>,
+                              &info_of<BlockedEllToDense>,
+                              &info_of<DenseToSparse>,
+                              &info_of<Csr2Bsr>,
+                              &info_of<Bsr2Csr>,
+                              &info_of<Csr2Sell>,
+                              &info_of<Csr2BlockedEll>};
 
 }  // namespace troupe::sparse
 

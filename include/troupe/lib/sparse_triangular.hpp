@@ -1,6 +1,6 @@
 #pragma once
 
-#include <troupe/lib/sparse_sorts.hpp>
+#include <troupe/lib/sparse_blocked_ell.hpp>
 
 /// Systems of linear equations whose matrices are sparse and triangular, as incomplete factors are.
 ///
@@ -102,13 +102,13 @@ struct TriangularOptions {
 /// Systems of linear equations with triangular matrices: by rows (CsrMatrix), by columns
 /// (CscMatrix) or by coordinates (CooMatrix). Errors: invalid, those of any command.
 template <class Refs>
-class SparseTriangular : public SparseSorts<Refs> {
+class SparseTriangular : public SparseBlockedEll<Refs> {
  public:
   template <Element T>
   using Ref = typename Refs::template To<T>;
   template <Element T>
   using ScalarArgument = ScalarOf<Ref<T>>;
-  using SparseSorts<Refs>::SparseSorts;
+  using SparseBlockedEll<Refs>::SparseBlockedEll;
 
   /// x = the solution of op(a) x = alpha b: see sparse::Spsv. x may be b.
   template <template <class, class> class Matrix, FieldElement T, IndexElement I>
@@ -148,7 +148,7 @@ class SparseTriangular : public SparseSorts<Refs> {
   }
 
  protected:
-  using SparseSorts<Refs>::submitter_;
+  using SparseBlockedEll<Refs>::submitter_;
 
  private:
   template <class Values, class Indices>

@@ -192,5 +192,59 @@ TEST(SequencesOfSparse, Reduce) {
       index, [&] { primitives::on(device()).arg_reduce(x, one, index, primitives::Extreme::max); });
 }
 
+TEST(SequencesOfSparse, CombineSparseVectors) {
+  const auto x = put(drawn(300, 38)), y = put(drawn(1000, 39));
+  std::vector<std::int32_t> places;
+  for (int i = 0; i < 300; ++i) places.push_back(i * 7 % 1000);
+  const auto index = put(places);
+  const auto own_x = device().alloc<double>(300), own_y = device().alloc<double>(1000),
+             result = device().alloc<double>(1);
+  const auto copied = [&] { device().copy(x, own_x), device().copy(y, own_y); };
+  expect_the_same_each_time(result, [&] { device().sparse().spvv(x, index, y, result); });
+  expect_the_same_each_time(own_y, [&] {
+    copied();
+    device().sparse().axpby(2.0, x, index, 0.5, own_y);
+    device().sparse().rot(own_x, index, own_y, 0.6, 0.8);
+  });
+  expect_the_same_each_time(own_y, [&] {
+    copied();
+    device().sparse().scatter(x, index, own_y);
+  });
+}
+
+TEST(SequencesOfSparse, SortAndConvert) {
+  const reference::RandomCsr<double, std::int32_t> random(90, 70, 40, Data::fractions);
+  const auto a = random.on_device();
+  const auto count = a.value.length();
+  const auto indices = [&](std::int64_t length) { return device().alloc<std::int32_t>(length); };
+  const auto values = device().alloc<double>(count);
+  const CsrMatrix<double, std::int32_t> rows{90, 70, a.row_begin, indices(count), values};
+  expect_the_same_each_time(values, [&] { device().sparse().csrsort(a, rows); });
+  const auto row = indices(count), back = indices(91);
+  const CooMatrix<double, std::int32_t> coordinates{90, 70, row, a.column, a.value};
+  const CooMatrix<double, std::int32_t> sorted{90, 70, indices(count), indices(count), values};
+  expect_the_same_each_time(values, [&] {
+    device().sparse().csr2coo(a.row_begin, row);
+    device().sparse().coosort(coordinates, sorted, sparse::SortBy::column);
+  });
+  expect_the_same_each_time(back, [&] { device().sparse().coo2csr(row, back); });
+  const auto dense = device().alloc<double>(90 * 70);
+  expect_the_same_each_time(
+      dense, [&] { device().sparse().sparse_to_dense(a, MatrixRef(dense, 90, 70)); });
+  expect_the_same_each_time(
+      dense, [&] { device().sparse().sparse_to_dense(coordinates, MatrixRef(dense, 90, 70)); });
+  // The first elements of the matrix in blocks of 2 x 2.
+  const BsrMatrix<double, std::int32_t> blocks{2,
+                                               35,
+                                               2,
+                                               BlockOrder::row,
+                                               put(std::vector<std::int32_t>{0, 2, 3}),
+                                               put(std::vector<std::int32_t>{3, 0, 9}),
+                                               a.value.slice(0, 12)};
+  const CsrMatrix<double, std::int32_t> expanded{4, 70, indices(5), indices(12),
+                                                 device().alloc<double>(12)};
+  expect_the_same_each_time(expanded.value, [&] { device().sparse().bsr2csr(blocks, expanded); });
+}
+
 }  // namespace
 }  // namespace troupe::test

@@ -19,12 +19,14 @@ Result<void> with_index(DType dtype, Visit&& visit) {
 }
 
 class Sparse final
-    : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::Gather, sparse::Spgemm,
-                           sparse::Transposition, sparse::Spmm, sparse::Sddmm, sparse::Gtsv,
-                           sparse::GtsvStrided, sparse::GtsvInterleaved, sparse::GpsvInterleaved,
-                           sparse::Scatter, sparse::Axpby, sparse::Rot, sparse::Spvv,
-                           sparse::Csr2Coo, sparse::Coo2Csr, sparse::CooSort, sparse::CsrSort,
-                           sparse::Spsv, sparse::Spsm, sparse::Geam, sparse::SpgemmReuse> {
+    : public LibraryHalfOf<
+          Sparse, sparse::Spmv, sparse::Gather, sparse::Spgemm, sparse::Transposition, sparse::Spmm,
+          sparse::Sddmm, sparse::Gtsv, sparse::GtsvStrided, sparse::GtsvInterleaved,
+          sparse::GpsvInterleaved, sparse::Scatter, sparse::Axpby, sparse::Rot, sparse::Spvv,
+          sparse::Csr2Coo, sparse::Coo2Csr, sparse::CooSort, sparse::CsrSort, sparse::Spsv,
+          sparse::Spsm, sparse::Geam, sparse::SpgemmReuse, sparse::SparseToDense,
+          sparse::BlockedEllToDense, sparse::DenseToSparse, sparse::Csr2Bsr, sparse::Bsr2Csr,
+          sparse::Csr2Sell, sparse::Csr2BlockedEll> {
  public:
   explicit Sparse(Services& services);
   [[nodiscard]] Dependencies stands_on() const override;
@@ -54,6 +56,13 @@ class Sparse final
   Result<void> run(const sparse::Spsm& op, const Call& call);
   Result<void> run(const sparse::Geam& op, const Call& call);
   Result<void> run(const sparse::SpgemmReuse& op, const Call& call);
+  Result<void> run(const sparse::SparseToDense& op, const Call& call);
+  Result<void> run(const sparse::BlockedEllToDense& op, const Call& call);
+  Result<void> run(const sparse::DenseToSparse& op, const Call& call);
+  Result<void> run(const sparse::Csr2Bsr& op, const Call& call);
+  Result<void> run(const sparse::Bsr2Csr& op, const Call& call);
+  Result<void> run(const sparse::Csr2Sell& op, const Call& call);
+  Result<void> run(const sparse::Csr2BlockedEll& op, const Call& call);
 
  private:
   Services& services_;

@@ -4,6 +4,10 @@
 #include <utility>
 
 #include "lib/sparse/algebra_kernels.cuh"
+#include "lib/sparse/blocked_ell_kernels.cuh"
+#include "lib/sparse/conversion_kernels.cuh"
+#include "lib/sparse/counting_kernels.cuh"
+#include "lib/sparse/format_kernels.cuh"
 #include "lib/sparse/ordering_kernels.cuh"
 #include "lib/sparse/sddmm_kernels.cuh"
 #include "lib/sparse/sparse_kernels.cuh"
@@ -41,6 +45,10 @@ Result<void> Sparse::open(Queue queue) {
   TROUPE_CUDA_TRY(kernels::preload_triangular());
   TROUPE_CUDA_TRY(kernels::preload_algebra());
   TROUPE_CUDA_TRY(kernels::preload_sddmm());
+  TROUPE_CUDA_TRY(kernels::preload_counting());
+  TROUPE_CUDA_TRY(kernels::preload_conversions());
+  TROUPE_CUDA_TRY(kernels::preload_formats());
+  TROUPE_CUDA_TRY(kernels::preload_blocked_ell());
   return warm_up(queue);
 }
 
@@ -77,6 +85,7 @@ Result<void> Sparse::warm_up(Queue queue) {
     sum.a_row_begin = sum.b_row_begin = rows, sum.a_column = sum.b_column = zeros;
     sum.c_row_begin = result, sum.nonzeros = WarmUp::part(4);
     TROUPE_CUDA_PROPAGATE(run(sum, call));
+    TROUPE_CUDA_PROPAGATE(warm_up_conversions(call, index, rows));
     TROUPE_CUDA_PROPAGATE(run(sparse::Spmm{DType::f32,
                                            blas::Transpose::yes,
                                            {},

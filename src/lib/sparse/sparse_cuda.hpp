@@ -32,12 +32,14 @@ struct SparseArgument {
 };
 
 class Sparse final
-    : public LibraryHalfOf<Sparse, sparse::Spmv, sparse::Gather, sparse::Spgemm,
-                           sparse::Transposition, sparse::Spmm, sparse::Sddmm, sparse::Gtsv,
-                           sparse::GtsvStrided, sparse::GtsvInterleaved, sparse::GpsvInterleaved,
-                           sparse::Scatter, sparse::Axpby, sparse::Rot, sparse::Spvv,
-                           sparse::Csr2Coo, sparse::Coo2Csr, sparse::CooSort, sparse::CsrSort,
-                           sparse::Spsv, sparse::Spsm, sparse::Geam, sparse::SpgemmReuse> {
+    : public LibraryHalfOf<
+          Sparse, sparse::Spmv, sparse::Gather, sparse::Spgemm, sparse::Transposition, sparse::Spmm,
+          sparse::Sddmm, sparse::Gtsv, sparse::GtsvStrided, sparse::GtsvInterleaved,
+          sparse::GpsvInterleaved, sparse::Scatter, sparse::Axpby, sparse::Rot, sparse::Spvv,
+          sparse::Csr2Coo, sparse::Coo2Csr, sparse::CooSort, sparse::CsrSort, sparse::Spsv,
+          sparse::Spsm, sparse::Geam, sparse::SpgemmReuse, sparse::SparseToDense,
+          sparse::BlockedEllToDense, sparse::DenseToSparse, sparse::Csr2Bsr, sparse::Bsr2Csr,
+          sparse::Csr2Sell, sparse::Csr2BlockedEll> {
  public:
   explicit Sparse(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -73,6 +75,13 @@ class Sparse final
   Result<void> run(const sparse::Spsm& op, const Call& call);
   Result<void> run(const sparse::Geam& op, const Call& call);
   Result<void> run(const sparse::SpgemmReuse& op, const Call& call);
+  Result<void> run(const sparse::SparseToDense& op, const Call& call);
+  Result<void> run(const sparse::BlockedEllToDense& op, const Call& call);
+  Result<void> run(const sparse::DenseToSparse& op, const Call& call);
+  Result<void> run(const sparse::Csr2Bsr& op, const Call& call);
+  Result<void> run(const sparse::Bsr2Csr& op, const Call& call);
+  Result<void> run(const sparse::Csr2Sell& op, const Call& call);
+  Result<void> run(const sparse::Csr2BlockedEll& op, const Call& call);
 
  private:
   struct State {
@@ -113,6 +122,7 @@ class Sparse final
   /// The elements of the product that a matrix of blocks has, by an own kernel.
   Result<void> sample_by_kernel(const sparse::Sddmm& op, const Call& call);
   Result<void> warm_up(Queue queue);
+  Result<void> warm_up_conversions(const Call& call, DType index, const Operand& row_begin);
   Result<void> warm_up_products(const Call& call, DType index, const Operand& row_begin);
 
   Services& services_;

@@ -1,303 +1,419 @@
-// Products of sparse matrices of all formats with dense ones; those in CSR form are in
-// sparse_dense_test.cpp.
-#include <limits>
-
-#include "sparse_formats.hpp"
+// CSR matrices in other forms.
+#include "random_csr.hpp"
 
 namespace troupe::test::reference {
 namespace {
 
-using sparse::Format;
-
 template <class Pair>
-class SparseFormats : public ::testing::Test {};
-TYPED_TEST_SUITE(SparseFormats, NumbersAndIndices);
+class SparseFormatOps : public ::testing::Test {};
+TYPED_TEST_SUITE(SparseFormatOps, NumbersAndIndices);
 
-const std::vector<Format> kOfSpmm{Format::csc, Format::coo, Format::bsr, Format::blocked_ell};
+constexpr BlockOrder kBlockOrders[] = {BlockOrder::row, BlockOrder::column};
+constexpr std::pair<std::int64_t, std::int64_t> kFormatShapes[] = {
+    {1, 1}, {10, 10}, {70, 33}, {33, 300}, {1, 40}, {40, 1}, {0, 3}, {3, 0}};
 
-template <class T>
-MatrixRef<GpuRef<T>> put_with_gaps(blas::Order order, const Dense& a) {
-  const auto leading = (order == blas::Order::column ? a.rows : a.columns) + 2;
-  return {put_numbers<T>(spread_in(order, a, leading)), a.rows, a.columns, leading};
+std::int64_t format_parts(std::int64_t extent, std::int64_t size) {
+  return (extent + size - 1) / size;
 }
-
-struct FormatShape {
-  std::int64_t rows, columns, n;
-};
-
-/// Every format, transposition and order, and both sorts of scalars.
-TYPED_TEST(SparseFormats, SpmmOfIntegersIsExact) {
-  using T = typename TypeParam::first_type;
-  using I = typename TypeParam::second_type;
-  const T alpha = number<T>(2, -1), beta = number<T>(-1, 1);
-  for (const auto& [rows, columns, n] :
-       {FormatShape{1, 1, 1}, FormatShape{40, 33, 5}, FormatShape{13, 70, 40}, FormatShape{0, 4, 2},
-        FormatShape{4, 0, 2}, FormatShape{3, 4, 0}}) {
-    for (const auto& [name, a, dense] :
-         in_formats<T, I>(rows, columns, 181, Data::integers, kOfSpmm)) {
-      for (const auto transpose : kTransposes) {
-        const auto whole = op(dense, transpose);
-        const auto b = random_matrix<T>(whole.columns, n, 182, Data::integers),
-                   c = random_matrix<T>(whole.rows, n, 183, Data::integers);
-        const auto product = whole * b;
-        const auto expected = widen(alpha) * product + widen(beta) * c;
-        for (const auto order_b : {blas::Order::column, blas::Order::row}) {
-          const auto order_c = n == 5 ? order_b : blas::Order::column;
-          SCOPED_TRACE(::testing::Message()
-                       << rows << "x" << columns << "x" << n << " " << name << ", transposed "
-                       << static_cast<int>(transpose) << ", order " << static_cast<int>(order_b));
-          const SpmmOptions options{transpose, order_b, order_c};
-          const auto x = put_with_gaps<T>(order_b, b), y = put_with_gaps<T>(order_c, c);
-          const auto place = order_b == blas::Order::row ? Place::host : Place::device;
-          device().sparse().spmm(scalar(alpha, place), a, x, scalar(beta, Place::host), y, options);
-          EXPECT_EQ(got(y.buffer), spread_in(order_c, expected, y.leading));
-          device().sparse().spmm(a, x, y, options);
-          EXPECT_EQ(got(y.buffer), spread_in(order_c, product, y.leading));
-        }
-      }
-    }
-  }
+/// So many elements that nothing has written yet.
+template <class V>
+GpuRef<V> format_room(std::int64_t length) {
+  return put(std::vector<V>(static_cast<std::size_t>(length), V(-7)));
 }
-
-TYPED_TEST(SparseFormats, SpmmTakesEveryStruct) {
-  using T = typename TypeParam::first_type;
-  using I = typename TypeParam::second_type;
-  const RandomCsr<T, I> a(30, 20, 184, Data::integers);
-  const RandomBlocks<T, I> blocks(10, 10, 2, 185, Data::integers);
-  const auto b = random_matrix<T>(20, 3, 186, Data::integers);
-  const auto x = put_matrix<T>(b, 20);
-  const auto expect_product = [&](const auto& matrix, const Dense& dense) {
-    const MatrixRef y(device().template alloc<T>(dense.rows * 3), dense.rows, 3);
-    device().sparse().spmm(matrix, x, y);
-    EXPECT_EQ(got(y.buffer), (dense * b).element);
-  };
-  expect_product(a.on_device(), a.dense);
-  expect_product(put_csc(a), a.dense);
-  expect_product(put_coo(a), a.dense);
-  expect_product(blocks.put_bsr(BlockOrder::row), blocks.dense);
-  expect_product(blocks.put_ell(), blocks.dense);
-}
-
-TYPED_TEST(SparseFormats, SpmmOfFractionsIsCloseAndTheSameEachTime) {
-  using T = typename TypeParam::first_type;
-  using I = typename TypeParam::second_type;
-  for (const auto& [name, a, dense] : in_formats<T, I>(120, 90, 187, Data::fractions, kOfSpmm)) {
-    for (const auto transpose : kTransposes) {
-      SCOPED_TRACE(::testing::Message() << name << ", transposed " << static_cast<int>(transpose));
-      const auto whole = op(dense, transpose);
-      const auto b = random_matrix<T>(whole.columns, 9, 188, Data::fractions);
-      for (const auto order : {blas::Order::column, blas::Order::row}) {
-        const auto x = put_with_gaps<T>(order, b);
-        std::vector<T> first;
-        for (int run = 0; run < 2; ++run) {
-          const auto y = device().template alloc<T>(whole.rows * 9);
-          device().sparse().spmm(a, x, MatrixRef(y, whole.rows, 9), {transpose, order});
-          const auto values = device().download(y);
-          EXPECT_TRUE(agree(values, (whole * b).element, Data::fractions, 120));
-          if (run == 0) first = values;
-          EXPECT_EQ(values, first);
-        }
-      }
-    }
-  }
-}
-
-/// Rows so long that the cuda engine shares them among the warps of a block.
-TYPED_TEST(SparseFormats, SpmmOfLongRows) {
-  using T = typename TypeParam::first_type;
-  using I = typename TypeParam::second_type;
-  auto formats = kOfSpmm;
-  formats.push_back(Format::csr);
-  for (const auto& [rows, columns, n] : {FormatShape{3, 5000, 3}, FormatShape{9000, 3, 37}}) {
-    for (const auto& [name, a, dense] :
-         in_formats<T, I>(rows, columns, 189, Data::integers, formats)) {
-      for (const auto transpose : {Transpose::no, Transpose::yes}) {
-        const auto whole = op(dense, transpose);
-        const auto b = random_matrix<T>(whole.columns, n, 190, Data::integers);
-        for (const auto order : {blas::Order::column, blas::Order::row}) {
-          SCOPED_TRACE(::testing::Message()
-                       << rows << "x" << columns << "x" << n << " " << name << ", transposed "
-                       << static_cast<int>(transpose) << ", order " << static_cast<int>(order));
-          const MatrixRef y(device().template alloc<T>(whole.rows * n), whole.rows, n);
-          device().sparse().spmm(a, put_with_gaps<T>(order, b), y, {transpose, order});
-          EXPECT_EQ(got(y.buffer), (whole * b).element);
-        }
-      }
-    }
-  }
-}
-
-/// What an engine has prepared holds for other values, and is void for another pattern.
-TYPED_TEST(SparseFormats, SpmmSeesChangedIndices) {
-  using T = typename TypeParam::first_type;
-  using I = typename TypeParam::second_type;
-  constexpr std::int64_t kOrder = 40;
-  const auto b = random_matrix<T>(kOrder, 2, 191, Data::integers);
-  const auto x = put_matrix<T>(b, kOrder);
-  const MatrixRef y(device().template alloc<T>(kOrder * 2), kOrder, 2);
-  for (const auto& [name, a, dense] :
-       in_formats<T, I>(kOrder, kOrder, 192, Data::integers, kOfSpmm)) {
-    const auto extent = a.form.blocked() ? a.form.block : 1;
-    Dense turned{kOrder, kOrder};
-    const auto other = [&](std::int64_t k) {
-      return (kOrder / extent - 1 - k / extent) * extent + k % extent;
-    };
-    for (std::int64_t i = 0; i < kOrder; ++i) {
-      for (std::int64_t j = 0; j < kOrder; ++j)
-        (a.form.format == Format::csc ? turned(other(i), j) : turned(i, other(j))) = dense(i, j);
-    }
-    for (const Dense* const matrix : std::initializer_list<const Dense*>{&dense, &turned}) {
-      for (const auto transpose : {Transpose::yes, Transpose::no}) {
-        device().sparse().spmm(a, x, y, {transpose});
-        EXPECT_EQ(got(y.buffer), (op(*matrix, transpose) * b).element)
-            << name << (matrix == &turned ? " turned round" : "");
-      }
-      auto indices = device().download(a.inner);
-      for (auto& index : indices)
-        index = index < 0 ? index : static_cast<I>(kOrder / extent - 1) - index;
-      device().upload(std::span<const I>(indices), a.inner).get();
-    }
-  }
-}
-
-TYPED_TEST(SparseFormats, SpmmOfMatricesThatDoNotFit) {
-  using T = typename TypeParam::first_type;
-  using I = typename TypeParam::second_type;
-  const auto b = device().template alloc<T>(64), c = device().template alloc<T>(64);
-  const auto refused = [&](const SparseRef<T, I>& a, std::int64_t rows_of_b, std::int64_t rows_of_c,
-                           const std::string& words) {
-    const auto future =
-        device().sparse().spmm(a, MatrixRef(b, rows_of_b, 3), MatrixRef(c, rows_of_c, 3));
-    ASSERT_TRUE(future.ready()) << words;
-    EXPECT_EQ(future.wait().code(), Errc::invalid) << words;
-    EXPECT_EQ(future.wait().error().message, "sparse.spmm: " + words);
-    EXPECT_EQ(device().take_error().code(), Errc::invalid);
-  };
-  const RandomBlocks<T, I> blocks(3, 4, 2, 193, Data::integers);
-  const auto bsr = blocks.put_bsr(BlockOrder::row);
-  refused(bsr, 7, 6, "b, in rows, has 7 elements, not 8");
-  refused(bsr, 8, 7, "c, in rows, has 7 elements, not 6");
-  auto shorter = bsr;
-  shorter.value = bsr.value.slice(0, bsr.value.length() - 1);
-  refused(shorter, 8, 6,
-          "column has " + std::to_string(bsr.column.length()) + " elements, not " +
-              std::to_string(bsr.column.length() - 1));
-  auto ell = blocks.put_ell();
-  ++ell.width;
-  refused(ell, 8, 6, "column has 12 elements, not 15");
-  const RandomCsr<T, I> csr(6, 8, 194, Data::integers);
-  refused(put_sell(csr, 2), 8, 6, "it takes no matrix in sliced ELL form");
-}
-
-/// The values of a matrix of blocks, row by row in each.
-template <class T, class I>
-std::vector<Wide> picked_blocks(const RandomBlocks<T, I>& c, const Dense& from) {
-  std::vector<Wide> values;
-  c.each_block([&](std::int64_t row, std::int64_t column, std::int64_t) {
-    for (std::int64_t i = 0; i < c.block; ++i) {
-      for (std::int64_t j = 0; j < c.block; ++j)
-        values.push_back(from(row * c.block + i, column * c.block + j));
-    }
-  });
+/// `values`, and behind them what nothing has written.
+template <class V>
+std::vector<V> with_unwritten_room(std::vector<V> values, std::int64_t length) {
+  values.resize(static_cast<std::size_t>(length), V(-7));
   return values;
 }
 
-TYPED_TEST(SparseFormats, SddmmOfBlocksOfIntegersIsExact) {
+/// A random matrix whose rows are not sorted.
+template <class T, class I>
+RandomCsr<T, I> format_matrix(std::int64_t rows, std::int64_t columns) {
+  return {rows, columns, 131, Data::fractions};
+}
+
+/// The blocks of a matrix that have an element.
+template <class I>
+struct ExpectedBlocks {
+  std::vector<I> row_begin{0}, column;
+  std::vector<Wide> value;
+
+  ExpectedBlocks(const Dense& a, std::int64_t block, BlockOrder order) {
+    const auto at = [&](std::int64_t i, std::int64_t j) {
+      return i < a.rows && j < a.columns ? a(i, j) : Wide(0);
+    };
+    for (std::int64_t row = 0; row < a.rows; row += block) {
+      for (std::int64_t j = 0; j < a.columns; j += block) {
+        std::vector<Wide> elements;
+        for (std::int64_t k = 0; k < block * block; ++k) {
+          elements.push_back(order == BlockOrder::row ? at(row + k / block, j + k % block)
+                                                      : at(row + k % block, j + k / block));
+        }
+        if (std::count(elements.begin(), elements.end(), Wide(0)) == block * block) continue;
+        column.push_back(static_cast<I>(j / block));
+        value.insert(value.end(), elements.begin(), elements.end());
+      }
+      row_begin.push_back(static_cast<I>(column.size()));
+    }
+  }
+};
+
+template <class T, class I>
+BsrMatrix<T, I> room_for_blocks(const RandomCsr<T, I>& a, std::int64_t block, BlockOrder order,
+                                std::int64_t room) {
+  const auto rows = format_parts(a.dense.rows, block),
+             columns = format_parts(a.dense.columns, block);
+  return {rows,
+          columns,
+          block,
+          order,
+          format_room<I>(rows + 1),
+          format_room<I>(room),
+          format_room<T>(room * block * block)};
+}
+
+/// Extents that are multiples of the block, and others.
+TYPED_TEST(SparseFormatOps, InBlocksAndBack) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
-  const T alpha = number<T>(2, -1), beta = number<T>(-1, 1);
-  for (const std::int64_t block : {1, 2, 7}) {
-    RandomBlocks<T, I> c(10, 9, block, 195, Data::integers);
-    const auto a = random_matrix<T>(c.dense.rows, 6, 196, Data::integers),
-               b = random_matrix<T>(6, c.dense.columns, 197, Data::integers);
-    const auto product = a * b, sum = widen(alpha) * product + widen(beta) * c.dense;
-    for (const auto transpose : {Transpose::no, Transpose::yes}) {
-      for (const auto order : {blas::Order::column, blas::Order::row}) {
-        for (const auto block_order : {BlockOrder::row, BlockOrder::column}) {
-          SCOPED_TRACE(::testing::Message()
-                       << block << ", transposed " << static_cast<int>(transpose) << ", orders "
-                       << static_cast<int>(order) << static_cast<int>(block_order));
-          const SddmmOptions options{transpose, transpose, order, blas::Order::column};
-          const auto matrix = c.put_bsr(block_order);
-          const auto x = put_with_gaps<T>(order, op(a, transpose)),
-                     y = put_with_gaps<T>(blas::Order::column, op(b, transpose));
-          // The expected values, in the order of the blocks.
-          const auto ordered = [&](const Dense& from) {
-            auto expected = c;
-            expected.value = picked_blocks(c, from);
-            return got(expected.put_bsr(block_order).value);
-          };
-          const auto place = order == blas::Order::row ? Place::host : Place::device;
-          device().sparse().sddmm(scalar(alpha, place), x, y, scalar(beta, Place::host), matrix,
-                                  options);
-          EXPECT_EQ(got(matrix.value), ordered(sum));
-          device().sparse().sddmm(x, y, matrix, options);
-          EXPECT_EQ(got(matrix.value), ordered(product));
+  for (const auto& [rows, columns] : kFormatShapes) {
+    const auto a = format_matrix<T, I>(rows, columns);
+    const auto given = a.on_device();
+    for (const std::int64_t block : {1, 2, 5, 16}) {
+      for (const auto order : kBlockOrders) {
+        SCOPED_TRACE(::testing::Message() << rows << "x" << columns << ", block " << block
+                                          << ", order " << static_cast<int>(order));
+        const ExpectedBlocks<I> expected(a.dense, block, order);
+        const auto count = std::ssize(expected.column);
+        const auto size = block * block;
+        const auto more = room_for_blocks(a, block, order, count + 2);
+        EXPECT_EQ(device().sparse().csr2bsr(given, more).get(), count);
+        EXPECT_EQ(device().download(more.row_begin), expected.row_begin);
+        EXPECT_EQ(device().download(more.column), with_unwritten_room(expected.column, count + 2));
+        EXPECT_EQ(got(more.value), with_unwritten_room(expected.value, (count + 2) * size));
+
+        const auto bsr = room_for_blocks(a, block, order, count);
+        EXPECT_EQ(device().sparse().csr2bsr(given, bsr).get(), count);
+        const auto all_rows = bsr.block_rows * block, all_columns = bsr.block_columns * block;
+        const CsrMatrix<T, I> back{all_rows, all_columns, format_room<I>(all_rows + 1),
+                                   format_room<I>(count * size), format_room<T>(count * size)};
+        device().sparse().bsr2csr(bsr, back);
+        // All elements of each block, row by row.
+        std::vector<I> row_begin{0}, column;
+        std::vector<Wide> value;
+        for (std::int64_t i = 0; i < all_rows; ++i) {
+          const auto block_row = static_cast<std::size_t>(i / block);
+          for (I k = expected.row_begin[block_row]; k < expected.row_begin[block_row + 1]; ++k) {
+            for (std::int64_t j = 0; j < block; ++j) {
+              const auto at =
+                  std::int64_t{expected.column[static_cast<std::size_t>(k)]} * block + j;
+              column.push_back(static_cast<I>(at));
+              value.push_back(i < rows && at < columns ? a.dense(i, at) : Wide(0));
+            }
+          }
+          row_begin.push_back(static_cast<I>(column.size()));
         }
+        EXPECT_EQ(device().download(back.row_begin), row_begin);
+        EXPECT_EQ(device().download(back.column), column);
+        EXPECT_EQ(got(back.value), value);
       }
     }
   }
 }
 
-TYPED_TEST(SparseFormats, SddmmOfBlocksOfFractionsIsCloseAndTheSameEachTime) {
+/// Columns within a row of the result stand in the order of the blocks.
+TYPED_TEST(SparseFormatOps, RowsOfUnsortedBlocks) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
-  const RandomBlocks<T, I> c(20, 15, 4, 198, Data::fractions);
-  const auto a = random_matrix<T>(80, 300, 199, Data::fractions),
-             b = random_matrix<T>(300, 60, 200, Data::fractions);
-  const auto x = put_matrix<T>(a, 80), y = put_matrix<T>(b, 300);
-  const auto matrix = c.put_bsr(BlockOrder::row);
-  std::vector<T> first;
-  for (int run = 0; run < 2; ++run) {
-    device().sparse().sddmm(x, y, matrix);
-    const auto values = device().download(matrix.value);
-    EXPECT_TRUE(agree(values, picked_blocks(c, a * b), Data::fractions, 300));
-    if (run == 0) first = values;
-    EXPECT_EQ(values, first);
+  const BsrMatrix<T, I> a{2,
+                          3,
+                          2,
+                          BlockOrder::row,
+                          put(std::vector<I>{0, 2, 2}),
+                          put(std::vector<I>{2, 0}),
+                          put(std::vector<T>{1, 2, 3, 4, 5, 6, 7, 8})};
+  const CsrMatrix<T, I> b{4, 6, format_room<I>(5), format_room<I>(8), format_room<T>(8)};
+  device().sparse().bsr2csr(a, b);
+  EXPECT_EQ(device().download(b.row_begin), (std::vector<I>{0, 4, 8, 8, 8}));
+  EXPECT_EQ(device().download(b.column), (std::vector<I>{4, 5, 0, 1, 4, 5, 0, 1}));
+  EXPECT_EQ(device().download(b.value), (std::vector<T>{1, 2, 5, 6, 3, 4, 7, 8}));
+}
+
+/// What a matrix is in slices.
+template <class I>
+struct ExpectedSlices {
+  std::vector<I> begin{0}, column;
+  std::vector<Wide> value;
+
+  template <class T>
+  ExpectedSlices(const RandomCsr<T, I>& a, std::int64_t slice_rows) {
+    const auto row = [&](std::int64_t i) -> std::pair<I, I> {
+      const auto at = static_cast<std::size_t>(i);
+      return i < a.dense.rows ? std::pair(a.row_begin[at], a.row_begin[at + 1])
+                              : std::pair(I{}, I{});
+    };
+    for (std::int64_t first = 0; first < a.dense.rows; first += slice_rows) {
+      I longest = 0;
+      for (auto i = first; i < first + slice_rows; ++i)
+        longest = std::max(longest, static_cast<I>(row(i).second - row(i).first));
+      for (I k = 0; k < longest; ++k) {
+        for (auto i = first; i < first + slice_rows; ++i) {
+          const auto at = static_cast<std::size_t>(row(i).first + k);
+          const bool padding = row(i).first + k >= row(i).second;
+          column.push_back(padding ? I(-1) : a.column[at]);
+          value.push_back(padding ? Wide(0) : a.value[at]);
+        }
+      }
+      begin.push_back(static_cast<I>(column.size()));
+    }
+  }
+};
+
+template <class T, class I>
+SellMatrix<T, I> room_for_slices(const RandomCsr<T, I>& a, std::int64_t slice_rows,
+                                 std::int64_t room) {
+  return {a.dense.rows,
+          a.dense.columns,
+          std::ssize(a.column),
+          slice_rows,
+          format_room<I>(format_parts(a.dense.rows, slice_rows) + 1),
+          format_room<I>(room),
+          format_room<T>(room)};
+}
+
+TYPED_TEST(SparseFormatOps, InSlices) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  for (const auto& [rows, columns] : kFormatShapes) {
+    const auto a = format_matrix<T, I>(rows, columns);
+    const auto given = a.on_device();
+    for (const std::int64_t slice_rows : {1, 2, 32, 50}) {
+      for (const std::int64_t more : {0, 3}) {
+        SCOPED_TRACE(::testing::Message() << rows << "x" << columns << ", slices of " << slice_rows
+                                          << ", room for " << more << " more");
+        const ExpectedSlices<I> expected(a, slice_rows);
+        const auto count = std::ssize(expected.column);
+        const auto sell = room_for_slices(a, slice_rows, count + more);
+        EXPECT_EQ(device().sparse().csr2sell(given, sell).get(), count);
+        EXPECT_EQ(device().download(sell.slice_begin), expected.begin);
+        EXPECT_EQ(device().download(sell.column),
+                  with_unwritten_room(expected.column, count + more));
+        EXPECT_EQ(got(sell.value), with_unwritten_room(expected.value, count + more));
+      }
+    }
   }
 }
 
-TYPED_TEST(SparseFormats, SddmmTakesNoOtherFormat) {
+TYPED_TEST(SparseFormatOps, WithoutRoomTheyFailOrTell) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
-  const auto c = put_coo(RandomCsr<T, I>(6, 8, 201, Data::integers));
-  const auto a = device().template alloc<T>(64);
-  const auto future = device().sparse().sddmm(MatrixRef(a, 6, 3), MatrixRef(a, 3, 8), c);
-  ASSERT_TRUE(future.ready());
-  EXPECT_EQ(future.wait().error().message, "sparse.sddmm: it takes no matrix in coordinate form");
-  EXPECT_EQ(device().take_error().code(), Errc::invalid);
+  const auto a = format_matrix<T, I>(40, 30);
+  const auto given = a.on_device();
+  const auto short_of = [](const auto& result, std::int64_t count, const std::string& what) {
+    EXPECT_EQ(result.wait().code(), Errc::invalid);
+    EXPECT_NE(
+        result.wait().error().message.find("overflow: the result has " + std::to_string(count) +
+                                           what + ", room for " + std::to_string(count - 1)),
+        std::string::npos)
+        << result.wait().error().message;
+    EXPECT_EQ(device().take_error().code(), Errc::invalid);
+  };
+  const ExpectedBlocks<I> blocks(a.dense, 3, BlockOrder::row);
+  const auto count = std::ssize(blocks.column);
+  const auto bsr = room_for_blocks(a, 3, BlockOrder::row, count - 1);
+  EXPECT_EQ(device().sparse().csr2bsr(given, bsr, OnFailure::report).get(), count);
+  EXPECT_EQ(device().download(bsr.row_begin), blocks.row_begin);
+  EXPECT_EQ(device().download(bsr.column), with_unwritten_room(std::vector<I>(), count - 1));
+  EXPECT_EQ(device().download(bsr.value), with_unwritten_room(std::vector<T>(), 9 * (count - 1)));
+  short_of(device().sparse().csr2bsr(given, bsr), count, " blocks");
+  EXPECT_FALSE(bsr.value.valid());
+
+  const ExpectedSlices<I> slices(a, 4);
+  const auto stored = std::ssize(slices.column);
+  const auto sell = room_for_slices(a, 4, stored - 1);
+  EXPECT_EQ(device().sparse().csr2sell(given, sell, OnFailure::report).get(), stored);
+  EXPECT_EQ(device().download(sell.slice_begin), slices.begin);
+  EXPECT_EQ(device().download(sell.column), with_unwritten_room(std::vector<I>(), stored - 1));
+  EXPECT_EQ(device().download(sell.value), with_unwritten_room(std::vector<T>(), stored - 1));
+  short_of(device().sparse().csr2sell(given, sell), stored, " entries");
+  EXPECT_FALSE(sell.value.valid());
 }
 
-TEST_F(BadArguments, OfSpmmOfBlocks) {
-  const auto result = put(std::vector<double>(8));
-  sparse::Spmm good;
-  good.dtype = DType::f64;
-  good.a = {.format = Format::blocked_ell,
-            .index_dtype = DType::i32,
-            .rows = 4,
-            .columns = 4,
-            .nonzeros = 8,
-            .stored = 8,
-            .block = 2,
-            .width = 1};
-  good.n = 2, good.ldb = good.ldc = 4;
-  good.alpha = good.beta = one;
-  good.inner = i, good.value = x, good.b = x, good.c = result.operand();
-  EXPECT_TRUE(good.check().ok());
-  const auto with = [&](auto change) {
-    auto bad = good;
-    change(bad);
-    expect_refused(bad);
+TYPED_TEST(SparseFormatOps, TheyCountFirst) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  const auto a = format_matrix<T, I>(40, 30);
+  const auto given = a.on_device();
+  const ExpectedBlocks<I> blocks(a.dense, 4, BlockOrder::column);
+  auto bsr = room_for_blocks(a, 4, BlockOrder::column, 0);
+  bsr.column = {}, bsr.value = {};
+  EXPECT_EQ(device().sparse().csr2bsr(given, bsr, OnFailure::report).get(),
+            std::ssize(blocks.column));
+  EXPECT_EQ(device().download(bsr.row_begin), blocks.row_begin);
+  const ExpectedSlices<I> slices(a, 8);
+  auto sell = room_for_slices(a, 8, 0);
+  sell.column = {}, sell.value = {};
+  EXPECT_EQ(device().sparse().csr2sell(given, sell, OnFailure::report).get(),
+            std::ssize(slices.column));
+  EXPECT_EQ(device().download(sell.slice_begin), slices.begin);
+}
+
+TYPED_TEST(SparseFormatOps, OfAnEmptyMatrix) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  RandomCsr<T, I> a(0, 0, 132, Data::integers);
+  a.dense = Dense{5, 7};
+  a.row_begin.assign(6, I{0});
+  const auto bsr = room_for_blocks(a, 2, BlockOrder::row, 1);
+  EXPECT_EQ(device().sparse().csr2bsr(a.on_device(), bsr).get(), 0);
+  EXPECT_EQ(device().download(bsr.row_begin), std::vector<I>(4));
+  EXPECT_EQ(device().download(bsr.column), std::vector<I>{I(-7)});
+  const auto sell = room_for_slices(a, 2, 1);
+  EXPECT_EQ(device().sparse().csr2sell(a.on_device(), sell).get(), 0);
+  EXPECT_EQ(device().download(sell.slice_begin), std::vector<I>(4));
+  EXPECT_EQ(device().download(sell.column), std::vector<I>{I(-7)});
+}
+
+/// The cuda engine does not look.
+TYPED_TEST(SparseFormatOps, ElementsOutsideAreLeftOut) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  if (on_cuda()) GTEST_SKIP() << "what the indices say is checked by the cpu engine only";
+  constexpr I kLarge = std::numeric_limits<I>::max();
+  const CsrMatrix<T, I> a{2, 2, put(std::vector<I>{-3, 2, kLarge}), put(std::vector<I>{-1, 1, 2}),
+                          put(std::vector<T>{1, 2, 3})};
+  const BsrMatrix<T, I> bsr{
+      1, 1, 2, BlockOrder::row, format_room<I>(2), format_room<I>(1), format_room<T>(4)};
+  EXPECT_EQ(device().sparse().csr2bsr(a, bsr).get(), 1);
+  EXPECT_EQ(device().download(bsr.value), (std::vector<T>{0, 2, 0, 0}));
+  const SellMatrix<T, I> sell{2, 2, 3, 2, format_room<I>(2), format_room<I>(4), format_room<T>(4)};
+  EXPECT_EQ(device().sparse().csr2sell(a, sell).get(), 4);
+  EXPECT_EQ(device().download(sell.column), (std::vector<I>{-1, -1, 1, -1}));
+  EXPECT_EQ(device().download(sell.value), (std::vector<T>{0, 0, 2, 0}));
+  const BsrMatrix<T, I> bad{2,
+                            1,
+                            1,
+                            BlockOrder::row,
+                            put(std::vector<I>{-4, kLarge, -1}),
+                            put(std::vector<I>{0, 0}),
+                            put(std::vector<T>{1, 2})};
+  const CsrMatrix<T, I> back{2, 1, format_room<I>(3), format_room<I>(2), format_room<T>(2)};
+  device().sparse().bsr2csr(bad, back);
+  EXPECT_EQ(device().download(back.row_begin), (std::vector<I>{0, 2, 2}));
+}
+
+TYPED_TEST(SparseFormatOps, OfMatricesThatDoNotFit) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  const auto matrix = format_matrix<T, I>(10, 9);
+  const auto a = matrix.on_device();
+  const auto bsr = room_for_blocks(matrix, 2, BlockOrder::row, 25);
+  const auto sell = room_for_slices(matrix, 4, 100);
+  const CsrMatrix<T, I> csr{10, 10, format_room<I>(11), format_room<I>(100), format_room<T>(100)};
+  const auto refused = [&](const auto& future) {
+    ASSERT_TRUE(future.ready());
+    EXPECT_EQ(future.wait().code(), Errc::invalid);
+    EXPECT_EQ(device().take_error().code(), Errc::invalid);
   };
-  with([](auto& bad) { bad.a.width = 2; });
-  with([](auto& bad) { bad.a.width = -1; });
-  with([](auto& bad) { bad.a.width = std::numeric_limits<std::int64_t>::max(); });
-  with([](auto& bad) { bad.a.block = 3; });
-  with([](auto& bad) { bad.a.rows = 5; });
-  with([](auto& bad) { bad.a.order = BlockOrder::column; });
-  with([](auto& bad) { bad.a.nonzeros = 4; });
-  with([&](auto& bad) { bad.inner = absent; });
-  with([](auto& bad) { bad.a.format = Format::sell, bad.a.width = 0; });
+  const auto with = [&](auto good, auto change) {
+    change(good);
+    return good;
+  };
+  for (const auto& bad :
+       {with(bsr, [](auto& b) { b.block_rows = 4; }),
+        with(bsr, [](auto& b) { b.block_columns = 4; }), with(bsr, [](auto& b) { b.block = 0; }),
+        with(bsr, [](auto& b) { b.block = -2; }),
+        with(bsr, [](auto& b) { b.block = std::int64_t{1} << 62; }),
+        with(bsr, [](auto& b) { b.row_begin = b.row_begin.slice(0, 5); }),
+        with(bsr, [](auto& b) { b.column = b.column.slice(0, 24); }),
+        with(bsr, [](auto& b) { b.value = b.value.slice(0, 99); })}) {
+    refused(device().sparse().csr2bsr(a, bad));
+    refused(device().sparse().bsr2csr(bad, csr));
+  }
+  for (const auto& bad :
+       {with(csr, [](auto& b) { b.rows = 9; }), with(csr, [](auto& b) { b.columns = 9; }),
+        with(csr, [](auto& b) { b.row_begin = b.row_begin.slice(0, 10); }),
+        with(csr, [](auto& b) { b.column = b.column.slice(0, 99); }),
+        with(csr, [](auto& b) { b.value = b.value.slice(0, 99); }),
+        with(csr, [&](auto& b) { b.value = bsr.value; })})
+    refused(device().sparse().bsr2csr(bsr, bad));
+  for (const auto& bad :
+       {with(sell, [](auto& b) { b.rows = 9; }), with(sell, [](auto& b) { b.columns = 8; }),
+        with(sell, [](auto& b) { b.nonzeros = 1; }), with(sell, [](auto& b) { b.slice_rows = 0; }),
+        with(sell, [](auto& b) { b.slice_rows = 5; }),
+        with(sell, [](auto& b) { b.column = b.column.slice(0, 99); })})
+    refused(device().sparse().csr2sell(a, bad));
+}
+
+TEST_F(BadArguments, OfMatricesInOtherForms) {
+  using namespace sparse;
+  const auto cell = device().submitter().result_cell(sizeof(std::int64_t)).take();
+  const auto indices = put(std::vector<std::int32_t>(24));
+  const auto values = put(std::vector<double>(8));
+  const auto begin = indices.slice(0, 8).operand(), column = indices.slice(8, 8).operand();
+  Csr2Bsr bsr{DType::f64, DType::i32, OnFailure::error, BlockOrder::row, {}, 4, 4, 8, 2, 2, i, i, x,
+              begin,      column,     values.operand(), cell.where};
+  Csr2Sell sell{DType::f64, DType::i32, OnFailure::error, 0,         4, 4, 8, 2, 8, i, i, x,
+                begin,      column,     values.operand(), cell.where};
+  Bsr2Csr csr{DType::f64, DType::i32, BlockOrder::row, {}, 2, 2, 2, 2, i, i, x,
+              begin,      column,     values.operand()};
+  const auto with = [](auto op, auto change, Errc code = Errc::invalid) {
+    change(op);
+    expect_refused(op, code);
+  };
+  const auto wrong = [&](const auto& good) {
+    with(good, [](auto& bad) { bad.index_dtype = DType::u32; });
+    with(good, [&](auto& bad) { bad.row_begin = absent; });
+    with(good, [&](auto& bad) { bad.value = absent; });
+    with(good, [&](auto& bad) { bad.value = unaligned; });
+    with(good, [&](auto& bad) { bad.column = absent; });
+    with(
+        good, [](auto& bad) { bad.dtype = DType::f16; }, Errc::unsupported);
+  };
+  wrong(bsr);
+  wrong(sell);
+  wrong(csr);
+  const auto wrong_csr = [&](const auto& good) {
+    with(good, [](auto& bad) { bad.rows = -1; });
+    with(good, [](auto& bad) { bad.rows = 17; });
+    with(good, [](auto& bad) { bad.columns = -1; });
+    with(good, [](auto& bad) { bad.columns = std::int64_t{1} << 31; });
+    with(good, [](auto& bad) { bad.nonzeros = -1; });
+    with(good, [](auto& bad) { bad.nonzeros = 17; });
+    with(good, [](auto& bad) { bad.capacity = -1; });
+    with(good, [](auto& bad) { bad.capacity = 9; });
+    with(good, [](auto& bad) { bad.on_failure = static_cast<OnFailure>(2); });
+  };
+  wrong_csr(bsr);
+  wrong_csr(sell);
+  with(bsr, [](auto& bad) { bad.block = 0; });
+  with(bsr, [](auto& bad) { bad.block = 3; });  // 18 elements
+  with(bsr, [](auto& bad) { bad.block = 1025; });
+  with(bsr, [](auto& bad) { bad.capacity = std::int64_t{1} << 60; });
+  with(bsr, [](auto& bad) { bad.order = static_cast<BlockOrder>(2); });
+  with(bsr, [&](auto& bad) { bad.block_row_begin = absent; });
+  with(bsr, [&](auto& bad) { bad.block_column = i; });
+  with(bsr, [&](auto& bad) { bad.block_value = x; });
+  with(bsr, [&](auto& bad) { bad.blocks = i; });  // not pinned
+  with(sell, [](auto& bad) { bad.slice_rows = 0; });
+  with(sell, [](auto& bad) { bad.rows = 15, bad.slice_rows = 1; });  // 16 offsets needed
+  with(sell, [&](auto& bad) { bad.slice_begin = absent; });
+  with(sell, [&](auto& bad) { bad.sell_column = i; });
+  with(sell, [&](auto& bad) { bad.sell_value = x; });
+  with(sell, [&](auto& bad) { bad.stored = absent; });
+  with(csr, [](auto& bad) { bad.block_rows = -1; });
+  with(csr, [](auto& bad) { bad.block_rows = 4; });  // 9 offsets of rows
+  with(csr, [](auto& bad) { bad.block_columns = std::int64_t{1} << 30; });
+  with(csr, [](auto& bad) { bad.block_columns = std::int64_t{1} << 60; });
+  with(csr, [](auto& bad) { bad.blocks = 3; });
+  with(csr, [](auto& bad) { bad.blocks = -1; });
+  with(csr, [](auto& bad) { bad.block = 0; });
+  with(csr, [](auto& bad) { bad.order = static_cast<BlockOrder>(2); });
+  with(csr, [&](auto& bad) { bad.block_row_begin = absent; });
+  with(csr, [&](auto& bad) { bad.block_value = absent; });
+  with(csr, [&](auto& bad) { bad.column = i; });
+  with(csr, [&](auto& bad) { bad.value = x; });
 }
 
 }  // namespace

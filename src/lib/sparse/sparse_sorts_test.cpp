@@ -15,12 +15,12 @@ constexpr std::pair<std::int64_t, std::int64_t> kSortedShapes[] = {
 
 /// The elements of a matrix in coordinate form.
 template <class T, class I>
-struct Coordinates {
+struct ElementsToSort {
   std::int64_t rows, columns;
   std::vector<I> row, column;
   std::vector<Wide> value;
 
-  explicit Coordinates(const RandomCsr<T, I>& a)
+  explicit ElementsToSort(const RandomCsr<T, I>& a)
       : rows(a.dense.rows), columns(a.dense.columns), column(a.column), value(a.value) {
     for (std::int64_t i = 0; i < rows; ++i) {
       const auto at = static_cast<std::size_t>(i);
@@ -29,7 +29,7 @@ struct Coordinates {
     }
   }
   /// Element i is number place[i] of the others.
-  [[nodiscard]] Coordinates permuted(const std::vector<I>& place) const {
+  [[nodiscard]] ElementsToSort permuted(const std::vector<I>& place) const {
     auto result = *this;
     for (std::size_t i = 0; i < place.size(); ++i) {
       const auto from = static_cast<std::size_t>(place[i]);
@@ -57,7 +57,7 @@ struct Coordinates {
 };
 
 template <class T, class I>
-CooMatrix<T, I> coordinates_for(std::int64_t rows, std::int64_t columns, std::int64_t count) {
+CooMatrix<T, I> room_to_sort(std::int64_t rows, std::int64_t columns, std::int64_t count) {
   return {rows, columns, device().template alloc<I>(count), device().template alloc<I>(count),
           device().template alloc<T>(count)};
 }
@@ -71,7 +71,7 @@ TYPED_TEST(SparseSortOps, RowsOfElementsAndBack) {
     const auto row_begin = put(a.row_begin);
     const auto row = put(std::vector<I>(a.column.size(), I(-7)));
     device().sparse().csr2coo(row_begin, row);
-    EXPECT_EQ(device().download(row), (Coordinates<T, I>(a).row));
+    EXPECT_EQ(device().download(row), (ElementsToSort<T, I>(a).row));
     const auto back = put(std::vector<I>(a.row_begin.size(), I(-7)));
     device().sparse().coo2csr(row, back);
     EXPECT_EQ(device().download(back), a.row_begin);
@@ -83,7 +83,7 @@ TYPED_TEST(SparseSortOps, CooSort) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
   for (const auto& [rows, columns] : kSortedShapes) {
-    Coordinates<T, I> a{RandomCsr<T, I>(rows, columns, 112, Data::fractions)};
+    ElementsToSort<T, I> a{RandomCsr<T, I>(rows, columns, 112, Data::fractions)};
     const auto count = a.row.size();
     for (std::size_t i = 0; i < count; i += 7) {
       a.row.push_back(a.row[i]), a.column.push_back(a.column[i]);
@@ -99,7 +99,7 @@ TYPED_TEST(SparseSortOps, CooSort) {
                    << rows << "x" << columns << ", by " << static_cast<int>(by));
       const auto place = a.order(by);
       const auto expected = a.permuted(place);
-      const auto result = coordinates_for<T, I>(rows, columns, std::ssize(place));
+      const auto result = room_to_sort<T, I>(rows, columns, std::ssize(place));
       const auto permutation = device().template alloc<I>(std::ssize(place));
       device().sparse().coosort(given, result, by, permutation);
       EXPECT_EQ(device().download(result.row), expected.row);
@@ -116,7 +116,7 @@ TYPED_TEST(SparseSortOps, CsrSort) {
   for (const auto& [rows, columns] : kSortedShapes) {
     SCOPED_TRACE(::testing::Message() << rows << "x" << columns);
     const RandomCsr<T, I> a(rows, columns, 114, Data::fractions);
-    const Coordinates<T, I> elements(a);
+    const ElementsToSort<T, I> elements(a);
     const auto place = elements.order(sparse::SortBy::row);
     const auto expected = elements.permuted(place);
     const auto given = a.on_device();
@@ -136,12 +136,12 @@ TYPED_TEST(SparseSortOps, CsrSort) {
 TYPED_TEST(SparseSortOps, OfWhatIsGiven) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
-  const Coordinates<T, I> a{RandomCsr<T, I>(50, 60, 115, Data::integers)};
+  const ElementsToSort<T, I> a{RandomCsr<T, I>(50, 60, 115, Data::integers)};
   const auto place = a.order(sparse::SortBy::column);
   const auto count = std::ssize(place);
   const auto expected = a.permuted(place);
   auto given = a.on_device();
-  auto result = coordinates_for<T, I>(50, 60, count);
+  auto result = room_to_sort<T, I>(50, 60, count);
   device().sparse().coosort(given, result, sparse::SortBy::column);
   EXPECT_EQ(got(result.value), expected.value);
   given.value = {}, result.value = {};
@@ -158,7 +158,7 @@ TYPED_TEST(SparseSortOps, OfWhatIsGiven) {
   EXPECT_EQ(device().download(sorted.column), (std::vector<I>{0, 1, 2}));
 }
 
-/// Coordinates that need more than 32 bits together.
+/// ElementsToSort that need more than 32 bits together.
 TYPED_TEST(SparseSortOps, OfALargeSparseMatrix) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
@@ -166,7 +166,7 @@ TYPED_TEST(SparseSortOps, OfALargeSparseMatrix) {
   const CooMatrix<T, I> a{
       std::int64_t{last} + 1, std::int64_t{last} + 1, put(std::vector<I>{last, 0, last, 5}),
       put(std::vector<I>{last, last, 0, 7}), put(std::vector<T>{T(1), T(2), T(3), T(4)})};
-  const auto result = coordinates_for<T, I>(a.rows, a.columns, 4);
+  const auto result = room_to_sort<T, I>(a.rows, a.columns, 4);
   device().sparse().coosort(a, result);
   EXPECT_EQ(device().download(result.row), (std::vector<I>{0, 5, last, last}));
   EXPECT_EQ(device().download(result.column), (std::vector<I>{last, 7, 0, last}));
@@ -199,8 +199,8 @@ TYPED_TEST(SparseSortOps, OfMatricesThatDoNotFit) {
   const RandomCsr<T, I> matrix(6, 5, 116, Data::integers);
   const auto count = std::ssize(matrix.column);
   const auto a = matrix.on_device();
-  const auto coordinates = Coordinates<T, I>(matrix).on_device();
-  const auto good = coordinates_for<T, I>(6, 5, count);
+  const auto coordinates = ElementsToSort<T, I>(matrix).on_device();
+  const auto good = room_to_sort<T, I>(6, 5, count);
   const auto refused = [&](const Future<void>& future) {
     ASSERT_TRUE(future.ready());
     EXPECT_EQ(future.wait().code(), Errc::invalid);
