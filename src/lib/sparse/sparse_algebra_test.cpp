@@ -11,17 +11,17 @@ template <class Pair>
 class SparseAlgebra : public ::testing::Test {};
 TYPED_TEST_SUITE(SparseAlgebra, NumbersAndIndices);
 
-/// Elements by row and column.
-using Elements = std::map<std::pair<std::int64_t, std::int64_t>, Wide>;
+/// SparseElements by row and column.
+using SparseElements = std::map<std::pair<std::int64_t, std::int64_t>, Wide>;
 
 /// A CSR matrix beside the device, with sorted rows.
 template <class T, class I>
-struct SortedCsr {
+struct CsrOfElements {
   std::int64_t rows = 0, columns = 0;
   std::vector<I> row_begin{0}, column;
   std::vector<Wide> value;
 
-  SortedCsr(std::int64_t its_rows, std::int64_t its_columns, const Elements& elements)
+  CsrOfElements(std::int64_t its_rows, std::int64_t its_columns, const SparseElements& elements)
       : rows(its_rows), columns(its_columns) {
     auto next = elements.begin();
     for (std::int64_t row = 0; row < rows; ++row) {
@@ -42,8 +42,8 @@ struct SortedCsr {
 };
 
 template <class T, class I>
-Elements elements_of(const RandomCsr<T, I>& a) {
-  Elements elements;
+SparseElements sparse_elements_of(const RandomCsr<T, I>& a) {
+  SparseElements elements;
   for (std::int64_t row = 0; row < a.dense.rows; ++row) {
     for (auto k = static_cast<std::size_t>(a.row_begin[static_cast<std::size_t>(row)]);
          k < static_cast<std::size_t>(a.row_begin[static_cast<std::size_t>(row) + 1]); ++k)
@@ -52,18 +52,20 @@ Elements elements_of(const RandomCsr<T, I>& a) {
   return elements;
 }
 template <class T, class I>
-Elements random_elements(std::int64_t rows, std::int64_t columns, std::uint64_t seed, Data data) {
-  return elements_of(RandomCsr<T, I>(rows, columns, seed, data));
+SparseElements random_elements(std::int64_t rows, std::int64_t columns, std::uint64_t seed,
+                               Data data) {
+  return sparse_elements_of(RandomCsr<T, I>(rows, columns, seed, data));
 }
 
-Elements sum_of(const Wide& alpha, const Elements& a, const Wide& beta, const Elements& b) {
-  Elements sum;
+SparseElements sparse_sum_of(const Wide& alpha, const SparseElements& a, const Wide& beta,
+                             const SparseElements& b) {
+  SparseElements sum;
   for (const auto& [place, value] : a) sum[place] += alpha * value;
   for (const auto& [place, value] : b) sum[place] += beta * value;
   return sum;
 }
-Elements product_of(const Elements& a, const Elements& b) {
-  Elements product;
+SparseElements sparse_product_of(const SparseElements& a, const SparseElements& b) {
+  SparseElements product;
   for (const auto& [place, value] : a) {
     const auto row_end = b.lower_bound({place.second + 1, 0});
     for (auto next = b.lower_bound({place.second, 0}); next != row_end; ++next)
@@ -81,7 +83,7 @@ CsrMatrix<T, I> room_for_sum(std::int64_t rows, std::int64_t columns, std::int64
 }
 /// That the matrix has these elements, and behind them what was there before.
 template <class T, class I>
-void expect_elements(const CsrMatrix<T, I>& c, const SortedCsr<T, I>& expected) {
+void expect_elements(const CsrMatrix<T, I>& c, const CsrOfElements<T, I>& expected) {
   EXPECT_EQ(device().download(c.row_begin), expected.row_begin);
   auto column = expected.column;
   auto value = expected.value;
@@ -108,13 +110,14 @@ TYPED_TEST(SparseAlgebra, SumsOfIntegersAreExact) {
                second = random_elements<T, I>(rows, columns, 402, Data::integers);
     for (const auto& [a, b] : {std::pair{first, second},
                                {first, first},
-                               {first, Elements()},
-                               {Elements(), second},
-                               {Elements(), Elements()}}) {
-      const SortedCsr<T, I> expected(rows, columns, sum_of(widen(alpha), a, widen(beta), b));
+                               {first, SparseElements()},
+                               {SparseElements(), second},
+                               {SparseElements(), SparseElements()}}) {
+      const CsrOfElements<T, I> expected(rows, columns,
+                                         sparse_sum_of(widen(alpha), a, widen(beta), b));
       const auto count = std::ssize(expected.column);
-      const auto on_device_a = SortedCsr<T, I>(rows, columns, a).on_device(),
-                 on_device_b = SortedCsr<T, I>(rows, columns, b).on_device();
+      const auto on_device_a = CsrOfElements<T, I>(rows, columns, a).on_device(),
+                 on_device_b = CsrOfElements<T, I>(rows, columns, b).on_device();
       for (const auto place : kPlaces) {
         const auto c = room_for_sum<T, I>(rows, columns, count + (place == Place::host ? 0 : 5));
         EXPECT_EQ(
@@ -134,8 +137,8 @@ TYPED_TEST(SparseAlgebra, ADifferenceOfEqualsIsAllZeros) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
   const auto elements = random_elements<T, I>(40, 50, 403, Data::fractions);
-  const auto a = SortedCsr<T, I>(40, 50, elements).on_device();
-  const SortedCsr<T, I> zeros(40, 50, sum_of(0, elements, 0, elements));
+  const auto a = CsrOfElements<T, I>(40, 50, elements).on_device();
+  const CsrOfElements<T, I> zeros(40, 50, sparse_sum_of(0, elements, 0, elements));
   const auto c = room_for_sum<T, I>(40, 50, a.value.length());
   EXPECT_EQ(device().sparse().geam(T(1), a, T(-1), a, c).get(), a.value.length());
   expect_elements(c, zeros);
@@ -147,9 +150,9 @@ TYPED_TEST(SparseAlgebra, SumsOfFractionsAreCloseAndTheSameEachTime) {
   const auto a = random_elements<T, I>(300, 200, 404, Data::fractions),
              b = random_elements<T, I>(300, 200, 405, Data::fractions);
   const T alpha = number<T>(0.3, 0.7), beta = number<T>(-0.9, 0.1);
-  const SortedCsr<T, I> expected(300, 200, sum_of(widen(alpha), a, widen(beta), b));
-  const auto on_device_a = SortedCsr<T, I>(300, 200, a).on_device(),
-             on_device_b = SortedCsr<T, I>(300, 200, b).on_device();
+  const CsrOfElements<T, I> expected(300, 200, sparse_sum_of(widen(alpha), a, widen(beta), b));
+  const auto on_device_a = CsrOfElements<T, I>(300, 200, a).on_device(),
+             on_device_b = CsrOfElements<T, I>(300, 200, b).on_device();
   std::vector<T> first;
   for (int run = 0; run < 3; ++run) {
     const auto c = room_for_sum<T, I>(300, 200, std::ssize(expected.column));
@@ -167,10 +170,10 @@ TYPED_TEST(SparseAlgebra, SumsWithoutRoomFailOrTell) {
   using I = typename TypeParam::second_type;
   const auto a = random_elements<T, I>(30, 20, 406, Data::integers),
              b = random_elements<T, I>(30, 20, 407, Data::integers);
-  const SortedCsr<T, I> expected(30, 20, sum_of(1, a, 1, b));
+  const CsrOfElements<T, I> expected(30, 20, sparse_sum_of(1, a, 1, b));
   const auto count = std::ssize(expected.column);
-  const auto on_device_a = SortedCsr<T, I>(30, 20, a).on_device(),
-             on_device_b = SortedCsr<T, I>(30, 20, b).on_device();
+  const auto on_device_a = CsrOfElements<T, I>(30, 20, a).on_device(),
+             on_device_b = CsrOfElements<T, I>(30, 20, b).on_device();
   const auto sum_into = [&](const CsrMatrix<T, I>& c, OnFailure on_failure) {
     return device().sparse().geam(T(1), on_device_a, T(1), on_device_b, c, on_failure);
   };
@@ -206,7 +209,7 @@ TYPED_TEST(SparseAlgebra, SumsOfWhatIsNoMatrix) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
   if (on_cuda()) GTEST_SKIP() << "what the indices say is checked by the cpu engine only";
-  const SortedCsr<T, I> good(20, 20, random_elements<T, I>(20, 20, 408, Data::integers));
+  const CsrOfElements<T, I> good(20, 20, random_elements<T, I>(20, 20, 408, Data::integers));
   const auto refused = [&](auto change) {
     auto bad = good;
     change(bad);
@@ -242,7 +245,7 @@ TYPED_TEST(SparseAlgebra, KnownProductsOfIntegersAreExact) {
     SCOPED_TRACE(::testing::Message() << rows << "x" << inner << "x" << columns);
     const RandomCsr<T, I> a(rows, inner, 411, Data::integers),
         b(inner, columns, 412, Data::integers);
-    const auto product = product_of(elements_of(a), elements_of(b));
+    const auto product = sparse_product_of(sparse_elements_of(a), sparse_elements_of(b));
     auto fewer = product, more = product;
     for (auto next = fewer.begin(); next != fewer.end();)
       next =
@@ -250,8 +253,8 @@ TYPED_TEST(SparseAlgebra, KnownProductsOfIntegersAreExact) {
     for (const auto& [place, unused] : random_elements<T, I>(rows, columns, 413, Data::integers))
       more.try_emplace(place);
     const auto on_device_a = a.on_device(), on_device_b = b.on_device();
-    for (const auto& elements : {product, fewer, more, Elements()}) {
-      const SortedCsr<T, I> expected(rows, columns, elements);
+    for (const auto& elements : {product, fewer, more, SparseElements()}) {
+      const CsrOfElements<T, I> expected(rows, columns, elements);
       const auto c = expected.frame(kFiller<T>);
       device().sparse().spgemm_reuse(on_device_a, on_device_b, c);
       expect_elements(c, expected);
@@ -264,13 +267,15 @@ TYPED_TEST(SparseAlgebra, KnownProductsOfFractionsAreCloseAndTheSameEachTime) {
   using I = typename TypeParam::second_type;
   RandomCsr<T, I> a(150, 200, 414, Data::fractions);
   const RandomCsr<T, I> b(200, 120, 415, Data::fractions);
-  const SortedCsr<T, I> frame(150, 120, product_of(elements_of(a), elements_of(b)));
+  const CsrOfElements<T, I> frame(150, 120,
+                                  sparse_product_of(sparse_elements_of(a), sparse_elements_of(b)));
   const auto on_device_a = a.on_device(), on_device_b = b.on_device();
   const auto c = frame.frame(kFiller<T>);
   for (const std::uint64_t seed : {416u, 417u}) {
     a.set_values(numbers<T>(std::ssize(a.column), seed, Data::fractions));
     device().upload(std::span<const T>(to_numbers<T>(a.value)), on_device_a.value);
-    const SortedCsr<T, I> expected(150, 120, product_of(elements_of(a), elements_of(b)));
+    const CsrOfElements<T, I> expected(
+        150, 120, sparse_product_of(sparse_elements_of(a), sparse_elements_of(b)));
     std::vector<T> first;
     for (int run = 0; run < 3; ++run) {
       device().sparse().spgemm_reuse(on_device_a, on_device_b, c);
@@ -287,7 +292,7 @@ TYPED_TEST(SparseAlgebra, KnownProductsOfWhatIsNoMatrix) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
   if (on_cuda()) GTEST_SKIP() << "what the indices say is checked by the cpu engine only";
-  const SortedCsr<T, I> good(20, 20, random_elements<T, I>(20, 20, 418, Data::integers));
+  const CsrOfElements<T, I> good(20, 20, random_elements<T, I>(20, 20, 418, Data::integers));
   const auto refused = [&](auto change) {
     auto bad = good;
     change(bad);
@@ -309,8 +314,8 @@ TYPED_TEST(SparseAlgebra, MatricesThatDoNotFit) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
   const auto matrix = [](std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
-    return SortedCsr<T, I>(rows, columns,
-                           random_elements<T, I>(rows, columns, seed, Data::integers))
+    return CsrOfElements<T, I>(rows, columns,
+                               random_elements<T, I>(rows, columns, seed, Data::integers))
         .on_device();
   };
   const auto a = matrix(5, 4, 419), b = matrix(5, 4, 420), other = matrix(4, 5, 421);
@@ -346,10 +351,10 @@ TEST(SparseAlgebraReal, SquareAndDifference) {
   const auto real = real_matrix("494_bus.mtx");
   if (real.rows == 0) GTEST_SKIP() << "494_bus.mtx is not in $TROUPE_SHARED/matrices";
   const auto n = real.rows;
-  const Elements elements(real.element.begin(), real.element.end());
-  const SortedCsr<double, std::int64_t> matrix(n, n, elements);
+  const SparseElements elements(real.element.begin(), real.element.end());
+  const CsrOfElements<double, std::int64_t> matrix(n, n, elements);
   const auto a = matrix.on_device();
-  const SortedCsr<double, std::int64_t> square(n, n, product_of(elements, elements));
+  const CsrOfElements<double, std::int64_t> square(n, n, sparse_product_of(elements, elements));
   const auto c = room_for_sum<double, std::int64_t>(n, n, std::ssize(square.column));
   EXPECT_EQ(device().sparse().spgemm(a, a, c).get(), std::ssize(square.column));
   EXPECT_EQ(device().download(c.column), square.column);

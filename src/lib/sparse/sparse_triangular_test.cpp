@@ -15,11 +15,11 @@ constexpr std::int64_t kGapOfSides = 2;
 /// A sparse square matrix of which either triangle can be solved with: its diagonal has no zeros,
 /// and integers can be divided by it.
 template <class T, class I>
-struct Square {
+struct SolvableSquare {
   Dense dense;
   std::vector<std::pair<std::int64_t, std::int64_t>> place;  ///< of its elements, by rows
 
-  Square(std::int64_t n, std::uint64_t seed, Data data) : dense{n, n} {
+  SolvableSquare(std::int64_t n, std::uint64_t seed, Data data) : dense{n, n} {
     std::mt19937_64 random(seed);
     for (std::int64_t i = 0; i < n; ++i) {
       for (std::int64_t j = 0; j < n; ++j) {
@@ -84,14 +84,14 @@ struct Square {
 
 /// Calls visit(matrix) with the matrix in each form.
 template <class T, class I, class Visit>
-void in_each_form(const Square<T, I>& a, const Visit& visit) {
+void in_each_triangular_form(const SolvableSquare<T, I>& a, const Visit& visit) {
   visit(a.csr());
   visit(a.csc());
   visit(a.coo());
 }
 /// Calls visit(options, whole), where `whole` is the matrix that is solved with.
 template <class T, class I, class Visit>
-void with_each_option(const Square<T, I>& a, const Visit& visit) {
+void with_each_option(const SolvableSquare<T, I>& a, const Visit& visit) {
   for (const auto uplo : kUplos) {
     for (const auto diagonal : kDiagonals) {
       for (const auto transpose : kTransposes) {
@@ -111,8 +111,8 @@ TYPED_TEST(SparseTriangular, SpsvOfIntegersIsExact) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
   for (const std::int64_t n : {1, 5, 70}) {
-    const Square<T, I> a(n, 301, Data::integers);
-    in_each_form(a, [&](const auto& matrix) {
+    const SolvableSquare<T, I> a(n, 301, Data::integers);
+    in_each_triangular_form(a, [&](const auto& matrix) {
       with_each_option(a, [&](const TriangularOptions& options, const Dense& whole) {
         const auto solution = column(numbers<T>(n, 302, Data::integers));
         const auto b = put_numbers<T>((whole * solution).element);
@@ -154,13 +154,13 @@ TYPED_TEST(SparseTriangular, SpsvOfFractionsIsCloseAndTheSameEachTime) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
   constexpr std::int64_t kOrder = 200;
-  const Square<T, I> a(kOrder, 303, Data::fractions);
+  const SolvableSquare<T, I> a(kOrder, 303, Data::fractions);
   const auto right = numbers<T>(kOrder, 304, Data::fractions);
   const auto b = put_numbers<T>(right);
   std::vector<std::vector<Wide>> first;
   for (int meeting = 0; meeting < 2; ++meeting) {
     std::size_t system = 0;
-    in_each_form(a, [&](const auto& matrix) {
+    in_each_triangular_form(a, [&](const auto& matrix) {
       const auto values = device().download(matrix.value);
       with_each_option(a, [&](const TriangularOptions& options, const Dense& whole) {
         for (int run = 0; run < 3; ++run) {
@@ -193,10 +193,10 @@ TYPED_TEST(SparseTriangular, SpsmOfIntegersIsExact) {
   using I = typename TypeParam::second_type;
   constexpr auto kColumn = blas::Order::column, kRow = blas::Order::row;
   for (const auto& [n, columns] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {6, 40}, {50, 3}}) {
-    const Square<T, I> a(n, 305, Data::integers);
+    const SolvableSquare<T, I> a(n, 305, Data::integers);
     const auto solution = random_matrix<T>(n, columns, 306, Data::integers);
     const auto before = random_matrix<T>(n, columns, 307, Data::integers);
-    in_each_form(a, [&](const auto& matrix) {
+    in_each_triangular_form(a, [&](const auto& matrix) {
       with_each_option(a, [&](TriangularOptions options, const Dense& whole) {
         const auto alpha = number<T>(-1, 2);
         for (const auto& [order_b, order_x] :
@@ -218,10 +218,10 @@ TYPED_TEST(SparseTriangular, SpsmOfFractionsIsCloseAndTheSameEachTime) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
   constexpr std::int64_t kOrder = 150, kColumns = 4;
-  const Square<T, I> a(kOrder, 308, Data::fractions);
+  const SolvableSquare<T, I> a(kOrder, 308, Data::fractions);
   const auto right = random_matrix<T>(kOrder, kColumns, 309, Data::fractions);
   const auto b = put_matrix<T>(right, kOrder);
-  in_each_form(a, [&](const auto& matrix) {
+  in_each_triangular_form(a, [&](const auto& matrix) {
     with_each_option(a, [&](const TriangularOptions& options, const Dense& whole) {
       Dense first;
       for (int run = 0; run < 3; ++run) {
@@ -248,7 +248,7 @@ TYPED_TEST(SparseTriangular, SolutionsAreThoseOfTheMatrixAsItIs) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
   constexpr std::int64_t kOrder = 40;
-  Square<T, I> a(kOrder, 310, Data::integers);
+  SolvableSquare<T, I> a(kOrder, 310, Data::integers);
   const auto matrix = a.csr();
   const auto expect_solutions = [&](const char* what) {
     with_each_option(a, [&](const TriangularOptions& options, const Dense& whole) {
@@ -286,7 +286,7 @@ TYPED_TEST(SparseTriangular, ManyMatricesInTurn) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
   constexpr std::int64_t kOrder = 30;
-  std::vector<Square<T, I>> all;
+  std::vector<SolvableSquare<T, I>> all;
   std::vector<CsrMatrix<T, I>> on_device;
   for (std::uint64_t i = 0; i < 12; ++i) {
     all.emplace_back(kOrder, 320 + i, Data::integers);
@@ -322,7 +322,7 @@ TYPED_TEST(SparseTriangular, WithoutElementsOrEquations) {
   const auto none = device().template alloc<T>(0);
   const CsrMatrix<T, I> empty{0, 0, put(std::vector<I>(1)), ones.column, none};
   EXPECT_TRUE(device().sparse().spsv(empty, none, none).wait().ok());
-  const auto a = Square<T, I>(3, 342, Data::integers).csr();
+  const auto a = SolvableSquare<T, I>(3, 342, Data::integers).csr();
   const MatrixRef no_columns(none, 3, 0);
   EXPECT_TRUE(device().sparse().spsm(a, no_columns, no_columns).wait().ok());
 }
@@ -330,7 +330,7 @@ TYPED_TEST(SparseTriangular, WithoutElementsOrEquations) {
 TYPED_TEST(SparseTriangular, WhatDoesNotFit) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
-  const Square<T, I> square(4, 343, Data::integers);
+  const SolvableSquare<T, I> square(4, 343, Data::integers);
   const auto csr = square.csr();
   const auto coo = square.coo();
   const auto vector = device().template alloc<T>(4), sides = device().template alloc<T>(64);
