@@ -134,7 +134,10 @@ constexpr CallInfo kCalls[] = {
     {Kind::sparse_call, "sddmm", "sddmm", kNumbers},
     {Kind::sparse_call, "transpose", "transpose", kNumbers},
     {Kind::sparse_call, "gtsv", "gtsv gtsv_strided gtsv_interleaved", kNumbers},
-    {Kind::sparse_call, "gpsv", "gpsv_interleaved", kNumbers}};
+    {Kind::sparse_call, "gpsv", "gpsv_interleaved", kNumbers},
+    {Kind::sparse_call, "spgemm_reuse", "spgemm_reuse", kNumbers},
+    {Kind::sparse_call, "geam", "geam", kNumbers},
+    {Kind::sparse_call, "spsv", "spsv spsm", kNumbers}};
 
 }  // namespace
 

@@ -1,8 +1,11 @@
+#include <algorithm>
+
 #include <troupe/lib/sparse.hpp>
 
 #include "trial.hpp"
 
-// Sparse matrices times dense ones, transposed, and with few diagonals.
+// Sparse matrices times dense ones and one another, added, transposed, triangular, and with few
+// diagonals.
 
 namespace troupe::torture {
 namespace {
@@ -24,6 +27,12 @@ struct Sparse {
       }
       row_begin.push_back(static_cast<std::int32_t>(column.size()));
     }
+  }
+  /// Whether there is an element, which may be 0.
+  [[nodiscard]] bool has(std::int64_t i, std::int64_t j) const {
+    const auto row = static_cast<std::size_t>(i);
+    return std::binary_search(column.begin() + row_begin[row], column.begin() + row_begin[row + 1],
+                              static_cast<std::int32_t>(j));
   }
   [[nodiscard]] CsrMatrix<T, std::int32_t> on_device(Trial& t) const {
     return {dense.rows, dense.columns, t.put_values(row_begin), t.put_values(column),
@@ -138,10 +147,86 @@ void add_diagonals(Calls& calls) {
   });
 }
 
+/// A product where a matrix of any structure has elements, and a sum.
+template <class T>
+void add_algebra(Calls& calls) {
+  calls.add<T>("spgemm_reuse", [](Trial& t) {
+    const Sparse<T> a(t, t.extent(), t.extent()), b(t, a.dense.columns, t.extent()),
+        c(t, a.dense.rows, b.dense.columns);
+    const auto product = a.dense * b.dense;
+    std::vector<Wide> expected;
+    for (std::int64_t i = 0; i < c.dense.rows; ++i) {
+      const auto row = static_cast<std::size_t>(i);
+      for (auto k = c.row_begin[row]; k < c.row_begin[row + 1]; ++k)
+        expected.push_back(product(i, c.column[static_cast<std::size_t>(k)]));
+    }
+    const auto to = c.on_device(t);
+    t.call(t.device().sparse().spgemm_reuse(a.on_device(t), b.on_device(t), to));
+    t.expect(to.value, expected);
+  });
+  calls.add<T>("geam", [](Trial& t) {
+    const Sparse<T> a(t, t.extent(), 3 * t.extent()), b(t, a.dense.rows, a.dense.columns);
+    const auto alpha = t.scalar<T>(), beta = t.scalar<T>();
+    const auto sum = alpha * a.dense + beta * b.dense;
+    std::vector<Wide> begins{0}, columns, values;
+    for (std::int64_t i = 0; i < a.dense.rows; ++i) {
+      for (std::int64_t j = 0; j < a.dense.columns; ++j) {
+        if (!a.has(i, j) && !b.has(i, j)) continue;
+        columns.emplace_back(static_cast<double>(j));
+        values.push_back(sum(i, j));
+      }
+      begins.emplace_back(static_cast<double>(columns.size()));
+    }
+    const auto count = std::ssize(columns);
+    const CsrMatrix<T, std::int32_t> to{a.dense.rows, a.dense.columns,
+                                        t.room<std::int32_t>(a.dense.rows + 1),
+                                        t.room<std::int32_t>(count), t.room<T>(count)};
+    t.call(t.device().sparse().geam(reference::to_number<T>(alpha), a.on_device(t),
+                                    reference::to_number<T>(beta), b.on_device(t), to));
+    t.expect(to.row_begin, begins);
+    t.expect(to.column, columns);
+    t.expect(to.value, values);
+  });
+}
+
+/// Systems with either triangle of a matrix, whose diagonal counts as ones: with several right
+/// sides, and in place with the first of them.
+template <class T>
+void add_triangles(Calls& calls) {
+  calls.add<T>("spsv", [](Trial& t) {
+    const auto n = t.extent();
+    const Sparse<T> square(t, n, n);
+    const TriangularOptions options{t.uplo(), blas::Diagonal::unit, t.transpose()};
+    Dense triangle{n, n};
+    for (std::int64_t i = 0; i < n; ++i) {
+      for (std::int64_t j = 0; j < n; ++j) {
+        if (options.uplo == blas::Uplo::lower ? j < i : j > i) triangle(i, j) = square.dense(i, j);
+      }
+      triangle(i, i) = 1;
+    }
+    const auto solution = t.dense<T>(n, t.extent());
+    const auto right = reference::op(triangle, options.transpose) * solution;
+    const auto alpha = t.scalar<T>();
+    const auto matrix = square.on_device(t);
+    const auto x = t.put<T>(t.dense<T>(n, solution.columns), 2);
+    const auto first = [&](const Dense& sides) {
+      return std::vector<Wide>(sides.element.begin(), sides.element.begin() + n);
+    };
+    const auto one = t.put<T>(first(right));
+    auto sparse = t.device().sparse();
+    t.call(sparse.spsm(matrix, t.put<T>(right, 1), x, options, reference::to_number<T>(alpha)));
+    t.call(sparse.spsv(matrix, one, one, options));
+    t.expect(x, alpha * solution);
+    t.expect(one, first(solution));
+  });
+}
+
 template <class... T>
 void add_all_sparse(Calls& calls) {
   (add_products<T>(calls), ...);
   (add_diagonals<T>(calls), ...);
+  (add_algebra<T>(calls), ...);
+  (add_triangles<T>(calls), ...);
 }
 
 }  // namespace
