@@ -291,6 +291,17 @@ bench_libraries() {
   done <"$out/library_bench.json"
 }
 
+# Sparse matrices, sorts and scans. Small calls are judged by what they take more.
+bench_sparse() {
+  local line name options=(--repetitions $((quick ? 5 : 15)) --json "$out/sparse_bench.json")
+  ((quick)) && options+=(--edge 96 --keys 10000000 --elements 100000000)
+  step sparse_bench 240 "$bin/sparse_bench" "${options[@]}" || return 0
+  while read -r line; do
+    name=$(field "$line" name)
+    [[ -z $name ]] || figure "$name, troupe/raw" "$(field "$line" ratio)" x le 1.01
+  done <"$out/sparse_bench.json"
+}
+
 # The first call of each kind after a device host's death, over its steady time.
 bench_first_calls() {
   local line name
@@ -478,6 +489,7 @@ if wanted bench; then
   bench_actors
   bench_cuda
   bench_libraries
+  bench_sparse
   bench_first_calls
   bench_kernels
   bench_recorded

@@ -15,7 +15,6 @@ bool is_complex(DType dtype) {
 template <class Op>
 TriangularSystem system_of(const Op& op, const Call& call) {
   const bool by_column = op.storage == sparse::Storage::csc;
-  const bool conjugate = op.transpose == blas::Transpose::conjugate && is_complex(op.dtype);
   TriangularSystem system{};
   system.outer = call.at(op.outer), system.inner = call.at(op.inner);
   system.value = call.at(op.value);
@@ -26,12 +25,7 @@ TriangularSystem system_of(const Op& op, const Call& call) {
   system.by_place = op.storage == sparse::Storage::coo;
   system.lower = (op.uplo == blas::Uplo::lower) != by_column;
   system.unit = op.diagonal == blas::Diagonal::unit;
-  if ((op.transpose != blas::Transpose::no) == by_column) {
-    system.operation = CUSPARSE_OPERATION_NON_TRANSPOSE;
-  } else {
-    system.operation =
-        conjugate ? CUSPARSE_OPERATION_CONJUGATE_TRANSPOSE : CUSPARSE_OPERATION_TRANSPOSE;
-  }
+  system.transposed = (op.transpose != blas::Transpose::no) != by_column;
   if constexpr (std::is_same_v<Op, sparse::Spsm>) {
     system.columns = op.columns, system.leading = op.ldx;
     system.row_major = op.order_x == blas::Order::row;
@@ -39,12 +33,11 @@ TriangularSystem system_of(const Op& op, const Call& call) {
   return system;
 }
 
-/// Whether the matrix that cuSPARSE takes is to be conjugated and not transposed, which it cannot.
-/// Then it solves conj(op(T)) conj(x) = conj(alpha b).
+/// Whether the matrix is to be conjugated, which cuSPARSE does not do without transposing. Then it
+/// solves conj(op(T)) conj(x) = conj(alpha b).
 template <class Op>
 bool conjugates_sides(const Op& op) {
-  return op.storage == sparse::Storage::csc && op.transpose == blas::Transpose::conjugate &&
-         is_complex(op.dtype);
+  return op.transpose == blas::Transpose::conjugate && is_complex(op.dtype);
 }
 
 template <class T>
@@ -104,7 +97,7 @@ Result<void> Sparse::solve(const Op& op, const Call& call) {
     to_workspace.conjugate = conjugates_sides(op);
     TROUPE_CUDA_TRY(kernels::copy_scaled(launch, to_workspace));
     TROUPE_CUDA_PROPAGATE(point_at(own, ScalarsAt::host));
-    TROUPE_CUDA_PROPAGATE(analyses<Op>(own).solve(services_, own.stream, own.handle.get(), system,
+    TROUPE_CUDA_PROPAGATE(analyses<Op>(own).solve(services_, launch, own.handle.get(), system,
                                                   {op.outer, op.inner, op.value}, to_workspace.to,
                                                   to_solution.to));
     if (!to_workspace.conjugate) return {};

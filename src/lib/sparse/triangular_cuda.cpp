@@ -5,17 +5,17 @@
 #include <iterator>
 #include <utility>
 
-#include "lib/sparse/status_cuda.hpp"
-#include "lib/sparse/transposition_cuda.hpp"
+#include "lib/sparse/sparse_cuda.hpp"
+#include "lib/sparse/sparse_kernels.cuh"
 
 namespace troupe::host::cuda {
 namespace {
 
 constexpr auto kVectorAlgorithm = CUSPARSE_SPSV_ALG_DEFAULT;
 constexpr auto kMatrixAlgorithm = CUSPARSE_SPSM_ALG_DEFAULT;
-/// The right side comes multiplied by alpha.
 constexpr auto kPlain = CUSPARSE_OPERATION_NON_TRANSPOSE;
 
+/// The right side comes multiplied by alpha.
 template <class T>
 alignas(16) const T kOne = T(1);
 const void* one(DType dtype) {
@@ -27,24 +27,31 @@ const void* one(DType dtype) {
   }
 }
 
+/// What follows so many bytes is where cuSPARSE wants it.
+std::size_t aligned(std::size_t bytes) {
+  constexpr std::size_t kAlignment = 256;
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
 /// cuSPARSE wants memory that it could write to. It writes to none of it.
 void* writable(const void* memory) {
   return const_cast<void*>(memory);
 }
 
-Result<void> describe_matrix(const TriangularSystem& system, WritableMatrix& matrix) {
+Result<void> describe_matrix(const TriangularSystem& system, const TriangularArrays& arrays,
+                             WritableMatrix& matrix) {
   const auto type = value_type(system.dtype);
   const auto index = index_type(system.index_dtype);
-  void *const outer = writable(system.outer), *const inner = writable(system.inner),
-              *const value = writable(system.value);
-  if (system.by_place) {
+  const auto& [outer, inner, value] = arrays;
+  if (system.by_place && !system.transposed) {
     TROUPE_CUDA_TRY(cusparseCreateCoo(matrix.out(), system.n, system.n, system.nonzeros, outer,
                                       inner, value, index, CUSPARSE_INDEX_BASE_ZERO, type));
   } else {
     TROUPE_CUDA_TRY(cusparseCreateCsr(matrix.out(), system.n, system.n, system.nonzeros, outer,
                                       inner, value, index, index, CUSPARSE_INDEX_BASE_ZERO, type));
   }
-  auto triangle = system.lower ? CUSPARSE_FILL_MODE_LOWER : CUSPARSE_FILL_MODE_UPPER;
+  const bool lower = system.lower != system.transposed;
+  auto triangle = lower ? CUSPARSE_FILL_MODE_LOWER : CUSPARSE_FILL_MODE_UPPER;
   TROUPE_CUDA_TRY(cusparseSpMatSetAttribute(matrix.get(), CUSPARSE_SPMAT_FILL_MODE, &triangle,
                                             sizeof triangle));
   auto diagonal = system.unit ? CUSPARSE_DIAG_TYPE_UNIT : CUSPARSE_DIAG_TYPE_NON_UNIT;
@@ -65,14 +72,14 @@ cusparseStatus_t SolveVector::describe(const TriangularSystem& system, const voi
 cusparseStatus_t SolveVector::buffer_size(cusparseHandle_t handle, const TriangularSystem& system,
                                           cusparseConstSpMatDescr_t matrix, const Sides& sides,
                                           const Descriptor& descriptor, std::size_t* bytes) {
-  return cusparseSpSV_bufferSize(handle, system.operation, one(system.dtype), matrix, sides.b.get(),
+  return cusparseSpSV_bufferSize(handle, kPlain, one(system.dtype), matrix, sides.b.get(),
                                  sides.x.get(), value_type(system.dtype), kVectorAlgorithm,
                                  descriptor.get(), bytes);
 }
 cusparseStatus_t SolveVector::analyse(cusparseHandle_t handle, const TriangularSystem& system,
                                       cusparseConstSpMatDescr_t matrix, const Sides& sides,
                                       const Descriptor& descriptor, void* memory) {
-  return cusparseSpSV_analysis(handle, system.operation, one(system.dtype), matrix, sides.b.get(),
+  return cusparseSpSV_analysis(handle, kPlain, one(system.dtype), matrix, sides.b.get(),
                                sides.x.get(), value_type(system.dtype), kVectorAlgorithm,
                                descriptor.get(), memory);
 }
@@ -84,9 +91,8 @@ cusparseStatus_t SolveVector::update(cusparseHandle_t handle, const Descriptor& 
 cusparseStatus_t SolveVector::solve(cusparseHandle_t handle, const TriangularSystem& system,
                                     cusparseConstSpMatDescr_t matrix, const Sides& sides,
                                     const Descriptor& descriptor) {
-  return cusparseSpSV_solve(handle, system.operation, one(system.dtype), matrix, sides.b.get(),
-                            sides.x.get(), value_type(system.dtype), kVectorAlgorithm,
-                            descriptor.get());
+  return cusparseSpSV_solve(handle, kPlain, one(system.dtype), matrix, sides.b.get(), sides.x.get(),
+                            value_type(system.dtype), kVectorAlgorithm, descriptor.get());
 }
 
 cusparseStatus_t SolveMatrix::describe(const TriangularSystem& system, const void* b, void* x,
@@ -102,16 +108,16 @@ cusparseStatus_t SolveMatrix::describe(const TriangularSystem& system, const voi
 cusparseStatus_t SolveMatrix::buffer_size(cusparseHandle_t handle, const TriangularSystem& system,
                                           cusparseConstSpMatDescr_t matrix, const Sides& sides,
                                           const Descriptor& descriptor, std::size_t* bytes) {
-  return cusparseSpSM_bufferSize(handle, system.operation, kPlain, one(system.dtype), matrix,
-                                 sides.b.get(), sides.x.get(), value_type(system.dtype),
-                                 kMatrixAlgorithm, descriptor.get(), bytes);
+  return cusparseSpSM_bufferSize(handle, kPlain, kPlain, one(system.dtype), matrix, sides.b.get(),
+                                 sides.x.get(), value_type(system.dtype), kMatrixAlgorithm,
+                                 descriptor.get(), bytes);
 }
 cusparseStatus_t SolveMatrix::analyse(cusparseHandle_t handle, const TriangularSystem& system,
                                       cusparseConstSpMatDescr_t matrix, const Sides& sides,
                                       const Descriptor& descriptor, void* memory) {
-  return cusparseSpSM_analysis(handle, system.operation, kPlain, one(system.dtype), matrix,
-                               sides.b.get(), sides.x.get(), value_type(system.dtype),
-                               kMatrixAlgorithm, descriptor.get(), memory);
+  return cusparseSpSM_analysis(handle, kPlain, kPlain, one(system.dtype), matrix, sides.b.get(),
+                               sides.x.get(), value_type(system.dtype), kMatrixAlgorithm,
+                               descriptor.get(), memory);
 }
 cusparseStatus_t SolveMatrix::update(cusparseHandle_t handle, const Descriptor& descriptor,
                                      const void* values) {
@@ -121,9 +127,9 @@ cusparseStatus_t SolveMatrix::update(cusparseHandle_t handle, const Descriptor& 
 cusparseStatus_t SolveMatrix::solve(cusparseHandle_t handle, const TriangularSystem& system,
                                     cusparseConstSpMatDescr_t matrix, const Sides& sides,
                                     const Descriptor& descriptor) {
-  return cusparseSpSM_solve(handle, system.operation, kPlain, one(system.dtype), matrix,
-                            sides.b.get(), sides.x.get(), value_type(system.dtype),
-                            kMatrixAlgorithm, descriptor.get());
+  return cusparseSpSM_solve(handle, kPlain, kPlain, one(system.dtype), matrix, sides.b.get(),
+                            sides.x.get(), value_type(system.dtype), kMatrixAlgorithm,
+                            descriptor.get());
 }
 
 template <class Solve>
@@ -134,10 +140,10 @@ bool Analyses<Solve>::ready(const TriangularSystem& system) const {
 }
 
 template <class Solve>
-Result<void> Analyses<Solve>::solve(Services& services, cudaStream_t stream,
+Result<void> Analyses<Solve>::solve(Services& services, const kernels::Launch& launch,
                                     cusparseHandle_t handle, const TriangularSystem& system,
                                     const std::array<Operand, 3>& matrix, const void* b, void* x) {
-  stream_ = stream;
+  stream_ = launch.stream;
   const bool records = services.records();
   if (records && !ready(system)) return Services::not_recorded("an analysis of the matrix");
   typename Solve::Sides sides;
@@ -145,10 +151,10 @@ Result<void> Analyses<Solve>::solve(Services& services, cudaStream_t stream,
   const auto found = std::find_if(entries_.begin(), entries_.end(),
                                   [&](const Entry& entry) { return entry->system == system; });
   if (found == entries_.end()) {
-    TROUPE_CUDA_PROPAGATE(analyse(services, handle, system, matrix, sides));
+    TROUPE_CUDA_PROPAGATE(analyse(services, launch, handle, system, matrix, sides));
   } else {
     entries_.splice(entries_.begin(), entries_, found);
-    if (!entries_.front()->has_values) TROUPE_CUDA_PROPAGATE(update(services, handle));
+    if (!entries_.front()->has_values) TROUPE_CUDA_PROPAGATE(update(services, launch, handle));
   }
   auto& analysis = *entries_.front();
   analysis.recorded |= records;
@@ -157,8 +163,8 @@ Result<void> Analyses<Solve>::solve(Services& services, cudaStream_t stream,
 }
 
 template <class Solve>
-Result<void> Analyses<Solve>::analyse(Services& services, cusparseHandle_t handle,
-                                      const TriangularSystem& system,
+Result<void> Analyses<Solve>::analyse(Services& services, const kernels::Launch& launch,
+                                      cusparseHandle_t handle, const TriangularSystem& system,
                                       const std::array<Operand, 3>& matrix,
                                       const typename Solve::Sides& sides) {
   TROUPE_CUDA_PROPAGATE(retired_.destroy_ended());
@@ -167,7 +173,12 @@ Result<void> Analyses<Solve>::analyse(Services& services, cusparseHandle_t handl
   auto made = std::make_unique<Analysis>();
   made->system = system;
   made->operands = matrix;
-  TROUPE_CUDA_PROPAGATE(describe_matrix(system, made->matrix));
+  if (system.transposed) {
+    TROUPE_CUDA_PROPAGATE(transpose(launch, *made));
+  } else {
+    made->arrays = {writable(system.outer), writable(system.inner), writable(system.value)};
+  }
+  TROUPE_CUDA_PROPAGATE(describe_matrix(system, made->arrays, made->matrix));
   TROUPE_CUDA_TRY(Solve::create(made->descriptor));
   std::size_t bytes = 0;
   TROUPE_CUDA_TRY(
@@ -181,9 +192,55 @@ Result<void> Analyses<Solve>::analyse(Services& services, cusparseHandle_t handl
 }
 
 template <class Solve>
-Result<void> Analyses<Solve>::update(Services& services, cusparseHandle_t handle) {
+Result<void> Analyses<Solve>::transpose(const kernels::Launch& launch, Analysis& analysis) {
+  const auto& system = analysis.system;
+  return with_index(system.index_dtype, [&]<class I>(I) -> Result<void> {
+    const auto elements = static_cast<std::size_t>(system.nonzeros);
+    const auto values = aligned(elements * size_of(system.dtype));
+    const auto indices = aligned(elements * sizeof(I));
+    const auto begins = aligned((static_cast<std::size_t>(system.n) + 1) * sizeof(I));
+    const auto memory = analysis.transposed.reserve(values + 2 * indices + begins, launch.stream);
+    if (!memory) return memory.error();
+    auto* const bytes = static_cast<std::byte*>(*memory);
+    analysis.arrays = {bytes + values + 2 * indices, bytes + values, bytes};
+    auto* const place = reinterpret_cast<I*>(bytes + values + indices);
+    analysis.place = place;
+
+    kernels::Structure<I> matrix{system.n, system.n, system.nonzeros};
+    (system.by_place ? matrix.row : matrix.row_begin) = static_cast<const I*>(system.outer);
+    matrix.column = static_cast<const I*>(system.inner);
+    std::size_t work_bytes = 0;
+    TROUPE_CUDA_TRY(kernels::transposition_bytes<I>(system.nonzeros, &work_bytes));
+    StreamMemory work;
+    const auto work_memory = work.reserve(work_bytes, launch.stream);
+    if (!work_memory) return work_memory.error();
+    TROUPE_CUDA_TRY(kernels::transpose<I>(
+        launch, matrix,
+        {static_cast<I*>(analysis.arrays.outer), static_cast<I*>(analysis.arrays.inner), place},
+        *work_memory, work_bytes));
+    return transpose_values(launch, analysis);
+  });
+}
+
+template <class Solve>
+Result<void> Analyses<Solve>::transpose_values(const kernels::Launch& launch, Analysis& analysis) {
+  const auto& system = analysis.system;
+  return with_number(system.dtype, [&]<class T>(T) {
+    return with_index(system.index_dtype, [&]<class I>(I) -> Result<void> {
+      TROUPE_CUDA_TRY(kernels::gather(
+          launch, system.nonzeros, static_cast<const Native<T>*>(system.value),
+          static_cast<const I*>(analysis.place), static_cast<Native<T>*>(analysis.arrays.value)));
+      return {};
+    });
+  });
+}
+
+template <class Solve>
+Result<void> Analyses<Solve>::update(Services& services, const kernels::Launch& launch,
+                                     cusparseHandle_t handle) {
   auto& analysis = *entries_.front();
-  const auto status = Solve::update(handle, analysis.descriptor, analysis.system.value);
+  if (analysis.system.transposed) TROUPE_CUDA_PROPAGATE(transpose_values(launch, analysis));
+  const auto status = Solve::update(handle, analysis.descriptor, analysis.arrays.value);
   analysis.has_values = status == CUSPARSE_STATUS_SUCCESS;
   if (analysis.has_values) return {};
   TROUPE_CUDA_PROPAGATE(retire(services, entries_.begin()));

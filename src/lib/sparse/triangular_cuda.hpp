@@ -25,11 +25,18 @@ struct TriangularSystem {
   std::int64_t columns, leading;  ///< of the solution; both are 0 if it is a vector
   DType dtype, index_dtype;
   bool by_place, lower, unit, row_major;
-  cusparseOperation_t operation;
+  /// The matrix that is solved with is the transpose of this one. It is made for the analysis:
+  /// cuSPARSE solves with a transposed matrix in an order that differs from run to run.
+  bool transposed;
   bool operator==(const TriangularSystem&) const = default;
 
   /// Of the right side, which has no gaps.
   [[nodiscard]] std::int64_t right_leading() const { return row_major ? columns : n; }
+};
+
+/// A matrix by rows or by places, in device memory.
+struct TriangularArrays {
+  void *outer = nullptr, *inner = nullptr, *value = nullptr;
 };
 
 /// What is known of the systems of one queue that were solved last; Solve is SolveVector or
@@ -42,7 +49,7 @@ class Analyses {
   /// x = the solution for the right side b, another vector or matrix. The handle takes scalars from
   /// the host. Waits for the stream unless it is ready. Errors: out_of_memory, unsupported (a graph
   /// is recorded, and it is not ready), what cuSPARSE reports.
-  Result<void> solve(Services& services, cudaStream_t stream, cusparseHandle_t handle,
+  Result<void> solve(Services& services, const kernels::Launch& launch, cusparseHandle_t handle,
                      const TriangularSystem& system, const std::array<Operand, 3>& matrix,
                      const void* b, void* x);
   /// Forgets the matrices whose structure is in this range, and the values that are.
@@ -54,6 +61,9 @@ class Analyses {
     std::array<Operand, 3> operands;  ///< outer, inner, value
     bool has_values = true;           ///< those that the matrix has now
     bool recorded = false;            ///< a graph uses it
+    TriangularArrays arrays;          ///< what cuSPARSE is given
+    const void* place = nullptr;      ///< of each element of a transposed matrix in the other one
+    StreamMemory transposed;
     WritableMatrix matrix;
     StreamMemory memory;  ///< outlives the descriptor, which uses it
     typename Solve::Descriptor descriptor;
@@ -62,9 +72,14 @@ class Analyses {
   static constexpr std::size_t kMost = 8;  ///< each takes about as much memory as its matrix
 
   static void void_graphs(Services& services, Analysis& analysis);
-  Result<void> analyse(Services& services, cusparseHandle_t handle, const TriangularSystem& system,
-                       const std::array<Operand, 3>& matrix, const typename Solve::Sides& sides);
-  Result<void> update(Services& services, cusparseHandle_t handle);
+  Result<void> analyse(Services& services, const kernels::Launch& launch, cusparseHandle_t handle,
+                       const TriangularSystem& system, const std::array<Operand, 3>& matrix,
+                       const typename Solve::Sides& sides);
+  Result<void> update(Services& services, const kernels::Launch& launch, cusparseHandle_t handle);
+  /// Makes the arrays of a transposed matrix.
+  static Result<void> transpose(const kernels::Launch& launch, Analysis& analysis);
+  /// Its values, as those of the other one are now.
+  static Result<void> transpose_values(const kernels::Launch& launch, Analysis& analysis);
   /// It is destroyed when what was queued with it has ended.
   Result<void> retire(Services& services, typename std::list<Entry>::iterator entry);
 
@@ -89,8 +104,7 @@ struct WritableDenseMatrixTraits {
   static void destroy(Type matrix) { (void)cusparseDestroyDnMat(matrix); }
 };
 
-/// A vector on either side. Its results are the same, bit for bit, in every run (cuSPARSE,
-/// cusparseSpSV_solve).
+/// A vector on either side.
 struct SolveVector {
   using Descriptor = Handle<SpsvTraits>;
   struct Sides {
