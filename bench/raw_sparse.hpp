@@ -104,8 +104,8 @@ class RawSpsv {
       : raw_(&raw), matrix_(matrix) {
     must(cusparseCreate(&handle_));
     must(cusparseSetStream(handle_, raw.stream()));
-    const auto half = CUSPARSE_FILL_MODE_LOWER;
-    const auto diagonal = CUSPARSE_DIAG_TYPE_NON_UNIT;
+    auto half = CUSPARSE_FILL_MODE_LOWER;
+    auto diagonal = CUSPARSE_DIAG_TYPE_NON_UNIT;
     must(cusparseSpMatSetAttribute(matrix_, CUSPARSE_SPMAT_FILL_MODE, &half, sizeof half));
     must(cusparseSpMatSetAttribute(matrix_, CUSPARSE_SPMAT_DIAG_TYPE, &diagonal, sizeof diagonal));
     must(cusparseCreateDnVec(&b_, rows, b, CUDA_R_64F));

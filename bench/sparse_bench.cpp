@@ -75,7 +75,7 @@ class Stencil {
                                            cg::kSliceRows, begin.ours, columns.ours,
                                            values.ours};
     bench_->measure(
-        name, *raw_, 50, [&] { theirs.multiply(); },
+        name, *raw_, 400, [&] { theirs.multiply(); },
         [&] { return bench_->device->sparse().spmv(matrix, x_.ours, y_.ours); });
     check_equal(*raw_, y_.raw, *bench_->device, y_.ours, name, 1e-13);
   }
@@ -93,11 +93,11 @@ class Stencil {
         });
     check_equal(*raw_, c.raw, *bench_->device, c.ours, name, 1e-13);
   }
-  void solve(const std::string& name) const {
+  void solve(const std::string& name, int calls) const {
     RawSpsv theirs(*raw_, describe(), rows_, x_.raw, y_.raw);
     const auto matrix = csr();
     bench_->measure(
-        name, *raw_, 20, [&] { theirs.solve(); },
+        name, *raw_, calls, [&] { theirs.solve(); },
         [&] { return bench_->device->sparse().spsv(matrix, x_.ours, y_.ours); });
     check_equal(*raw_, y_.raw, *bench_->device, y_.ours, name, 1e-12);
   }
@@ -193,20 +193,20 @@ int run(const Config& config) {
   {
     Raw raw;
     const Stencil stencil(bench, raw, edge);
-    stencil.multiply(fmt::format("spmv CSR, {}^3 points", edge), 50);
+    stencil.multiply(fmt::format("spmv CSR, {}^3 points", edge), 200);
     stencil.multiply_slices(fmt::format("spmv sliced ELL, {}^3 points", edge));
     stencil.multiply_dense(fmt::format("spmm CSR, {}^3 points, 16 columns", edge), 16);
-    stencil.solve(fmt::format("spsv CSR, {}^3 points in 8 colours", edge));
+    stencil.solve(fmt::format("spsv CSR, {}^3 points in 8 colours", edge), 200);
   }
   {
     Raw raw;
     const Stencil small(bench, raw, 8);
     small.multiply("spmv CSR, 8^3 points", 5000);
-    small.solve("spsv CSR, 8^3 points in 8 colours");
+    small.solve("spsv CSR, 8^3 points in 8 colours", 5000);
   }
-  sort(bench, config.integer("keys"), 10);
-  sort(bench, 1000, 2000);
-  scan(bench, config.integer("elements"), 10);
+  sort(bench, config.integer("keys"), 60);
+  sort(bench, 1000, 5000);
+  scan(bench, config.integer("elements"), 60);
   scan(bench, 1000, 5000);
   print(fmt::format("{}: cuSPARSE's and CUB's own calls and troupe, medians of {} pairs",
                     device->info().name, bench.repetitions),

@@ -5,7 +5,8 @@
 #
 # 1. packages of Debian 12 or Ubuntu 24.04 that are missing (root or sudo); where cuDNN is found, the headers of
 #    cudnn-frontend from PyPI; where the CUDA toolkit is found, cuDSS from there
-# 2. build/release: everything, with the CUDA engine where the CUDA toolkit is found
+# 2. build/release: everything, with the CUDA engine where the CUDA toolkit is found; without a GPU, which kernels of
+#    troupe's own would run on, they are compiled but not optimised
 # 3. build/asan: the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 # 4. build/tsan: the unit tests of what threads share, under ThreadSanitizer
 # 5. build/release: all of CTest, three minutes of random programs among them; its summary ends the output
@@ -44,7 +45,10 @@ mpi_environment
 install_packages "${packages_for_building[@]}" "${packages_for_testing[@]}" "${!optional_packages[@]}"
 ! cudnn_header >/dev/null || fetch_cudnn_frontend
 ! command -v nvcc >/dev/null || fetch_cudss
-configure release build/release -DTROUPE_BENCHMARKS=ON -DTROUPE_UNITY_TESTS=ON "${cmake_options[@]}"
+# Without a GPU nothing runs the kernels: they are compiled for one model and not optimised, in half the time.
+kernels=()
+nvidia-smi -L &>/dev/null || kernels=(-DCMAKE_CUDA_ARCHITECTURES=90-real "-DCMAKE_CUDA_FLAGS=-Xptxas -O0")
+configure release build/release -DTROUPE_BENCHMARKS=ON -DTROUPE_UNITY_TESTS=ON "${kernels[@]}" "${cmake_options[@]}"
 build build/release
 
 sanitized asan unit_tests unit || failures+=("the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer")

@@ -130,6 +130,10 @@ constexpr CallInfo kCalls[] = {
     {Kind::primitives_call, "neighbours", "scan_by_key adjacent_difference", kCountable},
     {Kind::primitives_call, "histograms", "histogram_even histogram_range",
      DTypes{kCountable.bits | DTypes::of({DType::u8}).bits}},
+    {Kind::primitives_call, "in order", "segmented_sort merge", kCountable},
+    {Kind::primitives_call, "elements", "transform transform_pairs convert transform_reduce",
+     kCountable},
+    {Kind::primitives_call, "copies", "copy_batched", DTypes::of({DType::u8})},
     {Kind::sparse_call, "spmm", "spmm", kNumbers},
     {Kind::sparse_call, "sddmm", "sddmm", kNumbers},
     {Kind::sparse_call, "transpose", "transpose", kNumbers},
@@ -137,7 +141,12 @@ constexpr CallInfo kCalls[] = {
     {Kind::sparse_call, "gpsv", "gpsv_interleaved", kNumbers},
     {Kind::sparse_call, "spgemm_reuse", "spgemm_reuse", kNumbers},
     {Kind::sparse_call, "geam", "geam", kNumbers},
-    {Kind::sparse_call, "spsv", "spsv spsm", kNumbers}};
+    {Kind::sparse_call, "spsv", "spsv spsm", kNumbers},
+    {Kind::sparse_call, "few elements", "scatter axpby rot spvv", kNumbers},
+    {Kind::sparse_call, "rows", "csr2coo coo2csr", DTypes::of({DType::i32, DType::i64})},
+    {Kind::sparse_call, "order", "coosort csrsort", kNumbers},
+    {Kind::sparse_call, "blocks", "dense_to_sparse csr2bsr bsr2csr sparse_to_dense", kNumbers},
+    {Kind::sparse_call, "ELL", "csr2sell csr2blocked_ell blocked_ell_to_dense", kNumbers}};
 
 }  // namespace
 

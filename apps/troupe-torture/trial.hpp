@@ -224,5 +224,7 @@ void add_transforms(Calls& calls);
 void add_random(Calls& calls);
 void add_primitives(Calls& calls);
 void add_sparse(Calls& calls);
+void add_elements(Calls& calls);
+void add_sparse_forms(Calls& calls);
 
 }  // namespace troupe::torture

@@ -148,5 +148,6 @@ void add_transforms(Runs& runs);
 void add_random(Runs& runs);
 void add_primitives(Runs& runs);
 void add_sparse(Runs& runs);
+void add_direct(Runs& runs);
 
 }  // namespace troupe::judge

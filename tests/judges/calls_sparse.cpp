@@ -1,18 +1,100 @@
+#include <array>
+
 #include "call.hpp"
 
 namespace troupe::judge {
 namespace {
 
-/// A matrix by rows: "NAME_begin", "NAME_index", "NAME_value", with the extents that the request
-/// gives as "NAME": [rows, columns].
-template <class T, class I>
-CsrMatrix<T, I> csr(Call& c, const std::string& name) {
-  const auto extents = c.get<std::vector<std::int64_t>>(name);
-  return {extents.at(0), extents.at(1), c.buffer<I>(name + "_begin"), c.buffer<I>(name + "_index"),
-          c.buffer<T>(name + "_value")};
+// A matrix NAME is the arrays "NAME_begin", "NAME_index" and "NAME_value": `outer`, `inner` and
+// `value` of sparse::Form. "NAME" has its extents, [rows, columns], in elements, or in blocks for
+// bsr; "NAME_format" its format; "NAME_block", "NAME_order", … have the rest.
+
+/// The array of that name, or a null reference if the request's "without" names it.
+template <class T>
+GpuRef<T> given(Call& c, const std::string& name) {
+  const auto without =
+      c.has("without") ? c.get<std::vector<std::string>>("without") : std::vector<std::string>{};
+  const bool is_there = std::find(without.begin(), without.end(), name) == without.end();
+  return is_there ? c.buffer<T>(name) : GpuRef<T>{};
+}
+std::array<std::int64_t, 2> extents(const Call& c, const std::string& name) {
+  return c.get<std::array<std::int64_t, 2>>(name);
+}
+OnFailure on_failure(const Call& c) {
+  return c.has("report") ? OnFailure::report : OnFailure::error;
 }
 blas::Order order(const Call& c, const std::string& name) {
   return c.choice<blas::Order>(name, {"column", "row"});
+}
+
+template <class T, class I>
+CsrMatrix<T, I> csr(Call& c, const std::string& name) {
+  const auto [rows, columns] = extents(c, name);
+  return {rows, columns, given<I>(c, name + "_begin"), given<I>(c, name + "_index"),
+          given<T>(c, name + "_value")};
+}
+template <class T, class I>
+CscMatrix<T, I> csc(Call& c, const std::string& name) {
+  const auto [rows, columns] = extents(c, name);
+  return {rows, columns, given<I>(c, name + "_begin"), given<I>(c, name + "_index"),
+          given<T>(c, name + "_value")};
+}
+template <class T, class I>
+CooMatrix<T, I> coo(Call& c, const std::string& name) {
+  const auto [rows, columns] = extents(c, name);
+  return {rows, columns, given<I>(c, name + "_begin"), given<I>(c, name + "_index"),
+          given<T>(c, name + "_value")};
+}
+template <class T, class I>
+BsrMatrix<T, I> bsr(Call& c, const std::string& name) {
+  const auto [block_rows, block_columns] = extents(c, name);
+  return {block_rows,
+          block_columns,
+          c.integer(name + "_block"),
+          c.choice<BlockOrder>(name + "_order", {"row", "column"}),
+          given<I>(c, name + "_begin"),
+          given<I>(c, name + "_index"),
+          given<T>(c, name + "_value")};
+}
+template <class T, class I>
+SellMatrix<T, I> sell(Call& c, const std::string& name) {
+  const auto [rows, columns] = extents(c, name);
+  return {rows,
+          columns,
+          c.integer(name + "_nonzeros"),
+          c.integer(name + "_slice"),
+          given<I>(c, name + "_begin"),
+          given<I>(c, name + "_index"),
+          given<T>(c, name + "_value")};
+}
+template <class T, class I>
+BlockedEllMatrix<T, I> blocked_ell(Call& c, const std::string& name) {
+  const auto [rows, columns] = extents(c, name);
+  return {rows,
+          columns,
+          c.integer(name + "_block"),
+          c.integer(name + "_width"),
+          given<I>(c, name + "_index"),
+          given<T>(c, name + "_value")};
+}
+
+/// Calls `use` with a matrix whose elements are listed one by one.
+template <class T, class I, class Use>
+auto with_listed(Call& c, const std::string& name, const Use& use) {
+  const auto format = c.get<std::string>(name + "_format");
+  if (format == "csr") return use(csr<T, I>(c, name));
+  if (format == "csc") return use(csc<T, I>(c, name));
+  check(format == "coo", "an unknown format in a request");
+  return use(coo<T, I>(c, name));
+}
+/// A matrix in any format.
+template <class T, class I>
+SparseRef<T, I> any(Call& c, const std::string& name) {
+  const auto format = c.get<std::string>(name + "_format");
+  if (format == "bsr") return bsr<T, I>(c, name);
+  if (format == "sell") return sell<T, I>(c, name);
+  if (format == "blocked_ell") return blocked_ell<T, I>(c, name);
+  return with_listed<T, I>(c, name, [](const auto& a) { return SparseRef<T, I>(a); });
 }
 /// The array "NAME", which is stored by columns of what is a row-major matrix if `how` says so.
 template <class T>
@@ -27,74 +109,162 @@ class Sparse {
  public:
   explicit Sparse(Call& c) : c_(&c), lib_(c.device().sparse()) {}
 
-  void spmv() const {
-    lib()
-        .spmv(csr<T, I>(*c_, "a"), c_->buffer<T>("x"), c_->buffer<T>("y"), c_->factor<T>("alpha"),
-              c_->factor<T>("beta"))
+  void spmv() {
+    const auto a = any<T, I>(*c_, "a");
+    lib_.spmv(c_->transpose(), c_->factor<T>("alpha"), a, c_->buffer<T>("x"), c_->factor<T>("beta"),
+              c_->buffer<T>("y"))
         .get();
   }
-  void gather() const {
-    lib().gather(c_->buffer<T>("x"), c_->buffer<I>("index"), c_->buffer<T>("y")).get();
-  }
-  void spgemm() const {
-    const auto extents = c_->get<std::vector<std::int64_t>>("c");
-    const CsrMatrix<T, I> product{extents.at(0), extents.at(1), c_->buffer<I>("c_begin"),
-                                  c_->buffer<I>("c_index"), c_->buffer<T>("c_value")};
-    c_->answer("count", lib().spgemm(csr<T, I>(*c_, "a"), csr<T, I>(*c_, "b"), product).get());
-  }
-  void transpose() const { lib().transpose(csr<T, I>(*c_, "a"), csr<T, I>(*c_, "t")).get(); }
-  void spmm() const {
-    const SpmmOptions options{c_->transpose(), order(*c_, "order_b"), order(*c_, "order_c")};
-    lib()
-        .spmm(c_->factor<T>("alpha"), csr<T, I>(*c_, "a"), dense<T>(*c_, "b", options.order_b),
-              c_->factor<T>("beta"), dense<T>(*c_, "c", options.order_c), options)
+  void spmm() {
+    const SpmmOptions options{c_->transpose(), order("order_b"), order("order_c")};
+    const auto a = any<T, I>(*c_, "a");
+    lib_.spmm(c_->factor<T>("alpha"), a, dense<T>(*c_, "b", options.order_b), c_->factor<T>("beta"),
+              dense<T>(*c_, "c", options.order_c), options)
         .get();
   }
-  void sddmm() const {
+  void sddmm() {
     const SddmmOptions options{c_->transpose("transpose_a"), c_->transpose("transpose_b"),
-                               order(*c_, "order_a"), order(*c_, "order_b")};
-    lib()
-        .sddmm(c_->factor<T>("alpha"), dense<T>(*c_, "a", options.order_a),
-               dense<T>(*c_, "b", options.order_b), c_->factor<T>("beta"), csr<T, I>(*c_, "c"),
-               options)
+                               order("order_a"), order("order_b")};
+    const auto c = any<T, I>(*c_, "c");
+    lib_.sddmm(c_->factor<T>("alpha"), dense<T>(*c_, "a", options.order_a),
+               dense<T>(*c_, "b", options.order_b), c_->factor<T>("beta"), c, options)
+        .get();
+  }
+  void transpose() { lib_.transpose(csr("a"), csr("t")).get(); }
+
+  void gather() {
+    lib_.gather(c_->buffer<T>("x"), c_->buffer<I>("index"), c_->buffer<T>("y")).get();
+  }
+  void scatter() {
+    lib_.scatter(c_->buffer<T>("x"), c_->buffer<I>("index"), c_->buffer<T>("y")).get();
+  }
+  void axpby() {
+    lib_.axpby(c_->factor<T>("alpha"), c_->buffer<T>("x"), c_->buffer<I>("index"),
+               c_->factor<T>("beta"), c_->buffer<T>("y"))
+        .get();
+  }
+  void rot() {
+    lib_.rot(c_->buffer<T>("x"), c_->buffer<I>("index"), c_->buffer<T>("y"),
+             c_->factor<RealOf<T>>("c"), c_->factor<T>("s"))
+        .get();
+  }
+  void spvv() {
+    lib_.spvv(c_->buffer<T>("x"), c_->buffer<I>("index"), c_->buffer<T>("y"),
+              c_->buffer<T>("result"), c_->choice<blas::Conjugate>("conjugate", {"no", "yes"}))
         .get();
   }
 
+  void geam() {
+    counted(lib_.geam(c_->factor<T>("alpha"), csr("a"), c_->factor<T>("beta"), csr("b"), csr("c"),
+                      on_failure(*c_)));
+  }
+  void spgemm() { counted(lib_.spgemm(csr("a"), csr("b"), csr("c"), on_failure(*c_))); }
+  void spgemm_reuse() { lib_.spgemm_reuse(csr("a"), csr("b"), csr("c")).get(); }
+
+  void spsv() {
+    const auto options = triangle();
+    const auto x = c_->buffer<T>("x"), b = given<T>(*c_, "b");
+    with_listed<T, I>(*c_, "a", [&](const auto& a) {
+      lib_.spsv(a, b ? b : x, x, options, c_->factor<T>("alpha")).get();
+    });
+  }
+  void spsm() {
+    auto options = triangle();
+    options.order_b = order("order_b"), options.order_x = order("order_x");
+    const auto x = dense<T>(*c_, "x", options.order_x);
+    const auto b = c_->has("without") ? x : dense<T>(*c_, "b", options.order_b);
+    with_listed<T, I>(*c_, "a", [&](const auto& a) {
+      lib_.spsm(a, b, x, options, c_->factor<T>("alpha")).get();
+    });
+  }
+
+  void sparse_to_dense() {
+    const auto how = order("order_d");
+    const auto full = dense<T>(*c_, "d", how);
+    with_listed<T, I>(*c_, "a", [&](const auto& a) { lib_.sparse_to_dense(a, full, how).get(); });
+  }
+  void blocked_ell_to_dense() {
+    const auto how = order("order_d");
+    lib_.sparse_to_dense(blocked_ell<T, I>(*c_, "a"), dense<T>(*c_, "d", how), how).get();
+  }
+  void dense_to_sparse() {
+    const DenseToSparseOptions options{order("order_d"), on_failure(*c_)};
+    const auto full = dense<T>(*c_, "d", options.order);
+    with_listed<T, I>(*c_, "a",
+                      [&](const auto& a) { counted(lib_.dense_to_sparse(full, a, options)); });
+  }
+  void csr2bsr() { counted(lib_.csr2bsr(csr("a"), bsr<T, I>(*c_, "b"), on_failure(*c_))); }
+  void bsr2csr() { lib_.bsr2csr(bsr<T, I>(*c_, "a"), csr("b")).get(); }
+  void csr2sell() { counted(lib_.csr2sell(csr("a"), sell<T, I>(*c_, "b"), on_failure(*c_))); }
+  void csr2blocked_ell() {
+    counted(lib_.csr2blocked_ell(csr("a"), blocked_ell<T, I>(*c_, "b"), on_failure(*c_)));
+  }
+
+  void coosort() {
+    const auto a = coo<T, I>(*c_, "a");
+    const CooMatrix<T, I> sorted{a.rows, a.columns, given<I>(*c_, "t_begin"),
+                                 given<I>(*c_, "t_index"), given<T>(*c_, "t_value")};
+    lib_.coosort(a, sorted, c_->choice<sparse::SortBy>("by", {"row", "column"}),
+                 given<I>(*c_, "permutation"))
+        .get();
+  }
+  void csrsort() {
+    const auto a = csr("a");
+    const CsrMatrix<T, I> sorted{a.rows, a.columns, a.row_begin, given<I>(*c_, "t_index"),
+                                 given<T>(*c_, "t_value")};
+    lib_.csrsort(a, sorted, given<I>(*c_, "permutation")).get();
+  }
+
  private:
-  [[nodiscard]] troupe::Sparse lib() const { return lib_; }
+  [[nodiscard]] CsrMatrix<T, I> csr(const std::string& name) { return judge::csr<T, I>(*c_, name); }
+  [[nodiscard]] blas::Order order(const std::string& name) const { return judge::order(*c_, name); }
+  [[nodiscard]] TriangularOptions triangle() const {
+    return {.uplo = c_->uplo(), .diagonal = c_->diagonal(), .transpose = c_->transpose()};
+  }
+  void counted(Future<std::int64_t> count) { c_->answer("count", count.get()); }
 
   Call* c_;
   troupe::Sparse lib_;
 };
 
-/// A call of either width of indices, which the request names.
 template <class T>
-auto with_indices(void (Sparse<T, std::int32_t>::*narrow)() const,
-                  void (Sparse<T, std::int64_t>::*wide)() const) {
-  return [narrow, wide](Call& c) {
-    if (c.get<std::string>("indices") == "i32")
-      (Sparse<T, std::int32_t>(c).*narrow)();
-    else
-      (Sparse<T, std::int64_t>(c).*wide)();
+void add_of_sparse(Runs& runs) {
+  // Calls of either width of indices, which the request names.
+  const auto add = [&runs](const std::string& call, auto run) {
+    runs[call + " " + std::string(to_string(dtype_of<T>))] = [run](Call& c) {
+      if (c.get<std::string>("indices") == "i32")
+        run(Sparse<T, std::int32_t>(c));
+      else
+        run(Sparse<T, std::int64_t>(c));
+    };
   };
+  add("spmv", [](auto s) { s.spmv(); });
+  add("spmm", [](auto s) { s.spmm(); });
+  add("sddmm", [](auto s) { s.sddmm(); });
+  add("transpose", [](auto s) { s.transpose(); });
+  add("gather", [](auto s) { s.gather(); });
+  add("scatter", [](auto s) { s.scatter(); });
+  add("axpby", [](auto s) { s.axpby(); });
+  add("rot", [](auto s) { s.rot(); });
+  add("spvv", [](auto s) { s.spvv(); });
+  add("geam", [](auto s) { s.geam(); });
+  add("spgemm_reuse", [](auto s) { s.spgemm_reuse(); });
+  add("spsv", [](auto s) { s.spsv(); });
+  add("spsm", [](auto s) { s.spsm(); });
+  add("sparse_to_dense", [](auto s) { s.sparse_to_dense(); });
+  add("blocked_ell_to_dense", [](auto s) { s.blocked_ell_to_dense(); });
+  add("dense_to_sparse", [](auto s) { s.dense_to_sparse(); });
+  add("csr2bsr", [](auto s) { s.csr2bsr(); });
+  add("bsr2csr", [](auto s) { s.bsr2csr(); });
+  add("csr2sell", [](auto s) { s.csr2sell(); });
+  add("csr2blocked_ell", [](auto s) { s.csr2blocked_ell(); });
+  add("coosort", [](auto s) { s.coosort(); });
+  add("csrsort", [](auto s) { s.csrsort(); });
+  if constexpr (RealElement<T>) add("spgemm", [](auto s) { s.spgemm(); });
 }
 
 template <class T>
-void add_of_sparse(Runs& runs) {
-  const auto name = [](const char* call) {
-    return std::string(call) + " " + std::string(to_string(dtype_of<T>));
-  };
-  using Narrow = Sparse<T, std::int32_t>;
-  using Wide = Sparse<T, std::int64_t>;
-  runs[name("transpose")] = with_indices<T>(&Narrow::transpose, &Wide::transpose);
-  runs[name("spmm")] = with_indices<T>(&Narrow::spmm, &Wide::spmm);
-  runs[name("sddmm")] = with_indices<T>(&Narrow::sddmm, &Wide::sddmm);
-  if constexpr (RealElement<T>) {
-    runs[name("spmv")] = with_indices<T>(&Narrow::spmv, &Wide::spmv);
-    runs[name("gather")] = with_indices<T>(&Narrow::gather, &Wide::gather);
-    runs[name("spgemm")] = with_indices<T>(&Narrow::spgemm, &Wide::spgemm);
-  }
-
+void add_tridiagonal(Runs& runs) {
   const auto add = calls_of<T>(runs, [](Device& device) { return device.sparse(); });
   const auto three = [](Call& c) {
     return Tridiagonal(c.buffer<T>("lower"), c.buffer<T>("diagonal"), c.buffer<T>("upper"));
@@ -119,10 +289,24 @@ void add_of_sparse(Runs& runs) {
   });
 }
 
+template <class I>
+void add_rows_of_elements(Runs& runs) {
+  const auto add = calls_of<I>(runs, [](Device& device) { return device.sparse(); });
+  add("csr2coo",
+      [](Call& c, auto lib) { lib.csr2coo(c.buffer<I>("begin"), c.buffer<I>("row")).get(); });
+  add("coo2csr",
+      [](Call& c, auto lib) { lib.coo2csr(c.buffer<I>("row"), c.buffer<I>("begin")).get(); });
+}
+
 }  // namespace
 
 void add_sparse(Runs& runs) {
-  for_numbers([&]<class T>(T) { add_of_sparse<T>(runs); });
+  for_numbers([&]<class T>(T) {
+    add_of_sparse<T>(runs);
+    add_tridiagonal<T>(runs);
+  });
+  add_rows_of_elements<std::int32_t>(runs);
+  add_rows_of_elements<std::int64_t>(runs);
 }
 
 }  // namespace troupe::judge

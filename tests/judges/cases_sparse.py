@@ -1,125 +1,59 @@
-"""Sparse matrices, by SciPy or by what CuPy has of it."""
-
-import importlib
+"""Algebra of sparse matrices and vectors, by SciPy or by what CuPy has of it."""
 
 import numpy as np
 
-from case import NUMBERS, Case, is_complex
-from dense import TRANSPOSES, op
+from case import NUMBERS, is_complex
+from cases_sparse_more import (LISTED, SparseCase, extents, of_blocks, of_dense, of_slices, rows_of_elements, sorts,
+                               structure)
+from dense import TRANSPOSES, op, triangle
 
-NOT_JUDGED = {"sparse.spmv_sell": "SciPy has no sliced ELL"}
-
-
-def library(xp):
-    return importlib.import_module("scipy.sparse" if xp is np else "cupyx.scipy.sparse")
-
-
-def extents(random, count):
-    return [int(n) for n in random.choice([1, 2, 7, 33, 64, 130], count)]
-
-
-def structure(random, rows, columns):
-    """Places of a matrix of which some rows are empty, and one may be full."""
-    density = random.choice([0.02, 0.1, 0.5])
-    places = random.uniform(size=(rows, columns)) < density
-    if random.integers(3) == 0:
-        places[random.integers(rows)] = True
-    return places
-
-
-class SparseCase(Case):
-    def __init__(self, xp, random, name, dtype, call=None):
-        super().__init__(xp, random, f"sparse.{name}", call or name, dtype)
-        self.indices = self.choose("indices", ["i32", "i64"])
-
-    def csr(self, name, places, values=None):
-        """Adds a matrix with elements at `places`, by rows with ascending columns, and gives it as a dense array."""
-        rows, columns = places.shape
-        where = np.nonzero(places)
-        values = self.numbers(len(where[0])) if values is None else values
-        self.arguments[name] = [rows, columns]
-        self.add(f"{name}_begin", np.concatenate([[0], np.cumsum(places.sum(axis=1))]), self.indices)
-        self.add(f"{name}_index", where[1], self.indices)
-        self.add(f"{name}_value", values)
-        return self.whole(places, self.flat(f"{name}_value"))
-
-    def whole(self, places, values):
-        full = self.xp.zeros(places.shape, values.dtype)
-        full[self.xp.array(places)] = values
-        return full
-
-    def sparse(self, full):
-        return library(self.xp).csr_matrix(full)
-
-    def becomes_csr(self, name, places, full, room=0, terms=1):
-        """A matrix that the call writes: `full`, with elements at `places`, and room for some more."""
-        rows, columns = places.shape
-        count = int(places.sum())
-        self.arguments[name] = [rows, columns]
-        begin = np.concatenate([[0], np.cumsum(places.sum(axis=1))])
-        self.add(f"{name}_begin", np.full(rows + 1, -1), self.indices)
-        self.add(f"{name}_index", np.full(count + room, -1), self.indices)
-        self.add(f"{name}_value", self.numbers(count + room))
-        self.expect_flat(f"{name}_begin", begin)
-        index = np.full(count + room, -1)
-        index[:count] = np.nonzero(places)[1]
-        self.expect_flat(f"{name}_index", index)
-        value = self.host(self.flat(f"{name}_value")).copy()
-        value[:count] = self.host(full)[places]
-        self.expect_flat(f"{name}_value", value, terms)
-
-    def dense(self, name, rows, columns, order_name):
-        """Adds a matrix, by columns or by rows, and gives it."""
-        by_rows = self.choose(order_name, ["column", "row"]) == "row"
-        self.matrix(name, *((columns, rows) if by_rows else (rows, columns)))
-        return self.get(name).T if by_rows else self.get(name)
-
-    def dense_becomes(self, name, value, order_name, terms):
-        self.expect(name, value.T if self.arguments[order_name] == "row" else value, terms)
+NOT_JUDGED = {}
 
 
 def products(xp, random, dtype):
-    rows, columns, n = extents(random, 3)
-    case = SparseCase(xp, random, "spmm", dtype)
-    a = case.sparse(case.csr("a", structure(random, rows, columns)))
-    transpose = case.choose("transpose", TRANSPOSES)
-    inner, outer = (columns, rows) if transpose == "no" else (rows, columns)
-    b = case.dense("b", inner, n, "order_b")
-    c = case.dense("c", outer, n, "order_c")
-    alpha, beta = case.factor("alpha"), case.factor("beta")
-    case.dense_becomes("c", alpha * (op(a, transpose) @ b) + beta * c, "order_c", inner)
-    yield case
+    for form in LISTED + ["bsr", "sell"]:
+        case = SparseCase(xp, random, "spmv", dtype)
+        a = case.sparse(case.in_format("a", form, any_order=form == "coo"))
+        a = op(a, case.choose("transpose", TRANSPOSES))
+        case.add("x", case.numbers(a.shape[1])), case.add("y", case.numbers(a.shape[0]))
+        alpha, beta = case.factor("alpha"), case.factor("beta")
+        case.expect("y", alpha * (a @ case.get("x")) + beta * case.get("y"), a.shape[1])
+        yield case
 
-    rows, columns, k = extents(random, 3)
-    case = SparseCase(xp, random, "sddmm", dtype)
-    places = structure(random, rows, columns)
-    old = case.csr("c", places)
-    # cuSPARSE has no conjugates here.
-    left, right = case.choose("transpose_a", TRANSPOSES[:2]), case.choose("transpose_b", TRANSPOSES[:2])
-    a = case.dense("a", *((rows, k) if left == "no" else (k, rows)), "order_a")
-    b = case.dense("b", *((k, columns) if right == "no" else (columns, k)), "order_b")
-    alpha, beta = case.factor("alpha"), case.factor("beta")
-    new = alpha * (op(a, left) @ op(b, right)) + beta * old
-    case.expect("c_value", new[xp.array(places)], k)
-    yield case
+    for form in LISTED + ["bsr", "blocked_ell"]:
+        n = extents(random, 1)[0]
+        case = SparseCase(xp, random, "spmm", dtype)
+        a = case.sparse(case.in_format("a", form, any_order=True))
+        a = op(a, case.choose("transpose", TRANSPOSES))
+        b = case.dense("b", a.shape[1], n, "order_b")
+        c = case.dense("c", a.shape[0], n, "order_c")
+        alpha, beta = case.factor("alpha"), case.factor("beta")
+        case.dense_becomes("c", alpha * (a @ b) + beta * c, "order_c", a.shape[1])
+        yield case
+
+    for form in ("csr", "bsr"):
+        k = extents(random, 1)[0]
+        case = SparseCase(xp, random, "sddmm", dtype)
+        old = case.in_format("c", form)
+        rows, columns = old.shape
+        # cuSPARSE has no conjugates here.
+        left, right = case.choose("transpose_a", TRANSPOSES[:2]), case.choose("transpose_b", TRANSPOSES[:2])
+        a = case.dense("a", *((rows, k) if left == "no" else (k, rows)), "order_a")
+        b = case.dense("b", *((k, columns) if right == "no" else (columns, k)), "order_b")
+        alpha, beta = case.factor("alpha"), case.factor("beta")
+        new = alpha * (op(a, left) @ op(b, right)) + beta * old
+        case.expect("c_value", case.elements_of("c", new), k)
+        yield case
 
     rows, columns = extents(random, 2)
     case = SparseCase(xp, random, "transpose", dtype)
     places = structure(random, rows, columns)
-    a = case.csr("a", places)
+    a = case.csr("a", places, any_order=True)
     case.becomes_csr("t", places.T, a.T)
     yield case
 
 
-def products_of_reals(xp, random, dtype):
-    rows, columns = extents(random, 2)
-    case = SparseCase(xp, random, "spmv", dtype)
-    a = case.sparse(case.csr("a", structure(random, rows, columns)))
-    case.add("x", case.numbers(columns)), case.add("y", case.numbers(rows))
-    alpha, beta = case.factor("alpha"), case.factor("beta")
-    case.expect("y", alpha * (a @ case.get("x")) + beta * case.get("y"), columns)
-    yield case
-
+def vectors(xp, random, dtype):
     n, count = extents(random, 2)
     case = SparseCase(xp, random, "gather", dtype)
     case.add("x", case.numbers(n)), case.add("y", case.numbers(count))
@@ -128,14 +62,89 @@ def products_of_reals(xp, random, dtype):
     case.expect("y", case.get("x")[xp.array(index)])
     yield case
 
-    rows, inner, columns = extents(random, 3)
-    case = SparseCase(xp, random, "spgemm", dtype)
-    left, right = structure(random, rows, inner), structure(random, inner, columns)
-    a, b = case.sparse(case.csr("a", left)), case.sparse(case.csr("b", right))
-    places = (left.astype(int) @ right.astype(int)) > 0
-    case.becomes_csr("c", places, (a @ b).toarray(), room=2, terms=inner)
-    case.add("count", [-1], "i64")
-    case.expect_flat("count", np.array([places.sum()]))
+    for call in ("scatter", "axpby", "rot", "spvv"):
+        n = extents(random, 1)[0]
+        case = SparseCase(xp, random, call, dtype)
+        index = xp.array(random.permutation(n)[: random.integers(1, n + 1)])
+        case.add("index", case.host(index), case.indices)
+        case.add("x", case.numbers(len(index))), case.add("y", case.numbers(n))
+        x, y = case.get("x"), case.get("y")
+        if call == "scatter":
+            y[index] = x
+            case.expect("y", y)
+        elif call == "axpby":
+            alpha, y = case.factor("alpha"), case.factor("beta") * y
+            y[index] += alpha * x
+            case.expect("y", y)
+        elif call == "rot":
+            cosine, sine, before = case.factor("c", real=True), case.factor("s"), y[index]
+            y[index] = cosine * before - sine.conjugate() * x
+            case.expect("x", cosine * x + sine * before), case.expect("y", y)
+        else:
+            case.add("result", case.numbers(1))
+            left = x.conj() if case.choose("conjugate", ["no", "yes"]) == "yes" else x
+            case.expect("result", xp.sum(left * y[index]), len(index))
+        yield case
+
+
+def sums_and_products(xp, random, dtype):
+    rows, columns = extents(random, 2)
+    case = SparseCase(xp, random, "geam", dtype)
+    left, right = structure(random, rows, columns), structure(random, rows, columns)
+    a, b = case.csr("a", left), case.csr("b", right)
+    case.becomes_csr("c", left | right, case.factor("alpha") * a + case.factor("beta") * b, terms=2, counts=True)
+    yield case
+
+    for call in ("spgemm_reuse",) if is_complex(dtype) else ("spgemm_reuse", "spgemm"):
+        rows, inner, columns = extents(random, 3)
+        case = SparseCase(xp, random, call, dtype)
+        left, right = structure(random, rows, inner), structure(random, inner, columns)
+        a, b = (case.sparse(case.csr(*matrix, any_order=True)) for matrix in (("a", left), ("b", right)))
+        product, places = (a @ b).toarray(), (left.astype(int) @ right.astype(int)) > 0
+        if call == "spgemm":
+            case.becomes_csr("c", places, product, terms=inner, counts=True)
+        else:  # also where the product has no element, and not everywhere where it has one
+            places = places if random.integers(2) else structure(random, rows, columns)
+            case.csr("c", places)
+            case.expect("c_value", product[xp.array(places)], inner)
+        yield case
+
+
+def triangular(case, n):
+    """Adds a matrix of which one triangle is well conditioned, and gives op(T). What else it has does not count."""
+    uplo, diagonal = case.choose("uplo", ["lower", "upper"]), case.choose("diagonal", ["stored", "unit"])
+    places = structure(case.random, n, n)
+    if diagonal == "stored":
+        np.fill_diagonal(places, True)
+
+    def tame(row, column, values):
+        return np.where(row == column, values + 2, values * (2 / n if n > 2 else 1))
+
+    a = case.listed("a", places, case.random.choice(LISTED), tame=tame)
+    return op(triangle(case.xp, a, uplo, diagonal), case.choose("transpose", TRANSPOSES))
+
+
+def triangular_systems(xp, random, dtype):
+    n, columns = extents(random, 2)
+    case = SparseCase(xp, random, "spsv", dtype)
+    a, alpha = triangular(case, n), case.factor("alpha")
+    in_place = bool(random.integers(2))
+    if in_place:
+        case.arguments["without"] = ["b"]
+    else:
+        case.add("b", case.numbers(n))
+    case.add("x", case.numbers(n))
+    case.expect("x", xp.linalg.solve(a, alpha * case.get("x" if in_place else "b")), n)
+    yield case
+
+    case = SparseCase(xp, random, "spsm", dtype)
+    a, alpha = triangular(case, n), case.factor("alpha")
+    right = case.dense("x", n, columns, "order_x")
+    if random.integers(2):
+        case.arguments.update(without=["b"], order_b=case.arguments["order_x"])
+    else:
+        right = case.dense("b", n, columns, "order_b")
+    case.dense_becomes("x", xp.linalg.solve(a, alpha * right), "order_x", n)
     yield case
 
 
@@ -194,10 +203,13 @@ def systems(xp, random, dtype):
         yield case
 
 
+FAMILIES = [products, vectors, sums_and_products, triangular_systems, systems, of_dense, of_blocks, of_slices, sorts]
+
+
 def cases(xp, random, rounds):
     for _ in range(rounds):
         for dtype in NUMBERS:
-            yield from products(xp, random, dtype)
-            yield from systems(xp, random, dtype)
-            if not is_complex(dtype):
-                yield from products_of_reals(xp, random, dtype)
+            for family in FAMILIES:
+                yield from family(xp, random, dtype)
+        for dtype in ("i32", "i64"):
+            yield from rows_of_elements(xp, random, dtype)

@@ -37,7 +37,7 @@ int run(const std::vector<std::string>& files) {
 
   Runs runs;
   for (auto* add : {add_level1, add_level2, add_level3, add_lists, add_linear, add_eigen,
-                    add_transforms, add_random, add_primitives, add_sparse})
+                    add_transforms, add_random, add_primitives, add_sparse, add_direct})
     add(runs);
   auto answers = nlohmann::json::array();
   {

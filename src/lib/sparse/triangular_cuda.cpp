@@ -43,13 +43,8 @@ Result<void> describe_matrix(const TriangularSystem& system, const TriangularArr
   const auto type = value_type(system.dtype);
   const auto index = index_type(system.index_dtype);
   const auto& [outer, inner, value] = arrays;
-  if (system.by_place && !system.transposed) {
-    TROUPE_CUDA_TRY(cusparseCreateCoo(matrix.out(), system.n, system.n, system.nonzeros, outer,
-                                      inner, value, index, CUSPARSE_INDEX_BASE_ZERO, type));
-  } else {
-    TROUPE_CUDA_TRY(cusparseCreateCsr(matrix.out(), system.n, system.n, system.nonzeros, outer,
-                                      inner, value, index, index, CUSPARSE_INDEX_BASE_ZERO, type));
-  }
+  TROUPE_CUDA_TRY(cusparseCreateCsr(matrix.out(), system.n, system.n, system.nonzeros, outer, inner,
+                                    value, index, index, CUSPARSE_INDEX_BASE_ZERO, type));
   const bool lower = system.lower != system.transposed;
   auto triangle = lower ? CUSPARSE_FILL_MODE_LOWER : CUSPARSE_FILL_MODE_UPPER;
   TROUPE_CUDA_TRY(cusparseSpMatSetAttribute(matrix.get(), CUSPARSE_SPMAT_FILL_MODE, &triangle,
@@ -173,10 +168,11 @@ Result<void> Analyses<Solve>::analyse(Services& services, const kernels::Launch&
   auto made = std::make_unique<Analysis>();
   made->system = system;
   made->operands = matrix;
+  made->arrays = {writable(system.outer), writable(system.inner), writable(system.value)};
   if (system.transposed) {
     TROUPE_CUDA_PROPAGATE(transpose(launch, *made));
-  } else {
-    made->arrays = {writable(system.outer), writable(system.inner), writable(system.value)};
+  } else if (system.by_place) {
+    TROUPE_CUDA_PROPAGATE(find_row_begins(launch, *made));
   }
   TROUPE_CUDA_PROPAGATE(describe_matrix(system, made->arrays, made->matrix));
   TROUPE_CUDA_TRY(Solve::create(made->descriptor));
@@ -192,6 +188,20 @@ Result<void> Analyses<Solve>::analyse(Services& services, const kernels::Launch&
 }
 
 template <class Solve>
+Result<void> Analyses<Solve>::find_row_begins(const kernels::Launch& launch, Analysis& analysis) {
+  const auto& system = analysis.system;
+  return with_index(system.index_dtype, [&]<class I>(I) -> Result<void> {
+    const auto memory =
+        analysis.made.reserve((static_cast<std::size_t>(system.n) + 1) * sizeof(I), launch.stream);
+    if (!memory) return memory.error();
+    analysis.arrays.outer = *memory;
+    TROUPE_CUDA_TRY(kernels::find_begins<I>(launch, static_cast<const I*>(system.outer),
+                                            system.nonzeros, system.n, static_cast<I*>(*memory)));
+    return {};
+  });
+}
+
+template <class Solve>
 Result<void> Analyses<Solve>::transpose(const kernels::Launch& launch, Analysis& analysis) {
   const auto& system = analysis.system;
   return with_index(system.index_dtype, [&]<class I>(I) -> Result<void> {
@@ -199,7 +209,7 @@ Result<void> Analyses<Solve>::transpose(const kernels::Launch& launch, Analysis&
     const auto values = aligned(elements * size_of(system.dtype));
     const auto indices = aligned(elements * sizeof(I));
     const auto begins = aligned((static_cast<std::size_t>(system.n) + 1) * sizeof(I));
-    const auto memory = analysis.transposed.reserve(values + 2 * indices + begins, launch.stream);
+    const auto memory = analysis.made.reserve(values + 2 * indices + begins, launch.stream);
     if (!memory) return memory.error();
     auto* const bytes = static_cast<std::byte*>(*memory);
     analysis.arrays = {bytes + values + 2 * indices, bytes + values, bytes};

@@ -34,7 +34,7 @@ struct TriangularSystem {
   [[nodiscard]] std::int64_t right_leading() const { return row_major ? columns : n; }
 };
 
-/// A matrix by rows or by places, in device memory.
+/// A matrix by rows, in device memory.
 struct TriangularArrays {
   void *outer = nullptr, *inner = nullptr, *value = nullptr;
 };
@@ -63,7 +63,7 @@ class Analyses {
     bool recorded = false;            ///< a graph uses it
     TriangularArrays arrays;          ///< what cuSPARSE is given
     const void* place = nullptr;      ///< of each element of a transposed matrix in the other one
-    StreamMemory transposed;
+    StreamMemory made;                ///< those of the arrays that are not the caller's
     WritableMatrix matrix;
     StreamMemory memory;  ///< outlives the descriptor, which uses it
     typename Solve::Descriptor descriptor;
@@ -76,6 +76,8 @@ class Analyses {
                        const TriangularSystem& system, const std::array<Operand, 3>& matrix,
                        const typename Solve::Sides& sides);
   Result<void> update(Services& services, const kernels::Launch& launch, cusparseHandle_t handle);
+  /// By places cuSPARSE's results differ from run to run: it gets the matrix by rows.
+  static Result<void> find_row_begins(const kernels::Launch& launch, Analysis& analysis);
   /// Makes the arrays of a transposed matrix.
   static Result<void> transpose(const kernels::Launch& launch, Analysis& analysis);
   /// Its values, as those of the other one are now.
