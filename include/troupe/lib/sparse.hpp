@@ -191,7 +191,7 @@ class BasicSparse : public SparseAlgebra<Refs> {
     return detail::submit_for_value<std::int64_t>(*submitter_,
                                                   Spgemm{dtype_of<T>,
                                                          dtype_of<I>,
-                                                         on_failure,
+                                                         sparse::when_counting(counts, on_failure),
                                                          0,
                                                          a.rows,
                                                          a.columns,

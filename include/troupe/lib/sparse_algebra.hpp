@@ -148,7 +148,7 @@ class SparseAlgebra : public SparseTriangular<Refs> {
     if (!fits.ok()) return submitter_->refuse(fits.error()).then([] { return std::int64_t{}; });
     Geam op;
     op.dtype = dtype_of<T>, op.index_dtype = dtype_of<I>;
-    op.on_failure = on_failure;
+    op.on_failure = sparse::when_counting(!c.value, on_failure);
     op.rows = a.rows, op.columns = a.columns;
     op.nonzeros_a = a.value.length(), op.nonzeros_b = b.value.length();
     op.capacity = c.value.length();

@@ -69,7 +69,8 @@ class SparseBlockedEll : public SparseFormats<Refs> {
       const BasicCsrMatrix<Ref<T>, Ref<I>>& a, const BasicBlockedEllMatrix<Ref<T>, Ref<I>>& b,
       OnFailure on_failure = OnFailure::error) requires std::same_as<Refs, LocalRefs> {
     sparse::Csr2BlockedEll op;
-    op.dtype = dtype_of<T>, op.index_dtype = dtype_of<I>, op.on_failure = on_failure;
+    op.dtype = dtype_of<T>, op.index_dtype = dtype_of<I>,
+    op.on_failure = sparse::when_counting(!b.value, on_failure);
     op.rows = a.rows, op.columns = a.columns, op.nonzeros = a.column.length();
     op.block = b.block, op.capacity = b.width;
     op.row_begin = a.row_begin.operand(), op.column = a.column.operand();

@@ -219,7 +219,8 @@ class SparseConversions : public SparseSorts<Refs> {
                                  const Matrix& a, const Places<I>& places, std::int64_t offsets,
                                  const DenseToSparseOptions& options) {
     sparse::DenseToSparse op;
-    op.dtype = dtype_of<T>, op.index_dtype = dtype_of<I>, op.on_failure = options.on_failure;
+    op.dtype = dtype_of<T>, op.index_dtype = dtype_of<I>,
+    op.on_failure = sparse::when_counting(!a.value, options.on_failure);
     op.format = format, op.order = options.order;
     op.rows = a.rows, op.columns = a.columns, op.leading = dense.leading;
     op.capacity = a.value.length();

@@ -25,6 +25,12 @@ namespace troupe::sparse {
 
 inline constexpr DTypes kNumbers = DTypes::of({DType::f32, DType::f64, DType::c64, DType::c128});
 
+/// What a call whose result has no buffers for its elements asks for: it counts, which does not
+/// fail.
+constexpr OnFailure when_counting(bool counts, OnFailure otherwise) noexcept {
+  return counts ? OnFailure::report : otherwise;
+}
+
 /// CsrMatrix, CscMatrix, CooMatrix, BsrMatrix, SellMatrix, BlockedEllMatrix: see there.
 enum class Format : std::uint8_t { csr, csc, coo, bsr, sell, blocked_ell };
 

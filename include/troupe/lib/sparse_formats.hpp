@@ -158,7 +158,8 @@ class SparseFormats : public SparseConversions<Refs> {
       const BasicCsrMatrix<Ref<T>, Ref<I>>& a, const BasicBsrMatrix<Ref<T>, Ref<I>>& b,
       OnFailure on_failure = OnFailure::error) requires std::same_as<Refs, LocalRefs> {
     sparse::Csr2Bsr op;
-    op.dtype = dtype_of<T>, op.index_dtype = dtype_of<I>, op.on_failure = on_failure;
+    op.dtype = dtype_of<T>, op.index_dtype = dtype_of<I>,
+    op.on_failure = sparse::when_counting(!b.value, on_failure);
     op.order = b.order, op.block = b.block;
     op.rows = a.rows, op.columns = a.columns, op.nonzeros = a.column.length();
     op.capacity = b.column.length();
@@ -208,7 +209,8 @@ class SparseFormats : public SparseConversions<Refs> {
       const BasicCsrMatrix<Ref<T>, Ref<I>>& a, const BasicSellMatrix<Ref<T>, Ref<I>>& b,
       OnFailure on_failure = OnFailure::error) requires std::same_as<Refs, LocalRefs> {
     sparse::Csr2Sell op;
-    op.dtype = dtype_of<T>, op.index_dtype = dtype_of<I>, op.on_failure = on_failure;
+    op.dtype = dtype_of<T>, op.index_dtype = dtype_of<I>,
+    op.on_failure = sparse::when_counting(!b.value, on_failure);
     op.rows = a.rows, op.columns = a.columns, op.nonzeros = a.column.length();
     op.slice_rows = b.slice_rows, op.capacity = b.column.length();
     op.row_begin = a.row_begin.operand(), op.column = a.column.operand();

@@ -1,9 +1,9 @@
 #include "lib/sparse/sparse_cuda.hpp"
 #include "lib/sparse/triangular_kernels.cuh"
 
-/// Systems with triangular matrices on the cuda engine. The right side goes to a workspace on its
-/// way, multiplied by alpha. So cuSPARSE always solves out of place, with matrices in one order,
-/// and an analysis knows no scalar.
+/// Systems with triangular matrices on the cuda engine. A right side goes to a workspace on its
+/// way, multiplied by alpha, unless it is a vector that may be taken as it is. So cuSPARSE always
+/// solves out of place, with matrices in one order, and an analysis knows no scalar.
 namespace troupe::host::cuda {
 namespace {
 
@@ -65,6 +65,14 @@ kernels::ScaledCopy<Native<T>> right_side(const sparse::Spsm& op, const Call& ca
   return copy;
 }
 
+/// A vector that is not the solution too, and alpha is 1.
+template <class T>
+bool is_taken_as_it_is(const kernels::ScaledCopy<Native<T>>& side) {
+  return side.columns == 1 && side.from_row_step == 1 && side.to_row_step == 1 &&
+         side.from != side.to && side.alpha.device == nullptr &&
+         std::bit_cast<T>(side.alpha.value) == T(1);
+}
+
 }  // namespace
 
 template <class Op>
@@ -88,6 +96,12 @@ Result<void> Sparse::solve(const Op& op, const Call& call) {
     }
     auto& own = state(call.queue());
     const auto system = system_of(op, call);
+    TROUPE_CUDA_PROPAGATE(point_at(own, ScalarsAt::host));
+    if (!conjugates_sides(op) && is_taken_as_it_is<T>(to_solution)) {
+      return analyses<Op>(own).solve(services_, launch, own.handle.get(), system,
+                                     {op.outer, op.inner, op.value}, to_solution.from,
+                                     to_solution.to);
+    }
     const auto elements = static_cast<std::size_t>(to_solution.rows * to_solution.columns);
     TROUPE_CUDA_PROPAGATE(own.workspace.reserve(services_, call.queue(), elements * sizeof(T)));
     auto to_workspace = to_solution;
@@ -96,7 +110,6 @@ Result<void> Sparse::solve(const Op& op, const Call& call) {
     to_workspace.to_column_step = system.row_major ? 1 : to_solution.rows;
     to_workspace.conjugate = conjugates_sides(op);
     TROUPE_CUDA_TRY(kernels::copy_scaled(launch, to_workspace));
-    TROUPE_CUDA_PROPAGATE(point_at(own, ScalarsAt::host));
     TROUPE_CUDA_PROPAGATE(analyses<Op>(own).solve(services_, launch, own.handle.get(), system,
                                                   {op.outer, op.inner, op.value}, to_workspace.to,
                                                   to_solution.to));
