@@ -435,7 +435,8 @@ def levels_and_samples(random, dtype, count, level_count):
     kind = NAMES[dtype]
     if dtype not in INTEGERS + ["u8"]:
         levels = np.unique(random.normal(size=level_count).astype(kind))
-        samples = np.concatenate([random.normal(size=count).astype(kind), [np.inf, -np.inf, np.nan], levels])
+        special = np.array([np.inf, -np.inf, np.nan], kind)
+        samples = np.concatenate([random.normal(size=count).astype(kind), special, levels])
     else:
         limits = np.iinfo(kind)
         width = int(random.choice([200, min(2**40, limits.max)]))
@@ -451,7 +452,7 @@ def levels_and_samples(random, dtype, count, level_count):
 
 def even_bins(x, lower, upper, bins):
     """The bin of each sample, or -1."""
-    if x.dtype.kind == "f":
+    if x.dtype.kind == "f":  # in the samples' own precision, as CUB has it
         scale = x.dtype.type(bins) / (upper - lower)
         return [min(int((v - lower) * scale), bins - 1) if lower <= v < upper else -1 for v in x]
     lower, upper = int(lower), int(upper)
