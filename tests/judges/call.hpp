@@ -17,7 +17,7 @@
 /// Calls that a file describes, for judges that compare what they compute with what another library
 /// does. A request is
 ///
-///     {"call": "gemv", "dtype": "f64",
+///     {"library": "blas", "call": "gemv", "dtype": "f64",
 ///      "arrays": {"a": {"offset": 0, "count": 12, "rows": 3, "columns": 4, "leading": 3}, …},
 ///      "alpha": [2.0, 0.0], "transpose": "yes"}
 ///

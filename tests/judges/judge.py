@@ -66,7 +66,8 @@ def run(program, cases):
             operands += stored.tobytes()
             operands += bytes(-len(operands) % 16)
             at = len(operands)
-        requests.append({"call": case.call, "dtype": case.dtype, "arrays": arrays, **case.arguments})
+        requests.append({"library": case.operation.split(".")[0], "call": case.call, "dtype": case.dtype,
+                         "arrays": arrays, **case.arguments})
     with tempfile.TemporaryDirectory() as folder:
         files = [str(pathlib.Path(folder) / name) for name in ("requests", "operands", "results", "answers")]
         pathlib.Path(files[0]).write_text(json.dumps(requests))
