@@ -185,6 +185,7 @@ struct Options {
   View view = View::full;  ///< `full` for general matrices
   bool matching = false;   ///< see Analyse
 };
+/// How systems are solved with them; see Solve.
 struct SolveOptions {
   blas::Transpose transpose = blas::Transpose::no;
   int refinement = 0;  ///< steps

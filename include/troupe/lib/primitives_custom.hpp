@@ -283,11 +283,14 @@ class CustomSelection {
   detail::custom::Kernels kernels_;
 };
 
-/// Each compiles an operator for a device: `compile_reduction<float>(device, {"[](float a, float b)
-/// { return a > b ? a : b; }"}).get().reduce(x, result, 0.0f)`. Errors: those of
-/// Kernels::compile(), so invalid with the compiler's messages where it does not compile; in these
-/// "operator" and "declarations" are what CustomOperator calls so. Invalid, too: a type has no
-/// name, or another size in CUDA C++.
+/// Each compiles an operator for a device:
+///
+///     compile_reduction<float>(device, {"[](float a, float b) { return a > b ? a : b; }"})
+///         .get().reduce(x, result, 0.0f);
+///
+/// Errors: those of Kernels::compile(), so invalid with the compiler's messages where it does not
+/// compile; in these "operator" and "declarations" are what CustomOperator calls so. Invalid, too:
+/// a type has no name, or another size in CUDA C++.
 template <CustomElement X, CustomElement Y>
 Future<CustomTransform<X, Y>> compile_transform(Device& device, const CustomOperator& op) {
   using namespace detail::custom;
