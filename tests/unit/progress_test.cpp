@@ -1,11 +1,9 @@
 // What is told of something that takes long.
 #include <gtest/gtest.h>
 
-#include <fcntl.h>
 #include <pty.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <thread>
 
 #include <troupe/progress.hpp>
@@ -55,11 +53,12 @@ std::string shown_on(bool terminal) {
   }
   ::dup2(before, STDERR_FILENO);
   ::close(before), ::close(writer);
-  ::fcntl(reader, F_SETFL, O_NONBLOCK);
-  char text[4096];
-  const auto length = ::read(reader, text, sizeof text);
+  std::string text;  // all of it, which comes in pieces: nobody has the other end any more
+  char piece[4096];
+  for (ssize_t length = 0; (length = ::read(reader, piece, sizeof piece)) > 0;)
+    text.append(piece, static_cast<std::size_t>(length));
   ::close(reader);
-  return {text, static_cast<std::size_t>(std::max<ssize_t>(length, 0))};
+  return text;
 }
 
 TEST(LongWork, IsQuietWhereThereIsNoTerminal) {
