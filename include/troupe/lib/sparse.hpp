@@ -5,7 +5,8 @@
 /// Sparse matrices, zero-based.
 namespace troupe::sparse {
 
-/// destination[i] = source[index[i]], i < count; indices i32 or i64.
+/// destination[i] = source[index[i]], i < count; indices i32 or i64. Nobody looks whether they are
+/// below source_length: with others the device may be lost.
 struct Gather {
   static constexpr std::string_view kName = "sparse.gather";
   static constexpr DTypes kDTypes = kNumbers;

@@ -29,10 +29,9 @@ Result<void> Sparse::run(const sparse::Gather& op, const Call& call) {
     return with_index(op.index_dtype, [&](auto zero_index) {
       using T = decltype(zero);
       return services_.submit(
-          call, [op, index = call.at<const decltype(zero_index)>(op.index),
+          call, [count = op.count, index = call.at<const decltype(zero_index)>(op.index),
                  source = call.at<const T>(op.source), destination = call.at<T>(op.destination)] {
-            each_element(op.count, op.source_length, index,
-                         [&](std::int64_t i, std::int64_t j) { destination[i] = source[j]; });
+            for (std::int64_t i = 0; i < count; ++i) destination[i] = source[index[i]];
           });
     });
   });
