@@ -138,7 +138,8 @@ TEST(StencilTest, RowsForAnyNumberOfRanksAreThoseOfTheWhole) {
       EXPECT_EQ(dealt.value, whole.value);
     }
   }
-  EXPECT_EQ(stencil_rows({100, 100, 100, 0, 4, 1, 1000}, {4000000, 3}, 0).code(), Errc::out_of_memory);
+  EXPECT_EQ(stencil_rows({100, 100, 100, 0, 4, 1, 1000}, {4000000, 3}, 0).code(),
+            Errc::out_of_memory);
 }
 
 TEST(StencilTest, IsSymmetricWithTheRowSumsOfTheBoundary) {
