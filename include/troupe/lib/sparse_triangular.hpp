@@ -11,8 +11,9 @@
 /// The same inputs give the same bits in every run. The cuda engine analyses a matrix where it
 /// meets it for the first time, which takes long and waits for the device; it keeps the analysis of
 /// the matrices used last, each with about as much device memory as its matrix takes, until the
-/// structure of the matrix is written. Where only values were written, it brings these up to date.
-/// A call that needs neither may be part of a graph.
+/// structure of the matrix is written. Of a transposed one it makes the transpose for that, in as
+/// much memory again: cuSPARSE's own results with it differ from run to run. Where only values were
+/// written, it brings these up to date. A call that needs neither may be part of a graph.
 namespace troupe::sparse {
 
 /// How a triangular matrix is stored: by rows, by columns, or as a list of places. See CsrMatrix,
