@@ -1,13 +1,15 @@
 #pragma once
 
 #include <algorithm>
+#include <complex>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <troupe/device.hpp>
 #include <troupe/lib/operations.hpp>
@@ -33,20 +35,17 @@ class Call {
       : device_(&device), request_(&request), operands_(&operands) {}
 
   [[nodiscard]] Device& device() const { return *device_; }
-  [[nodiscard]] bool has(const std::string& name) const { return request_->contains(name); }
+  [[nodiscard]] bool has(const std::string& name) const;
+  /// Numbers, strings, and lists of these: call.cpp has the types.
   template <class T>
-  [[nodiscard]] T get(const std::string& name) const {
-    return request_->at(name).get<T>();
-  }
+  [[nodiscard]] T get(const std::string& name) const;
   [[nodiscard]] std::int64_t integer(const std::string& name) const {
     return get<std::int64_t>(name);
   }
   /// Which of the words it is.
   template <class E>
   [[nodiscard]] E choice(const std::string& name, const std::vector<std::string>& words) const {
-    const auto found = std::find(words.begin(), words.end(), get<std::string>(name));
-    check(found != words.end(), "an unknown word in a request");
-    return static_cast<E>(found - words.begin());
+    return static_cast<E>(index_of(name, words));
   }
   [[nodiscard]] blas::Transpose transpose(const std::string& name = "transpose") const {
     return choice<blas::Transpose>(name, {"no", "yes", "conjugate"});
@@ -58,24 +57,22 @@ class Call {
   }
   template <class T>
   [[nodiscard]] T factor(const std::string& name) const {
-    const auto parts = get<std::vector<double>>(name);
+    const auto parts = number(name);
     using Part = RealOf<T>;
     if constexpr (ComplexElement<T>)
-      return {static_cast<Part>(parts.at(0)), static_cast<Part>(parts.at(1))};
+      return {static_cast<Part>(parts.real()), static_cast<Part>(parts.imag())};
     else
-      return static_cast<T>(parts.at(0));
+      return static_cast<T>(parts.real());
   }
 
   /// The array of that name, in a buffer with its contents. Once for each name.
   template <class T>
   GpuRef<T> buffer(const std::string& name) {
-    const auto& array = request_->at("arrays").at(name);
-    const auto count = array.at("count").get<std::size_t>();
-    auto* const host =
-        reinterpret_cast<T*>(operands_->data() + array.at("offset").get<std::size_t>());
+    const auto [bytes, count] = array(name);
+    auto* const host = reinterpret_cast<T*>(bytes);
     const auto ref = device_->alloc<T>(static_cast<std::int64_t>(count));
     if (count > 0) device_->upload<T>(std::span<const T>(host, count), ref);
-    downloads_.push_back([this, host, ref] {
+    downloads_.emplace_back([this, host, ref] {
       const auto values = device_->download(ref);
       std::copy(values.begin(), values.end(), host);
     });
@@ -102,13 +99,10 @@ class Call {
   /// What a call has answered becomes the only element of an array, which no buffer stands for.
   template <class T>
   void answer(const std::string& name, T value) {
-    const auto offset = request_->at("arrays").at(name).at("offset").get<std::size_t>();
-    std::memcpy(operands_->data() + offset, &value, sizeof value);
+    std::memcpy(array(name).first, &value, sizeof value);
   }
   /// "rows", "length", … of an array.
-  [[nodiscard]] std::int64_t of(const std::string& name, const char* what) const {
-    return request_->at("arrays").at(name).at(what).get<std::int64_t>();
-  }
+  [[nodiscard]] std::int64_t of(const std::string& name, const char* what) const;
 
   /// What all buffers hold now, to where their contents came from.
   void download() const {
@@ -116,6 +110,12 @@ class Call {
   }
 
  private:
+  /// Where its contents are, and how many elements they have.
+  [[nodiscard]] std::pair<std::byte*, std::size_t> array(const std::string& name) const;
+  [[nodiscard]] std::complex<double> number(const std::string& name) const;
+  [[nodiscard]] std::size_t index_of(const std::string& name,
+                                     const std::vector<std::string>& words) const;
+
   Device* device_;
   const nlohmann::json* request_;
   std::vector<std::byte>* operands_;

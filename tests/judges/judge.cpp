@@ -2,6 +2,8 @@
 #include <fstream>
 #include <iterator>
 
+#include <nlohmann/json.hpp>
+
 #include "call.hpp"
 #include "device_rig.hpp"
 

@@ -1,5 +1,6 @@
 #include <cstdio>
 
+#include <troupe/lib/operation_table.hpp>
 #include <troupe/troupe.hpp>
 
 // A program with an operation of its own, OWN_LIBRARY says which, that asks its own device and rank
@@ -20,7 +21,7 @@ struct Own {
   std::int64_t n = 0;
 #endif
 
-  static constexpr auto kOperands = std::tuple{update("x", &Own::x)};
+  static constexpr std::array kOperands{update("x", &Own::x)};
   Result<void> check() const {
     return {};
   }

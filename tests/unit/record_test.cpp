@@ -11,6 +11,8 @@
 
 #include "sound_operations.hpp"
 
+#include <troupe/lib/operation_table.hpp>
+
 namespace troupe::wire {
 namespace {
 
@@ -94,7 +96,7 @@ struct Weigh {
   OpDType dtype;
   Operand result;
 
-  static constexpr auto kOperands = std::tuple{write("result", &Weigh::result)};
+  static constexpr std::array kOperands{write("result", &Weigh::result)};
   static constexpr auto kCell = &Weigh::result;
   Result<void> check() const { return {}; }
   Result<void> check_parts(const Parts& parts) const {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <troupe/lib/operation_table.hpp>
 #include <troupe/lib/operations.hpp>
 
 #include "common/wire/collective_call.hpp"
@@ -21,8 +22,8 @@ struct Halve {
   Scalar factor;
   Operand x, y;
 
-  static constexpr auto kOperands =
-      std::tuple{write("y", &Halve::y), read("x", &Halve::x), read("factor", &Halve::factor)};
+  static constexpr std::array kOperands{write("y", &Halve::y), read("x", &Halve::x),
+                                        read("factor", &Halve::factor)};
   Result<void> check() const { return {}; }
 };
 

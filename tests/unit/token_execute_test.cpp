@@ -8,6 +8,8 @@
 #include "common/wire/record.hpp"
 #include "sound_operations.hpp"
 
+#include <troupe/lib/operation_table.hpp>
+
 namespace troupe::rank_process {
 namespace {
 
@@ -19,7 +21,7 @@ struct Unknown {
   OpDType dtype;
   Operand x;
 
-  static constexpr auto kOperands = std::tuple{read("x", &Unknown::x)};
+  static constexpr std::array kOperands{read("x", &Unknown::x)};
   Result<void> check() const { return {}; }
 };
 

@@ -28,7 +28,7 @@ struct GemmBatched {
   Scalar alpha, beta;
   Operand a, b, c;
 
-  static constexpr auto kOperands = std::tuple{
+  static constexpr std::array kOperands{
       read("alpha", &GemmBatched::alpha), read("beta", &GemmBatched::beta),
       read("a", &GemmBatched::a), read("b", &GemmBatched::b), update("c", &GemmBatched::c)};
   Result<void> check() const;
@@ -72,13 +72,13 @@ struct GemmIndexed {
   Operand offsets;  ///< std::int64_t
   Operand outside;  ///< std::int64_t
 
-  static constexpr auto kOperands = std::tuple{read("alpha", &GemmIndexed::alpha),
-                                               read("beta", &GemmIndexed::beta),
-                                               read("a", &GemmIndexed::a),
-                                               read("b", &GemmIndexed::b),
-                                               update("c", &GemmIndexed::c),
-                                               read("offsets", &GemmIndexed::offsets),
-                                               write("outside", &GemmIndexed::outside)};
+  static constexpr std::array kOperands{read("alpha", &GemmIndexed::alpha),
+                                        read("beta", &GemmIndexed::beta),
+                                        read("a", &GemmIndexed::a),
+                                        read("b", &GemmIndexed::b),
+                                        update("c", &GemmIndexed::c),
+                                        read("offsets", &GemmIndexed::offsets),
+                                        write("outside", &GemmIndexed::outside)};
   static constexpr auto kCell = &GemmIndexed::outside;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;

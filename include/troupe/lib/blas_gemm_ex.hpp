@@ -66,9 +66,9 @@ struct GemmEx {
   Scalar alpha, beta;
   Operand a, b, c;
 
-  static constexpr auto kOperands =
-      std::tuple{read("alpha", &GemmEx::alpha), read("beta", &GemmEx::beta), read("a", &GemmEx::a),
-                 read("b", &GemmEx::b), update("c", &GemmEx::c)};
+  static constexpr std::array kOperands{read("alpha", &GemmEx::alpha), read("beta", &GemmEx::beta),
+                                        read("a", &GemmEx::a), read("b", &GemmEx::b),
+                                        update("c", &GemmEx::c)};
   Result<void> check() const;
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
     return &range == &c && beta.is_zero(scale_type(dtype, compute)) ? Access::write : declared;

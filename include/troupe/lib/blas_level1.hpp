@@ -27,8 +27,8 @@ struct Axpy {
   Scalar alpha;  ///< of scalar_type(dtype)
   Operand x, y;
 
-  static constexpr auto kOperands =
-      std::tuple{read("alpha", &Axpy::alpha), read("x", &Axpy::x), update("y", &Axpy::y)};
+  static constexpr std::array kOperands{read("alpha", &Axpy::alpha), read("x", &Axpy::x),
+                                        update("y", &Axpy::y)};
   static constexpr auto kInPlace = std::array{InPlace{"x", "y"}};  ///< with equal increments
   Result<void> check() const;
 };
@@ -45,8 +45,8 @@ struct Dot {
   Conjugate conjugate{};
   std::uint32_t reserved = 0;
 
-  static constexpr auto kOperands =
-      std::tuple{read("x", &Dot::x), read("y", &Dot::y), write("result", &Dot::result)};
+  static constexpr std::array kOperands{read("x", &Dot::x), read("y", &Dot::y),
+                                        write("result", &Dot::result)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept { return size_of(dtype); }
 };
@@ -61,7 +61,7 @@ struct Nrm2 {
   std::int64_t n = 0, incx = 1;
   Operand x, result;
 
-  static constexpr auto kOperands = std::tuple{read("x", &Nrm2::x), write("result", &Nrm2::result)};
+  static constexpr std::array kOperands{read("x", &Nrm2::x), write("result", &Nrm2::result)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return size_of(real_type(dtype));
@@ -78,7 +78,7 @@ struct Asum {
   std::int64_t n = 0, incx = 1;
   Operand x, result;
 
-  static constexpr auto kOperands = std::tuple{read("x", &Asum::x), write("result", &Asum::result)};
+  static constexpr std::array kOperands{read("x", &Asum::x), write("result", &Asum::result)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return size_of(real_type(dtype));
@@ -99,8 +99,7 @@ struct Iamax {
   std::int64_t n = 0, incx = 1;
   Operand x, result;
 
-  static constexpr auto kOperands =
-      std::tuple{read("x", &Iamax::x), write("result", &Iamax::result)};
+  static constexpr std::array kOperands{read("x", &Iamax::x), write("result", &Iamax::result)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return sizeof(std::int64_t);
@@ -120,7 +119,7 @@ struct Scal {
   ScalarKind kind{};
   std::uint32_t reserved = 0;
 
-  static constexpr auto kOperands = std::tuple{read("alpha", &Scal::alpha), update("x", &Scal::x)};
+  static constexpr std::array kOperands{read("alpha", &Scal::alpha), update("x", &Scal::x)};
   Result<void> check() const;
 };
 
@@ -134,7 +133,7 @@ struct Copy {
   std::int64_t n = 0, incx = 1, incy = 1;
   Operand x, y;
 
-  static constexpr auto kOperands = std::tuple{read("x", &Copy::x), update("y", &Copy::y)};
+  static constexpr std::array kOperands{read("x", &Copy::x), update("y", &Copy::y)};
   Result<void> check() const;
 };
 
@@ -148,7 +147,7 @@ struct Swap {
   std::int64_t n = 0, incx = 1, incy = 1;
   Operand x, y;
 
-  static constexpr auto kOperands = std::tuple{update("x", &Swap::x), update("y", &Swap::y)};
+  static constexpr std::array kOperands{update("x", &Swap::x), update("y", &Swap::y)};
   Result<void> check() const;
 };
 
@@ -166,8 +165,8 @@ struct Rot {
   Scalar s;
   Operand x, y;
 
-  static constexpr auto kOperands = std::tuple{read("c", &Rot::c), read("s", &Rot::s),
-                                               update("x", &Rot::x), update("y", &Rot::y)};
+  static constexpr std::array kOperands{read("c", &Rot::c), read("s", &Rot::s),
+                                        update("x", &Rot::x), update("y", &Rot::y)};
   Result<void> check() const;
 };
 
@@ -181,8 +180,8 @@ struct Rotg {
   OpDType dtype;
   Operand a, b, c, s;
 
-  static constexpr auto kOperands = std::tuple{update("a", &Rotg::a), update("b", &Rotg::b),
-                                               write("c", &Rotg::c), write("s", &Rotg::s)};
+  static constexpr std::array kOperands{update("a", &Rotg::a), update("b", &Rotg::b),
+                                        write("c", &Rotg::c), write("s", &Rotg::s)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand& range) const noexcept {
     return size_of(&range == &c ? real_type(dtype) : dtype.value);
@@ -199,8 +198,8 @@ struct Rotm {
   std::int64_t n = 0, incx = 1, incy = 1;
   Operand x, y, param;
 
-  static constexpr auto kOperands =
-      std::tuple{update("x", &Rotm::x), update("y", &Rotm::y), read("param", &Rotm::param)};
+  static constexpr std::array kOperands{update("x", &Rotm::x), update("y", &Rotm::y),
+                                        read("param", &Rotm::param)};
   Result<void> check() const;
 };
 
@@ -214,9 +213,9 @@ struct Rotmg {
   OpDType dtype;
   Operand d1, d2, x1, y1, param;
 
-  static constexpr auto kOperands =
-      std::tuple{update("d1", &Rotmg::d1), update("d2", &Rotmg::d2), update("x1", &Rotmg::x1),
-                 read("y1", &Rotmg::y1), update("param", &Rotmg::param)};
+  static constexpr std::array kOperands{update("d1", &Rotmg::d1), update("d2", &Rotmg::d2),
+                                        update("x1", &Rotmg::x1), read("y1", &Rotmg::y1),
+                                        update("param", &Rotmg::param)};
   Result<void> check() const;
 };
 

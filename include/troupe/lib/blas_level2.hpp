@@ -20,9 +20,9 @@ struct Gemv {
   Scalar alpha, beta;
   Operand a, x, y;
 
-  static constexpr auto kOperands =
-      std::tuple{read("alpha", &Gemv::alpha), read("beta", &Gemv::beta), read("a", &Gemv::a),
-                 read("x", &Gemv::x), update("y", &Gemv::y)};
+  static constexpr std::array kOperands{read("alpha", &Gemv::alpha), read("beta", &Gemv::beta),
+                                        read("a", &Gemv::a), read("x", &Gemv::x),
+                                        update("y", &Gemv::y)};
   Result<void> check() const;
   /// With beta = 0 given by value, what stood in y is not read.
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
@@ -49,9 +49,9 @@ struct Gbmv {
   Scalar alpha, beta;
   Operand a, x, y;
 
-  static constexpr auto kOperands =
-      std::tuple{read("alpha", &Gbmv::alpha), read("beta", &Gbmv::beta), read("a", &Gbmv::a),
-                 read("x", &Gbmv::x), update("y", &Gbmv::y)};
+  static constexpr std::array kOperands{read("alpha", &Gbmv::alpha), read("beta", &Gbmv::beta),
+                                        read("a", &Gbmv::a), read("x", &Gbmv::x),
+                                        update("y", &Gbmv::y)};
   Result<void> check() const;
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
     return &range == &y && beta.is_zero(dtype) ? Access::write : declared;
@@ -81,9 +81,9 @@ struct Symv {
   Scalar alpha, beta;
   Operand a, x, y;
 
-  static constexpr auto kOperands =
-      std::tuple{read("alpha", &Symv::alpha), read("beta", &Symv::beta), read("a", &Symv::a),
-                 read("x", &Symv::x), update("y", &Symv::y)};
+  static constexpr std::array kOperands{read("alpha", &Symv::alpha), read("beta", &Symv::beta),
+                                        read("a", &Symv::a), read("x", &Symv::x),
+                                        update("y", &Symv::y)};
   Result<void> check() const;
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
     return &range == &y && beta.is_zero(dtype) ? Access::write : declared;
@@ -106,8 +106,8 @@ struct Ger {
   Scalar alpha;
   Operand x, y, a;
 
-  static constexpr auto kOperands = std::tuple{read("alpha", &Ger::alpha), read("x", &Ger::x),
-                                               read("y", &Ger::y), update("a", &Ger::a)};
+  static constexpr std::array kOperands{read("alpha", &Ger::alpha), read("x", &Ger::x),
+                                        read("y", &Ger::y), update("a", &Ger::a)};
   Result<void> check() const;
 };
 
@@ -126,8 +126,8 @@ struct Syr {
   Scalar alpha;
   Operand x, a;
 
-  static constexpr auto kOperands =
-      std::tuple{read("alpha", &Syr::alpha), read("x", &Syr::x), update("a", &Syr::a)};
+  static constexpr std::array kOperands{read("alpha", &Syr::alpha), read("x", &Syr::x),
+                                        update("a", &Syr::a)};
   Result<void> check() const;
 };
 
@@ -147,8 +147,8 @@ struct Syr2 {
   Scalar alpha;
   Operand x, y, a;
 
-  static constexpr auto kOperands = std::tuple{read("alpha", &Syr2::alpha), read("x", &Syr2::x),
-                                               read("y", &Syr2::y), update("a", &Syr2::a)};
+  static constexpr std::array kOperands{read("alpha", &Syr2::alpha), read("x", &Syr2::x),
+                                        read("y", &Syr2::y), update("a", &Syr2::a)};
   Result<void> check() const;
 };
 
@@ -173,7 +173,7 @@ struct Trmv {
   std::int64_t incx = 1;
   Operand a, x;
 
-  static constexpr auto kOperands = std::tuple{read("a", &Trmv::a), update("x", &Trmv::x)};
+  static constexpr std::array kOperands{read("a", &Trmv::a), update("x", &Trmv::x)};
   Result<void> check() const;
 };
 

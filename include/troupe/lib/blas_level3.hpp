@@ -18,9 +18,9 @@ struct Gemm {
   Scalar alpha, beta;  ///< of scalar_type(dtype)
   Operand a, b, c;
 
-  static constexpr auto kOperands =
-      std::tuple{read("alpha", &Gemm::alpha), read("beta", &Gemm::beta), read("a", &Gemm::a),
-                 read("b", &Gemm::b), update("c", &Gemm::c)};
+  static constexpr std::array kOperands{read("alpha", &Gemm::alpha), read("beta", &Gemm::beta),
+                                        read("a", &Gemm::a), read("b", &Gemm::b),
+                                        update("c", &Gemm::c)};
   Result<void> check() const;
   /// With beta = 0 given by value, what stood in c is not read.
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
@@ -47,9 +47,9 @@ struct Symm {
   Scalar alpha, beta;
   Operand a, b, c;
 
-  static constexpr auto kOperands =
-      std::tuple{read("alpha", &Symm::alpha), read("beta", &Symm::beta), read("a", &Symm::a),
-                 read("b", &Symm::b), update("c", &Symm::c)};
+  static constexpr std::array kOperands{read("alpha", &Symm::alpha), read("beta", &Symm::beta),
+                                        read("a", &Symm::a), read("b", &Symm::b),
+                                        update("c", &Symm::c)};
   Result<void> check() const;
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
     return &range == &c && beta.is_zero(dtype) ? Access::write : declared;
@@ -75,9 +75,8 @@ struct Syrk {
   Scalar alpha, beta;
   Operand a, c;
 
-  static constexpr auto kOperands =
-      std::tuple{read("alpha", &Syrk::alpha), read("beta", &Syrk::beta), read("a", &Syrk::a),
-                 update("c", &Syrk::c)};
+  static constexpr std::array kOperands{read("alpha", &Syrk::alpha), read("beta", &Syrk::beta),
+                                        read("a", &Syrk::a), update("c", &Syrk::c)};
   Result<void> check() const;
 };
 
@@ -99,9 +98,9 @@ struct Syr2k {
   Scalar alpha, beta;
   Operand a, b, c;
 
-  static constexpr auto kOperands =
-      std::tuple{read("alpha", &Syr2k::alpha), read("beta", &Syr2k::beta), read("a", &Syr2k::a),
-                 read("b", &Syr2k::b), update("c", &Syr2k::c)};
+  static constexpr std::array kOperands{read("alpha", &Syr2k::alpha), read("beta", &Syr2k::beta),
+                                        read("a", &Syr2k::a), read("b", &Syr2k::b),
+                                        update("c", &Syr2k::c)};
   Result<void> check() const;
 };
 
@@ -121,8 +120,8 @@ struct Trmm {
   Scalar alpha;
   Operand a, b, c;
 
-  static constexpr auto kOperands = std::tuple{read("alpha", &Trmm::alpha), read("a", &Trmm::a),
-                                               read("b", &Trmm::b), write("c", &Trmm::c)};
+  static constexpr std::array kOperands{read("alpha", &Trmm::alpha), read("a", &Trmm::a),
+                                        read("b", &Trmm::b), write("c", &Trmm::c)};
   static constexpr auto kInPlace = std::array{InPlace{"b", "c"}};  ///< with ldb = ldc
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
@@ -146,8 +145,8 @@ struct Trsm {
   Scalar alpha;
   Operand a, b;
 
-  static constexpr auto kOperands =
-      std::tuple{read("alpha", &Trsm::alpha), read("a", &Trsm::a), update("b", &Trsm::b)};
+  static constexpr std::array kOperands{read("alpha", &Trsm::alpha), read("a", &Trsm::a),
+                                        update("b", &Trsm::b)};
   Result<void> check() const;
 };
 
@@ -163,9 +162,9 @@ struct Geam {
   Scalar alpha, beta;
   Operand a, b, c;
 
-  static constexpr auto kOperands =
-      std::tuple{read("alpha", &Geam::alpha), read("beta", &Geam::beta), read("a", &Geam::a),
-                 read("b", &Geam::b), write("c", &Geam::c)};
+  static constexpr std::array kOperands{read("alpha", &Geam::alpha), read("beta", &Geam::beta),
+                                        read("a", &Geam::a), read("b", &Geam::b),
+                                        write("c", &Geam::c)};
   static constexpr auto kInPlace = std::array{InPlace{"a", "c"}, InPlace{"b", "c"}};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
@@ -185,8 +184,8 @@ struct Dgmm {
   std::int64_t m = 0, n = 0, lda = 0, incx = 1, ldc = 0;
   Operand a, x, c;
 
-  static constexpr auto kOperands =
-      std::tuple{read("a", &Dgmm::a), read("x", &Dgmm::x), write("c", &Dgmm::c)};
+  static constexpr std::array kOperands{read("a", &Dgmm::a), read("x", &Dgmm::x),
+                                        write("c", &Dgmm::c)};
   static constexpr auto kInPlace = std::array{InPlace{"a", "c"}};  ///< with lda = ldc
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
@@ -206,8 +205,7 @@ struct Tpttr {
   std::int64_t n = 0, lda = 0;
   Operand packed, a;
 
-  static constexpr auto kOperands =
-      std::tuple{read("packed", &Tpttr::packed), update("a", &Tpttr::a)};
+  static constexpr std::array kOperands{read("packed", &Tpttr::packed), update("a", &Tpttr::a)};
   Result<void> check() const;
 };
 
@@ -223,8 +221,7 @@ struct Trttp {
   std::int64_t n = 0, lda = 0;
   Operand a, packed;
 
-  static constexpr auto kOperands =
-      std::tuple{read("a", &Trttp::a), write("packed", &Trttp::packed)};
+  static constexpr std::array kOperands{read("a", &Trttp::a), write("packed", &Trttp::packed)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return static_cast<std::uint64_t>(packed_size(n)) * size_of(dtype);

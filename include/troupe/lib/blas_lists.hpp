@@ -28,7 +28,7 @@ struct GemvBatched {
   Scalar alpha, beta;  ///< of scalar_type(dtype)
   Operand a, x, y;
 
-  static constexpr auto kOperands = std::tuple{
+  static constexpr std::array kOperands{
       read("alpha", &GemvBatched::alpha), read("beta", &GemvBatched::beta),
       read("a", &GemvBatched::a), read("x", &GemvBatched::x), update("y", &GemvBatched::y)};
   Result<void> check() const;
@@ -69,7 +69,7 @@ struct GemmGrouped {
   OpDType dtype;
   std::int64_t groups = 0;
 
-  static constexpr auto kOperands = std::tuple{};
+  static constexpr std::array<DeclaredOperand<GemmGrouped>, 0> kOperands{};
   Result<void> check() const;
   Result<void> check_parts(const Parts& parts) const;
 };
@@ -89,7 +89,7 @@ struct TrsmBatched {
   std::int64_t m = 0, n = 0, lda = 0, ldb = 0, batch = 0;
   Scalar alpha;
 
-  static constexpr auto kOperands = std::tuple{read("alpha", &TrsmBatched::alpha)};
+  static constexpr std::array kOperands{read("alpha", &TrsmBatched::alpha)};
   Result<void> check() const;
   Result<void> check_parts(const Parts& parts) const;
 };
@@ -108,8 +108,8 @@ struct GetrfBatched {
   std::int64_t n = 0, lda = 0, batch = 0;
   Operand pivots, info;
 
-  static constexpr auto kOperands =
-      std::tuple{write("pivots", &GetrfBatched::pivots), write("info", &GetrfBatched::info)};
+  static constexpr std::array kOperands{write("pivots", &GetrfBatched::pivots),
+                                        write("info", &GetrfBatched::info)};
   Result<void> check() const;
   Result<void> check_parts(const Parts& parts) const;
   [[nodiscard]] std::uint64_t written(const Operand& range) const noexcept {
@@ -145,8 +145,8 @@ struct LapackBatched {
   std::int64_t batch = 0;
   Operand pivots, info;
 
-  static constexpr auto kOperands =
-      std::tuple{read("pivots", &LapackBatched::pivots), write("info", &LapackBatched::info)};
+  static constexpr std::array kOperands{read("pivots", &LapackBatched::pivots),
+                                        write("info", &LapackBatched::info)};
   Result<void> check() const;
   Result<void> check_parts(const Parts& parts) const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {

@@ -144,10 +144,10 @@ struct Matmul {
   Scalar alpha, beta;
   Operand a, b, c, d, bias, aux;  ///< c may be absent if beta is 0 by value
 
-  static constexpr auto kOperands = std::tuple{
-      read("alpha", &Matmul::alpha), read("beta", &Matmul::beta), read("a", &Matmul::a),
-      read("b", &Matmul::b),         read("c", &Matmul::c),       update("d", &Matmul::d),
-      update("bias", &Matmul::bias), update("aux", &Matmul::aux)};
+  static constexpr std::array kOperands{read("alpha", &Matmul::alpha), read("beta", &Matmul::beta),
+                                        read("a", &Matmul::a),         read("b", &Matmul::b),
+                                        read("c", &Matmul::c),         update("d", &Matmul::d),
+                                        update("bias", &Matmul::bias), update("aux", &Matmul::aux)};
   static constexpr auto kInPlace = std::array{InPlace{"c", "d"}};  ///< with equal layouts
   Result<void> check() const;
   Result<void> check_parts(const Parts& parts) const;

@@ -39,9 +39,9 @@ struct Transform {
   Scalar alpha, beta;  ///< of transform_type(dtype)
   Operand a, b, c;     ///< b may be absent if beta is 0 by value
 
-  static constexpr auto kOperands =
-      std::tuple{read("alpha", &Transform::alpha), read("beta", &Transform::beta),
-                 read("a", &Transform::a), read("b", &Transform::b), write("c", &Transform::c)};
+  static constexpr std::array kOperands{read("alpha", &Transform::alpha),
+                                        read("beta", &Transform::beta), read("a", &Transform::a),
+                                        read("b", &Transform::b), write("c", &Transform::c)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     const bool whole =

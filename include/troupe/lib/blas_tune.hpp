@@ -45,7 +45,7 @@ struct TuneMatmul {
   Scalar alpha, beta;
   Operand a, b, outcome;
 
-  static constexpr auto kOperands = std::tuple{
+  static constexpr std::array kOperands{
       read("alpha", &TuneMatmul::alpha), read("beta", &TuneMatmul::beta), read("a", &TuneMatmul::a),
       read("b", &TuneMatmul::b), write("outcome", &TuneMatmul::outcome)};
   static constexpr auto kCell = &TuneMatmul::outcome;

@@ -50,9 +50,9 @@ struct AllReduce {
   Operand source, destination;
   Scalar scalar{};
 
-  static constexpr auto kOperands =
-      std::tuple{read("source", &AllReduce::source), write("destination", &AllReduce::destination),
-                 read("scalar", &AllReduce::scalar)};
+  static constexpr std::array kOperands{read("source", &AllReduce::source),
+                                        write("destination", &AllReduce::destination),
+                                        read("scalar", &AllReduce::scalar)};
   static constexpr auto kInPlace = std::array{InPlace{"source", "destination"}};
   Result<void> check() const;
   [[nodiscard]] Agreement agreement() const noexcept { return agreed(dtype, count, op); }
@@ -74,9 +74,9 @@ struct Reduce {
   Operand source, destination;
   Scalar scalar{};
 
-  static constexpr auto kOperands =
-      std::tuple{read("source", &Reduce::source), write("destination", &Reduce::destination),
-                 read("scalar", &Reduce::scalar)};
+  static constexpr std::array kOperands{read("source", &Reduce::source),
+                                        write("destination", &Reduce::destination),
+                                        read("scalar", &Reduce::scalar)};
   static constexpr auto kInPlace = std::array{InPlace{"source", "destination"}};
   Result<void> check() const;
   [[nodiscard]] Agreement agreement() const noexcept { return agreed(dtype, count, op, root); }
@@ -98,8 +98,8 @@ struct Broadcast {
   std::uint64_t count = 0;
   Operand data, source{};
 
-  static constexpr auto kOperands =
-      std::tuple{update("data", &Broadcast::data), read("source", &Broadcast::source)};
+  static constexpr std::array kOperands{update("data", &Broadcast::data),
+                                        read("source", &Broadcast::source)};
   Result<void> check() const;
   [[nodiscard]] Agreement agreement() const noexcept {
     return agreed(dtype, count, std::nullopt, root);
@@ -120,8 +120,8 @@ struct AllGather {
   std::uint64_t count = 0;  ///< elements per rank
   Operand source, destination;
 
-  static constexpr auto kOperands =
-      std::tuple{read("source", &AllGather::source), write("destination", &AllGather::destination)};
+  static constexpr std::array kOperands{read("source", &AllGather::source),
+                                        write("destination", &AllGather::destination)};
   static constexpr auto kInPlace = std::array{InPlace{"source", "destination", InPlace::How::part}};
   Result<void> check() const;
   [[nodiscard]] Agreement agreement() const noexcept { return agreed(dtype, count); }
@@ -143,8 +143,8 @@ struct Gather {
   std::uint64_t count = 0;  ///< elements per rank
   Operand source, destination;
 
-  static constexpr auto kOperands =
-      std::tuple{read("source", &Gather::source), write("destination", &Gather::destination)};
+  static constexpr std::array kOperands{read("source", &Gather::source),
+                                        write("destination", &Gather::destination)};
   static constexpr auto kInPlace = std::array{InPlace{"source", "destination", InPlace::How::part}};
   Result<void> check() const;
   [[nodiscard]] Agreement agreement() const noexcept {
@@ -168,8 +168,8 @@ struct Scatter {
   std::uint64_t count = 0;  ///< elements per rank
   Operand source, destination;
 
-  static constexpr auto kOperands =
-      std::tuple{read("source", &Scatter::source), write("destination", &Scatter::destination)};
+  static constexpr std::array kOperands{read("source", &Scatter::source),
+                                        write("destination", &Scatter::destination)};
   static constexpr auto kInPlace = std::array{InPlace{"source", "destination", InPlace::How::part}};
   Result<void> check() const;
   [[nodiscard]] Agreement agreement() const noexcept {
@@ -194,9 +194,9 @@ struct ReduceScatter {
   Operand source, destination;
   Scalar scalar{};
 
-  static constexpr auto kOperands = std::tuple{read("source", &ReduceScatter::source),
-                                               write("destination", &ReduceScatter::destination),
-                                               read("scalar", &ReduceScatter::scalar)};
+  static constexpr std::array kOperands{read("source", &ReduceScatter::source),
+                                        write("destination", &ReduceScatter::destination),
+                                        read("scalar", &ReduceScatter::scalar)};
   static constexpr auto kInPlace = std::array{InPlace{"source", "destination", InPlace::How::part}};
   Result<void> check() const;
   [[nodiscard]] Agreement agreement() const noexcept { return agreed(dtype, count, op); }
@@ -215,8 +215,8 @@ struct AllToAll {
   std::uint64_t count = 0;  ///< elements per pair of ranks
   Operand source, destination;
 
-  static constexpr auto kOperands =
-      std::tuple{read("source", &AllToAll::source), write("destination", &AllToAll::destination)};
+  static constexpr std::array kOperands{read("source", &AllToAll::source),
+                                        write("destination", &AllToAll::destination)};
   Result<void> check() const;
   [[nodiscard]] Agreement agreement() const noexcept { return agreed(dtype, count); }
   static std::string describe(const Agreement& agreed) { return in_words(agreed); }
@@ -240,7 +240,7 @@ struct Bundle {
   std::uint64_t count = 0;   ///< of collectives
   std::uint64_t digest = 0;  ///< of what all ranks must say alike of them, in order
 
-  static constexpr auto kOperands = std::tuple{};
+  static constexpr std::array<DeclaredOperand<Bundle>, 0> kOperands{};
   Result<void> check() const;
   Result<void> check_parts(const Parts& parts) const;
   [[nodiscard]] Agreement agreement() const noexcept {
@@ -275,7 +275,7 @@ struct Exchange {
 
   OpDType dtype;
 
-  static constexpr auto kOperands = std::tuple{};
+  static constexpr std::array<DeclaredOperand<Exchange>, 0> kOperands{};
   Result<void> check() const { return {}; }
 };
 
@@ -291,10 +291,9 @@ constexpr TailOperand received(const Operand& data, std::uint32_t peer) noexcept
 /// invalid.
 Result<void> check_world(std::span<const TailOperand> messages, int rank, int size);
 
-inline const Library kLibrary{&info_of<AllReduce>, &info_of<Reduce>,        &info_of<Broadcast>,
-                              &info_of<AllGather>, &info_of<ReduceScatter>, &info_of<AllToAll>,
-                              &info_of<Exchange>,  &info_of<Gather>,        &info_of<Scatter>,
-                              &info_of<Bundle>};
+/// All of them; whoever includes this header knows them.
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 }  // namespace troupe::collective
 

@@ -79,9 +79,9 @@ struct Analyse {
   Operand row_begin, column, value;
   Operand told;  ///< Analysis
 
-  static constexpr auto kOperands =
-      std::tuple{read("row_begin", &Analyse::row_begin), read("column", &Analyse::column),
-                 read("value", &Analyse::value), write("told", &Analyse::told)};
+  static constexpr std::array kOperands{
+      read("row_begin", &Analyse::row_begin), read("column", &Analyse::column),
+      read("value", &Analyse::value), write("told", &Analyse::told)};
   static constexpr auto kCell = &Analyse::told;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -107,9 +107,9 @@ struct Factor {
   Operand row_begin, column, value;
   Operand told;  ///< Factors
 
-  static constexpr auto kOperands =
-      std::tuple{read("row_begin", &Factor::row_begin), read("column", &Factor::column),
-                 read("value", &Factor::value), write("told", &Factor::told)};
+  static constexpr std::array kOperands{
+      read("row_begin", &Factor::row_begin), read("column", &Factor::column),
+      read("value", &Factor::value), write("told", &Factor::told)};
   static constexpr auto kCell = &Factor::told;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -148,12 +148,12 @@ struct Solve {
   Operand row_begin, column, value, b, x;
   Operand told;  ///< std::int64_t, an Outcome
 
-  static constexpr auto kOperands = std::tuple{read("row_begin", &Solve::row_begin),
-                                               read("column", &Solve::column),
-                                               read("value", &Solve::value),
-                                               read("b", &Solve::b),
-                                               write("x", &Solve::x),
-                                               write("told", &Solve::told)};
+  static constexpr std::array kOperands{read("row_begin", &Solve::row_begin),
+                                        read("column", &Solve::column),
+                                        read("value", &Solve::value),
+                                        read("b", &Solve::b),
+                                        write("x", &Solve::x),
+                                        write("told", &Solve::told)};
   static constexpr auto kCell = &Solve::told;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -172,12 +172,13 @@ struct Release {
 
   std::uint64_t id = 0;
 
-  static constexpr auto kOperands = std::tuple{};
+  static constexpr std::array<DeclaredOperand<Release>, 0> kOperands{};
   Result<void> check() const { return {}; }
 };
 
-inline const Library kLibrary{&info_of<Analyse>, &info_of<Factor>, &info_of<Solve>,
-                              &info_of<Release>};
+/// All of them; whoever includes this header knows them.
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 /// Which factors of a matrix.
 struct Options {

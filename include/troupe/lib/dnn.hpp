@@ -54,9 +54,9 @@ struct Convolution {
   PerDimension strides{}, dilations{};             ///< 1: dense
   Operand x, w, bias, y;
 
-  static constexpr auto kOperands =
-      std::tuple{read("x", &Convolution::x), read("w", &Convolution::w),
-                 read("bias", &Convolution::bias), write("y", &Convolution::y)};
+  static constexpr std::array kOperands{read("x", &Convolution::x), read("w", &Convolution::w),
+                                        read("bias", &Convolution::bias),
+                                        write("y", &Convolution::y)};
   Result<void> check() const;
   /// All of y.
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept;
@@ -103,15 +103,17 @@ struct Attention {
   std::int64_t dim_qk = 0, dim_v = 0;
   Operand q, k, v, o, stats;
 
-  static constexpr auto kOperands =
-      std::tuple{read("q", &Attention::q), read("k", &Attention::k), read("v", &Attention::v),
-                 write("o", &Attention::o), write("stats", &Attention::stats)};
+  static constexpr std::array kOperands{read("q", &Attention::q), read("k", &Attention::k),
+                                        read("v", &Attention::v), write("o", &Attention::o),
+                                        write("stats", &Attention::stats)};
   Result<void> check() const;
   /// All of o and stats.
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept;
 };
 
-inline const Library kLibrary{&info_of<Convolution>, &info_of<Attention>};
+/// All of them; whoever includes this header knows them.
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 /// What operations of this library are computed in.
 template <class T>

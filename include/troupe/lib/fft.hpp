@@ -91,8 +91,8 @@ struct Transform {
   Storage input_storage, output_storage;
   Operand input, output;
 
-  static constexpr auto kOperands =
-      std::tuple{read("input", &Transform::input), write("output", &Transform::output)};
+  static constexpr std::array kOperands{read("input", &Transform::input),
+                                        write("output", &Transform::output)};
   static constexpr auto kInPlace = std::array{InPlace{"input", "output"}};
   Result<void> check() const;
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
@@ -106,7 +106,9 @@ struct Transform {
   [[nodiscard]] Layout output_layout() const noexcept;
 };
 
-inline const Library kLibrary{&info_of<Transform>};
+/// All of them; whoever includes this header knows them.
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 /// The extents of a transform, the slowest dimension first: {rows, columns}.
 struct Extents {

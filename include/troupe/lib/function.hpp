@@ -24,7 +24,7 @@ struct Call {
   std::uint32_t only_queues = 0;  ///< see FunctionOptions
   Operand status;                 ///< std::int32_t
 
-  static constexpr auto kOperands = std::tuple{write("status", &Call::status)};
+  static constexpr std::array kOperands{write("status", &Call::status)};
   static constexpr auto kCell = &Call::status;
   [[nodiscard]] kernel::InlineExtent extent() const noexcept {
     return {name_bytes, arguments, path_bytes};
@@ -59,7 +59,7 @@ struct CallThere {
   OpDType dtype;
   std::uint32_t name_bytes = 0, arguments = 0, path_bytes = 0, repeatable = 0;
 
-  static constexpr auto kOperands = std::tuple{};
+  static constexpr std::array<DeclaredOperand<CallThere>, 0> kOperands{};
   [[nodiscard]] kernel::InlineExtent extent() const noexcept {
     return {name_bytes, arguments, path_bytes};
   }
@@ -69,7 +69,9 @@ struct CallThere {
 /// Submits what the owner makes of it.
 Future<void> submit_here(detail::Submitter& submitter, const CallThere& op, const Parts& parts);
 
-inline const Library kLibrary{&info_of<Call>, &info_of<RepeatableCall>, &info_of<CallThere>};
+/// All of them; whoever includes this header knows them.
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 }  // namespace troupe::functions
 

@@ -59,8 +59,8 @@ struct Describe {
   Operand image;                   ///< in pinned memory
   Operand facts;
 
-  static constexpr auto kOperands =
-      std::tuple{read("image", &Describe::image), write("facts", &Describe::facts)};
+  static constexpr std::array kOperands{read("image", &Describe::image),
+                                        write("facts", &Describe::facts)};
   static constexpr auto kCell = &Describe::facts;
   Result<void> check() const;
   Result<void> check_parts(const Parts& parts) const;
@@ -97,7 +97,7 @@ struct Launch {
   std::uint32_t name_bytes = 0, arguments = 0, symbol_bytes = 0;
   Operand image;
 
-  static constexpr auto kOperands = std::tuple{read("image", &Launch::image)};
+  static constexpr std::array kOperands{read("image", &Launch::image)};
   [[nodiscard]] InlineExtent extent() const noexcept {
     return {name_bytes, arguments, symbol_bytes};
   }
@@ -122,7 +122,7 @@ struct RepeatableLaunch : Launch {
 struct LaunchThere : Launch {
   static constexpr std::string_view kName = "kernel.launch_there";
   static constexpr Traits kTraits = {.remote = true, .not_prepared = true};
-  static constexpr auto kOperands = std::tuple{};
+  static constexpr std::array<DeclaredOperand<LaunchThere>, 0> kOperands{};
 
   Result<void> check() const;
 };
@@ -158,8 +158,9 @@ class Inline {
   std::string_view symbols_;
 };
 
-inline const Library kLibrary{&info_of<Describe>, &info_of<Launch>, &info_of<RepeatableLaunch>,
-                              &info_of<LaunchThere>, &info_of<RepeatableLaunchThere>};
+/// All of them; whoever includes this header knows them.
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 }  // namespace troupe::kernel
 

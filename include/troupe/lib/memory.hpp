@@ -20,7 +20,7 @@ struct Fill {
   std::uint8_t pattern[16] = {};  ///< the element, in its first size_of(dtype) bytes
   Operand destination;
 
-  static constexpr auto kOperands = std::tuple{write("destination", &Fill::destination)};
+  static constexpr std::array kOperands{write("destination", &Fill::destination)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return count * size_of(dtype);
@@ -39,8 +39,8 @@ struct Copy {
   OpDType dtype;
   Operand source, destination;
 
-  static constexpr auto kOperands =
-      std::tuple{read("source", &Copy::source), write("destination", &Copy::destination)};
+  static constexpr std::array kOperands{read("source", &Copy::source),
+                                        write("destination", &Copy::destination)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept { return source.bytes; }
 
@@ -59,7 +59,7 @@ struct Nop {
 
   OpDType dtype;
 
-  static constexpr auto kOperands = std::tuple{};
+  static constexpr std::array<DeclaredOperand<Nop>, 0> kOperands{};
   Result<void> check() const { return {}; }
 };
 
@@ -73,7 +73,7 @@ struct Fence {
   OpDType dtype;
   Operand range;
 
-  static constexpr auto kOperands = std::tuple{read("range", &Fence::range)};
+  static constexpr std::array kOperands{read("range", &Fence::range)};
   Result<void> check() const;
 };
 
@@ -87,7 +87,7 @@ struct Fault {
   FaultKind kind{};
   std::uint32_t reserved = 0;
 
-  static constexpr auto kOperands = std::tuple{};
+  static constexpr std::array<DeclaredOperand<Fault>, 0> kOperands{};
   Result<void> check() const;
 };
 
@@ -103,7 +103,7 @@ struct LibraryFault {
   [[nodiscard]] std::string_view name() const noexcept {
     return {library, ::strnlen(library, sizeof library)};
   }
-  static constexpr auto kOperands = std::tuple{};
+  static constexpr std::array<DeclaredOperand<LibraryFault>, 0> kOperands{};
   Result<void> check() const;
 };
 
@@ -119,13 +119,13 @@ struct Prepare {
 
   OpDType dtype;
 
-  static constexpr auto kOperands = std::tuple{};
+  static constexpr std::array<DeclaredOperand<Prepare>, 0> kOperands{};
   Result<void> check() const { return {}; }
   Result<void> check_parts(const Parts& parts) const;
 };
 
-inline const Library kLibrary{&info_of<Fill>,   &info_of<Copy>,  &info_of<Nop>,
-                              &info_of<Fence>,  &info_of<Fault>, &info_of<LibraryFault>,
-                              &info_of<Prepare>};
+/// All of them; whoever includes this header knows them.
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 }  // namespace troupe::memory

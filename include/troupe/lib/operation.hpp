@@ -22,7 +22,7 @@
 ///       static constexpr DTypes kDTypes = DTypes::reals();
 ///       static constexpr Traits kTraits = kComputes;
 ///       OpDType dtype; std::int64_t n; … Operand x, y;
-///       static constexpr auto kOperands = std::tuple{read("x", &Axpy::x), update("y", &Axpy::y)};
+///       static constexpr std::array kOperands{read("x", &Axpy::x), update("y", &Axpy::y)};
 ///       static constexpr auto kInPlace = std::array{InPlace{"x", "y"}};  // see overlap.hpp
 ///       Result<void> check() const;      // extents against Operand::bytes
 ///     };
@@ -50,9 +50,9 @@
 ///                                   // which nothing depends that can be made ahead: see kind.hpp
 ///     static constexpr auto kLacking = std::array{Lacking{"cuda", …}};  // not on that
 ///
-/// From that a table is made (operation_info.hpp), and all else works on the table: the wire
-/// record, validation on both sides of the ring, hazard tracking, the lost set after a fault,
-/// replay, tokens, the trace label.
+/// From that a table is made (operation_table.hpp), once, in a source file; all else works on the
+/// table (operation_info.hpp): the wire record, validation on both sides of the ring, hazard
+/// tracking, the lost set after a fault, replay, tokens, the trace label.
 namespace troupe {
 
 /// What an operation does to an operand.
@@ -241,25 +241,30 @@ struct Parts {
 };
 
 /// An operand as an operation declares it: its name, and the member that holds it.
-template <class Op, class Member>
+template <class Op>
 struct DeclaredOperand {
+  constexpr DeclaredOperand(std::string_view its_name, Operand Op::*member, Access its_access)
+      : name(its_name), access(its_access), operand(member) {}
+  constexpr DeclaredOperand(std::string_view its_name, Scalar Op::*member, Access its_access)
+      : name(its_name), access(its_access), scalar(member) {}
+
   std::string_view name;
-  Member Op::*member;
   Access access;
+  Operand Op::*operand = nullptr;  ///< this
+  Scalar Op::*scalar = nullptr;    ///< or this
 };
 template <class Op, class Member>
-constexpr auto read(std::string_view name, Member Op::*member) {
-  return DeclaredOperand<Op, Member>{name, member, Access::read};
+constexpr DeclaredOperand<Op> read(std::string_view name, Member Op::*member) {
+  return {name, member, Access::read};
 }
 template <class Op, class Member>
-constexpr auto write(std::string_view name, Member Op::*member) {
-  return DeclaredOperand<Op, Member>{name, member, Access::write};
+constexpr DeclaredOperand<Op> write(std::string_view name, Member Op::*member) {
+  return {name, member, Access::write};
 }
 template <class Op, class Member>
-constexpr auto update(std::string_view name, Member Op::*member) {
-  return DeclaredOperand<Op, Member>{name, member, Access::update};
+constexpr DeclaredOperand<Op> update(std::string_view name, Member Op::*member) {
+  return {name, member, Access::update};
 }
-
 constexpr const Operand& operand_of(const Operand& operand) noexcept {
   return operand;
 }

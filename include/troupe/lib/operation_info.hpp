@@ -86,151 +86,16 @@ struct OperationInfo {
 namespace detail {
 
 template <class Op>
-const Op& as(const std::byte* op) noexcept {
-  return *reinterpret_cast<const Op*>(op);
-}
-
-/// Where an operand stands in its operation: at the first byte that differs if only its first field
-/// does.
-template <class Op, class Member>
-constexpr std::uint32_t offset_of(Member Op::*member) {
-  using Bytes = std::array<std::byte, sizeof(Op)>;
-  Op without{}, with{};
-  operand_of(without.*member).region = 0;
-  operand_of(with.*member).region = ~0u;
-  const auto a = std::bit_cast<Bytes>(without), b = std::bit_cast<Bytes>(with);
-  std::uint32_t at = 0;
-  while (a[at] == b[at]) ++at;
-  return at;
-}
-static_assert(offsetof(Operand, region) == 0 && offsetof(Scalar, device) == 0);
-
-template <Operation Op>
-inline constexpr auto operand_table = std::apply(
-    [](const auto&... use) {
-      return std::array<OperandInfo, sizeof...(use)>{
-          OperandInfo{use.name, offset_of(use.member), use.access}...};
-    },
-    Op::kOperands);
-
-/// Where a field of 8 bytes stands.
-template <class Op, class Member>
-constexpr std::uint32_t offset_of_number(Member Op::*member) {
-  static_assert(sizeof(Member) == 8 && std::is_arithmetic_v<Member>);
-  using Bytes = std::array<std::byte, sizeof(Op)>;
-  Op without{}, with{};
-  without.*member = std::bit_cast<Member>(std::uint64_t{0});
-  with.*member = std::bit_cast<Member>(~std::uint64_t{0});
-  const auto a = std::bit_cast<Bytes>(without), b = std::bit_cast<Bytes>(with);
-  std::uint32_t at = 0;
-  while (a[at] == b[at]) ++at;
-  return at;
-}
-
-/// See OperationInfo::kind_words.
-template <Operation Op>
-constexpr auto kind_words() {
-  std::array<std::uint64_t, OperationInfo::kMaxBytes / 8 / 64> words{};
-  for (std::size_t i = 0; i < sizeof(Op) / 8; ++i) words[i / 64] |= std::uint64_t{1} << i % 64;
-  const auto leave_out = [&words](std::size_t offset, std::size_t bytes) {
-    for (auto i = offset / 8; i < (offset + bytes) / 8; ++i)
-      words[i / 64] &= ~(std::uint64_t{1} << i % 64);
-  };
-  std::apply(
-      [&](const auto&... use) {
-        (leave_out(offset_of(use.member), sizeof(std::declval<Op>().*use.member)), ...);
-      },
-      Op::kOperands);
-  if constexpr (requires { Op::kPlaces; }) {
-    std::apply([&](const auto&... place) { (leave_out(offset_of_number(place), 8), ...); },
-               Op::kPlaces);
-  }
-  return words;
-}
-
-/// Which of its operands is an operation's result cell.
-template <Operation Op>
-constexpr std::size_t cell_index() {
-  std::size_t i = 0;
-  while (i < operand_table<Op>.size() && operand_table<Op>[i].offset != offset_of(Op::kCell)) ++i;
-  return i;
-}
-
-template <Operation Op>
-constexpr OperationInfo make_info() {
-  static_assert(operand_table<Op>.size() <= OperationInfo::kMaxOperands);
-  static_assert(sizeof(Op) <= OperationInfo::kMaxBytes);
-  OperationInfo info;
-  info.name = Op::kName;
-  info.opcode = opcode_of<Op>;
-  info.bytes = sizeof(Op);
-  info.dtypes = Op::kDTypes;
-  if constexpr (requires { Op::kLacking; }) info.lacking = Op::kLacking;
-  if constexpr (requires { Op::kTail; }) info.tail = Op::kTail;
-  if constexpr (requires { Op::kData; }) info.max_data = Op::kData;
-  info.operands = operand_table<Op>;
-  if constexpr (requires { Op::kCell; }) {
-    static_assert(cell_index<Op>() < operand_table<Op>.size(),
-                  "the result cell is one of kOperands");
-    info.cell = &operand_table<Op>[cell_index<Op>()];
-  }
-  if constexpr (requires { Op::kTraits; }) info.traits = Op::kTraits;
-  if constexpr (requires { Op::kInPlace; }) info.in_place = Op::kInPlace;
-  info.kind_words = kind_words<Op>();
-  info.check = [](const std::byte* op) { return as<Op>(op).check(); };
-  if constexpr (requires(const Op& op) { op.check_parts(Parts{}); }) {
-    info.check_parts = [](const std::byte* op, const Parts& parts) {
-      return as<Op>(op).check_parts(parts);
-    };
-  }
-  if constexpr (requires(const Op& op, const std::byte* cell) { op.verdict(cell); }) {
-    info.verdict = [](const std::byte* op, const std::byte* cell) {
-      return as<Op>(op).verdict(cell);
-    };
-  }
-  if constexpr (requires(const Op& op) { op.lane(); }) {
-    info.lane = [](const std::byte* op) { return as<Op>(op).lane(); };
-  } else if constexpr (requires { Op::kLane; }) {
-    info.lane = [](const std::byte*) { return Op::kLane; };
-  }
-  info.access = [](const std::byte* op, const OperandInfo& operand) {
-    if constexpr (requires(const Operand& range) { as<Op>(op).access(range, Access::read); }) {
-      return as<Op>(op).access(as<Operand>(op + operand.offset), operand.access);
-    } else {
-      return operand.access;
-    }
-  };
-  info.written = [](const std::byte* op, const OperandInfo& operand) -> std::uint64_t {
-    if constexpr (requires(const Operand& range) { as<Op>(op).written(range); }) {
-      return as<Op>(op).written(as<Operand>(op + operand.offset));
-    } else {
-      return 0;
-    }
-  };
-  info.tail_written = [](const std::byte* op, const TailOperand& operand) -> std::uint64_t {
-    if constexpr (requires { as<Op>(op).tail_written(operand); }) {
-      return as<Op>(op).tail_written(operand);
-    } else {
-      return 0;
-    }
-  };
-  if constexpr (requires(const Op& op) { op.agreement(); }) {
-    info.agreement = [](const std::byte* op) { return as<Op>(op).agreement(); };
-    info.describe = [](const Agreement& agreement) { return Op::describe(agreement); };
-  }
-  if constexpr (requires(const Op& op) { op.check_world(0, 1); }) {
-    info.check_world = [](const std::byte* op, int rank, int size) {
-      return as<Op>(op).check_world(rank, size);
-    };
-  }
-  return info;
-}
+struct OperationTable {
+  static const OperationInfo info;  // operation_table.hpp
+};
 
 }  // namespace detail
 
-/// The table of one operation.
+/// The table of one operation: of those that come with troupe it stands in their library, of others
+/// in the file that includes operation_table.hpp and names `&info_of<Op>`.
 template <Operation Op>
-inline constexpr OperationInfo info_of = detail::make_info<Op>();
+inline constexpr const OperationInfo& info_of = detail::OperationTable<Op>::info;
 
 /// An operation of this process.
 struct KnownOperation {
@@ -271,15 +136,23 @@ struct LibraryFingerprint {
 /// compare them: a record means the same to both only if they are equal.
 std::vector<LibraryFingerprint> library_fingerprints();
 
-/// Makes operations known to the process. A library's header has one behind its operations, so that
-/// whoever includes it knows them:
+/// Makes operations known to the process. A program has one for operations of its own, in a source
+/// file that includes operation_table.hpp:
 ///
-///     inline const Library kLibrary{&info_of<Axpy>, &info_of<Dot>};
+///     const Library kLibrary{&info_of<Axpy>, &info_of<Dot>};
+///
+/// A library's header has one behind its operations, whose tables its source file makes, so that
+/// whoever includes the header knows them:
+///
+///     std::span<const OperationInfo* const> operations() noexcept;
+///     inline const Library kLibrary{operations()};
 class Library {
  public:
   /// Throws troupe::Exception (invalid) if another operation has an opcode of theirs, or if there
   /// are more than kMaxLibraries libraries.
-  Library(std::initializer_list<const OperationInfo*> operations);
+  explicit Library(std::span<const OperationInfo* const> operations);
+  Library(std::initializer_list<const OperationInfo*> operations)
+      : Library(std::span(operations.begin(), operations.size())) {}
 };
 
 }  // namespace troupe

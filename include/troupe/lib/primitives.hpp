@@ -35,9 +35,9 @@ struct Sort {
   std::uint32_t begin_bit = 0;
   std::uint32_t end_bit = 0;  ///< 0: there are all bits from begin_bit on
 
-  static constexpr auto kOperands = std::tuple{
-      read("keys", &Sort::keys), read("values", &Sort::values),
-      write("sorted_keys", &Sort::sorted_keys), write("sorted_values", &Sort::sorted_values)};
+  static constexpr std::array kOperands{read("keys", &Sort::keys), read("values", &Sort::values),
+                                        write("sorted_keys", &Sort::sorted_keys),
+                                        write("sorted_values", &Sort::sorted_values)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
     return static_cast<std::uint64_t>(n) *
@@ -51,31 +51,9 @@ struct KeyBits {
   std::uint32_t end = 0;  ///< 0: all from `begin` on
 };
 
-inline const Library kLibrary{&info_of<Sort>,
-                              &info_of<Reduce>,
-                              &info_of<ArgReduce>,
-                              &info_of<SegmentedReduce>,
-                              &info_of<Scan>,
-                              &info_of<SelectNonzero>,
-                              &info_of<SelectFlagged>,
-                              &info_of<PartitionFlagged>,
-                              &info_of<Unique>,
-                              &info_of<ReduceByKey>,
-                              &info_of<RunLengthEncode>,
-                              &info_of<SegmentedSort>,
-                              &info_of<Merge>,
-                              &info_of<Transform>,
-                              &info_of<TransformPairs>,
-                              &info_of<Convert>,
-                              &info_of<TransformReduce>,
-                              &info_of<CopyBatched>,
-                              &info_of<ScanByKey>,
-                              &info_of<NonTrivialRuns>,
-                              &info_of<UniqueByKey>,
-                              &info_of<PartitionThreeWay>,
-                              &info_of<HistogramEven>,
-                              &info_of<HistogramRange>,
-                              &info_of<AdjacentDifference>};
+/// All of them; whoever includes this header knows them.
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 }  // namespace troupe::primitives
 

@@ -20,7 +20,7 @@ struct CopyBatched {
   OpDType dtype;
   std::int64_t batch = 0;
 
-  static constexpr auto kOperands = std::tuple{};
+  static constexpr std::array<DeclaredOperand<CopyBatched>, 0> kOperands{};
   Result<void> check() const;
   Result<void> check_parts(const Parts& parts) const;
   [[nodiscard]] std::uint64_t tail_written(const TailOperand& operand) const noexcept {

@@ -21,8 +21,8 @@ struct AdjacentDifference {
   std::int64_t n = 0;
   Operand x, y;
 
-  static constexpr auto kOperands =
-      std::tuple{read("x", &AdjacentDifference::x), write("y", &AdjacentDifference::y)};
+  static constexpr std::array kOperands{read("x", &AdjacentDifference::x),
+                                        write("y", &AdjacentDifference::y)};
   static constexpr auto kInPlace = std::array{InPlace{"x", "y"}};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {

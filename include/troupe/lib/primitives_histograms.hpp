@@ -50,8 +50,8 @@ struct HistogramEven {
   std::array<std::byte, 8> lower{}, upper{};
   Operand x, counts;
 
-  static constexpr auto kOperands =
-      std::tuple{read("x", &HistogramEven::x), write("counts", &HistogramEven::counts)};
+  static constexpr std::array kOperands{read("x", &HistogramEven::x),
+                                        write("counts", &HistogramEven::counts)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return static_cast<std::uint64_t>(bins) * channels.counted * size_of(count_dtype);
@@ -72,9 +72,9 @@ struct HistogramRange {
   std::int64_t n = 0;
   Operand x, levels, counts;
 
-  static constexpr auto kOperands =
-      std::tuple{read("x", &HistogramRange::x), read("levels", &HistogramRange::levels),
-                 write("counts", &HistogramRange::counts)};
+  static constexpr std::array kOperands{read("x", &HistogramRange::x),
+                                        read("levels", &HistogramRange::levels),
+                                        write("counts", &HistogramRange::counts)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return static_cast<std::uint64_t>(bins) * channels.counted * size_of(count_dtype);

@@ -62,8 +62,7 @@ struct Reduce {
   std::int64_t n = 0;
   Operand x, result;
 
-  static constexpr auto kOperands =
-      std::tuple{read("x", &Reduce::x), write("result", &Reduce::result)};
+  static constexpr std::array kOperands{read("x", &Reduce::x), write("result", &Reduce::result)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept { return size_of(dtype); }
 };
@@ -83,9 +82,8 @@ struct ArgReduce {
   std::int64_t n = 0;
   Operand x, value, index;
 
-  static constexpr auto kOperands =
-      std::tuple{read("x", &ArgReduce::x), write("value", &ArgReduce::value),
-                 write("index", &ArgReduce::index)};
+  static constexpr std::array kOperands{read("x", &ArgReduce::x), write("value", &ArgReduce::value),
+                                        write("index", &ArgReduce::index)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
     return &operand == &index ? sizeof(std::int64_t) : size_of(dtype);
@@ -111,9 +109,9 @@ struct SegmentedReduce {
   std::int64_t segments = 0;
   Operand x, offsets, result;
 
-  static constexpr auto kOperands =
-      std::tuple{read("x", &SegmentedReduce::x), read("offsets", &SegmentedReduce::offsets),
-                 write("result", &SegmentedReduce::result)};
+  static constexpr std::array kOperands{read("x", &SegmentedReduce::x),
+                                        read("offsets", &SegmentedReduce::offsets),
+                                        write("result", &SegmentedReduce::result)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return static_cast<std::uint64_t>(segments) * size_of(dtype);

@@ -29,10 +29,10 @@ struct ReduceByKey {
   std::int64_t capacity = 0;  ///< of unique_keys and of results, in elements
   Operand keys, values, unique_keys, results, count;
 
-  static constexpr auto kOperands =
-      std::tuple{read("keys", &ReduceByKey::keys), read("values", &ReduceByKey::values),
-                 write("unique_keys", &ReduceByKey::unique_keys),
-                 write("results", &ReduceByKey::results), write("count", &ReduceByKey::count)};
+  static constexpr std::array kOperands{
+      read("keys", &ReduceByKey::keys), read("values", &ReduceByKey::values),
+      write("unique_keys", &ReduceByKey::unique_keys), write("results", &ReduceByKey::results),
+      write("count", &ReduceByKey::count)};
   static constexpr auto kCell = &ReduceByKey::count;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -56,7 +56,7 @@ struct RunLengthEncode {
   std::int64_t capacity = 0;  ///< of values and of lengths, in elements
   Operand x, values, lengths, count;
 
-  static constexpr auto kOperands = std::tuple{
+  static constexpr std::array kOperands{
       read("x", &RunLengthEncode::x), write("values", &RunLengthEncode::values),
       write("lengths", &RunLengthEncode::lengths), write("count", &RunLengthEncode::count)};
   static constexpr auto kCell = &RunLengthEncode::count;
@@ -82,7 +82,7 @@ struct NonTrivialRuns {
   std::int64_t capacity = 0;  ///< of offsets and of lengths, in elements
   Operand x, offsets, lengths, count;
 
-  static constexpr auto kOperands = std::tuple{
+  static constexpr std::array kOperands{
       read("x", &NonTrivialRuns::x), write("offsets", &NonTrivialRuns::offsets),
       write("lengths", &NonTrivialRuns::lengths), write("count", &NonTrivialRuns::count)};
   static constexpr auto kCell = &NonTrivialRuns::count;
@@ -108,7 +108,7 @@ struct UniqueByKey {
   std::int64_t capacity = 0;  ///< of unique_keys and of first_values, in elements
   Operand keys, values, unique_keys, first_values, count;
 
-  static constexpr auto kOperands = std::tuple{
+  static constexpr std::array kOperands{
       read("keys", &UniqueByKey::keys), read("values", &UniqueByKey::values),
       write("unique_keys", &UniqueByKey::unique_keys),
       write("first_values", &UniqueByKey::first_values), write("count", &UniqueByKey::count)};

@@ -27,8 +27,8 @@ struct Scan {
   Operand x, y;
   Scalar initial;
 
-  static constexpr auto kOperands =
-      std::tuple{read("x", &Scan::x), write("y", &Scan::y), read("initial", &Scan::initial)};
+  static constexpr std::array kOperands{read("x", &Scan::x), write("y", &Scan::y),
+                                        read("initial", &Scan::initial)};
   static constexpr auto kInPlace = std::array{InPlace{"x", "y"}};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
@@ -52,9 +52,9 @@ struct ScanByKey {
   Operand keys, values, results;
   Scalar initial;
 
-  static constexpr auto kOperands =
-      std::tuple{read("keys", &ScanByKey::keys), read("values", &ScanByKey::values),
-                 write("results", &ScanByKey::results), read("initial", &ScanByKey::initial)};
+  static constexpr std::array kOperands{
+      read("keys", &ScanByKey::keys), read("values", &ScanByKey::values),
+      write("results", &ScanByKey::results), read("initial", &ScanByKey::initial)};
   static constexpr auto kInPlace = std::array{InPlace{"values", "results"}};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {

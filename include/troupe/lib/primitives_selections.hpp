@@ -22,9 +22,9 @@ struct SelectNonzero {
   std::int64_t capacity = 0;  ///< of indices, in elements
   Operand x, indices, count;
 
-  static constexpr auto kOperands =
-      std::tuple{read("x", &SelectNonzero::x), write("indices", &SelectNonzero::indices),
-                 write("count", &SelectNonzero::count)};
+  static constexpr std::array kOperands{read("x", &SelectNonzero::x),
+                                        write("indices", &SelectNonzero::indices),
+                                        write("count", &SelectNonzero::count)};
   static constexpr auto kCell = &SelectNonzero::count;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -49,7 +49,7 @@ struct SelectFlagged {
   std::int64_t capacity = 0;  ///< of selected, in elements
   Operand x, flags, selected, count;
 
-  static constexpr auto kOperands = std::tuple{
+  static constexpr std::array kOperands{
       read("x", &SelectFlagged::x), read("flags", &SelectFlagged::flags),
       write("selected", &SelectFlagged::selected), write("count", &SelectFlagged::count)};
   static constexpr auto kCell = &SelectFlagged::count;
@@ -72,9 +72,9 @@ struct PartitionFlagged {
   std::int64_t n = 0;
   Operand x, flags, y, count;
 
-  static constexpr auto kOperands =
-      std::tuple{read("x", &PartitionFlagged::x), read("flags", &PartitionFlagged::flags),
-                 write("y", &PartitionFlagged::y), write("count", &PartitionFlagged::count)};
+  static constexpr std::array kOperands{
+      read("x", &PartitionFlagged::x), read("flags", &PartitionFlagged::flags),
+      write("y", &PartitionFlagged::y), write("count", &PartitionFlagged::count)};
   static constexpr auto kCell = &PartitionFlagged::count;
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
@@ -98,8 +98,8 @@ struct Unique {
   std::int64_t capacity = 0;  ///< of selected, in elements
   Operand x, selected, count;
 
-  static constexpr auto kOperands = std::tuple{
-      read("x", &Unique::x), write("selected", &Unique::selected), write("count", &Unique::count)};
+  static constexpr std::array kOperands{read("x", &Unique::x), write("selected", &Unique::selected),
+                                        write("count", &Unique::count)};
   static constexpr auto kCell = &Unique::count;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -130,14 +130,13 @@ struct PartitionThreeWay {
   std::int64_t first_capacity = 0, second_capacity = 0, rest_capacity = 0;  ///< in elements
   Operand x, first_flags, second_flags, first, second, rest, counts;
 
-  static constexpr auto kOperands =
-      std::tuple{read("x", &PartitionThreeWay::x),
-                 read("first_flags", &PartitionThreeWay::first_flags),
-                 read("second_flags", &PartitionThreeWay::second_flags),
-                 write("first", &PartitionThreeWay::first),
-                 write("second", &PartitionThreeWay::second),
-                 write("rest", &PartitionThreeWay::rest),
-                 write("counts", &PartitionThreeWay::counts)};
+  static constexpr std::array kOperands{read("x", &PartitionThreeWay::x),
+                                        read("first_flags", &PartitionThreeWay::first_flags),
+                                        read("second_flags", &PartitionThreeWay::second_flags),
+                                        write("first", &PartitionThreeWay::first),
+                                        write("second", &PartitionThreeWay::second),
+                                        write("rest", &PartitionThreeWay::rest),
+                                        write("counts", &PartitionThreeWay::counts)};
   static constexpr auto kCell = &PartitionThreeWay::counts;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;

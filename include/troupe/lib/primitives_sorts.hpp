@@ -28,7 +28,7 @@ struct SegmentedSort {
   std::int64_t segments = 0;
   Operand keys, values, offsets, sorted_keys, sorted_values;
 
-  static constexpr auto kOperands = std::tuple{
+  static constexpr std::array kOperands{
       read("keys", &SegmentedSort::keys), read("values", &SegmentedSort::values),
       read("offsets", &SegmentedSort::offsets), write("sorted_keys", &SegmentedSort::sorted_keys),
       write("sorted_values", &SegmentedSort::sorted_values)};
@@ -56,12 +56,12 @@ struct Merge {
   std::int64_t n_a = 0, n_b = 0;
   Operand a, b, values_a, values_b, merged, merged_values;
 
-  static constexpr auto kOperands = std::tuple{read("a", &Merge::a),
-                                               read("b", &Merge::b),
-                                               read("values_a", &Merge::values_a),
-                                               read("values_b", &Merge::values_b),
-                                               write("merged", &Merge::merged),
-                                               write("merged_values", &Merge::merged_values)};
+  static constexpr std::array kOperands{read("a", &Merge::a),
+                                        read("b", &Merge::b),
+                                        read("values_a", &Merge::values_a),
+                                        read("values_b", &Merge::values_b),
+                                        write("merged", &Merge::merged),
+                                        write("merged_values", &Merge::merged_values)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
     return static_cast<std::uint64_t>(n_a + n_b) *

@@ -19,7 +19,7 @@ struct Transform {
   std::int64_t n = 0;
   Operand x, y;
 
-  static constexpr auto kOperands = std::tuple{read("x", &Transform::x), write("y", &Transform::y)};
+  static constexpr std::array kOperands{read("x", &Transform::x), write("y", &Transform::y)};
   static constexpr auto kInPlace = std::array{InPlace{"x", "y"}};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
@@ -39,7 +39,7 @@ struct TransformPairs {
   std::int64_t n = 0;
   Operand x, y, z;
 
-  static constexpr auto kOperands = std::tuple{
+  static constexpr std::array kOperands{
       read("x", &TransformPairs::x), read("y", &TransformPairs::y), write("z", &TransformPairs::z)};
   static constexpr auto kInPlace = std::array{InPlace{"x", "z"}, InPlace{"y", "z"}};
   Result<void> check() const;
@@ -61,7 +61,7 @@ struct Convert {
   std::int64_t n = 0;
   Operand x, y;
 
-  static constexpr auto kOperands = std::tuple{read("x", &Convert::x), write("y", &Convert::y)};
+  static constexpr std::array kOperands{read("x", &Convert::x), write("y", &Convert::y)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return static_cast<std::uint64_t>(n) * size_of(y_dtype);
@@ -83,8 +83,8 @@ struct TransformReduce {
   std::int64_t n = 0;
   Operand x, result;
 
-  static constexpr auto kOperands =
-      std::tuple{read("x", &TransformReduce::x), write("result", &TransformReduce::result)};
+  static constexpr std::array kOperands{read("x", &TransformReduce::x),
+                                        write("result", &TransformReduce::result)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept { return size_of(dtype); }
 };

@@ -21,7 +21,7 @@ struct Bits {
   std::uint64_t seed = 0, subsequence = 0, offset = 0;  ///< the offset counts u32
   Operand destination;
 
-  static constexpr auto kOperands = std::tuple{write("destination", &Bits::destination)};
+  static constexpr std::array kOperands{write("destination", &Bits::destination)};
   static constexpr auto kPlaces = std::tuple{&Bits::seed, &Bits::subsequence, &Bits::offset};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
@@ -40,7 +40,7 @@ struct Uniform {
   std::uint64_t seed = 0, subsequence = 0, offset = 0;
   Operand destination;
 
-  static constexpr auto kOperands = std::tuple{write("destination", &Uniform::destination)};
+  static constexpr std::array kOperands{write("destination", &Uniform::destination)};
   static constexpr auto kPlaces =
       std::tuple{&Uniform::seed, &Uniform::subsequence, &Uniform::offset};
   Result<void> check() const;
@@ -62,7 +62,7 @@ struct Normal {
   double mean = 0, deviation = 1;
   Operand destination;
 
-  static constexpr auto kOperands = std::tuple{write("destination", &Normal::destination)};
+  static constexpr std::array kOperands{write("destination", &Normal::destination)};
   static constexpr auto kPlaces = std::tuple{&Normal::seed, &Normal::subsequence, &Normal::offset};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
@@ -82,7 +82,7 @@ struct LogNormal {
   double mean = 0, deviation = 1;  ///< of the logarithm
   Operand destination;
 
-  static constexpr auto kOperands = std::tuple{write("destination", &LogNormal::destination)};
+  static constexpr std::array kOperands{write("destination", &LogNormal::destination)};
   static constexpr auto kPlaces =
       std::tuple{&LogNormal::seed, &LogNormal::subsequence, &LogNormal::offset};
   Result<void> check() const;
@@ -91,10 +91,9 @@ struct LogNormal {
   }
 };
 
-inline const Library kLibrary{&info_of<Bits>,      &info_of<Uniform>,     &info_of<Normal>,
-                              &info_of<LogNormal>, &info_of<Exponential>, &info_of<Cauchy>,
-                              &info_of<Gamma>,     &info_of<Beta>,        &info_of<Poisson>,
-                              &info_of<Binomial>,  &info_of<Discrete>,    &info_of<Sequence>};
+/// All of them; whoever includes this header knows them.
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 }  // namespace troupe::rng
 

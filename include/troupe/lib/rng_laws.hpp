@@ -51,7 +51,7 @@ struct Distributed {
   double a = 0, b = 0;
   Operand destination;
 
-  static constexpr auto kOperands = std::tuple{write("destination", &Distributed::destination)};
+  static constexpr std::array kOperands{write("destination", &Distributed::destination)};
   static constexpr auto kPlaces =
       std::tuple{&Distributed::seed, &Distributed::subsequence, &Distributed::offset};
   Result<void> check() const;
@@ -82,9 +82,9 @@ struct Discrete {
   Operand threshold, alias;     ///< f64 and u32
   Operand destination;
 
-  static constexpr auto kOperands =
-      std::tuple{read("threshold", &Discrete::threshold), read("alias", &Discrete::alias),
-                 write("destination", &Discrete::destination)};
+  static constexpr std::array kOperands{read("threshold", &Discrete::threshold),
+                                        read("alias", &Discrete::alias),
+                                        write("destination", &Discrete::destination)};
   static constexpr auto kPlaces =
       std::tuple{&Discrete::seed, &Discrete::subsequence, &Discrete::offset};
   Result<void> check() const;

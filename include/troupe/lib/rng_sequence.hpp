@@ -66,7 +66,7 @@ struct Sequence {
   double mean = 0, deviation = 1;
   Operand destination;
 
-  static constexpr auto kOperands = std::tuple{write("destination", &Sequence::destination)};
+  static constexpr std::array kOperands{write("destination", &Sequence::destination)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return static_cast<std::uint64_t>(n) * size_of(dtype);

@@ -41,7 +41,7 @@ struct Run {
   std::uint64_t commands = 0;  ///< in the list
   Operand list;                ///< their records, in pinned memory
 
-  static constexpr auto kOperands = std::tuple{read("list", &Run::list)};
+  static constexpr std::array kOperands{read("list", &Run::list)};
   Result<void> check() const;
   Result<void> check_parts(const Parts& parts) const;
   [[nodiscard]] std::uint64_t tail_written(const TailOperand& operand) const noexcept {
@@ -77,11 +77,12 @@ struct Branch {
   std::int64_t by = 0;
   Operand flag;  ///< a std::int32_t in pinned memory, where a command of the list has copied it
 
-  static constexpr auto kOperands = std::tuple{read("flag", &Branch::flag)};
+  static constexpr std::array kOperands{read("flag", &Branch::flag)};
   Result<void> check() const;
 };
 
-inline const Library kLibrary{&info_of<Run>, &info_of<RepeatableRun>, &info_of<CollectiveRun>,
-                              &info_of<Branch>};
+/// All of them; whoever includes this header knows them.
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 }  // namespace troupe::sequence

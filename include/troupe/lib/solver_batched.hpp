@@ -24,7 +24,7 @@ struct PotrfBatched {
   std::int64_t n = 0, lda = 0, batch = 0;
   Operand info;
 
-  static constexpr auto kOperands = std::tuple{write("info", &PotrfBatched::info)};
+  static constexpr std::array kOperands{write("info", &PotrfBatched::info)};
   Result<void> check() const;
   Result<void> check_parts(const Parts& parts) const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
@@ -44,7 +44,7 @@ struct PotrsBatched {
   std::uint32_t reserved = 0;
   std::int64_t n = 0, lda = 0, ldb = 0, batch = 0;
 
-  static constexpr auto kOperands = std::tuple{};
+  static constexpr std::array<DeclaredOperand<PotrsBatched>, 0> kOperands{};
   Result<void> check() const;
   Result<void> check_parts(const Parts& parts) const;
 };
@@ -61,8 +61,8 @@ struct SyevBatched {
   std::int64_t n = 0, lda = 0, batch = 0;
   Operand a, w, info;
 
-  static constexpr auto kOperands = std::tuple{
-      update("a", &SyevBatched::a), write("w", &SyevBatched::w), write("info", &SyevBatched::info)};
+  static constexpr std::array kOperands{update("a", &SyevBatched::a), write("w", &SyevBatched::w),
+                                        write("info", &SyevBatched::info)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
     const auto count = static_cast<std::uint64_t>(batch);
@@ -86,9 +86,8 @@ struct SyevjBatched {
   std::int64_t n = 0, lda = 0, batch = 0;
   Operand a, w, info;
 
-  static constexpr auto kOperands =
-      std::tuple{update("a", &SyevjBatched::a), write("w", &SyevjBatched::w),
-                 write("info", &SyevjBatched::info)};
+  static constexpr std::array kOperands{update("a", &SyevjBatched::a), write("w", &SyevjBatched::w),
+                                        write("info", &SyevjBatched::info)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
     const auto count = static_cast<std::uint64_t>(batch);
@@ -113,7 +112,7 @@ struct GesvdjBatched {
   std::int64_t m = 0, n = 0, lda = 0, ldu = 0, ldv = 0, batch = 0;
   Operand a, s, u, v, info;
 
-  static constexpr auto kOperands = std::tuple{
+  static constexpr std::array kOperands{
       update("a", &GesvdjBatched::a), write("s", &GesvdjBatched::s), write("u", &GesvdjBatched::u),
       write("v", &GesvdjBatched::v), write("info", &GesvdjBatched::info)};
   Result<void> check() const;
@@ -141,7 +140,7 @@ struct GesvdaBatched {
   std::int64_t m = 0, n = 0, rank = 0, lda = 0, ldu = 0, ldv = 0, batch = 0;
   Operand a, s, u, v, info;
 
-  static constexpr auto kOperands = std::tuple{
+  static constexpr std::array kOperands{
       read("a", &GesvdaBatched::a), write("s", &GesvdaBatched::s), write("u", &GesvdaBatched::u),
       write("v", &GesvdaBatched::v), write("info", &GesvdaBatched::info)};
   Result<void> check() const;

@@ -24,8 +24,8 @@ struct Syevd {
   std::int64_t n = 0, lda = 0;
   Operand a, w, info;
 
-  static constexpr auto kOperands =
-      std::tuple{update("a", &Syevd::a), write("w", &Syevd::w), write("info", &Syevd::info)};
+  static constexpr std::array kOperands{update("a", &Syevd::a), write("w", &Syevd::w),
+                                        write("info", &Syevd::info)};
   static constexpr auto kCell = &Syevd::info;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -59,8 +59,8 @@ struct Syevj {
   std::int64_t n = 0, lda = 0;
   Operand a, w, told;
 
-  static constexpr auto kOperands =
-      std::tuple{update("a", &Syevj::a), write("w", &Syevj::w), write("told", &Syevj::told)};
+  static constexpr std::array kOperands{update("a", &Syevj::a), write("w", &Syevj::w),
+                                        write("told", &Syevj::told)};
   static constexpr auto kCell = &Syevj::told;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -98,8 +98,8 @@ struct Syevdx {
   std::int64_t n = 0, lda = 0;
   Operand a, w, told;
 
-  static constexpr auto kOperands =
-      std::tuple{update("a", &Syevdx::a), write("w", &Syevdx::w), write("told", &Syevdx::told)};
+  static constexpr std::array kOperands{update("a", &Syevdx::a), write("w", &Syevdx::w),
+                                        write("told", &Syevdx::told)};
   static constexpr auto kCell = &Syevdx::told;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -128,8 +128,8 @@ struct Sygvd {
   std::int64_t n = 0, lda = 0, ldb = 0;
   Operand a, b, w, info;
 
-  static constexpr auto kOperands = std::tuple{update("a", &Sygvd::a), update("b", &Sygvd::b),
-                                               write("w", &Sygvd::w), write("info", &Sygvd::info)};
+  static constexpr std::array kOperands{update("a", &Sygvd::a), update("b", &Sygvd::b),
+                                        write("w", &Sygvd::w), write("info", &Sygvd::info)};
   static constexpr auto kCell = &Sygvd::info;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -156,8 +156,8 @@ struct Sygvj {
   std::int64_t n = 0, lda = 0, ldb = 0;
   Operand a, b, w, told;
 
-  static constexpr auto kOperands = std::tuple{update("a", &Sygvj::a), update("b", &Sygvj::b),
-                                               write("w", &Sygvj::w), write("told", &Sygvj::told)};
+  static constexpr std::array kOperands{update("a", &Sygvj::a), update("b", &Sygvj::b),
+                                        write("w", &Sygvj::w), write("told", &Sygvj::told)};
   static constexpr auto kCell = &Sygvj::told;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -185,9 +185,8 @@ struct Sygvdx {
   std::int64_t n = 0, lda = 0, ldb = 0;
   Operand a, b, w, told;
 
-  static constexpr auto kOperands =
-      std::tuple{update("a", &Sygvdx::a), update("b", &Sygvdx::b), write("w", &Sygvdx::w),
-                 write("told", &Sygvdx::told)};
+  static constexpr std::array kOperands{update("a", &Sygvdx::a), update("b", &Sygvdx::b),
+                                        write("w", &Sygvdx::w), write("told", &Sygvdx::told)};
   static constexpr auto kCell = &Sygvdx::told;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -212,8 +211,8 @@ struct Geev {
   std::int64_t n = 0, lda = 0, ldvr = 0;
   Operand a, w, vr, info;
 
-  static constexpr auto kOperands = std::tuple{update("a", &Geev::a), write("w", &Geev::w),
-                                               write("vr", &Geev::vr), write("info", &Geev::info)};
+  static constexpr std::array kOperands{update("a", &Geev::a), write("w", &Geev::w),
+                                        write("vr", &Geev::vr), write("info", &Geev::info)};
   static constexpr auto kCell = &Geev::info;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;

@@ -35,7 +35,7 @@ struct Potrf {
   std::int64_t n = 0, lda = 0;
   Operand a, info;
 
-  static constexpr auto kOperands = std::tuple{update("a", &Potrf::a), write("info", &Potrf::info)};
+  static constexpr std::array kOperands{update("a", &Potrf::a), write("info", &Potrf::info)};
   static constexpr auto kCell = &Potrf::info;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -56,7 +56,7 @@ struct Potrs {
   std::int64_t n = 0, nrhs = 0, lda = 0, ldb = 0;
   Operand a, b;
 
-  static constexpr auto kOperands = std::tuple{read("a", &Potrs::a), update("b", &Potrs::b)};
+  static constexpr std::array kOperands{read("a", &Potrs::a), update("b", &Potrs::b)};
   Result<void> check() const;
 };
 
@@ -73,7 +73,7 @@ struct Potri {
   std::int64_t n = 0, lda = 0;
   Operand a, info;
 
-  static constexpr auto kOperands = std::tuple{update("a", &Potri::a), write("info", &Potri::info)};
+  static constexpr std::array kOperands{update("a", &Potri::a), write("info", &Potri::info)};
   static constexpr auto kCell = &Potri::info;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -97,7 +97,7 @@ struct Trtri {
   std::int64_t n = 0, lda = 0;
   Operand a, info;
 
-  static constexpr auto kOperands = std::tuple{update("a", &Trtri::a), write("info", &Trtri::info)};
+  static constexpr std::array kOperands{update("a", &Trtri::a), write("info", &Trtri::info)};
   static constexpr auto kCell = &Trtri::info;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -120,8 +120,8 @@ struct Getrf {
   std::int64_t m = 0, n = 0, lda = 0;
   Operand a, pivots, info;
 
-  static constexpr auto kOperands = std::tuple{
-      update("a", &Getrf::a), write("pivots", &Getrf::pivots), write("info", &Getrf::info)};
+  static constexpr std::array kOperands{update("a", &Getrf::a), write("pivots", &Getrf::pivots),
+                                        write("info", &Getrf::info)};
   static constexpr auto kCell = &Getrf::info;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -145,8 +145,8 @@ struct Getrs {
   std::int64_t n = 0, nrhs = 0, lda = 0, ldb = 0;
   Operand a, pivots, b;
 
-  static constexpr auto kOperands =
-      std::tuple{read("a", &Getrs::a), read("pivots", &Getrs::pivots), update("b", &Getrs::b)};
+  static constexpr std::array kOperands{read("a", &Getrs::a), read("pivots", &Getrs::pivots),
+                                        update("b", &Getrs::b)};
   Result<void> check() const;
 };
 
@@ -165,8 +165,8 @@ struct Sytrf {
   std::int64_t n = 0, lda = 0;
   Operand a, pivots, info;
 
-  static constexpr auto kOperands = std::tuple{
-      update("a", &Sytrf::a), write("pivots", &Sytrf::pivots), write("info", &Sytrf::info)};
+  static constexpr std::array kOperands{update("a", &Sytrf::a), write("pivots", &Sytrf::pivots),
+                                        write("info", &Sytrf::info)};
   static constexpr auto kCell = &Sytrf::info;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -188,8 +188,8 @@ struct Sytrs {
   std::int64_t n = 0, nrhs = 0, lda = 0, ldb = 0;
   Operand a, pivots, b;
 
-  static constexpr auto kOperands =
-      std::tuple{read("a", &Sytrs::a), read("pivots", &Sytrs::pivots), update("b", &Sytrs::b)};
+  static constexpr std::array kOperands{read("a", &Sytrs::a), read("pivots", &Sytrs::pivots),
+                                        update("b", &Sytrs::b)};
   Result<void> check() const;
 };
 
@@ -208,8 +208,8 @@ struct Sytri {
   std::int64_t n = 0, lda = 0;
   Operand a, pivots, info;
 
-  static constexpr auto kOperands = std::tuple{
-      update("a", &Sytri::a), read("pivots", &Sytri::pivots), write("info", &Sytri::info)};
+  static constexpr std::array kOperands{update("a", &Sytri::a), read("pivots", &Sytri::pivots),
+                                        write("info", &Sytri::info)};
   static constexpr auto kCell = &Sytri::info;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;

@@ -16,7 +16,7 @@ struct Geqrf {
   std::int64_t m = 0, n = 0, lda = 0;
   Operand a, tau;
 
-  static constexpr auto kOperands = std::tuple{update("a", &Geqrf::a), write("tau", &Geqrf::tau)};
+  static constexpr std::array kOperands{update("a", &Geqrf::a), write("tau", &Geqrf::tau)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
     return &operand == &tau ? static_cast<std::uint64_t>(std::min(m, n)) * size_of(dtype) : 0;
@@ -36,8 +36,8 @@ struct Ormqr {
   std::int64_t m = 0, n = 0, k = 0, lda = 0, ldc = 0;
   Operand a, tau, c;
 
-  static constexpr auto kOperands =
-      std::tuple{read("a", &Ormqr::a), read("tau", &Ormqr::tau), update("c", &Ormqr::c)};
+  static constexpr std::array kOperands{read("a", &Ormqr::a), read("tau", &Ormqr::tau),
+                                        update("c", &Ormqr::c)};
   Result<void> check() const;
   /// The order of Q.
   [[nodiscard]] std::int64_t order() const noexcept { return side == Side::left ? m : n; }
@@ -54,7 +54,7 @@ struct Orgqr {
   std::int64_t m = 0, n = 0, k = 0, lda = 0;
   Operand a, tau;
 
-  static constexpr auto kOperands = std::tuple{update("a", &Orgqr::a), read("tau", &Orgqr::tau)};
+  static constexpr std::array kOperands{update("a", &Orgqr::a), read("tau", &Orgqr::tau)};
   Result<void> check() const;
 };
 
@@ -84,8 +84,8 @@ struct Gesv {
   std::int64_t n = 0, nrhs = 0, lda = 0, ldb = 0, ldx = 0;
   Operand a, b, x, told;
 
-  static constexpr auto kOperands = std::tuple{update("a", &Gesv::a), read("b", &Gesv::b),
-                                               write("x", &Gesv::x), write("told", &Gesv::told)};
+  static constexpr std::array kOperands{update("a", &Gesv::a), read("b", &Gesv::b),
+                                        write("x", &Gesv::x), write("told", &Gesv::told)};
   static constexpr auto kCell = &Gesv::told;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -107,8 +107,8 @@ struct Gels {
   std::int64_t m = 0, n = 0, nrhs = 0, lda = 0, ldb = 0, ldx = 0;
   Operand a, b, x, told;
 
-  static constexpr auto kOperands = std::tuple{update("a", &Gels::a), read("b", &Gels::b),
-                                               write("x", &Gels::x), write("told", &Gels::told)};
+  static constexpr std::array kOperands{update("a", &Gels::a), read("b", &Gels::b),
+                                        write("x", &Gels::x), write("told", &Gels::told)};
   static constexpr auto kCell = &Gels::told;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;

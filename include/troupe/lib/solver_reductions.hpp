@@ -21,8 +21,8 @@ struct Sytrd {
   std::int64_t n = 0, lda = 0;
   Operand a, d, e, tau;
 
-  static constexpr auto kOperands = std::tuple{update("a", &Sytrd::a), write("d", &Sytrd::d),
-                                               write("e", &Sytrd::e), write("tau", &Sytrd::tau)};
+  static constexpr std::array kOperands{update("a", &Sytrd::a), write("d", &Sytrd::d),
+                                        write("e", &Sytrd::e), write("tau", &Sytrd::tau)};
   Result<void> check() const;
 };
 
@@ -38,7 +38,7 @@ struct Orgtr {
   std::int64_t n = 0, lda = 0;
   Operand a, tau;
 
-  static constexpr auto kOperands = std::tuple{update("a", &Orgtr::a), read("tau", &Orgtr::tau)};
+  static constexpr std::array kOperands{update("a", &Orgtr::a), read("tau", &Orgtr::tau)};
   Result<void> check() const;
 };
 
@@ -57,8 +57,8 @@ struct Ormtr {
   std::int64_t m = 0, n = 0, lda = 0, ldc = 0;
   Operand a, tau, c;
 
-  static constexpr auto kOperands =
-      std::tuple{update("a", &Ormtr::a), read("tau", &Ormtr::tau), update("c", &Ormtr::c)};
+  static constexpr std::array kOperands{update("a", &Ormtr::a), read("tau", &Ormtr::tau),
+                                        update("c", &Ormtr::c)};
   Result<void> check() const;
   /// The order of Q.
   [[nodiscard]] std::int64_t order() const noexcept { return side == Side::left ? m : n; }
@@ -76,9 +76,9 @@ struct Gebrd {
   std::int64_t m = 0, n = 0, lda = 0;
   Operand a, d, e, tau_q, tau_p;
 
-  static constexpr auto kOperands =
-      std::tuple{update("a", &Gebrd::a), write("d", &Gebrd::d), write("e", &Gebrd::e),
-                 write("tau_q", &Gebrd::tau_q), write("tau_p", &Gebrd::tau_p)};
+  static constexpr std::array kOperands{update("a", &Gebrd::a), write("d", &Gebrd::d),
+                                        write("e", &Gebrd::e), write("tau_q", &Gebrd::tau_q),
+                                        write("tau_p", &Gebrd::tau_p)};
   Result<void> check() const;
 };
 
@@ -95,7 +95,7 @@ struct Orgbr {
   std::int64_t m = 0, n = 0, lda = 0;
   Operand a, tau;
 
-  static constexpr auto kOperands = std::tuple{update("a", &Orgbr::a), read("tau", &Orgbr::tau)};
+  static constexpr std::array kOperands{update("a", &Orgbr::a), read("tau", &Orgbr::tau)};
   Result<void> check() const;
   /// The rows of what it makes.
   [[nodiscard]] std::int64_t rows() const noexcept { return side == Side::left ? m : n; }
@@ -112,8 +112,8 @@ struct Larft {
   std::int64_t n = 0, k = 0, ldv = 0, ldt = 0;
   Operand v, tau, t;
 
-  static constexpr auto kOperands =
-      std::tuple{read("v", &Larft::v), read("tau", &Larft::tau), update("t", &Larft::t)};
+  static constexpr std::array kOperands{read("v", &Larft::v), read("tau", &Larft::tau),
+                                        update("t", &Larft::t)};
   Result<void> check() const;
 };
 
@@ -129,7 +129,7 @@ struct Lauum {
   std::int64_t n = 0, lda = 0;
   Operand a;
 
-  static constexpr auto kOperands = std::tuple{update("a", &Lauum::a)};
+  static constexpr std::array kOperands{update("a", &Lauum::a)};
   Result<void> check() const;
 };
 
@@ -149,8 +149,7 @@ struct Laswp {
   std::int64_t m = 0, n = 0, lda = 0, first = 1, last = 0;
   Operand a, pivots;
 
-  static constexpr auto kOperands =
-      std::tuple{update("a", &Laswp::a), read("pivots", &Laswp::pivots)};
+  static constexpr std::array kOperands{update("a", &Laswp::a), read("pivots", &Laswp::pivots)};
   Result<void> check() const;
 };
 

@@ -25,9 +25,9 @@ struct Gesvd {
   std::int64_t m = 0, n = 0, lda = 0, ldu = 0, ldvt = 0;
   Operand a, s, u, vt, info;
 
-  static constexpr auto kOperands =
-      std::tuple{update("a", &Gesvd::a), write("s", &Gesvd::s), write("u", &Gesvd::u),
-                 write("vt", &Gesvd::vt), write("info", &Gesvd::info)};
+  static constexpr std::array kOperands{update("a", &Gesvd::a), write("s", &Gesvd::s),
+                                        write("u", &Gesvd::u), write("vt", &Gesvd::vt),
+                                        write("info", &Gesvd::info)};
   static constexpr auto kCell = &Gesvd::info;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -56,9 +56,9 @@ struct Gesvdj {
   std::int64_t m = 0, n = 0, lda = 0, ldu = 0, ldv = 0;
   Operand a, s, u, v, told;
 
-  static constexpr auto kOperands =
-      std::tuple{update("a", &Gesvdj::a), write("s", &Gesvdj::s), write("u", &Gesvdj::u),
-                 write("v", &Gesvdj::v), write("told", &Gesvdj::told)};
+  static constexpr std::array kOperands{update("a", &Gesvdj::a), write("s", &Gesvdj::s),
+                                        write("u", &Gesvdj::u), write("v", &Gesvdj::v),
+                                        write("told", &Gesvdj::told)};
   static constexpr auto kCell = &Gesvdj::told;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -90,9 +90,9 @@ struct Gesvdp {
   std::int64_t m = 0, n = 0, lda = 0, ldu = 0, ldv = 0;
   Operand a, s, u, v, told;
 
-  static constexpr auto kOperands =
-      std::tuple{update("a", &Gesvdp::a), write("s", &Gesvdp::s), write("u", &Gesvdp::u),
-                 write("v", &Gesvdp::v), write("told", &Gesvdp::told)};
+  static constexpr std::array kOperands{update("a", &Gesvdp::a), write("s", &Gesvdp::s),
+                                        write("u", &Gesvdp::u), write("v", &Gesvdp::v),
+                                        write("told", &Gesvdp::told)};
   static constexpr auto kCell = &Gesvdp::told;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -121,9 +121,9 @@ struct Gesvdr {
   std::int64_t rank = 0, oversampling = 0, iterations = 0;
   Operand a, s, u, v, info;
 
-  static constexpr auto kOperands =
-      std::tuple{update("a", &Gesvdr::a), write("s", &Gesvdr::s), write("u", &Gesvdr::u),
-                 write("v", &Gesvdr::v), write("info", &Gesvdr::info)};
+  static constexpr std::array kOperands{update("a", &Gesvdr::a), write("s", &Gesvdr::s),
+                                        write("u", &Gesvdr::u), write("v", &Gesvdr::v),
+                                        write("info", &Gesvdr::info)};
   static constexpr auto kCell = &Gesvdr::info;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;

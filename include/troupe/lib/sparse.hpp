@@ -17,9 +17,9 @@ struct Gather {
   std::int64_t count = 0, source_length = 0;
   Operand index, source, destination;
 
-  static constexpr auto kOperands =
-      std::tuple{read("index", &Gather::index), read("source", &Gather::source),
-                 write("destination", &Gather::destination)};
+  static constexpr std::array kOperands{read("index", &Gather::index),
+                                        read("source", &Gather::source),
+                                        write("destination", &Gather::destination)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return static_cast<std::uint64_t>(count) * size_of(dtype);
@@ -63,11 +63,11 @@ struct Spgemm {
   Operand a_row_begin, a_column, b_row_begin, b_column, c_row_begin, c_column;
   Operand nonzeros;  ///< std::int64_t; negative: A or B is not a CSR matrix
 
-  static constexpr auto kOperands =
-      std::tuple{read("a_row_begin", &Spgemm::a_row_begin),  read("a_column", &Spgemm::a_column),
-                 read("b_row_begin", &Spgemm::b_row_begin),  read("b_column", &Spgemm::b_column),
-                 write("c_row_begin", &Spgemm::c_row_begin), write("c_column", &Spgemm::c_column),
-                 write("nonzeros", &Spgemm::nonzeros)};
+  static constexpr std::array kOperands{
+      read("a_row_begin", &Spgemm::a_row_begin),  read("a_column", &Spgemm::a_column),
+      read("b_row_begin", &Spgemm::b_row_begin),  read("b_column", &Spgemm::b_column),
+      write("c_row_begin", &Spgemm::c_row_begin), write("c_column", &Spgemm::c_column),
+      write("nonzeros", &Spgemm::nonzeros)};
   static constexpr auto kCell = &Spgemm::nonzeros;
   Result<void> check() const;
   Result<void> check_parts(const Parts& parts) const;
@@ -96,12 +96,12 @@ struct Transposition {
   std::int64_t rows = 0, columns = 0, nonzeros = 0;
   Operand row_begin, column, value, t_row_begin, t_column, t_value;
 
-  static constexpr auto kOperands = std::tuple{read("row_begin", &Transposition::row_begin),
-                                               read("column", &Transposition::column),
-                                               read("value", &Transposition::value),
-                                               write("t_row_begin", &Transposition::t_row_begin),
-                                               write("t_column", &Transposition::t_column),
-                                               write("t_value", &Transposition::t_value)};
+  static constexpr std::array kOperands{read("row_begin", &Transposition::row_begin),
+                                        read("column", &Transposition::column),
+                                        read("value", &Transposition::value),
+                                        write("t_row_begin", &Transposition::t_row_begin),
+                                        write("t_column", &Transposition::t_column),
+                                        write("t_value", &Transposition::t_value)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
     const auto elements = static_cast<std::uint64_t>(nonzeros);
@@ -117,35 +117,9 @@ constexpr TailOperand values_of(Spgemm::Matrix matrix, const Operand& range) noe
 /// The values of one of the matrices; absent if the tail does not have them.
 Operand find_values(std::span<const TailOperand> tail, Spgemm::Matrix matrix) noexcept;
 
-inline const Library kLibrary{&info_of<Spmv>,
-                              &info_of<Gather>,
-                              &info_of<Spgemm>,
-                              &info_of<Transposition>,
-                              &info_of<Spmm>,
-                              &info_of<Sddmm>,
-                              &info_of<Gtsv>,
-                              &info_of<GtsvStrided>,
-                              &info_of<GtsvInterleaved>,
-                              &info_of<GpsvInterleaved>,
-                              &info_of<Scatter>,
-                              &info_of<Axpby>,
-                              &info_of<Rot>,
-                              &info_of<Spvv>,
-                              &info_of<Csr2Coo>,
-                              &info_of<Coo2Csr>,
-                              &info_of<CooSort>,
-                              &info_of<CsrSort>,
-                              &info_of<Spsv>,
-                              &info_of<Spsm>,
-                              &info_of<Geam>,
-                              &info_of<SpgemmReuse>,
-                              &info_of<SparseToDense>,
-                              &info_of<BlockedEllToDense>,
-                              &info_of<DenseToSparse>,
-                              &info_of<Csr2Bsr>,
-                              &info_of<Bsr2Csr>,
-                              &info_of<Csr2Sell>,
-                              &info_of<Csr2BlockedEll>};
+/// All of them; whoever includes this header knows them.
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 }  // namespace troupe::sparse
 

@@ -42,14 +42,14 @@ struct Geam {
   Operand a_row_begin, a_column, b_row_begin, b_column, c_row_begin;
   Operand nonzeros;  ///< std::int64_t; negative: A or B is not a CSR matrix with sorted rows
 
-  static constexpr auto kOperands = std::tuple{read("alpha", &Geam::alpha),
-                                               read("beta", &Geam::beta),
-                                               read("a_row_begin", &Geam::a_row_begin),
-                                               read("a_column", &Geam::a_column),
-                                               read("b_row_begin", &Geam::b_row_begin),
-                                               read("b_column", &Geam::b_column),
-                                               write("c_row_begin", &Geam::c_row_begin),
-                                               write("nonzeros", &Geam::nonzeros)};
+  static constexpr std::array kOperands{read("alpha", &Geam::alpha),
+                                        read("beta", &Geam::beta),
+                                        read("a_row_begin", &Geam::a_row_begin),
+                                        read("a_column", &Geam::a_column),
+                                        read("b_row_begin", &Geam::b_row_begin),
+                                        read("b_column", &Geam::b_column),
+                                        write("c_row_begin", &Geam::c_row_begin),
+                                        write("nonzeros", &Geam::nonzeros)};
   static constexpr auto kCell = &Geam::nonzeros;
   Result<void> check() const;
   Result<void> check_parts(const Parts& parts) const;
@@ -85,7 +85,7 @@ struct SpgemmReuse {
   std::int64_t nonzeros_a = 0, nonzeros_b = 0, nonzeros_c = 0;
   Operand a_row_begin, a_column, b_row_begin, b_column, c_row_begin, c_column;
 
-  static constexpr auto kOperands = std::tuple{
+  static constexpr std::array kOperands{
       read("a_row_begin", &SpgemmReuse::a_row_begin), read("a_column", &SpgemmReuse::a_column),
       read("b_row_begin", &SpgemmReuse::b_row_begin), read("b_column", &SpgemmReuse::b_column),
       read("c_row_begin", &SpgemmReuse::c_row_begin), read("c_column", &SpgemmReuse::c_column)};

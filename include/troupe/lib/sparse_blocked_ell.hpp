@@ -32,12 +32,12 @@ struct Csr2BlockedEll {
   Operand row_begin, column, value, ell_column, ell_value;
   Operand width;  ///< std::int64_t
 
-  static constexpr auto kOperands = std::tuple{read("row_begin", &Csr2BlockedEll::row_begin),
-                                               read("column", &Csr2BlockedEll::column),
-                                               read("value", &Csr2BlockedEll::value),
-                                               write("ell_column", &Csr2BlockedEll::ell_column),
-                                               write("ell_value", &Csr2BlockedEll::ell_value),
-                                               write("width", &Csr2BlockedEll::width)};
+  static constexpr std::array kOperands{read("row_begin", &Csr2BlockedEll::row_begin),
+                                        read("column", &Csr2BlockedEll::column),
+                                        read("value", &Csr2BlockedEll::value),
+                                        write("ell_column", &Csr2BlockedEll::ell_column),
+                                        write("ell_value", &Csr2BlockedEll::ell_value),
+                                        write("width", &Csr2BlockedEll::width)};
   static constexpr auto kCell = &Csr2BlockedEll::width;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;

@@ -29,9 +29,9 @@ struct SparseToDense {
   std::int64_t rows = 0, columns = 0, nonzeros = 0, leading = 0;
   Operand offsets, index, value, dense;
 
-  static constexpr auto kOperands =
-      std::tuple{read("offsets", &SparseToDense::offsets), read("index", &SparseToDense::index),
-                 read("value", &SparseToDense::value), write("dense", &SparseToDense::dense)};
+  static constexpr std::array kOperands{
+      read("offsets", &SparseToDense::offsets), read("index", &SparseToDense::index),
+      read("value", &SparseToDense::value), write("dense", &SparseToDense::dense)};
   Result<void> check() const;
   /// All of the dense matrix if there are no gaps in it.
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
@@ -53,9 +53,9 @@ struct BlockedEllToDense {
   std::int64_t rows = 0, columns = 0, block = 1, width = 0, leading = 0;
   Operand column, value, dense;
 
-  static constexpr auto kOperands = std::tuple{read("column", &BlockedEllToDense::column),
-                                               read("value", &BlockedEllToDense::value),
-                                               write("dense", &BlockedEllToDense::dense)};
+  static constexpr std::array kOperands{read("column", &BlockedEllToDense::column),
+                                        read("value", &BlockedEllToDense::value),
+                                        write("dense", &BlockedEllToDense::dense)};
   Result<void> check() const;
   /// All of the dense matrix if there are no gaps in it.
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
@@ -90,10 +90,10 @@ struct DenseToSparse {
   Operand dense, offsets, index, value;
   Operand nonzeros;  ///< std::int64_t
 
-  static constexpr auto kOperands =
-      std::tuple{read("dense", &DenseToSparse::dense), write("offsets", &DenseToSparse::offsets),
-                 write("index", &DenseToSparse::index), write("value", &DenseToSparse::value),
-                 write("nonzeros", &DenseToSparse::nonzeros)};
+  static constexpr std::array kOperands{
+      read("dense", &DenseToSparse::dense), write("offsets", &DenseToSparse::offsets),
+      write("index", &DenseToSparse::index), write("value", &DenseToSparse::value),
+      write("nonzeros", &DenseToSparse::nonzeros)};
   static constexpr auto kCell = &DenseToSparse::nonzeros;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;

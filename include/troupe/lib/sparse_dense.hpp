@@ -31,10 +31,10 @@ struct Spmm {
   Scalar alpha, beta;
   Operand outer, inner, value, b, c;
 
-  static constexpr auto kOperands = std::tuple{
-      read("alpha", &Spmm::alpha), read("beta", &Spmm::beta),   read("outer", &Spmm::outer),
-      read("inner", &Spmm::inner), read("value", &Spmm::value), read("b", &Spmm::b),
-      update("c", &Spmm::c)};
+  static constexpr std::array kOperands{read("alpha", &Spmm::alpha), read("beta", &Spmm::beta),
+                                        read("outer", &Spmm::outer), read("inner", &Spmm::inner),
+                                        read("value", &Spmm::value), read("b", &Spmm::b),
+                                        update("c", &Spmm::c)};
   Result<void> check() const;
   [[nodiscard]] std::int64_t rows_of_c() const noexcept {
     return transpose_a == blas::Transpose::no ? a.rows : a.columns;
@@ -74,10 +74,10 @@ struct Sddmm {
   Scalar alpha, beta;
   Operand outer, inner, a, b, value;
 
-  static constexpr auto kOperands = std::tuple{
-      read("alpha", &Sddmm::alpha),  read("beta", &Sddmm::beta), read("outer", &Sddmm::outer),
-      read("inner", &Sddmm::inner),  read("a", &Sddmm::a),       read("b", &Sddmm::b),
-      update("value", &Sddmm::value)};
+  static constexpr std::array kOperands{read("alpha", &Sddmm::alpha),  read("beta", &Sddmm::beta),
+                                        read("outer", &Sddmm::outer),  read("inner", &Sddmm::inner),
+                                        read("a", &Sddmm::a),          read("b", &Sddmm::b),
+                                        update("value", &Sddmm::value)};
   Result<void> check() const;
   /// With beta = 0 given by value, the values of C are not read.
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {

@@ -43,13 +43,13 @@ struct Csr2Bsr {
   Operand row_begin, column, value, block_row_begin, block_column, block_value;
   Operand blocks;  ///< std::int64_t
 
-  static constexpr auto kOperands = std::tuple{read("row_begin", &Csr2Bsr::row_begin),
-                                               read("column", &Csr2Bsr::column),
-                                               read("value", &Csr2Bsr::value),
-                                               write("block_row_begin", &Csr2Bsr::block_row_begin),
-                                               write("block_column", &Csr2Bsr::block_column),
-                                               write("block_value", &Csr2Bsr::block_value),
-                                               write("blocks", &Csr2Bsr::blocks)};
+  static constexpr std::array kOperands{read("row_begin", &Csr2Bsr::row_begin),
+                                        read("column", &Csr2Bsr::column),
+                                        read("value", &Csr2Bsr::value),
+                                        write("block_row_begin", &Csr2Bsr::block_row_begin),
+                                        write("block_column", &Csr2Bsr::block_column),
+                                        write("block_value", &Csr2Bsr::block_value),
+                                        write("blocks", &Csr2Bsr::blocks)};
   static constexpr auto kCell = &Csr2Bsr::blocks;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -76,12 +76,12 @@ struct Bsr2Csr {
   std::int64_t block_rows = 0, block_columns = 0, blocks = 0, block = 1;
   Operand block_row_begin, block_column, block_value, row_begin, column, value;
 
-  static constexpr auto kOperands = std::tuple{read("block_row_begin", &Bsr2Csr::block_row_begin),
-                                               read("block_column", &Bsr2Csr::block_column),
-                                               read("block_value", &Bsr2Csr::block_value),
-                                               write("row_begin", &Bsr2Csr::row_begin),
-                                               write("column", &Bsr2Csr::column),
-                                               write("value", &Bsr2Csr::value)};
+  static constexpr std::array kOperands{read("block_row_begin", &Bsr2Csr::block_row_begin),
+                                        read("block_column", &Bsr2Csr::block_column),
+                                        read("block_value", &Bsr2Csr::block_value),
+                                        write("row_begin", &Bsr2Csr::row_begin),
+                                        write("column", &Bsr2Csr::column),
+                                        write("value", &Bsr2Csr::value)};
   Result<void> check() const;
   [[nodiscard]] std::int64_t nonzeros() const noexcept { return blocks * block * block; }
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
@@ -115,13 +115,13 @@ struct Csr2Sell {
   Operand row_begin, column, value, slice_begin, sell_column, sell_value;
   Operand stored;  ///< std::int64_t
 
-  static constexpr auto kOperands = std::tuple{read("row_begin", &Csr2Sell::row_begin),
-                                               read("column", &Csr2Sell::column),
-                                               read("value", &Csr2Sell::value),
-                                               write("slice_begin", &Csr2Sell::slice_begin),
-                                               write("sell_column", &Csr2Sell::sell_column),
-                                               write("sell_value", &Csr2Sell::sell_value),
-                                               write("stored", &Csr2Sell::stored)};
+  static constexpr std::array kOperands{read("row_begin", &Csr2Sell::row_begin),
+                                        read("column", &Csr2Sell::column),
+                                        read("value", &Csr2Sell::value),
+                                        write("slice_begin", &Csr2Sell::slice_begin),
+                                        write("sell_column", &Csr2Sell::sell_column),
+                                        write("sell_value", &Csr2Sell::sell_value),
+                                        write("stored", &Csr2Sell::stored)};
   static constexpr auto kCell = &Csr2Sell::stored;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;

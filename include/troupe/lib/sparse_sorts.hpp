@@ -17,8 +17,8 @@ struct Csr2Coo {
   std::int64_t rows = 0, nonzeros = 0;
   Operand row_begin, row;
 
-  static constexpr auto kOperands =
-      std::tuple{read("row_begin", &Csr2Coo::row_begin), write("row", &Csr2Coo::row)};
+  static constexpr std::array kOperands{read("row_begin", &Csr2Coo::row_begin),
+                                        write("row", &Csr2Coo::row)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return static_cast<std::uint64_t>(nonzeros) * size_of(dtype);
@@ -35,8 +35,8 @@ struct Coo2Csr {
   std::int64_t rows = 0, nonzeros = 0;
   Operand row, row_begin;
 
-  static constexpr auto kOperands =
-      std::tuple{read("row", &Coo2Csr::row), write("row_begin", &Coo2Csr::row_begin)};
+  static constexpr std::array kOperands{read("row", &Coo2Csr::row),
+                                        write("row_begin", &Coo2Csr::row_begin)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return (static_cast<std::uint64_t>(rows) + 1) * size_of(dtype);
@@ -63,13 +63,13 @@ struct CooSort {
   std::int64_t rows = 0, columns = 0, nonzeros = 0;
   Operand row, column, value, sorted_row, sorted_column, sorted_value, permutation;
 
-  static constexpr auto kOperands = std::tuple{read("row", &CooSort::row),
-                                               read("column", &CooSort::column),
-                                               read("value", &CooSort::value),
-                                               write("sorted_row", &CooSort::sorted_row),
-                                               write("sorted_column", &CooSort::sorted_column),
-                                               write("sorted_value", &CooSort::sorted_value),
-                                               write("permutation", &CooSort::permutation)};
+  static constexpr std::array kOperands{read("row", &CooSort::row),
+                                        read("column", &CooSort::column),
+                                        read("value", &CooSort::value),
+                                        write("sorted_row", &CooSort::sorted_row),
+                                        write("sorted_column", &CooSort::sorted_column),
+                                        write("sorted_value", &CooSort::sorted_value),
+                                        write("permutation", &CooSort::permutation)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
     return static_cast<std::uint64_t>(nonzeros) *
@@ -89,12 +89,12 @@ struct CsrSort {
   std::int64_t rows = 0, columns = 0, nonzeros = 0;
   Operand row_begin, column, value, sorted_column, sorted_value, permutation;
 
-  static constexpr auto kOperands = std::tuple{read("row_begin", &CsrSort::row_begin),
-                                               read("column", &CsrSort::column),
-                                               read("value", &CsrSort::value),
-                                               write("sorted_column", &CsrSort::sorted_column),
-                                               write("sorted_value", &CsrSort::sorted_value),
-                                               write("permutation", &CsrSort::permutation)};
+  static constexpr std::array kOperands{read("row_begin", &CsrSort::row_begin),
+                                        read("column", &CsrSort::column),
+                                        read("value", &CsrSort::value),
+                                        write("sorted_column", &CsrSort::sorted_column),
+                                        write("sorted_value", &CsrSort::sorted_value),
+                                        write("permutation", &CsrSort::permutation)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
     return static_cast<std::uint64_t>(nonzeros) *

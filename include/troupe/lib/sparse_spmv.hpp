@@ -31,10 +31,10 @@ struct Spmv {
   Scalar alpha, beta;
   Operand outer, inner, value, x, y;
 
-  static constexpr auto kOperands = std::tuple{
-      read("alpha", &Spmv::alpha), read("beta", &Spmv::beta),   read("outer", &Spmv::outer),
-      read("inner", &Spmv::inner), read("value", &Spmv::value), read("x", &Spmv::x),
-      update("y", &Spmv::y)};
+  static constexpr std::array kOperands{read("alpha", &Spmv::alpha), read("beta", &Spmv::beta),
+                                        read("outer", &Spmv::outer), read("inner", &Spmv::inner),
+                                        read("value", &Spmv::value), read("x", &Spmv::x),
+                                        update("y", &Spmv::y)};
   Result<void> check() const;
   [[nodiscard]] std::int64_t length_of_x() const noexcept {
     return transpose == blas::Transpose::no ? a.columns : a.rows;

@@ -45,9 +45,9 @@ struct Spsv {
   Scalar alpha;
   Operand outer, inner, value, b, x;
 
-  static constexpr auto kOperands = std::tuple{
-      read("alpha", &Spsv::alpha), read("outer", &Spsv::outer), read("inner", &Spsv::inner),
-      read("value", &Spsv::value), read("b", &Spsv::b),         write("x", &Spsv::x)};
+  static constexpr std::array kOperands{read("alpha", &Spsv::alpha), read("outer", &Spsv::outer),
+                                        read("inner", &Spsv::inner), read("value", &Spsv::value),
+                                        read("b", &Spsv::b),         write("x", &Spsv::x)};
   static constexpr auto kInPlace = std::array{InPlace{"b", "x"}};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
@@ -76,9 +76,9 @@ struct Spsm {
   Scalar alpha;
   Operand outer, inner, value, b, x;
 
-  static constexpr auto kOperands = std::tuple{
-      read("alpha", &Spsm::alpha), read("outer", &Spsm::outer), read("inner", &Spsm::inner),
-      read("value", &Spsm::value), read("b", &Spsm::b),         write("x", &Spsm::x)};
+  static constexpr std::array kOperands{read("alpha", &Spsm::alpha), read("outer", &Spsm::outer),
+                                        read("inner", &Spsm::inner), read("value", &Spsm::value),
+                                        read("b", &Spsm::b),         write("x", &Spsm::x)};
   static constexpr auto kInPlace = std::array{InPlace{"b", "x"}};  ///< with equal layouts
   Result<void> check() const;
   /// All of X if there are no gaps in it.

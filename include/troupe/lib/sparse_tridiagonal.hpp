@@ -26,9 +26,9 @@ struct Gtsv {
   std::int64_t n = 0, nrhs = 0, ldb = 0;
   Operand lower, diagonal, upper, b;
 
-  static constexpr auto kOperands =
-      std::tuple{read("lower", &Gtsv::lower), read("diagonal", &Gtsv::diagonal),
-                 read("upper", &Gtsv::upper), update("b", &Gtsv::b)};
+  static constexpr std::array kOperands{read("lower", &Gtsv::lower),
+                                        read("diagonal", &Gtsv::diagonal),
+                                        read("upper", &Gtsv::upper), update("b", &Gtsv::b)};
   Result<void> check() const;
 };
 
@@ -44,9 +44,9 @@ struct GtsvStrided {
   std::int64_t n = 0, batch = 0, stride = 0;
   Operand lower, diagonal, upper, x;
 
-  static constexpr auto kOperands =
-      std::tuple{read("lower", &GtsvStrided::lower), read("diagonal", &GtsvStrided::diagonal),
-                 read("upper", &GtsvStrided::upper), update("x", &GtsvStrided::x)};
+  static constexpr std::array kOperands{
+      read("lower", &GtsvStrided::lower), read("diagonal", &GtsvStrided::diagonal),
+      read("upper", &GtsvStrided::upper), update("x", &GtsvStrided::x)};
   Result<void> check() const;
 };
 
@@ -67,7 +67,7 @@ struct GtsvInterleaved {
   std::int64_t n = 0, batch = 0;
   Operand lower, diagonal, upper, x;
 
-  static constexpr auto kOperands = std::tuple{
+  static constexpr std::array kOperands{
       update("lower", &GtsvInterleaved::lower), update("diagonal", &GtsvInterleaved::diagonal),
       update("upper", &GtsvInterleaved::upper), update("x", &GtsvInterleaved::x)};
   Result<void> check() const;
@@ -83,7 +83,7 @@ struct GpsvInterleaved {
   std::int64_t n = 0, batch = 0;
   Operand lower2, lower, diagonal, upper, upper2, x;
 
-  static constexpr auto kOperands = std::tuple{
+  static constexpr std::array kOperands{
       update("lower2", &GpsvInterleaved::lower2),     update("lower", &GpsvInterleaved::lower),
       update("diagonal", &GpsvInterleaved::diagonal), update("upper", &GpsvInterleaved::upper),
       update("upper2", &GpsvInterleaved::upper2),     update("x", &GpsvInterleaved::x)};

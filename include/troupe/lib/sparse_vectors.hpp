@@ -24,8 +24,8 @@ struct Scatter {
   std::int64_t count = 0, length = 0;
   Operand index, x, y;
 
-  static constexpr auto kOperands =
-      std::tuple{read("index", &Scatter::index), read("x", &Scatter::x), update("y", &Scatter::y)};
+  static constexpr std::array kOperands{read("index", &Scatter::index), read("x", &Scatter::x),
+                                        update("y", &Scatter::y)};
   Result<void> check() const;
 };
 
@@ -41,9 +41,9 @@ struct Axpby {
   Scalar alpha, beta;
   Operand index, x, y;
 
-  static constexpr auto kOperands =
-      std::tuple{read("alpha", &Axpby::alpha), read("beta", &Axpby::beta),
-                 read("index", &Axpby::index), read("x", &Axpby::x), update("y", &Axpby::y)};
+  static constexpr std::array kOperands{read("alpha", &Axpby::alpha), read("beta", &Axpby::beta),
+                                        read("index", &Axpby::index), read("x", &Axpby::x),
+                                        update("y", &Axpby::y)};
   Result<void> check() const;
   /// With beta = 0 given by value, what stood in y is not read.
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
@@ -68,9 +68,9 @@ struct Rot {
   Scalar s;
   Operand index, x, y;
 
-  static constexpr auto kOperands =
-      std::tuple{read("c", &Rot::c), read("s", &Rot::s), read("index", &Rot::index),
-                 update("x", &Rot::x), update("y", &Rot::y)};
+  static constexpr std::array kOperands{read("c", &Rot::c), read("s", &Rot::s),
+                                        read("index", &Rot::index), update("x", &Rot::x),
+                                        update("y", &Rot::y)};
   Result<void> check() const;
 };
 
@@ -88,8 +88,8 @@ struct Spvv {
   std::int64_t count = 0, length = 0;
   Operand index, x, y, result;
 
-  static constexpr auto kOperands = std::tuple{read("index", &Spvv::index), read("x", &Spvv::x),
-                                               read("y", &Spvv::y), write("result", &Spvv::result)};
+  static constexpr std::array kOperands{read("index", &Spvv::index), read("x", &Spvv::x),
+                                        read("y", &Spvv::y), write("result", &Spvv::result)};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept { return size_of(dtype); }
 };

@@ -15,8 +15,8 @@ struct Multiply {
   std::int64_t n = 0;
   Operand x, y, z;
 
-  static constexpr auto kOperands =
-      std::tuple{read("x", &Multiply::x), read("y", &Multiply::y), write("z", &Multiply::z)};
+  static constexpr std::array kOperands{read("x", &Multiply::x), read("y", &Multiply::y),
+                                        write("z", &Multiply::z)};
   static constexpr auto kInPlace = std::array{InPlace{"x", "z"}, InPlace{"y", "z"}};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
@@ -34,8 +34,8 @@ struct Divide {
   std::int64_t n = 0;
   Operand x, y, z;
 
-  static constexpr auto kOperands =
-      std::tuple{read("x", &Divide::x), read("y", &Divide::y), write("z", &Divide::z)};
+  static constexpr std::array kOperands{read("x", &Divide::x), read("y", &Divide::y),
+                                        write("z", &Divide::z)};
   static constexpr auto kInPlace = std::array{InPlace{"x", "z"}, InPlace{"y", "z"}};
   Result<void> check() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
@@ -54,9 +54,8 @@ struct Axpby {
   Scalar alpha, beta;
   Operand x, y;
 
-  static constexpr auto kOperands =
-      std::tuple{read("alpha", &Axpby::alpha), read("beta", &Axpby::beta), read("x", &Axpby::x),
-                 update("y", &Axpby::y)};
+  static constexpr std::array kOperands{read("alpha", &Axpby::alpha), read("beta", &Axpby::beta),
+                                        read("x", &Axpby::x), update("y", &Axpby::y)};
   static constexpr auto kInPlace = std::array{InPlace{"x", "y"}};
   Result<void> check() const;
   /// With beta = 0 given by value, what stood in y is not read.
@@ -68,7 +67,9 @@ struct Axpby {
   }
 };
 
-inline const Library kLibrary{&info_of<Multiply>, &info_of<Divide>, &info_of<Axpby>};
+/// All of them; whoever includes this header knows them.
+std::span<const OperationInfo* const> operations() noexcept;
+inline const Library kLibrary{operations()};
 
 }  // namespace troupe::vectors
 

@@ -29,7 +29,7 @@ class Registry {
   [[nodiscard]] const Table& table() const noexcept {
     return *newest_.load(std::memory_order_acquire);
   }
-  void add(std::initializer_list<const OperationInfo*> operations) {
+  void add(std::span<const OperationInfo* const> operations) {
     const std::lock_guard lock(mutex_);
     auto table = std::make_unique<Table>(this->table());
     for (const auto* info : operations) {
@@ -163,7 +163,7 @@ std::vector<LibraryFingerprint> library_fingerprints() {
   return list;
 }
 
-Library::Library(std::initializer_list<const OperationInfo*> operations) {
+Library::Library(std::span<const OperationInfo* const> operations) {
   registry().add(operations);
 }
 

@@ -1,4 +1,5 @@
 #include <troupe/lib/collective.hpp>
+#include <troupe/lib/operation_table.hpp>
 
 #include <vector>
 
@@ -172,6 +173,14 @@ Result<void> check_world(std::span<const TailOperand> messages, int rank, int si
   }
   if (sent == received) return {};
   return Error{Errc::invalid, 0, "an exchange whose messages to its own rank do not match"};
+}
+
+std::span<const OperationInfo* const> operations() noexcept {
+  static constexpr std::array kAll{
+      &info_of<AllReduce>,     &info_of<Reduce>,   &info_of<Broadcast>, &info_of<AllGather>,
+      &info_of<ReduceScatter>, &info_of<AllToAll>, &info_of<Exchange>,  &info_of<Gather>,
+      &info_of<Scatter>,       &info_of<Bundle>};
+  return kAll;
 }
 
 }  // namespace troupe::collective

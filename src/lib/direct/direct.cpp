@@ -1,4 +1,5 @@
 #include <troupe/lib/direct.hpp>
+#include <troupe/lib/operation_table.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -98,6 +99,12 @@ Result<void> Solve::check() const {
 }
 Result<void> Solve::verdict(const std::byte* cell) const {
   return judge<Solve>(cell, on_failure);
+}
+
+std::span<const OperationInfo* const> operations() noexcept {
+  static constexpr std::array kAll{&info_of<Analyse>, &info_of<Factor>, &info_of<Solve>,
+                                   &info_of<Release>};
+  return kAll;
 }
 
 }  // namespace troupe::direct

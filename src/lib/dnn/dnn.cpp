@@ -1,4 +1,5 @@
 #include <troupe/lib/dnn.hpp>
+#include <troupe/lib/operation_table.hpp>
 
 #include <string>
 
@@ -126,6 +127,11 @@ std::uint64_t Attention::written(const Operand& operand) const noexcept {
   const auto rows = static_cast<std::uint64_t>(volume({batch, sequence_q, heads_q}));
   if (&operand == &o) return rows * static_cast<std::uint64_t>(dim_v) * size_of(dtype);
   return &operand == &stats && stats.present() ? rows * sizeof(float) : 0;
+}
+
+std::span<const OperationInfo* const> operations() noexcept {
+  static constexpr std::array kAll{&info_of<Convolution>, &info_of<Attention>};
+  return kAll;
 }
 
 }  // namespace troupe::dnn

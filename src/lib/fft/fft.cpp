@@ -1,4 +1,5 @@
 #include <troupe/lib/fft.hpp>
+#include <troupe/lib/operation_table.hpp>
 
 #include <algorithm>
 #include <string>
@@ -165,6 +166,11 @@ Result<void> Transform::check() const {
       return unsupported("elements of the real side have stride 1");
   }
   return checks.result();
+}
+
+std::span<const OperationInfo* const> operations() noexcept {
+  static constexpr std::array kAll{&info_of<Transform>};
+  return kAll;
 }
 
 }  // namespace troupe::fft

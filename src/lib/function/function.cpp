@@ -1,4 +1,5 @@
 #include <troupe/lib/function.hpp>
+#include <troupe/lib/operation_table.hpp>
 
 #include "common/wire/checker.hpp"
 
@@ -84,6 +85,11 @@ Future<void> submit_here(detail::Submitter& submitter, const CallThere& op, cons
   call.name_bytes = op.name_bytes, call.arguments = op.arguments, call.path_bytes = op.path_bytes;
   return op.repeatable != 0 ? submit_as<RepeatableCall>(submitter, call, parts)
                             : submit_as<Call>(submitter, call, parts);
+}
+
+std::span<const OperationInfo* const> operations() noexcept {
+  static constexpr std::array kAll{&info_of<Call>, &info_of<RepeatableCall>, &info_of<CallThere>};
+  return kAll;
 }
 
 }  // namespace functions

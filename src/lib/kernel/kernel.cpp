@@ -1,4 +1,5 @@
 #include <troupe/lib/kernel.hpp>
+#include <troupe/lib/operation_table.hpp>
 
 #include <algorithm>
 
@@ -120,6 +121,12 @@ std::string_view Inline::symbol(std::size_t index) const noexcept {
   auto left = symbols_;
   for (; index != 0 && !left.empty(); --index) left.remove_prefix(left.find('\0') + 1);
   return left.substr(0, std::min(left.find('\0'), left.size()));
+}
+
+std::span<const OperationInfo* const> operations() noexcept {
+  static constexpr std::array kAll{&info_of<Describe>, &info_of<Launch>, &info_of<RepeatableLaunch>,
+                                   &info_of<LaunchThere>, &info_of<RepeatableLaunchThere>};
+  return kAll;
 }
 
 }  // namespace troupe::kernel

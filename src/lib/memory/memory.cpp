@@ -1,4 +1,5 @@
 #include <troupe/lib/memory.hpp>
+#include <troupe/lib/operation_table.hpp>
 
 #include "common/wire/checker.hpp"
 
@@ -40,6 +41,13 @@ Result<void> Prepare::check_parts(const Parts& parts) const {
 
 Result<void> LibraryFault::check() const {
   return checker(*this).require(!name().empty(), "the library's name is missing").result();
+}
+
+std::span<const OperationInfo* const> operations() noexcept {
+  static constexpr std::array kAll{&info_of<Fill>,   &info_of<Copy>,  &info_of<Nop>,
+                                   &info_of<Fence>,  &info_of<Fault>, &info_of<LibraryFault>,
+                                   &info_of<Prepare>};
+  return kAll;
 }
 
 }  // namespace troupe::memory

@@ -1,3 +1,4 @@
+#include <troupe/lib/operation_table.hpp>
 #include <troupe/lib/rng.hpp>
 
 #include <cmath>
@@ -163,6 +164,14 @@ Result<AliasTable> alias_table(std::span<const double> weights) {
   for (const auto c : poor) table.threshold[c] = 1;
   for (const auto c : rich) table.threshold[c] = 1;
   return table;
+}
+
+std::span<const OperationInfo* const> operations() noexcept {
+  static constexpr std::array kAll{&info_of<Bits>,      &info_of<Uniform>,     &info_of<Normal>,
+                                   &info_of<LogNormal>, &info_of<Exponential>, &info_of<Cauchy>,
+                                   &info_of<Gamma>,     &info_of<Beta>,        &info_of<Poisson>,
+                                   &info_of<Binomial>,  &info_of<Discrete>,    &info_of<Sequence>};
+  return kAll;
 }
 
 }  // namespace troupe::rng

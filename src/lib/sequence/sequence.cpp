@@ -1,3 +1,4 @@
+#include <troupe/lib/operation_table.hpp>
 #include <troupe/lib/sequence.hpp>
 
 #include <array>
@@ -39,6 +40,12 @@ std::string CollectiveRun::describe(const Agreement& agreed) {
   std::snprintf(digits.data(), digits.size(), "%016llx",
                 static_cast<unsigned long long>(agreed.count));
   return std::string("recorded collectives with the hash ") + digits.data();
+}
+
+std::span<const OperationInfo* const> operations() noexcept {
+  static constexpr std::array kAll{&info_of<Run>, &info_of<RepeatableRun>, &info_of<CollectiveRun>,
+                                   &info_of<Branch>};
+  return kAll;
 }
 
 }  // namespace troupe::sequence

@@ -1,3 +1,4 @@
+#include <troupe/lib/operation_table.hpp>
 #include <troupe/lib/vector.hpp>
 
 #include "common/wire/checker.hpp"
@@ -21,6 +22,11 @@ Result<void> Axpby::check() const {
       .holds("x", x, n)
       .holds("y", y, n)
       .result();
+}
+
+std::span<const OperationInfo* const> operations() noexcept {
+  static constexpr std::array kAll{&info_of<Multiply>, &info_of<Divide>, &info_of<Axpby>};
+  return kAll;
 }
 
 }  // namespace troupe::vectors
