@@ -25,6 +25,7 @@ template std::string Call::get<std::string>(const std::string&) const;
 template std::array<std::int64_t, 2> Call::get(const std::string&) const;
 template std::array<std::uint32_t, 2> Call::get(const std::string&) const;
 template std::array<std::int64_t, fft::kMaxRank> Call::get(const std::string&) const;
+template std::vector<double> Call::get(const std::string&) const;
 template std::vector<std::int64_t> Call::get(const std::string&) const;
 template std::vector<std::string> Call::get(const std::string&) const;
 template std::vector<std::array<std::int64_t, 3>> Call::get(const std::string&) const;
