@@ -92,10 +92,17 @@ struct OperationTable {
 
 }  // namespace detail
 
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wundefined-var-template"  // it is defined elsewhere
+#endif
 /// The table of one operation: of those that come with troupe it stands in their library, of others
 /// in the file that includes operation_table.hpp and names `&info_of<Op>`.
 template <Operation Op>
 inline constexpr const OperationInfo& info_of = detail::OperationTable<Op>::info;
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
 
 /// An operation of this process.
 struct KnownOperation {
