@@ -36,7 +36,13 @@ enum class View : std::uint32_t { full, lower, upper };
 
 /// What the first field of a result cell says; above 0: so many pivots were too small, and
 /// replaced.
-enum Outcome : std::int64_t { ready = 0, no_factors = -1, not_csr = -2, no_memory = -3 };
+enum Outcome : std::int64_t {
+  ready = 0,
+  no_factors = -1,
+  not_csr = -2,
+  no_memory = -3,
+  not_rows = -4  ///< the list of a Schur complement is none of A's rows
+};
 
 /// What analysing a pattern tells.
 struct Analysis {
@@ -164,6 +170,53 @@ struct Solve {
   }
 };
 
+/// The Schur complement of A with respect to the `count` rows and columns that `rows` lists in
+/// ascending order. With these last, and the others, which are eliminated, first, A is
+///
+///     [A11 A12]
+///     [A21 A22]   and   S = A22 - A21 (the inverse of A11) A12,
+///
+/// a dense matrix, column-major, with both halves, whatever is stored of A. Some row is eliminated,
+/// unless `count` is 0. Only A11 is factorised, and those factors are what is kept for the id.
+///
+/// Errors: those of Analyse; invalid (`rows` does not ascend, or names what is no row); numeric as
+/// in Solve, of A11. With `report` S is all NaN where A11 has no factors.
+///
+/// There is no matching: it would exchange rows of A11 for those of A21.
+struct Schur {
+  static constexpr std::string_view kName = "direct.schur";
+  static constexpr DTypes kDTypes = direct::kDTypes;
+  static constexpr Traits kTraits = direct::kTraits;
+
+  OpDType dtype;
+  OpDType index_dtype;
+  Kind kind{};
+  View view{};
+  std::uint32_t matching = 0;  ///< 0
+  OnFailure on_failure{};
+  std::uint64_t id = 0;
+  std::int64_t n = 0, nonzeros = 0, count = 0, lds = 0;
+  Operand row_begin, column, value;
+  Operand rows;  ///< of index_dtype
+  Operand s;
+  Operand told;  ///< std::int64_t, an Outcome
+
+  static constexpr std::array kOperands{read("row_begin", &Schur::row_begin),
+                                        read("column", &Schur::column),
+                                        read("value", &Schur::value),
+                                        read("rows", &Schur::rows),
+                                        write("s", &Schur::s),
+                                        write("told", &Schur::told)};
+  static constexpr auto kCell = &Schur::told;
+  Result<void> check() const;
+  [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
+  [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
+    if (&operand == &told) return sizeof(std::int64_t);
+    const auto columns = lds == count ? count : std::int64_t{count > 0};
+    return static_cast<std::uint64_t>(count * columns) * size_of(dtype);
+  }
+};
+
 /// Gives back what is kept for an id, if anything is.
 struct Release {
   static constexpr std::string_view kName = "direct.release";
@@ -241,8 +294,22 @@ class DirectSolver {
                              const direct::SolveOptions& options = {}) {
     return solve(MatrixRef(b, b.length(), 1), MatrixRef(x, x.length(), 1), options);
   }
+  /// S = the Schur complement of A with respect to the rows and columns that `rows` lists: see
+  /// direct::Schur, also for the value. Its factors are others than those of solve().
+  Future<std::int64_t> schur(const GpuRef<I>& rows, const MatrixRef<GpuRef<T>>& s,
+                             OnFailure on_failure = OnFailure::error) {
+    auto op = described<direct::Schur>();
+    op.id = schur_id_, op.on_failure = on_failure;
+    op.count = rows.length(), op.lds = s.leading;
+    op.rows = rows.operand(), op.s = s.buffer.operand();
+    return submit<std::int64_t>(
+        op, {{"S, in rows,", s.rows, rows.length()}, {"S, in columns,", s.columns, rows.length()}});
+  }
   /// Gives back the factors. They are made again if they are asked for.
-  Future<void> release() { return detail::submit(*submitter_, direct::Release{id_}); }
+  Future<void> release() {
+    detail::submit(*submitter_, direct::Release{schur_id_});
+    return detail::submit(*submitter_, direct::Release{id_});
+  }
 
  private:
   template <Operation Op>
@@ -270,7 +337,7 @@ class DirectSolver {
   detail::Submitter* submitter_;
   CsrMatrix<T, I> a_;
   direct::Options options_;
-  std::uint64_t id_ = direct::next_id();
+  std::uint64_t id_ = direct::next_id(), schur_id_ = direct::next_id();
 };
 
 /// Direct solvers of one device. From `direct::on(device)`.

@@ -55,6 +55,9 @@ Result<void> judge(const std::byte* cell, OnFailure on_failure) {
     return failed(
         Errc::invalid, 0,
         "A is not a CSR matrix whose columns ascend within each row and lie inside of it");
+  if (outcome == not_rows)
+    return failed(Errc::invalid, 0,
+                  "the rows of the Schur complement do not ascend, or are not in A");
   if (outcome == no_memory) return failed(Errc::out_of_memory, 0, "no memory for the factors");
   if (outcome == ready || on_failure == OnFailure::report) return {};
   if (outcome == no_factors)
@@ -101,9 +104,23 @@ Result<void> Solve::verdict(const std::byte* cell) const {
   return judge<Solve>(cell, on_failure);
 }
 
+Result<void> Schur::check() const {
+  auto checks = of_matrix(*this);
+  checks.require(on_failure <= OnFailure::report, "unknown on_failure")
+      .require(matching == 0, "there is no matching for a Schur complement")
+      .require(count >= 0, "a negative extent")
+      .require(count < n || count == 0, "no row of A is eliminated");
+  if (!checks.ok()) return checks.result();
+  checks.holds("rows", rows, count, size_of(index_dtype)).matrix("s", s, count, count, lds);
+  return tells<std::int64_t>(checks, told).result();
+}
+Result<void> Schur::verdict(const std::byte* cell) const {
+  return judge<Schur>(cell, on_failure);
+}
+
 std::span<const OperationInfo* const> operations() noexcept {
   static constexpr std::array kAll{&info_of<Analyse>, &info_of<Factor>, &info_of<Solve>,
-                                   &info_of<Release>};
+                                   &info_of<Release>, &info_of<Schur>};
   return kAll;
 }
 
