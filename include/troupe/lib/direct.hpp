@@ -41,7 +41,8 @@ enum Outcome : std::int64_t {
   no_factors = -1,
   not_csr = -2,
   no_memory = -3,
-  not_rows = -4  ///< the list of a Schur complement is none of A's rows
+  not_rows = -4,  ///< the list of a Schur complement is none of A's rows
+  not_order = -5  ///< the order is no permutation
 };
 
 /// What analysing a pattern tells.
@@ -67,8 +68,11 @@ inline constexpr Traits kTraits{.repeatable = true, .blocking = true, .not_prepa
 /// analysed anew. That is for matrices with small or no elements on the diagonal; positive definite
 /// ones never need it. The cpu engine exchanges rows in any case.
 ///
-/// Errors, beside those of check(): invalid (A is not a CSR matrix as described above),
-/// out_of_memory.
+/// With `order` the analysis takes that order instead of looking for one: the i-th row and column
+/// to be eliminated is order[i]. The cpu engine checks it, and orders A in its own way.
+///
+/// Errors, beside those of check(): invalid (A is not a CSR matrix as described above; `order` is
+/// no permutation), out_of_memory.
 struct Analyse {
   static constexpr std::string_view kName = "direct.analyse";
   static constexpr DTypes kDTypes = direct::kDTypes;
@@ -83,11 +87,13 @@ struct Analyse {
   std::uint64_t id = 0;
   std::int64_t n = 0, nonzeros = 0;
   Operand row_begin, column, value;
-  Operand told;  ///< Analysis
+  Operand told;     ///< Analysis
+  Operand order{};  ///< of index_dtype; may be absent
 
   static constexpr std::array kOperands{
       read("row_begin", &Analyse::row_begin), read("column", &Analyse::column),
-      read("value", &Analyse::value), write("told", &Analyse::told)};
+      read("value", &Analyse::value), write("told", &Analyse::told),
+      read("order", &Analyse::order)};
   static constexpr auto kCell = &Analyse::told;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -111,11 +117,12 @@ struct Factor {
   std::uint64_t id = 0;
   std::int64_t n = 0, nonzeros = 0;
   Operand row_begin, column, value;
-  Operand told;  ///< Factors
+  Operand told;     ///< Factors
+  Operand order{};  ///< see Analyse
 
   static constexpr std::array kOperands{
       read("row_begin", &Factor::row_begin), read("column", &Factor::column),
-      read("value", &Factor::value), write("told", &Factor::told)};
+      read("value", &Factor::value), write("told", &Factor::told), read("order", &Factor::order)};
   static constexpr auto kCell = &Factor::told;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -152,14 +159,16 @@ struct Solve {
   std::uint64_t id = 0;
   std::int64_t n = 0, nonzeros = 0, nrhs = 0, ldb = 0, ldx = 0;
   Operand row_begin, column, value, b, x;
-  Operand told;  ///< std::int64_t, an Outcome
+  Operand told;     ///< std::int64_t, an Outcome
+  Operand order{};  ///< see Analyse
 
   static constexpr std::array kOperands{read("row_begin", &Solve::row_begin),
                                         read("column", &Solve::column),
                                         read("value", &Solve::value),
                                         read("b", &Solve::b),
                                         write("x", &Solve::x),
-                                        write("told", &Solve::told)};
+                                        write("told", &Solve::told),
+                                        read("order", &Solve::order)};
   static constexpr auto kCell = &Solve::told;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -182,7 +191,7 @@ struct Solve {
 /// Errors: those of Analyse; invalid (`rows` does not ascend, or names what is no row); numeric as
 /// in Solve, of A11. With `report` S is all NaN where A11 has no factors.
 ///
-/// There is no matching: it would exchange rows of A11 for those of A21.
+/// There is no matching: it would exchange rows of A11 for those of A21. Nor is there an order.
 struct Schur {
   static constexpr std::string_view kName = "direct.schur";
   static constexpr DTypes kDTypes = direct::kDTypes;
@@ -262,8 +271,9 @@ namespace troupe {
 template <FieldElement T, IndexElement I>
 class DirectSolver {
  public:
-  DirectSolver(detail::Submitter* submitter, CsrMatrix<T, I> a, const direct::Options& options)
-      : submitter_(submitter), a_(std::move(a)), options_(options) {}
+  DirectSolver(detail::Submitter* submitter, CsrMatrix<T, I> a, const direct::Options& options,
+               GpuRef<I> order)
+      : submitter_(submitter), a_(std::move(a)), options_(options), order_(std::move(order)) {}
 
   [[nodiscard]] const CsrMatrix<T, I>& matrix() const noexcept { return a_; }
 
@@ -320,6 +330,7 @@ class DirectSolver {
     op.id = id_, op.n = a_.rows, op.nonzeros = a_.value.length();
     op.row_begin = a_.row_begin.operand(), op.column = a_.column.operand();
     op.value = a_.value.operand();
+    if constexpr (requires { op.order; }) op.order = order_.operand();
     return op;
   }
   template <class Value, Operation Op>
@@ -327,6 +338,7 @@ class DirectSolver {
     std::vector<detail::Length> lengths{{"A, in columns,", a_.columns, a_.rows},
                                         {"row_begin", a_.row_begin.length(), a_.rows + 1},
                                         {"column", a_.column.length(), a_.value.length()}};
+    if (order_) lengths.push_back({"order", order_.length(), a_.rows});
     lengths.insert(lengths.end(), more);
     return detail::submit_with_cell<Value>(*submitter_, op, [&](const Op& whole) {
       return detail::submit_exact(*submitter_, info_of<Op>, std::as_bytes(std::span(&whole, 1)),
@@ -337,6 +349,7 @@ class DirectSolver {
   detail::Submitter* submitter_;
   CsrMatrix<T, I> a_;
   direct::Options options_;
+  GpuRef<I> order_;
   std::uint64_t id_ = direct::next_id(), schur_id_ = direct::next_id();
 };
 
@@ -345,11 +358,13 @@ class Direct {
  public:
   explicit Direct(detail::Submitter& submitter) : submitter_(&submitter) {}
 
-  /// Submits nothing: the first call of the solver's does.
+  /// Submits nothing: the first call of the solver's does. `order`: that in which rows are to be
+  /// eliminated, in device memory; see direct::Analyse.
   template <FieldElement T, IndexElement I>
   [[nodiscard]] DirectSolver<T, I> solver(const CsrMatrix<T, I>& a,
-                                          const direct::Options& options = {}) const {
-    return {submitter_, a, options};
+                                          const direct::Options& options = {},
+                                          const GpuRef<std::type_identity_t<I>>& order = {}) const {
+    return {submitter_, a, options, order};
   }
 
  private:

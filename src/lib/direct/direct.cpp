@@ -30,12 +30,16 @@ Checker of_matrix(const Op& op) {
       .require(op.n <= INT32_MAX, "there are 2^31 rows or more");
   if (!checks.ok()) return checks;
   const auto index_size = size_of(op.index_dtype);
-  return checks
+  checks
       .require(index_size == 8 || op.nonzeros <= INT32_MAX,
                "the matrix is too large for 32-bit indices")
       .holds("row_begin", op.row_begin, op.n + 1, index_size)
       .holds("column", op.column, op.nonzeros, index_size)
       .holds("value", op.value, op.nonzeros);
+  if constexpr (requires { op.order; }) {
+    if (op.order.present()) checks.holds("order", op.order, op.n, index_size);
+  }
+  return checks;
 }
 
 /// The result cell, of numbers of 8 bytes.
@@ -58,6 +62,8 @@ Result<void> judge(const std::byte* cell, OnFailure on_failure) {
   if (outcome == not_rows)
     return failed(Errc::invalid, 0,
                   "the rows of the Schur complement do not ascend, or are not in A");
+  if (outcome == not_order)
+    return failed(Errc::invalid, 0, "the order is no permutation of the rows of A");
   if (outcome == no_memory) return failed(Errc::out_of_memory, 0, "no memory for the factors");
   if (outcome == ready || on_failure == OnFailure::report) return {};
   if (outcome == no_factors)

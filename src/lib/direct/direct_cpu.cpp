@@ -144,15 +144,20 @@ Result<void> Direct::submit(const Op& op, const Call& call, Work work) {
     return with_index(op.index_dtype, [&]<class I>(I) {
       const Csr<T, I> a{op.n, op.nonzeros, call.at<const I>(op.row_begin),
                         call.at<const I>(op.column), call.at<const T>(op.value)};
-      return services_.submit(call, [this, op, a, work, cell = call.at(op.told)] {
+      const I* order = nullptr;
+      if constexpr (requires { op.order; }) {
+        if (op.order.present()) order = call.at<const I>(op.order);
+      }
+      return services_.submit(call, [this, op, a, work, order, cell = call.at(op.told)] {
         Told told{};
         auto& outcome = reinterpret_cast<std::int64_t&>(told);  // its first field, or all of it
         try {
-          if (direct::is_sound(a.n, a.nonzeros, a.row_begin, a.column)) {
-            work(keep<T>(op), a, told);
-          } else {
+          if (!direct::is_sound(a.n, a.nonzeros, a.row_begin, a.column))
             outcome = direct::not_csr;
-          }
+          else if (order != nullptr && !direct::is_permutation(a.n, order))
+            outcome = direct::not_order;
+          else
+            work(keep<T>(op), a, told);
         } catch (const std::bad_alloc&) {
           std::erase_if(kept_, [&](const Kept& kept) { return kept.id == op.id; });
           outcome = direct::no_memory;

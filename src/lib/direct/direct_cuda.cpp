@@ -24,27 +24,31 @@ bool overlap(const Operand& a, const Operand& b) {
 
 template <class Op>
 Pattern pattern_of(const Op& op, const Call& call) {
-  return {call.at(op.row_begin),
-          call.at(op.column),
-          contents_of(op.row_begin),
-          contents_of(op.column),
-          op.n,
-          op.nonzeros,
-          op.dtype,
-          op.index_dtype,
-          op.kind,
-          op.view,
-          op.matching != 0,
-          nullptr,
-          0,
-          0};
-}
-Pattern pattern_of(const direct::Schur& op, const Call& call) {
-  auto pattern = pattern_of<direct::Schur>(op, call);
-  if (op.count > 0) {
-    pattern.rows = call.at(op.rows);
-    pattern.rows_contents = contents_of(op.rows);
-    pattern.count = op.count;
+  Pattern pattern{call.at(op.row_begin),
+                  call.at(op.column),
+                  contents_of(op.row_begin),
+                  contents_of(op.column),
+                  op.n,
+                  op.nonzeros,
+                  op.dtype,
+                  op.index_dtype,
+                  op.kind,
+                  op.view,
+                  op.matching != 0,
+                  nullptr,
+                  0,
+                  0,
+                  nullptr,
+                  0};
+  if constexpr (std::is_same_v<Op, direct::Schur>) {
+    if (op.count > 0) {
+      pattern.rows = call.at(op.rows);
+      pattern.rows_contents = contents_of(op.rows);
+      pattern.count = op.count;
+    }
+  } else if (op.order.present()) {
+    pattern.order = call.at(op.order);
+    pattern.order_contents = contents_of(op.order);
   }
   return pattern;
 }
@@ -81,7 +85,7 @@ class Direct final : public LibraryHalfOf<Direct, direct::Analyse, direct::Facto
  private:
   struct Kept {
     std::uint64_t id;
-    Operand row_begin, column, value, rows;  ///< written anew they are another matrix
+    Operand row_begin, column, value, rows, order;  ///< written anew they are another matrix
     Factorisation factorisation;
 
     Kept(std::uint64_t its_id, Services& services, Queue queue, cudssHandle_t handle)
@@ -139,10 +143,11 @@ Factorisation& Direct::keep(const Op& op, Queue queue) {
     entry = &its_state.kept.emplace_front(op.id, services_, queue, its_state.handle.get());
   }
   entry->row_begin = op.row_begin, entry->column = op.column, entry->value = op.value;
+  entry->rows = entry->order = {};
   if constexpr (std::is_same_v<Op, direct::Schur>)
     entry->rows = op.rows;
   else
-    entry->rows = {};
+    entry->order = op.order;
   return entry->factorisation;
 }
 
@@ -160,7 +165,7 @@ void Direct::overwrites(const Operand& range) {
   for (auto& state : states_) {
     for (auto& entry : state.kept) {
       if (overlap(entry.row_begin, range) || overlap(entry.column, range) ||
-          overlap(entry.rows, range))
+          overlap(entry.rows, range) || overlap(entry.order, range))
         entry.factorisation.pattern_overwritten();
       if (overlap(entry.value, range)) entry.factorisation.values_overwritten();
     }

@@ -62,10 +62,10 @@ Result<void> copy(const void* from, std::vector<I>& to, cudaStream_t stream) {
   return {};
 }
 
-/// row_begin, column and rows, copied to the host.
+/// row_begin, column, rows and order, copied to the host.
 template <class I>
 struct Structure {
-  std::vector<I> row_begin, column, rows;
+  std::vector<I> row_begin, column, rows, order;
 
   Result<void> read(const Pattern& pattern, cudaStream_t stream) {
     row_begin.resize(static_cast<std::size_t>(pattern.n) + 1);
@@ -74,6 +74,8 @@ struct Structure {
     TROUPE_CUDA_PROPAGATE(copy(pattern.row_begin, row_begin, stream));
     TROUPE_CUDA_PROPAGATE(copy(pattern.column, column, stream));
     TROUPE_CUDA_PROPAGATE(copy(pattern.rows, rows, stream));
+    if (pattern.order != nullptr) order.resize(static_cast<std::size_t>(pattern.n));
+    TROUPE_CUDA_PROPAGATE(copy(pattern.order, order, stream));
     TROUPE_CUDA_TRY(cudaStreamSynchronize(stream));
     return {};
   }
@@ -184,6 +186,10 @@ Result<void> Factorisation::examine() {
     analysis_.outcome = direct::not_rows;
     return {};
   }
+  if (pattern_.order != nullptr && !direct::is_permutation(pattern_.n, host.order.data())) {
+    analysis_.outcome = direct::not_order;
+    return {};
+  }
   singular_ =
       direct::has_empty_line(pattern_.n, host.row_begin.data(), host.column.data(),
                              direct::half_of(pattern_.view), {host.rows.data(), host.rows.size()});
@@ -200,6 +206,17 @@ Result<void> Factorisation::mark_rows() {
   for (const I row : rows) marks[static_cast<std::size_t>(row)] = 1;
   TROUPE_CUDA_TRY(cudssDataSet(handle_, data_, CUDSS_DATA_USER_SCHUR_INDICES, marks.data(),
                                marks.size() * sizeof(I)));
+  return {};
+}
+
+/// cuDSS copies it.
+template <class I>
+Result<void> Factorisation::set_order() {
+  std::vector<I> order(static_cast<std::size_t>(pattern_.n));
+  TROUPE_CUDA_PROPAGATE(copy(pattern_.order, order, stream_));
+  TROUPE_CUDA_TRY(cudaStreamSynchronize(stream_));
+  TROUPE_CUDA_TRY(
+      cudssDataSet(handle_, data_, CUDSS_DATA_USER_PERM, order.data(), order.size() * sizeof(I)));
   return {};
 }
 
@@ -221,6 +238,10 @@ Result<void> Factorisation::make_system() {
   if (pattern_.count > 0) {
     TROUPE_CUDA_PROPAGATE(
         with_index(pattern_.index_dtype, [&]<class I>(I) { return mark_rows<I>(); }));
+  }
+  if (pattern_.order != nullptr) {
+    TROUPE_CUDA_PROPAGATE(
+        with_index(pattern_.index_dtype, [&]<class I>(I) { return set_order<I>(); }));
   }
   if (const auto analysed = execute(CUDSS_PHASE_ANALYSIS, "analysis"); !analysed) {
     // It is how cuDSS tells that no exchange of rows leaves a diagonal without zeros.
@@ -293,7 +314,7 @@ Result<void> Factorisation::factorise() {
     if (factors_.outcome > 0) factors_.outcome = direct::no_factors;
     factors_.positive = pattern_.n;
     factors_.negative = 0;
-  } else if (pattern_.kind != direct::Kind::general &&
+  } else if (pattern_.count == 0 && pattern_.kind != direct::Kind::general &&
              (pattern_.kind == direct::Kind::hermitian || !is_complex(pattern_.dtype))) {
     const auto inertia = read<2>(CUDSS_DATA_INERTIA);
     if (!inertia) return inertia.error();

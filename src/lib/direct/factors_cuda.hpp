@@ -46,7 +46,9 @@ struct Pattern {
   bool matching = false;
   const void* rows = nullptr;  ///< what a Schur complement keeps; nullptr: all is eliminated
   std::uint64_t rows_contents = 0;
-  std::int64_t count = 0;  ///< of these rows
+  std::int64_t count = 0;       ///< of these rows
+  const void* order = nullptr;  ///< of all rows, from the caller
+  std::uint64_t order_contents = 0;
   bool operator==(const Pattern&) const = default;
 };
 struct Values {
@@ -109,6 +111,8 @@ class Factorisation {
   Result<void> examine();
   template <class I>
   Result<void> mark_rows();
+  template <class I>
+  Result<void> set_order();
   Result<void> make_system();
   Result<void> configure();
   template <class Value>

@@ -35,6 +35,17 @@ bool are_rows(std::int64_t n, std::int64_t count, const I* rows) {
   return true;
 }
 
+/// Whether each of n rows is there once.
+template <class I>
+bool is_permutation(std::int64_t n, const I* order) {
+  std::vector<bool> seen(static_cast<std::size_t>(n));
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (order[i] < 0 || order[i] >= n || seen[static_cast<std::size_t>(order[i])]) return false;
+    seen[static_cast<std::size_t>(order[i])] = true;
+  }
+  return true;
+}
+
 enum class Half : std::uint8_t { both, lower, upper };
 inline Half half_of(View view) {
   return view == View::full ? Half::both : view == View::lower ? Half::lower : Half::upper;
