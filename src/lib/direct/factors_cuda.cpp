@@ -265,7 +265,8 @@ Result<void> Factorisation::configure() {
   TROUPE_CUDA_PROPAGATE(set(CUDSS_CONFIG_MATCHING_ALG, pattern_.matching
                                                            ? CUDSS_MATCHING_ALG_MAX_DIAG_PRODUCT
                                                            : CUDSS_MATCHING_ALG_NONE));
-  if (pattern_.count > 0) TROUPE_CUDA_PROPAGATE(set(CUDSS_CONFIG_SCHUR_MODE, int{1}));
+  // With the pivots that are the default: NVIDIA's example of Schur complements has no others.
+  if (pattern_.count > 0) return set(CUDSS_CONFIG_SCHUR_MODE, int{1});
   if (pattern_.kind == direct::Kind::symmetric || pattern_.kind == direct::Kind::hermitian) {
     // Superpanels are what the deterministic mode does not have with these pivots.
     TROUPE_CUDA_PROPAGATE(set(CUDSS_CONFIG_PIVOT_TYPE, CUDSS_PIVOT_BUNCH_KAUFMAN));
