@@ -62,7 +62,8 @@ void Generator::add_kernel(Kind kind, int rank, int thread, int target) {
     case Kind::fft_call:
     case Kind::rng_call:
     case Kind::primitives_call:
-    case Kind::sparse_call: return add_call(op);
+    case Kind::sparse_call:
+    case Kind::direct_call: return add_call(op);
     case Kind::combine:
     case Kind::smooth:
     case Kind::tally:

@@ -30,9 +30,9 @@ constexpr Weight kLocalWeights[] = {
     {Kind::transform, 2},   {Kind::transform_back, 1}, {Kind::convolution, 2},
     {Kind::attention, 2},   {Kind::blas_call, 6},      {Kind::solver_call, 4},
     {Kind::fft_call, 2},    {Kind::rng_call, 2},       {Kind::primitives_call, 2},
-    {Kind::sparse_call, 2}, {Kind::combine, 4},        {Kind::smooth, 3},
-    {Kind::tally, 2},       {Kind::accumulate, 3},     {Kind::nop, 1},
-    {Kind::pause, 1}};
+    {Kind::sparse_call, 2}, {Kind::direct_call, 1},    {Kind::combine, 4},
+    {Kind::smooth, 3},      {Kind::tally, 2},          {Kind::accumulate, 3},
+    {Kind::nop, 1},         {Kind::pause, 1}};
 constexpr Weight kRemoteWeights[] = {{Kind::fill, 3},   {Kind::copy, 3}, {Kind::axpy, 6},
                                      {Kind::axpby, 2},  {Kind::gemv, 1}, {Kind::trmm, 1},
                                      {Kind::gather, 1}, {Kind::scal, 2}, {Kind::nop, 1}};

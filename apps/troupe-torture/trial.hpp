@@ -226,5 +226,6 @@ void add_primitives(Calls& calls);
 void add_sparse(Calls& calls);
 void add_elements(Calls& calls);
 void add_sparse_forms(Calls& calls);
+void add_direct(Calls& calls);
 
 }  // namespace troupe::torture

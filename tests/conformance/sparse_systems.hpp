@@ -21,20 +21,22 @@ using SomeNumbersAndIndices =
                      std::pair<std::complex<float>, std::int64_t>,
                      std::pair<std::complex<double>, std::int32_t>>;
 
-/// Skips the tests where what the engine needs is not installed.
+/// Skips a test where what the engine needs is not installed.
+inline void skip_without_direct() {
+  const auto probed =
+      detail::submit(device().submitter(), direct::Release{direct::next_id()}).wait();
+  if (probed.ok()) return;
+  ASSERT_EQ(probed.code(), Errc::unsupported) << probed.error().message;
+  ASSERT_NE(probed.error().message.find("not installed"), std::string::npos)
+      << probed.error().message;
+  EXPECT_EQ(device().take_error().code(), Errc::unsupported);
+  GTEST_SKIP() << probed.error().message;
+}
 class DirectTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    const auto probed =
-        detail::submit(device().submitter(), direct::Release{direct::next_id()}).wait();
-    if (probed.ok()) return;
-    ASSERT_EQ(probed.code(), Errc::unsupported) << probed.error().message;
-    ASSERT_NE(probed.error().message.find("not installed"), std::string::npos)
-        << probed.error().message;
-    EXPECT_EQ(device().take_error().code(), Errc::unsupported);
-    GTEST_SKIP() << probed.error().message;
-  }
+  void SetUp() override { skip_without_direct(); }
 };
+
 /// A matrix of a kind, its diagonal larger than the rest of its row. Indefinite ones have every
 /// third element of the diagonal negative.
 template <class T>

@@ -45,6 +45,12 @@ void solve(Call& c, const Direct& lib) {
   c.answer("told", told);
 }
 
+template <class T, class I>
+void schur(Call& c, const Direct& lib) {
+  auto solver = lib.solver(matrix_of<T, I>(c), options_of(c));
+  c.answer("told", solver.schur(c.buffer<I>("rows"), c.matrix<T>("s")).get());
+}
+
 template <class T>
 void add_of(Runs& runs) {
   const auto add = calls_of<T>(runs, [](Device& device) { return direct::on(device); });
@@ -57,6 +63,9 @@ void add_of(Runs& runs) {
   });
   add("direct_solve", [by_index](Call& c, const Direct& lib) {
     by_index(c) ? solve<T, std::int32_t>(c, lib) : solve<T, std::int64_t>(c, lib);
+  });
+  add("direct_schur", [by_index](Call& c, const Direct& lib) {
+    by_index(c) ? schur<T, std::int32_t>(c, lib) : schur<T, std::int64_t>(c, lib);
   });
 }
 

@@ -13,12 +13,12 @@ KINDS = ["general", "symmetric", "hermitian", "positive_definite"]
 class DirectCase(SparseCase):
     """A call, and its matrix: of each kind, and by what is stored of it."""
 
-    def __init__(self, xp, random, name, dtype, kind):
+    def __init__(self, xp, random, name, dtype, kind, may_match=True):
         super().__init__(xp, random, name, dtype, f"direct_{name}")
         self.operation = f"direct.{name}"
         self.kind = self.choose("kind", [kind])
         self.half = self.choose("view", ["full"] if kind == "general" else ["full", "lower", "upper"])
-        self.arguments["matching"] = kind != "positive_definite" and bool(random.integers(2))
+        self.arguments["matching"] = may_match and kind != "positive_definite" and bool(random.integers(2))
         self.n = extents(random, 1)[0]
         self.add_matrix()
 
@@ -121,6 +121,27 @@ def solved(xp, random, dtype, kind):
     return case
 
 
+def complemented(xp, random, dtype, kind):
+    """The Schur complement of some rows, but not of all."""
+    case = DirectCase(xp, random, "schur", dtype, kind, may_match=False)
+    while case.n == 1:
+        case = DirectCase(xp, random, "schur", dtype, kind, may_match=False)
+    count = int(random.integers(1, min(case.n, 40)))
+    kept = np.sort(random.choice(case.n, count, replace=False))
+    others = np.setdiff1d(np.arange(case.n), kept)
+    case.add("rows", kept, case.indices)
+    case.matrix("s", count, count)
+
+    def block(rows, columns):
+        return case.a[xp.array(rows)][:, xp.array(columns)]
+
+    solution = xp.linalg.solve(block(others, others), block(others, kept))
+    case.expect("s", block(kept, kept) - block(kept, others) @ solution, case.n)
+    case.told(1)
+    case.expect_flat("told", np.zeros(1, np.int64))
+    return case
+
+
 def cases(xp, random, rounds):
     for _ in range(rounds):
         for dtype in NUMBERS:
@@ -131,3 +152,4 @@ def cases(xp, random, rounds):
                     case.checks.append(check)
                     yield case
                 yield solved(xp, random, dtype, kind)
+                yield complemented(xp, random, dtype, kind)

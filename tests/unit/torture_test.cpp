@@ -96,7 +96,7 @@ TEST(Torture, CallsAreOfEveryOperation) {
   for (const auto* info : all_operations()) {
     const auto library = info->library();
     if (library != "blas" && library != "solver" && library != "fft" && library != "rng" &&
-        library != "primitives" && library != "sparse")
+        library != "primitives" && library != "sparse" && library != "direct")
       continue;
     // Kinds of their own.
     const std::set<std::string_view> own{

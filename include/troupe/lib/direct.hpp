@@ -36,7 +36,14 @@ enum class View : std::uint32_t { full, lower, upper };
 
 /// What the first field of a result cell says; above 0: so many pivots were too small, and
 /// replaced.
-enum Outcome : std::int64_t { ready = 0, no_factors = -1, not_csr = -2, no_memory = -3 };
+enum Outcome : std::int64_t {
+  ready = 0,
+  no_factors = -1,
+  not_csr = -2,
+  no_memory = -3,
+  not_rows = -4,  ///< the list of a Schur complement is none of A's rows
+  not_order = -5  ///< the order is no permutation
+};
 
 /// What analysing a pattern tells.
 struct Analysis {
@@ -61,8 +68,11 @@ inline constexpr Traits kTraits{.repeatable = true, .blocking = true, .not_prepa
 /// analysed anew. That is for matrices with small or no elements on the diagonal; positive definite
 /// ones never need it. The cpu engine exchanges rows in any case.
 ///
-/// Errors, beside those of check(): invalid (A is not a CSR matrix as described above),
-/// out_of_memory.
+/// With `order` the analysis takes that order instead of looking for one: the i-th row and column
+/// to be eliminated is order[i]. The cpu engine checks it, and orders A in its own way.
+///
+/// Errors, beside those of check(): invalid (A is not a CSR matrix as described above; `order` is
+/// no permutation), out_of_memory.
 struct Analyse {
   static constexpr std::string_view kName = "direct.analyse";
   static constexpr DTypes kDTypes = direct::kDTypes;
@@ -77,11 +87,13 @@ struct Analyse {
   std::uint64_t id = 0;
   std::int64_t n = 0, nonzeros = 0;
   Operand row_begin, column, value;
-  Operand told;  ///< Analysis
+  Operand told;     ///< Analysis
+  Operand order{};  ///< of index_dtype; may be absent
 
   static constexpr std::array kOperands{
       read("row_begin", &Analyse::row_begin), read("column", &Analyse::column),
-      read("value", &Analyse::value), write("told", &Analyse::told)};
+      read("value", &Analyse::value), write("told", &Analyse::told),
+      read("order", &Analyse::order)};
   static constexpr auto kCell = &Analyse::told;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -105,11 +117,12 @@ struct Factor {
   std::uint64_t id = 0;
   std::int64_t n = 0, nonzeros = 0;
   Operand row_begin, column, value;
-  Operand told;  ///< Factors
+  Operand told;     ///< Factors
+  Operand order{};  ///< see Analyse
 
   static constexpr std::array kOperands{
       read("row_begin", &Factor::row_begin), read("column", &Factor::column),
-      read("value", &Factor::value), write("told", &Factor::told)};
+      read("value", &Factor::value), write("told", &Factor::told), read("order", &Factor::order)};
   static constexpr auto kCell = &Factor::told;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -146,14 +159,16 @@ struct Solve {
   std::uint64_t id = 0;
   std::int64_t n = 0, nonzeros = 0, nrhs = 0, ldb = 0, ldx = 0;
   Operand row_begin, column, value, b, x;
-  Operand told;  ///< std::int64_t, an Outcome
+  Operand told;     ///< std::int64_t, an Outcome
+  Operand order{};  ///< see Analyse
 
   static constexpr std::array kOperands{read("row_begin", &Solve::row_begin),
                                         read("column", &Solve::column),
                                         read("value", &Solve::value),
                                         read("b", &Solve::b),
                                         write("x", &Solve::x),
-                                        write("told", &Solve::told)};
+                                        write("told", &Solve::told),
+                                        read("order", &Solve::order)};
   static constexpr auto kCell = &Solve::told;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
@@ -161,6 +176,54 @@ struct Solve {
     if (&operand == &told) return sizeof(std::int64_t);
     const auto columns = ldx == n ? nrhs : std::int64_t{nrhs > 0};
     return static_cast<std::uint64_t>(n * columns) * size_of(dtype);
+  }
+};
+
+/// The Schur complement of A with respect to the `count` rows and columns that `rows` lists in
+/// ascending order. With these last, and the others, which are eliminated, first, A is
+///
+///     [A11 A12]
+///     [A21 A22]   and   S = A22 - A21 (the inverse of A11) A12,
+///
+/// a dense matrix, column-major, with both halves, whatever is stored of A. Some row is eliminated,
+/// unless `count` is 0. Only A11 is factorised, and those factors are what is kept for the id.
+///
+/// Errors: those of Analyse; invalid (`rows` does not ascend, or names what is no row); numeric as
+/// in Solve, of A11. With `report` S is all NaN where A11 has no factors.
+///
+/// There is no matching: it would exchange rows of A11 for those of A21. Nor is there an order. On
+/// the cuda engine pivots of a symmetric or Hermitian A11 are single elements of its diagonal.
+struct Schur {
+  static constexpr std::string_view kName = "direct.schur";
+  static constexpr DTypes kDTypes = direct::kDTypes;
+  static constexpr Traits kTraits = direct::kTraits;
+
+  OpDType dtype;
+  OpDType index_dtype;
+  Kind kind{};
+  View view{};
+  std::uint32_t matching = 0;  ///< 0
+  OnFailure on_failure{};
+  std::uint64_t id = 0;
+  std::int64_t n = 0, nonzeros = 0, count = 0, lds = 0;
+  Operand row_begin, column, value;
+  Operand rows;  ///< of index_dtype
+  Operand s;
+  Operand told;  ///< std::int64_t, an Outcome
+
+  static constexpr std::array kOperands{read("row_begin", &Schur::row_begin),
+                                        read("column", &Schur::column),
+                                        read("value", &Schur::value),
+                                        read("rows", &Schur::rows),
+                                        write("s", &Schur::s),
+                                        write("told", &Schur::told)};
+  static constexpr auto kCell = &Schur::told;
+  Result<void> check() const;
+  [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
+  [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
+    if (&operand == &told) return sizeof(std::int64_t);
+    const auto columns = lds == count ? count : std::int64_t{count > 0};
+    return static_cast<std::uint64_t>(count * columns) * size_of(dtype);
   }
 };
 
@@ -209,8 +272,9 @@ namespace troupe {
 template <FieldElement T, IndexElement I>
 class DirectSolver {
  public:
-  DirectSolver(detail::Submitter* submitter, CsrMatrix<T, I> a, const direct::Options& options)
-      : submitter_(submitter), a_(std::move(a)), options_(options) {}
+  DirectSolver(detail::Submitter* submitter, CsrMatrix<T, I> a, const direct::Options& options,
+               GpuRef<I> order)
+      : submitter_(submitter), a_(std::move(a)), options_(options), order_(std::move(order)) {}
 
   [[nodiscard]] const CsrMatrix<T, I>& matrix() const noexcept { return a_; }
 
@@ -241,8 +305,22 @@ class DirectSolver {
                              const direct::SolveOptions& options = {}) {
     return solve(MatrixRef(b, b.length(), 1), MatrixRef(x, x.length(), 1), options);
   }
+  /// S = the Schur complement of A with respect to the rows and columns that `rows` lists: see
+  /// direct::Schur, also for the value. Its factors are others than those of solve().
+  Future<std::int64_t> schur(const GpuRef<I>& rows, const MatrixRef<GpuRef<T>>& s,
+                             OnFailure on_failure = OnFailure::error) {
+    auto op = described<direct::Schur>();
+    op.id = schur_id_, op.on_failure = on_failure;
+    op.count = rows.length(), op.lds = s.leading;
+    op.rows = rows.operand(), op.s = s.buffer.operand();
+    return submit<std::int64_t>(
+        op, {{"S, in rows,", s.rows, rows.length()}, {"S, in columns,", s.columns, rows.length()}});
+  }
   /// Gives back the factors. They are made again if they are asked for.
-  Future<void> release() { return detail::submit(*submitter_, direct::Release{id_}); }
+  Future<void> release() {
+    detail::submit(*submitter_, direct::Release{schur_id_});
+    return detail::submit(*submitter_, direct::Release{id_});
+  }
 
  private:
   template <Operation Op>
@@ -253,6 +331,7 @@ class DirectSolver {
     op.id = id_, op.n = a_.rows, op.nonzeros = a_.value.length();
     op.row_begin = a_.row_begin.operand(), op.column = a_.column.operand();
     op.value = a_.value.operand();
+    if constexpr (requires { op.order; }) op.order = order_.operand();
     return op;
   }
   template <class Value, Operation Op>
@@ -260,6 +339,7 @@ class DirectSolver {
     std::vector<detail::Length> lengths{{"A, in columns,", a_.columns, a_.rows},
                                         {"row_begin", a_.row_begin.length(), a_.rows + 1},
                                         {"column", a_.column.length(), a_.value.length()}};
+    if (order_) lengths.push_back({"order", order_.length(), a_.rows});
     lengths.insert(lengths.end(), more);
     return detail::submit_with_cell<Value>(*submitter_, op, [&](const Op& whole) {
       return detail::submit_exact(*submitter_, info_of<Op>, std::as_bytes(std::span(&whole, 1)),
@@ -270,7 +350,8 @@ class DirectSolver {
   detail::Submitter* submitter_;
   CsrMatrix<T, I> a_;
   direct::Options options_;
-  std::uint64_t id_ = direct::next_id();
+  GpuRef<I> order_;
+  std::uint64_t id_ = direct::next_id(), schur_id_ = direct::next_id();
 };
 
 /// Direct solvers of one device. From `direct::on(device)`.
@@ -278,11 +359,13 @@ class Direct {
  public:
   explicit Direct(detail::Submitter& submitter) : submitter_(&submitter) {}
 
-  /// Submits nothing: the first call of the solver's does.
+  /// Submits nothing: the first call of the solver's does. `order`: that in which rows are to be
+  /// eliminated, in device memory; see direct::Analyse.
   template <FieldElement T, IndexElement I>
   [[nodiscard]] DirectSolver<T, I> solver(const CsrMatrix<T, I>& a,
-                                          const direct::Options& options = {}) const {
-    return {submitter_, a, options};
+                                          const direct::Options& options = {},
+                                          const GpuRef<std::type_identity_t<I>>& order = {}) const {
+    return {submitter_, a, options, order};
   }
 
  private:

@@ -30,12 +30,16 @@ Checker of_matrix(const Op& op) {
       .require(op.n <= INT32_MAX, "there are 2^31 rows or more");
   if (!checks.ok()) return checks;
   const auto index_size = size_of(op.index_dtype);
-  return checks
+  checks
       .require(index_size == 8 || op.nonzeros <= INT32_MAX,
                "the matrix is too large for 32-bit indices")
       .holds("row_begin", op.row_begin, op.n + 1, index_size)
       .holds("column", op.column, op.nonzeros, index_size)
       .holds("value", op.value, op.nonzeros);
+  if constexpr (requires { op.order; }) {
+    if (op.order.present()) checks.holds("order", op.order, op.n, index_size);
+  }
+  return checks;
 }
 
 /// The result cell, of numbers of 8 bytes.
@@ -55,6 +59,11 @@ Result<void> judge(const std::byte* cell, OnFailure on_failure) {
     return failed(
         Errc::invalid, 0,
         "A is not a CSR matrix whose columns ascend within each row and lie inside of it");
+  if (outcome == not_rows)
+    return failed(Errc::invalid, 0,
+                  "the rows of the Schur complement do not ascend, or are not in A");
+  if (outcome == not_order)
+    return failed(Errc::invalid, 0, "the order is no permutation of the rows of A");
   if (outcome == no_memory) return failed(Errc::out_of_memory, 0, "no memory for the factors");
   if (outcome == ready || on_failure == OnFailure::report) return {};
   if (outcome == no_factors)
@@ -101,9 +110,23 @@ Result<void> Solve::verdict(const std::byte* cell) const {
   return judge<Solve>(cell, on_failure);
 }
 
+Result<void> Schur::check() const {
+  auto checks = of_matrix(*this);
+  checks.require(on_failure <= OnFailure::report, "unknown on_failure")
+      .require(matching == 0, "there is no matching for a Schur complement")
+      .require(count >= 0, "a negative extent")
+      .require(count < n || count == 0, "no row of A is eliminated");
+  if (!checks.ok()) return checks.result();
+  checks.holds("rows", rows, count, size_of(index_dtype)).matrix("s", s, count, count, lds);
+  return tells<std::int64_t>(checks, told).result();
+}
+Result<void> Schur::verdict(const std::byte* cell) const {
+  return judge<Schur>(cell, on_failure);
+}
+
 std::span<const OperationInfo* const> operations() noexcept {
   static constexpr std::array kAll{&info_of<Analyse>, &info_of<Factor>, &info_of<Solve>,
-                                   &info_of<Release>};
+                                   &info_of<Release>, &info_of<Schur>};
   return kAll;
 }
 

@@ -12,12 +12,15 @@
 #include <Eigen/Core>
 
 #include "device_host/engine/cpu/library.hpp"
+#include "lib/direct/blocks_cpu.hpp"
 #include "lib/direct/factors_cpu.hpp"
 #include "lib/direct/structure.hpp"
 
 namespace troupe::host::cpu {
 namespace {
 
+using direct_factors::Blocks;
+using direct_factors::Computed;
 using direct_factors::Csr;
 using direct_factors::Factorisation;
 using direct_factors::RightSides;
@@ -48,8 +51,7 @@ struct Kept {
   direct::Kind kind{};
   direct::View view{};
   Contents row_begin, column, value;
-  std::variant<std::monostate, Factorisation<float>, Factorisation<double>,
-               Factorisation<std::complex<float>>, Factorisation<std::complex<double>>>
+  std::variant<std::monostate, Factorisation<double>, Factorisation<std::complex<double>>>
       factorisation;
   bool analysed = false, factored = false;
   bool singular = false;  ///< whatever the values are
@@ -66,8 +68,14 @@ Result<void> with_index(DType dtype, Visit&& visit) {
   return dtype == DType::i32 ? visit(std::int32_t{}) : visit(std::int64_t{});
 }
 
+template <class T>
+void fill_with_nan(T* matrix, std::int64_t rows, std::int64_t columns, std::int64_t leading) {
+  constexpr auto kNaN = std::numeric_limits<RealOf<T>>::quiet_NaN();
+  for (std::int64_t j = 0; j < columns; ++j) std::fill_n(matrix + j * leading, rows, T(kNaN));
+}
+
 class Direct final : public LibraryHalfOf<Direct, direct::Analyse, direct::Factor, direct::Solve,
-                                          direct::Release> {
+                                          direct::Release, direct::Schur> {
  public:
   explicit Direct(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -91,6 +99,7 @@ class Direct final : public LibraryHalfOf<Direct, direct::Analyse, direct::Facto
         op, call, [](auto& kept, const auto& a, auto& told) { told = factor(kept, a); });
   }
   Result<void> run(const direct::Solve& op, const Call& call);
+  Result<void> run(const direct::Schur& op, const Call& call);
   Result<void> run(const direct::Release& op, const Call& call) {
     return services_.submit(call, [this, id = op.id] {
       std::erase_if(kept_, [&](const Kept& kept) { return kept.id == id; });
@@ -125,7 +134,7 @@ Kept& Direct::keep(const Op& op) {
   auto& made = kept_.emplace_front();
   made.id = op.id, made.dtype = op.dtype, made.index_dtype = op.index_dtype;
   made.kind = op.kind, made.view = op.view;
-  made.factorisation.template emplace<Factorisation<T>>(op.kind);
+  made.factorisation.template emplace<Factorisation<Computed<T>>>(op.kind);
   return made;
 }
 
@@ -135,15 +144,20 @@ Result<void> Direct::submit(const Op& op, const Call& call, Work work) {
     return with_index(op.index_dtype, [&]<class I>(I) {
       const Csr<T, I> a{op.n, op.nonzeros, call.at<const I>(op.row_begin),
                         call.at<const I>(op.column), call.at<const T>(op.value)};
-      return services_.submit(call, [this, op, a, work, cell = call.at(op.told)] {
+      const I* order = nullptr;
+      if constexpr (requires { op.order; }) {
+        if (op.order.present()) order = call.at<const I>(op.order);
+      }
+      return services_.submit(call, [this, op, a, work, order, cell = call.at(op.told)] {
         Told told{};
         auto& outcome = reinterpret_cast<std::int64_t&>(told);  // its first field, or all of it
         try {
-          if (direct::is_sound(a.n, a.nonzeros, a.row_begin, a.column)) {
-            work(keep<T>(op), a, told);
-          } else {
+          if (!direct::is_sound(a.n, a.nonzeros, a.row_begin, a.column))
             outcome = direct::not_csr;
-          }
+          else if (order != nullptr && !direct::is_permutation(a.n, order))
+            outcome = direct::not_order;
+          else
+            work(keep<T>(op), a, told);
         } catch (const std::bad_alloc&) {
           std::erase_if(kept_, [&](const Kept& kept) { return kept.id == op.id; });
           outcome = direct::no_memory;
@@ -164,7 +178,8 @@ void Direct::analyse(Kept& kept, const Csr<T, I>& a) {
   kept.column.set(a.column, a.nonzeros);
   const auto half = direct::half_of(kept.view);
   kept.singular = direct::has_empty_line(a.n, a.row_begin, a.column, half);
-  if (a.n > 0 && !kept.singular) std::get<Factorisation<T>>(kept.factorisation).analyse(a, half);
+  if (a.n > 0 && !kept.singular)
+    std::get<Factorisation<Computed<T>>>(kept.factorisation).analyse(a, half);
   kept.analysed = true;
 }
 
@@ -176,28 +191,50 @@ direct::Factors Direct::factor(Kept& kept, const Csr<T, I>& a) {
   kept.value.set(a.value, a.nonzeros);
   kept.factors = {kept.singular ? direct::no_factors : direct::ready};
   if (a.n > 0 && !kept.singular)
-    kept.factors =
-        std::get<Factorisation<T>>(kept.factorisation).factor(a, direct::half_of(kept.view));
+    kept.factors = std::get<Factorisation<Computed<T>>>(kept.factorisation)
+                       .factor(a, direct::half_of(kept.view));
   kept.factored = true;
   return kept.factors;
 }
 
 Result<void> Direct::run(const direct::Solve& op, const Call& call) {
+  return submit<std::int64_t>(op, call,
+                              [op, b = call.at(op.b), x = call.at(op.x)]<class T, class I>(
+                                  Kept& kept, const Csr<T, I>& a, std::int64_t& outcome) {
+                                outcome = factor(kept, a).outcome;
+                                const RightSides<T> sides{reinterpret_cast<const T*>(b),
+                                                          reinterpret_cast<T*>(x), op.nrhs, op.ldb,
+                                                          op.ldx};
+                                if (a.n == 0) return;
+                                if (outcome == direct::ready) {
+                                  std::get<Factorisation<Computed<T>>>(kept.factorisation)
+                                      .solve(sides, op.transpose, op.refinement);
+                                  return;
+                                }
+                                fill_with_nan(sides.x, a.n, sides.columns, sides.ldx);
+                              });
+}
+
+Result<void> Direct::run(const direct::Schur& op, const Call& call) {
   return submit<std::int64_t>(
       op, call,
-      [op, b = call.at(op.b), x = call.at(op.x)]<class T, class I>(Kept& kept, const Csr<T, I>& a,
-                                                                   std::int64_t& outcome) {
-        outcome = factor(kept, a).outcome;
-        const RightSides<T> sides{reinterpret_cast<const T*>(b), reinterpret_cast<T*>(x), op.nrhs,
-                                  op.ldb, op.ldx};
-        if (a.n == 0) return;
-        if (outcome == direct::ready) {
-          std::get<Factorisation<T>>(kept.factorisation).solve(sides, op.transpose, op.refinement);
+      [op, list = call.at(op.rows), to = call.at(op.s)]<class T, class I>(
+          Kept& kept, const Csr<T, I>& a, std::int64_t& outcome) {
+        const auto* const rows = reinterpret_cast<const I*>(list);
+        auto* const s = reinterpret_cast<T*>(to);
+        if (!direct::are_rows(a.n, op.count, rows)) {
+          outcome = direct::not_rows;
           return;
         }
-        constexpr auto kNaN = std::numeric_limits<RealOf<T>>::quiet_NaN();
-        for (std::int64_t j = 0; j < sides.columns; ++j)
-          std::fill_n(sides.x + j * sides.ldx, a.n, T(kNaN));
+        if (op.count == 0) return;
+        const Blocks<T, I> blocks(a, op, rows);
+        outcome = factor(kept, blocks.eliminated()).outcome;
+        if (outcome != direct::ready) return fill_with_nan(s, op.count, op.count, op.lds);
+        using C = Computed<T>;
+        const auto& factors = std::get<Factorisation<C>>(kept.factorisation);
+        blocks.complement(s, op.lds, [&](C* x) {
+          factors.solve(RightSides<C>{x, x, 1, 0, 0}, blas::Transpose::no, 0);
+        });
       });
 }
 

@@ -105,6 +105,28 @@ TYPED_TEST(DirectFailures, WhatIsNoCsrMatrixIsRefused) {
   expect_solved(solver, dominant<T>(8, Kind::general, 2));
 }
 
+TYPED_TEST(DirectFailures, WhatIsNoOrderIsRefused) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  const auto a = dominant<T>(4, Kind::general, 2);
+  const auto order = put(std::vector<I>{3, 1, 0, 2});
+  auto solver = direct::on(device()).solver(Stored<T, I>(a, View::full).on_device(), {}, order);
+  expect_solved(solver, a);
+  for (const auto& bad :
+       {std::vector<I>{3, 1, 0, 3}, std::vector<I>{4, 1, 0, 2}, std::vector<I>{3, -1, 0, 2}}) {
+    device().upload(bad, order);
+    EXPECT_EQ(solver.analyse().wait().code(), Errc::invalid);
+    EXPECT_EQ(solver.factor(OnFailure::report).wait().code(), Errc::invalid);
+    const auto x = put(std::vector<T>(4));
+    const auto failed = solver.solve(put(std::vector<T>(4)), x, {.on_failure = OnFailure::report});
+    EXPECT_EQ(failed.wait().code(), Errc::invalid);
+    EXPECT_NE(failed.wait().error().message.find("no permutation"), std::string::npos);
+    EXPECT_EQ(device().take_error().code(), Errc::invalid);
+  }
+  device().upload(std::vector<I>{0, 1, 2, 3}, order);
+  expect_solved(solver, a);
+}
+
 TYPED_TEST(DirectFailures, NothingToSolve) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;
@@ -149,6 +171,10 @@ TEST_F(BadArguments, OfDirectSolvers) {
     changed(good, [&](auto& bad) { bad.column = absent; });
     changed(good, [&](auto& bad) { bad.value = unaligned; });
     changed(good, [&](auto& bad) { bad.told = absent; });
+    changed(good, [&](auto& bad) {
+      bad.order = bad.column;
+      bad.order.bytes = 12;  // of three rows
+    });
     changed(
         good, [](auto& bad) { bad.dtype = DType::bf16; }, Errc::unsupported);
   };
@@ -194,6 +220,7 @@ TEST_F(BadArguments, OfDirectSolvers) {
   wrong = matrix;
   wrong.column = index.slice(0, 7);
   expect_invalid(on(device()).solver(wrong).factor().wait(), "column");
+  expect_invalid(on(device()).solver(matrix, {}, index.slice(0, 5)).factor().wait(), "order");
   const auto short_result = result.slice(0, 3);
   expect_invalid(on(device()).solver(matrix).solve(ref.slice(8, 4), short_result).wait(),
                  "X, in rows");

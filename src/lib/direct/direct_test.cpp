@@ -1,4 +1,6 @@
 // Systems of linear equations with sparse matrices, by their factors.
+#include <numeric>
+
 #include "sparse_systems.hpp"
 
 namespace troupe::test::systems {
@@ -175,6 +177,45 @@ TYPED_TEST(Direct, ForgottenFactorsAreMadeAgain) {
   }
   for (int round = 0; round < 2; ++round) {
     for (std::size_t i = 0; i < solvers.size(); ++i) expect_solved(solvers[i], matrices[i]);
+  }
+}
+
+/// A cross whose first row and column are full: eliminated first, they fill all of the factors.
+TYPED_TEST(Direct, EliminatesInTheOrderOfTheCaller) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  constexpr std::int64_t kN = 60;
+  Dense cross{kN, kN};
+  for (std::int64_t i = 0; i < kN; ++i) {
+    cross(0, i) = cross(i, 0) = 1.0;
+    cross(i, i) = 2.0 * kN;
+  }
+  std::vector<I> forward(kN), backward, mixed;
+  std::iota(forward.begin(), forward.end(), I{0});
+  backward.assign(forward.rbegin(), forward.rend());
+  mixed = forward;
+  std::shuffle(mixed.begin(), mixed.end(), std::mt19937_64(5));
+  for (const auto kind : {Kind::general, Kind::symmetric, Kind::positive_definite}) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    const auto matrix = Stored<T, I>(cross, View::full).on_device();
+    const auto order = put(forward);
+    auto solver = direct::on(device()).solver(matrix, {kind}, order);
+    const auto filled = solver.factor().get().factor_nonzeros;
+    expect_solved(solver, cross);
+    device().upload(backward, order);
+    const auto sparse = solver.factor().get().factor_nonzeros;
+    if (on_cuda()) {
+      EXPECT_LT(2 * sparse, filled);
+    }
+    const auto first = expect_solved(solver, cross);
+    device().upload(mixed, order);
+    expect_solved(solver, cross, {.refinement = 1});
+    device().upload(backward, order);
+    EXPECT_EQ(expect_solved(solver, cross), first);
+    const auto a = dominant<T>(kN, kind, 15);
+    expect_solved(
+        direct::on(device()).solver(Stored<T, I>(a, View::full).on_device(), {kind}, put(mixed)),
+        a);
   }
 }
 

@@ -53,20 +53,29 @@ Result<void> with_index(DType dtype, F&& f) {
   return dtype == DType::i32 ? f(std::int32_t{}) : f(std::int64_t{});
 }
 
-/// row_begin and column, copied to the host.
+/// Queues the copy of an array to the host.
+template <class I>
+Result<void> copy(const void* from, std::vector<I>& to, cudaStream_t stream) {
+  if (to.empty()) return {};
+  TROUPE_CUDA_TRY(
+      cudaMemcpyAsync(to.data(), from, to.size() * sizeof(I), cudaMemcpyDefault, stream));
+  return {};
+}
+
+/// row_begin, column, rows and order, copied to the host.
 template <class I>
 struct Structure {
-  std::vector<I> row_begin, column;
+  std::vector<I> row_begin, column, rows, order;
 
   Result<void> read(const Pattern& pattern, cudaStream_t stream) {
     row_begin.resize(static_cast<std::size_t>(pattern.n) + 1);
     column.resize(static_cast<std::size_t>(pattern.nonzeros));
-    TROUPE_CUDA_TRY(cudaMemcpyAsync(row_begin.data(), pattern.row_begin,
-                                    row_begin.size() * sizeof(I), cudaMemcpyDefault, stream));
-    if (!column.empty()) {
-      TROUPE_CUDA_TRY(cudaMemcpyAsync(column.data(), pattern.column, column.size() * sizeof(I),
-                                      cudaMemcpyDefault, stream));
-    }
+    rows.resize(static_cast<std::size_t>(pattern.count));
+    TROUPE_CUDA_PROPAGATE(copy(pattern.row_begin, row_begin, stream));
+    TROUPE_CUDA_PROPAGATE(copy(pattern.column, column, stream));
+    TROUPE_CUDA_PROPAGATE(copy(pattern.rows, rows, stream));
+    if (pattern.order != nullptr) order.resize(static_cast<std::size_t>(pattern.n));
+    TROUPE_CUDA_PROPAGATE(copy(pattern.order, order, stream));
     TROUPE_CUDA_TRY(cudaStreamSynchronize(stream));
     return {};
   }
@@ -74,23 +83,8 @@ struct Structure {
 
 }  // namespace
 
-Result<void> StreamMemory::take(std::size_t bytes) {
-  give_back();
-  TROUPE_CUDA_TRY(cudaMallocAsync(&memory_, bytes, stream_));
-  return {};
-}
-void StreamMemory::give_back() {
-  if (memory_ != nullptr) (void)cudaFreeAsync(memory_, stream_);
-  memory_ = nullptr;
-}
-
 Factorisation::Factorisation(Services& services, Queue queue, cudssHandle_t handle)
-    : services_(services),
-      queue_(queue),
-      stream_(services.stream(queue)),
-      handle_(handle),
-      columns_(stream_),
-      mirror_(stream_) {}
+    : services_(services), queue_(queue), stream_(services.stream(queue)), handle_(handle) {}
 
 Factorisation::~Factorisation() {
   drop();
@@ -188,8 +182,41 @@ Result<void> Factorisation::examine() {
     analysis_.outcome = direct::not_csr;
     return {};
   }
-  singular_ = direct::has_empty_line(pattern_.n, host.row_begin.data(), host.column.data(),
-                                     direct::half_of(pattern_.view));
+  if (!direct::are_rows(pattern_.n, pattern_.count, host.rows.data())) {
+    analysis_.outcome = direct::not_rows;
+    return {};
+  }
+  if (pattern_.order != nullptr && !direct::is_permutation(pattern_.n, host.order.data())) {
+    analysis_.outcome = direct::not_order;
+    return {};
+  }
+  singular_ =
+      direct::has_empty_line(pattern_.n, host.row_begin.data(), host.column.data(),
+                             direct::half_of(pattern_.view), {host.rows.data(), host.rows.size()});
+  return {};
+}
+
+/// cuDSS wants a number for each row, 1 for those that are kept, and copies them.
+template <class I>
+Result<void> Factorisation::mark_rows() {
+  std::vector<I> rows(static_cast<std::size_t>(pattern_.count));
+  TROUPE_CUDA_PROPAGATE(copy(pattern_.rows, rows, stream_));
+  TROUPE_CUDA_TRY(cudaStreamSynchronize(stream_));
+  std::vector<I> marks(static_cast<std::size_t>(pattern_.n));
+  for (const I row : rows) marks[static_cast<std::size_t>(row)] = 1;
+  TROUPE_CUDA_TRY(cudssDataSet(handle_, data_, CUDSS_DATA_USER_SCHUR_INDICES, marks.data(),
+                               marks.size() * sizeof(I)));
+  return {};
+}
+
+/// cuDSS copies it.
+template <class I>
+Result<void> Factorisation::set_order() {
+  std::vector<I> order(static_cast<std::size_t>(pattern_.n));
+  TROUPE_CUDA_PROPAGATE(copy(pattern_.order, order, stream_));
+  TROUPE_CUDA_TRY(cudaStreamSynchronize(stream_));
+  TROUPE_CUDA_TRY(
+      cudssDataSet(handle_, data_, CUDSS_DATA_USER_PERM, order.data(), order.size() * sizeof(I)));
   return {};
 }
 
@@ -198,7 +225,7 @@ Result<void> Factorisation::make_system() {
   const auto type = value_type(pattern_.dtype);
   const auto index = index_type(pattern_.index_dtype);
   const auto column_bytes = static_cast<std::size_t>(n) * size_of(pattern_.dtype);
-  TROUPE_CUDA_PROPAGATE(columns_.take(2 * column_bytes));
+  TROUPE_CUDA_PROPAGATE(columns_.reserve(2 * column_bytes, stream_));
   TROUPE_CUDA_TRY(cudssMatrixCreateCsr(matrix_.out(), n, n, pattern_.nonzeros, pattern_.row_begin,
                                        nullptr, pattern_.column, values_.value, index, index, type,
                                        type_of(pattern_), view_of(pattern_.view), CUDSS_BASE_ZERO));
@@ -208,6 +235,14 @@ Result<void> Factorisation::make_system() {
                                       CUDSS_LAYOUT_COL_MAJOR));
   TROUPE_CUDA_PROPAGATE(configure());
   TROUPE_CUDA_TRY(cudssDataCreate(handle_, &data_));
+  if (pattern_.count > 0) {
+    TROUPE_CUDA_PROPAGATE(
+        with_index(pattern_.index_dtype, [&]<class I>(I) { return mark_rows<I>(); }));
+  }
+  if (pattern_.order != nullptr) {
+    TROUPE_CUDA_PROPAGATE(
+        with_index(pattern_.index_dtype, [&]<class I>(I) { return set_order<I>(); }));
+  }
   if (const auto analysed = execute(CUDSS_PHASE_ANALYSIS, "analysis"); !analysed) {
     // It is how cuDSS tells that no exchange of rows leaves a diagonal without zeros.
     if (!pattern_.matching || analysed.code() != Errc::library) return analysed.error();
@@ -230,6 +265,8 @@ Result<void> Factorisation::configure() {
   TROUPE_CUDA_PROPAGATE(set(CUDSS_CONFIG_MATCHING_ALG, pattern_.matching
                                                            ? CUDSS_MATCHING_ALG_MAX_DIAG_PRODUCT
                                                            : CUDSS_MATCHING_ALG_NONE));
+  // With the pivots that are the default: NVIDIA's example of Schur complements has no others.
+  if (pattern_.count > 0) return set(CUDSS_CONFIG_SCHUR_MODE, int{1});
   if (pattern_.kind == direct::Kind::symmetric || pattern_.kind == direct::Kind::hermitian) {
     // Superpanels are what the deterministic mode does not have with these pivots.
     TROUPE_CUDA_PROPAGATE(set(CUDSS_CONFIG_PIVOT_TYPE, CUDSS_PIVOT_BUNCH_KAUFMAN));
@@ -278,7 +315,7 @@ Result<void> Factorisation::factorise() {
     if (factors_.outcome > 0) factors_.outcome = direct::no_factors;
     factors_.positive = pattern_.n;
     factors_.negative = 0;
-  } else if (pattern_.kind != direct::Kind::general &&
+  } else if (pattern_.count == 0 && pattern_.kind != direct::Kind::general &&
              (pattern_.kind == direct::Kind::hermitian || !is_complex(pattern_.dtype))) {
     const auto inertia = read<2>(CUDSS_DATA_INERTIA);
     if (!inertia) return inertia.error();
@@ -323,7 +360,7 @@ Result<void> Factorisation::make_mirror() {
     all[at] = row;
     all[at + count] = k;
   });
-  TROUPE_CUDA_PROPAGATE(mirror_.take(all.size() * sizeof(I)));
+  TROUPE_CUDA_PROPAGATE(mirror_.reserve(all.size() * sizeof(I), stream_));
   TROUPE_CUDA_TRY(cudaMemcpyAsync(mirror_.get(), all.data(), all.size() * sizeof(I),
                                   cudaMemcpyDefault, stream_));
   TROUPE_CUDA_TRY(cudaStreamSynchronize(stream_));
@@ -379,6 +416,19 @@ Result<void> Factorisation::solve_as(const Systems& systems) {
       TROUPE_CUDA_TRY(kernels::correct(services_.launch(queue_), n, correction, x));
     }
   }
+  return {};
+}
+
+Result<void> Factorisation::schur(void* s, std::int64_t lds) {
+  if (pattern_.count == 0) return {};
+  CudssMatrix to;
+  TROUPE_CUDA_TRY(cudssMatrixCreateDn(to.out(), pattern_.count, pattern_.count, lds, s,
+                                      value_type(pattern_.dtype), CUDSS_LAYOUT_COL_MAJOR));
+  auto matrix = to.get();
+  std::size_t written = 0;
+  TROUPE_CUDA_TRY(
+      cudssDataGet(handle_, data_, CUDSS_DATA_SCHUR_MATRIX, &matrix, sizeof matrix, &written));
+  TROUPE_CUDA_TRY(cudaStreamSynchronize(stream_));  // what is queued may use the descriptor
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include <troupe/lib/direct.hpp>
 
 #include "device_host/engine/cuda/library.hpp"
+#include "device_host/engine/cuda/stream_memory.hpp"
 #include "lib/direct/direct_kernels.cuh"
 
 /// Factors of sparse matrices, by cuDSS.
@@ -33,24 +34,6 @@ using CudssHandle = Handle<CudssTraits>;
 using CudssMatrix = Handle<CudssMatrixTraits>;
 using CudssConfig = Handle<CudssConfigTraits>;
 
-/// Device memory that goes back in the order of its stream.
-class StreamMemory {
- public:
-  explicit StreamMemory(cudaStream_t stream) : stream_(stream) {}
-  ~StreamMemory() { give_back(); }
-  StreamMemory(const StreamMemory&) = delete;
-  StreamMemory& operator=(const StreamMemory&) = delete;
-
-  /// Instead of what was there. Errors: out_of_memory.
-  Result<void> take(std::size_t bytes);
-  void give_back();
-  [[nodiscard]] std::byte* get() const noexcept { return static_cast<std::byte*>(memory_); }
-
- private:
-  cudaStream_t stream_;
-  void* memory_ = nullptr;
-};
-
 /// What factors are made of, in device memory. Buffer and generation of its operands stand for what
 /// is there: another matrix at the same address is another matrix.
 struct Pattern {
@@ -61,6 +44,11 @@ struct Pattern {
   direct::Kind kind{};
   direct::View view{};
   bool matching = false;
+  const void* rows = nullptr;  ///< what a Schur complement keeps; nullptr: all is eliminated
+  std::uint64_t rows_contents = 0;
+  std::int64_t count = 0;       ///< of these rows
+  const void* order = nullptr;  ///< of all rows, from the caller
+  std::uint64_t order_contents = 0;
   bool operator==(const Pattern&) const = default;
 };
 struct Values {
@@ -110,14 +98,21 @@ class Factorisation {
   [[nodiscard]] const direct::Factors& factors() const noexcept { return factors_; }
   /// Queues the solution. After prepare(), where factors() are `ready` or have replaced pivots.
   Result<void> solve(const Systems& systems);
+  /// Writes the Schur complement for the pattern's rows. After factor(), with the same outcomes.
+  Result<void> schur(void* s, std::int64_t lds);
 
  private:
   [[nodiscard]] bool is_analysed(const Pattern& pattern, const Values& values) const noexcept;
   [[nodiscard]] bool is_factored(const Pattern& pattern, const Values& values) const noexcept;
   [[nodiscard]] bool needs_mirror(const Systems& systems) const noexcept;
   void drop();
+  /// Whether this is a matrix, and one that may have factors.
   template <class I>
   Result<void> examine();
+  template <class I>
+  Result<void> mark_rows();
+  template <class I>
+  Result<void> set_order();
   Result<void> make_system();
   Result<void> configure();
   template <class Value>

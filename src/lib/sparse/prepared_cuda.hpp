@@ -7,8 +7,8 @@
 #include <troupe/lib/sparse_form.hpp>
 
 #include "device_host/engine/cuda/library.hpp"
+#include "device_host/engine/cuda/stream_memory.hpp"
 #include "lib/sparse/descriptors_cuda.hpp"
-#include "lib/sparse/spgemm_cuda.hpp"
 
 /// What cuSPARSE prepares for products of a matrix with vectors.
 namespace troupe::host::cuda {

@@ -91,24 +91,6 @@ class Product {
 
 }  // namespace
 
-Result<void*> StreamMemory::reserve(std::size_t bytes, cudaStream_t stream) {
-  bytes = std::max<std::size_t>(bytes, 1);
-  if (bytes <= bytes_) return memory_;
-  give_back();
-  void* memory = nullptr;
-  TROUPE_CUDA_TRY(cudaMallocAsync(&memory, bytes, stream));
-  stream_ = stream;
-  memory_ = memory;
-  bytes_ = bytes;
-  return memory_;
-}
-
-void StreamMemory::give_back() {
-  if (memory_ != nullptr) (void)cudaFreeAsync(memory_, stream_);
-  memory_ = nullptr;
-  bytes_ = 0;
-}
-
 Result<std::int64_t> Multiplication::run(cusparseHandle_t handle, cudaStream_t stream,
                                          const CsrTypes& types, CsrFactor a, CsrFactor b,
                                          CsrProduct c) {

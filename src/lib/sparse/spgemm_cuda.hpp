@@ -9,28 +9,10 @@
 #include <troupe/dtype.hpp>
 #include <troupe/error.hpp>
 
+#include "device_host/engine/cuda/stream_memory.hpp"
+
 /// The product of two CSR matrices, by cuSPARSE: see sparse::Spgemm.
 namespace troupe::host::cuda {
-
-/// Device memory that grows as needed and goes back in the order of its stream.
-class StreamMemory {
- public:
-  StreamMemory() = default;
-  ~StreamMemory() { give_back(); }
-  StreamMemory(const StreamMemory&) = delete;
-  StreamMemory& operator=(const StreamMemory&) = delete;
-
-  /// At least so many bytes, and at least one: never nullptr. What stood there is lost. Always with
-  /// the same stream. Errors: out_of_memory.
-  Result<void*> reserve(std::size_t bytes, cudaStream_t stream);
-  void give_back();
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-
- private:
-  cudaStream_t stream_ = nullptr;
-  void* memory_ = nullptr;
-  std::size_t bytes_ = 0;
-};
 
 /// A factor, in device memory. Without values for either factor a product is only counted.
 struct CsrFactor {

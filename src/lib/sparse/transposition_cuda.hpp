@@ -5,7 +5,7 @@
 #include <list>
 
 #include "device_host/engine/cuda/library.hpp"
-#include "lib/sparse/spgemm_cuda.hpp"
+#include "device_host/engine/cuda/stream_memory.hpp"
 #include "lib/sparse/transposition_kernels.cuh"
 
 /// Sparse matrices by columns: where the elements of each column are.

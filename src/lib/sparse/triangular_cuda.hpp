@@ -10,8 +10,8 @@
 #include <troupe/lib/sparse_triangular.hpp>
 
 #include "device_host/engine/cuda/library.hpp"
+#include "device_host/engine/cuda/stream_memory.hpp"
 #include "lib/sparse/descriptors_cuda.hpp"
-#include "lib/sparse/spgemm_cuda.hpp"
 
 /// Triangular systems by cuSPARSE, which analyses a matrix before it solves with it.
 namespace troupe::host::cuda {

@@ -1,0 +1,175 @@
+#include <algorithm>
+#include <cmath>
+
+#include <troupe/lib/direct.hpp>
+
+#include "trial.hpp"
+
+// Sparse systems by their factors, which are lost with a device host: the next call makes them
+// again.
+
+namespace troupe::torture {
+namespace {
+
+/// A matrix of a kind whose diagonal is larger than the rest of its row and column: about a quarter
+/// of it is there, of which all or one half is stored.
+template <class T>
+struct Dominant {
+  direct::Options options;
+  Dense dense;
+  std::vector<std::int32_t> row_begin{0}, column;
+  std::vector<std::pair<std::int64_t, std::int64_t>> place;  ///< of each element that is stored
+
+  Dominant(Trial& t, std::int64_t n) : dense{n, n} {
+    using direct::Kind;
+    using direct::View;
+    options.kind = static_cast<Kind>(t.random.below(4));
+    if (options.kind != Kind::general) options.view = static_cast<View>(t.random.below(3));
+    for (std::int64_t i = 0; i < n; ++i) {
+      for (std::int64_t j = 0; j < n; ++j) {
+        const bool decided = options.kind != Kind::general && j > i;
+        if (i == j || decided || !t.random.one_in(4)) continue;
+        dense(i, j) = t.numbers<T>(1).front();
+        if (options.kind != Kind::general) dense(j, i) = mirrored(dense(i, j));
+      }
+    }
+    set_diagonal(t);
+    for (std::int64_t i = 0; i < n; ++i) {
+      for (std::int64_t j = 0; j < n; ++j) {
+        if ((dense(i, j) == Wide(0) && i != j) || !stores(i, j)) continue;
+        column.push_back(static_cast<std::int32_t>(j));
+        place.emplace_back(i, j);
+      }
+      row_begin.push_back(static_cast<std::int32_t>(column.size()));
+    }
+  }
+  /// Other values at the same places.
+  void change(Trial& t) {
+    for (auto& element : dense.element) element *= -0.5;
+    set_diagonal(t);
+  }
+  [[nodiscard]] std::vector<Wide> values() const {
+    std::vector<Wide> stored;
+    for (const auto& [i, j] : place) stored.push_back(dense(i, j));
+    return stored;
+  }
+
+ private:
+  [[nodiscard]] Wide mirrored(const Wide& x) const {
+    return options.kind == direct::Kind::symmetric ? x : std::conj(x);
+  }
+  [[nodiscard]] bool stores(std::int64_t i, std::int64_t j) const {
+    if (options.view == direct::View::full) return true;
+    return options.view == direct::View::lower ? j <= i : j >= i;
+  }
+  void set_diagonal(Trial& t) {
+    for (std::int64_t i = 0; i < dense.rows; ++i) {
+      double sum = 1;
+      for (std::int64_t j = 0; j < dense.columns; ++j) {
+        if (i != j) sum += std::abs(dense(i, j)) + std::abs(dense(j, i));
+      }
+      const bool negative = options.kind != direct::Kind::positive_definite && t.flip();
+      dense(i, i) = std::ceil(negative ? -sum : sum);
+    }
+  }
+};
+
+template <class T>
+CsrMatrix<T, std::int32_t> on_device(Trial& t, const Dominant<T>& a) {
+  return {a.dense.rows, a.dense.columns, t.put_values(a.row_begin), t.put_values(a.column),
+          t.put<T>(a.values())};
+}
+
+template <class T>
+void add_factors(Calls& calls) {
+  calls.add<T>("factors", [](Trial& t) {
+    Dominant<T> a(t, t.random.between(1, 40));
+    a.options.matching = a.options.kind == direct::Kind::general && t.random.one_in(4);
+    const auto matrix = on_device(t, a);
+    auto solver = direct::on(t.device()).solver(matrix, a.options);
+    const auto solve = [&] {
+      const bool general = a.options.kind == direct::Kind::general;
+      const direct::SolveOptions how{.transpose = general ? t.transpose() : blas::Transpose::no,
+                                     .refinement = static_cast<int>(t.random.below(3))};
+      const auto x = t.dense<T>(a.dense.rows, t.random.between(1, 3));
+      const auto b = t.put<T>(reference::op(a.dense, how.transpose) * x, 1);
+      const auto to = t.put<T>(t.dense<T>(x.rows, x.columns), 2);
+      t.call(solver.solve(b, to, how));
+      t.expect(to, x, 40);
+    };
+    if (t.flip()) t.call(solver.analyse());
+    if (t.flip()) t.call(solver.factor());
+    solve();
+    solve();
+    a.change(t);
+    t.call(t.device().upload<T>(reference::to_numbers<T>(a.values()), matrix.value));
+    solve();
+    t.call(solver.release());
+    solve();
+  });
+}
+
+/// The elimination of one row and column after another.
+Dense eliminated(Dense a, const std::vector<bool>& kept) {
+  const auto n = static_cast<std::size_t>(a.rows);
+  const auto at = [&](std::size_t i, std::size_t j) -> Wide& {
+    return a(static_cast<std::int64_t>(i), static_cast<std::int64_t>(j));
+  };
+  for (std::size_t k = 0; k < n; ++k) {
+    for (std::size_t i = 0; i < n && !kept[k]; ++i) {
+      if (i == k || (!kept[i] && i < k)) continue;
+      const auto factor = at(i, k) / at(k, k);
+      for (std::size_t j = 0; j < n; ++j) at(i, j) -= factor * at(k, j);
+    }
+  }
+  const auto count = std::count(kept.begin(), kept.end(), true);
+  std::vector<Wide> elements;
+  for (std::size_t j = 0; j < n; ++j) {
+    for (std::size_t i = 0; i < n; ++i) {
+      if (kept[i] && kept[j]) elements.push_back(at(i, j));
+    }
+  }
+  return {count, count, std::move(elements)};
+}
+
+template <class T>
+void add_schur(Calls& calls) {
+  calls.add<T>("schur", [](Trial& t) {
+    const Dominant<T> a(t, t.random.between(2, 30));
+    std::vector<bool> kept(static_cast<std::size_t>(a.dense.rows));
+    std::vector<std::int32_t> rows;
+    for (std::size_t i = 0; i + 1 < kept.size(); ++i) {
+      kept[i] = t.random.one_in(3);
+      if (kept[i]) rows.push_back(static_cast<std::int32_t>(i));
+    }
+    if (rows.empty()) kept[0] = true, rows.push_back(0);
+    const auto count = std::ssize(rows);
+    const auto s = t.put<T>(t.dense<T>(count, count), 1);
+    auto solver = direct::on(t.device()).solver(on_device(t, a), a.options);
+    t.call(solver.schur(t.put_values(rows), s));
+    // Its elements are at most as large as the diagonal of A.
+    t.check([&t, s, expected = eliminated(a.dense, kept)]() -> std::string {
+      const auto got = t.got(s);
+      double largest = 0, wrong = 0;
+      for (const auto& element : expected.element) largest = std::max(largest, std::abs(element));
+      for (std::size_t i = 0; i < got.element.size(); ++i)
+        wrong = std::max(wrong, std::abs(got.element[i] - expected.element[i]));
+      if (wrong <= 1000 * Trial::epsilon<T>() * largest) return {};
+      return fmt::format("S is wrong by {}, of elements up to {}", wrong, largest);
+    });
+  });
+}
+
+template <class... T>
+void add_all_direct(Calls& calls) {
+  (add_factors<T>(calls), ...);
+  (add_schur<T>(calls), ...);
+}
+
+}  // namespace
+
+void add_direct(Calls& calls) {
+  add_all_direct<float, double, std::complex<float>, std::complex<double>>(calls);
+}
+
+}  // namespace troupe::torture
