@@ -84,6 +84,7 @@ struct Analyse {
       read("value", &Analyse::value), write("told", &Analyse::told)};
   static constexpr auto kCell = &Analyse::told;
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
     return &operand == &told ? sizeof(Analysis) : 0;
@@ -112,6 +113,7 @@ struct Factor {
       read("value", &Factor::value), write("told", &Factor::told)};
   static constexpr auto kCell = &Factor::told;
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
     return &operand == &told ? sizeof(Factors) : 0;
@@ -156,6 +158,7 @@ struct Solve {
                                         write("told", &Solve::told)};
   static constexpr auto kCell = &Solve::told;
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
     if (&operand == &told) return sizeof(std::int64_t);
