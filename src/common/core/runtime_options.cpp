@@ -37,7 +37,7 @@ std::vector<OptionSpec> runtime_options() {
        "network interface of the cpu engine's collectives; empty: chosen by address"},
       {"heartbeat-timeout", duration, "3s", "TIME",
        "a device host silent for this long is dead", {}, "500ms"},
-      {"check", list, "none", "none|WHAT,...",
+      {"check", list, "none", "none|collectives,indices",
        "collectives: compare what the ranks of all hosts call before each collective; those of one "
        "host always are compared; indices: look at the indices of sparse matrices and vectors before each "
        "operation, which waits for the device",
