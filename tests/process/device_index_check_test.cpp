@@ -307,6 +307,40 @@ TEST(DeviceIndexCheck, InTheMiddleOfFaults) {
   EXPECT_EQ(device.download(product.y), product.result);
 }
 
+/// Where a command fails with its device host, the thread that brings up the next one runs what was
+/// to come behind it.
+TEST(DeviceIndexCheck, InContinuationsThatAFaultRuns) {
+  auto options = checking();
+  options.insert(options.end(), {"--replay", "off"});
+  DeviceRig rig(options);
+  auto& device = rig.device();
+  Product product(device);
+  const auto large = device.alloc<double>(8 << 20);
+  for (int round = 0; round < 3; ++round) {
+    const auto old = active_host();
+    constexpr std::size_t kCalls = 8;
+    std::vector<Future<void>> answers(kCalls);
+    std::atomic<std::size_t> ran{0};
+    for (auto& answer : answers) {
+      auto target = large;
+      if (!target.valid()) target.renew();
+      device.fill(target, 1.0).on_ready([&](const Result<void>&) {
+        answer = device.sparse().spmv(product.right, product.x, product.y);
+        ++ran;
+      });
+    }
+    ASSERT_TRUE(kill_active());
+    ASSERT_TRUE(eventually([&] { return ran == kCalls; }));
+    ASSERT_TRUE(all_resolved(answers));
+    for (const auto& answer : answers)
+      EXPECT_NE(answer.wait().code(), Errc::invalid) << answer.wait().error().message;
+    ASSERT_TRUE(replaced(old));
+    if (!product.y.valid()) product.y.renew();
+  }
+  device.sparse().spmv(product.right, product.x, product.y).get();
+  EXPECT_EQ(device.download(product.y), product.result);
+}
+
 TEST(DeviceIndexCheck, WithoutTheOptionNothingIsExamined) {
   for (const bool checks : {false, true}) {
     DeviceRig rig(checks ? checking() : std::vector<std::string>{"--check", "collectives"});
@@ -330,7 +364,7 @@ TEST(DeviceIndexCheck, RecordedCallsAreNotExamined) {
   EXPECT_EQ(device.download(product.y), product.result);
 }
 
-/// A device that never answers.
+/// A device that answers when it is told to.
 class Silent final : public detail::Submitter, public detail::Progress {
  public:
   Future<void> submit(const detail::CommandView&) override {
@@ -354,6 +388,11 @@ class Silent final : public detail::Submitter, public detail::Progress {
   void before_sleep() noexcept override {}
   [[nodiscard]] std::chrono::nanoseconds spin_time() const noexcept override { return 0ns; }
 
+  [[nodiscard]] std::size_t submitted() const { return promises_.size(); }
+  void answer() {
+    for (auto& promise : promises_) promise.resolve({});
+  }
+
   int refused = 0;
   std::uint32_t group = 0;
   std::shared_ptr<const void> kept;
@@ -367,16 +406,26 @@ TEST(DeviceIndexCheck, AContinuationDoesNotWaitForEver) {
   Silent silent;
   rank_process::IndexCheck check(silent, silent);
   const auto gather = sample_of<sparse::Gather>();
-  Promise<void> promise;
-  Future<void> answer;
-  promise.future().on_ready([&](const Result<void>&) { answer = detail::submit(check, gather); });
+  const auto in_continuation = [&] {
+    Promise<void> promise;
+    Future<void> answer;
+    promise.future().on_ready([&](const Result<void>&) { answer = detail::submit(check, gather); });
+    promise.resolve({});
+    EXPECT_TRUE(answer.ready());
+    EXPECT_EQ(answer.wait().code(), Errc::would_block);
+    EXPECT_TRUE(answer.wait().error().message.starts_with("sparse.gather: its indices"));
+  };
   const auto begin = std::chrono::steady_clock::now();
-  promise.resolve({});
+  in_continuation();
   EXPECT_GE(std::chrono::steady_clock::now() - begin, rank_process::IndexCheck::kPatience);
-  ASSERT_TRUE(answer.ready());
-  EXPECT_EQ(answer.wait().code(), Errc::would_block);
-  EXPECT_TRUE(answer.wait().error().message.starts_with("sparse.gather: its indices"));
-  EXPECT_EQ(silent.refused, 1);
+  EXPECT_EQ(silent.submitted(), 1u);
+  // Until it is answered nobody else waits, or adds to what the device has to do.
+  in_continuation();
+  EXPECT_EQ(silent.submitted(), 1u);
+  silent.answer();
+  in_continuation();
+  EXPECT_EQ(silent.submitted(), 2u);
+  EXPECT_EQ(silent.refused, 3);
 }
 
 TEST(DeviceIndexCheck, PassesOnEverythingElse) {

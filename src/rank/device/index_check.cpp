@@ -43,7 +43,13 @@ Result<IndexCheck::Question> IndexCheck::ask(const IndexRule& rule) {
   return question;
 }
 
-bool IndexCheck::wait_for(const Future<void>& answer) const {
+bool IndexCheck::is_busy() {
+  progress_->poll();
+  const std::lock_guard lock(mutex_);
+  return given_up_.valid() && !given_up_.ready();
+}
+
+bool IndexCheck::wait_for(const Future<void>& answer) {
   if (!detail::in_continuation()) {
     answer.wait_ready();
     return true;
@@ -52,13 +58,23 @@ bool IndexCheck::wait_for(const Future<void>& answer) const {
   for (;;) {
     progress_->poll();
     if (answer.ready()) return true;
-    if (std::chrono::steady_clock::now() > end) return false;
+    if (std::chrono::steady_clock::now() > end) break;
     std::this_thread::sleep_for(kLookEvery);
   }
+  const std::lock_guard lock(mutex_);
+  given_up_ = answer;
+  return false;
 }
 
 Result<void> IndexCheck::examine(const detail::CommandView& command) {
   const std::string unknown = "its indices are not examined (--check indices): ";
+  const auto busy = [&] {
+    return named(command, {Errc::would_block, 0, {}},
+                 unknown +
+                     "the device is busy, and a function that is given to a future must not wait "
+                     "for it");
+  };
+  if (detail::in_continuation() && is_busy()) return busy();
   std::vector<Question> questions;
   for (const auto& rule : command.info->index_rules(command.op.data())) {
     auto question = ask(rule);
@@ -66,11 +82,7 @@ Result<void> IndexCheck::examine(const detail::CommandView& command) {
     questions.push_back(std::move(*question));
   }
   for (const auto& question : questions) {
-    if (!wait_for(question.answer))
-      return named(command, {Errc::would_block, 0, {}},
-                   unknown +
-                       "the device is busy, and a function that is given to a future must "
-                       "not wait for it");
+    if (!wait_for(question.answer)) return busy();
     if (const auto& outcome = question.answer.wait(); !outcome.ok())
       return named(command, outcome.error(), unknown + outcome.error().message);
     sparse::Finding finding;

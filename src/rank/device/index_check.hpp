@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include <troupe/future.hpp>
@@ -18,12 +19,13 @@ namespace troupe::rank_process {
 /// index that is, and nothing is written.
 ///
 /// A submission in a function that was given to a future may be on the thread which resolves all
-/// futures, and finds out that a device host is lost. There it takes replies by itself, and gives
-/// up after a while.
+/// futures, or brings up a device host in the place of one that is lost. There it takes replies by
+/// itself, and gives up after a while; those that come behind it give up at once, until what it
+/// waited for is answered.
 class IndexCheck final : public detail::Submitter {
  public:
   /// How long a submission in a continuation looks for the answer.
-  static constexpr std::chrono::milliseconds kPatience{1000};
+  static constexpr std::chrono::milliseconds kPatience{500};
 
   /// `target` gets what has been found right, and by `progress` its replies are taken; both outlive
   /// this.
@@ -48,10 +50,14 @@ class IndexCheck final : public detail::Submitter {
   [[nodiscard]] Result<void> examine(const detail::CommandView& command);
   [[nodiscard]] Result<Question> ask(const IndexRule& rule);
   /// False if the answer is not there, and the calling thread must not wait for it any longer.
-  [[nodiscard]] bool wait_for(const Future<void>& answer) const;
+  [[nodiscard]] bool wait_for(const Future<void>& answer);
+  /// What was given up last is not answered yet.
+  [[nodiscard]] bool is_busy();
 
   detail::Submitter* target_;
   detail::Progress* progress_;
+  std::mutex mutex_;
+  Future<void> given_up_;  ///< the last answer that was
 };
 
 }  // namespace troupe::rank_process
