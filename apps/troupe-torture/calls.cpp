@@ -147,6 +147,7 @@ constexpr CallInfo kCalls[] = {
     {Kind::sparse_call, "order", "coosort csrsort", kNumbers},
     {Kind::sparse_call, "blocks", "dense_to_sparse csr2bsr bsr2csr sparse_to_dense", kNumbers},
     {Kind::sparse_call, "ELL", "csr2sell csr2blocked_ell blocked_ell_to_dense", kNumbers},
+    {Kind::sparse_call, "examination", "examine", DTypes::of({DType::i32, DType::i64})},
     {Kind::direct_call, "factors", "analyse factor solve release", kNumbers, true},
     {Kind::direct_call, "schur", "schur", kNumbers, true}};
 

@@ -5,7 +5,7 @@
 
 #include "trial.hpp"
 
-// Vectors of few elements, and matrices that change their form.
+// Vectors of few elements, matrices that change their form, and a look at indices.
 
 namespace troupe::torture {
 namespace {
@@ -97,6 +97,36 @@ void add_rows(Calls& calls) {
     };
     expect(to_rows, rows);
     expect(to_begins, begins);
+  });
+}
+
+/// A matrix whose rows ascend, in which one column may be too large.
+template <class I>
+void add_examination(Calls& calls) {
+  calls.add<I>("examination", [](Trial& t) {
+    const auto rows = t.extent(), columns = 3 * t.extent();
+    std::vector<I> begins{0}, column;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t j = 0; j < columns; ++j)
+        if (j == 0 || t.random.one_in(2)) column.push_back(static_cast<I>(j));
+      begins.push_back(static_cast<I>(column.size()));
+    }
+    const bool wrong = t.flip();
+    const auto place = t.random.below(static_cast<int>(column.size()));
+    if (wrong) column[static_cast<std::size_t>(place)] += static_cast<I>(columns);
+    const CsrMatrix<float, I> a{rows, columns, t.put_values(begins), t.put_values(column),
+                                t.room<float>(std::ssize(column))};
+    const auto rule =
+        sparse::rule_of(sparse::form_of(a), a.row_begin.operand(), a.column.operand(), true);
+    const auto finding = detail::submit_for_value<sparse::Finding>(
+        t.device().submitter(), sparse::examination_of(rule, OnFailure::report));
+    t.call(finding);
+    t.check([finding, wrong, place]() -> std::string {
+      const auto found = finding.get();
+      const bool right = wrong ? found.fault == sparse::Fault::inner_outside && found.place == place
+                               : found.fault == sparse::Fault::none;
+      return right ? "" : "another index is found wrong than the one that is";
+    });
   });
 }
 
@@ -262,6 +292,8 @@ void add_sparse_forms(Calls& calls) {
   add_forms<float, double, std::complex<float>, std::complex<double>>(calls);
   add_rows<std::int32_t>(calls);
   add_rows<std::int64_t>(calls);
+  add_examination<std::int32_t>(calls);
+  add_examination<std::int64_t>(calls);
 }
 
 }  // namespace troupe::torture

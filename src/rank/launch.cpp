@@ -145,6 +145,7 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   DeviceCore::Options options;
   options.spin = spin;
   options.replay = config.flag("replay");
+  options.check_indices = checks(config, "indices");
   options.slab_bytes = config.bytes("slab-size");
   options.pinned_bytes = config.bytes("pinned-pool");
   options.memory_limit = config.bytes("memory-limit");
@@ -185,7 +186,14 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   return options;
 }
 
+bool checks(const Config& config, std::string_view what) {
+  const auto& words = config.list("check");
+  return std::find(words.begin(), words.end(), what) != words.end();
+}
+
 Result<void> check_settings(const Config& config) {
+  if (checks(config, "none") && config.list("check").size() > 1)
+    return Error{Errc::invalid, 0, "check = " + config.text("check") + ": none stands alone"};
   if (config.flag("trace-kernels") && config.text("trace").empty())
     return Error{Errc::invalid, 0, "trace-kernels = on needs trace: the file to tell of them in"};
   const auto longer = [&](const char* name, const char* than, const char* why) -> Result<void> {

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <troupe/config.hpp>
@@ -35,6 +36,8 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
 /// that another is there to save, and what is to be told in a trace that nobody asks for.
 Result<void> check_settings(const Config& config);
 
+/// Whether a word stands in --check.
+bool checks(const Config& config, std::string_view what);
 /// Where runs keep their state, from the configuration.
 SaveOptions save_options(const Config& config);
 /// How runs are rehearsed; nullopt: they are not.

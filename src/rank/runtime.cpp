@@ -212,20 +212,20 @@ void Runtime::Parts::open(int* argc, char*** argv) {
   if (!observes) throw CollectiveException(observes.error());
   observer = std::move(*observes);
   const auto& standby = config.text("standby");
-  auto formed =
-      rank_process::WorldCore::open(*actors, *mpi, device_core,
-                                    {.phase_timeout = config.duration("phase-timeout"),
-                                     .standby_world = standby == "world" || standby == "on",
-                                     .check_collectives = config.text("check") == "collectives",
-                                     .shrink = config.text("on-loss") == "shrink",
-                                     .stop_on_loss = config.text("on-loss") == "stop",
-                                     .rejoin_after = config.duration("rejoin-after"),
-                                     .stall_report = config.duration("stall-report"),
-                                     .save = rank_process::save_options(config),
-                                     .rehearsal = rank_process::rehearsal_options(config),
-                                     .tokens = {.path = token_path(config.text("token-path")),
-                                                .timeout = config.duration("token-timeout")},
-                                     .collector = observer->collector()});
+  auto formed = rank_process::WorldCore::open(
+      *actors, *mpi, device_core,
+      {.phase_timeout = config.duration("phase-timeout"),
+       .standby_world = standby == "world" || standby == "on",
+       .check_collectives = rank_process::checks(config, "collectives"),
+       .shrink = config.text("on-loss") == "shrink",
+       .stop_on_loss = config.text("on-loss") == "stop",
+       .rejoin_after = config.duration("rejoin-after"),
+       .stall_report = config.duration("stall-report"),
+       .save = rank_process::save_options(config),
+       .rehearsal = rank_process::rehearsal_options(config),
+       .tokens = {.path = token_path(config.text("token-path")),
+                  .timeout = config.duration("token-timeout")},
+       .collector = observer->collector()});
   agree(formed.ok() ? Result<void>() : Result<void>(formed.error()));
   world_core = std::move(*formed);
   device.emplace(device_core);

@@ -173,6 +173,9 @@ TEST(Usage, UnknownOptionsAndValues) {
       {{"--stencil", "8", "--commit-every", "-1"}, "commit-every"},
       {{"--stencil", "8", "--max-iter", "many"}, "max-iter"},
       {{"--stencil", "8", "--log-level", "loud"}, "loud"},
+      {{"--stencil", "8", "--check", "indexes"},
+       "'indexes' is not one of none, collectives, indices"},
+      {{"--stencil", "8", "--check", "indices,none"}, "check = indices,none: none stands alone"},
   };
   for (const auto& [arguments, word] : cases) {
     SCOPED_TRACE(word);

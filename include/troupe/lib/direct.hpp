@@ -96,6 +96,7 @@ struct Analyse {
       read("order", &Analyse::order)};
   static constexpr auto kCell = &Analyse::told;
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
     return &operand == &told ? sizeof(Analysis) : 0;
@@ -125,6 +126,7 @@ struct Factor {
       read("value", &Factor::value), write("told", &Factor::told), read("order", &Factor::order)};
   static constexpr auto kCell = &Factor::told;
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
     return &operand == &told ? sizeof(Factors) : 0;
@@ -171,6 +173,7 @@ struct Solve {
                                         read("order", &Solve::order)};
   static constexpr auto kCell = &Solve::told;
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
     if (&operand == &told) return sizeof(std::int64_t);
@@ -220,6 +223,7 @@ struct Schur {
   static constexpr auto kCell = &Schur::told;
   Result<void> check() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
     if (&operand == &told) return sizeof(std::int64_t);
     const auto columns = lds == count ? count : std::int64_t{count > 0};

@@ -46,6 +46,7 @@
 ///     Agreement agreement() const;                  // collectives: what all ranks say alike
 ///     static std::string describe(const Agreement&);       // collectives: that in words
 ///     Result<void> check_world(int rank, int size) const;  // collectives: against the world
+///     std::vector<IndexRule> index_rules() const;  // of indices in device memory: index_rule.hpp
 ///     static constexpr auto kPlaces = std::tuple{&Uniform::seed, …};  // fields of 8 bytes on
 ///                                   // which nothing depends that can be made ahead: see kind.hpp
 ///     static constexpr auto kLacking = std::array{Lacking{"cuda", …}};  // not on that

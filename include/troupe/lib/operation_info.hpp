@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <troupe/lib/index_rule.hpp>
 #include <troupe/lib/operation.hpp>
 #include <troupe/lib/overlap.hpp>
 
@@ -62,6 +63,9 @@ struct OperationInfo {
   /// nullptr: nothing.
   Result<void> (*check_world)(const std::byte* op, int rank, int size) = nullptr;
   std::span<const Lacking> lacking;  ///< dtypes that only other engines compute in
+  /// What it demands of indices in device memory, which check() cannot look at; nullptr: it has
+  /// none.
+  std::vector<IndexRule> (*index_rules)(const std::byte* op) = nullptr;
 
   /// "blas", of "blas.gemm".
   [[nodiscard]] constexpr std::string_view library() const noexcept {

@@ -157,6 +157,9 @@ constexpr OperationInfo make_info() {
       return as<Op>(op).check_world(rank, size);
     };
   }
+  if constexpr (requires(const Op& op) { op.index_rules(); }) {
+    info.index_rules = [](const std::byte* op) { return as<Op>(op).index_rules(); };
+  }
   return info;
 }
 

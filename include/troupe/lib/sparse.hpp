@@ -1,6 +1,6 @@
 #pragma once
 
-#include <troupe/lib/sparse_algebra.hpp>
+#include <troupe/lib/sparse_examine.hpp>
 
 /// Sparse matrices, zero-based.
 namespace troupe::sparse {
@@ -21,6 +21,7 @@ struct Gather {
                                         read("source", &Gather::source),
                                         write("destination", &Gather::destination)};
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return static_cast<std::uint64_t>(count) * size_of(dtype);
   }
@@ -70,6 +71,7 @@ struct Spgemm {
       write("nonzeros", &Spgemm::nonzeros)};
   static constexpr auto kCell = &Spgemm::nonzeros;
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   Result<void> check_parts(const Parts& parts) const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
@@ -103,6 +105,7 @@ struct Transposition {
                                         write("t_column", &Transposition::t_column),
                                         write("t_value", &Transposition::t_value)};
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
     const auto elements = static_cast<std::uint64_t>(nonzeros);
     if (&operand == &t_value) return elements * size_of(dtype);
@@ -128,9 +131,9 @@ namespace troupe {
 /// Sparse linear algebra of one device; from `device.sparse()`. What is written overlaps no
 /// argument.
 template <class Refs>
-class BasicSparse : public SparseAlgebra<Refs> {
+class BasicSparse : public SparseExamine<Refs> {
  public:
-  using SparseAlgebra<Refs>::SparseAlgebra;
+  using SparseExamine<Refs>::SparseExamine;
   template <Element T>
   using Ref = typename Refs::template To<T>;
   template <Element T>
@@ -212,7 +215,7 @@ class BasicSparse : public SparseAlgebra<Refs> {
   }
 
  private:
-  using SparseAlgebra<Refs>::submitter_;
+  using SparseExamine<Refs>::submitter_;
 };
 
 using Sparse = BasicSparse<LocalRefs>;

@@ -52,6 +52,7 @@ struct Geam {
                                         write("nonzeros", &Geam::nonzeros)};
   static constexpr auto kCell = &Geam::nonzeros;
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   Result<void> check_parts(const Parts& parts) const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
@@ -90,6 +91,7 @@ struct SpgemmReuse {
       read("b_row_begin", &SpgemmReuse::b_row_begin), read("b_column", &SpgemmReuse::b_column),
       read("c_row_begin", &SpgemmReuse::c_row_begin), read("c_column", &SpgemmReuse::c_column)};
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   Result<void> check_parts(const Parts& parts) const;
   [[nodiscard]] std::uint64_t tail_written(const TailOperand& part) const noexcept {
     return part.tag == c ? static_cast<std::uint64_t>(nonzeros_c) * size_of(dtype) : 0;

@@ -40,6 +40,7 @@ struct Csr2BlockedEll {
                                         write("width", &Csr2BlockedEll::width)};
   static constexpr auto kCell = &Csr2BlockedEll::width;
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
     return &operand == &width ? sizeof(std::int64_t) : 0;

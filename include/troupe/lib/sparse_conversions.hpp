@@ -33,6 +33,7 @@ struct SparseToDense {
       read("offsets", &SparseToDense::offsets), read("index", &SparseToDense::index),
       read("value", &SparseToDense::value), write("dense", &SparseToDense::dense)};
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   /// All of the dense matrix if there are no gaps in it.
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     const bool whole = leading == (order == blas::Order::column ? rows : columns);
@@ -57,6 +58,7 @@ struct BlockedEllToDense {
                                         read("value", &BlockedEllToDense::value),
                                         write("dense", &BlockedEllToDense::dense)};
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   /// All of the dense matrix if there are no gaps in it.
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     const bool whole = leading == (order == blas::Order::column ? rows : columns);

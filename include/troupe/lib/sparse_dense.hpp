@@ -36,6 +36,7 @@ struct Spmm {
                                         read("value", &Spmm::value), read("b", &Spmm::b),
                                         update("c", &Spmm::c)};
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   [[nodiscard]] std::int64_t rows_of_c() const noexcept {
     return transpose_a == blas::Transpose::no ? a.rows : a.columns;
   }
@@ -79,6 +80,7 @@ struct Sddmm {
                                         read("a", &Sddmm::a),          read("b", &Sddmm::b),
                                         update("value", &Sddmm::value)};
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   /// With beta = 0 given by value, the values of C are not read.
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
     return &range == &value && beta.is_zero(dtype) ? Access::write : declared;

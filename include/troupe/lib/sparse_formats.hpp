@@ -52,6 +52,7 @@ struct Csr2Bsr {
                                         write("blocks", &Csr2Bsr::blocks)};
   static constexpr auto kCell = &Csr2Bsr::blocks;
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
   [[nodiscard]] std::int64_t block_rows() const noexcept { return parts_of(rows, block); }
   [[nodiscard]] std::int64_t block_columns() const noexcept { return parts_of(columns, block); }
@@ -83,6 +84,7 @@ struct Bsr2Csr {
                                         write("column", &Bsr2Csr::column),
                                         write("value", &Bsr2Csr::value)};
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   [[nodiscard]] std::int64_t nonzeros() const noexcept { return blocks * block * block; }
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
     if (&operand == &row_begin)
@@ -124,6 +126,7 @@ struct Csr2Sell {
                                         write("stored", &Csr2Sell::stored)};
   static constexpr auto kCell = &Csr2Sell::stored;
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   [[nodiscard]] Result<void> verdict(const std::byte* cell) const;
   [[nodiscard]] std::int64_t slices() const noexcept { return parts_of(rows, slice_rows); }
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {

@@ -20,6 +20,7 @@ struct Csr2Coo {
   static constexpr std::array kOperands{read("row_begin", &Csr2Coo::row_begin),
                                         write("row", &Csr2Coo::row)};
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return static_cast<std::uint64_t>(nonzeros) * size_of(dtype);
   }
@@ -38,6 +39,7 @@ struct Coo2Csr {
   static constexpr std::array kOperands{read("row", &Coo2Csr::row),
                                         write("row_begin", &Coo2Csr::row_begin)};
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return (static_cast<std::uint64_t>(rows) + 1) * size_of(dtype);
   }
@@ -71,6 +73,7 @@ struct CooSort {
                                         write("sorted_value", &CooSort::sorted_value),
                                         write("permutation", &CooSort::permutation)};
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
     return static_cast<std::uint64_t>(nonzeros) *
            size_of(&operand == &sorted_value ? dtype : index_dtype);
@@ -96,6 +99,7 @@ struct CsrSort {
                                         write("sorted_value", &CsrSort::sorted_value),
                                         write("permutation", &CsrSort::permutation)};
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
     return static_cast<std::uint64_t>(nonzeros) *
            size_of(&operand == &sorted_value ? dtype : index_dtype);

@@ -36,6 +36,7 @@ struct Spmv {
                                         read("value", &Spmv::value), read("x", &Spmv::x),
                                         update("y", &Spmv::y)};
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   [[nodiscard]] std::int64_t length_of_x() const noexcept {
     return transpose == blas::Transpose::no ? a.columns : a.rows;
   }

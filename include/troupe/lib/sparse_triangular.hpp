@@ -50,6 +50,7 @@ struct Spsv {
                                         read("b", &Spsv::b),         write("x", &Spsv::x)};
   static constexpr auto kInPlace = std::array{InPlace{"b", "x"}};
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     return static_cast<std::uint64_t>(n) * size_of(dtype);
   }
@@ -81,6 +82,7 @@ struct Spsm {
                                         read("b", &Spsm::b),         write("x", &Spsm::x)};
   static constexpr auto kInPlace = std::array{InPlace{"b", "x"}};  ///< with equal layouts
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   /// All of X if there are no gaps in it.
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept {
     const bool whole = ldx == (order_x == blas::Order::column ? n : columns);

@@ -27,6 +27,7 @@ struct Scatter {
   static constexpr std::array kOperands{read("index", &Scatter::index), read("x", &Scatter::x),
                                         update("y", &Scatter::y)};
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
 };
 
 /// y = alpha x + beta y, for all elements of y. y is not read where beta is 0.
@@ -45,6 +46,7 @@ struct Axpby {
                                         read("index", &Axpby::index), read("x", &Axpby::x),
                                         update("y", &Axpby::y)};
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   /// With beta = 0 given by value, what stood in y is not read.
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
     return &range == &y && beta.is_zero(dtype) ? Access::write : declared;
@@ -72,6 +74,7 @@ struct Rot {
                                         read("index", &Rot::index), update("x", &Rot::x),
                                         update("y", &Rot::y)};
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
 };
 
 /// result[0] = the sum of x[i] y[index[i]], the elements of x conjugated or as they are. The same
@@ -91,6 +94,7 @@ struct Spvv {
   static constexpr std::array kOperands{read("index", &Spvv::index), read("x", &Spvv::x),
                                         read("y", &Spvv::y), write("result", &Spvv::result)};
   Result<void> check() const;
+  [[nodiscard]] std::vector<IndexRule> index_rules() const;
   [[nodiscard]] std::uint64_t written(const Operand&) const noexcept { return size_of(dtype); }
 };
 

@@ -8,6 +8,8 @@
 #include <climits>
 #include <ctime>
 
+#include "common/core/continuations.hpp"
+
 namespace troupe::detail {
 namespace {
 
@@ -42,10 +44,24 @@ struct StatePool {
 };
 thread_local StatePool pool;
 
+/// How many continuations the thread is in: one may resolve another future.
+thread_local int continuations = 0;
+
+void run(StateBase::Continuation* continuation) noexcept {
+  ++continuations;
+  continuation->run();
+  delete continuation;
+  --continuations;
+}
+
 /// How often a waiter looks between two readings of the clock, which cost as much as a look.
 constexpr int kLooksPerClock = 16;
 
 }  // namespace
+
+bool in_continuation() noexcept {
+  return continuations > 0;
+}
 
 void* allocate_state(std::size_t bytes) {
   if (bytes != StatePool::kBytes || pool.head == nullptr) return ::operator new(bytes);
@@ -101,8 +117,7 @@ void StateBase::attach(Continuation* continuation) noexcept {
   auto* head = continuations_.load(std::memory_order_acquire);
   do {
     if (head == closed()) {
-      continuation->run();
-      delete continuation;
+      run(continuation);
       return;
     }
     continuation->next = head;
@@ -123,8 +138,7 @@ void StateBase::publish() noexcept {
   }
   while (oldest != nullptr) {
     auto* next = oldest->next;
-    oldest->run();
-    delete std::exchange(oldest, next);
+    run(std::exchange(oldest, next));
   }
   release();
 }

@@ -37,10 +37,11 @@ std::vector<OptionSpec> runtime_options() {
        "network interface of the cpu engine's collectives; empty: chosen by address"},
       {"heartbeat-timeout", duration, "3s", "TIME",
        "a device host silent for this long is dead", {}, "500ms"},
-      {"check", text, "none", "none|collectives",
+      {"check", list, "none", "none|collectives,indices",
        "collectives: compare what the ranks of all hosts call before each collective; those of one "
-       "host always are compared",
-       {"none", "collectives"}},
+       "host always are compared; indices: look at the indices of sparse matrices and vectors before each "
+       "operation, which waits for the device",
+       {"none", "collectives", "indices"}},
       {"op-timeout", duration, "600s", "TIME",
        "deadline of an operation, collectives above all; 0: none"},
       {"stall-report", duration, "60s", "TIME",

@@ -42,6 +42,16 @@ Checker of_matrix(const Op& op) {
   return checks;
 }
 
+/// What Outcome::not_csr is about, ahead of the call.
+template <class Op>
+std::vector<IndexRule> rules_of_matrix(const Op& op) {
+  return {{op.index_dtype,
+           IndexRule::offsets | IndexRule::sorted,
+           1,
+           {"row_begin", op.row_begin, op.n + 1, op.nonzeros},
+           {"column", op.column, op.nonzeros, op.n}}};
+}
+
 /// The result cell, of numbers of 8 bytes.
 template <class Told>
 Checker& tells(Checker& checks, const Operand& told) {
@@ -122,6 +132,21 @@ Result<void> Schur::check() const {
 }
 Result<void> Schur::verdict(const std::byte* cell) const {
   return judge<Schur>(cell, on_failure);
+}
+
+std::vector<IndexRule> Analyse::index_rules() const {
+  return rules_of_matrix(*this);
+}
+std::vector<IndexRule> Factor::index_rules() const {
+  return rules_of_matrix(*this);
+}
+std::vector<IndexRule> Solve::index_rules() const {
+  return rules_of_matrix(*this);
+}
+std::vector<IndexRule> Schur::index_rules() const {
+  auto rules = rules_of_matrix(*this);
+  rules.push_back({index_dtype, IndexRule::ordered, 1, {"rows", rows, count, n}, {}});
+  return rules;
 }
 
 std::span<const OperationInfo* const> operations() noexcept {

@@ -145,7 +145,8 @@ std::span<const OperationInfo* const> operations() noexcept {
                                    &info_of<Csr2Bsr>,
                                    &info_of<Bsr2Csr>,
                                    &info_of<Csr2Sell>,
-                                   &info_of<Csr2BlockedEll>};
+                                   &info_of<Csr2BlockedEll>,
+                                   &info_of<Examine>};
   return kAll;
 }
 

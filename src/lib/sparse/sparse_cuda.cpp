@@ -7,6 +7,7 @@
 #include "lib/sparse/blocked_ell_kernels.cuh"
 #include "lib/sparse/conversion_kernels.cuh"
 #include "lib/sparse/counting_kernels.cuh"
+#include "lib/sparse/examine_kernels.cuh"
 #include "lib/sparse/format_kernels.cuh"
 #include "lib/sparse/ordering_kernels.cuh"
 #include "lib/sparse/sddmm_kernels.cuh"
@@ -49,6 +50,7 @@ Result<void> Sparse::open(Queue queue) {
   TROUPE_CUDA_TRY(kernels::preload_conversions());
   TROUPE_CUDA_TRY(kernels::preload_formats());
   TROUPE_CUDA_TRY(kernels::preload_blocked_ell());
+  TROUPE_CUDA_TRY(kernels::preload_examine());
   return warm_up(queue);
 }
 

@@ -211,7 +211,20 @@ const Samples kSparseSamples{
     sparse::Csr2Sell{DType::f32, DType::i32, OnFailure::report, 0, 4, 5, 6, 2, 16, range_in(1),
                      range_in(2), range_in(3), range_in(4), range_in(5), range_in(6), cell_in(7)},
     sparse::Csr2BlockedEll{DType::c64, DType::i32, OnFailure::report, 0, 4, 6, 5, 2, 3, range_in(1),
-                           range_in(2), range_in(3), range_in(4), range_in(5), cell_in(6)}};
+                           range_in(2), range_in(3), range_in(4), range_in(5), cell_in(6)},
+    sparse::Examine{DType::i64,
+                    IndexRule::offsets | IndexRule::sorted,
+                    OnFailure::report,
+                    1,
+                    5,
+                    6,
+                    6,
+                    7,
+                    {'r', 'o', 'w', '_', 'b', 'e', 'g', 'i', 'n'},
+                    {'c', 'o', 'l', 'u', 'm', 'n'},
+                    range_in(1),
+                    range_in(2),
+                    cell_in(3)}};
 
 }  // namespace
 }  // namespace troupe::test

@@ -69,6 +69,30 @@ TYPED_TEST(SparseTranspose, OfAnEmptyMatrix) {
   EXPECT_EQ(device().download(result.row_begin), std::vector<I>(6));
 }
 
+/// The cuda engine does not look.
+TYPED_TEST(SparseTranspose, WrongIndicesReadNothingOutside) {
+  using T = typename TypeParam::first_type;
+  using I = typename TypeParam::second_type;
+  if (on_cuda()) GTEST_SKIP() << "what the indices say is checked by the cpu engine only";
+  constexpr auto kFar = std::numeric_limits<I>::max();
+  const auto transposed = [](const std::vector<I>& begin, const std::vector<I>& column,
+                             const std::vector<I>& of_begin, const std::vector<I>& of_column,
+                             const std::vector<T>& of_value) {
+    const CsrMatrix<T, I> a{3, 3, put(begin), put(column), put(std::vector<T>{1, 2, 3})};
+    const CsrMatrix<T, I> result{3, 3, device().template alloc<I>(4), put(std::vector<I>(3, I(-7))),
+                                 put(std::vector<T>(3, T(-7)))};
+    device().sparse().transpose(a, result).get();
+    EXPECT_EQ(device().download(result.row_begin), of_begin);
+    EXPECT_EQ(device().download(result.column), of_column);
+    EXPECT_EQ(device().download(result.value), of_value);
+  };
+  transposed({0, 1, 2, 3}, {0, kFar, -5}, {0, 1, 1, 1}, {0, -7, -7}, {T(1), T(-7), T(-7)});
+  transposed({-7, 1, kFar, 3}, {0, 1, 2}, {0, 1, 2, 3}, {0, 1, 1}, {T(1), T(2), T(3)});
+  transposed({3, 2, 1, -kFar}, {0, 1, 2}, {0, 1, 2, 3}, {-7, -7, -7}, {T(-7), T(-7), T(-7)});
+  // Rows that overlap.
+  transposed({0, 3, 0, 3}, {2, 2, 2}, {0, 0, 0, 3}, {0, 0, 0}, {T(1), T(2), T(3)});
+}
+
 TYPED_TEST(SparseTranspose, OfMatricesThatDoNotFit) {
   using T = typename TypeParam::first_type;
   using I = typename TypeParam::second_type;

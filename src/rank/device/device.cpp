@@ -40,7 +40,7 @@ std::uint64_t Device::bytes_held() const {
 detail::Submitter& Device::submitter() {
   if (auto* const recorder = Recorder::of(core_->port())) [[unlikely]]
     return *recorder;
-  return core_->port();
+  return core_->submitter();
 }
 Result<std::vector<MemoryUse>> Device::memory_use() const {
   return core_->memory_use();

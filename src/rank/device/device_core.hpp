@@ -10,6 +10,7 @@
 
 #include "rank/device/command_port.hpp"
 #include "rank/device/host/device_actor.hpp"
+#include "rank/device/index_check.hpp"
 #include "rank/device/kernel_builder.hpp"
 #include "rank/device/loans.hpp"
 #include "rank/device/memory_pool.hpp"
@@ -35,6 +36,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
     FlightRecorder::Options flight;
     std::chrono::nanoseconds spin{0};  ///< how long waiters spin before they sleep
     bool replay = true;                ///< see CommandPort::move_to
+    bool check_indices = false;        ///< see IndexCheck
     std::uint64_t slab_bytes = 64u << 20;
     std::uint64_t pinned_bytes = 64u << 20;
     std::uint64_t memory_limit = 0;
@@ -47,6 +49,11 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   ~DeviceCore();
 
   [[nodiscard]] CommandPort& port() noexcept { return port_; }
+  /// Where the program's calls go.
+  [[nodiscard]] detail::Submitter& submitter() noexcept {
+    if (options_.check_indices) return index_check_;
+    return port_;
+  }
   [[nodiscard]] detail::Submitter& preparer() noexcept { return preparer_; }
   [[nodiscard]] KernelBuilder& builder() noexcept { return builder_; }
   /// Calls the function, which may block, beside the program.
@@ -143,6 +150,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   std::mutex modules_mutex_;
   std::vector<std::weak_ptr<detail::ModuleState>> modules_;  ///< that other ranks may launch from
   KernelBuilder builder_;
+  IndexCheck index_check_{port_, port_};
 };
 
 }  // namespace troupe::rank_process
