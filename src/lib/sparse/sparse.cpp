@@ -147,7 +147,9 @@ std::span<const OperationInfo* const> operations() noexcept {
                                    &info_of<Csr2Bsr>,
                                    &info_of<Bsr2Csr>,
                                    &info_of<Csr2Sell>,
-                                   &info_of<Csr2BlockedEll>};
+                                   &info_of<Csr2BlockedEll>,
+                                   &info_of<SpmvEx>,
+                                   &info_of<SpmmEx>};
   return kAll;
 }
 
