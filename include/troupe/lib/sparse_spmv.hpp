@@ -1,6 +1,5 @@
 #pragma once
 
-#include <troupe/lib/blas_transform.hpp>
 #include <troupe/lib/sparse_form.hpp>
 
 /// Products of sparse matrices with vectors.

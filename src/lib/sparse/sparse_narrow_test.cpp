@@ -206,13 +206,13 @@ TYPED_TEST(SparseNarrow, MatricesOfFractionsAreCloseAndTheSameEachTime) {
   using Out = typename TypeParam::out;
   for (const auto& [name, a, dense] : in_narrow_formats<In, typename TypeParam::index>(
            120, 90, 409, Data::fractions, kOfNarrowMatrices)) {
-    const auto b = narrow_matrix<In>(dense.columns, 9, 410, Data::fractions);
+    const auto b = narrow_matrix<In>(dense.columns, 24, 410, Data::fractions);
     for (const auto order : {blas::Order::column, blas::Order::row}) {
       SCOPED_TRACE(::testing::Message() << name << ", order " << static_cast<int>(order));
       const auto x = put_narrow<In>(order, b);
       std::vector<Wide> first;
       for (int run = 0; run < 2; ++run) {
-        const MatrixRef y(device().template alloc<Out>(dense.rows * 9), dense.rows, 9);
+        const MatrixRef y(device().template alloc<Out>(dense.rows * 24), dense.rows, 24);
         device().sparse().spmm_ex(a, x, y, {Transpose::no, order});
         const auto values = got(y.buffer);
         EXPECT_TRUE(agree_narrow<Out>(values, (dense * b).element,
