@@ -98,6 +98,31 @@ void add_products(Calls& calls) {
   });
 }
 
+/// Of elements of In, into Out: few enough that sums are exact in both.
+template <class In, class Out>
+void add_narrow_products(Calls& calls, std::string_view name) {
+  using Sum = detail::SumOf<Out>;
+  calls.add<In>(name, [](Trial& t) {
+    const Sparse<In> a(t, t.extent(), t.extent());
+    const auto transpose = t.transpose();
+    const auto whole = reference::op(a.dense, transpose);
+    const auto b = t.dense<In>(whole.columns, t.extent()), c = t.dense<In>(whole.rows, b.columns);
+    const auto x = t.dense<In>(whole.columns, 1), y = t.dense<In>(whole.rows, 1);
+    const auto alpha = t.scalar<float>(), beta = t.scalar<float>();
+    const auto factor = [](const Wide& value) { return static_cast<Sum>(value.real()); };
+    const auto matrix = a.on_device(t);
+    const auto to = t.put<Out>(c, 1);
+    const auto to_vector = t.put<Out>(y.element);
+    auto sparse = t.device().sparse();
+    t.call(sparse.spmm_ex(factor(alpha), matrix, t.put<In>(b, 2), factor(beta), to,
+                          {.transpose_a = transpose}));
+    t.call(sparse.spmv_ex(transpose, factor(alpha), matrix, t.put<In>(x.element), factor(beta),
+                          to_vector));
+    t.expect(to, alpha * (whole * b) + beta * c);
+    t.expect(to_vector, (alpha * (whole * x) + beta * y).element);
+  });
+}
+
 /// A system of `n` equations with `reach` diagonals on each side, which is diagonally dominant:
 /// what its solution is, and what stands on its right side. Diagonals by their distance.
 template <class T>
@@ -233,6 +258,13 @@ void add_all_sparse(Calls& calls) {
 
 void add_sparse(Calls& calls) {
   add_all_sparse<float, double, std::complex<float>, std::complex<double>>(calls);
+  constexpr std::string_view kOwn = "narrow products", kWider = "narrow products into f32";
+  add_narrow_products<std::int8_t, std::int32_t>(calls, kOwn);
+  add_narrow_products<Half, Half>(calls, kOwn);
+  add_narrow_products<BFloat16, BFloat16>(calls, kOwn);
+  add_narrow_products<std::int8_t, float>(calls, kWider);
+  add_narrow_products<Half, float>(calls, kWider);
+  add_narrow_products<BFloat16, float>(calls, kWider);
 }
 
 }  // namespace troupe::torture

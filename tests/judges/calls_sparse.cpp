@@ -164,18 +164,14 @@ class Sparse {
   void spsv() {
     const auto options = triangle();
     const auto x = c_->buffer<T>("x"), b = given<T>(*c_, "b");
-    with_listed<T, I>(*c_, "a", [&](const auto& a) {
-      lib_.spsv(a, b ? b : x, x, options, c_->factor<T>("alpha")).get();
-    });
+    lib_.spsv(any<T, I>(*c_, "a"), b ? b : x, x, options, c_->factor<T>("alpha")).get();
   }
   void spsm() {
     auto options = triangle();
     options.order_b = order("order_b"), options.order_x = order("order_x");
     const auto x = dense<T>(*c_, "x", options.order_x);
     const auto b = c_->has("without") ? x : dense<T>(*c_, "b", options.order_b);
-    with_listed<T, I>(*c_, "a", [&](const auto& a) {
-      lib_.spsm(a, b, x, options, c_->factor<T>("alpha")).get();
-    });
+    lib_.spsm(any<T, I>(*c_, "a"), b, x, options, c_->factor<T>("alpha")).get();
   }
 
   void sparse_to_dense() {
@@ -289,6 +285,33 @@ void add_tridiagonal(Runs& runs) {
   });
 }
 
+/// "spmv_ex RESULT", "spmm_ex RESULT"
+template <class In, class Out>
+void add_narrow_products(Runs& runs) {
+  using Sum = detail::SumOf<Out>;
+  const auto add = calls_of<In>(runs, [](Device& device) { return device.sparse(); });
+  const auto with_indices = [](Call& c, const auto& use) {
+    c.get<std::string>("indices") == "i32" ? use(any<In, std::int32_t>(c, "a"))
+                                           : use(any<In, std::int64_t>(c, "a"));
+  };
+  const auto result = " " + std::string(to_string(dtype_of<Out>));
+  add("spmv_ex" + result, [with_indices](Call& c, auto lib) {
+    with_indices(c, [&](const auto& a) {
+      lib.spmv_ex(c.transpose(), c.factor<Sum>("alpha"), a, c.buffer<In>("x"),
+                  c.factor<Sum>("beta"), c.buffer<Out>("y"))
+          .get();
+    });
+  });
+  add("spmm_ex" + result, [with_indices](Call& c, auto lib) {
+    const SpmmOptions options{c.transpose(), order(c, "order_b"), order(c, "order_c")};
+    with_indices(c, [&](const auto& a) {
+      lib.spmm_ex(c.factor<Sum>("alpha"), a, dense<In>(c, "b", options.order_b),
+                  c.factor<Sum>("beta"), dense<Out>(c, "c", options.order_c), options)
+          .get();
+    });
+  });
+}
+
 template <class I>
 void add_rows_of_elements(Runs& runs) {
   const auto add = calls_of<I>(runs, [](Device& device) { return device.sparse(); });
@@ -305,6 +328,12 @@ void add_sparse(Runs& runs) {
     add_of_sparse<T>(runs);
     add_tridiagonal<T>(runs);
   });
+  add_narrow_products<std::int8_t, std::int32_t>(runs);
+  add_narrow_products<std::int8_t, float>(runs);
+  add_narrow_products<Half, Half>(runs);
+  add_narrow_products<Half, float>(runs);
+  add_narrow_products<BFloat16, BFloat16>(runs);
+  add_narrow_products<BFloat16, float>(runs);
   add_rows_of_elements<std::int32_t>(runs);
   add_rows_of_elements<std::int64_t>(runs);
 }

@@ -53,6 +53,41 @@ def products(xp, random, dtype):
     yield case
 
 
+#: of narrow products, by the dtype of the matrix
+RESULTS = {"i8": ["i32", "f32"], "f16": ["f16", "f32"], "bf16": ["bf16", "f32"]}
+
+
+def narrow_products(xp, random, dtype):
+    for result in RESULTS[dtype]:
+        integers = result == "i32"
+
+        def factor(case, name):
+            value = case.factor(name, (-2.0, 0.0, 1.0, 3.0) if integers else (-1.5, 0.0, 1.0, 0.75))
+            return int(value) if integers else value
+
+        def wide(case, numbers):
+            return numbers.astype(xp.int64 if integers else xp.float64)
+
+        for form in LISTED + ["bsr", "sell"]:
+            case = SparseCase(xp, random, "spmv_ex", dtype, f"spmv_ex {result}")
+            a = wide(case, case.in_format("a", form, any_order=form == "coo"))
+            a = op(a, case.choose("transpose", TRANSPOSES))
+            case.add("x", case.numbers(a.shape[1])), case.add("y", case.numbers(a.shape[0], result), result)
+            alpha, beta = factor(case, "alpha"), factor(case, "beta")
+            product = alpha * (a @ wide(case, case.get("x"))) + beta * wide(case, case.get("y"))
+            case.expect("y", product, a.shape[1])
+            yield case
+
+        for form in LISTED + ["bsr", "blocked_ell"]:
+            n = extents(random, 1)[0]
+            case = SparseCase(xp, random, "spmm_ex", dtype, f"spmm_ex {result}")
+            a = op(wide(case, case.in_format("a", form, any_order=True)), case.choose("transpose", TRANSPOSES))
+            b = wide(case, case.dense("b", a.shape[1], n, "order_b"))
+            c = wide(case, case.dense("c", a.shape[0], n, "order_c", of=result))
+            case.dense_becomes("c", factor(case, "alpha") * (a @ b) + factor(case, "beta") * c, "order_c", a.shape[1])
+            yield case
+
+
 def vectors(xp, random, dtype):
     n, count = extents(random, 2)
     case = SparseCase(xp, random, "gather", dtype)
@@ -120,7 +155,8 @@ def triangular(case, n):
     def tame(row, column, values):
         return np.where(row == column, values + 2, values * (2 / n if n > 2 else 1))
 
-    a = case.listed("a", places, case.random.choice(LISTED), tame=tame)
+    form = case.random.choice(LISTED + ["sell"])
+    a = case.sell("a", places, tame) if form == "sell" else case.listed("a", places, form, tame=tame)
     return op(triangle(case.xp, a, uplo, diagonal), case.choose("transpose", TRANSPOSES))
 
 
@@ -211,5 +247,7 @@ def cases(xp, random, rounds):
         for dtype in NUMBERS:
             for family in FAMILIES:
                 yield from family(xp, random, dtype)
+        for dtype in RESULTS:
+            yield from narrow_products(xp, random, dtype)
         for dtype in ("i32", "i64"):
             yield from rows_of_elements(xp, random, dtype)

@@ -80,14 +80,17 @@ class SparseCase(Case):
     def csr(self, name, places, any_order=False):
         return self.listed(name, places, "csr", any_order)
 
-    def sell(self, name, places):
+    def sell(self, name, places, tame=None):
         rows, index = np.nonzero(places)
         begin = offsets(places.sum(axis=1))
         height = int(self.random.choice([1, 2, 4, 32]))
         self.arguments.update({name: list(places.shape), f"{name}_format": "sell", f"{name}_slice": height,
                                f"{name}_nonzeros": len(index)})
         numbered = sliced(begin, index, np.arange(1, len(index) + 1), height)
-        values = np.where(numbered[2] > 0, self.numbers(len(numbered[2])), 0)
+        stored = numbered[2] > 0
+        values = np.where(stored, self.numbers(len(stored)), 0)
+        if tame:
+            values[stored] = tame(rows[numbered[2][stored] - 1], index[numbered[2][stored] - 1], values[stored])
         self.add_parts(name, *numbered[:2], values)
         full = self.xp.zeros(places.shape, values.dtype)
         order = np.argsort(numbered[2], kind="stable")[len(values) - len(index) :]
@@ -207,11 +210,11 @@ class SparseCase(Case):
         self.written(f"{name}_index", index)
         self.written(f"{name}_value", value, terms=terms)
 
-    def dense(self, name, rows, columns, order_name, values=None):
-        """Adds a matrix, by columns or by rows, and gives it."""
+    def dense(self, name, rows, columns, order_name, values=None, of=None):
+        """Adds a matrix, by columns or by rows, and gives it. `of`: its dtype, where it has one of its own."""
         by_rows = self.choose(order_name, ["column", "row"]) == "row"
         shape = (columns, rows) if by_rows else (rows, columns)
-        self.matrix(name, *shape, values=values.T if by_rows and values is not None else values)
+        self.matrix(name, *shape, values=values.T if by_rows and values is not None else values, dtype=of)
         return self.get(name).T if by_rows else self.get(name)
 
     def dense_becomes(self, name, value, order_name, terms):

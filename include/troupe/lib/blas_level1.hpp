@@ -12,7 +12,6 @@ inline constexpr DTypes kNumbers = DTypes::of({DType::f32, DType::f64, DType::c6
 inline constexpr DTypes kNumbersAndNarrow =
     DTypes::of({DType::f16, DType::bf16, DType::f32, DType::f64, DType::c64, DType::c128});
 
-enum class Conjugate : std::uint32_t { no, yes };
 /// Which numbers a scalar of complex vectors is one of.
 enum class ScalarKind : std::uint32_t { own, real };
 

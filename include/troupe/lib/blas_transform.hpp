@@ -6,10 +6,6 @@
 /// (https://docs.nvidia.com/cuda/cublas/#cublasltmatrixtransform).
 namespace troupe::blas {
 
-/// How a matrix lies in memory: its leading dimension is from column to column, or from row to row.
-/// The tiled orders that cuBLASLt has for older GPUs are not there.
-enum class Order : std::uint8_t { column, row };
-
 /// What alpha and beta of a transform are, and what it is computed in.
 constexpr DType transform_type(DType dtype) noexcept {
   return dtype == DType::f64 || dtype == DType::c64 || dtype == DType::c128 ? dtype : DType::f32;
@@ -50,14 +46,6 @@ struct Transform {
   }
 };
 
-/// A row-major matrix at the beginning of a buffer, for calls that are told its order: rows are
-/// `leading` elements apart; 0 stands for no gaps between them.
-template <class Ref>
-MatrixRef<Ref> row_major(Ref buffer, std::int64_t rows, std::int64_t columns,
-                         std::int64_t leading = 0) {
-  return {std::move(buffer), rows, columns,
-          leading != 0 ? leading : std::max<std::int64_t>(1, columns)};
-}
 /// How far it is from one matrix to the next if they stand one behind another.
 template <class Ref>
 std::int64_t stride_of(const MatrixRef<Ref>& matrix, Order order) {

@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include <troupe/dtype.hpp>
 
@@ -91,6 +92,11 @@ namespace blas {
 
 /// op(A): A itself, A^T or A^H.
 enum class Transpose : std::uint32_t { no, yes, conjugate };
+/// Whether the first vector of a product is conjugated.
+enum class Conjugate : std::uint32_t { no, yes };
+/// How a matrix lies in memory: its leading dimension is from column to column, or from row to row.
+/// The tiled orders that cuBLASLt has for older GPUs are not there.
+enum class Order : std::uint8_t { column, row };
 /// Which half of a symmetric, Hermitian or triangular matrix is stored; the other one is not
 /// touched.
 enum class Uplo : std::uint32_t { lower, upper };
@@ -104,6 +110,15 @@ enum class Diagonal : std::uint32_t { stored, unit };
 enum class Storage : std::uint32_t { full, banded, packed };
 /// What a matrix is equal to: its transpose or its conjugate transpose.
 enum class Symmetry : std::uint32_t { symmetric, hermitian };
+
+/// A row-major matrix at the beginning of a buffer, for calls that are told its order: rows are
+/// `leading` elements apart; 0 stands for no gaps between them.
+template <class Ref>
+MatrixRef<Ref> row_major(Ref buffer, std::int64_t rows, std::int64_t columns,
+                         std::int64_t leading = 0) {
+  return {std::move(buffer), rows, columns,
+          leading != 0 ? leading : std::max<std::int64_t>(1, columns)};
+}
 
 /// How many elements a column-major matrix spans, gaps between columns included.
 constexpr std::int64_t span_of(std::int64_t rows, std::int64_t columns,

@@ -16,7 +16,9 @@ namespace troupe::sparse {
 /// or per block.
 ///
 /// cuda engine: own kernels, because cuSPARSE has no algorithm for CSR before 12.7, and none for a
-/// transposed matrix, that gives the same bits in every run.
+/// transposed matrix, that gives the same bits in every run. cpu engine: all threads share the rows
+/// of C, or its columns where A is gone through against the order of its elements, with the same
+/// bits for any number of threads.
 struct Spmm {
   static constexpr std::string_view kName = "sparse.spmm";
   static constexpr DTypes kDTypes = kNumbers;

@@ -255,7 +255,7 @@ struct BasicSparseRef {
         value(a.value) {}
 };
 
-template <FieldElement T, IndexElement I>
+template <Element T, IndexElement I>
 using SparseRef = BasicSparseRef<GpuRef<T>, GpuRef<I>>;
 
 }  // namespace troupe

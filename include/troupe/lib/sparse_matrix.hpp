@@ -21,7 +21,7 @@ struct BasicCsrMatrix {
   Values value;
 };
 
-template <FieldElement T, IndexElement I>
+template <Element T, IndexElement I>
 using CsrMatrix = BasicCsrMatrix<GpuRef<T>, GpuRef<I>>;
 
 /// A CSC matrix in device memory: the CSR form of its transpose. `column_begin` has columns + 1
@@ -33,7 +33,7 @@ struct BasicCscMatrix {
   Values value;
 };
 
-template <FieldElement T, IndexElement I>
+template <Element T, IndexElement I>
 using CscMatrix = BasicCscMatrix<GpuRef<T>, GpuRef<I>>;
 
 /// A matrix in coordinate form in device memory: element i is value[i] at (row[i], column[i]). The
@@ -45,7 +45,7 @@ struct BasicCooMatrix {
   Values value;
 };
 
-template <FieldElement T, IndexElement I>
+template <Element T, IndexElement I>
 using CooMatrix = BasicCooMatrix<GpuRef<T>, GpuRef<I>>;
 
 /// How the elements of a block follow one another.
@@ -63,7 +63,7 @@ struct BasicBsrMatrix {
   Values value;
 };
 
-template <FieldElement T, IndexElement I>
+template <Element T, IndexElement I>
 using BsrMatrix = BasicBsrMatrix<GpuRef<T>, GpuRef<I>>;
 
 /// A matrix in sliced ELL form in device memory: slices of `slice_rows` rows each (32 suits a GPU),
@@ -83,7 +83,7 @@ struct BasicSellMatrix {
   Values value;
 };
 
-template <FieldElement T, IndexElement I>
+template <Element T, IndexElement I>
 using SellMatrix = BasicSellMatrix<GpuRef<T>, GpuRef<I>>;
 
 /// A matrix in blocked ELL form in device memory: rows x columns elements in blocks of `block` x
@@ -97,7 +97,7 @@ struct BasicBlockedEllMatrix {
   Values value;
 };
 
-template <FieldElement T, IndexElement I>
+template <Element T, IndexElement I>
 using BlockedEllMatrix = BasicBlockedEllMatrix<GpuRef<T>, GpuRef<I>>;
 
 }  // namespace troupe

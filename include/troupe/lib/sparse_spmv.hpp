@@ -1,6 +1,5 @@
 #pragma once
 
-#include <troupe/lib/blas_transform.hpp>
 #include <troupe/lib/sparse_form.hpp>
 
 /// Products of sparse matrices with vectors.
@@ -17,8 +16,8 @@ namespace troupe::sparse {
 /// SELL_ALG1, and for a transposed csc, which is a csr. Own kernels for the others, because
 /// cuSPARSE's transposed products differ from run to run. For those that go against the order of
 /// the elements (transposed, or a plain csc) it caches where the elements of each column are, which
-/// takes two or three indices of device memory per element. cpu engine: csr, sell and transposed
-/// csc on all threads, with the same bits for any number of them.
+/// takes two or three indices of device memory per element. cpu engine: what goes along the order
+/// of the elements on all threads, with the same bits for any number of them; the rest on one.
 struct Spmv {
   static constexpr std::string_view kName = "sparse.spmv";
   static constexpr DTypes kDTypes = kNumbers;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <troupe/lib/sparse_dense.hpp>
+#include <troupe/lib/sparse_narrow.hpp>
 
 /// Systems of linear equations whose matrices have three or five diagonals, by cuSPARSE's names
 /// (https://docs.nvidia.com/cuda/cusparse/).
@@ -115,11 +115,11 @@ Pentadiagonal(Ref, Ref, Ref, Ref, Ref) -> Pentadiagonal<Ref>;
 /// Systems of linear equations with few diagonals. Errors: invalid, unsupported (extents of 2^31 or
 /// more on a GPU), those of any command.
 template <class Refs>
-class SparseTridiagonal : public SparseProducts<Refs> {
+class SparseTridiagonal : public SparseNarrowProducts<Refs> {
  public:
   template <Element T>
   using Ref = typename Refs::template To<T>;
-  using SparseProducts<Refs>::SparseProducts;
+  using SparseNarrowProducts<Refs>::SparseNarrowProducts;
 
   /// B = the X of A X = B: see sparse::Gtsv. Any number of columns.
   template <FieldElement T>
@@ -163,7 +163,7 @@ class SparseTridiagonal : public SparseProducts<Refs> {
   }
 
  protected:
-  using SparseProducts<Refs>::submitter_;
+  using SparseNarrowProducts<Refs>::submitter_;
 };
 
 }  // namespace troupe

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <troupe/lib/blas_level1.hpp>
 #include <troupe/lib/sparse_tridiagonal.hpp>
 
 /// Operations on a sparse and a dense vector, by cuSPARSE's names. The sparse one has `count`

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <initializer_list>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include <troupe/lib/sparse.hpp>
@@ -47,23 +45,6 @@ inline Checker& dense(Checker& checks, std::string_view name, const Operand& ope
   return checks.ok() ? checks.matrix(name, operand, columns, rows, leading) : checks;
 }
 
-/// The verdict on a result whose size is known late, and stands in the cell as std::int64_t.
-/// `counted`: of what, "nonzeros".
-template <class Op>
-Result<void> judge_size(const Op& op, const std::byte* cell, std::string_view counted) {
-  std::int64_t size = 0;
-  std::memcpy(&size, cell, sizeof size);
-  const auto overflow = [&](const std::string& what) {
-    return Error{Errc::invalid, 0,
-                 std::string(Op::kName) + ": overflow: the result has " + std::to_string(size) +
-                     " " + std::string(counted) + ", " + what};
-  };
-  if (size > INT32_MAX && op.index_dtype.value == DType::i32)
-    return overflow("more than 32-bit indices can count");
-  if (size <= op.capacity || op.on_failure == OnFailure::report) return {};
-  return overflow("room for " + std::to_string(op.capacity));
-}
-
 /// A matrix in one of these formats, with its buffers. Requires all that Form says of it; indices
 /// themselves are in device memory, and nobody looks at them here.
 Checker& sparse_matrix(Checker& checks, const Form& form, std::initializer_list<Format> taken,
@@ -91,9 +72,9 @@ struct Room {
   std::int64_t capacity = 0;
   OnFailure on_failure{};
 };
-/// What it means that C has the number of elements that the result cell says. A negative one:
-/// `no_matrix`.
-Result<void> verdict_on_count(std::string_view operation, const std::byte* cell, const Room& room,
-                              std::string_view no_matrix);
+/// The verdict on a result whose size is known late, and stands in the cell as std::int64_t.
+/// `counted`: of what, "nonzeros". A negative size tells of wrong arguments: `no_matrix`.
+Result<void> judge_size(std::string_view operation, const std::byte* cell, const Room& room,
+                        std::string_view counted, std::string_view no_matrix = {});
 
 }  // namespace troupe::sparse

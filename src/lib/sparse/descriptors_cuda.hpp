@@ -50,6 +50,10 @@ inline cudaDataType value_type(DType dtype) {
     case DType::f32: return CUDA_R_32F;
     case DType::c64: return CUDA_C_32F;
     case DType::c128: return CUDA_C_64F;
+    case DType::f16: return CUDA_R_16F;
+    case DType::bf16: return CUDA_R_16BF;
+    case DType::i8: return CUDA_R_8I;
+    case DType::i32: return CUDA_R_32I;
     default: return CUDA_R_64F;  // check() lets no other one pass
   }
 }

@@ -27,77 +27,76 @@ T times(T a, T b) {
   }
 }
 
-/// Calls visit(row, column, place) for each element, `place` being where its value is, always in
-/// the same order. Whatever the indices say, it names only rows and columns of the matrix, and
-/// places that there are; it leaves out elements outside, such as padding.
+/// How many lines a matrix has: columns if it is by columns, else rows.
+inline std::int64_t lines_of(const sparse::Form& form) {
+  return form.format == sparse::Format::csc ? form.columns : form.rows;
+}
+
+/// Calls visit(index, place) for each element of a line, in the order in which they are stored.
+/// `index`: its column, or its row if the matrix is by columns; `place`: where its value is.
+/// Whatever the indices say, it names only rows and columns of the matrix, and places that there
+/// are; it leaves out elements outside, such as padding.
 template <class I, class Visit>
-void each_element(const sparse::Form& form, const I* outer, const I* inner, Visit&& visit) {
+void each_in_line(const sparse::Form& form, const I* outer, const I* inner, std::int64_t line,
+                  Visit&& visit) {
   using sparse::Format;
-  const auto within = [](std::int64_t i, std::int64_t count) { return i >= 0 && i < count; };
-  const auto clamped = [&](I offset, std::int64_t count) {
+  const auto extent = form.format == Format::csc ? form.rows : form.columns;
+  const auto clamped = [](I offset, std::int64_t count) {
     return std::clamp<std::int64_t>(static_cast<std::int64_t>(offset), 0, count);
   };
+  const auto visit_entry = [&](std::int64_t k) {
+    const auto index = static_cast<std::int64_t>(inner[k]);
+    if (index >= 0 && index < extent) visit(index, k);
+  };
   const auto block = form.block;
-  const auto each_in_block = [&](std::int64_t block_row, std::int64_t block_column,
-                                 std::int64_t place, std::int64_t row_step,
-                                 std::int64_t column_step) {
-    if (!within(block_column, form.columns / block)) return;
-    for (std::int64_t i = 0; i < block; ++i) {
-      for (std::int64_t j = 0; j < block; ++j)
-        visit(block_row * block + i, block_column * block + j,
-              place + i * row_step + j * column_step);
-    }
+  // The elements of block k in this line, the first of which is at `place`.
+  const auto visit_block = [&](std::int64_t k, std::int64_t place, std::int64_t step) {
+    const auto index = static_cast<std::int64_t>(inner[k]);
+    if (index < 0 || index >= extent / block) return;
+    for (std::int64_t j = 0; j < block; ++j) visit(index * block + j, place + j * step);
   };
   switch (form.format) {
     case Format::csr:
-      for (std::int64_t row = 0; row < form.rows; ++row) {
-        const auto end = clamped(outer[row + 1], form.stored);
-        for (auto k = clamped(outer[row], form.stored); k < end; ++k)
-          if (within(inner[k], form.columns)) visit(row, static_cast<std::int64_t>(inner[k]), k);
-      }
+    case Format::csc: {
+      const auto end = clamped(outer[line + 1], form.stored);
+      for (auto k = clamped(outer[line], form.stored); k < end; ++k) visit_entry(k);
       return;
-    case Format::csc:
-      for (std::int64_t column = 0; column < form.columns; ++column) {
-        const auto end = clamped(outer[column + 1], form.stored);
-        for (auto k = clamped(outer[column], form.stored); k < end; ++k)
-          if (within(inner[k], form.rows)) visit(static_cast<std::int64_t>(inner[k]), column, k);
-      }
+    }
+    case Format::coo: {
+      const auto* const stop = outer + form.stored;
+      for (auto at = std::lower_bound(outer, stop, static_cast<I>(line));
+           at != stop && static_cast<std::int64_t>(*at) == line; ++at)
+        visit_entry(at - outer);
       return;
-    case Format::coo:
-      for (std::int64_t k = 0; k < form.stored; ++k) {
-        if (within(outer[k], form.rows) && within(inner[k], form.columns))
-          visit(static_cast<std::int64_t>(outer[k]), static_cast<std::int64_t>(inner[k]), k);
-      }
+    }
+    case Format::sell: {
+      const auto end = clamped(outer[line / block + 1], form.stored);
+      for (auto k = clamped(outer[line / block], form.stored) + line % block; k < end; k += block)
+        visit_entry(k);
       return;
-    case Format::sell:
-      for (std::int64_t first = 0, slice = 0; first < form.rows; first += block, ++slice) {
-        const auto end = clamped(outer[slice + 1], form.stored);
-        const auto rows = std::min(block, form.rows - first);
-        for (auto at = clamped(outer[slice], form.stored); at + rows <= end; at += block) {
-          for (std::int64_t i = 0; i < rows; ++i)
-            if (within(inner[at + i], form.columns))
-              visit(first + i, static_cast<std::int64_t>(inner[at + i]), at + i);
-        }
-      }
-      return;
+    }
     case Format::bsr: {
       const bool by_row = form.order == BlockOrder::row;
-      const auto blocks = form.inner_length();
-      for (std::int64_t row = 0; row < form.rows / block; ++row) {
-        const auto end = clamped(outer[row + 1], blocks);
-        for (auto k = clamped(outer[row], blocks); k < end; ++k)
-          each_in_block(row, static_cast<std::int64_t>(inner[k]), k * block * block,
-                        by_row ? block : 1, by_row ? 1 : block);
+      const auto end = clamped(outer[line / block + 1], form.inner_length());
+      for (auto k = clamped(outer[line / block], form.inner_length()); k < end; ++k) {
+        visit_block(k, k * block * block + line % block * (by_row ? block : 1), by_row ? 1 : block);
       }
       return;
     }
     case Format::blocked_ell:
-      for (std::int64_t row = 0; row < form.rows / block; ++row) {
-        for (std::int64_t k = 0; k < form.width; ++k)
-          each_in_block(row, static_cast<std::int64_t>(inner[row * form.width + k]),
-                        (row * block * form.width + k) * block, form.width * block, 1);
-      }
+      for (std::int64_t k = 0; k < form.width; ++k)
+        visit_block(line / block * form.width + k, (line * form.width + k) * block, 1);
       return;
+  }
+}
+
+/// Calls visit(row, column, place) for each element, always in the same order.
+template <class I, class Visit>
+void each_element(const sparse::Form& form, const I* outer, const I* inner, Visit&& visit) {
+  for (std::int64_t line = 0; line < lines_of(form); ++line) {
+    each_in_line(form, outer, inner, line, [&](std::int64_t index, std::int64_t place) {
+      form.format == sparse::Format::csc ? visit(index, line, place) : visit(line, index, place);
+    });
   }
 }
 

@@ -31,27 +31,18 @@ Rules csr_of(const Op& op) {
                   {"column", op.column, has_columns ? op.nonzeros : 0, op.columns})};
 }
 
-template <class Op>
-Rules triangle_of(const Op& op) {
-  const bool by_column = op.storage == Storage::csc;
-  const IndexArray inner{by_column ? "row" : "column", op.inner, op.nonzeros, op.n};
-  if (op.storage == Storage::coo)
-    return {{op.index_dtype,
-             IndexRule::ordered | IndexRule::sorted,
-             1,
-             {"row", op.outer, op.nonzeros, op.n},
-             inner}};
-  return {rows_of(op.index_dtype,
-                  {by_column ? "column_begin" : "row_begin", op.outer, op.n + 1, op.nonzeros},
-                  inner, IndexRule::sorted)};
-}
-
 }  // namespace
 
 Rules Spmv::index_rules() const {
   return {rule_of(a, outer, inner, false)};
 }
 Rules Spmm::index_rules() const {
+  return {rule_of(a, outer, inner, false)};
+}
+Rules SpmvEx::index_rules() const {
+  return {rule_of(a, outer, inner, false)};
+}
+Rules SpmmEx::index_rules() const {
   return {rule_of(a, outer, inner, false)};
 }
 Rules Sddmm::index_rules() const {
@@ -112,10 +103,10 @@ Rules Transposition::index_rules() const {
 }
 
 Rules Spsv::index_rules() const {
-  return triangle_of(*this);
+  return {rule_of(a, outer, inner, true)};
 }
 Rules Spsm::index_rules() const {
-  return triangle_of(*this);
+  return {rule_of(a, outer, inner, true)};
 }
 
 /// Elements in coordinates may stand in any order here.

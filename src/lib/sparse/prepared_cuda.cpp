@@ -54,14 +54,16 @@ Result<PreparedMatrix*> PreparedMatrices::find(Services& services, Queue queue,
   std::list<PreparedMatrix> one(1);
   auto& made = one.front();
   made.key = key;
-  const auto type = value_type(key.dtype);
+  const auto sum_type = value_type(key.sum_dtype);
   constexpr auto kPlain = CUSPARSE_OPERATION_NON_TRANSPOSE;
   TROUPE_CUDA_TRY(describe(key, made.matrix.out()));
-  TROUPE_CUDA_TRY(cusparseCreateDnVec(made.x.out(), key.form.columns, vectors.x, type));
-  TROUPE_CUDA_TRY(cusparseCreateDnVec(made.y.out(), key.form.rows, vectors.y, type));
+  TROUPE_CUDA_TRY(
+      cusparseCreateDnVec(made.x.out(), key.form.columns, vectors.x, value_type(key.dtype)));
+  TROUPE_CUDA_TRY(
+      cusparseCreateDnVec(made.y.out(), key.form.rows, vectors.y, value_type(key.y_dtype)));
   std::size_t bytes = 0;
   TROUPE_CUDA_TRY(cusparseSpMV_bufferSize(handle, kPlain, vectors.alpha, made.matrix.get(),
-                                          made.x.get(), vectors.beta, made.y.get(), type,
+                                          made.x.get(), vectors.beta, made.y.get(), sum_type,
                                           made.algorithm(), &bytes));
   forget(services, kMost - 1);
   const auto workspace = made.workspace.reserve(bytes, services.stream(queue));
@@ -69,7 +71,7 @@ Result<PreparedMatrix*> PreparedMatrices::find(Services& services, Queue queue,
   // A matrix in coordinate form has nothing that could be prepared.
   if (key.form.format != sparse::Format::coo) {
     TROUPE_CUDA_TRY(cusparseSpMV_preprocess(handle, kPlain, vectors.alpha, made.matrix.get(),
-                                            made.x.get(), vectors.beta, made.y.get(), type,
+                                            made.x.get(), vectors.beta, made.y.get(), sum_type,
                                             made.algorithm(), *workspace));
   }
   entries_.splice(entries_.begin(), one);

@@ -20,7 +20,8 @@ struct PreparedMatrix {
     const void *outer, *inner, *value;
     std::uint64_t outer_contents, inner_contents;
     sparse::Form form;
-    DType dtype;
+    DType dtype, y_dtype;  ///< of the matrix and x, of y
+    DType sum_dtype;       ///< of the scalars and of what is added up
     bool operator==(const Key&) const = default;
   };
   Key key;

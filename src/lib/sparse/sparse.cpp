@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include <troupe/lib/operation_table.hpp>
@@ -69,24 +70,25 @@ Result<void> Transposition::check() const {
       .result();
 }
 
-Result<void> verdict_on_count(std::string_view operation, const std::byte* cell, const Room& room,
-                              std::string_view no_matrix) {
-  std::int64_t count = 0;
-  std::memcpy(&count, cell, sizeof count);
+Result<void> judge_size(std::string_view operation, const std::byte* cell, const Room& room,
+                        std::string_view counted, std::string_view no_matrix) {
+  std::int64_t size = 0;
+  std::memcpy(&size, cell, sizeof size);
   const auto failed = [&](const std::string& what) {
     return Error{Errc::invalid, 0, std::string(operation) + ": " + what};
   };
-  if (count < 0) return failed(std::string(no_matrix));
-  const auto has = "C has " + std::to_string(count) + " nonzeros, ";
-  if (count > INT32_MAX && room.index_dtype == DType::i32)
-    return failed("overflow: " + has + "more than 32-bit indices can count");
-  if (count <= room.capacity || room.on_failure == OnFailure::report) return {};
-  return failed("overflow: " + has + "room for " + std::to_string(room.capacity));
+  if (size < 0) return failed(std::string(no_matrix));
+  const auto overflow =
+      "overflow: the result has " + std::to_string(size) + " " + std::string(counted) + ", ";
+  if (size > INT32_MAX && room.index_dtype == DType::i32)
+    return failed(overflow + "more than 32-bit indices can count");
+  if (size <= room.capacity || room.on_failure == OnFailure::report) return {};
+  return failed(overflow + "room for " + std::to_string(room.capacity));
 }
 
 Result<void> Spgemm::verdict(const std::byte* cell) const {
-  return verdict_on_count(kName, cell, {index_dtype, capacity, on_failure},
-                          "an index of A or B is out of range");
+  return judge_size(kName, cell, {index_dtype, capacity, on_failure}, "nonzeros",
+                    "an index of A or B is out of range");
 }
 
 Operand find_values(std::span<const TailOperand> tail, Spgemm::Matrix matrix) noexcept {
@@ -146,7 +148,9 @@ std::span<const OperationInfo* const> operations() noexcept {
                                    &info_of<Bsr2Csr>,
                                    &info_of<Csr2Sell>,
                                    &info_of<Csr2BlockedEll>,
-                                   &info_of<Examine>};
+                                   &info_of<Examine>,
+                                   &info_of<SpmvEx>,
+                                   &info_of<SpmmEx>};
   return kAll;
 }
 

@@ -39,8 +39,8 @@ Result<void> Geam::check_parts(const Parts& parts) const {
 }
 
 Result<void> Geam::verdict(const std::byte* cell) const {
-  return verdict_on_count(kName, cell, {index_dtype, capacity, on_failure},
-                          "A or B is not a CSR matrix with ascending columns");
+  return judge_size(kName, cell, {index_dtype, capacity, on_failure}, "nonzeros",
+                    "A or B is not a CSR matrix with ascending columns");
 }
 
 Result<void> SpgemmReuse::check() const {

@@ -187,7 +187,7 @@ TYPED_TEST(SparseAlgebra, SumsWithoutRoomFailOrTell) {
 
   const auto failed = sum_into(small, OnFailure::error);
   EXPECT_EQ(failed.wait().code(), Errc::invalid);
-  EXPECT_NE(failed.wait().error().message.find("overflow: C has " + std::to_string(count)),
+  EXPECT_NE(failed.wait().error().message.find("overflow: the result has " + std::to_string(count)),
             std::string::npos)
       << failed.wait().error().message;
   EXPECT_FALSE(small.row_begin.valid());

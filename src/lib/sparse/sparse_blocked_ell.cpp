@@ -23,7 +23,7 @@ Result<void> Csr2BlockedEll::check() const {
 }
 
 Result<void> Csr2BlockedEll::verdict(const std::byte* cell) const {
-  return judge_size(*this, cell, "blocks in a row of them");
+  return judge_size(kName, cell, {index_dtype, capacity, on_failure}, "blocks in a row of them");
 }
 
 }  // namespace troupe::sparse

@@ -70,7 +70,7 @@ Result<void> DenseToSparse::check() const {
 }
 
 Result<void> DenseToSparse::verdict(const std::byte* cell) const {
-  return judge_size(*this, cell, "nonzeros");
+  return judge_size(kName, cell, {index_dtype, capacity, on_failure}, "nonzeros");
 }
 
 }  // namespace troupe::sparse

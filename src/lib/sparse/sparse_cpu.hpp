@@ -26,7 +26,8 @@ class Sparse final
           sparse::Csr2Coo, sparse::Coo2Csr, sparse::CooSort, sparse::CsrSort, sparse::Spsv,
           sparse::Spsm, sparse::Geam, sparse::SpgemmReuse, sparse::SparseToDense,
           sparse::BlockedEllToDense, sparse::DenseToSparse, sparse::Csr2Bsr, sparse::Bsr2Csr,
-          sparse::Csr2Sell, sparse::Csr2BlockedEll, sparse::Examine> {
+          sparse::Csr2Sell, sparse::Csr2BlockedEll, sparse::Examine, sparse::SpmvEx,
+          sparse::SpmmEx> {
  public:
   explicit Sparse(Services& services);
   [[nodiscard]] Dependencies stands_on() const override;
@@ -64,6 +65,8 @@ class Sparse final
   Result<void> run(const sparse::Csr2Sell& op, const Call& call);
   Result<void> run(const sparse::Csr2BlockedEll& op, const Call& call);
   Result<void> run(const sparse::Examine& op, const Call& call);
+  Result<void> run(const sparse::SpmvEx& op, const Call& call);
+  Result<void> run(const sparse::SpmmEx& op, const Call& call);
 
  private:
   Services& services_;

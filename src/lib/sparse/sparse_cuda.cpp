@@ -41,6 +41,7 @@ Result<void> Sparse::open(Queue queue) {
   if (queue.detour) return {};
   TROUPE_CUDA_TRY(kernels::preload_sparse());
   TROUPE_CUDA_TRY(kernels::preload_spmm());
+  TROUPE_CUDA_TRY(kernels::preload_narrow_products());
   TROUPE_CUDA_TRY(kernels::preload_sparse_vectors());
   TROUPE_CUDA_TRY(kernels::preload_ordering());
   TROUPE_CUDA_TRY(kernels::preload_triangular());

@@ -31,6 +31,24 @@ struct SparseArgument {
   const Operand &outer, &inner, &value;
 };
 
+/// The matrix as cuSPARSE multiplies it with the same bits in every run, which it does to none that
+/// is transposed; a format that it is not given to means: it does not. A transposed matrix by
+/// columns is one by rows.
+struct ForCusparse {
+  bool has = false;
+  sparse::Form form;
+};
+ForCusparse for_cusparse(const SparseArgument& a, DType dtype);
+
+/// A product of a sparse matrix with a vector by cuSPARSE.
+struct VectorProduct {
+  SparseArgument a;
+  const sparse::Form& form;  ///< as cuSPARSE gets the matrix
+  const Operand &x, &y;
+  const Scalar &alpha, &beta;
+  DType dtype, y_dtype, sum_dtype;  ///< see PreparedMatrix
+};
+
 class Sparse final
     : public LibraryHalfOf<
           Sparse, sparse::Spmv, sparse::Gather, sparse::Spgemm, sparse::Transposition, sparse::Spmm,
@@ -39,7 +57,8 @@ class Sparse final
           sparse::Csr2Coo, sparse::Coo2Csr, sparse::CooSort, sparse::CsrSort, sparse::Spsv,
           sparse::Spsm, sparse::Geam, sparse::SpgemmReuse, sparse::SparseToDense,
           sparse::BlockedEllToDense, sparse::DenseToSparse, sparse::Csr2Bsr, sparse::Bsr2Csr,
-          sparse::Csr2Sell, sparse::Csr2BlockedEll, sparse::Examine> {
+          sparse::Csr2Sell, sparse::Csr2BlockedEll, sparse::Examine, sparse::SpmvEx,
+          sparse::SpmmEx> {
  public:
   explicit Sparse(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -83,6 +102,8 @@ class Sparse final
   Result<void> run(const sparse::Csr2Sell& op, const Call& call);
   Result<void> run(const sparse::Csr2BlockedEll& op, const Call& call);
   Result<void> run(const sparse::Examine& op, const Call& call);
+  Result<void> run(const sparse::SpmvEx& op, const Call& call);
+  Result<void> run(const sparse::SpmmEx& op, const Call& call);
 
  private:
   struct State {
@@ -100,14 +121,16 @@ class Sparse final
   [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
   /// Tells the handle of an open queue where the scalars of the next call are.
   static Result<void> point_at(State& state, ScalarsAt where);
-  /// y = alpha A x + beta y by cuSPARSE, which has that for this form, not transposed.
-  Result<void> multiply_by_cusparse(const sparse::Spmv& op, const sparse::Form& form,
-                                    const Call& call);
-  /// C = alpha op(A) B + beta C by own kernels, for all forms but a plain sliced ELL; C has
-  /// elements.
-  template <class T>
+  /// y = alpha op(A) x + beta y by cuSPARSE: see for_cusparse().
+  Result<void> multiply_by_cusparse(const VectorProduct& product, const Call& call);
+  /// Where the elements of op(A) are; for all forms but a plain sliced ELL with elements.
+  template <class I>
+  Result<kernels::Pattern<I>> pattern_of(const SparseArgument& a, const Call& call);
+  /// C = alpha op(A) B + beta C by own kernels, for the same forms; C has elements. See
+  /// products_cuda.hpp.
+  template <class T, class C, class Sum>
   Result<void> multiply_by_kernel(const SparseArgument& a,
-                                  const kernels::DenseOperands<Native<T>>& dense, const Call& call);
+                                  const kernels::DenseOperands<T, C, Sum>& dense, const Call& call);
   template <class Op>
   static auto& analyses(State& state) {
     if constexpr (std::is_same_v<Op, sparse::Spsv>) {

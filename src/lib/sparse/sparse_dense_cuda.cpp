@@ -1,6 +1,6 @@
+#include "lib/sparse/products_cuda.hpp"
 #include "lib/sparse/scalars_cuda.hpp"
 #include "lib/sparse/sddmm_kernels.cuh"
-#include "lib/sparse/sparse_cuda.hpp"
 
 /// Products of sparse matrices with dense ones on the cuda engine.
 namespace troupe::host::cuda {
@@ -26,18 +26,10 @@ cusparseStatus_t describe(const void* element, DType dtype, blas::Transpose tran
 Result<void> Sparse::run(const sparse::Spmm& op, const Call& call) {
   if (op.rows_of_c() == 0 || op.n == 0) return {};
   return with_number(op.dtype, [&]<class T>(T) {
-    const bool b_by_column = op.order_b == blas::Order::column;
-    const bool c_by_column = op.order_c == blas::Order::column;
-    kernels::DenseOperands<Native<T>> dense;
-    dense.rows = op.rows_of_c(), dense.columns = op.n;
-    dense.b = call.at<const Native<T>>(op.b), dense.c = call.at<Native<T>>(op.c);
-    dense.b_row_step = b_by_column ? 1 : op.ldb;
-    dense.b_column_step = b_by_column ? op.ldb : 1;
-    dense.c_row_step = c_by_column ? 1 : op.ldc;
-    dense.c_column_step = c_by_column ? op.ldc : 1;
+    auto dense = matrices_of<Native<T>, Native<T>, Native<T>>(op, call);
     dense.alpha = native_scalar<T>(op.alpha, call);
     dense.beta = native_scalar<T>(op.beta, call);
-    return multiply_by_kernel<T>({op.a, op.transpose_a, op.outer, op.inner, op.value}, dense, call);
+    return multiply_by_kernel({op.a, op.transpose_a, op.outer, op.inner, op.value}, dense, call);
   });
 }
 

@@ -24,7 +24,7 @@ Result<void> Csr2Bsr::check() const {
 }
 
 Result<void> Csr2Bsr::verdict(const std::byte* cell) const {
-  return judge_size(*this, cell, "blocks");
+  return judge_size(kName, cell, {index_dtype, capacity, on_failure}, "blocks");
 }
 
 Result<void> Bsr2Csr::check() const {
@@ -70,7 +70,7 @@ Result<void> Csr2Sell::check() const {
 }
 
 Result<void> Csr2Sell::verdict(const std::byte* cell) const {
-  return judge_size(*this, cell, "entries");
+  return judge_size(kName, cell, {index_dtype, capacity, on_failure}, "entries");
 }
 
 }  // namespace troupe::sparse

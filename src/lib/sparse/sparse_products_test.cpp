@@ -85,13 +85,13 @@ TYPED_TEST(SparseFormats, SpmmOfFractionsIsCloseAndTheSameEachTime) {
     for (const auto transpose : kTransposes) {
       SCOPED_TRACE(::testing::Message() << name << ", transposed " << static_cast<int>(transpose));
       const auto whole = op(dense, transpose);
-      const auto b = random_matrix<T>(whole.columns, 9, 188, Data::fractions);
+      const auto b = random_matrix<T>(whole.columns, 24, 188, Data::fractions);
       for (const auto order : {blas::Order::column, blas::Order::row}) {
         const auto x = put_with_gaps<T>(order, b);
         std::vector<T> first;
         for (int run = 0; run < 2; ++run) {
-          const auto y = device().template alloc<T>(whole.rows * 9);
-          device().sparse().spmm(a, x, MatrixRef(y, whole.rows, 9), {transpose, order});
+          const auto y = device().template alloc<T>(whole.rows * 24);
+          device().sparse().spmm(a, x, MatrixRef(y, whole.rows, 24), {transpose, order});
           const auto values = device().download(y);
           EXPECT_TRUE(agree(values, (whole * b).element, Data::fractions, 120));
           if (run == 0) first = values;

@@ -1,15 +1,11 @@
 #include <array>
 
-#include "lib/sparse/elements_cpu.hpp"
-#include "lib/sparse/sparse_cpu.hpp"
+#include "lib/sparse/products_cpu.hpp"
 
 /// Products of sparse matrices with vectors on the cpu engine. A row is summed up by one thread, in
 /// an order that its length alone decides: so the same bits come with any number of threads.
 namespace troupe::host::cpu {
 namespace {
-
-/// With fewer entries than that a thread is done before others are awake.
-constexpr std::int64_t kSharedEntries = 1 << 15;
 
 template <class T, class I>
 struct Product {
@@ -86,29 +82,15 @@ void multiply_slices(const Product<T, I>& product, std::int64_t first, std::int6
   }
 }
 
-/// Any matrix, an element after the other.
 template <class T, class I>
-void multiply_elements(const Product<T, I>& product, std::int64_t length_of_y) {
-  const bool plain = product.transpose == blas::Transpose::no;
-  const bool conjugate = product.transpose == blas::Transpose::conjugate;
-  for (std::int64_t i = 0; i < length_of_y; ++i)
-    product.y[i] = product.beta == T(0) ? T(0) : times(product.beta, product.y[i]);
-  each_element(product.form, product.outer, product.inner,
-               [&](std::int64_t row, std::int64_t column, std::int64_t place) {
-                 const T factor = times(product.alpha, conjugated(product.value[place], conjugate));
-                 product.y[plain ? row : column] += times(factor, product.x[plain ? column : row]);
-               });
-}
-
-template <class T, class I>
-void multiply(const Product<T, I>& product, std::int64_t length_of_y, Team& team) {
+void multiply(const Product<T, I>& product, Team& team) {
   using sparse::Format;
   const auto& form = product.form;
   const bool plain = product.transpose == blas::Transpose::no;
   const bool transposed = product.transpose == blas::Transpose::yes ||
                           (!ComplexElement<T> && product.transpose == blas::Transpose::conjugate);
   const auto share = [&](std::int64_t items, const Team::Part& part) {
-    form.stored < kSharedEntries ? part(0, items) : team.share(items, part);
+    form.stored < kSharedProducts ? part(0, items) : team.share(items, part);
   };
   if (form.format == Format::csr && plain) {
     share(form.rows, [&](std::int64_t first, std::int64_t last) {
@@ -122,7 +104,11 @@ void multiply(const Product<T, I>& product, std::int64_t length_of_y, Team& team
     share(form.outer_length() - 1,
           [&](std::int64_t first, std::int64_t last) { multiply_slices(product, first, last); });
   } else {
-    multiply_elements(product, length_of_y);
+    const DenseView<const T> x(product.x, blas::Order::row, 1);
+    const DenseView<T> y(product.y, blas::Order::row, 1);
+    multiply(SparseProduct<T, I>{form, product.transpose, product.outer, product.inner,
+                                 product.value, 1, x, y, product.alpha, product.beta},
+             team);
   }
 }
 
@@ -143,10 +129,9 @@ Result<void> Sparse::run(const sparse::Spmv& op, const Call& call) {
                             call.at<const T>(op.x),
                             call.at<T>(op.y)};
       return services_.submit(call, [product, alpha = ScalarValue<T>(op.alpha, call),
-                                     beta = ScalarValue<T>(op.beta, call),
-                                     length_of_y = op.length_of_y(), team = team_]() mutable {
+                                     beta = ScalarValue<T>(op.beta, call), team = team_]() mutable {
         product.alpha = alpha.get(), product.beta = beta.get();
-        multiply(product, length_of_y, *team);
+        multiply(product, *team);
       });
     });
   });

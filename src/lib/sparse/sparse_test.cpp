@@ -309,7 +309,7 @@ TYPED_TEST(SparseOps, SpgemmWithoutRoomFailsOrTells) {
 
   const auto failed = device().sparse().spgemm(on_device_a, on_device_b, small);
   EXPECT_EQ(failed.wait().code(), Errc::invalid);
-  EXPECT_NE(failed.wait().error().message.find("overflow: C has " + std::to_string(count) +
+  EXPECT_NE(failed.wait().error().message.find("overflow: the result has " + std::to_string(count) +
                                                " nonzeros, room for " + std::to_string(count - 1)),
             std::string::npos)
       << failed.wait().error().message;

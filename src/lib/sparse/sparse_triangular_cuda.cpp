@@ -11,18 +11,19 @@ bool is_complex(DType dtype) {
   return dtype == DType::c64 || dtype == DType::c128;
 }
 
-/// cuSPARSE takes a matrix by rows. One by columns is the transpose of such a one.
+/// cuSPARSE gets a matrix by rows. One by columns is the transpose of such a one.
 template <class Op>
 TriangularSystem system_of(const Op& op, const Call& call) {
-  const bool by_column = op.storage == sparse::Storage::csc;
+  const bool by_column = op.a.format == sparse::Format::csc;
   TriangularSystem system{};
   system.outer = call.at(op.outer), system.inner = call.at(op.inner);
   system.value = call.at(op.value);
   system.outer_contents = contents_of(op.outer), system.inner_contents = contents_of(op.inner);
   system.value_contents = contents_of(op.value);
-  system.n = op.n, system.nonzeros = op.nonzeros;
-  system.dtype = op.dtype, system.index_dtype = op.index_dtype;
-  system.by_place = op.storage == sparse::Storage::coo;
+  system.n = op.a.rows, system.nonzeros = op.a.nonzeros, system.stored = op.a.stored;
+  if (op.a.format == sparse::Format::sell) system.slice_rows = op.a.block;
+  system.dtype = op.dtype, system.index_dtype = op.a.index_dtype;
+  system.by_place = op.a.format == sparse::Format::coo;
   system.lower = (op.uplo == blas::Uplo::lower) != by_column;
   system.unit = op.diagonal == blas::Diagonal::unit;
   system.transposed = (op.transpose != blas::Transpose::no) != by_column;
@@ -43,7 +44,7 @@ bool conjugates_sides(const Op& op) {
 template <class T>
 kernels::ScaledCopy<Native<T>> right_side(const sparse::Spsv& op, const Call& call) {
   kernels::ScaledCopy<Native<T>> copy;
-  copy.rows = op.n, copy.columns = 1;
+  copy.rows = op.a.rows, copy.columns = 1;
   copy.from = call.at<const Native<T>>(op.b);
   copy.to = call.at<Native<T>>(op.x);
   copy.alpha = native_scalar<T>(op.alpha, call);
@@ -54,7 +55,7 @@ kernels::ScaledCopy<Native<T>> right_side(const sparse::Spsm& op, const Call& ca
   const bool b_by_column = op.order_b == blas::Order::column;
   const bool x_by_column = op.order_x == blas::Order::column;
   kernels::ScaledCopy<Native<T>> copy;
-  copy.rows = op.n, copy.columns = op.columns;
+  copy.rows = op.a.rows, copy.columns = op.columns;
   copy.from = call.at<const Native<T>>(op.b);
   copy.from_row_step = b_by_column ? 1 : op.ldb;
   copy.from_column_step = b_by_column ? op.ldb : 1;
@@ -77,7 +78,7 @@ bool is_taken_as_it_is(const kernels::ScaledCopy<Native<T>>& side) {
 
 template <class Op>
 bool Sparse::analyses_block(const Op& op, const Call& call) {
-  if (op.n == 0 || op.nonzeros == 0) return false;
+  if (op.a.rows == 0 || op.a.nonzeros == 0) return false;
   if constexpr (std::is_same_v<Op, sparse::Spsm>) {
     if (op.columns == 0) return false;
   }
@@ -90,7 +91,7 @@ Result<void> Sparse::solve(const Op& op, const Call& call) {
     const auto launch = services_.launch(call.queue());
     auto to_solution = right_side<T>(op, call);
     if (to_solution.rows == 0 || to_solution.columns == 0) return {};
-    if (op.nonzeros == 0) {  // then the diagonal is all ones
+    if (op.a.nonzeros == 0) {  // then the diagonal is all ones
       TROUPE_CUDA_TRY(kernels::copy_scaled(launch, to_solution));
       return {};
     }

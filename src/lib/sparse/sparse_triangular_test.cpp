@@ -1,6 +1,6 @@
 // Systems of linear equations whose matrices are sparse and triangular.
-#include "random_csr.hpp"
 #include "real_matrix.hpp"
+#include "sparse_formats.hpp"
 
 namespace troupe::test::reference {
 namespace {
@@ -80,6 +80,13 @@ struct SolvableSquare {
     const auto all = lists(false);
     return {dense.rows, dense.rows, put(all.row), put(all.column), put_numbers<T>(all.value)};
   }
+  [[nodiscard]] SellMatrix<T, I> sell(std::int64_t slice_rows) const {
+    const auto all = lists(false);
+    RandomCsr<T, I> by_rows(0, 0, 0, Data::integers);
+    by_rows.dense = dense, by_rows.row_begin = all.begin, by_rows.column = all.column;
+    by_rows.value = all.value;
+    return put_sell(by_rows, slice_rows);
+  }
 };
 
 /// Calls visit(matrix) with the matrix in each form.
@@ -88,6 +95,7 @@ void in_each_triangular_form(const SolvableSquare<T, I>& a, const Visit& visit) 
   visit(a.csr());
   visit(a.csc());
   visit(a.coo());
+  visit(a.sell(4));
 }
 /// Calls visit(options, whole), where `whole` is the matrix that is solved with.
 template <class T, class I, class Visit>
@@ -345,6 +353,7 @@ TYPED_TEST(SparseTriangular, WhatDoesNotFit) {
     refused(device().sparse().spsm(matrix, MatrixRef(sides, 4, 2), MatrixRef(sides, 4, 2)));
   };
   with(csr, [](auto& bad) { bad.columns = 5; });
+  with(square.sell(2), [](auto& bad) { bad.slice_rows = 4; });
   with(csr, [](auto& bad) { bad.row_begin = bad.row_begin.slice(0, 4); });
   with(csr, [](auto& bad) { bad.column = bad.column.slice(1, bad.column.length() - 1); });
   with(coo, [](auto& bad) { bad.row = bad.row.slice(1, bad.row.length() - 1); });
@@ -396,9 +405,11 @@ TEST(SparseTriangularReal, StepsOfGaussAndSeidel) {
 TEST_F(BadArguments, OfTriangularSystems) {
   const auto result = put(std::vector<double>(8));
   sparse::Spsm good;
-  good.dtype = DType::f64, good.index_dtype = DType::i32;
+  good.dtype = DType::f64;
   good.order_x = blas::Order::row;
-  good.n = 4, good.nonzeros = 8, good.columns = 2, good.ldb = 4, good.ldx = 2;
+  good.a.index_dtype = DType::i32;
+  good.a.rows = good.a.columns = 4, good.a.nonzeros = good.a.stored = 8;
+  good.columns = 2, good.ldb = 4, good.ldx = 2;
   good.alpha = one;
   good.outer = i, good.inner = i, good.value = x, good.b = x, good.x = result.operand();
   const auto alone = [&](auto change, Errc code = Errc::invalid) {
@@ -409,27 +420,33 @@ TEST_F(BadArguments, OfTriangularSystems) {
   const auto both = [&](auto change, Errc code = Errc::invalid) {
     alone(change, code);
     sparse::Spsv bad;
-    bad.dtype = good.dtype, bad.index_dtype = good.index_dtype;
-    bad.n = good.n, bad.nonzeros = good.nonzeros, bad.alpha = good.alpha;
+    bad.dtype = good.dtype, bad.a = good.a, bad.alpha = good.alpha;
     bad.outer = good.outer, bad.inner = good.inner, bad.value = good.value;
     bad.b = good.b, bad.x = good.x;
     change(bad);
     expect_refused(bad, code);
   };
-  both([](auto& bad) { bad.n = -1; });
-  both([](auto& bad) { bad.nonzeros = -1; });
-  both([](auto& bad) { bad.nonzeros = 3; });               // singular
-  both([](auto& bad) { bad.n = 16, bad.nonzeros = 16; });  // 17 row offsets needed
-  both([](auto& bad) { bad.nonzeros = 17; });
-  both([](auto& bad) {
-    bad.n = std::int64_t{1} << 31;
-    bad.diagonal = Diagonal::unit;
-  });
-  both([](auto& bad) { bad.storage = static_cast<sparse::Storage>(3); });
+  const auto of_extents = [&](std::int64_t n, std::int64_t nonzeros,
+                              Diagonal diagonal = Diagonal::stored) {
+    both([&](auto& bad) {
+      bad.a.rows = bad.a.columns = n, bad.a.nonzeros = bad.a.stored = nonzeros;
+      bad.diagonal = diagonal;
+    });
+  };
+  of_extents(-1, 8);
+  of_extents(4, -1);
+  of_extents(4, 3);    // singular
+  of_extents(16, 16);  // 17 row offsets needed
+  of_extents(4, 17);
+  of_extents(std::int64_t{1} << 31, 8, Diagonal::unit);
+  both([](auto& bad) { bad.a.columns = 5; });
+  both([](auto& bad) { bad.a.format = sparse::Format::bsr; });
+  both([](auto& bad) { bad.a.format = static_cast<sparse::Format>(9); });
+  both([](auto& bad) { bad.a.format = sparse::Format::sell, bad.a.block = 3; });
   both([](auto& bad) { bad.uplo = static_cast<Uplo>(2); });
   both([](auto& bad) { bad.diagonal = static_cast<Diagonal>(2); });
   both([](auto& bad) { bad.transpose = static_cast<Transpose>(3); });
-  both([](auto& bad) { bad.index_dtype = DType::u32; });
+  both([](auto& bad) { bad.a.index_dtype = DType::u32; });
   both([&](auto& bad) { bad.alpha = short_scalar; });
   both([&](auto& bad) { bad.inner = absent; });
   both([&](auto& bad) { bad.value = unaligned; });

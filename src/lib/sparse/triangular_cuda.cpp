@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "lib/sparse/sparse_cuda.hpp"
-#include "lib/sparse/sparse_kernels.cuh"
 
 namespace troupe::host::cuda {
 namespace {
@@ -27,24 +26,18 @@ const void* one(DType dtype) {
   }
 }
 
-/// What follows so many bytes is where cuSPARSE wants it.
-std::size_t aligned(std::size_t bytes) {
-  constexpr std::size_t kAlignment = 256;
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 /// cuSPARSE wants memory that it could write to. It writes to none of it.
 void* writable(const void* memory) {
   return const_cast<void*>(memory);
 }
 
-Result<void> describe_matrix(const TriangularSystem& system, const TriangularArrays& arrays,
+Result<void> describe_matrix(const TriangularSystem& system, const TriangularRows& rows,
                              WritableMatrix& matrix) {
   const auto type = value_type(system.dtype);
   const auto index = index_type(system.index_dtype);
-  const auto& [outer, inner, value] = arrays;
-  TROUPE_CUDA_TRY(cusparseCreateCsr(matrix.out(), system.n, system.n, system.nonzeros, outer, inner,
-                                    value, index, index, CUSPARSE_INDEX_BASE_ZERO, type));
+  TROUPE_CUDA_TRY(cusparseCreateCsr(matrix.out(), system.n, system.n, system.nonzeros, rows.outer(),
+                                    rows.inner(), rows.value(), index, index,
+                                    CUSPARSE_INDEX_BASE_ZERO, type));
   const bool lower = system.lower != system.transposed;
   auto triangle = lower ? CUSPARSE_FILL_MODE_LOWER : CUSPARSE_FILL_MODE_UPPER;
   TROUPE_CUDA_TRY(cusparseSpMatSetAttribute(matrix.get(), CUSPARSE_SPMAT_FILL_MODE, &triangle,
@@ -168,13 +161,8 @@ Result<void> Analyses<Solve>::analyse(Services& services, const kernels::Launch&
   auto made = std::make_unique<Analysis>();
   made->system = system;
   made->operands = matrix;
-  made->arrays = {writable(system.outer), writable(system.inner), writable(system.value)};
-  if (system.transposed) {
-    TROUPE_CUDA_PROPAGATE(transpose(launch, *made));
-  } else if (system.by_place) {
-    TROUPE_CUDA_PROPAGATE(find_row_begins(launch, *made));
-  }
-  TROUPE_CUDA_PROPAGATE(describe_matrix(system, made->arrays, made->matrix));
+  TROUPE_CUDA_PROPAGATE(made->rows.make(launch, system));
+  TROUPE_CUDA_PROPAGATE(describe_matrix(system, made->rows, made->matrix));
   TROUPE_CUDA_TRY(Solve::create(made->descriptor));
   std::size_t bytes = 0;
   TROUPE_CUDA_TRY(
@@ -188,69 +176,11 @@ Result<void> Analyses<Solve>::analyse(Services& services, const kernels::Launch&
 }
 
 template <class Solve>
-Result<void> Analyses<Solve>::find_row_begins(const kernels::Launch& launch, Analysis& analysis) {
-  const auto& system = analysis.system;
-  return with_index(system.index_dtype, [&]<class I>(I) -> Result<void> {
-    const auto memory =
-        analysis.made.reserve((static_cast<std::size_t>(system.n) + 1) * sizeof(I), launch.stream);
-    if (!memory) return memory.error();
-    analysis.arrays.outer = *memory;
-    TROUPE_CUDA_TRY(kernels::find_begins<I>(launch, static_cast<const I*>(system.outer),
-                                            system.nonzeros, system.n, static_cast<I*>(*memory)));
-    return {};
-  });
-}
-
-template <class Solve>
-Result<void> Analyses<Solve>::transpose(const kernels::Launch& launch, Analysis& analysis) {
-  const auto& system = analysis.system;
-  return with_index(system.index_dtype, [&]<class I>(I) -> Result<void> {
-    const auto elements = static_cast<std::size_t>(system.nonzeros);
-    const auto values = aligned(elements * size_of(system.dtype));
-    const auto indices = aligned(elements * sizeof(I));
-    const auto begins = aligned((static_cast<std::size_t>(system.n) + 1) * sizeof(I));
-    const auto memory = analysis.made.reserve(values + 2 * indices + begins, launch.stream);
-    if (!memory) return memory.error();
-    auto* const bytes = static_cast<std::byte*>(*memory);
-    analysis.arrays = {bytes + values + 2 * indices, bytes + values, bytes};
-    auto* const place = reinterpret_cast<I*>(bytes + values + indices);
-    analysis.place = place;
-
-    kernels::Structure<I> matrix{system.n, system.n, system.nonzeros};
-    (system.by_place ? matrix.row : matrix.row_begin) = static_cast<const I*>(system.outer);
-    matrix.column = static_cast<const I*>(system.inner);
-    std::size_t work_bytes = 0;
-    TROUPE_CUDA_TRY(kernels::transposition_bytes<I>(system.nonzeros, &work_bytes));
-    StreamMemory work;
-    const auto work_memory = work.reserve(work_bytes, launch.stream);
-    if (!work_memory) return work_memory.error();
-    TROUPE_CUDA_TRY(kernels::transpose<I>(
-        launch, matrix,
-        {static_cast<I*>(analysis.arrays.outer), static_cast<I*>(analysis.arrays.inner), place},
-        *work_memory, work_bytes));
-    return transpose_values(launch, analysis);
-  });
-}
-
-template <class Solve>
-Result<void> Analyses<Solve>::transpose_values(const kernels::Launch& launch, Analysis& analysis) {
-  const auto& system = analysis.system;
-  return with_number(system.dtype, [&]<class T>(T) {
-    return with_index(system.index_dtype, [&]<class I>(I) -> Result<void> {
-      TROUPE_CUDA_TRY(kernels::gather(
-          launch, system.nonzeros, static_cast<const Native<T>*>(system.value),
-          static_cast<const I*>(analysis.place), static_cast<Native<T>*>(analysis.arrays.value)));
-      return {};
-    });
-  });
-}
-
-template <class Solve>
 Result<void> Analyses<Solve>::update(Services& services, const kernels::Launch& launch,
                                      cusparseHandle_t handle) {
   auto& analysis = *entries_.front();
-  if (analysis.system.transposed) TROUPE_CUDA_PROPAGATE(transpose_values(launch, analysis));
-  const auto status = Solve::update(handle, analysis.descriptor, analysis.arrays.value);
+  TROUPE_CUDA_PROPAGATE(analysis.rows.update_values(launch, analysis.system));
+  const auto status = Solve::update(handle, analysis.descriptor, analysis.rows.value());
   analysis.has_values = status == CUSPARSE_STATUS_SUCCESS;
   if (analysis.has_values) return {};
   TROUPE_CUDA_PROPAGATE(retire(services, entries_.begin()));

@@ -12,32 +12,10 @@
 #include "device_host/engine/cuda/library.hpp"
 #include "device_host/engine/cuda/stream_memory.hpp"
 #include "lib/sparse/descriptors_cuda.hpp"
+#include "lib/sparse/triangular_rows_cuda.hpp"
 
 /// Triangular systems by cuSPARSE, which analyses a matrix before it solves with it.
 namespace troupe::host::cuda {
-
-/// A system of equations, and everything that its analysis depends on. Buffer and generation stand
-/// for the contents.
-struct TriangularSystem {
-  const void *outer, *inner, *value;
-  std::uint64_t outer_contents, inner_contents, value_contents;
-  std::int64_t n, nonzeros;
-  std::int64_t columns, leading;  ///< of the solution; both are 0 if it is a vector
-  DType dtype, index_dtype;
-  bool by_place, lower, unit, row_major;
-  /// The matrix that is solved with is the transpose of this one. It is made for the analysis:
-  /// cuSPARSE solves with a transposed matrix in an order that differs from run to run.
-  bool transposed;
-  bool operator==(const TriangularSystem&) const = default;
-
-  /// Of the right side, which has no gaps.
-  [[nodiscard]] std::int64_t right_leading() const { return row_major ? columns : n; }
-};
-
-/// A matrix by rows, in device memory.
-struct TriangularArrays {
-  void *outer = nullptr, *inner = nullptr, *value = nullptr;
-};
 
 /// What is known of the systems of one queue that were solved last; Solve is SolveVector or
 /// SolveMatrix.
@@ -61,9 +39,7 @@ class Analyses {
     std::array<Operand, 3> operands;  ///< outer, inner, value
     bool has_values = true;           ///< those that the matrix has now
     bool recorded = false;            ///< a graph uses it
-    TriangularArrays arrays;          ///< what cuSPARSE is given
-    const void* place = nullptr;      ///< of each element of a transposed matrix in the other one
-    StreamMemory made;                ///< those of the arrays that are not the caller's
+    TriangularRows rows;
     WritableMatrix matrix;
     StreamMemory memory;  ///< outlives the descriptor, which uses it
     typename Solve::Descriptor descriptor;
@@ -76,12 +52,6 @@ class Analyses {
                        const TriangularSystem& system, const std::array<Operand, 3>& matrix,
                        const typename Solve::Sides& sides);
   Result<void> update(Services& services, const kernels::Launch& launch, cusparseHandle_t handle);
-  /// By places cuSPARSE's results differ from run to run: it gets the matrix by rows.
-  static Result<void> find_row_begins(const kernels::Launch& launch, Analysis& analysis);
-  /// Makes the arrays of a transposed matrix.
-  static Result<void> transpose(const kernels::Launch& launch, Analysis& analysis);
-  /// Its values, as those of the other one are now.
-  static Result<void> transpose_values(const kernels::Launch& launch, Analysis& analysis);
   /// It is destroyed when what was queued with it has ended.
   Result<void> retire(Services& services, typename std::list<Entry>::iterator entry);
 
