@@ -48,9 +48,9 @@ double number_of(std::uint16_t bits) {
   return bits >= 0x8000 ? -number : number;
 }
 
-/// The nearest number, of two the one with even bits.
+/// The nearest_bits number, of two the one with even bits.
 template <class T>
-std::uint16_t nearest(double number) {
+std::uint16_t nearest_bits(double number) {
   if (std::isnan(number)) return 0x7fff;
   const double magnitude = std::fabs(number);
   int low = 0, high = kInfinityBits<T>;  // low <= magnitude < high
@@ -96,9 +96,9 @@ template <class T>
 NarrowBits few_numbers(std::int64_t n) {
   const std::array<std::uint16_t, 8> few{0,
                                          0x8000,
-                                         nearest<T>(1),
-                                         nearest<T>(-1),
-                                         nearest<T>(3),
+                                         nearest_bits<T>(1),
+                                         nearest_bits<T>(-1),
+                                         nearest_bits<T>(3),
                                          static_cast<std::uint16_t>(kInfinityBits<T>),
                                          static_cast<std::uint16_t>(kInfinityBits<T> + 1),
                                          0xffff};
@@ -206,7 +206,7 @@ TYPED_TEST(PrimitiveNarrow, Merges) {
 }
 
 template <class T>
-std::uint16_t reduced(const NarrowBits& bits, Reduction reduction, std::int64_t first = 0) {
+std::uint16_t reduced_bits(const NarrowBits& bits, Reduction reduction, std::int64_t first = 0) {
   const auto result = device().alloc<T>(1);
   primitives::on(device())
       .reduce(put_bits<T>(bits).slice(first, std::ssize(bits) - first), result, reduction)
@@ -219,23 +219,23 @@ TYPED_TEST(PrimitiveNarrow, ReductionsOfSmallIntegersAreExact) {
   for (const std::int64_t n : {1, 7, 8, 1000, 4097, 65'537, 1'000'003}) {
     for (const std::int64_t first : {0, 1}) {  // aligned to packs or not
       SCOPED_TRACE(::testing::Message() << n << " from " << first);
-      const auto bits = small_integers_as(nearest<T>, n + first);
+      const auto bits = small_integers_as(nearest_bits<T>, n + first);
       double sum = 0;
       for (std::size_t i = static_cast<std::size_t>(first); i < bits.size(); ++i)
         sum += number_of<T>(bits[i]);
-      EXPECT_EQ(reduced<T>(bits, Reduction::sum, first), nearest<T>(sum));
+      EXPECT_EQ(reduced_bits<T>(bits, Reduction::sum, first), nearest_bits<T>(sum));
       double squares = 0, least = 2, most = -2;
       for (std::size_t i = static_cast<std::size_t>(first); i < bits.size(); ++i) {
         const auto x = number_of<T>(bits[i]);
         squares += x * x, least = std::min(least, x), most = std::max(most, x);
       }
-      EXPECT_EQ(reduced<T>(bits, Reduction::min, first), nearest<T>(least));
-      EXPECT_EQ(reduced<T>(bits, Reduction::max, first), nearest<T>(most));
+      EXPECT_EQ(reduced_bits<T>(bits, Reduction::min, first), nearest_bits<T>(least));
+      EXPECT_EQ(reduced_bits<T>(bits, Reduction::max, first), nearest_bits<T>(most));
       const auto result = device().template alloc<T>(1);
       primitives::on(device())
           .transform_reduce(put_bits<T>(bits).slice(first, n), result, Unary::square)
           .get();
-      EXPECT_EQ(bits_in(result)[0], nearest<T>(squares));
+      EXPECT_EQ(bits_in(result)[0], nearest_bits<T>(squares));
     }
   }
 }
@@ -243,23 +243,24 @@ TYPED_TEST(PrimitiveNarrow, ReductionsOfSmallIntegersAreExact) {
 /// Sums that were rounded to the type on their way would stop growing.
 TYPED_TEST(PrimitiveNarrow, SumsAreRoundedOnce) {
   using T = TypeParam;
-  EXPECT_EQ(reduced<T>(NarrowBits(40'001, nearest<T>(1)), Reduction::sum), nearest<T>(40'001));
-  EXPECT_EQ(reduced<T>(NarrowBits(1'000'000, nearest<T>(4)), Reduction::sum),
-            nearest<T>(4'000'000));  // infinity in f16
+  EXPECT_EQ(reduced_bits<T>(NarrowBits(40'001, nearest_bits<T>(1)), Reduction::sum),
+            nearest_bits<T>(40'001));
+  EXPECT_EQ(reduced_bits<T>(NarrowBits(1'000'000, nearest_bits<T>(4)), Reduction::sum),
+            nearest_bits<T>(4'000'000));  // infinity in f16
 }
 
 TYPED_TEST(PrimitiveNarrow, ReductionsOfNothingAndOfNans) {
   using T = TypeParam;
   const auto infinity = static_cast<std::uint16_t>(kInfinityBits<T>);
-  EXPECT_EQ(reduced<T>({}, Reduction::sum), 0);
-  EXPECT_EQ(reduced<T>({}, Reduction::product), nearest<T>(1));
-  EXPECT_EQ(reduced<T>({}, Reduction::min), infinity);
-  EXPECT_EQ(reduced<T>({}, Reduction::max), infinity | 0x8000);
-  NarrowBits bits(5000, nearest<T>(-1));
-  EXPECT_EQ(reduced<T>(bits, Reduction::product), nearest<T>(1));
+  EXPECT_EQ(reduced_bits<T>({}, Reduction::sum), 0);
+  EXPECT_EQ(reduced_bits<T>({}, Reduction::product), nearest_bits<T>(1));
+  EXPECT_EQ(reduced_bits<T>({}, Reduction::min), infinity);
+  EXPECT_EQ(reduced_bits<T>({}, Reduction::max), infinity | 0x8000);
+  NarrowBits bits(5000, nearest_bits<T>(-1));
+  EXPECT_EQ(reduced_bits<T>(bits, Reduction::product), nearest_bits<T>(1));
   bits[1234] = 0xffff;
   for (const auto reduction : {Reduction::sum, Reduction::product, Reduction::min, Reduction::max})
-    EXPECT_TRUE(std::isnan(number_of<T>(reduced<T>(bits, reduction))));
+    EXPECT_TRUE(std::isnan(number_of<T>(reduced_bits<T>(bits, reduction))));
 }
 
 template <class T>
@@ -403,7 +404,8 @@ TYPED_TEST(PrimitiveNarrow, Transforms) {
     SCOPED_TRACE(static_cast<int>(op));
     NarrowBits expected;
     for (const auto one : bits)
-      expected.push_back(nearest<T>(expected_in_float(op, static_cast<float>(number_of<T>(one)))));
+      expected.push_back(
+          nearest_bits<T>(expected_in_float(op, static_cast<float>(number_of<T>(one)))));
     const auto x = put_bits<T>(bits);
     calls.transform(x, x, op).get();
     EXPECT_EQ(without_payload<T>(bits_in(x)), without_payload<T>(expected));
@@ -415,7 +417,7 @@ TYPED_TEST(PrimitiveNarrow, Transforms) {
     for (std::size_t i = 1; i < bits.size(); ++i) {
       const auto x = static_cast<float>(number_of<T>(bits[i])),
                  y = static_cast<float>(number_of<T>(others[i]));
-      expected.push_back(nearest<T>(expected_in_float(op, x, y)));
+      expected.push_back(nearest_bits<T>(expected_in_float(op, x, y)));
     }
     const auto z = put_bits<T>(NarrowBits(bits.size(), 7));
     calls
@@ -454,7 +456,7 @@ TYPED_TEST(PrimitiveNarrow, Conversions) {
   NarrowBits expected_other;
   for (std::size_t i = 0; i < bits.size(); ++i) {
     const auto number = number_of<T>(bits[i]);
-    expected_other.push_back(nearest<Other>(number));
+    expected_other.push_back(nearest_bits<Other>(number));
     if (std::isnan(number)) {
       EXPECT_TRUE(integers[i] == 0 && std::isnan(floats[i]) && std::isnan(doubles[i]));
       continue;
@@ -483,8 +485,8 @@ TYPED_TEST(PrimitiveNarrow, ConversionsFromOtherNumbers) {
   for (int i = 0; i < 10'000; ++i)
     integers.push_back(static_cast<std::int64_t>(random()) >> (random() % 64));
   NarrowBits from_floats, from_integers;
-  for (const auto x : floats) from_floats.push_back(nearest<T>(x));
-  for (const auto x : integers) from_integers.push_back(nearest<T>(static_cast<float>(x)));
+  for (const auto x : floats) from_floats.push_back(nearest_bits<T>(x));
+  for (const auto x : integers) from_integers.push_back(nearest_bits<T>(static_cast<float>(x)));
   const auto a = device().template alloc<T>(std::ssize(floats));
   const auto b = device().template alloc<T>(std::ssize(integers));
   primitives::on(device()).convert(put(floats), a);
