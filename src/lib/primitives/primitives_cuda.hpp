@@ -25,7 +25,10 @@ inline kernels::Meaning meaning(DType dtype) {
   }
 }
 inline kernels::Keys keys_at(const Operand& keys, DType dtype, const Call& call) {
-  return {call.at<const std::byte>(keys), size_of(dtype), meaning(dtype)};
+  const auto bits = meaning(dtype);
+  const auto all = ~std::uint64_t{0} >> (64 - 8 * size_of(dtype));
+  return {call.at<const std::byte>(keys), size_of(dtype), bits.floating ? all >> 1 : all,
+          bits.infinity};
 }
 
 inline kernels::NarrowFloat narrow_float(DType dtype) {

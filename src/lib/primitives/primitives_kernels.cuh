@@ -72,7 +72,8 @@ cudaError_t scan(Temporary& temporary, cudaStream_t stream, std::int64_t n, cons
 struct Keys {
   const void* at;
   std::size_t bytes;
-  Meaning meaning;
+  std::uint64_t magnitude;  ///< the bits that count where a key is compared with zero and infinity
+  std::uint64_t infinity;
 };
 /// A scan of each run of keys.
 template <class T>

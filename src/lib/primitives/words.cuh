@@ -16,7 +16,7 @@ template <class U>
 struct Magnitude {
   U bits;
 
-  __host__ __device__ explicit Magnitude(const Meaning& meaning)
+  explicit Magnitude(const Meaning& meaning)
       : bits(meaning.floating ? U(kAllBits<U> >> 1) : kAllBits<U>) {}
   __host__ __device__ U operator()(U word) const { return U(word & bits); }
 };
@@ -27,7 +27,7 @@ struct Equal {
   Magnitude<U> magnitude;
   U infinity;
 
-  __host__ __device__ explicit Equal(const Meaning& meaning)
+  explicit Equal(const Meaning& meaning)
       : magnitude(meaning), infinity(static_cast<U>(meaning.infinity)) {}
   __host__ __device__ bool operator()(U a, U b) const {
     return (a == b && magnitude(a) <= infinity) || magnitude(U(a | b)) == 0;
