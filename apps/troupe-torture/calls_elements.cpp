@@ -75,6 +75,37 @@ void add_arithmetic(Calls& calls) {
   });
 }
 
+/// f16 and bf16. Numbers up to 12, so that their squares are exact.
+template <class T>
+void add_narrow(Calls& calls) {
+  calls.add<T>("narrow elements", [](Trial& t) {
+    auto library = primitives::on(t.device());
+    std::vector<float> numbers(static_cast<std::size_t>(t.random.between(1, 300)));
+    for (auto& number : numbers) number = static_cast<float>(t.random.below(13));
+    const auto n = std::ssize(numbers);
+    const auto x = t.room<T>(n), sorted = t.room<T>(n), unique = t.room<T>(n),
+               largest = t.room<T>(1);
+    const auto place = t.room<std::int64_t>(1);
+    t.call(library.convert(t.put_values(numbers), x));
+    t.call(library.arg_reduce(x, largest, place, primitives::Extreme::max));
+    t.call(library.transform(x, x, primitives::Unary::square));
+    t.call(library.sort(x, sorted, primitives::Order::descending));
+    t.call(library.unique(sorted, unique));
+    const auto most = std::max_element(numbers.begin(), numbers.end());
+    t.expect(largest, {*most});
+    t.expect(place, {static_cast<double>(most - numbers.begin())});
+    auto squares = as_wide(numbers);
+    for (auto& number : squares) number *= number;
+    t.expect(x, squares);
+    std::sort(squares.begin(), squares.end(),
+              [](const Wide& a, const Wide& b) { return b.real() < a.real(); });
+    t.expect(sorted, squares);
+    squares.erase(std::unique(squares.begin(), squares.end()), squares.end());
+    squares.resize(numbers.size(), 1);
+    t.expect(unique, squares);
+  });
+}
+
 void add_copies(Calls& calls) {
   calls.add<std::uint8_t>("copies", [](Trial& t) {
     const auto x = some_numbers<std::uint8_t>(t);
@@ -103,6 +134,7 @@ void add_of_each(Calls& calls) {
 
 void add_elements(Calls& calls) {
   add_of_each<std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, float, double>(calls);
+  add_narrow<Half>(calls), add_narrow<BFloat16>(calls);
   add_copies(calls);
 }
 

@@ -56,6 +56,11 @@ void with_number(const Call& c, const std::string& name, const Use& use) {
   with_one_of<float, double, std::int32_t, std::int64_t, std::uint32_t, std::uint64_t>(c, name,
                                                                                        use);
 }
+template <class Use>
+void with_ordered(const Call& c, const std::string& name, const Use& use) {
+  with_one_of<float, double, std::int32_t, std::int64_t, std::uint32_t, std::uint64_t, Half,
+              BFloat16>(c, name, use);
+}
 /// Values that are sorted or selected with keys: of 4 or of 8 bytes.
 template <class Use>
 void with_value(const Call& c, const Use& use) {
@@ -117,11 +122,13 @@ void add_reductions(Runs& runs) {
                    c.choice<primitives::Extreme>("extreme", {"min", "max"}))
         .get();
   });
-  add("segmented_reduce", [](Call& c, auto lib) {
-    lib.segmented_reduce(c.buffer<T>("x"), c.buffer<std::int64_t>("offsets"), c.buffer<T>("result"),
-                         reduction_of(c))
-        .get();
-  });
+  if constexpr (primitives::Number<T>) {
+    add("segmented_reduce", [](Call& c, auto lib) {
+      lib.segmented_reduce(c.buffer<T>("x"), c.buffer<std::int64_t>("offsets"),
+                           c.buffer<T>("result"), reduction_of(c))
+          .get();
+    });
+  }
   add("transform_reduce", [](Call& c, auto lib) {
     lib.transform_reduce(c.buffer<T>("x"), c.buffer<T>("result"), unary_of(c), reduction_of(c))
         .get();
@@ -160,12 +167,14 @@ void add_selections(Runs& runs) {
 template <class T>
 void add_runs(Runs& runs) {
   const auto add = adder<T>(runs);
-  add("reduce_by_key", [](Call& c, auto lib) {
-    const auto count = lib.reduce_by_key(c.buffer<T>("x"), c.buffer<std::int64_t>("weights"),
-                                         c.buffer<T>("values"), c.buffer<std::int64_t>("results"),
-                                         reduction_of(c));
-    c.answer("count", count.get());
-  });
+  if constexpr (primitives::Number<T>) {
+    add("reduce_by_key", [](Call& c, auto lib) {
+      const auto count = lib.reduce_by_key(c.buffer<T>("x"), c.buffer<std::int64_t>("weights"),
+                                           c.buffer<T>("values"), c.buffer<std::int64_t>("results"),
+                                           reduction_of(c));
+      c.answer("count", count.get());
+    });
+  }
   add("run_length_encode", [](Call& c, auto lib) {
     const auto count = lib.run_length_encode(c.buffer<T>("x"), c.buffer<T>("values"),
                                              c.buffer<std::int64_t>("lengths"));
@@ -222,15 +231,17 @@ void add_transforms_of(Runs& runs) {
     lib.transform(x, y, output(c, "z", x), binary_of(c)).get();
   });
   add("convert", [](Call& c, auto lib) {
-    with_number(c, "y_dtype",
-                [&]<class Y>(Y) { lib.convert(c.buffer<T>("x"), c.buffer<Y>("y")).get(); });
+    with_ordered(c, "y_dtype",
+                 [&]<class Y>(Y) { lib.convert(c.buffer<T>("x"), c.buffer<Y>("y")).get(); });
   });
-  add("adjacent_difference", [](Call& c, auto lib) {
-    const auto x = c.buffer<T>("x");
-    lib.adjacent_difference(x, output(c, "y", x),
-                            c.choice<primitives::Neighbour>("neighbour", {"left", "right"}))
-        .get();
-  });
+  if constexpr (primitives::Number<T>) {
+    add("adjacent_difference", [](Call& c, auto lib) {
+      const auto x = c.buffer<T>("x");
+      lib.adjacent_difference(x, output(c, "y", x),
+                              c.choice<primitives::Neighbour>("neighbour", {"left", "right"}))
+          .get();
+    });
+  }
 }
 
 template <class T>
@@ -272,10 +283,12 @@ void add_copies(Runs& runs) {
 
 void add_primitives(Runs& runs) {
   for_types<float, double, std::int32_t, std::int64_t, std::uint32_t, std::uint64_t>(
-      [&]<class T>(T) {
-        add_sorts<T>(runs), add_reductions<T>(runs), add_selections<T>(runs), add_runs<T>(runs);
-        add_scans<T>(runs), add_transforms_of<T>(runs), add_histograms<T>(runs);
-      });
+      [&]<class T>(T) { add_scans<T>(runs), add_histograms<T>(runs); });
+  for_types<Half, BFloat16, float, double, std::int32_t, std::int64_t, std::uint32_t,
+            std::uint64_t>([&]<class T>(T) {
+    add_sorts<T>(runs), add_reductions<T>(runs), add_selections<T>(runs), add_runs<T>(runs);
+    add_transforms_of<T>(runs);
+  });
   add_histograms<std::uint8_t>(runs);
   for_types<Half, BFloat16, float, double, Float8E4M3, Float8E5M2, std::int8_t, std::uint8_t,
             std::int16_t, std::uint16_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t,

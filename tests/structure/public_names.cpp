@@ -10,6 +10,7 @@
 #include <troupe/lib/kernel.hpp>
 #include <troupe/lib/primitives.hpp>
 #include <troupe/lib/primitives_custom.hpp>
+#include <troupe/lib/primitives_custom_each.hpp>
 #include <troupe/lib/solver.hpp>
 #include <troupe/remote_device.hpp>
 #include <troupe/saved_state.hpp>

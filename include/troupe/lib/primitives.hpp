@@ -24,7 +24,7 @@ namespace troupe::primitives {
 /// memory of about the size of the sorted keys and values.
 struct Sort {
   static constexpr std::string_view kName = "primitives.sort";
-  static constexpr DTypes kDTypes = kNumbers;
+  static constexpr DTypes kDTypes = kOrdered;
   static constexpr Traits kTraits = {.repeatable = true, .capturable = true};
 
   OpDType dtype;  ///< of the keys
@@ -66,7 +66,7 @@ class Primitives : public PrimitiveDifferences {
   using PrimitiveDifferences::PrimitiveDifferences;
 
   /// See primitives::Sort. Both ranges have the same length. Errors: invalid.
-  template <primitives::Number K>
+  template <primitives::Ordered K>
   Future<void> sort(const GpuRef<K>& keys, const GpuRef<K>& sorted,
                     primitives::Order order = primitives::Order::ascending,
                     const primitives::KeyBits& bits = {}) {
@@ -84,7 +84,7 @@ class Primitives : public PrimitiveDifferences {
                                 {{"sorted_keys", sorted.length(), keys.length()}});
   }
   /// See primitives::Sort. All ranges have the same length. Errors: invalid.
-  template <primitives::Number K, primitives::SortedValue V>
+  template <primitives::Ordered K, primitives::SortedValue V>
   Future<void> sort(const GpuRef<K>& keys, const GpuRef<V>& values, const GpuRef<K>& sorted_keys,
                     const GpuRef<V>& sorted_values,
                     primitives::Order order = primitives::Order::ascending,

@@ -32,7 +32,7 @@ struct Type {
   std::string name;
   std::size_t bytes = 0;
 };
-enum class Kind : std::uint8_t { transform, transform_pairs, reduction, selection };
+enum class Kind : std::uint8_t { transform, transform_pairs, reduction, selection, for_each, bulk };
 /// The kernels around an operator, and their names. `types`: of the operands, then of the result.
 std::string source_of(Kind kind, const primitives::CustomOperator& op,
                       const std::vector<Type>& types);

@@ -15,45 +15,62 @@ enum class Extreme : std::uint32_t { min, max };
 
 inline constexpr DTypes kIntegers = DTypes::of({DType::i32, DType::u32, DType::i64, DType::u64});
 inline constexpr DTypes kNumbers = {kIntegers.bits | DTypes::reals().bits};
+/// What is computed with as f32, and rounded once.
+inline constexpr DTypes kNarrowFloats = DTypes::of({DType::f16, DType::bf16});
+inline constexpr DTypes kOrdered = {kNumbers.bits | kNarrowFloats.bits};
 
 /// What is summed exactly.
 template <class T>
 concept Integer = Element<T> && kIntegers.has(dtype_of<T>);
-/// Keys, and what is reduced or compared with zero.
+/// What is added in other ways than as a whole.
 template <class T>
 concept Number = Element<T> && kNumbers.has(dtype_of<T>);
+/// Keys, and what is reduced as a whole, selected or transformed.
+template <class T>
+concept Ordered = Element<T> && kOrdered.has(dtype_of<T>);
 
 /// What is sorted or selected along with a key.
 template <class T>
 concept SortedValue = Element<T> &&(sizeof(T) == 4 || sizeof(T) == 8);
 
 /// What a reduction gives without elements: combined with an element it gives that element.
-template <Number T>
+template <Ordered T>
 constexpr T neutral(Reduction reduction) noexcept {
-  using Limits = std::numeric_limits<T>;
-  switch (reduction) {
-    case Reduction::min: return Limits::has_infinity ? Limits::infinity() : Limits::max();
-    case Reduction::max: return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-    case Reduction::product: return T(1);
-    case Reduction::bit_and: return static_cast<T>(-1);
-    default: return T(0);
+  if constexpr (kNarrowFloats.has(dtype_of<T>)) {
+    constexpr bool kIsHalf = dtype_of<T> == DType::f16;
+    switch (reduction) {
+      case Reduction::min: return {kIsHalf ? std::uint16_t{0x7c00} : std::uint16_t{0x7f80}};
+      case Reduction::max: return {kIsHalf ? std::uint16_t{0xfc00} : std::uint16_t{0xff80}};
+      case Reduction::product: return {kIsHalf ? std::uint16_t{0x3c00} : std::uint16_t{0x3f80}};
+      default: return {0};
+    }
+  } else {
+    using Limits = std::numeric_limits<T>;
+    switch (reduction) {
+      case Reduction::min: return Limits::has_infinity ? Limits::infinity() : Limits::max();
+      case Reduction::max: return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+      case Reduction::product: return T(1);
+      case Reduction::bit_and: return static_cast<T>(-1);
+      default: return T(0);
+    }
   }
 }
 
 /// result[0] is the sum, the smallest, the largest or the product of x[0, n), or the bits of all
 /// its elements combined with AND, OR or XOR. Without elements it is 0, the largest value of the
-/// dtype (+infinity for f32 and f64), the smallest one (-infinity), 1, all bits set, 0 and 0.
+/// dtype (+infinity if it is floating), the smallest one (-infinity), 1, all bits set, 0 and 0.
 ///
-/// Sums and products of integers are exact modulo 2^32 or 2^64. The order in which f32 or f64 are
-/// added or multiplied depends on n, on the model of the GPU and on whether x is aligned to four of
-/// its elements, so the same input at the same place gives the same bits on every run. Another
-/// model, or the cpu engine, may round otherwise: the cpu engine computes in f64. Where a product
-/// of some of the elements leaves the range of the dtype, the order decides whether the result is
-/// finite. With a NaN among the elements every result is a NaN. Whether min and max choose -0 or +0
-/// where both occur is not specified.
+/// Sums and products of integers are exact modulo 2^32 or 2^64. The order in which floating-point
+/// numbers are added or multiplied depends on n alone, but for sums of f32 and f64: there also on
+/// the model of the GPU and on whether x is aligned to four of its elements. So the same input at
+/// the same place gives the same bits on every run. f16 and bf16 are added and multiplied in f32,
+/// and the result is rounded once. Another model, or the cpu engine, may round otherwise: the cpu
+/// engine computes in f64. Where a product of some of the elements leaves the range of the dtype,
+/// the order decides whether the result is finite. With a NaN among the elements every result is a
+/// NaN. Whether min and max choose -0 or +0 where both occur is not specified.
 struct Reduce {
   static constexpr std::string_view kName = "primitives.reduce";
-  static constexpr DTypes kDTypes = kNumbers;
+  static constexpr DTypes kDTypes = kOrdered;
   static constexpr Traits kTraits = {.repeatable = true, .capturable = true};
 
   OpDType dtype;
@@ -73,7 +90,7 @@ struct Reduce {
 /// what Reduce gives.
 struct ArgReduce {
   static constexpr std::string_view kName = "primitives.arg_reduce";
-  static constexpr DTypes kDTypes = kNumbers;
+  static constexpr DTypes kDTypes = kOrdered;
   static constexpr Traits kTraits = {.repeatable = true, .capturable = true};
 
   OpDType dtype;  ///< of x and value
@@ -128,7 +145,7 @@ class PrimitiveReductions {
   explicit PrimitiveReductions(detail::Submitter& submitter) : submitter_(&submitter) {}
 
   /// See primitives::Reduce. `result` has one element. Errors: invalid.
-  template <primitives::Number T>
+  template <primitives::Ordered T>
   Future<void> reduce(const GpuRef<T>& x, const GpuRef<T>& result,
                       primitives::Reduction reduction = primitives::Reduction::sum) {
     return detail::submit_exact(
@@ -137,7 +154,7 @@ class PrimitiveReductions {
         {{"result", result.length(), 1}});
   }
   /// See primitives::ArgReduce. `value` and `index` have one element each. Errors: invalid.
-  template <primitives::Number T>
+  template <primitives::Ordered T>
   Future<void> arg_reduce(const GpuRef<T>& x, const GpuRef<T>& value,
                           const GpuRef<std::int64_t>& index, primitives::Extreme extreme) {
     return detail::submit_exact(

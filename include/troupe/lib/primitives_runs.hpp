@@ -46,7 +46,7 @@ struct ReduceByKey {
 /// the capacity are as for ReduceByKey.
 struct RunLengthEncode {
   static constexpr std::string_view kName = "primitives.run_length_encode";
-  static constexpr DTypes kDTypes = kNumbers;
+  static constexpr DTypes kDTypes = kOrdered;
   static constexpr Traits kTraits = {.repeatable = true};
 
   OpDType dtype;  ///< of x and values
@@ -72,7 +72,7 @@ struct RunLengthEncode {
 /// The result cell and the capacity are as for ReduceByKey.
 struct NonTrivialRuns {
   static constexpr std::string_view kName = "primitives.non_trivial_runs";
-  static constexpr DTypes kDTypes = kNumbers;
+  static constexpr DTypes kDTypes = kOrdered;
   static constexpr Traits kTraits = {.repeatable = true};
 
   OpDType dtype;  ///< of x
@@ -98,7 +98,7 @@ struct NonTrivialRuns {
 /// are as for ReduceByKey.
 struct UniqueByKey {
   static constexpr std::string_view kName = "primitives.unique_by_key";
-  static constexpr DTypes kDTypes = kNumbers;
+  static constexpr DTypes kDTypes = kOrdered;
   static constexpr Traits kTraits = {.repeatable = true};
 
   OpDType dtype;  ///< of the keys
@@ -155,7 +155,7 @@ class PrimitiveRuns : public PrimitiveSelections {
   }
   /// See primitives::RunLengthEncode; the future's value is how many runs there are. There is as
   /// much room for values as for lengths. Errors: invalid (also: too little room).
-  template <primitives::Number T>
+  template <primitives::Ordered T>
   Future<std::int64_t> run_length_encode(const GpuRef<T>& x, const GpuRef<T>& values,
                                          const GpuRef<std::int64_t>& lengths,
                                          OnFailure on_failure = OnFailure::error) {
@@ -174,7 +174,7 @@ class PrimitiveRuns : public PrimitiveSelections {
   }
   /// See primitives::NonTrivialRuns; the future's value is how many such runs there are. There is
   /// as much room for offsets as for lengths. Errors: invalid (also: too little room).
-  template <primitives::Number T>
+  template <primitives::Ordered T>
   Future<std::int64_t> non_trivial_runs(const GpuRef<T>& x, const GpuRef<std::int64_t>& offsets,
                                         const GpuRef<std::int64_t>& lengths,
                                         OnFailure on_failure = OnFailure::error) {
@@ -194,7 +194,7 @@ class PrimitiveRuns : public PrimitiveSelections {
   /// See primitives::UniqueByKey; the future's value is how many runs there are. There is a value
   /// for each key, and as much room for keys as for values. Errors: invalid (also: too little
   /// room).
-  template <primitives::Number K, primitives::SortedValue V>
+  template <primitives::Ordered K, primitives::SortedValue V>
   Future<std::int64_t> unique_by_key(const GpuRef<K>& keys, const GpuRef<V>& values,
                                      const GpuRef<K>& unique_keys, const GpuRef<V>& first_values,
                                      OnFailure on_failure = OnFailure::error) {

@@ -12,7 +12,7 @@ namespace troupe::primitives {
 /// of them, and the command fails with Errc::invalid unless on_failure is OnFailure::report.
 struct SelectNonzero {
   static constexpr std::string_view kName = "primitives.select_nonzero";
-  static constexpr DTypes kDTypes = kNumbers;
+  static constexpr DTypes kDTypes = kOrdered;
   static constexpr Traits kTraits = {.repeatable = true};
 
   OpDType dtype;  ///< of x
@@ -39,7 +39,7 @@ struct SelectNonzero {
 /// first of them, and the command fails with Errc::invalid unless on_failure is OnFailure::report.
 struct SelectFlagged {
   static constexpr std::string_view kName = "primitives.select_flagged";
-  static constexpr DTypes kDTypes = kNumbers;
+  static constexpr DTypes kDTypes = kOrdered;
   static constexpr Traits kTraits = {.repeatable = true};
 
   OpDType dtype;  ///< of x and selected
@@ -65,7 +65,7 @@ struct SelectFlagged {
 /// are flagged, as std::int64_t.
 struct PartitionFlagged {
   static constexpr std::string_view kName = "primitives.partition_flagged";
-  static constexpr DTypes kDTypes = kNumbers;
+  static constexpr DTypes kDTypes = kOrdered;
   static constexpr Traits kTraits = {.repeatable = true};
 
   OpDType dtype;  ///< of x and y
@@ -88,7 +88,7 @@ struct PartitionFlagged {
 /// and the rest of `selected` are as for SelectFlagged.
 struct Unique {
   static constexpr std::string_view kName = "primitives.unique";
-  static constexpr DTypes kDTypes = kNumbers;
+  static constexpr DTypes kDTypes = kOrdered;
   static constexpr Traits kTraits = {.repeatable = true};
 
   OpDType dtype;  ///< of x and selected
@@ -120,7 +120,7 @@ struct ThreeWayCounts {
 /// fails with Errc::invalid unless on_failure is OnFailure::report.
 struct PartitionThreeWay {
   static constexpr std::string_view kName = "primitives.partition_three_way";
-  static constexpr DTypes kDTypes = kNumbers;
+  static constexpr DTypes kDTypes = kOrdered;
   static constexpr Traits kTraits = {.repeatable = true};
 
   OpDType dtype;  ///< of x and the ranges
@@ -156,7 +156,7 @@ class PrimitiveSelections : public PrimitiveReductions {
 
   /// See primitives::SelectNonzero; the future's value is how many elements of x are not zero.
   /// Errors: invalid (also: more than indices.length() elements are not zero).
-  template <primitives::Number T>
+  template <primitives::Ordered T>
   Future<std::int64_t> select_nonzero(const GpuRef<T>& x, const GpuRef<std::int64_t>& indices,
                                       OnFailure on_failure = OnFailure::error) {
     return detail::submit_for_value<std::int64_t>(submitter(),
@@ -171,7 +171,7 @@ class PrimitiveSelections : public PrimitiveReductions {
   }
   /// See primitives::SelectFlagged; the future's value is how many elements are flagged. There is a
   /// flag for each element of x. Errors: invalid (also: `selected` is too short).
-  template <primitives::Number T>
+  template <primitives::Ordered T>
   Future<std::int64_t> select_flagged(const GpuRef<T>& x, const GpuRef<std::uint8_t>& flags,
                                       const GpuRef<T>& selected,
                                       OnFailure on_failure = OnFailure::error) {
@@ -190,7 +190,7 @@ class PrimitiveSelections : public PrimitiveReductions {
   }
   /// See primitives::PartitionFlagged; the future's value is how many elements are flagged. All
   /// ranges have the same length. Errors: invalid.
-  template <primitives::Number T>
+  template <primitives::Ordered T>
   Future<std::int64_t> partition_flagged(const GpuRef<T>& x, const GpuRef<std::uint8_t>& flags,
                                          const GpuRef<T>& y) {
     return detail::submit_exact_for_value<std::int64_t>(
@@ -201,7 +201,7 @@ class PrimitiveSelections : public PrimitiveReductions {
   }
   /// See primitives::Unique; the future's value is how many runs x has. Errors: invalid (also:
   /// `selected` is too short).
-  template <primitives::Number T>
+  template <primitives::Ordered T>
   Future<std::int64_t> unique(const GpuRef<T>& x, const GpuRef<T>& selected,
                               OnFailure on_failure = OnFailure::error) {
     return detail::submit_for_value<std::int64_t>(submitter(),
@@ -217,7 +217,7 @@ class PrimitiveSelections : public PrimitiveReductions {
   /// See primitives::PartitionThreeWay; the future's value is how many elements there are for
   /// `first` and `second`. There are two flags for each element of x. Errors: invalid (also: a
   /// range is too short).
-  template <primitives::Number T>
+  template <primitives::Ordered T>
   Future<primitives::ThreeWayCounts> partition_three_way(
       const GpuRef<T>& x, const GpuRef<std::uint8_t>& first_flags,
       const GpuRef<std::uint8_t>& second_flags, const GpuRef<T>& first, const GpuRef<T>& second,

@@ -18,7 +18,7 @@ namespace troupe::primitives {
 /// Sort.
 struct SegmentedSort {
   static constexpr std::string_view kName = "primitives.segmented_sort";
-  static constexpr DTypes kDTypes = kNumbers;
+  static constexpr DTypes kDTypes = kOrdered;
   static constexpr Traits kTraits = {.repeatable = true, .capturable = true};
 
   OpDType dtype;  ///< of the keys
@@ -47,7 +47,7 @@ struct SegmentedSort {
 /// The order of keys and the values are as for Sort. No output may overlap anything else.
 struct Merge {
   static constexpr std::string_view kName = "primitives.merge";
-  static constexpr DTypes kDTypes = kNumbers;
+  static constexpr DTypes kDTypes = kOrdered;
   static constexpr Traits kTraits = {.repeatable = true, .capturable = true};
 
   OpDType dtype;  ///< of the keys
@@ -80,7 +80,7 @@ class PrimitiveSorts : public PrimitiveRuns {
 
   /// See primitives::SegmentedSort. Both ranges have the same length. `offsets` has one element
   /// more than there are segments, so at least one. Errors: invalid, unsupported.
-  template <primitives::Number K>
+  template <primitives::Ordered K>
   Future<void> segmented_sort(const GpuRef<K>& keys, const GpuRef<std::int64_t>& offsets,
                               const GpuRef<K>& sorted,
                               primitives::Order order = primitives::Order::ascending) {
@@ -98,7 +98,7 @@ class PrimitiveSorts : public PrimitiveRuns {
                                 {{"sorted_keys", sorted.length(), keys.length()}});
   }
   /// The same with values. All ranges of keys and values have the same length.
-  template <primitives::Number K, primitives::SortedValue V>
+  template <primitives::Ordered K, primitives::SortedValue V>
   Future<void> segmented_sort(const GpuRef<K>& keys, const GpuRef<V>& values,
                               const GpuRef<std::int64_t>& offsets, const GpuRef<K>& sorted_keys,
                               const GpuRef<V>& sorted_values,
@@ -113,7 +113,7 @@ class PrimitiveSorts : public PrimitiveRuns {
          {"sorted_values", sorted_values.length(), keys.length()}});
   }
   /// See primitives::Merge. `merged` has as many elements as a and b together. Errors: invalid.
-  template <primitives::Number K>
+  template <primitives::Ordered K>
   Future<void> merge(const GpuRef<K>& a, const GpuRef<K>& b, const GpuRef<K>& merged,
                      primitives::Order order = primitives::Order::ascending) {
     return detail::submit_exact(submitter(),
@@ -131,7 +131,7 @@ class PrimitiveSorts : public PrimitiveRuns {
                                 {{"merged", merged.length(), a.length() + b.length()}});
   }
   /// The same with values, one for each key.
-  template <primitives::Number K, primitives::SortedValue V>
+  template <primitives::Ordered K, primitives::SortedValue V>
   Future<void> merge(const GpuRef<K>& a, const GpuRef<V>& values_a, const GpuRef<K>& b,
                      const GpuRef<V>& values_b, const GpuRef<K>& merged,
                      const GpuRef<V>& merged_values,

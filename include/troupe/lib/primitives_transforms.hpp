@@ -7,10 +7,11 @@
 /// the program's own: see primitives_custom.hpp.
 namespace troupe::primitives {
 
-/// y[i] = op(x[i]), i < n, rounded as IEEE 754 has it. y may be x.
+/// y[i] = op(x[i]), i < n, rounded as IEEE 754 has it; of f16 and bf16 the result in f32 is rounded
+/// once more. y may be x.
 struct Transform {
   static constexpr std::string_view kName = "primitives.transform";
-  static constexpr DTypes kDTypes = kNumbers;
+  static constexpr DTypes kDTypes = kOrdered;
   static constexpr Traits kTraits = {.repeatable = true, .capturable = true};
 
   OpDType dtype;
@@ -27,10 +28,10 @@ struct Transform {
   }
 };
 
-/// z[i] = op(x[i], y[i]), i < n, rounded as IEEE 754 has it. z may be x or y.
+/// z[i] = op(x[i], y[i]), i < n, rounded as for Transform. z may be x or y.
 struct TransformPairs {
   static constexpr std::string_view kName = "primitives.transform_pairs";
-  static constexpr DTypes kDTypes = kNumbers;
+  static constexpr DTypes kDTypes = kOrdered;
   static constexpr Traits kTraits = {.repeatable = true, .capturable = true};
 
   OpDType dtype;
@@ -49,11 +50,12 @@ struct TransformPairs {
 };
 
 /// y[i] = x[i] as a number of y_dtype, i < n. Integers from integers are modulo 2^32 or 2^64.
-/// Integers from f32 and f64 are rounded towards zero; what is beyond their range gives the nearest
-/// of them, a NaN gives 0. f32 and f64 are rounded to nearest.
+/// Integers from floating-point numbers are rounded towards zero; what is beyond their range gives
+/// the nearest of them, a NaN gives 0. f32 and f64 are rounded to nearest; f16 and bf16 are so from
+/// f32, to which x[i] is rounded first.
 struct Convert {
   static constexpr std::string_view kName = "primitives.convert";
-  static constexpr DTypes kDTypes = kNumbers;
+  static constexpr DTypes kDTypes = kOrdered;
   static constexpr Traits kTraits = {.repeatable = true, .capturable = true};
 
   OpDType dtype;  ///< of x
@@ -69,12 +71,12 @@ struct Convert {
 };
 
 /// result[0] is what Reduce makes of op(x[0]), ..., op(x[n - 1]): the sum of squares, the largest
-/// absolute value. Without elements it is as there. The order in which f32 or f64 are added or
-/// multiplied depends on n alone, also from one model of GPU to another; the cpu engine adds and
-/// multiplies in f64.
+/// absolute value. Without elements it is as there. The order in which floating-point numbers
+/// are added or multiplied depends on n alone, also from one model of GPU to another, f16 and bf16
+/// in f32; the cpu engine adds and multiplies in f64.
 struct TransformReduce {
   static constexpr std::string_view kName = "primitives.transform_reduce";
-  static constexpr DTypes kDTypes = kNumbers;
+  static constexpr DTypes kDTypes = kOrdered;
   static constexpr Traits kTraits = {.repeatable = true, .capturable = true};
 
   OpDType dtype;
@@ -99,7 +101,7 @@ class PrimitiveTransforms : public PrimitiveSorts {
   using PrimitiveSorts::PrimitiveSorts;
 
   /// See primitives::Transform. Both ranges have the same length. Errors: invalid.
-  template <primitives::Number T>
+  template <primitives::Ordered T>
   Future<void> transform(const GpuRef<T>& x, const GpuRef<T>& y, primitives::Unary op) {
     return detail::submit_exact(
         submitter(),
@@ -107,7 +109,7 @@ class PrimitiveTransforms : public PrimitiveSorts {
         {{"y", y.length(), x.length()}});
   }
   /// See primitives::TransformPairs. All ranges have the same length. Errors: invalid.
-  template <primitives::Number T>
+  template <primitives::Ordered T>
   Future<void> transform(const GpuRef<T>& x, const GpuRef<T>& y, const GpuRef<T>& z,
                          primitives::Binary op) {
     return detail::submit_exact(submitter(),
@@ -116,7 +118,7 @@ class PrimitiveTransforms : public PrimitiveSorts {
                                 {{"y", y.length(), x.length()}, {"z", z.length(), x.length()}});
   }
   /// See primitives::Convert. Both ranges have the same length. Errors: invalid.
-  template <primitives::Number T, primitives::Number Y>
+  template <primitives::Ordered T, primitives::Ordered Y>
   Future<void> convert(const GpuRef<T>& x, const GpuRef<Y>& y) {
     return detail::submit_exact(
         submitter(),
@@ -124,7 +126,7 @@ class PrimitiveTransforms : public PrimitiveSorts {
         {{"y", y.length(), x.length()}});
   }
   /// See primitives::TransformReduce. `result` has one element. Errors: invalid.
-  template <primitives::Number T>
+  template <primitives::Ordered T>
   Future<void> transform_reduce(const GpuRef<T>& x, const GpuRef<T>& result, primitives::Unary op,
                                 primitives::Reduction reduction = primitives::Reduction::sum) {
     return detail::submit_exact(submitter(),

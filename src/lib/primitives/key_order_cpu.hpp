@@ -14,17 +14,19 @@ namespace troupe::host::cpu {
 
 /// The bits of a key as an integer.
 template <class T>
-using Unsigned = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+using Unsigned =
+    std::conditional_t<sizeof(T) == 2, std::uint16_t,
+                       std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
 
 /// Unsigned integers in the order in which CUB's radix sort has the keys.
 template <class K>
 Unsigned<K> rank_of(K key) {
   using U = Unsigned<K>;
-  constexpr U kSign = U{1} << (8 * sizeof(U) - 1);
+  constexpr auto kSign = static_cast<U>(U{1} << (8 * sizeof(U) - 1));
   const auto bits = std::bit_cast<U>(key);
-  if constexpr (std::floating_point<K>) {
-    if (bits == kSign || (bits & kSign) == 0) return bits | kSign;  // -0 is +0
-    return ~bits;
+  if constexpr (!std::integral<K>) {
+    if (bits == kSign || (bits & kSign) == 0) return static_cast<U>(bits | kSign);  // -0 is +0
+    return static_cast<U>(~bits);
   } else {
     return std::is_signed_v<K> ? bits ^ kSign : bits;
   }

@@ -35,7 +35,7 @@ Result<void> Primitives::warm_up(Queue queue, void* memory) {
     ranges[i].offset = i * ranges[i].bytes;
   }
   for (const auto dtype :
-       {DType::i32, DType::u32, DType::i64, DType::u64, DType::f32, DType::f64}) {
+       {DType::i32, DType::u32, DType::i64, DType::u64, DType::f32, DType::f64, DType::f16}) {
     for (const auto n : {kOneBlock, kManyBlocks})
       TROUPE_CUDA_PROPAGATE(warm_up(dtype, n, ranges, warming.call()));
   }
@@ -51,12 +51,16 @@ Result<void> Primitives::warm_up(Queue queue, void* memory) {
 
 Result<void> Primitives::warm_up(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
                                  const Call& call) {
-  TROUPE_CUDA_PROPAGATE(warm_up_sorts(dtype, n, ranges, call));
+  const bool is_narrow = primitives::kNarrowFloats.has(dtype);
+  if (dtype == DType::u32 || dtype == DType::u64 || is_narrow) {  // these go by size alone
+    TROUPE_CUDA_PROPAGATE(warm_up_sorts(dtype, n, ranges, call));
+    TROUPE_CUDA_PROPAGATE(warm_up_selections(dtype, n, ranges, call));
+  }
   TROUPE_CUDA_PROPAGATE(warm_up_reductions(dtype, n, ranges, call));
+  TROUPE_CUDA_PROPAGATE(warm_up_transforms(dtype, n, ranges, call));
+  if (is_narrow) return {};
   TROUPE_CUDA_PROPAGATE(warm_up_scans(dtype, n, ranges, call));
-  TROUPE_CUDA_PROPAGATE(warm_up_histograms(dtype, n, ranges, call));
-  TROUPE_CUDA_PROPAGATE(warm_up_selections(dtype, n, ranges, call));
-  return warm_up_transforms(dtype, n, ranges, call);
+  return warm_up_histograms(dtype, n, ranges, call);
 }
 
 }  // namespace troupe::host::cuda

@@ -9,16 +9,41 @@
 
 #include "device_host/engine/cuda/library.hpp"
 #include "lib/primitives/primitives_kernels.cuh"
+#include "lib/primitives/primitives_transforms.cuh"
 #include "lib/primitives/visit.hpp"
 
 namespace troupe::host::cuda {
 
-inline kernels::KeyKind key_kind(DType dtype) {
-  using kernels::KeyKind;
-  if (dtype == DType::f32) return KeyKind::f32;
-  if (dtype == DType::f64) return KeyKind::f64;
-  return size_of(dtype) == 4 ? KeyKind::u32 : KeyKind::u64;
+/// What kernels that see the bits of elements know of them.
+inline kernels::Meaning meaning(DType dtype) {
+  switch (dtype) {
+    case DType::f16: return {true, false, 0x7c00};
+    case DType::bf16: return {true, false, 0x7f80};
+    case DType::f32: return {true, false, 0x7f80'0000};
+    case DType::f64: return {true, false, 0x7ff0'0000'0000'0000};
+    default: return {false, dtype == DType::i32 || dtype == DType::i64};
+  }
 }
+inline kernels::Keys keys_at(const Operand& keys, DType dtype, const Call& call) {
+  const auto bits = meaning(dtype);
+  const auto all = ~std::uint64_t{0} >> (64 - 8 * size_of(dtype));
+  return {call.at<const std::byte>(keys), size_of(dtype), bits.floating ? all >> 1 : all,
+          bits.infinity};
+}
+
+inline kernels::NarrowFloat narrow_float(DType dtype) {
+  return dtype == DType::bf16 ? kernels::NarrowFloat::bf16 : kernels::NarrowFloat::f16;
+}
+
+/// Elements that are combined, or what an operator gives of them.
+struct Combined {
+  DType dtype;
+  primitives::Reduction reduction;
+  std::int64_t n;
+  Operand x, result;
+  bool applies = false;  ///< the operator
+  primitives::Unary op{};
+};
 
 class Primitives final
     : public LibraryHalfOf<Primitives, primitives::Sort, primitives::Reduce, primitives::ArgReduce,
@@ -76,12 +101,12 @@ class Primitives final
   [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
   /// Queues the copy of a queue's own count to a result cell.
   Result<void> give_count(const Operand& cell, const Call& call);
+  /// Queues a reduction by troupe's own kernels.
+  Result<void> combine(const Combined& combined, const Call& call);
   /// Asks an algorithm how much memory it needs, then queues it. `name`: for errors.
   template <class Algorithm>
   Result<void> queue_algorithm(Queue queue, std::string_view name, Algorithm&& algorithm);
-  template <class K, bool kDescending>
-  Result<void> sort(const primitives::Sort& op, const Call& call);
-  template <class K, bool kDescending>
+  template <class K>
   Result<void> sort_segments(const primitives::SegmentedSort& op, const Call& call);
   Result<void> warm_up(Queue queue, void* memory);
   Result<void> warm_up_sorts(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,

@@ -74,6 +74,32 @@ __global__ void transform_pairs(long long n, const T0* x, const T1* y, T2* z) {
 }
 )";
 
+constexpr auto kForEach = R"(
+__global__ void for_each(long long n, T0* x) {
+  auto op = made_operator();
+  const long long step = static_cast<long long>(gridDim.x) * blockDim.x;
+  for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step)
+    op(x[i]);
+}
+)";
+
+/// With as many buffers as there are types.
+std::string bulk_of(std::size_t buffers) {
+  std::string parameters, arguments;
+  for (std::size_t i = 0; i < buffers; ++i) {
+    const auto number = std::to_string(i);
+    parameters += ", T" + number + "* x" + number;
+    arguments += ", x" + number;
+  }
+  return "__global__ void bulk(long long n" + parameters +
+         R"() {
+  auto op = made_operator();
+  const long long step = static_cast<long long>(gridDim.x) * blockDim.x;
+  for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step)
+    op(i)" +
+         arguments + ");\n}\n";
+}
+
 constexpr auto kReduction = R"(
 // What the elements of each block make; with_initial: behind `initial`.
 __global__ void reduce_blocks(Index n, Index chunk, const T0* x, int with_initial, T0 initial,
@@ -213,10 +239,12 @@ __global__ void select_blocks(Index n, Index chunk, const T0* x, const Index* of
 }
 )";
 
-std::string text_of(Kind kind) {
+std::string text_of(Kind kind, std::size_t types) {
   switch (kind) {
     case Kind::transform: return kTransform;
     case Kind::transform_pairs: return kTransformPairs;
+    case Kind::for_each: return kForEach;
+    case Kind::bulk: return bulk_of(types);
     case Kind::reduction: return std::string(kCommon) + kReduction;
     default: return std::string(kCommon) + kSelection;
   }
@@ -236,13 +264,15 @@ std::string source_of(Kind kind, const primitives::CustomOperator& op,
   }
   source += "__device__ inline auto made_operator() {\n  return\n#line 1 \"operator\"\n" +
             op.source + "\n#line 100 \"kernels\"\n  ;\n}\n";
-  return source + text_of(kind) + "}  // namespace troupe_custom\n";
+  return source + text_of(kind, types.size()) + "}  // namespace troupe_custom\n";
 }
 
 std::vector<std::string> names_of(Kind kind) {
   switch (kind) {
     case Kind::transform: return {"troupe_custom::transform"};
     case Kind::transform_pairs: return {"troupe_custom::transform_pairs"};
+    case Kind::for_each: return {"troupe_custom::for_each"};
+    case Kind::bulk: return {"troupe_custom::bulk"};
     case Kind::reduction:
       return {"troupe_custom::reduce_blocks", "troupe_custom::carry_blocks",
               "troupe_custom::scan_blocks"};

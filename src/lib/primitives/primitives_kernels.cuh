@@ -20,63 +20,31 @@ struct Temporary {
   std::size_t bytes = 0;
 };
 
-/// The bits of keys that are compared, [begin, end) from the lowest on.
-struct Bits {
-  int begin = 0, end = 0;
-};
-/// Stable radix sorts of n keys, which are not modified; n > 0. K is an integer of 32 or 64 bits,
-/// float or double. Values are moved, whatever they mean.
-template <class K, bool kDescending>
-struct Sorter {
-  static cudaError_t run(Temporary& temporary, cudaStream_t stream, std::int64_t n, Bits bits,
-                         const K* keys, K* sorted_keys);
-  static cudaError_t run(Temporary& temporary, cudaStream_t stream, std::int64_t n, Bits bits,
-                         const K* keys, const std::uint32_t* values, K* sorted_keys,
-                         std::uint32_t* sorted_values);
-  static cudaError_t run(Temporary& temporary, cudaStream_t stream, std::int64_t n, Bits bits,
-                         const K* keys, const std::uint64_t* values, K* sorted_keys,
-                         std::uint64_t* sorted_values);
+/// What elements are, of which a kernel sees the bits as unsigned integers.
+struct Meaning {
+  bool floating = false, is_signed = false;
+  std::uint64_t infinity = ~std::uint64_t{0};  ///< of floating-point numbers; what is above is NaN
 };
 
 /// The sum of n elements; n may be 0. T is an unsigned integer of 32 or 64 bits, float or double.
 template <class T>
 cudaError_t sum(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x, T* result);
-/// The smallest and the largest of n elements, or `initial` if n is 0 or no element is beyond it.
-/// T as in Sorter. A NaN among the elements gives a NaN.
-template <class T>
-cudaError_t minimum(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
-                    T initial, T* result);
-template <class T>
-cudaError_t maximum(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
-                    T initial, T* result);
-
-/// The product; as sum.
-template <class T>
-cudaError_t product(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
-                    T* result);
-/// n elements and `initial` combined. T is an unsigned integer of 32 or 64 bits.
-template <class T>
-cudaError_t reduce(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
-                   Combine<T> combine, T initial, T* result);
 /// The smallest or largest of n elements, where the first NaN is that, and the place of the first
-/// such; `initial` and -1 if n is 0. T as in Sorter.
-template <class T>
-cudaError_t find_extreme(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
-                         bool largest, T initial, T* value, std::int64_t* index);
+/// such; `initial` and -1 if n is 0. U is an unsigned integer of 16, 32 or 64 bits.
+template <class U>
+cudaError_t find_extreme(Temporary& temporary, cudaStream_t stream, std::int64_t n, const U* x,
+                         const Meaning& meaning, bool largest, U initial, U* value,
+                         std::int64_t* index);
 
 /// Segments of n elements, from one offset to the next. They are cut at 0 and n.
 struct Segments {
   std::int64_t n = 0, count = 0;
   const std::int64_t* offsets = nullptr;
 };
-/// The sums of segments; T as in sum. There is at least one segment.
+/// The elements of each segment and `initial` combined; T as in sum. There is at least one segment.
 template <class T>
-cudaError_t segmented_sum(Temporary& temporary, cudaStream_t stream, const Segments& segments,
-                          const T* x, T* result);
-/// Their smallest or largest elements; as minimum.
-template <class T>
-cudaError_t segmented_extreme(Temporary& temporary, cudaStream_t stream, const Segments& segments,
-                              const T* x, bool largest, T initial, T* result);
+cudaError_t segmented_reduce(Temporary& temporary, cudaStream_t stream, const Segments& segments,
+                             const T* x, Combine<T> combine, T initial, T* result);
 
 /// Prefix sums of n elements, faster than scan(); y may be x. T is an unsigned integer of 32 or 64
 /// bits.
@@ -100,12 +68,12 @@ template <class T>
 cudaError_t scan(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
                  const Scanned<T>& how, T* y);
 
-/// What keys are compared as. Signed integers are unsigned ones.
-enum class KeyKind : std::uint32_t { u32, u64, f32, f64 };
-/// Keys of which equal ones that follow one another are a run.
+/// Keys of 2, 4 or 8 bytes, of which equal ones that follow one another are a run.
 struct Keys {
   const void* at;
-  KeyKind kind;
+  std::size_t bytes;
+  std::uint64_t magnitude;  ///< the bits that count where a key is compared with zero and infinity
+  std::uint64_t infinity;
 };
 /// A scan of each run of keys.
 template <class T>
@@ -113,16 +81,17 @@ cudaError_t scan_by_key(Temporary& temporary, cudaStream_t stream, std::int64_t 
                         const T* x, const Scanned<T>& how, T* y);
 
 /// How many of the n elements are not zero, and the indices of the first `capacity` of them,
-/// ascending; n may be 0. T as in sum.
-template <class T>
-cudaError_t select_nonzero(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
-                           std::int64_t capacity, std::int64_t* indices, std::int64_t* count);
+/// ascending; n may be 0. U is an unsigned integer of 16, 32 or 64 bits.
+template <class U>
+cudaError_t select_nonzero(Temporary& temporary, cudaStream_t stream, std::int64_t n, const U* x,
+                           const Meaning& meaning, std::int64_t capacity, std::int64_t* indices,
+                           std::int64_t* count);
 /// Sets indices[*count, capacity) to -1.
 cudaError_t fill_tail(const Launch& launch, const std::int64_t* count, std::int64_t capacity,
                       std::int64_t* indices);
 
 /// The elements whose flags are not zero, the first `capacity` of them, and how many there are. T
-/// is an unsigned integer of 32 or 64 bits.
+/// is an unsigned integer of 16, 32 or 64 bits.
 template <class T>
 cudaError_t select_flagged(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
                            const std::uint8_t* flags, std::int64_t capacity, T* selected,
@@ -131,10 +100,10 @@ cudaError_t select_flagged(Temporary& temporary, cudaStream_t stream, std::int64
 template <class T>
 cudaError_t partition_flagged(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
                               const std::uint8_t* flags, T* y, std::int64_t* count);
-/// The first of each run of equal elements; T as in sum.
-template <class T>
-cudaError_t unique(Temporary& temporary, cudaStream_t stream, std::int64_t n, const T* x,
-                   std::int64_t capacity, T* selected, std::int64_t* count);
+/// The first of each run of equal elements; U as for select_nonzero.
+template <class U>
+cudaError_t unique(Temporary& temporary, cudaStream_t stream, std::int64_t n, const U* x,
+                   const Meaning& meaning, std::int64_t capacity, U* selected, std::int64_t* count);
 
 /// Where runs of equal keys go: as many as there is room for.
 template <class K, class V>
@@ -145,9 +114,11 @@ struct Runs {
   std::int64_t* count = nullptr;
 };
 /// The last key of each run of equal ones, and its values combined; without values each counts 1. K
-/// as in sum, V is an unsigned integer of 32 or 64 bits.
+/// is an unsigned integer of 16, 32 or 64 bits, V one of 64 bits; of 32 bits only if K is not
+/// of 16.
 template <class K, class V>
 cudaError_t reduce_runs(Temporary& temporary, cudaStream_t stream, std::int64_t n, const K* keys,
-                        const V* values, Combine<V> combine, const Runs<K, V>& runs);
+                        const Meaning& meaning, const V* values, Combine<V> combine,
+                        const Runs<K, V>& runs);
 
 }  // namespace troupe::host::cuda::kernels

@@ -14,21 +14,24 @@ using primitives::Reduction;
 
 template <class T>
 T reduce_range(Reduction reduction, const T* begin, const T* end) {
-  using Wide = std::conditional_t<std::floating_point<T>, double, Summand<T>>;
+  using Number = NumberOf<T>;
+  using Wide = typename std::conditional_t<std::floating_point<Number>, std::type_identity<double>,
+                                           std::type_identity<Summand<Number>>>::type;
   const auto fold = [=](auto combine) {
-    return static_cast<T>(std::accumulate(
-        begin, end, static_cast<Wide>(neutral<T>(reduction)),
-        [combine](Wide a, T b) { return static_cast<Wide>(combine(a, static_cast<Wide>(b))); }));
+    return rounded<T>(std::accumulate(
+        begin, end, static_cast<Wide>(neutral<Number>(reduction)), [combine](Wide a, T b) {
+          return static_cast<Wide>(combine(a, static_cast<Wide>(number(b))));
+        }));
   };
   switch (reduction) {
     case Reduction::sum: return fold(std::plus<>{});
     case Reduction::product: return fold(std::multiplies<>{});
     case Reduction::min:
       return std::accumulate(begin, end, neutral<T>(Reduction::min),
-                             [](T a, T b) { return b < a || is_nan(b) ? b : a; });
+                             [](T a, T b) { return number(b) < number(a) || is_nan(b) ? b : a; });
     case Reduction::max:
       return std::accumulate(begin, end, neutral<T>(Reduction::max),
-                             [](T a, T b) { return a < b || is_nan(b) ? b : a; });
+                             [](T a, T b) { return number(a) < number(b) || is_nan(b) ? b : a; });
     default: break;
   }
   if constexpr (std::integral<T>) {
@@ -36,24 +39,27 @@ T reduce_range(Reduction reduction, const T* begin, const T* end) {
     if (reduction == Reduction::bit_or) return fold(std::bit_or<>{});
     return fold(std::bit_xor<>{});
   } else {
-    return T(0);  // the check has refused it
+    return T{};  // the check has refused it
   }
 }
 
 /// Where the first of the smallest or largest elements stands; n > 0.
 template <class T>
 std::int64_t place_of(Extreme extreme, std::int64_t n, const T* x) {
-  if constexpr (std::floating_point<T>) {
+  if constexpr (!std::integral<T>) {
     const auto* const nan = std::find_if(x, x + n, is_nan<T>);
     if (nan != x + n) return nan - x;
   }
-  return (extreme == Extreme::min ? std::min_element(x, x + n) : std::max_element(x, x + n)) - x;
+  const auto less = [](T a, T b) { return number(a) < number(b); };
+  return (extreme == Extreme::min ? std::min_element(x, x + n, less)
+                                  : std::max_element(x, x + n, less)) -
+         x;
 }
 
 }  // namespace
 
 Result<void> Primitives::run(const primitives::Reduce& op, const Call& call) {
-  return with_countable(op.dtype, [&]<class T>(T) {
+  return with_ordered(op.dtype, [&]<class T>(T) {
     return services_.submit(
         call, [n = op.n, reduction = op.reduction, x = call.at<const T>(op.x),
                result = call.at<T>(op.result)] { *result = reduce_range(reduction, x, x + n); });
@@ -61,7 +67,7 @@ Result<void> Primitives::run(const primitives::Reduce& op, const Call& call) {
 }
 
 Result<void> Primitives::run(const primitives::ArgReduce& op, const Call& call) {
-  return with_countable(op.dtype, [&]<class T>(T) {
+  return with_ordered(op.dtype, [&]<class T>(T) {
     return services_.submit(call, [n = op.n, extreme = op.extreme, x = call.at<const T>(op.x),
                                    value = call.at<T>(op.value),
                                    index = call.at<std::int64_t>(op.index)] {

@@ -1,3 +1,6 @@
+#include <cstring>
+#include <type_traits>
+
 #include "lib/primitives/primitives_cuda.hpp"
 
 namespace troupe::host::cuda {
@@ -5,31 +8,40 @@ namespace troupe::host::cuda {
 using primitives::Extreme;
 using primitives::Reduction;
 
+Result<void> Primitives::combine(const Combined& combined, const Call& call) {
+  auto& own = state(call.queue());
+  TROUPE_CUDA_PROPAGATE(own.memory.reserve(
+      services_, call.queue(),
+      State::kCountBytes + kernels::kMostPartialResults * sizeof(std::uint64_t)));
+  const auto launch = services_.launch(call.queue());
+  const auto n = static_cast<std::uint64_t>(combined.n);
+  const auto how = [&]<class T>(T) {
+    return kernels::Reducing<T>{combination(combined.reduction), neutral<T>(combined.reduction),
+                                combined.applies, combined.op};
+  };
+  if (primitives::kNarrowFloats.has(combined.dtype)) {
+    TROUPE_CUDA_TRY(kernels::reduce(launch, how(float{}), n, narrow_float(combined.dtype),
+                                    call.at<const std::uint16_t>(combined.x),
+                                    static_cast<float*>(own.temporary()),
+                                    call.at<std::uint16_t>(combined.result)));
+    return {};
+  }
+  return with_countable(combined.dtype, [&]<class T>(T type) -> Result<void> {
+    TROUPE_CUDA_TRY(kernels::reduce(launch, how(type), n, call.at<const T>(combined.x),
+                                    static_cast<T*>(own.temporary()), call.at<T>(combined.result)));
+    return {};
+  });
+}
+
+/// Sums are CUB's; its kernels for every other reduction and type would be many.
 Result<void> Primitives::run(const primitives::Reduce& op, const Call& call) {
+  if (op.reduction != Reduction::sum || primitives::kNarrowFloats.has(op.dtype))
+    return combine({op.dtype, op.reduction, op.n, op.x, op.result}, call);
   const auto stream = services_.stream(call.queue());
   return with_countable(op.dtype, [&]<class T>(T) {
+    using S = Summand<T>;
     return queue_algorithm(call.queue(), "cub::DeviceReduce", [&](kernels::Temporary& temporary) {
-      const auto* const x = call.at<const T>(op.x);
-      auto* const result = call.at<T>(op.result);
-      using S = Summand<T>;
-      const auto* const bits = call.at<const S>(op.x);
-      auto* const result_bits = call.at<S>(op.result);
-      switch (op.reduction) {
-        case Reduction::sum: return kernels::sum(temporary, stream, op.n, bits, result_bits);
-        case Reduction::product:
-          return kernels::product(temporary, stream, op.n, bits, result_bits);
-        case Reduction::min:
-          return kernels::minimum(temporary, stream, op.n, x, neutral<T>(Reduction::min), result);
-        case Reduction::max:
-          return kernels::maximum(temporary, stream, op.n, x, neutral<T>(Reduction::max), result);
-        default: break;
-      }
-      if constexpr (std::is_integral_v<T>) {
-        return kernels::reduce(temporary, stream, op.n, bits, Combine<S>{op.reduction, false},
-                               neutral<S>(op.reduction), result_bits);
-      } else {
-        return cudaErrorInvalidValue;  // the check has refused it
-      }
+      return kernels::sum(temporary, stream, op.n, call.at<const S>(op.x), call.at<S>(op.result));
     });
   });
 }
@@ -37,12 +49,17 @@ Result<void> Primitives::run(const primitives::Reduce& op, const Call& call) {
 Result<void> Primitives::run(const primitives::ArgReduce& op, const Call& call) {
   const auto stream = services_.stream(call.queue());
   const bool largest_wanted = op.extreme == Extreme::max;
-  return with_countable(op.dtype, [&]<class T>(T) {
+  std::uint64_t initial = 0;
+  TROUPE_CUDA_PROPAGATE(with_ordered(op.dtype, [&]<class T>(T) -> Result<void> {
+    const auto value = neutral<T>(largest_wanted ? Reduction::max : Reduction::min);
+    std::memcpy(&initial, &value, sizeof value);
+    return {};
+  }));
+  return with_word(op.dtype, [&]<class U>(U) {
     return queue_algorithm(call.queue(), "cub::DeviceReduce", [&](kernels::Temporary& temporary) {
-      return kernels::find_extreme(
-          temporary, stream, op.n, call.at<const T>(op.x), largest_wanted,
-          largest_wanted ? neutral<T>(Reduction::max) : neutral<T>(Reduction::min),
-          call.at<T>(op.value), call.at<std::int64_t>(op.index));
+      return kernels::find_extreme(temporary, stream, op.n, call.at<const U>(op.x),
+                                   meaning(op.dtype), largest_wanted, static_cast<U>(initial),
+                                   call.at<U>(op.value), call.at<std::int64_t>(op.index));
     });
   });
 }
@@ -52,16 +69,13 @@ Result<void> Primitives::run(const primitives::SegmentedReduce& op, const Call& 
   const auto stream = services_.stream(call.queue());
   const kernels::Segments segments{op.n, op.segments, call.at<const std::int64_t>(op.offsets)};
   return with_countable(op.dtype, [&]<class T>(T) {
+    using S = Summand<T>;
+    const Combine<S> combine_two{op.reduction, std::is_signed_v<T>};
+    const auto initial = static_cast<S>(neutral<T>(op.reduction));
     return queue_algorithm(
         call.queue(), "cub::DeviceSegmentedReduce", [&](kernels::Temporary& temporary) {
-          if (op.reduction == Reduction::sum) {
-            using S = Summand<T>;
-            return kernels::segmented_sum(temporary, stream, segments, call.at<const S>(op.x),
-                                          call.at<S>(op.result));
-          }
-          return kernels::segmented_extreme(temporary, stream, segments, call.at<const T>(op.x),
-                                            op.reduction == Reduction::max,
-                                            neutral<T>(op.reduction), call.at<T>(op.result));
+          return kernels::segmented_reduce(temporary, stream, segments, call.at<const S>(op.x),
+                                           combine_two, initial, call.at<S>(op.result));
         });
   });
 }
@@ -70,15 +84,11 @@ Result<void> Primitives::warm_up_reductions(DType dtype, std::int64_t n,
                                             const std::array<Operand, 4>& ranges,
                                             const Call& call) {
   const auto& [a, b, c, d] = ranges;
-  for (const auto reduction : {Reduction::sum, Reduction::min, Reduction::max, Reduction::product})
-    TROUPE_CUDA_PROPAGATE(run(primitives::Reduce{dtype, reduction, 0, n, a, c}, call));
-  if (primitives::kIntegers.has(dtype))
-    TROUPE_CUDA_PROPAGATE(run(primitives::Reduce{dtype, Reduction::bit_or, 0, n, a, c}, call));
-  TROUPE_CUDA_PROPAGATE(run(primitives::ArgReduce{dtype, Extreme::min, 0, n, a, c, d}, call));
   for (const auto reduction : {Reduction::sum, Reduction::min})
-    TROUPE_CUDA_PROPAGATE(
-        run(primitives::SegmentedReduce{dtype, reduction, 0, n, 1, a, b, c}, call));
-  return {};
+    TROUPE_CUDA_PROPAGATE(run(primitives::Reduce{dtype, reduction, 0, n, a, c}, call));
+  TROUPE_CUDA_PROPAGATE(run(primitives::ArgReduce{dtype, Extreme::min, 0, n, a, c, d}, call));
+  if (primitives::kNarrowFloats.has(dtype)) return {};
+  return run(primitives::SegmentedReduce{dtype, Reduction::sum, 0, n, 1, a, b, c}, call);
 }
 
 }  // namespace troupe::host::cuda

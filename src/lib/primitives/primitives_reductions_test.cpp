@@ -382,7 +382,7 @@ TEST_F(BadArguments, OfReductions) {
   with(reduce, [&](auto& op) { op.result = three_bytes; });
   with(reduce, [&](auto& op) { op.result = x; });
   with(
-      reduce, [](auto& op) { op.dtype = DType::bf16; }, Errc::unsupported);
+      reduce, [](auto& op) { op.dtype = DType::i16; }, Errc::unsupported);
 
   const ArgReduce arg{DType::f64, Extreme::min, 0, 16, x, b.operand(), c.operand()};
   EXPECT_TRUE(arg.check().ok());

@@ -10,13 +10,15 @@
 namespace troupe::host::cuda::kernels {
 namespace {
 
-/// Copies an element of 4 or 8 bytes.
+/// Copies an element of 2, 4 or 8 bytes.
 __host__ __device__ inline void copy_element(std::size_t bytes, const void* from, std::int64_t i,
                                              void* to, std::int64_t at) {
   if (bytes == sizeof(std::uint32_t)) {
     static_cast<std::uint32_t*>(to)[at] = static_cast<const std::uint32_t*>(from)[i];
-  } else {
+  } else if (bytes == sizeof(std::uint64_t)) {
     static_cast<std::uint64_t*>(to)[at] = static_cast<const std::uint64_t*>(from)[i];
+  } else {
+    static_cast<std::uint16_t*>(to)[at] = static_cast<const std::uint16_t*>(from)[i];
   }
 }
 
@@ -39,7 +41,6 @@ struct IsFound {
 /// What is stored of the place i that is found as number `at`.
 struct StoreFound {
   Keys keys;
-  std::size_t key_bytes;
   Found found;
   UniqueKeys unique;
   std::int64_t capacity;
@@ -49,7 +50,7 @@ struct StoreFound {
   __host__ __device__ void operator()(std::int64_t at, std::int64_t i) const {
     if (at >= capacity) return;
     if (found == Found::begin_of_run) {
-      copy_element(key_bytes, keys.at, i, unique.keys, at);
+      copy_element(keys.bytes, keys.at, i, unique.keys, at);
       copy_element(unique.value_bytes, unique.values, i, unique.first_values, at);
     } else if (found == Found::begin_of_long_run) {
       places[at] = i;
@@ -87,25 +88,22 @@ struct StoreElement {
 
 cudaError_t unique_by_key(Temporary& temporary, cudaStream_t stream, std::int64_t n,
                           const Keys& keys, const UniqueKeys& unique, std::int64_t* count) {
-  const bool narrow = keys.kind == KeyKind::u32 || keys.kind == KeyKind::f32;
   return find(temporary, stream, n,
-              {keys, narrow ? sizeof(std::uint32_t) : sizeof(std::uint64_t), Found::begin_of_run,
-               unique, unique.capacity, nullptr, nullptr},
-              count);
+              {keys, Found::begin_of_run, unique, unique.capacity, nullptr, nullptr}, count);
 }
 
 cudaError_t find_long_runs(Temporary& temporary, cudaStream_t stream, std::int64_t n,
                            const Keys& keys, std::int64_t capacity, std::int64_t* offsets,
                            std::int64_t* count) {
   return find(temporary, stream, n,
-              {keys, 0, Found::begin_of_long_run, {}, capacity, nullptr, offsets}, count);
+              {keys, Found::begin_of_long_run, {}, capacity, nullptr, offsets}, count);
 }
 
 cudaError_t measure_long_runs(Temporary& temporary, cudaStream_t stream, std::int64_t n,
                               const Keys& keys, std::int64_t capacity, const std::int64_t* offsets,
                               std::int64_t* lengths, std::int64_t* count) {
-  return find(temporary, stream, n,
-              {keys, 0, Found::end_of_long_run, {}, capacity, offsets, lengths}, count);
+  return find(temporary, stream, n, {keys, Found::end_of_long_run, {}, capacity, offsets, lengths},
+              count);
 }
 
 cudaError_t partition_three_way(Temporary& temporary, cudaStream_t stream, std::int64_t n,

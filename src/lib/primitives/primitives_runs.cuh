@@ -28,7 +28,7 @@ cudaError_t measure_long_runs(Temporary& temporary, cudaStream_t stream, std::in
                               const Keys& keys, std::int64_t capacity, const std::int64_t* offsets,
                               std::int64_t* lengths, std::int64_t* count);
 
-/// Elements of 4 or 8 bytes that are parted by flags, and the ranges they go to.
+/// Elements of 2, 4 or 8 bytes that are parted by flags, and the ranges they go to.
 struct ThreeWays {
   static constexpr int kWays = 3;
 

@@ -7,14 +7,14 @@ namespace {
 template <class T>
 std::int64_t end_of_run(const T* x, std::int64_t n, std::int64_t begin) {
   auto end = begin + 1;
-  while (end < n && x[end - 1] == x[end]) ++end;
+  while (end < n && equal(x[end - 1], x[end])) ++end;
   return end;
 }
 
 }  // namespace
 
 Result<void> Primitives::run(const primitives::NonTrivialRuns& op, const Call& call) {
-  return with_countable(op.dtype, [&]<class T>(T) {
+  return with_ordered(op.dtype, [&]<class T>(T) {
     return services_.submit(call, [n = op.n, capacity = op.capacity, x = call.at<const T>(op.x),
                                    offsets = call.at<std::int64_t>(op.offsets),
                                    lengths = call.at<std::int64_t>(op.lengths),
@@ -50,7 +50,7 @@ Result<void> Primitives::run(const primitives::UniqueByKey& op, const Call& call
           *count = found;
         });
   };
-  return with_countable(op.dtype, [&]<class K>(K key) {
+  return with_ordered(op.dtype, [&]<class K>(K key) {
     return op.value_bytes == 4 ? with_values(key, std::uint32_t{})
                                : with_values(key, std::uint64_t{});
   });

@@ -6,7 +6,7 @@ namespace troupe::host::cuda {
 Result<void> Primitives::run(const primitives::NonTrivialRuns& op, const Call& call) {
   const auto& own = state(call.queue());
   const auto stream = services_.stream(call.queue());
-  const kernels::Keys keys{call.at<const std::byte>(op.x), key_kind(op.dtype)};
+  const auto keys = keys_at(op.x, op.dtype, call);
   auto* const offsets = call.at<std::int64_t>(op.offsets);
   auto* const lengths = call.at<std::int64_t>(op.lengths);
   TROUPE_CUDA_PROPAGATE(
@@ -25,7 +25,7 @@ Result<void> Primitives::run(const primitives::NonTrivialRuns& op, const Call& c
 Result<void> Primitives::run(const primitives::UniqueByKey& op, const Call& call) {
   const auto& own = state(call.queue());
   const auto stream = services_.stream(call.queue());
-  const kernels::Keys keys{call.at<const std::byte>(op.keys), key_kind(op.dtype)};
+  const auto keys = keys_at(op.keys, op.dtype, call);
   const kernels::UniqueKeys unique{call.at<const std::byte>(op.values), op.value_bytes, op.capacity,
                                    call.at<std::byte>(op.unique_keys),
                                    call.at<std::byte>(op.first_values)};

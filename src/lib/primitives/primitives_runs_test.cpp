@@ -260,7 +260,7 @@ class BadArgumentsOfRuns : public BadArguments {
     with(op, [&](auto& changed) { changed.*cell_of = i; });  // not pinned
     with(op, [&](auto& changed) { (changed.*cell_of).bytes = 4; });
     with(
-        op, [](auto& changed) { changed.dtype = DType::f16; }, Errc::unsupported);
+        op, [](auto& changed) { changed.dtype = DType::i8; }, Errc::unsupported);
   }
 };
 

@@ -48,7 +48,7 @@ Result<void> Primitives::run(const primitives::Scan& op, const Call& call) {
 Result<void> Primitives::run(const primitives::ScanByKey& op, const Call& call) {
   if (op.n == 0) return {};
   const auto stream = services_.stream(call.queue());
-  const kernels::Keys keys{call.at<const std::byte>(op.keys), key_kind(op.dtype)};
+  const auto keys = keys_at(op.keys, op.dtype, call);
   return with_countable(op.value_dtype, [&]<class T>(T) {
     using S = Summand<T>;
     const auto how = scanned<T>(op, call);

@@ -8,13 +8,13 @@
 namespace troupe::host::cpu {
 
 Result<void> Primitives::run(const primitives::SelectNonzero& op, const Call& call) {
-  return with_countable(op.dtype, [&]<class T>(T) {
+  return with_ordered(op.dtype, [&]<class T>(T) {
     return services_.submit(call, [n = op.n, capacity = op.capacity, x = call.at<const T>(op.x),
                                    indices = call.at<std::int64_t>(op.indices),
                                    count = call.at<std::int64_t>(op.count)] {
       std::int64_t found = 0;
       for (std::int64_t i = 0; i < n; ++i) {
-        if (x[i] == T(0)) continue;
+        if (number(x[i]) == 0) continue;
         if (found < capacity) indices[found] = i;
         ++found;
       }
@@ -25,7 +25,7 @@ Result<void> Primitives::run(const primitives::SelectNonzero& op, const Call& ca
 }
 
 Result<void> Primitives::run(const primitives::SelectFlagged& op, const Call& call) {
-  return with_countable(op.dtype, [&]<class T>(T) {
+  return with_word(op.dtype, [&]<class T>(T) {
     return services_.submit(
         call, [n = op.n, capacity = op.capacity, x = call.at<const T>(op.x),
                flags = call.at<const std::uint8_t>(op.flags), selected = call.at<T>(op.selected),
@@ -42,7 +42,7 @@ Result<void> Primitives::run(const primitives::SelectFlagged& op, const Call& ca
 }
 
 Result<void> Primitives::run(const primitives::PartitionFlagged& op, const Call& call) {
-  return with_countable(op.dtype, [&]<class T>(T) {
+  return with_word(op.dtype, [&]<class T>(T) {
     return services_.submit(
         call, [n = op.n, x = call.at<const T>(op.x), flags = call.at<const std::uint8_t>(op.flags),
                y = call.at<T>(op.y), count = call.at<std::int64_t>(op.count)] {
@@ -54,13 +54,13 @@ Result<void> Primitives::run(const primitives::PartitionFlagged& op, const Call&
 }
 
 Result<void> Primitives::run(const primitives::Unique& op, const Call& call) {
-  return with_countable(op.dtype, [&]<class T>(T) {
+  return with_ordered(op.dtype, [&]<class T>(T) {
     return services_.submit(
         call, [n = op.n, capacity = op.capacity, x = call.at<const T>(op.x),
                selected = call.at<T>(op.selected), count = call.at<std::int64_t>(op.count)] {
           std::int64_t found = 0;
           for (std::int64_t i = 0; i < n; ++i) {
-            if (i > 0 && x[i - 1] == x[i]) continue;
+            if (i > 0 && equal(x[i - 1], x[i])) continue;
             if (found < capacity) selected[found] = x[i];
             ++found;
           }
@@ -76,7 +76,7 @@ template <class T, class Found>
 std::int64_t find_runs(std::int64_t n, const T* x, Found found) {
   std::int64_t runs = 0;
   for (std::int64_t begin = 0, end = 0; begin < n; begin = end, ++runs) {
-    for (end = begin + 1; end < n && x[end - 1] == x[end];) ++end;
+    for (end = begin + 1; end < n && equal(x[end - 1], x[end]);) ++end;
     found(runs, begin, end);
   }
   return runs;
@@ -107,7 +107,7 @@ Result<void> Primitives::run(const primitives::ReduceByKey& op, const Call& call
 }
 
 Result<void> Primitives::run(const primitives::RunLengthEncode& op, const Call& call) {
-  return with_countable(op.dtype, [&]<class T>(T) {
+  return with_ordered(op.dtype, [&]<class T>(T) {
     return services_.submit(
         call, [n = op.n, capacity = op.capacity, x = call.at<const T>(op.x),
                values = call.at<T>(op.values), lengths = call.at<std::int64_t>(op.lengths),

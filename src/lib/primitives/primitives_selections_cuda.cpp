@@ -16,10 +16,10 @@ Result<void> Primitives::run(const primitives::SelectNonzero& op, const Call& ca
   const auto& own = state(call.queue());
   const auto stream = services_.stream(call.queue());
   auto* const indices = call.at<std::int64_t>(op.indices);
-  TROUPE_CUDA_PROPAGATE(with_countable(op.dtype, [&]<class T>(T) {
-    const auto* const x = call.at<const Summand<T>>(op.x);  // the sign makes no difference
+  TROUPE_CUDA_PROPAGATE(with_word(op.dtype, [&]<class U>(U) {
     return queue_algorithm(call.queue(), "cub::DeviceSelect", [&](kernels::Temporary& temporary) {
-      return kernels::select_nonzero(temporary, stream, op.n, x, op.capacity, indices, own.count());
+      return kernels::select_nonzero(temporary, stream, op.n, call.at<const U>(op.x),
+                                     meaning(op.dtype), op.capacity, indices, own.count());
     });
   }));
   TROUPE_CUDA_TRY(
@@ -57,11 +57,10 @@ Result<void> Primitives::run(const primitives::PartitionFlagged& op, const Call&
 Result<void> Primitives::run(const primitives::Unique& op, const Call& call) {
   const auto& own = state(call.queue());
   const auto stream = services_.stream(call.queue());
-  TROUPE_CUDA_PROPAGATE(with_countable(op.dtype, [&]<class T>(T) {
-    using S = Summand<T>;
+  TROUPE_CUDA_PROPAGATE(with_word(op.dtype, [&]<class U>(U) {
     return queue_algorithm(call.queue(), "cub::DeviceSelect", [&](kernels::Temporary& temporary) {
-      return kernels::unique(temporary, stream, op.n, call.at<const S>(op.x), op.capacity,
-                             call.at<S>(op.selected), own.count());
+      return kernels::unique(temporary, stream, op.n, call.at<const U>(op.x), meaning(op.dtype),
+                             op.capacity, call.at<U>(op.selected), own.count());
     });
   }));
   return give_count(op.count, call);
@@ -70,20 +69,22 @@ Result<void> Primitives::run(const primitives::Unique& op, const Call& call) {
 Result<void> Primitives::run(const primitives::ReduceByKey& op, const Call& call) {
   const auto& own = state(call.queue());
   const auto stream = services_.stream(call.queue());
-  TROUPE_CUDA_PROPAGATE(with_countable(op.dtype, [&]<class K>(K) {
+  const auto with_key = [&]<class Keys>(Keys) {
     return with_integer(op.value_dtype, [&]<class V>(V) {
-      using Keys = Summand<K>;
       using Values = Summand<V>;
-      const Combine<Values> combine{op.reduction, std::is_signed_v<V>};
+      const Combine<Values> combine_two{op.reduction, std::is_signed_v<V>};
       return queue_algorithm(
           call.queue(), "cub::DeviceReduce::ReduceByKey", [&](kernels::Temporary& temporary) {
             const kernels::Runs<Keys, Values> runs{op.capacity, call.at<Keys>(op.unique_keys),
                                                    call.at<Values>(op.results), own.count()};
             return kernels::reduce_runs(temporary, stream, op.n, call.at<const Keys>(op.keys),
-                                        call.at<const Values>(op.values), combine, runs);
+                                        meaning(op.dtype), call.at<const Values>(op.values),
+                                        combine_two, runs);
           });
     });
-  }));
+  };
+  TROUPE_CUDA_PROPAGATE(size_of(op.dtype) == 4 ? with_key(std::uint32_t{})
+                                               : with_key(std::uint64_t{}));
   return give_count(op.count, call);
 }
 
@@ -91,13 +92,13 @@ Result<void> Primitives::run(const primitives::RunLengthEncode& op, const Call& 
   constexpr const std::uint64_t* kNoValues = nullptr;
   const auto& own = state(call.queue());
   const auto stream = services_.stream(call.queue());
-  TROUPE_CUDA_PROPAGATE(with_countable(op.dtype, [&]<class T>(T) {
-    using S = Summand<T>;
+  TROUPE_CUDA_PROPAGATE(with_word(op.dtype, [&]<class U>(U) {
     return queue_algorithm(
         call.queue(), "cub::DeviceReduce::ReduceByKey", [&](kernels::Temporary& temporary) {
-          const kernels::Runs<S, std::uint64_t> runs{
-              op.capacity, call.at<S>(op.values), call.at<std::uint64_t>(op.lengths), own.count()};
-          return kernels::reduce_runs(temporary, stream, op.n, call.at<const S>(op.x), kNoValues,
+          const kernels::Runs<U, std::uint64_t> runs{
+              op.capacity, call.at<U>(op.values), call.at<std::uint64_t>(op.lengths), own.count()};
+          return kernels::reduce_runs(temporary, stream, op.n, call.at<const U>(op.x),
+                                      meaning(op.dtype), kNoValues,
                                       Combine<std::uint64_t>{Reduction::sum, false}, runs);
         });
   }));
@@ -118,6 +119,10 @@ Result<void> Primitives::warm_up_selections(DType dtype, std::int64_t n,
       run(primitives::SelectFlagged{dtype, OnFailure::report, 0, n, n, a, b, c, d}, call));
   TROUPE_CUDA_PROPAGATE(run(primitives::PartitionFlagged{dtype, n, a, b, c, d}, call));
   TROUPE_CUDA_PROPAGATE(run(primitives::Unique{dtype, OnFailure::report, 0, n, n, a, c, d}, call));
+  if (primitives::kNarrowFloats.has(dtype)) {
+    return run(primitives::RunLengthEncode{dtype, OnFailure::report, 0, n, half / 2, a, c, more, d},
+               call);
+  }
   for (const auto value_dtype : {DType::u32, DType::u64}) {
     TROUPE_CUDA_PROPAGATE(run(primitives::ReduceByKey{dtype, value_dtype, OnFailure::report,
                                                       Reduction::sum, n, half, a, b, c, more, d},

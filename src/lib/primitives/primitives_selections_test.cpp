@@ -330,7 +330,7 @@ class BadArgumentsOfSelections : public BadArguments {
     with(op, [&](auto& changed) { changed.count = i; });  // not pinned
     with(op, [](auto& changed) { changed.count.bytes = 4; });
     with(
-        op, [](auto& changed) { changed.dtype = DType::f16; }, Errc::unsupported);
+        op, [](auto& changed) { changed.dtype = DType::u16; }, Errc::unsupported);
   }
   template <class Op>
   void check_room(const Op& op) {

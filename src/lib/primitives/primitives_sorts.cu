@@ -1,6 +1,7 @@
 #include "lib/primitives/primitives_sorts.cuh"
 
 #include "device_host/engine/cuda/launch.cuh"
+#include "lib/primitives/words.cuh"
 
 namespace troupe::host::cuda::kernels {
 namespace {
@@ -36,18 +37,15 @@ __global__ void take_kernel(std::uint64_t n, const std::uint32_t* places, Offset
   }
 }
 
-/// Unsigned integers in the order of the keys.
+/// The ranks of keys, where -0 is +0.
 template <class K>
-__device__ K rank_of(KeyOrder order, K bits) {
-  constexpr K kSign = K(1) << (8 * sizeof(K) - 1);
-  K rank = bits;
-  if (order.floating) {
-    rank = bits == kSign || (bits & kSign) == 0 ? bits | kSign : ~bits;  // -0 is +0
-  } else if (order.is_signed) {
-    rank = bits ^ kSign;
+struct Ranks {
+  Ranking<K> ranking;
+
+  __device__ K operator()(K key) const {
+    return ranking.to_rank(key == kSignBit<K> ? K(key & ~ranking.floating) : key);
   }
-  return order.descending ? ~rank : rank;
-}
+};
 
 /// How many of the first `taken` keys of the merged sequence are of a; where they are equal, those
 /// of a come first. `at_a(i)` and `at_b(i)`: the rank of a key. O. Green, R. McColl and D. Bader,
@@ -74,7 +72,7 @@ constexpr std::uint64_t kMergedTile = kThreads * kMergedByThread;
 /// those of a before those of b; there each thread finds out which keys its part consists of.
 template <class K, class V>
 __global__ void __launch_bounds__(kThreads)
-    merge_kernel(KeyOrder order, Pairs<K, V> a, Pairs<K, V> b, K* merged, V* merged_values) {
+    merge_kernel(Ranks<K> rank_of, Pairs<K, V> a, Pairs<K, V> b, K* merged, V* merged_values) {
   __shared__ K ranks[kMergedTile];
   __shared__ std::uint16_t sources[kMergedTile];
   __shared__ std::uint64_t bounds[2];
@@ -85,8 +83,8 @@ __global__ void __launch_bounds__(kThreads)
     if (threadIdx.x < 2) {
       bounds[threadIdx.x] = merge_path(
           begin + threadIdx.x * count, a.n, b.n,
-          [&](std::uint64_t i) { return rank_of(order, a.keys[i]); },
-          [&](std::uint64_t i) { return rank_of(order, b.keys[i]); });
+          [&](std::uint64_t i) { return rank_of(a.keys[i]); },
+          [&](std::uint64_t i) { return rank_of(b.keys[i]); });
     }
     __syncthreads();
     const auto begin_a = bounds[0], begin_b = begin - begin_a;
@@ -95,7 +93,7 @@ __global__ void __launch_bounds__(kThreads)
     if (of_a > count) of_a = count;
     const auto of_b = count - of_a;
     for (std::uint64_t i = threadIdx.x; i < count; i += kThreads)
-      ranks[i] = rank_of(order, i < of_a ? a.keys[begin_a + i] : b.keys[begin_b + i - of_a]);
+      ranks[i] = rank_of(i < of_a ? a.keys[begin_a + i] : b.keys[begin_b + i - of_a]);
     __syncthreads();
 
     const std::uint64_t first = threadIdx.x * kMergedByThread;
@@ -143,18 +141,24 @@ cudaError_t merge(const Launch& launch, KeyOrder order, const Pairs<K, V>& a, co
                   K* merged, V* merged_values) {
   const auto threads = (a.n + b.n + kMergedByThread - 1) / kMergedByThread;
   if (threads == 0) return cudaSuccess;
-  return queue(launch, threads, merge_kernel<K, V>, order, a, b, merged, merged_values);
+  return queue(launch, threads, merge_kernel<K, V>,
+               Ranks<K>{{order.floating, order.is_signed, order.descending}}, a, b, merged,
+               merged_values);
 }
 
+using U16 = std::uint16_t;
 using U32 = std::uint32_t;
 using U64 = std::uint64_t;
 
+template cudaError_t take(const Launch&, U64, const U32*, const Offsets&, const U16*, U16*);
 template cudaError_t take(const Launch&, U64, const U32*, const Offsets&, const U32*, U32*);
 template cudaError_t take(const Launch&, U64, const U32*, const Offsets&, const U64*, U64*);
 
 #define TROUPE_INSTANTIATE(K, V)                                                                  \
   template cudaError_t merge(const Launch&, KeyOrder, const Pairs<K, V>&, const Pairs<K, V>&, K*, \
                              V*);
+TROUPE_INSTANTIATE(U16, U32)
+TROUPE_INSTANTIATE(U16, U64)
 TROUPE_INSTANTIATE(U32, U32)
 TROUPE_INSTANTIATE(U32, U64)
 TROUPE_INSTANTIATE(U64, U32)

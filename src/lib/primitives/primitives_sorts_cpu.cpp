@@ -13,7 +13,7 @@ namespace {
 /// Calls visit(K{}, V{}) for the types of keys and of values; without values V is std::nullptr_t.
 template <class Op, class Visit>
 Result<void> with_pair(const Op& op, Visit&& visit) {
-  return with_countable(op.dtype, [&]<class K>(K key) {
+  return with_ordered(op.dtype, [&]<class K>(K key) {
     if (op.value_bytes == 0) return visit(key, nullptr);
     return op.value_bytes == 4 ? visit(key, std::uint32_t{}) : visit(key, std::uint64_t{});
   });
@@ -38,7 +38,7 @@ Unsigned<K> mask_of(const primitives::Sort& op) {
   using U = Unsigned<K>;
   constexpr std::uint32_t kBits = 8 * sizeof(K);
   const auto end = op.end_bit == 0 ? kBits : op.end_bit;
-  return (static_cast<U>(-1) >> (kBits - (end - op.begin_bit))) << op.begin_bit;
+  return static_cast<U>((static_cast<U>(-1) >> (kBits - (end - op.begin_bit))) << op.begin_bit);
 }
 
 }  // namespace

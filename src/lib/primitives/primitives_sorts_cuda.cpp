@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
-#include <type_traits>
+#include <string_view>
 
 #include "lib/primitives/primitives_cuda.hpp"
 
@@ -14,6 +14,13 @@ using primitives::Order;
 
 namespace {
 
+constexpr std::string_view kSortName = "cub::DeviceRadixSort";
+
+kernels::KeyOrder key_order(DType dtype, Order order) {
+  const auto bits = meaning(dtype);
+  return {bits.floating, bits.is_signed, order == Order::descending};
+}
+
 /// Calls visit(V{}) for the word that values of the size move as.
 template <class Visit>
 Result<void> with_value(std::uint32_t value_bytes, Visit&& visit) {
@@ -22,41 +29,32 @@ Result<void> with_value(std::uint32_t value_bytes, Visit&& visit) {
 
 }  // namespace
 
-template <class K, bool kDescending>
-Result<void> Primitives::sort(const primitives::Sort& op, const Call& call) {
-  using Sorter = kernels::Sorter<K, kDescending>;
-  const auto stream = services_.stream(call.queue());
-  const auto end = op.end_bit == 0 ? 8 * sizeof(K) : op.end_bit;
-  const kernels::Bits bits{static_cast<int>(op.begin_bit), static_cast<int>(end)};
-  const auto* const keys = call.at<const K>(op.keys);
-  auto* const sorted_keys = call.at<K>(op.sorted_keys);
-  if (op.value_bytes == 0) {
-    return queue_algorithm(call.queue(), "cub::DeviceRadixSort",
-                           [&](kernels::Temporary& temporary) {
-                             return Sorter::run(temporary, stream, op.n, bits, keys, sorted_keys);
-                           });
-  }
-  return with_value(op.value_bytes, [&]<class V>(V) {
-    const auto* const values = call.at<const V>(op.values);
-    auto* const sorted_values = call.at<V>(op.sorted_values);
-    return queue_algorithm(call.queue(), "cub::DeviceRadixSort",
-                           [&](kernels::Temporary& temporary) {
-                             return Sorter::run(temporary, stream, op.n, bits, keys, values,
-                                                sorted_keys, sorted_values);
-                           });
-  });
-}
-
 Result<void> Primitives::run(const primitives::Sort& op, const Call& call) {
   if (op.n == 0) return {};
-  return with_countable(op.dtype, [&]<class K>(K) {
-    return op.order == Order::ascending ? sort<K, false>(op, call) : sort<K, true>(op, call);
+  const auto stream = services_.stream(call.queue());
+  const auto end = op.end_bit == 0 ? 8 * size_of(op.dtype) : op.end_bit;
+  const kernels::Bits bits{static_cast<int>(op.begin_bit), static_cast<int>(end)};
+  const auto order = key_order(op.dtype, op.order);
+  return with_word(op.dtype, [&]<class K>(K) {
+    const auto* const keys = call.at<const K>(op.keys);
+    auto* const sorted_keys = call.at<K>(op.sorted_keys);
+    if (op.value_bytes == 0) {
+      return queue_algorithm(call.queue(), kSortName, [&](kernels::Temporary& temporary) {
+        return kernels::sort_keys(temporary, stream, op.n, bits, order, keys, sorted_keys);
+      });
+    }
+    return with_value(op.value_bytes, [&]<class V>(V) {
+      return queue_algorithm(call.queue(), kSortName, [&](kernels::Temporary& temporary) {
+        return kernels::sort_pairs(temporary, stream, op.n, bits, order, keys, sorted_keys,
+                                   call.at<const V>(op.values), call.at<V>(op.sorted_values));
+      });
+    });
   });
 }
 
 /// All keys are sorted, and the places where they come from with them. Then these places are sorted
 /// by their segments: as that sort is stable, each segment's are in the order of their keys.
-template <class K, bool kDescending>
+template <class K>
 Result<void> Primitives::sort_segments(const primitives::SegmentedSort& op, const Call& call) {
   using Places = std::uint32_t;
   const auto launch = services_.launch(call.queue());
@@ -69,20 +67,22 @@ Result<void> Primitives::sort_segments(const primitives::SegmentedSort& op, cons
   const kernels::Bits segment_bits{0, static_cast<int>(std::bit_width(segments + 1))};
   Places *from = nullptr, *places = nullptr, *numbers = nullptr, *sorted_numbers = nullptr;
   const auto sort_by_key = [&](kernels::Temporary& temporary) {
-    return kernels::Sorter<K, kDescending>::run(temporary, launch.stream, op.n, kKeyBits, keys,
-                                                from, sorted_keys, places);
+    return kernels::sort_pairs(temporary, launch.stream, op.n, kKeyBits,
+                               key_order(op.dtype, op.order), keys, sorted_keys,
+                               static_cast<const Places*>(from), places);
   };
   const auto sort_by_segment = [&](kernels::Temporary& temporary) {
-    return kernels::Sorter<Places, false>::run(temporary, launch.stream, op.n, segment_bits,
-                                               numbers, places, sorted_numbers, from);
+    return kernels::sort_pairs(temporary, launch.stream, op.n, segment_bits, kernels::KeyOrder{},
+                               static_cast<const Places*>(numbers), sorted_numbers,
+                               static_cast<const Places*>(places), from);
   };
 
-  constexpr std::string_view kName = "cub::DeviceRadixSort";
   (void)cudaGetLastError();  // CUB reports what others left there
   kernels::Temporary by_key, by_segment;
-  if (const auto status = sort_by_key(by_key); status != cudaSuccess) return failure(status, kName);
+  if (const auto status = sort_by_key(by_key); status != cudaSuccess)
+    return failure(status, kSortName);
   if (const auto status = sort_by_segment(by_segment); status != cudaSuccess)
-    return failure(status, kName);
+    return failure(status, kSortName);
   constexpr std::uint64_t kAligned = 256;
   const auto range_bytes = (n * sizeof(Places) + kAligned - 1) / kAligned * kAligned;
   auto& own = state(call.queue());
@@ -97,15 +97,12 @@ Result<void> Primitives::sort_segments(const primitives::SegmentedSort& op, cons
   by_key.memory = by_segment.memory = next;
 
   TROUPE_CUDA_TRY(kernels::number_places(launch, n, from));
-  if (const auto status = sort_by_key(by_key); status != cudaSuccess) return failure(status, kName);
+  if (const auto status = sort_by_key(by_key); status != cudaSuccess)
+    return failure(status, kSortName);
   TROUPE_CUDA_TRY(kernels::number_segments(launch, n, places, offsets, numbers));
   if (const auto status = sort_by_segment(by_segment); status != cudaSuccess)
-    return failure(status, kName);
-  TROUPE_CUDA_PROPAGATE(with_word(op.dtype, [&]<class T>(T) -> Result<void> {
-    TROUPE_CUDA_TRY(kernels::take(launch, n, from, offsets, call.at<const T>(op.keys),
-                                  call.at<T>(op.sorted_keys)));
-    return {};
-  }));
+    return failure(status, kSortName);
+  TROUPE_CUDA_TRY(kernels::take(launch, n, from, offsets, keys, sorted_keys));
   if (op.value_bytes == 0) return {};
   return with_value(op.value_bytes, [&]<class T>(T) -> Result<void> {
     TROUPE_CUDA_TRY(kernels::take(launch, n, from, offsets, call.at<const T>(op.values),
@@ -119,26 +116,19 @@ Result<void> Primitives::run(const primitives::SegmentedSort& op, const Call& ca
   if (op.n >= kMost || op.segments >= kMost)
     return Error{Errc::unsupported, 0, "2^32 - 1 keys or segments"};
   if (op.n == 0) return {};
-  return with_countable(op.dtype, [&]<class K>(K) {
-    return op.order == Order::ascending ? sort_segments<K, false>(op, call)
-                                        : sort_segments<K, true>(op, call);
-  });
+  return with_word(op.dtype, [&]<class K>(K) { return sort_segments<K>(op, call); });
 }
 
 Result<void> Primitives::run(const primitives::Merge& op, const Call& call) {
-  return with_countable(op.dtype, [&]<class T>(T) {
-    const kernels::KeyOrder order{std::is_floating_point_v<T>, std::is_signed_v<T>,
-                                  op.order == Order::descending};
-    return with_word(op.dtype, [&]<class K>(K) {
-      return with_value(op.value_bytes, [&]<class V>(V) -> Result<void> {
-        const kernels::Pairs<K, V> a{static_cast<std::uint64_t>(op.n_a), call.at<const K>(op.a),
-                                     call.at<const V>(op.values_a)};
-        const kernels::Pairs<K, V> b{static_cast<std::uint64_t>(op.n_b), call.at<const K>(op.b),
-                                     call.at<const V>(op.values_b)};
-        TROUPE_CUDA_TRY(kernels::merge(services_.launch(call.queue()), order, a, b,
-                                       call.at<K>(op.merged), call.at<V>(op.merged_values)));
-        return {};
-      });
+  return with_word(op.dtype, [&]<class K>(K) {
+    return with_value(op.value_bytes, [&]<class V>(V) -> Result<void> {
+      const kernels::Pairs<K, V> a{static_cast<std::uint64_t>(op.n_a), call.at<const K>(op.a),
+                                   call.at<const V>(op.values_a)};
+      const kernels::Pairs<K, V> b{static_cast<std::uint64_t>(op.n_b), call.at<const K>(op.b),
+                                   call.at<const V>(op.values_b)};
+      TROUPE_CUDA_TRY(kernels::merge(services_.launch(call.queue()), key_order(op.dtype, op.order),
+                                     a, b, call.at<K>(op.merged), call.at<V>(op.merged_values)));
+      return {};
     });
   });
 }

@@ -303,7 +303,7 @@ TEST_F(BadArguments, OfSortsOfSomeBitsAndSegments) {
   with(sort, [](auto& op) { op.sorted_keys = op.offsets; });
   with(sort, [](auto& op) { op.sorted_values = op.sorted_keys; });
   with(
-      sort, [](auto& op) { op.dtype = DType::f16; }, Errc::unsupported);
+      sort, [](auto& op) { op.dtype = DType::i16; }, Errc::unsupported);
 }
 
 TEST_F(BadArguments, OfMerges) {

@@ -37,9 +37,10 @@ Result<void> TransformPairs::check() const {
 }
 
 Result<void> Convert::check() const {
-  if (!kNumbers.has(y_dtype)) {
-    return Error{Errc::unsupported, 0,
-                 std::string(kName) + ": results are f32, f64 or integers of 32 or 64 bits"};
+  if (!kOrdered.has(y_dtype)) {
+    return Error{
+        Errc::unsupported, 0,
+        std::string(kName) + ": results are f16, bf16, f32, f64 or integers of 32 or 64 bits"};
   }
   return checker(*this).holds("x", x, n).holds("y", y, n, size_of(y_dtype)).result();
 }

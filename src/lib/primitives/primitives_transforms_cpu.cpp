@@ -10,45 +10,48 @@
 namespace troupe::host::cpu {
 
 Result<void> Primitives::run(const primitives::Transform& op, const Call& call) {
-  return with_countable(op.dtype, [&]<class T>(T) {
-    return services_.submit(call, [n = op.n, apply = ApplyUnary<T>{op.op},
+  return with_ordered(op.dtype, [&]<class T>(T) {
+    return services_.submit(call, [n = op.n, apply = ApplyUnary<NumberOf<T>>{op.op},
                                    x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
-      for (std::int64_t i = 0; i < n; ++i) y[i] = apply(x[i]);
+      for (std::int64_t i = 0; i < n; ++i) y[i] = rounded<T>(apply(number(x[i])));
     });
   });
 }
 
 Result<void> Primitives::run(const primitives::TransformPairs& op, const Call& call) {
-  return with_countable(op.dtype, [&]<class T>(T) {
-    return services_.submit(call,
-                            [n = op.n, apply = ApplyBinary<T>{op.op}, x = call.at<const T>(op.x),
-                             y = call.at<const T>(op.y), z = call.at<T>(op.z)] {
-                              for (std::int64_t i = 0; i < n; ++i) z[i] = apply(x[i], y[i]);
-                            });
+  return with_ordered(op.dtype, [&]<class T>(T) {
+    return services_.submit(
+        call, [n = op.n, apply = ApplyBinary<NumberOf<T>>{op.op}, x = call.at<const T>(op.x),
+               y = call.at<const T>(op.y), z = call.at<T>(op.z)] {
+          for (std::int64_t i = 0; i < n; ++i) z[i] = rounded<T>(apply(number(x[i]), number(y[i])));
+        });
   });
 }
 
 Result<void> Primitives::run(const primitives::Convert& op, const Call& call) {
-  return with_countable(op.dtype, [&]<class From>(From) {
-    return with_countable(op.y_dtype, [&]<class To>(To) {
+  return with_ordered(op.dtype, [&]<class From>(From) {
+    return with_ordered(op.y_dtype, [&]<class To>(To) {
       return services_.submit(call,
                               [n = op.n, x = call.at<const From>(op.x), y = call.at<To>(op.y)] {
-                                for (std::int64_t i = 0; i < n; ++i) y[i] = converted<To>(x[i]);
+                                for (std::int64_t i = 0; i < n; ++i)
+                                  y[i] = rounded<To>(converted<NumberOf<To>>(number(x[i])));
                               });
     });
   });
 }
 
 Result<void> Primitives::run(const primitives::TransformReduce& op, const Call& call) {
-  return with_countable(op.dtype, [&]<class T>(T) {
-    using Wide = std::conditional_t<std::is_floating_point_v<T>, double, T>;
-    return services_.submit(call, [n = op.n, apply = ApplyUnary<T>{op.op},
+  return with_ordered(op.dtype, [&]<class T>(T) {
+    using Number = NumberOf<T>;
+    using Wide = std::conditional_t<std::is_floating_point_v<Number>, double, Number>;
+    return services_.submit(call, [n = op.n, apply = ApplyUnary<Number>{op.op},
                                    combine = ApplyBinary<Wide>{combination(op.reduction)},
-                                   first = neutral<T>(op.reduction), x = call.at<const T>(op.x),
-                                   result = call.at<T>(op.result)] {
+                                   first = neutral<Number>(op.reduction),
+                                   x = call.at<const T>(op.x), result = call.at<T>(op.result)] {
       auto all = static_cast<Wide>(first);
-      for (std::int64_t i = 0; i < n; ++i) all = combine(all, static_cast<Wide>(apply(x[i])));
-      *result = static_cast<T>(all);
+      for (std::int64_t i = 0; i < n; ++i)
+        all = combine(all, static_cast<Wide>(apply(number(x[i]))));
+      *result = rounded<T>(all);
     });
   });
 }

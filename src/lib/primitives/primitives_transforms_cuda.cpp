@@ -1,55 +1,77 @@
-#include "lib/primitives/primitives_transforms.cuh"
-
 #include "lib/primitives/primitives_cuda.hpp"
 
 /// What goes by elements, and copies, on the cuda engine.
 namespace troupe::host::cuda {
 
 using primitives::Binary;
+using primitives::kNarrowFloats;
 using primitives::Reduction;
 using primitives::Unary;
 
 Result<void> Primitives::run(const primitives::Transform& op, const Call& call) {
+  const auto launch = services_.launch(call.queue());
+  const auto n = static_cast<std::uint64_t>(op.n);
+  if (kNarrowFloats.has(op.dtype)) {
+    TROUPE_CUDA_TRY(kernels::transform(launch, op.op, n, narrow_float(op.dtype),
+                                       call.at<const std::uint16_t>(op.x),
+                                       call.at<std::uint16_t>(op.y)));
+    return {};
+  }
   return with_countable(op.dtype, [&]<class T>(T) -> Result<void> {
-    TROUPE_CUDA_TRY(kernels::transform(services_.launch(call.queue()), op.op,
-                                       static_cast<std::uint64_t>(op.n), call.at<const T>(op.x),
-                                       call.at<T>(op.y)));
+    TROUPE_CUDA_TRY(kernels::transform(launch, op.op, n, call.at<const T>(op.x), call.at<T>(op.y)));
     return {};
   });
 }
 
 Result<void> Primitives::run(const primitives::TransformPairs& op, const Call& call) {
+  const auto launch = services_.launch(call.queue());
+  const auto n = static_cast<std::uint64_t>(op.n);
+  if (kNarrowFloats.has(op.dtype)) {
+    TROUPE_CUDA_TRY(kernels::transform(
+        launch, op.op, n, narrow_float(op.dtype), call.at<const std::uint16_t>(op.x),
+        call.at<const std::uint16_t>(op.y), call.at<std::uint16_t>(op.z)));
+    return {};
+  }
   return with_countable(op.dtype, [&]<class T>(T) -> Result<void> {
-    TROUPE_CUDA_TRY(kernels::transform(services_.launch(call.queue()), op.op,
-                                       static_cast<std::uint64_t>(op.n), call.at<const T>(op.x),
+    TROUPE_CUDA_TRY(kernels::transform(launch, op.op, n, call.at<const T>(op.x),
                                        call.at<const T>(op.y), call.at<T>(op.z)));
     return {};
   });
 }
 
 Result<void> Primitives::run(const primitives::Convert& op, const Call& call) {
-  return with_countable(op.dtype, [&]<class From>(From) {
+  using Narrow = std::uint16_t;
+  const auto launch = services_.launch(call.queue());
+  const auto n = static_cast<std::uint64_t>(op.n);
+  const bool from_narrow = kNarrowFloats.has(op.dtype), to_narrow = kNarrowFloats.has(op.y_dtype);
+  const auto from = narrow_float(op.dtype), to = narrow_float(op.y_dtype);
+  if (from_narrow && to_narrow) {
+    TROUPE_CUDA_TRY(
+        kernels::reformat(launch, n, from, call.at<const Narrow>(op.x), to, call.at<Narrow>(op.y)));
+    return {};
+  }
+  if (from_narrow) {
     return with_countable(op.y_dtype, [&]<class To>(To) -> Result<void> {
-      TROUPE_CUDA_TRY(kernels::convert(services_.launch(call.queue()),
-                                       static_cast<std::uint64_t>(op.n), call.at<const From>(op.x),
-                                       call.at<To>(op.y)));
+      TROUPE_CUDA_TRY(
+          kernels::widen(launch, n, from, call.at<const Narrow>(op.x), call.at<To>(op.y)));
+      return {};
+    });
+  }
+  return with_countable(op.dtype, [&]<class From>(From) -> Result<void> {
+    const auto* const x = call.at<const From>(op.x);
+    if (to_narrow) {
+      TROUPE_CUDA_TRY(kernels::narrow(launch, n, x, to, call.at<Narrow>(op.y)));
+      return {};
+    }
+    return with_countable(op.y_dtype, [&]<class To>(To) -> Result<void> {
+      TROUPE_CUDA_TRY(kernels::convert(launch, n, x, call.at<To>(op.y)));
       return {};
     });
   });
 }
 
 Result<void> Primitives::run(const primitives::TransformReduce& op, const Call& call) {
-  auto& own = state(call.queue());
-  TROUPE_CUDA_PROPAGATE(own.memory.reserve(
-      services_, call.queue(),
-      State::kCountBytes + kernels::kMostPartialResults * sizeof(std::uint64_t)));
-  return with_countable(op.dtype, [&]<class T>(T) -> Result<void> {
-    TROUPE_CUDA_TRY(kernels::transform_reduce(
-        services_.launch(call.queue()), op.op, combination(op.reduction), neutral<T>(op.reduction),
-        static_cast<std::uint64_t>(op.n), call.at<const T>(op.x), static_cast<T*>(own.temporary()),
-        call.at<T>(op.result)));
-    return {};
-  });
+  return combine({op.dtype, op.reduction, op.n, op.x, op.result, true, op.op}, call);
 }
 
 Result<void> Primitives::run(const primitives::CopyBatched& op, const Call& call) {
@@ -77,7 +99,7 @@ Result<void> Primitives::warm_up_transforms(DType dtype, std::int64_t n,
   TROUPE_CUDA_PROPAGATE(run(primitives::Transform{dtype, Unary::absolute, 0, n, a, c}, call));
   TROUPE_CUDA_PROPAGATE(run(primitives::TransformPairs{dtype, Binary::add, 0, n, a, b, c}, call));
   for (const auto y_dtype :
-       {DType::i32, DType::u32, DType::i64, DType::u64, DType::f32, DType::f64})
+       {DType::i32, DType::u32, DType::i64, DType::u64, DType::f32, DType::f64, DType::f16})
     TROUPE_CUDA_PROPAGATE(run(primitives::Convert{dtype, y_dtype, n, a, c}, call));
   TROUPE_CUDA_PROPAGATE(
       run(primitives::TransformReduce{dtype, Unary::square, Reduction::sum, n, a, d}, call));

@@ -364,7 +364,7 @@ TEST_F(BadArguments, OfPrimitiveTransforms) {
   with(binary, [&](auto& op) { op.y = absent; });
   with(binary, [&](auto& op) { op.z = absent; });
   with(
-      binary, [](auto& op) { op.dtype = DType::f16; }, Errc::unsupported);
+      binary, [](auto& op) { op.dtype = DType::c64; }, Errc::unsupported);
 
   const Convert convert{DType::f64, DType::i32, 16, x, b.operand()};
   EXPECT_TRUE(convert.check().ok());
@@ -373,7 +373,7 @@ TEST_F(BadArguments, OfPrimitiveTransforms) {
   with(convert, [](auto& op) { op.y.bytes = 60; });
   with(convert, [](auto& op) { op.y = op.x; });
   with(
-      convert, [](auto& op) { op.y_dtype = DType::f16; }, Errc::unsupported);
+      convert, [](auto& op) { op.y_dtype = DType::i8; }, Errc::unsupported);
   with(
       convert, [](auto& op) { op.dtype = DType::u8; }, Errc::unsupported);
 

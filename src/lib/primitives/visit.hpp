@@ -34,7 +34,15 @@ Result<void> with_countable(DType dtype, Visit&& visit) {
   return with_integer(dtype, visit);
 }
 
-/// The same, also for u8.
+/// The same, also for f16 and bf16.
+template <class Visit>
+Result<void> with_ordered(DType dtype, Visit&& visit) {
+  if (dtype == DType::f16) return visit(Half{});
+  if (dtype == DType::bf16) return visit(BFloat16{});
+  return with_countable(dtype, visit);
+}
+
+/// As with_countable(), also for u8.
 template <class Visit>
 Result<void> with_sample(DType dtype, Visit&& visit) {
   if (dtype == DType::u8) return visit(std::uint8_t{});
@@ -49,10 +57,11 @@ L level(const std::array<std::byte, 8>& bytes) {
   return value;
 }
 
-/// Calls visit(U{}) for the unsigned integer of the dtype's size, 4 or 8 bytes: for what only moves
-/// elements.
+/// Calls visit(U{}) for the unsigned integer of the dtype's size, 2, 4 or 8 bytes: for what only
+/// moves elements, or is told what they mean.
 template <class Visit>
 Result<void> with_word(DType dtype, Visit&& visit) {
+  if (size_of(dtype) == 2) return visit(std::uint16_t{});
   return size_of(dtype) == 4 ? visit(std::uint32_t{}) : visit(std::uint64_t{});
 }
 
