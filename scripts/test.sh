@@ -9,7 +9,7 @@
 #    troupe's own would run on, they are compiled but not optimised
 # 3. build/asan: the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 # 4. build/tsan: the unit tests of what threads share, under ThreadSanitizer
-# 5. build/release: all of CTest, three minutes of random programs among them; its summary ends the output
+# 5. build/release: all of CTest, two minutes of random programs among them; its summary ends the output
 #
 # The options go to all three configurations, for instance -DTROUPE_ENGINE_CUDA=OFF. With TROUPE_TEST_BACKEND=cuda the
 # tests of step 5 run on this machine's GPUs. Exit status: 0 if everything passed, 1 otherwise.
