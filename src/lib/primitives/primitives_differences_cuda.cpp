@@ -8,7 +8,7 @@ Result<void> Primitives::run(const primitives::AdjacentDifference& op, const Cal
   const auto stream = services_.stream(call.queue());
   const bool floating = !primitives::kIntegers.has(op.dtype);
   const bool right = op.neighbour == primitives::Neighbour::right;
-  return with_word(op.dtype, [&]<class W>(W) {
+  return with_wide_word(op.dtype, [&]<class W>(W) {
     return queue_algorithm(
         call.queue(), "cub::DeviceAdjacentDifference", [&](kernels::Temporary& temporary) {
           return kernels::adjacent_difference(temporary, stream, op.n, call.at<const W>(op.x),

@@ -57,12 +57,16 @@ L level(const std::array<std::byte, 8>& bytes) {
   return value;
 }
 
-/// Calls visit(U{}) for the unsigned integer of the dtype's size, 2, 4 or 8 bytes: for what only
-/// moves elements, or is told what they mean.
+/// Calls visit(U{}) for the unsigned integer of the dtype's size, 4 or 8 bytes: for what only moves
+/// elements, or is told what they mean.
+template <class Visit>
+Result<void> with_wide_word(DType dtype, Visit&& visit) {
+  return size_of(dtype) == 4 ? visit(std::uint32_t{}) : visit(std::uint64_t{});
+}
+/// The same with 2 bytes.
 template <class Visit>
 Result<void> with_word(DType dtype, Visit&& visit) {
-  if (size_of(dtype) == 2) return visit(std::uint16_t{});
-  return size_of(dtype) == 4 ? visit(std::uint32_t{}) : visit(std::uint64_t{});
+  return size_of(dtype) == 2 ? visit(std::uint16_t{}) : with_wide_word(dtype, visit);
 }
 
 /// What sums of T are computed in: integers wrap around.
