@@ -319,6 +319,20 @@ void add_rows_of_elements(Runs& runs) {
       [](Call& c, auto lib) { lib.csr2coo(c.buffer<I>("begin"), c.buffer<I>("row")).get(); });
   add("coo2csr",
       [](Call& c, auto lib) { lib.coo2csr(c.buffer<I>("row"), c.buffer<I>("begin")).get(); });
+  add("examine", [](Call& c, auto) {
+    const auto extents = c.get<std::array<std::int64_t, 2>>("a");
+    const auto begin = c.buffer<I>("begin"), index = c.buffer<I>("index");
+    const sparse::Form form{.format = sparse::Format::csr,
+                            .index_dtype = dtype_of<I>,
+                            .rows = extents[0],
+                            .columns = extents[1],
+                            .nonzeros = index.length(),
+                            .stored = index.length()};
+    const auto rule = sparse::rule_of(form, begin.operand(), index.operand(), true);
+    const auto found = detail::submit_for_value<sparse::Finding>(
+        c.device().submitter(), sparse::examination_of(rule, OnFailure::report));
+    c.answer("found", found.get());
+  });
 }
 
 }  // namespace

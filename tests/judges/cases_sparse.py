@@ -3,7 +3,7 @@
 import numpy as np
 
 from case import NUMBERS, is_complex
-from cases_sparse_more import (LISTED, SparseCase, extents, of_blocks, of_dense, of_slices, rows_of_elements, sorts,
+from cases_sparse_more import (LISTED, SparseCase, examinations, extents, of_blocks, of_dense, of_slices, rows_of_elements, sorts,
                                structure)
 from dense import TRANSPOSES, op, triangle
 
@@ -251,3 +251,4 @@ def cases(xp, random, rounds):
             yield from narrow_products(xp, random, dtype)
         for dtype in ("i32", "i64"):
             yield from rows_of_elements(xp, random, dtype)
+            yield from examinations(xp, random, dtype)

@@ -352,3 +352,38 @@ def rows_of_elements(xp, random, dtype):
             if call == written:
                 case.expect_flat(name, numbers)
         yield case
+
+
+def first_fault(begin, index, columns):
+    """What sparse.examine says of a CSR matrix whose columns are to ascend: the fault, where, what stands there and,
+    for faults of order, in front of it."""
+    wrong = [(0, 0, 0, 0)] if not len(begin) else []
+    for i, here in enumerate(begin):
+        if i == 0 and here != 0:
+            wrong.append((1, i, here, 0))
+        if i > 0 and here < begin[i - 1]:
+            wrong.append((3, i, here, begin[i - 1]))
+        if i == len(begin) - 1 and here != len(index):
+            wrong.append((4, i, here, 0))
+    for k, here in enumerate(index):
+        if not 0 <= here < columns:
+            wrong.append((6, k, here, 0))
+        elif k > 0 and here <= index[k - 1] and k not in begin:
+            wrong.append((7, k, here, index[k - 1]))
+    return min(wrong, default=(0, 0, 0, 0))
+
+
+def examinations(xp, random, dtype):
+    for changes in range(4):
+        rows, columns = extents(random, 2)
+        places = structure(random, rows, columns)
+        begin, index = offsets(places.sum(axis=1)), np.nonzero(places)[1]
+        for _ in range(changes):
+            array = begin if random.integers(2) or not len(index) else index
+            array[random.integers(len(array))] += random.choice([-9, -1, 1, 9])
+        case = Case(xp, random, "sparse.examine", "examine", dtype, a=[rows, columns])
+        case.add("begin", begin)
+        case.add("index", index)
+        case.add("found", [-7] * 4, "i64")
+        case.expect_flat("found", np.array(first_fault(begin, index, columns)))
+        yield case

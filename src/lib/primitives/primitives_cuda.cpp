@@ -52,10 +52,11 @@ Result<void> Primitives::warm_up(Queue queue, void* memory) {
 Result<void> Primitives::warm_up(DType dtype, std::int64_t n, const std::array<Operand, 4>& ranges,
                                  const Call& call) {
   const bool is_narrow = primitives::kNarrowFloats.has(dtype);
-  if (dtype == DType::u32 || dtype == DType::u64 || is_narrow) {  // these go by size alone
+  // One type of each size stands for selections, one of integers and one of numbers for sorts.
+  if (dtype != DType::i32 && dtype != DType::i64)
     TROUPE_CUDA_PROPAGATE(warm_up_sorts(dtype, n, ranges, call));
+  if (dtype == DType::u32 || dtype == DType::u64 || is_narrow)
     TROUPE_CUDA_PROPAGATE(warm_up_selections(dtype, n, ranges, call));
-  }
   TROUPE_CUDA_PROPAGATE(warm_up_reductions(dtype, n, ranges, call));
   TROUPE_CUDA_PROPAGATE(warm_up_transforms(dtype, n, ranges, call));
   if (is_narrow) return {};
