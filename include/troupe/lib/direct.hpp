@@ -194,11 +194,12 @@ struct Solve {
 /// Errors: those of Analyse; invalid (`rows` does not ascend, or names what is no row); numeric as
 /// in Solve, of A11. With `report` S is all NaN where A11 has no factors.
 ///
-/// There is no matching: it would exchange rows of A11 for those of A21. Nor is there an order. On
-/// the cuda engine pivots of a symmetric or Hermitian A11 are single elements of its diagonal.
+/// There is no matching: it would exchange rows of A11 for those of A21. Nor is there an order. The
+/// cuda engine has it not (unsupported): cuDSS 1.0 gives the factors of S in its place.
 struct Schur {
   static constexpr std::string_view kName = "direct.schur";
   static constexpr DTypes kDTypes = direct::kDTypes;
+  static constexpr auto kLacking = std::array{Lacking{"cuda", kDTypes}};
   static constexpr Traits kTraits = direct::kTraits;
 
   OpDType dtype;

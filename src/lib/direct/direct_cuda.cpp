@@ -36,17 +36,8 @@ Pattern pattern_of(const Op& op, const Call& call) {
                   op.view,
                   op.matching != 0,
                   nullptr,
-                  0,
-                  0,
-                  nullptr,
                   0};
-  if constexpr (std::is_same_v<Op, direct::Schur>) {
-    if (op.count > 0) {
-      pattern.rows = call.at(op.rows);
-      pattern.rows_contents = contents_of(op.rows);
-      pattern.count = op.count;
-    }
-  } else if (op.order.present()) {
+  if (op.order.present()) {
     pattern.order = call.at(op.order);
     pattern.order_contents = contents_of(op.order);
   }
@@ -79,13 +70,13 @@ class Direct final : public LibraryHalfOf<Direct, direct::Analyse, direct::Facto
   Result<void> run(const direct::Analyse& op, const Call& call);
   Result<void> run(const direct::Factor& op, const Call& call);
   Result<void> run(const direct::Solve& op, const Call& call);
-  Result<void> run(const direct::Schur& op, const Call& call);
+  Result<void> run(const direct::Schur&, const Call&);
   Result<void> run(const direct::Release& op, const Call& call);
 
  private:
   struct Kept {
     std::uint64_t id;
-    Operand row_begin, column, value, rows, order;  ///< written anew they are another matrix
+    Operand row_begin, column, value, order;  ///< written anew they are another matrix
     Factorisation factorisation;
 
     Kept(std::uint64_t its_id, Services& services, Queue queue, cudssHandle_t handle)
@@ -99,9 +90,7 @@ class Direct final : public LibraryHalfOf<Direct, direct::Analyse, direct::Facto
   [[nodiscard]] Kept* find(Queue queue, std::uint64_t id);
   template <class Op>
   Factorisation& keep(const Op& op, Queue queue);
-  /// A matrix of a command.
-  Result<void> fill_with_nan(const Call& call, DType dtype, const Operand& matrix,
-                             std::int64_t rows, std::int64_t columns, std::int64_t leading);
+  Result<void> fill_with_nan(const direct::Solve& op, const Call& call);
 
   Services& services_;
   std::array<State, 2> states_;  ///< of the lane's own queue, of its detour
@@ -143,11 +132,7 @@ Factorisation& Direct::keep(const Op& op, Queue queue) {
     entry = &its_state.kept.emplace_front(op.id, services_, queue, its_state.handle.get());
   }
   entry->row_begin = op.row_begin, entry->column = op.column, entry->value = op.value;
-  entry->rows = entry->order = {};
-  if constexpr (std::is_same_v<Op, direct::Schur>)
-    entry->rows = op.rows;
-  else
-    entry->order = op.order;
+  entry->order = op.order;
   return entry->factorisation;
 }
 
@@ -165,7 +150,7 @@ void Direct::overwrites(const Operand& range) {
   for (auto& state : states_) {
     for (auto& entry : state.kept) {
       if (overlap(entry.row_begin, range) || overlap(entry.column, range) ||
-          overlap(entry.rows, range) || overlap(entry.order, range))
+          overlap(entry.order, range))
         entry.factorisation.pattern_overwritten();
       if (overlap(entry.value, range)) entry.factorisation.values_overwritten();
     }
@@ -193,31 +178,15 @@ Result<void> Direct::run(const direct::Solve& op, const Call& call) {
   if (!factors) return factors.error();
   const auto outcome = factors->outcome;
   std::memcpy(call.at(op.told), &outcome, sizeof outcome);
-  if (outcome == direct::no_factors)
-    return fill_with_nan(call, op.dtype, op.x, op.n, op.nrhs, op.ldx);
+  if (outcome == direct::no_factors) return fill_with_nan(op, call);
   if (outcome < 0) return {};
   TROUPE_CUDA_PROPAGATE(factorisation.prepare(systems));
   return factorisation.solve(systems);
 }
 
-Result<void> Direct::run(const direct::Schur& op, const Call& call) {
-  auto& factorisation = keep(op, call.queue());
-  const auto pattern = pattern_of(op, call);
-  // Without rows to keep it only says whether the matrix is one: there is no need of factors.
-  auto outcome = std::int64_t{direct::ready};
-  if (op.count == 0) {
-    const auto analysis = factorisation.analyse(pattern, values_of(op, call));
-    if (!analysis) return analysis.error();
-    outcome = analysis->outcome;
-  } else {
-    const auto factors = factorisation.factor(pattern, values_of(op, call));
-    if (!factors) return factors.error();
-    outcome = factors->outcome;
-  }
-  std::memcpy(call.at(op.told), &outcome, sizeof outcome);
-  if (outcome == direct::no_factors)
-    return fill_with_nan(call, op.dtype, op.s, op.count, op.count, op.lds);
-  return outcome < 0 ? Result<void>{} : factorisation.schur(call.at(op.s), op.lds);
+Result<void> Direct::run(const direct::Schur&, const Call&) {
+  return Error{Errc::unsupported, 0,
+               "direct.schur: cuDSS 1.0 gives the factors of the Schur complement in its place"};
 }
 
 Result<void> Direct::run(const direct::Release& op, const Call& call) {
@@ -225,15 +194,14 @@ Result<void> Direct::run(const direct::Release& op, const Call& call) {
   return {};
 }
 
-Result<void> Direct::fill_with_nan(const Call& call, DType dtype, const Operand& matrix,
-                                   std::int64_t rows, std::int64_t columns, std::int64_t leading) {
-  return with_number(dtype, [&]<class T>(T) -> Result<void> {
+Result<void> Direct::fill_with_nan(const direct::Solve& op, const Call& call) {
+  return with_number(op.dtype, [&]<class T>(T) -> Result<void> {
     const T nan(std::numeric_limits<RealOf<T>>::quiet_NaN());
     std::array<std::uint8_t, 16> pattern{};
     std::memcpy(pattern.data(), &nan, sizeof nan);
-    for (std::int64_t j = 0; j < columns; ++j) {
-      TROUPE_CUDA_PROPAGATE(services_.fill(call.queue(), call.at<T>(matrix) + j * leading, pattern,
-                                           sizeof nan, static_cast<std::uint64_t>(rows)));
+    for (std::int64_t j = 0; j < op.nrhs; ++j) {
+      TROUPE_CUDA_PROPAGATE(services_.fill(call.queue(), call.at<T>(op.x) + j * op.ldx, pattern,
+                                           sizeof nan, static_cast<std::uint64_t>(op.n)));
     }
     return {};
   });

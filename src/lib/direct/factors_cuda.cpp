@@ -62,18 +62,16 @@ Result<void> copy(const void* from, std::vector<I>& to, cudaStream_t stream) {
   return {};
 }
 
-/// row_begin, column, rows and order, copied to the host.
+/// row_begin, column and order, copied to the host.
 template <class I>
 struct Structure {
-  std::vector<I> row_begin, column, rows, order;
+  std::vector<I> row_begin, column, order;
 
   Result<void> read(const Pattern& pattern, cudaStream_t stream) {
     row_begin.resize(static_cast<std::size_t>(pattern.n) + 1);
     column.resize(static_cast<std::size_t>(pattern.nonzeros));
-    rows.resize(static_cast<std::size_t>(pattern.count));
     TROUPE_CUDA_PROPAGATE(copy(pattern.row_begin, row_begin, stream));
     TROUPE_CUDA_PROPAGATE(copy(pattern.column, column, stream));
-    TROUPE_CUDA_PROPAGATE(copy(pattern.rows, rows, stream));
     if (pattern.order != nullptr) order.resize(static_cast<std::size_t>(pattern.n));
     TROUPE_CUDA_PROPAGATE(copy(pattern.order, order, stream));
     TROUPE_CUDA_TRY(cudaStreamSynchronize(stream));
@@ -182,30 +180,12 @@ Result<void> Factorisation::examine() {
     analysis_.outcome = direct::not_csr;
     return {};
   }
-  if (!direct::are_rows(pattern_.n, pattern_.count, host.rows.data())) {
-    analysis_.outcome = direct::not_rows;
-    return {};
-  }
   if (pattern_.order != nullptr && !direct::is_permutation(pattern_.n, host.order.data())) {
     analysis_.outcome = direct::not_order;
     return {};
   }
-  singular_ =
-      direct::has_empty_line(pattern_.n, host.row_begin.data(), host.column.data(),
-                             direct::half_of(pattern_.view), {host.rows.data(), host.rows.size()});
-  return {};
-}
-
-/// cuDSS wants a number for each row, 1 for those that are kept, and copies them.
-template <class I>
-Result<void> Factorisation::mark_rows() {
-  std::vector<I> rows(static_cast<std::size_t>(pattern_.count));
-  TROUPE_CUDA_PROPAGATE(copy(pattern_.rows, rows, stream_));
-  TROUPE_CUDA_TRY(cudaStreamSynchronize(stream_));
-  std::vector<I> marks(static_cast<std::size_t>(pattern_.n));
-  for (const I row : rows) marks[static_cast<std::size_t>(row)] = 1;
-  TROUPE_CUDA_TRY(cudssDataSet(handle_, data_, CUDSS_DATA_USER_SCHUR_INDICES, marks.data(),
-                               marks.size() * sizeof(I)));
+  singular_ = direct::has_empty_line(pattern_.n, host.row_begin.data(), host.column.data(),
+                                     direct::half_of(pattern_.view));
   return {};
 }
 
@@ -235,10 +215,6 @@ Result<void> Factorisation::make_system() {
                                       CUDSS_LAYOUT_COL_MAJOR));
   TROUPE_CUDA_PROPAGATE(configure());
   TROUPE_CUDA_TRY(cudssDataCreate(handle_, &data_));
-  if (pattern_.count > 0) {
-    TROUPE_CUDA_PROPAGATE(
-        with_index(pattern_.index_dtype, [&]<class I>(I) { return mark_rows<I>(); }));
-  }
   if (pattern_.order != nullptr) {
     TROUPE_CUDA_PROPAGATE(
         with_index(pattern_.index_dtype, [&]<class I>(I) { return set_order<I>(); }));
@@ -265,8 +241,6 @@ Result<void> Factorisation::configure() {
   TROUPE_CUDA_PROPAGATE(set(CUDSS_CONFIG_MATCHING_ALG, pattern_.matching
                                                            ? CUDSS_MATCHING_ALG_MAX_DIAG_PRODUCT
                                                            : CUDSS_MATCHING_ALG_NONE));
-  // With the pivots that are the default: NVIDIA's example of Schur complements has no others.
-  if (pattern_.count > 0) return set(CUDSS_CONFIG_SCHUR_MODE, int{1});
   if (pattern_.kind == direct::Kind::symmetric || pattern_.kind == direct::Kind::hermitian) {
     // Superpanels are what the deterministic mode does not have with these pivots.
     TROUPE_CUDA_PROPAGATE(set(CUDSS_CONFIG_PIVOT_TYPE, CUDSS_PIVOT_BUNCH_KAUFMAN));
@@ -315,7 +289,7 @@ Result<void> Factorisation::factorise() {
     if (factors_.outcome > 0) factors_.outcome = direct::no_factors;
     factors_.positive = pattern_.n;
     factors_.negative = 0;
-  } else if (pattern_.count == 0 && pattern_.kind != direct::Kind::general &&
+  } else if (pattern_.kind != direct::Kind::general &&
              (pattern_.kind == direct::Kind::hermitian || !is_complex(pattern_.dtype))) {
     const auto inertia = read<2>(CUDSS_DATA_INERTIA);
     if (!inertia) return inertia.error();
@@ -416,19 +390,6 @@ Result<void> Factorisation::solve_as(const Systems& systems) {
       TROUPE_CUDA_TRY(kernels::correct(services_.launch(queue_), n, correction, x));
     }
   }
-  return {};
-}
-
-Result<void> Factorisation::schur(void* s, std::int64_t lds) {
-  if (pattern_.count == 0) return {};
-  CudssMatrix to;
-  TROUPE_CUDA_TRY(cudssMatrixCreateDn(to.out(), pattern_.count, pattern_.count, lds, s,
-                                      value_type(pattern_.dtype), CUDSS_LAYOUT_COL_MAJOR));
-  auto matrix = to.get();
-  std::size_t written = 0;
-  TROUPE_CUDA_TRY(
-      cudssDataGet(handle_, data_, CUDSS_DATA_SCHUR_MATRIX, &matrix, sizeof matrix, &written));
-  TROUPE_CUDA_TRY(cudaStreamSynchronize(stream_));  // what is queued may use the descriptor
   return {};
 }
 

@@ -44,9 +44,6 @@ struct Pattern {
   direct::Kind kind{};
   direct::View view{};
   bool matching = false;
-  const void* rows = nullptr;  ///< what a Schur complement keeps; nullptr: all is eliminated
-  std::uint64_t rows_contents = 0;
-  std::int64_t count = 0;       ///< of these rows
   const void* order = nullptr;  ///< of all rows, from the caller
   std::uint64_t order_contents = 0;
   bool operator==(const Pattern&) const = default;
@@ -98,8 +95,6 @@ class Factorisation {
   [[nodiscard]] const direct::Factors& factors() const noexcept { return factors_; }
   /// Queues the solution. After prepare(), where factors() are `ready` or have replaced pivots.
   Result<void> solve(const Systems& systems);
-  /// Writes the Schur complement for the pattern's rows. After factor(), with the same outcomes.
-  Result<void> schur(void* s, std::int64_t lds);
 
  private:
   [[nodiscard]] bool is_analysed(const Pattern& pattern, const Values& values) const noexcept;
@@ -109,8 +104,6 @@ class Factorisation {
   /// Whether this is a matrix, and one that may have factors.
   template <class I>
   Result<void> examine();
-  template <class I>
-  Result<void> mark_rows();
   template <class I>
   Result<void> set_order();
   Result<void> make_system();
