@@ -13,7 +13,7 @@
 namespace troupe::rank_process {
 namespace {
 
-constexpr auto kLookEvery = std::chrono::microseconds(20);
+constexpr auto kPollEvery = std::chrono::microseconds(20);
 
 Error named(const detail::CommandView& command, const Error& error, const std::string& what) {
   return {error.code, error.native, std::string(command.info->name) + ": " + what};
@@ -59,7 +59,7 @@ bool IndexCheck::wait_for(const Future<void>& answer) {
     progress_->poll();
     if (answer.ready()) return true;
     if (std::chrono::steady_clock::now() > end) break;
-    std::this_thread::sleep_for(kLookEvery);
+    std::this_thread::sleep_for(kPollEvery);
   }
   const std::lock_guard lock(mutex_);
   given_up_ = answer;
