@@ -133,6 +133,8 @@ constexpr CallInfo kCalls[] = {
     {Kind::primitives_call, "in order", "segmented_sort merge", kCountable},
     {Kind::primitives_call, "elements", "transform transform_pairs convert transform_reduce",
      kCountable},
+    {Kind::primitives_call, "narrow elements", "convert arg_reduce transform unique",
+     DTypes::of({DType::f16, DType::bf16})},
     {Kind::primitives_call, "copies", "copy_batched", DTypes::of({DType::u8})},
     {Kind::sparse_call, "spmm", "spmm", kNumbers},
     {Kind::sparse_call,
