@@ -182,10 +182,11 @@ TEST(DeviceIndexCheck, RightIndicesOfEveryOperationPass) {
     const auto future = call.submit();
     ASSERT_TRUE(future.wait_for(kDeadline)) << info->name;
     const auto& outcome = future.wait();
-    const auto code = outcome.ok() ? Errc::ok : outcome.code();
-    EXPECT_TRUE(code == Errc::ok || code == Errc::numeric ||
-                (code == Errc::unsupported && info->library() == "direct"))
-        << info->name << ": " << (outcome.ok() ? "" : outcome.error().message);
+    if (outcome.ok() || outcome.code() == Errc::numeric) continue;
+    // Direct solvers may be missing, and look themselves at lists that are more than indices.
+    const auto message = outcome.error().message;
+    EXPECT_TRUE(info->library() == "direct" && !message.ends_with(kMark))
+        << info->name << ": " << message;
   }
   (void)device.take_error();
   EXPECT_EQ(not_working(device), "");
