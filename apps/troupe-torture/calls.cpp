@@ -13,6 +13,7 @@ constexpr auto kComplex = DTypes::of({DType::c64, DType::c128});
 constexpr auto kCounts = DTypes::of({DType::u32});
 constexpr DTypes kCountable{DTypes::of({DType::i32, DType::u32, DType::i64, DType::u64}).bits |
                             kReals.bits};
+constexpr DTypes kComparable{kCountable.bits | kNarrow.bits};
 
 // Every operation of these libraries is here, or another kind makes it. What is not made:
 // - forms of matmul beside a few types and all epilogues (scales of f8, batches, results of i8), of
@@ -120,21 +121,20 @@ constexpr CallInfo kCalls[] = {
     {Kind::rng_call, "discrete", "discrete", kCounts},
     {Kind::rng_call, "sequence", "sequence",
      DTypes::of({DType::f32, DType::f64, DType::u32, DType::u64}), true},
-    {Kind::primitives_call, "product", "reduce", kCountable},
-    {Kind::primitives_call, "arg_reduce", "arg_reduce", kCountable},
+    {Kind::primitives_call, "product", "reduce", kComparable},
+    {Kind::primitives_call, "arg_reduce", "arg_reduce", kComparable},
     {Kind::primitives_call, "segmented_reduce", "segmented_reduce", kCountable},
-    {Kind::primitives_call, "select_flagged", "select_flagged partition_flagged", kCountable},
-    {Kind::primitives_call, "runs", "unique run_length_encode reduce_by_key", kCountable},
+    {Kind::primitives_call, "select_flagged", "select_flagged partition_flagged", kComparable},
+    {Kind::primitives_call, "runs", "unique run_length_encode", kComparable},
+    {Kind::primitives_call, "sums of runs", "reduce_by_key", kCountable},
     {Kind::primitives_call, "places", "non_trivial_runs unique_by_key partition_three_way",
-     kCountable},
+     kComparable},
     {Kind::primitives_call, "neighbours", "scan_by_key adjacent_difference", kCountable},
     {Kind::primitives_call, "histograms", "histogram_even histogram_range",
      DTypes{kCountable.bits | DTypes::of({DType::u8}).bits}},
-    {Kind::primitives_call, "in order", "segmented_sort merge", kCountable},
+    {Kind::primitives_call, "in order", "segmented_sort merge", kComparable},
     {Kind::primitives_call, "elements", "transform transform_pairs convert transform_reduce",
-     kCountable},
-    {Kind::primitives_call, "narrow elements", "convert arg_reduce transform unique",
-     DTypes::of({DType::f16, DType::bf16})},
+     kComparable},
     {Kind::primitives_call, "copies", "copy_batched", DTypes::of({DType::u8})},
     {Kind::sparse_call, "spmm", "spmm", kNumbers},
     {Kind::sparse_call,

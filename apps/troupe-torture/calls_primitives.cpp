@@ -21,12 +21,6 @@ std::vector<T> draw(Trial& t, std::int64_t most, int largest) {
   for (auto& value : values) value = static_cast<T>(t.random.below(largest + 1));
   return values;
 }
-template <class T>
-std::vector<Wide> wide(const std::vector<T>& values) {
-  std::vector<Wide> all;
-  for (const auto value : values) all.emplace_back(static_cast<double>(value));
-  return all;
-}
 /// What is in room for as many as there are `places`: what lies behind them stays, see Trial::room.
 template <class T>
 std::vector<Wide> with_rest(std::vector<T> values, std::size_t places) {
@@ -46,24 +40,30 @@ void expect_count(Trial& t, const Future<std::int64_t>& count, std::size_t expec
 template <class T>
 void add_reductions(Calls& calls) {
   calls.add<T>("product", [](Trial& t) {
-    auto x = draw<T>(t, 20, 1);
-    for (auto& value : x) value = value + T(1);  // at most 2^20
+    using N = NumberOf<T>;
+    auto x = draw<N>(t, 15, 1);
+    for (auto& value : x) value = value + N(1);  // at most 2^15
     const auto result = t.room<T>(1);
-    t.call(primitives::on(t.device()).reduce(t.put_values(x), result, Reduction::product));
+    t.call(primitives::on(t.device()).reduce(t.put<T>(wide(x)), result, Reduction::product));
     t.expect(result,
-             wide(std::vector<T>{std::accumulate(x.begin(), x.end(), T(1), std::multiplies<>{})}));
+             wide(std::vector<N>{std::accumulate(x.begin(), x.end(), N(1), std::multiplies<>{})}));
   });
   calls.add<T>("arg_reduce", [](Trial& t) {
-    const auto x = draw<T>(t, 300, 50);
+    using N = NumberOf<T>;
+    const auto x = draw<N>(t, 300, 50);
     const auto extreme = t.flip() ? Extreme::min : Extreme::max;
     const auto value = t.room<T>(1);
     const auto index = t.room<std::int64_t>(1);
-    t.call(primitives::on(t.device()).arg_reduce(t.put_values(x), value, index, extreme));
+    t.call(primitives::on(t.device()).arg_reduce(t.put<T>(wide(x)), value, index, extreme));
     const auto place = extreme == Extreme::min ? std::min_element(x.begin(), x.end())
                                                : std::max_element(x.begin(), x.end());
-    t.expect(value, wide(std::vector<T>{*place}));
+    t.expect(value, wide(std::vector<N>{*place}));
     t.expect(index, wide(std::vector<std::int64_t>{place - x.begin()}));
   });
+}
+
+template <class T>
+void add_segmented_reduce(Calls& calls) {
   calls.add<T>("segmented_reduce", [](Trial& t) {
     const auto x = draw<T>(t, 300, 50);
     std::vector<std::int64_t> offsets(static_cast<std::size_t>(t.random.between(2, 9)));
@@ -82,14 +82,14 @@ void add_reductions(Calls& calls) {
 template <class T>
 void add_selections(Calls& calls) {
   calls.add<T>("select_flagged", [](Trial& t) {
-    const auto x = draw<T>(t, 300, 50);
+    const auto x = draw<NumberOf<T>>(t, 300, 50);
     std::vector<std::uint8_t> flags(x.size());
-    std::vector<T> selected, others;
+    std::vector<NumberOf<T>> selected, others;
     for (std::size_t i = 0; i < x.size(); ++i) {
       flags[i] = t.flip() ? 1 : 0;
       (flags[i] != 0 ? selected : others).push_back(x[i]);
     }
-    const auto dx = t.put_values(x);
+    const auto dx = t.put<T>(wide(x));
     const auto dflags = t.put_values(flags);
     const auto some = t.room<T>(std::ssize(x)), all = t.room<T>(std::ssize(x));
     auto library = primitives::on(t.device());
@@ -101,27 +101,44 @@ void add_selections(Calls& calls) {
     t.expect(all, wide(parted));
   });
   calls.add<T>("runs", [](Trial& t) {
-    const auto x = draw<T>(t, 300, 2);
-    std::vector<std::uint32_t> values(x.size());
-    for (auto& value : values) value = static_cast<std::uint32_t>(t.random.below(100));
-    std::vector<T> runs;
+    const auto x = draw<NumberOf<T>>(t, 300, 2);
+    std::vector<NumberOf<T>> runs;
     std::vector<std::int64_t> lengths;
-    std::vector<std::uint32_t> sums;
     for (std::size_t i = 0; i < x.size(); ++i) {
-      if (i == 0 || x[i] != x[i - 1]) runs.push_back(x[i]), lengths.push_back(0), sums.push_back(0);
-      lengths.back() += 1, sums.back() += values[i];
+      if (i == 0 || x[i] != x[i - 1]) runs.push_back(x[i]), lengths.push_back(0);
+      lengths.back() += 1;
     }
     const auto n = std::ssize(x);
-    const auto dx = t.put_values(x);
-    const auto firsts = t.room<T>(n), keys = t.room<T>(n), of_lengths = t.room<T>(n);
+    const auto dx = t.put<T>(wide(x));
+    const auto firsts = t.room<T>(n), of_lengths = t.room<T>(n);
     const auto dlengths = t.room<std::int64_t>(n);
-    const auto dsums = t.room<std::uint32_t>(n);
     auto library = primitives::on(t.device());
     expect_count(t, library.unique(dx, firsts), runs.size());
     expect_count(t, library.run_length_encode(dx, of_lengths, dlengths), runs.size());
-    expect_count(t, library.reduce_by_key(dx, t.put_values(values), keys, dsums), runs.size());
-    for (const auto& of : {firsts, keys, of_lengths}) t.expect(of, with_rest(runs, x.size()));
+    for (const auto& of : {firsts, of_lengths}) t.expect(of, with_rest(runs, x.size()));
     t.expect(dlengths, with_rest(lengths, x.size()));
+  });
+}
+
+template <class T>
+void add_sums_of_runs(Calls& calls) {
+  calls.add<T>("sums of runs", [](Trial& t) {
+    const auto x = draw<T>(t, 300, 2);
+    std::vector<std::uint32_t> values(x.size()), sums;
+    std::vector<T> runs;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      values[i] = static_cast<std::uint32_t>(t.random.below(100));
+      if (i == 0 || x[i] != x[i - 1]) runs.push_back(x[i]), sums.push_back(0);
+      sums.back() += values[i];
+    }
+    const auto n = std::ssize(x);
+    const auto keys = t.room<T>(n);
+    const auto dsums = t.room<std::uint32_t>(n);
+    expect_count(t,
+                 primitives::on(t.device())
+                     .reduce_by_key(t.put_values(x), t.put_values(values), keys, dsums),
+                 runs.size());
+    t.expect(keys, with_rest(runs, x.size()));
     t.expect(dsums, with_rest(sums, x.size()));
   });
 }
@@ -129,10 +146,10 @@ void add_selections(Calls& calls) {
 template <class T>
 void add_places(Calls& calls) {
   calls.add<T>("places", [](Trial& t) {
-    const auto x = draw<T>(t, 300, 2);
+    const auto x = draw<NumberOf<T>>(t, 300, 2);
     const auto n = std::ssize(x);
     std::vector<std::int64_t> offsets, lengths, values, firsts;
-    std::vector<T> keys, ways[3];
+    std::vector<NumberOf<T>> keys, ways[3];
     std::vector<std::uint8_t> first_flags, second_flags;
     for (std::int64_t i = 0, begin = 0; i < n; ++i) {
       const auto at = static_cast<std::size_t>(i);
@@ -144,7 +161,7 @@ void add_places(Calls& calls) {
       if (i == begin + 1) offsets.push_back(begin), lengths.push_back(1);
       if (i > begin) lengths.back() += 1;
     }
-    const auto dx = t.put_values(x);
+    const auto dx = t.put<T>(wide(x));
     const auto doffsets = t.room<std::int64_t>(n), dlengths = t.room<std::int64_t>(n),
                dfirsts = t.room<std::int64_t>(n);
     const auto dkeys = t.room<T>(n), first = t.room<T>(n), second = t.room<T>(n),
@@ -219,11 +236,18 @@ void add_histograms(Calls& calls) {
   });
 }
 
+/// What numbers of 16 bits have, too.
 template <class... T>
-void add_all(Calls& calls) {
+void add_of_all_sizes(Calls& calls) {
   (add_reductions<T>(calls), ...);
   (add_selections<T>(calls), ...);
   (add_places<T>(calls), ...);
+}
+template <class... T>
+void add_of_larger(Calls& calls) {
+  add_of_all_sizes<T...>(calls);
+  (add_segmented_reduce<T>(calls), ...);
+  (add_sums_of_runs<T>(calls), ...);
   (add_neighbours<T>(calls), ...);
   (add_histograms<T>(calls), ...);
 }
@@ -231,7 +255,8 @@ void add_all(Calls& calls) {
 }  // namespace
 
 void add_primitives(Calls& calls) {
-  add_all<std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, float, double>(calls);
+  add_of_larger<std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, float, double>(calls);
+  add_of_all_sizes<Half, BFloat16>(calls);
   add_histograms<std::uint8_t>(calls);
 }
 

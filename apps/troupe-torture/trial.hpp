@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,16 @@ using reference::Dense;
 using reference::for_numbers;
 using reference::for_types;
 using reference::Wide;
+
+/// What the host computes in where T is only stored; such numbers are chosen so that T has them.
+template <class T>
+using NumberOf = std::conditional_t<sizeof(T) == 2, float, T>;
+template <class T>
+std::vector<Wide> wide(const std::vector<T>& values) {
+  std::vector<Wide> all;
+  for (const auto value : values) all.emplace_back(static_cast<double>(value));
+  return all;
+}
 
 /// A call of a library under way: its operands are drawn from a seed and put into buffers of their
 /// own, and so is what must come of it. Operands that are not factorised are small integers, with

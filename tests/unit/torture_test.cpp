@@ -84,10 +84,8 @@ TEST(Torture, EverythingTakesPart) {
   EXPECT_TRUE(big);
 }
 
-/// Each operation of these libraries that has no kind of its own is called, in each of its dtypes;
-/// of the primitives that take f16 and bf16, whose kernels are those of words of 16 bits, some.
+/// Each operation of these libraries that has no kind of its own is called, in each of its dtypes.
 TEST(Torture, CallsAreOfEveryOperation) {
-  constexpr auto kNarrow = DTypes::of({DType::f16, DType::bf16});
   std::map<std::string, std::uint32_t> dtypes;  // by operation
   for (const auto& call : calls()) {
     std::istringstream names{std::string(call.operations)};
@@ -110,9 +108,7 @@ TEST(Torture, CallsAreOfEveryOperation) {
       EXPECT_TRUE(DTypes{dtypes[std::string(info->name)]}.has(DType::u8));
       continue;
     }
-    auto demanded = info->dtypes.bits;
-    if (library == "primitives") demanded &= ~kNarrow.bits | dtypes[std::string(info->name)];
-    EXPECT_EQ(dtypes[std::string(info->name)], demanded) << info->name;
+    EXPECT_EQ(dtypes[std::string(info->name)], info->dtypes.bits) << info->name;
   }
   EXPECT_EQ(found, dtypes.size());  // and none that there is not
   EXPECT_GT(found, 80u);
