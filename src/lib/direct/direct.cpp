@@ -45,11 +45,16 @@ Checker of_matrix(const Op& op) {
 /// What Outcome::not_csr is about, ahead of the call.
 template <class Op>
 std::vector<IndexRule> rules_of_matrix(const Op& op) {
-  return {{op.index_dtype,
-           IndexRule::offsets | IndexRule::sorted,
-           1,
-           {"row_begin", op.row_begin, op.n + 1, op.nonzeros},
-           {"column", op.column, op.nonzeros, op.n}}};
+  std::vector<IndexRule> rules{{op.index_dtype,
+                                IndexRule::offsets | IndexRule::sorted,
+                                1,
+                                {"row_begin", op.row_begin, op.n + 1, op.nonzeros},
+                                {"column", op.column, op.nonzeros, op.n}}};
+  if constexpr (requires { op.order; }) {
+    if (op.order.present())
+      rules.push_back({op.index_dtype, 0, 1, {"order", op.order, op.n, op.n}, {}});
+  }
+  return rules;
 }
 
 /// The result cell, of numbers of 8 bytes.

@@ -23,23 +23,26 @@ struct Combine {
   bool is_signed;  ///< for min and max: the bits are those of signed integers
 
   TROUPE_HOST_DEVICE T operator()(T a, T b) const {
-    // Chosen among results, not by branches: kernels combine in so many places that branches there
-    // are slow to compile, and keep what is independent from being computed side by side.
     using primitives::Reduction;
-    T result = a + b;
-    result = reduction == Reduction::product ? a * b : result;
     if constexpr (std::is_floating_point_v<T>) {
-      result = reduction == Reduction::min ? (b < a || b != b ? b : a) : result;
-      return reduction == Reduction::max ? (a < b || b != b ? b : a) : result;
+      switch (reduction) {
+        case Reduction::min: return b < a || b != b ? b : a;
+        case Reduction::max: return a < b || b != b ? b : a;
+        case Reduction::product: return a * b;
+        default: return a + b;
+      }
     } else {
       // With the sign bit inverted signed integers have the order of unsigned ones.
       const T sign = is_signed ? T(1) << (8 * sizeof(T) - 1) : T(0);
-      const bool is_less = (a ^ sign) < (b ^ sign);
-      result = reduction == Reduction::min ? (is_less ? a : b) : result;
-      result = reduction == Reduction::max ? (is_less ? b : a) : result;
-      result = reduction == Reduction::bit_and ? a & b : result;
-      result = reduction == Reduction::bit_or ? a | b : result;
-      return reduction == Reduction::bit_xor ? a ^ b : result;
+      switch (reduction) {
+        case Reduction::min: return (b ^ sign) < (a ^ sign) ? b : a;
+        case Reduction::max: return (a ^ sign) < (b ^ sign) ? b : a;
+        case Reduction::product: return a * b;
+        case Reduction::bit_and: return a & b;
+        case Reduction::bit_or: return a | b;
+        case Reduction::bit_xor: return a ^ b;
+        default: return a + b;
+      }
     }
   }
 };
