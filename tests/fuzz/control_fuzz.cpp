@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 
@@ -55,7 +56,7 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
       head.text_bytes = static_cast<std::uint32_t>(text.size());
       auto& packet = seeds.emplace_back(sizeof head + text.size());
       std::memcpy(packet.data(), &head, sizeof head);
-      std::memcpy(packet.data() + sizeof head, text.data(), text.size());
+      std::copy(text.begin(), text.end(), reinterpret_cast<char*>(packet.data() + sizeof head));
     }
   }
   seeds.push_back(

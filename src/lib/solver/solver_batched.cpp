@@ -54,6 +54,7 @@ Checker hermitian_batch(const Op& op) {
   checks.require(op.uplo <= Uplo::upper, "unknown uplo")
       .require(op.vectors <= Vectors::yes, "unknown vectors");
   batch_of(checks, "a", op.a, op.n, op.n, op.lda, op.batch);
+  if (!checks.ok()) return checks;
   array(checks, "w", op.w, op.n * op.batch, real_type(op.dtype));
   return infos(checks, op);
 }
@@ -62,7 +63,7 @@ Checker hermitian_batch(const Op& op) {
 template <class Op>
 Checker tall_batch(const Op& op, std::int64_t values, std::int64_t columns_u,
                    std::int64_t columns_v) {
-  auto checks = batch_in_bounds(op, {op.m, op.n, op.lda, op.ldu, op.ldv});
+  auto checks = batch_in_bounds(op, {op.m, op.n, op.lda, op.ldu, op.ldv, values});
   checks.require(op.vectors <= Vectors::yes, "unknown vectors");
   batch_of(checks, "a", op.a, op.m, op.n, op.lda, op.batch);
   if (!checks.ok()) return checks;

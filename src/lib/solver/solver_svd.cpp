@@ -78,7 +78,7 @@ Result<void> Gesvdr::check() const {
   auto checks = decomposition(*this, rank);
   const auto k = std::min(m, n);
   checks.require(rank >= 1 && rank <= k, "the rank is not between 1 and min(m, n)")
-      .require(oversampling >= 0 && oversampling <= k - rank,
+      .require(oversampling >= 0 && oversampling <= k && rank <= k - oversampling,
                "the oversampling is negative, or too large for the rank")
       .require(iterations >= 0 && iterations <= kMaxOrder,
                "the iterations are negative or above 2^24");

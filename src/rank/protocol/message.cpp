@@ -73,7 +73,7 @@ class Reader {
     get(count);
     if (!has(count) || !has(count * sizeof(std::int32_t))) return;
     ranks.resize(count);
-    std::memcpy(ranks.data(), rest_.data(), count * sizeof(std::int32_t));
+    if (count > 0) std::memcpy(ranks.data(), rest_.data(), count * sizeof(std::int32_t));
     rest_ = rest_.subspan(count * sizeof(std::int32_t));
   }
   [[nodiscard]] bool ok() const { return ok_; }
