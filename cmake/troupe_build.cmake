@@ -28,14 +28,26 @@ endif()
 # in the system's headers once these are precompiled.
 target_compile_options(troupe_flags INTERFACE
   "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict;-Wno-stringop-overflow;-Wno-stringop-overread;-Wno-array-bounds>")
+if(CMAKE_UNITY_BUILD)  # where g++ takes a file that is included with others for a header
+  target_compile_options(troupe_flags INTERFACE
+    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>)
+endif()
 # What is built says "src/..." of itself, not where it was built.
 set(source_prefix_map -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
 target_compile_options(troupe_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:${source_prefix_map}> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${source_prefix_map}>)
 if(TROUPE_SANITIZE)
+  # What it finds ends the program: by default undefined behaviour is only printed, and a test that meets it passes.
   target_compile_options(troupe_flags INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${TROUPE_SANITIZE};-fno-omit-frame-pointer>)
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${TROUPE_SANITIZE};-fno-sanitize-recover=all;-fno-omit-frame-pointer>)
   target_link_options(troupe_flags INTERFACE -fsanitize=${TROUPE_SANITIZE})
+  # g++ tells the code of its sanitizers, clang does so from version 21 on.
+  foreach(sanitizer address thread)
+    if(TROUPE_SANITIZE MATCHES ${sanitizer})
+      string(TOUPPER __SANITIZE_${sanitizer}__ told)
+      target_compile_options(troupe_flags INTERFACE $<$<CXX_COMPILER_ID:Clang>:-U${told};-D${told}=1>)
+    endif()
+  endforeach()
   # Known false alarms of g++ under sanitizers: destructors of variants that hold no string; and fences, which the thread
   # sanitizer does not follow (what they order is atomic all the same).
   target_compile_options(troupe_flags INTERFACE

@@ -94,7 +94,7 @@ TEST_F(Collecting, HasEachCommandOnceWhenItIsAnswered) {
   EXPECT_EQ(collector_->totals().libraries.at("memory").operations, 2u);
   collector_->collect();
   EXPECT_EQ(collector_->totals().libraries.at("memory").operations, 2u);
-  for (const std::uint64_t ticket : {1, 3, 4, 6, 7, 8, 9}) complete(ticket);
+  for (const std::uint64_t ticket : {1u, 3u, 4u, 6u, 7u, 8u, 9u}) complete(ticket);
   const auto read = finished();
   std::set<std::uint64_t> tickets;
   for (const auto& command : read.commands) {
@@ -124,7 +124,7 @@ TEST_F(Collecting, LeavesNothingInItsMemory) {
 
 TEST_F(Collecting, LeavesOutNumbersThatWereNotUsed) {
   open(64);
-  for (const std::uint64_t ticket : {1, 2, 9, 40}) submit(ticket), complete(ticket);
+  for (const std::uint64_t ticket : {1u, 2u, 9u, 40u}) submit(ticket), complete(ticket);
   const auto read = finished();
   EXPECT_EQ(read.commands.size(), 4u);
   EXPECT_EQ(read.counts, (trace::Counts{4, 0, 0}));

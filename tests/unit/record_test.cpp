@@ -232,7 +232,7 @@ TEST(Overlap, APartOfAGatheredRangeIsAPart) {
   collective::AllGather op = sample_of<collective::AllGather>();
   op.source = op.destination;
   op.source.bytes = op.destination.bytes / 4;
-  for (const std::uint64_t part : {0, 1, 3}) {
+  for (const std::uint64_t part : {0u, 1u, 3u}) {
     op.source.offset = op.destination.offset + part * op.source.bytes;
     EXPECT_EQ(judged(op), Errc::ok) << part;
   }

@@ -126,9 +126,10 @@ TEST_F(Trace, HasEachCommandOnce) {
 TEST_F(Trace, DrawsOneChainOfArrowsForEachCollective) {
   for (int rank = 0; rank < 3; ++rank) {
     const auto part = this->part(rank, 3);
+    const auto late = static_cast<std::uint32_t>(rank);
     for (std::uint32_t number = 1; number <= 20; ++number)
       part->add(
-          collective(*part, number, 5000 + 2000 * number + 100 * ((rank + number) % 3), number));
+          collective(*part, number, 5000 + 2000 * number + 100 * ((late + number) % 3), number));
     if (rank == 2) part->add(collective(*part, 21, 90000, 21));  // it alone has this one
     part->flush();
   }

@@ -218,7 +218,7 @@ class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
     const bool in_place = call.at(transform.input) == call.at(transform.output);
     const auto key = is_narrow(transform.dtype) ? key_of(widened(transform), false)
                                                 : key_of(transform, in_place);
-    return find(key) == plans_.end();
+    return cached(key) == plans_.end();
   }
 
   Result<void> run(const fft::Transform& op, const Call& call) {
@@ -245,7 +245,7 @@ class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
             library.loaded ? library.version : nullptr};
   }
 
-  std::list<Cached>::iterator find(const Key& key) {
+  std::list<Cached>::iterator cached(const Key& key) {
     return std::find_if(plans_.begin(), plans_.end(),
                         [&](const Cached& entry) { return entry.key == key; });
   }
@@ -258,7 +258,7 @@ class Fft final : public LibraryHalfOf<Fft, fft::Transform> {
                        " is not installed"};
     }
     const auto key = key_of(op, in_place);
-    if (const auto found = find(key); found != plans_.end()) {
+    if (const auto found = cached(key); found != plans_.end()) {
       plans_.splice(plans_.begin(), plans_, found);
       return found->plan;
     }

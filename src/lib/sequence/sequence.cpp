@@ -13,7 +13,8 @@ Result<void> Run::check() const {
       .require(number != 0, "it has no number")
       .require(commands > 0 && commands <= kMaxCommands,
                "a sequence has 1 to " + std::to_string(kMaxCommands) + " commands")
-      .holds("list", list, commands, sizeof(std::uint64_t))  // the length of each record at least
+      // The length of each record at least.
+      .holds("list", list, static_cast<std::int64_t>(commands), sizeof(std::uint64_t))
       .result();
 }
 
