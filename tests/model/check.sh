@@ -16,8 +16,11 @@ cd "$work"
 
 "$compiler" -E -P -x c -I "$source_dir/src/rank/protocol" "$@" "$source_dir/tests/model/world.pml" -o world.pml
 spin -a world.pml >spin.log || { cat spin.log; exit 1; }
-# COLLAPSE stores states compressed; SAFETY: assertions and deadlocks, for which cycles need no looking for.
-"$compiler" -x c -w -O2 -DSAFETY -DCOLLAPSE -DNOFAIR -DMEMLIM=2000 pan.c -o pan
+# SAFETY: assertions and deadlocks, for which cycles need no looking for. A broken rule is found before an optimised
+# program would be compiled. The largest model takes 2.4 GiB; COLLAPSE would store its states in 1.6, in 1.7 times the time.
+optimise=-O2
+[[ $expected == holds ]] || optimise=-O0
+"$compiler" -x c -w "$optimise" -DSAFETY -DNOFAIR -DMEMLIM=4000 pan.c -o pan
 ./pan -m100000 -n >pan.log || true
 grep -E 'errors:|states, stored|elapsed|actual memory|Search not completed|assertion violated|invalid end|too small' pan.log || true
 
