@@ -105,10 +105,27 @@ void Runner::begin(const Program& program) {
   oracle_ = std::make_unique<Oracle>(program, random_);
   (void)device_.take_error();
   for (int group = 1; program.groups && group < kGroups; ++group) hands_->split(group);
-  for (int b = 0; b < static_cast<int>(program.buffers.size()); ++b) {
-    hands_->allocate(b);
-    hands_->upload(b, Oracle::initial(program, rank_, b, 0)).get();
+  while (any_rank(!make_buffers())) {
+    settle();
+    check_recoveries();
   }
+}
+
+/// Whether nothing has come in between: on a busy machine a device host may seem dead.
+bool Runner::make_buffers() {
+  try {
+    for (int b = 0; b < static_cast<int>(program_->buffers.size()); ++b) {
+      hands_->allocate(b);
+      hands_->upload(b, Oracle::initial(*program_, rank_, b, 0)).get();
+    }
+  } catch (const Exception& exception) {
+    if (!is_of_a_fault(exception.error().code)) throw;
+    const std::lock_guard lock(mutex_);
+    if (!suspicious_.exchange(true))
+      suspicion_ = std::string("making its buffers: ") + exception.what();
+    return false;
+  }
+  return true;
 }
 
 void Runner::run(const Program& program) {

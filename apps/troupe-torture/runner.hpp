@@ -63,6 +63,7 @@ class Runner {
 
   // runner.cpp: programs, and rounds in which faults are seen
   void begin(const Program& program);
+  [[nodiscard]] bool make_buffers();
   void play_free(const Round& round);
   void play_thread(const Round& round, std::size_t thread, Codes& codes);
   /// Waits until others' devices have done what the script asks of them.
