@@ -19,6 +19,7 @@
 
 #include <troupe/lib/blas.hpp>
 #include <troupe/lib/kernel.hpp>
+#include <troupe/lib/sparse.hpp>
 
 #include "comparison.hpp"
 #include "local_device.hpp"
@@ -105,7 +106,7 @@ std::vector<OptionSpec> option_specs() {
       {"repetitions", OptionType::integer, "15", "N", "measurements", {}, "1", "1000"},
       {"commands", OptionType::integer, "100000", "N", "of each measurement", {}, "1", "10000000"},
       {"trips", OptionType::integer, "10000", "N", "of each measurement", {}, "1", "1000000"},
-      {"only", OptionType::text, "", "NAME", "one of nop, fill, axpy, launch"},
+      {"only", OptionType::text, "", "NAME", "one of nop, fill, axpy, spmv, launch"},
       {"json", OptionType::text, "", "FILE", "write the results as JSON"},
   };
 }
@@ -118,6 +119,12 @@ int run(const Config& config) {
   const auto x = device->alloc<float>(kTiny), y = device->alloc<float>(kTiny);
   device->fill(x, 1.0f);
   device->fill(y, 1.0f).get();
+  const auto begin = device->alloc<std::int32_t>(kTiny + 1),
+             column = device->alloc<std::int32_t>(kTiny);
+  device->fill(begin, 0);
+  device->fill(column, 0).get();
+  const CsrMatrix<float, std::int32_t> matrix{kTiny, kTiny, begin, column,
+                                              device->alloc<float>(kTiny)};
   const auto module = device->compile(kSource, {.names = {"step"}}).get();
   const auto kernel = module.kernel("step");
 
@@ -129,6 +136,7 @@ int run(const Config& config) {
       {"nop", [&] { return device->nop(); }},
       {"fill", [&] { return device->fill(x, 1.5f); }},
       {"axpy", [&] { return device->blas().axpy(1.0f, x, y); }},
+      {"spmv", [&] { return device->sparse().spmv(matrix, x, y); }},
       {"launch", [&] { return device->launch(kernel, {.block = kTiny}, kTiny, 1.0f, update(x)); }},
   };
   std::vector<Comparison> lines;
