@@ -5,10 +5,10 @@
 # fmt's headers are the same in all of them, whether or not a target links fmt.
 target_compile_definitions(troupe_flags INTERFACE $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
 
-# troupe_precompiled_headers(NAME [PROGRAMS] [HEADERS...]): a target that precompiles the standard headers and these, for
-# libraries or for programs: g++ compiles the two with different options.
+# troupe_precompiled_headers(NAME [PROGRAMS|MODULES] [HEADERS...]): a target that precompiles the standard headers and these,
+# for static libraries, programs or modules that hide their symbols: g++ compiles each with options of its own.
 function(troupe_precompiled_headers name)
-  cmake_parse_arguments(ARG "PROGRAMS" "" "" ${ARGN})
+  cmake_parse_arguments(ARG "PROGRAMS;MODULES" "" "" ${ARGN})
   set(source ${PROJECT_BINARY_DIR}/generated/precompiled.cpp)
   file(CONFIGURE OUTPUT ${source} CONTENT "")
   add_library(${name} OBJECT EXCLUDE_FROM_ALL ${source})
@@ -16,6 +16,8 @@ function(troupe_precompiled_headers name)
   if(ARG_PROGRAMS)
     set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${name} PRIVATE ${CMAKE_CXX_COMPILE_OPTIONS_PIE})
+  elseif(ARG_MODULES)
+    set_target_properties(${name} PROPERTIES CXX_VISIBILITY_PRESET hidden)
   endif()
   target_precompile_headers(${name} PRIVATE
     <algorithm> <array> <atomic> <bit> <chrono> <complex> <condition_variable> <coroutine> <cstring> <deque> <filesystem>
@@ -24,8 +26,8 @@ function(troupe_precompiled_headers name)
     ${ARG_UNPARSED_ARGUMENTS})
 endfunction()
 
-# troupe_use_precompiled_headers(FOLDER LIBRARIES PROGRAMS): gives every static library and program below this folder the
-# precompiled headers of these two targets.
+# troupe_use_precompiled_headers(FOLDER LIBRARIES PROGRAMS [MODULES]): gives every static library, program and module that
+# hides its symbols, below this folder, the precompiled headers of these targets.
 function(troupe_use_precompiled_headers folder libraries programs)
   get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
   foreach(target IN LISTS targets)
@@ -34,10 +36,15 @@ function(troupe_use_precompiled_headers folder libraries programs)
       target_precompile_headers(${target} REUSE_FROM ${libraries})
     elseif(type STREQUAL EXECUTABLE)
       target_precompile_headers(${target} REUSE_FROM ${programs})
+    elseif(type STREQUAL MODULE_LIBRARY AND ARGN)
+      get_target_property(visibility ${target} CXX_VISIBILITY_PRESET)
+      if(visibility STREQUAL hidden)
+        target_precompile_headers(${target} REUSE_FROM ${ARGN})
+      endif()
     endif()
   endforeach()
   get_property(folders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
   foreach(below IN LISTS folders)
-    troupe_use_precompiled_headers(${below} ${libraries} ${programs})
+    troupe_use_precompiled_headers(${below} ${libraries} ${programs} ${ARGN})
   endforeach()
 endfunction()

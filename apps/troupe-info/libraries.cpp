@@ -47,7 +47,7 @@ nlohmann::json to_json(const OpenedLibrary& library) {
   return {{"library", library.name}, {"stands_on", stands_on}};
 }
 
-std::string to_text(const nlohmann::json& library) {
+std::string library_text(const nlohmann::json& library) {
   const auto name = library["library"].get<std::string>();
   if (library.contains("error"))
     return fmt::format("{:<11} {}\n", name, library["error"].get<std::string>());
@@ -88,12 +88,12 @@ nlohmann::json open_libraries(Device& device) {
 std::string libraries_text(const nlohmann::json& ranks) {
   std::string text;
   const auto& first = ranks[0]["libraries"];
-  for (const auto& library : first) text += indented(to_text(library), "  ");
+  for (const auto& library : first) text += indented(library_text(library), "  ");
   for (const auto& rank : ranks) {
     for (const auto& library : rank["libraries"]) {
       if (std::find(first.begin(), first.end(), library) != first.end()) continue;
       text += fmt::format("  on rank {}:\n", rank["rank"].get<int>()) +
-              indented(to_text(library), "    ");
+              indented(library_text(library), "    ");
     }
   }
   return text;

@@ -7,19 +7,16 @@
 namespace troupe::host::cpu {
 namespace {
 
-float wide(std::int8_t x) {
-  return x;
-}
-template <class T>
-float wide(T x) {
-  return to_float(x);
-}
 /// The matrix in type W, with the same gaps.
 template <class W, class T>
 std::vector<W> widened_to(const T* matrix, std::int64_t span) {
   std::vector<W> result(static_cast<std::size_t>(span));
-  std::transform(matrix, matrix + span, result.begin(),
-                 [](T x) { return static_cast<W>(wide(x)); });
+  std::transform(matrix, matrix + span, result.begin(), [](T x) {
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<W>(x);
+    else
+      return static_cast<W>(to_float(x));
+  });
   return result;
 }
 

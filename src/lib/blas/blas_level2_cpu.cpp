@@ -8,7 +8,7 @@ using blas::Storage;
 using blas::Symmetry;
 
 template <class T>
-void multiply(const blas::Symv& op, T alpha, const T* a, const T* x, T beta, T* y) {
+void multiply_vector(const blas::Symv& op, T alpha, const T* a, const T* x, T beta, T* y) {
   const auto uplo = flag(op.uplo);
   const int n = to_int(op.n), k = to_int(op.k), lda = to_int(op.lda), incx = to_int(op.incx),
             incy = to_int(op.incy);
@@ -134,7 +134,7 @@ Result<void> Blas::run(const blas::Symv& op, const Call& call) {
     return services_.submit(
         call, [op, alpha = ScalarValue<T>(op.alpha, call), beta = ScalarValue<T>(op.beta, call),
                a = call.at<const T>(op.a), x = call.at<const T>(op.x),
-               y = call.at<T>(op.y)] { multiply(op, alpha.get(), a, x, beta.get(), y); });
+               y = call.at<T>(op.y)] { multiply_vector(op, alpha.get(), a, x, beta.get(), y); });
   });
 }
 

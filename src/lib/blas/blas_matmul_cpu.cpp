@@ -13,11 +13,11 @@ namespace {
 
 using blas::Epilogue;
 
-float wide(float x) {
+float in_f32(float x) {
   return x;
 }
 template <class T>
-float wide(T x) {
+float in_f32(T x) {
   return widen(x);
 }
 template <class T>
@@ -46,7 +46,7 @@ std::vector<float> widened_all(const T* matrix, std::int64_t rows, std::int64_t 
   std::vector<float> all(static_cast<std::size_t>(rows * columns));
   for (std::int64_t j = 0; j < columns; ++j) {
     for (std::int64_t i = 0; i < rows; ++i)
-      all[static_cast<std::size_t>(j * rows + i)] = wide(matrix[j * leading + i]);
+      all[static_cast<std::size_t>(j * rows + i)] = in_f32(matrix[j * leading + i]);
   }
   return all;
 }
@@ -117,7 +117,7 @@ template <class B, class D>
 float apply(const blas::Matmul& op, const Addresses& at, std::int64_t of, std::int64_t i,
             std::int64_t j, float x) {
   if (blas::bias_use(op.epilogue) == blas::EpilogueUse::read)
-    x += wide(reinterpret_cast<const B*>(at.bias)[i]);
+    x += in_f32(reinterpret_cast<const B*>(at.bias)[i]);
   auto* const numbers = reinterpret_cast<D*>(at.aux) + (of * op.n + j) * op.ld_aux + i;
   switch (op.epilogue) {
     case Epilogue::relu:
@@ -131,7 +131,7 @@ float apply(const blas::Matmul& op, const Addresses& at, std::int64_t of, std::i
     case Epilogue::drelu:
     case Epilogue::drelu_bgrad: return Mask(op, at.aux, of).get(i, j) ? x : 0.0f;
     case Epilogue::dgelu:
-    case Epilogue::dgelu_bgrad: return x * gelu_slope(wide(*numbers));
+    case Epilogue::dgelu_bgrad: return x * gelu_slope(in_f32(*numbers));
     default: return x;
   }
 }
@@ -179,7 +179,7 @@ void multiply_in_f32(const blas::Matmul& op, float alpha, float beta, const Addr
     for (std::int64_t j = 0; j < op.n; ++j) {
       for (std::int64_t i = 0; i < op.m; ++i) {
         auto value = x[static_cast<std::size_t>(j * op.m + i)];
-        if (beta != 0) value += beta * wide(c[j * op.ldc + i]);
+        if (beta != 0) value += beta * in_f32(c[j * op.ldc + i]);
         value = apply<Bias, D>(op, at, of, i, j, value);
         sums[static_cast<std::size_t>(i)] += value;
         largest = std::max(largest, std::abs(value));
