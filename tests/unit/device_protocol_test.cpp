@@ -70,7 +70,7 @@ void scatter_faults(DeviceSimulation& device, std::uint32_t seed) {
 template <class Simulate>
 void for_each_seed(std::uint32_t count, Simulate simulate) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  count = std::max(1u, count / 30);
+  count = std::max(1u, count / 60);
 #endif
   if (const char* seed = std::getenv("TROUPE_SIM_SEED"))
     return simulate(static_cast<std::uint32_t>(std::atoi(seed)));

@@ -63,7 +63,7 @@ void scatter_faults(WorldSimulation& world, std::uint32_t seed, int ranks) {
 template <class Simulate>
 void for_each_seed(std::uint32_t count, Simulate simulate) {
 #ifdef __SANITIZE_ADDRESS__
-  count = std::max(1u, count / 30);
+  count = std::max(1u, count / 60);
 #endif
   if (const char* seed = std::getenv("TROUPE_SIM_SEED"))
     return simulate(static_cast<std::uint32_t>(std::atoi(seed)));
