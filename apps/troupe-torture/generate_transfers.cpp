@@ -280,6 +280,7 @@ void Generator::add_message(Operation& op, int from, int to) {
 void Generator::add_wrong(int rank, int thread) {
   auto op = begin(Kind::wrong, rank, thread);
   op.wrong = static_cast<Wrong>(random_.below(static_cast<std::int64_t>(Wrong::root)));
+  if (op.wrong == Wrong::gather_lengths && recipe_.checks) op.wrong = Wrong::odd_normal;
   op.dtype = DType::f64;
   const int other = other_than(rank);
   const int to = pick(op, rank, op.dtype, Contents::integers, true);

@@ -260,8 +260,8 @@ int run_job(Runtime& runtime) {
                         .rejoins = config.duration("rejoin-after").count() != 0};
   auto recipe = recipe_of(config, world.size(), runtime.device().info().engine);
   const auto& checks = config.list("check");
-  recipe.compares =
-      std::find(checks.begin(), checks.end(), "collectives") != checks.end() || on_one_host(world);
+  recipe.checks = std::find(checks.begin(), checks.end(), "collectives") != checks.end();
+  recipe.compares = recipe.checks || on_one_host(world);
   Account account(config.integer("spoil"));
   Runner runner(runtime, conduct, account);
   Members members(runtime, conduct, account, runner.random(), runner.own_code(), runner.calls());

@@ -319,6 +319,7 @@ struct Recipe {
   bool shrinks = false;  ///< the world goes on without ranks that are lost: rounds of members only
   bool collectives = true, tokens = true;
   bool compares = true;                ///< ranks find out if they call different collectives
+  bool checks = false;                 ///< so that what one of them refuses is wrong on all
   std::set<RoundKind> rounds{};        ///< empty: all kinds
   std::set<std::uint32_t> left_out{};  ///< operations that are not carried out
   std::set<Kind> missing{};            ///< kinds of which a rank has no library
