@@ -55,7 +55,7 @@ install_packages "${packages_for_building[@]}" "${packages_for_testing[@]}" "${!
 ! cudnn_header >/dev/null || fetch_cudnn_frontend
 ! command -v nvcc >/dev/null || fetch_cudss
 # Without a GPU nothing runs the kernels: they are compiled for one model and hardly optimised, in a quarter of the time. And
-# no other unit test finds there what it does not find under the sanitizers.
+# of the unit tests those are left out that run in full under the sanitizers.
 without_gpu=()
 if ! nvidia-smi -L &>/dev/null; then
   hastily="-Xptxas -O0"
