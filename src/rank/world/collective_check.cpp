@@ -73,41 +73,40 @@ CollectiveCheck::Message CollectiveCheck::decode(const std::vector<std::byte>& b
                       bytes.size() - sizeof head)};
 }
 
-CollectiveCheck::Key CollectiveCheck::announce(const Place& place, std::uint32_t group,
-                                               std::string text) {
-  auto& last = last_[group];
-  last = {place.epoch, group, place.first, last.epoch == place.epoch ? last.number + 1 : 1};
+std::optional<CollectiveCheck::Key> CollectiveCheck::announce(const detail::Scope& scope,
+                                                              const std::string& text) {
+  const auto place = look_(scope.group);
+  const std::lock_guard lock(mutex_);
+  if (scope.epoch != place.epoch || place.size < 2 || closed_ >= place.epoch) return std::nullopt;
+  auto& last = last_[scope.group];
+  last = {place.epoch, scope.group, place.first, last.epoch == place.epoch ? last.number + 1 : 1};
   transport_.send(0, encode({last, false, static_cast<std::uint32_t>(place.size), place.rank,
-                             job_rank_, std::move(text)}));
+                             job_rank_, text}));
   return last;
 }
 
 Future<void> CollectiveCheck::submit(const detail::CommandView& command) {
   const std::lock_guard one_at_a_time(calls_mutex_);
-  const auto place = look_(command.scope.group);
-  if (command.scope.epoch != place.epoch || place.size < 2) return target_->submit(command);
   const auto text = describe(command);
+  const auto key = announce(command.scope, text);
+  if (!key) return target_->submit(command);  // which says what has ended the epoch
   std::unique_lock lock(mutex_);
-  if (closed_ >= place.epoch) {
-    lock.unlock();
-    return target_->submit(command);  // which says what has ended it
-  }
-  const auto key = announce(place, command.scope.group, text);
   const auto decided = [&] {
-    return closed_ >= place.epoch || (verdict_.verdict && verdict_.key == key);
+    return closed_ >= key->epoch || (verdict_.verdict && verdict_.key == *key);
   };
   while (!changed_.wait_for(lock, kPatience, decided)) {
-    log::warn("world", "{} ({}) waits for other ranks to call it", text, in_words(key));
+    log::warn("world", "{} ({}) waits for other ranks to call it", text, in_words(*key));
   }
-  const auto wrong = closed_ >= place.epoch ? std::string() : verdict_.text;
+  const auto wrong = closed_ >= key->epoch ? std::string() : verdict_.text;
   lock.unlock();
   return wrong.empty() ? target_->submit(command) : target_->refuse({Errc::invalid, 0, wrong});
 }
 
 Future<void> CollectiveCheck::refuse_collective(Error error, const detail::Scope& scope) {
-  const std::lock_guard one_at_a_time(calls_mutex_);
-  const auto place = look_(scope.group);
-  if (place.size >= 2) announce(place, scope.group, "a call that is refused: " + error.message);
+  {
+    const std::lock_guard one_at_a_time(calls_mutex_);
+    announce(scope, "a call that is refused: " + error.message);
+  }
   return target_->refuse(std::move(error));
 }
 

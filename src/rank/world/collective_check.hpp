@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,8 +76,9 @@ class CollectiveCheck final : public detail::Submitter {
   static std::string in_words(const Key& key);
   static std::vector<std::byte> encode(const Message& message);
   static Message decode(const std::vector<std::byte>& bytes);
-  /// Tells rank 0 of the next collective.
-  Key announce(const Place& place, std::uint32_t group, std::string text);
+  /// Tells rank 0 of the next collective, with calls_mutex_ held. No key: there is nobody to
+  /// compare it with, or its epoch has ended, and other ranks may not call it any more.
+  std::optional<Key> announce(const detail::Scope& scope, const std::string& text);
   void received(const Message& message);
   /// On rank 0.
   void judge(const Message& call);
