@@ -68,6 +68,9 @@ int main(int argc, char** argv) {
     troupe::ipc::die_with_rank(parent);
     troupe::ipc::ignore_job_signals();
   }
+  // OpenBLAS reads it when it is loaded. By default each of its threads keeps a core busy for 2^26
+  // ticks after every call that they have shared, here for a tenth of a millisecond.
+  ::setenv("OPENBLAS_THREAD_TIMEOUT", "18", 0);
   void* module = ::dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr) {
     std::fprintf(stderr, "troupe-device-host: %s\n", ::dlerror());
