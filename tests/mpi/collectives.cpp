@@ -69,8 +69,9 @@ double reduced(int size, std::int64_t i, ReduceOp op, bool integer) {
 template <class T>
 GpuRef<T> source_of(Context& c, std::int64_t count, ReduceOp op) {
   std::vector<T> values;
+  const int me = c.rank();
   for (std::int64_t i = 0; i < count; ++i)
-    values.push_back(from_double<T>(contribution(c.rank(), i, op)));
+    values.push_back(from_double<T>(contribution(me, i, op)));
   auto ref = c.device().alloc<T>(count);
   c.device().upload<T>(values, ref).get();
   return ref;
@@ -89,7 +90,7 @@ void expect_values(Context& c, const GpuRef<T>& ref, const std::string& what,
 
 template <class T>
 void reductions(Context& c, std::int64_t count) {
-  const int size = c.size();
+  const int size = c.size(), me = c.rank();
   constexpr bool kInteger = std::is_integral_v<T>;
   for (std::size_t k = 0; k < collective::kReduceOpCount; ++k) {
     const auto op = static_cast<ReduceOp>(k);
@@ -100,19 +101,19 @@ void reductions(Context& c, std::int64_t count) {
     c.ranks().all_reduce(source, destination, op);
     expect_values(c, destination, "all_reduce " + name, expected);
     expect_values(c, source, "the source of all_reduce " + name,
-                  [&](std::int64_t i) { return contribution(c.rank(), i, op); });
+                  [&](std::int64_t i) { return contribution(me, i, op); });
     c.ranks().all_reduce(source, op);
     expect_values(c, source, "all_reduce in place " + name, expected);
     for (int root = 0; root < size; ++root) {
       const auto fresh = source_of<T>(c, count, op);
-      const auto at_root = root == c.rank() ? c.device().alloc<T>(count) : GpuRef<T>();
+      const auto at_root = root == me ? c.device().alloc<T>(count) : GpuRef<T>();
       c.ranks().reduce(fresh, at_root, op, Rank(root)).get();
-      if (root == c.rank()) expect_values(c, at_root, "reduce " + name, expected);
+      if (root == me) expect_values(c, at_root, "reduce " + name, expected);
     }
     const auto wide = source_of<T>(c, count * size, op);
     c.ranks().reduce_scatter(wide, destination, op);
     expect_values(c, destination, "reduce_scatter " + name,
-                  [&](std::int64_t i) { return expected(c.rank() * count + i); });
+                  [&](std::int64_t i) { return expected(me * count + i); });
   }
 }
 

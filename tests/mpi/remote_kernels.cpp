@@ -6,7 +6,7 @@
 namespace troupe::test {
 namespace {
 
-constexpr std::int64_t kLength = 1000;
+constexpr std::int64_t kKernelLength = 1000;
 
 constexpr auto kSource = R"(
 __device__ int weights[2];
@@ -42,14 +42,14 @@ std::string functions_of(const Context& c) {
 void remote_kernels(Context& c) {
   auto& device = c.device();
   auto& world = c.world();
-  const int n = static_cast<int>(kLength);
+  const int n = static_cast<int>(kKernelLength);
   auto module = device.compile(kSource, {.names = {"weigh<double>", "count"}}).get();
   const auto weigh = module.kernel("weigh<double>"), count = module.kernel("count");
   auto weights = device.alloc<std::int32_t>(2);
   device.upload<std::int32_t>(std::vector{10 * c.rank(), 10 * c.rank() + 1}, weights);
   module.bind_symbol("weights", weights);
-  auto x = device.alloc<double>(kLength), y = device.alloc<double>(kLength * c.size());
-  auto counted = device.alloc<std::int32_t>(kLength);
+  auto x = device.alloc<double>(kKernelLength), y = device.alloc<double>(kKernelLength * c.size());
+  auto counted = device.alloc<std::int32_t>(kKernelLength);
   for (int round = 0; round < 2; ++round) {
     for (auto* ref : {&x, &y})
       if (!ref->valid()) ref->renew();
@@ -61,14 +61,14 @@ void remote_kernels(Context& c) {
     for (int r = 0; r < c.size(); ++r) {
       const auto owner = static_cast<std::size_t>(r);
       auto there = world.device(Rank(r));
-      const auto part = RemoteRef<double>(ys[owner]).slice(c.rank() * kLength, kLength);
+      const auto part = RemoteRef<double>(ys[owner]).slice(c.rank() * kKernelLength, kKernelLength);
       const LaunchOptions how{.grid = 8, .block = 128, .repeatable = true};
       futures.push_back(
           there.launch(weigh, how, n, 2.0, read(RemoteRef<double>(xs[owner])), write(part)));
       futures.push_back(there.launch(count, {.grid = 8, .block = 128}, n,
                                      update(RemoteRef<std::int32_t>(counters[owner]))));
       const auto increment = device.load_functions(functions_of(c)).function("increment");
-      futures.push_back(there.call(increment, update(part), static_cast<long long>(kLength)));
+      futures.push_back(there.call(increment, update(part), static_cast<long long>(kKernelLength)));
     }
     for (const auto& future : futures) {
       c.require(future.wait_for(kDeadline), "a launch on another rank does not resolve");
@@ -81,7 +81,7 @@ void remote_kernels(Context& c) {
       for (int i = 0; i < n; ++i) wanted.push_back(10 * c.rank() + i % 2 + 2 * (3 + c.rank()) + 1);
     }
     c.expect(device.download(y) == wanted, "another result than the owner's own kernel has");
-    c.expect(device.download(counted) == std::vector<std::int32_t>(kLength, c.size()),
+    c.expect(device.download(counted) == std::vector<std::int32_t>(kKernelLength, c.size()),
              "not each rank has counted");
     world.barrier();
     if (round > 0) break;

@@ -10,7 +10,7 @@ namespace {
 
 using memory::FaultKind;
 
-constexpr std::int64_t kLength = 1000;
+constexpr std::int64_t kRunLength = 1000;
 
 std::string told(const Result<void>& outcome) {
   return outcome.ok() ? "success" : outcome.error().to_string();
@@ -20,9 +20,9 @@ std::string told(const Result<void>& outcome) {
 struct Counter {
   explicit Counter(Context& context) : c(&context), checkpoint(context.device()) {
     auto& device = c->device();
-    x = device.alloc<double>(kLength);
-    one = device.alloc<double>(kLength);
-    busy = device.alloc<double>(400 * kLength);
+    x = device.alloc<double>(kRunLength);
+    one = device.alloc<double>(kRunLength);
+    busy = device.alloc<double>(400 * kRunLength);
     device.fill(x, 0.0);
     device.fill(one, 1.0);
     checkpoint.add("x", x);
@@ -51,7 +51,7 @@ struct Counter {
   }
   void expect(std::int64_t steps, const std::string& what) {
     const auto values = c->device().download(x);
-    c->expect(std::count(values.begin(), values.end(), static_cast<double>(steps)) == kLength,
+    c->expect(std::count(values.begin(), values.end(), static_cast<double>(steps)) == kRunLength,
               what + ": x is " + std::to_string(values[0]));
   }
 
@@ -105,7 +105,7 @@ void lost_before_run(Context& c) {
   auto& device = c.device();
   const std::int64_t ranks = c.size(), all = ranks * (ranks + 1) / 2;
   Checkpoint checkpoint(device);
-  auto x = device.alloc<std::int64_t>(kLength);
+  auto x = device.alloc<std::int64_t>(kRunLength);
   checkpoint.add("x", x);
   const auto make = [&] {
     device.fill<std::int64_t>(x, c.rank() + 1);
@@ -134,7 +134,7 @@ void lost_before_run(Context& c) {
   };
   const auto expect_sums = [&](const std::string& what) {
     const auto values = device.download(x);
-    c.expect(std::count(values.begin(), values.end(), all) == kLength,
+    c.expect(std::count(values.begin(), values.end(), all) == kRunLength,
              what + ": x is " + std::to_string(values[0]));
   };
   // The collective is of an epoch that has ended: it is refused.
@@ -178,7 +178,7 @@ void fault_in_prepare(Context& c) {
                 },
                 {.commit_every = 2, .prepare = [&] {
                    const int number = tries++;
-                   x = device.alloc<std::int64_t>(kLength);
+                   x = device.alloc<std::int64_t>(kRunLength);
                    checkpoint.add("x", x);
                    if (number == 0 && c.first()) device.inject(FaultKind::kill);
                    device.fill<std::int64_t>(x, c.rank() + 1);
@@ -188,7 +188,7 @@ void fault_in_prepare(Context& c) {
   c.expect(tries >= 3, "two faults, and it is made " + std::to_string(tries) + " times");
   c.expect(c.world().recoveries().size() == before + 2, "not two recoveries");
   const auto values = device.download(x);
-  c.expect(std::count(values.begin(), values.end(), all) == kLength,
+  c.expect(std::count(values.begin(), values.end(), all) == kRunLength,
            "x is " + std::to_string(values[0]));
   // What it throws of its own ends the run on all ranks.
   try {

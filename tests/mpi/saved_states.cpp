@@ -10,13 +10,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kLength = 3000;
+constexpr std::int64_t kSavedLength = 3000;
 
 /// x += step + rank in every step, whole numbers in f64; counts its steps on the host.
 struct Sum {
   explicit Sum(Context& context) : c(&context), checkpoint(context.device()) {
-    x = c->device().alloc<double>(kLength);
-    one = c->device().alloc<double>(kLength);
+    x = c->device().alloc<double>(kSavedLength);
+    one = c->device().alloc<double>(kSavedLength);
     c->device().fill(one, 1.0);
     c->device().fill(x, 0.0);
     checkpoint.add("x", x);
@@ -46,7 +46,7 @@ struct Sum {
   void expect(std::int64_t steps, const std::string& what) {
     const auto values = c->device().download(x);
     const auto expected = value(steps, c->rank());
-    c->expect(std::count(values.begin(), values.end(), expected) == kLength,
+    c->expect(std::count(values.begin(), values.end(), expected) == kSavedLength,
               what + ": x is " + std::to_string(values[0]) + ", not " + std::to_string(expected));
     c->expect(count == steps, what + ": " + std::to_string(count) + " steps were counted");
   }
@@ -68,7 +68,7 @@ void expect_pieces(Context& c, const SavedState& state, std::int64_t step,
     for (int part = 0; part < state.parts(); ++part) pieces.push_back({part, "x", 17, 5});
     for (int part = 0; part < state.parts(); ++part) pieces.push_back({part, "count", 0, 1});
   } else if (c.rank() + 1 < c.size()) {
-    pieces = {{next, "x", 0, kLength}, {next, "x", kLength, 0}};
+    pieces = {{next, "x", 0, kSavedLength}, {next, "x", kSavedLength, 0}};
   }
   const auto read = state.read(pieces);
   c.require(read.ok() && read->size() == pieces.size(), what + ": it cannot be read");
@@ -83,7 +83,7 @@ void expect_pieces(Context& c, const SavedState& state, std::int64_t step,
       c.expect(value == Sum::value(step, pieces[i].part), what + ": a piece's values");
   }
   // An error of one rank alone leaves the others undisturbed.
-  const SavedPiece bad{0, "x", kLength, 1};
+  const SavedPiece bad{0, "x", kSavedLength, 1};
   const auto refused = state.read(std::span(&bad, c.first() ? 1u : 0u));
   c.expect(refused.ok() != c.first(), what + ": a piece beyond the end");
 }
