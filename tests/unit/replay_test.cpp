@@ -13,6 +13,7 @@
 #include <troupe/lib/collective.hpp>
 
 #include "command_port_rig.hpp"
+#include "random_cases.hpp"
 #include "rank/device/replay.hpp"
 
 namespace troupe::rank_process {
@@ -279,7 +280,8 @@ class Model {
 
 TEST(Replay, RandomProgramsOnHostsThatDie) {
   std::size_t repeated = 0, failed = 0, updates_lost = 0;
-  for (std::uint32_t seed = 1; seed <= 2000 && !testing::Test::HasFailure(); ++seed) {
+  for (std::uint32_t seed = 1; seed <= test::random_cases(2000) && !testing::Test::HasFailure();
+       ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     ReplayRig rig;

@@ -19,6 +19,7 @@
 #include "holdings.hpp"
 #include "oracle.hpp"
 #include "program.hpp"
+#include "random_cases.hpp"
 #include "reduce.hpp"
 #include "threads.hpp"
 #include "torture_hand.hpp"
@@ -29,6 +30,8 @@
 
 namespace troupe::torture {
 namespace {
+
+using test::random_cases;
 
 TEST(Torture, OneSeedMakesOneProgram) {
   for (std::uint64_t seed = 1; seed < 20; ++seed) {
@@ -52,7 +55,13 @@ TEST(Torture, EverythingTakesPart) {
   std::set<std::string_view> fragile;
   bool remote = false, big = false;
   std::set<int> threads_of_runs;
-  for (std::uint64_t seed = 1; seed < 300; ++seed) {
+  const auto all_of_them = [&] {
+    return kinds.size() == kKindCount && rounds.size() == kRoundKindCount - 1 &&
+           dtypes.size() == kDTypeCount && wrongs.size() == kWrongCount - 1 && blows.size() == 6 &&
+           awaits.size() == 6 && failures.size() == 4 && fragile.size() == 10 &&
+           threads_of_runs.size() == 4 && remote && big;
+  };
+  for (std::uint64_t seed = 1; seed < 300 && !all_of_them(); ++seed) {
     const auto program = generate(seed, {.ranks = 2, .operations = 1000});
     for (const auto& round : program.rounds) rounds.insert(round.kind);
     for (const auto& buffer : program.buffers) {
@@ -116,7 +125,9 @@ TEST(Torture, CallsAreOfEveryOperation) {
 
 TEST(Torture, SeedsMakeEveryCall) {
   std::set<std::pair<std::int64_t, DType>> made;
-  for (std::uint64_t seed = 1; seed < 150; ++seed) {
+  std::size_t all = 0;
+  for (const auto& call : calls()) all += static_cast<std::size_t>(std::popcount(call.dtypes.bits));
+  for (std::uint64_t seed = 1; seed < 150 && made.size() < all; ++seed) {
     for_each_operation(generate(seed, {.ranks = 2, .operations = 1000}),
                        [&](const Round&, const Operation& op) {
                          if (!is_call(op.kind)) return;
@@ -126,8 +137,6 @@ TEST(Torture, SeedsMakeEveryCall) {
                          made.insert({op.m, op.dtype});
                        });
   }
-  std::size_t all = 0;
-  for (const auto& call : calls()) all += static_cast<std::size_t>(std::popcount(call.dtypes.bits));
   EXPECT_EQ(made.size(), all);
 }
 
@@ -214,7 +223,7 @@ TEST(Torture, NobodyUsesWhatAFailureHasSpoilt) {
 /// Else the call that fails would be another one than the oracle says.
 TEST(Torture, OnlyOneThreadUsesALibraryThatIsLetFail) {
   int failures = 0;
-  for (std::uint64_t seed = 1; seed < 80; ++seed) {
+  for (std::uint64_t seed = 1; seed <= random_cases(200); ++seed) {
     const auto program = generate(seed, {.ranks = 3, .operations = 600});
     for_each_operation(program, [&](const Round& its_round, const Operation& failing) {
       if (failing.fails != Errc::library) return;
@@ -233,12 +242,12 @@ TEST(Torture, OnlyOneThreadUsesALibraryThatIsLetFail) {
         generate(seed, {.ranks = 3, .operations = 600, .faults = Faults::none}),
         [](const Round&, const Operation& op) { ASSERT_NE(op.fails, Errc::library); });
   }
-  EXPECT_GT(failures, 20);
+  EXPECT_GT(failures, static_cast<int>(random_cases(20)));
 }
 
 TEST(Torture, AllValuesAreExact) {
   const auto random = random_numbers();
-  for (std::uint64_t seed = 1; seed < 40; ++seed) {
+  for (std::uint64_t seed = 1; seed < random_cases(40); ++seed) {
     const auto program = generate(seed, {.ranks = 2, .operations = 2000});
     Oracle oracle(program, random);
     for (const auto& round : program.rounds) {
