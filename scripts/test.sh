@@ -6,8 +6,9 @@
 # 1. packages of Debian 12 or Ubuntu 24.04 that are missing (root or sudo); where cuDNN is found, the headers of
 #    cudnn-frontend from PyPI; where the CUDA toolkit is found, cuDSS from there
 # 2. build/release: everything, several files as one, with the CUDA engine where the CUDA toolkit is found. Without a GPU
-#    troupe's own kernels are compiled but hardly optimised, and of the unit tests there are those alone that steps 3
-#    and 4 shorten or lack
+#    troupe's own kernels are compiled but hardly optimised, and the tests are brief (-DTROUPE_BRIEF_TESTS=ON): of the
+#    unit tests there are those alone that steps 3 and 4 shorten or lack; conformance tests try fewer combinations of
+#    types, and shorter arrays
 # 3. build/asan: the unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 # 4. build/tsan: the unit tests of what threads share, under ThreadSanitizer
 # 5. build/release: all of CTest, two minutes of random programs among them; its summary ends the output
@@ -59,8 +60,8 @@ install_packages "${packages_for_building[@]}" "${packages_for_testing[@]}" "${!
 without_gpu=()
 if ! nvidia-smi -L &>/dev/null; then
   hastily="-Xptxas -O0"
-  ! nvcc --help 2>/dev/null | grep -q -e --Ofast-compile || hastily+=" -Ofc mid"
-  without_gpu=(-DCMAKE_CUDA_ARCHITECTURES=90-real "-DCMAKE_CUDA_FLAGS=$hastily" -DTROUPE_UNIT_TESTS=OFF)
+  [[ $(nvcc --help 2>/dev/null) != *--Ofast-compile* ]] || hastily="-Ofc mid"
+  without_gpu=(-DCMAKE_CUDA_ARCHITECTURES=90-real "-DCMAKE_CUDA_FLAGS=$hastily" -DTROUPE_BRIEF_TESTS=ON)
 fi
 configure release build/release -DTROUPE_BENCHMARKS=ON -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=6 \
   "${without_gpu[@]}" "${cmake_options[@]}"

@@ -14,13 +14,19 @@
 /// What the tests of primitives try these on: extreme numbers, equal ones, any bits.
 namespace troupe::test {
 
+#ifdef TROUPE_BRIEF_TESTS
+using PrimitiveNumbers = ::testing::Types<std::int32_t, std::uint64_t, float, double>;
+using PrimitiveIntegers = ::testing::Types<std::int32_t, std::uint64_t>;
+inline constexpr std::int64_t kManyElements = 150'001;
+#else
 using PrimitiveNumbers =
     ::testing::Types<std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, float, double>;
 using PrimitiveIntegers =
     ::testing::Types<std::int32_t, std::uint32_t, std::int64_t, std::uint64_t>;
-
 inline constexpr std::int64_t kManyElements =
     1'000'003;  ///< more than one block of every kernel takes
+#endif
+
 inline constexpr std::int64_t kPrimitiveLengths[] = {0, 1, 2, 1000, 65'537, kManyElements};
 
 template <class T>

@@ -10,11 +10,20 @@
 /// Sparse matrices of tests, on the device and beside it.
 namespace troupe::test::reference {
 
+/// Each type of numbers and each of indices.
+using SomeNumbersAndIndices =
+    ::testing::Types<std::pair<float, std::int32_t>, std::pair<double, std::int64_t>,
+                     std::pair<std::complex<float>, std::int64_t>,
+                     std::pair<std::complex<double>, std::int32_t>>;
+#ifdef TROUPE_BRIEF_TESTS
+using NumbersAndIndices = SomeNumbersAndIndices;
+#else
 using NumbersAndIndices = ::testing::Types<
     std::pair<float, std::int32_t>, std::pair<float, std::int64_t>, std::pair<double, std::int32_t>,
     std::pair<double, std::int64_t>, std::pair<std::complex<float>, std::int32_t>,
     std::pair<std::complex<float>, std::int64_t>, std::pair<std::complex<double>, std::int32_t>,
     std::pair<std::complex<double>, std::int64_t>>;
+#endif
 
 /// A random matrix in CSR form and as a dense one. Some rows are empty, one is full; the columns of
 /// a row stand in any order.

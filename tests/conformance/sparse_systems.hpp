@@ -16,11 +16,6 @@ using namespace reference;
 using direct::Kind;
 using direct::View;
 
-using SomeNumbersAndIndices =
-    ::testing::Types<std::pair<float, std::int32_t>, std::pair<double, std::int64_t>,
-                     std::pair<std::complex<float>, std::int64_t>,
-                     std::pair<std::complex<double>, std::int32_t>>;
-
 /// Skips a test where what the engine needs is not installed.
 inline void skip_without_direct() {
   const auto probed =
