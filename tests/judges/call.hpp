@@ -122,6 +122,11 @@ class Call {
   std::vector<std::function<void()>> downloads_;
 };
 
+/// What is asked for where numbers do not allow it: an error, or a report in the status.
+inline OnFailure on_failure(const Call& c) {
+  return c.has("report") ? OnFailure::report : OnFailure::error;
+}
+
 /// By "NAME DTYPE". They throw troupe::Exception.
 using Runs = std::map<std::string, std::function<void(Call&)>>;
 

@@ -4,7 +4,7 @@ namespace troupe::judge {
 namespace {
 
 template <class T>
-void add_products(Runs& runs) {
+void add_vector_products(Runs& runs) {
   const auto add = calls_of<T>(runs, [](Device& device) { return device.blas(); });
   add("gemv", [](Call& c, auto blas) {
     blas.gemv(c.transpose(), c.factor<T>("alpha"), c.matrix<T>("a"), c.vector<T>("x"),
@@ -128,7 +128,7 @@ void add_triangles(Runs& runs) {
 
 void add_level2(Runs& runs) {
   for_numbers([&runs]<class T>(T) {
-    add_products<T>(runs);
+    add_vector_products<T>(runs);
     add_updates<T>(runs);
     add_triangles<T>(runs);
   });

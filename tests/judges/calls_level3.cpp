@@ -15,7 +15,7 @@ void add_gemm(Runs& runs) {
 }
 
 template <class T>
-void add_products(Runs& runs) {
+void add_matrix_products(Runs& runs) {
   using R = RealOf<T>;
   const auto add = calls_of<T>(runs, [](Device& device) { return device.blas(); });
   add("symm", [](Call& c, auto blas) {
@@ -87,7 +87,7 @@ void add_level3(Runs& runs) {
   for_types<Half, BFloat16, float, double, std::complex<float>, std::complex<double>>(
       [&runs]<class T>(T) { add_gemm<T>(runs); });
   for_numbers([&runs]<class T>(T) {
-    add_products<T>(runs);
+    add_matrix_products<T>(runs);
     add_others<T>(runs);
   });
 }

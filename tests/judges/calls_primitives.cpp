@@ -34,10 +34,6 @@ primitives::Channels channels_of(const Call& c) {
   const auto channels = c.get<std::array<std::uint32_t, 2>>("channels");
   return {channels[0], channels[1]};
 }
-OnFailure on_failure(const Call& c) {
-  return c.has("report") ? OnFailure::report : OnFailure::error;
-}
-
 /// The array of that name, or the input where the call works in place.
 template <class T>
 GpuRef<T> output(Call& c, const std::string& name, const GpuRef<T>& input) {

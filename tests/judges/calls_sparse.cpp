@@ -20,9 +20,6 @@ GpuRef<T> given(Call& c, const std::string& name) {
 std::array<std::int64_t, 2> extents(const Call& c, const std::string& name) {
   return c.get<std::array<std::int64_t, 2>>(name);
 }
-OnFailure on_failure(const Call& c) {
-  return c.has("report") ? OnFailure::report : OnFailure::error;
-}
 blas::Order order(const Call& c, const std::string& name) {
   return c.choice<blas::Order>(name, {"column", "row"});
 }

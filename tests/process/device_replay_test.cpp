@@ -14,7 +14,7 @@
 namespace troupe::test {
 namespace {
 
-constexpr std::int64_t kLength = 20'000;
+constexpr std::int64_t kReplayLength = 20'000;
 
 /// A program whose operations write what nobody has read before: x = random, y = x .* x', z = y,
 /// z = z + x.
@@ -24,7 +24,7 @@ struct Program {
 
   Program(Device& device, int count) {
     for (int i = 0; i < count; ++i) {
-      for (auto* list : {&x, &y, &z}) list->push_back(device.alloc<double>(kLength));
+      for (auto* list : {&x, &y, &z}) list->push_back(device.alloc<double>(kReplayLength));
     }
   }
   void run(Device& device, std::size_t i) {
@@ -50,7 +50,7 @@ TEST(Replay, SequencesOfRandomNumbersGoOnAtTheirPlace) {
     std::vector<GpuRef<T>> parts;
     std::vector<Future<void>> drawn;
     for (std::size_t i = 0; i < kCalls; ++i) {
-      parts.push_back(device.alloc<T>(kLength));
+      parts.push_back(device.alloc<T>(kReplayLength));
       drawn.push_back(device.rng().next(sequence, parts.back()));
       if (i == strike_at) {
         EXPECT_EQ(::kill(active_host(), SIGKILL), 0);

@@ -15,7 +15,7 @@
 namespace troupe::test {
 namespace {
 
-constexpr std::int64_t kLength = 20'000;
+constexpr std::int64_t kSequenceLength = 20'000;
 
 /// x = random, y = x x, z = y, z = z + x: all of it can be done again.
 struct PureWrites {
@@ -23,9 +23,9 @@ struct PureWrites {
   Sequence sequence;
 
   PureWrites(Device& device, std::uint64_t subsequence)
-      : x(device.alloc<double>(kLength)),
-        y(device.alloc<double>(kLength)),
-        z(device.alloc<double>(kLength)),
+      : x(device.alloc<double>(kSequenceLength)),
+        y(device.alloc<double>(kSequenceLength)),
+        z(device.alloc<double>(kSequenceLength)),
         sequence(device.record([&] {
           device.rng().uniform(x, {.seed = 5, .subsequence = subsequence});
           device.vector().multiply(x, x, y);
