@@ -14,6 +14,7 @@
 #include <troupe/lib/operations.hpp>
 #include <troupe/troupe.hpp>
 
+#include "health.hpp"
 #include "libraries.hpp"
 #include "operations.hpp"
 
@@ -73,6 +74,12 @@ nlohmann::json memory_of(Runtime& runtime) {
   return memory;
 }
 
+/// Empty: there is no GPU, or it does not tell.
+nlohmann::json health_of(const Device& device) {
+  const auto health = device.health();
+  return health.ok() ? health_json(*health) : nlohmann::json::object();
+}
+
 /// All libraries are open from here on: what memory is used has been asked before.
 nlohmann::json describe_rank(Runtime& runtime) {
   const auto& world = runtime.world();
@@ -94,6 +101,7 @@ nlohmann::json describe_rank(Runtime& runtime) {
             {"memory_bytes", device.memory_bytes},
             {"standby_bytes", world.standby_memory().value_or(0)},
             {"memory_use", memory},
+            {"health", health_of(runtime.device())},
             {"numa_node", device.numa_node}}},
           {"engine", device.engine},
           {"libraries", libraries}};
@@ -125,6 +133,8 @@ std::string to_text(const nlohmann::json& all) {
                             bytes.get<std::uint64_t>() >> 20);
     }
     text += fmt::format("            memory: {}\n", memory);
+    if (!device["health"].empty())
+      text += fmt::format("            health: {}\n", health_text(device["health"]));
   }
   text += "libraries\n";
   text += libraries_text(all["ranks"]);

@@ -44,6 +44,26 @@ double of(std::uint64_t count) {
   return static_cast<double>(count);
 }
 
+void add_health(Text& text, const GpuHealth& health) {
+  text.family("troupe_gpu_celsius", "gauge", "The GPU's temperature.");
+  if (health.temperature) text.sample(*health.temperature);
+  text.family("troupe_gpu_watts", "gauge", "What the GPU takes.");
+  if (health.power) text.sample(*health.power);
+  text.family("troupe_gpu_memory_errors_total", "counter",
+              "Errors of the GPU's memory since its driver was loaded.");
+  if (health.corrected_errors) text.sample("kind", "corrected", of(*health.corrected_errors));
+  if (health.uncorrected_errors) text.sample("kind", "uncorrected", of(*health.uncorrected_errors));
+  text.family("troupe_gpu_remapped_rows", "gauge",
+              "Rows of the GPU's memory that spare ones have replaced.");
+  if (health.remapped_rows) text.sample(*health.remapped_rows);
+  text.family("troupe_gpu_nvlink_errors_total", "counter",
+              "Replays, recoveries and checksum errors of the GPU's NVLinks.");
+  if (health.nvlink_errors) text.sample(of(*health.nvlink_errors));
+  text.family("troupe_gpu_slowed", "gauge", "1 for each reason why the GPU's clocks are low now.");
+  if (!health.slowed_by) return;
+  for (const auto& reason : *health.slowed_by) text.sample("reason", reason, 1);
+}
+
 }  // namespace
 
 std::string to_prometheus(const Metrics& metrics) {
@@ -92,6 +112,7 @@ std::string to_prometheus(const Metrics& metrics) {
     text.sample("phase", phase, ms / 1e3);
   text.family("troupe_memory_bytes", "gauge", "Device memory, by what has taken it.");
   for (const auto& use : metrics.memory) text.sample("cause", use.cause, of(use.bytes));
+  add_health(text, metrics.health);
   return text.take();
 }
 

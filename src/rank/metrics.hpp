@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <troupe/device.hpp>
+#include <troupe/gpu_health.hpp>
 #include <troupe/world.hpp>
 
 #include "rank/device/flight_collector.hpp"
@@ -20,6 +21,7 @@ struct Metrics {
   std::uint64_t commits = 0;
   std::vector<Recovery> recoveries;
   std::vector<MemoryUse> memory;
+  GpuHealth health{};
 };
 
 /// As Prometheus reads it: the text format, version 0.0.4. docs/observing.md has the names.

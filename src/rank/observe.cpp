@@ -167,6 +167,7 @@ void Observer::write_metrics() {
   const auto& port = device_->port();
   const auto retired = port.retired();
   const auto memory = device_->memory_use();
+  const auto health = device_->health();
   const auto written = replace(
       metrics_file_, to_prometheus({.job = job_,
                                     .rank = mpi_->rank(),
@@ -175,7 +176,8 @@ void Observer::write_metrics() {
                                     .epoch = world_->epoch().value,
                                     .commits = world_->status().commits(),
                                     .recoveries = world_->status().recoveries(),
-                                    .memory = memory.ok() ? *memory : std::vector<MemoryUse>()}));
+                                    .memory = memory.ok() ? *memory : std::vector<MemoryUse>(),
+                                    .health = health.ok() ? *health : GpuHealth()}));
   if (!written && !std::exchange(warned_, true))
     log::warn("runtime", "{}", written.error().message);
 }

@@ -46,6 +46,22 @@ TEST(Info, TellsWhichFilesAndVersionsOfLibrariesEachRankLoads) {
   EXPECT_TRUE(job.nothing_left());
 }
 
+TEST(Info, TellsWhatGpusSayOfTheirHealth) {
+  const Scratch scratch;
+  const auto file = scratch.file("info.json");
+  Job job(1, {"--standby", "off", "--json", file.string()});
+  ASSERT_EQ(job.wait(), 0) << job.out() << job.err();
+  const auto health = nlohmann::json::parse(read_file(file))["ranks"][0]["device"]["health"];
+  if (!on_cuda()) {
+    EXPECT_TRUE(health.empty()) << health.dump();
+    EXPECT_EQ(job.out().find("health:"), std::string::npos) << job.out();
+    return;
+  }
+  EXPECT_GT(health.value("temperature_celsius", 0), 0) << health.dump();
+  EXPECT_TRUE(health.contains("uncorrected_errors")) << health.dump();
+  EXPECT_NE(job.out().find("health: "), std::string::npos) << job.out();
+}
+
 TEST(Info, TellsWhatEachEngineComputesOperationsIn) {
   const Scratch scratch;
   const auto file = scratch.file("operations.json");

@@ -45,6 +45,9 @@ detail::Submitter& Device::submitter() {
 Result<std::vector<MemoryUse>> Device::memory_use() const {
   return core_->memory_use();
 }
+Result<GpuHealth> Device::health() const {
+  return core_->health();
+}
 detail::Submitter& Device::preparer() {
   return core_->preparer();
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/ipc/descriptors.hpp"
+#include "rank/device/nvml.hpp"
 #include "rank/device/recorder.hpp"
 
 namespace troupe::rank_process {
@@ -126,6 +127,13 @@ Result<std::vector<MemoryUse>> DeviceCore::memory_use() const {
   auto future = told->future();
   (void)actor_.tell(device_message::AskMemory{told});
   return future.wait();
+}
+
+Result<GpuHealth> DeviceCore::health() const {
+  if (info_.bus_id.empty())
+    return Error{Errc::unsupported, 0, "health: the " + info_.engine + " engine has no GPU"};
+  const auto& nvml = Nvml::driver();
+  return nvml.ok() ? nvml->health(info_.uuid) : nvml.error();
 }
 
 /// Without an answer of the DeviceActor it gives what the engine itself stands on.

@@ -83,6 +83,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   [[nodiscard]] const ActorRef<DeviceActor>& actor() const noexcept { return actor_; }
   [[nodiscard]] const DeviceInfo& info() const noexcept { return info_; }
   [[nodiscard]] Result<std::vector<MemoryUse>> memory_use() const;
+  [[nodiscard]] Result<GpuHealth> health() const;
   [[nodiscard]] std::vector<OpenedLibrary> libraries() const;
   [[nodiscard]] std::uint64_t bytes_held() const { return slabs_.held(); }
   /// Sends the device's actor a message; an actor that is gone does not matter.

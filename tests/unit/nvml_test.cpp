@@ -1,0 +1,45 @@
+#include "rank/device/nvml.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace troupe::rank_process {
+namespace {
+
+TEST(Nvml, TellsWhatTheDriverTells) {
+  const auto nvml = Nvml::load(TROUPE_TEST_NVML);
+  ASSERT_TRUE(nvml.ok()) << nvml.error().message;
+  const auto health = nvml->health("GPU-1");
+  ASSERT_TRUE(health.ok()) << health.error().message;
+  EXPECT_EQ(health->temperature, std::nullopt) << "this one does not tell";
+  EXPECT_EQ(health->power, 76.5);
+  EXPECT_EQ(health->corrected_errors, 7u);
+  EXPECT_EQ(health->uncorrected_errors, 1u);
+  EXPECT_EQ(health->remapped_rows, 3u);
+  EXPECT_EQ(health->remapping_pending, true);
+  EXPECT_EQ(health->remapping_failed, false);
+  EXPECT_EQ(health->slowed_by, (std::vector<std::string>{"power cap", "hardware thermal"}));
+  EXPECT_EQ(health->nvlinks, 2);
+  EXPECT_EQ(health->nvlink_errors, 2u * (1 + 3)) << "two counters of links 0 and 2";
+}
+
+TEST(Nvml, KnowsItsGpusAlone) {
+  const auto nvml = Nvml::load(TROUPE_TEST_NVML);
+  ASSERT_TRUE(nvml.ok()) << nvml.error().message;
+  const auto health = nvml->health("GPU-2");
+  ASSERT_FALSE(health.ok());
+  EXPECT_EQ(health.error().code, Errc::library);
+  EXPECT_EQ(health.error().message, "NVML: it knows no GPU GPU-2");
+}
+
+TEST(Nvml, IsMissing) {
+  const auto nvml = Nvml::load("libtroupe-there-is-no-such-library.so.1");
+  ASSERT_FALSE(nvml.ok());
+  EXPECT_EQ(nvml.error().code, Errc::unsupported);
+  EXPECT_EQ(nvml.error().message, "NVML: libtroupe-there-is-no-such-library.so.1: not installed");
+}
+
+}  // namespace
+}  // namespace troupe::rank_process
