@@ -257,9 +257,9 @@ class Device {
   /// before and after, so that what other processes do at the same time is counted along. Waits for
   /// the device host. Errors: device_lost.
   [[nodiscard]] Result<std::vector<MemoryUse>> memory_use() const;
-  /// What the GPU says of its own state. Takes some milliseconds, needs no device host, and says the
-  /// same to all ranks that share the GPU. Errors: unsupported, if there is no GPU, or NVML, which
-  /// comes with the driver, is not installed; library.
+  /// What the GPU says of its own state. Takes some milliseconds, needs no device host, and says
+  /// the same to all ranks that share the GPU. Errors: unsupported, if there is no GPU, or NVML,
+  /// which comes with the driver, is not installed; library.
   [[nodiscard]] Result<GpuHealth> health() const;
   /// What has been opened until now, each with the files and versions that were loaded: "engine",
   /// then libraries of operations by name. Waits for the device host, where there is one.
