@@ -45,8 +45,8 @@ class CollectiveCheck final : public detail::Submitter {
   CollectiveCheck(MpiSession& mpi, detail::Submitter& target, Look look);
 
   Future<void> submit(const detail::CommandView& command) override;
+  Future<void> refuse(Error error) override { return target_->refuse(std::move(error)); }
   /// The other ranks are told that this one's call is wrong.
-  Future<void> refuse(Error error) override { return refuse_collective(std::move(error), {}); }
   Future<void> refuse_collective(Error error, const detail::Scope& scope) override;
 
   /// Epochs up to this one have ended: whoever waits for a verdict in one goes on without.
