@@ -7,8 +7,7 @@
 namespace troupe::rank_process {
 namespace {
 
-// Of NVML's interface, which is the same in all drivers since 450 (nvml.h): functions return 0
-// where they succeed, and a GPU is a pointer.
+// Of NVML's interface (nvml.h): functions return 0 where they succeed, and a GPU is a pointer.
 using Status = int;
 constexpr int kCorrected = 0, kUncorrected = 1;  // nvmlMemoryErrorType_t
 constexpr int kSinceLoaded = 0;                  // nvmlEccCounterType_t: volatile
