@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include <troupe/lib/dnn_pointwise.hpp>
 #include <troupe/lib/submit.hpp>
 
 /// Layers of neural networks as cuDNN computes them (https://docs.nvidia.com/deeplearning/cudnn).
@@ -16,8 +17,6 @@
 namespace troupe::dnn {
 
 inline constexpr std::size_t kMaxSpatial = 3;
-/// Every operand begins at a multiple of so many bytes, as every buffer does.
-inline constexpr std::uint64_t kAlignment = 16;
 
 /// Cross-correlation with `rank` spatial dimensions, what most frameworks call convolution:
 ///
@@ -174,9 +173,10 @@ struct AttentionOptions {
 /// dnn::Attention for formulas, layouts and alignment. The first operation of a shape takes longer,
 /// up to seconds: the engine looks for the fastest algorithm. Errors: invalid (shape or operands),
 /// unsupported (the library is not installed, or has no algorithm for this shape), out_of_memory.
-class Dnn {
+class Dnn : public DnnGraphs, public DnnPointwise {
  public:
-  explicit Dnn(detail::Submitter& submitter) : submitter_(&submitter) {}
+  explicit Dnn(detail::Submitter& submitter)
+      : DnnGraphs(submitter), DnnPointwise(submitter), submitter_(&submitter) {}
 
   /// See dnn::Convolution.
   template <dnn::Computable T>

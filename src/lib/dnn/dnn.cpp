@@ -130,7 +130,7 @@ std::uint64_t Attention::written(const Operand& operand) const noexcept {
 }
 
 std::span<const OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{&info_of<Convolution>, &info_of<Attention>};
+  static constexpr std::array kAll{&info_of<Convolution>, &info_of<Attention>, &info_of<GraphCall>};
   return kAll;
 }
 

@@ -8,11 +8,12 @@
 #include "device_host/engine/cpu/library.hpp"
 #include "lib/dnn/attention_cpu.hpp"
 #include "lib/dnn/convolution_cpu.hpp"
+#include "lib/dnn/graph_cpu.hpp"
 
 namespace troupe::host::cpu {
 namespace {
 
-class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention> {
+class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention, dnn::GraphCall> {
  public:
   explicit Dnn(Services& services) : services_(services), convolver_(services.threads()) {
     ::openblas_set_num_threads(std::max(1, services.threads()));
@@ -40,6 +41,13 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention> {
   }
   Result<void> run(const dnn::Attention& op, const Call& call) {
     return op.dtype == DType::f16 ? attend<Half>(op, call) : attend<BFloat16>(op, call);
+  }
+  Result<void> run(const dnn::GraphCall&, const Call& call) {
+    std::vector<std::byte*> memory;
+    for (const auto& operand : call.tail()) memory.push_back(call.at(operand.range));
+    auto work = dnn::work_of(call.data(), std::move(memory));
+    if (!work) return work.error();
+    return services_.submit(call, std::move(*work));
   }
 
  private:

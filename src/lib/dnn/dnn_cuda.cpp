@@ -26,7 +26,7 @@ struct CachedPlan {
   bool told = false;  ///< take_new_plans() need not give it
 };
 
-class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention> {
+class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention, dnn::GraphCall> {
  public:
   explicit Dnn(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -38,6 +38,7 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention> {
                             const Call& call) override;
   Result<void> run(const dnn::Convolution& op, const Call& call);
   Result<void> run(const dnn::Attention& op, const Call& call);
+  Result<void> run(const dnn::GraphCall& op, const Call& call);
   std::vector<std::vector<std::byte>> take_new_plans() override;
   void adopt_plan(std::span<const std::byte> bytes) override;
 
@@ -49,23 +50,23 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention> {
     RetiredPlans<Plan> retired;
     Workspace workspace;  ///< of all plans
 
-    std::list<CachedPlan>::iterator find(const PlanKey& key) {
+    std::list<CachedPlan>::iterator find(const Shape& shape) {
       return std::find_if(plans.begin(), plans.end(),
-                          [&](const CachedPlan& cached) { return cached.key == key; });
+                          [&](const CachedPlan& cached) { return cached.key == shape; });
     }
   };
   static constexpr std::size_t kPlans = 64;  ///< cached on each queue, and adopted
 
   [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
-  [[nodiscard]] bool must_wait_for(const PlanKey& key, Queue queue);
-  /// The plan of an operation, the first in the queue's cache from then on.
+  [[nodiscard]] bool must_wait_for(const Shape& shape, Queue queue);
+  /// The plan of an operation, or of a graph's words, the first in the queue's cache from then on.
   template <class Op>
   Result<CachedPlan*> plan_for(const Op& op, Queue queue);
   /// Queues a plan.
   Result<void> execute(CachedPlan& cached, std::span<void*> operands, Queue queue);
   Result<void> add_bias(const dnn::Convolution& op, const Call& call);
   /// Caches a plan of adopt_plan() if it fits.
-  void restore(State& own, const PlanKey& key, std::span<const std::byte> bytes);
+  void restore(State& own, const Shape& shape, std::span<const std::byte> bytes);
 
   Services& services_;
   std::array<State, 2> states_;                ///< of the lane's own queue, of its detour
@@ -79,25 +80,27 @@ Result<void> Dnn::open(Queue queue) {
   TROUPE_CUDA_TRY(cudnnSetStream(own.handle.get(), services_.stream(queue)));
   TROUPE_CUDA_TRY(kernels::preload_dnn());
   for (const auto& bytes : adopted_) {
-    if (const auto key = Plan::key_in(bytes, services_.multiprocessors()); key)
-      restore(own, *key, bytes);
+    if (const auto shape = Plan::shape_in(bytes, services_.multiprocessors()); shape)
+      restore(own, *shape, bytes);
   }
   return {};
 }
 
-bool Dnn::must_wait_for(const PlanKey& key, Queue queue) {
+bool Dnn::must_wait_for(const Shape& shape, Queue queue) {
   auto& own = state(queue);
-  const auto found = own.find(key);
+  const auto found = own.find(shape);
   return found == own.plans.end() || !found->ran;
 }
 
 bool Dnn::blocks(const OperationInfo& info, const std::byte* op, const Call& call) {
   if (info.opcode == opcode_of<dnn::Convolution>) {
     const auto& convolution = *reinterpret_cast<const dnn::Convolution*>(op);
-    return convolution.batch > 0 && must_wait_for(key_of(convolution), call.queue());
+    return convolution.batch > 0 && must_wait_for(shape_of(convolution), call.queue());
   }
+  if (info.opcode == opcode_of<dnn::GraphCall>)
+    return must_wait_for(shape_of(call.data()), call.queue());
   const auto& attention = *reinterpret_cast<const dnn::Attention*>(op);
-  return attention.batch > 0 && must_wait_for(key_of(attention), call.queue());
+  return attention.batch > 0 && must_wait_for(shape_of(attention), call.queue());
 }
 
 Result<void> Dnn::run(const dnn::Convolution& op, const Call& call) {
@@ -123,11 +126,20 @@ Result<void> Dnn::run(const dnn::Attention& op, const Call& call) {
   return execute(**found, std::span(operands).first(op.stats.present() ? 5 : 4), call.queue());
 }
 
+Result<void> Dnn::run(const dnn::GraphCall&, const Call& call) {
+  const auto found = plan_for(call.data(), call.queue());
+  if (!found) return found.error();
+  std::array<void*, dnn::Graph::kMaxTensors> operands{};
+  std::size_t count = 0;
+  for (const auto& operand : call.tail()) operands[count++] = call.at(operand.range);
+  return execute(**found, std::span(operands).first(count), call.queue());
+}
+
 template <class Op>
 Result<CachedPlan*> Dnn::plan_for(const Op& op, Queue queue) {
   auto& own = state(queue);
-  const auto key = key_of(op);
-  if (const auto found = own.find(key); found != own.plans.end()) {
+  const auto shape = shape_of(op);
+  if (const auto found = own.find(shape); found != own.plans.end()) {
     own.plans.splice(own.plans.begin(), own.plans, found);
     return &own.plans.front();
   }
@@ -141,7 +153,7 @@ Result<CachedPlan*> Dnn::plan_for(const Op& op, Queue queue) {
     own.plans.pop_back();
     services_.note_given_back();
   }
-  own.plans.push_front({key, std::move(*made)});
+  own.plans.push_front({PlanKey(shape), std::move(*made)});
   return &own.plans.front();
 }
 
@@ -184,19 +196,19 @@ std::vector<std::vector<std::byte>> Dnn::take_new_plans() {
 }
 
 void Dnn::adopt_plan(std::span<const std::byte> bytes) {
-  const auto key = Plan::key_in(bytes, services_.multiprocessors());
-  if (!key) return;
+  const auto shape = Plan::shape_in(bytes, services_.multiprocessors());
+  if (!shape) return;
   if (adopted_.size() == kPlans) adopted_.pop_front();
   adopted_.emplace_back(bytes.begin(), bytes.end());
   for (auto& own : states_) {
-    if (own.handle) restore(own, *key, bytes);
+    if (own.handle) restore(own, *shape, bytes);
   }
 }
 
-void Dnn::restore(State& own, const PlanKey& key, std::span<const std::byte> bytes) {
-  if (own.plans.size() == kPlans || own.find(key) != own.plans.end()) return;
+void Dnn::restore(State& own, const Shape& shape, std::span<const std::byte> bytes) {
+  if (own.plans.size() == kPlans || own.find(shape) != own.plans.end()) return;
   auto plan = Plan::restored(own.handle.get(), bytes);
-  if (plan) own.plans.push_back({.key = key, .plan = std::move(*plan), .told = true});
+  if (plan) own.plans.push_back({.key = PlanKey(shape), .plan = std::move(*plan), .told = true});
 }
 
 }  // namespace

@@ -5,6 +5,20 @@
 namespace troupe::test {
 namespace {
 
+/// y = max(x, 0)
+Tailed<dnn::GraphCall> graph_sample() {
+  dnn::Graph graph;
+  const auto x = graph.input(DType::f16, {2, 3, 16});
+  const auto y = dnn::pointwise(graph, dnn::Mode::relu, x);
+  graph.output(y, DType::f32);
+  const auto words = graph.words();
+  const auto data = std::as_bytes(std::span(*words));
+  return {{},
+          {{range_in(1), static_cast<std::uint32_t>(x.number), Access::read, {}},
+           {range_in(2), static_cast<std::uint32_t>(y.number), Access::write, {}}},
+          {data.begin(), data.end()}};
+}
+
 const Samples kDnnSamples{
     dnn::Convolution{DType::f16,
                      2,
@@ -24,7 +38,8 @@ const Samples kDnnSamples{
                      range_in(3),
                      range_in(4)},
     dnn::Attention{DType::bf16, dnn::Mask::causal, 0.25f, 2, 4, 2, 5, 7, 16, 8, range_in(1),
-                   range_in(2), range_in(3), range_in(4), range_in(5)}};
+                   range_in(2), range_in(3), range_in(4), range_in(5)},
+    graph_sample()};
 
 }  // namespace
 }  // namespace troupe::test

@@ -7,24 +7,13 @@
 #include <vector>
 
 #include "bad_arguments.hpp"
-#include "common/core/narrow.hpp"
+#include "dnn_numbers.hpp"
 
 namespace troupe::test {
 namespace {
 
 using dnn::Mask;
 using dnn::Sizes;
-
-/// Skips the test where an operation is unsupported because what the engine needs is not installed.
-void skip_unless_installed(const Future<void>& probe) {
-  const Result<void> probed = probe.wait();
-  if (probed.ok()) return;
-  (void)device().take_error();
-  ASSERT_EQ(probed.code(), Errc::unsupported) << probed.error().message;
-  ASSERT_NE(probed.error().message.find("not installed"), std::string::npos)
-      << probed.error().message;
-  GTEST_SKIP() << probed.error().message;
-}
 
 template <class T>
 class DnnConvolution : public Typed<T> {
@@ -48,43 +37,6 @@ class DnnAttention : public Typed<T> {
 };
 using NarrowTypes = ::testing::Types<Half, BFloat16>;
 TYPED_TEST_SUITE(DnnAttention, NarrowTypes);
-
-/// The spacing of numbers of type T at 1, as std::numeric_limits has it.
-template <class T>
-constexpr double kEpsilon = std::is_same_v<T, Half>       ? 0x1p-10
-                            : std::is_same_v<T, BFloat16> ? 0x1p-7
-                                                          : 0x1p-23;
-
-template <class T>
-std::vector<T> narrowed(const std::vector<double>& values) {
-  std::vector<T> result;
-  for (const auto value : values) result.push_back(from_float<T>(static_cast<float>(value)));
-  return result;
-}
-template <class T>
-std::vector<double> widened(const std::vector<T>& values) {
-  std::vector<double> result;
-  for (const auto value : values) result.push_back(static_cast<double>(to_float(value)));
-  return result;
-}
-template <class T>
-T rounded(double value) {
-  return from_float<T>(static_cast<float>(value));
-}
-
-/// Integers from -limit to limit.
-std::vector<double> integers(std::int64_t count, int limit, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<double> values(static_cast<std::size_t>(count));
-  for (auto& value : values)
-    value = static_cast<int>(random() % static_cast<std::uint64_t>(2 * limit + 1)) - limit;
-  return values;
-}
-/// Uniform numbers that T represents.
-template <class T>
-std::vector<double> uniform(std::int64_t count, std::uint64_t seed) {
-  return widened(narrowed<T>(random_values<double>(count, seed)));
-}
 
 using PerDimension = dnn::Convolution::PerDimension;
 

@@ -2,10 +2,9 @@
 
 #include <cudnn.h>
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,29 +18,39 @@ class Graph;
 
 namespace troupe::host::cuda {
 
-/// Everything that a plan depends on beside the GPU and the version of cuDNN: the fields of the
-/// operation before its operands, and which of these are present.
-struct PlanKey {
+/// Everything that a plan depends on beside the GPU and the version of cuDNN. Refers to the
+/// operation.
+struct Shape {
   std::uint32_t opcode = 0;
   std::uint32_t optional_operand = 0;  ///< 1: bias or stats is present
-  std::array<std::byte, offsetof(dnn::Convolution, x)> shape{};
+  /// The fields of the operation before its operands, or a graph's words.
+  std::span<const std::byte> bytes;
+};
+/// The same, kept.
+struct PlanKey {
+  std::uint32_t opcode = 0, optional_operand = 0;
+  std::vector<std::byte> bytes;
 
-  bool operator==(const PlanKey& other) const noexcept {
-    return std::memcmp(this, &other, sizeof *this) == 0;
+  explicit PlanKey(const Shape& shape)
+      : opcode(shape.opcode),
+        optional_operand(shape.optional_operand),
+        bytes(shape.bytes.begin(), shape.bytes.end()) {}
+  bool operator==(const Shape& shape) const noexcept {
+    return opcode == shape.opcode && optional_operand == shape.optional_operand &&
+           std::ranges::equal(bytes, shape.bytes);
   }
 };
-static_assert(std::has_unique_object_representations_v<PlanKey>);
 
-inline PlanKey key_of(const dnn::Convolution& op) {
-  PlanKey key{opcode_of<dnn::Convolution>, op.bias.present() ? 1u : 0u, {}};
-  std::memcpy(key.shape.data(), &op, offsetof(dnn::Convolution, x));
-  return key;
+inline Shape shape_of(const dnn::Convolution& op) {
+  return {opcode_of<dnn::Convolution>, op.bias.present() ? 1u : 0u,
+          std::as_bytes(std::span(&op, 1)).first(offsetof(dnn::Convolution, x))};
 }
-inline PlanKey key_of(const dnn::Attention& op) {
-  static_assert(offsetof(dnn::Attention, q) <= sizeof(PlanKey::shape));
-  PlanKey key{opcode_of<dnn::Attention>, op.stats.present() ? 1u : 0u, {}};
-  std::memcpy(key.shape.data(), &op, offsetof(dnn::Attention, q));
-  return key;
+inline Shape shape_of(const dnn::Attention& op) {
+  return {opcode_of<dnn::Attention>, op.stats.present() ? 1u : 0u,
+          std::as_bytes(std::span(&op, 1)).first(offsetof(dnn::Attention, q))};
+}
+inline Shape shape_of(std::span<const std::byte> words) {
+  return {opcode_of<dnn::GraphCall>, 0, words};
 }
 
 /// How cuDNN carries out one shape of an operation: a graph and the algorithm chosen for it, which
@@ -56,20 +65,22 @@ class Plan {
   /// (cuDNN has none), library.
   static Result<Plan> make(cudnnHandle_t handle, const dnn::Convolution& op);
   static Result<Plan> make(cudnnHandle_t handle, const dnn::Attention& op);
+  /// Of a graph's words.
+  static Result<Plan> make(cudnnHandle_t handle, std::span<const std::byte> words);
 
-  /// Bytes of a plan, for restore() in another process; empty where cuDNN cannot serialise it.
+  /// Bytes of a plan, for restored() in another process; empty where cuDNN cannot serialise it.
   [[nodiscard]] std::vector<std::byte> serialized(const PlanKey& key, int multiprocessors) const;
-  /// The key of such bytes; nothing if they are of another version of cuDNN or another model of GPU
-  /// than the current device.
-  static std::optional<PlanKey> key_in(std::span<const std::byte> bytes, int multiprocessors);
-  /// The plan of bytes that have a key; nothing if cuDNN does not take them.
+  /// The shape in such bytes; nothing if they are of another version of cuDNN or another model of
+  /// GPU than the current device.
+  static std::optional<Shape> shape_in(std::span<const std::byte> bytes, int multiprocessors);
+  /// The plan of bytes that have a shape; nothing if cuDNN does not take them.
   static std::optional<Plan> restored(cudnnHandle_t handle, std::span<const std::byte> bytes);
 
   [[nodiscard]] std::size_t workspace_bytes() const noexcept { return workspace_bytes_; }
   /// No algorithm adds the bias: it is no operand of the plan, and is to be added to y afterwards.
   [[nodiscard]] bool bias_apart() const noexcept { return bias_apart_; }
   /// Queues it on the handle's stream. `operands`: the addresses of those that are present, in the
-  /// operation's order. Errors: library.
+  /// operation's order, or that of a graph's tensors. Errors: library.
   Result<void> execute(cudnnHandle_t handle, std::span<void*> operands, void* workspace) const;
 
  private:

@@ -1,0 +1,220 @@
+#include "lib/dnn/graph_view.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "common/wire/checker.hpp"
+
+namespace troupe::dnn {
+namespace {
+
+/// Takes words one by one; knows when there are no more.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::int64_t> words) : words_(words) {}
+  [[nodiscard]] std::int64_t next() {
+    const auto word = list(1);
+    return word.empty() ? 0 : word[0];
+  }
+  [[nodiscard]] std::span<const std::int64_t> list(std::size_t count) {
+    if (count > words_.size()) {
+      short_ = true;
+      return {};
+    }
+    const auto taken = words_.first(count);
+    words_ = words_.subspan(count);
+    return taken;
+  }
+  [[nodiscard]] bool ended_early() const noexcept { return short_; }
+  [[nodiscard]] bool at_end() const noexcept { return words_.empty() && !short_; }
+
+ private:
+  std::span<const std::int64_t> words_;
+  bool short_ = false;
+};
+
+Error wrong(const std::string& what) {
+  return {Errc::invalid, 0, std::string(GraphCall::kName) + ": " + what};
+}
+std::string name_of(const TensorView& tensor) {
+  return "tensor " + std::to_string(tensor.number);
+}
+
+/// Part of a word: `bits` of them from `first` on.
+std::uint64_t part(std::int64_t word, unsigned first, unsigned bits) {
+  return static_cast<std::uint64_t>(word) >> first & ((std::uint64_t{1} << bits) - 1);
+}
+
+/// Whether different elements have different places: along dimensions by growing strides, each
+/// stride is beyond what the ones before it reach.
+bool apart(const TensorView& tensor) {
+  std::array<std::pair<std::int64_t, std::int64_t>, Graph::kMaxRank> by_stride;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < tensor.rank(); ++i) {
+    if (tensor.extents[i] > 1) by_stride[count++] = {tensor.strides[i], tensor.extents[i]};
+  }
+  std::sort(by_stride.begin(), by_stride.begin() + count);
+  std::int64_t reach = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (by_stride[i].first <= reach) return false;
+    reach += by_stride[i].first * (by_stride[i].second - 1);  // span() is bounded
+  }
+  return true;
+}
+
+Result<void> check_tensor(const TensorView& tensor) {
+  constexpr std::int64_t kTooLong = std::int64_t{1} << 31;
+  if (static_cast<std::size_t>(tensor.dtype) >= kDTypeCount)
+    return wrong(name_of(tensor) + " has an unknown dtype");
+  if (tensor.role > Role::constant) return wrong(name_of(tensor) + " has an unknown role");
+  for (const auto extent : tensor.extents) {
+    if (extent < 1 || extent >= kTooLong)
+      return wrong("an extent of " + name_of(tensor) + " is not positive, or too large");
+    if (tensor.role == Role::constant && extent != 1)
+      return wrong(name_of(tensor) + " is a constant with an extent that is not 1");
+  }
+  for (const auto stride : tensor.strides) {
+    if (stride < 0 || stride > wire::Checker::kMaxCount)
+      return wrong("a stride of " + name_of(tensor) + " is negative or too large");
+  }
+  if (tensor.span() > wire::Checker::kMaxCount) return wrong(name_of(tensor) + " is too large");
+  if (tensor.role != Role::input && !apart(tensor))
+    return wrong("elements of " + name_of(tensor) + " share a place");
+  return {};
+}
+
+}  // namespace
+
+std::int64_t TensorView::volume() const noexcept {
+  std::int64_t elements = 1;
+  for (const auto extent : extents) {
+    if (__builtin_mul_overflow(elements, extent, &elements)) return wire::Checker::kMaxCount + 1;
+  }
+  return elements;
+}
+
+std::int64_t TensorView::span() const noexcept {
+  std::int64_t elements = 1;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    std::int64_t reach = 0;
+    if (__builtin_mul_overflow(extents[i] - 1, strides[i], &reach) ||
+        __builtin_add_overflow(elements, reach, &elements)) {
+      return wire::Checker::kMaxCount + 1;
+    }
+  }
+  return elements;
+}
+
+float NodeView::real(std::size_t i) const noexcept {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(numbers[i]));
+}
+std::int64_t word_of(float number) noexcept {
+  return std::bit_cast<std::uint32_t>(number);
+}
+
+bool same_extents(const TensorView& a, const TensorView& b) noexcept {
+  return std::equal(a.extents.begin(), a.extents.end(), b.extents.begin(), b.extents.end());
+}
+bool broadcasts(const TensorView& from, const TensorView& to) noexcept {
+  return std::equal(from.extents.begin(), from.extents.end(), to.extents.begin(), to.extents.end(),
+                    [](std::int64_t one, std::int64_t other) { return one == other || one == 1; });
+}
+
+const NodeDefinition* definition_of(NodeKind kind) noexcept {
+  static constexpr NodeDefinition kDefinitions[] = {
+      {"pointwise", 3, 1, 1, 1, 5, &wrong_pointwise},
+      {"reduction", 1, 1, 1, 1, 1, &wrong_reduction},
+  };
+  const auto index = static_cast<std::size_t>(kind);
+  return index < std::size(kDefinitions) ? &kDefinitions[index] : nullptr;
+}
+
+Result<GraphView> GraphView::of(std::span<const std::byte> words) {
+  if (words.size() % sizeof(std::int64_t) != 0) return wrong("its words are cut off");
+  GraphView view;
+  if (auto read = view.read({reinterpret_cast<const std::int64_t*>(words.data()),
+                             words.size() / sizeof(std::int64_t)});
+      !read) {
+    return read.error();
+  }
+  return view;
+}
+
+Result<void> GraphView::read(std::span<const std::int64_t> words) {
+  Reader reader(words);
+  const auto counts = reader.next();
+  const auto tensors = part(counts, 0, 32), nodes = part(counts, 32, 32);
+  if (tensors > Graph::kMaxTensors || nodes > Graph::kMaxNodes || nodes == 0)
+    return wrong("it has no node, or too many tensors or nodes");
+  tensors_.reserve(tensors);
+  std::array<bool, Graph::kMaxTensors> made{};
+  for (std::uint32_t i = 0; i < tensors; ++i) {
+    const auto head = reader.next();
+    TensorView tensor{i,
+                      static_cast<DType>(part(head, 0, 8)),
+                      static_cast<Role>(part(head, 8, 8)),
+                      {},
+                      {},
+                      std::bit_cast<float>(static_cast<std::uint32_t>(part(head, 32, 32)))};
+    const auto rank = part(head, 16, 16);
+    if (rank < 1 || rank > Graph::kMaxRank)
+      return wrong(name_of(tensor) + " has no dimension, or too many");
+    tensor.extents = reader.list(rank);
+    tensor.strides = reader.list(rank);
+    if (reader.ended_early()) break;
+    if (auto sound = check_tensor(tensor); !sound) return sound;
+    made[i] = tensor.role == Role::input || tensor.role == Role::constant;
+    tensors_.push_back(tensor);
+  }
+  nodes_.reserve(nodes);
+  for (std::uint64_t i = 0; i < nodes && !reader.ended_early(); ++i) {
+    const auto head = reader.next();
+    NodeView node{static_cast<NodeKind>(part(head, 0, 16)), {}, {}, {}};
+    const auto* const definition = definition_of(node.kind);
+    if (definition == nullptr) return wrong("it has an unknown kind of node");
+    const auto fail = [&](const std::string& what) {
+      return wrong(std::string(definition->name) + ": " + what);
+    };
+    const auto inputs = reader.list(part(head, 16, 16)), outputs = reader.list(part(head, 32, 16));
+    node.numbers = reader.list(part(head, 48, 16));
+    if (reader.ended_early()) break;
+    const auto known = [&](std::int64_t number) {
+      return number >= -1 && number < std::ssize(tensors_);
+    };
+    for (const auto number : inputs) {
+      if (!known(number) || (number >= 0 && !made[static_cast<std::size_t>(number)]))
+        return fail("an input is no tensor, or made by no earlier node");
+      node.inputs.push_back(number < 0 ? nullptr : &tensors_[static_cast<std::size_t>(number)]);
+    }
+    for (const auto number : outputs) {
+      if (!known(number) ||
+          (number >= 0 && std::exchange(made[static_cast<std::size_t>(number)], true)))
+        return fail("an output is no tensor, or made elsewhere as well");
+      node.outputs.push_back(number < 0 ? nullptr : &tensors_[static_cast<std::size_t>(number)]);
+    }
+    const auto present = [](const std::vector<const TensorView*>& list, std::size_t required) {
+      return std::all_of(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(required),
+                         [](const TensorView* tensor) { return tensor != nullptr; });
+    };
+    if (node.inputs.size() != definition->inputs || node.outputs.size() != definition->outputs ||
+        node.numbers.size() != definition->numbers ||
+        !present(node.inputs, definition->required_inputs) ||
+        !present(node.outputs, definition->required_outputs)) {
+      return fail("it lacks an input, an output or a number");
+    }
+    if (const auto message = definition->wrong(node); !message.empty()) return fail(message);
+    nodes_.push_back(std::move(node));
+  }
+  if (!reader.at_end()) return wrong("its words are cut off, or there are too many");
+  for (const auto& tensor : tensors_) {
+    if (!made[tensor.number]) return wrong(name_of(tensor) + " is made by no node");
+  }
+  if (std::none_of(tensors_.begin(), tensors_.end(),
+                   [](const TensorView& tensor) { return tensor.role == Role::output; })) {
+    return wrong("it has no output");
+  }
+  return {};
+}
+
+}  // namespace troupe::dnn
