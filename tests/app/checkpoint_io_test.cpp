@@ -1,0 +1,147 @@
+#include "saved.hpp"
+
+// States on disk by either way: straight from device memory, and through pinned memory.
+
+namespace troupe::test {
+namespace {
+
+const Arguments kDirect{"--checkpoint-io", "direct"}, kPinned{"--checkpoint-io", "pinned"};
+
+/// On a GPU it depends on the machine whether there is a direct way. If not, that is one line.
+bool direct_is_refused(const std::string& folder) {
+  Job job(ranks_here(2), Arguments{"--stencil", "8", "--checkpoint-dir", folder} + kDirect);
+  if (job.wait() == 0) return false;
+  EXPECT_EQ(job.complaints().size(), 1u) << job.err();
+  EXPECT_NE(job.err().find("cannot write to checkpoint-dir directly: "), std::string::npos)
+      << job.err();
+  EXPECT_TRUE(on_cuda());
+  return true;
+}
+
+TEST_F(Saved, ADirectStateIsThePinnedOneBitForBit) {
+  if (direct_is_refused(scratch_.file("trial").string())) GTEST_SKIP() << "no direct way here";
+  const Arguments every{"--checkpoint-every", "20"};
+  const auto direct = solve(3, saving("direct") + every + kDirect),
+             pinned = solve(3, saving("pinned") + every + kPinned);
+  if (on_cuda()) return;  // where sums may differ from run to run
+  ASSERT_EQ(contents("direct"), contents("pinned"));
+  ASSERT_EQ(contents("direct").size(), 2u);
+  for (const auto& step : contents("direct")) {
+    for (int rank = 0; rank < ranks_here(3); ++rank) {
+      const auto part = "part-" + std::to_string(rank) + ".troupe";
+      EXPECT_TRUE(read_file(states("direct") / step / part) ==
+                  read_file(states("pinned") / step / part))
+          << step << "/" << part;
+    }
+  }
+}
+
+TEST_F(Saved, EitherWayGoesOnFromWhatTheOtherHasSaved) {
+  if (direct_is_refused(scratch_.file("trial").string())) GTEST_SKIP() << "no direct way here";
+  const auto calm = solve(4, problem());
+  leave_states("killed");
+  for (const auto& io : {kDirect, kPinned}) {
+    for (const int ranks : {4, 3}) {
+      if (ranks_here(ranks) != ranks) continue;
+      SCOPED_TRACE(io[1] + ", " + std::to_string(ranks) + " ranks");
+      const auto report = solve(ranks, saving(copy("killed")) + io);
+      EXPECT_EQ(report["restarted_from"], 60);
+      expect_same(calm, report, ranks == ranks_here(4));
+    }
+  }
+}
+
+TEST_F(Saved, TheReportTellsHowStatesWentToDisk) {
+  const bool refused = direct_is_refused(scratch_.file("trial").string());
+  const auto went = [&](const std::string& folder, const Arguments& more) {
+    const auto report = solve(2, saving(folder) + Arguments{"--checkpoint-every", "20"} + more);
+    EXPECT_GT(report["checkpoints"].size(), 1u);
+    std::set<std::string> ways;
+    for (const auto& state : report["checkpoints"]) {
+      ways.insert(state["io"].get<std::string>());
+      EXPECT_GT(state["write_seconds"].get<double>(), 0);
+      EXPECT_LE(state["write_seconds"].get<double>(), state["seconds"].get<double>());
+      EXPECT_NEAR(state["bytes_per_second"].get<double>() * state["write_seconds"].get<double>(),
+                  state["bytes"].get<double>(), 1);
+    }
+    return ways;
+  };
+  const std::set<std::string> direct{"direct"}, pinned{"pinned"};
+  EXPECT_EQ(went("auto", {}), refused ? pinned : direct);
+  EXPECT_EQ(went("pinned", kPinned), pinned);
+  EXPECT_EQ(went("partner", {"--partner", "on"}), ranks_here(2) > 1 || refused ? pinned : direct);
+  if (!refused) {
+    EXPECT_EQ(went("direct", kDirect), direct);
+    EXPECT_EQ(went("both", kDirect + Arguments{"--partner", "on"}), direct);
+  }
+  EXPECT_NE(fail(2, saving("wrong") + Arguments{"--checkpoint-io", "sideways"}, 2).find("sideways"),
+            std::string::npos);
+}
+
+/// Device hosts die while they write: what is there in the end is whole.
+TEST_F(Saved, ADeviceHostThatDiesInADirectWriteCostsNoState) {
+  if (direct_is_refused(scratch_.file("trial").string())) GTEST_SKIP() << "no direct way here";
+  const auto job_to = [&](const std::string& iterations) {
+    return Arguments{"--stencil",
+                     "40",
+                     "--tol",
+                     "1e-30",
+                     "--max-iter",
+                     iterations,
+                     "--commit-every",
+                     "5",
+                     "--checkpoint-every",
+                     "5",
+                     "--log-level",
+                     "warn",
+                     "--restart-budget",
+                     "1000",
+                     "--checkpoint-dir",
+                     scratch_.file("states").string()};
+  };
+  Job job(ranks_here(2), job_to("400") + kDirect);
+  // A part appears when its write begins.
+  int killed = 0;
+  const auto writing = [&] {
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(states("states"), none)) {
+      if (entry.path().extension() == ".tmp" && fs::exists(entry.path() / "part-0.troupe", none))
+        return true;
+    }
+    return false;
+  };
+  while (killed < 5 && within(20s, writing)) {
+    const auto hosts = job.processes("troupe-device");
+    if (hosts.empty()) break;
+    ::kill(hosts[static_cast<std::size_t>(killed) % hosts.size()], SIGKILL);
+    ++killed;
+    std::this_thread::sleep_for(1s);
+  }
+  EXPECT_GE(killed, 1) << job.out();
+  (void)job.wait();
+  EXPECT_TRUE(job.nothing_left());
+  EXPECT_EQ(job.err().find("is wrong"), std::string::npos) << job.err();
+  // What is left can be gone on from, all checksums right.
+  Job again(ranks_here(2), job_to("405") + kPinned);
+  (void)again.wait();
+  EXPECT_NE(again.out().find("went on from the saved state"), std::string::npos)
+      << again.out() << again.err();
+  EXPECT_EQ(again.err().find("is no good"), std::string::npos) << again.err();
+}
+
+TEST_F(Saved, WhatDamagesADirectStateIsFound) {
+  if (direct_is_refused(scratch_.file("trial").string())) GTEST_SKIP() << "no direct way here";
+  const auto report = solve(2, saving("states") + Arguments{"--checkpoint-every", "20"} + kDirect);
+  const auto newest =
+      "step-" + std::to_string(report["checkpoints"].back()["iteration"].get<int>());
+  const auto part = states("states") / newest / "part-0.troupe";
+  auto bytes = read_file(part);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  std::ofstream(part, std::ios::binary) << bytes;
+  std::string log;
+  (void)solve(2, saving("states") + kDirect, &log);
+  EXPECT_NE(log.find("part-0.troupe: the checksum of entry "), std::string::npos) << log;
+}
+
+}  // namespace
+}  // namespace troupe::test
