@@ -276,18 +276,18 @@ StateWriter::Share StateKeeper::share_of(const Job& job, bool copied) {
 
 Result<file::Done> StateKeeper::write_piece(const std::filesystem::path& path, const Operand& piece,
                                             std::uint64_t offset) {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    const auto epoch = epoch_;
-    lock.unlock();
+  for (bool told = false;;) {
     auto done = direct_io_.write(path, piece, offset);
-    lock.lock();
     const bool by_fault = done.code() == Errc::device_lost || done.code() == Errc::world_reformed;
     if (done.ok() || !by_fault) return done;
-    // The commit is stable, so both it and the half that it is in come through the fault.
-    changed_.wait(lock, [&] { return epoch_ != epoch || stopped_ || closing_; });
-    if (epoch_ == epoch) return done;
-    log::debug("checkpoint", "a piece of {} is written again in epoch {}", path.string(), epoch_);
+    // The commit is stable, so both it and the half that it is in come through the fault. Commands
+    // are refused until the world is re-formed; once it has ended, with another error.
+    if (!std::exchange(told, true))
+      log::debug("checkpoint", "a fault has cut off a piece of {}: it is written again",
+                 path.string());
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, std::chrono::milliseconds(5), [&] { return stopped_ || closing_; }))
+      return done;
   }
 }
 

@@ -30,7 +30,7 @@ namespace troupe::rank_process {
 /// With StateIo::direct what goes to disk needs no pinned memory: the keeper's thread has the
 /// device host write the commit itself, once it is stable, piece by piece. Until that has ended the
 /// half of the checkpoint that holds the commit must not be overwritten (reads). A piece that a
-/// fault cuts off is written again in the epoch that follows.
+/// fault cuts off is written again once the world is re-formed.
 ///
 /// What makes the keepers of all ranks agree without a protocol of their own: whether a commit
 /// becomes stable or is rolled back is the same on all ranks, and a rank captures a commit whenever
@@ -112,7 +112,7 @@ class StateKeeper {
   void carry_out(const Job& job, bool copied);
   /// How StateWriter gets this rank's part of the job to disk.
   [[nodiscard]] StateWriter::Share share_of(const Job& job, bool copied);
-  /// Has the device host write a piece, in as many epochs as it takes.
+  /// Has the device host write a piece; if a fault cuts it off, the next device host.
   Result<file::Done> write_piece(const std::filesystem::path& path, const Operand& piece,
                                  std::uint64_t offset);
   void give_to_partner(std::int64_t step, std::span<const std::byte> image);
