@@ -152,5 +152,26 @@ TEST_F(Saved, WhatDamagesADirectStateIsFound) {
   EXPECT_NE(log.find("part-0.troupe: the checksum of entry "), std::string::npos) << log;
 }
 
+/// A machine without a direct way: here the library that knows it is not installed.
+TEST_F(Saved, WithoutADirectWayAutoIsPinnedAndDirectIsRefused) {
+  const auto modules = scratch_.file("modules");
+  fs::create_directory(modules);
+  for (const auto& entry : fs::directory_iterator(TROUPE_TEST_LIBEXEC)) {
+    const auto name = entry.path().filename().string();
+    const bool needed = on_cuda() || name.find("-cuda") == std::string::npos;
+    if (needed && name.rfind("troupe-file-", 0) != 0) fs::copy(entry.path(), modules / name);
+  }
+  const Arguments hosts{"--device-host", (modules / "troupe-device-host").string(),
+                        "--checkpoint-every", "20"};
+  const auto report = solve(2, saving("auto") + hosts);
+  ASSERT_GT(report["checkpoints"].size(), 1u);
+  for (const auto& state : report["checkpoints"]) EXPECT_EQ(state["io"], "pinned");
+  const auto complaint = fail(2, saving("direct") + hosts + kDirect, 2);
+  EXPECT_NE(complaint.find("cannot write to checkpoint-dir directly: file: not installed"),
+            std::string::npos)
+      << complaint;
+  EXPECT_EQ(contents("direct"), std::set<std::string>{});
+}
+
 }  // namespace
 }  // namespace troupe::test

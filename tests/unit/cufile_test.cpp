@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/file/crc32.hpp"
+#include "lib/file/checksum.hpp"
 
 namespace troupe::file {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "common/ipc/file_size_signal.hpp"
 #include "device_host/engine/cuda/library.hpp"
-#include "lib/file/crc32.hpp"
-#include "lib/file/crc32_kernels.cuh"
+#include "lib/file/checksum.hpp"
+#include "lib/file/checksum_kernels.cuh"
 #include "lib/file/cufile.hpp"
 #include "lib/file/transfer.hpp"
 

@@ -1,7 +1,7 @@
-#include "lib/file/crc32_kernels.cuh"
+#include "lib/file/checksum_kernels.cuh"
 
 #include "device_host/engine/cuda/launch.cuh"
-#include "lib/file/crc32.hpp"
+#include "lib/file/checksum.hpp"
 
 namespace troupe::host::cuda::kernels {
 namespace {
