@@ -4,9 +4,10 @@
 //
 // Per size of the state (of each rank): a commit, device to device, until it is complete; a copy
 // from the device to pinned memory, until it is complete; and a loop of updates of the whole state,
-// once with commits alone and once with one of them going to disk as well. The difference between
-// the loops is the stall; it is held against the copy to pinned memory of the same run. The device
-// needs three times the size, pinned memory twice.
+// once with commits alone and once with one of them going to disk as well: by way of pinned memory
+// and, where that can be, straight from device memory. The difference between the loops is the
+// stall; it is held against the copy to pinned memory of the same run. The rate is that of all
+// ranks together, while they write. The device needs three times the size, pinned memory twice.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,10 +51,19 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
+/// Loops of which a state goes to disk, one way.
+struct Saving {
+  std::vector<double> loop_ms, host_stall_ms, bytes_per_second;
+  std::string refused;  ///< why it cannot go that way; empty: it can
+};
+
 struct Figures {
   std::uint64_t bytes = 0;
-  std::vector<double> commit_ms, pinned_ms, plain_ms, saving_ms, host_stall_ms;
-  [[nodiscard]] double stall_ms() const { return median(saving_ms) - median(plain_ms); }
+  std::vector<double> commit_ms, pinned_ms, plain_ms;
+  Saving pinned, direct;
+  [[nodiscard]] double stall_ms(const Saving& saving) const {
+    return median(saving.loop_ms) - median(plain_ms);
+  }
 };
 
 class Bench {
@@ -76,8 +86,15 @@ class Bench {
     const auto agreed = world_->gather_values(steps);
     const auto longest = *std::max_element(agreed.begin(), agreed.end());
     for (int i = 0; i < repetitions(); ++i) {
-      figures_.plain_ms.push_back(loop(longest, false));
-      figures_.saving_ms.push_back(loop(longest, true));
+      figures_.plain_ms.push_back(loop(longest, nullptr, StateIo::pinned));
+      (void)loop(longest, &figures_.pinned, StateIo::pinned);
+      if (!figures_.direct.refused.empty()) continue;
+      try {
+        (void)loop(longest, &figures_.direct, StateIo::direct);
+      } catch (const CollectiveException& e) {
+        if (e.code() != Errc::invalid) throw;
+        figures_.direct.refused = e.error().message;
+      }
     }
     return figures_;
   }
@@ -118,15 +135,17 @@ class Bench {
   [[nodiscard]] std::chrono::milliseconds memory_is_mapped() const {
     return std::chrono::milliseconds(300 + (figures_.bytes >> 20) / 2);
   }
-  /// The time of the steps alone, with a commit after half of them.
-  double loop(std::int64_t steps, bool save) {
+  /// The time of the steps alone, with a commit after half of them, which goes to disk where there
+  /// is `saving`.
+  double loop(std::int64_t steps, Saving* saving, StateIo io) {
     Checkpoint checkpoint(*device_);
     checkpoint.add("state", state_);
     const auto half = steps / 2;
     SaveOptions options;
     options.name = "checkpoint_bench";
     options.restart = SaveOptions::kNever;
-    if (save) {
+    options.io = io;
+    if (saving != nullptr) {
       options.directory = runtime_->config().text("dir");
       options.every = half;
     }
@@ -145,8 +164,11 @@ class Bench {
                   return Step::done;
                 },
                 {.commit_every = half, .save = options});
-    if (!save) return elapsed;
-    figures_.host_stall_ms.push_back(1e3 * world_->saved_checkpoints().at(0).stall_seconds);
+    if (saving == nullptr) return elapsed;
+    const auto saved = world_->saved_checkpoints().at(0);
+    saving->loop_ms.push_back(elapsed);
+    saving->host_stall_ms.push_back(1e3 * saved.stall_seconds);
+    saving->bytes_per_second.push_back(saved.write_rate());
     return elapsed;
   }
 
@@ -159,28 +181,50 @@ class Bench {
 
 void print(const Figures& f) {
   const auto commit = median(f.commit_ms), pinned = median(f.pinned_ms);
-  fmt::print(
-      "  {:>8} {:>10.3f} {:>8.1f} {:>10.2f} {:>8.1f} {:>10.2f} {:>10.2f} {:>8.2f} {:>10.3f}\n",
-      fmt::format("{} MiB", f.bytes >> 20), commit, static_cast<double>(f.bytes) / commit / 1e6,
-      pinned, static_cast<double>(f.bytes) / pinned / 1e6, median(f.plain_ms), f.stall_ms(),
-      f.stall_ms() / pinned, median(f.host_stall_ms));
+  fmt::print("  {:>8} {:>10.3f} {:>8.1f} {:>10.2f} {:>8.1f} {:>10.2f}",
+             fmt::format("{} MiB", f.bytes >> 20), commit,
+             static_cast<double>(f.bytes) / commit / 1e6, pinned,
+             static_cast<double>(f.bytes) / pinned / 1e6, median(f.plain_ms));
+  const auto print_saving = [&](const char* by, const Saving& saving) {
+    fmt::print(" {:>7} {:>10.2f} {:>8.2f} {:>10.3f} {:>10.3f}\n", by, f.stall_ms(saving),
+               f.stall_ms(saving) / pinned, median(saving.host_stall_ms),
+               median(saving.bytes_per_second) / 1e9);
+  };
+  print_saving("pinned", f.pinned);
+  fmt::print("{:60}", "");
+  if (f.direct.refused.empty()) {
+    print_saving("direct", f.direct);
+  } else {
+    fmt::print("  direct  {}\n", f.direct.refused);
+  }
   std::fflush(stdout);
 }
 
+void add(nlohmann::ordered_json& json, const std::string& prefix, const Figures& f,
+         const Saving& saving) {
+  json[prefix + "stall"] = f.stall_ms(saving);
+  json[prefix + "stall_over_copy"] = f.stall_ms(saving) / median(f.pinned_ms);
+  json[prefix + "gigabytes_per_second"] = median(saving.bytes_per_second) / 1e9;
+  json[prefix + "saving_loop_values"] = saving.loop_ms;
+  json[prefix + "submission_stall_values"] = saving.host_stall_ms;
+}
+
 std::string to_json(const Figures& f, int ranks) {
-  return nlohmann::ordered_json{{"name", fmt::format("checkpoint {} MiB", f.bytes >> 20)},
-                                {"unit", "ms"},
-                                {"ranks", ranks},
-                                {"commit_median", median(f.commit_ms)},
-                                {"pinned_copy_median", median(f.pinned_ms)},
-                                {"stall", f.stall_ms()},
-                                {"stall_over_copy", f.stall_ms() / median(f.pinned_ms)},
-                                {"commit_values", f.commit_ms},
-                                {"pinned_copy_values", f.pinned_ms},
-                                {"loop_values", f.plain_ms},
-                                {"saving_loop_values", f.saving_ms},
-                                {"submission_stall_values", f.host_stall_ms}}
-      .dump();
+  nlohmann::ordered_json json{{"name", fmt::format("checkpoint {} MiB", f.bytes >> 20)},
+                              {"unit", "ms"},
+                              {"ranks", ranks},
+                              {"commit_median", median(f.commit_ms)},
+                              {"pinned_copy_median", median(f.pinned_ms)}};
+  add(json, "", f, f.pinned);  // by way of pinned memory
+  json["commit_values"] = f.commit_ms;
+  json["pinned_copy_values"] = f.pinned_ms;
+  json["loop_values"] = f.plain_ms;
+  if (f.direct.refused.empty()) {
+    add(json, "direct_", f, f.direct);
+  } else {
+    json["direct_refused"] = f.direct.refused;
+  }
+  return json.dump();
 }
 
 int run(Runtime& runtime) {
@@ -189,10 +233,10 @@ int run(Runtime& runtime) {
   if (world.rank() == 0) {
     fmt::print(
         "\n{} ranks, {}, states in {}: medians in ms of {} repetitions, on rank 0\n"
-        "  {:>8} {:>10} {:>8} {:>10} {:>8} {:>10} {:>10} {:>8} {:>10}\n",
+        "  {:>8} {:>10} {:>8} {:>10} {:>8} {:>10} {:>7} {:>10} {:>8} {:>10} {:>10}\n",
         world.size(), runtime.device().info().name, config.text("dir"),
-        config.integer("repetitions"), "state", "commit", "GB/s", "to pinned", "GB/s", "loop",
-        "stall", "ratio", "submitting");
+        config.integer("repetitions"), "state", "commit", "GB/s", "to pinned", "GB/s", "loop", "by",
+        "stall", "ratio", "submitting", "GB/s");
   }
   std::vector<std::string> lines;
   for (const auto& text : config.list("size")) {

@@ -396,6 +396,9 @@ bench_checkpoints() {
     [[ $line == *stall_over_copy* ]] || continue
     figure "$(field "$line" name): commit" "$(field "$line" commit_median)" ms
     figure "$(field "$line" name): stall/copy" "$(field "$line" stall_over_copy)" x le 1.2
+    figure "$(field "$line" name): to disk, pinned" "$(field "$line" gigabytes_per_second)" GB/s
+    [[ $line != *direct_gigabytes* ]] ||
+      figure "$(field "$line" name): to disk, direct" "$(field "$line" direct_gigabytes_per_second)" GB/s
   done <"$out/$name.json"
 }
 

@@ -76,14 +76,16 @@ std::string to_text(const Report& r, const Options& options) {
   }
   if (!r.checkpoints.empty()) {
     line("States on disk: {}", r.checkpoints.size());
-    line("  {:>9} {:>10} {:>9} {:>9}", "iteration", "MiB", "ms", "stall/ms");
+    line("  {:>9} {:>10} {:>9} {:>9} {:>9} {:>7}", "iteration", "MiB", "ms", "stall/ms", "GB/s",
+         "by");
     for (const auto& c : r.checkpoints) {
-      line("  {:>9} {:>10.1f} {:>9.1f} {:>9.3f}", c.step, static_cast<double>(c.bytes) / (1 << 20),
-           1e3 * c.seconds, 1e3 * c.stall_seconds);
+      line("  {:>9} {:>10.1f} {:>9.1f} {:>9.3f} {:>9.3f} {:>7}", c.step,
+           static_cast<double>(c.bytes) / (1 << 20), 1e3 * c.seconds, 1e3 * c.stall_seconds,
+           c.write_rate() / 1e9, to_string(c.io));
     }
     line(
         "  (MiB: of all ranks; ms: from the commit until it was complete; stall: of the "
-        "iterations)");
+        "iterations; GB/s: of writing; by: see --checkpoint-io)");
   }
   if (r.final_ranks != r.ranks) line("Ranks at the end: {} of {}", r.final_ranks, r.ranks);
   line("Recoveries: {} (epoch {} at the end)", r.recoveries.size(), r.final_epoch);
@@ -127,7 +129,10 @@ Result<void> write_json(const Report& r, const Options& options) {
     checkpoints.push_back({{"iteration", c.step},
                            {"bytes", c.bytes},
                            {"seconds", c.seconds},
-                           {"stall_seconds", c.stall_seconds}});
+                           {"stall_seconds", c.stall_seconds},
+                           {"io", to_string(c.io)},
+                           {"write_seconds", c.write_seconds},
+                           {"bytes_per_second", c.write_rate()}});
   }
   nlohmann::json history = nlohmann::json::array();
   for (const auto& [iteration, residual] : r.history) history.push_back({iteration, residual});

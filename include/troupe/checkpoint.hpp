@@ -44,7 +44,9 @@ class Checkpoint {
             Move move, std::size_t half, const Place& place) mutable {
           auto& copy = halves[half];
           if (move == Move::commit && !copy.valid()) copy.renew();
-          if (move == Move::rollback || move == Move::load || move == Move::renew) buffer.restore();
+          if (move == Move::rollback || move == Move::load || move == Move::renew ||
+              move == Move::accept)
+            buffer.restore();
           switch (move) {
             case Move::commit: return device->copy(buffer, copy);
             case Move::rollback: return device->copy(copy, buffer);
@@ -60,6 +62,8 @@ class Checkpoint {
               return device->upload(std::span(reinterpret_cast<const T*>(place.saved),
                                               static_cast<std::size_t>(buffer.length())),
                                     buffer);
+            case Move::locate: *place.range = copy.operand(); return done();
+            case Move::accept: *place.range = buffer.operand(); return done();
             default: return done();
           }
         });
@@ -137,6 +141,21 @@ class Checkpoint {
   /// elements are; waits for it. Errors: invalid if a constant differs.
   Result<void> load(std::size_t entry, std::span<const std::byte> saved);
 
+  // The same without pinned memory: for those who bring it to disk, and from there.
+
+  /// An entry of a commit: a range of device memory or, of host data, its bytes.
+  struct Committed {
+    Operand device{};
+    std::vector<std::byte> host;
+  };
+  /// The entries of the commit of `step`, one of the last two, in order. The ranges hold it until
+  /// the next commit but one is submitted. Errors: stale if that commit is no longer there.
+  [[nodiscard]] Result<std::vector<Committed>> committed(std::int64_t step);
+  /// Which of the two halves the newest commit is in; the next one overwrites the other.
+  [[nodiscard]] std::size_t half() const noexcept { return current_; }
+  /// The buffer of an entry, to be loaded: made valid, its contents undefined.
+  [[nodiscard]] Operand accept(std::size_t entry);
+
   // For those who look at the state itself, as it stands.
 
   /// The bytes of an entry; waits for them. Errors: those of a download.
@@ -145,12 +164,13 @@ class Checkpoint {
   [[nodiscard]] std::vector<std::uint32_t> buffers() const;
 
  private:
-  enum class Move { commit, rollback, renew, prepare, save, load, look };
+  enum class Move { commit, rollback, renew, prepare, save, load, look, locate, accept };
   /// Where an entry goes to, or comes from.
   struct Place {
     std::uint8_t* host = nullptr;  ///< prepare, save, look
     Operand pinned{};              ///< save: the same place
     const std::byte* saved = nullptr;
+    Operand* range = nullptr;  ///< locate, accept: of a buffer
   };
   using Entry = std::function<Future<void>(Move, std::size_t half, const Place&)>;
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -34,7 +35,33 @@ struct SavedPiece {
   std::uint64_t first = 0, count = 0;
 };
 
+/// How the bytes of a state go between device memory and disk.
+enum class StateIo : std::uint8_t {
+  automatic,  ///< only as a wish: direct where that can be and nothing else needs them in host
+              ///< memory, else pinned
+  direct,     ///< by the device host, straight between device memory and the file
+  pinned,     ///< by way of pinned memory of the rank
+  compat      ///< only as an outcome: asked for as direct, and it was not: see file::Way
+};
+/// "auto", "direct", "pinned", "compat".
+[[nodiscard]] constexpr std::string_view to_string(StateIo io) noexcept {
+  switch (io) {
+    case StateIo::automatic: return "auto";
+    case StateIo::direct: return "direct";
+    case StateIo::pinned: return "pinned";
+    case StateIo::compat: break;
+  }
+  return "compat";
+}
+
 namespace detail {
+/// Where an entry lies in a file.
+struct EntryInFile {
+  std::string path;
+  std::uint64_t offset = 0, bytes = 0;
+  std::uint32_t crc = 0;  ///< zlib's crc32 of the bytes
+};
+
 /// Where the parts of a saved state are.
 class StateSource {
  public:
@@ -43,6 +70,11 @@ class StateSource {
   [[nodiscard]] virtual int parts() const = 0;
   virtual Result<std::vector<SavedEntry>> entries(int part) = 0;
   virtual Result<std::vector<std::vector<std::byte>>> read(std::span<const SavedPiece> pieces) = 0;
+  /// Where an entry lies; nullopt: in no file that this rank can read by itself. This rank alone
+  /// calls it. Errors: those of read().
+  virtual Result<std::optional<EntryInFile>> file_of(const SavedPiece& /*whole*/) {
+    return std::optional<EntryInFile>();
+  }
   /// Answers what other ranks read until none of them does.
   virtual void serve() {}
 };
@@ -67,6 +99,10 @@ class SavedState {
   [[nodiscard]] Result<std::vector<std::vector<std::byte>>> read(
       std::span<const SavedPiece> pieces) const {
     return source_->read(pieces);
+  }
+  /// For World::run: where an entry lies on disk, if it does.
+  [[nodiscard]] Result<std::optional<detail::EntryInFile>> file_of(const SavedPiece& whole) const {
+    return source_->file_of(whole);
   }
   /// Bytes that were read as the values they are.
   template <class T>
@@ -99,6 +135,8 @@ struct SaveOptions {
   std::int64_t restart = kNewest;
   bool partner = false;  ///< copy each commit into the memory of another rank, on another node
                          ///< where there is one
+  /// How states go to disk, and how a state comes from there into device memory.
+  StateIo io = StateIo::automatic;
   /// What the result depends on, by name: a state that was saved with other values is another
   /// problem's, and is not taken up. The options of the program that shape its result come by
   /// themselves (OptionSpec::shapes_result). What the first member says counts.
@@ -114,6 +152,12 @@ struct SavedCheckpoint {
   double seconds = 0;       ///< from the commit until it was visible
   double stall_seconds =
       0;  ///< how long the step loop was held up by it, on the rank where longest
+  StateIo io = StateIo::pinned;  ///< how it went
+  double write_seconds = 0;      ///< how long a rank wrote its part, on the rank where longest
+  /// Bytes per second of writing, all ranks together.
+  [[nodiscard]] double write_rate() const noexcept {
+    return write_seconds > 0 ? static_cast<double>(bytes) / write_seconds : 0;
+  }
 };
 
 }  // namespace troupe

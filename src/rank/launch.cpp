@@ -224,6 +224,10 @@ SaveOptions save_options(const Config& config) {
                  (config.text("partner") == "auto" && config.text("on-loss") == "shrink"),
       .fingerprint = config.shaping(),
       .inputs = config.shaping_files()};
+  const auto& io = config.text("checkpoint-io");
+  options.io = io == "direct"   ? StateIo::direct
+               : io == "pinned" ? StateIo::pinned
+                                : StateIo::automatic;
   const auto& restart = config.text("restart");
   options.restart = restart == "auto"    ? SaveOptions::kNewest
                     : restart == "never" ? SaveOptions::kNever

@@ -41,7 +41,8 @@ Result<SavedState> World::partner_state() {
   return SavedState(std::move(*found));
 }
 void World::load(const SavedState& state, Checkpoint& checkpoint) {
-  agree(rank_process::load_part(state, rank(), checkpoint));
+  const auto loaded = rank_process::load_part(state, rank(), checkpoint);
+  agree(loaded.ok() ? Result<void>() : loaded.error());
 }
 void World::request_stop() {
   core_->request_stop();

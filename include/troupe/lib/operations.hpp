@@ -6,6 +6,7 @@
 #include <troupe/lib/direct.hpp>
 #include <troupe/lib/dnn.hpp>
 #include <troupe/lib/fft.hpp>
+#include <troupe/lib/file.hpp>
 #include <troupe/lib/function.hpp>
 #include <troupe/lib/kernel.hpp>
 #include <troupe/lib/memory.hpp>

@@ -65,6 +65,9 @@ std::vector<OptionSpec> runtime_options() {
        "folder, seen by all ranks, in which runs save their state; empty: none"},
       {"checkpoint-every", integer, "0", "N",
        "steps between states on disk; 0: only when the run is asked to stop", {}, "0"},
+      {"checkpoint-io", text, "auto", "direct|pinned|auto",
+       "how states go to disk and back; direct: straight from GPU memory, or the job is refused; pinned: by way of pinned "
+       "memory; auto: direct where the file system can", {"direct", "pinned", "auto"}},
       {"restart", integer, "auto", "auto|never|STEP",
        "what a run goes on from; auto: the newest good state in checkpoint-dir", {"auto", "never"}, "0"},
       {"partner", text, "auto", "auto|on|off",

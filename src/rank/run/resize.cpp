@@ -140,6 +140,7 @@ Result<void> RunLoop::deal_out(const std::optional<SavedState>& state) {
   Result<void> outcome;
   if (!core_->status().watches()) {
     try {
+      choose_io();
       begin_keeping();
       if (state) outcome = load(*state);
     } catch (const Exception& e) {

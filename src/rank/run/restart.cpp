@@ -145,24 +145,61 @@ Result<std::optional<SavedState>> find_state(const HostGroup& group, const Gener
   return std::optional<SavedState>();
 }
 
-Result<void> load_part(const SavedState& state, int part, Checkpoint& checkpoint) {
+namespace {
+
+/// A buffer straight from disk. nullopt: the entry is in no file.
+Result<std::optional<StateIo>> load_directly(const SavedState& state, const SavedPiece& piece,
+                                             std::size_t entry, Checkpoint& checkpoint,
+                                             DirectIo& direct) {
+  const auto file = state.file_of(piece);
+  if (!file) return file.error();
+  if (!*file) return std::optional<StateIo>();
+  const auto& place = **file;
+  const auto read = move_range(checkpoint.accept(entry), place.offset,
+                               [&](const Operand& range, std::uint64_t offset) {
+                                 return direct.read(place.path, range, offset);
+                               });
+  if (!read) return read.error();
+  if (read->crc != place.crc) {
+    return Error{Errc::invalid, 0,
+                 place.path + ": the checksum of entry " + piece.entry + " is wrong"};
+  }
+  return std::optional(read->io);
+}
+
+}  // namespace
+
+Result<Loaded> load_part(const SavedState& state, int part, Checkpoint& checkpoint,
+                         DirectIo* direct) {
   const auto entries = state.entries(part);
   auto outcome = entries.ok() ? same_entries(*entries, checkpoint) : Result<void>(entries.error());
   // Entry by entry, for the sake of host memory; to the end even after an error, for all ranks
   // read.
   const auto& wanted = checkpoint.saved_entries();
   const auto bytes_of = [](const SavedEntry& entry) { return entry.count * entry.element_bytes; };
-  std::uint64_t all = 0, loaded = 0;
+  std::uint64_t all = 0;
   for (const auto& entry : wanted) all += bytes_of(entry);
+  Loaded loaded;
   Progress progress("loading part " + std::to_string(part), all >> 20, "MiB");
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const SavedPiece piece{part, wanted[i].name, 0, wanted[i].count};
-    const auto bytes = state.read(std::span(&piece, outcome.ok() ? 1u : 0u));
-    if (outcome.ok()) outcome = bytes.ok() ? checkpoint.load(i, bytes->front()) : bytes.error();
-    loaded += bytes_of(wanted[i]);
-    progress.reach(loaded >> 20);
+    std::optional<StateIo> io;
+    if (direct != nullptr && outcome.ok() && wanted[i].dtype) {
+      const auto went = load_directly(state, piece, i, checkpoint, *direct);
+      outcome = went.ok() ? Result<void>() : went.error();
+      if (went.ok()) io = *went;
+    }
+    if (io) {
+      if (loaded.io != StateIo::compat) loaded.io = *io;
+    } else {
+      const auto bytes = state.read(std::span(&piece, outcome.ok() ? 1u : 0u));
+      if (outcome.ok()) outcome = bytes.ok() ? checkpoint.load(i, bytes->front()) : bytes.error();
+    }
+    loaded.bytes += bytes_of(wanted[i]);
+    progress.reach(loaded.bytes >> 20);
   }
-  return outcome;
+  if (!outcome.ok()) return outcome.error();
+  return loaded;
 }
 
 }  // namespace troupe::rank_process

@@ -7,6 +7,7 @@
 #include <troupe/saved_state.hpp>
 
 #include "rank/net/host_group.hpp"
+#include "rank/store/direct_io.hpp"
 #include "rank/store/generations.hpp"
 
 namespace troupe::rank_process {
@@ -32,8 +33,16 @@ Result<Generations> states_of(const HostGroup& group, const SaveOptions& options
 Result<std::optional<SavedState>> find_state(const HostGroup& group, const Generations& generations,
                                              std::int64_t wanted);
 
-/// Loads this rank's part into the checkpoint's buffers and values. All ranks call it. Errors, of
-/// this rank alone: invalid (the entries are not those of the checkpoint), io, device_lost, …
-Result<void> load_part(const SavedState& state, int part, Checkpoint& checkpoint);
+/// What has been loaded, and how it came.
+struct Loaded {
+  std::uint64_t bytes = 0;
+  StateIo io = StateIo::pinned;
+};
+
+/// Loads a part into the checkpoint's buffers and values: with `direct` buffers straight from disk,
+/// where the state is there. All ranks call it. Errors, of this rank alone: invalid (the entries
+/// are not those of the checkpoint, a checksum is wrong), io, device_lost, …
+Result<Loaded> load_part(const SavedState& state, int part, Checkpoint& checkpoint,
+                         DirectIo* direct = nullptr);
 
 }  // namespace troupe::rank_process

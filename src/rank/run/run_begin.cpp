@@ -1,9 +1,12 @@
 #include <unistd.h>
 
+#include <chrono>
+
 #include "common/core/log.hpp"
 #include "rank/run/restart.hpp"
 #include "rank/run/run_loop.hpp"
 #include "rank/run/state_costs.hpp"
+#include "rank/store/direct_io.hpp"
 #include "rank/world/world_actor.hpp"
 #include "rank/world/world_core.hpp"
 
@@ -60,12 +63,15 @@ void RunLoop::check_save_options() {
   const auto& members = core_->members();
   const auto text = save_.directory + "/" + save_.name + ", every " + std::to_string(save_.every) +
                     " steps, restart " + std::to_string(save_.restart) + ", partner " +
-                    std::to_string(static_cast<int>(save_.partner));
+                    std::to_string(static_cast<int>(save_.partner)) + ", io " +
+                    std::string(to_string(save_.io));
   Result<void> outcome;
   for (const auto& other : members.gather_text(text)) {
     if (other != text)
       outcome = Error{Errc::invalid, 0, "the ranks save their state differently: " + text};
   }
+  if (save_.io == StateIo::compat)
+    outcome = Error{Errc::invalid, 0, "SaveOptions::io: compat cannot be asked for"};
   if (save_.directory.empty() && save_.every > 0)
     outcome = Error{Errc::invalid, 0, "there is no folder to save to (--checkpoint-dir)"};
   if (outcome.ok() && !save_.directory.empty() && members.rank() == 0) {
@@ -80,6 +86,26 @@ void RunLoop::check_save_options() {
   states_ = std::move(*states);
 }
 
+void RunLoop::choose_io() {
+  io_ = StateIo::pinned;
+  if (save_.directory.empty()) return;
+  const auto& members = core_->members();
+  std::vector<DirectTrial> trials;
+  if (save_.io == StateIo::direct || (save_.io == StateIo::automatic && !save_.partner)) {
+    auto mine = DirectIo(core_->shared_device()).try_folder(states_.folder(), members.rank());
+    const auto reasons = members.gather_text(mine.reason);
+    for (const auto outcome : members.gather(mine.outcome))
+      trials.push_back({outcome, reasons[trials.size()]});
+  }
+  const auto choice = rank_process::choose_io(save_.io, save_.partner, trials);
+  if (!choice) throw CollectiveException(choice.error());
+  io_ = choice->io;
+  auto line = "states go to disk " + std::string(to_string(io_));
+  if (!choice->reason.empty()) line += " (" + choice->reason + ")";
+  if (members.rank() == 0 && std::exchange(core_->history().io_told, line) != line)
+    log::info("checkpoint", "{}", line);
+}
+
 void RunLoop::check_room() {
   const auto& members = core_->members();
   const auto costs = measure_costs(members, *checkpoint_);
@@ -87,7 +113,7 @@ void RunLoop::check_room() {
   if (!save_.directory.empty() && members.rank() == 0)
     outcome = rank_process::check_room(states_.folder(), costs.whole);
   if (auto agreed = members.agree(outcome); !agreed) throw CollectiveException(agreed.error());
-  const auto line = describe(costs, save_, keeps());
+  const auto line = describe(costs, save_, pins());
   if (members.rank() == 0 && std::exchange(core_->history().costs_told, line) != line)
     log::info("checkpoint", "{}", line);
 }
@@ -102,7 +128,11 @@ void RunLoop::begin_keeping() {
   const auto nodes = core_->members().gather(core_->mpi().node());
   keeper =
       std::make_unique<StateKeeper>(core_->members(), nodes, core_->shared_device(), *checkpoint_,
-                                    StateKeeper::Options{states_, save_.partner, keeper_});
+                                    StateKeeper::Options{.states = states_,
+                                                         .partner = save_.partner,
+                                                         .io = io_,
+                                                         .takes = core_->options().shrink,
+                                                         .before = keeper_});
   keeper_ = keeper.get();
   core_->status().exchange_keeper(std::move(keeper)).reset();
 }
@@ -133,7 +163,7 @@ void RunLoop::restart() {
 Result<void> RunLoop::load(const SavedState& state) {
   const auto& members = core_->members();
   if (state.parts() == members.size()) {
-    auto loaded = load_part(state, members.rank(), *checkpoint_);
+    auto loaded = load_own_part(state);
     return loaded.ok() ? settle_commands() : loaded;
   }
   if (!options_->redistribute) {
@@ -149,6 +179,21 @@ Result<void> RunLoop::load(const SavedState& state) {
   } catch (const Exception& e) {
     return e.error();
   }
+}
+
+Result<void> RunLoop::load_own_part(const SavedState& state) {
+  const auto begin = SteadyClock::time();
+  DirectIo direct(core_->shared_device());
+  const auto loaded = load_part(state, core_->members().rank(), *checkpoint_,
+                                io_ == StateIo::direct ? &direct : nullptr);
+  if (!loaded) return loaded.error();
+  const std::chrono::duration<double> time = SteadyClock::time() - begin;
+  if (core_->members().rank() == 0) {
+    log::info("checkpoint", "rank 0 has loaded {:.1f} MiB in {:.3f} s at {:.2f} GB/s ({})",
+              static_cast<double>(loaded->bytes) / (1 << 20), time.count(),
+              static_cast<double>(loaded->bytes) / time.count() / 1e9, to_string(loaded->io));
+  }
+  return {};
 }
 
 }  // namespace troupe::rank_process

@@ -57,6 +57,10 @@ bool RunLoop::keeps() const {
   return !save_.directory.empty() || save_.partner || core_->options().shrink;
 }
 
+bool RunLoop::pins() const {
+  return keeps() && (io_ != StateIo::direct || save_.partner || core_->options().shrink);
+}
+
 bool RunLoop::interrupted() const {
   return core_->status().interrupted();
 }
@@ -82,6 +86,7 @@ void RunLoop::run() {
     }
     if (options_->prepare) prepare();
     if (member && !core_->status().has_other_members()) {  // else resize() does it
+      choose_io();
       check_room();
       begin_keeping();
       if (core_->options().rehearsal)
@@ -218,7 +223,8 @@ void RunLoop::commit(std::int64_t step) {
   const auto epoch = core_->epoch().value;
   flush(step, epoch);
   // Before the commit: once it is submitted, so must be its copies (see StateKeeper).
-  if (capture) settle_keeper();
+  // And the half that the keeper still has written to disk is not overwritten.
+  if (capture || (keeper_ != nullptr && keeper_->reads(1 - checkpoint_->half()))) settle_keeper();
   auto copied = checkpoint_->commit(step);
   // The commit counts if nothing before it has failed, also of what ends after its copies.
   const auto fence = core_->device().port().fence();

@@ -42,16 +42,22 @@ class RunLoop {
   /// Has the program make that state, where it does so within the run: as often as faults undo it.
   void prepare();
   void check_save_options();
+  /// How states go to disk and come from there. All members call it.
+  void choose_io();
   /// Whether there is room for the states; and what they cost, told once.
   void check_room();
   /// Whether the state is taken out of GPU memory at all.
   [[nodiscard]] bool keeps() const;
+  /// Whether pinned memory of its size is needed for that.
+  [[nodiscard]] bool pins() const;
   /// The members' keepers of the state, which go on from what those before them have.
   void begin_keeping();
   void loop();
   /// Loads what was saved, if anything was and this run is to go on from it.
   void restart();
   Result<void> load(const SavedState& state);
+  /// The part that this rank has saved, or one that has its place; tells how fast that was.
+  Result<void> load_own_part(const SavedState& state);
   /// The program's step, or what it records.
   Step call_step(std::int64_t i);
   void attempt();
@@ -139,6 +145,7 @@ class RunLoop {
   const RunOptions* options_;
   std::optional<StepRecorder> steps_;  ///< of a run that records them
   SaveOptions save_;
+  StateIo io_ = StateIo::pinned;  ///< direct or pinned
   Generations states_{std::filesystem::path()};
   FolderLock folder_lock_;         ///< of the first member
   StateKeeper* keeper_ = nullptr;  ///< nullptr: the state stays in GPU memory

@@ -21,7 +21,8 @@ Error RunLoop::rescue(const Error& error) {
                                  everyone.all_gather(value, all);
                                });
       StateWriter::Share share;
-      if ((share.table = (*memory)->own()) != nullptr) share.image = (*memory)->own_image();
+      if ((share.table = (*memory)->own()) != nullptr)
+        share.write = StateWriter::of_image((*memory)->own_image());
       if (writer.write((*memory)->step(), share)) step = (*memory)->step();
     }
   }

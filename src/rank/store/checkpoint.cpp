@@ -32,7 +32,8 @@ Future<void> Checkpoint::move_all(Move move, std::size_t half,
     const auto bytes = saved_[i].count * saved_[i].element_bytes;
     if (bytes == 0) continue;
     parts.push_back(entries_[i](
-        move, half, {memory.data() + offsets[i], memory.operand(offsets[i], bytes), nullptr}));
+        move, half,
+        {.host = memory.data() + offsets[i], .pinned = memory.operand(offsets[i], bytes)}));
   }
   return when_all(std::move(parts));
 }
@@ -82,6 +83,32 @@ Future<void> Checkpoint::save(std::int64_t step, const PinnedBuffer<std::uint8_t
   }
   return Future<void>(
       Error{Errc::stale, 0, "the commit of step " + std::to_string(step) + " is gone"});
+}
+
+Result<std::vector<Checkpoint::Committed>> Checkpoint::committed(std::int64_t step) {
+  for (std::size_t half = 0; half < 2; ++half) {
+    if (steps_[half] != step || step < 0) continue;
+    std::vector<Committed> all(entries_.size());
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      if (saved_[i].dtype) {
+        (void)entries_[i](Move::locate, half, {.range = &all[i].device});
+        continue;
+      }
+      all[i].host.resize(saved_[i].count * saved_[i].element_bytes);
+      auto* const host = reinterpret_cast<std::uint8_t*>(all[i].host.data());
+      (void)entries_[i](Move::prepare, half, {.host = host});
+      (void)entries_[i](Move::save, half, {.host = host});
+    }
+    return all;
+  }
+  return Error{Errc::stale, 0, "the commit of step " + std::to_string(step) + " is gone"};
+}
+
+Operand Checkpoint::accept(std::size_t entry) {
+  check(saved_[entry].dtype.has_value(), "only buffers are loaded in device memory");
+  Operand range;
+  (void)entries_[entry](Move::accept, 0, {.range = &range});
+  return range;
 }
 
 Result<std::vector<std::byte>> Checkpoint::contents(std::size_t entry) {

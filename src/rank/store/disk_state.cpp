@@ -57,6 +57,16 @@ Result<std::vector<std::vector<std::byte>>> DiskState::read(std::span<const Save
   return all;
 }
 
+Result<std::optional<detail::EntryInFile>> DiskState::file_of(const SavedPiece& whole) {
+  const auto file = open(whole.part);
+  if (!file) return file.error();
+  const auto* const place = (*file)->table().find(whole.entry);
+  if (place == nullptr)
+    return Error{Errc::invalid, 0, "the saved state has no entry " + whole.entry};
+  return std::optional(detail::EntryInFile{generations_.part(step(), whole.part).string(),
+                                           place->offset, place->bytes, place->crc});
+}
+
 Result<void> DiskState::verify(int part) {
   const auto file = open(part);
   return file.ok() ? (*file)->verify() : Result<void>(file.error());

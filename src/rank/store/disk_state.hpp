@@ -22,6 +22,7 @@ class DiskState final : public detail::StateSource {
   [[nodiscard]] int parts() const override { return static_cast<int>(manifest_.parts.size()); }
   Result<std::vector<SavedEntry>> entries(int part) override;
   Result<std::vector<std::vector<std::byte>>> read(std::span<const SavedPiece> pieces) override;
+  Result<std::optional<detail::EntryInFile>> file_of(const SavedPiece& whole) override;
   /// Checks a part as a whole. Errors name the file: io, invalid.
   Result<void> verify(int part);
 

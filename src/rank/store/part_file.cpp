@@ -1,63 +1,58 @@
 #include "rank/store/part_file.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include <troupe/progress.hpp>
 
+#include "common/ipc/file_size_signal.hpp"
+
 namespace troupe::rank_process {
-namespace {
-
-/// Without it a write beyond RLIMIT_FSIZE would end the process: while it lives the signal that the
-/// kernel sends to the writing thread is held back, and then dropped.
-class NoFileSizeSignal {
- public:
-  NoFileSizeSignal() {
-    ::sigemptyset(&signal_);
-    ::sigaddset(&signal_, SIGXFSZ);
-    ::pthread_sigmask(SIG_BLOCK, &signal_, &before_);
-  }
-  ~NoFileSizeSignal() {
-    const timespec at_once{};
-    while (::sigtimedwait(&signal_, nullptr, &at_once) > 0) {
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  NoFileSizeSignal(const NoFileSizeSignal&) = delete;
-  NoFileSizeSignal& operator=(const NoFileSizeSignal&) = delete;
-
- private:
-  sigset_t signal_{}, before_{};
-};
-
-}  // namespace
-
 Error file_error(const std::filesystem::path& path, int error) {
   return {Errc::io, error, path.string() + ": " + std::strerror(error)};
+}
+
+Result<NewFile> NewFile::create(const std::filesystem::path& path, std::uint64_t bytes) {
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  const ipc::NoFileSizeSignal held_back;
+  if (!fd) return file_error(path);
+  if (bytes != 0 && ::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) return file_error(path);
+  return NewFile(path, std::move(fd));
+}
+
+Result<void> NewFile::write(std::uint64_t offset, std::span<const std::byte> bytes) const {
+  const ipc::NoFileSizeSignal held_back;
+  while (!bytes.empty()) {
+    const auto count = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return file_error(path_);
+    if (count == 0) return file_error(path_, ENOSPC);  // no progress, and no reason given
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    offset += static_cast<std::uint64_t>(count);
+  }
+  return {};
+}
+
+Result<void> NewFile::finish() const {
+  return ::fsync(fd_.get()) == 0 ? Result<void>() : file_error(path_);
 }
 
 Result<void> write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
   constexpr std::size_t kPiece = std::size_t{64}
                                  << 20;  // of what a disk takes in a fraction of a second
   Progress progress("writing " + path.string(), bytes.size() >> 20, "MiB");
-  const auto all = bytes.size();
-  const NoFileSizeSignal held_back;
-  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!fd) return file_error(path);
-  while (!bytes.empty()) {
-    const auto count = ::write(fd.get(), bytes.data(), std::min(kPiece, bytes.size()));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return file_error(path);
-    if (count == 0) return file_error(path, ENOSPC);  // no progress, and no reason given
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
-    progress.reach((all - bytes.size()) >> 20);
+  const auto file = NewFile::create(path, 0);
+  if (!file) return file.error();
+  for (std::size_t at = 0; at < bytes.size(); at += kPiece) {
+    const auto piece = bytes.subspan(at, std::min(kPiece, bytes.size() - at));
+    if (auto done = file->write(at, piece); !done) return done;
+    progress.reach((at + piece.size()) >> 20);
   }
-  if (::fsync(fd.get()) != 0) return file_error(path);
-  return {};
+  return file->finish();
 }
 
 Error PartFile::wrong(const std::string& what) const {

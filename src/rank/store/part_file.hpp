@@ -13,6 +13,22 @@ namespace troupe::rank_process {
 /// no lack of memory.
 Error file_error(const std::filesystem::path& path, int error = errno);
 
+/// A file that is being written, perhaps by others too. Errors: io, naming the file.
+class NewFile {
+ public:
+  /// Makes it, or empties the one that is there; `bytes`: how long it is from the start, all zeros.
+  static Result<NewFile> create(const std::filesystem::path& path, std::uint64_t bytes);
+  Result<void> write(std::uint64_t offset, std::span<const std::byte> bytes) const;
+  /// Waits until all that anybody has written is on disk.
+  [[nodiscard]] Result<void> finish() const;
+
+ private:
+  NewFile(std::filesystem::path path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+
+  std::filesystem::path path_;
+  UniqueFd fd_;
+};
+
 /// Writes a file and waits until it is on disk. Errors: io, naming the file.
 Result<void> write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
 

@@ -102,8 +102,13 @@ std::uint32_t checksum(std::span<const std::byte> bytes, std::uint32_t before) {
       ::crc32_z(before, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
 }
 
-void seal(PartTable& table, std::span<std::byte> image) {
-  check(image.size() == table.bytes, "a part's image has another size than its table says");
+std::uint32_t checksum_of_both(std::uint32_t first, std::uint32_t second,
+                               std::uint64_t second_bytes) {
+  return static_cast<std::uint32_t>(
+      ::crc32_combine(first, second, static_cast<z_off_t>(second_bytes)));
+}
+
+std::vector<std::byte> make_head(PartTable& table) {
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.entries = static_cast<std::uint32_t>(table.places.size());
@@ -111,13 +116,9 @@ void seal(PartTable& table, std::span<std::byte> image) {
   header.parts = table.parts;
   header.step = table.step;
   header.bytes = table.bytes;
-  auto end = head_bytes_of(table.places.size());
+  std::vector<std::byte> head(head_bytes_of(table.places.size()));
   std::size_t at = sizeof header;
-  for (auto& place : table.places) {
-    // What lies between is part of the file: it must not be what was in memory before.
-    std::memset(image.data() + end, 0, place.offset - end);
-    end = place.offset + place.bytes;
-    place.crc = checksum(image.subspan(place.offset, place.bytes));
+  for (const auto& place : table.places) {
     Row row{};
     place.entry.name.copy(row.name, kSavedNameBytes);
     row.dtype = place.entry.dtype ? static_cast<std::uint32_t>(*place.entry.dtype) : kRawType;
@@ -126,12 +127,26 @@ void seal(PartTable& table, std::span<std::byte> image) {
     row.count = place.entry.count;
     row.offset = place.offset;
     row.bytes = place.bytes;
-    std::memcpy(image.data() + at, &row, sizeof row);
+    std::memcpy(head.data() + at, &row, sizeof row);
     at += sizeof row;
   }
-  std::memcpy(image.data(), &header, sizeof header);
-  table.head_crc = head_checksum(image.first(at));
-  std::memcpy(image.data() + offsetof(Header, crc), &table.head_crc, sizeof table.head_crc);
+  std::memcpy(head.data(), &header, sizeof header);
+  table.head_crc = head_checksum(head);
+  std::memcpy(head.data() + offsetof(Header, crc), &table.head_crc, sizeof table.head_crc);
+  return head;
+}
+
+void seal(PartTable& table, std::span<std::byte> image) {
+  check(image.size() == table.bytes, "a part's image has another size than its table says");
+  auto end = head_bytes_of(table.places.size());
+  for (auto& place : table.places) {
+    // What lies between is part of the file: it must not be what was in memory before.
+    std::memset(image.data() + end, 0, place.offset - end);
+    end = place.offset + place.bytes;
+    place.crc = checksum(image.subspan(place.offset, place.bytes));
+  }
+  const auto head = make_head(table);
+  std::copy(head.begin(), head.end(), image.begin());
 }
 
 Result<std::uint64_t> head_bytes(std::span<const std::byte> header) {

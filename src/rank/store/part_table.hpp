@@ -55,6 +55,13 @@ PartTable lay_out(std::span<const SavedEntry> entries);
 /// crc32 (zlib's) of any length.
 std::uint32_t checksum(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
+/// The checksum of two runs of bytes, one behind the other, from theirs.
+std::uint32_t checksum_of_both(std::uint32_t first, std::uint32_t second,
+                               std::uint64_t second_bytes);
+
+/// Header and table of a part whose entries lie elsewhere; table.part, parts, step and the
+/// checksums of the entries must be set. Sets table.head_crc.
+std::vector<std::byte> make_head(PartTable& table);
 /// Takes the checksums of the entries that lie in `image` and writes header and table before them;
 /// table.part, parts and step must be set.
 void seal(PartTable& table, std::span<std::byte> image);

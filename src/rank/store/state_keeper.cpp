@@ -25,7 +25,9 @@ StateKeeper::StateKeeper(const HostGroup& members, std::span<const int> nodes,
                 exchange_.all_gather(value, all);
               }),
       table_(lay_out(checkpoint.saved_entries())),
-      device_(std::move(device)) {
+      device_(std::move(device)),
+      direct_io_(device_),
+      direct_(options.io == StateIo::direct) {
   if (options.partner && members.size() > 1) {
     const auto partner = partners(nodes);
     partner_ = partner[static_cast<std::size_t>(members.rank())];
@@ -40,13 +42,16 @@ StateKeeper::StateKeeper(const HostGroup& members, std::span<const int> nodes,
   table_.part = members.rank();
   table_.parts = members.size();
   for (const auto& place : table_.places) offsets_.push_back(place.offset);
-  auto pin = device_->allocate_apart(table_.bytes);
-  const auto ready = pin.ok() ? Result<void>() : Result<void>(pin.error());
-  // Here all ranks are in step; later only the keepers' threads are.
-  if (auto agreed = members.agree(ready); !agreed) throw CollectiveException(agreed.error());
-  memory_ = PinnedBuffer<std::uint8_t>(
-      std::move(pin->lease), reinterpret_cast<std::uint8_t*>(pin->data), table_.bytes, pin->where);
-  checkpoint.prepare(memory_, offsets_);
+  if (!direct_ || options.partner || options.takes) {
+    auto pin = device_->allocate_apart(table_.bytes);
+    const auto ready = pin.ok() ? Result<void>() : Result<void>(pin.error());
+    // Here all ranks are in step; later only the keepers' threads are.
+    if (auto agreed = members.agree(ready); !agreed) throw CollectiveException(agreed.error());
+    memory_ = PinnedBuffer<std::uint8_t>(std::move(pin->lease),
+                                         reinterpret_cast<std::uint8_t*>(pin->data), table_.bytes,
+                                         pin->where);
+    checkpoint.prepare(memory_, offsets_);
+  }
   thread_ = std::thread([this] { run(); });
 }
 
@@ -74,14 +79,33 @@ bool StateKeeper::wait_idle(const std::function<bool()>& interrupted) {
 }
 
 void StateKeeper::capture(std::int64_t step, std::uint32_t epoch, bool to_disk, TimePoint since) {
-  const auto there = memory_in(epoch);
-  auto copies =
-      there.ok() ? checkpoint_->save(step, memory_, offsets_) : Future<void>(there.error());
+  Future<void> copies{Result<void>()};
+  if (!direct_ || partner_ >= 0) {
+    const auto there = memory_in(epoch);
+    copies = there.ok() ? checkpoint_->save(step, memory_, offsets_) : Future<void>(there.error());
+  }
+  std::shared_ptr<const std::vector<Checkpoint::Committed>> direct;
+  if (direct_ && to_disk) {
+    direct = std::make_shared<const std::vector<Checkpoint::Committed>>(
+        checkpoint_->committed(step).take());
+  }
   const std::lock_guard lock(mutex_);
   check(!job_, "one commit at a time is taken out of GPU memory");
   const auto now = SteadyClock::time();
-  job_ = Job{step, epoch, to_disk, std::move(copies), now, seconds(now - since)};
+  job_ = Job{step,
+             epoch,
+             to_disk,
+             std::move(copies),
+             std::move(direct),
+             checkpoint_->half(),
+             now,
+             seconds(now - since)};
   changed_.notify_all();
+}
+
+bool StateKeeper::reads(std::size_t half) const {
+  const std::lock_guard lock(mutex_);
+  return job_ && job_->direct && job_->half == half;
 }
 
 void StateKeeper::close() {
@@ -176,6 +200,11 @@ void StateKeeper::run() {
 
 void StateKeeper::map_memory(std::unique_lock<std::mutex>& lock) {
   const auto epoch = epoch_;
+  if (memory_.size() == 0) {
+    mapped_in_ = epoch;
+    changed_.notify_all();
+    return;
+  }
   lock.unlock();
   const auto outcome = device_->map_apart(memory_.operand()).wait();
   const bool gone = outcome.code() == Errc::device_lost ||
@@ -201,28 +230,65 @@ std::optional<bool> StateKeeper::settle(std::unique_lock<std::mutex>& lock) {
 }
 
 void StateKeeper::carry_out(const Job& job, bool copied) {
-  if (copied) {
-    table_.step = job.step;
-    seal(table_, image());
-  } else {
+  const bool in_host_memory = !direct_ || partner_ >= 0;
+  table_.step = job.step;
+  if (copied && in_host_memory) seal(table_, image());
+  if (!copied)
     log::warn("checkpoint", "the state of step {} was lost before it left the device", job.step);
-  }
-  const auto part = copied ? std::span<const std::byte>(image()) : std::span<const std::byte>();
-  if (partner_ >= 0) give_to_partner(job.step, part);
+  if (partner_ >= 0)
+    give_to_partner(job.step,
+                    copied ? std::span<const std::byte>(image()) : std::span<const std::byte>());
   if (!job.to_disk) return;
-  const auto outcome =
-      writer_.write(job.step, {copied ? &table_ : nullptr, part, !copied, job.stall_seconds});
+  const auto outcome = writer_.write(job.step, share_of(job, copied));
   if (!outcome) return;
-  const SavedCheckpoint done{job.step, outcome->bytes,
+  const SavedCheckpoint done{job.step,
+                             outcome->bytes,
                              seconds(SteadyClock::time() - job.captured_at),
-                             outcome->stall_seconds};
+                             outcome->stall_seconds,
+                             outcome->io,
+                             outcome->write_seconds};
   if (members_->rank() == 0) {
-    log::info("checkpoint", "step {} is on disk: {:.1f} MiB in {:.3f} s", done.step,
-              static_cast<double>(done.bytes) / (1 << 20), done.seconds);
+    log::info("checkpoint",
+              "step {} is on disk: {:.1f} MiB in {:.3f} s, written in {:.3f} s at {:.2f} GB/s ({})",
+              done.step, static_cast<double>(done.bytes) / (1 << 20), done.seconds,
+              done.write_seconds, done.write_rate() / 1e9, to_string(done.io));
   }
   const std::lock_guard lock(mutex_);
   on_disk_ = job.step;
   saved_.push_back(done);
+}
+
+StateWriter::Share StateKeeper::share_of(const Job& job, bool copied) {
+  StateWriter::Share share{.lost = !copied, .stall_seconds = job.stall_seconds};
+  if (!copied) return share;
+  share.table = &table_;
+  if (!job.direct) {
+    share.write = StateWriter::of_image(image());
+  } else {
+    share.write = [this, &job](const std::filesystem::path& path) {
+      return write_part(path, table_, *job.direct, [&](const Operand& piece, std::uint64_t offset) {
+        return write_piece(path, piece, offset);
+      });
+    };
+  }
+  return share;
+}
+
+Result<file::Done> StateKeeper::write_piece(const std::filesystem::path& path, const Operand& piece,
+                                            std::uint64_t offset) {
+  for (bool told = false;;) {
+    auto done = direct_io_.write(path, piece, offset);
+    const bool by_fault = done.code() == Errc::device_lost || done.code() == Errc::world_reformed;
+    if (done.ok() || !by_fault) return done;
+    // The commit is stable, so both it and the half that it is in come through the fault. Commands
+    // are refused until the world is re-formed; once it has ended, with another error.
+    if (!std::exchange(told, true))
+      log::debug("checkpoint", "a fault has cut off a piece of {}: it is written again",
+                 path.string());
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, std::chrono::milliseconds(5), [&] { return stopped_ || closing_; }))
+      return done;
+  }
 }
 
 void StateKeeper::give_to_partner(std::int64_t step, std::span<const std::byte> image) {

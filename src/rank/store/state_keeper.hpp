@@ -13,6 +13,7 @@
 
 #include "rank/device/device_core.hpp"
 #include "rank/net/background.hpp"
+#include "rank/store/direct_io.hpp"
 #include "rank/store/memory_state.hpp"
 #include "rank/store/part_table.hpp"
 #include "rank/store/state_writer.hpp"
@@ -26,6 +27,11 @@ namespace troupe::rank_process {
 /// the part with its partners and writes it to disk, while the program computes on. One commit is
 /// under way at a time.
 ///
+/// With StateIo::direct what goes to disk needs no pinned memory: the keeper's thread has the
+/// device host write the commit itself, once it is stable, piece by piece. Until that has ended the
+/// half of the checkpoint that holds the commit must not be overwritten (reads). A piece that a
+/// fault cuts off is written again once the world is re-formed.
+///
 /// What makes the keepers of all ranks agree without a protocol of their own: whether a commit
 /// becomes stable or is rolled back is the same on all ranks, and a rank captures a commit whenever
 /// it submits it. So every keeper deals with exactly the captured commits that became stable, in
@@ -36,6 +42,8 @@ class StateKeeper {
   struct Options {
     Generations states{std::filesystem::path()};  ///< where to; nothing is written without a folder
     bool partner = false;
+    StateIo io = StateIo::pinned;  ///< direct or pinned
+    bool takes = false;            ///< take() may be called
     /// This rank's keeper before: what it has held and brought to disk counts as this one's.
     const StateKeeper* before = nullptr;
   };
@@ -55,12 +63,14 @@ class StateKeeper {
   /// Submits the copies of the commit that was submitted just before. Requires that the keeper is
   /// idle. `since`: when the program began to wait for it.
   void capture(std::int64_t step, std::uint32_t epoch, bool to_disk, TimePoint since);
+  /// Whether it still needs this half of the checkpoint, after capture().
+  [[nodiscard]] bool reads(std::size_t half) const;
   /// Finishes what is under way and ends the keeper's thread. Waits for the world's word on a
   /// commit that is not yet stable.
   void close();
   /// Takes this rank's part of the commit of `step`, one of the last two, into host memory; hold()
-  /// then keeps it in the place of what was held. Requires that the keeper is idle. Errors: those
-  /// of the copies.
+  /// then keeps it in the place of what was held. Requires that the keeper is idle, and
+  /// Options::takes. Errors: those of the copies.
   Result<void> take(std::int64_t step, std::uint32_t epoch);
   void hold();
   /// Step of the newest state that this run has written, -1: none. The same on all ranks while the
@@ -82,7 +92,10 @@ class StateKeeper {
     std::int64_t step;
     std::uint32_t epoch;
     bool to_disk;
-    Future<void> copies;
+    Future<void> copies;  ///< to pinned memory
+    /// What is to be written from device memory, and the half of the checkpoint where that is.
+    std::shared_ptr<const std::vector<Checkpoint::Committed>> direct;
+    std::size_t half;
     TimePoint captured_at;
     double stall_seconds;
   };
@@ -97,6 +110,11 @@ class StateKeeper {
   /// Whether copies submitted in this epoch have memory to go to.
   [[nodiscard]] Result<void> memory_in(std::uint32_t epoch) const;
   void carry_out(const Job& job, bool copied);
+  /// How StateWriter gets this rank's part of the job to disk.
+  [[nodiscard]] StateWriter::Share share_of(const Job& job, bool copied);
+  /// Has the device host write a piece; if a fault cuts it off, the next device host.
+  Result<file::Done> write_piece(const std::filesystem::path& path, const Operand& piece,
+                                 std::uint64_t offset);
   void give_to_partner(std::int64_t step, std::span<const std::byte> image);
   [[nodiscard]] std::span<std::byte> image() const;
 
@@ -108,7 +126,9 @@ class StateKeeper {
   PartTable table_;
   std::vector<std::uint64_t> offsets_;
   std::shared_ptr<DeviceCore> device_;
-  PinnedBuffer<std::uint8_t> memory_;
+  DirectIo direct_io_;
+  bool direct_;
+  PinnedBuffer<std::uint8_t> memory_;  ///< empty: nothing needs it
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

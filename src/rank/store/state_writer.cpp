@@ -1,7 +1,10 @@
 #include "rank/store/state_writer.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
+
+#include <troupe/clock.hpp>
 
 #include "common/core/log.hpp"
 #include "rank/store/part_file.hpp"
@@ -15,7 +18,8 @@ struct StateWriter::Written {
   std::int32_t parts = 0;  ///< of the whole state
   std::uint32_t crc = 0;
   std::uint64_t bytes = 0;
-  double stall_seconds = 0;
+  double stall_seconds = 0, write_seconds = 0;
+  StateIo io = StateIo::pinned;
 };
 
 std::optional<StateWriter::Outcome> StateWriter::write(std::int64_t step,
@@ -27,22 +31,37 @@ std::optional<StateWriter::Outcome> StateWriter::write(std::int64_t step,
   std::vector<std::uint8_t> outcomes(all.size());
   all_gather_(std::as_bytes(std::span(&there, 1)), std::as_writable_bytes(std::span(outcomes)));
   if (outcomes[0] == 0) return std::nullopt;
-  Outcome outcome{};
+  Outcome outcome{.bytes = 0, .stall_seconds = 0, .io = StateIo::direct, .write_seconds = 0};
   for (const auto& part : all) {
+    // Later in the list outdoes earlier: what was not direct on one rank was not on the whole.
+    if (part.part >= 0) outcome.io = std::max(outcome.io, part.io);
+    outcome.write_seconds = std::max(outcome.write_seconds, part.write_seconds);
     outcome.bytes += part.bytes;
     outcome.stall_seconds = std::max(outcome.stall_seconds, part.stall_seconds);
   }
   return outcome;
 }
 
+std::function<Result<StateIo>(const std::filesystem::path&)> StateWriter::of_image(
+    std::span<const std::byte> image) {
+  return [image](const std::filesystem::path& path) -> Result<StateIo> {
+    if (auto written = write_file(path, image); !written) return written.error();
+    return StateIo::pinned;
+  };
+}
+
 StateWriter::Written StateWriter::write_part(const Share& share) const {
   Written mine{.ok = !share.lost, .stall_seconds = share.stall_seconds};
   if (share.table == nullptr) return mine;
   const auto& table = *share.table;
+  const auto begin = SteadyClock::time();
   const auto path = generations_.begin(table.step, table.part);
-  const auto written = path.ok() ? write_file(*path, share.image) : Result<void>(path.error());
+  const auto written = path.ok() ? share.write(*path) : Result<StateIo>(path.error());
   if (!written.ok()) log::error("checkpoint", "{}", written.error().to_string());
-  mine = {written.ok(), table.part, table.parts, table.head_crc, table.bytes, share.stall_seconds};
+  mine.ok = written.ok(), mine.part = table.part, mine.parts = table.parts;
+  mine.crc = table.head_crc, mine.bytes = table.bytes;
+  if (written.ok()) mine.io = *written;
+  mine.write_seconds = std::chrono::duration<double>(SteadyClock::time() - begin).count();
   return mine;
 }
 

@@ -32,6 +32,7 @@ struct RunHistory {
   std::set<std::string> restarted_names;  ///< of runs that have looked for a state to go on from
   std::int64_t restarted_from = -1;       ///< the step from disk that the newest run began with
   std::string costs_told;                 ///< of the state of the last run
+  std::string io_told;                    ///< how states go to disk, likewise
 };
 
 /// What stands behind a World: its parts, which it opens and closes in order. What the world is at
