@@ -1,0 +1,1 @@
+#include <troupe/lib/tensor.hpp>
