@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -118,10 +119,12 @@ struct Modes {
   std::array<std::int32_t, kMaxModes> name{};
 
   Modes() = default;
-  Modes(std::string_view letters) : count(letters.size()) {
-    std::copy_n(letters.begin(), std::min(count, kMaxModes), name.begin());
+  template <std::convertible_to<std::string_view> Letters>
+  Modes(const Letters& letters) {
+    const std::string_view all = letters;
+    count = all.size();
+    std::copy_n(all.begin(), std::min(count, kMaxModes), name.begin());
   }
-  Modes(const char* letters) : Modes(std::string_view(letters)) {}
   Modes(std::initializer_list<std::int32_t> list) : count(list.size()) {
     std::copy_n(list.begin(), std::min(count, kMaxModes), name.begin());
   }
