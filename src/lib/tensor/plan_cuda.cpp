@@ -100,13 +100,16 @@ struct Described {
                         DType dtype) {
     tensor::PerMode extents{}, strides{};
     std::uint32_t count = 0;
+    bool any = false;  // a mode that counts, of whichever tensor
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(key.loops.count); ++i) {
       const auto at = static_cast<std::size_t>(i);
       const auto stride = key.loops.strides[tensor][at];
+      any = any || key.loops.extents[at] > 1;
       if (stride == 0 || key.loops.extents[at] == 1) continue;
       modes[count] = i, extents[count] = key.loops.extents[at], strides[count] = stride;
       ++count;
     }
+    if (!any) extents[0] = strides[0] = count = 1;  // each is one number
     TROUPE_CUDA_TRY(cutensorCreateTensorDescriptor(handle, descriptor.out(), count, extents.data(),
                                                    strides.data(), type_of(dtype),
                                                    key.alignment[tensor]));
@@ -176,9 +179,17 @@ Result<Plan> Plan::make(cutensorHandle_t handle, const PlanKey& key) {
           create(handle, key, dtype, tensors, compute_of(scale, key.compute), operation.out());
       status != CUTENSOR_STATUS_SUCCESS)
     return no_plan(status, "cutensorCreate");
+  // Factors are of that type, whatever cuTENSOR would take them for.
   const auto wanted = type_of(scale);
-  TROUPE_CUDA_TRY(cutensorOperationDescriptorSetAttribute(
-      handle, operation.get(), CUTENSOR_OPERATION_DESCRIPTOR_SCALAR_TYPE, &wanted, sizeof wanted));
+  auto expected = wanted;
+  TROUPE_CUDA_TRY(cutensorOperationDescriptorGetAttribute(handle, operation.get(),
+                                                          CUTENSOR_OPERATION_DESCRIPTOR_SCALAR_TYPE,
+                                                          &expected, sizeof expected));
+  if (expected != wanted) {
+    TROUPE_CUDA_TRY(cutensorOperationDescriptorSetAttribute(
+        handle, operation.get(), CUTENSOR_OPERATION_DESCRIPTOR_SCALAR_TYPE, &wanted,
+        sizeof wanted));
+  }
 
   Handle<PreferenceTraits> preference;
   TROUPE_CUDA_TRY(cutensorCreatePlanPreference(handle, preference.out(), CUTENSOR_ALGO_DEFAULT,

@@ -105,6 +105,33 @@ W neutral(Binary f) {
   return f == Binary::mul ? W(1) : W(0);
 }
 
+/// Calls g with the function of two numbers.
+template <class W, class G>
+void with_function(Binary f, const G& g) {
+  if constexpr (!kComplex<W>) {
+    if (f == Binary::max) return g([](W a, W b) { return std::max(a, b); });
+    if (f == Binary::min) return g([](W a, W b) { return std::min(a, b); });
+  }
+  if (f == Binary::mul) return g([](const W& a, const W& b) { return a * b; });
+  g([](const W& a, const W& b) { return a + b; });
+}
+
+template <class W>
+W folded(Binary f, W result, const W* x, std::int64_t count) {
+  with_function<W>(f, [&](const auto& g) {
+    for (std::int64_t i = 0; i < count; ++i) result = g(result, x[i]);
+  });
+  return result;
+}
+
+/// x[i] = f(x[i], y[i])
+template <class W>
+void combine(Binary f, W* x, const W* y, std::int64_t count) {
+  with_function<W>(f, [&](const auto& g) {
+    for (std::int64_t i = 0; i < count; ++i) x[i] = g(x[i], y[i]);
+  });
+}
+
 }  // namespace
 
 template <class W>
@@ -128,19 +155,6 @@ void Target<W>::write(const W* from, std::int64_t count, std::int64_t first,
     T* const to = reinterpret_cast<T*>(data) + first;
     for (std::int64_t i = 0; i < count; ++i) to[i * step] = narrowed<T>(from[i]);
   });
-}
-
-template <class W>
-void combine(Binary f, W* x, const W* y, std::int64_t count) {
-  const auto of = [&](const auto& g) {
-    for (std::int64_t i = 0; i < count; ++i) x[i] = g(x[i], y[i]);
-  };
-  if (f == Binary::add) return of([](const W& a, const W& b) { return a + b; });
-  if (f == Binary::mul) return of([](const W& a, const W& b) { return a * b; });
-  if constexpr (!kComplex<W>) {
-    if (f == Binary::max) return of([](W a, W b) { return std::max(a, b); });
-    if (f == Binary::min) return of([](W a, W b) { return std::min(a, b); });
-  }
 }
 
 template <class W>
@@ -181,7 +195,7 @@ void reduce(const Extents& modes, Binary reduction, W alpha, const Source<W>& so
       W result = neutral<W>(reduction);
       reduced.for_each_row([&](const auto& from, std::int64_t length, const auto& apart) {
         source.read(at[0] + i * steps[0] + from[0], apart[0], length, row.data());
-        for (std::int64_t j = 0; j < length; ++j) combine(reduction, &result, &row[j], 1);
+        result = folded(reduction, result, row.data(), length);
       });
       result *= alpha;
       const auto to = at[1] + i * steps[1];
@@ -198,7 +212,6 @@ void reduce(const Extents& modes, Binary reduction, W alpha, const Source<W>& so
 #define TROUPE_TENSOR_ROWS(W)                                                                      \
   template struct Source<W>;                                                                       \
   template struct Target<W>;                                                                       \
-  template void combine(Binary, W*, const W*, std::int64_t);                                       \
   template void elementwise(const Extents&, const std::vector<Source<W>>&, std::array<Binary, 2>,  \
                             const Target<W>&);                                                     \
   template void reduce(const Extents&, Binary, W, const Source<W>&, const std::vector<Source<W>>&, \

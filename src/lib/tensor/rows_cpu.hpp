@@ -94,10 +94,6 @@ struct Target {
   void write(const W* from, std::int64_t count, std::int64_t first, std::int64_t step) const;
 };
 
-/// x[i] = f(x[i], y[i])
-template <class W>
-void combine(Binary f, W* x, const W* y, std::int64_t count);
-
 /// What operations have in common: the modes.
 struct Extents {
   std::size_t count = 0;

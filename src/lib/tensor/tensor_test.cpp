@@ -1,4 +1,4 @@
-#include "lib/tensor/tensor_values.hpp"
+#include "tensor_values.hpp"
 
 // Contractions and sums along modes.
 

@@ -31,13 +31,13 @@ class Joint {
  public:
   explicit Joint(std::string_view operation) : operation_(operation) {}
 
-  /// A tensor's modes. Of a result each stands once; `as`: it must lie as that tensor does.
+  /// A tensor's modes. Of a result each stands once.
   void add(std::size_t tensor, const char* name, const Term& term, bool is_result = false) {
     PerTensor own{};
     if (!read(name, term, is_result, own)) return;
     for (std::size_t i = 0; i < count_; ++i) all_[i].strides[tensor] = own[i];
   }
-  /// What is added to tensor `as`, and lies as that does.
+  /// What is added to tensor `as`, and has to lie as that does.
   void add_like(std::size_t as, const char* name, const Term& term) {
     PerTensor own{};
     if (!read(name, term, true, own)) return;

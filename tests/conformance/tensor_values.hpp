@@ -103,9 +103,8 @@ inline reference::Tensor sum(const Wide& a, reference::Tensor x, const Wide& b,
 
 /// Skips a test where the library is not installed.
 inline void skip_unless_tensors() {
-  const auto one = put(std::vector<float>{1}), other = put(std::vector<float>{0});
-  const tensor::View from(one, {}), to(other, {});
-  const Result<void> probed = tensor::on(device()).permute(from(""), to("")).wait();
+  const tensor::View from(put(std::vector<float>{1, 2}), {2}), to(put(std::vector<float>(2)), {2});
+  const Result<void> probed = tensor::on(device()).permute(from("i"), to("i")).wait();
   if (probed.ok()) return;
   (void)device().take_error();
   ASSERT_EQ(probed.code(), Errc::unsupported) << probed.error().message;
