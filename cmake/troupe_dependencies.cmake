@@ -58,6 +58,11 @@ if(NOT TROUPE_ENGINE_CUDA STREQUAL "OFF")
       HINTS ${TROUPE_CUDSS_DIR}/lib ${CMAKE_SOURCE_DIR}/build/wheels/cudss/lib ${CUDAToolkit_LIBRARY_DIR})
     find_path(TROUPE_CUDSS_INCLUDE cudss.h
       HINTS ${TROUPE_CUDSS_DIR}/include ${CMAKE_SOURCE_DIR}/build/wheels/cudss/include ${CUDAToolkit_INCLUDE_DIRS})
+    # The same of cuTENSOR and the library tensor.
+    find_library(TROUPE_CUTENSOR_LIBRARY NAMES libcutensor.so.2 cutensor
+      HINTS ${TROUPE_CUTENSOR_DIR}/lib ${CMAKE_SOURCE_DIR}/build/wheels/cutensor/lib ${CUDAToolkit_LIBRARY_DIR})
+    find_path(TROUPE_CUTENSOR_INCLUDE cutensor.h
+      HINTS ${TROUPE_CUTENSOR_DIR}/include ${CMAKE_SOURCE_DIR}/build/wheels/cutensor/include ${CUDAToolkit_INCLUDE_DIRS})
   elseif(TROUPE_ENGINE_CUDA STREQUAL "ON")
     message(FATAL_ERROR "TROUPE_ENGINE_CUDA=ON needs the CUDA toolkit (nvcc on PATH) and NCCL")
   endif()

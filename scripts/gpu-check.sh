@@ -302,6 +302,17 @@ bench_sparse() {
   done <"$out/sparse_bench.json"
 }
 
+# Tensors, where cuTENSOR is there.
+bench_tensors() {
+  local line name
+  [[ -x $bin/tensor_bench ]] || return 0
+  step tensor_bench 240 "$bin/tensor_bench" --repetitions $((quick ? 5 : 15)) --json "$out/tensor_bench.json" || return 0
+  while read -r line; do
+    name=$(field "$line" name)
+    [[ -z $name ]] || figure "$name, troupe/raw" "$(field "$line" ratio)" x le 1.01
+  done <"$out/tensor_bench.json"
+}
+
 # The first call of each kind after a device host's death, over its steady time.
 bench_first_calls() {
   local line name
@@ -493,6 +504,7 @@ if wanted bench; then
   bench_cuda
   bench_libraries
   bench_sparse
+  bench_tensors
   bench_first_calls
   bench_kernels
   bench_recorded

@@ -4,7 +4,7 @@
 #   scripts/test.sh [CMAKE-OPTION...]
 #
 # 1. packages of Debian 12 or Ubuntu 24.04 that are missing (root or sudo); where cuDNN is found, the headers of
-#    cudnn-frontend from PyPI; where the CUDA toolkit is found, cuDSS from there
+#    cudnn-frontend from PyPI; where the CUDA toolkit is found, cuDSS and cuTENSOR from there
 # 2. build/release: everything, several files as one, with the CUDA engine where the CUDA toolkit is found. Without a GPU
 #    troupe's own kernels are compiled but hardly optimised, and the tests are brief (-DTROUPE_BRIEF_TESTS=ON): of the
 #    unit tests there are those alone that steps 3 and 4 shorten or lack; conformance tests try fewer combinations of
@@ -55,6 +55,7 @@ mpi_environment
 install_packages "${packages_for_building[@]}" "${packages_for_testing[@]}" "${!optional_packages[@]}"
 ! cudnn_header >/dev/null || fetch_cudnn_frontend
 ! command -v nvcc >/dev/null || fetch_cudss
+! command -v nvcc >/dev/null || fetch_cutensor
 # Without a GPU nothing runs the kernels: they are compiled for one model and hardly optimised, in a quarter of the time. And
 # of the unit tests those are left out that run in full under the sanitizers.
 without_gpu=()

@@ -159,7 +159,14 @@ constexpr CallInfo kCalls[] = {
     {Kind::sparse_call, "ELL", "csr2sell csr2blocked_ell blocked_ell_to_dense", kNumbers},
     {Kind::sparse_call, "examination", "examine", DTypes::of({DType::i32, DType::i64})},
     {Kind::direct_call, "factors", "analyse factor solve release", kNumbers, true},
-    {Kind::direct_call, "schur", "schur", kNumbers, true}};
+    {Kind::direct_call, "schur", "schur", kNumbers, true},
+    {Kind::tensor_call, "contraction", "contract", kAllNumbers, true},
+    {Kind::tensor_call, "contraction of three", "contract_trinary", kAllNumbers, true},
+    {Kind::tensor_call, "einsum", "contract reduce", kAllNumbers, true},
+    {Kind::tensor_call, "reduction", "reduce", kAllNumbers, true},
+    {Kind::tensor_call, "permutation", "permute", kAllNumbers, true},
+    {Kind::tensor_call, "elements of tensors", "elementwise_binary elementwise_trinary",
+     kAllNumbers, true}};
 
 }  // namespace
 

@@ -37,7 +37,7 @@ std::string Trial::difference(const std::vector<Wide>& actual, const std::vector
 Calls::Calls(Device& device) {
   for (auto* add : {add_level1, add_level2, add_level3, add_lists, add_matmul, add_linear,
                     add_orthogonal, add_eigen, add_transforms, add_random, add_primitives,
-                    add_sparse, add_elements, add_sparse_forms, add_direct})
+                    add_sparse, add_elements, add_sparse_forms, add_direct, add_tensors})
     add(*this);
   for (const auto& info : calls()) {
     for (std::size_t i = 0; i < kDTypeCount; ++i) {

@@ -238,5 +238,6 @@ void add_sparse(Calls& calls);
 void add_elements(Calls& calls);
 void add_sparse_forms(Calls& calls);
 void add_direct(Calls& calls);
+void add_tensors(Calls& calls);
 
 }  // namespace troupe::torture

@@ -9,7 +9,7 @@ is_foreign() {
     ld-linux*.so* | libc.so* | libm.so* | libmvec.so* | libdl.so* | libpthread.so* | librt.so* | libresolv.so* | \
       libutil.so* | libanl.so* | libstdc++.so* | libgcc_s.so*) return 0 ;;
     libmpi*.so* | libopen-*.so* | libpmix.so* | libprrte.so*) return 0 ;;
-    libcuda*.so* | libcublas*.so* | libcusparse*.so* | libcusolver*.so* | libcufft*.so* | libcudnn*.so* | libcudss*.so* | libcurand*.so* | libnccl*.so* | libnv*.so*) return 0 ;;
+    libcuda*.so* | libcublas*.so* | libcusparse*.so* | libcusolver*.so* | libcufft*.so* | libcudnn*.so* | libcudss*.so* | libcutensor*.so* | libcurand*.so* | libnccl*.so* | libnv*.so*) return 0 ;;
   esac
   return 1
 }

@@ -2,6 +2,7 @@
 
 readonly cudnn_frontend_version=1.32.0
 readonly cudss_version=1.0.0.35
+readonly cutensor_version=2.8.1
 
 # cudnn_header: where the header of cuDNN is; fails where there is none.
 cudnn_header() {
@@ -34,41 +35,55 @@ fetch_cudnn_frontend() {
   fi
 }
 
-# fetch_cudss: cuDSS with its headers in build/wheels/cudss, where CMake looks for them; some 160 MiB. Its licence is NVIDIA's: it is
-# linked from there, and goes into no bundle. Where it cannot be had, the CUDA engine is built without the library direct.
-fetch_cudss() {
-  local wheels=$root/build/wheels/cudss major error
-  if [[ -f $wheels/lib/libcudss.so.1 && -f $wheels/cudss-$cudss_version ]]; then
-    say "cuDSS $cudss_version: there"
+# fetch_cudss: cuDSS with its headers in build/wheels/cudss, where CMake looks for them; some 160 MiB. Where it cannot be had, the CUDA
+# engine is built without the library direct.
+fetch_cudss() { fetch_library cudss libcudss.so.1 "$cudss_version" "nvidia-cudss-cu$(cuda_major)" direct; }
+
+# fetch_cutensor: the same of cuTENSOR in build/wheels/cutensor, some 320 MiB, and of the library tensor.
+fetch_cutensor() { fetch_library cutensor libcutensor.so.2 "$cutensor_version" "cutensor-cu$(cuda_major)" tensor; }
+
+cuda_major() { nvcc --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p'; }
+
+# fetch_library NAME FILE VERSION WHEEL LIBRARY: a library of NVIDIA's from PyPI, whose licence is NVIDIA's: it is linked from there, and
+# goes into no bundle.
+fetch_library() {
+  local name=$1 file=$2 version=$3 wheel=$4 wheels=$root/build/wheels/$1 error
+  if [[ -f $wheels/lib/$file && -f $wheels/$name-$version ]]; then
+    say "$name $version: there"
     return 0
   fi
-  major=$(nvcc --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
   rm -rf "$wheels"
   mkdir -p "$wheels"
   if error=$(python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: \
-    --python-version 311 --platform manylinux_2_17_x86_64 --dest "$wheels" \
-    "nvidia-cudss-cu$major==$cudss_version" 2>&1 && extract_cudss "$wheels"/nvidia_cudss_*.whl "$wheels" 2>&1); then
-    rm -f "$wheels"/nvidia_cudss_*.whl
-    touch "$wheels/cudss-$cudss_version"
-    say "cuDSS $cudss_version: fetched"
+    --python-version 311 --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
+    --dest "$wheels" "$wheel==$version" 2>&1 && extract_library "$wheels"/*.whl "$wheels" "$file" 2>&1); then
+    rm -f "$wheels"/*.whl
+    touch "$wheels/$name-$version"
+    say "$name $version: fetched"
   else
     rm -rf "$wheels"
-    warn "no library direct for the CUDA engine: cuDSS $cudss_version cannot be had: $(tail -n 1 <<<"$error")"
+    warn "no library $5 for the CUDA engine: $name $version cannot be had: $(tail -n 1 <<<"$error")"
   fi
 }
 
-# extract_cudss WHEEL FOLDER: the headers to include/, the library to lib/
-extract_cudss() {
-  python3 - "$1" "$2" <<'PYTHON'
+# extract_library WHEEL FOLDER FILE: the headers to include/, the files of the library, whose name ends in a version, to lib/
+extract_library() {
+  python3 - "$1" "$2" "${3%.so.*}.so" <<'PYTHON'
 import os, sys, zipfile
 
 with zipfile.ZipFile(sys.argv[1]) as wheel:
     for name in wheel.namelist():
-        folder, base = os.path.basename(os.path.dirname(name)), os.path.basename(name)
-        if folder == "include" and base or folder == "lib" and base.startswith("libcudss.so"):
-            os.makedirs(os.path.join(sys.argv[2], folder), exist_ok=True)
-            with open(os.path.join(sys.argv[2], folder, base), "wb") as file:
-                file.write(wheel.read(name))
+        part = name.partition("/include/")[2]
+        base = os.path.basename(name)
+        if part and base:
+            path = os.path.join(sys.argv[2], "include", part)
+        elif os.path.basename(os.path.dirname(name)) == "lib" and base.startswith(sys.argv[3]):
+            path = os.path.join(sys.argv[2], "lib", base)
+        else:
+            continue
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(wheel.read(name))
 PYTHON
 }
 

@@ -154,5 +154,6 @@ void add_random(Runs& runs);
 void add_primitives(Runs& runs);
 void add_sparse(Runs& runs);
 void add_direct(Runs& runs);
+void add_tensors(Runs& runs);
 
 }  // namespace troupe::judge

@@ -24,6 +24,7 @@ const Runs& runs_of(const std::string& library) {
     add_primitives(made["primitives"]);
     add_sparse(made["sparse"]);
     add_direct(made["direct"]);
+    add_tensors(made["tensor"]);
     return made;
   }();
   const auto own = all.find(library);

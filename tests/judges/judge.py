@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-LIBRARIES = ["blas", "fft", "solver", "rng", "sparse", "primitives", "direct"]
+LIBRARIES = ["blas", "fft", "solver", "rng", "sparse", "primitives", "direct", "tensor"]
 
 
 def arguments():

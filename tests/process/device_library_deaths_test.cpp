@@ -15,6 +15,7 @@
 #include <troupe/lib/primitives.hpp>
 #include <troupe/lib/solver.hpp>
 #include <troupe/lib/sparse.hpp>
+#include <troupe/lib/tensor.hpp>
 
 #include "device_rig.hpp"
 
@@ -175,6 +176,32 @@ class Attention final : public Work {
   GpuRef<Half> q_, v_, o_;
 };
 
+/// Of ones with ones, over two of four modes each.
+class Contraction final : public Work {
+ public:
+  explicit Contraction(Device& device) : device_(device) {}
+  void write() override {
+    put(device_, a_, std::vector<float>(kElements, 1.0f));
+    put(device_, b_, std::vector<float>(kElements, 1.0f));
+    put(device_, c_, std::vector<float>(kElements, 7.0f));
+  }
+  Future<void> submit() override {
+    const tensor::Numbers extents{kExtent, kExtent, kExtent, kExtent};
+    const tensor::View a(a_, extents), b(b_, extents), c(c_, extents);
+    return tensor::on(device_).contract(a("iajb"), b("bkal"), c("klij"));
+  }
+  [[nodiscard]] bool is_right() const override {
+    return device_.download(c_) == std::vector<float>(kElements, 1.0f * kExtent * kExtent);
+  }
+  [[nodiscard]] bool is_stale() const override { return !c_.valid(); }
+
+ private:
+  static constexpr std::int64_t kExtent = 16;
+  static constexpr std::size_t kElements = std::size_t{1} << 16;
+  Device& device_;
+  GpuRef<float> a_, b_, c_;
+};
+
 /// Twice the unit matrix times one with two elements in each row.
 class SparseProduct final : public Work {
  public:
@@ -303,6 +330,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(library<Factorisation>("solver_potrf"), library<Eigenvalues>("solver_syevd"),
                       library<FourierTransform>("fft_transform"),
                       library<Convolution>("dnn_convolution"), library<Attention>("dnn_attention"),
+                      library<Contraction>("tensor_contract"),
                       library<SparseProduct>("sparse_spgemm"), library<Sorting>("primitives_sort")),
     [](const auto& instance) { return instance.param.name; });
 

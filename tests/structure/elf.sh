@@ -5,7 +5,7 @@
 set -euo pipefail
 side=$1
 shift
-libraries='^lib(cuda|cudart|cublas|cublasLt|cusparse|curand|cufft|cusolver|cudnn|cudss|nccl|nvrtc|nvJitLink|nvidia|gloo)[.a-z_-]*\.so'
+libraries='^lib(cuda|cudart|cublas|cublasLt|cusparse|curand|cufft|cusolver|cudnn|cudss|cutensor|nccl|nvrtc|nvJitLink|nvidia|gloo)[.a-z_-]*\.so'
 case $side in
   rank) forbidden=$libraries ;;
   device) forbidden='^(libmpi|libopen-rte|libopen-pal|libpmix|libtroupe)[._a-z]*\.so' ;;
@@ -23,6 +23,7 @@ own() {
     troupe-dnn-cuda.so) echo '^lib(cudart|cudnn)\.so' ;;
     troupe-fft-cuda.so) echo '^lib(cudart|cufft)\.so' ;;
     troupe-sparse-cuda.so) echo '^lib(cudart|cusparse|nvJitLink)\.so' ;;
+    troupe-tensor-cuda.so) echo '^lib(cudart|cutensor)\.so' ;;
     troupe-*-cuda.so) echo '^libcudart\.so' ;;
     troupe-collective-cpu.so) echo '^libgloo\.so' ;;
     *) echo '^$' ;;

@@ -24,7 +24,7 @@ tree=$(cd "$1" && pwd)
 cd "$tree"
 
 mpi='<(mpi|mpi-ext)\.h>'
-gpu='[<"](cuda|cublas|cusparse|curand|cufft|cusolver|cudnn|cudss|nccl|nvrtc|nvml|nvJitLink|cupti|nvtx|nvToolsExt|thrust/|cub/|cooperative_groups|library_types\.h|driver_types\.h|device_launch)'
+gpu='[<"](cuda|cublas|cusparse|curand|cufft|cusolver|cudnn|cudss|cutensor|nccl|nvrtc|nvml|nvJitLink|cupti|nvtx|nvToolsExt|thrust/|cub/|cooperative_groups|library_types\.h|driver_types\.h|device_launch)'
 # Files of a library that may include CUDA.
 cuda_half='[a-z_]+(_cuda\.[ch]pp|\.cuh?)'
 violations=0

@@ -105,7 +105,8 @@ TEST(Torture, CallsAreOfEveryOperation) {
   for (const auto* info : all_operations()) {
     const auto library = info->library();
     if (library != "blas" && library != "solver" && library != "fft" && library != "rng" &&
-        library != "primitives" && library != "sparse" && library != "direct")
+        library != "primitives" && library != "sparse" && library != "direct" &&
+        library != "tensor")
       continue;
     // Kinds of their own.
     const std::set<std::string_view> own{

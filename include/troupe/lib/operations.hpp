@@ -14,4 +14,5 @@
 #include <troupe/lib/rng.hpp>
 #include <troupe/lib/solver.hpp>
 #include <troupe/lib/sparse.hpp>
+#include <troupe/lib/tensor.hpp>
 #include <troupe/lib/vector.hpp>

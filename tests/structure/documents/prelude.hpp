@@ -22,6 +22,7 @@
 #include <troupe/lib/rng_sequence.hpp>
 #include <troupe/lib/rng_stream.hpp>
 #include <troupe/lib/solver.hpp>
+#include <troupe/lib/tensor.hpp>
 #include <troupe/troupe.hpp>
 
 using namespace troupe;

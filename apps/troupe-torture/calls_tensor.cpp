@@ -1,0 +1,172 @@
+#include <algorithm>
+#include <string>
+
+#include <troupe/lib/tensor.hpp>
+
+#include "reference/tensors.hpp"
+#include "trial.hpp"
+
+// Contractions, reductions, permutations and elementwise functions of tensors of small integers,
+// compared with loops over all indices on the host.
+
+namespace troupe::torture {
+namespace {
+
+using reference::PerLetter;
+using tensor::Binary;
+using tensor::Unary;
+
+/// An extent for each of the letters.
+PerLetter draw_extents(Trial& t, const std::string& letters, std::int64_t largest) {
+  PerLetter extents;
+  for (const char letter : letters) extents[letter] = t.random.between(1, largest);
+  return extents;
+}
+std::string shuffled(Trial& t, std::string letters) {
+  for (std::size_t i = letters.size(); i > 1; --i)
+    std::swap(letters[i - 1],
+              letters[static_cast<std::size_t>(t.random.below(std::ssize(letters)))]);
+  return letters;
+}
+
+/// A tensor whose modes lie in any order, with fillers between its elements or without.
+template <class T>
+struct Placed {
+  reference::Tensor reference;
+  std::vector<std::int64_t> strides;
+  tensor::View<T> view;
+
+  Placed(Trial& t, const std::string& modes, const PerLetter& extents)
+      : reference(reference::tensor_of(modes, extents)),
+        view({}, tensor::Numbers(std::span(reference.extents))) {
+    reference.values = t.numbers<T>(reference.volume());
+    strides = reference::strides_of(reference, shuffled(t, modes), t.random.below(2));
+    view.strides = tensor::Numbers(std::span(strides));
+    view.buffer = t.put<T>(memory(reference));
+  }
+  [[nodiscard]] std::vector<Wide> memory(const reference::Tensor& contents) const {
+    return reference::stored(contents, strides, -77);
+  }
+  tensor::TermOf<T> operator()(Unary unary = Unary::identity) const {
+    return view(reference.modes, unary);
+  }
+  void expect(Trial& t, const reference::Tensor& contents) const {
+    t.expect(view.buffer, memory(contents));
+  }
+  /// With each of its elements conjugated, where that is asked for.
+  [[nodiscard]] reference::Tensor seen(Unary unary) const {
+    return unary == Unary::conj ? reference::conjugated(reference) : reference;
+  }
+};
+
+template <class T>
+ScalarTypeOf<T> factor(const Wide& value) {
+  return reference::to_number<ScalarTypeOf<T>>(value);
+}
+Unary draw_unary(Trial& t) {
+  return t.flip() ? Unary::conj : Unary::identity;
+}
+/// alpha x + beta y
+reference::Tensor sum(const Wide& alpha, reference::Tensor x, const Wide& beta,
+                      const reference::Tensor& y) {
+  for (std::size_t i = 0; i < x.values.size(); ++i)
+    x.values[i] = alpha * x.values[i] + beta * y.values[i];
+  return x;
+}
+
+template <class T>
+void add_contractions(Calls& calls) {
+  calls.add<T>("contraction", [](Trial& t) {
+    const auto extents = draw_extents(t, "bmnkl", 4);
+    const std::string batch = t.flip() ? "b" : "", sums = t.flip() ? "kl" : "k";
+    const Placed<T> a(t, shuffled(t, batch + "m" + sums), extents),
+        b(t, shuffled(t, batch + "n" + sums), extents), c(t, shuffled(t, batch + "mn"), extents);
+    const auto alpha = t.scalar<T>(), beta = t.scalar<T>();
+    const auto conj_a = draw_unary(t), conj_b = draw_unary(t);
+    t.call(tensor::on(t.device())
+               .template contract<T>(factor<T>(alpha), a(conj_a), b(conj_b), factor<T>(beta), c()));
+    c.expect(t, sum(alpha,
+                    reference::sum_of_products(c.reference.modes, {a.seen(conj_a), b.seen(conj_b)}),
+                    beta, c.reference));
+    a.expect(t, a.reference);
+  });
+  calls.add<T>("contraction of three", [](Trial& t) {
+    const auto extents = draw_extents(t, "ijkl", 3);
+    const Placed<T> a(t, shuffled(t, "ij"), extents), b(t, shuffled(t, "jk"), extents),
+        c(t, shuffled(t, "kl"), extents), e(t, shuffled(t, "il"), extents);
+    t.call(tensor::on(t.device()).contract_trinary(a(), b(), c(), e()));
+    e.expect(
+        t, reference::sum_of_products(e.reference.modes, {a.reference, b.reference, c.reference}));
+  });
+  calls.add<T>("einsum", [](Trial& t) {
+    const auto extents = draw_extents(t, "ijkl", 4);
+    const std::string in = shuffled(t, "ijk"), out = shuffled(t, "ij");
+    const Placed<T> a(t, in, extents), b(t, "lk", extents), sums(t, out, extents),
+        product(t, out + "l", extents);
+    auto on_device = tensor::on(t.device());
+    t.call(on_device.einsum(in + "->" + out, {a.view}, sums.view));
+    t.call(on_device.einsum(in + ",lk->" + out + "l", {a.view, b.view}, product.view));
+    sums.expect(t, reference::sum_of_products(out, {a.reference}));
+    product.expect(t, reference::sum_of_products(out + "l", {a.reference, b.reference}));
+  });
+}
+
+template <class T>
+void add_elements_of_tensors(Calls& calls) {
+  calls.add<T>("reduction", [](Trial& t) {
+    const auto extents = draw_extents(t, "ijkl", 4);
+    const Placed<T> a(t, shuffled(t, "ijkl"), extents), d(t, shuffled(t, "jk"), extents);
+    const auto alpha = t.scalar<T>(), beta = t.scalar<T>();
+    t.call(tensor::on(t.device())
+               .template reduce<T>(Binary::add, factor<T>(alpha), a(), factor<T>(beta), d(), d()));
+    d.expect(t, sum(alpha, reference::sum_of_products(d.reference.modes, {a.reference}), beta,
+                    d.reference));
+  });
+  calls.add<T>("permutation", [](Trial& t) {
+    const auto extents = draw_extents(t, "ijkl", 5);
+    const Placed<T> a(t, shuffled(t, t.flip() ? "ijkl" : "jl"), extents),
+        b(t, shuffled(t, "ijkl"), extents);
+    const auto alpha = t.scalar<T>();
+    t.call(tensor::on(t.device()).permute(factor<T>(alpha), a(), b()));
+    auto expected = b.reference;
+    reference::for_each_index(
+        extents, [&](const PerLetter& at) { expected.at(at) = alpha * a.reference.at(at); });
+    b.expect(t, expected);
+  });
+  calls.add<T>("elements of tensors", [](Trial& t) {
+    const auto extents = draw_extents(t, "ijk", 5);
+    const Placed<T> a(t, shuffled(t, "ik"), extents), b(t, shuffled(t, "ijk"), extents),
+        c(t, shuffled(t, "ijk"), extents);
+    const auto alpha = t.scalar<T>(), beta = t.scalar<T>(), gamma = t.scalar<T>();
+    auto expected = c.reference;
+    auto on_device = tensor::on(t.device());
+    if (t.flip()) {
+      t.call(on_device.template elementwise<T>(Binary::add, factor<T>(alpha), a(), factor<T>(gamma),
+                                               c(), c()));
+      reference::for_each_index(extents, [&](const PerLetter& at) {
+        expected.at(at) = alpha * a.reference.at(at) + gamma * c.reference.at(at);
+      });
+    } else {
+      t.call(on_device.template elementwise<T>(Binary::mul, Binary::add, factor<T>(alpha), a(),
+                                               factor<T>(beta), b(), factor<T>(gamma), c(), c()));
+      reference::for_each_index(extents, [&](const PerLetter& at) {
+        expected.at(at) =
+            (alpha * a.reference.at(at)) * (beta * b.reference.at(at)) + gamma * c.reference.at(at);
+      });
+    }
+    c.expect(t, expected);
+  });
+}
+
+}  // namespace
+
+void add_tensors(Calls& calls) {
+  const auto add = [&calls]<class T>(T) {
+    add_contractions<T>(calls);
+    add_elements_of_tensors<T>(calls);
+  };
+  for_numbers(add);
+  for_types<Half, BFloat16>(add);
+}
+
+}  // namespace troupe::torture

@@ -1,0 +1,226 @@
+#pragma once
+
+#include <array>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <troupe/lib/submit.hpp>
+#include <troupe/lib/tensor_operations.hpp>
+
+/// Calls on tensors of any number of dimensions: contractions, sums along dimensions, permutations
+/// and elementwise functions.
+namespace troupe::tensor {
+
+// What calls become. The modes are those of the terms; `c` names the tensor that is added, which
+// must lie as the result does. Errors: invalid, with the name of the operation.
+
+Result<Contract> contraction(const Term& a, const Term& b, const Term& c, const Term& d);
+Result<ContractTrinary> contraction(const Term& a, const Term& b, const Term& c, const Term& d,
+                                    const Term& e);
+Result<Reduce> reduction(const Term& a, const Term& c, const Term& d);
+Result<Permute> permutation(const Term& a, const Term& b);
+Result<ElementwiseBinary> elementwise(const Term& a, const Term& c, const Term& d);
+Result<ElementwiseTrinary> elementwise(const Term& a, const Term& b, const Term& c, const Term& d);
+
+/// The operations that an expression of einsum() takes, one after another.
+struct Einsum {
+  std::vector<Reduce> sums;  ///< of modes that only one operand has
+  std::variant<Permute, Reduce, Contract, ContractTrinary> last;
+};
+/// Operands are of one type; `scratch`: see Tensors::einsum(). Errors: invalid.
+Result<Einsum> einsum_of(std::string_view subscripts, std::span<const Term> operands,
+                         const Term& output, const Operand& scratch);
+
+template <class T>
+concept Computable = FieldElement<T> || NarrowElement<T>;
+/// A factor of tensors of T.
+template <class T>
+using Factor = ScalarOf<GpuRef<ScalarTypeOf<T>>>;
+/// A term from which T is not deduced.
+template <class T>
+using Other = std::type_identity_t<TermOf<T>>;
+
+}  // namespace troupe::tensor
+
+namespace troupe {
+
+/// Tensors on one device; from `tensor::on(device)`. Terms are views with names for their modes:
+///
+///     const tensor::View a(x, {m, k}), b(y, {k, n}), c(z, {m, n});
+///     tensor::on(device).contract(1.0f, a("mk"), b("kn"), 0.0f, c("mn"));
+///
+/// See <troupe/lib/tensor_operations.hpp> for the formulas. Where a call has no tensor to add, it
+/// adds to the result, and does not read it if the factor is 0 and a value. The first call of a
+/// shape makes a plan, which takes up to milliseconds. Errors: invalid (modes, extents or operands
+/// that do not fit), unsupported (the library is not installed, or has no such operation),
+/// out_of_memory.
+class Tensors {
+ public:
+  explicit Tensors(detail::Submitter& submitter) : submitter_(&submitter) {}
+
+  /// D = alpha A B + beta C
+  template <tensor::Computable T>
+  Future<void> contract(tensor::Factor<T> alpha, const tensor::TermOf<T>& a,
+                        const tensor::TermOf<T>& b, tensor::Factor<T> beta,
+                        const tensor::TermOf<T>& c, const tensor::TermOf<T>& d,
+                        tensor::Compute compute = tensor::Compute::standard) {
+    auto op = tensor::contraction(a, b, c, d);
+    if (op.ok()) op->compute = compute;
+    return submit(op, alpha, beta, &tensor::Contract::c);
+  }
+  /// D = alpha A B + beta D
+  template <tensor::Computable T>
+  Future<void> contract(tensor::Factor<T> alpha, const tensor::TermOf<T>& a,
+                        const tensor::TermOf<T>& b, tensor::Factor<T> beta,
+                        const tensor::TermOf<T>& d,
+                        tensor::Compute compute = tensor::Compute::standard) {
+    return contract<T>(alpha, a, b, beta, d, d, compute);
+  }
+  /// D = A B
+  template <tensor::Computable T>
+  Future<void> contract(const tensor::TermOf<T>& a, const tensor::TermOf<T>& b,
+                        const tensor::TermOf<T>& d,
+                        tensor::Compute compute = tensor::Compute::standard) {
+    return contract<T>(ScalarTypeOf<T>(1), a, b, ScalarTypeOf<T>(0), d, compute);
+  }
+
+  /// E = alpha A B C + beta D
+  template <tensor::Computable T>
+  Future<void> contract_trinary(tensor::Factor<T> alpha, const tensor::TermOf<T>& a,
+                                const tensor::TermOf<T>& b, const tensor::TermOf<T>& c,
+                                tensor::Factor<T> beta, const tensor::TermOf<T>& d,
+                                const tensor::TermOf<T>& e,
+                                tensor::Compute compute = tensor::Compute::standard) {
+    auto op = tensor::contraction(a, b, c, d, e);
+    if (op.ok()) op->compute = compute;
+    return submit(op, alpha, beta, &tensor::ContractTrinary::d);
+  }
+  /// E = A B C
+  template <tensor::Computable T>
+  Future<void> contract_trinary(const tensor::TermOf<T>& a, const tensor::TermOf<T>& b,
+                                const tensor::TermOf<T>& c, const tensor::TermOf<T>& e,
+                                tensor::Compute compute = tensor::Compute::standard) {
+    return contract_trinary<T>(ScalarTypeOf<T>(1), a, b, c, ScalarTypeOf<T>(0), e, e, compute);
+  }
+
+  /// D = alpha R(A) + beta C, where R reduces along the modes that D does not have.
+  template <tensor::Computable T>
+  Future<void> reduce(tensor::Binary reduction, tensor::Factor<T> alpha, const tensor::TermOf<T>& a,
+                      tensor::Factor<T> beta, const tensor::TermOf<T>& c,
+                      const tensor::TermOf<T>& d) {
+    auto op = tensor::reduction(a, c, d);
+    if (op.ok()) op->reduction = reduction;
+    return submit(op, alpha, beta, &tensor::Reduce::c);
+  }
+  /// D = R(A)
+  template <tensor::Computable T>
+  Future<void> reduce(tensor::Binary reduction, const tensor::TermOf<T>& a,
+                      const tensor::TermOf<T>& d) {
+    return reduce<T>(reduction, ScalarTypeOf<T>(1), a, ScalarTypeOf<T>(0), d, d);
+  }
+
+  /// B = alpha A. The types may differ: see tensor::converts(); alpha is of the wider one.
+  template <tensor::Computable A, tensor::Computable B>
+  requires(tensor::converts(dtype_of<A>, dtype_of<B>)) Future<void> permute(
+      tensor::Factor<std::conditional_t<(sizeof(A) < sizeof(B)), B, A>> alpha,
+      const tensor::TermOf<A>& a, const tensor::TermOf<B>& b) {
+    auto op = tensor::permutation(a, b);
+    if (op.ok()) op->alpha = alpha.wire();
+    return submit(op);
+  }
+  /// B = A
+  template <tensor::Computable A, tensor::Computable B>
+  requires(tensor::converts(dtype_of<A>,
+                            dtype_of<B>)) Future<void> permute(const tensor::TermOf<A>& a,
+                                                               const tensor::TermOf<B>& b) {
+    return permute(ScalarTypeOf<std::conditional_t<(sizeof(A) < sizeof(B)), B, A>>(1), a, b);
+  }
+
+  /// D = f(alpha A, gamma C)
+  template <tensor::Computable T>
+  Future<void> elementwise(tensor::Binary f, tensor::Factor<T> alpha, const tensor::TermOf<T>& a,
+                           tensor::Factor<T> gamma, const tensor::TermOf<T>& c,
+                           const tensor::TermOf<T>& d) {
+    auto op = tensor::elementwise(a, c, d);
+    if (op.ok()) op->function = f, op->alpha = alpha.wire(), op->gamma = gamma.wire();
+    return submit(op);
+  }
+  /// D = g(f(alpha A, beta B), gamma C)
+  template <tensor::Computable T>
+  Future<void> elementwise(tensor::Binary f, tensor::Binary g, tensor::Factor<T> alpha,
+                           const tensor::TermOf<T>& a, tensor::Factor<T> beta,
+                           const tensor::TermOf<T>& b, tensor::Factor<T> gamma,
+                           const tensor::TermOf<T>& c, const tensor::TermOf<T>& d) {
+    auto op = tensor::elementwise(a, b, c, d);
+    if (op.ok()) {
+      op->function_ab = f, op->function_abc = g;
+      op->alpha = alpha.wire(), op->beta = beta.wire(), op->gamma = gamma.wire();
+    }
+    return submit(op);
+  }
+
+  /// `einsum("mk,kn->mn", {a, b}, c)`: of one to three operands the sum over all letters that the
+  /// output does not have, as numpy.einsum
+  /// (https://numpy.org/doc/stable/reference/generated/numpy.einsum.html) defines it; without an
+  /// arrow the output has those letters that occur once, in alphabetical order. There is no
+  /// ellipsis, and extents of 1 are not broadcast.
+  ///
+  /// Where there are more operands than one, a letter that only one of them has and the output does
+  /// not is summed up first, into `scratch`: this must hold as many elements as are left of such
+  /// operands, each rounded up to a multiple of 256 bytes.
+  template <tensor::Computable T>
+  Future<void> einsum(std::string_view subscripts, std::initializer_list<tensor::View<T>> operands,
+                      const tensor::View<T>& output,
+                      const GpuRef<std::type_identity_t<T>>& scratch = {},
+                      tensor::Compute compute = tensor::Compute::standard) {
+    std::vector<tensor::Term> terms;
+    for (const auto& view : operands) terms.push_back(view({}));
+    auto steps = tensor::einsum_of(subscripts, terms, output({}), scratch.operand());
+    if (!steps.ok()) return submitter_->refuse(steps.error());
+    const auto one = Scalar::of(ScalarTypeOf<T>(1)), zero = Scalar::of(ScalarTypeOf<T>(0));
+    for (auto& sum : steps->sums) {
+      sum.alpha = one, sum.beta = zero;
+      detail::submit(*submitter_, sum);
+    }
+    return std::visit(
+        [&](auto& op) {
+          op.alpha = one;
+          if constexpr (requires { op.beta; }) op.beta = zero;
+          if constexpr (requires { op.compute; }) op.compute = compute;
+          return detail::submit(*submitter_, op);
+        },
+        steps->last);
+  }
+
+ private:
+  template <class Op>
+  Future<void> submit(const Result<Op>& op) {
+    return op.ok() ? detail::submit(*submitter_, *op) : submitter_->refuse(op.error());
+  }
+  template <class Op, class Ref>
+  Future<void> submit(Result<Op>& op, const BasicScalarArg<Ref>& alpha,
+                      const BasicScalarArg<Ref>& beta, Operand Op::*addend) {
+    if (op.ok()) {
+      op->alpha = alpha.wire(), op->beta = beta.wire();
+      // A parameter may be another number in each run.
+      const bool is_value = !beta.wire().device.present() && beta.wire().device.reserved == 0;
+      if (is_value && beta.wire().is_zero(scalar_type(op->dtype))) (*op).*addend = {};
+    }
+    return submit(op);
+  }
+  detail::Submitter* submitter_;
+};
+
+namespace tensor {
+/// The library's operations on a Device, or on what Device::prepare() gives.
+template <class D>
+Tensors on(D&& device) {
+  return Tensors(device.submitter());
+}
+}  // namespace tensor
+
+}  // namespace troupe

@@ -1,0 +1,249 @@
+#include <troupe/lib/operation_table.hpp>
+#include <troupe/lib/tensor.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "common/wire/checker.hpp"
+
+namespace troupe::tensor {
+
+using wire::checker;
+
+namespace {
+
+using wire::Checker;
+
+/// The modes of a tensor by ascending stride; those that it does not have stand first.
+class ByStride {
+ public:
+  ByStride(std::size_t count, const PerMode& strides) : count_(count) {
+    std::iota(begin(), end(), std::size_t{0});
+    std::sort(begin(), end(),
+              [&](std::size_t i, std::size_t j) { return strides[i] < strides[j]; });
+  }
+  [[nodiscard]] std::size_t* begin() noexcept { return order_.data(); }
+  [[nodiscard]] std::size_t* end() noexcept { return order_.data() + count_; }
+
+ private:
+  std::size_t count_;
+  std::array<std::size_t, kMaxModes> order_{};
+};
+
+/// What is wrong with the modes of one operation.
+class ModeChecks {
+ public:
+  template <std::size_t Tensors>
+  ModeChecks(Checker& checks, const Loops<Tensors>& loops)
+      : checks_(checks), extents_(loops.extents), count_(static_cast<std::size_t>(loops.count)) {
+    checks.require(loops.count >= 0 && count_ <= kMaxModes,
+                   "more than " + std::to_string(kMaxModes) + " modes");
+    for (std::size_t i = 0; i < kMaxModes && checks.ok(); ++i) {
+      const bool there = i < count_;
+      checks.require(
+          there ? extents_[i] >= 1 && extents_[i] <= Checker::kMaxCount : extents_[i] == 0,
+          there ? "an extent is not positive, or too large"
+                : "an extent behind the last mode is not 0");
+      for (const auto& strides : loops.strides) {
+        checks.require(
+            there ? strides[i] >= 0 && strides[i] <= Checker::kMaxCount : strides[i] == 0,
+            there ? "a stride is negative or too large" : "a stride behind the last mode is not 0");
+      }
+    }
+  }
+
+  /// `operand` must hold such a tensor.
+  ModeChecks& tensor(const std::string& name, const Operand& operand, const PerMode& strides,
+                     DType dtype) {
+    if (!checks_.ok()) return *this;
+    std::int64_t covered = 1;  // elements from the first to the end of the last
+    for (const auto i : ByStride(count_, strides)) {
+      std::int64_t step = 0;
+      if (extents_[i] == 1 || strides[i] == 0) continue;
+      checks_.require(strides[i] >= covered, name + ": elements of it lie in one place");
+      checks_.require(!__builtin_mul_overflow(extents_[i] - 1, strides[i], &step) &&
+                          step <= Checker::kMaxCount - covered,
+                      name + " is too large");
+      if (!checks_.ok()) return *this;
+      covered += step;
+    }
+    checks_.holds(name, operand, covered, size_of(dtype));
+    return *this;
+  }
+  /// `holds(i)` for each mode of more than one element.
+  template <class Holds>
+  ModeChecks& each(const Holds& holds, std::string_view otherwise) {
+    for (std::size_t i = 0; i < count_ && checks_.ok(); ++i)
+      checks_.require(extents_[i] == 1 || holds(i), otherwise);
+    return *this;
+  }
+
+ private:
+  Checker& checks_;
+  const PerMode& extents_;
+  std::size_t count_;
+};
+
+bool is_complex(DType dtype) {
+  return dtype == DType::c64 || dtype == DType::c128;
+}
+void add_unary(Checker& checks, DType dtype, std::initializer_list<Unary> all) {
+  for (const auto one : all) {
+    checks.require(static_cast<std::size_t>(one) < kUnaryCount, "unknown unary operator")
+        .require(!is_complex(dtype) || one <= Unary::conj,
+                 "complex numbers have identity and conj alone");
+  }
+}
+/// Of what is added up.
+void add_simple_unary(Checker& checks, std::initializer_list<Unary> all) {
+  for (const auto one : all)
+    checks.require(one <= Unary::conj, "its unary operators are identity and conj");
+}
+void add_binary(Checker& checks, DType dtype, std::initializer_list<Binary> all) {
+  for (const auto one : all) {
+    checks.require(static_cast<std::size_t>(one) < kBinaryCount, "unknown binary operator")
+        .require(!is_complex(dtype) || one <= Binary::mul,
+                 "complex numbers are neither large nor small");
+  }
+}
+void add_scalar(Checker& checks, const char* name, const Scalar& scalar) {
+  checks.require(!scalar.device.present(),
+                 std::string(name) + " is an element of device memory: the host must know it");
+}
+void add_compute(Checker& checks, DType dtype, Compute compute) {
+  checks.require(compute <= Compute::f16, "unknown precision")
+      .require(computes(dtype, compute),
+               "products of " + std::string(to_string(dtype)) + " are not computed so");
+}
+/// What is added: of the result's layout, absent only where its factor is 0.
+void add_addend(ModeChecks& modes, const std::string& name, const Operand& operand,
+                const Scalar& factor, const PerMode& strides, DType dtype) {
+  if (operand.present() || !factor.is_zero(scalar_type(dtype)))
+    modes.tensor(name, operand, strides, dtype);
+}
+
+}  // namespace
+
+std::uint64_t whole_bytes(std::int64_t count, const PerMode& extents, const PerMode& strides,
+                          DType dtype) noexcept {
+  std::int64_t covered = 1;
+  for (const auto i : ByStride(static_cast<std::size_t>(count), strides)) {
+    if (extents[i] == 1 || strides[i] == 0) continue;
+    if (strides[i] != covered) return 0;
+    covered *= extents[i];
+  }
+  return static_cast<std::uint64_t>(covered) * size_of(dtype);
+}
+
+Result<void> Contract::check() const {
+  auto checks = checker(*this);
+  if (!checks.ok()) return checks.result();
+  add_compute(checks, dtype, compute);
+  add_simple_unary(checks, {unary_a, unary_b});
+  add_scalar(checks, "alpha", alpha);
+  add_scalar(checks, "beta", beta);
+  ModeChecks modes(checks, loops);
+  const auto& [in_a, in_b, in_d] = loops.strides;
+  modes
+      .each([&](auto i) { return in_d[i] == 0 || in_a[i] + in_b[i] > 0; },
+            "a mode of d is in neither a nor b")
+      .each([&](auto i) { return in_d[i] > 0 || (in_a[i] > 0 && in_b[i] > 0); },
+            "a mode that d does not have is not in both a and b");
+  modes.tensor("a", a, in_a, dtype).tensor("b", b, in_b, dtype);
+  add_addend(modes, "c", c, beta, in_d, dtype);
+  modes.tensor("d", d, in_d, dtype);
+  return checks.result();
+}
+
+Result<void> ContractTrinary::check() const {
+  auto checks = checker(*this);
+  if (!checks.ok()) return checks.result();
+  add_compute(checks, dtype, compute);
+  add_simple_unary(checks, {unary_a, unary_b, unary_c});
+  add_scalar(checks, "alpha", alpha);
+  add_scalar(checks, "beta", beta);
+  ModeChecks modes(checks, loops);
+  const auto& [in_a, in_b, in_c, in_e] = loops.strides;
+  const auto inputs = [&](std::size_t i) {
+    return (in_a[i] > 0 ? 1 : 0) + (in_b[i] > 0 ? 1 : 0) + (in_c[i] > 0 ? 1 : 0);
+  };
+  modes
+      .each([&](auto i) { return in_e[i] == 0 || inputs(i) > 0; },
+            "a mode of e is in none of a, b and c")
+      .each([&](auto i) { return in_e[i] > 0 || inputs(i) >= 2; },
+            "a mode that e does not have is not in two of a, b and c");
+  modes.tensor("a", a, in_a, dtype).tensor("b", b, in_b, dtype).tensor("c", c, in_c, dtype);
+  add_addend(modes, "d", d, beta, in_e, dtype);
+  modes.tensor("e", e, in_e, dtype);
+  return checks.result();
+}
+
+Result<void> Reduce::check() const {
+  auto checks = checker(*this);
+  if (!checks.ok()) return checks.result();
+  add_binary(checks, dtype, {reduction});
+  add_simple_unary(checks, {unary_a});
+  add_scalar(checks, "alpha", alpha);
+  add_scalar(checks, "beta", beta);
+  ModeChecks modes(checks, loops);
+  modes.each([&](auto i) { return loops.strides[kA][i] > 0; }, "a mode is not in a");
+  modes.tensor("a", a, loops.strides[kA], dtype);
+  add_addend(modes, "c", c, beta, loops.strides[kD], dtype);
+  modes.tensor("d", d, loops.strides[kD], dtype);
+  return checks.result();
+}
+
+Result<void> Permute::check() const {
+  auto checks = checker(*this);
+  if (!checks.ok()) return checks.result();
+  checks.require(kDTypes.has(b_dtype) && converts(dtype, b_dtype),
+                 "there is no conversion between these types");
+  add_unary(checks, dtype, {unary_a});
+  add_scalar(checks, "alpha", alpha);
+  ModeChecks modes(checks, loops);
+  modes.each([&](auto i) { return loops.strides[kB][i] > 0; }, "a mode is not in b");
+  modes.tensor("a", a, loops.strides[kA], dtype).tensor("b", b, loops.strides[kB], b_dtype);
+  return checks.result();
+}
+
+Result<void> ElementwiseBinary::check() const {
+  auto checks = checker(*this);
+  if (!checks.ok()) return checks.result();
+  add_binary(checks, dtype, {function});
+  add_unary(checks, dtype, {unary_a, unary_c});
+  add_scalar(checks, "alpha", alpha);
+  add_scalar(checks, "gamma", gamma);
+  ModeChecks modes(checks, loops);
+  modes.each([&](auto i) { return loops.strides[kD][i] > 0; }, "a mode is not in d");
+  modes.tensor("a", a, loops.strides[kA], dtype)
+      .tensor("c", c, loops.strides[kD], dtype)
+      .tensor("d", d, loops.strides[kD], dtype);
+  return checks.result();
+}
+
+Result<void> ElementwiseTrinary::check() const {
+  auto checks = checker(*this);
+  if (!checks.ok()) return checks.result();
+  add_binary(checks, dtype, {function_ab, function_abc});
+  add_unary(checks, dtype, {unary_a, unary_b, unary_c});
+  add_scalar(checks, "alpha", alpha);
+  add_scalar(checks, "beta", beta);
+  add_scalar(checks, "gamma", gamma);
+  ModeChecks modes(checks, loops);
+  modes.each([&](auto i) { return loops.strides[kD][i] > 0; }, "a mode is not in d");
+  modes.tensor("a", a, loops.strides[kA], dtype)
+      .tensor("b", b, loops.strides[kB], dtype)
+      .tensor("c", c, loops.strides[kD], dtype)
+      .tensor("d", d, loops.strides[kD], dtype);
+  return checks.result();
+}
+
+std::span<const OperationInfo* const> operations() noexcept {
+  static constexpr std::array kAll{
+      &info_of<Contract>, &info_of<ContractTrinary>,   &info_of<Reduce>,
+      &info_of<Permute>,  &info_of<ElementwiseBinary>, &info_of<ElementwiseTrinary>};
+  return kAll;
+}
+
+}  // namespace troupe::tensor
