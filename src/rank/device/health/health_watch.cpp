@@ -44,8 +44,10 @@ bool HealthWatch::stopped() {
 void HealthWatch::run() {
   const auto& nvml = source_->nvml();
   if (!nvml.ok()) return log::debug("device", "health is not watched: {}", nvml.error().message);
-  if (const auto gpu = nvml->find(source_->gpu()); !gpu.ok())
-    return log::debug("device", "health is not watched: {}", gpu.error().message);
+  if (const auto gpu = nvml->find(source_->gpu()); !gpu.ok()) {
+    log::debug("device", "health is not watched: {}", gpu.error().message);
+    return tell_of_loss(gpu.error());
+  }
   std::optional<NvmlEvents> events;
   if (auto heard = NvmlEvents::listen(*nvml, source_->gpu()); heard.ok()) {
     events.emplace(std::move(*heard));
@@ -68,8 +70,7 @@ bool HealthWatch::listen(NvmlEvents& events, Clock::time_point look_at) {
     auto event = events.wait(kWait);
     if (!event.ok()) {
       log::debug("device", "health: {}", event.error().message);
-      if (event.error().native == Nvml::kGpuIsLost)
-        tell_({0, HealthKind::bus, "the GPU has fallen off the bus", true});
+      tell_of_loss(event.error());
       return false;
     }
     if (!*event) continue;
@@ -81,12 +82,13 @@ bool HealthWatch::listen(NvmlEvents& events, Clock::time_point look_at) {
 
 void HealthWatch::look(bool counts_memory) {
   const auto health = source_->health();
-  if (!health.ok()) {
-    if (health.error().native == Nvml::kGpuIsLost && !std::exchange(unreachable_, true))
-      tell_({0, HealthKind::bus, "the GPU has fallen off the bus", true});
-    return;
-  }
+  if (!health.ok()) return tell_of_loss(health.error());
   for (auto& event : changes_.look(*health, counts_memory)) tell_(std::move(event));
+}
+
+void HealthWatch::tell_of_loss(const Error& error) {
+  if (error.native == Nvml::kGpuIsLost && !std::exchange(unreachable_, true))
+    tell_({0, HealthKind::bus, "the GPU has fallen off the bus", true});
 }
 
 }  // namespace troupe::rank_process

@@ -39,6 +39,8 @@ class HealthWatch {
  private:
   void run();
   void look(bool counts_memory);
+  /// If that is what the error says.
+  void tell_of_loss(const Error& error);
   /// Until a look is due, which an event may hasten, or the watch ends. False: no more events come.
   bool listen(NvmlEvents& events, std::chrono::steady_clock::time_point look_at);
   [[nodiscard]] bool stopped();
