@@ -44,16 +44,19 @@ Result<OrderedFault> parse_fault(const std::string& text) {
   const auto at = text.find('@'), colon = text.find(':', at == std::string::npos ? 0 : at);
   if (at == std::string::npos || colon == std::string::npos) return wrong("'@' or ':' is missing");
   OrderedFault fault;
-  const auto kind = memory::fault_kind(text.substr(0, at));
-  if (!kind) {
+  const auto name = text.substr(0, at);
+  const auto kind = memory::fault_kind(name);
+  fault.failing_gpu = name == "failing-gpu";
+  if (!kind && !fault.failing_gpu) {
     return wrong(
-        fmt::format("unknown kind '{}' (kill, segv, hang, exit, device-failure, illegal-address, "
-                    "trap, assert, misaligned)",
-                    text.substr(0, at)));
+        fmt::format("unknown kind '{}' (kill, segv, hang, exit, device-failure, failing-gpu, "
+                    "illegal-address, trap, assert, misaligned)",
+                    name));
   }
-  fault.kind = *kind;
+  if (kind) fault.kind = *kind;
   const auto when = text.substr(at + 1, colon - at - 1);
   if (std::find(std::begin(kPhases), std::end(kPhases), when) != std::end(kPhases)) {
+    if (fault.failing_gpu) return wrong("failing-gpu comes in an iteration");
     fault.phase = when;
   } else if (!whole(when, fault.iteration) || fault.iteration < 0) {
     return wrong(fmt::format(
@@ -125,8 +128,9 @@ std::vector<OptionSpec> option_specs() {
       on_the_way(
           {"fault", OptionType::list, "", "KIND@ITER:RANK",
            "let a device host fail for real; KIND: kill, segv, hang, exit, device-failure (the "
-           "device is given up), and on a GPU illegal-address, trap, assert, misaligned; ITER: an "
-           "iteration, or a phase of recovery"}),
+           "device is given up), and on a GPU illegal-address, trap, assert, misaligned; or "
+           "failing-gpu: the GPU says that it is failing; ITER: an iteration, or a phase of "
+           "recovery"}),
       on_the_way({"history", OptionType::flag, "off", "", "report the residual at every check"}),
       on_the_way(
           {"record", OptionType::flag, "on", "", "run each iteration as one recorded sequence"}),

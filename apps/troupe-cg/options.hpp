@@ -11,9 +11,11 @@
 namespace troupe::cg {
 
 /// One ordered fault: `kind@iteration:rank`, or `kind@phase:rank` to strike in that phase of a
-/// recovery.
+/// recovery. `failing-gpu@iteration:rank`: nothing breaks, but the rank's GPU says that it is
+/// failing.
 struct OrderedFault {
   memory::FaultKind kind{};
+  bool failing_gpu = false;
   std::int64_t iteration = -1;  ///< -1: in `phase`
   std::string phase;
   int rank = 0;

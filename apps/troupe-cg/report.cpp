@@ -104,6 +104,11 @@ std::string to_text(const Report& r, const Options& options) {
         "  (times in ms; lost: buffers whose contents went, over all ranks; repeated: iterations "
         "done again)");
   }
+  if (!r.health.empty()) line("Health of GPUs");
+  for (const auto& said : r.health) {
+    line("  rank {} {}: {} ({})", said.rank, said.failing ? "is failing" : "says", said.text,
+         to_string(said.kind));
+  }
   return text;
 }
 
@@ -123,6 +128,13 @@ Result<void> write_json(const Report& r, const Options& options) {
                           {"total_ms", f.total_ms},
                           {"lost_buffers", f.lost_buffers},
                           {"repeated_iterations", f.repeated_iterations}});
+  }
+  nlohmann::json health = nlohmann::json::array();
+  for (const auto& said : r.health) {
+    health.push_back({{"rank", said.rank},
+                      {"kind", std::string(to_string(said.kind))},
+                      {"text", said.text},
+                      {"failing", said.failing}});
   }
   nlohmann::json checkpoints = nlohmann::json::array();
   for (const auto& c : r.checkpoints) {
@@ -164,6 +176,7 @@ Result<void> write_json(const Report& r, const Options& options) {
       {"epoch", r.final_epoch},
       {"history", history},
       {"recoveries", recoveries},
+      {"health", health},
       {"restarted_from", r.restarted_from},
       {"checkpoints", checkpoints}};
   std::ofstream file(options.json);

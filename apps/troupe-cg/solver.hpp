@@ -308,7 +308,12 @@ class Solver final : public Share {
   void strike(std::int64_t i) {
     std::erase_if(solve_->faults, [&](const OrderedFault& fault) {
       if (fault.iteration != i) return false;
-      device_->inject(fault.kind);
+      if (fault.failing_gpu) {
+        device_->inject_health(
+            {0, HealthKind::other, "this GPU is failing, as --fault orders", true});
+      } else {
+        device_->inject(fault.kind);
+      }
       return true;
     });
   }

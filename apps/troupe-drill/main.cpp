@@ -58,7 +58,9 @@ int run(Runtime& runtime) {
   if (world.rank() == 0) {
     const auto simulated = simulate(all, options);
     if (!simulated.empty()) print(to_text(simulated));
-    if (!options.json.empty()) written = write_json(all, simulated, setting, options);
+    print(to_text(world.health_events()));
+    if (!options.json.empty())
+      written = write_json(all, simulated, world.health_events(), setting, options);
   }
   world.agree(written);
   return intact ? kExitSuccess : kExitFailure;

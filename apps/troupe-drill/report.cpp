@@ -147,8 +147,18 @@ std::string to_text(const Series& series) {
   return medians + (kept_intact(series) ? "  intact\n" : "  CHANGED\n") + maxima + "\n";
 }
 
+std::string to_text(const std::vector<HealthEvent>& health) {
+  std::string text = health.empty() ? "" : "\nhealth of GPUs\n";
+  for (const auto& event : health) {
+    text += fmt::format("  rank {} {}: {} ({})\n", event.rank,
+                        event.failing ? "is failing" : "says", event.text, to_string(event.kind));
+  }
+  return text;
+}
+
 Result<void> write_json(const std::vector<Series>& series,
-                        const std::vector<LargerWorld>& simulated, const Setting& setting,
+                        const std::vector<LargerWorld>& simulated,
+                        const std::vector<HealthEvent>& health, const Setting& setting,
                         const Options& options) {
   const Json header = {{"app", "troupe-drill"},           {"engine", setting.engine},
                        {"device", setting.device},        {"ranks", setting.ranks},
@@ -165,11 +175,18 @@ Result<void> write_json(const std::vector<Series>& series,
     }
     text += "]";
   };
-  std::vector<Json> measured, larger;
+  std::vector<Json> measured, larger, said;
   for (const auto& one : series) measured.push_back(to_json(one, setting));
   for (const auto& world : simulated) larger.push_back(to_json(world));
   append("series", measured);
   append("simulated", larger);
+  for (const auto& event : health) {
+    said.push_back({{"rank", event.rank},
+                    {"kind", std::string(to_string(event.kind))},
+                    {"text", event.text},
+                    {"failing", event.failing}});
+  }
+  append("health", said);
   std::ofstream file(options.json);
   file << text << "\n}\n";
   file.close();

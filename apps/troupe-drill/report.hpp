@@ -35,9 +35,12 @@ std::string policy_of(const Config& config);
 std::string heading(const Setting& setting, const Options& options);
 /// A series as two lines of the table: medians, and below them the largest.
 std::string to_text(const Series& series);
+/// What GPUs have said of their health, a line each.
+std::string to_text(const std::vector<HealthEvent>& health);
 /// Writes everything as JSON, each series on a line of its own. Errors: io.
 Result<void> write_json(const std::vector<Series>& series,
-                        const std::vector<LargerWorld>& simulated, const Setting& setting,
+                        const std::vector<LargerWorld>& simulated,
+                        const std::vector<HealthEvent>& health, const Setting& setting,
                         const Options& options);
 
 }  // namespace troupe::drill

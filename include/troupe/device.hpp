@@ -236,6 +236,9 @@ class Device {
   Future<void> inject(memory::FaultKind kind) {
     return detail::submit(submitter(), memory::Fault{{}, kind, 0});
   }
+  /// Has this rank's GPU say something of its health, which is then dealt with as what it says by
+  /// itself: for tests and drills. HealthEvent::rank does not matter.
+  void inject_health(const HealthEvent& event);
   /// Lets the next call of a library ("blas") fail: its command answers `library`, and the library
   /// is opened anew.
   Future<void> inject_library_fault(std::string_view library) {

@@ -9,6 +9,8 @@ namespace troupe {
 struct Recovery {
   int rank = 0;                 ///< whose device host was lost
   std::string kind;             ///< "kill", "segv", "hang", "exit", "illegal-address", …;
+                                ///< "failed": the GPU is gone, and the world goes on without it;
+                                ///< "withdrawn": the same of one that said it was failing;
                                 ///< "left": none was lost, the rank left World::run by an error
   std::int64_t iteration = -1;  ///< the step that was under way there; -1: none
   std::uint32_t epoch = 0;      ///< the epoch that began afterwards

@@ -197,6 +197,10 @@ class World : public Collectives {
 
   /// The faults overcome so far, the same on all ranks.
   [[nodiscard]] std::vector<Recovery> recoveries() const;
+  /// What the GPUs of the job have said of their health, each thing once, in the order in which it
+  /// was heard; faults of programs are not among it. All ranks hear of it, spectators too. Any
+  /// thread.
+  [[nodiscard]] std::vector<HealthEvent> health_events() const;
   /// Orders a fault of this rank's device host for when it enters that phase ("halt", "quiesce",
   /// "replace", "form", "verify", "restore") of a recovery: for tests and drills. False if there is
   /// no such phase.

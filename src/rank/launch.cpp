@@ -152,6 +152,8 @@ Result<DeviceCore::Options> device_options(const Config& config, const std::stri
   options.kernels.tool = compile_program(config).string();
   options.kernels.host_compiler = config.text("host-compiler");
   options.kernels.cache = kernel_cache_folder(config.text("kernel-cache"));
+  const auto& nvml = config.text("nvml");
+  options.nvml = nvml == "auto" ? std::string() : nvml;
   options.flight.records = static_cast<std::uint64_t>(config.integer("flight-records"));
   options.flight.directory = config.text("flight-dir");
   auto& settings = options.settings;
@@ -196,6 +198,9 @@ Result<void> check_settings(const Config& config) {
     return Error{Errc::invalid, 0, "check = " + config.text("check") + ": none stands alone"};
   if (config.flag("trace-kernels") && config.text("trace").empty())
     return Error{Errc::invalid, 0, "trace-kernels = on needs trace: the file to tell of them in"};
+  if (config.text("on-health") == "shrink" && config.text("isolation") == "thread")
+    return Error{Errc::invalid, 0,
+                 "on-health = shrink gives up a device host: it wants isolation = process"};
   const auto longer = [&](const char* name, const char* than, const char* why) -> Result<void> {
     const auto limit = config.duration(name), least = config.duration(than);
     if (limit > least || limit.count() == 0) return {};

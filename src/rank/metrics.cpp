@@ -113,6 +113,10 @@ std::string to_prometheus(const Metrics& metrics) {
   text.family("troupe_memory_bytes", "gauge", "Device memory, by what has taken it.");
   for (const auto& use : metrics.memory) text.sample("cause", use.cause, of(use.bytes));
   add_health(text, metrics.health);
+  text.family("troupe_gpu_health_events_total", "counter",
+              "What the GPU has said of its health while the job ran, by kind.");
+  for (const auto& [kind, count] : metrics.health_events)
+    text.sample("kind", to_string(kind), of(count));
   return text.take();
 }
 

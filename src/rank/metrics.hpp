@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct Metrics {
   std::vector<Recovery> recoveries;
   std::vector<MemoryUse> memory;
   GpuHealth health{};
+  std::map<HealthKind, std::uint64_t> health_events{};
 };
 
 /// As Prometheus reads it: the text format, version 0.0.4. docs/observing.md has the names.

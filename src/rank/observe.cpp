@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include <troupe/trace.hpp>
 
@@ -177,14 +178,16 @@ void Observer::write_metrics() {
                                     .commits = world_->status().commits(),
                                     .recoveries = world_->status().recoveries(),
                                     .memory = memory.ok() ? *memory : std::vector<MemoryUse>(),
-                                    .health = health.ok() ? *health : GpuHealth()}));
+                                    .health = health.ok() ? *health : GpuHealth(),
+                                    .health_events = device_->health_log().counts()}));
   if (!written && !std::exchange(warned_, true))
     log::warn("runtime", "{}", written.error().message);
 }
 
 // The end
 
-void Observer::finish() {
+void Observer::finish(const std::vector<HealthEvent>& health) {
+  if (mpi_->rank() == 0) name_unhealthy(health);
   const bool traces = collector_ && collector_->traces();
   if (mpi_->size() == 1 && !traces) return;
   const auto offset = mpi_->clock_offset();
@@ -192,6 +195,16 @@ void Observer::finish() {
   if (traces) collector_->finish(clock);
   if (mpi_->size() > 1) name_slowest(clock);
   if (traces) merge();
+}
+
+void Observer::name_unhealthy(const std::vector<HealthEvent>& health) {
+  std::map<int, std::string> said;
+  for (const auto& event : health) {
+    auto& text = said[event.rank];
+    text += (text.empty() ? "" : "; ") + event.text + (event.failing ? " (failing)" : "");
+  }
+  for (const auto& [rank, text] : said)
+    log::warn("world", "health: the GPU of rank {} has said: {}", rank, text);
 }
 
 void Observer::name_slowest(const trace::Clock& last) {

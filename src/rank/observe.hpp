@@ -39,14 +39,16 @@ class Observer {
   void watch(const WorldCore& world);
   void forget_world();
 
-  /// The device has ended, and all ranks have come here: makes the trace of the ranks' parts, and
-  /// says who was slowest.
-  void finish();
+  /// The device has ended, and all ranks have come here: makes the trace of the ranks' parts, says
+  /// who was slowest, and what GPUs have said of their health.
+  void finish(const std::vector<HealthEvent>& health);
 
  private:
   Observer(const Config& config, MpiSession& mpi, DeviceCore& device);
   void serve();
   void write_metrics();
+  /// On rank 0.
+  static void name_unhealthy(const std::vector<HealthEvent>& health);
   /// On rank 0.
   void name_slowest(const trace::Clock& last);
   void merge();

@@ -111,9 +111,10 @@ struct Runtime::Parts {
     world.reset();
     if (observer) observer->forget_world();
     const bool formed = world_core != nullptr;
+    const auto health = formed ? world_core->status().health_events() : std::vector<HealthEvent>();
     world_core.reset();  // waits for all ranks
     if (device_core) device_core->shut_down();
-    if (formed && !rank_process::MpiSession::forsaken()) observer->finish();
+    if (formed && !rank_process::MpiSession::forsaken()) observer->finish(health);
     observer.reset();
     device.reset();
     device_core.reset();
@@ -218,6 +219,7 @@ void Runtime::Parts::open(int* argc, char*** argv) {
        .standby_world = standby == "world" || standby == "on",
        .check_collectives = rank_process::checks(config, "collectives"),
        .shrink = config.text("on-loss") == "shrink",
+       .leaves_failing = config.text("on-health") == "shrink",
        .stop_on_loss = config.text("on-loss") == "stop",
        .rejoin_after = config.duration("rejoin-after"),
        .stall_report = config.duration("stall-report"),

@@ -98,6 +98,10 @@ bool World::inject_in_phase(memory::FaultKind kind, const std::string& phase) {
   return false;
 }
 
+std::vector<HealthEvent> World::health_events() const {
+  return core_->status().health_events();
+}
+
 bool World::standby_ready() const {
   return core_->status().standby_ready();
 }

@@ -114,7 +114,9 @@ class World {
     void regroup(std::uint32_t round) override { (void)member.regrouped(round); }  // nobody is out
     void stopping(std::int64_t) override {}
     void strike(Phase) override {}
-    void answer(std::uint32_t) override {}  // nobody stalls
+    void answer(std::uint32_t) override {}     // nobody stalls,
+    void health_told(HealthEvent) override {}  // and no GPU is failing
+    void retire() override {}
 
     [[nodiscard]] const Parameters& parameters() const { return world->parameters_; }
     static Nanos ms(double value) { return Nanos(static_cast<std::int64_t>(value * 1e6)); }

@@ -176,6 +176,9 @@ TEST(Usage, UnknownOptionsAndValues) {
       {{"--stencil", "8", "--check", "indexes"},
        "'indexes' is not one of none, collectives, indices"},
       {{"--stencil", "8", "--check", "indices,none"}, "check = indices,none: none stands alone"},
+      {{"--stencil", "8", "--on-health", "respawn"}, "on-health"},
+      {{"--stencil", "8", "--on-health", "shrink", "--isolation", "thread"}, "isolation = process"},
+      {{"--stencil", "8", "--nvml", "/nonexistent.so"}, "NVML: /nonexistent.so"},
   };
   for (const auto& [arguments, word] : cases) {
     SCOPED_TRACE(word);
@@ -186,7 +189,7 @@ TEST(Usage, UnknownOptionsAndValues) {
 TEST(Usage, BadFaults) {
   for (const std::string fault :
        {"kill", "kill@5", "kill@5:", "explode@5:0", "kill@lunch:0", "kill@-1:0", "kill@5:-1",
-        "kill@5:x", "@5:0", "kill@:0", "kill@5:0:1"}) {
+        "kill@5:x", "@5:0", "kill@:0", "kill@5:0:1", "failing-gpu@form:0"}) {
     SCOPED_TRACE(fault);
     expect_refused(Job::kNoMpirun, {"--stencil", "8", "--fault", fault}, {"--fault", fault});
   }

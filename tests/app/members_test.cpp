@@ -120,6 +120,46 @@ TEST_F(Members, AFailedDeviceIsNotReplaced) {
   EXPECT_EQ(report["final_ranks"], ranks_here(4) - 1);
 }
 
+/// A GPU that says it is failing is left behind a commit, while it still works.
+TEST_F(Members, AFailingGpuIsLeft) {
+  const auto calm = solve(4, problem());
+  const Arguments ails{"--fault",        "failing-gpu@25:" + std::to_string(last()),
+                       "--on-loss",      "shrink",
+                       "--rejoin-after", "1ms"};
+  for (const std::string policy : {"shrink", "warn"}) {
+    SCOPED_TRACE(policy);
+    const bool leaves = policy == "shrink" && last() > 0;
+    std::string log;
+    const auto report = solve(4, problem() + ails + Arguments{"--on-health", policy}, &log);
+    expect_same(calm, report, !leaves);
+    EXPECT_EQ(report["final_ranks"], ranks_here(4) - (leaves ? 1 : 0));
+    ASSERT_EQ(report["health"].size(), 1u);
+    EXPECT_EQ(report["health"][0]["rank"], last());
+    EXPECT_EQ(report["health"][0]["failing"], true);
+    EXPECT_NE(log.find("the GPU is failing: this GPU is failing, as --fault orders"),
+              std::string::npos)
+        << log;
+    if (!leaves) {
+      EXPECT_EQ(report["recoveries"].size(), 0u);
+      continue;
+    }
+    // It does not come back, however well it works.
+    ASSERT_EQ(report["recoveries"].size(), 1u);
+    EXPECT_EQ(report["recoveries"][0]["kind"], "withdrawn");
+    EXPECT_EQ(report["recoveries"][0]["rank"], last());
+  }
+}
+
+/// Without --on-loss shrink a failing GPU stays, and a line says why.
+TEST_F(Members, AFailingGpuThatCannotBeLeftStays) {
+  std::string log;
+  const auto report =
+      solve(4, problem() + Arguments{"--fault", "failing-gpu@25:0", "--on-health", "shrink"}, &log);
+  EXPECT_EQ(report["final_ranks"], ranks_here(4));
+  EXPECT_EQ(report["recoveries"].size(), 0u);
+  EXPECT_NE(log.find("the GPU stays"), std::string::npos) << log;
+}
+
 /// Nobody is left to go on; what they had is brought to disk by ranks without a device.
 TEST_F(Members, WhenTheLastIsLostTheStateIsSaved) {
   const auto calm = solve(4, problem());

@@ -206,6 +206,23 @@ TEST(Observe, MetricsAreThoseThatAreDocumented) {
   }
 }
 
+TEST(Observe, WhatAGpuSaysOfItsHealthIsCountedAndNamedAtTheEnd) {
+  const int ranks = ranks_here(2);
+  const Scratch scratch;
+  Job job(ranks, {"--metrics", scratch.file("job.prom"), "--ails", "on"}, {.limit = 120s});
+  ASSERT_EQ(job.wait(), 0) << job.out() << job.err();
+  const MetricsFile metrics(scratch.file("job.0.prom"));
+  ASSERT_TRUE(metrics.samples.contains("troupe_gpu_health_events_total"));
+  EXPECT_EQ(metrics.samples.at("troupe_gpu_health_events_total").at("memory"), 3);
+  const auto said = job.out() + job.err();
+  const std::string once = "the GPU says: some memory is bad";
+  const auto first = said.find(once);
+  EXPECT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find(once, first + 1), std::string::npos) << "it is said again and again";
+  EXPECT_NE(said.find("health: the GPU of rank 0 has said: some memory is bad"), std::string::npos)
+      << said;
+}
+
 TEST(Observe, TheRankThatIsWaitedForIsNamed) {
   const int ranks = ranks_here(3);
   if (ranks < 2) GTEST_SKIP() << "needs 2 ranks";

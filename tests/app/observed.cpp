@@ -57,6 +57,12 @@ int act(Runtime& runtime) {
   const auto& config = runtime.config();
   fill(runtime.device(), static_cast<int>(config.integer("fills")));
   if (config.flag("run")) run(runtime);
+  if (config.flag("ails") && runtime.world().rank() == 0) {
+    for (int i = 0; i < 3; ++i)
+      runtime.device().inject_health({0, HealthKind::memory, "some memory is bad", false});
+  }
+  while (config.flag("ails") && runtime.world().health_events().empty())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   if (config.integer("late") >= 0)
     come_late(runtime, static_cast<int>(config.integer("late")), 150);
   while (config.flag("stay")) std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -81,6 +87,7 @@ int main(int argc, char** argv) {
                         {{"fills", OptionType::integer, "0", "N", "commands to count", {}, "0"},
                          {"run", OptionType::flag, "off", "on|off", "a run with a fault"},
                          {"late", OptionType::integer, "-1", "RANK", "comes last to collectives"},
+                         {"ails", OptionType::flag, "off", "on|off", "rank 0's GPU says so"},
                          {"stay", OptionType::flag, "off", "on|off", "does not end"}}};
   return run_program(argc, argv, program, test::act);
 }

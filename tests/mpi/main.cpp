@@ -68,6 +68,7 @@ int main(int argc, char** argv) {
       {"rehearsal_within", test::rehearsal_within},
       {"shrink", test::shrink},
       {"shrink_by_hand", test::shrink_by_hand},
+      {"failing_gpu", test::failing_gpu},
       {"grow", test::grow},
       {"rejoin_after", test::rejoin_after},
       {"tokens", test::tokens},

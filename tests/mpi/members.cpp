@@ -1,9 +1,12 @@
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <chrono>
 #include <numeric>
 #include <thread>
 
 #include "mpi_tests.hpp"
+#include "nvml_fake.hpp"
 
 // Worlds that lose ranks for good and get them back (--on-loss shrink), with a result that is known
 // exactly and does not depend on who computes which part of it.
@@ -21,6 +24,7 @@ struct Loss {
   std::int64_t step;
   int job_rank;
   FaultKind kind = FaultKind::kill;
+  std::function<void()> instead = {};  ///< of a fault
 };
 
 /// A vector that is dealt out in blocks, and a sum over all of it that every rank has: in step i
@@ -130,7 +134,12 @@ class Blocks {
     device.blas().axpy(static_cast<double>(i), one_, x_);
     std::erase_if(plan_, [&](const Loss& loss) {
       if (loss.step != i) return false;
-      if (loss.job_rank == me_) device.inject(loss.kind);
+      if (loss.job_rank != me_) return true;
+      if (loss.instead) {
+        loss.instead();
+      } else {
+        device.inject(loss.kind);
+      }
       return true;
     });
     device.blas().axpy(1.0, index_, x_);
@@ -231,6 +240,42 @@ void shrink_by_hand(Context& c) {
   }
   c.expect(c.world().gather_values(me).size() == static_cast<std::size_t>(all) - 1,
            "the host collectives have other members");
+}
+
+/// A GPU says that it is failing: with --on-health shrink the world goes on without it, and loses
+/// nothing; else all is as before. All ranks hear of it.
+void failing_gpu(Context& c) {
+  const int me = c.rank(), all = c.size();
+  const bool leaves = c.runtime().config().text("on-health") == "shrink";
+  void* const module = ::dlopen(c.runtime().config().text("nvml").c_str(), RTLD_NOW);
+  c.require(module != nullptr, "--nvml names no library");
+  auto& gpu = *reinterpret_cast<FakeNvmlOf>(::dlsym(module, kFakeNvmlOf))();
+  constexpr unsigned long long kXid = 8;
+  const auto says = [&] {
+    gpu.raise(kXid, 31);  // which is nobody else's business
+    gpu.raise(kXid, 64);
+  };
+  Blocks blocks(c, {{37, 1, FaultKind::kill, says}});
+  blocks.run([&](std::int64_t step) { return step >= 60 && (!leaves || c.size() == all - 1); });
+  const auto end = Clock::now() + kDeadline;
+  while (c.world().health_events().empty() && Clock::now() < end) std::this_thread::sleep_for(1ms);
+  const auto events = c.world().health_events();
+  c.require(events.size() == 1, std::to_string(events.size()) + " events are told, not one");
+  c.expect(events[0].rank == 1 && events[0].kind == HealthKind::remapping && events[0].failing &&
+               events[0].text == "Xid 64: a row of memory cannot be replaced",
+           "rank " + std::to_string(events[0].rank) + " has said: " + events[0].text);
+  c.expect(c.world().spectator() == (leaves && me == 1), "the wrong ranks are spectators");
+  const auto recoveries = c.world().recoveries();
+  c.expect(recoveries.size() == (leaves ? 1u : 0u),
+           std::to_string(recoveries.size()) + " recoveries");
+  if (leaves)
+    c.expect(recoveries[0].kind == "withdrawn" && recoveries[0].rank == 1, "it was another loss");
+  if (c.world().spectator()) {
+    c.expect(c.device().nop().wait().code() == Errc::device_failed, "a GPU that was left works");
+    return;
+  }
+  c.expect(c.size() == (leaves ? all - 1 : all), "the world has another size");
+  blocks.check();
 }
 
 /// A rank that is lost late in a job tries its device as late as one that is lost early.

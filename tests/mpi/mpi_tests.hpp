@@ -184,6 +184,7 @@ void rehearsal(Context& c);
 void rehearsal_within(Context& c);
 void shrink(Context& c);
 void shrink_by_hand(Context& c);
+void failing_gpu(Context& c);
 void grow(Context& c);
 void rejoin_after(Context& c);
 void tokens(Context& c);

@@ -142,6 +142,25 @@ TEST(DeviceProtocol, ComesBackToAWorldThatWentOnWithoutIt) {
   EXPECT_GT(tally.revivals, 10);
 }
 
+TEST(DeviceProtocol, MayBeGivenUpWhileItWorks) {
+  int revivals = 0;
+  for_each_seed(500, [&](std::uint32_t seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    auto options = options_of(seed);
+    options.shrink = true;
+    DeviceSimulation device(options);
+    if (seed % 2 == 0) scatter_faults(device, seed);
+    device.leave_at(Micros(seed * 7'919 % 8'000'000));
+    ASSERT_TRUE(device.run([&] { return device.now() > 8s || device.ended(); }));
+    device.behave();
+    ASSERT_TRUE(device.run([&] { return device.settled() || device.ended(); })) << device.where();
+    revivals += device.revivals();
+    device.shut_down();
+  });
+  if (replays() || HasFailure()) return;
+  EXPECT_GT(revivals, 100);
+}
+
 TEST(DeviceProtocol, EveryStateIsSeen) {
   if (replays()) GTEST_SKIP() << "of one seed";
   Tally tally;

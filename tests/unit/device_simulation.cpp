@@ -61,6 +61,14 @@ void DeviceSimulation::fault_elsewhere_at(Micros when) {
   });
 }
 
+void DeviceSimulation::leave_at(Micros when) {
+  after(when, [this] {
+    if (!begun_ || stopped_) return;
+    trace("the GPU is left");
+    device_.give_up({Errc::device_failed, 0, "the GPU says that it is failing"});
+  });
+}
+
 void DeviceSimulation::behave() {
   options_.start_fails_percent = options_.never_answers_percent = options_.refuses_percent = 0;
   struck_.clear();
@@ -471,7 +479,7 @@ void DeviceSimulation::check() {
   if (serving > 1 || active > 1) violation("two hosts are active");
   if (active == 0 && !device_.failure()) violation("no host is active");
   if (successors > 1 || standbys > 1) violation("there are too many hosts");
-  if (successors == 1 && lost == 0) violation("a successor of nobody");
+  if (successors == 1 && lost == 0 && !device_.failure()) violation("a successor of nobody");
   if (lost == 1 && !device_.failure() && !disturbed_ && begun_ && phase_ != Phase::active)
     violation("a fault is not recorded");
 }

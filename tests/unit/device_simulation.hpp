@@ -53,6 +53,8 @@ class DeviceSimulation final : private DeviceActions {
   void delay_operation_at(Micros when);
   /// Another rank's fault: the world begins a new round.
   void fault_elsewhere_at(Micros when);
+  /// The device is given up, whatever its hosts are at, because its GPU says that it is failing.
+  void leave_at(Micros when);
   /// From now on processes start and answer.
   void behave();
 

@@ -218,6 +218,49 @@ TEST(WorldProtocol, AWorldShrinksAndGrows) {
   for_each_seed(1500, shrink_and_grow);
 }
 
+/// All GPUs say that they are failing, some at the same time, while other faults strike: one rank
+/// after another leaves, and the last one stays.
+TEST(WorldProtocol, RanksThatWithdrawNeverEndTheWorld) {
+  for_each_seed(200, [](std::uint32_t seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    auto options = options_of(seed);
+    options.ranks = 2 + static_cast<int>(seed % 7);
+    options.shrink = true;
+    WorldSimulation world(options);
+    if (seed % 2 == 0) scatter_faults(world, seed, options.ranks);
+    std::mt19937 random(seed ^ 0x4ea1u);
+    for (int rank = 0; rank < options.ranks; ++rank)
+      world.withdraw_at(Micros(seed % 3 == 0 ? 600'000 : 300'000 + random() % 900'000), rank);
+    EXPECT_TRUE(world.run([&] {
+      return world.now() > std::chrono::seconds(4) && world.settled() &&
+             world.spectators() == options.ranks - 1;
+    })) << world.spectators()
+        << " of " << options.ranks << " have left";
+    EXPECT_FALSE(world.all_stopped());
+  });
+}
+
+TEST(WorldProtocol, WhatAGpuSaysOfItsHealthAllRanksHear) {
+  WorldSimulation world({.seed = 3, .ranks = 12});
+  world.say_at(Micros(400'000), 7, {0, HealthKind::nvlink, "Xid 74", false});
+  world.say_at(Micros(500'000), 2, {0, HealthKind::bus, "Xid 79", true});
+  ASSERT_TRUE(world.run([&] {
+    for (int rank = 0; rank < 12; ++rank)
+      if (world.told(rank).size() < 2) return false;
+    return true;
+  }));
+  for (int rank = 0; rank < 12; ++rank) {
+    const auto& told = world.told(rank);
+    ASSERT_EQ(told.size(), 2u);
+    EXPECT_EQ(told[0].rank, 7);
+    EXPECT_EQ(told[0].kind, HealthKind::nvlink);
+    EXPECT_EQ(told[0].text, "Xid 74");
+    EXPECT_FALSE(told[0].failing);
+    EXPECT_EQ(told[1].rank, 2);
+    EXPECT_TRUE(told[1].failing);
+  }
+}
+
 TEST(WorldProtocol, AFirstRankThatComesBackAloneNamesTheCommunicator) {
   for_each_seed(200, [](std::uint32_t seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -98,6 +98,15 @@ void WorldSimulation::fail_at(Micros when, int rank, const Error& error) {
 void WorldSimulation::revive_at(Micros when, int rank) {
   after(when, [this, rank] { nodes_[static_cast<std::size_t>(rank)]->revive(); });
 }
+void WorldSimulation::withdraw_at(Micros when, int rank) {
+  after(when, [this, rank] { nodes_[static_cast<std::size_t>(rank)]->withdraw(); });
+}
+void WorldSimulation::say_at(Micros when, int rank, const HealthEvent& event) {
+  after(when, [this, rank, event] { nodes_[static_cast<std::size_t>(rank)]->say(event); });
+}
+const std::vector<HealthEvent>& WorldSimulation::told(int rank) const {
+  return nodes_[static_cast<std::size_t>(rank)]->told_;
+}
 int WorldSimulation::spectators() const {
   return static_cast<int>(std::count_if(
       nodes_.begin(), nodes_.end(), [](const auto& node) { return node->member_.spectator(); }));

@@ -51,6 +51,11 @@ class WorldSimulation {
   void kill_in_phase(int rank, Phase phase) { struck_.emplace_back(rank, phase); }
   void fail_at(Micros when, int rank, const Error& error);
   void revive_at(Micros when, int rank);
+  /// From then on the rank asks that the world go on without it.
+  void withdraw_at(Micros when, int rank);
+  void say_at(Micros when, int rank, const HealthEvent& event);
+  /// What this rank has been told of the health of all.
+  [[nodiscard]] const std::vector<HealthEvent>& told(int rank) const;
   [[nodiscard]] int spectators() const;
   /// The rank asks for the end of the run.
   void ask_to_stop_at(Micros when, int rank);

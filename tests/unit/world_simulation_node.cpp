@@ -302,6 +302,18 @@ void WorldSimulation::Node::fail(const Error& error) {
   member_.device_event(DeviceFailed{error});
 }
 
+void WorldSimulation::Node::withdraw() {
+  if (failed_ || stopped_) return;
+  world_->trace("rank %d: withdraws", rank_);
+  member_.withdraw();
+  world_->after(Micros(50'000), [this] { withdraw(); });
+}
+
+void WorldSimulation::Node::retire() {
+  if (!member_.spectator()) world_->violation("a member's device is given up");
+  fail({Errc::device_failed, 0, "its GPU is failing"});
+}
+
 void WorldSimulation::Node::revive() {
   if (!failed_ || stopped_) return;
   if (!member_.spectator() || member_.phase() != Phase::active)

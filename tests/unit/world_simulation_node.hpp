@@ -46,6 +46,8 @@ class WorldSimulation::Node final : public FollowerActions {
   void all_finished() override;
   void run_left(std::int64_t, int, const Error&) override {}  // no program has errors of its own
   void stop(const Error& error) override { stopped_ = error; }
+  void health_told(HealthEvent event) override { told_.push_back(std::move(event)); }
+  void retire() override;
   void answer(std::uint32_t inquiry) override;
   void strike(Phase phase) override;
 
@@ -55,6 +57,10 @@ class WorldSimulation::Node final : public FollowerActions {
   void ask_to_stop() { member_.ask_to_stop(); }
   /// For good, or until revive().
   void fail(const Error& error);
+  /// Asks again and again that the world go on without it.
+  void withdraw();
+  /// Its GPU says so.
+  void say(const HealthEvent& event) { member_.device_event(DeviceHealth{event}); }
   /// A spectator's device host is there again; one that is not yet a spectator waits.
   void revive();
   [[nodiscard]] bool missing() const { return !alive_ && !member_.spectator(); }
@@ -68,6 +74,7 @@ class WorldSimulation::Node final : public FollowerActions {
   WorldRelay relay_;
   std::optional<Error> stopped_;
   std::optional<Error> failed_;         ///< the device is given up
+  std::vector<HealthEvent> told_;       ///< of all ranks
   std::vector<std::int32_t> excluded_;  ///< of the epoch before
   bool alive_ = true, detected_ = false, connected_ = false, broken_ = false, muted_ = false,
        accepting_ = false;

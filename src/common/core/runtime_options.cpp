@@ -61,6 +61,12 @@ std::vector<OptionSpec> runtime_options() {
        {"respawn", "shrink", "stop"}},
       {"rejoin-after", duration, "60s", "TIME",
        "with on-loss = shrink: when a rank that is out of the world tries its GPU again; 0: never"},
+      {"on-health", text, "warn", "warn|shrink",
+       "what a GPU that says of itself that it is failing means; warn: a line in the log and at the end; shrink: with "
+       "on-loss = shrink its rank leaves the world after the next commit",
+       {"warn", "shrink"}},
+      {"nvml", text, "auto", "PATH|auto|none",
+       "NVIDIA's management library, which tells of the health of GPUs; auto: the driver's, where the engine has GPUs"},
       {"checkpoint-dir", text, "", "DIR",
        "folder, seen by all ranks, in which runs save their state; empty: none"},
       {"checkpoint-every", integer, "0", "N",

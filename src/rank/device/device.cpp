@@ -48,6 +48,9 @@ Result<std::vector<MemoryUse>> Device::memory_use() const {
 Result<GpuHealth> Device::health() const {
   return core_->health();
 }
+void Device::inject_health(const HealthEvent& event) {
+  core_->inject_health(event);
+}
 detail::Submitter& Device::preparer() {
   return core_->preparer();
 }

@@ -5,8 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <troupe/actor/patient_tell.hpp>
+
 #include "common/ipc/descriptors.hpp"
-#include "rank/device/nvml.hpp"
 #include "rank/device/recorder.hpp"
 
 namespace troupe::rank_process {
@@ -72,6 +73,11 @@ Result<std::shared_ptr<DeviceCore>> DeviceCore::open(ActorSystem& system, Option
   auto flight = FlightRecorder::create(options.flight);
   if (!flight) return flight.error();
   options.settings.flight = flight->get();
+  // The library that is named must be there; the driver's may be missing.
+  if (const auto& file = options.nvml; !file.empty() && file != HealthSource::kNone) {
+    if (const auto nvml = Nvml::load(file.c_str()); !nvml.ok())
+      return Error{Errc::invalid, 0, nvml.error().message};
+  }
   options.settings.launch.flight_fd = (*flight)->segment_fd();
   options.settings.launch.tells_at_end = options.flight.activities != 0;
   std::shared_ptr<DeviceCore> core(new DeviceCore(std::move(options), std::move(*flight), rank));
@@ -82,6 +88,7 @@ Result<std::shared_ptr<DeviceCore>> DeviceCore::open(ActorSystem& system, Option
   if (core->options_.listener) core->tell(device_message::Listen{core->options_.listener});
   if (const auto& text = description.wait(); !text.ok()) return text.error();
   core->info_ = parse_info(*description.wait());
+  core->watch_health();
   return core;
 }
 
@@ -110,6 +117,7 @@ DeviceCore::DeviceCore(Options options, std::unique_ptr<FlightRecorder> flight, 
                               std::uint64_t bytes) { return make_pinned(region, bytes); },
                .drop = [this](std::uint32_t region) { drop_pinned(region); }}),
       builder_(options_.kernels) {
+  options_.settings.health = &health_log_;
   port_.set_cells([this](std::size_t bytes) -> Result<detail::ResultCell> {
     auto pin = allocate_pinned(bytes, 1);
     if (!pin) return pin.error();
@@ -129,11 +137,26 @@ Result<std::vector<MemoryUse>> DeviceCore::memory_use() const {
   return future.wait();
 }
 
-Result<GpuHealth> DeviceCore::health() const {
-  if (info_.bus_id.empty())
-    return Error{Errc::unsupported, 0, "health: the " + info_.engine + " engine has no GPU"};
-  const auto& nvml = Nvml::driver();
-  return nvml.ok() ? nvml->health(info_.uuid) : nvml.error();
+/// An engine without GPUs has none to watch, unless NVML is named: then it is the GPU with the
+/// number that the rank has on its node.
+void DeviceCore::watch_health() {
+  const bool has_gpu = !info_.bus_id.empty();
+  const auto absent = has_gpu ? HealthSource::kDrivers : HealthSource::kNone;
+  health_ = std::make_shared<const HealthSource>(
+      options_.nvml.empty() ? absent : options_.nvml,
+      Nvml::Gpu{has_gpu ? info_.uuid : std::string(),
+                static_cast<unsigned>(options_.settings.launch.device)});
+  if (health_->library() == HealthSource::kNone) return;
+  health_watch_ = std::make_unique<HealthWatch>(
+      health_, HealthWatch::Options{}, [actor = actor_](HealthEvent event) {
+        (void)tell_patiently(actor, device_message::Health{std::move(event)});
+      });
+}
+
+void DeviceCore::inject_health(const HealthEvent& event) {
+  const auto heard = std::make_shared<Promise<void>>();
+  const auto future = heard->future();
+  if (actor_.tell(device_message::Health{event, heard}).ok()) (void)future.wait();
 }
 
 /// Without an answer of the DeviceActor it gives what the engine itself stands on.
@@ -151,8 +174,10 @@ std::vector<OpenedLibrary> DeviceCore::libraries() const {
 void DeviceCore::shut_down() {
   if (actor_.ended()) return;
   port_.close_gate({Errc::stopped, 0, "the runtime has ended"});
+  if (health_watch_) health_watch_->stop();  // it ends while the device hosts do
   constexpr auto patience = HostLink::kOwnEnd + std::chrono::seconds(10);
   (void)actor_.ask(device_message::ShutDown{}, patience).wait();
+  health_watch_.reset();
   actor_.stop();
   actor_.wait_ended();  // it and its watcher use the port
   builder_.stop();

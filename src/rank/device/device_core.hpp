@@ -9,6 +9,7 @@
 #include <troupe/device.hpp>
 
 #include "rank/device/command_port.hpp"
+#include "rank/device/health/health_watch.hpp"
 #include "rank/device/host/device_actor.hpp"
 #include "rank/device/index_check.hpp"
 #include "rank/device/kernel_builder.hpp"
@@ -41,6 +42,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
     std::uint64_t pinned_bytes = 64u << 20;
     std::uint64_t memory_limit = 0;
     KernelBuilder::Options kernels;
+    std::string nvml;         ///< see HealthSource; empty: the driver's, where the engine has GPUs
     DeviceListener listener;  ///< empty: the device looks after itself
   };
 
@@ -83,7 +85,11 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   [[nodiscard]] const ActorRef<DeviceActor>& actor() const noexcept { return actor_; }
   [[nodiscard]] const DeviceInfo& info() const noexcept { return info_; }
   [[nodiscard]] Result<std::vector<MemoryUse>> memory_use() const;
-  [[nodiscard]] Result<GpuHealth> health() const;
+  [[nodiscard]] Result<GpuHealth> health() const { return health_->health(); }
+  /// As if the GPU had said so; returns once it is heard.
+  void inject_health(const HealthEvent& event);
+  /// How often the GPU has said what of its health.
+  [[nodiscard]] const HealthLog& health_log() const noexcept { return health_log_; }
   [[nodiscard]] std::vector<OpenedLibrary> libraries() const;
   [[nodiscard]] std::uint64_t bytes_held() const { return slabs_.held(); }
   /// Sends the device's actor a message; an actor that is gone does not matter.
@@ -120,6 +126,7 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   class Lease;
 
   DeviceCore(Options options, std::unique_ptr<FlightRecorder> flight, int rank);
+  void watch_health();
   Result<void> make_slab(std::uint32_t region, std::uint64_t bytes);
   Result<void> make_pinned(std::uint32_t region, std::uint64_t bytes);
   void drop_slab(std::uint32_t region);
@@ -133,8 +140,11 @@ class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
   Preparer preparer_{port_};
   std::function<Collectives()> collectives_;
   std::atomic<bool> has_tokens_{false};
+  HealthLog health_log_;
   ActorRef<DeviceActor> actor_;
   DeviceInfo info_;
+  std::shared_ptr<const HealthSource> health_;
+  std::unique_ptr<HealthWatch> health_watch_;
   std::mutex dropped_mutex_;
   std::function<void(std::uint32_t)> slab_dropped_;
   Loans loans_;

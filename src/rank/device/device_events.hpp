@@ -8,6 +8,7 @@
 
 #include <troupe/clock.hpp>
 #include <troupe/error.hpp>
+#include <troupe/gpu_health.hpp>
 #include <troupe/loaded_library.hpp>
 
 /// What a DeviceActor tells whoever coordinates its GPU with others (the world), and nobody else.
@@ -58,9 +59,14 @@ struct DeviceLibrary {
 };
 /// A GPU that had failed has a device host again.
 struct DeviceRevived {};
+/// The GPU says something of its health that it has not said before.
+struct DeviceHealth {
+  HealthEvent event;
+};
 
-using DeviceEvent = std::variant<DeviceFault, DeviceLoss, DeviceDone, DeviceFailed, DeviceExhausted,
-                                 DeviceStandby, DeviceStandbyMemory, DeviceLibrary, DeviceRevived>;
+using DeviceEvent =
+    std::variant<DeviceFault, DeviceLoss, DeviceDone, DeviceFailed, DeviceExhausted, DeviceStandby,
+                 DeviceStandbyMemory, DeviceLibrary, DeviceRevived, DeviceHealth>;
 /// Called on the DeviceActor's thread; must not block.
 using DeviceListener = std::function<void(DeviceEvent)>;
 

@@ -1,6 +1,7 @@
 #include "rank/protocol/follower.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe::rank_process {
 
@@ -36,6 +37,9 @@ void WorldFollower::receive(const WorldMessage& message) {
     case Kind::run_left:
       return actions_->run_left(message.step, message.rank,
                                 {static_cast<Errc>(message.code), message.native, message.text});
+    case Kind::health_told:
+      return actions_->health_told({message.rank, static_cast<HealthKind>(message.code),
+                                    message.text, message.repeated != 0});
     case Kind::inquire: return actions_->answer(message.formation);
     case Kind::stop:
       return actions_->stop({static_cast<Errc>(message.code), message.native, message.text});
@@ -53,6 +57,7 @@ void WorldFollower::carry_out(const WorldMessage& order) {
     grouped_.reset();
     regrouping_ = 0;
     if (phase_ == Phase::halt) actions_->close_world();
+    if (std::exchange(withdrawing_, false)) actions_->retire();
     return report_done({.step = kAnyStep});
   }
   actions_->strike(phase_);
@@ -139,6 +144,14 @@ void WorldFollower::prepared(const DeviceDone& event) {
 void WorldFollower::device_event(const DeviceEvent& event) {
   if (std::holds_alternative<DeviceRevived>(event))
     return actions_->send({.kind = Kind::rejoin, .round = round_, .rank = rank_});
+  if (const auto* health = std::get_if<DeviceHealth>(&event)) {
+    return actions_->send({.kind = Kind::health,
+                           .round = round_,
+                           .rank = rank_,
+                           .code = static_cast<std::uint32_t>(health->event.kind),
+                           .repeated = health->event.failing ? 1 : 0,
+                           .text = health->event.text});
+  }
   if (spectator_) return;  // nobody counts on its device
   if (std::holds_alternative<DeviceExhausted>(event)) return ask_to_stop();
   if (const auto* fault = std::get_if<DeviceFault>(&event)) {
@@ -258,6 +271,12 @@ void WorldFollower::groups_changed(bool standby_ready) {
 
 void WorldFollower::ask_to_stop() {
   actions_->send({.kind = Kind::stop_asked, .round = round_, .epoch = epoch_, .rank = rank_});
+}
+
+void WorldFollower::withdraw() {
+  if (spectator_ || phase_ != Phase::active) return;
+  withdrawing_ = true;
+  actions_->send({.kind = Kind::withdraw, .round = round_, .epoch = epoch_, .rank = rank_});
 }
 
 void WorldFollower::report_done(WorldMessage message) {

@@ -49,6 +49,10 @@ class FollowerActions {
   /// epoch begins before it is told.
   virtual void run_left(std::int64_t run, int rank, const Error& error) = 0;
   virtual void stop(const Error& error) = 0;
+  /// A GPU of the job has said something of its health.
+  virtual void health_told(HealthEvent event) = 0;
+  /// The world goes on without this rank, as it has asked for: its device is given up.
+  virtual void retire() = 0;
   /// Says where the program is.
   virtual void answer(std::uint32_t inquiry) = 0;
   /// A fault that was ordered for this phase strikes now, if there is one.
@@ -74,6 +78,8 @@ class WorldFollower {
   void finished();
   void left(std::int64_t run, const Error& error);
   void ask_to_stop();
+  /// Asks that the world go on without this rank. It is for the supervisor to grant.
+  void withdraw();
   /// There is a group that this rank's standby has not formed; it forms the world's communicator
   /// anew if there is one to do so.
   void groups_changed(bool standby_ready);
@@ -107,6 +113,7 @@ class WorldFollower {
   std::optional<std::vector<std::int32_t>> grouped_ = std::vector<std::int32_t>();
   std::uint32_t regrouping_ = 0;  ///< the round of a regroup() that is not answered; 0: none
   bool spectator_ = false;
+  bool withdrawing_ = false;  ///< this rank has asked to be a spectator
   std::int64_t newest_ = -1;  ///< the newest commit that is complete here
 };
 

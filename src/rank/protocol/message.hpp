@@ -31,26 +31,29 @@ struct RankPart {
 struct WorldMessage {
   enum class Kind : std::uint32_t {
     // rank to supervisor
-    fault,       ///< something died; text: the kind; code, native: the error; detect_us
-    loss,        ///< what it cost; text: how the device host died (empty: it lives), lost_buffers
-    done,        ///< the phase of this round is carried out here
-    failed,      ///< this rank's GPU cannot come back; code, native, text
-    flushed,     ///< what this rank asked of others before the commit of step is done
-    committed,   ///< step is committed here
-    finished,    ///< the program's run has ended here
-    left,        ///< its run number step has ended with an error of this rank's own; code, native,
-                 ///< text
-    standby,     ///< this rank's standby is ready (code 0), or lost; stale: it has not formed all
-                 ///< groups
-    prepared,    ///< the step (phase) of formation is done by the standby; code, text
-    rejoin,      ///< a spectator's GPU is back
-    late,        ///< a relay has waited for long for the answers of these ranks: parts
-    stalled,     ///< this rank makes no progress
-    standing,    ///< where its program is: text, step; detect_us: for how long it has waited;
-                 ///< repeated: see kEndedRun; formation: of the inquiry
-    library,     ///< this rank's device host has opened a library; text: see OpenedLibrary
-    stop_asked,  ///< somebody wants the run to end at the commit after the next stable one
-    splitting,   ///< its program waits to split a communicator; payload: the call
+    fault,      ///< something died; text: the kind; code, native: the error; detect_us
+    loss,       ///< what it cost; text: how the device host died (empty: it lives), lost_buffers
+    done,       ///< the phase of this round is carried out here
+    failed,     ///< this rank's GPU cannot come back; code, native, text
+    flushed,    ///< what this rank asked of others before the commit of step is done
+    committed,  ///< step is committed here
+    finished,   ///< the program's run has ended here
+    left,       ///< its run number step has ended with an error of this rank's own; code, native,
+                ///< text
+    standby,    ///< this rank's standby is ready (code 0), or lost; stale: it has not formed all
+                ///< groups
+    prepared,   ///< the step (phase) of formation is done by the standby; code, text
+    rejoin,     ///< a spectator's GPU is back
+    withdraw,   ///< this rank's GPU says that it is failing: the world is to go on without it
+    health,    ///< what its GPU says of its health; code: HealthKind, repeated: 1 if it is failing;
+               ///< text
+    late,      ///< a relay has waited for long for the answers of these ranks: parts
+    stalled,   ///< this rank makes no progress
+    standing,  ///< where its program is: text, step; detect_us: for how long it has waited;
+               ///< repeated: see kEndedRun; formation: of the inquiry
+    library,   ///< this rank's device host has opened a library; text: see OpenedLibrary
+    stop_asked,      ///< somebody wants the run to end at the commit after the next stable one
+    splitting,       ///< its program waits to split a communicator; payload: the call
     split_given_up,  ///< it waits no more, if the others have not come: a fault has met its run
     at_call,  ///< where its program is; repeated: kInHostCall, with payload, kAtTheEnd, with text,
               ///< or 0
@@ -64,6 +67,7 @@ struct WorldMessage {
     stable,       ///< step is committed everywhere
     inquire,      ///< every rank says where it is; formation: the inquiry's number
     all_finished,
+    health_told,   ///< what the GPU of rank has said, as in health
     run_left,      ///< a rank has left its run (as in left); the epoch has ended
     split_agreed,  ///< to one rank: all have come to its split, or it has given up (code);
                    ///< formation, step: communicator and number of the call
@@ -123,9 +127,10 @@ inline constexpr std::int64_t kAnyStep = std::numeric_limits<std::int64_t>::max(
 std::vector<std::byte> encode(const WorldMessage& message);
 Result<WorldMessage> decode_world_message(std::span<const std::byte> bytes);
 
-/// What Recovery::kind says of a rank that becomes a spectator, of one that rejoins, and of
-/// one that has left its run by an error of its own.
-inline constexpr const char *kKindFailed = "failed", *kKindRejoins = "rejoin", *kKindLeft = "left";
+/// What Recovery::kind says of a rank that becomes a spectator, also because it has asked for it,
+/// of one that rejoins, and of one that has left its run by an error of its own.
+inline constexpr const char *kKindFailed = "failed", *kKindWithdrawn = "withdrawn",
+                            *kKindRejoins = "rejoin", *kKindLeft = "left";
 
 std::vector<std::byte> encode(const std::vector<Recovery>& reports);
 Result<std::vector<Recovery>> decode_reports(std::span<const std::byte> bytes);

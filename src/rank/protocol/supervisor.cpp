@@ -48,7 +48,13 @@ void WorldSupervisor::receive(const WorldMessage& message, TimePoint now) {
     case Kind::loss: return loss(message);
     case Kind::done: return done(message, now);
     case Kind::failed: return failed(message, now);
+    case Kind::withdraw: return withdraw(message, now);
     case Kind::rejoin: return rejoin(message, now);
+    case Kind::health: {
+      auto told = message;
+      told.kind = Kind::health_told;
+      return broadcast_(told);
+    }
     case Kind::flushed: return flushed(message);
     case Kind::committed: return committed(message);
     case Kind::finished: return finished(message);
@@ -111,18 +117,30 @@ void WorldSupervisor::failed(const WorldMessage& message, TimePoint now) {
   const bool last = static_cast<int>(excluded_.size()) + 1 == options_.size;
   if (!options_.shrink || last || epoch_ == 0)
     return stop(static_cast<Errc>(message.code), message.native, message.text);
+  exclude(message.rank, kKindFailed, now);
+}
+
+/// Whoever still computes is worth more than a GPU in better health that is not there.
+void WorldSupervisor::withdraw(const WorldMessage& message, TimePoint now) {
+  const bool last = static_cast<int>(excluded_.size()) + 1 == options_.size;
+  if (!options_.shrink || last || phase_ != Phase::active || message.epoch != epoch_ ||
+      is_excluded(message.rank)) {
+    return;
+  }
+  exclude(message.rank, kKindWithdrawn, now);
+}
+
+void WorldSupervisor::exclude(std::int32_t rank, const char* kind, TimePoint now) {
   begin_report(now);
-  const auto known = std::find_if(reports_.begin(), reports_.end(), [&](const Recovery& report) {
-    return report.rank == message.rank;
-  });
+  const auto known = std::find_if(reports_.begin(), reports_.end(),
+                                  [&](const Recovery& report) { return report.rank == rank; });
   if (known != reports_.end()) {
-    known->kind = kKindFailed;
+    known->kind = kind;
   } else {
-    reports_.push_back({.rank = message.rank, .kind = kKindFailed});
+    reports_.push_back({.rank = rank, .kind = kind});
   }
   drop_echoes();
-  excluded_.insert(std::lower_bound(excluded_.begin(), excluded_.end(), message.rank),
-                   message.rank);
+  excluded_.insert(std::lower_bound(excluded_.begin(), excluded_.end(), rank), rank);
   (void)standby_world_.take();  // its standby is part of what is formed
   begin_round(Phase::halt, now);
 }

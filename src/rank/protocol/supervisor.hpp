@@ -40,7 +40,8 @@ namespace troupe::rank_process {
 /// is told of everything and answers every order at once, so that the tree of messages needs no
 /// repair, but has no part in the communicator. When its GPU is back it rejoins at the next epoch.
 /// An epoch with other members than the one before begins without commits: what was committed
-/// belongs to other ranks' shares.
+/// belongs to other ranks' shares. A rank whose GPU says that it is failing may *withdraw*: it
+/// becomes a spectator too, if it is not the last member.
 ///
 /// Pure: no I/O, no threads; time is passed in, messages leave through
 /// `broadcast`. Answers may speak for many ranks (WorldRelay).
@@ -76,6 +77,9 @@ class WorldSupervisor {
   void fault(const WorldMessage& message, TimePoint now);
   void loss(const WorldMessage& message);
   void failed(const WorldMessage& message, TimePoint now);
+  void withdraw(const WorldMessage& message, TimePoint now);
+  /// The rank is no member from the next epoch on, which begins now.
+  void exclude(std::int32_t rank, const char* kind, TimePoint now);
   void rejoin(const WorldMessage& message, TimePoint now);
   void admit(TimePoint now);
   void begin_report(TimePoint now);

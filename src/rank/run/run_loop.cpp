@@ -1,6 +1,7 @@
 #include "rank/run/run_loop.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/core/log.hpp"
 #include "rank/run/restart.hpp"
@@ -150,6 +151,7 @@ void RunLoop::loop() {
         commit(from_);
         core_->status().wait_stable(from_);
         if (stopping_) stop(from_);
+        leave_if_failing(from_);
       }
       return attempt();
     } catch (const Exception& e) {
@@ -189,6 +191,7 @@ void RunLoop::attempt() {
     commit(i + 1);
     if (rehearsal_) rehearsal_->begin(i + 1);
     if (stopping_) stop(i + 1);
+    leave_if_failing(i + 1);
   }
 }
 
@@ -250,6 +253,25 @@ void RunLoop::flush(std::int64_t step, std::uint32_t epoch) {
 void RunLoop::settle_keeper() {
   if (keeper_ != nullptr && !keeper_->wait_idle([this] { return interrupted(); }))
     throw Exception(kReformed);
+}
+
+void RunLoop::leave_if_failing(std::int64_t step) {
+  if (!core_->options().shrink || core_->mpi().size() == 1 || !core_->status().failing()) return;
+  const bool last = core_->members().size() == 1;
+  if (last || !options_->resized) {
+    if (!std::exchange(core_->history().stay_told, true)) {
+      log::warn("world", "the GPU stays: {}",
+                last ? "it is the last one" : "this program cannot go on with fewer ranks");
+    }
+    return;
+  }
+  core_->status().wait_stable(step);
+  settle_keeper();
+  (void)core_->actor().tell(world_message::Withdraw{});
+  // The epoch ends in any case: with this rank's leave, or with whatever kept it from being heard.
+  const Whereabouts::Wait wait(core_->whereabouts(), "World::run to leave the world");
+  core_->status().wait_for_end_of_epoch();
+  throw Exception(kReformed);
 }
 
 void RunLoop::finish() {

@@ -67,6 +67,10 @@ class RunLoop {
   /// What other ranks have asked of this one before their commits of this step is part of its own.
   /// Only ranks whose buffers others can name wait for that. May throw kReformed.
   void flush(std::int64_t step, std::uint32_t epoch);
+  /// Behind the commit of this step: a rank whose GPU says that it is failing asks to leave the
+  /// world, once the commit is everywhere, and with partners, and waits for the end of the epoch.
+  /// May throw kReformed.
+  void leave_if_failing(std::int64_t step);
   /// Waits until nothing is under way to disk or to a partner.
   void settle_keeper();
   /// Tells the other ranks that this one leaves the run by an error that they do not know of.

@@ -86,7 +86,24 @@ void WorldActor::on(FromDevice event) {
   if (const auto* standby = std::get_if<DeviceStandby>(&event.event))
     core_->status().set_standby(standby->ready);
   if (const auto* failed = std::get_if<DeviceFailed>(&event.event)) failed_ = failed->error;
+  if (const auto* health = std::get_if<DeviceHealth>(&event.event); health && health->event.failing)
+    consider_leaving(health->event.text);
   member_.device_event(event.event);
+}
+
+void WorldActor::consider_leaving(const std::string& text) {
+  if (!core_->options().leaves_failing || core_->status().failing()) return;
+  core_->status().set_failing(text);
+  if (core_->mpi().size() == 1) return log::warn("world", "the GPU stays: it is the only one");
+  if (!core_->options().shrink)
+    log::warn("world", "the GPU stays: on-health = shrink wants on-loss = shrink");
+}
+
+void WorldActor::retire() {
+  left_gpu_ = true;
+  const auto why = core_->status().failing().value_or(std::string());
+  core_->device().tell(
+      device_message::GiveUp{{Errc::device_failed, 0, "the GPU says that it is failing: " + why}});
 }
 
 void WorldActor::on(Deadline) {
@@ -101,7 +118,7 @@ void WorldActor::on(Deadline) {
   look_at_progress();
   // Only once the epoch has begun: a rank is called spectator as soon as the world is halted for
   // it.
-  if (member_.spectator() && member_.phase() == Phase::active &&
+  if (member_.spectator() && !left_gpu_ && member_.phase() == Phase::active &&
       core_->options().rejoin_after.count() != 0 &&
       context().now() - revived_at_ > core_->options().rejoin_after) {
     revived_at_ = context().now();

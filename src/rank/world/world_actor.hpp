@@ -56,6 +56,8 @@ struct Left {
   Error error;
 };
 struct AskToStop {};
+/// This rank's GPU is failing, and its state is where others find it.
+struct Withdraw {};
 /// The program ends: answered when all that came before has been handled. With `all_left`, on rank
 /// 0, also what is left to be told of the ranks' libraries.
 struct Conclude {
@@ -77,8 +79,8 @@ class WorldActor
                    world_message::Begin, world_message::Verified, world_message::Regrouped,
                    world_message::Restored, world_message::Flushed, world_message::Committed,
                    world_message::Finished, world_message::Left, world_message::AskToStop,
-                   world_message::Conclude, world_message::GroupsChanged, world_message::VerifyOn,
-                   world_message::Deadline>,
+                   world_message::Withdraw, world_message::Conclude, world_message::GroupsChanged,
+                   world_message::VerifyOn, world_message::Deadline>,
       private FollowerActions {
  public:
   /// For the verification of a new communicator.
@@ -102,6 +104,7 @@ class WorldActor
   void on(world_message::Finished done);
   void on(world_message::Left run) { member_.left(run.run, run.error); }
   void on(world_message::AskToStop) { member_.ask_to_stop(); }
+  void on(world_message::Withdraw) { member_.withdraw(); }
   bool on(world_message::Conclude conclude);
   void on(world_message::GroupsChanged);
   void on(world_message::VerifyOn next);
@@ -132,6 +135,8 @@ class WorldActor
     core_->status().set_left(run, rank, error);
   }
   void stop(const Error& error) override { core_->stop(error); }
+  void health_told(HealthEvent event) override { core_->status().add_health(std::move(event)); }
+  void retire() override;
   void answer(std::uint32_t inquiry) override;
   void strike(Phase phase) override;
   /// This rank's place among the members of the world that is being formed, and their number.
@@ -146,6 +151,8 @@ class WorldActor
   /// What the protocol is at has changed, or may have.
   void trace_phase();
   void trace_recovery(std::uint32_t epoch, const std::vector<Recovery>& reports);
+  /// This rank's GPU says that it is failing.
+  void consider_leaving(const std::string& text);
   void look_at_progress();
   /// How long the program has waited, or its oldest command.
   [[nodiscard]] std::chrono::nanoseconds waited() const;
@@ -164,6 +171,8 @@ class WorldActor
   std::shared_ptr<Probe> probe_;
   TimePoint revived_at_{};       ///< when a spectator's device was last tried, or its epoch began
   std::optional<Error> failed_;  ///< why the device was given up, until an epoch begins
+  bool left_gpu_ =
+      false;  ///< the device was given up because the GPU is failing: it is not tried again
   std::chrono::nanoseconds look_every_;
   struct Verification {
     std::uint32_t round = 0, epoch = 0;

@@ -33,6 +33,7 @@ struct RunHistory {
   std::int64_t restarted_from = -1;       ///< the step from disk that the newest run began with
   std::string costs_told;                 ///< of the state of the last run
   std::string io_told;                    ///< how states go to disk, likewise
+  bool stay_told = false;                 ///< that a failing GPU stays
 };
 
 /// What stands behind a World: its parts, which it opens and closes in order. What the world is at
@@ -43,7 +44,8 @@ class WorldCore {
     std::chrono::nanoseconds phase_timeout = std::chrono::seconds(30);
     bool standby_world = true;  ///< standbys form a communicator ahead of time
     bool check_collectives = false;
-    bool shrink = false;        ///< go on without a rank whose GPU cannot come back
+    bool shrink = false;          ///< go on without a rank whose GPU cannot come back
+    bool leaves_failing = false;  ///< a GPU that says it is failing, at a commit
     bool stop_on_loss = false;  ///< a run that such a loss ends, with a state on disk, was stopped
     /// How long a rank that is a spectator waits before it tries its GPU again, and between tries;
     /// 0: for ever.

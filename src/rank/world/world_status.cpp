@@ -26,6 +26,26 @@ std::vector<Recovery> WorldStatus::recoveries() const {
   return recoveries_;
 }
 
+std::vector<HealthEvent> WorldStatus::health_events() const {
+  const std::lock_guard lock(mutex_);
+  return health_events_;
+}
+
+void WorldStatus::add_health(HealthEvent event) {
+  const std::lock_guard lock(mutex_);
+  health_events_.push_back(std::move(event));
+}
+
+void WorldStatus::set_failing(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  if (!failing_) failing_ = text;
+}
+
+std::optional<std::string> WorldStatus::failing() const {
+  const std::lock_guard lock(mutex_);
+  return failing_;
+}
+
 std::uint64_t WorldStatus::commits() const {
   const std::lock_guard lock(mutex_);
   return commits_;
@@ -98,7 +118,8 @@ void WorldStatus::activate(std::uint32_t epoch, std::int64_t stable,
   for (const auto& report : reports) {
     recoveries_.push_back(report);
     if (mpi_->rank() != 0) continue;
-    const std::string_view what = report.kind == kKindFailed    ? "is out of the world"
+    const std::string_view what = report.kind == kKindFailed || report.kind == kKindWithdrawn
+                                      ? "is out of the world"
                                   : report.kind == kKindRejoins ? "is back in the world"
                                   : report.kind == kKindLeft    ? "has left its run"
                                                                 : "lost its device host";

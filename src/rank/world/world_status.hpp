@@ -73,8 +73,14 @@ class WorldStatus {
   [[nodiscard]] bool has_standby() const;
   [[nodiscard]] std::optional<std::uint64_t> standby_memory() const;
 
+  /// What the GPUs of all ranks have said of their health.
+  [[nodiscard]] std::vector<HealthEvent> health_events() const;
+
   // The WorldActor.
 
+  void add_health(HealthEvent event);
+  /// This rank's GPU says that it is failing, and its rank is to leave the world.
+  void set_failing(const std::string& text);
   /// The epoch has ended.
   void close();
   /// True: the run that is under way goes back to the commit of `step`, and says so itself. False:
@@ -144,6 +150,8 @@ class WorldStatus {
 
   // The program's thread: RunLoop.
 
+  /// Why this rank's GPU is to be left; nullopt: it is not.
+  [[nodiscard]] std::optional<std::string> failing() const;
   /// The run takes faults into its hands. Its number in the program.
   std::uint32_t begin_run();
   /// A recovery's order to go back to the last common commit.
@@ -225,6 +233,8 @@ class WorldStatus {
   bool standby_ = false;              ///< this rank's is ready, in this epoch
   bool standby_world_formed_ = true;  ///< rank 0 knows; elsewhere, and if not wanted, true
   std::vector<Recovery> recoveries_;
+  std::vector<HealthEvent> health_events_;
+  std::optional<std::string> failing_;
   std::vector<std::pair<Phase, memory::FaultKind>> ordered_faults_;
 
   /// To the end, when all free them together: another member may still be about to use one.

@@ -267,6 +267,20 @@ void DeviceActor::begin_again(HostId host) {
   port_->begin_again(link(host));
 }
 
+void DeviceActor::on(const Health& said) {
+  hear(said.event);
+  if (said.heard) said.heard->resolve({});
+}
+
+void DeviceActor::hear(const HealthEvent& event) {
+  if (!settings_.health->add(event)) return;
+  // A fault of the program, or the end of a device host, is told where it is overcome.
+  if (event.kind == HealthKind::application)
+    return log::debug("device", "the GPU says: {}", event.text);
+  log::warn("device", "the GPU {}: {}", event.failing ? "is failing" : "says", event.text);
+  tell(DeviceHealth{event});
+}
+
 void DeviceActor::on(Suffer suffer) {
   if (const auto host = link(protocol_.hosts().active())) {
     (void)wire::send_control(host->socket(), {.kind = ControlKind::suffer, .value = suffer.kind});

@@ -10,6 +10,7 @@
 #include <troupe/actor/actor.hpp>
 
 #include "rank/device/command_port.hpp"
+#include "rank/device/health/health_log.hpp"
 #include "rank/device/host/device_memory.hpp"
 #include "rank/device/host/device_messages.hpp"
 #include "rank/device/host/device_protocol.hpp"
@@ -32,6 +33,7 @@ struct DeviceSettings {
   std::chrono::nanoseconds op_timeout{0};  ///< 0: none
   std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);
   FlightRecorder* flight = nullptr;  ///< dumps what led to a fault
+  HealthLog* health = nullptr;       ///< what the GPU says of its health
   std::string tuning_file;           ///< what measurements have found; empty: it is not kept
   int restart_budget = 3;
   std::chrono::nanoseconds restart_window = std::chrono::seconds(60);
@@ -50,8 +52,9 @@ class DeviceActor
                    device_message::ShareSlab, device_message::MapForeign, device_message::AskMemory,
                    device_message::AskLibraries, device_message::KindsRecur,
                    device_message::ContributeGroup, device_message::ConnectGroup,
-                   device_message::DropGroup, device_message::Suffer, device_message::WorldActive,
-                   device_message::Revive, device_message::ShutDown>,
+                   device_message::DropGroup, device_message::Health, device_message::Suffer,
+                   device_message::WorldActive, device_message::GiveUp, device_message::Revive,
+                   device_message::ShutDown>,
       private DeviceActions {
  public:
   /// `described` is resolved with the JSON description once the first host is ready, or with its
@@ -79,8 +82,10 @@ class DeviceActor
   void on(const device_message::ContributeGroup& order);
   void on(const device_message::ConnectGroup& order);
   void on(device_message::DropGroup order);
+  void on(const device_message::Health& said);
   void on(device_message::Suffer suffer);
   void on(device_message::WorldActive);
+  void on(device_message::GiveUp left) { protocol_.give_up(left.why); }
   void on(device_message::Revive);
   bool on(device_message::ShutDown);
 
@@ -115,6 +120,7 @@ class DeviceActor
   [[nodiscard]] LibraryUse::Heirs heirs() const;
   Result<void> spawn(HostId host, Start as);
   void tell(DeviceEvent event);
+  void hear(const HealthEvent& event);
   void measured(std::optional<std::uint64_t> bytes);
   void look_at_signs();
 

@@ -93,11 +93,20 @@ struct ConnectGroup {
 struct DropGroup {
   std::uint32_t number;
 };
+/// The GPU says something of its health.
+struct Health {
+  HealthEvent event;
+  std::shared_ptr<Promise<void>> heard = {};  ///< nullptr: nobody waits for it
+};
 struct Suffer {
   std::uint32_t kind;  ///< memory::FaultKind, at once
 };
 struct WorldActive {};  ///< the world is formed again: time to raise a new standby
-struct Revive {};       ///< a device that was given up: try once more; a success is reported
+/// The GPU is left though it works: as if it had failed.
+struct GiveUp {
+  Error why;
+};
+struct Revive {};  ///< a device that was given up: try once more; a success is reported
 struct ShutDown {
   using Reply = bool;
 };

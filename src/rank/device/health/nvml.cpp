@@ -1,14 +1,12 @@
-#include "rank/device/nvml.hpp"
+#include "rank/device/health/nvml.hpp"
 
-#include <dlfcn.h>
-
+#include <iterator>
 #include <utility>
 
 namespace troupe::rank_process {
 namespace {
 
-// Of NVML's interface (nvml.h): functions return 0 where they succeed, and a GPU is a pointer.
-using Status = int;
+// Of NVML's interface (nvml.h).
 constexpr int kCorrected = 0, kUncorrected = 1;  // nvmlMemoryErrorType_t
 constexpr int kSinceLoaded = 0;                  // nvmlEccCounterType_t: volatile
 constexpr int kOfGpu = 0;                        // nvmlTemperatureSensors_t
@@ -23,6 +21,30 @@ constexpr std::pair<unsigned long long, const char*> kSlowdowns[] = {
     {0x040, "hardware thermal"},   {0x080, "power brake"},
     {0x200, "limit of the board"}, {0x400, "reliability"}};
 
+/// nvmlDeviceGpuRecoveryAction_t, in its order.
+constexpr const char* kRecoveryActions[] = {"none",
+                                            "reset the GPU",
+                                            "reboot the node",
+                                            "drain peer-to-peer traffic",
+                                            "drain peer-to-peer traffic and reset the GPU",
+                                            "recover the IMEX domain",
+                                            "reset the GPU's bus",
+                                            "reboot the system"};
+constexpr unsigned kRecoveryAction = 230;  // NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
+
+/// nvmlFieldValue_t
+struct FieldValue {
+  unsigned field = 0, scope = 0;
+  long long timestamp_us = 0, latency_us = 0;
+  unsigned type = 0;
+  Nvml::Status status = 0;
+  union {
+    unsigned as_unsigned;
+    unsigned long long bits;
+  } value = {};
+};
+static_assert(sizeof(FieldValue) == 40);
+
 }  // namespace
 
 Result<Nvml> Nvml::load(const char* file) {
@@ -35,31 +57,26 @@ Result<Nvml> Nvml::load(const char* file) {
   return nvml;
 }
 
-const Result<Nvml>& Nvml::driver() {
-  static const auto one = load("libnvidia-ml.so.1");
-  return one;
+Result<void*> Nvml::find(const Gpu& gpu) const {
+  void* handle = nullptr;
+  const bool by_index = gpu.uuid.empty();
+  const auto status = by_index ? status_of("nvmlDeviceGetHandleByIndex_v2", gpu.index, &handle)
+                               : status_of("nvmlDeviceGetHandleByUUID", gpu.uuid.c_str(), &handle);
+  if (status == 0) return handle;
+  return Error{Errc::library, status,
+               "NVML: it knows no GPU " + (by_index ? std::to_string(gpu.index) : gpu.uuid)};
 }
 
-void* Nvml::find(const char* name) const {
-  return ::dlsym(library_, name);
-}
-
-/// Whether it is there and succeeds.
-template <class... Arguments>
-bool Nvml::call(const char* name, Arguments... arguments) const {
-  const auto function = reinterpret_cast<Status (*)(Arguments...)>(find(name));
-  return function != nullptr && function(arguments...) == 0;
-}
-
-Result<GpuHealth> Nvml::health(const std::string& uuid) const {
-  void* gpu = nullptr;
-  if (!call("nvmlDeviceGetHandleByUUID", uuid.c_str(), &gpu))
-    return Error{Errc::library, 0, "NVML: it knows no GPU " + uuid};
+Result<GpuHealth> Nvml::health(const Gpu& which) const {
+  const auto found = find(which);
+  if (!found.ok()) return found.error();
+  void* const gpu = *found;
   GpuHealth health;
   unsigned value = 0;
   if (call("nvmlDeviceGetTemperature", gpu, kOfGpu, &value)) health.temperature = value;
   if (call("nvmlDeviceGetPowerUsage", gpu, &value)) health.power = value / 1000.0;
-  read_memory_errors(gpu, health);
+  read_memory(gpu, health);
+  read_recovery_action(gpu, health);
   unsigned long long reasons = 0;
   if (call("nvmlDeviceGetCurrentClocksEventReasons", gpu, &reasons) ||
       call("nvmlDeviceGetCurrentClocksThrottleReasons", gpu, &reasons)) {
@@ -72,7 +89,17 @@ Result<GpuHealth> Nvml::health(const std::string& uuid) const {
   return health;
 }
 
-void Nvml::read_memory_errors(void* gpu, GpuHealth& health) const {
+void Nvml::read_recovery_action(void* gpu, GpuHealth& health) const {
+  FieldValue field;
+  field.field = kRecoveryAction;
+  if (!call("nvmlDeviceGetFieldValues", gpu, 1, &field) || field.status != 0) return;
+  const auto action = field.value.as_unsigned;
+  health.recovery_action = action < std::size(kRecoveryActions)
+                               ? kRecoveryActions[action]
+                               : "recovery action " + std::to_string(action);
+}
+
+void Nvml::read_memory(void* gpu, GpuHealth& health) const {
   unsigned long long errors = 0;
   if (call("nvmlDeviceGetTotalEccErrors", gpu, kCorrected, kSinceLoaded, &errors))
     health.corrected_errors = errors;
