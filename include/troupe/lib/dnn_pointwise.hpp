@@ -99,8 +99,9 @@ enum class Reduction : std::uint32_t {
 inline constexpr std::uint32_t kReductions =
     static_cast<std::uint32_t>(Reduction::multiply_without_zeros) + 1;
 
-/// Adds a node that reduces x to `extents`, each of which is that of x or 1: then what lies along
-/// that dimension is reduced to one number.
+/// Adds what reduces x to `extents`, each of which is that of x or 1: then what lies along that
+/// dimension is reduced to one number. On the cuda engine the channels may be reduced, or all but
+/// the channels, or all; the others and the products are unsupported.
 TensorId reduce(Graph& graph, Reduction reduction, TensorId x, std::vector<std::int64_t> extents);
 
 }  // namespace troupe::dnn

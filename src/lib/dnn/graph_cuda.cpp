@@ -16,23 +16,76 @@ Numbers numbers_of(std::span<const std::int64_t> list) {
   return {list.begin(), list.end()};
 }
 
+/// Whether it has three dimensions or fewer, packed, the last one fastest.
+bool is_row_major(const TensorView& view) {
+  std::int64_t stride = 1;
+  for (auto i = view.rank(); i-- > 0; stride *= view.extents[i]) {
+    if (view.extents[i] != 1 && view.strides[i] != stride) return false;
+  }
+  return view.rank() <= 3;
+}
+
+/// Whether a node reads an input of which two extents or more are 1 and stand for all indices.
+bool spreads_twice(const dnn::NodeView& node) {
+  const auto& result = *node.outputs[0];
+  return std::ranges::any_of(node.inputs, [&](const TensorView* input) {
+    if (input == nullptr || input->volume() == 1) return false;
+    int spread = 0;
+    for (std::size_t i = 0; i < result.rank(); ++i)
+      spread += input->extents[i] == 1 && result.extents[i] != 1 ? 1 : 0;
+    return spread > 1;
+  });
+}
+
+/// How the tensors of a graph are told to cuDNN. pixels: tensors a, b, c, row-major, are a batch of
+/// a times b pixels with c channels. Reductions want that, and inputs that spread twice: as tensors
+/// of three dimensions they would come out wrong, without an error (seen with cuDNN 9.14).
+enum class Form { as_they_are, pixels };
+
+/// Errors: unsupported (it would come out wrong).
+Result<Form> form_of(const dnn::GraphView& view) {
+  const auto any = [&](auto predicate) { return std::ranges::any_of(view.nodes(), predicate); };
+  const bool spread = any([](const dnn::NodeView& node) {
+    return node.kind == NodeKind::pointwise && node.outputs[0]->rank() <= 3 && spreads_twice(node);
+  });
+  const bool reduced =
+      any([](const dnn::NodeView& node) { return node.kind == NodeKind::reduction; });
+  if (!spread && !reduced) return Form::as_they_are;
+  const bool others = any([](const dnn::NodeView& node) {
+    return node.kind != NodeKind::pointwise && node.kind != NodeKind::reduction;
+  });
+  if (!others && std::ranges::all_of(view.tensors(), is_row_major)) return Form::pixels;
+  if (!spread || others) return Form::as_they_are;
+  return Error{Errc::unsupported, 0,
+               std::string(dnn::GraphCall::kName) +
+                   ": cuDNN has no tensors of three dimensions of which two are spread, but packed "
+                   "and row-major"};
+}
+
 /// What a tensor is whatever its role.
-void set_shape(fe::graph::Tensor_attributes& tensor, const TensorView& view) {
-  tensor.set_dim(numbers_of(view.extents))
-      .set_stride(numbers_of(view.strides))
+void set_shape(fe::graph::Tensor_attributes& tensor, const TensorView& view, Form form) {
+  auto extents = numbers_of(view.extents), strides = numbers_of(view.strides);
+  if (form == Form::pixels) {
+    extents.insert(extents.begin(), 3 - view.rank(), 1);
+    const auto rows = extents[1], channels = extents[2];
+    extents = {extents[0], channels, rows, 1};
+    strides = {rows * channels, 1, channels, channels};
+  }
+  tensor.set_dim(extents)
+      .set_stride(strides)
       .set_data_type(type_of(view.dtype))
       .set_uid(std::int64_t{view.number} + 1);
 }
 
 /// A tensor that is there before any node.
-Tensor given(Graph& graph, const TensorView& view) {
+Tensor given(Graph& graph, const TensorView& view, Form form) {
   if (view.role == Role::constant) {
     fe::graph::Tensor_attributes constant(view.value);
-    set_shape(constant, view);
+    set_shape(constant, view, form);
     return graph.tensor(constant);
   }
   fe::graph::Tensor_attributes tensor;
-  set_shape(tensor, view);
+  set_shape(tensor, view, form);
   return graph.tensor(tensor);
 }
 
@@ -77,6 +130,8 @@ std::unique_ptr<Graph> graph_of(DType dtype) {
 
 Result<Described> describe(const dnn::GraphView& view) {
   auto graph = graph_of(DType::f32);
+  const auto form = form_of(view);
+  if (!form) return form.error();
   Nodes tensors(view.tensors().size());
   for (const auto& tensor : view.tensors()) {
     if (type_of(tensor.dtype) == fe::DataType_t::NOT_SET) {
@@ -85,7 +140,7 @@ Result<Described> describe(const dnn::GraphView& view) {
                        std::string(to_string(tensor.dtype))};
     }
     if (tensor.role == Role::input || tensor.role == Role::constant)
-      tensors[tensor.number] = given(*graph, tensor);
+      tensors[tensor.number] = given(*graph, tensor, *form);
   }
   for (const auto& node : view.nodes()) {
     Nodes inputs;
@@ -100,7 +155,7 @@ Result<Described> describe(const dnn::GraphView& view) {
                      std::string(dnn::GraphCall::kName) + ": cuDNN has no node " +
                          std::string(definition_of(node.kind)->name)};
       }
-      set_shape(*made[i], *output);
+      set_shape(*made[i], *output, *form);
       if (output->role == Role::output) made[i]->set_output(true);
       tensors[output->number] = made[i];
     }

@@ -100,7 +100,7 @@ double of_two(Mode mode, double a, double b, const Constants& with) {
   }
 }
 
-/// What a reduction begins with, takes in, and makes of it in the end.
+/// What a reduction begins with, and what it makes of that and a further number.
 double first_of(Reduction reduction) {
   switch (reduction) {
     case Reduction::multiply:
@@ -117,17 +117,9 @@ double joined(Reduction reduction, double sum, double x) {
     case Reduction::minimum: return std::min(sum, x);
     case Reduction::maximum: return std::max(sum, x);
     case Reduction::max_abs: return std::max(sum, std::abs(x));
-    case Reduction::norm1: return sum + std::abs(x);
-    case Reduction::norm2: return sum + x * x;
     default: return sum + x;
   }
 }
-double last_of(Reduction reduction, double sum, double count) {
-  return reduction == Reduction::average ? sum / count
-         : reduction == Reduction::norm2 ? std::sqrt(sum)
-                                         : sum;
-}
-
 }  // namespace
 
 void compute_pointwise(const NodeView& node, Contents& contents) {
@@ -164,9 +156,8 @@ void compute_reduction(const NodeView& node, Contents& contents) {
     auto& sum = sums[static_cast<std::size_t>(places[0])];
     sum = joined(reduction, sum, from[next++]);
   });
-  const auto count = static_cast<double>(from.size()) / static_cast<double>(y.size());
   std::transform(sums.begin(), sums.end(), y.begin(),
-                 [&](double sum) { return static_cast<float>(last_of(reduction, sum, count)); });
+                 [](double sum) { return static_cast<float>(sum); });
 }
 
 }  // namespace troupe::dnn
