@@ -16,23 +16,42 @@ Numbers numbers_of(std::span<const std::int64_t> list) {
   return {list.begin(), list.end()};
 }
 
+/// Whether its images have one spatial dimension. cuDNN has two or three: then all tensors get a
+/// second one, of extent 1.
+bool widens(const dnn::GraphView& graph) {
+  bool images = false;
+  for (const auto& node : graph.nodes()) {
+    if (dnn::is_of_images(node.kind)) {
+      images = images || node.outputs[0]->rank() == 3;
+    } else if (node.kind != NodeKind::pointwise && node.kind != NodeKind::reduction) {
+      return false;  // which takes dimensions by their place
+    }
+  }
+  return images;
+}
+
 /// What a tensor is whatever its role.
-void set_shape(fe::graph::Tensor_attributes& tensor, const TensorView& view) {
-  tensor.set_dim(numbers_of(view.extents))
-      .set_stride(numbers_of(view.strides))
+void set_shape(fe::graph::Tensor_attributes& tensor, const TensorView& view, bool widened) {
+  auto extents = numbers_of(view.extents), strides = numbers_of(view.strides);
+  if (widened && extents.size() == 3) {
+    strides.insert(strides.begin() + 2, strides[2] * extents[2]);
+    extents.insert(extents.begin() + 2, 1);
+  }
+  tensor.set_dim(extents)
+      .set_stride(strides)
       .set_data_type(type_of(view.dtype))
       .set_uid(std::int64_t{view.number} + 1);
 }
 
 /// A tensor that is there before any node.
-Tensor given(Graph& graph, const TensorView& view) {
+Tensor given(Graph& graph, const TensorView& view, bool widened) {
   if (view.role == Role::constant) {
     fe::graph::Tensor_attributes constant(view.value);
-    set_shape(constant, view);
+    set_shape(constant, view, widened);
     return graph.tensor(constant);
   }
   fe::graph::Tensor_attributes tensor;
-  set_shape(tensor, view);
+  set_shape(tensor, view, widened);
   return graph.tensor(tensor);
 }
 
@@ -40,13 +59,37 @@ Nodes add(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
   switch (node.kind) {
     case NodeKind::pointwise: return add_pointwise(graph, node, inputs);
     case NodeKind::reduction: return add_reduction(graph, node, inputs);
+    case NodeKind::convolution:
+    case NodeKind::convolution_data:
+    case NodeKind::convolution_filter: return add_convolution(graph, node, inputs);
+    case NodeKind::matmul: return add_matmul(graph, node, inputs);
   }
   return {};
 }
 
-/// Whether a graph multiplies and adds f32, which tensor cores would do in tf32.
-bool multiplies_f32(const dnn::GraphView&) {
-  return false;  // no such node yet
+/// Whether a node adds up products of elements, which cuDNN might do in a narrower type.
+bool multiplies(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::convolution:
+    case NodeKind::convolution_data:
+    case NodeKind::convolution_filter:
+    case NodeKind::matmul: return true;
+    default: return false;
+  }
+}
+
+/// The notes of algorithms that may not carry out a graph.
+std::vector<Note> barred_in(const dnn::GraphView& graph) {
+  std::vector<Note> barred{Note::NONDETERMINISTIC};
+  for (const auto& node : graph.nodes()) {
+    if (!multiplies(node.kind)) continue;
+    const bool wide = std::any_of(
+        node.inputs.begin(), node.inputs.end(),
+        [](const TensorView* input) { return input != nullptr && input->dtype == DType::f32; });
+    if (wide) return barred_notes(DType::f32);
+    barred = barred_notes(node.inputs[0]->dtype);
+  }
+  return barred;
 }
 
 }  // namespace
@@ -67,6 +110,13 @@ fe::DataType_t type_of(DType dtype) {
   }
 }
 
+Numbers spatial_numbers(const dnn::PerDimension& numbers, std::size_t rank,
+                        std::int64_t of_missing) {
+  Numbers all(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(rank));
+  if (rank == 1) all.insert(all.begin(), of_missing);
+  return all;
+}
+
 std::unique_ptr<Graph> graph_of(DType dtype) {
   auto graph = std::make_unique<Graph>();
   graph->set_io_data_type(type_of(dtype))
@@ -77,6 +127,7 @@ std::unique_ptr<Graph> graph_of(DType dtype) {
 
 Result<Described> describe(const dnn::GraphView& view) {
   auto graph = graph_of(DType::f32);
+  const bool widened = widens(view);
   Nodes tensors(view.tensors().size());
   for (const auto& tensor : view.tensors()) {
     if (type_of(tensor.dtype) == fe::DataType_t::NOT_SET) {
@@ -85,7 +136,7 @@ Result<Described> describe(const dnn::GraphView& view) {
                        std::string(to_string(tensor.dtype))};
     }
     if (tensor.role == Role::input || tensor.role == Role::constant)
-      tensors[tensor.number] = given(*graph, tensor);
+      tensors[tensor.number] = given(*graph, tensor, widened);
   }
   for (const auto& node : view.nodes()) {
     Nodes inputs;
@@ -100,14 +151,12 @@ Result<Described> describe(const dnn::GraphView& view) {
                      std::string(dnn::GraphCall::kName) + ": cuDNN has no node " +
                          std::string(definition_of(node.kind)->name)};
       }
-      set_shape(*made[i], *output);
+      set_shape(*made[i], *output, widened);
       if (output->role == Role::output) made[i]->set_output(true);
       tensors[output->number] = made[i];
     }
   }
-  std::vector<Note> barred{Note::NONDETERMINISTIC};
-  if (multiplies_f32(view)) barred = barred_notes(DType::f32);
-  return Described{std::move(graph), std::move(barred)};
+  return Described{std::move(graph), barred_in(view)};
 }
 
 }  // namespace troupe::host::cuda
