@@ -9,6 +9,8 @@
 #include <troupe/lib/dnn_convolution.hpp>
 #include <troupe/lib/dnn_matmul.hpp>
 #include <troupe/lib/dnn_pointwise.hpp>
+#include <troupe/lib/dnn_pooling.hpp>
+#include <troupe/lib/dnn_resize.hpp>
 #include <troupe/lib/submit.hpp>
 
 /// Layers of neural networks as cuDNN computes them (https://docs.nvidia.com/deeplearning/cudnn).
@@ -139,13 +141,20 @@ struct AttentionOptions {
 /// dnn::Attention for formulas, layouts and alignment. The first operation of a shape takes longer,
 /// up to seconds: the engine looks for the fastest algorithm. Errors: invalid (shape or operands),
 /// unsupported (the library is not installed, or has no algorithm for this shape), out_of_memory.
-class Dnn : public DnnGraphs, public DnnPointwise, public DnnConvolutions, public DnnMatmul {
+class Dnn : public DnnGraphs,
+            public DnnPointwise,
+            public DnnConvolutions,
+            public DnnMatmul,
+            public DnnPooling,
+            public DnnResize {
  public:
   explicit Dnn(detail::Submitter& submitter)
       : DnnGraphs(submitter),
         DnnPointwise(submitter),
         DnnConvolutions(submitter),
         DnnMatmul(submitter),
+        DnnPooling(submitter),
+        DnnResize(submitter),
         submitter_(&submitter) {}
 
   /// See dnn::Convolution.

@@ -43,6 +43,10 @@ enum class NodeKind : std::uint32_t {
   convolution_data,
   convolution_filter,
   matmul,
+  pooling,
+  pooling_backward,
+  resize,
+  resize_backward,
 };
 
 /// A tensor of a graph, by its number; from the graph's functions, and good for that graph alone.

@@ -1,6 +1,5 @@
 #include <troupe/lib/dnn.hpp>
 
-#include <cstdio>
 #include <string>
 
 #include "bad_arguments.hpp"
@@ -139,26 +138,13 @@ std::string name_of(std::size_t i) {
   return "shape " + std::to_string(i);
 }
 
-/// What is not supported is said, and why; the test goes on with the next shape.
-bool answered(const Future<void>& done, const std::string& what) {
-  const Result<void> result = done.wait();
-  if (result.ok()) return true;
-  EXPECT_EQ(result.code(), Errc::unsupported) << what << ": " << result.error().message;
-  EXPECT_EQ(device().info().engine, "cuda") << what << ": " << result.error().message;
-  std::printf("%s: %s\n", what.c_str(), result.error().message.c_str());
-  (void)device().take_error();
-  return false;
-}
-
 template <class T>
 class DnnConvolutionNode : public Typed<T> {
  protected:
   void SetUp() override {
-    const auto dy = put(std::vector<T>(8)), w = put(std::vector<T>(64)),
-               dx = put(std::vector<T>(8));
-    skip_unless_installed(dnn::on(device()).convolution_backward_data(
-        dy, w, dx,
-        {.input_channels = 8, .output_channels = 8, .extents = {1, 1}, .filter = {1, 1}}));
+    const auto x = put(std::vector<T>(8)), w = put(std::vector<T>(64)), y = put(std::vector<T>(8));
+    skip_unless_installed(dnn::on(device()).convolution(
+        x, w, y, {.input_channels = 8, .output_channels = 8, .extents = {1, 1}, .filter = {1, 1}}));
   }
 };
 using NodeTypes = ::testing::Types<Half, BFloat16, float>;
@@ -206,6 +192,7 @@ TYPED_TEST(DnnConvolutionNode, GradientsAreAdjoints) {
     return sum;
   };
   const auto all = cases();
+  std::size_t computed = 0;
   for (const std::size_t i : {2u, 6u}) {
     const auto& of = all[i];
     // Sums below 257, which bf16 represents.
@@ -216,13 +203,20 @@ TYPED_TEST(DnnConvolutionNode, GradientsAreAdjoints) {
     const auto y_ref = device().template alloc<T>(of.y_size()),
                dx_ref = device().template alloc<T>(of.x_size()),
                dw_ref = device().template alloc<T>(of.w_size());
-    dnn::on(device()).convolution(x_ref, w_ref, y_ref, of.shape).get();
-    dnn::on(device()).convolution_backward_data(dy_ref, w_ref, dx_ref, of.shape).get();
-    dnn::on(device()).convolution_backward_filter(dy_ref, x_ref, dw_ref, of.shape).get();
+    const auto what = name_of(i);
+    if (!answered(dnn::on(device()).convolution(x_ref, w_ref, y_ref, of.shape), what) ||
+        !answered(dnn::on(device()).convolution_backward_data(dy_ref, w_ref, dx_ref, of.shape),
+                  what) ||
+        !answered(dnn::on(device()).convolution_backward_filter(dy_ref, x_ref, dw_ref, of.shape),
+                  what)) {
+      continue;
+    }
+    ++computed;
     const auto forward = dot(widened(device().download(y_ref)), dy);
     EXPECT_EQ(dot(x, widened(device().download(dx_ref))), forward) << name_of(i);
     EXPECT_EQ(dot(w, widened(device().download(dw_ref))), forward) << name_of(i);
   }
+  EXPECT_GE(computed, 1u);
 }
 
 TYPED_TEST(DnnConvolutionNode, GradientsAreAsExactAsAPlainLoop) {
@@ -314,7 +308,10 @@ TYPED_TEST(DnnConvolutionNode, BiasAndReluAreComputedWithIt) {
       ++computed;
     }
   }
-  EXPECT_GE(computed, 1u);
+  // cuDNN fuses with tensor cores, which would compute f32 in tf32.
+  if (!std::is_same_v<T, float>) {
+    EXPECT_GE(computed, 1u);
+  }
 }
 
 /// What a convolution that cannot be is refused with.

@@ -57,5 +57,8 @@ Nodes add_pointwise(Graph& graph, const dnn::NodeView& node, const Nodes& inputs
 Nodes add_reduction(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
 Nodes add_convolution(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
 Nodes add_matmul(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
+Nodes add_pooling(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
+/// Nothing where cuDNN has no such case.
+Nodes add_resize(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
 
 }  // namespace troupe::host::cuda

@@ -23,6 +23,10 @@ Compute compute_of(NodeKind kind) {
     case NodeKind::convolution_data:
     case NodeKind::convolution_filter: return &compute_convolution;
     case NodeKind::matmul: return &compute_matmul;
+    case NodeKind::pooling: return &compute_pooling;
+    case NodeKind::pooling_backward: return &compute_pooling_backward;
+    case NodeKind::resize:
+    case NodeKind::resize_backward: return &compute_resize;
   }
   return nullptr;
 }

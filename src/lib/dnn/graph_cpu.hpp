@@ -79,6 +79,9 @@ void compute_pointwise(const NodeView& node, Contents& contents);
 void compute_reduction(const NodeView& node, Contents& contents);
 void compute_convolution(const NodeView& node, Contents& contents);  // and its gradients
 void compute_matmul(const NodeView& node, Contents& contents);
+void compute_pooling(const NodeView& node, Contents& contents);
+void compute_pooling_backward(const NodeView& node, Contents& contents);
+void compute_resize(const NodeView& node, Contents& contents);  // and its gradient
 /// Whether the library that convolves is installed.
 bool convolves() noexcept;
 

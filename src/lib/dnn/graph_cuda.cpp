@@ -63,6 +63,10 @@ Nodes add(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
     case NodeKind::convolution_data:
     case NodeKind::convolution_filter: return add_convolution(graph, node, inputs);
     case NodeKind::matmul: return add_matmul(graph, node, inputs);
+    case NodeKind::pooling: return add_pooling(graph, node, inputs);
+    case NodeKind::resize: return add_resize(graph, node, inputs);
+    case NodeKind::pooling_backward:
+    case NodeKind::resize_backward: return {};
   }
   return {};
 }

@@ -34,7 +34,11 @@ bool is_of_images(NodeKind kind) noexcept {
   switch (kind) {
     case NodeKind::convolution:
     case NodeKind::convolution_data:
-    case NodeKind::convolution_filter: return true;
+    case NodeKind::convolution_filter:
+    case NodeKind::pooling:
+    case NodeKind::pooling_backward:
+    case NodeKind::resize:
+    case NodeKind::resize_backward: return true;
     default: return false;
   }
 }

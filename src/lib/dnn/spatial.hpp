@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include <troupe/lib/dnn_sizes.hpp>
+#include <troupe/lib/dnn_pooling.hpp>
 
 #include "lib/dnn/graph_view.hpp"
 
@@ -51,6 +51,16 @@ struct ConvolutionView {
 
   /// Of a node that is not wrong.
   static ConvolutionView of(const NodeView& node);
+};
+
+/// A pooling or its gradient.
+struct PoolingView {
+  Pooling mode{};
+  const TensorView *x = nullptr, *y = nullptr, *index = nullptr;  ///< nullptr: there is none
+  Windows windows;
+
+  /// Of a node with as many numbers as it needs.
+  static PoolingView of(const NodeView& node);
 };
 
 }  // namespace troupe::dnn
