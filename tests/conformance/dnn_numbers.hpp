@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <random>
 #include <string>
 #include <type_traits>
@@ -89,6 +90,31 @@ template <class T>
   return ::testing::AssertionFailure()
          << "it is " << of_actual.largest << " from the exact result, "
          << "a plain implementation " << of_plain.largest;
+}
+
+/// Whether an operation is computed. Where cuDNN does not have the case, that is printed with the
+/// reason; the cpu engine has all cases.
+inline bool answered(const Future<void>& done, const std::string& what) {
+  const Result<void> result = done.wait();
+  if (result.ok()) return true;
+  EXPECT_EQ(result.code(), Errc::unsupported) << what << ": " << result.error().message;
+  EXPECT_EQ(device().info().engine, "cuda") << what << ": " << result.error().message;
+  std::printf("%s: %s\n", what.c_str(), result.error().message.c_str());
+  (void)device().take_error();
+  return false;
+}
+/// The same of what cuDNN has not: there the error says `why`.
+inline bool answered_by_cpu(const Future<void>& done, const std::string& why) {
+  if (device().info().engine != "cuda") {
+    done.get();
+    return true;
+  }
+  const Result<void> result = done.wait();
+  EXPECT_EQ(result.code(), Errc::unsupported);
+  if (result.ok()) return false;
+  EXPECT_NE(result.error().message.find(why), std::string::npos) << result.error().message;
+  (void)device().take_error();
+  return false;
 }
 
 }  // namespace troupe::test

@@ -1,22 +1,22 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <concepts>
-#include <initializer_list>
 #include <optional>
 #include <string>
 
+#include <troupe/lib/dnn_convolution.hpp>
+#include <troupe/lib/dnn_matmul.hpp>
 #include <troupe/lib/dnn_pointwise.hpp>
+#include <troupe/lib/dnn_pooling.hpp>
+#include <troupe/lib/dnn_resize.hpp>
 #include <troupe/lib/submit.hpp>
 
 /// Layers of neural networks as cuDNN computes them (https://docs.nvidia.com/deeplearning/cudnn).
 /// Channels vary fastest (NHWC). Sums are accumulated in f32, never in tf32, and a repetition gives
 /// the same bits.
 namespace troupe::dnn {
-
-inline constexpr std::size_t kMaxSpatial = 3;
 
 /// Cross-correlation with `rank` spatial dimensions, what most frameworks call convolution:
 ///
@@ -120,41 +120,9 @@ concept Computable = std::same_as<T, Half> || std::same_as<T, BFloat16> || std::
 template <class T>
 concept Narrow = std::same_as<T, Half> || std::same_as<T, BFloat16>;
 
-/// A number for each spatial dimension, the slowest first: {height, width}.
-struct Sizes {
-  std::uint32_t rank = 0;  ///< more than kMaxSpatial is refused when the operation is submitted
-  std::array<std::int64_t, kMaxSpatial> size{};
-
-  Sizes() = default;
-  Sizes(std::initializer_list<std::int64_t> list) : rank(static_cast<std::uint32_t>(list.size())) {
-    std::copy_n(list.begin(), std::min(list.size(), kMaxSpatial), size.begin());
-  }
-  /// These, or `value` in each of `dimensions` dimensions where there are none.
-  [[nodiscard]] Sizes or_all(std::int64_t value, std::uint32_t dimensions) const {
-    Sizes sizes = *this;
-    if (rank > 0 || dimensions > kMaxSpatial) return sizes;
-    sizes.rank = dimensions;
-    std::fill_n(sizes.size.begin(), dimensions, value);
-    return sizes;
-  }
-};
-
 }  // namespace troupe::dnn
 
 namespace troupe {
-
-/// The shape of a convolution. Lists have as many numbers as `extents`, or none.
-struct ConvolutionOptions {
-  std::int64_t batch = 1;
-  std::int64_t input_channels = 0, output_channels = 0;
-  std::int64_t groups = 1;
-  dnn::Sizes extents = {};         ///< of x, without batch and channels
-  dnn::Sizes filter = {};          ///< extents of w
-  dnn::Sizes padding_before = {};  ///< none: 0
-  dnn::Sizes padding_after = {};   ///< none: as before
-  dnn::Sizes strides = {};         ///< none: 1
-  dnn::Sizes dilations = {};       ///< none: 1
-};
 
 /// The shape of an attention, and what it computes.
 struct AttentionOptions {
@@ -173,10 +141,21 @@ struct AttentionOptions {
 /// dnn::Attention for formulas, layouts and alignment. The first operation of a shape takes longer,
 /// up to seconds: the engine looks for the fastest algorithm. Errors: invalid (shape or operands),
 /// unsupported (the library is not installed, or has no algorithm for this shape), out_of_memory.
-class Dnn : public DnnGraphs, public DnnPointwise {
+class Dnn : public DnnGraphs,
+            public DnnPointwise,
+            public DnnConvolutions,
+            public DnnMatmul,
+            public DnnPooling,
+            public DnnResize {
  public:
   explicit Dnn(detail::Submitter& submitter)
-      : DnnGraphs(submitter), DnnPointwise(submitter), submitter_(&submitter) {}
+      : DnnGraphs(submitter),
+        DnnPointwise(submitter),
+        DnnConvolutions(submitter),
+        DnnMatmul(submitter),
+        DnnPooling(submitter),
+        DnnResize(submitter),
+        submitter_(&submitter) {}
 
   /// See dnn::Convolution.
   template <dnn::Computable T>

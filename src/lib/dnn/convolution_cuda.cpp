@@ -9,14 +9,6 @@ namespace of_convolution {
 enum : std::int64_t { x = 1, w, bias, y };
 }  // namespace of_convolution
 
-/// Numbers of spatial dimensions as cuDNN takes them: it has two dimensions or three.
-Numbers spatial(const dnn::Convolution& op, const dnn::Convolution::PerDimension& numbers,
-                std::int64_t of_missing) {
-  Numbers all(numbers.begin(), numbers.begin() + op.rank);
-  if (op.rank == 1) all.insert(all.begin(), of_missing);
-  return all;
-}
-
 /// Names the extents as cuDNN orders them, the channels second, where these vary fastest.
 template <class Attributes>
 void set_channels_last(Attributes& tensor, std::int64_t batch, std::int64_t channels,
@@ -37,22 +29,25 @@ void set_channels_last(Attributes& tensor, std::int64_t batch, std::int64_t chan
 
 Described describe(const dnn::Convolution& op, bool with_bias) {
   auto graph = graph_of(op.dtype);
+  const auto spatial = [&](const dnn::PerDimension& numbers, std::int64_t of_missing) {
+    return spatial_numbers(numbers, op.rank, of_missing);
+  };
   const auto input = [&](std::int64_t id, std::int64_t batch, std::int64_t channels,
                          const Numbers& extents) {
     fe::graph::Tensor_attributes tensor;
     set_channels_last(tensor, batch, channels, extents);
     return graph->tensor(tensor.set_uid(id));
   };
-  const auto x = input(of_convolution::x, op.batch, op.input_channels, spatial(op, op.extents, 1));
+  const auto x = input(of_convolution::x, op.batch, op.input_channels, spatial(op.extents, 1));
   const auto w = input(of_convolution::w, op.output_channels, op.input_channels / op.groups,
-                       spatial(op, op.filter, 1));
+                       spatial(op.filter, 1));
   auto y = graph->conv_fprop(x, w,
                              fe::graph::Conv_fprop_attributes()
-                                 .set_pre_padding(spatial(op, op.padding_before, 0))
-                                 .set_post_padding(spatial(op, op.padding_after, 0))
-                                 .set_stride(spatial(op, op.strides, 1))
-                                 .set_dilation(spatial(op, op.dilations, 1)));
-  const auto output = spatial(op, op.output_extents(), 1);
+                                 .set_pre_padding(spatial(op.padding_before, 0))
+                                 .set_post_padding(spatial(op.padding_after, 0))
+                                 .set_stride(spatial(op.strides, 1))
+                                 .set_dilation(spatial(op.dilations, 1)));
+  const auto output = spatial(op.output_extents(), 1);
   if (with_bias) {
     set_channels_last(*y, op.batch, op.output_channels, output);
     const auto bias = input(of_convolution::bias, 1, op.output_channels, Numbers(output.size(), 1));

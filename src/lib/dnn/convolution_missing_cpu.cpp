@@ -1,4 +1,5 @@
 #include "lib/dnn/convolution_cpu.hpp"
+#include "lib/dnn/graph_cpu.hpp"
 
 /// Where troupe is built without oneDNN.
 namespace troupe::dnn {
@@ -24,5 +25,11 @@ std::string Convolver::version() {
 const void* Convolver::symbol() {
   return nullptr;
 }
+
+bool convolves() noexcept {
+  return false;
+}
+
+void compute_convolution(const NodeView&, Contents&) {}  // such graphs are refused
 
 }  // namespace troupe::dnn

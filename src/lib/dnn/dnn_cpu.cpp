@@ -45,7 +45,7 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention, dn
   Result<void> run(const dnn::GraphCall&, const Call& call) {
     std::vector<std::byte*> memory;
     for (const auto& operand : call.tail()) memory.push_back(call.at(operand.range));
-    auto work = dnn::work_of(call.data(), std::move(memory));
+    auto work = dnn::work_of(call.data(), std::move(memory), services_.threads());
     if (!work) return work.error();
     return services_.submit(call, std::move(*work));
   }

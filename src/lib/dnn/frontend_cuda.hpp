@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-#include "lib/dnn/graph_view.hpp"
+#include "lib/dnn/spatial.hpp"
 
 /// cudnn-frontend, which takes a minute to compile: for the files that are compiled as one with it.
 namespace troupe::host::cuda {
@@ -41,6 +41,9 @@ Described describe(const dnn::Attention& op);
 Result<Described> describe(const dnn::GraphView& view);
 
 fe::DataType_t type_of(DType dtype);
+/// Numbers of spatial dimensions as cuDNN takes them: it has two dimensions or three.
+Numbers spatial_numbers(const dnn::PerDimension& numbers, std::size_t rank,
+                        std::int64_t of_missing);
 /// With sums and what is between in f32.
 std::unique_ptr<Graph> graph_of(DType dtype);
 /// The notes of algorithms that convolve with less than f32, or differently from one run to the
@@ -52,5 +55,10 @@ std::vector<Note> barred_notes(DType dtype);
 using Nodes = std::vector<Tensor>;
 Nodes add_pointwise(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
 Nodes add_reduction(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
+Nodes add_convolution(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
+Nodes add_matmul(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
+Nodes add_pooling(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
+/// Nothing where cuDNN has no such case.
+Nodes add_resize(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
 
 }  // namespace troupe::host::cuda

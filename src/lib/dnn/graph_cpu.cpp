@@ -19,6 +19,14 @@ Compute compute_of(NodeKind kind) {
   switch (kind) {
     case NodeKind::pointwise: return &compute_pointwise;
     case NodeKind::reduction: return &compute_reduction;
+    case NodeKind::convolution:
+    case NodeKind::convolution_data:
+    case NodeKind::convolution_filter: return &compute_convolution;
+    case NodeKind::matmul: return &compute_matmul;
+    case NodeKind::pooling: return &compute_pooling;
+    case NodeKind::pooling_backward: return &compute_pooling_backward;
+    case NodeKind::resize:
+    case NodeKind::resize_backward: return &compute_resize;
   }
   return nullptr;
 }
@@ -101,12 +109,13 @@ Steps row_major_steps(std::span<const std::int64_t> extents) {
 }
 
 Result<std::function<void()>> work_of(std::span<const std::byte> words,
-                                      std::vector<std::byte*> memory) {
+                                      std::vector<std::byte*> memory, int threads) {
   // The record is gone when the work is done: it has words of its own, which the view refers to.
   struct Work {
     std::vector<std::int64_t> words;
     GraphView graph;
     std::vector<std::byte*> memory;
+    int threads = 1;
   };
   auto work = std::make_shared<Work>();
   work->words.resize(words.size() / sizeof(std::int64_t));
@@ -115,6 +124,7 @@ Result<std::function<void()>> work_of(std::span<const std::byte> words,
   if (!graph) return graph.error();
   work->graph = std::move(*graph);
   work->memory = std::move(memory);
+  work->threads = threads;
   const auto unsupported = [](const std::string& what) {
     return Error{Errc::unsupported, 0,
                  std::string(GraphCall::kName) + ": the cpu engine has no " + what};
@@ -124,12 +134,18 @@ Result<std::function<void()>> work_of(std::span<const std::byte> words,
       return unsupported("tensors of " + std::string(to_string(tensor.dtype)));
   }
   for (const auto& node : work->graph.nodes()) {
-    if (compute_of(node.kind) == nullptr)
+    const auto compute = compute_of(node.kind);
+    if (compute == nullptr)
       return unsupported("node " + std::string(definition_of(node.kind)->name));
+    if (compute == &compute_convolution && !convolves()) {
+      return Error{Errc::unsupported, 0,
+                   std::string(GraphCall::kName) +
+                       ": not installed: this cpu engine is built without oneDNN"};
+    }
   }
   return std::function<void()>([work] {
     const auto tensors = work->graph.tensors();
-    Contents contents(tensors.size());
+    Contents contents(tensors.size(), work->threads);
     std::size_t next = 0;
     std::vector<std::byte*> places(tensors.size());
     for (const auto& tensor : tensors) {

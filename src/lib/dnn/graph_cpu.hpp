@@ -21,7 +21,7 @@ struct Content {
 /// The contents of all tensors of a graph.
 class Contents {
  public:
-  explicit Contents(std::size_t tensors) : contents_(tensors) {}
+  Contents(std::size_t tensors, int its_threads) : threads(its_threads), contents_(tensors) {}
   [[nodiscard]] Content& operator[](const TensorView* tensor) { return contents_[tensor->number]; }
   /// The numbers of an input of a node.
   [[nodiscard]] const std::vector<float>& of(const TensorView* tensor) {
@@ -33,6 +33,8 @@ class Contents {
     reals.assign(static_cast<std::size_t>(tensor->volume()), 0);
     return reals;
   }
+
+  const int threads;  ///< how many to compute with
 
  private:
   std::vector<Content> contents_;
@@ -67,13 +69,20 @@ void for_each_place(std::span<const std::int64_t> extents, const std::array<Step
 }
 
 /// The work of a graph, to be done on the engine's thread. `memory`: the addresses of its inputs
-/// and outputs, in the order of their numbers. Errors: unsupported (this engine has no such node,
-/// or does not compute in a type).
+/// and outputs, in the order of their numbers. `threads`: how many to compute with. Errors:
+/// unsupported (this engine has no such node, or does not compute in a type).
 Result<std::function<void()>> work_of(std::span<const std::byte> words,
-                                      std::vector<std::byte*> memory);
+                                      std::vector<std::byte*> memory, int threads);
 
 // Families of nodes. Each computes the contents of a node's outputs from those of its inputs.
 void compute_pointwise(const NodeView& node, Contents& contents);
 void compute_reduction(const NodeView& node, Contents& contents);
+void compute_convolution(const NodeView& node, Contents& contents);  // and its gradients
+void compute_matmul(const NodeView& node, Contents& contents);
+void compute_pooling(const NodeView& node, Contents& contents);
+void compute_pooling_backward(const NodeView& node, Contents& contents);
+void compute_resize(const NodeView& node, Contents& contents);  // and its gradient
+/// Whether the library that convolves is installed.
+bool convolves() noexcept;
 
 }  // namespace troupe::dnn

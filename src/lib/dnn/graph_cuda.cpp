@@ -37,25 +37,39 @@ bool spreads_twice(const dnn::NodeView& node) {
   });
 }
 
-/// How the tensors of a graph are told to cuDNN. pixels: tensors a, b, c, row-major, are a batch of
-/// a times b pixels with c channels. Reductions want that, and inputs that spread twice: as tensors
-/// of three dimensions they would come out wrong, without an error (seen with cuDNN 9.14).
-enum class Form { as_they_are, pixels };
+/// How the tensors of a graph are told to cuDNN.
+///   pixels   tensors a, b, c, row-major, are a batch of a times b pixels with c channels.
+///            Reductions want that, and inputs that spread twice: as tensors of three dimensions
+///            they would come out wrong, without an error (seen with cuDNN 9.14).
+///   widened  images of one spatial dimension get a second one, of extent 1: cuDNN has two or
+///   three.
+enum class Form { as_they_are, pixels, widened };
 
 /// Errors: unsupported (it would come out wrong).
 Result<Form> form_of(const dnn::GraphView& view) {
   const auto any = [&](auto predicate) { return std::ranges::any_of(view.nodes(), predicate); };
+  const auto of_elements = [](const dnn::NodeView& node) {
+    return node.kind == NodeKind::pointwise || node.kind == NodeKind::reduction;
+  };
+  // Others take dimensions by their place.
+  const bool others = any([&](const dnn::NodeView& node) {
+    return !of_elements(node) && !dnn::is_of_images(node.kind);
+  });
+  if (others) return Form::as_they_are;
+  if (any([](const dnn::NodeView& node) { return dnn::is_of_images(node.kind); })) {
+    const bool lines = any([](const dnn::NodeView& node) {
+      return dnn::is_of_images(node.kind) && node.outputs[0]->rank() == 3;
+    });
+    return lines ? Form::widened : Form::as_they_are;
+  }
   const bool spread = any([](const dnn::NodeView& node) {
     return node.kind == NodeKind::pointwise && node.outputs[0]->rank() <= 3 && spreads_twice(node);
   });
   const bool reduced =
       any([](const dnn::NodeView& node) { return node.kind == NodeKind::reduction; });
   if (!spread && !reduced) return Form::as_they_are;
-  const bool others = any([](const dnn::NodeView& node) {
-    return node.kind != NodeKind::pointwise && node.kind != NodeKind::reduction;
-  });
-  if (!others && std::ranges::all_of(view.tensors(), is_row_major)) return Form::pixels;
-  if (!spread || others) return Form::as_they_are;
+  if (std::ranges::all_of(view.tensors(), is_row_major)) return Form::pixels;
+  if (!spread) return Form::as_they_are;
   return Error{Errc::unsupported, 0,
                std::string(dnn::GraphCall::kName) +
                    ": cuDNN has no tensors of three dimensions of which two are spread, but packed "
@@ -70,6 +84,9 @@ void set_shape(fe::graph::Tensor_attributes& tensor, const TensorView& view, For
     const auto rows = extents[1], channels = extents[2];
     extents = {extents[0], channels, rows, 1};
     strides = {rows * channels, 1, channels, channels};
+  } else if (form == Form::widened && extents.size() == 3) {
+    strides.insert(strides.begin() + 2, strides[2] * extents[2]);
+    extents.insert(extents.begin() + 2, 1);
   }
   tensor.set_dim(extents)
       .set_stride(strides)
@@ -93,13 +110,41 @@ Nodes add(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
   switch (node.kind) {
     case NodeKind::pointwise: return add_pointwise(graph, node, inputs);
     case NodeKind::reduction: return add_reduction(graph, node, inputs);
+    case NodeKind::convolution:
+    case NodeKind::convolution_data:
+    case NodeKind::convolution_filter: return add_convolution(graph, node, inputs);
+    case NodeKind::matmul: return add_matmul(graph, node, inputs);
+    case NodeKind::pooling: return add_pooling(graph, node, inputs);
+    case NodeKind::resize: return add_resize(graph, node, inputs);
+    case NodeKind::pooling_backward:
+    case NodeKind::resize_backward: return {};
   }
   return {};
 }
 
-/// Whether a graph multiplies and adds f32, which tensor cores would do in tf32.
-bool multiplies_f32(const dnn::GraphView&) {
-  return false;  // no such node yet
+/// Whether a node adds up products of elements, which cuDNN might do in a narrower type.
+bool multiplies(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::convolution:
+    case NodeKind::convolution_data:
+    case NodeKind::convolution_filter:
+    case NodeKind::matmul: return true;
+    default: return false;
+  }
+}
+
+/// The notes of algorithms that may not carry out a graph.
+std::vector<Note> barred_in(const dnn::GraphView& graph) {
+  std::vector<Note> barred{Note::NONDETERMINISTIC};
+  for (const auto& node : graph.nodes()) {
+    if (!multiplies(node.kind)) continue;
+    const bool wide = std::any_of(
+        node.inputs.begin(), node.inputs.end(),
+        [](const TensorView* input) { return input != nullptr && input->dtype == DType::f32; });
+    if (wide) return barred_notes(DType::f32);
+    barred = barred_notes(node.inputs[0]->dtype);
+  }
+  return barred;
 }
 
 }  // namespace
@@ -118,6 +163,13 @@ fe::DataType_t type_of(DType dtype) {
     case DType::i64: return fe::DataType_t::INT64;
     default: return fe::DataType_t::NOT_SET;
   }
+}
+
+Numbers spatial_numbers(const dnn::PerDimension& numbers, std::size_t rank,
+                        std::int64_t of_missing) {
+  Numbers all(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(rank));
+  if (rank == 1) all.insert(all.begin(), of_missing);
+  return all;
 }
 
 std::unique_ptr<Graph> graph_of(DType dtype) {
@@ -160,9 +212,7 @@ Result<Described> describe(const dnn::GraphView& view) {
       tensors[output->number] = made[i];
     }
   }
-  std::vector<Note> barred{Note::NONDETERMINISTIC};
-  if (multiplies_f32(view)) barred = barred_notes(DType::f32);
-  return Described{std::move(graph), std::move(barred)};
+  return Described{std::move(graph), barred_in(view)};
 }
 
 }  // namespace troupe::host::cuda

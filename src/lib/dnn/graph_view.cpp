@@ -125,6 +125,14 @@ const NodeDefinition* definition_of(NodeKind kind) noexcept {
   static constexpr NodeDefinition kDefinitions[] = {
       {"pointwise", 3, 1, 1, 1, 5, &wrong_pointwise},
       {"reduction", 1, 1, 1, 1, 1, &wrong_reduction},
+      {"convolution", 2, 2, 1, 1, 12, &wrong_convolution},
+      {"convolution_data", 2, 2, 1, 1, 12, &wrong_convolution},
+      {"convolution_filter", 2, 2, 1, 1, 12, &wrong_convolution},
+      {"matmul", 2, 2, 1, 1, 0, &wrong_matmul},
+      {"pooling", 1, 1, 2, 1, 13, &wrong_pooling},
+      {"pooling_backward", 2, 1, 1, 1, 13, &wrong_pooling},
+      {"resize", 1, 1, 1, 1, 2, &wrong_resize},
+      {"resize_backward", 1, 1, 1, 1, 2, &wrong_resize},
   };
   const auto index = static_cast<std::size_t>(kind);
   return index < std::size(kDefinitions) ? &kDefinitions[index] : nullptr;

@@ -78,5 +78,9 @@ bool broadcasts(const TensorView& from, const TensorView& to) noexcept;
 // Families of nodes: what must hold for each.
 std::string wrong_pointwise(const NodeView& node);
 std::string wrong_reduction(const NodeView& node);
+std::string wrong_convolution(const NodeView& node);  // and its gradients
+std::string wrong_matmul(const NodeView& node);
+std::string wrong_pooling(const NodeView& node);  // and its gradient
+std::string wrong_resize(const NodeView& node);   // and its gradient
 
 }  // namespace troupe::dnn
