@@ -37,8 +37,6 @@ const Samples kDnnSamples{
                      range_in(2),
                      range_in(3),
                      range_in(4)},
-    dnn::Attention{DType::bf16, dnn::Mask::causal, 0.25f, 2, 4, 2, 5, 7, 16, 8, range_in(1),
-                   range_in(2), range_in(3), range_in(4), range_in(5)},
     graph_sample()};
 
 }  // namespace

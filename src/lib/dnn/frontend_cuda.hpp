@@ -36,7 +36,6 @@ struct Described {
 };
 
 Described describe(const dnn::Convolution& op, bool with_bias);
-Described describe(const dnn::Attention& op);
 /// Errors: unsupported (cuDNN has no such node or type).
 Result<Described> describe(const dnn::GraphView& view);
 
@@ -52,5 +51,7 @@ std::vector<Note> barred_notes(DType dtype);
 using Nodes = std::vector<Tensor>;
 Nodes add_pointwise(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
 Nodes add_reduction(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
+Nodes add_attention(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
+Nodes add_attention_backward(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
 
 }  // namespace troupe::host::cuda

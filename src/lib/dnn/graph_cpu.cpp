@@ -19,6 +19,8 @@ Compute compute_of(NodeKind kind) {
   switch (kind) {
     case NodeKind::pointwise: return &compute_pointwise;
     case NodeKind::reduction: return &compute_reduction;
+    case NodeKind::attention: return &compute_attention;
+    case NodeKind::attention_backward: return &compute_attention_backward;
   }
   return nullptr;
 }

@@ -40,13 +40,22 @@ Nodes add(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
   switch (node.kind) {
     case NodeKind::pointwise: return add_pointwise(graph, node, inputs);
     case NodeKind::reduction: return add_reduction(graph, node, inputs);
+    case NodeKind::attention: return add_attention(graph, node, inputs);
+    case NodeKind::attention_backward: return add_attention_backward(graph, node, inputs);
   }
   return {};
 }
 
 /// Whether a graph multiplies and adds f32, which tensor cores would do in tf32.
-bool multiplies_f32(const dnn::GraphView&) {
-  return false;  // no such node yet
+bool multiplies_f32(const dnn::GraphView& view) {
+  const auto multiplies = [](const dnn::NodeView& node) {
+    switch (node.kind) {
+      case NodeKind::attention:
+      case NodeKind::attention_backward: return node.inputs[0]->dtype == DType::f32;
+      default: return false;
+    }
+  };
+  return std::any_of(view.nodes().begin(), view.nodes().end(), multiplies);
 }
 
 }  // namespace

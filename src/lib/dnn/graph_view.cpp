@@ -5,6 +5,7 @@
 #include <string>
 
 #include "common/wire/checker.hpp"
+#include "lib/dnn/attention_view.hpp"
 
 namespace troupe::dnn {
 namespace {
@@ -125,6 +126,8 @@ const NodeDefinition* definition_of(NodeKind kind) noexcept {
   static constexpr NodeDefinition kDefinitions[] = {
       {"pointwise", 3, 1, 1, 1, 5, &wrong_pointwise},
       {"reduction", 1, 1, 1, 1, 1, &wrong_reduction},
+      {"attention", 6, 3, 2, 1, AttentionView::kNumbers, &wrong_attention},
+      {"attention_backward", 9, 6, 4, 3, AttentionView::kNumbers, &wrong_attention_backward},
   };
   const auto index = static_cast<std::size_t>(kind);
   return index < std::size(kDefinitions) ? &kDefinitions[index] : nullptr;
