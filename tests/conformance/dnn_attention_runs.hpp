@@ -7,7 +7,8 @@
 /// Attentions on the device, for tests of the library dnn.
 namespace troupe::test {
 
-/// The operands of a problem on the device. What is written is 7 before.
+/// The operands of a problem on the device, in T. Typed calls compute what they can. What is
+/// written is 7 before.
 template <class T>
 class AttentionOnDevice {
  public:
@@ -29,10 +30,12 @@ class AttentionOnDevice {
 
   Result<void> forward(bool with_stats = true) {
     const auto &q = read_[0], &k = read_[1], &v = read_[2], &o = written_[0];
-    if (!problem_.biased()) {
+    if constexpr (dnn::Narrow<T>) {
       auto layer = dnn::on(device());
-      return done(with_stats ? layer.attention(q, k, v, o, stats_, options_)
-                             : layer.attention(q, k, v, o, options_));
+      if (!problem_.biased()) {
+        return done(with_stats ? layer.attention(q, k, v, o, stats_, options_)
+                               : layer.attention(q, k, v, o, options_));
+      }
     }
     dnn::Graph graph;
     const auto in = inputs(graph);
@@ -49,11 +52,13 @@ class AttentionOnDevice {
 
   /// After forward().
   Result<void> backward() {
-    if (!problem_.biased()) {
-      return done(dnn::on(device()).attention_backward<T>(
-          {read_[0], read_[1], read_[2], written_[0], read_[3], stats_, written_[1], written_[2],
-           written_[3]},
-          options_));
+    if constexpr (dnn::Narrow<T>) {
+      if (!problem_.biased()) {
+        return done(dnn::on(device()).attention_backward<T>(
+            {read_[0], read_[1], read_[2], written_[0], read_[3], stats_, written_[1], written_[2],
+             written_[3]},
+            options_));
+      }
     }
     dnn::Graph graph;
     const auto in = inputs(graph);
@@ -64,16 +69,20 @@ class AttentionOnDevice {
     };
     const auto o = of_o(), d_o = of_o();
     const auto stats = graph.input(DType::f32, {shape.batch, shape.heads_q, shape.sequence_q, 1});
-    const auto made = dnn::attention_backward(graph, in, {o, stats}, d_o, shape.rule(), true);
+    const auto made =
+        dnn::attention_backward(graph, in, {o, stats}, d_o, shape.rule(), problem_.biased());
     auto memory = memory_of(in);
     memory.insert(memory.end(), {{o, written_[0]},
                                  {d_o, read_[3]},
                                  {stats, stats_},
                                  {made.q, written_[1]},
                                  {made.k, written_[2]},
-                                 {made.v, written_[3]},
-                                 {made.bias, d_bias_}});
-    for (const auto tensor : {made.q, made.k, made.v, made.bias}) graph.output(tensor, dtype_of<T>);
+                                 {made.v, written_[3]}});
+    for (const auto tensor : {made.q, made.k, made.v}) graph.output(tensor, dtype_of<T>);
+    if (problem_.biased()) {
+      graph.output(made.bias, dtype_of<T>);
+      memory.emplace_back(made.bias, d_bias_);
+    }
     return done(dnn::on(device()).run(graph, memory));
   }
 
@@ -102,16 +111,16 @@ class AttentionOnDevice {
     dnn::AttentionInputs in{.q = input(shape.heads_q, shape.sequence_q, shape.dim_qk),
                             .k = input(shape.heads_kv, shape.sequence_kv, shape.dim_qk),
                             .v = input(shape.heads_kv, shape.sequence_kv, shape.dim_v)};
-    const auto& extents = problem_.bias_extents;
-    in.bias = graph.input(dtype_of<T>, {extents[0], extents[1], extents[2], extents[3]});
+    if (const auto& extents = problem_.bias_extents; problem_.biased())
+      in.bias = graph.input(dtype_of<T>, {extents[0], extents[1], extents[2], extents[3]});
     if (!shape.length_q) return in;
     in.length_q = graph.input(DType::i32, {shape.batch, 1, 1, 1});
     in.length_kv = graph.input(DType::i32, {shape.batch, 1, 1, 1});
     return in;
   }
   std::vector<dnn::Bound> memory_of(const dnn::AttentionInputs& in) const {
-    std::vector<dnn::Bound> memory{
-        {in.q, read_[0]}, {in.k, read_[1]}, {in.v, read_[2]}, {in.bias, bias_}};
+    std::vector<dnn::Bound> memory{{in.q, read_[0]}, {in.k, read_[1]}, {in.v, read_[2]}};
+    if (in.bias.present()) memory.emplace_back(in.bias, bias_);
     if (in.length_q.present()) {
       memory.emplace_back(in.length_q, options_.length_q);
       memory.emplace_back(in.length_kv, options_.length_kv);

@@ -88,6 +88,7 @@ AttentionOutputs attention(Graph& graph, const AttentionInputs& inputs,
 ///     d_q[i] = scale * sum over j of ds[i, j] k[j],  d_k[j] = scale * sum over i of ds[i, j] q[i]
 ///
 /// Those of k and v are summed over the heads that use them. A repetition gives the same bits.
+/// cuDNN lacks what it lacks of attention(), and has no gradients of one query and one key.
 /// `with_bias`: also the gradient of the bias.
 AttentionGradients attention_backward(Graph& graph, const AttentionInputs& inputs,
                                       const AttentionOutputs& outputs, TensorId d_o,

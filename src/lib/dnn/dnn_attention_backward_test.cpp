@@ -109,6 +109,34 @@ TYPED_TEST(DnnAttentionBackward, IsThatOfDifferences) {
   }
 }
 
+/// Within what PyTorch allows for f32.
+TEST(DnnAttentionInF32, IsThatOfTheDefinition) {
+  const auto any = put(std::vector<Half>(64)), made = put(std::vector<Half>(64));
+  skip_unless_installed(
+      dnn::on(device()).attention(any, any, any, made, {.sequence_q = 1, .dim_qk = 64}));
+  if (::testing::Test::IsSkipped() || ::testing::Test::HasFatalFailure()) return;
+  int number = 0;
+  for (const auto& shape : attention_problems()) {
+    SCOPED_TRACE("problem " + std::to_string(number++));
+    const auto problem = filled<float>(shape);
+    AttentionOnDevice<float> on_device(problem);
+    for (const auto& done : {on_device.forward(), on_device.backward()}) {
+      if (done.code() == Errc::unsupported && on_cuda()) GTEST_SKIP() << done.error().message;
+      ASSERT_TRUE(done.ok()) << done.error().message;
+    }
+    const auto exact = exact_attention(problem, true);
+    const auto expect_close = [](const std::vector<float>& actual, const std::vector<double>& to) {
+      const auto apart = difference(actual, to);
+      EXPECT_LE(apart.largest, 1e-5 + 1.3e-6 * apart.magnitude);
+    };
+    expect_close(on_device.o(), exact.o);
+    expect_close(on_device.d_q(), exact.d_q);
+    expect_close(on_device.d_k(), exact.d_k);
+    expect_close(on_device.d_v(), exact.d_v);
+    expect_close(on_device.d_bias(), exact.d_bias);
+  }
+}
+
 TEST(DnnAttentionBackwardRefused, WhatDoesNotFit) {
   const auto memory = device().alloc<Half>(256), made = device().alloc<Half>(256 * 4);
   const auto stats_memory = device().alloc<float>(8);
