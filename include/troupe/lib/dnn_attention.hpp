@@ -9,8 +9,8 @@
 /// Attention and its gradients.
 namespace troupe::dnn {
 
-/// Where the diagonal of queries and keys lies: from the first query and the first key on, or up
-/// from the last ones of both.
+/// Where the diagonal of queries and keys lies: it begins at the first query and the first key, or
+/// ends at the last query and the last key.
 enum class Diagonal : std::uint32_t { top_left, bottom_right };
 
 /// Which keys a query sees: query i sees key j if i + d - left < j <= i + d + right. d is 0, or the
@@ -50,8 +50,8 @@ struct AttentionInputs {
   TensorId v;          ///< batch, heads_kv, sequence_kv, dim_v
   TensorId bias = {};  ///< batch, heads_q, sequence_q, sequence_kv, or 1 each: added to scores
   /// Both or none, batch, 1, 1, 1 in i32: how many queries and keys of each sequence there are,
-  /// from the first ones on. What is behind them is not seen, and sees nothing; the diagonal at the
-  /// bottom right is that of these numbers.
+  /// from the first ones on, at most all. The keys behind them are not seen, the queries behind
+  /// them see nothing. A diagonal at the bottom right ends at the last ones that there are.
   TensorId length_q = {}, length_kv = {};
 };
 struct AttentionOutputs {
@@ -74,10 +74,12 @@ struct AttentionGradients {
 /// uses head h' = h / (heads_q / heads_kv) of k and v (grouped queries). A query that sees no key
 /// has o = 0 and stats = -infinity.
 ///
-/// Computed in f32; an engine may round p to the type of q before the second sum. cuDNN has f16 and
-/// bf16, dims that are multiples of 8 up to 128 (256 on some GPUs), the diagonal at the bottom
-/// right without bias and with no more queries than keys, unless there are lengths, and `left` with
-/// no more queries than keys likewise; what else there is it refuses as unsupported.
+/// Computed in f32; an engine may round p to the type of q before the second sum. The cpu engine
+/// has all of it. cuDNN refuses, as unsupported, some of it:
+///   - f32, if it would multiply in tf32,
+///   - dims that are not multiples of 8 up to 128 (on some GPUs 256),
+///   - a causal mask at the bottom right together with a bias,
+///   - without lengths and with more queries than keys: such a mask, and one with `left`.
 AttentionOutputs attention(Graph& graph, const AttentionInputs& inputs,
                            const AttentionRule& rule = {}, bool with_stats = false);
 
@@ -88,7 +90,7 @@ AttentionOutputs attention(Graph& graph, const AttentionInputs& inputs,
 ///     d_q[i] = scale * sum over j of ds[i, j] k[j],  d_k[j] = scale * sum over i of ds[i, j] q[i]
 ///
 /// Those of k and v are summed over the heads that use them. A repetition gives the same bits.
-/// cuDNN lacks what it lacks of attention(), and has no gradients of one query and one key.
+/// cuDNN refuses what it refuses of attention(), and gradients of one query and one key.
 /// `with_bias`: also the gradient of the bias.
 AttentionGradients attention_backward(Graph& graph, const AttentionInputs& inputs,
                                       const AttentionOutputs& outputs, TensorId d_o,
