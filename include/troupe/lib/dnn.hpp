@@ -1,11 +1,10 @@
 #pragma once
 
 #include <array>
-#include <cmath>
 #include <concepts>
-#include <optional>
 #include <string>
 
+#include <troupe/lib/dnn_attention.hpp>
 #include <troupe/lib/dnn_convolution.hpp>
 #include <troupe/lib/dnn_matmul.hpp>
 #include <troupe/lib/dnn_pointwise.hpp>
@@ -65,51 +64,6 @@ struct Convolution {
   [[nodiscard]] PerDimension output_extents() const noexcept;
 };
 
-/// Which keys a query sees. causal: query i sees keys 0 to i, counted from the first ones of both
-/// ("top left"); where there are more queries than keys, the last ones see all keys.
-enum class Mask : std::uint32_t { none, causal };
-
-/// Scaled dot-product attention (Vaswani et al., Attention Is All You Need, 2017), for each batch b
-/// and head h:
-///
-///     o[b, i, h] = sum over j of p[i, j] v[b, j, h'],  p[i] = softmax over j of s[i, j]
-///     s[i, j] = scale * (q[b, i, h] . k[b, j, h'])
-///
-/// where j runs over the keys that query i sees. heads_q is a multiple of heads_kv: head h of q
-/// uses head h' = h / (heads_q / heads_kv) of k and v (grouped queries).
-///
-/// All operands are row-major and packed, the last index varies fastest:
-///   q      batch, sequence_q, heads_q, dim_qk
-///   k      batch, sequence_kv, heads_kv, dim_qk
-///   v      batch, sequence_kv, heads_kv, dim_v
-///   o      batch, sequence_q, heads_q, dim_v
-///   stats  batch, heads_q, sequence_q in f32: log of the sum over j of exp(s[i, j]); may be absent
-///
-/// Computed in f32; an engine may round p to dtype before the second sum. Dimensions of heads are
-/// multiples of 8 up to 128. o and stats overlap no other operand.
-struct Attention {
-  static constexpr std::string_view kName = "dnn.attention";
-  static constexpr DTypes kDTypes = DTypes::of({DType::f16, DType::bf16});
-  static constexpr Traits kTraits = kComputesRecorded;
-  static constexpr std::int64_t kDimMultiple = 8, kMaxDim = 128;
-
-  OpDType dtype;
-  Mask mask{};
-  float scale = 0;         ///< finite, not negative
-  std::int64_t batch = 0;  ///< may be 0
-  std::int64_t heads_q = 0, heads_kv = 0;
-  std::int64_t sequence_q = 0, sequence_kv = 0;
-  std::int64_t dim_qk = 0, dim_v = 0;
-  Operand q, k, v, o, stats;
-
-  static constexpr std::array kOperands{read("q", &Attention::q), read("k", &Attention::k),
-                                        read("v", &Attention::v), write("o", &Attention::o),
-                                        write("stats", &Attention::stats)};
-  Result<void> check() const;
-  /// All of o and stats.
-  [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept;
-};
-
 /// All of them; whoever includes this header knows them.
 std::span<const OperationInfo* const> operations() noexcept;
 inline const Library kLibrary{operations()};
@@ -117,36 +71,22 @@ inline const Library kLibrary{operations()};
 /// What operations of this library are computed in.
 template <class T>
 concept Computable = std::same_as<T, Half> || std::same_as<T, BFloat16> || std::same_as<T, float>;
-template <class T>
-concept Narrow = std::same_as<T, Half> || std::same_as<T, BFloat16>;
 
 }  // namespace troupe::dnn
 
 namespace troupe {
 
-/// The shape of an attention, and what it computes.
-struct AttentionOptions {
-  std::int64_t batch = 1;
-  std::int64_t heads_q = 1;
-  std::int64_t heads_kv = 0;  ///< 0: heads_q
-  std::int64_t sequence_q = 0;
-  std::int64_t sequence_kv = 0;  ///< 0: sequence_q
-  std::int64_t dim_qk = 0;
-  std::int64_t dim_v = 0;  ///< 0: dim_qk
-  dnn::Mask mask = dnn::Mask::none;
-  std::optional<float> scale = {};  ///< none: 1 / sqrt(dim_qk)
-};
-
-/// Layers of neural networks on one device; from `dnn::on(device)`. See dnn::Convolution and
-/// dnn::Attention for formulas, layouts and alignment. The first operation of a shape takes longer,
-/// up to seconds: the engine looks for the fastest algorithm. Errors: invalid (shape or operands),
-/// unsupported (the library is not installed, or has no algorithm for this shape), out_of_memory.
+/// Layers of neural networks on one device; from `dnn::on(device)`. See dnn::Convolution for its
+/// formula, layout and alignment. The first operation of a shape takes longer, up to seconds: the
+/// engine looks for the fastest algorithm. Errors: invalid (shape or operands), unsupported (the
+/// library is not installed, or has no algorithm for this shape), out_of_memory.
 class Dnn : public DnnGraphs,
             public DnnPointwise,
             public DnnConvolutions,
             public DnnMatmul,
             public DnnPooling,
-            public DnnResize {
+            public DnnResize,
+            public DnnAttention {
  public:
   explicit Dnn(detail::Submitter& submitter)
       : DnnGraphs(submitter),
@@ -155,6 +95,7 @@ class Dnn : public DnnGraphs,
         DnnMatmul(submitter),
         DnnPooling(submitter),
         DnnResize(submitter),
+        DnnAttention(submitter),
         submitter_(&submitter) {}
 
   /// See dnn::Convolution.
@@ -168,20 +109,6 @@ class Dnn : public DnnGraphs,
   Future<void> convolution(const GpuRef<T>& x, const GpuRef<T>& w, const GpuRef<T>& bias,
                            const GpuRef<T>& y, const ConvolutionOptions& shape) {
     return convolve(dtype_of<T>, x.operand(), w.operand(), bias.operand(), y.operand(), shape);
-  }
-  /// See dnn::Attention.
-  template <dnn::Narrow T>
-  Future<void> attention(const GpuRef<T>& q, const GpuRef<T>& k, const GpuRef<T>& v,
-                         const GpuRef<T>& o, const AttentionOptions& shape) {
-    return attend(dtype_of<T>, q.operand(), k.operand(), v.operand(), o.operand(), {}, shape);
-  }
-  /// See dnn::Attention; also computes stats, as its gradient needs them.
-  template <dnn::Narrow T>
-  Future<void> attention(const GpuRef<T>& q, const GpuRef<T>& k, const GpuRef<T>& v,
-                         const GpuRef<T>& o, const GpuRef<float>& stats,
-                         const AttentionOptions& shape) {
-    return attend(dtype_of<T>, q.operand(), k.operand(), v.operand(), o.operand(), stats.operand(),
-                  shape);
   }
 
  private:
@@ -202,16 +129,6 @@ class Dnn : public DnnGraphs,
         dnn::Convolution{dtype, rank, 0, shape.batch, shape.input_channels, shape.output_channels,
                          shape.groups, shape.extents.size, shape.filter.size, before.size,
                          after.size, strides.size, dilations.size, x, w, bias, y});
-  }
-  Future<void> attend(DType dtype, const Operand& q, const Operand& k, const Operand& v,
-                      const Operand& o, const Operand& stats, const AttentionOptions& shape) {
-    const auto scale = shape.scale.value_or(1 / std::sqrt(static_cast<float>(shape.dim_qk)));
-    return detail::submit(
-        *submitter_,
-        dnn::Attention{dtype, shape.mask, scale, shape.batch, shape.heads_q,
-                       shape.heads_kv == 0 ? shape.heads_q : shape.heads_kv, shape.sequence_q,
-                       shape.sequence_kv == 0 ? shape.sequence_q : shape.sequence_kv, shape.dim_qk,
-                       shape.dim_v == 0 ? shape.dim_qk : shape.dim_v, q, k, v, o, stats});
   }
   detail::Submitter* submitter_;
 };

@@ -47,6 +47,8 @@ enum class NodeKind : std::uint32_t {
   pooling_backward,
   resize,
   resize_backward,
+  attention,
+  attention_backward,
 };
 
 /// A tensor of a graph, by its number; from the graph's functions, and good for that graph alone.

@@ -1,36 +1,154 @@
-#include "lib/dnn/attention_cpu.hpp"
-
 #include <cblas.h>
 
 #include <algorithm>
-#include <climits>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
 
-#include "common/core/narrow.hpp"
+#include "lib/dnn/attention_view.hpp"
+#include "lib/dnn/graph_cpu.hpp"
 
+/// Attention by BLAS, some rows of the scores at a time.
 namespace troupe::dnn {
 namespace {
 
 /// Queries at a time: their scores stay in the caches.
 constexpr std::int64_t kRows = 64;
 
-template <class T>
-std::vector<float> widened(const T* from, std::int64_t count) {
-  std::vector<float> to(static_cast<std::size_t>(count));
-  std::transform(from, from + count, to.begin(), [](T x) { return to_float(x); });
-  return to;
+/// A row-major matrix, and the elements from one row to the next.
+struct Rows {
+  const float* first = nullptr;
+  std::int64_t stride = 0;
+};
+
+/// c = alpha * op(a) op(b) + beta * c, of m x n sums of k products each.
+void multiply(CBLAS_TRANSPOSE op_a, CBLAS_TRANSPOSE op_b, std::int64_t m, std::int64_t n,
+              std::int64_t k, float alpha, Rows a, Rows b, float beta, float* c,
+              std::int64_t c_stride) {
+  const auto number = [](std::int64_t extent) { return static_cast<int>(extent); };  // below 2^31
+  cblas_sgemm(CblasRowMajor, op_a, op_b, number(m), number(n), number(k), alpha, a.first,
+              number(a.stride), b.first, number(b.stride), beta, c, number(c_stride));
 }
 
-/// Turns the first `count` scores into exp(score - maximum). Returns their sum and the maximum.
+struct Range {
+  std::int64_t first = 0, end = 0;
+  [[nodiscard]] std::int64_t count() const noexcept { return end - first; }
+};
+
+/// Which keys the queries of one sequence see.
+struct Band {
+  std::int64_t queries, keys;  ///< that there are
+  std::int64_t shift, left, right;
+
+  [[nodiscard]] Range of(std::int64_t query) const {
+    if (query >= queries) return {};
+    const auto at = query + shift;
+    return {left < 0 ? 0 : std::clamp<std::int64_t>(at - left + 1, 0, keys),
+            right < 0 ? keys : std::clamp<std::int64_t>(at + right + 1, 0, keys)};
+  }
+  /// What any of these queries sees: neither bound moves back from one query to the next.
+  [[nodiscard]] Range of(std::int64_t first, std::int64_t count) const {
+    const auto last = std::min(first + count, queries) - 1;
+    if (last < first) return {};
+    return {of(first).first, of(last).end};
+  }
+};
+
+/// Slopes of all heads; see AttentionRule::alibi.
+std::vector<float> alibi_slopes(std::int64_t heads) {
+  const auto power = std::bit_floor(static_cast<std::uint64_t>(heads));
+  const auto n = static_cast<std::int64_t>(power);
+  std::vector<float> slopes;
+  for (std::int64_t h = 0; h < heads; ++h) {
+    const auto exponent =
+        h < n ? 8 * static_cast<double>(h + 1) : 4 * static_cast<double>(2 * (h - n) + 1);
+    slopes.push_back(static_cast<float>(std::exp2(-exponent / static_cast<double>(n))));
+  }
+  return slopes;
+}
+
+/// The scores of a node, some rows of one head at a time.
+class Scores {
+ public:
+  Scores(const AttentionView& view, Contents& contents)
+      : view_(view),
+        q_(contents.of(view.q).data()),
+        k_(contents.of(view.k).data()),
+        scores_(static_cast<std::size_t>(std::min(kRows, view.queries()) * view.keys())) {
+    if (view.bias != nullptr) {
+      bias_ = contents.of(view.bias).data();
+      bias_steps_ = row_major_steps(view.bias->extents);
+    }
+    if (view.alibi()) slopes_ = alibi_slopes(view.heads_q());
+    if (view.length_q == nullptr) return;
+    lengths_q_ = contents[view.length_q].integers;
+    lengths_kv_ = contents[view.length_kv].integers;
+  }
+
+  [[nodiscard]] Band band(std::int64_t batch) const {
+    Band band{view_.queries(), view_.keys(), 0, view_.left(), view_.right()};
+    if (!lengths_q_.empty()) {
+      const auto b = static_cast<std::size_t>(batch);
+      band.queries = std::clamp<std::int64_t>(lengths_q_[b], 0, band.queries);
+      band.keys = std::clamp<std::int64_t>(lengths_kv_[b], 0, band.keys);
+    }
+    if (view_.bottom_right()) band.shift = band.keys - band.queries;
+    return band;
+  }
+
+  /// Rows of head h of the batch, from query `first` on, each with a score for each of the keys
+  /// `seen`, whether or not its query sees it. Valid until the next call.
+  float* compute(std::int64_t batch, std::int64_t h, std::int64_t first, std::int64_t rows,
+                 Range seen) {
+    const auto dim = view_.dim_qk(), columns = seen.count();
+    multiply(CblasNoTrans, CblasTrans, rows, columns, dim, view_.scale,
+             {q_ + ((batch * view_.heads_q() + h) * view_.queries() + first) * dim, dim},
+             {k_ + (head_of_keys(batch, h) * view_.keys() + seen.first) * dim, dim}, 0,
+             scores_.data(), columns);
+    if (bias_ == nullptr && slopes_.empty()) return scores_.data();
+    for (std::int64_t i = 0; i < rows; ++i) {
+      float* const row = scores_.data() + i * columns;
+      for (std::int64_t j = 0; j < columns; ++j) {
+        if (bias_ != nullptr) row[j] += bias_[place_of_bias(batch, h, first + i, seen.first + j)];
+        if (!slopes_.empty())
+          row[j] +=
+              slopes_[static_cast<std::size_t>(h)] * static_cast<float>(seen.first + j - first - i);
+      }
+    }
+    return scores_.data();
+  }
+
+  [[nodiscard]] std::int64_t head_of_keys(std::int64_t batch, std::int64_t h) const {
+    return batch * view_.heads_kv() + h / (view_.heads_q() / view_.heads_kv());
+  }
+  [[nodiscard]] std::int64_t place_of_bias(std::int64_t b, std::int64_t h, std::int64_t i,
+                                           std::int64_t j) const {
+    return bias_steps_[0] * b + bias_steps_[1] * h + bias_steps_[2] * i + bias_steps_[3] * j;
+  }
+
+ private:
+  const AttentionView& view_;
+  const float *q_, *k_, *bias_ = nullptr;
+  Steps bias_steps_{};
+  std::vector<float> slopes_;
+  std::vector<std::int64_t> lengths_q_, lengths_kv_;
+  std::vector<float> scores_;
+};
+
+/// Turns scores into exp(score - maximum). Returns their sum and the maximum; a sum of 0 if there
+/// are none, or all are minus infinity.
 struct Exponentials {
-  float sum = 0, maximum = 0;
+  float sum = 0, maximum = -std::numeric_limits<float>::infinity();
 };
 Exponentials exponentiate(float* scores, std::int64_t count) {
   Exponentials result;
-  result.maximum = *std::max_element(scores, scores + count);
+  if (count > 0) result.maximum = *std::max_element(scores, scores + count);
+  if (result.maximum == -std::numeric_limits<float>::infinity()) {
+    std::fill_n(scores, count, 0.0f);
+    return result;
+  }
   for (std::int64_t j = 0; j < count; ++j) {
     scores[j] = std::exp(scores[j] - result.maximum);
     result.sum += scores[j];
@@ -38,65 +156,123 @@ Exponentials exponentiate(float* scores, std::int64_t count) {
   return result;
 }
 
-}  // namespace
-
-bool can_attend(const Attention& op) noexcept {
-  return std::max({op.heads_q * op.dim_qk, op.heads_q * op.dim_v, op.sequence_kv}) <= INT_MAX;
+/// Sets what is outside of a row's range to 0. `seen`: the range of all rows.
+void clear_outside(float* row, Range own, Range seen) {
+  std::fill(row, row + (own.first - seen.first), 0.0f);
+  std::fill(row + (own.end - seen.first), row + seen.count(), 0.0f);
 }
 
-template <class T>
-void attend(const Attention& op, const AttentionOperands<T>& operands) {
-  const auto keys = op.sequence_kv;
-  const auto q_stride = op.heads_q * op.dim_qk, k_stride = op.heads_kv * op.dim_qk;
-  const auto v_stride = op.heads_kv * op.dim_v, o_stride = op.heads_q * op.dim_v;
-  std::vector<float> scores(static_cast<std::size_t>(kRows * keys));
-  std::vector<float> sums(static_cast<std::size_t>(kRows * op.dim_v));
-  std::vector<float> factors(static_cast<std::size_t>(kRows));
-  for (std::int64_t b = 0; b < op.batch; ++b) {
-    const auto q = widened(operands.q + b * op.sequence_q * q_stride, op.sequence_q * q_stride);
-    const auto k = widened(operands.k + b * keys * k_stride, keys * k_stride);
-    const auto v = widened(operands.v + b * keys * v_stride, keys * v_stride);
-    T* const o = operands.o + b * op.sequence_q * o_stride;
-    for (std::int64_t h = 0; h < op.heads_q; ++h) {
-      const auto of_keys = h / (op.heads_q / op.heads_kv);
-      for (std::int64_t first = 0; first < op.sequence_q; first += kRows) {
-        const auto rows = std::min(kRows, op.sequence_q - first);
-        const auto seen = [&](std::int64_t row) {
-          return op.mask == Mask::causal ? std::min(first + row + 1, keys) : keys;
-        };
-        const auto columns = seen(rows - 1);
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, static_cast<int>(rows),
-                    static_cast<int>(columns), static_cast<int>(op.dim_qk), op.scale,
-                    q.data() + first * q_stride + h * op.dim_qk, static_cast<int>(q_stride),
-                    k.data() + of_keys * op.dim_qk, static_cast<int>(k_stride), 0, scores.data(),
-                    static_cast<int>(columns));
-        for (std::int64_t i = 0; i < rows; ++i) {
-          float* const row = scores.data() + i * columns;
-          const auto exponentials = exponentiate(row, seen(i));
-          std::fill(row + seen(i), row + columns, 0.0f);
-          factors[static_cast<std::size_t>(i)] = exponentials.sum;
-          if (operands.stats != nullptr) {
-            operands.stats[(b * op.heads_q + h) * op.sequence_q + first + i] =
-                exponentials.maximum + std::log(exponentials.sum);
-          }
-        }
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<int>(rows),
-                    static_cast<int>(op.dim_v), static_cast<int>(columns), 1, scores.data(),
-                    static_cast<int>(columns), v.data() + of_keys * op.dim_v,
-                    static_cast<int>(v_stride), 0, sums.data(), static_cast<int>(op.dim_v));
-        for (std::int64_t i = 0; i < rows; ++i) {
-          T* const row = o + (first + i) * o_stride + h * op.dim_v;
-          for (std::int64_t d = 0; d < op.dim_v; ++d) {
-            row[d] = from_float<T>(sums[static_cast<std::size_t>(i * op.dim_v + d)] /
-                                   factors[static_cast<std::size_t>(i)]);
-          }
-        }
+/// Calls visit(batch, h, first, rows, band, seen) for each block of rows in which a query sees a
+/// key.
+template <class Visit>
+void for_each_block(const AttentionView& view, const Scores& scores, const Visit& visit) {
+  for (std::int64_t b = 0; b < view.batch(); ++b) {
+    const auto band = scores.band(b);
+    for (std::int64_t h = 0; h < view.heads_q(); ++h) {
+      for (std::int64_t first = 0; first < band.queries; first += kRows) {
+        const auto rows = std::min(kRows, band.queries - first);
+        const auto seen = band.of(first, rows);
+        if (seen.count() > 0) visit(b, h, first, rows, band, seen);
       }
     }
   }
 }
 
-template void attend(const Attention&, const AttentionOperands<Half>&);
-template void attend(const Attention&, const AttentionOperands<BFloat16>&);
+}  // namespace
+
+void compute_attention(const NodeView& node, Contents& contents) {
+  const AttentionView view(node);
+  Scores scores(view, contents);
+  const auto* const v = contents.of(view.v).data();
+  const auto dim = view.dim_v();
+  auto& o = contents.make(view.o);
+  std::vector<float>* stats = nullptr;
+  if (view.stats != nullptr) {
+    stats = &contents.make(view.stats);
+    std::fill(stats->begin(), stats->end(), -std::numeric_limits<float>::infinity());
+  }
+  std::vector<float> sums(static_cast<std::size_t>(kRows));
+  for_each_block(
+      view, scores, [&](auto b, auto h, auto first, auto rows, const Band& band, Range seen) {
+        float* const p = scores.compute(b, h, first, rows, seen);
+        const auto row_of_all = (b * view.heads_q() + h) * view.queries() + first;
+        for (std::int64_t i = 0; i < rows; ++i) {
+          float* const row = p + i * seen.count();
+          const auto own = band.of(first + i);
+          const auto exponentials = exponentiate(row + (own.first - seen.first), own.count());
+          clear_outside(row, own, seen);
+          sums[static_cast<std::size_t>(i)] = exponentials.sum;
+          if (stats != nullptr && exponentials.sum > 0) {
+            (*stats)[static_cast<std::size_t>(row_of_all + i)] =
+                exponentials.maximum + std::log(exponentials.sum);
+          }
+        }
+        float* const out = o.data() + row_of_all * dim;
+        multiply(CblasNoTrans, CblasNoTrans, rows, dim, seen.count(), 1, {p, seen.count()},
+                 {v + (scores.head_of_keys(b, h) * view.keys() + seen.first) * dim, dim}, 0, out,
+                 dim);
+        for (std::int64_t i = 0; i < rows; ++i) {
+          const auto sum = sums[static_cast<std::size_t>(i)];
+          if (sum == 0) continue;  // the row is 0
+          for (std::int64_t d = 0; d < dim; ++d) out[i * dim + d] /= sum;
+        }
+      });
+}
+
+void compute_attention_backward(const NodeView& node, Contents& contents) {
+  const AttentionView view(node);
+  Scores scores(view, contents);
+  const auto *const q = contents.of(view.q).data(), *const k = contents.of(view.k).data(),
+                    *const v = contents.of(view.v).data(), *const o = contents.of(view.o).data(),
+                    *const d_o = contents.of(view.d_o).data();
+  const auto& stats = contents.of(view.stats);
+  auto &d_q = contents.make(view.d_q), &d_k = contents.make(view.d_k),
+       &d_v = contents.make(view.d_v);
+  std::vector<double> d_bias;  // may be the sum of many
+  if (view.d_bias != nullptr) d_bias.resize(static_cast<std::size_t>(view.d_bias->volume()));
+  const auto dim = view.dim_qk(), dim_v = view.dim_v();
+  std::vector<float> d_scores(
+      static_cast<std::size_t>(std::min(kRows, view.queries()) * view.keys()));
+  for_each_block(
+      view, scores, [&](auto b, auto h, auto first, auto rows, const Band& band, Range seen) {
+        const auto columns = seen.count();
+        const auto row_of_all = (b * view.heads_q() + h) * view.queries() + first;
+        const auto key_of_all = scores.head_of_keys(b, h) * view.keys() + seen.first;
+        float* const p = scores.compute(b, h, first, rows, seen);
+        const Rows d_o_rows{d_o + row_of_all * dim_v, dim_v};
+        multiply(CblasNoTrans, CblasTrans, rows, columns, dim_v, 1, d_o_rows,
+                 {v + key_of_all * dim_v, dim_v}, 0, d_scores.data(), columns);
+        for (std::int64_t i = 0; i < rows; ++i) {
+          const auto own = band.of(first + i);
+          const auto log_sum = stats[static_cast<std::size_t>(row_of_all + i)];
+          const auto place = (row_of_all + i) * dim_v;
+          float projected = 0;
+          for (std::int64_t d = 0; d < dim_v; ++d) projected += d_o[place + d] * o[place + d];
+          float *const row = p + i * columns, *const d_row = d_scores.data() + i * columns;
+          const bool sees_none = log_sum == -std::numeric_limits<float>::infinity();
+          for (auto j = own.first - seen.first; j < own.end - seen.first; ++j) {
+            row[j] = sees_none ? 0 : std::exp(row[j] - log_sum);
+            d_row[j] = row[j] * (d_row[j] - projected);
+            if (!d_bias.empty()) {
+              d_bias[static_cast<std::size_t>(
+                  scores.place_of_bias(b, h, first + i, seen.first + j))] += d_row[j];
+            }
+          }
+          clear_outside(row, own, seen);
+          clear_outside(d_row, own, seen);
+        }
+        multiply(CblasTrans, CblasNoTrans, columns, dim_v, rows, 1, {p, columns}, d_o_rows, 1,
+                 d_v.data() + key_of_all * dim_v, dim_v);
+        const Rows d_rows{d_scores.data(), columns};
+        multiply(CblasNoTrans, CblasNoTrans, rows, dim, columns, view.scale, d_rows,
+                 {k + key_of_all * dim, dim}, 0, d_q.data() + row_of_all * dim, dim);
+        multiply(CblasTrans, CblasNoTrans, columns, dim, rows, view.scale, d_rows,
+                 {q + row_of_all * dim, dim}, 1, d_k.data() + key_of_all * dim, dim);
+      });
+  if (view.d_bias == nullptr) return;
+  auto& rounded = contents.make(view.d_bias);
+  std::transform(d_bias.begin(), d_bias.end(), rounded.begin(),
+                 [](double sum) { return static_cast<float>(sum); });
+}
 
 }  // namespace troupe::dnn

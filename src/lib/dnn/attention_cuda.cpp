@@ -1,60 +1,49 @@
 #include <limits>
 
+#include "lib/dnn/attention_view.hpp"
 #include "lib/dnn/frontend_cuda.hpp"
 
-/// Attention as a graph of cuDNN.
 namespace troupe::host::cuda {
 namespace {
 
-/// What cuDNN calls the operands. Addresses are given in this order.
-namespace of_attention {
-enum : std::int64_t { q = 1, k, v, o, stats };
-}  // namespace of_attention
+/// What both directions have, of tensors by their places in a node.
+template <class Attributes>
+void set_rule(Attributes& attributes, const dnn::AttentionView& view, const Tensor& bias,
+              const Tensor& length_q, const Tensor& length_kv) {
+  // By 0 cuDNN makes NaN of the minus infinity of keys that there are not.
+  attributes.set_attn_scale(view.scale == 0 ? std::numeric_limits<float>::min() : view.scale)
+      .set_alibi_mask(view.alibi())
+      .set_diagonal_alignment(view.bottom_right() ? fe::DiagonalAlignment_t::BOTTOM_RIGHT
+                                                  : fe::DiagonalAlignment_t::TOP_LEFT);
+  if (view.left() >= 0) attributes.set_diagonal_band_left_bound(static_cast<int>(view.left()));
+  if (view.right() >= 0) attributes.set_diagonal_band_right_bound(static_cast<int>(view.right()));
+  if (bias != nullptr) attributes.set_bias(bias);
+  if (length_q != nullptr)
+    attributes.set_padding_mask(true).set_seq_len_q(length_q).set_seq_len_kv(length_kv);
+}
 
 }  // namespace
 
-Described describe(const dnn::Attention& op) {
-  auto graph = graph_of(op.dtype);
-  // Extents as cuDNN orders them, the heads second, where the sequence varies more slowly.
-  const auto dims = [&](std::int64_t sequence, std::int64_t heads, std::int64_t dim) {
-    return Numbers{op.batch, heads, sequence, dim};
-  };
-  const auto strides = [](std::int64_t sequence, std::int64_t heads, std::int64_t dim) {
-    return Numbers{sequence * heads * dim, dim, heads * dim, 1};
-  };
-  const auto input = [&](std::int64_t id, std::int64_t sequence, std::int64_t heads,
-                         std::int64_t dim) {
-    return graph->tensor(fe::graph::Tensor_attributes()
-                             .set_dim(dims(sequence, heads, dim))
-                             .set_stride(strides(sequence, heads, dim))
-                             .set_uid(id));
-  };
-  const auto q = input(of_attention::q, op.sequence_q, op.heads_q, op.dim_qk);
-  const auto k = input(of_attention::k, op.sequence_kv, op.heads_kv, op.dim_qk);
-  const auto v = input(of_attention::v, op.sequence_kv, op.heads_kv, op.dim_v);
-  // By 0 cuDNN makes NaN of the minus infinity of keys that there are not.
-  const float scale = op.scale == 0 ? std::numeric_limits<float>::min() : op.scale;
-  auto attributes =
-      fe::graph::SDPA_attributes().set_generate_stats(op.stats.present()).set_attn_scale(scale);
-  if (op.mask == dnn::Mask::causal) {
-    attributes.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT)
-        .set_diagonal_band_right_bound(0);
+Nodes add_attention(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
+  const dnn::AttentionView view(node);
+  auto attributes = fe::graph::SDPA_attributes().set_generate_stats(view.stats != nullptr);
+  set_rule(attributes, view, inputs[3], inputs[4], inputs[5]);
+  const auto made = graph.sdpa(inputs[0], inputs[1], inputs[2], std::move(attributes));
+  return {made[0], made[1]};
+}
+
+Nodes add_attention_backward(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
+  const dnn::AttentionView view(node);
+  auto attributes = fe::graph::SDPA_backward_attributes().set_deterministic_algorithm(true);
+  set_rule(attributes, view, inputs[6], inputs[7], inputs[8]);
+  Tensor d_bias;
+  if (view.d_bias != nullptr) {
+    d_bias = graph.tensor(fe::graph::Tensor_attributes());
+    attributes.set_dbias(d_bias);
   }
-  const auto outputs = graph->sdpa(q, k, v, std::move(attributes));
-  outputs[0]
-      ->set_output(true)
-      .set_dim(dims(op.sequence_q, op.heads_q, op.dim_v))
-      .set_stride(strides(op.sequence_q, op.heads_q, op.dim_v))
-      .set_uid(of_attention::o);
-  if (op.stats.present()) {
-    outputs[1]
-        ->set_output(true)
-        .set_data_type(fe::DataType_t::FLOAT)
-        .set_dim({op.batch, op.heads_q, op.sequence_q, 1})
-        .set_stride({op.heads_q * op.sequence_q, op.sequence_q, 1, 1})
-        .set_uid(of_attention::stats);
-  }
-  return {std::move(graph), {Note::NONDETERMINISTIC}};
+  const auto made = graph.sdpa_backward(inputs[0], inputs[1], inputs[2], inputs[3], inputs[4],
+                                        inputs[5], std::move(attributes));
+  return {made[0], made[1], made[2], d_bias};
 }
 
 }  // namespace troupe::host::cuda

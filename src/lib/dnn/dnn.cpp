@@ -99,38 +99,8 @@ std::uint64_t Convolution::written(const Operand& operand) const noexcept {
          size_of(dtype);
 }
 
-Result<void> Attention::check() const {
-  auto checks = checker(*this);
-  checks.require(mask <= Mask::causal, "unknown mask")
-      .require(std::isfinite(scale) && scale >= 0, "the scale is negative or not finite")
-      .require(batch >= 0 && batch < kLimit, "the batch is negative or too large")
-      .require(heads_kv >= 1 && heads_q >= 1 && heads_q < kLimit &&
-                   heads_q % std::max<std::int64_t>(heads_kv, 1) == 0,
-               "heads_q is not a multiple of heads_kv")
-      .require(sequence_q >= 1 && sequence_q < kLimit && sequence_kv >= 1 && sequence_kv < kLimit,
-               "a sequence is empty or too long");
-  for (const auto dim : {dim_qk, dim_v}) {
-    checks.require(dim >= kDimMultiple && dim <= kMaxDim && dim % kDimMultiple == 0,
-                   "a dimension of the heads is not a multiple of 8 up to 128");
-  }
-  if (!checks.ok()) return checks.result();
-  add_tensor(checks, "q", q, volume({batch, sequence_q, heads_q, dim_qk}), dtype);
-  add_tensor(checks, "k", k, volume({batch, sequence_kv, heads_kv, dim_qk}), dtype);
-  add_tensor(checks, "v", v, volume({batch, sequence_kv, heads_kv, dim_v}), dtype);
-  add_tensor(checks, "o", o, volume({batch, sequence_q, heads_q, dim_v}), dtype);
-  if (stats.present())
-    add_tensor(checks, "stats", stats, volume({batch, heads_q, sequence_q}), DType::f32);
-  return checks.result();
-}
-
-std::uint64_t Attention::written(const Operand& operand) const noexcept {
-  const auto rows = static_cast<std::uint64_t>(volume({batch, sequence_q, heads_q}));
-  if (&operand == &o) return rows * static_cast<std::uint64_t>(dim_v) * size_of(dtype);
-  return &operand == &stats && stats.present() ? rows * sizeof(float) : 0;
-}
-
 std::span<const OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{&info_of<Convolution>, &info_of<Attention>, &info_of<GraphCall>};
+  static constexpr std::array kAll{&info_of<Convolution>, &info_of<GraphCall>};
   return kAll;
 }
 

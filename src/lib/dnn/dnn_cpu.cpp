@@ -6,14 +6,13 @@
 #include <troupe/lib/dnn.hpp>
 
 #include "device_host/engine/cpu/library.hpp"
-#include "lib/dnn/attention_cpu.hpp"
 #include "lib/dnn/convolution_cpu.hpp"
 #include "lib/dnn/graph_cpu.hpp"
 
 namespace troupe::host::cpu {
 namespace {
 
-class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention, dnn::GraphCall> {
+class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall> {
  public:
   explicit Dnn(Services& services) : services_(services), convolver_(services.threads()) {
     ::openblas_set_num_threads(std::max(1, services.threads()));
@@ -39,9 +38,6 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention, dn
     if (!work) return work.error();
     return services_.submit(call, std::move(*work));
   }
-  Result<void> run(const dnn::Attention& op, const Call& call) {
-    return op.dtype == DType::f16 ? attend<Half>(op, call) : attend<BFloat16>(op, call);
-  }
   Result<void> run(const dnn::GraphCall&, const Call& call) {
     std::vector<std::byte*> memory;
     for (const auto& operand : call.tail()) memory.push_back(call.at(operand.range));
@@ -51,18 +47,6 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention, dn
   }
 
  private:
-  template <class T>
-  Result<void> attend(const dnn::Attention& op, const Call& call) {
-    if (!dnn::can_attend(op)) {
-      return Error{Errc::unsupported, 0,
-                   "dnn.attention: the cpu engine has sequences and rows below 2^31"};
-    }
-    const dnn::AttentionOperands<T> operands{
-        call.at<const T>(op.q), call.at<const T>(op.k), call.at<const T>(op.v), call.at<T>(op.o),
-        op.stats.present() ? call.at<float>(op.stats) : nullptr};
-    return services_.submit(call, [op, operands] { dnn::attend<T>(op, operands); });
-  }
-
   Services& services_;
   dnn::Convolver convolver_;
 };

@@ -26,7 +26,7 @@ struct CachedPlan {
   bool told = false;  ///< take_new_plans() need not give it
 };
 
-class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention, dnn::GraphCall> {
+class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall> {
  public:
   explicit Dnn(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -37,7 +37,6 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention, dn
   [[nodiscard]] bool blocks(const OperationInfo& info, const std::byte* op,
                             const Call& call) override;
   Result<void> run(const dnn::Convolution& op, const Call& call);
-  Result<void> run(const dnn::Attention& op, const Call& call);
   Result<void> run(const dnn::GraphCall& op, const Call& call);
   std::vector<std::vector<std::byte>> take_new_plans() override;
   void adopt_plan(std::span<const std::byte> bytes) override;
@@ -97,10 +96,7 @@ bool Dnn::blocks(const OperationInfo& info, const std::byte* op, const Call& cal
     const auto& convolution = *reinterpret_cast<const dnn::Convolution*>(op);
     return convolution.batch > 0 && must_wait_for(shape_of(convolution), call.queue());
   }
-  if (info.opcode == opcode_of<dnn::GraphCall>)
-    return must_wait_for(shape_of(call.data()), call.queue());
-  const auto& attention = *reinterpret_cast<const dnn::Attention*>(op);
-  return attention.batch > 0 && must_wait_for(shape_of(attention), call.queue());
+  return must_wait_for(shape_of(call.data()), call.queue());
 }
 
 Result<void> Dnn::run(const dnn::Convolution& op, const Call& call) {
@@ -115,15 +111,6 @@ Result<void> Dnn::run(const dnn::Convolution& op, const Call& call) {
   operands[count++] = call.at(op.y);
   TROUPE_CUDA_PROPAGATE(execute(cached, std::span(operands).first(count), call.queue()));
   return op.bias.present() && !fused ? add_bias(op, call) : Result<void>();
-}
-
-Result<void> Dnn::run(const dnn::Attention& op, const Call& call) {
-  if (op.batch == 0) return {};
-  const auto found = plan_for(op, call.queue());
-  if (!found) return found.error();
-  std::array<void*, 5> operands{call.at(op.q), call.at(op.k), call.at(op.v), call.at(op.o)};
-  if (op.stats.present()) operands[4] = call.at(op.stats);
-  return execute(**found, std::span(operands).first(op.stats.present() ? 5 : 4), call.queue());
 }
 
 Result<void> Dnn::run(const dnn::GraphCall&, const Call& call) {

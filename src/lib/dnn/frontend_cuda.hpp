@@ -36,7 +36,6 @@ struct Described {
 };
 
 Described describe(const dnn::Convolution& op, bool with_bias);
-Described describe(const dnn::Attention& op);
 /// Errors: unsupported (cuDNN has no such node or type).
 Result<Described> describe(const dnn::GraphView& view);
 
@@ -60,5 +59,7 @@ Nodes add_matmul(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
 Nodes add_pooling(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
 /// Nothing where cuDNN has no such case.
 Nodes add_resize(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
+Nodes add_attention(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
+Nodes add_attention_backward(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
 
 }  // namespace troupe::host::cuda

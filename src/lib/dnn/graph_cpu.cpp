@@ -27,6 +27,8 @@ Compute compute_of(NodeKind kind) {
     case NodeKind::pooling_backward: return &compute_pooling_backward;
     case NodeKind::resize:
     case NodeKind::resize_backward: return &compute_resize;
+    case NodeKind::attention: return &compute_attention;
+    case NodeKind::attention_backward: return &compute_attention_backward;
   }
   return nullptr;
 }

@@ -84,5 +84,7 @@ void compute_pooling_backward(const NodeView& node, Contents& contents);
 void compute_resize(const NodeView& node, Contents& contents);  // and its gradient
 /// Whether the library that convolves is installed.
 bool convolves() noexcept;
+void compute_attention(const NodeView& node, Contents& contents);
+void compute_attention_backward(const NodeView& node, Contents& contents);
 
 }  // namespace troupe::dnn

@@ -118,6 +118,8 @@ Nodes add(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
     case NodeKind::resize: return add_resize(graph, node, inputs);
     case NodeKind::pooling_backward:
     case NodeKind::resize_backward: return {};
+    case NodeKind::attention: return add_attention(graph, node, inputs);
+    case NodeKind::attention_backward: return add_attention_backward(graph, node, inputs);
   }
   return {};
 }
@@ -137,6 +139,10 @@ bool multiplies(NodeKind kind) {
 std::vector<Note> barred_in(const dnn::GraphView& graph) {
   std::vector<Note> barred{Note::NONDETERMINISTIC};
   for (const auto& node : graph.nodes()) {
+    if (node.kind == NodeKind::attention || node.kind == NodeKind::attention_backward) {
+      if (node.inputs[0]->dtype == DType::f32) return barred_notes(DType::f32);
+      continue;  // others of its inputs are f32 in any case
+    }
     if (!multiplies(node.kind)) continue;
     const bool wide = std::any_of(
         node.inputs.begin(), node.inputs.end(),

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "common/wire/checker.hpp"
+#include "lib/dnn/attention_view.hpp"
 
 namespace troupe::dnn {
 namespace {
@@ -133,6 +134,8 @@ const NodeDefinition* definition_of(NodeKind kind) noexcept {
       {"pooling_backward", 2, 1, 1, 1, 13, &wrong_pooling},
       {"resize", 1, 1, 1, 1, 2, &wrong_resize},
       {"resize_backward", 1, 1, 1, 1, 2, &wrong_resize},
+      {"attention", 6, 3, 2, 1, AttentionView::kNumbers, &wrong_attention},
+      {"attention_backward", 9, 6, 4, 3, AttentionView::kNumbers, &wrong_attention_backward},
   };
   const auto index = static_cast<std::size_t>(kind);
   return index < std::size(kDefinitions) ? &kDefinitions[index] : nullptr;

@@ -82,5 +82,7 @@ std::string wrong_convolution(const NodeView& node);  // and its gradients
 std::string wrong_matmul(const NodeView& node);
 std::string wrong_pooling(const NodeView& node);  // and its gradient
 std::string wrong_resize(const NodeView& node);   // and its gradient
+std::string wrong_attention(const NodeView& node);
+std::string wrong_attention_backward(const NodeView& node);
 
 }  // namespace troupe::dnn

@@ -111,15 +111,6 @@ Result<Plan> Plan::make(cudnnHandle_t handle, const dnn::Convolution& op) {
   return plan;
 }
 
-Result<Plan> Plan::make(cudnnHandle_t handle, const dnn::Attention& op) {
-  auto described = describe(op);
-  Plan plan(std::move(described.graph), false);
-  if (const auto status = build(*plan.graph_, handle, described.barred); status.is_bad())
-    return no_plan(status, dnn::Attention::kName);
-  if (auto measured = plan.measure(); !measured) return measured.error();
-  return plan;
-}
-
 Result<Plan> Plan::make(cudnnHandle_t handle, std::span<const std::byte> words) {
   const auto view = dnn::GraphView::of(words);
   if (!view) return view.error();

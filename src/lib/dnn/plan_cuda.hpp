@@ -22,7 +22,7 @@ namespace troupe::host::cuda {
 /// operation.
 struct Shape {
   std::uint32_t opcode = 0;
-  std::uint32_t optional_operand = 0;  ///< 1: bias or stats is present
+  std::uint32_t optional_operand = 0;  ///< 1: bias is present
   /// The fields of the operation before its operands, or a graph's words.
   std::span<const std::byte> bytes;
 };
@@ -45,10 +45,6 @@ inline Shape shape_of(const dnn::Convolution& op) {
   return {opcode_of<dnn::Convolution>, op.bias.present() ? 1u : 0u,
           std::as_bytes(std::span(&op, 1)).first(offsetof(dnn::Convolution, x))};
 }
-inline Shape shape_of(const dnn::Attention& op) {
-  return {opcode_of<dnn::Attention>, op.stats.present() ? 1u : 0u,
-          std::as_bytes(std::span(&op, 1)).first(offsetof(dnn::Attention, q))};
-}
 inline Shape shape_of(std::span<const std::byte> words) {
   return {opcode_of<dnn::GraphCall>, 0, words};
 }
@@ -64,7 +60,6 @@ class Plan {
   /// Looks for the fastest algorithm and compiles it: milliseconds to seconds. Errors: unsupported
   /// (cuDNN has none), library.
   static Result<Plan> make(cudnnHandle_t handle, const dnn::Convolution& op);
-  static Result<Plan> make(cudnnHandle_t handle, const dnn::Attention& op);
   /// Of a graph's words.
   static Result<Plan> make(cudnnHandle_t handle, std::span<const std::byte> words);
 
