@@ -36,7 +36,12 @@ Layout packed_like(const Layout& like, std::vector<std::int64_t> extents);
 
 /// What a node computes. Each is described at the function that adds it to a graph: see the other
 /// headers dnn_*.hpp.
-enum class NodeKind : std::uint32_t { pointwise, reduction };
+enum class NodeKind : std::uint32_t {
+  pointwise,
+  reduction,
+  norm,
+  norm_backward
+};
 
 /// A tensor of a graph, by its number; from the graph's functions, and good for that graph alone.
 struct TensorId {

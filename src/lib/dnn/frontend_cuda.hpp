@@ -52,5 +52,7 @@ std::vector<Note> barred_notes(DType dtype);
 using Nodes = std::vector<Tensor>;
 Nodes add_pointwise(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
 Nodes add_reduction(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
+Nodes add_norm(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
+Nodes add_norm_backward(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
 
 }  // namespace troupe::host::cuda

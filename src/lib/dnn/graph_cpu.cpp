@@ -19,6 +19,8 @@ Compute compute_of(NodeKind kind) {
   switch (kind) {
     case NodeKind::pointwise: return &compute_pointwise;
     case NodeKind::reduction: return &compute_reduction;
+    case NodeKind::norm: return &compute_norm;
+    case NodeKind::norm_backward: return &compute_norm_backward;
   }
   return nullptr;
 }

@@ -75,5 +75,7 @@ Result<std::function<void()>> work_of(std::span<const std::byte> words,
 // Families of nodes. Each computes the contents of a node's outputs from those of its inputs.
 void compute_pointwise(const NodeView& node, Contents& contents);
 void compute_reduction(const NodeView& node, Contents& contents);
+void compute_norm(const NodeView& node, Contents& contents);
+void compute_norm_backward(const NodeView& node, Contents& contents);
 
 }  // namespace troupe::dnn

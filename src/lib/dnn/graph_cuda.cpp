@@ -40,6 +40,8 @@ Nodes add(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
   switch (node.kind) {
     case NodeKind::pointwise: return add_pointwise(graph, node, inputs);
     case NodeKind::reduction: return add_reduction(graph, node, inputs);
+    case NodeKind::norm: return add_norm(graph, node, inputs);
+    case NodeKind::norm_backward: return add_norm_backward(graph, node, inputs);
   }
   return {};
 }

@@ -125,6 +125,8 @@ const NodeDefinition* definition_of(NodeKind kind) noexcept {
   static constexpr NodeDefinition kDefinitions[] = {
       {"pointwise", 3, 1, 1, 1, 5, &wrong_pointwise},
       {"reduction", 1, 1, 1, 1, 1, &wrong_reduction},
+      {"norm", 7, 3, 5, 1, 1, &wrong_norm},
+      {"norm_backward", 5, 4, 3, 2, 1, &wrong_norm_backward},
   };
   const auto index = static_cast<std::size_t>(kind);
   return index < std::size(kDefinitions) ? &kDefinitions[index] : nullptr;

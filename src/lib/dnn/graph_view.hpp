@@ -78,5 +78,7 @@ bool broadcasts(const TensorView& from, const TensorView& to) noexcept;
 // Families of nodes: what must hold for each.
 std::string wrong_pointwise(const NodeView& node);
 std::string wrong_reduction(const NodeView& node);
+std::string wrong_norm(const NodeView& node);
+std::string wrong_norm_backward(const NodeView& node);
 
 }  // namespace troupe::dnn
