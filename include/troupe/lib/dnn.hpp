@@ -10,6 +10,7 @@
 
 #include <troupe/lib/dnn_norms.hpp>
 #include <troupe/lib/dnn_pointwise.hpp>
+#include <troupe/lib/dnn_softmax.hpp>
 #include <troupe/lib/submit.hpp>
 
 /// Layers of neural networks as cuDNN computes them (https://docs.nvidia.com/deeplearning/cudnn).
@@ -174,12 +175,13 @@ struct AttentionOptions {
 /// dnn::Attention for formulas, layouts and alignment. The first operation of a shape takes longer,
 /// up to seconds: the engine looks for the fastest algorithm. Errors: invalid (shape or operands),
 /// unsupported (the library is not installed, or has no algorithm for this shape), out_of_memory.
-class Dnn : public DnnGraphs, public DnnPointwise, public DnnNorms {
+class Dnn : public DnnGraphs, public DnnPointwise, public DnnNorms, public DnnSoftmax {
  public:
   explicit Dnn(detail::Submitter& submitter)
       : DnnGraphs(submitter),
         DnnPointwise(submitter),
         DnnNorms(submitter),
+        DnnSoftmax(submitter),
         submitter_(&submitter) {}
 
   /// See dnn::Convolution.

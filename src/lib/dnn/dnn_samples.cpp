@@ -39,7 +39,10 @@ const Samples kDnnSamples{
                      range_in(4)},
     dnn::Attention{DType::bf16, dnn::Mask::causal, 0.25f, 2, 4, 2, 5, 7, 16, 8, range_in(1),
                    range_in(2), range_in(3), range_in(4), range_in(5)},
-    graph_sample()};
+    graph_sample(),
+    dnn::Softmax{DType::f64, dnn::SoftmaxKind::log_softmax, 0, 2, 10, 3, range_in(1), range_in(2)},
+    dnn::SoftmaxBackward{DType::bf16, dnn::SoftmaxKind::softmax, 0, 4, 10, 1, range_in(1),
+                         range_in(2), range_in(3)}};
 
 }  // namespace
 }  // namespace troupe::test
