@@ -66,6 +66,16 @@ struct NormGradients {
 NormGradients norm_backward(Graph& graph, Norm which, TensorId dy, TensorId x, TensorId scale,
                             TensorId mean, TensorId inverse_deviation, bool with_dbias = true);
 
+/// Adds nodes that normalise the channels of each group together (Wu and He, Group Normalization,
+/// 2018). x has extents batch, groups, channels of a group, spatial...; scale and bias 1, groups,
+/// channels of a group, 1... The statistics have extents batch, groups, 1... cuDNN has no such
+/// node: it is made of functions of single elements and reductions, which the cuda engine may
+/// refuse (unsupported).
+Normalized group_norm(Graph& graph, TensorId x, TensorId scale, TensorId bias, float epsilon);
+/// Its gradients, from those statistics.
+NormGradients group_norm_backward(Graph& graph, TensorId dy, TensorId x, TensorId scale,
+                                  TensorId mean, TensorId inverse_deviation);
+
 /// The extents of a tensor for instance and batch norms: channels vary fastest in memory.
 struct ChannelsShape {
   std::int64_t batch = 1;
@@ -89,6 +99,11 @@ struct NormOptions {
 struct RmsNormOptions {
   float epsilon = 1e-5f;
   std::optional<GpuRef<float>> inverse_deviation = {};  ///< where it is written, if wanted
+};
+struct GroupNormOptions {
+  std::int64_t groups = 1;  ///< divides the number of channels
+  float epsilon = 1e-5f;
+  std::optional<NormStatistics> statistics = {};  ///< where they are written, if wanted
 };
 /// Running averages of batch norm, one number for each channel; see dnn::Running.
 struct RunningStatistics {
@@ -171,6 +186,42 @@ class DnnNorms {
                      dbias);
   }
 
+  /// See dnn::group_norm. Layouts as for instance norms; statistics: batch times groups.
+  template <Element T, Element W>
+  Future<void> group_norm(const GpuRef<T>& x, const GpuRef<W>& scale, const GpuRef<W>& bias,
+                          const GpuRef<T>& y, const dnn::ChannelsShape& shape,
+                          const GroupNormOptions& options) {
+    Call call;
+    const auto layouts = groups_of(call, shape, options.groups);
+    const auto in = call.in(x, layouts.x);
+    const auto scale_in = call.in(scale, layouts.weights), bias_in = call.in(bias, layouts.weights);
+    const auto made = dnn::group_norm(call.graph, in, scale_in, bias_in, options.epsilon);
+    call.out(made.y, y);
+    if (options.statistics) {
+      call.out(made.mean, options.statistics->mean);
+      call.out(made.inverse_deviation, options.statistics->inverse_deviation);
+    }
+    return graphs_.run(call.graph, call.memory);
+  }
+  template <Element T, Element W>
+  Future<void> group_norm_backward(const GpuRef<T>& dy, const GpuRef<T>& x, const GpuRef<W>& scale,
+                                   const NormStatistics& statistics, const GpuRef<T>& dx,
+                                   const GpuRef<W>& dscale, const GpuRef<W>& dbias,
+                                   const dnn::ChannelsShape& shape, std::int64_t groups) {
+    Call call;
+    const auto layouts = groups_of(call, shape, groups);
+    const auto dy_in = call.in(dy, layouts.x), x_in = call.in(x, layouts.x);
+    const auto scale_in = call.in(scale, layouts.weights);
+    const auto mean_in = call.in(statistics.mean, layouts.statistics);
+    const auto inverse_in = call.in(statistics.inverse_deviation, layouts.statistics);
+    const auto made =
+        dnn::group_norm_backward(call.graph, dy_in, x_in, scale_in, mean_in, inverse_in);
+    call.out(made.dx, dx);
+    call.out(made.dscale, dscale);
+    call.out(made.dbias, dbias);
+    return graphs_.run(call.graph, call.memory);
+  }
+
   /// Training. Each channel has more than one element.
   template <Element T, Element W>
   Future<void> batch_norm(const GpuRef<T>& x, const GpuRef<W>& scale, const GpuRef<W>& bias,
@@ -245,6 +296,12 @@ class DnnNorms {
   /// One number for each channel.
   static dnn::Layout weights_like(const dnn::Layout& x, std::int64_t channels);
   static dnn::Layout statistics_like(dnn::Norm which, const dnn::Layout& x);
+
+  struct GroupLayouts {
+    dnn::Layout x, weights, statistics;
+  };
+  /// Those of group norm: batch, groups, channels of a group, all spatial dimensions as one.
+  static GroupLayouts groups_of(Call& call, const dnn::ChannelsShape& shape, std::int64_t groups);
 
   template <Element T, Element W>
   Future<void> normalize(Call& call, dnn::Norm which, dnn::TensorId x, const GpuRef<W>& scale,

@@ -240,6 +240,41 @@ class DnnNorm : public Typed<T> {
     expect_gradients(problem, dx, dscale, dbias);
   }
 
+  /// Where an engine cannot compute group norms, says why.
+  static void group(const ChannelsShape& shape, std::int64_t groups) {
+    auto problem = channels_problem<T, float>(Norm::instance, shape);
+    const auto channels = problem.weights, each = channels / static_cast<std::size_t>(groups);
+    for (auto& set : problem.set) set = set / channels * (channels / each) + set % channels / each;
+    problem.sets /= each;
+    fill<T, float>(problem);
+    const auto x = put(narrowed<T>(problem.x)), dy = put(narrowed<T>(problem.dy));
+    const auto scale = put(narrowed<float>(problem.scale));
+    const auto bias = put(narrowed<float>(problem.bias));
+    const auto y = room(problem), dx = room(problem);
+    const auto made = statistics(problem);
+    auto on_device = dnn::on(device());
+    const Result<void> forward =
+        on_device.group_norm(x, scale, bias, y, shape, {.groups = groups, .statistics = made})
+            .wait();
+    if (on_cuda() && forward.code() == Errc::unsupported) {
+      (void)device().take_error();
+      GTEST_SKIP() << forward.error().message;
+    }
+    ASSERT_TRUE(forward.ok()) << forward.error().message;
+    expect_results(problem, y, made);
+    const auto dscale = weights<float>(problem), dbias = weights<float>(problem);
+    const Result<void> backward = on_device
+                                      .group_norm_backward(dy, x, scale, exact_statistics(problem),
+                                                           dx, dscale, dbias, shape, groups)
+                                      .wait();
+    if (on_cuda() && backward.code() == Errc::unsupported) {
+      (void)device().take_error();
+      GTEST_SKIP() << backward.error().message;
+    }
+    ASSERT_TRUE(backward.ok()) << backward.error().message;
+    expect_gradients(problem, dx, dscale, dbias);
+  }
+
   static void batch(const ChannelsShape& shape) {
     const auto problem = channels_problem<T, float>(Norm::batch, shape);
     const auto x = put(narrowed<T>(problem.x)), dy = put(narrowed<T>(problem.dy));
@@ -324,57 +359,14 @@ TYPED_TEST(DnnNorm, InstanceNormWithWeightsOfTheTypeOfX) {
 TYPED_TEST(DnnNorm, InstanceNormOfVolumes) {
   TestFixture::template instance<float>({.batch = 2, .channels = 8, .spatial = {3, 4, 4}});
 }
+TYPED_TEST(DnnNorm, GroupNormAndItsGradients) {
+  TestFixture::group({.batch = 3, .channels = 8, .spatial = {4, 3}}, 2);
+}
 TYPED_TEST(DnnNorm, BatchNormAndItsGradients) {
   TestFixture::batch({.batch = 4, .channels = 16, .spatial = {4, 2}});
 }
 TYPED_TEST(DnnNorm, BatchNormByRunningAverages) {
   TestFixture::batch_inference({.batch = 4, .channels = 16, .spatial = {4, 2}});
-}
-
-/// What a norm that cannot be is refused with.
-class DnnNormRefused : public ::testing::Test {
- protected:
-  static void refuses(const std::string& why, const Future<void>& call) {
-    const Result<void> refused = call.wait();
-    ASSERT_EQ(refused.code(), Errc::invalid) << why;
-    EXPECT_NE(refused.error().message.find(why), std::string::npos) << refused.error().message;
-    (void)device().take_error();
-  }
-  /// A norm of x by scale and bias, with memory for y alone.
-  void refuses_graph(const std::string& why, Norm which, const dnn::Layout& x,
-                     const dnn::Layout& scale, const dnn::Layout& bias, float epsilon = 1e-5f,
-                     bool averages = false) {
-    dnn::Graph graph;
-    const auto x_in = graph.input(DType::f32, x), scale_in = graph.input(DType::f32, scale);
-    const auto bias_in = bias.extents.size() == 1 ? dnn::TensorId() : graph.input(DType::f32, bias);
-    const dnn::Running running{averages ? scale_in : dnn::TensorId(), {}};
-    const auto made =
-        dnn::norm(graph, which, x_in, scale_in, bias_in, epsilon, dnn::Phase::inference, running);
-    if (made.y.present()) graph.output(made.y, DType::f32);
-    refuses(why, dnn::on(device()).run(graph, {{x_in, ref}, {scale_in, ref}, {made.y, y}}));
-  }
-  GpuRef<float> ref = device().alloc<float>(64), y = device().alloc<float>(64);
-};
-
-TEST_F(DnnNormRefused, WhatCannotBe) {
-  const dnn::Layout absent{1}, x{2, 8, 2, 2}, channels{1, 8, 1, 1};
-  refuses_graph("different numbers of dimensions", Norm::layer, x, {1, 8}, {1, 8});
-  refuses_graph("neither that of x nor 1", Norm::layer, x, {1, 4, 1, 1}, channels);
-  refuses_graph("does not have extents 1, channels, 1", Norm::instance, x, {1, 8, 2, 1}, channels);
-  refuses_graph("bias has other extents than scale", Norm::layer, x, channels, {1, 8, 2, 2});
-  refuses_graph("only an rms norm may lack bias", Norm::layer, x, channels, absent);
-  refuses_graph("epsilon is no constant, or negative", Norm::layer, x, channels, channels, -1.0f);
-  refuses_graph("running averages are not complete", Norm::batch, x, channels, channels, 1e-5f,
-                true);
-  refuses_graph("one element for each channel", Norm::batch, channels, channels, channels);
-  auto on_device = dnn::on(device());
-  refuses("as many elements as some rows of scale",
-          on_device.layer_norm(ref, ref.slice(0, 24), ref.slice(0, 24), y));
-  refuses("more than 3 spatial dimensions",
-          on_device.instance_norm(ref, ref, ref, y, {.channels = 1, .spatial = {1, 1, 1, 1}}));
-  refuses("needs 2 elements, has 1",
-          on_device.layer_norm_backward(ref, ref, ref.slice(0, 32), {ref.slice(0, 1), ref}, y,
-                                        device().alloc<float>(32), device().alloc<float>(32)));
 }
 
 }  // namespace

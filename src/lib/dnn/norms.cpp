@@ -157,6 +157,38 @@ std::string wrong_norm_backward(const NodeView& node) {
   return {};
 }
 
+Normalized group_norm(Graph& graph, TensorId x, TensorId scale, TensorId bias, float epsilon) {
+  const auto layout = graph.layout(x);
+  auto sets = layout.extents;
+  std::fill(sets.begin() + std::min<std::ptrdiff_t>(2, std::ssize(sets)), sets.end(), 1);
+  const auto rank = layout.extents.size();
+  Normalized made;
+  made.mean = reduce(graph, Reduction::average, x, sets);
+  const auto centred = pointwise(graph, Mode::subtract, x, made.mean);
+  const auto variance =
+      reduce(graph, Reduction::average, pointwise(graph, Mode::multiply, centred, centred), sets);
+  made.inverse_deviation = pointwise(
+      graph, Mode::rsqrt, pointwise(graph, Mode::add, variance, graph.constant(epsilon, rank)));
+  const auto normalised = pointwise(graph, Mode::multiply, centred, made.inverse_deviation);
+  made.y = pointwise(graph, Mode::add, pointwise(graph, Mode::multiply, normalised, scale), bias);
+  return made;
+}
+
+NormGradients group_norm_backward(Graph& graph, TensorId dy, TensorId x, TensorId scale,
+                                  TensorId mean, TensorId inverse_deviation) {
+  // As compute_norm_backward() has it.
+  const auto sets = graph.layout(mean).extents, weights = graph.layout(scale).extents;
+  const auto times = [&](TensorId a, TensorId b) { return pointwise(graph, Mode::multiply, a, b); };
+  const auto less = [&](TensorId a, TensorId b) { return pointwise(graph, Mode::subtract, a, b); };
+  const auto normalised = times(less(x, mean), inverse_deviation);
+  const auto scaled = times(dy, scale);
+  const auto of_scaled = reduce(graph, Reduction::average, scaled, sets);
+  const auto of_product = reduce(graph, Reduction::average, times(scaled, normalised), sets);
+  return {times(less(less(scaled, of_scaled), times(normalised, of_product)), inverse_deviation),
+          reduce(graph, Reduction::add, times(dy, normalised), weights),
+          reduce(graph, Reduction::add, dy, weights)};
+}
+
 }  // namespace troupe::dnn
 
 namespace troupe {
@@ -186,6 +218,25 @@ dnn::Layout DnnNorms::weights_like(const dnn::Layout& x, std::int64_t channels) 
 dnn::Layout DnnNorms::statistics_like(dnn::Norm which, const dnn::Layout& x) {
   const auto scale = weights_like(x, x.extents[1]);
   return dnn::packed_like(x, dnn::statistics_extents(which, x.extents, scale.extents));
+}
+
+DnnNorms::GroupLayouts DnnNorms::groups_of(Call& call, const dnn::ChannelsShape& shape,
+                                           std::int64_t groups) {
+  const auto layout = layout_of(call, shape);
+  if (groups < 1 || shape.channels % groups != 0) {
+    call.graph.refuse("group_norm: the groups do not divide the channels");
+    groups = 1;
+  }
+  // Channels vary fastest: so do those of a group, and then the groups.
+  const auto channels = shape.channels, each = channels / groups;
+  std::int64_t places = 1;
+  for (std::size_t i = 2; i < layout.extents.size(); ++i) {
+    if (__builtin_mul_overflow(places, layout.extents[i], &places)) places = 0;  // refused
+  }
+  const auto batch_stride = static_cast<std::int64_t>(static_cast<std::uint64_t>(channels) *
+                                                      static_cast<std::uint64_t>(places));
+  return {dnn::Layout({shape.batch, groups, each, places}, {batch_stride, each, 1, channels}),
+          dnn::Layout({1, groups, each, 1}), dnn::Layout({shape.batch, groups, 1, 1})};
 }
 
 }  // namespace troupe
