@@ -7,9 +7,11 @@
 #include <troupe/lib/dnn_attention.hpp>
 #include <troupe/lib/dnn_convolution.hpp>
 #include <troupe/lib/dnn_matmul.hpp>
+#include <troupe/lib/dnn_norms.hpp>
 #include <troupe/lib/dnn_pointwise.hpp>
 #include <troupe/lib/dnn_pooling.hpp>
 #include <troupe/lib/dnn_resize.hpp>
+#include <troupe/lib/dnn_softmax.hpp>
 #include <troupe/lib/submit.hpp>
 
 /// Layers of neural networks as cuDNN computes them (https://docs.nvidia.com/deeplearning/cudnn).
@@ -86,7 +88,9 @@ class Dnn : public DnnGraphs,
             public DnnMatmul,
             public DnnPooling,
             public DnnResize,
-            public DnnAttention {
+            public DnnAttention,
+            public DnnNorms,
+            public DnnSoftmax {
  public:
   explicit Dnn(detail::Submitter& submitter)
       : DnnGraphs(submitter),
@@ -96,6 +100,8 @@ class Dnn : public DnnGraphs,
         DnnPooling(submitter),
         DnnResize(submitter),
         DnnAttention(submitter),
+        DnnNorms(submitter),
+        DnnSoftmax(submitter),
         submitter_(&submitter) {}
 
   /// See dnn::Convolution.

@@ -49,6 +49,8 @@ enum class NodeKind : std::uint32_t {
   resize_backward,
   attention,
   attention_backward,
+  norm,
+  norm_backward
 };
 
 /// A tensor of a graph, by its number; from the graph's functions, and good for that graph alone.

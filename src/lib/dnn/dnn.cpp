@@ -100,7 +100,8 @@ std::uint64_t Convolution::written(const Operand& operand) const noexcept {
 }
 
 std::span<const OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{&info_of<Convolution>, &info_of<GraphCall>};
+  static constexpr std::array kAll{&info_of<Convolution>, &info_of<GraphCall>, &info_of<Softmax>,
+                                   &info_of<SoftmaxBackward>};
   return kAll;
 }
 

@@ -8,11 +8,13 @@
 #include "device_host/engine/cpu/library.hpp"
 #include "lib/dnn/convolution_cpu.hpp"
 #include "lib/dnn/graph_cpu.hpp"
+#include "lib/dnn/softmax_cpu.hpp"
 
 namespace troupe::host::cpu {
 namespace {
 
-class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall> {
+class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dnn::Softmax,
+                                       dnn::SoftmaxBackward> {
  public:
   explicit Dnn(Services& services) : services_(services), convolver_(services.threads()) {
     ::openblas_set_num_threads(std::max(1, services.threads()));
@@ -46,7 +48,32 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall> {
     return services_.submit(call, std::move(*work));
   }
 
+  Result<void> run(const dnn::Softmax& op, const Call& call) {
+    return for_type(op.dtype, [&]<class T>(T) {
+      return services_.submit(call, [op, x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
+        dnn::softmax<T>(op, x, y);
+      });
+    });
+  }
+  Result<void> run(const dnn::SoftmaxBackward& op, const Call& call) {
+    return for_type(op.dtype, [&]<class T>(T) {
+      return services_.submit(
+          call, [op, y = call.at<const T>(op.y), dy = call.at<const T>(op.dy),
+                 dx = call.at<T>(op.dx)] { dnn::softmax_backward<T>(op, y, dy, dx); });
+    });
+  }
+
  private:
+  template <class Run>
+  static Result<void> for_type(DType dtype, const Run& run) {
+    switch (dtype) {
+      case DType::f16: return run(Half{});
+      case DType::bf16: return run(BFloat16{});
+      case DType::f64: return run(double{});
+      default: return run(float{});  // check() lets no other one pass
+    }
+  }
+
   Services& services_;
   dnn::Convolver convolver_;
 };

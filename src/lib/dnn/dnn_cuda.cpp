@@ -8,6 +8,7 @@
 #include "device_host/engine/cuda/library.hpp"
 #include "lib/dnn/dnn_kernels.cuh"
 #include "lib/dnn/plan_cuda.hpp"
+#include "lib/dnn/softmax_cuda.hpp"
 #include "lib/dnn/status_cuda.hpp"
 
 namespace troupe::host::cuda {
@@ -26,7 +27,8 @@ struct CachedPlan {
   bool told = false;  ///< take_new_plans() need not give it
 };
 
-class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall> {
+class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dnn::Softmax,
+                                       dnn::SoftmaxBackward> {
  public:
   explicit Dnn(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -38,6 +40,8 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall> {
                             const Call& call) override;
   Result<void> run(const dnn::Convolution& op, const Call& call);
   Result<void> run(const dnn::GraphCall& op, const Call& call);
+  Result<void> run(const dnn::Softmax& op, const Call& call);
+  Result<void> run(const dnn::SoftmaxBackward& op, const Call& call);
   std::vector<std::vector<std::byte>> take_new_plans() override;
   void adopt_plan(std::span<const std::byte> bytes) override;
 
@@ -48,6 +52,8 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall> {
     std::list<CachedPlan> plans;  ///< the most recently used first
     RetiredPlans<Plan> retired;
     Workspace workspace;  ///< of all plans
+    /// Kernels of softmax that have been launched, and so are loaded: bits of kernels_of().
+    std::uint32_t softmax_ran = 0;
 
     std::list<CachedPlan>::iterator find(const Shape& shape) {
       return std::find_if(plans.begin(), plans.end(),
@@ -58,6 +64,17 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall> {
 
   [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
   [[nodiscard]] bool must_wait_for(const Shape& shape, Queue queue);
+  /// The bit of State::softmax_ran for an operation's kernels.
+  template <class Op>
+  [[nodiscard]] static std::uint32_t kernels_of(const Op& op) {
+    const auto which = std::same_as<Op, dnn::Softmax> ? 0u : 4u;
+    const auto kind = static_cast<std::uint32_t>(op.kind) * 2 + (op.inner == 1 ? 0u : 1u);
+    const auto type = op.dtype == DType::f16    ? 0u
+                      : op.dtype == DType::bf16 ? 1u
+                      : op.dtype == DType::f32  ? 2u
+                                                : 3u;
+    return 1u << (type * 8 + which + kind);
+  }
   /// The plan of an operation, or of a graph's words, the first in the queue's cache from then on.
   template <class Op>
   Result<CachedPlan*> plan_for(const Op& op, Queue queue);
@@ -96,6 +113,13 @@ bool Dnn::blocks(const OperationInfo& info, const std::byte* op, const Call& cal
     const auto& convolution = *reinterpret_cast<const dnn::Convolution*>(op);
     return convolution.batch > 0 && must_wait_for(shape_of(convolution), call.queue());
   }
+  const auto loads = [&](const auto& softmax) {
+    return (state(call.queue()).softmax_ran & kernels_of(softmax)) == 0;
+  };
+  if (info.opcode == opcode_of<dnn::Softmax>)
+    return loads(*reinterpret_cast<const dnn::Softmax*>(op));
+  if (info.opcode == opcode_of<dnn::SoftmaxBackward>)
+    return loads(*reinterpret_cast<const dnn::SoftmaxBackward*>(op));
   return must_wait_for(shape_of(call.data()), call.queue());
 }
 
@@ -120,6 +144,21 @@ Result<void> Dnn::run(const dnn::GraphCall&, const Call& call) {
   std::size_t count = 0;
   for (const auto& operand : call.tail()) operands[count++] = call.at(operand.range);
   return execute(**found, std::span(operands).first(count), call.queue());
+}
+
+Result<void> Dnn::run(const dnn::Softmax& op, const Call& call) {
+  auto& own = state(call.queue());
+  TROUPE_CUDA_PROPAGATE(softmax(own.handle.get(), op, call.at(op.x), call.at(op.y)));
+  own.softmax_ran |= kernels_of(op);
+  return {};
+}
+
+Result<void> Dnn::run(const dnn::SoftmaxBackward& op, const Call& call) {
+  auto& own = state(call.queue());
+  TROUPE_CUDA_PROPAGATE(
+      softmax_backward(own.handle.get(), op, call.at(op.y), call.at(op.dy), call.at(op.dx)));
+  own.softmax_ran |= kernels_of(op);
+  return {};
 }
 
 template <class Op>

@@ -19,24 +19,28 @@ Tailed<dnn::GraphCall> graph_sample() {
           {data.begin(), data.end()}};
 }
 
-const Samples kDnnSamples{dnn::Convolution{DType::f16,
-                                           2,
-                                           0,
-                                           2,
-                                           8,
-                                           4,
-                                           2,
-                                           {6, 5, 0},
-                                           {3, 3, 0},
-                                           {1, 1, 0},
-                                           {1, 0, 0},
-                                           {1, 2, 0},
-                                           {1, 1, 0},
-                                           range_in(1),
-                                           range_in(2),
-                                           range_in(3),
-                                           range_in(4)},
-                          graph_sample()};
+const Samples kDnnSamples{
+    dnn::Convolution{DType::f16,
+                     2,
+                     0,
+                     2,
+                     8,
+                     4,
+                     2,
+                     {6, 5, 0},
+                     {3, 3, 0},
+                     {1, 1, 0},
+                     {1, 0, 0},
+                     {1, 2, 0},
+                     {1, 1, 0},
+                     range_in(1),
+                     range_in(2),
+                     range_in(3),
+                     range_in(4)},
+    graph_sample(),
+    dnn::Softmax{DType::f64, dnn::SoftmaxKind::log_softmax, 0, 2, 10, 3, range_in(1), range_in(2)},
+    dnn::SoftmaxBackward{DType::bf16, dnn::SoftmaxKind::softmax, 0, 4, 10, 1, range_in(1),
+                         range_in(2), range_in(3)}};
 
 }  // namespace
 }  // namespace troupe::test

@@ -61,5 +61,7 @@ Nodes add_pooling(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
 Nodes add_resize(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
 Nodes add_attention(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
 Nodes add_attention_backward(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
+Nodes add_norm(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
+Nodes add_norm_backward(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
 
 }  // namespace troupe::host::cuda

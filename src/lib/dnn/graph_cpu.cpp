@@ -29,6 +29,8 @@ Compute compute_of(NodeKind kind) {
     case NodeKind::resize_backward: return &compute_resize;
     case NodeKind::attention: return &compute_attention;
     case NodeKind::attention_backward: return &compute_attention_backward;
+    case NodeKind::norm: return &compute_norm;
+    case NodeKind::norm_backward: return &compute_norm_backward;
   }
   return nullptr;
 }

@@ -86,5 +86,7 @@ void compute_resize(const NodeView& node, Contents& contents);  // and its gradi
 bool convolves() noexcept;
 void compute_attention(const NodeView& node, Contents& contents);
 void compute_attention_backward(const NodeView& node, Contents& contents);
+void compute_norm(const NodeView& node, Contents& contents);
+void compute_norm_backward(const NodeView& node, Contents& contents);
 
 }  // namespace troupe::dnn

@@ -120,6 +120,8 @@ Nodes add(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
     case NodeKind::resize_backward: return {};
     case NodeKind::attention: return add_attention(graph, node, inputs);
     case NodeKind::attention_backward: return add_attention_backward(graph, node, inputs);
+    case NodeKind::norm: return add_norm(graph, node, inputs);
+    case NodeKind::norm_backward: return add_norm_backward(graph, node, inputs);
   }
   return {};
 }

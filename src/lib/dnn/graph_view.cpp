@@ -136,6 +136,8 @@ const NodeDefinition* definition_of(NodeKind kind) noexcept {
       {"resize_backward", 1, 1, 1, 1, 2, &wrong_resize},
       {"attention", 6, 3, 2, 1, AttentionView::kNumbers, &wrong_attention},
       {"attention_backward", 9, 6, 4, 3, AttentionView::kNumbers, &wrong_attention_backward},
+      {"norm", 7, 3, 5, 1, 1, &wrong_norm},
+      {"norm_backward", 5, 4, 3, 2, 1, &wrong_norm_backward},
   };
   const auto index = static_cast<std::size_t>(kind);
   return index < std::size(kDefinitions) ? &kDefinitions[index] : nullptr;

@@ -84,5 +84,7 @@ std::string wrong_pooling(const NodeView& node);  // and its gradient
 std::string wrong_resize(const NodeView& node);   // and its gradient
 std::string wrong_attention(const NodeView& node);
 std::string wrong_attention_backward(const NodeView& node);
+std::string wrong_norm(const NodeView& node);
+std::string wrong_norm_backward(const NodeView& node);
 
 }  // namespace troupe::dnn

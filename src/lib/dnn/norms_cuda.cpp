@@ -1,0 +1,66 @@
+#include "lib/dnn/frontend_cuda.hpp"
+#include "lib/dnn/norms.hpp"
+
+namespace troupe::host::cuda {
+
+Nodes add_norm(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
+  const auto &x = inputs[0], &scale = inputs[1];
+  auto epsilon = inputs[2], bias = inputs[3];  // the frontend takes them as variables
+  const auto phase =
+      node.outputs[2] == nullptr ? fe::NormFwdPhase_t::INFERENCE : fe::NormFwdPhase_t::TRAINING;
+  const auto made = [](const auto& tensors) { return Nodes(tensors.begin(), tensors.end()); };
+  switch (static_cast<dnn::Norm>(node.numbers[0])) {
+    case dnn::Norm::layer:
+      return made(graph.layernorm(
+          x, scale, bias,
+          fe::graph::Layernorm_attributes().set_forward_phase(phase).set_epsilon(epsilon)));
+    case dnn::Norm::rms: {
+      auto attributes =
+          fe::graph::Rmsnorm_attributes().set_forward_phase(phase).set_epsilon(epsilon);
+      if (bias != nullptr) attributes.set_bias(bias);
+      const auto [y, inverse_deviation] = graph.rmsnorm(x, scale, attributes);
+      return {y, nullptr, inverse_deviation};
+    }
+    case dnn::Norm::instance:
+      return made(graph.instancenorm(
+          x, scale, bias,
+          fe::graph::Instancenorm_attributes().set_forward_phase(phase).set_epsilon(epsilon)));
+    case dnn::Norm::batch: {
+      auto mean = inputs[4], variance = inputs[5], momentum = inputs[6];
+      auto attributes = fe::graph::Batchnorm_attributes().set_epsilon(epsilon);
+      if (mean != nullptr) attributes.set_previous_running_stats(mean, variance, momentum);
+      return made(graph.batchnorm(x, scale, bias, attributes));
+    }
+  }
+  return {};
+}
+
+Nodes add_norm_backward(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
+  const auto &dy = inputs[0], &x = inputs[1], &scale = inputs[2], &inverse_deviation = inputs[3],
+             &mean = inputs[4];
+  const auto made = [](const auto& tensors) { return Nodes(tensors.begin(), tensors.end()); };
+  switch (static_cast<dnn::Norm>(node.numbers[0])) {
+    case dnn::Norm::layer:
+      return made(graph.layernorm_backward(
+          dy, x, scale,
+          fe::graph::Layernorm_backward_attributes().set_saved_mean_and_inv_variance(
+              mean, inverse_deviation)));
+    case dnn::Norm::rms:
+      return made(graph.rmsnorm_backward(
+          dy, x, scale, inverse_deviation,
+          fe::graph::Rmsnorm_backward_attributes().has_dbias(node.outputs[2] != nullptr)));
+    case dnn::Norm::instance:
+      return made(graph.instancenorm_backward(
+          dy, x, scale,
+          fe::graph::Instancenorm_backward_attributes().set_saved_mean_and_inv_variance(
+              mean, inverse_deviation)));
+    case dnn::Norm::batch:
+      return made(graph.batchnorm_backward(
+          dy, x, scale,
+          fe::graph::Batchnorm_backward_attributes().set_saved_mean_and_inv_variance(
+              mean, inverse_deviation)));
+  }
+  return {};
+}
+
+}  // namespace troupe::host::cuda
