@@ -9,6 +9,7 @@
 #include <string>
 
 #include <troupe/lib/dnn_pointwise.hpp>
+#include <troupe/lib/dnn_rnn.hpp>
 #include <troupe/lib/submit.hpp>
 
 /// Layers of neural networks as cuDNN computes them (https://docs.nvidia.com/deeplearning/cudnn).
@@ -173,10 +174,10 @@ struct AttentionOptions {
 /// dnn::Attention for formulas, layouts and alignment. The first operation of a shape takes longer,
 /// up to seconds: the engine looks for the fastest algorithm. Errors: invalid (shape or operands),
 /// unsupported (the library is not installed, or has no algorithm for this shape), out_of_memory.
-class Dnn : public DnnGraphs, public DnnPointwise {
+class Dnn : public DnnGraphs, public DnnPointwise, public DnnRnn {
  public:
   explicit Dnn(detail::Submitter& submitter)
-      : DnnGraphs(submitter), DnnPointwise(submitter), submitter_(&submitter) {}
+      : DnnGraphs(submitter), DnnPointwise(submitter), DnnRnn(submitter), submitter_(&submitter) {}
 
   /// See dnn::Convolution.
   template <dnn::Computable T>

@@ -1,0 +1,551 @@
+#include <troupe/lib/dnn.hpp>
+
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "bad_arguments.hpp"
+#include "dnn_numbers.hpp"
+#include "lib/dnn/dnn_rnn_oracle.hpp"
+
+namespace troupe::test {
+namespace {
+
+using dnn::RnnCell;
+using dnn::RnnShape;
+using dnn::RnnWeight;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr RnnCell kCells[] = {RnnCell::relu, RnnCell::tanh, RnnCell::lstm, RnnCell::gru};
+
+TEST(DnnRnnWeights, StandWhereItIsWritten) {
+  // Two gates' worth of numbers by hand: 3 gates of 2 x 5, then of 2 x 2, for each direction; the
+  // second layer reads 4 elements.
+  const RnnShape shape{RnnCell::gru, 2, 2, 2, 7, 9, 5, 2};
+  EXPECT_EQ(shape.w_elements(), 2 * 3 * (10 + 4) + 2 * 3 * (8 + 4) + 4 * 2 * 6);
+  const auto matrix = [&](const RnnWeight& which) {
+    return dnn::rnn_matrix_place(shape, which).offset;
+  };
+  const auto bias = [&](const RnnWeight& which) {
+    return dnn::rnn_bias_place(shape, which).offset;
+  };
+  EXPECT_EQ(matrix({0, 0, 0, false}), 0);
+  EXPECT_EQ(matrix({0, 0, 2, false}), 20);
+  EXPECT_EQ(matrix({0, 0, 0, true}), 30);
+  EXPECT_EQ(matrix({0, 0, 1, true}), 34);
+  EXPECT_EQ(matrix({0, 1, 0, false}), 42);
+  EXPECT_EQ(matrix({1, 0, 0, false}), 84);
+  EXPECT_EQ(matrix({1, 1, 2, true}), 84 + 36 + 24 + 8);
+  EXPECT_EQ(bias({0, 0, 0, false}), 84 + 72);
+  EXPECT_EQ(bias({0, 0, 1, true}), 84 + 72 + 6 + 2);
+  EXPECT_EQ(bias({1, 1, 2, true}), shape.w_elements() - 2);
+}
+
+TEST(DnnRnnWeights, FillTheArrayWithoutOverlap) {
+  for (const auto cell : kCells) {
+    for (const std::uint32_t biases : {0u, 2u}) {
+      const RnnShape shape{cell, biases, 3, 2, 1, 1, 5, 4};
+      std::vector<int> covered(static_cast<std::size_t>(shape.w_elements()));
+      const auto cover = [&](const dnn::RnnPlace& place) {
+        for (std::int64_t i = 0; i < place.rows * place.columns; ++i)
+          ++covered.at(static_cast<std::size_t>(place.offset + i));
+      };
+      for (std::uint32_t layer = 0; layer < 3; ++layer) {
+        for (std::uint32_t direction = 0; direction < 2; ++direction) {
+          for (std::int64_t gate = 0; gate < shape.gates(); ++gate) {
+            for (const bool recurrent : {false, true}) {
+              cover(dnn::rnn_matrix_place(shape, {layer, direction, gate, recurrent}));
+              if (biases > 0)
+                cover(dnn::rnn_bias_place(shape, {layer, direction, gate, recurrent}));
+            }
+          }
+        }
+      }
+      EXPECT_EQ(covered, std::vector<int>(covered.size(), 1));
+    }
+  }
+}
+
+template <class T>
+class DnnRnn : public Typed<T> {
+ protected:
+  void SetUp() override {
+    const RnnOptions options{.cell = RnnCell::tanh, .time = 1, .input = 8, .hidden = 8};
+    const auto x = put(std::vector<T>(8)), y = put(std::vector<T>(8));
+    const auto w = put(std::vector<T>(static_cast<std::size_t>(options.shape().w_elements())));
+    const auto probe = dnn::on(device()).rnn<T>({.x = x, .w = w, .y = y}, options);
+    const Result<void> probed = probe.wait();
+    if (std::is_same_v<T, BFloat16> && probed.code() == Errc::unsupported) {
+      (void)device().take_error();
+      GTEST_SKIP() << probed.error().message;  // not every version of cuDNN has it
+    }
+    skip_unless_installed(probe);
+  }
+};
+using RnnTypes = ::testing::Types<Half, BFloat16, float>;
+TYPED_TEST_SUITE(DnnRnn, RnnTypes);
+
+/// Numbers for a network that T represents; weights are small enough that no gate is saturated.
+template <class T>
+RnnNumbers numbers_of(const RnnOptions& options, bool with_initial, std::uint64_t seed) {
+  const auto shape = options.shape();
+  RnnNumbers numbers{
+      uniform<T>(shape.x_elements(), seed), uniform<T>(shape.w_elements(), seed + 1), {}};
+  for (auto& weight : numbers.w) weight = static_cast<double>(to_float(rounded<T>(weight / 2)));
+  if (with_initial) numbers.initial = uniform<T>(shape.state_elements(), seed + 2);
+  return numbers;
+}
+
+/// What is behind the end of a sequence becomes `value`.
+std::vector<double> padded(const RnnOptions& options, std::vector<double> all,
+                           std::int64_t elements, double value) {
+  for (std::int64_t b = 0; b < options.batch && !options.lengths.empty(); ++b) {
+    const auto length = options.lengths[static_cast<std::size_t>(b)];
+    std::fill(all.begin() + (b * options.time + length) * elements,
+              all.begin() + (b + 1) * options.time * elements, value);
+  }
+  return all;
+}
+
+template <class T>
+GpuRef<T> put_sevens(std::int64_t elements) {
+  return put(std::vector<T>(static_cast<std::size_t>(elements), rounded<T>(7)));
+}
+GpuRef<std::uint8_t> reserve_of(std::int64_t bytes) {
+  return device().alloc<std::uint8_t>(bytes);
+}
+template <class T>
+GpuRef<std::uint8_t> reserve_for(const RnnOptions& options) {
+  return reserve_of(dnn::on(device()).rnn_reserve<T>(options).get());
+}
+
+/// The tensors of a network. What x has behind the ends is NaN.
+template <class T>
+RnnTensors<T> tensors_of(const RnnOptions& options, const RnnNumbers& numbers) {
+  const auto shape = options.shape();
+  RnnTensors<T> tensors{.x = put(narrowed<T>(padded(options, numbers.x, shape.input, kNaN))),
+                        .w = put(narrowed<T>(numbers.w)),
+                        .y = put_sevens<T>(shape.y_elements()),
+                        .final = put_sevens<T>(shape.state_elements())};
+  if (!numbers.initial.empty()) tensors.initial = put(narrowed<T>(numbers.initial));
+  return tensors;
+}
+
+std::string named(const RnnOptions& options) {
+  return "cell " + std::to_string(static_cast<int>(options.cell)) + ", " +
+         std::to_string(options.layers) + " layers, directions " +
+         std::to_string(options.shape().directions) + ", batch " + std::to_string(options.batch) +
+         ", time " + std::to_string(options.time) + ", hidden " + std::to_string(options.hidden) +
+         (options.lengths.empty() ? "" : ", lengths");
+}
+
+/// Networks of every cell.
+std::vector<RnnOptions> networks() {
+  std::vector<RnnOptions> all;
+  for (const auto cell : kCells) {
+    all.push_back({.cell = cell, .batch = 3, .time = 5, .input = 16, .hidden = 24});
+    all.push_back({.cell = cell, .bias = false, .time = 1, .input = 8, .hidden = 8});
+    all.push_back({.cell = cell,
+                   .layers = 3,
+                   .both_directions = true,
+                   .batch = 2,
+                   .time = 4,
+                   .input = 8,
+                   .hidden = 16});
+    all.push_back({.cell = cell, .layers = 2, .batch = 4, .time = 3, .input = 5, .hidden = 7});
+    all.push_back({.cell = cell,
+                   .layers = 2,
+                   .both_directions = true,
+                   .batch = 4,
+                   .time = 6,
+                   .input = 8,
+                   .hidden = 8,
+                   .lengths = {6, 1, 4, 2}});
+    all.push_back({.cell = cell,
+                   .bias = false,
+                   .batch = 3,
+                   .time = 5,
+                   .input = 3,
+                   .hidden = 8,
+                   .lengths = {2, 3, 1}});
+  }
+  return all;
+}
+
+TYPED_TEST(DnnRnn, AsExactAsTheFormulasRoundedStepByStep) {
+  using T = TypeParam;
+  for (const auto& options : networks()) {
+    for (const bool training : {false, true}) {
+      const auto numbers = numbers_of<T>(options, training, 11);
+      auto tensors = tensors_of<T>(options, numbers);
+      if (training) tensors.reserve = reserve_for<T>(options);
+      const Result<void> done = dnn::on(device()).rnn(tensors, options).wait();
+      ASSERT_TRUE(done.ok()) << named(options) << ": " << done.error().message;
+      const auto exact = exact_rnn(options, numbers);
+      const auto plain = RnnOracle<T>(options, numbers).compute();
+      EXPECT_TRUE(as_exact_as(narrowed<T>(plain.y), device().download(tensors.y), exact.y))
+          << named(options);
+      EXPECT_TRUE(
+          as_exact_as(narrowed<T>(plain.final), device().download(tensors.final), exact.final))
+          << named(options);
+    }
+  }
+}
+
+TYPED_TEST(DnnRnn, WeightsMeetTheNumbersThatTheyAreSaidToMeet) {
+  using T = TypeParam;
+  // relu, and x of positive integers: a matrix W that is the identity hands them on as they are.
+  const RnnOptions options{.cell = RnnCell::relu,
+                           .layers = 2,
+                           .both_directions = true,
+                           .batch = 2,
+                           .time = 3,
+                           .input = 8,
+                           .hidden = 8};
+  const auto shape = options.shape();
+  auto x = integers(shape.x_elements(), 10, 5);
+  for (auto& value : x) value += 11;
+  for (std::uint32_t below = 0; below < 2; ++below) {
+    for (std::uint32_t above = 0; above < 2; ++above) {
+      std::vector<double> w(static_cast<std::size_t>(shape.w_elements()));
+      const auto first = dnn::rnn_matrix_place(shape, {0, below, 0, false});
+      const auto second = dnn::rnn_matrix_place(shape, {1, above, 0, false});
+      for (std::int64_t i = 0; i < 8; ++i) {
+        w[static_cast<std::size_t>(first.offset + i * first.columns + i)] = 1;
+        w[static_cast<std::size_t>(second.offset + i * second.columns + below * 8 + i)] = 1;
+      }
+      w[static_cast<std::size_t>(dnn::rnn_bias_place(shape, {1, above, 0, true}).offset + 3)] = 4;
+      std::vector<double> expected(static_cast<std::size_t>(shape.y_elements()));
+      for (std::size_t row = 0; row < 6; ++row) {
+        for (std::size_t i = 0; i < 8; ++i)
+          expected[row * 16 + above * 8 + i] = x[row * 8 + i] + (i == 3 ? 4 : 0);
+      }
+      const auto tensors = tensors_of<T>(options, {x, w, {}});
+      dnn::on(device()).rnn(tensors, options).get();
+      EXPECT_EQ(widened(device().download(tensors.y)), expected) << below << above;
+    }
+  }
+}
+
+TYPED_TEST(DnnRnn, IsZeroBehindTheEnds) {
+  using T = TypeParam;
+  for (const auto& options : networks()) {
+    if (options.lengths.empty()) continue;
+    const auto tensors = tensors_of<T>(options, numbers_of<T>(options, true, 3));
+    dnn::on(device()).rnn(tensors, options).get();
+    const auto y = widened(device().download(tensors.y));
+    const auto elements = options.shape().directions * options.hidden;
+    EXPECT_EQ(y, padded(options, y, elements, 0)) << named(options);
+  }
+}
+
+/// Gradients of the sum of dy y and dfinal final, by central differences of the exact results.
+class Differences {
+ public:
+  Differences(const RnnOptions& options, const RnnNumbers& numbers, std::vector<double> dy,
+              std::vector<double> dfinal)
+      : options_(options), numbers_(numbers), dy_(std::move(dy)), dfinal_(std::move(dfinal)) {}
+
+  /// With respect to one of the numbers' arrays.
+  std::vector<double> of(std::vector<double> RnnNumbers::*array) {
+    std::vector<double> gradients;
+    for (auto& number : numbers_.*array) {
+      constexpr double h = 1e-5;
+      const auto value = number;
+      number = value + h;
+      const auto above = total();
+      number = value - h;
+      gradients.push_back((above - total()) / (2 * h));
+      number = value;
+    }
+    return gradients;
+  }
+
+ private:
+  [[nodiscard]] double total() const {
+    const auto results = exact_rnn(options_, numbers_);
+    double sum = 0;
+    for (std::size_t i = 0; i < dy_.size(); ++i) sum += dy_[i] * results.y[i];
+    for (std::size_t i = 0; i < dfinal_.size(); ++i) sum += dfinal_[i] * results.final[i];
+    return sum;
+  }
+  RnnOptions options_;
+  RnnNumbers numbers_;
+  std::vector<double> dy_, dfinal_;
+};
+
+/// Some tens of roundings, of numbers as large as the largest one.
+template <class T>
+::testing::AssertionResult near(const GpuRef<T>& actual, const std::vector<double>& exact) {
+  const auto found = difference(device().download(actual), exact);
+  const auto allowed = 16 * kEpsilon<T> * std::max(found.magnitude, 1.0);
+  if (found.largest <= allowed) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure()
+         << found.largest << " apart, of numbers up to " << found.magnitude;
+}
+
+/// Small networks of every cell.
+std::vector<RnnOptions> small_networks() {
+  std::vector<RnnOptions> all;
+  for (const auto cell : kCells) {
+    all.push_back({.cell = cell, .batch = 2, .time = 3, .input = 3, .hidden = 4});
+    all.push_back({.cell = cell,
+                   .layers = 2,
+                   .both_directions = true,
+                   .bias = false,
+                   .batch = 2,
+                   .time = 3,
+                   .input = 2,
+                   .hidden = 3});
+    all.push_back({.cell = cell,
+                   .layers = 2,
+                   .both_directions = true,
+                   .batch = 3,
+                   .time = 4,
+                   .input = 2,
+                   .hidden = 2,
+                   .lengths = {2, 4, 1}});
+  }
+  return all;
+}
+
+TYPED_TEST(DnnRnn, GradientsAreThoseOfDifferences) {
+  using T = TypeParam;
+  for (const auto& options : small_networks()) {
+    const auto shape = options.shape();
+    // With and without all that may be absent.
+    for (const bool states : {true, false}) {
+      const auto numbers = numbers_of<T>(options, states, 21);
+      auto tensors = tensors_of<T>(options, numbers);
+      tensors.reserve = reserve_for<T>(options);
+      const auto dy = uniform<T>(shape.y_elements(), 31);
+      const auto dfinal = states ? uniform<T>(shape.state_elements(), 32) : std::vector<double>();
+      RnnGradients<T> gradients{
+          .dy = put(narrowed<T>(padded(options, dy, shape.directions * shape.hidden, kNaN))),
+          .dx = put_sevens<T>(shape.x_elements())};
+      if (states) {
+        gradients.dfinal = put(narrowed<T>(dfinal));
+        gradients.dinitial = put_sevens<T>(shape.state_elements());
+      }
+      const auto added_to = uniform<T>(shape.w_elements(), 33);
+      const auto dw = put(narrowed<T>(added_to));
+      auto library = dnn::on(device());
+      library.rnn(tensors, options).get();
+      library.rnn_backward_data(tensors, gradients, options).get();
+      library.rnn_backward_weights(tensors, dw, options).get();
+
+      Differences exact(options, numbers, dy, dfinal);
+      EXPECT_TRUE(near(gradients.dx, exact.of(&RnnNumbers::x))) << "dx, " << named(options);
+      auto dw_exact = exact.of(&RnnNumbers::w);
+      for (std::size_t i = 0; i < dw_exact.size(); ++i) dw_exact[i] += added_to[i];
+      EXPECT_TRUE(near(dw, dw_exact)) << "dw, " << named(options);
+      if (states) {
+        EXPECT_TRUE(near(gradients.dinitial, exact.of(&RnnNumbers::initial)))
+            << "dinitial, " << named(options);
+      }
+    }
+  }
+}
+
+TYPED_TEST(DnnRnn, RepeatsTheSameBits) {
+  using T = TypeParam;
+  for (const auto& options : networks()) {
+    const auto shape = options.shape();
+    const auto numbers = numbers_of<T>(options, true, 41);
+    const auto run = [&] {
+      auto tensors = tensors_of<T>(options, numbers);
+      tensors.reserve = reserve_for<T>(options);
+      const RnnGradients<T> gradients{.dy = put(narrowed<T>(uniform<T>(shape.y_elements(), 42))),
+                                      .dx = put_sevens<T>(shape.x_elements())};
+      const auto dw = put_sevens<T>(shape.w_elements());
+      auto library = dnn::on(device());
+      library.rnn(tensors, options);
+      library.rnn_backward_data(tensors, gradients, options);
+      library.rnn_backward_weights(tensors, dw, options);
+      return std::vector{widened(device().download(tensors.y)),
+                         widened(device().download(gradients.dx)), widened(device().download(dw))};
+    };
+    const auto first = run();
+    EXPECT_EQ(run(), first) << named(options);
+  }
+}
+
+TYPED_TEST(DnnRnn, RefusesAReserveThatIsTooSmall) {
+  using T = TypeParam;
+  const RnnOptions options{.batch = 2, .time = 3, .input = 8, .hidden = 8};
+  const auto bytes = dnn::on(device()).rnn_reserve<T>(options).get();
+  ASSERT_GT(bytes, 0);
+  auto tensors = tensors_of<T>(options, numbers_of<T>(options, false, 51));
+  tensors.reserve = reserve_of(bytes - 1);
+  const Result<void> refused = dnn::on(device()).rnn(tensors, options).wait();
+  ASSERT_EQ(refused.code(), Errc::invalid);
+  EXPECT_NE(refused.error().message.find("reserve needs " + std::to_string(bytes) + " bytes, has " +
+                                         std::to_string(bytes - 1)),
+            std::string::npos)
+      << refused.error().message;
+  (void)device().take_error();
+  tensors = tensors_of<T>(options, numbers_of<T>(options, false, 51));
+  EXPECT_TRUE(dnn::on(device()).rnn(tensors, options).wait().ok());
+}
+
+/// What an operation that cannot be is refused with, before anything is launched. The operations
+/// are as large as their memory, 16 numbers of 8 bytes: a gru of f32 with one layer and direction.
+class DnnRnnRefused : public BadArguments {
+ protected:
+  template <class Op>
+  static void refuses(const std::string& why, const Op& op,
+                      const std::vector<std::int32_t>& lengths = {}, Errc code = Errc::invalid) {
+    const auto future =
+        detail::submit(device().submitter(), op,
+                       Parts(std::span<const TailOperand>(), std::as_bytes(std::span(lengths))));
+    ASSERT_TRUE(future.ready()) << why << ": it was launched";
+    ASSERT_EQ(future.wait().code(), code) << why;
+    const auto& message = future.wait().error().message;
+    EXPECT_TRUE(message.starts_with(Op::kName)) << message;
+    EXPECT_NE(message.find(why), std::string::npos) << message << ", not " << why;
+  }
+  /// Every wrong shape of an operation that checks out.
+  template <class Op>
+  static void refuses_shapes_of(const Op& good) {
+    ASSERT_TRUE(good.check().ok()) << good.check().error().message;
+    const auto with = [&](const std::string& why, auto change) {
+      auto op = good;
+      change(op.shape);
+      refuses(why, op);
+    };
+    constexpr auto kHuge = std::int64_t{1} << 40;
+    with("unknown cell", [](auto& shape) { shape.cell = static_cast<RnnCell>(4); });
+    with("no or two biases", [](auto& shape) { shape.biases = 1; });
+    with("no layer", [](auto& shape) { shape.layers = 0; });
+    with("more than 256", [](auto& shape) { shape.layers = 257; });
+    with("one or two directions", [](auto& shape) { shape.directions = 0; });
+    with("one or two directions", [](auto& shape) { shape.directions = 3; });
+    for (const auto extent : {std::int64_t{0}, std::int64_t{-1}, kHuge}) {
+      with("the batch", [&](auto& shape) { shape.batch = extent; });
+      with("the time", [&](auto& shape) { shape.time = extent; });
+      with("a number of elements", [&](auto& shape) { shape.input = extent; });
+      with("a number of elements", [&](auto& shape) { shape.hidden = extent; });
+    }
+    with("too large", [](auto& shape) { shape.batch = shape.time = shape.hidden = kHuge >> 10; });
+    auto wrong_type = good;
+    wrong_type.dtype = DType::f64;
+    refuses("no dtype f64", wrong_type, {}, Errc::unsupported);
+  }
+  template <class Op>
+  static void refuses_lengths_of(const Op& good) {
+    refuses("not as many lengths as sequences", good, {1});
+    refuses("not as many lengths as sequences", good, {1, 1, 1});
+    refuses("a length is not within", good, {0, 2});
+    refuses("a length is not within", good, {2, 3});
+    refuses("a length is not within", good, {-1, 2});
+    refuses("above 12288", good, std::vector<std::int32_t>(3073, 1));
+  }
+  /// Of operands that must be there, of so many elements each, and of those that may be absent.
+  template <class Op>
+  void refuses_operands_of(const Op& good,
+                           const std::vector<std::pair<std::string, Operand Op::*>>& needed,
+                           const std::vector<std::pair<std::string, Operand Op::*>>& optional) {
+    const auto with = [&](const std::string& why, Operand Op::*which, const Operand& operand) {
+      auto op = good;
+      op.*which = operand;
+      refuses(why, op);
+    };
+    auto all = needed;
+    for (const auto& [name, which] : needed) with(name + " is missing", which, absent);
+    all.insert(all.end(), optional.begin(), optional.end());
+    for (const auto& [name, which] : all) {
+      auto few = good.*which, shifted = good.*which;
+      few.bytes = 0;
+      with(name + " needs ", which, few);
+      shifted.offset += 8;
+      with(name + " is not aligned to 16 bytes", which, shifted);
+    }
+  }
+  Operand apart() {
+    refs_.push_back(device().alloc<double>(64));
+    return refs_.back().operand();
+  }
+  // x: 2 x 2 x 2; w: 3 x 2 x (2 + 2) + 12; y: 2 x 2 x 2; a state: 2 x 2.
+  static constexpr RnnShape kShape{RnnCell::gru, 2, 1, 1, 2, 2, 2, 2};
+
+ private:
+  std::vector<GpuRef<double>> refs_;
+};
+
+TEST_F(DnnRnnRefused, ForwardThatCannotBe) {
+  using dnn::Rnn;
+  const Rnn good{DType::f32, kShape, apart(), apart(), apart(), apart(), apart(), apart()};
+  refuses_shapes_of(good);
+  refuses_lengths_of(good);
+  refuses_operands_of<Rnn>(
+      good, {{"x", &Rnn::x}, {"w", &Rnn::w}, {"y", &Rnn::y}},
+      {{"initial", &Rnn::initial}, {"final", &Rnn::final}, {"reserve", &Rnn::reserve}});
+  auto overlapping = good;
+  overlapping.y = good.x;
+  refuses("overlap", overlapping);
+  overlapping = good;
+  overlapping.final = good.initial;
+  refuses("overlap", overlapping);
+}
+
+TEST_F(DnnRnnRefused, BackwardThatCannotBe) {
+  using Data = dnn::RnnBackwardData;
+  const Data data{DType::f32, kShape,  apart(), apart(), apart(),
+                  apart(),    apart(), apart(), apart(), apart()};
+  refuses_shapes_of(data);
+  refuses_lengths_of(data);
+  refuses_operands_of<Data>(
+      data,
+      {{"y", &Data::y},
+       {"dy", &Data::dy},
+       {"w", &Data::w},
+       {"dx", &Data::dx},
+       {"reserve", &Data::reserve}},
+      {{"initial", &Data::initial}, {"dfinal", &Data::dfinal}, {"dinitial", &Data::dinitial}});
+  auto overlapping = data;
+  overlapping.dx = data.dy;
+  refuses("overlap", overlapping);
+
+  using Weights = dnn::RnnBackwardWeights;
+  const Weights weights{DType::f32, kShape, apart(), apart(), apart(), apart(), apart()};
+  refuses_shapes_of(weights);
+  refuses_lengths_of(weights);
+  refuses_operands_of<Weights>(weights,
+                               {{"x", &Weights::x},
+                                {"y", &Weights::y},
+                                {"dw", &Weights::dw},
+                                {"reserve", &Weights::reserve}},
+                               {{"initial", &Weights::initial}});
+}
+
+TEST_F(DnnRnnRefused, ReserveOfWhatCannotBe) {
+  RnnOptions options{.batch = 0, .time = 1, .input = 1, .hidden = 1};
+  const auto refused = dnn::on(device()).rnn_reserve<float>(options).wait();
+  ASSERT_EQ(refused.code(), Errc::invalid);
+  EXPECT_NE(refused.error().message.find("the batch is not positive"), std::string::npos)
+      << refused.error().message;
+  options.batch = 1;
+  EXPECT_EQ(dnn::on(device()).rnn_reserve<double>(options).wait().code(), Errc::unsupported);
+  (void)device().take_error();
+}
+
+TEST(DnnRnnAccess, AllOfTheOutputsIsWritten) {
+  const Operand some{1, 1, 1, 0, 0, 1 << 20};
+  constexpr RnnShape kShape{RnnCell::lstm, 2, 2, 2, 3, 5, 7, 8};
+  dnn::Rnn forward{DType::f16, kShape, some, some, some, some, {}, some};
+  EXPECT_EQ(forward.written(forward.y), 3u * 5 * 16 * 2);
+  EXPECT_EQ(forward.written(forward.final), 0u);
+  EXPECT_EQ(forward.written(forward.reserve), 0u);
+  forward.final = some;
+  EXPECT_EQ(forward.written(forward.final), 2u * 2 * 2 * 3 * 8 * 2);
+  const dnn::RnnBackwardData backward{DType::f32, kShape, some, some, some,
+                                      some,       some,   some, {},   some};
+  EXPECT_EQ(backward.written(backward.dx), 3u * 5 * 7 * 4);
+  EXPECT_EQ(backward.written(backward.dinitial), 0u);
+  EXPECT_EQ(backward.written(backward.reserve), 0u);
+}
+
+}  // namespace
+}  // namespace troupe::test
