@@ -8,6 +8,7 @@
 #include "device_host/engine/cuda/library.hpp"
 #include "lib/dnn/dnn_kernels.cuh"
 #include "lib/dnn/plan_cuda.hpp"
+#include "lib/dnn/rnn_cuda.hpp"
 #include "lib/dnn/status_cuda.hpp"
 
 namespace troupe::host::cuda {
@@ -26,7 +27,9 @@ struct CachedPlan {
   bool told = false;  ///< take_new_plans() need not give it
 };
 
-class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention, dnn::GraphCall> {
+class Dnn final
+    : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention, dnn::GraphCall, dnn::Rnn,
+                           dnn::RnnBackwardData, dnn::RnnBackwardWeights, dnn::RnnSpace> {
  public:
   explicit Dnn(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -39,6 +42,12 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention, dn
   Result<void> run(const dnn::Convolution& op, const Call& call);
   Result<void> run(const dnn::Attention& op, const Call& call);
   Result<void> run(const dnn::GraphCall& op, const Call& call);
+  /// A recurrent network, its gradients, or what it needs.
+  template <class Op>
+  Result<void> run(const Op& op, const Call& call) {
+    auto& own = state(call.queue());
+    return own.rnns.run(op, call, {services_, call.queue(), own.handle.get(), own.workspace});
+  }
   std::vector<std::vector<std::byte>> take_new_plans() override;
   void adopt_plan(std::span<const std::byte> bytes) override;
 
@@ -48,6 +57,7 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::Attention, dn
     Handle<CudnnTraits> handle;
     std::list<CachedPlan> plans;  ///< the most recently used first
     RetiredPlans<Plan> retired;
+    RnnPlans rnns;
     Workspace workspace;  ///< of all plans
 
     std::list<CachedPlan>::iterator find(const Shape& shape) {
@@ -99,6 +109,15 @@ bool Dnn::blocks(const OperationInfo& info, const std::byte* op, const Call& cal
   }
   if (info.opcode == opcode_of<dnn::GraphCall>)
     return must_wait_for(shape_of(call.data()), call.queue());
+  const auto rnn_blocks = [&](const auto& rnn) {
+    return state(call.queue()).rnns.must_wait_for(rnn, call);
+  };
+  if (info.opcode == opcode_of<dnn::Rnn>) return rnn_blocks(*reinterpret_cast<const dnn::Rnn*>(op));
+  if (info.opcode == opcode_of<dnn::RnnBackwardData>)
+    return rnn_blocks(*reinterpret_cast<const dnn::RnnBackwardData*>(op));
+  if (info.opcode == opcode_of<dnn::RnnBackwardWeights>)
+    return rnn_blocks(*reinterpret_cast<const dnn::RnnBackwardWeights*>(op));
+  if (info.opcode == opcode_of<dnn::RnnSpace>) return true;
   const auto& attention = *reinterpret_cast<const dnn::Attention*>(op);
   return attention.batch > 0 && must_wait_for(shape_of(attention), call.queue());
 }

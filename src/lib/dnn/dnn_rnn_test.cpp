@@ -1,4 +1,5 @@
 #include <troupe/lib/dnn.hpp>
+#include <troupe/sequence.hpp>
 
 #include <limits>
 #include <string>
@@ -370,6 +371,42 @@ TYPED_TEST(DnnRnn, RepeatsTheSameBits) {
     const auto first = run();
     EXPECT_EQ(run(), first) << named(options);
   }
+}
+
+TYPED_TEST(DnnRnn, MakesTheSameBitsInASequence) {
+  using T = TypeParam;
+  const RnnOptions options{.cell = RnnCell::gru,
+                           .layers = 2,
+                           .both_directions = true,
+                           .batch = 3,
+                           .time = 4,
+                           .input = 8,
+                           .hidden = 8,
+                           .lengths = {4, 2, 3}};
+  const auto shape = options.shape();
+  auto tensors = tensors_of<T>(options, numbers_of<T>(options, true, 61));
+  tensors.reserve = reserve_for<T>(options);
+  const RnnGradients<T> gradients{.dy = put(narrowed<T>(uniform<T>(shape.y_elements(), 62))),
+                                  .dx = put_sevens<T>(shape.x_elements())};
+  const auto dw = device().template alloc<T>(shape.w_elements());
+  const auto train = [&] {
+    auto library = dnn::on(device());
+    library.rnn(tensors, options);
+    library.rnn_backward_data(tensors, gradients, options);
+    library.rnn_backward_weights(tensors, dw, options);
+  };
+  const auto sequence = device().record(train);
+  EXPECT_EQ(sequence.commands(), 3u);
+  const std::vector<T> zeros(static_cast<std::size_t>(shape.w_elements()));
+  const auto results = [&](const auto& run) {
+    device().template upload<T>(zeros, dw);
+    run();
+    return std::vector{widened(device().download(tensors.y)),
+                       widened(device().download(gradients.dx)), widened(device().download(dw))};
+  };
+  const auto expected = results(train);
+  for (int i = 0; i < 4; ++i)
+    EXPECT_EQ(results([&] { sequence.run().get(); }), expected) << "run " << i;
 }
 
 TYPED_TEST(DnnRnn, RefusesAReserveThatIsTooSmall) {
