@@ -171,12 +171,13 @@ struct RnnBackwardWeights {
   Result<void> check_parts(const Parts& parts) const;
 };
 
-/// Tells how many bytes the reserve of a network has: that depends on the engine, its version and
-/// the device, but not on the lengths.
+/// Tells how many bytes the reserve of a network has, at least kLeast: that depends on the engine,
+/// its version and the device, but not on the lengths.
 struct RnnSpace {
   static constexpr std::string_view kName = "dnn.rnn_space";
   static constexpr DTypes kDTypes = kRnnTypes;
   static constexpr Traits kTraits = {.repeatable = true};
+  static constexpr std::int64_t kLeast = 16;
 
   OpDType dtype;
   RnnShape shape;

@@ -30,7 +30,7 @@ void add_shape(wire::Checker& checks, const RnnShape& shape) {
                "a number of elements is not positive, or too large");
 }
 void add_reserve(wire::Checker& checks, const Operand& reserve) {
-  add_tensor(checks, "reserve", reserve, 1, DType::u8);
+  add_tensor(checks, "reserve", reserve, RnnSpace::kLeast, DType::u8);
 }
 
 template <class Op>

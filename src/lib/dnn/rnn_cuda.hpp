@@ -2,6 +2,7 @@
 
 #include <cudnn.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -47,7 +48,7 @@ class RnnPlan {
     return (ran_ >> static_cast<unsigned>(stage) & 1u) != 0;
   }
   [[nodiscard]] std::int64_t reserve_bytes() const noexcept {
-    return static_cast<std::int64_t>(reserve_bytes_);
+    return std::max(static_cast<std::int64_t>(reserve_bytes_), dnn::RnnSpace::kLeast);
   }
   // They queue it. Errors: invalid (the reserve is too small), out_of_memory, library.
   Result<void> run(const dnn::Rnn& op, const Call& call, const RnnQueue& on);
