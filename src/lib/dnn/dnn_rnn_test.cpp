@@ -18,8 +18,8 @@ using dnn::RnnCell;
 using dnn::RnnShape;
 using dnn::RnnWeight;
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr RnnCell kCells[] = {RnnCell::relu, RnnCell::tanh, RnnCell::lstm, RnnCell::gru};
+constexpr double kRnnNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr RnnCell kRnnCells[] = {RnnCell::relu, RnnCell::tanh, RnnCell::lstm, RnnCell::gru};
 
 TEST(DnnRnnWeights, StandWhereItIsWritten) {
   // Two gates' worth of numbers by hand: 3 gates of 2 x 5, then of 2 x 2, for each direction; the
@@ -45,7 +45,7 @@ TEST(DnnRnnWeights, StandWhereItIsWritten) {
 }
 
 TEST(DnnRnnWeights, FillTheArrayWithoutOverlap) {
-  for (const auto cell : kCells) {
+  for (const auto cell : kRnnCells) {
     for (const std::uint32_t biases : {0u, 2u}) {
       const RnnShape shape{cell, biases, 3, 2, 1, 1, 5, 4};
       std::vector<int> covered(static_cast<std::size_t>(shape.w_elements()));
@@ -90,7 +90,7 @@ TYPED_TEST_SUITE(DnnRnn, RnnTypes);
 
 /// Numbers for a network that T represents; weights are small enough that no gate is saturated.
 template <class T>
-RnnNumbers numbers_of(const RnnOptions& options, bool with_initial, std::uint64_t seed) {
+RnnNumbers rnn_numbers(const RnnOptions& options, bool with_initial, std::uint64_t seed) {
   const auto shape = options.shape();
   RnnNumbers numbers{
       uniform<T>(shape.x_elements(), seed), uniform<T>(shape.w_elements(), seed + 1), {}};
@@ -100,8 +100,8 @@ RnnNumbers numbers_of(const RnnOptions& options, bool with_initial, std::uint64_
 }
 
 /// What is behind the end of a sequence becomes `value`.
-std::vector<double> padded(const RnnOptions& options, std::vector<double> all,
-                           std::int64_t elements, double value) {
+std::vector<double> filled_behind_ends(const RnnOptions& options, std::vector<double> all,
+                                       std::int64_t elements, double value) {
   for (std::int64_t b = 0; b < options.batch && !options.lengths.empty(); ++b) {
     const auto length = options.lengths[static_cast<std::size_t>(b)];
     std::fill(all.begin() + (b * options.time + length) * elements,
@@ -124,17 +124,18 @@ GpuRef<std::uint8_t> reserve_for(const RnnOptions& options) {
 
 /// The tensors of a network. What x has behind the ends is NaN.
 template <class T>
-RnnTensors<T> tensors_of(const RnnOptions& options, const RnnNumbers& numbers) {
+RnnTensors<T> rnn_tensors(const RnnOptions& options, const RnnNumbers& numbers) {
   const auto shape = options.shape();
-  RnnTensors<T> tensors{.x = put(narrowed<T>(padded(options, numbers.x, shape.input, kNaN))),
-                        .w = put(narrowed<T>(numbers.w)),
-                        .y = put_sevens<T>(shape.y_elements()),
-                        .final = put_sevens<T>(shape.state_elements())};
+  RnnTensors<T> tensors{
+      .x = put(narrowed<T>(filled_behind_ends(options, numbers.x, shape.input, kRnnNaN))),
+      .w = put(narrowed<T>(numbers.w)),
+      .y = put_sevens<T>(shape.y_elements()),
+      .final = put_sevens<T>(shape.state_elements())};
   if (!numbers.initial.empty()) tensors.initial = put(narrowed<T>(numbers.initial));
   return tensors;
 }
 
-std::string named(const RnnOptions& options) {
+std::string rnn_named(const RnnOptions& options) {
   return "cell " + std::to_string(static_cast<int>(options.cell)) + ", " +
          std::to_string(options.layers) + " layers, directions " +
          std::to_string(options.shape().directions) + ", batch " + std::to_string(options.batch) +
@@ -143,9 +144,9 @@ std::string named(const RnnOptions& options) {
 }
 
 /// Networks of every cell.
-std::vector<RnnOptions> networks() {
+std::vector<RnnOptions> rnns() {
   std::vector<RnnOptions> all;
-  for (const auto cell : kCells) {
+  for (const auto cell : kRnnCells) {
     all.push_back({.cell = cell, .batch = 3, .time = 5, .input = 16, .hidden = 24});
     all.push_back({.cell = cell, .bias = false, .time = 1, .input = 8, .hidden = 8});
     all.push_back({.cell = cell,
@@ -177,20 +178,20 @@ std::vector<RnnOptions> networks() {
 
 TYPED_TEST(DnnRnn, AsExactAsTheFormulasRoundedStepByStep) {
   using T = TypeParam;
-  for (const auto& options : networks()) {
+  for (const auto& options : rnns()) {
     for (const bool training : {false, true}) {
-      const auto numbers = numbers_of<T>(options, training, 11);
-      auto tensors = tensors_of<T>(options, numbers);
+      const auto numbers = rnn_numbers<T>(options, training, 11);
+      auto tensors = rnn_tensors<T>(options, numbers);
       if (training) tensors.reserve = reserve_for<T>(options);
       const Result<void> done = dnn::on(device()).rnn(tensors, options).wait();
-      ASSERT_TRUE(done.ok()) << named(options) << ": " << done.error().message;
+      ASSERT_TRUE(done.ok()) << rnn_named(options) << ": " << done.error().message;
       const auto exact = exact_rnn(options, numbers);
       const auto plain = RnnOracle<T>(options, numbers).compute();
       EXPECT_TRUE(as_exact_as(narrowed<T>(plain.y), device().download(tensors.y), exact.y))
-          << named(options);
+          << rnn_named(options);
       EXPECT_TRUE(
           as_exact_as(narrowed<T>(plain.final), device().download(tensors.final), exact.final))
-          << named(options);
+          << rnn_named(options);
     }
   }
 }
@@ -223,7 +224,7 @@ TYPED_TEST(DnnRnn, WeightsMeetTheNumbersThatTheyAreSaidToMeet) {
         for (std::size_t i = 0; i < 8; ++i)
           expected[row * 16 + above * 8 + i] = x[row * 8 + i] + (i == 3 ? 4 : 0);
       }
-      const auto tensors = tensors_of<T>(options, {x, w, {}});
+      const auto tensors = rnn_tensors<T>(options, {x, w, {}});
       dnn::on(device()).rnn(tensors, options).get();
       EXPECT_EQ(widened(device().download(tensors.y)), expected) << below << above;
     }
@@ -232,21 +233,21 @@ TYPED_TEST(DnnRnn, WeightsMeetTheNumbersThatTheyAreSaidToMeet) {
 
 TYPED_TEST(DnnRnn, IsZeroBehindTheEnds) {
   using T = TypeParam;
-  for (const auto& options : networks()) {
+  for (const auto& options : rnns()) {
     if (options.lengths.empty()) continue;
-    const auto tensors = tensors_of<T>(options, numbers_of<T>(options, true, 3));
+    const auto tensors = rnn_tensors<T>(options, rnn_numbers<T>(options, true, 3));
     dnn::on(device()).rnn(tensors, options).get();
     const auto y = widened(device().download(tensors.y));
     const auto elements = options.shape().directions * options.hidden;
-    EXPECT_EQ(y, padded(options, y, elements, 0)) << named(options);
+    EXPECT_EQ(y, filled_behind_ends(options, y, elements, 0)) << rnn_named(options);
   }
 }
 
 /// Gradients of the sum of dy y and dfinal final, by central differences of the exact results.
-class Differences {
+class RnnDifferences {
  public:
-  Differences(const RnnOptions& options, const RnnNumbers& numbers, std::vector<double> dy,
-              std::vector<double> dfinal)
+  RnnDifferences(const RnnOptions& options, const RnnNumbers& numbers, std::vector<double> dy,
+                 std::vector<double> dfinal)
       : options_(options), numbers_(numbers), dy_(std::move(dy)), dfinal_(std::move(dfinal)) {}
 
   /// With respect to one of the numbers' arrays.
@@ -279,7 +280,8 @@ class Differences {
 
 /// Some tens of roundings, of numbers as large as the largest one.
 template <class T>
-::testing::AssertionResult near(const GpuRef<T>& actual, const std::vector<double>& exact) {
+::testing::AssertionResult near_in_scale(const GpuRef<T>& actual,
+                                         const std::vector<double>& exact) {
   const auto found = difference(device().download(actual), exact);
   const auto allowed = 16 * kEpsilon<T> * std::max(found.magnitude, 1.0);
   if (found.largest <= allowed) return ::testing::AssertionSuccess();
@@ -288,9 +290,9 @@ template <class T>
 }
 
 /// Small networks of every cell.
-std::vector<RnnOptions> small_networks() {
+std::vector<RnnOptions> small_rnns() {
   std::vector<RnnOptions> all;
-  for (const auto cell : kCells) {
+  for (const auto cell : kRnnCells) {
     all.push_back({.cell = cell, .batch = 2, .time = 3, .input = 3, .hidden = 4});
     all.push_back({.cell = cell,
                    .layers = 2,
@@ -314,18 +316,18 @@ std::vector<RnnOptions> small_networks() {
 
 TYPED_TEST(DnnRnn, GradientsAreThoseOfDifferences) {
   using T = TypeParam;
-  for (const auto& options : small_networks()) {
+  for (const auto& options : small_rnns()) {
     const auto shape = options.shape();
     // With and without all that may be absent.
     for (const bool states : {true, false}) {
-      const auto numbers = numbers_of<T>(options, states, 21);
-      auto tensors = tensors_of<T>(options, numbers);
+      const auto numbers = rnn_numbers<T>(options, states, 21);
+      auto tensors = rnn_tensors<T>(options, numbers);
       tensors.reserve = reserve_for<T>(options);
       const auto dy = uniform<T>(shape.y_elements(), 31);
       const auto dfinal = states ? uniform<T>(shape.state_elements(), 32) : std::vector<double>();
-      RnnGradients<T> gradients{
-          .dy = put(narrowed<T>(padded(options, dy, shape.directions * shape.hidden, kNaN))),
-          .dx = put_sevens<T>(shape.x_elements())};
+      RnnGradients<T> gradients{.dy = put(narrowed<T>(filled_behind_ends(
+                                    options, dy, shape.directions * shape.hidden, kRnnNaN))),
+                                .dx = put_sevens<T>(shape.x_elements())};
       if (states) {
         gradients.dfinal = put(narrowed<T>(dfinal));
         gradients.dinitial = put_sevens<T>(shape.state_elements());
@@ -337,14 +339,15 @@ TYPED_TEST(DnnRnn, GradientsAreThoseOfDifferences) {
       library.rnn_backward_data(tensors, gradients, options).get();
       library.rnn_backward_weights(tensors, dw, options).get();
 
-      Differences exact(options, numbers, dy, dfinal);
-      EXPECT_TRUE(near(gradients.dx, exact.of(&RnnNumbers::x))) << "dx, " << named(options);
+      RnnDifferences exact(options, numbers, dy, dfinal);
+      EXPECT_TRUE(near_in_scale(gradients.dx, exact.of(&RnnNumbers::x)))
+          << "dx, " << rnn_named(options);
       auto dw_exact = exact.of(&RnnNumbers::w);
       for (std::size_t i = 0; i < dw_exact.size(); ++i) dw_exact[i] += added_to[i];
-      EXPECT_TRUE(near(dw, dw_exact)) << "dw, " << named(options);
+      EXPECT_TRUE(near_in_scale(dw, dw_exact)) << "dw, " << rnn_named(options);
       if (states) {
-        EXPECT_TRUE(near(gradients.dinitial, exact.of(&RnnNumbers::initial)))
-            << "dinitial, " << named(options);
+        EXPECT_TRUE(near_in_scale(gradients.dinitial, exact.of(&RnnNumbers::initial)))
+            << "dinitial, " << rnn_named(options);
       }
     }
   }
@@ -352,11 +355,11 @@ TYPED_TEST(DnnRnn, GradientsAreThoseOfDifferences) {
 
 TYPED_TEST(DnnRnn, RepeatsTheSameBits) {
   using T = TypeParam;
-  for (const auto& options : networks()) {
+  for (const auto& options : rnns()) {
     const auto shape = options.shape();
-    const auto numbers = numbers_of<T>(options, true, 41);
+    const auto numbers = rnn_numbers<T>(options, true, 41);
     const auto run = [&] {
-      auto tensors = tensors_of<T>(options, numbers);
+      auto tensors = rnn_tensors<T>(options, numbers);
       tensors.reserve = reserve_for<T>(options);
       const RnnGradients<T> gradients{.dy = put(narrowed<T>(uniform<T>(shape.y_elements(), 42))),
                                       .dx = put_sevens<T>(shape.x_elements())};
@@ -369,7 +372,7 @@ TYPED_TEST(DnnRnn, RepeatsTheSameBits) {
                          widened(device().download(gradients.dx)), widened(device().download(dw))};
     };
     const auto first = run();
-    EXPECT_EQ(run(), first) << named(options);
+    EXPECT_EQ(run(), first) << rnn_named(options);
   }
 }
 
@@ -384,7 +387,7 @@ TYPED_TEST(DnnRnn, MakesTheSameBitsInASequence) {
                            .hidden = 8,
                            .lengths = {4, 2, 3}};
   const auto shape = options.shape();
-  auto tensors = tensors_of<T>(options, numbers_of<T>(options, true, 61));
+  auto tensors = rnn_tensors<T>(options, rnn_numbers<T>(options, true, 61));
   tensors.reserve = reserve_for<T>(options);
   const RnnGradients<T> gradients{.dy = put(narrowed<T>(uniform<T>(shape.y_elements(), 62))),
                                   .dx = put_sevens<T>(shape.x_elements())};
@@ -414,7 +417,7 @@ TYPED_TEST(DnnRnn, RefusesAReserveThatIsTooSmall) {
   const RnnOptions options{.batch = 2, .time = 3, .input = 8, .hidden = 8};
   const auto bytes = dnn::on(device()).rnn_reserve<T>(options).get();
   ASSERT_GT(bytes, 0);
-  auto tensors = tensors_of<T>(options, numbers_of<T>(options, false, 51));
+  auto tensors = rnn_tensors<T>(options, rnn_numbers<T>(options, false, 51));
   tensors.reserve = reserve_of(bytes - 1);
   const Result<void> refused = dnn::on(device()).rnn(tensors, options).wait();
   ASSERT_EQ(refused.code(), Errc::invalid);
@@ -423,7 +426,7 @@ TYPED_TEST(DnnRnn, RefusesAReserveThatIsTooSmall) {
             std::string::npos)
       << refused.error().message;
   (void)device().take_error();
-  tensors = tensors_of<T>(options, numbers_of<T>(options, false, 51));
+  tensors = rnn_tensors<T>(options, rnn_numbers<T>(options, false, 51));
   EXPECT_TRUE(dnn::on(device()).rnn(tensors, options).wait().ok());
 }
 

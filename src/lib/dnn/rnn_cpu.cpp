@@ -10,6 +10,7 @@
 
 /// Arrays of all steps go by time, then by sequence: what one step computes lies together.
 namespace troupe::dnn {
+namespace rnn {
 namespace {
 
 using Reals = std::vector<float>;
@@ -369,6 +370,7 @@ void Network::backward_weights() {
 }
 
 }  // namespace
+}  // namespace rnn
 
 std::int64_t rnn_reserve_bytes(const RnnShape& shape) noexcept {
   return shape.layers * shape.directions * shape.time * shape.batch * (3 * shape.gates() + 2) *
@@ -381,19 +383,19 @@ bool can_count(const RnnShape& shape) noexcept {
 }
 
 void run_rnn(const RnnWork& work) {
-  Reals own;
+  std::vector<float> own;
   float* reserve = work.memory.reserve;
   if (reserve == nullptr) {
     own.resize(static_cast<std::size_t>(rnn_reserve_bytes(work.shape)) / sizeof(float));
     reserve = own.data();
   }
-  Network(work, reserve).forward();
+  rnn::Network(work, reserve).forward();
 }
 void run_rnn_backward_data(const RnnWork& work) {
-  Network(work, work.memory.reserve).backward_data();
+  rnn::Network(work, work.memory.reserve).backward_data();
 }
 void run_rnn_backward_weights(const RnnWork& work) {
-  Network(work, work.memory.reserve).backward_weights();
+  rnn::Network(work, work.memory.reserve).backward_weights();
 }
 
 }  // namespace troupe::dnn
