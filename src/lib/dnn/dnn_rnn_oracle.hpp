@@ -13,6 +13,9 @@
 /// other: what tests compare with.
 namespace troupe::test {
 
+inline constexpr dnn::RnnCell kRnnCells[] = {dnn::RnnCell::relu, dnn::RnnCell::tanh,
+                                             dnn::RnnCell::lstm, dnn::RnnCell::gru};
+
 struct RnnNumbers {
   std::vector<double> x, w, initial;  ///< no `initial`: zeros
 };

@@ -14,7 +14,6 @@ namespace rnn {
 namespace {
 
 using Reals = std::vector<float>;
-
 std::size_t size(std::int64_t count) {
   return static_cast<std::size_t>(count);
 }
@@ -64,7 +63,7 @@ float sigmoid(float x) {
 /// What one direction of one layer leaves in the reserve, for each step and sequence.
 struct Kept {
   float* gates;   ///< their values
-  float* inner;   ///< lstm: c; gru: R h' + bR of gate n; else as many as nothing needs
+  float* inner;   ///< lstm: c; gru: R h' + bR of gate n; other cells do not use it
   float* h;       ///< 0 behind the end of a sequence
   float* dinput;  ///< gradients of W x + bW, of all gates; 0 behind the end of a sequence
   float* dstate;  ///< those of R h' + bR; they are the same but for gate n of gru
