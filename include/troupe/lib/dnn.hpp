@@ -11,6 +11,7 @@
 #include <troupe/lib/dnn_pointwise.hpp>
 #include <troupe/lib/dnn_pooling.hpp>
 #include <troupe/lib/dnn_resize.hpp>
+#include <troupe/lib/dnn_rnn.hpp>
 #include <troupe/lib/dnn_softmax.hpp>
 #include <troupe/lib/submit.hpp>
 
@@ -90,7 +91,8 @@ class Dnn : public DnnGraphs,
             public DnnResize,
             public DnnAttention,
             public DnnNorms,
-            public DnnSoftmax {
+            public DnnSoftmax,
+            public DnnRnn {
  public:
   explicit Dnn(detail::Submitter& submitter)
       : DnnGraphs(submitter),
@@ -102,6 +104,7 @@ class Dnn : public DnnGraphs,
         DnnAttention(submitter),
         DnnNorms(submitter),
         DnnSoftmax(submitter),
+        DnnRnn(submitter),
         submitter_(&submitter) {}
 
   /// See dnn::Convolution.

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/wire/checker.hpp"
+#include "lib/dnn/tensor_checks.hpp"
 
 namespace troupe::dnn {
 
@@ -11,30 +12,10 @@ using wire::checker;
 
 namespace {
 
-/// What extents of operands are below; then no sum and no product of two of them overflows.
-constexpr std::int64_t kLimit = std::int64_t{1} << 31;
-
-/// The number of elements of a tensor; more than Checker::kMaxCount if it is larger than that.
-std::int64_t volume(std::initializer_list<std::int64_t> extents) {
-  std::int64_t elements = 1;
-  for (const auto extent : extents) {
-    if (__builtin_mul_overflow(elements, extent, &elements)) return wire::Checker::kMaxCount + 1;
-  }
-  return elements;
-}
 std::int64_t product(const Convolution::PerDimension& extents, std::uint32_t rank) {
   auto all = extents;
   std::fill(all.begin() + rank, all.end(), 1);
   return volume({all[0], all[1], all[2]});
-}
-
-/// `operand` must hold a tensor of so many elements.
-void add_tensor(wire::Checker& checks, const std::string& name, const Operand& operand,
-                std::int64_t elements, DType dtype) {
-  checks.require(elements <= wire::Checker::kMaxCount, name + " is too large");
-  if (!checks.ok()) return;
-  checks.holds(name, operand, elements, size_of(dtype))
-      .require(operand.offset % kAlignment == 0, name + " is not aligned to 16 bytes");
 }
 
 }  // namespace
@@ -100,8 +81,10 @@ std::uint64_t Convolution::written(const Operand& operand) const noexcept {
 }
 
 std::span<const OperationInfo* const> operations() noexcept {
-  static constexpr std::array kAll{&info_of<Convolution>, &info_of<GraphCall>, &info_of<Softmax>,
-                                   &info_of<SoftmaxBackward>};
+  static constexpr std::array kAll{
+      &info_of<Convolution>,        &info_of<GraphCall>, &info_of<Softmax>,
+      &info_of<SoftmaxBackward>,    &info_of<Rnn>,       &info_of<RnnBackwardData>,
+      &info_of<RnnBackwardWeights>, &info_of<RnnSpace>};
   return kAll;
 }
 

@@ -8,13 +8,16 @@
 #include "device_host/engine/cpu/library.hpp"
 #include "lib/dnn/convolution_cpu.hpp"
 #include "lib/dnn/graph_cpu.hpp"
+#include "lib/dnn/rnn_cpu.hpp"
+#include "lib/dnn/rnn_lengths.hpp"
 #include "lib/dnn/softmax_cpu.hpp"
 
 namespace troupe::host::cpu {
 namespace {
 
 class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dnn::Softmax,
-                                       dnn::SoftmaxBackward> {
+                                       dnn::SoftmaxBackward, dnn::Rnn, dnn::RnnBackwardData,
+                                       dnn::RnnBackwardWeights, dnn::RnnSpace> {
  public:
   explicit Dnn(Services& services) : services_(services), convolver_(services.threads()) {
     ::openblas_set_num_threads(std::max(1, services.threads()));
@@ -47,6 +50,33 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dn
     if (!work) return work.error();
     return services_.submit(call, std::move(*work));
   }
+  Result<void> run(const dnn::Rnn& op, const Call& call) {
+    return recur(op, call, dnn::run_rnn,
+                 {.x = call.at(op.x),
+                  .w = call.at(op.w),
+                  .initial = at(op.initial, call),
+                  .y = call.at(op.y),
+                  .final = at(op.final, call)});
+  }
+  Result<void> run(const dnn::RnnBackwardData& op, const Call& call) {
+    return recur(op, call, dnn::run_rnn_backward_data,
+                 {.w = call.at(op.w),
+                  .initial = at(op.initial, call),
+                  .dy = call.at(op.dy),
+                  .dfinal = at(op.dfinal, call),
+                  .dx = call.at(op.dx),
+                  .dinitial = at(op.dinitial, call)});
+  }
+  Result<void> run(const dnn::RnnBackwardWeights& op, const Call& call) {
+    return recur(op, call, dnn::run_rnn_backward_weights,
+                 {.x = call.at(op.x), .initial = at(op.initial, call), .dw = call.at(op.dw)});
+  }
+  Result<void> run(const dnn::RnnSpace& op, const Call& call) {
+    if (auto counted = check_count(op.shape); !counted) return counted;
+    return services_.submit(call,
+                            [bytes = dnn::rnn_reserve_bytes(op.shape),
+                             told = call.at<std::int64_t>(op.reserve_bytes)] { *told = bytes; });
+  }
 
   Result<void> run(const dnn::Softmax& op, const Call& call) {
     return for_type(op.dtype, [&]<class T>(T) {
@@ -72,6 +102,27 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dn
       case DType::f64: return run(double{});
       default: return run(float{});  // check() lets no other one pass
     }
+  }
+  static std::byte* at(const Operand& operand, const Call& call) {
+    return operand.present() ? call.at(operand) : nullptr;
+  }
+  static Result<void> check_count(const dnn::RnnShape& shape) {
+    if (dnn::can_count(shape)) return {};
+    return Error{Errc::unsupported, 0,
+                 "dnn.rnn: the cpu engine has batch * time and gates * hidden below 2^31"};
+  }
+  template <class Op>
+  Result<void> recur(const Op& op, const Call& call, void (*compute)(const dnn::RnnWork&),
+                     dnn::RnnMemory memory) {
+    if (auto counted = check_count(op.shape); !counted) return counted;
+    if (op.reserve.present()) {
+      if (auto room = dnn::check_reserve(op, dnn::rnn_reserve_bytes(op.shape)); !room) return room;
+      memory.reserve = call.at<float>(op.reserve);
+    }
+    return services_.submit(
+        call,
+        [compute, work = dnn::RnnWork{op.dtype, op.shape, dnn::rnn_lengths(op.shape, call.data()),
+                                      memory}] { compute(work); });
   }
 
   Services& services_;

@@ -8,6 +8,7 @@
 #include "device_host/engine/cuda/library.hpp"
 #include "lib/dnn/dnn_kernels.cuh"
 #include "lib/dnn/plan_cuda.hpp"
+#include "lib/dnn/rnn_cuda.hpp"
 #include "lib/dnn/softmax_cuda.hpp"
 #include "lib/dnn/status_cuda.hpp"
 
@@ -28,7 +29,8 @@ struct CachedPlan {
 };
 
 class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dnn::Softmax,
-                                       dnn::SoftmaxBackward> {
+                                       dnn::SoftmaxBackward, dnn::Rnn, dnn::RnnBackwardData,
+                                       dnn::RnnBackwardWeights, dnn::RnnSpace> {
  public:
   explicit Dnn(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -42,6 +44,12 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dn
   Result<void> run(const dnn::GraphCall& op, const Call& call);
   Result<void> run(const dnn::Softmax& op, const Call& call);
   Result<void> run(const dnn::SoftmaxBackward& op, const Call& call);
+  /// A recurrent network, its gradients, or what it needs.
+  template <class Op>
+  Result<void> run(const Op& op, const Call& call) {
+    auto& own = state(call.queue());
+    return own.rnns.run(op, call, {services_, call.queue(), own.handle.get(), own.workspace});
+  }
   std::vector<std::vector<std::byte>> take_new_plans() override;
   void adopt_plan(std::span<const std::byte> bytes) override;
 
@@ -51,6 +59,7 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dn
     Handle<CudnnTraits> handle;
     std::list<CachedPlan> plans;  ///< the most recently used first
     RetiredPlans<Plan> retired;
+    RnnPlans rnns;
     Workspace workspace;  ///< of all plans
     /// Kernels of softmax that have been launched, and so are loaded: bits of kernels_of().
     std::uint32_t softmax_ran = 0;
@@ -120,6 +129,15 @@ bool Dnn::blocks(const OperationInfo& info, const std::byte* op, const Call& cal
     return loads(*reinterpret_cast<const dnn::Softmax*>(op));
   if (info.opcode == opcode_of<dnn::SoftmaxBackward>)
     return loads(*reinterpret_cast<const dnn::SoftmaxBackward*>(op));
+  const auto rnn_blocks = [&](const auto& rnn) {
+    return state(call.queue()).rnns.must_wait_for(rnn, call);
+  };
+  if (info.opcode == opcode_of<dnn::Rnn>) return rnn_blocks(*reinterpret_cast<const dnn::Rnn*>(op));
+  if (info.opcode == opcode_of<dnn::RnnBackwardData>)
+    return rnn_blocks(*reinterpret_cast<const dnn::RnnBackwardData*>(op));
+  if (info.opcode == opcode_of<dnn::RnnBackwardWeights>)
+    return rnn_blocks(*reinterpret_cast<const dnn::RnnBackwardWeights*>(op));
+  if (info.opcode == opcode_of<dnn::RnnSpace>) return true;
   return must_wait_for(shape_of(call.data()), call.queue());
 }
 

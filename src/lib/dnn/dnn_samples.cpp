@@ -19,6 +19,16 @@ Tailed<dnn::GraphCall> graph_sample() {
           {data.begin(), data.end()}};
 }
 
+constexpr dnn::RnnShape kRnn{dnn::RnnCell::lstm, 2, 2, 2, 2, 3, 4, 2};
+
+/// An operation on sequences of 3 and 2 steps.
+template <class Op>
+Tailed<Op> with_lengths(const Op& op) {
+  static constexpr std::int32_t kLengths[] = {3, 2};
+  const auto data = std::as_bytes(std::span(kLengths));
+  return {op, {}, {data.begin(), data.end()}};
+}
+
 const Samples kDnnSamples{
     dnn::Convolution{DType::f16,
                      2,
@@ -40,7 +50,15 @@ const Samples kDnnSamples{
     graph_sample(),
     dnn::Softmax{DType::f64, dnn::SoftmaxKind::log_softmax, 0, 2, 10, 3, range_in(1), range_in(2)},
     dnn::SoftmaxBackward{DType::bf16, dnn::SoftmaxKind::softmax, 0, 4, 10, 1, range_in(1),
-                         range_in(2), range_in(3)}};
+                         range_in(2), range_in(3)},
+    with_lengths(dnn::Rnn{DType::f16, kRnn, range_in(1), range_in(2), range_in(3), range_in(4),
+                          range_in(5), range_in(6)}),
+    with_lengths(dnn::RnnBackwardData{DType::f16, kRnn, range_in(1), range_in(2), range_in(3),
+                                      range_in(4), range_in(5), range_in(6), range_in(7),
+                                      range_in(8)}),
+    with_lengths(dnn::RnnBackwardWeights{DType::f16, kRnn, range_in(1), range_in(2), range_in(3),
+                                         range_in(4), range_in(5)}),
+    dnn::RnnSpace{DType::f16, kRnn, cell_in(1)}};
 
 }  // namespace
 }  // namespace troupe::test
