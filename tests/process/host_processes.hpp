@@ -34,8 +34,10 @@ inline std::vector<pid_t> children_of(pid_t parent) {
     std::vector<pid_t> children;
     std::error_code gone;
     const auto tasks = "/proc/" + std::to_string(parent) + "/task";
-    for (const auto& task : std::filesystem::directory_iterator(tasks, gone)) {
-      std::ifstream file(task.path() / "children");
+    // A parent that ends meanwhile has no more of them.
+    for (std::filesystem::directory_iterator task(tasks, gone), end; task != end;
+         task.increment(gone)) {
+      std::ifstream file(task->path() / "children");
       for (pid_t child = 0; file >> child;) children.push_back(child);
     }
     std::sort(children.begin(), children.end());
