@@ -38,15 +38,30 @@ void freeze_self(std::uint64_t microseconds) {
   (void)::waitpid(pid, &status, 0);
 }
 
+/// The processes that this one has started. A list that is read while one of them goes may lack
+/// another: what two reads agree on is right.
+std::vector<pid_t> children() {
+  const auto read = [] {
+    std::vector<pid_t> found;
+    std::error_code gone;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", gone)) {
+      std::ifstream file(task.path() / "children");
+      for (pid_t child = 0; file >> child;) found.push_back(child);
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  };
+  auto found = read();
+  for (auto again = read(); again != found; again = read()) found = std::move(again);
+  return found;
+}
+
 }  // namespace
 
 std::vector<pid_t> device_hosts() {
   std::vector<std::pair<std::uint64_t, pid_t>> found;
-  std::error_code gone;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
-    const auto name = entry.path().filename().string();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream file(entry.path() / "stat");
+  for (const auto child : children()) {
+    std::ifstream file("/proc/" + std::to_string(child) + "/stat");
     std::string line;
     if (!std::getline(file, line)) continue;
     // pid (name) state ppid …: the name may hold anything, so count from its end.
@@ -54,13 +69,12 @@ std::vector<pid_t> device_hosts() {
     if (close == std::string::npos || line.compare(open + 1, 13, "troupe-device") != 0) continue;
     std::istringstream rest(line.substr(close + 2));
     std::string state, field;
-    pid_t parent = 0;
-    rest >> state >> parent;
-    if (parent != ::getpid() || state == "Z" || state == "X") continue;
-    for (int i = 5; i < 22; ++i) rest >> field;
+    rest >> state;
+    if (state == "Z" || state == "X") continue;
+    for (int i = 4; i < 22; ++i) rest >> field;
     std::uint64_t started = 0;
     rest >> started;
-    found.emplace_back(started, static_cast<pid_t>(std::stol(name)));
+    found.emplace_back(started, child);
   }
   std::sort(found.begin(), found.end());
   std::vector<pid_t> hosts;

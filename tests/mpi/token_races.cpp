@@ -44,9 +44,10 @@ void token_pieces(Context& c) {
     c.device().fill(copy, std::int64_t{0});
     c.world().fetch(tokens[0], copy).get();
     const auto got = c.device().download(copy);
+    if (got == values) continue;
     const auto wrong = std::mismatch(got.begin(), got.end(), values.begin()).first - got.begin();
-    c.expect(got == values, "round " + std::to_string(round) + ": element " +
-                                std::to_string(wrong) + " is that of another place");
+    c.expect(false, "round " + std::to_string(round) + ": element " + std::to_string(wrong) +
+                        " is that of another place");
   }
   c.world().barrier();
   stop = true;

@@ -26,16 +26,34 @@ struct HostProcess {
   std::uint64_t started = 0;  ///< clock ticks after boot
 };
 
+/// All children of a process, in no order. Reading one list is far cheaper than to look at every
+/// process of the machine. A list that is read while a child goes may lack another one: what two
+/// reads agree on is right.
+inline std::vector<pid_t> children_of(pid_t parent) {
+  const auto read = [parent] {
+    std::vector<pid_t> children;
+    std::error_code gone;
+    const auto tasks = "/proc/" + std::to_string(parent) + "/task";
+    // A parent that ends meanwhile has no more of them.
+    for (std::filesystem::directory_iterator task(tasks, gone), end; task != end;
+         task.increment(gone)) {
+      std::ifstream file(task->path() / "children");
+      for (pid_t child = 0; file >> child;) children.push_back(child);
+    }
+    std::sort(children.begin(), children.end());
+    return children;
+  };
+  auto children = read();
+  for (auto again = read(); again != children; again = read()) children = std::move(again);
+  return children;
+}
+
 /// The children of `parent` that are device hosts and not dead, oldest first: the first one is the
 /// active one.
 inline std::vector<HostProcess> hosts_of(pid_t parent) {
   std::vector<HostProcess> hosts;
-  std::error_code gone;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
-    const auto name = entry.path().filename().string();
-    if (!std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; }))
-      continue;
-    std::ifstream file(entry.path() / "stat");
+  for (const auto child : children_of(parent)) {
+    std::ifstream file("/proc/" + std::to_string(child) + "/stat");
     std::string line;
     if (!std::getline(file, line)) continue;
     // pid (name) state ppid …: the name may hold anything, so count from its end.
@@ -43,12 +61,11 @@ inline std::vector<HostProcess> hosts_of(pid_t parent) {
     if (open == std::string::npos || close == std::string::npos) continue;
     std::istringstream rest(line.substr(close + 2));
     std::string state, field;
-    pid_t ppid = 0;
-    rest >> state >> ppid;
-    if (ppid != parent || state == "Z" || state == "X") continue;
+    rest >> state;
+    if (state == "Z" || state == "X") continue;
     if (!line.substr(open + 1, close - open - 1).starts_with("troupe-device")) continue;
-    for (int i = 5; i < 22; ++i) rest >> field;
-    hosts.push_back({std::stoi(name), 0});
+    for (int i = 4; i < 22; ++i) rest >> field;
+    hosts.push_back({child, 0});
     rest >> hosts.back().started;
   }
   std::sort(hosts.begin(), hosts.end(), [](const auto& a, const auto& b) {

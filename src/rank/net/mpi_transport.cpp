@@ -2,6 +2,7 @@
 
 #include <sys/prctl.h>
 
+#include <algorithm>
 #include <list>
 
 #include "common/ipc/doorbell.hpp"
@@ -139,9 +140,8 @@ bool MpiTransport::receive(Traffic& traffic) {
   }
 }
 
-bool MpiTransport::may_spin() const {
-  return channel_ == Channel::actors &&
-         ipc::usable_cores() >= kCoresToSpin * session_->local_size();
+bool MpiTransport::cores_to_spare() const {
+  return ipc::usable_cores() >= kCoresToSpin * session_->local_size();
 }
 
 void MpiTransport::run() {
@@ -153,7 +153,12 @@ void MpiTransport::run() {
                                                 : all.checks};
   auto& in_flight = traffic.in_flight;
   auto last_traffic = std::chrono::steady_clock::now();
-  const bool spins = may_spin();
+  const bool to_spare = cores_to_spare(), spins = to_spare && channel_ == Channel::actors;
+  const auto pause = [&](std::chrono::nanoseconds quiet) -> std::chrono::nanoseconds {
+    if (!to_spare)
+      return std::clamp<std::chrono::nanoseconds>(quiet / kPauseShare, kBusyPause, kLongestPause);
+    return !in_flight.empty() || quiet < kBusyTime ? kBusyPause : kIdlePause;
+  };
   MPI_Request leaving = MPI_REQUEST_NULL;  // the barrier of the end
   for (;;) {
     std::deque<Outgoing> outgoing;
@@ -161,9 +166,8 @@ void MpiTransport::run() {
     {
       std::unique_lock lock(mutex_);
       const auto quiet = std::chrono::steady_clock::now() - last_traffic;
-      const bool busy = !in_flight.empty() || quiet < kBusyTime;
       if (!spins || quiet > kSpinTime)
-        wake_.wait_for(lock, busy ? kBusyPause : kIdlePause, [&] {
+        wake_.wait_for(lock, pause(quiet), [&] {
           return !outgoing_.empty() || (stop_ && leaving == MPI_REQUEST_NULL);
         });
       outgoing.swap(outgoing_);

@@ -19,17 +19,23 @@ namespace troupe::rank_process {
 /// Messages of one kind over MPI, on a communicator and a thread of their own. Messages between two
 /// ranks arrive in order. While nothing has happened for a while the thread looks at MPI every
 /// kIdlePause, so that an idle rank costs next to nothing; right after traffic it looks at every
-/// kBusyPause.
+/// kBusyPause. Where there are no cores to spare, each look takes time from a process that
+/// computes: the pause then grows with the time since the last traffic, up to kLongestPause.
 class MpiTransport {
  public:
   static constexpr auto kIdlePause = std::chrono::microseconds(1000);
   static constexpr auto kBusyPause = std::chrono::microseconds(20);
+  /// Where cores are scarce: the pause is this part of the time since the last traffic, so that a
+  /// message waits for no longer than that.
+  static constexpr int kPauseShare = 8;
+  static constexpr auto kLongestPause = std::chrono::microseconds(4000);
   /// What is joined has at most so many bytes.
   static constexpr std::size_t kJoined = 32 * 1024;
   /// Where there are cores to spare, actors' messages are looked for without a pause for so long
   /// after the last one: a question and its answer then cost little more than MPI.
   static constexpr auto kSpinTime = std::chrono::microseconds(200);
-  static constexpr int kCoresToSpin = 2;  ///< of each rank of the node
+  static constexpr int kCoresToSpin =
+      2;  ///< of each rank of the node: with fewer, cores are scarce
   static constexpr auto kBusyTime = std::chrono::milliseconds(100);
 
   enum class Channel {
@@ -64,7 +70,7 @@ class MpiTransport {
   struct Watch;
   struct Traffic;
 
-  [[nodiscard]] bool may_spin() const;
+  [[nodiscard]] bool cores_to_spare() const;
   [[nodiscard]] bool join(int rank, std::span<const std::byte> bytes);
   void run();
   void look_at_others(Traffic& traffic);
