@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
+#include "lib/dnn/tensor_checks.hpp"
+
 namespace troupe::dnn {
 
 std::string Windows::wrong(std::span<const std::int64_t> extents) const {
-  constexpr std::int64_t kLimit = std::int64_t{1} << 31;  // no sum and no product overflows
   const auto within = [](std::int64_t value, std::int64_t least) {
     return value >= least && value < kLimit;
   };
