@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <list>
 #include <utility>
 
@@ -26,7 +27,15 @@ struct CachedPlan {
   Plan plan;
   bool ran = false;   ///< kernels are loaded when they are first launched, which blocks
   bool told = false;  ///< take_new_plans() need not give it
+  std::vector<Fill> fills = {};
 };
+
+Result<std::vector<Fill>> fills_for(const Shape& shape) {
+  if (shape.opcode != opcode_of<dnn::GraphCall>) return std::vector<Fill>();
+  const auto view = dnn::GraphView::of(shape.bytes);
+  if (!view) return view.error();
+  return fills_of(*view);
+}
 
 class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dnn::Softmax,
                                        dnn::SoftmaxBackward, dnn::Rnn, dnn::RnnBackwardData,
@@ -161,6 +170,14 @@ Result<void> Dnn::run(const dnn::GraphCall&, const Call& call) {
   std::array<void*, dnn::Graph::kMaxTensors> operands{};
   std::size_t count = 0;
   for (const auto& operand : call.tail()) operands[count++] = call.at(operand.range);
+  for (const auto& fill : (*found)->fills) {
+    std::array<std::uint8_t, 16> pattern{};
+    std::memcpy(pattern.data(), &fill.pattern, sizeof fill.pattern);
+    // In 16 bits at a time: there is one of zeros for types of any size.
+    const std::size_t unit = fill.pattern == 0 ? 2 : sizeof fill.pattern;
+    TROUPE_CUDA_PROPAGATE(
+        services_.fill(call.queue(), operands[fill.operand], pattern, unit, fill.bytes / unit));
+  }
   return execute(**found, std::span(operands).first(count), call.queue());
 }
 
@@ -189,6 +206,8 @@ Result<CachedPlan*> Dnn::plan_for(const Op& op, Queue queue) {
   }
   if (services_.records()) return Services::not_recorded("a plan");
   TROUPE_CUDA_PROPAGATE(own.retired.destroy_ended());
+  auto fills = fills_for(shape);
+  if (!fills) return fills.error();
   auto made = Plan::make(own.handle.get(), op);
   if (!made) return made.error();
   if (own.plans.size() == kPlans) {
@@ -198,6 +217,7 @@ Result<CachedPlan*> Dnn::plan_for(const Op& op, Queue queue) {
     services_.note_given_back();
   }
   own.plans.push_front({PlanKey(shape), std::move(*made)});
+  own.plans.front().fills = std::move(*fills);
   return &own.plans.front();
 }
 
@@ -252,7 +272,10 @@ void Dnn::adopt_plan(std::span<const std::byte> bytes) {
 void Dnn::restore(State& own, const Shape& shape, std::span<const std::byte> bytes) {
   if (own.plans.size() == kPlans || own.find(shape) != own.plans.end()) return;
   auto plan = Plan::restored(own.handle.get(), bytes);
-  if (plan) own.plans.push_back({.key = PlanKey(shape), .plan = std::move(*plan), .told = true});
+  auto fills = fills_for(shape);
+  if (!plan || !fills) return;
+  own.plans.push_back(
+      {.key = PlanKey(shape), .plan = std::move(*plan), .told = true, .fills = std::move(*fills)});
 }
 
 }  // namespace

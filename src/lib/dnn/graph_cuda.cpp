@@ -2,6 +2,7 @@
 #include <exception>
 #include <string>
 
+#include "lib/dnn/attention_view.hpp"
 #include "lib/dnn/frontend_cuda.hpp"
 
 /// Graphs of the program's own as graphs of cuDNN. What cuDNN calls a tensor is its number plus 1.
@@ -157,6 +158,35 @@ std::vector<Note> barred_in(const dnn::GraphView& graph) {
 
 }  // namespace
 
+Result<std::vector<Fill>> fills_of(const dnn::GraphView& view) {
+  std::vector<Fill> fills;
+  std::vector<std::size_t> places(view.tensors().size());
+  std::size_t next = 0;
+  for (const auto& tensor : view.tensors()) {
+    if (tensor.in_memory()) places[tensor.number] = next++;
+  }
+  for (const auto& node : view.nodes()) {
+    if (node.kind != NodeKind::attention && node.kind != NodeKind::attention_backward) continue;
+    if (dnn::AttentionView(node).length_q == nullptr) continue;
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      const auto* const output = node.outputs[i];
+      if (output == nullptr || output->role != Role::output) continue;
+      if (output->span() != output->volume()) {
+        return Error{Errc::unsupported, 0,
+                     std::string(dnn::GraphCall::kName) +
+                         ": cuDNN leaves out what a sequence of no queries has of an output, and "
+                         "this one has gaps"};
+      }
+      // The logarithm of a sum of nothing.
+      const bool is_stats = node.kind == NodeKind::attention && i == 1;
+      fills.push_back({places[output->number],
+                       static_cast<std::uint64_t>(output->volume()) * size_of(output->dtype),
+                       is_stats ? 0xff80'0000u : 0u});
+    }
+  }
+  return fills;
+}
+
 fe::DataType_t type_of(DType dtype) {
   switch (dtype) {
     case DType::f16: return fe::DataType_t::HALF;
@@ -213,7 +243,7 @@ Result<Described> describe(const dnn::GraphView& view) {
       if (i >= made.size() || made[i] == nullptr) {
         return Error{Errc::unsupported, 0,
                      std::string(dnn::GraphCall::kName) + ": cuDNN has no node " +
-                         std::string(definition_of(node.kind)->name)};
+                         std::string(definition_of(node.kind)->name) + " for such tensors"};
       }
       set_shape(*made[i], *output, *form);
       if (output->role == Role::output) made[i]->set_output(true);

@@ -12,6 +12,8 @@
 
 #include <troupe/lib/dnn.hpp>
 
+#include "lib/dnn/graph_view.hpp"
+
 namespace cudnn_frontend::graph {
 class Graph;
 }
@@ -48,6 +50,16 @@ inline Shape shape_of(const dnn::Convolution& op) {
 inline Shape shape_of(std::span<const std::byte> words) {
   return {opcode_of<dnn::GraphCall>, 0, words};
 }
+
+/// An output that is filled before a plan runs, because cuDNN leaves a part of it out.
+struct Fill {
+  std::size_t operand = 0;    ///< its place among the graph's operands
+  std::uint64_t bytes = 0;    ///< of it
+  std::uint32_t pattern = 0;  ///< that is repeated
+};
+/// Those of a graph: an attention writes nothing of a sequence without queries. Errors: unsupported
+/// (an output of it has gaps).
+Result<std::vector<Fill>> fills_of(const dnn::GraphView& view);
 
 /// How cuDNN carries out one shape of an operation: a graph and the algorithm chosen for it, which
 /// always gives the same bits. It is good for operands at any address.

@@ -101,11 +101,15 @@ Nodes add_pointwise(Graph& graph, const dnn::NodeView& node, const Nodes& inputs
 }
 
 Nodes add_reduction(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
-  // Its flag for reductions that repeat the same bits stays off: with it cuDNN 9.14 compiles
-  // nothing at all. That they do is tested.
+  // Without the flag it adds up in any order, other bits each time; with it cuDNN 9.14 finds no
+  // engine, which is its answer to sums.
   const auto reduction = static_cast<dnn::Reduction>(node.numbers[0]);
-  return {
-      graph.reduction(inputs[0], fe::graph::Reduction_attributes().set_mode(mode_of(reduction)))};
+  const bool any_order = reduction == dnn::Reduction::minimum ||
+                         reduction == dnn::Reduction::maximum ||
+                         reduction == dnn::Reduction::max_abs;
+  return {graph.reduction(inputs[0], fe::graph::Reduction_attributes()
+                                         .set_mode(mode_of(reduction))
+                                         .set_is_deterministic(!any_order))};
 }
 
 }  // namespace troupe::host::cuda
