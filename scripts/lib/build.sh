@@ -68,8 +68,6 @@ mpi_environment() {
   export OMPI_MCA_mpi_yield_when_idle=${OMPI_MCA_mpi_yield_when_idle:-1}
   # Containers mostly forbid process_vm_readv; MPI carries no more than control messages here.
   export OMPI_MCA_btl_vader_single_copy_mechanism=${OMPI_MCA_btl_vader_single_copy_mechanism:-none}
-  # Each MPI_Init would look at all PCI devices, and for an X server: on one host nobody asks where a network card is.
-  export HWLOC_COMPONENTS=${HWLOC_COMPONENTS:--pci,-gl,-opencl}
 }
 
 # How many GPUs a program started here may use.
