@@ -27,11 +27,11 @@ struct CachedPlan {
   Plan plan;
   bool ran = false;   ///< kernels are loaded when they are first launched, which blocks
   bool told = false;  ///< take_new_plans() need not give it
-  std::vector<Fill> fills = {};
+  Fills fills = {};
 };
 
-Result<std::vector<Fill>> fills_for(const Shape& shape) {
-  if (shape.opcode != opcode_of<dnn::GraphCall>) return std::vector<Fill>();
+Result<Fills> fills_for(const Shape& shape) {
+  if (shape.opcode != opcode_of<dnn::GraphCall>) return Fills();
   const auto view = dnn::GraphView::of(shape.bytes);
   if (!view) return view.error();
   return fills_of(*view);
@@ -170,7 +170,7 @@ Result<void> Dnn::run(const dnn::GraphCall&, const Call& call) {
   std::array<void*, dnn::Graph::kMaxTensors> operands{};
   std::size_t count = 0;
   for (const auto& operand : call.tail()) operands[count++] = call.at(operand.range);
-  for (const auto& fill : (*found)->fills) {
+  for (const auto& fill : (*found)->fills.outputs) {
     std::array<std::uint8_t, 16> pattern{};
     std::memcpy(pattern.data(), &fill.pattern, sizeof fill.pattern);
     // In 16 bits at a time: there is one of zeros for types of any size.
@@ -225,6 +225,8 @@ Result<void> Dnn::execute(CachedPlan& cached, std::span<void*> operands, Queue q
   auto& own = state(queue);
   const auto bytes = cached.plan.workspace_bytes();
   TROUPE_CUDA_PROPAGATE(own.workspace.reserve(services_, queue, bytes));
+  if (cached.fills.workspace && bytes > 0)
+    TROUPE_CUDA_PROPAGATE(services_.fill(queue, own.workspace.get(), {}, 1, bytes));
   TROUPE_CUDA_PROPAGATE(
       cached.plan.execute(own.handle.get(), operands, bytes > 0 ? own.workspace.get() : nullptr));
   cached.ran = true;

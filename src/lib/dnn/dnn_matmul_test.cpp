@@ -88,7 +88,9 @@ TYPED_TEST(DnnMatrices, ProductsOfSmallIntegersAreExact) {
         integers((shape.shared_b ? 1 : shape.batch) * shape.inner * shape.columns, 2, ++seed);
     const auto c = device().template alloc<float>(shape.batch * shape.rows * shape.columns);
     const auto done = dnn::on(device()).matmul(put(narrowed<T>(a)), put(narrowed<T>(b)), c, shape);
-    if (!multiplied(done, dtype_of<T>)) continue;
+    // cuDNN takes wrong elements of such a matrix: the engine has no such product.
+    const bool lacking = shape.shared_b && shape.by_columns_b;
+    if (lacking ? !answered(done, "shared by columns") : !multiplied(done, dtype_of<T>)) continue;
     EXPECT_EQ(widened(device().download(c)), product<T>(shape, a, b).exact) << "seed " << seed;
   }
 }

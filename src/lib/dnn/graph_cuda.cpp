@@ -158,8 +158,8 @@ std::vector<Note> barred_in(const dnn::GraphView& graph) {
 
 }  // namespace
 
-Result<std::vector<Fill>> fills_of(const dnn::GraphView& view) {
-  std::vector<Fill> fills;
+Result<Fills> fills_of(const dnn::GraphView& view) {
+  Fills fills;
   std::vector<std::size_t> places(view.tensors().size());
   std::size_t next = 0;
   for (const auto& tensor : view.tensors()) {
@@ -168,6 +168,7 @@ Result<std::vector<Fill>> fills_of(const dnn::GraphView& view) {
   for (const auto& node : view.nodes()) {
     if (node.kind != NodeKind::attention && node.kind != NodeKind::attention_backward) continue;
     if (dnn::AttentionView(node).length_q == nullptr) continue;
+    fills.workspace = fills.workspace || node.kind == NodeKind::attention_backward;
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       const auto* const output = node.outputs[i];
       if (output == nullptr || output->role != Role::output) continue;
@@ -179,9 +180,10 @@ Result<std::vector<Fill>> fills_of(const dnn::GraphView& view) {
       }
       // The logarithm of a sum of nothing.
       const bool is_stats = node.kind == NodeKind::attention && i == 1;
-      fills.push_back({places[output->number],
-                       static_cast<std::uint64_t>(output->volume()) * size_of(output->dtype),
-                       is_stats ? 0xff80'0000u : 0u});
+      fills.outputs.push_back(
+          {places[output->number],
+           static_cast<std::uint64_t>(output->volume()) * size_of(output->dtype),
+           is_stats ? 0xff80'0000u : 0u});
     }
   }
   return fills;

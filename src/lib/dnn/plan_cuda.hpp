@@ -57,9 +57,14 @@ struct Fill {
   std::uint64_t bytes = 0;    ///< of it
   std::uint32_t pattern = 0;  ///< that is repeated
 };
-/// Those of a graph: an attention writes nothing of a sequence without queries. Errors: unsupported
-/// (an output of it has gaps).
-Result<std::vector<Fill>> fills_of(const dnn::GraphView& view);
+/// What is to be filled before a graph runs: cuDNN's attention writes nothing of a sequence without
+/// queries, but adds up what its workspace has of it for the gradients.
+struct Fills {
+  std::vector<Fill> outputs;
+  bool workspace = false;  ///< with zeros
+};
+/// Errors: unsupported (an output that is to be filled has gaps).
+Result<Fills> fills_of(const dnn::GraphView& view);
 
 /// How cuDNN carries out one shape of an operation: a graph and the algorithm chosen for it, which
 /// always gives the same bits. It is good for operands at any address.

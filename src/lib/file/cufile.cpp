@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "common/core/foreign.hpp"
+
 namespace troupe::file {
 namespace {
 
@@ -53,13 +55,13 @@ Result<CuFile> CuFile::load(const char* library) {
     if (*function == nullptr) return missing(std::string(library) + ": it has no " + name);
   }
   for (const int parameter : {kAllowCompat, kForceCompat}) {
-    const auto status = reinterpret_cast<SetBool>(set)(parameter, false);
+    const auto status = call_foreign<SetBool>(set, parameter, false);
     if (status.of_cufile != 0) {
       return missing("compatibility mode cannot be switched off (status " +
                      std::to_string(status.of_cufile) + ")");
     }
   }
-  if (const auto status = reinterpret_cast<OpenDriver>(open)(); status.of_cufile != 0)
+  if (const auto status = call_foreign<OpenDriver>(open); status.of_cufile != 0)
     return missing("no GPUDirect Storage driver (status " + std::to_string(status.of_cufile) + ")");
   return file;
 }
@@ -74,7 +76,7 @@ Result<CuFile::File> CuFile::open(int fd) const {
   description.type = kOpaqueDescriptor;
   description.handle.fd = fd;
   void* handle = nullptr;
-  const auto status = reinterpret_cast<Register>(register_)(&handle, &description);
+  const auto status = call_foreign<Register>(register_, &handle, &description);
   if (status.of_cufile != 0) {
     return missing("no direct way to this file system (status " + std::to_string(status.of_cufile) +
                    ")");
@@ -83,15 +85,15 @@ Result<CuFile::File> CuFile::open(int fd) const {
 }
 
 CuFile::File::~File() {
-  if (handle_ != nullptr) reinterpret_cast<Deregister>(library_->deregister_)(handle_);
+  if (handle_ != nullptr) call_foreign<Deregister>(library_->deregister_, handle_);
 }
 
 ssize_t CuFile::File::write(const void* memory, std::size_t bytes, off_t offset) const {
-  return reinterpret_cast<WriteFile>(library_->write_)(handle_, memory, bytes, offset, 0);
+  return call_foreign<WriteFile>(library_->write_, handle_, memory, bytes, offset, off_t{0});
 }
 
 ssize_t CuFile::File::read(void* memory, std::size_t bytes, off_t offset) const {
-  return reinterpret_cast<ReadFile>(library_->read_)(handle_, memory, bytes, offset, 0);
+  return call_foreign<ReadFile>(library_->read_, handle_, memory, bytes, offset, off_t{0});
 }
 
 }  // namespace troupe::file

@@ -7,6 +7,8 @@
 #include <troupe/error.hpp>
 #include <troupe/gpu_health.hpp>
 
+#include "common/core/foreign.hpp"
+
 namespace troupe::rank_process {
 
 /// NVIDIA's management library, which comes with the driver. It is loaded at run time and opens no
@@ -33,8 +35,9 @@ class Nvml {
   /// What the function answers to these arguments; kMissing: this driver does not have it.
   template <class... Arguments>
   [[nodiscard]] Status status_of(const char* name, Arguments... arguments) const {
-    const auto function = reinterpret_cast<Status (*)(Arguments...)>(::dlsym(library_, name));
-    return function != nullptr ? function(arguments...) : kMissing;
+    auto* const function = ::dlsym(library_, name);
+    if (function == nullptr) return kMissing;
+    return call_foreign<Status (*)(Arguments...)>(function, arguments...);
   }
   /// Whether it is there and succeeds.
   template <class... Arguments>
