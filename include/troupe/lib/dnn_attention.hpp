@@ -54,10 +54,12 @@ struct AttentionInputs {
   /// them see nothing. A diagonal at the bottom right ends at the last ones that there are.
   TensorId length_q = {}, length_kv = {};
 };
+/// What an attention makes.
 struct AttentionOutputs {
   TensorId o;      ///< batch, heads_q, sequence_q, dim_v, ordered in memory as q
   TensorId stats;  ///< batch, heads_q, sequence_q, 1
 };
+/// Gradients with regard to the inputs of an attention.
 struct AttentionGradients {
   TensorId q, k, v;  ///< as q, k and v
   TensorId bias;     ///< as the bias: sums where it stands for many

@@ -92,14 +92,17 @@ namespace troupe {
 struct NormStatistics {
   GpuRef<float> mean, inverse_deviation;
 };
+/// Of layer and instance norm.
 struct NormOptions {
   float epsilon = 1e-5f;                          ///< not negative
   std::optional<NormStatistics> statistics = {};  ///< where they are written, if wanted
 };
+/// Of RMS norm.
 struct RmsNormOptions {
   float epsilon = 1e-5f;
   std::optional<GpuRef<float>> inverse_deviation = {};  ///< where it is written, if wanted
 };
+/// Of group norm.
 struct GroupNormOptions {
   std::int64_t groups = 1;  ///< divides the number of channels
   float epsilon = 1e-5f;
@@ -111,6 +114,7 @@ struct RunningStatistics {
   GpuRef<float> next_mean, next_variance;  ///< written: with this one
   float momentum = 0.1f;
 };
+/// Of batch norm.
 struct BatchNormOptions {
   float epsilon = 1e-5f;
   std::optional<RunningStatistics> running = {};

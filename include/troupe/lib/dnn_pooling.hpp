@@ -28,6 +28,7 @@ struct PoolingSteps {
 /// Adds a node that pools x.
 TensorId pooling(Graph& graph, Pooling mode, TensorId x, const PoolingSteps& steps);
 
+/// What the pooling of maxima makes.
 struct Pooled {
   TensorId y;
   /// The place in its window, row-major, of the element that y took; an output of type i8. Of

@@ -21,6 +21,7 @@ enum class Coordinates : std::uint32_t {
   corners,  ///< i * in / out, as PyTorch's nearest
   ends      ///< i * (in - 1) / (out - 1); 0 if out is 1; as PyTorch's linear with align_corners
 };
+/// How an image is resized.
 struct ResizeMode {
   Interpolation interpolation = Interpolation::linear;
   Coordinates coordinates = Coordinates::centres;

@@ -104,6 +104,7 @@ struct Read {
 std::span<const OperationInfo* const> operations() noexcept;
 inline const Library kLibrary{operations()};
 
+/// Of a transfer.
 struct Options {
   std::uint64_t offset = 0;  ///< bytes, in the file
   OnFailure on_failure = OnFailure::error;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "device_host/engine/cuda/handle.hpp"
+#include "device_host/engine/cuda/library.hpp"
 #include "lib/dnn/status_cuda.hpp"
 
 namespace troupe::host::cuda {
