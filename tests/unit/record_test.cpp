@@ -340,6 +340,7 @@ TEST(EveryOperation, IsRefusedIfAnOperandIsTooShort) {
     if (info.opcode == opcode_of<memory::Fence>) return;  // of any range
     for (const auto& operand : info.operands) {
       if (host_only(info, sample, operand)) continue;
+      if (info.library() == "file" && &operand != info.cell) continue;  // bytes, of any number
       auto op = sample;
       info.operand(op.data(), operand).bytes = 3;
       EXPECT_EQ(info.check(op.data()).code(), Errc::invalid) << operand.name;
