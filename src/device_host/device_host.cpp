@@ -17,9 +17,10 @@ namespace troupe::host {
 namespace {
 
 constexpr auto kIdleBeat =
-    std::chrono::milliseconds(250);     ///< heartbeat while there is nothing to do
-constexpr int kRoundsPerControl = 128;  ///< rounds between looks at the control socket while busy
-constexpr int kGather = 4;              ///< pauses after commands were issued, some 50 to 300 ns
+    std::chrono::milliseconds(250);  ///< heartbeat while there is nothing to do
+constexpr auto kControlPause =
+    std::chrono::microseconds(100);  ///< between looks at the control socket while busy
+constexpr int kGather = 4;           ///< pauses after commands were issued, some 50 to 300 ns
 constexpr int kSpinLooks =
     16;  ///< looks at the ring between those at everything else, while spinning
 constexpr auto kEndPatience =
@@ -134,7 +135,7 @@ int DeviceHost::run() {
   last_progress_ = SteadyClock::time();
   ::prctl(PR_SET_TIMERSLACK,
           1000);  // ns: the pauses between looks at the engine are shorter than the default slack
-  for (int round = 0; !exit_status_; ++round) {
+  for (auto looked = last_progress_; !exit_status_;) {
     if (meeting_ != nullptr && meeting_->ready()) set_aside_due_ = true;
     if (play_can_go_on()) {
       play_waits_ = false;
@@ -153,12 +154,15 @@ int DeviceHost::run() {
     // A rank that submits in a burst writes the ring's tail every hundred nanoseconds, and each
     // look at it from here makes that dearer: let some gather.
     if (issued && options_.spin_us != 0) relax(kGather);
-    if (progress ? round % kRoundsPerControl == 0 : true) {
-      const auto now = progress ? last_progress_ : SteadyClock::time();
-      beat(now);
-      if (round % kRoundsPerControl == 0 && serve_control()) continue;
-      if (!progress) wait(now);
+    // Of time, not of rounds: where a stream is full of long kernels, a launch takes as long as
+    // one.
+    const auto now = progress ? last_progress_ : SteadyClock::time();
+    beat(now);
+    if (now - looked >= kControlPause) {
+      looked = now;
+      if (serve_control()) continue;
     }
+    if (!progress) wait(now);
   }
   return *exit_status_;
 }

@@ -42,7 +42,8 @@ bool DeviceHost::issue() {
 
 bool DeviceHost::issue_set_aside() {
   return set_aside_.offer([this](SetAside::Entry& entry) {
-    return active() && issue_one(entry.record, &entry) == Step::queued;
+    return active() && batches_.open_count() < Batches::kMaxCommands &&
+           issue_one(entry.record, &entry) == Step::queued;
   });
 }
 

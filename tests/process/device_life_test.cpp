@@ -288,6 +288,23 @@ TEST(End, LeavesNoProcessNoMemoryAndNoDescriptor) {
   EXPECT_EQ(shared_mappings(), std::vector<std::string>());
 }
 
+/// A CUDA stream that is full lets each launch wait for the end of a kernel, for seconds in all:
+/// that is work, no silence.
+TEST(Heartbeat, GoesOnWhileLongKernelsFillTheirQueue) {
+  DeviceRig rig;
+  auto& device = rig.device();
+  // On a GPU of 4 TB/s 16,000 times half a millisecond, more than twice the limit of the heartbeat.
+  const auto x = device.alloc<float>(on_cuda() ? std::int64_t{1} << 28 : 1 << 10);
+  device.fill(x, 3.0f).get();
+  const auto old = active_host();
+  std::vector<Future<void>> updates;
+  for (int i = 0; i < (on_cuda() ? 16'000 : 2'000); ++i)
+    updates.push_back(device.blas().scal(1.0f, x));
+  for (const auto& update : updates) ASSERT_TRUE(update.wait().ok());
+  EXPECT_EQ(active_host(), old);
+  EXPECT_EQ(device.download(x.slice(1000, 3)), std::vector<float>(3, 3.0f));
+}
+
 TEST(End, ResolvesWhatIsUnderWay) {
   std::vector<Future<void>> futures;
   {
