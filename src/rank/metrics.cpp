@@ -44,6 +44,28 @@ double of(std::uint64_t count) {
   return static_cast<double>(count);
 }
 
+/// A sum over the states that went to disk in each way.
+void add_saved(Text& text, const std::vector<SavedCheckpoint>& saved, std::string_view name,
+               std::string_view help, double (*value)(const SavedCheckpoint&)) {
+  text.family(name, "counter", help);
+  std::map<std::string_view, double> sums;
+  for (const auto& one : saved) sums[to_string(one.io)] += value(one);
+  for (const auto& [io, sum] : sums) text.sample("io", io, sum);
+}
+
+void add_saved(Text& text, const std::vector<SavedCheckpoint>& saved) {
+  add_saved(text, saved, "troupe_saved_states_total", "States of this run that are on disk.",
+            [](const SavedCheckpoint&) { return 1.0; });
+  add_saved(text, saved, "troupe_saved_bytes_total", "Bytes of these states, of all ranks.",
+            [](const SavedCheckpoint& one) { return of(one.bytes); });
+  add_saved(text, saved, "troupe_saving_seconds_total",
+            "Time that writing them took, on the rank where it took longest.",
+            [](const SavedCheckpoint& one) { return one.write_seconds; });
+  add_saved(text, saved, "troupe_saving_stall_seconds_total",
+            "Time that the steps were held up by them, on the rank where longest.",
+            [](const SavedCheckpoint& one) { return one.stall_seconds; });
+}
+
 void add_health(Text& text, const GpuHealth& health) {
   text.family("troupe_gpu_celsius", "gauge", "The GPU's temperature.");
   if (health.temperature) text.sample(*health.temperature);
@@ -89,6 +111,7 @@ std::string to_prometheus(const Metrics& metrics) {
   text.sample(metrics.epoch);
   text.family("troupe_commits_total", "counter", "Commits that all ranks have.");
   text.sample(of(metrics.commits));
+  add_saved(text, metrics.saved);
   text.family("troupe_recoveries_total", "counter", "Losses that the world has recovered from.");
   text.sample(static_cast<double>(metrics.recoveries.size()));
   text.family("troupe_recovery_seconds_total", "counter",

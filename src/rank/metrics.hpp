@@ -6,6 +6,7 @@
 
 #include <troupe/device.hpp>
 #include <troupe/gpu_health.hpp>
+#include <troupe/saved_state.hpp>
 #include <troupe/world.hpp>
 
 #include "rank/device/flight_collector.hpp"
@@ -20,6 +21,7 @@ struct Metrics {
   std::uint64_t queue_depth = 0;  ///< commands that are not answered
   std::uint32_t epoch = 0;
   std::uint64_t commits = 0;
+  std::vector<SavedCheckpoint> saved;  ///< of the run that is under way, or of the last one
   std::vector<Recovery> recoveries;
   std::vector<MemoryUse> memory;
   GpuHealth health{};

@@ -176,6 +176,7 @@ void Observer::write_metrics() {
                                     .queue_depth = port.submitted() - retired,
                                     .epoch = world_->epoch().value,
                                     .commits = world_->status().commits(),
+                                    .saved = world_->status().saved(),
                                     .recoveries = world_->status().recoveries(),
                                     .memory = memory.ok() ? *memory : std::vector<MemoryUse>(),
                                     .health = health.ok() ? *health : GpuHealth(),

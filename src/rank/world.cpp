@@ -51,8 +51,7 @@ std::int64_t World::restarted_from() const {
   return core_->history().restarted_from;
 }
 std::vector<SavedCheckpoint> World::saved_checkpoints() const {
-  return core_->status().keeper() ? core_->status().keeper()->saved()
-                                  : std::vector<SavedCheckpoint>();
+  return core_->status().saved();
 }
 std::vector<Recovery> World::recoveries() const {
   return core_->status().recoveries();

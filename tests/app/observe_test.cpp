@@ -17,7 +17,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kCountedBytes = 777 * 8;
-constexpr int kFirstRank = 10;  ///< process of rank 0 in a trace
+constexpr int kSavedBytes = 1000 * 8;  // of a rank of the run
+constexpr int kFirstRank = 10;         ///< process of rank 0 in a trace
 
 Json read_json(const fs::path& path) {
   return Json::parse(read_file(path), nullptr, false);
@@ -181,8 +182,11 @@ std::set<std::string> documented_metrics() {
 TEST(Observe, MetricsAreThoseThatAreDocumented) {
   const int ranks = ranks_here(2);
   const Scratch scratch;
-  Job job(ranks, {"--metrics", scratch.file("job.prom"), "--fills", "100", "--run", "on"},
-          {.limit = 120s});
+  Job job(
+      ranks,
+      {"--metrics", scratch.file("job.prom"), "--fills", "100", "--run", "on", "--checkpoint-dir",
+       scratch.file("states"), "--checkpoint-every", "10", "--checkpoint-io", "pinned"},
+      {.limit = 120s});
   ASSERT_EQ(job.wait(), 0) << job.out() << job.err();
   for (int rank = 0; rank < ranks; ++rank) {
     const MetricsFile metrics(scratch.file("job." + std::to_string(rank) + ".prom"));
@@ -200,6 +204,9 @@ TEST(Observe, MetricsAreThoseThatAreDocumented) {
     EXPECT_EQ(value("troupe_recoveries_total"), 1);
     EXPECT_GT(value("troupe_recovery_seconds_total", "replace"), 0);
     EXPECT_GE(value("troupe_commits_total"), 3);
+    EXPECT_GE(value("troupe_saved_states_total", "pinned"), 3);
+    EXPECT_GE(value("troupe_saved_bytes_total", "pinned"), 3.0 * ranks * kSavedBytes);
+    EXPECT_GT(value("troupe_saving_seconds_total", "pinned"), 0);
     EXPECT_EQ(value("troupe_epoch"), 2);
     EXPECT_EQ(value("troupe_queue_depth"), 0);
     EXPECT_FALSE(metrics.samples.at("troupe_memory_bytes").empty());

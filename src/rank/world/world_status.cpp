@@ -411,6 +411,11 @@ std::unique_ptr<StateKeeper> WorldStatus::exchange_keeper(std::unique_ptr<StateK
   return keeper;
 }
 
+std::vector<SavedCheckpoint> WorldStatus::saved() const {
+  const std::lock_guard lock(mutex_);
+  return keeper_ ? keeper_->saved() : std::vector<SavedCheckpoint>();
+}
+
 void WorldStatus::settle() {
   const std::lock_guard lock(mutex_);
   settled_ = acknowledged_.number;

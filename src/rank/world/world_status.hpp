@@ -147,6 +147,8 @@ class WorldStatus {
   void wait_for_its_end(std::uint32_t epoch);
   /// The keeper of the run that is under way, or of the last one.
   [[nodiscard]] StateKeeper* keeper() const noexcept { return keeper_.get(); }
+  /// What it has saved so far; any thread.
+  [[nodiscard]] std::vector<SavedCheckpoint> saved() const;
 
   // The program's thread: RunLoop.
 
