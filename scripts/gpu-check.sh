@@ -313,6 +313,17 @@ bench_tensors() {
   done <"$out/tensor_bench.json"
 }
 
+# Layers of neural networks, where cuDNN and its frontend are there.
+bench_layers() {
+  local line name
+  [[ -x $bin/dnn_bench ]] || return 0
+  step dnn_bench 240 "$bin/dnn_bench" --repetitions $((quick ? 5 : 15)) --json "$out/dnn_bench.json" || return 0
+  while read -r line; do
+    name=$(field "$line" name)
+    [[ -z $name ]] || figure "$name, troupe/raw" "$(field "$line" ratio)" x le 1.01
+  done <"$out/dnn_bench.json"
+}
+
 # The first call of each kind after a device host's death, over its steady time.
 bench_first_calls() {
   local line name
@@ -505,6 +516,7 @@ if wanted bench; then
   bench_libraries
   bench_sparse
   bench_tensors
+  bench_layers
   bench_first_calls
   bench_kernels
   bench_recorded

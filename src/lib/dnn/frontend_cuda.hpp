@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cudnn.h>
 #include <cudnn_frontend_shim.h>
 #include <dlfcn.h>
 
@@ -17,6 +18,8 @@
 #include <memory>
 #include <span>
 #include <vector>
+
+#include <troupe/lib/dnn.hpp>
 
 #include "lib/dnn/spatial.hpp"
 
