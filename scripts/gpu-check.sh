@@ -6,7 +6,7 @@
 # Groups, in this order:
 #   unit         the unit tests of the cuda engine
 #   conformance  every operation against the reference
-#   judge        random calls of blas, solver, fft and rng, judged by NumPy and SciPy, and by CuPy, where they are installed
+#   judge        random calls of the libraries, judged by NumPy and SciPy, by CuPy, and dnn by PyTorch, where they are installed
 #   process      device hosts that die, without MPI
 #   cg           troupe-cg without a fault, with every kind of fault, with two faults
 #   bench        the benchmarks
@@ -166,7 +166,7 @@ tests() {
 
 judges() {
   local by
-  for by in numpy cupy; do
+  for by in numpy cupy torch; do
     # shellcheck disable=SC2154  # root: from build.sh
     step "judge-$by" 240 "$(judge_python "$by")" -B "$root/tests/judges/judge.py" --judge "$by" \
       --rounds $((quick ? 1 : 3)) "$bin/judge" "$bin/troupe-info" || true

@@ -155,5 +155,7 @@ void add_primitives(Runs& runs);
 void add_sparse(Runs& runs);
 void add_direct(Runs& runs);
 void add_tensors(Runs& runs);
+void add_dnn(Runs& runs);
+void add_dnn_layers(Runs& runs);
 
 }  // namespace troupe::judge

@@ -54,9 +54,12 @@ def widen(stored, dtype):
 class Case:
     """`judge`: numpy or cupy, which computes what is expected, in double precision."""
 
+    may_lack = False  # whether the cuda engine may answer that its library does not have the case
+
     def __init__(self, judge, random, operation, call, dtype, **arguments):
         self.xp, self.random = judge, random
         self.operation, self.call, self.dtype, self.arguments = operation, call, dtype, arguments
+        self.table_dtype = dtype  # the dtype in which troupe-info lists the operation
         self.arrays = {}  # name: (stored numbers, their dtype, what the request says of them)
         self.expected = []  # (name, numbers, tolerance)
         self.checks = []  # functions of this case, once it has run: (what, error, tolerance)

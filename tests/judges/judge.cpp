@@ -25,6 +25,8 @@ const Runs& runs_of(const std::string& library) {
     add_sparse(made["sparse"]);
     add_direct(made["direct"]);
     add_tensors(made["tensor"]);
+    add_dnn(made["dnn"]);
+    add_dnn_layers(made["dnn"]);
     return made;
   }();
   const auto own = all.find(library);

@@ -25,7 +25,7 @@ struct DnnMatmulOptions {
   std::int64_t rows = 0, columns = 0;               ///< of c
   std::int64_t inner = 0;                           ///< columns of a, rows of b
   bool by_columns_a = false, by_columns_b = false;  ///< it lies by columns instead of rows
-  bool shared_a = false, shared_b = false;          ///< there is one for the whole batch
+  bool shared_a = false, shared_b = false;          ///< there is one for the whole batch; not both
 };
 
 /// Products of matrices as calls of their own.
@@ -38,6 +38,8 @@ class DnnMatmul {
   Future<void> matmul(const GpuRef<T>& a, const GpuRef<T>& b, const GpuRef<C>& c,
                       const DnnMatmulOptions& shape) {
     dnn::Graph graph;
+    if (shape.shared_a && shape.shared_b && shape.batch > 1)
+      graph.refuse("matmul: a and b are shared, so all of the batch would be one product");
     const auto in_a = graph.input(
         dtype_of<T>,
         matrices(shape.shared_a ? 1 : shape.batch, shape.rows, shape.inner, shape.by_columns_a));

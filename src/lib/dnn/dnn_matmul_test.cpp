@@ -159,5 +159,15 @@ TEST(DnnMatricesRefused, WhatCannotBe) {
   refuses("a batch has another extent than the result", {2, 4, 4}, {3, 4, 4});
 }
 
+TEST(DnnMatricesRefused, ABatchOfOneProduct) {
+  const auto a = device().alloc<float>(16), c = device().alloc<float>(48);
+  DnnMatmulOptions shape{
+      .batch = 3, .rows = 4, .columns = 4, .inner = 4, .shared_a = true, .shared_b = true};
+  const Result<void> refused = dnn::on(device()).matmul(a, a, c, shape).wait();
+  ASSERT_EQ(refused.code(), Errc::invalid);
+  EXPECT_NE(refused.error().message.find("a and b are shared"), std::string::npos);
+  (void)device().take_error();
+}
+
 }  // namespace
 }  // namespace troupe::test
