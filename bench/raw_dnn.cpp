@@ -23,6 +23,10 @@ void must(cudnnStatus_t status) {
   if (status != CUDNN_STATUS_SUCCESS) throw std::runtime_error(cudnnGetErrorString(status));
 }
 
+void must_plan(const fe::error_t& status) {
+  if (status.is_bad()) throw NoPlan(status.err_msg);
+}
+
 /// How a tensor lies in memory.
 struct Layout {
   Numbers extents, strides;
@@ -83,10 +87,10 @@ RawLayer::RawLayer(Raw& raw, std::unique_ptr<Plan> plan, std::vector<void*> oper
   must(cudnnSetStream(plan_->handle.its, raw.stream()));
   must(graph.validate());
   must(graph.build_operation_graph(plan_->handle.its));
-  must(graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}));
+  must_plan(graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}));
   graph.deselect_numeric_notes(plan_->barred);
-  must(graph.check_support());
-  must(graph.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE));
+  must_plan(graph.check_support());
+  must_plan(graph.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE));
   std::int64_t bytes = 0;
   must(graph.get_workspace_size(bytes));
   if (bytes > 0) workspace_ = raw.device(static_cast<std::size_t>(bytes));

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include <troupe/lib/dnn_convolution.hpp>
@@ -12,10 +13,15 @@
 /// with a workspace of their own. All tensors are bf16 unless told.
 namespace troupe::bench {
 
+/// cuDNN has no engine for a layer.
+struct NoPlan : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 /// A plan of cuDNN, and the operands it runs on. Its settings are those of troupe's engine: sums
 /// and what is between nodes in f32, the first engine that heuristics A and then the fallbacks
 /// name, none that is nondeterministic, and for convolutions none that converts its inputs, sums up
-/// in less than f32, or computes by FFT or Winograd's algorithm.
+/// in less than f32, or computes by FFT or Winograd's algorithm. What makes one throws NoPlan.
 class RawLayer {
  public:
   ~RawLayer();

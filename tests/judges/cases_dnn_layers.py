@@ -190,11 +190,12 @@ def batch_norm_inference(random, dtype):
     spatial, channels = [int(n) for n in random.integers(2, 6, 2)], int(random.choice([8, 16]))
     extents = [int(random.integers(1, 4)), channels, *spatial]
     case = LayerCase(random, "batch_norm_inference", dtype, batch=extents[0], channels=channels, spatial=spatial,
-                     epsilon=1e-5)
+                     epsilon=float(random.choice([1e-5, 0.1])))
     x = case.given("x", extents, order=last)
     mean, scale, bias = (case.given(name, [channels], dtype="f32") for name in ("running_mean", "scale", "bias"))
     variance = case.given("running_variance", [channels], random.uniform(0.5, 2, channels), dtype="f32")
-    y = F.batch_norm(x, mean.detach(), variance.detach(), scale, bias, False, eps=1e-5)
+    y = F.batch_norm(x, mean.detach(), variance.detach(), scale, bias, False,
+                     eps=case.arguments["epsilon"])
     case.made("y", y, 4, order=last)
     return case
 
