@@ -7,6 +7,7 @@
 #include <troupe/lib/dnn_attention.hpp>
 #include <troupe/lib/dnn_convolution.hpp>
 #include <troupe/lib/dnn_matmul.hpp>
+#include <troupe/lib/dnn_moving.hpp>
 #include <troupe/lib/dnn_norms.hpp>
 #include <troupe/lib/dnn_pointwise.hpp>
 #include <troupe/lib/dnn_pooling.hpp>
@@ -92,7 +93,8 @@ class Dnn : public DnnGraphs,
             public DnnAttention,
             public DnnNorms,
             public DnnSoftmax,
-            public DnnRnn {
+            public DnnRnn,
+            public DnnMoving {
  public:
   explicit Dnn(detail::Submitter& submitter)
       : DnnGraphs(submitter),
@@ -105,6 +107,7 @@ class Dnn : public DnnGraphs,
         DnnNorms(submitter),
         DnnSoftmax(submitter),
         DnnRnn(submitter),
+        DnnMoving(submitter),
         submitter_(&submitter) {}
 
   /// See dnn::Convolution.

@@ -50,7 +50,11 @@ enum class NodeKind : std::uint32_t {
   attention,
   attention_backward,
   norm,
-  norm_backward
+  norm_backward,
+  reshape,
+  transpose,
+  slice,
+  concatenate
 };
 
 /// A tensor of a graph, by its number; from the graph's functions, and good for that graph alone.

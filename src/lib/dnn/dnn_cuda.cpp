@@ -2,12 +2,15 @@
 #include <array>
 #include <cstring>
 #include <list>
+#include <optional>
 #include <utility>
 
 #include <troupe/lib/dnn.hpp>
 
 #include "device_host/engine/cuda/library.hpp"
 #include "lib/dnn/dnn_kernels.cuh"
+#include "lib/dnn/own_graph_cuda.hpp"
+#include "lib/dnn/own_graph_kernels.cuh"
 #include "lib/dnn/plan_cuda.hpp"
 #include "lib/dnn/rnn_cuda.hpp"
 #include "lib/dnn/softmax_cuda.hpp"
@@ -82,6 +85,8 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dn
 
   [[nodiscard]] State& state(Queue queue) { return states_[queue.detour ? 1 : 0]; }
   [[nodiscard]] bool must_wait_for(const Shape& shape, Queue queue);
+  /// The graph of a call, if kernels of troupe's own compute it; then it never has a plan.
+  [[nodiscard]] std::optional<dnn::GraphView> own_graph(const Call& call);
   /// The bit of State::softmax_ran for an operation's kernels.
   template <class Op>
   [[nodiscard]] static std::uint32_t kernels_of(const Op& op) {
@@ -113,6 +118,7 @@ Result<void> Dnn::open(Queue queue) {
   if (!own.handle) TROUPE_CUDA_TRY(cudnnCreate(own.handle.out()));
   TROUPE_CUDA_TRY(cudnnSetStream(own.handle.get(), services_.stream(queue)));
   TROUPE_CUDA_TRY(kernels::preload_dnn());
+  TROUPE_CUDA_TRY(kernels::preload_own_graphs());
   for (const auto& bytes : adopted_) {
     if (const auto shape = Plan::shape_in(bytes, services_.multiprocessors()); shape)
       restore(own, *shape, bytes);
@@ -147,7 +153,7 @@ bool Dnn::blocks(const OperationInfo& info, const std::byte* op, const Call& cal
   if (info.opcode == opcode_of<dnn::RnnBackwardWeights>)
     return rnn_blocks(*reinterpret_cast<const dnn::RnnBackwardWeights*>(op));
   if (info.opcode == opcode_of<dnn::RnnSpace>) return true;
-  return must_wait_for(shape_of(call.data()), call.queue());
+  return must_wait_for(shape_of(call.data()), call.queue()) && !own_graph(call);
 }
 
 Result<void> Dnn::run(const dnn::Convolution& op, const Call& call) {
@@ -164,12 +170,24 @@ Result<void> Dnn::run(const dnn::Convolution& op, const Call& call) {
   return op.bias.present() && !fused ? add_bias(op, call) : Result<void>();
 }
 
+std::optional<dnn::GraphView> Dnn::own_graph(const Call& call) {
+  auto& own = state(call.queue());
+  if (own.find(shape_of(call.data())) != own.plans.end()) return std::nullopt;
+  auto view = dnn::GraphView::of(call.data());  // which check_parts() has let pass
+  if (!view || !is_own(*view)) return std::nullopt;
+  return std::move(*view);
+}
+
 Result<void> Dnn::run(const dnn::GraphCall&, const Call& call) {
-  const auto found = plan_for(call.data(), call.queue());
-  if (!found) return found.error();
   std::array<void*, dnn::Graph::kMaxTensors> operands{};
   std::size_t count = 0;
   for (const auto& operand : call.tail()) operands[count++] = call.at(operand.range);
+  if (const auto view = own_graph(call); view) {
+    return run_own(*view, std::span(operands).first(count), services_, call.queue(),
+                   state(call.queue()).workspace);
+  }
+  const auto found = plan_for(call.data(), call.queue());
+  if (!found) return found.error();
   for (const auto& fill : (*found)->fills.outputs) {
     std::array<std::uint8_t, 16> pattern{};
     std::memcpy(pattern.data(), &fill.pattern, sizeof fill.pattern);

@@ -31,6 +31,10 @@ Compute compute_of(NodeKind kind) {
     case NodeKind::attention_backward: return &compute_attention_backward;
     case NodeKind::norm: return &compute_norm;
     case NodeKind::norm_backward: return &compute_norm_backward;
+    case NodeKind::reshape: return &compute_reshape;
+    case NodeKind::transpose: return &compute_transpose;
+    case NodeKind::slice: return &compute_slice;
+    case NodeKind::concatenate: return &compute_concatenate;
   }
   return nullptr;
 }

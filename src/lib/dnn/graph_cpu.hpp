@@ -88,5 +88,9 @@ void compute_attention(const NodeView& node, Contents& contents);
 void compute_attention_backward(const NodeView& node, Contents& contents);
 void compute_norm(const NodeView& node, Contents& contents);
 void compute_norm_backward(const NodeView& node, Contents& contents);
+void compute_reshape(const NodeView& node, Contents& contents);
+void compute_transpose(const NodeView& node, Contents& contents);
+void compute_slice(const NodeView& node, Contents& contents);
+void compute_concatenate(const NodeView& node, Contents& contents);
 
 }  // namespace troupe::dnn

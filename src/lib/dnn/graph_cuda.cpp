@@ -123,6 +123,10 @@ Nodes add(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
     case NodeKind::attention_backward: return add_attention_backward(graph, node, inputs);
     case NodeKind::norm: return add_norm(graph, node, inputs);
     case NodeKind::norm_backward: return add_norm_backward(graph, node, inputs);
+    case NodeKind::reshape:
+    case NodeKind::transpose:
+    case NodeKind::slice:
+    case NodeKind::concatenate: return {};
   }
   return {};
 }

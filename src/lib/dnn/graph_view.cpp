@@ -4,6 +4,8 @@
 #include <bit>
 #include <string>
 
+#include <troupe/lib/dnn_moving.hpp>
+
 #include "common/wire/checker.hpp"
 #include "lib/dnn/attention_view.hpp"
 
@@ -138,6 +140,10 @@ const NodeDefinition* definition_of(NodeKind kind) noexcept {
       {"attention_backward", 9, 6, 4, 3, AttentionView::kNumbers, &wrong_attention_backward},
       {"norm", 7, 3, 5, 1, 1, &wrong_norm},
       {"norm_backward", 5, 4, 3, 2, 1, &wrong_norm_backward},
+      {"reshape", 1, 1, 1, 1, 0, &wrong_reshape},
+      {"transpose", 1, 1, 1, 1, Graph::kMaxRank, &wrong_transpose},
+      {"slice", 1, 1, 1, 1, 2 * Graph::kMaxRank, &wrong_slice},
+      {"concatenate", kMaxParts, 1, 1, 1, 1, &wrong_concatenate},
   };
   const auto index = static_cast<std::size_t>(kind);
   return index < std::size(kDefinitions) ? &kDefinitions[index] : nullptr;

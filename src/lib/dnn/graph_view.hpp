@@ -86,5 +86,9 @@ std::string wrong_attention(const NodeView& node);
 std::string wrong_attention_backward(const NodeView& node);
 std::string wrong_norm(const NodeView& node);
 std::string wrong_norm_backward(const NodeView& node);
+std::string wrong_reshape(const NodeView& node);
+std::string wrong_transpose(const NodeView& node);
+std::string wrong_slice(const NodeView& node);
+std::string wrong_concatenate(const NodeView& node);
 
 }  // namespace troupe::dnn

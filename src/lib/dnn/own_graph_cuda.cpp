@@ -1,0 +1,208 @@
+#include "lib/dnn/own_graph_cuda.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/dnn/own_graph_kernels.cuh"
+
+namespace troupe::host::cuda {
+namespace {
+
+using dnn::Graph;
+using dnn::NodeKind;
+using dnn::NodeView;
+using dnn::TensorView;
+using kernels::Elements;
+using kernels::Stored;
+
+std::optional<Stored> stored_as(DType dtype) {
+  switch (dtype) {
+    case DType::f16: return Stored::f16;
+    case DType::bf16: return Stored::bf16;
+    case DType::f32: return Stored::f32;
+    case DType::i8: return Stored::i8;
+    case DType::u8: return Stored::u8;
+    case DType::i32: return Stored::i32;
+    case DType::i64: return Stored::i64;
+    default: return std::nullopt;
+  }
+}
+
+bool moves(NodeKind kind) {
+  return kind == NodeKind::reshape || kind == NodeKind::transpose || kind == NodeKind::slice ||
+         kind == NodeKind::concatenate;
+}
+
+/// The elements of a tensor in memory, in their row-major order. Dimensions are added the last one
+/// first; those that lie as one are joined, so that a kernel divides less often.
+class Dimensions {
+ public:
+  Dimensions(void* first, Stored stored) {
+    elements_.first = first;
+    elements_.stored = stored;
+  }
+  void add(std::int64_t extent, std::int64_t stride) {
+    if (extent == 1) return;
+    if (!list_.empty() && stride == list_.back().first * list_.back().second) {
+      list_.back().second *= extent;
+    } else {
+      list_.emplace_back(stride, extent);
+    }
+  }
+  [[nodiscard]] Elements elements() {
+    if (list_.empty()) return elements_;
+    elements_.rank = static_cast<std::int32_t>(list_.size());
+    for (std::size_t i = 0; i < list_.size(); ++i) {
+      std::tie(elements_.strides[list_.size() - 1 - i], elements_.extents[list_.size() - 1 - i]) =
+          list_[i];
+    }
+    return elements_;
+  }
+
+ private:
+  Elements elements_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> list_;  ///< strides and extents
+};
+
+/// The tensors of a graph that is being run.
+class Run {
+ public:
+  Run(const dnn::GraphView& graph, std::span<void* const> operands, Services& services, Queue queue)
+      : graph_(graph), launch_(services.launch(queue)), tensors_(graph.tensors().size()) {
+    std::size_t next = 0;
+    for (const auto& tensor : graph.tensors()) {
+      if (tensor.in_memory()) tensors_[tensor.number] = {operands[next++], tensor.dtype};
+    }
+  }
+
+  Result<void> run(Services& services, Queue queue, Workspace& workspace) {
+    TROUPE_CUDA_PROPAGATE(lay_out(services, queue, workspace));
+    for (const auto& node : graph_.nodes()) TROUPE_CUDA_PROPAGATE(run(node));
+    return {};
+  }
+
+ private:
+  struct Placed {
+    void* first = nullptr;
+    DType dtype = DType::f32;
+  };
+
+  /// What is between nodes: the results of what moves have the type of what is moved, others f32.
+  Result<void> lay_out(Services& services, Queue queue, Workspace& workspace) {
+    for (const auto& tensor : graph_.tensors()) {
+      if (tensor.role == dnn::Role::constant || !stored_as(tensor.dtype)) {
+        return Error{Errc::unsupported, 0,
+                     std::string(dnn::GraphCall::kName) + ": the cuda engine moves no " +
+                         (tensor.role == dnn::Role::constant
+                              ? "constants"
+                              : "tensors of " + std::string(to_string(tensor.dtype)))};
+      }
+    }
+    std::vector<std::pair<std::uint32_t, std::size_t>> begins;
+    std::size_t bytes = 0;
+    for (const auto& node : graph_.nodes()) {
+      for (const auto* const output : node.outputs) {
+        if (output == nullptr || output->in_memory()) continue;
+        auto& placed = tensors_[output->number];
+        if (moves(node.kind)) {
+          placed.dtype = tensors_[node.inputs[0]->number].dtype;
+          for (const auto* const input : node.inputs) {
+            if (input != nullptr && tensors_[input->number].dtype != placed.dtype)
+              placed.dtype = DType::f32;
+          }
+        }
+        begins.emplace_back(output->number, bytes);
+        const auto size = static_cast<std::size_t>(output->volume()) * size_of(placed.dtype);
+        bytes += (size + dnn::kAlignment - 1) / dnn::kAlignment * dnn::kAlignment;
+      }
+    }
+    if (begins.empty()) return {};
+    TROUPE_CUDA_PROPAGATE(workspace.reserve(services, queue, bytes));
+    for (const auto& [number, begin] : begins)
+      tensors_[number].first = static_cast<std::byte*>(workspace.get()) + begin;
+    return {};
+  }
+
+  /// Where an element is whose places in the dimensions are `first`, and those after it by `steps`.
+  [[nodiscard]] Dimensions from(const TensorView* tensor, std::int64_t first = 0) const {
+    const auto& placed = tensors_[tensor->number];
+    return {static_cast<std::byte*>(placed.first) +
+                first * static_cast<std::int64_t>(size_of(placed.dtype)),
+            *stored_as(placed.dtype)};
+  }
+  [[nodiscard]] Elements all_of(const TensorView* tensor) const {
+    if (tensor == nullptr) return {};
+    auto dimensions = from(tensor);
+    for (auto i = tensor->rank(); i-- > 0;) dimensions.add(tensor->extents[i], tensor->strides[i]);
+    return dimensions.elements();
+  }
+  Result<void> copy(std::int64_t volume, const Elements& source, const Elements& target) {
+    TROUPE_CUDA_TRY(
+        kernels::copy_elements(launch_, static_cast<std::uint64_t>(volume), source, target));
+    return {};
+  }
+
+  Result<void> run(const NodeView& node) {
+    switch (node.kind) {
+      case NodeKind::transpose: return transpose(node);
+      case NodeKind::slice: return slice(node);
+      case NodeKind::concatenate: return concatenate(node);
+      default: {  // reshape
+        const auto *const x = node.inputs[0], *const y = node.outputs[0];
+        return copy(y->volume(), all_of(x), all_of(y));
+      }
+    }
+  }
+
+  Result<void> transpose(const NodeView& node) {
+    const auto *const x = node.inputs[0], *const y = node.outputs[0];
+    auto source = from(x);
+    for (auto i = y->rank(); i-- > 0;)
+      source.add(y->extents[i], x->strides[static_cast<std::size_t>(node.numbers[i])]);
+    return copy(y->volume(), source.elements(), all_of(y));
+  }
+
+  Result<void> slice(const NodeView& node) {
+    const auto *const x = node.inputs[0], *const y = node.outputs[0];
+    std::int64_t first = 0;
+    for (std::size_t i = 0; i < x->rank(); ++i) first += node.numbers[i] * x->strides[i];
+    auto source = from(x, first);
+    for (auto i = y->rank(); i-- > 0;)
+      source.add(y->extents[i], x->strides[i] * node.numbers[Graph::kMaxRank + i]);
+    return copy(y->volume(), source.elements(), all_of(y));
+  }
+
+  Result<void> concatenate(const NodeView& node) {
+    const auto* const y = node.outputs[0];
+    const auto along = static_cast<std::size_t>(node.numbers[0]);
+    std::int64_t first = 0;
+    for (const auto* const part : node.inputs) {
+      if (part == nullptr) continue;
+      auto target = from(y, first);
+      for (auto i = part->rank(); i-- > 0;) target.add(part->extents[i], y->strides[i]);
+      TROUPE_CUDA_PROPAGATE(copy(part->volume(), all_of(part), target.elements()));
+      first += part->extents[along] * y->strides[along];
+    }
+    return {};
+  }
+
+  const dnn::GraphView& graph_;
+  const kernels::Launch launch_;
+  std::vector<Placed> tensors_;
+};
+
+}  // namespace
+
+bool is_own(const dnn::GraphView& graph) {
+  return std::ranges::all_of(graph.nodes(), [](const NodeView& node) { return moves(node.kind); });
+}
+
+Result<void> run_own(const dnn::GraphView& graph, std::span<void* const> operands,
+                     Services& services, Queue queue, Workspace& workspace) {
+  return Run(graph, operands, services, queue).run(services, queue, workspace);
+}
+
+}  // namespace troupe::host::cuda

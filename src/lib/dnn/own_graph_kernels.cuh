@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include "device_host/engine/cuda/launch.hpp"
+
+/// Kernels for graphs of nodes that cuDNN lacks. In C++17, because kernels are compiled so.
+namespace troupe::host::cuda::kernels {
+
+/// What an element of a tensor is in memory.
+enum class Stored : std::int32_t { f16, bf16, f32, i8, u8, i32, i64 };
+
+/// Where the elements of a tensor lie: element (i0, i1, ...), counted row-major over the extents,
+/// is strides[0] * i0 + strides[1] * i1 + ... elements from the first one.
+struct Elements {
+  static constexpr int kMaxRank = 8;
+
+  void* first = nullptr;  ///< none: there is no such tensor
+  Stored stored{};
+  std::int32_t rank = 1;
+  std::int64_t extents[kMaxRank] = {1};
+  std::int64_t strides[kMaxRank] = {0};
+};
+
+/// Loads the kernels below onto the current device.
+cudaError_t preload_own_graphs();
+
+/// to[i] = from[i] for n elements, rounded to the nearest where the type is another; what is beyond
+/// an integer type becomes its largest or least. Queues on the launch's stream and returns, as do
+/// those below.
+cudaError_t copy_elements(const Launch& launch, std::uint64_t n, const Elements& from,
+                          const Elements& to);
+
+}  // namespace troupe::host::cuda::kernels
