@@ -6,6 +6,7 @@
 
 #include <troupe/lib/dnn_attention.hpp>
 #include <troupe/lib/dnn_convolution.hpp>
+#include <troupe/lib/dnn_dropout.hpp>
 #include <troupe/lib/dnn_matmul.hpp>
 #include <troupe/lib/dnn_moving.hpp>
 #include <troupe/lib/dnn_norms.hpp>
@@ -94,7 +95,8 @@ class Dnn : public DnnGraphs,
             public DnnNorms,
             public DnnSoftmax,
             public DnnRnn,
-            public DnnMoving {
+            public DnnMoving,
+            public DnnDropout {
  public:
   explicit Dnn(detail::Submitter& submitter)
       : DnnGraphs(submitter),
@@ -108,6 +110,7 @@ class Dnn : public DnnGraphs,
         DnnSoftmax(submitter),
         DnnRnn(submitter),
         DnnMoving(submitter),
+        DnnDropout(submitter),
         submitter_(&submitter) {}
 
   /// See dnn::Convolution.

@@ -54,7 +54,8 @@ enum class NodeKind : std::uint32_t {
   reshape,
   transpose,
   slice,
-  concatenate
+  concatenate,
+  dropout
 };
 
 /// A tensor of a graph, by its number; from the graph's functions, and good for that graph alone.

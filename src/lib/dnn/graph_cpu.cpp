@@ -35,6 +35,7 @@ Compute compute_of(NodeKind kind) {
     case NodeKind::transpose: return &compute_transpose;
     case NodeKind::slice: return &compute_slice;
     case NodeKind::concatenate: return &compute_concatenate;
+    case NodeKind::dropout: return &compute_dropout;
   }
   return nullptr;
 }

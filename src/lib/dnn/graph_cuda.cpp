@@ -126,7 +126,8 @@ Nodes add(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
     case NodeKind::reshape:
     case NodeKind::transpose:
     case NodeKind::slice:
-    case NodeKind::concatenate: return {};
+    case NodeKind::concatenate:
+    case NodeKind::dropout: return {};
   }
   return {};
 }

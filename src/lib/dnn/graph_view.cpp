@@ -144,6 +144,7 @@ const NodeDefinition* definition_of(NodeKind kind) noexcept {
       {"transpose", 1, 1, 1, 1, Graph::kMaxRank, &wrong_transpose},
       {"slice", 1, 1, 1, 1, 2 * Graph::kMaxRank, &wrong_slice},
       {"concatenate", kMaxParts, 1, 1, 1, 1, &wrong_concatenate},
+      {"dropout", 2, 0, 2, 0, 3, &wrong_dropout},
   };
   const auto index = static_cast<std::size_t>(kind);
   return index < std::size(kDefinitions) ? &kDefinitions[index] : nullptr;

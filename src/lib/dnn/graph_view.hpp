@@ -90,5 +90,6 @@ std::string wrong_reshape(const NodeView& node);
 std::string wrong_transpose(const NodeView& node);
 std::string wrong_slice(const NodeView& node);
 std::string wrong_concatenate(const NodeView& node);
+std::string wrong_dropout(const NodeView& node);
 
 }  // namespace troupe::dnn

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/dnn/dropout_view.hpp"
 #include "lib/dnn/own_graph_kernels.cuh"
 
 namespace troupe::host::cuda {
@@ -150,6 +151,7 @@ class Run {
       case NodeKind::transpose: return transpose(node);
       case NodeKind::slice: return slice(node);
       case NodeKind::concatenate: return concatenate(node);
+      case NodeKind::dropout: return drop(dnn::DropoutView(node));
       default: {  // reshape
         const auto *const x = node.inputs[0], *const y = node.outputs[0];
         return copy(y->volume(), all_of(x), all_of(y));
@@ -189,6 +191,15 @@ class Run {
     return {};
   }
 
+  Result<void> drop(const dnn::DropoutView& view) {
+    const auto* const moved = view.moved == nullptr ? nullptr : tensors_[view.moved->number].first;
+    TROUPE_CUDA_TRY(kernels::drop_elements(
+        launch_, static_cast<std::uint64_t>(view.volume()),
+        {view.seed, view.offset, static_cast<const std::int64_t*>(moved), view.threshold()},
+        view.scale(), all_of(view.x), all_of(view.y), all_of(view.mask)));
+    return {};
+  }
+
   const dnn::GraphView& graph_;
   const kernels::Launch launch_;
   std::vector<Placed> tensors_;
@@ -197,7 +208,9 @@ class Run {
 }  // namespace
 
 bool is_own(const dnn::GraphView& graph) {
-  return std::ranges::all_of(graph.nodes(), [](const NodeView& node) { return moves(node.kind); });
+  return std::ranges::all_of(graph.nodes(), [](const NodeView& node) {
+    return moves(node.kind) || node.kind == NodeKind::dropout;
+  });
 }
 
 Result<void> run_own(const dnn::GraphView& graph, std::span<void* const> operands,

@@ -3,6 +3,7 @@
 
 #include "device_host/engine/cuda/launch.cuh"
 #include "lib/dnn/own_graph_kernels.cuh"
+#include "lib/rng/philox_block.hpp"
 
 namespace troupe::host::cuda::kernels {
 namespace {
@@ -79,15 +80,44 @@ __global__ void copy_kernel(std::uint64_t n, Elements from, Elements to) {
     store_number(to, place(to, i), load_number(from, place(from, i)));
 }
 
+/// The word of a place; see philox.hpp for the order.
+__device__ std::uint32_t word_at(std::uint64_t seed, std::uint64_t position) {
+  constexpr std::uint64_t kStreams = 65536;
+  const auto group = position / 4;
+  const auto block = rng_numbers::philox_block(seed, group % kStreams, group / kStreams);
+  const auto lane = position % 4;
+  return lane == 0   ? block.word[0]
+         : lane == 1 ? block.word[1]
+         : lane == 2 ? block.word[2]
+                     : block.word[3];
+}
+
+__global__ void drop_kernel(std::uint64_t n, Draw draw, float scale, Elements x, Elements y,
+                            Elements mask) {
+  const auto offset =
+      draw.offset + (draw.moved == nullptr ? 0 : static_cast<std::uint64_t>(*draw.moved));
+  for (auto i = first_index(); i < n; i += index_step()) {
+    const bool kept = word_at(draw.seed, offset + i) >= draw.threshold;
+    if (mask.first != nullptr) store_number(mask, place(mask, i), of_real(kept ? 1 : 0));
+    if (y.first == nullptr) continue;
+    store_number(y, place(y, i), of_real(kept ? load_number(x, place(x, i)).real * scale : 0));
+  }
+}
+
 }  // namespace
 
 cudaError_t preload_own_graphs() {
-  return load_all(&copy_kernel);
+  return load_all(&copy_kernel, &drop_kernel);
 }
 
 cudaError_t copy_elements(const Launch& launch, std::uint64_t n, const Elements& from,
                           const Elements& to) {
   return queue(launch, n, &copy_kernel, n, from, to);
+}
+
+cudaError_t drop_elements(const Launch& launch, std::uint64_t n, const Draw& draw, float scale,
+                          const Elements& x, const Elements& y, const Elements& mask) {
+  return queue(launch, n, &drop_kernel, n, draw, scale, x, y, mask);
 }
 
 }  // namespace troupe::host::cuda::kernels

@@ -31,4 +31,16 @@ cudaError_t preload_own_graphs();
 cudaError_t copy_elements(const Launch& launch, std::uint64_t n, const Elements& from,
                           const Elements& to);
 
+/// Which elements are kept: those whose word of the sequence of rng.bits is not below `threshold`.
+/// Element i has the word at offset + *moved + i.
+struct Draw {
+  std::uint64_t seed = 0, offset = 0;
+  const std::int64_t* moved = nullptr;  ///< none: 0
+  std::uint64_t threshold = 0;
+};
+/// y[i] = kept ? scale * x[i] : 0, mask[i] = kept ? 1 : 0 for n elements. There may be no mask, or
+/// neither x nor y.
+cudaError_t drop_elements(const Launch& launch, std::uint64_t n, const Draw& draw, float scale,
+                          const Elements& x, const Elements& y, const Elements& mask);
+
 }  // namespace troupe::host::cuda::kernels
