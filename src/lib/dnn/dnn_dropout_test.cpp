@@ -27,11 +27,11 @@ std::vector<bool> kept_by(const DropoutRule& rule, std::int64_t n, std::uint64_t
   return kept;
 }
 
-const DropoutRule kRules[] = {{0.5f, 1, 0},
-                              {0.1f, 2, 3},
-                              {0.9f, std::uint64_t{1} << 40, 4 * 65536 - 2},
-                              {0, 4, 5},
-                              {0.25f, 5, (std::uint64_t{1} << 50) + 1}};
+const DropoutRule kDropoutRules[] = {{0.5f, 1, 0},
+                                     {0.1f, 2, 3},
+                                     {0.9f, std::uint64_t{1} << 40, 4 * 65536 - 2},
+                                     {0, 4, 5},
+                                     {0.25f, 5, (std::uint64_t{1} << 50) + 1}};
 
 template <class T>
 class DnnDropout : public Typed<T> {
@@ -50,7 +50,7 @@ TYPED_TEST(DnnDropout, KeepsWhatTheWordsSay) {
   const auto values = uniform<T>(kCount, 1);
   const auto x = put(narrowed<T>(values));
   const auto y = device().template alloc<T>(kCount), mask = device().template alloc<T>(kCount);
-  for (const auto& rule : kRules) {
+  for (const auto& rule : kDropoutRules) {
     dnn::on(device()).dropout(x, y, rule).get();
     dnn::on(device()).dropout_mask(mask, rule).get();
     const auto made = widened(device().download(y)), masked = widened(device().download(mask));

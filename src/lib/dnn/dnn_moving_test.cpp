@@ -9,25 +9,25 @@
 namespace troupe::test {
 namespace {
 
-using Numbers = std::vector<std::int64_t>;
+using Indices = std::vector<std::int64_t>;
 
-std::int64_t product(const Numbers& extents) {
+std::int64_t volume_of_all(const Indices& extents) {
   return std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
 }
 /// The place of an index in a row-major tensor, and the index of a place.
-std::int64_t place_of(const Numbers& index, const Numbers& extents) {
+std::int64_t row_major_place(const Indices& index, const Indices& extents) {
   std::int64_t place = 0;
   for (std::size_t i = 0; i < extents.size(); ++i) place = place * extents[i] + index[i];
   return place;
 }
-Numbers index_of(std::int64_t place, const Numbers& extents) {
-  Numbers index(extents.size());
+Indices row_major_index(std::int64_t place, const Indices& extents) {
+  Indices index(extents.size());
   for (auto i = extents.size(); i-- > 0; place /= extents[i]) index[i] = place % extents[i];
   return index;
 }
 /// What it moves is told from what else there is: all of these numbers are exact in each type.
 template <class T>
-std::vector<T> counted(std::int64_t count) {
+std::vector<T> counted_values(std::int64_t count) {
   std::vector<T> values;
   for (std::int64_t i = 0; i < count; ++i) {
     const auto value = i % 127 - 13;
@@ -39,7 +39,7 @@ std::vector<T> counted(std::int64_t count) {
   return values;
 }
 template <class T>
-bool same(const T& a, const T& b) {
+bool same_bits(const T& a, const T& b) {
   return std::memcmp(&a, &b, sizeof a) == 0;
 }
 
@@ -56,7 +56,7 @@ TYPED_TEST_SUITE(DnnMoving, MovedTypes);
 
 TYPED_TEST(DnnMoving, TransposesInAnyOrder) {
   using T = TypeParam;
-  const std::pair<Numbers, Numbers> cases[] = {
+  const std::pair<Indices, Indices> cases[] = {
       {{5, 7}, {1, 0}},
       {{33, 40}, {1, 0}},
       {{2, 3, 4, 5}, {0, 2, 1, 3}},
@@ -65,20 +65,20 @@ TYPED_TEST(DnnMoving, TransposesInAnyOrder) {
       {{9}, {0}},
       {{2, 1, 3, 2, 1, 2, 3, 2}, {7, 6, 5, 4, 3, 2, 1, 0}}};
   for (const auto& [extents, order] : cases) {
-    const auto values = counted<T>(product(extents));
-    const auto y = device().template alloc<T>(product(extents));
+    const auto values = counted_values<T>(volume_of_all(extents));
+    const auto y = device().template alloc<T>(volume_of_all(extents));
     dnn::on(device()).transpose(put(values), y, extents, order).get();
     const auto moved = device().download(y);
-    Numbers swapped;
+    Indices swapped;
     for (const auto dimension : order)
       swapped.push_back(extents[static_cast<std::size_t>(dimension)]);
     for (std::int64_t i = 0; i < std::ssize(moved); ++i) {
-      const auto to = index_of(i, swapped);
-      Numbers from(order.size());
+      const auto to = row_major_index(i, swapped);
+      Indices from(order.size());
       for (std::size_t k = 0; k < order.size(); ++k)
         from[static_cast<std::size_t>(order[k])] = to[k];
-      ASSERT_TRUE(same(moved[static_cast<std::size_t>(i)],
-                       values[static_cast<std::size_t>(place_of(from, extents))]))
+      ASSERT_TRUE(same_bits(moved[static_cast<std::size_t>(i)],
+                            values[static_cast<std::size_t>(row_major_place(from, extents))]))
           << i;
     }
   }
@@ -86,7 +86,7 @@ TYPED_TEST(DnnMoving, TransposesInAnyOrder) {
 
 TYPED_TEST(DnnMoving, TakesParts) {
   using T = TypeParam;
-  const std::pair<Numbers, dnn::Part> cases[] = {
+  const std::pair<Indices, dnn::Part> cases[] = {
       {{10}, {{3}, {4}}},
       {{10}, {{1}, {3}, {4}}},
       {{6, 7}, {{2, 0}, {3, 7}}},
@@ -94,16 +94,16 @@ TYPED_TEST(DnnMoving, TakesParts) {
       {{3, 4, 5, 6}, {{0, 1, 2, 3}, {3, 2, 1, 2}, {1, 2, 1, 2}}},
       {{3, 4}, {{0, 0}, {3, 4}}}};
   for (const auto& [extents, part] : cases) {
-    const auto values = counted<T>(product(extents));
-    const auto y = device().template alloc<T>(product(part.extents));
+    const auto values = counted_values<T>(volume_of_all(extents));
+    const auto y = device().template alloc<T>(volume_of_all(part.extents));
     dnn::on(device()).slice(put(values), y, extents, part).get();
     const auto moved = device().download(y);
     for (std::int64_t i = 0; i < std::ssize(moved); ++i) {
-      auto at = index_of(i, part.extents);
+      auto at = row_major_index(i, part.extents);
       for (std::size_t k = 0; k < at.size(); ++k)
         at[k] = part.first[k] + at[k] * (part.steps.empty() ? 1 : part.steps[k]);
-      ASSERT_TRUE(same(moved[static_cast<std::size_t>(i)],
-                       values[static_cast<std::size_t>(place_of(at, extents))]))
+      ASSERT_TRUE(same_bits(moved[static_cast<std::size_t>(i)],
+                            values[static_cast<std::size_t>(row_major_place(at, extents))]))
           << i;
     }
   }
@@ -113,7 +113,7 @@ TYPED_TEST(DnnMoving, PutsPartsBehindOneAnother) {
   using T = TypeParam;
   constexpr std::int64_t kOuter = 3, kInner = 5;
   const std::int64_t lengths[] = {2, 1, 4};
-  const auto all = counted<T>(kOuter * 7 * kInner);
+  const auto all = counted_values<T>(kOuter * 7 * kInner);
   std::vector<std::vector<T>> parts(3);
   for (std::int64_t i = 0, next = 0; i < kOuter; ++i) {
     for (std::size_t k = 0; k < 3; ++k) {
@@ -126,7 +126,7 @@ TYPED_TEST(DnnMoving, PutsPartsBehindOneAnother) {
       .concatenate<T>({put(parts[0]), put(parts[1]), put(parts[2])}, y, kOuter, kInner)
       .get();
   const auto moved = device().download(y);
-  for (std::size_t i = 0; i < all.size(); ++i) ASSERT_TRUE(same(moved[i], all[i])) << i;
+  for (std::size_t i = 0; i < all.size(); ++i) ASSERT_TRUE(same_bits(moved[i], all[i])) << i;
 }
 
 /// Tensors that lie with gaps and in another order, nodes behind one another, and another type of
