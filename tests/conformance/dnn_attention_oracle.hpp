@@ -15,6 +15,9 @@ struct AttentionProblem {
   std::array<std::int64_t, 4> bias_extents{};         ///< 0: there is no bias
   std::vector<std::int32_t> length_q{}, length_kv{};  ///< of each batch; empty: all
   std::vector<double> q{}, k{}, v{}, d_o{}, bias{};
+  std::vector<double> sink{};          ///< of each head of q; empty: none
+  float dropout = 0;                   ///< its probability
+  std::vector<double> dropout_mask{};  ///< batch, heads_q, sequence_q, sequence_kv; empty: none
 
   [[nodiscard]] std::int64_t queries() const {
     return options.batch * options.sequence_q * options.heads_q;
@@ -41,6 +44,14 @@ struct AttentionProblem {
     for (std::size_t d = 0; d < 4; ++d)
       place = place * bias_extents[d] + (bias_extents[d] == 1 ? 0 : index[d]);
     return static_cast<std::size_t>(place);
+  }
+  /// What dropout multiplies a weight by.
+  [[nodiscard]] double factor(std::int64_t b, std::int64_t h, std::int64_t i,
+                              std::int64_t j) const {
+    if (dropout_mask.empty()) return 1;
+    const auto row = (b * options.heads_q + h) * options.sequence_q + i;
+    return dropout_mask[static_cast<std::size_t>(row * options.sequence_kv + j)] /
+           (1 - static_cast<double>(dropout));
   }
   /// As get_slopes() of the authors of ALiBi: heads beyond a power of two n have every other slope
   /// of 2 n heads.
@@ -71,7 +82,7 @@ AttentionProblem filled(AttentionProblem problem) {
 
 /// What attention and its gradients write.
 struct AttentionNumbers {
-  std::vector<double> o, stats, d_q, d_k, d_v, d_bias;
+  std::vector<double> o, stats, d_q, d_k, d_v, d_bias, d_sink;
 };
 
 /// `round`: of what is stored in between by a simple implementation.
@@ -87,7 +98,8 @@ AttentionNumbers naive_attention(const AttentionProblem& problem, Round&& round,
                           std::vector<double>(problem.q.size()),
                           std::vector<double>(problem.k.size()),
                           std::vector<double>(problem.v.size()),
-                          std::vector<double>(problem.bias.size())};
+                          std::vector<double>(problem.bias.size()),
+                          std::vector<double>(problem.sink.size())};
   const auto dot = [](const std::vector<double>& a, std::int64_t at_a, const std::vector<double>& b,
                       std::int64_t at_b, std::int64_t count) {
     double sum = 0;
@@ -119,15 +131,20 @@ AttentionNumbers naive_attention(const AttentionProblem& problem, Round&& round,
     }
     auto& stats =
         result.stats[static_cast<std::size_t>((b * shape.heads_q + h) * shape.sequence_q + i)];
-    stats = -std::numeric_limits<double>::infinity();
+    const double sink = problem.sink.empty() ? -std::numeric_limits<double>::infinity()
+                                             : problem.sink[static_cast<std::size_t>(h)];
+    stats = sink;
+    if (!problem.length_q.empty() && i >= problem.length_q[static_cast<std::size_t>(b)])
+      stats = -std::numeric_limits<double>::infinity();
     if (seen.empty()) continue;
-    const auto maximum = *std::max_element(p.begin(), p.end());
-    double sum = 0;
+    const auto maximum = std::max(sink, *std::max_element(p.begin(), p.end()));
+    double sum = std::exp(sink - maximum);
     for (auto& score : p) sum += score = std::exp(score - maximum);
     stats = maximum + std::log(sum);
     for (std::size_t n = 0; n < p.size(); ++n) {
       p[n] = round(p[n] / sum);
-      add(result.o, row * dim_v, p[n], problem.v, key_row(seen[n]) * dim_v, dim_v);
+      add(result.o, row * dim_v, round(p[n] * problem.factor(b, h, i, seen[n])), problem.v,
+          key_row(seen[n]) * dim_v, dim_v);
     }
     for (std::int64_t d = 0; d < dim_v; ++d) {
       auto& out = result.o[static_cast<std::size_t>(row * dim_v + d)];
@@ -135,11 +152,14 @@ AttentionNumbers naive_attention(const AttentionProblem& problem, Round&& round,
     }
     if (!with_gradients) continue;
     const double projected = dot(problem.d_o, row * dim_v, result.o, row * dim_v, dim_v);
+    if (!problem.sink.empty())
+      result.d_sink[static_cast<std::size_t>(h)] -= std::exp(sink - stats) * projected;
     for (std::size_t n = 0; n < p.size(); ++n) {
       const auto key = key_row(seen[n]);
+      const auto factor = problem.factor(b, h, i, seen[n]);
       const double d_p = round(dot(problem.d_o, row * dim_v, problem.v, key * dim_v, dim_v));
-      const double d_s = round(p[n] * (d_p - projected));
-      add(result.d_v, key * dim_v, p[n], problem.d_o, row * dim_v, dim_v);
+      const double d_s = round(p[n] * (round(factor * d_p) - projected));
+      add(result.d_v, key * dim_v, round(p[n] * factor), problem.d_o, row * dim_v, dim_v);
       add(result.d_q, row * dim, d_s * scale, problem.k, key * dim, dim);
       add(result.d_k, key * dim, d_s * scale, problem.q, row * dim, dim);
       if (problem.biased()) result.d_bias[problem.bias_at(b, h, i, seen[n])] += d_s;

@@ -37,6 +37,8 @@ struct AttentionRule {
   /// and the remaining heads have 2^(-4 (2 r + 1) / n), r = 0, 1... The mask is Mask::causal(), or
   /// a window of that diagonal.
   bool alibi = false;
+  /// With which probability elements of AttentionInputs::dropout_mask are 0: at least 0, below 1.
+  float dropout = 0;
 };
 
 /// Extents batch, heads, sequence, dim; packed in the order batch, sequence, heads, dim.
@@ -46,13 +48,24 @@ Layout sequence_major(std::int64_t batch, std::int64_t heads, std::int64_t seque
 /// What attention reads.
 struct AttentionInputs {
   TensorId q;          ///< batch, heads_q, sequence_q, dim_qk
-  TensorId k;          ///< batch, heads_kv, sequence_kv, dim_qk
+  TensorId k;          ///< batch, heads_kv, sequence_kv, dim_qk; see page_table_k
   TensorId v;          ///< batch, heads_kv, sequence_kv, dim_v
   TensorId bias = {};  ///< batch, heads_q, sequence_q, sequence_kv, or 1 each: added to scores
   /// Both or none, batch, 1, 1, 1 in i32: how many queries and keys of each sequence there are,
   /// from the first ones on, at most all. The keys behind them are not seen, the queries behind
   /// them see nothing. A diagonal at the bottom right ends at the last ones that there are.
   TensorId length_q = {}, length_kv = {};
+  /// 1, heads_q, 1, 1 in f32: the score of a key more, which each query sees and whose v is 0.
+  TensorId sink = {};
+  /// batch, heads_q, sequence_q, sequence_kv: 1 where a weight is kept and 0 where it is dropped,
+  /// from dnn::dropout_mask(). What is kept is divided by 1 - AttentionRule::dropout. Both passes
+  /// take the same mask.
+  TensorId dropout_mask = {};
+  /// Both or none, batch, 1, pages, 1 in i32, and then also lengths. k and v are pages of as many
+  /// keys, in any order: pages there are, heads_kv, keys of a page, dim. Keys j * size... of a
+  /// sequence are in page page_table[b, 0, j, 0]; sequence_kv is pages * size. Pages behind the
+  /// last key are not read; there is no gradient.
+  TensorId page_table_k = {}, page_table_v = {};
 };
 /// What an attention makes.
 struct AttentionOutputs {
@@ -72,15 +85,19 @@ struct AttentionGradients {
 ///     s[i, j] = scale * (q[b, h, i] . k[b, h', j]) + bias[b, h, i, j]
 ///     stats[b, h, i] = log of the sum over j of exp(s[i, j])
 ///
+/// With dropout, o sums p[i, j] mask[b, h, i, j] / (1 - dropout) v[b, h', j]. A sink adds
+/// exp(sink[h]) to the sums of the softmax and of stats.
+///
 /// where j runs over the keys that query i sees. heads_q is a multiple of heads_kv: head h of q
 /// uses head h' = h / (heads_q / heads_kv) of k and v (grouped queries). A query that sees no key
-/// has o = 0 and stats = -infinity.
+/// has o = 0 and stats = -infinity, or sink[h] if there is a sink and the query is not behind
+/// length_q.
 ///
 /// Computed in f32; an engine may round p to the type of q before the second sum. The cpu engine
 /// has all of it. cuDNN refuses, as unsupported, some of it:
 ///   - f32, if it would multiply in tf32,
 ///   - dims that are not multiples of 8 up to 128 (on some GPUs 256),
-///   - a causal mask at the bottom right together with a bias,
+///   - a causal mask at the bottom right together with a bias or dropout,
 ///   - without lengths and with more queries than keys: such a mask, and one with `left`.
 AttentionOutputs attention(Graph& graph, const AttentionInputs& inputs,
                            const AttentionRule& rule = {}, bool with_stats = false);
@@ -97,6 +114,15 @@ AttentionOutputs attention(Graph& graph, const AttentionInputs& inputs,
 AttentionGradients attention_backward(Graph& graph, const AttentionInputs& inputs,
                                       const AttentionOutputs& outputs, TensorId d_o,
                                       const AttentionRule& rule = {}, bool with_bias = false);
+
+/// Adds the gradient of the sink, 1, heads_q, 1, 1, from what attention() has read and made:
+///
+///     d_sink[h] = - sum over b, i of exp(sink[h] - stats[b, h, i]) (d_o[b, h, i] . o[b, h, i])
+///
+/// See dnn_moving.hpp for what the cuda engine computes: it needs a graph apart from
+/// attention_backward(), which needs no sink.
+TensorId attention_sink_backward(Graph& graph, TensorId sink, const AttentionOutputs& outputs,
+                                 TensorId d_o);
 
 template <class T>
 concept Narrow = std::same_as<T, Half> || std::same_as<T, BFloat16>;
@@ -120,7 +146,7 @@ struct AttentionOptions {
   /// Both or none: `batch` numbers; see dnn::AttentionInputs.
   GpuRef<std::int32_t> length_q = {}, length_kv = {};
 
-  [[nodiscard]] dnn::AttentionRule rule() const { return {scale, mask, alibi}; }
+  [[nodiscard]] dnn::AttentionRule rule() const { return {scale, mask, alibi, 0}; }
 };
 
 /// Attention and its gradients as calls of their own; see dnn::attention() and
@@ -131,7 +157,8 @@ struct AttentionOptions {
 ///   v      batch, sequence_kv, heads_kv, dim_v
 ///   o      batch, sequence_q, heads_q, dim_v
 ///   stats  batch, heads_q, sequence_q in f32
-/// A gradient has the shape of what it is the gradient of. A graph takes other layouts, and a bias.
+/// A gradient has the shape of what it is the gradient of. A graph takes other layouts, a bias,
+/// dropout, a sink and pages.
 class DnnAttention {
  public:
   explicit DnnAttention(detail::Submitter& submitter) : graphs_(submitter) {}

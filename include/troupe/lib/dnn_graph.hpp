@@ -55,7 +55,8 @@ enum class NodeKind : std::uint32_t {
   transpose,
   slice,
   concatenate,
-  dropout
+  dropout,
+  sink_backward
 };
 
 /// A tensor of a graph, by its number; from the graph's functions, and good for that graph alone.

@@ -72,10 +72,10 @@ std::vector<float> alibi_slopes(std::int64_t heads) {
 /// The scores of a node, some rows of one head at a time.
 class Scores {
  public:
-  Scores(const AttentionView& view, Contents& contents)
+  Scores(const AttentionView& view, Contents& contents, const float* k)
       : view_(view),
         q_(contents.of(view.q).data()),
-        k_(contents.of(view.k).data()),
+        k_(k),
         scores_(static_cast<std::size_t>(std::min(kRows, view.queries()) * view.keys())) {
     if (view.bias != nullptr) {
       bias_ = contents.of(view.bias).data();
@@ -137,18 +137,19 @@ class Scores {
   std::vector<float> scores_;
 };
 
-/// Turns scores into exp(score - maximum). Returns their sum and the maximum; a sum of 0 if there
-/// are none, or all are minus infinity.
+/// Turns scores into exp(score - maximum). Returns their sum and the maximum, both of these and the
+/// sink, which is minus infinity where there is none; a sum of 0 if all are minus infinity.
 struct Exponentials {
-  float sum = 0, maximum = -std::numeric_limits<float>::infinity();
+  float sum = 0, maximum = 0;
 };
-Exponentials exponentiate(float* scores, std::int64_t count) {
-  Exponentials result;
-  if (count > 0) result.maximum = *std::max_element(scores, scores + count);
+Exponentials exponentiate(float* scores, std::int64_t count, float sink) {
+  Exponentials result{0, sink};
+  if (count > 0) result.maximum = std::max(sink, *std::max_element(scores, scores + count));
   if (result.maximum == -std::numeric_limits<float>::infinity()) {
     std::fill_n(scores, count, 0.0f);
     return result;
   }
+  result.sum = std::exp(sink - result.maximum);
   for (std::int64_t j = 0; j < count; ++j) {
     scores[j] = std::exp(scores[j] - result.maximum);
     result.sum += scores[j];
@@ -178,18 +179,81 @@ void for_each_block(const AttentionView& view, const Scores& scores, const Visit
   }
 }
 
+/// k or v by batch, head, key and dim: as it is, or put together from pages. What would be in a
+/// page that there is not is no number.
+class Sequences {
+ public:
+  Sequences(const AttentionView& view, const TensorView* tensor, const TensorView* table,
+            Contents& contents)
+      : first_(contents.of(tensor).data()) {
+    if (table == nullptr) return;
+    const auto pages = tensor->extents[0], heads = tensor->extents[1], size = tensor->extents[2];
+    const auto dim = tensor->extents[3], of_sequence = table->extents[2];
+    const auto& places = contents[table].integers;
+    gathered_.assign(static_cast<std::size_t>(view.batch() * heads * view.keys() * dim),
+                     std::numeric_limits<float>::quiet_NaN());
+    for (std::int64_t b = 0; b < view.batch(); ++b) {
+      for (std::int64_t n = 0; n < of_sequence; ++n) {
+        const auto page = places[static_cast<std::size_t>(b * of_sequence + n)];
+        if (page < 0 || page >= pages) continue;
+        for (std::int64_t h = 0; h < heads; ++h) {
+          std::copy_n(first_ + (page * heads + h) * size * dim, size * dim,
+                      gathered_.data() + ((b * heads + h) * view.keys() + n * size) * dim);
+        }
+      }
+    }
+    first_ = gathered_.data();
+  }
+  [[nodiscard]] const float* first() const noexcept { return first_; }
+
+ private:
+  std::vector<float> gathered_;
+  const float* first_;
+};
+
+/// What dropout multiplies weights by.
+class Dropout {
+ public:
+  Dropout(const AttentionView& view, Contents& contents)
+      : view_(view),
+        mask_(view.dropout_mask == nullptr ? nullptr : contents.of(view.dropout_mask).data()),
+        scale_(1 / (1 - view.dropout)) {}
+
+  /// Of the weight of key j in row `row_of_all`.
+  [[nodiscard]] float factor(std::int64_t row_of_all, std::int64_t j) const {
+    return mask_ == nullptr ? 1 : mask_[row_of_all * view_.keys() + j] * scale_;
+  }
+  [[nodiscard]] bool present() const noexcept { return mask_ != nullptr; }
+
+ private:
+  const AttentionView& view_;
+  const float* mask_;
+  float scale_;
+};
+
 }  // namespace
 
 void compute_attention(const NodeView& node, Contents& contents) {
   const AttentionView view(node);
-  Scores scores(view, contents);
-  const auto* const v = contents.of(view.v).data();
+  const Sequences of_k(view, view.k, view.page_table_k, contents),
+      of_v(view, view.v, view.page_table_v, contents);
+  Scores scores(view, contents, of_k.first());
+  const auto* const v = of_v.first();
+  const Dropout dropout(view, contents);
+  const auto sink_of =
+      [sinks = view.sink == nullptr ? nullptr : contents.of(view.sink).data()](std::int64_t h) {
+        return sinks == nullptr ? -std::numeric_limits<float>::infinity() : sinks[h];
+      };
   const auto dim = view.dim_v();
   auto& o = contents.make(view.o);
   std::vector<float>* stats = nullptr;
   if (view.stats != nullptr) {
     stats = &contents.make(view.stats);
     std::fill(stats->begin(), stats->end(), -std::numeric_limits<float>::infinity());
+    for (std::int64_t row = 0; row < view.batch() * view.heads_q(); ++row) {
+      std::fill_n(stats->begin() + row * view.queries(), scores.band(row / view.heads_q()).queries,
+                  sink_of(row % view.heads_q()));
+    }
   }
   std::vector<float> sums(static_cast<std::size_t>(kRows));
   for_each_block(
@@ -199,13 +263,16 @@ void compute_attention(const NodeView& node, Contents& contents) {
         for (std::int64_t i = 0; i < rows; ++i) {
           float* const row = p + i * seen.count();
           const auto own = band.of(first + i);
-          const auto exponentials = exponentiate(row + (own.first - seen.first), own.count());
+          const auto exponentials =
+              exponentiate(row + (own.first - seen.first), own.count(), sink_of(h));
           clear_outside(row, own, seen);
           sums[static_cast<std::size_t>(i)] = exponentials.sum;
           if (stats != nullptr && exponentials.sum > 0) {
             (*stats)[static_cast<std::size_t>(row_of_all + i)] =
                 exponentials.maximum + std::log(exponentials.sum);
           }
+          for (std::int64_t j = 0; dropout.present() && j < seen.count(); ++j)
+            row[j] *= dropout.factor(row_of_all + i, seen.first + j);
         }
         float* const out = o.data() + row_of_all * dim;
         multiply(CblasNoTrans, CblasNoTrans, rows, dim, seen.count(), 1, {p, seen.count()},
@@ -221,7 +288,8 @@ void compute_attention(const NodeView& node, Contents& contents) {
 
 void compute_attention_backward(const NodeView& node, Contents& contents) {
   const AttentionView view(node);
-  Scores scores(view, contents);
+  Scores scores(view, contents, contents.of(view.k).data());
+  const Dropout dropout(view, contents);
   const auto *const q = contents.of(view.q).data(), *const k = contents.of(view.k).data(),
                     *const v = contents.of(view.v).data(), *const o = contents.of(view.o).data(),
                     *const d_o = contents.of(view.d_o).data();
@@ -251,8 +319,10 @@ void compute_attention_backward(const NodeView& node, Contents& contents) {
           float *const row = p + i * columns, *const d_row = d_scores.data() + i * columns;
           const bool sees_none = log_sum == -std::numeric_limits<float>::infinity();
           for (auto j = own.first - seen.first; j < own.end - seen.first; ++j) {
+            const auto factor = dropout.factor(row_of_all + i, seen.first + j);
             row[j] = sees_none ? 0 : std::exp(row[j] - log_sum);
-            d_row[j] = row[j] * (d_row[j] - projected);
+            d_row[j] = row[j] * (factor * d_row[j] - projected);
+            row[j] *= factor;
             if (!d_bias.empty()) {
               d_bias[static_cast<std::size_t>(
                   scores.place_of_bias(b, h, first + i, seen.first + j))] += d_row[j];
@@ -272,6 +342,27 @@ void compute_attention_backward(const NodeView& node, Contents& contents) {
   if (view.d_bias == nullptr) return;
   auto& rounded = contents.make(view.d_bias);
   std::transform(d_bias.begin(), d_bias.end(), rounded.begin(),
+                 [](double sum) { return static_cast<float>(sum); });
+}
+
+void compute_sink_backward(const NodeView& node, Contents& contents) {
+  const auto &sink = contents.of(node.inputs[0]), &o = contents.of(node.inputs[1]),
+             &d_o = contents.of(node.inputs[2]), &stats = contents.of(node.inputs[3]);
+  auto& made = contents.make(node.outputs[0]);
+  const auto extents = node.inputs[1]->extents;
+  const auto heads = static_cast<std::size_t>(extents[1]),
+             queries = static_cast<std::size_t>(extents[2]),
+             dim = static_cast<std::size_t>(extents[3]);
+  std::vector<double> sums(heads);
+  for (std::size_t row = 0; row < stats.size(); ++row) {
+    if (stats[row] == -std::numeric_limits<float>::infinity()) continue;
+    const auto h = row / queries % heads;
+    double projected = 0;
+    for (std::size_t d = row * dim; d < (row + 1) * dim; ++d)
+      projected += static_cast<double>(d_o[d]) * o[d];
+    sums[h] -= std::exp(static_cast<double>(sink[h]) - stats[row]) * projected;
+  }
+  std::transform(sums.begin(), sums.end(), made.begin(),
                  [](double sum) { return static_cast<float>(sum); });
 }
 

@@ -22,12 +22,25 @@ void set_rule(Attributes& attributes, const dnn::AttentionView& view, const Tens
     attributes.set_padding_mask(true).set_seq_len_q(length_q).set_seq_len_kv(length_kv);
 }
 
+/// A number of the node's own, as cuDNN takes it.
+Tensor factor(float value) {
+  return std::make_shared<fe::graph::Tensor_attributes>(value);
+}
+
 }  // namespace
 
 Nodes add_attention(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
   const dnn::AttentionView view(node);
   auto attributes = fe::graph::SDPA_attributes().set_generate_stats(view.stats != nullptr);
   set_rule(attributes, view, inputs[3], inputs[4], inputs[5]);
+  if (view.dropout_mask != nullptr)
+    attributes.set_dropout(inputs[6], factor(1 / (1 - view.dropout)));
+  if (view.sink != nullptr) attributes.set_sink_token(inputs[7]);
+  if (view.page_table_k != nullptr) {
+    attributes.set_paged_attention_k_table(inputs[8])
+        .set_paged_attention_v_table(inputs[9])
+        .set_paged_attention_max_seq_len_kv(static_cast<int>(view.keys()));
+  }
   const auto made = graph.sdpa(inputs[0], inputs[1], inputs[2], std::move(attributes));
   return {made[0], made[1]};
 }
@@ -36,6 +49,8 @@ Nodes add_attention_backward(Graph& graph, const dnn::NodeView& node, const Node
   const dnn::AttentionView view(node);
   auto attributes = fe::graph::SDPA_backward_attributes().set_deterministic_algorithm(true);
   set_rule(attributes, view, inputs[6], inputs[7], inputs[8]);
+  if (view.dropout_mask != nullptr)
+    attributes.set_dropout(inputs[9], factor(1 / (1 - view.dropout)), factor(1 - view.dropout));
   Tensor d_bias;
   if (view.d_bias != nullptr) {
     d_bias = graph.tensor(fe::graph::Tensor_attributes());

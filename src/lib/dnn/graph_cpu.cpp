@@ -36,6 +36,7 @@ Compute compute_of(NodeKind kind) {
     case NodeKind::slice: return &compute_slice;
     case NodeKind::concatenate: return &compute_concatenate;
     case NodeKind::dropout: return &compute_dropout;
+    case NodeKind::sink_backward: return &compute_sink_backward;
   }
   return nullptr;
 }

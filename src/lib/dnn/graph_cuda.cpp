@@ -127,7 +127,8 @@ Nodes add(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
     case NodeKind::transpose:
     case NodeKind::slice:
     case NodeKind::concatenate:
-    case NodeKind::dropout: return {};
+    case NodeKind::dropout:
+    case NodeKind::sink_backward: return {};
   }
   return {};
 }

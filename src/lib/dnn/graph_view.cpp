@@ -136,8 +136,8 @@ const NodeDefinition* definition_of(NodeKind kind) noexcept {
       {"pooling_backward", 2, 1, 1, 1, 13, &wrong_pooling},
       {"resize", 1, 1, 1, 1, 2, &wrong_resize},
       {"resize_backward", 1, 1, 1, 1, 2, &wrong_resize},
-      {"attention", 6, 3, 2, 1, AttentionView::kNumbers, &wrong_attention},
-      {"attention_backward", 9, 6, 4, 3, AttentionView::kNumbers, &wrong_attention_backward},
+      {"attention", 10, 3, 2, 1, AttentionView::kNumbers, &wrong_attention},
+      {"attention_backward", 10, 6, 4, 3, AttentionView::kNumbers, &wrong_attention_backward},
       {"norm", 7, 3, 5, 1, 1, &wrong_norm},
       {"norm_backward", 5, 4, 3, 2, 1, &wrong_norm_backward},
       {"reshape", 1, 1, 1, 1, 0, &wrong_reshape},
@@ -145,6 +145,7 @@ const NodeDefinition* definition_of(NodeKind kind) noexcept {
       {"slice", 1, 1, 1, 1, 2 * Graph::kMaxRank, &wrong_slice},
       {"concatenate", kMaxParts, 1, 1, 1, 1, &wrong_concatenate},
       {"dropout", 2, 0, 2, 0, 3, &wrong_dropout},
+      {"sink_backward", 4, 4, 1, 1, 0, &wrong_sink_backward},
   };
   const auto index = static_cast<std::size_t>(kind);
   return index < std::size(kDefinitions) ? &kDefinitions[index] : nullptr;

@@ -152,6 +152,7 @@ class Run {
       case NodeKind::slice: return slice(node);
       case NodeKind::concatenate: return concatenate(node);
       case NodeKind::dropout: return drop(dnn::DropoutView(node));
+      case NodeKind::sink_backward: return sink_backward(node);
       default: {  // reshape
         const auto *const x = node.inputs[0], *const y = node.outputs[0];
         return copy(y->volume(), all_of(x), all_of(y));
@@ -200,6 +201,15 @@ class Run {
     return {};
   }
 
+  Result<void> sink_backward(const NodeView& node) {
+    const auto extents = node.inputs[1]->extents;
+    TROUPE_CUDA_TRY(kernels::sink_backward(
+        launch_, {extents[0], extents[1], extents[2], extents[3]}, all_of(node.inputs[0]),
+        all_of(node.inputs[1]), all_of(node.inputs[2]), all_of(node.inputs[3]),
+        all_of(node.outputs[0])));
+    return {};
+  }
+
   const dnn::GraphView& graph_;
   const kernels::Launch launch_;
   std::vector<Placed> tensors_;
@@ -209,7 +219,8 @@ class Run {
 
 bool is_own(const dnn::GraphView& graph) {
   return std::ranges::all_of(graph.nodes(), [](const NodeView& node) {
-    return moves(node.kind) || node.kind == NodeKind::dropout;
+    return moves(node.kind) || node.kind == NodeKind::dropout ||
+           node.kind == NodeKind::sink_backward;
   });
 }
 

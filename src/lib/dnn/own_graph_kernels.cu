@@ -104,10 +104,41 @@ __global__ void drop_kernel(std::uint64_t n, Draw draw, float scale, Elements x,
   }
 }
 
+/// One block for each head.
+__global__ void sink_backward_kernel(SinkShape shape, Elements sink, Elements o, Elements d_o,
+                                     Elements stats, Elements d_sink) {
+  __shared__ float sums[kThreads];
+  for (std::int64_t h = blockIdx.x; h < shape.heads; h += gridDim.x) {
+    const float score = load_number(sink, place(sink, static_cast<std::uint64_t>(h))).real;
+    float sum = 0;
+    for (std::int64_t i = threadIdx.x; i < shape.batch * shape.queries; i += kThreads) {
+      const auto row = static_cast<std::uint64_t>(
+          (i / shape.queries * shape.heads + h) * shape.queries + i % shape.queries);
+      const float log_sum = load_number(stats, place(stats, row)).real;
+      if (isinf(log_sum) && log_sum < 0) continue;
+      float projected = 0;
+      for (std::int64_t d = 0; d < shape.dim; ++d) {
+        const auto at = row * static_cast<std::uint64_t>(shape.dim) + static_cast<std::uint64_t>(d);
+        projected += load_number(o, place(o, at)).real * load_number(d_o, place(d_o, at)).real;
+      }
+      sum -= expf(score - log_sum) * projected;
+    }
+    sums[threadIdx.x] = sum;
+    __syncthreads();
+    for (int half = kThreads / 2; half > 0; half /= 2) {
+      if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+      __syncthreads();
+    }
+    if (threadIdx.x == 0)
+      store_number(d_sink, place(d_sink, static_cast<std::uint64_t>(h)), of_real(sums[0]));
+    __syncthreads();
+  }
+}
+
 }  // namespace
 
 cudaError_t preload_own_graphs() {
-  return load_all(&copy_kernel, &drop_kernel);
+  return load_all(&copy_kernel, &drop_kernel, &sink_backward_kernel);
 }
 
 cudaError_t copy_elements(const Launch& launch, std::uint64_t n, const Elements& from,
@@ -118,6 +149,13 @@ cudaError_t copy_elements(const Launch& launch, std::uint64_t n, const Elements&
 cudaError_t drop_elements(const Launch& launch, std::uint64_t n, const Draw& draw, float scale,
                           const Elements& x, const Elements& y, const Elements& mask) {
   return queue(launch, n, &drop_kernel, n, draw, scale, x, y, mask);
+}
+
+cudaError_t sink_backward(const Launch& launch, const SinkShape& shape, const Elements& sink,
+                          const Elements& o, const Elements& d_o, const Elements& stats,
+                          const Elements& d_sink) {
+  const auto threads = static_cast<std::uint64_t>(shape.heads) * kThreads;
+  return queue(launch, threads, &sink_backward_kernel, shape, sink, o, d_o, stats, d_sink);
 }
 
 }  // namespace troupe::host::cuda::kernels

@@ -43,4 +43,14 @@ struct Draw {
 cudaError_t drop_elements(const Launch& launch, std::uint64_t n, const Draw& draw, float scale,
                           const Elements& x, const Elements& y, const Elements& mask);
 
+/// An attention's o, its gradient and stats, by batch, head, query (and dim).
+struct SinkShape {
+  std::int64_t batch = 0, heads = 0, queries = 0, dim = 0;
+};
+/// d_sink[h] = - sum of exp(sink[h] - stats[b, h, i]) * (d_o[b, h, i] . o[b, h, i]), where stats is
+/// not minus infinity, always in the same order.
+cudaError_t sink_backward(const Launch& launch, const SinkShape& shape, const Elements& sink,
+                          const Elements& o, const Elements& d_o, const Elements& stats,
+                          const Elements& d_sink);
+
 }  // namespace troupe::host::cuda::kernels
