@@ -14,6 +14,7 @@
 #include <troupe/lib/dnn_pooling.hpp>
 #include <troupe/lib/dnn_resize.hpp>
 #include <troupe/lib/dnn_rnn.hpp>
+#include <troupe/lib/dnn_rotary.hpp>
 #include <troupe/lib/dnn_softmax.hpp>
 #include <troupe/lib/submit.hpp>
 
@@ -96,7 +97,8 @@ class Dnn : public DnnGraphs,
             public DnnSoftmax,
             public DnnRnn,
             public DnnMoving,
-            public DnnDropout {
+            public DnnDropout,
+            public DnnRotary {
  public:
   explicit Dnn(detail::Submitter& submitter)
       : DnnGraphs(submitter),
@@ -111,6 +113,7 @@ class Dnn : public DnnGraphs,
         DnnRnn(submitter),
         DnnMoving(submitter),
         DnnDropout(submitter),
+        DnnRotary(submitter),
         submitter_(&submitter) {}
 
   /// See dnn::Convolution.

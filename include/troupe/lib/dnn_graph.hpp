@@ -56,7 +56,8 @@ enum class NodeKind : std::uint32_t {
   slice,
   concatenate,
   dropout,
-  sink_backward
+  sink_backward,
+  rotary
 };
 
 /// A tensor of a graph, by its number; from the graph's functions, and good for that graph alone.

@@ -37,6 +37,7 @@ Compute compute_of(NodeKind kind) {
     case NodeKind::concatenate: return &compute_concatenate;
     case NodeKind::dropout: return &compute_dropout;
     case NodeKind::sink_backward: return &compute_sink_backward;
+    case NodeKind::rotary: return &compute_rotary;
   }
   return nullptr;
 }

@@ -94,5 +94,6 @@ void compute_slice(const NodeView& node, Contents& contents);
 void compute_concatenate(const NodeView& node, Contents& contents);
 void compute_dropout(const NodeView& node, Contents& contents);
 void compute_sink_backward(const NodeView& node, Contents& contents);
+void compute_rotary(const NodeView& node, Contents& contents);
 
 }  // namespace troupe::dnn

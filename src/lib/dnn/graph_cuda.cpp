@@ -128,7 +128,8 @@ Nodes add(Graph& graph, const dnn::NodeView& node, const Nodes& inputs) {
     case NodeKind::slice:
     case NodeKind::concatenate:
     case NodeKind::dropout:
-    case NodeKind::sink_backward: return {};
+    case NodeKind::sink_backward:
+    case NodeKind::rotary: return {};
   }
   return {};
 }

@@ -92,5 +92,6 @@ std::string wrong_slice(const NodeView& node);
 std::string wrong_concatenate(const NodeView& node);
 std::string wrong_dropout(const NodeView& node);
 std::string wrong_sink_backward(const NodeView& node);
+std::string wrong_rotary(const NodeView& node);
 
 }  // namespace troupe::dnn

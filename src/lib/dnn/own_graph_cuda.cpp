@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <troupe/lib/dnn_rotary.hpp>
+
 #include "lib/dnn/dropout_view.hpp"
 #include "lib/dnn/own_graph_kernels.cuh"
 
@@ -153,6 +155,7 @@ class Run {
       case NodeKind::concatenate: return concatenate(node);
       case NodeKind::dropout: return drop(dnn::DropoutView(node));
       case NodeKind::sink_backward: return sink_backward(node);
+      case NodeKind::rotary: return rotate(node);
       default: {  // reshape
         const auto *const x = node.inputs[0], *const y = node.outputs[0];
         return copy(y->volume(), all_of(x), all_of(y));
@@ -201,6 +204,25 @@ class Run {
     return {};
   }
 
+  Result<void> rotate(const NodeView& node) {
+    const auto *const x = node.inputs[0], *const cos = node.inputs[1];
+    const auto last = x->rank() - 1;
+    // For each row of x, though it may stand for many.
+    const auto of_each_row = [&](const TensorView* angles) {
+      auto dimensions = from(angles);
+      dimensions.add(angles->extents[last], angles->strides[last]);
+      for (auto i = last; i-- > 0;)
+        dimensions.add(x->extents[i], angles->extents[i] == 1 ? 0 : angles->strides[i]);
+      return dimensions.elements();
+    };
+    const bool halves = static_cast<dnn::RotaryPairs>(node.numbers[0]) == dnn::RotaryPairs::halves;
+    TROUPE_CUDA_TRY(kernels::rotate_pairs(
+        launch_, static_cast<std::uint64_t>(x->volume()),
+        {x->extents[last], cos->extents[last], halves, node.numbers[1] == 0 ? 1.0f : -1.0f},
+        all_of(x), of_each_row(cos), of_each_row(node.inputs[2]), all_of(node.outputs[0])));
+    return {};
+  }
+
   Result<void> sink_backward(const NodeView& node) {
     const auto extents = node.inputs[1]->extents;
     TROUPE_CUDA_TRY(kernels::sink_backward(
@@ -220,7 +242,7 @@ class Run {
 bool is_own(const dnn::GraphView& graph) {
   return std::ranges::all_of(graph.nodes(), [](const NodeView& node) {
     return moves(node.kind) || node.kind == NodeKind::dropout ||
-           node.kind == NodeKind::sink_backward;
+           node.kind == NodeKind::sink_backward || node.kind == NodeKind::rotary;
   });
 }
 

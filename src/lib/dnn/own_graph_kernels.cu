@@ -104,6 +104,28 @@ __global__ void drop_kernel(std::uint64_t n, Draw draw, float scale, Elements x,
   }
 }
 
+__global__ void rotate_kernel(std::uint64_t n, Rotation rotation, Elements x, Elements cos,
+                              Elements sin, Elements y) {
+  const auto dim = static_cast<std::uint64_t>(rotation.dim),
+             pairs = static_cast<std::uint64_t>(rotation.pairs);
+  for (auto i = first_index(); i < n; i += index_step()) {
+    const auto row = i / dim, d = i % dim;
+    const Number own = load_number(x, place(x, i));
+    if (d >= 2 * pairs) {
+      store_number(y, place(y, i), own);
+      continue;
+    }
+    const bool is_first = rotation.halves ? d < pairs : d % 2 == 0;
+    const auto pair = rotation.halves ? (is_first ? d : d - pairs) : d / 2;
+    const auto apart = rotation.halves ? pairs : 1;
+    const auto other = load_number(x, place(x, is_first ? i + apart : i - apart)).real;
+    const auto angle = row * pairs + pair;
+    const float c = load_number(cos, place(cos, angle)).real;
+    const float s = rotation.direction * load_number(sin, place(sin, angle)).real;
+    store_number(y, place(y, i), of_real(own.real * c + (is_first ? -s : s) * other));
+  }
+}
+
 /// One block for each head.
 __global__ void sink_backward_kernel(SinkShape shape, Elements sink, Elements o, Elements d_o,
                                      Elements stats, Elements d_sink) {
@@ -138,7 +160,7 @@ __global__ void sink_backward_kernel(SinkShape shape, Elements sink, Elements o,
 }  // namespace
 
 cudaError_t preload_own_graphs() {
-  return load_all(&copy_kernel, &drop_kernel, &sink_backward_kernel);
+  return load_all(&copy_kernel, &drop_kernel, &rotate_kernel, &sink_backward_kernel);
 }
 
 cudaError_t copy_elements(const Launch& launch, std::uint64_t n, const Elements& from,
@@ -149,6 +171,12 @@ cudaError_t copy_elements(const Launch& launch, std::uint64_t n, const Elements&
 cudaError_t drop_elements(const Launch& launch, std::uint64_t n, const Draw& draw, float scale,
                           const Elements& x, const Elements& y, const Elements& mask) {
   return queue(launch, n, &drop_kernel, n, draw, scale, x, y, mask);
+}
+
+cudaError_t rotate_pairs(const Launch& launch, std::uint64_t n, const Rotation& rotation,
+                         const Elements& x, const Elements& cos, const Elements& sin,
+                         const Elements& y) {
+  return queue(launch, n, &rotate_kernel, n, rotation, x, cos, sin, y);
 }
 
 cudaError_t sink_backward(const Launch& launch, const SinkShape& shape, const Elements& sink,

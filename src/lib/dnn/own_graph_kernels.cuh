@@ -43,6 +43,18 @@ struct Draw {
 cudaError_t drop_elements(const Launch& launch, std::uint64_t n, const Draw& draw, float scale,
                           const Elements& x, const Elements& y, const Elements& mask);
 
+/// Which pairs of a row of `dim` elements are turned, by cos and `direction` times sin.
+struct Rotation {
+  std::int64_t dim = 0, pairs = 0;
+  bool halves = true;  ///< of elements j and j + pairs, otherwise 2 j and 2 j + 1
+  float direction = 1;
+};
+/// y = x turned, of n elements; those behind the pairs stay. cos and sin have `pairs` elements for
+/// each row.
+cudaError_t rotate_pairs(const Launch& launch, std::uint64_t n, const Rotation& rotation,
+                         const Elements& x, const Elements& cos, const Elements& sin,
+                         const Elements& y);
+
 /// An attention's o, its gradient and stats, by batch, head, query (and dim).
 struct SinkShape {
   std::int64_t batch = 0, heads = 0, queries = 0, dim = 0;
