@@ -19,6 +19,8 @@ namespace troupe::tensor {
 // must lie as the result does. Errors: invalid, with the name of the operation.
 
 Result<Contract> contraction(const Term& a, const Term& b, const Term& c, const Term& d);
+/// Of a product that contraction() gives; its result need not be more than a place.
+TuneContract tuning(const Contract& product);
 Result<ContractTrinary> contraction(const Term& a, const Term& b, const Term& c, const Term& d,
                                     const Term& e);
 Result<Reduce> reduction(const Term& a, const Term& c, const Term& d);
@@ -34,6 +36,13 @@ struct Einsum {
 /// Operands are of one type; `scratch`: see Tensors::einsum(). Errors: invalid.
 Result<Einsum> einsum_of(std::string_view subscripts, std::span<const Term> operands,
                          const Term& output, const Operand& scratch);
+
+/// How Tensors::tune_contract() measures.
+struct TuneOptions {
+  std::uint32_t candidates = 16;  ///< at most so many kernels, those first that a model prefers
+  std::uint32_t repeats = 10;     ///< of each, three times
+  bool again = false;             ///< measure also what has been measured before
+};
 
 template <class T>
 concept Computable = FieldElement<T> || NarrowElement<T>;
@@ -67,25 +76,40 @@ class Tensors {
   Future<void> contract(tensor::Factor<T> alpha, const tensor::TermOf<T>& a,
                         const tensor::TermOf<T>& b, tensor::Factor<T> beta,
                         const tensor::TermOf<T>& c, const tensor::TermOf<T>& d,
-                        tensor::Compute compute = tensor::Compute::standard) {
-    auto op = tensor::contraction(a, b, c, d);
-    if (op.ok()) op->compute = compute;
+                        const tensor::ContractOptions& options = {}) {
+    auto op = product(a, b, c, d, options);
     return submit(op, alpha, beta, &tensor::Contract::c);
   }
   /// D = alpha A B + beta D
   template <tensor::Computable T>
   Future<void> contract(tensor::Factor<T> alpha, const tensor::TermOf<T>& a,
                         const tensor::TermOf<T>& b, tensor::Factor<T> beta,
-                        const tensor::TermOf<T>& d,
-                        tensor::Compute compute = tensor::Compute::standard) {
-    return contract<T>(alpha, a, b, beta, d, d, compute);
+                        const tensor::TermOf<T>& d, const tensor::ContractOptions& options = {}) {
+    return contract<T>(alpha, a, b, beta, d, d, options);
   }
   /// D = A B
   template <tensor::Computable T>
   Future<void> contract(const tensor::TermOf<T>& a, const tensor::TermOf<T>& b,
-                        const tensor::TermOf<T>& d,
-                        tensor::Compute compute = tensor::Compute::standard) {
-    return contract<T>(ScalarTypeOf<T>(1), a, b, ScalarTypeOf<T>(0), d, compute);
+                        const tensor::TermOf<T>& d, const tensor::ContractOptions& options = {}) {
+    return contract<T>(ScalarTypeOf<T>(1), a, b, ScalarTypeOf<T>(0), d, options);
+  }
+
+  /// Which kernel computes D = A B fastest, for the options of such a product; D is left alone. See
+  /// tensor::TuneContract. Takes up to seconds. What is measured depends on the extents, strides
+  /// and types, on where the tensors lie modulo 256 bytes, and on the options: with a kernel that
+  /// is compiled among them, one is compiled.
+  template <tensor::Computable T>
+  Future<tensor::ContractTuning> tune_contract(const tensor::TermOf<T>& a,
+                                               const tensor::TermOf<T>& b,
+                                               const tensor::TermOf<T>& d,
+                                               const tensor::ContractOptions& options = {},
+                                               const tensor::TuneOptions& how = {}) {
+    const auto product = this->product(a, b, d, d, options);
+    if (!product.ok())
+      return submitter_->refuse(product.error()).then([] { return tensor::ContractTuning{}; });
+    auto op = tensor::tuning(*product);
+    op.candidates = how.candidates, op.repeats = how.repeats, op.again = how.again ? 1 : 0;
+    return detail::submit_for_value<tensor::ContractTuning>(*submitter_, op);
   }
 
   /// E = alpha A B C + beta D
@@ -176,7 +200,7 @@ class Tensors {
   Future<void> einsum(std::string_view subscripts, std::initializer_list<tensor::View<T>> operands,
                       const tensor::View<T>& output,
                       const GpuRef<std::type_identity_t<T>>& scratch = {},
-                      tensor::Compute compute = tensor::Compute::standard) {
+                      const tensor::ContractOptions& options = {}) {
     std::vector<tensor::Term> terms;
     for (const auto& view : operands) terms.push_back(view({}));
     auto steps = tensor::einsum_of(subscripts, terms, output({}), scratch.operand());
@@ -190,13 +214,21 @@ class Tensors {
         [&](auto& op) {
           op.alpha = one;
           if constexpr (requires { op.beta; }) op.beta = zero;
-          if constexpr (requires { op.compute; }) op.compute = compute;
+          if constexpr (requires { op.compute; }) op.compute = options.compute;
+          if constexpr (requires { op.algorithm; }) op.algorithm = options.algorithm;
           return detail::submit(*submitter_, op);
         },
         steps->last);
   }
 
  private:
+  static Result<tensor::Contract> product(const tensor::Term& a, const tensor::Term& b,
+                                          const tensor::Term& c, const tensor::Term& d,
+                                          const tensor::ContractOptions& options) {
+    auto op = tensor::contraction(a, b, c, d);
+    if (op.ok()) op->compute = options.compute, op->algorithm = options.algorithm;
+    return op;
+  }
   template <class Op>
   Future<void> submit(const Result<Op>& op) {
     return op.ok() ? detail::submit(*submitter_, *op) : submitter_->refuse(op.error());

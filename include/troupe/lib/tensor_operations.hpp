@@ -40,6 +40,7 @@ struct Contract {
   OpDType dtype;
   Compute compute{};
   std::uint32_t reserved = 0;
+  Algorithm algorithm{};
   Unary unary_a{}, unary_b{};
   Loops<3> loops;
   Scalar alpha, beta;
@@ -56,6 +57,40 @@ struct Contract {
   /// All of D, where it has no gaps.
   [[nodiscard]] std::uint64_t written(const Operand& range) const noexcept {
     return &range == &d ? whole_bytes(loops, kD, dtype) : 0;
+  }
+};
+
+/// What has come of a measurement.
+struct ContractTuning {
+  Algorithm algorithm{};        ///< the fastest one
+  std::int64_t candidates = 0;  ///< that were measured; 0: there is nothing to choose
+  double seconds = 0;           ///< of one product by the fastest one
+  double seconds_before = 0;    ///< of one by Algorithm{}
+  std::uint64_t workspace = 0;  ///< bytes that the fastest one uses
+};
+
+/// Measures kernels for a product A B, whose result goes to scratch memory. What has been measured
+/// on this rank before is answered at once, also by later device hosts, and in later runs
+/// (--tuning-cache). Blocks its library meanwhile.
+struct TuneContract {
+  static constexpr std::string_view kName = "tensor.tune_contract";
+  static constexpr DTypes kDTypes = tensor::kDTypes;
+  static constexpr Traits kTraits{.repeatable = true, .blocking = true, .not_prepared = true};
+  static constexpr std::uint32_t kMostCandidates = 256, kMostRepeats = 1000;
+
+  OpDType dtype;  ///< that of the product
+  std::uint32_t candidates = 0, repeats = 0;
+  std::uint32_t alignment_d = 0;  ///< bytes, a power of two up to 256
+  std::uint32_t again = 0;        ///< 1: also what has been measured before
+  Contract product;               ///< without operands and factors
+  Operand a, b, outcome;
+
+  static constexpr std::array kOperands{read("a", &TuneContract::a), read("b", &TuneContract::b),
+                                        write("outcome", &TuneContract::outcome)};
+  static constexpr auto kCell = &TuneContract::outcome;
+  Result<void> check() const;
+  [[nodiscard]] std::uint64_t written(const Operand& operand) const noexcept {
+    return &operand == &outcome ? sizeof(ContractTuning) : 0;
   }
 };
 

@@ -79,6 +79,34 @@ constexpr bool computes(DType dtype, Compute compute) noexcept {
   return false;
 }
 
+/// How the kernel of a product is found.
+enum class Method : std::uint32_t {
+  model,    ///< a model of the GPU chooses among all
+  patient,  ///< the same by a model that takes longer and errs less
+  gett,     ///< no factor is transposed first
+  tgett,    ///< one factor is transposed first
+  ttgt      ///< factors and result are transposed around a product of matrices
+};
+inline constexpr std::size_t kMethodCount = 5;
+
+/// Which kernel of cuTENSOR computes a product. Another one may round differently. It is part of a
+/// call, so that the call gives the same bits whenever it is repeated, and other ranks may be told
+/// it. The cpu engine has one way to multiply.
+struct Algorithm {
+  Method method{};
+  std::uint16_t rank = 0;      ///< 0: the best one of the method by the model, 1: the next, …
+  std::uint16_t compiled = 0;  ///< 1: a kernel for this shape alone, which takes seconds to make
+
+  bool operator==(const Algorithm&) const = default;
+};
+inline constexpr std::uint16_t kMostRanks = 64;
+
+/// How a product is computed.
+struct ContractOptions {
+  Compute compute{};
+  Algorithm algorithm{};
+};
+
 /// Whether tensors of `a` can be permuted into ones of `b`.
 constexpr bool converts(DType a, DType b) noexcept {
   const auto pair = [&](DType x, DType y) { return (a == x && b == y) || (a == y && b == x); };

@@ -27,27 +27,7 @@ struct PreferenceTraits {
   static void destroy(Type preference) { (void)cutensorDestroyPlanPreference(preference); }
 };
 
-/// What stands before a key in a recipe.
-struct RecipeHeader {
-  static constexpr std::uint64_t kMagic = 0x6e'616c'702d'746e;  // "nt-plan"
-
-  std::uint64_t magic = kMagic;
-  std::uint64_t version = cutensorGetVersion();
-  std::uint32_t compute_capability = 0;
-  std::uint32_t multiprocessors = 0;
-};
-static_assert(std::has_unique_object_representations_v<RecipeHeader>);
-
-RecipeHeader header_here(int multiprocessors) {
-  RecipeHeader header;
-  int device = 0, major = 0, minor = 0;
-  (void)cudaGetDevice(&device);
-  (void)cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  (void)cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-  header.compute_capability = static_cast<std::uint32_t>(10 * major + minor);
-  header.multiprocessors = static_cast<std::uint32_t>(multiprocessors);
-  return header;
-}
+constexpr std::uint64_t kRecipe = 0x6e'616c'702d'746e;  // "nt-plan"
 
 cudaDataType_t type_of(DType dtype) {
   switch (dtype) {
@@ -69,6 +49,13 @@ cutensorComputeDescriptor_t compute_of(DType scale, tensor::Compute compute) {
     case tensor::Compute::standard: break;
   }
   return real_type(scale) == DType::f64 ? CUTENSOR_COMPUTE_DESC_64F : CUTENSOR_COMPUTE_DESC_32F;
+}
+
+cutensorAlgo_t algorithm_of(tensor::Method method) {
+  constexpr std::array kAll{CUTENSOR_ALGO_DEFAULT, CUTENSOR_ALGO_DEFAULT_PATIENT,
+                            CUTENSOR_ALGO_GETT, CUTENSOR_ALGO_TGETT, CUTENSOR_ALGO_TTGT};
+  static_assert(kAll.size() == tensor::kMethodCount);
+  return kAll[static_cast<std::size_t>(method)];
 }
 
 /// Real numbers have no conjugation, which is none.
@@ -165,6 +152,18 @@ Error no_plan(cutensorStatus_t status, std::string_view call) {
 
 }  // namespace
 
+PlanHeader PlanHeader::here(std::uint64_t magic, int multiprocessors) {
+  PlanHeader header;
+  int device = 0, major = 0, minor = 0;
+  (void)cudaGetDevice(&device);
+  (void)cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  (void)cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+  header.magic = magic, header.version = cutensorGetVersion();
+  header.compute_capability = static_cast<std::uint32_t>(10 * major + minor);
+  header.multiprocessors = static_cast<std::uint32_t>(multiprocessors);
+  return header;
+}
+
 Result<Plan> Plan::make(cutensorHandle_t handle, const PlanKey& key) {
   const auto dtype = static_cast<DType>(key.dtype),
              result_dtype = static_cast<DType>(key.result_dtype);
@@ -192,14 +191,24 @@ Result<Plan> Plan::make(cutensorHandle_t handle, const PlanKey& key) {
   }
 
   Handle<PreferenceTraits> preference;
-  TROUPE_CUDA_TRY(cutensorCreatePlanPreference(handle, preference.out(), CUTENSOR_ALGO_DEFAULT,
-                                               CUTENSOR_JIT_MODE_NONE));
+  const auto& algorithm = key.algorithm;
+  if (const auto status = cutensorCreatePlanPreference(
+          handle, preference.out(), algorithm_of(algorithm.method),
+          algorithm.compiled != 0 ? CUTENSOR_JIT_MODE_DEFAULT : CUTENSOR_JIT_MODE_NONE);
+      status != CUTENSOR_STATUS_SUCCESS)
+    return no_plan(status, "cutensorCreatePlanPreference");
+  if (const std::int32_t rank = algorithm.rank; rank > 0) {
+    TROUPE_CUDA_TRY(cutensorPlanPreferenceSetAttribute(
+        handle, preference.get(), CUTENSOR_PLAN_PREFERENCE_KERNEL_RANK, &rank, sizeof rank));
+  }
   const auto uncached = CUTENSOR_CACHE_MODE_NONE;  // plans are cached here, by all of their key
   TROUPE_CUDA_TRY(cutensorPlanPreferenceSetAttribute(
       handle, preference.get(), CUTENSOR_PLAN_PREFERENCE_CACHE_MODE, &uncached, sizeof uncached));
   std::uint64_t most = 0, needed = 0;
-  TROUPE_CUDA_TRY(cutensorEstimateWorkspaceSize(handle, operation.get(), preference.get(),
-                                                CUTENSOR_WORKSPACE_DEFAULT, &most));
+  if (const auto status = cutensorEstimateWorkspaceSize(handle, operation.get(), preference.get(),
+                                                        CUTENSOR_WORKSPACE_DEFAULT, &most);
+      status != CUTENSOR_STATUS_SUCCESS)
+    return no_plan(status, "cutensorEstimateWorkspaceSize");
   Plan plan;
   if (const auto status =
           cutensorCreatePlan(handle, plan.plan_.out(), operation.get(), preference.get(), most);
@@ -212,7 +221,7 @@ Result<Plan> Plan::make(cutensorHandle_t handle, const PlanKey& key) {
 }
 
 std::vector<std::byte> Plan::recipe(const PlanKey& key, int multiprocessors) {
-  const auto header = header_here(multiprocessors);
+  const auto header = PlanHeader::here(kRecipe, multiprocessors);
   std::vector<std::byte> bytes(sizeof header + sizeof key);
   std::memcpy(bytes.data(), &header, sizeof header);
   std::memcpy(bytes.data() + sizeof header, &key, sizeof key);
@@ -220,7 +229,7 @@ std::vector<std::byte> Plan::recipe(const PlanKey& key, int multiprocessors) {
 }
 
 std::optional<PlanKey> Plan::key_in(std::span<const std::byte> bytes, int multiprocessors) {
-  const auto header = header_here(multiprocessors);
+  const auto header = PlanHeader::here(kRecipe, multiprocessors);
   if (bytes.size() != sizeof header + sizeof(PlanKey) ||
       std::memcmp(bytes.data(), &header, sizeof header) != 0)
     return std::nullopt;

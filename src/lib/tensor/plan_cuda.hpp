@@ -37,6 +37,7 @@ struct PlanKey {
   std::uint32_t result_dtype = 0;
   tensor::Compute compute{};
   std::uint32_t reserved = 0;
+  tensor::Algorithm algorithm{};                       ///< of a contraction
   std::array<tensor::Unary, kInputs + 1> unary{};      ///< of the inputs, of what is added
   std::array<tensor::Binary, 2> functions{};           ///< of a reduction the first
   std::array<std::uint32_t, kInputs + 1> alignment{};  ///< bytes, of the inputs and the result
@@ -59,6 +60,20 @@ struct CutensorPlanTraits {
   static void destroy(Type plan) { (void)cutensorDestroyPlan(plan); }
 };
 
+/// The GPU and the version of cuTENSOR that plans, choices and kernels are for: what stands before
+/// them where they are kept.
+struct PlanHeader {
+  std::uint64_t magic = 0;  ///< which of them it is
+  std::uint64_t version = 0;
+  std::uint32_t compute_capability = 0;
+  std::uint32_t multiprocessors = 0;
+
+  /// That of the current device.
+  static PlanHeader here(std::uint64_t magic, int multiprocessors);
+  bool operator==(const PlanHeader&) const = default;
+};
+static_assert(std::has_unique_object_representations_v<PlanHeader>);
+
 /// Where the tensors of a call are, and its factors in the order of cuTENSOR's arguments.
 struct PlanOperands {
   std::array<const void*, PlanKey::kInputs> inputs{};
@@ -67,12 +82,13 @@ struct PlanOperands {
   std::array<Scalar, 3> factors{};
 };
 
-/// How cuTENSOR carries out one shape of an operation: a kernel that its model has chosen, always
-/// the same one for a key. Nothing is measured or compiled, so that a plan that is made again gives
-/// the same bits.
+/// How cuTENSOR carries out one shape of an operation: a kernel that its model chooses, always the
+/// same one for a key, so that a plan that is made again gives the same bits. What measurements
+/// have found is part of the key.
 class Plan {
  public:
-  /// Takes up to milliseconds. Errors: unsupported (cuTENSOR has no such operation), library.
+  /// Takes up to milliseconds, and seconds if a kernel is compiled. Errors: unsupported (cuTENSOR
+  /// has no such operation or algorithm), library.
   static Result<Plan> make(cutensorHandle_t handle, const PlanKey& key);
 
   /// What another process needs to make the plan of a key.

@@ -2,6 +2,7 @@
 #include <troupe/lib/tensor.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <string>
 
@@ -140,6 +141,10 @@ Result<void> Contract::check() const {
   auto checks = checker(*this);
   if (!checks.ok()) return checks.result();
   add_compute(checks, dtype, compute);
+  checks
+      .require(static_cast<std::size_t>(algorithm.method) < kMethodCount && algorithm.compiled <= 1,
+               "unknown algorithm")
+      .require(algorithm.rank < kMostRanks, "the rank of its kernel is 0 to 63");
   add_simple_unary(checks, {unary_a, unary_b});
   add_scalar(checks, "alpha", alpha);
   add_scalar(checks, "beta", beta);
@@ -154,6 +159,25 @@ Result<void> Contract::check() const {
   add_addend(modes, "c", c, beta, in_d, dtype);
   modes.tensor("d", d, in_d, dtype);
   return checks.result();
+}
+
+Result<void> TuneContract::check() const {
+  auto checks = checker(*this);
+  checks.require(dtype.value == product.dtype.value, "the dtype is not that of the product")
+      .require(candidates >= 1 && candidates <= kMostCandidates, "candidates are 1 to 256")
+      .require(repeats >= 1 && repeats <= kMostRepeats, "repeats are 1 to 1000")
+      .require(again <= 1, "it is measured again or not")
+      .require(std::has_single_bit(alignment_d) && alignment_d <= 256,
+               "an alignment is no power of two up to 256");
+  if (checks.ok()) checks.holds("outcome", outcome, 1, sizeof(ContractTuning));
+  if (!checks.ok()) return checks.result();
+  auto whole = product;
+  whole.a = a, whole.b = b, whole.d = {1, 0, 0, 0, 0, std::uint64_t{1} << 62};  // large enough
+  auto sound = whole.check();
+  if (sound.ok()) return sound;
+  const auto& error = sound.error();
+  return Error{error.code, error.native,
+               std::string(kName) + error.message.substr(Contract::kName.size())};
 }
 
 Result<void> ContractTrinary::check() const {
@@ -241,8 +265,9 @@ Result<void> ElementwiseTrinary::check() const {
 
 std::span<const OperationInfo* const> operations() noexcept {
   static constexpr std::array kAll{
-      &info_of<Contract>, &info_of<ContractTrinary>,   &info_of<Reduce>,
-      &info_of<Permute>,  &info_of<ElementwiseBinary>, &info_of<ElementwiseTrinary>};
+      &info_of<Contract>,    &info_of<ContractTrinary>,   &info_of<Reduce>,
+      &info_of<Permute>,     &info_of<ElementwiseBinary>, &info_of<ElementwiseTrinary>,
+      &info_of<TuneContract>};
   return kAll;
 }
 

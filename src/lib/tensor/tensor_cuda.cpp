@@ -1,160 +1,15 @@
 #include <algorithm>
-#include <complex>
 #include <list>
 #include <string>
 #include <utility>
 
-#include "lib/tensor/plan_cuda.hpp"
+#include "lib/tensor/compiled_cuda.hpp"
+#include "lib/tensor/problem_cuda.hpp"
 #include "lib/tensor/status_cuda.hpp"
+#include "lib/tensor/tune_cuda.hpp"
 
 namespace troupe::host::cuda {
 namespace {
-
-using tensor::Binary;
-using tensor::Unary;
-
-/// The alignment of an address that a plan may rely on.
-std::uint32_t alignment_of(const void* address) {
-  constexpr std::uintptr_t kMost = 256;
-  const auto number = reinterpret_cast<std::uintptr_t>(address) | kMost;
-  return static_cast<std::uint32_t>(number & (~number + 1));
-}
-
-/// A call as cuTENSOR carries it out.
-struct Problem {
-  PlanKey key;
-  PlanOperands operands;
-
-  Problem(PlanKind kind, DType dtype, DType result_dtype) {
-    key.kind = kind;
-    key.dtype = static_cast<std::uint32_t>(dtype);
-    key.result_dtype = static_cast<std::uint32_t>(result_dtype);
-  }
-  /// The next input.
-  Problem& input(const void* data, const tensor::PerMode& strides, Unary unary) {
-    const auto i = key.inputs++;
-    key.loops.strides[i] = strides, key.unary[i] = unary, key.alignment[i] = alignment_of(data);
-    operands.inputs[i] = data;
-    return *this;
-  }
-  /// The result, behind all inputs, and what is added to it; `addend` may be nullptr.
-  Problem& result(void* data, const void* addend, const tensor::PerMode& strides,
-                  Unary unary = Unary::identity) {
-    key.loops.strides[key.inputs] = strides;
-    key.unary[PlanKey::kInputs] = unary;
-    key.alignment[key.inputs] = alignment_of(data);
-    if (addend != nullptr)
-      key.alignment[key.inputs] = std::min(key.alignment[key.inputs], alignment_of(addend));
-    operands.result = data, operands.addend = addend;
-    return *this;
-  }
-  template <std::size_t Tensors>
-  Problem& modes(const tensor::Loops<Tensors>& loops) {
-    key.loops.count = loops.count, key.loops.extents = loops.extents;
-    return *this;
-  }
-};
-
-const void* address(const Call& call, const Operand& operand) {
-  return operand.present() ? call.at<const void>(operand) : nullptr;
-}
-
-/// Whether there is a mode that the tensor does not have.
-template <std::size_t Tensors>
-bool sums(const tensor::Loops<Tensors>& loops, std::size_t tensor) {
-  for (std::size_t i = 0; i < static_cast<std::size_t>(loops.count); ++i) {
-    if (loops.extents[i] > 1 && loops.strides[tensor][i] == 0) return true;
-  }
-  return false;
-}
-
-/// 1, as a factor of tensors of that type.
-Scalar one(DType dtype) {
-  switch (dtype) {
-    case DType::f64: return Scalar::of(1.0);
-    case DType::c64: return Scalar::of(std::complex<float>(1));
-    case DType::c128: return Scalar::of(std::complex<double>(1));
-    default: return Scalar::of(1.0f);
-  }
-}
-
-/// Without sums it is a product of elements.
-Problem problem_of(const tensor::Contract& op, const Call& call) {
-  using Op = tensor::Contract;
-  const bool is_sum = sums(op.loops, Op::kD);
-  Problem problem(is_sum ? PlanKind::contract : PlanKind::elementwise_trinary, op.dtype, op.dtype);
-  problem.modes(op.loops)
-      .input(address(call, op.a), op.loops.strides[Op::kA], op.unary_a)
-      .input(address(call, op.b), op.loops.strides[Op::kB], op.unary_b)
-      .result(call.at(op.d), address(call, op.c), op.loops.strides[Op::kD]);
-  if (is_sum) {
-    problem.key.compute = op.compute;
-    problem.operands.factors = {op.alpha, op.beta, {}};
-    return problem;
-  }
-  problem.key.functions = {Binary::mul, Binary::add};
-  problem.operands.factors = {op.alpha, one(op.dtype), op.beta};
-  return problem;
-}
-
-Problem problem_of(const tensor::ContractTrinary& op, const Call& call) {
-  using Op = tensor::ContractTrinary;
-  Problem problem(PlanKind::contract_trinary, op.dtype, op.dtype);
-  problem.modes(op.loops)
-      .input(address(call, op.a), op.loops.strides[Op::kA], op.unary_a)
-      .input(address(call, op.b), op.loops.strides[Op::kB], op.unary_b)
-      .input(address(call, op.c), op.loops.strides[Op::kC], op.unary_c)
-      .result(call.at(op.e), address(call, op.d), op.loops.strides[Op::kE]);
-  problem.key.compute = op.compute;
-  problem.operands.factors = {op.alpha, op.beta, {}};
-  return problem;
-}
-
-/// Without a mode to reduce it is a sum of two tensors.
-Problem problem_of(const tensor::Reduce& op, const Call& call) {
-  using Op = tensor::Reduce;
-  const bool reduces = sums(op.loops, Op::kD);
-  Problem problem(reduces ? PlanKind::reduce : PlanKind::elementwise_binary, op.dtype, op.dtype);
-  problem.modes(op.loops)
-      .input(address(call, op.a), op.loops.strides[Op::kA], op.unary_a)
-      .result(call.at(op.d), address(call, op.c), op.loops.strides[Op::kD]);
-  problem.key.functions[0] = reduces ? op.reduction : Binary::add;
-  problem.operands.factors = {op.alpha, op.beta, {}};
-  return problem;
-}
-
-Problem problem_of(const tensor::Permute& op, const Call& call) {
-  using Op = tensor::Permute;
-  Problem problem(PlanKind::permute, op.dtype, op.b_dtype);
-  problem.modes(op.loops)
-      .input(address(call, op.a), op.loops.strides[Op::kA], op.unary_a)
-      .result(call.at(op.b), nullptr, op.loops.strides[Op::kB]);
-  problem.operands.factors = {op.alpha, {}, {}};
-  return problem;
-}
-
-Problem problem_of(const tensor::ElementwiseBinary& op, const Call& call) {
-  using Op = tensor::ElementwiseBinary;
-  Problem problem(PlanKind::elementwise_binary, op.dtype, op.dtype);
-  problem.modes(op.loops)
-      .input(address(call, op.a), op.loops.strides[Op::kA], op.unary_a)
-      .result(call.at(op.d), address(call, op.c), op.loops.strides[Op::kD], op.unary_c);
-  problem.key.functions[0] = op.function;
-  problem.operands.factors = {op.alpha, op.gamma, {}};
-  return problem;
-}
-
-Problem problem_of(const tensor::ElementwiseTrinary& op, const Call& call) {
-  using Op = tensor::ElementwiseTrinary;
-  Problem problem(PlanKind::elementwise_trinary, op.dtype, op.dtype);
-  problem.modes(op.loops)
-      .input(address(call, op.a), op.loops.strides[Op::kA], op.unary_a)
-      .input(address(call, op.b), op.loops.strides[Op::kB], op.unary_b)
-      .result(call.at(op.d), address(call, op.c), op.loops.strides[Op::kD], op.unary_c);
-  problem.key.functions = {op.function_ab, op.function_abc};
-  problem.operands.factors = {op.alpha, op.beta, op.gamma};
-  return problem;
-}
 
 /// Calls f(op) with the operation, which is one of these.
 template <class Op, class... Others, class F>
@@ -174,9 +29,10 @@ struct CachedPlan {
 
 class TensorHalf final
     : public LibraryHalfOf<TensorHalf, tensor::Contract, tensor::ContractTrinary, tensor::Reduce,
-                           tensor::Permute, tensor::ElementwiseBinary, tensor::ElementwiseTrinary> {
+                           tensor::Permute, tensor::ElementwiseBinary, tensor::ElementwiseTrinary,
+                           tensor::TuneContract> {
  public:
-  explicit TensorHalf(Services& services) : services_(services) {}
+  explicit TensorHalf(Services& services) : services_(services), tuner_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
     const auto version = cutensorGetVersion();
     return {{"cuTENSOR",
@@ -192,6 +48,7 @@ class TensorHalf final
   Result<void> run(const Op& op, const Call& call) {
     return carry_out(problem_of(op, call), call.queue());
   }
+  Result<void> run(const tensor::TuneContract& op, const Call& call);
   std::vector<std::vector<std::byte>> take_new_plans() override;
   void adopt_plan(std::span<const std::byte> bytes) override;
 
@@ -219,6 +76,7 @@ class TensorHalf final
 
   Services& services_;
   Handle<CutensorTraits> handle_;
+  Tuner tuner_;
   std::array<State, 2> states_;  ///< of the lane's own queue, of its detour
   std::list<PlanKey> adopted_;   ///< for queues that are opened later
 };
@@ -232,6 +90,7 @@ Result<void> TensorHalf::open(Queue queue) {
 }
 
 bool TensorHalf::blocks(const OperationInfo& info, const std::byte* op, const Call& call) {
+  if (info.opcode == opcode_of<tensor::TuneContract>) return true;
   auto& own = state(call.queue());
   const auto key =
       with_operation<tensor::Contract, tensor::ContractTrinary, tensor::Reduce, tensor::Permute,
@@ -275,18 +134,48 @@ Result<void> TensorHalf::carry_out(const Problem& problem, Queue queue) {
   return {};
 }
 
+Result<void> TensorHalf::run(const tensor::TuneContract& op, const Call& call) {
+  using Op = tensor::Contract;
+  const auto& loops = op.product.loops;
+  tensor::ContractTuning outcome;
+  if (sums(loops,
+           Op::kD)) {  // else it is no contraction to cuTENSOR, and there is nothing to choose
+    std::int64_t elements = 1;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(loops.count); ++i)
+      elements += (loops.extents[i] - 1) * loops.strides[Op::kD][i];
+    const auto problem = problem_of(op, call);
+    const auto measured = tuner_.measure(
+        handle_.get(), op, problem.key, problem.operands,
+        static_cast<std::size_t>(elements) * size_of(op.product.dtype), call.queue());
+    if (!measured) return measured.error();
+    outcome = *measured;
+  }
+  std::memcpy(call.at(op.outcome), &outcome, sizeof outcome);  // nothing else uses it
+  return {};
+}
+
 std::vector<std::vector<std::byte>> TensorHalf::take_new_plans() {
-  std::vector<std::vector<std::byte>> all;
+  auto all = tuner_.take_new();
+  bool any_compiled = false;
   for (auto& own : states_) {
     for (auto& cached : own.plans) {
-      if (!std::exchange(cached.told, true))
-        all.push_back(Plan::recipe(cached.key, services_.multiprocessors()));
+      if (std::exchange(cached.told, true)) continue;
+      all.push_back(Plan::recipe(cached.key, services_.multiprocessors()));
+      any_compiled = any_compiled || cached.key.algorithm.compiled != 0;
     }
+  }
+  // Behind the recipes: what was told last is adopted first.
+  if (any_compiled) {
+    if (auto kernels = compiled_kernels(handle_.get(), services_.multiprocessors());
+        !kernels.empty())
+      all.push_back(std::move(kernels));
   }
   return all;
 }
 
 void TensorHalf::adopt_plan(std::span<const std::byte> bytes) {
+  if (tuner_.adopt(bytes)) return;
+  if (adopt_kernels(handle_.get(), bytes, services_.multiprocessors())) return;
   const auto key = Plan::key_in(bytes, services_.multiprocessors());
   if (!key) return;
   if (adopted_.size() == kPlans) adopted_.pop_front();

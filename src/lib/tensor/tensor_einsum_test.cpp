@@ -219,8 +219,9 @@ TEST_F(TensorRefusals, OfOperations) {
   refused("beta is an element of device memory", [&](auto on) {
     return on.template contract<double>(1.0, a("mk"), b("kn"), element, d("mn"));
   });
-  refused("products of f64 are not computed so",
-          [&](auto on) { return on.contract(a("mk"), b("kn"), d("mn"), Compute::tf32); });
+  refused("products of f64 are not computed so", [&](auto on) {
+    return on.contract(a("mk"), b("kn"), d("mn"), {.compute = Compute::tf32});
+  });
   refused("its unary operators are identity and conj",
           [&](auto on) { return on.contract(a("mk", Unary::sqrt), b("kn"), d("mn")); });
   const auto z = put(std::vector<std::complex<float>>(8)),

@@ -8,10 +8,22 @@ namespace {
 using tensor::Binary;
 using tensor::Unary;
 
+tensor::TuneContract sample_of_tuning_contractions() {
+  tensor::TuneContract op;
+  op.dtype = op.product.dtype = DType::bf16;
+  op.product.loops = {3, {4, 5, 6}, {{{6, 0, 1}, {0, 1, 5}, {5, 1, 0}}}};
+  op.candidates = 4, op.repeats = 2, op.alignment_d = 128;
+  op.a = range_in(1), op.b = range_in(2);
+  op.outcome = {kPinnedRegion | 5, 0, 0, 0, 640, sizeof(tensor::ContractTuning)};
+  return op;
+}
+
 const Samples kTensorSamples{
+    sample_of_tuning_contractions(),
     tensor::Contract{DType::f32,
                      tensor::Compute::tf32,
                      0,
+                     {tensor::Method::tgett, 2, 1},
                      Unary::identity,
                      Unary::conj,
                      {3, {4, 5, 6}, {{{6, 0, 1}, {0, 1, 5}, {5, 1, 0}}}},

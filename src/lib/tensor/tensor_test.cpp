@@ -170,7 +170,8 @@ TEST(TensorPrecision, OfFewBitsIsExactInEach) {
        {Compute::standard, Compute::tf32, Compute::tf32x3, Compute::bf16, Compute::f16}) {
     SCOPED_TRACE(static_cast<int>(compute));
     const auto in_d = place<float>(reference::tensor_of("mn", kExtents));
-    EXPECT_TRUE(tensor::on(device()).contract(in_a(), in_b(), in_d(), compute).wait().ok());
+    EXPECT_TRUE(
+        tensor::on(device()).contract(in_a(), in_b(), in_d(), {.compute = compute}).wait().ok());
     EXPECT_TRUE(holds(in_d, reference::sum_of_products("mn", {x, y})));
   }
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <string>
 
 #include <troupe/lib/tensor.hpp>
@@ -132,6 +133,16 @@ Result<Contract> contraction(const Term& a, const Term& b, const Term& c, const 
   op.dtype = d.dtype, op.loops = *loops;
   op.unary_a = a.unary, op.unary_b = b.unary;
   op.a = a.data, op.b = b.data, op.c = c.data, op.d = d.data;
+  return op;
+}
+
+TuneContract tuning(const Contract& product) {
+  constexpr std::uint64_t kMost = 256;  // all that a kernel asks for
+  TuneContract op;
+  op.dtype = product.dtype, op.product = product, op.a = product.a, op.b = product.b;
+  op.alignment_d = 1u << std::countr_zero(product.d.offset | kMost);
+  op.product.alpha = op.product.beta = {};
+  op.product.a = op.product.b = op.product.c = op.product.d = {};
   return op;
 }
 

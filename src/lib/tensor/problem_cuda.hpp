@@ -1,0 +1,169 @@
+#pragma once
+
+#include <algorithm>
+#include <complex>
+
+#include "lib/tensor/plan_cuda.hpp"
+
+/// What calls are to cuTENSOR.
+namespace troupe::host::cuda {
+
+/// The alignment of an address that a plan may rely on.
+inline std::uint32_t alignment_of(const void* address) {
+  constexpr std::uintptr_t kMost = 256;
+  const auto number = reinterpret_cast<std::uintptr_t>(address) | kMost;
+  return static_cast<std::uint32_t>(number & (~number + 1));
+}
+
+/// A call as cuTENSOR carries it out.
+struct Problem {
+  PlanKey key;
+  PlanOperands operands;
+
+  Problem(PlanKind kind, DType dtype, DType result_dtype) {
+    key.kind = kind;
+    key.dtype = static_cast<std::uint32_t>(dtype);
+    key.result_dtype = static_cast<std::uint32_t>(result_dtype);
+  }
+  /// The next input.
+  Problem& input(const void* data, const tensor::PerMode& strides, tensor::Unary unary) {
+    const auto i = key.inputs++;
+    key.loops.strides[i] = strides, key.unary[i] = unary, key.alignment[i] = alignment_of(data);
+    operands.inputs[i] = data;
+    return *this;
+  }
+  /// The result, behind all inputs, and what is added to it; `addend` may be nullptr.
+  Problem& result(void* data, const void* addend, const tensor::PerMode& strides,
+                  tensor::Unary unary = tensor::Unary::identity) {
+    key.loops.strides[key.inputs] = strides;
+    key.unary[PlanKey::kInputs] = unary;
+    key.alignment[key.inputs] = alignment_of(data);
+    if (addend != nullptr)
+      key.alignment[key.inputs] = std::min(key.alignment[key.inputs], alignment_of(addend));
+    operands.result = data, operands.addend = addend;
+    return *this;
+  }
+  template <std::size_t Tensors>
+  Problem& modes(const tensor::Loops<Tensors>& loops) {
+    key.loops.count = loops.count, key.loops.extents = loops.extents;
+    return *this;
+  }
+};
+
+inline const void* address(const Call& call, const Operand& operand) {
+  return operand.present() ? call.at<const void>(operand) : nullptr;
+}
+
+/// Whether there is a mode that the tensor does not have.
+template <std::size_t Tensors>
+bool sums(const tensor::Loops<Tensors>& loops, std::size_t tensor) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(loops.count); ++i) {
+    if (loops.extents[i] > 1 && loops.strides[tensor][i] == 0) return true;
+  }
+  return false;
+}
+
+/// 1, as a factor of tensors of that type.
+inline Scalar one(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return Scalar::of(1.0);
+    case DType::c64: return Scalar::of(std::complex<float>(1));
+    case DType::c128: return Scalar::of(std::complex<double>(1));
+    default: return Scalar::of(1.0f);
+  }
+}
+
+/// Without sums it is a product of elements.
+inline Problem problem_of(const tensor::Contract& op, const Call& call) {
+  using Op = tensor::Contract;
+  const bool is_sum = sums(op.loops, Op::kD);
+  Problem problem(is_sum ? PlanKind::contract : PlanKind::elementwise_trinary, op.dtype, op.dtype);
+  problem.modes(op.loops)
+      .input(address(call, op.a), op.loops.strides[Op::kA], op.unary_a)
+      .input(address(call, op.b), op.loops.strides[Op::kB], op.unary_b)
+      .result(call.at(op.d), address(call, op.c), op.loops.strides[Op::kD]);
+  if (is_sum) {
+    problem.key.compute = op.compute, problem.key.algorithm = op.algorithm;
+    problem.operands.factors = {op.alpha, op.beta, {}};
+    return problem;
+  }
+  problem.key.functions = {tensor::Binary::mul, tensor::Binary::add};
+  problem.operands.factors = {op.alpha, one(op.dtype), op.beta};
+  return problem;
+}
+
+/// What is measured for it; its result has no place yet.
+inline Problem problem_of(const tensor::TuneContract& op, const Call& call) {
+  using Op = tensor::Contract;
+  const auto& product = op.product;
+  Problem problem(PlanKind::contract, product.dtype, product.dtype);
+  problem.modes(product.loops)
+      .input(address(call, op.a), product.loops.strides[Op::kA], product.unary_a)
+      .input(address(call, op.b), product.loops.strides[Op::kB], product.unary_b)
+      .result(nullptr, nullptr, product.loops.strides[Op::kD]);
+  problem.key.alignment[problem.key.inputs] = op.alignment_d;
+  problem.key.compute = product.compute, problem.key.algorithm = product.algorithm;
+  problem.operands.factors = {one(product.dtype), {}, {}};
+  return problem;
+}
+
+inline Problem problem_of(const tensor::ContractTrinary& op, const Call& call) {
+  using Op = tensor::ContractTrinary;
+  Problem problem(PlanKind::contract_trinary, op.dtype, op.dtype);
+  problem.modes(op.loops)
+      .input(address(call, op.a), op.loops.strides[Op::kA], op.unary_a)
+      .input(address(call, op.b), op.loops.strides[Op::kB], op.unary_b)
+      .input(address(call, op.c), op.loops.strides[Op::kC], op.unary_c)
+      .result(call.at(op.e), address(call, op.d), op.loops.strides[Op::kE]);
+  problem.key.compute = op.compute;
+  problem.operands.factors = {op.alpha, op.beta, {}};
+  return problem;
+}
+
+/// Without a mode to reduce it is a sum of two tensors.
+inline Problem problem_of(const tensor::Reduce& op, const Call& call) {
+  using Op = tensor::Reduce;
+  const bool reduces = sums(op.loops, Op::kD);
+  Problem problem(reduces ? PlanKind::reduce : PlanKind::elementwise_binary, op.dtype, op.dtype);
+  problem.modes(op.loops)
+      .input(address(call, op.a), op.loops.strides[Op::kA], op.unary_a)
+      .result(call.at(op.d), address(call, op.c), op.loops.strides[Op::kD]);
+  problem.key.functions[0] = reduces ? op.reduction : tensor::Binary::add;
+  problem.operands.factors = {op.alpha, op.beta, {}};
+  return problem;
+}
+
+inline Problem problem_of(const tensor::Permute& op, const Call& call) {
+  using Op = tensor::Permute;
+  Problem problem(PlanKind::permute, op.dtype, op.b_dtype);
+  problem.modes(op.loops)
+      .input(address(call, op.a), op.loops.strides[Op::kA], op.unary_a)
+      .result(call.at(op.b), nullptr, op.loops.strides[Op::kB]);
+  problem.operands.factors = {op.alpha, {}, {}};
+  return problem;
+}
+
+inline Problem problem_of(const tensor::ElementwiseBinary& op, const Call& call) {
+  using Op = tensor::ElementwiseBinary;
+  Problem problem(PlanKind::elementwise_binary, op.dtype, op.dtype);
+  problem.modes(op.loops)
+      .input(address(call, op.a), op.loops.strides[Op::kA], op.unary_a)
+      .result(call.at(op.d), address(call, op.c), op.loops.strides[Op::kD], op.unary_c);
+  problem.key.functions[0] = op.function;
+  problem.operands.factors = {op.alpha, op.gamma, {}};
+  return problem;
+}
+
+inline Problem problem_of(const tensor::ElementwiseTrinary& op, const Call& call) {
+  using Op = tensor::ElementwiseTrinary;
+  Problem problem(PlanKind::elementwise_trinary, op.dtype, op.dtype);
+  problem.modes(op.loops)
+      .input(address(call, op.a), op.loops.strides[Op::kA], op.unary_a)
+      .input(address(call, op.b), op.loops.strides[Op::kB], op.unary_b)
+      .result(call.at(op.d), address(call, op.c), op.loops.strides[Op::kD], op.unary_c);
+  problem.key.functions = {op.function_ab, op.function_abc};
+  problem.operands.factors = {op.alpha, op.beta, op.gamma};
+  return problem;
+}
+
+}  // namespace troupe::host::cuda
