@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 #include <string>
 
 #include "common/wire/checker.hpp"
@@ -16,57 +15,63 @@ namespace {
 
 using wire::Checker;
 
-/// The modes of a tensor by ascending stride; those that it does not have stand first.
+/// The modes that a tensor has, of more than one element, by ascending stride.
 class ByStride {
  public:
-  ByStride(std::size_t count, const PerMode& strides) : count_(count) {
-    std::iota(begin(), end(), std::size_t{0});
-    std::sort(begin(), end(),
-              [&](std::size_t i, std::size_t j) { return strides[i] < strides[j]; });
+  ByStride(std::size_t count, const PerMode& extents, const PerMode& strides) noexcept {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (extents[i] == 1 || strides[i] == 0) continue;
+      auto to = count_++;
+      for (; to > 0 && strides[order_[to - 1]] > strides[i]; --to) order_[to] = order_[to - 1];
+      order_[to] = static_cast<std::uint8_t>(i);
+    }
   }
-  [[nodiscard]] std::size_t* begin() noexcept { return order_.data(); }
-  [[nodiscard]] std::size_t* end() noexcept { return order_.data() + count_; }
+  [[nodiscard]] const std::uint8_t* begin() const noexcept { return order_.data(); }
+  [[nodiscard]] const std::uint8_t* end() const noexcept { return order_.data() + count_; }
 
  private:
-  std::size_t count_;
-  std::array<std::size_t, kMaxModes> order_{};
+  std::size_t count_ = 0;
+  std::array<std::uint8_t, kMaxModes> order_;
 };
 
-/// What is wrong with the modes of one operation.
+/// What is wrong with the modes of one operation. Every command is checked: words are put together
+/// for what is wrong alone.
 class ModeChecks {
  public:
   template <std::size_t Tensors>
   ModeChecks(Checker& checks, const Loops<Tensors>& loops)
       : checks_(checks), extents_(loops.extents), count_(static_cast<std::size_t>(loops.count)) {
-    checks.require(loops.count >= 0 && count_ <= kMaxModes,
-                   "more than " + std::to_string(kMaxModes) + " modes");
-    for (std::size_t i = 0; i < kMaxModes && checks.ok(); ++i) {
-      const bool there = i < count_;
-      checks.require(
-          there ? extents_[i] >= 1 && extents_[i] <= Checker::kMaxCount : extents_[i] == 0,
-          there ? "an extent is not positive, or too large"
-                : "an extent behind the last mode is not 0");
-      for (const auto& strides : loops.strides) {
-        checks.require(
-            there ? strides[i] >= 0 && strides[i] <= Checker::kMaxCount : strides[i] == 0,
-            there ? "a stride is negative or too large" : "a stride behind the last mode is not 0");
-      }
+    if (loops.count < 0 || count_ > kMaxModes)
+      checks.require(false, "more than " + std::to_string(kMaxModes) + " modes");
+    if (!checks.ok()) return;
+    std::int64_t smallest = 0, largest = 0, smallest_extent = 1, behind = 0;
+    for (std::size_t i = 0; i < count_; ++i) {
+      smallest_extent = std::min(smallest_extent, extents_[i]);
+      largest = std::max(largest, extents_[i]);
+      for (const auto& strides : loops.strides)
+        smallest = std::min(smallest, strides[i]), largest = std::max(largest, strides[i]);
     }
+    for (std::size_t i = count_; i < kMaxModes; ++i) {
+      behind |= extents_[i];
+      for (const auto& strides : loops.strides) behind |= strides[i];
+    }
+    checks.require(smallest_extent == 1, "an extent is not positive")
+        .require(smallest == 0, "a stride is negative")
+        .require(largest <= Checker::kMaxCount, "an extent or a stride is too large")
+        .require(behind == 0, "an extent or a stride behind the last mode is not 0");
   }
 
   /// `operand` must hold such a tensor.
-  ModeChecks& tensor(const std::string& name, const Operand& operand, const PerMode& strides,
+  ModeChecks& tensor(std::string_view name, const Operand& operand, const PerMode& strides,
                      DType dtype) {
     if (!checks_.ok()) return *this;
     std::int64_t covered = 1;  // elements from the first to the end of the last
-    for (const auto i : ByStride(count_, strides)) {
+    for (const auto i : ByStride(count_, extents_, strides)) {
       std::int64_t step = 0;
-      if (extents_[i] == 1 || strides[i] == 0) continue;
-      checks_.require(strides[i] >= covered, name + ": elements of it lie in one place");
-      checks_.require(!__builtin_mul_overflow(extents_[i] - 1, strides[i], &step) &&
-                          step <= Checker::kMaxCount - covered,
-                      name + " is too large");
-      if (!checks_.ok()) return *this;
+      if (strides[i] < covered) return refuse(name, ": elements of it lie in one place");
+      if (__builtin_mul_overflow(extents_[i] - 1, strides[i], &step) ||
+          step > Checker::kMaxCount - covered)
+        return refuse(name, " is too large");
       covered += step;
     }
     checks_.holds(name, operand, covered, size_of(dtype));
@@ -81,6 +86,11 @@ class ModeChecks {
   }
 
  private:
+  ModeChecks& refuse(std::string_view name, std::string_view what) {
+    checks_.require(false, std::string(name) + std::string(what));
+    return *this;
+  }
+
   Checker& checks_;
   const PerMode& extents_;
   std::size_t count_;
@@ -109,16 +119,17 @@ void add_binary(Checker& checks, DType dtype, std::initializer_list<Binary> all)
   }
 }
 void add_scalar(Checker& checks, const char* name, const Scalar& scalar) {
-  checks.require(!scalar.device.present(),
-                 std::string(name) + " is an element of device memory: the host must know it");
+  if (scalar.device.present())
+    checks.require(false,
+                   std::string(name) + " is an element of device memory: the host must know it");
 }
 void add_compute(Checker& checks, DType dtype, Compute compute) {
-  checks.require(compute <= Compute::f16, "unknown precision")
-      .require(computes(dtype, compute),
-               "products of " + std::string(to_string(dtype)) + " are not computed so");
+  checks.require(compute <= Compute::f16, "unknown precision");
+  if (!computes(dtype, compute))
+    checks.require(false, "products of " + std::string(to_string(dtype)) + " are not computed so");
 }
 /// What is added: of the result's layout, absent only where its factor is 0.
-void add_addend(ModeChecks& modes, const std::string& name, const Operand& operand,
+void add_addend(ModeChecks& modes, std::string_view name, const Operand& operand,
                 const Scalar& factor, const PerMode& strides, DType dtype) {
   if (operand.present() || !factor.is_zero(scalar_type(dtype)))
     modes.tensor(name, operand, strides, dtype);
@@ -129,8 +140,7 @@ void add_addend(ModeChecks& modes, const std::string& name, const Operand& opera
 std::uint64_t whole_bytes(std::int64_t count, const PerMode& extents, const PerMode& strides,
                           DType dtype) noexcept {
   std::int64_t covered = 1;
-  for (const auto i : ByStride(static_cast<std::size_t>(count), strides)) {
-    if (extents[i] == 1 || strides[i] == 0) continue;
+  for (const auto i : ByStride(static_cast<std::size_t>(count), extents, strides)) {
     if (strides[i] != covered) return 0;
     covered *= extents[i];
   }

@@ -34,13 +34,13 @@ class Joint {
 
   /// A tensor's modes. Of a result each stands once.
   void add(std::size_t tensor, const char* name, const Term& term, bool is_result = false) {
-    PerTensor own{};
+    PerTensor own;
     if (!read(name, term, is_result, own)) return;
     for (std::size_t i = 0; i < count_; ++i) all_[i].strides[tensor] = own[i];
   }
   /// What is added to tensor `as`, and has to lie as that does.
   void add_like(std::size_t as, const char* name, const Term& term) {
-    PerTensor own{};
+    PerTensor own;
     if (!read(name, term, true, own)) return;
     for (std::size_t i = 0; i < count_; ++i) {
       if (own[i] != all_[i].strides[as] && all_[i].extent > 1)
@@ -67,12 +67,14 @@ class Joint {
   static constexpr std::size_t kMost = (Tensors + 1) * kMaxModes;
   using PerTensor = std::array<std::int64_t, kMost>;
   struct Mode {
-    std::int32_t name = 0;
-    std::int64_t extent = 0;
-    std::array<std::int64_t, Tensors> strides{};
+    std::int32_t name;
+    std::int64_t extent;
+    std::array<std::int64_t, Tensors> strides;
   };
 
+  /// `own`: the tensor's strides of all modes that are known then.
   bool read(const std::string& name, const Term& term, bool once, PerTensor& own) {
+    std::fill_n(own.begin(), count_, 0);
     const auto modes = term.modes.count;
     if (modes > kMaxModes || term.extents.count > kMaxModes)
       return refuse(name + " has more than " + std::to_string(kMaxModes) + " dimensions"), false;
@@ -87,7 +89,9 @@ class Joint {
       const auto extent = term.extents.value[i];
       if (extent < 1) return refuse(name + " has an extent that is not positive"), false;
       if (strides[i] < 1) return refuse(name + " has a stride that is not positive"), false;
+      const auto known = count_;
       const auto at = place_of(term.modes.name[i], extent);
+      if (count_ > known) own[at] = 0;
       if (all_[at].extent != extent)
         return refuse("mode " + name_of(term.modes.name[i]) + " has extents " +
                       std::to_string(all_[at].extent) + " and " + std::to_string(extent)),
@@ -114,7 +118,7 @@ class Joint {
   }
 
   std::string_view operation_;
-  std::array<Mode, kMost> all_{};
+  std::array<Mode, kMost> all_;  ///< of which the first count_ are set
   std::size_t count_ = 0;
   Result<void> error_;
 };
