@@ -46,6 +46,8 @@ struct TuneOptions {
 
 template <class T>
 concept Computable = FieldElement<T> || NarrowElement<T>;
+template <class D, class A, class B>
+concept ProductOf = Computable<D> && multiplies(dtype_of<A>, dtype_of<B>, dtype_of<D>);
 /// A factor of tensors of T.
 template <class T>
 using Factor = ScalarOf<GpuRef<ScalarTypeOf<T>>>;
@@ -71,37 +73,37 @@ class Tensors {
  public:
   explicit Tensors(detail::Submitter& submitter) : submitter_(&submitter) {}
 
-  /// D = alpha A B + beta C
-  template <tensor::Computable T>
-  Future<void> contract(tensor::Factor<T> alpha, const tensor::TermOf<T>& a,
-                        const tensor::TermOf<T>& b, tensor::Factor<T> beta,
-                        const tensor::TermOf<T>& c, const tensor::TermOf<T>& d,
+  /// D = alpha A B + beta C. All are of one type, or A or B is of f64 and the others of c128.
+  template <tensor::Computable A, tensor::Computable B, tensor::ProductOf<A, B> D>
+  Future<void> contract(tensor::Factor<D> alpha, const tensor::TermOf<A>& a,
+                        const tensor::TermOf<B>& b, tensor::Factor<D> beta,
+                        const tensor::TermOf<D>& c, const tensor::TermOf<D>& d,
                         const tensor::ContractOptions& options = {}) {
     auto op = product(a, b, c, d, options);
     return submit(op, alpha, beta, &tensor::Contract::c);
   }
   /// D = alpha A B + beta D
-  template <tensor::Computable T>
-  Future<void> contract(tensor::Factor<T> alpha, const tensor::TermOf<T>& a,
-                        const tensor::TermOf<T>& b, tensor::Factor<T> beta,
-                        const tensor::TermOf<T>& d, const tensor::ContractOptions& options = {}) {
-    return contract<T>(alpha, a, b, beta, d, d, options);
+  template <tensor::Computable A, tensor::Computable B, tensor::ProductOf<A, B> D>
+  Future<void> contract(tensor::Factor<D> alpha, const tensor::TermOf<A>& a,
+                        const tensor::TermOf<B>& b, tensor::Factor<D> beta,
+                        const tensor::TermOf<D>& d, const tensor::ContractOptions& options = {}) {
+    return contract(alpha, a, b, beta, d, d, options);
   }
   /// D = A B
-  template <tensor::Computable T>
-  Future<void> contract(const tensor::TermOf<T>& a, const tensor::TermOf<T>& b,
-                        const tensor::TermOf<T>& d, const tensor::ContractOptions& options = {}) {
-    return contract<T>(ScalarTypeOf<T>(1), a, b, ScalarTypeOf<T>(0), d, options);
+  template <tensor::Computable A, tensor::Computable B, tensor::ProductOf<A, B> D>
+  Future<void> contract(const tensor::TermOf<A>& a, const tensor::TermOf<B>& b,
+                        const tensor::TermOf<D>& d, const tensor::ContractOptions& options = {}) {
+    return contract(ScalarTypeOf<D>(1), a, b, ScalarTypeOf<D>(0), d, options);
   }
 
   /// Which kernel computes D = A B fastest, for the options of such a product; D is left alone. See
   /// tensor::TuneContract. Takes up to seconds. What is measured depends on the extents, strides
   /// and types, on where the tensors lie modulo 256 bytes, and on the options: with a kernel that
   /// is compiled among them, one is compiled.
-  template <tensor::Computable T>
-  Future<tensor::ContractTuning> tune_contract(const tensor::TermOf<T>& a,
-                                               const tensor::TermOf<T>& b,
-                                               const tensor::TermOf<T>& d,
+  template <tensor::Computable A, tensor::Computable B, tensor::ProductOf<A, B> D>
+  Future<tensor::ContractTuning> tune_contract(const tensor::TermOf<A>& a,
+                                               const tensor::TermOf<B>& b,
+                                               const tensor::TermOf<D>& d,
                                                const tensor::ContractOptions& options = {},
                                                const tensor::TuneOptions& how = {}) {
     const auto product = this->product(a, b, d, d, options);

@@ -30,7 +30,8 @@ std::uint64_t whole_bytes(const Loops<Tensors>& loops, std::size_t tensor, DType
 }
 
 /// D = alpha op(A) op(B) + beta C, summed over the modes that D does not have: both A and B have
-/// these. Each mode of D is in A or B. op is identity or conj.
+/// these. Each mode of D is in A or B. op is identity or conj. One of A and B may be of f64 where
+/// the others are of c128.
 struct Contract {
   static constexpr std::string_view kName = "tensor.contract";
   static constexpr DTypes kDTypes = tensor::kDTypes;
@@ -39,7 +40,7 @@ struct Contract {
 
   OpDType dtype;
   Compute compute{};
-  std::uint32_t reserved = 0;
+  RealFactor real{};
   Algorithm algorithm{};
   Unary unary_a{}, unary_b{};
   Loops<3> loops;
@@ -51,6 +52,12 @@ struct Contract {
       read("b", &Contract::b),         read("c", &Contract::c),       update("d", &Contract::d)};
   static constexpr auto kInPlace = std::array{InPlace{"c", "d"}};
   Result<void> check() const;
+  [[nodiscard]] DType a_dtype() const noexcept {
+    return real == RealFactor::a ? real_type(dtype) : dtype.value;
+  }
+  [[nodiscard]] DType b_dtype() const noexcept {
+    return real == RealFactor::b ? real_type(dtype) : dtype.value;
+  }
   [[nodiscard]] Access access(const Operand& range, Access declared) const noexcept {
     return written(range) > 0 ? Access::write : declared;
   }

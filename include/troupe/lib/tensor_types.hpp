@@ -59,24 +59,48 @@ inline constexpr std::size_t kUnaryCount = 28;
 enum class Binary : std::uint32_t { add, mul, max, min };
 inline constexpr std::size_t kBinaryCount = 4;
 
-/// What products are computed in.
+/// What products are computed in. The last three put numbers of many bits together from several of
+/// few. A GPU that has one of these not answers unsupported; the cpu engine computes in the
+/// standard one, which is as good or better.
 enum class Compute : std::uint32_t {
   standard,  ///< f64 and c128 in f64, all others in f32
   tf32,      ///< of f32 and c64: factors are rounded to 10 bits of mantissa
   tf32x3,    ///< of f32 and c64: by three products of tf32, nearly f32
   bf16,      ///< of f32: factors are rounded to bf16
-  f16        ///< of f32: factors are rounded to f16
+  f16,       ///< of f32: factors are rounded to f16
+  f32,       ///< of f64 and c128: factors are rounded to f32
+  bf16x9,    ///< of f32 and c64: by nine products of bf16
+  f16x4,     ///< of f32 and c64: by four products of f16
+  int8x8     ///< of f64 and c128: by products of 8-bit integers, as many as f64 takes
 };
+inline constexpr std::size_t kComputeCount = 9;
 /// Whether products of that type are computed so.
 constexpr bool computes(DType dtype, Compute compute) noexcept {
   switch (compute) {
     case Compute::standard: return true;
     case Compute::tf32:
-    case Compute::tf32x3: return dtype == DType::f32 || dtype == DType::c64;
+    case Compute::tf32x3:
+    case Compute::bf16x9:
+    case Compute::f16x4: return dtype == DType::f32 || dtype == DType::c64;
     case Compute::bf16:
     case Compute::f16: return dtype == DType::f32;
+    case Compute::f32:
+    case Compute::int8x8: return dtype == DType::f64 || dtype == DType::c128;
   }
   return false;
+}
+
+/// Which factor of a product of complex numbers is real.
+enum class RealFactor : std::uint32_t { none, a, b };
+/// The one of factors of these types; their product is of the wider one.
+constexpr RealFactor real_factor(DType a, DType b) noexcept {
+  return a == b ? RealFactor::none : size_of(a) < size_of(b) ? RealFactor::a : RealFactor::b;
+}
+/// Whether there are products of such tensors.
+constexpr bool multiplies(DType a, DType b, DType product) noexcept {
+  const auto f64_and_c128 = [](DType x, DType y) { return x == DType::f64 && y == DType::c128; };
+  return (a == b && b == product) ||
+         (product == DType::c128 && (f64_and_c128(a, b) || f64_and_c128(b, a)));
 }
 
 /// How the kernel of a product is found.

@@ -46,6 +46,10 @@ cutensorComputeDescriptor_t compute_of(DType scale, tensor::Compute compute) {
     case tensor::Compute::tf32x3: return CUTENSOR_COMPUTE_DESC_3XTF32;
     case tensor::Compute::bf16: return CUTENSOR_COMPUTE_DESC_16BF;
     case tensor::Compute::f16: return CUTENSOR_COMPUTE_DESC_16F;
+    case tensor::Compute::f32: return CUTENSOR_COMPUTE_DESC_32F;
+    case tensor::Compute::bf16x9: return CUTENSOR_COMPUTE_DESC_9X16BF;
+    case tensor::Compute::f16x4: return CUTENSOR_COMPUTE_DESC_4X16F;
+    case tensor::Compute::int8x8: return CUTENSOR_COMPUTE_DESC_8XINT8;
     case tensor::Compute::standard: break;
   }
   return real_type(scale) == DType::f64 ? CUTENSOR_COMPUTE_DESC_64F : CUTENSOR_COMPUTE_DESC_32F;
@@ -83,8 +87,7 @@ struct Described {
   std::array<std::int32_t, tensor::kMaxModes> modes{};
   Handle<TensorTraits> descriptor;
 
-  Result<void> describe(cutensorHandle_t handle, const PlanKey& key, std::size_t tensor,
-                        DType dtype) {
+  Result<void> describe(cutensorHandle_t handle, const PlanKey& key, std::size_t tensor) {
     tensor::PerMode extents{}, strides{};
     std::uint32_t count = 0;
     bool any = false;  // a mode that counts, of whichever tensor
@@ -98,21 +101,21 @@ struct Described {
     }
     if (!any) extents[0] = strides[0] = count = 1;  // each is one number
     TROUPE_CUDA_TRY(cutensorCreateTensorDescriptor(handle, descriptor.out(), count, extents.data(),
-                                                   strides.data(), type_of(dtype),
+                                                   strides.data(), type_of(key.dtype(tensor)),
                                                    key.alignment[tensor]));
     return {};
   }
 };
 
-cutensorStatus_t create(cutensorHandle_t handle, const PlanKey& key, DType dtype,
+cutensorStatus_t create(cutensorHandle_t handle, const PlanKey& key,
                         const std::array<Described, PlanKey::kInputs + 1>& tensors,
                         cutensorComputeDescriptor_t compute,
                         cutensorOperationDescriptor_t* operation) {
   const auto tensor = [&](std::size_t i) { return tensors[i].descriptor.get(); };
   const auto modes = [&](std::size_t i) { return tensors[i].modes.data(); };
-  const auto unary = [&](std::size_t i) { return operator_of(key.unary[i], dtype); };
+  const auto unary = [&](std::size_t i) { return operator_of(key.unary[i], key.dtype(i)); };
   const auto result = key.inputs;
-  const auto addend = operator_of(key.unary[PlanKey::kInputs], dtype);
+  const auto addend = operator_of(key.unary[PlanKey::kInputs], key.dtype(key.inputs));
   const auto f = operator_of(key.functions[0]), g = operator_of(key.functions[1]);
   switch (key.kind) {
     case PlanKind::contract:
@@ -165,17 +168,14 @@ PlanHeader PlanHeader::here(std::uint64_t magic, int multiprocessors) {
 }
 
 Result<Plan> Plan::make(cutensorHandle_t handle, const PlanKey& key) {
-  const auto dtype = static_cast<DType>(key.dtype),
-             result_dtype = static_cast<DType>(key.result_dtype);
-  const auto scale = tensor::permute_scale(dtype, result_dtype);
+  const auto scale = tensor::permute_scale(key.dtype(0), key.dtype(key.inputs));
   std::array<Described, PlanKey::kInputs + 1> tensors;
   for (std::uint32_t i = 0; i <= key.inputs; ++i) {
-    TROUPE_CUDA_PROPAGATE(
-        tensors[i].describe(handle, key, i, i == key.inputs ? result_dtype : dtype));
+    TROUPE_CUDA_PROPAGATE(tensors[i].describe(handle, key, i));
   }
   Handle<OperationTraits> operation;
   if (const auto status =
-          create(handle, key, dtype, tensors, compute_of(scale, key.compute), operation.out());
+          create(handle, key, tensors, compute_of(scale, key.compute), operation.out());
       status != CUTENSOR_STATUS_SUCCESS)
     return no_plan(status, "cutensorCreate");
   // Factors are of that type, whatever cuTENSOR would take them for.

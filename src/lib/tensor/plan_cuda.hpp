@@ -32,9 +32,8 @@ struct PlanKey {
   static constexpr std::size_t kInputs = 3;
 
   PlanKind kind{};
-  std::uint32_t inputs = 0;  ///< tensors that are read, beside what is added
-  std::uint32_t dtype = 0;   ///< a DType, of all but the result
-  std::uint32_t result_dtype = 0;
+  std::uint32_t inputs = 0;                         ///< tensors that are read, beside what is added
+  std::array<std::uint32_t, kInputs + 1> dtypes{};  ///< of the inputs and the result
   tensor::Compute compute{};
   std::uint32_t reserved = 0;
   tensor::Algorithm algorithm{};                       ///< of a contraction
@@ -43,6 +42,9 @@ struct PlanKey {
   std::array<std::uint32_t, kInputs + 1> alignment{};  ///< bytes, of the inputs and the result
   tensor::Loops<kInputs + 1> loops;                    ///< of the inputs, and of the result
 
+  [[nodiscard]] DType dtype(std::size_t tensor) const noexcept {
+    return static_cast<DType>(dtypes[tensor]);
+  }
   bool operator==(const PlanKey& other) const noexcept {
     return std::memcmp(this, &other, sizeof *this) == 0;
   }

@@ -20,14 +20,15 @@ struct Problem {
   PlanKey key;
   PlanOperands operands;
 
-  Problem(PlanKind kind, DType dtype, DType result_dtype) {
-    key.kind = kind;
-    key.dtype = static_cast<std::uint32_t>(dtype);
-    key.result_dtype = static_cast<std::uint32_t>(result_dtype);
-  }
+  Problem(PlanKind kind, DType dtype) : dtype_(dtype) { key.kind = kind; }
   /// The next input.
   Problem& input(const void* data, const tensor::PerMode& strides, tensor::Unary unary) {
+    return input(data, strides, unary, dtype_);
+  }
+  Problem& input(const void* data, const tensor::PerMode& strides, tensor::Unary unary,
+                 DType dtype) {
     const auto i = key.inputs++;
+    key.dtypes[i] = static_cast<std::uint32_t>(dtype);
     key.loops.strides[i] = strides, key.unary[i] = unary, key.alignment[i] = alignment_of(data);
     operands.inputs[i] = data;
     return *this;
@@ -36,6 +37,7 @@ struct Problem {
   Problem& result(void* data, const void* addend, const tensor::PerMode& strides,
                   tensor::Unary unary = tensor::Unary::identity) {
     key.loops.strides[key.inputs] = strides;
+    key.dtypes[key.inputs] = static_cast<std::uint32_t>(dtype_);
     key.unary[PlanKey::kInputs] = unary;
     key.alignment[key.inputs] = alignment_of(data);
     if (addend != nullptr)
@@ -43,11 +45,19 @@ struct Problem {
     operands.result = data, operands.addend = addend;
     return *this;
   }
+  /// The type of the result, where it is another one.
+  Problem& result_of(DType dtype) {
+    key.dtypes[key.inputs] = static_cast<std::uint32_t>(dtype);
+    return *this;
+  }
   template <std::size_t Tensors>
   Problem& modes(const tensor::Loops<Tensors>& loops) {
     key.loops.count = loops.count, key.loops.extents = loops.extents;
     return *this;
   }
+
+ private:
+  DType dtype_;  ///< of all tensors, unless another one is told
 };
 
 inline const void* address(const Call& call, const Operand& operand) {
@@ -73,14 +83,14 @@ inline Scalar one(DType dtype) {
   }
 }
 
-/// Without sums it is a product of elements.
+/// Without sums it is a product of elements, of one type.
 inline Problem problem_of(const tensor::Contract& op, const Call& call) {
   using Op = tensor::Contract;
-  const bool is_sum = sums(op.loops, Op::kD);
-  Problem problem(is_sum ? PlanKind::contract : PlanKind::elementwise_trinary, op.dtype, op.dtype);
+  const bool is_sum = op.real != tensor::RealFactor::none || sums(op.loops, Op::kD);
+  Problem problem(is_sum ? PlanKind::contract : PlanKind::elementwise_trinary, op.dtype);
   problem.modes(op.loops)
-      .input(address(call, op.a), op.loops.strides[Op::kA], op.unary_a)
-      .input(address(call, op.b), op.loops.strides[Op::kB], op.unary_b)
+      .input(address(call, op.a), op.loops.strides[Op::kA], op.unary_a, op.a_dtype())
+      .input(address(call, op.b), op.loops.strides[Op::kB], op.unary_b, op.b_dtype())
       .result(call.at(op.d), address(call, op.c), op.loops.strides[Op::kD]);
   if (is_sum) {
     problem.key.compute = op.compute, problem.key.algorithm = op.algorithm;
@@ -96,10 +106,10 @@ inline Problem problem_of(const tensor::Contract& op, const Call& call) {
 inline Problem problem_of(const tensor::TuneContract& op, const Call& call) {
   using Op = tensor::Contract;
   const auto& product = op.product;
-  Problem problem(PlanKind::contract, product.dtype, product.dtype);
+  Problem problem(PlanKind::contract, product.dtype);
   problem.modes(product.loops)
-      .input(address(call, op.a), product.loops.strides[Op::kA], product.unary_a)
-      .input(address(call, op.b), product.loops.strides[Op::kB], product.unary_b)
+      .input(address(call, op.a), product.loops.strides[Op::kA], product.unary_a, product.a_dtype())
+      .input(address(call, op.b), product.loops.strides[Op::kB], product.unary_b, product.b_dtype())
       .result(nullptr, nullptr, product.loops.strides[Op::kD]);
   problem.key.alignment[problem.key.inputs] = op.alignment_d;
   problem.key.compute = product.compute, problem.key.algorithm = product.algorithm;
@@ -109,7 +119,7 @@ inline Problem problem_of(const tensor::TuneContract& op, const Call& call) {
 
 inline Problem problem_of(const tensor::ContractTrinary& op, const Call& call) {
   using Op = tensor::ContractTrinary;
-  Problem problem(PlanKind::contract_trinary, op.dtype, op.dtype);
+  Problem problem(PlanKind::contract_trinary, op.dtype);
   problem.modes(op.loops)
       .input(address(call, op.a), op.loops.strides[Op::kA], op.unary_a)
       .input(address(call, op.b), op.loops.strides[Op::kB], op.unary_b)
@@ -124,7 +134,7 @@ inline Problem problem_of(const tensor::ContractTrinary& op, const Call& call) {
 inline Problem problem_of(const tensor::Reduce& op, const Call& call) {
   using Op = tensor::Reduce;
   const bool reduces = sums(op.loops, Op::kD);
-  Problem problem(reduces ? PlanKind::reduce : PlanKind::elementwise_binary, op.dtype, op.dtype);
+  Problem problem(reduces ? PlanKind::reduce : PlanKind::elementwise_binary, op.dtype);
   problem.modes(op.loops)
       .input(address(call, op.a), op.loops.strides[Op::kA], op.unary_a)
       .result(call.at(op.d), address(call, op.c), op.loops.strides[Op::kD]);
@@ -135,17 +145,18 @@ inline Problem problem_of(const tensor::Reduce& op, const Call& call) {
 
 inline Problem problem_of(const tensor::Permute& op, const Call& call) {
   using Op = tensor::Permute;
-  Problem problem(PlanKind::permute, op.dtype, op.b_dtype);
+  Problem problem(PlanKind::permute, op.dtype);
   problem.modes(op.loops)
       .input(address(call, op.a), op.loops.strides[Op::kA], op.unary_a)
-      .result(call.at(op.b), nullptr, op.loops.strides[Op::kB]);
+      .result(call.at(op.b), nullptr, op.loops.strides[Op::kB])
+      .result_of(op.b_dtype);
   problem.operands.factors = {op.alpha, {}, {}};
   return problem;
 }
 
 inline Problem problem_of(const tensor::ElementwiseBinary& op, const Call& call) {
   using Op = tensor::ElementwiseBinary;
-  Problem problem(PlanKind::elementwise_binary, op.dtype, op.dtype);
+  Problem problem(PlanKind::elementwise_binary, op.dtype);
   problem.modes(op.loops)
       .input(address(call, op.a), op.loops.strides[Op::kA], op.unary_a)
       .result(call.at(op.d), address(call, op.c), op.loops.strides[Op::kD], op.unary_c);
@@ -156,7 +167,7 @@ inline Problem problem_of(const tensor::ElementwiseBinary& op, const Call& call)
 
 inline Problem problem_of(const tensor::ElementwiseTrinary& op, const Call& call) {
   using Op = tensor::ElementwiseTrinary;
-  Problem problem(PlanKind::elementwise_trinary, op.dtype, op.dtype);
+  Problem problem(PlanKind::elementwise_trinary, op.dtype);
   problem.modes(op.loops)
       .input(address(call, op.a), op.loops.strides[Op::kA], op.unary_a)
       .input(address(call, op.b), op.loops.strides[Op::kB], op.unary_b)

@@ -24,6 +24,8 @@ template <class T, class W>
 T narrowed(const W& x) {
   if constexpr (NarrowElement<T>)
     return from_float<T>(x);
+  else if constexpr (kComplex<W> && !kComplex<T>)
+    return x.real();
   else
     return static_cast<T>(x);
 }
@@ -40,6 +42,7 @@ void with_type(DType dtype, const Visit& visit) {
   }
   if constexpr (std::is_same_v<W, std::complex<double>>) {
     if (dtype == DType::c64) return visit(std::complex<float>{});
+    if (dtype == DType::f64) return visit(double{});  // of what is read alone
   }
   visit(W{});
 }

@@ -124,7 +124,7 @@ void add_scalar(Checker& checks, const char* name, const Scalar& scalar) {
                    std::string(name) + " is an element of device memory: the host must know it");
 }
 void add_compute(Checker& checks, DType dtype, Compute compute) {
-  checks.require(compute <= Compute::f16, "unknown precision");
+  checks.require(static_cast<std::size_t>(compute) < kComputeCount, "unknown precision");
   if (!computes(dtype, compute))
     checks.require(false, "products of " + std::string(to_string(dtype)) + " are not computed so");
 }
@@ -152,6 +152,9 @@ Result<void> Contract::check() const {
   if (!checks.ok()) return checks.result();
   add_compute(checks, dtype, compute);
   checks
+      .require(real == RealFactor::none ||
+                   (real <= RealFactor::b && dtype == DType::c128 && compute == Compute::standard),
+               "a real factor is of f64, the others of c128, and they are computed so")
       .require(static_cast<std::size_t>(algorithm.method) < kMethodCount && algorithm.compiled <= 1,
                "unknown algorithm")
       .require(algorithm.rank < kMostRanks, "the rank of its kernel is 0 to 63");
@@ -165,7 +168,7 @@ Result<void> Contract::check() const {
             "a mode of d is in neither a nor b")
       .each([&](auto i) { return in_d[i] > 0 || (in_a[i] > 0 && in_b[i] > 0); },
             "a mode that d does not have is not in both a and b");
-  modes.tensor("a", a, in_a, dtype).tensor("b", b, in_b, dtype);
+  modes.tensor("a", a, in_a, a_dtype()).tensor("b", b, in_b, b_dtype());
   add_addend(modes, "c", c, beta, in_d, dtype);
   modes.tensor("d", d, in_d, dtype);
   return checks.result();

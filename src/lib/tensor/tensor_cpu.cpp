@@ -86,8 +86,8 @@ class TensorHalf final
     if (!tensor::can_multiply(Extents(op.loops), strides[Op::kA], strides[Op::kB], kept))
       return too_large(Op::kName);
     return with_number(scalar_type(op.dtype), [&]<class W>(W) {
-      const Source<W> a = source<W>(call, op.a, op.dtype, strides[Op::kA], op.unary_a),
-                      b = source<W>(call, op.b, op.dtype, strides[Op::kB], op.unary_b);
+      const Source<W> a = source<W>(call, op.a, op.a_dtype(), strides[Op::kA], op.unary_a),
+                      b = source<W>(call, op.b, op.b_dtype(), strides[Op::kB], op.unary_b);
       const auto target = this->target<W>(call, op.d, op.dtype, strides[Op::kD]);
       const auto addend = this->addend<W>(call, op.c, op.dtype, strides[Op::kD], op.beta);
       return services_.submit(

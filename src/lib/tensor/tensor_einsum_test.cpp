@@ -249,6 +249,8 @@ TEST_F(TensorRefusals, OfRecords) {
   expect_refused(with([](auto& op) { op.loops.strides[1][9] = 1; }));
   expect_refused(with([](auto& op) { op.compute = static_cast<Compute>(9); }));
   expect_refused(with([](auto& op) { op.unary_b = static_cast<Unary>(99); }));
+  expect_refused(with([](auto& op) { op.real = tensor::RealFactor::a; }));  // of f64
+  expect_refused(with([](auto& op) { op.real = static_cast<tensor::RealFactor>(3); }));
   expect_refused(with([&](auto& op) { op.a = absent; }));
   expect_refused(with([&](auto& op) { op.d = absent; }));
   expect_refused(with([](auto& op) { op.beta = Scalar::of(1.0), op.c = {}; }));

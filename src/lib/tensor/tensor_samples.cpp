@@ -22,7 +22,7 @@ const Samples kTensorSamples{
     sample_of_tuning_contractions(),
     tensor::Contract{DType::f32,
                      tensor::Compute::tf32,
-                     0,
+                     tensor::RealFactor::none,
                      {tensor::Method::tgett, 2, 1},
                      Unary::identity,
                      Unary::conj,

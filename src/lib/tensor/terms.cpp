@@ -134,7 +134,7 @@ Result<Contract> contraction(const Term& a, const Term& b, const Term& c, const 
   const auto loops = joint.loops();
   if (!loops.ok()) return loops.error();
   Contract op;
-  op.dtype = d.dtype, op.loops = *loops;
+  op.dtype = d.dtype, op.real = real_factor(a.dtype, b.dtype), op.loops = *loops;
   op.unary_a = a.unary, op.unary_b = b.unary;
   op.a = a.data, op.b = b.data, op.c = c.data, op.d = d.data;
   return op;
