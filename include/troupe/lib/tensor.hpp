@@ -192,8 +192,10 @@ class Tensors {
   /// `einsum("mk,kn->mn", {a, b}, c)`: of one to three operands the sum over all letters that the
   /// output does not have, as numpy.einsum
   /// (https://numpy.org/doc/stable/reference/generated/numpy.einsum.html) defines it; without an
-  /// arrow the output has those letters that occur once, in alphabetical order. There is no
-  /// ellipsis, and extents of 1 are not broadcast.
+  /// arrow the output has those letters that occur once, in alphabetical order, behind the ellipsis
+  /// if there is one. An ellipsis stands for the dimensions of an operand that have no letter;
+  /// those of several operands are told alike by counting from the last one, and errors number them
+  /// so. An operand that has one element along a mode is repeated along it where others have more.
   ///
   /// Where there are more operands than one, a letter that only one of them has and the output does
   /// not is summed up first, into `scratch`: this must hold as many elements as are left of such

@@ -17,12 +17,32 @@ bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/// "mk,kn->mn": the letters of each operand, and of the output.
+/// What stands for the modes of an ellipsis, of which the last one is the first: no letter.
+constexpr char kFirstOfEllipsis = 1;
+constexpr char kEllipsis = '.';  ///< of any number of modes, while an expression is read
+
+/// Letters as they were written.
+std::string shown(const std::string& letters) {
+  std::string text;
+  for (const char c : letters) {
+    if (is_letter(c))
+      text += c;
+    else if (!text.ends_with("..."))
+      text += "...";
+  }
+  return text;
+}
+
+/// "mk,kn->mn": the letters of each operand, and of the output. An ellipsis becomes a letter for
+/// each mode that it stands for.
 struct Expression {
   std::vector<std::string> operands;
   std::string output;
+  bool is_explicit = false;  ///< it has an output
 
   static Result<Expression> read(std::string_view subscripts);
+  /// Replaces the ellipses by as many modes as these operands have there.
+  Result<void> spread(std::span<const Term> terms);
   /// How many operands have the letter.
   [[nodiscard]] std::size_t users(char letter) const {
     return static_cast<std::size_t>(std::count_if(
@@ -46,40 +66,112 @@ struct Expression {
   }
 };
 
+/// The letters of one operand or of the output.
+Result<std::string> letters_of(std::string_view text) {
+  std::string letters;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (is_letter(text[i])) {
+      letters += text[i];
+      continue;
+    }
+    if (text[i] != '.') return refusal(std::string("'") + text[i] + "' is no letter");
+    if (text.substr(i, 3) != "..." || letters.find(kEllipsis) != std::string::npos)
+      return refusal("an ellipsis is three dots, once for each operand and the output");
+    letters += kEllipsis;
+    i += 2;
+  }
+  return letters;
+}
+
 Result<Expression> Expression::read(std::string_view subscripts) {
   std::string text(subscripts);
   std::erase(text, ' ');
-  if (text.find('.') != std::string::npos) return refusal("there is no ellipsis");
   const auto arrow = text.find("->");
   Expression expression;
-  expression.operands.emplace_back();
-  for (const char c : text.substr(0, arrow)) {
-    if (c == ',') {
-      expression.operands.emplace_back();
-    } else if (is_letter(c)) {
-      expression.operands.back() += c;
-    } else {
-      return refusal(std::string("'") + c + "' is no letter");
-    }
-  }
+  expression.is_explicit = arrow != std::string::npos;
   std::string all;
-  for (const auto& one : expression.operands) all += one;
-  if (arrow == std::string::npos) {
+  const auto inputs = text.substr(0, arrow);
+  for (std::size_t begin = 0; begin <= inputs.size();) {
+    const auto end = std::min(inputs.find(',', begin), inputs.size());
+    auto letters = letters_of(std::string_view(inputs).substr(begin, end - begin));
+    if (!letters.ok()) return letters.error();
+    all += *letters;
+    expression.operands.push_back(std::move(*letters));
+    begin = end + 1;
+  }
+  if (!expression.is_explicit) {
+    std::erase(all, kEllipsis);
     std::sort(all.begin(), all.end());
+    expression.output = kEllipsis;
     for (const char c : all) {
       if (std::count(all.begin(), all.end(), c) == 1) expression.output += c;
     }
     return expression;
   }
-  expression.output = text.substr(arrow + 2);
+  auto output = letters_of(std::string_view(text).substr(arrow + 2));
+  if (!output.ok()) return output.error();
+  expression.output = std::move(*output);
   for (const char c : expression.output) {
-    if (!is_letter(c)) return refusal(std::string("'") + c + "' is no letter");
+    if (c == kEllipsis) continue;
     if (all.find(c) == std::string::npos)
       return refusal(std::string("no operand has the output's '") + c + "'");
     if (std::count(expression.output.begin(), expression.output.end(), c) > 1)
       return refusal(std::string("the output has '") + c + "' twice");
   }
   return expression;
+}
+
+Result<void> Expression::spread(std::span<const Term> terms) {
+  const auto replace = [](std::string& letters, std::size_t modes) {
+    const auto at = letters.find(kEllipsis);
+    if (at == std::string::npos) return;
+    std::string all;
+    for (auto i = modes; i-- > 0;) all += static_cast<char>(kFirstOfEllipsis + i);
+    letters.replace(at, 1, all);
+  };
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    auto& letters = operands[i];
+    if (letters.find(kEllipsis) == std::string::npos) continue;
+    const auto dimensions = std::min(terms[i].extents.count, kMaxModes), named = letters.size() - 1;
+    if (dimensions < named)
+      return refusal("'" + shown(letters) + "' has more letters than its operand dimensions");
+    replace(letters, dimensions - named);
+    most = std::max(most, dimensions - named);
+  }
+  if (most > 0 && output.find(kEllipsis) == std::string::npos)
+    return refusal("an operand's ellipsis stands for dimensions, and the output has none");
+  replace(output, most);
+  return {};
+}
+
+/// Takes those modes from an operand along which it is one element and others are not: it is
+/// repeated along them.
+void take_repeated(Expression& expression, std::span<Term> terms) {
+  const auto without = [](Numbers& numbers, std::size_t at) {
+    std::copy(numbers.value.begin() + static_cast<std::ptrdiff_t>(at) + 1, numbers.value.end(),
+              numbers.value.begin() + static_cast<std::ptrdiff_t>(at));
+    --numbers.count;
+  };
+  const auto is_longer = [&](char letter) {
+    for (std::size_t i = 0; i < terms.size(); ++i) {
+      const auto at = expression.operands[i].find(letter);
+      if (at != std::string::npos && terms[i].extents.value[at] > 1) return true;
+    }
+    return false;
+  };
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    auto& letters = expression.operands[i];
+    auto& term = terms[i];
+    for (auto at = letters.size(); at-- > 0;) {
+      if (term.extents.value[at] != 1 || !is_longer(letters[at]) ||
+          std::count(letters.begin(), letters.end(), letters[at]) > 1)
+        continue;
+      letters.erase(at, 1);
+      without(term.extents, at);
+      if (term.strides.count > 0) without(term.strides, at);
+    }
+  }
 }
 
 /// Sums the letters of an operand that only it has, into the first free bytes of the scratch
@@ -98,8 +190,9 @@ Result<Reduce> sum_lone(Term& operand, const std::string& letters, const std::st
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(static_cast<std::uint64_t>(elements), size_of(sum.dtype), &bytes) ||
       bytes > scratch.bytes || used > scratch.bytes - bytes)
-    return refusal("'" + letters + "' is summed to '" + kept + "' first, which needs " +
-                   std::to_string(elements) + " elements of scratch memory");
+    return refusal("'" + shown(letters) + "' is summed to '" + shown(kept) +
+                   "' first, which needs " + std::to_string(elements) +
+                   " elements of scratch memory");
   sum.data = scratch, sum.data.offset += used, sum.data.bytes = bytes;
   used = (used + bytes + kRounded - 1) / kRounded * kRounded;
   auto reduced = reduction(operand, sum, sum);
@@ -122,15 +215,26 @@ Result<Einsum> finished(std::vector<Reduce> sums, Result<Op> last) {
 
 Result<Einsum> einsum_of(std::string_view subscripts, std::span<const Term> operands,
                          const Term& output, const Operand& scratch) {
-  const auto read = Expression::read(subscripts);
+  auto read = Expression::read(subscripts);
   if (!read.ok()) return read.error();
-  const auto& expression = *read;
+  auto& expression = *read;
   const auto count = expression.operands.size();
   if (count != operands.size())
     return refusal("'" + std::string(subscripts) + "' has " + std::to_string(count) +
                    " operands, the call " + std::to_string(operands.size()));
   if (count > 3) return refusal("more than three operands");
+  if (auto spread = expression.spread(operands); !spread.ok()) return spread.error();
   std::vector<Term> terms(operands.begin(), operands.end());
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& letters = expression.operands[i];
+    const auto dimensions = terms[i].extents.count, strides = terms[i].strides.count;
+    if (dimensions > kMaxModes || (strides > 0 && strides != dimensions))
+      return refusal("an operand has more than 16 dimensions, or not as many strides as extents");
+    if (letters.size() != dimensions)
+      return refusal("'" + shown(letters) + "' has another number of letters than its operand " +
+                     "dimensions");
+  }
+  take_repeated(expression, terms);
   for (std::size_t i = 0; i < count; ++i) terms[i].modes = Modes(expression.operands[i]);
   Term result = output;
   result.modes = Modes(expression.output);
@@ -145,8 +249,6 @@ Result<Einsum> einsum_of(std::string_view subscripts, std::span<const Term> oper
   for (std::size_t i = 0; i < count; ++i) {
     const auto& letters = expression.operands[i];
     if (!expression.has_lone(letters)) continue;
-    if (letters.size() != terms[i].extents.count)
-      return refusal("'" + letters + "' has another number of letters than its operand dimensions");
     auto sum = sum_lone(terms[i], letters, expression.kept(letters), scratch, used);
     if (!sum.ok()) return sum.error();
     sum->c = {};

@@ -10,8 +10,8 @@ using tensor::Compute;
 using tensor::Unary;
 using tensor::View;
 
-const PerLetter kLetters{{'a', 2}, {'b', 3}, {'c', 4}, {'d', 2}, {'i', 3},
-                         {'j', 3}, {'k', 4}, {'l', 2}, {'m', 5}, {'n', 4}};
+const PerLetter kLetters{{'a', 2}, {'b', 3}, {'c', 4}, {'d', 2}, {'i', 3}, {'j', 3},
+                         {'k', 4}, {'l', 2}, {'m', 5}, {'n', 4}, {'x', 1}, {'y', 1}};
 
 template <class T>
 class TensorEinsum : public Typed<T> {
@@ -21,8 +21,12 @@ class TensorEinsum : public Typed<T> {
   /// That the expression gives what the sum over all of its letters does. `output`: what an
   /// expression without an arrow means.
   static void check(const std::string& operands, const std::string& output, bool arrow = true) {
-    const auto subscripts = arrow ? operands + "->" + output : operands;
-    SCOPED_TRACE(subscripts);
+    check_as(arrow ? operands + "->" + output : operands, operands, output);
+  }
+  /// The same of another expression that means this one for such operands.
+  static void check_as(const std::string& subscripts, const std::string& operands,
+                       const std::string& output) {
+    SCOPED_TRACE(subscripts + " of " + operands);
     std::vector<reference::Tensor> tensors;
     std::vector<Placed<T>> placed;
     std::string letters;
@@ -104,6 +108,56 @@ TYPED_TEST(TensorEinsum, SumsFirstWhatOneOperandAloneHas) {
                                          {"iic,i", "i"},
                                          {"abc,cdl,dmn", "abm"}}) {
     this->check(operands, output);
+  }
+}
+
+/// NumPy's tests of it among them
+/// (https://github.com/numpy/numpy/blob/main/numpy/_core/tests/test_einsum.py).
+TYPED_TEST(TensorEinsum, WithAnEllipsis) {
+  struct Case {
+    std::string subscripts, operands, output;
+  };
+  for (const auto& [subscripts, operands, output] :
+       {Case{"...mk,...kn->...mn", "amk,akn", "amn"},
+        {"...mk,kn->...mn", "abmk,kn", "abmn"},
+        {"...mk,...kn", "mk,kn", "mn"},
+        {"i...->...", "ijk", "jk"},
+        {"...i->...", "jki", "jk"},
+        {"...ii->...i", "kii", "ki"},
+        {"...ii", "kii", "k"},
+        {"...->...", "abc", "abc"},
+        {"i...j->j...i", "iabj", "jabi"},
+        {"j...i", "jki", "kij"},
+        {"..., ...", "ab,", "ab"},
+        {"...,...", "ab,b", "ab"},
+        {"i,...", "i,", "i"},
+        {"ij...,j...->ij...", "ijk,j", "ijk"},
+        {"ij...,...j->ij...", "ijk,j", "ijk"},
+        {"ij...,j->ij...", "ijk,j", "ijk"},
+        {"ik...,k...->i...", "ik,kl", "il"},
+        {"ik...,...kj->i...j", "ik,kj", "ij"},
+        {"...k,kj", "ik,kj", "ij"},
+        {"ik,k...->i...", "ik,kj", "ij"},
+        {"...kl,k", "ijkl,k", "ijl"},
+        {"...kl,k...", "ijkl,k", "ijl"},
+        {"...lmn,...lmno->...o", "lmn,lmnc", "c"},
+        {"...lmn,lmno->...o", "lmn,lmnc", "c"},
+        {"i...,...j,...->...ij", "ia,bcaj,ca", "bcaij"}}) {
+    this->check_as(subscripts, operands, output);
+  }
+}
+
+/// x and y have one element, and stand where others have a letter of more.
+TYPED_TEST(TensorEinsum, RepeatsWhatHasOneElement) {
+  struct Case {
+    std::string subscripts, operands, output;
+  };
+  for (const auto& [subscripts, operands, output] :
+       {Case{"...mk,...kn->...mn", "xmk,akn", "amn"}, Case{"...,...", "ax,yb", "ab"},
+        Case{"ij,ij->j", "ij,xj", "j"}, Case{"ij,jk->ik", "ix,jk", "ik"},
+        Case{"...i,...i->...", "xbi,abi", "ab"}, Case{"...,...,...->...", "ab,xb,ay", "ab"},
+        Case{"...->...", "xa", "xa"}}) {
+    this->check_as(subscripts, operands, output);
   }
 }
 
@@ -269,7 +323,12 @@ TEST_F(TensorRefusals, OfEinsum) {
                           std::initializer_list<View<double>> operands, const View<double>& to) {
     refused(why, [&](auto on) { return on.einsum(subscripts, operands, to); });
   };
-  refuse("there is no ellipsis", "...k,kn->n", {a, b}, d);
+  refuse("the output has none", "...k,kn->n", {a, b}, d);
+  refuse("an ellipsis is three dots", "..k,kn->n", {a, b}, d);
+  refuse("an ellipsis is three dots", "...m...,kn->mn", {a, b}, d);
+  refuse("an ellipsis is three dots", "....m,kn->mn", {a, b}, d);
+  refuse("'mnk...' has more letters than its operand dimensions", "mnk...,kn->mn...", {a, b}, d);
+  refuse("mode 2 has extents 2 and 3", "...,...->...", {a, b}, d);
   refuse("'1' is no letter", "m1,kn->mn", {a, b}, d);
   refuse("'>' is no letter", "mk,kn>mn", {a, b}, d);
   refuse("no operand has the output's 'x'", "mk,kn->mx", {a, b}, d);
