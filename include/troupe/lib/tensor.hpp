@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <troupe/lib/submit.hpp>
+#include <troupe/lib/tensor_blocks.hpp>
 #include <troupe/lib/tensor_operations.hpp>
 
 /// Calls on tensors of any number of dimensions: contractions, sums along dimensions, permutations
@@ -131,6 +132,27 @@ class Tensors {
                                 const tensor::TermOf<T>& c, const tensor::TermOf<T>& e,
                                 tensor::Compute compute = tensor::Compute::standard) {
     return contract_trinary<T>(ScalarTypeOf<T>(1), a, b, c, ScalarTypeOf<T>(0), e, e, compute);
+  }
+
+  /// D = alpha A B + beta D for tensors of which only some blocks are stored; see
+  /// tensor::ContractBlockSparse. Blocks of D that are not stored are not computed.
+  template <FieldElement T>
+  Future<void> contract_block_sparse(ScalarOf<GpuRef<T>> alpha, const tensor::BlockTermOf<T>& a,
+                                     const tensor::BlockTermOf<T>& b, ScalarOf<GpuRef<T>> beta,
+                                     const tensor::BlockTermOf<T>& d) {
+    auto product = tensor::contraction(a, b, d);
+    if (!product.ok()) return submitter_->refuse(product.error());
+    product->op.alpha = alpha.wire(), product->op.beta = beta.wire();
+    Parts parts;
+    parts.data = product->data;
+    return detail::submit(*submitter_, product->op, parts);
+  }
+  /// D = A B
+  template <FieldElement T>
+  Future<void> contract_block_sparse(const tensor::BlockTermOf<T>& a,
+                                     const tensor::BlockTermOf<T>& b,
+                                     const tensor::BlockTermOf<T>& d) {
+    return contract_block_sparse(T(1), a, b, T(0), d);
   }
 
   /// D = alpha R(A) + beta C, where R reduces along the modes that D does not have.

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "lib/tensor/descriptors_cuda.hpp"
 #include "lib/tensor/status_cuda.hpp"
 
 namespace troupe::host::cuda {
@@ -16,44 +17,7 @@ struct TensorTraits {
   static constexpr Type invalid() { return nullptr; }
   static void destroy(Type tensor) { (void)cutensorDestroyTensorDescriptor(tensor); }
 };
-struct OperationTraits {
-  using Type = cutensorOperationDescriptor_t;
-  static constexpr Type invalid() { return nullptr; }
-  static void destroy(Type operation) { (void)cutensorDestroyOperationDescriptor(operation); }
-};
-struct PreferenceTraits {
-  using Type = cutensorPlanPreference_t;
-  static constexpr Type invalid() { return nullptr; }
-  static void destroy(Type preference) { (void)cutensorDestroyPlanPreference(preference); }
-};
-
 constexpr std::uint64_t kRecipe = 0x6e'616c'702d'746e;  // "nt-plan"
-
-cudaDataType_t type_of(DType dtype) {
-  switch (dtype) {
-    case DType::f16: return CUDA_R_16F;
-    case DType::bf16: return CUDA_R_16BF;
-    case DType::f64: return CUDA_R_64F;
-    case DType::c64: return CUDA_C_32F;
-    case DType::c128: return CUDA_C_64F;
-    default: return CUDA_R_32F;  // check() lets no other one pass
-  }
-}
-
-cutensorComputeDescriptor_t compute_of(DType scale, tensor::Compute compute) {
-  switch (compute) {
-    case tensor::Compute::tf32: return CUTENSOR_COMPUTE_DESC_TF32;
-    case tensor::Compute::tf32x3: return CUTENSOR_COMPUTE_DESC_3XTF32;
-    case tensor::Compute::bf16: return CUTENSOR_COMPUTE_DESC_16BF;
-    case tensor::Compute::f16: return CUTENSOR_COMPUTE_DESC_16F;
-    case tensor::Compute::f32: return CUTENSOR_COMPUTE_DESC_32F;
-    case tensor::Compute::bf16x9: return CUTENSOR_COMPUTE_DESC_9X16BF;
-    case tensor::Compute::f16x4: return CUTENSOR_COMPUTE_DESC_4X16F;
-    case tensor::Compute::int8x8: return CUTENSOR_COMPUTE_DESC_8XINT8;
-    case tensor::Compute::standard: break;
-  }
-  return real_type(scale) == DType::f64 ? CUTENSOR_COMPUTE_DESC_64F : CUTENSOR_COMPUTE_DESC_32F;
-}
 
 cutensorAlgo_t algorithm_of(tensor::Method method) {
   constexpr std::array kAll{CUTENSOR_ALGO_DEFAULT, CUTENSOR_ALGO_DEFAULT_PATIENT,
@@ -146,13 +110,6 @@ cutensorStatus_t create(cutensorHandle_t handle, const PlanKey& key,
   return CUTENSOR_STATUS_INVALID_VALUE;
 }
 
-/// The operation is sound: what cuTENSOR calls invalid, it does not have.
-Error no_plan(cutensorStatus_t status, std::string_view call) {
-  auto error = failure(status, call);
-  if (error.code == Errc::invalid) error.code = Errc::unsupported;
-  return error;
-}
-
 }  // namespace
 
 PlanHeader PlanHeader::here(std::uint64_t magic, int multiprocessors) {
@@ -240,37 +197,34 @@ std::optional<PlanKey> Plan::key_in(std::span<const std::byte> bytes, int multip
 
 Result<void> Plan::execute(cutensorHandle_t handle, PlanKind kind, const PlanOperands& operands,
                            void* workspace, cudaStream_t stream) const {
-  // As cuTENSOR reads them; a Scalar is aligned to 8 bytes.
-  alignas(16) std::array<std::array<std::byte, 16>, 3> factor;
-  for (std::size_t i = 0; i < factor.size(); ++i) factor[i] = operands.factors[i].value;
+  const Factors factor{operands.factors[0], operands.factors[1], operands.factors[2]};
   const auto& x = operands.inputs;
   void* const result = operands.result;
   const void* const addend = operands.addend != nullptr ? operands.addend : result;
   const auto plan = plan_.get();
   switch (kind) {
     case PlanKind::contract:
-      TROUPE_CUDA_TRY(cutensorContract(handle, plan, &factor[0], x[0], x[1], &factor[1], addend,
+      TROUPE_CUDA_TRY(cutensorContract(handle, plan, factor[0], x[0], x[1], factor[1], addend,
                                        result, workspace, workspace_bytes_, stream));
       return {};
     case PlanKind::contract_trinary:
-      TROUPE_CUDA_TRY(cutensorContractTrinary(handle, plan, &factor[0], x[0], x[1], x[2],
-                                              &factor[1], addend, result, workspace,
-                                              workspace_bytes_, stream));
+      TROUPE_CUDA_TRY(cutensorContractTrinary(handle, plan, factor[0], x[0], x[1], x[2], factor[1],
+                                              addend, result, workspace, workspace_bytes_, stream));
       return {};
     case PlanKind::reduce:
-      TROUPE_CUDA_TRY(cutensorReduce(handle, plan, &factor[0], x[0], &factor[1], addend, result,
+      TROUPE_CUDA_TRY(cutensorReduce(handle, plan, factor[0], x[0], factor[1], addend, result,
                                      workspace, workspace_bytes_, stream));
       return {};
     case PlanKind::permute:
-      TROUPE_CUDA_TRY(cutensorPermute(handle, plan, &factor[0], x[0], result, stream));
+      TROUPE_CUDA_TRY(cutensorPermute(handle, plan, factor[0], x[0], result, stream));
       return {};
     case PlanKind::elementwise_binary:
-      TROUPE_CUDA_TRY(cutensorElementwiseBinaryExecute(handle, plan, &factor[0], x[0], &factor[1],
+      TROUPE_CUDA_TRY(cutensorElementwiseBinaryExecute(handle, plan, factor[0], x[0], factor[1],
                                                        addend, result, stream));
       return {};
     case PlanKind::elementwise_trinary:
-      TROUPE_CUDA_TRY(cutensorElementwiseTrinaryExecute(handle, plan, &factor[0], x[0], &factor[1],
-                                                        x[1], &factor[2], addend, result, stream));
+      TROUPE_CUDA_TRY(cutensorElementwiseTrinaryExecute(handle, plan, factor[0], x[0], factor[1],
+                                                        x[1], factor[2], addend, result, stream));
       return {};
   }
   return Error{Errc::library, 0, "a plan of no kind"};

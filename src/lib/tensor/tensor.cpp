@@ -182,7 +182,9 @@ Result<void> TuneContract::check() const {
       .require(again <= 1, "it is measured again or not")
       .require(std::has_single_bit(alignment_d) && alignment_d <= 256,
                "an alignment is no power of two up to 256");
-  if (checks.ok()) checks.holds("outcome", outcome, 1, sizeof(ContractTuning));
+  constexpr std::size_t kWord = alignof(ContractTuning);
+  constexpr std::int64_t kWords = sizeof(ContractTuning) / kWord;
+  if (checks.ok()) checks.holds("outcome", outcome, kWords, kWord);
   if (!checks.ok()) return checks.result();
   auto whole = product;
   whole.a = a, whole.b = b, whole.d = {1, 0, 0, 0, 0, std::uint64_t{1} << 62};  // large enough
@@ -278,9 +280,9 @@ Result<void> ElementwiseTrinary::check() const {
 
 std::span<const OperationInfo* const> operations() noexcept {
   static constexpr std::array kAll{
-      &info_of<Contract>,    &info_of<ContractTrinary>,   &info_of<Reduce>,
-      &info_of<Permute>,     &info_of<ElementwiseBinary>, &info_of<ElementwiseTrinary>,
-      &info_of<TuneContract>};
+      &info_of<Contract>,     &info_of<ContractTrinary>,    &info_of<Reduce>,
+      &info_of<Permute>,      &info_of<ElementwiseBinary>,  &info_of<ElementwiseTrinary>,
+      &info_of<TuneContract>, &info_of<ContractBlockSparse>};
   return kAll;
 }
 

@@ -1,13 +1,15 @@
 #include <cblas.h>
 
 #include <algorithm>
+#include <cstring>
+#include <limits>
 #include <string>
 #include <utility>
 
 #include <troupe/lib/tensor.hpp>
 
 #include "device_host/engine/cpu/library.hpp"
-#include "lib/tensor/rows_cpu.hpp"
+#include "lib/tensor/blocks_cpu.hpp"
 
 namespace troupe::host::cpu {
 namespace {
@@ -70,7 +72,7 @@ Error too_large(std::string_view operation) {
 class TensorHalf final
     : public LibraryHalfOf<TensorHalf, tensor::Contract, tensor::ContractTrinary, tensor::Reduce,
                            tensor::Permute, tensor::ElementwiseBinary, tensor::ElementwiseTrinary,
-                           tensor::TuneContract> {
+                           tensor::TuneContract, tensor::ContractBlockSparse> {
  public:
   explicit TensorHalf(Services& services) : services_(services) {
     ::openblas_set_num_threads(std::max(1, services.threads()));
@@ -102,6 +104,23 @@ class TensorHalf final
   Result<void> run(const tensor::TuneContract& op, const Call& call) {
     return services_.submit(
         call, [outcome = call.at<tensor::ContractTuning>(op.outcome)] { *outcome = {}; });
+  }
+
+  Result<void> run(const tensor::ContractBlockSparse& op, const Call& call) {
+    if (std::any_of(op.elements.begin(), op.elements.end(),
+                    [](auto count) { return count > std::numeric_limits<int>::max(); }))
+      return too_large(tensor::ContractBlockSparse::kName);
+    return with_number(op.dtype, [&]<class W>(W) {
+      const auto* const a = call.at<const W>(op.a);
+      const auto* const b = call.at<const W>(op.b);
+      auto* const d = call.at<W>(op.d);
+      // Words, which are aligned as the record's bytes are.
+      std::vector<std::int64_t> words(call.data().size() / sizeof(std::int64_t));
+      std::memcpy(words.data(), call.data().data(), call.data().size());
+      return services_.submit(call, [op, words = std::move(words), a, b, d] {
+        tensor::contract_blocks(op, {op, std::as_bytes(std::span(words))}, a, b, d);
+      });
+    });
   }
 
   Result<void> run(const tensor::ContractTrinary& op, const Call& call) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "lib/tensor/blocks_cuda.hpp"
 #include "lib/tensor/compiled_cuda.hpp"
 #include "lib/tensor/problem_cuda.hpp"
 #include "lib/tensor/status_cuda.hpp"
@@ -30,7 +31,7 @@ struct CachedPlan {
 class TensorHalf final
     : public LibraryHalfOf<TensorHalf, tensor::Contract, tensor::ContractTrinary, tensor::Reduce,
                            tensor::Permute, tensor::ElementwiseBinary, tensor::ElementwiseTrinary,
-                           tensor::TuneContract> {
+                           tensor::TuneContract, tensor::ContractBlockSparse> {
  public:
   explicit TensorHalf(Services& services) : services_(services), tuner_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -49,6 +50,10 @@ class TensorHalf final
     return carry_out(problem_of(op, call), call.queue());
   }
   Result<void> run(const tensor::TuneContract& op, const Call& call);
+  Result<void> run(const tensor::ContractBlockSparse& op, const Call& call) {
+    auto& own = state(call.queue());
+    return own.blocks.run(services_, handle_.get(), own.workspace, op, call);
+  }
   std::vector<std::vector<std::byte>> take_new_plans() override;
   void adopt_plan(std::span<const std::byte> bytes) override;
 
@@ -58,6 +63,7 @@ class TensorHalf final
     bool is_open = false;
     std::list<CachedPlan> plans;  ///< the most recently used first
     RetiredPlans<Plan> retired;
+    BlockPlans blocks;
     Workspace workspace;  ///< of all plans
 
     std::list<CachedPlan>::iterator find(const PlanKey& key) {
@@ -90,7 +96,7 @@ Result<void> TensorHalf::open(Queue queue) {
 }
 
 bool TensorHalf::blocks(const OperationInfo& info, const std::byte* op, const Call& call) {
-  if (info.opcode == opcode_of<tensor::TuneContract>) return true;
+  if (info.traits.blocking) return true;
   auto& own = state(call.queue());
   const auto key =
       with_operation<tensor::Contract, tensor::ContractTrinary, tensor::Reduce, tensor::Permute,

@@ -18,7 +18,22 @@ tensor::TuneContract sample_of_tuning_contractions() {
   return op;
 }
 
+Tailed<tensor::ContractBlockSparse> sample_of_blocks() {
+  const tensor::Sections sections{{2, 3}, {4, 1}};
+  const tensor::BlockPlaces blocks{{1, 0}, {0, 1}};
+  const auto term = [&](const char* modes) {
+    return tensor::BlockTerm{range_in(1), DType::f64, &sections, &blocks, modes};
+  };
+  const tensor::Sections turned{{4, 1}, {4, 1}}, square{{2, 3}, {4, 1}};
+  const tensor::BlockTerm b{range_in(2), DType::f64, &turned, &blocks, "kn"};
+  auto product =
+      tensor::contraction(term("mk"), b, {range_in(3), DType::f64, &square, &blocks, "mn"}).value();
+  product.op.alpha = Scalar::of(2.0), product.op.beta = Scalar::of(1.0);
+  return {product.op, {}, product.data};
+}
+
 const Samples kTensorSamples{
+    sample_of_blocks(),
     sample_of_tuning_contractions(),
     tensor::Contract{DType::f32,
                      tensor::Compute::tf32,
