@@ -92,6 +92,36 @@ template <class T>
          << "a plain implementation " << of_plain.largest;
 }
 
+/// Whether each element is as close to the exact one as PyTorch's assert_close demands of T.
+template <class T>
+::testing::AssertionResult close_to(const std::vector<T>& actual,
+                                    const std::vector<double>& exact) {
+  constexpr double kRelative = std::is_same_v<T, Half>       ? 1e-3
+                               : std::is_same_v<T, BFloat16> ? 1.6e-2
+                                                             : 1.3e-6;
+  if (actual.size() != exact.size())
+    return ::testing::AssertionFailure() << actual.size() << " elements, not " << exact.size();
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    const auto value = static_cast<double>(to_float(actual[i]));
+    const auto allowed = 1e-5 + kRelative * std::abs(exact[i]);
+    if (value == exact[i] || std::abs(value - exact[i]) <= allowed) continue;
+    return ::testing::AssertionFailure()
+           << "element " << i << " is " << value << ", not " << exact[i] << " within " << allowed;
+  }
+  return ::testing::AssertionSuccess();
+}
+/// Memory that is to be written: each element is 7 before.
+template <class T>
+GpuRef<T> put_sevens(std::int64_t elements) {
+  return put(std::vector<T>(static_cast<std::size_t>(elements), rounded<T>(7)));
+}
+/// Whether nobody has written it.
+template <class T>
+bool still_sevens(const std::vector<T>& elements) {
+  return std::all_of(elements.begin(), elements.end(),
+                     [](const T& element) { return to_float(element) == 7; });
+}
+
 /// Whether an operation is computed. Where cuDNN does not have the case, that is printed with the
 /// reason; the cpu engine has all cases.
 inline bool answered(const Future<void>& done, const std::string& what) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bad_arguments.hpp"
-#include "lib/dnn/dnn_rnn_oracle.hpp"
+#include "reference/recurrent.hpp"
 
 /// Shapes of recurrent networks: where weights stand, what is refused.
 namespace troupe::test {

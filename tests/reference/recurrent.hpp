@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
+#include <functional>
+#include <utility>
 #include <vector>
 
-#include <troupe/lib/dnn.hpp>
-
-#include "common/core/narrow.hpp"
+#include <troupe/lib/dnn_rnn.hpp>
 
 /// Recurrent networks in f64, by the formulas of PyTorch's documentation, one sequence after the
 /// other: what tests compare with.
@@ -23,13 +22,13 @@ struct RnnResults {
   std::vector<double> y, final;
 };
 
-/// With double as T it computes in f64: the reference. Else it is a plain implementation: what each
-/// step makes is rounded to T, and products are added in f32.
-template <class T>
+/// The reference computes in f64. A plain implementation rounds what each step makes, and adds
+/// products in another type.
+template <class Sum = double, class Round = std::identity>
 class RnnOracle {
  public:
-  RnnOracle(const RnnOptions& options, const RnnNumbers& numbers)
-      : options_(options), shape_(options.shape()), numbers_(numbers) {}
+  RnnOracle(const RnnOptions& options, const RnnNumbers& numbers, Round round = {})
+      : options_(options), shape_(options.shape()), numbers_(numbers), round_(std::move(round)) {}
 
   RnnResults compute() {
     results_.y.assign(at(shape_.y_elements()), 0);
@@ -41,13 +40,7 @@ class RnnOracle {
  private:
   using Vectors = std::vector<std::vector<double>>;
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-  static double rounded(double x) {
-    if constexpr (std::is_same_v<T, double>) {
-      return x;
-    } else {
-      return static_cast<double>(to_float(from_float<T>(static_cast<float>(x))));
-    }
-  }
+  double rounded(double x) const { return round_(x); }
   static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
   void compute_sequence(std::int64_t b) {
@@ -102,10 +95,10 @@ class RnnOracle {
              const std::vector<double>& vector) {
     which.gate = gate, which.recurrent = recurrent;
     const auto matrix = dnn::rnn_matrix_place(shape_, which);
-    std::conditional_t<std::is_same_v<T, double>, double, float> total = 0;
+    Sum total = 0;
     for (std::size_t k = 0; k < vector.size(); ++k)
-      total += static_cast<decltype(total)>(
-          numbers_.w[at(matrix.offset + row * matrix.columns) + k] * vector[k]);
+      total +=
+          static_cast<Sum>(numbers_.w[at(matrix.offset + row * matrix.columns) + k] * vector[k]);
     if (!options_.bias) return rounded(total);
     return rounded(total + numbers_.w[at(dnn::rnn_bias_place(shape_, which).offset + row)]);
   }
@@ -137,11 +130,47 @@ class RnnOracle {
   RnnOptions options_;
   dnn::RnnShape shape_;
   const RnnNumbers& numbers_;
+  Round round_;
   RnnResults results_;
 };
 
 inline RnnResults exact_rnn(const RnnOptions& options, const RnnNumbers& numbers) {
-  return RnnOracle<double>(options, numbers).compute();
+  return RnnOracle(options, numbers).compute();
 }
+
+/// Gradients of the sum of dy y and dfinal final, by central differences of the exact results.
+class RnnDifferences {
+ public:
+  RnnDifferences(const RnnOptions& options, const RnnNumbers& numbers, std::vector<double> dy,
+                 std::vector<double> dfinal)
+      : options_(options), numbers_(numbers), dy_(std::move(dy)), dfinal_(std::move(dfinal)) {}
+
+  /// With respect to one of the numbers' arrays.
+  std::vector<double> of(std::vector<double> RnnNumbers::*array) {
+    std::vector<double> gradients;
+    for (auto& number : numbers_.*array) {
+      constexpr double h = 1e-5;
+      const auto value = number;
+      number = value + h;
+      const auto above = total();
+      number = value - h;
+      gradients.push_back((above - total()) / (2 * h));
+      number = value;
+    }
+    return gradients;
+  }
+
+ private:
+  [[nodiscard]] double total() const {
+    const auto results = exact_rnn(options_, numbers_);
+    double sum = 0;
+    for (std::size_t i = 0; i < dy_.size(); ++i) sum += dy_[i] * results.y[i];
+    for (std::size_t i = 0; i < dfinal_.size(); ++i) sum += dfinal_[i] * results.final[i];
+    return sum;
+  }
+  RnnOptions options_;
+  RnnNumbers numbers_;
+  std::vector<double> dy_, dfinal_;
+};
 
 }  // namespace troupe::test
