@@ -173,11 +173,12 @@ judges() {
   done
 }
 
-# judge_python MODULE: the first Python that has it, and SciPy
+# judge_python MODULE: the first Python that has it, and what else the judge needs
 judge_python() {
-  local candidate
+  local candidate beside=scipy
+  [[ $1 != torch ]] || beside=numpy
   for candidate in python3 /usr/bin/python3; do
-    ! "$candidate" -c "import scipy, $1" >/dev/null 2>&1 || { echo "$candidate" && return; }
+    ! "$candidate" -c "import $beside, $1" >/dev/null 2>&1 || { echo "$candidate" && return; }
   done
   echo python3
 }

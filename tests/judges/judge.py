@@ -43,7 +43,7 @@ def arguments():
 def load_judge(name):
     """The module that computes, or the reason why there is none."""
     try:
-        importlib.import_module("scipy")
+        importlib.import_module("numpy" if name == "torch" else "scipy")
         module = importlib.import_module(name)
         if name == "cupy":
             module.zeros(1).get()
