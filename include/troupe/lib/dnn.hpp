@@ -7,6 +7,7 @@
 #include <troupe/lib/dnn_attention.hpp>
 #include <troupe/lib/dnn_convolution.hpp>
 #include <troupe/lib/dnn_dropout.hpp>
+#include <troupe/lib/dnn_lrn.hpp>
 #include <troupe/lib/dnn_matmul.hpp>
 #include <troupe/lib/dnn_moving.hpp>
 #include <troupe/lib/dnn_norms.hpp>
@@ -98,7 +99,8 @@ class Dnn : public DnnGraphs,
             public DnnRnn,
             public DnnMoving,
             public DnnDropout,
-            public DnnRotary {
+            public DnnRotary,
+            public DnnLrn {
  public:
   explicit Dnn(detail::Submitter& submitter)
       : DnnGraphs(submitter),
@@ -114,6 +116,7 @@ class Dnn : public DnnGraphs,
         DnnMoving(submitter),
         DnnDropout(submitter),
         DnnRotary(submitter),
+        DnnLrn(submitter),
         submitter_(&submitter) {}
 
   /// See dnn::Convolution.

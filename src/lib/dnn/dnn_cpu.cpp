@@ -8,6 +8,7 @@
 #include "device_host/engine/cpu/library.hpp"
 #include "lib/dnn/convolution_cpu.hpp"
 #include "lib/dnn/graph_cpu.hpp"
+#include "lib/dnn/lrn_cpu.hpp"
 #include "lib/dnn/rnn_cpu.hpp"
 #include "lib/dnn/rnn_lengths.hpp"
 #include "lib/dnn/softmax_cpu.hpp"
@@ -15,9 +16,10 @@
 namespace troupe::host::cpu {
 namespace {
 
-class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dnn::Softmax,
-                                       dnn::SoftmaxBackward, dnn::Rnn, dnn::RnnBackwardData,
-                                       dnn::RnnBackwardWeights, dnn::RnnSpace> {
+class Dnn final
+    : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dnn::Softmax,
+                           dnn::SoftmaxBackward, dnn::Rnn, dnn::RnnBackwardData,
+                           dnn::RnnBackwardWeights, dnn::RnnSpace, dnn::Lrn, dnn::LrnBackward> {
  public:
   explicit Dnn(Services& services) : services_(services), convolver_(services.threads()) {
     ::openblas_set_num_threads(std::max(1, services.threads()));
@@ -90,6 +92,28 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dn
       return services_.submit(
           call, [op, y = call.at<const T>(op.y), dy = call.at<const T>(op.dy),
                  dx = call.at<T>(op.dx)] { dnn::softmax_backward<T>(op, y, dy, dx); });
+    });
+  }
+
+  Result<void> run(const dnn::Lrn& op, const Call& call) {
+    return for_type(op.dtype, [&]<class T>(T) {
+      if constexpr (dnn::LrnElement<T>) {
+        return services_.submit(call, [op, x = call.at<const T>(op.x), y = call.at<T>(op.y)] {
+          dnn::lrn<T>(op, x, y);
+        });
+      }
+      return Result<void>();  // check() lets no other one pass
+    });
+  }
+  Result<void> run(const dnn::LrnBackward& op, const Call& call) {
+    return for_type(op.dtype, [&]<class T>(T) {
+      if constexpr (dnn::LrnElement<T>) {
+        return services_.submit(call, [op, x = call.at<const T>(op.x), y = call.at<const T>(op.y),
+                                       dy = call.at<const T>(op.dy), dx = call.at<T>(op.dx)] {
+          dnn::lrn_backward<T>(op, x, y, dy, dx);
+        });
+      }
+      return Result<void>();  // check() lets no other one pass
     });
   }
 

@@ -9,6 +9,7 @@
 
 #include "device_host/engine/cuda/library.hpp"
 #include "lib/dnn/dnn_kernels.cuh"
+#include "lib/dnn/lrn_cuda.hpp"
 #include "lib/dnn/own_graph_cuda.hpp"
 #include "lib/dnn/own_graph_kernels.cuh"
 #include "lib/dnn/plan_cuda.hpp"
@@ -40,9 +41,10 @@ Result<Fills> fills_for(const Shape& shape) {
   return fills_of(*view);
 }
 
-class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dnn::Softmax,
-                                       dnn::SoftmaxBackward, dnn::Rnn, dnn::RnnBackwardData,
-                                       dnn::RnnBackwardWeights, dnn::RnnSpace> {
+class Dnn final
+    : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dnn::Softmax,
+                           dnn::SoftmaxBackward, dnn::Rnn, dnn::RnnBackwardData,
+                           dnn::RnnBackwardWeights, dnn::RnnSpace, dnn::Lrn, dnn::LrnBackward> {
  public:
   explicit Dnn(Services& services) : services_(services) {}
   [[nodiscard]] Dependencies stands_on() const override {
@@ -56,6 +58,8 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dn
   Result<void> run(const dnn::GraphCall& op, const Call& call);
   Result<void> run(const dnn::Softmax& op, const Call& call);
   Result<void> run(const dnn::SoftmaxBackward& op, const Call& call);
+  Result<void> run(const dnn::Lrn& op, const Call& call);
+  Result<void> run(const dnn::LrnBackward& op, const Call& call);
   /// A recurrent network, its gradients, or what it needs.
   template <class Op>
   Result<void> run(const Op& op, const Call& call) {
@@ -75,6 +79,7 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dn
     Workspace workspace;  ///< of all plans
     /// Kernels of softmax that have been launched, and so are loaded: bits of kernels_of().
     std::uint32_t softmax_ran = 0;
+    std::uint32_t lrn_ran = 0;  ///< the same of local response normalisations
 
     std::list<CachedPlan>::iterator find(const Shape& shape) {
       return std::find_if(plans.begin(), plans.end(),
@@ -97,6 +102,12 @@ class Dnn final : public LibraryHalfOf<Dnn, dnn::Convolution, dnn::GraphCall, dn
                       : op.dtype == DType::f32  ? 2u
                                                 : 3u;
     return 1u << (type * 8 + which + kind);
+  }
+  /// The bit of State::lrn_ran.
+  template <class Op>
+  [[nodiscard]] static std::uint32_t lrn_kernels_of(const Op& op) {
+    const auto type = op.dtype == DType::f16 ? 0u : op.dtype == DType::f32 ? 1u : 2u;
+    return 1u << (type * 4 + (op.inner == 1 ? 2u : 0u) + (std::same_as<Op, dnn::Lrn> ? 1u : 0u));
   }
   /// The plan of an operation, or of a graph's words, the first in the queue's cache from then on.
   template <class Op>
@@ -144,6 +155,12 @@ bool Dnn::blocks(const OperationInfo& info, const std::byte* op, const Call& cal
     return loads(*reinterpret_cast<const dnn::Softmax*>(op));
   if (info.opcode == opcode_of<dnn::SoftmaxBackward>)
     return loads(*reinterpret_cast<const dnn::SoftmaxBackward*>(op));
+  const auto loads_lrn = [&](const auto& lrn) {
+    return (state(call.queue()).lrn_ran & lrn_kernels_of(lrn)) == 0;
+  };
+  if (info.opcode == opcode_of<dnn::Lrn>) return loads_lrn(*reinterpret_cast<const dnn::Lrn*>(op));
+  if (info.opcode == opcode_of<dnn::LrnBackward>)
+    return loads_lrn(*reinterpret_cast<const dnn::LrnBackward*>(op));
   const auto rnn_blocks = [&](const auto& rnn) {
     return state(call.queue()).rnns.must_wait_for(rnn, call);
   };
@@ -211,6 +228,21 @@ Result<void> Dnn::run(const dnn::SoftmaxBackward& op, const Call& call) {
   TROUPE_CUDA_PROPAGATE(
       softmax_backward(own.handle.get(), op, call.at(op.y), call.at(op.dy), call.at(op.dx)));
   own.softmax_ran |= kernels_of(op);
+  return {};
+}
+
+Result<void> Dnn::run(const dnn::Lrn& op, const Call& call) {
+  auto& own = state(call.queue());
+  TROUPE_CUDA_PROPAGATE(lrn(own.handle.get(), op, call.at(op.x), call.at(op.y)));
+  own.lrn_ran |= lrn_kernels_of(op);
+  return {};
+}
+
+Result<void> Dnn::run(const dnn::LrnBackward& op, const Call& call) {
+  auto& own = state(call.queue());
+  TROUPE_CUDA_PROPAGATE(lrn_backward(own.handle.get(), op, call.at(op.x), call.at(op.y),
+                                     call.at(op.dy), call.at(op.dx)));
+  own.lrn_ran |= lrn_kernels_of(op);
   return {};
 }
 

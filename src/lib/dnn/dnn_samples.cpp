@@ -58,7 +58,17 @@ const Samples kDnnSamples{
                                       range_in(8)}),
     with_lengths(dnn::RnnBackwardWeights{DType::f16, kRnn, range_in(1), range_in(2), range_in(3),
                                          range_in(4), range_in(5)}),
-    dnn::RnnSpace{DType::f16, kRnn, cell_in(1)}};
+    dnn::RnnSpace{DType::f16, kRnn, cell_in(1)},
+    dnn::Lrn{DType::f16, {5, 0, 1e-4, 0.75, 2}, 2, 10, 3, range_in(1), range_in(2)},
+    dnn::LrnBackward{DType::f64,
+                     {4, 0, 1e-2, 0.5, 1},
+                     2,
+                     10,
+                     3,
+                     range_in(1),
+                     range_in(2),
+                     range_in(3),
+                     range_in(4)}};
 
 }  // namespace
 }  // namespace troupe::test

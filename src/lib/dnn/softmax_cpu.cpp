@@ -4,26 +4,11 @@
 #include <cmath>
 #include <limits>
 
-#include "common/core/narrow.hpp"
+#include "lib/dnn/wide_cpu.hpp"
 
 /// Computed in f64, and rounded once.
 namespace troupe::dnn {
 namespace {
-
-template <class T>
-double wide(T value) {
-  if constexpr (std::is_same_v<T, double>)
-    return value;
-  else
-    return static_cast<double>(to_float(value));
-}
-template <class T>
-T narrow_to(double value) {
-  if constexpr (std::is_same_v<T, double>)
-    return value;
-  else
-    return from_float<T>(static_cast<float>(value));
-}
 
 /// Calls visit(first) with the place of the first of the elements that belong together, for all of
 /// those; the next ones are `inner` apart.

@@ -1,82 +1,37 @@
 #include "lib/dnn/softmax_cuda.hpp"
 
-#include <algorithm>
-#include <string>
-
-#include "device_host/engine/cuda/library.hpp"
-#include "lib/dnn/status_cuda.hpp"
+#include "lib/dnn/parts_cuda.hpp"
 
 namespace troupe::host::cuda {
 namespace {
 
-struct DescriptorTraits {
-  using Type = cudnnTensorDescriptor_t;
-  static constexpr Type invalid() { return nullptr; }
-  static void destroy(Type descriptor) { (void)cudnnDestroyTensorDescriptor(descriptor); }
-};
-
-cudnnDataType_t element_type(DType dtype) {
-  switch (dtype) {
-    case DType::f16: return CUDNN_DATA_HALF;
-    case DType::bf16: return CUDNN_DATA_BFLOAT16;
-    case DType::f64: return CUDNN_DATA_DOUBLE;
-    default: return CUDNN_DATA_FLOAT;  // check() lets no other one pass
-  }
+template <class Op>
+cudnnSoftmaxAlgorithm_t algorithm_of(const Op& op) {
+  return op.kind == dnn::SoftmaxKind::softmax ? CUDNN_SOFTMAX_ACCURATE : CUDNN_SOFTMAX_LOG;
 }
-
-/// Calls queue(descriptor, algorithm, mode, one, zero, offset in bytes) for parts of the tensor
-/// that have less than 2^31 elements, which is all that a descriptor takes.
-template <class Op, class Queue>
-Result<void> in_parts(const Op& op, const Queue& queue) {
-  constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
-  const auto each = op.extent * op.inner;
-  if (each > kMost) {
-    return Error{Errc::unsupported, 0, std::string(Op::kName) + ": extent * inner is 2^31 or more"};
-  }
-  auto most = kMost / each;
-  if (most >= 16) most -= most % 16;  // parts begin at multiples of 16 bytes
-  // Factors are of the type in which it is computed.
-  constexpr float kOne = 1, kZero = 0;
-  constexpr double kWideOne = 1, kWideZero = 0;
-  const bool wide = op.dtype == DType::f64;
-  const void* const one = wide ? static_cast<const void*>(&kWideOne) : &kOne;
-  const void* const zero = wide ? static_cast<const void*>(&kWideZero) : &kZero;
-  const auto algorithm =
-      op.kind == dnn::SoftmaxKind::softmax ? CUDNN_SOFTMAX_ACCURATE : CUDNN_SOFTMAX_LOG;
-  const auto mode = op.inner == 1 ? CUDNN_SOFTMAX_MODE_INSTANCE : CUDNN_SOFTMAX_MODE_CHANNEL;
-  Handle<DescriptorTraits> descriptor;
-  TROUPE_CUDA_TRY(cudnnCreateTensorDescriptor(descriptor.out()));
-  for (std::int64_t first = 0; first < op.outer; first += most) {
-    const auto count = std::min(most, op.outer - first);
-    TROUPE_CUDA_TRY(cudnnSetTensor4dDescriptor(
-        descriptor.get(), CUDNN_TENSOR_NCHW, element_type(op.dtype), static_cast<int>(count),
-        static_cast<int>(op.extent), static_cast<int>(op.inner), 1));
-    const auto offset = static_cast<std::size_t>(first * each) * size_of(op.dtype);
-    TROUPE_CUDA_TRY(queue(descriptor.get(), algorithm, mode, one, zero, offset));
-  }
-  return {};
+template <class Op>
+cudnnSoftmaxMode_t mode_of(const Op& op) {
+  return op.inner == 1 ? CUDNN_SOFTMAX_MODE_INSTANCE : CUDNN_SOFTMAX_MODE_CHANNEL;
 }
 
 }  // namespace
 
 Result<void> softmax(cudnnHandle_t handle, const dnn::Softmax& op, const std::byte* x,
                      std::byte* y) {
-  return in_parts(
-      op, [&](cudnnTensorDescriptor_t tensor, cudnnSoftmaxAlgorithm_t algorithm,
-              cudnnSoftmaxMode_t mode, const void* one, const void* zero, std::size_t offset) {
-        return cudnnSoftmaxForward(handle, algorithm, mode, one, tensor, x + offset, zero, tensor,
-                                   y + offset);
-      });
+  return in_parts(op, [&](cudnnTensorDescriptor_t tensor, const void* one, const void* zero,
+                          std::size_t offset) {
+    return cudnnSoftmaxForward(handle, algorithm_of(op), mode_of(op), one, tensor, x + offset, zero,
+                               tensor, y + offset);
+  });
 }
 
 Result<void> softmax_backward(cudnnHandle_t handle, const dnn::SoftmaxBackward& op,
                               const std::byte* y, const std::byte* dy, std::byte* dx) {
-  return in_parts(
-      op, [&](cudnnTensorDescriptor_t tensor, cudnnSoftmaxAlgorithm_t algorithm,
-              cudnnSoftmaxMode_t mode, const void* one, const void* zero, std::size_t offset) {
-        return cudnnSoftmaxBackward(handle, algorithm, mode, one, tensor, y + offset, tensor,
-                                    dy + offset, zero, tensor, dx + offset);
-      });
+  return in_parts(op, [&](cudnnTensorDescriptor_t tensor, const void* one, const void* zero,
+                          std::size_t offset) {
+    return cudnnSoftmaxBackward(handle, algorithm_of(op), mode_of(op), one, tensor, y + offset,
+                                tensor, dy + offset, zero, tensor, dx + offset);
+  });
 }
 
 }  // namespace troupe::host::cuda
