@@ -49,6 +49,8 @@ template <class T>
 concept Computable = FieldElement<T> || NarrowElement<T>;
 template <class D, class A, class B>
 concept ProductOf = Computable<D> && multiplies(dtype_of<A>, dtype_of<B>, dtype_of<D>);
+template <class D, class T>
+concept CombinedOf = Computable<D> && combines(dtype_of<T>, dtype_of<D>);
 /// A factor of tensors of T.
 template <class T>
 using Factor = ScalarOf<GpuRef<ScalarTypeOf<T>>>;
@@ -188,21 +190,22 @@ class Tensors {
     return permute(ScalarTypeOf<std::conditional_t<(sizeof(A) < sizeof(B)), B, A>>(1), a, b);
   }
 
-  /// D = f(alpha A, gamma C)
-  template <tensor::Computable T>
+  /// D = f(alpha A, gamma C). C and D may be of half the bits that elements of A have.
+  template <tensor::Computable T, tensor::CombinedOf<T> D>
   Future<void> elementwise(tensor::Binary f, tensor::Factor<T> alpha, const tensor::TermOf<T>& a,
-                           tensor::Factor<T> gamma, const tensor::TermOf<T>& c,
-                           const tensor::TermOf<T>& d) {
+                           tensor::Factor<T> gamma, const tensor::TermOf<D>& c,
+                           const tensor::TermOf<D>& d) {
     auto op = tensor::elementwise(a, c, d);
     if (op.ok()) op->function = f, op->alpha = alpha.wire(), op->gamma = gamma.wire();
     return submit(op);
   }
-  /// D = g(f(alpha A, beta B), gamma C)
-  template <tensor::Computable T>
+  /// D = g(f(alpha A, beta B), gamma C). C and D may be of half the bits that those of A and B
+  /// have.
+  template <tensor::Computable T, tensor::CombinedOf<T> D>
   Future<void> elementwise(tensor::Binary f, tensor::Binary g, tensor::Factor<T> alpha,
                            const tensor::TermOf<T>& a, tensor::Factor<T> beta,
                            const tensor::TermOf<T>& b, tensor::Factor<T> gamma,
-                           const tensor::TermOf<T>& c, const tensor::TermOf<T>& d) {
+                           const tensor::TermOf<D>& c, const tensor::TermOf<D>& d) {
     auto op = tensor::elementwise(a, b, c, d);
     if (op.ok()) {
       op->function_ab = f, op->function_abc = g;

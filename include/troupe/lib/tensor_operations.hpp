@@ -188,14 +188,15 @@ struct Permute {
 };
 
 /// D = f(alpha op(A), gamma op(C)), where C has every mode and D the layout of C. Along modes that
-/// A does not have, its elements are repeated.
+/// A does not have, its elements are repeated. C and D may be of fewer bits than A.
 struct ElementwiseBinary {
   static constexpr std::string_view kName = "tensor.elementwise_binary";
   static constexpr DTypes kDTypes = tensor::kDTypes;
   static constexpr Traits kTraits = kComputesRecorded;
   static constexpr std::size_t kA = 0, kD = 1;
 
-  OpDType dtype;
+  OpDType dtype;    ///< of A, and of the factors as scalar_type() says
+  OpDType d_dtype;  ///< of C and D, see combines()
   Binary function{};
   Unary unary_a{}, unary_c{};
   std::uint32_t reserved = 0;
@@ -213,19 +214,21 @@ struct ElementwiseBinary {
     return written(range) > 0 ? Access::write : declared;
   }
   [[nodiscard]] std::uint64_t written(const Operand& range) const noexcept {
-    return &range == &d ? whole_bytes(loops, kD, dtype) : 0;
+    return &range == &d ? whole_bytes(loops, kD, d_dtype) : 0;
   }
 };
 
 /// D = g(f(alpha op(A), beta op(B)), gamma op(C)), where C has every mode and D the layout of C.
-/// Along modes that A or B does not have, its elements are repeated.
+/// Along modes that A or B does not have, its elements are repeated. C and D may be of fewer bits
+/// than A and B.
 struct ElementwiseTrinary {
   static constexpr std::string_view kName = "tensor.elementwise_trinary";
   static constexpr DTypes kDTypes = tensor::kDTypes;
   static constexpr Traits kTraits = kComputesRecorded;
   static constexpr std::size_t kA = 0, kB = 1, kD = 2;
 
-  OpDType dtype;
+  OpDType dtype;                         ///< of A and B, and of the factors as scalar_type() says
+  OpDType d_dtype;                       ///< of C and D, see combines()
   Binary function_ab{}, function_abc{};  ///< f and g
   Unary unary_a{}, unary_b{}, unary_c{};
   std::uint32_t reserved = 0;
@@ -244,7 +247,7 @@ struct ElementwiseTrinary {
     return written(range) > 0 ? Access::write : declared;
   }
   [[nodiscard]] std::uint64_t written(const Operand& range) const noexcept {
-    return &range == &d ? whole_bytes(loops, kD, dtype) : 0;
+    return &range == &d ? whole_bytes(loops, kD, d_dtype) : 0;
   }
 };
 

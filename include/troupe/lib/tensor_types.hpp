@@ -137,6 +137,11 @@ constexpr bool converts(DType a, DType b) noexcept {
   return a == b || pair(DType::f16, DType::f32) || pair(DType::f32, DType::f64) ||
          pair(DType::c64, DType::c128);
 }
+/// Whether functions of elements of tensors of `a` can have results of `d`: of the same type, or of
+/// half its bits.
+constexpr bool combines(DType a, DType d) noexcept {
+  return a == d || (converts(a, d) && size_of(a) > size_of(d));
+}
 /// What a permutation is computed in, its factor too: the wider of both, f32 at least.
 constexpr DType permute_scale(DType a, DType b) noexcept {
   return scalar_type(size_of(a) < size_of(b) ? b : a);

@@ -159,7 +159,8 @@ inline Problem problem_of(const tensor::ElementwiseBinary& op, const Call& call)
   Problem problem(PlanKind::elementwise_binary, op.dtype);
   problem.modes(op.loops)
       .input(address(call, op.a), op.loops.strides[Op::kA], op.unary_a)
-      .result(call.at(op.d), address(call, op.c), op.loops.strides[Op::kD], op.unary_c);
+      .result(call.at(op.d), address(call, op.c), op.loops.strides[Op::kD], op.unary_c)
+      .result_of(op.d_dtype);
   problem.key.functions[0] = op.function;
   problem.operands.factors = {op.alpha, op.gamma, {}};
   return problem;
@@ -171,7 +172,8 @@ inline Problem problem_of(const tensor::ElementwiseTrinary& op, const Call& call
   problem.modes(op.loops)
       .input(address(call, op.a), op.loops.strides[Op::kA], op.unary_a)
       .input(address(call, op.b), op.loops.strides[Op::kB], op.unary_b)
-      .result(call.at(op.d), address(call, op.c), op.loops.strides[Op::kD], op.unary_c);
+      .result(call.at(op.d), address(call, op.c), op.loops.strides[Op::kD], op.unary_c)
+      .result_of(op.d_dtype);
   problem.key.functions = {op.function_ab, op.function_abc};
   problem.operands.factors = {op.alpha, op.beta, op.gamma};
   return problem;

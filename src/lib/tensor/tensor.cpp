@@ -118,6 +118,11 @@ void add_binary(Checker& checks, DType dtype, std::initializer_list<Binary> all)
                  "complex numbers are neither large nor small");
   }
 }
+/// Of functions of elements.
+void add_result(Checker& checks, DType dtype, DType d_dtype) {
+  checks.require(kDTypes.has(d_dtype) && combines(dtype, d_dtype),
+                 "c and d are of the type of a, or of half its bits");
+}
 void add_scalar(Checker& checks, const char* name, const Scalar& scalar) {
   if (scalar.device.present())
     checks.require(false,
@@ -249,6 +254,7 @@ Result<void> Permute::check() const {
 Result<void> ElementwiseBinary::check() const {
   auto checks = checker(*this);
   if (!checks.ok()) return checks.result();
+  add_result(checks, dtype, d_dtype);
   add_binary(checks, dtype, {function});
   add_unary(checks, dtype, {unary_a, unary_c});
   add_scalar(checks, "alpha", alpha);
@@ -256,14 +262,15 @@ Result<void> ElementwiseBinary::check() const {
   ModeChecks modes(checks, loops);
   modes.each([&](auto i) { return loops.strides[kD][i] > 0; }, "a mode is not in d");
   modes.tensor("a", a, loops.strides[kA], dtype)
-      .tensor("c", c, loops.strides[kD], dtype)
-      .tensor("d", d, loops.strides[kD], dtype);
+      .tensor("c", c, loops.strides[kD], d_dtype)
+      .tensor("d", d, loops.strides[kD], d_dtype);
   return checks.result();
 }
 
 Result<void> ElementwiseTrinary::check() const {
   auto checks = checker(*this);
   if (!checks.ok()) return checks.result();
+  add_result(checks, dtype, d_dtype);
   add_binary(checks, dtype, {function_ab, function_abc});
   add_unary(checks, dtype, {unary_a, unary_b, unary_c});
   add_scalar(checks, "alpha", alpha);
@@ -273,8 +280,8 @@ Result<void> ElementwiseTrinary::check() const {
   modes.each([&](auto i) { return loops.strides[kD][i] > 0; }, "a mode is not in d");
   modes.tensor("a", a, loops.strides[kA], dtype)
       .tensor("b", b, loops.strides[kB], dtype)
-      .tensor("c", c, loops.strides[kD], dtype)
-      .tensor("d", d, loops.strides[kD], dtype);
+      .tensor("c", c, loops.strides[kD], d_dtype)
+      .tensor("d", d, loops.strides[kD], d_dtype);
   return checks.result();
 }
 

@@ -182,8 +182,9 @@ class TensorHalf final
     return with_number(scalar_type(op.dtype), [&]<class W>(W) {
       const std::vector sources{
           source<W>(call, op.a, op.dtype, in_a, op.unary_a, op.alpha.as<W>()),
-          source<W>(call, op.c, op.dtype, in_d, op.unary_c, op.gamma.as<W>())};
-      return combine(op.loops, call, sources, {op.function}, target<W>(call, op.d, op.dtype, in_d));
+          source<W>(call, op.c, op.d_dtype, in_d, op.unary_c, op.gamma.as<W>())};
+      return combine(op.loops, call, sources, {op.function},
+                     target<W>(call, op.d, op.d_dtype, in_d));
     });
   }
 
@@ -195,9 +196,9 @@ class TensorHalf final
       const std::vector sources{
           source<W>(call, op.a, op.dtype, in_a, op.unary_a, op.alpha.as<W>()),
           source<W>(call, op.b, op.dtype, in_b, op.unary_b, op.beta.as<W>()),
-          source<W>(call, op.c, op.dtype, in_d, op.unary_c, op.gamma.as<W>())};
+          source<W>(call, op.c, op.d_dtype, in_d, op.unary_c, op.gamma.as<W>())};
       return combine(op.loops, call, sources, {op.function_ab, op.function_abc},
-                     target<W>(call, op.d, op.dtype, in_d));
+                     target<W>(call, op.d, op.d_dtype, in_d));
     });
   }
 

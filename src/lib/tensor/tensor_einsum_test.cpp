@@ -314,6 +314,10 @@ TEST_F(TensorRefusals, OfRecords) {
   auto permute = *tensor::permutation(a("mk"), View<double>(y_, {2, 3})("mk"));
   permute.b_dtype = DType::f16;
   expect_refused(permute);
+  auto sum =
+      *tensor::elementwise(a("mk"), View<double>(y_, {2, 3})("mk"), View<double>(y_, {2, 3})("mk"));
+  sum.d_dtype = DType::f16;
+  expect_refused(sum);
   while (!device().take_error().ok()) {
   }
 }

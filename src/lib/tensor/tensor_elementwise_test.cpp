@@ -107,6 +107,34 @@ TYPED_TEST(TensorElements, OfThreeAreCombined) {
   EXPECT_EQ(not_working(device()), "");
 }
 
+/// C and D of half the bits.
+template <class T, class Narrow>
+void combine_narrow() {
+  using S = ScalarTypeOf<T>;
+  const auto x = draw<T>("ca", kSides, 1), y = draw<T>("b", kSides, 2),
+             z = draw<Narrow>("abc", kSides, 3);
+  const auto in_a = place<T>(x), in_b = place<T>(y);
+  const auto in_c = place<Narrow>(z, "cba", 1), in_d = place<Narrow>(z, "cba", 1);
+  auto two = z, three = z;
+  reference::for_each_index({{'a', 3}, {'b', 4}, {'c', 2}}, [&](const PerLetter& index) {
+    two.at(index) = (2.0 * x.at(index)) * (3.0 * z.at(index));
+    three.at(index) = (2.0 * x.at(index)) * (-1.0 * y.at(index)) + 3.0 * z.at(index);
+  });
+  auto on_device = tensor::on(device());
+  on_device.elementwise<T>(Binary::mul, S(2), in_a(), S(3), in_c(), in_d());
+  EXPECT_TRUE(holds(in_d, two));
+  on_device.elementwise<T>(Binary::mul, Binary::add, S(2), in_a(), S(-1), in_b(), S(3), in_c(),
+                           in_c());
+  EXPECT_TRUE(holds(in_c, three));
+  EXPECT_EQ(not_working(device()), "");
+}
+TEST(TensorTypes, AreCombinedToNarrowerOnes) {
+  skip_unless_tensors();
+  combine_narrow<float, Half>();
+  combine_narrow<double, float>();
+  combine_narrow<std::complex<double>, std::complex<float>>();
+}
+
 template <class T>
 class TensorFunctions : public TensorElements<T> {};
 using FunctionTypes = ::testing::Types<float, Half, double>;

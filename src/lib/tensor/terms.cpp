@@ -200,7 +200,8 @@ Result<ElementwiseBinary> elementwise(const Term& a, const Term& c, const Term& 
   const auto loops = joint.loops();
   if (!loops.ok()) return loops.error();
   ElementwiseBinary op;
-  op.dtype = d.dtype, op.loops = *loops, op.unary_a = a.unary, op.unary_c = c.unary;
+  op.dtype = a.dtype, op.d_dtype = d.dtype, op.loops = *loops, op.unary_a = a.unary,
+  op.unary_c = c.unary;
   op.a = a.data, op.c = c.data, op.d = d.data;
   return op;
 }
@@ -214,7 +215,7 @@ Result<ElementwiseTrinary> elementwise(const Term& a, const Term& b, const Term&
   const auto loops = joint.loops();
   if (!loops.ok()) return loops.error();
   ElementwiseTrinary op;
-  op.dtype = d.dtype, op.loops = *loops;
+  op.dtype = a.dtype, op.d_dtype = d.dtype, op.loops = *loops;
   op.unary_a = a.unary, op.unary_b = b.unary, op.unary_c = c.unary;
   op.a = a.data, op.b = b.data, op.c = c.data, op.d = d.data;
   return op;
